@@ -1,0 +1,57 @@
+// What a verifier may ask of a row, and what it may ask of a matrix of rows.
+//
+// A row is a probability distribution over the vocabulary, seen through two questions: what probability has
+// this token, and which token does this uniform number draw? No rule of the library needs more (algorithms
+// that replace residuals by a race are why), so dense probabilities, logits, sparse lists, one-hot rows, or
+// rows that live on another machine can all stand behind the same five lines of a verifier.
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+#include <utility>
+
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// An inverse distribution function: maps u uniform on [0, 1) to a token of the row it came from.
+/// One sampler may be asked many times; what it has learned about its row serves the later draws.
+template <class S>
+concept TokenSampler = requires(S& sampler, double u) {
+  { sampler(u) } -> std::same_as<Token>;
+};
+
+/// One distribution over tokens 0..vocab_size()-1. Cheap to copy: a view, not a container.
+///
+///   vocab_size()      number of tokens; those beyond it have probability 0
+///   probability(x)    the probability of token x, 0 <= x < vocab_size()
+///   sampler()         a TokenSampler; the row must outlive it. It never returns a token of probability 0 and
+///                     throws InvalidDistribution where the row has no mass or holds NaN
+///   argmax()          the most probable token, the lowest id among equals
+template <class R>
+concept Distribution = std::copy_constructible<R> && requires(const R& row, Token x) {
+  { row.vocab_size() } -> std::convertible_to<Index>;
+  { row.probability(x) } -> std::convertible_to<double>;
+  { row.sampler() } -> TokenSampler;
+  { row.argmax() } -> std::same_as<Token>;
+};
+
+/// Rows that follow one another: row(i) is the distribution after i drafted tokens. Cheap to copy.
+/// A matrix without vocab_size() fits any vocabulary (one-hot rows do).
+template <class M>
+concept DistributionMatrix = std::copy_constructible<M> && requires(const M& matrix, Index i) {
+  { matrix.rows() } -> std::convertible_to<Index>;
+  { matrix.row(i) } -> Distribution;
+};
+
+/// A matrix over a vocabulary of known size, as a target must be.
+template <class M>
+concept SizedDistributionMatrix = DistributionMatrix<M> && requires(const M& matrix) {
+  { matrix.vocab_size() } -> std::convertible_to<Index>;
+};
+
+/// The row type of a matrix.
+template <class M>
+using RowOf = std::remove_cvref_t<decltype(std::declval<const M&>().row(Index{}))>;
+
+}  // namespace specdec

@@ -1,0 +1,97 @@
+// Draws from a row by its prefix sums, reading no further than the draw must.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <concepts>
+
+#include "specdec/core/error.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// A row that can be summed piecewise: sum(start, count) is the mass of `count` tokens from `start` on.
+template <class R>
+concept SummableRow = requires(const R& row, Token x, Index i) {
+  { row.vocab_size() } -> std::convertible_to<Index>;
+  { row.probability(x) } -> std::convertible_to<double>;
+  { row.sum(i, i) } -> std::convertible_to<double>;
+};
+
+/// The inverse distribution function of a row, computed from block sums that are extended only as far as the
+/// largest u asked for: where tokens are ordered by frequency a draw reads a small head of the row.
+///
+/// Numeric: sums in double across blocks. A row that sums to less than 1 (by rounding) is drawn from as if it
+/// were normalised. Tokens of probability 0 are never returned; a row without mass, or with a NaN in a block
+/// that a draw has to read, throws InvalidDistribution.
+/// Cost: amortised one pass over the part of the row that was needed, then a binary search and one block. No
+/// allocation: the block sums lie inside the object.
+template <class Row>  // a SummableRow, complete only by the time of a draw
+class PrefixSampler {
+ public:
+  explicit PrefixSampler(const Row& row)
+      : row_(row),
+        size_(row.vocab_size()),
+        block_(std::max<Index>(min_block, (size_ + max_blocks - 1) / max_blocks)) {}
+
+  Token operator()(double u) {
+    static_assert(SummableRow<Row>);
+    while (read_ < size_ && total() <= u) extend();
+    if (u >= total()) u = wrap(u);
+    const auto last = sums_.begin() + blocks_;
+    const auto found = std::upper_bound(sums_.begin(), last, u);
+    const Index block = std::min<Index>(found - sums_.begin(), blocks_ - 1);
+    return search(block, u - (block == 0 ? 0.0 : sums_[static_cast<std::size_t>(block - 1)]));
+  }
+
+ private:
+  static constexpr Index min_block = 256;
+  static constexpr Index max_blocks = 512;
+
+  double total() const { return blocks_ == 0 ? 0.0 : sums_[static_cast<std::size_t>(blocks_ - 1)]; }
+
+  void extend() {
+    const Index count = std::min(block_, size_ - read_);
+    const double sum = static_cast<double>(row_.sum(read_, count));
+    if (!(sum >= 0) || !std::isfinite(sum))
+      throw InvalidDistribution(
+          detail::message("probabilities of tokens ", read_, "..", read_ + count - 1, " sum to ", sum));
+    sums_[static_cast<std::size_t>(blocks_)] = total() + sum;
+    read_ += count;
+    ++blocks_;
+  }
+
+  // The whole row sums to less than u < 1. Given that, (u − total)/(1 − total) is uniform on [0, 1), so the
+  // draw below has the law of the normalised row.
+  double wrap(double u) const {
+    if (!(total() > 0)) throw InvalidDistribution("the probabilities sum to 0");
+    const double v = (u - total()) / (1 - total()) * total();
+    return v < total() ? v : 0.0;
+  }
+
+  // The token of `block` at which the running sum passes u. Rounding may end the block before that: then its
+  // last token that has mass.
+  Token search(Index block, double u) const {
+    const Index first = block * block_, end = std::min(first + block_, size_);
+    Index chosen = -1;
+    double sum = 0;
+    for (Index x = first; x < end; ++x) {
+      const double mass = static_cast<double>(row_.probability(static_cast<Token>(x)));
+      if (!(mass > 0)) continue;
+      chosen = x;
+      sum += mass;
+      if (sum > u) break;
+    }
+    if (chosen < 0)
+      throw InvalidDistribution(detail::message("tokens ", first, "..", end - 1, " have no positive mass"));
+    return static_cast<Token>(chosen);
+  }
+
+  Row row_;
+  Index size_, block_;
+  Index read_ = 0, blocks_ = 0;
+  std::array<double, max_blocks> sums_;
+};
+
+}  // namespace specdec

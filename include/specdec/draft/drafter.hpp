@@ -1,0 +1,46 @@
+// What a drafter has to offer, and the drafter that never proposes anything.
+#pragma once
+
+#include <concepts>
+#include <random>
+#include <span>
+
+#include "specdec/core/chance.hpp"
+#include "specdec/core/dense.hpp"
+#include "specdec/core/one_hot.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// A proposal: the drafted tokens and, row for row, the distributions they were really drawn from.
+/// Both are views that live until the drafter's next call.
+template <Probabilities Rows>
+struct Draft {
+  std::span<const Token> tokens;
+  Rows rows;
+};
+
+/// A source of guesses:
+///
+///   draft(context, gamma, chance)   proposes up to gamma tokens to follow `context`, as a Draft. Everything
+///                                   random must come from `chance`, and row i must be the very distribution
+///                                   that token i was drawn from: reporting another is how drafts become
+///                                   lossy.
+///   truncate(length)                only the first `length` tokens of what was seen or drafted survive.
+///                                   Must not throw.
+///
+/// The context a drafter is shown extends what survived, so a cache needs only the new tokens.
+template <class D, class Source = RandomChance<std::mt19937_64>>
+concept Drafter = requires(D& drafter, std::span<const Token> context, Index n, Source& chance) {
+  { drafter.draft(context, n, chance).tokens } -> std::convertible_to<std::span<const Token>>;
+  { drafter.draft(context, n, chance).rows } -> Probabilities;
+  drafter.truncate(n);
+};
+
+/// Proposes nothing: the loop becomes ordinary decoding.
+struct NoDrafter {
+  Draft<OneHotRows> draft(std::span<const Token>, Index, auto&) const { return {{}, OneHotRows({})}; }
+  void truncate(Index) const {}
+};
+
+}  // namespace specdec

@@ -1,0 +1,196 @@
+// One sequence in the making: the outer loop, a step at a time.
+// Source: SPECDEC, Algorithm 3 of Sun et al., arXiv:2403.10444 (after Leviathan et al., arXiv:2211.17192).
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "specdec/core/chance.hpp"
+#include "specdec/core/error.hpp"
+#include "specdec/draft/drafter.hpp"
+#include "specdec/model/model.hpp"
+#include "specdec/stats.hpp"
+#include "specdec/verify/verdict.hpp"
+
+namespace specdec {
+
+/// How much to generate, and how.
+struct Options {
+  Index max_new_tokens = 128;           ///< the token budget; 0 generates nothing
+  Index gamma = 4;                      ///< tokens drafted per target call; 0 is ordinary decoding
+  std::vector<Token> stop_tokens = {};  ///< the output ends with the first of these, which is part of it
+};
+
+enum class StopReason {
+  length,      ///< the token budget is spent
+  stop_token,  ///< the last token is a stop token
+  callback,    ///< the caller said so
+};
+
+/// What was generated: the new tokens only.
+struct Result {
+  std::vector<Token> tokens;
+  Stats stats;
+  StopReason stop_reason = StopReason::length;
+};
+
+/// A sequence in the making on the models of a SpecDec, which must outlive it. generate() is a loop over
+/// step(); use this class for a loop of your own.
+///
+/// Per step: draft x_1..x_γ with their rows q; one target call over what it has not seen and the draft (the
+/// first takes the prompt along); verify; c += x_1..x_τ, Y; both models keep exactly the tokens that
+/// survived. γ is cut to what the budget can still take, except where the verifier needs more
+/// (min_draft_length).
+///
+/// A decoder serves one generation at a time; to change between several, release() the one that pauses.
+/// Throws: what models, drafter and verifier throw. After a throw the sequence, the statistics and both
+/// contexts are as before the step, which can be tried again; only the generator has moved on.
+template <class Target, class Drafter, class V>
+class Generation {
+ public:
+  Generation(Target& target, Drafter& drafter, V verifier, std::span<const Token> prompt, Options options)
+      : target_(&target),
+        drafter_(&drafter),
+        verifier_(std::move(verifier)),
+        options_(std::move(options)),
+        prompt_size_(prompt.size()),
+        context_(prompt.begin(), prompt.end()) {
+    check();
+    release();
+  }
+
+  bool done() const { return stopped_ || remaining() <= 0; }
+
+  /// The new tokens so far. The view lives until the next step.
+  std::span<const Token> tokens() const { return std::span(context_).subspan(prompt_size_); }
+  /// The prompt and the new tokens.
+  std::span<const Token> context() const { return context_; }
+  const Stats& stats() const { return stats_; }
+  const V& verifier() const { return verifier_; }
+  Result result() const { return {{tokens().begin(), tokens().end()}, stats_, stop_reason_}; }
+
+  /// Generates the tokens of one target call and returns those emitted; none when done(). The view lives
+  /// until the next step.
+  template <RandomSource Source>
+  std::span<const Token> step(Source& source) {
+    if (done()) return {};
+    auto&& chance = as_chance(source);
+    const Index gamma = draft_length();
+    reserve(gamma);
+    try {
+      return speculate(gamma, chance);
+    } catch (...) {
+      target_->truncate(target_seen_);
+      drafter_->truncate(size());
+      throw;
+    }
+  }
+
+  /// Ends the sequence here.
+  void stop() {
+    if (!done()) stop_reason_ = StopReason::callback;
+    stopped_ = true;
+  }
+
+  /// Clears the contexts of both models; the next step takes the whole sequence in again.
+  void release() {
+    target_->truncate(0);
+    drafter_->truncate(0);
+    target_seen_ = 0;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void check() const {
+    if (context_.empty()) detail::invalid_argument("prompt is empty: there is nothing to continue");
+    detail::check_tokens("prompt", context_, target_->vocab_size());
+    if (options_.max_new_tokens < 0)
+      detail::invalid_argument("max_new_tokens = ", options_.max_new_tokens, " is negative");
+    if (options_.gamma < 0) detail::invalid_argument("gamma = ", options_.gamma, " is negative");
+  }
+
+  Index size() const { return static_cast<Index>(context_.size()); }
+  Index remaining() const { return options_.max_new_tokens - static_cast<Index>(tokens().size()); }
+
+  Index draft_length() const {
+    return std::max(std::min(options_.gamma, remaining() - 1), min_draft_length(verifier_));
+  }
+
+  // All allocation of a step that could fail after the verdict happens here. (The context is not to move
+  // while a drafter may hold views of it.)
+  void reserve(Index gamma) {
+    const auto needed = context_.size() + static_cast<std::size_t>(gamma) + 1;
+    if (context_.capacity() < needed) context_.reserve(2 * needed);
+    stats_.reserve(gamma);
+  }
+
+  template <class C>
+  std::span<const Token> speculate(Index gamma, C& chance) {
+    const auto start = Clock::now();
+    const auto draft = drafter_->draft(std::span<const Token>(context_), gamma, chance);
+    const std::span<const Token> drafted = draft.tokens;
+    check_draft(drafted, gamma);
+    const auto drafting_done = Clock::now();
+    feed_.assign(context_.begin() + target_seen_, context_.end());
+    feed_.insert(feed_.end(), drafted.begin(), drafted.end());
+    const auto& rows =
+        target_->forward(std::span<const Token>(feed_), static_cast<Index>(drafted.size()) + 1);
+    const auto target_done = Clock::now();
+    const Verdict verdict = verifier_(rows, draft.rows, drafted, chance);
+    check_verdict(verdict, static_cast<Index>(drafted.size()));
+    stats_.draft_time += drafting_done - start;
+    stats_.target_time += target_done - drafting_done;
+    stats_.verify_time += Clock::now() - target_done;
+    return commit(drafted, verdict);
+  }
+
+  // What drafters and verifiers of others return is checked before it is used.
+  void check_draft(std::span<const Token> drafted, Index gamma) const {
+    if (static_cast<Index>(drafted.size()) > gamma)
+      detail::invalid_argument("the drafter proposed ", drafted.size(), " tokens when asked for at most ",
+                               gamma);
+    detail::check_tokens("draft", drafted, target_->vocab_size());
+  }
+
+  void check_verdict(const Verdict& verdict, Index gamma) const {
+    if (verdict.accepted < 0 || verdict.accepted > gamma)
+      detail::invalid_argument("the verifier accepted ", verdict.accepted, " of ", gamma, " drafted tokens");
+    detail::check_tokens("verdict token", std::span(&verdict.token, 1), target_->vocab_size());
+  }
+
+  // c += x_1..x_τ, Y, up to a stop token or the end of the budget; what lies behind never happened.
+  std::span<const Token> commit(std::span<const Token> drafted, const Verdict& verdict) {
+    const Index before = size();
+    for (Index i = 0; i <= verdict.accepted && !done(); ++i) {
+      const Token x = i < verdict.accepted ? drafted[static_cast<std::size_t>(i)] : verdict.token;
+      context_.push_back(x);
+      if (std::ranges::find(options_.stop_tokens, x) == options_.stop_tokens.end()) continue;
+      stop_reason_ = StopReason::stop_token;
+      stopped_ = true;
+    }
+    const Index emitted = size() - before, accepted = std::min(verdict.accepted, emitted);
+    target_seen_ = before + accepted;
+    target_->truncate(target_seen_);
+    drafter_->truncate(target_seen_);
+    stats_.add(static_cast<Index>(drafted.size()), accepted, emitted);
+    return std::span<const Token>(context_).last(static_cast<std::size_t>(emitted));
+  }
+
+  Target* target_;
+  Drafter* drafter_;
+  V verifier_;
+  Options options_;
+  std::size_t prompt_size_;
+  std::vector<Token> context_;
+  Index target_seen_ = 0;  // how many tokens of context_ the target's context holds
+  std::vector<Token> feed_;
+  Stats stats_;
+  StopReason stop_reason_ = StopReason::length;
+  bool stopped_ = false;
+};
+
+}  // namespace specdec

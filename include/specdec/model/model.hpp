@@ -1,0 +1,38 @@
+// What a language model has to offer to serve as the target, or inside ModelDrafter as the draft model.
+#pragma once
+
+#include <concepts>
+#include <span>
+
+#include "specdec/core/dense.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// A language model with a context of tokens, such as a transformer with its KV cache:
+///
+///   vocab_size()            number of tokens
+///   forward(tokens, rows)   appends `tokens` to the context and returns, as a matrix of probabilities, the
+///                           next-token distributions after each of the last `rows` of them
+///                           (1 <= rows <= tokens.size()). The rows live until the next call of the model.
+///   truncate(length)        keeps the first `length` >= 0 tokens of the context: the rollback of a KV cache.
+///                           Does nothing where the context is no longer than that. Must not throw.
+///
+/// The probabilities must be those that are sampled from, after temperature, top-k and the like.
+/// A model whose rows stay valid until their positions are truncated away can say so with a member
+/// `static constexpr bool stable_rows = true`: ModelDrafter then keeps the rows themselves instead of a copy.
+template <class M>
+concept Model = requires(M& model, const M& constant, std::span<const Token> tokens, Index n) {
+  { constant.vocab_size() } -> std::convertible_to<Index>;
+  { model.forward(tokens, n) } -> Probabilities;
+  model.truncate(n);
+};
+
+/// Whether the model promises rows that outlive the next call.
+template <class M>
+inline constexpr bool has_stable_rows = [] {
+  if constexpr (requires { M::stable_rows; }) return static_cast<bool>(M::stable_rows);
+  else return false;
+}();
+
+}  // namespace specdec

@@ -1,0 +1,179 @@
+// A counted n-gram language model: a real target, and a real drafter for it, with nothing to download.
+// Source: Witten, Bell, "The zero-frequency problem", IEEE Trans. Information Theory 37(4), 1991, method C;
+// interpolated as in Chen, Goodman, "An empirical study of smoothing techniques for language modeling",
+// Harvard TR-10-98, 1998.
+//
+// With h a context of k−1 tokens, h' the same without its first token, c(h, w) how often w follows h in the
+// text, c(h) = Σ_w c(h, w) and T(h) how many different tokens follow h:
+//
+//     P_k(w | h) = (c(h, w) + T(h)·P_{k−1}(w | h')) / (c(h) + T(h)),    P_0(w) = 1/V
+//
+// Where h was never followed by anything, P_k(w | h) = P_{k−1}(w | h').
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "specdec/core/dense.hpp"
+#include "specdec/core/error.hpp"
+#include "specdec/model/ngram_counts.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// An n-gram model with interpolated Witten-Bell smoothing: every token has positive probability in every
+/// context, and the next token depends on the last order−1 tokens only. Satisfies Model.
+///
+///   auto target = NgramModel::train(text, {.order = 6, .vocab_size = 256});
+///   ModelDrafter drafter{target.with_order(2)};    // a bigram model on the same counts
+///
+/// Copies share their counts, which never change, and have a context each: a copy is cheap to make.
+/// Source: above. Units: probabilities, in double.
+/// Cost: a row takes order−1 binary searches, a pass over V numbers, and one addition per distinct successor
+/// of each suffix of the context. No allocation once the longest context and the most rows have been seen.
+/// Numeric: rows sum to 1 up to rounding; a context gives the same bits however it was fed. At orders in the
+/// hundreds the weight of the shortest contexts may underflow: unseen tokens then get probability 0.
+/// Example: examples/generate.cpp.
+class NgramModel {
+  using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+ public:
+  struct Options {
+    Index order = 3;  ///< tokens that are counted together: 1 unigram, 2 bigram, ...
+    Index vocab_size = 256;
+  };
+
+  /// rows × V, one distribution a row. A view that lives until the next call.
+  using Rows = Eigen::Map<const Matrix>;
+
+  /// One distribution, held by value.
+  class Row {
+   public:
+    Index vocab_size() const { return static_cast<Index>(values_.size()); }
+    double probability(Token x) const { return values_[static_cast<std::size_t>(x)]; }
+    Token argmax() const { return view().argmax(); }
+    /// The same as verifiers and chance take it.
+    DenseRow<double> view() const { return {values_.data(), vocab_size()}; }
+
+   private:
+    friend class NgramModel;
+    explicit Row(std::size_t vocab_size) : values_(vocab_size) {}
+    std::vector<double> values_;
+  };
+
+  /// A model of the text, with an empty context. An empty text gives the uniform distribution.
+  ///
+  /// Throws: std::invalid_argument on an order below 1, on a vocab_size that is not positive or too large for
+  /// Token, and on a token of the text outside the vocabulary.
+  /// Cost: O(order·(n + V)) for n tokens.
+  static NgramModel train(std::span<const Token> text, const Options& options) {
+    check(options);
+    detail::check_tokens("text", text, options.vocab_size);
+    return NgramModel(std::make_shared<const Counts>(text, options.order, options.vocab_size), options.order);
+  }
+
+  /// The model of a lower order on the same counts, with an empty context: exactly what train() would give.
+  /// Throws: std::invalid_argument unless 1 <= order <= the order that was trained.
+  NgramModel with_order(Index order) const {
+    if (order < 1 || order > counts_->order())
+      detail::invalid_argument("order = ", order, " is outside 1..", counts_->order(), ", the order trained");
+    return NgramModel(counts_, order);
+  }
+
+  Index order() const { return order_; }
+  Index vocab_size() const { return counts_->vocab_size(); }
+
+  /// Appends `tokens` to the context and returns the distributions after each of the last `rows` of them.
+  ///
+  /// Throws: std::invalid_argument unless 1 <= rows <= tokens.size(), and on a token outside the vocabulary.
+  /// After a throw nothing has changed.
+  Rows forward(std::span<const Token> tokens, Index rows) {
+    const Index fed = static_cast<Index>(tokens.size());
+    if (rows < 1 || rows > fed)
+      detail::invalid_argument("rows = ", rows, " is outside 1..", fed, ", the number of tokens");
+    detail::check_tokens("tokens", tokens, vocab_size());
+    const auto size = static_cast<std::size_t>(rows * vocab_size());
+    if (output_.size() < size) output_.resize(size);
+    append(tokens);
+    for (Index i = 0; i < rows; ++i)
+      fill(std::span<const Token>(context_).first(context_.size() - static_cast<std::size_t>(rows - 1 - i)),
+           output_.data() + i * vocab_size());
+    return Rows(output_.data(), rows, vocab_size());
+  }
+
+  /// Keeps the first `length` tokens of the context.
+  void truncate(Index length) {
+    const auto kept = static_cast<std::size_t>(std::max<Index>(length, 0));
+    if (kept < context_.size()) context_.resize(kept);
+  }
+
+  /// The distribution after `context`, whatever the model has been fed: the same bits as a row of forward().
+  /// Throws: std::invalid_argument on a token outside the vocabulary. Cost: that of a row, and an allocation.
+  Row distribution(std::span<const Token> context) const {
+    detail::check_tokens("context", context, vocab_size());
+    Row result(static_cast<std::size_t>(vocab_size()));
+    fill(context, result.values_.data());
+    return result;
+  }
+
+ private:
+  using Counts = detail::NgramCounts;
+
+  NgramModel(std::shared_ptr<const Counts> counts, Index order) : counts_(std::move(counts)), order_(order) {}
+
+  static void check(const Options& options) {
+    if (options.order < 1) detail::invalid_argument("options.order = ", options.order, " is not positive");
+    if (options.vocab_size < 1)
+      detail::invalid_argument("options.vocab_size = ", options.vocab_size, " is not positive");
+    constexpr Index most = Index{std::numeric_limits<Token>::max()} + 1;
+    if (options.vocab_size > most)
+      detail::invalid_argument("options.vocab_size = ", options.vocab_size, " is more than the ", most,
+                               " that token ids can tell apart");
+  }
+
+  void append(std::span<const Token> tokens) {
+    const std::size_t needed = context_.size() + tokens.size();
+    if (context_.capacity() < needed) context_.reserve(2 * needed);
+    context_.insert(context_.end(), tokens.begin(), tokens.end());
+  }
+
+  // The longest suffix of the context, of at most order−1 tokens, that the text has something behind.
+  Index longest_seen(std::span<const Token> context) const {
+    Index node = Counts::root;
+    const auto used = std::min(context.size(), static_cast<std::size_t>(order_ - 1));
+    for (std::size_t k = 1; k <= used; ++k) {
+      const Index longer = counts_->child(node, context[context.size() - k]);
+      if (longer == Counts::none) break;
+      node = longer;
+    }
+    return node;
+  }
+
+  // The recursion unrolled from its longest context: `left` is the weight that the shorter ones share.
+  void fill(std::span<const Token> context, double* values) const {
+    Eigen::Map<Eigen::ArrayXd> row(values, vocab_size());
+    row.setZero();
+    double left = 1;
+    for (Index node = longest_seen(context); node != Counts::none; node = counts_->parent(node)) {
+      const auto successors = counts_->successors(node);
+      if (successors.empty()) break;  // the root of an empty text
+      const auto distinct = static_cast<double>(successors.size());
+      const double share = left / (static_cast<double>(counts_->total(node)) + distinct);
+      for (const auto& [token, count] : successors) row[token] += share * static_cast<double>(count);
+      left = share * distinct;
+    }
+    row += left / static_cast<double>(vocab_size());
+  }
+
+  std::shared_ptr<const Counts> counts_;
+  Index order_;
+  std::vector<Token> context_;
+  std::vector<double> output_;
+};
+
+}  // namespace specdec

@@ -1,0 +1,165 @@
+// How often what followed what: a trie of the contexts of a text.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+/// The counts c(h, w) of every token w after every context h of up to order−1 tokens of a text, exactly.
+///
+/// A node is a context h that occurs in the text with a token behind it. Its parent is h without its first
+/// (oldest) token, so the trie reads contexts backwards, and a walk from the root along the latest tokens of
+/// any context ends at the longest of its suffixes that was seen. Nodes lie level by level, the children of a
+/// node side by side in the order of their tokens, and so do the successors of a node. No hashing.
+/// Cost: a node takes 40 bytes, a successor 16; there are at most order·n of each for n tokens.
+class NgramCounts {
+ public:
+  /// A token that was seen after a context, and how often.
+  struct Successor {
+    Token token;
+    Index count;
+  };
+
+  static constexpr Index root = 0;
+  static constexpr Index none = -1;
+
+  /// `text` must hold tokens of the vocabulary. Cost: O(order·(n + V)), whatever the text.
+  NgramCounts(std::span<const Token> text, Index order, Index vocab_size);
+
+  Index order() const { return order_; }
+  Index vocab_size() const { return vocab_size_; }
+
+  /// The context of `node` with `token` in front of it, or none.
+  Index child(Index node, Token token) const {
+    const auto first = nodes_.begin() + at(node).first_child;
+    const auto last = nodes_.begin() + at(node + 1).first_child;
+    const auto found = std::ranges::lower_bound(first, last, token, {}, &Node::token);
+    return found == last || found->token != token ? none : found - nodes_.begin();
+  }
+
+  /// The context of `node` without its first token; none for the root.
+  Index parent(Index node) const { return at(node).parent; }
+
+  /// c(h): how many tokens of the text follow the context.
+  Index total(Index node) const { return at(node).total; }
+
+  /// The T(h) distinct tokens that follow the context, ascending, each at least once.
+  std::span<const Successor> successors(Index node) const {
+    const Index first = at(node).first_successor, last = at(node + 1).first_successor;
+    return std::span(successors_)
+        .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
+  }
+
+ private:
+  class Builder;
+
+  // What a node owns begins here and ends where the next node's begins.
+  struct Node {
+    Token token;
+    Index parent, first_child, first_successor, total;
+  };
+
+  const Node& at(Index node) const { return nodes_[static_cast<std::size_t>(node)]; }
+
+  Index order_, vocab_size_;
+  std::vector<Node> nodes_;  // behind the last one a sentinel
+  std::vector<Successor> successors_;
+};
+
+/// Builds the trie level by level. Positions of the text (a position stands for the token there and the
+/// context before it) are kept sorted by their node and, within it, by their token: so a node is a run of
+/// positions, and its successors are runs within that run. Level k needs one more token of context: two
+/// stable counting sorts.
+class NgramCounts::Builder {
+ public:
+  Builder(NgramCounts& counts, std::span<const Token> text)
+      : counts_(counts), text_(text), positions_(text.size()), node_(text.size(), root) {
+    std::iota(positions_.begin(), positions_.end(), Index{0});
+  }
+
+  void build() {
+    sort([&](Index i) { return token(i); }, counts_.vocab_size_);
+    nodes().push_back({0, none, 0, 0, 0});
+    for (const Index i : positions_) count(i);
+    for (Index length = 1; length < counts_.order_ && !positions_.empty(); ++length) add_level(length);
+    link();
+  }
+
+ private:
+  // The contexts of `length` tokens, from those of one token less.
+  void add_level(Index length) {
+    std::erase(positions_, length - 1);  // has only length − 1 tokens before it
+    const Index first = level_, size = node_count() - first;
+    sort([&](Index i) { return token(i - length); }, counts_.vocab_size_);
+    sort([&](Index i) { return node_of(i) - first; }, size);
+    level_ = node_count();
+    for (const Index i : positions_) {
+      enter(node_of(i), token(i - length));
+      count(i);
+    }
+  }
+
+  // Makes the child of `parent` by `token` the last node.
+  void enter(Index parent, Token token) {
+    if (nodes().back().parent == parent && nodes().back().token == token) return;
+    nodes().push_back({token, parent, 0, static_cast<Index>(counts_.successors_.size()), 0});
+  }
+
+  // Counts the token at position i, which belongs to the last node.
+  void count(Index i) {
+    auto& successors = counts_.successors_;
+    const bool first = nodes().back().first_successor == static_cast<Index>(successors.size());
+    if (first || successors.back().token != token(i)) successors.push_back({token(i), 0});
+    ++successors.back().count;
+    ++nodes().back().total;
+    node_of(i) = node_count() - 1;
+  }
+
+  // Nodes follow one another by their parents, so the children of each begin where those of the last one end.
+  void link() {
+    const Index size = node_count();
+    Index child = 1;
+    for (Index node = 0; node < size; ++node) {
+      nodes()[static_cast<std::size_t>(node)].first_child = child;
+      while (child < size && counts_.at(child).parent == node) ++child;
+    }
+    nodes().push_back({0, none, size, static_cast<Index>(counts_.successors_.size()), 0});
+  }
+
+  // Sorts the positions by a key in 0..keys−1, equal ones left in their order.
+  template <class Key>
+  void sort(Key&& key, Index keys) {
+    begins_.assign(static_cast<std::size_t>(keys) + 1, 0);
+    for (const Index i : positions_) ++begins_[static_cast<std::size_t>(key(i)) + 1];
+    std::partial_sum(begins_.begin(), begins_.end(), begins_.begin());
+    sorted_.resize(positions_.size());
+    for (const Index i : positions_)
+      sorted_[static_cast<std::size_t>(begins_[static_cast<std::size_t>(key(i))]++)] = i;
+    positions_.swap(sorted_);
+  }
+
+  std::vector<Node>& nodes() { return counts_.nodes_; }
+  Index node_count() const { return static_cast<Index>(counts_.nodes_.size()); }
+  Token token(Index i) const { return text_[static_cast<std::size_t>(i)]; }
+  Index& node_of(Index i) { return node_[static_cast<std::size_t>(i)]; }
+
+  NgramCounts& counts_;
+  std::span<const Token> text_;
+  std::vector<Index> positions_;
+  std::vector<Index> node_;             // position -> its node of the last level
+  Index level_ = 0;                     // the first node of the last level
+  std::vector<Index> begins_, sorted_;  // scratch
+};
+
+inline NgramCounts::NgramCounts(std::span<const Token> text, Index order, Index vocab_size)
+    : order_(order), vocab_size_(vocab_size) {
+  Builder(*this, text).build();
+}
+
+}  // namespace specdec::detail

@@ -1,0 +1,90 @@
+// The proof harness: holds a verifier against the target's law on many small models, exactly.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <ostream>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "specdec/draft/model_drafter.hpp"
+#include "specdec/spec_dec.hpp"
+#include "specdec/testing/law.hpp"
+#include "specdec/testing/table_model.hpp"
+
+namespace specdec::testing {
+
+/// What "lossless" is measured against.
+enum class Reference {
+  sampling,  ///< the target's own distribution
+  greedy,    ///< the target's argmax at every position
+};
+
+/// The models that a check runs over: random context-dependent tables, target and draft, with zeros.
+struct LosslessCheck {
+  std::vector<Index> vocab_sizes = {2, 3, 4};
+  std::vector<Index> gammas = {1, 2, 3, 4};
+  Index models = 10;         ///< random pairs of models for every vocabulary size and γ
+  Index max_new_tokens = 5;  ///< length of the joint law: up to as many iterations of the loop
+  Index order = 2;           ///< tokens of context that the models depend on
+  double tolerance = 1e-12;  ///< largest difference of an output's probability that passes
+  std::uint64_t seed = 1;
+  Reference reference = Reference::sampling;
+};
+
+/// What a check found.
+struct LosslessReport {
+  bool lossless = true;
+  Index models = 0;             ///< pairs of models checked
+  double worst_difference = 0;  ///< between the probabilities of one output
+  std::string counterexample;   ///< the first failure, in words; empty when lossless
+  explicit operator bool() const { return lossless; }
+
+  friend std::ostream& operator<<(std::ostream& out, const LosslessReport& report) {
+    out << (report.lossless ? "lossless" : "NOT lossless") << " on " << report.models
+        << " pairs of models, worst difference " << report.worst_difference;
+    if (!report.lossless) out << "\n  " << report.counterexample;
+    return out;
+  }
+};
+
+/// Runs a verifier inside SpecDec over all outcomes of small random models and compares the exact joint law
+/// of the output with the target's. Stops at the first pair of models where they differ.
+///
+/// `verifier` is a verifier (a fresh copy serves each model) or a function that makes one. No sampling is
+/// involved: a pass is a proof for the models tried, a failure names an output with both its probabilities.
+/// Cost: with the defaults, some seconds in an optimised build.
+template <class VerifierOrFactory>
+LosslessReport check_lossless(VerifierOrFactory verifier, const LosslessCheck& check = {}) {
+  std::mt19937_64 generator(check.seed);
+  LosslessReport report;
+  const auto fresh = [&] {
+    if constexpr (std::invocable<VerifierOrFactory&>) return verifier();
+    else return verifier;
+  };
+  for (const Index vocab_size : check.vocab_sizes)
+    for (const Index gamma : check.gammas)
+      for (Index model = 0; model < check.models; ++model) {
+        auto target = TableModel<>::random(vocab_size, check.order, generator);
+        ModelDrafter drafter{TableModel<>::random(vocab_size, check.order, generator)};
+        SpecDec decoder{target, drafter, fresh()};
+        const std::vector<Token> prompt{0};
+        const Options options{.max_new_tokens = check.max_new_tokens, .gamma = gamma};
+        const Law expected = check.reference == Reference::greedy ? greedy_law(target, prompt, options)
+                                                                  : target_law(target, prompt, options);
+        const Difference found = largest_difference(exact_generate(decoder, prompt, options).law, expected);
+        ++report.models;
+        report.worst_difference = std::max(report.worst_difference, found.size);
+        if (found.size <= check.tolerance) continue;
+        report.lossless = false;
+        report.counterexample = specdec::detail::message(
+            "V = ", vocab_size, ", gamma = ", gamma, ", model pair ", model, ": output ",
+            to_string(found.tokens), " has probability ", found.left, ", under the target ", found.right);
+        return report;
+      }
+  return report;
+}
+
+}  // namespace specdec::testing

@@ -1,0 +1,215 @@
+// Exact laws: of what the target alone would write, and of what a decoder writes.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <map>
+#include <span>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "specdec/spec_dec.hpp"
+#include "specdec/testing/enumerator.hpp"
+
+namespace specdec::testing {
+
+/// The probability of every possible output.
+using Law = std::map<std::vector<Token>, double>;
+
+/// A sequence of tokens as text, for messages: "[0 2 1]".
+inline std::string to_string(std::span<const Token> tokens) {
+  std::ostringstream text;
+  for (std::size_t i = 0; i < tokens.size(); ++i) text << (i == 0 ? "[" : " ") << tokens[i];
+  text << (tokens.empty() ? "[]" : "]");
+  return text.str();
+}
+
+/// Where two laws differ most.
+struct Difference {
+  double size = 0;
+  std::vector<Token> tokens;
+  double left = 0, right = 0;
+};
+
+inline Difference largest_difference(const Law& left, const Law& right) {
+  const auto at = [](const Law& law, const std::vector<Token>& tokens) {
+    const auto found = law.find(tokens);
+    return found == law.end() ? 0.0 : found->second;
+  };
+  Difference worst;
+  const auto compare = [&](const std::vector<Token>& tokens) {
+    const double a = at(left, tokens), b = at(right, tokens), size = std::abs(a - b);
+    if (size > worst.size || std::isnan(size)) worst = {size, tokens, a, b};
+  };
+  for (const auto& [tokens, p] : left) compare(tokens);
+  for (const auto& [tokens, p] : right) compare(tokens);
+  return worst;
+}
+
+namespace detail {
+
+// Adds to `law` the law of what `model` writes after `context` has `length` more tokens to go, or stops.
+template <class M, class Choose>
+void continue_law(const M& model, std::vector<Token>& context, std::size_t prompt_size, double probability,
+                  const Options& options, const Choose& choose, Law& law) {
+  const std::vector<Token> output(context.begin() + static_cast<std::ptrdiff_t>(prompt_size), context.end());
+  const bool stopped =
+      !output.empty() && std::ranges::find(options.stop_tokens, output.back()) != options.stop_tokens.end();
+  if (stopped || static_cast<Index>(output.size()) >= options.max_new_tokens) {
+    law[output] += probability;
+    return;
+  }
+  const auto row = model.distribution(context);
+  for (Token x = 0; x < row.vocab_size(); ++x) {
+    const double p = choose(row, x);
+    if (!(p > 0)) continue;
+    context.push_back(x);
+    continue_law(model, context, prompt_size, probability * p, options, choose, law);
+    context.pop_back();
+  }
+}
+
+inline constexpr auto sampled = [](const auto& row, Token x) { return row.probability(x); };
+inline constexpr auto greedy = [](const auto& row, Token x) { return x == row.argmax() ? 1.0 : 0.0; };
+
+}  // namespace detail
+
+/// The law of the target alone. `model` offers distribution(context), as TableModel does.
+template <class M>
+Law target_law(const M& model, std::span<const Token> prompt, const Options& options) {
+  Law law;
+  std::vector<Token> context(prompt.begin(), prompt.end());
+  detail::continue_law(model, context, context.size(), 1.0, options, detail::sampled, law);
+  return law;
+}
+
+/// The law of greedy decoding with the target alone: all on one output.
+template <class M>
+Law greedy_law(const M& model, std::span<const Token> prompt, const Options& options) {
+  Law law;
+  std::vector<Token> context(prompt.begin(), prompt.end());
+  detail::continue_law(model, context, context.size(), 1.0, options, detail::greedy, law);
+  return law;
+}
+
+/// The exact law of a whole generation and exact expectations over it.
+struct GenerationLaw {
+  Law law;
+  double target_calls = 0;
+  double drafted = 0;
+  double accepted = 0;
+  double emitted = 0;
+  double block_efficiency() const { return emitted / target_calls; }
+};
+
+/// Enumerates decoder.generate() as it stands: every draft, every coin, every race of every step, models and
+/// caches included. Exponential in the number of tokens: a handful.
+template <class Decoder>
+GenerationLaw enumerate_generate(Decoder& decoder, std::span<const Token> prompt, const Options& options) {
+  GenerationLaw out;
+  enumerate([&](Enumerator& chance) {
+    const Result result = decoder.generate(prompt, options, chance);
+    const double p = chance.probability();
+    out.law[result.tokens] += p;
+    out.target_calls += p * static_cast<double>(result.stats.target_calls);
+    out.drafted += p * static_cast<double>(result.stats.drafted);
+    out.accepted += p * static_cast<double>(result.stats.accepted);
+    out.emitted += p * static_cast<double>(result.stats.emitted);
+  });
+  return out;
+}
+
+/// The same law, found faster: steps one sequence at a time, and continues only once from states that several
+/// histories reach (the same context and an equal verifier; a verifier with state that cannot be compared is
+/// never merged). The contexts of the models are rebuilt for every step, so cache rollback is not exercised:
+/// enumerate_generate does that.
+template <class Decoder>
+GenerationLaw exact_generate(Decoder& decoder, std::span<const Token> prompt, const Options& options) {
+  using Sequence = typename Decoder::Sequence;
+  using V = std::remove_cvref_t<decltype(std::declval<const Sequence&>().verifier())>;
+  struct State {
+    Sequence sequence;
+    double probability;
+  };
+  const auto mergeable = []([[maybe_unused]] const Sequence& a, [[maybe_unused]] const Sequence& b) {
+    if constexpr (std::equality_comparable<V>) return a.verifier() == b.verifier();
+    else return !requires(const V& v) {
+        v.min_draft_length();
+      };
+  };
+  // Contexts only grow, so the shortest first: all histories of a state have been found when it is continued.
+  std::map<std::pair<std::size_t, std::vector<Token>>, std::vector<State>> open;
+  GenerationLaw out;
+  const auto enter = [&](Sequence sequence, double p) {
+    if (sequence.done()) {
+      out.law[{sequence.tokens().begin(), sequence.tokens().end()}] += p;
+      return;
+    }
+    const auto context = sequence.context();
+    auto& states = open[{context.size(), {context.begin(), context.end()}}];
+    for (State& state : states)
+      if (mergeable(state.sequence, sequence)) {
+        state.probability += p;
+        return;
+      }
+    states.push_back({std::move(sequence), p});
+  };
+  enter(decoder.start(prompt, options), 1.0);
+  while (!open.empty()) {
+    const std::vector<State> states = std::move(open.begin()->second);
+    open.erase(open.begin());
+    for (const State& state : states)
+      enumerate([&](Enumerator& chance) {
+        Sequence sequence = state.sequence;
+        const Stats before = sequence.stats();
+        sequence.release();
+        sequence.step(chance);
+        const double p = state.probability * chance.probability();
+        const Stats& after = sequence.stats();
+        out.target_calls += p;
+        out.drafted += p * static_cast<double>(after.drafted - before.drafted);
+        out.accepted += p * static_cast<double>(after.accepted - before.accepted);
+        out.emitted += p * static_cast<double>(after.emitted - before.emitted);
+        enter(std::move(sequence), p);
+      });
+  }
+  return out;
+}
+
+/// One step from a fresh sequence: the law of its output completed by the target to γ+1 tokens (which is the
+/// target's law exactly if the rule is valid: Sun et al., Lemma 2), and P(τ >= i) for i = 0..γ.
+struct StepLaw {
+  Law law;
+  std::vector<double> accepted_at_least;
+  double expected_accepted() const {
+    double sum = 0;
+    for (std::size_t i = 1; i < accepted_at_least.size(); ++i) sum += accepted_at_least[i];
+    return sum;
+  }
+};
+
+/// `target` offers distribution(context) as well as the Model calls.
+template <class Target, class Drafter, class V>
+StepLaw exact_step(Target& target, Drafter& drafter, const V& verifier, std::span<const Token> prompt,
+                   Index gamma) {
+  SpecDec<Target&, Drafter&, V> decoder(target, drafter, verifier);
+  const Options options{.max_new_tokens = gamma + 1, .gamma = gamma};
+  StepLaw out;
+  out.accepted_at_least.resize(static_cast<std::size_t>(gamma) + 1);
+  enumerate([&](Enumerator& chance) {
+    auto sequence = decoder.start(prompt, options);
+    sequence.step(chance);
+    const double p = chance.probability();
+    for (Index i = 0; i <= sequence.stats().accepted; ++i)
+      out.accepted_at_least[static_cast<std::size_t>(i)] += p;
+    std::vector<Token> context(sequence.context().begin(), sequence.context().end());
+    detail::continue_law(target, context, prompt.size(), p, options, detail::sampled, out.law);
+  });
+  return out;
+}
+
+}  // namespace specdec::testing

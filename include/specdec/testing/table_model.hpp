@@ -1,0 +1,105 @@
+// Small models whose every distribution is known: what the proofs run on.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "specdec/core/dense.hpp"
+#include "specdec/core/error.hpp"
+#include "specdec/core/random.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::testing {
+
+/// A model whose next-token distribution is looked up by the last `order` tokens: a Markov source, different
+/// in every context that differs in them. Satisfies Model.
+template <std::floating_point Scalar = double>
+class TableModel {
+ public:
+  using Rows = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+  /// `table` is a (V+1)^order × V matrix of distributions. Its row for the tokens a, b, ..., z (the last
+  /// `order` ones, z the latest) has the digits a+1, b+1, ..., z+1 in base V+1; a shorter context has leading
+  /// zeros.
+  TableModel(Rows table, Index order) : table_(std::move(table)), order_(order) {
+    if (table_.rows() != states(table_.cols(), order))
+      specdec::detail::invalid_argument("table has ", table_.rows(),
+                                        " rows, expected (V+1)^order = ", states(table_.cols(), order));
+  }
+
+  /// A model with random rows. All probabilities are multiples of 2^-10, so that rows sum to exactly 1 in
+  /// float, too; about a quarter of the entries are 0, and coarse rows make ties and p = q common.
+  template <std::uniform_random_bit_generator Generator>
+  static TableModel random(Index vocab_size, Index order, Generator& generator) {
+    Rows table(states(vocab_size, order), vocab_size);
+    for (Index i = 0; i < table.rows(); ++i) {
+      const Index grain = uniform01(generator) < 0.5 ? 128 : 1;
+      std::vector<Index> cuts{0, 1024};
+      while (static_cast<Index>(cuts.size()) <= vocab_size) {
+        const auto cut = static_cast<Index>(uniform01(generator) * static_cast<double>(1024 / grain)) * grain;
+        cuts.push_back(uniform01(generator) < 0.25 ? cuts.back() : cut);
+      }
+      std::ranges::sort(cuts);
+      for (Index x = 0; x < vocab_size; ++x) {
+        const auto k = static_cast<std::size_t>(x);
+        table(i, x) = static_cast<Scalar>(cuts[k + 1] - cuts[k]) / Scalar{1024};
+      }
+    }
+    return TableModel(std::move(table), order);
+  }
+
+  /// A model that gives the same distribution in every context.
+  static TableModel context_free(const Eigen::Matrix<Scalar, 1, Eigen::Dynamic>& row) {
+    return TableModel(row, 0);
+  }
+
+  Index vocab_size() const { return table_.cols(); }
+
+  const Rows& forward(std::span<const Token> tokens, Index rows) {
+    const Index fed = static_cast<Index>(tokens.size());
+    if (rows < 1 || rows > fed)
+      specdec::detail::invalid_argument("rows = ", rows, " is outside 1..", fed, ", the number of tokens");
+    specdec::detail::check_tokens("tokens", tokens, vocab_size());
+    Rows output(rows, vocab_size());
+    context_.insert(context_.end(), tokens.begin(), tokens.end());
+    for (Index i = 0; i < rows; ++i)
+      output.row(i) = table_.row(
+          state(std::span(context_).first(context_.size() - static_cast<std::size_t>(rows - 1 - i))));
+    output_ = std::move(output);
+    return output_;
+  }
+
+  void truncate(Index length) {
+    if (length < static_cast<Index>(context_.size())) context_.resize(static_cast<std::size_t>(length));
+  }
+
+  /// The distribution after `context`, whatever the model has been fed.
+  DenseRow<Scalar> distribution(std::span<const Token> context) const {
+    return DenseRow<Scalar>(table_.data() + state(context) * table_.cols(), table_.cols());
+  }
+
+  std::span<const Token> context() const { return context_; }
+
+ private:
+  static Index states(Index vocab_size, Index order) {
+    Index n = 1;
+    for (Index k = 0; k < order; ++k) n *= vocab_size + 1;
+    return n;
+  }
+
+  Index state(std::span<const Token> context) const {
+    const auto used = std::min(context.size(), static_cast<std::size_t>(order_));
+    Index row = 0;
+    for (const Token x : context.last(used)) row = row * (vocab_size() + 1) + x + 1;
+    return row;
+  }
+
+  Rows table_;
+  Index order_;
+  std::vector<Token> context_;
+  Rows output_;
+};
+
+}  // namespace specdec::testing

@@ -1,0 +1,209 @@
+// Greedy block verification with distribution modification: the most that one iteration can accept.
+// Source: Sun et al., "Block Verification Accelerates Speculative Decoding", ICLR 2025, arXiv:2403.10444,
+// Appendix C, Algorithms 4–6.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "specdec/core/chance.hpp"
+#include "specdec/core/prefix_sampler.hpp"
+#include "specdec/core/residual.hpp"
+#include "specdec/verify/drafted_block.hpp"
+#include "specdec/verify/verdict.hpp"
+
+namespace specdec {
+namespace detail {
+
+/// The target of one position as t = (p − b·q)+ / mass; b = 0 and mass = 1 is the target itself.
+struct TargetLevel {
+  double b = 0;
+  double mass = 1;
+
+  template <Distribution P, Distribution Q>
+  double probability(const P& p, const Q& q, Token x) const {
+    return b == 0 ? p.probability(x) : residual(1.0, p, b, q, x) / mass;
+  }
+};
+
+/// A target row as live modifications leave it. Without any it is the target row, drawn from as lazily as
+/// that.
+template <Distribution P, Distribution Q>
+class ModifiedRow {
+ public:
+  ModifiedRow(P p, Q q, TargetLevel level) : p_(std::move(p)), q_(std::move(q)), level_(level) {}
+
+  Index vocab_size() const { return p_.vocab_size(); }
+  double probability(Token x) const { return level_.probability(p_, q_, x); }
+
+  double sum(Index start, Index count) const {
+    return residual_mass(1.0, p_, level_.b, q_, start, count) / level_.mass;
+  }
+
+  auto sampler() const {
+    using Plain = decltype(p_.sampler());
+    using Sampler = std::variant<Plain, PrefixSampler<ModifiedRow>>;
+    return [draw = level_.b == 0 ? Sampler(std::in_place_index<0>, p_.sampler())
+                                 : Sampler(std::in_place_index<1>, *this)](double u) mutable {
+      return std::visit([u](auto& sampler) { return sampler(u); }, draw);
+    };
+  }
+
+  Token argmax() const { return argmax_by_lookup(*this); }
+
+ private:
+  P p_;
+  Q q_;
+  TargetLevel level_;
+};
+
+}  // namespace detail
+
+/// Greedy block verification. One iteration accepts Σ_i Σ min(p, q) of the joint prefixes in expectation: the
+/// bound with full information, at least what block verification accepts. By itself such a step is biased;
+/// the verifier keeps the output lossless by modifying the target that the next tokens follow. Over whole
+/// generations that costs more than it gains: the paper finds, as we do, block verification slightly ahead.
+///
+/// Source: Sun et al., Alg. 4–6. g_0 = 1, g_{i+1} = g_i·t_i(x_{i+1})/q_i(x_{i+1}) is not clipped; the rest is
+/// block verification's race. A stop at τ < γ that drew Y leaves a modification (r, n) =
+/// (q_τ(Y)/(g_τ·t_τ(Y)), γ−τ−1): for the next n tokens the target is t ∝ (t' − r·q)+, t' being the target
+/// without it, and past a token x r becomes r·q(x)/t'(x). Since (max(a, 0) − b)+ = (a − b)+ for b >= 0, any
+/// number of nested modifications of one row is a single coefficient on q: see TargetLevel.
+///
+/// State: the live modifications of one sequence. Start a new sequence with a fresh object (SpecDec does).
+/// Needs: a drafter whose q depends on the context alone, so that a position keeps its q in the next draft.
+/// Shapes, units, throws: as TokenVerifier; also std::invalid_argument for a draft shorter than
+/// min_draft_length(). A throw leaves the state as it was.
+/// Random: a race per position from γ down to τ.
+/// Cost: as block verification; plus a pass over both rows per live modification of a position.
+/// Numeric: where rounding leaves a modified row without mass, that modification is passed over.
+class GreedyBlockVerifier {
+ public:
+  /// An inverse ratio r, 0 < r < 1, and the number of tokens it still holds for.
+  struct Modification {
+    double ratio = 0;
+    Index left = 0;
+    friend bool operator==(const Modification&, const Modification&) = default;
+  };
+
+  /// The live modifications, oldest first.
+  std::span<const Modification> modifications() const { return live_; }
+
+  /// Modified positions need q, so the next draft must cover the longest live modification: at most γ−1
+  /// tokens.
+  Index min_draft_length() const {
+    Index longest = 0;
+    for (const Modification& m : live_) longest = std::max(longest, m.left);
+    return longest;
+  }
+
+  template <Probabilities Target, Probabilities Draft, RandomSource Source>
+  Verdict operator()(const Target& target, const Draft& draft, std::span<const Token> tokens,
+                     Source& source) {
+    const auto block = detail::drawn_block(target, draft, tokens);
+    auto&& chance = as_chance(source);
+    if (block.gamma() < min_draft_length())
+      detail::invalid_argument("tokens has ", block.gamma(),
+                               " drafted tokens, but greedy block verification ", "still modifies the next ",
+                               min_draft_length(), ": draft at least that many");
+    score(block);
+    const Verdict verdict = decide(block, chance);
+    modify(block, verdict);
+    return verdict;
+  }
+
+  friend bool operator==(const GreedyBlockVerifier& a, const GreedyBlockVerifier& b) {
+    return a.live_ == b.live_;
+  }
+
+ private:
+  // What is known at row i, given the drafted tokens before it.
+  struct Position {
+    double g = 1;
+    std::vector<Modification> live;
+    std::vector<detail::TargetLevel> levels;  // levels[k]: the target under the first k modifications
+  };
+
+  Position& at(Index i) { return positions_[static_cast<std::size_t>(i)]; }
+
+  // Forward: g_i, the live modifications and the modified target of every row.
+  template <class Block>
+  void score(const Block& block) {
+    const Index gamma = block.gamma();
+    if (static_cast<Index>(positions_.size()) <= gamma)
+      positions_.resize(static_cast<std::size_t>(gamma) + 1);
+    at(0).g = 1;
+    at(0).live.assign(live_.begin(), live_.end());
+    for (Index i = 0; i < gamma; ++i) {
+      const auto p = block.p(i);
+      const auto q = block.q(i);
+      const Token x = block.token(i);
+      level(at(i), p, q);
+      const double t = at(i).levels.back().probability(p, q, x);
+      at(i + 1).g = detail::bounded(at(i).g * detail::bounded(t / q.probability(x)));
+      at(i + 1).live.clear();
+      if (at(i + 1).g > 0) pass(at(i), p, q, x, at(i + 1).live);
+    }
+  }
+
+  // The target of a row under 0, 1, ... of its modifications.
+  template <Distribution P, Distribution Q>
+  static void level(Position& here, const P& p, const Q& q) {
+    here.levels.assign(1, detail::TargetLevel{});
+    for (const Modification& m : here.live) {
+      detail::TargetLevel next = here.levels.back();
+      next.b += m.ratio * next.mass;
+      next.mass = residual_mass(1.0, p, next.b, q, 0, p.vocab_size());
+      here.levels.push_back(next.mass > 0 ? next : here.levels.back());
+    }
+  }
+
+  // The modifications that are live behind token x of this row.
+  template <Distribution P, Distribution Q>
+  static void pass(const Position& here, const P& p, const Q& q, Token x, std::vector<Modification>& next) {
+    for (std::size_t k = 0; k < here.live.size(); ++k) {
+      const double t = here.levels[k].probability(p, q, x);
+      const Modification m{here.live[k].ratio * q.probability(x) / t, here.live[k].left - 1};
+      if (m.left > 0 && m.ratio > 0 && m.ratio < 1) next.push_back(m);
+    }
+  }
+
+  // Backward: the longest prefix whose race is won.
+  template <class Block, class C>
+  Verdict decide(const Block& block, C& chance) {
+    const Index gamma = block.gamma();
+    if (const std::optional<Token> y = chance.race(at(gamma).g, block.p(gamma))) return {gamma, *y};
+    for (Index i = gamma - 1;; --i) {
+      const detail::ModifiedRow t(block.p(i), block.q(i), at(i).levels.back());
+      if (const std::optional<Token> y = chance.race(at(i).g, t, block.q(i))) return {i, *y};
+    }
+  }
+
+  // What the verdict leaves to the tokens after Y. Nothing of the state changes before everything is
+  // computed.
+  template <class Block>
+  void modify(const Block& block, const Verdict& verdict) {
+    const Index stop = verdict.accepted, left = block.gamma() - stop - 1;
+    next_.clear();
+    if (stop < block.gamma()) {
+      const auto p = block.p(stop);
+      const auto q = block.q(stop);
+      const Token y = verdict.token;
+      const Position& here = at(stop);
+      pass(here, p, q, y, next_);
+      const double ratio = q.probability(y) / (here.g * here.levels.back().probability(p, q, y));
+      if (left > 0 && ratio > 0 && ratio < 1) next_.push_back({ratio, left});
+    }
+    live_.swap(next_);
+  }
+
+  std::vector<Modification> live_;
+  std::vector<Modification> next_;   // scratch
+  std::vector<Position> positions_;  // scratch
+};
+
+}  // namespace specdec

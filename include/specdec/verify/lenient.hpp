@@ -1,0 +1,51 @@
+// Lenient verification: trades exactness for acceptance. LOSSY.
+// Source: Leviathan et al., arXiv:2211.17192, Appendix A.5.
+#pragma once
+
+#include <cmath>
+#include <span>
+
+#include "specdec/core/chance.hpp"
+#include "specdec/core/error.hpp"
+#include "specdec/verify/drafted_block.hpp"
+#include "specdec/verify/verdict.hpp"
+
+namespace specdec {
+
+/// Token verification with lenience l in (0, 1]. LOSSY for l < 1: the output is not the target's. What it
+/// does guarantee: no token is emitted with more than 1/l times the probability that the target gives it.
+///
+/// Source: Leviathan et al., App. A.5: accept with min(1, p/(l·q)), correct from (p − l·q)+. Dividing by l
+/// shows the residual as that of a race of weight 1/l. l = 1 is token verification. Shapes, units, throws: as
+/// TokenVerifier; the constructor throws std::invalid_argument unless 0 < l <= 1.
+class LenientVerifier {
+ public:
+  LenientVerifier() = default;
+  explicit LenientVerifier(double lenience) : lenience_(lenience) {
+    if (!(lenience > 0 && lenience <= 1))
+      detail::invalid_argument("lenience = ", lenience, " is outside (0, 1]");
+  }
+
+  double lenience() const { return lenience_; }
+
+  template <Probabilities Target, Probabilities Draft, RandomSource Source>
+  Verdict operator()(const Target& target, const Draft& draft, std::span<const Token> tokens,
+                     Source& source) const {
+    const auto block = detail::drawn_block(target, draft, tokens);
+    auto&& chance = as_chance(source);
+    for (Index i = 0; i < block.gamma(); ++i) {
+      const auto p = block.p(i);
+      const auto q = block.q(i);
+      if (chance.coin(detail::ratio(p, q, block.token(i)) / lenience_)) continue;
+      return {i, *chance.race(1 / lenience_, p, q)};
+    }
+    return {block.gamma(), chance.draw(block.p(block.gamma()))};
+  }
+
+  friend bool operator==(const LenientVerifier&, const LenientVerifier&) = default;
+
+ private:
+  double lenience_ = 1.0;
+};
+
+}  // namespace specdec

@@ -1,0 +1,41 @@
+// Token verification: each drafted token stands or falls alone.
+// Source: Leviathan, Kalman, Matias, "Fast Inference from Transformers via Speculative Decoding",
+// arXiv:2211.17192, Algorithm 1; Chen et al., arXiv:2302.01318, Algorithm 2.
+#pragma once
+
+#include <span>
+
+#include "specdec/core/chance.hpp"
+#include "specdec/verify/drafted_block.hpp"
+#include "specdec/verify/verdict.hpp"
+
+namespace specdec {
+
+/// Token verification. Lossless: the output is distributed as if the target alone had written it.
+///
+/// Source: Leviathan et al., Alg. 1, with the residual draw replaced by a race of weight 1 (race.hpp).
+/// Shapes: target (γ+1)×V, draft γ×V, tokens γ; γ >= 0, V >= 1. Units: probabilities.
+/// Throws: std::invalid_argument on wrong shapes, a token outside the vocabulary or with q = 0, and numbers a
+/// decision needs that are no probabilities (InvalidDistribution).
+/// Random: a coin per token up to the first rejection, then a race or, after full acceptance, a draw.
+/// Cost: γ lookups in each matrix; one expected draw from a row of the target; no allocation.
+/// Numeric: decisions in double. Example: examples/verify_block.cpp (same call).
+struct TokenVerifier {
+  template <Probabilities Target, Probabilities Draft, RandomSource Source>
+  Verdict operator()(const Target& target, const Draft& draft, std::span<const Token> tokens,
+                     Source& source) const {
+    const auto block = detail::drawn_block(target, draft, tokens);
+    auto&& chance = as_chance(source);
+    for (Index i = 0; i < block.gamma(); ++i) {
+      const auto p = block.p(i);
+      const auto q = block.q(i);
+      if (chance.coin(detail::ratio(p, q, block.token(i)))) continue;
+      return {i, *chance.race(1.0, p, q)};  // Y ∝ (p − q)+: a race of weight 1 is never lost
+    }
+    return {block.gamma(), chance.draw(block.p(block.gamma()))};
+  }
+
+  friend bool operator==(const TokenVerifier&, const TokenVerifier&) = default;
+};
+
+}  // namespace specdec

@@ -1,0 +1,48 @@
+// What a verifier answers, and what it has to be.
+#pragma once
+
+#include <concepts>
+#include <random>
+#include <span>
+
+#include "specdec/core/chance.hpp"
+#include "specdec/core/dense.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// The outcome of one verification: the step emits tokens[0..accepted) and then `token`.
+struct Verdict {
+  Index accepted = 0;  ///< τ: how many drafted tokens survive, 0 <= τ <= γ
+  Token token = 0;     ///< Y: the correction token where τ < γ, the bonus token where τ = γ
+
+  friend bool operator==(const Verdict&, const Verdict&) = default;
+};
+
+/// A rule that judges a block of γ drafted tokens:
+///
+///   verdict = verifier(target, draft, tokens, chance)
+///
+///   target   γ+1 rows: row i is the target's distribution after i drafted tokens
+///   draft    γ rows: row i is the distribution that tokens[i] was really drawn from
+///   tokens   the γ drafted tokens
+///   chance   a random bit generator, or a source of chance
+///
+/// A verifier with state of its own sequence also has min_draft_length(): the next draft must not be shorter.
+/// The loop starts every sequence with a copy of a fresh verifier; used by hand, one object serves one
+/// sequence.
+template <class V, class Target = Eigen::MatrixXd, class Draft = Target, class Source = std::mt19937_64>
+concept Verifier = std::copyable<V> && Probabilities<Target> && Probabilities<Draft> &&
+    RandomSource<Source> && requires(V& verifier, const Target& target, const Draft& draft,
+                                     std::span<const Token> tokens, Source& source) {
+  { verifier(target, draft, tokens, source) } -> std::same_as<Verdict>;
+};
+
+/// The least length that the verifier's next draft may have; 0 for rules without state.
+template <class V>
+Index min_draft_length(const V& verifier) {
+  if constexpr (requires { verifier.min_draft_length(); }) return verifier.min_draft_length();
+  else return 0;
+}
+
+}  // namespace specdec

@@ -1,0 +1,16 @@
+// must say: Drafter
+// A drafter that does not draft.
+#include <specdec/specdec.hpp>
+
+struct Guesser {
+#ifdef FIXED
+  specdec::Draft<specdec::OneHotRows> draft(std::span<const specdec::Token>, specdec::Index, auto&) {
+    return {{}, specdec::OneHotRows({})};
+  }
+#endif
+  void truncate(specdec::Index) {}
+};
+
+void use(specdec::testing::TableModel<>& target, Guesser& drafter) {
+  specdec::SpecDec<specdec::testing::TableModel<>&, Guesser&> decoder(target, drafter);
+}

@@ -1,0 +1,19 @@
+// must say: Drafter
+// A drafter that proposes tokens, but not the distributions it drew them from.
+#include <specdec/specdec.hpp>
+#include <vector>
+
+struct Guesser {
+#ifdef FIXED
+  specdec::Draft<specdec::OneHotRows> draft(std::span<const specdec::Token>, specdec::Index, auto&) {
+    return {{}, specdec::OneHotRows({})};
+  }
+#else
+  std::vector<specdec::Token> draft(std::span<const specdec::Token>, specdec::Index, auto&) { return {}; }
+#endif
+  void truncate(specdec::Index) {}
+};
+
+void use(specdec::testing::TableModel<>& target, Guesser& drafter) {
+  specdec::SpecDec<specdec::testing::TableModel<>&, Guesser&> decoder(target, drafter);
+}

@@ -1,0 +1,17 @@
+// must say: RandomSource
+// The loop, too, needs a random bit generator or a source of chance.
+#include <specdec/specdec.hpp>
+#include <string>
+#include <vector>
+
+#ifdef FIXED
+using Source = std::mt19937;
+#else
+using Source = std::string;
+#endif
+
+specdec::Result use(specdec::testing::TableModel<>& target, const std::vector<specdec::Token>& prompt,
+                    Source& source) {
+  specdec::SpecDec decoder{target, specdec::PromptLookupDrafter{}, specdec::BlockVerifier{}};
+  return decoder.generate(prompt, {}, source);
+}

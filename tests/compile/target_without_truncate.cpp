@@ -1,0 +1,17 @@
+// must say: Model
+// A target that cannot roll its context back.
+#include <specdec/specdec.hpp>
+
+struct Target {
+  specdec::Index vocab_size() const { return 2; }
+  Eigen::MatrixXd forward(std::span<const specdec::Token>, specdec::Index rows) {
+    return Eigen::MatrixXd::Constant(rows, 2, 0.5);
+  }
+#ifdef FIXED
+  void truncate(specdec::Index) {}
+#endif
+};
+
+void use(Target& target, specdec::PromptLookupDrafter& drafter) {
+  specdec::SpecDec<Target&, specdec::PromptLookupDrafter&> decoder(target, drafter);
+}

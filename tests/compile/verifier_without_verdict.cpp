@@ -1,0 +1,16 @@
+// must say: Verifier
+// A rule that answers with a number instead of a verdict.
+#include <specdec/specdec.hpp>
+
+struct Rule {
+#ifdef FIXED
+  using Answer = specdec::Verdict;
+#else
+  using Answer = int;
+#endif
+  Answer operator()(const auto&, const auto&, std::span<const specdec::Token>, auto&) const { return {}; }
+};
+
+void use(specdec::testing::TableModel<>& target) {
+  specdec::SpecDec<specdec::testing::TableModel<>&, specdec::NoDrafter, Rule> decoder(target, {});
+}

@@ -1,0 +1,138 @@
+#include <map>
+#include <random>
+#include <specdec/specdec.hpp>
+#include <vector>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+using namespace specdec;
+using namespace specdec::testing;
+using namespace support;
+
+namespace {
+
+// Overwrites its one row at every call, as engines do, and counts the tokens it takes in.
+class OverwritingModel {
+ public:
+  explicit OverwritingModel(TableModel<> table) : table_(std::move(table)), row_(table_.vocab_size()) {}
+  Index vocab_size() const { return table_.vocab_size(); }
+  auto forward(std::span<const Token> tokens, Index rows) {
+    fed += static_cast<Index>(tokens.size());
+    row_ = table_.forward(tokens, rows).row(rows - 1);
+    return Eigen::Map<const Eigen::RowVectorXd>(row_.data(), row_.size());
+  }
+  void truncate(Index length) { table_.truncate(length); }
+  auto distribution(std::span<const Token> context) const { return table_.distribution(context); }
+  std::span<const Token> context() const { return table_.context(); }
+  Index fed = 0;
+
+ private:
+  TableModel<> table_;
+  Eigen::RowVectorXd row_;
+};
+
+// Rows that stay where they are for good.
+class StableModel {
+ public:
+  static constexpr bool stable_rows = true;
+  explicit StableModel(TableModel<> table) : table_(std::move(table)) {}
+  Index vocab_size() const { return table_.vocab_size(); }
+  auto forward(std::span<const Token> tokens, Index rows) {
+    table_.forward(tokens, rows);
+    const auto row = table_.distribution(table_.context());
+    return Eigen::Map<const Eigen::RowVectorXd>(row.block(0, 0).data(), vocab_size());
+  }
+  void truncate(Index length) { table_.truncate(length); }
+  auto distribution(std::span<const Token> context) const { return table_.distribution(context); }
+  std::span<const Token> context() const { return table_.context(); }
+  Index fed = 0;
+
+ private:
+  TableModel<> table_;
+};
+
+static_assert(Drafter<ModelDrafter<OverwritingModel>>);
+static_assert(has_stable_rows<StableModel>);
+static_assert(!has_stable_rows<OverwritingModel>);
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("the reported rows are the rows that were drawn from", "", OverwritingModel, StableModel) {
+  std::mt19937_64 seed{1};
+  TestType model(TableModel<>::random(4, 2, seed));
+  ModelDrafter drafter{model};
+  const std::vector<Token> context{2, 0, 3};
+  // Exactly: the law of each drafted token is its row, whatever came before.
+  std::map<std::vector<Token>, double> law;
+  enumerate([&](Enumerator& chance) {
+    drafter.truncate(0);
+    const auto draft = drafter.draft(std::span<const Token>(context), 3, chance);
+    const auto rows = distributions(draft.rows);
+    REQUIRE(draft.tokens.size() == 3);
+    REQUIRE(rows.rows() == 3);
+    REQUIRE(rows.vocab_size() == 4);
+    std::vector<Token> so_far = context;
+    double product = 1;
+    for (Index i = 0; i < 3; ++i) {
+      for (Token x = 0; x < 4; ++x)
+        CHECK(rows.row(i).probability(x) == model.distribution(so_far).probability(x));
+      const Token x = draft.tokens[static_cast<std::size_t>(i)];
+      product *= rows.row(i).probability(x);
+      so_far.push_back(x);
+    }
+    CHECK(chance.probability() == Approx(product).epsilon(1e-14));
+    law[so_far] += chance.probability();
+  });
+  double sum = 0;
+  for (const auto& [tokens, p] : law) sum += p;
+  CHECK(sum == Approx(1));
+}
+
+TEST_CASE("the model takes in only what it has not seen") {
+  std::mt19937_64 rng{2};
+  OverwritingModel model(TableModel<>::random(4, 2, rng));
+  ModelDrafter drafter{model};
+  RandomChance chance{rng};
+  std::vector<Token> context{1, 2, 3};
+  const auto fed_by = [&](Index gamma) {
+    const Index before = model.fed;
+    const auto draft = drafter.draft(std::span<const Token>(context), gamma, chance);
+    CHECK(static_cast<Index>(draft.tokens.size()) == gamma);
+    return model.fed - before;
+  };
+  CHECK(fed_by(4) == 3 + 3);  // the context, then all drafted tokens but the last
+  drafter.truncate(3 + 2);    // two of them accepted, then Y
+  context.insert(context.end(), {0, 1, 2});
+  CHECK(fed_by(4) == 6 - 5 + 3);
+  drafter.truncate(6 + 4);  // full acceptance: x_γ has not been seen either
+  context.insert(context.end(), {3, 3, 3, 3, 0});
+  CHECK(fed_by(2) == 2 + 1);
+  CHECK(fed_by(0) == 0);  // no draft, no call: the context runs ahead of the cache
+  drafter.truncate(11);
+  context.insert(context.end(), {1, 2});
+  CHECK(fed_by(1) == 2);
+}
+
+TEST_CASE("a draft can be asked for again without a truncate in between") {
+  std::mt19937_64 rng{3};
+  OverwritingModel model(TableModel<>::random(4, 2, rng));
+  ModelDrafter drafter{model};
+  const std::vector<Token> context{1, 2, 3};
+  std::mt19937_64 a{7}, b{7};
+  RandomChance first{a}, second{b};
+  const auto one = drafter.draft(std::span<const Token>(context), 3, first);
+  const std::vector<Token> tokens(one.tokens.begin(), one.tokens.end());
+  const auto two = drafter.draft(std::span<const Token>(context), 3, second);
+  CHECK(std::vector<Token>(two.tokens.begin(), two.tokens.end()) == tokens);
+}
+
+TEST_CASE("a draft model whose row is no distribution is named") {
+  Eigen::Matrix<double, 1, Eigen::Dynamic> row(2);
+  row << 0, 0;
+  ModelDrafter drafter{TableModel<>::context_free(row)};
+  std::mt19937_64 rng{1};
+  RandomChance chance{rng};
+  CHECK(message_of([&] { drafter.draft(std::span<const Token>(std::vector<Token>{0}), 2, chance); }) ==
+        "specdec: draft row 0: the probabilities sum to 0");
+}
