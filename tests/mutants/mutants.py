@@ -1,0 +1,310 @@
+"""The mutants, by the promise that each one breaks.
+
+A mutant replaces `old`, which its header must hold exactly once, by `new`; `tests` are the sources among which one
+must notice, the likeliest first. To add one: break a promise in the smallest way that still compiles. Mutants that
+only cost time are not listed: no test here measures time.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Mutant:
+    promise: str
+    name: str
+    header: str
+    tests: tuple
+    old: str
+    new: str
+
+
+MUTANTS = []
+
+
+def promise(text):
+    """What the mutants added next break."""
+
+    def mutant(name, header, tests, old, new):
+        MUTANTS.append(Mutant(text, name, header, tuple(tests.split()), old, new))
+
+    return mutant
+
+
+mutant = promise("uniform01 is a multiple of 2^-53 in [0, 1), from 64 fair bits of any generator")
+mutant("uniform-fewer-bits", "core/random.hpp", "test_random", ">> 11) * 0x1p-53", ">> 22) * 0x1p-42")
+mutant("uniform-reaches-one", "core/random.hpp", "test_random",
+       "(random_bits64(generator) >> 11) * 0x1p-53", "(random_bits64(generator)) * 0x1p-64")
+mutant("bits-low-half-first", "core/random.hpp", "test_random",
+       "bits = (bits << width) | fresh;", "bits |= fresh << filled;")
+mutant("bits-of-any-range", "core/random.hpp", "test_random",
+       "while ((fresh >> width) != 0) fresh = word();", "")
+mutant("bits-minimum-forgotten", "core/random.hpp", "test_random test_concepts",
+       "static_cast<std::uint64_t>(generator() - Generator::min())", "static_cast<std::uint64_t>(generator())")
+
+mutant = promise("a coin falls with its probability")
+mutant("coin-inverted", "core/chance.hpp", "test_chance", "uniform01(*generator_) < p", "uniform01(*generator_) > p")
+mutant("coin-closed", "core/chance.hpp", "test_chance test_token test_block",
+       "uniform01(*generator_) < p", "uniform01(*generator_) <= p")
+mutant("coin-nearly-certain", "core/chance.hpp", "test_chance",
+       "if (h >= 1) return true;", "if (h > 0.99) return true;")
+mutant("coin-nan-is-no", "core/chance.hpp", "test_chance", "if (h <= 0) return false;", "if (!(h > 0)) return false;")
+
+mutant = promise("a draw is the inverse distribution function of its row; never a token of probability 0")
+mutant("draw-block-search", "core/prefix_sampler.hpp", "test_prefix_sampler",
+       "std::upper_bound(", "std::lower_bound(")
+mutant("draw-stops-reading-late", "core/prefix_sampler.hpp", "test_prefix_sampler",
+       "total() <= u) extend();", "total() < u) extend();")
+mutant("draw-token-search", "core/prefix_sampler.hpp", "test_prefix_sampler",
+       "if (sum > u) break;", "if (sum >= u) break;")
+mutant("draw-zero-mass", "core/prefix_sampler.hpp", "test_prefix_sampler", "if (!(mass > 0)) continue;", "")
+mutant("draw-short-row", "core/prefix_sampler.hpp", "test_prefix_sampler", "if (u >= total()) u = wrap(u);", "")
+mutant("draw-short-row-head", "core/prefix_sampler.hpp", "test_prefix_sampler",
+       "const double v = (u - total()) / (1 - total()) * total();", "const double v = 0;")
+mutant("draw-offset-forgotten", "core/prefix_sampler.hpp", "test_prefix_sampler",
+       "search(block, u - (block == 0 ? 0.0 : sums_[static_cast<std::size_t>(block - 1)]))", "search(block, u)")
+mutant("draw-without-mass", "core/prefix_sampler.hpp", "test_prefix_sampler",
+       'if (!(total() > 0)) throw InvalidDistribution("the probabilities sum to 0");', "")
+mutant("draw-nan-block", "core/prefix_sampler.hpp", "test_prefix_sampler test_drafted_block",
+       "if (!(sum >= 0) || !std::isfinite(sum))", "if (sum < 0)")
+
+mutant = promise("a view reads any layout; argmax takes the lowest id and refuses NaN")
+mutant("view-strides-swapped", "core/dense.hpp", "test_dense",
+       "down_(M::IsRowMajor ? matrix.outerStride() : matrix.innerStride())",
+       "down_(M::IsRowMajor ? matrix.innerStride() : matrix.outerStride())")
+mutant("view-stride-forgotten", "core/dense.hpp", "test_dense",
+       "data_ + start * step(), count", "data_ + start, count")
+mutant("one-hot-everywhere", "core/one_hot.hpp", "test_one_hot law_lossless",
+       "return x == token_ ? 1.0 : 0.0;", "return 1.0;")
+
+mutant = promise("a residual is (a·p − b·q)+, and NaN stays in sight")
+mutant("residual-absolute", "core/residual.hpp", "test_residual",
+       "0.5 * (difference + difference.abs()).sum()", "difference.abs().sum()")
+mutant("residual-absolute-by-token", "core/residual.hpp", "test_residual",
+       "sum += difference < 0 ? 0 : difference;", "sum += std::abs(difference);")
+mutant("residual-unclipped", "core/residual.hpp", "test_residual test_race",
+       "return std::max(difference, 0.0);", "return difference;")
+mutant("residual-not-normalised", "core/residual.hpp", "test_residual test_race",
+       "return residual(a_, p_, b_, q_, x) / mass_;", "return residual(a_, p_, b_, q_, x);")
+mutant("residual-nan-is-nothing", "core/residual.hpp", "test_residual test_drafted_block",
+       "if (!std::isfinite(difference))", "if (false)")
+
+mutant = promise("a race has its closed form's law, and ends")
+mutant("race-weight-forgotten", "core/race.hpp", "test_race",
+       "residual(w, p, 1.0, q, y) / (w * p.probability(y))", "residual(1.0, p, 1.0, q, y) / p.probability(y)")
+mutant("race-weight-in-one-place", "core/race.hpp", "test_race", "/ (w * p.probability(y))", "/ p.probability(y)")
+mutant("race-never-lost", "core/race.hpp", "test_race",
+       "if (!chance.coin(w)) return std::nullopt;", "if (w <= 0) return std::nullopt;")
+mutant("race-lost-at-the-end", "core/race.hpp", "test_race",
+       "return detail::settle_race(chance, w, p, q);", "return std::nullopt;")
+mutant("race-without-end", "core/race.hpp", "test_race", "round < rounds;", ";")
+mutant("settle-normaliser", "core/race.hpp", "test_race", "rest.mass() / (rest.mass() + lost)", "rest.mass()")
+mutant("settle-weight-forgotten", "core/race.hpp", "test_race",
+       "const ResidualRow<P, Q> rest(w, p, 1.0, q);", "const ResidualRow<P, Q> rest(1.0, p, 1.0, q);")
+mutant("settle-always-won", "core/race.hpp", "test_race",
+       "const double lost = std::max(1 - w, 0.0);", "const double lost = 0;")
+mutant("settle-no-mass", "core/race.hpp", "test_race", "if (lost > 0) return std::nullopt;", "")
+
+mutant = promise("the enumerator takes every branch with its probability")
+mutant("enumerate-race-normaliser", "testing/enumerator.hpp", "test_race law_lossless", ") / all;", ") / 1.0;")
+mutant("enumerate-coin-inverted", "testing/enumerator.hpp", "test_enumerator test_race law_lossless",
+       "i == 0 ? p : 1 - p", "i == 0 ? 1 - p : p")
+mutant("enumerate-last-choice-only", "testing/enumerator.hpp", "test_enumerator",
+       "probability_ *= choice.probability;", "probability_ = choice.probability;")
+mutant("enumerate-branch-skipped", "testing/enumerator.hpp", "test_enumerator",
+       "possible_from(choice.outcome + 1)", "possible_from(choice.outcome + 2)")
+
+mutant = promise("the proof harness tells a wrong law from a right one")
+mutant("harness-blind", "testing/check_lossless.hpp", "test_check_lossless",
+       "if (found.size <= check.tolerance) continue;", "if (found.size <= 1) continue;")
+mutant("harness-forgives-missing-outputs", "testing/law.hpp", "test_check_lossless law_step",
+       "for (const auto& [tokens, p] : right) compare(tokens);", "")
+mutant("harness-forgives-surplus-outputs", "testing/law.hpp", "test_check_lossless law_step",
+       "for (const auto& [tokens, p] : left) compare(tokens);", "")
+mutant("chi-square-impossible", "testing/chi_square.hpp", "test_chi_square", "report.impossible == 0 && ", "")
+mutant("chi-square-blind", "testing/chi_square.hpp", "test_chi_square",
+       "report.statistic <= report.threshold", "true")
+
+mutant = promise("bad input is named, never guessed around")
+mutant("undrawn-token-accepted", "verify/drafted_block.hpp", "test_drafted_block", "block.check_drawn();", "")
+mutant("token-id-one-too-far", "core/error.hpp", "test_drafted_block",
+       "tokens[i] >= vocab_size)", "tokens[i] > vocab_size)")
+mutant("negative-id", "core/error.hpp", "test_drafted_block", "tokens[i] < 0 || ", "")
+mutant("token-ids-unchecked", "verify/drafted_block.hpp", "test_drafted_block",
+       'check_tokens("tokens", tokens_, target_.vocab_size());', "")
+mutant("target-row-missing", "verify/drafted_block.hpp", "test_drafted_block",
+       "if (target_.rows() != gamma() + 1)", "if (target_.rows() > gamma() + 1)")
+mutant("vocabularies-differ", "verify/drafted_block.hpp", "test_drafted_block",
+       "gamma() > 0 && draft_.vocab_size() != target_.vocab_size()", "false")
+mutant("nan-probability", "core/named_row.hpp", "test_drafted_block",
+       "if (!(value >= 0) || !std::isfinite(value))", "if (value < 0)")
+mutant("negative-probability", "core/named_row.hpp", "test_drafted_block",
+       "if (!(value >= 0) || !std::isfinite(value))", "if (!std::isfinite(value))")
+mutant("weight-overflow", "verify/drafted_block.hpp", "test_drafted_block test_block test_greedy_block",
+       "return std::min(weight, largest_weight);", "return weight;")
+mutant("validate-short-rows", "core/validate.hpp", "test_validate",
+       "if (!(std::abs(sum - 1) <= tolerance))", "if (!(sum - 1 <= tolerance))")
+
+mutant = promise("lossless: what all rules share")
+mutant("ratio-upside-down", "verify/drafted_block.hpp", "test_token law_lossless",
+       "p.probability(x) / q.probability(x)", "q.probability(x) / p.probability(x)")
+mutant("ratio-epsilon", "verify/drafted_block.hpp", "law_lossless",
+       "p.probability(x) / q.probability(x)", "p.probability(x) / (q.probability(x) + 1e-5)")
+mutant("race-at-previous-target-row", "verify/drafted_block.hpp", "test_block law_lossless",
+       "chance.race(w, block.p(i), block.q(i))", "chance.race(w, block.p(i > 0 ? i - 1 : 0), block.q(i))")
+mutant("race-at-previous-draft-row", "verify/drafted_block.hpp", "test_block law_lossless",
+       "chance.race(w, block.p(i), block.q(i))", "chance.race(w, block.p(i), block.q(i > 0 ? i - 1 : 0))")
+mutant("bonus-from-previous-row", "verify/drafted_block.hpp", "test_block law_lossless",
+       "chance.race(w, block.p(i));", "chance.race(w, block.p(i > 0 ? i - 1 : 0));")
+
+mutant = promise("lossless: token verification")
+mutant("token-correction-from-target", "verify/token.hpp", "test_token law_lossless",
+       "*chance.race(1.0, p, q)", "chance.draw(p)")
+mutant("token-correction-from-next-row", "verify/token.hpp", "test_token law_lossless",
+       "*chance.race(1.0, p, q)", "*chance.race(1.0, block.p(i + 1), q)")
+mutant("token-bonus-from-previous-row", "verify/token.hpp", "test_token law_lossless",
+       "block.p(block.gamma())", "block.p(std::max<Index>(block.gamma() - 1, 0))")
+mutant("token-stop-goes-on", "verify/token.hpp", "test_token law_lossless",
+       "return {i, *chance", "return {std::min(i + 1, block.gamma()), *chance")
+
+mutant = promise("lossless: block verification")
+mutant("block-weight-unclipped", "verify/block.hpp", "test_block law_lossless",
+       "w_.push_back(std::min(1.0, w_.back() * detail::ratio(block.p(i), block.q(i), block.token(i))));",
+       "w_.push_back(w_.back() * detail::ratio(block.p(i), block.q(i), block.token(i)));")
+mutant("block-weight-not-carried", "verify/block.hpp", "test_block law_lossless",
+       "w_.back() * detail::ratio", "detail::ratio")
+mutant("block-ratio-from-next-row", "verify/block.hpp", "test_block law_lossless",
+       "detail::ratio(block.p(i), block.q(i)", "detail::ratio(block.p(i + 1), block.q(i)")
+mutant("block-weight-forgotten", "verify/block.hpp", "test_block law_lossless",
+       "detail::race_at(chance, w_[static_cast<std::size_t>(i)], block, i)", "detail::race_at(chance, 1.0, block, i)")
+mutant("block-weight-of-previous", "verify/block.hpp", "test_block law_lossless",
+       "w_[static_cast<std::size_t>(i)]", "w_[static_cast<std::size_t>(i - 1)]")
+mutant("block-stale-weights", "verify/block.hpp", "test_block law_lossless",
+       "w_.assign(1, 1.0);", "if (w_.empty()) w_.assign(1, 1.0);")
+mutant("block-full-acceptance-skipped", "verify/block.hpp", "test_block law_lossless law_step",
+       "for (Index i = gamma; i > 0; --i)", "for (Index i = gamma - 1; i > 0; --i)")
+BLOCK_SCAN = """    for (Index i = gamma; i > 0; --i)
+      if (const std::optional<Token> y = detail::race_at(chance, w_[static_cast<std::size_t>(i)], block, i))
+        return {i, *y};
+"""
+mutant("block-stops-at-first-failure", "verify/block.hpp", "test_block law_lossless", BLOCK_SCAN, """
+    std::optional<Verdict> longest;
+    for (Index i = 1; i <= gamma; ++i) {
+      const std::optional<Token> y = detail::race_at(chance, w_[static_cast<std::size_t>(i)], block, i);
+      if (!y) break;
+      longest = Verdict{i, *y};
+    }
+    if (longest) return *longest;
+""")
+mutant("block-product-of-coins", "verify/block.hpp", "test_block law_lossless", BLOCK_SCAN, """
+    Index kept = 0;
+    while (kept < gamma && chance.coin(w_[static_cast<std::size_t>(kept + 1)])) ++kept;
+    if (kept > 0) return {kept, *detail::race_at(chance, 1.0, block, kept)};
+""")
+mutant("block-only-from-three-on", "verify/block.hpp", "test_block law_step", BLOCK_SCAN, """
+    if (gamma < 3) {
+      Index kept = 0;
+      while (kept < gamma && chance.coin(detail::ratio(block.p(kept), block.q(kept), block.token(kept)))) ++kept;
+      return {kept, *detail::race_at(chance, 1.0, block, kept)};
+    }
+""" + BLOCK_SCAN)
+
+mutant = promise("lossless: greedy block verification")
+mutant("greedy-no-modification", "verify/greedy_block.hpp", "test_greedy_block law_lossless",
+       "if (left > 0 && ratio > 0 && ratio < 1) next_.push_back({ratio, left});", "")
+mutant("greedy-modification-not-advanced", "verify/greedy_block.hpp", "test_greedy_block law_lossless",
+       "here.live[k].ratio * q.probability(x) / t", "here.live[k].ratio")
+mutant("greedy-one-token-too-long", "verify/greedy_block.hpp", "test_greedy_block law_lossless",
+       "left = block.gamma() - stop - 1", "left = block.gamma() - stop")
+mutant("greedy-never-ends", "verify/greedy_block.hpp", "test_greedy_block law_lossless",
+       "here.live[k].left - 1", "here.live[k].left")
+mutant("greedy-advanced-by-outer-target", "verify/greedy_block.hpp", "test_greedy_block law_lossless",
+       "here.levels[k].probability", "here.levels[k + 1].probability")
+mutant("greedy-level-mass", "verify/greedy_block.hpp", "test_greedy_block law_lossless",
+       "next.b += m.ratio * next.mass;", "next.b += m.ratio;")
+mutant("greedy-clipped", "verify/greedy_block.hpp", "test_greedy_block law_lossless law_step",
+       "detail::bounded(at(i).g * detail::bounded(", "std::min(1.0, at(i).g * detail::bounded(")
+mutant("greedy-race-against-plain-target", "verify/greedy_block.hpp", "test_greedy_block law_lossless",
+       "t(block.p(i), block.q(i), at(i).levels.back())", "t(block.p(i), block.q(i), detail::TargetLevel{})")
+mutant("greedy-ratio-of-plain-target", "verify/greedy_block.hpp", "test_greedy_block law_lossless",
+       "const double t = at(i).levels.back().probability(p, q, x);", "const double t = p.probability(x);")
+mutant("greedy-weight-not-in-modification", "verify/greedy_block.hpp", "test_greedy_block law_lossless",
+       "(here.g * here.levels.back().probability(p, q, y))", "here.levels.back().probability(p, q, y)")
+mutant("greedy-needs-nothing", "verify/greedy_block.hpp", "test_greedy_block law_lossless",
+       "longest = std::max(longest, m.left)", "longest = std::min(longest, m.left)")
+mutant("greedy-bonus-from-previous-row", "verify/greedy_block.hpp", "test_greedy_block law_lossless",
+       "chance.race(at(gamma).g, block.p(gamma))", "chance.race(at(gamma).g, block.p(gamma > 0 ? gamma - 1 : 0))")
+
+mutant = promise("argmax is greedy decoding, sample-and-match the target's own draws, lenience bounded by 1/l")
+mutant("argmax-last-of-equals", "core/dense.hpp", "test_dense test_argmax",
+       "for (Index x = 0; x < best; ++x)", "for (Index x = size_ - 1; x > best; --x)")
+mutant("argmax-nan", "core/dense.hpp", "test_dense test_drafted_block",
+       "Eigen::PropagateNaN", "Eigen::PropagateNumbers")
+mutant("argmax-keeps-the-draft", "verify/argmax.hpp", "test_argmax",
+       "return {i, best};", "return {i, i == block.gamma() ? best : block.token(i)};")
+mutant("match-draws-again", "verify/sample_match.hpp", "test_sample_match law_lossless",
+       "return {i, y};", "return {i, chance.draw(block.p(i))};")
+mutant("lenience-inverted", "verify/lenient.hpp", "test_lenient law_step",
+       "block.token(i)) / lenience_", "block.token(i)) * lenience_")
+mutant("lenience-not-in-correction", "verify/lenient.hpp", "test_lenient law_step",
+       "*chance.race(1 / lenience_, p, q)", "*chance.race(1.0, p, q)")
+
+LOOP = "test_spec_dec test_generation law_lossless"
+mutant = promise("the loop emits what was verified, up to a stop token or the budget")
+mutant("stop-token-in-block-missed", "generation.hpp", LOOP,
+       "i <= verdict.accepted && !done()", "i <= verdict.accepted && remaining() > 0")
+mutant("budget-one-short", "generation.hpp", LOOP, "remaining() <= 0", "remaining() <= 1")
+mutant("budget-overrun", "generation.hpp", LOOP,
+       "i <= verdict.accepted && !done()", "i <= verdict.accepted && !stopped_")
+mutant("drafts-what-cannot-be-emitted", "generation.hpp", LOOP,
+       "std::min(options_.gamma, remaining() - 1)", "std::min(options_.gamma, remaining())")
+mutant("verifier-needs-ignored", "generation.hpp", LOOP,
+       "std::max(std::min(options_.gamma, remaining() - 1), min_draft_length(verifier_))",
+       "std::min(options_.gamma, remaining() - 1)")
+mutant("correction-not-emitted", "generation.hpp", LOOP,
+       "i < verdict.accepted ? drafted[static_cast<std::size_t>(i)] : verdict.token",
+       "i < static_cast<Index>(drafted.size()) ? drafted[static_cast<std::size_t>(i)] : verdict.token")
+mutant("stats-count-what-was-cut", "generation.hpp", "test_spec_dec test_generation test_stats",
+       "stats_.add(static_cast<Index>(drafted.size()), accepted, emitted);",
+       "stats_.add(static_cast<Index>(drafted.size()), verdict.accepted, emitted);")
+mutant("overlong-draft-accepted", "generation.hpp", "test_spec_dec test_generation",
+       "if (static_cast<Index>(drafted.size()) > gamma)", "if (false)")
+mutant("verdict-unchecked", "generation.hpp", "test_spec_dec test_generation",
+       "check_verdict(verdict, static_cast<Index>(drafted.size()));", "")
+
+mutant = promise("after a step both models keep just the tokens that survived; a throw leaves them as before")
+TRUNCATE = "    target_->truncate(target_seen_);\n    drafter_->truncate(target_seen_);\n"
+mutant("target-keeps-one-too-many", "generation.hpp", LOOP, TRUNCATE, TRUNCATE.replace("seen_", "seen_ + 1", 1))
+mutant("target-keeps-one-too-few", "generation.hpp", LOOP, TRUNCATE, TRUNCATE.replace("seen_", "seen_ - 1", 1))
+mutant("drafter-keeps-all", "generation.hpp", LOOP, TRUNCATE, "    target_->truncate(target_seen_);\n")
+mutant("drafter-keeps-one-too-many", "generation.hpp", LOOP, TRUNCATE,
+       "    target_->truncate(target_seen_);\n    drafter_->truncate(target_seen_ + 1);\n")
+ROLLBACK = "      target_->truncate(target_seen_);\n      drafter_->truncate(size());\n      throw;"
+mutant("no-rollback-of-target", "generation.hpp", "test_spec_dec test_generation", ROLLBACK,
+       "      drafter_->truncate(size());\n      throw;")
+mutant("no-rollback-of-drafter", "generation.hpp", "test_spec_dec test_generation test_model_drafter", ROLLBACK,
+       "      target_->truncate(target_seen_);\n      throw;")
+mutant("stale-contexts-at-start", "generation.hpp", LOOP, "    check();\n    release();", "    check();")
+
+mutant = promise("a model drafter reports the very rows it drew from, and its cache follows the context")
+mutant("drafter-catch-up-skipped", "draft/model_drafter.hpp", "test_model_drafter law_lossless",
+       "return context.subspan(static_cast<std::size_t>(seen_));", "return context.last(1);")
+mutant("drafter-row-of-previous-position", "draft/model_drafter.hpp", "test_model_drafter law_lossless",
+       "copies_.row(size_) = row.block", "copies_.row(std::max<Index>(size_ - 1, 0)) = row.block")
+mutant("drafter-stable-row-of-previous", "draft/model_drafter.hpp", "test_model_drafter test_concepts test_ngram",
+       "list_.push_back(row);", "list_.push_back(list_.empty() ? row : list_.back());")
+mutant("drafter-cache-not-cut", "draft/model_drafter.hpp", "test_model_drafter law_lossless",
+       "    model_.truncate(seen_);", "")
+mutant("drafter-count-not-cut", "draft/model_drafter.hpp", "test_model_drafter law_lossless",
+       "seen_ = std::min(seen_, length);", "")
+
+mutant = promise("prompt lookup proposes what followed the latest earlier occurrence")
+mutant("lookup-matches-itself", "draft/prompt_lookup.hpp", "test_prompt_lookup",
+       "indexed_ < size; ++indexed_", "indexed_ <= size; ++indexed_")
+mutant("lookup-first-occurrence", "draft/prompt_lookup.hpp", "test_prompt_lookup",
+       "ends(n)[hash(ngram(context, indexed_, n))] = indexed_;",
+       "ends(n).emplace(hash(ngram(context, indexed_, n)), indexed_);")
+mutant("lookup-shortest-match", "draft/prompt_lookup.hpp", "test_prompt_lookup",
+       "for (Index n = std::min(options_.max_ngram, size - 1); n >= options_.min_ngram; --n)",
+       "for (Index n = options_.min_ngram; n <= std::min(options_.max_ngram, size - 1); ++n)")
+mutant("lookup-remembers-another-text", "draft/prompt_lookup.hpp", "test_prompt_lookup",
+       "if (length >= indexed_) return;", "return;")
