@@ -1,3 +1,4 @@
+#include <cmath>
 #include <limits>
 #include <random>
 #include <specdec/specdec.hpp>
@@ -113,4 +114,22 @@ TEST_CASE("greedy block: a ratio that overflows cannot bring back a token that t
   std::mt19937_64 rng{1};
   GreedyBlockVerifier verifier;
   CHECK(verifier(target, draft, std::vector<Token>{0, 0}, rng) == Verdict{0, 1});
+}
+
+TEST_CASE("a NaN in a row that is modified is found, wherever it stands") {
+  const Toy toy;
+  std::mt19937_64 rng{3};
+  GreedyBlockVerifier verifier;
+  while (verifier.min_draft_length() != 2) {
+    verifier = {};
+    toy.judge(verifier, {0, 0, 0}, rng);
+  }
+  Eigen::MatrixXd target(3, 3), draft(2, 3);
+  target.rowwise() = Eigen::RowVector3d(0.25, 0.75, std::nan(""));
+  draft.rowwise() = Eigen::RowVector3d(0.5, 0.5, 0);
+  const GreedyBlockVerifier before = verifier;
+  CHECK(support::message_of([&] {
+          verifier(target, draft, std::vector<Token>{1, 1}, rng);
+        }) == "specdec: target row 0: the residual of target and draft sums to nan");
+  CHECK(verifier == before);
 }

@@ -64,15 +64,21 @@ double residual_mass(double a, const P& p, double b, const Q& q, Index start, In
   }
 }
 
+/// The same over the whole row, which must come to a finite number: else InvalidDistribution.
+template <Distribution P, Distribution Q>
+double residual_mass(double a, const P& p, double b, const Q& q) {
+  const double mass = residual_mass(a, p, b, q, 0, p.vocab_size());
+  if (!std::isfinite(mass))
+    throw InvalidDistribution(detail::message("the residual of target and draft sums to ", mass));
+  return mass;
+}
+
 /// The distribution ∝ (a·p − b·q)+ as a row. Its mass is summed once, on construction.
 template <Distribution P, Distribution Q>
 class ResidualRow {
  public:
   ResidualRow(double a, const P& p, double b, const Q& q)
-      : a_(a), b_(b), p_(p), q_(q), mass_(residual_mass(a, p, b, q, 0, p.vocab_size())) {
-    if (!std::isfinite(mass_))
-      throw InvalidDistribution(detail::message("the residual of target and draft sums to ", mass_));
-  }
+      : a_(a), b_(b), p_(p), q_(q), mass_(residual_mass(a, p, b, q)) {}
 
   /// Σ (a·p − b·q)+; 0 where rounding or the data left nothing: then there is no distribution to draw from.
   double mass() const { return mass_; }

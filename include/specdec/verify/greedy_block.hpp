@@ -157,7 +157,7 @@ class GreedyBlockVerifier {
     for (const Modification& m : here.live) {
       detail::TargetLevel next = here.levels.back();
       next.b += m.ratio * next.mass;
-      next.mass = residual_mass(1.0, p, next.b, q, 0, p.vocab_size());
+      next.mass = p.named([&] { return residual_mass(1.0, p, next.b, q); });
       here.levels.push_back(next.mass > 0 ? next : here.levels.back());
     }
   }
