@@ -23,9 +23,13 @@ namespace specdec {
 ///
 /// Target and drafter passed as lvalues are referred to and must outlive the decoder; rvalues are moved in.
 /// The verifier is copied: every generation starts with a fresh copy of it.
-template <class TargetModel, class DraftSource, Verifier V = BlockVerifier>
-requires Model<std::remove_reference_t<TargetModel>> && Drafter<std::remove_reference_t<DraftSource>>
+template <class TargetModel, class DraftSource, class V = BlockVerifier>
 class SpecDec {
+  // Not constraints of the class: where its arguments are deduced, compilers would not say which one failed.
+  static_assert(Model<std::remove_reference_t<TargetModel>>, "the target is no specdec::Model");
+  static_assert(Drafter<std::remove_reference_t<DraftSource>>, "the drafter is no specdec::Drafter");
+  static_assert(Verifier<V>, "the verifier is no specdec::Verifier");
+
  public:
   using Sequence = Generation<std::remove_reference_t<TargetModel>, std::remove_reference_t<DraftSource>, V>;
 

@@ -12,5 +12,5 @@ struct Guesser {
 };
 
 void use(specdec::testing::TableModel<>& target, Guesser& drafter) {
-  specdec::SpecDec<specdec::testing::TableModel<>&, Guesser&> decoder(target, drafter);
+  specdec::SpecDec decoder{target, drafter};
 }

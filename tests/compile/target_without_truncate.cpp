@@ -12,6 +12,4 @@ struct Target {
 #endif
 };
 
-void use(Target& target, specdec::PromptLookupDrafter& drafter) {
-  specdec::SpecDec<Target&, specdec::PromptLookupDrafter&> decoder(target, drafter);
-}
+void use(Target& target, specdec::PromptLookupDrafter& drafter) { specdec::SpecDec decoder{target, drafter}; }

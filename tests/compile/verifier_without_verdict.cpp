@@ -12,5 +12,5 @@ struct Rule {
 };
 
 void use(specdec::testing::TableModel<>& target) {
-  specdec::SpecDec<specdec::testing::TableModel<>&, specdec::NoDrafter, Rule> decoder(target, {});
+  specdec::SpecDec decoder{target, specdec::NoDrafter{}, Rule{}};
 }

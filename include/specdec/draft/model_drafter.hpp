@@ -16,11 +16,17 @@
 namespace specdec {
 namespace detail {
 
+/// The scalar that a copy of a row is kept in: its own where it hands out blocks, else double.
+template <class Row>
+struct CopyScalar : std::type_identity<double> {};
+template <BlockRow Row>
+struct CopyScalar<Row>
+    : std::type_identity<typename decltype(std::declval<const Row&>().block(0, 0))::Scalar> {};
+
 /// Copies of the rows that tokens were drawn from, for models that overwrite their rows.
 template <Distribution Row>
 class RowCopies {
-  using Scalar = typename std::conditional_t<BlockRow<Row>, decltype(std::declval<Row>().block(0, 0)),
-                                             Eigen::ArrayXd>::Scalar;
+  using Scalar = typename CopyScalar<Row>::type;
   using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   using Rows = DenseRows<Eigen::Block<Matrix, Eigen::Dynamic, Eigen::Dynamic, true>>;
 
