@@ -78,3 +78,21 @@ TEST_CASE("rare outputs are pooled, and too few samples are an error") {
   CHECK(support::message_of([&] { check_sampled(sample, law, 12); }) ==
         "specdec: samples = 12 are too few: fewer than two cells expect 10");
 }
+
+TEST_CASE("what is rare is not overlooked where the pool is small") {
+  Law law{{{0}, 0.5}, {{1}, 0.49999}, {{2}, 0.00001}};
+  int n = 0;
+  const auto report = check_sampled(  // [2] is expected once and comes 2000 times
+      [&] { return std::vector<Token>{++n % 50 == 0 ? 2
+                                      : n % 2 == 0  ? 0
+                                                    : 1}; }, law, 100000);
+  CHECK(report.degrees == 1);
+  CHECK_FALSE(report.accepted);
+}
+
+TEST_CASE("a law of one output is checked, too") {
+  const Law law{{{3, 1}, 1.0}};
+  CHECK(check_sampled([] { return std::vector<Token>{3, 1}; }, law, 100));
+  int n = 0;
+  CHECK_FALSE(check_sampled([&] { return std::vector<Token>{3, ++n == 50 ? 2 : 1}; }, law, 100));
+}

@@ -1,5 +1,6 @@
 #include <map>
 #include <specdec/specdec.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -61,4 +62,17 @@ TEST_CASE("a run that throws can be followed by the next") {
   } while (chance.next());
   CHECK(runs == 3);
   CHECK(thrown == 1);
+}
+
+TEST_CASE("a run that cannot be replayed is an error") {
+  int runs = 0;
+  Enumerator chance;
+  const auto run = [&] {
+    chance.coin(0.5);
+    if (++runs == 1) chance.coin(0.5);
+  };
+  run();
+  CHECK(chance.next());
+  run();
+  CHECK_THROWS_AS(chance.next(), std::logic_error);
 }

@@ -208,3 +208,22 @@ TEST_CASE("a drafter too short for the live modifications is an error, not a bia
     CHECK_NOTHROW(sequence.step(rng));
   }
 }
+
+TEST_CASE("sequences of one decoder may take turns without a word") {
+  std::mt19937_64 seed{8};
+  auto target = TableModel<>::random(4, 3, seed);
+  SpecDec decoder{target, ModelDrafter{TableModel<>::random(4, 3, seed)}};
+  const Options options{.max_new_tokens = 15, .gamma = 3};
+  const std::vector<Token> other{3, 2, 1};
+  std::mt19937_64 a{1}, b{2}, a_alone{1}, b_alone{2};
+  const auto expected_a = decoder.generate(prompt, options, a_alone).tokens;
+  const auto expected_b = decoder.generate(other, options, b_alone).tokens;
+  auto first = decoder.start(prompt, options);
+  auto second = decoder.start(other, options);
+  while (!first.done() || !second.done()) {
+    first.step(a);
+    second.step(b);
+  }
+  CHECK(copy(first.tokens()) == expected_a);
+  CHECK(copy(second.tokens()) == expected_b);
+}

@@ -75,3 +75,31 @@ TEST_CASE("a text is shown as its tokens") {
   CHECK(to_string(std::vector<Token>{}) == "[]");
   CHECK(to_string(std::vector<Token>{3, 0, 12}) == "[3 0 12]");
 }
+
+namespace {
+
+// Right until its third call, then greedy: a verifier with state that it does not show.
+struct Turncoat {
+  int calls = 0;
+  Verdict operator()(const auto& target, const auto& draft, std::span<const Token> tokens, auto& source) {
+    if (++calls < 3) return TokenVerifier{}(target, draft, tokens, source);
+    return ArgmaxVerifier{}(target, draft, tokens, source);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("histories of a verifier with hidden state are not merged") {
+  const auto report = check_lossless(Turncoat{}, {.vocab_sizes = {2}, .gammas = {1}});
+  CHECK_FALSE(report);
+  std::mt19937_64 rng{5};
+  const std::vector<Token> prompt{0};
+  const Options options{.max_new_tokens = 5, .gamma = 1};
+  for (int pair = 0; pair < 20; ++pair) {
+    auto target = TableModel<>::random(2, 2, rng);
+    SpecDec decoder{target, ModelDrafter{TableModel<>::random(2, 2, rng)}, Turncoat{}};
+    CHECK(largest_difference(exact_generate(decoder, prompt, options).law,
+                             enumerate_generate(decoder, prompt, options).law)
+              .size < 1e-12);
+  }
+}

@@ -17,6 +17,7 @@ TEST_CASE("lenience is in (0, 1]") {
   CHECK(LenientVerifier{0.5}.lenience() == 0.5);
   CHECK(message_of([] { LenientVerifier{0.0}; }) == "specdec: lenience = 0 is outside (0, 1]");
   CHECK(message_of([] { LenientVerifier{1.5}; }) == "specdec: lenience = 1.5 is outside (0, 1]");
+  CHECK(message_of([] { LenientVerifier{1e-310}; }) == "specdec: lenience = 1e-310 is outside (0, 1]");
   CHECK(message_of([] { LenientVerifier{std::nan("")}; }) == "specdec: lenience = nan is outside (0, 1]");
 }
 

@@ -120,7 +120,8 @@ TEST_CASE("a draft can be asked for again without a truncate in between") {
   ModelDrafter drafter{model};
   const std::vector<Token> context{1, 2, 3};
   std::mt19937_64 a{7}, b{7};
-  RandomChance first{a}, second{b};
+  RandomChance chance{rng}, first{a}, second{b};
+  drafter.draft(std::span<const Token>(context), 1, chance);  // leaves the model with just the context
   const auto one = drafter.draft(std::span<const Token>(context), 3, first);
   const std::vector<Token> tokens(one.tokens.begin(), one.tokens.end());
   const auto two = drafter.draft(std::span<const Token>(context), 3, second);
@@ -135,4 +136,40 @@ TEST_CASE("a draft model whose row is no distribution is named") {
   RandomChance chance{rng};
   CHECK(message_of([&] { drafter.draft(std::span<const Token>(std::vector<Token>{0}), 2, chance); }) ==
         "specdec: draft row 0: the probabilities sum to 0");
+}
+
+namespace {
+
+// Returns what it is told to, whatever was asked for.
+struct MisshapenModel {
+  Index rows, cols;
+  Index vocab_size() const { return 4; }
+  Eigen::MatrixXd forward(std::span<const Token>, Index) {
+    return Eigen::MatrixXd::Constant(rows, cols, 0.25);
+  }
+  void truncate(Index) {}
+};
+
+}  // namespace
+
+TEST_CASE("rows of another shape than asked for are named, not read") {
+  std::mt19937_64 rng{1};
+  const std::vector<Token> context{0};
+  const auto complaint = [&](Index rows, Index cols) {
+    ModelDrafter drafter{MisshapenModel{rows, cols}};
+    return message_of([&] { drafter.draft(std::span<const Token>(context), 2, rng); });
+  };
+  CHECK(complaint(1, 4).empty());
+  CHECK(complaint(1, 3) ==
+        "specdec: the draft model returned 1 rows over 3 tokens, expected 1 row over its vocabulary of 4");
+  CHECK(complaint(1, 5).find("over 5 tokens") != std::string::npos);
+  CHECK(complaint(2, 4).find("returned 2 rows") != std::string::npos);
+  CHECK(complaint(0, 4).find("returned 0 rows") != std::string::npos);
+}
+
+TEST_CASE("there is nothing to draft after an empty context") {
+  std::mt19937_64 rng{1};
+  ModelDrafter drafter{MisshapenModel{1, 4}};
+  CHECK(message_of([&] { drafter.draft(std::span<const Token>{}, 2, rng); }) ==
+        "specdec: context is empty: there is nothing to continue");
 }

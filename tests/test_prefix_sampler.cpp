@@ -130,3 +130,18 @@ TEST_CASE("PrefixSampler refuses what is no distribution") {
   CHECK_THROWS_AS((PrefixSampler<DenseRow<double>>(DenseRow<double>(row.data(), 0))(0.5)),
                   InvalidDistribution);
 }
+
+TEST_CASE("PrefixSampler refuses a row whose mass is far more than 1") {
+  Eigen::RowVector2d row(1, 1);
+  CHECK(support::message_of([&] { distributions(row).row(0).sampler()(0.2); }) ==
+        "probabilities of tokens 0..1 sum to 2, which is more than 1");
+}
+
+TEST_CASE("a copied PrefixSampler goes on where its original is") {
+  Eigen::RowVectorXd row = Eigen::RowVectorXd::Constant(3000, 1.0 / 3000);
+  auto sampler = distributions(row).row(0).sampler();
+  const Token x = sampler(0.5);
+  auto copy = sampler;
+  CHECK(copy(0.5) == x);
+  CHECK(copy(0.9) == sampler(0.9));
+}

@@ -1,5 +1,6 @@
 // The race against its closed form: won by y with probability (w·p(y) − q(y))+ / (S + 1 − w).
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <random>
@@ -134,4 +135,12 @@ TEST_CASE("a race settles: its cost is bounded where S + 1 - w is almost nothing
   RandomChance chance{rng};
   for (int i = 0; i < 100; ++i)
     CHECK(chance.race(1.0, distributions(p).row(0), distributions(q).row(0)) == Token{1});
+}
+
+TEST_CASE("a weight too small to multiply loses, and divides nothing by nothing") {
+  Eigen::RowVector2d p(0.25, 0.75), q(0.5, 0.5);
+  const double w = std::numeric_limits<double>::denorm_min();
+  testing::enumerate([&](Enumerator& chance) {
+    CHECK_FALSE(run_race(chance, w, distributions(p).row(0), distributions(q).row(0), 2).has_value());
+  });
 }

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -24,6 +26,7 @@ struct Options {
   std::vector<Token> stop_tokens = {};  ///< the output ends with the first of these, which is part of it
 };
 
+/// Why a generation ended.
 enum class StopReason {
   length,      ///< the token budget is spent
   stop_token,  ///< the last token is a stop token
@@ -45,31 +48,39 @@ struct Result {
 /// survived. γ is cut to what the budget can still take, except where the verifier needs more
 /// (min_draft_length).
 ///
-/// A decoder serves one generation at a time; to change between several, release() the one that pauses.
+/// Several sequences of one decoder may take turns: the one that takes over feeds its context anew. (Where
+/// the models are used elsewhere in between, release() first.)
 /// Throws: what models, drafter and verifier throw. After a throw the sequence, the statistics and both
 /// contexts are as before the step, which can be tried again; only the generator has moved on.
 template <class Target, class Drafter, class V>
 class Generation {
  public:
-  Generation(Target& target, Drafter& drafter, V verifier, std::span<const Token> prompt, Options options)
-      : target_(&target),
+  /// What SpecDec::start calls. `turn` counts the sequences of the decoder that have had its models.
+  Generation(Target& target, Drafter& drafter, V verifier, std::span<const Token> prompt, Options options,
+             Index& turn)
+      : turn_(&turn),
+        target_(&target),
         drafter_(&drafter),
         verifier_(std::move(verifier)),
         options_(std::move(options)),
         prompt_size_(prompt.size()),
         context_(prompt.begin(), prompt.end()) {
     check();
-    release();
+    take_turn();
   }
 
+  /// Whether the text is complete: step() has nothing left to do.
   bool done() const { return stopped_ || remaining() <= 0; }
 
   /// The new tokens so far. The view lives until the next step.
   std::span<const Token> tokens() const { return std::span(context_).subspan(prompt_size_); }
   /// The prompt and the new tokens.
   std::span<const Token> context() const { return context_; }
+  /// Counts and times so far.
   const Stats& stats() const { return stats_; }
+  /// The sequence's own copy of the verifier, with its state.
   const V& verifier() const { return verifier_; }
+  /// What has been generated so far, with the reason why it ended if it has.
   Result result() const { return {{tokens().begin(), tokens().end()}, stats_, stop_reason_}; }
 
   /// Generates the tokens of one target call and returns those emitted; none when done(). The view lives
@@ -78,6 +89,7 @@ class Generation {
   std::span<const Token> step(Source& source) {
     if (done()) return {};
     auto&& chance = as_chance(source);
+    if (*turn_ != my_turn_) take_turn();
     const Index gamma = draft_length();
     reserve(gamma);
     try {
@@ -113,6 +125,11 @@ class Generation {
     if (options_.gamma < 0) detail::invalid_argument("gamma = ", options_.gamma, " is negative");
   }
 
+  void take_turn() {
+    my_turn_ = ++*turn_;
+    release();
+  }
+
   Index size() const { return static_cast<Index>(context_.size()); }
   Index remaining() const { return options_.max_new_tokens - static_cast<Index>(tokens().size()); }
 
@@ -140,6 +157,9 @@ class Generation {
     const auto& rows =
         target_->forward(std::span<const Token>(feed_), static_cast<Index>(drafted.size()) + 1);
     const auto target_done = Clock::now();
+    static_assert(
+        Verifier<V, std::remove_cvref_t<decltype(rows)>, std::remove_cvref_t<decltype(draft.rows)>, C>,
+        "the verifier is no specdec::Verifier for these rows");
     const Verdict verdict = verifier_(rows, draft.rows, drafted, chance);
     check_verdict(verdict, static_cast<Index>(drafted.size()));
     stats_.draft_time += drafting_done - start;
@@ -180,6 +200,8 @@ class Generation {
     return std::span<const Token>(context_).last(static_cast<std::size_t>(emitted));
   }
 
+  Index* turn_;  // whose context the models hold
+  Index my_turn_ = 0;
   Target* target_;
   Drafter* drafter_;
   V verifier_;

@@ -31,6 +31,7 @@ class SpecDec {
   static_assert(Verifier<V>, "the verifier is no specdec::Verifier");
 
  public:
+  /// One text in the making: see Generation.
   using Sequence = Generation<std::remove_reference_t<TargetModel>, std::remove_reference_t<DraftSource>, V>;
 
   SpecDec(TargetModel&& target, DraftSource&& drafter, V verifier = {})
@@ -42,7 +43,7 @@ class SpecDec {
   /// Throws std::invalid_argument: an empty prompt, a prompt token outside the target's vocabulary, a
   /// negative max_new_tokens or gamma.
   Sequence start(std::span<const Token> prompt, const Options& options) {
-    return Sequence(target_, drafter_, verifier_, prompt, options);
+    return Sequence(target_, drafter_, verifier_, prompt, options, turn_);
   }
 
   /// Generates a continuation of the prompt: a fresh sequence, from empty contexts.
@@ -60,7 +61,7 @@ class SpecDec {
     Sequence sequence = start(prompt, options);
     while (!sequence.done()) {
       const std::span<const Token> emitted = sequence.step(source);
-      if constexpr (std::convertible_to<std::invoke_result_t<OnStep&, std::span<const Token>>, bool>) {
+      if constexpr (std::same_as<std::invoke_result_t<OnStep&, std::span<const Token>>, bool>) {
         if (!on_step(emitted)) sequence.stop();
       } else {
         on_step(emitted);
@@ -73,6 +74,7 @@ class SpecDec {
   TargetModel target_;
   DraftSource drafter_;
   V verifier_;
+  Index turn_ = 0;
 };
 
 template <class T, class D, class V = BlockVerifier>

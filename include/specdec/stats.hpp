@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <iomanip>
+#include <ios>
 #include <ostream>
 #include <vector>
 
@@ -33,17 +33,20 @@ struct Stats {
   /// rate α, which is a property of the two models: E Σ min(p, q).)
   double accepted_fraction() const { return ratio(accepted, drafted); }
 
-  /// Makes room for steps of up to gamma drafted tokens.
+  /// Makes room for steps of up to gamma drafted tokens, without a change to see.
   void reserve(Index gamma) {
     const auto size = static_cast<std::size_t>(gamma);
-    accepted_lengths.resize(std::max(accepted_lengths.size(), size + 1));
-    drafted_by_position.resize(std::max(drafted_by_position.size(), size));
-    accepted_by_position.resize(std::max(accepted_by_position.size(), size));
+    accepted_lengths.reserve(size + 1);
+    drafted_by_position.reserve(size);
+    accepted_by_position.reserve(size);
   }
 
   /// Enters one step. Allocates nothing after reserve(step_drafted).
   void add(Index step_drafted, Index step_accepted, Index step_emitted) {
-    reserve(step_drafted);
+    const auto size = static_cast<std::size_t>(step_drafted);
+    accepted_lengths.resize(std::max(accepted_lengths.size(), size + 1));
+    drafted_by_position.resize(std::max(drafted_by_position.size(), size));
+    accepted_by_position.resize(std::max(accepted_by_position.size(), size));
     ++target_calls;
     drafted += step_drafted;
     accepted += step_accepted;

@@ -9,7 +9,6 @@
 #include <concepts>
 #include <optional>
 #include <random>
-#include <type_traits>
 
 #include "specdec/core/error.hpp"
 #include "specdec/core/one_hot.hpp"
@@ -83,7 +82,7 @@ class RandomChance {
   Generator* generator_;
 };
 
-/// What the last argument of a verifier, a drafter or the loop may be.
+/// What the last argument of a verifier, a drafter of the library or the loop may be.
 template <class R>
 concept RandomSource = std::uniform_random_bit_generator<R> || Chance<R>;
 

@@ -27,13 +27,31 @@ concept TokenSampler = requires(S& sampler, double u) {
 ///   probability(x)    the probability of token x, 0 <= x < vocab_size()
 ///   sampler()         a TokenSampler; the row must outlive it. It never returns a token of probability 0 and
 ///                     throws InvalidDistribution where the row has no mass or holds NaN
-///   argmax()          the most probable token, the lowest id among equals
 template <class R>
 concept Distribution = std::copy_constructible<R> && requires(const R& row, Token x) {
   { row.vocab_size() } -> std::convertible_to<Index>;
   { row.probability(x) } -> std::convertible_to<double>;
   { row.sampler() } -> TokenSampler;
+};
+
+/// A row that also knows its most probable token, the lowest id among equals: what greedy decoding asks.
+template <class R>
+concept ArgmaxRow = requires(const R& row) {
   { row.argmax() } -> std::same_as<Token>;
+};
+
+/// A row that can be summed piecewise: sum(start, count) is the mass of `count` tokens from `start` on.
+template <class R>
+concept SummableRow = requires(const R& row, Token x, Index i) {
+  { row.vocab_size() } -> std::convertible_to<Index>;
+  { row.probability(x) } -> std::convertible_to<double>;
+  { row.sum(i, i) } -> std::convertible_to<double>;
+};
+
+/// A row that hands out pieces of itself as Eigen arrays, so that arithmetic over it is fused and vectorised.
+template <class R>
+concept BlockRow = requires(const R& row, Index i) {
+  {row.block(i, i).sum()};
 };
 
 /// Rows that follow one another: row(i) is the distribution after i drafted tokens. Cheap to copy.

@@ -27,7 +27,7 @@ class NamedRow {
     return value;
   }
 
-  Token argmax() const {
+  Token argmax() const requires ArgmaxRow<R> {
     return named([&] { return row_.argmax(); });
   }
 

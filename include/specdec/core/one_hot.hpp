@@ -1,6 +1,7 @@
 // One-hot rows: the q of a drafter that proposes tokens without probabilities.
 #pragma once
 
+#include <cstddef>
 #include <span>
 
 #include "specdec/core/distribution.hpp"

@@ -4,27 +4,21 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <concepts>
+#include <cstddef>
 
+#include "specdec/core/distribution.hpp"
 #include "specdec/core/error.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
 
-/// A row that can be summed piecewise: sum(start, count) is the mass of `count` tokens from `start` on.
-template <class R>
-concept SummableRow = requires(const R& row, Token x, Index i) {
-  { row.vocab_size() } -> std::convertible_to<Index>;
-  { row.probability(x) } -> std::convertible_to<double>;
-  { row.sum(i, i) } -> std::convertible_to<double>;
-};
-
 /// The inverse distribution function of a row, computed from block sums that are extended only as far as the
 /// largest u asked for: where tokens are ordered by frequency a draw reads a small head of the row.
 ///
 /// Numeric: sums in double across blocks. A row that sums to less than 1 (by rounding) is drawn from as if it
-/// were normalised. Tokens of probability 0 are never returned; a row without mass, or with a NaN in a block
-/// that a draw has to read, throws InvalidDistribution.
+/// were normalised; mass beyond 1 is never drawn, and where it is more than rounding it is an error. Tokens
+/// of probability 0 are never returned; a row without mass, or with a NaN in a block that a draw has to read,
+/// throws InvalidDistribution.
 /// Cost: amortised one pass over the part of the row that was needed, then a binary search and one block. No
 /// allocation: the block sums lie inside the object.
 template <class Row>  // a SummableRow, complete only by the time of a draw
@@ -34,6 +28,17 @@ class PrefixSampler {
       : row_(row),
         size_(row.vocab_size()),
         block_(std::max<Index>(min_block, (size_ + max_blocks - 1) / max_blocks)) {}
+
+  /// Copies what has been summed so far, and no more.
+  PrefixSampler(const PrefixSampler& other)
+      : row_(other.row_),
+        size_(other.size_),
+        block_(other.block_),
+        read_(other.read_),
+        blocks_(other.blocks_) {
+    std::copy_n(other.sums_.begin(), blocks_, sums_.begin());
+  }
+  PrefixSampler& operator=(const PrefixSampler&) = delete;
 
   Token operator()(double u) {
     static_assert(SummableRow<Row>);
@@ -48,6 +53,7 @@ class PrefixSampler {
  private:
   static constexpr Index min_block = 256;
   static constexpr Index max_blocks = 512;
+  static constexpr double most = 1.01;  // what the rounding of a narrow scalar may make of 1
 
   double total() const { return blocks_ == 0 ? 0.0 : sums_[static_cast<std::size_t>(blocks_ - 1)]; }
 
@@ -57,6 +63,9 @@ class PrefixSampler {
     if (!(sum >= 0) || !std::isfinite(sum))
       throw InvalidDistribution(
           detail::message("probabilities of tokens ", read_, "..", read_ + count - 1, " sum to ", sum));
+    if (total() + sum > most)
+      throw InvalidDistribution(detail::message("probabilities of tokens 0..", read_ + count - 1, " sum to ",
+                                                total() + sum, ", which is more than 1"));
     sums_[static_cast<std::size_t>(blocks_)] = total() + sum;
     read_ += count;
     ++blocks_;

@@ -6,32 +6,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <concepts>
 
 #include "specdec/core/distribution.hpp"
 #include "specdec/core/error.hpp"
 #include "specdec/core/prefix_sampler.hpp"
 
 namespace specdec {
-
-/// A row that hands out pieces of itself as Eigen arrays, so that arithmetic over it is fused and vectorised.
-template <class R>
-concept BlockRow = requires(const R& row, Index i) {
-  {row.block(i, i).sum()};
-};
-
-namespace detail {
-
-/// The argmax of a row that offers nothing but lookups; the lowest id among equals.
-template <class Row>
-Token argmax_by_lookup(const Row& row) {
-  Token best = 0;
-  for (Token x = 1; x < row.vocab_size(); ++x)
-    if (row.probability(x) > row.probability(best)) best = x;
-  return best;
-}
-
-}  // namespace detail
 
 /// (a·p(x) − b·q(x))+ for one token. Throws InvalidDistribution when that is not a finite number.
 template <Distribution P, Distribution Q>
@@ -87,8 +67,6 @@ class ResidualRow {
   double probability(Token x) const { return residual(a_, p_, b_, q_, x) / mass_; }
   double sum(Index start, Index count) const { return residual_mass(a_, p_, b_, q_, start, count) / mass_; }
   PrefixSampler<ResidualRow> sampler() const { return PrefixSampler<ResidualRow>(*this); }
-
-  Token argmax() const { return detail::argmax_by_lookup(*this); }
 
  private:
   double a_, b_;

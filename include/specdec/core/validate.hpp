@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "specdec/core/dense.hpp"
 #include "specdec/core/error.hpp"

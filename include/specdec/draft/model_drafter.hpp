@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -99,13 +100,19 @@ class ModelDrafter {
  public:
   explicit ModelDrafter(M&& model) : model_(std::forward<M>(model)) {}
 
-  template <Chance C>
-  auto draft(std::span<const Token> context, Index gamma, C& chance) {
+  /// Throws: std::invalid_argument on an empty context, and where the model returns rows of another shape
+  /// than asked for.
+  template <RandomSource Source>
+  auto draft(std::span<const Token> context, Index gamma, Source& source) {
+    if (context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
+    auto&& chance = as_chance(source);
     tokens_.clear();
     kept_.start(gamma, model_.vocab_size());
     for (Index i = 0; i < gamma; ++i) {
       const auto& output = forward(i == 0 ? unseen(context) : std::span<const Token>(tokens_).last(1));
-      const auto q = distributions(output).row(0);
+      const auto rows = distributions(output);
+      check(rows);
+      const auto q = rows.row(0);
       kept_.push(q);
       tokens_.push_back(chance.draw(detail::NamedRow(q, "draft", i)));
     }
@@ -118,6 +125,15 @@ class ModelDrafter {
   }
 
  private:
+  // A row of another size would be read, or kept, out of bounds.
+  template <class Rows>
+  void check(const Rows& rows) const {
+    if (rows.rows() != 1 || rows.row(0).vocab_size() != model_.vocab_size())
+      detail::invalid_argument("the draft model returned ", rows.rows(), " rows over ",
+                               rows.rows() > 0 ? rows.row(0).vocab_size() : 0,
+                               " tokens, expected 1 row over its vocabulary of ", model_.vocab_size());
+  }
+
   // What the model has to take in before it can guess: at least the last token, whose row is wanted.
   std::span<const Token> unseen(std::span<const Token> context) {
     if (seen_ >= static_cast<Index>(context.size())) truncate(static_cast<Index>(context.size()) - 1);

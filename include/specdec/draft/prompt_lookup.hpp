@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -38,8 +39,8 @@ class PromptLookupDrafter {
     ends_.resize(static_cast<std::size_t>(options.max_ngram - options.min_ngram + 1));
   }
 
-  template <Chance C>
-  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, C&) {
+  template <RandomSource Source>
+  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) {
     index(context);
     tokens_.clear();
     if (const std::optional<Index> end = match(context)) {

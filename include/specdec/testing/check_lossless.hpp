@@ -1,6 +1,7 @@
 // The proof harness: holds a verifier against the target's law on many small models, exactly.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <ostream>
@@ -30,7 +31,7 @@ struct LosslessCheck {
   Index max_new_tokens = 5;  ///< length of the joint law: up to as many iterations of the loop
   Index order = 2;           ///< tokens of context that the models depend on
   double tolerance = 1e-12;  ///< largest difference of an output's probability that passes
-  std::uint64_t seed = 1;
+  std::uint64_t seed = 1;    ///< of the random models
   Reference reference = Reference::sampling;
 };
 

@@ -1,6 +1,7 @@
 // A sampled check of a law, for what cannot be enumerated.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <map>
@@ -33,38 +34,45 @@ struct SampledReport {
 ///
 /// A right law is rejected with probability at most `false_alarm` (as far as X² has its limiting law): the
 /// threshold is the tail bound P(X²_k >= k + 2√(k·t) + 2t) <= e^-t with t = −ln(false_alarm) (Laurent and
-/// Massart, 2000, Lemma 1). Outputs with an expected count below 10 are pooled. An output of probability 0 is
-/// rejected at once. Throws std::invalid_argument where samples are too few for two cells.
+/// Massart, 2000, Lemma 1). Outputs with an expected count below 10 are pooled, with the smallest cell if
+/// need be. An output of probability 0 is rejected at once. Throws std::invalid_argument where samples are
+/// too few for two cells.
 template <std::invocable Sample>
 SampledReport check_sampled(Sample&& sample, const Law& expected, Index samples, double false_alarm = 1e-6) {
   std::map<std::vector<Token>, Index> counts;
   for (Index i = 0; i < samples; ++i) ++counts[sample()];
 
-  SampledReport report;
-  double pooled_expected = 0, pooled_count = 0;
-  Index cells = 0;
-  const auto enter = [&](double mean, double count) {
-    report.statistic += (count - mean) * (count - mean) / mean;
-    ++cells;
+  struct Cell {
+    double mean, count;
   };
+  std::vector<Cell> cells;
+  Cell pool{0, 0};
   for (const auto& [tokens, p] : expected) {
+    if (!(p > 0)) continue;
     const auto found = counts.find(tokens);
-    const double count = found == counts.end() ? 0.0 : static_cast<double>(found->second);
-    const double mean = p * static_cast<double>(samples);
-    if (found != counts.end() && p > 0) counts.erase(found);
-    if (mean >= 10) {
-      enter(mean, count);
+    const Cell cell{p * static_cast<double>(samples),
+                    found == counts.end() ? 0.0 : static_cast<double>(found->second)};
+    if (found != counts.end()) counts.erase(found);
+    if (cell.mean >= 10) {
+      cells.push_back(cell);
     } else {
-      pooled_expected += mean;
-      pooled_count += count;
+      pool = {pool.mean + cell.mean, pool.count + cell.count};
     }
   }
-  if (pooled_expected >= 10) enter(pooled_expected, pooled_count);
-  for (const auto& [tokens, count] : counts) report.impossible += count;
-  if (cells < 2)
+  if (cells.empty() || (cells.size() < 2 && pool.mean > 0 && pool.mean < 10))
     specdec::detail::invalid_argument("samples = ", samples, " are too few: fewer than two cells expect 10");
+  if (pool.mean >= 10) {
+    cells.push_back(pool);
+  } else {  // what is rare is not to be overlooked: it joins the smallest cell
+    Cell& smallest = *std::ranges::min_element(cells, {}, &Cell::mean);
+    smallest = {smallest.mean + pool.mean, smallest.count + pool.count};
+  }
 
-  report.degrees = cells - 1;
+  SampledReport report;
+  for (const auto& [tokens, count] : counts) report.impossible += count;
+  for (const Cell& cell : cells)
+    report.statistic += (cell.count - cell.mean) * (cell.count - cell.mean) / cell.mean;
+  report.degrees = static_cast<Index>(cells.size()) - 1;
   const double k = static_cast<double>(report.degrees), t = -std::log(false_alarm);
   report.threshold = k + 2 * std::sqrt(k * t) + 2 * t;
   report.accepted = report.impossible == 0 && report.statistic <= report.threshold;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
-#include <utility>
+#include <stdexcept>
 #include <vector>
 
 #include "specdec/core/chance.hpp"
@@ -28,6 +28,8 @@ class Enumerator {
 
   /// Moves on to the next run; false when all have been.
   bool next() {
+    if (depth_ != path_.size())
+      throw std::logic_error("specdec: a run made fewer choices than the same run before");
     while (!path_.empty() && path_.back().following < 0) path_.pop_back();
     if (path_.empty()) return false;
     path_.back().outcome = path_.back().following;

@@ -9,6 +9,7 @@
 #include <span>
 #include <sstream>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct Difference {
   double left = 0, right = 0;
 };
 
+/// The output whose probabilities under two laws are furthest apart.
 inline Difference largest_difference(const Law& left, const Law& right) {
   const auto at = [](const Law& law, const std::vector<Token>& tokens) {
     const auto found = law.find(tokens);
@@ -124,8 +126,8 @@ GenerationLaw enumerate_generate(Decoder& decoder, std::span<const Token> prompt
 }
 
 /// The same law, found faster: steps one sequence at a time, and continues only once from states that several
-/// histories reach (the same context and an equal verifier; a verifier with state that cannot be compared is
-/// never merged). The contexts of the models are rebuilt for every step, so cache rollback is not exercised:
+/// histories reach (the same context and an equal verifier; a verifier that has members but no == is never
+/// merged). The contexts of the models are rebuilt for every step, so cache rollback is not exercised:
 /// enumerate_generate does that.
 template <class Decoder>
 GenerationLaw exact_generate(Decoder& decoder, std::span<const Token> prompt, const Options& options) {
@@ -137,9 +139,7 @@ GenerationLaw exact_generate(Decoder& decoder, std::span<const Token> prompt, co
   };
   const auto mergeable = []([[maybe_unused]] const Sequence& a, [[maybe_unused]] const Sequence& b) {
     if constexpr (std::equality_comparable<V>) return a.verifier() == b.verifier();
-    else return !requires(const V& v) {
-        v.min_draft_length();
-      };
+    else return std::is_empty_v<V>;
   };
   // Contexts only grow, so the shortest first: all histories of a state have been found when it is continued.
   std::map<std::pair<std::size_t, std::vector<Token>>, std::vector<State>> open;

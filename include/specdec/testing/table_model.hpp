@@ -2,6 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <random>
 #include <span>
 #include <utility>
 #include <vector>
@@ -57,6 +60,7 @@ class TableModel {
 
   Index vocab_size() const { return table_.cols(); }
 
+  /// The Model calls; bad arguments are named. After a throw the context is as before.
   const Rows& forward(std::span<const Token> tokens, Index rows) {
     const Index fed = static_cast<Index>(tokens.size());
     if (rows < 1 || rows > fed)
@@ -80,6 +84,7 @@ class TableModel {
     return DenseRow<Scalar>(table_.data() + state(context) * table_.cols(), table_.cols());
   }
 
+  /// What the model has been fed and not truncated.
   std::span<const Token> context() const { return context_; }
 
  private:

@@ -13,10 +13,9 @@ namespace specdec {
 /// output is, token for token, what greedy decoding with the target alone gives.
 ///
 /// Source: the rule of temperature 0 in Leviathan et al., arXiv:2211.17192, §2.2 (argmax as a degenerate
-/// distribution). Shapes: as TokenVerifier; draft may be left out, as no q is needed. Units: anything
-/// monotone in the probabilities. Throws: std::invalid_argument on wrong shapes or tokens,
-/// InvalidDistribution on NaN. Random: none. Cost: one pass over each of τ+1 target rows. Ties: the lowest
-/// id.
+/// distribution). Shapes: as TokenVerifier; draft may be left out, as no q is needed. Units: probabilities.
+/// Throws: std::invalid_argument on wrong shapes or tokens, InvalidDistribution on NaN. Random: none. Cost:
+/// one pass over each of τ+1 target rows. Ties: the lowest id.
 struct ArgmaxVerifier {
   template <Probabilities Target>
   Verdict operator()(const Target& target, std::span<const Token> tokens) const {
@@ -33,6 +32,7 @@ struct ArgmaxVerifier {
  private:
   template <class Block>
   static Verdict judge(const Block& block) {
+    static_assert(ArgmaxRow<decltype(block.p(0))>, "the target's rows are no specdec::ArgmaxRow");
     for (Index i = 0;; ++i) {
       const Token best = block.p(i).argmax();
       if (i == block.gamma() || best != block.token(i)) return {i, best};

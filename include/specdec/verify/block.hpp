@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <vector>
@@ -42,6 +43,7 @@ struct BlockVerifier {
     return {0, *detail::race_at(chance, 1.0, block, 0)};
   }
 
+  /// No state outlives a call: all are equal (which lets proofs merge what differs in nothing else).
   friend bool operator==(const BlockVerifier&, const BlockVerifier&) { return true; }
 
  private:

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <utility>
@@ -53,8 +54,6 @@ class ModifiedRow {
     };
   }
 
-  Token argmax() const { return argmax_by_lookup(*this); }
-
  private:
   P p_;
   Q q_;
@@ -75,7 +74,8 @@ class ModifiedRow {
 /// number of nested modifications of one row is a single coefficient on q: see TargetLevel.
 ///
 /// State: the live modifications of one sequence. Start a new sequence with a fresh object (SpecDec does).
-/// Needs: a drafter whose q depends on the context alone, so that a position keeps its q in the next draft.
+/// Needs: a drafter whose q depends on the context alone, so that a position keeps its q in the next draft,
+/// and that does not fall silent before min_draft_length() tokens (one-hot drafts need none).
 /// Shapes, units, throws: as TokenVerifier; also std::invalid_argument for a draft shorter than
 /// min_draft_length(). A throw leaves the state as it was.
 /// Random: a race per position from γ down to τ.

@@ -22,7 +22,7 @@ class LenientVerifier {
  public:
   LenientVerifier() = default;
   explicit LenientVerifier(double lenience) : lenience_(lenience) {
-    if (!(lenience > 0 && lenience <= 1))
+    if (!(lenience > 0 && lenience <= 1 && std::isfinite(1 / lenience)))
       detail::invalid_argument("lenience = ", lenience, " is outside (0, 1]");
   }
 

@@ -18,7 +18,8 @@ namespace specdec {
 /// Throws: std::invalid_argument on wrong shapes, a token outside the vocabulary or with q = 0, and numbers a
 /// decision needs that are no probabilities (InvalidDistribution).
 /// Random: a coin per token up to the first rejection, then a race or, after full acceptance, a draw.
-/// Cost: γ lookups in each matrix; one expected draw from a row of the target; no allocation.
+/// Cost: γ lookups in each matrix and, in expectation, one draw from a row of the target for each position
+/// reached; no allocation.
 /// Numeric: decisions in double. Example: examples/verify_block.cpp (same call).
 struct TokenVerifier {
   template <Probabilities Target, Probabilities Draft, RandomSource Source>
