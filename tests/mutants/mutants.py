@@ -64,6 +64,7 @@ mutant("draw-offset-forgotten", "core/prefix_sampler.hpp", "test_prefix_sampler"
        "search(block, u - (block == 0 ? 0.0 : sums_[static_cast<std::size_t>(block - 1)]))", "search(block, u)")
 mutant("draw-without-mass", "core/prefix_sampler.hpp", "test_prefix_sampler",
        'if (!(total() > 0)) throw InvalidDistribution("the probabilities sum to 0");', "")
+mutant("draw-from-too-much", "core/prefix_sampler.hpp", "test_prefix_sampler", "if (total() + sum > most)", "if (false)")
 mutant("draw-nan-block", "core/prefix_sampler.hpp", "test_prefix_sampler test_drafted_block",
        "if (!(sum >= 0) || !std::isfinite(sum))", "if (sum < 0)")
 
@@ -120,6 +121,11 @@ mutant("harness-forgives-missing-outputs", "testing/law.hpp", "test_law",
        "for (const auto& [tokens, p] : right) compare(tokens);", "")
 mutant("harness-forgives-surplus-outputs", "testing/law.hpp", "test_law",
        "for (const auto& [tokens, p] : left) compare(tokens);", "")
+mutant("harness-merges-hidden-state", "testing/law.hpp", "test_law", "return std::is_empty_v<V>;", "return true;")
+mutant("enumerator-trusts-replays", "testing/enumerator.hpp", "test_enumerator",
+       "if (depth_ != path_.size())", "if (false)")
+mutant("chi-square-rare-dropped", "testing/chi_square.hpp", "test_chi_square",
+       "!too_many && ", "(too_many || true) && ")
 mutant("chi-square-impossible", "testing/chi_square.hpp", "test_chi_square", "report.impossible == 0 && ", "")
 mutant("chi-square-blind", "testing/chi_square.hpp", "test_chi_square",
        "report.statistic <= report.threshold", "true")
@@ -283,9 +289,11 @@ mutant("no-rollback-of-target", "generation.hpp", "test_spec_dec test_generation
        "      drafter_->truncate(size());\n      throw;")
 mutant("no-rollback-of-drafter", "generation.hpp", "test_spec_dec test_generation test_model_drafter", ROLLBACK,
        "      target_->truncate(target_seen_);\n      throw;")
-mutant("stale-contexts-at-start", "generation.hpp", LOOP, "    check();\n    release();", "    check();")
-
+mutant("stale-contexts-at-start", "generation.hpp", "test_spec_dec test_generation",
+       "    check();\n    take_turn();", "    check();\n    my_turn_ = ++*turn_;")
+mutant("turns-forgotten", "generation.hpp", "test_generation", "if (*turn_ != my_turn_) take_turn();", "")
 mutant = promise("a model drafter reports the very rows it drew from, and its cache follows the context")
+mutant("drafter-rows-unchecked", "draft/model_drafter.hpp", "test_model_drafter", "      check(rows);\n", "")
 mutant("drafter-catch-up-skipped", "draft/model_drafter.hpp", "test_model_drafter law_lossless",
        "return context.subspan(static_cast<std::size_t>(seen_));", "return context.last(1);")
 mutant("drafter-row-of-previous-position", "draft/model_drafter.hpp", "test_model_drafter law_lossless",

@@ -6,8 +6,6 @@
 
 #include "specdec/core/distribution.hpp"
 #include "specdec/core/error.hpp"
-#include "specdec/core/prefix_sampler.hpp"
-#include "specdec/core/residual.hpp"
 
 namespace specdec::detail {
 

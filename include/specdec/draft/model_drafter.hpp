@@ -10,7 +10,6 @@
 
 #include "specdec/core/chance.hpp"
 #include "specdec/core/named_row.hpp"
-#include "specdec/core/residual.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/model/model.hpp"
 

@@ -1,7 +1,6 @@
 // A sampled check of a law, for what cannot be enumerated.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <map>
@@ -20,23 +19,27 @@ struct SampledReport {
   double threshold = 0;  ///< accepted up to here
   Index degrees = 0;     ///< of freedom
   Index impossible = 0;  ///< outputs seen that have probability 0
+  Index rare = 0;        ///< outputs seen that are too rare for a cell of their own, even together
+  double rare_expected = 0;
   explicit operator bool() const { return accepted; }
 
   friend std::ostream& operator<<(std::ostream& out, const SampledReport& report) {
     return out << (report.accepted ? "accepted" : "REJECTED") << ": X² = " << report.statistic << " on "
                << report.degrees << " degrees of freedom, threshold " << report.threshold << ", "
-               << report.impossible << " impossible outputs";
+               << report.impossible << " impossible outputs, " << report.rare << " rare ones where "
+               << report.rare_expected << " are expected";
   }
 };
 
 /// Draws `samples` outputs by calling sample() and tests them against the joint law `expected`. Joint laws of
 /// several tokens are what to test: bugs of verifiers often leave every marginal intact.
 ///
-/// A right law is rejected with probability at most `false_alarm` (as far as X² has its limiting law): the
-/// threshold is the tail bound P(X²_k >= k + 2√(k·t) + 2t) <= e^-t with t = −ln(false_alarm) (Laurent and
-/// Massart, 2000, Lemma 1). Outputs with an expected count below 10 are pooled, with the smallest cell if
-/// need be. An output of probability 0 is rejected at once. Throws std::invalid_argument where samples are
-/// too few for two cells.
+/// A right law is rejected with probability at most `false_alarm` (as far as X² has its limiting law), half of
+/// it for X² and half for the outputs too rare to enter it. With t = −ln(false_alarm/2), X² on k degrees of
+/// freedom is rejected beyond k + 2√(k·t) + 2t (the tail bound of Laurent and Massart, 2000, Lemma 1). Outputs
+/// with an expected count below 10 are pooled; a pool that still expects μ < 10 and is seen n > μ times is
+/// rejected if μ − n + n·ln(n/μ) > t (Chernoff's bound). An output of probability 0 is rejected at once.
+/// Throws std::invalid_argument where samples are too few for two cells (unless the law has one output only).
 template <std::invocable Sample>
 SampledReport check_sampled(Sample&& sample, const Law& expected, Index samples, double false_alarm = 1e-6) {
   std::map<std::vector<Token>, Index> counts;
@@ -59,23 +62,25 @@ SampledReport check_sampled(Sample&& sample, const Law& expected, Index samples,
       pool = {pool.mean + cell.mean, pool.count + cell.count};
     }
   }
-  if (cells.empty() || (cells.size() < 2 && pool.mean > 0 && pool.mean < 10))
+  const bool rare = pool.mean > 0 && pool.mean < 10;
+  if (pool.mean >= 10) cells.push_back(pool);
+  if (cells.empty() || (cells.size() < 2 && rare))
     specdec::detail::invalid_argument("samples = ", samples, " are too few: fewer than two cells expect 10");
-  if (pool.mean >= 10) {
-    cells.push_back(pool);
-  } else {  // what is rare is not to be overlooked: it joins the smallest cell
-    Cell& smallest = *std::ranges::min_element(cells, {}, &Cell::mean);
-    smallest = {smallest.mean + pool.mean, smallest.count + pool.count};
-  }
 
   SampledReport report;
   for (const auto& [tokens, count] : counts) report.impossible += count;
   for (const Cell& cell : cells)
     report.statistic += (cell.count - cell.mean) * (cell.count - cell.mean) / cell.mean;
-  report.degrees = static_cast<Index>(cells.size()) - 1;
-  const double k = static_cast<double>(report.degrees), t = -std::log(false_alarm);
+  report.degrees = static_cast<Index>(cells.size()) - (rare ? 0 : 1);
+  const double k = static_cast<double>(report.degrees), t = -std::log(false_alarm / 2);
   report.threshold = k + 2 * std::sqrt(k * t) + 2 * t;
-  report.accepted = report.impossible == 0 && report.statistic <= report.threshold;
+  if (rare) {
+    report.rare = static_cast<Index>(pool.count);
+    report.rare_expected = pool.mean;
+  }
+  const bool too_many = rare && pool.count > pool.mean &&
+                        pool.mean - pool.count + pool.count * std::log(pool.count / pool.mean) > t;
+  report.accepted = report.impossible == 0 && !too_many && report.statistic <= report.threshold;
   return report;
 }
 
