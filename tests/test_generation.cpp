@@ -227,3 +227,20 @@ TEST_CASE("sequences of one decoder may take turns without a word") {
   CHECK(copy(first.tokens()) == expected_a);
   CHECK(copy(second.tokens()) == expected_b);
 }
+
+TEST_CASE("a release of one sequence does not mislead another that had the models") {
+  std::mt19937_64 seed{8};
+  auto target = TableModel<>::random(4, 3, seed);
+  SpecDec decoder{target, ModelDrafter{TableModel<>::random(4, 3, seed)}};
+  const Options options{.max_new_tokens = 15, .gamma = 3};
+  std::mt19937_64 rng{2}, alone{2}, other{1};
+  const auto expected = decoder.generate(prompt, options, alone).tokens;
+  auto paused = decoder.start(std::vector<Token>{3, 2, 1}, options);
+  paused.step(other);
+  auto sequence = decoder.start(prompt, options);
+  while (!sequence.done()) {
+    sequence.step(rng);
+    paused.release();
+  }
+  CHECK(copy(sequence.tokens()) == expected);
+}

@@ -24,6 +24,16 @@ struct Toy {
     const Index gamma = static_cast<Index>(tokens.size());
     return verifier(target.topRows(gamma + 1), draft.topRows(gamma), tokens, chance);
   }
+
+  // A verifier after a stop at 0 of 3: it modifies the next two tokens.
+  GreedyBlockVerifier stopped_at_once(auto& rng) const {
+    GreedyBlockVerifier verifier;
+    while (verifier.min_draft_length() != 2) {
+      verifier = {};
+      judge(verifier, {0, 0, 0}, rng);
+    }
+    return verifier;
+  }
 };
 
 }  // namespace
@@ -73,11 +83,7 @@ TEST_CASE("modifications move with the tokens and end with the block that made t
 TEST_CASE("a draft shorter than the live modifications is refused, and nothing is lost") {
   const Toy toy;
   std::mt19937_64 rng{1};
-  GreedyBlockVerifier verifier;
-  while (verifier.min_draft_length() != 2) {
-    verifier = {};
-    toy.judge(verifier, {0, 0, 0}, rng);
-  }
+  GreedyBlockVerifier verifier = toy.stopped_at_once(rng);
   const GreedyBlockVerifier before = verifier;
   CHECK(support::message_of([&] { toy.judge(verifier, {1}, rng); }) ==
         "specdec: tokens has 1 drafted tokens, but greedy block verification still modifies the next 2: "
@@ -119,11 +125,7 @@ TEST_CASE("greedy block: a ratio that overflows cannot bring back a token that t
 TEST_CASE("a NaN in a row that is modified is found, wherever it stands") {
   const Toy toy;
   std::mt19937_64 rng{3};
-  GreedyBlockVerifier verifier;
-  while (verifier.min_draft_length() != 2) {
-    verifier = {};
-    toy.judge(verifier, {0, 0, 0}, rng);
-  }
+  GreedyBlockVerifier verifier = toy.stopped_at_once(rng);
   Eigen::MatrixXd target(3, 3), draft(2, 3);
   target.rowwise() = Eigen::RowVector3d(0.25, 0.75, std::nan(""));
   draft.rowwise() = Eigen::RowVector3d(0.5, 0.5, 0);

@@ -66,7 +66,7 @@ class Generation {
         prompt_size_(prompt.size()),
         context_(prompt.begin(), prompt.end()) {
     check();
-    take_turn();
+    release();
   }
 
   /// Whether the text is complete: step() has nothing left to do.
@@ -89,7 +89,7 @@ class Generation {
   std::span<const Token> step(Source& source) {
     if (done()) return {};
     auto&& chance = as_chance(source);
-    if (*turn_ != my_turn_) take_turn();
+    if (*turn_ != my_turn_) release();
     const Index gamma = draft_length();
     reserve(gamma);
     try {
@@ -109,6 +109,7 @@ class Generation {
 
   /// Clears the contexts of both models; the next step takes the whole sequence in again.
   void release() {
+    my_turn_ = ++*turn_;  // another sequence that had the models has to notice
     target_->truncate(0);
     drafter_->truncate(0);
     target_seen_ = 0;
@@ -123,11 +124,6 @@ class Generation {
     if (options_.max_new_tokens < 0)
       detail::invalid_argument("max_new_tokens = ", options_.max_new_tokens, " is negative");
     if (options_.gamma < 0) detail::invalid_argument("gamma = ", options_.gamma, " is negative");
-  }
-
-  void take_turn() {
-    my_turn_ = ++*turn_;
-    release();
   }
 
   Index size() const { return static_cast<Index>(context_.size()); }

@@ -290,8 +290,9 @@ mutant("no-rollback-of-target", "generation.hpp", "test_spec_dec test_generation
 mutant("no-rollback-of-drafter", "generation.hpp", "test_spec_dec test_generation test_model_drafter", ROLLBACK,
        "      target_->truncate(target_seen_);\n      throw;")
 mutant("stale-contexts-at-start", "generation.hpp", "test_spec_dec test_generation",
-       "    check();\n    take_turn();", "    check();\n    my_turn_ = ++*turn_;")
-mutant("turns-forgotten", "generation.hpp", "test_generation", "if (*turn_ != my_turn_) take_turn();", "")
+       "    check();\n    release();", "    check();\n    my_turn_ = ++*turn_;")
+mutant("turns-forgotten", "generation.hpp", "test_generation", "if (*turn_ != my_turn_) release();", "")
+mutant("release-unnoticed", "generation.hpp", "test_generation", "my_turn_ = ++*turn_;", "my_turn_ = *turn_;")
 mutant = promise("a model drafter reports the very rows it drew from, and its cache follows the context")
 mutant("drafter-rows-unchecked", "draft/model_drafter.hpp", "test_model_drafter", "      check(rows);\n", "")
 mutant("drafter-catch-up-skipped", "draft/model_drafter.hpp", "test_model_drafter law_lossless",
