@@ -17,7 +17,6 @@
 namespace bench::reference {
 
 using specdec::Verdict;
-using Row = Eigen::Array<float, 1, Eigen::Dynamic>;
 
 inline double uniform(std::mt19937_64& generator) {
   return std::uniform_real_distribution<double>()(generator);

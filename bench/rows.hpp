@@ -1,133 +1,149 @@
-// The inputs of the benches: rows like those of a language model, drafts really drawn from them, and a way to
-// make the cache forget both.
+// The rows that the benches run over: logits like those of a language model, and those of a drafter that is
+// as often right as the bench asks for.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <random>
-#include <span>
-#include <utility>
+#include <string>
+#include <typeinfo>
 #include <vector>
 
-#include "specdec/core/chance.hpp"
-#include "specdec/core/dense.hpp"
 #include "specdec/types.hpp"
 
 namespace bench {
 
 using specdec::Index;
 using specdec::Token;
-using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+template <class S>
+using MatrixOf = Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using RowMajor = MatrixOf<float>;
 using Rows = Eigen::Map<const RowMajor>;
+using Row = Eigen::Array<float, 1, Eigen::Dynamic>;
 
 enum class Order {
   ordered,   ///< token ids by frequency, the most frequent first
   shuffled,  ///< every row in an order of its own
 };
 
-template <class Row>
-void softmax(Eigen::Array<float, 1, Eigen::Dynamic>& logits, Row&& row) {
-  logits = (logits - logits.maxCoeff()).exp();
-  row = (logits / logits.sum()).matrix();
-}
+enum class Side { target, draft };
 
-/// Target logits −1.6·log(1 + rank) + 0.7·N(0, 1), draft logits target + 0.6·N(0, 1), both through softmax.
-struct Pool {
-  RowMajor target, draft;
-
-  Pool(Index rows, Index vocab_size, Order order, std::mt19937_64& generator)
-      : target(rows, vocab_size), draft(rows, vocab_size) {
-    using Logits = Eigen::Array<float, 1, Eigen::Dynamic>;
-    std::normal_distribution<float> normal;
-    Logits p(vocab_size), q(vocab_size);
-    std::vector<Index> id(static_cast<std::size_t>(vocab_size));
-    std::iota(id.begin(), id.end(), Index{0});
-    const Logits zipf = -1.6f * Logits::LinSpaced(vocab_size, 1, static_cast<float>(vocab_size)).log();
-    for (Index i = 0; i < rows; ++i) {
-      if (order == Order::shuffled) std::ranges::shuffle(id, generator);
-      for (Index rank = 0; rank < vocab_size; ++rank) {
-        const Index x = id[static_cast<std::size_t>(rank)];
-        p[x] = zipf[rank] + 0.7f * normal(generator);
-        q[x] = p[x] + 0.6f * normal(generator);
-      }
-      softmax(p, target.row(i));
-      softmax(q, draft.row(i));
-    }
-  }
+/// What distinguishes one pool of rows from another; `accept` is the acceptance rate in percent.
+struct PoolSetting {
+  Index vocab_size;
+  Order order;
+  int accept;
+  auto operator<=>(const PoolSetting&) const = default;
 };
 
-/// What one bench runs over: the rows of a pool cut into blocks of γ+1 target and γ draft rows, and drafts
-/// for them. Draft k is for block k modulo blocks(), so that a round of blocks() drafts visits no row twice.
-class Input {
+template <class Logits, class Out>
+void softmax(const Logits& logits, Out&& out) {
+  out = (logits - logits.maxCoeff()).exp();
+  out /= out.sum();
+}
+
+/// Target logits by rank: −1.6·log(1 + rank) + 0.7·N(0, 1).
+class TargetLogits {
  public:
-  Input(const Pool& pool, Index gamma, Index at_least, std::mt19937_64& generator)
-      : pool_(&pool), gamma_(gamma), blocks_(pool.target.rows() / (gamma + 1)) {
-    const Index drafts = (at_least + blocks_ - 1) / blocks_ * blocks_;
-    specdec::RandomChance chance(generator);
-    tokens_.reserve(static_cast<std::size_t>(drafts * gamma));
-    for (Index k = 0; k < drafts; ++k) {
-      const Rows q = draft(k);
-      const specdec::DenseRows rows(q);
-      for (Index i = 0; i < gamma; ++i) tokens_.push_back(chance.draw(rows.row(i)));
+  explicit TargetLogits(Index vocab_size)
+      : zipf_(-1.6f * Row::LinSpaced(vocab_size, 1, static_cast<float>(vocab_size)).log()) {}
+  float operator()(Index rank, std::mt19937_64& generator) { return zipf_[rank] + 0.7f * normal_(generator); }
+  float noise(std::mt19937_64& generator) { return normal_(generator); }
+
+ private:
+  Row zipf_;
+  std::normal_distribution<float> normal_;
+};
+
+/// The σ for which drafts of logits target + σ·N(0, 1) have the acceptance rate `accept`, which is
+/// E Σ min(p, q): by bisection over the heads of 256 rows, where all but half a percent of the mass is.
+inline float draft_noise(Index vocab_size, double accept) {
+  const Index rows = 256, head = std::min<Index>(vocab_size, 4096);
+  std::mt19937_64 generator(7);
+  TargetLogits logits(head);
+  RowMajor l(rows, head), noise(rows, head);
+  for (Index i = 0; i < rows; ++i)
+    for (Index x = 0; x < head; ++x) {
+      l(i, x) = logits(x, generator);
+      noise(i, x) = logits.noise(generator);
     }
-    drafts_ = drafts;
+  Row p(head), q(head);
+  const auto rate = [&](float sigma) {
+    double sum = 0;
+    for (Index i = 0; i < rows; ++i) {
+      softmax(l.row(i).array(), p);
+      softmax((l.row(i) + sigma * noise.row(i)).array(), q);
+      sum += static_cast<double>(p.min(q).sum());
+    }
+    return sum / static_cast<double>(rows);
+  };
+  float low = 0, high = 16;
+  for (int step = 0; step < 12; ++step) {
+    const float middle = (low + high) / 2;
+    (rate(middle) > accept ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+/// Rows of logits, and whatever is made of them on the way: it goes when they go.
+class Pool {
+ public:
+  Pool(const PoolSetting& setting, Index rows)
+      : setting_(setting), target_(rows, setting.vocab_size), draft_(rows, setting.vocab_size) {
+    const Index vocab_size = setting.vocab_size;
+    const float sigma = draft_noise(vocab_size, setting.accept / 100.0);
+    std::mt19937_64 generator(static_cast<std::uint64_t>(vocab_size));
+    TargetLogits logits(vocab_size);
+    std::vector<Index> id(static_cast<std::size_t>(vocab_size));
+    std::iota(id.begin(), id.end(), Index{0});
+    for (Index i = 0; i < rows; ++i) {
+      if (setting.order == Order::shuffled) std::ranges::shuffle(id, generator);
+      for (Index rank = 0; rank < vocab_size; ++rank) {
+        const Index x = id[static_cast<std::size_t>(rank)];
+        target_(i, x) = logits(rank, generator);
+        draft_(i, x) = target_(i, x) + sigma * logits.noise(generator);
+      }
+    }
   }
 
-  Index gamma() const { return gamma_; }
-  Index vocab_size() const { return pool_->target.cols(); }
-  Index blocks() const { return blocks_; }
-  Index drafts() const { return drafts_; }
+  const PoolSetting& setting() const { return setting_; }
+  Index rows() const { return target_.rows(); }
+  Index vocab_size() const { return target_.cols(); }
+  const RowMajor& logits(Side side) const { return side == Side::target ? target_ : draft_; }
+  auto logits(Side side, Index i) const { return logits(side).row(i).array(); }
 
-  Rows target(Index k) const { return rows(pool_->target, k, gamma_ + 1); }
-  Rows draft(Index k) const { return rows(pool_->draft, k, gamma_); }
-  std::span<const Token> tokens(Index k) const {
-    return std::span(tokens_).subspan(static_cast<std::size_t>(k * gamma_), static_cast<std::size_t>(gamma_));
+  /// A T made of this pool and the arguments, when it is first asked for. `key` tells one from another.
+  template <class T, class... Arguments>
+  T& made(const std::string& key, const Arguments&... arguments) {
+    std::shared_ptr<void>& slot = made_[typeid(T).name() + key];
+    if (!slot) slot = std::make_shared<T>(*this, arguments...);
+    return *static_cast<T*>(slot.get());
   }
 
  private:
-  Rows rows(const RowMajor& matrix, Index k, Index count) const {
-    return {matrix.data() + k % blocks_ * (gamma_ + 1) * matrix.cols(), count, matrix.cols()};
-  }
-
-  const Pool* pool_;
-  Index gamma_, blocks_, drafts_ = 0;
-  std::vector<Token> tokens_;
+  PoolSetting setting_;
+  RowMajor target_, draft_;
+  std::map<std::string, std::shared_ptr<void>> made_;
 };
 
-/// What distinguishes one bench of a rule from another.
-struct Setting {
-  Index gamma, vocab_size;
-  Order order;
-};
-
-/// Rows up to this vocabulary stay in the cache, as they do where a model with so few tokens has just written
-/// them. Larger ones are read from memory.
-inline constexpr Index cached_vocab_size = 1000;
-
-/// The input of a setting; made on demand, and only one pool of rows (some 280 MB) lives at a time.
-inline const Input& input(const Setting& setting) {
-  static std::unique_ptr<Pool> pool;
-  static std::optional<std::pair<Index, Order>> pool_key;
-  static std::unique_ptr<Input> made;
-  static Index made_gamma = -1;
-  std::mt19937_64 generator(static_cast<std::uint64_t>(setting.vocab_size + setting.gamma));
-  if (pool_key != std::pair(setting.vocab_size, setting.order)) {
-    made.reset();
-    pool.reset();
-    const Index rows = 17 * (setting.vocab_size > 100'000 ? 16 : 64);
-    pool = std::make_unique<Pool>(rows, setting.vocab_size, setting.order, generator);
-    pool_key = {setting.vocab_size, setting.order};
+/// The pool of a setting, made on demand. Only one lives at a time: 280 MB, and with every kind of row made of
+/// it less than 1 GB. Run benches of one pool together.
+inline Pool& pool(const PoolSetting& setting) {
+  static std::unique_ptr<Pool> only;
+  if (!only || only->setting() != setting) {
+    only.reset();
+    const Index blocks = setting.vocab_size > 200'000 ? 8 : setting.vocab_size > 100'000 ? 16 : 64;
+    only = std::make_unique<Pool>(setting, 17 * blocks);
   }
-  if (!made || made_gamma != setting.gamma) {
-    const Index drafts = setting.vocab_size > cached_vocab_size ? 480 : 4096;
-    made = std::make_unique<Input>(*pool, setting.gamma, drafts, generator);
-    made_gamma = setting.gamma;
-  }
-  return *made;
+  return *only;
 }
 
 /// Reads 64 MB of something else.

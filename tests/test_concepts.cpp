@@ -1,6 +1,7 @@
 // Concepts: the least that each asks for, as an archetype that has nothing more; and that the least is
 // enough, by running it. (What must not compile stands in tests/compile/.)
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <deque>
 #include <limits>
@@ -90,7 +91,7 @@ static_assert(TokenSampler<Sampler>);
 static_assert(Distribution<Row>);
 static_assert(DistributionMatrix<UnsizedRows> && !SizedDistributionMatrix<UnsizedRows>);
 static_assert(SizedDistributionMatrix<Rows>);
-static_assert(Probabilities<Rows> && !DenseProbabilities<Rows>);
+static_assert(Probabilities<Rows> && !NumberMatrix<Rows>);
 static_assert(Model<LeastModel> && !std::copy_constructible<LeastModel> && !has_stable_rows<LeastModel>);
 static_assert(Drafter<LeastDrafter> && Drafter<LeastDrafter, LeastChance>);
 static_assert(Chance<LeastChance> && RandomSource<LeastChance>);
@@ -111,23 +112,32 @@ static_assert(Drafter<ModelDrafter<testing::TableModel<float>>>);
 static_assert(Distribution<OneHotRow> && Distribution<DenseRow<float>> &&
               Distribution<DenseRow<double, Eigen::Dynamic>>);
 static_assert(Distribution<ResidualRow<DenseRow<float>, OneHotRow>>);
+static_assert(Distribution<LogitsRow<float>> && ArgmaxRow<LogitsRow<double>> && BlockRow<LogitsRow<float>>);
+static_assert(Distribution<SampledRow<SparseRow<float>>> && SparseRowLike<SampledRow<SparseRow<float>>>);
+static_assert(Distribution<ResidualRow<SparseRow<double>, LogitsRow<float>>>);
+static_assert(SizedDistributionMatrix<Logits<NumbersOf<Eigen::MatrixXf>>> &&
+              SizedDistributionMatrix<Logits<RowPointers<float>>>);
+static_assert(SizedDistributionMatrix<SampledRows<Logits<RowPointers<float>>>> &&
+              !SizedDistributionMatrix<SampledRows<OneHotRows>>);
+static_assert(Verifier<GreedyBlockVerifier, SampledRows<Logits<RowPointers<Eigen::half>>>,
+                       RowSpan<SparseRow<float, std::int64_t>>>);
 
 // ---- Which Eigen expressions are probabilities
 // -----------------------------------------------------------------
 
 using RowMajorF = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-static_assert(DenseProbabilities<Eigen::MatrixXd> && DenseProbabilities<RowMajorF>);
-static_assert(DenseProbabilities<Eigen::Matrix3f> && DenseProbabilities<Eigen::ArrayXXf>);
-static_assert(DenseProbabilities<Eigen::RowVectorXf>);
-static_assert(DenseProbabilities<Eigen::Map<const RowMajorF, 0, Eigen::OuterStride<>>>);
-static_assert(DenseProbabilities<Eigen::Ref<const Eigen::MatrixXd>>);
-static_assert(DenseProbabilities<decltype(std::declval<Eigen::MatrixXd&>().topRows(1))>);
-static_assert(DenseProbabilities<decltype(std::declval<const Eigen::MatrixXd&>().transpose())>);
-static_assert(
-    !DenseProbabilities<decltype(std::declval<Eigen::MatrixXd&>() + std::declval<Eigen::MatrixXd&>())>);
-static_assert(!DenseProbabilities<decltype(2.0 * std::declval<Eigen::MatrixXd&>())>);
-static_assert(!DenseProbabilities<decltype(std::declval<Eigen::MatrixXf&>().cast<double>())>);
-static_assert(!DenseProbabilities<Eigen::MatrixXi> && !DenseProbabilities<Eigen::MatrixXcd>);
+static_assert(NumberMatrix<Eigen::MatrixXd> && NumberMatrix<RowMajorF>);
+static_assert(NumberMatrix<Eigen::Matrix3f> && NumberMatrix<Eigen::ArrayXXf>);
+static_assert(NumberMatrix<Eigen::RowVectorXf>);
+static_assert(NumberMatrix<Eigen::Matrix<Eigen::half, 2, 3>> && NumberMatrix<RowPointers<Eigen::bfloat16>>);
+static_assert(NumberMatrix<Eigen::Map<const RowMajorF, 0, Eigen::OuterStride<>>>);
+static_assert(NumberMatrix<Eigen::Ref<const Eigen::MatrixXd>>);
+static_assert(NumberMatrix<decltype(std::declval<Eigen::MatrixXd&>().topRows(1))>);
+static_assert(NumberMatrix<decltype(std::declval<const Eigen::MatrixXd&>().transpose())>);
+static_assert(!NumberMatrix<decltype(std::declval<Eigen::MatrixXd&>() + std::declval<Eigen::MatrixXd&>())>);
+static_assert(!NumberMatrix<decltype(2.0 * std::declval<Eigen::MatrixXd&>())>);
+static_assert(!NumberMatrix<decltype(std::declval<Eigen::MatrixXf&>().cast<double>())>);
+static_assert(!NumberMatrix<Eigen::MatrixXi> && !NumberMatrix<Eigen::MatrixXcd>);
 static_assert(!Probabilities<std::vector<double>> && !Probabilities<double> && !Probabilities<Row>);
 
 // ---- What is not a ...

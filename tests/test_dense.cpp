@@ -10,21 +10,22 @@
 using namespace specdec;
 using namespace support;
 
-static_assert(DenseProbabilities<Eigen::MatrixXd>);
-static_assert(DenseProbabilities<RowMajor<float>>);
-static_assert(DenseProbabilities<Eigen::Map<const Eigen::MatrixXf, 0, Eigen::Stride<-1, -1>>>);
-static_assert(DenseProbabilities<Eigen::Ref<const Eigen::MatrixXd>>);
-static_assert(DenseProbabilities<Eigen::Block<Eigen::MatrixXd>>);
-static_assert(DenseProbabilities<Eigen::ArrayXXd>);
-static_assert(!DenseProbabilities<decltype(Eigen::MatrixXd() + Eigen::MatrixXd())>,
-              "would have to be computed");
-static_assert(!DenseProbabilities<Eigen::MatrixXi>, "integers are no probabilities");
-static_assert(SizedDistributionMatrix<DenseRows<Eigen::MatrixXd>>);
+static_assert(NumberMatrix<Eigen::MatrixXd>);
+static_assert(NumberMatrix<RowMajor<float>>);
+static_assert(NumberMatrix<Eigen::Map<const Eigen::MatrixXf, 0, Eigen::Stride<-1, -1>>>);
+static_assert(NumberMatrix<Eigen::Ref<const Eigen::MatrixXd>>);
+static_assert(NumberMatrix<Eigen::Block<Eigen::MatrixXd>>);
+static_assert(NumberMatrix<Eigen::ArrayXXd>);
+static_assert(!NumberMatrix<decltype(Eigen::MatrixXd() + Eigen::MatrixXd())>, "would have to be computed");
+static_assert(!NumberMatrix<Eigen::MatrixXi>, "integers are no probabilities");
+static_assert(SizedDistributionMatrix<DenseRows<NumbersOf<Eigen::MatrixXd>>>);
 static_assert(Distribution<DenseRow<float>>);
 
 TEMPLATE_TEST_CASE("a dense view reads every layout", "", AsRowMajor<float>, AsColMajor<float>,
                    AsStridedMap<float>, AsRefOfBlock<float>, AsColMajorBlock<float>, AsRowMajor<double>,
-                   AsColMajor<double>, AsStridedMap<double>, AsRefOfBlock<double>, AsColMajorBlock<double>) {
+                   AsColMajor<double>, AsStridedMap<double>, AsRefOfBlock<double>, AsColMajorBlock<double>,
+                   AsPointers<float>, AsStridedPointers<double>, AsNarrow<Eigen::half>,
+                   AsNarrow<Eigen::bfloat16>) {
   using Scalar = typename TestType::Scalar;
   RowMajor<Scalar> m(3, 4);
   m << Scalar(0.5), Scalar(0.25), Scalar(0.125), Scalar(0.125), 0, 0, 1, 0, Scalar(0.25), Scalar(0.25),

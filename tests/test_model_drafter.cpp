@@ -1,6 +1,13 @@
+#include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <random>
+#include <span>
 #include <specdec/specdec.hpp>
+#include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
@@ -172,4 +179,81 @@ TEST_CASE("there is nothing to draft after an empty context") {
   ModelDrafter drafter{MisshapenModel{1, 4}};
   CHECK(message_of([&] { drafter.draft(std::span<const Token>{}, 2, rng); }) ==
         "specdec: context is empty: there is nothing to continue");
+}
+
+namespace {
+
+// What the drafter keeps of a model's rows is their kind: logits as logits, lists as lists.
+template <class Layout>
+using KeptRow =
+    RowOf<decltype(std::declval<ModelDrafter<LayoutModel<Layout>>&>()
+                       .draft(std::span<const Token>(), Index{1}, std::declval<std::mt19937_64&>())
+                       .rows)>;
+static_assert(std::is_same_v<KeptRow<AsLogits<float>>, LogitsRow<float>>);
+static_assert(std::is_same_v<KeptRow<AsSparse<float, std::int64_t>>, SparseRow<double>>);
+static_assert(std::is_same_v<KeptRow<AsColMajor<float>>, DenseRow<float>>);
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("rows of every kind are reported as they were drawn from", "", AsColMajor<float>,
+                   AsStridedPointers<double>, AsNarrow<Eigen::half>, AsLogits<double>, (AsLogits<float, 70>),
+                   AsNormalisedLogits<double>, AsSparse<double>, (AsSparse<float, std::int64_t>)) {
+  std::mt19937_64 seed{6};
+  // The layout is overwritten with every call of the model, so nothing but the drafter's copies holds its rows.
+  LayoutModel<TestType> model(coarse_model<typename TestType::Scalar>(4, 2, seed));
+  ModelDrafter drafter{model};
+  const std::vector<Token> context{2, 0, 3};
+  for (int n = 0; n < 20; ++n) {
+    drafter.truncate(n % 3);
+    const Index gamma = 1 + n % 5;
+    const auto draft = drafter.draft(std::span<const Token>(context), gamma, seed);
+    const auto rows = distributions(draft.rows);
+    REQUIRE(rows.rows() == gamma);
+    REQUIRE(rows.vocab_size() == 4);
+    std::vector<Token> so_far = context;
+    for (Index i = 0; i < gamma; ++i) {
+      const auto meant = model.distribution(so_far);
+      for (Token x = 0; x < 4; ++x)
+        CHECK(rows.row(i).probability(x) == Approx(meant.probability(x)).epsilon(1e-6));
+      so_far.push_back(draft.tokens[static_cast<std::size_t>(i)]);
+      CHECK(rows.row(i).probability(so_far.back()) > 0);
+    }
+  }
+}
+
+namespace {
+
+// Rows of the right number over the wrong vocabulary, as a span may hold them.
+struct MisspannedModel {
+  std::vector<Token> ids{1};
+  std::vector<double> certain{1};
+  std::vector<SparseRow<double>> rows{{ids, certain, 9}};
+  Index vocab_size() const { return 4; }
+  auto forward(std::span<const Token>, Index) const { return RowSpan(rows, 4); }
+  void truncate(Index) {}
+};
+
+}  // namespace
+
+TEST_CASE("a row over another vocabulary than the matrix says is named") {
+  std::mt19937_64 rng{1};
+  MisspannedModel model;
+  ModelDrafter drafter{model};
+  const std::vector<Token> context{0};
+  CHECK(message_of([&] { drafter.draft(std::span<const Token>(context), 2, rng); }).find("over 9 tokens") !=
+        std::string::npos);
+}
+
+TEST_CASE("a draft model whose logits are NaN is named") {
+  struct Model {
+    Eigen::MatrixXf logits = Eigen::MatrixXf::Constant(1, 4, std::numeric_limits<float>::quiet_NaN());
+    Index vocab_size() const { return 4; }
+    auto forward(std::span<const Token>, Index) const { return Logits{logits}; }
+    void truncate(Index) {}
+  };
+  std::mt19937_64 rng{1};
+  ModelDrafter drafter{Model{}};
+  const std::vector<Token> context{0};
+  CHECK(message_of([&] { drafter.draft(std::span<const Token>(context), 2, rng); }) ==
+        "specdec: draft row 0: the largest logit is nan");
 }

@@ -2,6 +2,7 @@
 #include <limits>
 #include <random>
 #include <specdec/specdec.hpp>
+#include <stdexcept>
 #include <vector>
 
 #include "catch.hpp"
@@ -21,14 +22,23 @@ Token by_definition(const Eigen::RowVectorXd& row, double u) {
   return -1;
 }
 
-// A row that counts how much of it is summed.
+// What has been read of a row: how far it has been summed, and how much was looked at once more to find a
+// token inside a block whose sum is known.
+struct Reading {
+  Index summed = 0, searched = 0;
+};
 struct CountingRow {
   DenseRow<double> row;
-  Index* read;
+  Reading* reading;
   Index vocab_size() const { return row.vocab_size(); }
-  double probability(Token x) const { return row.probability(x); }
+  double probability(Token x) const {
+    ++reading->searched;
+    return row.probability(x);
+  }
   double sum(Index start, Index count) const {
-    *read += count;
+    if (start == reading->summed) reading->summed += count;
+    else if (start < reading->summed) reading->searched += count;
+    else throw std::logic_error("a block was passed over");
     return row.sum(start, count);
   }
 };
@@ -75,23 +85,75 @@ TEST_CASE("PrefixSampler passes over tokens without mass, even where a block's s
   CHECK(sampler(0.4) == 1);
 }
 
-TEST_CASE("PrefixSampler reads a row no further than the draw needs, and nothing twice") {
+TEST_CASE("PrefixSampler reads a row no further than the draw needs, and sums nothing twice") {
   Eigen::RowVectorXd row = Eigen::RowVectorXd::Constant(10000, 0.1 / 9999);
   row[0] = 0.9;
-  Index read = 0;
-  PrefixSampler<CountingRow> sampler(CountingRow{distributions(row).row(0), &read});
-  CHECK(sampler(0.5) == 0);
-  CHECK(read == 256);
-  CHECK(sampler(0.8) == 0);
-  CHECK(read == 256);
-  sampler(0.95);
-  const Index half = read;
+  Reading reading;
+  PrefixSampler<CountingRow> sampler(CountingRow{distributions(row).row(0), &reading});
+  // What one draw reads of the block that holds its token: stretches of 64, and the tokens of one of them.
+  const auto draw = [&](double u) {
+    reading.searched = 0;
+    const Token x = sampler(u);
+    CHECK(reading.searched <= 256 + 64);
+    return x;
+  };
+  CHECK(draw(0.5) == 0);
+  CHECK(reading.summed == 256);
+  CHECK(reading.searched <= 64 + 1);  // the first stretch, and its first token
+  CHECK(draw(0.8) == 0);
+  CHECK(reading.summed == 256);
+  draw(0.95);
+  const Index half = reading.summed;
   CHECK(half > 4500);
   CHECK(half < 6000);
-  sampler(0.94);
-  CHECK(read == half);
-  sampler(1 - 0x1p-53);
-  CHECK(read == 10000);
+  draw(0.94);
+  CHECK(reading.summed == half);
+  draw(1 - 0x1p-53);
+  CHECK(reading.summed == 10000);
+  draw(0.0);
+  draw(0.97);
+  CHECK(reading.summed == 10000);
+}
+
+TEST_CASE("PrefixSampler takes the block size that it is given, where that is larger than its own") {
+  const Eigen::RowVectorXd row = Eigen::RowVectorXd::Constant(4096, 1.0 / 4096);
+  Reading reading;
+  PrefixSampler<CountingRow> wide(CountingRow{distributions(row).row(0), &reading}, 2048);
+  CHECK(wide(0.25) == 1024);
+  CHECK(reading.summed == 2048);
+  CHECK(wide(0.75) == 3072);
+  reading = {};
+  PrefixSampler<CountingRow> narrow(CountingRow{distributions(row).row(0), &reading}, 8);
+  CHECK(narrow(0.0) == 0);
+  CHECK(reading.summed == 256);
+}
+
+TEST_CASE("PrefixSampler finds its token in whichever stretch of a block it lies, and at the edges") {
+  // Powers of two on a few tokens: sums are exact, and every u below is an edge of the definition.
+  for (const Index size : {64, 65, 128, 200, 256, 320}) {
+    Eigen::RowVectorXd row = Eigen::RowVectorXd::Zero(size);
+    for (const Index x : {Index{0}, Index{63}, Index{64}, Index{127}, Index{128}, size - 1})
+      if (x < size) row[x] += 0.125;
+    row[size / 2] += 1 - row.sum();
+    auto sampler = distributions(row).row(0).sampler();
+    for (double u = 0; u < 1; u += 0.0625) CHECK(sampler(u) == by_definition(row, u));
+  }
+}
+
+TEST_CASE("PrefixSampler answers where the sums of stretches and of tokens disagree") {
+  // A block whose stretches sum to less than the block, as rounding may have it: the draw falls behind them
+  // all, where no token has mass, and its answer is the block's last token that has.
+  struct Row {
+    Index vocab_size() const { return 256; }
+    double probability(Token x) const { return x == 70 ? 0.5 : 0.0; }
+    double sum(Index start, Index count) const {
+      if (count == 256) return 1.0;
+      return start <= 70 && 70 < start + count ? 0.5 : 0.0;
+    }
+  };
+  PrefixSampler<Row> sampler(Row{});
+  CHECK(sampler(0.25) == 70);
+  CHECK(sampler(0.75) == 70);
 }
 
 TEST_CASE("PrefixSampler draws from a row that sums to less than 1 as if it were normalised") {

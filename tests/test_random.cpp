@@ -33,6 +33,15 @@ struct Constant {
 
 }  // namespace
 
+TEST_CASE("SplitMix64 gives the sequence of its published implementation") {
+  SplitMix64 generator{1234567};
+  for (const std::uint64_t expected :
+       {6457827717110365317u, 3203168211198807973u, 9817491932198370423u, 4593380528125082431u})
+    CHECK(generator() == expected);
+  static_assert(RandomBitGenerator<SplitMix64> && RandomBitGenerator<std::mt19937> &&
+                RandomBitGenerator<std::minstd_rand> && !RandomBitGenerator<int>);
+}
+
 TEST_CASE("random_bits64 passes a 64-bit generator through") {
   std::mt19937_64 a{42}, b{42};
   for (int i = 0; i < 100; ++i) CHECK(random_bits64(a) == b());

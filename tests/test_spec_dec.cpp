@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <random>
 #include <specdec/specdec.hpp>
 #include <type_traits>
@@ -51,6 +52,20 @@ TableModel<> successor(Index vocab_size, Index step) {
 const std::vector<Token> prompt{0, 1, 2};
 
 }  // namespace
+
+TEST_CASE("a prompt of 64-bit ids is a prompt") {
+  auto target = random_model(1);
+  SpecDec decoder{target, ModelDrafter{random_model(2)}, BlockVerifier{}};
+  const Options options{.max_new_tokens = 20, .gamma = 3};
+  const std::vector<std::int64_t> wide(prompt.begin(), prompt.end());
+  std::mt19937_64 rng{5}, same{5};
+  CHECK(decoder.generate(wide, options, rng).tokens == decoder.generate(prompt, options, same).tokens);
+  const std::vector<std::int64_t> beyond{0, (std::int64_t{1} << 32) + 1};  // 1, if it were cut to 32 bits
+  CHECK(message_of([&] { decoder.generate(beyond, options, rng); }) ==
+        "specdec: prompt[1] = 4294967297 is outside the vocabulary 0..2");
+  CHECK(message_of([&] { autoregressive(target, beyond, options, rng); }) ==
+        "specdec: prompt[1] = 4294967297 is outside the vocabulary 0..2");
+}
 
 TEST_CASE("lvalue models are referred to, rvalues moved in") {
   auto target = random_model(1);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <iterator>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "specdec/core/chance.hpp"
 #include "specdec/core/error.hpp"
+#include "specdec/core/token_ids.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/stats.hpp"
@@ -24,6 +26,10 @@ struct Options {
   Index max_new_tokens = 128;           ///< the token budget; 0 generates nothing
   Index gamma = 4;                      ///< tokens drafted per target call; 0 is ordinary decoding
   std::vector<Token> stop_tokens = {};  ///< the output ends with the first of these, which is part of it
+
+  bool stops_at(Token x) const {
+    return std::find(stop_tokens.begin(), stop_tokens.end(), x) != stop_tokens.end();
+  }
 };
 
 /// Why a generation ended.
@@ -56,16 +62,16 @@ template <class Target, class Drafter, class V>
 class Generation {
  public:
   /// What SpecDec::start calls. `turn` counts the sequences of the decoder that have had its models.
-  Generation(Target& target, Drafter& drafter, V verifier, std::span<const Token> prompt, Options options,
-             Index& turn)
+  Generation(Target& target, Drafter& drafter, V verifier, TokenIds prompt, Options options, Index& turn)
       : turn_(&turn),
         target_(&target),
         drafter_(&drafter),
         verifier_(std::move(verifier)),
         options_(std::move(options)),
-        prompt_size_(prompt.size()),
-        context_(prompt.begin(), prompt.end()) {
-    check();
+        prompt_size_(static_cast<std::size_t>(prompt.size())) {
+    check(prompt);
+    context_.reserve(prompt_size_);
+    for (Index i = 0; i < prompt.size(); ++i) context_.push_back(static_cast<Token>(prompt[i]));
     release();
   }
 
@@ -118,9 +124,9 @@ class Generation {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void check() const {
-    if (context_.empty()) detail::invalid_argument("prompt is empty: there is nothing to continue");
-    detail::check_tokens("prompt", context_, target_->vocab_size());
+  void check(TokenIds prompt) const {
+    if (prompt.empty()) detail::invalid_argument("prompt is empty: there is nothing to continue");
+    detail::check_tokens("prompt", prompt, target_->vocab_size());
     if (options_.max_new_tokens < 0)
       detail::invalid_argument("max_new_tokens = ", options_.max_new_tokens, " is negative");
     if (options_.gamma < 0) detail::invalid_argument("gamma = ", options_.gamma, " is negative");
@@ -146,10 +152,9 @@ class Generation {
     const auto start = Clock::now();
     const auto draft = drafter_->draft(std::span<const Token>(context_), gamma, chance);
     const std::span<const Token> drafted = draft.tokens;
-    check_draft(drafted, gamma);
+    check_draft(draft, gamma);
     const auto drafting_done = Clock::now();
-    feed_.assign(context_.begin() + target_seen_, context_.end());
-    feed_.insert(feed_.end(), drafted.begin(), drafted.end());
+    prepare_feed(drafted);
     const auto& rows =
         target_->forward(std::span<const Token>(feed_), static_cast<Index>(drafted.size()) + 1);
     const auto target_done = Clock::now();
@@ -157,24 +162,41 @@ class Generation {
         Verifier<V, std::remove_cvref_t<decltype(rows)>, std::remove_cvref_t<decltype(draft.rows)>, C>,
         "the verifier is no specdec::Verifier for these rows");
     const Verdict verdict = verifier_(rows, draft.rows, drafted, chance);
-    check_verdict(verdict, static_cast<Index>(drafted.size()));
+    check_verdict(verdict, drafted);
     stats_.draft_time += drafting_done - start;
     stats_.target_time += target_done - drafting_done;
     stats_.verify_time += Clock::now() - target_done;
     return commit(drafted, verdict);
   }
 
-  // What drafters and verifiers of others return is checked before it is used.
-  void check_draft(std::span<const Token> drafted, Index gamma) const {
+  // What the target has not seen of the context, and the draft. An id that only the drafter knows cannot be
+  // fed to the target; since the target gives it probability 0, it and what lies behind it will be rejected,
+  // and the target's rows behind it decide nothing: any token does in its place.
+  void prepare_feed(std::span<const Token> drafted) {
+    feed_.assign(context_.begin() + target_seen_, context_.end());
+    for (const Token x : drafted) feed_.push_back(x < target_->vocab_size() ? x : Token{0});
+  }
+
+  // What drafters and verifiers of others return is checked before it is used. Only rows over a vocabulary of
+  // their own can honestly propose a token that the target does not know.
+  template <class D>
+  void check_draft(const D& draft, Index gamma) const {
+    const std::span<const Token> drafted = draft.tokens;
     if (static_cast<Index>(drafted.size()) > gamma)
       detail::invalid_argument("the drafter proposed ", drafted.size(), " tokens when asked for at most ",
                                gamma);
-    detail::check_tokens("draft", drafted, target_->vocab_size());
+    Index known = target_->vocab_size();
+    const auto rows = distributions(draft.rows);
+    if constexpr (SizedDistributionMatrix<decltype(rows)>) known = std::max<Index>(known, rows.vocab_size());
+    detail::check_tokens("draft", drafted, known);
   }
 
-  void check_verdict(const Verdict& verdict, Index gamma) const {
-    if (verdict.accepted < 0 || verdict.accepted > gamma)
-      detail::invalid_argument("the verifier accepted ", verdict.accepted, " of ", gamma, " drafted tokens");
+  void check_verdict(const Verdict& verdict, std::span<const Token> drafted) const {
+    if (verdict.accepted < 0 || verdict.accepted > std::ssize(drafted))
+      detail::invalid_argument("the verifier accepted ", verdict.accepted, " of ", drafted.size(),
+                               " drafted tokens");
+    detail::check_tokens("accepted", drafted.first(static_cast<std::size_t>(verdict.accepted)),
+                         target_->vocab_size());
     detail::check_tokens("verdict token", std::span(&verdict.token, 1), target_->vocab_size());
   }
 
@@ -184,7 +206,7 @@ class Generation {
     for (Index i = 0; i <= verdict.accepted && !done(); ++i) {
       const Token x = i < verdict.accepted ? drafted[static_cast<std::size_t>(i)] : verdict.token;
       context_.push_back(x);
-      if (std::ranges::find(options_.stop_tokens, x) == options_.stop_tokens.end()) continue;
+      if (!options_.stops_at(x)) continue;
       stop_reason_ = StopReason::stop_token;
       stopped_ = true;
     }

@@ -42,22 +42,22 @@ class SpecDec {
   /// A new sequence to be stepped by hand. Clears the contexts of both models.
   /// Throws std::invalid_argument: an empty prompt, a prompt token outside the target's vocabulary, a
   /// negative max_new_tokens or gamma.
-  Sequence start(std::span<const Token> prompt, const Options& options) {
+  Sequence start(TokenIds prompt, const Options& options) {
     return Sequence(target_, drafter_, verifier_, prompt, options, turn_);
   }
 
-  /// Generates a continuation of the prompt: a fresh sequence, from empty contexts.
+  /// Generates a continuation of the prompt (ids of 32 or 64 bits): a fresh sequence, from empty contexts.
   ///
   /// `source` is a random bit generator or a source of chance. Throws as start() and Generation::step().
   template <RandomSource Source>
-  Result generate(std::span<const Token> prompt, const Options& options, Source& source) {
+  Result generate(TokenIds prompt, const Options& options, Source& source) {
     return generate(prompt, options, source, [](std::span<const Token>) {});
   }
 
   /// The same, calling on_step(tokens) with what each step emitted: for streaming text. A callback that
   /// returns bool ends the generation with false.
   template <RandomSource Source, std::invocable<std::span<const Token>> OnStep>
-  Result generate(std::span<const Token> prompt, const Options& options, Source& source, OnStep&& on_step) {
+  Result generate(TokenIds prompt, const Options& options, Source& source, OnStep&& on_step) {
     Sequence sequence = start(prompt, options);
     while (!sequence.done()) {
       const std::span<const Token> emitted = sequence.step(source);
@@ -83,9 +83,8 @@ SpecDec(T&&, D&&, V = {}) -> SpecDec<T, D, V>;
 /// The baseline: the target alone, one token per call, with the same options (gamma is ignored) and result.
 /// autoregressive<ArgmaxVerifier>(...) is greedy decoding.
 template <Verifier V = BlockVerifier, class M, RandomSource Source, class... OnStep>
-requires Model<std::remove_reference_t<M>> Result autoregressive(M&& target, std::span<const Token> prompt,
-                                                                 Options options, Source& source,
-                                                                 OnStep&&... on_step) {
+requires Model<std::remove_reference_t<M>> Result autoregressive(M&& target, TokenIds prompt, Options options,
+                                                                 Source& source, OnStep&&... on_step) {
   options.gamma = 0;
   SpecDec<M, NoDrafter, V> decoder(std::forward<M>(target), NoDrafter{});
   return decoder.generate(prompt, options, source, std::forward<OnStep>(on_step)...);

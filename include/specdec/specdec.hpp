@@ -1,10 +1,21 @@
 // specdec: lossless draft verifiers and the speculative decoding loop. Everything, in one include.
 #pragma once
 
+#include "specdec/core/logits.hpp"
+#include "specdec/core/row_span.hpp"
+#include "specdec/core/sampled.hpp"
+#include "specdec/core/sparse.hpp"
 #include "specdec/core/validate.hpp"
 #include "specdec/draft/model_drafter.hpp"
 #include "specdec/draft/prompt_lookup.hpp"
 #include "specdec/model/ngram.hpp"
+#include "specdec/sample/chain.hpp"
+#include "specdec/sample/min_p.hpp"
+#include "specdec/sample/processed_model.hpp"
+#include "specdec/sample/processed_rows.hpp"
+#include "specdec/sample/temperature.hpp"
+#include "specdec/sample/top_k.hpp"
+#include "specdec/sample/top_p.hpp"
 #include "specdec/spec_dec.hpp"
 #include "specdec/testing/check_lossless.hpp"
 #include "specdec/testing/chi_square.hpp"

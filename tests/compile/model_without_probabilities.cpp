@@ -1,5 +1,6 @@
 // must say: Probabilities
 // A model whose forward() returns a list of numbers, which is no matrix of distributions.
+#include <random>
 #include <specdec/specdec.hpp>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // must say: DistributionMatrix
 // Rows that know their probabilities, but cannot be drawn from.
+#include <random>
 #include <specdec/specdec.hpp>
 #include <vector>
 

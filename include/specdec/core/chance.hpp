@@ -8,7 +8,6 @@
 #include <cmath>
 #include <concepts>
 #include <optional>
-#include <random>
 
 #include "specdec/core/error.hpp"
 #include "specdec/core/one_hot.hpp"
@@ -47,7 +46,7 @@ bool coin(double h, Flip&& flip) {
 /// Chance from a random bit generator, which must outlive it.
 ///
 /// Random: coin and draw take one uniform01 each (a certain coin none); a race as run_race says.
-template <std::uniform_random_bit_generator Generator>
+template <RandomBitGenerator Generator>
 class RandomChance {
  public:
   explicit RandomChance(Generator& generator) : generator_(&generator) {}
@@ -84,12 +83,12 @@ class RandomChance {
 
 /// What the last argument of a verifier, a drafter of the library or the loop may be.
 template <class R>
-concept RandomSource = std::uniform_random_bit_generator<R> || Chance<R>;
+concept RandomSource = RandomBitGenerator<R> || Chance<R>;
 
 /// The source as chance: a source of chance is passed through, a generator is wrapped.
 template <RandomSource R>
 decltype(auto) as_chance(R& source) {
-  if constexpr (std::uniform_random_bit_generator<R>) return RandomChance<R>(source);
+  if constexpr (RandomBitGenerator<R>) return RandomChance<R>(source);
   else return static_cast<R&>(source);
 }
 

@@ -48,11 +48,46 @@ concept SummableRow = requires(const R& row, Token x, Index i) {
   { row.sum(i, i) } -> std::convertible_to<double>;
 };
 
-/// A row that hands out pieces of itself as Eigen arrays, so that arithmetic over it is fused and vectorised.
+/// The most tokens that a BlockRow is asked for at a time: a stretch that stays in the innermost cache.
+inline constexpr Index max_block_size = 1024;
+
+/// A row that hands out pieces of itself, of up to max_block_size tokens, as Eigen arrays or expressions, so
+/// that arithmetic over it is fused and vectorised.
 template <class R>
 concept BlockRow = requires(const R& row, Index i) {
   {row.block(i, i).sum()};
 };
+
+/// A row that lists the tokens that may have mass: support(0) < support(1) < ... have the probabilities
+/// weight(0), weight(1), ..., and all others have none.
+template <class R>
+concept SparseRowLike = requires(const R& row, Index k) {
+  { row.support_size() } -> std::convertible_to<Index>;
+  { row.support(k) } -> std::convertible_to<Token>;
+  { row.weight(k) } -> std::convertible_to<double>;
+};
+
+/// The probability of a token that may lie beyond the row's vocabulary, where there is none.
+template <class R>
+double probability(const R& row, Token x) {
+  return x < row.vocab_size() ? static_cast<double>(row.probability(x)) : 0.0;
+}
+
+/// Whether a token may have a probability above 0: by the row's own possible(x), where that is cheaper than
+/// the probability and may say yes too often.
+template <class R>
+bool possible(const R& row, Token x) {
+  if (x >= row.vocab_size()) return false;
+  if constexpr (requires { row.possible(x); }) return row.possible(x);
+  else return row.probability(x) != 0;
+}
+
+/// A hint that the row will be asked about x soon, for rows that have a prefetch(x).
+template <class R>
+void prefetch(const R& row, Token x) {
+  if constexpr (requires { row.prefetch(x); })
+    if (x < row.vocab_size()) row.prefetch(x);
+}
 
 /// Rows that follow one another: row(i) is the distribution after i drafted tokens. Cheap to copy.
 /// A matrix without vocab_size() fits any vocabulary (one-hot rows do).

@@ -1,10 +1,12 @@
 // One-hot rows: the q of a drafter that proposes tokens without probabilities.
 #pragma once
 
-#include <cstddef>
-#include <span>
+#include <cstdint>
+#include <limits>
+#include <utility>
 
 #include "specdec/core/distribution.hpp"
+#include "specdec/core/token_ids.hpp"
 
 namespace specdec {
 
@@ -16,6 +18,11 @@ class OneHotRow {
   Index vocab_size() const { return Index{token_} + 1; }
   double probability(Token x) const { return x == token_ ? 1.0 : 0.0; }
   Token argmax() const { return token_; }
+
+  Index support_size() const { return 1; }
+  Token support(Index) const { return token_; }
+  double weight(Index) const { return 1.0; }
+  double sum(Index start, Index count) const { return start <= token_ && token_ < start + count ? 1.0 : 0.0; }
 
   auto sampler() const {
     return [token = token_](double) { return token; };
@@ -31,13 +38,17 @@ class OneHotRow {
 /// every token is not a distribution, and rules that are fed one are biased.)
 class OneHotRows {
  public:
-  explicit OneHotRows(std::span<const Token> tokens) : tokens_(tokens) {}
+  explicit OneHotRows(TokenIds tokens) : tokens_(tokens) {}
 
-  Index rows() const { return static_cast<Index>(tokens_.size()); }
-  OneHotRow row(Index i) const { return OneHotRow(tokens_[static_cast<std::size_t>(i)]); }
+  Index rows() const { return tokens_.size(); }
+  /// An id that no Token can hold is told as the largest, which no vocabulary has.
+  OneHotRow row(Index i) const {
+    const std::int64_t id = tokens_[i];
+    return OneHotRow(std::in_range<Token>(id) ? static_cast<Token>(id) : std::numeric_limits<Token>::max());
+  }
 
  private:
-  std::span<const Token> tokens_;
+  TokenIds tokens_;
 };
 
 }  // namespace specdec

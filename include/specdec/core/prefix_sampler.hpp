@@ -24,10 +24,11 @@ namespace specdec {
 template <class Row>  // a SummableRow, complete only by the time of a draw
 class PrefixSampler {
  public:
-  explicit PrefixSampler(const Row& row)
+  /// `block` is the number of tokens summed at a time, for rows that know some sums already.
+  explicit PrefixSampler(const Row& row, Index block = 0)
       : row_(row),
         size_(row.vocab_size()),
-        block_(std::max<Index>(min_block, (size_ + max_blocks - 1) / max_blocks)) {}
+        block_(std::max({block, min_block, (size_ + max_blocks - 1) / max_blocks})) {}
 
   /// Copies what has been summed so far, and no more.
   PrefixSampler(const PrefixSampler& other)
@@ -53,12 +54,14 @@ class PrefixSampler {
  private:
   static constexpr Index min_block = 256;
   static constexpr Index max_blocks = 512;
+  static constexpr Index stretch = 64;  // of a block, as it is searched
   static constexpr double most = 1.01;  // what the rounding of a narrow scalar may make of 1
 
   double total() const { return blocks_ == 0 ? 0.0 : sums_[static_cast<std::size_t>(blocks_ - 1)]; }
 
   void extend() {
     const Index count = std::min(block_, size_ - read_);
+    prefetch_page(count);
     const double sum = static_cast<double>(row_.sum(read_, count));
     if (!(sum >= 0) || !std::isfinite(sum))
       throw InvalidDistribution(
@@ -71,6 +74,13 @@ class PrefixSampler {
     ++blocks_;
   }
 
+  // A long pass over a row is held up by the translation of addresses, a page at a time: whenever the pass
+  // enters a new page (of 4 KiB, if the row holds floats), one entry of a page some way ahead is touched.
+  void prefetch_page(Index count) const {
+    constexpr Index page = 1024, ahead = 8 * page;
+    if (read_ / page != (read_ + count) / page) specdec::prefetch(row_, static_cast<Token>(read_ + ahead));
+  }
+
   // The whole row sums to less than u < 1. Given that, (u − total)/(1 − total) is uniform on [0, 1), so the
   // draw below has the law of the normalised row.
   double wrap(double u) const {
@@ -79,22 +89,34 @@ class PrefixSampler {
     return v < total() ? v : 0.0;
   }
 
-  // The token of `block` at which the running sum passes u. Rounding may end the block before that: then its
-  // last token that has mass.
+  // The token of `block` at which its running sum passes u: stretch by stretch, then token by token. Where
+  // rounding ends the block before that, its last token that has mass.
   Token search(Index block, double u) const {
     const Index first = block * block_, end = std::min(first + block_, size_);
+    Index start = first;
+    for (; start + stretch < end; start += stretch) {
+      const double mass = static_cast<double>(row_.sum(start, stretch));
+      if (mass > u) break;
+      u -= mass;
+    }
+    Index chosen = scan(start, end, u);
+    if (chosen < 0) chosen = scan(first, end, most);
+    if (chosen < 0)
+      throw InvalidDistribution(detail::message("tokens ", first, "..", end - 1, " have no positive mass"));
+    return static_cast<Token>(chosen);
+  }
+
+  // The token from `start` on at which the running sum passes u, else the last one that has mass, else -1.
+  Index scan(Index start, Index end, double u) const {
     Index chosen = -1;
     double sum = 0;
-    for (Index x = first; x < end; ++x) {
+    for (Index x = start; x < end && sum <= u; ++x) {
       const double mass = static_cast<double>(row_.probability(static_cast<Token>(x)));
       if (!(mass > 0)) continue;
       chosen = x;
       sum += mass;
-      if (sum > u) break;
     }
-    if (chosen < 0)
-      throw InvalidDistribution(detail::message("tokens ", first, "..", end - 1, " have no positive mass"));
-    return static_cast<Token>(chosen);
+    return chosen;
   }
 
   Row row_;

@@ -1,19 +1,55 @@
 // Portable randomness. std::uniform_real_distribution and std::discrete_distribution differ between standard
 // libraries; these do not, so one seed gives one text under libstdc++, libc++ and MSVC.
+//
+// <random> itself is not included: whoever uses the library only for its templates should not wait for it.
 #pragma once
 
 #include <bit>
+#include <concepts>
 #include <cstdint>
 #include <limits>
-#include <random>
+#include <type_traits>
 
 namespace specdec {
+
+/// Just what std::uniform_random_bit_generator asks for: all generators of <random> qualify.
+template <class G>
+concept RandomBitGenerator =
+    std::invocable<G&> && std::unsigned_integral<std::invoke_result_t<G&>> && requires {
+  { G::min() } -> std::same_as<std::invoke_result_t<G&>>;
+  { G::max() } -> std::same_as<std::invoke_result_t<G&>>;
+  requires std::bool_constant<(G::min() < G::max())>::value;
+};
+
+/// A generator with 64 bits of state: for the random models of the proofs, not for text. In a concept it
+/// stands for any generator.
+///
+/// Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
+class SplitMix64 {
+ public:
+  using result_type = std::uint64_t;
+
+  explicit SplitMix64(std::uint64_t seed = 0) : state_(seed) {}
+
+  static constexpr result_type min() { return 0; }
+  static constexpr result_type max() { return std::numeric_limits<result_type>::max(); }
+
+  result_type operator()() {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+
+ private:
+  std::uint64_t state_;
+};
 
 /// 64 independent fair bits from any generator.
 ///
 /// Random: one call for a 64-bit generator, two for a 32-bit one (the first gives the high half). A generator
 /// whose range is no power of two is used through its largest power of two, by rejection.
-template <std::uniform_random_bit_generator Generator>
+template <RandomBitGenerator Generator>
 std::uint64_t random_bits64(Generator& generator) {
   constexpr auto range = static_cast<std::uint64_t>(Generator::max() - Generator::min());
   const auto word = [&] { return static_cast<std::uint64_t>(generator() - Generator::min()); };
@@ -34,7 +70,7 @@ std::uint64_t random_bits64(Generator& generator) {
 /// Uniform on [0, 1): a multiple of 2^-53, never 1.
 ///
 /// Random: one random_bits64.
-template <std::uniform_random_bit_generator Generator>
+template <RandomBitGenerator Generator>
 double uniform01(Generator& generator) {
   return static_cast<double>(random_bits64(generator) >> 11) * 0x1p-53;
 }

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <concepts>
-#include <random>
 #include <span>
 
 #include "specdec/core/chance.hpp"
 #include "specdec/core/dense.hpp"
 #include "specdec/core/one_hot.hpp"
+#include "specdec/core/random.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -30,7 +30,7 @@ struct Draft {
 ///                                   Must not throw.
 ///
 /// The context a drafter is shown extends what survived, so a cache needs only the new tokens.
-template <class D, class Source = RandomChance<std::mt19937_64>>
+template <class D, class Source = RandomChance<SplitMix64>>
 concept Drafter = requires(D& drafter, std::span<const Token> context, Index n, Source& chance) {
   { drafter.draft(context, n, chance).tokens } -> std::convertible_to<std::span<const Token>>;
   { drafter.draft(context, n, chance).rows } -> Probabilities;

@@ -2,15 +2,16 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "specdec/core/error.hpp"
 #include "specdec/core/one_hot.hpp"
+#include "specdec/core/random.hpp"
 #include "specdec/draft/drafter.hpp"
 
 namespace specdec {
@@ -36,7 +37,6 @@ class PromptLookupDrafter {
     if (options.min_ngram < 1 || options.max_ngram < options.min_ngram)
       detail::invalid_argument("prompt lookup needs 1 <= min_ngram <= max_ngram, not min_ngram = ",
                                options.min_ngram, ", max_ngram = ", options.max_ngram);
-    ends_.resize(static_cast<std::size_t>(options.max_ngram - options.min_ngram + 1));
   }
 
   template <RandomSource Source>
@@ -53,7 +53,7 @@ class PromptLookupDrafter {
 
   void truncate(Index length) {
     if (length >= indexed_) return;
-    for (auto& ends : ends_) ends.clear();
+    ends_.assign(ends_.size(), 0);
     indexed_ = 0;
   }
 
@@ -61,41 +61,53 @@ class PromptLookupDrafter {
   // Enters every n-gram that ends before some token of the context, so that a continuation exists.
   void index(std::span<const Token> context) {
     const Index size = static_cast<Index>(context.size());
+    if (slots_ < 2 * context.size()) grow(4 * context.size());
     for (; indexed_ < size; ++indexed_)
       for (Index n = options_.min_ngram; n <= std::min(options_.max_ngram, indexed_); ++n)
-        ends(n)[hash(ngram(context, indexed_, n))] = indexed_;
+        latest_end(context, ngram(context, indexed_, n)) = indexed_;
+  }
+
+  void grow(std::size_t slots) {
+    slots = std::bit_ceil(slots);
+    ends_.assign(slots * static_cast<std::size_t>(options_.max_ngram - options_.min_ngram + 1), 0);
+    slots_ = slots;
+    indexed_ = 0;
   }
 
   // Where the latest earlier occurrence of the context's last n tokens ends, for the largest n that has one.
-  std::optional<Index> match(std::span<const Token> context) const {
+  std::optional<Index> match(std::span<const Token> context) {
     const Index size = static_cast<Index>(context.size());
-    for (Index n = std::min(options_.max_ngram, size - 1); n >= options_.min_ngram; --n) {
-      const auto last = ngram(context, size, n);
-      const auto found = ends(n).find(hash(last));
-      if (found != ends(n).end() && std::ranges::equal(ngram(context, found->second, n), last))
-        return found->second;
-    }
+    for (Index n = std::min(options_.max_ngram, size - 1); n >= options_.min_ngram; --n)
+      if (const Index end = latest_end(context, ngram(context, size, n)); end != 0) return end;
     return std::nullopt;
+  }
+
+  // The slot of an n-gram: where its latest occurrence ends; 0 until it is entered.
+  Index& latest_end(std::span<const Token> context, std::span<const Token> key) {
+    const Index n = static_cast<Index>(key.size());
+    const auto table = static_cast<std::size_t>(n - options_.min_ngram) * slots_;
+    for (std::size_t slot = hash(key);; ++slot) {
+      Index& end = ends_[table + (slot & (slots_ - 1))];
+      if (end == 0 || std::equal(key.begin(), key.end(), ngram(context, end, n).begin())) return end;
+    }
   }
 
   static std::span<const Token> ngram(std::span<const Token> context, Index end, Index n) {
     return context.subspan(static_cast<std::size_t>(end - n), static_cast<std::size_t>(n));
   }
 
-  // FNV-1a over token ids. A collision can only hide a match: matches are compared token by token.
-  static std::uint64_t hash(std::span<const Token> tokens) {
-    std::uint64_t h = 0xcbf29ce484222325u;
-    for (const Token x : tokens) h = (h ^ static_cast<std::uint32_t>(x)) * 0x100000001b3u;
-    return h;
+  static std::size_t hash(std::span<const Token> tokens) {
+    std::uint64_t h = 0;
+    for (const Token x : tokens) h = SplitMix64(h ^ static_cast<std::uint32_t>(x))();
+    return static_cast<std::size_t>(h);
   }
 
-  using Ends = std::unordered_map<std::uint64_t, Index>;
-  Ends& ends(Index n) { return ends_[static_cast<std::size_t>(n - options_.min_ngram)]; }
-  const Ends& ends(Index n) const { return ends_[static_cast<std::size_t>(n - options_.min_ngram)]; }
-
   Options options_;
-  std::vector<Ends> ends_;  // for each n: hash of an n-gram -> the position behind its latest occurrence
-  Index indexed_ = 0;       // n-grams that end before this position have been entered
+  // For each n a hash table with open addressing, at most half full: the positions behind the latest
+  // occurrences of the n-grams. Keys are not kept, for they stand in the context.
+  std::vector<Index> ends_;
+  std::size_t slots_ = 0;  // of one table: a power of two
+  Index indexed_ = 0;      // n-grams that end before this position have been entered
   std::vector<Token> tokens_;
 };
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <limits>
 #include <memory>
@@ -21,26 +22,29 @@
 
 #include "specdec/core/dense.hpp"
 #include "specdec/core/error.hpp"
+#include "specdec/core/token_ids.hpp"
 #include "specdec/model/ngram_counts.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
 
 /// An n-gram model with interpolated Witten-Bell smoothing: every token has positive probability in every
-/// context, and the next token depends on the last order−1 tokens only. Satisfies Model.
+/// context, and the next token depends on the last order−1 tokens only. Satisfies Model. Mostly used as
+/// NgramModel, which is BasicNgramModel<double>.
 ///
 ///   auto target = NgramModel::train(text, {.order = 6, .vocab_size = 256});
 ///   ModelDrafter drafter{target.with_order(2)};    // a bigram model on the same counts
 ///
 /// Copies share their counts, which never change, and have a context each: a copy is cheap to make.
-/// Source: above. Units: probabilities, in double.
+/// Source: above. Units: probabilities, in Scalar.
 /// Cost: a row takes order−1 binary searches, a pass over V numbers, and one addition per distinct successor
 /// of each suffix of the context. No allocation once the longest context and the most rows have been seen.
 /// Numeric: rows sum to 1 up to rounding; a context gives the same bits however it was fed. At orders in the
 /// hundreds the weight of the shortest contexts may underflow: unseen tokens then get probability 0.
 /// Example: examples/generate.cpp.
-class NgramModel {
-  using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+template <std::floating_point Scalar>
+class BasicNgramModel {
+  using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
  public:
   struct Options {
@@ -55,15 +59,17 @@ class NgramModel {
   class Row {
    public:
     Index vocab_size() const { return static_cast<Index>(values_.size()); }
-    double probability(Token x) const { return values_[static_cast<std::size_t>(x)]; }
-    Token argmax() const { return view().argmax(); }
+    double probability(Token x) const { return static_cast<double>(values_[static_cast<std::size_t>(x)]); }
+    Token argmax() const {
+      return static_cast<Token>(std::max_element(values_.begin(), values_.end()) - values_.begin());
+    }
     /// The same as verifiers and chance take it.
-    DenseRow<double> view() const { return {values_.data(), vocab_size()}; }
+    DenseRow<Scalar> view() const { return {values_.data(), vocab_size()}; }
 
    private:
-    friend class NgramModel;
+    friend BasicNgramModel;
     explicit Row(std::size_t vocab_size) : values_(vocab_size) {}
-    std::vector<double> values_;
+    std::vector<Scalar> values_;
   };
 
   /// A model of the text, with an empty context. An empty text gives the uniform distribution.
@@ -71,18 +77,19 @@ class NgramModel {
   /// Throws: std::invalid_argument on an order below 1, on a vocab_size that is not positive or too large for
   /// Token, and on a token of the text outside the vocabulary.
   /// Cost: O(order·(n + V)) for n tokens.
-  static NgramModel train(std::span<const Token> text, const Options& options) {
+  static BasicNgramModel train(std::span<const Token> text, const Options& options) {
     check(options);
     detail::check_tokens("text", text, options.vocab_size);
-    return NgramModel(std::make_shared<const Counts>(text, options.order, options.vocab_size), options.order);
+    return BasicNgramModel(std::make_shared<const Counts>(text, options.order, options.vocab_size),
+                           options.order);
   }
 
   /// The model of a lower order on the same counts, with an empty context: exactly what train() would give.
   /// Throws: std::invalid_argument unless 1 <= order <= the order that was trained.
-  NgramModel with_order(Index order) const {
+  BasicNgramModel with_order(Index order) const {
     if (order < 1 || order > counts_->order())
       detail::invalid_argument("order = ", order, " is outside 1..", counts_->order(), ", the order trained");
-    return NgramModel(counts_, order);
+    return BasicNgramModel(counts_, order);
   }
 
   Index order() const { return order_; }
@@ -122,9 +129,10 @@ class NgramModel {
   }
 
  private:
-  using Counts = detail::NgramCounts;
+  using Counts = detail::NgramCounts<Index>;
 
-  NgramModel(std::shared_ptr<const Counts> counts, Index order) : counts_(std::move(counts)), order_(order) {}
+  BasicNgramModel(std::shared_ptr<const Counts> counts, Index order)
+      : counts_(std::move(counts)), order_(order) {}
 
   static void check(const Options& options) {
     if (options.order < 1) detail::invalid_argument("options.order = ", options.order, " is not positive");
@@ -155,25 +163,28 @@ class NgramModel {
   }
 
   // The recursion unrolled from its longest context: `left` is the weight that the shorter ones share.
-  void fill(std::span<const Token> context, double* values) const {
-    Eigen::Map<Eigen::ArrayXd> row(values, vocab_size());
-    row.setZero();
+  void fill(std::span<const Token> context, Scalar* values) const {
+    std::fill_n(values, vocab_size(), Scalar{0});
     double left = 1;
     for (Index node = longest_seen(context); node != Counts::none; node = counts_->parent(node)) {
       const auto successors = counts_->successors(node);
       if (successors.empty()) break;  // the root of an empty text
       const auto distinct = static_cast<double>(successors.size());
       const double share = left / (static_cast<double>(counts_->total(node)) + distinct);
-      for (const auto& [token, count] : successors) row[token] += share * static_cast<double>(count);
+      for (const auto& [token, count] : successors)
+        values[token] += static_cast<Scalar>(share * static_cast<double>(count));
       left = share * distinct;
     }
-    row += left / static_cast<double>(vocab_size());
+    const auto rest = static_cast<Scalar>(left / static_cast<double>(vocab_size()));
+    for (Index x = 0; x < vocab_size(); ++x) values[x] += rest;
   }
 
   std::shared_ptr<const Counts> counts_;
   Index order_;
   std::vector<Token> context_;
-  std::vector<double> output_;
+  std::vector<Scalar> output_;
 };
+
+using NgramModel = BasicNgramModel<double>;
 
 }  // namespace specdec

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <numeric>
 #include <span>
@@ -17,13 +18,15 @@ namespace specdec::detail {
 /// (oldest) token, so the trie reads contexts backwards, and a walk from the root along the latest tokens of
 /// any context ends at the longest of its suffixes that was seen. Nodes lie level by level, the children of a
 /// node side by side in the order of their tokens, and so do the successors of a node. No hashing.
+/// A template so that only programs that count have to compile it.
 /// Cost: a node takes 40 bytes, a successor 16; there are at most order·n of each for n tokens.
+template <std::signed_integral Count>
 class NgramCounts {
  public:
   /// A token that was seen after a context, and how often.
   struct Successor {
     Token token;
-    Index count;
+    Count count;
   };
 
   static constexpr Index root = 0;
@@ -39,7 +42,8 @@ class NgramCounts {
   Index child(Index node, Token token) const {
     const auto first = nodes_.begin() + at(node).first_child;
     const auto last = nodes_.begin() + at(node + 1).first_child;
-    const auto found = std::ranges::lower_bound(first, last, token, {}, &Node::token);
+    const auto found = std::lower_bound(first, last, token,
+                                        [](const Node& left, Token right) { return left.token < right; });
     return found == last || found->token != token ? none : found - nodes_.begin();
   }
 
@@ -47,7 +51,7 @@ class NgramCounts {
   Index parent(Index node) const { return at(node).parent; }
 
   /// c(h): how many tokens of the text follow the context.
-  Index total(Index node) const { return at(node).total; }
+  Count total(Index node) const { return at(node).total; }
 
   /// The T(h) distinct tokens that follow the context, ascending, each at least once.
   std::span<const Successor> successors(Index node) const {
@@ -62,7 +66,8 @@ class NgramCounts {
   // What a node owns begins here and ends where the next node's begins.
   struct Node {
     Token token;
-    Index parent, first_child, first_successor, total;
+    Index parent, first_child, first_successor;
+    Count total;
   };
 
   const Node& at(Index node) const { return nodes_[static_cast<std::size_t>(node)]; }
@@ -76,7 +81,8 @@ class NgramCounts {
 /// context before it) are kept sorted by their node and, within it, by their token: so a node is a run of
 /// positions, and its successors are runs within that run. Level k needs one more token of context: two
 /// stable counting sorts.
-class NgramCounts::Builder {
+template <std::signed_integral Count>
+class NgramCounts<Count>::Builder {
  public:
   Builder(NgramCounts& counts, std::span<const Token> text)
       : counts_(counts), text_(text), positions_(text.size()), node_(text.size(), root) {
@@ -157,7 +163,8 @@ class NgramCounts::Builder {
   std::vector<Index> begins_, sorted_;  // scratch
 };
 
-inline NgramCounts::NgramCounts(std::span<const Token> text, Index order, Index vocab_size)
+template <std::signed_integral Count>
+NgramCounts<Count>::NgramCounts(std::span<const Token> text, Index order, Index vocab_size)
     : order_(order), vocab_size_(vocab_size) {
   Builder(*this, text).build();
 }

@@ -5,11 +5,11 @@
 #include <concepts>
 #include <cstdint>
 #include <ostream>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "specdec/core/random.hpp"
 #include "specdec/draft/model_drafter.hpp"
 #include "specdec/spec_dec.hpp"
 #include "specdec/testing/law.hpp"
@@ -57,9 +57,9 @@ struct LosslessReport {
 /// `verifier` is a verifier (a fresh copy serves each model) or a function that makes one. No sampling is
 /// involved: a pass is a proof for the models tried, a failure names an output with both its probabilities.
 /// Cost: with the defaults, some seconds in an optimised build.
-template <class VerifierOrFactory>
+template <std::floating_point Scalar = double, class VerifierOrFactory>
 LosslessReport check_lossless(VerifierOrFactory verifier, const LosslessCheck& check = {}) {
-  std::mt19937_64 generator(check.seed);
+  SplitMix64 generator(check.seed);
   LosslessReport report;
   const auto fresh = [&] {
     if constexpr (std::invocable<VerifierOrFactory&>) return verifier();
@@ -68,8 +68,8 @@ LosslessReport check_lossless(VerifierOrFactory verifier, const LosslessCheck& c
   for (const Index vocab_size : check.vocab_sizes)
     for (const Index gamma : check.gammas)
       for (Index model = 0; model < check.models; ++model) {
-        auto target = TableModel<>::random(vocab_size, check.order, generator);
-        ModelDrafter drafter{TableModel<>::random(vocab_size, check.order, generator)};
+        auto target = TableModel<Scalar>::random(vocab_size, check.order, generator);
+        ModelDrafter drafter{TableModel<Scalar>::random(vocab_size, check.order, generator)};
         SpecDec decoder{target, drafter, fresh()};
         const std::vector<Token> prompt{0};
         const Options options{.max_new_tokens = check.max_new_tokens, .gamma = gamma};

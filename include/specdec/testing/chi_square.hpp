@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <concepts>
-#include <map>
 #include <ostream>
 #include <vector>
 
@@ -42,7 +41,7 @@ struct SampledReport {
 /// Throws std::invalid_argument where samples are too few for two cells (unless the law has one output only).
 template <std::invocable Sample>
 SampledReport check_sampled(Sample&& sample, const Law& expected, Index samples, double false_alarm = 1e-6) {
-  std::map<std::vector<Token>, Index> counts;
+  Law counts;
   for (Index i = 0; i < samples; ++i) ++counts[sample()];
 
   struct Cell {
@@ -53,8 +52,7 @@ SampledReport check_sampled(Sample&& sample, const Law& expected, Index samples,
   for (const auto& [tokens, p] : expected) {
     if (!(p > 0)) continue;
     const auto found = counts.find(tokens);
-    const Cell cell{p * static_cast<double>(samples),
-                    found == counts.end() ? 0.0 : static_cast<double>(found->second)};
+    const Cell cell{p * static_cast<double>(samples), found == counts.end() ? 0.0 : found->second};
     if (found != counts.end()) counts.erase(found);
     if (cell.mean >= 10) {
       cells.push_back(cell);
@@ -68,7 +66,7 @@ SampledReport check_sampled(Sample&& sample, const Law& expected, Index samples,
     specdec::detail::invalid_argument("samples = ", samples, " are too few: fewer than two cells expect 10");
 
   SampledReport report;
-  for (const auto& [tokens, count] : counts) report.impossible += count;
+  for (const auto& [tokens, count] : counts) report.impossible += static_cast<Index>(count);
   for (const Cell& cell : cells)
     report.statistic += (cell.count - cell.mean) * (cell.count - cell.mean) / cell.mean;
   report.degrees = static_cast<Index>(cells.size()) - (rare ? 0 : 1);

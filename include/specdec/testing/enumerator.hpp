@@ -58,6 +58,7 @@ class Enumerator {
 
   template <Distribution P, Distribution Q>
   std::optional<Token> race(double w, const P& p, const Q& q) {
+    if (w <= 0) return std::nullopt;
     const Index size = p.vocab_size();
     const double lost = std::max(1 - w, 0.0), mass = residual_mass(w, p, 1.0, q, 0, size), all = mass + lost;
     if (!(mass > 0) && lost == 0) return draw(p);

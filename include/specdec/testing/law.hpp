@@ -59,8 +59,7 @@ template <class M, class Choose>
 void continue_law(const M& model, std::vector<Token>& context, std::size_t prompt_size, double probability,
                   const Options& options, const Choose& choose, Law& law) {
   const std::vector<Token> output(context.begin() + static_cast<std::ptrdiff_t>(prompt_size), context.end());
-  const bool stopped =
-      !output.empty() && std::ranges::find(options.stop_tokens, output.back()) != options.stop_tokens.end();
+  const bool stopped = !output.empty() && options.stops_at(output.back());
   if (stopped || static_cast<Index>(output.size()) >= options.max_new_tokens) {
     law[output] += probability;
     return;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <random>
 #include <span>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "specdec/core/dense.hpp"
 #include "specdec/core/error.hpp"
 #include "specdec/core/random.hpp"
+#include "specdec/core/token_ids.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::testing {
@@ -34,20 +34,20 @@ class TableModel {
 
   /// A model with random rows. All probabilities are multiples of 2^-10, so that rows sum to exactly 1 in
   /// float, too; about a quarter of the entries are 0, and coarse rows make ties and p = q common.
-  template <std::uniform_random_bit_generator Generator>
+  template <RandomBitGenerator Generator>
   static TableModel random(Index vocab_size, Index order, Generator& generator) {
     Rows table(states(vocab_size, order), vocab_size);
     for (Index i = 0; i < table.rows(); ++i) {
       const Index grain = uniform01(generator) < 0.5 ? 128 : 1;
-      std::vector<Index> cuts{0, 1024};
+      std::vector<Scalar> cuts{0, 1024};
       while (static_cast<Index>(cuts.size()) <= vocab_size) {
         const auto cut = static_cast<Index>(uniform01(generator) * static_cast<double>(1024 / grain)) * grain;
-        cuts.push_back(uniform01(generator) < 0.25 ? cuts.back() : cut);
+        cuts.push_back(uniform01(generator) < 0.25 ? cuts.back() : static_cast<Scalar>(cut));
       }
-      std::ranges::sort(cuts);
+      std::sort(cuts.begin(), cuts.end());
       for (Index x = 0; x < vocab_size; ++x) {
         const auto k = static_cast<std::size_t>(x);
-        table(i, x) = static_cast<Scalar>(cuts[k + 1] - cuts[k]) / Scalar{1024};
+        table(i, x) = (cuts[k + 1] - cuts[k]) / 1024;
       }
     }
     return TableModel(std::move(table), order);

@@ -18,12 +18,12 @@ namespace specdec {
 /// one pass over each of τ+1 target rows. Ties: the lowest id.
 struct ArgmaxVerifier {
   template <Probabilities Target>
-  Verdict operator()(const Target& target, std::span<const Token> tokens) const {
+  Verdict operator()(const Target& target, TokenIds tokens) const {
     return judge(detail::drafted_block(target, OneHotRows(tokens), tokens));
   }
 
   template <Probabilities Target, Probabilities Draft, RandomSource Source>
-  Verdict operator()(const Target& target, const Draft& draft, std::span<const Token> tokens, Source&) const {
+  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source&) const {
     return judge(detail::drafted_block(target, draft, tokens));
   }
 

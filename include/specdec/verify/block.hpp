@@ -23,20 +23,19 @@ namespace specdec {
 /// prefix whose coin succeeds and draws Y ∝ (w_τ·p_τ − q_τ)+. The coins are independent, so they may be
 /// flipped from the longest prefix down, stopping at the first success; and a race of weight w_i is won with
 /// probability h_i by a token of just that residual law. At γ nothing is subtracted (h_γ = w_γ, Y ~ p_γ), at
-/// 0 the race cannot be lost (w_0 = 1): hence the five lines below. P(τ >= i | x_1..x_i) = w_i (Lemma 3).
+/// 0 the race cannot be lost (w_0 = 1): hence the lines below. P(τ >= i | x_1..x_i) = w_i (Lemma 3).
 /// Shapes, units, throws: as TokenVerifier.
 /// Random: a race per position from γ down to τ. Cost: γ lookups in each matrix and, in expectation, one draw
-/// from a row of the target per position, at most γ+1; no allocation once γ has been seen.
+/// from a row of the target per position, at most γ+1; no allocation once γ has been seen (γ <= 32).
 struct BlockVerifier {
   template <Probabilities Target, Probabilities Draft, RandomSource Source>
-  Verdict operator()(const Target& target, const Draft& draft, std::span<const Token> tokens,
-                     Source& source) {
+  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) {
     const auto block = detail::drawn_block(target, draft, tokens);
     auto&& chance = as_chance(source);
     const Index gamma = block.gamma();
     w_.assign(1, 1.0);
     for (Index i = 0; i < gamma; ++i)
-      w_.push_back(std::min(1.0, w_.back() * detail::ratio(block.p(i), block.q(i), block.token(i))));
+      w_.push_back(w_.back() > 0 ? std::min(1.0, w_.back() * block.ratio(i)) : 0.0);
     for (Index i = gamma; i > 0; --i)
       if (const std::optional<Token> y = detail::race_at(chance, w_[static_cast<std::size_t>(i)], block, i))
         return {i, *y};

@@ -27,7 +27,7 @@ struct TargetLevel {
 
   template <Distribution P, Distribution Q>
   double probability(const P& p, const Q& q, Token x) const {
-    return b == 0 ? p.probability(x) : residual(1.0, p, b, q, x) / mass;
+    return b == 0 ? specdec::probability(p, x) : residual(1.0, p, b, q, x) / mass;
   }
 };
 
@@ -36,28 +36,35 @@ struct TargetLevel {
 template <Distribution P, Distribution Q>
 class ModifiedRow {
  public:
-  ModifiedRow(P p, Q q, TargetLevel level) : p_(std::move(p)), q_(std::move(q)), level_(level) {}
+  ModifiedRow(const P& p, const Q& q, const TargetLevel& level)
+      : p_(p), modified_(1.0, p, level.b, q, level.mass), plain_(level.b == 0) {}
 
   Index vocab_size() const { return p_.vocab_size(); }
-  double probability(Token x) const { return level_.probability(p_, q_, x); }
+  double probability(Token x) const { return plain_ ? p_.probability(x) : modified_.probability(x); }
+  double sum(Index start, Index count) const requires SummableRow<P> {
+    return plain_ ? p_.sum(start, count) : modified_.sum(start, count);
+  }
 
-  double sum(Index start, Index count) const {
-    return residual_mass(1.0, p_, level_.b, q_, start, count) / level_.mass;
+  Index support_size() const requires SparseRowLike<P> { return p_.support_size(); }
+  Token support(Index k) const requires SparseRowLike<P> { return p_.support(k); }
+  double weight(Index k) const requires SparseRowLike<P> {
+    return plain_ ? p_.weight(k) : modified_.weight(k);
   }
 
   auto sampler() const {
     using Plain = decltype(p_.sampler());
-    using Sampler = std::variant<Plain, PrefixSampler<ModifiedRow>>;
-    return [draw = level_.b == 0 ? Sampler(std::in_place_index<0>, p_.sampler())
-                                 : Sampler(std::in_place_index<1>, *this)](double u) mutable {
+    using Modified = decltype(modified_.sampler());
+    using Sampler = std::variant<Plain, Modified>;
+    return [draw = plain_ ? Sampler(std::in_place_index<0>, p_.sampler())
+                          : Sampler(std::in_place_index<1>, modified_.sampler())](double u) mutable {
       return std::visit([u](auto& sampler) { return sampler(u); }, draw);
     };
   }
 
  private:
   P p_;
-  Q q_;
-  TargetLevel level_;
+  ResidualRow<P, Q> modified_;
+  bool plain_;
 };
 
 }  // namespace detail
@@ -102,8 +109,7 @@ class GreedyBlockVerifier {
   }
 
   template <Probabilities Target, Probabilities Draft, RandomSource Source>
-  Verdict operator()(const Target& target, const Draft& draft, std::span<const Token> tokens,
-                     Source& source) {
+  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) {
     const auto block = detail::drawn_block(target, draft, tokens);
     auto&& chance = as_chance(source);
     if (block.gamma() < min_draft_length())
@@ -136,17 +142,32 @@ class GreedyBlockVerifier {
     const Index gamma = block.gamma();
     if (static_cast<Index>(positions_.size()) <= gamma)
       positions_.resize(static_cast<std::size_t>(gamma) + 1);
+    reserve(static_cast<std::size_t>(gamma));
     at(0).g = 1;
     at(0).live.assign(live_.begin(), live_.end());
     for (Index i = 0; i < gamma; ++i) {
+      at(i + 1).g = 0;
+      if (at(i).g == 0) continue;  // behind a token that the target rules out, its rows decide nothing
       const auto p = block.p(i);
       const auto q = block.q(i);
       const Token x = block.token(i);
       level(at(i), p, q);
       const double t = at(i).levels.back().probability(p, q, x);
-      at(i + 1).g = detail::bounded(at(i).g * detail::bounded(t / q.probability(x)));
+      at(i + 1).g = detail::bounded(at(i).g * detail::bounded(t / block.drawn_probability(i)));
       at(i + 1).live.clear();
       if (at(i + 1).g > 0) pass(at(i), p, q, x, at(i + 1).live);
+    }
+  }
+
+  // Room for as many modifications as drafts of no more than γ tokens can leave alive: a stop adds one, which
+  // lives for less than γ tokens.
+  void reserve(std::size_t gamma) {
+    const std::size_t most = std::max(gamma, live_.size() + 1);
+    live_.reserve(most);
+    next_.reserve(most);
+    for (Position& position : positions_) {
+      position.live.reserve(most);
+      position.levels.reserve(most + 1);
     }
   }
 
@@ -167,7 +188,7 @@ class GreedyBlockVerifier {
   static void pass(const Position& here, const P& p, const Q& q, Token x, std::vector<Modification>& next) {
     for (std::size_t k = 0; k < here.live.size(); ++k) {
       const double t = here.levels[k].probability(p, q, x);
-      const Modification m{here.live[k].ratio * q.probability(x) / t, here.live[k].left - 1};
+      const Modification m{here.live[k].ratio * specdec::probability(q, x) / t, here.live[k].left - 1};
       if (m.left > 0 && m.ratio > 0 && m.ratio < 1) next.push_back(m);
     }
   }
@@ -176,10 +197,13 @@ class GreedyBlockVerifier {
   template <class Block, class C>
   Verdict decide(const Block& block, C& chance) {
     const Index gamma = block.gamma();
-    if (const std::optional<Token> y = chance.race(at(gamma).g, block.p(gamma))) return {gamma, *y};
+    if (const std::optional<Token> y = detail::race_at(chance, at(gamma).g, block, gamma)) return {gamma, *y};
     for (Index i = gamma - 1;; --i) {
-      const detail::ModifiedRow t(block.p(i), block.q(i), at(i).levels.back());
-      if (const std::optional<Token> y = chance.race(at(i).g, t, block.q(i))) return {i, *y};
+      if (at(i).g == 0) continue;
+      const auto p = block.p(i);
+      const auto q = block.q(i);
+      const detail::ModifiedRow t(p, q, at(i).levels.back());
+      if (const auto y = p.named([&] { return chance.race(at(i).g, t, q); })) return {i, *y};
     }
   }
 
@@ -195,7 +219,7 @@ class GreedyBlockVerifier {
       const Token y = verdict.token;
       const Position& here = at(stop);
       pass(here, p, q, y, next_);
-      const double ratio = q.probability(y) / (here.g * here.levels.back().probability(p, q, y));
+      const double ratio = specdec::probability(q, y) / (here.g * here.levels.back().probability(p, q, y));
       if (left > 0 && ratio > 0 && ratio < 1) next_.push_back({ratio, left});
     }
     live_.swap(next_);

@@ -29,15 +29,12 @@ class LenientVerifier {
   double lenience() const { return lenience_; }
 
   template <Probabilities Target, Probabilities Draft, RandomSource Source>
-  Verdict operator()(const Target& target, const Draft& draft, std::span<const Token> tokens,
-                     Source& source) const {
+  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) const {
     const auto block = detail::drawn_block(target, draft, tokens);
     auto&& chance = as_chance(source);
     for (Index i = 0; i < block.gamma(); ++i) {
-      const auto p = block.p(i);
-      const auto q = block.q(i);
-      if (chance.coin(detail::ratio(p, q, block.token(i)) / lenience_)) continue;
-      return {i, *chance.race(1 / lenience_, p, q)};
+      if (chance.coin(block.ratio(i) / lenience_)) continue;
+      return {i, *detail::race_at(chance, 1 / lenience_, block, i)};
     }
     return {block.gamma(), chance.draw(block.p(block.gamma()))};
   }

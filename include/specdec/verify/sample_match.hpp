@@ -16,16 +16,15 @@ namespace specdec {
 /// Source: the rule of inference engines that verify through the target's own sampler (no paper of its own);
 /// the random sibling of argmax verification. Shapes, units, throws: as TokenVerifier; draft may be left out,
 /// and q(x) = 0 is no error. Random: one draw per position up to and including the stop. Cost: τ+1 lazy
-/// draws; no allocation.
+/// draws; no allocation (γ <= 32).
 struct SampleMatchVerifier {
   template <Probabilities Target, RandomSource Source>
-  Verdict operator()(const Target& target, std::span<const Token> tokens, Source& source) const {
+  Verdict operator()(const Target& target, TokenIds tokens, Source& source) const {
     return judge(detail::drafted_block(target, OneHotRows(tokens), tokens), as_chance(source));
   }
 
   template <Probabilities Target, Probabilities Draft, RandomSource Source>
-  Verdict operator()(const Target& target, const Draft& draft, std::span<const Token> tokens,
-                     Source& source) const {
+  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) const {
     return judge(detail::drafted_block(target, draft, tokens), as_chance(source));
   }
 

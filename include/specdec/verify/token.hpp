@@ -19,19 +19,16 @@ namespace specdec {
 /// decision needs that are no probabilities (InvalidDistribution).
 /// Random: a coin per token up to the first rejection, then a race or, after full acceptance, a draw.
 /// Cost: γ lookups in each matrix and, in expectation, one draw from a row of the target for each position
-/// reached; no allocation.
+/// reached; no allocation (γ <= 32).
 /// Numeric: decisions in double. Example: examples/verify_block.cpp (same call).
 struct TokenVerifier {
   template <Probabilities Target, Probabilities Draft, RandomSource Source>
-  Verdict operator()(const Target& target, const Draft& draft, std::span<const Token> tokens,
-                     Source& source) const {
+  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) const {
     const auto block = detail::drawn_block(target, draft, tokens);
     auto&& chance = as_chance(source);
     for (Index i = 0; i < block.gamma(); ++i) {
-      const auto p = block.p(i);
-      const auto q = block.q(i);
-      if (chance.coin(detail::ratio(p, q, block.token(i)))) continue;
-      return {i, *chance.race(1.0, p, q)};  // Y ∝ (p − q)+: a race of weight 1 is never lost
+      if (chance.coin(block.ratio(i))) continue;
+      return {i, *detail::race_at(chance, 1.0, block, i)};  // Y ∝ (p − q)+: a race of weight 1 is never lost
     }
     return {block.gamma(), chance.draw(block.p(block.gamma()))};
   }

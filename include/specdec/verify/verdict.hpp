@@ -2,11 +2,11 @@
 #pragma once
 
 #include <concepts>
-#include <random>
 #include <span>
 
 #include "specdec/core/chance.hpp"
 #include "specdec/core/dense.hpp"
+#include "specdec/core/random.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -31,7 +31,7 @@ struct Verdict {
 /// A verifier with state of its own sequence also has min_draft_length(): the next draft must not be shorter.
 /// The loop starts every sequence with a copy of a fresh verifier; used by hand, one object serves one
 /// sequence.
-template <class V, class Target = Eigen::MatrixXd, class Draft = Target, class Source = std::mt19937_64>
+template <class V, class Target = Eigen::MatrixXd, class Draft = Target, class Source = SplitMix64>
 concept Verifier = std::copyable<V> && Probabilities<Target> && Probabilities<Draft> &&
     RandomSource<Source> && requires(V& verifier, const Target& target, const Draft& draft,
                                      std::span<const Token> tokens, Source& source) {

@@ -1,0 +1,8 @@
+// The rules on probabilities in bfloat16.
+#include "verify.hpp"
+
+namespace bench {
+
+void add_bfloat16(const Setting& setting) { add_rules<Bfloat16Rows>(setting); }
+
+}  // namespace bench

@@ -1,0 +1,8 @@
+// The rules on float probabilities.
+#include "verify.hpp"
+
+namespace bench {
+
+void add_float(const Setting& setting) { add_rules<FloatRows>(setting); }
+
+}  // namespace bench

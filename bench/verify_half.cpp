@@ -1,0 +1,8 @@
+// The rules on probabilities in half precision.
+#include "verify.hpp"
+
+namespace bench {
+
+void add_half(const Setting& setting) { add_rules<HalfRows>(setting); }
+
+}  // namespace bench

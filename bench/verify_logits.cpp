@@ -1,0 +1,8 @@
+// The rules on logits.
+#include "verify.hpp"
+
+namespace bench {
+
+void add_logits(const Setting& setting) { add_rules<LogitsRows>(setting); }
+
+}  // namespace bench

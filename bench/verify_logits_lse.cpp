@@ -1,0 +1,8 @@
+// The rules on logits of known log-sum-exp.
+#include "verify.hpp"
+
+namespace bench {
+
+void add_logits_lse(const Setting& setting) { add_rules<LogitsLseRows>(setting); }
+
+}  // namespace bench

@@ -1,0 +1,8 @@
+// The rules on lists of the most probable tokens.
+#include "verify.hpp"
+
+namespace bench {
+
+void add_sparse(const Setting& setting) { add_rules<SparseRows>(setting); }
+
+}  // namespace bench

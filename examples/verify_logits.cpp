@@ -1,0 +1,57 @@
+// What an inference engine has at hand, verified where it lies: rows of float logits behind one pointer each,
+// 64-bit token ids, and the sampling that the user asked for.
+#include <cstdint>
+#include <iostream>
+#include <random>
+#include <specdec/specdec.hpp>
+#include <vector>
+
+namespace {
+
+using specdec::Index;
+
+// Stands for an engine: the logits of the draft model, and those of the target, which mostly agrees.
+struct Engine {
+  static constexpr Index vocab_size = 32'000, gamma = 4;
+  std::vector<std::vector<float>> draft, target;
+
+  explicit Engine(std::mt19937_64& rng) {
+    std::normal_distribution<float> noise;
+    for (Index i = 0; i <= gamma; ++i) {
+      std::vector<float> logits(vocab_size), other(vocab_size);
+      for (float& l : logits) l = 3 * noise(rng);
+      for (std::size_t x = 0; x < logits.size(); ++x) other[x] = logits[x] + 0.3f * noise(rng);
+      draft.push_back(std::move(other));
+      target.push_back(std::move(logits));
+    }
+    draft.pop_back();
+  }
+};
+
+std::vector<const float*> pointers(const std::vector<std::vector<float>>& rows) {
+  std::vector<const float*> out;
+  for (const auto& row : rows) out.push_back(row.data());
+  return out;
+}
+
+}  // namespace
+
+int main() {
+  std::mt19937_64 rng{42};
+  const Engine engine(rng);
+  const auto target = pointers(engine.target), draft = pointers(engine.draft);
+
+  // The same sampling for both models: a draft is only honest if q is what its tokens were drawn from.
+  const specdec::Chain sampling{specdec::Temperature{0.8}, specdec::TopK{50}, specdec::TopP{0.95}};
+  const specdec::ProcessedRows p{specdec::RowPointers<float>{target, Engine::vocab_size}, sampling};
+  const specdec::ProcessedRows q{specdec::RowPointers<float>{draft, Engine::vocab_size}, sampling};
+
+  std::vector<std::int64_t> tokens;
+  specdec::RandomChance chance{rng};
+  for (Index i = 0; i < Engine::gamma; ++i) tokens.push_back(chance.draw(q.row(i)));
+
+  specdec::BlockVerifier verifier;
+  const specdec::Verdict verdict = verifier(p, q, tokens, rng);
+  std::cout << verdict.accepted << " of " << tokens.size() << " accepted, then token " << verdict.token
+            << "\n";
+}

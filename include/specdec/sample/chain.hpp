@@ -1,0 +1,43 @@
+// Steps one after another: from logits to the distribution that is sampled.
+#pragma once
+
+#include <concepts>
+#include <tuple>
+#include <utility>
+
+#include "specdec/core/logits.hpp"
+
+namespace specdec {
+
+/// A step makes of a row of logits another one over the same logits: Temperature, TopK, TopP, MinP, or a
+/// class of your own. It must leave the largest logits in place, so that the argmax stays what it is.
+template <class P>
+concept RowStep = std::copy_constructible<P> && requires(const P& step, const LogitsRow<float>& row) {
+  { step(row) } -> std::same_as<LogitsRow<float>>;
+};
+
+/// Steps in the order written. Each sees what the one before it has left.
+///
+///   Chain{Temperature{0.8}, TopK{40}, TopP{0.95}, MinP{0.05}}    as Hugging Face transformers order them
+///   Chain{TopK{40}, TopP{0.95}, MinP{0.05}, Temperature{0.8}}    as llama.cpp does by default
+///
+/// The order matters: a nucleus that is cut at temperature 1 is not that of the sharpened distribution. (For
+/// top-k the temperature makes no difference.) Penalties come before both: see ProcessedModel's hook.
+/// Neutral values switch a step off, so that one type of chain serves all requests: Temperature{1}, TopK{0},
+/// TopP{1}, MinP{0}.
+template <RowStep... Steps>
+class Chain {
+ public:
+  explicit Chain(Steps... steps) : steps_(std::move(steps)...) {}
+
+  template <Real S, int Stride>
+  LogitsRow<S, Stride> operator()(LogitsRow<S, Stride> row) const {
+    std::apply([&](const auto&... step) { ((row = step(row)), ...); }, steps_);
+    return row;
+  }
+
+ private:
+  std::tuple<Steps...> steps_;
+};
+
+}  // namespace specdec

@@ -1,0 +1,73 @@
+// Picking the few of many numbers that meet a condition, without a branch for each.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace specdec::detail {
+
+/// Whether both are true, without a branch, as a flag.
+constexpr std::uint8_t both(bool a, bool b) {
+  return static_cast<std::uint8_t>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
+}
+
+/// A byte each for 512 numbers, 1 for those to be picked: a loop that compilers vectorise fills them in.
+class Flags {
+ public:
+  static constexpr std::size_t size = 512;
+  /// How many more than there are may be put.
+  static constexpr std::size_t excess = 4;
+
+  std::uint8_t& operator[](std::size_t i) { return bytes_[i]; }
+
+  /// Calls put(k, i) where number i is the k-th to be picked, from k = first on, and returns one past the last
+  /// k. Puts a few more without meaning after it: a branch that is taken for some numbers and not for others
+  /// cannot be predicted, and costs more than all of that.
+  template <class Put>
+  std::size_t pick(std::size_t first, Put&& put) const {
+    const std::array<std::uint8_t, row_size> folded = fold();
+    for (std::size_t byte = 0; byte < row_size; byte += sizeof(std::uint64_t)) {
+      std::uint64_t bits = eight_bytes(folded, byte);
+      const std::size_t last = first + static_cast<std::size_t>(std::popcount(bits));
+      for (std::size_t k = first; k < first + excess; ++k) put(k, byte + take_first(bits));
+      for (std::size_t k = first + excess; k < last; ++k) put(k, byte + take_first(bits));
+      first = last;
+    }
+    return first;
+  }
+
+ private:
+  static constexpr std::size_t rows = 8, row_size = size / rows;
+
+  // Bit `row` of byte k is flag row·64 + k. (Doubling instead of shifts: those of bytes are no instruction.)
+  std::array<std::uint8_t, row_size> fold() const {
+    std::array<std::uint8_t, row_size> folded{};
+    for (std::size_t row = rows; row-- > 0;)
+      for (std::size_t k = 0; k < row_size; ++k)
+        folded[k] = static_cast<std::uint8_t>(folded[k] + folded[k] + bytes_[row * row_size + k]);
+    return folded;
+  }
+
+  static std::uint64_t eight_bytes(const std::array<std::uint8_t, row_size>& bytes, std::size_t start) {
+    std::uint64_t word = 0;
+    if constexpr (std::endian::native == std::endian::little)
+      std::memcpy(&word, bytes.data() + start, sizeof(word));
+    else
+      for (std::size_t k = 0; k < sizeof(word); ++k) word |= std::uint64_t{bytes[start + k]} << (8 * k);
+    return word;
+  }
+
+  // Flag row·64 + k is bit 8·k + row.
+  static std::size_t take_first(std::uint64_t& bits) {
+    const auto bit = static_cast<std::size_t>(std::countr_zero(bits)) % 64;
+    bits &= bits - 1;
+    return bit % rows * row_size + bit / rows;
+  }
+
+  std::array<std::uint8_t, size> bytes_;
+};
+
+}  // namespace specdec::detail

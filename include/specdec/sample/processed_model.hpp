@@ -1,0 +1,147 @@
+// A model of logits as a model of the distributions that are sampled.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "specdec/core/error.hpp"
+#include "specdec/core/numbers.hpp"
+#include "specdec/model/model.hpp"
+#include "specdec/sample/processed_rows.hpp"
+
+namespace specdec {
+
+/// As Model, but forward() returns the logits: what an engine has at hand.
+template <class M>
+concept LogitsModel = requires(M& model, const M& constant, std::span<const Token> tokens, Index n) {
+  { constant.vocab_size() } -> std::convertible_to<Index>;
+  { model.forward(tokens, n) } -> NumberMatrix;
+  model.truncate(n);
+};
+
+namespace detail {
+
+template <LogitsModel M>
+using LogitsOf = decltype(std::declval<M&>().forward(std::span<const Token>{}, Index{}));
+
+/// One row of logits to be changed in place, in the arithmetic of the model's logits.
+template <LogitsModel M>
+using LogitsRef = Eigen::Ref<Eigen::Matrix<
+    typename std::remove_cvref_t<decltype(std::declval<NumbersOf<LogitsOf<M>>&>().row(0))>::Scalar, 1,
+    Eigen::Dynamic>>;
+
+template <class Logits>
+void check_shape(const Logits& logits, Index rows, Index vocab_size) {
+  if (logits.rows() != rows || logits.cols() != vocab_size)
+    invalid_argument("the model returned logits of ", logits.rows(), " rows over ", logits.cols(),
+                     " tokens, expected ", rows, " rows over its vocabulary of ", vocab_size);
+}
+
+}  // namespace detail
+
+/// No hook: the rows of the model go through the chain where they lie.
+struct NoHook {};
+
+/// Wraps a model of logits, so that target and drafter are processed alike and the q that is reported is the q
+/// that was drawn from. Satisfies Model.
+///
+///   ProcessedModel target{engine, Chain{Temperature{0.8}, TopP{0.95}}};
+///   ProcessedModel target{engine, chain, hook};
+///
+/// A hook is a processor of your own that sees the context: penalties, a grammar (a logit of −inf forbids a
+/// token). It is called for every row before the chain, as
+///
+///   hook(std::span<const Token> context, Eigen::Ref<Eigen::Matrix<Scalar, 1, Eigen::Dynamic>> logits)
+///
+/// with the tokens that the row follows and a copy of its logits that it may change; Scalar is float, or
+/// double where the model's logits are. It must depend on these arguments alone: it is asked again about a
+/// context that has been rolled back, and for target and drafter the text must be processed alike. A row that
+/// it leaves without a finite logit is an InvalidDistribution once it is read.
+///
+/// A model passed as an lvalue is referred to and must outlive this; an rvalue is moved in. Give it with an
+/// empty context.
+/// Throws: std::invalid_argument where the model returns logits of another shape than asked for; what the
+/// model and the hook throw. With a hook the context is then rolled back to what it was before.
+/// Cost: without a hook none; with one a copy of each row asked for. No allocation in steady state.
+template <class M, RowStep Steps, class Hook = NoHook>
+requires LogitsModel<std::remove_reference_t<M>>
+class ProcessedModel {
+  using Bare = std::remove_reference_t<M>;
+  using Buffer = Eigen::Matrix<typename detail::LogitsRef<Bare>::Scalar, Eigen::Dynamic, Eigen::Dynamic,
+                               Eigen::RowMajor>;
+  static constexpr bool has_hook = !std::same_as<Hook, NoHook>;
+  static constexpr bool returns_matrix = detail::OwningTemporary<detail::LogitsOf<Bare>>;
+  static_assert(!has_hook || std::invocable<Hook&, std::span<const Token>, detail::LogitsRef<Bare>>,
+                "the hook cannot be called with (std::span<const Token>, Eigen::Ref of a row of logits)");
+
+ public:
+  /// Where the rows are those of the model itself, they live as long.
+  static constexpr bool stable_rows = has_stable_rows<Bare> && !has_hook && !returns_matrix;
+
+  ProcessedModel(M&& model, Steps steps, Hook hook = {})
+      : model_(std::forward<M>(model)), steps_(std::move(steps)), hook_(std::move(hook)) {}
+
+  Index vocab_size() const { return model_.vocab_size(); }
+
+  auto forward(std::span<const Token> tokens, Index rows) {
+    if constexpr (has_hook) return hooked(tokens, rows);
+    else if constexpr (returns_matrix) return view(output_ = model_.forward(tokens, rows), rows);
+    else return view(model_.forward(tokens, rows), rows);
+  }
+
+  void truncate(Index length) {
+    model_.truncate(length);
+    if (length < static_cast<Index>(context_.size())) context_.resize(static_cast<std::size_t>(length));
+  }
+
+ private:
+  template <class Logits>
+  auto view(const Logits& logits, Index rows) const {
+    detail::check_shape(logits, rows, vocab_size());
+    return ProcessedRows(logits, steps_);
+  }
+
+  auto hooked(std::span<const Token> tokens, Index rows) {
+    const std::size_t before = context_.size();
+    context_.insert(context_.end(), tokens.begin(), tokens.end());
+    try {
+      take(model_.forward(tokens, rows), rows);
+    } catch (...) {
+      truncate(static_cast<Index>(before));
+      throw;
+    }
+    return ProcessedRows(output_.topRows(rows), steps_);
+  }
+
+  // Copies the logits and lets the hook change them.
+  template <class Logits>
+  void take(const Logits& logits, Index rows) {
+    detail::check_shape(logits, rows, vocab_size());
+    if (output_.rows() < rows || output_.cols() != vocab_size()) output_.resize(rows, vocab_size());
+    const auto from = numbers(logits);
+    for (Index i = 0; i < rows; ++i) {
+      output_.row(i) = from.row(i).block(0, vocab_size()).matrix().transpose();
+      const std::size_t length = context_.size() - static_cast<std::size_t>(rows - 1 - i);
+      hook_(std::span<const Token>(context_).first(length), detail::LogitsRef<Bare>(output_.row(i)));
+    }
+  }
+
+  M model_;
+  Steps steps_;
+  Hook hook_;
+  std::vector<Token> context_;  // what the model has been fed, kept for the hook
+  std::conditional_t<returns_matrix && !has_hook, std::remove_cvref_t<detail::LogitsOf<Bare>>, Buffer>
+      output_;
+};
+
+template <class M, class Steps>
+ProcessedModel(M&&, Steps) -> ProcessedModel<M, Steps>;
+template <class M, class Steps, class Hook>
+ProcessedModel(M&&, Steps, Hook) -> ProcessedModel<M, Steps, Hook>;
+
+}  // namespace specdec

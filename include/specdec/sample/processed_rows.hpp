@@ -1,0 +1,87 @@
+// A matrix of logits as the distributions that are sampled: each row goes through a chain of steps, once, when
+// a question needs it.
+#pragma once
+
+#include <utility>
+
+#include "specdec/core/logits.hpp"
+#include "specdec/core/numbers.hpp"
+#include "specdec/sample/chain.hpp"
+
+namespace specdec {
+
+/// One row of logits behind a chain of steps (any RowStep). A row that is not asked for costs nothing.
+///
+/// Throws InvalidDistribution as LogitsRow does, when the row is read.
+/// Cost: the steps run at the first question that needs a probability; from then on as LogitsRow.
+template <Real S, int Stride, RowStep Steps>
+class ProcessedRow {
+ public:
+  using Processed = LogitsRow<S, Stride>;
+
+  ProcessedRow(const NumberRow<S, Stride>& logits, const Steps& steps) : row_(logits), steps_(steps) {}
+
+  Index vocab_size() const { return row_.vocab_size(); }
+  /// Before any step.
+  const NumberRow<S, Stride>& logits() const { return row_.logits(); }
+
+  /// Whether the token may have a probability above 0: its logit is not −inf. The steps are not run for it.
+  bool possible(Token x) const { return logits()[x] >= Processed::no_cut; }
+
+  double probability(Token x) const { return processed().probability(x); }
+  auto sampler() const { return processed().sampler(); }
+  double sum(Index start, Index count) const { return processed().sum(start, count); }
+
+  static constexpr Index max_block = Processed::max_block;
+  auto block(Index start, Index count) const { return processed().block(start, count); }
+
+  /// The largest logit, the lowest id among equals: no step changes that.
+  Token argmax() const { return row_.argmax(); }
+
+  /// The row that the steps make of it.
+  const Processed& processed() const {
+    if (!done_) {
+      row_ = steps_(row_);
+      done_ = true;
+    }
+    return row_;
+  }
+
+  /// The same row, knowing what this one has learnt, over a contiguous copy of its logits.
+  ProcessedRow<S, 1, Steps> over(const S* copy) const { return {row_.over(copy), steps_, done_}; }
+
+ private:
+  template <Real, int, RowStep>
+  friend class ProcessedRow;
+
+  ProcessedRow(const Processed& row, const Steps& steps, bool done) : row_(row), steps_(steps), done_(done) {}
+
+  mutable Processed row_;
+  Steps steps_;
+  mutable bool done_ = false;
+};
+
+/// A matrix of logits as a DistributionMatrix of what a chain of steps makes of each row. The logits must
+/// outlive it.
+///
+///   verifier(ProcessedRows{target, chain}, ProcessedRows{draft, chain}, tokens, rng)
+template <class Numbers, RowStep Steps>
+class ProcessedRows {
+ public:
+  template <NumberMatrix M>
+  requires(!detail::OwningTemporary<M>) ProcessedRows(M&& logits, const Steps& steps)
+      : numbers_(numbers(std::forward<M>(logits))), steps_(steps) {}
+
+  Index rows() const { return numbers_.rows(); }
+  Index vocab_size() const { return numbers_.cols(); }
+  auto row(Index i) const { return ProcessedRow(numbers_.row(i), steps_); }
+
+ private:
+  Numbers numbers_;
+  Steps steps_;
+};
+
+template <NumberMatrix M, RowStep Steps>
+ProcessedRows(M&&, const Steps&) -> ProcessedRows<NumbersOf<M>, Steps>;
+
+}  // namespace specdec

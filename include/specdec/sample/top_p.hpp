@@ -1,0 +1,61 @@
+// Top-p, nucleus sampling: the most probable tokens that together have probability p.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "specdec/core/error.hpp"
+#include "specdec/core/logits.hpp"
+#include "specdec/sample/threshold.hpp"
+#include "specdec/sample/token_weight.hpp"
+
+namespace specdec {
+
+/// Keeps the smallest set of most probable tokens whose mass is at least p: the token that crosses p stays.
+/// The mass is that of the row as earlier steps have left it, at its temperature.
+///
+/// Source: Holtzman et al., arXiv:1904.09751, §3.1; Hugging Face transformers and llama.cpp take the crossing
+/// token in as well.
+/// Ties: tokens of equal logit stay or go together; those two, which cut a sorted list, may part them.
+/// 1 keeps all. Throws std::invalid_argument unless 0 < p <= 1; InvalidDistribution as reading the row does.
+/// Numeric: where the mass of a set is within about 1e-6 of p (float logits), either it or the next larger
+/// set may be what stays.
+/// Cost: the normalisation of the row where that is not known, then see ThresholdSearch. What stays is
+/// normalised.
+class TopP {
+ public:
+  explicit TopP(double p) : p_(p) {
+    if (!(p > 0 && p <= 1)) detail::invalid_argument("TopP{", p, "} is not above 0 and at most 1");
+  }
+
+  double value() const { return p_; }
+
+  template <Real S, int Stride>
+  LogitsRow<S, Stride> operator()(const LogitsRow<S, Stride>& row) const {
+    using Scalar = Arithmetic<S>;
+    if (p_ == 1 || row.is_argmax()) return row;
+    if (!row.is_normalised() && row.cut() == row.no_cut)
+      if (const auto cut = at_once(row)) return *cut;
+    const auto e = row.exponentials();
+    const double total = 1 / row.scale();
+    detail::ThresholdSearch search(row.logits(), detail::TokenMass<Scalar>{e.shift, e.inverse_temperature});
+    const Scalar cut = search(row.cut(), std::numeric_limits<Scalar>::max(), p_ * total, total);
+    return row.above(cut, e.shift, search.kept().value_or(total));
+  }
+
+ private:
+  // Without the pass that normalises, where many tokens share the mass.
+  template <Real S, int Stride>
+  std::optional<LogitsRow<S, Stride>> at_once(const LogitsRow<S, Stride>& row) const {
+    using Scalar = Arithmetic<S>;
+    detail::ThresholdSearch search(row.logits(), detail::TokenMass<Scalar>{0, row.inverse_temperature()});
+    const std::optional<Scalar> cut = search.cut_of_share(p_);
+    if (!cut) return {};
+    return row.above(*cut, search.weight().shift, *search.kept());
+  }
+
+  double p_;
+};
+
+}  // namespace specdec

@@ -1,0 +1,16 @@
+// must say: SampledRows
+// Rows with tokens already drawn are a view, too.
+#include <specdec/specdec.hpp>
+#include <vector>
+
+Eigen::MatrixXf computed();
+
+double use(const std::vector<specdec::Token>& drawn) {
+#ifdef FIXED
+  const Eigen::MatrixXf matrix = computed();
+  const specdec::SampledRows rows(matrix, drawn);
+#else
+  const specdec::SampledRows rows(computed(), drawn);
+#endif
+  return rows.row(0).probability(0);
+}

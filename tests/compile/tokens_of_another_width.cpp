@@ -1,0 +1,18 @@
+// must say: TokenIds
+// Token ids have 32 or 64 bits.
+#include <cstdint>
+#include <random>
+#include <specdec/specdec.hpp>
+#include <vector>
+
+#ifdef FIXED
+using Id = std::int64_t;
+#else
+using Id = std::int16_t;
+#endif
+
+specdec::Verdict use(const Eigen::MatrixXf& target, const Eigen::MatrixXf& draft,
+                     const std::vector<Id>& tokens, std::mt19937_64& rng) {
+  specdec::BlockVerifier verifier;
+  return verifier(target, draft, tokens, rng);
+}
