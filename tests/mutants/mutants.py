@@ -175,7 +175,7 @@ mutant("token-stop-goes-on", "verify/token.hpp", "test_token law_lossless",
 
 mutant = promise("lossless: block verification")
 mutant("block-weight-unclipped", "verify/block.hpp", "test_block law_lossless",
-       "w_.push_back(std::min(1.0, w_.back() * block.ratio(i)));", "w_.push_back(w_.back() * block.ratio(i));")
+       "std::min(1.0, w_.back() * block.ratio(i))", "w_.back() * block.ratio(i)")
 mutant("block-weight-not-carried", "verify/block.hpp", "test_block law_lossless",
        "w_.back() * block.ratio(i)", "block.ratio(i)")
 mutant("block-ratio-from-next-row", "verify/block.hpp", "test_block law_lossless",
@@ -238,7 +238,8 @@ mutant("greedy-weight-not-in-modification", "verify/greedy_block.hpp", "test_gre
 mutant("greedy-needs-nothing", "verify/greedy_block.hpp", "test_greedy_block law_lossless",
        "longest = std::max(longest, m.left)", "longest = std::min(longest, m.left)")
 mutant("greedy-bonus-from-previous-row", "verify/greedy_block.hpp", "test_greedy_block law_lossless",
-       "chance.race(at(gamma).g, block.p(gamma))", "chance.race(at(gamma).g, block.p(gamma > 0 ? gamma - 1 : 0))")
+       "detail::race_at(chance, at(gamma).g, block, gamma)",
+       "chance.race(at(gamma).g, block.p(gamma > 0 ? gamma - 1 : 0))")
 
 mutant = promise("argmax is greedy decoding, sample-and-match the target's own draws, lenience bounded by 1/l")
 mutant("argmax-last-of-equals", "core/numbers.hpp", "test_dense test_argmax",
@@ -410,3 +411,29 @@ mutant("sampler-search-offset", "core/prefix_sampler.hpp", "test_prefix_sampler"
        "      u -= mass;\n", "")
 mutant("sampler-search-without-end", "core/prefix_sampler.hpp", "test_prefix_sampler",
        "if (chosen < 0) chosen = scan(first, end, most);", "")
+
+mutant = promise("logits are a distribution at their temperature, above their cut")
+mutant("logits-temperature-upside-down", "core/logits.hpp", "test_logits",
+       "inverse_temperature_(1 / temperature)", "inverse_temperature_(temperature)")
+mutant("logits-below-cut", "core/logits.hpp", "test_logits", "if (l < cut_) return 0;", "")
+mutant("logits-sums-not-rescaled", "core/logits.hpp", "test_logits",
+       "sums_[s] *= static_cast<Scalar>(factor);", "(void)s;")
+mutant("logits-normaliser-upside-down", "core/logits.hpp", "test_logits",
+       "inverse_temperature_ - normaliser.value)", "inverse_temperature_ + normaliser.value)")
+mutant("logits-sum-behind-the-end", "core/logits.hpp", "test_logits", "if (count > 0 && state_", "if (state_")
+mutant("logits-any-temperature", "core/logits.hpp", "test_logits", "if (!(temperature >= 0)) detail", "if (false) detail")
+mutant("top-k-one-short", "sample/top_k.hpp", "test_sample_chain",
+       "static_cast<double>(k_))", "static_cast<double>(k_ - 1))")
+mutant("top-p-less", "sample/top_p.hpp", "test_sample_chain", "p_ * total, total)", "0.99 * p_ * total, total)")
+mutant("min-p-without-temperature", "sample/min_p.hpp", "test_sample_chain",
+       "row.temperature() * std::log(p_)", "std::log(p_)")
+mutant("hook-context-too-long", "sample/processed_model.hpp", "test_sample_model",
+       "context_.size() - static_cast<std::size_t>(rows - 1 - i)", "context_.size() + 0 * static_cast<std::size_t>(i)")
+mutant("hook-context-not-rolled-back", "sample/processed_model.hpp", "test_sample_model",
+       "truncate(static_cast<Index>(before));", "")
+
+mutant = promise("rows behind a token that the target rules out are not read")
+mutant("block-reads-on", "verify/block.hpp", "test_drafted_block", "w_.back() > 0 ? ", "true ? ")
+mutant("greedy-reads-on", "verify/greedy_block.hpp", "test_drafted_block",
+       "if (at(i).g == 0) continue;  // behind", "// behind")
+mutant("race-reads-on", "core/race.hpp", "test_drafted_block", "if (w <= 0) return std::nullopt;", "")
