@@ -54,8 +54,8 @@ class SampledRow : public R {
 /// tokens[i] must be distributed as row i says, independently of the draft and of the other tokens, and may
 /// serve one verification only: a token used twice is no independent draw. That it can have been drawn is
 /// checked where that takes no pass over the row: of logits, that the token's own is above −inf; not that a
-/// temperature of 0 or a chain leaves it. (The verifiers of the library ask
-/// each row for one sampler.) Throws std::invalid_argument unless there is a token for every row.
+/// temperature of 0 or a chain leaves it. (The verifiers of the library ask each row for one sampler.)
+/// Throws std::invalid_argument unless there is a token for every row.
 template <DistributionMatrix M>
 class SampledRows {
  public:

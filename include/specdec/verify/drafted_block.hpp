@@ -137,18 +137,16 @@ class DraftedBlock {
 
 /// Checks shapes and tokens; see DraftedBlock.
 template <Probabilities Target, Probabilities Draft>
-auto drafted_block(const Target& target, const Draft& draft, TokenIds tokens) {
+auto drafted_block(const Target& target, const Draft& draft, TokenIds tokens, bool drawn = false) {
   static_assert(SizedDistributionMatrix<decltype(distributions(target))>,
                 "a target matrix needs vocab_size(): see SizedDistributionMatrix");
-  return DraftedBlock(distributions(target), distributions(draft), tokens, false);
+  return DraftedBlock(distributions(target), distributions(draft), tokens, drawn);
 }
 
 /// The same, and checks that every token can have been drawn from its draft row.
 template <Probabilities Target, Probabilities Draft>
 auto drawn_block(const Target& target, const Draft& draft, TokenIds tokens) {
-  static_assert(SizedDistributionMatrix<decltype(distributions(target))>,
-                "a target matrix needs vocab_size(): see SizedDistributionMatrix");
-  return DraftedBlock(distributions(target), distributions(draft), tokens, true);
+  return drafted_block(target, draft, tokens, true);
 }
 
 /// The race at position i of a block: against q_i for i < γ, against nothing for the bonus row γ.
