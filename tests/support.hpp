@@ -389,4 +389,23 @@ inline auto toy_drafter() {
       specdec::testing::TableModel<>::context_free(Eigen::RowVector2d(2.0 / 3, 1.0 / 3))};
 }
 
+// A model whose context is bounded, and which is never to be fed past that.
+class BoundedModel {
+ public:
+  BoundedModel(specdec::testing::TableModel<> table, Index most) : table_(std::move(table)), most_(most) {}
+  Index vocab_size() const { return table_.vocab_size(); }
+  Index context_size() const { return most_; }
+  const auto& forward(std::span<const Token> tokens, Index rows) {
+    if (std::ssize(table_.context()) + std::ssize(tokens) > most_)
+      throw std::logic_error("fed past its context");
+    return table_.forward(tokens, rows);
+  }
+  void truncate(Index length) { table_.truncate(length); }
+  auto distribution(std::span<const Token> context) const { return table_.distribution(context); }
+
+ private:
+  specdec::testing::TableModel<> table_;
+  Index most_;
+};
+
 }  // namespace support

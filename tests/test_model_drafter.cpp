@@ -121,6 +121,23 @@ TEST_CASE("the model takes in only what it has not seen") {
   CHECK(fed_by(1) == 2);
 }
 
+TEST_CASE("no more is proposed than the model's context has room for") {
+  std::mt19937_64 rng{4};
+  ModelDrafter drafter{BoundedModel(TableModel<>::random(4, 2, rng), 6)};
+  RandomChance chance{rng};
+  std::vector<Token> context{1, 2, 3};
+  const auto proposed = [&](Index gamma) {
+    return std::ssize(drafter.draft(std::span<const Token>(context), gamma, chance).tokens);
+  };
+  CHECK(proposed(3) == 3);
+  CHECK(proposed(9) == 4);  // the last of them is not fed
+  context.assign(6, 1);
+  drafter.truncate(0);
+  CHECK(proposed(2) == 1);
+  context.push_back(1);
+  CHECK(proposed(2) == 0);
+}
+
 TEST_CASE("a draft can be asked for again without a truncate in between") {
   std::mt19937_64 rng{3};
   OverwritingModel model(TableModel<>::random(4, 2, rng));

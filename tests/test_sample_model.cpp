@@ -210,6 +210,11 @@ TEST_CASE("a processed model serves its rows in every way a model may") {
   ProcessedModel by_value{ByValue{}, chain};
   CHECK(by_value.forward(tokens, 1).row(0).probability(0) == rows.row(1).probability(0));
 
+  std::mt19937_64 rng{1};
+  const ProcessedModel bounded{support::BoundedModel(testing::TableModel<>::random(5, 1, rng), 7), chain};
+  CHECK(context_size(bounded) == 7);
+  CHECK(context_size(referred) == std::numeric_limits<Index>::max());
+
   struct Nothing {
     void operator()(Tokens, Penalty) const {}
   };

@@ -172,6 +172,50 @@ TEST_CASE("a verifier gets the draft length it needs, even past gamma and the bu
   CHECK(r.stats.emitted == 2);
 }
 
+TEST_CASE("a full context ends the output, and no more is drafted than the target can take in") {
+  std::mt19937_64 seed{3};
+  const auto table = TableModel<>::random(3, 2, seed), small = TableModel<>::random(3, 2, seed);
+  for (const AnyVerifier& verifier : sampling_rules)
+    for (const Index room : {3, 4, 5, 9, 20})
+      for (const Index draft_room : {2, 3, 4, 8, 100})
+        for (const Index gamma : {0, 1, 4}) {
+          BoundedModel target(table, room);
+          INFO("rule " << verifier.rule.index() << ", contexts of " << room << " and " << draft_room
+                       << ", gamma " << gamma);
+          SpecDec decoder{target, ModelDrafter{BoundedModel(small, draft_room)}, verifier};
+          std::mt19937_64 rng{7};
+          const Result r = decoder.generate(prompt, {.max_new_tokens = 1000, .gamma = gamma}, rng);
+          CHECK(r.stop_reason == StopReason::context);
+          CHECK(std::ssize(prompt) + std::ssize(r.tokens) ==
+                room + 1);  // all are in the context but the last
+          const Result exact = decoder.generate(prompt, {.max_new_tokens = room - 2, .gamma = gamma}, rng);
+          CHECK(exact.tokens.size() == r.tokens.size());
+          CHECK(exact.stop_reason == StopReason::length);
+          auto sequence = decoder.start(prompt, {.max_new_tokens = 1000, .gamma = gamma});
+          while (!sequence.done()) sequence.step(rng);
+          sequence.stop();
+          CHECK(sequence.result().stop_reason == StopReason::context);
+        }
+  BoundedModel tiny(table, 2);
+  SpecDec decoder{tiny, NoDrafter{}};
+  std::mt19937_64 rng{7};
+  CHECK(message_of([&] { decoder.generate(prompt, {}, rng); }) ==
+        "specdec: prompt has 3 tokens, but the target's context holds 2");
+}
+
+TEST_CASE("a full context does not bend the law of what comes before it") {
+  std::mt19937_64 seed{5};
+  const auto table = TableModel<>::random(2, 2, seed), small = TableModel<>::random(2, 2, seed);
+  const std::vector<Token> start{0};
+  const Law alone = target_law(table, start, {.max_new_tokens = 4});
+  for (const AnyVerifier& verifier : sampling_rules)
+    for (const Index draft_room : {1, 2, 3, 4}) {
+      SpecDec decoder{BoundedModel(table, 4), ModelDrafter{BoundedModel(small, draft_room)}, verifier};
+      const Options options{.max_new_tokens = 100, .gamma = 3};
+      CHECK(largest_difference(exact_generate(decoder, start, options).law, alone).size < 1e-12);
+    }
+}
+
 TEST_CASE("a stop token inside an accepted block ends the output there") {
   auto target = successor(10, 1);
   auto small = successor(10, 1);

@@ -35,6 +35,7 @@ struct Options {
 /// Why a generation ended.
 enum class StopReason {
   length,      ///< the token budget is spent
+  context,     ///< the target's context is full: it holds all tokens but the last
   stop_token,  ///< the last token is a stop token
   callback,    ///< the caller said so
 };
@@ -51,8 +52,8 @@ struct Result {
 ///
 /// Per step: draft x_1..x_γ with their rows q; one target call over what it has not seen and the draft (the
 /// first takes the prompt along); verify; c += x_1..x_τ, Y; both models keep exactly the tokens that
-/// survived. γ is cut to what the budget can still take, except where the verifier needs more
-/// (min_draft_length).
+/// survived. γ is cut to what the target's context (see context_size) and the budget can still take, the
+/// latter except where the verifier needs more (min_draft_length).
 ///
 /// Several sequences of one decoder may take turns: the one that takes over feeds its context anew. (Where
 /// the models are used elsewhere in between, release() first.)
@@ -76,7 +77,7 @@ class Generation {
   }
 
   /// Whether the text is complete: step() has nothing left to do.
-  bool done() const { return stopped_ || remaining() <= 0; }
+  bool done() const { return stopped_ || remaining() <= 0 || room() < 0; }
 
   /// The new tokens so far. The view lives until the next step.
   std::span<const Token> tokens() const { return std::span(context_).subspan(prompt_size_); }
@@ -87,7 +88,7 @@ class Generation {
   /// The sequence's own copy of the verifier, with its state.
   const V& verifier() const { return verifier_; }
   /// What has been generated so far, with the reason why it ended if it has.
-  Result result() const { return {{tokens().begin(), tokens().end()}, stats_, stop_reason_}; }
+  Result result() const { return {{tokens().begin(), tokens().end()}, stats_, stop_reason()}; }
 
   /// Generates the tokens of one target call and returns those emitted; none when done(). The view lives
   /// until the next step.
@@ -127,6 +128,9 @@ class Generation {
   void check(TokenIds prompt) const {
     if (prompt.empty()) detail::invalid_argument("prompt is empty: there is nothing to continue");
     detail::check_tokens("prompt", prompt, target_->vocab_size());
+    if (prompt.size() > context_size(*target_))
+      detail::invalid_argument("prompt has ", prompt.size(), " tokens, but the target's context holds ",
+                               context_size(*target_));
     if (options_.max_new_tokens < 0)
       detail::invalid_argument("max_new_tokens = ", options_.max_new_tokens, " is negative");
     if (options_.gamma < 0) detail::invalid_argument("gamma = ", options_.gamma, " is negative");
@@ -135,8 +139,16 @@ class Generation {
   Index size() const { return static_cast<Index>(context_.size()); }
   Index remaining() const { return options_.max_new_tokens - static_cast<Index>(tokens().size()); }
 
+  // How many tokens may be drafted before the target's context is full; negative: it cannot even take in Y.
+  Index room() const { return context_size(*target_) - size(); }
+
+  StopReason stop_reason() const {
+    const bool ran_out = stop_reason_ == StopReason::length && remaining() > 0 && room() < 0;
+    return ran_out ? StopReason::context : stop_reason_;
+  }
+
   Index draft_length() const {
-    return std::max(std::min(options_.gamma, remaining() - 1), min_draft_length(verifier_));
+    return std::min(std::max(std::min(options_.gamma, remaining() - 1), min_draft_length(verifier_)), room());
   }
 
   // All allocation of a step that could fail after the verdict happens here. (The context is not to move

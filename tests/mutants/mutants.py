@@ -278,6 +278,15 @@ mutant("overlong-draft-accepted", "generation.hpp", "test_spec_dec test_generati
 mutant("verdict-unchecked", "generation.hpp", "test_spec_dec test_generation",
        "check_verdict(verdict, drafted);", "")
 
+mutant = promise("a bounded context is filled to its end, and never fed past it")
+mutant("context-one-short", "generation.hpp", "test_spec_dec", "remaining() <= 0 || room() < 0;", "remaining() <= 0 || room() <= 0;")
+mutant("context-overdrafted", "generation.hpp", "test_spec_dec", ", min_draft_length(verifier_)), room())", ", min_draft_length(verifier_)), room() + 1)")
+mutant("context-end-unreported", "generation.hpp", "test_spec_dec", "return ran_out ? StopReason::context : stop_reason_;", "return stop_reason_;")
+mutant("draft-context-one-short", "draft/model_drafter.hpp", "test_model_drafter", "most - size + 1 : 0", "most - size : 0")
+mutant("draft-context-overfed", "draft/model_drafter.hpp", "test_model_drafter", "most - size + 1 : 0", "most - size + 2 : 0")
+mutant("processed-context-unbounded", "sample/processed_model.hpp", "test_sample_model",
+       "Index context_size() const { return specdec::context_size(model_); }", "")
+
 mutant = promise("after a step both models keep just the tokens that survived; a throw leaves them as before")
 TRUNCATE = "    target_->truncate(target_seen_);\n    drafter_->truncate(target_seen_);\n"
 mutant("target-keeps-one-too-many", "generation.hpp", LOOP, TRUNCATE, TRUNCATE.replace("seen_", "seen_ + 1", 1))

@@ -23,7 +23,8 @@ namespace specdec {
 /// Source: Leviathan et al., arXiv:2211.17192, Alg. 1, lines 1–3 (the guesses of the approximation model).
 /// A model passed as an lvalue is referred to and must outlive the drafter; an rvalue is moved in.
 /// The model's vocabulary may be smaller or larger than the target's. Tokens of the context that the model does
-/// not know are shown to it as token 0, which costs acceptance, never exactness.
+/// not know are shown to it as token 0, which costs acceptance, never exactness. Where its context is bounded
+/// (context_size) it proposes as many tokens as that has room for, in the end none.
 /// Random: one draw per token. Cost: γ calls of the model; the first also takes in what the model has not
 /// seen of the context (after full acceptance that is x_γ as well as Y). No allocation in steady state.
 template <class M>
@@ -46,7 +47,7 @@ class ModelDrafter {
     auto&& chance = as_chance(source);
     tokens_.clear();
     kept_.clear();
-    for (Index i = 0; i < gamma; ++i) {
+    for (Index i = 0; i < std::min(gamma, room(context)); ++i) {
       const auto& output = forward(i == 0 ? unseen(context) : std::span<const Token>(tokens_).last(1));
       const auto rows = distributions(output);
       check(rows);
@@ -70,6 +71,12 @@ class ModelDrafter {
       detail::invalid_argument("the draft model returned ", rows.rows(), " rows over ",
                                rows.rows() > 0 ? rows.row(0).vocab_size() : 0,
                                " tokens, expected 1 row over its vocabulary of ", model_.vocab_size());
+  }
+
+  // How many tokens can follow: the last of them need not enter the model's context.
+  Index room(std::span<const Token> context) const {
+    const Index size = static_cast<Index>(context.size()), most = context_size(model_);
+    return size <= most ? most - size + 1 : 0;
   }
 
   void keep(const Row& q, [[maybe_unused]] Index i) {

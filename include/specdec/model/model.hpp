@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <limits>
 #include <span>
 
 #include "specdec/core/dense.hpp"
@@ -21,12 +22,25 @@ namespace specdec {
 /// The probabilities must be those that are sampled from, after temperature, top-k and the like.
 /// A model whose rows stay valid until their positions are truncated away can say so with a member
 /// `static constexpr bool stable_rows = true`: ModelDrafter then keeps the rows themselves instead of a copy.
+/// A model whose context is bounded can say so with a member `Index context_size() const`: see context_size.
 template <class M>
 concept Model = requires(M& model, const M& constant, std::span<const Token> tokens, Index n) {
   { constant.vocab_size() } -> std::convertible_to<Index>;
   { model.forward(tokens, n) } -> Probabilities;
   model.truncate(n);
 };
+
+/// The most tokens that the model's context holds, where it says so: a generation ends when the target's
+/// context is full, and a drafter proposes no more than its model's has room for. Without a limit the largest
+/// Index there is.
+template <class M>
+Index context_size(const M& model) {
+  if constexpr (requires {
+                  { model.context_size() } -> std::convertible_to<Index>;
+                })
+    return model.context_size();
+  else return std::numeric_limits<Index>::max();
+}
 
 /// Whether the model promises rows that outlive the next call.
 template <class M>

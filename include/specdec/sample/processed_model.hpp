@@ -87,6 +87,7 @@ class ProcessedModel {
       : model_(std::forward<M>(model)), steps_(std::move(steps)), hook_(std::move(hook)) {}
 
   Index vocab_size() const { return model_.vocab_size(); }
+  Index context_size() const { return specdec::context_size(model_); }
 
   auto forward(std::span<const Token> tokens, Index rows) {
     if constexpr (has_hook) return hooked(tokens, rows);
