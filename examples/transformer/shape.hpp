@@ -1,0 +1,32 @@
+// The seven numbers that say how large a Llama model is.
+#pragma once
+
+#include <Eigen/Core>
+#include <ostream>
+
+namespace transformer {
+
+using Eigen::Index;
+
+struct Shape {
+  Index dim = 0;         ///< numbers that stand for a token between the layers
+  Index hidden_dim = 0;  ///< the same inside the feed-forward network
+  Index n_layers = 0;
+  Index n_heads = 0;
+  Index n_kv_heads = 0;  ///< heads of keys and values, each of which serves n_heads / n_kv_heads queries
+  Index vocab_size = 0;
+  Index context_size = 0;         ///< the most tokens that the model can look back on
+  bool shared_classifier = true;  ///< whether the classifier's matrix is that of the embedding
+
+  Index head_size() const { return dim / n_heads; }
+  Index kv_dim() const { return n_kv_heads * head_size(); }
+  Index group() const { return n_heads / n_kv_heads; }
+
+  friend std::ostream& operator<<(std::ostream& out, const Shape& s) {
+    return out << "dim " << s.dim << ", hidden " << s.hidden_dim << ", " << s.n_layers << " layers, "
+               << s.n_heads << " heads, " << s.n_kv_heads << " kv heads, vocabulary " << s.vocab_size
+               << ", context " << s.context_size;
+  }
+};
+
+}  // namespace transformer
