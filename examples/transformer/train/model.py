@@ -1,0 +1,156 @@
+"""The Llama architecture as llama2.c runs it, in PyTorch: RMSNorm, interleaved RoPE, grouped queries, SwiGLU.
+
+The output classifier shares its weights with the token embedding and nothing has a bias.
+"""
+
+import dataclasses
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+NORM_EPSILON = 1e-5
+ROPE_BASE = 10000.0
+
+
+@dataclasses.dataclass
+class Shape:
+    """Dimensions of a model."""
+    dim: int
+    layers: int
+    heads: int
+    kv_heads: int
+    hidden: int
+    vocab: int = 1024
+    context: int = 512
+
+    @property
+    def head_size(self):
+        return self.dim // self.heads
+
+    @classmethod
+    def parse(cls, text):
+        """The shape written as dim,layers,heads,kv_heads,hidden."""
+        return cls(*map(int, text.split(",")))
+
+
+def rotations(head_size, context):
+    """RoPE's factors as complex numbers: one row a position, one column a pair of channels."""
+    frequencies = ROPE_BASE ** (-torch.arange(0, head_size, 2).double() / head_size)
+    angles = torch.outer(torch.arange(context).double(), frequencies)
+    return torch.polar(torch.ones_like(angles), angles).to(torch.complex64)
+
+
+def rotate(x, factors):
+    """x (batch, time, heads, head size) with every pair of neighbouring channels turned by its factor."""
+    pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))
+    return torch.view_as_real(pairs * factors[:, None]).flatten(-2).to(x.dtype)
+
+
+class Norm(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(dim))
+
+    def forward(self, x):
+        scale = torch.rsqrt(x.square().mean(-1, keepdim=True) + NORM_EPSILON)
+        return x * scale * self.weight
+
+
+class Attention(nn.Module):
+    def __init__(self, shape):
+        super().__init__()
+        self.shape = shape
+        kv_dim = shape.kv_heads * shape.head_size
+        self.q = nn.Linear(shape.dim, shape.dim, bias=False)
+        self.k = nn.Linear(shape.dim, kv_dim, bias=False)
+        self.v = nn.Linear(shape.dim, kv_dim, bias=False)
+        self.o = nn.Linear(shape.dim, shape.dim, bias=False)
+
+    def forward(self, x, factors, mask, cache=None):
+        batch, time, _ = x.shape
+        shape = self.shape
+        q = rotate(self.q(x).view(batch, time, shape.heads, shape.head_size), factors)
+        k = rotate(self.k(x).view(batch, time, shape.kv_heads, shape.head_size), factors)
+        v = self.v(x).view(batch, time, shape.kv_heads, shape.head_size)
+        if cache is not None:
+            k, v = cache.append(self, k, v)
+        # All queries of a group meet their one key head in a single product.
+        group = shape.heads // shape.kv_heads
+        q = q.transpose(1, 2).reshape(batch, shape.kv_heads, group * time, shape.head_size)
+        scores = q @ k.permute(0, 2, 3, 1) * shape.head_size ** -0.5
+        scores = scores.unflatten(2, (group, time)) + mask
+        weights = scores.softmax(-1).flatten(2, 3).to(v.dtype)
+        mixed = (weights @ v.transpose(1, 2)).view(batch, shape.heads, time, shape.head_size)
+        return self.o(mixed.transpose(1, 2).reshape(batch, time, shape.dim))
+
+
+class FeedForward(nn.Module):
+    def __init__(self, shape):
+        super().__init__()
+        self.gate = nn.Linear(shape.dim, shape.hidden, bias=False)
+        self.down = nn.Linear(shape.hidden, shape.dim, bias=False)
+        self.up = nn.Linear(shape.dim, shape.hidden, bias=False)
+
+    def forward(self, x):
+        return self.down(functional.silu(self.gate(x)) * self.up(x))
+
+
+class Layer(nn.Module):
+    def __init__(self, shape):
+        super().__init__()
+        self.attention_norm = Norm(shape.dim)
+        self.attention = Attention(shape)
+        self.feed_forward_norm = Norm(shape.dim)
+        self.feed_forward = FeedForward(shape)
+
+    def forward(self, x, factors, mask, cache=None):
+        x = x + self.attention(self.attention_norm(x), factors, mask, cache)
+        return x + self.feed_forward(self.feed_forward_norm(x))
+
+
+class Cache:
+    """Keys and values of the positions seen so far, for every attention of a model."""
+
+    def __init__(self, context):
+        self.context = context
+        self.length = 0
+        self.entries = {}
+
+    def append(self, attention, k, v):
+        if attention not in self.entries:
+            self.entries[attention] = [x.new_empty(x.shape[0], self.context, *x.shape[2:]) for x in (k, v)]
+        end = self.length + k.shape[1]
+        for entry, x in zip(self.entries[attention], (k, v)):
+            entry[:, self.length:end] = x
+        return [entry[:, :end] for entry in self.entries[attention]]
+
+
+class Transformer(nn.Module):
+    def __init__(self, shape):
+        super().__init__()
+        self.shape = shape
+        self.embedding = nn.Embedding(shape.vocab, shape.dim)
+        self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
+        self.norm = Norm(shape.dim)
+        self.register_buffer("factors", rotations(shape.head_size, shape.context), persistent=False)
+        self.register_buffer("mask", torch.full((shape.context, shape.context), -torch.inf).triu(1), persistent=False)
+        for name, parameter in self.named_parameters():
+            if parameter.dim() == 2:
+                deep = name.endswith(("attention.o.weight", "feed_forward.down.weight"))
+                nn.init.normal_(parameter, std=0.02 / ((2 * shape.layers) ** 0.5 if deep else 1))
+
+    def forward(self, ids, cache=None):
+        """Logits (batch, time, vocab) of the tokens that follow ids (batch, time)."""
+        begin = cache.length if cache else 0
+        end = begin + ids.shape[1]
+        x = self.embedding(ids)
+        for layer in self.layers:
+            x = layer(x, self.factors[begin:end], self.mask[begin:end, :end], cache)
+        if cache:
+            cache.length = end
+        return functional.linear(self.norm(x), self.embedding.weight)
+
+    def size(self):
+        """Number of parameters."""
+        return sum(parameter.numel() for parameter in self.parameters())
