@@ -1,0 +1,56 @@
+// Two n-gram models of the bytes of a text file.
+#pragma once
+
+#include <fstream>
+#include <specdec/model/ngram.hpp>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "generate/pair.hpp"
+
+namespace generate {
+
+/// An n-gram model as a model of logits: the logarithms of its probabilities.
+class NgramLogits {
+ public:
+  explicit NgramLogits(specdec::NgramModel model) : model_(std::move(model)) {}
+
+  Index vocab_size() const { return model_.vocab_size(); }
+  const auto& forward(std::span<const Token> tokens, Index rows) {
+    return logits_ = model_.forward(tokens, rows).array().log();
+  }
+  void truncate(Index length) { model_.truncate(length); }
+
+ private:
+  specdec::NgramModel model_;
+  Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> logits_;
+};
+
+/// Throws: std::runtime_error where there is no text to read, std::invalid_argument on orders that do not fit.
+inline Pair<NgramLogits> ngram_pair(const std::string& path, Index order, Index draft_order) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  if (!file || !(content << file.rdbuf()))
+    throw std::runtime_error("cannot read any text from '" + path + "'");
+  if (draft_order > order)
+    throw std::invalid_argument("--draft-order " + std::to_string(draft_order) + " is above --order " +
+                                std::to_string(order));
+
+  const auto encode = [](std::string_view text) {
+    Tokens tokens;
+    for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
+    return tokens;
+  };
+  const auto target = specdec::NgramModel::train(encode(content.str()), {.order = order, .vocab_size = 256});
+  return {.target = NgramLogits(target),
+          .draft = NgramLogits(target.with_order(draft_order)),
+          .description = "n-grams of " + path + ": order " + std::to_string(order) +
+                         ", the draft model order " + std::to_string(draft_order) + "; a token is a byte",
+          .encode = encode,
+          .decode = [](Token, Token token) { return std::string(1, static_cast<char>(token)); },
+          .stop_tokens = {}};
+}
+
+}  // namespace generate
