@@ -1,0 +1,320 @@
+// Speculative decoding with llama.cpp: continues a prompt with a GGUF model, a smaller one drafting for it,
+// and then once more with the model alone, to compare.
+//
+//   generate_gguf -m target.gguf -md draft.gguf -p "It was a bright" -n 256 --temp 0.8 --gamma 8
+//   generate_gguf -m target.gguf -p "..."                 drafts by prompt lookup, without a second model
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <iomanip>
+#include <iostream>
+#include <optional>
+#include <random>
+#include <span>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "llama_model.hpp"
+
+namespace {
+
+using specdec::Index;
+using specdec::Token;
+using Tokens = std::vector<Token>;
+using Clock = std::chrono::steady_clock;
+using Chain = specdec::Chain<specdec::TopK, specdec::TopP, specdec::MinP, specdec::Temperature>;
+using Model = specdec::ProcessedModel<LlamaModel&, Chain>;
+
+// ---- What can be set --------------------------------------------------------------------------------
+
+struct Settings {
+  std::string model, draft_model;
+  std::string prompt = "Once upon a time";
+  Index tokens = 256;
+  double temperature = 0.8;
+  Index top_k = 40;
+  double top_p = 0.95;
+  double min_p = 0.05;
+  Index gamma = 8;
+  std::string verifier = "block";
+  Index seed = 1;
+  int threads = 1;
+  int gpu_layers = 0;
+  bool verbose = false;
+
+  bool greedy() const { return temperature == 0 || verifier == "argmax"; }
+
+  // In llama.cpp's own order.
+  Chain chain() const { return chain_at(temperature); }
+  // The rules that look at no probability of the draft do best with its most probable tokens.
+  Chain draft_chain() const {
+    return chain_at(verifier == "sample-match" || verifier == "argmax" ? 0 : temperature);
+  }
+
+ private:
+  Chain chain_at(double t) const {
+    if (t == 0)  // the other steps leave the most probable token where it is
+      return Chain{specdec::TopK{0}, specdec::TopP{1}, specdec::MinP{0}, specdec::Temperature{0}};
+    return Chain{specdec::TopK{top_k}, specdec::TopP{top_p}, specdec::MinP{min_p}, specdec::Temperature{t}};
+  }
+};
+
+void add_options(CLI::App& app, Settings& settings) {
+  app.option_defaults()->always_capture_default();
+  app.add_option("-m,--model", settings.model, "GGUF file of the target")->required();
+  app.add_option("--model-draft", settings.draft_model,
+                 "GGUF file of the draft model, also -md; without one, drafts are looked up in the text");
+  app.add_option("-p,--prompt", settings.prompt, "Text to continue");
+  app.add_option("-n,--tokens", settings.tokens, "Tokens to write")->check(CLI::Range(1, 1000000));
+  app.add_option("--temp", settings.temperature, "Temperature; 0 takes the most probable token")
+      ->check(CLI::Range(0.0, 100.0));
+  app.add_option("--top-k", settings.top_k, "Tokens to sample from; 0: all")->check(CLI::Range(0, 10000000));
+  app.add_option("--top-p", settings.top_p, "Mass to sample from")->check(CLI::Range(0.001, 1.0));
+  app.add_option("--min-p", settings.min_p, "Least probability, relative to the most probable token")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--gamma", settings.gamma, "Tokens drafted per target call")->check(CLI::Range(1, 64));
+  app.add_option("--verifier", settings.verifier, "Rule of acceptance")
+      ->check(CLI::IsMember({"token", "block", "greedy-block", "sample-match", "argmax"}));
+  app.add_option("--seed", settings.seed, "Seed of everything random")->check(CLI::Range(0, 1000000000));
+  app.add_option("--threads", settings.threads, "Threads of llama.cpp")->check(CLI::Range(1, 1024));
+  app.add_option("--gpu-layers", settings.gpu_layers, "Layers that llama.cpp puts on a GPU")
+      ->check(CLI::Range(0, 10000));
+  app.add_flag("--verbose", settings.verbose, "Let llama.cpp write its log to stderr");
+}
+
+// ---- The log of llama.cpp ---------------------------------------------------------------------------
+
+std::string first_error;  // what llama.cpp complained of first; what follows is less telling
+
+void keep_error(ggml_log_level level, const char* text, void*) {
+  if (level == GGML_LOG_LEVEL_ERROR && first_error.empty()) first_error = text;
+}
+
+// ---- Models -----------------------------------------------------------------------------------------
+
+struct Pair {
+  LlamaModel target;
+  std::optional<LlamaModel> draft;
+  Tokens prompt;
+};
+
+// Neither model ever holds more than the prompt and all new tokens, but that greedy block verification may
+// have to draft beyond the last of them.
+Index needed_context(const Settings& settings, Index prompt_size) {
+  return prompt_size + settings.tokens + (settings.verifier == "greedy-block" ? settings.gamma : 0);
+}
+
+LlamaModel open(const LlamaWeights& weights, const Settings& settings, Index context) {
+  LlamaModel model(weights, {.context = context, .threads = settings.threads});
+  const std::vector<Token> any{0};
+  model.forward(any, 1);  // the first call of a context is slow
+  model.truncate(0);
+  return model;
+}
+
+Pair load(const Settings& settings) {
+  const LlamaWeights target(settings.model, settings.gpu_layers);
+  Tokens prompt = target.tokenize(settings.prompt);
+  if (prompt.empty()) throw std::invalid_argument("--prompt is empty: there is nothing to continue");
+  const Index context = needed_context(settings, std::ssize(prompt));
+  if (context > target.trained_context())
+    throw std::length_error("-n " + std::to_string(settings.tokens) + " after a prompt of " +
+                            std::to_string(prompt.size()) + " tokens needs a context of " +
+                            std::to_string(context) + ", but '" + settings.model + "' was trained for " +
+                            std::to_string(target.trained_context()));
+  std::optional<LlamaModel> draft;
+  if (!settings.draft_model.empty()) {
+    const LlamaWeights weights(settings.draft_model, settings.gpu_layers);
+    check_same_vocabulary(target, weights);
+    draft = open(weights, settings, context);
+  }
+  return {open(target, settings, context), std::move(draft), std::move(prompt)};
+}
+
+// ---- Generation -------------------------------------------------------------------------------------
+
+// What was generated, and how fast. The first step takes in the prompt, so the clock starts behind it.
+class Run {
+ public:
+  template <class Generate>
+  explicit Run(const Settings& settings, Generate&& generate) {
+    std::mt19937_64 generator(static_cast<std::mt19937_64::result_type>(settings.seed));
+    Clock::time_point start;
+    Index untimed = 0;
+    result_ = generate(generator, [&](Index emitted) {
+      if (untimed > 0) return;
+      untimed = emitted;
+      start = Clock::now();
+    });
+    const std::chrono::duration<double> time = Clock::now() - start;
+    rate_ = static_cast<double>(result_.stats.emitted - untimed) / time.count();
+  }
+
+  const Tokens& tokens() const { return result_.tokens; }
+  const specdec::Stats& stats() const { return result_.stats; }
+  double tokens_per_second() const { return rate_; }
+
+ private:
+  specdec::Result result_;
+  double rate_;
+};
+
+// Calls f with the verifier of that name.
+template <class F>
+auto with_verifier(std::string_view name, F&& f) {
+  if (name == "token") return f(specdec::TokenVerifier{});
+  if (name == "greedy-block") return f(specdec::GreedyBlockVerifier{});
+  if (name == "sample-match") return f(specdec::SampleMatchVerifier{});
+  if (name == "argmax") return f(specdec::ArgmaxVerifier{});
+  return f(specdec::BlockVerifier{});
+}
+
+// Calls f with the drafter.
+template <class F>
+auto with_drafter(const Settings& settings, Pair& pair, F&& f) {
+  if (!pair.draft) return f(specdec::PromptLookupDrafter{});
+  return f(specdec::ModelDrafter{Model{*pair.draft, settings.draft_chain()}});
+}
+
+specdec::Options options_of(const Settings& settings, const Pair& pair) {
+  return {settings.tokens, settings.gamma, pair.target.weights().end_tokens()};
+}
+
+// Control characters that a terminal might obey become question marks.
+std::string printable(std::string text) {
+  for (char& c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < ' ' && byte != '\n' && byte != '\t') || byte == 0x7f) c = '?';
+  }
+  return text;
+}
+
+// Writes out the text as it comes.
+Run speculate(const Settings& settings, Pair& pair) {
+  const LlamaWeights& weights = pair.target.weights();
+  const auto generate = [&](auto& generator, auto on_emitted, auto& drafter, auto verifier) {
+    specdec::SpecDec decoder{Model{pair.target, settings.chain()}, drafter, verifier};
+    return decoder.generate(pair.prompt, options_of(settings, pair), generator,
+                            [&](std::span<const Token> emitted) {
+                              for (const Token x : emitted) std::cout << printable(weights.text(x));
+                              std::cout << std::flush;
+                              on_emitted(std::ssize(emitted));
+                            });
+  };
+  std::cout << printable(settings.prompt) << std::flush;
+  return Run(settings, [&](auto& generator, auto on_emitted) {
+    return with_drafter(settings, pair, [&](auto drafter) {
+      return with_verifier(settings.verifier,
+                           [&](auto v) { return generate(generator, on_emitted, drafter, v); });
+    });
+  });
+}
+
+Run target_alone(const Settings& settings, Pair& pair) {
+  Model target{pair.target, settings.chain()};
+  return Run(settings, [&](auto& generator, auto on_emitted) {
+    const auto on_step = [&](std::span<const Token> emitted) { on_emitted(std::ssize(emitted)); };
+    const specdec::Options options = options_of(settings, pair);
+    if (settings.greedy())
+      return specdec::autoregressive<specdec::ArgmaxVerifier>(target, pair.prompt, options, generator,
+                                                              on_step);
+    return specdec::autoregressive(target, pair.prompt, options, generator, on_step);
+  });
+}
+
+// ---- What is reported -------------------------------------------------------------------------------
+
+std::string fixed(double number, int digits) {
+  if (!std::isfinite(number)) return "-";
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(digits) << number;
+  return out.str();
+}
+
+void print_row(const std::string& name, const Run& run, const Run& baseline) {
+  const specdec::Stats& stats = run.stats();
+  std::cout << std::left << std::setw(32) << name << std::right << std::setw(8) << stats.emitted
+            << std::setw(14) << stats.target_calls << std::setw(18) << fixed(stats.block_efficiency(), 3)
+            << std::setw(19) << (stats.drafted > 0 ? fixed(stats.accepted_fraction(), 3) : "-")
+            << std::setw(12) << fixed(run.tokens_per_second(), 1) << std::setw(10)
+            << fixed(run.tokens_per_second() / baseline.tokens_per_second(), 2) << '\n';
+}
+
+void print_table(const Settings& settings, const Run& baseline, const Run& run) {
+  std::cout << "\n\n"
+            << std::left << std::setw(32) << "" << std::right << std::setw(8) << "tokens" << std::setw(14)
+            << "target calls" << std::setw(18) << "block efficiency" << std::setw(19) << "accepted fraction"
+            << std::setw(12) << "tokens/s" << std::setw(10) << "speed-up" << '\n';
+  print_row("autoregressive", baseline, baseline);
+  print_row((settings.draft_model.empty() ? "prompt lookup, " : "") + settings.verifier + ", gamma " +
+                std::to_string(settings.gamma),
+            run, baseline);
+}
+
+// Where two greedy texts part, the logits of a batch of several tokens have been rounded otherwise than those
+// of one: then the target had next to no preference between the two tokens, which is shown.
+void compare_greedy(Pair& pair, const Tokens& alone, const Tokens& speculative) {
+  const auto [a, b] = std::ranges::mismatch(alone, speculative);
+  std::cout << "\nThe output equals autoregressive decoding token for token: ";
+  if (a == alone.end() || b == speculative.end()) {
+    std::cout << "yes\n";
+    return;
+  }
+  Tokens context = pair.prompt;
+  context.insert(context.end(), alone.begin(), a);
+  pair.target.truncate(0);
+  const auto logits = pair.target.forward(context, 1).row(0);
+  std::cout << "no, they part at token " << a - alone.begin() + 1 << ", between '"
+            << printable(pair.target.weights().text(*a)) << "' and '"
+            << printable(pair.target.weights().text(*b)) << "', whose logits are " << logits[*a] << " and "
+            << logits[*b] << '\n';
+}
+
+int run(const Settings& settings) {
+  if (!settings.verbose) llama_log_set(keep_error, nullptr);
+  Pair pair = load(settings);
+  const Run speculative = speculate(settings, pair);
+  const Run alone = target_alone(settings, pair);
+  print_table(settings, alone, speculative);
+  if (settings.greedy()) compare_greedy(pair, alone.tokens(), speculative.tokens());
+  return std::cout.flush() ? 0 : 1;
+}
+
+int fail(std::string message) {
+  if (!first_error.empty()) message += "; llama.cpp says: " + first_error;
+  while (message.ends_with('\n')) message.pop_back();
+  std::ranges::replace(message, '\n', ' ');
+  std::cerr << "generate_gguf: " << message << '\n';
+  return 2;
+}
+
+// llama.cpp's programs call it -md, which here would be -m with the value "d".
+std::vector<std::string> arguments(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  std::ranges::replace(arguments, "-md", "--model-draft");
+  std::ranges::reverse(arguments);  // as CLI11 wants them
+  return arguments;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings settings;
+  CLI::App app{"Continues a text by speculative decoding with GGUF models on llama.cpp.", "generate_gguf"};
+  app.footer("Example: generate_gguf -m target.gguf -md draft.gguf -p \"It was a bright\" --temp 0.8");
+  add_options(app, settings);
+  try {
+    app.parse(arguments(argc, argv));
+    return run(settings);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const std::exception& error) {
+    return fail(error.what());
+  }
+}
