@@ -114,14 +114,17 @@ TEST_CASE("product: W x for all numbers of rows, columns and vectors") {
       }
 }
 
-TEST_CASE("product: a corner of a matrix") {
-  const RowMajor w = RowMajor::Random(50, 30);
-  const Eigen::MatrixXf x = Eigen::MatrixXf::Random(30, 11);
-  Panels<float> panels(50, 30);
-  panels.set_rows(0, w);
-  Eigen::ArrayXXf y(32, 11);
-  transformer::product(panels.corner(20, 9), {x.data(), 11, 30}, y.data(), 32);
-  CHECK(y.topRows(20).matrix().isApprox(w.topLeftCorner(20, 9) * x.topRows(9), 1e-5f));
+TEST_CASE("product: a corner of a matrix, and nothing beyond") {
+  for (const Index cols : {9, 1500}) {  // 1500: two panels are kept in the cache at a time
+    const RowMajor w = RowMajor::Random(150, cols + 21);
+    const Eigen::MatrixXf x = Eigen::MatrixXf::Random(cols + 21, 11);
+    Panels<float> panels(w.rows(), w.cols());
+    panels.set_rows(0, w);
+    Eigen::ArrayXXf y = Eigen::ArrayXXf::Constant(128, 11, 5);
+    transformer::product(panels.corner(76, cols), {x.data(), 11, x.rows()}, y.data(), y.rows());
+    CHECK(y.topRows(76).matrix().isApprox(w.topLeftCorner(76, cols) * x.topRows(cols), 1e-5f));
+    CHECK((y.bottomRows(128 - 80) == 5).all());
+  }
 }
 
 TEST_CASE("product: every finite half is the float that it stands for") {
