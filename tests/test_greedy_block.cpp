@@ -157,3 +157,15 @@ TEST_CASE("a modified row of many blocks is drawn from by its own sums") {
     CHECK(u <= below + t.probability(y) + 1e-12);
   }
 }
+
+TEST_CASE("a ratio too large for a double stays a number: a token that the target rules out ends the draft") {
+  // g_1 = 0.5/1e-310 would be infinite, and g_2 = g_1 · 0 no number.
+  support::RowMajor<double> target(3, 2), draft(2, 2);
+  target << 0.5, 0.5, 1, 0, 0.5, 0.5;
+  draft << 1e-310, 1, 0.5, 0.5;
+  std::mt19937_64 rng{1};
+  GreedyBlockVerifier verifier;
+  const Verdict verdict = verifier(target, draft, std::vector<Token>{0, 1}, rng);
+  CHECK(verdict.accepted == 1);
+  CHECK(verdict.token == 0);
+}
