@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "generate/rules.hpp"
 #include "transformer/tokenizer.hpp"
 #include "transformer/transformer.hpp"
 
 using namespace specdec;
 using namespace specdec::testing;
+using generate::sampled;
 
 namespace {
 
@@ -33,11 +35,6 @@ TrainedPair<Scalar>& pair() {
 const transformer::Tokenizer& tokenizer() {
   static const transformer::Tokenizer read(weights + "tokenizer.bin", pair<float>().target.vocab_size());
   return read;
-}
-
-template <class M>
-auto sampled(M& model, double temperature) {
-  return ProcessedModel{model, Chain{Temperature{temperature}}};
 }
 
 std::string text_of(const std::vector<Token>& prompt, const std::vector<Token>& tokens) {

@@ -21,13 +21,13 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
+#include "transformer/error.hpp"
 #include "transformer/shape.hpp"
 
 namespace transformer {
@@ -101,10 +101,7 @@ class Checkpoint {
 
   template <class... Words>
   [[noreturn]] void fail(const Words&... words) const {
-    std::ostringstream message;
-    message << path_ << ": ";
-    (message << ... << words);
-    throw std::runtime_error(message.str());
+    transformer::fail<std::runtime_error>(path_, ": ", words...);
   }
 
   void read_bytes(char* bytes, std::size_t size) {

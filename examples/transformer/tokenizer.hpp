@@ -25,6 +25,8 @@
 #include <utility>
 #include <vector>
 
+#include "transformer/error.hpp"
+
 namespace transformer {
 
 class Tokenizer {
@@ -87,10 +89,7 @@ class Tokenizer {
 
   template <class... Words>
   [[noreturn]] void fail(const Words&... words) const {
-    std::ostringstream message;
-    message << path_ << ": ";
-    (message << ... << words);
-    throw std::runtime_error(message.str());
+    transformer::fail<std::runtime_error>(path_, ": ", words...);
   }
 
   void read(std::size_t vocab_size) {

@@ -12,13 +12,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "transformer/attention.hpp"
+#include "transformer/error.hpp"
 #include "transformer/panels.hpp"
 #include "transformer/product.hpp"
 #include "transformer/shape.hpp"
@@ -88,10 +88,7 @@ class Transformer {
 
   template <class Error, class... Words>
   [[noreturn]] static void fail(const Words&... words) {
-    std::ostringstream message;
-    message << "transformer: ";
-    (message << ... << words);
-    throw Error(message.str());
+    transformer::fail<Error>("transformer: ", words...);
   }
 
   void check(std::span<const Token> tokens, Index rows) const {
