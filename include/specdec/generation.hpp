@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <iterator>
 #include <span>
@@ -11,9 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "specdec/analysis/acceptance.hpp"
 #include "specdec/core/chance.hpp"
 #include "specdec/core/error.hpp"
 #include "specdec/core/token_ids.hpp"
+#include "specdec/draft/draft_length.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/stats.hpp"
@@ -24,7 +27,7 @@ namespace specdec {
 /// How much to generate, and how.
 struct Options {
   Index max_new_tokens = 128;           ///< the token budget; 0 generates nothing
-  Index gamma = 4;                      ///< tokens drafted per target call; 0 is ordinary decoding
+  Index gamma = 4;                      ///< tokens drafted per target call, at most; 0 is ordinary decoding
   std::vector<Token> stop_tokens = {};  ///< the output ends with the first of these, which is part of it
 
   bool stops_at(Token x) const {
@@ -52,21 +55,24 @@ struct Result {
 ///
 /// Per step: draft x_1..x_γ with their rows q; one target call over what it has not seen and the draft (the
 /// first takes the prompt along); verify; c += x_1..x_τ, Y; both models keep exactly the tokens that
-/// survived. γ is cut to what the target's context (see context_size) and the budget can still take, the
-/// latter except where the verifier needs more (min_draft_length).
+/// survived. γ is what the draft-length policy asks for (Options::gamma at most), cut to what the target's
+/// context (see context_size) and the budget can still take, the latter except where the verifier needs more
+/// (min_draft_length).
 ///
 /// Several sequences of one decoder may take turns: the one that takes over feeds its context anew. (Where
 /// the models are used elsewhere in between, release() first.)
 /// Throws: what models, drafter and verifier throw. After a throw the sequence, the statistics and both
 /// contexts are as before the step, which can be tried again; only the generator has moved on.
-template <class Target, class Drafter, class V>
+template <class Target, class Drafter, class V, class Length = FixedLength>
 class Generation {
  public:
   /// What SpecDec::start calls. `turn` counts the sequences of the decoder that have had its models.
-  Generation(Target& target, Drafter& drafter, V verifier, TokenIds prompt, Options options, Index& turn)
+  Generation(Target& target, Drafter& drafter, Length& length, V verifier, TokenIds prompt, Options options,
+             Index& turn)
       : turn_(&turn),
         target_(&target),
         drafter_(&drafter),
+        length_(&length),
         verifier_(std::move(verifier)),
         options_(std::move(options)),
         prompt_size_(static_cast<std::size_t>(prompt.size())) {
@@ -147,8 +153,12 @@ class Generation {
     return ran_out ? StopReason::context : stop_reason_;
   }
 
-  Index draft_length() const {
-    return std::min(std::max(std::min(options_.gamma, remaining() - 1), min_draft_length(verifier_)), room());
+  Index draft_length() {
+    const Index wanted = length_->next(options_.gamma);
+    if (wanted < 0 || wanted > options_.gamma)
+      detail::invalid_argument("the draft-length policy asks for ", wanted,
+                               " tokens, outside 0..gamma = ", options_.gamma);
+    return std::min(std::max(std::min(wanted, remaining() - 1), min_draft_length(verifier_)), room());
   }
 
   // All allocation of a step that could fail after the verdict happens here. (The context is not to move
@@ -157,12 +167,36 @@ class Generation {
     const auto needed = context_.size() + static_cast<std::size_t>(gamma) + 1;
     if (context_.capacity() < needed) context_.reserve(2 * needed);
     stats_.reserve(gamma);
+    probabilities_.reserve(static_cast<std::size_t>(gamma));
+    survival_.reserve(static_cast<std::size_t>(gamma));
+  }
+
+  // Asks for gamma tokens; where both sides can, the policy may end the draft at a row.
+  template <class C>
+  auto draft(Index gamma, C& chance) {
+    const std::span<const Token> context(context_);
+    const auto ask = [this](const auto& row, Index i) { return this->goes_on(row, i); };
+    if constexpr (requires { drafter_->draft(context, gamma, chance, ask); })
+      return drafter_->draft(context, gamma, chance, ask);
+    else return drafter_->draft(context, gamma, chance);
+  }
+
+  template <class Row>
+  bool goes_on(const Row& row, Index i) {
+    if constexpr (requires { length_->goes_on(row, i); }) {
+      static_assert(
+          !requires(const V& verifier) { verifier.min_draft_length(); },
+          "a verifier with state needs a draft length that does not depend on what was drafted");
+      return length_->goes_on(row, i);
+    } else {
+      return true;
+    }
   }
 
   template <class C>
   std::span<const Token> speculate(Index gamma, C& chance) {
     const auto start = Clock::now();
-    const auto draft = drafter_->draft(std::span<const Token>(context_), gamma, chance);
+    const auto draft = this->draft(gamma, chance);
     const std::span<const Token> drafted = draft.tokens;
     check_draft(draft, gamma);
     const auto drafting_done = Clock::now();
@@ -173,12 +207,66 @@ class Generation {
     static_assert(
         Verifier<V, std::remove_cvref_t<decltype(rows)>, std::remove_cvref_t<decltype(draft.rows)>, C>,
         "the verifier is no specdec::Verifier for these rows");
-    const Verdict verdict = verifier_(rows, draft.rows, drafted, chance);
-    check_verdict(verdict, drafted);
-    stats_.draft_time += drafting_done - start;
-    stats_.target_time += target_done - drafting_done;
+    const Verdict verdict = verify(rows, draft.rows, drafted, chance);
+    if constexpr (requires { drafter_->observe(rows, drafted, verdict); })
+      drafter_->observe(rows, drafted, verdict);
     stats_.verify_time += Clock::now() - target_done;
-    return commit(drafted, verdict);
+    return commit(drafted, verdict,
+                  {.asked = gamma,
+                   .drafted = static_cast<Index>(drafted.size()),
+                   .accepted = verdict.accepted,
+                   .fed = static_cast<Index>(feed_.size()),
+                   .survival = survival_,
+                   .draft_time = drafting_done - start,
+                   .target_time = target_done - drafting_done});
+  }
+
+  // The verdict. Verifiers of the library judge a block that the loop makes, so that its rows, with what they
+  // have learnt, can serve the statistics.
+  template <class TargetRows, class DraftRows, class C>
+  Verdict verify(const TargetRows& rows, const DraftRows& draft_rows, std::span<const Token> drafted,
+                 C& chance) {
+    using Block = decltype(detail::drafted_block(rows, draft_rows, drafted));
+    probabilities_.clear();
+    Verdict verdict;
+    if constexpr (requires(const Block& block) { verifier_.judge(block, chance); }) {
+      const Block block = detail::drafted_block(rows, draft_rows, drafted);
+      verdict = verifier_.judge(block, chance);
+      check_verdict(verdict, drafted);
+      if constexpr (Block::constant_time_probabilities || reads_every_ratio<V>) look_up(block);
+    } else {
+      verdict = verifier_(rows, draft_rows, drafted, chance);
+      check_verdict(verdict, drafted);
+    }
+    tell_survival(verdict.accepted, static_cast<Index>(drafted.size()));
+    return verdict;
+  }
+
+  // p and q of the drafted tokens, up to one that the target rules out, behind which nobody looks. Rows that
+  // gave a token no honest q (rules that need none let them pass) tell nothing.
+  template <class Block>
+  void look_up(const Block& block) {
+    for (Index i = 0; i < block.gamma(); ++i) {
+      const auto [p, q] = block.unchecked_probabilities(i);
+      if (!(p >= 0 && q > 0)) return probabilities_.clear();
+      probabilities_.emplace_back(p, q);
+      if (p == 0) return;
+    }
+  }
+
+  // P(τ > i | x_1..x_{i+1}) under the rule in use if it says how, else what happened.
+  void tell_survival(Index accepted, Index drafted) {
+    survival_.assign(static_cast<std::size_t>(drafted), 0.0);
+    if constexpr (requires(const V& rule) {
+                    { rule.survival(1.0, 1.0, 1.0) } -> std::convertible_to<double>;
+                  }) {
+      double survival = 1;
+      for (std::size_t i = 0; i < probabilities_.size(); ++i)
+        survival_[i] = survival =
+            verifier_.survival(survival, probabilities_[i].first, probabilities_[i].second);
+      if (!probabilities_.empty()) return;
+    }
+    std::fill_n(survival_.begin(), accepted, 1.0);
   }
 
   // What the target has not seen of the context, and the draft. An id that only the drafter knows cannot be
@@ -213,7 +301,8 @@ class Generation {
   }
 
   // c += x_1..x_τ, Y, up to a stop token or the end of the budget; what lies behind never happened.
-  std::span<const Token> commit(std::span<const Token> drafted, const Verdict& verdict) {
+  std::span<const Token> commit(std::span<const Token> drafted, const Verdict& verdict,
+                                const StepRecord& step) {
     const Index before = size();
     for (Index i = 0; i <= verdict.accepted && !done(); ++i) {
       const Token x = i < verdict.accepted ? drafted[static_cast<std::size_t>(i)] : verdict.token;
@@ -226,7 +315,11 @@ class Generation {
     target_seen_ = before + accepted;
     target_->truncate(target_seen_);
     drafter_->truncate(target_seen_);
-    stats_.add(static_cast<Index>(drafted.size()), accepted, emitted);
+    stats_.add(step.drafted, accepted, emitted);
+    stats_.draft_time += step.draft_time;
+    stats_.target_time += step.target_time;
+    if (!probabilities_.empty() || drafted.empty()) stats_.acceptance.add(probabilities_, step.drafted);
+    length_->observe(step);
     return std::span<const Token>(context_).last(static_cast<std::size_t>(emitted));
   }
 
@@ -234,12 +327,15 @@ class Generation {
   Index my_turn_ = 0;
   Target* target_;
   Drafter* drafter_;
+  Length* length_;
   V verifier_;
   Options options_;
   std::size_t prompt_size_;
   std::vector<Token> context_;
   Index target_seen_ = 0;  // how many tokens of context_ the target's context holds
   std::vector<Token> feed_;
+  std::vector<std::pair<double, double>> probabilities_;  // of the step's drafted tokens: p and q
+  std::vector<double> survival_;                          // see StepRecord
   Stats stats_;
   StopReason stop_reason_ = StopReason::length;
   bool stopped_ = false;

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "specdec/draft/draft_length.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/generation.hpp"
 #include "specdec/model/model.hpp"
@@ -22,28 +23,38 @@ namespace specdec {
 ///   Result r = decoder.generate(prompt, {.max_new_tokens = 256, .gamma = 8}, rng);
 ///
 /// Target and drafter passed as lvalues are referred to and must outlive the decoder; rvalues are moved in.
-/// The verifier is copied: every generation starts with a fresh copy of it.
-template <class TargetModel, class DraftSource, class V = BlockVerifier>
+/// The verifier is copied: every generation starts with a fresh copy of it. A draft-length policy
+/// (draft_length.hpp) is held as the models are, and goes on learning from one generation to the next.
+template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength>
 class SpecDec {
   // Not constraints of the class: where its arguments are deduced, compilers would not say which one failed.
   static_assert(Model<std::remove_reference_t<TargetModel>>, "the target is no specdec::Model");
   static_assert(Drafter<std::remove_reference_t<DraftSource>>, "the drafter is no specdec::Drafter");
   static_assert(Verifier<V>, "the verifier is no specdec::Verifier");
+  static_assert(DraftLength<std::remove_reference_t<Length>>, "the draft length is no specdec::DraftLength");
 
  public:
   /// One text in the making: see Generation.
-  using Sequence = Generation<std::remove_reference_t<TargetModel>, std::remove_reference_t<DraftSource>, V>;
+  using Sequence = Generation<std::remove_reference_t<TargetModel>, std::remove_reference_t<DraftSource>, V,
+                              std::remove_reference_t<Length>>;
 
-  SpecDec(TargetModel&& target, DraftSource&& drafter, V verifier = {})
+  SpecDec(TargetModel&& target, DraftSource&& drafter,
+          V verifier = {}) requires std::default_initializable<Length>
       : target_(std::forward<TargetModel>(target)),
         drafter_(std::forward<DraftSource>(drafter)),
         verifier_(std::move(verifier)) {}
+
+  SpecDec(TargetModel&& target, DraftSource&& drafter, V verifier, Length&& length)
+      : target_(std::forward<TargetModel>(target)),
+        drafter_(std::forward<DraftSource>(drafter)),
+        verifier_(std::move(verifier)),
+        length_(std::forward<Length>(length)) {}
 
   /// A new sequence to be stepped by hand. Clears the contexts of both models.
   /// Throws std::invalid_argument: an empty prompt, a prompt token outside the target's vocabulary, a
   /// negative max_new_tokens or gamma.
   Sequence start(TokenIds prompt, const Options& options) {
-    return Sequence(target_, drafter_, verifier_, prompt, options, turn_);
+    return Sequence(target_, drafter_, length_, verifier_, prompt, options, turn_);
   }
 
   /// Generates a continuation of the prompt (ids of 32 or 64 bits): a fresh sequence, from empty contexts.
@@ -74,11 +85,15 @@ class SpecDec {
   TargetModel target_;
   DraftSource drafter_;
   V verifier_;
+  Length length_;
   Index turn_ = 0;
 };
 
 template <class T, class D, class V = BlockVerifier>
 SpecDec(T&&, D&&, V = {}) -> SpecDec<T, D, V>;
+
+template <class T, class D, class V, class L>
+SpecDec(T&&, D&&, V, L&&) -> SpecDec<T, D, V, L>;
 
 /// The baseline: the target alone, one token per call, with the same options (gamma is ignored) and result.
 /// autoregressive<ArgmaxVerifier>(...) is greedy decoding.

@@ -1,11 +1,14 @@
 // specdec: lossless draft verifiers and the speculative decoding loop. Everything, in one include.
 #pragma once
 
+#include "specdec/analysis/acceptance.hpp"
 #include "specdec/core/logits.hpp"
 #include "specdec/core/row_span.hpp"
 #include "specdec/core/sampled.hpp"
 #include "specdec/core/sparse.hpp"
 #include "specdec/core/validate.hpp"
+#include "specdec/draft/cost_optimal_length.hpp"
+#include "specdec/draft/draft_length.hpp"
 #include "specdec/draft/model_drafter.hpp"
 #include "specdec/draft/prompt_lookup.hpp"
 #include "specdec/model/ngram.hpp"

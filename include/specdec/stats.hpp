@@ -8,6 +8,7 @@
 #include <ostream>
 #include <vector>
 
+#include "specdec/analysis/acceptance.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -24,6 +25,10 @@ struct Stats {
   std::vector<Index> drafted_by_position;   ///< [i]: steps that proposed an (i+1)-th token
   std::vector<Index> accepted_by_position;  ///< [i]: steps that accepted an (i+1)-th token
 
+  /// What token and block verification would accept of the same drafts in expectation. Empty (0 steps) where
+  /// the rule in use did not look at all of a draft and looking would cost a pass over a row.
+  Acceptance acceptance;
+
   std::chrono::nanoseconds draft_time{0}, target_time{0}, verify_time{0};
 
   /// Tokens emitted per target call; 0 before the first. 1 is ordinary decoding, γ+1 the most.
@@ -39,6 +44,7 @@ struct Stats {
     accepted_lengths.reserve(size + 1);
     drafted_by_position.reserve(size);
     accepted_by_position.reserve(size);
+    acceptance.reserve(gamma);
   }
 
   /// Enters one step. Allocates nothing after reserve(step_drafted).
@@ -72,6 +78,7 @@ struct Stats {
     out << "\naccepted at        ";
     for (std::size_t i = 0; i < stats.drafted_by_position.size(); ++i)
       out << (i ? " " : "") << ratio(stats.accepted_by_position[i], stats.drafted_by_position[i]);
+    stats.print_expectation(out);
     out << "\ntime (ms)          draft " << ms(stats.draft_time) << ", target " << ms(stats.target_time)
         << ", verify " << ms(stats.verify_time) << "\n";
     out.precision(precision);
@@ -80,6 +87,14 @@ struct Stats {
   }
 
  private:
+  void print_expectation(std::ostream& out) const {
+    if (acceptance.drafted.empty()) return;
+    const Estimate rate = acceptance.rate();
+    out << "\nexpected accepted  " << acceptance.expected_token() << " a step under token verification, "
+        << acceptance.expected_block() << " under block"
+        << "\nacceptance rate    " << rate.value << " +- " << rate.standard_error;
+  }
+
   static double ratio(Index part, Index whole) {
     return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
   }

@@ -131,7 +131,7 @@ mutant("chi-square-blind", "testing/chi_square.hpp", "test_chi_square",
 
 mutant = promise("bad input is named, never guessed around")
 mutant("undrawn-token-accepted", "verify/drafted_block.hpp", "test_drafted_block",
-       "if (drawn) check_drawn();", "")
+       "if (!q(i).possible(token(i))) drawn_probability(i);", "if (false) drawn_probability(i);")
 mutant("token-id-one-too-far", "core/token_ids.hpp", "test_drafted_block",
        "tokens[i] >= vocab_size)", "tokens[i] > vocab_size)")
 mutant("negative-id", "core/token_ids.hpp", "test_drafted_block",
@@ -263,16 +263,15 @@ mutant("budget-one-short", "generation.hpp", LOOP, "remaining() <= 0", "remainin
 mutant("budget-overrun", "generation.hpp", LOOP,
        "i <= verdict.accepted && !done()", "i <= verdict.accepted && !stopped_")
 mutant("drafts-what-cannot-be-emitted", "generation.hpp", LOOP,
-       "std::min(options_.gamma, remaining() - 1)", "std::min(options_.gamma, remaining())")
+       "std::min(wanted, remaining() - 1)", "std::min(wanted, remaining())")
 mutant("verifier-needs-ignored", "generation.hpp", LOOP,
-       "std::max(std::min(options_.gamma, remaining() - 1), min_draft_length(verifier_))",
-       "std::min(options_.gamma, remaining() - 1)")
+       "std::max(std::min(wanted, remaining() - 1), min_draft_length(verifier_))",
+       "std::min(wanted, remaining() - 1)")
 mutant("correction-not-emitted", "generation.hpp", LOOP,
        "i < verdict.accepted ? drafted[static_cast<std::size_t>(i)] : verdict.token",
        "i < static_cast<Index>(drafted.size()) ? drafted[static_cast<std::size_t>(i)] : verdict.token")
 mutant("stats-count-what-was-cut", "generation.hpp", "test_spec_dec test_generation test_stats",
-       "stats_.add(static_cast<Index>(drafted.size()), accepted, emitted);",
-       "stats_.add(static_cast<Index>(drafted.size()), verdict.accepted, emitted);")
+       "stats_.add(step.drafted, accepted, emitted);", "stats_.add(step.drafted, verdict.accepted, emitted);")
 mutant("overlong-draft-accepted", "generation.hpp", "test_spec_dec test_generation",
        "if (static_cast<Index>(drafted.size()) > gamma)", "if (false)")
 mutant("verdict-unchecked", "generation.hpp", "test_spec_dec test_generation",
@@ -303,6 +302,30 @@ mutant("stale-contexts-at-start", "generation.hpp", "test_spec_dec test_generati
        "context_.push_back(static_cast<Token>(prompt[i]));\n    release();", "context_.push_back(static_cast<Token>(prompt[i]));\n    my_turn_ = ++*turn_;")
 mutant("turns-forgotten", "generation.hpp", "test_generation", "if (*turn_ != my_turn_) release();", "")
 mutant("release-unnoticed", "generation.hpp", "test_generation", "my_turn_ = ++*turn_;", "my_turn_ = *turn_;")
+LENGTHS = "test_draft_length law_draft_length"
+mutant = promise("the draft is as long as the policy says, which learns what really happened")
+mutant("policy-unchecked", "generation.hpp", LENGTHS, "if (wanted < 0 || wanted > options_.gamma)", "if (false)")
+mutant("policy-not-told", "generation.hpp", LENGTHS, "    length_->observe(step);\n", "")
+mutant("confidence-after-the-draw", "draft/model_drafter.hpp", LENGTHS, "      if (!goes_on(q, i)) break;\n      tokens_.push_back(chance.draw(detail::NamedRow(q, \"draft\", i)));",
+       "      const Token drawn = chance.draw(detail::NamedRow(q, \"draft\", i));\n      if (q.probability(drawn) < 0.4) break;\n      tokens_.push_back(drawn);")
+mutant("confidence-ignored", "draft/model_drafter.hpp", LENGTHS, "      if (!goes_on(q, i)) break;\n", "")
+mutant("schedule-grows-by-one", "draft/draft_length.hpp", LENGTHS, ") + 2", ") + 1")
+mutant("schedule-below-one", "draft/draft_length.hpp", LENGTHS, "std::max<Index>(1, length_ - 1)", "length_ - 1")
+mutant("survival-of-another-rule", "generation.hpp", LENGTHS, "requires(const V& rule) {", "requires(const Drafter& rule) {")
+mutant("token-survival-unclipped", "verify/token.hpp", "test_acceptance", "before * std::min(1.0, p / q)", "before * p / q")
+mutant("block-survival-clipped-twice", "verify/block.hpp", "test_acceptance", "std::min(1.0, before * (p / q))", "before * std::min(1.0, p / q)")
+mutant("expectations-of-costly-rows", "generation.hpp", "test_acceptance", "Block::constant_time_probabilities || reads_every_ratio<V>", "true")
+mutant("rate-without-covariance", "analysis/acceptance.hpp", "test_acceptance", "- 2 * alpha * product_ ", "")
+OPTIMAL = "test_cost_optimal_length"
+mutant("never-switched-off", "draft/cost_optimal_length.hpp", OPTIMAL, "return best_from(0, most);", "return best_from(1, most);")
+mutant("never-probes", "draft/cost_optimal_length.hpp", OPTIMAL, "++since_probe_ >= least_rest", "false")
+mutant("probes-for-free", "draft/cost_optimal_length.hpp", OPTIMAL, "if (earned_ < static_cast<double>(steps)", "if (0 * earned_ > static_cast<double>(steps)")
+mutant("prompt-taken-for-a-step", "draft/cost_optimal_length.hpp", OPTIMAL, "if (step.fed == step.drafted + 1) target_cost_", "target_cost_")
+mutant("catching-up-timed", "draft/cost_optimal_length.hpp", OPTIMAL, "step.asked > 0 && caught_up_", "step.asked > 0")
+mutant("draft-for-nothing", "draft/cost_optimal_length.hpp", OPTIMAL, "(gamma > 0 ? draft_cost_(n) : 0)", "0")
+mutant("always-proposes", "draft/cost_optimal_length.hpp", OPTIMAL, "proposed_[i].add(drafted ? 1 : 0);", "proposed_[i].add(1);")
+mutant("outliers-believed", "analysis/cost_curve.hpp", OPTIMAL, "std::min(cost, 2 * mean.value())", "cost")
+
 mutant = promise("a model drafter reports the very rows it drew from, and its cache follows the context")
 mutant("drafter-rows-unchecked", "draft/model_drafter.hpp", "test_model_drafter", "      check(rows);\n", "")
 mutant("drafter-catch-up-skipped", "draft/model_drafter.hpp", "test_model_drafter law_lossless",

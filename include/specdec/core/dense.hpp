@@ -19,6 +19,8 @@ class DenseRow {
   DenseRow(const S* data, Index vocab_size, Index stride = 1) : numbers_(data, vocab_size, stride) {}
   explicit DenseRow(const NumberRow<S, Stride>& probabilities) : numbers_(probabilities) {}
 
+  static constexpr bool constant_time_probability = true;
+
   Index vocab_size() const { return numbers_.size(); }
   double probability(Token x) const { return static_cast<double>(numbers_[x]); }
   void prefetch(Token x) const { numbers_.prefetch(x); }

@@ -89,6 +89,15 @@ void prefetch(const R& row, Token x) {
     if (x < row.vocab_size()) row.prefetch(x);
 }
 
+/// Whether a look-up is cheap from the first on, as the row type says with a static member of this name. Rows
+/// of logits do not: their first one reads the row.
+template <class R>
+inline constexpr bool constant_time_probability = [] {
+  if constexpr (requires { R::constant_time_probability; })
+    return static_cast<bool>(R::constant_time_probability);
+  else return false;
+}();
+
 /// Rows that follow one another: row(i) is the distribution after i drafted tokens. Cheap to copy.
 /// A matrix without vocab_size() fits any vocabulary (one-hot rows do).
 template <class M>

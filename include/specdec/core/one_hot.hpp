@@ -15,6 +15,8 @@ class OneHotRow {
  public:
   explicit OneHotRow(Token token) : token_(token) {}
 
+  static constexpr bool constant_time_probability = true;
+
   Index vocab_size() const { return Index{token_} + 1; }
   double probability(Token x) const { return x == token_ ? 1.0 : 0.0; }
   Token argmax() const { return token_; }

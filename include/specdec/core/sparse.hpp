@@ -91,6 +91,8 @@ class SparseRow {
                                " probabilities");
   }
 
+  static constexpr bool constant_time_probability = true;  // all but: a binary search
+
   Index vocab_size() const { return vocab_size_; }
   Index support_size() const { return std::ssize(ids_); }
   /// An id that no Token can hold is told as the largest, which no vocabulary has.

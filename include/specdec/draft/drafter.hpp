@@ -29,6 +29,15 @@ struct Draft {
 ///   truncate(length)                only the first `length` tokens of what was seen or drafted survive.
 ///                                   Must not throw.
 ///
+/// A drafter may also offer
+///
+///   draft(context, gamma, chance, goes_on)     ends the proposal where goes_on(row, i), asked before token i is
+///                                              drawn from the row, says no: for draft lengths that depend on the
+///                                              draft model's own confidence (DraftLength)
+///   observe(target_rows, tokens, verdict)      called after every target call, before anything is rolled back, with
+///                                              the γ+1 rows, the γ drafted tokens and what became of them: for
+///                                              drafters that learn from the target's calls
+///
 /// The context a drafter is shown extends what survived, so a cache needs only the new tokens.
 template <class D, class Source = RandomChance<SplitMix64>>
 concept Drafter = requires(D& drafter, std::span<const Token> context, Index n, Source& chance) {

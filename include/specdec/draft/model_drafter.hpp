@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <iterator>
 #include <span>
@@ -43,6 +44,12 @@ class ModelDrafter {
   /// than asked for.
   template <RandomSource Source>
   Draft<RowSpan<Kept>> draft(std::span<const Token> context, Index gamma, Source& source) {
+    return draft(context, gamma, source, [](const Row&, Index) { return true; });
+  }
+
+  /// The same, ending the draft where goes_on(row, i) says no to the row that token i would be drawn from.
+  template <RandomSource Source, std::predicate<const Row&, Index> GoesOn>
+  Draft<RowSpan<Kept>> draft(std::span<const Token> context, Index gamma, Source& source, GoesOn&& goes_on) {
     if (context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
     auto&& chance = as_chance(source);
     tokens_.clear();
@@ -52,6 +59,7 @@ class ModelDrafter {
       const auto rows = distributions(output);
       check(rows);
       const auto q = rows.row(0);
+      if (!goes_on(q, i)) break;
       tokens_.push_back(chance.draw(detail::NamedRow(q, "draft", i)));
       keep(q, i);
     }

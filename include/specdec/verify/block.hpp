@@ -30,8 +30,13 @@ namespace specdec {
 struct BlockVerifier {
   template <Probabilities Target, Probabilities Draft, RandomSource Source>
   Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) {
-    const auto block = detail::drawn_block(target, draft, tokens);
-    auto&& chance = as_chance(source);
+    return judge(detail::drafted_block(target, draft, tokens), as_chance(source));
+  }
+
+  /// The same for a block whose shapes have been checked: the loop goes on to use its rows.
+  template <class Block, class C>
+  Verdict judge(const Block& block, C&& chance) {
+    block.check_drawn();
     const Index gamma = block.gamma();
     w_.assign(1, 1.0);
     for (Index i = 0; i < gamma; ++i)
@@ -41,6 +46,11 @@ struct BlockVerifier {
         return {i, *y};
     return {0, *detail::race_at(chance, 1.0, block, 0)};
   }
+
+  static constexpr bool reads_every_ratio = true;
+
+  /// w_{i+1} = P(τ > i | x_1..x_{i+1}) from w_i, p = p_i(x_{i+1}) and q = q_i(x_{i+1}) (Lemma 3).
+  static double survival(double before, double p, double q) { return std::min(1.0, before * (p / q)); }
 
   /// No state outlives a call: all are equal (which lets proofs merge what differs in nothing else).
   friend bool operator==(const BlockVerifier&, const BlockVerifier&) { return true; }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "specdec/core/dense.hpp"
@@ -72,12 +73,15 @@ class KeptRows {
 template <SizedDistributionMatrix Target, DistributionMatrix Draft>
 class DraftedBlock {
  public:
-  DraftedBlock(const Target& target, const Draft& draft, TokenIds tokens, bool drawn)
+  DraftedBlock(const Target& target, const Draft& draft, TokenIds tokens)
       : target_(target), draft_(draft), tokens_(tokens) {
     check_shapes();
     check_tokens("tokens", tokens_, vocab_size());
-    if (drawn) check_drawn();
   }
+
+  /// Whether the probabilities of all tokens may be asked for without reading a row.
+  static constexpr bool constant_time_probabilities =
+      constant_time_probability<RowOf<Target>> && constant_time_probability<RowOf<Draft>>;
 
   Index gamma() const { return tokens_.size(); }
   Token token(Index i) const { return static_cast<Token>(tokens_[i]); }
@@ -94,6 +98,23 @@ class DraftedBlock {
 
   /// p_i(x_{i+1})/q_i(x_{i+1}), kept finite. A token that the target does not know has p = 0.
   double ratio(Index i) const { return bounded(specdec::probability(p(i), token(i)) / drawn_probability(i)); }
+
+  /// p_i(x_{i+1}) and q_i(x_{i+1}) as the rows have them, unchecked: for statistics, which decide nothing.
+  std::pair<double, double> unchecked_probabilities(Index i) const {
+    return {specdec::probability(target_[i], token(i)), specdec::probability(draft_[i], token(i))};
+  }
+
+  // A drafted token cannot have been drawn from a row that gives it no probability. To accept it, or to
+  // guess a q for it, would bias the output: it is an error, found before anything is decided where that
+  // takes no pass over a row, and else where its q is needed.
+  void check_drawn() const {
+    for (Index i = 0; i < gamma(); ++i) {  // all look-ups of the ratios at once: their cache misses overlap
+      specdec::prefetch(q(i), token(i));
+      specdec::prefetch(p(i), token(i));
+    }
+    for (Index i = 0; i < gamma(); ++i)
+      if (!q(i).possible(token(i))) drawn_probability(i);  // throws, and tells NaN from 0
+  }
 
  private:
   // Ids that the drafter alone knows are judged like any other: the target gives them probability 0, so they
@@ -113,18 +134,6 @@ class DraftedBlock {
       invalid_argument("target has ", target_.matrix().rows(), " rows, expected gamma + 1 = ", gamma() + 1);
   }
 
-  // A drafted token cannot have been drawn from a row that gives it no probability. To accept it, or to
-  // guess a q for it, would bias the output: it is an error, found before anything is decided where that
-  // takes no pass over a row, and else where its q is needed.
-  void check_drawn() const {
-    for (Index i = 0; i < gamma(); ++i) {  // all look-ups of the ratios at once: their cache misses overlap
-      specdec::prefetch(q(i), token(i));
-      specdec::prefetch(p(i), token(i));
-    }
-    for (Index i = 0; i < gamma(); ++i)
-      if (!q(i).possible(token(i))) drawn_probability(i);  // throws, and tells NaN from 0
-  }
-
   [[noreturn]] void not_drawn(Index i) const {
     invalid_argument("tokens[", i, "] = ", token(i), " has probability 0 in draft row ", i,
                      ", so it was not drawn from it");
@@ -137,16 +146,10 @@ class DraftedBlock {
 
 /// Checks shapes and tokens; see DraftedBlock.
 template <Probabilities Target, Probabilities Draft>
-auto drafted_block(const Target& target, const Draft& draft, TokenIds tokens, bool drawn = false) {
+auto drafted_block(const Target& target, const Draft& draft, TokenIds tokens) {
   static_assert(SizedDistributionMatrix<decltype(distributions(target))>,
                 "a target matrix needs vocab_size(): see SizedDistributionMatrix");
-  return DraftedBlock(distributions(target), distributions(draft), tokens, drawn);
-}
-
-/// The same, and checks that every token can have been drawn from its draft row.
-template <Probabilities Target, Probabilities Draft>
-auto drawn_block(const Target& target, const Draft& draft, TokenIds tokens) {
-  return drafted_block(target, draft, tokens, true);
+  return DraftedBlock(distributions(target), distributions(draft), tokens);
 }
 
 /// The race at position i of a block: against q_i for i < γ, against nothing for the bonus row γ.

@@ -110,8 +110,13 @@ class GreedyBlockVerifier {
 
   template <Probabilities Target, Probabilities Draft, RandomSource Source>
   Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) {
-    const auto block = detail::drawn_block(target, draft, tokens);
-    auto&& chance = as_chance(source);
+    return judge(detail::drafted_block(target, draft, tokens), as_chance(source));
+  }
+
+  /// The same for a block whose shapes have been checked: the loop goes on to use its rows.
+  template <class Block, class C>
+  Verdict judge(const Block& block, C&& chance) {
+    block.check_drawn();
     if (block.gamma() < min_draft_length())
       detail::invalid_argument("tokens has ", block.gamma(),
                                " drafted tokens, but greedy block verification ", "still modifies the next ",
@@ -121,6 +126,8 @@ class GreedyBlockVerifier {
     modify(block, verdict);
     return verdict;
   }
+
+  static constexpr bool reads_every_ratio = true;
 
   friend bool operator==(const GreedyBlockVerifier& a, const GreedyBlockVerifier& b) {
     return a.live_ == b.live_;

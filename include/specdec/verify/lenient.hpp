@@ -2,6 +2,7 @@
 // Source: Leviathan et al., arXiv:2211.17192, Appendix A.5.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 
@@ -30,13 +31,23 @@ class LenientVerifier {
 
   template <Probabilities Target, Probabilities Draft, RandomSource Source>
   Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) const {
-    const auto block = detail::drawn_block(target, draft, tokens);
-    auto&& chance = as_chance(source);
+    return judge(detail::drafted_block(target, draft, tokens), as_chance(source));
+  }
+
+  /// The same for a block whose shapes have been checked.
+  template <class Block, class C>
+  Verdict judge(const Block& block, C&& chance) const {
+    block.check_drawn();
     for (Index i = 0; i < block.gamma(); ++i) {
       if (chance.coin(block.ratio(i) / lenience_)) continue;
       return {i, *detail::race_at(chance, 1 / lenience_, block, i)};
     }
     return {block.gamma(), chance.draw(block.p(block.gamma()))};
+  }
+
+  /// As TokenVerifier's, for p/l.
+  double survival(double before, double p, double q) const {
+    return before * std::min(1.0, p / (lenience_ * q));
   }
 
   friend bool operator==(const LenientVerifier&, const LenientVerifier&) = default;

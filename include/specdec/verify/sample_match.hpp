@@ -28,9 +28,7 @@ struct SampleMatchVerifier {
     return judge(detail::drafted_block(target, draft, tokens), as_chance(source));
   }
 
-  friend bool operator==(const SampleMatchVerifier&, const SampleMatchVerifier&) = default;
-
- private:
+  /// The same for a block whose shapes have been checked: the loop goes on to use its rows.
   template <class Block, class C>
   static Verdict judge(const Block& block, C&& chance) {
     for (Index i = 0;; ++i) {
@@ -38,6 +36,11 @@ struct SampleMatchVerifier {
       if (i == block.gamma() || y != block.token(i)) return {i, y};
     }
   }
+
+  /// P(τ > i | x_1..x_{i+1}) from P(τ >= i | x_1..x_i): y_i is drawn apart from x_{i+1}.
+  static double survival(double before, double p, double) { return before * p; }
+
+  friend bool operator==(const SampleMatchVerifier&, const SampleMatchVerifier&) = default;
 };
 
 }  // namespace specdec

@@ -3,6 +3,7 @@
 // arXiv:2211.17192, Algorithm 1; Chen et al., arXiv:2302.01318, Algorithm 2.
 #pragma once
 
+#include <algorithm>
 #include <span>
 
 #include "specdec/core/chance.hpp"
@@ -24,14 +25,22 @@ namespace specdec {
 struct TokenVerifier {
   template <Probabilities Target, Probabilities Draft, RandomSource Source>
   Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) const {
-    const auto block = detail::drawn_block(target, draft, tokens);
-    auto&& chance = as_chance(source);
+    return judge(detail::drafted_block(target, draft, tokens), as_chance(source));
+  }
+
+  /// The same for a block whose shapes have been checked: the loop goes on to use its rows.
+  template <class Block, class C>
+  Verdict judge(const Block& block, C&& chance) const {
+    block.check_drawn();
     for (Index i = 0; i < block.gamma(); ++i) {
       if (chance.coin(block.ratio(i))) continue;
       return {i, *detail::race_at(chance, 1.0, block, i)};  // Y ∝ (p − q)+: a race of weight 1 is never lost
     }
     return {block.gamma(), chance.draw(block.p(block.gamma()))};
   }
+
+  /// P(τ > i | x_1..x_{i+1}) from P(τ >= i | x_1..x_i), p = p_i(x_{i+1}) and q = q_i(x_{i+1}).
+  static double survival(double before, double p, double q) { return before * std::min(1.0, p / q); }
 
   friend bool operator==(const TokenVerifier&, const TokenVerifier&) = default;
 };

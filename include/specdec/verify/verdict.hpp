@@ -29,6 +29,16 @@ struct Verdict {
 ///   chance   a random bit generator, or a source of chance
 ///
 /// A verifier with state of its own sequence also has min_draft_length(): the next draft must not be shorter.
+/// A verifier may also offer, as those of the library do:
+///
+///   judge(block, chance)      the same on a detail::DraftedBlock, so that the loop makes it once and goes on to
+///                             use what its rows have learnt
+///   survival(before, p, q)    P(τ > i | x_1..x_{i+1}), where i or more tokens survive with probability `before`
+///                             and token i + 1 has probabilities p and q: with it the loop's statistics tell
+///                             acceptance with less noise than by counting
+///   reads_every_ratio         a static constant: true if judge looks up p and q of every drafted token, up to one
+///                             that the target rules out, so that the loop may do it again at no cost
+///
 /// The loop starts every sequence with a copy of a fresh verifier; used by hand, one object serves one
 /// sequence.
 template <class V, class Target = Eigen::MatrixXd, class Draft = Target, class Source = SplitMix64>
@@ -44,5 +54,12 @@ Index min_draft_length(const V& verifier) {
   if constexpr (requires { verifier.min_draft_length(); }) return verifier.min_draft_length();
   else return 0;
 }
+
+/// See Verifier.
+template <class V>
+inline constexpr bool reads_every_ratio = [] {
+  if constexpr (requires { V::reads_every_ratio; }) return static_cast<bool>(V::reads_every_ratio);
+  else return false;
+}();
 
 }  // namespace specdec

@@ -1,0 +1,102 @@
+// What token and block verification accept in expectation, from the drafts that a run judged anyway.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "specdec/types.hpp"
+#include "specdec/verify/block.hpp"
+#include "specdec/verify/token.hpp"
+
+namespace specdec {
+
+/// A number and its standard error.
+struct Estimate {
+  double value = 0;
+  double standard_error = 0;
+};
+
+/// Estimates from the probabilities of drafted tokens alone, whatever rule was used: no pass over a row, and
+/// less noise than counting what was accepted.
+///
+/// Source: Sun et al., arXiv:2403.10444, Lemma 3: w_i is P(τ >= i | x_1..x_i) under block verification; Π
+/// min(1, p/q) is the same for token verification (Leviathan et al., arXiv:2211.17192). Their means over
+/// drafts are unbiased, and since the i-th depends on the first i tokens only, they hold for every draft
+/// length up to the one drafted.
+struct Acceptance {
+  Index steps = 0;                   ///< drafts seen, empty ones too
+  std::vector<Index> drafted;        ///< [i]: drafts with an (i+1)-th token
+  std::vector<double> token, block;  ///< [i]: Σ over drafts of P(τ > i | the draft) under the rule
+
+  /// Makes room for drafts of gamma tokens, without a change to see.
+  void reserve(Index gamma) {
+    const auto size = static_cast<std::size_t>(gamma);
+    drafted.reserve(size);
+    token.reserve(size);
+    block.reserve(size);
+  }
+
+  /// Enters a draft of `length` tokens: p and q of each under its own prefix, up to one with p = 0 at least.
+  /// Allocates nothing after reserve().
+  void add(std::span<const std::pair<double, double>> probabilities, Index length) {
+    grow(static_cast<std::size_t>(length));
+    ++steps;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(length); ++i) ++drafted[i];
+    double token_survival = 1, block_survival = 1, accepted = 0;
+    for (std::size_t i = 0; i < probabilities.size(); ++i) {
+      const auto [p, q] = probabilities[i];
+      token_survival = TokenVerifier::survival(token_survival, p, q);
+      block_survival = BlockVerifier::survival(block_survival, p, q);
+      token[i] += token_survival;
+      block[i] += block_survival;
+      accepted += std::min(1.0, p / q);
+    }
+    add_rate(accepted, static_cast<double>(probabilities.size()));
+  }
+
+  /// Expected accepted tokens a step under token and under block verification, had each judged all the
+  /// drafts.
+  double expected_token() const { return per_step(token); }
+  double expected_block() const { return per_step(block); }
+
+  /// The acceptance rate α = E Σ min(p, q): the mean of min(1, p/q) over drafted tokens (behind one that
+  /// the target rules out only where that is free), and its standard error
+  /// with the tokens of a draft taken together (ratio estimator), since they are not independent.
+  Estimate rate() const {
+    if (tokens_ == 0) return {};
+    const double alpha = accepted_ / tokens_;
+    const double squares = accepted_squared_ - 2 * alpha * product_ + alpha * alpha * tokens_squared_;
+    return {alpha, std::sqrt(std::max(squares, 0.0)) / tokens_};
+  }
+
+ private:
+  void grow(std::size_t size) {
+    if (drafted.size() >= size) return;
+    drafted.resize(size);
+    token.resize(size);
+    block.resize(size);
+  }
+
+  void add_rate(double accepted, double tokens) {
+    accepted_ += accepted;
+    tokens_ += tokens;
+    accepted_squared_ += accepted * accepted;
+    product_ += accepted * tokens;
+    tokens_squared_ += tokens * tokens;
+  }
+
+  double per_step(const std::vector<double>& sums) const {
+    double sum = 0;
+    for (const double s : sums) sum += s;
+    return steps == 0 ? 0 : sum / static_cast<double>(steps);
+  }
+
+  // Σ over drafts of A = Σ_i min(1, p/q), of n = tokens, and of A², A·n, n².
+  double accepted_ = 0, tokens_ = 0, accepted_squared_ = 0, product_ = 0, tokens_squared_ = 0;
+};
+
+}  // namespace specdec

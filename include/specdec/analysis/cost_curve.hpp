@@ -1,0 +1,95 @@
+// What a call costs, as a function of how many tokens it takes.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// A mean whose values lose weight: fade() once a step, before what the step adds.
+class FadingMean {
+ public:
+  void fade(double decay) {
+    sum_ *= decay;
+    weight_ *= decay;
+  }
+  void add(double value) {
+    sum_ += value;
+    weight_ += 1;
+  }
+  /// From now on, what was seen so far counts as `values` values at most.
+  void limit(double values) {
+    if (weight_ > values) fade(values / weight_);
+  }
+
+  bool empty() const { return weight_ == 0; }
+  /// How many fresh values it is worth.
+  double weight() const { return weight_; }
+  double value() const { return sum_ / weight_; }
+  /// The value when a guess joins in as if it had been seen `weight` times.
+  double with(double guess, double weight) const { return (sum_ + weight * guess) / (weight_ + weight); }
+
+ private:
+  double sum_ = 0, weight_ = 0;
+};
+
+/// Measured costs by size. Sizes that have not been measured, or not for so long that it has faded, are
+/// guessed: on the line between the nearest two that have or, beyond them, on the line through the last two.
+///
+/// Outliers (another process had the processor) are held against what is known: a cost counts as twice the
+/// mean at most, so that costs that really rise are followed within some steps; and one below half the mean
+/// shows that the mean was the outlier.
+class CostCurve {
+ public:
+  explicit CostCurve(double decay) : decay_(decay) {}
+
+  void add(Index size, double cost) {
+    if (static_cast<Index>(means_.size()) <= size) means_.resize(static_cast<std::size_t>(size) + 1);
+    for (FadingMean& other : means_) other.fade(decay_);
+    FadingMean& mean = means_[static_cast<std::size_t>(size)];
+    if (!known(size) || cost < mean.value() / 2) mean = {};
+    mean.add(mean.empty() ? cost : std::min(cost, 2 * mean.value()));
+  }
+
+  /// In the unit of what was added; 0 where nothing is known.
+  double operator()(Index size) const {
+    if (size < static_cast<Index>(means_.size()) && known(size)) return value(size);
+    const Index below = last_known(size), above = first_known(size);
+    if (below < 0 && above < 0) return 0;
+    if (below < 0) return value(above);
+    if (above >= 0) return on_line(below, above, size);
+    const Index before = last_known(below);
+    return before < 0 ? value(below) : std::max(value(below), on_line(before, below, size));
+  }
+
+ private:
+  static constexpr double faded = 0.1;
+
+  bool known(Index size) const { return means_[static_cast<std::size_t>(size)].weight() > faded; }
+  double value(Index size) const { return means_[static_cast<std::size_t>(size)].value(); }
+
+  // The nearest known size below or above; −1 where there is none.
+  Index last_known(Index size) const {
+    Index i = std::min(size, static_cast<Index>(means_.size())) - 1;
+    while (i >= 0 && !known(i)) --i;
+    return i;
+  }
+  Index first_known(Index size) const {
+    for (Index i = size + 1; i < static_cast<Index>(means_.size()); ++i)
+      if (known(i)) return i;
+    return -1;
+  }
+
+  double on_line(Index a, Index b, Index size) const {
+    const double share = static_cast<double>(size - a) / static_cast<double>(b - a);
+    return (1 - share) * value(a) + share * value(b);
+  }
+
+  double decay_;
+  std::vector<FadingMean> means_;
+};
+
+}  // namespace specdec

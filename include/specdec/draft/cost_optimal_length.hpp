@@ -1,0 +1,213 @@
+// The draft length that is measured to be the fastest.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <vector>
+
+#include "specdec/analysis/cost_curve.hpp"
+#include "specdec/core/error.hpp"
+#include "specdec/draft/draft_length.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// Chooses, step by step, the γ in 0..Options::gamma of the least expected time per token,
+///
+///   (E[draft time] + E[target time]) / (1 + Σ_{i < γ} P(τ > i)),
+///
+/// from running estimates of both sides: how many tokens the drafter proposes and the rule in use accepts at
+/// each position (StepRecord::survival: one long draft tells of every shorter one), what drafting n tokens
+/// costs and what a target call over n + 1 costs. γ = 0, ordinary decoding, is one of the choices: a drafter
+/// that does not pay is switched off.
+///
+/// Source: the objective is that of Leviathan et al., arXiv:2211.17192, Theorem 3.8, with measured curves in
+/// the place of α and c. What is not tried cannot be known, so now and then a probe drafts another length: a
+/// neighbour of the best, or the next of a round over all lengths; while switched off, a pair of steps (the
+/// first lets a draft model catch up and is not timed). A probe waits until the share `probing` of the time
+/// spent would pay for what it is expected to lose.
+/// Lossless: as every DraftLength. The tokens of a seed then depend on how fast the machine was.
+/// Throws: std::invalid_argument unless window >= 1 and 0 < probing < 1. Cost: O(γ²) additions a step.
+class CostOptimalLength {
+ public:
+  struct Options {
+    double window = 100;    ///< steps after which an estimate has mostly forgotten
+    double probing = 0.01;  ///< share of the time that probes may cost
+  };
+
+  CostOptimalLength() : CostOptimalLength(Options{}) {}
+
+  explicit CostOptimalLength(const Options& options)
+      : probing_share_(options.probing),
+        decay_(1 - 1 / options.window),
+        draft_cost_(decay_),
+        target_cost_(decay_) {
+    if (!(options.window >= 1)) detail::invalid_argument("window = ", options.window, " is below 1");
+    if (!(options.probing > 0 && options.probing < 1))
+      detail::invalid_argument("probing = ", options.probing, " is outside (0, 1)");
+  }
+
+  Index next(Index most) {
+    reserve(most);
+    if (most == 0) return 0;
+    if (const Index first = unmeasured(most); first >= 0) return first;
+    return probing_ ? std::min(probe_, most) : best(most);
+  }
+
+  void observe(const StepRecord& step) {
+    learn_acceptance(step);
+    learn_costs(step);
+    caught_up_ = step.asked > 0;
+    schedule(step);
+  }
+
+  /// The length of the least estimated time per token, probes apart. The least of equals.
+  Index best(Index most) const { return best_from(0, most); }
+
+  /// The estimate for draft length gamma, in seconds; see the class.
+  double time_per_token(Index gamma) const { return step_time(gamma) / step_tokens(gamma); }
+
+ private:
+  // Lengths that are tried twice before anything is chosen: few, and between them costs are interpolated.
+  Index unmeasured(Index most) const {
+    for (const Index gamma : {std::min<Index>(2, most), Index{0}, std::min<Index>(4, most), most})
+      if (tried(gamma) < 2) return gamma;
+    return -1;
+  }
+
+  void reserve(Index most) {
+    const auto size = static_cast<std::size_t>(most);
+    if (proposed_.size() >= size && !tried_.empty()) return;
+    proposed_.resize(size);
+    accepted_.resize(size);
+    tried_.resize(size + 1);
+  }
+
+  void learn_acceptance(const StepRecord& step) {
+    if (step.asked == 0) return;
+    const auto asked = std::min(static_cast<std::size_t>(step.asked), accepted_.size());
+    for (std::size_t i = 0; i < accepted_.size(); ++i) {
+      const bool drafted = static_cast<Index>(i) < step.drafted;
+      proposed_[i].fade(decay_);
+      accepted_[i].fade(decay_);
+      if (i >= asked) continue;
+      proposed_[i].add(drafted ? 1 : 0);
+      accepted_[i].add(drafted ? step.survival[i] : 0);
+    }
+  }
+
+  // Times that tell of other work than a step's own are left out: a target that took in a prompt, a draft
+  // model that took in what was written without it.
+  void learn_costs(const StepRecord& step) {
+    const auto seconds = [](std::chrono::nanoseconds t) { return std::chrono::duration<double>(t).count(); };
+    if (step.fed == step.drafted + 1) target_cost_.add(step.fed, seconds(step.target_time));
+    if (step.asked > 0 && caught_up_) draft_cost_.add(step.drafted, seconds(step.draft_time));
+    if (step.fed == step.drafted + 1 && static_cast<std::size_t>(step.asked) < tried_.size())
+      ++tried_[static_cast<std::size_t>(step.asked)];
+  }
+
+  void schedule(const StepRecord& step) {
+    const Index most = static_cast<Index>(tried_.size()) - 1;
+    if (most < 1 || unmeasured(most) >= 0) return;
+    if (probing_) {
+      if (--probe_steps_ == 0) probing_ = false;
+      return;
+    }
+    earned_ += probing_share_ * std::chrono::duration<double>(step.draft_time + step.target_time).count();
+    if (++since_probe_ >= least_rest) consider_probe(most);
+  }
+
+  void consider_probe(Index most) {
+    const Index now = best(most);
+    const Index probe = candidate(now, most), steps = now == 0 ? 2 : 1;
+    const double loss = step_time(probe) - step_tokens(probe) * time_per_token(now);
+    // What has been measured once, by a stalled machine, is not to be shunned for good.
+    if (earned_ < static_cast<double>(steps) * std::min(loss, 3 * step_time(now))) return;
+    if (now == 0) open_minded();
+    probe_ = probe;
+    probe_steps_ = steps;
+    probing_ = true;
+    ++probes_;
+    since_probe_ = 0;
+    earned_ = 0;
+  }
+
+  // What to try next: over the neighbour on each side, and one of all lengths in turn.
+  Index candidate(Index now, Index most) const {
+    if (now == 0) return best_from(1, most);
+    if (probes_ % 3 == 2) return probes_ / 3 % most + 1;
+    return probes_ % 3 == 0 ? std::min(now + 1, most) : now - 1;
+  }
+
+  // While nothing is drafted nothing is learnt but from probes, which are rare: what is known of acceptance
+  // is not to outvote them for long.
+  void open_minded() {
+    for (FadingMean& mean : accepted_) mean.limit(few);
+    for (FadingMean& mean : proposed_) mean.limit(few);
+  }
+
+  Index best_from(Index first, Index most) const {
+    Index best = first;
+    for (Index gamma = first + 1; gamma <= most; ++gamma)
+      if (time_per_token(gamma) < time_per_token(best)) best = gamma;
+    return best;
+  }
+
+  double step_time(Index gamma) const {
+    double time = 0;
+    for (Index n = 0; n <= gamma; ++n) {  // n tokens are proposed when asked for gamma
+      const double more = n < gamma ? proposed(n) : 0, share = (n == 0 ? 1 : proposed(n - 1)) - more;
+      time += share * (target_cost_(n + 1) + (gamma > 0 ? draft_cost_(n) : 0));
+    }
+    return time;
+  }
+
+  double step_tokens(Index gamma) const {
+    double tokens = 1;
+    for (Index i = 0; i < gamma; ++i) tokens += accepted(i);
+    return tokens;
+  }
+
+  // P(the drafter proposes an (i+1)-th token) when asked for it; as its neighbour where unknown.
+  double proposed(Index i) const {
+    for (; i >= 0; --i)
+      if (!proposed_[static_cast<std::size_t>(i)].empty())
+        return proposed_[static_cast<std::size_t>(i)].value();
+    return 1;
+  }
+
+  // P(the (i+1)-th token is proposed and survives). Positions that are not asked for any more fade away, into
+  // what the ones before them suggest: that survival goes on falling as it did.
+  double accepted(Index i) const {
+    double earlier = 1, before = 1, here = 1;
+    for (Index k = 0; k <= i; ++k) {
+      const FadingMean& mean = accepted_[static_cast<std::size_t>(k)];
+      const double guess = k == 0 ? prior : earlier > 0 ? before * std::min(1.0, before / earlier) : 0;
+      here = k == 0 && !mean.empty() ? mean.value() : mean.with(guess, guess_weight);
+      earlier = before;
+      before = here;
+    }
+    return here;
+  }
+
+  Index tried(Index gamma) const { return tried_[static_cast<std::size_t>(gamma)]; }
+
+  static constexpr double prior = 0.5;       // for the survival of a first token, until one has been seen
+  static constexpr double guess_weight = 3;  // of a guess from the positions before, in steps
+  static constexpr double few = 12;
+  static constexpr Index least_rest = 4;  // steps between probes, whatever they cost
+
+  double probing_share_;
+  double decay_;
+  CostCurve draft_cost_, target_cost_;           // by tokens proposed, by tokens of the call; seconds
+  std::vector<FadingMean> proposed_, accepted_;  // by position, over steps that asked for it
+  std::vector<Index> tried_;                     // steps by length asked for
+  double earned_ = 0;                            // seconds that the next probe may lose
+  Index since_probe_ = 0, probes_ = 0;
+  Index probe_ = 0, probe_steps_ = 0;
+  bool probing_ = false;
+  bool caught_up_ = false;  // the step before drafted too, so the drafter has seen all but the latest tokens
+};
+
+}  // namespace specdec

@@ -1,0 +1,100 @@
+// How many tokens to draft: what a policy has to offer, and the plain ones.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <concepts>
+#include <span>
+
+#include "specdec/core/error.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// What one step of the loop did.
+struct StepRecord {
+  Index asked = 0;     ///< tokens the drafter was asked for
+  Index drafted = 0;   ///< tokens it proposed
+  Index accepted = 0;  ///< tokens that survived
+  Index fed = 0;       ///< tokens of the target call: drafted + 1, and what the target had not seen before
+
+  /// [i], i < drafted: P(τ > i | x_1..x_{i+1}) under the rule in use; where that is unknown, 1 for tokens
+  /// that survived and 0 for the others. The mean is P(τ > i) either way.
+  std::span<const double> survival = {};
+
+  std::chrono::nanoseconds draft_time{0}, target_time{0};
+};
+
+/// A rule for the draft length, the fourth argument of SpecDec:
+///
+///   next(most)       how many tokens to ask for in the next step, 0..most; `most` is Options::gamma. May be asked
+///                    twice before a step succeeds.
+///   observe(step)    called after every step with its StepRecord. Must not throw.
+///   goes_on(row, i)  optional: whether to draw the (i+1)-th token from the draft model's row; false ends the draft
+///                    before it. Only for drafters that show their rows (ModelDrafter), and not under greedy block
+///                    verification, whose modifications of what follows know one length for all drafts.
+///
+/// Any such rule leaves a lossless verifier lossless, for it knows the past and the rows only. A rule that
+/// looks at a drawn token and drops it would not: what is kept would no longer be distributed as q says.
+template <class P>
+concept DraftLength = requires(P& policy, Index most, const StepRecord& step) {
+  { policy.next(most) } -> std::convertible_to<Index>;
+  policy.observe(step);
+};
+
+/// Always Options::gamma: the default.
+struct FixedLength {
+  Index next(Index most) const { return most; }
+  void observe(const StepRecord&) const {}
+};
+
+/// Two more after a draft that survived whole, one less after any other, never below one.
+///
+/// Source: the "heuristic" schedule of Hugging Face Transformers' assisted generation.
+/// Throws: std::invalid_argument unless initial >= 1.
+class ScheduledLength {
+ public:
+  explicit ScheduledLength(Index initial = 5) : length_(initial) {
+    if (initial < 1) detail::invalid_argument("initial = ", initial, " is below 1");
+  }
+
+  Index next(Index most) const { return std::min(length_, most); }
+
+  /// A step that drafted nothing (the end of the budget, a drafter without a guess) says nothing.
+  void observe(const StepRecord& step) {
+    if (step.drafted == 0) return;
+    length_ =
+        step.accepted == step.drafted ? std::max(length_, step.drafted) + 2 : std::max<Index>(1, length_ - 1);
+    length_ = std::min(length_, longest);
+  }
+
+ private:
+  static constexpr Index longest = 1024;  // a draft that never fails is not to overflow
+  Index length_;
+};
+
+/// Drafts while the draft model is sure of itself: until its likeliest token has a probability below `least`.
+///
+/// Source: the static confidence threshold that DISCO (Mamou et al., arXiv:2405.04304) sets out from. It is
+/// decided from the row before a token is drawn; to drop a drawn token for its small probability, as is
+/// tempting, biases the output.
+/// Throws: std::invalid_argument unless 0 <= least <= 1. Cost: an argmax of each row of the draft model.
+class ConfidentLength {
+ public:
+  explicit ConfidentLength(double least = 0.4) : least_(least) {
+    if (!(least >= 0 && least <= 1)) detail::invalid_argument("least = ", least, " is outside [0, 1]");
+  }
+
+  Index next(Index most) const { return most; }
+  void observe(const StepRecord&) const {}
+
+  template <class Row>
+  bool goes_on(const Row& row, Index) const {
+    return row.probability(row.argmax()) >= least_;
+  }
+
+ private:
+  double least_;
+};
+
+}  // namespace specdec

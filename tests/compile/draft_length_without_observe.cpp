@@ -1,0 +1,14 @@
+// must say: DraftLength
+// A draft length that cannot be told what became of the draft.
+#include <specdec/specdec.hpp>
+
+struct Length {
+  specdec::Index next(specdec::Index most) const { return most; }
+#ifdef FIXED
+  void observe(const specdec::StepRecord&) const {}
+#endif
+};
+
+void use(specdec::testing::TableModel<>& target) {
+  specdec::SpecDec decoder{target, specdec::NoDrafter{}, specdec::BlockVerifier{}, Length{}};
+}

@@ -1,0 +1,108 @@
+// The joint law of what is written is the target's under every draft-length policy: they know the past and the
+// rows. One that drops a token it has drawn is convicted.
+#include <chrono>
+#include <map>
+#include <random>
+#include <specdec/specdec.hpp>
+#include <utility>
+#include <vector>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+using namespace specdec;
+using namespace specdec::testing;
+
+namespace {
+
+const std::vector<Token> prompt{0};
+
+// Policies carry what they have learnt from step to step, so every branch begins with a fresh decoder.
+template <class Drafter, class V, class Length>
+Law law_of(const TableModel<>& target, const Drafter& drafter, const V& verifier, const Length& length,
+           const Options& options, std::map<Index, Index>& drafted) {
+  Law law;
+  enumerate([&](Enumerator& chance) {
+    SpecDec decoder{TableModel<>(target), Drafter(drafter), verifier, Length(length)};
+    const Result r = decoder.generate(prompt, options, chance);
+    law[r.tokens] += chance.probability();
+    ++drafted[r.stats.drafted];
+  });
+  return law;
+}
+
+// The worst difference over small models; and how many different numbers of drafted tokens were seen.
+template <class MakeDrafter, class V, class Length>
+std::pair<double, std::size_t> worst_difference(MakeDrafter&& drafter, const V& verifier,
+                                                const Length& length) {
+  double worst = 0;
+  std::map<Index, Index> drafted;
+  SplitMix64 generator{5};
+  for (const Index vocab_size : {2, 3})
+    for (const Index gamma : {2, 3})
+      for (int pair = 0; pair < 3; ++pair) {
+        const auto target = TableModel<>::random(vocab_size, 2, generator);
+        const auto small = TableModel<>::random(vocab_size, 2, generator);
+        const Options options{.max_new_tokens = vocab_size == 2 ? 5 : 4, .gamma = gamma};
+        const Law law = law_of(target, drafter(small), verifier, length, options, drafted);
+        worst = std::max(worst, largest_difference(law, target_law(target, prompt, options)).size);
+      }
+  return {worst, drafted.size()};
+}
+
+constexpr auto honest = [](const TableModel<>& small) { return ModelDrafter{TableModel<>(small)}; };
+
+// Costs as a function of what was done, so that a branch replays as it was.
+struct Timed {
+  CostOptimalLength policy;
+  Index next(Index most) { return policy.next(most); }
+  void observe(StepRecord step) {
+    step.draft_time = std::chrono::milliseconds(step.drafted);
+    step.target_time = std::chrono::milliseconds(10 + step.fed);
+    policy.observe(step);
+  }
+};
+
+// Drops a drawn token that q finds unlikely, and what follows: the tempting mistake.
+class Dropping {
+ public:
+  explicit Dropping(TableModel<> model) : inner_(std::move(model)) {}
+  template <RandomSource Source>
+  auto draft(std::span<const Token> context, Index gamma, Source& source) {
+    auto draft = inner_.draft(context, gamma, source);
+    std::size_t kept = 0;
+    while (kept < draft.tokens.size() &&
+           draft.rows.row(static_cast<Index>(kept)).probability(draft.tokens[kept]) >= 0.4)
+      ++kept;
+    rows_.clear();
+    for (std::size_t i = 0; i < kept; ++i) rows_.push_back(draft.rows.row(static_cast<Index>(i)));
+    return Draft<RowSpan<Row>>{draft.tokens.first(kept), RowSpan<Row>(rows_, draft.rows.vocab_size())};
+  }
+  void truncate(Index length) { inner_.truncate(length); }
+
+ private:
+  using Inner = ModelDrafter<TableModel<>>;
+  using Row = RowOf<decltype(std::declval<Inner&>().draft({}, 0, std::declval<Enumerator&>()).rows)>;
+  Inner inner_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("any policy leaves the law as it is", "", TokenVerifier, BlockVerifier,
+                   GreedyBlockVerifier, SampleMatchVerifier) {
+  const auto check = [](const auto& length) {
+    const auto [worst, numbers] = worst_difference(honest, TestType{}, length);
+    CHECK(worst < 1e-12);
+    CHECK(numbers >= 3);
+  };
+  check(FixedLength{});
+  check(ScheduledLength(1));
+  if constexpr (!std::is_same_v<TestType, GreedyBlockVerifier>) check(ConfidentLength(0.6));
+  check(Timed{CostOptimalLength({.window = 2})});
+}
+
+TEMPLATE_TEST_CASE("to drop a token after it was drawn is lossy", "", TokenVerifier, BlockVerifier) {
+  const auto dropping = [](const TableModel<>& small) { return Dropping(small); };
+  CHECK(worst_difference(dropping, TestType{}, FixedLength{}).first > 1e-3);
+}
