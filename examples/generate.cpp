@@ -3,6 +3,7 @@
 //
 //   generate "The white whale"
 //   generate --prompt "Call me" --verifier token --gamma 4 --temperature 0
+//   generate --target-layers 64 --table-tokens 50
 //   generate --model stories15M.bin --draft-model stories260K.bin --tokenizer tok512.bin
 //   generate --ngram --text some_book.txt --order 6 --draft-order 3
 #include <CLI/CLI.hpp>
@@ -10,6 +11,7 @@
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -37,6 +39,7 @@ struct Settings {
   std::string draft_model = SPECDEC_EXAMPLES "/transformer/weights/draft.bin";
   std::string tokenizer = SPECDEC_EXAMPLES "/transformer/weights/tokenizer.bin";
   bool half = false;
+  std::optional<Index> target_layers;
 
   bool ngram = false;
   std::string text = SPECDEC_EXAMPLES "/data/moby_dick.txt";
@@ -73,9 +76,16 @@ void add_options(CLI::App& app, Settings& settings) {
   app.add_option("--draft-model", settings.draft_model, "Checkpoint of the draft model")->group(models);
   app.add_option("--tokenizer", settings.tokenizer, "Their tokenizer.bin")->group(models);
   app.add_flag("--half", settings.half, "Keep the weights in half precision")->group(models);
+  app.add_option("--target-layers", settings.target_layers,
+                 "Layers to give the target: it computes the same, at the cost of a model of that depth")
+      ->check(CLI::Range(1, 100000))
+      ->group(models);
 
   const std::string ngrams = "N-gram models";
-  app.add_flag("--ngram", settings.ngram, "Use these in place of transformers")->group(ngrams);
+  CLI::Option* ngram =
+      app.add_flag("--ngram", settings.ngram, "Use these in place of transformers")->group(ngrams);
+  for (CLI::Option* option : app.get_options([&](const CLI::Option* o) { return o->get_group() == models; }))
+    option->excludes(ngram);
   app.add_option("--text", settings.text, "File to train both models on")->group(ngrams);
   app.add_option("--order", settings.order, "Order of the target: it sees order-1 bytes")
       ->check(CLI::Range(1, 12))
@@ -124,7 +134,7 @@ std::vector<Tokens> read_prompts(const generate::Pair<M>& pair, const std::strin
 
 template <class M>
 bool run(generate::Pair<M> pair, const Settings& settings) {
-  std::cout << pair.description << "\n\n";
+  std::cout << pair.description << '\n';
   stream(pair, settings);
   if (settings.table_tokens == 0) return true;
   std::cout << '\n';
@@ -133,16 +143,18 @@ bool run(generate::Pair<M> pair, const Settings& settings) {
                  settings.seed);
 }
 
+template <class Scalar>
+bool run_transformers(const Settings& settings) {
+  return run(generate::transformer_pair<Scalar>(settings.model, settings.draft_model, settings.tokenizer,
+                                                settings.target_layers),
+             settings);
+}
+
 bool run(const Settings& settings) {
   if (settings.prompt.empty()) throw std::invalid_argument("--prompt is empty: there is nothing to continue");
   if (settings.ngram)
     return run(generate::ngram_pair(settings.text, settings.order, settings.draft_order), settings);
-  if (settings.half)
-    return run(
-        generate::transformer_pair<Eigen::half>(settings.model, settings.draft_model, settings.tokenizer),
-        settings);
-  return run(generate::transformer_pair<float>(settings.model, settings.draft_model, settings.tokenizer),
-             settings);
+  return settings.half ? run_transformers<Eigen::half>(settings) : run_transformers<float>(settings);
 }
 
 int fail(std::string message) {

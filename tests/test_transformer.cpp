@@ -9,6 +9,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <span>
@@ -16,10 +17,13 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
+#include "transformer/deepened.hpp"
 #include "transformer/product.hpp"
+#include "transformer/weights.hpp"
 #include "transformer_support.hpp"
 
 using Eigen::Index;
@@ -91,7 +95,7 @@ TEST_CASE("product: W x for all numbers of rows, columns and vectors") {
   const auto random = [&] { return uniform(rng); };
   for (const Index rows : {1, 16, 17, 50, 64, 80})
     for (const Index cols : {1, 7, 300, 2100})  // 2100: more than are kept in the cache at a time
-      for (const Index count : {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 17, 40}) {
+      for (const Index count : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 16, 17, 40}) {
         const RowMajor w = RowMajor::NullaryExpr(rows, cols, random);
         const Eigen::MatrixXf x = Eigen::MatrixXf::NullaryExpr(cols + 3, count, random);
         Panels<float> panels(rows, cols);
@@ -173,8 +177,11 @@ TEMPLATE_TEST_CASE("Transformer: the same bits however the tokens are cut into c
       tested.truncate(0);
       CHECK(fed(tested, tokens, sizes) == one_at_a_time);
     }
-    tested.truncate(0);  // the last rows only
-    CHECK(tested.forward(tokens, 3) == one_at_a_time.bottomRows(3));
+    for (const Index rows : {1, 3, 17}) {  // the last ones only, and what comes after them
+      tested.truncate(0);
+      CHECK(tested.forward(std::span(tokens).first(40), rows) == one_at_a_time.middleRows(40 - rows, rows));
+      CHECK(fed(tested, Tokens(tokens.begin() + 40, tokens.end()), {5}) == one_at_a_time.bottomRows(24));
+    }
   }
 }
 
@@ -277,6 +284,62 @@ TEST_CASE("Transformer: a full context, and arguments that are wrong, change not
   CHECK(tested.length() == 60);
   CHECK(fed(tested, Tokens(tokens.begin() + 60, tokens.end()), {4}) == expected.bottomRows(4));
   CHECK_THROWS_AS(tested.forward(Tokens{1}, 1), std::length_error);
+}
+
+TEST_CASE("Shape: the number of parameters") {
+  for (const Shape& shape : shapes) {
+    INFO(shape);
+    Index numbers = 0;
+    for (const auto& [part, matrices] : RandomModel(shape, 100).parts)
+      for (const auto& matrix : matrices) numbers += matrix.size();
+    CHECK(shape.parameters() == numbers);
+  }
+}
+
+TEMPLATE_TEST_CASE("deepened: the same logits, to the bit", "", float, Eigen::half) {
+  using transformer::Weights;
+  for (const Shape& shape : shapes) {
+    INFO(shape);
+    const TemporaryFile file(RandomModel(shape, 110).versioned<float>());
+    const auto weights = Weights<TestType>::read(file.path());
+    const Tokens tokens = random_tokens(40, shape.vocab_size, 111);
+    Transformer<TestType> own(file.path());
+    const RowMajor expected = fed(own, tokens, {40});
+    for (const Index layers : {shape.n_layers, shape.n_layers + 1, 3 * shape.n_layers + 1}) {
+      Transformer<TestType> tested(
+          std::make_shared<const Weights<TestType>>(transformer::deepened(weights, layers)));
+      CHECK(tested.shape().n_layers == layers);
+      const RowMajor logits = fed(tested, tokens, {9, 1, 4});
+      CHECK(std::memcmp(logits.data(), expected.data(),
+                        sizeof(float) * static_cast<std::size_t>(logits.size())) == 0);
+    }
+  }
+}
+
+TEST_CASE("deepened: what is added costs what the model's own layers cost, in turn") {
+  const TemporaryFile file(RandomModel(shapes[1], 120).versioned<float>());
+  const auto weights = transformer::Weights<float>::read(file.path());
+  const auto deeper = transformer::deepened(weights, 8);
+  REQUIRE(deeper.layers.size() == 8);
+  for (std::size_t i = 0; i < 8; ++i) {
+    const auto &layer = deeper.layers[i], &own = weights.layers[i % 3];
+    CHECK((layer.ffn_norm == own.ffn_norm).all());
+    CHECK((layer.query_key_value.row(1) == own.query_key_value.row(1)).all());
+    CHECK((layer.gate_up.row(2) == own.gate_up.row(2)).all());
+    for (const auto& [matrix, copied] :
+         {std::pair{&layer.output, &own.output}, std::pair{&layer.down, &own.down}}) {
+      REQUIRE(matrix->rows() == copied->rows());
+      REQUIRE(matrix->cols() == copied->cols());
+      for (Index row = 0; row < matrix->rows(); ++row)
+        CHECK((matrix->row(row) == copied->row(row) * (i < 3 ? 1.0f : 0.0f)).all());
+    }
+  }
+}
+
+TEST_CASE("deepened: no layer is taken away") {
+  const transformer::Weights<float> weights(shapes[1]);
+  CHECK(support::message_of<std::invalid_argument>([&] { transformer::deepened(weights, 2); }) ==
+        "transformer: expected at least 3 layers, the model's own, found 2");
 }
 
 TEST_CASE("Transformer: drafts for a larger one without a trace in the output") {

@@ -148,7 +148,7 @@ bool compare(Pair<M>& pair, const std::vector<Tokens>& prompts, const specdec::O
             << fixed(block.seconds_per_drafted_token() / alone.seconds_per_target_call(), 3) << '.';
   if (prompts.size() > 1 && temperature > 0)
     std::cout << " Block over token verification, by prompt: " << gain(run_of("token"), block) << '.';
-  std::cout << '\n';
+  std::cout << '\n' << pair.note;
   if (temperature > 0) return true;
 
   const bool equal =

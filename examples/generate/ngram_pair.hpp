@@ -47,7 +47,8 @@ inline Pair<NgramLogits> ngram_pair(const std::string& path, Index order, Index 
   return {.target = NgramLogits(target),
           .draft = NgramLogits(target.with_order(draft_order)),
           .description = "n-grams of " + path + ": order " + std::to_string(order) +
-                         ", the draft model order " + std::to_string(draft_order) + "; a token is a byte",
+                         ", the draft model order " + std::to_string(draft_order) + "; a token is a byte\n",
+          .note = {},
           .encode = encode,
           .decode = [](Token, Token token) { return std::string(1, static_cast<char>(token)); },
           .stop_tokens = {}};

@@ -18,7 +18,8 @@ using Tokens = std::vector<Token>;
 template <specdec::LogitsModel M>
 struct Pair {
   M target, draft;
-  std::string description;
+  std::string description;  ///< lines that say what the models are
+  std::string note;         ///< those of them, if any, that have to stand by every measurement too
   std::function<Tokens(std::string_view)> encode;
   std::function<std::string(Token before, Token token)> decode;
   Tokens stop_tokens;

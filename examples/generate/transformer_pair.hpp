@@ -1,37 +1,70 @@
 // Two transformers from llama2.c checkpoints.
 #pragma once
 
+#include <iomanip>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "generate/pair.hpp"
+#include "transformer/deepened.hpp"
+#include "transformer/shape.hpp"
 #include "transformer/tokenizer.hpp"
 #include "transformer/transformer.hpp"
+#include "transformer/weights.hpp"
 
 namespace generate {
 
 template <class Scalar>
 using TransformerPair = Pair<transformer::Transformer<Scalar>>;
 
-/// Throws: std::runtime_error on a bad file, std::invalid_argument on models of different vocabularies.
+/// A checkpoint's model, or one of more layers that computes the same (transformer/deepened.hpp).
+template <class Scalar>
+transformer::Transformer<Scalar> target_model(const std::string& path, std::optional<Index> layers) {
+  auto weights = transformer::Weights<Scalar>::read(path);
+  if (layers) weights = deepened(std::move(weights), *layers);
+  return transformer::Transformer<Scalar>(
+      std::make_shared<const transformer::Weights<Scalar>>(std::move(weights)));
+}
+
+/// What a deepened model has become, as a line of text.
+template <class Scalar>
+std::string note_on(const transformer::Shape& deepened) {
+  const auto parameters = static_cast<double>(deepened.parameters());
+  std::ostringstream note;
+  note << "The target was deepened to " << deepened.n_layers
+       << " layers without effect on what it computes: " << std::fixed << std::setprecision(1)
+       << parameters / 1e6 << " million parameters, " << std::setprecision(0)
+       << parameters * sizeof(Scalar) / 1e6 << " MB.\n";
+  return note.str();
+}
+
+/// Throws: std::runtime_error on a bad file, std::invalid_argument on models of different vocabularies and on
+/// fewer layers for the target than it has.
 template <class Scalar>
 TransformerPair<Scalar> transformer_pair(const std::string& model, const std::string& draft_model,
-                                         const std::string& tokenizer_path) {
+                                         const std::string& tokenizer_path,
+                                         std::optional<Index> target_layers) {
   using transformer::Tokenizer;
-  transformer::Transformer<Scalar> target(model), draft(draft_model);
+  auto target = target_model<Scalar>(model, target_layers);
+  transformer::Transformer<Scalar> draft(draft_model);
   if (target.vocab_size() != draft.vocab_size())
     throw std::invalid_argument("'" + model + "' has a vocabulary of " + std::to_string(target.vocab_size()) +
                                 " tokens, '" + draft_model + "' one of " +
                                 std::to_string(draft.vocab_size()));
   const auto tokenizer = std::make_shared<const Tokenizer>(tokenizer_path, target.vocab_size());
+  const std::string note = target_layers ? note_on<Scalar>(target.shape()) : "";
   std::ostringstream description;
   description << "Target " << model << ": " << target.shape() << "\nDraft  " << draft_model << ": "
-              << draft.shape();
-  return {.target = target,
-          .draft = draft,
+              << draft.shape() << '\n'
+              << note;
+  return {.target = std::move(target),
+          .draft = std::move(draft),
           .description = description.str(),
+          .note = note,
           .encode = [tokenizer](std::string_view text) { return tokenizer->encode(text); },
           .decode = [tokenizer](Token before,
                                 Token token) { return std::string(tokenizer->decode(before, token)); },

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "transformer/panels.hpp"
@@ -47,22 +48,30 @@ using Register = Eigen::Array<float, width, 1>;
 #endif
 inline constexpr int registers_a_panel = static_cast<int>(lanes) / width;
 
+/// `volatile` has it read once. GCC would let every sum that takes the same weights read them from memory anew,
+/// and a processor reads fewer registers in a cycle than it adds.
 inline Register load(const float* numbers) {
+#ifdef __GNUC__
+  typedef float Numbers __attribute__((vector_size(register_bytes), may_alias));
+  return *reinterpret_cast<const volatile Numbers*>(numbers);
+#else
   Register result;
   std::memcpy(&result, std::assume_aligned<register_bytes>(numbers), sizeof(Register));
   return result;
+#endif
 }
 
 /// The floats that halves stand for, in integers, which every processor has: sign, exponent and digits go to
-/// their places in a float, whose exponent counts from 112 lower. (No infinities: weights are finite.)
+/// their places in a float, whose exponent counts from 112 lower, and copies of the sign that came between them
+/// are taken out. (No infinities: weights are finite.)
 inline Register load(const Eigen::half* numbers) {
 #ifdef __GNUC__
-  typedef std::uint16_t Halves __attribute__((vector_size(register_bytes / 2)));
-  typedef std::uint32_t Words __attribute__((vector_size(register_bytes)));
+  typedef std::int16_t Halves __attribute__((vector_size(register_bytes / 2)));
+  typedef std::int32_t Words __attribute__((vector_size(register_bytes)));
   Halves halves;
   std::memcpy(&halves, std::assume_aligned<register_bytes / 2>(numbers), sizeof(Halves));
   const Words words = __builtin_convertvector(halves, Words);
-  return std::bit_cast<Register>((words & 0x8000u) << 16 | (words & 0x7fffu) << 13) * 0x1p112f;
+  return std::bit_cast<Register>(words << 13 & ~0x70000000) * 0x1p112f;
 #else
   return Eigen::Map<const Eigen::Array<Eigen::half, width, 1> >(numbers).cast<float>();
 #endif
@@ -72,13 +81,18 @@ inline void store(const Register& from, float* numbers) {
   std::memcpy(std::assume_aligned<register_bytes>(numbers), &from, sizeof(Register));
 }
 
-/// Vectors that are multiplied together: eight sums at most, which leaves half of 16 registers for the rest.
-inline constexpr Index widest_tile = 8 / registers_a_panel;
+/// Vectors that are multiplied together: ten sums at most, which leaves six of 16 registers for the rest.
+inline constexpr Index widest_tile = 10 / registers_a_panel;
 
-/// Panels that are multiplied together: an addition takes about four cycles, so that four sums have to be under
-/// way to begin one in each.
-template <int Count>
-inline constexpr int panels_a_tile = (3 + Count * registers_a_panel) / (Count * registers_a_panel);
+/// Sums that should be under way at a time: an addition takes about four cycles, and a processor begins two in
+/// each, or one of AVX-512.
+inline constexpr int sums_under_way = register_bytes == 64 ? 4 : 8;
+
+/// Panels that are multiplied together, for that many sums; making floats of halves fills the time as well.
+template <class Scalar, int Count>
+inline constexpr int panels_a_tile = std::is_same_v<Scalar, float>
+                                         ? (sums_under_way - 1) / (Count * registers_a_panel) + 1
+                                         : 1;
 
 /// The sums of a tile, `Height` panels times `Count` vectors. Loops over them are written as folds, so that the
 /// sums are in registers at any level of optimisation.
@@ -134,7 +148,7 @@ class Tile {
 /// One tile of vectors and all panels, as many at a time as it takes.
 template <int Count, class Scalar>
 void add_tile(const PanelView<Scalar>& w, const Vectors& x, float* y, Index y_stride) {
-  constexpr int height = panels_a_tile<Count>;
+  constexpr int height = panels_a_tile<Scalar, Count>;
   const auto from = [&](Index p) {
     return PanelView<Scalar>{w.data + p * w.stride * lanes, w.panels - p, w.cols, w.stride};
   };

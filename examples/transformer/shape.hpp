@@ -22,6 +22,13 @@ struct Shape {
   Index kv_dim() const { return n_kv_heads * head_size(); }
   Index group() const { return n_heads / n_kv_heads; }
 
+  /// Numbers that the weights consist of.
+  Index parameters() const {
+    const Index attention = 2 * dim * dim + 2 * kv_dim() * dim, feed_forward = 3 * hidden_dim * dim;
+    const Index layer = attention + feed_forward + 2 * dim;
+    return n_layers * layer + dim + (shared_classifier ? 1 : 2) * vocab_size * dim;
+  }
+
   friend std::ostream& operator<<(std::ostream& out, const Shape& s) {
     return out << "dim " << s.dim << ", hidden " << s.hidden_dim << ", " << s.n_layers << " layers, "
                << s.n_heads << " heads, " << s.n_kv_heads << " kv heads, vocabulary " << s.vocab_size

@@ -73,8 +73,10 @@ class Transformer {
     for (Index i = 0; i < count; ++i)
       stream_.col(i).head(shape().dim) =
           weights_->embedding.row(tokens[static_cast<std::size_t>(i)]).template cast<float>().transpose();
-    for (Index l = 0; l < shape().n_layers; ++l)
-      layer(weights_->layers[static_cast<std::size_t>(l)], caches_[static_cast<std::size_t>(l)], count);
+    const Index last = shape().n_layers - 1;
+    for (Index l = 0; l <= last; ++l)
+      layer(weights_->layers[static_cast<std::size_t>(l)], caches_[static_cast<std::size_t>(l)], count,
+            l < last ? count : rows);
     length_ += count;
     return classify(count - rows, rows);
   }
@@ -117,20 +119,23 @@ class Transformer {
     grow(logits_, padded(vocab_size()), rows);
   }
 
-  // What attention and the feed-forward network find is added to the stream.
-  void layer(const typename Weights<Scalar>::Layer& layer, KeyValueCache& cache, Index count) {
+  // What attention and the feed-forward network find is added to the stream of the last `rows` tokens. Those
+  // before are of use to later layers only; the last one has just to remember them.
+  void layer(const typename Weights<Scalar>::Layer& layer, KeyValueCache& cache, Index count, Index rows) {
     normalise(stream_, layer.attention_norm, 0, count);
     product(layer.query_key_value.view(), vectors(normed_, count), joined_.data(), joined_.rows());
     for (Index i = 0; i < count; ++i)
       attention_.remember(length_ + i, &joined_(weights_->key_row(), i), &joined_(weights_->value_row(), i),
                           cache);
-    attention_(length_, joined_.leftCols(count), cache, normed_);
-    add_product(layer.output.view(), vectors(normed_, count), stream_.data(), stream_.rows());
+    const Index first = count - rows;
+    float* stream = stream_.col(first).data();
+    attention_(length_ + first, joined_.middleCols(first, rows), cache, normed_);
+    add_product(layer.output.view(), vectors(normed_, rows), stream, stream_.rows());
 
-    normalise(stream_, layer.ffn_norm, 0, count);
-    product(layer.gate_up.view(), vectors(normed_, count), hidden_.data(), hidden_.rows());
-    for (Index i = 0; i < count; ++i) swiglu(hidden_.col(i));
-    add_product(layer.down.view(), vectors(hidden_, count), stream_.data(), stream_.rows());
+    normalise(stream_, layer.ffn_norm, first, rows);
+    product(layer.gate_up.view(), vectors(normed_, rows), hidden_.data(), hidden_.rows());
+    for (Index i = 0; i < rows; ++i) swiglu(hidden_.col(i));
+    add_product(layer.down.view(), vectors(hidden_, rows), stream, stream_.rows());
   }
 
   // The first half becomes SiLU(first half) · second half.
