@@ -1,0 +1,430 @@
+// Does a drafter really draw its tokens from the rows that it reports? A statistical audit of a run.
+//
+// A q that the tokens were not drawn from (the raw row beside a draw from the processed one, the row of
+// another position) raises no error: it biases the text, quietly. Two questions are put to the tokens x and
+// their rows q, and neither needs a second run or a look into the drafter:
+//
+//   Are the tokens likelier, or rarer, than q says? M_β = Π q(x)^(β−1) / Σ_y q(y)^β is the likelihood of the
+//   tokens at temperature 1/β over that under q. If x ~ q it is a martingale of mean 1, whatever the rows and
+//   however each depends on the past, so that it, or a mixture of several, ever exceeds 1/a with a
+//   probability of at most a (Ville, 1939; Shafer, Shen, Vereshchagin, Vovk, "Test martingales, Bayes factors
+//   and p-values", Statistical Science 26(1), 2011). Rows that are one-hot or flat leave it as it is. For β
+//   near 1 it is the test of Σ (log q(x) − E log q), but exact for any number of tokens.
+//
+//   Is U = Σ_{q(y) > q(x)} q(y) + V·Σ_{q(y) = q(x)} q(y), V uniform, uniform on [0, 1), and independent of
+//   the U before it? It is if x ~ q (Rosenblatt, "Remarks on a multivariate transformation", 1952; randomised
+//   where q is discrete, and testing forecasts by it, as in Diebold, Gunther, Tay, 1998). Ordered by
+//   decreasing q, U feels what temperature, top-k and argmax do; in pairs it also feels rows that are right
+//   on average only.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <ostream>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "specdec/core/dense.hpp"
+#include "specdec/core/distribution.hpp"
+#include "specdec/core/error.hpp"
+#include "specdec/core/random.hpp"
+#include "specdec/draft/drafter.hpp"
+#include "specdec/testing/chi_square.hpp"
+#include "specdec/verify/verdict.hpp"
+
+namespace specdec::testing {
+
+/// What an audit found, as far as it can tell.
+enum class DraftFault {
+  none,        ///< nothing speaks against the drafter
+  bad_row,     ///< a row is no distribution
+  impossible,  ///< a token has probability 0 in its row
+  likelier,    ///< the tokens are likelier than their rows say
+  rarer,       ///< the tokens are rarer than their rows say
+  unrelated,   ///< the tokens have little to do with their rows
+};
+
+/// A fault and what it smells of.
+inline std::ostream& operator<<(std::ostream& out, DraftFault fault) {
+  switch (fault) {
+    case DraftFault::none:
+      return out << "nothing speaks against the drafter";
+    case DraftFault::bad_row:
+      return out << "a row is no distribution (cut and not normalised again?)";
+    case DraftFault::impossible:
+      return out
+             << "a token was drawn where q is 0 (the row of another position? a q that is cut beside a draw "
+                "that is not?)";
+    case DraftFault::likelier:
+      return out
+             << "tokens are likelier than q says (a raw q beside a draw that is sharpened, cut or greedy? "
+                "tokens dropped after they were drawn?)";
+    case DraftFault::rarer:
+      return out
+             << "tokens are rarer than q says (a raw q beside a draw at a higher temperature? some rows of "
+                "another position?)";
+    case DraftFault::unrelated:
+      break;
+  }
+  return out << "tokens have little to do with q (the row of another position, or one for all?)";
+}
+
+/// The outcome of an audit.
+struct DraftAuditReport {
+  DraftFault fault = DraftFault::none;
+  Index tokens = 0;       ///< drafted tokens seen
+  Index informative = 0;  ///< of which the row left something to be ordered
+  Index impossible = 0;   ///< tokens of probability 0
+  Index bad_rows = 0;
+  double likelier = 0, rarer = 0;      ///< largest log-likelihood ratios against q
+  double threshold = 0;                ///< of both: convicted beyond it
+  std::optional<SampledReport> order;  ///< U in 16 cells, where there were enough
+  std::optional<SampledReport> pairs;  ///< successive U in 4 × 4 cells, where there were enough
+
+  /// Below this many informative tokens that nothing was found means nothing.
+  static constexpr Index least_informative = 320;
+
+  bool convicted() const { return fault != DraftFault::none; }
+  /// Enough was seen to speak of an honest drafter.
+  bool acquitted() const { return !convicted() && informative >= least_informative; }
+  /// Nothing speaks against the drafter: acquitted, or too little seen.
+  explicit operator bool() const { return !convicted(); }
+
+  friend std::ostream& operator<<(std::ostream& out, const DraftAuditReport& report) {
+    out << (report.convicted()   ? "CONVICTED"
+            : report.acquitted() ? "acquitted"
+                                 : "no verdict")
+        << ": " << report.tokens << " drafted tokens, " << report.informative << " informative";
+    if (!report.convicted() && !report.acquitted()) out << " (" << least_informative << " are needed)";
+    if (report.convicted()) out << "\n  " << report.fault;
+    out << "\n  of probability 0: " << report.impossible
+        << ", from rows that are no distribution: " << report.bad_rows
+        << "\n  log-likelihood ratio, likelier " << report.likelier << ", rarer " << report.rarer
+        << ", threshold " << report.threshold;
+    if (report.order) out << "\n  order " << *report.order;
+    if (report.pairs) out << "\n  pairs " << *report.pairs;
+    return out;
+  }
+};
+
+/// How an audit is done.
+struct AuditOptions {
+  double false_alarm = 1e-4;  ///< the probability that an honest drafter is convicted, at most
+  std::uint64_t seed = 1;     ///< of the V that U is randomised by
+};
+
+namespace detail {
+
+/// The exponents β of the alternatives: powers that take square roots only. The likelier ones first.
+inline constexpr std::array<double, 9> exponents{1.0625, 1.125, 1.25, 1.5, 2, 0.9375, 0.875, 0.75, 0.5};
+inline constexpr std::size_t sharper = 5;  // how many of them are above 1
+inline constexpr std::size_t squares = 4;  // the place of β = 2
+
+/// What the audit wants to know of a row and the token drawn from it, in one pass over the row.
+class RowReading {
+ public:
+  template <Distribution R>
+  RowReading(const R& row, Token x) : value_(value_of(row, x)) {
+    each_piece(row, [this](const Piece& piece) { take(piece); });
+  }
+
+  double value() const { return value_; }
+  double total() const { return total_; }
+
+  /// Σ q(y)^β.
+  double power(std::size_t k) const { return powers_[k]; }
+
+  /// Finite, not negative, and normalised up to what the rounding of a narrow scalar does.
+  bool is_distribution() const {
+    return std::abs(total_ - 1) <= 0.01 &&
+           std::isfinite(std::accumulate(powers_.begin(), powers_.end(), 0.0));
+  }
+
+  /// U for a given V.
+  double position(double v) const { return (above_ + v * equal_) / total_; }
+
+  /// Whether there is an order: not where all mass is on tokens of one probability, one or several. (Where
+  /// nearly all is on one, U is V and little else, which would only dilute.)
+  bool is_informative() const { return equal_ < (1 - 1e-6) * total_ && powers_[squares] < 0.9; }
+
+ private:
+  using Piece = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_block_size>;
+
+  // The token's probability as the pieces have it, to the last bit.
+  template <Distribution R>
+  static double value_of(const R& row, Token x) {
+    if constexpr (BlockRow<R> && !SparseRowLike<R>) {
+      const Index start = x / max_block_size * max_block_size;
+      return block(row, start)[x - start];
+    } else {
+      return static_cast<double>(row.probability(x));
+    }
+  }
+
+  template <BlockRow R>
+  static Piece block(const R& row, Index start) {
+    // Evaluated in the row's own scalar, as a whole: entry by entry Eigen may round another way.
+    const Eigen::Array<typename std::remove_cvref_t<decltype(row.block(0, 0))>::Scalar, Eigen::Dynamic, 1,
+                       Eigen::ColMajor, max_block_size>
+        piece = row.block(start, std::min(max_block_size, Index{row.vocab_size()} - start));
+    return piece.template cast<double>();
+  }
+
+  template <Distribution R, class F>
+  static void each_piece(const R& row, F&& f) {
+    const auto gather = [&](Index size, auto&& probability) {
+      Piece piece;
+      for (Index start = 0; start < size; start += max_block_size) {
+        piece.resize(std::min(max_block_size, size - start));
+        for (Index k = 0; k < piece.size(); ++k) piece[k] = static_cast<double>(probability(start + k));
+        f(piece);
+      }
+    };
+    if constexpr (SparseRowLike<R>) gather(row.support_size(), [&](Index k) { return row.weight(k); });
+    else if constexpr (BlockRow<R>)
+      for (Index start = 0; start < Index{row.vocab_size()}; start += max_block_size) f(block(row, start));
+    else gather(row.vocab_size(), [&](Index y) { return row.probability(static_cast<Token>(y)); });
+  }
+
+  void take(const Piece& q) {
+    total_ += q.sum();
+    above_ += (q > value_).select(q, 0.0).sum();
+    equal_ += (q == value_).select(q, 0.0).sum();
+    const Piece r2 = q.sqrt(), r4 = r2.sqrt(), r8 = r4.sqrt(), r16 = r8.sqrt();
+    const std::array<double, exponents.size()> sums{
+        (q * r16).sum(),      (q * r8).sum(),  (q * r4).sum(),
+        (q * r2).sum(),       (q * q).sum(),   (r2 * r4 * r8 * r16).sum(),
+        (r2 * r4 * r8).sum(), (r2 * r4).sum(), r2.sum()};
+    for (std::size_t k = 0; k < sums.size(); ++k) powers_[k] += sums[k];
+  }
+
+  double value_, total_ = 0, above_ = 0, equal_ = 0;
+  std::array<double, exponents.size()> powers_ = {};
+};
+
+/// The test martingales: log M_β, and how large their mixtures have ever been.
+class LikelihoodRatios {
+ public:
+  void add(const RowReading& row) {
+    const double value = std::log(row.value()), total = std::log(row.total());
+    for (std::size_t k = 0; k < exponents.size(); ++k)
+      logs_[k] += (exponents[k] - 1) * value + total - std::log(row.power(k));
+    likelier_ = std::max(likelier_, mixture(std::span(logs_).first(sharper)));
+    rarer_ = std::max(rarer_, mixture(std::span(logs_).subspan(sharper)));
+  }
+
+  double likelier() const { return likelier_; }
+  double rarer() const { return rarer_; }
+
+  /// Whether the flattest alternative explains the tokens best.
+  bool as_flat_as_can_be() const {
+    return logs_.back() >= *std::max_element(logs_.begin() + sharper, logs_.end());
+  }
+
+ private:
+  // The log of the mean.
+  static double mixture(std::span<const double> logs) {
+    const double largest = *std::max_element(logs.begin(), logs.end());
+    double sum = 0;
+    for (const double log : logs) sum += std::exp(log - largest);
+    return largest + std::log(sum / static_cast<double>(logs.size()));
+  }
+
+  std::array<double, exponents.size()> logs_ = {};
+  double likelier_ = 0, rarer_ = 0;
+};
+
+/// Tests counts of equally likely outcomes; empty where a cell expects fewer than 10.
+inline std::optional<SampledReport> check_uniform(std::span<const Index> counts, double false_alarm) {
+  const auto cells = static_cast<Index>(counts.size());
+  const Index samples = std::accumulate(counts.begin(), counts.end(), Index{0});
+  if (samples < 10 * cells) return std::nullopt;
+  Law law;
+  for (Token cell = 0; cell < cells; ++cell) law[{cell}] = 1.0 / static_cast<double>(cells);
+  Token cell = 0;
+  Index told = 0;
+  const auto next = [&] {
+    for (; told == counts[static_cast<std::size_t>(cell)]; ++cell) told = 0;
+    ++told;
+    return std::vector<Token>{cell};
+  };
+  return check_sampled(next, law, samples, false_alarm);
+}
+
+}  // namespace detail
+
+/// The audit itself, for loops of your own: add() the rows and tokens of every draft, then ask for the
+/// report().
+///
+/// Convicts an honest drafter with a probability of at most `false_alarm` (as far as X² has its limiting
+/// law), a quarter of it each for tokens likelier and rarer than q, for the cells of U and for their pairs.
+/// The first two hold for all moments of a run at once, the others for one report. A token of probability 0
+/// and a row that is no distribution convict by themselves. Of rows that are one-hot or flat only that is
+/// checked. Rows that are wrong, but right on average and in the order of successive tokens, go unnoticed.
+/// Convicts by likelihood from the first token on, by U from 160 informative tokens, by pairs from 320;
+/// acquits from 320. (An informative token is one whose row has an order and is not all but one-hot.)
+/// Source: the top of this file. Throws: std::invalid_argument unless 0 < false_alarm < 1.
+/// Random: a generator of its own, one number per informative token.
+class DraftAudit {
+ public:
+  explicit DraftAudit(const AuditOptions& options = {}) : options_(options), state_(options.seed) {
+    if (!(options.false_alarm > 0 && options.false_alarm < 1))
+      specdec::detail::invalid_argument("false_alarm = ", options.false_alarm, " is outside (0, 1)");
+  }
+
+  /// Row i is what tokens[i] is said to be drawn from. A draft of a wrong shape is read as far as it goes: to
+  /// complain is up to the loop. A throw leaves the audit as it was.
+  /// Cost: a pass over each row, of its support where it lists it. No allocation.
+  template <Probabilities Rows>
+  void add(const Rows& reported, std::span<const Token> tokens) {
+    const auto rows = distributions(reported);
+    State next = state_;
+    for (Index i = 0; i < std::min<Index>(rows.rows(), std::ssize(tokens)); ++i)
+      next.add(rows.row(i), tokens[static_cast<std::size_t>(i)]);
+    state_ = next;
+  }
+
+  /// Cost: some 0.1 µs for each informative token seen.
+  DraftAuditReport report() const {
+    const double share = options_.false_alarm / 4;
+    DraftAuditReport report{.tokens = state_.tokens,
+                            .informative = state_.informative,
+                            .impossible = state_.impossible,
+                            .bad_rows = state_.bad_rows,
+                            .likelier = state_.ratios.likelier(),
+                            .rarer = state_.ratios.rarer(),
+                            .threshold = -std::log(share),
+                            .order = detail::check_uniform(state_.cells, share),
+                            .pairs = detail::check_uniform(state_.pairs, share)};
+    report.fault = fault(report);
+    return report;
+  }
+
+ private:
+  struct State {
+    explicit State(std::uint64_t seed) : generator(seed) {}
+
+    template <Distribution R>
+    void add(const R& row, Token x) {
+      ++tokens;
+      try {
+        if (x < 0 || !(specdec::probability(row, x) > 0)) ++impossible;
+        else enter(detail::RowReading(row, x));
+      } catch (const InvalidDistribution&) {
+        ++bad_rows;
+      }
+    }
+
+    void enter(const detail::RowReading& row) {
+      if (!row.is_distribution()) {
+        ++bad_rows;
+      } else if (row.value() > 0) {  // blocks of logits may have 0 for what is all but 0
+        ratios.add(row);
+        if (row.is_informative()) place(row.position(uniform01(generator)));
+      }
+    }
+
+    // Pairs do not overlap, so that they are independent of one another.
+    void place(double u) {
+      const auto cell = std::min(static_cast<std::size_t>(u * 16), std::size_t{15});
+      ++cells[cell];
+      if (informative++ % 2 == 1) ++pairs[4 * (last / 4) + cell / 4];
+      last = cell;
+    }
+
+    SplitMix64 generator;
+    Index tokens = 0, informative = 0, impossible = 0, bad_rows = 0;
+    detail::LikelihoodRatios ratios;
+    std::array<Index, 16> cells = {}, pairs = {};
+    std::size_t last = 0;
+  };
+
+  // Most faults trip several tests; which likelihood they raise tells them apart.
+  DraftFault fault(const DraftAuditReport& report) const {
+    if (report.bad_rows > 0) return DraftFault::bad_row;
+    if (report.impossible > 0) return DraftFault::impossible;
+    const auto rejected = [](const auto& test) { return test && !test->accepted; };
+    const bool by_likelihood = std::max(report.likelier, report.rarer) > report.threshold;
+    if (!by_likelihood && !rejected(report.order) && !rejected(report.pairs)) return DraftFault::none;
+    constexpr double clearly = 3;
+    if (report.likelier > report.rarer + clearly) return DraftFault::likelier;
+    if (report.rarer > report.likelier + clearly && !state_.ratios.as_flat_as_can_be())
+      return DraftFault::rarer;
+    return DraftFault::unrelated;
+  }
+
+  AuditOptions options_;
+  State state_;
+};
+
+/// A drafter, and an audit of everything it drafts: a debug aid that costs a pass over every draft row and
+/// nothing where it is not asked for.
+///
+///   testing::AuditedDrafter audited{drafter};
+///   SpecDec decoder{target, audited};
+///   ...
+///   std::cout << audited.report();
+///
+/// A drafter passed as an lvalue is referred to and must outlive this; an rvalue is moved in. What goes in
+/// and what comes out is passed on as it is, and the audit's randomness is its own: the text is that of the
+/// drafter alone. Guarantees and costs are those of DraftAudit. A throw of the drafter leaves the audit as it
+/// was; drafts of steps that fail later are counted all the same, for they were drawn.
+template <class D>
+class AuditedDrafter {
+  using Drafter = std::remove_reference_t<D>;
+  static_assert(specdec::Drafter<Drafter>, "what is audited is no specdec::Drafter");
+
+ public:
+  explicit AuditedDrafter(D&& drafter, const AuditOptions& options = {})
+      : drafter_(std::forward<D>(drafter)), audit_(options) {}
+
+  template <RandomSource Source>
+  decltype(auto) draft(std::span<const Token> context, Index gamma, Source& source) {
+    decltype(auto) draft = drafter_.draft(context, gamma, source);
+    audit_.add(draft.rows, draft.tokens);
+    return draft;
+  }
+
+  /// Where the drafter has it.
+  template <RandomSource Source, class GoesOn>
+  requires requires(Drafter& drafter, std::span<const Token> context, Source& source, GoesOn& goes_on) {
+    drafter.draft(context, Index{}, source, goes_on);
+  }
+  decltype(auto) draft(std::span<const Token> context, Index gamma, Source& source, GoesOn&& goes_on) {
+    decltype(auto) draft = drafter_.draft(context, gamma, source, goes_on);
+    audit_.add(draft.rows, draft.tokens);
+    return draft;
+  }
+
+  void truncate(Index length) { drafter_.truncate(length); }
+
+  /// Where the drafter has it.
+  template <class Rows>
+  requires requires(Drafter& drafter, const Rows& target_rows, std::span<const Token> drafted,
+                    const Verdict& verdict) {
+    drafter.observe(target_rows, drafted, verdict);
+  }
+  void observe(const Rows& target_rows, std::span<const Token> drafted, const Verdict& verdict) {
+    drafter_.observe(target_rows, drafted, verdict);
+  }
+
+  DraftAuditReport report() const { return audit_.report(); }
+
+ private:
+  D drafter_;
+  DraftAudit audit_;
+};
+
+template <class D>
+AuditedDrafter(D&&) -> AuditedDrafter<D>;
+template <class D>
+AuditedDrafter(D&&, const AuditOptions&) -> AuditedDrafter<D>;
+
+}  // namespace specdec::testing
