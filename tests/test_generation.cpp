@@ -244,3 +244,87 @@ TEST_CASE("a release of one sequence does not mislead another that had the model
   }
   CHECK(copy(sequence.tokens()) == expected);
 }
+
+namespace {
+
+struct FedModel {
+  TableModel<> table;
+  Index fed = 0;
+  Index vocab_size() const { return table.vocab_size(); }
+  const auto& forward(std::span<const Token> tokens, Index rows) {
+    fed += std::ssize(tokens);
+    return table.forward(tokens, rows);
+  }
+  void truncate(Index length) { table.truncate(length); }
+};
+
+}  // namespace
+
+TEST_CASE("a sequence resumed from a context writes what a fresh one would, and takes in only what is new") {
+  std::mt19937_64 seed{9};
+  FedModel target{TableModel<>::random(4, 3, seed)}, fresh_target{target.table};
+  FedModel small{TableModel<>::random(4, 3, seed)}, fresh_small{small.table};
+  SpecDec decoder{target, ModelDrafter{small}, GreedyBlockVerifier{}};
+  SpecDec fresh{fresh_target, ModelDrafter{fresh_small}, GreedyBlockVerifier{}};
+  const Options options{.max_new_tokens = 9, .gamma = 3, .stop_tokens = {3}};
+  auto sequence = decoder.start(std::vector<Token>(100, 2), options);
+  std::vector<Token> context;
+  Index emitted = 0;
+  for (std::mt19937_64::result_type turn = 0; turn < 40; ++turn) {
+    std::mt19937_64 rng{turn}, twin{turn};
+    target.fed = small.fed = 0;
+    while (!sequence.done()) sequence.step(rng);
+    if (turn > 0) {
+      const Result expected =
+          fresh.generate(context, {.max_new_tokens = 5, .gamma = 3, .stop_tokens = {3}}, twin);
+      CHECK(copy(sequence.tokens()) == expected.tokens);
+      CHECK(sequence.result().stop_reason == expected.stop_reason);
+      CHECK(target.fed <= 5 * 4 + 4);
+      CHECK(small.fed <= 5 * 4 + 4);
+    }
+    emitted += std::ssize(sequence.tokens());
+    CHECK(sequence.stats().emitted == emitted);
+    context = copy(sequence.context());
+    if (turn % 3 == 1) context.resize(context.size() - 2);  // the end is taken back
+    if (turn % 3 != 2) context.push_back(static_cast<Token>(turn % 4));
+    sequence.resume(context, 5);
+    CHECK(sequence.tokens().empty());
+    CHECK(copy(sequence.context()) == context);
+  }
+}
+
+TEST_CASE("a resumed sequence whose models another one has had takes everything in again") {
+  std::mt19937_64 seed{10};
+  auto target = TableModel<>::random(4, 3, seed);
+  SpecDec decoder{target, ModelDrafter{TableModel<>::random(4, 3, seed)}};
+  const Options options{.max_new_tokens = 6, .gamma = 2};
+  std::mt19937_64 rng{1}, twin{1}, other{2};
+  auto first = decoder.start(prompt, options);
+  first.step(other);
+  auto second = decoder.start(std::vector<Token>{3, 3, 3, 3, 3, 3, 3, 3, 3, 3}, options);
+  second.step(other);
+  const std::vector<Token> context{0, 1, 2, 3};
+  first.resume(context, 6);
+  CHECK(target.context().size() >= 10);  // the other one's
+  while (!first.done()) first.step(rng);
+  CHECK(copy(first.tokens()) == decoder.generate(context, options, twin).tokens);
+}
+
+TEST_CASE("a context that cannot be resumed from leaves the sequence as it was") {
+  std::mt19937_64 seed{11};
+  auto target = TableModel<>::random(4, 1, seed);
+  SpecDec decoder{target, ModelDrafter{TableModel<>::random(4, 1, seed)}};
+  std::mt19937_64 rng{1};
+  auto sequence = decoder.start(prompt, {.max_new_tokens = 20, .gamma = 2});
+  sequence.step(rng);
+  const auto context = copy(sequence.context());
+  CHECK(message_of([&] { sequence.resume(std::vector<Token>{}, 3); }) ==
+        "specdec: prompt is empty: there is nothing to continue");
+  CHECK(message_of([&] {
+          sequence.resume(std::vector<Token>{0, 4}, 3);
+        }) == "specdec: prompt[1] = 4 is outside the vocabulary 0..3");
+  CHECK(message_of([&] { sequence.resume(prompt, -1); }) == "specdec: max_new_tokens = -1 is negative");
+  CHECK(copy(sequence.context()) == context);
+  while (!sequence.done()) sequence.step(rng);
+  CHECK(sequence.tokens().size() == 20);
+}

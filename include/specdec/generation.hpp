@@ -73,13 +73,31 @@ class Generation {
         target_(&target),
         drafter_(&drafter),
         length_(&length),
+        fresh_verifier_(verifier),
         verifier_(std::move(verifier)),
-        options_(std::move(options)),
-        prompt_size_(static_cast<std::size_t>(prompt.size())) {
-    check(prompt);
-    context_.reserve(prompt_size_);
-    for (Index i = 0; i < prompt.size(); ++i) context_.push_back(static_cast<Token>(prompt[i]));
+        options_(std::move(options)) {
+    check(prompt, options_.max_new_tokens);
+    if (options_.gamma < 0) detail::invalid_argument("gamma = ", options_.gamma, " is negative");
+    extend(prompt);
     release();
+  }
+
+  /// Goes on from another context (the next turn of a conversation, say), with a budget of its own and a fresh
+  /// verifier. The models do not take in again what the two contexts begin with in common. The statistics go
+  /// on. Throws std::invalid_argument as SpecDec::start, and leaves the sequence as it was.
+  void resume(TokenIds context, Index max_new_tokens) {
+    check(context, max_new_tokens);
+    const Index common = common_length(context);
+    verifier_ = fresh_verifier_;
+    options_.max_new_tokens = max_new_tokens;
+    stopped_ = false;
+    stop_reason_ = StopReason::length;
+    context_.resize(static_cast<std::size_t>(common));
+    extend(context);
+    if (*turn_ != my_turn_) return;  // the next step takes everything in
+    target_seen_ = std::min({target_seen_, common, size() - 1});
+    target_->truncate(target_seen_);
+    drafter_->truncate(target_seen_);
   }
 
   /// Whether the text is complete: step() has nothing left to do.
@@ -131,15 +149,28 @@ class Generation {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void check(TokenIds prompt) const {
+  void check(TokenIds prompt, Index max_new_tokens) const {
     if (prompt.empty()) detail::invalid_argument("prompt is empty: there is nothing to continue");
     detail::check_tokens("prompt", prompt, target_->vocab_size());
     if (prompt.size() > context_size(*target_))
       detail::invalid_argument("prompt has ", prompt.size(), " tokens, but the target's context holds ",
                                context_size(*target_));
-    if (options_.max_new_tokens < 0)
-      detail::invalid_argument("max_new_tokens = ", options_.max_new_tokens, " is negative");
-    if (options_.gamma < 0) detail::invalid_argument("gamma = ", options_.gamma, " is negative");
+    if (max_new_tokens < 0) detail::invalid_argument("max_new_tokens = ", max_new_tokens, " is negative");
+  }
+
+  // How many tokens the prompt and the present context begin with in common.
+  Index common_length(TokenIds prompt) const {
+    const Index most = std::min(prompt.size(), size());
+    Index length = 0;
+    while (length < most && prompt[length] == context_[static_cast<std::size_t>(length)]) ++length;
+    return length;
+  }
+
+  // Makes the context the prompt, of which it holds a beginning.
+  void extend(TokenIds prompt) {
+    prompt_size_ = static_cast<std::size_t>(prompt.size());
+    context_.reserve(prompt_size_);
+    for (Index i = size(); i < prompt.size(); ++i) context_.push_back(static_cast<Token>(prompt[i]));
   }
 
   Index size() const { return static_cast<Index>(context_.size()); }
@@ -328,9 +359,9 @@ class Generation {
   Target* target_;
   Drafter* drafter_;
   Length* length_;
-  V verifier_;
+  V fresh_verifier_, verifier_;
   Options options_;
-  std::size_t prompt_size_;
+  std::size_t prompt_size_ = 0;
   std::vector<Token> context_;
   Index target_seen_ = 0;  // how many tokens of context_ the target's context holds
   std::vector<Token> feed_;

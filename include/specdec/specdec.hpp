@@ -2,6 +2,7 @@
 #pragma once
 
 #include "specdec/analysis/acceptance.hpp"
+#include "specdec/cascade_drafter.hpp"
 #include "specdec/core/logits.hpp"
 #include "specdec/core/row_span.hpp"
 #include "specdec/core/sampled.hpp"

@@ -467,3 +467,123 @@ mutant("block-reads-on", "verify/block.hpp", "test_drafted_block", "w_.back() > 
 mutant("greedy-reads-on", "verify/greedy_block.hpp", "test_drafted_block",
        "if (at(i).g == 0) continue;  // behind", "// behind")
 mutant("race-reads-on", "core/race.hpp", "test_drafted_block", "if (w <= 0) return std::nullopt;", "")
+
+mutant = promise("the n-gram table proposes the most frequent successor of the longest n-gram known, and counts all once")
+mutant("table-ties-to-the-first", "draft/ngram_table.hpp", "test_ngram_table",
+       "occurrences >= at(leader).occurrences", "occurrences > at(leader).occurrences")
+mutant("table-shortest-n-gram", "draft/ngram_table.hpp", "test_ngram_table test_suffix_drafter",
+       "for (Index n = std::ssize(ends_) - 1; n >= options_.min_ngram; --n)",
+       "for (Index n = options_.min_ngram; n < std::ssize(ends_); ++n)")
+mutant("table-min-count-forgotten", "draft/ngram_table.hpp", "test_ngram_table",
+       "trie_.occurrences(next) >= options_.min_count", "trie_.occurrences(next) >= 1")
+mutant("table-counts-a-text-twice", "draft/ngram_table.hpp", "test_ngram_table",
+       "if (i > survived && !shown_.contains(text)) continue;", "if (i > survived) continue;")
+mutant("table-joins-texts", "draft/ngram_table.hpp", "test_ngram_table",
+       "if (length >= learnt_) return;", "return;")
+
+mutant = promise("the suffix drafter goes on from the longest match, with exact counts")
+mutant("suffix-clone-without-counts", "draft/suffix_drafter.hpp", "test_suffix_drafter",
+       "add_edge(clone, edge(i).token, edge(i).to, edge(i).count)", "add_edge(clone, edge(i).token, edge(i).to, 0)")
+mutant("suffix-clone-without-leader", "draft/suffix_drafter.hpp", "test_suffix_drafter",
+       "if (i == state(q).best) at(clone).best = copied;", "at(clone).best = copied;")
+mutant("suffix-known-text-entered-again", "draft/suffix_drafter.hpp", "test_suffix_drafter",
+       "if (find(end, token) != none) return shorten(end, token);", "")
+mutant("suffix-no-clone", "draft/suffix_drafter.hpp", "test_suffix_drafter",
+       "if (state(q).length == state(p).length + 1) return q;", "return q;")
+mutant("suffix-match-without-limit", "draft/suffix_drafter.hpp", "test_suffix_drafter",
+       "length = std::min(length + 1, options_.max_match);", "++length;")
+mutant("suffix-match-of-another-time", "draft/suffix_drafter.hpp", "test_suffix_drafter",
+       "Index state = automaton_.suffix(end_.match, length);", "Index state = end_.match;")
+mutant("suffix-share-of-all-counts", "draft/suffix_drafter.hpp", "test_suffix_drafter",
+       ".followed = state(q).followed}", ".followed = 0}")
+mutant("suffix-counts-a-text-twice", "draft/suffix_drafter.hpp", "test_suffix_drafter",
+       "if (i <= survived || automaton_.state(state).is_text)", "if (i <= survived)")
+
+mutant = promise("lookahead proposes the target's answers again, each in its place, and pools those that followed one another")
+mutant("lookahead-place-before", "draft/lookahead.hpp", "test_lookahead",
+       "begin_ = seen_ + verdict.accepted + 1;", "begin_ = seen_ + verdict.accepted;")
+mutant("lookahead-guesses-not-passed-by", "draft/lookahead.hpp", "test_lookahead",
+       "else guesses_.erase(guesses_.begin(), guesses_.begin() + grown);", "")
+mutant("lookahead-guesses-of-another-text", "draft/lookahead.hpp", "test_lookahead",
+       "seen_ = std::max<Index>(length, 0);\n    guesses_.clear();", "seen_ = std::max<Index>(length, 0);")
+mutant("lookahead-trail-lost", "draft/lookahead.hpp", "test_lookahead",
+       "propose(guesses_[i]);", "propose({guesses_[i].back()});")
+mutant("lookahead-pool-drops-the-latest", "draft/lookahead.hpp", "test_lookahead",
+       "== most_) at = rests.begin();", "== most_) at = rests.end() - rest_;")
+mutant("lookahead-guess-has-no-say", "draft/lookahead.hpp", "test_lookahead",
+       "pool_.rest(trail.back(), guess(tokens_.size()))", "pool_.rest(trail.back(), std::nullopt)")
+mutant("lookahead-bad-row-behind-the-stop", "draft/lookahead.hpp", "test_lookahead",
+       "catch (const InvalidDistribution&)", "catch (const std::bad_alloc&)")
+mutant("lookahead-place-behind-its-own-draft", "draft/lookahead.hpp", "test_lookahead",
+       "if (observed_) begin_ = length + 1;", "")
+
+mutant = promise("an audit convicts drafters whose q is not what was drawn from, and no others")
+mutant("audit-ties-above", "testing/draft_audit.hpp", "test_draft_audit",
+       "(q > value_).select", "(q >= value_).select")
+mutant("audit-not-randomised", "testing/draft_audit.hpp", "test_draft_audit",
+       "row.position(uniform01(generator))", "row.position(0.5)")
+mutant("audit-flat-rows-count", "testing/draft_audit.hpp", "test_draft_audit",
+       "return equal_ < (1 - 1e-6) * total_ && powers_[squares] < 0.9;", "return true;")
+mutant("audit-no-martingale", "testing/draft_audit.hpp", "test_draft_audit",
+       "(exponents[k] - 1) * value + total", "exponents[k] * value + total")
+mutant("audit-last-moment-only", "testing/draft_audit.hpp", "test_draft_audit",
+       "likelier_ = std::max(likelier_, mixture(std::span(logs_).first(sharper)));",
+       "likelier_ = mixture(std::span(logs_).first(sharper));")
+mutant("audit-pairs-overlap", "testing/draft_audit.hpp", "test_draft_audit",
+       "if (informative++ % 2 == 1)", "if (informative++ > 0)")
+mutant("audit-pairs-unread", "testing/draft_audit.hpp", "test_draft_audit",
+       "!rejected(report.order) && !rejected(report.pairs)", "!rejected(report.order)")
+mutant("audit-impossible-passes", "testing/draft_audit.hpp", "test_draft_audit",
+       "if (x < 0 || !(specdec::probability(row, x) > 0)) ++impossible;", "if (x < 0) ++impossible;")
+mutant("audit-unnormalised-passes", "testing/draft_audit.hpp", "test_draft_audit",
+       "std::abs(total_ - 1) <= 0.01 &&", "")
+mutant("audit-kept-after-throw", "testing/draft_audit.hpp", "test_draft_audit",
+       "State next = state_;", "State& next = state_;")
+
+mutant = promise("a chain passes on the first proposal, rolls all members back, and keeps the rows' meaning")
+mutant("chain-refuses-short-proposals", "draft/chain_drafter.hpp", "test_chain_drafter",
+       "if (tokens.empty()) return propose", "if (tokens.size() < 2) return propose")
+mutant("chain-rolls-back-one", "draft/chain_drafter.hpp", "test_chain_drafter",
+       "(member.truncate(length), ...);", "std::get<0>(std::tie(member...)).truncate(length);")
+mutant("chain-policy-not-asked", "draft/chain_drafter.hpp", "test_chain_drafter",
+       "if constexpr (can_draft<M, Source, GoesOn...>)",
+       "if constexpr (sizeof...(GoesOn) == 0)")
+mutant("chain-members-not-told", "draft/chain_drafter.hpp", "test_chain_drafter",
+       "if constexpr (observes<std::remove_cvref_t<decltype(member)>, Rows>)", "if constexpr (false)")
+mutant("variant-list-misplaced", "core/variant_rows.hpp", "test_variant_rows",
+       "block[row.support(k) - start] = row.weight(k);", "block[k] = row.weight(k);")
+mutant("variant-list-unchecked", "core/variant_rows.hpp", "test_variant_rows",
+       "      detail::check_ascending(start, row.support(k));\n", "")
+mutant("variant-claims-a-vocabulary", "core/variant_rows.hpp", "test_variant_rows test_chain_drafter",
+       "    else return 0;\n", "    else return Index{1} << 40;\n")
+
+mutant = promise("a sequence resumed from a context is a fresh one there, but for what the models know already")
+mutant("resume-stale-verifier", "generation.hpp", "test_generation", "    verifier_ = fresh_verifier_;\n", "")
+mutant("resume-keeps-context", "generation.hpp", "test_generation",
+       "context_.resize(static_cast<std::size_t>(common));",
+       "context_.resize(static_cast<std::size_t>(std::min(size(), context.size())));")
+mutant("resume-forgets-all", "generation.hpp", "test_generation",
+       "target_seen_ = std::min({target_seen_, common, size() - 1});", "target_seen_ = 0;")
+mutant("resume-last-token-unfed", "generation.hpp", "test_generation test_cascade_drafter",
+       "std::min({target_seen_, common, size() - 1})", "std::min(target_seen_, common)")
+mutant("resume-keeps-cache", "generation.hpp", "test_generation",
+       "    target_->truncate(target_seen_);\n    drafter_->truncate(target_seen_);\n  }\n\n  /// Whether",
+       "    drafter_->truncate(target_seen_);\n  }\n\n  /// Whether")
+mutant("resume-stays-stopped", "generation.hpp", "test_generation",
+       "    options_.max_new_tokens = max_new_tokens;\n    stopped_ = false;\n",
+       "    options_.max_new_tokens = max_new_tokens;\n")
+mutant("resume-others-models", "generation.hpp", "test_generation",
+       "    if (*turn_ != my_turn_) return;  // the next step takes everything in\n", "")
+
+mutant = promise("a cascade drafts its model's text and reports its model's rows")
+mutant("cascade-rows-of-rejected", "cascade_drafter.hpp", "test_cascade_drafter",
+       "i <= verdict.accepted; ++i) recorded->add", "i < rows.rows(); ++i) recorded->add")
+mutant("cascade-correction-row-lost", "cascade_drafter.hpp", "test_cascade_drafter",
+       "i <= verdict.accepted; ++i) recorded->add", "i < verdict.accepted; ++i) recorded->add")
+mutant("cascade-old-rows-first", "cascade_drafter.hpp", "test_cascade_drafter", "    inner_->rows.clear();\n", "")
+mutant("cascade-never-cleared", "cascade_drafter.hpp", "test_cascade_drafter",
+       "if (length == 0 && inner_->sequence)", "if (length < 0 && inner_->sequence)")
+mutant("cascade-policy-one-late", "cascade_drafter.hpp", "test_cascade_drafter",
+       "return drafted(sequence, asked);\n    }", "return drafted(sequence, asked + 1);\n    }")
+mutant("stored-rows-one-copy", "core/stored_rows.hpp", "test_cascade_drafter test_model_drafter",
+       "copies_[rows_.size()].assign(row)", "copies_[0].assign(row)")

@@ -12,8 +12,9 @@
 
 #include "specdec/core/chance.hpp"
 #include "specdec/core/named_row.hpp"
-#include "specdec/core/row_copy.hpp"
 #include "specdec/core/row_span.hpp"
+#include "specdec/core/stored_rows.hpp"
+#include "specdec/core/token_ids.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/model/model.hpp"
 
@@ -34,8 +35,7 @@ class ModelDrafter {
   using Output = std::remove_cvref_t<decltype(std::declval<std::remove_reference_t<M>&>().forward(
       std::span<const Token>{}, Index{1}))>;
   using Row = RowOf<decltype(distributions(std::declval<const Output&>()))>;
-  static constexpr bool stable = has_stable_rows<std::remove_reference_t<M>>;
-  using Kept = std::conditional_t<stable, Row, typename RowCopy<Row>::View>;
+  using Rows = StoredRows<Row, has_stable_rows<std::remove_reference_t<M>>>;
 
  public:
   explicit ModelDrafter(M&& model) : model_(std::forward<M>(model)) {}
@@ -43,17 +43,18 @@ class ModelDrafter {
   /// Throws: std::invalid_argument on an empty context, and where the model returns rows of another shape
   /// than asked for.
   template <RandomSource Source>
-  Draft<RowSpan<Kept>> draft(std::span<const Token> context, Index gamma, Source& source) {
+  Draft<RowSpan<typename Rows::Stored>> draft(std::span<const Token> context, Index gamma, Source& source) {
     return draft(context, gamma, source, [](const Row&, Index) { return true; });
   }
 
   /// The same, ending the draft where goes_on(row, i) says no to the row that token i would be drawn from.
   template <RandomSource Source, std::predicate<const Row&, Index> GoesOn>
-  Draft<RowSpan<Kept>> draft(std::span<const Token> context, Index gamma, Source& source, GoesOn&& goes_on) {
+  Draft<RowSpan<typename Rows::Stored>> draft(std::span<const Token> context, Index gamma, Source& source,
+                                              GoesOn&& goes_on) {
     if (context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
     auto&& chance = as_chance(source);
     tokens_.clear();
-    kept_.clear();
+    rows_.clear();
     for (Index i = 0; i < std::min(gamma, room(context)); ++i) {
       const auto& output = forward(i == 0 ? unseen(context) : std::span<const Token>(tokens_).last(1));
       const auto rows = distributions(output);
@@ -61,9 +62,9 @@ class ModelDrafter {
       const auto q = rows.row(0);
       if (!goes_on(q, i)) break;
       tokens_.push_back(chance.draw(detail::NamedRow(q, "draft", i)));
-      keep(q, i);
+      rows_.add(q);
     }
-    return {tokens_, RowSpan<Kept>(kept_, model_.vocab_size())};
+    return {tokens_, rows_.first(rows_.size(), model_.vocab_size())};
   }
 
   void truncate(Index length) {
@@ -73,8 +74,8 @@ class ModelDrafter {
 
  private:
   // A row of another size would be read, or kept, out of bounds.
-  template <class Rows>
-  void check(const Rows& rows) const {
+  template <class Matrix>
+  void check(const Matrix& rows) const {
     if (rows.rows() != 1 || rows.row(0).vocab_size() != model_.vocab_size())
       detail::invalid_argument("the draft model returned ", rows.rows(), " rows over ",
                                rows.rows() > 0 ? rows.row(0).vocab_size() : 0,
@@ -87,15 +88,6 @@ class ModelDrafter {
     return size <= most ? most - size + 1 : 0;
   }
 
-  void keep(const Row& q, [[maybe_unused]] Index i) {
-    if constexpr (stable) {
-      kept_.push_back(q);
-    } else {
-      if (std::ssize(copies_) <= i) copies_.emplace_back();
-      kept_.push_back(copies_[static_cast<std::size_t>(i)].assign(q));
-    }
-  }
-
   // What the model has to take in before it can guess: at least the last token, whose row is wanted.
   std::span<const Token> unseen(std::span<const Token> context) {
     if (seen_ >= static_cast<Index>(context.size())) truncate(static_cast<Index>(context.size()) - 1);
@@ -103,26 +95,17 @@ class ModelDrafter {
   }
 
   decltype(auto) forward(std::span<const Token> tokens) {
-    decltype(auto) output = model_.forward(known(tokens), Index{1});
+    decltype(auto) output =
+        model_.forward(detail::known_tokens(tokens, model_.vocab_size(), known_), Index{1});
     seen_ += static_cast<Index>(tokens.size());
     return output;
-  }
-
-  // The tokens as the model can take them: ids beyond its vocabulary become 0.
-  std::span<const Token> known(std::span<const Token> tokens) {
-    const auto foreign = [size = Index{model_.vocab_size()}](Token x) { return x >= size; };
-    if (std::none_of(tokens.begin(), tokens.end(), foreign)) return tokens;
-    known_.assign(tokens.begin(), tokens.end());
-    std::replace_if(known_.begin(), known_.end(), foreign, Token{0});
-    return known_;
   }
 
   M model_;
   Index seen_ = 0;  // length of the model's context
   std::vector<Token> tokens_;
   std::vector<Token> known_;
-  std::vector<RowCopy<Row>> copies_;  // of the rows of a model that overwrites them
-  std::vector<Kept> kept_;
+  Rows rows_;
 };
 
 template <class M>
