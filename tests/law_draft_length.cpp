@@ -98,7 +98,10 @@ TEMPLATE_TEST_CASE("any policy leaves the law as it is", "", TokenVerifier, Bloc
   };
   check(FixedLength{});
   check(ScheduledLength(1));
-  if constexpr (!std::is_same_v<TestType, GreedyBlockVerifier>) check(ConfidentLength(0.6));
+  if constexpr (!std::is_same_v<TestType, GreedyBlockVerifier>) {
+    check(ConfidentLength(0.6));
+    check(EntropyLength(0.6));
+  }
   check(Timed{CostOptimalLength({.window = 2})});
 }
 

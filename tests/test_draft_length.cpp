@@ -115,17 +115,22 @@ TEST_CASE("drafting stops before a row that the draft model is unsure of") {
   auto target = TableModel<>(table, 1);
   ModelDrafter drafter{TableModel<>(table, 1)};
   const std::vector<Token> zero{0};
-  const auto longest = [&](double least) {
-    SpecDec decoder{target, drafter, BlockVerifier{}, ConfidentLength(least)};
+  const auto longest = [&](auto policy) {
+    SpecDec decoder{target, drafter, BlockVerifier{}, policy};
     std::mt19937_64 rng{3};
     const Result r = decoder.generate(zero, {.max_new_tokens = 200, .gamma = 6}, rng);
     return r.stats.drafted_by_position.size();
   };
-  CHECK(longest(0.0) == 6);
-  CHECK(longest(0.7) >= 1);  // after 0 it is sure: on until a 1 is drawn
-  CHECK(longest(0.7) <= 4);
-  CHECK(longest(0.99) == 0);
+  CHECK(longest(ConfidentLength(0.0)) == 6);
+  CHECK(longest(ConfidentLength(0.7)) >= 1);  // after 0 it is sure: on until a 1 is drawn
+  CHECK(longest(ConfidentLength(0.7)) <= 4);
+  CHECK(longest(ConfidentLength(0.99)) == 0);
+  // Entropies: 0.1985 after 0, 0.6730 after 1.
+  CHECK(longest(EntropyLength(0.7)) == 6);
+  CHECK(longest(EntropyLength(0.5)) == longest(ConfidentLength(0.7)));
+  CHECK(longest(EntropyLength(0.1)) == 0);
   CHECK(message_of([] { ConfidentLength(1.5); }) == "specdec: least = 1.5 is outside [0, 1]");
+  CHECK(message_of([] { EntropyLength(-0.5); }) == "specdec: most = -0.5 is negative");
 }
 
 TEST_CASE("survival is the rule's own where it says so, and what happened where it does not") {

@@ -3,6 +3,7 @@
 
 #include "specdec/analysis/acceptance.hpp"
 #include "specdec/cascade_drafter.hpp"
+#include "specdec/core/entropy.hpp"
 #include "specdec/core/logits.hpp"
 #include "specdec/core/row_span.hpp"
 #include "specdec/core/sampled.hpp"

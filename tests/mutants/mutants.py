@@ -587,3 +587,12 @@ mutant("cascade-policy-one-late", "cascade_drafter.hpp", "test_cascade_drafter",
        "return drafted(sequence, asked);\n    }", "return drafted(sequence, asked + 1);\n    }")
 mutant("stored-rows-one-copy", "core/stored_rows.hpp", "test_cascade_drafter test_model_drafter",
        "copies_[rows_.size()].assign(row)", "copies_[0].assign(row)")
+
+mutant = promise("entropy is that of the whole row, and a policy stops before a row that has more than it allows")
+mutant("entropy-noughts", "core/entropy.hpp", "test_entropy", "(p == 0).select(p, p * p.log())", "(p * p.log())")
+mutant("entropy-listed-noughts", "core/entropy.hpp", "test_entropy",
+       "row.weight(k);\n      if (p != 0) sum", "row.weight(k);\n      sum")
+mutant("entropy-first-block", "core/entropy.hpp", "test_entropy",
+       "row.block(start, std::min(", "row.block(0, std::min(")
+mutant("entropy-policy-inverted", "draft/draft_length.hpp", "test_draft_length",
+       "return entropy(row) <= most_;", "return entropy(row) > most_;")

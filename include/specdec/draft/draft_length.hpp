@@ -6,6 +6,7 @@
 #include <concepts>
 #include <span>
 
+#include "specdec/core/entropy.hpp"
 #include "specdec/core/error.hpp"
 #include "specdec/types.hpp"
 
@@ -95,6 +96,30 @@ class ConfidentLength {
 
  private:
   double least_;
+};
+
+/// Drafts while the draft model has little to choose from: until a row's entropy is above `most` nats.
+///
+/// Source: AdaEDL (Agrawal et al., arXiv:2410.18351), which stops where its estimate of the acceptance, 1 − √(0.2
+/// H), falls below a threshold λ: that is most = (1 − λ)²/0.2. Here λ is fixed.
+/// Throws: std::invalid_argument unless most >= 0. Cost: a pass with logarithms over each row of the draft
+/// model.
+class EntropyLength {
+ public:
+  explicit EntropyLength(double most = 2) : most_(most) {
+    if (!(most >= 0)) detail::invalid_argument("most = ", most, " is negative");
+  }
+
+  Index next(Index most) const { return most; }
+  void observe(const StepRecord&) const {}
+
+  template <class Row>
+  bool goes_on(const Row& row, Index) const {
+    return entropy(row) <= most_;
+  }
+
+ private:
+  double most_;
 };
 
 }  // namespace specdec
