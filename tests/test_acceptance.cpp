@@ -48,28 +48,68 @@ struct Liar {
 
 TEST_CASE("one draft by hand") {
   Acceptance acceptance;
-  acceptance.add(Drafted{{0.9, 0.3}, {0.1, 0.2}, {0.5, 0.5}}, 3);
+  acceptance.add(Drafted{{0.9, 0.3}, {0.1, 0.2}, {0.5, 0.5}}, 3, 3);
   CHECK(acceptance.expected_token() == Approx(1 + 0.5 + 0.5));
   CHECK(acceptance.expected_block() == Approx(1 + 0.5 + 0.5));
   acceptance = {};
-  acceptance.add(Drafted{{0.1, 0.2}, {0.9, 0.3}, {0.0, 0.5}}, 4);  // token 0.5, 0.5; block 0.5, 1
+  acceptance.add(Drafted{{0.1, 0.2}, {0.9, 0.3}, {0.0, 0.5}}, 4, 5);  // token 0.5, 0.5; block 0.5, 1
   CHECK(acceptance.expected_token() == Approx(1.0));
   CHECK(acceptance.expected_block() == Approx(1.5));
-  CHECK(acceptance.drafted == std::vector<Index>{1, 1, 1, 1});
+  CHECK(acceptance.drafted == std::vector<Index>{1, 1, 1, 1, 0});
+  CHECK(acceptance.asked == std::vector<Index>{1, 1, 1, 1, 1});
   CHECK(acceptance.rate().value == Approx(0.5));
-  acceptance.add({}, 0);
+  acceptance.add({}, 0, 2);
   CHECK(acceptance.expected_block() == Approx(0.75));
   CHECK(acceptance.rate().value == Approx(0.5));
+  CHECK(acceptance.token_survival() == std::vector<double>{0.25, 0.25, 0, 0, 0});
+  CHECK(acceptance.block_survival() == std::vector<double>{0.25, 0.5, 0, 0, 0});
+  CHECK(acceptance.block_acceptance() == std::vector<double>{0.5, 1, 0, 0, 0});
   CHECK(Acceptance{}.rate().value == 0);
   CHECK(Acceptance{}.expected_block() == 0);
 }
 
 TEST_CASE("the rate's standard error takes the tokens of a draft together") {
   Acceptance acceptance;
-  acceptance.add(Drafted{{0.9, 0.3}}, 1);
-  acceptance.add(Drafted{{0.1, 0.2}, {0.1, 0.2}}, 2);
+  acceptance.add(Drafted{{0.9, 0.3}}, 1, 1);
+  acceptance.add(Drafted{{0.1, 0.2}, {0.1, 0.2}}, 2, 2);
   CHECK(acceptance.rate().value == Approx(2 / 3.0));
   CHECK(acceptance.rate().standard_error == Approx(std::sqrt(2 / 9.0) / 3));  // residuals 1 - α and 1 - 2α
+}
+
+TEST_CASE("the rate's interval covers the rate as often as it says, and stays within 0 and 1") {
+  // Drafts of three tokens whose acceptance is the same coin or three coins, so that tokens are not independent.
+  SplitMix64 generator{7};
+  for (const double alpha : {0.02, 0.5, 0.97})
+    for (const int drafts : {40, 400}) {
+      int covered = 0;
+      for (int run = 0; run < 1000; ++run) {
+        Acceptance acceptance;
+        for (int n = 0; n < drafts; ++n) {
+          const bool alike = uniform01(generator) < 0.5;
+          Drafted draft(3);
+          double u = uniform01(generator);
+          for (auto& [p, q] : draft) {
+            q = 0.5;
+            p = u < alpha ? 0.6 : 0.0;
+            if (!alike) u = uniform01(generator);
+          }
+          acceptance.add(draft, 3, 3);
+        }
+        const Interval rate = acceptance.rate_interval();
+        CHECK(rate.low >= 0);
+        CHECK(rate.high <= 1);
+        covered += rate.low <= alpha && alpha <= rate.high;
+      }
+      INFO("alpha " << alpha << ", drafts " << drafts << ", covered " << covered << " of 1000");
+      CHECK(covered > 915);
+      CHECK(covered < 990);
+    }
+  Acceptance sure;
+  CHECK(sure.rate_interval().low == 0);
+  CHECK(sure.rate_interval().high == 1);
+  for (int n = 0; n < 10; ++n) sure.add(Drafted{{0.5, 0.5}}, 1, 1);
+  CHECK(sure.rate_interval().high == 1);
+  CHECK(sure.rate_interval().low == Approx(10 / (10 + 1.96 * 1.96)));  // Wilson: n/(n + z²)
 }
 
 // V = {A, B}, p = (1/3, 2/3), q = (2/3, 1/3), γ = 2: token 10/9, block 11/9; α = 2/3.

@@ -2,6 +2,8 @@
 #include <random>
 #include <specdec/specdec.hpp>
 #include <sstream>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
@@ -12,27 +14,71 @@ TEST_CASE("statistics add up steps") {
   Stats stats;
   CHECK(stats.block_efficiency() == 0);
   CHECK(stats.accepted_fraction() == 0);
-  stats.add(4, 2, 3);
-  stats.add(4, 4, 5);
-  stats.add(0, 0, 1);
-  stats.add(2, 0, 1);
+  stats.add({.asked = 4, .drafted = 4, .accepted = 2}, 3);
+  stats.add({.asked = 4, .drafted = 4, .accepted = 4}, 5);
+  stats.add({}, 1);
+  stats.add({.asked = 5, .drafted = 2, .accepted = 2}, 1);  // a stop token cut the rest off
   CHECK(stats.target_calls == 4);
   CHECK(stats.drafted == 10);
-  CHECK(stats.accepted == 6);
+  CHECK(stats.accepted == 7);
   CHECK(stats.emitted == 10);
   CHECK(stats.block_efficiency() == 2.5);
-  CHECK(stats.accepted_fraction() == 0.6);
-  CHECK(stats.accepted_lengths == std::vector<Index>{2, 0, 1, 0, 1});
-  CHECK(stats.drafted_by_position == std::vector<Index>{3, 3, 2, 2});
-  CHECK(stats.accepted_by_position == std::vector<Index>{2, 2, 1, 1});
+  CHECK(stats.accepted_fraction() == 0.7);
+  CHECK(stats.accepted_lengths == std::vector<Index>{1, 1, 1, 0, 1, 0});
+  CHECK(stats.asked_by_position == std::vector<Index>{3, 3, 3, 3, 1});
+  CHECK(stats.drafted_by_position == std::vector<Index>{3, 3, 2, 2, 0});
+  CHECK(stats.accepted_by_position == std::vector<Index>{3, 2, 1, 1, 0});
+  CHECK(stats.survival() == std::vector<double>{1, 2 / 3.0, 1 / 3.0, 1 / 3.0, 0});
+}
+
+TEST_CASE("costs are those of a step's own work") {
+  using std::chrono::seconds;
+  Stats stats;
+  // The first call takes in a prompt of ten, its drafter too.
+  stats.add({.asked = 2, .drafted = 2, .fed = 12, .draft_time = seconds{9}, .target_time = seconds{90}}, 1);
+  CHECK(stats.draft_cost.sizes() == 0);
+  CHECK(stats.target_cost.sizes() == 0);
+  stats.add({.asked = 2, .drafted = 2, .fed = 3, .draft_time = seconds{4}, .target_time = seconds{30}}, 1);
+  CHECK(stats.draft_cost(2) == 4);
+  CHECK(stats.target_cost(3) == 30);
+  stats.add({.fed = 1, .target_time = seconds{20}}, 1);
+  CHECK(stats.target_cost(1) == 20);
+  CHECK(stats.target_cost(2) == 25);
+  stats.add({.asked = 2, .drafted = 2, .fed = 3, .draft_time = seconds{50}, .target_time = seconds{30}}, 1);
+  CHECK(stats.draft_cost(2) == 4);  // that drafter had to catch up
+  stats.add({.asked = 2, .drafted = 0, .fed = 1, .draft_time = seconds{1}, .target_time = seconds{20}}, 1);
+  CHECK(stats.draft_cost(0) == 1);
+  CHECK(stats.draft_time == seconds{9 + 4 + 50 + 1});
+  CHECK(stats.target_time == seconds{90 + 30 + 20 + 30 + 20});
+}
+
+TEST_CASE("projections from what was counted and timed") {
+  using std::chrono::milliseconds;
+  Stats stats;
+  CHECK(stats.projections(stats.survival()).empty());
+  const StepRecord step{.asked = 2,
+                        .drafted = 2,
+                        .accepted = 1,
+                        .fed = 3,
+                        .draft_time = milliseconds{4},
+                        .target_time = milliseconds{30}};
+  for (int n = 0; n < 3; ++n) stats.add(step, 2);
+  stats.add({.fed = 1, .target_time = milliseconds{20}}, 1);
+  const auto projections = stats.projections(stats.survival(), 3);  // survival 1, 0: so 0 from there on
+  REQUIRE(projections.size() == 4);
+  CHECK(projections[0].time_per_token == Approx(0.020));
+  CHECK(projections[0].speed_up == Approx(1));
+  CHECK(projections[1].tokens_per_call == Approx(2));
+  CHECK(projections[1].time_per_token == Approx((0.025 + 0.002) / 2));
+  CHECK(projections[2].time_per_token == Approx((0.030 + 0.004) / 2));
+  CHECK(projections[3].tokens_per_call == Approx(2));
+  CHECK(projections[3].speed_up == Approx(0.020 * 2 / (0.035 + 0.006)));
 }
 
 TEST_CASE("statistics print as a table, and leave the stream as it was") {
   Stats stats;
-  stats.add(2, 1, 2);
-  stats.add(2, 2, 3);
-  stats.draft_time = std::chrono::microseconds{1500};
-  stats.target_time = std::chrono::milliseconds{20};
+  stats.add({.asked = 2, .drafted = 2, .accepted = 1, .draft_time = std::chrono::microseconds{1500}}, 2);
+  stats.add({.asked = 2, .drafted = 2, .accepted = 2, .target_time = std::chrono::milliseconds{20}}, 3);
   std::ostringstream out;
   out << stats << 0.123456789;
   CHECK(out.str() ==
@@ -41,10 +87,24 @@ TEST_CASE("statistics print as a table, and leave the stream as it was") {
         "drafted, accepted  4, 3\n"
         "block efficiency   2.500 tokens per target call\n"
         "accepted fraction  0.750\n"
-        "accepted lengths   0 1 1\n"
-        "accepted at        1.000 0.500\n"
         "time (ms)          draft 1.500, target 20.000, verify 0.000\n"
+        "accepted lengths   0 1 1\n"
+        "position                1      2\n"
+        "drafted                 2      2\n"
+        "accepted            1.000  0.500\n"
         "0.123457");
+  stats.acceptance.add(std::vector<std::pair<double, double>>{{0.2, 0.4}, {0.4, 0.4}}, 2, 2);
+  stats.acceptance.add(std::vector<std::pair<double, double>>{{0.4, 0.4}, {0.2, 0.4}}, 2, 2);
+  out.str("");
+  out << stats;
+  CHECK(out.str().find("expected accepted  1.250 a step under token verification, 1.250 under block\n") !=
+        std::string::npos);
+  CHECK(out.str().find("acceptance rate    0.750, with 95 % confidence in ") != std::string::npos);
+  CHECK(out.str().find("  expected, token   0.750  0.500\n  expected, block   0.750  0.500\n") !=
+        std::string::npos);
+  out.str("");
+  out << Stats{};
+  CHECK(out.str().find("position") == std::string::npos);
 }
 
 TEST_CASE("a generation's statistics are consistent, times included") {

@@ -346,10 +346,9 @@ class Generation {
     target_seen_ = before + accepted;
     target_->truncate(target_seen_);
     drafter_->truncate(target_seen_);
-    stats_.add(step.drafted, accepted, emitted);
-    stats_.draft_time += step.draft_time;
-    stats_.target_time += step.target_time;
-    if (!probabilities_.empty() || drafted.empty()) stats_.acceptance.add(probabilities_, step.drafted);
+    stats_.add(step, emitted);
+    if (!probabilities_.empty() || drafted.empty())
+      stats_.acceptance.add(probabilities_, step.drafted, step.asked);
     length_->observe(step);
     return std::span<const Token>(context_).last(static_cast<std::size_t>(emitted));
   }

@@ -27,6 +27,7 @@
 #include "specdec/sample/top_k.hpp"
 #include "specdec/sample/top_p.hpp"
 #include "specdec/spec_dec.hpp"
+#include "specdec/stats_json.hpp"
 #include "specdec/testing/check_lossless.hpp"
 #include "specdec/testing/chi_square.hpp"
 #include "specdec/testing/draft_audit.hpp"

@@ -4,11 +4,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <iomanip>
 #include <ios>
 #include <ostream>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "specdec/analysis/acceptance.hpp"
+#include "specdec/analysis/cost_curve.hpp"
+#include "specdec/analysis/projection.hpp"
+#include "specdec/draft/draft_length.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -22,6 +28,7 @@ struct Stats {
   Index emitted = 0;   ///< tokens of the output
 
   std::vector<Index> accepted_lengths;      ///< [k]: steps that accepted k tokens
+  std::vector<Index> asked_by_position;     ///< [i]: steps that asked for an (i+1)-th token
   std::vector<Index> drafted_by_position;   ///< [i]: steps that proposed an (i+1)-th token
   std::vector<Index> accepted_by_position;  ///< [i]: steps that accepted an (i+1)-th token
 
@@ -31,6 +38,10 @@ struct Stats {
 
   std::chrono::nanoseconds draft_time{0}, target_time{0}, verify_time{0};
 
+  /// Seconds, of proposals by their length and of target calls by their tokens. Calls and proposals in which a
+  /// model also took in a prompt, or what was written without it, are left out.
+  CostCurve draft_cost, target_cost;
+
   /// Tokens emitted per target call; 0 before the first. 1 is ordinary decoding, γ+1 the most.
   double block_efficiency() const { return ratio(emitted, target_calls); }
 
@@ -38,66 +49,127 @@ struct Stats {
   /// rate α, which is a property of the two models: E Σ min(p, q).)
   double accepted_fraction() const { return ratio(accepted, drafted); }
 
+  /// [i]: P(τ > i) where more than i tokens were asked for, as counted. What the estimates in `acceptance` tell
+  /// of token and block verification with less noise.
+  std::vector<double> survival() const { return shares(accepted_by_position, asked_by_position); }
+
+  /// What the draft lengths 0..most are to be expected to bring on these models, by the costs that were measured and
+  /// P(τ > i) as given: survival(), acceptance.token_survival() or acceptance.block_survival().
+  ///
+  /// Costs of sizes that did not occur lie on lines through those that did, and through 0 for a draft of nothing;
+  /// where target calls had one size only, all are held to cost the same, which flatters long drafts (a
+  /// DraftLength that varies tells more). Beyond the drafted positions survival goes on falling as it did last.
+  /// Empty where no target call was measured.
+  std::vector<Projection> projections(std::span<const double> survival, Index most = 16) const {
+    if (!(target_cost(1) > 0)) return {};
+    CostCurve draft = draft_cost;
+    if (!draft.measured(0)) draft.add(0, 0);
+    return project(survival, shares(drafted_by_position, asked_by_position), target_cost, draft, most);
+  }
+
   /// Makes room for steps of up to gamma drafted tokens, without a change to see.
   void reserve(Index gamma) {
     const auto size = static_cast<std::size_t>(gamma);
     accepted_lengths.reserve(size + 1);
+    asked_by_position.reserve(size);
     drafted_by_position.reserve(size);
     accepted_by_position.reserve(size);
     acceptance.reserve(gamma);
+    draft_cost.reserve(gamma);
+    target_cost.reserve(gamma + 1);
   }
 
-  /// Enters one step. Allocates nothing after reserve(step_drafted).
-  void add(Index step_drafted, Index step_accepted, Index step_emitted) {
-    const auto size = static_cast<std::size_t>(step_drafted);
-    accepted_lengths.resize(std::max(accepted_lengths.size(), size + 1));
-    drafted_by_position.resize(std::max(drafted_by_position.size(), size));
-    accepted_by_position.resize(std::max(accepted_by_position.size(), size));
+  /// Enters one step, of whose tokens the first `step_emitted` reached the output. Allocates nothing after
+  /// reserve(step.asked).
+  void add(const StepRecord& step, Index step_emitted) {
+    const Index step_accepted = std::min(step.accepted, step_emitted);
+    grow(static_cast<std::size_t>(std::max(step.asked, step.drafted)));
     ++target_calls;
-    drafted += step_drafted;
+    drafted += step.drafted;
     accepted += step_accepted;
     emitted += step_emitted;
     ++accepted_lengths[static_cast<std::size_t>(step_accepted)];
-    for (Index i = 0; i < step_drafted; ++i) ++drafted_by_position[static_cast<std::size_t>(i)];
-    for (Index i = 0; i < step_accepted; ++i) ++accepted_by_position[static_cast<std::size_t>(i)];
+    count(asked_by_position, step.asked);
+    count(drafted_by_position, step.drafted);
+    count(accepted_by_position, step_accepted);
+    draft_time += step.draft_time;
+    target_time += step.target_time;
+    step.add_costs_to(draft_cost, target_cost, drafts_every_step_);
+    drafts_every_step_ = step.asked > 0;
   }
 
   friend std::ostream& operator<<(std::ostream& out, const Stats& stats) {
     const auto flags = out.flags();
     const auto precision = out.precision(3);
-    const auto ms = [](std::chrono::nanoseconds t) {
-      return std::chrono::duration<double, std::milli>(t).count();
-    };
-    out << std::fixed << "target calls       " << stats.target_calls << "\n"
-        << "emitted            " << stats.emitted << "\n"
-        << "drafted, accepted  " << stats.drafted << ", " << stats.accepted << "\n"
-        << "block efficiency   " << stats.block_efficiency() << " tokens per target call\n"
-        << "accepted fraction  " << stats.accepted_fraction() << "\n"
-        << "accepted lengths  ";
-    for (const Index steps : stats.accepted_lengths) out << " " << steps;
-    out << "\naccepted at        ";
-    for (std::size_t i = 0; i < stats.drafted_by_position.size(); ++i)
-      out << (i ? " " : "") << ratio(stats.accepted_by_position[i], stats.drafted_by_position[i]);
-    stats.print_expectation(out);
-    out << "\ntime (ms)          draft " << ms(stats.draft_time) << ", target " << ms(stats.target_time)
-        << ", verify " << ms(stats.verify_time) << "\n";
+    out << std::fixed;
+    stats.print_totals(out);
+    if (!stats.drafted_by_position.empty()) stats.print_positions(out);
     out.precision(precision);
     out.flags(flags);
     return out;
   }
 
  private:
-  void print_expectation(std::ostream& out) const {
+  void grow(std::size_t size) {
+    accepted_lengths.resize(std::max(accepted_lengths.size(), size + 1));
+    for (auto* positions : {&asked_by_position, &drafted_by_position, &accepted_by_position})
+      positions->resize(std::max(positions->size(), size));
+  }
+
+  static void count(std::vector<Index>& positions, Index length) {
+    for (Index i = 0; i < length; ++i) ++positions[static_cast<std::size_t>(i)];
+  }
+
+  static std::vector<double> shares(const std::vector<Index>& part, const std::vector<Index>& whole) {
+    std::vector<double> out(part.size());
+    for (std::size_t i = 0; i < part.size(); ++i) out[i] = ratio(part[i], whole[i]);
+    return out;
+  }
+
+  void print_totals(std::ostream& out) const {
+    const auto ms = [](std::chrono::nanoseconds t) {
+      return std::chrono::duration<double, std::milli>(t).count();
+    };
+    out << "target calls       " << target_calls << "\n"
+        << "emitted            " << emitted << "\n"
+        << "drafted, accepted  " << drafted << ", " << accepted << "\n"
+        << "block efficiency   " << block_efficiency() << " tokens per target call\n"
+        << "accepted fraction  " << accepted_fraction() << "\n";
+    if (!acceptance.drafted.empty()) {
+      const Interval rate = acceptance.rate_interval();
+      out << "acceptance rate    " << acceptance.rate().value << ", with 95 % confidence in " << rate.low
+          << ".." << rate.high << "\n"
+          << "expected accepted  " << acceptance.expected_token() << " a step under token verification, "
+          << acceptance.expected_block() << " under block\n";
+    }
+    out << "time (ms)          draft " << ms(draft_time) << ", target " << ms(target_time) << ", verify "
+        << ms(verify_time) << "\n"
+        << "accepted lengths  ";
+    for (const Index steps : accepted_lengths) out << " " << steps;
+    out << "\n";
+  }
+
+  void print_positions(std::ostream& out) const {
+    const auto row = [&](std::string_view name, const auto& values) {
+      out << std::left << std::setw(18) << name << std::right;
+      for (const auto& value : values) out << std::setw(7) << value;
+      out << "\n";
+    };
+    std::vector<std::size_t> positions(drafted_by_position.size());
+    for (std::size_t i = 0; i < positions.size(); ++i) positions[i] = i + 1;
+    row("position", positions);
+    row("drafted", drafted_by_position);
+    row("accepted", shares(accepted_by_position, drafted_by_position));
     if (acceptance.drafted.empty()) return;
-    const Estimate rate = acceptance.rate();
-    out << "\nexpected accepted  " << acceptance.expected_token() << " a step under token verification, "
-        << acceptance.expected_block() << " under block"
-        << "\nacceptance rate    " << rate.value << " +- " << rate.standard_error;
+    row("  expected, token", acceptance.token_acceptance());
+    row("  expected, block", acceptance.block_acceptance());
   }
 
   static double ratio(Index part, Index whole) {
     return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
   }
+
+  bool drafts_every_step_ = false;  // whether the step before drafted, too
 };
 
 }  // namespace specdec

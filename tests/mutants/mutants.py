@@ -596,3 +596,26 @@ mutant("entropy-first-block", "core/entropy.hpp", "test_entropy",
        "row.block(start, std::min(", "row.block(0, std::min(")
 mutant("entropy-policy-inverted", "draft/draft_length.hpp", "test_draft_length",
        "return entropy(row) <= most_;", "return entropy(row) > most_;")
+
+mutant = promise("statistics count by position, time a step's own work, and project other draft lengths from both")
+mutant("stats-cut-off-counted", "stats.hpp", "test_stats", "std::min(step.accepted, step_emitted)", "step.accepted")
+mutant("stats-asked-as-drafted", "stats.hpp", "test_stats",
+       "count(asked_by_position, step.asked);", "count(asked_by_position, step.drafted);")
+mutant("costs-of-a-prompt", "draft/draft_length.hpp", "test_stats", "if (fed == drafted + 1) target", "target")
+mutant("costs-of-catching-up", "draft/draft_length.hpp", "test_stats", "if (asked > 0 && after_a_draft)", "if (asked > 0)")
+mutant("projection-flat-drafts", "stats.hpp", "test_stats", "    if (!draft.measured(0)) draft.add(0, 0);\n", "")
+mutant("projection-one-token-late", "analysis/projection.hpp", "test_projection",
+       "continued(survival, gamma - 1)", "continued(survival, gamma)")
+mutant("projection-stops-falling", "analysis/projection.hpp", "test_projection",
+       "return last * std::pow(", "return last * std::pow(1.0 + 0 * ")
+mutant("step-cost-bonus-free", "analysis/projection.hpp", "test_projection", "target_cost(n + 1) +", "target_cost(n) +")
+mutant("step-cost-asks-for-nothing", "analysis/projection.hpp", "test_projection",
+       "(gamma > 0 ? draft_cost(n) : 0)", "draft_cost(n)")
+mutant("interval-of-tokens", "analysis/acceptance.hpp", "test_acceptance",
+       "variance / (error * error) : drafts_", "tokens_ : drafts_")
+mutant("interval-of-the-middle", "analysis/acceptance.hpp", "test_acceptance",
+       "(coins * alpha + z * z / 2) / n", "alpha")
+mutant("survival-by-drafted", "analysis/acceptance.hpp", "test_acceptance",
+       "token_survival() const { return per(asked, token); }", "token_survival() const { return per(drafted, token); }")
+mutant("json-not-a-number", "stats_json.hpp", "test_stats_json", "if (!std::isfinite(number)) {", "if (false) {")
+mutant("json-no-comma", "stats_json.hpp", "test_stats_json", "    text_ += bracket;\n    first_ = false;\n", "    text_ += bracket;\n")

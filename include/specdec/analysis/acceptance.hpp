@@ -20,6 +20,12 @@ struct Estimate {
   double standard_error = 0;
 };
 
+/// Where a number lies with some confidence.
+struct Interval {
+  double low = 0;
+  double high = 1;
+};
+
 /// Estimates from the probabilities of drafted tokens alone, whatever rule was used: no pass over a row, and
 /// less noise than counting what was accepted.
 ///
@@ -29,22 +35,25 @@ struct Estimate {
 /// length up to the one drafted.
 struct Acceptance {
   Index steps = 0;                   ///< drafts seen, empty ones too
+  std::vector<Index> asked;          ///< [i]: drafts that were asked for an (i+1)-th token
   std::vector<Index> drafted;        ///< [i]: drafts with an (i+1)-th token
   std::vector<double> token, block;  ///< [i]: Σ over drafts of P(τ > i | the draft) under the rule
 
   /// Makes room for drafts of gamma tokens, without a change to see.
   void reserve(Index gamma) {
     const auto size = static_cast<std::size_t>(gamma);
+    asked.reserve(size);
     drafted.reserve(size);
     token.reserve(size);
     block.reserve(size);
   }
 
-  /// Enters a draft of `length` tokens: p and q of each under its own prefix, up to one with p = 0 at least.
-  /// Allocates nothing after reserve().
-  void add(std::span<const std::pair<double, double>> probabilities, Index length) {
-    grow(static_cast<std::size_t>(length));
+  /// Enters a draft of `length` tokens, where `wanted` were asked for: p and q of each under its own prefix, up to
+  /// one with p = 0 at least. Allocates nothing after reserve(wanted).
+  void add(std::span<const std::pair<double, double>> probabilities, Index length, Index wanted) {
+    grow(static_cast<std::size_t>(wanted));
     ++steps;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(wanted); ++i) ++asked[i];
     for (std::size_t i = 0; i < static_cast<std::size_t>(length); ++i) ++drafted[i];
     double token_survival = 1, block_survival = 1, accepted = 0;
     for (std::size_t i = 0; i < probabilities.size(); ++i) {
@@ -63,9 +72,17 @@ struct Acceptance {
   double expected_token() const { return per_step(token); }
   double expected_block() const { return per_step(block); }
 
-  /// The acceptance rate α = E Σ min(p, q): the mean of min(1, p/q) over drafted tokens (behind one that
-  /// the target rules out only where that is free), and its standard error
-  /// with the tokens of a draft taken together (ratio estimator), since they are not independent.
+  /// [i]: P(τ > i) under token and under block verification where more than i tokens are asked for.
+  std::vector<double> token_survival() const { return per(asked, token); }
+  std::vector<double> block_survival() const { return per(asked, block); }
+
+  /// [i]: the same where an (i+1)-th token was drafted.
+  std::vector<double> token_acceptance() const { return per(drafted, token); }
+  std::vector<double> block_acceptance() const { return per(drafted, block); }
+
+  /// The acceptance rate α = E Σ min(p, q): the mean of min(1, p/q) over drafted tokens (behind one that the
+  /// target rules out only where that is free), and its standard error with the tokens of a draft taken
+  /// together (ratio estimator), since they are not independent.
   Estimate rate() const {
     if (tokens_ == 0) return {};
     const double alpha = accepted_ / tokens_;
@@ -73,15 +90,30 @@ struct Acceptance {
     return {alpha, std::sqrt(std::max(squares, 0.0)) / tokens_};
   }
 
+  /// Where α lies, `z` standard errors to both sides: 1.96 for a confidence of 95 %. Wilson's interval, for as many
+  /// coins as would have this standard error (as there are drafts, where it is 0), so that it stays within
+  /// [0, 1] and is no point at its ends.
+  Interval rate_interval(double z = 1.96) const {
+    const auto [alpha, error] = rate();
+    const double variance = alpha * (1 - alpha);
+    const double coins = error > 0 && variance > 0 ? variance / (error * error) : drafts_;
+    if (coins == 0) return {};
+    const double n = coins + z * z, middle = (coins * alpha + z * z / 2) / n;
+    const double half = z / n * std::sqrt(coins * variance + z * z / 4);
+    return {std::max(middle - half, 0.0), std::min(middle + half, 1.0)};
+  }
+
  private:
   void grow(std::size_t size) {
-    if (drafted.size() >= size) return;
+    if (asked.size() >= size) return;
+    asked.resize(size);
     drafted.resize(size);
     token.resize(size);
     block.resize(size);
   }
 
   void add_rate(double accepted, double tokens) {
+    if (tokens > 0) ++drafts_;
     accepted_ += accepted;
     tokens_ += tokens;
     accepted_squared_ += accepted * accepted;
@@ -95,6 +127,14 @@ struct Acceptance {
     return steps == 0 ? 0 : sum / static_cast<double>(steps);
   }
 
+  static std::vector<double> per(const std::vector<Index>& drafts, const std::vector<double>& sums) {
+    std::vector<double> mean(sums.size());
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      if (drafts[i] > 0) mean[i] = sums[i] / static_cast<double>(drafts[i]);
+    return mean;
+  }
+
+  double drafts_ = 0;  // with a token
   // Σ over drafts of A = Σ_i min(1, p/q), of n = tokens, and of A², A·n, n².
   double accepted_ = 0, tokens_ = 0, accepted_squared_ = 0, product_ = 0, tokens_squared_ = 0;
 };

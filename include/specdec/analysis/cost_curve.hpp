@@ -44,8 +44,13 @@ class FadingMean {
 /// shows that the mean was the outlier.
 class CostCurve {
  public:
-  explicit CostCurve(double decay) : decay_(decay) {}
+  /// `decay`: what is left of a cost's weight after another one has been added; 1 forgets nothing.
+  explicit CostCurve(double decay = 1) : decay_(decay) {}
 
+  /// Makes room for sizes up to `largest`, without a change to see.
+  void reserve(Index largest) { means_.reserve(static_cast<std::size_t>(largest) + 1); }
+
+  /// Allocates nothing after reserve(size).
   void add(Index size, double cost) {
     if (static_cast<Index>(means_.size()) <= size) means_.resize(static_cast<std::size_t>(size) + 1);
     for (FadingMean& other : means_) other.fade(decay_);
@@ -54,9 +59,14 @@ class CostCurve {
     mean.add(mean.empty() ? cost : std::min(cost, 2 * mean.value()));
   }
 
+  /// Whether costs of this very size have been added, and not faded away.
+  bool measured(Index size) const { return size < static_cast<Index>(means_.size()) && known(size); }
+  /// One more than the largest size that costs were added of.
+  Index sizes() const { return static_cast<Index>(means_.size()); }
+
   /// In the unit of what was added; 0 where nothing is known.
   double operator()(Index size) const {
-    if (size < static_cast<Index>(means_.size()) && known(size)) return value(size);
+    if (measured(size)) return value(size);
     const Index below = last_known(size), above = first_known(size);
     if (below < 0 && above < 0) return 0;
     if (below < 0) return value(above);

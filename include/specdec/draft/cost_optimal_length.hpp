@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "specdec/analysis/cost_curve.hpp"
+#include "specdec/analysis/projection.hpp"
 #include "specdec/core/error.hpp"
 #include "specdec/draft/draft_length.hpp"
 #include "specdec/types.hpp"
@@ -97,12 +98,8 @@ class CostOptimalLength {
     }
   }
 
-  // Times that tell of other work than a step's own are left out: a target that took in a prompt, a draft
-  // model that took in what was written without it.
   void learn_costs(const StepRecord& step) {
-    const auto seconds = [](std::chrono::nanoseconds t) { return std::chrono::duration<double>(t).count(); };
-    if (step.fed == step.drafted + 1) target_cost_.add(step.fed, seconds(step.target_time));
-    if (step.asked > 0 && caught_up_) draft_cost_.add(step.drafted, seconds(step.draft_time));
+    step.add_costs_to(draft_cost_, target_cost_, caught_up_);
     if (step.fed == step.drafted + 1 && static_cast<std::size_t>(step.asked) < tried_.size())
       ++tried_[static_cast<std::size_t>(step.asked)];
   }
@@ -155,12 +152,8 @@ class CostOptimalLength {
   }
 
   double step_time(Index gamma) const {
-    double time = 0;
-    for (Index n = 0; n <= gamma; ++n) {  // n tokens are proposed when asked for gamma
-      const double more = n < gamma ? proposed(n) : 0, share = (n == 0 ? 1 : proposed(n - 1)) - more;
-      time += share * (target_cost_(n + 1) + (gamma > 0 ? draft_cost_(n) : 0));
-    }
-    return time;
+    return expected_step_cost(
+        gamma, [this](Index i) { return proposed(i); }, target_cost_, draft_cost_);
   }
 
   double step_tokens(Index gamma) const {

@@ -1,0 +1,66 @@
+// What other draft lengths would have been worth.
+#pragma once
+
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <vector>
+
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// What is to be expected of a draft length.
+struct Projection {
+  Index gamma = 0;
+  double tokens_per_call = 1;
+  double time_per_token = 0;  ///< in the unit of the costs
+  double speed_up = 1;        ///< over γ = 0, the target alone
+};
+
+/// The expected time of a step that asks for gamma tokens: `proposed(i)` is the probability that the drafter, asked
+/// for them, proposes more than i, `target_cost(n)` what a target call over n tokens costs and `draft_cost(n)`
+/// a proposal of n tokens.
+///
+/// Source: the denominator of Leviathan et al., arXiv:2211.17192, Theorem 3.8, with costs as they were measured
+/// and drafts as long as they are.
+template <std::invocable<Index> Proposed, std::invocable<Index> TargetCost, std::invocable<Index> DraftCost>
+double expected_step_cost(Index gamma, const Proposed& proposed, const TargetCost& target_cost,
+                          const DraftCost& draft_cost) {
+  double cost = 0, at_least = 1;
+  for (Index n = 0; n <= gamma; ++n) {  // n tokens are proposed
+    const double more = n < gamma ? proposed(n) : 0;
+    cost += (at_least - more) * (target_cost(n + 1) + (gamma > 0 ? draft_cost(n) : 0));
+    at_least = more;
+  }
+  return cost;
+}
+
+/// Projections for γ = 0..most from P(τ > i) and P(more than i tokens are proposed), [i], where more than i are
+/// asked for. Behind their ends both go on falling as they did last.
+///
+/// Pre: target_cost(1) > 0.
+template <std::invocable<Index> TargetCost, std::invocable<Index> DraftCost>
+std::vector<Projection> project(std::span<const double> survival, std::span<const double> proposed,
+                                const TargetCost& target_cost, const DraftCost& draft_cost, Index most = 16) {
+  const auto continued = [](std::span<const double> p, Index i) {
+    if (i < std::ssize(p)) return p[static_cast<std::size_t>(i)];
+    if (p.empty()) return 0.0;
+    const double last = p.back(), before = p.size() > 1 ? p[p.size() - 2] : 1.0;
+    if (!(last < before)) return last;
+    return last * std::pow(last / before, static_cast<double>(i + 1 - std::ssize(p)));
+  };
+  std::vector<Projection> out;
+  double tokens = 1;
+  for (Index gamma = 0; gamma <= most; ++gamma) {
+    if (gamma > 0) tokens += continued(survival, gamma - 1);
+    const double cost = expected_step_cost(
+        gamma, [&](Index i) { return continued(proposed, i); }, target_cost, draft_cost);
+    out.push_back({gamma, tokens, cost / tokens, target_cost(1) * tokens / cost});
+  }
+  return out;
+}
+
+}  // namespace specdec
