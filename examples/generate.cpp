@@ -1,8 +1,10 @@
 // Real text in, real text out: a transformer continues a prompt with a smaller one drafting for it, and the rules
-// of verification are compared on the same pair of models.
+// of verification, the drafters or the draft lengths are compared on the same pair of models.
 //
 //   generate "The white whale"
 //   generate --prompt "Call me" --verifier token --gamma 4 --temperature 0
+//   generate --drafter suffix --gamma auto --compare drafters
+//   generate --compare lengths --most-gamma 6 --rounds 5
 //   generate --target-layers 64 --table-tokens 50
 //   generate --model stories15M.bin --draft-model stories260K.bin --tokenizer tok512.bin
 //   generate --ngram --text some_book.txt --order 6 --draft-order 3
@@ -47,26 +49,46 @@ struct Settings {
   Index draft_order = 3;
 
   double temperature = 0.8;
-  Index gamma = 3;
+  std::string drafter = "model";
+  std::string gamma = "3";
+  std::optional<Index> most_gamma;
   std::string verifier = "block";
   Index tokens = 300;
   Index seed = 1;
 
+  std::string compare = "rules";
   std::string prompts = SPECDEC_EXAMPLES "/data/prompts.txt";
   Index table_tokens = 200;
+  Index rounds = 1;
+
+  Index most() const { return most_gamma.value_or(16); }
+  generate::Gamma draft_length() const {
+    if (drafter == "none") return {false, 0};
+    return gamma == "auto" ? generate::Gamma{true, most()} : generate::Gamma{false, std::stoi(gamma)};
+  }
 };
+
+template <class Named>
+std::vector<std::string> options_of(const Named& all) {
+  std::vector<std::string> names;
+  for (const auto& one : all) names.emplace_back(one.option);
+  return names;
+}
 
 void add_options(CLI::App& app, Settings& settings) {
   app.option_defaults()->always_capture_default();
   app.add_option("prompt,--prompt", settings.prompt, "Text to continue");
   app.add_option("--temperature", settings.temperature, "Of both models; 0 takes the most probable token")
       ->check(CLI::Range(0.0, 100.0));
-  app.add_option("--gamma", settings.gamma, "Tokens drafted per target call")->check(CLI::Range(1, 64));
-  std::vector<std::string> names;
-  for (const auto& rule : generate::rules<generate::NgramLogits>)
-    if (!rule.option.empty()) names.emplace_back(rule.option);
+  app.add_option("--drafter", settings.drafter, "What drafts")
+      ->check(CLI::IsMember(options_of(generate::drafters)));
+  app.add_option("--gamma", settings.gamma,
+                 "Tokens drafted per target call, or 'auto' for as many as are measured to pay")
+      ->check(CLI::IsMember({"auto"}) | CLI::Range(1, 64));
+  app.add_option("--most-gamma", settings.most_gamma, "The most that 'auto' may draft; 16 if nothing is said")
+      ->check(CLI::Range(1, 64));
   app.add_option("--verifier", settings.verifier, "Rule of the text that is written out")
-      ->check(CLI::IsMember(names));
+      ->check(CLI::IsMember(options_of(generate::rules)));
   app.add_option("--tokens", settings.tokens, "Tokens to write")->check(CLI::Range(1, 1000000));
   app.add_option("--seed", settings.seed, "Seed of everything random")->check(CLI::Range(0, 1000000000));
 
@@ -96,34 +118,58 @@ void add_options(CLI::App& app, Settings& settings) {
       ->group(ngrams);
 
   const std::string table = "Table";
-  app.add_option("--prompts", settings.prompts, "File of prompts that the rules are compared on, one a line")
+  app.add_option("--compare", settings.compare,
+                 "What the table compares: all rules with the drafter, all drafters under the rule, or fixed "
+                 "draft lengths and 'auto'")
+      ->check(CLI::IsMember(options_of(generate::topics)))
       ->group(table);
+  app.add_option("--prompts", settings.prompts, "File of prompts to compare on, one a line")->group(table);
   app.add_option("--table-tokens", settings.table_tokens, "Tokens that are written after each; 0: no table")
       ->check(CLI::Range(0, 1000000))
       ->group(table);
+  app.add_option("--rounds", settings.rounds, "Times to go over the prompts, each with another seed")
+      ->check(CLI::Range(1, 100000))
+      ->group(table);
+}
+
+/// Throws: std::invalid_argument on settings that do not go together.
+void check(const Settings& settings) {
+  if (settings.prompt.empty()) throw std::invalid_argument("--prompt is empty: there is nothing to continue");
+  if (settings.most_gamma && settings.gamma != "auto" && settings.compare != "lengths")
+    throw std::invalid_argument("--most-gamma is a limit for --gamma auto or --compare lengths");
+  if (settings.drafter == "none" && settings.compare == "lengths")
+    throw std::invalid_argument("--compare lengths needs a drafter, not --drafter none");
+  const std::string_view objection =
+      generate::objection(generate::rule_named(settings.verifier), generate::drafter_named(settings.drafter));
+  if (!objection.empty())
+    throw std::invalid_argument("--drafter " + settings.drafter + " --verifier " + settings.verifier + ": " +
+                                std::string(objection));
 }
 
 // ---- The steps of the program -----------------------------------------------------------------------
 
-template <class M>
-void stream(generate::Pair<M>& pair, const Settings& settings) {
+void stream(generate::Pair& pair, const Settings& settings) {
   const Tokens prompt = pair.encode(settings.prompt);
   generate::Token last = prompt.back();
   const generate::OnStep print = [&](std::span<const generate::Token> emitted) {
     std::cout << text_of(pair, last, emitted) << std::flush;
     last = emitted.back();
   };
+  const generate::Rule& rule = generate::rule_named(settings.verifier);
+  const generate::Gamma gamma = settings.draft_length();
+  const auto drafter = generate::drafter_named(settings.drafter)
+                           .make(pair, generate::draft_temperature(rule, settings.temperature));
+  const auto length = gamma.policy();
   generate::Generator generator(static_cast<generate::Generator::result_type>(settings.seed));
   std::cout << settings.prompt;
-  const generate::Job job{prompt, {settings.tokens, settings.gamma, pair.stop_tokens}, settings.temperature};
-  const auto result = generate::rule_named<M>(settings.verifier).generate(pair, job, generator, print);
+  const generate::Job job{prompt, {settings.tokens, gamma.most, pair.stop_tokens}, settings.temperature};
+  const auto result = rule.generate(*pair.target, *drafter, *length, job, generator, print);
   std::cout << "\n\n[" << settings.verifier << ": " << result.stats.emitted << " tokens in "
             << result.stats.target_calls << " target calls"
             << (result.stop_reason == specdec::StopReason::context ? "; the context is full" : "") << "]\n";
 }
 
-template <class M>
-std::vector<Tokens> read_prompts(const generate::Pair<M>& pair, const std::string& path) {
+std::vector<Tokens> read_prompts(const generate::Pair& pair, const std::string& path) {
   std::ifstream file(path);
   std::vector<Tokens> prompts;
   for (std::string line; std::getline(file, line);)
@@ -132,29 +178,33 @@ std::vector<Tokens> read_prompts(const generate::Pair<M>& pair, const std::strin
   return prompts;
 }
 
-template <class M>
-bool run(generate::Pair<M> pair, const Settings& settings) {
+std::vector<generate::Way> ways(const Settings& settings) {
+  const generate::Rule& rule = generate::rule_named(settings.verifier);
+  const generate::DrafterKind& drafter = generate::drafter_named(settings.drafter);
+  if (settings.compare == "drafters") return drafter_ways(rule, settings.draft_length());
+  if (settings.compare == "lengths") return length_ways(rule, drafter, settings.most());
+  return rule_ways(drafter, settings.draft_length(), settings.temperature);
+}
+
+bool run(generate::Pair pair, const Settings& settings) {
   std::cout << pair.description << '\n';
   stream(pair, settings);
   if (settings.table_tokens == 0) return true;
   std::cout << '\n';
-  return compare(pair, read_prompts(pair, settings.prompts),
-                 {settings.table_tokens, settings.gamma, pair.stop_tokens}, settings.temperature,
-                 settings.seed);
+  return compare(pair, *std::ranges::find(generate::topics, settings.compare, &generate::Topic::option),
+                 ways(settings),
+                 {.prompts = read_prompts(pair, settings.prompts),
+                  .options = {.max_new_tokens = settings.table_tokens, .stop_tokens = pair.stop_tokens},
+                  .temperature = settings.temperature,
+                  .seed = settings.seed,
+                  .rounds = settings.rounds});
 }
 
-template <class Scalar>
-bool run_transformers(const Settings& settings) {
-  return run(generate::transformer_pair<Scalar>(settings.model, settings.draft_model, settings.tokenizer,
-                                                settings.target_layers),
-             settings);
-}
-
-bool run(const Settings& settings) {
-  if (settings.prompt.empty()) throw std::invalid_argument("--prompt is empty: there is nothing to continue");
-  if (settings.ngram)
-    return run(generate::ngram_pair(settings.text, settings.order, settings.draft_order), settings);
-  return settings.half ? run_transformers<Eigen::half>(settings) : run_transformers<float>(settings);
+generate::Pair load(const Settings& settings) {
+  if (settings.ngram) return generate::ngram_pair(settings.text, settings.order, settings.draft_order);
+  const auto transformers =
+      settings.half ? generate::transformer_pair<Eigen::half> : generate::transformer_pair<float>;
+  return transformers(settings.model, settings.draft_model, settings.tokenizer, settings.target_layers);
 }
 
 int fail(std::string message) {
@@ -173,7 +223,8 @@ int main(int argc, char** argv) {
   add_options(app, settings);
   try {
     app.parse(argc, argv);
-    return run(settings) && std::cout.flush() ? 0 : 1;
+    check(settings);
+    return run(load(settings), settings) && std::cout.flush() ? 0 : 1;
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
   } catch (const std::exception& error) {

@@ -1,12 +1,14 @@
-// What each rule makes of the same models and prompts, as a table.
+// What rules, drafters or draft lengths make of the same models and prompts, as a table.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <iomanip>
 #include <iostream>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -15,10 +17,11 @@
 
 #include "generate/pair.hpp"
 #include "generate/rules.hpp"
+#include "generate/text.hpp"
 
 namespace generate {
 
-/// What a rule wrote after each of the prompts, its counts over all of them, and the time that took.
+/// What was written after each of the prompts, its counts over all of them, and the time that took.
 class Run {
  public:
   void add(specdec::Result result, std::chrono::duration<double> time) {
@@ -41,6 +44,7 @@ class Run {
   Index emitted() const { return emitted_; }
   bool drafted_any() const { return drafted_ > 0; }
 
+  double drafted_per_call() const { return ratio(drafted_, calls_); }
   double block_efficiency() const { return ratio(emitted_, calls_); }
   double accepted_fraction() const { return ratio(accepted_, drafted_); }
   double tokens_per_second() const { return static_cast<double>(emitted_) / time_.count(); }
@@ -65,44 +69,117 @@ class Run {
   std::chrono::duration<double> time_{0}, target_time_{0}, draft_time_{0};
 };
 
-/// Argmax verification is greedy decoding at any temperature: it has no place among the rules but at 0.
-template <class M>
-bool has_place(const Rule<M>& rule, double temperature) {
-  return temperature == 0 || rule.option != "argmax";
+// ---- What is compared -------------------------------------------------------------------------------
+
+/// One way to write, a row of the table.
+struct Way {
+  std::string title;
+  const Rule* rule;
+  const DrafterKind* drafter;
+  Gamma gamma;
+};
+
+/// What the table is about.
+struct Topic {
+  std::string_view option;  ///< its name for --compare
+  std::string_view column;  ///< the heading of what its ways differ in
+};
+
+inline constexpr std::array<Topic, 3> topics{
+    {{"rules", "rule"}, {"drafters", "drafter"}, {"lengths", "draft length"}}};
+
+/// The texts to write.
+struct Texts {
+  std::vector<Tokens> prompts;
+  specdec::Options options;  ///< gamma aside
+  double temperature;
+  Index seed;
+  Index rounds;  ///< how often each prompt is continued
+};
+
+inline Way target_alone() {
+  return {"autoregressive", &rule_named("block"), &drafter_named("none"), {false, 0}};
 }
 
-/// The rules on the same prompts. They take turns at each, so that a machine that is busy for a while is so for
-/// all of them.
-template <class M>
-std::vector<Run> run_rules(Pair<M>& pair, const std::vector<Tokens>& prompts, const specdec::Options& options,
-                           double temperature, Index seed) {
-  std::vector<Run> runs(rules<M>.size());
-  for (std::size_t i = 0; i < prompts.size(); ++i)
-    for (std::size_t r = 0; r < runs.size(); ++r) {
-      if (!has_place(rules<M>[r], temperature)) continue;
-      Generator generator(static_cast<Generator::result_type>(seed) + i);
-      const auto start = std::chrono::steady_clock::now();
-      specdec::Result result =
-          rules<M>[r].generate(pair, {prompts[i], options, temperature}, generator, [](auto) {});
-      runs[r].add(std::move(result), std::chrono::steady_clock::now() - start);
+inline void add_way(std::vector<Way>& ways, Way way) {
+  if (objection(*way.rule, *way.drafter).empty()) ways.push_back(std::move(way));
+}
+
+/// Every rule with one drafter. (Argmax verification is greedy decoding at any temperature: it has no place among
+/// the rules but at 0.)
+inline std::vector<Way> rule_ways(const DrafterKind& drafter, const Gamma& gamma, double temperature) {
+  std::vector<Way> ways{target_alone()};
+  if (drafter.option == "none") return ways;
+  for (const Rule& rule : rules)
+    if (temperature == 0 || rule.option != "argmax")
+      add_way(ways, {std::string(rule.title), &rule, &drafter, gamma});
+  if (drafter.option == "model")
+    ways.push_back({"prompt lookup + block", &rule_named("block"), &drafter_named("prompt-lookup"), gamma});
+  return ways;
+}
+
+/// Every drafter under one rule.
+inline std::vector<Way> drafter_ways(const Rule& rule, const Gamma& gamma) {
+  std::vector<Way> ways{target_alone()};
+  for (const DrafterKind& drafter : drafters)
+    if (drafter.option != "none") add_way(ways, {std::string(drafter.title), &rule, &drafter, gamma});
+  return ways;
+}
+
+/// Fixed lengths up to `most`, the first of which is none, and at the end the one that is chosen step by step.
+inline std::vector<Way> length_ways(const Rule& rule, const DrafterKind& drafter, Index most) {
+  std::vector<Way> ways;
+  for (const Index gamma : {0, 1, 2, 3, 4, 5, 6, 8, 12, 16})
+    if (gamma <= most) ways.push_back({"fixed", &rule, &drafter, {false, gamma}});
+  ways.push_back({"auto", &rule, &drafter, {true, most}});
+  return ways;
+}
+
+// ---- Measuring --------------------------------------------------------------------------------------
+
+/// The ways on the same prompts. They take turns at each, so that a machine that is busy for a while is so for
+/// all of them. A drafter that learns from what is written does so from prompt to prompt, and is forgotten after
+/// each round, which has the same prompts; what is known of draft lengths stays.
+inline std::vector<Run> run_ways(Pair& pair, const std::vector<Way>& ways, const Texts& texts) {
+  std::vector<Run> runs(ways.size());
+  std::vector<std::unique_ptr<Length>> lengths;
+  for (const Way& way : ways) lengths.push_back(way.gamma.policy());
+  auto seed = static_cast<Generator::result_type>(texts.seed);
+  for (Index round = 0; round < texts.rounds; ++round) {
+    std::vector<std::unique_ptr<Drafter>> made;
+    for (const Way& way : ways)
+      made.push_back(way.drafter->make(pair, draft_temperature(*way.rule, texts.temperature)));
+    for (const Tokens& prompt : texts.prompts) {
+      for (std::size_t w = 0; w < ways.size(); ++w) {
+        Generator generator(seed);
+        Job job{prompt, texts.options, texts.temperature};
+        job.options.gamma = ways[w].gamma.most;
+        const auto start = std::chrono::steady_clock::now();
+        specdec::Result result =
+            ways[w].rule->generate(*pair.target, *made[w], *lengths[w], job, generator, [](auto) {});
+        runs[w].add(std::move(result), std::chrono::steady_clock::now() - start);
+      }
+      ++seed;
     }
+  }
   return runs;
 }
 
-inline std::string fixed(double value, int digits) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(digits) << value;
-  return text.str();
+// ---- The table --------------------------------------------------------------------------------------
+
+/// The draft length of a row: what is fixed, or what was drafted per call in the mean.
+inline std::string length_of(const Way& way, const Run& run) {
+  if (way.drafter->option == "none") return "-";
+  return way.gamma.automatic ? fixed(run.drafted_per_call(), 2) : std::to_string(way.gamma.most);
 }
 
-inline void print_row(std::string_view title, const Run& run, Index gamma, double baseline) {
-  const bool drafted = run.drafted_any();
-  std::cout << std::left << std::setw(22) << title << std::right << std::setw(6)
-            << (drafted ? std::to_string(gamma) : "-") << std::setw(19)
-            << fixed(run.block_efficiency(), 3) + " +- " + fixed(run.standard_error(), 3) << std::setw(19)
-            << (drafted ? fixed(run.accepted_fraction(), 3) : "-") << std::setw(10)
+/// `last`: the cell of a column that only this table has.
+inline void print_row(const Way& way, const Run& run, double baseline, std::string_view last) {
+  std::cout << std::left << std::setw(22) << way.title << std::right << std::setw(6) << length_of(way, run)
+            << std::setw(19) << fixed(run.block_efficiency(), 3) + " +- " + fixed(run.standard_error(), 3)
+            << std::setw(19) << fixed(run.accepted_fraction(), 3) << std::setw(10)
             << fixed(run.tokens_per_second(), 0) << std::setw(10)
-            << fixed(run.tokens_per_second() / baseline, 2) << '\n';
+            << fixed(run.tokens_per_second() / baseline, 2) << last << '\n';
 }
 
 /// The mean of log(b/a) over the prompts as a gain in per cent, with its standard error.
@@ -118,43 +195,73 @@ inline std::string gain(const Run& a, const Run& b) {
   return fixed(100 * std::expm1(mean), 1) + " % +- " + fixed(100 * std::sqrt(variance / n), 1) + " %";
 }
 
-/// Prints the table. At temperature 0 every rule has to write what the target alone writes: returns whether they
-/// all did.
-template <class M>
-bool compare(Pair<M>& pair, const std::vector<Tokens>& prompts, const specdec::Options& options,
-             double temperature, Index seed) {
-  const std::vector<Run> runs = run_rules(pair, prompts, options, temperature, seed);
-  const auto run_of = [&](std::string_view title) -> const Run& {
-    return runs[static_cast<std::size_t>(std::ranges::find(rules<M>, title, &Rule<M>::title) -
-                                         rules<M>.begin())];
+inline void print_costs(const Way& way, const Run& run, const Run& alone) {
+  const double call = alone.seconds_per_target_call();
+  std::cout << " Costs, in target calls of one token: a call over "
+            << (way.gamma.automatic ? fixed(run.drafted_per_call() + 1, 1)
+                                    : std::to_string(way.gamma.most + 1))
+            << " tokens " << fixed(run.seconds_per_target_call() / call, 2) << ",\na drafted token "
+            << fixed(run.seconds_per_drafted_token() / call, 3) << '.';
+}
+
+/// The column that only this table has.
+inline std::string own_column(const Topic& topic, const std::vector<Way>& ways, const std::vector<Run>& runs,
+                              std::size_t row) {
+  std::ostringstream cell;
+  if (topic.option == "drafters")
+    cell << std::setw(12)
+         << fixed(runs[row].seconds_per_drafted_token() / runs.front().seconds_per_target_call(), 3);
+  if (topic.option == "lengths") {
+    double best = 0;
+    for (std::size_t i = 0; i < runs.size(); ++i)
+      if (!ways[i].gamma.automatic) best = std::max(best, runs[i].tokens_per_second());
+    cell << std::setw(12) << fixed(runs[row].tokens_per_second() / best, 3);
+  }
+  return cell.str();
+}
+
+inline std::string own_heading(const Topic& topic) {
+  if (topic.option == "drafters") return "  draft cost";
+  if (topic.option == "lengths") return "  of the best";
+  return {};
+}
+
+inline void print_table(const Topic& topic, const std::vector<Way>& ways, const std::vector<Run>& runs) {
+  std::cout << std::left << std::setw(22) << topic.column << std::right << std::setw(6) << "gamma"
+            << std::setw(19) << "block efficiency" << std::setw(19) << "accepted fraction" << std::setw(10)
+            << "tokens/s" << std::setw(10) << "speed-up" << own_heading(topic) << '\n';
+  for (std::size_t w = 0; w < ways.size(); ++w)
+    print_row(ways[w], runs[w], runs.front().tokens_per_second(), own_column(topic, ways, runs, w));
+}
+
+/// Prints the table; its first way is the target alone. At temperature 0 every way has to write what that one
+/// writes: returns whether they all did.
+inline bool compare(Pair& pair, const Topic& topic, const std::vector<Way>& ways, const Texts& texts) {
+  const std::vector<Run> runs = run_ways(pair, ways, texts);
+  const auto run_of = [&](std::string_view title) -> const Run* {
+    const auto way = std::ranges::find(ways, title, &Way::title);
+    return way == ways.end() ? nullptr : &runs[static_cast<std::size_t>(way - ways.begin())];
   };
-  const Run& alone = run_of("autoregressive");
-  const Run& block = run_of("block");
-
-  std::cout << std::left << std::setw(22) << "rule" << std::right << std::setw(6) << "gamma" << std::setw(19)
-            << "block efficiency" << std::setw(19) << "accepted fraction" << std::setw(10) << "tokens/s"
-            << std::setw(10) << "speed-up" << '\n';
-  for (std::size_t r = 0; r < runs.size(); ++r)
-    if (has_place(rules<M>[r], temperature))
-      print_row(rules<M>[r].title, runs[r], options.gamma, alone.tokens_per_second());
-
-  std::cout << "\nTemperature " << temperature << ", " << alone.emitted() << " tokens after "
-            << prompts.size()
-            << " prompts. Block efficiency: tokens per target call,\n+- one standard error. Costs, in target "
-               "calls of one token: a call over "
-            << options.gamma + 1 << " tokens "
-            << fixed(block.seconds_per_target_call() / alone.seconds_per_target_call(), 2)
-            << ",\na drafted token "
-            << fixed(block.seconds_per_drafted_token() / alone.seconds_per_target_call(), 3) << '.';
-  if (prompts.size() > 1 && temperature > 0)
-    std::cout << " Block over token verification, by prompt: " << gain(run_of("token"), block) << '.';
+  print_table(topic, ways, runs);
+  const Run& alone = runs.front();
+  std::cout << "\nTemperature " << texts.temperature << ", " << alone.emitted() << " tokens after "
+            << alone.outputs().size() << " prompts. Block efficiency: tokens per target call,\n"
+            << "+- one standard error.";
+  const Run *token = run_of("token"), *block = run_of("block");
+  if (topic.option == "rules" && block) {
+    if (block->drafted_any()) print_costs(ways[2], *block, alone);
+    if (alone.outputs().size() > 1 && texts.temperature > 0)
+      std::cout << " Block over token verification, by prompt: " << gain(*token, *block) << '.';
+  }
+  if (topic.option == "drafters")
+    std::cout << " Draft cost: of a drafted token, in target calls of one token.";
   std::cout << '\n' << pair.note;
-  if (temperature > 0) return true;
+  if (texts.temperature > 0) return true;
 
   const bool equal =
       std::ranges::all_of(runs, [&](const Run& run) { return run.outputs() == alone.outputs(); });
-  std::cout << "Every rule wrote what the target alone writes, token for token: " << (equal ? "yes" : "NO")
-            << '\n';
+  std::cout << "Every " << topic.column
+            << " wrote what the target alone writes, token for token: " << (equal ? "yes" : "NO") << '\n';
   return equal;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fstream>
+#include <memory>
 #include <specdec/model/ngram.hpp>
 #include <sstream>
 #include <stdexcept>
@@ -18,18 +19,19 @@ class NgramLogits {
   explicit NgramLogits(specdec::NgramModel model) : model_(std::move(model)) {}
 
   Index vocab_size() const { return model_.vocab_size(); }
-  const auto& forward(std::span<const Token> tokens, Index rows) {
-    return logits_ = model_.forward(tokens, rows).array().log();
+  Model::Logits forward(std::span<const Token> tokens, Index rows) {
+    logits_ = model_.forward(tokens, rows).array().log().template cast<float>();
+    return Model::Logits(logits_.data(), rows, vocab_size(), Eigen::OuterStride<>(vocab_size()));
   }
   void truncate(Index length) { model_.truncate(length); }
 
  private:
   specdec::NgramModel model_;
-  Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> logits_;
+  Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> logits_;
 };
 
 /// Throws: std::runtime_error where there is no text to read, std::invalid_argument on orders that do not fit.
-inline Pair<NgramLogits> ngram_pair(const std::string& path, Index order, Index draft_order) {
+inline Pair ngram_pair(const std::string& path, Index order, Index draft_order) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
   if (!file || !(content << file.rdbuf()))
@@ -44,8 +46,8 @@ inline Pair<NgramLogits> ngram_pair(const std::string& path, Index order, Index 
     return tokens;
   };
   const auto target = specdec::NgramModel::train(encode(content.str()), {.order = order, .vocab_size = 256});
-  return {.target = NgramLogits(target),
-          .draft = NgramLogits(target.with_order(draft_order)),
+  return {.target = erased(std::make_shared<NgramLogits>(target)),
+          .draft = erased(std::make_shared<NgramLogits>(target.with_order(draft_order))),
           .description = "n-grams of " + path + ": order " + std::to_string(order) +
                          ", the draft model order " + std::to_string(draft_order) + "; a token is a byte\n",
           .note = {},

@@ -1,12 +1,17 @@
 // A target and a draft model, and how their tokens become text.
 #pragma once
 
+#include <Eigen/Core>
 #include <functional>
+#include <memory>
 #include <span>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "generate/text.hpp"
 
 namespace generate {
 
@@ -14,10 +19,46 @@ using specdec::Index;
 using specdec::Token;
 using Tokens = std::vector<Token>;
 
-/// Two models of logits over one vocabulary.
+/// A model of float logits of which no more is known: decoders of it are compiled once for all models.
+class Model {
+ public:
+  using Logits = Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, 0,
+                            Eigen::OuterStride<>>;
+
+  Model() = default;
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+  virtual ~Model() = default;
+
+  virtual Index vocab_size() const = 0;
+  virtual Index context_size() const = 0;
+  virtual Logits forward(std::span<const Token> tokens, Index rows) = 0;
+  virtual void truncate(Index length) = 0;
+};
+
+/// The model M as one.
 template <specdec::LogitsModel M>
+class ModelOf final : public Model {
+ public:
+  explicit ModelOf(std::shared_ptr<M> model) : model_(std::move(model)) {}
+
+  Index vocab_size() const override { return model_->vocab_size(); }
+  Index context_size() const override { return specdec::context_size(*model_); }
+  Logits forward(std::span<const Token> tokens, Index rows) override { return model_->forward(tokens, rows); }
+  void truncate(Index length) override { model_->truncate(length); }
+
+ private:
+  std::shared_ptr<M> model_;
+};
+
+template <class M>
+std::shared_ptr<Model> erased(std::shared_ptr<M> model) {
+  return std::make_shared<ModelOf<M>>(std::move(model));
+}
+
+/// Two models over one vocabulary.
 struct Pair {
-  M target, draft;
+  std::shared_ptr<Model> target, draft;
   std::string description;  ///< lines that say what the models are
   std::string note;         ///< those of them, if any, that have to stand by every measurement too
   std::function<Tokens(std::string_view)> encode;
@@ -25,20 +66,14 @@ struct Pair {
   Tokens stop_tokens;
 };
 
-/// The text of `tokens`, which follow the token `before`. Control characters that a terminal might obey become
-/// question marks.
-template <class M>
-std::string text_of(const Pair<M>& pair, Token before, std::span<const Token> tokens) {
+/// The text of `tokens`, which follow the token `before`, fit for a terminal.
+inline std::string text_of(const Pair& pair, Token before, std::span<const Token> tokens) {
   std::string text;
   for (const Token token : tokens) {
     text += pair.decode(before, token);
     before = token;
   }
-  for (char& c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < ' ' && byte != '\n' && byte != '\t') || byte == 0x7f) c = '?';
-  }
-  return text;
+  return printable(std::move(text));
 }
 
 }  // namespace generate

@@ -1,20 +1,23 @@
-// The ways to continue a text: the target alone, and with a draft under each of the rules.
+// The ways to continue a text: a rule of verification, a drafter, a draft length.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <functional>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
 #include <string_view>
 
+#include "generate/drafters.hpp"
+#include "generate/lengths.hpp"
 #include "generate/pair.hpp"
+#include "generate/sampled.hpp"
 
 namespace generate {
 
 using OnStep = std::function<void(std::span<const Token>)>;
-using Generator = std::mt19937_64;
 
 /// One text to write.
 struct Job {
@@ -23,58 +26,45 @@ struct Job {
   double temperature;
 };
 
-/// One way to write it.
-template <class M>
+/// A rule of verification.
 struct Rule {
-  std::string_view option;  ///< its name for --verifier, if it can be chosen
+  std::string_view option;  ///< its name for --verifier
   std::string_view title;
-  specdec::Result (*generate)(Pair<M>&, const Job&, Generator&, const OnStep&);
+  bool uses_draft_probabilities;
+  specdec::Result (*generate)(Model& target, Drafter&, Length&, const Job&, Generator&, const OnStep&);
 };
 
-/// The distribution that is sampled: of the target and of the draft model alike.
-template <class M>
-auto sampled(M& model, double temperature) {
-  return specdec::ProcessedModel{model, specdec::Chain{specdec::Temperature{temperature}}};
-}
-
-template <class M>
-specdec::Result target_alone(Pair<M>& pair, const Job& job, Generator& generator, const OnStep& on_step) {
-  return specdec::autoregressive(sampled(pair.target, job.temperature), job.prompt, job.options, generator,
-                                 on_step);
-}
-
-template <class Verifier, class M>
-specdec::Result with_draft_model(Pair<M>& pair, const Job& job, Generator& generator, const OnStep& on_step) {
-  // These look at no probability of the draft, and do best with its most probable tokens.
-  constexpr bool greedy_draft =
-      std::same_as<Verifier, specdec::SampleMatchVerifier> || std::same_as<Verifier, specdec::ArgmaxVerifier>;
-  specdec::ModelDrafter drafter{sampled(pair.draft, greedy_draft ? 0 : job.temperature)};
-  specdec::SpecDec decoder{sampled(pair.target, job.temperature), drafter, Verifier{}};
+template <class Verifier>
+specdec::Result speculate(Model& target, Drafter& drafter, Length& length, const Job& job,
+                          Generator& generator, const OnStep& on_step) {
+  specdec::SpecDec decoder{sampled(target, job.temperature), drafter, Verifier{}, length};
   return decoder.generate(job.prompt, job.options, generator, on_step);
 }
 
-template <class M>
-specdec::Result with_prompt_lookup(Pair<M>& pair, const Job& job, Generator& generator,
-                                   const OnStep& on_step) {
-  specdec::PromptLookupDrafter lookup{{.max_ngram = 3, .min_ngram = 1}};
-  specdec::SpecDec decoder{sampled(pair.target, job.temperature), lookup, specdec::BlockVerifier{}};
-  return decoder.generate(job.prompt, job.options, generator, on_step);
-}
-
-template <class M>
-inline constexpr std::array<Rule<M>, 7> rules{{
-    {"", "autoregressive", target_alone<M>},
-    {"token", "token", with_draft_model<specdec::TokenVerifier, M>},
-    {"block", "block", with_draft_model<specdec::BlockVerifier, M>},
-    {"greedy-block", "greedy block", with_draft_model<specdec::GreedyBlockVerifier, M>},
-    {"sample-match", "sample-match", with_draft_model<specdec::SampleMatchVerifier, M>},
-    {"argmax", "argmax", with_draft_model<specdec::ArgmaxVerifier, M>},
-    {"", "prompt lookup + block", with_prompt_lookup<M>},
+inline constexpr std::array<Rule, 5> rules{{
+    {"token", "token", true, speculate<specdec::TokenVerifier>},
+    {"block", "block", true, speculate<specdec::BlockVerifier>},
+    {"greedy-block", "greedy block", true, speculate<specdec::GreedyBlockVerifier>},
+    {"sample-match", "sample-match", false, speculate<specdec::SampleMatchVerifier>},
+    {"argmax", "argmax", false, speculate<specdec::ArgmaxVerifier>},
 }};
 
-template <class M>
-const Rule<M>& rule_named(std::string_view option) {
-  return *std::ranges::find(rules<M>, option, &Rule<M>::option);
+inline const Rule& rule_named(std::string_view option) {
+  return *std::ranges::find(rules, option, &Rule::option);
+}
+
+/// The temperature to draft at: rules that look at no probability of the draft do best with its most probable
+/// tokens.
+inline double draft_temperature(const Rule& rule, double temperature) {
+  return rule.uses_draft_probabilities ? temperature : 0;
+}
+
+/// Why the library does not allow the pair; empty where it does.
+inline std::string_view objection(const Rule& rule, const DrafterKind& drafter) {
+  if (rule.option == "greedy-block" && drafter.option == "chain")
+    return "greedy block verification needs drafts of one q for a position, which a chain with a model in it "
+           "does not give";
+  return {};
 }
 
 }  // namespace generate

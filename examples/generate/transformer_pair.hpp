@@ -18,9 +18,6 @@
 
 namespace generate {
 
-template <class Scalar>
-using TransformerPair = Pair<transformer::Transformer<Scalar>>;
-
 /// A checkpoint's model, or one of more layers that computes the same (transformer/deepened.hpp).
 template <class Scalar>
 transformer::Transformer<Scalar> target_model(const std::string& path, std::optional<Index> layers) {
@@ -45,24 +42,24 @@ std::string note_on(const transformer::Shape& deepened) {
 /// Throws: std::runtime_error on a bad file, std::invalid_argument on models of different vocabularies and on
 /// fewer layers for the target than it has.
 template <class Scalar>
-TransformerPair<Scalar> transformer_pair(const std::string& model, const std::string& draft_model,
-                                         const std::string& tokenizer_path,
-                                         std::optional<Index> target_layers) {
+Pair transformer_pair(const std::string& model, const std::string& draft_model,
+                      const std::string& tokenizer_path, std::optional<Index> target_layers) {
   using transformer::Tokenizer;
-  auto target = target_model<Scalar>(model, target_layers);
-  transformer::Transformer<Scalar> draft(draft_model);
-  if (target.vocab_size() != draft.vocab_size())
-    throw std::invalid_argument("'" + model + "' has a vocabulary of " + std::to_string(target.vocab_size()) +
-                                " tokens, '" + draft_model + "' one of " +
-                                std::to_string(draft.vocab_size()));
-  const auto tokenizer = std::make_shared<const Tokenizer>(tokenizer_path, target.vocab_size());
-  const std::string note = target_layers ? note_on<Scalar>(target.shape()) : "";
+  using Transformer = transformer::Transformer<Scalar>;
+  const auto target = std::make_shared<Transformer>(target_model<Scalar>(model, target_layers));
+  const auto draft = std::make_shared<Transformer>(draft_model);
+  if (target->vocab_size() != draft->vocab_size())
+    throw std::invalid_argument("'" + model + "' has a vocabulary of " +
+                                std::to_string(target->vocab_size()) + " tokens, '" + draft_model +
+                                "' one of " + std::to_string(draft->vocab_size()));
+  const auto tokenizer = std::make_shared<const Tokenizer>(tokenizer_path, target->vocab_size());
+  const std::string note = target_layers ? note_on<Scalar>(target->shape()) : "";
   std::ostringstream description;
-  description << "Target " << model << ": " << target.shape() << "\nDraft  " << draft_model << ": "
-              << draft.shape() << '\n'
+  description << "Target " << model << ": " << target->shape() << "\nDraft  " << draft_model << ": "
+              << draft->shape() << '\n'
               << note;
-  return {.target = std::move(target),
-          .draft = std::move(draft),
+  return {.target = erased(target),
+          .draft = erased(draft),
           .description = description.str(),
           .note = note,
           .encode = [tokenizer](std::string_view text) { return tokenizer->encode(text); },

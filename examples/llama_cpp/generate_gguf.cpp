@@ -6,20 +6,19 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <exception>
 #include <iomanip>
 #include <iostream>
 #include <optional>
 #include <random>
 #include <span>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "../generate/text.hpp"
 #include "llama_model.hpp"
 
 namespace {
@@ -27,6 +26,8 @@ namespace {
 using specdec::Index;
 using specdec::Token;
 using Tokens = std::vector<Token>;
+using generate::fixed;
+using generate::printable;
 using Clock = std::chrono::steady_clock;
 using Chain = specdec::Chain<specdec::TopK, specdec::TopP, specdec::MinP, specdec::Temperature>;
 using Model = specdec::ProcessedModel<LlamaModel&, Chain>;
@@ -186,15 +187,6 @@ specdec::Options options_of(const Settings& settings, const Pair& pair) {
   return {settings.tokens, settings.gamma, pair.target.weights().end_tokens()};
 }
 
-// Control characters that a terminal might obey become question marks.
-std::string printable(std::string text) {
-  for (char& c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < ' ' && byte != '\n' && byte != '\t') || byte == 0x7f) c = '?';
-  }
-  return text;
-}
-
 // Writes out the text as it comes.
 Run speculate(const Settings& settings, Pair& pair) {
   const LlamaWeights& weights = pair.target.weights();
@@ -229,13 +221,6 @@ Run target_alone(const Settings& settings, Pair& pair) {
 }
 
 // ---- What is reported -------------------------------------------------------------------------------
-
-std::string fixed(double number, int digits) {
-  if (!std::isfinite(number)) return "-";
-  std::ostringstream out;
-  out << std::fixed << std::setprecision(digits) << number;
-  return out.str();
-}
 
 void print_row(const std::string& name, const Run& run, const Run& baseline) {
   const specdec::Stats& stats = run.stats();

@@ -1,0 +1,116 @@
+// What drafts: the draft model, or one of the drafters that need none.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <string_view>
+#include <utility>
+
+#include "generate/pair.hpp"
+#include "generate/sampled.hpp"
+
+namespace generate {
+
+using Generator = std::mt19937_64;
+using SampledModel = decltype(sampled(std::declval<Model&>(), 1.0));
+
+/// A drafter of which no more is known, so that decoders are compiled once for all drafters.
+class Drafter {
+  using Chance = specdec::RandomChance<Generator>;
+  using ModelRows = decltype(std::declval<specdec::ModelDrafter<SampledModel>&>()
+                                 .draft({}, Index{}, std::declval<Chance&>())
+                                 .rows);
+  using TargetRows = decltype(std::declval<SampledModel&>().forward({}, Index{}));
+
+ public:
+  /// Either a drafter's only tokens, or the rows that they were drawn from.
+  using Rows = specdec::VariantRows<specdec::OneHotRows, ModelRows>;
+
+  Drafter() = default;
+  Drafter(const Drafter&) = delete;
+  Drafter& operator=(const Drafter&) = delete;
+  virtual ~Drafter() = default;
+
+  template <specdec::RandomSource Source>
+  specdec::Draft<Rows> draft(std::span<const Token> context, Index gamma, Source& chance) {
+    return propose(context, gamma, chance);
+  }
+  virtual void truncate(Index length) = 0;
+  virtual void observe(const TargetRows& rows, std::span<const Token> drafted,
+                       const specdec::Verdict& verdict) = 0;
+
+ private:
+  virtual specdec::Draft<Rows> propose(std::span<const Token> context, Index gamma, Chance& chance) = 0;
+
+  template <class D>
+  friend class DrafterOf;
+};
+
+/// The drafter D as one.
+template <class D>
+class DrafterOf final : public Drafter {
+ public:
+  explicit DrafterOf(D drafter) : drafter_(std::move(drafter)) {}
+
+  void truncate(Index length) override { drafter_.truncate(length); }
+
+  void observe(const TargetRows& rows, std::span<const Token> drafted,
+               const specdec::Verdict& verdict) override {
+    if constexpr (requires { drafter_.observe(rows, drafted, verdict); })
+      drafter_.observe(rows, drafted, verdict);
+  }
+
+ private:
+  specdec::Draft<Rows> propose(std::span<const Token> context, Index gamma, Chance& chance) override {
+    const auto draft = drafter_.draft(context, gamma, chance);
+    return {draft.tokens, rows(draft.rows)};
+  }
+
+  static Rows rows(const Rows& rows) { return rows; }
+  static Rows rows(const specdec::OneHotRows& rows) { return Rows(std::in_place_index<0>, rows); }
+  static Rows rows(const ModelRows& rows) { return Rows(std::in_place_index<1>, rows); }
+
+  D drafter_;
+};
+
+template <class D>
+std::unique_ptr<Drafter> erased(D drafter) {
+  return std::make_unique<DrafterOf<D>>(std::move(drafter));
+}
+
+/// A drafter that can be chosen.
+struct DrafterKind {
+  std::string_view option;  ///< its name for --drafter
+  std::string_view title;
+  std::unique_ptr<Drafter> (*make)(Pair&, double temperature);
+};
+
+inline specdec::ModelDrafter<SampledModel> model_drafter(Model& model, double temperature) {
+  return specdec::ModelDrafter{sampled(model, temperature)};
+}
+
+inline constexpr std::array<DrafterKind, 7> drafters{{
+    {"model", "draft model", [](Pair& pair, double t) { return erased(model_drafter(*pair.draft, t)); }},
+    {"prompt-lookup", "prompt lookup",
+     [](Pair&, double) { return erased(specdec::PromptLookupDrafter{{.max_ngram = 3, .min_ngram = 1}}); }},
+    {"ngram-table", "n-gram table", [](Pair&, double) { return erased(specdec::NgramTableDrafter{}); }},
+    {"suffix", "suffix automaton", [](Pair&, double) { return erased(specdec::SuffixDrafter{}); }},
+    {"lookahead", "lookahead", [](Pair&, double) { return erased(specdec::LookaheadDrafter{}); }},
+    {"chain", "suffix, then model",
+     [](Pair& pair, double t) {
+       // A short match is no better a guess than the model's.
+       return erased(specdec::ChainDrafter{specdec::SuffixDrafter{{.min_match = 4, .min_share = 0.5}},
+                                           model_drafter(*pair.draft, t)});
+     }},
+    {"none", "none", [](Pair&, double) { return erased(specdec::NoDrafter{}); }},
+}};
+
+inline const DrafterKind& drafter_named(std::string_view option) {
+  return *std::ranges::find(drafters, option, &DrafterKind::option);
+}
+
+}  // namespace generate
