@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "generate/rules.hpp"
+#include "generate/sampled.hpp"
 #include "transformer/tokenizer.hpp"
 #include "transformer/transformer.hpp"
 

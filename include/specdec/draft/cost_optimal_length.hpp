@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "specdec/analysis/cost_curve.hpp"
-#include "specdec/analysis/projection.hpp"
 #include "specdec/core/error.hpp"
 #include "specdec/draft/draft_length.hpp"
 #include "specdec/types.hpp"
@@ -29,7 +28,7 @@ namespace specdec {
 /// first lets a draft model catch up and is not timed). A probe waits until the share `probing` of the time
 /// spent would pay for what it is expected to lose.
 /// Lossless: as every DraftLength. The tokens of a seed then depend on how fast the machine was.
-/// Throws: std::invalid_argument unless window >= 1 and 0 < probing < 1. Cost: O(γ²) additions a step.
+/// Throws: std::invalid_argument unless window >= 1 and 0 < probing < 1. Cost: O(γ) additions a step.
 class CostOptimalLength {
  public:
   struct Options {
@@ -57,9 +56,11 @@ class CostOptimalLength {
   }
 
   void observe(const StepRecord& step) {
+    if (estimates_.empty()) return;  // next() was never asked
     learn_acceptance(step);
     learn_costs(step);
     caught_up_ = step.asked > 0;
+    estimate();
     schedule(step);
   }
 
@@ -67,7 +68,8 @@ class CostOptimalLength {
   Index best(Index most) const { return best_from(0, most); }
 
   /// The estimate for draft length gamma, in seconds; see the class.
-  double time_per_token(Index gamma) const { return step_time(gamma) / step_tokens(gamma); }
+  /// Pre: some next(most) had most >= gamma, and a step was observed.
+  double time_per_token(Index gamma) const { return at(gamma).time_per_token; }
 
  private:
   // Lengths that are tried twice before anything is chosen: few, and between them costs are interpolated.
@@ -83,6 +85,8 @@ class CostOptimalLength {
     proposed_.resize(size);
     accepted_.resize(size);
     tried_.resize(size + 1);
+    estimates_.resize(size + 1);
+    estimate();
   }
 
   void learn_acceptance(const StepRecord& step) {
@@ -118,9 +122,9 @@ class CostOptimalLength {
   void consider_probe(Index most) {
     const Index now = best(most);
     const Index probe = candidate(now, most), steps = now == 0 ? 2 : 1;
-    const double loss = step_time(probe) - step_tokens(probe) * time_per_token(now);
+    const double loss = at(probe).time - at(probe).tokens * at(now).time_per_token;
     // What has been measured once, by a stalled machine, is not to be shunned for good.
-    if (earned_ < static_cast<double>(steps) * std::min(loss, 3 * step_time(now))) return;
+    if (earned_ < static_cast<double>(steps) * std::min(loss, 3 * at(now).time)) return;
     if (now == 0) open_minded();
     probe_ = probe;
     probe_steps_ = steps;
@@ -151,39 +155,49 @@ class CostOptimalLength {
     return best;
   }
 
-  double step_time(Index gamma) const {
-    return expected_step_cost(
-        gamma, [this](Index i) { return proposed(i); }, target_cost_, draft_cost_);
-  }
-
-  double step_tokens(Index gamma) const {
-    double tokens = 1;
-    for (Index i = 0; i < gamma; ++i) tokens += accepted(i);
-    return tokens;
-  }
-
-  // P(the drafter proposes an (i+1)-th token) when asked for it; as its neighbour where unknown.
-  double proposed(Index i) const {
-    for (; i >= 0; --i)
-      if (!proposed_[static_cast<std::size_t>(i)].empty())
-        return proposed_[static_cast<std::size_t>(i)].value();
-    return 1;
-  }
-
-  // P(the (i+1)-th token is proposed and survives). Positions that are not asked for any more fade away, into
-  // what the ones before them suggest: that survival goes on falling as it did.
-  double accepted(Index i) const {
-    double earlier = 1, before = 1, here = 1;
-    for (Index k = 0; k <= i; ++k) {
-      const FadingMean& mean = accepted_[static_cast<std::size_t>(k)];
-      const double guess = k == 0 ? prior : earlier > 0 ? before * std::min(1.0, before / earlier) : 0;
-      here = k == 0 && !mean.empty() ? mean.value() : mean.with(guess, guess_weight);
-      earlier = before;
-      before = here;
+  // The expected time and tokens of a step, for every length at once: each differs from the one before in its last
+  // position only.
+  void estimate() {
+    Survival survival;
+    double proposed = 1,
+           shorter = 0;  // P(n tokens are proposed at least); the time of steps that propose fewer
+    estimates_[0] = {target_cost_(1), 1, target_cost_(1)};
+    for (Index n = 1; n < static_cast<Index>(estimates_.size()); ++n) {
+      const auto i = static_cast<std::size_t>(n - 1);
+      const double reached = proposed_[i].empty() ? proposed : proposed_[i].value();  // else as its neighbour
+      shorter += (proposed - reached) * cost(n - 1);
+      proposed = reached;
+      const double time = shorter + proposed * cost(n);
+      const double tokens = estimates_[i].tokens + survival(accepted_[i]);
+      estimates_[i + 1] = {time, tokens, time / tokens};
     }
-    return here;
   }
 
+  // Of a step that was asked for tokens and got n.
+  double cost(Index n) const { return target_cost_(n + 1) + draft_cost_(n); }
+
+  // P(the (i+1)-th token is proposed and survives), position after position. Positions that are not asked for any
+  // more fade away, into what the ones before them suggest: that survival goes on falling as it did.
+  class Survival {
+   public:
+    double operator()(const FadingMean& mean) {
+      const double falling = before_ > 0 ? here_ * std::min(1.0, here_ / before_) : 0;
+      const double next = !first_ ? mean.with(falling, guess_weight) : mean.empty() ? prior : mean.value();
+      before_ = here_;
+      first_ = false;
+      return here_ = next;
+    }
+
+   private:
+    double before_ = 1, here_ = 1;
+    bool first_ = true;
+  };
+
+  struct Estimate {
+    double time = 0, tokens = 1, time_per_token = 0;
+  };
+
+  const Estimate& at(Index gamma) const { return estimates_[static_cast<std::size_t>(gamma)]; }
   Index tried(Index gamma) const { return tried_[static_cast<std::size_t>(gamma)]; }
 
   static constexpr double prior = 0.5;       // for the survival of a first token, until one has been seen
@@ -196,6 +210,7 @@ class CostOptimalLength {
   CostCurve draft_cost_, target_cost_;           // by tokens proposed, by tokens of the call; seconds
   std::vector<FadingMean> proposed_, accepted_;  // by position, over steps that asked for it
   std::vector<Index> tried_;                     // steps by length asked for
+  std::vector<Estimate> estimates_{1};           // by length asked for
   double earned_ = 0;                            // seconds that the next probe may lose
   Index since_probe_ = 0, probes_ = 0;
   Index probe_ = 0, probe_steps_ = 0;
