@@ -1,0 +1,167 @@
+// What drafting is worth: the closed forms of the field.
+//
+// alpha is the acceptance rate of a pair of models, gamma the draft length, the cost ratio c that of a drafted
+// token over a target call. Formulae in alpha are for token verification and take every token to be accepted
+// with probability alpha, whatever came before; they hold a target call over γ+1 tokens to cost what one over
+// a single token does. speed_up() assumes neither.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "specdec/core/error.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+namespace detail {
+
+inline void check_alpha(double alpha) {
+  if (!(alpha >= 0 && alpha <= 1)) invalid_argument("alpha = ", alpha, " is outside [0, 1]");
+}
+
+inline void check_gamma(Index gamma) {
+  if (gamma < 0) invalid_argument("gamma = ", gamma, " is negative");
+}
+
+inline void check_ratio(const char* name, double ratio) {
+  if (!(ratio >= 0 && std::isfinite(ratio)))
+    invalid_argument(name, " = ", ratio, " is no finite number >= 0");
+}
+
+inline void check_positive(const char* name, double cost) {
+  if (!(cost > 0 && std::isfinite(cost))) invalid_argument(name, " = ", cost, " is no finite number > 0");
+}
+
+}  // namespace detail
+
+/// Expected tokens per target call, (1 − α^{γ+1})/(1 − α) = 1 + α + ... + α^γ; γ+1 at α = 1.
+///
+/// Source: Leviathan et al., arXiv:2211.17192, equation (1).
+/// Throws: std::invalid_argument unless 0 <= alpha <= 1 and gamma >= 0. Cost: O(1).
+/// Numeric: to some units in the last place, near α = 1 too; exact at α = 0, α = 1 and γ = 0.
+inline double expected_tokens(double alpha, Index gamma) {
+  detail::check_alpha(alpha);
+  detail::check_gamma(gamma);
+  const double n = static_cast<double>(gamma) + 1;
+  if (gamma == 0 || alpha == 1) return n;
+  return std::expm1(n * std::log(alpha)) / (alpha - 1);  // α − 1 is exact where it is small
+}
+
+/// The factor by which token verification shortens the walltime, (1 − α^{γ+1})/((1 − α)(γc + 1)).
+///
+/// Source: Leviathan et al., Theorem 3.8.
+/// Throws: std::invalid_argument unless 0 <= alpha <= 1, gamma >= 0 and cost_ratio is finite and >= 0.
+inline double walltime_improvement(double alpha, Index gamma, double cost_ratio) {
+  detail::check_ratio("cost_ratio", cost_ratio);
+  return expected_tokens(alpha, gamma) / (static_cast<double>(gamma) * cost_ratio + 1);
+}
+
+/// Whether some γ makes token verification faster than the target alone: if and only if α > c.
+///
+/// Source: Leviathan et al., Corollary 3.9. Throws: as walltime_improvement.
+inline bool drafting_helps(double alpha, double cost_ratio) {
+  detail::check_alpha(alpha);
+  detail::check_ratio("cost_ratio", cost_ratio);
+  return alpha > cost_ratio;
+}
+
+/// What the best γ improves the walltime by at least: (1 + α)/(1 + c), which is γ = 1, where drafting helps; 1,
+/// which is γ = 0, where it does not.
+///
+/// Source: Leviathan et al., Corollary 3.9. Throws: as walltime_improvement.
+inline double assured_improvement(double alpha, double cost_ratio) {
+  return drafting_helps(alpha, cost_ratio) ? (1 + alpha) / (1 + cost_ratio) : 1.0;
+}
+
+/// The γ in 0..most of the greatest walltime_improvement, the least of equals.
+///
+/// The improvement of γ+1 is the greater one just if d(γ) = α^{γ+1}(1 + cγ) − c(1 + α + ... + α^γ) > 0. Now
+/// d(γ) − d(γ−1) = −α^γ(1 − α)(1 + cγ) <= 0: the improvement rises, then falls, and the first γ with
+/// d(γ) <= 0 is the best of all. It is found by bisection. Since 1 + ... + α^γ >= 1 + γα^γ, d(γ) <= α^{γ+1} − c:
+/// no best γ exceeds log c / log α. It has no bound where c = 0 < α or c < α = 1: then the answer is `most`.
+/// Throws: as walltime_improvement, and unless most >= 0. Cost: O(log most).
+inline Index best_gamma(double alpha, double cost_ratio, Index most) {
+  if (most < 0) detail::invalid_argument("most = ", most, " is negative");
+  if (!drafting_helps(alpha, cost_ratio)) return 0;
+  if (alpha == 1 || cost_ratio == 0) return most;
+  const auto next_is_better = [&](Index gamma) {
+    const double n = static_cast<double>(gamma);
+    return std::pow(alpha, n + 1) * (1 + cost_ratio * n) > cost_ratio * expected_tokens(alpha, gamma);
+  };
+  Index best = 0, end = most;  // the next is better before `best`, and not from `end` on
+  while (best < end) {
+    const Index middle = best + (end - best) / 2;
+    if (next_is_better(middle)) best = middle + 1;
+    else end = middle;
+  }
+  return best;
+}
+
+/// The walltime improvement of an oracle that drafts just what will be accepted, and so 1/(1 − α) tokens per
+/// target call for αc/(1 − α) of drafting: 1/(1 − α + αc). Infinite where α = 1 and c = 0.
+///
+/// Source: Leviathan et al., section 3.5: no schedule of draft lengths does better. Throws: as
+/// walltime_improvement.
+inline double oracle_improvement(double alpha, double cost_ratio) {
+  detail::check_alpha(alpha);
+  detail::check_ratio("cost_ratio", cost_ratio);
+  return 1 / (1 - alpha + alpha * cost_ratio);
+}
+
+/// The factor by which token verification multiplies the arithmetic operations,
+/// (1 − α)(γĉ + γ + 1)/(1 − α^{γ+1}), ĉ being the operations per token of the drafter over the target's.
+///
+/// Source: Leviathan et al., Theorem 3.11. Throws: as walltime_improvement.
+inline double operations_factor(double alpha, Index gamma, double operations_ratio) {
+  detail::check_ratio("operations_ratio", operations_ratio);
+  const double n = static_cast<double>(gamma);
+  return (n * operations_ratio + n + 1) / expected_tokens(alpha, gamma);
+}
+
+/// What the parts of a step cost, in target calls over one token.
+struct StepCosts {
+  double call = 1;   ///< the step's target call, over γ+1 tokens
+  double draft = 0;  ///< one drafted token
+};
+
+/// The speed-up over the target alone of any rule, from what was measured:
+///
+///   tokens per target call / (cost of a call over γ+1 tokens + γ · cost of a drafted token)
+///
+/// Throws: std::invalid_argument unless tokens_per_call is within [1, γ+1], gamma >= 0, costs.call is finite
+/// and > 0, and costs.draft finite and >= 0.
+inline double speed_up(double tokens_per_call, Index gamma, const StepCosts& costs) {
+  detail::check_gamma(gamma);
+  if (!(tokens_per_call >= 1 && tokens_per_call <= static_cast<double>(gamma) + 1))
+    detail::invalid_argument("tokens_per_call = ", tokens_per_call, " is outside [1, gamma + 1 = ", gamma + 1,
+                             "]");
+  detail::check_positive("costs.call", costs.call);
+  detail::check_ratio("costs.draft", costs.draft);
+  return tokens_per_call / (costs.call + static_cast<double>(gamma) * costs.draft);
+}
+
+/// Times of one call each, in one unit.
+struct CallTimes {
+  double target = 1;
+  double draft = 0;
+};
+
+/// The same from the emitted fraction r' = tokens per round/(γ+1) and the times of a target and of a draft
+/// call: r'(γ+1)·t_target/(t_draft·γ + t_target).
+///
+/// Source: the setting of Chen et al., arXiv:2302.01318, whose K is γ.
+/// Throws: std::invalid_argument unless 1/(γ+1) <= emitted_fraction <= 1, times.target is finite and > 0 and
+/// times.draft finite and >= 0.
+inline double speed_up_from_fraction(double emitted_fraction, Index gamma, const CallTimes& times) {
+  detail::check_gamma(gamma);
+  const double most = static_cast<double>(gamma) + 1, tokens = emitted_fraction * most;
+  // A fraction that was computed as tokens/(γ+1) may be off by a rounding.
+  if (!(emitted_fraction <= 1 && tokens >= 1 - 1e-12))
+    detail::invalid_argument("emitted_fraction = ", emitted_fraction,
+                             " is outside [1/(gamma + 1), 1], gamma = ", gamma);
+  detail::check_positive("times.target", times.target);
+  detail::check_ratio("times.draft", times.draft);
+  return speed_up(std::max(tokens, 1.0), gamma, {.call = 1, .draft = times.draft / times.target});
+}
+
+}  // namespace specdec
