@@ -2,6 +2,7 @@
 #pragma once
 
 #include "specdec/analysis/acceptance.hpp"
+#include "specdec/analysis/overlap.hpp"
 #include "specdec/analysis/speed_up.hpp"
 #include "specdec/cascade_drafter.hpp"
 #include "specdec/core/entropy.hpp"
