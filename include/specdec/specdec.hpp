@@ -2,8 +2,10 @@
 #pragma once
 
 #include "specdec/analysis/acceptance.hpp"
+#include "specdec/analysis/enumerated_survival.hpp"
 #include "specdec/analysis/overlap.hpp"
 #include "specdec/analysis/speed_up.hpp"
+#include "specdec/analysis/survival.hpp"
 #include "specdec/cascade_drafter.hpp"
 #include "specdec/core/entropy.hpp"
 #include "specdec/core/logits.hpp"

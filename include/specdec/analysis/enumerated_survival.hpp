@@ -1,0 +1,122 @@
+// The expected acceptance of small models, over all drafts.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "specdec/analysis/speed_up.hpp"
+#include "specdec/analysis/survival.hpp"
+#include "specdec/core/dense.hpp"
+#include "specdec/core/distribution.hpp"
+#include "specdec/core/named_row.hpp"
+#include "specdec/model/model.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// What maps a context to its next-token distribution: row(context).
+template <class S>
+concept RowOfContext = std::invocable<S&, std::span<const Token>> &&
+    Distribution<std::remove_cvref_t<std::invoke_result_t<S&, std::span<const Token>>>>;
+
+/// Rows by context: a callable, or a Model.
+template <class S>
+concept RowSource = RowOfContext<S> || Model<S>;
+
+namespace detail {
+
+/// f(the row of the context).
+template <RowSource S, class F>
+void with_row(S& source, std::span<const Token> context, F&& f) {
+  if constexpr (RowOfContext<S>) {
+    f(source(context));
+  } else {
+    source.truncate(0);
+    const auto& matrix = source.forward(context, 1);
+    f(distributions(matrix).row(0));
+  }
+}
+
+/// A depth-first walk over all drafts that have a chance to survive.
+template <class Rule, class Target, class Draft>
+class SurvivalWalk {
+ public:
+  SurvivalWalk(const Rule& rule, Target& target, Draft& draft, std::span<const Token> prompt, Index gamma)
+      : rule_(rule),
+        target_(target),
+        draft_(draft),
+        context_(prompt.begin(), prompt.end()),
+        levels_(static_cast<std::size_t>(gamma)) {
+    out_.at_least.assign(levels_.size() + 1, 0.0);
+    out_.at_least[0] = 1;
+  }
+
+  Survival run() {
+    visit(0, 1.0, 1.0);
+    return out_;
+  }
+
+ private:
+  struct Drafted {
+    Token token;
+    double p, q;
+  };
+
+  // `depth` tokens have been drafted, with probability `mass`, and left this weight.
+  void visit(std::size_t depth, double mass, double weight) {
+    if (depth == levels_.size()) return;
+    read(levels_[depth]);
+    for (const Drafted& x : levels_[depth]) {
+      const double next = next_weight(rule_, weight, x.p, x.q);
+      if (!(next > 0)) continue;
+      out_.at_least[depth + 1] += mass * x.q * survival(rule_, next);
+      context_.push_back(x.token);
+      visit(depth + 1, mass * x.q, next);
+      context_.pop_back();
+    }
+  }
+
+  // A copy of the rows here, for those of a model live no longer than until its next call.
+  void read(std::vector<Drafted>& level) {
+    const Index i = static_cast<Index>(&level - levels_.data());
+    level.clear();
+    with_row(draft_, context_, [&](const auto& row) {
+      const NamedRow q(row, "draft", i);
+      for (Token x = 0; x < q.vocab_size(); ++x)
+        if (const double q_x = q.probability(x); q_x > 0) level.push_back({x, 0, q_x});
+    });
+    with_row(target_, context_, [&](const auto& row) {
+      const NamedRow p(row, "target", i);
+      for (Drafted& x : level) x.p = probability(p, x.token);
+    });
+  }
+
+  const Rule& rule_;
+  Target& target_;
+  Draft& draft_;
+  std::vector<Token> context_;
+  std::vector<std::vector<Drafted>> levels_;
+  Survival out_;
+};
+
+}  // namespace detail
+
+/// The exact P(τ >= i) of one iteration over all drafts of gamma tokens after the prompt.
+///
+/// Source: Sun et al., arXiv:2403.10444, Lemma 3. `target` and `draft` are each row(context), context being the
+/// prompt and what has been drafted, or a Model, which is left with a context that is not to be relied on (and
+/// needs a prompt).
+/// Throws: std::invalid_argument for a negative gamma; InvalidDistribution for numbers that are no
+/// probabilities. Cost: two rows for each of up to V^i prefixes of each length i < γ, and V^γ ratios: for small
+/// models.
+template <SurvivalRule Rule, RowSource Target, RowSource Draft>
+Survival enumerated_survival(const Rule& rule, Target&& target, Draft&& draft, std::span<const Token> prompt,
+                             Index gamma) {
+  detail::check_gamma(gamma);
+  return detail::SurvivalWalk(rule, target, draft, prompt, gamma).run();
+}
+
+}  // namespace specdec
