@@ -1,7 +1,7 @@
 // specdec: lossless draft verifiers and the speculative decoding loop. Everything, in one include.
 #pragma once
-
 #include "specdec/analysis/acceptance.hpp"
+#include "specdec/analysis/context_free_survival.hpp"
 #include "specdec/analysis/enumerated_survival.hpp"
 #include "specdec/analysis/overlap.hpp"
 #include "specdec/analysis/speed_up.hpp"

@@ -1,0 +1,283 @@
+// The expected acceptance of models without context: one row of the target and one of the draft, for every
+// position.
+//
+// Then the weight behind i tokens is a random walk: it is multiplied by a ratio p(x)/q(x), x ~ q, and clipped at
+// 1 (block verification) or not (greedy block verification, the bound with full information). The number of
+// weights that it can take grows like that of multisets of i ratios. Where they are few, their law is computed;
+// where they are many, it is enclosed between two laws on a grid of cells of the logarithm:
+//
+//   E[P(τ >= i+j) | weight] is concave in the weight w: it is made of w ↦ min(1, w·r), which are concave and
+//   increasing. By Jensen's inequality to put all weights of a cell on their mean is not to lower it, and to
+//   put each on the two ends of its cell, leaving the mean as it is, not to raise it.
+//
+// Both err by the square of the cell's width only. The same holds of the ratios themselves.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "specdec/analysis/overlap.hpp"
+#include "specdec/analysis/speed_up.hpp"
+#include "specdec/analysis/survival.hpp"
+#include "specdec/core/error.hpp"
+#include "specdec/core/named_row.hpp"
+#include "specdec/types.hpp"
+#include "specdec/verify/block.hpp"
+#include "specdec/verify/drafted_block.hpp"
+#include "specdec/verify/greedy_block.hpp"
+#include "specdec/verify/lenient.hpp"
+#include "specdec/verify/token.hpp"
+
+namespace specdec {
+
+/// A rule whose weight is a running product of ratios, clipped or not.
+template <class Rule>
+concept BlockRule = std::same_as<Rule, BlockVerifier> || std::same_as<Rule, GreedyBlockVerifier>;
+
+namespace detail {
+
+/// A value of a positive random variable.
+struct Atom {
+  double value, mass;
+};
+using Atoms = std::vector<Atom>;  // by ascending value
+
+/// The values within [exp(key·width), exp((key+1)·width)): their mass, and the sum of mass times value.
+struct Cell {
+  std::int64_t key;
+  double mass, moment;
+};
+using Cells = std::vector<Cell>;  // by ascending key
+
+inline void enter(Cells& cells, const Cell& more) {
+  if (cells.empty() || cells.back().key != more.key) return cells.push_back(more);
+  cells.back().mass += more.mass;
+  cells.back().moment += more.moment;
+}
+
+/// Adds `more` to the cells.
+inline void merge(Cells& cells, const Cells& more, Cells& scratch) {
+  scratch.clear();
+  auto a = cells.cbegin(), b = more.cbegin();
+  while (a != cells.cend() || b != more.cend()) {
+    const bool first = b == more.cend() || (a != cells.cend() && a->key <= b->key);
+    enter(scratch, first ? *a++ : *b++);
+  }
+  cells.swap(scratch);
+}
+
+/// Of weights and ratios, which are kept within these bounds: what lies beyond has no mass to speak of, for
+/// the mean of a ratio is at most 1.
+inline const double log_largest = std::log(largest_weight);
+
+/// The walk of the weights.
+class WeightWalk {
+ public:
+  enum class Kind { collapsed, spread };
+
+  /// `clipped`: at 1. `kind`: what becomes of the law within a cell, see above.
+  WeightWalk(bool clipped, Kind kind, double width, Cells ratios)
+      : clipped_(clipped), kind_(kind), width_(width), law_{{1.0, 1.0}} {
+    ratios_ = atoms(ratios, no_key, -no_key);
+    for (const Atom& r : ratios_) log_ratios_.push_back(std::log(r.value));
+  }
+
+  /// One more token, which `remaining` others may follow; P(τ >= i) behind it. Throws std::invalid_argument
+  /// where more than `most` weights would have to be kept.
+  double step(Index remaining, std::size_t most) {
+    set_region(static_cast<double>(remaining));
+    log_law_.clear();
+    for (const Atom& w : law_) log_law_.push_back(std::log(w.value));
+    Cells cells, scaled, scratch;
+    for (std::size_t k = 0; k < ratios_.size(); ++k) {
+      scale(k, scaled);
+      merge(cells, scaled, scratch);
+      if (cells.size() > most)
+        invalid_argument("most_weights = ", most, " is too few: the weights of these rows take more values");
+    }
+    additions_ += static_cast<double>(law_.size() + ratios_.size() + cells.size() + 64);
+    law_ = atoms(cells, lowest_, highest_);
+    double survival = 0;  // Σ min(1, weight): cells do not reach across 1
+    for (const Cell& cell : cells) survival += cell.key < 0 ? cell.moment : cell.mass;
+    return survival;
+  }
+
+  /// More than the relative error that rounding can have made so far: all are sums of products of numbers >= 0.
+  double rounding() const { return 4 * additions_ * std::numeric_limits<double>::epsilon(); }
+
+ private:
+  static constexpr double infinity = std::numeric_limits<double>::infinity();
+  static constexpr double negligible = 4 * std::numeric_limits<double>::epsilon();
+  static constexpr std::int64_t no_key = std::numeric_limits<std::int64_t>::min() / 2;
+
+  std::int64_t key(double log_value) const {
+    return static_cast<std::int64_t>(std::floor(log_value / width_));
+  }
+
+  // A weight that no further ratios can lift above 1 enters the result as itself, one that none can take below 1
+  // as 1 (or, clipped, is 1): of either sort the mass and the mean are all that matters. One cell holds each.
+  void set_region(double remaining) {
+    if (ratios_.empty()) return;
+    const double rise = std::max(0.0, log_ratios_.back()), fall = std::min(0.0, log_ratios_.front());
+    lowest_ = std::max(key(-remaining * rise), key(-log_largest)) - 1;
+    highest_ = clipped_ ? 0 : -std::max(key(remaining * fall), key(-log_largest));
+  }
+
+  // The law of the weights times ratio k, by cell.
+  void scale(std::size_t k, Cells& cells) const {
+    cells.clear();
+    const Atom& r = ratios_[k];
+    for (std::size_t j = 0; j < law_.size(); ++j) {
+      const double value = bounded(law_[j].value * r.value), mass = law_[j].mass * r.mass;
+      const std::int64_t at = std::clamp(key(log_law_[j] + log_ratios_[k]), lowest_, highest_);
+      enter(cells, {at, mass, mass * (clipped_ ? std::min(1.0, value) : value)});
+    }
+  }
+
+  Atoms atoms(const Cells& cells, std::int64_t lowest, std::int64_t highest) const {
+    Atoms out;
+    for (const Cell& cell : cells) {
+      if (!(cell.mass > 0 && cell.moment > 0)) continue;  // underflow
+      const double least = cell.key > lowest ? end(cell.key) : 0.0;
+      const double most = cell.key < highest ? end(cell.key + 1) : infinity;
+      const double mean = std::clamp(cell.moment / cell.mass, least, most);  // where rounding has led outside
+      if (kind_ == Kind::spread && least > 0 && most < infinity) spread(cell.mass, mean, least, most, out);
+      else add(out, {mean, cell.mass});
+    }
+    return out;
+  }
+
+  // Shares that rounding makes of nothing are none: they would fill cells without end.
+  static void spread(double mass, double mean, double low, double high, Atoms& out) {
+    const double share = (mean - low) / (high - low);
+    if (share < 1 - negligible) add(out, {low, share > negligible ? (1 - share) * mass : mass});
+    if (share > negligible) add(out, {high, share < 1 - negligible ? share * mass : mass});
+  }
+
+  double end(std::int64_t at) const { return std::exp(static_cast<double>(at) * width_); }
+
+  static void add(Atoms& out, const Atom& atom) {
+    if (!(atom.mass > 0)) return;
+    if (!out.empty() && out.back().value == atom.value) out.back().mass += atom.mass;
+    else out.push_back(atom);
+  }
+
+  bool clipped_;
+  Kind kind_;
+  double width_;
+  Atoms ratios_, law_;
+  std::vector<double> log_ratios_, log_law_;
+  std::int64_t lowest_ = 0, highest_ = 0;
+  double additions_ = 0;
+};
+
+/// The law of p(x)/q(x), x ~ q, by cell, where it is not 0.
+template <Distribution P, Distribution Q>
+Cells ratio_cells(const P& target, const Q& draft, double width) {
+  const NamedRow p(target, "target", 0);
+  const NamedRow q(draft, "draft", 0);
+  Cells cells;
+  const auto add = [&](Token x, double q_x) {
+    const double p_x = q_x > 0 ? probability(p, x) : 0;
+    if (p_x > 0) {
+      const double log_ratio = std::clamp(std::log(p_x) - std::log(q_x), -log_largest, log_largest);
+      cells.push_back({static_cast<std::int64_t>(std::floor(log_ratio / width)), q_x, p_x});
+    }
+  };
+  if constexpr (SparseRowLike<Q>) {
+    for (Index k = 0; k < draft.support_size(); ++k) add(q.support(k), q.weight(k));
+  } else {
+    for (Token x = 0; x < draft.vocab_size(); ++x) add(x, q.probability(x));
+  }
+  std::sort(cells.begin(), cells.end(), [](const Cell& a, const Cell& b) { return a.key < b.key; });
+  Cells merged;
+  for (const Cell& cell : cells) enter(merged, cell);
+  return merged;
+}
+
+/// P(τ >= i) = β^i: every token stands or falls alone.
+inline Survival independent_survival(double acceptance, Index gamma) {
+  check_gamma(gamma);
+  Survival out{{1.0}};
+  for (Index i = 0; i < gamma; ++i) out.at_least.push_back(out.at_least.back() * acceptance);
+  return out;
+}
+
+}  // namespace detail
+
+/// P(τ >= i) of token verification between two rows that stand at every position: β^i, β = Σ min(p, q).
+///
+/// Throws: std::invalid_argument for a negative gamma; InvalidDistribution as overlap().
+template <Distribution P, Distribution Q>
+Survival context_free_survival(const TokenVerifier&, const P& p, const Q& q, Index gamma) {
+  return detail::independent_survival(overlap(p, q), gamma);
+}
+
+/// The same of lenient verification: β is the lenient overlap.
+template <Distribution P, Distribution Q>
+Survival context_free_survival(const LenientVerifier& rule, const P& p, const Q& q, Index gamma) {
+  return detail::independent_survival(lenient_overlap(p, q, rule.lenience()), gamma);
+}
+
+/// The exact P(τ >= i) of block verification, or of one step of greedy block verification (which is the bound
+/// with full information, Σ min(Πp, Πq)), between two rows that stand at every position.
+///
+/// Source: Sun et al., arXiv:2403.10444, Lemma 3; see the top of this file.
+/// Throws: std::invalid_argument for a negative gamma, and where the weights take more than most_weights
+/// values: then there are bounds, see context_free_survival_bounds. InvalidDistribution for numbers that are no
+/// probabilities.
+/// Cost: with R different ratios up to N = C(γ−1+R, R) weights, of which those are kept apart whose fate is
+/// open: time R·N a token, 24 N bytes. Two or three ratios: any γ. All of V = 1000: γ = 2.
+/// Numeric: weights that agree to about 2^-36 (and so all that are equal but for rounding) are taken for their
+/// mean; by the square of that, 2^-72, results may differ, which is below rounding.
+template <BlockRule Rule, Distribution P, Distribution Q>
+Survival context_free_survival(const Rule&, const P& p, const Q& q, Index gamma,
+                               std::size_t most_weights = std::size_t{1} << 18) {
+  using detail::WeightWalk;
+  detail::check_gamma(gamma);
+  constexpr double width = 0x1p-36;
+  WeightWalk walk(std::same_as<Rule, BlockVerifier>, WeightWalk::Kind::collapsed, width,
+                  detail::ratio_cells(p, q, width));
+  Survival out{{1.0}};
+  for (Index i = 1; i <= gamma; ++i) out.at_least.push_back(walk.step(gamma - i, most_weights));
+  return out;
+}
+
+/// What holds the true values, element by element.
+struct SurvivalBounds {
+  Survival lower, upper;
+};
+
+/// Bounds on the same for any rows: true ones, rounding included (values below 1e-290 aside).
+///
+/// `cell` is the width of the cells, in the logarithm of a weight: the bounds part with its square, and time
+/// falls with it.
+/// Source, throws: as context_free_survival; also unless cell is within [2^-20, 1].
+/// Cost: time K·N a token, K <= V being the number of cells that hold ratios, N <= γ·(log max r − log min r)/cell
+/// that of cells that hold weights whose fate is open; memory N.
+template <BlockRule Rule, Distribution P, Distribution Q>
+SurvivalBounds context_free_survival_bounds(const Rule&, const P& p, const Q& q, Index gamma,
+                                            double cell = 1.0 / 64) {
+  using detail::WeightWalk;
+  detail::check_gamma(gamma);
+  if (!(cell >= 0x1p-20 && cell <= 1)) detail::invalid_argument("cell = ", cell, " is outside [2^-20, 1]");
+  constexpr bool clipped = std::same_as<Rule, BlockVerifier>;
+  constexpr std::size_t any = std::numeric_limits<std::size_t>::max();
+  const detail::Cells ratios = detail::ratio_cells(p, q, cell);
+  WeightWalk below(clipped, WeightWalk::Kind::spread, cell, ratios);
+  WeightWalk above(clipped, WeightWalk::Kind::collapsed, cell, ratios);
+  SurvivalBounds out{{{1.0}}, {{1.0}}};
+  for (Index i = 1; i <= gamma; ++i) {
+    const double lower = below.step(gamma - i, any), upper = above.step(gamma - i, any);
+    out.lower.at_least.push_back(lower * (1 - below.rounding()));
+    out.upper.at_least.push_back(std::min(1.0, upper * (1 + above.rounding())));
+  }
+  return out;
+}
+
+}  // namespace specdec
