@@ -1,0 +1,53 @@
+// The dial: finds the knob at which two rows, or many pairs of them, overlap as much as is asked for.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "acceptance/random_numbers.hpp"
+#include "specdec/core/error.hpp"
+
+namespace acceptance {
+
+/// Σ of the weights, one after the other: Eigen's sum would depend on the instruction set.
+template <class P>
+double total(const P& weights) {
+  double sum = 0;
+  for (Index x = 0; x < weights.size(); ++x) sum += static_cast<double>(weights[x]);
+  return sum;
+}
+
+/// β = Σ min(p, q) of two rows of weights.
+template <class P, class Q>
+double overlap(const P& p, const Q& q) {
+  const double p_sum = total(p), q_sum = total(q);
+  double sum = 0;
+  for (Index x = 0; x < p.size(); ++x)
+    sum += std::min(static_cast<double>(p[x]) / p_sum, static_cast<double>(q[x]) / q_sum);
+  return sum;
+}
+
+/// How far the overlap that dial() arrives at may be from the one asked for.
+inline constexpr double dial_tolerance = 1e-3;
+
+/// The knob in [0, most] at which overlap_at(knob), 1 at knob 0 and falling, is `wanted` within dial_tolerance:
+/// by bisection. Throws std::invalid_argument where even `most` leaves a larger overlap, and where a jump skips
+/// the one that is wanted.
+template <class OverlapAt>
+double dial(OverlapAt&& overlap_at, double most, double wanted) {
+  const double least = overlap_at(most);
+  if (!(wanted <= 1 && wanted >= least - dial_tolerance))
+    specdec::detail::invalid_argument("overlap = ", wanted, " is outside what these rows reach, ", least,
+                                      " to 1");
+  double low = 0, high = most;
+  for (int step = 0; step < 40; ++step) {
+    const double middle = (low + high) / 2, found = overlap_at(middle);
+    if (std::abs(found - wanted) <= 1e-6) return middle;
+    (found > wanted ? low : high) = middle;
+  }
+  if (std::abs(overlap_at(high) - wanted) > dial_tolerance)
+    specdec::detail::invalid_argument("overlap = ", wanted, " is skipped by a jump at knob ", high);
+  return high;
+}
+
+}  // namespace acceptance
