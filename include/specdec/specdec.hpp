@@ -1,5 +1,6 @@
 // specdec: lossless draft verifiers and the speculative decoding loop. Everything, in one include.
 #pragma once
+
 #include "specdec/analysis/acceptance.hpp"
 #include "specdec/analysis/context_free_survival.hpp"
 #include "specdec/analysis/enumerated_survival.hpp"

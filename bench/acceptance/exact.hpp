@@ -1,0 +1,35 @@
+// What is to be expected of a rule where that can be computed: on rows that are the same in every context.
+#pragma once
+
+#include <optional>
+
+#include "acceptance/pool.hpp"
+#include "specdec/analysis/context_free_survival.hpp"
+#include "specdec/core/dense.hpp"
+#include "specdec/verify/verdict.hpp"
+
+namespace acceptance {
+
+/// The expected tokens of a step, 1 + E[τ], from a fresh verifier; nothing where the pool's rows depend on the
+/// context or the analysis does not know the rule.
+template <class V>
+std::optional<double> exact_step(const V& rule, const Pool& pool, Index gamma) {
+  const auto row = [&](Side side) { return specdec::DenseRow<float>(pool.row(side, 0), pool.vocab_size()); };
+  if constexpr (requires {
+                  specdec::context_free_survival(rule, row(Side::target), row(Side::draft), gamma);
+                }) {
+    if (pool.context_free())
+      return 1 + specdec::context_free_survival(rule, row(Side::target), row(Side::draft), gamma)
+                     .expected_accepted();
+  }
+  return std::nullopt;
+}
+
+/// The same of every step of a generation: that of a fresh verifier, unless the rule has a state.
+template <class V>
+std::optional<double> exact_loop(const V& rule, const Pool& pool, Index gamma) {
+  if constexpr (requires { rule.min_draft_length(); }) return std::nullopt;
+  else return exact_step(rule, pool, gamma);
+}
+
+}  // namespace acceptance

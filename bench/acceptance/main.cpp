@@ -1,0 +1,233 @@
+// What the rules accept: every rule over families of synthetic rows, acceptance rates, draft lengths and
+// vocabularies, in one step and over whole generations.
+//
+//   specdec_acceptance                                              one setting, in seconds
+//   specdec_acceptance --benchmark_filter='one_step/block/zipf/gamma:8/'
+//   specdec_acceptance --quick --seed=7 --benchmark_filter='toy'    fewer samples; other rows and drafts
+//
+//   one_step/<rule>      many drafts, each judged once by a rule that is fresh every time. All rules and all γ
+//                        see the same drafts
+//   whole_loop/<rule>    generations of many steps through SpecDec: for a rule with state (greedy block
+//                        verification) what one step gains the next ones pay for
+//
+//   <rule>               those of rules.hpp, where a verifier of your own takes one line; full_information is no
+//                        rule but what none can exceed in one step
+//   <family>             those of families.hpp: zipf, dirichlet, sharpened, flattened, truncated, disjoint, toy
+//   gamma:1|2|4|6|8|12|16
+//   beta:0.70            the acceptance rate that the rows are dialled to, at temperature 1
+//   vocab:1000
+//   temperature:0.6      where it is not 1: both models are cooled after the dial
+//
+// Every line carries what enumeration found of the rule's law, "lossless: exact" or "LOSSY": an acceptance that
+// is bought with another text is no gain. Counters:
+//
+//   block_efficiency     tokens a step, and its standard error (_se) over drafts or generations
+//   gain                 block efficiency over that of token verification on the same drafts (or after the same
+//                        prompts), a ratio − 1, and its standard error
+//   accepted_fraction    accepted over drafted tokens
+//   beta                 the acceptance rate of the rows as they were sampled
+//   at_least_<i>         the share of the steps that accepted i tokens or more
+//   exact                the block efficiency that is to be expected, where it can be computed (the toys): to be
+//                        further from it than five standard errors is an error
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "acceptance/exact.hpp"
+#include "acceptance/law.hpp"
+#include "acceptance/one_step.hpp"
+#include "acceptance/pool.hpp"
+#include "acceptance/rules.hpp"
+#include "acceptance/whole_loop.hpp"
+
+namespace acceptance {
+namespace {
+
+constexpr Index order = 2;  // tokens that a context is made of
+constexpr std::array<Index, 7> gammas{1, 2, 4, 6, 8, 12, 16};
+constexpr Index longest = gammas.back();
+
+/// How much is measured.
+struct Effort {
+  Index drafts;
+  Length length;
+};
+
+bool quick = false;
+std::uint64_t seed = 1;
+
+Effort effort(Index vocab_size) {
+  if (quick) return {500, {16, 40}};
+  if (vocab_size > 100'000) return {2'000, {32, 100}};
+  if (vocab_size > 10'000) return {10'000, {64, 250}};
+  return {20'000, {64, 1000}};
+}
+
+/// The drafts over a pool, for all rules and draft lengths.
+const Drafts& drafts(const PoolSetting& setting) {
+  static PoolSetting of;
+  static std::unique_ptr<Drafts> only;
+  const Pool& rows = pool(setting);
+  if (!only || of != setting) {
+    only = std::make_unique<Drafts>(rows, order, longest, effort(setting.vocab_size).drafts, mixed(seed, 1));
+    of = setting;
+  }
+  return *only;
+}
+
+void report(benchmark::State& state, const PoolSetting& setting, const Measured& measured) {
+  const auto count = [&](const std::string& name, double value) { state.counters[name] = value; };
+  count("block_efficiency", measured.efficiency.value);
+  count("block_efficiency_se", measured.efficiency.standard_error);
+  count("gain", measured.gain.value);
+  count("gain_se", measured.gain.standard_error);
+  count("accepted_fraction", measured.accepted_fraction);
+  count("beta", pool(setting).overlap());
+  for (std::size_t i = 0; i < measured.at_least.size(); ++i)
+    count("at_least_" + std::to_string(i + 1), measured.at_least[i]);
+  if (!measured.consistent)
+    state.SkipWithError("the verifier accepts other than its survival() says: one of them is wrong");
+}
+
+void report_exact(benchmark::State& state, std::optional<double> exact, const Measured& measured) {
+  if (!exact) return;
+  state.counters["exact"] = *exact;
+  const double off = std::abs(measured.efficiency.value - *exact);
+  if (off > 5 * measured.efficiency.standard_error + 1e-6)
+    state.SkipWithError("measured other than what is to be expected");
+}
+
+std::string name_of(const PoolSetting& setting, Index gamma) {
+  std::array<char, 200> text;
+  std::snprintf(text.data(), text.size(), "/%s/gamma:%d/beta:%.2f/vocab:%d", setting.family.c_str(),
+                static_cast<int>(gamma), setting.overlap, static_cast<int>(setting.vocab_size));
+  std::string name = text.data();
+  if (setting.temperature != 1) {
+    std::snprintf(text.data(), text.size(), "/temperature:%.1f", setting.temperature);
+    name += text.data();
+  }
+  return name;
+}
+
+/// Registers a bench that runs once: measure(pool), and exact(pool) where that is known.
+template <class Measure, class Exact>
+void add(const std::string& name, const PoolSetting& setting, const std::string& label, Measure measure,
+         Exact exact) {
+  benchmark::RegisterBenchmark(name.c_str(),
+                               [=](benchmark::State& state) {
+                                 try {
+                                   const Pool& rows = pool(setting);
+                                   Measured measured;
+                                   for (auto _ : state) measured = measure(rows);
+                                   report(state, setting, measured);
+                                   report_exact(state, exact(rows), measured);
+                                 } catch (const std::exception& error) {
+                                   state.SkipWithError(error.what());
+                                 }
+                                 state.SetLabel(label);
+                               })
+      ->Iterations(1)
+      ->Unit(benchmark::kMillisecond);
+}
+
+template <class V>
+void add_rule(const Rule<V>& rule, const PoolSetting& setting, Index gamma) {
+  if (!has_place(rule, setting.temperature)) return;
+  const std::string suffix = std::string(rule.name) + name_of(setting, gamma);
+  const V& verifier = rule.verifier;
+  add(
+      "one_step/" + suffix, setting, label_of(rule),
+      [=](const Pool&) { return one_step(verifier, drafts(setting), gamma, mixed(seed, 2)); },
+      [=](const Pool& rows) { return exact_step(verifier, rows, gamma); });
+  add(
+      "whole_loop/" + suffix, setting, label_of(rule),
+      [=](const Pool& rows) {
+        return whole_loop(verifier, HashedModel(rows, Side::target, order),
+                          HashedModel(rows, Side::draft, order), gamma, effort(setting.vocab_size).length,
+                          mixed(seed, 3));
+      },
+      [=](const Pool& rows) { return exact_loop(verifier, rows, gamma); });
+}
+
+/// Everything on one pool.
+void add_pool(const PoolSetting& setting) {
+  for (const Index gamma : gammas) {
+    std::apply([&](const auto&... rule) { (add_rule(rule, setting, gamma), ...); }, rules);
+    add(
+        "one_step/full_information" + name_of(setting, gamma), setting, "a bound, no rule",
+        [=](const Pool&) { return full_information(drafts(setting), gamma); },
+        [=](const Pool& rows) { return exact_step(specdec::GreedyBlockVerifier{}, rows, gamma); });
+  }
+}
+
+void add_everything() {
+  const auto setting = [](const char* family, Index vocab_size, double overlap, double temperature = 1) {
+    return PoolSetting{family, vocab_size, overlap, temperature, seed};
+  };
+  for (const Index vocab_size : {100, 1000, 32'000, 128'256, 256'000})
+    for (const double beta : {0.1, 0.3, 0.5, 0.53, 0.62, 0.7, 0.71, 0.8, 0.9, 0.95, 0.99})
+      add_pool(setting("zipf", vocab_size, beta));
+  for (const double beta : {0.1, 0.3, 0.5, 2. / 3, 0.8, 0.9, 0.99}) add_pool(setting("toy", 2, beta));
+  for (const char* family : {"dirichlet", "sharpened", "flattened", "truncated", "disjoint"})
+    for (const double beta : {0.5, 0.6, 0.7, 0.8, 0.9, 0.95}) add_pool(setting(family, 1000, beta));
+  for (const double temperature : {0.0, 0.2, 0.6}) add_pool(setting("zipf", 1000, 0.7, temperature));
+}
+
+/// The laws of all rules, with the text that a lossy one gets wrong.
+void print_laws() {
+  const auto print = [](const auto& rule) {
+    std::cerr << rule.name << ": " << law_label(check_law(rule)) << ": " << check_law(rule) << "\n";
+  };
+  std::apply([&](const auto&... rule) { (print(rule), ...); }, rules);
+}
+
+/// Takes our own arguments out of the list; false where one of them makes no sense.
+bool take_arguments(std::vector<char*>& arguments) {
+  bool fine = true;
+  const auto ours = [&](std::string_view argument) {
+    if (argument == "--quick") return quick = true;
+    if (!argument.starts_with("--seed=")) return false;
+    const std::string_view digits = argument.substr(7);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seed);
+    fine = fine && error == std::errc() && end == digits.data() + digits.size();
+    return true;
+  };
+  std::erase_if(arguments, ours);
+  return fine;
+}
+
+}  // namespace
+}  // namespace acceptance
+
+int main(int argc, char** argv) {
+  std::vector<char*> arguments(argv, argv + argc);
+  if (!acceptance::take_arguments(arguments)) {
+    std::cerr << "--seed= wants a number\n";
+    return 1;
+  }
+  const auto given = [&](std::string_view start) {
+    return std::any_of(arguments.begin() + 1, arguments.end(),
+                       [&](std::string_view argument) { return argument.starts_with(start); });
+  };
+  std::string filter = "--benchmark_filter=/zipf/gamma:8/beta:0.70/vocab:1000/iterations";
+  if (!given("--benchmark_filter") && !given("--benchmark_list_tests"))
+    arguments.insert(arguments.begin() + 1, filter.data());
+  if (!given("--benchmark_list_tests")) acceptance::print_laws();
+  acceptance::add_everything();
+  int count = static_cast<int>(arguments.size());
+  benchmark::Initialize(&count, arguments.data());
+  if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+}

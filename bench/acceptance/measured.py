@@ -1,0 +1,44 @@
+"""The table that to_csv.py wrote, as objects to select from."""
+
+import csv
+from dataclasses import dataclass
+
+
+@dataclass
+class Line:
+    scope: str
+    rule: str
+    law: str
+    family: str
+    gamma: int
+    dialled: str
+    vocab: int
+    temperature: float
+    beta: float
+    block_efficiency: float
+    block_efficiency_se: float
+    gain: float
+    gain_se: float
+    accepted_fraction: float
+    exact: str
+    at_least: list
+
+    @property
+    def lossless(self):
+        return not self.law.startswith("LOSSY")
+
+
+def read(path):
+    numbers = {name: kind for name, kind in Line.__annotations__.items() if kind in (int, float)}
+    with open(path) as file:
+        lines = [Line(**row) for row in csv.DictReader(file)]
+    for line in lines:
+        for name, kind in numbers.items():
+            setattr(line, name, kind(getattr(line, name)))
+        line.at_least = [float(x) for x in line.at_least.split()]
+    return lines
+
+
+def select(lines, **wanted):
+    """Those lines that have these values, in the order of the table."""
+    return [line for line in lines if all(getattr(line, name) == value for name, value in wanted.items())]
