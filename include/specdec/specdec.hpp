@@ -18,6 +18,7 @@
 #include "specdec/draft/chain_drafter.hpp"
 #include "specdec/draft/cost_optimal_length.hpp"
 #include "specdec/draft/draft_length.hpp"
+#include "specdec/draft/goodput_length.hpp"
 #include "specdec/draft/lookahead.hpp"
 #include "specdec/draft/model_drafter.hpp"
 #include "specdec/draft/ngram_table.hpp"

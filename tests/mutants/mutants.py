@@ -601,7 +601,7 @@ mutant = promise("statistics count by position, time a step's own work, and proj
 mutant("stats-cut-off-counted", "stats.hpp", "test_stats", "std::min(step.accepted, step_emitted)", "step.accepted")
 mutant("stats-asked-as-drafted", "stats.hpp", "test_stats",
        "count(asked_by_position, step.asked);", "count(asked_by_position, step.drafted);")
-mutant("costs-of-a-prompt", "draft/draft_length.hpp", "test_stats", "if (fed == drafted + 1) target", "target")
+mutant("costs-of-a-prompt", "draft/draft_length.hpp", "test_stats", "    if (fed != drafted + 1) return;\n", "")
 mutant("costs-of-catching-up", "draft/draft_length.hpp", "test_stats", "if (asked > 0 && after_a_draft)", "if (asked > 0)")
 mutant("projection-flat-drafts", "stats.hpp", "test_stats", "    if (!draft.measured(0)) draft.add(0, 0);\n", "")
 mutant("projection-one-token-late", "analysis/projection.hpp", "test_projection",

@@ -26,13 +26,14 @@ struct StepRecord {
 
   std::chrono::nanoseconds draft_time{0}, target_time{0};
 
-  /// Enters the times, in seconds, where they tell of a step's own work: not those of a target that took in a prompt
-  /// as well, nor of a draft model that took in what was written without it (`after_a_draft`: the step before
+  /// Enters the times, in seconds, where they tell of a step's own work: not those of models that took in a prompt as
+  /// well, nor of a draft model that took in what was written without it (`after_a_draft`: the step before
   /// drafted, too).
   void add_costs_to(CostCurve& draft_cost, CostCurve& target_cost, bool after_a_draft) const {
     const auto seconds = [](std::chrono::nanoseconds t) { return std::chrono::duration<double>(t).count(); };
-    if (fed == drafted + 1) target_cost.add(fed, seconds(target_time));
+    if (fed != drafted + 1) return;
     if (asked > 0 && after_a_draft) draft_cost.add(drafted, seconds(draft_time));
+    target_cost.add(fed, seconds(target_time));
   }
 };
 
