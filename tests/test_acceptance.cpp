@@ -55,7 +55,7 @@ TEST_CASE("one draft by hand") {
   acceptance.add(Drafted{{0.1, 0.2}, {0.9, 0.3}, {0.0, 0.5}}, 4, 5);  // token 0.5, 0.5; block 0.5, 1
   CHECK(acceptance.expected_token() == Approx(1.0));
   CHECK(acceptance.expected_block() == Approx(1.5));
-  CHECK(acceptance.drafted == std::vector<Index>{1, 1, 1, 1, 0});
+  CHECK(acceptance.drafted == std::vector<Index>{1, 1, 1, 1});
   CHECK(acceptance.asked == std::vector<Index>{1, 1, 1, 1, 1});
   CHECK(acceptance.rate().value == Approx(0.5));
   acceptance.add({}, 0, 2);
@@ -63,7 +63,7 @@ TEST_CASE("one draft by hand") {
   CHECK(acceptance.rate().value == Approx(0.5));
   CHECK(acceptance.token_survival() == std::vector<double>{0.25, 0.25, 0, 0, 0});
   CHECK(acceptance.block_survival() == std::vector<double>{0.25, 0.5, 0, 0, 0});
-  CHECK(acceptance.block_acceptance() == std::vector<double>{0.5, 1, 0, 0, 0});
+  CHECK(acceptance.block_acceptance() == std::vector<double>{0.5, 1, 0, 0});
   CHECK(Acceptance{}.rate().value == 0);
   CHECK(Acceptance{}.expected_block() == 0);
 }

@@ -24,10 +24,10 @@ TEST_CASE("statistics add up steps") {
   CHECK(stats.emitted == 10);
   CHECK(stats.block_efficiency() == 2.5);
   CHECK(stats.accepted_fraction() == 0.7);
-  CHECK(stats.accepted_lengths == std::vector<Index>{1, 1, 1, 0, 1, 0});
+  CHECK(stats.accepted_lengths == std::vector<Index>{1, 1, 1, 0, 1});
   CHECK(stats.asked_by_position == std::vector<Index>{3, 3, 3, 3, 1});
-  CHECK(stats.drafted_by_position == std::vector<Index>{3, 3, 2, 2, 0});
-  CHECK(stats.accepted_by_position == std::vector<Index>{3, 2, 1, 1, 0});
+  CHECK(stats.drafted_by_position == std::vector<Index>{3, 3, 2, 2});
+  CHECK(stats.accepted_by_position == std::vector<Index>{3, 2, 1, 1});
   CHECK(stats.survival() == std::vector<double>{1, 2 / 3.0, 1 / 3.0, 1 / 3.0, 0});
 }
 

@@ -83,15 +83,16 @@ struct Stats {
   /// reserve(step.asked).
   void add(const StepRecord& step, Index step_emitted) {
     const Index step_accepted = std::min(step.accepted, step_emitted);
-    grow(static_cast<std::size_t>(std::max(step.asked, step.drafted)));
     ++target_calls;
     drafted += step.drafted;
     accepted += step_accepted;
     emitted += step_emitted;
+    accepted_lengths.resize(std::max(accepted_lengths.size(), static_cast<std::size_t>(step.drafted) + 1));
     ++accepted_lengths[static_cast<std::size_t>(step_accepted)];
-    count(asked_by_position, step.asked);
+    count(asked_by_position, std::max(step.asked, step.drafted));
     count(drafted_by_position, step.drafted);
     count(accepted_by_position, step_accepted);
+    accepted_by_position.resize(drafted_by_position.size());
     draft_time += step.draft_time;
     target_time += step.target_time;
     step.add_costs_to(draft_cost, target_cost, drafts_every_step_);
@@ -110,18 +111,14 @@ struct Stats {
   }
 
  private:
-  void grow(std::size_t size) {
-    accepted_lengths.resize(std::max(accepted_lengths.size(), size + 1));
-    for (auto* positions : {&asked_by_position, &drafted_by_position, &accepted_by_position})
-      positions->resize(std::max(positions->size(), size));
-  }
-
   static void count(std::vector<Index>& positions, Index length) {
+    positions.resize(std::max(positions.size(), static_cast<std::size_t>(length)));
     for (Index i = 0; i < length; ++i) ++positions[static_cast<std::size_t>(i)];
   }
 
+  // As many as there are wholes.
   static std::vector<double> shares(const std::vector<Index>& part, const std::vector<Index>& whole) {
-    std::vector<double> out(part.size());
+    std::vector<double> out(whole.size());
     for (std::size_t i = 0; i < part.size(); ++i) out[i] = ratio(part[i], whole[i]);
     return out;
   }

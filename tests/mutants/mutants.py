@@ -320,10 +320,14 @@ OPTIMAL = "test_cost_optimal_length"
 mutant("never-switched-off", "draft/cost_optimal_length.hpp", OPTIMAL, "return best_from(0, most);", "return best_from(1, most);")
 mutant("never-probes", "draft/cost_optimal_length.hpp", OPTIMAL, "++since_probe_ >= least_rest", "false")
 mutant("probes-for-free", "draft/cost_optimal_length.hpp", OPTIMAL, "if (earned_ < static_cast<double>(steps)", "if (0 * earned_ > static_cast<double>(steps)")
-mutant("prompt-taken-for-a-step", "draft/cost_optimal_length.hpp", OPTIMAL, "if (step.fed == step.drafted + 1) target_cost_", "target_cost_")
-mutant("catching-up-timed", "draft/cost_optimal_length.hpp", OPTIMAL, "step.asked > 0 && caught_up_", "step.asked > 0")
-mutant("draft-for-nothing", "draft/cost_optimal_length.hpp", OPTIMAL, "(gamma > 0 ? draft_cost_(n) : 0)", "0")
-mutant("always-proposes", "draft/cost_optimal_length.hpp", OPTIMAL, "proposed_[i].add(drafted ? 1 : 0);", "proposed_[i].add(1);")
+mutant("prompt-taken-for-a-step", "draft/draft_length.hpp", OPTIMAL, "if (fed != drafted + 1) return;", "")
+mutant("catching-up-timed", "draft/draft_length.hpp", OPTIMAL, "asked > 0 && after_a_draft", "asked > 0")
+mutant("draft-for-nothing", "draft/cost_optimal_length.hpp", OPTIMAL, "target_cost_(n + 1) + draft_cost_(n)", "target_cost_(n + 1)")
+mutant("short-proposals-free", "draft/cost_optimal_length.hpp", OPTIMAL, "(at_least - proposed) * cost(i)", "0 * cost(i)")
+mutant("longest-tried-first", "draft/cost_optimal_length.hpp", OPTIMAL, "std::min<Index>(4, most)})", "std::min<Index>(4, most), most})")
+mutant("estimates-not-renewed", "draft/cost_optimal_length.hpp", OPTIMAL, "    estimate();\n    schedule(step);", "    schedule(step);")
+mutant("gives-up-after-a-bad-start", "draft/running_survival.hpp", OPTIMAL, "positions_[0].survived.add(1);", "positions_[0].survived.add(0);")
+mutant("always-proposes", "draft/running_survival.hpp", OPTIMAL + " test_goodput_length", "position.proposed.add(drafted ? 1 : 0);", "position.proposed.add(1);")
 mutant("outliers-believed", "analysis/cost_curve.hpp", OPTIMAL, "std::min(cost, 2 * mean.value())", "cost")
 
 mutant = promise("a model drafter reports the very rows it drew from, and its cache follows the context")
@@ -600,7 +604,8 @@ mutant("entropy-policy-inverted", "draft/draft_length.hpp", "test_draft_length",
 mutant = promise("statistics count by position, time a step's own work, and project other draft lengths from both")
 mutant("stats-cut-off-counted", "stats.hpp", "test_stats", "std::min(step.accepted, step_emitted)", "step.accepted")
 mutant("stats-asked-as-drafted", "stats.hpp", "test_stats",
-       "count(asked_by_position, step.asked);", "count(asked_by_position, step.drafted);")
+       "count(asked_by_position, std::max(step.asked, step.drafted));",
+       "count(asked_by_position, step.drafted);")
 mutant("costs-of-a-prompt", "draft/draft_length.hpp", "test_stats", "    if (fed != drafted + 1) return;\n", "")
 mutant("costs-of-catching-up", "draft/draft_length.hpp", "test_stats", "if (asked > 0 && after_a_draft)", "if (asked > 0)")
 mutant("projection-flat-drafts", "stats.hpp", "test_stats", "    if (!draft.measured(0)) draft.add(0, 0);\n", "")
@@ -619,3 +624,14 @@ mutant("survival-by-drafted", "analysis/acceptance.hpp", "test_acceptance",
        "token_survival() const { return per(asked, token); }", "token_survival() const { return per(drafted, token); }")
 mutant("json-not-a-number", "stats_json.hpp", "test_stats_json", "if (!std::isfinite(number)) {", "if (false) {")
 mutant("json-no-comma", "stats_json.hpp", "test_stats_json", "    text_ += bracket;\n    first_ = false;\n", "    text_ += bracket;\n")
+
+mutant = promise("the goodput of a batch: what its calls and drafts cost, and what comes of them")
+GOODPUT = "test_goodput_length"
+mutant("goodput-of-one", "draft/goodput_length.hpp", GOODPUT,
+       "static_cast<Index>(sequences * fed + 0.5)", "static_cast<Index>(fed + 0.5)")
+mutant("goodput-drafts-free", "draft/goodput_length.hpp", GOODPUT,
+       "static_cast<double>(gamma) * drafted_token", "0 * drafted_token")
+mutant("goodput-all-proposed", "draft/goodput_length.hpp", GOODPUT, "fed += proposed;", "fed += 0 * proposed + 1;")
+mutant("goodput-never-probes", "draft/goodput_length.hpp", GOODPUT, "? probe : 0;", "? 0 : 0;")
+mutant("goodput-probes-for-all", "draft/goodput_length.hpp", GOODPUT, " / static_cast<double>(batch_);", ";")
+mutant("goodput-earns-for-good", "draft/goodput_length.hpp", GOODPUT, "      earned_ = 0;\n", "")

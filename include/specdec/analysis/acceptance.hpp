@@ -51,10 +51,11 @@ struct Acceptance {
   /// Enters a draft of `length` tokens, where `wanted` were asked for: p and q of each under its own prefix, up to
   /// one with p = 0 at least. Allocates nothing after reserve(wanted).
   void add(std::span<const std::pair<double, double>> probabilities, Index length, Index wanted) {
-    grow(static_cast<std::size_t>(wanted));
     ++steps;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(wanted); ++i) ++asked[i];
-    for (std::size_t i = 0; i < static_cast<std::size_t>(length); ++i) ++drafted[i];
+    count(asked, std::max(wanted, length));
+    count(drafted, length);
+    token.resize(drafted.size());
+    block.resize(drafted.size());
     double token_survival = 1, block_survival = 1, accepted = 0;
     for (std::size_t i = 0; i < probabilities.size(); ++i) {
       const auto [p, q] = probabilities[i];
@@ -104,12 +105,9 @@ struct Acceptance {
   }
 
  private:
-  void grow(std::size_t size) {
-    if (asked.size() >= size) return;
-    asked.resize(size);
-    drafted.resize(size);
-    token.resize(size);
-    block.resize(size);
+  static void count(std::vector<Index>& positions, Index length) {
+    positions.resize(std::max(positions.size(), static_cast<std::size_t>(length)));
+    for (Index i = 0; i < length; ++i) ++positions[static_cast<std::size_t>(i)];
   }
 
   void add_rate(double accepted, double tokens) {
@@ -128,9 +126,8 @@ struct Acceptance {
   }
 
   static std::vector<double> per(const std::vector<Index>& drafts, const std::vector<double>& sums) {
-    std::vector<double> mean(sums.size());
-    for (std::size_t i = 0; i < sums.size(); ++i)
-      if (drafts[i] > 0) mean[i] = sums[i] / static_cast<double>(drafts[i]);
+    std::vector<double> mean(drafts.size());
+    for (std::size_t i = 0; i < sums.size(); ++i) mean[i] = sums[i] / static_cast<double>(drafts[i]);
     return mean;
   }
 

@@ -9,6 +9,7 @@
 #include "specdec/analysis/cost_curve.hpp"
 #include "specdec/core/error.hpp"
 #include "specdec/draft/draft_length.hpp"
+#include "specdec/draft/running_survival.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -40,9 +41,9 @@ class CostOptimalLength {
 
   explicit CostOptimalLength(const Options& options)
       : probing_share_(options.probing),
-        decay_(1 - 1 / options.window),
-        draft_cost_(decay_),
-        target_cost_(decay_) {
+        draft_cost_(1 - 1 / options.window),
+        target_cost_(1 - 1 / options.window),
+        survival_(1 - 1 / options.window) {
     if (!(options.window >= 1)) detail::invalid_argument("window = ", options.window, " is below 1");
     if (!(options.probing > 0 && options.probing < 1))
       detail::invalid_argument("probing = ", options.probing, " is outside (0, 1)");
@@ -57,7 +58,7 @@ class CostOptimalLength {
 
   void observe(const StepRecord& step) {
     if (estimates_.empty()) return;  // next() was never asked
-    learn_acceptance(step);
+    survival_.observe(step);
     learn_costs(step);
     caught_up_ = step.asked > 0;
     estimate();
@@ -74,32 +75,18 @@ class CostOptimalLength {
  private:
   // Lengths that are tried twice before anything is chosen: few, and between them costs are interpolated.
   Index unmeasured(Index most) const {
-    for (const Index gamma : {std::min<Index>(2, most), Index{0}, std::min<Index>(4, most), most})
+    for (const Index gamma : {std::min<Index>(2, most), Index{0}, std::min<Index>(4, most)})
       if (tried(gamma) < 2) return gamma;
     return -1;
   }
 
   void reserve(Index most) {
-    const auto size = static_cast<std::size_t>(most);
-    if (proposed_.size() >= size && !tried_.empty()) return;
-    proposed_.resize(size);
-    accepted_.resize(size);
-    tried_.resize(size + 1);
-    estimates_.resize(size + 1);
+    const auto lengths = static_cast<std::size_t>(most) + 1;
+    if (tried_.size() >= lengths) return;
+    survival_.reserve(most);
+    tried_.resize(lengths);
+    estimates_.resize(lengths);
     estimate();
-  }
-
-  void learn_acceptance(const StepRecord& step) {
-    if (step.asked == 0) return;
-    const auto asked = std::min(static_cast<std::size_t>(step.asked), accepted_.size());
-    for (std::size_t i = 0; i < accepted_.size(); ++i) {
-      const bool drafted = static_cast<Index>(i) < step.drafted;
-      proposed_[i].fade(decay_);
-      accepted_[i].fade(decay_);
-      if (i >= asked) continue;
-      proposed_[i].add(drafted ? 1 : 0);
-      accepted_[i].add(drafted ? step.survival[i] : 0);
-    }
   }
 
   void learn_costs(const StepRecord& step) {
@@ -125,7 +112,9 @@ class CostOptimalLength {
     const double loss = at(probe).time - at(probe).tokens * at(now).time_per_token;
     // What has been measured once, by a stalled machine, is not to be shunned for good.
     if (earned_ < static_cast<double>(steps) * std::min(loss, 3 * at(now).time)) return;
-    if (now == 0) open_minded();
+    // While nothing is drafted nothing is learnt but from probes, which are rare: what is known of acceptance is
+    // not to outvote them for long.
+    if (now == 0) survival_.limit(few);
     probe_ = probe;
     probe_steps_ = steps;
     probing_ = true;
@@ -141,13 +130,6 @@ class CostOptimalLength {
     return probes_ % 3 == 0 ? std::min(now + 1, most) : now - 1;
   }
 
-  // While nothing is drafted nothing is learnt but from probes, which are rare: what is known of acceptance
-  // is not to outvote them for long.
-  void open_minded() {
-    for (FadingMean& mean : accepted_) mean.limit(few);
-    for (FadingMean& mean : proposed_) mean.limit(few);
-  }
-
   Index best_from(Index first, Index most) const {
     Index best = first;
     for (Index gamma = first + 1; gamma <= most; ++gamma)
@@ -158,40 +140,18 @@ class CostOptimalLength {
   // The expected time and tokens of a step, for every length at once: each differs from the one before in its last
   // position only.
   void estimate() {
-    Survival survival;
-    double proposed = 1,
-           shorter = 0;  // P(n tokens are proposed at least); the time of steps that propose fewer
+    double at_least = 1, shorter = 0;  // P(γ tokens are proposed); the time of steps that propose fewer
     estimates_[0] = {target_cost_(1), 1, target_cost_(1)};
-    for (Index n = 1; n < static_cast<Index>(estimates_.size()); ++n) {
-      const auto i = static_cast<std::size_t>(n - 1);
-      const double reached = proposed_[i].empty() ? proposed : proposed_[i].value();  // else as its neighbour
-      shorter += (proposed - reached) * cost(n - 1);
-      proposed = reached;
-      const double time = shorter + proposed * cost(n);
-      const double tokens = estimates_[i].tokens + survival(accepted_[i]);
-      estimates_[i + 1] = {time, tokens, time / tokens};
-    }
+    survival_.for_each_position([&](Index i, double proposed, double survival) {
+      shorter += (at_least - proposed) * cost(i);
+      at_least = proposed;
+      const double time = shorter + at_least * cost(i + 1), tokens = at(i).tokens + survival;
+      estimates_[static_cast<std::size_t>(i) + 1] = {time, tokens, time / tokens};
+    });
   }
 
   // Of a step that was asked for tokens and got n.
   double cost(Index n) const { return target_cost_(n + 1) + draft_cost_(n); }
-
-  // P(the (i+1)-th token is proposed and survives), position after position. Positions that are not asked for any
-  // more fade away, into what the ones before them suggest: that survival goes on falling as it did.
-  class Survival {
-   public:
-    double operator()(const FadingMean& mean) {
-      const double falling = before_ > 0 ? here_ * std::min(1.0, here_ / before_) : 0;
-      const double next = !first_ ? mean.with(falling, guess_weight) : mean.empty() ? prior : mean.value();
-      before_ = here_;
-      first_ = false;
-      return here_ = next;
-    }
-
-   private:
-    double before_ = 1, here_ = 1;
-    bool first_ = true;
-  };
 
   struct Estimate {
     double time = 0, tokens = 1, time_per_token = 0;
@@ -200,18 +160,15 @@ class CostOptimalLength {
   const Estimate& at(Index gamma) const { return estimates_[static_cast<std::size_t>(gamma)]; }
   Index tried(Index gamma) const { return tried_[static_cast<std::size_t>(gamma)]; }
 
-  static constexpr double prior = 0.5;       // for the survival of a first token, until one has been seen
-  static constexpr double guess_weight = 3;  // of a guess from the positions before, in steps
   static constexpr double few = 12;
   static constexpr Index least_rest = 4;  // steps between probes, whatever they cost
 
   double probing_share_;
-  double decay_;
-  CostCurve draft_cost_, target_cost_;           // by tokens proposed, by tokens of the call; seconds
-  std::vector<FadingMean> proposed_, accepted_;  // by position, over steps that asked for it
-  std::vector<Index> tried_;                     // steps by length asked for
-  std::vector<Estimate> estimates_{1};           // by length asked for
-  double earned_ = 0;                            // seconds that the next probe may lose
+  CostCurve draft_cost_, target_cost_;  // by tokens proposed, by tokens of the call; seconds
+  RunningSurvival survival_;
+  std::vector<Index> tried_;         // steps by length asked for
+  std::vector<Estimate> estimates_;  // by length asked for
+  double earned_ = 0;                // seconds that the next probe may lose
   Index since_probe_ = 0, probes_ = 0;
   Index probe_ = 0, probe_steps_ = 0;
   bool probing_ = false;

@@ -20,10 +20,12 @@ class RunningSurvival {
   /// `decay`: what is left of a step's weight after another one.
   explicit RunningSurvival(double decay) : decay_(decay) {}
 
-  /// Makes room for drafts of `most` tokens; shorter ones than before change nothing.
+  /// Makes room for drafts of `most` tokens, and never less.
   void reserve(Index most) {
-    const auto size = std::max(positions_.size(), static_cast<std::size_t>(most));
-    positions_.resize(size);
+    if (most <= this->most()) return;
+    const bool first = positions_.empty();
+    positions_.resize(static_cast<std::size_t>(most));
+    if (first) positions_[0].survived.add(1);  // so as not to give up after a bad start
   }
 
   /// The longest draft there is room for: what is asked for beyond is not looked at.
@@ -59,9 +61,8 @@ class RunningSurvival {
       const Position& position = positions_[static_cast<std::size_t>(i)];
       if (!position.proposed.empty()) proposed = position.proposed.value();
       const double falling = before > 0 ? here * std::min(1.0, here / before) : 0;
-      const double survival = i > 0                       ? position.survived.with(falling, guess_weight)
-                              : position.survived.empty() ? prior
-                                                          : position.survived.value();
+      const double survival =
+          i == 0 ? position.survived.value() : position.survived.with(falling, guess_weight);
       before = here;
       here = survival;
       f(i, proposed, survival);
@@ -73,7 +74,6 @@ class RunningSurvival {
     FadingMean proposed, survived;
   };
 
-  static constexpr double prior = 0.5;       // for the survival of a first token, until one has been seen
   static constexpr double guess_weight = 3;  // of a guess from the positions before, in steps
 
   double decay_;
