@@ -39,6 +39,14 @@ TEST_CASE("expected tokens are the geometric sum, near alpha = 1 too") {
       CHECK(relative_error(expected_tokens(alpha, gamma), geometric_sum(alpha, gamma)) < 2e-15);
 }
 
+TEST_CASE("expected tokens are always within 1 and gamma + 1") {
+  for (double gap = 1; gap > 1e-17; gap *= 0.9)
+    for (const Index gamma : {1, 2, 3, 6, 100}) {
+      CHECK(expected_tokens(1 - gap, gamma) <= static_cast<double>(gamma) + 1);
+      CHECK(expected_tokens(gap, gamma) >= 1);
+    }
+}
+
 TEST_CASE("limits of the expected tokens are exact") {
   for (const double alpha : alphas) CHECK(expected_tokens(alpha, 0) == 1);
   for (const Index gamma : {1, 7, 1000000}) {

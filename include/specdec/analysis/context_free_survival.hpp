@@ -26,6 +26,7 @@
 #include "specdec/analysis/survival.hpp"
 #include "specdec/core/error.hpp"
 #include "specdec/core/named_row.hpp"
+#include "specdec/core/residual.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/drafted_block.hpp"
@@ -53,6 +54,13 @@ struct Cell {
   double mass, moment;
 };
 using Cells = std::vector<Cell>;  // by ascending key
+
+/// ⌊log_value/width⌋, for finite numbers: std::floor is a call where the processor is taken for an old one.
+inline std::int64_t cell_key(double log_value, double width) {
+  const double quotient = log_value / width;
+  const auto truncated = static_cast<std::int64_t>(quotient);
+  return truncated - (static_cast<double>(truncated) > quotient ? 1 : 0);
+}
 
 inline void enter(Cells& cells, const Cell& more) {
   if (cells.empty() || cells.back().key != more.key) return cells.push_back(more);
@@ -100,7 +108,7 @@ class WeightWalk {
       if (cells.size() > most)
         invalid_argument("most_weights = ", most, " is too few: the weights of these rows take more values");
     }
-    additions_ += static_cast<double>(law_.size() + ratios_.size() + cells.size() + 64);
+    additions_ += static_cast<double>(law_.size() + ratios_.size() + cells.size() + 256);
     law_ = atoms(cells, lowest_, highest_);
     double survival = 0;  // Σ min(1, weight): cells do not reach across 1
     for (const Cell& cell : cells) survival += cell.key < 0 ? cell.moment : cell.mass;
@@ -115,9 +123,7 @@ class WeightWalk {
   static constexpr double negligible = 4 * std::numeric_limits<double>::epsilon();
   static constexpr std::int64_t no_key = std::numeric_limits<std::int64_t>::min() / 2;
 
-  std::int64_t key(double log_value) const {
-    return static_cast<std::int64_t>(std::floor(log_value / width_));
-  }
+  std::int64_t key(double log_value) const { return cell_key(log_value, width_); }
 
   // A weight that no further ratios can lift above 1 enters the result as itself, one that none can take below 1
   // as 1 (or, clipped, is 1): of either sort the mass and the mean are all that matters. One cell holds each.
@@ -186,11 +192,15 @@ Cells ratio_cells(const P& target, const Q& draft, double width) {
     const double p_x = q_x > 0 ? probability(p, x) : 0;
     if (p_x > 0) {
       const double log_ratio = std::clamp(std::log(p_x) - std::log(q_x), -log_largest, log_largest);
-      cells.push_back({static_cast<std::int64_t>(std::floor(log_ratio / width)), q_x, p_x});
+      cells.push_back({cell_key(log_ratio, width), q_x, p_x});
     }
   };
   if constexpr (SparseRowLike<Q>) {
-    for (Index k = 0; k < draft.support_size(); ++k) add(q.support(k), q.weight(k));
+    for (Index k = 0, start = 0; k < draft.support_size(); ++k) {
+      q.named([&] { check_ascending(start, q.support(k)); });
+      start = Index{q.support(k)} + 1;
+      add(q.support(k), q.weight(k));
+    }
   } else {
     for (Token x = 0; x < draft.vocab_size(); ++x) add(x, q.probability(x));
   }
@@ -255,8 +265,7 @@ struct SurvivalBounds {
 
 /// Bounds on the same for any rows: true ones, rounding included (values below 1e-290 aside).
 ///
-/// `cell` is the width of the cells, in the logarithm of a weight: the bounds part with its square, and time
-/// falls with it.
+/// `cell` is the width of the cells, in the logarithm of a weight: the bounds are apart by about its square.
 /// Source, throws: as context_free_survival; also unless cell is within [2^-20, 1].
 /// Cost: time K·N a token, K <= V being the number of cells that hold ratios, N <= γ·(log max r − log min r)/cell
 /// that of cells that hold weights whose fate is open; memory N.

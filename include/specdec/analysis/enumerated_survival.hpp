@@ -12,7 +12,6 @@
 #include "specdec/core/dense.hpp"
 #include "specdec/core/distribution.hpp"
 #include "specdec/core/named_row.hpp"
-#include "specdec/model/model.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -22,9 +21,12 @@ template <class S>
 concept RowOfContext = std::invocable<S&, std::span<const Token>> &&
     Distribution<std::remove_cvref_t<std::invoke_result_t<S&, std::span<const Token>>>>;
 
-/// Rows by context: a callable, or a Model.
+/// Rows by context: a callable, or what a Model offers.
 template <class S>
-concept RowSource = RowOfContext<S> || Model<S>;
+concept RowSource = RowOfContext<S> || requires(S& model, std::span<const Token> tokens) {
+  { model.forward(tokens, Index{1}) } -> Probabilities;
+  model.truncate(Index{0});
+};
 
 namespace detail {
 

@@ -38,13 +38,15 @@ inline void check_positive(const char* name, double cost) {
 ///
 /// Source: Leviathan et al., arXiv:2211.17192, equation (1).
 /// Throws: std::invalid_argument unless 0 <= alpha <= 1 and gamma >= 0. Cost: O(1).
-/// Numeric: to some units in the last place, near α = 1 too; exact at α = 0, α = 1 and γ = 0.
+/// Numeric: to some units in the last place, near α = 1 too; exact at α = 0, α = 1 and γ = 0,
+/// never above γ+1.
 inline double expected_tokens(double alpha, Index gamma) {
   detail::check_alpha(alpha);
   detail::check_gamma(gamma);
   const double n = static_cast<double>(gamma) + 1;
   if (gamma == 0 || alpha == 1) return n;
-  return std::expm1(n * std::log(alpha)) / (alpha - 1);  // α − 1 is exact where it is small
+  // α − 1 is exact where it is small.
+  return std::min(n, std::expm1(n * std::log(alpha)) / (alpha - 1));
 }
 
 /// The factor by which token verification shortens the walltime, (1 − α^{γ+1})/((1 − α)(γc + 1)).
