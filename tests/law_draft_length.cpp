@@ -103,6 +103,8 @@ TEMPLATE_TEST_CASE("any policy leaves the law as it is", "", TokenVerifier, Bloc
     check(EntropyLength(0.6));
   }
   check(Timed{CostOptimalLength({.window = 2})});
+  check(GoodputLength(
+      4, [](Index tokens) { return static_cast<double>(tokens); }, [](Index) { return 0.1; }, 2, 0.5));
 }
 
 TEMPLATE_TEST_CASE("to drop a token after it was drawn is lossy", "", TokenVerifier, BlockVerifier) {

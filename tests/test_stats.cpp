@@ -132,3 +132,30 @@ TEST_CASE("a generation's statistics are consistent, times included") {
   CHECK(s.target_time.count() > 0);
   CHECK(s.verify_time.count() > 0);
 }
+
+TEST_CASE("the sum of two statistics is the statistics of all their steps") {
+  const auto enter = [](Stats& stats, int which) {
+    const double p = which == 0 ? 0.2 : 0.4;
+    const StepRecord step{.asked = 2 + which,
+                          .drafted = 1 + which,
+                          .accepted = 1,
+                          .fed = 2 + which,
+                          .draft_time = std::chrono::milliseconds{3 + which},
+                          .target_time = std::chrono::milliseconds{20 + which}};
+    for (int n = 0; n < 3; ++n) stats.add(step, 2);
+    for (int n = 0; n < 3 + which; ++n)
+      stats.acceptance.add(std::vector<std::pair<double, double>>{{p, 0.4}, {0.1 * n, 0.4}}, 2, 2 + which);
+    stats.verify_time += std::chrono::milliseconds{1};
+  };
+  Stats one, other, both;
+  enter(one, 0);
+  enter(other, 1);
+  enter(both, 0);
+  enter(both, 1);
+  one += other;
+  CHECK(to_json(one) == to_json(both));
+  std::ostringstream a, b;
+  a << one;
+  b << both;
+  CHECK(a.str() == b.str());
+}

@@ -19,7 +19,7 @@
 
 namespace specdec {
 
-/// Counts over one generation. What a stop token, the budget or a callback cut off the output is in no count
+/// Counts over one generation, or, added up, over several. What a stop token, the budget or a callback cut off the output is in no count
 /// but `drafted`.
 struct Stats {
   Index target_calls = 0;
@@ -97,6 +97,25 @@ struct Stats {
     target_time += step.target_time;
     step.add_costs_to(draft_cost, target_cost, drafts_every_step_);
     drafts_every_step_ = step.asked > 0;
+  }
+
+  /// Enters all of another generation.
+  Stats& operator+=(const Stats& other) {
+    target_calls += other.target_calls;
+    drafted += other.drafted;
+    accepted += other.accepted;
+    emitted += other.emitted;
+    detail::add_elements(accepted_lengths, other.accepted_lengths);
+    detail::add_elements(asked_by_position, other.asked_by_position);
+    detail::add_elements(drafted_by_position, other.drafted_by_position);
+    detail::add_elements(accepted_by_position, other.accepted_by_position);
+    acceptance += other.acceptance;
+    draft_time += other.draft_time;
+    target_time += other.target_time;
+    verify_time += other.verify_time;
+    draft_cost += other.draft_cost;
+    target_cost += other.target_cost;
+    return *this;
   }
 
   friend std::ostream& operator<<(std::ostream& out, const Stats& stats) {

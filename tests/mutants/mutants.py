@@ -635,3 +635,6 @@ mutant("goodput-all-proposed", "draft/goodput_length.hpp", GOODPUT, "fed += prop
 mutant("goodput-never-probes", "draft/goodput_length.hpp", GOODPUT, "? probe : 0;", "? 0 : 0;")
 mutant("goodput-probes-for-all", "draft/goodput_length.hpp", GOODPUT, " / static_cast<double>(batch_);", ";")
 mutant("goodput-earns-for-good", "draft/goodput_length.hpp", GOODPUT, "      earned_ = 0;\n", "")
+mutant("sums-of-times-kept-apart", "stats.hpp", "test_stats", "    draft_cost += other.draft_cost;\n", "")
+mutant("sums-of-squares-kept-apart", "analysis/acceptance.hpp", "test_stats",
+       "    product_ += other.product_;\n", "")

@@ -26,6 +26,17 @@ struct Interval {
   double high = 1;
 };
 
+namespace detail {
+
+/// a += b, element by element; a grows to the size of b.
+template <class Number>
+void add_elements(std::vector<Number>& a, const std::vector<Number>& b) {
+  a.resize(std::max(a.size(), b.size()));
+  for (std::size_t i = 0; i < b.size(); ++i) a[i] += b[i];
+}
+
+}  // namespace detail
+
 /// Estimates from the probabilities of drafted tokens alone, whatever rule was used: no pass over a row, and
 /// less noise than counting what was accepted.
 ///
@@ -66,6 +77,22 @@ struct Acceptance {
       accepted += std::min(1.0, p / q);
     }
     add_rate(accepted, static_cast<double>(probabilities.size()));
+  }
+
+  /// Enters the drafts of another run.
+  Acceptance& operator+=(const Acceptance& other) {
+    steps += other.steps;
+    detail::add_elements(asked, other.asked);
+    detail::add_elements(drafted, other.drafted);
+    detail::add_elements(token, other.token);
+    detail::add_elements(block, other.block);
+    drafts_ += other.drafts_;
+    accepted_ += other.accepted_;
+    tokens_ += other.tokens_;
+    accepted_squared_ += other.accepted_squared_;
+    product_ += other.product_;
+    tokens_squared_ += other.tokens_squared_;
+    return *this;
   }
 
   /// Expected accepted tokens a step under token and under block verification, had each judged all the

@@ -20,6 +20,10 @@ class FadingMean {
     sum_ += value;
     weight_ += 1;
   }
+  void add(const FadingMean& other) {
+    sum_ += other.sum_;
+    weight_ += other.weight_;
+  }
   /// From now on, what was seen so far counts as `values` values at most.
   void limit(double values) {
     if (weight_ > values) fade(values / weight_);
@@ -57,6 +61,13 @@ class CostCurve {
     FadingMean& mean = means_[static_cast<std::size_t>(size)];
     if (!known(size) || cost < mean.value() / 2) mean = {};
     mean.add(mean.empty() ? cost : std::min(cost, 2 * mean.value()));
+  }
+
+  /// Enters all that another curve knows, as if it had been added here.
+  CostCurve& operator+=(const CostCurve& other) {
+    means_.resize(std::max(means_.size(), other.means_.size()));
+    for (std::size_t i = 0; i < other.means_.size(); ++i) means_[i].add(other.means_[i]);
+    return *this;
   }
 
   /// Whether costs of this very size have been added, and not faded away.
