@@ -229,6 +229,8 @@ TEST_CASE("weights are kept once each, and only while their fate is open") {
   CHECK_NOTHROW(survival(3));
   CHECK(message_of([&] { survival(2); }) ==
         "specdec: most_weights = 2 is too few: the weights of these rows take more values");
+  // w_i is 1, or 2^{−k} with k <= i; of k > 40 − i, which can rise to 1 no more, the mean will do.
+  CHECK_NOTHROW(context_free_survival(BlockVerifier{}, toy.target(), toy.draft(), 40, 22));
   // 40 tokens of three ratios would have C(42, 2) products.
   std::mt19937_64 rng{84};
   const Pair three = random_pair(3, 2, false, rng);

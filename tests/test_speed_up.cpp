@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <limits>
 #include <specdec/analysis/speed_up.hpp>
+#include <stdexcept>
 #include <string>
 
 #include "catch.hpp"
@@ -136,6 +137,7 @@ TEST_CASE("a measured speed-up counts the call over several tokens") {
   CHECK(speed_up(3, 4, {.call = 1.25, .draft = 0.0625}) == 2);
   CHECK(speed_up(1, 0, {}) == 1);
   CHECK(speed_up(5, 4, {}) == 5);
+  CHECK(speed_up(5 + 1e-7, 4, {}) == Approx(5));  // a sum over rows of float
   // With the costs of Theorem 3.8 and its tokens it is that theorem.
   for (const double alpha : alphas)
     CHECK(speed_up(expected_tokens(alpha, 6), 6, {.draft = 0.07}) ==
@@ -143,7 +145,7 @@ TEST_CASE("a measured speed-up counts the call over several tokens") {
   // Any fraction that can be measured is one that can be asked about.
   for (Index gamma = 0; gamma < 100; ++gamma) {
     const double least = 1 / (static_cast<double>(gamma) + 1);
-    CHECK(speed_up_from_fraction(least, gamma, {}) == 1);
+    CHECK(speed_up_from_fraction(least, gamma, {}) == Approx(1));
     CHECK(speed_up_from_fraction(1, gamma, {}) == static_cast<double>(gamma) + 1);
   }
 }
@@ -193,6 +195,9 @@ TEST_CASE("bad arguments are named") {
   CHECK(message([] { oracle_improvement(0.5, -1); }) == "specdec: cost_ratio = -1 is no finite number >= 0");
   CHECK(message([] { operations_factor(0.5, 2, -1); }) ==
         "specdec: operations_ratio = -1 is no finite number >= 0");
+  CHECK_THROWS_AS(speed_up(5.0001, 4, {}), std::invalid_argument);
+  CHECK_THROWS_AS(speed_up(0.9999, 4, {}), std::invalid_argument);
+  CHECK_THROWS_AS(speed_up(not_a_number, 4, {}), std::invalid_argument);
   CHECK(message([] { speed_up(6, 4, {}); }) == "specdec: tokens_per_call = 6 is outside [1, gamma + 1 = 5]");
   CHECK(message([] { speed_up(0.5, 4, {}); }) ==
         "specdec: tokens_per_call = 0.5 is outside [1, gamma + 1 = 5]");

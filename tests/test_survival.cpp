@@ -15,6 +15,11 @@ using namespace support;
 
 namespace {
 
+static_assert(SurvivalRule<TokenVerifier> && SurvivalRule<BlockVerifier> &&
+              SurvivalRule<GreedyBlockVerifier>);
+static_assert(SurvivalRule<SampleMatchVerifier> && SurvivalRule<LenientVerifier>);
+static_assert(!SurvivalRule<ArgmaxVerifier>);  // what it accepts takes a whole row to tell
+
 const std::vector<Token> prompt{0, 1};
 
 template <class F>
@@ -182,6 +187,13 @@ TEST_CASE("rows may be of any kind, of different sizes and short-lived") {
               {1, match, match * match});
 }
 
+TEST_CASE("a model is fed no more than the prompt and the draft") {
+  std::mt19937_64 rng{74};
+  const auto table = TableModel<>::random(2, 1, rng);
+  BoundedModel target{table, 4}, draft{table, 4};
+  CHECK(enumerated_survival(TokenVerifier{}, target, draft, prompt, 3).expected_accepted() == Approx(3));
+}
+
 TEST_CASE("bad input of survival") {
   const auto p = toy_target(), q = TableModel<>::context_free(Eigen::RowVector2d(1, 0));
   CHECK(message_of([&] { enumerated_survival(TokenVerifier{}, rows_of(p), rows_of(q), {}, -1); }) ==
@@ -191,6 +203,13 @@ TEST_CASE("bad input of survival") {
   const std::vector<Token> drawn{0}, undrawn{1};
   CHECK(message_of([&] { survival_of_draft(BlockVerifier{}, target, draft, undrawn); }) ==
         "specdec: tokens[0] = 1 has probability 0 in draft row 0, so it was not drawn from it");
+  // Behind a token that the target rules out, too.
+  const Eigen::Matrix<double, 3, 2> ruling_out =
+      (Eigen::Matrix<double, 3, 2>() << 0, 1, 1, 0, 1, 0).finished();
+  const Eigen::Matrix2d sure = (Eigen::Matrix2d() << 1, 0, 1, 0).finished();
+  const std::vector<Token> half_drawn{0, 1};
+  CHECK(message_of([&] { survival_of_draft(BlockVerifier{}, ruling_out, sure, half_drawn); }) ==
+        "specdec: tokens[1] = 1 has probability 0 in draft row 1, so it was not drawn from it");
   CHECK(message_of([&] { survival_of_draft(BlockVerifier{}, target, target, drawn); }) ==
         "specdec: draft has 2 rows, expected gamma = 1, one per token");
   const Survival survival = survival_of_draft(BlockVerifier{}, target, draft, drawn);

@@ -638,3 +638,52 @@ mutant("goodput-earns-for-good", "draft/goodput_length.hpp", GOODPUT, "      ear
 mutant("sums-of-times-kept-apart", "stats.hpp", "test_stats", "    draft_cost += other.draft_cost;\n", "")
 mutant("sums-of-squares-kept-apart", "analysis/acceptance.hpp", "test_stats",
        "    product_ += other.product_;\n", "")
+
+mutant = promise("what drafting is worth is told by the formulae, limits included")
+mutant("worth-tokens-cancelled", "analysis/speed_up.hpp", "test_speed_up",
+       "std::expm1(n * std::log(alpha))", "(std::pow(alpha, n) - 1)")
+mutant("worth-of-equals", "analysis/speed_up.hpp", "test_speed_up", "return alpha > cost_ratio;", "return alpha >= cost_ratio;")
+mutant("worth-best-gamma-costs", "analysis/speed_up.hpp", "test_speed_up", "(1 + cost_ratio * n)", "(1 + cost_ratio)")
+mutant("worth-best-gamma-unbounded", "analysis/speed_up.hpp", "test_speed_up",
+       "if (alpha == 1 || cost_ratio == 0) return most;", "")
+mutant("worth-oracle-drafts-all", "analysis/speed_up.hpp", "test_speed_up",
+       "1 / (1 - alpha + alpha * cost_ratio)", "1 / (1 - alpha + cost_ratio)")
+mutant("worth-operations-of-drafts", "analysis/speed_up.hpp", "test_speed_up",
+       "(n * operations_ratio + n + 1)", "(n * operations_ratio + n)")
+mutant("worth-call-over-one", "analysis/speed_up.hpp", "test_speed_up",
+       "(costs.call + static_cast<double>(gamma)", "(1 + static_cast<double>(gamma)")
+
+mutant = promise("an overlap is the sum of minima, and NaN stays in sight")
+mutant("overlap-nan", "analysis/overlap.hpp", "test_overlap", " + 0 * (scaled_p + scaled_q)", "")
+mutant("overlap-nan-by-token", "analysis/overlap.hpp", "test_overlap", "std::isnan(a) || a < b", "a < b")
+mutant("overlap-lenience", "analysis/overlap.hpp", "test_overlap", "scaled_overlap(1 / lenience, p, 1.0, q)", "scaled_overlap(1.0, p, lenience, q)")
+mutant("overlap-lists-swapped", "analysis/overlap.hpp", "test_overlap", "sparse_overlap(b, q, a, p)", "sparse_overlap(a, q, b, p)")
+mutant("overlap-block", "analysis/overlap.hpp", "test_overlap", "start += max_block_size", "start += max_block_size + 1")
+
+mutant = promise("expected acceptance is that of the verifiers")
+mutant("survival-greedy-clipped", "analysis/survival.hpp", "test_survival",
+       "return bounded(before * bounded(p / q));", "return std::min(1.0, before * bounded(p / q));")
+mutant("survival-greedy-above-one", "analysis/survival.hpp", "test_survival", "return std::min(1.0, weight);", "return weight;")
+mutant("survival-length", "analysis/survival.hpp", "test_survival", "at_least.begin() + 1 + length", "at_least.begin() + length")
+mutant("survival-of-any-draft", "analysis/survival.hpp", "test_survival", "block.check_drawn();", "")
+mutant("survival-walk-mass", "analysis/enumerated_survival.hpp", "test_survival",
+       "visit(depth + 1, mass * x.q, next);", "visit(depth + 1, mass, next);")
+mutant("survival-walk-context", "analysis/enumerated_survival.hpp", "test_survival", "source.truncate(0);", "")
+mutant("weights-not-clipped", "analysis/context_free_survival.hpp", "test_context_free_survival",
+       "clipped_ ? std::min(1.0, value) : value", "value")
+mutant("weights-settled-too-low", "analysis/context_free_survival.hpp", "test_context_free_survival",
+       "key(remaining * fall)", "key(fall)")
+mutant("weights-given-up-too-high", "analysis/context_free_survival.hpp", "test_context_free_survival",
+       "key(-remaining * rise)", "key(-rise)")
+mutant("weights-never-settled", "analysis/context_free_survival.hpp", "test_context_free_survival",
+       "lowest_ = std::max(key(-remaining * rise), key(-log_largest)) - 1;", "lowest_ = key(-log_largest) - 1;")
+mutant("weights-across-one", "analysis/context_free_survival.hpp", "test_context_free_survival",
+       "cell.key < 0 ? cell.moment", "cell.key <= 0 ? cell.moment")
+mutant("weights-lower-bound-collapsed", "analysis/context_free_survival.hpp", "test_context_free_survival",
+       "below(clipped, WeightWalk::Kind::spread", "below(clipped, WeightWalk::Kind::collapsed")
+mutant("weights-upper-bound-spread", "analysis/context_free_survival.hpp", "test_context_free_survival",
+       "above(clipped, WeightWalk::Kind::collapsed", "above(clipped, WeightWalk::Kind::spread")
+mutant("weights-spread-off-the-mean", "analysis/context_free_survival.hpp", "test_context_free_survival",
+       "(mean - low) / (high - low);", "0.5 + 0 * mean;")
+mutant("weights-key-truncated", "analysis/context_free_survival.hpp", "test_context_free_survival",
+       "return truncated - (static_cast<double>(truncated) > quotient ? 1 : 0);", "return truncated;")

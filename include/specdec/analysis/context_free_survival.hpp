@@ -120,7 +120,6 @@ class WeightWalk {
 
  private:
   static constexpr double infinity = std::numeric_limits<double>::infinity();
-  static constexpr double negligible = 4 * std::numeric_limits<double>::epsilon();
   static constexpr std::int64_t no_key = std::numeric_limits<std::int64_t>::min() / 2;
 
   std::int64_t key(double log_value) const { return cell_key(log_value, width_); }
@@ -158,11 +157,10 @@ class WeightWalk {
     return out;
   }
 
-  // Shares that rounding makes of nothing are none: they would fill cells without end.
   static void spread(double mass, double mean, double low, double high, Atoms& out) {
     const double share = (mean - low) / (high - low);
-    if (share < 1 - negligible) add(out, {low, share > negligible ? (1 - share) * mass : mass});
-    if (share > negligible) add(out, {high, share < 1 - negligible ? share * mass : mass});
+    add(out, {low, (1 - share) * mass});
+    add(out, {high, share * mass});
   }
 
   double end(std::int64_t at) const { return std::exp(static_cast<double>(at) * width_); }
@@ -242,7 +240,7 @@ Survival context_free_survival(const LenientVerifier& rule, const P& p, const Q&
 /// values: then there are bounds, see context_free_survival_bounds. InvalidDistribution for numbers that are no
 /// probabilities.
 /// Cost: with R different ratios up to N = C(γ−1+R, R) weights, of which those are kept apart whose fate is
-/// open: time R·N a token, 24 N bytes. Two or three ratios: any γ. All of V = 1000: γ = 2.
+/// open: time R·N a token, some 100·N bytes. Two or three ratios: any γ. All of V = 1000: γ = 2.
 /// Numeric: weights that agree to about 2^-36 (and so all that are equal but for rounding) are taken for their
 /// mean; by the square of that, 2^-72, results may differ, which is below rounding.
 template <BlockRule Rule, Distribution P, Distribution Q>

@@ -5,8 +5,8 @@
 //
 //   P(τ >= i) = Σ over x_1..x_i of q(x_1..x_i) · P(τ >= i | x_1..x_i)
 //
-// along the draft at hand, over all drafts of small models (enumerated_survival.hpp), or over all weights of
-// models without context (context_free_survival.hpp).
+// Here is the weight itself, along a draft at hand. enumerated_survival.hpp sums over all drafts of small models,
+// context_free_survival.hpp over all weights of models without context.
 #pragma once
 
 #include <algorithm>
