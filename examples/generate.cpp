@@ -50,6 +50,7 @@ struct Settings {
 
   double temperature = 0.8;
   std::string drafter = "model";
+  std::optional<Index> exit_layer;
   std::string gamma = "3";
   std::optional<Index> most_gamma;
   std::string verifier = "block";
@@ -82,6 +83,9 @@ void add_options(CLI::App& app, Settings& settings) {
       ->check(CLI::Range(0.0, 100.0));
   app.add_option("--drafter", settings.drafter, "What drafts")
       ->check(CLI::IsMember(options_of(generate::drafters)));
+  app.add_option("--exit-layer", settings.exit_layer,
+                 "Layer of the target after which early-exit guesses; half of them if nothing is said")
+      ->check(CLI::Range(1, 100000));
   app.add_option("--gamma", settings.gamma,
                  "Tokens drafted per target call, or 'auto' for as many as are measured to pay")
       ->check(CLI::IsMember({"auto"}) | CLI::Range(1, 64));
@@ -137,6 +141,8 @@ void check(const Settings& settings) {
   if (settings.prompt.empty()) throw std::invalid_argument("--prompt is empty: there is nothing to continue");
   if (settings.most_gamma && settings.gamma != "auto" && settings.compare != "lengths")
     throw std::invalid_argument("--most-gamma is a limit for --gamma auto or --compare lengths");
+  if (settings.exit_layer && settings.drafter != "early-exit" && settings.compare != "drafters")
+    throw std::invalid_argument("--exit-layer is for --drafter early-exit or --compare drafters");
   if (settings.drafter == "none" && settings.compare == "lengths")
     throw std::invalid_argument("--compare lengths needs a drafter, not --drafter none");
   const std::string_view objection =
@@ -157,8 +163,9 @@ void stream(generate::Pair& pair, const Settings& settings) {
   };
   const generate::Rule& rule = generate::rule_named(settings.verifier);
   const generate::Gamma gamma = settings.draft_length();
-  const auto drafter = generate::drafter_named(settings.drafter)
-                           .make(pair, generate::draft_temperature(rule, settings.temperature));
+  const auto drafter =
+      generate::drafter_named(settings.drafter)
+          .make(pair, {generate::draft_temperature(rule, settings.temperature), settings.exit_layer});
   const auto length = gamma.policy();
   generate::Generator generator(static_cast<generate::Generator::result_type>(settings.seed));
   std::cout << settings.prompt;
@@ -178,10 +185,10 @@ std::vector<Tokens> read_prompts(const generate::Pair& pair, const std::string& 
   return prompts;
 }
 
-std::vector<generate::Way> ways(const Settings& settings) {
+std::vector<generate::Way> ways(const generate::Pair& pair, const Settings& settings) {
   const generate::Rule& rule = generate::rule_named(settings.verifier);
   const generate::DrafterKind& drafter = generate::drafter_named(settings.drafter);
-  if (settings.compare == "drafters") return drafter_ways(rule, settings.draft_length());
+  if (settings.compare == "drafters") return drafter_ways(pair, rule, settings.draft_length());
   if (settings.compare == "lengths") return length_ways(rule, drafter, settings.most());
   return rule_ways(drafter, settings.draft_length(), settings.temperature);
 }
@@ -192,12 +199,13 @@ bool run(generate::Pair pair, const Settings& settings) {
   if (settings.table_tokens == 0) return true;
   std::cout << '\n';
   return compare(pair, *std::ranges::find(generate::topics, settings.compare, &generate::Topic::option),
-                 ways(settings),
+                 ways(pair, settings),
                  {.prompts = read_prompts(pair, settings.prompts),
                   .options = {.max_new_tokens = settings.table_tokens, .stop_tokens = pair.stop_tokens},
                   .temperature = settings.temperature,
                   .seed = settings.seed,
-                  .rounds = settings.rounds});
+                  .rounds = settings.rounds,
+                  .exit_layer = settings.exit_layer});
 }
 
 generate::Pair load(const Settings& settings) {

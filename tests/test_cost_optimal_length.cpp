@@ -102,6 +102,26 @@ TEST_CASE("finds the fastest length, within 3 % of what the best fixed one takes
   }
 }
 
+TEST_CASE("does not give up after a bad start, but soon after") {
+  CostOptimalLength policy;
+  const std::vector<double> survival(16, 0.0);
+  const auto fail = [&] {
+    const Index asked = policy.next(16);
+    policy.observe({.asked = asked,
+                    .drafted = asked,
+                    .accepted = 0,
+                    .fed = asked + 1,
+                    .survival = std::span(survival).first(static_cast<std::size_t>(asked)),
+                    .draft_time = std::chrono::microseconds(10 * asked),
+                    .target_time = std::chrono::microseconds(100)});
+    return asked;
+  };
+  for (int step = 0; step < 6; ++step) CHECK(fail() <= 4);  // the lengths that are tried at first
+  CHECK(policy.best(16) > 0);
+  for (int step = 0; step < 30; ++step) fail();
+  CHECK(policy.best(16) == 0);
+}
+
 // A text of 100 steps, with a policy that knows nothing; means over 200 of them.
 TEST_CASE("the first text costs little more than with the best fixed length") {
   for (const Pair& pair : {Pair{0.75, 1, 0.07, stepped}, Pair{0.6, 1, 0.07, stepped}}) {

@@ -9,6 +9,7 @@
 #include <iomanip>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -95,6 +96,7 @@ struct Texts {
   double temperature;
   Index seed;
   Index rounds;  ///< how often each prompt is continued
+  std::optional<Index> exit_layer;
 };
 
 inline Way target_alone() {
@@ -118,11 +120,12 @@ inline std::vector<Way> rule_ways(const DrafterKind& drafter, const Gamma& gamma
   return ways;
 }
 
-/// Every drafter under one rule.
-inline std::vector<Way> drafter_ways(const Rule& rule, const Gamma& gamma) {
+/// Every drafter that the pair has, under one rule.
+inline std::vector<Way> drafter_ways(const Pair& pair, const Rule& rule, const Gamma& gamma) {
   std::vector<Way> ways{target_alone()};
   for (const DrafterKind& drafter : drafters)
-    if (drafter.option != "none") add_way(ways, {std::string(drafter.title), &rule, &drafter, gamma});
+    if (drafter.option != "none" && (drafter.option != "early-exit" || pair.early_exit))
+      add_way(ways, {std::string(drafter.title), &rule, &drafter, gamma});
   return ways;
 }
 
@@ -148,7 +151,8 @@ inline std::vector<Run> run_ways(Pair& pair, const std::vector<Way>& ways, const
   for (Index round = 0; round < texts.rounds; ++round) {
     std::vector<std::unique_ptr<Drafter>> made;
     for (const Way& way : ways)
-      made.push_back(way.drafter->make(pair, draft_temperature(*way.rule, texts.temperature)));
+      made.push_back(
+          way.drafter->make(pair, {draft_temperature(*way.rule, texts.temperature), texts.exit_layer}));
     for (const Tokens& prompt : texts.prompts) {
       for (std::size_t w = 0; w < ways.size(); ++w) {
         Generator generator(seed);

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -82,31 +84,65 @@ std::unique_ptr<Drafter> erased(D drafter) {
   return std::make_unique<DrafterOf<D>>(std::move(drafter));
 }
 
+/// What a drafter may want to know.
+struct DrafterSettings {
+  double temperature;
+  std::optional<Index> exit_layer;
+};
+
 /// A drafter that can be chosen.
 struct DrafterKind {
   std::string_view option;  ///< its name for --drafter
   std::string_view title;
-  std::unique_ptr<Drafter> (*make)(Pair&, double temperature);
+  std::unique_ptr<Drafter> (*make)(Pair&, const DrafterSettings&);
 };
 
-inline specdec::ModelDrafter<SampledModel> model_drafter(Model& model, double temperature) {
+inline auto model_drafter(Model& model, double temperature) {
   return specdec::ModelDrafter{sampled(model, temperature)};
 }
 
-inline constexpr std::array<DrafterKind, 7> drafters{{
-    {"model", "draft model", [](Pair& pair, double t) { return erased(model_drafter(*pair.draft, t)); }},
+/// Drafts with a model that nobody else holds.
+class OwningDrafter {
+ public:
+  OwningDrafter(std::shared_ptr<Model> model, double temperature)
+      : model_(std::move(model)), drafter_(model_drafter(*model_, temperature)) {}
+
+  template <specdec::RandomSource Source>
+  auto draft(std::span<const Token> context, Index gamma, Source& source) {
+    return drafter_.draft(context, gamma, source);
+  }
+  void truncate(Index length) { drafter_.truncate(length); }
+
+ private:
+  std::shared_ptr<Model> model_;
+  specdec::ModelDrafter<SampledModel> drafter_;
+};
+
+inline constexpr std::array<DrafterKind, 8> drafters{{
+    {"model", "draft model",
+     [](Pair& pair, const DrafterSettings& s) { return erased(model_drafter(*pair.draft, s.temperature)); }},
+    {"early-exit", "early exit",
+     [](Pair& pair, const DrafterSettings& s) {
+       if (!pair.early_exit) throw std::invalid_argument("--drafter early-exit needs transformers");
+       return erased(OwningDrafter(pair.early_exit(s.exit_layer), s.temperature));
+     }},
     {"prompt-lookup", "prompt lookup",
-     [](Pair&, double) { return erased(specdec::PromptLookupDrafter{{.max_ngram = 3, .min_ngram = 1}}); }},
-    {"ngram-table", "n-gram table", [](Pair&, double) { return erased(specdec::NgramTableDrafter{}); }},
-    {"suffix", "suffix automaton", [](Pair&, double) { return erased(specdec::SuffixDrafter{}); }},
-    {"lookahead", "lookahead", [](Pair&, double) { return erased(specdec::LookaheadDrafter{}); }},
+     [](Pair&, const DrafterSettings&) {
+       return erased(specdec::PromptLookupDrafter{{.max_ngram = 3, .min_ngram = 1}});
+     }},
+    {"ngram-table", "n-gram table",
+     [](Pair&, const DrafterSettings&) { return erased(specdec::NgramTableDrafter{}); }},
+    {"suffix", "suffix automaton",
+     [](Pair&, const DrafterSettings&) { return erased(specdec::SuffixDrafter{}); }},
+    {"lookahead", "lookahead",
+     [](Pair&, const DrafterSettings&) { return erased(specdec::LookaheadDrafter{}); }},
     {"chain", "suffix, then model",
-     [](Pair& pair, double t) {
+     [](Pair& pair, const DrafterSettings& s) {
        // A short match is no better a guess than the model's.
        return erased(specdec::ChainDrafter{specdec::SuffixDrafter{{.min_match = 4, .min_share = 0.5}},
-                                           model_drafter(*pair.draft, t)});
+                                           model_drafter(*pair.draft, s.temperature)});
      }},
-    {"none", "none", [](Pair&, double) { return erased(specdec::NoDrafter{}); }},
+    {"none", "none", [](Pair&, const DrafterSettings&) { return erased(specdec::NoDrafter{}); }},
 }};
 
 inline const DrafterKind& drafter_named(std::string_view option) {

@@ -4,6 +4,7 @@
 #include <Eigen/Core>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <specdec/specdec.hpp>
 #include <string>
@@ -59,6 +60,8 @@ std::shared_ptr<Model> erased(std::shared_ptr<M> model) {
 /// Two models over one vocabulary.
 struct Pair {
   std::shared_ptr<Model> target, draft;
+  /// The target's own guess after its first layers, for a drafter beside that target: see transformer/early_exit.hpp.
+  std::function<std::shared_ptr<Model>(std::optional<Index> layers)> early_exit;
   std::string description;  ///< lines that say what the models are
   std::string note;         ///< those of them, if any, that have to stand by every measurement too
   std::function<Tokens(std::string_view)> encode;

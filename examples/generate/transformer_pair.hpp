@@ -10,13 +10,29 @@
 #include <utility>
 
 #include "generate/pair.hpp"
+#include "transformer/checkpoint.hpp"
 #include "transformer/deepened.hpp"
+#include "transformer/early_exit.hpp"
 #include "transformer/shape.hpp"
 #include "transformer/tokenizer.hpp"
 #include "transformer/transformer.hpp"
 #include "transformer/weights.hpp"
 
 namespace generate {
+
+/// The exit after so many of the `own` layers that the target was trained with; half of them if nothing is said.
+/// (Layers that were added compute nothing: an exit behind the last of its own would be the target itself.)
+/// Throws: std::invalid_argument where there is no such exit.
+template <class Scalar>
+std::shared_ptr<Model> early_exit(const std::shared_ptr<transformer::Transformer<Scalar>>& target, Index own,
+                                  std::optional<Index> layers) {
+  const Index exit = layers.value_or(own / 2);
+  if (exit < 1 || exit >= own)
+    throw std::invalid_argument("--exit-layer " + std::to_string(exit) +
+                                " is not before the end of the target's own " + std::to_string(own) +
+                                " layers");
+  return erased(std::make_shared<transformer::EarlyExit<Scalar>>(*target, exit));
+}
 
 /// A checkpoint's model, or one of more layers that computes the same (transformer/deepened.hpp).
 template <class Scalar>
@@ -60,6 +76,8 @@ Pair transformer_pair(const std::string& model, const std::string& draft_model,
               << note;
   return {.target = erased(target),
           .draft = erased(draft),
+          .early_exit = [target, own = transformer::Checkpoint(model).shape().n_layers](
+                            std::optional<Index> layers) { return early_exit(target, own, layers); },
           .description = description.str(),
           .note = note,
           .encode = [tokenizer](std::string_view text) { return tokenizer->encode(text); },

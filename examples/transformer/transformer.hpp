@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -35,6 +36,8 @@ using Token = std::int32_t;
 ///   specdec::ProcessedModel target{model, specdec::Chain{specdec::Temperature{0.8}}};
 ///
 /// All tokens of a call go through a layer together, so that its weights are read once.
+/// What a drafter that shares the model needs (early_exit.hpp is one): peek(), the guess of the first layers alone,
+/// and features(), the states that the logits of the last call were made of.
 /// Copies share the weights, which never change, and have a context each.
 /// Cost: no allocation once as many tokens and as many rows have been asked for in one call.
 /// Numeric: arithmetic in float. A row depends on the tokens before it alone, to the bit: not on how they were
@@ -45,6 +48,8 @@ class Transformer {
   /// rows × vocab_size. A view that lives until the next call.
   using Logits = Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, 0,
                             Eigen::OuterStride<>>;
+  /// dim × rows. A view that lives until the next call.
+  using Features = Eigen::Map<const Eigen::MatrixXf, 0, Eigen::OuterStride<>>;
 
   /// Reads a checkpoint. Throws: std::runtime_error on a bad file.
   explicit Transformer(const std::string& checkpoint)
@@ -68,22 +73,50 @@ class Transformer {
   /// std::length_error where the tokens do not fit in the context. After a throw nothing has changed.
   Logits forward(std::span<const Token> tokens, Index rows) {
     check(tokens, rows);
-    const Index count = static_cast<Index>(tokens.size());
+    const Index count = std::ssize(tokens), last = shape().n_layers - 1;
     reserve(count, rows);
-    for (Index i = 0; i < count; ++i)
-      stream_.col(i).head(shape().dim) =
-          weights_->embedding.row(tokens[static_cast<std::size_t>(i)]).template cast<float>().transpose();
-    const Index last = shape().n_layers - 1;
-    for (Index l = 0; l <= last; ++l)
-      layer(weights_->layers[static_cast<std::size_t>(l)], caches_[static_cast<std::size_t>(l)], count,
-            l < last ? count : rows);
+    const Index begun = this->begun(tokens), begun_layers = begun > 0 ? ahead_layers_ : 0;
+    embed(tokens, begun);
+    for (Index l = 0; l < begun_layers && begun < count; ++l) layer(l, begun, count - begun, count - begun);
+    for (Index l = begun_layers; l <= last; ++l) layer(l, 0, count, l < last ? count : rows);
     length_ += count;
+    ahead_.clear();
     return classify(count - rows, rows);
+  }
+
+  /// The logits after each of the last `rows` tokens, if `tokens` were appended and the model had its first `layers`
+  /// layers only. They are not appended. But what this and earlier looks computed serves the next: a look at the same
+  /// tokens and more takes only those, and a forward() that begins with the same tokens goes on where they stopped.
+  /// Throws: as forward(), and std::invalid_argument unless layers is one of 1..n_layers.
+  Logits peek(std::span<const Token> tokens, Index rows, Index layers) {
+    check(tokens, rows);
+    if (layers < 1 || layers > shape().n_layers)
+      fail<std::invalid_argument>("layers = ", layers, " is outside 1..", shape().n_layers);
+    const Index count = std::ssize(tokens);
+    reserve(count, rows);
+    if (layers != ahead_layers_) ahead_.clear();
+    const Index begun = this->begun(tokens);
+    embed(tokens, begun);
+    for (Index l = 0; l < layers && begun < count; ++l) layer(l, begun, count - begun, count - begun);
+    ahead_.assign(tokens.begin(), tokens.end());
+    ahead_layers_ = layers;
+    return classify(count - rows, rows);
+  }
+
+  /// The states that the last call of forward() or peek() made its logits of, behind the last layer and before the
+  /// final normalisation, one column a row of logits. For drafters with a head of their own on the target.
+  Features features() const {
+    return Features(&stream_(0, returned_first_), shape().dim, returned_rows_,
+                    Eigen::OuterStride<>(stream_.rows()));
   }
 
   /// Keeps the first `length` tokens of the context; does nothing where there are no more. O(1): keys and values
   /// beyond are overwritten by the tokens that come there next.
-  void truncate(Index length) noexcept { length_ = std::clamp<Index>(length, 0, length_); }
+  void truncate(Index length) noexcept {
+    if (length >= length_) return;
+    length_ = std::max<Index>(length, 0);
+    ahead_.clear();
+  }
 
  private:
   using Columns = Eigen::ArrayXXf;  // one a token, padded with zeros
@@ -110,26 +143,44 @@ class Transformer {
   // is no memory.)
   void reserve(Index count, Index rows) {
     const auto grow = [](Columns& columns, Index size, Index needed) {
-      if (columns.cols() < needed) Columns(Columns::Zero(size, needed)).swap(columns);
+      if (columns.cols() >= needed) return;
+      Columns wider = Columns::Zero(size, needed);
+      wider.topLeftCorner(columns.rows(), columns.cols()) = columns;
+      wider.swap(columns);
     };
     grow(stream_, padded(shape().dim), count);
     grow(normed_, padded(shape().dim), count);
     grow(joined_, weights_->value_row() + padded(shape().kv_dim()), count);
     grow(hidden_, 2 * weights_->up_row(), count);
     grow(logits_, padded(vocab_size()), rows);
+    ahead_.reserve(static_cast<std::size_t>(count));
   }
 
-  // What attention and the feed-forward network find is added to the stream of the last `rows` tokens. Those
-  // before are of use to later layers only; the last one has just to remember them.
-  void layer(const typename Weights<Scalar>::Layer& layer, KeyValueCache& cache, Index count, Index rows) {
-    normalise(stream_, layer.attention_norm, 0, count);
+  // How many of the tokens have been through the first ahead_layers_ layers already.
+  Index begun(std::span<const Token> tokens) const {
+    return std::ranges::mismatch(tokens, ahead_).in1 - tokens.begin();
+  }
+
+  void embed(std::span<const Token> tokens, Index first) {
+    for (Index i = first; i < std::ssize(tokens); ++i)
+      stream_.col(i).head(shape().dim) =
+          weights_->embedding.row(tokens[static_cast<std::size_t>(i)]).template cast<float>().transpose();
+  }
+
+  // What attention and the feed-forward network find is added to the stream of the last `rows` of `count` tokens,
+  // the first of which is number `start` of the call. Those before are of use to later layers only; the last one
+  // has just to remember them.
+  void layer(Index l, Index start, Index count, Index rows) {
+    const auto& layer = weights_->layers[static_cast<std::size_t>(l)];
+    KeyValueCache& cache = caches_[static_cast<std::size_t>(l)];
+    normalise(stream_, layer.attention_norm, start, count);
     product(layer.query_key_value.view(), vectors(normed_, count), joined_.data(), joined_.rows());
     for (Index i = 0; i < count; ++i)
-      attention_.remember(length_ + i, &joined_(weights_->key_row(), i), &joined_(weights_->value_row(), i),
-                          cache);
-    const Index first = count - rows;
+      attention_.remember(length_ + start + i, &joined_(weights_->key_row(), i),
+                          &joined_(weights_->value_row(), i), cache);
+    const Index first = start + count - rows;
     float* stream = stream_.col(first).data();
-    attention_(length_ + first, joined_.middleCols(first, rows), cache, normed_);
+    attention_(length_ + first, joined_.middleCols(count - rows, rows), cache, normed_);
     add_product(layer.output.view(), vectors(normed_, rows), stream, stream_.rows());
 
     normalise(stream_, layer.ffn_norm, first, rows);
@@ -157,6 +208,8 @@ class Transformer {
   }
 
   Logits classify(Index first, Index rows) {
+    returned_first_ = first;
+    returned_rows_ = rows;
     normalise(stream_, weights_->final_norm, first, rows);
     product(weights_->classifier().view(), vectors(normed_, rows), logits_.data(), logits_.rows());
     return Logits(logits_.data(), rows, vocab_size(), Eigen::OuterStride<>(logits_.rows()));
@@ -170,7 +223,10 @@ class Transformer {
   std::vector<KeyValueCache> caches_;  // one a layer
   Attention attention_;
   Index length_ = 0;
-  Columns stream_;  // what the layers add to
+  std::vector<Token> ahead_;  // behind the context: the stream has them as they left layer ahead_layers_
+  Index ahead_layers_ = 0;
+  Index returned_first_ = 0, returned_rows_ = 0;  // columns of the stream: see features()
+  Columns stream_;                                // what the layers add to, one column a token of the call
   Columns normed_, joined_, hidden_, logits_;
 };
 

@@ -39,6 +39,10 @@ struct Draft {
 ///                                              drafters that learn from the target's calls
 ///
 /// The context a drafter is shown extends what survived, so a cache needs only the new tokens.
+///
+/// A head on the target's hidden states (EAGLE, Medusa) is a drafter that refers to the target's model: in observe()
+/// that model still holds the states of the call, of which the one at verdict.accepted is where the next draft begins.
+/// One that shares the target's layers and cache is examples/transformer/early_exit.hpp.
 template <class D, class Source = RandomChance<SplitMix64>>
 concept Drafter = requires(D& drafter, std::span<const Token> context, Index n, Source& chance) {
   { drafter.draft(context, n, chance).tokens } -> std::convertible_to<std::span<const Token>>;
