@@ -118,7 +118,7 @@ class OwningDrafter {
   specdec::ModelDrafter<SampledModel> drafter_;
 };
 
-inline constexpr std::array<DrafterKind, 8> drafters{{
+inline constexpr std::array<DrafterKind, 9> drafters{{
     {"model", "draft model",
      [](Pair& pair, const DrafterSettings& s) { return erased(model_drafter(*pair.draft, s.temperature)); }},
     {"early-exit", "early exit",
@@ -141,6 +141,11 @@ inline constexpr std::array<DrafterKind, 8> drafters{{
        // A short match is no better a guess than the model's.
        return erased(specdec::ChainDrafter{specdec::SuffixDrafter{{.min_match = 4, .min_share = 0.5}},
                                            model_drafter(*pair.draft, s.temperature)});
+     }},
+    {"cascade", "suffix for the model",
+     [](Pair& pair, const DrafterSettings& s) {
+       return erased(specdec::CascadeDrafter{sampled(*pair.draft, s.temperature),
+                                             specdec::SuffixDrafter{{.min_match = 4, .min_share = 0.5}}});
      }},
     {"none", "none", [](Pair&, const DrafterSettings&) { return erased(specdec::NoDrafter{}); }},
 }};
