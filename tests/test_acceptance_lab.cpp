@@ -17,6 +17,7 @@
 #include "acceptance/one_step.hpp"
 #include "acceptance/pool.hpp"
 #include "acceptance/rules.hpp"
+#include "acceptance/shared.hpp"
 #include "acceptance/whole_loop.hpp"
 #include "catch.hpp"
 #include "specdec/specdec.hpp"
@@ -103,6 +104,14 @@ double exact_whole_loop(const V& verifier, T target, D draft, Index size, Index 
   return sum / static_cast<double>(all.size()) / static_cast<double>(steps);
 }
 
+// The rule over the whole loop, beside token verification there.
+template <class V, class T, class D>
+Measured measure_loop(const V& verifier, const T& target, const D& draft, Index gamma,
+                      const acceptance::Length& length, std::uint64_t seed) {
+  const auto token = acceptance::generate(specdec::TokenVerifier{}, target, draft, gamma, length, seed);
+  return acceptance::whole_loop(verifier, target, draft, gamma, length, seed, token);
+}
+
 void check_near(const Estimate& measured, double exact) {
   CHECK(measured.standard_error > 0);
   CHECK(measured.standard_error < 0.02);
@@ -160,9 +169,9 @@ TEST_CASE("The whole loop measures of every rule what enumeration knows") {
   for_each_rule([&](const auto& rule) {
     CAPTURE(rule.name);
     const acceptance::Length length{.generations = 10'000, .steps = 2};
-    check_near(acceptance::whole_loop(rule.verifier, target, draft, 2, length, 4).efficiency,
+    check_near(measure_loop(rule.verifier, target, draft, 2, length, 4).efficiency,
                exact_whole_loop(rule.verifier, target, draft, 1, 2, 2));
-    check_near(acceptance::whole_loop(rule.verifier, pair.target, pair.draft, 2, length, 4).efficiency,
+    check_near(measure_loop(rule.verifier, pair.target, pair.draft, 2, length, 4).efficiency,
                exact_whole_loop(rule.verifier, pair.target, pair.draft, 2, 2, 2));
   });
 }
@@ -198,13 +207,27 @@ TEST_CASE("Greedy block is ahead of block for a step and behind it over generati
 
   const HashedModel target(pool, Side::target, 2), draft(pool, Side::draft, 2);
   const auto loop = [&](auto verifier) {
-    return acceptance::whole_loop(verifier, target, draft, 8, {.generations = 32, .steps = 200}, 1).gain;
+    return measure_loop(verifier, target, draft, 8, {.generations = 32, .steps = 200}, 1).gain;
   };
   const Estimate whole_block = loop(specdec::BlockVerifier{}),
                  whole_greedy = loop(specdec::GreedyBlockVerifier{});
   CHECK(whole_block.value >
         whole_greedy.value + 4 * (whole_block.standard_error + whole_greedy.standard_error));
   CHECK(whole_greedy.value > 4 * whole_greedy.standard_error);
+}
+
+TEST_CASE("What the benches of a pool share is what each would make for itself") {
+  acceptance::Shared shared({.vocab_size = 20, .overlap = 0.6, .seed = 5}, acceptance::Effort::quick(), 8);
+  CHECK(shared.drafts().size() == 500);
+  CHECK(shared.drafts()[0].tokens.size() == 8);
+  CHECK(&shared.drafts() == &shared.drafts());
+  const Measured token = shared.whole_loop(specdec::TokenVerifier{}, 4);
+  const Measured block = shared.whole_loop(specdec::BlockVerifier{}, 4);
+  CHECK(token.gain.value == 0);
+  CHECK(token.gain.standard_error == 0);
+  CHECK(block.gain.value == Approx(block.efficiency.value / token.efficiency.value - 1));
+  CHECK(shared.one_step(specdec::BlockVerifier{}, 8).at_least.size() == 8);
+  CHECK(acceptance::Effort::full(256'000).drafts < acceptance::Effort::full(1000).drafts);
 }
 
 TEST_CASE("Drafts are drawn from their rows, and a shorter one is the front of a longer one") {
@@ -237,7 +260,7 @@ TEST_CASE("The same seed measures the same, bit for bit") {
     const Drafts drafts(pool, 2, 4, 100, seed);
     return std::vector{
         acceptance::one_step(specdec::GreedyBlockVerifier{}, drafts, 4, seed).efficiency.value,
-        acceptance::whole_loop(specdec::GreedyBlockVerifier{}, target, draft, 4, {8, 20}, seed).gain.value};
+        measure_loop(specdec::GreedyBlockVerifier{}, target, draft, 4, {8, 20}, seed).gain.value};
   };
   CHECK(run(1) == run(1));
   CHECK(run(1) != run(2));
@@ -249,10 +272,10 @@ TEST_CASE("Means, gains and their errors") {
   CHECK(mean.standard_error == Approx(std::sqrt(14. / 12)));
   CHECK(acceptance::mean({2}).standard_error == 0);
 
-  // b = 1.5·a + {0.5, −0.5, 0}: the mean of the rests is 0, their squares sum to 0.5.
-  const Estimate gain = acceptance::gain({1, 2, 3}, {2, 2.5, 4.5});
+  // b = 1.5·a + {0.5, −1, 0.5}: the mean of the rests is 0, their squares sum to 1.5.
+  const Estimate gain = acceptance::gain({1, 2, 3}, {2, 2, 5});
   CHECK(gain.value == Approx(0.5));
-  CHECK(gain.standard_error == Approx(std::sqrt(0.5 / 6) / 2));
+  CHECK(gain.standard_error == Approx(std::sqrt(1.5 / 6) / 2));
 
   const Pool pool({.vocab_size = 20, .overlap = 0.6});
   const Measured token = acceptance::one_step(specdec::TokenVerifier{}, Drafts(pool, 2, 4, 100, 1), 4, 1);

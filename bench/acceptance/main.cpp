@@ -46,54 +46,37 @@
 
 #include "acceptance/exact.hpp"
 #include "acceptance/law.hpp"
-#include "acceptance/one_step.hpp"
 #include "acceptance/pool.hpp"
 #include "acceptance/rules.hpp"
-#include "acceptance/whole_loop.hpp"
+#include "acceptance/shared.hpp"
 
 namespace acceptance {
 namespace {
 
-constexpr Index order = 2;  // tokens that a context is made of
 constexpr std::array<Index, 7> gammas{1, 2, 4, 6, 8, 12, 16};
-constexpr Index longest = gammas.back();
-
-/// How much is measured.
-struct Effort {
-  Index drafts;
-  Length length;
-};
 
 bool quick = false;
 std::uint64_t seed = 1;
 
-Effort effort(Index vocab_size) {
-  if (quick) return {500, {16, 40}};
-  if (vocab_size > 100'000) return {2'000, {32, 100}};
-  if (vocab_size > 10'000) return {10'000, {64, 250}};
-  return {20'000, {64, 1000}};
-}
-
-/// The drafts over a pool, for all rules and draft lengths.
-const Drafts& drafts(const PoolSetting& setting) {
-  static PoolSetting of;
-  static std::unique_ptr<Drafts> only;
-  const Pool& rows = pool(setting);
-  if (!only || of != setting) {
-    only = std::make_unique<Drafts>(rows, order, longest, effort(setting.vocab_size).drafts, mixed(seed, 1));
-    of = setting;
+/// What the benches of a pool share. One lives at a time: benches of one pool are registered together.
+Shared& shared(const PoolSetting& setting) {
+  static std::unique_ptr<Shared> only;
+  if (!only || only->pool().setting() != setting) {
+    only.reset();
+    only = std::make_unique<Shared>(setting, quick ? Effort::quick() : Effort::full(setting.vocab_size),
+                                    gammas.back());
   }
   return *only;
 }
 
-void report(benchmark::State& state, const PoolSetting& setting, const Measured& measured) {
+void report(benchmark::State& state, const Pool& pool, const Measured& measured) {
   const auto count = [&](const std::string& name, double value) { state.counters[name] = value; };
   count("block_efficiency", measured.efficiency.value);
   count("block_efficiency_se", measured.efficiency.standard_error);
   count("gain", measured.gain.value);
   count("gain_se", measured.gain.standard_error);
   count("accepted_fraction", measured.accepted_fraction);
-  count("beta", pool(setting).overlap());
+  count("beta", pool.overlap());
   for (std::size_t i = 0; i < measured.at_least.size(); ++i)
     count("at_least_" + std::to_string(i + 1), measured.at_least[i]);
   if (!measured.consistent)
@@ -120,18 +103,18 @@ std::string name_of(const PoolSetting& setting, Index gamma) {
   return name;
 }
 
-/// Registers a bench that runs once: measure(pool), and exact(pool) where that is known.
+/// Registers a bench that runs once: measure(shared), and exact(pool) where that is known.
 template <class Measure, class Exact>
 void add(const std::string& name, const PoolSetting& setting, const std::string& label, Measure measure,
          Exact exact) {
   benchmark::RegisterBenchmark(name.c_str(),
                                [=](benchmark::State& state) {
                                  try {
-                                   const Pool& rows = pool(setting);
+                                   Shared& here = shared(setting);
                                    Measured measured;
-                                   for (auto _ : state) measured = measure(rows);
-                                   report(state, setting, measured);
-                                   report_exact(state, exact(rows), measured);
+                                   for (auto _ : state) measured = measure(here);
+                                   report(state, here.pool(), measured);
+                                   report_exact(state, exact(here.pool()), measured);
                                  } catch (const std::exception& error) {
                                    state.SkipWithError(error.what());
                                  }
@@ -148,16 +131,12 @@ void add_rule(const Rule<V>& rule, const PoolSetting& setting, Index gamma) {
   const V& verifier = rule.verifier;
   add(
       "one_step/" + suffix, setting, label_of(rule),
-      [=](const Pool&) { return one_step(verifier, drafts(setting), gamma, mixed(seed, 2)); },
-      [=](const Pool& rows) { return exact_step(verifier, rows, gamma); });
+      [=](Shared& here) { return here.one_step(verifier, gamma); },
+      [=](const Pool& pool) { return exact_step(verifier, pool, gamma); });
   add(
       "whole_loop/" + suffix, setting, label_of(rule),
-      [=](const Pool& rows) {
-        return whole_loop(verifier, HashedModel(rows, Side::target, order),
-                          HashedModel(rows, Side::draft, order), gamma, effort(setting.vocab_size).length,
-                          mixed(seed, 3));
-      },
-      [=](const Pool& rows) { return exact_loop(verifier, rows, gamma); });
+      [=](Shared& here) { return here.whole_loop(verifier, gamma); },
+      [=](const Pool& pool) { return exact_loop(verifier, pool, gamma); });
 }
 
 /// Everything on one pool.
@@ -166,8 +145,8 @@ void add_pool(const PoolSetting& setting) {
     std::apply([&](const auto&... rule) { (add_rule(rule, setting, gamma), ...); }, rules);
     add(
         "one_step/full_information" + name_of(setting, gamma), setting, "a bound, no rule",
-        [=](const Pool&) { return full_information(drafts(setting), gamma); },
-        [=](const Pool& rows) { return exact_step(specdec::GreedyBlockVerifier{}, rows, gamma); });
+        [=](Shared& here) { return full_information(here.drafts(), gamma); },
+        [=](const Pool& pool) { return exact_step(specdec::GreedyBlockVerifier{}, pool, gamma); });
   }
 }
 

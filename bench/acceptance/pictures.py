@@ -119,7 +119,7 @@ def gain(lines, folder):
                                temperature=1.0), key=lambda line: line.beta)
         plot(right, [s.beta for s in series], [100 * s.gain for s in series], [100 * s.gain_se for s in series],
              series[0], lines)
-    left.set(title="by draft length", xlabel="draft length γ (tokens)", ylabel="more tokens a target call\nthan token verification (%)",
+    left.set(title="by draft length", xlabel="draft length γ (tokens)", ylabel="tokens a target call, over those\nof token verification (%)",
              xticks=[1, 2, 4, 6, 8, 12, 16])
     right.set(title="by drafter, γ = 8", xlabel="acceptance rate β of the drafter", xlim=(0, 1.02))
     for axes in (left, right):
@@ -130,7 +130,7 @@ def gain(lines, folder):
 
 def gain_by_family(lines, folder):
     """What block verification gains depends on how a drafter errs, not on how often alone."""
-    fig, (axes, bars) = figure(2, 4.0, width_ratios=[1.55, 1])
+    fig, (axes, bars) = figure(2, 4.3, width_ratios=[1.55, 1])
     for family, (label, colour, marker) in FAMILIES.items():
         series = sorted(select(lines, scope="whole_loop", rule="block", family=family, gamma=8, vocab=1000,
                                temperature=1.0), key=lambda line: line.beta)
@@ -139,14 +139,13 @@ def gain_by_family(lines, folder):
                       label=label, color=colour, marker=marker, capsize=2.5, elinewidth=1.2)
     axes.axhline(0, color="#444444", linewidth=1)
     axes.set(title="by how, and how often, the drafter errs", xlabel="acceptance rate β of the drafter",
-             ylabel="block over token verification,\nγ = 8 (% more tokens a call)")
+             ylabel="block over token verification\n(γ = 8, % more tokens a call)")
     series = sorted(select(lines, scope="whole_loop", rule="block", family="zipf", dialled="0.70", gamma=8, vocab=1000),
                     key=lambda line: line.temperature)
     bars.errorbar(range(len(series)), [100 * s.gain for s in series], [100 * s.gain_se for s in series],
                   color="#0072B2", marker="s", capsize=2.5, elinewidth=1.2)
     bars.axhline(0, color="#444444", linewidth=1)
-    bars.set(title="log-normal errors, by temperature", xlabel="temperature of both models, and then β",
-             xlim=(-0.4, len(series) - 0.6))
+    bars.set(title="by temperature", xlabel="temperature of both (and β)", xlim=(-0.4, len(series) - 0.6))
     bars.set_xticks(range(len(series)), [f"{s.temperature:g}\n{s.beta:.2f}" for s in series])
     top = max(axes.get_ylim()[1], bars.get_ylim()[1])
     for panel in (axes, bars):
@@ -192,9 +191,9 @@ def verify_cost(folder):
         series = sorted((vocab, t) for (r, o, vocab), t in medians.items() if (r, o) == (rule, order))
         axes.plot(*zip(*series), color=colour, marker=marker, linestyle="-" if order == "ordered" else ":",
                   fillstyle="full" if order == "ordered" else "none",
-                  label=f"{name}, ids {'by frequency' if order == 'ordered' else 'shuffled'}")
+                  label=f"{name}, {'by frequency' if order == 'ordered' else 'shuffled'}")
     axes.set(xscale="log", yscale="log", xlabel="vocabulary (tokens)", ylabel="one verification (µs)",
-             title="γ = 8, acceptance rate 0.7, float probabilities from memory")
+             title="γ = 8, acceptance rate 0.7, float rows from memory; ids by frequency or shuffled")
     axes.set_xticks([1000, 32000, 128256, 256000], ["1 000", "32 000", "128 256", "256 000"])
     axes.minorticks_off()
     legend_below(fig, axes, 3)

@@ -6,7 +6,6 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -132,15 +131,5 @@ class Pool {
   bool context_free_ = false;
   Matrix target_, draft_;
 };
-
-/// The pool of a setting. One lives at a time: run benches of one pool together.
-inline const Pool& pool(const PoolSetting& setting) {
-  static std::unique_ptr<Pool> only;
-  if (!only || only->setting() != setting) {
-    only.reset();
-    only = std::make_unique<Pool>(setting);
-  }
-  return *only;
-}
 
 }  // namespace acceptance

@@ -68,12 +68,11 @@ Collector generate(const V& verifier, TargetModel target, DraftModel draft, Inde
   return out;
 }
 
-/// The rule over whole generations, beside token verification after the same prompts.
+/// The rule over whole generations, beside what generate() collected of token verification after the same prompts.
 template <class V, class TargetModel, class DraftModel>
 Measured whole_loop(const V& verifier, const TargetModel& target, const DraftModel& draft, Index gamma,
-                    const Length& length, std::uint64_t seed) {
-  const Collector baseline = generate(specdec::TokenVerifier{}, target, draft, gamma, length, seed);
-  return generate(verifier, target, draft, gamma, length, seed).measured(baseline.tokens());
+                    const Length& length, std::uint64_t seed, const Collector& token) {
+  return generate(verifier, target, draft, gamma, length, seed).measured(token.tokens());
 }
 
 }  // namespace acceptance

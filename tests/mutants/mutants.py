@@ -1,6 +1,6 @@
 """The mutants, by the promise that each one breaks.
 
-A mutant replaces `old`, which its header must hold exactly once, by `new`; `tests` are the sources among which one
+A mutant replaces `old`, which its header (in include/specdec/, or bench/...) must hold exactly once, by `new`; `tests` are the sources among which one
 must notice, the likeliest first. To add one: break a promise in the smallest way that still compiles. Mutants that
 only cost time are not listed: no test here measures time.
 """
@@ -687,3 +687,35 @@ mutant("weights-spread-off-the-mean", "analysis/context_free_survival.hpp", "tes
        "(mean - low) / (high - low);", "0.5 + 0 * mean;")
 mutant("weights-key-truncated", "analysis/context_free_survival.hpp", "test_context_free_survival",
        "return truncated - (static_cast<double>(truncated) > quotient ? 1 : 0);", "return truncated;")
+
+mutant = promise("synthetic rows overlap as much as is dialled, differ by context, and are what their family says")
+mutant("dial-backwards", "bench/acceptance/dial.hpp", "test_families",
+       "(found > wanted ? low : high) = middle;", "(found < wanted ? low : high) = middle;")
+mutant("dial-over-a-jump", "bench/acceptance/dial.hpp", "test_families",
+       "if (std::abs(overlap_at(high) - wanted) > dial_tolerance)", "if (false)")
+mutant("pool-target-at-temperature-1", "bench/acceptance/pool.hpp", "test_families", "cool(p), cool(q);", "cool(q);")
+mutant("pool-draft-not-truncated", "bench/acceptance/pool.hpp", "test_families",
+       "family.finish(p), family.finish(q);", "family.finish(p);")
+mutant("pool-one-seed-for-all", "bench/acceptance/pool.hpp", "test_families",
+       "mixed(setting_.seed, static_cast<std::uint64_t>(i))", "mixed(setting_.seed, 1)")
+mutant("hashed-model-first-tokens", "bench/acceptance/hashed_model.hpp", "test_families",
+       "context.last(used)", "context.first(used)")
+mutant("hashed-model-sum-of-tokens", "bench/acceptance/hashed_model.hpp", "test_families",
+       "hash = mixed(hash, static_cast<std::uint64_t>(x))", "hash += static_cast<std::uint64_t>(x)")
+mutant("markov-wrong-parent", "bench/acceptance/markov.hpp", "test_families",
+       "target.row(i).array() *= draft.row(i % states).array();",
+       "target.row(i).array() *= draft.row(i / (vocab_size + 1)).array();")
+
+mutant = promise("the laboratory measures what is to be expected, states its error, and flags a rule that changes the text")
+mutant("drafts-without-context", "bench/acceptance/one_step.hpp", "test_acceptance_lab",
+       "context.push_back(out.tokens.back());", "")
+mutant("verdicts-all-alike", "bench/acceptance/one_step.hpp", "test_acceptance_lab",
+       "std::fill_n(survival.begin(), verdict.accepted, 1.0);", "std::fill_n(survival.begin(), 1, 1.0);")
+mutant("generations-all-alike", "bench/acceptance/whole_loop.hpp", "test_acceptance_lab",
+       "SplitMix64 generator(mixed(seed, static_cast<std::uint64_t>(k)));", "SplitMix64 generator(seed);")
+mutant("gain-unpaired", "bench/acceptance/estimate.hpp", "test_acceptance_lab", "b[i] - ratio * a[i]", "b[i] - a[i]")
+mutant("error-of-the-sample", "bench/acceptance/estimate.hpp", "test_acceptance_lab",
+       "squares / (n * (n - 1))", "squares / (n * n)")
+mutant("exact-without-its-token", "bench/acceptance/exact.hpp", "test_acceptance_lab", "return 1 + specdec::", "return specdec::")
+mutant("law-of-another-reference", "bench/acceptance/law.hpp", "test_acceptance_lab", ", .reference = rule.reference", "")
+mutant("lossy-not-flagged", "bench/acceptance/law.hpp", "test_acceptance_lab", "if (report.lossless) return", "if (true) return")
