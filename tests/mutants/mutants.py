@@ -1,8 +1,8 @@
 """The mutants, by the promise that each one breaks.
 
-A mutant replaces `old`, which its header (in include/specdec/, or bench/...) must hold exactly once, by `new`; `tests` are the sources among which one
-must notice, the likeliest first. To add one: break a promise in the smallest way that still compiles. Mutants that
-only cost time are not listed: no test here measures time.
+A mutant replaces `old`, which its header (in include/specdec/, or bench/...) must hold exactly once, by `new`;
+`tests` are the sources among which one must notice, the likeliest first. To add one: break a promise in the smallest
+way that still compiles. Mutants that only cost time are not listed: no test here measures time.
 """
 
 from dataclasses import dataclass
