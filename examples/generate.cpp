@@ -65,7 +65,8 @@ struct Settings {
   Index most() const { return most_gamma.value_or(16); }
   generate::Gamma draft_length() const {
     if (drafter == "none") return {false, 0};
-    return gamma == "auto" ? generate::Gamma{true, most()} : generate::Gamma{false, std::stoi(gamma)};
+    return gamma == "auto" ? generate::Gamma{true, most()}
+                           : generate::Gamma{false, std::stoi(gamma, nullptr, 0)};
   }
 };
 
