@@ -121,7 +121,9 @@ void print_advice(const Settings& settings, const Costs& costs, Index best) {
   } else {
     std::cout << "Draft " << best << (best == 1 ? " token" : " tokens") << ": "
               << speed_up(settings, costs, best) << " times as fast as the target alone"
-              << (best == settings.most ? ", and more with more: see --most.\n" : ".\n")
+              << (speed_up(settings, costs, best + 1) > speed_up(settings, costs, best)
+                      ? ", and more with more: see --most.\n"
+                      : ".\n")
               << "An oracle that drafts just what will be accepted is at most "
               << specdec::oracle_improvement(alpha, costs.draft) << " times as fast.\n";
   }

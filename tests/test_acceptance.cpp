@@ -164,6 +164,26 @@ TEST_CASE("rows whose look-ups cost a pass are looked at again only under rules 
   CHECK(steps(SampleMatchVerifier{}).drafted.empty());
 }
 
+TEST_CASE("a rule that looks at nothing leaves no estimate behind, not of empty drafts either") {
+  using Rows = support::RowMajor<float>;
+  struct Engine {
+    Rows logits{};
+    Index vocab_size() const { return 3; }
+    const Rows& forward(std::span<const Token>, Index rows) {
+      logits = Eigen::RowVector3f(5, 0, -1).replicate(rows, 1);
+      return logits;
+    }
+    void truncate(Index) {}
+  };
+  SpecDec decoder{ProcessedModel{Engine{}, Chain{Temperature{1}}}, PromptLookupDrafter{}, TokenVerifier{}};
+  std::mt19937_64 rng{1};
+  const Stats stats =
+      decoder.generate(std::vector<Token>{1, 2}, {.max_new_tokens = 50, .gamma = 3}, rng).stats;
+  CHECK(stats.accepted > 0);
+  CHECK(stats.accepted_lengths[0] > 0);  // with nothing to look up
+  CHECK(stats.acceptance.steps == 0);
+}
+
 TEST_CASE("a drafter's q of 0, which sample-and-match lets pass, is in no estimate") {
   auto model = TableModel<>::context_free(row({0.5, 0.5}));
   SpecDec decoder{model, Liar{}, SampleMatchVerifier{}};

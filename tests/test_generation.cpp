@@ -285,12 +285,34 @@ TEST_CASE("a sequence resumed from a context writes what a fresh one would, and 
     emitted += std::ssize(sequence.tokens());
     CHECK(sequence.stats().emitted == emitted);
     context = copy(sequence.context());
-    if (turn % 3 == 1) context.resize(context.size() - 2);  // the end is taken back
-    if (turn % 3 != 2) context.push_back(static_cast<Token>(turn % 4));
-    sequence.resume(context, 5);
+    if (turn % 3 == 1) {  // the end is taken back, and another one takes its place
+      const Token last = context.back();
+      context.resize(context.size() - 2);
+      for (const Token x : {2, 1, 2, 1}) context.push_back((last + x) % 3);
+    }
+    if (turn % 3 == 0) context.push_back(static_cast<Token>(turn % 4));
+    sequence.resume(context, {.max_new_tokens = 5, .gamma = 3, .stop_tokens = {3}});
     CHECK(sequence.tokens().empty());
     CHECK(copy(sequence.context()) == context);
   }
+}
+
+TEST_CASE("a sequence may be resumed from a part of its own context, with other options") {
+  std::mt19937_64 seed{12};
+  auto target = TableModel<>::random(4, 3, seed);
+  SpecDec decoder{target, ModelDrafter{TableModel<>::random(4, 3, seed)}};
+  std::mt19937_64 rng{1};
+  auto sequence = decoder.start(prompt, {.max_new_tokens = 40, .gamma = 3});
+  while (!sequence.done()) sequence.step(rng);
+  const auto slid = copy(sequence.context().subspan(7));
+  sequence.resume(sequence.context().subspan(7), {.max_new_tokens = 50, .gamma = 1});
+  CHECK(copy(sequence.context()) == slid);
+  std::mt19937_64 twin = rng;
+  while (!sequence.done()) sequence.step(rng);
+  CHECK(copy(sequence.tokens()) == decoder.generate(slid, {.max_new_tokens = 50, .gamma = 1}, twin).tokens);
+  sequence.resume(sequence.context(), {.max_new_tokens = 1});
+  sequence.step(rng);
+  CHECK(sequence.context().size() == slid.size() + 51);
 }
 
 TEST_CASE("a resumed sequence whose models another one has had takes everything in again") {
@@ -304,7 +326,7 @@ TEST_CASE("a resumed sequence whose models another one has had takes everything 
   auto second = decoder.start(std::vector<Token>{3, 3, 3, 3, 3, 3, 3, 3, 3, 3}, options);
   second.step(other);
   const std::vector<Token> context{0, 1, 2, 3};
-  first.resume(context, 6);
+  first.resume(context, options);
   CHECK(target.context().size() >= 10);  // the other one's
   while (!first.done()) first.step(rng);
   CHECK(copy(first.tokens()) == decoder.generate(context, options, twin).tokens);
@@ -318,12 +340,14 @@ TEST_CASE("a context that cannot be resumed from leaves the sequence as it was")
   auto sequence = decoder.start(prompt, {.max_new_tokens = 20, .gamma = 2});
   sequence.step(rng);
   const auto context = copy(sequence.context());
-  CHECK(message_of([&] { sequence.resume(std::vector<Token>{}, 3); }) ==
-        "specdec: prompt is empty: there is nothing to continue");
+  CHECK(message_of([&] { sequence.resume(std::vector<Token>{}, {}); }) ==
+        "specdec: context is empty: there is nothing to continue");
   CHECK(message_of([&] {
-          sequence.resume(std::vector<Token>{0, 4}, 3);
-        }) == "specdec: prompt[1] = 4 is outside the vocabulary 0..3");
-  CHECK(message_of([&] { sequence.resume(prompt, -1); }) == "specdec: max_new_tokens = -1 is negative");
+          sequence.resume(std::vector<Token>{0, 4}, {});
+        }) == "specdec: context[1] = 4 is outside the vocabulary 0..3");
+  CHECK(message_of([&] { sequence.resume(prompt, {.max_new_tokens = -1}); }) ==
+        "specdec: max_new_tokens = -1 is negative");
+  CHECK(message_of([&] { sequence.resume(prompt, {.gamma = -2}); }) == "specdec: gamma = -2 is negative");
   CHECK(copy(sequence.context()) == context);
   while (!sequence.done()) sequence.step(rng);
   CHECK(sequence.tokens().size() == 20);

@@ -73,7 +73,7 @@ TEST_CASE("the greatest goodput of a batch, whatever its size") {
       const double best = exact_goodput(batch, exact_best(batch, 16, accepts), accepts);
       INFO("accepts " << accepts << ", batch " << batch << ", gamma " << policy.next(16) << ", exact "
                       << exact_best(batch, 16, accepts));
-      CHECK(got >= 0.97 * best);
+      CHECK(got >= 0.96 * best);
     }
   CHECK(exact_best(1, 16, 0.8) > exact_best(16, 16, 0.8));
   CHECK(exact_best(256, 16, 0.5) == 0);
@@ -129,6 +129,58 @@ TEST_CASE("goodput counts what the drafter really proposes") {
   CHECK(policy.goodput(0) == Approx(10 / 10.0));
   CHECK(policy.goodput(1) == Approx(10 * 1.25 / (15 + 0.5)).epsilon(0.01));
   CHECK(policy.goodput(2) == Approx(10 * 1.25 / (15 + 1.0)).epsilon(0.01));
+}
+
+TEST_CASE("the first drafts are there to learn by") {
+  GoodputLength policy(
+      1, [](Index) { return 1.0; }, [](Index) { return 9.0; });
+  const std::vector<double> none(4, 0.0);
+  for (int n = 0; n < 8; ++n) {
+    CHECK(policy.next(16) == 4);
+    CHECK(policy.next(3) == 3);
+    policy.observe({.asked = 4, .drafted = 4, .survival = none});
+  }
+  CHECK(policy.next(16) == 0);
+}
+
+TEST_CASE("of equal goodputs the shorter draft, and tokens of a call are rounded") {
+  GoodputLength policy(
+      3, [](Index tokens) { return tokens == 5 ? 1.0 : 7.0; }, [](Index) { return 0.0; });
+  const std::vector<double> none(1, 0.0);
+  for (int n = 0; n < 20000; ++n) {  // 0.6 of the drafts have one token, none survives: calls of 4.8 tokens
+    const Index drafted = n % 5 < 3 ? 1 : 0;
+    policy.next(4);
+    policy.observe({.asked = 4,
+                    .drafted = drafted,
+                    .survival = std::span(none).first(static_cast<std::size_t>(drafted))});
+  }
+  CHECK(policy.goodput(1) == Approx(3.0).epsilon(0.01));
+  CHECK(policy.goodput(4) == Approx(3.0).epsilon(0.01));
+  CHECK(policy.next(4) == 1);
+}
+
+TEST_CASE("what was known is not forgotten while nothing is drafted") {
+  GoodputLength policy(
+      1, [](Index) { return 1.0; }, [](Index) { return 100.0; }, 1.5);
+  const std::vector<double> most(4, 0.9);
+  policy.next(4);
+  for (int n = 0; n < 8; ++n) policy.observe({.asked = 4, .drafted = 4, .survival = most});
+  for (int n = 0; n < 5000; ++n) policy.observe({});
+  CHECK(policy.goodput(1) == Approx(1.9 / 101).epsilon(0.01));
+}
+
+TEST_CASE("a window is one of steps of the batch, whatever its size") {
+  const auto after = [](Index batch) {  // ten steps of good drafts, two of bad ones
+    GoodputLength policy(
+        batch, [](Index) { return 1.0; }, [](Index) { return 0.0; }, 10);
+    policy.next(1);
+    const std::vector<double> good{1.0}, bad{0.0};
+    for (int step = 0; step < 12; ++step)
+      for (Index b = 0; b < batch; ++b)
+        policy.observe({.asked = 1, .drafted = 1, .survival = step < 10 ? good : bad});
+    return policy.goodput(1) / static_cast<double>(batch) - 1;
+  };
+  CHECK(after(64) == Approx(after(1)).epsilon(0.1));
 }
 
 TEST_CASE("a cost curve that was measured serves as costs, in the loop too") {

@@ -52,4 +52,5 @@ TEST_CASE("beyond what is known survival goes on falling as it did last, or stay
   CHECK(tokens({1.0, 1.0}, 4) == 5);
   CHECK(tokens({0.5, 0.6}, 3) == Approx(1 + 0.5 + 0.6 + 0.6));  // block verification's may rise
   CHECK(tokens({0.5, 0.0}, 9) == 1.5);
+  CHECK(tokens({0.5, 0.0, 0.0}, 9) == 1.5);
 }

@@ -48,8 +48,10 @@ TEST_CASE("costs are those of a step's own work") {
   CHECK(stats.draft_cost(2) == 4);  // that drafter had to catch up
   stats.add({.asked = 2, .drafted = 0, .fed = 1, .draft_time = seconds{1}, .target_time = seconds{20}}, 1);
   CHECK(stats.draft_cost(0) == 1);
-  CHECK(stats.draft_time == seconds{9 + 4 + 50 + 1});
-  CHECK(stats.target_time == seconds{90 + 30 + 20 + 30 + 20});
+  stats.add({.asked = 2, .drafted = 2, .fed = 3, .draft_time = seconds{6}, .target_time = seconds{30}}, 1);
+  CHECK(stats.draft_cost(2) == 5);  // it was asked in the step before, and had nothing to catch up
+  CHECK(stats.draft_time == seconds{9 + 4 + 50 + 1 + 6});
+  CHECK(stats.target_time == seconds{90 + 30 + 20 + 30 + 20 + 30});
 }
 
 TEST_CASE("projections from what was counted and timed") {
@@ -131,6 +133,38 @@ TEST_CASE("a generation's statistics are consistent, times included") {
   CHECK(s.draft_time.count() > 0);
   CHECK(s.target_time.count() > 0);
   CHECK(s.verify_time.count() > 0);
+}
+
+TEST_CASE("projections where no call took a single token") {
+  using std::chrono::milliseconds;
+  Stats stats;
+  for (const Index gamma : {6, 8, 6, 8})  // calls of 90 + 10 n ms
+    stats.add({.asked = gamma,
+               .drafted = gamma,
+               .accepted = gamma,
+               .fed = gamma + 1,
+               .target_time = milliseconds{100 + 10 * gamma}},
+              gamma + 1);
+  const auto projections = stats.projections(stats.survival());
+  CHECK(projections[0].time_per_token == Approx(0.100));
+  CHECK(projections[5].speed_up == Approx(0.100 * 6 / 0.150));
+}
+
+TEST_CASE("what a stop token cut off was accepted, and is not counted so") {
+  Stats stats;
+  stats.add({.asked = 4, .drafted = 4, .accepted = 3}, 2);
+  CHECK(stats.accepted_per_step() == 2);
+  CHECK(stats.block_efficiency() == 2);
+}
+
+TEST_CASE("sums of statistics without a spread have an interval, too") {
+  Stats one, other;
+  for (int n = 0; n < 5; ++n) {
+    one.acceptance.add(std::vector<std::pair<double, double>>{{0.5, 0.5}}, 1, 1);
+    other.acceptance.add(std::vector<std::pair<double, double>>{{0.5, 0.5}}, 1, 1);
+  }
+  one += other;
+  CHECK(one.acceptance.rate_interval().low == Approx(10 / (10 + 1.96 * 1.96)));
 }
 
 TEST_CASE("the sum of two statistics is the statistics of all their steps") {

@@ -44,6 +44,12 @@ TEST_CASE("statistics as JSON, to the letter") {
   CHECK(json.ends_with("]}}"));
 }
 
+TEST_CASE("expected tokens are the accepted ones, where a stop token cuts a step short") {
+  Stats stats;
+  stats.add({.asked = 4, .drafted = 4, .accepted = 3}, 2);
+  CHECK(holds(to_json(stats), R"("counted":{"expected_accepted":2,)"));
+}
+
 TEST_CASE("numbers read back as they are, and what is no number is null") {
   detail::JsonWriter json;
   json.value(std::vector<double>{0.1, 1e-300, std::numeric_limits<double>::infinity(),

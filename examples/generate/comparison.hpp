@@ -253,7 +253,7 @@ inline bool compare(Pair& pair, const Topic& topic, const std::vector<Way>& ways
             << "+- one standard error.";
   const Run *token = run_of("token"), *block = run_of("block");
   if (topic.option == "rules" && block) {
-    if (block->drafted_any()) print_costs(ways[2], *block, alone);
+    if (block->drafted_any()) print_costs(*std::ranges::find(ways, "block", &Way::title), *block, alone);
     if (alone.outputs().size() > 1 && texts.temperature > 0)
       std::cout << " Block over token verification, by prompt: " << gain(*token, *block) << '.';
   }

@@ -67,8 +67,8 @@ struct RecordingDrafter {
 ///
 /// Source: Chen et al., "Cascade Speculative Drafting for Even Faster LLM Inference", arXiv:2312.11462 (the vertical
 /// cascade); Spector and Ré, "Accelerating LLM Inference with Staged Speculative Decoding", arXiv:2308.04623.
-/// Needs: an inner rule that is lossless (of LenientVerifier's tokens the model's rows are not the law), and
-/// an inner drafter and a draft length that decide nothing by tokens which they drew and dropped.
+/// Needs: an inner rule whose tokens the model's rows are the law of (draws_from_target: not LenientVerifier, nor
+/// ArgmaxVerifier), and an inner drafter and draft length that are lossless in a loop of their own.
 /// Model, drafter and draft length passed as lvalues are referred to and must outlive the cascade; rvalues are
 /// moved in. Tokens of the context that the model does not know are shown to it as token 0; where its context
 /// is bounded (context_size) no more is proposed than that has room for.
@@ -82,6 +82,7 @@ class CascadeDrafter {
   static_assert(Model<std::remove_reference_t<M>>, "the model of the cascade is no specdec::Model");
   static_assert(Drafter<std::remove_reference_t<D>>, "the drafter of the cascade is no specdec::Drafter");
   static_assert(Verifier<V>, "the verifier of the cascade is no specdec::Verifier");
+  static_assert(draws_from_target<V>, "the cascade would report rows that its drafts are not drawn from");
   static_assert(DraftLength<std::remove_reference_t<Length>>,
                 "the draft length of the cascade is no specdec::DraftLength");
 
@@ -157,10 +158,11 @@ class CascadeDrafter {
 
   // The inner sequence, about to continue the context by gamma tokens.
   Sequence& take_up(std::span<const Token> context, Index gamma) {
-    if (inner_->sequence) inner_->sequence->resume(context, gamma);
+    const Options options{.max_new_tokens = gamma, .gamma = gamma_};
+    if (inner_->sequence) inner_->sequence->resume(context, options);
     else
-      inner_->sequence.emplace(inner_->model, inner_->drafter, inner_->length, verifier_, context,
-                               Options{.max_new_tokens = gamma, .gamma = gamma_}, inner_->turn);
+      inner_->sequence.emplace(inner_->model, inner_->drafter, inner_->length, verifier_, context, options,
+                               inner_->turn);
     return *inner_->sequence;
   }
 

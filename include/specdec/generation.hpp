@@ -20,6 +20,7 @@
 #include "specdec/draft/drafter.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/stats.hpp"
+#include "specdec/verify/drafted_block.hpp"
 #include "specdec/verify/verdict.hpp"
 
 namespace specdec {
@@ -76,24 +77,29 @@ class Generation {
         fresh_verifier_(verifier),
         verifier_(std::move(verifier)),
         options_(std::move(options)) {
-    check(prompt, options_.max_new_tokens);
-    if (options_.gamma < 0) detail::invalid_argument("gamma = ", options_.gamma, " is negative");
+    check("prompt", prompt, options_);
+    context_.reserve(static_cast<std::size_t>(prompt.size()));
     extend(prompt);
     release();
   }
 
-  /// Goes on from another context (the next turn of a conversation, say), with a budget of its own and a fresh
-  /// verifier. The models do not take in again what the two contexts begin with in common. The statistics go
-  /// on. Throws std::invalid_argument as SpecDec::start, and leaves the sequence as it was.
-  void resume(TokenIds context, Index max_new_tokens) {
-    check(context, max_new_tokens);
+  /// Goes on from another context (the next turn of a conversation, say, or a part of the present one) with options
+  /// of its own and a fresh verifier. The models do not take in again what the two contexts begin with in common. The
+  /// statistics go on. Throws std::invalid_argument as SpecDec::start, and leaves the sequence as it was.
+  void resume(TokenIds context, Options options) {
+    check("context", context, options);
     const Index common = common_length(context);
-    verifier_ = fresh_verifier_;
-    options_.max_new_tokens = max_new_tokens;
+    feed_.clear();  // a copy of what is new, for `context` may be a view of ours
+    for (Index i = common; i < context.size(); ++i) feed_.push_back(static_cast<Token>(context[i]));
+    context_.reserve(static_cast<std::size_t>(common) + feed_.size());
+    V verifier = fresh_verifier_;
+
+    verifier_ = std::move(verifier);  // nothing throws from here on
+    options_ = std::move(options);
     stopped_ = false;
     stop_reason_ = StopReason::length;
     context_.resize(static_cast<std::size_t>(common));
-    extend(context);
+    extend(TokenIds(feed_));
     if (*turn_ != my_turn_) return;  // the next step takes everything in
     target_seen_ = std::min({target_seen_, common, size() - 1});
     target_->truncate(target_seen_);
@@ -149,13 +155,15 @@ class Generation {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void check(TokenIds prompt, Index max_new_tokens) const {
-    if (prompt.empty()) detail::invalid_argument("prompt is empty: there is nothing to continue");
-    detail::check_tokens("prompt", prompt, target_->vocab_size());
+  void check(const char* name, TokenIds prompt, const Options& options) const {
+    if (prompt.empty()) detail::invalid_argument(name, " is empty: there is nothing to continue");
+    detail::check_tokens(name, prompt, target_->vocab_size());
     if (prompt.size() > context_size(*target_))
-      detail::invalid_argument("prompt has ", prompt.size(), " tokens, but the target's context holds ",
+      detail::invalid_argument(name, " has ", prompt.size(), " tokens, but the target's context holds ",
                                context_size(*target_));
-    if (max_new_tokens < 0) detail::invalid_argument("max_new_tokens = ", max_new_tokens, " is negative");
+    if (options.max_new_tokens < 0)
+      detail::invalid_argument("max_new_tokens = ", options.max_new_tokens, " is negative");
+    if (options.gamma < 0) detail::invalid_argument("gamma = ", options.gamma, " is negative");
   }
 
   // How many tokens the prompt and the present context begin with in common.
@@ -166,11 +174,10 @@ class Generation {
     return length;
   }
 
-  // Makes the context the prompt, of which it holds a beginning.
+  // All of the context is prompt from here on. There has to be room.
   void extend(TokenIds prompt) {
-    prompt_size_ = static_cast<std::size_t>(prompt.size());
-    context_.reserve(prompt_size_);
-    for (Index i = size(); i < prompt.size(); ++i) context_.push_back(static_cast<Token>(prompt[i]));
+    for (Index i = 0; i < prompt.size(); ++i) context_.push_back(static_cast<Token>(prompt[i]));
+    prompt_size_ = context_.size();
   }
 
   Index size() const { return static_cast<Index>(context_.size()); }
@@ -259,12 +266,16 @@ class Generation {
                  C& chance) {
     using Block = decltype(detail::drafted_block(rows, draft_rows, drafted));
     probabilities_.clear();
+    looked_up_ = false;
     Verdict verdict;
     if constexpr (requires(const Block& block) { verifier_.judge(block, chance); }) {
       const Block block = detail::drafted_block(rows, draft_rows, drafted);
       verdict = verifier_.judge(block, chance);
       check_verdict(verdict, drafted);
-      if constexpr (Block::constant_time_probabilities || reads_every_ratio<V>) look_up(block);
+      if constexpr (Block::constant_time_probabilities || reads_every_ratio<V>) {
+        look_up(block);
+        looked_up_ = drafted.empty() || !probabilities_.empty();
+      }
     } else {
       verdict = verifier_(rows, draft_rows, drafted, chance);
       check_verdict(verdict, drafted);
@@ -288,9 +299,7 @@ class Generation {
   // P(τ > i | x_1..x_{i+1}) under the rule in use if it says how, else what happened.
   void tell_survival(Index accepted, Index drafted) {
     survival_.assign(static_cast<std::size_t>(drafted), 0.0);
-    if constexpr (requires(const V& rule) {
-                    { rule.survival(1.0, 1.0, 1.0) } -> std::convertible_to<double>;
-                  }) {
+    if constexpr (TellsSurvival<V>) {
       double survival = 1;
       for (std::size_t i = 0; i < probabilities_.size(); ++i)
         survival_[i] = survival =
@@ -347,8 +356,7 @@ class Generation {
     target_->truncate(target_seen_);
     drafter_->truncate(target_seen_);
     stats_.add(step, emitted);
-    if (!probabilities_.empty() || drafted.empty())
-      stats_.acceptance.add(probabilities_, step.drafted, step.asked);
+    if (looked_up_) stats_.acceptance.add(probabilities_, step.drafted, step.asked);
     length_->observe(step);
     return std::span<const Token>(context_).last(static_cast<std::size_t>(emitted));
   }
@@ -365,6 +373,7 @@ class Generation {
   Index target_seen_ = 0;  // how many tokens of context_ the target's context holds
   std::vector<Token> feed_;
   std::vector<std::pair<double, double>> probabilities_;  // of the step's drafted tokens: p and q
+  bool looked_up_ = false;                                // whether they are known
   std::vector<double> survival_;                          // see StepRecord
   Stats stats_;
   StopReason stop_reason_ = StopReason::length;

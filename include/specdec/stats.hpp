@@ -49,6 +49,9 @@ struct Stats {
   /// rate α, which is a property of the two models: E Σ min(p, q).)
   double accepted_fraction() const { return ratio(accepted, drafted); }
 
+  /// Tokens accepted per target call; 0 before the first.
+  double accepted_per_step() const { return ratio(accepted, target_calls); }
+
   /// [i]: P(τ > i) where more than i tokens were asked for, as counted. What the estimates in `acceptance` tell
   /// of token and block verification with less noise.
   std::vector<double> survival() const { return shares(accepted_by_position, asked_by_position); }

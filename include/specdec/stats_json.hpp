@@ -132,8 +132,7 @@ inline std::string to_json(const Stats& stats) {
   json.key("target_cost");
   detail::write_costs(json, stats.target_cost);
   json.key("counted");
-  detail::write_rule(json, stats, stats.target_calls == 0 ? 0.0 : stats.block_efficiency() - 1,
-                     stats.survival());
+  detail::write_rule(json, stats, stats.accepted_per_step(), stats.survival());
   const Acceptance& acceptance = stats.acceptance;
   if (!acceptance.drafted.empty()) {
     const Interval rate = acceptance.rate_interval();

@@ -270,12 +270,10 @@ mutant("verifier-needs-ignored", "generation.hpp", LOOP,
 mutant("correction-not-emitted", "generation.hpp", LOOP,
        "i < verdict.accepted ? drafted[static_cast<std::size_t>(i)] : verdict.token",
        "i < static_cast<Index>(drafted.size()) ? drafted[static_cast<std::size_t>(i)] : verdict.token")
-mutant("stats-count-what-was-cut", "generation.hpp", "test_spec_dec test_generation test_stats",
-       "stats_.add(step.drafted, accepted, emitted);", "stats_.add(step.drafted, verdict.accepted, emitted);")
 mutant("overlong-draft-accepted", "generation.hpp", "test_spec_dec test_generation",
        "if (static_cast<Index>(drafted.size()) > gamma)", "if (false)")
 mutant("verdict-unchecked", "generation.hpp", "test_spec_dec test_generation",
-       "check_verdict(verdict, drafted);", "")
+       "draft_rows, drafted, chance);\n      check_verdict(verdict, drafted);", "draft_rows, drafted, chance);")
 
 mutant = promise("a bounded context is filled to its end, and never fed past it")
 mutant("context-one-short", "generation.hpp", "test_spec_dec", "remaining() <= 0 || room() < 0;", "remaining() <= 0 || room() <= 0;")
@@ -287,19 +285,19 @@ mutant("processed-context-unbounded", "sample/processed_model.hpp", "test_sample
        "Index context_size() const { return specdec::context_size(model_); }", "")
 
 mutant = promise("after a step both models keep just the tokens that survived; a throw leaves them as before")
-TRUNCATE = "    target_->truncate(target_seen_);\n    drafter_->truncate(target_seen_);\n"
+TRUNCATE = "    target_->truncate(target_seen_);\n    drafter_->truncate(target_seen_);\n    stats_"
 mutant("target-keeps-one-too-many", "generation.hpp", LOOP, TRUNCATE, TRUNCATE.replace("seen_", "seen_ + 1", 1))
 mutant("target-keeps-one-too-few", "generation.hpp", LOOP, TRUNCATE, TRUNCATE.replace("seen_", "seen_ - 1", 1))
-mutant("drafter-keeps-all", "generation.hpp", LOOP, TRUNCATE, "    target_->truncate(target_seen_);\n")
+mutant("drafter-keeps-all", "generation.hpp", LOOP, TRUNCATE, "    target_->truncate(target_seen_);\n    stats_")
 mutant("drafter-keeps-one-too-many", "generation.hpp", LOOP, TRUNCATE,
-       "    target_->truncate(target_seen_);\n    drafter_->truncate(target_seen_ + 1);\n")
+       "    target_->truncate(target_seen_);\n    drafter_->truncate(target_seen_ + 1);\n    stats_")
 ROLLBACK = "      target_->truncate(target_seen_);\n      drafter_->truncate(size());\n      throw;"
 mutant("no-rollback-of-target", "generation.hpp", "test_spec_dec test_generation", ROLLBACK,
        "      drafter_->truncate(size());\n      throw;")
 mutant("no-rollback-of-drafter", "generation.hpp", "test_spec_dec test_generation test_model_drafter", ROLLBACK,
        "      target_->truncate(target_seen_);\n      throw;")
 mutant("stale-contexts-at-start", "generation.hpp", "test_spec_dec test_generation",
-       "context_.push_back(static_cast<Token>(prompt[i]));\n    release();", "context_.push_back(static_cast<Token>(prompt[i]));\n    my_turn_ = ++*turn_;")
+       "extend(prompt);\n    release();", "extend(prompt);\n    my_turn_ = ++*turn_;")
 mutant("turns-forgotten", "generation.hpp", "test_generation", "if (*turn_ != my_turn_) release();", "")
 mutant("release-unnoticed", "generation.hpp", "test_generation", "my_turn_ = ++*turn_;", "my_turn_ = *turn_;")
 LENGTHS = "test_draft_length law_draft_length"
@@ -311,7 +309,7 @@ mutant("confidence-after-the-draw", "draft/model_drafter.hpp", LENGTHS, "      i
 mutant("confidence-ignored", "draft/model_drafter.hpp", LENGTHS, "      if (!goes_on(q, i)) break;\n", "")
 mutant("schedule-grows-by-one", "draft/draft_length.hpp", LENGTHS, ") + 2", ") + 1")
 mutant("schedule-below-one", "draft/draft_length.hpp", LENGTHS, "std::max<Index>(1, length_ - 1)", "length_ - 1")
-mutant("survival-of-another-rule", "generation.hpp", LENGTHS, "requires(const V& rule) {", "requires(const Drafter& rule) {")
+mutant("survival-of-another-rule", "generation.hpp", LENGTHS, "if constexpr (TellsSurvival<V>) {", "if constexpr (TellsSurvival<Drafter>) {")
 mutant("token-survival-unclipped", "verify/token.hpp", "test_acceptance", "before * std::min(1.0, p / q)", "before * p / q")
 mutant("block-survival-clipped-twice", "verify/block.hpp", "test_acceptance", "std::min(1.0, before * (p / q))", "before * std::min(1.0, p / q)")
 mutant("expectations-of-costly-rows", "generation.hpp", "test_acceptance", "Block::constant_time_probabilities || reads_every_ratio<V>", "true")
@@ -334,10 +332,8 @@ mutant = promise("a model drafter reports the very rows it drew from, and its ca
 mutant("drafter-rows-unchecked", "draft/model_drafter.hpp", "test_model_drafter", "      check(rows);\n", "")
 mutant("drafter-catch-up-skipped", "draft/model_drafter.hpp", "test_model_drafter law_lossless",
        "return context.subspan(static_cast<std::size_t>(seen_));", "return context.last(1);")
-mutant("drafter-row-of-previous-position", "draft/model_drafter.hpp", "test_model_drafter law_lossless",
-       "copies_[static_cast<std::size_t>(i)].assign(q)", "copies_[0].assign(q)")
-mutant("drafter-stable-row-of-previous", "draft/model_drafter.hpp", "test_model_drafter test_concepts test_ngram",
-       "kept_.push_back(q);", "kept_.push_back(kept_.empty() ? q : kept_.back());")
+mutant("drafter-stable-row-of-previous", "core/stored_rows.hpp", "test_model_drafter test_concepts test_ngram",
+       "rows_.push_back(row);", "rows_.push_back(rows_.empty() ? row : rows_.back());")
 mutant("drafter-cache-not-cut", "draft/model_drafter.hpp", "test_model_drafter law_lossless",
        "    model_.truncate(seen_);", "")
 mutant("drafter-count-not-cut", "draft/model_drafter.hpp", "test_model_drafter law_lossless",
@@ -518,8 +514,6 @@ mutant("lookahead-guess-has-no-say", "draft/lookahead.hpp", "test_lookahead",
        "pool_.rest(trail.back(), guess(tokens_.size()))", "pool_.rest(trail.back(), std::nullopt)")
 mutant("lookahead-bad-row-behind-the-stop", "draft/lookahead.hpp", "test_lookahead",
        "catch (const InvalidDistribution&)", "catch (const std::bad_alloc&)")
-mutant("lookahead-place-behind-its-own-draft", "draft/lookahead.hpp", "test_lookahead",
-       "if (observed_) begin_ = length + 1;", "")
 
 mutant = promise("an audit convicts drafters whose q is not what was drawn from, and no others")
 mutant("audit-ties-above", "testing/draft_audit.hpp", "test_draft_audit",
@@ -562,10 +556,10 @@ mutant("variant-claims-a-vocabulary", "core/variant_rows.hpp", "test_variant_row
        "    else return 0;\n", "    else return Index{1} << 40;\n")
 
 mutant = promise("a sequence resumed from a context is a fresh one there, but for what the models know already")
-mutant("resume-stale-verifier", "generation.hpp", "test_generation", "    verifier_ = fresh_verifier_;\n", "")
+mutant("resume-stale-verifier", "generation.hpp", "test_generation", "    verifier_ = std::move(verifier);  // nothing", "    // nothing")
 mutant("resume-keeps-context", "generation.hpp", "test_generation",
        "context_.resize(static_cast<std::size_t>(common));",
-       "context_.resize(static_cast<std::size_t>(std::min(size(), context.size())));")
+       "context_.resize(std::min(context_.size(), static_cast<std::size_t>(common) + 1));")
 mutant("resume-forgets-all", "generation.hpp", "test_generation",
        "target_seen_ = std::min({target_seen_, common, size() - 1});", "target_seen_ = 0;")
 mutant("resume-last-token-unfed", "generation.hpp", "test_generation test_cascade_drafter",
@@ -574,8 +568,11 @@ mutant("resume-keeps-cache", "generation.hpp", "test_generation",
        "    target_->truncate(target_seen_);\n    drafter_->truncate(target_seen_);\n  }\n\n  /// Whether",
        "    drafter_->truncate(target_seen_);\n  }\n\n  /// Whether")
 mutant("resume-stays-stopped", "generation.hpp", "test_generation",
-       "    options_.max_new_tokens = max_new_tokens;\n    stopped_ = false;\n",
-       "    options_.max_new_tokens = max_new_tokens;\n")
+       "    options_ = std::move(options);\n    stopped_ = false;\n", "    options_ = std::move(options);\n")
+mutant("resume-of-a-view", "generation.hpp", "test_generation", "extend(TokenIds(feed_));", "extend(context);")
+mutant("resume-keeps-drafter", "generation.hpp", "test_generation",
+       "    target_->truncate(target_seen_);\n    drafter_->truncate(target_seen_);\n  }\n\n  /// Whether",
+       "    target_->truncate(target_seen_);\n  }\n\n  /// Whether")
 mutant("resume-others-models", "generation.hpp", "test_generation",
        "    if (*turn_ != my_turn_) return;  // the next step takes everything in\n", "")
 
@@ -672,11 +669,11 @@ mutant("survival-walk-context", "analysis/enumerated_survival.hpp", "test_surviv
 mutant("weights-not-clipped", "analysis/context_free_survival.hpp", "test_context_free_survival",
        "clipped_ ? std::min(1.0, value) : value", "value")
 mutant("weights-settled-too-low", "analysis/context_free_survival.hpp", "test_context_free_survival",
-       "key(remaining * fall)", "key(fall)")
+       "std::max(remaining * fall,", "std::max(fall,")
 mutant("weights-given-up-too-high", "analysis/context_free_survival.hpp", "test_context_free_survival",
-       "key(-remaining * rise)", "key(-rise)")
+       "std::max(-remaining * rise,", "std::max(-rise,")
 mutant("weights-never-settled", "analysis/context_free_survival.hpp", "test_context_free_survival",
-       "lowest_ = std::max(key(-remaining * rise), key(-log_largest)) - 1;", "lowest_ = key(-log_largest) - 1;")
+       "lowest_ = key(std::max(-remaining * rise, -log_largest)) - 1;", "lowest_ = key(-log_largest) - 1;")
 mutant("weights-across-one", "analysis/context_free_survival.hpp", "test_context_free_survival",
        "cell.key < 0 ? cell.moment", "cell.key <= 0 ? cell.moment")
 mutant("weights-lower-bound-collapsed", "analysis/context_free_survival.hpp", "test_context_free_survival",
@@ -719,3 +716,24 @@ mutant("error-of-the-sample", "bench/acceptance/estimate.hpp", "test_acceptance_
 mutant("exact-without-its-token", "bench/acceptance/exact.hpp", "test_acceptance_lab", "return 1 + specdec::", "return specdec::")
 mutant("law-of-another-reference", "bench/acceptance/law.hpp", "test_acceptance_lab", ", .reference = rule.reference", "")
 mutant("lossy-not-flagged", "bench/acceptance/law.hpp", "test_acceptance_lab", "if (report.lossless) return", "if (true) return")
+mutant("sums-without-drafts", "analysis/acceptance.hpp", "test_stats", "    drafts_ += other.drafts_;\n", "")
+mutant("costs-asked-for-nothing", "stats.hpp", "test_stats",
+       "drafts_every_step_ = step.asked > 0;", "drafts_every_step_ = step.drafted > 0;")
+mutant("projection-nothing-of-nothing", "analysis/projection.hpp", "test_projection",
+       "if (!(last < before)) return last;", "if (!(last <= before)) return last;")
+mutant("costs-below-flat", "analysis/cost_curve.hpp", "test_cost_optimal_length test_stats",
+       "if (next < 0) return value(above);", "return value(above);")
+mutant("costs-below-free", "analysis/cost_curve.hpp", "test_cost_optimal_length",
+       "return std::clamp(on_line(above, next, size), least, value(above));",
+       "return std::min(on_line(above, next, size), value(above));")
+mutant("estimates-of-empty-drafts-alone", "generation.hpp", "test_acceptance",
+       "if (looked_up_) stats_.acceptance", "if (looked_up_ || drafted.empty()) stats_.acceptance")
+mutant("goodput-no-first-drafts", "draft/goodput_length.hpp", "test_goodput_length",
+       "first_drafts = 8,", "first_drafts = 0,")
+mutant("goodput-cut-tokens", "draft/goodput_length.hpp", "test_goodput_length", "sequences * fed + 0.5", "sequences * fed")
+mutant("goodput-longest-of-equals", "draft/goodput_length.hpp", "test_goodput_length",
+       "!(e.goodput() > goodput)", "!(e.goodput() >= goodput)")
+mutant("goodput-window-of-sequences", "draft/goodput_length.hpp", "test_goodput_length",
+       "window_ * static_cast<double>(sequences)", "window_")
+mutant("survival-fades-unasked", "draft/running_survival.hpp", "test_goodput_length",
+       "    if (step.asked == 0) return;\n", "")

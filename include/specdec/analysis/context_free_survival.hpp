@@ -26,7 +26,7 @@
 #include "specdec/analysis/survival.hpp"
 #include "specdec/core/error.hpp"
 #include "specdec/core/named_row.hpp"
-#include "specdec/core/residual.hpp"
+#include "specdec/core/sparse.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/drafted_block.hpp"
@@ -129,8 +129,8 @@ class WeightWalk {
   void set_region(double remaining) {
     if (ratios_.empty()) return;
     const double rise = std::max(0.0, log_ratios_.back()), fall = std::min(0.0, log_ratios_.front());
-    lowest_ = std::max(key(-remaining * rise), key(-log_largest)) - 1;
-    highest_ = clipped_ ? 0 : -std::max(key(remaining * fall), key(-log_largest));
+    lowest_ = key(std::max(-remaining * rise, -log_largest)) - 1;
+    highest_ = clipped_ ? 0 : -key(std::max(remaining * fall, -log_largest));
   }
 
   // The law of the weights times ratio k, by cell.

@@ -41,7 +41,8 @@ class FadingMean {
 };
 
 /// Measured costs by size. Sizes that have not been measured, or not for so long that it has faded, are
-/// guessed: on the line between the nearest two that have or, beyond them, on the line through the last two.
+/// guessed: on the line between the nearest two that have or, beyond them, on the line through the nearest two, as far
+/// as a larger call does not cost less, nor more for each of its tokens, than a smaller one.
 ///
 /// Outliers (another process had the processor) are held against what is known: a cost counts as twice the
 /// mean at most, so that costs that really rise are followed within some steps; and one below half the mean
@@ -80,7 +81,7 @@ class CostCurve {
     if (measured(size)) return value(size);
     const Index below = last_known(size), above = first_known(size);
     if (below < 0 && above < 0) return 0;
-    if (below < 0) return value(above);
+    if (below < 0) return before_all(size, above);
     if (above >= 0) return on_line(below, above, size);
     const Index before = last_known(below);
     return before < 0 ? value(below) : std::max(value(below), on_line(before, below, size));
@@ -102,6 +103,13 @@ class CostCurve {
     for (Index i = size + 1; i < static_cast<Index>(means_.size()); ++i)
       if (known(i)) return i;
     return -1;
+  }
+
+  double before_all(Index size, Index above) const {
+    const Index next = first_known(above);
+    if (next < 0) return value(above);
+    const double least = value(above) * static_cast<double>(size) / static_cast<double>(above);
+    return std::clamp(on_line(above, next, size), least, value(above));
   }
 
   double on_line(Index a, Index b, Index size) const {

@@ -20,6 +20,7 @@
 #include "specdec/types.hpp"
 #include "specdec/verify/drafted_block.hpp"
 #include "specdec/verify/greedy_block.hpp"
+#include "specdec/verify/verdict.hpp"
 
 namespace specdec {
 
@@ -29,6 +30,9 @@ struct Survival {
   std::vector<double> at_least;  ///< [i]: P(τ >= i); [0] is 1
 
   Index gamma() const { return static_cast<Index>(at_least.size()) - 1; }
+
+  /// [i]: P(τ > i), i < γ: as project(), Stats and Acceptance have it.
+  std::vector<double> beyond() const { return {at_least.begin() + 1, at_least.end()}; }
 
   /// E[τ] = Σ_{i=1..γ} P(τ >= i).
   double expected_accepted() const { return expected_accepted(gamma()); }
@@ -42,12 +46,6 @@ struct Survival {
 };
 
 namespace detail {
-
-/// A rule whose weight is the probability of survival itself.
-template <class Rule>
-concept TellsSurvival = requires(const Rule& rule) {
-  { rule.survival(1.0, 1.0, 1.0) } -> std::convertible_to<double>;
-};
 
 /// The weight behind a token of probabilities p and q. One that is not 0 can become so, but not the reverse.
 template <TellsSurvival Rule>

@@ -30,11 +30,6 @@ namespace detail {
 /// (d)+, but NaN stays NaN.
 inline double positive_part(double d) { return d < 0 ? 0 : d; }
 
-/// Ids out of order would be read out of bounds.
-inline void check_ascending(Index least, Token x) {
-  if (x < least) throw InvalidDistribution(message("the ids of a sparse row do not ascend at ", x));
-}
-
 /// Σ p(x) over `count` tokens from `start` on, where there are any: a row need not answer for a stretch that
 /// begins behind its end.
 template <SummableRow P>

@@ -33,6 +33,11 @@ Index lower_bound(const R& row, Index x) {
   return first;
 }
 
+/// Ids out of order would be read out of bounds.
+inline void check_ascending(Index least, Token x) {
+  if (x < least) throw InvalidDistribution(message("the ids of a sparse row do not ascend at ", x));
+}
+
 /// Ids are taken on trust until one of them is the answer.
 inline void check_id(Token x, Index vocab_size) {
   if (x < 0 || x >= vocab_size)

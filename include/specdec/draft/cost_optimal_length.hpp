@@ -153,11 +153,11 @@ class CostOptimalLength {
   // Of a step that was asked for tokens and got n.
   double cost(Index n) const { return target_cost_(n + 1) + draft_cost_(n); }
 
-  struct Estimate {
+  struct Expected {
     double time = 0, tokens = 1, time_per_token = 0;
   };
 
-  const Estimate& at(Index gamma) const { return estimates_[static_cast<std::size_t>(gamma)]; }
+  const Expected& at(Index gamma) const { return estimates_[static_cast<std::size_t>(gamma)]; }
   Index tried(Index gamma) const { return tried_[static_cast<std::size_t>(gamma)]; }
 
   static constexpr double few = 12;
@@ -167,7 +167,7 @@ class CostOptimalLength {
   CostCurve draft_cost_, target_cost_;  // by tokens proposed, by tokens of the call; seconds
   RunningSurvival survival_;
   std::vector<Index> tried_;         // steps by length asked for
-  std::vector<Estimate> estimates_;  // by length asked for
+  std::vector<Expected> estimates_;  // by length asked for
   double earned_ = 0;                // seconds that the next probe may lose
   Index since_probe_ = 0, probes_ = 0;
   Index probe_ = 0, probe_steps_ = 0;

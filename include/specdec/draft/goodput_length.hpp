@@ -23,6 +23,8 @@ namespace specdec {
 /// its share, and γ shrinks, to 0 in the end: CostOptimalLength's objective, where costs are known beforehand.
 ///
 ///   GoodputLength length{32, target_cost, draft_cost};    // one for the whole batch
+///   const Index gamma = length.next(16);                  // once for a call that all sequences share
+///   length.observe(step);                                 // then for every sequence
 ///   length.batch(29);                                     // as sequences end
 ///
 /// `target_cost(n)` is what a target call over n tokens costs (of all sequences together) and `draft_cost(b)`
@@ -36,23 +38,25 @@ namespace specdec {
 template <std::invocable<Index> TargetCost, std::invocable<Index> DraftCost>
 class GoodputLength {
  public:
-  /// `window`: steps after which an estimate has mostly forgotten.
+  /// `window`: steps of the batch after which an estimate has mostly forgotten.
   GoodputLength(Index batch, TargetCost target_cost, DraftCost draft_cost, double window = 100,
                 double probing = 0.01)
       : batch_(batch),
         target_cost_(std::move(target_cost)),
         draft_cost_(std::move(draft_cost)),
         probing_(probing),
-        survival_(1 - 1 / window) {
-    check(batch);
+        window_(window),
+        survival_(1) {
     if (!(window >= 1)) detail::invalid_argument("window = ", window, " is below 1");
     if (!(probing > 0 && probing < 1)) detail::invalid_argument("probing = ", probing, " is outside (0, 1)");
+    this->batch(batch);
   }
 
   /// From now on, calls are shared by this many sequences.
   void batch(Index sequences) {
-    check(sequences);
+    if (sequences < 1) detail::invalid_argument("batch = ", sequences, " is below 1");
     batch_ = sequences;
+    survival_.decay(1 - 1 / (window_ * static_cast<double>(sequences)));
   }
 
   Index next(Index most) {
@@ -61,7 +65,7 @@ class GoodputLength {
     const Index best = best_from(0, most);
     if (best > 0 || most == 0) return best;
     const Index probe = best_from(1, most);
-    const Estimate lost = estimate(probe);
+    const Expected lost = estimate(probe);
     return earned_ >= lost.cost - lost.tokens / goodput(0) ? probe : 0;
   }
 
@@ -81,11 +85,7 @@ class GoodputLength {
   double goodput(Index gamma) const { return estimate(gamma).goodput(); }
 
  private:
-  static void check(Index batch) {
-    if (batch < 1) detail::invalid_argument("batch = ", batch, " is below 1");
-  }
-
-  struct Estimate {
+  struct Expected {
     double tokens = 0, cost = 0;  // of a step of the batch
     double goodput() const { return tokens / cost; }
   };
@@ -97,7 +97,7 @@ class GoodputLength {
     double emitted = 1, fed = 1;  // of each sequence
     const auto of = [&](Index gamma) {
       const auto tokens = static_cast<Index>(sequences * fed + 0.5);
-      return Estimate{sequences * emitted, target_cost_(tokens) + static_cast<double>(gamma) * drafted_token};
+      return Expected{sequences * emitted, target_cost_(tokens) + static_cast<double>(gamma) * drafted_token};
     };
     f(Index{0}, of(0));
     survival_.for_each_position([&](Index i, double proposed, double survival) {
@@ -107,9 +107,9 @@ class GoodputLength {
     });
   }
 
-  Estimate estimate(Index gamma) const {
-    Estimate out;
-    for_each_length([&](Index length, const Estimate& e) {
+  Expected estimate(Index gamma) const {
+    Expected out;
+    for_each_length([&](Index length, const Expected& e) {
       if (length == gamma) out = e;
     });
     return out;
@@ -119,7 +119,7 @@ class GoodputLength {
   Index best_from(Index first, Index most) const {
     Index best = first;
     double goodput = -1;
-    for_each_length([&](Index length, const Estimate& e) {
+    for_each_length([&](Index length, const Expected& e) {
       if (length < first || length > most || !(e.goodput() > goodput)) return;
       best = length;
       goodput = e.goodput();
@@ -132,7 +132,7 @@ class GoodputLength {
   Index batch_;
   TargetCost target_cost_;
   DraftCost draft_cost_;
-  double probing_;
+  double probing_, window_;
   RunningSurvival survival_;
   Index drafts_ = 0;
   double earned_ = 0;  // what the next probe may lose

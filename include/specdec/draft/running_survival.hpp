@@ -20,6 +20,9 @@ class RunningSurvival {
   /// `decay`: what is left of a step's weight after another one.
   explicit RunningSurvival(double decay) : decay_(decay) {}
 
+  /// From now on.
+  void decay(double decay) { decay_ = decay; }
+
   /// Makes room for drafts of `most` tokens, and never less.
   void reserve(Index most) {
     if (most <= this->most()) return;

@@ -17,6 +17,8 @@ namespace specdec {
 /// Throws: std::invalid_argument on wrong shapes or tokens, InvalidDistribution on NaN. Random: none. Cost:
 /// one pass over each of τ+1 target rows. Ties: the lowest id.
 struct ArgmaxVerifier {
+  static constexpr bool draws_from_target = false;
+
   template <Probabilities Target>
   Verdict operator()(const Target& target, TokenIds tokens) const {
     return judge(detail::drafted_block(target, OneHotRows(tokens), tokens));

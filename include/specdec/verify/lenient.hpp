@@ -21,6 +21,8 @@ namespace specdec {
 /// TokenVerifier; the constructor throws std::invalid_argument unless 0 < l <= 1.
 class LenientVerifier {
  public:
+  static constexpr bool draws_from_target = false;
+
   LenientVerifier() = default;
   explicit LenientVerifier(double lenience) : lenience_(lenience) {
     if (!(lenience > 0 && lenience <= 1 && std::isfinite(1 / lenience)))

@@ -36,6 +36,8 @@ struct Verdict {
 ///   survival(before, p, q)    P(τ > i | x_1..x_{i+1}), where i or more tokens survive with probability `before`
 ///                             and token i + 1 has probabilities p and q: with it the loop's statistics tell
 ///                             acceptance with less noise than by counting
+///   draws_from_target         a static constant: false if what comes out is not distributed as the target's rows say,
+///                             for rules that are lossy or greedy
 ///   reads_every_ratio         a static constant: true if judge looks up p and q of every drafted token, up to one
 ///                             that the target rules out, so that the loop may do it again at no cost
 ///
@@ -54,6 +56,19 @@ Index min_draft_length(const V& verifier) {
   if constexpr (requires { verifier.min_draft_length(); }) return verifier.min_draft_length();
   else return 0;
 }
+
+/// A rule whose survival is known: see Verifier.
+template <class V>
+concept TellsSurvival = requires(const V& verifier) {
+  { verifier.survival(1.0, 1.0, 1.0) } -> std::convertible_to<double>;
+};
+
+/// See Verifier.
+template <class V>
+inline constexpr bool draws_from_target = [] {
+  if constexpr (requires { V::draws_from_target; }) return static_cast<bool>(V::draws_from_target);
+  else return true;
+}();
 
 /// See Verifier.
 template <class V>

@@ -1,0 +1,16 @@
+// must say: would report rows that its drafts are not drawn from
+// Likeliest tokens, reported with rows that they were not drawn from.
+#include <random>
+#include <specdec/specdec.hpp>
+
+#ifdef FIXED
+using Rule = specdec::BlockVerifier;
+#else
+using Rule = specdec::ArgmaxVerifier;
+#endif
+
+void use(specdec::testing::TableModel<>& model, specdec::testing::TableModel<>& small) {
+  specdec::CascadeDrafter drafter{model, specdec::ModelDrafter{small}, Rule{}};
+  std::mt19937_64 rng;
+  drafter.draft(std::vector<specdec::Token>{0}, 1, rng);
+}
