@@ -134,13 +134,18 @@ TEST_CASE("What is to be expected is told where it is known") {
   const Pool toy({.family = "toy", .vocab_size = 2, .overlap = 2. / 3}),
       zipf({.vocab_size = 2, .overlap = 0.8});
   const auto off = 1e-4;  // the dial's
-  CHECK(*acceptance::exact_step(specdec::TokenVerifier{}, toy, 2) == Approx(1 + 10. / 9).margin(off));
-  CHECK(*acceptance::exact_step(specdec::BlockVerifier{}, toy, 2) == Approx(1 + 11. / 9).margin(off));
-  CHECK(*acceptance::exact_step(specdec::GreedyBlockVerifier{}, toy, 2) == Approx(1 + 12. / 9).margin(off));
-  CHECK(*acceptance::exact_loop(specdec::BlockVerifier{}, toy, 2) == Approx(1 + 11. / 9).margin(off));
-  CHECK_FALSE(acceptance::exact_loop(specdec::GreedyBlockVerifier{}, toy, 2));  // has a memory
-  CHECK_FALSE(acceptance::exact_step(acceptance::PrefixCoins{}, toy, 2));
-  CHECK_FALSE(acceptance::exact_step(specdec::BlockVerifier{}, zipf, 2));  // depends on the context
+  CHECK(*acceptance::exact_step_efficiency(specdec::TokenVerifier{}, toy, 2) ==
+        Approx(1 + 10. / 9).margin(off));
+  CHECK(*acceptance::exact_step_efficiency(specdec::BlockVerifier{}, toy, 2) ==
+        Approx(1 + 11. / 9).margin(off));
+  CHECK(*acceptance::exact_step_efficiency(specdec::GreedyBlockVerifier{}, toy, 2) ==
+        Approx(1 + 12. / 9).margin(off));
+  CHECK(*acceptance::exact_loop_efficiency(specdec::BlockVerifier{}, toy, 2) ==
+        Approx(1 + 11. / 9).margin(off));
+  CHECK_FALSE(acceptance::exact_loop_efficiency(specdec::GreedyBlockVerifier{}, toy, 2));  // has a memory
+  CHECK_FALSE(acceptance::exact_step_efficiency(acceptance::PrefixCoins{}, toy, 2));
+  CHECK_FALSE(
+      acceptance::exact_step_efficiency(specdec::BlockVerifier{}, zipf, 2));  // depends on the context
 }
 
 TEST_CASE("One step measures of every rule what enumeration knows") {

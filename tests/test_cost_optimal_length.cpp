@@ -200,6 +200,20 @@ TEST_CASE("gamma 0 drafts nothing; options are checked") {
         "specdec: probing = 1 is outside (0, 1)");
 }
 
+TEST_CASE("what was learnt of a bad drafter does not outvote the probes that find it good again") {
+  const Pair good{0.9, 1, 0.1, linear}, bad{0.03, 1, 0.1, linear};
+  int steps = 0;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    CostOptimalLength policy;
+    Simulation simulation(seed);
+    simulation.run(policy, good, 8, 300);
+    simulation.run(policy, bad, 8, 3000);
+    CHECK(policy.best(8) == 0);
+    for (; policy.best(8) < 3 && steps < 10000; ++steps) simulation.run(policy, good, 8, 1);
+  }
+  CHECK(steps < 10 * 200);
+}
+
 TEST_CASE("a cost curve guesses on lines, and holds outliers against what is known") {
   CostCurve curve(1);
   CHECK(curve(3) == 0);

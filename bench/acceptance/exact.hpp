@@ -13,7 +13,7 @@ namespace acceptance {
 /// The expected tokens of a step, 1 + E[τ], from a fresh verifier; nothing where the pool's rows depend on the
 /// context or the analysis does not know the rule.
 template <class V>
-std::optional<double> exact_step(const V& rule, const Pool& pool, Index gamma) {
+std::optional<double> exact_step_efficiency(const V& rule, const Pool& pool, Index gamma) {
   const auto row = [&](Side side) { return specdec::DenseRow<float>(pool.row(side, 0), pool.vocab_size()); };
   if constexpr (requires {
                   specdec::context_free_survival(rule, row(Side::target), row(Side::draft), gamma);
@@ -27,9 +27,9 @@ std::optional<double> exact_step(const V& rule, const Pool& pool, Index gamma) {
 
 /// The same of every step of a generation: that of a fresh verifier, unless the rule has a state.
 template <class V>
-std::optional<double> exact_loop(const V& rule, const Pool& pool, Index gamma) {
+std::optional<double> exact_loop_efficiency(const V& rule, const Pool& pool, Index gamma) {
   if constexpr (requires { rule.min_draft_length(); }) return std::nullopt;
-  else return exact_step(rule, pool, gamma);
+  else return exact_step_efficiency(rule, pool, gamma);
 }
 
 }  // namespace acceptance

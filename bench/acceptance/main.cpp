@@ -132,11 +132,11 @@ void add_rule(const Rule<V>& rule, const PoolSetting& setting, Index gamma) {
   add(
       "one_step/" + suffix, setting, label_of(rule),
       [=](Shared& here) { return here.one_step(verifier, gamma); },
-      [=](const Pool& pool) { return exact_step(verifier, pool, gamma); });
+      [=](const Pool& pool) { return exact_step_efficiency(verifier, pool, gamma); });
   add(
       "whole_loop/" + suffix, setting, label_of(rule),
       [=](Shared& here) { return here.whole_loop(verifier, gamma); },
-      [=](const Pool& pool) { return exact_loop(verifier, pool, gamma); });
+      [=](const Pool& pool) { return exact_loop_efficiency(verifier, pool, gamma); });
 }
 
 /// Everything on one pool.
@@ -146,7 +146,7 @@ void add_pool(const PoolSetting& setting) {
     add(
         "one_step/full_information" + name_of(setting, gamma), setting, "a bound, no rule",
         [=](Shared& here) { return full_information(here.drafts(), gamma); },
-        [=](const Pool& pool) { return exact_step(specdec::GreedyBlockVerifier{}, pool, gamma); });
+        [=](const Pool& pool) { return exact_step_efficiency(specdec::GreedyBlockVerifier{}, pool, gamma); });
   }
 }
 

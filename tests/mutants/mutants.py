@@ -325,6 +325,8 @@ mutant("short-proposals-free", "draft/cost_optimal_length.hpp", OPTIMAL, "(at_le
 mutant("longest-tried-first", "draft/cost_optimal_length.hpp", OPTIMAL, "std::min<Index>(4, most)})", "std::min<Index>(4, most), most})")
 mutant("estimates-not-renewed", "draft/cost_optimal_length.hpp", OPTIMAL, "    estimate();\n    schedule(step);", "    schedule(step);")
 mutant("gives-up-after-a-bad-start", "draft/running_survival.hpp", OPTIMAL, "positions_[0].survived.add(1);", "positions_[0].survived.add(0);")
+mutant("bad-times-outvote-good", "draft/cost_optimal_length.hpp", OPTIMAL,
+       "if (now == 0) survival_.limit(few);", "")
 mutant("always-proposes", "draft/running_survival.hpp", OPTIMAL + " test_goodput_length", "position.proposed.add(drafted ? 1 : 0);", "position.proposed.add(1);")
 mutant("outliers-believed", "analysis/cost_curve.hpp", OPTIMAL, "std::min(cost, 2 * mean.value())", "cost")
 
