@@ -92,9 +92,9 @@ struct Stats {
     emitted += step_emitted;
     accepted_lengths.resize(std::max(accepted_lengths.size(), static_cast<std::size_t>(step.drafted) + 1));
     ++accepted_lengths[static_cast<std::size_t>(step_accepted)];
-    count(asked_by_position, std::max(step.asked, step.drafted));
-    count(drafted_by_position, step.drafted);
-    count(accepted_by_position, step_accepted);
+    detail::count(asked_by_position, std::max(step.asked, step.drafted));
+    detail::count(drafted_by_position, step.drafted);
+    detail::count(accepted_by_position, step_accepted);
     accepted_by_position.resize(drafted_by_position.size());
     draft_time += step.draft_time;
     target_time += step.target_time;
@@ -133,11 +133,6 @@ struct Stats {
   }
 
  private:
-  static void count(std::vector<Index>& positions, Index length) {
-    positions.resize(std::max(positions.size(), static_cast<std::size_t>(length)));
-    for (Index i = 0; i < length; ++i) ++positions[static_cast<std::size_t>(i)];
-  }
-
   // As many as there are wholes.
   static std::vector<double> shares(const std::vector<Index>& part, const std::vector<Index>& whole) {
     std::vector<double> out(whole.size());

@@ -603,8 +603,7 @@ mutant("entropy-policy-inverted", "draft/draft_length.hpp", "test_draft_length",
 mutant = promise("statistics count by position, time a step's own work, and project other draft lengths from both")
 mutant("stats-cut-off-counted", "stats.hpp", "test_stats", "std::min(step.accepted, step_emitted)", "step.accepted")
 mutant("stats-asked-as-drafted", "stats.hpp", "test_stats",
-       "count(asked_by_position, std::max(step.asked, step.drafted));",
-       "count(asked_by_position, step.drafted);")
+       "std::max(step.asked, step.drafted)", "step.drafted")
 mutant("costs-of-a-prompt", "draft/draft_length.hpp", "test_stats", "    if (fed != drafted + 1) return;\n", "")
 mutant("costs-of-catching-up", "draft/draft_length.hpp", "test_stats", "if (asked > 0 && after_a_draft)", "if (asked > 0)")
 mutant("projection-flat-drafts", "stats.hpp", "test_stats", "    if (!draft.measured(0)) draft.add(0, 0);\n", "")

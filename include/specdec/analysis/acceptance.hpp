@@ -28,6 +28,12 @@ struct Interval {
 
 namespace detail {
 
+/// One more for each of the first `length` positions.
+inline void count(std::vector<Index>& positions, Index length) {
+  positions.resize(std::max(positions.size(), static_cast<std::size_t>(length)));
+  for (Index i = 0; i < length; ++i) ++positions[static_cast<std::size_t>(i)];
+}
+
 /// a += b, element by element; a grows to the size of b.
 template <class Number>
 void add_elements(std::vector<Number>& a, const std::vector<Number>& b) {
@@ -63,8 +69,8 @@ struct Acceptance {
   /// one with p = 0 at least. Allocates nothing after reserve(wanted).
   void add(std::span<const std::pair<double, double>> probabilities, Index length, Index wanted) {
     ++steps;
-    count(asked, std::max(wanted, length));
-    count(drafted, length);
+    detail::count(asked, std::max(wanted, length));
+    detail::count(drafted, length);
     token.resize(drafted.size());
     block.resize(drafted.size());
     double token_survival = 1, block_survival = 1, accepted = 0;
@@ -132,11 +138,6 @@ struct Acceptance {
   }
 
  private:
-  static void count(std::vector<Index>& positions, Index length) {
-    positions.resize(std::max(positions.size(), static_cast<std::size_t>(length)));
-    for (Index i = 0; i < length; ++i) ++positions[static_cast<std::size_t>(i)];
-  }
-
   void add_rate(double accepted, double tokens) {
     if (tokens > 0) ++drafts_;
     accepted_ += accepted;
