@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <random>
@@ -388,6 +389,18 @@ inline auto toy_drafter() {
   return specdec::ModelDrafter{
       specdec::testing::TableModel<>::context_free(Eigen::RowVector2d(2.0 / 3, 1.0 / 3))};
 }
+
+// Counts the tokens that it takes in.
+struct CountingModel {
+  specdec::testing::TableModel<> table;
+  Index fed = 0;
+  Index vocab_size() const { return table.vocab_size(); }
+  const auto& forward(std::span<const Token> tokens, Index rows) {
+    fed += std::ssize(tokens);
+    return table.forward(tokens, rows);
+  }
+  void truncate(Index length) { table.truncate(length); }
+};
 
 // A model whose context is bounded, and which is never to be fed past that.
 class BoundedModel {

@@ -38,19 +38,7 @@ double worst_row(const D& draft, const TableModel<>& model, const Tokens& contex
   return worst;
 }
 
-// Passes rows on and remembers how many tokens it took in.
-struct CountingModel {
-  TableModel<> table;
-  Index fed = 0;
-  Index vocab_size() const { return table.vocab_size(); }
-  const auto& forward(std::span<const Token> tokens, Index rows) {
-    fed += std::ssize(tokens);
-    return table.forward(tokens, rows);
-  }
-  void truncate(Index length) { table.truncate(length); }
-};
-
-// The same rows, which outlive its calls.
+// Rows that outlive its calls.
 struct StableModel {
   static constexpr bool stable_rows = true;
   TableModel<> table;
@@ -97,7 +85,7 @@ TEMPLATE_TEST_CASE("a cascade inside the loop is lossless", "", TokenVerifier, B
   double accepted = 0, inner_accepted = 0;
   for (int pair = 0; pair < 6; ++pair) {
     auto target = TableModel<>::random(2, 2, seed), model = TableModel<>::random(2, 2, seed),
-               small = TableModel<>::random(2, 2, seed);
+         small = TableModel<>::random(2, 2, seed);
     CascadeDrafter cascade{model, ModelDrafter{TableModel<>(small)}, BlockVerifier{}, 2};
     SpecDec decoder{TableModel<>(target), cascade, TestType{}};
     const Tokens prompt{1};
@@ -115,7 +103,7 @@ TEST_CASE("a cascade that is rolled back and taken up again is lossless, caches 
   std::mt19937_64 seed{3};
   for (int pair = 0; pair < 4; ++pair) {
     auto target = TableModel<>::random(2, 2, seed), model = TableModel<>::random(2, 2, seed),
-               small = TableModel<>::random(2, 2, seed);
+         small = TableModel<>::random(2, 2, seed);
     CascadeDrafter cascade{model, ModelDrafter{small}, BlockVerifier{}, 1};
     SpecDec decoder{target, cascade};
     const Options options{.max_new_tokens = 4, .gamma = 2};
@@ -127,7 +115,7 @@ TEST_CASE("a cascade that is rolled back and taken up again is lossless, caches 
 TEST_CASE("a cascade of cascades is lossless") {
   std::mt19937_64 seed{4};
   auto target = TableModel<>::random(2, 1, seed), large = TableModel<>::random(2, 1, seed),
-             middle = TableModel<>::random(2, 1, seed), small = TableModel<>::random(2, 1, seed);
+       middle = TableModel<>::random(2, 1, seed), small = TableModel<>::random(2, 1, seed);
   CascadeDrafter inner{middle, ModelDrafter{small}, TokenVerifier{}, 1};
   CascadeDrafter outer{large, inner, BlockVerifier{}, 2};
   SpecDec decoder{target, outer};

@@ -245,25 +245,10 @@ TEST_CASE("a release of one sequence does not mislead another that had the model
   CHECK(copy(sequence.tokens()) == expected);
 }
 
-namespace {
-
-struct FedModel {
-  TableModel<> table;
-  Index fed = 0;
-  Index vocab_size() const { return table.vocab_size(); }
-  const auto& forward(std::span<const Token> tokens, Index rows) {
-    fed += std::ssize(tokens);
-    return table.forward(tokens, rows);
-  }
-  void truncate(Index length) { table.truncate(length); }
-};
-
-}  // namespace
-
 TEST_CASE("a sequence resumed from a context writes what a fresh one would, and takes in only what is new") {
   std::mt19937_64 seed{9};
-  FedModel target{TableModel<>::random(4, 3, seed)}, fresh_target{target.table};
-  FedModel small{TableModel<>::random(4, 3, seed)}, fresh_small{small.table};
+  CountingModel target{TableModel<>::random(4, 3, seed)}, fresh_target{target.table};
+  CountingModel small{TableModel<>::random(4, 3, seed)}, fresh_small{small.table};
   SpecDec decoder{target, ModelDrafter{small}, GreedyBlockVerifier{}};
   SpecDec fresh{fresh_target, ModelDrafter{fresh_small}, GreedyBlockVerifier{}};
   const Options options{.max_new_tokens = 9, .gamma = 3, .stop_tokens = {3}};
