@@ -1,9 +1,7 @@
 // Nothing is allocated after warm-up: counted by this program's own operator new.
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <iterator>
-#include <new>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -12,20 +10,8 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "counted_allocations.hpp"
 #include "support.hpp"
-
-namespace {
-std::size_t allocations = 0;
-}
-
-// Not to be inlined: GCC would take malloc and free for a mismatch.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 using namespace specdec;
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "proposal.hpp"
 #include "support.hpp"
 
 using namespace specdec;
@@ -22,14 +23,9 @@ namespace {
 using Tokens = std::vector<Token>;
 
 Tokens propose(LookaheadDrafter& drafter, std::span<const Token> context, Index gamma) {
-  std::mt19937_64 rng;
-  RandomChance chance{rng};
-  const auto draft = drafter.draft(context, gamma, chance);
-  CHECK(std::ssize(draft.tokens) == (context.empty() ? 0 : gamma));
-  CHECK(draft.rows.rows() == std::ssize(draft.tokens));
-  for (Index i = 0; i < draft.rows.rows(); ++i)
-    CHECK(draft.rows.row(i).probability(draft.tokens[static_cast<std::size_t>(i)]) == 1);
-  return {draft.tokens.begin(), draft.tokens.end()};
+  const Tokens tokens = support::propose(drafter, context, gamma);
+  CHECK(std::ssize(tokens) == (context.empty() ? 0 : gamma));
+  return tokens;
 }
 
 // Rows over 50 tokens with the given argmax each.

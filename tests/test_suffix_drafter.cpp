@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "proposal.hpp"
 #include "support.hpp"
 
 using namespace specdec;
 using support::message_of;
+using support::propose;
 
 static_assert(Drafter<SuffixDrafter>);
 static_assert(noexcept(std::declval<SuffixDrafter&>().truncate(0)));
@@ -22,17 +24,6 @@ static_assert(noexcept(std::declval<SuffixDrafter&>().truncate(0)));
 namespace {
 
 using Tokens = std::vector<Token>;
-
-Tokens propose(auto& drafter, std::span<const Token> context, Index gamma) {
-  std::mt19937_64 rng;
-  RandomChance chance{rng};
-  const auto draft = drafter.draft(context, gamma, chance);
-  CHECK(static_cast<Index>(draft.tokens.size()) <= gamma);
-  CHECK(draft.rows.rows() == std::ssize(draft.tokens));
-  for (Index i = 0; i < draft.rows.rows(); ++i)
-    CHECK(draft.rows.row(i).probability(draft.tokens[static_cast<std::size_t>(i)]) == 1);
-  return {draft.tokens.begin(), draft.tokens.end()};
-}
 
 Tokens random_text(std::mt19937_64& rng, Token vocab, int size) {
   Tokens text;

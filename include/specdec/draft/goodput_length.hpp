@@ -75,7 +75,7 @@ class GoodputLength {
       ++drafts_;
       earned_ = 0;
     } else {
-      earned_ += probing_ * estimate(0).cost / static_cast<double>(batch_);
+      earned_ += probing_ * target_cost_(batch_) / static_cast<double>(batch_);
     }
     survival_.observe(step);
   }
