@@ -46,19 +46,27 @@ class CountedRow : public R {
     ++reads_->lookups;
     return R::probability(x);
   }
-  double weight(Index k) const requires specdec::SparseRowLike<R> {
+  double weight(Index k) const
+    requires specdec::SparseRowLike<R>
+  {
     ++reads_->lookups;
     return R::weight(k);
   }
-  double sum(Index start, Index count) const requires specdec::SummableRow<R> {
+  double sum(Index start, Index count) const
+    requires specdec::SummableRow<R>
+  {
     look(count);
     return R::sum(start, count);
   }
-  auto block(Index start, Index count) const requires specdec::BlockRow<R> {
+  auto block(Index start, Index count) const
+    requires specdec::BlockRow<R>
+  {
     look(count);
     return R::block(start, count);
   }
-  Token argmax() const requires specdec::ArgmaxRow<R> {
+  Token argmax() const
+    requires specdec::ArgmaxRow<R>
+  {
     reads_->summed += R::vocab_size();
     return R::argmax();
   }

@@ -115,8 +115,8 @@ const std::vector<Token> prompt{3, 1, 4, 1, 5};
 
 // Lets a drafter work for a target until it has drafted so many tokens, and audits that.
 template <class D>
-requires Drafter<std::remove_reference_t<D>> DraftAuditReport audit(D&& drafter, std::uint64_t seed,
-                                                                    Index tokens = 5000) {
+  requires Drafter<std::remove_reference_t<D>>
+DraftAuditReport audit(D&& drafter, std::uint64_t seed, Index tokens = 5000) {
   ProcessedModel target{WordModel(), Temperature{1}};
   AuditedDrafter<D> audited{std::forward<D>(drafter), {.seed = seed}};
   SpecDec decoder{target, audited};

@@ -90,9 +90,8 @@ inline constexpr int sums_under_way = register_bytes == 64 ? 4 : 8;
 
 /// Panels that are multiplied together, for that many sums; making floats of halves fills the time as well.
 template <class Scalar, int Count>
-inline constexpr int panels_a_tile = std::is_same_v<Scalar, float>
-                                         ? (sums_under_way - 1) / (Count * registers_a_panel) + 1
-                                         : 1;
+inline constexpr int panels_a_tile =
+    std::is_same_v<Scalar, float> ? (sums_under_way - 1) / (Count * registers_a_panel) + 1 : 1;
 
 /// The sums of a tile, `Height` panels times `Count` vectors. Loops over them are written as folds, so that the
 /// sums are in registers at any level of optimisation.
@@ -163,8 +162,7 @@ template <class Scalar>
 void add_narrow(const PanelView<Scalar>& w, const Vectors& x, float* y, Index y_stride) {
   [&]<int... I>(std::integer_sequence<int, I...>) {
     (void)((x.count == I + 1 && (add_tile<I + 1>(w, x, y, y_stride), true)) || ...);
-  }
-  (std::make_integer_sequence<int, static_cast<int>(widest_tile)>{});
+  }(std::make_integer_sequence<int, static_cast<int>(widest_tile)>{});
 }
 
 /// Several tiles of vectors, of nearly the same size: one after the other while some panels are in the cache.

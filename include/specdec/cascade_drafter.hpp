@@ -39,10 +39,10 @@ struct RecordingDrafter {
   }
   template <class Source, class GoesOn>
   auto draft(std::span<const Token> context, Index gamma, Source& source, const GoesOn& goes_on)  //
-      requires requires {
-    drafter.draft(context, gamma, source, goes_on);
+    requires requires { drafter.draft(context, gamma, source, goes_on); }
+  {
+    return drafter.draft(context, gamma, source, goes_on);
   }
-  { return drafter.draft(context, gamma, source, goes_on); }
   void truncate(Index length) { drafter.truncate(length); }
 
   template <class Target>
@@ -97,8 +97,8 @@ class CascadeDrafter {
  public:
   /// `gamma`: how many tokens the inner drafter is asked for, at most. Throws std::invalid_argument where that is
   /// negative.
-  CascadeDrafter(M&& model, D&& drafter, V verifier = {},
-                 Index gamma = 4) requires std::default_initializable<Length>
+  CascadeDrafter(M&& model, D&& drafter, V verifier = {}, Index gamma = 4)
+    requires std::default_initializable<Length>
       : CascadeDrafter(std::forward<M>(model), std::forward<D>(drafter), std::move(verifier), gamma,
                        Length{}) {}
 

@@ -38,8 +38,8 @@ class SpecDec {
   using Sequence = Generation<std::remove_reference_t<TargetModel>, std::remove_reference_t<DraftSource>, V,
                               std::remove_reference_t<Length>>;
 
-  SpecDec(TargetModel&& target, DraftSource&& drafter,
-          V verifier = {}) requires std::default_initializable<Length>
+  SpecDec(TargetModel&& target, DraftSource&& drafter, V verifier = {})
+    requires std::default_initializable<Length>
       : target_(std::forward<TargetModel>(target)),
         drafter_(std::forward<DraftSource>(drafter)),
         verifier_(std::move(verifier)) {}
@@ -98,8 +98,8 @@ SpecDec(T&&, D&&, V, L&&) -> SpecDec<T, D, V, L>;
 /// The baseline: the target alone, one token per call, with the same options (gamma is ignored) and result.
 /// autoregressive<ArgmaxVerifier>(...) is greedy decoding.
 template <Verifier V = BlockVerifier, class M, RandomSource Source, class... OnStep>
-requires Model<std::remove_reference_t<M>> Result autoregressive(M&& target, TokenIds prompt, Options options,
-                                                                 Source& source, OnStep&&... on_step) {
+  requires Model<std::remove_reference_t<M>>
+Result autoregressive(M&& target, TokenIds prompt, Options options, Source& source, OnStep&&... on_step) {
   options.gamma = 0;
   SpecDec<M, NoDrafter, V> decoder(std::forward<M>(target), NoDrafter{});
   return decoder.generate(prompt, options, source, std::forward<OnStep>(on_step)...);

@@ -37,7 +37,7 @@ class JsonWriter {
 
   /// The shortest text that reads back as the number, whatever the locale; null for what JSON has no number for.
   template <class Number>
-  requires std::integral<Number> || std::floating_point<Number>
+    requires std::integral<Number> || std::floating_point<Number>
   void value(Number number) {
     separate();
     if constexpr (std::floating_point<Number>)

@@ -19,7 +19,7 @@ namespace specdec {
 /// What maps a context to its next-token distribution: row(context).
 template <class S>
 concept RowOfContext = std::invocable<S&, std::span<const Token>> &&
-    Distribution<std::remove_cvref_t<std::invoke_result_t<S&, std::span<const Token>>>>;
+                       Distribution<std::remove_cvref_t<std::invoke_result_t<S&, std::span<const Token>>>>;
 
 /// Rows by context: a callable, or what a Model offers.
 template <class S>

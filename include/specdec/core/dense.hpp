@@ -50,8 +50,8 @@ template <class Numbers>
 class DenseRows {
  public:
   template <NumberMatrix M>
-  requires(!detail::OwningTemporary<M>) explicit DenseRows(M&& matrix)
-      : numbers_(numbers(std::forward<M>(matrix))) {}
+    requires(!detail::OwningTemporary<M>)
+  explicit DenseRows(M&& matrix) : numbers_(numbers(std::forward<M>(matrix))) {}
 
   Index rows() const { return numbers_.rows(); }
   Index vocab_size() const { return numbers_.cols(); }
@@ -72,7 +72,8 @@ concept Probabilities = NumberMatrix<M> || DistributionMatrix<std::remove_cvref_
 /// The matrix as a DistributionMatrix: a view of numbers in memory, or what was given. A temporary that owns
 /// its entries is refused.
 template <Probabilities M>
-requires(!detail::OwningTemporary<M>) auto distributions(M&& matrix) {
+  requires(!detail::OwningTemporary<M>)
+auto distributions(M&& matrix) {
   if constexpr (NumberMatrix<M>) return DenseRows(matrix);
   else return std::remove_cvref_t<M>(std::forward<M>(matrix));
 }

@@ -55,7 +55,7 @@ inline constexpr Index max_block_size = 1024;
 /// that arithmetic over it is fused and vectorised.
 template <class R>
 concept BlockRow = requires(const R& row, Index i) {
-  {row.block(i, i).sum()};
+  { row.block(i, i).sum() };
 };
 
 /// A row that lists the tokens that may have mass: support(0) < support(1) < ... have the probabilities

@@ -395,7 +395,8 @@ template <class Numbers>
 class Logits {
  public:
   template <NumberMatrix M>
-  requires(!detail::OwningTemporary<M>) explicit Logits(M&& logits, const LogitsOptions& options = {})
+    requires(!detail::OwningTemporary<M>)
+  explicit Logits(M&& logits, const LogitsOptions& options = {})
       : numbers_(numbers(std::forward<M>(logits))), options_(options) {
     if (!(options.temperature >= 0 && options.temperature <= std::numeric_limits<double>::max()))
       detail::invalid_argument("temperature = ", options.temperature, " is not a finite number >= 0");

@@ -28,7 +28,9 @@ class NamedRow {
     return checked(x, named([&] { return static_cast<double>(row_->probability(x)); }));
   }
 
-  Token argmax() const requires ArgmaxRow<R> {
+  Token argmax() const
+    requires ArgmaxRow<R>
+  {
     return named([&] { return row_->argmax(); });
   }
 
@@ -38,17 +40,33 @@ class NamedRow {
     };
   }
 
-  auto block(Index start, Index count) const requires BlockRow<R> {
+  auto block(Index start, Index count) const
+    requires BlockRow<R>
+  {
     return named([&] { return row_->block(start, count); });
   }
 
-  double sum(Index start, Index count) const requires SummableRow<R> {
+  double sum(Index start, Index count) const
+    requires SummableRow<R>
+  {
     return named([&] { return static_cast<double>(row_->sum(start, count)); });
   }
 
-  Index support_size() const requires SparseRowLike<R> { return row_->support_size(); }
-  Token support(Index k) const requires SparseRowLike<R> { return row_->support(k); }
-  double weight(Index k) const requires SparseRowLike<R> { return checked(support(k), row_->weight(k)); }
+  Index support_size() const
+    requires SparseRowLike<R>
+  {
+    return row_->support_size();
+  }
+  Token support(Index k) const
+    requires SparseRowLike<R>
+  {
+    return row_->support(k);
+  }
+  double weight(Index k) const
+    requires SparseRowLike<R>
+  {
+    return checked(support(k), row_->weight(k));
+  }
 
   /// f(), and what it complains about is told with the row's name, unless that is told already.
   template <class F>

@@ -124,7 +124,7 @@ namespace detail {
 /// column-major. One that would have to be computed (a sum, a product) does not qualify: evaluate it first.
 template <class M>
 concept DirectExpression = std::derived_from<M, Eigen::DenseBase<M>> && Real<typename M::Scalar> &&
-                           (M::Flags& Eigen::DirectAccessBit) != 0;
+                           (M::Flags & Eigen::DirectAccessBit) != 0;
 
 /// A temporary that takes its entries with it when it dies.
 template <class M>
@@ -202,7 +202,8 @@ concept NumberMatrix =
 
 /// The matrix as a view with rows(), cols() and row(i). A temporary that owns its entries is refused.
 template <NumberMatrix M>
-requires(!detail::OwningTemporary<M>) auto numbers(M&& matrix) {
+  requires(!detail::OwningTemporary<M>)
+auto numbers(M&& matrix) {
   using Matrix = std::remove_cvref_t<M>;
   if constexpr (detail::DirectExpression<Matrix>) return detail::EigenNumbers<Matrix>(matrix);
   else return matrix;

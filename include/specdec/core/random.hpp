@@ -16,10 +16,10 @@ namespace specdec {
 template <class G>
 concept RandomBitGenerator =
     std::invocable<G&> && std::unsigned_integral<std::invoke_result_t<G&>> && requires {
-  { G::min() } -> std::same_as<std::invoke_result_t<G&>>;
-  { G::max() } -> std::same_as<std::invoke_result_t<G&>>;
-  requires std::bool_constant<(G::min() < G::max())>::value;
-};
+      { G::min() } -> std::same_as<std::invoke_result_t<G&>>;
+      { G::max() } -> std::same_as<std::invoke_result_t<G&>>;
+      requires std::bool_constant<(G::min() < G::max())>::value;
+    };
 
 /// A generator with 64 bits of state: for the random models of the proofs, not for text. In a concept it
 /// stands for any generator.

@@ -143,9 +143,19 @@ class ResidualRow {
   double probability(Token x) const { return residual(a_, p_, b_, q_, x) / mass_; }
   double sum(Index start, Index count) const { return residual_mass(a_, p_, b_, q_, start, count) / mass_; }
 
-  Index support_size() const requires SparseRowLike<P> { return p_.support_size(); }
-  Token support(Index k) const requires SparseRowLike<P> { return p_.support(k); }
-  double weight(Index k) const requires SparseRowLike<P> {
+  Index support_size() const
+    requires SparseRowLike<P>
+  {
+    return p_.support_size();
+  }
+  Token support(Index k) const
+    requires SparseRowLike<P>
+  {
+    return p_.support(k);
+  }
+  double weight(Index k) const
+    requires SparseRowLike<P>
+  {
     detail::check_ascending(0, support(k));
     return probability(support(k));
   }

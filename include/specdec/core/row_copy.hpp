@@ -52,7 +52,7 @@ class RowCopy {
 
 /// A row of logits, as logits: with what it has learnt about itself.
 template <Distribution Row>
-requires requires(const Row& row) { row.over(row.logits().data()); }
+  requires requires(const Row& row) { row.over(row.logits().data()); }
 class RowCopy<Row> {
   using Stored = typename std::remove_cvref_t<decltype(std::declval<const Row&>().logits())>::Stored;
 
@@ -72,7 +72,7 @@ class RowCopy<Row> {
 
 /// A sparse row, as its list.
 template <Distribution Row>
-requires SparseRowLike<Row>
+  requires SparseRowLike<Row>
 class RowCopy<Row> {
  public:
   using View = SparseRow<double>;

@@ -60,14 +60,19 @@ template <DistributionMatrix M>
 class SampledRows {
  public:
   template <Probabilities Rows>
-  requires(!detail::OwningTemporary<Rows>) SampledRows(Rows&& rows, std::span<const Token> tokens)
+    requires(!detail::OwningTemporary<Rows>)
+  SampledRows(Rows&& rows, std::span<const Token> tokens)
       : rows_(distributions(std::forward<Rows>(rows))), tokens_(tokens) {
     if (std::ssize(tokens) != rows_.rows())
       detail::invalid_argument("there are ", tokens.size(), " tokens drawn from ", rows_.rows(), " rows");
   }
 
   Index rows() const { return rows_.rows(); }
-  Index vocab_size() const requires SizedDistributionMatrix<M> { return rows_.vocab_size(); }
+  Index vocab_size() const
+    requires SizedDistributionMatrix<M>
+  {
+    return rows_.vocab_size();
+  }
   auto row(Index i) const { return SampledRow(rows_.row(i), tokens_[static_cast<std::size_t>(i)]); }
 
  private:

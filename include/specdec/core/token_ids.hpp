@@ -21,12 +21,12 @@ class TokenIds {
   TokenIds() = default;
 
   template <class Ids>
-  requires std::is_convertible_v<const Ids&, std::span<const std::int32_t>> TokenIds(const Ids& ids)
-      : TokenIds(std::span<const std::int32_t>(ids)) {}
+    requires std::is_convertible_v<const Ids&, std::span<const std::int32_t>>
+  TokenIds(const Ids& ids) : TokenIds(std::span<const std::int32_t>(ids)) {}
 
   template <class Ids>
-  requires std::is_convertible_v<const Ids&, std::span<const std::int64_t>> TokenIds(const Ids& ids)
-      : TokenIds(std::span<const std::int64_t>(ids)) {}
+    requires std::is_convertible_v<const Ids&, std::span<const std::int64_t>>
+  TokenIds(const Ids& ids) : TokenIds(std::span<const std::int64_t>(ids)) {}
 
   TokenIds(std::span<const std::int32_t> ids) : narrow_(ids.data()), size_(std::ssize(ids)) {}
   TokenIds(std::span<const std::int64_t> ids) : wide_(ids.data()), size_(std::ssize(ids)) {}

@@ -46,7 +46,7 @@ void validate_row(const R& row, Index vocab_size, double tolerance) {
 /// The verifiers do not call this: they check in O(γ) what they are about to use. Call it where rows come
 /// from code you do not trust, or while a backend is new. Cost: one pass over all rows.
 template <Probabilities M>
-requires SizedDistributionMatrix<decltype(distributions(std::declval<const M&>()))>
+  requires SizedDistributionMatrix<decltype(distributions(std::declval<const M&>()))>
 void validate(const M& matrix, std::string_view name = "probabilities", double tolerance = 1e-3) {
   const auto rows = distributions(matrix);
   for (Index i = 0; i < rows.rows(); ++i) {

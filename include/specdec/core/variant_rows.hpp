@@ -44,25 +44,37 @@ class VariantRow {
     ask([x](const auto& row) { specdec::prefetch(row, x); });
   }
 
-  Token argmax() const requires(ArgmaxRow<R>&&...) {
+  Token argmax() const
+    requires(ArgmaxRow<R> && ...)
+  {
     return ask([](const auto& row) { return row.argmax(); });
   }
-  double sum(Index start, Index count) const requires(SummableRow<R>&&...) {
+  double sum(Index start, Index count) const
+    requires(SummableRow<R> && ...)
+  {
     return ask([=](const auto& row) { return static_cast<double>(row.sum(start, count)); });
   }
 
-  Index support_size() const requires all_sparse {
+  Index support_size() const
+    requires all_sparse
+  {
     return ask([](const auto& row) -> Index { return row.support_size(); });
   }
-  Token support(Index k) const requires all_sparse {
+  Token support(Index k) const
+    requires all_sparse
+  {
     return ask([k](const auto& row) -> Token { return row.support(k); });
   }
-  double weight(Index k) const requires all_sparse {
+  double weight(Index k) const
+    requires all_sparse
+  {
     return ask([k](const auto& row) { return static_cast<double>(row.weight(k)); });
   }
 
   /// The probabilities of `count` <= max_block_size tokens from `start` on.
-  Block block(Index start, Index count) const requires has_blocks {
+  Block block(Index start, Index count) const
+    requires has_blocks
+  {
     return ask([=](const auto& row) -> Block {
       if constexpr (SparseRowLike<std::remove_cvref_t<decltype(row)>>) return spread(row, start, count);
       else return row.block(start, count).template cast<double>();
@@ -124,7 +136,9 @@ class VariantRows {
   Index rows() const {
     return std::visit([](const auto& matrix) -> Index { return distributions(matrix).rows(); }, matrix_);
   }
-  Index vocab_size() const requires(SizedDistributionMatrix<DistributionsOf<M>> || ...) {
+  Index vocab_size() const
+    requires(SizedDistributionMatrix<DistributionsOf<M>> || ...)
+  {
     return std::visit([](const auto& matrix) { return size(distributions(matrix)); }, matrix_);
   }
   Row row(Index i) const { return row_of<0>(i); }

@@ -42,16 +42,16 @@ class ChainDrafter {
   static_assert((Drafter<std::remove_reference_t<D>> && ...), "a member of the chain is no specdec::Drafter");
 
   template <class M, class Source, class... GoesOn>
-  static constexpr bool can_draft = requires(M& member, std::span<const Token> context, Source& source,
-                                             GoesOn&... goes_on) {
-    member.draft(context, Index{}, source, goes_on...);
-  };
+  static constexpr bool can_draft =
+      requires(M& member, std::span<const Token> context, Source& source, GoesOn&... goes_on) {
+        member.draft(context, Index{}, source, goes_on...);
+      };
 
   template <class M, class Rows>
-  static constexpr bool observes = requires(M& member, const Rows& rows, std::span<const Token> drafted,
-                                            const Verdict& verdict) {
-    member.observe(rows, drafted, verdict);
-  };
+  static constexpr bool observes =
+      requires(M& member, const Rows& rows, std::span<const Token> drafted, const Verdict& verdict) {
+        member.observe(rows, drafted, verdict);
+      };
 
  public:
   explicit ChainDrafter(D&&... drafters) : drafters_(std::forward<D>(drafters)...) {}
@@ -63,8 +63,8 @@ class ChainDrafter {
 
   /// The same, with goes_on(row, i) for the members that ask it (see Drafter).
   template <RandomSource Source, class GoesOn>
-  requires(can_draft<std::remove_reference_t<D>, Source, GoesOn> || ...)  //
-      auto draft(std::span<const Token> context, Index gamma, Source& source, GoesOn&& goes_on) {
+    requires(can_draft<std::remove_reference_t<D>, Source, GoesOn> || ...)  //
+  auto draft(std::span<const Token> context, Index gamma, Source& source, GoesOn&& goes_on) {
     return propose<0>(context, gamma, source, goes_on);
   }
 
@@ -74,8 +74,8 @@ class ChainDrafter {
 
   /// For the members that learn from the target's calls.
   template <class Rows>
-  requires(observes<std::remove_reference_t<D>, Rows> || ...)  //
-      void observe(const Rows& target_rows, std::span<const Token> drafted, const Verdict& verdict) {
+    requires(observes<std::remove_reference_t<D>, Rows> || ...)  //
+  void observe(const Rows& target_rows, std::span<const Token> drafted, const Verdict& verdict) {
     const auto tell = [&](auto& member) {
       if constexpr (observes<std::remove_cvref_t<decltype(member)>, Rows>)
         member.observe(target_rows, drafted, verdict);

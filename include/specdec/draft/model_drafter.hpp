@@ -30,7 +30,7 @@ namespace specdec {
 /// Random: one draw per token. Cost: γ calls of the model; the first also takes in what the model has not
 /// seen of the context (after full acceptance that is x_γ as well as Y). No allocation in steady state.
 template <class M>
-requires Model<std::remove_reference_t<M>>
+  requires Model<std::remove_reference_t<M>>
 class ModelDrafter {
   using Output = std::remove_cvref_t<decltype(std::declval<std::remove_reference_t<M>&>().forward(
       std::span<const Token>{}, Index{1}))>;

@@ -11,8 +11,8 @@ namespace specdec::detail {
 
 /// The integer as wide as a float or a double.
 template <std::floating_point F>
-requires(sizeof(F) == 4 ||
-         sizeof(F) == 8) using OrderedKey = std::conditional_t<sizeof(F) == 4, std::int32_t, std::int64_t>;
+  requires(sizeof(F) == 4 || sizeof(F) == 8)
+using OrderedKey = std::conditional_t<sizeof(F) == 4, std::int32_t, std::int64_t>;
 
 /// x < y exactly if ordered_key(x) < ordered_key(y); the two zeros are one. Not for NaN.
 ///

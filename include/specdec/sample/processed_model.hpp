@@ -69,7 +69,7 @@ struct NoHook {};
 /// model and the hook throw. With a hook the context is then rolled back to what it was before.
 /// Cost: without a hook none; with one a copy of each row asked for. No allocation in steady state.
 template <class M, RowStep Steps, class Hook = NoHook>
-requires LogitsModel<std::remove_reference_t<M>>
+  requires LogitsModel<std::remove_reference_t<M>>
 class ProcessedModel {
   using Bare = std::remove_reference_t<M>;
   using Buffer = Eigen::Matrix<typename detail::LogitsRef<Bare>::Scalar, Eigen::Dynamic, Eigen::Dynamic,

@@ -69,8 +69,8 @@ template <class Numbers, RowStep Steps>
 class ProcessedRows {
  public:
   template <NumberMatrix M>
-  requires(!detail::OwningTemporary<M>) ProcessedRows(M&& logits, const Steps& steps)
-      : numbers_(numbers(std::forward<M>(logits))), steps_(steps) {}
+    requires(!detail::OwningTemporary<M>)
+  ProcessedRows(M&& logits, const Steps& steps) : numbers_(numbers(std::forward<M>(logits))), steps_(steps) {}
 
   Index rows() const { return numbers_.rows(); }
   Index vocab_size() const { return numbers_.cols(); }

@@ -394,9 +394,9 @@ class AuditedDrafter {
 
   /// Where the drafter has it.
   template <RandomSource Source, class GoesOn>
-  requires requires(Drafter& drafter, std::span<const Token> context, Source& source, GoesOn& goes_on) {
-    drafter.draft(context, Index{}, source, goes_on);
-  }
+    requires requires(Drafter& drafter, std::span<const Token> context, Source& source, GoesOn& goes_on) {
+      drafter.draft(context, Index{}, source, goes_on);
+    }
   decltype(auto) draft(std::span<const Token> context, Index gamma, Source& source, GoesOn&& goes_on) {
     decltype(auto) draft = drafter_.draft(context, gamma, source, goes_on);
     audit_.add(draft.rows, draft.tokens);
@@ -407,10 +407,8 @@ class AuditedDrafter {
 
   /// Where the drafter has it.
   template <class Rows>
-  requires requires(Drafter& drafter, const Rows& target_rows, std::span<const Token> drafted,
-                    const Verdict& verdict) {
-    drafter.observe(target_rows, drafted, verdict);
-  }
+    requires requires(Drafter& drafter, const Rows& target_rows, std::span<const Token> drafted,
+                      const Verdict& verdict) { drafter.observe(target_rows, drafted, verdict); }
   void observe(const Rows& target_rows, std::span<const Token> drafted, const Verdict& verdict) {
     drafter_.observe(target_rows, drafted, verdict);
   }

@@ -41,13 +41,25 @@ class ModifiedRow {
 
   Index vocab_size() const { return p_.vocab_size(); }
   double probability(Token x) const { return plain_ ? p_.probability(x) : modified_.probability(x); }
-  double sum(Index start, Index count) const requires SummableRow<P> {
+  double sum(Index start, Index count) const
+    requires SummableRow<P>
+  {
     return plain_ ? p_.sum(start, count) : modified_.sum(start, count);
   }
 
-  Index support_size() const requires SparseRowLike<P> { return p_.support_size(); }
-  Token support(Index k) const requires SparseRowLike<P> { return p_.support(k); }
-  double weight(Index k) const requires SparseRowLike<P> {
+  Index support_size() const
+    requires SparseRowLike<P>
+  {
+    return p_.support_size();
+  }
+  Token support(Index k) const
+    requires SparseRowLike<P>
+  {
+    return p_.support(k);
+  }
+  double weight(Index k) const
+    requires SparseRowLike<P>
+  {
     return plain_ ? p_.weight(k) : modified_.weight(k);
   }
 

@@ -44,11 +44,12 @@ struct Verdict {
 /// The loop starts every sequence with a copy of a fresh verifier; used by hand, one object serves one
 /// sequence.
 template <class V, class Target = Eigen::MatrixXd, class Draft = Target, class Source = SplitMix64>
-concept Verifier = std::copyable<V> && Probabilities<Target> && Probabilities<Draft> &&
-    RandomSource<Source> && requires(V& verifier, const Target& target, const Draft& draft,
-                                     std::span<const Token> tokens, Source& source) {
-  { verifier(target, draft, tokens, source) } -> std::same_as<Verdict>;
-};
+concept Verifier =
+    std::copyable<V> && Probabilities<Target> && Probabilities<Draft> && RandomSource<Source> &&
+    requires(V& verifier, const Target& target, const Draft& draft, std::span<const Token> tokens,
+             Source& source) {
+      { verifier(target, draft, tokens, source) } -> std::same_as<Verdict>;
+    };
 
 /// The least length that the verifier's next draft may have; 0 for rules without state.
 template <class V>
