@@ -11,8 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "catch.hpp"
-#include "support.hpp"
+#include "support/catch.hpp"
 
 using namespace specdec;
 using namespace specdec::testing;

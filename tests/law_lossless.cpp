@@ -3,8 +3,9 @@
 #include <specdec/specdec.hpp>
 #include <vector>
 
-#include "catch.hpp"
-#include "support.hpp"
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/models.hpp"
 
 using namespace specdec;
 using namespace specdec::testing;

@@ -5,8 +5,7 @@
 #include <specdec/specdec.hpp>
 #include <vector>
 
-#include "catch.hpp"
-#include "support.hpp"
+#include "support/catch.hpp"
 
 using namespace specdec;
 using namespace specdec::testing;

@@ -9,8 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "catch.hpp"
-#include "support.hpp"
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/models.hpp"
+#include "support/rules.hpp"
 
 using namespace specdec;
 using namespace specdec::testing;

@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "catch.hpp"
-#include "support.hpp"
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/models.hpp"
 
 using namespace specdec;
 using namespace specdec::testing;

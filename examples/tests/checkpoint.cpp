@@ -1,0 +1,161 @@
+// Checkpoints of llama2.c: every format gives back what was written, and a broken file is a line that says why.
+#include "transformer/checkpoint.hpp"
+
+#include <Eigen/Core>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "small_transformer.hpp"
+#include "support/catch.hpp"
+#include "transformer/weights.hpp"
+
+using support::RandomModel;
+using support::TemporaryFile;
+using transformer::Checkpoint;
+using transformer::Part;
+using transformer::Shape;
+
+namespace {
+
+const Shape small{24, 20, 2, 4, 2, 300, 24, true};
+
+// What reading the bytes as a checkpoint throws, behind the name of the file.
+std::string error_of(const std::string& bytes) {
+  const TemporaryFile file(bytes);
+  const std::string message = support::message_of<std::runtime_error>([&] {
+    Checkpoint checkpoint(file.path());
+    checkpoint.read([](Part, Eigen::Index, const Checkpoint::Matrix&) {});
+  });
+  const std::string start = file.path() + ": ";
+  return message.starts_with(start) ? message.substr(start.size()) : "unnamed: " + message;
+}
+
+// The bytes with the i-th int32 replaced.
+std::string with_number(std::string bytes, std::size_t i, std::int32_t number) {
+  std::memcpy(bytes.data() + 4 * i, &number, 4);
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("Checkpoint: every format holds the same model") {
+  const bool shared = GENERATE(true, false);
+  Shape shape = small;
+  shape.shared_classifier = shared;
+  const RandomModel model(shape, 1);
+  for (const std::string& bytes :
+       {model.legacy(), model.versioned<float>(), model.versioned<Eigen::half>()}) {
+    const TemporaryFile file(bytes);
+    Checkpoint checkpoint(file.path());
+    const Shape& s = checkpoint.shape();
+    CHECK(std::vector{s.dim, s.hidden_dim, s.n_layers, s.n_heads, s.n_kv_heads, s.vocab_size,
+                      s.context_size} == std::vector<Eigen::Index>{24, 20, 2, 4, 2, 300, 24});
+    CHECK(s.shared_classifier == shared);
+    std::size_t parts = 0;
+    checkpoint.read([&](Part part, Eigen::Index layer, const Checkpoint::Matrix& matrix) {
+      ++parts;
+      CHECK(matrix.cast<double>() == model.part(part, layer));
+    });
+    CHECK(parts == (shared ? 20 : 21));
+  }
+}
+
+TEST_CASE("Checkpoint: a model too small or too large for its file") {
+  const RandomModel model(small, 2);
+  const std::string legacy = model.legacy(), one = model.versioned<float>(),
+                    half = model.versioned<Eigen::half>();
+  const std::string shape =
+      " bytes for a model of dim 24, hidden 20, 2 layers, 4 heads, 2 kv heads, vocabulary 300, context 24, "
+      "found ";
+  for (const auto& [bytes, size] :
+       {std::pair{legacy, legacy.size()}, {one, one.size()}, {half, half.size()}}) {
+    const std::string expected = "expected " + std::to_string(size) + shape;
+    CHECK(error_of(bytes) == "unnamed: ");
+    CHECK(error_of(bytes + "x") == expected + std::to_string(size + 1));
+    CHECK(error_of(bytes.substr(0, size - 1)) == expected + std::to_string(size - 1));
+    CHECK(error_of(bytes + bytes) == expected + std::to_string(2 * size));
+  }
+  CHECK(legacy.size() == 28 + 4 * (300 * 24 + 2 * (24 + 576 + 288 + 288 + 576 + 24 + 3 * 480) + 24 + 24 * 6));
+  CHECK(half.size() == 256 + 2 * (300 * 24 + 2 * (24 + 576 + 288 + 288 + 576 + 24 + 3 * 480) + 24));
+}
+
+TEST_CASE("Checkpoint: headers that are none") {
+  const RandomModel model(small, 3);
+  const std::string legacy = model.legacy(), one = model.versioned<float>();
+  CHECK(error_of("") == "expected a header of 28 bytes, found a file of 0");
+  CHECK(error_of(legacy.substr(0, 27)) == "expected a header of 28 bytes, found a file of 27");
+  CHECK(error_of(one.substr(0, 255)) == "expected a header of 256 bytes, found a file of 255");
+  CHECK(error_of(with_number(one, 1, 2)) ==
+        "version 2 (int8 groups) is not supported: export version 0 or 1");
+  CHECK(error_of(with_number(one, 1, 3)) == "expected version 1 or 16, found 3");
+  CHECK(error_of(with_number(one, 1, 0)) == "expected version 1 or 16, found 0");
+  CHECK(error_of(std::string(1000, 'a')) == "dim / n_heads = 1 is odd: there are no pairs to rotate");
+}
+
+TEST_CASE("Checkpoint: numbers that make no model") {
+  const RandomModel model(small, 4);
+  const std::string legacy = model.legacy(), one = model.versioned<float>();
+  const std::vector<std::string> names{"dim",        "hidden_dim", "n_layers", "n_heads",
+                                       "n_kv_heads", "vocab_size", "seq_len"};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    INFO(names[i]);
+    CHECK(error_of(with_number(legacy, i, 0)) == names[i] + " = 0 is not positive");
+    CHECK(error_of(with_number(one, i + 2, 0)) == names[i] + " = 0 is not positive");
+    CHECK(error_of(with_number(one, i + 2, -7)) == names[i] + " = -7 is not positive");
+    if (names[i] != "vocab_size")
+      CHECK(error_of(with_number(legacy, i, -7)) == names[i] + " = -7 is not positive");
+  }
+  CHECK(error_of(with_number(one, 5, 5)) == "dim = 24 is no multiple of n_heads = 5");
+  CHECK(error_of(with_number(one, 5, 24)) == "dim / n_heads = 1 is odd: there are no pairs to rotate");
+  CHECK(error_of(with_number(one, 6, 3)) == "n_heads = 4 is no multiple of n_kv_heads = 3");
+  CHECK(error_of(with_number(one, 8, 1 << 30)) == "seq_len = 1073741824 is more than 1048576");
+}
+
+TEST_CASE("Checkpoint: sizes that no integer holds") {
+  const RandomModel model(small, 5);
+  constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max() - 1;
+  std::string bytes = model.legacy();
+  for (const std::size_t i : {0u, 1u, 2u, 5u}) bytes = with_number(bytes, i, most);
+  bytes = with_number(with_number(bytes, 3, 2), 4, 1);
+  CHECK(error_of(bytes) == "dim / n_heads = 1073741823 is odd: there are no pairs to rotate");
+  bytes = with_number(bytes, 3, 1);
+  CHECK(error_of(bytes).starts_with("expected about 2.77299e+29 bytes for a model of dim 2147483646, "));
+  CHECK(error_of(with_number(model.legacy(), 5, std::numeric_limits<std::int32_t>::min()))
+            .starts_with("expected about 4.12317e+11 bytes for a model of dim 24, "));
+}
+
+TEST_CASE("Checkpoint: files that cannot be read") {
+  const std::string directory = std::filesystem::temp_directory_path().string();
+  CHECK(support::message_of<std::runtime_error>([&] { Checkpoint{directory}; }) ==
+        directory + ": cannot be read");
+  CHECK(support::message_of<std::runtime_error>([] { Checkpoint{"no/such/file"}; }) ==
+        "no/such/file: cannot be read");
+}
+
+TEST_CASE("Checkpoint: weights that are no finite numbers") {
+  RandomModel model(small, 6);
+  model.parts[Part::w2][1](3, 4) =
+      GENERATE(std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity());
+  for (const std::string& bytes : {model.legacy(), model.versioned<float>(), model.versioned<Eigen::half>()})
+    CHECK(error_of(bytes) == "holds a weight that is not a finite number");
+}
+
+TEST_CASE("Weights: what is too large for a half") {
+  RandomModel model(small, 7);
+  const auto read = [&](double weight) {
+    model.parts[Part::key][0](0, 0) = weight;
+    const TemporaryFile file(model.versioned<float>());
+    transformer::Weights<float>::read(file.path());
+    return support::message_of<std::runtime_error>(
+        [&] { transformer::Weights<Eigen::half>::read(file.path()); });
+  };
+  CHECK(read(-65519) == "");
+  CHECK(read(-65520).ends_with(": holds a weight that is too large for half precision"));
+}

@@ -1,0 +1,294 @@
+// Drafting with the target's own first layers. The oracles: the formulae with fewer layers, a plain transformer that
+// no drafter shares, and the target's law.
+#include "transformer/early_exit.hpp"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "small_transformer.hpp"
+#include "support/catch.hpp"
+#include "trained_pair.hpp"
+#include "transformer/deepened.hpp"
+
+using namespace specdec;
+using generate::sampled;
+using support::RandomModel;
+using support::TemporaryFile;
+using transformer::EarlyExit;
+using transformer::Shape;
+using transformer::Transformer;
+using Tokens = std::vector<Token>;
+using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+static_assert(LogitsModel<EarlyExit<float>>);
+static_assert(LogitsModel<EarlyExit<Eigen::half>>);
+
+namespace {
+
+const Shape shape{40, 33, 4, 4, 2, 50, 64, false};
+
+Transformer<float> transformer_of(const RandomModel& model) {
+  const TemporaryFile file(model.versioned<float>());
+  return Transformer<float>(file.path());
+}
+
+Tokens random_tokens(std::mt19937& rng, std::size_t size, Index vocab_size = shape.vocab_size) {
+  Tokens tokens(size);
+  for (Token& x : tokens) x = static_cast<Token>(rng() % static_cast<unsigned>(vocab_size));
+  return tokens;
+}
+
+bool same_bits(const RowMajor& a, const RowMajor& b) { return (a.array() == b.array()).all(); }
+
+}  // namespace
+
+TEST_CASE("peek: the logits of the formulae with fewer layers, and of the tokens ahead only") {
+  const RandomModel random(shape, 1);
+  Transformer<float> model = transformer_of(random);
+  std::mt19937 rng{2};
+  const Tokens tokens = random_tokens(rng, 12);
+  for (const Index layers : {1, 2, 3, 4}) {
+    RandomModel shallow = random;
+    shallow.shape.n_layers = layers;
+    const Eigen::MatrixXd expected = shallow.logits(tokens);
+    const auto rows_of = [&](Index first, Index count) { return expected.middleRows(first, count).eval(); };
+    INFO(layers << " layers");
+    model.truncate(0);
+    model.forward(std::span(tokens).first(5), 1);
+    const auto behind = std::span(tokens).subspan(5);
+    CHECK(model.peek(behind.first(3), 2, layers).cast<double>().isApprox(rows_of(6, 2), 1e-4));
+    CHECK(model.peek(behind, 1, layers).cast<double>().isApprox(rows_of(11, 1), 1e-4));
+    CHECK(model.peek(behind, 7, layers).cast<double>().isApprox(rows_of(5, 7), 1e-4));  // all of it known
+    CHECK(model.length() == 5);
+  }
+}
+
+// Whatever was looked at in between: other tokens, other layers, more or fewer than are fed then.
+TEST_CASE("the rows of forward and of peek are those of a transformer of its own, to the bit") {
+  const RandomModel random(shape, 3);
+  Transformer<float> shared = transformer_of(random), plain = shared;
+  std::mt19937 rng{4};
+  Tokens context;
+  const auto keep = [&](Index length) {
+    context.resize(static_cast<std::size_t>(std::max<Index>(length, 0)));
+    shared.truncate(length);
+    plain.truncate(length);
+    REQUIRE(shared.length() == std::ssize(context));
+  };
+  for (int round = 0; round < 400; ++round) {
+    Tokens next = random_tokens(rng, 1 + rng() % 6, 3);
+    for (unsigned look = rng() % 4; look > 0; --look) {
+      Tokens ahead = next;
+      ahead.resize(1 + rng() % 7);
+      for (std::size_t i = 0; i < ahead.size(); ++i)
+        if (i >= next.size() || rng() % 6 == 0) ahead[i] = random_tokens(rng, 1, 3)[0];
+      const Index layers = rng() % 3 == 0 ? 1 + static_cast<Index>(rng() % 4) : 2;
+      const Index rows = 1 + static_cast<Index>(rng() % ahead.size());
+      Transformer<float> fresh = plain;
+      REQUIRE(same_bits(shared.peek(ahead, rows, layers), fresh.peek(ahead, rows, layers)));
+    }
+    if (rng() % 4 == 0) keep(std::ssize(context) - 1);  // the looks were at the places behind, then
+    const Index rows = 1 + static_cast<Index>(rng() % next.size());
+    REQUIRE(same_bits(shared.forward(next, rows), plain.forward(next, rows)));
+    context.insert(context.end(), next.begin(), next.end());
+    const Index kept = std::ssize(context) - static_cast<Index>(rng() % 5);
+    keep(kept > 40 ? 0 : kept);
+  }
+}
+
+TEST_CASE("features: what the rows of the last call were made of") {
+  const RandomModel random(shape, 5);
+  Transformer<float> model = transformer_of(random);
+  const auto logits_of = [&](const auto& features) {
+    const Eigen::MatrixXd x = features.template cast<double>().transpose();
+    Eigen::MatrixXd normed = x;
+    for (Index i = 0; i < x.rows(); ++i)
+      normed.row(i) = x.row(i).cwiseProduct(random.part(support::Part::final_norm)) /
+                      std::sqrt(x.row(i).squaredNorm() / static_cast<double>(x.cols()) + 1e-5);
+    return (normed * random.part(support::Part::classifier).transpose()).eval();
+  };
+  std::mt19937 rng{6};
+  const Tokens tokens = random_tokens(rng, 9);
+  const RowMajor first = model.forward(std::span(tokens).first(4), 3);
+  CHECK(model.features().cols() == 3);
+  CHECK(first.cast<double>().isApprox(logits_of(model.features()), 1e-4));
+  const RowMajor early = model.peek(std::span(tokens).subspan(4), 2, 3);
+  CHECK(early.cast<double>().isApprox(logits_of(model.features()), 1e-4));
+  const RowMajor rest = model.forward(std::span(tokens).subspan(4), 5);
+  CHECK(rest.cast<double>().isApprox(logits_of(model.features()), 1e-4));
+}
+
+TEST_CASE("an exit behind the last layer is the target: all it drafts is accepted") {
+  Transformer<float> target = transformer_of(RandomModel(shape, 7));
+  EarlyExit exit(target, 4);
+  std::mt19937_64 rng{8};
+  for (const double temperature : {0.0, 0.7}) {
+    SpecDec decoder{sampled(target, temperature), ModelDrafter{sampled(exit, temperature)}};
+    const Result r = decoder.generate(Tokens{1, 2, 3}, {.max_new_tokens = 50, .gamma = 4}, rng);
+    CHECK(r.stats.accepted == r.stats.drafted);
+    CHECK(r.stats.target_calls == 10);
+  }
+}
+
+namespace {
+
+// Now and then the policy asks for nothing, and the target goes on alone.
+struct Sometimes {
+  Index next(Index most) { return steps_++ % 3 == 2 ? 0 : most; }
+  void observe(const StepRecord&) {}
+  int steps_ = 0;
+};
+
+// Block verification that fails at every other step.
+struct Failing {
+  Verdict operator()(const auto& target, const auto& draft, std::span<const Token> tokens,
+                     auto& source) const {
+    if (++*calls % 2 == 1) throw std::runtime_error("verifier");
+    return BlockVerifier{}(target, draft, tokens, source);
+  }
+  std::shared_ptr<int> calls = std::make_shared<int>(0);
+};
+
+}  // namespace
+
+TEST_CASE("greedy text with early exits is the plain target's, token for token, errors or not") {
+  const Transformer<float>& trained = support::trained_pair<float>().target;
+  const Tokens prompt = support::trained_tokenizer().encode("The people of the United States");
+  std::mt19937_64 rng{9};
+  Transformer<float> plain = trained;
+  const Options options{.max_new_tokens = 60, .gamma = 4};
+  const Tokens alone = autoregressive(sampled(plain, 0), prompt, options, rng).tokens;
+  for (const Index layers : {1, 2, 3}) {
+    Transformer<float> target = trained;
+    EarlyExit exit(target, layers);
+    ModelDrafter drafter{sampled(exit, 0)};
+    INFO(layers << " layers");
+    SpecDec decoder{sampled(target, 0), drafter, BlockVerifier{}};
+    const Result r = decoder.generate(prompt, options, rng);
+    CHECK(r.tokens == alone);
+    CHECK(r.stats.accepted > 0);
+    CHECK(decoder.generate(prompt, options, rng).tokens == alone);  // the second text, on the same models
+
+    SpecDec pausing{sampled(target, 0), drafter, BlockVerifier{}, Sometimes{}};
+    CHECK(pausing.generate(prompt, options, rng).tokens == alone);
+
+    SpecDec failing{sampled(target, 0), drafter, Failing{}};
+    auto sequence = failing.start(prompt, options);
+    while (!sequence.done()) {
+      CHECK_THROWS_AS(sequence.step(rng), std::runtime_error);
+      sequence.step(rng);
+    }
+    CHECK(sequence.result().tokens == alone);
+    CHECK(sequence.stats().accepted == r.stats.accepted);
+  }
+}
+
+TEST_CASE("sequences on one target take turns, and each is the text of its prompt") {
+  Transformer<float> target = support::trained_pair<float>().target, plain = target;
+  EarlyExit exit(target, 2);
+  SpecDec decoder{sampled(target, 0), ModelDrafter{sampled(exit, 0)}};
+  std::mt19937_64 rng{10};
+  const Options options{.max_new_tokens = 20, .gamma = 3};
+  const auto encode = [](const char* text) { return support::trained_tokenizer().encode(text); };
+  auto a = decoder.start(encode("Call me"), options), b = decoder.start(encode("The ship was"), options);
+  while (!a.done() || !b.done()) {
+    a.step(rng);
+    b.step(rng);
+  }
+  CHECK(a.result().tokens == autoregressive(sampled(plain, 0), encode("Call me"), options, rng).tokens);
+  CHECK(b.result().tokens == autoregressive(sampled(plain, 0), encode("The ship was"), options, rng).tokens);
+}
+
+// False-alarm rate 1e-6 each; the seed is fixed.
+TEMPLATE_TEST_CASE("what is written with early exits follows the target's distribution, token after token",
+                   "[law][sampled]", TokenVerifier, BlockVerifier) {
+  Transformer<float> target = support::trained_pair<float>().target;
+  EarlyExit exit(target, 2);
+  SpecDec decoder{sampled(target, 1), ModelDrafter{sampled(exit, 1)}, TestType{}};
+  const auto report = support::check_trained([&](const auto& prompt, const Options& options, auto& rng) {
+    return decoder.generate(prompt, options, rng);
+  });
+  INFO(report);
+  CHECK(report.accepted);
+}
+
+namespace {
+
+// A head on the target's features, as EAGLE's and Medusa's are: this one knows what they are and proposes what the
+// target has just said, which is the least that such a head can do.
+class Head {
+ public:
+  explicit Head(const Transformer<float>& target, const RandomModel& weights)
+      : target_(&target), weights_(&weights) {}
+
+  template <RandomSource Source>
+  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) {
+    if (!said_.empty()) right_ += said_[0] == context.back();
+    said_.clear();
+    proposal_.assign(static_cast<std::size_t>(std::min<Index>(gamma, 1)), context.back());
+    return {proposal_, OneHotRows(proposal_)};
+  }
+  void truncate(Index) {}
+
+  void observe(const auto&, std::span<const Token>, const Verdict& verdict) {
+    const Eigen::VectorXd x = target_->features().col(verdict.accepted).cast<double>();
+    const Eigen::VectorXd normed = x.cwiseProduct(weights_->part(support::Part::final_norm).transpose());
+    Index best = 0;
+    (weights_->part(support::Part::classifier) * normed).maxCoeff(&best);
+    said_.assign(1, static_cast<Token>(best));
+    ++calls_;
+  }
+
+  int right_ = 0, calls_ = 0;
+
+ private:
+  const Transformer<float>* target_;
+  const RandomModel* weights_;
+  Tokens said_, proposal_;
+};
+
+}  // namespace
+
+TEST_CASE("a drafter can read the features of the target's last call when it observes it") {
+  const RandomModel random(shape, 11);
+  Transformer<float> target = transformer_of(random);
+  Head head(target, random);
+  std::mt19937_64 rng{12};
+  SpecDec decoder{sampled(target, 0), head};
+  decoder.generate(Tokens{1, 2, 3}, {.max_new_tokens = 30, .gamma = 1}, rng);
+  CHECK(head.calls_ > 10);
+  CHECK(head.right_ == head.calls_ - 1);  // each but the last, which no draft followed
+}
+
+TEST_CASE("early exits: what is refused, and that nothing has changed then") {
+  Transformer<float> target = transformer_of(RandomModel(shape, 13));
+  const auto says = [](auto&& call) { return support::message_of<std::invalid_argument>(call); };
+  CHECK(says([&] { EarlyExit(target, 0); }) == "early exit: layers = 0 is outside 1..4");
+  CHECK(says([&] { EarlyExit(target, 5); }) == "early exit: layers = 5 is outside 1..4");
+  CHECK(says([&] { target.peek(Tokens{1}, 1, 5); }) == "transformer: layers = 5 is outside 1..4");
+  CHECK(says([&] { target.peek(Tokens{1}, 2, 2); }) ==
+        "transformer: rows = 2 is outside 1..1, the number of tokens");
+  EarlyExit exit(target, 2);
+  const Tokens tokens{1, 2, 3, 4};
+  target.forward(tokens, 1);
+  CHECK(says([&] { exit.forward(tokens, 1); }) ==
+        "early exit: rows after the last 1 of 4 tokens are asked for, but the target has gone on to 4");
+  CHECK(says([&] {
+          exit.forward(Tokens{1, 2, 3, 4, 99}, 1);
+        }) == "transformer: tokens[0] = 99 is outside the vocabulary 0..49");
+  CHECK(says([&] {
+          exit.forward(Tokens{1, 2, 3, 4, 5}, 2);
+        }) == "early exit: rows after the last 2 of 5 tokens are asked for, but the target has gone on to 4");
+  Transformer<float> plain = target;
+  CHECK(same_bits(exit.forward(Tokens{1, 2, 3, 4, 5}, 1), plain.peek(Tokens{5}, 1, 2)));
+  exit.truncate(-1);
+  CHECK(same_bits(exit.forward(Tokens{1, 2, 3, 4, 6}, 1), plain.peek(Tokens{6}, 1, 2)));
+}

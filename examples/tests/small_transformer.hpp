@@ -1,0 +1,197 @@
+// What the tests of the transformer share: models of random weights, the files that hold them, and the forward
+// pass as the papers write it, in double and with no cache.
+#pragma once
+
+#include <Eigen/Core>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "support/message_of.hpp"
+#include "transformer/checkpoint.hpp"
+#include "transformer/shape.hpp"
+
+namespace support {
+
+using Eigen::Index;
+using transformer::Part;
+using transformer::Shape;
+
+/// A file that is gone at the end.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& bytes) {
+    static int count = 0;
+    path_ = (std::filesystem::temp_directory_path() /
+             ("specdec_" + std::to_string(std::random_device{}()) + "_" + std::to_string(count++)))
+                .string();
+    std::ofstream(path_, std::ios::binary) << bytes;
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() { std::filesystem::remove(path_); }
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+template <class Number>
+void append(std::string& bytes, Number number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
+}
+
+/// A Llama model of random weights.
+struct RandomModel {
+  using Matrix = Eigen::MatrixXd;
+
+  Shape shape;
+  std::map<Part, std::vector<Matrix>> parts;
+
+  /// The weights are halves where it says so, so that every format holds them exactly.
+  RandomModel(const Shape& s, unsigned seed, bool halves = true) : shape(s) {
+    std::mt19937 rng{seed};
+    const auto add = [&](Part part, Index copies, Index rows, Index cols, double mean, double spread) {
+      std::normal_distribution<double> normal{mean, spread};
+      for (Index i = 0; i < copies; ++i) {
+        Matrix m(rows, cols);
+        for (double& x : m.reshaped()) {
+          const float drawn = static_cast<float>(normal(rng));
+          x = static_cast<double>(halves ? static_cast<float>(Eigen::half(drawn)) : drawn);
+        }
+        parts[part].push_back(m);
+      }
+    };
+    const Index layers = s.n_layers, kv_dim = s.kv_dim();
+    const double spread = 1.5 / std::sqrt(static_cast<double>(s.dim));
+    add(Part::embedding, 1, s.vocab_size, s.dim, 0, 1);
+    add(Part::attention_norm, layers, 1, s.dim, 1, 0.3);
+    add(Part::query, layers, s.dim, s.dim, 0, spread);
+    add(Part::key, layers, kv_dim, s.dim, 0, spread);
+    add(Part::value, layers, kv_dim, s.dim, 0, spread);
+    add(Part::output, layers, s.dim, s.dim, 0, spread);
+    add(Part::ffn_norm, layers, 1, s.dim, 1, 0.3);
+    add(Part::w1, layers, s.hidden_dim, s.dim, 0, spread);
+    add(Part::w2, layers, s.dim, s.hidden_dim, 0, spread);
+    add(Part::w3, layers, s.hidden_dim, s.dim, 0, spread);
+    add(Part::final_norm, 1, 1, s.dim, 1, 0.3);
+    if (!s.shared_classifier) add(Part::classifier, 1, s.vocab_size, s.dim, 0, 1);
+  }
+
+  const Matrix& part(Part p, Index i = 0) const { return parts.at(p)[static_cast<std::size_t>(i)]; }
+
+  /// The logits after each of the tokens, a row each.
+  Matrix logits(const std::vector<std::int32_t>& tokens) const {
+    const Index n = static_cast<Index>(tokens.size());
+    Matrix x(n, shape.dim);
+    for (Index t = 0; t < n; ++t) x.row(t) = part(Part::embedding).row(tokens[static_cast<std::size_t>(t)]);
+    for (Index l = 0; l < shape.n_layers; ++l) {
+      x += attention(rms_norm(x, part(Part::attention_norm, l)), l) * part(Part::output, l).transpose();
+      const Matrix h = rms_norm(x, part(Part::ffn_norm, l));
+      const Matrix gate = h * part(Part::w1, l).transpose(), up = h * part(Part::w3, l).transpose();
+      const Matrix silu = gate.unaryExpr([](double g) { return g / (1 + std::exp(-g)); });
+      x += silu.cwiseProduct(up) * part(Part::w2, l).transpose();
+    }
+    const Part classifier = shape.shared_classifier ? Part::embedding : Part::classifier;
+    return rms_norm(x, part(Part::final_norm)) * part(classifier).transpose();
+  }
+
+  /// The bytes of the legacy format.
+  std::string legacy() const {
+    std::string bytes;
+    for (const Index n : {shape.dim, shape.hidden_dim, shape.n_layers, shape.n_heads, shape.n_kv_heads,
+                          shape.shared_classifier ? shape.vocab_size : -shape.vocab_size, shape.context_size})
+      append(bytes, static_cast<std::int32_t>(n));
+    for (const Part p : {Part::embedding, Part::attention_norm, Part::query, Part::key, Part::value,
+                         Part::output, Part::ffn_norm, Part::w1, Part::w2, Part::w3, Part::final_norm})
+      append_part<float>(bytes, p);
+    const float unread = std::numeric_limits<float>::max();
+    for (Index i = 0; i < shape.context_size * shape.head_size(); ++i) append(bytes, unread);
+    append_part<float>(bytes, Part::classifier);
+    return bytes;
+  }
+
+  /// The bytes of version 1 (Scalar float) or 16 (half).
+  template <class Scalar>
+  std::string versioned() const {
+    std::string bytes;
+    append(bytes, std::uint32_t{0x616b3432});
+    append(bytes, std::int32_t{sizeof(Scalar) == 2 ? 16 : 1});
+    for (const Index n : {shape.dim, shape.hidden_dim, shape.n_layers, shape.n_heads, shape.n_kv_heads,
+                          shape.vocab_size, shape.context_size})
+      append(bytes, static_cast<std::int32_t>(n));
+    append(bytes, std::uint8_t{shape.shared_classifier});
+    bytes.resize(256);
+    for (const Part p :
+         {Part::attention_norm, Part::ffn_norm, Part::final_norm, Part::embedding, Part::query, Part::key,
+          Part::value, Part::output, Part::w1, Part::w2, Part::w3, Part::classifier})
+      append_part<Scalar>(bytes, p);
+    return bytes;
+  }
+
+ private:
+  template <class Scalar>
+  void append_part(std::string& bytes, Part p) const {
+    const auto found = parts.find(p);
+    if (found == parts.end()) return;
+    for (const Matrix& m : found->second)
+      for (Index i = 0; i < m.rows(); ++i)
+        for (Index j = 0; j < m.cols(); ++j) append(bytes, static_cast<Scalar>(static_cast<float>(m(i, j))));
+  }
+
+  static Matrix rms_norm(const Matrix& x, const Matrix& weights) {
+    Matrix y = x;
+    for (Index t = 0; t < x.rows(); ++t) {
+      const double mean_square = x.row(t).squaredNorm() / static_cast<double>(x.cols());
+      y.row(t) = x.row(t).cwiseProduct(weights) / std::sqrt(mean_square + 1e-5);
+    }
+    return y;
+  }
+
+  // Head h of row t of m, its pairs turned.
+  Eigen::VectorXd turned(const Matrix& m, Index t, Index h) const {
+    const Index size = shape.head_size();
+    Eigen::VectorXd head = m.row(t).segment(h * size, size);
+    for (Index i = 0; i < size; i += 2) {
+      const double angle =
+          static_cast<double>(t) * std::pow(10000, -static_cast<double>(i) / static_cast<double>(size));
+      const double a = head(i), b = head(i + 1);
+      head(i) = a * std::cos(angle) - b * std::sin(angle);
+      head(i + 1) = b * std::cos(angle) + a * std::sin(angle);
+    }
+    return head;
+  }
+
+  Matrix attention(const Matrix& x, Index l) const {
+    const Matrix q = x * part(Part::query, l).transpose(), k = x * part(Part::key, l).transpose(),
+                 v = x * part(Part::value, l).transpose();
+    const Index size = shape.head_size();
+    Matrix y = Matrix::Zero(x.rows(), shape.dim);
+    for (Index t = 0; t < x.rows(); ++t)
+      for (Index h = 0; h < shape.n_heads; ++h) {
+        const Index shared = h * shape.n_kv_heads / shape.n_heads;  // the head of keys and values
+        Eigen::VectorXd weights(t + 1);
+        for (Index s = 0; s <= t; ++s)
+          weights(s) =
+              std::exp(turned(q, t, h).dot(turned(k, s, shared)) / std::sqrt(static_cast<double>(size)));
+        weights /= weights.sum();
+        for (Index s = 0; s <= t; ++s)
+          y.row(t).segment(h * size, size) += weights(s) * v.row(s).segment(shared * size, size);
+      }
+    return y;
+  }
+};
+
+}  // namespace support

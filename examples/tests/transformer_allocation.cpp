@@ -1,0 +1,83 @@
+// The transformer allocates nothing after warm-up: neither by operator new, which this program counts, nor
+// through Eigen, which takes its memory from malloc. Eigen asks for leave before it does where it is compiled to;
+// hence a program of its own, whose Eigen differs from that of the other tests.
+#include <stdexcept>
+#define EIGEN_RUNTIME_NO_MALLOC
+#define eigen_assert(condition) \
+  if (!(condition)) throw std::logic_error(#condition)
+
+#include <Eigen/Core>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "small_transformer.hpp"
+#include "support/catch.hpp"
+#include "support/counted_allocations.hpp"
+#include "transformer/transformer.hpp"
+
+namespace {
+
+using Eigen::Index;
+using transformer::Token;
+using transformer::Transformer;
+
+/// While it lives, Eigen's allocations throw std::logic_error.
+struct NoMalloc {
+  NoMalloc() { Eigen::internal::set_is_malloc_allowed(false); }
+  ~NoMalloc() { Eigen::internal::set_is_malloc_allowed(true); }
+};
+
+// Whether the call takes memory.
+template <class Call>
+bool allocates(Call&& call) {
+  const std::size_t before = allocations;
+  try {
+    const NoMalloc no_malloc;
+    call();
+  } catch (const std::logic_error&) {
+    return true;
+  }
+  return allocations != before;
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("a transformer allocates nothing once it has been asked for as much", "", float,
+                   Eigen::half) {
+  // A head of keys for each query, for some, for all; vectors that fill whole panels and others.
+  for (const transformer::Shape& shape :
+       {transformer::Shape{32, 48, 2, 2, 2, 40, 64, true}, transformer::Shape{96, 70, 2, 6, 2, 50, 64, false},
+        transformer::Shape{40, 33, 1, 4, 1, 129, 64, true}}) {
+    INFO(shape);
+    const support::TemporaryFile file(support::RandomModel(shape, 1).versioned<float>());
+    Transformer<TestType> model(file.path());
+    const std::vector<Token> tokens(50, 2);
+    model.forward(tokens, 20);
+    CHECK_FALSE(allocates([&] {
+      model.truncate(0);
+      model.forward(tokens, 20);               // a prompt
+      for (const Index count : {9, 1, 4, 10})  // and calls over drafts
+        for (const Index rows : {Index{1}, count}) {
+          const auto some = std::span(tokens).first(static_cast<std::size_t>(count));
+          model.truncate(50);
+          model.peek(some, 1, 1);
+          model.forward(some, rows);
+        }
+    }));
+  }
+}
+
+TEST_CASE("that check notices memory for a longer call, for more rows, and from operator new") {
+  const support::TemporaryFile file(
+      support::RandomModel({32, 48, 2, 2, 2, 40, 64, true}, 2).versioned<float>());
+  Transformer<float> model(file.path());
+  const std::vector<Token> tokens(10, 2);
+  CHECK(allocates([&] { model.forward(tokens, 1); }));
+  model.forward(tokens, 1);
+  CHECK_FALSE(allocates([&] { model.forward(tokens, 1); }));
+  CHECK(allocates([&] { model.forward(tokens, 2); }));
+  std::vector<Token> copy;
+  CHECK(allocates([&] { copy = tokens; }));
+}

@@ -1,0 +1,398 @@
+#include <algorithm>
+#include <cstddef>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/message_of.hpp"
+#include "support/models.hpp"
+
+using namespace specdec;
+using namespace specdec::testing;
+using namespace support;
+
+namespace {
+
+// What has happened to a drafter, and whether it is to propose anything.
+struct Log {
+  int asked = 0, proposed = 0, observed = 0;
+  Index gamma = -1, length = -1;
+  bool open = true;
+};
+
+// A drafter with such a log.
+template <class D>
+class Logged {
+ public:
+  Logged(Log& log, D drafter) : log_(&log), drafter_(std::move(drafter)) {}
+
+  template <RandomSource Source>
+  auto draft(std::span<const Token> context, Index gamma, Source& source) {
+    const auto draft = drafter_.draft(context, log_->open ? gamma : 0, source);
+    ++log_->asked;
+    log_->proposed += !draft.tokens.empty();
+    return draft;
+  }
+  void truncate(Index length) {
+    log_->length = length;
+    drafter_.truncate(length);
+  }
+
+ private:
+  Log* log_;
+  D drafter_;
+};
+
+// Proposes what it is told to, of one-hot rows. It cannot be moved, nor copied.
+struct Scripted {
+  std::vector<Token> tokens = {};
+  bool breaks = false;
+  Log log = {};
+
+  Scripted() = default;
+  explicit Scripted(std::vector<Token> proposal) : tokens(std::move(proposal)) {}
+  Scripted(const Scripted&) = delete;
+  Scripted& operator=(const Scripted&) = delete;
+
+  Draft<OneHotRows> draft(std::span<const Token>, Index gamma, auto&) {
+    ++log.asked;
+    log.gamma = gamma;
+    if (breaks) throw std::runtime_error("out of order");
+    const auto size = std::min(tokens.size(), static_cast<std::size_t>(gamma));
+    const auto proposal = std::span<const Token>(tokens).first(size);
+    return {proposal, OneHotRows(proposal)};
+  }
+  void truncate(Index length) { log.length = length; }
+};
+
+// The same, interested in what becomes of its proposals.
+struct Learning : Scripted {
+  using Scripted::Scripted;
+  void observe(const auto& rows, std::span<const Token> drafted, const Verdict& verdict) {
+    CHECK(rows.rows() == std::ssize(drafted) + 1);
+    CHECK(verdict.accepted <= std::ssize(drafted));
+    ++log.observed;
+  }
+};
+
+template <class D>
+concept Observes = requires(D& drafter, const Eigen::MatrixXd& rows, const Verdict& verdict) {
+  drafter.observe(rows, std::span<const Token>(), verdict);
+};
+template <class D>
+concept TakesGoesOn = requires(D& drafter, std::mt19937_64& rng) {
+  drafter.draft(std::span<const Token>(), Index{}, rng, [](const auto&, Index) { return true; });
+};
+template <class D>
+using RowsOf = decltype(std::declval<D&>()
+                            .draft(std::span<const Token>(), Index{}, std::declval<std::mt19937_64&>())
+                            .rows);
+
+using Lookup = PromptLookupDrafter;
+using Small = ModelDrafter<TableModel<>>;
+static_assert(Drafter<ChainDrafter<Lookup, Small>> && Drafter<ChainDrafter<Lookup&, Scripted&, Small&>>);
+static_assert(Drafter<ChainDrafter<ChainDrafter<Lookup, Small>, NoDrafter>>);
+static_assert(std::is_same_v<RowsOf<ChainDrafter<Lookup, Scripted&>>, OneHotRows>);
+static_assert(std::is_same_v<RowsOf<ChainDrafter<Small, Small>>, RowsOf<Small>>);
+static_assert(
+    std::is_same_v<RowsOf<ChainDrafter<Lookup, Small>>, VariantRows<OneHotRows, RowSpan<DenseRow<double>>>>);
+static_assert(Observes<ChainDrafter<Lookup, Learning&>> && !Observes<ChainDrafter<Lookup, Scripted&>>);
+static_assert(TakesGoesOn<ChainDrafter<Lookup, Small>> && !TakesGoesOn<ChainDrafter<Lookup, Scripted&>>);
+
+std::vector<Token> tokens_of(const auto& draft) { return {draft.tokens.begin(), draft.tokens.end()}; }
+
+const std::vector<Token> context{0, 1, 2, 0, 1};
+
+}  // namespace
+
+TEST_CASE("the first drafter that proposes anything makes the proposal; those behind it are not asked") {
+  Scripted silent, first({5, 6, 7}), second({8});
+  ChainDrafter chain{silent, first, second};
+  std::mt19937_64 rng(1);
+  const auto draft = chain.draft(std::span<const Token>(context), 2, rng);
+  CHECK(tokens_of(draft) == std::vector<Token>{5, 6});
+  CHECK(draft.rows.rows() == 2);
+  CHECK(draft.rows.row(1).probability(6) == 1);
+  CHECK(silent.log.asked == 1);
+  CHECK(silent.log.gamma == 2);
+  CHECK(first.log.gamma == 2);
+  CHECK(second.log.asked == 0);
+  first.tokens.clear();
+  CHECK(tokens_of(chain.draft(std::span<const Token>(context), 2, rng)) == std::vector<Token>{8});
+  second.tokens.clear();
+  const auto none = chain.draft(std::span<const Token>(context), 2, rng);
+  CHECK(none.tokens.empty());
+  CHECK(none.rows.rows() == 0);
+}
+
+TEST_CASE("a prompt lookup draws nothing, and what the small model draws is its own") {
+  std::mt19937_64 seed(2);
+  const auto table = TableModel<>::random(4, 2, seed);
+  ChainDrafter chain{PromptLookupDrafter{}, ModelDrafter{TableModel<>(table)}};
+  ModelDrafter alone{TableModel<>(table)};
+  std::mt19937_64 a(3), b(3);
+  CHECK(tokens_of(chain.draft(std::span<const Token>(context), 2, a)) == std::vector<Token>{2, 0});
+  CHECK(a == b);
+  const std::vector<Token> unheard_of{0, 1, 2, 3};
+  chain.truncate(0);
+  const auto got = chain.draft(std::span<const Token>(unheard_of), 3, a);
+  const auto expected = alone.draft(std::span<const Token>(unheard_of), 3, b);
+  CHECK(tokens_of(got) == tokens_of(expected));
+  CHECK(a == b);
+  for (Index i = 0; i < 3; ++i)
+    for (Token x = 0; x < 4; ++x)
+      CHECK(got.rows.row(i).probability(x) == expected.rows.row(i).probability(x));
+}
+
+namespace {
+
+// A model of one row of logits.
+struct LogitsOfOneRow {
+  Eigen::MatrixXf logits = Eigen::RowVector3f(1, 2, 3);
+  Index vocab_size() const { return 3; }
+  const Eigen::MatrixXf& forward(std::span<const Token>, Index) const { return logits; }
+  void truncate(Index) {}
+};
+
+}  // namespace
+
+TEST_CASE("rows and vocabulary are those of the member that proposed") {
+  std::mt19937_64 rng(4);
+  Log lookup, dense, logits, lists;
+  const auto table = TableModel<float>::random(7, 1, rng);
+  const auto listed = coarse_model(4, 1, rng);
+  ChainDrafter chain{Logged{lookup, PromptLookupDrafter{}},
+                     Logged{dense, ModelDrafter{TableModel<float>(table)}},
+                     Logged{logits, ModelDrafter{ProcessedModel{LogitsOfOneRow{}, Temperature{0.5}}}},
+                     Logged{lists, ModelDrafter{LayoutModel<AsSparse<double>>(listed)}}};
+  const auto check = [&](Index vocab_size, auto&& row_after) {
+    const auto draft = chain.draft(std::span<const Token>(context), 3, rng);
+    REQUIRE(draft.tokens.size() == 3);
+    REQUIRE(draft.rows.rows() == 3);
+    CHECK(draft.rows.vocab_size() == vocab_size);
+    Token last = context.back();
+    for (Index i = 0; i < 3; ++i) {
+      const auto row = row_after(last);
+      CHECK(row.vocab_size() == draft.rows.row(i).vocab_size());
+      for (Token x = 0; x < row.vocab_size(); ++x)
+        CHECK(draft.rows.row(i).probability(x) == Approx(row.probability(x)));
+      last = draft.tokens[static_cast<std::size_t>(i)];
+      CHECK(draft.rows.row(i).probability(last) > 0);
+    }
+  };
+  const std::vector<Token> followed{2, 0, 1};
+  Index i = 0;
+  check(0, [&](Token) { return OneHotRow(followed[static_cast<std::size_t>(i++)]); });
+  lookup.open = false;
+  check(7, [&](Token last) { return table.distribution(std::span(&last, 1)); });
+  dense.open = false;
+  const LogitsOfOneRow model;
+  check(3, [&](Token) { return LogitsRow(NumberRow<float>(model.logits.data(), 3), 0.5); });
+  logits.open = false;
+  check(4, [&](Token last) { return listed.distribution(std::vector<Token>{std::min(last, Token{3})}); });
+  CHECK(lookup.proposed + dense.proposed + logits.proposed + lists.proposed == 4);
+}
+
+TEST_CASE("all members are rolled back, and told of the target's calls if they want to know") {
+  Scripted plain;
+  Learning learning({1, 2}), silent;
+  ChainDrafter chain{plain, silent, learning, NoDrafter{}};
+  chain.truncate(7);
+  CHECK(plain.log.length == 7);
+  CHECK(silent.log.length == 7);
+  CHECK(learning.log.length == 7);
+  TableModel<> target = TableModel<>::context_free(Eigen::RowVector3d(0.25, 0.5, 0.25));
+  SpecDec decoder{target, chain};
+  std::mt19937_64 rng(1);
+  const Result r = decoder.generate(context, {.max_new_tokens = 30, .gamma = 2}, rng);
+  CHECK(learning.log.observed == r.stats.target_calls);
+  CHECK(silent.log.observed == r.stats.target_calls);
+}
+
+TEST_CASE("a policy may end the draft of those members that ask it") {
+  // The chain without matches is the model alone, policy included; with one the policy is not asked.
+  const auto text = [](auto drafter, auto length) {
+    std::mt19937_64 seed(6), rng(7);
+    auto target = TableModel<>::random(5, 2, seed);
+    SpecDec decoder{target, std::move(drafter), BlockVerifier{}, length};
+    return decoder.generate(context, {.max_new_tokens = 200}, rng);
+  };
+  const auto model = [] {
+    std::mt19937_64 seed(8);
+    return ModelDrafter{TableModel<>::random(5, 2, seed)};
+  };
+  const auto never = [] { return PromptLookupDrafter{{.max_ngram = 300, .min_ngram = 300}}; };
+  const Result alone = text(model(), ConfidentLength{0.6});
+  const Result chained = text(ChainDrafter{never(), model()}, ConfidentLength{0.6});
+  CHECK(chained.tokens == alone.tokens);
+  CHECK(chained.stats.drafted == alone.stats.drafted);
+  CHECK(chained.stats.drafted < text(ChainDrafter{never(), model()}, FixedLength{}).stats.drafted);
+  const Result matched = text(ChainDrafter{PromptLookupDrafter{}, model()}, ConfidentLength{1});
+  CHECK(matched.stats.drafted > 0);
+}
+
+TEST_CASE("a throw of a member passes through, and the step can be tried again") {
+  Scripted silent, fragile({1});
+  Log log;
+  std::mt19937_64 seed(9), rng(1);
+  auto target = TableModel<>::random(3, 2, seed);
+  ChainDrafter chain{silent, fragile, Logged{log, ModelDrafter{TableModel<>::random(3, 2, seed)}}};
+  SpecDec decoder{target, chain};
+  auto sequence = decoder.start(context, {.max_new_tokens = 20});
+  sequence.step(rng);
+  const std::vector<Token> before(sequence.tokens().begin(), sequence.tokens().end());
+  fragile.breaks = true;
+  CHECK(message_of<std::runtime_error>([&] { sequence.step(rng); }) == "out of order");
+  CHECK(std::vector<Token>(sequence.tokens().begin(), sequence.tokens().end()) == before);
+  CHECK(silent.log.length == std::ssize(sequence.context()));
+  CHECK(log.length == std::ssize(sequence.context()));
+  fragile.breaks = false;
+  fragile.tokens.clear();
+  while (!sequence.done()) sequence.step(rng);
+  CHECK(sequence.tokens().size() == 20);
+  CHECK(log.proposed > 0);
+}
+
+TEST_CASE("an id that only the proposing member knows is rejected, one that no row knows an error") {
+  std::mt19937_64 rng(5);
+  auto target = TableModel<>::random(3, 1, rng);
+  const auto run = [&](auto&& drafter) {
+    SpecDec decoder{target, drafter};
+    return decoder.generate(context, {.max_new_tokens = 40}, rng).tokens;
+  };
+  ChainDrafter larger{PromptLookupDrafter{{.min_ngram = 3}}, ModelDrafter{TableModel<>::random(9, 1, rng)}};
+  for (const Token x : run(larger)) CHECK(x < 3);
+  Scripted foreign({7});
+  ChainDrafter unknown{foreign, ModelDrafter{TableModel<>::random(9, 1, rng)}};
+  CHECK(message_of([&] { run(unknown); }).find("draft[0] = 7 is outside") != std::string::npos);
+}
+
+// ---- The law
+// ---------------------------------------------------------------------------------------------------
+
+TEMPLATE_TEST_CASE("lossless with a match first, else a small model", "[law]", TokenVerifier, BlockVerifier,
+                   SampleMatchVerifier) {
+  std::mt19937_64 rng(11);
+  Log lookup, small;
+  for (const Index vocab_size : {2, 3})
+    for (const Index gamma : {1, 2, 3})
+      for (int pair = 0; pair < 6; ++pair) {
+        auto target = TableModel<>::random(vocab_size, 2, rng);
+        const Index known =
+            pair % 3 == 2 ? 5 - vocab_size : vocab_size;  // the other's vocabulary, now and then
+        SpecDec decoder{target,
+                        ChainDrafter{Logged{lookup, PromptLookupDrafter{{.max_ngram = 3, .min_ngram = 3}}},
+                                     Logged{small, ModelDrafter{TableModel<>::random(known, 2, rng)}}},
+                        TestType{}};
+        const std::vector<Token> prompt{0, 1, 0, 1};
+        const Options options{.max_new_tokens = 5, .gamma = gamma};
+        const Law expected = target_law(target, prompt, options);
+        const GenerationLaw got = exact_generate(decoder, prompt, options);
+        CHECK(largest_difference(got.law, expected).size < 1e-12);
+        const GenerationLaw rolled_back = enumerate_generate(decoder, prompt, options);
+        CHECK(largest_difference(rolled_back.law, expected).size < 1e-12);
+        CHECK(rolled_back.accepted == Approx(got.accepted).epsilon(1e-12));
+        CHECK(rolled_back.drafted == Approx(got.drafted).epsilon(1e-12));
+      }
+  CHECK(lookup.proposed > 1000);
+  CHECK(small.proposed > 1000);
+}
+
+TEMPLATE_TEST_CASE("lossless with a list in the middle of the chain", "[law]", TokenVerifier, BlockVerifier,
+                   SampleMatchVerifier) {
+  std::mt19937_64 rng(12);
+  Log lookup, lists, dense;
+  for (int pair = 0; pair < 10; ++pair) {
+    auto target = TableModel<>::random(3, 2, rng);
+    SpecDec decoder{
+        target,
+        ChainDrafter{Logged{lookup, PromptLookupDrafter{{.min_ngram = 2}}},
+                     Logged{lists, ModelDrafter{LayoutModel<AsSparse<double>>(coarse_model(3, 2, rng))}},
+                     Logged{dense, ModelDrafter{TableModel<>::random(3, 2, rng)}}},
+        TestType{}};
+    const std::vector<Token> prompt{0, 1};
+    const Options options{.max_new_tokens = 4, .gamma = 3};
+    lists.open = pair % 2 == 0;
+    CHECK(largest_difference(enumerate_generate(decoder, prompt, options).law,
+                             target_law(target, prompt, options))
+              .size < 1e-12);
+  }
+  CHECK(lookup.proposed > 100);
+  CHECK(lists.proposed > 100);
+  CHECK(dense.proposed > 100);
+}
+
+TEST_CASE("greedy block verification keeps its law with a chain of one-hot drafts", "[law]") {
+  std::mt19937_64 rng(13);
+  for (int pair = 0; pair < 20; ++pair) {
+    auto target = TableModel<>::random(3, 2, rng);
+    SpecDec decoder{target,
+                    ChainDrafter{PromptLookupDrafter{{.max_ngram = 3, .min_ngram = 3}},
+                                 PromptLookupDrafter{{.max_ngram = 1}}},
+                    GreedyBlockVerifier{}};
+    const std::vector<Token> prompt{0, 1, 2, 0, 1, 1, 2, 0, 1};
+    const Options options{.max_new_tokens = 5, .gamma = 3};
+    const GenerationLaw got = enumerate_generate(decoder, prompt, options);
+    CHECK(largest_difference(got.law, target_law(target, prompt, options)).size < 1e-12);
+    CHECK(got.drafted > 0);
+  }
+}
+
+TEST_CASE("greedy block verification does not fit a chain with a model in it, as documented", "[law]") {
+  std::mt19937_64 rng(14);
+  int biased = 0, too_short = 0;
+  for (int pair = 0; pair < 40; ++pair) {
+    auto target = TableModel<>::random(2, 2, rng);
+    SpecDec decoder{target,
+                    ChainDrafter{PromptLookupDrafter{{.max_ngram = 3, .min_ngram = 2}},
+                                 ModelDrafter{TableModel<>::random(2, 2, rng)}},
+                    GreedyBlockVerifier{}};
+    const std::vector<Token> prompt{0, 1, 1};
+    const Options options{.max_new_tokens = 5, .gamma = 3};
+    const auto complaint = message_of([&] {
+      const Law law = exact_generate(decoder, prompt, options).law;
+      biased += largest_difference(law, target_law(target, prompt, options)).size > 1e-3;
+    });
+    too_short += complaint.find("draft at least that many") != std::string::npos;
+  }
+  CHECK(biased > 0);
+  CHECK(too_short > 0);
+}
+
+namespace {
+
+// Breaks what a chain needs: draws, and then proposes nothing where it does not like what it drew.
+template <class D>
+struct Fickle {
+  D drafter;
+  template <RandomSource Source>
+  auto draft(std::span<const Token> text, Index gamma, Source& source) {
+    auto draft = drafter.draft(text, gamma, source);
+    if (!draft.tokens.empty() && draft.tokens[0] == 0) draft = drafter.draft(text, 0, source);
+    return draft;
+  }
+  void truncate(Index length) { drafter.truncate(length); }
+};
+
+}  // namespace
+
+TEST_CASE("a member that drops what it drew biases the text, as documented", "[law]") {
+  auto target = toy_target();
+  const std::vector<Token> prompt{0};
+  const Options options{.max_new_tokens = 2, .gamma = 1};
+  SpecDec honest{target, ChainDrafter{toy_drafter(), toy_drafter()}};
+  CHECK(
+      largest_difference(enumerate_generate(honest, prompt, options).law, target_law(target, prompt, options))
+          .size < 1e-12);
+  SpecDec fickle{target, ChainDrafter{Fickle<decltype(toy_drafter())>{toy_drafter()}, toy_drafter()}};
+  CHECK(
+      largest_difference(enumerate_generate(fickle, prompt, options).law, target_law(target, prompt, options))
+          .size > 0.01);
+}

@@ -1,0 +1,250 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <random>
+#include <specdec/specdec.hpp>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+
+using namespace specdec;
+
+namespace {
+
+// A pair of models as a policy sees it: how likely a token survives where all before it have, how likely the
+// drafter has another token to propose, and what things cost.
+struct Pair {
+  double accepts;                            // a token's chance, given that the ones before survived
+  double proposes;                           // the chance that the drafter has anything to say
+  double draft_cost;                         // of one token
+  std::function<double(Index)> target_cost;  // of a call over n tokens
+
+  double draft_time(Index n) const { return draft_cost * static_cast<double>(n); }
+
+  // The exact time per token of a fixed length.
+  double time_per_token(Index gamma) const {
+    double tokens = 1;
+    for (Index i = 1; i <= gamma; ++i) tokens += proposes * std::pow(accepts, static_cast<double>(i));
+    const double drafted = proposes * (draft_time(gamma) + target_cost(gamma + 1));
+    return (drafted + (1 - proposes) * target_cost(1)) / tokens;
+  }
+  double best_time(Index most) const {
+    double best = time_per_token(0);
+    for (Index gamma = 1; gamma <= most; ++gamma) best = std::min(best, time_per_token(gamma));
+    return best;
+  }
+};
+
+// Runs a policy on pairs whose times waver by a tenth and now and then stall; the total time is that of the pair
+// without the noise, so that it can be compared with the exact optimum.
+class Simulation {
+ public:
+  explicit Simulation(std::uint64_t seed) : rng_(seed) {}
+
+  // Time per token of `steps` steps.
+  template <class Policy>
+  double run(Policy& policy, const Pair& pair, Index most, Index steps) {
+    double time = 0, tokens = 0;
+    for (Index k = 0; k < steps; ++k) {
+      const Index asked = policy.next(most);
+      REQUIRE(asked >= 0);
+      REQUIRE(asked <= most);
+      const Index drafted = uniform(rng_) < pair.proposes ? asked : 0;
+      Index accepted = 0;
+      while (accepted < drafted && uniform(rng_) < pair.accepts) ++accepted;
+      survival_.assign(static_cast<std::size_t>(drafted), 0.0);
+      std::fill_n(survival_.begin(), accepted, 1.0);
+      const double draft_time = pair.draft_time(drafted), target_time = pair.target_cost(drafted + 1);
+      policy.observe({.asked = asked,
+                      .drafted = drafted,
+                      .accepted = accepted,
+                      .fed = drafted + 1,
+                      .survival = survival_,
+                      .draft_time = measured(draft_time),
+                      .target_time = measured(target_time)});
+      time += draft_time + target_time;
+      tokens += static_cast<double>(accepted) + 1;
+    }
+    return time / tokens;
+  }
+
+ private:
+  std::chrono::nanoseconds measured(double time) {
+    const double stall = uniform(rng_) < 0.01 ? 20 : 1;
+    return std::chrono::nanoseconds(std::llround(1e6 * time * stall * (0.95 + 0.1 * uniform(rng_))));
+  }
+  static double uniform(std::mt19937_64& rng) { return uniform01(rng); }
+
+  std::mt19937_64 rng_;
+  std::vector<double> survival_;
+};
+
+double flat(Index) { return 1; }
+double linear(Index n) { return 0.8 + 0.2 * static_cast<double>(n); }
+double stepped(Index n) {  // what a tiled kernel makes of a call
+  const std::vector<double> costs{0, 1, 1.22, 1.68, 1.57, 1.94, 2.31, 2.6, 2.6, 3.5};
+  return n < std::ssize(costs) ? costs[static_cast<std::size_t>(n)] : 0.39 * static_cast<double>(n);
+}
+
+}  // namespace
+
+TEST_CASE("finds the fastest length, within 3 % of what the best fixed one takes, probes included") {
+  const std::vector<Pair> pairs{{0.75, 1, 0.07, stepped}, {0.6, 1, 0.07, stepped}, {0.9, 1, 0.05, flat},
+                                {0.5, 1, 0.3, linear},    {0.8, 0.4, 0, linear},   {0.95, 1, 0.01, linear}};
+  for (const Pair& pair : pairs) {
+    CostOptimalLength policy;
+    Simulation simulation(7);
+    const double time = simulation.run(policy, pair, 16, 6000);
+    INFO("accepts " << pair.accepts << ", best " << policy.best(16));
+    CHECK(time <= 1.03 * pair.best_time(16));
+  }
+}
+
+TEST_CASE("does not give up after a bad start, but soon after") {
+  CostOptimalLength policy;
+  const std::vector<double> survival(16, 0.0);
+  const auto fail = [&] {
+    const Index asked = policy.next(16);
+    policy.observe({.asked = asked,
+                    .drafted = asked,
+                    .accepted = 0,
+                    .fed = asked + 1,
+                    .survival = std::span(survival).first(static_cast<std::size_t>(asked)),
+                    .draft_time = std::chrono::microseconds(10 * asked),
+                    .target_time = std::chrono::microseconds(100)});
+    return asked;
+  };
+  for (int step = 0; step < 6; ++step) CHECK(fail() <= 4);  // the lengths that are tried at first
+  CHECK(policy.best(16) > 0);
+  for (int step = 0; step < 30; ++step) fail();
+  CHECK(policy.best(16) == 0);
+}
+
+// A text of 100 steps, with a policy that knows nothing; means over 200 of them.
+TEST_CASE("the first text costs little more than with the best fixed length") {
+  for (const Pair& pair : {Pair{0.75, 1, 0.07, stepped}, Pair{0.6, 1, 0.07, stepped}}) {
+    double time = 0;
+    Simulation simulation(12);
+    for (int text = 0; text < 200; ++text) {
+      CostOptimalLength policy;
+      time += simulation.run(policy, pair, 16, 100) / 200;
+    }
+    CHECK(time <= 1.09 * pair.best_time(16));
+  }
+}
+
+TEST_CASE("switches a drafter off that does not pay, at a cost of at most 2 %") {
+  for (const Pair& pair :
+       {Pair{0.05, 0.6, 0.001, linear}, Pair{0.3, 1, 0.5, linear}, Pair{0.05, 1, 0.07, stepped}}) {
+    CostOptimalLength policy;
+    Simulation simulation(8);
+    const double time = simulation.run(policy, pair, 16, 4000);
+    CHECK(policy.best(16) == 0);
+    CHECK(time <= 1.02 * pair.target_cost(1));
+  }
+}
+
+TEST_CASE("follows a pair that changes, also back from being switched off") {
+  const Pair good{0.85, 1, 0.05, linear}, bad{0.05, 1, 0.2, linear}, dear{0.85, 1, 0.4, linear};
+  CostOptimalLength policy;
+  Simulation simulation(9);
+  const std::vector<Pair> course{good, bad, good, dear, good};
+  double time = 0, fixed_times[17] = {};
+  for (const Pair& pair : course) {
+    time += simulation.run(policy, pair, 16, 3000);
+    for (Index gamma = 0; gamma <= 16; ++gamma) fixed_times[gamma] += pair.time_per_token(gamma);
+  }
+  CHECK(time <= 1.03 * *std::min_element(fixed_times, fixed_times + 17));
+  CHECK(good.time_per_token(policy.best(16)) <= 1.03 * good.best_time(16));
+}
+
+TEST_CASE("times of a prompt and of catching up are not taken for those of a step") {
+  using std::chrono::milliseconds;
+  CostOptimalLength policy;
+  const std::vector<double> survival{1, 1, 1, 1};
+  Index before = 0;
+  const auto step = [&](Index prompt) {
+    const Index asked = policy.next(4);
+    policy.observe({.asked = asked,
+                    .drafted = asked,
+                    .accepted = asked,
+                    .fed = prompt + asked + 1,
+                    .survival = std::span(survival).first(static_cast<std::size_t>(asked)),
+                    .draft_time = milliseconds(asked == 0                  ? 0
+                                               : before == 0 || prompt > 0 ? 15
+                                                                           : 10),
+                    .target_time = milliseconds(prompt > 0 ? 15 : 10)});
+    before = asked;
+  };
+  for (int text = 0; text < 3; ++text) {
+    step(2);
+    for (int k = 0; k < 12; ++k) step(0);
+  }
+  CHECK(policy.time_per_token(0) == Approx(0.010));
+  CHECK(policy.time_per_token(2) == Approx(0.020 / 3));
+  CHECK(policy.time_per_token(4) == Approx(0.020 / 5));
+  CHECK(policy.best(4) == 4);
+}
+
+TEST_CASE("gamma 0 drafts nothing; options are checked") {
+  CostOptimalLength policy;
+  CHECK(policy.next(0) == 0);
+  policy.observe({});
+  CHECK(policy.next(0) == 0);
+  using Options = CostOptimalLength::Options;
+  CHECK(support::message_of([] { CostOptimalLength(Options{.window = 0.5}); }) ==
+        "specdec: window = 0.5 is below 1");
+  CHECK(support::message_of([] { CostOptimalLength(Options{.probing = 1}); }) ==
+        "specdec: probing = 1 is outside (0, 1)");
+}
+
+TEST_CASE("what was learnt of a bad drafter does not outvote the probes that find it good again") {
+  const Pair good{0.9, 1, 0.1, linear}, bad{0.03, 1, 0.1, linear};
+  int steps = 0;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    CostOptimalLength policy;
+    Simulation simulation(seed);
+    simulation.run(policy, good, 8, 300);
+    simulation.run(policy, bad, 8, 3000);
+    CHECK(policy.best(8) == 0);
+    for (; policy.best(8) < 3 && steps < 10000; ++steps) simulation.run(policy, good, 8, 1);
+  }
+  CHECK(steps < 10 * 200);
+}
+
+TEST_CASE("a cost curve guesses on lines, and holds outliers against what is known") {
+  CostCurve curve(1);
+  CHECK(curve(3) == 0);
+  curve.add(2, 1);
+  CHECK(curve(0) == 1);
+  CHECK(curve(9) == 1);
+  curve.add(6, 3);
+  CHECK(curve(1) == Approx(0.5));
+  CHECK(curve(0) == 0);
+  CHECK(curve(3) == Approx(1.5));
+  CHECK(curve(5) == Approx(2.5));
+  CHECK(curve(8) == Approx(4));
+  curve.add(2, 100);  // counts as 2
+  CHECK(curve(2) == Approx(1.5));
+  curve.add(2, 0.5);  // less than half: the others were the outliers
+  CHECK(curve(2) == Approx(0.5));
+}
+
+TEST_CASE("below what was measured a call costs no more in all, and no less for each token") {
+  CostCurve flat, steep, falling;
+  flat.add(7, 160), flat.add(9, 180);
+  CHECK(flat(1) == Approx(100));
+  steep.add(4, 4), steep.add(8, 20);
+  CHECK(steep(2) == Approx(2));
+  falling.add(4, 4), falling.add(8, 2);
+  CHECK(falling(2) == Approx(4));
+}
+
+TEST_CASE("a cost curve forgets sizes that are no longer measured") {
+  CostCurve curve(0.5);
+  curve.add(4, 10);
+  for (int k = 0; k < 10; ++k) curve.add(2, 1);
+  CHECK(curve(4) == 1);
+}

@@ -1,0 +1,159 @@
+#include <random>
+#include <specdec/specdec.hpp>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/message_of.hpp"
+
+using namespace specdec;
+using namespace specdec::testing;
+using support::message_of;
+
+namespace {
+
+StepRecord step(Index drafted, Index accepted) {
+  return {.asked = drafted, .drafted = drafted, .accepted = accepted};
+}
+
+TableModel<> random_table(std::uint64_t seed, Index vocab_size = 3) {
+  SplitMix64 generator{seed};
+  return TableModel<>::random(vocab_size, 2, generator);
+}
+
+// Asks for what it is told to.
+struct Told {
+  Index answer;
+  Index next(Index) const { return answer; }
+  void observe(const StepRecord&) const {}
+};
+
+// Keeps the records of all steps.
+struct Recording {
+  struct Step {
+    StepRecord record;
+    std::vector<double> survival;
+  };
+  std::vector<Step> steps;
+  Index next(Index most) const { return most; }
+  void observe(const StepRecord& step) {
+    steps.push_back({step, {step.survival.begin(), step.survival.end()}});
+  }
+};
+
+const std::vector<Token> prompt{0, 1, 2};
+
+}  // namespace
+
+TEST_CASE("the schedule adds two after full acceptance, takes one else, and stays within 1 and gamma") {
+  ScheduledLength policy(3);
+  CHECK(policy.next(16) == 3);
+  CHECK(policy.next(2) == 2);
+  policy.observe(step(3, 3));
+  CHECK(policy.next(16) == 5);
+  policy.observe(step(5, 4));
+  CHECK(policy.next(16) == 4);
+  policy.observe(step(0, 0));  // nothing was drafted: nothing was learnt
+  CHECK(policy.next(16) == 4);
+  for (int k = 0; k < 9; ++k) policy.observe(step(1, 0));
+  CHECK(policy.next(16) == 1);
+  policy.observe(step(6, 6));  // as many as the verifier needed, say
+  CHECK(policy.next(16) == 8);
+  CHECK(message_of([] { ScheduledLength(0); }) == "specdec: initial = 0 is below 1");
+}
+
+TEST_CASE("the loop asks for what the policy says, and cuts it to the budget") {
+  auto target = random_table(1);
+  ModelDrafter drafter{random_table(2)};
+  Recording lengths;
+  SpecDec decoder{target, drafter, TokenVerifier{}, lengths};
+  std::mt19937_64 rng{1};
+  const Result r = decoder.generate(prompt, {.max_new_tokens = 30, .gamma = 5}, rng);
+  REQUIRE(static_cast<Index>(lengths.steps.size()) == r.stats.target_calls);
+  CHECK(lengths.steps.front().record.fed == 3 + 5);
+  Index emitted = 0;
+  for (const Recording::Step& s : lengths.steps) {
+    CHECK(s.record.asked == std::min<Index>(5, 30 - emitted - 1));
+    CHECK(s.record.drafted == s.record.asked);
+    CHECK(std::ssize(s.survival) == s.record.drafted);
+    emitted += s.record.accepted + 1;
+  }
+  SpecDec told{target, drafter, BlockVerifier{}, Told{2}};
+  CHECK(told.generate(prompt, {.max_new_tokens = 30, .gamma = 5}, rng).stats.drafted_by_position.size() == 2);
+}
+
+TEST_CASE("a policy that asks for nonsense is an error, and the text can go on") {
+  auto target = random_table(1);
+  ModelDrafter drafter{random_table(2)};
+  std::mt19937_64 rng{1};
+  for (const Index answer : {Index{-1}, Index{6}}) {
+    SpecDec decoder{target, drafter, BlockVerifier{}, Told{answer}};
+    auto sequence = decoder.start(prompt, {.gamma = 5});
+    CHECK(message_of([&] { sequence.step(rng); }) == "specdec: the draft-length policy asks for " +
+                                                         std::to_string(answer) +
+                                                         " tokens, outside 0..gamma = 5");
+    CHECK(sequence.tokens().empty());
+  }
+}
+
+TEST_CASE("a policy given as an lvalue goes on learning from text to text") {
+  auto target = random_table(1);
+  ModelDrafter drafter{random_table(1)};  // always right
+  ScheduledLength schedule(1);
+  SpecDec decoder{target, drafter, BlockVerifier{}, schedule};
+  std::mt19937_64 rng{1};
+  decoder.generate(prompt, {.max_new_tokens = 10, .gamma = 16}, rng);
+  const Index learnt = schedule.next(16);
+  CHECK(learnt > 1);
+  CHECK(decoder.generate(prompt, {.max_new_tokens = 40, .gamma = 16}, rng).stats.drafted_by_position.size() >=
+        static_cast<std::size_t>(learnt));
+}
+
+TEST_CASE("drafting stops before a row that the draft model is unsure of") {
+  // After token 0 the model is sure, after 1 it is not.
+  Eigen::Matrix<double, 3, 2, Eigen::RowMajor> table;
+  table << 0.5, 0.5, 0.05, 0.95, 0.6, 0.4;
+  auto target = TableModel<>(table, 1);
+  ModelDrafter drafter{TableModel<>(table, 1)};
+  const std::vector<Token> zero{0};
+  const auto longest = [&](auto policy) {
+    SpecDec decoder{target, drafter, BlockVerifier{}, policy};
+    std::mt19937_64 rng{3};
+    const Result r = decoder.generate(zero, {.max_new_tokens = 200, .gamma = 6}, rng);
+    return r.stats.drafted_by_position.size();
+  };
+  CHECK(longest(ConfidentLength(0.0)) == 6);
+  CHECK(longest(ConfidentLength(0.7)) >= 1);  // after 0 it is sure: on until a 1 is drawn
+  CHECK(longest(ConfidentLength(0.7)) <= 4);
+  CHECK(longest(ConfidentLength(0.99)) == 0);
+  // Entropies: 0.1985 after 0, 0.6730 after 1.
+  CHECK(longest(EntropyLength(0.7)) == 6);
+  CHECK(longest(EntropyLength(0.5)) == longest(ConfidentLength(0.7)));
+  CHECK(longest(EntropyLength(0.1)) == 0);
+  CHECK(message_of([] { ConfidentLength(1.5); }) == "specdec: least = 1.5 is outside [0, 1]");
+  CHECK(message_of([] { EntropyLength(-0.5); }) == "specdec: most = -0.5 is negative");
+}
+
+TEST_CASE("survival is the rule's own where it says so, and what happened where it does not") {
+  auto target = random_table(1);
+  ModelDrafter drafter{random_table(2)};
+  const auto records = [&](auto verifier) {
+    Recording lengths;
+    SpecDec decoder{target, drafter, verifier, lengths};
+    std::mt19937_64 rng{1};
+    decoder.generate(prompt, {.max_new_tokens = 400, .gamma = 4}, rng);
+    return lengths.steps;
+  };
+  const auto is_outcome = [](const Recording::Step& s) {
+    for (std::size_t i = 0; i < s.survival.size(); ++i)
+      if (s.survival[i] != (static_cast<Index>(i) < s.record.accepted ? 1 : 0)) return false;
+    return true;
+  };
+  const auto outcomes = records(GreedyBlockVerifier{});
+  CHECK(std::all_of(outcomes.begin(), outcomes.end(), is_outcome));
+  const auto expectations = records(BlockVerifier{});
+  CHECK_FALSE(std::all_of(expectations.begin(), expectations.end(), is_outcome));
+  for (const auto& s : expectations) {
+    if (s.record.accepted > 0) CHECK(s.survival[static_cast<std::size_t>(s.record.accepted) - 1] > 0);
+  }
+}

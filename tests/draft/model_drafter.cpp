@@ -1,0 +1,278 @@
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/message_of.hpp"
+#include "support/models.hpp"
+
+using namespace specdec;
+using namespace specdec::testing;
+using namespace support;
+
+namespace {
+
+// Overwrites its one row at every call, as engines do, and counts the tokens it takes in.
+class OverwritingModel {
+ public:
+  explicit OverwritingModel(TableModel<> table) : table_(std::move(table)), row_(table_.vocab_size()) {}
+  Index vocab_size() const { return table_.vocab_size(); }
+  auto forward(std::span<const Token> tokens, Index rows) {
+    fed += static_cast<Index>(tokens.size());
+    row_ = table_.forward(tokens, rows).row(rows - 1);
+    return Eigen::Map<const Eigen::RowVectorXd>(row_.data(), row_.size());
+  }
+  void truncate(Index length) { table_.truncate(length); }
+  auto distribution(std::span<const Token> context) const { return table_.distribution(context); }
+  std::span<const Token> context() const { return table_.context(); }
+  Index fed = 0;
+
+ private:
+  TableModel<> table_;
+  Eigen::RowVectorXd row_;
+};
+
+// Rows that stay where they are for good.
+class StableModel {
+ public:
+  static constexpr bool stable_rows = true;
+  explicit StableModel(TableModel<> table) : table_(std::move(table)) {}
+  Index vocab_size() const { return table_.vocab_size(); }
+  auto forward(std::span<const Token> tokens, Index rows) {
+    table_.forward(tokens, rows);
+    const auto row = table_.distribution(table_.context());
+    return Eigen::Map<const Eigen::RowVectorXd>(row.block(0, 0).data(), vocab_size());
+  }
+  void truncate(Index length) { table_.truncate(length); }
+  auto distribution(std::span<const Token> context) const { return table_.distribution(context); }
+  std::span<const Token> context() const { return table_.context(); }
+  Index fed = 0;
+
+ private:
+  TableModel<> table_;
+};
+
+static_assert(Drafter<ModelDrafter<OverwritingModel>>);
+static_assert(has_stable_rows<StableModel>);
+static_assert(!has_stable_rows<OverwritingModel>);
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("the reported rows are the rows that were drawn from", "", OverwritingModel, StableModel) {
+  std::mt19937_64 seed{1};
+  TestType model(TableModel<>::random(4, 2, seed));
+  ModelDrafter drafter{model};
+  const std::vector<Token> context{2, 0, 3};
+  // Exactly: the law of each drafted token is its row, whatever came before.
+  std::map<std::vector<Token>, double> law;
+  enumerate([&](Enumerator& chance) {
+    drafter.truncate(0);
+    const auto draft = drafter.draft(std::span<const Token>(context), 3, chance);
+    const auto rows = distributions(draft.rows);
+    REQUIRE(draft.tokens.size() == 3);
+    REQUIRE(rows.rows() == 3);
+    REQUIRE(rows.vocab_size() == 4);
+    std::vector<Token> so_far = context;
+    double product = 1;
+    for (Index i = 0; i < 3; ++i) {
+      for (Token x = 0; x < 4; ++x)
+        CHECK(rows.row(i).probability(x) == model.distribution(so_far).probability(x));
+      const Token x = draft.tokens[static_cast<std::size_t>(i)];
+      product *= rows.row(i).probability(x);
+      so_far.push_back(x);
+    }
+    CHECK(chance.probability() == Approx(product).epsilon(1e-14));
+    law[so_far] += chance.probability();
+  });
+  double sum = 0;
+  for (const auto& [tokens, p] : law) sum += p;
+  CHECK(sum == Approx(1));
+}
+
+TEST_CASE("the model takes in only what it has not seen") {
+  std::mt19937_64 rng{2};
+  OverwritingModel model(TableModel<>::random(4, 2, rng));
+  ModelDrafter drafter{model};
+  RandomChance chance{rng};
+  std::vector<Token> context{1, 2, 3};
+  const auto fed_by = [&](Index gamma) {
+    const Index before = model.fed;
+    const auto draft = drafter.draft(std::span<const Token>(context), gamma, chance);
+    CHECK(static_cast<Index>(draft.tokens.size()) == gamma);
+    return model.fed - before;
+  };
+  CHECK(fed_by(4) == 3 + 3);  // the context, then all drafted tokens but the last
+  drafter.truncate(3 + 2);    // two of them accepted, then Y
+  context.insert(context.end(), {0, 1, 2});
+  CHECK(fed_by(4) == 6 - 5 + 3);
+  drafter.truncate(6 + 4);  // full acceptance: x_γ has not been seen either
+  context.insert(context.end(), {3, 3, 3, 3, 0});
+  CHECK(fed_by(2) == 2 + 1);
+  CHECK(fed_by(0) == 0);  // no draft, no call: the context runs ahead of the cache
+  drafter.truncate(11);
+  context.insert(context.end(), {1, 2});
+  CHECK(fed_by(1) == 2);
+}
+
+TEST_CASE("no more is proposed than the model's context has room for") {
+  std::mt19937_64 rng{4};
+  ModelDrafter drafter{BoundedModel(TableModel<>::random(4, 2, rng), 6)};
+  RandomChance chance{rng};
+  std::vector<Token> context{1, 2, 3};
+  const auto proposed = [&](Index gamma) {
+    return std::ssize(drafter.draft(std::span<const Token>(context), gamma, chance).tokens);
+  };
+  CHECK(proposed(3) == 3);
+  CHECK(proposed(9) == 4);  // the last of them is not fed
+  context.assign(6, 1);
+  drafter.truncate(0);
+  CHECK(proposed(2) == 1);
+  context.push_back(1);
+  CHECK(proposed(2) == 0);
+}
+
+TEST_CASE("a draft can be asked for again without a truncate in between") {
+  std::mt19937_64 rng{3};
+  OverwritingModel model(TableModel<>::random(4, 2, rng));
+  ModelDrafter drafter{model};
+  const std::vector<Token> context{1, 2, 3};
+  std::mt19937_64 a{7}, b{7};
+  RandomChance chance{rng}, first{a}, second{b};
+  drafter.draft(std::span<const Token>(context), 1, chance);  // leaves the model with just the context
+  const auto one = drafter.draft(std::span<const Token>(context), 3, first);
+  const std::vector<Token> tokens(one.tokens.begin(), one.tokens.end());
+  const auto two = drafter.draft(std::span<const Token>(context), 3, second);
+  CHECK(std::vector<Token>(two.tokens.begin(), two.tokens.end()) == tokens);
+}
+
+TEST_CASE("a draft model whose row is no distribution is named") {
+  Eigen::Matrix<double, 1, Eigen::Dynamic> row(2);
+  row << 0, 0;
+  ModelDrafter drafter{TableModel<>::context_free(row)};
+  std::mt19937_64 rng{1};
+  RandomChance chance{rng};
+  CHECK(message_of([&] { drafter.draft(std::span<const Token>(std::vector<Token>{0}), 2, chance); }) ==
+        "specdec: draft row 0: the probabilities sum to 0");
+}
+
+namespace {
+
+// Returns what it is told to, whatever was asked for.
+struct MisshapenModel {
+  Index rows, cols;
+  Index vocab_size() const { return 4; }
+  Eigen::MatrixXd forward(std::span<const Token>, Index) {
+    return Eigen::MatrixXd::Constant(rows, cols, 0.25);
+  }
+  void truncate(Index) {}
+};
+
+}  // namespace
+
+TEST_CASE("rows of another shape than asked for are named, not read") {
+  std::mt19937_64 rng{1};
+  const std::vector<Token> context{0};
+  const auto complaint = [&](Index rows, Index cols) {
+    ModelDrafter drafter{MisshapenModel{rows, cols}};
+    return message_of([&] { drafter.draft(std::span<const Token>(context), 2, rng); });
+  };
+  CHECK(complaint(1, 4).empty());
+  CHECK(complaint(1, 3) ==
+        "specdec: the draft model returned 1 rows over 3 tokens, expected 1 row over its vocabulary of 4");
+  CHECK(complaint(1, 5).find("over 5 tokens") != std::string::npos);
+  CHECK(complaint(2, 4).find("returned 2 rows") != std::string::npos);
+  CHECK(complaint(0, 4).find("returned 0 rows") != std::string::npos);
+}
+
+TEST_CASE("there is nothing to draft after an empty context") {
+  std::mt19937_64 rng{1};
+  ModelDrafter drafter{MisshapenModel{1, 4}};
+  CHECK(message_of([&] { drafter.draft(std::span<const Token>{}, 2, rng); }) ==
+        "specdec: context is empty: there is nothing to continue");
+}
+
+namespace {
+
+// What the drafter keeps of a model's rows is their kind: logits as logits, lists as lists.
+template <class Layout>
+using KeptRow =
+    RowOf<decltype(std::declval<ModelDrafter<LayoutModel<Layout>>&>()
+                       .draft(std::span<const Token>(), Index{1}, std::declval<std::mt19937_64&>())
+                       .rows)>;
+static_assert(std::is_same_v<KeptRow<AsLogits<float>>, LogitsRow<float>>);
+static_assert(std::is_same_v<KeptRow<AsSparse<float, std::int64_t>>, SparseRow<double>>);
+static_assert(std::is_same_v<KeptRow<AsColMajor<float>>, DenseRow<float>>);
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("rows of every kind are reported as they were drawn from", "", AsColMajor<float>,
+                   AsStridedPointers<double>, AsNarrow<Eigen::half>, AsLogits<double>, (AsLogits<float, 70>),
+                   AsNormalisedLogits<double>, AsSparse<double>, (AsSparse<float, std::int64_t>)) {
+  std::mt19937_64 seed{6};
+  // The layout is overwritten with every call of the model, so nothing but the drafter's copies holds its rows.
+  LayoutModel<TestType> model(coarse_model<typename TestType::Scalar>(4, 2, seed));
+  ModelDrafter drafter{model};
+  const std::vector<Token> context{2, 0, 3};
+  for (int n = 0; n < 20; ++n) {
+    drafter.truncate(n % 3);
+    const Index gamma = 1 + n % 5;
+    const auto draft = drafter.draft(std::span<const Token>(context), gamma, seed);
+    const auto rows = distributions(draft.rows);
+    REQUIRE(rows.rows() == gamma);
+    REQUIRE(rows.vocab_size() == 4);
+    std::vector<Token> so_far = context;
+    for (Index i = 0; i < gamma; ++i) {
+      const auto meant = model.distribution(so_far);
+      for (Token x = 0; x < 4; ++x)
+        CHECK(rows.row(i).probability(x) == Approx(meant.probability(x)).epsilon(1e-6));
+      so_far.push_back(draft.tokens[static_cast<std::size_t>(i)]);
+      CHECK(rows.row(i).probability(so_far.back()) > 0);
+    }
+  }
+}
+
+namespace {
+
+// Rows of the right number over the wrong vocabulary, as a span may hold them.
+struct MisspannedModel {
+  std::vector<Token> ids{1};
+  std::vector<double> certain{1};
+  std::vector<SparseRow<double>> rows{{ids, certain, 9}};
+  Index vocab_size() const { return 4; }
+  auto forward(std::span<const Token>, Index) const { return RowSpan(rows, 4); }
+  void truncate(Index) {}
+};
+
+}  // namespace
+
+TEST_CASE("a row over another vocabulary than the matrix says is named") {
+  std::mt19937_64 rng{1};
+  MisspannedModel model;
+  ModelDrafter drafter{model};
+  const std::vector<Token> context{0};
+  CHECK(message_of([&] { drafter.draft(std::span<const Token>(context), 2, rng); }).find("over 9 tokens") !=
+        std::string::npos);
+}
+
+TEST_CASE("a draft model whose logits are NaN is named") {
+  struct Model {
+    Eigen::MatrixXf logits = Eigen::MatrixXf::Constant(1, 4, std::numeric_limits<float>::quiet_NaN());
+    Index vocab_size() const { return 4; }
+    auto forward(std::span<const Token>, Index) const { return Logits{logits}; }
+    void truncate(Index) {}
+  };
+  std::mt19937_64 rng{1};
+  ModelDrafter drafter{Model{}};
+  const std::vector<Token> context{0};
+  CHECK(message_of([&] { drafter.draft(std::span<const Token>(context), 2, rng); }) ==
+        "specdec: draft row 0: the largest logit is nan");
+}

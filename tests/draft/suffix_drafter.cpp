@@ -1,0 +1,350 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <set>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+#include "support/propose.hpp"
+
+using namespace specdec;
+using support::message_of;
+using support::propose;
+
+static_assert(Drafter<SuffixDrafter>);
+static_assert(noexcept(std::declval<SuffixDrafter&>().truncate(0)));
+
+namespace {
+
+using Tokens = std::vector<Token>;
+
+Tokens random_text(std::mt19937_64& rng, Token vocab, int size) {
+  Tokens text;
+  for (int k = 0; k < size; ++k) text.push_back(static_cast<Token>(uniform01(rng) * vocab));
+  return text;
+}
+
+// The definition, from all that was learnt: pieces of texts, each from a place on.
+class Record {
+ public:
+  void learn(const Tokens& text, Index begin) { pieces_.push_back({text, begin}); }
+
+  Index occurrences(const Tokens& string) const {
+    Index count = 0;
+    for_each_end(string, [&](const Piece& piece, Index end) { count += end > piece.begin; });
+    return count;
+  }
+
+  // The longest end of the context that something followed, and what.
+  struct Match {
+    Index length = 0;
+    std::map<Token, std::pair<Index, Index>> followed;  // how often, and when last
+  };
+
+  Match match(const Tokens& context, Index max_match) const {
+    for (Index n = std::min(max_match, std::ssize(context)); n > 0; --n) {
+      Match found{n, {}};
+      Index time = 0;
+      for_each_end({context.end() - n, context.end()}, [&](const Piece& piece, Index end) {
+        if (end < piece.begin || end >= std::ssize(piece.text)) return;
+        auto& [count, last] = found.followed[piece.text[static_cast<std::size_t>(end)]];
+        ++count;
+        last = ++time;
+      });
+      if (!found.followed.empty()) return found;
+    }
+    return {};
+  }
+
+  Tokens propose(Tokens context, Index gamma, const SuffixDrafter::Options& options) const {
+    Tokens out;
+    while (std::ssize(out) < gamma) {
+      const Match found = match(context, options.max_match);
+      if (found.length < options.min_match) break;
+      const auto best = std::ranges::max_element(found.followed, {}, [](const auto& f) { return f.second; });
+      Index all = 0;
+      for (const auto& [token, f] : found.followed) all += f.first;
+      if (static_cast<double>(best->second.first) < options.min_share * static_cast<double>(all)) break;
+      out.push_back(best->first);
+      context.push_back(best->first);
+    }
+    return out;
+  }
+
+ private:
+  struct Piece {
+    Tokens text;
+    Index begin;  // the tokens before this were learnt by another piece
+  };
+
+  // Calls f(piece, end) for every place of a piece's text where the string ends.
+  template <class F>
+  void for_each_end(const Tokens& string, F&& f) const {
+    const Index n = std::ssize(string);
+    for (const Piece& piece : pieces_)
+      for (Index end = n; end <= std::ssize(piece.text); ++end)
+        if (std::equal(string.begin(), string.end(), piece.text.begin() + (end - n))) f(piece, end);
+  }
+
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace
+
+TEST_CASE("the suffix drafter goes on from the longest match") {
+  SuffixDrafter drafter;
+  drafter.learn(Tokens{7, 1, 2, 3, 4});
+  drafter.learn(Tokens{8, 1, 2, 5, 6});
+  drafter.learn(Tokens{9, 1, 2, 5, 0});
+  CHECK(propose(drafter, Tokens{7, 1, 2}, 2) == Tokens{3, 4});
+  drafter.truncate(0);
+  CHECK(propose(drafter, Tokens{0, 1, 2}, 1) == Tokens{5});  // two of three
+  drafter.truncate(0);
+  CHECK(propose(drafter, Tokens{8, 1, 2}, 9) == Tokens{5, 6});  // nothing followed 6
+  CHECK(drafter.occurrences(Tokens{1, 2}) == 6);
+  CHECK(drafter.occurrences(Tokens{8, 1, 2}) == 2);
+  CHECK(drafter.occurrences(Tokens{2, 9}) == 0);
+}
+
+TEST_CASE("within one text the match is what stood there before") {
+  SuffixDrafter drafter;
+  CHECK(propose(drafter, Tokens{1, 2, 3, 4}, 3).empty());
+  CHECK(propose(drafter, Tokens{1, 2, 3, 4, 1, 2}, 3) == Tokens{3, 4, 1});
+  SuffixDrafter run;
+  CHECK(propose(run, Tokens{6, 6, 6}, 4) == Tokens{6, 6, 6, 6});
+  CHECK(run.occurrences(Tokens{6, 6}) == 2);
+  SuffixDrafter latest;  // 2 and 3 each followed 1 once: the later one counts
+  CHECK(propose(latest, Tokens{1, 2, 1, 3, 1}, 1) == Tokens{3});
+}
+
+TEST_CASE("the suffix drafter proposes no more than was asked, and nothing from nothing") {
+  SuffixDrafter drafter;
+  CHECK(propose(drafter, Tokens{}, 3).empty());
+  CHECK(propose(drafter, Tokens{1}, 3).empty());
+  CHECK(propose(drafter, Tokens{1, 1, 1}, 0).empty());
+  CHECK(propose(drafter, Tokens{1, 1, 1}, 1) == Tokens{1});
+}
+
+TEST_CASE("the limits of a match") {
+  SuffixDrafter picky{{.min_match = 2}};
+  CHECK(propose(picky, Tokens{1, 2, 3, 9, 2}, 2).empty());
+  CHECK(propose(picky, Tokens{1, 2, 3, 9, 2, 3}, 2) == Tokens{9, 2});
+  SuffixDrafter forgetful{{.max_match = 1}};
+  forgetful.learn(Tokens{7, 1, 3});
+  forgetful.learn(Tokens{1, 4});
+  CHECK(propose(forgetful, Tokens{7, 1}, 1) == Tokens{4});  // 7 1 is longer than it looks
+}
+
+TEST_CASE("the proposal ends where its token is rarer than min_share") {
+  SuffixDrafter drafter{{.max_match = 1, .min_share = 0.5}};
+  drafter.learn(Tokens{1, 2, 1, 2, 1, 3, 1, 4});  // 1 is followed by 2, 2, 3, 4
+  CHECK(propose(drafter, Tokens{1}, 3) == Tokens{2, 1, 2});
+  drafter.learn(Tokens{1, 4});  // 2 and 4: two of five
+  CHECK(propose(drafter, Tokens{1}, 3).empty());
+  CHECK(propose(drafter, Tokens{1, 3}, 3) == Tokens{1});
+}
+
+TEST_CASE("a corpus of 64-bit ids is learnt by the suffix drafter as one of 32 bits") {
+  SuffixDrafter drafter;
+  drafter.learn(std::vector<std::int64_t>{1, 2147483647, 3});
+  CHECK(propose(drafter, Tokens{1}, 2) == Tokens{2147483647, 3});
+}
+
+TEST_CASE("a corpus learnt in the midst of a text tells the match from longer strings") {
+  SuffixDrafter drafter{{.max_match = 1}};
+  CHECK(propose(drafter, Tokens{7, 1, 3, 7, 1}, 1) == Tokens{3});  // every 1 stands behind a 7
+  drafter.learn(Tokens{1, 4, 1, 4});
+  CHECK(propose(drafter, Tokens{7, 1, 3, 7, 1}, 1) == Tokens{4});
+}
+
+TEST_CASE("what the suffix drafter is shown is learnt once, however it is shown") {
+  SuffixDrafter drafter;
+  propose(drafter, Tokens{1, 2, 3}, 2);
+  propose(drafter, Tokens{1, 2, 3}, 2);  // a step tried again
+  CHECK(drafter.occurrences(Tokens{1, 2}) == 1);
+  propose(drafter, Tokens{1, 2, 3, 1, 2, 4, 5}, 2);  // several steps later
+  CHECK(drafter.occurrences(Tokens{1, 2}) == 2);
+  CHECK(drafter.occurrences(Tokens{3, 1}) == 1);
+  drafter.truncate(7);
+  drafter.truncate(0);  // the sequence has lost its turn, and gets it back
+  propose(drafter, Tokens{1, 2, 3, 1, 2, 4, 5, 6}, 2);
+  CHECK(drafter.occurrences(Tokens{1, 2}) == 2);
+  CHECK(drafter.occurrences(Tokens{5, 6}) == 1);
+  drafter.truncate(0);  // another text with the beginning of the first one
+  propose(drafter, Tokens{1, 2, 3, 7}, 2);
+  CHECK(drafter.occurrences(Tokens{2, 3}) == 1);
+  CHECK(drafter.occurrences(Tokens{3, 7}) == 1);
+  drafter.truncate(0);  // 1 2 is no text that was shown, though a part of one
+  propose(drafter, Tokens{1, 2, 7}, 2);
+  CHECK(drafter.occurrences(Tokens{1, 2}) == 3);
+}
+
+TEST_CASE("after a roll-back the suffix drafter goes on from what survived") {
+  SuffixDrafter drafter;
+  propose(drafter, Tokens{1, 2, 3, 4}, 2);
+  drafter.truncate(2);
+  propose(drafter, Tokens{1, 2, 5, 6}, 2);
+  CHECK(drafter.occurrences(Tokens{1, 2}) == 1);
+  CHECK(drafter.occurrences(Tokens{1, 2, 5}) == 1);
+  CHECK(drafter.occurrences(Tokens{1, 2, 3}) == 1);  // what was learnt stays
+  CHECK(drafter.occurrences(Tokens{4, 5}) == 0);
+  propose(drafter, Tokens{1}, 2);  // shorter than what was seen, without a word: rolled back as well
+  propose(drafter, Tokens{1, 8}, 2);
+  CHECK(drafter.occurrences(Tokens{1, 8}) == 1);
+}
+
+TEST_CASE("the suffix drafter forgets when it is told to") {
+  SuffixDrafter drafter;
+  propose(drafter, Tokens{1, 2, 3}, 1);
+  drafter.clear();
+  CHECK(drafter.states() == 1);
+  CHECK(propose(drafter, Tokens{1, 2, 3, 1}, 1) == Tokens{2});  // the text itself is learnt anew
+  CHECK(drafter.occurrences(Tokens{1, 2}) == 1);
+}
+
+TEST_CASE("matches, counts and proposals are those of searching, as texts grow, end and are cut") {
+  std::mt19937_64 rng{6};
+  for (const SuffixDrafter::Options options : {SuffixDrafter::Options{},
+                                               {.max_match = 1},
+                                               {.max_match = 3},
+                                               {.max_match = 6, .min_match = 2},
+                                               {.max_match = 4, .min_share = 0.6}}) {
+    for (const Token vocab : {1, 2, 3, 5}) {
+      SuffixDrafter drafter(options);
+      Record record;
+      std::set<Tokens> shown;
+      Tokens context;
+      Index learnt = 0;
+      const auto append = [&](int n) {
+        const Tokens more = random_text(rng, vocab, n);
+        context.insert(context.end(), more.begin(), more.end());
+      };
+      for (int step = 0; step < 120; ++step) {
+        const double dice = uniform01(rng);
+        if (dice < 0.1) {  // in the midst of a text
+          const Tokens corpus = random_text(rng, vocab, 7);
+          drafter.learn(corpus);
+          record.learn(corpus, 0);
+        } else if (dice < 0.2) {
+          const double cut = dice < 0.14 ? 0 : uniform01(rng);
+          context.resize(static_cast<std::size_t>(cut * static_cast<double>(context.size())));
+          drafter.truncate(std::ssize(context));
+          const Index survived = learnt = std::min(learnt, std::ssize(context));
+          append(2);
+          for (Index n = survived; n <= std::ssize(context); ++n)
+            if (shown.contains(Tokens(context.begin(), context.begin() + n))) learnt = n;
+        } else {
+          append(static_cast<int>(uniform01(rng) * 4));
+        }
+        record.learn(context, learnt);
+        learnt = std::ssize(context);
+        shown.insert(context);
+        const Index gamma = static_cast<Index>(uniform01(rng) * 6);
+        REQUIRE(propose(drafter, context, gamma) == record.propose(context, gamma, options));
+        const Tokens string =
+            random_text(rng, vocab,
+                        1 + static_cast<int>(uniform01(rng) *
+                                             static_cast<double>(std::min<Index>(options.max_match, 7) + 1)));
+        REQUIRE(drafter.occurrences(string) == record.occurrences(string));
+      }
+    }
+  }
+}
+
+TEST_CASE("the suffix drafter proposes what an n-gram table of its length does, in other memory") {
+  std::mt19937_64 rng{7};
+  for (const Index longest : {1, 2, 5, 9}) {
+    SuffixDrafter drafter{{.max_match = longest}};
+    NgramTableDrafter table{{.max_ngram = longest}};
+    const Tokens corpus = random_text(rng, 3, 2000);
+    drafter.learn(corpus);
+    table.learn(corpus);
+    for (int text = 0; text < 20; ++text) {
+      Tokens context;
+      drafter.truncate(0);
+      table.truncate(0);
+      while (context.size() < 200) {
+        for (const Token x : random_text(rng, 2 + text % 2, 1 + text % 3)) context.push_back(x);
+        REQUIRE(propose(drafter, context, 8) == propose(table, context, 8));
+      }
+    }
+  }
+}
+
+TEST_CASE("the automaton is as small as it is said to be") {
+  std::mt19937_64 rng{8};
+  for (const Token vocab : {1, 2, 3, 100}) {
+    SuffixDrafter drafter;
+    Index learnt = 0;
+    for (int text = 0; text < 10; ++text) {
+      const Tokens tokens = random_text(rng, vocab, 500);
+      drafter.learn(tokens);
+      learnt += std::ssize(tokens);
+      CHECK(drafter.states() <= 2 * learnt);
+      CHECK(drafter.edges() <= 3 * learnt);
+      const Index states = drafter.states(), edges = drafter.edges();
+      drafter.learn(tokens);  // nothing new
+      CHECK(drafter.states() == states);
+      CHECK(drafter.edges() == edges);
+    }
+  }
+  SuffixDrafter worst;  // a b b ... b c: the text with the most states
+  Tokens tokens(1000, 1);
+  tokens.front() = 0;
+  worst.learn(tokens);
+  tokens.back() = 2;
+  worst.learn(tokens);
+  CHECK(worst.states() <= 2 * 2000);
+}
+
+TEST_CASE("a long text of one token is learnt in time that does not explode") {
+  SuffixDrafter drafter;
+  const Tokens text(100000, 3);
+  drafter.learn(text);
+  CHECK(drafter.occurrences(Tokens(33, 3)) == 100000 - 32);
+  CHECK(propose(drafter, Tokens{3}, 3) == Tokens{3, 3, 3});
+}
+
+TEST_CASE("the suffix drafter in the loop: the second text is drafted from the first") {
+  testing::TableModel<>::Rows rows = testing::TableModel<>::Rows::Zero(9, 8);
+  for (Index x = 0; x < 9; ++x) rows(x, x % 8) = 1;  // counts up, over and over
+  SpecDec decoder{testing::TableModel<>(rows, 1), SuffixDrafter{}, ArgmaxVerifier{}};
+  std::mt19937_64 rng{1};
+  const Options options{.max_new_tokens = 7, .gamma = 3};
+  const Result first = decoder.generate(Tokens{0}, options, rng);
+  CHECK(first.stats.drafted == 0);  // nothing has been said twice
+  const Result second = decoder.generate(Tokens{0}, options, rng);
+  CHECK(second.tokens == first.tokens);
+  CHECK(second.stats.accepted_fraction() == 1);
+  CHECK(second.stats.target_calls == 2);
+}
+
+TEST_CASE("the suffix drafter's options and corpus are checked") {
+  CHECK_NOTHROW(SuffixDrafter{{.max_match = 1}});
+  CHECK_NOTHROW(SuffixDrafter{{.min_share = 1}});
+  CHECK(message_of([] { SuffixDrafter{{.max_match = 0}}; }) ==
+        "specdec: suffix drafter needs 1 <= min_match <= max_match, not min_match = 1, max_match = 0");
+  CHECK_FALSE(message_of([] { SuffixDrafter{{.min_match = 0}}; }).empty());
+  CHECK_FALSE(message_of([] { SuffixDrafter{{.max_match = 2, .min_match = 3}}; }).empty());
+  CHECK(message_of([] { SuffixDrafter{{.min_share = 1.5}}; }) ==
+        "specdec: suffix drafter needs 0 <= min_share <= 1, not min_share = 1.5");
+  CHECK_FALSE(message_of([] { SuffixDrafter{{.min_share = -0.1}}; }).empty());
+  CHECK_FALSE(message_of([] { SuffixDrafter{{.min_share = std::nan("")}}; }).empty());
+  SuffixDrafter drafter{{.max_match = 3}};
+  CHECK(message_of([&] {
+          drafter.learn(Tokens{1, -1});
+        }) == "specdec: tokens[1] = -1 is outside the vocabulary 0..2147483647");
+  CHECK_FALSE(message_of([&] { drafter.learn(std::vector<std::int64_t>{1, 2147483648}); }).empty());
+  CHECK(drafter.states() == 1);
+  CHECK(message_of([&] {
+          drafter.occurrences(Tokens{1, 2, 3, 4, 5});
+        }) == "specdec: strings of 1..4 tokens are counted, not of 5");
+  CHECK_FALSE(message_of([&] { drafter.occurrences(Tokens{}); }).empty());
+}

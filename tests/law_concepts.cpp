@@ -1,0 +1,351 @@
+// Concepts: the least that each asks for, as an archetype that has nothing more; and that the least is
+// enough, by running it. (What must not compile stands in tests/compile/.)
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <deque>
+#include <limits>
+#include <optional>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <vector>
+
+#include "support/catch.hpp"
+
+using namespace specdec;
+
+namespace {
+
+// ---- Archetypes: no member more than the concept names, and no default constructor or assignment
+// --------------
+
+struct Sampler {
+  Token operator()(double u) { return u < 0.25 ? 0 : 1; }
+};
+
+struct Row {
+  explicit Row(int) {}
+  Row& operator=(const Row&) = delete;
+  Row(const Row&) = default;
+  int vocab_size() const { return 2; }
+  float probability(Token x) const { return x == 0 ? 0.25f : 0.75f; }
+  Sampler sampler() const { return {}; }
+  Token argmax() const { return 1; }
+};
+
+struct UnsizedRows {
+  explicit UnsizedRows(int rows) : rows_(rows) {}
+  UnsizedRows& operator=(const UnsizedRows&) = delete;
+  UnsizedRows(const UnsizedRows&) = default;
+  int rows() const { return rows_; }
+  Row row(Index) const { return Row(0); }
+
+ private:
+  int rows_;
+};
+
+struct Rows : UnsizedRows {
+  using UnsizedRows::UnsizedRows;
+  int vocab_size() const { return 2; }
+};
+
+// Its rows are no Eigen matrix at all, and forward() is not const.
+struct LeastModel {
+  LeastModel() = default;
+  LeastModel(LeastModel&&) = default;  // a model may be movable only
+  int vocab_size() const { return 2; }
+  Rows forward(std::span<const Token> tokens, Index rows) {
+    length += static_cast<Index>(tokens.size());
+    return Rows(static_cast<int>(rows));
+  }
+  void truncate(Index n) { length = std::min(length, n); }
+  Index length = 0;
+};
+
+struct LeastDraft {
+  std::vector<Token> tokens;  // anything that converts to a span
+  UnsizedRows rows;
+};
+
+struct LeastDrafter {
+  LeastDraft draft(std::span<const Token>, Index gamma, auto&) {
+    if (gamma == 0) return {{}, UnsizedRows(0)};
+    return {{1}, UnsizedRows(1)};
+  }
+  void truncate(Index) {}
+};
+
+struct LeastChance {
+  bool coin(double h) { return h > 0.5; }
+  Token draw(const auto& row) { return row.argmax(); }
+  std::optional<Token> race(double, const auto& p, const auto&) { return p.argmax(); }
+  std::optional<Token> race(double, const auto& p) { return p.argmax(); }
+};
+
+struct LeastVerifier {
+  Verdict operator()(const auto&, const auto&, std::span<const Token>, auto&) { return {0, 1}; }
+};
+
+static_assert(TokenSampler<Sampler>);
+static_assert(Distribution<Row>);
+static_assert(DistributionMatrix<UnsizedRows> && !SizedDistributionMatrix<UnsizedRows>);
+static_assert(SizedDistributionMatrix<Rows>);
+static_assert(Probabilities<Rows> && !NumberMatrix<Rows>);
+static_assert(Model<LeastModel> && !std::copy_constructible<LeastModel> && !has_stable_rows<LeastModel>);
+static_assert(Drafter<LeastDrafter> && Drafter<LeastDrafter, LeastChance>);
+static_assert(Chance<LeastChance> && RandomSource<LeastChance>);
+static_assert(Verifier<LeastVerifier>);
+
+// ---- What the library itself offers
+// ----------------------------------------------------------------------------
+
+static_assert(Verifier<TokenVerifier> && Verifier<BlockVerifier> && Verifier<GreedyBlockVerifier>);
+static_assert(Verifier<ArgmaxVerifier> && Verifier<SampleMatchVerifier> && Verifier<LenientVerifier>);
+static_assert(std::default_initializable<BlockVerifier> && std::default_initializable<GreedyBlockVerifier>);
+static_assert(Verifier<BlockVerifier, Rows, UnsizedRows, LeastChance>);
+static_assert(Verifier<BlockVerifier, Eigen::MatrixXf, OneHotRows, testing::Enumerator>);
+static_assert(Chance<RandomChance<std::mt19937>> && Chance<testing::Enumerator>);
+static_assert(Model<testing::TableModel<float>> && Model<testing::TableModel<double>>);
+static_assert(Drafter<NoDrafter> && Drafter<PromptLookupDrafter>);
+static_assert(Drafter<ModelDrafter<testing::TableModel<float>>>);
+static_assert(Distribution<OneHotRow> && Distribution<DenseRow<float>> &&
+              Distribution<DenseRow<double, Eigen::Dynamic>>);
+static_assert(Distribution<ResidualRow<DenseRow<float>, OneHotRow>>);
+static_assert(Distribution<LogitsRow<float>> && ArgmaxRow<LogitsRow<double>> && BlockRow<LogitsRow<float>>);
+static_assert(Distribution<SampledRow<SparseRow<float>>> && SparseRowLike<SampledRow<SparseRow<float>>>);
+static_assert(Distribution<ResidualRow<SparseRow<double>, LogitsRow<float>>>);
+static_assert(SizedDistributionMatrix<Logits<NumbersOf<Eigen::MatrixXf>>> &&
+              SizedDistributionMatrix<Logits<RowPointers<float>>>);
+static_assert(SizedDistributionMatrix<SampledRows<Logits<RowPointers<float>>>> &&
+              !SizedDistributionMatrix<SampledRows<OneHotRows>>);
+static_assert(Verifier<GreedyBlockVerifier, SampledRows<Logits<RowPointers<Eigen::half>>>,
+                       RowSpan<SparseRow<float, std::int64_t>>>);
+
+// ---- Which Eigen expressions are probabilities
+// -----------------------------------------------------------------
+
+using RowMajorF = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+static_assert(NumberMatrix<Eigen::MatrixXd> && NumberMatrix<RowMajorF>);
+static_assert(NumberMatrix<Eigen::Matrix3f> && NumberMatrix<Eigen::ArrayXXf>);
+static_assert(NumberMatrix<Eigen::RowVectorXf>);
+static_assert(NumberMatrix<Eigen::Matrix<Eigen::half, 2, 3>> && NumberMatrix<RowPointers<Eigen::bfloat16>>);
+static_assert(NumberMatrix<Eigen::Map<const RowMajorF, 0, Eigen::OuterStride<>>>);
+static_assert(NumberMatrix<Eigen::Ref<const Eigen::MatrixXd>>);
+static_assert(NumberMatrix<decltype(std::declval<Eigen::MatrixXd&>().topRows(1))>);
+static_assert(NumberMatrix<decltype(std::declval<const Eigen::MatrixXd&>().transpose())>);
+static_assert(!NumberMatrix<decltype(std::declval<Eigen::MatrixXd&>() + std::declval<Eigen::MatrixXd&>())>);
+static_assert(!NumberMatrix<decltype(2.0 * std::declval<Eigen::MatrixXd&>())>);
+static_assert(!NumberMatrix<decltype(std::declval<Eigen::MatrixXf&>().cast<double>())>);
+static_assert(!NumberMatrix<Eigen::MatrixXi> && !NumberMatrix<Eigen::MatrixXcd>);
+static_assert(!Probabilities<std::vector<double>> && !Probabilities<double> && !Probabilities<Row>);
+
+// ---- What is not a ...
+// -----------------------------------------------------------------------------------------
+
+struct ModelWithoutTruncate {
+  Index vocab_size() const;
+  Eigen::MatrixXd forward(std::span<const Token>, Index);
+};
+struct ModelOfExpressions : ModelWithoutTruncate {
+  decltype(Eigen::MatrixXd() + Eigen::MatrixXd()) forward(std::span<const Token>, Index);
+  void truncate(Index);
+};
+struct WrongSampler {
+  int* operator()(double) const;
+};
+static_assert(!Model<ModelWithoutTruncate> && !Model<ModelOfExpressions> && !Model<int>);
+static_assert(!Drafter<LeastModel> && !Drafter<int>);
+static_assert(!TokenSampler<WrongSampler> && !TokenSampler<int>);
+static_assert(!RandomSource<std::vector<int>> && !RandomSource<int> && !Chance<std::mt19937>);
+static_assert(!Verifier<Row> && !Verifier<int>);
+
+}  // namespace
+
+TEST_CASE("verifiers take rows that are no Eigen matrix") {
+  const std::vector<Token> tokens{1, 0};
+  std::mt19937_64 rng(1);
+  // p = q: everything but argmax and sample-and-match accepts both.
+  CHECK(TokenVerifier{}(Rows(3), UnsizedRows(2), tokens, rng).accepted == 2);
+  CHECK(BlockVerifier{}(Rows(3), UnsizedRows(2), tokens, rng).accepted == 2);
+  CHECK(GreedyBlockVerifier{}(Rows(3), Rows(2), tokens, rng).accepted == 2);
+  CHECK(LenientVerifier{0.5}(Rows(3), UnsizedRows(2), tokens, rng).accepted == 2);
+  CHECK(ArgmaxVerifier{}(Rows(3), UnsizedRows(2), tokens, rng) == Verdict{1, 1});
+  CHECK(SampleMatchVerifier{}(Rows(3), tokens, rng).accepted <= 2);
+}
+
+TEST_CASE("verifiers mix kinds of rows") {
+  const std::vector<Token> tokens{1};
+  std::mt19937_64 rng(1);
+  const Eigen::MatrixXf dense = Eigen::RowVector2f(0.25f, 0.75f).replicate(2, 1);
+  CHECK(BlockVerifier{}(dense, Rows(1), tokens, rng).accepted == 1);
+  CHECK(BlockVerifier{}(Rows(2), dense.topRows(1), tokens, rng).accepted == 1);
+  CHECK(TokenVerifier{}(dense, UnsizedRows(1), tokens, rng).accepted == 1);
+  const Verdict v = BlockVerifier{}(Rows(2), OneHotRows(tokens), tokens, rng);
+  CHECK((v.accepted == 1 || v.token == 0));
+}
+
+TEST_CASE("verifiers ask the least of a source of chance") {
+  const std::vector<Token> tokens{1};
+  LeastChance chance;
+  CHECK(BlockVerifier{}(Rows(2), Rows(1), tokens, chance) == Verdict{1, 1});
+  CHECK(TokenVerifier{}(Rows(2), Rows(1), tokens, chance) == Verdict{1, 1});
+}
+
+TEST_CASE("the loop takes the least of models, drafters and verifiers") {
+  const std::vector<Token> prompt{0, 1};
+  const Options options{.max_new_tokens = 20, .gamma = 3};
+  std::mt19937_64 rng(1);
+
+  SECTION("everything least") {
+    LeastModel target;
+    SpecDec decoder{target, LeastDrafter{}, LeastVerifier{}};
+    CHECK(decoder.generate(prompt, options, rng).tokens == std::vector<Token>(20, 1));
+  }
+  SECTION("a move-only model, moved in") {
+    SpecDec decoder{LeastModel{}, ModelDrafter{LeastModel{}}, BlockVerifier{}};
+    const Result r = decoder.generate(prompt, options, rng);
+    CHECK(r.tokens.size() == 20);
+    CHECK(r.stats.target_calls == 5);  // three tokens drafted per step, p = q: every draft is accepted
+  }
+  SECTION("a least drafter before the library's verifiers") {
+    LeastModel target;
+    LeastDrafter drafter;
+    SpecDec decoder{target, drafter, TokenVerifier{}};
+    const Result r = decoder.generate(prompt, options, rng);
+    CHECK(r.tokens.size() == 20);
+    CHECK(r.stats.accepted == r.stats.drafted);  // p = q
+  }
+}
+
+namespace {
+
+// The same Markov source, its rows handed out in several ways: all of them must write the same text.
+class Source {
+ public:
+  Index vocab_size() const { return 3; }
+  void truncate(Index length) {
+    if (length < std::ssize(context_)) context_.resize(static_cast<std::size_t>(length));
+  }
+
+ protected:
+  void take(std::span<const Token> tokens) { context_.insert(context_.end(), tokens.begin(), tokens.end()); }
+
+  Eigen::RowVector3d after(Index length) const {
+    Eigen::RowVector3d p(0.5, 0.25, 0.125);
+    p[context_[static_cast<std::size_t>(length - 1)]] += 0.125;
+    return p;
+  }
+
+  Index length() const { return std::ssize(context_); }
+
+  Eigen::MatrixXd last(Index rows) const {
+    Eigen::MatrixXd out(rows, 3);
+    for (Index i = 0; i < rows; ++i) out.row(i) = after(length() - rows + 1 + i);
+    return out;
+  }
+
+ private:
+  std::vector<Token> context_;
+};
+
+struct ByValue : Source {
+  Eigen::MatrixXd forward(std::span<const Token> tokens, Index rows) {
+    take(tokens);
+    return last(rows);
+  }
+};
+
+struct ByReference : Source {
+  const Eigen::MatrixXd& forward(std::span<const Token> tokens, Index rows) {
+    take(tokens);
+    return held = last(rows);
+  }
+  Eigen::MatrixXd held;
+};
+
+// As an engine with its own buffer, rows padded; each call overwrites the last and poisons what it does not
+// use.
+struct ByMap : Source {
+  using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  Eigen::Map<const Matrix, 0, Eigen::OuterStride<>> forward(std::span<const Token> tokens, Index rows) {
+    take(tokens);
+    buffer.assign(static_cast<std::size_t>(rows * 8), std::numeric_limits<double>::quiet_NaN());
+    Eigen::Map<Matrix, 0, Eigen::OuterStride<>>(buffer.data(), rows, 3, Eigen::OuterStride<>(8)) = last(rows);
+    return {buffer.data(), rows, 3, Eigen::OuterStride<>(8)};
+  }
+  std::vector<double> buffer;
+};
+
+// Its rows stay where they are until their positions are truncated away, and says so.
+struct Stable : Source {
+  static constexpr bool stable_rows = true;
+
+  struct View {
+    Index rows() const { return count; }
+    Index vocab_size() const { return 3; }
+    DenseRow<double> row(Index i) const { return {(first + i)->data(), 3}; }
+    std::deque<Eigen::RowVector3d>::const_iterator first;
+    Index count;
+  };
+
+  View forward(std::span<const Token> tokens, Index rows) {
+    take(tokens);
+    while (std::ssize(held) < length()) held.push_back(after(std::ssize(held) + 1));
+    return {held.cend() - rows, rows};
+  }
+  void truncate(Index length) {
+    Source::truncate(length);
+    if (length < std::ssize(held)) held.resize(static_cast<std::size_t>(length));
+  }
+  std::deque<Eigen::RowVector3d> held;
+};
+
+static_assert(Model<ByValue> && Model<ByReference> && Model<ByMap> && Model<Stable>);
+static_assert(has_stable_rows<Stable> && !has_stable_rows<ByMap>);
+
+template <class Target, class Small>
+std::vector<Token> text() {
+  const std::vector<Token> prompt{2, 0};
+  std::mt19937_64 rng(5);
+  SpecDec decoder{Target{}, ModelDrafter{Small{}}, BlockVerifier{}};
+  const Options options{.max_new_tokens = 40, .gamma = 3};
+  return decoder.generate(prompt, options, rng).tokens;
+}
+
+}  // namespace
+
+TEST_CASE("a model hands out its rows by value, by reference, as a map, or for longer") {
+  const auto expected = text<ByValue, ByValue>();
+  CHECK(text<ByReference, ByReference>() == expected);
+  CHECK(text<ByMap, ByMap>() == expected);
+  CHECK(text<Stable, Stable>() == expected);
+  CHECK(text<ByMap, Stable>() == expected);
+  CHECK(text<Stable, ByMap>() == expected);
+}
+
+namespace {
+
+// Three values, none of them at 0: the worst range a generator may have.
+struct OddGenerator {
+  using result_type = unsigned;
+  static constexpr result_type min() { return 5; }
+  static constexpr result_type max() { return 7; }
+  result_type operator()() { return 5 + static_cast<result_type>(engine() % 3); }
+  std::mt19937 engine{3};
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("any uniform random bit generator will do", "", std::mt19937, std::mt19937_64,
+                   std::minstd_rand, std::ranlux24_base, OddGenerator) {
+  static_assert(RandomSource<TestType>);
+  const Eigen::Matrix2d target = Eigen::RowVector2d(0.5, 0.5).replicate(2, 1);
+  const Eigen::RowVector2d draft(0.25, 0.75);
+  const std::vector<Token> tokens{1};
+  TestType rng;
+  BlockVerifier verifier;
+  int accepted = 0;
+  for (int i = 0; i < 3000; ++i) accepted += static_cast<int>(verifier(target, draft, tokens, rng).accepted);
+  CHECK(std::abs(accepted - 2000) < 200);  // P(accept) = 2/3: 200 are almost 8 standard deviations
+}

@@ -1,0 +1,117 @@
+// Small models: by a table, in a given layout, bounded, counting.
+#pragma once
+
+#include <algorithm>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "support/layouts.hpp"
+
+namespace support {
+
+// A distribution by its probabilities.
+struct MeantRow {
+  Eigen::RowVectorXd p;
+  Index vocab_size() const { return p.size(); }
+  double probability(Token x) const { return p[x]; }
+  Token argmax() const {
+    Index x = 0;
+    p.maxCoeff(&x);  // the first among equals
+    return static_cast<Token>(x);
+  }
+};
+
+// A TableModel that hands out its rows in a given layout.
+template <class Layout>
+class LayoutModel {
+ public:
+  using Table = specdec::testing::TableModel<typename Layout::Scalar>;
+  explicit LayoutModel(Table table) : table_(std::move(table)) {}
+  Index vocab_size() const { return table_.vocab_size(); }
+  decltype(auto) forward(std::span<const Token> tokens, Index rows) {
+    layout_.hold(table_.forward(tokens, rows));
+    return std::as_const(layout_).view();
+  }
+  void truncate(Index length) { table_.truncate(length); }
+
+  // What the model's rows mean.
+  auto distribution(std::span<const Token> context) const {
+    const auto row = table_.distribution(context);
+    if constexpr (requires { &Layout::means; })
+      return MeantRow{Layout::means(row.block(0, vocab_size()).matrix().transpose())};
+    else return row;
+  }
+
+ private:
+  Table table_;
+  Layout layout_;
+};
+
+// A random model whose probabilities are multiples of 2^-6, so that every scalar holds them exactly, bfloat16
+// included; a good third of them are 0, and ties are common.
+template <class Scalar = double>
+specdec::testing::TableModel<Scalar> coarse_model(Index vocab_size, Index order, std::mt19937_64& rng) {
+  Index states = 1;
+  for (Index k = 0; k < order; ++k) states *= vocab_size + 1;
+  RowMajor<Scalar> table(states, vocab_size);
+  for (Index i = 0; i < states; ++i) {
+    const int grain = specdec::uniform01(rng) < 0.5 ? 8 : 1;
+    std::vector<int> cuts{0, 64};
+    while (static_cast<Index>(cuts.size()) <= vocab_size) {
+      const int cut = static_cast<int>(specdec::uniform01(rng) * (64 / grain)) * grain;
+      cuts.push_back(specdec::uniform01(rng) < 0.25 ? cuts.back() : cut);
+    }
+    std::ranges::sort(cuts);
+    for (Index x = 0; x < vocab_size; ++x) {
+      const auto k = static_cast<std::size_t>(x);
+      table(i, x) = static_cast<Scalar>(cuts[k + 1] - cuts[k]) / Scalar{64};
+    }
+  }
+  return specdec::testing::TableModel<Scalar>(std::move(table), order);
+}
+
+// The paper's toy models: p = (1/3, 2/3), q = (2/3, 1/3) in every context.
+inline auto toy_target() {
+  return specdec::testing::TableModel<>::context_free(Eigen::RowVector2d(1.0 / 3, 2.0 / 3));
+}
+inline auto toy_drafter() {
+  return specdec::ModelDrafter{
+      specdec::testing::TableModel<>::context_free(Eigen::RowVector2d(2.0 / 3, 1.0 / 3))};
+}
+
+// Counts the tokens that it takes in.
+struct CountingModel {
+  specdec::testing::TableModel<> table;
+  Index fed = 0;
+  Index vocab_size() const { return table.vocab_size(); }
+  const auto& forward(std::span<const Token> tokens, Index rows) {
+    fed += std::ssize(tokens);
+    return table.forward(tokens, rows);
+  }
+  void truncate(Index length) { table.truncate(length); }
+};
+
+// A model whose context is bounded, and which is never to be fed past that.
+class BoundedModel {
+ public:
+  BoundedModel(specdec::testing::TableModel<> table, Index most) : table_(std::move(table)), most_(most) {}
+  Index vocab_size() const { return table_.vocab_size(); }
+  Index context_size() const { return most_; }
+  const auto& forward(std::span<const Token> tokens, Index rows) {
+    if (std::ssize(table_.context()) + std::ssize(tokens) > most_)
+      throw std::logic_error("fed past its context");
+    return table_.forward(tokens, rows);
+  }
+  void truncate(Index length) { table_.truncate(length); }
+  auto distribution(std::span<const Token> context) const { return table_.distribution(context); }
+
+ private:
+  specdec::testing::TableModel<> table_;
+  Index most_;
+};
+
+}  // namespace support

@@ -1,0 +1,6 @@
+// What nearly every test includes, compiled once for all of them.
+#pragma once
+
+#include <specdec/specdec.hpp>
+
+#include "support/catch.hpp"

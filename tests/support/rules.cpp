@@ -1,0 +1,13 @@
+// The rules called by hand on rows in memory, compiled once for all tests.
+#include "support/rules.hpp"
+
+namespace support {
+
+template specdec::Verdict AnyVerifier::operator()(const RowMajor<float>&, const RowMajor<float>&,
+                                                  specdec::TokenIds, std::mt19937_64&);
+template specdec::Verdict AnyVerifier::operator()(const RowMajor<double>&, const RowMajor<double>&,
+                                                  specdec::TokenIds, std::mt19937_64&);
+template specdec::Verdict AnyVerifier::operator()(const RowMajor<double>&, const RowMajor<double>&,
+                                                  specdec::TokenIds, specdec::testing::Enumerator&);
+
+}  // namespace support

@@ -1,0 +1,176 @@
+// All verifiers as one type, and the law of what one writes when it is called by hand.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "support/layouts.hpp"
+
+namespace support {
+
+// Any rule of the library, chosen when the program runs: a test over all rules is then compiled once, not once a
+// rule. It is called by hand; for laws of the loop take AnyOf, which the loop treats as it does the rules themselves.
+struct AnyVerifier {
+  std::variant<specdec::TokenVerifier, specdec::BlockVerifier, specdec::GreedyBlockVerifier,
+               specdec::SampleMatchVerifier, specdec::LenientVerifier, specdec::ArgmaxVerifier>
+      rule;
+
+  template <class Target, class Draft, class Source>
+  specdec::Verdict operator()(const Target& target, const Draft& draft, specdec::TokenIds tokens,
+                              Source& source);
+
+  Index min_draft_length() const {
+    return std::visit([](const auto& verifier) { return specdec::min_draft_length(verifier); }, rule);
+  }
+  bool greedy_decoding() const { return std::holds_alternative<specdec::ArgmaxVerifier>(rule); }
+  const char* name() const {
+    constexpr const char* names[] = {"token", "block", "greedy block", "sample-match", "lenient", "argmax"};
+    return names[rule.index()];
+  }
+  friend bool operator==(const AnyVerifier&, const AnyVerifier&) = default;
+};
+
+template <class Target, class Draft, class Source>
+specdec::Verdict AnyVerifier::operator()(const Target& target, const Draft& draft, specdec::TokenIds tokens,
+                                         Source& source) {
+  return std::visit([&](auto& verifier) { return verifier(target, draft, tokens, source); }, rule);
+}
+
+// What most tests call is compiled in rules.cpp alone.
+extern template specdec::Verdict AnyVerifier::operator()(const RowMajor<float>&, const RowMajor<float>&,
+                                                         specdec::TokenIds, std::mt19937_64&);
+extern template specdec::Verdict AnyVerifier::operator()(const RowMajor<double>&, const RowMajor<double>&,
+                                                         specdec::TokenIds, std::mt19937_64&);
+extern template specdec::Verdict AnyVerifier::operator()(const RowMajor<double>&, const RowMajor<double>&,
+                                                         specdec::TokenIds, specdec::testing::Enumerator&);
+
+// One of several rules, with everything that the loop asks of a rule, so that it takes the path that it takes with
+// the rule itself: judge on the block, survival for the statistics where all of the rules tell it.
+template <bool draws, class... Rules>
+struct AnyOf {
+  std::variant<Rules...> rule;
+
+  static constexpr bool draws_from_target = draws;
+  static constexpr bool reads_every_ratio = (specdec::reads_every_ratio<Rules> && ...);
+
+  template <class Target, class Draft, class Source>
+  specdec::Verdict operator()(const Target& target, const Draft& draft, specdec::TokenIds tokens,
+                              Source& source) {
+    return std::visit([&](auto& verifier) { return verifier(target, draft, tokens, source); }, rule);
+  }
+  template <class Block, class Chance>
+  specdec::Verdict judge(const Block& block, Chance&& chance) {
+    return std::visit([&](auto& verifier) { return verifier.judge(block, chance); }, rule);
+  }
+  double survival(double before, double p, double q) const
+    requires(specdec::TellsSurvival<Rules> && ...)
+  {
+    return std::visit([&](const auto& verifier) { return verifier.survival(before, p, q); }, rule);
+  }
+  Index min_draft_length() const {
+    return std::visit([](const auto& verifier) { return specdec::min_draft_length(verifier); }, rule);
+  }
+  friend bool operator==(const AnyOf&, const AnyOf&) = default;
+};
+
+// The rules that are lossless, that take ratios of p and q, and all.
+inline const AnyVerifier sampling_rules[] = {{specdec::TokenVerifier{}},
+                                             {specdec::BlockVerifier{}},
+                                             {specdec::GreedyBlockVerifier{}},
+                                             {specdec::SampleMatchVerifier{}},
+                                             {specdec::LenientVerifier{1.0}}};
+inline const AnyVerifier ratio_rules[] = {{specdec::TokenVerifier{}},
+                                          {specdec::BlockVerifier{}},
+                                          {specdec::GreedyBlockVerifier{}},
+                                          {specdec::LenientVerifier{1.0}}};
+inline const AnyVerifier all_rules[] = {{specdec::TokenVerifier{}},       {specdec::BlockVerifier{}},
+                                        {specdec::GreedyBlockVerifier{}}, {specdec::SampleMatchVerifier{}},
+                                        {specdec::LenientVerifier{1.0}},  {specdec::ArgmaxVerifier{}}};
+
+// How law_by_hand has a draft judged.
+inline constexpr auto judge_plainly = [](AnyVerifier& verifier, const auto& target, const auto& draft,
+                                         std::span<const Token> tokens,
+                                         auto& chance) { return verifier(target, draft, tokens, chance); };
+
+// The exact law of what a loop without models and caches writes, for verifiers used by hand: rows looked up in
+// two tables, which may be of different vocabularies. A table that does not know a token takes it for token 0:
+// as good a row as any, since nothing may depend on it. A step at a time, as testing::exact_generate.
+template <class TargetLayout, class DraftLayout, class Judge>
+specdec::testing::GenerationLaw law_by_hand(
+    const specdec::testing::TableModel<typename TargetLayout::Scalar>& target,
+    const specdec::testing::TableModel<typename DraftLayout::Scalar>& draft, const AnyVerifier& rule,
+    std::span<const Token> prompt, const specdec::Options& options, const Judge& judge) {
+  const auto row_of = [](const auto& table, std::vector<Token> context) {
+    for (Token& x : context) x = x < table.vocab_size() ? x : 0;
+    return table.distribution(context).block(0, table.vocab_size()).matrix().transpose().eval();
+  };
+  struct State {
+    AnyVerifier verifier;
+    double probability;
+  };
+  std::map<std::pair<std::size_t, std::vector<Token>>, std::vector<State>> open;  // the shortest texts first
+  specdec::testing::GenerationLaw out;
+  const auto enter = [&](const std::vector<Token>& text, const AnyVerifier& verifier, double p) {
+    if (static_cast<Index>(text.size()) == options.max_new_tokens) {
+      out.law[text] += p;
+      return;
+    }
+    auto& states = open[{text.size(), text}];
+    for (State& state : states)
+      if (state.verifier == verifier) {
+        state.probability += p;
+        return;
+      }
+    states.push_back({verifier, p});
+  };
+  TargetLayout p;
+  DraftLayout q, last;
+  const auto step = [&](const State& state, std::vector<Token> text, specdec::testing::Enumerator& chance) {
+    AnyVerifier verifier = state.verifier;
+    const Index left = options.max_new_tokens - static_cast<Index>(text.size());
+    const Index gamma = std::max(std::min(options.gamma, left - 1), verifier.min_draft_length());
+    RowMajor<typename TargetLayout::Scalar> p_rows(gamma + 1, target.vocab_size());
+    RowMajor<typename DraftLayout::Scalar> q_rows(gamma, draft.vocab_size());
+    std::vector<Token> context(prompt.begin(), prompt.end()), tokens;
+    context.insert(context.end(), text.begin(), text.end());
+    for (Index i = 0; i <= gamma; ++i) {
+      p_rows.row(i) = row_of(target, context);
+      if (i == gamma) break;
+      q_rows.row(i) = row_of(draft, context);
+      last.hold(q_rows.row(i));
+      tokens.push_back(chance.draw(specdec::distributions(std::as_const(last).view()).row(0)));
+      context.push_back(tokens.back());
+    }
+    p.hold(p_rows);
+    q.hold(q_rows);
+    const specdec::Verdict verdict =
+        judge(verifier, std::as_const(p).view(), std::as_const(q).view(), tokens, chance);
+    const double probability = state.probability * chance.probability();
+    out.drafted += probability * static_cast<double>(gamma);
+    out.accepted += probability * static_cast<double>(verdict.accepted);
+    out.target_calls += probability;
+    tokens.resize(static_cast<std::size_t>(verdict.accepted));
+    tokens.push_back(verdict.token);
+    for (const Token x : tokens)
+      if (static_cast<Index>(text.size()) < options.max_new_tokens) text.push_back(x);
+    enter(text, verifier, probability);
+  };
+  enter({}, rule, 1.0);
+  while (!open.empty()) {
+    const auto text = open.begin()->first.second;
+    const std::vector<State> states = std::move(open.begin()->second);
+    open.erase(open.begin());
+    for (const State& state : states)
+      specdec::testing::enumerate([&](specdec::testing::Enumerator& chance) { step(state, text, chance); });
+  }
+  return out;
+}
+
+}  // namespace support

@@ -1,0 +1,101 @@
+#include <random>
+#include <specdec/specdec.hpp>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+
+using namespace specdec;
+using namespace specdec::testing;
+
+namespace {
+
+const Law fair{{{0}, 0.25}, {{1}, 0.25}, {{2}, 0.5}};
+
+auto draws_from(Eigen::RowVector3d row, std::mt19937_64& rng) {
+  return [row, &rng] {
+    RandomChance chance{rng};
+    return std::vector<Token>{chance.draw(distributions(row).row(0))};
+  };
+}
+
+}  // namespace
+
+TEST_CASE("Pearson's statistic, by hand") {
+  // 100 draws: 30, 20, 50 against 25, 25, 50.
+  int n = 0;
+  const auto report = check_sampled(
+      [&] { return std::vector<Token>{n < 30   ? (++n, 0)
+                                      : n < 50 ? (++n, 1)
+                                               : (++n, 2)}; }, fair, 100, 1e-3);
+  CHECK(report.statistic == Approx(2));
+  CHECK(report.degrees == 2);
+  const double t = -std::log(1e-3 / 2);
+  CHECK(report.threshold == Approx(2 + 2 * std::sqrt(2 * t) + 2 * t));
+  CHECK(report.accepted);
+}
+
+TEST_CASE("the right law is accepted, a slightly wrong one convicted") {
+  std::mt19937_64 rng{1};
+  CHECK(check_sampled(draws_from({0.25, 0.25, 0.5}, rng), fair, 100000));
+  CHECK_FALSE(check_sampled(draws_from({0.27, 0.23, 0.5}, rng), fair, 100000));
+}
+
+TEST_CASE("the stated false-alarm rate is kept") {
+  // At 1 % the bound is conservative: of 2000 tests no more than 1 % + 5 standard errors may fail.
+  std::mt19937_64 rng{2};
+  int alarms = 0;
+  for (int n = 0; n < 2000; ++n)
+    alarms += !check_sampled(draws_from({0.25, 0.25, 0.5}, rng), fair, 200, 0.01);
+  CHECK(alarms <= 20 + 5 * 4.5);
+}
+
+TEST_CASE("an impossible output is enough") {
+  Law law = fair;
+  law[{7}] = 0;
+  int n = 0;
+  const auto report = check_sampled(
+      [&] {
+        return std::vector<Token>{++n == 1000 ? 7 : n % 4 == 0 ? 0 : n % 4 == 1 ? 1 : 2};
+      },
+      law, 10000);
+  CHECK(report.impossible == 1);
+  CHECK_FALSE(report.accepted);
+}
+
+TEST_CASE("rare outputs are pooled, and too few samples are an error") {
+  Law law{{{0}, 0.9}};
+  for (Token x = 1; x <= 100; ++x) law[{x}] = 0.001;
+  std::mt19937_64 rng{3};
+  const auto sample = [&] {
+    const double u = uniform01(rng);
+    return std::vector<Token>{u < 0.9 ? 0 : 1 + static_cast<Token>((u - 0.9) * 1000) % 100};
+  };
+  const auto report = check_sampled(sample, law, 2000);
+  CHECK(report.degrees == 1);
+  CHECK(report.accepted);
+  CHECK_FALSE(check_sampled([] { return std::vector<Token>{0}; }, law, 2000).accepted);
+  CHECK(support::message_of([&] { check_sampled(sample, law, 12); }) ==
+        "specdec: samples = 12 are too few: fewer than two cells expect 10");
+}
+
+TEST_CASE("what is rare is not overlooked where even the pool is small") {
+  const Law law{{{0}, 0.5}, {{1}, 0.49999}, {{2}, 0.00001}};
+  const auto seen = [&](int every) {  // [2] is expected once in 100000
+    int n = 0;
+    return check_sampled([&] { return std::vector<Token>{++n % every == 0 ? 2 : n % 2}; }, law, 100000);
+  };
+  const auto often = seen(500);
+  CHECK(often.statistic < often.threshold);
+  CHECK(often.rare == 200);
+  CHECK(often.rare_expected == Approx(1));
+  CHECK_FALSE(often.accepted);
+  CHECK(seen(50000).accepted);
+}
+
+TEST_CASE("a law of one output is checked, too") {
+  const Law law{{{3, 1}, 1.0}};
+  CHECK(check_sampled([] { return std::vector<Token>{3, 1}; }, law, 100));
+  int n = 0;
+  CHECK_FALSE(check_sampled([&] { return std::vector<Token>{3, ++n == 50 ? 2 : 1}; }, law, 100));
+}

@@ -1,0 +1,617 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/message_of.hpp"
+#include "support/models.hpp"
+
+using namespace specdec;
+using namespace specdec::testing;
+using namespace support;
+
+namespace {
+
+// A model of logits with a vocabulary like that of a language: likely and unlikely words, and a say of the
+// last token in which is which.
+class WordModel {
+ public:
+  explicit WordModel(Index vocab_size = 60, std::uint64_t seed = 1) : logits_(vocab_size, vocab_size) {
+    SplitMix64 generator(seed);
+    for (Index last = 0; last < vocab_size; ++last)
+      for (Index x = 0; x < vocab_size; ++x) {
+        double mood = -3;
+        for (int k = 0; k < 6; ++k) mood += uniform01(generator);
+        const double rank = static_cast<double>((7 * x + 3) % vocab_size + 1);
+        logits_(last, x) = static_cast<float>(2 * mood - 1.2 * std::log(rank));
+      }
+  }
+
+  Index vocab_size() const { return logits_.cols(); }
+  const RowMajor<float>& forward(std::span<const Token> tokens, Index rows) {
+    output_.resize(rows, vocab_size());
+    for (Index i = 0; i < rows; ++i)
+      output_.row(i) = logits_.row(tokens[tokens.size() - static_cast<std::size_t>(rows - i)]);
+    return output_;
+  }
+  void truncate(Index) {}
+
+  LogitsRow<float> after(Token last) const {
+    return LogitsRow(NumberRow<float>(logits_.data() + last * vocab_size(), vocab_size()));
+  }
+
+ private:
+  RowMajor<float> logits_, output_;
+};
+
+// What can be wrong about a drafter.
+struct Lie {
+  double temperature = 1;  // of the draw, the rows being at 1
+  Index top_k = 0;         // of the draw
+  bool argmax = false;
+  Index row_of = 0;        // how many positions too early the reported row is
+  bool first_row = false;  // one row for the whole draft
+  double drop_below = 0;   // a token of smaller probability ends the draft, and is dropped
+  double close_below =
+      0;  // no lie: a row whose largest probability is smaller ends the draft before its draw
+  bool keep_rare = false;  // no lie: a token of a probability below 0.05 ends the draft and stays
+  bool normalised = true;  // false: the row as top-k left it
+};
+
+// Drafts from a WordModel with dense rows.
+class Liar {
+ public:
+  Liar(const WordModel& model, const Lie& lie) : model_(&model), lie_(lie) {}
+
+  template <RandomSource Source>
+  Draft<const RowMajor<double>&> draft(std::span<const Token> context, Index gamma, Source& source) {
+    auto&& chance = as_chance(source);
+    std::vector<Token> text(context.begin(), context.end());
+    tokens_.clear();
+    rows_.resize(gamma, model_->vocab_size());
+    while (std::ssize(tokens_) < gamma) {
+      const auto q = model_->after(text.back());
+      if (q.block(0, q.vocab_size()).maxCoeff() < lie_.close_below) break;
+      const Token x = lie_.argmax ? q.argmax() : chance.draw(TopK{lie_.top_k}(q.tempered(lie_.temperature)));
+      report(text);
+      if (rows_(std::ssize(tokens_), x) < lie_.drop_below) break;
+      tokens_.push_back(x);
+      text.push_back(x);
+      if (lie_.keep_rare && q.probability(x) < 0.05) break;
+    }
+    rows_.conservativeResize(std::ssize(tokens_), Eigen::NoChange);
+    return {tokens_, rows_};
+  }
+  void truncate(Index) {}
+
+ private:
+  void report(const std::vector<Token>& text) {
+    const Index i = std::ssize(tokens_), back = lie_.first_row ? i : lie_.row_of;
+    const auto told = model_->after(text[text.size() - 1 - static_cast<std::size_t>(back)]);
+    const auto cut = TopK{lie_.top_k}(told);
+    for (Token y = 0; y < told.vocab_size(); ++y)
+      rows_(i, y) = lie_.normalised || cut.probability(y) > 0 ? told.probability(y) : 0.0;
+  }
+
+  const WordModel* model_;
+  Lie lie_;
+  std::vector<Token> tokens_;
+  RowMajor<double> rows_;
+};
+
+const std::vector<Token> prompt{3, 1, 4, 1, 5};
+
+// Lets a drafter work for a target until it has drafted so many tokens, and audits that.
+template <class D>
+  requires Drafter<std::remove_reference_t<D>>
+DraftAuditReport audit(D&& drafter, std::uint64_t seed, Index tokens = 5000) {
+  ProcessedModel target{WordModel(), Temperature{1}};
+  AuditedDrafter<D> audited{std::forward<D>(drafter), {.seed = seed}};
+  SpecDec decoder{target, audited};
+  std::mt19937_64 rng(seed);
+  while (audited.report().tokens < tokens) decoder.generate(prompt, {.max_new_tokens = 500}, rng);
+  return audited.report();
+}
+
+DraftAuditReport audit(const Lie& lie, std::uint64_t seed, Index tokens = 5000) {
+  const WordModel model;
+  return audit(Liar(model, lie), seed, tokens);
+}
+
+std::string print(const auto& report) {
+  std::ostringstream out;
+  out << report;
+  return out.str();
+}
+
+}  // namespace
+
+TEST_CASE("an audit convicts every common way of a q that is not what was drawn from") {
+  const auto fault = [](const Lie& lie) {
+    std::optional<DraftFault> found;
+    for (const std::uint64_t seed : {1u, 2u, 3u}) {
+      const DraftAuditReport report = audit(lie, seed);
+      INFO(report);
+      CHECK(report.convicted());
+      CHECK(report.tokens >= 5000);
+      if (found) CHECK(report.fault == *found);
+      found = report.fault;
+    }
+    return *found;
+  };
+  CHECK(fault({.temperature = 0.8}) == DraftFault::likelier);
+  CHECK(fault({.temperature = 0.9}) == DraftFault::likelier);
+  CHECK(fault({.temperature = 1.1}) == DraftFault::rarer);
+  CHECK(fault({.temperature = 1.2}) == DraftFault::rarer);
+  CHECK(fault({.top_k = 20}) == DraftFault::likelier);
+  CHECK(fault({.top_k = 5}) == DraftFault::likelier);
+  CHECK(fault({.argmax = true}) == DraftFault::likelier);
+  CHECK(fault({.row_of = 1}) == DraftFault::unrelated);
+  CHECK(fault({.first_row = true}) == DraftFault::rarer);  // for one in four is right
+  CHECK(fault({.drop_below = 0.01}) == DraftFault::likelier);
+  CHECK(fault({.drop_below = 0.05}) == DraftFault::likelier);
+  CHECK(fault({.top_k = 5, .normalised = false}) == DraftFault::bad_row);
+}
+
+TEST_CASE("an audit acquits honest drafters") {
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
+    const auto acquitted = [](const DraftAuditReport& report) {
+      INFO(report);
+      CHECK(report.acquitted());
+      CHECK(report.fault == DraftFault::none);
+    };
+    acquitted(audit(Lie{}, seed));
+    acquitted(audit(Lie{.close_below = 0.2}, seed));  // looks at the row, then does not draw
+    acquitted(audit(Lie{.keep_rare = true}, seed));   // looks at the token, and keeps it
+    acquitted(audit(ModelDrafter{ProcessedModel{WordModel(), Temperature{0.8}}}, seed));
+    acquitted(audit(ModelDrafter{ProcessedModel{WordModel(), Chain{Temperature{1.3}, TopK{12}}}}, seed));
+    acquitted(audit(ModelDrafter{ProcessedModel{WordModel(60, 7), TopP{0.9}}}, seed));
+    std::mt19937_64 rng(seed);
+    acquitted(audit(ModelDrafter{TableModel<float>::random(60, 1, rng)}, seed));
+    acquitted(audit(ModelDrafter{LayoutModel<AsSparse<double>>(TableModel<>::random(20, 1, rng))}, seed));
+    std::vector<Token> text;
+    for (int i = 0; i < 3000; ++i) text.push_back(static_cast<Token>(60 * uniform01(rng) * uniform01(rng)));
+    acquitted(audit(ModelDrafter{NgramModel::train(text, {.order = 3, .vocab_size = 60})}, seed));
+    acquitted(audit(ChainDrafter{PromptLookupDrafter{{.min_ngram = 2}},
+                                 ModelDrafter{ProcessedModel{WordModel(), TopK{9}}}},
+                    seed));
+  }
+}
+
+TEST_CASE("a greedy drafter that says so is no liar, and nothing is learnt from it") {
+  for (const auto& report : {audit(ModelDrafter{ProcessedModel{WordModel(), Temperature{0}}}, 1, 1000),
+                             audit(PromptLookupDrafter{}, 1, 1000)}) {
+    INFO(report);
+    CHECK(report.tokens >= 1000);
+    CHECK_FALSE(report.convicted());
+    CHECK_FALSE(report.acquitted());
+    CHECK(report.informative == 0);
+    CHECK(report.likelier == 0);
+    CHECK(report.rarer == 0);
+    CHECK_FALSE(report.order);
+  }
+}
+
+TEST_CASE("the false-alarm rate is kept by short audits of rows of every shape") {
+  // Each of four tests spends a quarter of 1 %. Of 2000 audits no more than 1 % + 5 standard errors may alarm.
+  std::mt19937_64 rng(5);
+  RandomChance chance{rng};
+  const auto model = TableModel<>::random(6, 3, rng);
+  int alarms = 0;
+  for (std::uint64_t n = 0; n < 2000; ++n) {
+    DraftAudit audit({.false_alarm = 0.01, .seed = n});
+    std::vector<Token> text{0, 1, static_cast<Token>(n % 6)};
+    for (int i = 0; i < 800; ++i) {
+      const std::vector rows{model.distribution(text)};
+      text.push_back(chance.draw(rows[0]));
+      audit.add(RowSpan(rows, 6), std::span(text).last(1));
+    }
+    const DraftAuditReport report = audit.report();
+    REQUIRE(report.pairs);  // all four tests were done
+    alarms += report.convicted();
+  }
+  CHECK(alarms <= 20 + 5 * 4.5);
+}
+
+TEST_CASE("no bias adds up in a long run, whatever the kind of row") {
+  CHECK(audit(Lie{}, 4, 60000).acquitted());
+  CHECK(audit(Lie{.temperature = 0.97}, 4, 60000).convicted());
+  std::mt19937_64 rng(6);
+  const auto acquitted = [](const DraftAuditReport& report) {
+    INFO(report);
+    CHECK(report.acquitted());
+  };
+  acquitted(audit(ModelDrafter{LayoutModel<AsLogits<float, 70>>(coarse_model(20, 1, rng))}, 1, 20000));
+  acquitted(audit(ModelDrafter{LayoutModel<AsNarrow<Eigen::bfloat16>>(coarse_model(20, 1, rng))}, 1, 20000));
+}
+
+namespace {
+
+// A row that offers nothing but what a Distribution must.
+struct LeastRow {
+  std::span<const double> p;
+  Index vocab_size() const { return std::ssize(p); }
+  double probability(Token x) const { return p[static_cast<std::size_t>(x)]; }
+  PrefixSampler<DenseRow<double>> sampler() const {
+    return DenseRow<double>(p.data(), vocab_size()).sampler();
+  }
+};
+
+const std::vector<double> numbers_of_a_row{0.0, 0.25, 0.125, 0.5, 0.0, 0.125};
+
+// What is read of such a row, and of token x in it.
+void check_reading(const auto& row) {
+  using testing::detail::exponents;
+  using testing::detail::RowReading;
+  const auto reads = [](const RowReading& reading, double value, double above, double equal) {
+    CHECK(reading.value() == Approx(value));
+    CHECK(reading.total() == Approx(1));
+    CHECK(reading.position(0) == Approx(above).margin(1e-6));
+    CHECK(reading.position(1) == Approx(above + equal));
+    CHECK(reading.is_distribution());
+    CHECK(reading.is_informative());
+    for (std::size_t k = 0; k < exponents.size(); ++k) {
+      double sum = 0;
+      for (const double q : numbers_of_a_row) sum += q > 0 ? std::pow(q, exponents[k]) : 0.0;
+      CHECK(reading.power(k) == Approx(sum));
+    }
+  };
+  reads(RowReading(row, 3), 0.5, 0, 0.5);
+  reads(RowReading(row, 1), 0.25, 0.5, 0.25);
+  reads(RowReading(row, 2), 0.125, 0.75, 0.25);
+  reads(RowReading(row, 5), 0.125, 0.75, 0.25);
+}
+
+}  // namespace
+
+TEST_CASE("a row is read alike whatever its kind") {
+  check_reading(LeastRow{numbers_of_a_row});
+  const auto read_as = [](auto layout) {
+    layout.hold(Eigen::Map<const RowMajor<double>>(numbers_of_a_row.data(), 1, 6)
+                    .template cast<typename decltype(layout)::Scalar>());
+    check_reading(distributions(std::as_const(layout).view()).row(0));
+  };
+  read_as(AsRowMajor<double>{});
+  read_as(AsRowMajor<float>{});
+  read_as(AsStridedPointers<float>{});
+  read_as(AsNarrow<Eigen::half>{});
+  read_as(AsLogits<double>{});
+  read_as(AsLogits<float, 70>{});
+  read_as(AsSparse<double>{});
+  read_as(AsSparse<float, std::int64_t>{});
+}
+
+TEST_CASE("under q every likelihood ratio has mean 1, and U the law of V") {
+  using testing::detail::exponents;
+  using testing::detail::RowReading;
+  SplitMix64 generator(1);
+  const auto model = TableModel<>::random(7, 2, generator);
+  for (Token a = 0; a < 7; ++a) {
+    const auto q = model.distribution(std::vector<Token>{a, 2});
+    double covered = 0;  // by the tokens' stretches of U, which may lie on one another where they tie
+    std::array<double, exponents.size()> mean = {};
+    for (Token x = 0; x < 7; ++x) {
+      if (!(q.probability(x) > 0)) continue;
+      const RowReading row(q, x);
+      const double stretch = row.position(1) - row.position(0);
+      int ties = 0;
+      for (Token y = 0; y < 7; ++y) ties += q.probability(y) == q.probability(x);
+      CHECK(stretch == Approx(ties * q.probability(x)));
+      covered += stretch / ties;
+      for (std::size_t k = 0; k < mean.size(); ++k)
+        mean[k] += q.probability(x) * std::pow(row.value(), exponents[k] - 1) / row.power(k);
+    }
+    CHECK(covered == Approx(1));
+    for (const double m : mean) CHECK(m == Approx(1));
+  }
+}
+
+TEST_CASE("a row longer than a block is read to its end") {
+  const Index size = 2 * max_block_size + 37;
+  Eigen::MatrixXf rows = Eigen::MatrixXf::Constant(1, size, 0.5f / static_cast<float>(size - 1));
+  for (const Index likely : {Index{5}, max_block_size, size - 1}) {
+    Eigen::MatrixXf row = rows;
+    row(0, likely) = 0.5f;
+    const Eigen::MatrixXf logits = row.array().log();
+    const auto check = [&](const auto& kind) {
+      const testing::detail::RowReading best(kind.row(0), static_cast<Token>(likely));
+      CHECK(best.total() == Approx(1));
+      CHECK(best.position(0) == 0);
+      CHECK(best.position(1) == Approx(0.5));
+      const testing::detail::RowReading rest(kind.row(0), static_cast<Token>(likely == 5 ? size - 2 : 3));
+      CHECK(rest.position(0) == Approx(0.5));
+      CHECK(rest.position(1) == Approx(1));
+    };
+    check(distributions(row));
+    check(Logits{logits});
+  }
+}
+
+TEST_CASE("a sparse row costs its support only") {
+  const std::vector<Token> ids{7, 1000000, 2000000000};
+  const std::vector<double> p{0.5, 0.3, 0.2};
+  const std::vector rows{SparseRow<double>(ids, p, Index{1} << 50)};  // a pass over that would not end
+  std::mt19937_64 rng(1);
+  DraftAudit audit;
+  for (int i = 0; i < 5000; ++i)
+    audit.add(RowSpan(rows, Index{1} << 50), std::vector<Token>{RandomChance{rng}.draw(rows[0])});
+  CHECK(audit.report().acquitted());
+  DraftAudit other;
+  for (int i = 0; i < 100; ++i) other.add(RowSpan(rows, Index{1} << 50), std::vector<Token>{2000000000});
+  CHECK(other.report().fault == DraftFault::unrelated);
+}
+
+TEST_CASE("a token that its row rules out convicts at once") {
+  const Eigen::MatrixXd rows = Eigen::RowVector3d(0.5, 0.5, 0);
+  const auto fault = [](const auto& q, Token x) {
+    DraftAudit audit;
+    audit.add(q, std::vector<Token>{x});
+    const DraftAuditReport report = audit.report();
+    CHECK(report.tokens == 1);
+    CHECK(report.impossible == (report.fault == DraftFault::impossible));
+    return report.fault;
+  };
+  CHECK(fault(rows, 1) == DraftFault::none);
+  CHECK(fault(rows, 2) == DraftFault::impossible);
+  CHECK(fault(rows, 3) == DraftFault::impossible);
+  CHECK(fault(rows, -1) == DraftFault::impossible);
+  const std::vector<Token> other{4};
+  CHECK(fault(OneHotRows(other), 4) == DraftFault::none);
+  CHECK(fault(OneHotRows(other), 3) == DraftFault::impossible);
+}
+
+TEST_CASE("a row that is no distribution convicts at once, without an exception") {
+  const auto fault = [](const Eigen::MatrixXd& rows) {
+    DraftAudit audit;
+    audit.add(rows, std::vector<Token>{0});
+    CHECK(audit.report().bad_rows == (audit.report().fault == DraftFault::bad_row));
+    return audit.report().fault;
+  };
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(fault(Eigen::RowVector3d(0.5, 0.25, 0.25)) == DraftFault::none);
+  CHECK(fault(Eigen::RowVector3d(0.5, 0.25, 0.248)) == DraftFault::none);  // bfloat16 may have such sums
+  CHECK(fault(Eigen::RowVector3d(0.5, 0.25, 0.2)) == DraftFault::bad_row);
+  CHECK(fault(Eigen::RowVector3d(0.5, 0.5, 0.5)) == DraftFault::bad_row);
+  CHECK(fault(Eigen::RowVector3d(0.5, nan, 0.5)) == DraftFault::bad_row);
+  CHECK(fault(Eigen::RowVector3d(0.75, -0.25, 0.5)) == DraftFault::bad_row);
+  DraftAudit audit;
+  const Eigen::MatrixXf logits = Eigen::RowVector3f(1, std::numeric_limits<float>::quiet_NaN(), 2);
+  audit.add(Logits{logits}, std::vector<Token>{0});
+  CHECK(audit.report().fault == DraftFault::bad_row);
+}
+
+TEST_CASE("rows without an order neither convict nor dilute") {
+  const WordModel model;
+  std::mt19937_64 rng(2);
+  RandomChance chance{rng};
+  const Eigen::MatrixXd flat = Eigen::RowVector4d(0.25, 0.25, 0.25, 0.25);
+  const Eigen::MatrixXd all_but_certain = Eigen::RowVector3d(0.001, 0.998, 0.001);
+  DraftAudit plain, mixed;
+  for (int i = 0; i < 1000; ++i) {
+    const std::vector rows{model.after(static_cast<Token>(i % 60))};
+    const std::vector<Token> x{chance.draw(rows[0].tempered(0.8))};
+    plain.add(RowSpan(rows, 60), x);
+    mixed.add(RowSpan(rows, 60), x);
+    for (int k = 0; k < 9; ++k) mixed.add(OneHotRows(x), x);
+    mixed.add(flat, std::vector<Token>{static_cast<Token>(i % 4)});
+    mixed.add(all_but_certain, std::vector<Token>{chance.draw(distributions(all_but_certain).row(0))});
+  }
+  const DraftAuditReport a = plain.report(), b = mixed.report();
+  CHECK(b.tokens == 12000);
+  CHECK(b.informative == a.informative);
+  CHECK(a.fault == DraftFault::likelier);
+  CHECK(b.fault == DraftFault::likelier);
+  CHECK(b.likelier == Approx(a.likelier).epsilon(0.05));  // what is all but certain says a little
+  REQUIRE(a.order);
+  REQUIRE(b.order);
+  CHECK(a.order->statistic == b.order->statistic);
+  CHECK(a.pairs->statistic == b.pairs->statistic);
+}
+
+TEST_CASE("rows that are right on average only are found in pairs of tokens") {
+  // Drawn by turns from two rows that prefer one half of the vocabulary each; reported as their mean.
+  const Eigen::RowVector4d first(0.5, 0.3, 0.12, 0.08), second(0.18, 0.22, 0.24, 0.36);
+  const Eigen::MatrixXd mean = (first + second) / 2;
+  std::mt19937_64 rng(3);
+  RandomChance chance{rng};
+  DraftAudit audit;
+  for (int i = 0; i < 5000; ++i) {
+    const Eigen::MatrixXd drawn_from = i % 2 == 0 ? first : second;
+    audit.add(mean, std::vector<Token>{chance.draw(distributions(drawn_from).row(0))});
+  }
+  const DraftAuditReport report = audit.report();
+  INFO(report);
+  CHECK(report.order->accepted);
+  CHECK(std::max(report.likelier, report.rarer) < report.threshold);
+  CHECK_FALSE(report.pairs->accepted);
+  CHECK(report.fault == DraftFault::unrelated);
+}
+
+TEST_CASE("a drafter that has lied for a while stays convicted") {
+  const WordModel model;
+  const std::vector rows{model.after(0)};
+  std::mt19937_64 rng(8);
+  DraftAudit audit;
+  const auto add = [&](double temperature, int tokens) {
+    for (int i = 0; i < tokens; ++i)
+      audit.add(RowSpan(rows, 60), std::vector<Token>{RandomChance{rng}.draw(rows[0].tempered(temperature))});
+    return audit.report();
+  };
+  const DraftAuditReport early = add(0.5, 60), late = add(1, 5000);
+  INFO(late);
+  CHECK(early.fault == DraftFault::likelier);
+  CHECK(late.order->accepted);
+  CHECK(late.likelier >= early.likelier);
+  CHECK(late.convicted());
+}
+
+TEST_CASE("no verdict is given on few tokens, but for what is beyond doubt") {
+  const WordModel model;
+  const std::vector rows{model.after(0)};
+  std::mt19937_64 rng(4);
+  DraftAudit audit;
+  const auto add = [&](int tokens) {
+    for (int i = 0; i < tokens; ++i)
+      audit.add(RowSpan(rows, 60), std::vector<Token>{RandomChance{rng}.draw(rows[0])});
+    return audit.report();
+  };
+  const DraftAuditReport none = add(0), few = add(159), some = add(1), nearly = add(159), enough = add(1);
+  CHECK(print(none).find("no verdict: 0 drafted tokens, 0 informative (320 are needed)") == 0);
+  CHECK_FALSE(few.order);
+  CHECK(some.order);
+  CHECK_FALSE(nearly.pairs);
+  CHECK_FALSE(nearly.acquitted());
+  CHECK(nearly);
+  CHECK(enough.pairs);
+  CHECK(enough.acquitted());
+  CHECK(print(enough).find("acquitted: 320 drafted tokens, 320 informative") == 0);
+  DraftAudit greedy;
+  for (int i = 0; i < 30; ++i) greedy.add(RowSpan(rows, 60), std::vector<Token>{rows[0].argmax()});
+  CHECK(greedy.report().fault == DraftFault::likelier);
+  CHECK_FALSE(greedy.report());
+  CHECK(print(greedy.report()).find("CONVICTED: 30 drafted tokens") == 0);
+  CHECK(print(greedy.report()).find("tokens are likelier than q says") != std::string::npos);
+}
+
+TEST_CASE("each fault is told in words of its own") {
+  CHECK(print(DraftFault::none) == "nothing speaks against the drafter");
+  for (const auto fault : {DraftFault::bad_row, DraftFault::impossible, DraftFault::likelier,
+                           DraftFault::rarer, DraftFault::unrelated})
+    CHECK(print(fault).find('?') != std::string::npos);
+}
+
+TEST_CASE("the rate of an audit is checked") {
+  const auto complaint = [](double rate) {
+    return message_of([&] { DraftAudit audit({.false_alarm = rate}); });
+  };
+  CHECK(complaint(0.5).empty());
+  CHECK(complaint(0) == "specdec: false_alarm = 0 is outside (0, 1)");
+  CHECK_FALSE(complaint(1).empty());
+  CHECK_FALSE(complaint(std::numeric_limits<double>::quiet_NaN()).empty());
+}
+
+TEST_CASE("the audited text is the text") {
+  const auto text = [](auto&& drafter, auto length) {
+    ProcessedModel target{WordModel(), Temperature{1}};
+    SpecDec decoder{target, drafter, BlockVerifier{}, length};
+    std::mt19937_64 rng(7);
+    return decoder.generate(prompt, {.max_new_tokens = 300}, rng).tokens;
+  };
+  const auto same = [&](auto make, auto length) {
+    auto plain = make(), referred = make();
+    AuditedDrafter around{referred};
+    const auto expected = text(plain, length);
+    CHECK(text(around, length) == expected);
+    AuditedDrafter moved_in{make()};
+    CHECK(text(moved_in, length) == expected);
+    CHECK(around.report().tokens > 0);
+    CHECK(moved_in.report().tokens == around.report().tokens);
+  };
+  const auto model_drafter = [] { return ModelDrafter{ProcessedModel{WordModel(60, 2), TopP{0.9}}}; };
+  same(model_drafter, FixedLength{});
+  same(model_drafter, ConfidentLength{0.3});  // by way of goes_on
+  same([] { return PromptLookupDrafter{}; }, FixedLength{});
+  CHECK(text(model_drafter(), FixedLength{}) != text(model_drafter(), ConfidentLength{0.3}));
+}
+
+namespace {
+
+// Throws at will, from its draft or from its row.
+struct Fragile {
+  struct BrittleRow : OneHotRow {
+    BrittleRow(Token token, bool brittle) : OneHotRow(token), breaks(brittle) {}
+    bool breaks;
+    double probability(Token x) const {
+      if (breaks) throw std::runtime_error("the device is gone");
+      return OneHotRow::probability(x);
+    }
+  };
+  bool breaks = false, row_breaks = false;
+  std::vector<Token> tokens{1, 2};
+  std::vector<BrittleRow> rows;
+
+  Draft<RowSpan<BrittleRow>> draft(std::span<const Token>, Index gamma, auto&) {
+    if (breaks) throw std::runtime_error("no memory");
+    rows = {{1, false}, {2, row_breaks}};
+    rows.resize(static_cast<std::size_t>(std::min<Index>(gamma, 2)), {0, false});
+    return {std::span(tokens).first(rows.size()), RowSpan(rows, 3)};
+  }
+  void truncate(Index) {}
+};
+
+// Counts what reaches it.
+struct Observing : Fragile {
+  int observed = 0, lengths = 0;
+  void observe(const auto& target_rows, std::span<const Token> drafted, const Verdict& verdict) {
+    CHECK(target_rows.rows() == std::ssize(drafted) + 1);
+    CHECK(verdict.accepted <= std::ssize(drafted));
+    ++observed;
+  }
+  void truncate(Index) { ++lengths; }
+};
+
+template <class D>
+concept Observes = requires(D& drafter, const Eigen::MatrixXd& rows, const Verdict& verdict) {
+  drafter.observe(rows, std::span<const Token>(), verdict);
+};
+template <class D>
+concept TakesGoesOn = requires(D& drafter, std::mt19937_64& rng) {
+  drafter.draft(std::span<const Token>(), Index{}, rng, [](const auto&, Index) { return true; });
+};
+
+static_assert(Drafter<AuditedDrafter<Fragile&>> && Drafter<AuditedDrafter<PromptLookupDrafter>>);
+static_assert(Observes<AuditedDrafter<Observing>> && !Observes<AuditedDrafter<Fragile>>);
+static_assert(TakesGoesOn<AuditedDrafter<ModelDrafter<TableModel<>>>>);
+static_assert(!TakesGoesOn<AuditedDrafter<PromptLookupDrafter>>);
+
+}  // namespace
+
+TEST_CASE("a throw leaves an audit as it was") {
+  Fragile fragile;
+  AuditedDrafter audited{fragile};
+  std::mt19937_64 rng(1);
+  const auto draft = [&] { audited.draft(std::span<const Token>(prompt), 2, rng); };
+  draft();
+  CHECK(audited.report().tokens == 2);
+  fragile.breaks = true;
+  CHECK(message_of<std::runtime_error>(draft) == "no memory");
+  CHECK(audited.report().tokens == 2);
+  fragile.breaks = false;
+  fragile.row_breaks = true;
+  CHECK(message_of<std::runtime_error>(draft) == "the device is gone");
+  CHECK(audited.report().tokens == 2);
+  CHECK(audited.report());
+}
+
+TEST_CASE("a draft of the wrong shape is left to others to complain of") {
+  const std::vector<Token> one{1}, two{1, 2};
+  DraftAudit audit;
+  audit.add(OneHotRows(one), two);
+  audit.add(OneHotRows(two), one);
+  CHECK(audit.report().tokens == 2);
+}
+
+TEST_CASE("what a drafter is told passes through its audit") {
+  Observing observing;
+  AuditedDrafter audited{observing};
+  TableModel<> target = TableModel<>::context_free(Eigen::RowVector3d(0.25, 0.5, 0.25));
+  SpecDec decoder{target, audited};
+  std::mt19937_64 rng(1);
+  const Result r = decoder.generate(std::vector<Token>{0}, {.max_new_tokens = 30, .gamma = 2}, rng);
+  CHECK(observing.observed == r.stats.target_calls);
+  CHECK(observing.lengths > observing.observed);
+}

@@ -1,0 +1,78 @@
+#include <map>
+#include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+
+using namespace specdec;
+using testing::Enumerator;
+
+TEST_CASE("every outcome comes once, with its probability") {
+  Eigen::RowVector3d row(0.5, 0.0, 0.5);
+  std::map<std::string, double> seen;
+  int runs = 0;
+  testing::enumerate([&](Enumerator& chance) {
+    std::string path;
+    if (chance.coin(0.25)) {
+      path = "heads";
+    } else {
+      path = "tails" + std::to_string(chance.draw(distributions(row).row(0)));
+      if (path == "tails2") path += chance.coin(0.125) ? "+" : "-";
+    }
+    seen[path] += chance.probability();
+    ++runs;
+  });
+  CHECK(runs == 4);
+  CHECK(seen ==
+        std::map<std::string, double>{
+            {"heads", 0.25}, {"tails0", 0.375}, {"tails2+", 0.375 * 0.125}, {"tails2-", 0.375 * 0.875}});
+}
+
+TEST_CASE("certain choices make no branches") {
+  int runs = 0;
+  testing::enumerate([&](Enumerator& chance) {
+    CHECK(chance.coin(1.0));
+    CHECK_FALSE(chance.coin(0.0));
+    CHECK(chance.draw(OneHotRow(4)) == 4);
+    CHECK(chance.probability() == 1.0);
+    ++runs;
+  });
+  CHECK(runs == 1);
+}
+
+TEST_CASE("a row without mass cannot be drawn from") {
+  Eigen::RowVector2d row(0, 0);
+  Enumerator chance;
+  CHECK_THROWS_AS(chance.draw(distributions(row).row(0)), InvalidDistribution);
+}
+
+TEST_CASE("a run that throws can be followed by the next") {
+  int runs = 0, thrown = 0;
+  Enumerator chance;
+  do {
+    ++runs;
+    try {
+      if (chance.coin(0.5)) throw 1;
+      chance.coin(0.5);
+    } catch (int) {
+      ++thrown;
+    }
+  } while (chance.next());
+  CHECK(runs == 3);
+  CHECK(thrown == 1);
+}
+
+TEST_CASE("a run that cannot be replayed is an error") {
+  int runs = 0;
+  Enumerator chance;
+  const auto run = [&] {
+    chance.coin(0.5);
+    if (++runs == 1) chance.coin(0.5);
+  };
+  run();
+  CHECK(chance.next());
+  run();
+  CHECK_THROWS_AS(chance.next(), std::logic_error);
+}

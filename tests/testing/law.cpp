@@ -1,0 +1,105 @@
+#include <cmath>
+#include <limits>
+#include <random>
+#include <specdec/specdec.hpp>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/models.hpp"
+
+using namespace specdec;
+using namespace specdec::testing;
+
+TEST_CASE("laws differ by what either has and the other has not") {
+  const Law a{{{0}, 1.0}}, b{{{0}, 1.0}, {{1}, 0.5}};
+  CHECK(largest_difference(a, a).size == 0);
+  CHECK(largest_difference(a, b).size == 0.5);
+  CHECK(largest_difference(b, a).size == 0.5);
+  CHECK(largest_difference(b, a).tokens == std::vector<Token>{1});
+  CHECK(largest_difference(b, a).left == 0.5);
+  CHECK(largest_difference(b, a).right == 0);
+  const Law bad{{{0}, std::numeric_limits<double>::quiet_NaN()}};
+  CHECK(std::isnan(largest_difference(a, bad).size));
+}
+
+TEST_CASE("the target's law is the product of its rows, up to a stop token") {
+  std::mt19937_64 rng{1};
+  const auto model = TableModel<>::random(3, 2, rng);
+  const std::vector<Token> prompt{1, 2};
+  const Law law = target_law(model, prompt, {.max_new_tokens = 3});
+  double sum = 0;
+  for (const auto& [tokens, p] : law) {
+    REQUIRE(tokens.size() == 3);
+    std::vector<Token> context = prompt;
+    double product = 1;
+    for (const Token x : tokens) {
+      product *= model.distribution(context).probability(x);
+      context.push_back(x);
+    }
+    CHECK(p == Approx(product));
+    sum += p;
+  }
+  CHECK(sum == Approx(1));
+  double stopped = 0;
+  for (const auto& [tokens, p] : target_law(model, prompt, {.max_new_tokens = 3, .stop_tokens = {0}})) {
+    for (std::size_t i = 0; i + 1 < tokens.size(); ++i) CHECK(tokens[i] != 0);
+    CHECK((tokens.size() == 3 || tokens.back() == 0));
+    stopped += p;
+  }
+  CHECK(stopped == Approx(1));
+}
+
+TEST_CASE("the greedy law is one output") {
+  std::mt19937_64 rng{2};
+  const auto model = TableModel<>::random(3, 2, rng);
+  std::vector<Token> context{0};
+  for (int i = 0; i < 4; ++i) context.push_back(model.distribution(context).argmax());
+  const Law law = greedy_law(model, std::vector<Token>{0}, {.max_new_tokens = 4});
+  CHECK(law == Law{{{context.begin() + 1, context.end()}, 1.0}});
+}
+
+TEST_CASE("expectations over a generation are exact") {
+  // The toy models at γ = 1 and one drafted step of two tokens: 5/3 tokens are emitted by the first call, and
+  // a second is needed where only one was.
+  auto target = support::toy_target();
+  SpecDec decoder{target, support::toy_drafter()};
+  const auto got = enumerate_generate(decoder, std::vector<Token>{0}, {.max_new_tokens = 2, .gamma = 1});
+  CHECK(got.target_calls == Approx(1 + 1. / 3));
+  CHECK(got.drafted == Approx(1));
+  CHECK(got.accepted == Approx(2. / 3));
+  CHECK(got.emitted == Approx(2));
+  CHECK(got.block_efficiency() == Approx(1.5));
+}
+
+TEST_CASE("a text is shown as its tokens") {
+  CHECK(to_string(std::vector<Token>{}) == "[]");
+  CHECK(to_string(std::vector<Token>{3, 0, 12}) == "[3 0 12]");
+}
+
+namespace {
+
+// Right until its third call, then greedy: a verifier with state that it does not show.
+struct Turncoat {
+  int calls = 0;
+  Verdict operator()(const auto& target, const auto& draft, std::span<const Token> tokens, auto& source) {
+    if (++calls < 3) return TokenVerifier{}(target, draft, tokens, source);
+    return ArgmaxVerifier{}(target, draft, tokens, source);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("histories of a verifier with hidden state are not merged") {
+  const auto report = check_lossless(Turncoat{}, {.vocab_sizes = {2}, .gammas = {1}});
+  CHECK_FALSE(report);
+  std::mt19937_64 rng{5};
+  const std::vector<Token> prompt{0};
+  const Options options{.max_new_tokens = 5, .gamma = 1};
+  for (int pair = 0; pair < 20; ++pair) {
+    auto target = TableModel<>::random(2, 2, rng);
+    SpecDec decoder{target, ModelDrafter{TableModel<>::random(2, 2, rng)}, Turncoat{}};
+    CHECK(largest_difference(exact_generate(decoder, prompt, options).law,
+                             enumerate_generate(decoder, prompt, options).law)
+              .size < 1e-12);
+  }
+}

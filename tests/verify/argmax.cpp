@@ -1,0 +1,36 @@
+#include <random>
+#include <specdec/specdec.hpp>
+#include <vector>
+
+#include "support/catch.hpp"
+
+using namespace specdec;
+
+static_assert(Verifier<ArgmaxVerifier>);
+
+TEST_CASE("argmax verification accepts while the draft is the argmax") {
+  Eigen::MatrixXf target(3, 3);
+  target << 0.2f, 0.5f, 0.3f, 0.6f, 0.2f, 0.2f, 0.1f, 0.1f, 0.8f;
+  const ArgmaxVerifier verifier;
+  CHECK(verifier(target, std::vector<Token>{1, 0}) == Verdict{2, 2});
+  CHECK(verifier(target, std::vector<Token>{1, 1}) == Verdict{1, 0});
+  CHECK(verifier(target, std::vector<Token>{0, 0}) == Verdict{0, 1});
+  CHECK(verifier(target.topRows(1), std::vector<Token>{}) == Verdict{0, 1});
+}
+
+TEST_CASE("ties go to the lowest id, for acceptance and correction") {
+  Eigen::MatrixXd target(2, 3);
+  target << 0.25, 0.375, 0.375, 0.5, 0, 0.5;
+  const ArgmaxVerifier verifier;
+  CHECK(verifier(target, std::vector<Token>{1}) == Verdict{1, 0});
+  CHECK(verifier(target, std::vector<Token>{2}) == Verdict{0, 1});
+}
+
+TEST_CASE("argmax verification needs no q: q = 0 is no error, no randomness is used") {
+  Eigen::MatrixXd target(2, 2), draft(1, 2);
+  target << 0, 1, 1, 0;
+  draft << 1, 0;
+  std::mt19937_64 rng{1}, untouched{1};
+  CHECK(ArgmaxVerifier{}(target, draft, std::vector<Token>{1}, rng) == Verdict{1, 0});
+  CHECK(rng == untouched);
+}

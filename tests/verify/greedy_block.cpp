@@ -1,0 +1,172 @@
+#include <cmath>
+#include <limits>
+#include <random>
+#include <specdec/specdec.hpp>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/message_of.hpp"
+
+using namespace specdec;
+using testing::Enumerator;
+
+static_assert(Verifier<GreedyBlockVerifier>);
+
+namespace {
+
+struct Toy {
+  Eigen::MatrixXd target{4, 2}, draft{3, 2};
+  Toy() {
+    target.rowwise() = Eigen::RowVector2d(1. / 3, 2. / 3);
+    draft.rowwise() = Eigen::RowVector2d(2. / 3, 1. / 3);
+  }
+  Verdict judge(GreedyBlockVerifier& verifier, std::vector<Token> tokens, auto& chance) const {
+    const Index gamma = static_cast<Index>(tokens.size());
+    return verifier(target.topRows(gamma + 1), draft.topRows(gamma), tokens, chance);
+  }
+
+  // A verifier after a stop at 0 of 3: it modifies the next two tokens.
+  GreedyBlockVerifier stopped_at_once(auto& rng) const {
+    GreedyBlockVerifier verifier;
+    while (verifier.min_draft_length() != 2) {
+      verifier = {};
+      judge(verifier, {0, 0, 0}, rng);
+    }
+    return verifier;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a stop leaves one modification: inverse ratio q/(g·p), for the rest of the block") {
+  // AAA: g = 1, 1/2, 1/4, 1/8. A stop at 0 draws B: r = (1/3)/(2/3) = 1/2 for the 2 tokens left.
+  const Toy toy;
+  double stopped = 0;
+  testing::enumerate([&](Enumerator& chance) {
+    GreedyBlockVerifier verifier;
+    const Verdict v = toy.judge(verifier, {0, 0, 0}, chance);
+    if (v.accepted == 3) {
+      CHECK(verifier.modifications().empty());
+      CHECK(verifier.min_draft_length() == 0);
+    }
+    if (v.accepted != 0) return;
+    stopped += chance.probability();
+    CHECK(v.token == 1);
+    REQUIRE(verifier.modifications().size() == 1);
+    CHECK(verifier.modifications()[0].ratio == Approx(0.5));
+    CHECK(verifier.modifications()[0].left == 2);
+    CHECK(verifier.min_draft_length() == 2);
+  });
+  CHECK(stopped > 0.5);
+}
+
+TEST_CASE("modifications move with the tokens and end with the block that made them") {
+  const Toy toy;
+  testing::enumerate([&](Enumerator& chance) {
+    GreedyBlockVerifier verifier;
+    if (toy.judge(verifier, {0, 0, 0}, chance).accepted != 0) return;
+    // The target is now t ∝ (p − q/2)+ = (0, 1/2), so B for sure, and a drafted A has g = 0.
+    GreedyBlockVerifier on_a = verifier;
+    CHECK(toy.judge(on_a, {0, 0}, chance) == Verdict{0, 1});
+    // Past that B, r = 1/2·(1/3)/(2/3 of the target before it) = 1/4 with one token to go; on top, the new
+    // stop's own r = q(B)/(1·t(B)) = 1/3.
+    REQUIRE(on_a.modifications().size() == 2);
+    CHECK(on_a.modifications()[0].ratio == Approx(0.25));
+    CHECK(on_a.modifications()[0].left == 1);
+    CHECK(on_a.modifications()[1].ratio == Approx(1. / 3));
+    CHECK(on_a.modifications()[1].left == 1);
+    CHECK(toy.judge(on_a, {1}, chance).accepted == 1);
+    CHECK(on_a.modifications().empty());
+  });
+}
+
+TEST_CASE("a draft shorter than the live modifications is refused, and nothing is lost") {
+  const Toy toy;
+  std::mt19937_64 rng{1};
+  GreedyBlockVerifier verifier = toy.stopped_at_once(rng);
+  const GreedyBlockVerifier before = verifier;
+  CHECK(support::message_of([&] { toy.judge(verifier, {1}, rng); }) ==
+        "specdec: tokens has 1 drafted tokens, but greedy block verification still modifies the next 2: "
+        "draft at "
+        "least that many");
+  CHECK(verifier == before);
+  Toy broken;
+  broken.target(0, 0) = std::nan("");
+  CHECK_THROWS_AS(broken.judge(verifier, {0, 0, 0}, rng), InvalidDistribution);
+  CHECK(verifier == before);
+  CHECK_NOTHROW(toy.judge(verifier, {1, 1}, rng));
+}
+
+TEST_CASE("one-hot drafts leave no modifications, so a drafter without q may fall silent") {
+  std::mt19937_64 rng{5};
+  const auto target = testing::TableModel<>::random(3, 1, rng);
+  for (int n = 0; n < 500; ++n) {
+    Eigen::MatrixXd rows(4, 3);
+    for (Index i = 0; i < 4; ++i)
+      for (Token x = 0; x < 3; ++x)
+        rows(i, x) = target.distribution(std::vector<Token>{static_cast<Token>(n % 3)}).probability(x);
+    const std::vector<Token> tokens{static_cast<Token>(uniform01(rng) * 3), 1, 2};
+    GreedyBlockVerifier verifier;
+    verifier(rows, OneHotRows(tokens), tokens, rng);
+    CHECK(verifier.modifications().empty());
+  }
+}
+
+TEST_CASE("greedy block: a ratio that overflows cannot bring back a token that the target rules out") {
+  // p_0(x_1) = 0, then p/q = 1/5e-324: 0 times infinity is not to become a weight.
+  Eigen::MatrixXd target(3, 2), draft(2, 2);
+  target << 0, 1, 1, 0, 0.5, 0.5;
+  draft << 1, 0, std::numeric_limits<double>::denorm_min(), 1;
+  std::mt19937_64 rng{1};
+  GreedyBlockVerifier verifier;
+  CHECK(verifier(target, draft, std::vector<Token>{0, 0}, rng) == Verdict{0, 1});
+}
+
+TEST_CASE("a NaN in a row that is modified is found, wherever it stands") {
+  const Toy toy;
+  std::mt19937_64 rng{3};
+  GreedyBlockVerifier verifier = toy.stopped_at_once(rng);
+  Eigen::MatrixXd target(3, 3), draft(2, 3);
+  target.rowwise() = Eigen::RowVector3d(0.25, 0.75, std::nan(""));
+  draft.rowwise() = Eigen::RowVector3d(0.5, 0.5, 0);
+  const GreedyBlockVerifier before = verifier;
+  CHECK(support::message_of([&] {
+          verifier(target, draft, std::vector<Token>{1, 1}, rng);
+        }) == "specdec: target row 0: the residual of target and draft sums to nan");
+  CHECK(verifier == before);
+}
+
+TEST_CASE("a modified row of many blocks is drawn from by its own sums") {
+  std::mt19937_64 rng{9};
+  Eigen::RowVectorXd p(1500), q(1500);
+  for (double& x : p) x = uniform01(rng);
+  for (double& x : q) x = uniform01(rng);
+  p /= p.sum();
+  q /= q.sum();
+  const auto rows_p = distributions(p).row(0), rows_q = distributions(q).row(0);
+  const double mass = residual_mass(1.0, rows_p, 0.7, rows_q);
+  const detail::ModifiedRow t(rows_p, rows_q, detail::TargetLevel{0.7, mass});
+  CHECK(t.sum(0, 1500) == Approx(1));
+  auto sampler = t.sampler();
+  for (int i = 0; i < 300; ++i) {
+    const double u = uniform01(rng);
+    double below = 0;  // u falls into the step of the token drawn
+    const Token y = sampler(u);
+    for (Token x = 0; x < y; ++x) below += t.probability(x);
+    CHECK(u >= below - 1e-12);
+    CHECK(u <= below + t.probability(y) + 1e-12);
+  }
+}
+
+TEST_CASE("a ratio too large for a double stays a number: a token that the target rules out ends the draft") {
+  // g_1 = 0.5/1e-310 would be infinite, and g_2 = g_1 · 0 no number.
+  support::RowMajor<double> target(3, 2), draft(2, 2);
+  target << 0.5, 0.5, 1, 0, 0.5, 0.5;
+  draft << 1e-310, 1, 0.5, 0.5;
+  std::mt19937_64 rng{1};
+  GreedyBlockVerifier verifier;
+  const Verdict verdict = verifier(target, draft, std::vector<Token>{0, 1}, rng);
+  CHECK(verdict.accepted == 1);
+  CHECK(verdict.token == 0);
+}

@@ -1,0 +1,51 @@
+#include <cmath>
+#include <map>
+#include <random>
+#include <specdec/specdec.hpp>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+#include "support/models.hpp"
+
+using namespace specdec;
+using support::message_of;
+
+static_assert(Verifier<LenientVerifier>);
+
+TEST_CASE("lenience is in (0, 1]") {
+  CHECK(LenientVerifier{}.lenience() == 1);
+  CHECK(LenientVerifier{0.5}.lenience() == 0.5);
+  CHECK(message_of([] { LenientVerifier{0.0}; }) == "specdec: lenience = 0 is outside (0, 1]");
+  CHECK(message_of([] { LenientVerifier{1.5}; }) == "specdec: lenience = 1.5 is outside (0, 1]");
+  CHECK(message_of([] { LenientVerifier{1e-310}; }) == "specdec: lenience = 1e-310 is outside (0, 1]");
+  CHECK(message_of([] { LenientVerifier{std::nan("")}; }) == "specdec: lenience = nan is outside (0, 1]");
+}
+
+TEST_CASE("lenient verification, worked by hand") {
+  // l = 1/2: x is kept with min(1, 2p/q), else replaced from (p − q/2)+ = (0.3125, 0, 0.3125).
+  Eigen::MatrixXd target(2, 3), draft(1, 3);
+  target << 0.5, 0.125, 0.375, 1, 0, 0;
+  draft << 0.375, 0.5, 0.125;
+  std::map<std::pair<Index, Token>, double> verdicts;
+  testing::enumerate([&](testing::Enumerator& chance) {
+    const Verdict v = LenientVerifier{0.5}(target, draft, std::vector<Token>{1}, chance);
+    verdicts[{v.accepted, v.token}] += chance.probability();
+  });
+  CHECK(verdicts.size() == 3);
+  CHECK(verdicts.at({1, 0}) == Approx(0.5));
+  CHECK(verdicts.at({0, 0}) == Approx(0.25));
+  CHECK(verdicts.at({0, 2}) == Approx(0.25));
+}
+
+TEST_CASE("the lenient acceptance rate is Σ min(p/l, q)") {
+  auto target = support::toy_target();
+  auto drafter = support::toy_drafter();
+  const std::vector<Token> prompt{0};
+  const auto accepted = [&](double lenience) {
+    return testing::exact_step(target, drafter, LenientVerifier{lenience}, prompt, 1).expected_accepted();
+  };
+  CHECK(accepted(1.0) == Approx(2. / 3));
+  CHECK(accepted(0.8) == Approx(5. / 12 + 1. / 3));
+  CHECK(accepted(0.5) == Approx(1));
+}
