@@ -25,7 +25,8 @@ struct MeantRow {
   }
 };
 
-// A TableModel that hands out its rows in a given layout.
+// A TableModel that hands out its rows in a given layout. It takes ids that it does not know for token 0, as a draft
+// model of a smaller vocabulary has to somehow.
 template <class Layout>
 class LayoutModel {
  public:
@@ -33,22 +34,25 @@ class LayoutModel {
   explicit LayoutModel(Table table) : table_(std::move(table)) {}
   Index vocab_size() const { return table_.vocab_size(); }
   decltype(auto) forward(std::span<const Token> tokens, Index rows) {
-    layout_.hold(table_.forward(tokens, rows));
+    known_.assign(tokens.begin(), tokens.end());
+    for (Token& x : known_) x = x < vocab_size() ? x : 0;
+    layout_.hold(table_.forward(known_, rows));
     return std::as_const(layout_).view();
   }
   void truncate(Index length) { table_.truncate(length); }
 
   // What the model's rows mean.
-  auto distribution(std::span<const Token> context) const {
-    const auto row = table_.distribution(context);
-    if constexpr (requires { &Layout::means; })
-      return MeantRow{Layout::means(row.block(0, vocab_size()).matrix().transpose())};
-    else return row;
+  MeantRow distribution(std::span<const Token> context) const {
+    const Eigen::RowVectorXd row =
+        table_.distribution(context).block(0, vocab_size()).matrix().transpose().template cast<double>();
+    if constexpr (requires { &Layout::means; }) return {Layout::means(row)};
+    else return {row};
   }
 
  private:
   Table table_;
   Layout layout_;
+  std::vector<Token> known_;
 };
 
 // A random model whose probabilities are multiples of 2^-6, so that every scalar holds them exactly, bfloat16

@@ -7,6 +7,8 @@
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -16,7 +18,7 @@
 namespace support {
 
 // Any rule of the library, chosen when the program runs: a test over all rules is then compiled once, not once a
-// rule. It is called by hand; for laws of the loop take AnyOf, which the loop treats as it does the rules themselves.
+// rule. It is called by hand; for laws of the loop there is AnyRule.
 struct AnyVerifier {
   std::variant<specdec::TokenVerifier, specdec::BlockVerifier, specdec::GreedyBlockVerifier,
                specdec::SampleMatchVerifier, specdec::LenientVerifier, specdec::ArgmaxVerifier>
@@ -51,34 +53,37 @@ extern template specdec::Verdict AnyVerifier::operator()(const RowMajor<double>&
 extern template specdec::Verdict AnyVerifier::operator()(const RowMajor<double>&, const RowMajor<double>&,
                                                          specdec::TokenIds, specdec::testing::Enumerator&);
 
-// One of several rules, with everything that the loop asks of a rule, so that it takes the path that it takes with
-// the rule itself: judge on the block, survival for the statistics where all of the rules tell it.
-template <bool draws, class... Rules>
-struct AnyOf {
-  std::variant<Rules...> rule;
-
-  static constexpr bool draws_from_target = draws;
-  static constexpr bool reads_every_ratio = (specdec::reads_every_ratio<Rules> && ...);
+// A rule that is lossless under sampling, for loops: they judge with it as they do with the rules themselves, on the
+// block that they have made. (Of AnyVerifier they would know nothing but the call by hand.)
+struct AnyRule {
+  std::variant<specdec::TokenVerifier, specdec::BlockVerifier, specdec::GreedyBlockVerifier,
+               specdec::SampleMatchVerifier, specdec::LenientVerifier>
+      rule;
 
   template <class Target, class Draft, class Source>
   specdec::Verdict operator()(const Target& target, const Draft& draft, specdec::TokenIds tokens,
                               Source& source) {
-    return std::visit([&](auto& verifier) { return verifier(target, draft, tokens, source); }, rule);
+    return judge(specdec::detail::drafted_block(target, draft, tokens), specdec::as_chance(source));
   }
   template <class Block, class Chance>
   specdec::Verdict judge(const Block& block, Chance&& chance) {
     return std::visit([&](auto& verifier) { return verifier.judge(block, chance); }, rule);
   }
-  double survival(double before, double p, double q) const
-    requires(specdec::TellsSurvival<Rules> && ...)
-  {
-    return std::visit([&](const auto& verifier) { return verifier.survival(before, p, q); }, rule);
-  }
   Index min_draft_length() const {
     return std::visit([](const auto& verifier) { return specdec::min_draft_length(verifier); }, rule);
   }
-  friend bool operator==(const AnyOf&, const AnyOf&) = default;
+  friend bool operator==(const AnyRule&, const AnyRule&) = default;
 };
+
+inline AnyRule for_loops(const AnyVerifier& verifier) {
+  return std::visit(
+      []<class V>(const V& rule) -> AnyRule {
+        if constexpr (std::is_same_v<V, specdec::ArgmaxVerifier>)
+          throw std::logic_error("no rule for sampling");
+        else return {rule};
+      },
+      verifier.rule);
+}
 
 // The rules that are lossless, that take ratios of p and q, and all.
 inline const AnyVerifier sampling_rules[] = {{specdec::TokenVerifier{}},
