@@ -17,8 +17,7 @@ using namespace specdec;
 
 namespace {
 
-// ---- Archetypes: no member more than the concept names, and no default constructor or assignment
-// --------------
+// ---- Archetypes: no member more than the concept names, and no default constructor or assignment ----
 
 struct Sampler {
   Token operator()(double u) { return u < 0.25 ? 0 : 1; }
@@ -97,8 +96,7 @@ static_assert(Drafter<LeastDrafter> && Drafter<LeastDrafter, LeastChance>);
 static_assert(Chance<LeastChance> && RandomSource<LeastChance>);
 static_assert(Verifier<LeastVerifier>);
 
-// ---- What the library itself offers
-// ----------------------------------------------------------------------------
+// ---- What the library itself offers ----
 
 static_assert(Verifier<TokenVerifier> && Verifier<BlockVerifier> && Verifier<GreedyBlockVerifier>);
 static_assert(Verifier<ArgmaxVerifier> && Verifier<SampleMatchVerifier> && Verifier<LenientVerifier>);
@@ -122,8 +120,7 @@ static_assert(SizedDistributionMatrix<SampledRows<Logits<RowPointers<float>>>> &
 static_assert(Verifier<GreedyBlockVerifier, SampledRows<Logits<RowPointers<Eigen::half>>>,
                        RowSpan<SparseRow<float, std::int64_t>>>);
 
-// ---- Which Eigen expressions are probabilities
-// -----------------------------------------------------------------
+// ---- Which Eigen expressions are probabilities ----
 
 using RowMajorF = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 static_assert(NumberMatrix<Eigen::MatrixXd> && NumberMatrix<RowMajorF>);
@@ -140,8 +137,7 @@ static_assert(!NumberMatrix<decltype(std::declval<Eigen::MatrixXf&>().cast<doubl
 static_assert(!NumberMatrix<Eigen::MatrixXi> && !NumberMatrix<Eigen::MatrixXcd>);
 static_assert(!Probabilities<std::vector<double>> && !Probabilities<double> && !Probabilities<Row>);
 
-// ---- What is not a ...
-// -----------------------------------------------------------------------------------------
+// ---- What is not a ... ----
 
 struct ModelWithoutTruncate {
   Index vocab_size() const;
@@ -317,11 +313,9 @@ std::vector<Token> text() {
 
 TEST_CASE("a model hands out its rows by value, by reference, as a map, or for longer") {
   const auto expected = text<ByValue, ByValue>();
-  CHECK(text<ByReference, ByReference>() == expected);
-  CHECK(text<ByMap, ByMap>() == expected);
-  CHECK(text<Stable, Stable>() == expected);
+  CHECK(text<ByReference, ByMap>() == expected);
   CHECK(text<ByMap, Stable>() == expected);
-  CHECK(text<Stable, ByMap>() == expected);
+  CHECK(text<Stable, ByReference>() == expected);
 }
 
 namespace {
@@ -335,17 +329,27 @@ struct OddGenerator {
   std::mt19937 engine{3};
 };
 
-}  // namespace
-
-TEMPLATE_TEST_CASE("any uniform random bit generator will do", "", std::mt19937, std::mt19937_64,
-                   std::minstd_rand, std::ranlux24_base, OddGenerator) {
-  static_assert(RandomSource<TestType>);
+// How many of 3000 drafts of one token are accepted, where two thirds should be.
+template <class Generator>
+int accepted_of_3000() {
+  static_assert(RandomSource<Generator>);
   const Eigen::Matrix2d target = Eigen::RowVector2d(0.5, 0.5).replicate(2, 1);
   const Eigen::RowVector2d draft(0.25, 0.75);
   const std::vector<Token> tokens{1};
-  TestType rng;
-  BlockVerifier verifier;
+  Generator rng;
+  TokenVerifier verifier;
   int accepted = 0;
   for (int i = 0; i < 3000; ++i) accepted += static_cast<int>(verifier(target, draft, tokens, rng).accepted);
-  CHECK(std::abs(accepted - 2000) < 200);  // P(accept) = 2/3: 200 are almost 8 standard deviations
+  return accepted;
+}
+
+}  // namespace
+
+TEST_CASE("any uniform random bit generator will do") {
+  // 200 are almost 8 standard deviations.
+  CHECK(std::abs(accepted_of_3000<std::mt19937>() - 2000) < 200);
+  CHECK(std::abs(accepted_of_3000<std::mt19937_64>() - 2000) < 200);
+  CHECK(std::abs(accepted_of_3000<std::minstd_rand>() - 2000) < 200);
+  CHECK(std::abs(accepted_of_3000<std::ranlux24_base>() - 2000) < 200);
+  CHECK(std::abs(accepted_of_3000<OddGenerator>() - 2000) < 200);
 }
