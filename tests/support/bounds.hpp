@@ -1,13 +1,27 @@
-// How far a test goes: the bounds of every run, and the larger ones of `tests/run --all`.
+// How far a test goes: the usual bounds, the larger ones of `tests/run --all`, and an eighth of the usual ones where
+// sanitizers slow everything down to look at every access (of which more models bring no new kind).
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace support {
 
-template <class Number>
-Number bound(Number usual, Number exhaustive) {
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SPECDEC_TEST_SANITIZED
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define SPECDEC_TEST_SANITIZED
+#endif
+
+inline int bound(int usual, int exhaustive) {
+#ifdef SPECDEC_TEST_SANITIZED
+  return std::max(1, usual / 8);
+#else
   return std::getenv("SPECDEC_TEST_ALL") ? exhaustive : usual;
+#endif
 }
 
 }  // namespace support
