@@ -1,19 +1,78 @@
-# cmake -DSOURCE=<case>.cpp -DCOMPILER=<command;flags;...> -P check.cmake
+# cmake -DHOW=fixed|broken -DCASES=<folder> -DSOURCE=<file to write> -DCOMPILER=<command;flags;...>
+#   -DCOMPILER_ID=GNU|Clang -P check.cmake
 #
-# The case must not compile, with a message that holds the word behind "must say:" in its first line; and must
-# compile with FIXED defined, so that it fails for no other reason.
-file(STRINGS ${SOURCE} first_line LIMIT_COUNT 1)
-string(REGEX REPLACE "^// must say: " "" word "${first_line}")
+# No case <folder>/*.cpp may compile, and the compiler's message must hold the word behind "must say:" in the first
+# line of the case (HOW=broken); with FIXED defined each must compile, so that it fails for no other reason
+# (HOW=fixed).
+#
+# All cases are compiled at once, each in a namespace of its own, for reading the library takes a compiler longer than
+# all of the cases together. What they include is included before, so that it does not end up in a namespace.
+cmake_minimum_required(VERSION 3.25)
 
-execute_process(COMMAND ${COMPILER} -DFIXED ${SOURCE} RESULT_VARIABLE failed ERROR_VARIABLE message)
-if(failed)
-  message(FATAL_ERROR "does not compile although FIXED is defined:\n${message}")
+file(GLOB cases ${CASES}/*.cpp)
+if(NOT cases)
+  message(FATAL_ERROR "no cases in ${CASES}")
 endif()
+foreach(case IN LISTS cases)
+  cmake_path(GET case STEM name)
+  file(STRINGS ${case} include_lines REGEX "^#include <")
+  list(APPEND includes ${include_lines})
+  string(APPEND namespaces "namespace ${name} {\n#include \"${case}\"\n}\n")
+endforeach()
+list(REMOVE_DUPLICATES includes)
+list(JOIN includes "\n" includes)
+file(WRITE ${SOURCE} "${includes}\n${namespaces}")
 
+set(ENV{LC_ALL} C)  # the message in English
+if(HOW STREQUAL "fixed")
+  list(APPEND COMPILER -DFIXED)
+endif()
 execute_process(COMMAND ${COMPILER} ${SOURCE} RESULT_VARIABLE failed ERROR_VARIABLE message)
-if(NOT failed)
-  message(FATAL_ERROR "compiles, but must not")
+
+if(HOW STREQUAL "fixed")
+  if(failed)
+    message(FATAL_ERROR "a case does not compile although FIXED is defined:\n${message}")
+  endif()
+  return()
 endif()
-if(NOT message MATCHES "[^A-Za-z_]${word}[^A-Za-z_]")
-  message(FATAL_ERROR "fails, but without a word of ${word}:\n${message}")
+
+if(failed AND NOT message MATCHES "/[a-z0-9_]+\\.cpp:")
+  message(FATAL_ERROR "an error that lies in no case:\n${message}")
 endif()
+
+# said_<case>: what the compiler says of a case. GCC names the case before an error, wherever that is found; Clang
+# names it in the error or in the notes behind.
+string(REGEX REPLACE "[][;]" "|" lines "${message}")
+string(REPLACE "\n" ";" lines "${lines}")
+set(case "")
+set(unassigned "")
+foreach(line IN LISTS lines)
+  if(NOT COMPILER_ID STREQUAL "GNU" AND line MATCHES " error: ")
+    set(case "")
+    set(unassigned "")
+  endif()
+  if(line MATCHES "/([a-z0-9_]+)\\.cpp:" AND (case STREQUAL "" OR COMPILER_ID STREQUAL "GNU"))
+    set(case ${CMAKE_MATCH_1})
+  endif()
+  if(case STREQUAL "")
+    string(APPEND unassigned "${line}\n")
+  else()
+    string(APPEND said_${case} "${unassigned}${line}\n")
+    set(unassigned "")
+  endif()
+endforeach()
+
+foreach(case IN LISTS cases)
+  cmake_path(GET case STEM name)
+  file(STRINGS ${case} first_line LIMIT_COUNT 1)
+  if(NOT first_line MATCHES "^// must say: (.+)$")
+    message(SEND_ERROR "${name}: its first line does not tell what the compiler must say")
+    continue()
+  endif()
+  set(word "${CMAKE_MATCH_1}")
+  if(NOT said_${name} MATCHES " error: ")
+    message(SEND_ERROR "${name}: compiles, but must not")
+  elseif(NOT said_${name} MATCHES "[^A-Za-z_]${word}[^A-Za-z_]")
+    message(SEND_ERROR "${name}: fails, but without a word of ${word}:\n${said_${name}}")
+  endif()
+endforeach()

@@ -1,4 +1,4 @@
-// must say: Logits
+// must say: OwningTemporary
 // A view of a matrix that dies at the end of the line.
 #include <specdec/specdec.hpp>
 

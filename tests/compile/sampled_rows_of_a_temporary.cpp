@@ -1,4 +1,4 @@
-// must say: SampledRows
+// must say: distributions
 // Rows with tokens already drawn are a view, too.
 #include <specdec/specdec.hpp>
 #include <vector>
