@@ -1,0 +1,11 @@
+// For compiling the example over llama.cpp where llama.cpp is not installed: see llama.h.
+#pragma once
+
+enum ggml_log_level { GGML_LOG_LEVEL_NONE = 0, GGML_LOG_LEVEL_ERROR = 4 };
+typedef void (*ggml_log_callback)(enum ggml_log_level level, const char* text, void* user_data);
+
+#ifdef __cplusplus
+extern "C"
+#endif
+    void
+    ggml_backend_load_all(void);
