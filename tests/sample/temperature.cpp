@@ -1,0 +1,57 @@
+// Temperature against softmax(l/t).
+#include <limits>
+#include <random>
+#include <specdec/sample/chain.hpp>
+#include <specdec/sample/temperature.hpp>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+#include "support/sorted.hpp"
+
+using namespace specdec;
+using namespace support;
+
+static_assert(RowStep<Temperature>);
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+TEST_CASE("a temperature divides the logits; 0 leaves the first of the largest") {
+  std::mt19937_64 rng{1};
+  for (int n = 0; n < 400; ++n) {
+    const auto logits = random_logits(random_size(rng), rng);
+    for (const double t : {0.0, 0.5, 1.0, 1.7}) {
+      CAPTURE(t, logits.size());
+      Sorted expected(logits);
+      expected.temperature(t);
+      expected.check(process<float>(Temperature(t), logits), 4e-6);
+    }
+  }
+}
+
+TEST_CASE("temperatures multiply, and one of 1 changes nothing") {
+  const std::vector<float> logits{1, 2, 0};
+  const auto row = row_of(logits);
+  CHECK(Temperature(1.0)(row).temperature() == 1);
+  CHECK(Temperature(0.5)(Temperature(3.0)(row)).temperature() == 1.5);
+  CHECK(Temperature(0.5)(Temperature(2.0)(row)).probability(1) == row.probability(1));
+  CHECK(Temperature(0.5)(row.above(1.0f)).probability(2) == 0);  // what is gone stays gone
+}
+
+TEST_CASE("a temperature of 0 notices rows that are no distributions") {
+  for (const double bad : {nan_value, infinity})
+    CHECK_THROWS_AS(process<float>(Temperature(0.0), {0.5, bad, 0.5}), InvalidDistribution);
+  CHECK_THROWS_AS(process<float>(Temperature(0.0), {-infinity, -infinity}), InvalidDistribution);
+}
+
+TEST_CASE("a temperature that makes no sense is refused") {
+  CHECK(message_of([] { Temperature(-1.0); }) == "specdec: Temperature{-1} is not a finite number >= 0");
+  CHECK_THROWS_AS(Temperature(infinity), std::invalid_argument);
+  CHECK_THROWS_AS(Temperature(nan_value), std::invalid_argument);
+  CHECK(Temperature(0.8).value() == 0.8);
+}

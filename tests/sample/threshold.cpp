@@ -1,0 +1,125 @@
+// The cut of a row against its definition, by a sort: on numbers of half the width, and on entries that lie apart,
+// which are looked at as copies. (Rows of float that lie together are cut by the tests of top-k and top-p.)
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <random>
+#include <specdec/sample/threshold.hpp>
+#include <specdec/sample/token_weight.hpp>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/sorted.hpp"
+
+using namespace specdec;
+using namespace support;
+using detail::ThresholdSearch;
+
+namespace {
+
+constexpr double lowest = static_cast<double>(std::numeric_limits<float>::lowest());
+
+// Those of logits in [floor, ceiling] that a cut may fall on, the largest first.
+std::vector<double> candidates(std::vector<double> logits, double floor, double ceiling) {
+  std::erase_if(logits, [&](double l) { return !(l >= floor && l <= ceiling); });
+  std::ranges::sort(logits, std::greater<>());
+  return logits;
+}
+
+// Every third of the numbers held is a logit.
+float cut_by_count(const std::vector<double>& logits, double floor, double ceiling, double target) {
+  std::vector<float> held(3 * logits.size(), 1e30f);
+  for (std::size_t x = 0; x < logits.size(); ++x) held[3 * x] = static_cast<float>(logits[x]);
+  const NumberRow<float, Eigen::Dynamic> row(held.data(), std::ssize(logits), 3);
+  ThresholdSearch search(row, detail::TokenCount<float>{});
+  const float cut = search(static_cast<float>(floor), static_cast<float>(ceiling), target);
+  if (const auto kept = search.kept()) {
+    const auto above = [&](double l) { return l >= static_cast<double>(cut); };
+    CHECK(*kept == static_cast<double>(std::ranges::count_if(logits, above)));
+  }
+  return cut;
+}
+
+void check_count(const std::vector<double>& logits, double floor, double ceiling, Index target) {
+  CAPTURE(logits.size(), floor, ceiling, target);
+  const auto above = [&](double cut) {
+    return std::ranges::count_if(logits, [=](double l) { return l >= cut; });
+  };
+  const float cut = cut_by_count(logits, floor, ceiling, static_cast<double>(target));
+  const auto next = static_cast<double>(std::nextafter(cut, std::numeric_limits<float>::infinity()));
+  if (static_cast<double>(cut) > floor) CHECK(above(static_cast<double>(cut)) >= target);
+  if (static_cast<double>(cut) < ceiling) CHECK(above(next) < target);
+}
+
+// The logits that a share of the mass leaves, at temperature 1.
+std::vector<double> kept_by_mass(const std::vector<double>& logits, double floor, double share) {
+  const auto held = as<Eigen::bfloat16>(logits);
+  const auto top = static_cast<float>(std::ranges::max(logits));
+  long double total = 0;
+  for (const double l : candidates(logits, floor, 1e30))
+    total += std::exp(static_cast<long double>(l - double{top}));
+  const NumberRow<Eigen::bfloat16> row(held.data(), std::ssize(held));
+  ThresholdSearch search(row, detail::TokenMass<float>{top, 1.0f});
+  const float cut = search(static_cast<float>(floor), std::numeric_limits<float>::max(),
+                           share * static_cast<double>(total), static_cast<double>(total));
+  return candidates(logits, static_cast<double>(cut), 1e30);
+}
+
+void check_mass(const std::vector<double>& logits, double floor, double share) {
+  CAPTURE(logits.size(), floor, share);
+  const auto all = candidates(logits, floor, 1e30), kept = kept_by_mass(logits, floor, share);
+  REQUIRE(!kept.empty());
+  long double total = 0, mass = 0, without_last = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const long double w = std::exp(static_cast<long double>(all[i] - all[0]));
+    total += w;
+    if (i < kept.size()) mass += w;
+    if (i < kept.size() && all[i] > kept.back()) without_last += w;
+  }
+  CHECK((mass / total > share - 3e-6L || kept.size() == all.size()));
+  CHECK(without_last / total < share + 3e-6L);
+}
+
+}  // namespace
+
+TEST_CASE("the cut is the largest that leaves as many tokens as asked for") {
+  std::mt19937_64 rng{1};
+  for (int n = 0; n < 200; ++n) {
+    const auto logits = random_logits(n % 10 == 0 ? 20'000 : random_size(rng), rng);
+    const Index size = std::ssize(logits);
+    for (const Index target : {Index{1}, size / 3 + 1, size}) {
+      check_count(logits, lowest, -lowest, target);
+      check_count(logits, -1.0, 0.5, target);
+    }
+  }
+  for (const auto& logits : hard_rows()) check_count(logits, lowest, -lowest, std::ssize(logits) / 7 + 1);
+}
+
+TEST_CASE("the cut is the largest that leaves the mass asked for") {
+  std::mt19937_64 rng{2};
+  for (int n = 0; n < 200; ++n) {
+    const auto logits =
+        random_logits(n % 10 == 0 ? 20'000 : random_size(rng), rng, rounded_to<Eigen::bfloat16>);
+    for (const double share : {1e-6, 0.3, 0.95, 0.9999}) {
+      check_mass(logits, lowest, share);
+      if (std::ranges::max(logits) >= -1) check_mass(logits, -1.0, share);
+    }
+  }
+}
+
+TEST_CASE("a search notices NaN and infinity wherever they are") {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const std::size_t size : {1, 600, 5000})
+    for (const std::size_t at : {std::size_t{0}, size / 2, size - 1})
+      for (const double bad : {std::numeric_limits<double>::quiet_NaN(), infinity}) {
+        std::vector<double> logits(size, 0.5);
+        logits[at] = bad;
+        CHECK_THROWS_AS(cut_by_count(logits, lowest, -lowest, 1), InvalidDistribution);
+        const auto held = as<Eigen::bfloat16>(logits);
+        ThresholdSearch search(NumberRow<Eigen::bfloat16>(held.data(), std::ssize(held)),
+                               detail::TokenMass<float>{1, 1});
+        CHECK_THROWS_AS(search(std::numeric_limits<float>::lowest(), 1e30f, 0.5), InvalidDistribution);
+      }
+}

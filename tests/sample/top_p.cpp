@@ -1,0 +1,117 @@
+// TopP against what sorting keeps.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <specdec/sample/chain.hpp>
+#include <specdec/sample/top_p.hpp>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+#include "support/sorted.hpp"
+
+using namespace specdec;
+using namespace support;
+
+static_assert(RowStep<TopP>);
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
+
+void check(const std::vector<double>& logits, double p) {
+  CAPTURE(p, logits.size());
+  const Processed row = process<float>(TopP(p), logits);
+  Sorted expected(logits);
+  expected.top_p(p, row.cut);
+  expected.check(row, 4e-6);
+}
+
+}  // namespace
+
+TEST_CASE("top-p keeps what sorting keeps") {
+  std::mt19937_64 rng{1};
+  for (int n = 0; n < 400; ++n) {
+    const auto logits = random_logits(random_size(rng), rng);
+    for (const double p : {1e-9, 0.1, 0.5, 0.95, uniform01(rng), 1 - 1e-4}) check(logits, p);
+  }
+  for (const std::size_t size : {20'000, 128'256})
+    for (int n = 0; n < (size > 100'000 ? 6 : 40); ++n) {
+      auto logits = random_logits(size, rng);
+      if (n % 3 == 0) std::ranges::shuffle(logits, rng);
+      check(logits, n % 2 == 0 ? 0.95 : uniform01(rng));
+    }
+}
+
+TEST_CASE("top-p cuts rows that are hard to cut") {
+  for (const auto& logits : hard_rows())
+    for (const double p : {0.0001, 0.3, 0.45, 0.9, 0.95, 0.999, 0.9999}) check(logits, p);
+}
+
+TEST_CASE("the token that crosses p stays, and with it all of its logit") {
+  const std::vector<double> logits{2, 1, 1, 1, 0};
+  const auto count = [&](double p) { return 5 - std::ranges::count(process<float>(TopP(p), logits).p, 0.0); };
+  const double all = std::exp(2) + 3 * std::exp(1) + 1, first = std::exp(2) / all, second = std::exp(1) / all;
+  CHECK(count(1e-12) == 1);
+  CHECK(count(first - 0.01) == 1);
+  CHECK(count(first + 0.01) == 4);
+  CHECK(count(first + second + 0.01) == 4);
+  CHECK(count(first + 3 * second + 0.01) == 5);
+}
+
+TEST_CASE("a top-p of 1 leaves the row as it is, one next to 1 all that has mass") {
+  const std::vector<float> few{1, 2, static_cast<float>(-infinity), 2, 0};
+  CHECK(TopP(1.0)(row_of(few)).cut() == row_of(few).cut());
+  std::mt19937_64 rng{4};
+  std::normal_distribution<float> normal;
+  std::vector<float> logits(128'256);
+  for (float& l : logits) l = normal(rng);
+  const auto all = TopP(std::nextafter(1.0, 0.0))(row_of(logits));
+  double sum = 0;
+  for (Token x = 0; x < all.vocab_size(); ++x) sum += all.probability(x);
+  CHECK(std::abs(sum - 1) < 1e-6);
+}
+
+TEST_CASE("top-p hands over the normaliser that it came to know") {
+  std::mt19937_64 rng{6};
+  std::normal_distribution<float> normal;
+  std::vector<float> logits(30'000);
+  for (float& l : logits) l = normal(rng);
+  for (const double t : {1.0, 0.6}) {
+    const auto row = TopP(0.9)(row_of(logits).tempered(t));
+    double sum = 0;
+    for (Token x = 0; x < row.vocab_size(); ++x) sum += row.probability(x);
+    CHECK(std::abs(sum - 1) < 2e-6);
+    // Over a copy that is not there: only the token asked for may be read.
+    const std::vector<float> one{logits[3]};
+    CHECK(TopP(0.9)(row_of(logits).tempered(t)).over(one.data() - 3).probability(3) == row.probability(3));
+  }
+}
+
+TEST_CASE("top-p keeps its mass at the smallest temperatures") {
+  // Six equal maxima: at any temperature but 0 each has 1/6.
+  std::vector<float> logits(5000, 1.0f);
+  for (std::size_t x = 0; x < 6; ++x) logits[7 * x] = 20.0f;
+  for (const double t : {1.0, 1e-6, 1e-12, 1e-30})
+    CHECK(std::abs(TopP(0.9)(row_of(logits).tempered(t)).probability(7) - 1.0 / 6) < 1e-7);
+}
+
+TEST_CASE("top-p notices rows that are no distributions") {
+  for (const std::size_t size : {1, 2, 600, 5000})
+    for (const double bad : {nan_value, infinity}) {
+      std::vector<double> logits(size, 0.5);
+      logits[size / 2] = bad;
+      CHECK_THROWS_AS(process<float>(TopP(0.5), logits), InvalidDistribution);
+    }
+  CHECK_THROWS_AS(process<float>(TopP(0.5), std::vector<double>(3000, -infinity)), InvalidDistribution);
+}
+
+TEST_CASE("a top-p that is no share is refused") {
+  CHECK(message_of([] { TopP(0.0); }) == "specdec: TopP{0} is not above 0 and at most 1");
+  CHECK(message_of([] { TopP(1.5); }) == "specdec: TopP{1.5} is not above 0 and at most 1");
+  CHECK_THROWS_AS(TopP(nan_value), std::invalid_argument);
+  CHECK(TopP(0.5).value() == 0.5);
+}
