@@ -44,12 +44,9 @@ TEST_CASE("entropy of rows of any kind, over several blocks") {
   for (const Index vocab_size : {1, 2, 7, 1024, 1025, 5000}) {
     const auto row = some_row(vocab_size, rng);
     const double h = expected(row);
-    CHECK(entropy_as<AsRowMajor<double>>(row) == Approx(h).margin(1e-12));
-    CHECK(entropy_as<AsColMajor<double>>(row) == Approx(h).margin(1e-12));
-    CHECK(entropy_as<AsStridedMap<float>>(row) == Approx(h).epsilon(1e-5).margin(1e-6));
-    CHECK(entropy_as<AsSparse<double>>(row) == Approx(h).margin(1e-12));
-    CHECK(entropy_as<AsLogits<double>>(row) == Approx(h).margin(1e-10));
-    CHECK(entropy_as<AsNormalisedLogits<float>>(row) == Approx(h).epsilon(1e-4).margin(1e-5));
+    CHECK(std::abs(entropy_as<AsRowMajor<double>>(row) - h) < 1e-12);
+    CHECK(std::abs(entropy_as<AsSparse<double>>(row) - h) < 1e-12);
+    CHECK(std::abs(entropy_as<AsLogits<float>>(row) - h) < 1e-4 * h + 1e-5);
   }
 }
 
@@ -57,7 +54,7 @@ TEST_CASE("entropy lies between that of one token and that of all alike") {
   const std::vector<Token> token{3};
   CHECK(entropy(OneHotRows(token).row(0)) == 0);
   const Eigen::MatrixXd uniform = Eigen::MatrixXd::Constant(1, 2000, 1.0 / 2000);
-  CHECK(entropy(distributions(uniform).row(0)) == Approx(std::log(2000)));
+  CHECK(entropy(distributions(uniform).row(0)) == Approx(std::log(2000)).epsilon(1e-12));
   Eigen::MatrixXd broken = uniform;
   broken(0, 1500) = std::numeric_limits<double>::quiet_NaN();
   CHECK(std::isnan(entropy(distributions(broken).row(0))));
@@ -78,5 +75,5 @@ struct Plain {  // a row that answers nothing but the two questions
 }  // namespace
 
 TEST_CASE("entropy of a row that can only be asked for probabilities") {
-  CHECK(entropy(Plain{{0.5, 0, 0.25, 0.25}}) == Approx(1.5 * std::log(2)));
+  CHECK(entropy(Plain{{0.5, 0, 0.25, 0.25}}) == Approx(1.5 * std::log(2)).epsilon(1e-14));
 }

@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
-#include <type_traits>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,7 +23,7 @@ namespace {
 
 template <class Scalar>
 Eigen::Matrix<Scalar, 1, Eigen::Dynamic> random_row(Index size, std::mt19937_64& rng) {
-  Eigen::Matrix<Scalar, 1, Eigen::Dynamic> row(size);
+  Eigen::Matrix<Scalar, 1, Eigen::Dynamic> row = Eigen::Matrix<Scalar, 1, Eigen::Dynamic>::Zero(size);
   for (Scalar& p : row) p = static_cast<Scalar>(uniform01(rng) < 0.3 ? 0.0 : uniform01(rng));
   row[size / 2] += Scalar{1};
   return row / row.sum();
@@ -29,10 +31,10 @@ Eigen::Matrix<Scalar, 1, Eigen::Dynamic> random_row(Index size, std::mt19937_64&
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("residual_mass agrees with a long double sum", "", float, double) {
+TEST_CASE("residual_mass agrees with a long double sum") {
   std::mt19937_64 rng{5};
   for (const Index size : {1, 3, 64, 1001, 70000}) {
-    const auto p = random_row<TestType>(size, rng), q = random_row<TestType>(size, rng);
+    const auto p = random_row<float>(size, rng), q = random_row<float>(size, rng);
     const auto rows_p = distributions(p), rows_q = distributions(q);
     for (const double a : {1.0, 0.3, 2.5}) {
       long double expected = 0;
@@ -84,58 +86,106 @@ TEST_CASE("residuals keep NaN in sight") {
 
 namespace {
 
-// How residuals are summed depends on the kinds of the two rows; the definition does not.
+struct Part {
+  Index start, count;
+};
+
+// What is asked of a residual: its mass and that of some parts; as a row its mass, the shares of the parts, and
+// the probabilities of a few tokens that it draws.
+struct Residual {
+  double mass, row_mass;
+  std::vector<double> parts, shares, drawn;
+};
+
+// Two rows of some kinds, asked for residuals.
+struct Pair {
+  std::string kinds;
+  double tolerance;
+  std::function<void(const RowMajor<double>& p, const RowMajor<double>& q)> hold;
+  std::function<std::pair<std::vector<double>, std::vector<double>>()> probabilities;
+  std::function<Residual(double a, double b, const std::vector<Part>&, std::mt19937_64&)> residual;
+};
+
 template <class P, class Q>
-void check_masses(double tolerance) {
+Pair pair_of(const char* kinds, double tolerance) {
+  struct Layouts {
+    P p;
+    Q q;
+  };
+  const auto held = std::make_shared<Layouts>();
+  const auto p_row = [held] { return distributions(std::as_const(held->p).view()).row(0); };
+  const auto q_row = [held] { return distributions(std::as_const(held->q).view()).row(0); };
+  return {kinds, tolerance,
+          [held](const RowMajor<double>& p, const RowMajor<double>& q) {
+            held->p.hold(p.cast<typename P::Scalar>());
+            held->q.hold(q.cast<typename Q::Scalar>());
+          },
+          [=] {
+            std::vector<double> p, q;
+            const auto p_numbers = p_row();
+            const auto q_numbers = q_row();
+            for (Token x = 0; x < p_numbers.vocab_size(); ++x) p.push_back(p_numbers.probability(x));
+            for (Token x = 0; x < q_numbers.vocab_size(); ++x) q.push_back(q_numbers.probability(x));
+            q.resize(std::max(p.size(), q.size()));
+            return std::pair(p, q);
+          },
+          [=](double a, double b, const std::vector<Part>& parts, std::mt19937_64& rng) {
+            const auto p = p_row();
+            const auto q = q_row();
+            const ResidualRow rest(a, p, b, q);
+            Residual out{residual_mass(a, p, b, q), rest.mass(), {}, {}, {}};
+            for (const auto& [start, count] : parts) {
+              out.parts.push_back(residual_mass(a, p, b, q, start, count));
+              out.shares.push_back(rest.sum(start, count));
+            }
+            if (out.mass < 1e-3) return out;
+            auto sampler = rest.sampler();
+            for (int n = 0; n < 20; ++n) out.drawn.push_back(rest.probability(sampler(uniform01(rng))));
+            return out;
+          }};
+}
+
+RowMajor<double> coarse_row(Index size, std::mt19937_64& rng) {
+  RowMajor<double> row = RowMajor<double>::Zero(1, size);
+  for (Index x = 0; x < size; ++x)
+    if (uniform01(rng) < 0.6) row(0, x) = std::ceil(uniform01(rng) * 15);
+  row(0, size / 2) = 15;
+  // Multiples of a power of two that come to no more than 1: exact in every scalar and every order.
+  return row * std::exp2(-std::ceil(std::log2(row.sum())));
+}
+
+// How residuals are summed depends on the kinds of the two rows; the definition does not.
+void check_masses(const Pair& pair) {
+  INFO(pair.kinds);
   std::mt19937_64 rng{29};
   for (const Index size : {1, 2, 5, 300, 1024, 2600})
     for (const Index q_size :
          {size, size + 700, std::max<Index>(1, size / 2), std::max<Index>(1, size - 1)}) {
-      const auto row = [&](auto& layout, Index n) {
-        support::RowMajor<double> numbers = support::RowMajor<double>::Zero(1, n);
-        for (Index x = 0; x < n; ++x)
-          if (uniform01(rng) < 0.6) numbers(0, x) = std::ceil(uniform01(rng) * 15);
-        numbers(0, n / 2) = 15;
-        // Multiples of a power of two that come to no more than 1: exact in every scalar and every order.
-        numbers *= std::exp2(-std::ceil(std::log2(numbers.sum())));
-        layout.hold(numbers.template cast<typename std::remove_cvref_t<decltype(layout)>::Scalar>());
-      };
-      P p_layout;
-      Q q_layout;
-      row(p_layout, size);
-      row(q_layout, q_size);
-      const auto p_rows = distributions(std::as_const(p_layout).view());
-      const auto q_rows = distributions(std::as_const(q_layout).view());
-      const auto p = p_rows.row(0);
-      const auto q = q_rows.row(0);
+      const RowMajor<double> p_numbers = coarse_row(size, rng), q_numbers = coarse_row(q_size, rng);
+      pair.hold(p_numbers, q_numbers);
+      const auto [p, q] = pair.probabilities();
       for (const double a : {1.0, 0.3, 2.5})
         for (const double b : {1.0, 0.25}) {
-          const auto by_definition = [&](Index start, Index count) {
+          CAPTURE(size, q_size, a, b);
+          const auto by_definition = [&, &p = p, &q = q](Index start, Index count) {
             long double sum = 0;
-            for (Index x = start; x < start + count; ++x) {
-              const auto t = static_cast<Token>(x);
-              const double q_x = x < q_size ? static_cast<double>(q.probability(t)) : 0.0;
+            for (auto x = static_cast<std::size_t>(start); x < static_cast<std::size_t>(start + count); ++x)
               sum += std::max<long double>(
-                  0, static_cast<long double>(a) * p.probability(t) - static_cast<long double>(b) * q_x);
-            }
+                  0, static_cast<long double>(a) * p[x] - static_cast<long double>(b) * q[x]);
             return static_cast<double>(sum);
           };
-          const double mass = residual_mass(a, p, b, q);
-          REQUIRE(std::abs(mass - by_definition(0, size)) < tolerance);
-          const ResidualRow rest(a, p, b, q);
-          REQUIRE(rest.mass() == mass);
-          for (const auto& [start, count] : {std::pair<Index, Index>{0, size / 2},
-                                             {size / 3, size - size / 3},
-                                             {size / 2, 1},
-                                             {size / 2, 0},
-                                             {size, 0}}) {
-            const double part = by_definition(start, count);
-            REQUIRE(std::abs(residual_mass(a, p, b, q, start, count) - part) < tolerance);
-            if (mass > 1e-3) REQUIRE(std::abs(rest.sum(start, count) - part / mass) < tolerance / 1e-3);
+          const std::vector<Part> parts{
+              {0, size / 2}, {size / 3, size - size / 3}, {size / 2, 1}, {size / 2, 0}, {size, 0}};
+          const Residual found = pair.residual(a, b, parts, rng);
+          REQUIRE(std::abs(found.mass - by_definition(0, size)) < pair.tolerance);
+          REQUIRE(found.row_mass == found.mass);
+          for (std::size_t i = 0; i < parts.size(); ++i) {
+            const double part = by_definition(parts[i].start, parts[i].count);
+            REQUIRE(std::abs(found.parts[i] - part) < pair.tolerance);
+            if (found.mass > 1e-3)
+              REQUIRE(std::abs(found.shares[i] - part / found.mass) < pair.tolerance / 1e-3);
           }
-          if (mass < 1e-3) continue;
-          auto sampler = rest.sampler();
-          for (int n = 0; n < 20; ++n) REQUIRE(rest.probability(sampler(uniform01(rng))) > 0);
+          for (const double p_drawn : found.drawn) REQUIRE(p_drawn > 0);
         }
     }
 }
@@ -145,19 +195,11 @@ void check_masses(double tolerance) {
 TEST_CASE("a residual between rows of any two kinds is summed right, whole and in parts") {
   using namespace support;
   constexpr double exact = 1e-13, in_float = 1e-6;
-  check_masses<AsRowMajor<double>, AsColMajor<double>>(exact);
-  check_masses<AsPointers<float>, AsStridedPointers<double>>(exact);
-  check_masses<AsNarrow<Eigen::half>, AsNarrow<Eigen::bfloat16>>(exact);
-  check_masses<AsSparse<double>, AsSparse<float, std::int64_t>>(exact);
-  check_masses<AsSparse<float>, AsRowMajor<double>>(exact);
-  check_masses<AsSparse<float>, AsLogits<double>>(exact);
-  check_masses<AsColMajor<double>, AsSparse<double>>(exact);
-  check_masses<AsLogits<double>, AsSparse<float>>(exact);
-  check_masses<AsLogits<double>, AsLogits<double, 70>>(exact);
-  check_masses<AsNormalisedLogits<double>, AsRowMajor<double>>(exact);
-  check_masses<AsNarrow<Eigen::bfloat16>, AsLogits<double>>(exact);
-  check_masses<AsLogits<float>, AsNormalisedLogits<float>>(in_float);
-  check_masses<AsRowMajor<float>, AsLogits<float>>(in_float);
+  check_masses(pair_of<AsNarrow<Eigen::bfloat16>, AsColMajor<double>>("bfloat16, dense", exact));
+  check_masses(pair_of<AsSparse<double>, AsSparse<float, std::int64_t>>("sparse, sparse", exact));
+  check_masses(pair_of<AsSparse<double>, AsRowMajor<double>>("sparse, dense", exact));
+  check_masses(pair_of<AsRowMajor<double>, AsSparse<double>>("dense, sparse", exact));
+  check_masses(pair_of<AsLogits<float, 70>, AsNormalisedLogits<float>>("logits, normalised logits", in_float));
 }
 
 namespace {
@@ -184,23 +226,38 @@ std::vector<long double> softmax(const Eigen::VectorXd& l) {
   return p;
 }
 
+constexpr double factors[] = {1.0, 0.7, 3.0};
+
+// What rows of some kinds say about themselves.
+struct Sums {
+  double all, most, without_one, residuals[3];
+};
+
+template <class P, class Q>
+Sums sums_of(const P& target, const Q& draft) {
+  const auto p = distributions(target).row(0);
+  const auto q = distributions(draft).row(0);
+  Sums out{static_cast<double>(p.sum(0, large)),
+           static_cast<double>(p.sum(1000, 200000)),
+           residual_mass(1.0, p, 1.0, OneHotRow(large / 3)),
+           {}};
+  for (std::size_t i = 0; i < 3; ++i) out.residuals[i] = residual_mass(factors[i], p, 1.0, q);
+  return out;
+}
+
 struct LargePair {
   std::vector<long double> p, q;
 
-  template <class P, class Q>
-  void check(const P& target, const Q& draft) const {
-    const auto p_rows = distributions(target);
-    const auto q_rows = distributions(draft);
-    const auto row = p_rows.row(0);
-    const auto q_row = q_rows.row(0);
-    CHECK(row.sum(0, large) == Approx(1).epsilon(1e-6));
-    CHECK(row.sum(1000, 200000) == Approx(static_cast<double>(sum(1000, 200000))).epsilon(1e-6));
+  void check(const std::string& kinds, const Sums& sums) const {
+    INFO(kinds);
+    CHECK(std::abs(sums.all - 1) < 1e-6);
+    CHECK(sums.most == Approx(static_cast<double>(sum(1000, 200000))).epsilon(1e-6));
     // A list of one token leaves two long stretches of p to be summed.
     const double listed = static_cast<double>(p[large / 3]);
-    CHECK(residual_mass(1.0, row, 1.0, OneHotRow(large / 3)) == Approx(1 - listed).epsilon(1e-6));
-    for (const double a : {1.0, 0.7, 3.0})
-      CHECK(residual_mass(a, row, 1.0, q_row) ==
-            Approx(static_cast<double>(residual(a))).epsilon(1e-6).margin(a * resolution));
+    CHECK(sums.without_one == Approx(1 - listed).epsilon(1e-6));
+    for (std::size_t i = 0; i < 3; ++i)
+      CHECK(sums.residuals[i] ==
+            Approx(static_cast<double>(residual(factors[i]))).epsilon(1e-6).margin(factors[i] * resolution));
   }
 
  private:
@@ -234,26 +291,20 @@ TEST_CASE("masses over 256 000 tokens are right to a millionth, for every kind o
       const auto p_float = matrix_of<float>(pair.p), q_float = matrix_of<float>(pair.q);
       const support::RowMajor<float> p_l = p_logits.transpose().cast<float>(),
                                      q_l = q_logits.transpose().cast<float>();
-      const support::RowMajor<double> p_ld = p_logits.transpose(), q_ld = q_logits.transpose();
-      pair.check(p_double, q_double);
-      pair.check(p_float, q_float);
-      pair.check(Logits{p_l}, Logits{q_l});
-      pair.check(Logits{p_ld}, Logits{q_ld});
-      pair.check(Logits{p_l}, q_float);
-      pair.check(p_float, Logits{q_l});
+      pair.check("floats", sums_of(p_float, q_float));
+      pair.check("logits of float", sums_of(Logits{p_l}, Logits{q_l}));
       const std::vector<double> p_normaliser{Logits{p_l}.row(0).log_sum_exp().value},
-          q_normaliser{Logits{q_ld}.row(0).log_sum_exp().value};
-      pair.check(Logits{p_l, {.log_sum_exp = p_normaliser}}, Logits{q_ld, {.log_sum_exp = q_normaliser}});
-      std::vector<std::int64_t> ids;
-      for (Index x = 0; x < large; ++x) ids.push_back(x);
-      using Row = SparseRow<double, std::int64_t>;
+          q_normaliser{Logits{q_l}.row(0).log_sum_exp().value};
+      pair.check("normalised logits", sums_of(Logits{p_l, {.log_sum_exp = p_normaliser}},
+                                              Logits{q_l, {.log_sum_exp = q_normaliser}}));
+      std::vector<Token> ids;
+      for (Token x = 0; x < large; ++x) ids.push_back(x);
+      using Row = SparseRow<double>;
       const Row p_list[] = {{ids, std::span<const double>(p_double.data(), large), large}};
       const Row q_list[] = {{ids, std::span<const double>(q_double.data(), large), large}};
       const RowSpan<Row> p_sparse(p_list, large), q_sparse(q_list, large);
-      pair.check(p_sparse, q_sparse);
-      pair.check(p_sparse, Logits{q_l});
-      pair.check(Logits{p_ld}, q_sparse);
-      pair.check(p_float, q_sparse);
+      pair.check("lists", sums_of(p_sparse, q_sparse));
+      pair.check("logits of float, a list", sums_of(Logits{p_l}, q_sparse));
     }
 }
 

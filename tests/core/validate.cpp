@@ -32,23 +32,57 @@ TEST_CASE("validate accepts distributions and names what is none") {
   CHECK_THROWS_AS(validate(m), InvalidDistribution);
 }
 
-TEMPLATE_TEST_CASE("validate looks at every kind of row", "", support::AsColMajor<double>,
-                   support::AsStridedPointers<double>, support::AsNarrow<Eigen::half>,
-                   support::AsNarrow<Eigen::bfloat16>, support::AsLogits<double>, support::AsLogits<float>,
-                   support::AsLogits<Eigen::bfloat16>, support::AsNormalisedLogits<float>,
-                   support::AsSparse<double>, (support::AsSparse<float, std::int64_t>)) {
+TEST_CASE("rows may be off by rounding, and not by more") {
+  Eigen::RowVector2d row(0.5, 0.5);
+  const auto accepted = [&](double sum, double tolerance) {
+    row[1] = sum - 0.5;
+    return message_of([&] { validate(row, "target", tolerance); }).empty();
+  };
+  const auto accepted_unasked = [&](double sum) {
+    row[1] = sum - 0.5;
+    return message_of([&] { validate(row); }).empty();
+  };
+  for (const double sign : {-1.0, 1.0}) {
+    CHECK(accepted_unasked(1 + sign * 0.9e-3));
+    CHECK_FALSE(accepted_unasked(1 + sign * 1.1e-3));
+    CHECK(accepted(1 + sign * 0x1p-10, 0x1p-10));
+    CHECK_FALSE(accepted(1 + sign * 0x1p-10, 0x1p-11));
+  }
+}
+
+namespace {
+
+// The complaints about a good matrix, one with NaN and one with a row without mass.
+template <class Layout>
+std::vector<std::string> complaints() {
   support::RowMajor<double> m(2, 3);
   m << 0.5, 0.25, 0.25, 0, 0.75, 0.25;
-  const auto complaint = [&] {
-    TestType layout;
+  std::vector<std::string> told;
+  const auto complain = [&] {
+    Layout layout;
     layout.hold(m);
-    return message_of<InvalidDistribution>([&] { validate(std::as_const(layout).view(), "target"); });
+    told.push_back(
+        message_of<InvalidDistribution>([&] { validate(std::as_const(layout).view(), "target"); }));
   };
-  CHECK(complaint().empty());
+  complain();
   m(1, 1) = std::numeric_limits<double>::quiet_NaN();
-  CHECK(complaint().starts_with("specdec: target row 1: "));
+  complain();
   m.row(1).setZero();
-  CHECK(complaint().starts_with("specdec: target row 1: "));
+  complain();
+  return told;
+}
+
+}  // namespace
+
+TEST_CASE("validate looks at every kind of row") {
+  for (const auto& told :
+       {complaints<support::AsColMajor<double>>(), complaints<support::AsNarrow<Eigen::bfloat16>>(),
+        complaints<support::AsLogits<double>>(), complaints<support::AsNormalisedLogits<double>>(),
+        complaints<support::AsSparse<double>>()}) {
+    CHECK(told[0].empty());
+    CHECK(told[1].starts_with("specdec: target row 1: "));
+    CHECK(told[2].starts_with("specdec: target row 1: "));
+  }
 }
 
 TEST_CASE("validate finds a log-sum-exp that is not the row's") {
