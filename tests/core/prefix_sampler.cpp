@@ -199,6 +199,16 @@ TEST_CASE("PrefixSampler refuses a row whose mass is far more than 1") {
         "probabilities of tokens 0..1 sum to 2, which is more than 1");
 }
 
+TEST_CASE("PrefixSampler forgives a row the rounding of its scalar, and nothing more") {
+  // bfloat16 has eight bits: a sum of its roundings is off by less than a hundredth.
+  const auto told = [](double sum) {
+    const Eigen::RowVector2d row(0.5, sum - 0.5);
+    return support::message_of<InvalidDistribution>([&] { distributions(row).row(0).sampler()(0.9); });
+  };
+  CHECK(told(1.005).empty());
+  CHECK(told(1.02) == "probabilities of tokens 0..1 sum to 1.02, which is more than 1");
+}
+
 TEST_CASE("a copied PrefixSampler goes on where its original is") {
   Eigen::RowVectorXd row = Eigen::RowVectorXd::Constant(3000, 1.0 / 3000);
   auto sampler = distributions(row).row(0).sampler();
