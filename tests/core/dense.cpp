@@ -2,6 +2,8 @@
 #include <limits>
 #include <random>
 #include <specdec/specdec.hpp>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -21,40 +23,81 @@ static_assert(!NumberMatrix<Eigen::MatrixXi>, "integers are no probabilities");
 static_assert(SizedDistributionMatrix<DenseRows<NumbersOf<Eigen::MatrixXd>>>);
 static_assert(Distribution<DenseRow<float>>);
 
-TEMPLATE_TEST_CASE("a dense view reads every layout", "", AsRowMajor<float>, AsColMajor<float>,
-                   AsStridedMap<float>, AsRefOfBlock<float>, AsColMajorBlock<float>, AsRowMajor<double>,
-                   AsColMajor<double>, AsStridedMap<double>, AsRefOfBlock<double>, AsColMajorBlock<double>,
-                   AsPointers<float>, AsStridedPointers<double>, AsNarrow<Eigen::half>,
-                   AsNarrow<Eigen::bfloat16>) {
-  using Scalar = typename TestType::Scalar;
+namespace {
+
+// Three rows over four tokens.
+const double numbers_held[3][4] = {{0.5, 0.25, 0.125, 0.125}, {0, 0, 1, 0}, {0.25, 0.25, 0.25, 0.25}};
+
+struct Answers {
+  std::string layout;
+  Index rows, vocab_size;
+  struct Row {
+    Token argmax;
+    double p[4], sum;
+    std::vector<Token> drawn;  // at the edges of every step, and within it
+  };
+  std::vector<Row> row;
+};
+
+template <class Layout>
+Answers answers(const char* name) {
+  using Scalar = typename Layout::Scalar;
   RowMajor<Scalar> m(3, 4);
-  m << Scalar(0.5), Scalar(0.25), Scalar(0.125), Scalar(0.125), 0, 0, 1, 0, Scalar(0.25), Scalar(0.25),
-      Scalar(0.25), Scalar(0.25);
-  TestType layout;
+  for (Index i = 0; i < 3; ++i)
+    for (Index x = 0; x < 4; ++x) m(i, x) = static_cast<Scalar>(numbers_held[i][x]);
+  Layout layout;
   layout.hold(m);
   const auto& view = std::as_const(layout).view();
   const auto rows = distributions(view);
-  REQUIRE(rows.rows() == 3);
-  REQUIRE(rows.vocab_size() == 4);
-  for (Index i = 0; i < 3; ++i) {
+  Answers out{name, rows.rows(), rows.vocab_size(), {}};
+  for (Index i = 0; i < rows.rows(); ++i) {
     const auto row = rows.row(i);
-    CHECK(row.vocab_size() == 4);
-    for (Token x = 0; x < 4; ++x) CHECK(row.probability(x) == static_cast<double>(m(i, x)));
-    CHECK(row.sum(1, 2) == static_cast<double>(m(i, 1) + m(i, 2)));
+    Answers::Row answer{row.argmax(), {}, static_cast<double>(row.sum(1, 2)), {}};
     auto sampler = row.sampler();
-    double below = 0;  // the inverse distribution function, at the edges of every step
+    double below = 0;
     for (Token x = 0; x < 4; ++x) {
-      const double p = row.probability(x);
-      if (p == 0) continue;
-      CHECK(sampler(below) == x);
-      CHECK(sampler(below + p / 2) == x);
-      CHECK(sampler(std::nextafter(below + p, 0.0)) == x);
-      below += p;
+      answer.p[x] = row.probability(x);
+      if (answer.p[x] == 0) continue;
+      for (const double u : {below, below + answer.p[x] / 2, std::nextafter(below + answer.p[x], 0.0)})
+        answer.drawn.push_back(sampler(u));
+      below += answer.p[x];
     }
+    out.row.push_back(answer);
   }
-  CHECK(rows.row(0).argmax() == 0);
-  CHECK(rows.row(1).argmax() == 2);
-  CHECK(rows.row(2).argmax() == 0);  // ties: the lowest id
+  return out;
+}
+
+void check(const Answers& got) {
+  INFO(got.layout);
+  REQUIRE(got.rows == 3);
+  REQUIRE(got.vocab_size == 4);
+  for (std::size_t i = 0; i < 3; ++i) {
+    std::vector<Token> steps;  // of the inverse distribution function
+    for (Token x = 0; x < 4; ++x) {
+      CHECK(got.row[i].p[x] == numbers_held[i][x]);
+      if (numbers_held[i][x] > 0) steps.insert(steps.end(), 3, x);
+    }
+    CHECK(got.row[i].sum == numbers_held[i][1] + numbers_held[i][2]);
+    CHECK(got.row[i].drawn == steps);
+  }
+  CHECK(got.row[0].argmax == 0);
+  CHECK(got.row[1].argmax == 2);
+  CHECK(got.row[2].argmax == 0);  // ties: the lowest id
+}
+
+}  // namespace
+
+TEST_CASE("a dense view reads every layout") {
+  check(answers<AsRowMajor<float>>("row-major"));
+  check(answers<AsColMajor<float>>("column-major"));
+  check(answers<AsStridedMap<float>>("a map with strides"));
+  check(answers<AsRefOfBlock<float>>("Ref of a block"));
+  check(answers<AsColMajorBlock<float>>("a block of a column-major matrix"));
+  check(answers<AsPointers<float>>("pointers"));
+  check(answers<AsStridedPointers<float>>("pointers to entries apart"));
+  check(answers<AsRowMajor<double>>("doubles"));
+  check(answers<AsColMajor<double>>("doubles apart"));
+  check(answers<AsNarrow<Eigen::bfloat16>>("bfloat16"));
 }
 
 TEST_CASE("argmax takes the lowest id among equals wherever they stand") {
