@@ -1,190 +1,258 @@
 // The harness convicts wrong rules: each of these has been shipped by somebody.
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <limits>
 #include <optional>
 #include <random>
+#include <span>
 #include <specdec/specdec.hpp>
 #include <sstream>
+#include <string>
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/rules.hpp"
 
 using namespace specdec;
 using namespace specdec::testing;
+using support::AnyVerifier;
+using support::RowMajor;
 
 namespace {
 
-// Block verification with its parts exchangeable, so that each wrong rule differs in one place.
-struct Rule {
-  static double weight(double w, double ratio) { return std::min(1.0, w * ratio); }
-  static double ratio(double p, double q) { return p / q; }
-  static double residual_weight(double w) { return w; }
-  static Index bonus_row(Index gamma) { return gamma; }
-};
-
-template <class Parts>
-struct RuleOf {
-  Verdict operator()(const auto& target, const auto& draft, std::span<const Token> tokens,
-                     auto& source) const {
-    auto&& chance = as_chance(source);
-    const auto ps = distributions(target);
-    const auto qs = distributions(draft);
-    const Index gamma = static_cast<Index>(tokens.size());
-    std::vector<double> w{1.0};
-    for (Index i = 0; i < gamma; ++i) {
-      const Token x = tokens[static_cast<std::size_t>(i)];
-      w.push_back(Parts::weight(w.back(), Parts::ratio(ps.row(i).probability(x), qs.row(i).probability(x))));
-    }
-    if (const auto y = chance.race(w.back(), ps.row(Parts::bonus_row(gamma)))) return {gamma, *y};
-    for (Index i = gamma - 1; i > 0; --i) {
-      const double wi = w[static_cast<std::size_t>(i)];
-      // A coin with the right probability, then a draw from a residual of the rule's own weight.
-      const double mass = residual_mass(wi, ps.row(i), 1.0, qs.row(i), 0, ps.vocab_size());
-      if (!(mass > 0) || !chance.coin(mass / (mass + std::max(0.0, 1 - wi)))) continue;
-      const ResidualRow rest(Parts::residual_weight(wi), ps.row(i), 1.0, qs.row(i));
-      return {i, rest.mass() > 0 ? chance.draw(rest) : chance.draw(ps.row(i))};
-    }
-    return {0, *chance.race(1.0, ps.row(0), qs.row(0))};
+// What a rule sees, as the loop over table models shows it.
+struct Seen {
+  RowMajor<double> p, q;
+  std::span<const Token> tokens;
+  Index gamma() const { return std::ssize(tokens); }
+  auto target(Index i) const { return distributions(p).row(i); }
+  auto draft(Index i) const { return distributions(q).row(i); }
+  double ratio(Index i, double pad = 0) const {
+    const Token x = tokens[static_cast<std::size_t>(i)];
+    return p(i, x) / (q(i, x) + pad);
   }
 };
 
-struct Unclipped : Rule {
-  static double weight(double w, double ratio) { return w * ratio; }
+// Block verification with one place where it may go wrong.
+enum class Mistake {
+  none,
+  unclipped,
+  forgets_weight,
+  bonus_from_row_before,
+  padded_ratio,
+  barely_padded_ratio
 };
-struct ForgetsWeight : Rule {
-  static double residual_weight(double) { return 1; }
-};
-struct BonusFromRowBefore : Rule {
-  static Index bonus_row(Index gamma) { return std::max<Index>(gamma - 1, 0); }
-};
-struct PaddedRatio : Rule {
-  static double ratio(double p, double q) { return p / (q + 1e-5); }
-};
+
+template <Mistake mistake>
+Verdict block(const Seen& seen, Enumerator& chance) {
+  const Index gamma = seen.gamma();
+  const double pad = mistake == Mistake::padded_ratio          ? 1e-5
+                     : mistake == Mistake::barely_padded_ratio ? 1e-10
+                                                               : 0;
+  std::vector<double> w{1.0};
+  for (Index i = 0; i < gamma; ++i) {
+    const double weight = w.back() * seen.ratio(i, pad);
+    w.push_back(mistake == Mistake::unclipped ? weight : std::min(1.0, weight));
+  }
+  const Index bonus = mistake == Mistake::bonus_from_row_before ? std::max<Index>(gamma - 1, 0) : gamma;
+  if (const auto y = chance.race(w.back(), seen.target(bonus))) return {gamma, *y};
+  for (Index i = gamma - 1; i > 0; --i) {
+    const double wi = w[static_cast<std::size_t>(i)];
+    // A coin with the right probability, then a draw from a residual of the rule's own weight.
+    const double mass = residual_mass(wi, seen.target(i), 1.0, seen.draft(i), 0, seen.p.cols());
+    if (!(mass > 0) || !chance.coin(mass / (mass + std::max(0.0, 1 - wi)))) continue;
+    const ResidualRow rest(mistake == Mistake::forgets_weight ? 1 : wi, seen.target(i), 1.0, seen.draft(i));
+    return {i, rest.mass() > 0 ? chance.draw(rest) : chance.draw(seen.target(i))};
+  }
+  return {0, *chance.race(1.0, seen.target(0), seen.draft(0))};
+}
 
 // Block verification that scans upwards and stops at the first coin that fails.
-struct StopsAtFirstFailure {
-  Verdict operator()(const auto& target, const auto& draft, std::span<const Token> tokens,
-                     auto& source) const {
-    auto&& chance = as_chance(source);
-    const auto ps = distributions(target);
-    const auto qs = distributions(draft);
-    const Index gamma = static_cast<Index>(tokens.size());
-    Verdict verdict{0, -1};
-    double w = 1;
-    for (Index i = 1; i <= gamma; ++i) {
-      const Token x = tokens[static_cast<std::size_t>(i - 1)];
-      w = std::min(1.0, w * ps.row(i - 1).probability(x) / qs.row(i - 1).probability(x));
-      const auto y = i == gamma ? chance.race(w, ps.row(i)) : chance.race(w, ps.row(i), qs.row(i));
-      if (!y) break;
-      verdict = {i, *y};
-    }
-    if (verdict.token < 0) verdict = {0, *chance.race(1.0, ps.row(0), qs.row(0))};
-    return verdict;
+Verdict stops_at_first_failure(const Seen& seen, Enumerator& chance) {
+  if (seen.gamma() == 0) return {0, chance.draw(seen.target(0))};
+  Verdict verdict{0, -1};
+  double w = 1;
+  for (Index i = 1; i <= seen.gamma(); ++i) {
+    w = std::min(1.0, w * seen.ratio(i - 1));
+    const auto y =
+        i == seen.gamma() ? chance.race(w, seen.target(i)) : chance.race(w, seen.target(i), seen.draft(i));
+    if (!y) break;
+    verdict = {i, *y};
   }
-};
+  if (verdict.token < 0) verdict = {0, *chance.race(1.0, seen.target(0), seen.draft(0))};
+  return verdict;
+}
 
-// Compares w_i with a running product of uniforms. Not made of coins, so it is for sampling.
-struct ProductOfUniforms {
-  Verdict operator()(const auto& target, const auto& draft, std::span<const Token> tokens, auto& rng) const {
-    auto&& chance = as_chance(rng);
-    const auto ps = distributions(target);
-    const auto qs = distributions(draft);
-    const Index gamma = static_cast<Index>(tokens.size());
-    Index tau = 0;
-    double w = 1, w_tau = 1, product = 1;
-    for (Index i = 1; i <= gamma; ++i) {
-      const Token x = tokens[static_cast<std::size_t>(i - 1)];
-      w = std::min(1.0, w * ps.row(i - 1).probability(x) / qs.row(i - 1).probability(x));
-      product *= chance.draw(distributions(grid).row(0)) / 1024.0;  // a uniform number, as chance can draw it
-      if (product > w) continue;
-      tau = i;
-      w_tau = w;
-    }
-    if (tau == gamma) return {tau, chance.draw(ps.row(tau))};
-    const ResidualRow rest(w_tau, ps.row(tau), 1.0, qs.row(tau));
-    return {tau, rest.mass() > 0 ? chance.draw(rest) : chance.draw(ps.row(tau))};
+// Accepts as token verification does, but corrects from the next row.
+Verdict corrects_from_next_row(const Seen& seen, Enumerator& chance) {
+  for (Index i = 0; i < seen.gamma(); ++i) {
+    if (chance.coin(seen.ratio(i))) continue;
+    const Index next = std::min(i + 1, seen.gamma() - 1);
+    const ResidualRow rest(1.0, seen.target(next), 1.0, seen.draft(next));
+    return {i, rest.mass() > 0 ? chance.draw(rest) : chance.draw(seen.target(i))};
   }
-  inline static const Eigen::RowVectorXd grid = Eigen::RowVectorXd::Constant(1024, 1.0 / 1024);
-};
-
-// Accepts as token verification does, but accepts a token with q = 0 outright and corrects from the next row.
-struct CorrectsFromNextRow {
-  Verdict operator()(const auto& target, const auto& draft, std::span<const Token> tokens,
-                     auto& source) const {
-    auto&& chance = as_chance(source);
-    const auto ps = distributions(target);
-    const auto qs = distributions(draft);
-    const Index gamma = static_cast<Index>(tokens.size());
-    for (Index i = 0; i < gamma; ++i) {
-      const Token x = tokens[static_cast<std::size_t>(i)];
-      if (chance.coin(ps.row(i).probability(x) / qs.row(i).probability(x))) continue;
-      const Index next = std::min(i + 1, gamma - 1);
-      const ResidualRow rest(1.0, ps.row(next), 1.0, qs.row(next));
-      return {i, rest.mass() > 0 ? chance.draw(rest) : chance.draw(ps.row(i))};
-    }
-    return {gamma, chance.draw(ps.row(gamma))};
-  }
-};
+  return {seen.gamma(), chance.draw(seen.target(seen.gamma()))};
+}
 
 // Greedy block verification with a fresh verifier for every step: the modifications never reach the next one.
-struct Forgetful {
-  Verdict operator()(const auto& target, const auto& draft, std::span<const Token> tokens,
-                     auto& source) const {
-    return GreedyBlockVerifier{}(target, draft, tokens, source);
+Verdict forgetful(const Seen& seen, Enumerator& chance) {
+  AnyVerifier rule{GreedyBlockVerifier{}};
+  return rule(seen.p, seen.q, seen.tokens, chance);
+}
+
+// Draws from what is no distribution, so that the probabilities of its outcomes are 0 · ∞: no numbers.
+Verdict no_numbers(const Seen&, Enumerator& chance) {
+  for (const double weight : {1e-200, 1e-200, std::numeric_limits<double>::infinity()})
+    chance.draw(DenseRow<double>(&weight, 1));
+  return {0, 0};
+}
+
+// A rule of this file or of the library, as one type: harness and loop are compiled once.
+struct Rule {
+  Verdict (*wrong)(const Seen&, Enumerator&) = nullptr;
+  AnyVerifier right = {};
+
+  Verdict operator()(const auto& target, const auto& draft, std::span<const Token> tokens, auto& source) {
+    const Seen seen{dense(target), dense(draft), tokens};
+    return wrong != nullptr ? wrong(seen, source) : right(seen.p, seen.q, tokens, source);
+  }
+  Index min_draft_length() const { return right.min_draft_length(); }
+  friend bool operator==(const Rule&, const Rule&) = default;
+
+ private:
+  static RowMajor<double> dense(const auto& matrix) {
+    const auto rows = distributions(matrix);
+    RowMajor<double> out(rows.rows(), rows.vocab_size());
+    for (Index i = 0; i < rows.rows(); ++i)
+      for (Token x = 0; x < rows.vocab_size(); ++x) out(i, x) = rows.row(i).probability(x);
+    return out;
   }
 };
+
+LosslessReport check(const Rule& rule, const LosslessCheck& options = {}) {
+  return check_lossless(rule, options);
+}
+LosslessReport check(const AnyVerifier& rule, const LosslessCheck& options = {}) {
+  return check_lossless(Rule{nullptr, rule}, options);
+}
+
+std::string print(const LosslessReport& report) {
+  std::ostringstream out;
+  out << report;
+  return out.str();
+}
 
 }  // namespace
 
 TEST_CASE("the exchangeable rule is block verification while nothing is exchanged") {
-  const auto report = check_lossless(RuleOf<Rule>{});
+  const auto report = check({block<Mistake::none>});
   INFO(report);
   CHECK(report);
   CHECK(report.counterexample.empty());
 }
 
-TEMPLATE_TEST_CASE("wrong rules are convicted exactly", "", RuleOf<Unclipped>, RuleOf<ForgetsWeight>,
-                   RuleOf<BonusFromRowBefore>, RuleOf<PaddedRatio>, StopsAtFirstFailure,
-                   CorrectsFromNextRow) {
-  const LosslessReport report = check_lossless(TestType{});
-  CHECK_FALSE(report);
-  CHECK(report.worst_difference > 1e-9);
-  CHECK(report.counterexample.find("under the target") != std::string::npos);
-  std::ostringstream out;
-  out << report;
-  CHECK(out.str().starts_with("NOT lossless"));
+TEST_CASE("wrong rules are convicted exactly") {
+  for (const Rule& rule : std::vector<Rule>{{block<Mistake::unclipped>},
+                                            {block<Mistake::forgets_weight>},
+                                            {block<Mistake::bonus_from_row_before>},
+                                            {block<Mistake::padded_ratio>},
+                                            {stops_at_first_failure},
+                                            {corrects_from_next_row}}) {
+    const LosslessReport report = check(rule);
+    INFO(report);
+    CHECK_FALSE(report);
+    CHECK(report.worst_difference > 1e-9);
+    CHECK(report.counterexample.find("under the target") != std::string::npos);
+    CHECK(print(report).starts_with("NOT lossless"));
+  }
 }
 
+TEST_CASE("a law of no numbers is no pass") {
+  const LosslessReport report = check({no_numbers});
+  CHECK_FALSE(report);
+  CHECK(report.models == 1);
+  CHECK(report.counterexample.find("nan") != std::string::npos);
+}
+
+TEST_CASE("what a check is asked for is what it does") {
+  // A rule that is wrong by some 1e-10 passes where that is tolerated, and only there.
+  CHECK_FALSE(check({block<Mistake::barely_padded_ratio>}));
+  CHECK(check({block<Mistake::barely_padded_ratio>}, {.tolerance = 1e-7}));
+  // Where nothing depends on the context, one row is as good as the next.
+  CHECK(check({corrects_from_next_row}, {.order = 0}));
+  CHECK_FALSE(check({corrects_from_next_row}, {.order = 1}));
+  // The first step of greedy block verification tells nothing of its modifications, which the next one needs.
+  CHECK(check({forgetful}, {.max_new_tokens = 1}));
+  // Another seed, other models.
+  const auto counterexample = [](std::uint64_t seed) {
+    return check({block<Mistake::unclipped>}, {.seed = seed});
+  };
+  CHECK(counterexample(1).counterexample == counterexample(1).counterexample);
+  CHECK(counterexample(1).counterexample != counterexample(2).counterexample);
+}
+
+// Compares w_i with a running product of uniforms. Not made of coins, so it is for sampling.
 TEST_CASE("the product of uniforms is convicted by sampling the joint law") {
   std::mt19937_64 rng{1};
-  auto target = TableModel<>::random(3, 2, rng);
-  SpecDec decoder{target, ModelDrafter{TableModel<>::random(3, 2, rng)}, ProductOfUniforms{}};
+  RandomChance chance{rng};
+  const auto target = TableModel<>::random(3, 2, rng), small = TableModel<>::random(3, 2, rng);
   const std::vector<Token> prompt{0};
   const Options options{.max_new_tokens = 4, .gamma = 3};
-  const auto report = check_sampled([&] { return decoder.generate(prompt, options, rng).tokens; },
-                                    target_law(target, prompt, options), 20000);
+  const auto step = [&](std::vector<Token>& text) {
+    std::vector<Token> drafted = text;                                  // with the draft
+    const Index gamma = std::min(options.gamma, 4 - std::ssize(text));  // text has the prompt's token, too
+    for (Index i = 0; i < gamma; ++i) drafted.push_back(chance.draw(small.distribution(drafted)));
+    const auto context = [&](Index i) {
+      return std::span(drafted).first(text.size() + static_cast<std::size_t>(i));
+    };
+    Index tau = 0;
+    double w = 1, w_tau = 1, product = 1;
+    for (Index i = 1; i <= gamma; ++i) {
+      const Token x = context(i).back();
+      w = std::min(1.0, w * target.distribution(context(i - 1)).probability(x) /
+                            small.distribution(context(i - 1)).probability(x));
+      product *= uniform01(rng);
+      if (product > w) continue;
+      tau = i;
+      w_tau = w;
+    }
+    const auto p = target.distribution(context(tau));
+    Token y = -1;
+    if (tau < gamma) {
+      const ResidualRow rest(w_tau, p, 1.0, small.distribution(context(tau)));
+      if (rest.mass() > 0) y = chance.draw(rest);
+    }
+    text.assign(context(tau).begin(), context(tau).end());
+    text.push_back(y < 0 ? chance.draw(p) : y);
+  };
+  const auto sample = [&] {
+    std::vector<Token> text = prompt;
+    while (text.size() < 5) step(text);
+    return std::vector<Token>(text.begin() + 1, text.end());
+  };
+  const auto report = check_sampled(sample, target_law(target, prompt, options), 20000);
   INFO(report);
   CHECK_FALSE(report);
 }
 
-TEST_CASE("greedy block's step without its modifications is convicted") {
-  CHECK_FALSE(check_lossless(Forgetful{}));
-}
+TEST_CASE("greedy block's step without its modifications is convicted") { CHECK_FALSE(check({forgetful})); }
 
 TEST_CASE("a lossy rule is convicted, and passes with l = 1") {
-  CHECK_FALSE(check_lossless([] { return LenientVerifier{0.9}; }));
-  CHECK(check_lossless([] { return LenientVerifier{1.0}; }));
+  CHECK_FALSE(check_lossless([] { return Rule{nullptr, {LenientVerifier{0.9}}}; }));
+  CHECK(check(AnyVerifier{LenientVerifier{1.0}}));
 }
 
 TEST_CASE("argmax verification is lossless for greedy decoding only") {
-  CHECK(check_lossless(ArgmaxVerifier{}, {.reference = Reference::greedy}));
-  CHECK_FALSE(check_lossless(ArgmaxVerifier{}));
-  CHECK_FALSE(check_lossless(TokenVerifier{}, {.reference = Reference::greedy}));
+  CHECK(check(AnyVerifier{ArgmaxVerifier{}}, {.reference = Reference::greedy}));
+  CHECK_FALSE(check(AnyVerifier{ArgmaxVerifier{}}));
+  CHECK_FALSE(check(AnyVerifier{TokenVerifier{}}, {.reference = Reference::greedy}));
 }
 
 TEST_CASE("a report says what was checked") {
-  const auto report = check_lossless(BlockVerifier{}, {.vocab_sizes = {2}, .gammas = {1, 2}, .models = 3});
+  const auto report =
+      check(AnyVerifier{BlockVerifier{}}, {.vocab_sizes = {2}, .gammas = {1, 2}, .models = 3});
   CHECK(report.models == 6);
-  std::ostringstream out;
-  out << report;
-  CHECK(out.str().starts_with("lossless on 6 pairs of models, worst difference "));
+  CHECK(print(report).starts_with("lossless on 6 pairs of models, worst difference "));
 }
