@@ -450,3 +450,29 @@ TEST_CASE("each moment of a step is in one time, and times add up") {
           std::chrono::steady_clock::now() - start);
   }
 }
+
+TEST_CASE("a generation's statistics are consistent, times included") {
+  std::mt19937_64 rng{1};
+  Script script;
+  Decoder decoder = scripted(LoopModel::random(5, 2, rng), LoopModel::random(5, 2, rng), script);
+  const Stats s = decoder.generate(std::vector<Token>{0}, {.max_new_tokens = 200, .gamma = 5}, rng).stats;
+  CHECK(s.emitted == 200);
+  CHECK(s.emitted == s.accepted + s.target_calls);
+  Index steps = 0, accepted = 0, drafted = 0, by_position = 0;
+  for (std::size_t k = 0; k < s.accepted_lengths.size(); ++k) {
+    steps += s.accepted_lengths[k];
+    accepted += static_cast<Index>(k) * s.accepted_lengths[k];
+  }
+  for (std::size_t i = 0; i < s.drafted_by_position.size(); ++i) {
+    drafted += s.drafted_by_position[i];
+    by_position += s.accepted_by_position[i];
+    CHECK(s.accepted_by_position[i] <= s.drafted_by_position[i]);
+  }
+  CHECK(steps == s.target_calls);
+  CHECK(accepted == s.accepted);
+  CHECK(drafted == s.drafted);
+  CHECK(by_position == s.accepted);
+  CHECK(s.draft_time.count() > 0);
+  CHECK(s.target_time.count() > 0);
+  CHECK(s.verify_time.count() > 0);
+}

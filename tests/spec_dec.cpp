@@ -70,19 +70,10 @@ struct ByHand {
   Index needs = 0;
 
   Verdict operator()(const auto& target, const auto& draft, std::span<const Token> tokens, auto& chance) {
-    return rule(copy(target), copy(draft), tokens, chance);
+    return rule(dense(target), dense(draft), tokens, chance);
   }
   Index min_draft_length() const { return std::max(needs, rule.min_draft_length()); }
   friend bool operator==(const ByHand&, const ByHand&) = default;
-
- private:
-  static RowMajor<double> copy(const auto& matrix) {
-    const auto rows = distributions(matrix);
-    RowMajor<double> out(rows.rows(), rows.vocab_size());
-    for (Index i = 0; i < rows.rows(); ++i)
-      for (Token x = 0; x < rows.vocab_size(); ++x) out(i, x) = rows.row(i).probability(x);
-    return out;
-  }
 };
 
 const std::vector<Token> prompt{0, 1, 2};

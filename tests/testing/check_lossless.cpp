@@ -115,20 +115,11 @@ struct Rule {
   AnyVerifier right = {};
 
   Verdict operator()(const auto& target, const auto& draft, std::span<const Token> tokens, auto& source) {
-    const Seen seen{dense(target), dense(draft), tokens};
+    const Seen seen{support::dense(target), support::dense(draft), tokens};
     return wrong != nullptr ? wrong(seen, source) : right(seen.p, seen.q, tokens, source);
   }
   Index min_draft_length() const { return right.min_draft_length(); }
   friend bool operator==(const Rule&, const Rule&) = default;
-
- private:
-  static RowMajor<double> dense(const auto& matrix) {
-    const auto rows = distributions(matrix);
-    RowMajor<double> out(rows.rows(), rows.vocab_size());
-    for (Index i = 0; i < rows.rows(); ++i)
-      for (Token x = 0; x < rows.vocab_size(); ++x) out(i, x) = rows.row(i).probability(x);
-    return out;
-  }
 };
 
 LosslessReport check(const Rule& rule, const LosslessCheck& options = {}) {

@@ -1,33 +1,53 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
 #include <specdec/specdec.hpp>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
+#include "support/rules.hpp"
 
 using namespace specdec;
+using support::RowMajor;
 using testing::Enumerator;
 
 static_assert(Verifier<GreedyBlockVerifier>);
 
 namespace {
 
+// The rule on rows for which it is compiled already (support/rules.hpp).
+Verdict judge(GreedyBlockVerifier& verifier, const RowMajor<double>& target, const RowMajor<double>& draft,
+              const std::vector<Token>& tokens, auto& chance) {
+  support::AnyVerifier any{std::move(verifier)};
+  const auto put_back = [&] { verifier = std::move(std::get<GreedyBlockVerifier>(any.rule)); };
+  try {
+    const Verdict verdict = any(target, draft, tokens, chance);
+    put_back();
+    return verdict;
+  } catch (...) {
+    put_back();
+    throw;
+  }
+}
+
 struct Toy {
-  Eigen::MatrixXd target{4, 2}, draft{3, 2};
+  RowMajor<double> target{4, 2}, draft{3, 2};
   Toy() {
     target.rowwise() = Eigen::RowVector2d(1. / 3, 2. / 3);
     draft.rowwise() = Eigen::RowVector2d(2. / 3, 1. / 3);
   }
-  Verdict judge(GreedyBlockVerifier& verifier, std::vector<Token> tokens, auto& chance) const {
+  Verdict judge(GreedyBlockVerifier& verifier, const std::vector<Token>& tokens, auto& chance) const {
     const Index gamma = static_cast<Index>(tokens.size());
-    return verifier(target.topRows(gamma + 1), draft.topRows(gamma), tokens, chance);
+    return ::judge(verifier, target.topRows(gamma + 1), draft.topRows(gamma), tokens, chance);
   }
 
   // A verifier after a stop at 0 of 3: it modifies the next two tokens.
-  GreedyBlockVerifier stopped_at_once(auto& rng) const {
+  GreedyBlockVerifier stopped_at_once(std::mt19937_64& rng) const {
     GreedyBlockVerifier verifier;
     while (verifier.min_draft_length() != 2) {
       verifier = {};
@@ -102,7 +122,7 @@ TEST_CASE("one-hot drafts leave no modifications, so a drafter without q may fal
   std::mt19937_64 rng{5};
   const auto target = testing::TableModel<>::random(3, 1, rng);
   for (int n = 0; n < 500; ++n) {
-    Eigen::MatrixXd rows(4, 3);
+    RowMajor<double> rows(4, 3);
     for (Index i = 0; i < 4; ++i)
       for (Token x = 0; x < 3; ++x)
         rows(i, x) = target.distribution(std::vector<Token>{static_cast<Token>(n % 3)}).probability(x);
@@ -115,24 +135,48 @@ TEST_CASE("one-hot drafts leave no modifications, so a drafter without q may fal
 
 TEST_CASE("greedy block: a ratio that overflows cannot bring back a token that the target rules out") {
   // p_0(x_1) = 0, then p/q = 1/5e-324: 0 times infinity is not to become a weight.
-  Eigen::MatrixXd target(3, 2), draft(2, 2);
+  RowMajor<double> target(3, 2), draft(2, 2);
   target << 0, 1, 1, 0, 0.5, 0.5;
   draft << 1, 0, std::numeric_limits<double>::denorm_min(), 1;
   std::mt19937_64 rng{1};
   GreedyBlockVerifier verifier;
-  CHECK(verifier(target, draft, std::vector<Token>{0, 0}, rng) == Verdict{0, 1});
+  CHECK(judge(verifier, target, draft, {0, 0}, rng) == Verdict{0, 1});
+}
+
+TEST_CASE("a modification that rounding leaves no mass is passed over") {
+  // A stop at 0 draws token 0 with r = 0.4999/0.5. The rows behind it are the draft's but for the last digits of
+  // numbers that are to sum to 1: nothing is left of p − r·q.
+  RowMajor<double> target = RowMajor<double>::Constant(3, 2, 0.5),
+                   draft = RowMajor<double>::Constant(2, 2, 0.5);
+  draft.row(0) << 0.4999, 0.5001;
+  RowMajor<double> short_target = RowMajor<double>::Constant(2, 2, 0.5);
+  short_target.row(0) << 0.4995, 0.4995;
+  double stopped = 0, kept = 0;
+  testing::enumerate([&](Enumerator& chance) {
+    GreedyBlockVerifier verifier;
+    const Verdict first = judge(verifier, target, draft, {1, 0}, chance);
+    if (first.accepted > 0) return;
+    REQUIRE(verifier.modifications().size() == 1);
+    CHECK(verifier.modifications()[0].ratio == Approx(0.9998));
+    stopped = std::max(stopped, chance.probability());
+    const double before = chance.probability();
+    const Verdict second = judge(verifier, short_target, draft.bottomRows(1), {0}, chance);
+    if (second.accepted == 1) kept += chance.probability() / before;
+  });
+  CHECK(stopped > 0);
+  CHECK(kept == Approx(0.999).epsilon(0).margin(1e-12));  // as if there were no modification: p/q
 }
 
 TEST_CASE("a NaN in a row that is modified is found, wherever it stands") {
   const Toy toy;
   std::mt19937_64 rng{3};
   GreedyBlockVerifier verifier = toy.stopped_at_once(rng);
-  Eigen::MatrixXd target(3, 3), draft(2, 3);
+  RowMajor<double> target(3, 3), draft(2, 3);
   target.rowwise() = Eigen::RowVector3d(0.25, 0.75, std::nan(""));
   draft.rowwise() = Eigen::RowVector3d(0.5, 0.5, 0);
   const GreedyBlockVerifier before = verifier;
   CHECK(support::message_of([&] {
-          verifier(target, draft, std::vector<Token>{1, 1}, rng);
+          judge(verifier, target, draft, {1, 1}, rng);
         }) == "specdec: target row 0: the residual of target and draft sums to nan");
   CHECK(verifier == before);
 }
@@ -161,12 +205,12 @@ TEST_CASE("a modified row of many blocks is drawn from by its own sums") {
 
 TEST_CASE("a ratio too large for a double stays a number: a token that the target rules out ends the draft") {
   // g_1 = 0.5/1e-310 would be infinite, and g_2 = g_1 · 0 no number.
-  support::RowMajor<double> target(3, 2), draft(2, 2);
+  RowMajor<double> target(3, 2), draft(2, 2);
   target << 0.5, 0.5, 1, 0, 0.5, 0.5;
   draft << 1e-310, 1, 0.5, 0.5;
   std::mt19937_64 rng{1};
   GreedyBlockVerifier verifier;
-  const Verdict verdict = verifier(target, draft, std::vector<Token>{0, 1}, rng);
+  const Verdict verdict = judge(verifier, target, draft, {0, 1}, rng);
   CHECK(verdict.accepted == 1);
   CHECK(verdict.token == 0);
 }

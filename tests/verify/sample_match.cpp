@@ -3,7 +3,8 @@
 #include <vector>
 
 #include "support/catch.hpp"
-#include "support/models.hpp"
+#include "support/layouts.hpp"
+#include "support/rules.hpp"
 
 using namespace specdec;
 
@@ -26,11 +27,18 @@ TEST_CASE("sample-and-match emits just the target's own draws") {
 }
 
 TEST_CASE("sample-and-match accepts Σ p·q where token verification accepts Σ min(p, q)") {
-  auto target = support::toy_target();
-  auto drafter = support::toy_drafter();
-  const std::vector<Token> prompt{0};
-  CHECK(testing::exact_step(target, drafter, SampleMatchVerifier{}, prompt, 1).expected_accepted() ==
-        Approx(4. / 9));
-  CHECK(testing::exact_step(target, drafter, TokenVerifier{}, prompt, 1).expected_accepted() ==
-        Approx(6. / 9));
+  support::RowMajor<double> target(2, 2), draft(1, 2);
+  target << 1.0 / 3, 2.0 / 3, 1.0 / 3, 2.0 / 3;
+  draft << 2.0 / 3, 1.0 / 3;
+  const auto accepted = [&](const support::AnyVerifier& rule) {
+    double sum = 0;
+    testing::enumerate([&](testing::Enumerator& chance) {
+      const std::vector<Token> tokens{chance.draw(distributions(draft).row(0))};
+      const Verdict v = support::AnyVerifier(rule)(target, draft, tokens, chance);
+      sum += chance.probability() * static_cast<double>(v.accepted);
+    });
+    return sum;
+  };
+  CHECK(accepted({SampleMatchVerifier{}}) == Approx(4. / 9));
+  CHECK(accepted({TokenVerifier{}}) == Approx(6. / 9));
 }

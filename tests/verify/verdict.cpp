@@ -1,0 +1,113 @@
+// What a verifier says of itself, which the loop, its statistics and cascades go by.
+#include <algorithm>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <variant>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/rules.hpp"
+
+using namespace specdec;
+using support::AnyVerifier;
+
+namespace {
+
+struct Said {
+  bool draws_from_target, reads_every_ratio, tells_survival;
+};
+template <class V>
+constexpr Said said{draws_from_target<V>, reads_every_ratio<V>, TellsSurvival<V>};
+
+void check_said(const Said& said, const Said& expected) {
+  CHECK(said.draws_from_target == expected.draws_from_target);
+  CHECK(said.reads_every_ratio == expected.reads_every_ratio);
+  CHECK(said.tells_survival == expected.tells_survival);
+}
+
+// A rule that says nothing of itself.
+struct Silent {
+  Verdict operator()(const auto&, const auto&, std::span<const Token>, auto&) const { return {}; }
+};
+struct Talkative : Silent {
+  static constexpr bool draws_from_target = false;
+  static constexpr int reads_every_ratio = 1;  // of any type that a bool can be made of
+  float survival(double before, double, double) const { return static_cast<float>(before); }
+  Index min_draft_length() const { return 3; }
+};
+struct Mumbling : Silent {
+  void survival(double, double, double) const {}
+};
+static_assert(Verifier<Silent> && Verifier<Talkative> && Verifier<Mumbling>);
+
+}  // namespace
+
+TEST_CASE("verdicts are equal where both numbers are") {
+  CHECK(Verdict{2, 5} == Verdict{2, 5});
+  CHECK(Verdict{2, 5} != Verdict{1, 5});
+  CHECK(Verdict{2, 5} != Verdict{2, 4});
+  CHECK(Verdict{} == Verdict{0, 0});
+}
+
+TEST_CASE("what is drawn is the target's but under rules that are greedy or lossy") {
+  // A cascade reports the target's rows as the q of its drafts: with a rule that said yes here and drew otherwise, its
+  // text would be biased.
+  CHECK(draws_from_target<TokenVerifier>);
+  CHECK(draws_from_target<BlockVerifier>);
+  CHECK(draws_from_target<GreedyBlockVerifier>);
+  CHECK(draws_from_target<SampleMatchVerifier>);
+  CHECK_FALSE(draws_from_target<LenientVerifier>);
+  CHECK_FALSE(draws_from_target<ArgmaxVerifier>);
+}
+
+TEST_CASE("rules that judge a draft as a whole have read all of its ratios") {
+  // The statistics may look them up again at no cost. Rules that stop at the first rejection have not.
+  CHECK(reads_every_ratio<BlockVerifier>);
+  CHECK(reads_every_ratio<GreedyBlockVerifier>);
+  CHECK_FALSE(reads_every_ratio<TokenVerifier>);
+  CHECK_FALSE(reads_every_ratio<SampleMatchVerifier>);
+  CHECK_FALSE(reads_every_ratio<LenientVerifier>);
+  CHECK_FALSE(reads_every_ratio<ArgmaxVerifier>);
+}
+
+TEST_CASE("survival is told where it depends on nothing but p and q of the tokens so far") {
+  CHECK(TellsSurvival<TokenVerifier>);
+  CHECK(TellsSurvival<BlockVerifier>);
+  CHECK(TellsSurvival<SampleMatchVerifier>);
+  CHECK(TellsSurvival<LenientVerifier>);
+  CHECK_FALSE(TellsSurvival<GreedyBlockVerifier>);  // modifications have a say
+  CHECK_FALSE(TellsSurvival<ArgmaxVerifier>);       // what counts is whether a token is the largest
+}
+
+TEST_CASE(
+    "a rule of somebody else is taken at its word, and one that says nothing for a plain sampling rule") {
+  check_said(said<Silent>, {.draws_from_target = true, .reads_every_ratio = false, .tells_survival = false});
+  check_said(said<Talkative>,
+             {.draws_from_target = false, .reads_every_ratio = true, .tells_survival = true});
+  check_said(said<Mumbling>,
+             {.draws_from_target = true, .reads_every_ratio = false, .tells_survival = false});
+  CHECK(min_draft_length(Silent{}) == 0);
+  CHECK(min_draft_length(Talkative{}) == 3);
+}
+
+TEST_CASE("only modifications need drafts of a length") {
+  support::RowMajor<double> target(4, 2), draft(3, 2);
+  target.rowwise() = Eigen::RowVector2d(1. / 3, 2. / 3);
+  draft.rowwise() = Eigen::RowVector2d(2. / 3, 1. / 3);
+  const std::vector<Token> tokens{0, 0, 0};
+  for (const AnyVerifier& rule : support::all_rules) {
+    INFO(rule.name());
+    CHECK(rule.min_draft_length() == 0);
+    Index longest = 0;
+    for (std::mt19937_64::result_type seed = 0; seed < 50; ++seed) {
+      std::mt19937_64 rng{seed};
+      AnyVerifier verifier = rule;
+      const Verdict verdict = verifier(target, draft, tokens, rng);
+      longest = std::max(longest, verifier.min_draft_length());
+      CHECK(verifier.min_draft_length() <= std::max<Index>(0, 2 - verdict.accepted));
+    }
+    CHECK(longest == (std::holds_alternative<GreedyBlockVerifier>(rule.rule) ? 2 : 0));
+  }
+}
