@@ -23,9 +23,9 @@ using namespace support;
 
 namespace {
 
-// The one model of this file, so that the loop is compiled for one. Counts the tokens that it takes in, and fails at
-// chosen calls, before or after it has taken them in. Copies share what they hold: a test can look into a model that
-// it gave away.
+// The one model of this file, so that the loop is compiled for one. Counts the tokens that it takes in, and
+// fails at chosen calls, before or after it has taken them in. Copies share what they hold: a test can look
+// into a model that it gave away.
 class LoopModel {
   struct State {
     TableModel<> table;

@@ -143,8 +143,8 @@ Audited audited(D drafter, std::uint64_t seed) {
           [held](Index length) { held->truncate(length); }, [held] { return held->report(); }};
 }
 
-// Lets a drafter work for a target, by sample-and-match in texts of 500 tokens, until it has drafted so many, and
-// audits that.
+// Lets a drafter work for a target, by sample-and-match in texts of 500 tokens, until it has drafted so many,
+// and audits that.
 DraftAuditReport audit_of(const Audited& audited, std::uint64_t seed, Index tokens) {
   const WordModel target;
   std::mt19937_64 rng(seed);
@@ -211,8 +211,8 @@ TEST_CASE("an audit convicts every common way of a q that is not what was drawn 
   CHECK(fault({.top_k = 5, .normalised = false}) == DraftFault::bad_row);
 }
 
-// Audits convict an honest drafter with a probability of 1e-4 at most, the default of AuditOptions: one of these 24, and
-// of the 3 long ones below, with 0.3 % at most, had the seeds not been fixed.
+// Audits convict an honest drafter with a probability of 1e-4 at most, the default of AuditOptions::false_alarm:
+// one of these 24 and the 5 below with 0.3 % at most, had the seeds not been fixed.
 TEST_CASE("an audit acquits honest drafters") {
   for (const std::uint64_t seed : {1u, 2u, 3u}) {
     const auto acquitted = [](const DraftAuditReport& report) {
@@ -247,7 +247,8 @@ TEST_CASE("a greedy drafter that says so is no liar, and nothing is learnt from 
 }
 
 TEST_CASE("the false-alarm rate is kept by short audits of rows of every shape") {
-  // Each of four tests spends a quarter of 1 %. Of 2000 audits no more than 1 % + 5 standard errors may alarm.
+  // Each of four tests spends a quarter of 1 %. Of 2000 audits no more than 1 % + 5 standard errors may
+  // alarm.
   std::mt19937_64 rng(5);
   RandomChance chance{rng};
   const auto model = TableModel<>::random(6, 3, rng);
@@ -314,7 +315,8 @@ const std::vector<double> numbers_of_a_row{0.0, 0.25, 0.125, 0.5, 0.0, 0.125};
 using testing::detail::exponents;
 using testing::detail::RowReading;
 
-// What is read of a token in such a row: its probability, the mass of likelier ones, that of equally likely ones.
+// What is read of a token in such a row: its probability, the mass of likelier ones, that of equally likely
+// ones.
 void check_reading(const RowReading& reading, double value, double above, double equal) {
   CHECK(reading.value() == Approx(value));
   CHECK(reading.total() == Approx(1));

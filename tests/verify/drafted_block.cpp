@@ -284,9 +284,9 @@ TEST_CASE("an id outside the target's vocabulary has no one-hot row") {
 
 namespace {
 
-// Dense rows behind everything that a row may do: making one is counted and may throw, each holds on to something, and
-// its probabilities take a pass to find. Before that a token is held to be possible, as it is in a row of logits of
-// which a chain of steps will leave less.
+// Dense rows behind everything that a row may do: making one is counted and may throw, each holds on to
+// something, and its probabilities take a pass to find. Before that a token is held to be possible, as it is
+// in a row of logits of which a chain of steps will leave less.
 struct HandmadeRow {
   std::span<const double> p;
   std::shared_ptr<int> held;
@@ -334,8 +334,8 @@ TEST_CASE("a token that only a pass over its row tells to have q = 0 is an error
 
 namespace {
 
-// What the block rule complains of on rows of one kind, some of whose numbers are bad. It looks up p and q of every
-// token, and draws from the last row.
+// What the block rule complains of on rows of one kind, some of whose numbers are bad. It looks up p and q of
+// every token, and draws from the last row.
 template <class Layout>
 std::string complaint_of_kind(const RowMajor<double>& target, const RowMajor<double>& draft,
                               std::span<const Token> tokens) {

@@ -144,8 +144,8 @@ TEST_CASE("greedy block: a ratio that overflows cannot bring back a token that t
 }
 
 TEST_CASE("a modification that rounding leaves no mass is passed over") {
-  // A stop at 0 draws token 0 with r = 0.4999/0.5. The rows behind it are the draft's but for the last digits of
-  // numbers that are to sum to 1: nothing is left of p − r·q.
+  // A stop at 0 draws token 0 with r = 0.4999/0.5. The rows behind it are the draft's but for the last digits
+  // of numbers that are to sum to 1: nothing is left of p − r·q.
   RowMajor<double> target = RowMajor<double>::Constant(3, 2, 0.5),
                    draft = RowMajor<double>::Constant(2, 2, 0.5);
   draft.row(0) << 0.4999, 0.5001;

@@ -52,8 +52,8 @@ TEST_CASE("verdicts are equal where both numbers are") {
 }
 
 TEST_CASE("what is drawn is the target's but under rules that are greedy or lossy") {
-  // A cascade reports the target's rows as the q of its drafts: with a rule that said yes here and drew otherwise, its
-  // text would be biased.
+  // A cascade reports the target's rows as the q of its drafts: with a rule that said yes here and drew
+  // otherwise, its text would be biased.
   CHECK(draws_from_target<TokenVerifier>);
   CHECK(draws_from_target<BlockVerifier>);
   CHECK(draws_from_target<GreedyBlockVerifier>);
