@@ -188,6 +188,20 @@ TEST_CASE("times of a prompt and of catching up are not taken for those of a ste
   CHECK(policy.best(4) == 4);
 }
 
+TEST_CASE("a step before the policy was ever asked is not looked at") {
+  CostOptimalLength policy;
+  const std::vector<double> survival(2, 1.0);
+  policy.observe({.asked = 2,
+                  .drafted = 2,
+                  .accepted = 2,
+                  .fed = 3,
+                  .survival = survival,
+                  .draft_time = std::chrono::milliseconds(1),
+                  .target_time = std::chrono::milliseconds(1)});
+  CHECK(policy.next(4) == 2);
+  for (Index gamma = 0; gamma <= 4; ++gamma) CHECK(policy.time_per_token(gamma) == 0);  // no cost is known
+}
+
 TEST_CASE("gamma 0 drafts nothing; options are checked") {
   CostOptimalLength policy;
   CHECK(policy.next(0) == 0);
@@ -212,39 +226,4 @@ TEST_CASE("what was learnt of a bad drafter does not outvote the probes that fin
     for (; policy.best(8) < 3 && steps < 10000; ++steps) simulation.run(policy, good, 8, 1);
   }
   CHECK(steps < 10 * 200);
-}
-
-TEST_CASE("a cost curve guesses on lines, and holds outliers against what is known") {
-  CostCurve curve(1);
-  CHECK(curve(3) == 0);
-  curve.add(2, 1);
-  CHECK(curve(0) == 1);
-  CHECK(curve(9) == 1);
-  curve.add(6, 3);
-  CHECK(curve(1) == Approx(0.5));
-  CHECK(curve(0) == 0);
-  CHECK(curve(3) == Approx(1.5));
-  CHECK(curve(5) == Approx(2.5));
-  CHECK(curve(8) == Approx(4));
-  curve.add(2, 100);  // counts as 2
-  CHECK(curve(2) == Approx(1.5));
-  curve.add(2, 0.5);  // less than half: the others were the outliers
-  CHECK(curve(2) == Approx(0.5));
-}
-
-TEST_CASE("below what was measured a call costs no more in all, and no less for each token") {
-  CostCurve flat, steep, falling;
-  flat.add(7, 160), flat.add(9, 180);
-  CHECK(flat(1) == Approx(100));
-  steep.add(4, 4), steep.add(8, 20);
-  CHECK(steep(2) == Approx(2));
-  falling.add(4, 4), falling.add(8, 2);
-  CHECK(falling(2) == Approx(4));
-}
-
-TEST_CASE("a cost curve forgets sizes that are no longer measured") {
-  CostCurve curve(0.5);
-  curve.add(4, 10);
-  for (int k = 0; k < 10; ++k) curve.add(2, 1);
-  CHECK(curve(4) == 1);
 }

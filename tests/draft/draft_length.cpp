@@ -134,6 +134,18 @@ TEST_CASE("drafting stops before a row that the draft model is unsure of") {
   CHECK(message_of([] { EntropyLength(-0.5); }) == "specdec: most = -0.5 is negative");
 }
 
+TEST_CASE("a row that is just sure enough is drawn from") {
+  const Eigen::RowVector2d even(0.5, 0.5), sure(0, 1);
+  const auto even_rows = distributions(even), sure_rows = distributions(sure);
+  CHECK(ConfidentLength(0.5).goes_on(even_rows.row(0), 0));
+  CHECK_FALSE(ConfidentLength(0.5000001).goes_on(even_rows.row(0), 0));
+  CHECK(ConfidentLength(1).goes_on(sure_rows.row(0), 0));
+  const double most = entropy(even_rows.row(0));
+  CHECK(EntropyLength(most).goes_on(even_rows.row(0), 0));
+  CHECK_FALSE(EntropyLength(most - 1e-7).goes_on(even_rows.row(0), 0));
+  CHECK(EntropyLength(0).goes_on(sure_rows.row(0), 0));
+}
+
 TEST_CASE("survival is the rule's own where it says so, and what happened where it does not") {
   auto target = random_table(1);
   ModelDrafter drafter{random_table(2)};
