@@ -64,6 +64,7 @@ TEST_CASE("a running survival forgets at the pace that was set last") {
     running.reserve(1);
     for (int k = 0; k < 7; ++k) observe(running, 1, {1});
     running.decay(decay);
+    observe(running, 0, {});  // asks for nothing, and takes nothing away
     observe(running, 1, {0});
     return of(running).survival[0];
   };
