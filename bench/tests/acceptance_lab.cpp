@@ -1,7 +1,9 @@
 // bench/acceptance: what is measured of the rules, on rows where it can be known.
 // Oracles: enumeration of the verifiers and of the loop (testing/), the toy example of Sun et al., Section 2, sums
-// over all drafts, and estimators worked out by hand. Samples have fixed seeds and are allowed four standard
-// errors.
+// over all drafts, and estimators worked out by hand.
+// Seeds are fixed, so what passes once passes always. Samples are allowed four standard errors, which a right mean
+// exceeds with probability 6.3e-5: with other seeds one of the 53 that are held against exact values would fail in
+// 0.34 % of the cases.
 #include <algorithm>
 #include <cmath>
 #include <concepts>

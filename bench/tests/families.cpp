@@ -1,8 +1,13 @@
 // bench/acceptance: the synthetic rows, their dial, and the models that are made of them.
 // Oracles: sums, overlaps and orders taken here from the rows themselves; moments of the normal and the gamma
 // law; the toy models of Sun et al., Section 2; a few numbers written down once.
+// Seeds are fixed, so what passes once passes always. Moments and counts are allowed four standard errors, which a right
+// generator exceeds with probability 6.3e-5: with other seeds one of the 19 would fail in 0.12 % of the cases.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <exception>
+#include <functional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -16,6 +21,7 @@
 #include "specdec/core/validate.hpp"
 #include "specdec/model/model.hpp"
 #include "support/catch.hpp"
+#include "support/message_of.hpp"
 
 namespace {
 
@@ -52,14 +58,23 @@ double overlap_of(const Pool& pool) {
   return sum / static_cast<double>(pool.contexts());
 }
 
-void check_rows(const Pool& pool) {
+// What is wrong with the pool's rows as distributions; nothing if all is well.
+std::string complaint_about(const Pool& pool) {
+  std::vector<const float*> rows;
   for (const Side side : {Side::target, Side::draft})
-    for (Index i = 0; i < pool.contexts(); ++i) {
-      const std::vector<const float*> pointer{pool.row(side, i)};
-      REQUIRE_NOTHROW(
-          specdec::validate(specdec::RowPointers<float>(pointer, pool.vocab_size()), "row", 1e-5));
-    }
+    for (Index i = 0; i < pool.contexts(); ++i) rows.push_back(pool.row(side, i));
+  return support::message_of<std::exception>(
+      [&] { specdec::validate(specdec::RowPointers<float>(rows, pool.vocab_size()), "row", 1e-5); });
 }
+
+void check_says(const char* what, const std::function<void()>& f) {
+  const std::string message = support::message_of(f);
+  INFO(message);
+  CHECK(message.find(what) != std::string::npos);
+}
+
+// Whether pools that take seconds are made, too.
+bool exhaustive() { return std::getenv("SPECDEC_TEST_ALL") != nullptr; }
 
 TEST_CASE("Rows of every family are distributions that overlap as much as was dialled") {
   for (const std::string& family : family_names())
@@ -67,11 +82,12 @@ TEST_CASE("Rows of every family are distributions that overlap as much as was di
       for (const double beta : {0.7, 0.9, 0.99}) {
         if (vocab_size == 2 && beta < 0.9 && family != "toy" && family != "disjoint") continue;
         if (family == "flattened" && vocab_size == 5 && beta < 0.9) continue;
+        if (vocab_size == 300 && beta != 0.9 && !exhaustive()) continue;
         CAPTURE(family, vocab_size, beta);
         const Pool pool({.family = family, .vocab_size = vocab_size, .overlap = beta});
         CHECK(overlap_of(pool) == Approx(beta).margin(acceptance::dial_tolerance));
         CHECK(pool.overlap() == Approx(overlap_of(pool)).margin(1e-5));
-        check_rows(pool);
+        CHECK(complaint_about(pool) == "");
       }
 }
 
@@ -80,9 +96,10 @@ TEST_CASE("The dial goes from 0.1 to 0.99, and vocabularies to 256 000") {
     for (const double beta : {0.1, 0.5})
       CHECK(overlap_of(Pool({.family = family, .vocab_size = 300, .overlap = beta})) ==
             Approx(beta).margin(acceptance::dial_tolerance));
-  const Pool large({.family = "disjoint", .vocab_size = 256'000, .overlap = 0.1});
+  const double beta = exhaustive() ? 0.1 : 0.5;  // the latter is the first that is tried, of as many rows
+  const Pool large({.family = "disjoint", .vocab_size = 256'000, .overlap = beta});
   CHECK(large.contexts() == 32);
-  CHECK(overlap_of(large) == Approx(0.1).margin(acceptance::dial_tolerance));
+  CHECK(overlap_of(large) == Approx(beta).margin(acceptance::dial_tolerance));
 }
 
 TEST_CASE("The same seed makes the same rows, bit for bit; another seed others") {
@@ -123,15 +140,15 @@ TEST_CASE("Contexts of a pool have rows of their own; a toy has one row for all"
 }
 
 TEST_CASE("A family that there is not, and an overlap out of reach, are named") {
-  REQUIRE_THROWS_WITH(Pool({.family = "gauss"}), Catch::Contains("family = gauss"));
-  REQUIRE_THROWS_WITH(Pool({.vocab_size = 0}), Catch::Contains("vocab_size = 0"));
-  REQUIRE_THROWS_WITH(Pool({.temperature = -1}), Catch::Contains("temperature = -1"));
+  check_says("family = gauss", [&] { Pool({.family = "gauss"}); });
+  check_says("vocab_size = 0", [&] { Pool({.vocab_size = 0}); });
+  check_says("temperature = -1", [&] { Pool({.temperature = -1}); });
   // A drafter that errs however much still hits one of two tokens every other time.
-  REQUIRE_THROWS_WITH(Pool({.vocab_size = 2, .overlap = 0.1}), Catch::Contains("overlap = 0.1 is outside"));
-  REQUIRE_THROWS_WITH(Pool({.overlap = 1.1}), Catch::Contains("overlap = 1.1 is outside"));
+  check_says("overlap = 0.1 is outside", [&] { Pool({.vocab_size = 2, .overlap = 0.1}); });
+  check_says("overlap = 1.1 is outside", [&] { Pool({.overlap = 1.1}); });
   // A step from 1 to 0: what lies between is in no one's reach.
-  REQUIRE_THROWS_WITH(acceptance::dial([](double knob) { return knob < 0.3 ? 1.0 : 0.0; }, 1, 0.5),
-                      Catch::Contains("skipped by a jump at knob 0.3"));
+  check_says("skipped by a jump at knob 0.3",
+             [&] { acceptance::dial([](double knob) { return knob < 0.3 ? 1.0 : 0.0; }, 1, 0.5); });
 }
 
 TEST_CASE("Truncation keeps the likeliest tokens of each row, and no more") {
@@ -291,11 +308,11 @@ TEST_CASE("A hashed model appends, answers the last rows, and rolls back") {
   const std::vector<Token> whole{4, 16, 23};
   CHECK(model.forward(more, 1).row(0)[7] == static_cast<float>(model.distribution(whole).probability(7)));
 
-  REQUIRE_THROWS_WITH(model.forward(more, 3), Catch::Contains("rows = 3 is outside 1..2"));
-  REQUIRE_THROWS_WITH(model.forward(more, 0), Catch::Contains("rows = 0"));
+  check_says("rows = 3 is outside 1..2", [&] { model.forward(more, 3); });
+  check_says("rows = 0", [&] { model.forward(more, 0); });
   const std::vector<Token> foreign{40};
-  REQUIRE_THROWS_WITH(model.forward(foreign, 1), Catch::Contains("40"));
-  REQUIRE_THROWS_WITH(HashedModel(pool, Side::draft, -1), Catch::Contains("order = -1"));
+  check_says("40", [&] { model.forward(foreign, 1); });
+  check_says("order = -1", [&] { HashedModel(pool, Side::draft, -1); });
 }
 
 TEST_CASE("The drafter of a Markov pair sees one token less than the target") {
@@ -319,8 +336,8 @@ TEST_CASE("The drafter of a Markov pair sees one token less than the target") {
   const std::vector<Token> ab{0, 1}, cb{2, 1}, ba{1, 0};
   CHECK(pair.target.distribution(ab).probability(0) != pair.target.distribution(cb).probability(0));
   CHECK(pair.draft.distribution(ab).probability(0) != pair.draft.distribution(ba).probability(0));
-  REQUIRE_THROWS_WITH(acceptance::markov_pair(4, 0, 0.75, 9), Catch::Contains("order = 0"));
-  REQUIRE_THROWS_WITH(acceptance::markov_pair(4, 2, 0.01, 9), Catch::Contains("overlap = 0.01"));
+  check_says("order = 0", [&] { acceptance::markov_pair(4, 0, 0.75, 9); });
+  check_says("overlap = 0.01", [&] { acceptance::markov_pair(4, 2, 0.01, 9); });
 }
 
 }  // namespace
