@@ -193,10 +193,9 @@ TEST_CASE("a variant matrix hands out the rows of the matrix it holds") {
 TEST_CASE("a verdict on variant rows is the verdict on the rows they hold") {
   // Lists and one-hot rows are looked up: what the rules make of them, they make of the same numbers in a matrix.
   using Rows = VariantRows<DenseRows<NumbersOf<RowMajor<double>>>, RowSpan<SparseRow<double>>, OneHotRows>;
-  using AnyRule = AnyOf<true, BlockVerifier, GreedyBlockVerifier, SampleMatchVerifier>;
+  using AnyRule = AnyOf<true, BlockVerifier, GreedyBlockVerifier>;
   const std::pair<AnyRule, AnyVerifier> rules[] = {{{BlockVerifier{}}, {BlockVerifier{}}},
-                                                   {{GreedyBlockVerifier{}}, {GreedyBlockVerifier{}}},
-                                                   {{SampleMatchVerifier{}}, {SampleMatchVerifier{}}}};
+                                                   {{GreedyBlockVerifier{}}, {GreedyBlockVerifier{}}}};
   std::mt19937_64 rng(1);
   const auto model = testing::TableModel<>::random(5, 2, rng);
   for (std::uint64_t n = 0; n < 300; ++n) {

@@ -358,13 +358,36 @@ TEST_CASE("NgramModel: the caches of a whole generation are rolled back rightly"
 }
 
 TEST_CASE("NgramModel: argmax verification writes what greedy decoding writes") {
-  std::mt19937_64 rng{8}, unused{0};
-  auto target = NgramModel::train(random_tokens(500, 5, rng), {.order = 4, .vocab_size = 5});
-  specdec::SpecDec decoder{target, specdec::ModelDrafter{target.with_order(2)}, specdec::ArgmaxVerifier{}};
-  const Tokens prompt{0, 1};
-  const specdec::Options options{.max_new_tokens = 60, .gamma = 4};
-  const auto fast = decoder.generate(prompt, options, unused);
-  auto alone = target;
-  CHECK(fast.tokens ==
-        specdec::autoregressive<specdec::ArgmaxVerifier>(alone, prompt, options, unused).tokens);
+  using Matrix = support::RowMajor<double>;
+  std::mt19937_64 rng{8};
+  const auto trained = NgramModel::train(random_tokens(500, 5, rng), {.order = 4, .vocab_size = 5});
+  auto target = trained, draft = trained.with_order(2);
+  support::AnyVerifier verifier{specdec::ArgmaxVerifier{}};
+  Tokens text{0, 1}, greedy = text;
+  while (greedy.size() < 62) greedy.push_back(trained.distribution(greedy).argmax());
+  Index accepted = 0, fed = 0;  // tokens that both models have taken in
+  while (text.size() < greedy.size()) {
+    const auto news = std::span(std::as_const(text)).subspan(static_cast<std::size_t>(fed));
+    Matrix q(4, 5);
+    Tokens drafted;
+    for (Index i = 0; i < 4; ++i) {
+      const Matrix row = i == 0 ? draft.forward(news, 1) : draft.forward(std::span(drafted).last(1), 1);
+      q.row(i) = row;
+      drafted.push_back(specdec::distributions(row).row(0).argmax());
+    }
+    Tokens judged(news.begin(), news.end());
+    judged.insert(judged.end(), drafted.begin(), drafted.end());
+    const Matrix p = target.forward(judged, 5);
+    const specdec::Verdict verdict = verifier(p, q, drafted, rng);
+    accepted += verdict.accepted;
+    text.insert(text.end(), drafted.begin(), drafted.begin() + verdict.accepted);
+    text.push_back(verdict.token);
+    // The draft model has not seen the last drafted token.
+    fed = std::ssize(text) - 1 - (verdict.accepted == 4 ? 1 : 0);
+    target.truncate(fed);
+    draft.truncate(fed);
+  }
+  text.resize(greedy.size());
+  CHECK(text == greedy);
+  CHECK(accepted > 0);
 }

@@ -30,8 +30,6 @@ mutant("min-p-at-temperature-one", "sample/min_p.hpp", "tests/sample/min_p",
        "row.temperature() * std::log(p_)", "std::log(p_)")
 
 mutant = promise("the cut of a row is the largest above which tokens weigh enough")
-mutant("threshold-stays-low", "sample/threshold.hpp", "tests/sample/threshold tests/sample/top_k",
-       "high_ = bracket.low - 1;", "high_ = bracket.low - 2;")
 mutant("threshold-target-rounded-down", "sample/threshold.hpp", "tests/sample/threshold tests/sample/top_k tests/sample/top_p",
        "std::round((target - above) / unit)", "std::floor((target - above) / unit - 1)")
 mutant("threshold-above-forgotten", "sample/threshold.hpp", "tests/sample/threshold tests/sample/top_k",
