@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
-#include "support/layouts.hpp"
+#include "support/rules.hpp"
 
 using namespace specdec;
 using namespace specdec::testing;
@@ -18,17 +18,6 @@ Eigen::RowVectorXd row(std::initializer_list<double> p) {
   Eigen::RowVectorXd r(static_cast<Index>(p.size()));
   std::copy(p.begin(), p.end(), r.data());
   return r;
-}
-
-// What a rule really accepted in the mean, with its standard error.
-Estimate accepted(const Stats& stats) {
-  double sum = 0, squares = 0;
-  for (std::size_t k = 0; k < stats.accepted_lengths.size(); ++k) {
-    sum += static_cast<double>(k) * static_cast<double>(stats.accepted_lengths[k]);
-    squares += static_cast<double>(k * k) * static_cast<double>(stats.accepted_lengths[k]);
-  }
-  const double n = static_cast<double>(stats.target_calls), mean = sum / n;
-  return {mean, std::sqrt((squares / n - mean * mean) / n)};
 }
 
 // Proposes token 0, and reports a row that only has 1.
@@ -112,70 +101,72 @@ TEST_CASE("the rate's interval covers the rate as often as it says, and stays wi
   CHECK(sure.rate_interval().low == Approx(10 / (10 + 1.96 * 1.96)));  // Wilson: n/(n + z²)
 }
 
-// V = {A, B}, p = (1/3, 2/3), q = (2/3, 1/3), γ = 2: token 10/9, block 11/9; α = 2/3.
+// V = {A, B}, p = (1/3, 2/3), q = (2/3, 1/3), γ = 2: token 10/9, block 11/9; α = 2/3. In expectation over all that
+// can happen in two steps of the loop.
 TEST_CASE("the paper's toy models: both expectations and the rate, whatever rule judged") {
+  using Rule = support::AnyOf<true, TokenVerifier, BlockVerifier, SampleMatchVerifier>;
   auto target = TableModel<>::context_free(row({1 / 3.0, 2 / 3.0}));
-  const auto estimate = [&](auto verifier) {
-    SpecDec decoder{target, ModelDrafter{TableModel<>::context_free(row({2 / 3.0, 1 / 3.0}))}, verifier};
-    std::mt19937_64 rng{11};
-    const std::vector<Token> prompt{0};
-    return decoder.generate(prompt, {.max_new_tokens = 60000, .gamma = 2}, rng).stats;
-  };
-  const auto check = [](const Stats& stats) {
-    const Acceptance& a = stats.acceptance;
-    REQUIRE(a.steps == stats.target_calls);
-    const double four =
-        4 / std::sqrt(static_cast<double>(a.steps));  // a draft's expectations deviate by less than 1
-    CHECK(std::abs(a.expected_token() - 10 / 9.0) < four);
-    CHECK(std::abs(a.expected_block() - 11 / 9.0) < four);
-    CHECK(std::abs(a.rate().value - 2 / 3.0) < 4 * a.rate().standard_error);
-    CHECK(a.rate().standard_error < 0.01);
-    return a;
-  };
-  check(estimate(TokenVerifier{}));
-  check(estimate(SampleMatchVerifier{}));
-  const Stats block = estimate(BlockVerifier{});
-  CHECK(std::abs(check(block).expected_block() - accepted(block).value) < 4 * accepted(block).standard_error);
+  const std::vector<Token> prompt{0};
+  for (const Rule& rule : {Rule{TokenVerifier{}}, Rule{SampleMatchVerifier{}}, Rule{BlockVerifier{}}}) {
+    CAPTURE(rule.rule.index());
+    SpecDec decoder{target, ModelDrafter{TableModel<>::context_free(row({2 / 3.0, 1 / 3.0}))}, rule};
+    double token = 0, block = 0, rate = 0, accepted = 0;
+    enumerate([&](Enumerator& chance) {
+      auto sequence = decoder.start(prompt, {.max_new_tokens = 100, .gamma = 2});
+      sequence.step(chance);
+      sequence.step(chance);
+      const Acceptance& a = sequence.stats().acceptance;
+      CHECK(a.steps == 2);
+      CHECK(a.drafted == std::vector<Index>{2, 2});
+      token += chance.probability() * a.expected_token();
+      block += chance.probability() * a.expected_block();
+      rate += chance.probability() * a.rate().value;
+      accepted += chance.probability() * static_cast<double>(sequence.stats().accepted) / 2;
+    });
+    CHECK(token == Approx(10 / 9.0).epsilon(1e-13));
+    CHECK(block == Approx(11 / 9.0).epsilon(1e-13));
+    CHECK(rate == Approx(2 / 3.0).epsilon(1e-13));
+    // What the rule in use really accepts; sample-and-match keeps a token with probability Σ p·q = 4/9.
+    constexpr double really[] = {10 / 9.0, 11 / 9.0, 4 / 9.0 + 16 / 81.0};
+    CHECK(accepted == Approx(really[rule.rule.index()]).epsilon(1e-13));
+  }
 }
 
+namespace {
+
+// Logits, the same in every context: to look one token up is a pass over the row.
+struct Engine {
+  support::RowMajor<float> row = Eigen::RowVector3f(0.5f, 0, -0.5f), logits = {};
+  Index vocab_size() const { return row.cols(); }
+  auto forward(std::span<const Token>, Index rows) {
+    logits = row.replicate(rows, 1);
+    return Logits{logits, {.temperature = 0.8}};
+  }
+  void truncate(Index) {}
+};
+static_assert(!constant_time_probability<LogitsRow<float>>);
+
+}  // namespace
+
 TEST_CASE("rows whose look-ups cost a pass are looked at again only under rules that read them anyway") {
-  using Rows = support::RowMajor<float>;
-  struct Engine {  // logits, the same in every context
-    Index length = 0;
-    Rows logits{};
-    Index vocab_size() const { return 3; }
-    const Rows& forward(std::span<const Token> tokens, Index rows) {
-      length += std::ssize(tokens);
-      logits = Eigen::RowVector3f(0.5f, 0, -0.5f).replicate(rows, 1);
-      return logits;
-    }
-    void truncate(Index n) { length = std::min(length, n); }
-  };
-  const Chain chain{Temperature{0.8}};
   const auto steps = [&](auto verifier) {
-    SpecDec decoder{ProcessedModel{Engine{}, chain}, ModelDrafter{ProcessedModel{Engine{}, chain}}, verifier};
+    SpecDec decoder{Engine{}, ModelDrafter{Engine{}}, verifier};
     std::mt19937_64 rng{1};
     const std::vector<Token> prompt{0};
     return decoder.generate(prompt, {.max_new_tokens = 50, .gamma = 3}, rng).stats.acceptance;
   };
-  CHECK(steps(BlockVerifier{}).rate().value == Approx(1));
-  CHECK(steps(GreedyBlockVerifier{}).rate().value == Approx(1));
-  CHECK(steps(TokenVerifier{}).drafted.empty());
-  CHECK(steps(SampleMatchVerifier{}).drafted.empty());
+  static_assert(reads_every_ratio<BlockVerifier> && reads_every_ratio<GreedyBlockVerifier>);
+  static_assert(!reads_every_ratio<TokenVerifier> && !reads_every_ratio<SampleMatchVerifier>);
+  using Reading = support::AnyOf<true, BlockVerifier, GreedyBlockVerifier>;
+  using Looking = support::AnyOf<true, TokenVerifier, SampleMatchVerifier>;
+  CHECK(steps(Reading{BlockVerifier{}}).rate().value == Approx(1));
+  CHECK(steps(Reading{GreedyBlockVerifier{}}).rate().value == Approx(1));
+  CHECK(steps(Looking{TokenVerifier{}}).drafted.empty());
+  CHECK(steps(Looking{SampleMatchVerifier{}}).drafted.empty());
 }
 
 TEST_CASE("a rule that looks at nothing leaves no estimate behind, not of empty drafts either") {
-  using Rows = support::RowMajor<float>;
-  struct Engine {
-    Rows logits{};
-    Index vocab_size() const { return 3; }
-    const Rows& forward(std::span<const Token>, Index rows) {
-      logits = Eigen::RowVector3f(5, 0, -1).replicate(rows, 1);
-      return logits;
-    }
-    void truncate(Index) {}
-  };
-  SpecDec decoder{ProcessedModel{Engine{}, Chain{Temperature{1}}}, PromptLookupDrafter{}, TokenVerifier{}};
+  SpecDec decoder{Engine{.row = Eigen::RowVector3f(5, 0, -1)}, PromptLookupDrafter{}, TokenVerifier{}};
   std::mt19937_64 rng{1};
   const Stats stats =
       decoder.generate(std::vector<Token>{1, 2}, {.max_new_tokens = 50, .gamma = 3}, rng).stats;
