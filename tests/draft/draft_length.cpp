@@ -1,5 +1,9 @@
+#include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <random>
 #include <specdec/specdec.hpp>
+#include <string>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -21,25 +25,26 @@ TableModel<> random_table(std::uint64_t seed, Index vocab_size = 3) {
   return TableModel<>::random(vocab_size, 2, generator);
 }
 
-// Asks for what it is told to.
-struct Told {
-  Index answer;
-  Index next(Index) const { return answer; }
-  void observe(const StepRecord&) const {}
-};
-
-// Keeps the records of all steps.
-struct Recording {
+// Any policy that does not look at rows; it keeps the records of all steps.
+struct AnyLength {
   struct Step {
     StepRecord record;
     std::vector<double> survival;
   };
-  std::vector<Step> steps;
-  Index next(Index most) const { return most; }
+  std::function<Index(Index)> ask = [](Index most) { return most; };
+  std::function<void(const StepRecord&)> tell = [](const StepRecord&) {};
+  std::vector<Step> steps = {};
+
+  Index next(Index most) const { return ask(most); }
   void observe(const StepRecord& step) {
+    tell(step);
     steps.push_back({step, {step.survival.begin(), step.survival.end()}});
   }
 };
+
+AnyLength told(Index answer) {
+  return {[answer](Index) { return answer; }};
+}
 
 const std::vector<Token> prompt{0, 1, 2};
 
@@ -65,21 +70,23 @@ TEST_CASE("the schedule adds two after full acceptance, takes one else, and stay
 TEST_CASE("the loop asks for what the policy says, and cuts it to the budget") {
   auto target = random_table(1);
   ModelDrafter drafter{random_table(2)};
-  Recording lengths;
-  SpecDec decoder{target, drafter, TokenVerifier{}, lengths};
+  AnyLength lengths;
+  SpecDec decoder{target, drafter, BlockVerifier{}, lengths};
   std::mt19937_64 rng{1};
   const Result r = decoder.generate(prompt, {.max_new_tokens = 30, .gamma = 5}, rng);
   REQUIRE(static_cast<Index>(lengths.steps.size()) == r.stats.target_calls);
   CHECK(lengths.steps.front().record.fed == 3 + 5);
   Index emitted = 0;
-  for (const Recording::Step& s : lengths.steps) {
+  for (const AnyLength::Step& s : lengths.steps) {
     CHECK(s.record.asked == std::min<Index>(5, 30 - emitted - 1));
     CHECK(s.record.drafted == s.record.asked);
     CHECK(std::ssize(s.survival) == s.record.drafted);
     emitted += s.record.accepted + 1;
   }
-  SpecDec told{target, drafter, BlockVerifier{}, Told{2}};
-  CHECK(told.generate(prompt, {.max_new_tokens = 30, .gamma = 5}, rng).stats.drafted_by_position.size() == 2);
+  AnyLength two = told(2);
+  SpecDec shorter{target, drafter, BlockVerifier{}, two};
+  CHECK(shorter.generate(prompt, {.max_new_tokens = 30, .gamma = 5}, rng).stats.drafted_by_position.size() ==
+        2);
 }
 
 TEST_CASE("a policy that asks for nonsense is an error, and the text can go on") {
@@ -87,7 +94,8 @@ TEST_CASE("a policy that asks for nonsense is an error, and the text can go on")
   ModelDrafter drafter{random_table(2)};
   std::mt19937_64 rng{1};
   for (const Index answer : {Index{-1}, Index{6}}) {
-    SpecDec decoder{target, drafter, BlockVerifier{}, Told{answer}};
+    AnyLength length = told(answer);
+    SpecDec decoder{target, drafter, BlockVerifier{}, length};
     auto sequence = decoder.start(prompt, {.gamma = 5});
     CHECK(message_of([&] { sequence.step(rng); }) == "specdec: the draft-length policy asks for " +
                                                          std::to_string(answer) +
@@ -100,7 +108,9 @@ TEST_CASE("a policy given as an lvalue goes on learning from text to text") {
   auto target = random_table(1);
   ModelDrafter drafter{random_table(1)};  // always right
   ScheduledLength schedule(1);
-  SpecDec decoder{target, drafter, BlockVerifier{}, schedule};
+  AnyLength length{[&](Index most) { return schedule.next(most); },
+                   [&](const StepRecord& step) { schedule.observe(step); }};
+  SpecDec decoder{target, drafter, BlockVerifier{}, length};
   std::mt19937_64 rng{1};
   decoder.generate(prompt, {.max_new_tokens = 10, .gamma = 16}, rng);
   const Index learnt = schedule.next(16);
@@ -150,13 +160,13 @@ TEST_CASE("survival is the rule's own where it says so, and what happened where 
   auto target = random_table(1);
   ModelDrafter drafter{random_table(2)};
   const auto records = [&](auto verifier) {
-    Recording lengths;
+    AnyLength lengths;
     SpecDec decoder{target, drafter, verifier, lengths};
     std::mt19937_64 rng{1};
     decoder.generate(prompt, {.max_new_tokens = 400, .gamma = 4}, rng);
     return lengths.steps;
   };
-  const auto is_outcome = [](const Recording::Step& s) {
+  const auto is_outcome = [](const AnyLength::Step& s) {
     for (std::size_t i = 0; i < s.survival.size(); ++i)
       if (s.survival[i] != (static_cast<Index>(i) < s.record.accepted ? 1 : 0)) return false;
     return true;

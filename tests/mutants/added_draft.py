@@ -19,9 +19,5 @@ mutant("running-guess-too-heavy", "draft/running_survival.hpp", "tests/draft/run
        "guess_weight = 3;", "guess_weight = 30;")
 mutant("running-survival-not-falling", "draft/running_survival.hpp", "tests/draft/running_survival",
        "here * std::min(1.0, here / before)", "here")
-mutant("running-learns-from-nothing", "draft/running_survival.hpp", "tests/draft/running_survival",
-       "    if (step.asked == 0) return;\n", "")
-mutant("running-starts-from-nothing", "draft/running_survival.hpp", "tests/draft/running_survival",
-       "if (first) positions_[0].survived.add(1);", "if (first) positions_[0].survived.add(0);")
 mutant("running-limit-of-proposals-alone", "draft/running_survival.hpp", "tests/draft/running_survival",
        "      position.survived.limit(steps);\n", "")
