@@ -53,12 +53,15 @@ extern template specdec::Verdict AnyVerifier::operator()(const RowMajor<double>&
 extern template specdec::Verdict AnyVerifier::operator()(const RowMajor<double>&, const RowMajor<double>&,
                                                          specdec::TokenIds, specdec::testing::Enumerator&);
 
-// A rule that is lossless under sampling, for loops: they judge with it as they do with the rules themselves, on the
-// block that they have made. (Of AnyVerifier they would know nothing but the call by hand.)
-struct AnyRule {
-  std::variant<specdec::TokenVerifier, specdec::BlockVerifier, specdec::GreedyBlockVerifier,
-               specdec::SampleMatchVerifier, specdec::LenientVerifier>
-      rule;
+// One of several rules with everything that a loop asks of a rule: it judges with it as it does with the rules
+// themselves, on the block that it has made, and asks it for survival where all of the rules tell it. (Of AnyVerifier
+// a loop knows nothing but the call by hand.)
+template <bool draws, class... Rules>
+struct AnyOf {
+  std::variant<Rules...> rule;
+
+  static constexpr bool draws_from_target = draws;
+  static constexpr bool reads_every_ratio = (specdec::reads_every_ratio<Rules> && ...);
 
   template <class Target, class Draft, class Source>
   specdec::Verdict operator()(const Target& target, const Draft& draft, specdec::TokenIds tokens,
@@ -69,11 +72,19 @@ struct AnyRule {
   specdec::Verdict judge(const Block& block, Chance&& chance) {
     return std::visit([&](auto& verifier) { return verifier.judge(block, chance); }, rule);
   }
+  double survival(double before, double p, double q) const
+    requires(specdec::TellsSurvival<Rules> && ...)
+  {
+    return std::visit([&](const auto& verifier) { return verifier.survival(before, p, q); }, rule);
+  }
   Index min_draft_length() const {
     return std::visit([](const auto& verifier) { return specdec::min_draft_length(verifier); }, rule);
   }
-  friend bool operator==(const AnyRule&, const AnyRule&) = default;
+  friend bool operator==(const AnyOf&, const AnyOf&) = default;
 };
+
+using AnyRule = AnyOf<true, specdec::TokenVerifier, specdec::BlockVerifier, specdec::GreedyBlockVerifier,
+                      specdec::SampleMatchVerifier, specdec::LenientVerifier>;
 
 inline AnyRule for_loops(const AnyVerifier& verifier) {
   return std::visit(
