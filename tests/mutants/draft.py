@@ -1,0 +1,140 @@
+"""Mutants of drafters and draft lengths."""
+
+from mutants import promise
+
+LENGTHS = "tests/draft/draft_length tests/law_draft_length"
+mutant = promise("the draft is as long as the policy says, which learns what really happened")
+mutant("policy-unchecked", "generation.hpp", LENGTHS, "if (wanted < 0 || wanted > options_.gamma)", "if (false)")
+mutant("policy-not-told", "generation.hpp", LENGTHS, "    length_->observe(step);\n", "")
+mutant("confidence-after-the-draw", "draft/model_drafter.hpp", LENGTHS, "      if (!goes_on(q, i)) break;\n      tokens_.push_back(chance.draw(detail::NamedRow(q, \"draft\", i)));",
+       "      const Token drawn = chance.draw(detail::NamedRow(q, \"draft\", i));\n      if (q.probability(drawn) < 0.4) break;\n      tokens_.push_back(drawn);")
+mutant("confidence-ignored", "draft/model_drafter.hpp", LENGTHS, "      if (!goes_on(q, i)) break;\n", "")
+mutant("schedule-grows-by-one", "draft/draft_length.hpp", LENGTHS, ") + 2", ") + 1")
+mutant("schedule-below-one", "draft/draft_length.hpp", LENGTHS, "std::max<Index>(1, length_ - 1)", "length_ - 1")
+mutant("survival-of-another-rule", "generation.hpp", LENGTHS, "if constexpr (TellsSurvival<V>) {", "if constexpr (TellsSurvival<Drafter>) {")
+mutant("token-survival-unclipped", "verify/token.hpp", "tests/analysis/acceptance", "before * std::min(1.0, p / q)", "before * p / q")
+mutant("block-survival-clipped-twice", "verify/block.hpp", "tests/analysis/acceptance", "std::min(1.0, before * (p / q))", "before * std::min(1.0, p / q)")
+mutant("expectations-of-costly-rows", "generation.hpp", "tests/analysis/acceptance", "Block::constant_time_probabilities || reads_every_ratio<V>", "true")
+mutant("rate-without-covariance", "analysis/acceptance.hpp", "tests/analysis/acceptance", "- 2 * alpha * product_ ", "")
+OPTIMAL = "tests/draft/cost_optimal_length"
+mutant("never-switched-off", "draft/cost_optimal_length.hpp", OPTIMAL, "return best_from(0, most);", "return best_from(1, most);")
+mutant("never-probes", "draft/cost_optimal_length.hpp", OPTIMAL, "++since_probe_ >= least_rest", "false")
+mutant("probes-for-free", "draft/cost_optimal_length.hpp", OPTIMAL, "if (earned_ < static_cast<double>(steps)", "if (0 * earned_ > static_cast<double>(steps)")
+mutant("prompt-taken-for-a-step", "draft/draft_length.hpp", OPTIMAL, "if (fed != drafted + 1) return;", "")
+mutant("catching-up-timed", "draft/draft_length.hpp", OPTIMAL, "asked > 0 && after_a_draft", "asked > 0")
+mutant("draft-for-nothing", "draft/cost_optimal_length.hpp", OPTIMAL, "target_cost_(n + 1) + draft_cost_(n)", "target_cost_(n + 1)")
+mutant("short-proposals-free", "draft/cost_optimal_length.hpp", OPTIMAL, "(at_least - proposed) * cost(i)", "0 * cost(i)")
+mutant("longest-tried-first", "draft/cost_optimal_length.hpp", OPTIMAL, "std::min<Index>(4, most)})", "std::min<Index>(4, most), most})")
+mutant("estimates-not-renewed", "draft/cost_optimal_length.hpp", OPTIMAL, "    estimate();\n    schedule(step);", "    schedule(step);")
+mutant("gives-up-after-a-bad-start", "draft/running_survival.hpp", OPTIMAL, "positions_[0].survived.add(1);", "positions_[0].survived.add(0);")
+mutant("bad-times-outvote-good", "draft/cost_optimal_length.hpp", OPTIMAL,
+       "if (now == 0) survival_.limit(few);", "")
+mutant("always-proposes", "draft/running_survival.hpp", OPTIMAL + " tests/draft/goodput_length", "position.proposed.add(drafted ? 1 : 0);", "position.proposed.add(1);")
+mutant("outliers-believed", "analysis/cost_curve.hpp", OPTIMAL, "std::min(cost, 2 * mean.value())", "cost")
+
+mutant = promise("a model drafter reports the very rows it drew from, and its cache follows the context")
+mutant("drafter-rows-unchecked", "draft/model_drafter.hpp", "tests/draft/model_drafter", "      check(rows);\n", "")
+mutant("drafter-catch-up-skipped", "draft/model_drafter.hpp", "tests/draft/model_drafter tests/law_lossless",
+       "return context.subspan(static_cast<std::size_t>(seen_));", "return context.last(1);")
+mutant("drafter-stable-row-of-previous", "core/stored_rows.hpp", "tests/draft/model_drafter tests/law_concepts tests/model/ngram",
+       "rows_.push_back(row);", "rows_.push_back(rows_.empty() ? row : rows_.back());")
+mutant("drafter-cache-not-cut", "draft/model_drafter.hpp", "tests/draft/model_drafter tests/law_lossless",
+       "    model_.truncate(seen_);", "")
+mutant("drafter-count-not-cut", "draft/model_drafter.hpp", "tests/draft/model_drafter tests/law_lossless",
+       "seen_ = std::min(seen_, length);", "")
+
+mutant = promise("prompt lookup proposes what followed the latest earlier occurrence")
+mutant("lookup-matches-itself", "draft/prompt_lookup.hpp", "tests/draft/prompt_lookup",
+       "indexed_ < size; ++indexed_", "indexed_ <= size; ++indexed_")
+mutant("lookup-first-occurrence", "draft/prompt_lookup.hpp", "tests/draft/prompt_lookup",
+       "latest_end(context, ngram(context, indexed_, n)) = indexed_;",
+       "if (Index& end = latest_end(context, ngram(context, indexed_, n)); end == 0) end = indexed_;")
+mutant("lookup-shortest-match", "draft/prompt_lookup.hpp", "tests/draft/prompt_lookup",
+       "for (Index n = std::min(options_.max_ngram, size - 1); n >= options_.min_ngram; --n)",
+       "for (Index n = options_.min_ngram; n <= std::min(options_.max_ngram, size - 1); ++n)")
+mutant("lookup-remembers-another-text", "draft/prompt_lookup.hpp", "tests/draft/prompt_lookup",
+       "if (length >= indexed_) return;", "return;")
+
+mutant = promise("the n-gram table proposes the most frequent successor of the longest n-gram known, and counts all once")
+mutant("table-ties-to-the-first", "draft/ngram_table.hpp", "tests/draft/ngram_table",
+       "occurrences >= at(leader).occurrences", "occurrences > at(leader).occurrences")
+mutant("table-shortest-n-gram", "draft/ngram_table.hpp", "tests/draft/ngram_table tests/draft/suffix_drafter",
+       "for (Index n = std::ssize(ends_) - 1; n >= options_.min_ngram; --n)",
+       "for (Index n = options_.min_ngram; n < std::ssize(ends_); ++n)")
+mutant("table-min-count-forgotten", "draft/ngram_table.hpp", "tests/draft/ngram_table",
+       "trie_.occurrences(next) >= options_.min_count", "trie_.occurrences(next) >= 1")
+mutant("table-counts-a-text-twice", "draft/ngram_table.hpp", "tests/draft/ngram_table",
+       "if (i > survived && !shown_.contains(text)) continue;", "if (i > survived) continue;")
+mutant("table-joins-texts", "draft/ngram_table.hpp", "tests/draft/ngram_table",
+       "if (length >= learnt_) return;", "return;")
+
+mutant = promise("the suffix drafter goes on from the longest match, with exact counts")
+mutant("suffix-clone-without-counts", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
+       "add_edge(clone, edge(i).token, edge(i).to, edge(i).count)", "add_edge(clone, edge(i).token, edge(i).to, 0)")
+mutant("suffix-clone-without-leader", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
+       "if (i == state(q).best) at(clone).best = copied;", "at(clone).best = copied;")
+mutant("suffix-known-text-entered-again", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
+       "if (find(end, token) != none) return shorten(end, token);", "")
+mutant("suffix-no-clone", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
+       "if (state(q).length == state(p).length + 1) return q;", "return q;")
+mutant("suffix-match-without-limit", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
+       "length = std::min(length + 1, options_.max_match);", "++length;")
+mutant("suffix-match-of-another-time", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
+       "Index state = automaton_.suffix(end_.match, length);", "Index state = end_.match;")
+mutant("suffix-share-of-all-counts", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
+       ".followed = state(q).followed}", ".followed = 0}")
+mutant("suffix-counts-a-text-twice", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
+       "if (i <= survived || automaton_.state(state).is_text)", "if (i <= survived)")
+
+mutant = promise("lookahead proposes the target's answers again, each in its place, and pools those that followed one another")
+mutant("lookahead-place-before", "draft/lookahead.hpp", "tests/draft/lookahead",
+       "begin_ = seen_ + verdict.accepted + 1;", "begin_ = seen_ + verdict.accepted;")
+mutant("lookahead-guesses-not-passed-by", "draft/lookahead.hpp", "tests/draft/lookahead",
+       "else guesses_.erase(guesses_.begin(), guesses_.begin() + grown);", "")
+mutant("lookahead-guesses-of-another-text", "draft/lookahead.hpp", "tests/draft/lookahead",
+       "seen_ = std::max<Index>(length, 0);\n    guesses_.clear();", "seen_ = std::max<Index>(length, 0);")
+mutant("lookahead-trail-lost", "draft/lookahead.hpp", "tests/draft/lookahead",
+       "propose(guesses_[i]);", "propose({guesses_[i].back()});")
+mutant("lookahead-pool-drops-the-latest", "draft/lookahead.hpp", "tests/draft/lookahead",
+       "== most_) at = rests.begin();", "== most_) at = rests.end() - rest_;")
+mutant("lookahead-guess-has-no-say", "draft/lookahead.hpp", "tests/draft/lookahead",
+       "pool_.rest(trail.back(), guess(tokens_.size()))", "pool_.rest(trail.back(), std::nullopt)")
+mutant("lookahead-bad-row-behind-the-stop", "draft/lookahead.hpp", "tests/draft/lookahead",
+       "catch (const InvalidDistribution&)", "catch (const std::bad_alloc&)")
+
+mutant = promise("a chain passes on the first proposal, rolls all members back, and keeps the rows' meaning")
+mutant("chain-refuses-short-proposals", "draft/chain_drafter.hpp", "tests/draft/chain_drafter",
+       "if (tokens.empty()) return propose", "if (tokens.size() < 2) return propose")
+mutant("chain-rolls-back-one", "draft/chain_drafter.hpp", "tests/draft/chain_drafter",
+       "(member.truncate(length), ...);", "std::get<0>(std::tie(member...)).truncate(length);")
+mutant("chain-policy-not-asked", "draft/chain_drafter.hpp", "tests/draft/chain_drafter",
+       "if constexpr (can_draft<M, Source, GoesOn...>)",
+       "if constexpr (sizeof...(GoesOn) == 0)")
+mutant("chain-members-not-told", "draft/chain_drafter.hpp", "tests/draft/chain_drafter",
+       "if constexpr (observes<std::remove_cvref_t<decltype(member)>, Rows>)", "if constexpr (false)")
+mutant("variant-list-misplaced", "core/variant_rows.hpp", "tests/core/variant_rows",
+       "block[row.support(k) - start] = row.weight(k);", "block[k] = row.weight(k);")
+mutant("variant-list-unchecked", "core/variant_rows.hpp", "tests/core/variant_rows",
+       "      detail::check_ascending(start, row.support(k));\n", "")
+mutant("variant-claims-a-vocabulary", "core/variant_rows.hpp", "tests/core/variant_rows tests/draft/chain_drafter",
+       "    else return 0;\n", "    else return Index{1} << 40;\n")
+
+mutant = promise("the goodput of a batch: what its calls and drafts cost, and what comes of them")
+GOODPUT = "tests/draft/goodput_length"
+mutant("goodput-of-one", "draft/goodput_length.hpp", GOODPUT,
+       "static_cast<Index>(sequences * fed + 0.5)", "static_cast<Index>(fed + 0.5)")
+mutant("goodput-drafts-free", "draft/goodput_length.hpp", GOODPUT,
+       "static_cast<double>(gamma) * drafted_token", "0 * drafted_token")
+mutant("goodput-all-proposed", "draft/goodput_length.hpp", GOODPUT, "fed += proposed;", "fed += 0 * proposed + 1;")
+mutant("goodput-never-probes", "draft/goodput_length.hpp", GOODPUT, "? probe : 0;", "? 0 : 0;")
+mutant("goodput-probes-for-all", "draft/goodput_length.hpp", GOODPUT, " / static_cast<double>(batch_);", ";")
+mutant("goodput-earns-for-good", "draft/goodput_length.hpp", GOODPUT, "      earned_ = 0;\n", "")
+mutant("goodput-no-first-drafts", "draft/goodput_length.hpp", "tests/draft/goodput_length",
+       "first_drafts = 8,", "first_drafts = 0,")
+mutant("goodput-cut-tokens", "draft/goodput_length.hpp", "tests/draft/goodput_length", "sequences * fed + 0.5", "sequences * fed")
+mutant("goodput-longest-of-equals", "draft/goodput_length.hpp", "tests/draft/goodput_length",
+       "!(e.goodput() > goodput)", "!(e.goodput() >= goodput)")
+mutant("goodput-window-of-sequences", "draft/goodput_length.hpp", "tests/draft/goodput_length",
+       "window_ * static_cast<double>(sequences)", "window_")
+mutant("survival-fades-unasked", "draft/running_survival.hpp", "tests/draft/goodput_length",
+       "    if (step.asked == 0) return;\n", "")

@@ -1,0 +1,83 @@
+"""Mutants of the loop, its sequences, and the drafter that is a loop itself."""
+
+from mutants import promise
+
+LOOP = "tests/spec_dec tests/generation tests/law_lossless"
+mutant = promise("the loop emits what was verified, up to a stop token or the budget")
+mutant("stop-token-in-block-missed", "generation.hpp", LOOP,
+       "i <= verdict.accepted && !done()", "i <= verdict.accepted && remaining() > 0")
+mutant("budget-one-short", "generation.hpp", LOOP, "remaining() <= 0", "remaining() <= 1")
+mutant("budget-overrun", "generation.hpp", LOOP,
+       "i <= verdict.accepted && !done()", "i <= verdict.accepted && !stopped_")
+mutant("drafts-what-cannot-be-emitted", "generation.hpp", LOOP,
+       "std::min(wanted, remaining() - 1)", "std::min(wanted, remaining())")
+mutant("verifier-needs-ignored", "generation.hpp", LOOP,
+       "std::max(std::min(wanted, remaining() - 1), min_draft_length(verifier_))",
+       "std::min(wanted, remaining() - 1)")
+mutant("correction-not-emitted", "generation.hpp", LOOP,
+       "i < verdict.accepted ? drafted[static_cast<std::size_t>(i)] : verdict.token",
+       "i < static_cast<Index>(drafted.size()) ? drafted[static_cast<std::size_t>(i)] : verdict.token")
+mutant("overlong-draft-accepted", "generation.hpp", "tests/spec_dec tests/generation",
+       "if (static_cast<Index>(drafted.size()) > gamma)", "if (false)")
+mutant("verdict-unchecked", "generation.hpp", "tests/spec_dec tests/generation",
+       "draft_rows, drafted, chance);\n      check_verdict(verdict, drafted);", "draft_rows, drafted, chance);")
+
+mutant = promise("a bounded context is filled to its end, and never fed past it")
+mutant("context-one-short", "generation.hpp", "tests/spec_dec", "remaining() <= 0 || room() < 0;", "remaining() <= 0 || room() <= 0;")
+mutant("context-overdrafted", "generation.hpp", "tests/spec_dec", ", min_draft_length(verifier_)), room())", ", min_draft_length(verifier_)), room() + 1)")
+mutant("context-end-unreported", "generation.hpp", "tests/spec_dec", "return ran_out ? StopReason::context : stop_reason_;", "return stop_reason_;")
+mutant("draft-context-one-short", "draft/model_drafter.hpp", "tests/draft/model_drafter", "most - size + 1 : 0", "most - size : 0")
+mutant("draft-context-overfed", "draft/model_drafter.hpp", "tests/draft/model_drafter", "most - size + 1 : 0", "most - size + 2 : 0")
+mutant("processed-context-unbounded", "sample/processed_model.hpp", "tests/sample/processed_model",
+       "Index context_size() const { return specdec::context_size(model_); }", "")
+
+mutant = promise("after a step both models keep just the tokens that survived; a throw leaves them as before")
+TRUNCATE = "    target_->truncate(target_seen_);\n    drafter_->truncate(target_seen_);\n    stats_"
+mutant("target-keeps-one-too-many", "generation.hpp", LOOP, TRUNCATE, TRUNCATE.replace("seen_", "seen_ + 1", 1))
+mutant("target-keeps-one-too-few", "generation.hpp", LOOP, TRUNCATE, TRUNCATE.replace("seen_", "seen_ - 1", 1))
+mutant("drafter-keeps-all", "generation.hpp", LOOP, TRUNCATE, "    target_->truncate(target_seen_);\n    stats_")
+mutant("drafter-keeps-one-too-many", "generation.hpp", LOOP, TRUNCATE,
+       "    target_->truncate(target_seen_);\n    drafter_->truncate(target_seen_ + 1);\n    stats_")
+ROLLBACK = "      target_->truncate(target_seen_);\n      drafter_->truncate(size());\n      throw;"
+mutant("no-rollback-of-target", "generation.hpp", "tests/spec_dec tests/generation", ROLLBACK,
+       "      drafter_->truncate(size());\n      throw;")
+mutant("no-rollback-of-drafter", "generation.hpp", "tests/spec_dec tests/generation tests/draft/model_drafter", ROLLBACK,
+       "      target_->truncate(target_seen_);\n      throw;")
+mutant("stale-contexts-at-start", "generation.hpp", "tests/spec_dec tests/generation",
+       "extend(prompt);\n    release();", "extend(prompt);\n    my_turn_ = ++*turn_;")
+mutant("turns-forgotten", "generation.hpp", "tests/generation", "if (*turn_ != my_turn_) release();", "")
+mutant("release-unnoticed", "generation.hpp", "tests/generation", "my_turn_ = ++*turn_;", "my_turn_ = *turn_;")
+
+mutant = promise("a sequence resumed from a context is a fresh one there, but for what the models know already")
+mutant("resume-stale-verifier", "generation.hpp", "tests/generation", "    verifier_ = std::move(verifier);  // nothing", "    // nothing")
+mutant("resume-keeps-context", "generation.hpp", "tests/generation",
+       "context_.resize(static_cast<std::size_t>(common));",
+       "context_.resize(std::min(context_.size(), static_cast<std::size_t>(common) + 1));")
+mutant("resume-forgets-all", "generation.hpp", "tests/generation",
+       "target_seen_ = std::min({target_seen_, common, size() - 1});", "target_seen_ = 0;")
+mutant("resume-last-token-unfed", "generation.hpp", "tests/generation tests/cascade_drafter",
+       "std::min({target_seen_, common, size() - 1})", "std::min(target_seen_, common)")
+mutant("resume-keeps-cache", "generation.hpp", "tests/generation",
+       "    target_->truncate(target_seen_);\n    drafter_->truncate(target_seen_);\n  }\n\n  /// Whether",
+       "    drafter_->truncate(target_seen_);\n  }\n\n  /// Whether")
+mutant("resume-stays-stopped", "generation.hpp", "tests/generation",
+       "    options_ = std::move(options);\n    stopped_ = false;\n", "    options_ = std::move(options);\n")
+mutant("resume-of-a-view", "generation.hpp", "tests/generation", "extend(TokenIds(feed_));", "extend(context);")
+mutant("resume-keeps-drafter", "generation.hpp", "tests/generation",
+       "    target_->truncate(target_seen_);\n    drafter_->truncate(target_seen_);\n  }\n\n  /// Whether",
+       "    target_->truncate(target_seen_);\n  }\n\n  /// Whether")
+mutant("resume-others-models", "generation.hpp", "tests/generation",
+       "    if (*turn_ != my_turn_) return;  // the next step takes everything in\n", "")
+
+mutant = promise("a cascade drafts its model's text and reports its model's rows")
+mutant("cascade-rows-of-rejected", "cascade_drafter.hpp", "tests/cascade_drafter",
+       "i <= verdict.accepted; ++i) recorded->add", "i < rows.rows(); ++i) recorded->add")
+mutant("cascade-correction-row-lost", "cascade_drafter.hpp", "tests/cascade_drafter",
+       "i <= verdict.accepted; ++i) recorded->add", "i < verdict.accepted; ++i) recorded->add")
+mutant("cascade-old-rows-first", "cascade_drafter.hpp", "tests/cascade_drafter", "    inner_->rows.clear();\n", "")
+mutant("cascade-never-cleared", "cascade_drafter.hpp", "tests/cascade_drafter",
+       "if (length == 0 && inner_->sequence)", "if (length < 0 && inner_->sequence)")
+mutant("cascade-policy-one-late", "cascade_drafter.hpp", "tests/cascade_drafter",
+       "return drafted(sequence, asked);\n    }", "return drafted(sequence, asked + 1);\n    }")
+mutant("stored-rows-one-copy", "core/stored_rows.hpp", "tests/cascade_drafter tests/draft/model_drafter",
+       "copies_[rows_.size()].assign(row)", "copies_[0].assign(row)")

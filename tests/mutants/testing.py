@@ -1,0 +1,51 @@
+"""Mutants of what users test their own parts with."""
+
+from mutants import promise
+
+mutant = promise("the enumerator takes every branch with its probability")
+mutant("enumerate-race-normaliser", "testing/enumerator.hpp", "tests/core/race tests/law_lossless", ") / all;", ") / 1.0;")
+mutant("enumerate-coin-inverted", "testing/enumerator.hpp", "tests/testing/enumerator tests/core/race tests/law_lossless",
+       "i == 0 ? p : 1 - p", "i == 0 ? 1 - p : p")
+mutant("enumerate-last-choice-only", "testing/enumerator.hpp", "tests/testing/enumerator",
+       "probability_ *= choice.probability;", "probability_ = choice.probability;")
+mutant("enumerate-branch-skipped", "testing/enumerator.hpp", "tests/testing/enumerator",
+       "possible_from(choice.outcome + 1)", "possible_from(choice.outcome + 2)")
+
+mutant = promise("the proof harness tells a wrong law from a right one")
+mutant("harness-blind", "testing/check_lossless.hpp", "tests/testing/check_lossless",
+       "if (found.size <= check.tolerance) continue;", "if (found.size <= 1) continue;")
+mutant("harness-forgives-missing-outputs", "testing/law.hpp", "tests/testing/law",
+       "for (const auto& [tokens, p] : right) compare(tokens);", "")
+mutant("harness-forgives-surplus-outputs", "testing/law.hpp", "tests/testing/law",
+       "for (const auto& [tokens, p] : left) compare(tokens);", "")
+mutant("harness-merges-hidden-state", "testing/law.hpp", "tests/testing/law", "return std::is_empty_v<V>;", "return true;")
+mutant("enumerator-trusts-replays", "testing/enumerator.hpp", "tests/testing/enumerator",
+       "if (depth_ != path_.size())", "if (false)")
+mutant("chi-square-rare-dropped", "testing/chi_square.hpp", "tests/testing/chi_square",
+       "!too_many && ", "(too_many || true) && ")
+mutant("chi-square-impossible", "testing/chi_square.hpp", "tests/testing/chi_square", "report.impossible == 0 && ", "")
+mutant("chi-square-blind", "testing/chi_square.hpp", "tests/testing/chi_square",
+       "report.statistic <= report.threshold", "true")
+
+mutant = promise("an audit convicts drafters whose q is not what was drawn from, and no others")
+mutant("audit-ties-above", "testing/draft_audit.hpp", "tests/testing/draft_audit",
+       "(q > value_).select", "(q >= value_).select")
+mutant("audit-not-randomised", "testing/draft_audit.hpp", "tests/testing/draft_audit",
+       "row.position(uniform01(generator))", "row.position(0.5)")
+mutant("audit-flat-rows-count", "testing/draft_audit.hpp", "tests/testing/draft_audit",
+       "return equal_ < (1 - 1e-6) * total_ && powers_[squares] < 0.9;", "return true;")
+mutant("audit-no-martingale", "testing/draft_audit.hpp", "tests/testing/draft_audit",
+       "(exponents[k] - 1) * value + total", "exponents[k] * value + total")
+mutant("audit-last-moment-only", "testing/draft_audit.hpp", "tests/testing/draft_audit",
+       "likelier_ = std::max(likelier_, mixture(std::span(logs_).first(sharper)));",
+       "likelier_ = mixture(std::span(logs_).first(sharper));")
+mutant("audit-pairs-overlap", "testing/draft_audit.hpp", "tests/testing/draft_audit",
+       "if (informative++ % 2 == 1)", "if (informative++ > 0)")
+mutant("audit-pairs-unread", "testing/draft_audit.hpp", "tests/testing/draft_audit",
+       "!rejected(report.order) && !rejected(report.pairs)", "!rejected(report.order)")
+mutant("audit-impossible-passes", "testing/draft_audit.hpp", "tests/testing/draft_audit",
+       "if (x < 0 || !(specdec::probability(row, x) > 0)) ++impossible;", "if (x < 0) ++impossible;")
+mutant("audit-unnormalised-passes", "testing/draft_audit.hpp", "tests/testing/draft_audit",
+       "std::abs(total_ - 1) <= 0.01 &&", "")
+mutant("audit-kept-after-throw", "testing/draft_audit.hpp", "tests/testing/draft_audit",
+       "State next = state_;", "State& next = state_;")
