@@ -89,7 +89,7 @@ class WeightWalk {
   enum class Kind { collapsed, spread };
 
   /// `clipped`: at 1. `kind`: what becomes of the law within a cell, see above.
-  WeightWalk(bool clipped, Kind kind, double width, Cells ratios)
+  WeightWalk(bool clipped, Kind kind, double width, const Cells& ratios)
       : clipped_(clipped), kind_(kind), width_(width), law_{{1.0, 1.0}} {
     ratios_ = atoms(ratios, no_key, -no_key);
     for (const Atom& r : ratios_) log_ratios_.push_back(std::log(r.value));
