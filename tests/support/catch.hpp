@@ -3,7 +3,11 @@
 
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
+#include <string>
 using Catch::Approx;  // global in version 2
+namespace Catch {     // the name that version 2 gives it
+inline auto Contains(const std::string& part) { return Matchers::ContainsSubstring(part); }
+}  // namespace Catch
 #else
 #include <catch2/catch.hpp>
 #endif
