@@ -68,7 +68,7 @@ mutant("race-never-lost", "core/race.hpp", "tests/core/race",
        "if (!chance.coin(w)) return std::nullopt;", "if (w <= 0) return std::nullopt;")
 mutant("race-lost-at-the-end", "core/race.hpp", "tests/core/race",
        "return detail::settle_race(chance, w, p, q);", "return std::nullopt;")
-mutant("race-without-end", "core/race.hpp", "tests/core/race", "round < rounds;", ";")
+mutant("race-without-end", "core/race.hpp", "tests/core/race", "round < rounds;", ";", endless=True)
 mutant("settle-normaliser", "core/race.hpp", "tests/core/race", "rest.mass() / (rest.mass() + lost)", "rest.mass()")
 mutant("settle-weight-forgotten", "core/race.hpp", "tests/core/race",
        "const ResidualRow<P, Q> rest(w, p, 1.0, q);", "const ResidualRow<P, Q> rest(1.0, p, 1.0, q);")
