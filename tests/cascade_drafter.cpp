@@ -15,6 +15,8 @@
 #include "support/message_of.hpp"
 #include "support/rules.hpp"
 
+namespace test_cascade_drafter {
+
 using namespace specdec;
 using namespace specdec::testing;
 using namespace support;
@@ -320,3 +322,5 @@ TEST_CASE("an inner draft length learns from draft to draft") {
   cascade.draft(Tokens{0}, 10, rng);
   CHECK(length.next(8) > 1);  // the model guesses itself
 }
+
+}  // namespace test_cascade_drafter

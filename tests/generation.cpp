@@ -17,6 +17,8 @@
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 
+namespace test_generation {
+
 using namespace specdec;
 using namespace specdec::testing;
 using namespace support;
@@ -476,3 +478,5 @@ TEST_CASE("a generation's statistics are consistent, times included") {
   CHECK(s.target_time.count() > 0);
   CHECK(s.verify_time.count() > 0);
 }
+
+}  // namespace test_generation

@@ -15,6 +15,8 @@
 #include "support/layouts.hpp"
 #include "support/rules.hpp"
 
+namespace law_allocation {
+
 using namespace specdec;
 
 namespace {
@@ -202,3 +204,5 @@ TEST_CASE("a model drafter allocates nothing in steady state, whatever rows its 
 TEST_CASE("a model drafter's copies of lists allocate nothing once they have been as long") {
   CHECK(allocated_by_drafter<support::AsSparse<float, std::int64_t>>() == 0);
 }
+
+}  // namespace law_allocation

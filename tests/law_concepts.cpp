@@ -13,6 +13,8 @@
 
 #include "support/catch.hpp"
 
+namespace law_concepts {
+
 using namespace specdec;
 
 namespace {
@@ -353,3 +355,5 @@ TEST_CASE("any uniform random bit generator will do") {
   CHECK(std::abs(accepted_of_3000<std::ranlux24_base>() - 2000) < 200);
   CHECK(std::abs(accepted_of_3000<OddGenerator>() - 2000) < 200);
 }
+
+}  // namespace law_concepts

@@ -11,6 +11,8 @@
 #include "support/catch.hpp"
 #include "support/rules.hpp"
 
+namespace law_draft_length {
+
 using namespace specdec;
 using namespace specdec::testing;
 using support::AnyVerifier;
@@ -134,3 +136,5 @@ TEST_CASE("to drop a token after it was drawn is lossy") {
   CHECK(law_over_models(dropping, TokenVerifier{}, FixedLength{}).difference > 1e-3);
   CHECK(law_over_models(dropping, BlockVerifier{}, FixedLength{}).difference > 1e-3);
 }
+
+}  // namespace law_draft_length

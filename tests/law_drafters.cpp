@@ -14,6 +14,8 @@
 #include "support/catch.hpp"
 #include "support/rules.hpp"
 
+namespace law_drafters {
+
 using namespace specdec;
 using namespace specdec::testing;
 using namespace support;
@@ -226,3 +228,5 @@ TEST_CASE("the law convicts a drafter that reports what it did not draw from", "
     CHECK(largest_difference(right.law, expected).size < 1e-12);
   }
 }
+
+}  // namespace law_drafters

@@ -10,6 +10,8 @@
 #include "support/catch.hpp"
 #include "support/rules.hpp"
 
+namespace law_lossless {
+
 using namespace specdec;
 using namespace specdec::testing;
 using namespace support;
@@ -135,3 +137,5 @@ TEST_CASE("lossless with one-hot drafts", "[law]") {
   check(law_with_prompt_lookup(BlockVerifier{}));
   for (const AnyVerifier& rule : sampling_rules) check(law_with_prompt_lookup(for_loops(rule)));
 }
+
+}  // namespace law_lossless

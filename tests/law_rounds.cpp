@@ -7,6 +7,8 @@
 
 #include "support/catch.hpp"
 
+namespace law_rounds {
+
 using namespace specdec;
 using namespace specdec::testing;
 
@@ -90,3 +92,5 @@ TEST_CASE("block verification takes one expected round at every position", "[law
         }
       }
 }
+
+}  // namespace law_rounds

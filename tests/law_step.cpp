@@ -10,6 +10,8 @@
 #include "support/layouts.hpp"
 #include "support/models.hpp"
 
+namespace law_step {
+
 using namespace specdec;
 using namespace specdec::testing;
 using namespace support;
@@ -229,3 +231,5 @@ TEST_CASE("lenience never emits a token with more than 1/l of its probability", 
     }
   });
 }
+
+}  // namespace law_step

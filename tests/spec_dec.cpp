@@ -16,6 +16,8 @@
 #include "support/message_of.hpp"
 #include "support/rules.hpp"
 
+namespace test_spec_dec {
+
 using namespace specdec;
 using namespace specdec::testing;
 using namespace support;
@@ -353,3 +355,5 @@ TEST_CASE("bad requests are named, before any model is called") {
   CHECK(complaint({0}, {.gamma = -2}) == "specdec: gamma = -2 is negative");
   CHECK(target.calls.empty());
 }
+
+}  // namespace test_spec_dec

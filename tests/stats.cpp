@@ -7,6 +7,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_stats {
+
 using namespace specdec;
 
 TEST_CASE("statistics add up steps") {
@@ -166,3 +168,5 @@ TEST_CASE("the sum of two statistics is the statistics of all their steps") {
   b << both;
   CHECK(a.str() == b.str());
 }
+
+}  // namespace test_stats

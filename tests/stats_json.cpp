@@ -7,6 +7,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_stats_json {
+
 using namespace specdec;
 
 namespace {
@@ -56,3 +58,5 @@ TEST_CASE("numbers read back as they are, and what is no number is null") {
                                  std::numeric_limits<double>::quiet_NaN(), -2.5e17});
   CHECK(json.text() == "[0.1,1e-300,null,null,-2.5e+17]");
 }
+
+}  // namespace test_stats_json

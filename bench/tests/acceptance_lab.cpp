@@ -33,6 +33,8 @@
 #include "support/layouts.hpp"
 #include "support/rules.hpp"
 
+namespace test_bench_acceptance_lab {
+
 namespace {
 
 using acceptance::Drafts;
@@ -499,3 +501,5 @@ TEST_CASE("Every rule says what enumeration found of its law") {
 }
 
 }  // namespace
+
+}  // namespace test_bench_acceptance_lab

@@ -23,6 +23,8 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 
+namespace test_bench_families {
+
 namespace {
 
 using acceptance::HashedModel;
@@ -342,3 +344,5 @@ TEST_CASE("The drafter of a Markov pair sees one token less than the target") {
 }
 
 }  // namespace
+
+}  // namespace test_bench_families

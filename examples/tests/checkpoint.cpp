@@ -16,6 +16,8 @@
 #include "support/catch.hpp"
 #include "transformer/weights.hpp"
 
+namespace test_examples_checkpoint {
+
 using support::RandomModel;
 using support::TemporaryFile;
 using transformer::Checkpoint;
@@ -159,3 +161,5 @@ TEST_CASE("Weights: what is too large for a half") {
   CHECK(read(-65519) == "");
   CHECK(read(-65520).ends_with(": holds a weight that is too large for half precision"));
 }
+
+}  // namespace test_examples_checkpoint

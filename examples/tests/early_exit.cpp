@@ -18,6 +18,8 @@
 #include "trained_pair.hpp"
 #include "transformer/deepened.hpp"
 
+namespace test_examples_early_exit {
+
 using namespace specdec;
 using generate::sampled;
 using support::RandomModel;
@@ -292,3 +294,5 @@ TEST_CASE("early exits: what is refused, and that nothing has changed then") {
   exit.truncate(-1);
   CHECK(same_bits(exit.forward(Tokens{1, 2, 3, 4, 6}, 1), plain.peek(Tokens{6}, 1, 2)));
 }
+
+}  // namespace test_examples_early_exit

@@ -6,6 +6,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_examples_llama_model {
+
 namespace {
 
 std::string asked;
@@ -98,3 +100,5 @@ TEST_CASE("keep_whole_windows asks for it where it can be asked for") {
   long_ago::Params none;
   llama_api::keep_whole_windows(none);
 }
+
+}  // namespace test_examples_llama_model

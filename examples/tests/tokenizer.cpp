@@ -15,6 +15,8 @@
 #include "small_transformer.hpp"
 #include "support/catch.hpp"
 
+namespace test_examples_tokenizer {
+
 using support::TemporaryFile;
 using transformer::Tokenizer;
 using Token = Tokenizer::Token;
@@ -210,3 +212,5 @@ TEST_CASE("Tokenizer: broken files") {
   CHECK(support::message_of<std::runtime_error>([] { Tokenizer("no/such/file", 300); }) ==
         "no/such/file: cannot be read");
 }
+
+}  // namespace test_examples_tokenizer

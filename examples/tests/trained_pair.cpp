@@ -8,6 +8,8 @@
 #include "support/rules.hpp"
 #include "trained_pair.hpp"
 
+namespace test_examples_trained_pair {
+
 using namespace specdec;
 using namespace specdec::testing;
 using generate::sampled;
@@ -97,3 +99,5 @@ TEST_CASE("a generation with the trained pair ends where the context is full") {
   CHECK(r.stop_reason == StopReason::context);
   CHECK(std::ssize(prompt) + std::ssize(r.tokens) == target.context_size() + 1);
 }
+
+}  // namespace test_examples_trained_pair

@@ -26,6 +26,8 @@
 #include "transformer/product.hpp"
 #include "transformer/weights.hpp"
 
+namespace test_examples_transformer {
+
 using Eigen::Index;
 using support::RandomModel;
 using support::TemporaryFile;
@@ -361,3 +363,5 @@ TEST_CASE("Transformer: drafts for a larger one without a trace in the output") 
     if (drafter == &target) CHECK(result.stats.accepted_fraction() == 1);
   }
 }
+
+}  // namespace test_examples_transformer

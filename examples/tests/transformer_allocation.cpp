@@ -17,6 +17,8 @@
 #include "support/counted_allocations.hpp"
 #include "transformer/transformer.hpp"
 
+namespace test_examples_transformer_allocation {
+
 namespace {
 
 using Eigen::Index;
@@ -81,3 +83,5 @@ TEST_CASE("that check notices memory for a longer call, for more rows, and from 
   std::vector<Token> copy;
   CHECK(allocates([&] { copy = tokens; }));
 }
+
+}  // namespace test_examples_transformer_allocation

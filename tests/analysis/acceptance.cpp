@@ -7,6 +7,8 @@
 #include "support/catch.hpp"
 #include "support/rules.hpp"
 
+namespace test_analysis_acceptance {
+
 using namespace specdec;
 using namespace specdec::testing;
 
@@ -184,3 +186,5 @@ TEST_CASE("a drafter's q of 0, which sample-and-match lets pass, is in no estima
   CHECK(stats.accepted > 0);
   CHECK(stats.acceptance.drafted.empty());
 }
+
+}  // namespace test_analysis_acceptance

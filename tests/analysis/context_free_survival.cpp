@@ -11,6 +11,8 @@
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 
+namespace test_analysis_context_free_survival {
+
 using namespace specdec;
 using namespace specdec::testing;
 using namespace support;
@@ -265,3 +267,5 @@ TEST_CASE("bad input of context-free survival") {
           context_free_survival_bounds(BlockVerifier{}, pair.target(), pair.draft(), 1, 2);
         }) == "specdec: cell = 2 is outside [2^-20, 1]");
 }
+
+}  // namespace test_analysis_context_free_survival

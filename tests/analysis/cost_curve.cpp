@@ -2,6 +2,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_analysis_cost_curve {
+
 using namespace specdec;
 
 TEST_CASE("a cost curve guesses on lines, and holds outliers against what is known") {
@@ -88,3 +90,5 @@ TEST_CASE("a fading mean weighs its values by how long ago they came") {
   CHECK(mean.weight() == Approx(0.5).epsilon(1e-15));
   CHECK(mean.value() == Approx(4).epsilon(1e-15));
 }
+
+}  // namespace test_analysis_cost_curve

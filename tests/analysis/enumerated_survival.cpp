@@ -14,6 +14,8 @@
 #include "support/models.hpp"
 #include "support/survival.hpp"
 
+namespace test_analysis_enumerated_survival {
+
 using namespace specdec;
 using namespace specdec::testing;
 using namespace support;
@@ -136,7 +138,8 @@ TEST_CASE("rows may be of any kind, of different sizes and short-lived") {
   // The target does not know token 3, the drafter's rows are lists that live until its next call.
   LayoutModel<AsSparse<double>> draft{TableModel<>::random(4, 0, rng)};
   const auto target = TableModel<>::random(3, 0, rng);
-  const auto q = draft.distribution({}), p = target.distribution({});
+  const auto q = draft.distribution({});
+  const auto p = target.distribution({});
   double match = 0, beta = 0;
   for (Token x = 0; x < 3; ++x) {
     match += p.probability(x) * q.probability(x);
@@ -171,3 +174,5 @@ TEST_CASE("bad input of enumerated survival") {
   CHECK(message(bad_rows, good_rows, prompt, 1) ==
         "specdec: target row 0: the probability of token 1 is nan");
 }
+
+}  // namespace test_analysis_enumerated_survival

@@ -12,6 +12,8 @@
 #include "support/message_of.hpp"
 #include "support/rules.hpp"
 
+namespace test_analysis_overlap {
+
 using namespace specdec;
 using namespace support;
 
@@ -209,3 +211,5 @@ TEST_CASE("an overlap is a finite number or an error") {
     CHECK_THROWS_AS(lenient_overlap(row, row, l), std::invalid_argument);
   CHECK(message_of([&] { lenient_overlap(row, row, 2); }) == "specdec: lenience = 2 is outside (0, 1]");
 }
+
+}  // namespace test_analysis_overlap

@@ -5,6 +5,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_analysis_projection {
+
 using namespace specdec;
 
 TEST_CASE("a constant acceptance rate and cost ratio give the closed form") {
@@ -54,3 +56,5 @@ TEST_CASE("beyond what is known survival goes on falling as it did last, or stay
   CHECK(tokens({0.5, 0.0}, 9) == 1.5);
   CHECK(tokens({0.5, 0.0, 0.0}, 9) == 1.5);
 }
+
+}  // namespace test_analysis_projection

@@ -9,6 +9,8 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 
+namespace test_analysis_speed_up {
+
 using namespace specdec;
 
 namespace {
@@ -214,3 +216,5 @@ TEST_CASE("bad arguments are named") {
   CHECK(message([] { speed_up_from_fraction(1, 4, {.draft = -1}); }) ==
         "specdec: times.draft = -1 is no finite number >= 0");
 }
+
+}  // namespace test_analysis_speed_up

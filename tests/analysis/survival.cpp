@@ -8,6 +8,8 @@
 #include "support/message_of.hpp"
 #include "support/survival.hpp"
 
+namespace test_analysis_survival {
+
 using namespace specdec;
 using namespace specdec::testing;
 using namespace support;
@@ -77,3 +79,5 @@ TEST_CASE("bad input of survival") {
   CHECK(message_of([&] { survival_of_draft(block, target, target, drawn); }) ==
         "specdec: draft has 2 rows, expected gamma = 1, one per token");
 }
+
+}  // namespace test_analysis_survival

@@ -7,6 +7,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_core_chance {
+
 using namespace specdec;
 
 static_assert(Chance<RandomChance<std::mt19937>>);
@@ -82,3 +84,5 @@ TEST_CASE("as_chance wraps generators and passes chance through") {
   static_assert(std::is_same_v<decltype(as_chance(chance)), RandomChance<Counting>&>);
   CHECK(&as_chance(chance) == &chance);
 }
+
+}  // namespace test_core_chance

@@ -9,6 +9,8 @@
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 
+namespace test_core_dense {
+
 using namespace specdec;
 using namespace support;
 
@@ -122,3 +124,5 @@ TEST_CASE("argmax refuses NaN and rows without mass") {
     CHECK_THROWS_AS(distributions(large).row(0).argmax(), InvalidDistribution);
   }
 }
+
+}  // namespace test_core_dense

@@ -9,6 +9,8 @@
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 
+namespace test_core_entropy {
+
 using namespace specdec;
 using namespace support;
 
@@ -77,3 +79,5 @@ struct Plain {  // a row that answers nothing but the two questions
 TEST_CASE("entropy of a row that can only be asked for probabilities") {
   CHECK(entropy(Plain{{0.5, 0, 0.25, 0.25}}) == Approx(1.5 * std::log(2)).epsilon(1e-14));
 }
+
+}  // namespace test_core_entropy

@@ -7,6 +7,8 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 
+namespace test_core_error {
+
 using namespace specdec;
 using support::message_of;
 
@@ -23,3 +25,5 @@ TEST_CASE("a bad argument is told as the library's complaint") {
   CHECK(message_of([] { detail::invalid_argument("gamma = ", -1, " is negative"); }) ==
         "specdec: gamma = -1 is negative");
 }
+
+}  // namespace test_core_error

@@ -10,6 +10,8 @@
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 
+namespace test_core_logits {
+
 using namespace specdec;
 using namespace support;
 
@@ -451,3 +453,5 @@ TEST_CASE("no tokens of a row of logits sum to 0, behind the last stretch as wel
   CHECK(row.sum(0, 65536) == Approx(1).epsilon(1e-6));
   CHECK(row.sum(65536, 0) == 0);
 }
+
+}  // namespace test_core_logits

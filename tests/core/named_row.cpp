@@ -11,6 +11,8 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 
+namespace test_core_named_row {
+
 using namespace specdec;
 using detail::NamedRow;
 using support::message_of;
@@ -116,3 +118,5 @@ TEST_CASE("a residual names the row whose list holds NaN") {
   CHECK(mass(whole, broken) == "specdec: draft row 0: the probability of token 2 is nan");
   CHECK(mass(dense, broken) == "specdec: draft row 0: the probability of token 2 is nan");
 }
+
+}  // namespace test_core_named_row

@@ -9,6 +9,8 @@
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 
+namespace test_core_numbers {
+
 using namespace specdec;
 using namespace support;
 
@@ -132,3 +134,5 @@ TEMPLATE_TEST_CASE("narrow rows have an argmax, refuse NaN, and are drawn from",
   CHECK_THROWS_AS(distributions(m).row(0).argmax(), InvalidDistribution);
   CHECK_THROWS_AS(distributions(m).row(0).sampler()(0.5), InvalidDistribution);
 }
+
+}  // namespace test_core_numbers

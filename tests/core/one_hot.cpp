@@ -5,6 +5,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_core_one_hot {
+
 using namespace specdec;
 
 static_assert(Distribution<OneHotRow>);
@@ -49,3 +51,5 @@ TEST_CASE("one-hot rows follow tokens of 64 bits, too") {
   CHECK(rows.row(2).probability(7) == 1);
   CHECK(rows.row(1).argmax() == 0);
 }
+
+}  // namespace test_core_one_hot

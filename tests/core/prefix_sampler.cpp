@@ -8,6 +8,8 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 
+namespace test_core_prefix_sampler {
+
 using namespace specdec;
 
 namespace {
@@ -217,3 +219,5 @@ TEST_CASE("a copied PrefixSampler goes on where its original is") {
   CHECK(copy(0.5) == x);
   CHECK(copy(0.9) == sampler(0.9));
 }
+
+}  // namespace test_core_prefix_sampler

@@ -18,6 +18,8 @@
 #include "support/message_of.hpp"
 #include "support/models.hpp"
 
+namespace test_core_race {
+
 using namespace specdec;
 using testing::Enumerator;
 using testing::TableModel;
@@ -353,3 +355,5 @@ TEST_CASE("a race that is settled names the row that holds NaN") {
   target(0, 2999) = NaN;
   CHECK(complaint(target, draft) == "specdec: target row 0: the residual of target and draft sums to nan");
 }
+
+}  // namespace test_core_race

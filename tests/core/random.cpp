@@ -9,6 +9,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_core_random {
+
 using namespace specdec;
 
 namespace {
@@ -107,3 +109,5 @@ TEST_CASE("fixed vectors: draws from a row, and a whole generation") {
   CHECK(r.tokens ==
         std::vector<Token>{1, 0, 2, 3, 5, 0, 3, 3, 0, 5, 4, 1, 2, 3, 3, 5, 0, 3, 3, 5, 0, 0, 5, 0});
 }
+
+}  // namespace test_core_random

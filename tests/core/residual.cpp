@@ -16,6 +16,8 @@
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 
+namespace test_core_residual {
+
 using namespace specdec;
 using support::RowMajor;
 
@@ -355,3 +357,5 @@ TEST_CASE("a row is not asked for the mass of a stretch without tokens") {
   CHECK(residual_mass(1.0, p, 1.0, OneHotRow(3)) == 0.75);
   CHECK(residual_mass(1.0, p, 1.0, OneHotRow(0)) == 0.75);
 }
+
+}  // namespace test_core_residual

@@ -11,6 +11,8 @@
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 
+namespace test_core_row_copy {
+
 using namespace specdec;
 using namespace support;
 
@@ -120,3 +122,5 @@ TEST_CASE("one memory serves rows of any length, one after the other") {
   CHECK(list.vocab_size() == 7);
   CHECK(list.probability(2) == 1);
 }
+
+}  // namespace test_core_row_copy

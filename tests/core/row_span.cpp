@@ -7,6 +7,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_core_row_span {
+
 using namespace specdec;
 
 static_assert(SizedDistributionMatrix<RowSpan<DenseRow<float>>>);
@@ -45,3 +47,5 @@ TEST_CASE("rows of a span may differ in all but their kind") {
   for (int n = 0; n < 3000; ++n) accepted += verifier(target, draft, tokens, rng).accepted >= 1;
   CHECK(accepted == 3000);  // w_1 = min(1, 1/(1/3)) = 1: never lost before the first token
 }
+
+}  // namespace test_core_row_span

@@ -17,6 +17,8 @@
 #include "support/models.hpp"
 #include "support/rules.hpp"
 
+namespace test_core_sampled {
+
 using namespace specdec;
 using namespace specdec::testing;
 using namespace support;
@@ -264,3 +266,5 @@ TEST_CASE("tokens handed in, as the loop of random chance uses them, keep the la
     CHECK(report.degrees > 10);
   }
 }
+
+}  // namespace test_core_sampled

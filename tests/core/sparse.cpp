@@ -12,6 +12,8 @@
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 
+namespace test_core_sparse {
+
 using namespace specdec;
 using support::message_of;
 
@@ -237,3 +239,5 @@ TEST_CASE("a residual of broken lists is an error, never read out of bounds") {
   CHECK(message_of([&] { residual_mass(1.0, q, 1.0, unsorted); }) ==
         "the ids of a sparse row do not ascend at 6");
 }
+
+}  // namespace test_core_sparse

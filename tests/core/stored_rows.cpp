@@ -6,6 +6,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_core_stored_rows {
+
 using namespace specdec;
 
 using Row = DenseRow<double>;
@@ -57,3 +59,5 @@ TEST_CASE("stable rows are kept as they are") {
   CHECK(rows[0].probability(0) == 0.75);
   CHECK(rows.first(1, 2).row(0).probability(0) == 0.75);
 }
+
+}  // namespace test_core_stored_rows

@@ -13,6 +13,8 @@
 #include "support/message_of.hpp"
 #include "support/rules.hpp"
 
+namespace test_core_token_ids {
+
 using namespace specdec;
 using support::message_of;
 
@@ -106,3 +108,5 @@ TEST_CASE("an id that no int32 holds is named, not taken for another") {
     CHECK(message_of([&] { BlockVerifier{}(same, OneHotRows(tokens), tokens, rng); }) == expected);
   }
 }
+
+}  // namespace test_core_token_ids

@@ -10,6 +10,8 @@
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 
+namespace test_core_validate {
+
 using namespace specdec;
 using support::message_of;
 
@@ -120,3 +122,5 @@ TEST_CASE("validate names a row over another vocabulary than its matrix") {
   CHECK(message_of([&] { validate(RowSpan(rows, 4)); }) ==
         "specdec: probabilities row 1: a vocabulary of 5, where the matrix has one of 4");
 }
+
+}  // namespace test_core_validate

@@ -12,6 +12,8 @@
 #include "support/layouts.hpp"
 #include "support/rules.hpp"
 
+namespace test_core_variant_rows {
+
 using namespace specdec;
 using namespace support;
 
@@ -223,3 +225,5 @@ TEST_CASE("a verdict on variant rows is the verdict on the rows they hold") {
     same(Rows(std::in_place_index<2>, OneHotRows(tokens)), certain);
   }
 }
+
+}  // namespace test_core_variant_rows

@@ -17,6 +17,8 @@
 #include "support/models.hpp"
 #include "support/rules.hpp"
 
+namespace test_draft_chain_drafter {
+
 using namespace specdec;
 using namespace specdec::testing;
 using namespace support;
@@ -454,3 +456,5 @@ TEST_CASE("a member that drops what it drew biases the text, as documented", "[l
   CHECK(off_by(false) < 1e-12);
   CHECK(off_by(true) > 0.01);
 }
+
+}  // namespace test_draft_chain_drafter

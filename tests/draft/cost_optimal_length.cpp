@@ -9,6 +9,8 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 
+namespace test_draft_cost_optimal_length {
+
 using namespace specdec;
 
 namespace {
@@ -227,3 +229,5 @@ TEST_CASE("what was learnt of a bad drafter does not outvote the probes that fin
   }
   CHECK(steps < 10 * 200);
 }
+
+}  // namespace test_draft_cost_optimal_length

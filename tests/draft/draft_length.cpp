@@ -10,6 +10,8 @@
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 
+namespace test_draft_draft_length {
+
 using namespace specdec;
 using namespace specdec::testing;
 using support::message_of;
@@ -179,3 +181,5 @@ TEST_CASE("survival is the rule's own where it says so, and what happened where 
     if (s.record.accepted > 0) CHECK(s.survival[static_cast<std::size_t>(s.record.accepted) - 1] > 0);
   }
 }
+
+}  // namespace test_draft_draft_length

@@ -10,6 +10,8 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 
+namespace test_draft_goodput_length {
+
 using namespace specdec;
 using support::message_of;
 
@@ -210,3 +212,5 @@ TEST_CASE("what no batch can be is named") {
   CHECK(message_of([&] { policy.batch(-3); }) == "specdec: batch = -3 is below 1");
   CHECK(policy.next(0) == 0);
 }
+
+}  // namespace test_draft_goodput_length

@@ -12,6 +12,8 @@
 #include "support/message_of.hpp"
 #include "support/propose.hpp"
 
+namespace test_draft_lookahead {
+
 using namespace specdec;
 using support::message_of;
 
@@ -367,3 +369,5 @@ TEST_CASE("lookahead's options and what it observes are checked") {
         }) == "specdec: lookahead observes 2 of 1 drafted tokens accepted");
   CHECK_FALSE(message_of([&] { drafter.observe(rows_of({1, 2}), Tokens{1}, {-1, 1}); }).empty());
 }
+
+}  // namespace test_draft_lookahead

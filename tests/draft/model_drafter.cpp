@@ -18,6 +18,8 @@
 #include "support/message_of.hpp"
 #include "support/models.hpp"
 
+namespace test_draft_model_drafter {
+
 using namespace specdec;
 using namespace specdec::testing;
 using namespace support;
@@ -345,3 +347,5 @@ TEST_CASE("a draft model whose logits are NaN is named") {
   CHECK(message_of([&] { drafter.draft(std::span<const Token>(context), 2, rng); }) ==
         "specdec: draft row 0: the largest logit is nan");
 }
+
+}  // namespace test_draft_model_drafter

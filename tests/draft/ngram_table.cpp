@@ -13,6 +13,8 @@
 #include "support/message_of.hpp"
 #include "support/propose.hpp"
 
+namespace test_draft_ngram_table {
+
 using namespace specdec;
 using support::message_of;
 using support::propose;
@@ -290,3 +292,5 @@ TEST_CASE("the n-gram table's options and corpus are checked") {
         }) == "specdec: n-grams of 1..4 tokens are counted, not of 5");
   CHECK_FALSE(message_of([&] { table.occurrences(Tokens{}); }).empty());
 }
+
+}  // namespace test_draft_ngram_table

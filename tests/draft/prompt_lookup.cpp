@@ -6,6 +6,8 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 
+namespace test_draft_prompt_lookup {
+
 using namespace specdec;
 using support::message_of;
 
@@ -102,3 +104,5 @@ TEST_CASE("prompt lookup's options are checked") {
         "specdec: prompt lookup needs 1 <= min_ngram <= max_ngram, not min_ngram = 1, max_ngram = 0");
   CHECK_FALSE(message_of([] { PromptLookupDrafter{{.max_ngram = 2, .min_ngram = 3}}; }).empty());
 }
+
+}  // namespace test_draft_prompt_lookup

@@ -5,6 +5,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_draft_running_survival {
+
 using namespace specdec;
 
 namespace {
@@ -93,3 +95,5 @@ TEST_CASE("room for drafts grows only, and what is asked for beyond it is not lo
   CHECK(of(running).survival == std::vector<double>{0.75, 0.5625});  // guessed
   CHECK(of(running).proposed == std::vector<double>{1, 1});
 }
+
+}  // namespace test_draft_running_survival

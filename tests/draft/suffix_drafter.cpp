@@ -14,6 +14,8 @@
 #include "support/message_of.hpp"
 #include "support/propose.hpp"
 
+namespace test_draft_suffix_drafter {
+
 using namespace specdec;
 using support::message_of;
 using support::propose;
@@ -348,3 +350,5 @@ TEST_CASE("the suffix drafter's options and corpus are checked") {
         }) == "specdec: strings of 1..4 tokens are counted, not of 5");
   CHECK_FALSE(message_of([&] { drafter.occurrences(Tokens{}); }).empty());
 }
+
+}  // namespace test_draft_suffix_drafter

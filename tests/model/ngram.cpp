@@ -19,6 +19,8 @@
 #include "support/message_of.hpp"
 #include "support/rules.hpp"
 
+namespace test_model_ngram {
+
 using specdec::Index;
 using specdec::NgramModel;
 using specdec::Token;
@@ -391,3 +393,5 @@ TEST_CASE("NgramModel: argmax verification writes what greedy decoding writes") 
   CHECK(text == greedy);
   CHECK(accepted > 0);
 }
+
+}  // namespace test_model_ngram

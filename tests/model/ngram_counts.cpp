@@ -8,6 +8,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_model_ngram_counts {
+
 using specdec::Index;
 using specdec::Token;
 using Counts = specdec::detail::NgramCounts<std::int32_t>;
@@ -84,3 +86,5 @@ TEST_CASE("an empty text leaves the root alone") {
   CHECK(counts.successors(Counts::root).empty());
   for (Token x = 0; x < 4; ++x) CHECK(counts.child(Counts::root, x) == Counts::none);
 }
+
+}  // namespace test_model_ngram_counts

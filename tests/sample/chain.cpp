@@ -11,6 +11,8 @@
 #include "support/catch.hpp"
 #include "support/sorted.hpp"
 
+namespace test_sample_chain {
+
 using namespace specdec;
 using namespace support;
 
@@ -108,3 +110,5 @@ TEST_CASE("a chain hands over the normaliser that its steps came to know") {
     CHECK(std::abs(sum - 1) < 1e-9);
   }
 }
+
+}  // namespace test_sample_chain

@@ -7,6 +7,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_sample_flags {
+
 using specdec::detail::both;
 using specdec::detail::Flags;
 
@@ -64,3 +66,5 @@ TEST_CASE("both is the conjunction as a flag") {
   CHECK(both(false, true) == 0);
   CHECK(both(false, false) == 0);
 }
+
+}  // namespace test_sample_flags

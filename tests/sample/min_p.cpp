@@ -11,6 +11,8 @@
 #include "support/message_of.hpp"
 #include "support/sorted.hpp"
 
+namespace test_sample_min_p {
+
 using namespace specdec;
 using namespace support;
 
@@ -97,3 +99,5 @@ TEST_CASE("a min-p that is no share is refused") {
   CHECK_THROWS_AS(MinP(nan_value), std::invalid_argument);
   CHECK(MinP(0.25).value() == 0.25);
 }
+
+}  // namespace test_sample_min_p

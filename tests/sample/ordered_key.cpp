@@ -10,6 +10,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_sample_ordered_key {
+
 using specdec::detail::from_ordered_key;
 using specdec::detail::ordered_key;
 using specdec::detail::OrderedKey;
@@ -98,3 +100,5 @@ TEST_CASE("keys of any bits keep the order") {
     REQUIRE((x < y) == (ordered_key(x) < ordered_key(y)));
   }
 }
+
+}  // namespace test_sample_ordered_key

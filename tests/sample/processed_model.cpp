@@ -18,6 +18,8 @@
 #include "support/message_of.hpp"
 #include "support/models.hpp"
 
+namespace test_sample_processed_model {
+
 using namespace specdec;
 using namespace specdec::testing;
 using namespace support;
@@ -267,3 +269,5 @@ TEST_CASE("processed models in the loop have the law of the processed target", "
     CHECK(law_difference(chain_of(1, 2, 1, 0.1, 1), Repetition{}, 4, seed) < 1e-12);
   }
 }
+
+}  // namespace test_sample_processed_model

@@ -14,6 +14,8 @@
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 
+namespace test_sample_processed_rows {
+
 using namespace specdec;
 using namespace support;
 
@@ -100,3 +102,5 @@ TEST_CASE("the chain of a row runs once, and only for a question that needs it")
   CHECK(row.sampler()(0.9) == 2);
   CHECK(runs == 1);
 }
+
+}  // namespace test_sample_processed_rows

@@ -9,6 +9,8 @@
 #include "support/message_of.hpp"
 #include "support/sorted.hpp"
 
+namespace test_sample_temperature {
+
 using namespace specdec;
 using namespace support;
 
@@ -55,3 +57,5 @@ TEST_CASE("a temperature that makes no sense is refused") {
   CHECK_THROWS_AS(Temperature(nan_value), std::invalid_argument);
   CHECK(Temperature(0.8).value() == 0.8);
 }
+
+}  // namespace test_sample_temperature

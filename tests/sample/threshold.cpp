@@ -13,6 +13,8 @@
 #include "support/catch.hpp"
 #include "support/sorted.hpp"
 
+namespace test_sample_threshold {
+
 using namespace specdec;
 using namespace support;
 using detail::ThresholdSearch;
@@ -123,3 +125,5 @@ TEST_CASE("a search notices NaN and infinity wherever they are") {
         CHECK_THROWS_AS(search(std::numeric_limits<float>::lowest(), 1e30f, 0.5), InvalidDistribution);
       }
 }
+
+}  // namespace test_sample_threshold

@@ -7,6 +7,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_sample_token_weight {
+
 using namespace specdec;
 using detail::Flags;
 using detail::TokenCount;
@@ -64,3 +66,5 @@ TEST_CASE("the weight of a chunk, and of what lies above a number") {
   CHECK(std::abs(all - (1 + std::exp(1.0) + std::exp(2.0))) < 1e-5);
   CHECK(std::abs(above - std::exp(2.0)) < 1e-5);  // not what equals it
 }
+
+}  // namespace test_sample_token_weight

@@ -12,6 +12,8 @@
 #include "support/message_of.hpp"
 #include "support/sorted.hpp"
 
+namespace test_sample_top_k {
+
 using namespace specdec;
 using namespace support;
 
@@ -110,3 +112,5 @@ TEST_CASE("a negative top-k is refused") {
   CHECK(message_of([] { TopK(-1); }) == "specdec: TopK{-1} is negative");
   CHECK(TopK(3).value() == 3);
 }
+
+}  // namespace test_sample_top_k

@@ -13,6 +13,8 @@
 #include "support/message_of.hpp"
 #include "support/sorted.hpp"
 
+namespace test_sample_top_p {
+
 using namespace specdec;
 using namespace support;
 
@@ -116,3 +118,5 @@ TEST_CASE("a top-p that is no share is refused") {
   CHECK_THROWS_AS(TopP(nan_value), std::invalid_argument);
   CHECK(TopP(0.5).value() == 0.5);
 }
+
+}  // namespace test_sample_top_p

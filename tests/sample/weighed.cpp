@@ -11,6 +11,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_sample_weighed {
+
 using namespace specdec;
 using detail::from_ordered_key;
 using detail::ordered_key;
@@ -106,3 +108,5 @@ TEST_CASE("every question is answered as by one number after the other") {
       CHECK(weighed->of_rank(size + 1) == keys.front());
     }
 }
+
+}  // namespace test_sample_weighed

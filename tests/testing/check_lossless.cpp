@@ -15,6 +15,8 @@
 #include "support/layouts.hpp"
 #include "support/rules.hpp"
 
+namespace test_testing_check_lossless {
+
 using namespace specdec;
 using namespace specdec::testing;
 using support::AnyVerifier;
@@ -247,3 +249,5 @@ TEST_CASE("a report says what was checked") {
   CHECK(report.models == 6);
   CHECK(print(report).starts_with("lossless on 6 pairs of models, worst difference "));
 }
+
+}  // namespace test_testing_check_lossless

@@ -5,6 +5,8 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 
+namespace test_testing_chi_square {
+
 using namespace specdec;
 using namespace specdec::testing;
 
@@ -99,3 +101,5 @@ TEST_CASE("a law of one output is checked, too") {
   int n = 0;
   CHECK_FALSE(check_sampled([&] { return std::vector<Token>{3, ++n == 50 ? 2 : 1}; }, law, 100));
 }
+
+}  // namespace test_testing_chi_square

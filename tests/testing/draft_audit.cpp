@@ -23,6 +23,8 @@
 #include "support/message_of.hpp"
 #include "support/models.hpp"
 
+namespace test_testing_draft_audit {
+
 using namespace specdec;
 using namespace specdec::testing;
 using namespace support;
@@ -714,3 +716,5 @@ TEST_CASE("drafters that do not ask whether to go on are audited, too, and may b
   CHECK(drafted > 100);
   CHECK(audited.report().tokens == drafted);
 }
+
+}  // namespace test_testing_draft_audit

@@ -6,6 +6,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_testing_enumerator {
+
 using namespace specdec;
 using testing::Enumerator;
 
@@ -76,3 +78,5 @@ TEST_CASE("a run that cannot be replayed is an error") {
   run();
   CHECK_THROWS_AS(chance.next(), std::logic_error);
 }
+
+}  // namespace test_testing_enumerator

@@ -10,6 +10,8 @@
 #include "support/models.hpp"
 #include "support/rules.hpp"
 
+namespace test_testing_law {
+
 using namespace specdec;
 using namespace specdec::testing;
 
@@ -107,3 +109,5 @@ TEST_CASE("histories of a verifier with hidden state are not merged") {
   }
   CHECK(biased > 10);
 }
+
+}  // namespace test_testing_law

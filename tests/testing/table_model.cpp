@@ -5,6 +5,8 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 
+namespace test_testing_table_model {
+
 using namespace specdec;
 using namespace specdec::testing;
 using support::message_of;
@@ -81,3 +83,5 @@ TEST_CASE("bad tables and calls are named") {
         "specdec: tokens[1] = 2 is outside the vocabulary 0..1");
   CHECK(model.context().empty());
 }
+
+}  // namespace test_testing_table_model

@@ -4,6 +4,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_verify_argmax {
+
 using namespace specdec;
 
 static_assert(Verifier<ArgmaxVerifier>);
@@ -34,3 +36,5 @@ TEST_CASE("argmax verification needs no q: q = 0 is no error, no randomness is u
   CHECK(ArgmaxVerifier{}(target, draft, std::vector<Token>{1}, rng) == Verdict{1, 0});
   CHECK(rng == untouched);
 }
+
+}  // namespace test_verify_argmax

@@ -7,6 +7,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_verify_block {
+
 using namespace specdec;
 using testing::Enumerator;
 
@@ -71,3 +73,5 @@ TEST_CASE("block: a ratio that overflows cannot bring back a token that the targ
   BlockVerifier verifier;
   CHECK(verifier(target, draft, std::vector<Token>{0, 0}, rng) == Verdict{0, 1});
 }
+
+}  // namespace test_verify_block

@@ -19,6 +19,8 @@
 #include "support/message_of.hpp"
 #include "support/rules.hpp"
 
+namespace test_verify_drafted_block {
+
 using namespace specdec;
 using support::AnyVerifier;
 using support::message_of;
@@ -475,3 +477,5 @@ TEST_CASE("a one-hot id beyond 32 bits is no other token") {
   CHECK(message_of([&] { rule(target, OneHotRows(ids), tokens, rng); }) ==
         "specdec: tokens[0] = 1 has probability 0 in draft row 0, so it was not drawn from it");
 }
+
+}  // namespace test_verify_drafted_block

@@ -12,6 +12,8 @@
 #include "support/message_of.hpp"
 #include "support/rules.hpp"
 
+namespace test_verify_greedy_block {
+
 using namespace specdec;
 using support::RowMajor;
 using testing::Enumerator;
@@ -43,7 +45,8 @@ struct Toy {
   }
   Verdict judge(GreedyBlockVerifier& verifier, const std::vector<Token>& tokens, auto& chance) const {
     const Index gamma = static_cast<Index>(tokens.size());
-    return ::judge(verifier, target.topRows(gamma + 1), draft.topRows(gamma), tokens, chance);
+    return test_verify_greedy_block::judge(verifier, target.topRows(gamma + 1), draft.topRows(gamma), tokens,
+                                           chance);
   }
 
   // A verifier after a stop at 0 of 3: it modifies the next two tokens.
@@ -214,3 +217,5 @@ TEST_CASE("a ratio too large for a double stays a number: a token that the targe
   CHECK(verdict.accepted == 1);
   CHECK(verdict.token == 0);
 }
+
+}  // namespace test_verify_greedy_block

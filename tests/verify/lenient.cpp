@@ -9,6 +9,8 @@
 #include "support/message_of.hpp"
 #include "support/rules.hpp"
 
+namespace test_verify_lenient {
+
 using namespace specdec;
 using support::AnyVerifier;
 using support::message_of;
@@ -58,3 +60,5 @@ TEST_CASE("the lenient acceptance rate is Σ min(p/l, q)") {
   CHECK(accepted(0.8) == Approx(5. / 12 + 1. / 3));
   CHECK(accepted(0.5) == Approx(1));
 }
+
+}  // namespace test_verify_lenient

@@ -6,6 +6,8 @@
 #include "support/layouts.hpp"
 #include "support/rules.hpp"
 
+namespace test_verify_sample_match {
+
 using namespace specdec;
 
 static_assert(Verifier<SampleMatchVerifier>);
@@ -42,3 +44,5 @@ TEST_CASE("sample-and-match accepts Σ p·q where token verification accepts Σ 
   CHECK(accepted({SampleMatchVerifier{}}) == Approx(4. / 9));
   CHECK(accepted({TokenVerifier{}}) == Approx(6. / 9));
 }
+
+}  // namespace test_verify_sample_match

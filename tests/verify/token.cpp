@@ -6,6 +6,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_verify_token {
+
 using namespace specdec;
 using testing::Enumerator;
 
@@ -48,3 +50,5 @@ TEST_CASE("token verification takes its randomness in a fixed order") {
     }
   }
 }
+
+}  // namespace test_verify_token

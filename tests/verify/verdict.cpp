@@ -10,6 +10,8 @@
 #include "support/layouts.hpp"
 #include "support/rules.hpp"
 
+namespace test_verify_verdict {
+
 using namespace specdec;
 using support::AnyVerifier;
 
@@ -111,3 +113,5 @@ TEST_CASE("only modifications need drafts of a length") {
     CHECK(longest == (std::holds_alternative<GreedyBlockVerifier>(rule.rule) ? 2 : 0));
   }
 }
+
+}  // namespace test_verify_verdict
