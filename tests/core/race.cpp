@@ -254,8 +254,8 @@ Races races(const char* kinds, double tolerance) {
   };
   const auto layouts = std::make_shared<Layouts>();
   const auto run = [layouts](EitherChance chance, double w, int rounds) {
-    const auto p = distributions(std::as_const(layouts->p).view()),
-               q = distributions(std::as_const(layouts->q).view());
+    const auto p = distributions(std::as_const(layouts->p).view());
+    const auto q = distributions(std::as_const(layouts->q).view());
     return run_race(chance, w, p.row(0), q.row(0), rounds);
   };
   return {kinds, tolerance,

@@ -29,9 +29,9 @@ mutant("costs-asked-for-nothing", "stats.hpp", "tests/stats",
        "drafts_every_step_ = step.asked > 0;", "drafts_every_step_ = step.drafted > 0;")
 mutant("projection-nothing-of-nothing", "analysis/projection.hpp", "tests/analysis/projection",
        "if (!(last < before)) return last;", "if (!(last <= before)) return last;")
-mutant("costs-below-flat", "analysis/cost_curve.hpp", "tests/draft/cost_optimal_length tests/stats",
+mutant("costs-below-flat", "analysis/cost_curve.hpp", "tests/analysis/cost_curve",
        "if (next < 0) return value(above);", "return value(above);")
-mutant("costs-below-free", "analysis/cost_curve.hpp", "tests/draft/cost_optimal_length",
+mutant("costs-below-free", "analysis/cost_curve.hpp", "tests/analysis/cost_curve",
        "return std::clamp(on_line(above, next, size), least, value(above));",
        "return std::min(on_line(above, next, size), value(above));")
 mutant("estimates-of-empty-drafts-alone", "generation.hpp", "tests/analysis/acceptance",
@@ -67,9 +67,9 @@ mutant("survival-greedy-clipped", "analysis/survival.hpp", "tests/analysis/survi
 mutant("survival-greedy-above-one", "analysis/survival.hpp", "tests/analysis/survival", "return std::min(1.0, weight);", "return weight;")
 mutant("survival-length", "analysis/survival.hpp", "tests/analysis/survival", "at_least.begin() + 1 + length", "at_least.begin() + length")
 mutant("survival-of-any-draft", "analysis/survival.hpp", "tests/analysis/survival", "block.check_drawn();", "")
-mutant("survival-walk-mass", "analysis/enumerated_survival.hpp", "tests/analysis/survival",
+mutant("survival-walk-mass", "analysis/enumerated_survival.hpp", "tests/analysis/enumerated_survival",
        "visit(depth + 1, mass * x.q, next);", "visit(depth + 1, mass, next);")
-mutant("survival-walk-context", "analysis/enumerated_survival.hpp", "tests/analysis/survival", "source.truncate(0);", "")
+mutant("survival-walk-context", "analysis/enumerated_survival.hpp", "tests/analysis/enumerated_survival", "source.truncate(0);", "")
 mutant("weights-not-clipped", "analysis/context_free_survival.hpp", "tests/analysis/context_free_survival",
        "clipped_ ? std::min(1.0, value) : value", "value")
 mutant("weights-settled-too-low", "analysis/context_free_survival.hpp", "tests/analysis/context_free_survival",
@@ -88,3 +88,9 @@ mutant("weights-spread-off-the-mean", "analysis/context_free_survival.hpp", "tes
        "(mean - low) / (high - low);", "0.5 + 0 * mean;")
 mutant("weights-key-truncated", "analysis/context_free_survival.hpp", "tests/analysis/context_free_survival",
        "return truncated - (static_cast<double>(truncated) > quotient ? 1 : 0);", "return truncated;")
+
+mutant = promise("costs that have faded are guessed, and those that have not are known")
+mutant("costs-fade-late", "analysis/cost_curve.hpp", "tests/analysis/cost_curve", "faded = 0.1;", "faded = 0.01;")
+mutant("costs-fade-early", "analysis/cost_curve.hpp", "tests/analysis/cost_curve", "faded = 0.1;", "faded = 0.2;")
+mutant("fading-mean-limit-grows", "analysis/cost_curve.hpp", "tests/analysis/cost_curve",
+       "if (weight_ > values) fade(values / weight_);", "fade(values / weight_);")

@@ -39,6 +39,8 @@ mutant("draw-without-mass", "core/prefix_sampler.hpp", "tests/core/prefix_sample
 mutant("draw-from-too-much", "core/prefix_sampler.hpp", "tests/core/prefix_sampler", "if (total() + sum > most)", "if (false)")
 mutant("draw-nan-block", "core/prefix_sampler.hpp", "tests/core/prefix_sampler tests/verify/drafted_block",
        "if (!(sum >= 0) || !std::isfinite(sum))", "if (sum < 0)")
+mutant("draw-from-nearly-two", "core/prefix_sampler.hpp", "tests/core/prefix_sampler",
+       "static constexpr double most = 1.01;", "static constexpr double most = 1.9;")
 
 mutant = promise("a view reads any layout; argmax takes the lowest id and refuses NaN")
 mutant("view-strides-swapped", "core/numbers.hpp", "tests/core/dense",
@@ -75,6 +77,7 @@ mutant("settle-weight-forgotten", "core/race.hpp", "tests/core/race",
 mutant("settle-always-won", "core/race.hpp", "tests/core/race",
        "const double lost = std::max(1 - w, 0.0);", "const double lost = 0;")
 mutant("settle-no-mass", "core/race.hpp", "tests/core/race", "if (lost > 0) return std::nullopt;", "")
+mutant("race-of-many-rounds", "core/race.hpp", "tests/core/race", "max_race_rounds = 64;", "max_race_rounds = 100000;")
 
 mutant = promise("rows of every kind mean what they hold")
 mutant("pointers-first-row-only", "core/numbers.hpp", "tests/core/numbers",
@@ -174,3 +177,27 @@ mutant("entropy-first-block", "core/entropy.hpp", "tests/core/entropy",
        "row.block(start, std::min(", "row.block(0, std::min(")
 mutant("entropy-policy-inverted", "draft/draft_length.hpp", "tests/draft/draft_length",
        "return entropy(row) <= most_;", "return entropy(row) > most_;")
+
+mutant = promise("bad input is named, never guessed around")
+mutant("validate-loosely", "core/validate.hpp", "tests/core/validate", "double tolerance = 1e-3)", "double tolerance = 4e-2)")
+mutant("named-twice", "core/named_row.hpp", "tests/core/named_row", 'starts_with("specdec: ")) throw;', 'starts_with("specdec: ")) (void)0;')
+mutant("named-weight-unchecked", "core/named_row.hpp", "tests/core/named_row",
+       "return checked(support(k), row_->weight(k));", "return row_->weight(k);")
+mutant("named-draw-unnamed", "core/named_row.hpp", "tests/core/named_row",
+       "return row.named([&] { return draw(u); });", "return draw(u);")
+
+mutant = promise("stored rows outlive what they were made of, unless they are stable")
+mutant("stored-rows-never-cleared", "core/stored_rows.hpp", "tests/core/stored_rows",
+       "void clear() { rows_.clear(); }", "void clear() {}")
+mutant("stored-rows-in-one-memory", "core/stored_rows.hpp", "tests/core/stored_rows",
+       "copies_[rows_.size()].assign(row)", "copies_[0].assign(row)")
+
+mutant = promise("the laws themselves notice, each by what it alone enumerates or samples")
+mutant("one-hot-by-half", "core/one_hot.hpp", "tests/law_drafters",
+       "return x == token_ ? 1.0 : 0.0;", "return x == token_ ? 0.5 : 0.0;")
+mutant("sampled-race-forgets-its-weight", "core/race.hpp", "tests/law_sampled",
+       "residual(w, p, 1.0, q, y) / weight", "residual(1.0, p, 1.0, q, y) / p.probability(y)")
+mutant("race-against-another-row", "verify/drafted_block.hpp", "tests/law_rounds",
+       "chance.race(w, p, block.q(i))", "chance.race(w, p, block.q(0))")
+mutant("rows-of-every-kind-raced-against-nothing", "verify/drafted_block.hpp", "tests/law_rows",
+       "chance.race(w, p, block.q(i))", "chance.race(w, p)")

@@ -138,3 +138,27 @@ mutant("goodput-window-of-sequences", "draft/goodput_length.hpp", "tests/draft/g
        "window_ * static_cast<double>(sequences)", "window_")
 mutant("survival-fades-unasked", "draft/running_survival.hpp", "tests/draft/goodput_length",
        "    if (step.asked == 0) return;\n", "")
+
+mutant = promise("the trie of contexts counts what follows what, exactly")
+mutant("counts-too-short-contexts", "model/ngram_counts.hpp", "tests/model/ngram_counts",
+       "std::erase(positions_, length - 1);", "std::erase(positions_, length);")
+mutant("counts-of-other-parents", "model/ngram_counts.hpp", "tests/model/ngram_counts",
+       "nodes().back().parent == parent && nodes().back().token == token", "nodes().back().token == token")
+
+mutant = promise("a draft goes on at a row that is just sure enough")
+mutant("confident-beyond-its-least", "draft/draft_length.hpp", "tests/draft/draft_length",
+       "return row.probability(row.argmax()) >= least_;", "return row.probability(row.argmax()) > least_;")
+mutant("entropy-short-of-its-most", "draft/draft_length.hpp", "tests/draft/draft_length",
+       "return entropy(row) <= most_;", "return entropy(row) < most_;")
+
+mutant = promise("a policy learns from nothing that it did not ask for")
+mutant("cost-optimal-observes-unasked", "draft/cost_optimal_length.hpp", "tests/draft/cost_optimal_length",
+       "    if (estimates_.empty()) return;  // next() was never asked\n", "")
+
+mutant = promise("a running survival holds what is seen against what the positions before suggest")
+mutant("running-guess-too-heavy", "draft/running_survival.hpp", "tests/draft/running_survival",
+       "guess_weight = 3;", "guess_weight = 30;")
+mutant("running-survival-not-falling", "draft/running_survival.hpp", "tests/draft/running_survival",
+       "here * std::min(1.0, here / before)", "here")
+mutant("running-limit-of-proposals-alone", "draft/running_survival.hpp", "tests/draft/running_survival",
+       "      position.survived.limit(steps);\n", "")

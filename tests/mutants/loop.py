@@ -81,3 +81,40 @@ mutant("cascade-policy-one-late", "cascade_drafter.hpp", "tests/cascade_drafter"
        "return drafted(sequence, asked);\n    }", "return drafted(sequence, asked + 1);\n    }")
 mutant("stored-rows-one-copy", "core/stored_rows.hpp", "tests/cascade_drafter tests/draft/model_drafter",
        "copies_[rows_.size()].assign(row)", "copies_[0].assign(row)")
+
+mutant = promise("what drafters and verifiers of others return is checked before it is used")
+mutant("accepted-ids-unchecked", "generation.hpp", "tests/generation",
+       "    detail::check_tokens(\"accepted\", drafted.first(static_cast<std::size_t>(verdict.accepted)),\n"
+       "                         target_->vocab_size());\n", "")
+mutant("judged-verdict-unchecked", "generation.hpp", "tests/generation",
+       "verifier_.judge(block, chance);\n      check_verdict(verdict, drafted);", "verifier_.judge(block, chance);")
+
+mutant = promise("a throw leaves the step undone, also one of a drafter that is told of the verdict")
+TIMED = "    stats_.verify_time += Clock::now() - target_done;\n"
+COMMIT = ("    return commit(drafted, verdict,\n"
+          "                  {.asked = gamma,\n"
+          "                   .drafted = static_cast<Index>(drafted.size()),\n"
+          "                   .accepted = verdict.accepted,\n"
+          "                   .fed = static_cast<Index>(feed_.size()),\n"
+          "                   .survival = survival_,\n"
+          "                   .draft_time = drafting_done - start,\n"
+          "                   .target_time = target_done - drafting_done});\n")
+OBSERVE = ("    if constexpr (requires { drafter_->observe(rows, drafted, verdict); })\n"
+           "      drafter_->observe(rows, drafted, verdict);\n")
+mutant("observed-after-commit", "generation.hpp", "tests/generation", OBSERVE + TIMED + COMMIT,
+       TIMED + COMMIT.replace("return commit", "const auto emitted = commit") + OBSERVE + "    return emitted;\n")
+mutant("context-moves-under-drafter", "generation.hpp", "tests/generation",
+       "    if (context_.capacity() < needed) context_.reserve(2 * needed);\n", "")
+
+mutant = promise("each moment of a step is in one of the three times")
+mutant("target-time-from-the-start", "generation.hpp", "tests/generation",
+       ".target_time = target_done - drafting_done", ".target_time = target_done - start")
+mutant("draft-time-to-the-verdict", "generation.hpp", "tests/generation",
+       ".draft_time = drafting_done - start", ".draft_time = Clock::now() - start")
+mutant("verify-time-of-last-step", "generation.hpp", "tests/generation",
+       "stats_.verify_time += Clock::now()", "stats_.verify_time = Clock::now()")
+mutant("verify-time-from-the-start", "generation.hpp", "tests/generation",
+       "stats_.verify_time += Clock::now() - target_done", "stats_.verify_time += Clock::now() - start")
+
+mutant = promise("the baseline asks nobody for a draft")
+mutant("baseline-asks-for-drafts", "spec_dec.hpp", "tests/spec_dec", "  options.gamma = 0;\n", "")

@@ -12,12 +12,71 @@ mutant("logits-normaliser-upside-down", "core/logits.hpp", "tests/core/logits",
        "inverse_temperature_ - normaliser.value)", "inverse_temperature_ + normaliser.value)")
 mutant("logits-sum-behind-the-end", "core/logits.hpp", "tests/core/logits", "if (count > 0 && state_", "if (state_")
 mutant("logits-any-temperature", "core/logits.hpp", "tests/core/logits", "if (!(temperature >= 0)) detail", "if (false) detail")
-mutant("top-k-one-short", "sample/top_k.hpp", "tests/sample/chain",
+mutant("top-k-one-short", "sample/top_k.hpp", "tests/sample/top_k",
        "static_cast<double>(k_))", "static_cast<double>(k_ - 1))")
-mutant("top-p-less", "sample/top_p.hpp", "tests/sample/chain", "p_ * total, total)", "0.99 * p_ * total, total)")
-mutant("min-p-without-temperature", "sample/min_p.hpp", "tests/sample/chain",
+mutant("top-p-less", "sample/top_p.hpp", "tests/sample/top_p", "p_ * total, total)", "0.99 * p_ * total, total)")
+mutant("min-p-without-temperature", "sample/min_p.hpp", "tests/sample/min_p",
        "row.temperature() * std::log(p_)", "std::log(p_)")
 mutant("hook-context-too-long", "sample/processed_model.hpp", "tests/sample/processed_model",
        "context_.size() - static_cast<std::size_t>(rows - 1 - i)", "context_.size() + 0 * static_cast<std::size_t>(i)")
 mutant("hook-context-not-rolled-back", "sample/processed_model.hpp", "tests/sample/processed_model",
        "truncate(static_cast<Index>(before));", "")
+
+mutant = promise("a processed model copies every row that a hook may change")
+mutant("processed-rows-do-not-grow", "sample/processed_model.hpp", "tests/sample/processed_model",
+       "if (output_.rows() < rows || output_.cols() != vocab_size())", "if (output_.cols() != vocab_size())")
+
+mutant = promise("min-p keeps the tokens with p(x) >= min_p · max p, no others")
+mutant("min-p-rounded-down", "sample/min_p.hpp", "tests/sample/min_p",
+       "if (static_cast<double>(cut) < least) cut", "if (static_cast<double>(cut) < least - 1e9) cut")
+
+mutant = promise("the cut of a row is the largest above which tokens weigh enough")
+mutant("threshold-target-rounded-down", "sample/threshold.hpp", "tests/sample/threshold tests/sample/top_k tests/sample/top_p",
+       "std::round((target - above) / unit)", "std::floor((target - above) / unit - 1)")
+mutant("threshold-above-forgotten", "sample/threshold.hpp", "tests/sample/threshold tests/sample/top_k",
+       "if (select(target, above)) return true;", "if (select(target, 0)) return true;")
+mutant("threshold-infinity-is-a-logit", "sample/threshold.hpp", "tests/sample/threshold",
+       "bad |= static_cast<unsigned>(!(l < infinity));", "bad |= static_cast<unsigned>(l != l);")
+mutant("threshold-copy-without-end", "sample/threshold.hpp", "tests/sample/threshold tests/sample/top_k",
+       "copy.setConstant(-infinity);", "")
+mutant("threshold-overflow-unseen", "sample/threshold.hpp", "tests/sample/threshold tests/sample/top_k",
+       "    if (overflow_) {\n      high_ = bracket.high;\n      return false;\n    }\n    if (select", "    if (select")
+mutant("threshold-mass-of-another-unit", "sample/threshold.hpp", "tests/sample/top_k",
+       "near_.at_least(low_)), -TokenMass<Scalar>::bits)", "near_.at_least(low_)), 1 - TokenMass<Scalar>::bits)")
+
+mutant = promise("numbers with weights are counted and cut exactly")
+mutant("weighed-above", "sample/weighed.hpp", "tests/sample/weighed", "static_cast<Weight>(keys[i] >= cut)", "static_cast<Weight>(keys[i] > cut)")
+mutant("weighed-low-halves", "sample/weighed.hpp", "tests/sample/weighed",
+       "return (std::uint64_t{high} << half) + low;", "return std::uint64_t{high} << half;")
+mutant("weighed-short-of-target", "sample/weighed.hpp", "tests/sample/weighed",
+       "if (at_least(middle) >= target) low = middle;", "if (at_least(middle) > target) low = middle;")
+mutant("weighed-rest-of-all", "sample/weighed.hpp", "tests/sample/weighed",
+       "return target > above ? target - above : 0;", "return target;")
+mutant("weighed-rank-one-off", "sample/weighed.hpp", "tests/sample/weighed", ">= rank) low = middle;", "> rank) low = middle;")
+mutant("weighed-behind-the-end", "sample/weighed.hpp", "tests/sample/weighed", "!= 0, start + i < size);", "!= 0, true);")
+
+mutant = promise("flags pick what is flagged, each number once")
+mutant("flags-of-one-row", "sample/flags.hpp", "tests/sample/flags",
+       "return bit % rows * row_size + bit / rows;", "return bit / rows;")
+mutant("flags-transposed", "sample/flags.hpp", "tests/sample/flags",
+       "return bit % rows * row_size + bit / rows;", "return bit % row_size * rows + bit / row_size;")
+mutant("flags-few-at-a-time", "sample/flags.hpp", "tests/sample/flags",
+       "for (std::size_t k = first + excess; k < last; ++k) put(k, byte + take_first(bits));", "")
+mutant("flags-either", "sample/flags.hpp", "tests/sample/flags",
+       "static_cast<unsigned>(a) & static_cast<unsigned>(b)", "static_cast<unsigned>(a) | static_cast<unsigned>(b)")
+
+mutant = promise("keys order floating-point numbers, and come back")
+mutant("keys-of-bits", "sample/ordered_key.hpp", "tests/sample/ordered_key",
+       "return bits >= 0 ? bits : std::numeric_limits<OrderedKey<F>>::min() - bits;", "return bits;")
+mutant("keys-complemented", "sample/ordered_key.hpp", "tests/sample/ordered_key",
+       "return bits >= 0 ? bits : std::numeric_limits<OrderedKey<F>>::min() - bits;",
+       "return bits >= 0 ? bits : std::numeric_limits<OrderedKey<F>>::min() - bits - 1;")
+
+mutant = promise("tokens weigh one, or their exponentials")
+mutant("weight-of-no-token", "sample/token_weight.hpp", "tests/sample/token_weight",
+       "n += logits[i] >= std::numeric_limits<Scalar>::lowest() ? 1 : 0;", "n += 1 + 0 * static_cast<int>(logits[i] > 0);")
+mutant("weight-above-or-equal", "sample/token_weight.hpp", "tests/sample/token_weight",
+       "w[i] *= static_cast<Scalar>(logits[i] > number);", "w[i] *= static_cast<Scalar>(logits[i] >= number);")
+mutant("weight-unit-without-temperature", "sample/token_weight.hpp", "tests/sample/token_weight",
+       "(static_cast<double>(top) - static_cast<double>(shift)) *\n                               static_cast<double>(inverse_temperature)),",
+       "(static_cast<double>(top) - static_cast<double>(shift)) * 1.0),")

@@ -49,3 +49,25 @@ mutant("audit-unnormalised-passes", "testing/draft_audit.hpp", "tests/testing/dr
        "std::abs(total_ - 1) <= 0.01 &&", "")
 mutant("audit-kept-after-throw", "testing/draft_audit.hpp", "tests/testing/draft_audit",
        "State next = state_;", "State& next = state_;")
+
+mutant = promise("the harness checks what it is asked for, and no law of no numbers passes")
+mutant("harness-passes-nan", "testing/check_lossless.hpp", "tests/testing/check_lossless",
+       "if (found.size <= check.tolerance) continue;", "if (!(found.size > check.tolerance)) continue;")
+mutant("harness-tolerates-more", "testing/check_lossless.hpp", "tests/testing/check_lossless",
+       "double tolerance = 1e-12;", "double tolerance = 1e-7;")
+mutant("harness-tolerance-fixed", "testing/check_lossless.hpp", "tests/testing/check_lossless",
+       "if (found.size <= check.tolerance) continue;", "if (found.size <= 1e-12) continue;")
+mutant("harness-seed-ignored", "testing/check_lossless.hpp", "tests/testing/check_lossless",
+       "SplitMix64 generator(check.seed);", "SplitMix64 generator(1);")
+mutant("harness-target-order-fixed", "testing/check_lossless.hpp", "tests/testing/check_lossless",
+       "auto target = TableModel<Scalar>::random(vocab_size, check.order, generator);",
+       "auto target = TableModel<Scalar>::random(vocab_size, 2, generator);")
+mutant("harness-draft-order-fixed", "testing/check_lossless.hpp", "tests/testing/check_lossless",
+       "ModelDrafter drafter{TableModel<Scalar>::random(vocab_size, check.order, generator)};",
+       "ModelDrafter drafter{TableModel<Scalar>::random(vocab_size, 2, generator)};")
+mutant("harness-length-fixed", "testing/check_lossless.hpp", "tests/testing/check_lossless",
+       "{.max_new_tokens = check.max_new_tokens, .gamma = gamma}", "{.max_new_tokens = 5, .gamma = gamma}")
+
+mutant = promise("an audit keeps its false-alarm rate over all of its tests")
+mutant("audit-rate-not-shared", "testing/draft_audit.hpp", "tests/testing/draft_audit",
+       "options_.false_alarm / 4;", "options_.false_alarm;")

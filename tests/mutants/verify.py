@@ -133,3 +133,35 @@ mutant("block-reads-on", "verify/block.hpp", "tests/verify/drafted_block", "w_.b
 mutant("greedy-reads-on", "verify/greedy_block.hpp", "tests/verify/drafted_block",
        "if (at(i).g == 0) continue;  // behind", "// behind")
 mutant("race-reads-on", "core/race.hpp", "tests/verify/drafted_block", "if (w <= 0) return std::nullopt;", "")
+
+mutant = promise("a drafted token with q = 0 is an error, also where only a pass over its row tells")
+mutant("ratio-by-unchecked-q", "verify/drafted_block.hpp", "tests/verify/drafted_block",
+       "token(i)) / drawn_probability(i));", "token(i)) / specdec::probability(q(i), token(i)));")
+mutant("undrawn-token-unchecked-late", "verify/drafted_block.hpp", "tests/verify/drafted_block",
+       "    if (q_x == 0) not_drawn(i);\n", "")
+
+mutant = promise("rows kept for a verification are destroyed after it, those alone that were made")
+mutant("kept-rows-not-destroyed", "verify/drafted_block.hpp", "tests/verify/drafted_block",
+       "    for (; made_ != 0; made_ &= made_ - 1) std::destroy_at(&few_[std::countr_zero(made_)].row);\n", "")
+mutant("kept-row-entered-before-made", "verify/drafted_block.hpp", "tests/verify/drafted_block",
+       "      std::construct_at(&slot.row, matrix_.row(i));\n      made_ |= std::uint64_t{1} << i;\n",
+       "      made_ |= std::uint64_t{1} << i;\n      std::construct_at(&slot.row, matrix_.row(i));\n")
+
+mutant = promise("rules say of themselves what the loop and cascades go by")
+mutant("lenient-says-lossless", "verify/lenient.hpp", "tests/verify/verdict",
+       "static constexpr bool draws_from_target = false;", "static constexpr bool draws_from_target = true;")
+mutant("argmax-says-lossless", "verify/argmax.hpp", "tests/verify/verdict",
+       "static constexpr bool draws_from_target = false;", "static constexpr bool draws_from_target = true;")
+mutant("silent-rules-read-all", "verify/verdict.hpp", "tests/verify/verdict",
+       "return static_cast<bool>(V::reads_every_ratio);\n  else return false;",
+       "return static_cast<bool>(V::reads_every_ratio);\n  else return true;")
+mutant("silent-rules-lossy", "verify/verdict.hpp", "tests/verify/verdict",
+       "return static_cast<bool>(V::draws_from_target);\n  else return true;",
+       "return static_cast<bool>(V::draws_from_target);\n  else return false;")
+mutant("draft-length-unasked", "verify/verdict.hpp", "tests/verify/verdict tests/spec_dec",
+       "if constexpr (requires { verifier.min_draft_length(); }) return verifier.min_draft_length();",
+       "if constexpr (false) return verifier.min_draft_length();")
+
+mutant = promise("a modification that rounding leaves no mass is passed over")
+mutant("greedy-modification-without-mass", "verify/greedy_block.hpp", "tests/verify/greedy_block",
+       "here.levels.push_back(next.mass > 0 ? next : here.levels.back());", "here.levels.push_back(next);")

@@ -16,7 +16,7 @@ namespace support {
 #define SPECDEC_TEST_SANITIZED
 #endif
 
-inline int bound(int usual, int exhaustive) {
+inline int bound(int usual, [[maybe_unused]] int exhaustive) {
 #ifdef SPECDEC_TEST_SANITIZED
   return std::max(1, usual / 8);
 #else
