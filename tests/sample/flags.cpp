@@ -38,7 +38,7 @@ std::vector<std::size_t> picked(const std::vector<bool>& flagged, std::size_t fi
 TEST_CASE("flags pick what is flagged, each number once") {
   std::mt19937 rng{1};
   for (const unsigned share : {0u, 1u, 10u, 50u, 90u, 100u})
-    for (const std::size_t first : {0, 7}) {
+    for (const std::size_t first : {0u, 7u}) {
       std::vector<bool> flagged(Flags::size);
       std::vector<std::size_t> expected;
       for (std::size_t i = 0; i < Flags::size; ++i) {

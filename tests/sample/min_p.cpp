@@ -84,7 +84,7 @@ TEST_CASE("min-p does not ask for what earlier steps took away") {
 }
 
 TEST_CASE("min-p notices rows that are no distributions") {
-  for (const std::size_t size : {1, 2, 600, 5000})
+  for (const std::size_t size : {1u, 2u, 600u, 5000u})
     for (const double bad : {nan_value, infinity}) {
       std::vector<double> logits(size, 0.5);
       logits[size / 2] = bad;

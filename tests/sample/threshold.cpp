@@ -113,7 +113,7 @@ TEST_CASE("the cut is the largest that leaves the mass asked for") {
 
 TEST_CASE("a search notices NaN and infinity wherever they are") {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  for (const std::size_t size : {1, 600, 5000})
+  for (const std::size_t size : {1u, 600u, 5000u})
     for (const std::size_t at : {std::size_t{0}, size / 2, size - 1})
       for (const double bad : {std::numeric_limits<double>::quiet_NaN(), infinity}) {
         std::vector<double> logits(size, 0.5);

@@ -42,7 +42,7 @@ TEST_CASE("top-k keeps what sorting keeps") {
          {Index{1}, Index{2}, static_cast<Index>(rng() % logits.size()), size - 1, size, size + 1})
       check(logits, k);
   }
-  for (const std::size_t size : {20'000, 128'256})
+  for (const std::size_t size : {20'000u, 128'256u})
     for (int n = 0; n < (size > 100'000 ? 6 : 40); ++n) {
       auto logits = random_logits(size, rng);
       if (n % 3 == 0) std::ranges::shuffle(logits, rng);
@@ -99,7 +99,7 @@ TEST_CASE("top-k keeps its mass at the smallest temperatures") {
 }
 
 TEST_CASE("top-k notices rows that are no distributions") {
-  for (const std::size_t size : {1, 2, 600, 5000})
+  for (const std::size_t size : {1u, 2u, 600u, 5000u})
     for (const double bad : {nan_value, infinity}) {
       std::vector<double> logits(size, 0.5);
       logits[size / 2] = bad;

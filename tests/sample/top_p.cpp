@@ -41,7 +41,7 @@ TEST_CASE("top-p keeps what sorting keeps") {
     const auto logits = random_logits(random_size(rng), rng);
     for (const double p : {1e-9, 0.1, 0.5, 0.95, uniform01(rng), 1 - 1e-4}) check(logits, p);
   }
-  for (const std::size_t size : {20'000, 128'256})
+  for (const std::size_t size : {20'000u, 128'256u})
     for (int n = 0; n < (size > 100'000 ? 6 : 40); ++n) {
       auto logits = random_logits(size, rng);
       if (n % 3 == 0) std::ranges::shuffle(logits, rng);
@@ -103,7 +103,7 @@ TEST_CASE("top-p keeps its mass at the smallest temperatures") {
 }
 
 TEST_CASE("top-p notices rows that are no distributions") {
-  for (const std::size_t size : {1, 2, 600, 5000})
+  for (const std::size_t size : {1u, 2u, 600u, 5000u})
     for (const double bad : {nan_value, infinity}) {
       std::vector<double> logits(size, 0.5);
       logits[size / 2] = bad;

@@ -80,7 +80,7 @@ TEST_CASE("weights are summed exactly, the largest as well") {
 TEST_CASE("every question is answered as by one number after the other") {
   const auto weighed = std::make_unique<Weighed>();
   std::mt19937_64 rng{1};
-  for (const std::size_t size : {1, 2, 50, 300, 513, 4096})
+  for (const std::size_t size : {1u, 2u, 50u, 300u, 513u, 4096u})
     for (const double spread : {0.0, 1e-300, 2.0, 1e300}) {
       const auto pairs = random_pairs(size, spread, rng);
       fill(*weighed, pairs);

@@ -187,7 +187,7 @@ inline std::size_t random_size(std::mt19937_64& rng) {
 inline std::vector<std::vector<double>> hard_rows() {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   std::vector<std::vector<double>> rows;
-  for (const std::size_t n : {1, 2, 513, 2049, 30'000, 128'256}) {
+  for (const std::size_t n : {1u, 2u, 513u, 2049u, 30'000u, 128'256u}) {
     rows.emplace_back(n, 1.0);
     rows.emplace_back(n, 1.0);
     for (std::size_t x = 0; x < n; x += 3) rows.back()[x] = 2;
@@ -205,7 +205,7 @@ inline std::vector<std::vector<double>> hard_rows() {
         rows.back()[x] = x % 2 == 0 ? static_cast<float>(mask) : normal(rng);
       if (outlier > 0) rows.back()[777] = outlier;
     }
-  for (const std::size_t size : {40'960, 65'536}) {
+  for (const std::size_t size : {40'960u, 65'536u}) {
     // A sample looks at equal distances, and there this row hides its weight from it.
     const std::size_t step = size / 2048;
     rows.emplace_back(size);
