@@ -5,7 +5,6 @@
 // generator exceeds with probability 6.3e-5: with other seeds one of the 19 would fail in 0.12 % of the cases.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <set>
@@ -20,6 +19,7 @@
 #include "acceptance/pool.hpp"
 #include "specdec/core/validate.hpp"
 #include "specdec/model/model.hpp"
+#include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 
@@ -75,8 +75,8 @@ void check_says(const char* what, const std::function<void()>& f) {
   CHECK(message.find(what) != std::string::npos);
 }
 
-// Whether pools that take seconds are made, too.
-bool exhaustive() { return std::getenv("SPECDEC_TEST_ALL") != nullptr; }
+// Pools that take seconds are made where the bounds are the larger ones.
+using support::exhaustive;
 
 TEST_CASE("Rows of every family are distributions that overlap as much as was dialled") {
   for (const std::string& family : family_names())

@@ -124,7 +124,7 @@ class Places {
 ///
 /// With SPECDEC_TEST_ALL set in the environment n is 4 times as large, and all of these errors half as large.
 inline TrainedReport check_trained(const Decode& decode) {
-  const auto size = static_cast<std::size_t>(std::max(bound(1800, 4 * 1800), 1800));
+  const std::size_t size = exhaustive() ? 4 * 1800 : 1800;
   constexpr double false_alarm = 1e-6 / 3;
   std::vector<std::vector<specdec::Token>> prompts;
   for (const char* text : {"Call me", "The Congress of the United States", "He looked at the sea and said"})

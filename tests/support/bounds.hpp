@@ -16,11 +16,13 @@ namespace support {
 #define SPECDEC_TEST_SANITIZED
 #endif
 
-inline int bound(int usual, [[maybe_unused]] int exhaustive) {
+inline bool exhaustive() { return std::getenv("SPECDEC_TEST_ALL") != nullptr; }
+
+inline int bound(int usual, [[maybe_unused]] int all) {
 #ifdef SPECDEC_TEST_SANITIZED
   return std::max(1, usual / 8);
 #else
-  return std::getenv("SPECDEC_TEST_ALL") ? exhaustive : usual;
+  return exhaustive() ? all : usual;
 #endif
 }
 
