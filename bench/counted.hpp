@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/core/chance.hpp"
-#include "specdec/core/distribution.hpp"
-#include "specdec/core/race.hpp"
+#include "specdec/chance/chance.hpp"
+#include "specdec/chance/race.hpp"
+#include "specdec/rows/distribution.hpp"
 #include "specdec/types.hpp"
 
 namespace bench {

@@ -12,9 +12,9 @@
 #include "counted.hpp"
 #include "kinds.hpp"
 #include "rows.hpp"
-#include "specdec/core/dense.hpp"
-#include "specdec/core/random.hpp"
-#include "specdec/core/sampled.hpp"
+#include "specdec/chance/random.hpp"
+#include "specdec/rows/dense.hpp"
+#include "specdec/rows/sampled.hpp"
 
 namespace bench {
 

@@ -22,10 +22,10 @@
 #include <vector>
 
 #include "rows.hpp"
-#include "specdec/core/logits.hpp"
-#include "specdec/core/numbers.hpp"
-#include "specdec/core/row_span.hpp"
-#include "specdec/core/sparse.hpp"
+#include "specdec/rows/logits.hpp"
+#include "specdec/rows/numbers.hpp"
+#include "specdec/rows/row_span.hpp"
+#include "specdec/rows/sparse.hpp"
 
 namespace bench {
 

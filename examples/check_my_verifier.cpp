@@ -3,6 +3,7 @@
 #include <iostream>
 #include <random>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <vector>
 
 using specdec::Index, specdec::Token, specdec::Verdict;

@@ -9,8 +9,8 @@
 #include <iostream>
 #include <optional>
 #include <set>
-#include <specdec/analysis/cost_curve.hpp>
 #include <specdec/analysis/speed_up.hpp>
+#include <specdec/measure/cost_curve.hpp>
 #include <sstream>
 #include <stdexcept>
 #include <string>

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "acceptance/random_numbers.hpp"
-#include "specdec/core/error.hpp"
+#include "specdec/error.hpp"
 
 namespace acceptance {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "specdec/analysis/acceptance.hpp"
+#include "specdec/measure/acceptance.hpp"
 
 namespace acceptance {
 

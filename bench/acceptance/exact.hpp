@@ -5,7 +5,7 @@
 
 #include "acceptance/pool.hpp"
 #include "specdec/analysis/context_free_survival.hpp"
-#include "specdec/core/dense.hpp"
+#include "specdec/rows/dense.hpp"
 #include "specdec/verify/verdict.hpp"
 
 namespace acceptance {

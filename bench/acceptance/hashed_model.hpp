@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "acceptance/pool.hpp"
-#include "specdec/core/dense.hpp"
-#include "specdec/core/token_ids.hpp"
+#include "specdec/rows/dense.hpp"
+#include "specdec/token_ids.hpp"
 
 namespace acceptance {
 

@@ -11,7 +11,7 @@
 
 #include "acceptance/dial.hpp"
 #include "acceptance/families.hpp"
-#include "specdec/core/error.hpp"
+#include "specdec/error.hpp"
 
 namespace acceptance {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <numbers>
 
-#include "specdec/core/random.hpp"
+#include "specdec/chance/random.hpp"
 #include "specdec/types.hpp"
 
 namespace acceptance {

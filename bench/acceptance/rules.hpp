@@ -6,6 +6,7 @@
 
 #include "acceptance/prefix_coins.hpp"
 #include "specdec/specdec.hpp"
+#include "specdec/testing.hpp"
 
 namespace acceptance {
 

@@ -29,6 +29,7 @@
 #include "acceptance/shared.hpp"
 #include "acceptance/whole_loop.hpp"
 #include "specdec/specdec.hpp"
+#include "specdec/testing.hpp"
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 #include "support/rules.hpp"

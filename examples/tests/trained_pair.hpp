@@ -10,6 +10,7 @@
 #include <ostream>
 #include <random>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <string>
 #include <vector>
 

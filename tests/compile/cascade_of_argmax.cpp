@@ -2,6 +2,7 @@
 // Likeliest tokens, reported with rows that they were not drawn from.
 #include <random>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 
 #ifdef FIXED
 using Rule = specdec::BlockVerifier;

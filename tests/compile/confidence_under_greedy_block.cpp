@@ -2,6 +2,7 @@
 // A draft that ends where the draft model is unsure, under a rule whose modifications know one length for all drafts.
 #include <random>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 
 #ifdef FIXED
 using Length = specdec::FixedLength;

@@ -1,6 +1,7 @@
 // must say: DraftLength
 // A draft length that cannot be told what became of the draft.
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 
 struct Length {
   specdec::Index next(specdec::Index most) const { return most; }

@@ -1,6 +1,7 @@
 // must say: Drafter
 // A drafter that does not draft.
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 
 struct Guesser {
 #ifdef FIXED

@@ -1,6 +1,7 @@
 // must say: Drafter
 // A drafter that proposes tokens, but not the distributions it drew them from.
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <vector>
 
 struct Guesser {

@@ -2,6 +2,7 @@
 // The loop, too, needs a random bit generator or a source of chance.
 #include <random>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // must say: Verifier
 // A rule that answers with a number instead of a verdict.
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 
 struct Rule {
 #ifdef FIXED

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <vector>
 
 #include "support/catch.hpp"

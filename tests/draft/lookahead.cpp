@@ -4,6 +4,7 @@
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <string>
 #include <utility>
 #include <vector>

@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <string>
 #include <utility>
 #include <vector>

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "specdec/specdec.hpp"
+#include "specdec/testing.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 #include "support/rules.hpp"

@@ -3,40 +3,41 @@
 from mutants import promise
 
 LENGTHS = "tests/draft/draft_length tests/law_draft_length"
+
 mutant = promise("the draft is as long as the policy says, which learns what really happened")
-mutant("policy-unchecked", "generation.hpp", LENGTHS, "if (wanted < 0 || wanted > options_.gamma)", "if (false)")
-mutant("policy-not-told", "generation.hpp", LENGTHS, "    length_->observe(step);\n", "")
+mutant("policy-unchecked", "loop/generation.hpp", LENGTHS, "if (wanted < 0 || wanted > options_.gamma)", "if (false)")
+mutant("policy-not-told", "loop/generation.hpp", LENGTHS, "    length_->observe(step);\n", "")
 mutant("confidence-after-the-draw", "draft/model_drafter.hpp", LENGTHS, "      if (!goes_on(q, i)) break;\n      tokens_.push_back(chance.draw(detail::NamedRow(q, \"draft\", i)));",
        "      const Token drawn = chance.draw(detail::NamedRow(q, \"draft\", i));\n      if (q.probability(drawn) < 0.4) break;\n      tokens_.push_back(drawn);")
 mutant("confidence-ignored", "draft/model_drafter.hpp", LENGTHS, "      if (!goes_on(q, i)) break;\n", "")
 mutant("schedule-grows-by-one", "draft/draft_length.hpp", LENGTHS, ") + 2", ") + 1")
 mutant("schedule-below-one", "draft/draft_length.hpp", LENGTHS, "std::max<Index>(1, length_ - 1)", "length_ - 1")
-mutant("survival-of-another-rule", "generation.hpp", LENGTHS, "if constexpr (TellsSurvival<V>) {", "if constexpr (TellsSurvival<Drafter>) {")
-mutant("token-survival-unclipped", "verify/token.hpp", "tests/analysis/acceptance", "before * std::min(1.0, p / q)", "before * p / q")
-mutant("block-survival-clipped-twice", "verify/block.hpp", "tests/analysis/acceptance", "std::min(1.0, before * (p / q))", "before * std::min(1.0, p / q)")
-mutant("expectations-of-costly-rows", "generation.hpp", "tests/analysis/acceptance", "Block::constant_time_probabilities || reads_every_ratio<V>", "true")
-mutant("rate-without-covariance", "analysis/acceptance.hpp", "tests/analysis/acceptance", "- 2 * alpha * product_ ", "")
+mutant("survival-of-another-rule", "loop/generation.hpp", LENGTHS, "if constexpr (TellsSurvival<V>) {", "if constexpr (TellsSurvival<Drafter>) {")
+mutant("token-survival-unclipped", "verify/token.hpp", "tests/measure/acceptance", "before * std::min(1.0, p / q)", "before * p / q")
+mutant("block-survival-clipped-twice", "verify/block.hpp", "tests/measure/acceptance", "std::min(1.0, before * (p / q))", "before * std::min(1.0, p / q)")
+mutant("expectations-of-costly-rows", "loop/generation.hpp", "tests/measure/acceptance", "Block::constant_time_probabilities || reads_every_ratio<V>", "true")
+mutant("rate-without-covariance", "measure/acceptance.hpp", "tests/measure/acceptance", "- 2 * alpha * product_ ", "")
 OPTIMAL = "tests/draft/cost_optimal_length"
 mutant("never-switched-off", "draft/cost_optimal_length.hpp", OPTIMAL, "return best_from(0, most);", "return best_from(1, most);")
 mutant("never-probes", "draft/cost_optimal_length.hpp", OPTIMAL, "++since_probe_ >= least_rest", "false")
 mutant("probes-for-free", "draft/cost_optimal_length.hpp", OPTIMAL, "if (earned_ < static_cast<double>(steps)", "if (0 * earned_ > static_cast<double>(steps)")
-mutant("prompt-taken-for-a-step", "draft/draft_length.hpp", OPTIMAL, "if (fed != drafted + 1) return;", "")
-mutant("catching-up-timed", "draft/draft_length.hpp", OPTIMAL, "asked > 0 && after_a_draft", "asked > 0")
+mutant("prompt-taken-for-a-step", "measure/step_record.hpp", OPTIMAL, "if (fed != drafted + 1) return;", "")
+mutant("catching-up-timed", "measure/step_record.hpp", OPTIMAL, "asked > 0 && after_a_draft", "asked > 0")
 mutant("draft-for-nothing", "draft/cost_optimal_length.hpp", OPTIMAL, "target_cost_(n + 1) + draft_cost_(n)", "target_cost_(n + 1)")
 mutant("short-proposals-free", "draft/cost_optimal_length.hpp", OPTIMAL, "(at_least - proposed) * cost(i)", "0 * cost(i)")
 mutant("longest-tried-first", "draft/cost_optimal_length.hpp", OPTIMAL, "std::min<Index>(4, most)})", "std::min<Index>(4, most), most})")
 mutant("estimates-not-renewed", "draft/cost_optimal_length.hpp", OPTIMAL, "    estimate();\n    schedule(step);", "    schedule(step);")
-mutant("gives-up-after-a-bad-start", "draft/running_survival.hpp", OPTIMAL, "positions_[0].survived.add(1);", "positions_[0].survived.add(0);")
+mutant("gives-up-after-a-bad-start", "measure/running_survival.hpp", OPTIMAL, "positions_[0].survived.add(1);", "positions_[0].survived.add(0);")
 mutant("bad-times-outvote-good", "draft/cost_optimal_length.hpp", OPTIMAL,
        "if (now == 0) survival_.limit(few);", "")
-mutant("always-proposes", "draft/running_survival.hpp", OPTIMAL + " tests/draft/goodput_length", "position.proposed.add(drafted ? 1 : 0);", "position.proposed.add(1);")
-mutant("outliers-believed", "analysis/cost_curve.hpp", OPTIMAL, "std::min(cost, 2 * mean.value())", "cost")
+mutant("always-proposes", "measure/running_survival.hpp", OPTIMAL + " tests/draft/goodput_length", "position.proposed.add(drafted ? 1 : 0);", "position.proposed.add(1);")
+mutant("outliers-believed", "measure/cost_curve.hpp", OPTIMAL, "std::min(cost, 2 * mean.value())", "cost")
 
 mutant = promise("a model drafter reports the very rows it drew from, and its cache follows the context")
 mutant("drafter-rows-unchecked", "draft/model_drafter.hpp", "tests/draft/model_drafter", "      check(rows);\n", "")
 mutant("drafter-catch-up-skipped", "draft/model_drafter.hpp", "tests/draft/model_drafter tests/law_lossless",
        "return context.subspan(static_cast<std::size_t>(seen_));", "return context.last(1);")
-mutant("drafter-stable-row-of-previous", "core/stored_rows.hpp", "tests/draft/model_drafter tests/law_concepts tests/model/ngram",
+mutant("drafter-stable-row-of-previous", "rows/stored_rows.hpp", "tests/draft/model_drafter tests/law_concepts tests/model/ngram",
        "rows_.push_back(row);", "rows_.push_back(rows_.empty() ? row : rows_.back());")
 mutant("drafter-cache-not-cut", "draft/model_drafter.hpp", "tests/draft/model_drafter tests/law_lossless",
        "    model_.truncate(seen_);", "")
@@ -112,11 +113,11 @@ mutant("chain-policy-not-asked", "draft/chain_drafter.hpp", "tests/draft/chain_d
        "if constexpr (sizeof...(GoesOn) == 0)")
 mutant("chain-members-not-told", "draft/chain_drafter.hpp", "tests/draft/chain_drafter",
        "if constexpr (observes<std::remove_cvref_t<decltype(member)>, Rows>)", "if constexpr (false)")
-mutant("variant-list-misplaced", "core/variant_rows.hpp", "tests/core/variant_rows",
+mutant("variant-list-misplaced", "rows/variant_rows.hpp", "tests/rows/variant_rows",
        "block[row.support(k) - start] = row.weight(k);", "block[k] = row.weight(k);")
-mutant("variant-list-unchecked", "core/variant_rows.hpp", "tests/core/variant_rows",
+mutant("variant-list-unchecked", "rows/variant_rows.hpp", "tests/rows/variant_rows",
        "      detail::check_ascending(start, row.support(k));\n", "")
-mutant("variant-claims-a-vocabulary", "core/variant_rows.hpp", "tests/core/variant_rows tests/draft/chain_drafter",
+mutant("variant-claims-a-vocabulary", "rows/variant_rows.hpp", "tests/rows/variant_rows tests/draft/chain_drafter",
        "    else return 0;\n", "    else return Index{1} << 40;\n")
 
 mutant = promise("the goodput of a batch: what its calls and drafts cost, and what comes of them")
@@ -136,7 +137,7 @@ mutant("goodput-longest-of-equals", "draft/goodput_length.hpp", "tests/draft/goo
        "!(e.goodput() > goodput)", "!(e.goodput() >= goodput)")
 mutant("goodput-window-of-sequences", "draft/goodput_length.hpp", "tests/draft/goodput_length",
        "window_ * static_cast<double>(sequences)", "window_")
-mutant("survival-fades-unasked", "draft/running_survival.hpp", "tests/draft/goodput_length",
+mutant("survival-fades-unasked", "measure/running_survival.hpp", "tests/draft/goodput_length",
        "    if (step.asked == 0) return;\n", "")
 
 mutant = promise("the trie of contexts counts what follows what, exactly")
@@ -154,11 +155,3 @@ mutant("entropy-short-of-its-most", "draft/draft_length.hpp", "tests/draft/draft
 mutant = promise("a policy learns from nothing that it did not ask for")
 mutant("cost-optimal-observes-unasked", "draft/cost_optimal_length.hpp", "tests/draft/cost_optimal_length",
        "    if (estimates_.empty()) return;  // next() was never asked\n", "")
-
-mutant = promise("a running survival holds what is seen against what the positions before suggest")
-mutant("running-guess-too-heavy", "draft/running_survival.hpp", "tests/draft/running_survival",
-       "guess_weight = 3;", "guess_weight = 30;")
-mutant("running-survival-not-falling", "draft/running_survival.hpp", "tests/draft/running_survival",
-       "here * std::min(1.0, here / before)", "here")
-mutant("running-limit-of-proposals-alone", "draft/running_survival.hpp", "tests/draft/running_survival",
-       "      position.survived.limit(steps);\n", "")

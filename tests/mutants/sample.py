@@ -3,15 +3,15 @@
 from mutants import promise
 
 mutant = promise("logits are a distribution at their temperature, above their cut")
-mutant("logits-temperature-upside-down", "core/logits.hpp", "tests/core/logits",
+mutant("logits-temperature-upside-down", "rows/logits.hpp", "tests/rows/logits",
        "inverse_temperature_(1 / temperature)", "inverse_temperature_(temperature)")
-mutant("logits-below-cut", "core/logits.hpp", "tests/core/logits", "if (l < cut_) return 0;", "")
-mutant("logits-sums-not-rescaled", "core/logits.hpp", "tests/core/logits",
+mutant("logits-below-cut", "rows/logits.hpp", "tests/rows/logits", "if (l < cut_) return 0;", "")
+mutant("logits-sums-not-rescaled", "rows/logits.hpp", "tests/rows/logits",
        "sums_[s] *= static_cast<Scalar>(factor);", "(void)s;")
-mutant("logits-normaliser-upside-down", "core/logits.hpp", "tests/core/logits",
+mutant("logits-normaliser-upside-down", "rows/logits.hpp", "tests/rows/logits",
        "inverse_temperature_ - normaliser.value)", "inverse_temperature_ + normaliser.value)")
-mutant("logits-sum-behind-the-end", "core/logits.hpp", "tests/core/logits", "if (count > 0 && state_", "if (state_")
-mutant("logits-any-temperature", "core/logits.hpp", "tests/core/logits", "if (!(temperature >= 0)) detail", "if (false) detail")
+mutant("logits-sum-behind-the-end", "rows/logits.hpp", "tests/rows/logits", "if (count > 0 && state_", "if (state_")
+mutant("logits-any-temperature", "rows/logits.hpp", "tests/rows/logits", "if (!(temperature >= 0)) detail", "if (false) detail")
 mutant("top-k-one-short", "sample/top_k.hpp", "tests/sample/top_k",
        "static_cast<double>(k_))", "static_cast<double>(k_ - 1))")
 mutant("top-p-less", "sample/top_p.hpp", "tests/sample/top_p", "p_ * total, total)", "0.99 * p_ * total, total)")

@@ -3,8 +3,8 @@
 from mutants import promise
 
 mutant = promise("the enumerator takes every branch with its probability")
-mutant("enumerate-race-normaliser", "testing/enumerator.hpp", "tests/core/race tests/law_lossless", ") / all;", ") / 1.0;")
-mutant("enumerate-coin-inverted", "testing/enumerator.hpp", "tests/testing/enumerator tests/core/race tests/law_lossless",
+mutant("enumerate-race-normaliser", "testing/enumerator.hpp", "tests/chance/race tests/law_lossless", ") / all;", ") / 1.0;")
+mutant("enumerate-coin-inverted", "testing/enumerator.hpp", "tests/testing/enumerator tests/chance/race tests/law_lossless",
        "i == 0 ? p : 1 - p", "i == 0 ? 1 - p : p")
 mutant("enumerate-last-choice-only", "testing/enumerator.hpp", "tests/testing/enumerator",
        "probability_ *= choice.probability;", "probability_ = choice.probability;")

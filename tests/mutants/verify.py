@@ -5,9 +5,9 @@ from mutants import promise
 mutant = promise("bad input is named, never guessed around")
 mutant("undrawn-token-accepted", "verify/drafted_block.hpp", "tests/verify/drafted_block",
        "if (!q(i).possible(token(i))) drawn_probability(i);", "if (false) drawn_probability(i);")
-mutant("token-id-one-too-far", "core/token_ids.hpp", "tests/verify/drafted_block",
+mutant("token-id-one-too-far", "token_ids.hpp", "tests/verify/drafted_block",
        "tokens[i] >= vocab_size)", "tokens[i] > vocab_size)")
-mutant("negative-id", "core/token_ids.hpp", "tests/verify/drafted_block",
+mutant("negative-id", "token_ids.hpp", "tests/verify/drafted_block",
        "tokens[i] < 0 || ", "")
 mutant("token-ids-unchecked", "verify/drafted_block.hpp", "tests/verify/drafted_block",
        "check_tokens(\"tokens\", tokens_, vocab_size());", "")
@@ -15,13 +15,13 @@ mutant("target-row-missing", "verify/drafted_block.hpp", "tests/verify/drafted_b
        "if (target_.matrix().rows() != gamma() + 1)", "if (target_.matrix().rows() > gamma() + 1)")
 mutant("vocabularies-differ", "verify/drafted_block.hpp", "tests/verify/drafted_block",
        "return std::max<Index>(known, draft_.matrix().vocab_size());", "return known;")
-mutant("nan-probability", "core/named_row.hpp", "tests/verify/drafted_block",
+mutant("nan-probability", "rows/named_row.hpp", "tests/verify/drafted_block",
        "if (!(value >= 0) || !std::isfinite(value))", "if (value < 0)")
-mutant("negative-probability", "core/named_row.hpp", "tests/verify/drafted_block",
+mutant("negative-probability", "rows/named_row.hpp", "tests/verify/drafted_block",
        "if (!(value >= 0) || !std::isfinite(value))", "if (!std::isfinite(value))")
 mutant("weight-overflow", "verify/drafted_block.hpp", "tests/verify/drafted_block tests/verify/block tests/verify/greedy_block",
        "return std::min(weight, largest_weight);", "return weight;")
-mutant("validate-short-rows", "core/validate.hpp", "tests/core/validate",
+mutant("validate-short-rows", "rows/validate.hpp", "tests/rows/validate",
        "if (!(std::abs(sum - 1) <= tolerance))", "if (!(sum - 1 <= tolerance))")
 
 mutant = promise("lossless: what all rules share")
@@ -115,9 +115,9 @@ mutant("greedy-bonus-from-previous-row", "verify/greedy_block.hpp", "tests/verif
        "chance.race(at(gamma).g, block.p(gamma > 0 ? gamma - 1 : 0))")
 
 mutant = promise("argmax is greedy decoding, sample-and-match the target's own draws, lenience bounded by 1/l")
-mutant("argmax-last-of-equals", "core/numbers.hpp", "tests/core/dense tests/verify/argmax",
+mutant("argmax-last-of-equals", "rows/numbers.hpp", "tests/rows/dense tests/verify/argmax",
        "m <= largest) continue;", "m < largest) continue;")
-mutant("argmax-nan", "core/numbers.hpp", "tests/core/dense tests/verify/drafted_block",
+mutant("argmax-nan", "rows/numbers.hpp", "tests/rows/dense tests/verify/drafted_block",
        "Eigen::PropagateNaN", "Eigen::PropagateNumbers")
 mutant("argmax-keeps-the-draft", "verify/argmax.hpp", "tests/verify/argmax",
        "return {i, best};", "return {i, i == block.gamma() ? best : block.token(i)};")
@@ -132,7 +132,7 @@ mutant = promise("rows behind a token that the target rules out are not read")
 mutant("block-reads-on", "verify/block.hpp", "tests/verify/drafted_block", "w_.back() > 0 ? ", "true ? ")
 mutant("greedy-reads-on", "verify/greedy_block.hpp", "tests/verify/drafted_block",
        "if (at(i).g == 0) continue;  // behind", "// behind")
-mutant("race-reads-on", "core/race.hpp", "tests/verify/drafted_block", "if (w <= 0) return std::nullopt;", "")
+mutant("race-reads-on", "chance/race.hpp", "tests/verify/drafted_block", "if (w <= 0) return std::nullopt;", "")
 
 mutant = promise("a drafted token with q = 0 is an error, also where only a pass over its row tells")
 mutant("ratio-by-unchecked-q", "verify/drafted_block.hpp", "tests/verify/drafted_block",
@@ -158,7 +158,7 @@ mutant("silent-rules-read-all", "verify/verdict.hpp", "tests/verify/verdict",
 mutant("silent-rules-lossy", "verify/verdict.hpp", "tests/verify/verdict",
        "return static_cast<bool>(V::draws_from_target);\n  else return true;",
        "return static_cast<bool>(V::draws_from_target);\n  else return false;")
-mutant("draft-length-unasked", "verify/verdict.hpp", "tests/verify/verdict tests/spec_dec",
+mutant("draft-length-unasked", "verify/verdict.hpp", "tests/verify/verdict tests/loop/spec_dec",
        "if constexpr (requires { verifier.min_draft_length(); }) return verifier.min_draft_length();",
        "if constexpr (false) return verifier.min_draft_length();")
 

@@ -1,6 +1,6 @@
 // Chains of steps, on logits of double, against the definitions of the steps.
 #include <random>
-#include <specdec/core/random.hpp>
+#include <specdec/chance/random.hpp>
 #include <specdec/sample/chain.hpp>
 #include <specdec/sample/min_p.hpp>
 #include <specdec/sample/temperature.hpp>

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
-#include <specdec/core/random.hpp>
+#include <specdec/chance/random.hpp>
 #include <specdec/sample/chain.hpp>
 #include <specdec/sample/min_p.hpp>
 #include <vector>

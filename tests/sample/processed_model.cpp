@@ -10,6 +10,7 @@
 #include <specdec/sample/top_k.hpp>
 #include <specdec/sample/top_p.hpp>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <stdexcept>
 #include <vector>
 

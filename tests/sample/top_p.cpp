@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
-#include <specdec/core/random.hpp>
+#include <specdec/chance/random.hpp>
 #include <specdec/sample/chain.hpp>
 #include <specdec/sample/top_p.hpp>
 #include <string>

@@ -5,7 +5,7 @@
 #include <limits>
 #include <memory>
 #include <random>
-#include <specdec/core/random.hpp>
+#include <specdec/chance/random.hpp>
 #include <specdec/sample/weighed.hpp>
 #include <vector>
 

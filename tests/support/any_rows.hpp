@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <utility>
 #include <vector>
 

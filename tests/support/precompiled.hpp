@@ -2,5 +2,6 @@
 #pragma once
 
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 
 #include "support/catch.hpp"

@@ -7,6 +7,7 @@
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <limits>
 #include <random>
-#include <specdec/core/logits.hpp>
+#include <specdec/rows/logits.hpp>
 #include <vector>
 
 #include "support/catch.hpp"

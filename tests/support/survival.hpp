@@ -3,6 +3,7 @@
 
 #include <random>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <utility>
 #include <variant>
 #include <vector>

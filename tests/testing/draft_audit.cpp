@@ -11,6 +11,7 @@
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <sstream>
 #include <stdexcept>
 #include <string>

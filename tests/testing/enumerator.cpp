@@ -1,5 +1,6 @@
 #include <map>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>

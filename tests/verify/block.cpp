@@ -2,6 +2,7 @@
 #include <map>
 #include <random>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <utility>
 #include <vector>
 

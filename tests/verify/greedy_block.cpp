@@ -3,6 +3,7 @@
 #include <limits>
 #include <random>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <utility>
 #include <variant>
 #include <vector>

@@ -1,6 +1,7 @@
 #include <map>
 #include <random>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <utility>
 #include <vector>
 

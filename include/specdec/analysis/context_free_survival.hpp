@@ -21,12 +21,12 @@
 #include <limits>
 #include <vector>
 
-#include "specdec/analysis/overlap.hpp"
 #include "specdec/analysis/speed_up.hpp"
 #include "specdec/analysis/survival.hpp"
-#include "specdec/core/error.hpp"
-#include "specdec/core/named_row.hpp"
-#include "specdec/core/sparse.hpp"
+#include "specdec/error.hpp"
+#include "specdec/rows/named_row.hpp"
+#include "specdec/rows/overlap.hpp"
+#include "specdec/rows/sparse.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/drafted_block.hpp"

@@ -9,9 +9,9 @@
 
 #include "specdec/analysis/speed_up.hpp"
 #include "specdec/analysis/survival.hpp"
-#include "specdec/core/dense.hpp"
-#include "specdec/core/distribution.hpp"
-#include "specdec/core/named_row.hpp"
+#include "specdec/rows/dense.hpp"
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/named_row.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "specdec/core/error.hpp"
+#include "specdec/error.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {

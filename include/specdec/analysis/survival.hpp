@@ -16,7 +16,7 @@
 #include <numeric>
 #include <vector>
 
-#include "specdec/core/error.hpp"
+#include "specdec/error.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/drafted_block.hpp"
 #include "specdec/verify/greedy_block.hpp"

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/core/chance.hpp"
-#include "specdec/core/variant_rows.hpp"
+#include "specdec/chance/chance.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/rows/variant_rows.hpp"
 #include "specdec/verify/verdict.hpp"
 
 namespace specdec {

@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <vector>
 
-#include "specdec/analysis/cost_curve.hpp"
-#include "specdec/core/error.hpp"
 #include "specdec/draft/draft_length.hpp"
-#include "specdec/draft/running_survival.hpp"
+#include "specdec/error.hpp"
+#include "specdec/measure/cost_curve.hpp"
+#include "specdec/measure/running_survival.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {

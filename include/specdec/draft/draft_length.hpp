@@ -2,40 +2,14 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <concepts>
-#include <span>
 
-#include "specdec/analysis/cost_curve.hpp"
-#include "specdec/core/entropy.hpp"
-#include "specdec/core/error.hpp"
+#include "specdec/error.hpp"
+#include "specdec/measure/step_record.hpp"
+#include "specdec/rows/entropy.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
-
-/// What one step of the loop did.
-struct StepRecord {
-  Index asked = 0;     ///< tokens the drafter was asked for
-  Index drafted = 0;   ///< tokens it proposed
-  Index accepted = 0;  ///< tokens that survived
-  Index fed = 0;       ///< tokens of the target call: drafted + 1, and what the target had not seen before
-
-  /// [i], i < drafted: P(τ > i | x_1..x_{i+1}) under the rule in use; where that is unknown, 1 for tokens
-  /// that survived and 0 for the others. The mean is P(τ > i) either way.
-  std::span<const double> survival = {};
-
-  std::chrono::nanoseconds draft_time{0}, target_time{0};
-
-  /// Enters the times, in seconds, where they tell of a step's own work: not those of models that took in a prompt as
-  /// well, nor of a draft model that took in what was written without it (`after_a_draft`: the step before
-  /// drafted, too).
-  void add_costs_to(CostCurve& draft_cost, CostCurve& target_cost, bool after_a_draft) const {
-    const auto seconds = [](std::chrono::nanoseconds t) { return std::chrono::duration<double>(t).count(); };
-    if (fed != drafted + 1) return;
-    if (asked > 0 && after_a_draft) draft_cost.add(drafted, seconds(draft_time));
-    target_cost.add(fed, seconds(target_time));
-  }
-};
 
 /// A rule for the draft length, the fourth argument of SpecDec:
 ///

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/core/error.hpp"
 #include "specdec/draft/draft_length.hpp"
-#include "specdec/draft/running_survival.hpp"
+#include "specdec/error.hpp"
+#include "specdec/measure/running_survival.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/core/dense.hpp"
-#include "specdec/core/error.hpp"
-#include "specdec/core/one_hot.hpp"
-#include "specdec/core/random.hpp"
+#include "specdec/chance/random.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/error.hpp"
+#include "specdec/rows/dense.hpp"
+#include "specdec/rows/one_hot.hpp"
 #include "specdec/verify/verdict.hpp"
 
 namespace specdec {

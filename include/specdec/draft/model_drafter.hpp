@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/core/chance.hpp"
-#include "specdec/core/named_row.hpp"
-#include "specdec/core/row_span.hpp"
-#include "specdec/core/stored_rows.hpp"
-#include "specdec/core/token_ids.hpp"
+#include "specdec/chance/chance.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/rows/named_row.hpp"
+#include "specdec/rows/row_span.hpp"
+#include "specdec/rows/stored_rows.hpp"
+#include "specdec/token_ids.hpp"
 
 namespace specdec {
 

@@ -9,10 +9,10 @@
 #include <span>
 #include <vector>
 
-#include "specdec/core/error.hpp"
-#include "specdec/core/one_hot.hpp"
-#include "specdec/core/random.hpp"
+#include "specdec/chance/random.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/error.hpp"
+#include "specdec/rows/one_hot.hpp"
 
 namespace specdec {
 

@@ -10,11 +10,11 @@
 #include <span>
 #include <vector>
 
-#include "specdec/core/error.hpp"
-#include "specdec/core/one_hot.hpp"
-#include "specdec/core/random.hpp"
-#include "specdec/core/token_ids.hpp"
+#include "specdec/chance/random.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/error.hpp"
+#include "specdec/rows/one_hot.hpp"
+#include "specdec/token_ids.hpp"
 
 namespace specdec {
 namespace detail {

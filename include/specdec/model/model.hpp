@@ -5,7 +5,7 @@
 #include <limits>
 #include <span>
 
-#include "specdec/core/dense.hpp"
+#include "specdec/rows/dense.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {

@@ -20,10 +20,10 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/core/dense.hpp"
-#include "specdec/core/error.hpp"
-#include "specdec/core/token_ids.hpp"
+#include "specdec/error.hpp"
 #include "specdec/model/ngram_counts.hpp"
+#include "specdec/rows/dense.hpp"
+#include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {

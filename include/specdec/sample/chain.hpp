@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "specdec/core/logits.hpp"
+#include "specdec/rows/logits.hpp"
 
 namespace specdec {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "specdec/core/error.hpp"
-#include "specdec/core/logits.hpp"
+#include "specdec/error.hpp"
+#include "specdec/rows/logits.hpp"
 
 namespace specdec {
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/core/error.hpp"
-#include "specdec/core/numbers.hpp"
+#include "specdec/error.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/rows/numbers.hpp"
 #include "specdec/sample/processed_rows.hpp"
 
 namespace specdec {

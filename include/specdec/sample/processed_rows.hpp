@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "specdec/core/logits.hpp"
-#include "specdec/core/numbers.hpp"
+#include "specdec/rows/logits.hpp"
+#include "specdec/rows/numbers.hpp"
 #include "specdec/sample/chain.hpp"
 
 namespace specdec {

@@ -15,9 +15,9 @@
 #include <numeric>
 #include <optional>
 
-#include "specdec/core/error.hpp"
-#include "specdec/core/logits.hpp"
-#include "specdec/core/numbers.hpp"
+#include "specdec/error.hpp"
+#include "specdec/rows/logits.hpp"
+#include "specdec/rows/numbers.hpp"
 #include "specdec/sample/flags.hpp"
 #include "specdec/sample/token_weight.hpp"
 #include "specdec/sample/weighed.hpp"

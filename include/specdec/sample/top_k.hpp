@@ -3,8 +3,8 @@
 
 #include <limits>
 
-#include "specdec/core/error.hpp"
-#include "specdec/core/logits.hpp"
+#include "specdec/error.hpp"
+#include "specdec/rows/logits.hpp"
 #include "specdec/sample/threshold.hpp"
 #include "specdec/sample/token_weight.hpp"
 

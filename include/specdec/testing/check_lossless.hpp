@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/core/random.hpp"
+#include "specdec/chance/random.hpp"
 #include "specdec/draft/model_drafter.hpp"
-#include "specdec/spec_dec.hpp"
+#include "specdec/loop/spec_dec.hpp"
 #include "specdec/testing/law.hpp"
 #include "specdec/testing/table_model.hpp"
 

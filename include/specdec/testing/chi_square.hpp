@@ -6,7 +6,7 @@
 #include <ostream>
 #include <vector>
 
-#include "specdec/core/error.hpp"
+#include "specdec/error.hpp"
 #include "specdec/testing/law.hpp"
 
 namespace specdec::testing {

@@ -31,11 +31,11 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/core/dense.hpp"
-#include "specdec/core/distribution.hpp"
-#include "specdec/core/error.hpp"
-#include "specdec/core/random.hpp"
+#include "specdec/chance/random.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/error.hpp"
+#include "specdec/rows/dense.hpp"
+#include "specdec/rows/distribution.hpp"
 #include "specdec/testing/chi_square.hpp"
 #include "specdec/verify/verdict.hpp"
 

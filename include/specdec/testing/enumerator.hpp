@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "specdec/core/chance.hpp"
-#include "specdec/core/error.hpp"
-#include "specdec/core/residual.hpp"
+#include "specdec/chance/chance.hpp"
+#include "specdec/error.hpp"
+#include "specdec/rows/residual.hpp"
 
 namespace specdec::testing {
 
@@ -20,7 +20,7 @@ namespace specdec::testing {
 ///
 /// The code must make the same choices in the same order when it sees the same outcomes, and must reach its
 /// end after finitely many. A race is one choice between its winners and the loss, with the probabilities of
-/// its closed form; that the loop of RandomChance has that law is checked on its own (tests/core/race.cpp).
+/// its closed form; that the loop of RandomChance has that law is checked on its own (tests/chance/race.cpp).
 class Enumerator {
  public:
   /// The probability of the outcomes of the current run so far.

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/spec_dec.hpp"
+#include "specdec/loop/spec_dec.hpp"
 #include "specdec/testing/enumerator.hpp"
 
 namespace specdec::testing {

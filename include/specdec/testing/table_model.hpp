@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/core/dense.hpp"
-#include "specdec/core/error.hpp"
-#include "specdec/core/random.hpp"
-#include "specdec/core/token_ids.hpp"
+#include "specdec/chance/random.hpp"
+#include "specdec/error.hpp"
+#include "specdec/rows/dense.hpp"
+#include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::testing {

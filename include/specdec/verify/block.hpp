@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "specdec/core/chance.hpp"
+#include "specdec/chance/chance.hpp"
 #include "specdec/verify/drafted_block.hpp"
 #include "specdec/verify/verdict.hpp"
 

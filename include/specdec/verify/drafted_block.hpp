@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/core/dense.hpp"
-#include "specdec/core/distribution.hpp"
-#include "specdec/core/error.hpp"
-#include "specdec/core/named_row.hpp"
-#include "specdec/core/token_ids.hpp"
+#include "specdec/error.hpp"
+#include "specdec/rows/dense.hpp"
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/named_row.hpp"
+#include "specdec/token_ids.hpp"
 
 namespace specdec::detail {
 

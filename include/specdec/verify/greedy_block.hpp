@@ -11,9 +11,9 @@
 #include <variant>
 #include <vector>
 
-#include "specdec/core/chance.hpp"
-#include "specdec/core/prefix_sampler.hpp"
-#include "specdec/core/residual.hpp"
+#include "specdec/chance/chance.hpp"
+#include "specdec/rows/prefix_sampler.hpp"
+#include "specdec/rows/residual.hpp"
 #include "specdec/verify/drafted_block.hpp"
 #include "specdec/verify/verdict.hpp"
 

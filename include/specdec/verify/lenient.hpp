@@ -6,8 +6,8 @@
 #include <cmath>
 #include <span>
 
-#include "specdec/core/chance.hpp"
-#include "specdec/core/error.hpp"
+#include "specdec/chance/chance.hpp"
+#include "specdec/error.hpp"
 #include "specdec/verify/drafted_block.hpp"
 #include "specdec/verify/verdict.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "specdec/core/chance.hpp"
+#include "specdec/chance/chance.hpp"
 #include "specdec/verify/drafted_block.hpp"
 #include "specdec/verify/verdict.hpp"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <span>
 
-#include "specdec/core/chance.hpp"
+#include "specdec/chance/chance.hpp"
 #include "specdec/verify/drafted_block.hpp"
 #include "specdec/verify/verdict.hpp"
 

@@ -4,9 +4,9 @@
 #include <concepts>
 #include <span>
 
-#include "specdec/core/chance.hpp"
-#include "specdec/core/dense.hpp"
-#include "specdec/core/random.hpp"
+#include "specdec/chance/chance.hpp"
+#include "specdec/chance/random.hpp"
+#include "specdec/rows/dense.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {

@@ -1,0 +1,67 @@
+// The race: one rejection loop in place of every residual.
+//
+// All rules of the library need the residual mass S = Σ (w·p − q)+ for two things only: to flip a coin with
+// h = S/(S + 1 − w), and to draw Y ∝ (w·p − q)+. A race settles both without summing anything:
+//
+//     repeat:  with probability 1 − w (never if w >= 1): lost
+//              y ~ p;  with probability (w·p(y) − q(y))+ / (w·p(y)): won by y
+//
+// A round is won by y with probability (w·p(y) − q(y))+, lost with probability 1 − w and repeated otherwise,
+// so the race is won with probability S/(S + 1 − w) = h and its winner has the residual's law.
+//
+// Cost: 1/(S + 1 − w) rounds for w <= 1. Block verification reaches a position with exactly the probability
+// S + 1 − w given its prefix, so each position costs one round in expectation, whatever the models.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/residual.hpp"
+
+namespace specdec {
+
+/// Rounds after which a race is settled by summing the residual. The race is memoryless, so switching does
+/// not change its law; it bounds the time spent where S + 1 − w is close to 0.
+inline constexpr int max_race_rounds = 64;
+
+namespace detail {
+
+/// The rest of a race from the masses: won with probability S/(S + 1 − w), its winner drawn ∝ (w·p − q)+.
+/// Where w >= 1 and no residual mass is left (p = q up to rounding), the winner is drawn from p.
+template <class Chance, Distribution P, Distribution Q>
+std::optional<Token> settle_race(Chance& chance, double w, const P& p, const Q& q) {
+  const ResidualRow<P, Q> rest(w, p, 1.0, q);
+  const double lost = std::max(1 - w, 0.0);
+  if (rest.mass() > 0) {
+    if (!chance.coin(rest.mass() / (rest.mass() + lost))) return std::nullopt;
+    return chance.draw(rest);
+  }
+  if (lost > 0) return std::nullopt;
+  return chance.draw(p);
+}
+
+}  // namespace detail
+
+/// Runs the race of weight w between target row p and draft row q; empty when it is lost.
+///
+/// `chance` needs coin(h), draw(row) and draw_again(sampler, row): one more draw from a row whose sampler is
+/// kept, so that the rounds share what it has read.
+/// Random: a round takes one coin if 0 < w < 1, one draw, and one coin unless the outcome is certain.
+/// Cost: a lookup in each row and a lazy draw per round; no pass over a row in the first `rounds` rounds.
+template <class Chance, Distribution P, Distribution Q>
+std::optional<Token> run_race(Chance& chance, double w, const P& p, const Q& q,
+                              int rounds = max_race_rounds) {
+  if (w <= 0) return std::nullopt;  // without a look at p, which may be a row behind an impossible token
+  auto sampler = p.sampler();
+  for (int round = 0; round < rounds; ++round) {
+    if (!chance.coin(w)) return std::nullopt;
+    const Token y = chance.draw_again(sampler, p);
+    const double weight = std::max(w * p.probability(y), std::numeric_limits<double>::min());  // no 0/0
+    if (chance.coin(residual(w, p, 1.0, q, y) / weight)) return y;
+  }
+  return detail::settle_race(chance, w, p, q);
+}
+
+}  // namespace specdec

@@ -1,0 +1,186 @@
+// A drafter that is itself the loop, over a smaller pair.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "specdec/chance/chance.hpp"
+#include "specdec/draft/draft_length.hpp"
+#include "specdec/draft/drafter.hpp"
+#include "specdec/error.hpp"
+#include "specdec/loop/generation.hpp"
+#include "specdec/model/model.hpp"
+#include "specdec/rows/dense.hpp"
+#include "specdec/rows/stored_rows.hpp"
+#include "specdec/token_ids.hpp"
+#include "specdec/verify/block.hpp"
+#include "specdec/verify/verdict.hpp"
+
+namespace specdec {
+
+namespace detail {
+
+/// A drafter that keeps, of every target call, the rows of the tokens that come out of it: y_{i+1} stands where
+/// row i is the target's distribution.
+template <class D, class Rows>
+struct RecordingDrafter {
+  D drafter;
+  Rows* recorded;
+
+  template <class Source>
+  auto draft(std::span<const Token> context, Index gamma, Source& source) {
+    return drafter.draft(context, gamma, source);
+  }
+  template <class Source, class GoesOn>
+  auto draft(std::span<const Token> context, Index gamma, Source& source, const GoesOn& goes_on)  //
+    requires requires { drafter.draft(context, gamma, source, goes_on); }
+  {
+    return drafter.draft(context, gamma, source, goes_on);
+  }
+  void truncate(Index length) { drafter.truncate(length); }
+
+  template <class Target>
+  void observe(const Target& target_rows, std::span<const Token> drafted, const Verdict& verdict) {
+    if constexpr (requires { drafter.observe(target_rows, drafted, verdict); })
+      drafter.observe(target_rows, drafted, verdict);
+    const auto rows = distributions(target_rows);
+    for (Index i = 0; i <= verdict.accepted; ++i) recorded->add(rows.row(i));
+  }
+};
+
+}  // namespace detail
+
+/// Drafts with a model that is itself sped up by a drafter of its own: speculative decoding inside, with the
+/// model as its target.
+///
+///   CascadeDrafter drafter{middle, ModelDrafter{small}, BlockVerifier{}, 3};
+///   SpecDec decoder{large, drafter, BlockVerifier{}};
+///
+/// The drafts are distributed as the model's own text, whatever the inner drafter, and are reported with the
+/// model's rows: the outer loop cannot tell a cascade from ModelDrafter{middle}, but by its speed.
+///
+/// Source: Chen et al., "Cascade Speculative Drafting for Even Faster LLM Inference", arXiv:2312.11462 (the vertical
+/// cascade); Spector and Ré, "Accelerating LLM Inference with Staged Speculative Decoding", arXiv:2308.04623.
+/// Needs: an inner rule whose tokens the model's rows are the law of (draws_from_target: not LenientVerifier, nor
+/// ArgmaxVerifier), and an inner drafter and draft length that are lossless in a loop of their own.
+/// Model, drafter and draft length passed as lvalues are referred to and must outlive the cascade; rvalues are
+/// moved in. Tokens of the context that the model does not know are shown to it as token 0; where its context
+/// is bounded (context_size) no more is proposed than that has room for.
+/// Throws: std::invalid_argument on an empty context, and what the loop throws.
+/// Random: the inner loop's. Cost: the inner loop's, and copies of the rows of the tokens that come out where
+/// the model does not promise stable ones; the context is compared with the last one. What lies behind a
+/// rejection is taken in again.
+template <class M, class D, class V = BlockVerifier, class Length = FixedLength>
+class CascadeDrafter {
+  // Not constraints of the class: see SpecDec.
+  static_assert(Model<std::remove_reference_t<M>>, "the model of the cascade is no specdec::Model");
+  static_assert(Drafter<std::remove_reference_t<D>>, "the drafter of the cascade is no specdec::Drafter");
+  static_assert(Verifier<V>, "the verifier of the cascade is no specdec::Verifier");
+  static_assert(draws_from_target<V>, "the cascade would report rows that its drafts are not drawn from");
+  static_assert(DraftLength<std::remove_reference_t<Length>>,
+                "the draft length of the cascade is no specdec::DraftLength");
+
+  using Output = std::remove_cvref_t<decltype(std::declval<std::remove_reference_t<M>&>().forward(
+      std::span<const Token>{}, Index{1}))>;
+  using Row = RowOf<decltype(distributions(std::declval<const Output&>()))>;
+  using Rows = StoredRows<Row, has_stable_rows<std::remove_reference_t<M>>>;
+  using Stored = typename Rows::Stored;
+  using InnerDrafter = detail::RecordingDrafter<D, Rows>;
+  using Sequence = Generation<std::remove_reference_t<M>, InnerDrafter, V, std::remove_reference_t<Length>>;
+
+ public:
+  /// `gamma`: how many tokens the inner drafter is asked for, at most. Throws std::invalid_argument where that is
+  /// negative.
+  CascadeDrafter(M&& model, D&& drafter, V verifier = {}, Index gamma = 4)
+    requires std::default_initializable<Length>
+      : CascadeDrafter(std::forward<M>(model), std::forward<D>(drafter), std::move(verifier), gamma,
+                       Length{}) {}
+
+  CascadeDrafter(M&& model, D&& drafter, V verifier, Index gamma, Length&& length)
+      : inner_(std::make_unique<Inner>(std::forward<M>(model), std::forward<D>(drafter),
+                                       std::forward<Length>(length))),
+        verifier_(std::move(verifier)),
+        gamma_(gamma) {
+    if (gamma < 0) detail::invalid_argument("gamma = ", gamma, " is negative");
+  }
+
+  template <RandomSource Source>
+  Draft<RowSpan<Stored>> draft(std::span<const Token> context, Index gamma, Source& source) {
+    return draft(context, gamma, source, [](const Stored&, Index) { return true; });
+  }
+
+  /// The same, ending the draft where goes_on(row, i) says no to the row of token i. (That token is drawn by
+  /// then. To drop it is lossless nonetheless: the row is a function of the tokens before it.)
+  template <RandomSource Source, std::predicate<const Stored&, Index> GoesOn>
+  Draft<RowSpan<Stored>> draft(std::span<const Token> context, Index gamma, Source& source,
+                               GoesOn&& goes_on) {
+    if (context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
+    const Index vocab_size = inner_->model.vocab_size();
+    inner_->rows.clear();
+    if (gamma <= 0 || std::ssize(context) > context_size(inner_->model))
+      return {{}, inner_->rows.first(0, vocab_size)};
+    Sequence& sequence = take_up(detail::known_tokens(context, vocab_size, known_), gamma);
+    Index asked = 0;
+    while (!sequence.done()) {
+      sequence.step(source);
+      for (; asked < std::ssize(sequence.tokens()); ++asked)
+        if (!goes_on(inner_->rows[asked], asked)) return drafted(sequence, asked);
+    }
+    return drafted(sequence, asked);
+  }
+
+  /// A later draft takes its context from the inner models as far as it is the same.
+  void truncate(Index length) {
+    if (length == 0 && inner_->sequence) inner_->sequence->release();
+  }
+
+  /// Counts and times of the inner loop, over all drafts.
+  Stats stats() const { return inner_->sequence ? inner_->sequence->stats() : Stats{}; }
+
+ private:
+  // What the inner sequence refers to, at an address of its own: a drafter may be moved.
+  struct Inner {
+    Inner(M&& m, D&& d, Length&& l)
+        : model(std::forward<M>(m)), drafter{std::forward<D>(d), &rows}, length(std::forward<Length>(l)) {}
+    M model;
+    InnerDrafter drafter;
+    Length length;
+    Index turn = 0;
+    Rows rows;  // of the tokens of the draft
+    std::optional<Sequence> sequence;
+  };
+
+  // The inner sequence, about to continue the context by gamma tokens.
+  Sequence& take_up(std::span<const Token> context, Index gamma) {
+    const Options options{.max_new_tokens = gamma, .gamma = gamma_};
+    if (inner_->sequence) inner_->sequence->resume(context, options);
+    else
+      inner_->sequence.emplace(inner_->model, inner_->drafter, inner_->length, verifier_, context, options,
+                               inner_->turn);
+    return *inner_->sequence;
+  }
+
+  Draft<RowSpan<Stored>> drafted(const Sequence& sequence, Index count) const {
+    return {sequence.tokens().first(static_cast<std::size_t>(count)),
+            inner_->rows.first(count, inner_->model.vocab_size())};
+  }
+
+  std::unique_ptr<Inner> inner_;
+  V verifier_;
+  Index gamma_;
+  std::vector<Token> known_;
+};
+
+template <class M, class D, class V = BlockVerifier>
+CascadeDrafter(M&&, D&&, V = {}, Index = 4) -> CascadeDrafter<M, D, V>;
+
+template <class M, class D, class V, class L>
+CascadeDrafter(M&&, D&&, V, Index, L&&) -> CascadeDrafter<M, D, V, L>;
+
+}  // namespace specdec

@@ -1,0 +1,189 @@
+// What a generation did, in numbers.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <iomanip>
+#include <ios>
+#include <ostream>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "specdec/measure/acceptance.hpp"
+#include "specdec/measure/cost_curve.hpp"
+#include "specdec/measure/projection.hpp"
+#include "specdec/measure/step_record.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// Counts over one generation, or, added up, over several. What a stop token, the budget or a callback cut off the output is in no count
+/// but `drafted`.
+struct Stats {
+  Index target_calls = 0;
+  Index drafted = 0;   ///< tokens proposed
+  Index accepted = 0;  ///< proposed tokens that reached the output
+  Index emitted = 0;   ///< tokens of the output
+
+  std::vector<Index> accepted_lengths;      ///< [k]: steps that accepted k tokens
+  std::vector<Index> asked_by_position;     ///< [i]: steps that asked for an (i+1)-th token
+  std::vector<Index> drafted_by_position;   ///< [i]: steps that proposed an (i+1)-th token
+  std::vector<Index> accepted_by_position;  ///< [i]: steps that accepted an (i+1)-th token
+
+  /// What token and block verification would accept of the same drafts in expectation. Empty (0 steps) where
+  /// the rule in use did not look at all of a draft and looking would cost a pass over a row.
+  Acceptance acceptance;
+
+  std::chrono::nanoseconds draft_time{0}, target_time{0}, verify_time{0};
+
+  /// Seconds, of proposals by their length and of target calls by their tokens. Calls and proposals in which a
+  /// model also took in a prompt, or what was written without it, are left out.
+  CostCurve draft_cost, target_cost;
+
+  /// Tokens emitted per target call; 0 before the first. 1 is ordinary decoding, γ+1 the most.
+  double block_efficiency() const { return ratio(emitted, target_calls); }
+
+  /// Share of the proposed tokens that reached the output; 0 where nothing was proposed. (Not the acceptance
+  /// rate α, which is a property of the two models: E Σ min(p, q).)
+  double accepted_fraction() const { return ratio(accepted, drafted); }
+
+  /// Tokens accepted per target call; 0 before the first.
+  double accepted_per_step() const { return ratio(accepted, target_calls); }
+
+  /// [i]: P(τ > i) where more than i tokens were asked for, as counted. What the estimates in `acceptance` tell
+  /// of token and block verification with less noise.
+  std::vector<double> survival() const { return shares(accepted_by_position, asked_by_position); }
+
+  /// What the draft lengths 0..most are to be expected to bring on these models, by the costs that were measured and
+  /// P(τ > i) as given: survival(), acceptance.token_survival() or acceptance.block_survival().
+  ///
+  /// Costs of sizes that did not occur lie on lines through those that did, and through 0 for a draft of nothing;
+  /// where target calls had one size only, all are held to cost the same, which flatters long drafts (a
+  /// DraftLength that varies tells more). Beyond the drafted positions survival goes on falling as it did last.
+  /// Empty where no target call was measured.
+  std::vector<Projection> projections(std::span<const double> survival, Index most = 16) const {
+    if (!(target_cost(1) > 0)) return {};
+    CostCurve draft = draft_cost;
+    if (!draft.measured(0)) draft.add(0, 0);
+    return project(survival, shares(drafted_by_position, asked_by_position), target_cost, draft, most);
+  }
+
+  /// Makes room for steps of up to gamma drafted tokens, without a change to see.
+  void reserve(Index gamma) {
+    const auto size = static_cast<std::size_t>(gamma);
+    accepted_lengths.reserve(size + 1);
+    asked_by_position.reserve(size);
+    drafted_by_position.reserve(size);
+    accepted_by_position.reserve(size);
+    acceptance.reserve(gamma);
+    draft_cost.reserve(gamma);
+    target_cost.reserve(gamma + 1);
+  }
+
+  /// Enters one step, of whose tokens the first `step_emitted` reached the output. Allocates nothing after
+  /// reserve(step.asked).
+  void add(const StepRecord& step, Index step_emitted) {
+    const Index step_accepted = std::min(step.accepted, step_emitted);
+    ++target_calls;
+    drafted += step.drafted;
+    accepted += step_accepted;
+    emitted += step_emitted;
+    accepted_lengths.resize(std::max(accepted_lengths.size(), static_cast<std::size_t>(step.drafted) + 1));
+    ++accepted_lengths[static_cast<std::size_t>(step_accepted)];
+    detail::count(asked_by_position, std::max(step.asked, step.drafted));
+    detail::count(drafted_by_position, step.drafted);
+    detail::count(accepted_by_position, step_accepted);
+    accepted_by_position.resize(drafted_by_position.size());
+    draft_time += step.draft_time;
+    target_time += step.target_time;
+    step.add_costs_to(draft_cost, target_cost, drafts_every_step_);
+    drafts_every_step_ = step.asked > 0;
+  }
+
+  /// Enters all of another generation.
+  Stats& operator+=(const Stats& other) {
+    target_calls += other.target_calls;
+    drafted += other.drafted;
+    accepted += other.accepted;
+    emitted += other.emitted;
+    detail::add_elements(accepted_lengths, other.accepted_lengths);
+    detail::add_elements(asked_by_position, other.asked_by_position);
+    detail::add_elements(drafted_by_position, other.drafted_by_position);
+    detail::add_elements(accepted_by_position, other.accepted_by_position);
+    acceptance += other.acceptance;
+    draft_time += other.draft_time;
+    target_time += other.target_time;
+    verify_time += other.verify_time;
+    draft_cost += other.draft_cost;
+    target_cost += other.target_cost;
+    return *this;
+  }
+
+  friend std::ostream& operator<<(std::ostream& out, const Stats& stats) {
+    const auto flags = out.flags();
+    const auto precision = out.precision(3);
+    out << std::fixed;
+    stats.print_totals(out);
+    if (!stats.drafted_by_position.empty()) stats.print_positions(out);
+    out.precision(precision);
+    out.flags(flags);
+    return out;
+  }
+
+ private:
+  // As many as there are wholes.
+  static std::vector<double> shares(const std::vector<Index>& part, const std::vector<Index>& whole) {
+    std::vector<double> out(whole.size());
+    for (std::size_t i = 0; i < part.size(); ++i) out[i] = ratio(part[i], whole[i]);
+    return out;
+  }
+
+  void print_totals(std::ostream& out) const {
+    const auto ms = [](std::chrono::nanoseconds t) {
+      return std::chrono::duration<double, std::milli>(t).count();
+    };
+    out << "target calls       " << target_calls << "\n"
+        << "emitted            " << emitted << "\n"
+        << "drafted, accepted  " << drafted << ", " << accepted << "\n"
+        << "block efficiency   " << block_efficiency() << " tokens per target call\n"
+        << "accepted fraction  " << accepted_fraction() << "\n";
+    if (!acceptance.drafted.empty()) {
+      const Interval rate = acceptance.rate_interval();
+      out << "acceptance rate    " << acceptance.rate().value << ", with 95 % confidence in " << rate.low
+          << ".." << rate.high << "\n"
+          << "expected accepted  " << acceptance.expected_token() << " a step under token verification, "
+          << acceptance.expected_block() << " under block\n";
+    }
+    out << "time (ms)          draft " << ms(draft_time) << ", target " << ms(target_time) << ", verify "
+        << ms(verify_time) << "\n"
+        << "accepted lengths  ";
+    for (const Index steps : accepted_lengths) out << " " << steps;
+    out << "\n";
+  }
+
+  void print_positions(std::ostream& out) const {
+    const auto row = [&](std::string_view name, const auto& values) {
+      out << std::left << std::setw(18) << name << std::right;
+      for (const auto& value : values) out << std::setw(7) << value;
+      out << "\n";
+    };
+    std::vector<std::size_t> positions(drafted_by_position.size());
+    for (std::size_t i = 0; i < positions.size(); ++i) positions[i] = i + 1;
+    row("position", positions);
+    row("drafted", drafted_by_position);
+    row("accepted", shares(accepted_by_position, drafted_by_position));
+    if (acceptance.drafted.empty()) return;
+    row("  expected, token", acceptance.token_acceptance());
+    row("  expected, block", acceptance.block_acceptance());
+  }
+
+  static double ratio(Index part, Index whole) {
+    return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+  }
+
+  bool drafts_every_step_ = false;  // whether the step before drafted, too
+};
+
+}  // namespace specdec

@@ -1,0 +1,154 @@
+// Statistics as JSON, for those who collect them.
+#pragma once
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "specdec/measure/stats.hpp"
+
+namespace specdec {
+namespace detail {
+
+/// Writes what statistics need of RFC 8259: objects and arrays of numbers, under names that need no escapes.
+class JsonWriter {
+ public:
+  void open(char bracket) {
+    separate();
+    text_ += bracket;
+    first_ = true;
+  }
+  void close(char bracket) {
+    text_ += bracket;
+    first_ = false;
+  }
+
+  JsonWriter& key(std::string_view name) {
+    separate();
+    ((text_ += '"') += name) += "\":";
+    first_ = true;
+    return *this;
+  }
+
+  /// The shortest text that reads back as the number, whatever the locale; null for what JSON has no number for.
+  template <class Number>
+    requires std::integral<Number> || std::floating_point<Number>
+  void value(Number number) {
+    separate();
+    if constexpr (std::floating_point<Number>)
+      if (!std::isfinite(number)) {
+        text_ += "null";
+        return;
+      }
+    std::array<char, 32> digits;
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+    text_.append(digits.data(), end);
+  }
+
+  template <class Number>
+  void value(const std::vector<Number>& numbers) {
+    open('[');
+    for (const Number number : numbers) value(number);
+    close(']');
+  }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  void separate() {
+    if (!first_) text_ += ',';
+    first_ = false;
+  }
+
+  std::string text_;
+  bool first_ = true;
+};
+
+inline void write_costs(JsonWriter& json, const CostCurve& cost) {
+  json.open('[');
+  for (Index size = 0; size < cost.sizes(); ++size) {
+    if (!cost.measured(size)) continue;
+    json.open('{');
+    json.key("tokens").value(size);
+    json.key("seconds").value(cost(size));
+    json.close('}');
+  }
+  json.close(']');
+}
+
+inline void write_projections(JsonWriter& json, const std::vector<Projection>& projections) {
+  json.open('[');
+  for (const Projection& p : projections) {
+    json.open('{');
+    json.key("gamma").value(p.gamma);
+    json.key("tokens_per_call").value(p.tokens_per_call);
+    json.key("seconds_per_token").value(p.time_per_token);
+    json.key("speed_up").value(p.speed_up);
+    json.close('}');
+  }
+  json.close(']');
+}
+
+inline void write_rule(JsonWriter& json, const Stats& stats, double expected,
+                       const std::vector<double>& survival) {
+  json.open('{');
+  json.key("expected_accepted").value(expected);
+  json.key("survival").value(survival);
+  json.key("projections");
+  write_projections(json, stats.projections(survival));
+  json.close('}');
+}
+
+}  // namespace detail
+
+/// All of the statistics as one JSON object in one line: counts, times in seconds, by position and by size; the
+/// acceptance rate with its 95 % interval; and for the rule in use as counted ("counted"), and for token and
+/// block verification as expected ("token", "block"; absent where nothing is known of them) P(τ > i) and the
+/// projections for γ = 0..16. Numbers read back as they are; unknown ones are null.
+inline std::string to_json(const Stats& stats) {
+  const auto seconds = [](std::chrono::nanoseconds t) { return std::chrono::duration<double>(t).count(); };
+  detail::JsonWriter json;
+  json.open('{');
+  json.key("target_calls").value(stats.target_calls);
+  json.key("drafted").value(stats.drafted);
+  json.key("accepted").value(stats.accepted);
+  json.key("emitted").value(stats.emitted);
+  json.key("block_efficiency").value(stats.block_efficiency());
+  json.key("accepted_fraction").value(stats.accepted_fraction());
+  json.key("accepted_lengths").value(stats.accepted_lengths);
+  json.key("asked_by_position").value(stats.asked_by_position);
+  json.key("drafted_by_position").value(stats.drafted_by_position);
+  json.key("accepted_by_position").value(stats.accepted_by_position);
+  json.key("draft_seconds").value(seconds(stats.draft_time));
+  json.key("target_seconds").value(seconds(stats.target_time));
+  json.key("verify_seconds").value(seconds(stats.verify_time));
+  json.key("draft_cost");
+  detail::write_costs(json, stats.draft_cost);
+  json.key("target_cost");
+  detail::write_costs(json, stats.target_cost);
+  json.key("counted");
+  detail::write_rule(json, stats, stats.accepted_per_step(), stats.survival());
+  const Acceptance& acceptance = stats.acceptance;
+  if (!acceptance.drafted.empty()) {
+    const Interval rate = acceptance.rate_interval();
+    json.key("acceptance_rate").open('{');
+    json.key("value").value(acceptance.rate().value);
+    json.key("standard_error").value(acceptance.rate().standard_error);
+    json.key("low").value(rate.low);
+    json.key("high").value(rate.high);
+    json.close('}');
+    json.key("token");
+    detail::write_rule(json, stats, acceptance.expected_token(), acceptance.token_survival());
+    json.key("block");
+    detail::write_rule(json, stats, acceptance.expected_block(), acceptance.block_survival());
+  }
+  json.close('}');
+  return json.text();
+}
+
+}  // namespace specdec

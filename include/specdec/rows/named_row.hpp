@@ -1,0 +1,99 @@
+// A row that knows its name, so that bad numbers are reported with the place they stand in.
+#pragma once
+
+#include <cmath>
+#include <string_view>
+
+#include "specdec/error.hpp"
+#include "specdec/rows/distribution.hpp"
+
+namespace specdec::detail {
+
+/// Row i of the matrix called `matrix`, which must outlive it. Every probability that is looked up is checked:
+/// finite and not negative.
+template <Distribution R>
+class NamedRow {
+ public:
+  NamedRow(const R& row, const char* matrix, Index i) : row_(&row), matrix_(matrix), i_(i) {}
+
+  Index vocab_size() const { return row_->vocab_size(); }
+
+  void prefetch(Token x) const { specdec::prefetch(*row_, x); }
+
+  bool possible(Token x) const {
+    return named([&] { return specdec::possible(*row_, x); });
+  }
+
+  double probability(Token x) const {
+    return checked(x, named([&] { return static_cast<double>(row_->probability(x)); }));
+  }
+
+  Token argmax() const
+    requires ArgmaxRow<R>
+  {
+    return named([&] { return row_->argmax(); });
+  }
+
+  auto sampler() const {
+    return [row = *this, draw = named([&] { return row_->sampler(); })](double u) mutable {
+      return row.named([&] { return draw(u); });
+    };
+  }
+
+  auto block(Index start, Index count) const
+    requires BlockRow<R>
+  {
+    return named([&] { return row_->block(start, count); });
+  }
+
+  double sum(Index start, Index count) const
+    requires SummableRow<R>
+  {
+    return named([&] { return static_cast<double>(row_->sum(start, count)); });
+  }
+
+  Index support_size() const
+    requires SparseRowLike<R>
+  {
+    return row_->support_size();
+  }
+  Token support(Index k) const
+    requires SparseRowLike<R>
+  {
+    return row_->support(k);
+  }
+  double weight(Index k) const
+    requires SparseRowLike<R>
+  {
+    return checked(support(k), row_->weight(k));
+  }
+
+  /// f(), and what it complains about is told with the row's name, unless that is told already.
+  template <class F>
+  auto named(F&& f) const {
+    try {
+      return f();
+    } catch (const InvalidDistribution& error) {
+      if (std::string_view(error.what()).starts_with("specdec: ")) throw;
+      complain(error.what());
+    }
+  }
+
+ private:
+  double checked(Token x, double value) const {
+    if (!(value >= 0) || !std::isfinite(value))
+      complain(message("the probability of token ", x, " is ", value));
+    return value;
+  }
+
+  template <class What>
+  [[noreturn]] void complain(const What& what) const {
+    throw InvalidDistribution(message("specdec: ", matrix_, " row ", i_, ": ", what));
+  }
+
+  const R* row_;
+  const char* matrix_;
+  Index i_;
+};
+
+}  // namespace specdec::detail

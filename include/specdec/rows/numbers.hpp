@@ -1,0 +1,216 @@
+// Numbers in memory, one row a distribution to be: what rows of probabilities and rows of logits are read from.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <limits>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "specdec/error.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// What a row may be stored in. Narrow scalars are widened to float as they are read.
+template <class S>
+concept Real = std::floating_point<S> || std::same_as<S, Eigen::half> || std::same_as<S, Eigen::bfloat16>;
+
+/// The scalar that arithmetic on stored numbers is done in.
+template <Real S>
+using Arithmetic = std::conditional_t<std::floating_point<S>, S, float>;
+
+/// One row of numbers in memory. `Stride` is 1 where neighbours in the row are known to be neighbours in
+/// memory, else Eigen::Dynamic.
+template <Real S, int Stride = 1>
+class NumberRow {
+ public:
+  using Stored = S;
+  using Scalar = Arithmetic<S>;
+
+  NumberRow(const S* data, Index size, Index stride = 1) : data_(data), size_(size), stride_(stride) {}
+
+  const S* data() const { return data_; }
+  Index size() const { return size_; }
+  Scalar operator[](Index x) const { return static_cast<Scalar>(data_[x * step()]); }
+
+  /// A hint that number x will be read, so that fetches from memory overlap.
+  void prefetch([[maybe_unused]] Index x) const {
+#ifdef __GNUC__
+    __builtin_prefetch(data_ + x * step());
+#endif
+  }
+
+  /// `count` numbers from `start` on, as an Eigen array expression to compute with.
+  auto block(Index start, Index count) const {
+    using Stretch = Eigen::Array<S, Eigen::Dynamic, 1>;
+    const Eigen::Map<const Stretch, Eigen::Unaligned, Eigen::InnerStride<Stride>> stored(
+        data_ + start * step(), count, Eigen::InnerStride<Stride>(step()));
+    if constexpr (std::floating_point<S>) return stored;
+    else return stored.template cast<Scalar>();
+  }
+
+  /// Writes all numbers, as they are stored, to where `out` points.
+  void copy_to(S* out) const {
+    for (Index x = 0; x < size_; ++x) out[x] = data_[x * step()];
+  }
+
+  /// The largest of `count` numbers; NaN if one of them is.
+  Scalar max(Index start, Index count) const {
+    Scalar largest = -std::numeric_limits<Scalar>::infinity();
+    each_piece(start, count, [&](const auto& piece) {
+      const Scalar m = piece.template maxCoeff<Eigen::PropagateNaN>();
+      if (!(m <= largest)) largest = std::isnan(largest) ? largest : m;
+    });
+    return largest;
+  }
+
+  /// Numeric: in the scalar's own arithmetic over pieces of some hundred, in double across.
+  double sum(Index start, Index count) const {
+    double sum = 0;
+    each_piece(start, count, [&](const auto& piece) { sum += static_cast<double>(piece.sum()); });
+    return sum;
+  }
+
+  /// Where the largest number stands first; 0 in an empty row. Throws InvalidDistribution on NaN.
+  /// Cost: one vectorised pass, and a scan of the block that holds it.
+  Index first_largest() const {
+    constexpr Index block_size = 1024;
+    Scalar largest = 0;
+    Index holder = -1;
+    for (Index start = 0; start < size_; start += block_size) {
+      const Scalar m = max(start, std::min(block_size, size_ - start));
+      if (holder >= 0 && m <= largest) continue;
+      if (std::isnan(m)) throw InvalidDistribution("the largest entry is nan");
+      largest = m;
+      holder = start;
+    }
+    Index x = std::max<Index>(holder, 0);
+    while (x < size_ && (*this)[x] != largest) ++x;
+    return x;
+  }
+
+ private:
+  Index step() const {
+    if constexpr (Stride == Eigen::Dynamic) return stride_;
+    else return Stride;
+  }
+
+  // Calls f with pieces that Eigen can reduce a vector at a time: narrow numbers as a copy, because Eigen 3.4
+  // does not vectorise reductions of a cast.
+  template <class F>
+  void each_piece(Index start, Index count, F&& f) const {
+    constexpr Index piece_size = std::floating_point<S> ? 1024 : 256;
+    for (const Index end = start + count; start < end; start += piece_size) {
+      const Index size = std::min(piece_size, end - start);
+      if constexpr (std::floating_point<S>) {
+        f(block(start, size));
+      } else {
+        const Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, piece_size> copy = block(start, size);
+        f(copy);
+      }
+    }
+  }
+
+  const S* data_;
+  Index size_, stride_;
+};
+
+namespace detail {
+
+/// Eigen expressions whose entries lie in memory: Matrix, Map (strides included), Ref, Block; row- or
+/// column-major. One that would have to be computed (a sum, a product) does not qualify: evaluate it first.
+template <class M>
+concept DirectExpression = std::derived_from<M, Eigen::DenseBase<M>> && Real<typename M::Scalar> &&
+                           (M::Flags & Eigen::DirectAccessBit) != 0;
+
+/// A temporary that takes its entries with it when it dies.
+template <class M>
+concept OwningTemporary =
+    !std::is_lvalue_reference_v<M> &&
+    std::derived_from<std::remove_cvref_t<M>, Eigen::PlainObjectBase<std::remove_cvref_t<M>>>;
+
+/// The rows of an Eigen expression. The matrix must outlive it.
+template <DirectExpression M>
+class EigenNumbers {
+  static constexpr int stride_of_row = M::IsRowMajor ? static_cast<int>(M::InnerStrideAtCompileTime)
+                                                     : static_cast<int>(M::OuterStrideAtCompileTime);
+
+ public:
+  using Row = NumberRow<typename M::Scalar, stride_of_row == 1 ? 1 : static_cast<int>(Eigen::Dynamic)>;
+
+  explicit EigenNumbers(const M& matrix)
+      : data_(matrix.derived().data()),
+        rows_(matrix.rows()),
+        cols_(matrix.cols()),
+        down_(M::IsRowMajor ? matrix.outerStride() : matrix.innerStride()),
+        across_(M::IsRowMajor ? matrix.innerStride() : matrix.outerStride()) {}
+
+  Index rows() const { return rows_; }
+  Index cols() const { return cols_; }
+  Row row(Index i) const { return Row(data_ + i * down_, cols_, across_); }
+
+ private:
+  const typename M::Scalar* data_;
+  Index rows_, cols_, down_, across_;
+};
+
+}  // namespace detail
+
+/// Rows given as one pointer each, as engines hold them: row i is `vocab_size` numbers from pointers[i] on,
+/// `stride` apart. Pointers and numbers must outlive it. Taken as a matrix wherever an Eigen one is.
+template <Real S, int Stride = 1>
+class RowPointers {
+ public:
+  RowPointers(std::span<const S* const> pointers, Index vocab_size, Index stride = 1)
+      : pointers_(pointers), cols_(vocab_size), stride_(stride) {
+    if (vocab_size < 0 || stride < 1 || (Stride != Eigen::Dynamic && stride != Stride))
+      detail::invalid_argument("rows by pointer cannot have ", vocab_size, " entries ", stride, " apart");
+  }
+
+  Index rows() const { return static_cast<Index>(pointers_.size()); }
+  Index cols() const { return cols_; }
+  NumberRow<S, Stride> row(Index i) const { return {pointers_[static_cast<std::size_t>(i)], cols_, stride_}; }
+
+ private:
+  std::span<const S* const> pointers_;
+  Index cols_, stride_;
+};
+
+template <class Pointers>
+RowPointers(const Pointers&, Index)
+    -> RowPointers<std::remove_const_t<std::remove_pointer_t<typename Pointers::value_type>>>;
+template <class Pointers>
+RowPointers(const Pointers&, Index, Index)
+    -> RowPointers<std::remove_const_t<std::remove_pointer_t<typename Pointers::value_type>>, Eigen::Dynamic>;
+
+namespace detail {
+template <class M>
+inline constexpr bool is_row_pointers = false;
+template <Real S, int Stride>
+inline constexpr bool is_row_pointers<RowPointers<S, Stride>> = true;
+}  // namespace detail
+
+/// A matrix of numbers in memory, one row a distribution to be: an Eigen expression with direct access
+/// (Matrix, Map, Ref, Block; row- or column-major) or RowPointers; float, double, Eigen::half or
+/// Eigen::bfloat16.
+template <class M>
+concept NumberMatrix =
+    detail::DirectExpression<std::remove_cvref_t<M>> || detail::is_row_pointers<std::remove_cvref_t<M>>;
+
+/// The matrix as a view with rows(), cols() and row(i). A temporary that owns its entries is refused.
+template <NumberMatrix M>
+  requires(!detail::OwningTemporary<M>)
+auto numbers(M&& matrix) {
+  using Matrix = std::remove_cvref_t<M>;
+  if constexpr (detail::DirectExpression<Matrix>) return detail::EigenNumbers<Matrix>(matrix);
+  else return matrix;
+}
+
+/// The view of a NumberMatrix.
+template <NumberMatrix M>
+using NumbersOf = decltype(numbers(std::declval<const std::remove_cvref_t<M>&>()));
+
+}  // namespace specdec

@@ -1,0 +1,56 @@
+// One-hot rows: the q of a drafter that proposes tokens without probabilities.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "specdec/rows/distribution.hpp"
+#include "specdec/token_ids.hpp"
+
+namespace specdec {
+
+/// The distribution that gives one token probability 1, over the least vocabulary that holds it.
+class OneHotRow {
+ public:
+  explicit OneHotRow(Token token) : token_(token) {}
+
+  static constexpr bool constant_time_probability = true;
+
+  Index vocab_size() const { return Index{token_} + 1; }
+  double probability(Token x) const { return x == token_ ? 1.0 : 0.0; }
+  Token argmax() const { return token_; }
+
+  Index support_size() const { return 1; }
+  Token support(Index) const { return token_; }
+  double weight(Index) const { return 1.0; }
+  double sum(Index start, Index count) const { return start <= token_ && token_ < start + count ? 1.0 : 0.0; }
+
+  auto sampler() const {
+    return [token = token_](double) { return token; };
+  }
+
+ private:
+  Token token_;
+};
+
+/// Row i is one-hot at tokens[i]. The tokens must outlive the view.
+///
+/// This is the honest q of a deterministic proposal: it did draw tokens[i] with probability 1. (A q of 1 for
+/// every token is not a distribution, and rules that are fed one are biased.)
+class OneHotRows {
+ public:
+  explicit OneHotRows(TokenIds tokens) : tokens_(tokens) {}
+
+  Index rows() const { return tokens_.size(); }
+  /// An id that no Token can hold is told as the largest, which no vocabulary has.
+  OneHotRow row(Index i) const {
+    const std::int64_t id = tokens_[i];
+    return OneHotRow(std::in_range<Token>(id) ? static_cast<Token>(id) : std::numeric_limits<Token>::max());
+  }
+
+ private:
+  TokenIds tokens_;
+};
+
+}  // namespace specdec

@@ -1,0 +1,128 @@
+// Draws from a row by its prefix sums, reading no further than the draw must.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+
+#include "specdec/error.hpp"
+#include "specdec/rows/distribution.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// The inverse distribution function of a row, computed from block sums that are extended only as far as the
+/// largest u asked for: where tokens are ordered by frequency a draw reads a small head of the row.
+///
+/// Numeric: sums in double across blocks. A row that sums to less than 1 (by rounding) is drawn from as if it
+/// were normalised; mass beyond 1 is never drawn, and where it is more than rounding it is an error. Tokens
+/// of probability 0 are never returned; a row without mass, or with a NaN in a block that a draw has to read,
+/// throws InvalidDistribution.
+/// Cost: amortised one pass over the part of the row that was needed, then a binary search and one block. No
+/// allocation: the block sums lie inside the object.
+template <class Row>  // a SummableRow, complete only by the time of a draw
+class PrefixSampler {
+ public:
+  /// `block` is the number of tokens summed at a time, for rows that know some sums already.
+  explicit PrefixSampler(const Row& row, Index block = 0)
+      : row_(row),
+        size_(row.vocab_size()),
+        block_(std::max({block, min_block, (size_ + max_blocks - 1) / max_blocks})) {}
+
+  /// Copies what has been summed so far, and no more.
+  PrefixSampler(const PrefixSampler& other)
+      : row_(other.row_),
+        size_(other.size_),
+        block_(other.block_),
+        read_(other.read_),
+        blocks_(other.blocks_) {
+    std::copy_n(other.sums_.begin(), blocks_, sums_.begin());
+  }
+  PrefixSampler& operator=(const PrefixSampler&) = delete;
+
+  Token operator()(double u) {
+    static_assert(SummableRow<Row>);
+    while (read_ < size_ && total() <= u) extend();
+    if (u >= total()) u = wrap(u);
+    const auto last = sums_.begin() + blocks_;
+    const auto found = std::upper_bound(sums_.begin(), last, u);
+    const Index block = std::min<Index>(found - sums_.begin(), blocks_ - 1);
+    return search(block, u - (block == 0 ? 0.0 : sums_[static_cast<std::size_t>(block - 1)]));
+  }
+
+ private:
+  static constexpr Index min_block = 256;
+  static constexpr Index max_blocks = 512;
+  static constexpr Index stretch = 64;  // of a block, as it is searched
+  static constexpr double most = 1.01;  // what the rounding of a narrow scalar may make of 1
+
+  double total() const { return blocks_ == 0 ? 0.0 : sums_[static_cast<std::size_t>(blocks_ - 1)]; }
+
+  void extend() {
+    const Index count = std::min(block_, size_ - read_);
+    prefetch_page(count);
+    const double sum = static_cast<double>(row_.sum(read_, count));
+    if (!(sum >= 0) || !std::isfinite(sum))
+      throw InvalidDistribution(
+          detail::message("probabilities of tokens ", read_, "..", read_ + count - 1, " sum to ", sum));
+    if (total() + sum > most)
+      throw InvalidDistribution(detail::message("probabilities of tokens 0..", read_ + count - 1, " sum to ",
+                                                total() + sum, ", which is more than 1"));
+    sums_[static_cast<std::size_t>(blocks_)] = total() + sum;
+    read_ += count;
+    ++blocks_;
+  }
+
+  // A long pass over a row is held up by the translation of addresses, a page at a time: whenever the pass
+  // enters a new page (of 4 KiB, if the row holds floats), one entry of a page some way ahead is touched.
+  void prefetch_page(Index count) const {
+    constexpr Index page = 1024, ahead = 8 * page;
+    if (read_ / page != (read_ + count) / page) specdec::prefetch(row_, static_cast<Token>(read_ + ahead));
+  }
+
+  // The whole row sums to less than u < 1. Given that, (u − total)/(1 − total) is uniform on [0, 1), so the
+  // draw below has the law of the normalised row.
+  double wrap(double u) const {
+    if (!(total() > 0)) throw InvalidDistribution("the probabilities sum to 0");
+    const double v = (u - total()) / (1 - total()) * total();
+    return v < total() ? v : 0.0;
+  }
+
+  // The token of `block` at which its running sum passes u: stretch by stretch, then token by token. Where
+  // rounding ends the block before that, its last token that has mass.
+  Token search(Index block, double u) const {
+    const Index first = block * block_, end = std::min(first + block_, size_);
+    Index start = first;
+    for (; start + stretch < end; start += stretch) {
+      const double mass = static_cast<double>(row_.sum(start, stretch));
+      if (mass > u) break;
+      u -= mass;
+    }
+    Index chosen = scan(start, end, u);
+    if (chosen < 0) chosen = scan(first, end, most);
+    if (chosen < 0)
+      throw InvalidDistribution(detail::message("tokens ", first, "..", end - 1, " have no positive mass"));
+    return static_cast<Token>(chosen);
+  }
+
+  // The token from `start` on at which the running sum passes u, else the last one that has mass, else -1.
+  Index scan(Index start, Index end, double u) const {
+    Index chosen = -1;
+    double sum = 0;
+    for (Index x = start; x < end && sum <= u; ++x) {
+      const double mass = static_cast<double>(row_.probability(static_cast<Token>(x)));
+      if (!(mass > 0)) continue;
+      chosen = x;
+      sum += mass;
+    }
+    return chosen;
+  }
+
+  Row row_;
+  Index size_, block_;
+  Index read_ = 0, blocks_ = 0;
+  std::array<double, max_blocks> sums_;
+};
+
+}  // namespace specdec

@@ -1,0 +1,61 @@
+// The costly checks, for trust boundaries: every entry of every row.
+#pragma once
+
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "specdec/error.hpp"
+#include "specdec/rows/dense.hpp"
+#include "specdec/rows/sparse.hpp"
+
+namespace specdec {
+
+namespace detail {
+
+template <Distribution R>
+void validate_row(const R& row, Index vocab_size, double tolerance) {
+  if (row.vocab_size() != vocab_size)
+    throw InvalidDistribution(
+        message("a vocabulary of ", row.vocab_size(), ", where the matrix has one of ", vocab_size));
+  if constexpr (SparseRowLike<R>) {
+    Index least = 0;
+    for (Index k = 0; k < row.support_size(); ++k) {
+      const Token x = row.support(k);
+      check_id(x, vocab_size);
+      if (x < least) throw InvalidDistribution(message("the ids do not ascend at ", x));
+      least = Index{x} + 1;
+    }
+  }
+  double sum = 0;
+  for (Index x = 0; x < vocab_size; ++x) {
+    const double p = row.probability(static_cast<Token>(x));
+    if (!(p >= 0) || !std::isfinite(p))
+      throw InvalidDistribution(message("the probability of token ", x, " is ", p));
+    sum += p;
+  }
+  if (!(std::abs(sum - 1) <= tolerance)) throw InvalidDistribution(message("the probabilities sum to ", sum));
+}
+
+}  // namespace detail
+
+/// Throws InvalidDistribution unless every row holds finite, non-negative probabilities that sum to 1 within
+/// `tolerance`, and, where it lists its tokens, lists them by ascending id and inside the vocabulary. `name` is
+/// what the message calls the matrix.
+///
+/// The verifiers do not call this: they check in O(γ) what they are about to use. Call it where rows come
+/// from code you do not trust, or while a backend is new. Cost: one pass over all rows.
+template <Probabilities M>
+  requires SizedDistributionMatrix<decltype(distributions(std::declval<const M&>()))>
+void validate(const M& matrix, std::string_view name = "probabilities", double tolerance = 1e-3) {
+  const auto rows = distributions(matrix);
+  for (Index i = 0; i < rows.rows(); ++i) {
+    try {
+      detail::validate_row(rows.row(i), rows.vocab_size(), tolerance);
+    } catch (const InvalidDistribution& error) {
+      throw InvalidDistribution(detail::message("specdec: ", name, " row ", i, ": ", error.what()));
+    }
+  }
+}
+
+}  // namespace specdec

@@ -1,0 +1,66 @@
+// Token ids as engines have them, and the check that all of them pass.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "specdec/error.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// A sequence of token ids of 32 or 64 bits, seen without a copy. Converts from any contiguous range of
+/// either width. The ids must outlive it.
+class TokenIds {
+ public:
+  TokenIds() = default;
+
+  template <class Ids>
+    requires std::is_convertible_v<const Ids&, std::span<const std::int32_t>>
+  TokenIds(const Ids& ids) : TokenIds(std::span<const std::int32_t>(ids)) {}
+
+  template <class Ids>
+    requires std::is_convertible_v<const Ids&, std::span<const std::int64_t>>
+  TokenIds(const Ids& ids) : TokenIds(std::span<const std::int64_t>(ids)) {}
+
+  TokenIds(std::span<const std::int32_t> ids) : narrow_(ids.data()), size_(std::ssize(ids)) {}
+  TokenIds(std::span<const std::int64_t> ids) : wide_(ids.data()), size_(std::ssize(ids)) {}
+
+  Index size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+
+  std::int64_t operator[](Index i) const { return wide_ ? wide_[i] : std::int64_t{narrow_[i]}; }
+
+ private:
+  const std::int32_t* narrow_ = nullptr;
+  const std::int64_t* wide_ = nullptr;
+  Index size_ = 0;
+};
+
+namespace detail {
+
+/// Throws unless every token is an id of the vocabulary. `name` is what the message calls the argument.
+inline void check_tokens(std::string_view name, TokenIds tokens, Index vocab_size) {
+  for (Index i = 0; i < tokens.size(); ++i)
+    if (tokens[i] < 0 || tokens[i] >= vocab_size)
+      invalid_argument(name, "[", i, "] = ", tokens[i], " is outside the vocabulary 0..", vocab_size - 1);
+}
+
+/// The tokens as a model of this vocabulary can take them, ids beyond it as token 0: themselves where there are
+/// none, else in `replaced`.
+inline std::span<const Token> known_tokens(std::span<const Token> tokens, Index vocab_size,
+                                           std::vector<Token>& replaced) {
+  const auto foreign = [vocab_size](Token x) { return x >= vocab_size; };
+  if (std::none_of(tokens.begin(), tokens.end(), foreign)) return tokens;
+  replaced.assign(tokens.begin(), tokens.end());
+  std::replace_if(replaced.begin(), replaced.end(), foreign, Token{0});
+  return replaced;
+}
+
+}  // namespace detail
+}  // namespace specdec

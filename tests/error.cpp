@@ -1,0 +1,29 @@
+// How errors are told.
+#include <specdec/error.hpp>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+
+namespace test_error {
+
+using namespace specdec;
+using support::message_of;
+
+// Who catches the errors of any bad argument catches those of bad numbers.
+static_assert(std::is_base_of_v<std::invalid_argument, InvalidDistribution>);
+
+TEST_CASE("a message is its parts, numbers to nine digits") {
+  CHECK(detail::message("row ", 3, ": ", std::string("p")) == "row 3: p");
+  CHECK(detail::message(1.0 / 3) == "0.333333333");
+  CHECK(detail::message(1.0f) == "1");
+}
+
+TEST_CASE("a bad argument is told as the library's complaint") {
+  CHECK(message_of([] { detail::invalid_argument("gamma = ", -1, " is negative"); }) ==
+        "specdec: gamma = -1 is negative");
+}
+
+}  // namespace test_error

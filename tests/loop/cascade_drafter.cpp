@@ -1,0 +1,326 @@
+// The cascade: what it drafts is its model's own text, whatever goes on inside.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+#include "support/rules.hpp"
+
+namespace test_loop_cascade_drafter {
+
+using namespace specdec;
+using namespace specdec::testing;
+using namespace support;
+
+namespace {
+
+using Tokens = std::vector<Token>;
+
+Tokens copy(std::span<const Token> tokens) { return {tokens.begin(), tokens.end()}; }
+
+Tokens joined(Tokens a, std::span<const Token> b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// Every row of a draft against the model's table, at the tokens before it.
+template <class D>
+double worst_row(const D& draft, const TableModel<>& model, const Tokens& context) {
+  double worst = 0;
+  for (Index i = 0; i < draft.rows.rows(); ++i) {
+    const auto expected =
+        model.distribution(joined(context, draft.tokens.first(static_cast<std::size_t>(i))));
+    for (Token x = 0; x < model.vocab_size(); ++x)
+      worst = std::max(worst, std::abs(draft.rows.row(i).probability(x) - expected.probability(x)));
+  }
+  return worst;
+}
+
+// A model that a test can look into while a cascade has it: it counts what it takes in, and may be bounded.
+struct Watched {
+  TableModel<>* table;
+  Index* fed = nullptr;
+  Index most = std::numeric_limits<Index>::max();
+  Index vocab_size() const { return table->vocab_size(); }
+  Index context_size() const { return most; }
+  const auto& forward(std::span<const Token> tokens, Index rows) {
+    if (std::ssize(table->context()) + std::ssize(tokens) > most)
+      throw std::logic_error("fed past its context");
+    if (fed) *fed += std::ssize(tokens);
+    return table->forward(tokens, rows);
+  }
+  void truncate(Index length) { table->truncate(length); }
+};
+
+// A fixed length, or a schedule that a test can look into.
+struct Length {
+  ScheduledLength* schedule = nullptr;
+  Index next(Index most) const { return schedule ? schedule->next(most) : most; }
+  void observe(const StepRecord& step) {
+    if (schedule) schedule->observe(step);
+  }
+};
+
+// All cascades of two models are of one type for laws and of one for samples.
+using Rule = AnyOf<true, TokenVerifier, BlockVerifier, GreedyBlockVerifier, SampleMatchVerifier>;
+const Rule rules[] = {{TokenVerifier{}}, {BlockVerifier{}}, {GreedyBlockVerifier{}}, {SampleMatchVerifier{}}};
+using Cascade = CascadeDrafter<Watched, ModelDrafter<Watched>, Rule, Length>;
+using SampledCascade = CascadeDrafter<Watched, ModelDrafter<Watched>, BlockVerifier, Length>;
+
+Cascade cascade_of(TableModel<>& model, TableModel<>& small, const Rule& rule, Index gamma) {
+  return {Watched{&model}, ModelDrafter{Watched{&small}}, rule, gamma, Length{}};
+}
+SampledCascade sampled_cascade(const Watched& model, TableModel<>& small, Index gamma = 4,
+                               Length length = {}) {
+  return {Watched(model), ModelDrafter{Watched{&small}}, BlockVerifier{}, gamma, std::move(length)};
+}
+
+// Rows that outlive its calls.
+struct StableModel {
+  static constexpr bool stable_rows = true;
+  TableModel<> table;
+  std::vector<DenseRow<double>> rows = {};
+  Index vocab_size() const { return table.vocab_size(); }
+  RowSpan<DenseRow<double>> forward(std::span<const Token> tokens, Index count) {
+    table.forward(tokens, count);
+    rows.clear();
+    for (Index i = count - 1; i >= 0; --i)
+      rows.push_back(
+          table.distribution(table.context().first(table.context().size() - static_cast<std::size_t>(i))));
+    return {rows, vocab_size()};
+  }
+  void truncate(Index length) { table.truncate(length); }
+};
+
+}  // namespace
+
+TEST_CASE("a cascade drafts its model's text and reports its model's rows") {
+  for (const Rule& rule : rules) {
+    CAPTURE(rule.rule.index());
+    std::mt19937_64 seed{1};
+    for (const Index inner_gamma : {0, 1, 2, 3})
+      for (int pair = 0; pair < 4; ++pair) {
+        auto model = TableModel<>::random(2, 2, seed), small = TableModel<>::random(2, 2, seed);
+        const Tokens prompt{0, 1};
+        Law law;
+        double worst = 0;
+        enumerate([&](Enumerator& chance) {
+          model.truncate(0), small.truncate(0);
+          Cascade cascade = cascade_of(model, small, rule, inner_gamma);
+          const auto draft = cascade.draft(prompt, 4, chance);
+          CHECK(draft.rows.rows() == 4);
+          worst = std::max(worst, worst_row(draft, model, prompt));
+          law[copy(draft.tokens)] += chance.probability();
+        });
+        CHECK(worst == 0);
+        CHECK(largest_difference(law, target_law(model, prompt, {.max_new_tokens = 4})).size < 1e-12);
+      }
+  }
+}
+
+TEST_CASE("a cascade inside the loop is lossless") {
+  for (const Rule& rule : rules) {
+    CAPTURE(rule.rule.index());
+    std::mt19937_64 seed{2};
+    double accepted = 0, inner_accepted = 0;
+    for (int pair = 0; pair < 6; ++pair) {
+      auto target = TableModel<>::random(2, 2, seed), model = TableModel<>::random(2, 2, seed),
+           small = TableModel<>::random(2, 2, seed);
+      Cascade cascade = cascade_of(model, small, {BlockVerifier{}}, 2);
+      SpecDec decoder{target, cascade, rule};
+      const Tokens prompt{1};
+      const Options options{.max_new_tokens = 5, .gamma = 3};
+      const GenerationLaw got = exact_generate(decoder, prompt, options);
+      CHECK(largest_difference(got.law, target_law(target, prompt, options)).size < 1e-12);
+      accepted += got.accepted;
+      inner_accepted += static_cast<double>(cascade.stats().accepted);
+    }
+    CHECK(accepted > 1);
+    CHECK(inner_accepted > 1);
+  }
+}
+
+TEST_CASE("a cascade that is rolled back and taken up again is lossless, caches included") {
+  std::mt19937_64 seed{3};
+  for (int pair = 0; pair < 4; ++pair) {
+    auto target = TableModel<>::random(2, 2, seed), model = TableModel<>::random(2, 2, seed),
+         small = TableModel<>::random(2, 2, seed);
+    Cascade cascade = cascade_of(model, small, {BlockVerifier{}}, 1);
+    SpecDec decoder{target, cascade, Rule{TokenVerifier{}}};
+    const Options options{.max_new_tokens = 4, .gamma = 2};
+    const GenerationLaw got = enumerate_generate(decoder, Tokens{0}, options);
+    CHECK(largest_difference(got.law, target_law(target, Tokens{0}, options)).size < 1e-12);
+  }
+}
+
+TEST_CASE("a cascade of cascades is lossless") {
+  std::mt19937_64 seed{4};
+  auto target = TableModel<>::random(2, 1, seed), large = TableModel<>::random(2, 1, seed),
+       middle = TableModel<>::random(2, 1, seed), small = TableModel<>::random(2, 1, seed);
+  Cascade inner = cascade_of(middle, small, {TokenVerifier{}}, 1);
+  CascadeDrafter outer{large, inner, BlockVerifier{}, 2};
+  const Options options{.max_new_tokens = 3, .gamma = 2};
+  Law law;
+  double worst = 0;
+  enumerate([&](Enumerator& chance) {
+    outer.truncate(0);
+    const auto draft = outer.draft(Tokens{0}, 3, chance);
+    worst = std::max(worst, worst_row(draft, large, {0}));
+    law[copy(draft.tokens)] += chance.probability();
+  });
+  CHECK(worst == 0);
+  CHECK(largest_difference(law, target_law(large, Tokens{0}, options)).size < 1e-12);
+  SpecDec decoder{target, outer};
+  const GenerationLaw got = exact_generate(decoder, Tokens{0}, options);
+  CHECK(largest_difference(got.law, target_law(target, Tokens{0}, options)).size < 1e-12);
+}
+
+TEST_CASE("a cascade's draft can end at a row, losslessly") {
+  std::mt19937_64 seed{5};
+  double cut = 0;
+  for (int pair = 0; pair < 6; ++pair) {
+    auto target = TableModel<>::random(2, 2, seed), model = TableModel<>::random(2, 2, seed),
+         small = TableModel<>::random(2, 2, seed);
+    const Options options{.max_new_tokens = 5, .gamma = 3};
+    const auto law = [&](double confidence) {
+      SpecDec decoder{target, cascade_of(model, small, {BlockVerifier{}}, 2), BlockVerifier{},
+                      ConfidentLength{confidence}};
+      return exact_generate(decoder, Tokens{0}, options);
+    };
+    const GenerationLaw got = law(0.7);
+    CHECK(largest_difference(got.law, target_law(target, Tokens{0}, options)).size < 1e-12);
+    cut += law(0).drafted - got.drafted;
+  }
+  CHECK(cut > 1);
+}
+
+TEST_CASE("goes_on is asked for every row once, in order") {
+  std::mt19937_64 rng{6};
+  auto model = TableModel<>::random(3, 2, rng), small = TableModel<>::random(3, 2, rng);
+  SampledCascade cascade = sampled_cascade({&model}, small, 3);
+  for (Index stop = 0; stop <= 8; ++stop) {
+    std::vector<Index> asked;
+    const auto draft = cascade.draft(Tokens{2, 0}, 8, rng, [&](const auto&, Index i) {
+      asked.push_back(i);
+      return i < stop;
+    });
+    CHECK(std::ssize(draft.tokens) == stop);
+    CHECK(draft.rows.rows() == stop);
+    CHECK(worst_row(draft, model, {2, 0}) == 0);
+    CHECK(std::ssize(asked) == std::min<Index>(stop + 1, 8));
+    for (std::size_t i = 0; i < asked.size(); ++i) CHECK(asked[i] == static_cast<Index>(i));
+  }
+}
+
+namespace {
+
+// Texts that grow by what was drafted and by what was not. What the model takes in for each draft, at most.
+template <class C>
+Index most_fed(C& cascade, const TableModel<>& table, Index& fed, std::mt19937_64& rng) {
+  Tokens context(200, 1);
+  cascade.draft(context, 4, rng);
+  Index most = 0;
+  for (int round = 0; round < 50; ++round) {
+    const auto draft = cascade.draft(context, 4, rng);
+    CHECK(worst_row(draft, table, context) == 0);
+    context.push_back(draft.tokens[0]);
+    context.push_back(static_cast<Token>(round % 4));  // what the draft may not have guessed
+    cascade.truncate(std::ssize(context) - 1);
+    fed = 0;
+    const auto next = cascade.draft(context, 4, rng);
+    CHECK(worst_row(next, table, context) == 0);
+    most = std::max(most, fed);
+  }
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("the inner models take in only what is new to them") {
+  std::mt19937_64 rng{7};
+  auto table = TableModel<>::random(4, 2, rng), small = TableModel<>::random(4, 2, rng);
+  Index fed = 0;
+  SampledCascade cascade = sampled_cascade({&table, &fed}, small, 2);
+  const Index most = most_fed(cascade, table, fed, rng);
+  CHECK(most <= 2 + 4 * 3);
+  CHECK(most > 0);
+  StableModel stable{.table = table};  // whose rows are kept as they are
+  CascadeDrafter of_stable{stable, ModelDrafter{Watched{&small}}, BlockVerifier{}, 2};
+  most_fed(of_stable, table, fed, rng);
+}
+
+TEST_CASE("a cascade clears its models with the loop's") {
+  std::mt19937_64 rng{8};
+  auto model = TableModel<>::random(3, 1, rng), small = TableModel<>::random(3, 1, rng);
+  SampledCascade cascade = sampled_cascade({&model}, small);
+  cascade.truncate(0);
+  cascade.draft(Tokens{0, 1, 2}, 3, rng);
+  CHECK(model.context().size() >= 3);
+  cascade.truncate(0);
+  CHECK(model.context().empty());
+  CHECK(small.context().empty());
+  const auto draft = cascade.draft(Tokens{2, 2}, 3, rng);
+  CHECK(worst_row(draft, model, {2, 2}) == 0);
+}
+
+TEST_CASE("a cascade may be moved while it knows a context") {
+  std::mt19937_64 rng{9};
+  auto table = TableModel<>::random(3, 2, rng), small = TableModel<>::random(3, 2, rng);
+  SampledCascade first = sampled_cascade({&table}, small);
+  first.draft(Tokens{0}, 4, rng);
+  auto second = std::move(first);
+  const auto draft = second.draft(Tokens{0, 1}, 4, rng);
+  CHECK(draft.tokens.size() == 4);
+  CHECK(worst_row(draft, table, {0, 1}) == 0);
+  CHECK(second.stats().emitted == 8);
+}
+
+TEST_CASE("a cascade's model may know fewer tokens and hold fewer than the target") {
+  std::mt19937_64 rng{10};
+  auto table = TableModel<>::random(2, 1, rng), small = TableModel<>::random(2, 1, rng);
+  SampledCascade cascade = sampled_cascade({.table = &table, .most = 5}, small);
+  // Token 3 is shown to it as 0.
+  const auto draft = cascade.draft(Tokens{1, 3}, 2, rng);
+  CHECK(draft.rows.vocab_size() == 2);
+  CHECK(worst_row(draft, table, {1, 0}) == 0);
+  CHECK(cascade.draft(Tokens{1, 3, 1}, 9, rng).tokens.size() == 3);  // five in the context, one beyond
+  CHECK(cascade.draft(Tokens{1, 3, 1, 0, 0}, 9, rng).tokens.size() == 1);
+  CHECK(cascade.draft(Tokens{1, 3, 1, 0, 0, 0}, 9, rng).tokens.empty());
+
+  std::mt19937_64 other{11};
+  auto target = TableModel<>::random(4, 1, other), inner = TableModel<>::random(3, 1, other);
+  SpecDec decoder{target, sampled_cascade({&table}, inner)};
+  CHECK(decoder.generate(Tokens{3}, {.max_new_tokens = 50, .gamma = 4}, other).tokens.size() == 50);
+}
+
+TEST_CASE("what a cascade is asked for and cannot do is named") {
+  std::mt19937_64 rng{12};
+  auto model = TableModel<>::random(2, 1, rng), small = TableModel<>::random(2, 1, rng);
+  SampledCascade cascade = sampled_cascade({&model}, small);
+  CHECK(message_of([&] { cascade.draft(Tokens{}, 2, rng); }) ==
+        "specdec: context is empty: there is nothing to continue");
+  CHECK(message_of([&] { sampled_cascade({&model}, small, -1); }) == "specdec: gamma = -1 is negative");
+  CHECK(cascade.draft(Tokens{0}, 0, rng).tokens.empty());
+  CHECK(cascade.stats().target_calls == 0);
+}
+
+TEST_CASE("an inner draft length learns from draft to draft") {
+  std::mt19937_64 rng{13};
+  auto model = TableModel<>::random(3, 1, rng);
+  ScheduledLength length{1};
+  auto same = model;
+  SampledCascade cascade = sampled_cascade({&model}, same, 8, {&length});
+  cascade.draft(Tokens{0}, 10, rng);
+  CHECK(length.next(8) > 1);  // the model guesses itself
+}
+
+}  // namespace test_loop_cascade_drafter

@@ -1,0 +1,190 @@
+#include <cmath>
+#include <random>
+#include <specdec/specdec.hpp>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/rules.hpp"
+
+namespace test_measure_acceptance {
+
+using namespace specdec;
+using namespace specdec::testing;
+
+namespace {
+
+using Drafted = std::vector<std::pair<double, double>>;
+
+Eigen::RowVectorXd row(std::initializer_list<double> p) {
+  Eigen::RowVectorXd r(static_cast<Index>(p.size()));
+  std::copy(p.begin(), p.end(), r.data());
+  return r;
+}
+
+// Proposes token 0, and reports a row that only has 1.
+struct Liar {
+  std::vector<double> q{0, 1};
+  std::vector<DenseRow<double>> rows{{q.data(), 2}};
+  std::vector<Token> tokens{0};
+  auto draft(std::span<const Token>, Index gamma, auto&) const {
+    const auto count = static_cast<std::size_t>(std::min<Index>(gamma, 1));
+    return Draft<RowSpan<DenseRow<double>>>{std::span(tokens).first(count),
+                                            RowSpan(std::span(rows).first(count), 2)};
+  }
+  void truncate(Index) {}
+};
+
+}  // namespace
+
+TEST_CASE("one draft by hand") {
+  Acceptance acceptance;
+  acceptance.add(Drafted{{0.9, 0.3}, {0.1, 0.2}, {0.5, 0.5}}, 3, 3);
+  CHECK(acceptance.expected_token() == Approx(1 + 0.5 + 0.5));
+  CHECK(acceptance.expected_block() == Approx(1 + 0.5 + 0.5));
+  acceptance = {};
+  acceptance.add(Drafted{{0.1, 0.2}, {0.9, 0.3}, {0.0, 0.5}}, 4, 5);  // token 0.5, 0.5; block 0.5, 1
+  CHECK(acceptance.expected_token() == Approx(1.0));
+  CHECK(acceptance.expected_block() == Approx(1.5));
+  CHECK(acceptance.drafted == std::vector<Index>{1, 1, 1, 1});
+  CHECK(acceptance.asked == std::vector<Index>{1, 1, 1, 1, 1});
+  CHECK(acceptance.rate().value == Approx(0.5));
+  acceptance.add({}, 0, 2);
+  CHECK(acceptance.expected_block() == Approx(0.75));
+  CHECK(acceptance.rate().value == Approx(0.5));
+  CHECK(acceptance.token_survival() == std::vector<double>{0.25, 0.25, 0, 0, 0});
+  CHECK(acceptance.block_survival() == std::vector<double>{0.25, 0.5, 0, 0, 0});
+  CHECK(acceptance.block_acceptance() == std::vector<double>{0.5, 1, 0, 0});
+  CHECK(Acceptance{}.rate().value == 0);
+  CHECK(Acceptance{}.expected_block() == 0);
+}
+
+TEST_CASE("the rate's standard error takes the tokens of a draft together") {
+  Acceptance acceptance;
+  acceptance.add(Drafted{{0.9, 0.3}}, 1, 1);
+  acceptance.add(Drafted{{0.1, 0.2}, {0.1, 0.2}}, 2, 2);
+  CHECK(acceptance.rate().value == Approx(2 / 3.0));
+  CHECK(acceptance.rate().standard_error == Approx(std::sqrt(2 / 9.0) / 3));  // residuals 1 - α and 1 - 2α
+}
+
+TEST_CASE("the rate's interval covers the rate as often as it says, and stays within 0 and 1") {
+  // Drafts of three tokens whose acceptance is the same coin or three coins, so that tokens are not independent.
+  SplitMix64 generator{7};
+  for (const double alpha : {0.02, 0.5, 0.97})
+    for (const int drafts : {40, 400}) {
+      int covered = 0;
+      for (int run = 0; run < 1000; ++run) {
+        Acceptance acceptance;
+        for (int n = 0; n < drafts; ++n) {
+          const bool alike = uniform01(generator) < 0.5;
+          Drafted draft(3);
+          double u = uniform01(generator);
+          for (auto& [p, q] : draft) {
+            q = 0.5;
+            p = u < alpha ? 0.6 : 0.0;
+            if (!alike) u = uniform01(generator);
+          }
+          acceptance.add(draft, 3, 3);
+        }
+        const Interval rate = acceptance.rate_interval();
+        CHECK(rate.low >= 0);
+        CHECK(rate.high <= 1);
+        covered += rate.low <= alpha && alpha <= rate.high;
+      }
+      INFO("alpha " << alpha << ", drafts " << drafts << ", covered " << covered << " of 1000");
+      CHECK(covered > 915);
+      CHECK(covered < 990);
+    }
+  Acceptance sure;
+  CHECK(sure.rate_interval().low == 0);
+  CHECK(sure.rate_interval().high == 1);
+  for (int n = 0; n < 10; ++n) sure.add(Drafted{{0.5, 0.5}}, 1, 1);
+  CHECK(sure.rate_interval().high == 1);
+  CHECK(sure.rate_interval().low == Approx(10 / (10 + 1.96 * 1.96)));  // Wilson: n/(n + z²)
+}
+
+// V = {A, B}, p = (1/3, 2/3), q = (2/3, 1/3), γ = 2: token 10/9, block 11/9; α = 2/3. In expectation over all that
+// can happen in two steps of the loop.
+TEST_CASE("the paper's toy models: both expectations and the rate, whatever rule judged") {
+  using Rule = support::AnyOf<true, TokenVerifier, BlockVerifier, SampleMatchVerifier>;
+  auto target = TableModel<>::context_free(row({1 / 3.0, 2 / 3.0}));
+  const std::vector<Token> prompt{0};
+  for (const Rule& rule : {Rule{TokenVerifier{}}, Rule{SampleMatchVerifier{}}, Rule{BlockVerifier{}}}) {
+    CAPTURE(rule.rule.index());
+    SpecDec decoder{target, ModelDrafter{TableModel<>::context_free(row({2 / 3.0, 1 / 3.0}))}, rule};
+    double token = 0, block = 0, rate = 0, accepted = 0;
+    enumerate([&](Enumerator& chance) {
+      auto sequence = decoder.start(prompt, {.max_new_tokens = 100, .gamma = 2});
+      sequence.step(chance);
+      sequence.step(chance);
+      const Acceptance& a = sequence.stats().acceptance;
+      CHECK(a.steps == 2);
+      CHECK(a.drafted == std::vector<Index>{2, 2});
+      token += chance.probability() * a.expected_token();
+      block += chance.probability() * a.expected_block();
+      rate += chance.probability() * a.rate().value;
+      accepted += chance.probability() * static_cast<double>(sequence.stats().accepted) / 2;
+    });
+    CHECK(token == Approx(10 / 9.0).epsilon(1e-13));
+    CHECK(block == Approx(11 / 9.0).epsilon(1e-13));
+    CHECK(rate == Approx(2 / 3.0).epsilon(1e-13));
+    // What the rule in use really accepts; sample-and-match keeps a token with probability Σ p·q = 4/9.
+    constexpr double really[] = {10 / 9.0, 11 / 9.0, 4 / 9.0 + 16 / 81.0};
+    CHECK(accepted == Approx(really[rule.rule.index()]).epsilon(1e-13));
+  }
+}
+
+namespace {
+
+// Logits, the same in every context: to look one token up is a pass over the row.
+struct Engine {
+  support::RowMajor<float> row = Eigen::RowVector3f(0.5f, 0, -0.5f), logits = {};
+  Index vocab_size() const { return row.cols(); }
+  auto forward(std::span<const Token>, Index rows) {
+    logits = row.replicate(rows, 1);
+    return Logits{logits, {.temperature = 0.8}};
+  }
+  void truncate(Index) {}
+};
+static_assert(!constant_time_probability<LogitsRow<float>>);
+
+}  // namespace
+
+TEST_CASE("rows whose look-ups cost a pass are looked at again only under rules that read them anyway") {
+  const auto steps = [&](auto verifier) {
+    SpecDec decoder{Engine{}, ModelDrafter{Engine{}}, verifier};
+    std::mt19937_64 rng{1};
+    const std::vector<Token> prompt{0};
+    return decoder.generate(prompt, {.max_new_tokens = 50, .gamma = 3}, rng).stats.acceptance;
+  };
+  static_assert(reads_every_ratio<BlockVerifier> && reads_every_ratio<GreedyBlockVerifier>);
+  static_assert(!reads_every_ratio<TokenVerifier> && !reads_every_ratio<SampleMatchVerifier>);
+  using Reading = support::AnyOf<true, BlockVerifier, GreedyBlockVerifier>;
+  using Looking = support::AnyOf<true, TokenVerifier, SampleMatchVerifier>;
+  CHECK(steps(Reading{BlockVerifier{}}).rate().value == Approx(1));
+  CHECK(steps(Reading{GreedyBlockVerifier{}}).rate().value == Approx(1));
+  CHECK(steps(Looking{TokenVerifier{}}).drafted.empty());
+  CHECK(steps(Looking{SampleMatchVerifier{}}).drafted.empty());
+}
+
+TEST_CASE("a rule that looks at nothing leaves no estimate behind, not of empty drafts either") {
+  SpecDec decoder{Engine{.row = Eigen::RowVector3f(5, 0, -1)}, PromptLookupDrafter{}, TokenVerifier{}};
+  std::mt19937_64 rng{1};
+  const Stats stats =
+      decoder.generate(std::vector<Token>{1, 2}, {.max_new_tokens = 50, .gamma = 3}, rng).stats;
+  CHECK(stats.accepted > 0);
+  CHECK(stats.accepted_lengths[0] > 0);  // with nothing to look up
+  CHECK(stats.acceptance.steps == 0);
+}
+
+TEST_CASE("a drafter's q of 0, which sample-and-match lets pass, is in no estimate") {
+  auto model = TableModel<>::context_free(row({0.5, 0.5}));
+  SpecDec decoder{model, Liar{}, SampleMatchVerifier{}};
+  std::mt19937_64 rng{1};
+  const std::vector<Token> prompt{0};
+  const Stats stats = decoder.generate(prompt, {.max_new_tokens = 50, .gamma = 1}, rng).stats;
+  CHECK(stats.accepted > 0);
+  CHECK(stats.acceptance.drafted.empty());
+}
+
+}  // namespace test_measure_acceptance

@@ -1,0 +1,94 @@
+#include <specdec/specdec.hpp>
+
+#include "support/catch.hpp"
+
+namespace test_measure_cost_curve {
+
+using namespace specdec;
+
+TEST_CASE("a cost curve guesses on lines, and holds outliers against what is known") {
+  CostCurve curve(1);
+  CHECK(curve(3) == 0);
+  curve.add(2, 1);
+  CHECK(curve(0) == 1);
+  CHECK(curve(9) == 1);
+  curve.add(6, 3);
+  CHECK(curve(1) == Approx(0.5));
+  CHECK(curve(0) == 0);
+  CHECK(curve(3) == Approx(1.5));
+  CHECK(curve(5) == Approx(2.5));
+  CHECK(curve(8) == Approx(4));
+  curve.add(2, 100);  // counts as 2
+  CHECK(curve(2) == Approx(1.5));
+  curve.add(2, 0.5);  // less than half: the others were the outliers
+  CHECK(curve(2) == Approx(0.5));
+}
+
+TEST_CASE("below what was measured a call costs no more in all, and no less for each token") {
+  CostCurve flat, steep, falling;
+  flat.add(7, 160), flat.add(9, 180);
+  CHECK(flat(1) == Approx(100));
+  steep.add(4, 4), steep.add(8, 20);
+  CHECK(steep(2) == Approx(2));
+  falling.add(4, 4), falling.add(8, 2);
+  CHECK(falling(2) == Approx(4));
+}
+
+TEST_CASE("a cost curve forgets sizes that are no longer measured") {
+  CostCurve curve(0.5);
+  curve.add(4, 10);
+  for (int k = 0; k < 10; ++k) curve.add(2, 1);
+  CHECK(curve(4) == 1);
+}
+
+TEST_CASE("a cost fades out of a curve when nine tenths of it have") {
+  CostCurve curve(0.5);
+  curve.add(4, 10);
+  for (int k = 0; k < 3; ++k) curve.add(2, 1);
+  CHECK(curve.measured(4));  // an eighth is left
+  CHECK(curve(4) == 10);
+  curve.add(2, 1);
+  CHECK_FALSE(curve.measured(4));  // a sixteenth
+  CHECK(curve(4) == 1);
+  CHECK(curve.measured(2));
+  CHECK(curve.sizes() == 5);
+  CHECK_FALSE(curve.measured(5));
+}
+
+TEST_CASE("cost curves add up as if all had been added to one") {
+  CostCurve a, b, none;
+  a.add(1, 2);
+  b.add(1, 4), b.add(3, 9);
+  a += b;
+  CHECK(a(1) == 3);
+  CHECK(a(2) == 6);
+  CHECK(a(3) == 9);
+  none += a;
+  CHECK(none(3) == 9);
+  a += CostCurve();
+  CHECK(a(3) == 9);
+}
+
+TEST_CASE("a fading mean weighs its values by how long ago they came") {
+  FadingMean mean;
+  CHECK(mean.empty());
+  mean.add(8);
+  mean.fade(0.25);
+  mean.add(3);
+  CHECK_FALSE(mean.empty());
+  CHECK(mean.weight() == 1.25);
+  CHECK(mean.value() == 4);  // (8/4 + 3)/1.25
+  CHECK(mean.with(7.75, 0.75) == 5.40625);
+  FadingMean other;
+  other.add(9);
+  other.add(mean);
+  CHECK(other.weight() == 2.25);
+  CHECK(other.value() == Approx(14 / 2.25).epsilon(1e-15));
+  mean.limit(2);  // which it is not worth
+  CHECK(mean.weight() == 1.25);
+  mean.limit(0.5);
+  CHECK(mean.weight() == Approx(0.5).epsilon(1e-15));
+  CHECK(mean.value() == Approx(4).epsilon(1e-15));
+}
+
+}  // namespace test_measure_cost_curve

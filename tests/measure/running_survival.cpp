@@ -1,0 +1,99 @@
+#include <cstddef>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <vector>
+
+#include "support/catch.hpp"
+
+namespace test_measure_running_survival {
+
+using namespace specdec;
+
+namespace {
+
+// What is estimated, by position.
+struct Estimates {
+  std::vector<double> proposed, survival;
+};
+Estimates of(const RunningSurvival& running) {
+  Estimates out;
+  running.for_each_position([&](Index i, double proposed, double survival) {
+    CHECK(i == std::ssize(out.proposed));
+    out.proposed.push_back(proposed);
+    out.survival.push_back(survival);
+  });
+  return out;
+}
+
+void observe(RunningSurvival& running, Index asked, const std::vector<double>& survival) {
+  running.observe({.asked = asked, .drafted = std::ssize(survival), .survival = survival});
+}
+
+}  // namespace
+
+TEST_CASE("what a drafter proposes, and what of it survives, are means by position") {
+  RunningSurvival running(1);  // forgets nothing
+  running.reserve(2);
+  CHECK(running.most() == 2);
+  observe(running, 2, {0.5, 0.25});
+  observe(running, 2, {1});  // the drafter had but one token to propose
+  observe(running, 2, {});
+  observe(running, 0, {});  // nothing was asked for: nothing is learnt
+  const Estimates found = of(running);
+  CHECK(found.proposed == std::vector<double>{2 / 3.0, 1 / 3.0});
+  // The first position sets out from one token that survived.
+  const double first = (1 + 0.5 + 1) / 4;
+  CHECK(found.survival[0] == Approx(first).epsilon(1e-15));
+  // The second is held against a survival that goes on falling as it did, from 1, worth three steps.
+  CHECK(found.survival[1] == Approx((0.25 + 3 * first * first) / 6).epsilon(1e-15));
+}
+
+TEST_CASE("positions that are not asked for fade into what the ones before them suggest") {
+  RunningSurvival running(0.5);
+  running.reserve(3);
+  observe(running, 3, {0.5, 0.5, 0.5});
+  for (int k = 0; k < 60; ++k) observe(running, 1, {0.5});
+  const Estimates found = of(running);
+  CHECK(found.survival[0] == Approx(0.5).epsilon(1e-15));
+  CHECK(found.survival[1] == Approx(0.25).epsilon(1e-12));
+  CHECK(found.survival[2] == Approx(0.125).epsilon(1e-12));
+  CHECK(found.proposed == std::vector<double>{1, 1, 1});
+}
+
+TEST_CASE("a running survival forgets at the pace that was set last") {
+  const auto after = [](double decay) {
+    RunningSurvival running(1);
+    running.reserve(1);
+    for (int k = 0; k < 7; ++k) observe(running, 1, {1});
+    running.decay(decay);
+    observe(running, 0, {});  // asks for nothing, and takes nothing away
+    observe(running, 1, {0});
+    return of(running).survival[0];
+  };
+  CHECK(after(1) == 8 / 9.0);
+  CHECK(after(0.5) == 4 / 5.0);
+}
+
+TEST_CASE("what was seen counts no more than it is limited to") {
+  RunningSurvival running(1);
+  running.reserve(1);
+  for (int k = 0; k < 99; ++k) observe(running, 1, {1});
+  running.limit(3);
+  observe(running, 1, {0});
+  CHECK(of(running).survival[0] == Approx(0.75).epsilon(1e-15));
+  CHECK(of(running).proposed[0] == 1);
+}
+
+TEST_CASE("room for drafts grows only, and what is asked for beyond it is not looked at") {
+  RunningSurvival running(1);
+  running.reserve(1);
+  observe(running, 3, {0.5, 0.5, 0.5});
+  running.reserve(0);
+  CHECK(running.most() == 1);
+  CHECK(of(running).survival == std::vector<double>{0.75});
+  running.reserve(2);
+  CHECK(of(running).survival == std::vector<double>{0.75, 0.5625});  // guessed
+  CHECK(of(running).proposed == std::vector<double>{1, 1});
+}
+
+}  // namespace test_measure_running_survival

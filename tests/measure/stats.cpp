@@ -1,0 +1,172 @@
+#include <chrono>
+#include <specdec/specdec.hpp>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+
+namespace test_measure_stats {
+
+using namespace specdec;
+
+TEST_CASE("statistics add up steps") {
+  Stats stats;
+  CHECK(stats.block_efficiency() == 0);
+  CHECK(stats.accepted_fraction() == 0);
+  stats.add({.asked = 4, .drafted = 4, .accepted = 2}, 3);
+  stats.add({.asked = 4, .drafted = 4, .accepted = 4}, 5);
+  stats.add({}, 1);
+  stats.add({.asked = 5, .drafted = 2, .accepted = 2}, 1);  // a stop token cut the rest off
+  CHECK(stats.target_calls == 4);
+  CHECK(stats.drafted == 10);
+  CHECK(stats.accepted == 7);
+  CHECK(stats.emitted == 10);
+  CHECK(stats.block_efficiency() == 2.5);
+  CHECK(stats.accepted_fraction() == 0.7);
+  CHECK(stats.accepted_lengths == std::vector<Index>{1, 1, 1, 0, 1});
+  CHECK(stats.asked_by_position == std::vector<Index>{3, 3, 3, 3, 1});
+  CHECK(stats.drafted_by_position == std::vector<Index>{3, 3, 2, 2});
+  CHECK(stats.accepted_by_position == std::vector<Index>{3, 2, 1, 1});
+  CHECK(stats.survival() == std::vector<double>{1, 2 / 3.0, 1 / 3.0, 1 / 3.0, 0});
+}
+
+TEST_CASE("costs are those of a step's own work") {
+  using std::chrono::seconds;
+  Stats stats;
+  // The first call takes in a prompt of ten, its drafter too.
+  stats.add({.asked = 2, .drafted = 2, .fed = 12, .draft_time = seconds{9}, .target_time = seconds{90}}, 1);
+  CHECK(stats.draft_cost.sizes() == 0);
+  CHECK(stats.target_cost.sizes() == 0);
+  stats.add({.asked = 2, .drafted = 2, .fed = 3, .draft_time = seconds{4}, .target_time = seconds{30}}, 1);
+  CHECK(stats.draft_cost(2) == 4);
+  CHECK(stats.target_cost(3) == 30);
+  stats.add({.fed = 1, .target_time = seconds{20}}, 1);
+  CHECK(stats.target_cost(1) == 20);
+  CHECK(stats.target_cost(2) == 25);
+  stats.add({.asked = 2, .drafted = 2, .fed = 3, .draft_time = seconds{50}, .target_time = seconds{30}}, 1);
+  CHECK(stats.draft_cost(2) == 4);  // that drafter had to catch up
+  stats.add({.asked = 2, .drafted = 0, .fed = 1, .draft_time = seconds{1}, .target_time = seconds{20}}, 1);
+  CHECK(stats.draft_cost(0) == 1);
+  stats.add({.asked = 2, .drafted = 2, .fed = 3, .draft_time = seconds{6}, .target_time = seconds{30}}, 1);
+  CHECK(stats.draft_cost(2) == 5);  // it was asked in the step before, and had nothing to catch up
+  CHECK(stats.draft_time == seconds{9 + 4 + 50 + 1 + 6});
+  CHECK(stats.target_time == seconds{90 + 30 + 20 + 30 + 20 + 30});
+}
+
+TEST_CASE("projections from what was counted and timed") {
+  using std::chrono::milliseconds;
+  Stats stats;
+  CHECK(stats.projections(stats.survival()).empty());
+  const StepRecord step{.asked = 2,
+                        .drafted = 2,
+                        .accepted = 1,
+                        .fed = 3,
+                        .draft_time = milliseconds{4},
+                        .target_time = milliseconds{30}};
+  for (int n = 0; n < 3; ++n) stats.add(step, 2);
+  stats.add({.fed = 1, .target_time = milliseconds{20}}, 1);
+  const auto projections = stats.projections(stats.survival(), 3);  // survival 1, 0: so 0 from there on
+  REQUIRE(projections.size() == 4);
+  CHECK(projections[0].time_per_token == Approx(0.020));
+  CHECK(projections[0].speed_up == Approx(1));
+  CHECK(projections[1].tokens_per_call == Approx(2));
+  CHECK(projections[1].time_per_token == Approx((0.025 + 0.002) / 2));
+  CHECK(projections[2].time_per_token == Approx((0.030 + 0.004) / 2));
+  CHECK(projections[3].tokens_per_call == Approx(2));
+  CHECK(projections[3].speed_up == Approx(0.020 * 2 / (0.035 + 0.006)));
+}
+
+TEST_CASE("statistics print as a table, and leave the stream as it was") {
+  Stats stats;
+  stats.add({.asked = 2, .drafted = 2, .accepted = 1, .draft_time = std::chrono::microseconds{1500}}, 2);
+  stats.add({.asked = 2, .drafted = 2, .accepted = 2, .target_time = std::chrono::milliseconds{20}}, 3);
+  std::ostringstream out;
+  out << stats << 0.123456789;
+  CHECK(out.str() ==
+        "target calls       2\n"
+        "emitted            5\n"
+        "drafted, accepted  4, 3\n"
+        "block efficiency   2.500 tokens per target call\n"
+        "accepted fraction  0.750\n"
+        "time (ms)          draft 1.500, target 20.000, verify 0.000\n"
+        "accepted lengths   0 1 1\n"
+        "position                1      2\n"
+        "drafted                 2      2\n"
+        "accepted            1.000  0.500\n"
+        "0.123457");
+  stats.acceptance.add(std::vector<std::pair<double, double>>{{0.2, 0.4}, {0.4, 0.4}}, 2, 2);
+  stats.acceptance.add(std::vector<std::pair<double, double>>{{0.4, 0.4}, {0.2, 0.4}}, 2, 2);
+  out.str("");
+  out << stats;
+  CHECK(out.str().find("expected accepted  1.250 a step under token verification, 1.250 under block\n") !=
+        std::string::npos);
+  CHECK(out.str().find("acceptance rate    0.750, with 95 % confidence in ") != std::string::npos);
+  CHECK(out.str().find("  expected, token   0.750  0.500\n  expected, block   0.750  0.500\n") !=
+        std::string::npos);
+  out.str("");
+  out << Stats{};
+  CHECK(out.str().find("position") == std::string::npos);
+}
+
+TEST_CASE("projections where no call took a single token") {
+  using std::chrono::milliseconds;
+  Stats stats;
+  for (const Index gamma : {6, 8, 6, 8})  // calls of 90 + 10 n ms
+    stats.add({.asked = gamma,
+               .drafted = gamma,
+               .accepted = gamma,
+               .fed = gamma + 1,
+               .target_time = milliseconds{100 + 10 * gamma}},
+              gamma + 1);
+  const auto projections = stats.projections(stats.survival());
+  CHECK(projections[0].time_per_token == Approx(0.100));
+  CHECK(projections[5].speed_up == Approx(0.100 * 6 / 0.150));
+}
+
+TEST_CASE("what a stop token cut off was accepted, and is not counted so") {
+  Stats stats;
+  stats.add({.asked = 4, .drafted = 4, .accepted = 3}, 2);
+  CHECK(stats.accepted_per_step() == 2);
+  CHECK(stats.block_efficiency() == 2);
+}
+
+TEST_CASE("sums of statistics without a spread have an interval, too") {
+  Stats one, other;
+  for (int n = 0; n < 5; ++n) {
+    one.acceptance.add(std::vector<std::pair<double, double>>{{0.5, 0.5}}, 1, 1);
+    other.acceptance.add(std::vector<std::pair<double, double>>{{0.5, 0.5}}, 1, 1);
+  }
+  one += other;
+  CHECK(one.acceptance.rate_interval().low == Approx(10 / (10 + 1.96 * 1.96)));
+}
+
+TEST_CASE("the sum of two statistics is the statistics of all their steps") {
+  const auto enter = [](Stats& stats, int which) {
+    const double p = which == 0 ? 0.2 : 0.4;
+    const StepRecord step{.asked = 2 + which,
+                          .drafted = 1 + which,
+                          .accepted = 1,
+                          .fed = 2 + which,
+                          .draft_time = std::chrono::milliseconds{3 + which},
+                          .target_time = std::chrono::milliseconds{20 + which}};
+    for (int n = 0; n < 3; ++n) stats.add(step, 2);
+    for (int n = 0; n < 3 + which; ++n)
+      stats.acceptance.add(std::vector<std::pair<double, double>>{{p, 0.4}, {0.1 * n, 0.4}}, 2, 2 + which);
+    stats.verify_time += std::chrono::milliseconds{1};
+  };
+  Stats one, other, both;
+  enter(one, 0);
+  enter(other, 1);
+  enter(both, 0);
+  enter(both, 1);
+  one += other;
+  CHECK(to_json(one) == to_json(both));
+  std::ostringstream a, b;
+  a << one;
+  b << both;
+  CHECK(a.str() == b.str());
+}
+
+}  // namespace test_measure_stats

@@ -1,0 +1,39 @@
+"""Mutants of random bits, coins, draws and the race."""
+
+from mutants import promise
+
+mutant = promise("uniform01 is a multiple of 2^-53 in [0, 1), from 64 fair bits of any generator")
+mutant("uniform-fewer-bits", "chance/random.hpp", "tests/chance/random", ">> 11) * 0x1p-53", ">> 22) * 0x1p-42")
+mutant("uniform-reaches-one", "chance/random.hpp", "tests/chance/random",
+       "(random_bits64(generator) >> 11) * 0x1p-53", "(random_bits64(generator)) * 0x1p-64")
+mutant("bits-low-half-first", "chance/random.hpp", "tests/chance/random",
+       "bits = (bits << width) | fresh;", "bits |= fresh << filled;")
+mutant("bits-of-any-range", "chance/random.hpp", "tests/chance/random",
+       "while ((fresh >> width) != 0) fresh = word();", "")
+mutant("bits-minimum-forgotten", "chance/random.hpp", "tests/chance/random tests/law_concepts",
+       "static_cast<std::uint64_t>(generator() - Generator::min())", "static_cast<std::uint64_t>(generator())")
+
+mutant = promise("a coin falls with its probability")
+mutant("coin-inverted", "chance/chance.hpp", "tests/chance/chance", "uniform01(*generator_) < p", "uniform01(*generator_) > p")
+mutant("coin-closed", "chance/chance.hpp", "tests/chance/chance tests/verify/token tests/verify/block",
+       "uniform01(*generator_) < p", "uniform01(*generator_) <= p")
+mutant("coin-nearly-certain", "chance/chance.hpp", "tests/chance/chance",
+       "if (h >= 1) return true;", "if (h > 0.99) return true;")
+mutant("coin-nan-is-no", "chance/chance.hpp", "tests/chance/chance", "if (h <= 0) return false;", "if (!(h > 0)) return false;")
+
+mutant = promise("a race has its closed form's law, and ends")
+mutant("race-weight-forgotten", "chance/race.hpp", "tests/chance/race",
+       "residual(w, p, 1.0, q, y) / weight", "residual(1.0, p, 1.0, q, y) / p.probability(y)")
+mutant("race-weight-in-one-place", "chance/race.hpp", "tests/chance/race", "std::max(w * p.prob", "std::max(p.prob")
+mutant("race-never-lost", "chance/race.hpp", "tests/chance/race",
+       "if (!chance.coin(w)) return std::nullopt;", "if (w <= 0) return std::nullopt;")
+mutant("race-lost-at-the-end", "chance/race.hpp", "tests/chance/race",
+       "return detail::settle_race(chance, w, p, q);", "return std::nullopt;")
+mutant("race-without-end", "chance/race.hpp", "tests/chance/race", "round < rounds;", ";", endless=True)
+mutant("settle-normaliser", "chance/race.hpp", "tests/chance/race", "rest.mass() / (rest.mass() + lost)", "rest.mass()")
+mutant("settle-weight-forgotten", "chance/race.hpp", "tests/chance/race",
+       "const ResidualRow<P, Q> rest(w, p, 1.0, q);", "const ResidualRow<P, Q> rest(1.0, p, 1.0, q);")
+mutant("settle-always-won", "chance/race.hpp", "tests/chance/race",
+       "const double lost = std::max(1 - w, 0.0);", "const double lost = 0;")
+mutant("settle-no-mass", "chance/race.hpp", "tests/chance/race", "if (lost > 0) return std::nullopt;", "")
+mutant("race-of-many-rounds", "chance/race.hpp", "tests/chance/race", "max_race_rounds = 64;", "max_race_rounds = 100000;")

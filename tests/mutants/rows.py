@@ -1,0 +1,174 @@
+"""Mutants of rows, matrices of rows and everything that reads them."""
+
+from mutants import promise
+
+mutant = promise("a draw is the inverse distribution function of its row; never a token of probability 0")
+mutant("draw-block-search", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
+       "std::upper_bound(", "std::lower_bound(")
+mutant("draw-stops-reading-late", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
+       "total() <= u) extend();", "total() < u) extend();")
+mutant("draw-token-search", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
+       "x < end && sum <= u; ++x)", "x < end && sum < u; ++x)")
+mutant("draw-zero-mass", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler", "if (!(mass > 0)) continue;", "")
+mutant("draw-short-row", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler", "if (u >= total()) u = wrap(u);", "")
+mutant("draw-short-row-head", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
+       "const double v = (u - total()) / (1 - total()) * total();", "const double v = 0;")
+mutant("draw-offset-forgotten", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
+       "search(block, u - (block == 0 ? 0.0 : sums_[static_cast<std::size_t>(block - 1)]))", "search(block, u)")
+mutant("draw-without-mass", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
+       'if (!(total() > 0)) throw InvalidDistribution("the probabilities sum to 0");', "")
+mutant("draw-from-too-much", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler", "if (total() + sum > most)", "if (false)")
+mutant("draw-nan-block", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler tests/verify/drafted_block",
+       "if (!(sum >= 0) || !std::isfinite(sum))", "if (sum < 0)")
+mutant("draw-from-nearly-two", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
+       "static constexpr double most = 1.01;", "static constexpr double most = 1.9;")
+
+mutant = promise("a view reads any layout; argmax takes the lowest id and refuses NaN")
+mutant("view-strides-swapped", "rows/numbers.hpp", "tests/rows/dense",
+       "down_(M::IsRowMajor ? matrix.outerStride() : matrix.innerStride())", "down_(M::IsRowMajor ? matrix.innerStride() : matrix.outerStride())")
+mutant("view-stride-forgotten", "rows/numbers.hpp", "tests/rows/dense",
+       "data_ + start * step(), count", "data_ + start, count")
+mutant("one-hot-everywhere", "rows/one_hot.hpp", "tests/rows/one_hot tests/law_lossless",
+       "return x == token_ ? 1.0 : 0.0;", "return 1.0;")
+
+mutant = promise("a residual is (a·p − b·q)+, and NaN stays in sight")
+mutant("residual-absolute", "rows/residual.hpp", "tests/rows/residual",
+       "0.5 * (difference + difference.abs()).sum()", "difference.abs().sum()")
+mutant("residual-absolute-by-token", "rows/residual.hpp", "tests/rows/residual",
+       "return d < 0 ? 0 : d;", "return std::abs(d);")
+mutant("residual-unclipped", "rows/residual.hpp", "tests/rows/residual tests/chance/race",
+       "return std::max(difference, 0.0);", "return difference;")
+mutant("residual-not-normalised", "rows/residual.hpp", "tests/rows/residual tests/chance/race",
+       "return residual(a_, p_, b_, q_, x) / mass_;", "return residual(a_, p_, b_, q_, x);")
+mutant("residual-nan-is-nothing", "rows/residual.hpp", "tests/rows/residual tests/verify/drafted_block",
+       "if (!std::isfinite(difference))", "if (false)")
+
+mutant = promise("rows of every kind mean what they hold")
+mutant("pointers-first-row-only", "rows/numbers.hpp", "tests/rows/numbers",
+       "pointers_[static_cast<std::size_t>(i)], cols_", "pointers_[0] + 0 * i, cols_")
+mutant("pointers-stride-forgotten", "rows/numbers.hpp", "tests/rows/numbers tests/law_rows",
+       "return {pointers_[static_cast<std::size_t>(i)], cols_, stride_};", "return {pointers_[static_cast<std::size_t>(i)], cols_};")
+mutant("numbers-copied-packed", "rows/numbers.hpp", "tests/rows/numbers tests/rows/row_copy",
+       "out[x] = data_[x * step()];", "out[x] = data_[x];")
+mutant("dense-sums-in-float", "rows/numbers.hpp", "tests/rows/residual tests/rows/numbers",
+       "constexpr Index piece_size = std::floating_point<S> ? 1024 : 256;", "const Index piece_size = std::floating_point<S> ? count : 256;")
+mutant("sparse-missing-token-has-neighbour's", "rows/sparse.hpp", "tests/rows/sparse",
+       "return k < support_size() && support(k) == x ? weight(k) : 0.0;", "return k < support_size() ? weight(k) : 0.0;")
+mutant("sparse-lower-bound", "rows/sparse.hpp", "tests/rows/sparse",
+       "static_cast<Index>(row.support(first + half)) < x", "static_cast<Index>(row.support(first + half)) <= x")
+mutant("sparse-sum-one-too-far", "rows/sparse.hpp", "tests/rows/sparse",
+       "support(k) < start + count; ++k)", "support(k) <= start + count; ++k)")
+mutant("sparse-draws-positions", "rows/sparse.hpp", "tests/rows/sparse",
+       "const Token x = row_.support(draw_(u));", "const Token x = draw_(u);")
+mutant("sparse-id-cut-to-32-bits", "rows/sparse.hpp", "tests/rows/sparse tests/rows/validate",
+       "return std::in_range<Token>(id) ? static_cast<Token>(id) : std::numeric_limits<Token>::max();", "return static_cast<Token>(id);")
+mutant("sparse-draw-outside", "rows/sparse.hpp", "tests/rows/sparse",
+       "    check_id(x, row_.vocab_size());\n", "")
+mutant("sparse-argmax-outside", "rows/sparse.hpp", "tests/rows/sparse",
+       "    detail::check_id(support(best), vocab_size_);\n", "")
+mutant("sparse-argmax-last-of-equals", "rows/sparse.hpp", "tests/rows/sparse",
+       "if (weight(k) > (best < 0 ? 0.0 : weight(best))) best = k;", "if (weight(k) > 0 && weight(k) >= (best < 0 ? 0.0 : weight(best))) best = k;")
+mutant("sparse-argmax-nan", "rows/sparse.hpp", "tests/rows/sparse",
+       "if (!(weight(k) >= 0))", "if (weight(k) < 0)")
+mutant("row-span-first-row", "rows/row_span.hpp", "tests/rows/row_span tests/law_rows",
+       "return rows_[static_cast<std::size_t>(i)];", "return rows_[0 * static_cast<std::size_t>(i)];")
+mutant("copy-first-block-only", "rows/row_copy.hpp", "tests/rows/row_copy",
+       "row.block(start, count);", "row.block(0, count);")
+mutant("copy-of-weights-of-first", "rows/row_copy.hpp", "tests/rows/row_copy",
+       "weights_[static_cast<std::size_t>(k)] = row.weight(k);", "weights_[static_cast<std::size_t>(k)] = row.weight(0);")
+mutant("copy-is-a-view", "rows/row_copy.hpp", "tests/rows/row_copy tests/draft/model_drafter",
+       "return row.over(copy_.data());", "return row.over(row.logits().data());")
+mutant("ids-wide-cut", "token_ids.hpp", "tests/token_ids",
+       "return wide_ ? wide_[i] : std::int64_t{narrow_[i]};", "return wide_ ? static_cast<std::int32_t>(wide_[i]) : narrow_[i];")
+mutant("one-hot-sum", "rows/one_hot.hpp", "tests/rows/one_hot",
+       "start <= token_ && token_ < start + count", "start <= token_ && token_ <= start + count")
+mutant("residual-draft-tail-lost", "rows/residual.hpp", "tests/rows/residual tests/law_rows",
+       "           a * detail::mass_of(p, common, end - common);", "           0.0;")
+mutant("residual-sparse-head-only", "rows/residual.hpp", "tests/rows/residual tests/law_rows",
+       "return mass + a * mass_of(p, start, end - start);", "return mass;")
+mutant("residual-gap-weight-forgotten", "rows/residual.hpp", "tests/rows/residual",
+       "mass += a * mass_of(p, start, x - start)", "mass += mass_of(p, start, x - start)")
+mutant("residual-sparse-unmerged", "rows/residual.hpp", "tests/rows/residual tests/law_rows",
+       "q.support(j) == p.support(k)) subtrahend = q.weight(j);", "q.support(j) == p.support(k)) subtrahend = 0;")
+mutant("residual-sparse-merge-late", "rows/residual.hpp", "tests/rows/residual tests/law_rows",
+       "if constexpr (SparseRowLike<Q>) j = lower_bound(q, start);", "if constexpr (SparseRowLike<Q>) j = lower_bound(q, start + 1);")
+mutant("residual-sparse-out-of-order", "rows/residual.hpp", "tests/rows/sparse",
+       "    check_ascending(start, p.support(k));\n", "")
+mutant("residual-gap-out-of-order", "rows/residual.hpp", "tests/rows/sparse",
+       "    check_ascending(start, x);\n", "")
+mutant("residual-weight-of-padding", "rows/residual.hpp", "tests/rows/sparse",
+       "    detail::check_ascending(0, support(k));\n", "")
+mutant("residual-behind-the-end", "rows/residual.hpp", "tests/rows/residual",
+       "return count > 0 ? static_cast<double>(p.sum(start, count)) : 0.0;", "return static_cast<double>(p.sum(start, count));")
+mutant("sampled-token-twice", "rows/sampled.hpp", "tests/rows/sampled",
+       "if (std::exchange(fresh, false)) return row.first_draw();", "if (fresh) return row.first_draw();")
+mutant("sampled-token-never", "rows/sampled.hpp", "tests/rows/sampled",
+       "if (std::exchange(fresh, false)) return row.first_draw();", "(void)fresh;")
+mutant("sampled-token-of-first-row", "rows/sampled.hpp", "tests/rows/sampled",
+       "tokens_[static_cast<std::size_t>(i)]);", "tokens_[0]);")
+mutant("sampled-token-unchecked", "rows/sampled.hpp", "tests/rows/sampled",
+       "if (token_ < 0 || !drawable())", "if (token_ < 0)")
+mutant("sampled-nan", "rows/sampled.hpp", "tests/rows/sampled",
+       "else return specdec::probability(row, token_) > 0;", "else return specdec::probability(row, token_) != 0;")
+mutant("sampled-count", "rows/sampled.hpp", "tests/rows/sampled",
+       "if (std::ssize(tokens) != rows_.rows())", "if (std::ssize(tokens) > rows_.rows())")
+mutant("validate-ids-order", "rows/validate.hpp", "tests/rows/validate",
+       "if (x < least)", "if (false)")
+mutant("validate-ids-twice", "rows/validate.hpp", "tests/rows/validate",
+       "least = Index{x} + 1;", "least = Index{x};")
+mutant("validate-ids-range", "rows/validate.hpp", "tests/rows/validate",
+       "      check_id(x, vocab_size);\n", "")
+mutant("validate-row-size", "rows/validate.hpp", "tests/rows/validate",
+       "if (row.vocab_size() != vocab_size)", "if (false)")
+mutant("foreign-token-known", "rows/distribution.hpp", "tests/verify/drafted_block tests/law_rows",
+       "return x < row.vocab_size() ? static_cast<double>(row.probability(x)) : 0.0;", "return static_cast<double>(row.probability(x < row.vocab_size() ? x : 0));")
+mutant("foreign-token-refused", "verify/drafted_block.hpp", "tests/verify/drafted_block tests/law_rows",
+       "return std::max<Index>(known, draft_.matrix().vocab_size());", "return std::min<Index>(known, draft_.matrix().vocab_size());")
+mutant("rows-made-twice", "verify/drafted_block.hpp", "tests/verify/drafted_block",
+       "made_ |= std::uint64_t{1} << i;", "")
+mutant("row-behind-the-few", "verify/drafted_block.hpp", "tests/verify/drafted_block",
+       "more_[static_cast<std::size_t>(i - few)]", "more_[0 * static_cast<std::size_t>(i - few)]")
+mutant("sampler-search-offset", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
+       "      u -= mass;\n", "")
+mutant("sampler-search-without-end", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
+       "if (chosen < 0) chosen = scan(first, end, most);", "")
+
+mutant = promise("entropy is that of the whole row, and a policy stops before a row that has more than it allows")
+mutant("entropy-noughts", "rows/entropy.hpp", "tests/rows/entropy", "(p == 0).select(p, p * p.log())", "(p * p.log())")
+mutant("entropy-listed-noughts", "rows/entropy.hpp", "tests/rows/entropy",
+       "row.weight(k);\n      if (p != 0) sum", "row.weight(k);\n      sum")
+mutant("entropy-first-block", "rows/entropy.hpp", "tests/rows/entropy",
+       "row.block(start, std::min(", "row.block(0, std::min(")
+mutant("entropy-policy-inverted", "draft/draft_length.hpp", "tests/draft/draft_length",
+       "return entropy(row) <= most_;", "return entropy(row) > most_;")
+
+mutant = promise("bad input is named, never guessed around")
+mutant("validate-loosely", "rows/validate.hpp", "tests/rows/validate", "double tolerance = 1e-3)", "double tolerance = 4e-2)")
+mutant("named-twice", "rows/named_row.hpp", "tests/rows/named_row", 'starts_with("specdec: ")) throw;', 'starts_with("specdec: ")) (void)0;')
+mutant("named-weight-unchecked", "rows/named_row.hpp", "tests/rows/named_row",
+       "return checked(support(k), row_->weight(k));", "return row_->weight(k);")
+mutant("named-draw-unnamed", "rows/named_row.hpp", "tests/rows/named_row",
+       "return row.named([&] { return draw(u); });", "return draw(u);")
+
+mutant = promise("stored rows outlive what they were made of, unless they are stable")
+mutant("stored-rows-never-cleared", "rows/stored_rows.hpp", "tests/rows/stored_rows",
+       "void clear() { rows_.clear(); }", "void clear() {}")
+mutant("stored-rows-in-one-memory", "rows/stored_rows.hpp", "tests/rows/stored_rows",
+       "copies_[rows_.size()].assign(row)", "copies_[0].assign(row)")
+
+mutant = promise("the laws themselves notice, each by what it alone enumerates or samples")
+mutant("one-hot-by-half", "rows/one_hot.hpp", "tests/law_drafters",
+       "return x == token_ ? 1.0 : 0.0;", "return x == token_ ? 0.5 : 0.0;")
+mutant("sampled-race-forgets-its-weight", "chance/race.hpp", "tests/law_sampled",
+       "residual(w, p, 1.0, q, y) / weight", "residual(1.0, p, 1.0, q, y) / p.probability(y)")
+mutant("race-against-another-row", "verify/drafted_block.hpp", "tests/law_rounds",
+       "chance.race(w, p, block.q(i))", "chance.race(w, p, block.q(0))")
+mutant("rows-of-every-kind-raced-against-nothing", "verify/drafted_block.hpp", "tests/law_rows",
+       "chance.race(w, p, block.q(i))", "chance.race(w, p)")
+
+mutant = promise("an overlap is the sum of minima, and NaN stays in sight")
+mutant("overlap-nan", "rows/overlap.hpp", "tests/rows/overlap", " + 0 * (scaled_p + scaled_q)", "")
+mutant("overlap-nan-by-token", "rows/overlap.hpp", "tests/rows/overlap", "std::isnan(a) || a < b", "a < b")
+mutant("overlap-lenience", "rows/overlap.hpp", "tests/rows/overlap", "scaled_overlap(1 / lenience, p, 1.0, q)", "scaled_overlap(1.0, p, lenience, q)")
+mutant("overlap-lists-swapped", "rows/overlap.hpp", "tests/rows/overlap", "sparse_overlap(b, q, a, p)", "sparse_overlap(a, q, b, p)")
+mutant("overlap-block", "rows/overlap.hpp", "tests/rows/overlap", "start += max_block_size", "start += max_block_size + 1")

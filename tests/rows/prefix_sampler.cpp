@@ -1,0 +1,223 @@
+#include <cmath>
+#include <limits>
+#include <random>
+#include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+
+namespace test_rows_prefix_sampler {
+
+using namespace specdec;
+
+namespace {
+
+// The definition: the first token whose running sum passes u.
+Token by_definition(const Eigen::RowVectorXd& row, double u) {
+  double sum = 0;
+  for (Index x = 0; x < row.size(); ++x) {
+    sum += row[x];
+    if (sum > u) return static_cast<Token>(x);
+  }
+  return -1;
+}
+
+// What has been read of a row: how far it has been summed, and how much was looked at once more to find a
+// token inside a block whose sum is known.
+struct Reading {
+  Index summed = 0, searched = 0;
+};
+struct CountingRow {
+  DenseRow<double> row;
+  Reading* reading;
+  Index vocab_size() const { return row.vocab_size(); }
+  double probability(Token x) const {
+    ++reading->searched;
+    return row.probability(x);
+  }
+  double sum(Index start, Index count) const {
+    if (start == reading->summed) reading->summed += count;
+    else if (start < reading->summed) reading->searched += count;
+    else throw std::logic_error("a block was passed over");
+    return row.sum(start, count);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("PrefixSampler is the inverse distribution function") {
+  std::mt19937_64 rng{3};
+  for (const Index size : {1, 2, 255, 256, 257, 512, 1000, 5000, 140000}) {
+    // Multiples of 2^-40, so that sums are exact in any order.
+    Eigen::RowVectorXd row(size);
+    for (double& p : row) p = uniform01(rng) < 0.3 ? 0.0 : std::floor(uniform01(rng) * 1024);
+    row[size / 2] += 1;
+    row *= 0x1p-40;
+    row[0] += 1 - row.sum();
+    auto sampler = distributions(row).row(0).sampler();
+    for (int i = 0; i < 200; ++i) {
+      const double u =
+          uniform01(rng) < 0.5 ? uniform01(rng) : 1 - uniform01(rng) * row.tail(size - 1).sum() - 0x1p-53;
+      INFO("size " << size << ", u " << u);
+      CHECK(sampler(u) == by_definition(row, u));
+    }
+    CHECK(sampler(0.0) == by_definition(row, 0.0));
+    CHECK(sampler(1 - 0x1p-53) == by_definition(row, 1 - 0x1p-53));
+  }
+}
+
+TEST_CASE("PrefixSampler gives the edge between two tokens to the second") {
+  Eigen::RowVector2d row(0.5, 0.5);
+  auto sampler = distributions(row).row(0).sampler();
+  CHECK(sampler(std::nextafter(0.5, 0.0)) == 0);
+  CHECK(sampler(0.5) == 1);
+}
+
+TEST_CASE("PrefixSampler passes over tokens without mass, even where a block's sum is too large") {
+  // Sums and entries disagree, as by rounding, only more so: the last token with mass is the answer.
+  struct OverstatedRow {
+    Index vocab_size() const { return 4; }
+    double probability(Token x) const { return x == 1 ? 0.25 : 0.0; }
+    double sum(Index, Index) const { return 0.5; }
+  };
+  PrefixSampler<OverstatedRow> sampler(OverstatedRow{});
+  CHECK(sampler(0.1) == 1);
+  CHECK(sampler(0.4) == 1);
+}
+
+TEST_CASE("PrefixSampler reads a row no further than the draw needs, and sums nothing twice") {
+  Eigen::RowVectorXd row = Eigen::RowVectorXd::Constant(10000, 0.1 / 9999);
+  row[0] = 0.9;
+  Reading reading;
+  PrefixSampler<CountingRow> sampler(CountingRow{distributions(row).row(0), &reading});
+  // What one draw reads of the block that holds its token: stretches of 64, and the tokens of one of them.
+  const auto draw = [&](double u) {
+    reading.searched = 0;
+    const Token x = sampler(u);
+    CHECK(reading.searched <= 256 + 64);
+    return x;
+  };
+  CHECK(draw(0.5) == 0);
+  CHECK(reading.summed == 256);
+  CHECK(reading.searched <= 64 + 1);  // the first stretch, and its first token
+  CHECK(draw(0.8) == 0);
+  CHECK(reading.summed == 256);
+  draw(0.95);
+  const Index half = reading.summed;
+  CHECK(half > 4500);
+  CHECK(half < 6000);
+  draw(0.94);
+  CHECK(reading.summed == half);
+  draw(1 - 0x1p-53);
+  CHECK(reading.summed == 10000);
+  draw(0.0);
+  draw(0.97);
+  CHECK(reading.summed == 10000);
+}
+
+TEST_CASE("PrefixSampler takes the block size that it is given, where that is larger than its own") {
+  const Eigen::RowVectorXd row = Eigen::RowVectorXd::Constant(4096, 1.0 / 4096);
+  Reading reading;
+  PrefixSampler<CountingRow> wide(CountingRow{distributions(row).row(0), &reading}, 2048);
+  CHECK(wide(0.25) == 1024);
+  CHECK(reading.summed == 2048);
+  CHECK(wide(0.75) == 3072);
+  reading = {};
+  PrefixSampler<CountingRow> narrow(CountingRow{distributions(row).row(0), &reading}, 8);
+  CHECK(narrow(0.0) == 0);
+  CHECK(reading.summed == 256);
+}
+
+TEST_CASE("PrefixSampler finds its token in whichever stretch of a block it lies, and at the edges") {
+  // Powers of two on a few tokens: sums are exact, and every u below is an edge of the definition.
+  for (const Index size : {64, 65, 128, 200, 256, 320}) {
+    Eigen::RowVectorXd row = Eigen::RowVectorXd::Zero(size);
+    for (const Index x : {Index{0}, Index{63}, Index{64}, Index{127}, Index{128}, size - 1})
+      if (x < size) row[x] += 0.125;
+    row[size / 2] += 1 - row.sum();
+    auto sampler = distributions(row).row(0).sampler();
+    for (double u = 0; u < 1; u += 0.0625) CHECK(sampler(u) == by_definition(row, u));
+  }
+}
+
+TEST_CASE("PrefixSampler answers where the sums of stretches and of tokens disagree") {
+  // A block whose stretches sum to less than the block, as rounding may have it: the draw falls behind them
+  // all, where no token has mass, and its answer is the block's last token that has.
+  struct Row {
+    Index vocab_size() const { return 256; }
+    double probability(Token x) const { return x == 70 ? 0.5 : 0.0; }
+    double sum(Index start, Index count) const {
+      if (count == 256) return 1.0;
+      return start <= 70 && 70 < start + count ? 0.5 : 0.0;
+    }
+  };
+  PrefixSampler<Row> sampler(Row{});
+  CHECK(sampler(0.25) == 70);
+  CHECK(sampler(0.75) == 70);
+}
+
+TEST_CASE("PrefixSampler draws from a row that sums to less than 1 as if it were normalised") {
+  Eigen::RowVector3d row(0.25, 0.0, 0.25);
+  auto sampler = distributions(row).row(0).sampler();
+  CHECK(sampler(0.1) == 0);
+  CHECK(sampler(0.3) == 2);
+  // u in [0.5, 1) is spread over [0, 0.5): the two halves go to the two tokens.
+  CHECK(sampler(0.5) == 0);
+  CHECK(sampler(0.74) == 0);
+  CHECK(sampler(0.76) == 2);
+  CHECK(sampler(1 - 0x1p-53) == 2);
+}
+
+TEST_CASE("PrefixSampler never returns a token of probability 0") {
+  Eigen::RowVectorXf row = Eigen::RowVectorXf::Zero(1000);
+  row[300] = 0.5f;
+  row[301] = 0.49999f;  // rounding leaves something at the end
+  auto sampler = distributions(row).row(0).sampler();
+  for (double u = 0; u < 1; u += 0x1p-10) CHECK(row[sampler(u)] > 0);
+  CHECK(row[sampler(1 - 0x1p-53)] > 0);
+}
+
+TEST_CASE("PrefixSampler refuses what is no distribution") {
+  Eigen::RowVectorXd row = Eigen::RowVectorXd::Zero(600);
+  const auto draw = [&](double u) { return distributions(row).row(0).sampler()(u); };
+  CHECK(support::message_of([&] { draw(0.5); }) == "the probabilities sum to 0");
+  row[500] = std::numeric_limits<double>::quiet_NaN();
+  CHECK(support::message_of([&] { draw(0.5); }) == "probabilities of tokens 256..511 sum to nan");
+  row[0] = 1;  // the NaN lies behind everything that this draw reads
+  CHECK(draw(0.5) == 0);
+  row[1] = -3;
+  CHECK(support::message_of([&] { draw(0.5); }) == "probabilities of tokens 0..255 sum to -2");
+  row[1] = std::numeric_limits<double>::infinity();
+  CHECK(support::message_of([&] { draw(0.5); }) == "probabilities of tokens 0..255 sum to inf");
+  CHECK_THROWS_AS((PrefixSampler<DenseRow<double>>(DenseRow<double>(row.data(), 0))(0.5)),
+                  InvalidDistribution);
+}
+
+TEST_CASE("PrefixSampler refuses a row whose mass is far more than 1") {
+  Eigen::RowVector2d row(1, 1);
+  CHECK(support::message_of([&] { distributions(row).row(0).sampler()(0.2); }) ==
+        "probabilities of tokens 0..1 sum to 2, which is more than 1");
+}
+
+TEST_CASE("PrefixSampler forgives a row the rounding of its scalar, and nothing more") {
+  // bfloat16 has eight bits: a sum of its roundings is off by less than a hundredth.
+  const auto told = [](double sum) {
+    const Eigen::RowVector2d row(0.5, sum - 0.5);
+    return support::message_of<InvalidDistribution>([&] { distributions(row).row(0).sampler()(0.9); });
+  };
+  CHECK(told(1.005).empty());
+  CHECK(told(1.02) == "probabilities of tokens 0..1 sum to 1.02, which is more than 1");
+}
+
+TEST_CASE("a copied PrefixSampler goes on where its original is") {
+  Eigen::RowVectorXd row = Eigen::RowVectorXd::Constant(3000, 1.0 / 3000);
+  auto sampler = distributions(row).row(0).sampler();
+  const Token x = sampler(0.5);
+  auto copy = sampler;
+  CHECK(copy(0.5) == x);
+  CHECK(copy(0.9) == sampler(0.9));
+}
+
+}  // namespace test_rows_prefix_sampler

@@ -1,0 +1,112 @@
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/message_of.hpp"
+#include "support/rules.hpp"
+
+namespace test_token_ids {
+
+using namespace specdec;
+using support::message_of;
+
+static_assert(std::is_convertible_v<std::vector<std::int32_t>, TokenIds>);
+static_assert(std::is_convertible_v<std::vector<std::int64_t>, TokenIds>);
+static_assert(std::is_convertible_v<std::span<const std::int64_t>, TokenIds>);
+static_assert(std::is_convertible_v<std::span<std::int32_t>, TokenIds>);
+static_assert(std::is_convertible_v<std::array<std::int64_t, 3>, TokenIds>);
+static_assert(!std::is_convertible_v<std::vector<std::int16_t>, TokenIds>);
+static_assert(!std::is_convertible_v<std::vector<float>, TokenIds>);
+
+TEST_CASE("token ids of either width are read where they lie") {
+  const std::vector<std::int32_t> narrow{5, -1, 7};
+  const std::vector<std::int64_t> wide{5, -1, std::int64_t{1} << 40};
+  const TokenIds a = narrow, b = wide;
+  CHECK(a.size() == 3);
+  CHECK(b.size() == 3);
+  CHECK_FALSE(a.empty());
+  CHECK(a[0] == 5);
+  CHECK(a[1] == -1);
+  CHECK(a[2] == 7);
+  CHECK(b[0] == 5);
+  CHECK(b[1] == -1);
+  CHECK(b[2] == std::int64_t{1} << 40);
+  CHECK(TokenIds().empty());
+  CHECK(TokenIds(std::vector<std::int64_t>{}).empty());
+}
+
+TEST_CASE("ids outside the vocabulary are named, however wide") {
+  const auto complaint = [](std::int64_t id) {
+    const std::vector<std::int64_t> ids{0, id};
+    return message_of([&] { detail::check_tokens("ids", ids, 3); });
+  };
+  CHECK(complaint(0).empty());
+  CHECK(complaint(2).empty());
+  for (const std::int64_t id :
+       {std::int64_t{-1}, std::int64_t{3}, std::int64_t{1} << 32, (std::int64_t{1} << 32) + 1,
+        -(std::int64_t{1} << 32), std::numeric_limits<std::int64_t>::max(),
+        std::numeric_limits<std::int64_t>::min()})
+    CHECK(complaint(id) == "specdec: ids[1] = " + std::to_string(id) + " is outside the vocabulary 0..2");
+}
+
+TEST_CASE("tokens of 64 bits give the verdict of the same tokens of 32") {
+  std::mt19937_64 rng{5};
+  for (int n = 0; n < 50; ++n) {
+    support::RowMajor<double> target(4, 5), draft(3, 5);
+    for (double& p : target.reshaped()) p = uniform01(rng);
+    for (double& p : draft.reshaped()) p = uniform01(rng);
+    for (Index i = 0; i < 4; ++i) target.row(i) /= target.row(i).sum();
+    for (Index i = 0; i < 3; ++i) draft.row(i) /= draft.row(i).sum();
+    std::vector<std::int32_t> narrow;
+    for (Index i = 0; i < 3; ++i) narrow.push_back(static_cast<Token>(uniform01(rng) * 5));
+    const std::vector<std::int64_t> wide(narrow.begin(), narrow.end());
+    for (const support::AnyVerifier& rule : support::all_rules) {
+      INFO(rule.name());
+      std::mt19937_64 a{7}, b{7};
+      support::AnyVerifier first = rule, second = rule;
+      CHECK(first(target, draft, narrow, a) == second(target, draft, wide, b));
+      CHECK(a == b);
+    }
+  }
+}
+
+TEST_CASE("one-hot rows of tokens of 64 bits are those of the same tokens of 32") {
+  const std::vector<std::int32_t> narrow{3, 0, 4};
+  const std::vector<std::int64_t> wide(narrow.begin(), narrow.end());
+  const OneHotRows a(narrow), b(wide);
+  REQUIRE(b.rows() == 3);
+  for (Index i = 0; i < 3; ++i)
+    for (Token x = 0; x < 5; ++x) CHECK(a.row(i).probability(x) == b.row(i).probability(x));
+  std::mt19937_64 one{7}, other{7};
+  const support::RowMajor<double> target = support::RowMajor<double>::Constant(4, 5, 0.2);
+  BlockVerifier verifier;
+  CHECK(verifier(target, a, narrow, one) == verifier(target, b, wide, other));
+}
+
+TEST_CASE("an id that no int32 holds is named, not taken for another") {
+  const support::RowMajor<float> target = support::RowMajor<float>::Constant(2, 4, 0.25f);
+  const support::RowMajor<float> draft = target.topRows(1);
+  const support::RowMajor<double> same = target.cast<double>();
+  std::mt19937_64 rng{1};
+  for (const std::int64_t id : {(std::int64_t{1} << 32) + 1, std::int64_t{-1}}) {
+    const std::vector<std::int64_t> tokens{id};
+    const std::string expected =
+        "specdec: tokens[0] = " + std::to_string(id) + " is outside the vocabulary 0..3";
+    for (const support::AnyVerifier& rule : support::all_rules) {
+      INFO(rule.name());
+      support::AnyVerifier verifier = rule;
+      CHECK(message_of([&] { verifier(target, draft, tokens, rng); }) == expected);
+    }
+    CHECK(message_of([&] { BlockVerifier{}(same, OneHotRows(tokens), tokens, rng); }) == expected);
+  }
+}
+
+}  // namespace test_token_ids
