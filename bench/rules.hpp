@@ -70,7 +70,8 @@ struct GreedyBlockRule : BlockRule {
 template <class V>
 struct Fresh {
   auto operator()(const auto& target, const auto& draft, const auto& tokens, auto& source) const {
-    return V{}(target, draft, tokens, source);
+    V fresh;
+    return fresh(target, draft, tokens, source);
   }
 };
 

@@ -7,44 +7,34 @@
 #include <vector>
 
 using specdec::Index, specdec::Token, specdec::Verdict;
-using Tokens = std::span<const Token>;
 
-// Token verification as you would write it: all that is random goes through `chance`, so that it can be
-// proved.
+// Token verification as you would write it: what was drafted comes checked, and all that is random goes through
+// `chance`, so that it can be proved.
 struct Mine {
-  Verdict operator()(const auto& target, const auto& draft, Tokens tokens, auto& source) const {
-    auto&& chance = specdec::as_chance(source);  // from a random bit generator, or from a proof's enumerator
-    const auto p = specdec::distributions(target);
-    const auto q = specdec::distributions(draft);
-    for (Index i = 0; i < std::ssize(tokens); ++i) {
-      const Token x = tokens[static_cast<std::size_t>(i)];
-      if (!chance.coin(p.row(i).probability(x) / q.row(i).probability(x)))
-        return {i, *chance.race(1.0, p.row(i), q.row(i))};  // the correction, drawn from (p − q)+
-    }
-    return {std::ssize(tokens), chance.draw(p.row(std::ssize(tokens)))};
+  Verdict judge(const auto& drafted, auto& chance) const {
+    for (Index i = 0; i < drafted.gamma(); ++i)
+      if (!chance.coin(drafted.ratio(i)))
+        return {i, *drafted.race(chance, 1.0, i)};  // the correction, drawn from (p − q)+
+    return {drafted.gamma(), drafted.draw(chance, drafted.gamma())};
   }
 };
 
 // Block verification with a mistake that has been shipped: the paper flips an independent coin for every
 // prefix; this compares w_i with the product of the first i uniform numbers.
 struct ProductOfUniforms {
-  Verdict operator()(const auto& target, const auto& draft, Tokens tokens, auto& source) const {
-    auto&& chance = specdec::as_chance(source);
-    const auto p = specdec::distributions(target);
-    const auto q = specdec::distributions(draft);
+  Verdict judge(const auto& drafted, auto& chance) const {
     // To be enumerated, uniform numbers have to be few: 1/32, 3/32, ..., 31/32. What is wrong is far larger.
     const Eigen::RowVectorXd sixteen = Eigen::RowVectorXd::Constant(16, 1. / 16);
     Index tau = 0;
     double w = 1, w_tau = 1, product = 1;
-    for (Index i = 0; i < std::ssize(tokens); ++i) {
-      const Token x = tokens[static_cast<std::size_t>(i)];
-      w = std::min(1.0, w * p.row(i).probability(x) / q.row(i).probability(x));
+    for (Index i = 0; i < drafted.gamma(); ++i) {
+      w = std::min(1.0, w * drafted.ratio(i));
       product *= (chance.draw(specdec::distributions(sixteen).row(0)) + 0.5) / 16;
       if (product <= w) tau = i + 1, w_tau = w;
     }
-    if (tau == std::ssize(tokens)) return {tau, chance.draw(p.row(tau))};
-    const specdec::ResidualRow residual(w_tau, p.row(tau), 1.0, q.row(tau));
-    return {tau, residual.mass() > 0 ? chance.draw(residual) : chance.draw(p.row(tau))};
+    if (tau == drafted.gamma()) return {tau, drafted.draw(chance, tau)};
+    const specdec::ResidualRow residual(w_tau, drafted.target(tau), 1.0, drafted.draft(tau));
+    return {tau, residual.mass() > 0 ? chance.draw(residual) : drafted.draw(chance, tau)};
   }
 };
 

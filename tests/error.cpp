@@ -26,4 +26,18 @@ TEST_CASE("a bad argument is told as the library's complaint") {
         "specdec: gamma = -1 is negative");
 }
 
+TEST_CASE("a complaint learns where it comes from, once, as data and in its text") {
+  const InvalidDistribution complaint("a logit is nan");
+  CHECK(complaint.matrix().empty());
+  CHECK(complaint.row() == -1);
+  const InvalidDistribution named = complaint.in("target", 3);
+  CHECK(named.what() == std::string("specdec: target row 3: a logit is nan"));
+  CHECK(named.matrix() == "target");
+  CHECK(named.row() == 3);
+  const InvalidDistribution again = named.in("draft", 1);
+  CHECK(again.what() == std::string(named.what()));
+  CHECK(again.matrix() == "target");
+  CHECK(again.row() == 3);
+}
+
 }  // namespace test_error

@@ -86,7 +86,7 @@ struct LeastChance {
 };
 
 struct LeastVerifier {
-  Verdict operator()(const auto&, const auto&, std::span<const Token>, auto&) { return {0, 1}; }
+  Verdict judge(const auto&, auto&) { return {0, 1}; }
 };
 
 static_assert(TokenSampler<Sampler>);
@@ -104,8 +104,8 @@ static_assert(Verifier<LeastVerifier>);
 static_assert(Verifier<TokenVerifier> && Verifier<BlockVerifier> && Verifier<GreedyBlockVerifier>);
 static_assert(Verifier<ArgmaxVerifier> && Verifier<SampleMatchVerifier> && Verifier<LenientVerifier>);
 static_assert(std::default_initializable<BlockVerifier> && std::default_initializable<GreedyBlockVerifier>);
-static_assert(Verifier<BlockVerifier, Rows, UnsizedRows, LeastChance>);
-static_assert(Verifier<BlockVerifier, Eigen::MatrixXf, OneHotRows, testing::Enumerator>);
+static_assert(Verifier<BlockVerifier, Drafted<Rows, UnsizedRows>, LeastChance>);
+static_assert(Verifier<BlockVerifier, Drafted<Rows, OneHotRows>, testing::Enumerator>);
 static_assert(Chance<RandomChance<std::mt19937>> && Chance<testing::Enumerator>);
 static_assert(Model<testing::TableModel<float>> && Model<testing::TableModel<double>>);
 static_assert(Drafter<NoDrafter> && Drafter<PromptLookupDrafter>);
@@ -167,7 +167,8 @@ TEST_CASE("verifiers take rows that are no Eigen matrix") {
   // p = q: everything but argmax and sample-and-match accepts both.
   CHECK(TokenVerifier{}(Rows(3), UnsizedRows(2), tokens, rng).accepted == 2);
   CHECK(BlockVerifier{}(Rows(3), UnsizedRows(2), tokens, rng).accepted == 2);
-  CHECK(GreedyBlockVerifier{}(Rows(3), Rows(2), tokens, rng).accepted == 2);
+  GreedyBlockVerifier greedy_block;
+  CHECK(greedy_block(Rows(3), Rows(2), tokens, rng).accepted == 2);
   CHECK(LenientVerifier{0.5}(Rows(3), UnsizedRows(2), tokens, rng).accepted == 2);
   CHECK(ArgmaxVerifier{}(Rows(3), UnsizedRows(2), tokens, rng) == Verdict{1, 1});
   CHECK(SampleMatchVerifier{}(Rows(3), tokens, rng).accepted <= 2);

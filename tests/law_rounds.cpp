@@ -3,6 +3,7 @@
 #include <optional>
 #include <random>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <vector>
 
 #include "support/catch.hpp"

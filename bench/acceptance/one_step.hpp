@@ -139,8 +139,8 @@ Collector counted(const V& verifier, const Drafts& drafts, Index gamma, std::uin
     SplitMix64 generator(mixed(seed, k));
     V fresh = verifier;
     const specdec::Verdict verdict =
-        fresh(drafts[k].target_rows(gamma, drafts.vocab_size()),
-              drafts[k].draft_rows(gamma, drafts.vocab_size()), drafts[k].first(gamma), generator);
+        specdec::verify(fresh, drafts[k].target_rows(gamma, drafts.vocab_size()),
+                        drafts[k].draft_rows(gamma, drafts.vocab_size()), drafts[k].first(gamma), generator);
     std::vector<double> survival(static_cast<std::size_t>(gamma), 0.0);
     std::fill_n(survival.begin(), verdict.accepted, 1.0);
     out.add(survival);

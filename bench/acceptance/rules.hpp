@@ -23,8 +23,7 @@ Rule(std::string_view, V) -> Rule<V>;
 template <class V>
 Rule(std::string_view, V, specdec::testing::Reference) -> Rule<V>;
 
-/// Anything that satisfies specdec::Verifier for rows of float and of double, and takes its chance from
-/// specdec::as_chance, so that its law can be enumerated. The second column of every result says whether it
+/// Any specdec::Verifier. The second column of every result says whether it
 /// kept the law: nothing is taken on trust.
 inline const std::tuple rules{
     Rule{"token", specdec::TokenVerifier{}},

@@ -58,27 +58,18 @@ struct AnyRule {
   Index min_draft_length() const {
     return std::visit([](const auto& verifier) { return specdec::min_draft_length(verifier); }, rule);
   }
-  template <class Target, class Draft, class Source>
-  specdec::Verdict operator()(const Target& target, const Draft& draft, std::span<const Token> tokens,
-                              Source& source) {
-    const auto p = copied(specdec::distributions(target)), q = copied(specdec::distributions(draft));
-    if constexpr (std::same_as<Source, Enumerator>) return judge_copies(p, q, tokens, source);
-    else return judge_copies(p, q, tokens, *generator);
+  specdec::Verdict judge(const auto& drafted, auto& chance) {
+    const support::Seen seen(drafted);
+    if constexpr (std::same_as<decltype(chance), Enumerator&>) return judge_copies(seen, chance);
+    else return judge_copies(seen, *generator);
   }
   friend bool operator==(const AnyRule&, const AnyRule&) = default;
 
  private:
-  template <class Rows>
-  static RowMajor<double> copied(const Rows& rows) {
-    RowMajor<double> copy(rows.rows(), rows.vocab_size());
-    for (Index i = 0; i < copy.rows(); ++i)
-      for (Token x = 0; x < copy.cols(); ++x) copy(i, x) = rows.row(i).probability(x);
-    return copy;
-  }
   template <class Source>
-  specdec::Verdict judge_copies(const RowMajor<double>& p, const RowMajor<double>& q,
-                                std::span<const Token> tokens, Source& source) {
-    return std::visit([&](auto& verifier) { return verifier(p, q, tokens, source); }, rule);
+  specdec::Verdict judge_copies(const support::Seen& seen, Source& source) {
+    return std::visit(
+        [&](auto& verifier) { return specdec::verify(verifier, seen.p, seen.q, seen.tokens, source); }, rule);
   }
 };
 
@@ -199,7 +190,7 @@ void step(const Models& models, AnyRule& verifier, Index gamma, std::vector<Toke
     context.push_back(chance.draw(specdec::DenseRow<double>(q.row(i).data(), q.cols())));
   }
   const std::vector<Token> drafted(context.begin() + static_cast<std::ptrdiff_t>(before), context.end());
-  const specdec::Verdict verdict = verifier(p, q, drafted, chance);
+  const specdec::Verdict verdict = specdec::verify(verifier, p, q, drafted, chance);
   context.resize(before + static_cast<std::size_t>(verdict.accepted));
   context.push_back(verdict.token);
 }

@@ -151,10 +151,9 @@ struct Sometimes {
 
 // Block verification that fails at every other step.
 struct Failing {
-  Verdict operator()(const auto& target, const auto& draft, std::span<const Token> tokens,
-                     auto& source) const {
+  Verdict judge(const auto& drafted, auto& chance) const {
     if (++*calls % 2 == 1) throw std::runtime_error("verifier");
-    return BlockVerifier{}(target, draft, tokens, source);
+    return BlockVerifier{}.judge(drafted, chance);
   }
   std::shared_ptr<int> calls = std::make_shared<int>(0);
 };

@@ -1,17 +1,13 @@
 // How the library reports bad input: the exceptions and the messages.
 #pragma once
 
+#include <cstddef>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace specdec {
-
-/// Thrown when a row of numbers turns out not to be a distribution: NaN, infinite or negative entries, or no
-/// mass at all. Found only where a decision needs the numbers; validate() looks at all of them.
-struct InvalidDistribution : std::invalid_argument {
-  using std::invalid_argument::invalid_argument;
-};
 
 namespace detail {
 
@@ -29,4 +25,33 @@ template <class... Parts>
 }
 
 }  // namespace detail
+
+/// Thrown when a row of numbers turns out not to be a distribution: NaN, infinite or negative entries, or no mass
+/// at all. Found only where a decision needs the numbers; validate() looks at all of them.
+///
+/// A row that complains does not know where it stands; whoever does catches the complaint and throws
+/// error.in(matrix, row) instead.
+class InvalidDistribution : public std::invalid_argument {
+ public:
+  explicit InvalidDistribution(const std::string& complaint) : std::invalid_argument(complaint) {}
+
+  /// "target", "draft" or what else the matrix is called that holds the row; empty where it is not known.
+  const std::string& matrix() const { return matrix_; }
+  /// The number of the row in its matrix; -1 where it is not known.
+  std::ptrdiff_t row() const { return row_; }
+
+  /// The same complaint with its origin, and that in the message; itself where it has one.
+  InvalidDistribution in(std::string_view matrix, std::ptrdiff_t row) const {
+    if (row_ >= 0) return *this;
+    InvalidDistribution named(detail::message("specdec: ", matrix, " row ", row, ": ", what()));
+    named.matrix_ = matrix;
+    named.row_ = row;
+    return named;
+  }
+
+ private:
+  std::string matrix_;
+  std::ptrdiff_t row_ = -1;
+};
+
 }  // namespace specdec

@@ -5,6 +5,7 @@
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <vector>
 
 #include "support/catch.hpp"

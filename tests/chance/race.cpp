@@ -345,9 +345,9 @@ TEST_CASE("a race that is settled names the row that holds NaN") {
   const std::vector<Token> tokens{0};
   const auto complaint = [&](const auto& p, const auto& q) {
     std::mt19937_64 rng{1};
-    const auto block = detail::drafted_block(p, q, tokens);
+    const Drafted drafted(p, q, tokens);
     RandomChance chance{rng};
-    return support::message_of([&] { detail::race_at(chance, 1.0, block, 0); });
+    return support::message_of([&] { drafted.race(chance, 1.0, 0); });
   };
   CHECK(complaint(target, draft).empty());
   draft(0, 2999) = NaN;

@@ -157,8 +157,6 @@ TEST_CASE("rows whose look-ups cost a pass are looked at again only under rules 
     const std::vector<Token> prompt{0};
     return decoder.generate(prompt, {.max_new_tokens = 50, .gamma = 3}, rng).stats.acceptance;
   };
-  static_assert(reads_every_ratio<BlockVerifier> && reads_every_ratio<GreedyBlockVerifier>);
-  static_assert(!reads_every_ratio<TokenVerifier> && !reads_every_ratio<SampleMatchVerifier>);
   using Reading = support::AnyOf<true, BlockVerifier, GreedyBlockVerifier>;
   using Looking = support::AnyOf<true, TokenVerifier, SampleMatchVerifier>;
   CHECK(steps(Reading{BlockVerifier{}}).rate().value == Approx(1));

@@ -21,7 +21,7 @@ mutant("survival-greedy-clipped", "analysis/survival.hpp", "tests/analysis/survi
        "return bounded(before * bounded(p / q));", "return std::min(1.0, before * bounded(p / q));")
 mutant("survival-greedy-above-one", "analysis/survival.hpp", "tests/analysis/survival", "return std::min(1.0, weight);", "return weight;")
 mutant("survival-length", "analysis/survival.hpp", "tests/analysis/survival", "at_least.begin() + 1 + length", "at_least.begin() + length")
-mutant("survival-of-any-draft", "analysis/survival.hpp", "tests/analysis/survival", "block.check_drawn();", "")
+mutant("survival-of-any-draft", "analysis/survival.hpp", "tests/analysis/survival", "detail::draft_rows_for<Rule>", "detail::DraftRows::unused")
 mutant("survival-walk-mass", "analysis/enumerated_survival.hpp", "tests/analysis/enumerated_survival",
        "visit(depth + 1, mass * x.q, next);", "visit(depth + 1, mass, next);")
 mutant("survival-walk-context", "analysis/enumerated_survival.hpp", "tests/analysis/enumerated_survival", "source.truncate(0);", "")

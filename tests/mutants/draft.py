@@ -5,17 +5,17 @@ from mutants import promise
 LENGTHS = "tests/draft/draft_length tests/law_draft_length"
 
 mutant = promise("the draft is as long as the policy says, which learns what really happened")
-mutant("policy-unchecked", "loop/generation.hpp", LENGTHS, "if (wanted < 0 || wanted > options_.gamma)", "if (false)")
-mutant("policy-not-told", "loop/generation.hpp", LENGTHS, "    length_->observe(step);\n", "")
+mutant("policy-unchecked", "loop/sequence.hpp", LENGTHS, "if (wanted < 0 || wanted > most)", "if (false)")
+mutant("policy-not-told", "loop/sequence.hpp", LENGTHS, "    shared_->length.observe(step);\n", "")
 mutant("confidence-after-the-draw", "draft/model_drafter.hpp", LENGTHS, "      if (!goes_on(q, i)) break;\n      tokens_.push_back(chance.draw(detail::NamedRow(q, \"draft\", i)));",
        "      const Token drawn = chance.draw(detail::NamedRow(q, \"draft\", i));\n      if (q.probability(drawn) < 0.4) break;\n      tokens_.push_back(drawn);")
 mutant("confidence-ignored", "draft/model_drafter.hpp", LENGTHS, "      if (!goes_on(q, i)) break;\n", "")
 mutant("schedule-grows-by-one", "draft/draft_length.hpp", LENGTHS, ") + 2", ") + 1")
 mutant("schedule-below-one", "draft/draft_length.hpp", LENGTHS, "std::max<Index>(1, length_ - 1)", "length_ - 1")
-mutant("survival-of-another-rule", "loop/generation.hpp", LENGTHS, "if constexpr (TellsSurvival<V>) {", "if constexpr (TellsSurvival<Drafter>) {")
+mutant("survival-of-another-rule", "loop/sequence.hpp", LENGTHS, "if constexpr (TellsSurvival<V>) {", "if constexpr (TellsSurvival<Drafter>) {")
 mutant("token-survival-unclipped", "verify/token.hpp", "tests/measure/acceptance", "before * std::min(1.0, p / q)", "before * p / q")
 mutant("block-survival-clipped-twice", "verify/block.hpp", "tests/measure/acceptance", "std::min(1.0, before * (p / q))", "before * std::min(1.0, p / q)")
-mutant("expectations-of-costly-rows", "loop/generation.hpp", "tests/measure/acceptance", "Block::constant_time_probabilities || reads_every_ratio<V>", "true")
+mutant("expectations-of-costly-rows", "loop/sequence.hpp", "tests/measure/acceptance", "if (!drafted.all_looked_up()) return false;", "")
 mutant("rate-without-covariance", "measure/acceptance.hpp", "tests/measure/acceptance", "- 2 * alpha * product_ ", "")
 OPTIMAL = "tests/draft/cost_optimal_length"
 mutant("never-switched-off", "draft/cost_optimal_length.hpp", OPTIMAL, "return best_from(0, most);", "return best_from(1, most);")

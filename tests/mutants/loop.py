@@ -2,72 +2,116 @@
 
 from mutants import promise
 
-LOOP = "tests/loop/spec_dec tests/loop/generation tests/law_lossless"
+LOOP = "tests/loop/spec_dec tests/loop/sequence tests/law_lossless"
 mutant = promise("the loop emits what was verified, up to a stop token or the budget")
-mutant("stop-token-in-block-missed", "loop/generation.hpp", LOOP,
-       "i <= verdict.accepted && !done()", "i <= verdict.accepted && remaining() > 0")
-mutant("budget-one-short", "loop/generation.hpp", LOOP, "remaining() <= 0", "remaining() <= 1")
-mutant("budget-overrun", "loop/generation.hpp", LOOP,
-       "i <= verdict.accepted && !done()", "i <= verdict.accepted && !stopped_")
-mutant("drafts-what-cannot-be-emitted", "loop/generation.hpp", LOOP,
-       "std::min(wanted, remaining() - 1)", "std::min(wanted, remaining())")
-mutant("verifier-needs-ignored", "loop/generation.hpp", LOOP,
-       "std::max(std::min(wanted, remaining() - 1), min_draft_length(verifier_))",
-       "std::min(wanted, remaining() - 1)")
-mutant("correction-not-emitted", "loop/generation.hpp", LOOP,
-       "i < verdict.accepted ? drafted[static_cast<std::size_t>(i)] : verdict.token",
-       "i < static_cast<Index>(drafted.size()) ? drafted[static_cast<std::size_t>(i)] : verdict.token")
-mutant("overlong-draft-accepted", "loop/generation.hpp", "tests/loop/spec_dec tests/loop/generation",
-       "if (static_cast<Index>(drafted.size()) > gamma)", "if (false)")
-mutant("verdict-unchecked", "loop/generation.hpp", "tests/loop/spec_dec tests/loop/generation",
-       "draft_rows, drafted, chance);\n      check_verdict(verdict, drafted);", "draft_rows, drafted, chance);")
+mutant("stop-token-in-block-missed", "loop/text.hpp", LOOP,
+       "if (done()) {\n      cut_ = true;", "if (remaining() <= 0) {\n      cut_ = true;")
+mutant("budget-one-short", "loop/text.hpp", LOOP, "stopped_ || remaining() <= 0;", "stopped_ || remaining() <= 1;")
+mutant("budget-overrun", "loop/text.hpp", LOOP,
+       "if (done()) {\n      cut_ = true;", "if (stopped_) {\n      cut_ = true;")
+mutant("drafts-what-cannot-be-emitted", "loop/sequence.hpp", LOOP,
+       "std::min(wanted, text_.remaining() - 1)", "std::min(wanted, text_.remaining())")
+mutant("verifier-needs-ignored", "loop/sequence.hpp", LOOP,
+       "std::max(std::min(wanted, text_.remaining() - 1), min_draft_length(verifier_))",
+       "std::min(wanted, text_.remaining() - 1)")
+mutant("rejected-token-emitted", "loop/sequence.hpp", LOOP,
+       "proposal.tokens().first(static_cast<std::size_t>(verdict.accepted))", "proposal.tokens()")
+mutant("correction-not-emitted", "loop/text.hpp", LOOP, "    push(last);\n", "    if (tokens.empty()) push(last);\n")
+mutant("overlong-draft-accepted", "loop/sequence.hpp", "tests/loop/spec_dec tests/loop/sequence",
+       "if (proposal.size() > gamma)", "if (false)")
 
 mutant = promise("a bounded context is filled to its end, and never fed past it")
-mutant("context-one-short", "loop/generation.hpp", "tests/loop/spec_dec", "remaining() <= 0 || room() < 0;", "remaining() <= 0 || room() <= 0;")
-mutant("context-overdrafted", "loop/generation.hpp", "tests/loop/spec_dec", ", min_draft_length(verifier_)), room())", ", min_draft_length(verifier_)), room() + 1)")
-mutant("context-end-unreported", "loop/generation.hpp", "tests/loop/spec_dec", "return ran_out ? StopReason::context : stop_reason_;", "return stop_reason_;")
+mutant("context-one-short", "loop/sequence.hpp", "tests/loop/spec_dec", "text_.done() || room() < 0; }", "text_.done() || room() <= 0; }")
+mutant("context-overdrafted", "loop/sequence.hpp", "tests/loop/spec_dec", ", min_draft_length(verifier_)), room())", ", min_draft_length(verifier_)), room() + 1)")
+mutant("context-end-unreported", "loop/sequence.hpp", "tests/loop/spec_dec",
+       "return !text_.done() && room() < 0 ? StopReason::context : text_.stop_reason();", "return text_.stop_reason();")
 mutant("draft-context-one-short", "draft/model_drafter.hpp", "tests/draft/model_drafter", "most - size + 1 : 0", "most - size : 0")
 mutant("draft-context-overfed", "draft/model_drafter.hpp", "tests/draft/model_drafter", "most - size + 1 : 0", "most - size + 2 : 0")
 mutant("processed-context-unbounded", "sample/processed_model.hpp", "tests/sample/processed_model",
        "Index context_size() const { return specdec::context_size(model_); }", "")
 
 mutant = promise("after a step both models keep just the tokens that survived; a throw leaves them as before")
-TRUNCATE = "    target_->truncate(target_seen_);\n    drafter_->truncate(target_seen_);\n    stats_"
-mutant("target-keeps-one-too-many", "loop/generation.hpp", LOOP, TRUNCATE, TRUNCATE.replace("seen_", "seen_ + 1", 1))
-mutant("target-keeps-one-too-few", "loop/generation.hpp", LOOP, TRUNCATE, TRUNCATE.replace("seen_", "seen_ - 1", 1))
-mutant("drafter-keeps-all", "loop/generation.hpp", LOOP, TRUNCATE, "    target_->truncate(target_seen_);\n    stats_")
-mutant("drafter-keeps-one-too-many", "loop/generation.hpp", LOOP, TRUNCATE,
-       "    target_->truncate(target_seen_);\n    drafter_->truncate(target_seen_ + 1);\n    stats_")
-ROLLBACK = "      target_->truncate(target_seen_);\n      drafter_->truncate(size());\n      throw;"
-mutant("no-rollback-of-target", "loop/generation.hpp", "tests/loop/spec_dec tests/loop/generation", ROLLBACK,
-       "      drafter_->truncate(size());\n      throw;")
-mutant("no-rollback-of-drafter", "loop/generation.hpp", "tests/loop/spec_dec tests/loop/generation tests/draft/model_drafter", ROLLBACK,
-       "      target_->truncate(target_seen_);\n      throw;")
-mutant("stale-contexts-at-start", "loop/generation.hpp", "tests/loop/spec_dec tests/loop/generation",
-       "extend(prompt);\n    release();", "extend(prompt);\n    my_turn_ = ++*turn_;")
-mutant("turns-forgotten", "loop/generation.hpp", "tests/loop/generation", "if (*turn_ != my_turn_) release();", "")
-mutant("release-unnoticed", "loop/generation.hpp", "tests/loop/generation", "my_turn_ = ++*turn_;", "my_turn_ = *turn_;")
+SEEN = "seen_ = before + std::min(verdict.accepted, static_cast<Index>(emitted.size()));"
+mutant("target-keeps-one-too-many", "loop/sequence.hpp", LOOP, SEEN, SEEN.replace("before", "before + 1"))
+mutant("target-keeps-one-too-few", "loop/sequence.hpp", LOOP, SEEN, SEEN.replace("before", "before - 1"))
+mutant("target-keeps-all", "loop/sequence.hpp", LOOP,
+       "      shared_->target.truncate(seen_);\n      return emitted;", "      return emitted;")
+mutant("drafter-keeps-all", "loop/sequence.hpp", LOOP,
+       "    shared_->drafter.truncate(seen_);\n    return emitted;", "    return emitted;")
+mutant("drafter-keeps-one-too-many", "loop/sequence.hpp", LOOP,
+       "    shared_->drafter.truncate(seen_);\n    return emitted;", "    shared_->drafter.truncate(seen_ + 1);\n    return emitted;")
+mutant("no-rollback-of-target", "loop/sequence.hpp", "tests/loop/spec_dec tests/loop/sequence",
+       "      withdraw();\n      shared_->target.truncate(seen_);\n      throw;", "      withdraw();\n      throw;")
+mutant("no-rollback-of-drafter", "loop/sequence.hpp", "tests/loop/spec_dec tests/loop/sequence tests/draft/model_drafter",
+       "      proposal_.value.reset();\n      shared_->drafter.truncate(text_.size());\n      throw;",
+       "      proposal_.value.reset();\n      throw;")
+mutant("no-rollback-behind-the-verdict", "loop/sequence.hpp", "tests/loop/sequence",
+       "if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(text_.size());", "")
+
+mutant = promise("who has lost a model's context knows")
+mutant("stale-target-at-start", "loop/sequence.hpp", "tests/loop/spec_dec tests/loop/sequence",
+       "    turn_.take(shared_->target_turns);\n    shared_->target.truncate(0);\n", "    turn_.take(shared_->target_turns);\n")
+mutant("stale-drafter-at-start", "loop/sequence.hpp", "tests/loop/spec_dec tests/loop/sequence",
+       "    drafter_turn_.take(shared_->drafter_turns);\n    shared_->drafter.truncate(0);\n",
+       "    drafter_turn_.take(shared_->drafter_turns);\n")
+mutant("turns-uncounted", "model/turn.hpp", "tests/loop/sequence", "return ++*count_;", "return *count_;")
+mutant("turns-of-one-decoder", "model/turn.hpp", "tests/loop/sequence", "std::is_lvalue_reference_v<M>", "false")
+mutant("turns-by-any-address", "model/turn.hpp", "tests/model/turn", "table.counts[model]", "table.counts[nullptr]")
+mutant("turn-copied", "model/turn.hpp", "tests/model/turn tests/loop/sequence", "Turn(const Turn&) {}", "Turn(const Turn& other) : number_(other.number_) {}")
+mutant("turn-left-behind", "model/turn.hpp", "tests/model/turn", "Turn(Turn&& other) noexcept : number_(std::exchange(other.number_, 0)) {}",
+       "Turn(Turn&& other) noexcept : number_(other.number_) {}")
+mutant("wrapper-for-its-model", "model/turn.hpp", "tests/model/turn tests/sample/processed_model", "requires { model.identity(); }", "false")
+mutant("draft-model-not-its-own", "draft/model_drafter.hpp", "tests/loop/sequence",
+       "if (most > 0) take_model();", "")
+mutant("draft-model-cut-by-another", "draft/model_drafter.hpp", "tests/loop/sequence tests/draft/model_drafter",
+       "    if (!turn_.lasts(turns_)) return;\n    seen_", "    seen_")
+mutant("target-drafts-for-itself", "loop/sequence.hpp", "tests/loop/sequence",
+       "      if (!turn_.lasts(shared_->target_turns))\n        throw", "      if (false)\n        throw")
+mutant("release-keeps-the-turn", "loop/sequence.hpp", "tests/loop/sequence",
+       "    turn_ = drafter_turn_ = detail::Turn();\n    seen_ = 0;\n", "    seen_ = 0;\n")
+
+mutant = promise("half steps: what is proposed is judged once, and by nobody else's draft")
+mutant("judged-without-proposal", "loop/sequence.hpp", "tests/loop/sequence",
+       "    if (!proposal_.value)\n      throw", "    if (false)\n      throw")
+mutant("judged-by-anothers-draft", "loop/sequence.hpp", "tests/loop/sequence",
+       "    if (!drafter_turn_.lasts(shared_->drafter_turns)) {\n      proposal_.value.reset();",
+       "    if (false) {\n      proposal_.value.reset();")
+mutant("proposal-judged-twice", "loop/sequence.hpp", "tests/loop/sequence",
+       "    seen_ = before + std::min(verdict.accepted, static_cast<Index>(emitted.size()));\n    proposal_.value.reset();\n",
+       "    seen_ = before + std::min(verdict.accepted, static_cast<Index>(emitted.size()));\n")
+mutant("proposal-copied", "loop/sequence.hpp", "tests/loop/sequence", "  Uncopied(const Uncopied&) {}",
+       "  Uncopied(const Uncopied& other) : value(other.value) {}")
+mutant("lost-proposal-kept-by-drafter", "loop/sequence.hpp", "tests/loop/sequence",
+       "    withdraw();\n    if (done()) return {{}, seen_, 0};", "    if (done()) return {{}, seen_, 0};")
+mutant("feed-of-the-finished", "loop/sequence.hpp", "tests/loop/sequence", "return {{}, seen_, 0};", "return {};")
+mutant("filled-context-fed-again", "loop/sequence.hpp", "tests/loop/sequence",
+       "    turn_.take(shared.target_turns);\n", "")
+mutant("filled-context-one-too-long", "loop/sequence.hpp", "tests/loop/sequence",
+       "seen_ = std::min(filled.seen, prompt.size() - 1);", "seen_ = filled.seen;")
+mutant("filled-context-made-up", "loop/sequence.hpp", "tests/loop/sequence", "    if (filled_ > 0)\n", "    if (false)\n")
 
 mutant = promise("a sequence resumed from a context is a fresh one there, but for what the models know already")
-mutant("resume-stale-verifier", "loop/generation.hpp", "tests/loop/generation", "    verifier_ = std::move(verifier);  // nothing", "    // nothing")
-mutant("resume-keeps-context", "loop/generation.hpp", "tests/loop/generation",
-       "context_.resize(static_cast<std::size_t>(common));",
-       "context_.resize(std::min(context_.size(), static_cast<std::size_t>(common) + 1));")
-mutant("resume-forgets-all", "loop/generation.hpp", "tests/loop/generation",
-       "target_seen_ = std::min({target_seen_, common, size() - 1});", "target_seen_ = 0;")
-mutant("resume-last-token-unfed", "loop/generation.hpp", "tests/loop/generation tests/loop/cascade_drafter",
-       "std::min({target_seen_, common, size() - 1})", "std::min(target_seen_, common)")
-mutant("resume-keeps-cache", "loop/generation.hpp", "tests/loop/generation",
-       "    target_->truncate(target_seen_);\n    drafter_->truncate(target_seen_);\n  }\n\n  /// Whether",
-       "    drafter_->truncate(target_seen_);\n  }\n\n  /// Whether")
-mutant("resume-stays-stopped", "loop/generation.hpp", "tests/loop/generation",
-       "    options_ = std::move(options);\n    stopped_ = false;\n", "    options_ = std::move(options);\n")
-mutant("resume-of-a-view", "loop/generation.hpp", "tests/loop/generation", "extend(TokenIds(feed_));", "extend(context);")
-mutant("resume-keeps-drafter", "loop/generation.hpp", "tests/loop/generation",
-       "    target_->truncate(target_seen_);\n    drafter_->truncate(target_seen_);\n  }\n\n  /// Whether",
-       "    target_->truncate(target_seen_);\n  }\n\n  /// Whether")
-mutant("resume-others-models", "loop/generation.hpp", "tests/loop/generation",
-       "    if (*turn_ != my_turn_) return;  // the next step takes everything in\n", "")
+mutant("resume-stale-verifier", "loop/sequence.hpp", "tests/loop/sequence", "    if (!same) verifier = fresh_;\n", "")
+mutant("resume-forgets-what-is-remembered", "loop/sequence.hpp", "tests/loop/sequence", "    if (!same) verifier = fresh_;\n", "    verifier = fresh_;\n")
+mutant("resume-of-a-cut-text", "loop/sequence.hpp", "tests/loop/sequence", " && !text_.cut();", ";")
+mutant("resume-keeps-context", "loop/text.hpp", "tests/loop/sequence",
+       "context_.resize(static_cast<std::size_t>(kept));",
+       "context_.resize(std::min(context_.size(), static_cast<std::size_t>(kept) + 1));")
+mutant("resume-forgets-all", "loop/sequence.hpp", "tests/loop/sequence",
+       "seen_ = std::min({seen_, common, text_.size() - 1});", "seen_ = 0;")
+mutant("resume-last-token-unfed", "loop/sequence.hpp", "tests/loop/sequence tests/loop/cascade_drafter",
+       "std::min({seen_, common, text_.size() - 1})", "std::min(seen_, common)")
+mutant("resume-keeps-cache", "loop/sequence.hpp", "tests/loop/sequence",
+       "      if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(seen_);\n    if (drafter",
+       "      {}\n    if (drafter")
+mutant("resume-keeps-drafter", "loop/sequence.hpp", "tests/loop/sequence",
+       "if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(seen_);", "")
+mutant("resume-others-models", "loop/sequence.hpp", "tests/loop/sequence",
+       "      if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(seen_);\n    if (drafter",
+       "      shared_->target.truncate(seen_);\n    if (drafter")
+mutant("resume-stays-stopped", "loop/text.hpp", "tests/loop/sequence", "    stopped_ = cut_ = false;\n", "    cut_ = false;\n")
+mutant("resume-of-a-view", "loop/sequence.hpp", "tests/loop/sequence",
+       "text_.go_on(common, more, std::move(options));", "text_.go_on(common, text_.context().last(more.size()), std::move(options));")
 
 mutant = promise("a cascade drafts its model's text and reports its model's rows")
 mutant("cascade-rows-of-rejected", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
@@ -82,39 +126,34 @@ mutant("cascade-policy-one-late", "loop/cascade_drafter.hpp", "tests/loop/cascad
 mutant("stored-rows-one-copy", "rows/stored_rows.hpp", "tests/loop/cascade_drafter tests/draft/model_drafter",
        "copies_[rows_.size()].assign(row)", "copies_[0].assign(row)")
 
-mutant = promise("what drafters and verifiers of others return is checked before it is used")
-mutant("accepted-ids-unchecked", "loop/generation.hpp", "tests/loop/generation",
-       "    detail::check_tokens(\"accepted\", drafted.first(static_cast<std::size_t>(verdict.accepted)),\n"
-       "                         target_->vocab_size());\n", "")
-mutant("judged-verdict-unchecked", "loop/generation.hpp", "tests/loop/generation",
-       "verifier_.judge(block, chance);\n      check_verdict(verdict, drafted);", "verifier_.judge(block, chance);")
+mutant = promise("what drafters of others return is checked before it is used")
+mutant("drafted-ids-unchecked", "loop/sequence.hpp", "tests/loop/sequence",
+       "    detail::check_tokens(\"draft\", proposal.tokens(), known);\n", "")
+mutant("rows-wider-than-the-target", "loop/sequence.hpp", "tests/loop/sequence",
+       "std::min<Index>(shared_->target.vocab_size(), drafted.vocab_size())", "drafted.vocab_size()")
+mutant("stop-tokens-unchecked", "loop/text.hpp", "tests/loop/sequence",
+       "  check_tokens(\"stop_tokens\", options.stop_tokens.ids(), vocab_size);\n", "")
 
 mutant = promise("a throw leaves the step undone, also one of a drafter that is told of the verdict")
-TIMED = "    stats_.verify_time += Clock::now() - target_done;\n"
-COMMIT = ("    return commit(drafted, verdict,\n"
-          "                  {.asked = gamma,\n"
-          "                   .drafted = static_cast<Index>(drafted.size()),\n"
-          "                   .accepted = verdict.accepted,\n"
-          "                   .fed = static_cast<Index>(feed_.size()),\n"
-          "                   .survival = survival_,\n"
-          "                   .draft_time = drafting_done - start,\n"
-          "                   .target_time = target_done - drafting_done});\n")
-OBSERVE = ("    if constexpr (requires { drafter_->observe(rows, drafted, verdict); })\n"
-           "      drafter_->observe(rows, drafted, verdict);\n")
-mutant("observed-after-commit", "loop/generation.hpp", "tests/loop/generation", OBSERVE + TIMED + COMMIT,
-       TIMED + COMMIT.replace("return commit", "const auto emitted = commit") + OBSERVE + "    return emitted;\n")
-mutant("context-moves-under-drafter", "loop/generation.hpp", "tests/loop/generation",
+OBSERVE = """      if constexpr (requires { shared_->drafter.observe(rows, tokens, verdict); })
+        shared_->drafter.observe(rows, tokens, verdict);
+"""
+mutant("committed-before-observed", "loop/sequence.hpp", "tests/loop/sequence",
+       OBSERVE + "      detail::commit(verifier_);\n", "      detail::commit(verifier_);\n" + OBSERVE)
+mutant("rule-not-restored", "loop/sequence.hpp", "tests/loop/sequence",
+       "      if constexpr (restores) verifier_ = before;\n", "")
+mutant("context-moves-under-drafter", "loop/text.hpp", "tests/loop/sequence",
        "    if (context_.capacity() < needed) context_.reserve(2 * needed);\n", "")
 
 mutant = promise("each moment of a step is in one of the three times")
-mutant("target-time-from-the-start", "loop/generation.hpp", "tests/loop/generation",
-       ".target_time = target_done - drafting_done", ".target_time = target_done - start")
-mutant("draft-time-to-the-verdict", "loop/generation.hpp", "tests/loop/generation",
-       ".draft_time = drafting_done - start", ".draft_time = Clock::now() - start")
-mutant("verify-time-of-last-step", "loop/generation.hpp", "tests/loop/generation",
+mutant("target-time-from-the-start", "loop/sequence.hpp", "tests/loop/sequence",
+       "start - proposal_.value->made)", "start - proposal_.value->made + proposal_.value->draft_time)")
+mutant("draft-time-to-the-verdict", "loop/sequence.hpp", "tests/loop/sequence",
+       ".draft_time = proposal.draft_time,", ".draft_time = proposal.draft_time + (Clock::now() - proposal.made),")
+mutant("verify-time-of-last-step", "loop/sequence.hpp", "tests/loop/sequence",
        "stats_.verify_time += Clock::now()", "stats_.verify_time = Clock::now()")
-mutant("verify-time-from-the-start", "loop/generation.hpp", "tests/loop/generation",
-       "stats_.verify_time += Clock::now() - target_done", "stats_.verify_time += Clock::now() - start")
+mutant("verify-time-from-the-start", "loop/sequence.hpp", "tests/loop/sequence",
+       "stats_.verify_time += Clock::now() - start;", "stats_.verify_time += Clock::now() - start + proposal_.value->draft_time;")
 
 mutant = promise("the baseline asks nobody for a draft")
 mutant("baseline-asks-for-drafts", "loop/spec_dec.hpp", "tests/loop/spec_dec", "  options.gamma = 0;\n", "")

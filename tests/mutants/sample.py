@@ -10,7 +10,6 @@ mutant("logits-sums-not-rescaled", "rows/logits.hpp", "tests/rows/logits",
        "sums_[s] *= static_cast<Scalar>(factor);", "(void)s;")
 mutant("logits-normaliser-upside-down", "rows/logits.hpp", "tests/rows/logits",
        "inverse_temperature_ - normaliser.value)", "inverse_temperature_ + normaliser.value)")
-mutant("logits-sum-behind-the-end", "rows/logits.hpp", "tests/rows/logits", "if (count > 0 && state_", "if (state_")
 mutant("logits-any-temperature", "rows/logits.hpp", "tests/rows/logits", "if (!(temperature >= 0)) detail", "if (false) detail")
 mutant("top-k-one-short", "sample/top_k.hpp", "tests/sample/top_k",
        "static_cast<double>(k_))", "static_cast<double>(k_ - 1))")

@@ -218,7 +218,7 @@ TEST_CASE("a verdict on variant rows is the verdict on the rows they hold") {
       for (auto [rule, expected] : rules) {
         CAPTURE(expected.name(), n);
         std::mt19937_64 a(n), b(n);
-        CHECK(rule(target, draft, tokens, a) == expected(p, numbers, tokens, b));
+        CHECK(verify(rule, target, draft, tokens, a) == expected(p, numbers, tokens, b));
       }
     };
     same(Rows(std::in_place_index<0>, DenseRows(q)), q);

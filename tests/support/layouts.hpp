@@ -20,15 +20,6 @@ using RowMajor = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::Ro
 template <class Scalar>
 using ColMajor = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
 
-// The probabilities that any matrix of distributions has, in the one layout for which AnyVerifier is compiled.
-RowMajor<double> dense(const auto& matrix) {
-  const auto rows = specdec::distributions(matrix);
-  RowMajor<double> out(rows.rows(), rows.vocab_size());
-  for (Index i = 0; i < rows.rows(); ++i)
-    for (Token x = 0; x < rows.vocab_size(); ++x) out(i, x) = rows.row(i).probability(x);
-  return out;
-}
-
 // Each layout holds the entries of a matrix its own way and shows them as an expression with direct access.
 template <class S>
 struct AsRowMajor {

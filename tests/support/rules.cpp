@@ -8,6 +8,8 @@ template specdec::Verdict AnyVerifier::operator()(const RowMajor<float>&, const 
 template specdec::Verdict AnyVerifier::operator()(const RowMajor<double>&, const RowMajor<double>&,
                                                   specdec::TokenIds, std::mt19937_64&);
 template specdec::Verdict AnyVerifier::operator()(const RowMajor<double>&, const RowMajor<double>&,
+                                                  specdec::TokenIds, specdec::RandomChance<std::mt19937_64>&);
+template specdec::Verdict AnyVerifier::operator()(const RowMajor<double>&, const RowMajor<double>&,
                                                   specdec::TokenIds, specdec::testing::Enumerator&);
 
 }  // namespace support

@@ -18,8 +18,31 @@
 
 namespace support {
 
+// What a rule is shown, as matrices: for rules of tests that are written on those.
+struct Seen {
+  RowMajor<double> p, q;
+  std::vector<Token> tokens;
+
+  explicit Seen(const auto& drafted) {
+    Index size = drafted.vocab_size();
+    for (Index i = 0; i < drafted.gamma(); ++i) {
+      tokens.push_back(drafted.token(i));
+      size = std::max<Index>(size, drafted.draft(i).vocab_size());
+    }
+    p.resize(drafted.gamma() + 1, drafted.vocab_size());
+    q.resize(drafted.gamma(), size);
+    for (Index i = 0; i <= drafted.gamma(); ++i) fill(p, i, drafted.target(i));
+    for (Index i = 0; i < drafted.gamma(); ++i) fill(q, i, drafted.draft(i));
+  }
+
+ private:
+  static void fill(RowMajor<double>& matrix, Index i, const auto& row) {
+    for (Token x = 0; x < matrix.cols(); ++x) matrix(i, x) = specdec::probability(row, x);
+  }
+};
+
 // Any rule of the library, chosen when the program runs: a test over all rules is then compiled once, not once a
-// rule. It is called by hand; for laws of the loop there is AnyRule.
+// rule. It is called by hand, in a loop too, on copies of the rows; for laws of the loop there is AnyRule.
 struct AnyVerifier {
   std::variant<specdec::TokenVerifier, specdec::BlockVerifier, specdec::GreedyBlockVerifier,
                specdec::SampleMatchVerifier, specdec::LenientVerifier, specdec::ArgmaxVerifier>
@@ -29,6 +52,10 @@ struct AnyVerifier {
   specdec::Verdict operator()(const Target& target, const Draft& draft, specdec::TokenIds tokens,
                               Source& source);
 
+  specdec::Verdict judge(const auto& drafted, auto& chance) {
+    const Seen seen(drafted);
+    return (*this)(seen.p, seen.q, seen.tokens, chance);
+  }
   Index min_draft_length() const {
     return std::visit([](const auto& verifier) { return specdec::min_draft_length(verifier); }, rule);
   }
@@ -43,7 +70,8 @@ struct AnyVerifier {
 template <class Target, class Draft, class Source>
 specdec::Verdict AnyVerifier::operator()(const Target& target, const Draft& draft, specdec::TokenIds tokens,
                                          Source& source) {
-  return std::visit([&](auto& verifier) { return verifier(target, draft, tokens, source); }, rule);
+  return std::visit([&](auto& verifier) { return specdec::verify(verifier, target, draft, tokens, source); },
+                    rule);
 }
 
 // What most tests call is compiled in rules.cpp alone.
@@ -52,26 +80,25 @@ extern template specdec::Verdict AnyVerifier::operator()(const RowMajor<float>&,
 extern template specdec::Verdict AnyVerifier::operator()(const RowMajor<double>&, const RowMajor<double>&,
                                                          specdec::TokenIds, std::mt19937_64&);
 extern template specdec::Verdict AnyVerifier::operator()(const RowMajor<double>&, const RowMajor<double>&,
+                                                         specdec::TokenIds,
+                                                         specdec::RandomChance<std::mt19937_64>&);
+extern template specdec::Verdict AnyVerifier::operator()(const RowMajor<double>&, const RowMajor<double>&,
                                                          specdec::TokenIds, specdec::testing::Enumerator&);
 
 // One of several rules with everything that a loop asks of a rule: it judges with it as it does with the rules
-// themselves, on the block that it has made, and asks it for survival where all of the rules tell it. (Of AnyVerifier
-// a loop knows nothing but the call by hand.)
+// themselves, on the rows as they are, and asks it for survival where all of the rules tell it.
 template <bool draws, class... Rules>
 struct AnyOf {
   std::variant<Rules...> rule;
 
   static constexpr bool draws_from_target = draws;
-  static constexpr bool reads_every_ratio = (specdec::reads_every_ratio<Rules> && ...);
+  static constexpr bool needs_draft = (specdec::needs_draft<Rules> || ...);
 
-  template <class Target, class Draft, class Source>
-  specdec::Verdict operator()(const Target& target, const Draft& draft, specdec::TokenIds tokens,
-                              Source& source) {
-    return judge(specdec::detail::drafted_block(target, draft, tokens), specdec::as_chance(source));
+  specdec::Verdict judge(const auto& drafted, auto& chance) {
+    return std::visit([&](auto& verifier) { return verifier.judge(drafted, chance); }, rule);
   }
-  template <class Block, class Chance>
-  specdec::Verdict judge(const Block& block, Chance&& chance) {
-    return std::visit([&](auto& verifier) { return verifier.judge(block, chance); }, rule);
+  void commit() {
+    std::visit([](auto& verifier) { specdec::detail::commit(verifier); }, rule);
   }
   double survival(double before, double p, double q) const
     requires(specdec::TellsSurvival<Rules> && ...)

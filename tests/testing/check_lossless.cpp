@@ -25,9 +25,8 @@ using support::RowMajor;
 namespace {
 
 // What a rule sees, as the loop over table models shows it.
-struct Seen {
-  RowMajor<double> p, q;
-  std::span<const Token> tokens;
+struct Seen : support::Seen {
+  using support::Seen::Seen;
   Index gamma() const { return std::ssize(tokens); }
   auto target(Index i) const { return distributions(p).row(i); }
   auto draft(Index i) const { return distributions(q).row(i); }
@@ -116,9 +115,8 @@ struct Rule {
   Verdict (*wrong)(const Seen&, Enumerator&) = nullptr;
   AnyVerifier right = {};
 
-  Verdict operator()(const auto& target, const auto& draft, std::span<const Token> tokens, auto& source) {
-    const Seen seen{support::dense(target), support::dense(draft), tokens};
-    return wrong != nullptr ? wrong(seen, source) : right(seen.p, seen.q, tokens, source);
+  Verdict judge(const auto& drafted, auto& chance) {
+    return wrong != nullptr ? wrong(Seen(drafted), chance) : right.judge(drafted, chance);
   }
   Index min_draft_length() const { return right.min_draft_length(); }
   friend bool operator==(const Rule&, const Rule&) = default;

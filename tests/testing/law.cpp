@@ -20,10 +20,10 @@ namespace {
 // Right for so many calls, then greedy: a verifier with state that it does not show.
 struct Turncoat {
   int loyal = 2;
-  Verdict operator()(const auto& target, const auto& draft, std::span<const Token> tokens, auto& source) {
+  Verdict judge(const auto& drafted, auto& chance) {
     support::AnyVerifier rule{TokenVerifier{}};
     if (loyal-- <= 0) rule = {ArgmaxVerifier{}};
-    return rule(support::dense(target), support::dense(draft), tokens, source);
+    return rule.judge(drafted, chance);
   }
 };
 

@@ -29,7 +29,7 @@
 #include "specdec/rows/sparse.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/block.hpp"
-#include "specdec/verify/drafted_block.hpp"
+#include "specdec/verify/drafted.hpp"
 #include "specdec/verify/greedy_block.hpp"
 #include "specdec/verify/lenient.hpp"
 #include "specdec/verify/token.hpp"

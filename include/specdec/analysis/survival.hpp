@@ -18,9 +18,9 @@
 
 #include "specdec/error.hpp"
 #include "specdec/types.hpp"
-#include "specdec/verify/drafted_block.hpp"
+#include "specdec/verify/drafted.hpp"
 #include "specdec/verify/greedy_block.hpp"
-#include "specdec/verify/verdict.hpp"
+#include "specdec/verify/verifier.hpp"
 
 namespace specdec {
 
@@ -80,17 +80,15 @@ concept SurvivalRule = requires(const Rule& rule) {
 ///
 /// Source: Sun et al., Lemma 3. (Given *all* of the draft block verification may do otherwise: what it does at i
 /// then depends on how well the tokens behind x_i suit the target.)
-/// Arguments, shapes, units, throws: as TokenVerifier. Random: none. Cost: γ look-ups in each matrix.
+/// Arguments, shapes, units and errors are those of verify(). Random: none. Cost: γ look-ups in each matrix.
 template <SurvivalRule Rule, Probabilities Target, Probabilities Draft>
 Survival survival_of_draft(const Rule& rule, const Target& target, const Draft& draft, TokenIds tokens) {
-  const auto block = detail::drafted_block(target, draft, tokens);
-  block.check_drawn();
+  const Drafted drafted(target, draft, tokens, detail::draft_rows_for<Rule>);
   Survival out{{1.0}};
   double weight = 1;
-  for (Index i = 0; i < block.gamma(); ++i) {
+  for (Index i = 0; i < drafted.gamma(); ++i) {
     if (weight > 0)
-      weight = detail::next_weight(rule, weight, probability(block.p(i), block.token(i)),
-                                   block.drawn_probability(i));
+      weight = detail::next_weight(rule, weight, drafted.p(i), needs_draft<Rule> ? drafted.q(i) : 1.0);
     out.at_least.push_back(detail::survival(rule, weight));
   }
   return out;

@@ -13,6 +13,7 @@
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/model/turn.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/row_span.hpp"
 #include "specdec/rows/stored_rows.hpp"
@@ -23,7 +24,8 @@ namespace specdec {
 /// Drafts autoregressively with a model, and reports the very rows it drew from.
 ///
 /// Source: Leviathan et al., arXiv:2211.17192, Alg. 1, lines 1–3 (the guesses of the approximation model).
-/// A model passed as an lvalue is referred to and must outlive the drafter; an rvalue is moved in.
+/// A model passed as an lvalue is referred to and must outlive the drafter; an rvalue is moved in. Drafters that
+/// refer to one model, and copies of a drafter, may take turns: whoever takes over feeds its context anew.
 /// The model's vocabulary may be smaller or larger than the target's. Tokens of the context that the model does
 /// not know are shown to it as token 0, which costs acceptance, never exactness. Where its context is bounded
 /// (context_size) it proposes as many tokens as that has room for, in the end none.
@@ -38,7 +40,7 @@ class ModelDrafter {
   using Rows = StoredRows<Row, has_stable_rows<std::remove_reference_t<M>>>;
 
  public:
-  explicit ModelDrafter(M&& model) : model_(std::forward<M>(model)) {}
+  explicit ModelDrafter(M&& model) : model_(std::forward<M>(model)), turns_(detail::Turns::of<M>(model_)) {}
 
   /// Throws: std::invalid_argument on an empty context, and where the model returns rows of another shape
   /// than asked for.
@@ -55,7 +57,9 @@ class ModelDrafter {
     auto&& chance = as_chance(source);
     tokens_.clear();
     rows_.clear();
-    for (Index i = 0; i < std::min(gamma, room(context)); ++i) {
+    const Index most = std::min(gamma, room(context));
+    if (most > 0) take_model();
+    for (Index i = 0; i < most; ++i) {
       const auto& output = forward(i == 0 ? unseen(context) : std::span<const Token>(tokens_).last(1));
       const auto rows = distributions(output);
       check(rows);
@@ -68,11 +72,19 @@ class ModelDrafter {
   }
 
   void truncate(Index length) {
+    if (!turn_.lasts(turns_)) return;
     seen_ = std::min(seen_, length);
     model_.truncate(seen_);
   }
 
  private:
+  // Which somebody else has used, or nobody yet.
+  void take_model() {
+    if (turn_.lasts(turns_)) return;
+    turn_.take(turns_);
+    truncate(0);
+  }
+
   // A row of another size would be read, or kept, out of bounds.
   template <class Matrix>
   void check(const Matrix& rows) const {
@@ -102,6 +114,8 @@ class ModelDrafter {
   }
 
   M model_;
+  detail::Turns turns_;
+  detail::Turn turn_;
   Index seen_ = 0;  // length of the model's context
   std::vector<Token> tokens_;
   std::vector<Token> known_;

@@ -14,13 +14,14 @@
 #include "specdec/draft/draft_length.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/error.hpp"
-#include "specdec/loop/generation.hpp"
+#include "specdec/loop/sequence.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/rows/dense.hpp"
 #include "specdec/rows/stored_rows.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/verdict.hpp"
+#include "specdec/verify/verifier.hpp"
 
 namespace specdec {
 
@@ -92,7 +93,8 @@ class CascadeDrafter {
   using Rows = StoredRows<Row, has_stable_rows<std::remove_reference_t<M>>>;
   using Stored = typename Rows::Stored;
   using InnerDrafter = detail::RecordingDrafter<D, Rows>;
-  using Sequence = Generation<std::remove_reference_t<M>, InnerDrafter, V, std::remove_reference_t<Length>>;
+  using Shared = detail::Shared<M, InnerDrafter, Length>;
+  using Sequence = specdec::Sequence<Shared, V>;
 
  public:
   /// `gamma`: how many tokens the inner drafter is asked for, at most. Throws std::invalid_argument where that is
@@ -121,9 +123,9 @@ class CascadeDrafter {
   Draft<RowSpan<Stored>> draft(std::span<const Token> context, Index gamma, Source& source,
                                GoesOn&& goes_on) {
     if (context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
-    const Index vocab_size = inner_->model.vocab_size();
+    const Index vocab_size = inner_->shared.target.vocab_size();
     inner_->rows.clear();
-    if (gamma <= 0 || std::ssize(context) > context_size(inner_->model))
+    if (gamma <= 0 || std::ssize(context) > context_size(inner_->shared.target))
       return {{}, inner_->rows.first(0, vocab_size)};
     Sequence& sequence = take_up(detail::known_tokens(context, vocab_size, known_), gamma);
     Index asked = 0;
@@ -147,12 +149,9 @@ class CascadeDrafter {
   // What the inner sequence refers to, at an address of its own: a drafter may be moved.
   struct Inner {
     Inner(M&& m, D&& d, Length&& l)
-        : model(std::forward<M>(m)), drafter{std::forward<D>(d), &rows}, length(std::forward<Length>(l)) {}
-    M model;
-    InnerDrafter drafter;
-    Length length;
-    Index turn = 0;
+        : shared(std::forward<M>(m), InnerDrafter{std::forward<D>(d), &rows}, std::forward<Length>(l)) {}
     Rows rows;  // of the tokens of the draft
+    Shared shared;
     std::optional<Sequence> sequence;
   };
 
@@ -160,15 +159,13 @@ class CascadeDrafter {
   Sequence& take_up(std::span<const Token> context, Index gamma) {
     const Options options{.max_new_tokens = gamma, .gamma = gamma_};
     if (inner_->sequence) inner_->sequence->resume(context, options);
-    else
-      inner_->sequence.emplace(inner_->model, inner_->drafter, inner_->length, verifier_, context, options,
-                               inner_->turn);
+    else inner_->sequence.emplace(inner_->shared, verifier_, context, options, Filled{});
     return *inner_->sequence;
   }
 
   Draft<RowSpan<Stored>> drafted(const Sequence& sequence, Index count) const {
     return {sequence.tokens().first(static_cast<std::size_t>(count)),
-            inner_->rows.first(count, inner_->model.vocab_size())};
+            inner_->rows.first(count, inner_->shared.target.vocab_size())};
   }
 
   std::unique_ptr<Inner> inner_;

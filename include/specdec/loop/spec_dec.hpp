@@ -1,5 +1,5 @@
-// SpecDec: speculative decoding over any target, any drafter and any verifier.
-// Source: Algorithm 3 of Sun et al., arXiv:2403.10444 (after Leviathan et al., arXiv:2211.17192).
+// The outer loop.
+// Source: SPECDEC, Algorithm 3 of Sun et al., arXiv:2403.10444 (after Leviathan et al., arXiv:2211.17192).
 #pragma once
 
 #include <concepts>
@@ -9,10 +9,11 @@
 
 #include "specdec/draft/draft_length.hpp"
 #include "specdec/draft/drafter.hpp"
-#include "specdec/loop/generation.hpp"
+#include "specdec/loop/options.hpp"
+#include "specdec/loop/sequence.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/verify/block.hpp"
-#include "specdec/verify/verdict.hpp"
+#include "specdec/verify/verifier.hpp"
 
 namespace specdec {
 
@@ -25,41 +26,48 @@ namespace specdec {
 /// Target and drafter passed as lvalues are referred to and must outlive the decoder; rvalues are moved in.
 /// The verifier is copied: every generation starts with a fresh copy of it. A draft-length policy
 /// (draft_length.hpp) is held as the models are, and goes on learning from one generation to the next.
+/// A decoder can neither be copied nor moved, since its sequences refer to it.
 template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength>
 class SpecDec {
   // Not constraints of the class: where its arguments are deduced, compilers would not say which one failed.
-  static_assert(Model<std::remove_reference_t<TargetModel>>, "the target is no specdec::Model");
+  static_assert(Model<std::remove_reference_t<TargetModel>> ||
+                    std::same_as<std::remove_cvref_t<TargetModel>, ExternalTarget>,
+                "the target is no specdec::Model");
   static_assert(Drafter<std::remove_reference_t<DraftSource>>, "the drafter is no specdec::Drafter");
-  static_assert(Verifier<V>, "the verifier is no specdec::Verifier");
+  static_assert(Verifier<V>,
+                "the verifier is no specdec::Verifier: it is copied, and judge(drafted, chance) returns a "
+                "specdec::Verdict");
   static_assert(DraftLength<std::remove_reference_t<Length>>, "the draft length is no specdec::DraftLength");
 
+  using Shared = detail::Shared<TargetModel, DraftSource, Length>;
+
  public:
-  /// One text in the making: see Generation.
-  using Sequence = Generation<std::remove_reference_t<TargetModel>, std::remove_reference_t<DraftSource>, V,
-                              std::remove_reference_t<Length>>;
+  /// One text in the making.
+  using Sequence = specdec::Sequence<Shared, V>;
 
   SpecDec(TargetModel&& target, DraftSource&& drafter, V verifier = {})
     requires std::default_initializable<Length>
-      : target_(std::forward<TargetModel>(target)),
-        drafter_(std::forward<DraftSource>(drafter)),
-        verifier_(std::move(verifier)) {}
+      : SpecDec(std::forward<TargetModel>(target), std::forward<DraftSource>(drafter), std::move(verifier),
+                Length{}) {}
 
   SpecDec(TargetModel&& target, DraftSource&& drafter, V verifier, Length&& length)
-      : target_(std::forward<TargetModel>(target)),
-        drafter_(std::forward<DraftSource>(drafter)),
-        verifier_(std::move(verifier)),
-        length_(std::forward<Length>(length)) {}
+      : shared_(std::forward<TargetModel>(target), std::forward<DraftSource>(drafter),
+                std::forward<Length>(length)),
+        verifier_(std::move(verifier)) {}
 
-  /// A new sequence to be stepped by hand. Clears the contexts of both models.
-  /// Throws std::invalid_argument: an empty prompt, a prompt token outside the target's vocabulary, a
-  /// negative max_new_tokens or gamma.
-  Sequence start(TokenIds prompt, const Options& options) {
-    return Sequence(target_, drafter_, length_, verifier_, prompt, options, turn_);
+  /// A new sequence, to be stepped by hand. Its first step clears the contexts of both models; the target's is left
+  /// as it is where it is `filled` with the first tokens of the prompt already (a restored cache, say).
+  /// Throws std::invalid_argument: an empty prompt, a prompt or stop token outside the target's vocabulary, a
+  /// negative max_new_tokens or gamma, `seen` longer than the prompt.
+  Sequence start(TokenIds prompt, const Options& options, Filled filled = {}) & {
+    return Sequence(shared_, verifier_, prompt, options, filled);
   }
+  void start(TokenIds prompt, const Options& options,
+             Filled filled = {}) && = delete;  // it would refer to nothing
 
   /// Generates a continuation of the prompt (ids of 32 or 64 bits): a fresh sequence, from empty contexts.
   ///
-  /// `source` is a random bit generator or a source of chance. Throws as start() and Generation::step().
+  /// `source` is a random bit generator or a source of chance. Throws what start() and Sequence::step() throw.
   template <RandomSource Source>
   Result generate(TokenIds prompt, const Options& options, Source& source) {
     return generate(prompt, options, source, [](std::span<const Token>) {});
@@ -82,11 +90,8 @@ class SpecDec {
   }
 
  private:
-  TargetModel target_;
-  DraftSource drafter_;
+  Shared shared_;
   V verifier_;
-  Length length_;
-  Index turn_ = 0;
 };
 
 template <class T, class D, class V = BlockVerifier>

@@ -42,6 +42,15 @@ Index context_size(const M& model) {
   else return std::numeric_limits<Index>::max();
 }
 
+/// Stands for a target that the caller calls himself, between Sequence::propose() and accept().
+struct ExternalTarget {
+  Index vocabulary;                                   ///< how many tokens there are
+  Index context = std::numeric_limits<Index>::max();  ///< how many tokens its context holds
+
+  Index vocab_size() const { return vocabulary; }
+  Index context_size() const { return context; }
+};
+
 /// Whether the model promises rows that outlive the next call.
 template <class M>
 inline constexpr bool has_stable_rows = [] {

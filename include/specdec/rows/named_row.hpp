@@ -1,13 +1,15 @@
 // A row that knows its name, so that bad numbers are reported with the place they stand in.
 #pragma once
 
-#include <cmath>
-#include <string_view>
+#include <limits>
 
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
 
 namespace specdec::detail {
+
+/// Finite and not negative.
+inline bool is_probability(double value) { return value >= 0 && value <= std::numeric_limits<double>::max(); }
 
 /// Row i of the matrix called `matrix`, which must outlive it. Every probability that is looked up is checked:
 /// finite and not negative.
@@ -68,27 +70,21 @@ class NamedRow {
     return checked(support(k), row_->weight(k));
   }
 
-  /// f(), and what it complains about is told with the row's name, unless that is told already.
+  /// f(), and what it complains about is told with the row's name, unless another row's is told already.
   template <class F>
   auto named(F&& f) const {
     try {
       return f();
     } catch (const InvalidDistribution& error) {
-      if (std::string_view(error.what()).starts_with("specdec: ")) throw;
-      complain(error.what());
+      throw error.in(matrix_, i_);
     }
   }
 
  private:
   double checked(Token x, double value) const {
-    if (!(value >= 0) || !std::isfinite(value))
-      complain(message("the probability of token ", x, " is ", value));
+    if (!is_probability(value))
+      throw InvalidDistribution(message("the probability of token ", x, " is ", value)).in(matrix_, i_);
     return value;
-  }
-
-  template <class What>
-  [[noreturn]] void complain(const What& what) const {
-    throw InvalidDistribution(message("specdec: ", matrix_, " row ", i_, ": ", what));
   }
 
   const R* row_;

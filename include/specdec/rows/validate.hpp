@@ -53,7 +53,7 @@ void validate(const M& matrix, std::string_view name = "probabilities", double t
     try {
       detail::validate_row(rows.row(i), rows.vocab_size(), tolerance);
     } catch (const InvalidDistribution& error) {
-      throw InvalidDistribution(detail::message("specdec: ", name, " row ", i, ": ", error.what()));
+      throw error.in(name, i);
     }
   }
 }

@@ -11,6 +11,7 @@
 
 #include "specdec/error.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/model/turn.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/sample/processed_rows.hpp"
 
@@ -88,6 +89,13 @@ class ProcessedModel {
 
   Index vocab_size() const { return model_.vocab_size(); }
   Index context_size() const { return specdec::context_size(model_); }
+
+  /// Two that refer to one model share its context: see turn.hpp.
+  const void* identity() const
+    requires(std::is_lvalue_reference_v<M>)
+  {
+    return detail::identity(model_);
+  }
 
   auto forward(std::span<const Token> tokens, Index rows) {
     if constexpr (has_hook) return hooked(tokens, rows);

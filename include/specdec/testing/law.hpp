@@ -59,7 +59,7 @@ template <class M, class Choose>
 void continue_law(const M& model, std::vector<Token>& context, std::size_t prompt_size, double probability,
                   const Options& options, const Choose& choose, Law& law) {
   const std::vector<Token> output(context.begin() + static_cast<std::ptrdiff_t>(prompt_size), context.end());
-  const bool stopped = !output.empty() && options.stops_at(output.back());
+  const bool stopped = !output.empty() && options.stop_tokens.contains(output.back());
   if (stopped || static_cast<Index>(output.size()) >= options.max_new_tokens) {
     law[output] += probability;
     return;
@@ -166,7 +166,6 @@ GenerationLaw exact_generate(Decoder& decoder, std::span<const Token> prompt, co
       enumerate([&](Enumerator& chance) {
         Sequence sequence = state.sequence;
         const Stats before = sequence.stats();
-        sequence.release();
         sequence.step(chance);
         const double p = state.probability * chance.probability();
         const Stats& after = sequence.stats();

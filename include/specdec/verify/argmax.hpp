@@ -1,11 +1,10 @@
 // Argmax verification: greedy decoding (temperature 0), faster and token for token the same.
 #pragma once
 
-#include <span>
-
-#include "specdec/chance/chance.hpp"
-#include "specdec/verify/drafted_block.hpp"
-#include "specdec/verify/verdict.hpp"
+#include "specdec/chance/random.hpp"
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/one_hot.hpp"
+#include "specdec/verify/verifier.hpp"
 
 namespace specdec {
 
@@ -13,33 +12,28 @@ namespace specdec {
 /// output is, token for token, what greedy decoding with the target alone gives.
 ///
 /// Source: the rule of temperature 0 in Leviathan et al., arXiv:2211.17192, §2.2 (argmax as a degenerate
-/// distribution). Shapes: as TokenVerifier; draft may be left out, as no q is needed. Units: probabilities.
+/// distribution). Shapes: those of TokenVerifier; draft may be left out, as no q is needed. Units: probabilities.
 /// Throws: std::invalid_argument on wrong shapes or tokens, InvalidDistribution on NaN. Random: none. Cost:
 /// one pass over each of τ+1 target rows. Ties: the lowest id.
-struct ArgmaxVerifier {
-  static constexpr bool draws_from_target = false;
+struct ArgmaxVerifier : detail::Callable<ArgmaxVerifier> {
+  static constexpr bool draws_from_target = false, needs_draft = false;
 
+  using Callable::operator();
   template <Probabilities Target>
   Verdict operator()(const Target& target, TokenIds tokens) const {
-    return judge(detail::drafted_block(target, OneHotRows(tokens), tokens));
+    SplitMix64 unused(0);
+    return verify(*this, target, OneHotRows(tokens), tokens, unused);
   }
 
-  template <Probabilities Target, Probabilities Draft, RandomSource Source>
-  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source&) const {
-    return judge(detail::drafted_block(target, draft, tokens));
+  Verdict judge(const auto& drafted, auto&) const {
+    static_assert(ArgmaxRow<decltype(drafted.target(0))>, "the target's rows are no specdec::ArgmaxRow");
+    for (Index i = 0;; ++i) {
+      const Token best = drafted.target(i).argmax();
+      if (i == drafted.gamma() || best != drafted.token(i)) return {i, best};
+    }
   }
 
   friend bool operator==(const ArgmaxVerifier&, const ArgmaxVerifier&) = default;
-
- private:
-  template <class Block>
-  static Verdict judge(const Block& block) {
-    static_assert(ArgmaxRow<decltype(block.p(0))>, "the target's rows are no specdec::ArgmaxRow");
-    for (Index i = 0;; ++i) {
-      const Token best = block.p(i).argmax();
-      if (i == block.gamma() || best != block.token(i)) return {i, best};
-    }
-  }
 };
 
 }  // namespace specdec

@@ -11,11 +11,11 @@
 #include <variant>
 #include <vector>
 
-#include "specdec/chance/chance.hpp"
-#include "specdec/rows/prefix_sampler.hpp"
+#include "specdec/error.hpp"
+#include "specdec/rows/distribution.hpp"
 #include "specdec/rows/residual.hpp"
-#include "specdec/verify/drafted_block.hpp"
-#include "specdec/verify/verdict.hpp"
+#include "specdec/verify/drafted.hpp"
+#include "specdec/verify/verifier.hpp"
 
 namespace specdec {
 namespace detail {
@@ -25,10 +25,8 @@ struct TargetLevel {
   double b = 0;
   double mass = 1;
 
-  template <Distribution P, Distribution Q>
-  double probability(const P& p, const Q& q, Token x) const {
-    return b == 0 ? specdec::probability(p, x) : residual(1.0, p, b, q, x) / mass;
-  }
+  /// Of a token that has probability p under the target and q under the draft.
+  double probability(double p, double q) const { return b == 0 ? p : std::max(p - b * q, 0.0) / mass; }
 };
 
 /// A target row as live modifications leave it. Without any it is the target row, drawn from as lazily as
@@ -95,12 +93,13 @@ class ModifiedRow {
 /// State: the live modifications of one sequence. Start a new sequence with a fresh object (SpecDec does).
 /// Needs: a drafter whose q depends on the context alone, so that a position keeps its q in the next draft,
 /// and that does not fall silent before min_draft_length() tokens (one-hot drafts need none).
-/// Shapes, units, throws: as TokenVerifier; also std::invalid_argument for a draft shorter than
-/// min_draft_length(). A throw leaves the state as it was.
+/// Shapes, units and errors are those of TokenVerifier; also std::invalid_argument for a draft shorter than
+/// min_draft_length(). A throw leaves the state as it was. By hand it is called on a variable, one for a sequence:
+/// on a temporary, which would forget, compilers warn.
 /// Random: a race per position from γ down to τ.
 /// Cost: as block verification; plus a pass over both rows per live modification of a position.
 /// Numeric: where rounding leaves a modified row without mass, that modification is passed over.
-class GreedyBlockVerifier {
+class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
  public:
   /// An inverse ratio r, 0 < r < 1, and the number of tokens it still holds for.
   struct Modification {
@@ -120,26 +119,20 @@ class GreedyBlockVerifier {
     return longest;
   }
 
-  template <Probabilities Target, Probabilities Draft, RandomSource Source>
-  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) {
-    return judge(detail::drafted_block(target, draft, tokens), as_chance(source));
-  }
-
-  /// The same for a block whose shapes have been checked: the loop goes on to use its rows.
-  template <class Block, class C>
-  Verdict judge(const Block& block, C&& chance) {
-    block.check_drawn();
-    if (block.gamma() < min_draft_length())
-      detail::invalid_argument("tokens has ", block.gamma(),
+  Verdict judge(const auto& drafted, auto& chance) {
+    if (drafted.gamma() < min_draft_length())
+      detail::invalid_argument("tokens has ", drafted.gamma(),
                                " drafted tokens, but greedy block verification ", "still modifies the next ",
                                min_draft_length(), ": draft at least that many");
-    score(block);
-    const Verdict verdict = decide(block, chance);
-    modify(block, verdict);
+    drafted.look_up_all();
+    score(drafted);
+    const Verdict verdict = decide(drafted, chance);
+    modify(drafted, verdict);
     return verdict;
   }
 
-  static constexpr bool reads_every_ratio = true;
+  /// The modifications that the last verdict leaves to the tokens after Y are live from here on.
+  void commit() { live_.swap(next_); }
 
   friend bool operator==(const GreedyBlockVerifier& a, const GreedyBlockVerifier& b) {
     return a.live_ == b.live_;
@@ -156,9 +149,8 @@ class GreedyBlockVerifier {
   Position& at(Index i) { return positions_[static_cast<std::size_t>(i)]; }
 
   // Forward: g_i, the live modifications and the modified target of every row.
-  template <class Block>
-  void score(const Block& block) {
-    const Index gamma = block.gamma();
+  void score(const auto& drafted) {
+    const Index gamma = drafted.gamma();
     if (static_cast<Index>(positions_.size()) <= gamma)
       positions_.resize(static_cast<std::size_t>(gamma) + 1);
     reserve(static_cast<std::size_t>(gamma));
@@ -167,14 +159,12 @@ class GreedyBlockVerifier {
     for (Index i = 0; i < gamma; ++i) {
       at(i + 1).g = 0;
       if (at(i).g == 0) continue;  // behind a token that the target rules out, its rows decide nothing
-      const auto p = block.p(i);
-      const auto q = block.q(i);
-      const Token x = block.token(i);
-      level(at(i), p, q);
-      const double t = at(i).levels.back().probability(p, q, x);
-      at(i + 1).g = detail::bounded(at(i).g * detail::bounded(t / block.drawn_probability(i)));
+      level(at(i), drafted.target(i), drafted.draft(i));
+      const double p = drafted.p(i), q = drafted.q(i);
+      const double t = at(i).levels.back().probability(p, q);
+      at(i + 1).g = detail::bounded(at(i).g * detail::bounded(t / q));
       at(i + 1).live.clear();
-      if (at(i + 1).g > 0) pass(at(i), p, q, x, at(i + 1).live);
+      if (at(i + 1).g > 0) pass(at(i), p, q, at(i + 1).live);
     }
   }
 
@@ -202,50 +192,44 @@ class GreedyBlockVerifier {
     }
   }
 
-  // The modifications that are live behind token x of this row.
-  template <Distribution P, Distribution Q>
-  static void pass(const Position& here, const P& p, const Q& q, Token x, std::vector<Modification>& next) {
+  // The modifications that are live behind a token of this row, which has probability p under the target and q
+  // under the draft.
+  static void pass(const Position& here, double p, double q, std::vector<Modification>& next) {
     for (std::size_t k = 0; k < here.live.size(); ++k) {
-      const double t = here.levels[k].probability(p, q, x);
-      const Modification m{here.live[k].ratio * specdec::probability(q, x) / t, here.live[k].left - 1};
+      const double t = here.levels[k].probability(p, q);
+      const Modification m{here.live[k].ratio * q / t, here.live[k].left - 1};
       if (m.left > 0 && m.ratio > 0 && m.ratio < 1) next.push_back(m);
     }
   }
 
   // Backward: the longest prefix whose race is won.
-  template <class Block, class C>
-  Verdict decide(const Block& block, C& chance) {
-    const Index gamma = block.gamma();
-    if (const std::optional<Token> y = detail::race_at(chance, at(gamma).g, block, gamma)) return {gamma, *y};
+  Verdict decide(const auto& drafted, auto& chance) {
+    const Index gamma = drafted.gamma();
+    if (const std::optional<Token> y = drafted.race(chance, at(gamma).g, gamma)) return {gamma, *y};
     for (Index i = gamma - 1;; --i) {
       if (at(i).g == 0) continue;
-      const auto p = block.p(i);
-      const auto q = block.q(i);
+      const auto p = drafted.target(i);
+      const auto q = drafted.draft(i);
       const detail::ModifiedRow t(p, q, at(i).levels.back());
       if (const auto y = p.named([&] { return chance.race(at(i).g, t, q); })) return {i, *y};
     }
   }
 
-  // What the verdict leaves to the tokens after Y. Nothing of the state changes before everything is
-  // computed.
-  template <class Block>
-  void modify(const Block& block, const Verdict& verdict) {
-    const Index stop = verdict.accepted, left = block.gamma() - stop - 1;
+  // What the verdict leaves to the tokens after Y.
+  void modify(const auto& drafted, const Verdict& verdict) {
+    const Index stop = verdict.accepted, left = drafted.gamma() - stop - 1;
     next_.clear();
-    if (stop < block.gamma()) {
-      const auto p = block.p(stop);
-      const auto q = block.q(stop);
-      const Token y = verdict.token;
-      const Position& here = at(stop);
-      pass(here, p, q, y, next_);
-      const double ratio = specdec::probability(q, y) / (here.g * here.levels.back().probability(p, q, y));
-      if (left > 0 && ratio > 0 && ratio < 1) next_.push_back({ratio, left});
-    }
-    live_.swap(next_);
+    if (stop == drafted.gamma()) return;
+    const Position& here = at(stop);
+    const double p = specdec::probability(drafted.target(stop), verdict.token);
+    const double q = specdec::probability(drafted.draft(stop), verdict.token);
+    pass(here, p, q, next_);
+    const double ratio = q / (here.g * here.levels.back().probability(p, q));
+    if (left > 0 && ratio > 0 && ratio < 1) next_.push_back({ratio, left});
   }
 
   std::vector<Modification> live_;
-  std::vector<Modification> next_;   // scratch
+  std::vector<Modification> next_;   // what the last verdict makes of them
   std::vector<Position> positions_;  // scratch
 };
 

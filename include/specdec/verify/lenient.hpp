@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
-#include "specdec/chance/chance.hpp"
 #include "specdec/error.hpp"
-#include "specdec/verify/drafted_block.hpp"
-#include "specdec/verify/verdict.hpp"
+#include "specdec/verify/verifier.hpp"
 
 namespace specdec {
 
@@ -17,9 +14,9 @@ namespace specdec {
 /// does guarantee: no token is emitted with more than 1/l times the probability that the target gives it.
 ///
 /// Source: Leviathan et al., App. A.5: accept with min(1, p/(l·q)), correct from (p − l·q)+. Dividing by l
-/// shows the residual as that of a race of weight 1/l. l = 1 is token verification. Shapes, units, throws: as
-/// TokenVerifier; the constructor throws std::invalid_argument unless 0 < l <= 1.
-class LenientVerifier {
+/// shows the residual as that of a race of weight 1/l. l = 1 is token verification. Shapes, units and errors are
+/// those of TokenVerifier; the constructor throws std::invalid_argument unless 0 < l <= 1.
+class LenientVerifier : public detail::Callable<LenientVerifier> {
  public:
   static constexpr bool draws_from_target = false;
 
@@ -31,23 +28,13 @@ class LenientVerifier {
 
   double lenience() const { return lenience_; }
 
-  template <Probabilities Target, Probabilities Draft, RandomSource Source>
-  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) const {
-    return judge(detail::drafted_block(target, draft, tokens), as_chance(source));
+  Verdict judge(const auto& drafted, auto& chance) const {
+    for (Index i = 0; i < drafted.gamma(); ++i)
+      if (!chance.coin(drafted.ratio(i) / lenience_)) return {i, *drafted.race(chance, 1 / lenience_, i)};
+    return {drafted.gamma(), drafted.draw(chance, drafted.gamma())};
   }
 
-  /// The same for a block whose shapes have been checked.
-  template <class Block, class C>
-  Verdict judge(const Block& block, C&& chance) const {
-    block.check_drawn();
-    for (Index i = 0; i < block.gamma(); ++i) {
-      if (chance.coin(block.ratio(i) / lenience_)) continue;
-      return {i, *detail::race_at(chance, 1 / lenience_, block, i)};
-    }
-    return {block.gamma(), chance.draw(block.p(block.gamma()))};
-  }
-
-  /// As TokenVerifier's, for p/l.
+  /// Each token survives by its own coin, of probability min(1, p/(l·q)).
   double survival(double before, double p, double q) const {
     return before * std::min(1.0, p / (lenience_ * q));
   }

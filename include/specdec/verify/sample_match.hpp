@@ -1,11 +1,8 @@
 // Sample-and-match: the target draws its own tokens; the draft saves calls where it guessed them.
 #pragma once
 
-#include <span>
-
-#include "specdec/chance/chance.hpp"
-#include "specdec/verify/drafted_block.hpp"
-#include "specdec/verify/verdict.hpp"
+#include "specdec/rows/one_hot.hpp"
+#include "specdec/verify/verifier.hpp"
 
 namespace specdec {
 
@@ -14,30 +11,26 @@ namespace specdec {
 /// token is a draw from the target. It accepts Σ p·q where token verification accepts Σ min(p, q).
 ///
 /// Source: the rule of inference engines that verify through the target's own sampler (no paper of its own);
-/// the random sibling of argmax verification. Shapes, units, throws: as TokenVerifier; draft may be left out,
-/// and q(x) = 0 is no error. Random: one draw per position up to and including the stop. Cost: τ+1 lazy
-/// draws; no allocation (γ <= 32).
-struct SampleMatchVerifier {
+/// the random sibling of argmax verification. Shapes, units and errors are those of TokenVerifier, but the draft
+/// may be left out, and q(x) = 0 is no error. Random: one draw per position up to and including the stop. Cost:
+/// τ+1 lazy draws; no allocation (γ <= 32).
+struct SampleMatchVerifier : detail::Callable<SampleMatchVerifier> {
+  static constexpr bool needs_draft = false;
+
+  using Callable::operator();
   template <Probabilities Target, RandomSource Source>
   Verdict operator()(const Target& target, TokenIds tokens, Source& source) const {
-    return judge(detail::drafted_block(target, OneHotRows(tokens), tokens), as_chance(source));
+    return verify(*this, target, OneHotRows(tokens), tokens, source);
   }
 
-  template <Probabilities Target, Probabilities Draft, RandomSource Source>
-  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) const {
-    return judge(detail::drafted_block(target, draft, tokens), as_chance(source));
-  }
-
-  /// The same for a block whose shapes have been checked: the loop goes on to use its rows.
-  template <class Block, class C>
-  static Verdict judge(const Block& block, C&& chance) {
+  Verdict judge(const auto& drafted, auto& chance) const {
     for (Index i = 0;; ++i) {
-      const Token y = chance.draw(block.p(i));
-      if (i == block.gamma() || y != block.token(i)) return {i, y};
+      const Token y = drafted.draw(chance, i);
+      if (i == drafted.gamma() || y != drafted.token(i)) return {i, y};
     }
   }
 
-  /// P(τ > i | x_1..x_{i+1}) from P(τ >= i | x_1..x_i): y_i is drawn apart from x_{i+1}.
+  /// y_i is drawn apart from x_{i+1}, and is x_{i+1} with probability p.
   static double survival(double before, double p, double) { return before * p; }
 
   friend bool operator==(const SampleMatchVerifier&, const SampleMatchVerifier&) = default;

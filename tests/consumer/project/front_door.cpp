@@ -54,7 +54,8 @@ void verify() {
   draft << 0.25f, 0.75f, 0.5f, 0.5f;
   const std::vector<specdec::Token> tokens{1, 0};
   std::mt19937_64 rng{42};
-  const specdec::Verdict v = Verifier{}(target, draft, tokens, rng);
+  Verifier verifier;
+  const specdec::Verdict v = verifier(target, draft, tokens, rng);
   expect(v.accepted >= 0 && v.accepted <= 2 && (v.accepted < 2 || v.token == 0), "a verdict on two tokens");
 }
 

@@ -10,7 +10,7 @@
 #include "support/layouts.hpp"
 #include "support/rules.hpp"
 
-namespace test_verify_verdict {
+namespace test_verify_verifier {
 
 using namespace specdec;
 using support::AnyVerifier;
@@ -18,24 +18,26 @@ using support::AnyVerifier;
 namespace {
 
 struct Said {
-  bool draws_from_target, reads_every_ratio, tells_survival;
+  bool draws_from_target, needs_draft, tells_survival, remembers;
 };
 template <class V>
-constexpr Said said{draws_from_target<V>, reads_every_ratio<V>, TellsSurvival<V>};
+constexpr Said said{draws_from_target<V>, needs_draft<V>, TellsSurvival<V>, detail::Remembers<V>};
 
 void check_said(const Said& said, const Said& expected) {
   CHECK(said.draws_from_target == expected.draws_from_target);
-  CHECK(said.reads_every_ratio == expected.reads_every_ratio);
+  CHECK(said.needs_draft == expected.needs_draft);
+  CHECK(said.remembers == expected.remembers);
   CHECK(said.tells_survival == expected.tells_survival);
 }
 
 // A rule that says nothing of itself.
 struct Silent {
-  Verdict operator()(const auto&, const auto&, std::span<const Token>, auto&) const { return {}; }
+  Verdict judge(const auto&, auto&) const { return {}; }
 };
 struct Talkative : Silent {
   static constexpr bool draws_from_target = false;
-  static constexpr int reads_every_ratio = 1;  // of any type that a bool can be made of
+  static constexpr int needs_draft = 0;  // of any type that a bool can be made of
+  void commit() {}
   float survival(double before, double, double) const { return static_cast<float>(before); }
   Index min_draft_length() const { return 3; }
 };
@@ -64,14 +66,15 @@ TEST_CASE("what is drawn is the target's but under rules that are greedy or loss
   CHECK_FALSE(draws_from_target<ArgmaxVerifier>);
 }
 
-TEST_CASE("rules that judge a draft as a whole have read all of its ratios") {
-  // The statistics may look them up again at no cost. Rules that stop at the first rejection have not.
-  CHECK(reads_every_ratio<BlockVerifier>);
-  CHECK(reads_every_ratio<GreedyBlockVerifier>);
-  CHECK_FALSE(reads_every_ratio<TokenVerifier>);
-  CHECK_FALSE(reads_every_ratio<SampleMatchVerifier>);
-  CHECK_FALSE(reads_every_ratio<LenientVerifier>);
-  CHECK_FALSE(reads_every_ratio<ArgmaxVerifier>);
+TEST_CASE("rules that take ratios need an honest q, and one rule remembers") {
+  CHECK(needs_draft<TokenVerifier>);
+  CHECK(needs_draft<BlockVerifier>);
+  CHECK(needs_draft<GreedyBlockVerifier>);
+  CHECK(needs_draft<LenientVerifier>);
+  CHECK_FALSE(needs_draft<SampleMatchVerifier>);
+  CHECK_FALSE(needs_draft<ArgmaxVerifier>);
+  CHECK(detail::Remembers<GreedyBlockVerifier>);
+  CHECK_FALSE(detail::Remembers<BlockVerifier>);
 }
 
 TEST_CASE("survival is told where it depends on nothing but p and q of the tokens so far") {
@@ -85,11 +88,12 @@ TEST_CASE("survival is told where it depends on nothing but p and q of the token
 
 TEST_CASE(
     "a rule of somebody else is taken at its word, and one that says nothing for a plain sampling rule") {
-  check_said(said<Silent>, {.draws_from_target = true, .reads_every_ratio = false, .tells_survival = false});
+  check_said(said<Silent>,
+             {.draws_from_target = true, .needs_draft = true, .tells_survival = false, .remembers = false});
   check_said(said<Talkative>,
-             {.draws_from_target = false, .reads_every_ratio = true, .tells_survival = true});
+             {.draws_from_target = false, .needs_draft = false, .tells_survival = true, .remembers = true});
   check_said(said<Mumbling>,
-             {.draws_from_target = true, .reads_every_ratio = false, .tells_survival = false});
+             {.draws_from_target = true, .needs_draft = true, .tells_survival = false, .remembers = false});
   CHECK(min_draft_length(Silent{}) == 0);
   CHECK(min_draft_length(Talkative{}) == 3);
 }
@@ -114,4 +118,4 @@ TEST_CASE("only modifications need drafts of a length") {
   }
 }
 
-}  // namespace test_verify_verdict
+}  // namespace test_verify_verifier

@@ -1,4 +1,5 @@
-// What every verifier refuses, and what it defines: shapes, ids, q = 0, numbers that are no probabilities.
+// What is drafted is checked and looked up before a rule is asked: shapes, ids, q = 0, numbers that are no
+// probabilities.
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -19,7 +20,7 @@
 #include "support/message_of.hpp"
 #include "support/rules.hpp"
 
-namespace test_verify_drafted_block {
+namespace test_verify_drafted {
 
 using namespace specdec;
 using support::AnyVerifier;
@@ -327,11 +328,178 @@ TEST_CASE("a token that only a pass over its row tells to have q = 0 is an error
       "specdec: tokens[1] = 2 has probability 0 in draft row 1, so it was not drawn from it";
   CHECK(message_of([&] { BlockVerifier{}(target, draft, tokens, rng); }) == undrawn);
   CHECK(message_of([&] { BlockVerifier{}(target, draft, drawn, rng); }).empty());
-  const auto block = detail::drafted_block(target, draft, tokens);
-  CHECK(message_of([&] { block.check_drawn(); }).empty());  // which reads no row
-  CHECK(message_of([&] { block.ratio(1); }) == undrawn);
-  CHECK(message_of([&] { block.drawn_probability(1); }) == undrawn);
-  CHECK(block.ratio(0) == 1);
+  const Drafted drafted(target, draft, tokens);  // reads no row
+  CHECK(message_of([&] { drafted.ratio(1); }) == undrawn);
+  CHECK(message_of([&] { drafted.q(1); }) == undrawn);
+  CHECK(drafted.ratio(0) == 1);
+}
+
+TEST_CASE("a rule sees what was drafted, and nothing beyond") {
+  Input in;
+  in.target << 0.5f, 0.25f, 0.25f, 0, 0, 1, 1, 0, 0;
+  const Drafted drafted(in.target, in.draft, in.tokens);
+  CHECK(drafted.gamma() == 2);
+  CHECK(drafted.vocab_size() == 3);
+  CHECK(drafted.token(1) == 2);
+  CHECK(drafted.p(0) == 0.5);
+  CHECK(drafted.p(1) == 1);
+  CHECK(drafted.q(1) == Approx(1.0 / 3));
+  CHECK(drafted.ratio(0) == Approx(1.5));
+  CHECK(drafted.target(2).probability(0) == 1);
+  CHECK(drafted.draft(1).probability(0) == Approx(1.0 / 3));
+  std::mt19937_64 rng{1};
+  RandomChance chance{rng};
+  CHECK(drafted.draw(chance, 2) == 0);
+  CHECK(drafted.race(chance, 1.0, 1) == Token{2});
+  CHECK(drafted.race(chance, 1.0, 2) == Token{0});
+  CHECK_FALSE(drafted.race(chance, 0.0, 2));
+  const auto beyond = [](Index i, Index end) {
+    return "specdec: a rule asks for number " + std::to_string(i) + ", outside 0.." + std::to_string(end) +
+           " of the draft";
+  };
+  for (const Index i : {-1, 2, 1000}) {
+    CHECK(message_of([&] { drafted.token(i); }) == beyond(i, 1));
+    CHECK(message_of([&] { drafted.p(i); }) == beyond(i, 1));
+    CHECK(message_of([&] { drafted.q(i); }) == beyond(i, 1));
+    CHECK(message_of([&] { drafted.ratio(i); }) == beyond(i, 1));
+    CHECK(message_of([&] { drafted.draft(i); }) == beyond(i, 1));
+    CHECK(message_of([&] { drafted.looked_up(i); }) == beyond(i, 1));
+  }
+  for (const Index i : {-1, 3}) {
+    CHECK(message_of([&] { drafted.target(i); }) == beyond(i, 2));
+    CHECK(message_of([&] { drafted.draw(chance, i); }) == beyond(i, 2));
+    CHECK(message_of([&] { drafted.race(chance, 1.0, i); }) == beyond(i, 2));
+  }
+}
+
+namespace {
+
+// Rows on the other side of a wire: they are asked for the probabilities of all tokens together, and counted.
+struct RemoteRows {
+  const RowMajor<float>* numbers;
+  int* trips;
+  Index rows() const { return numbers->rows(); }
+  Index vocab_size() const { return numbers->cols(); }
+  HandmadeRow row(Index) const { throw std::logic_error("a trip for a row"); }
+  void probabilities(TokenIds tokens, std::span<double> out) const {
+    ++*trips;
+    for (Index i = 0; i < tokens.size(); ++i)
+      out[static_cast<std::size_t>(i)] =
+          tokens[i] < vocab_size() ? static_cast<double>((*numbers)(i, tokens[i])) : 0.0;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("rows that can are asked for all probabilities together, once") {
+  Input in;
+  in.draft.setConstant(2, 4, 0.25f);
+  in.tokens = {0, 3};
+  int target_trips = 0, draft_trips = 0;
+  const Drafted drafted(RemoteRows{&in.target, &target_trips}, RemoteRows{&in.draft, &draft_trips},
+                        in.tokens);
+  drafted.look_up_all();
+  CHECK(drafted.ratio(0) == Approx(4.0 / 3));
+  CHECK(drafted.p(1) == 0);
+  CHECK(drafted.all_looked_up());
+  CHECK(target_trips == 1);
+  CHECK(draft_trips == 1);
+  in.draft(1, 3) = 0;
+  CHECK(message_of([&] {
+          Drafted(RemoteRows{&in.target, &target_trips}, RemoteRows{&in.draft, &draft_trips}, in.tokens);
+        }) == "specdec: tokens[1] = 3 has probability 0 in draft row 1, so it was not drawn from it");
+}
+
+TEST_CASE("statistics are told what was looked up, and look at nothing") {
+  const RowMajor<double> uniform = RowMajor<double>::Constant(3, 3, 1.0 / 3);
+  RowMajor<double> ruled_out = uniform;
+  ruled_out(1, 2) = 0;
+  const RowMajor<double> q = uniform.topRows(2);
+  const std::vector<Token> tokens{0, 2};
+  std::vector<int> made(3), drafted_rows(2);
+  const HandmadeRows draft{&q, &drafted_rows};
+  {
+    const Drafted drafted(HandmadeRows{&uniform, &made}, draft, tokens);
+    CHECK_FALSE(drafted.all_looked_up());
+    CHECK_FALSE(drafted.looked_up(0));
+    drafted.p(0);
+    CHECK_FALSE(drafted.looked_up(0));
+    drafted.q(0);
+    CHECK(drafted.looked_up(0) == std::pair(1.0 / 3, 1.0 / 3));
+    CHECK_FALSE(drafted.all_looked_up());
+    CHECK(made == std::vector<int>{1, 0, 0});
+    drafted.look_up_all();
+    CHECK(drafted.all_looked_up());
+    CHECK(drafted.looked_up(1));
+  }
+  {  // no further than a token that the target rules out
+    const std::vector<Token> three{0, 2, 0};
+    RowMajor<double> longer(4, 3), q_longer = RowMajor<double>::Constant(3, 3, 1.0 / 3);
+    longer << ruled_out, Eigen::RowVector3d::Constant(1.0 / 3);
+    std::vector<int> target_rows(4), draft_rows(3);
+    const Drafted drafted(HandmadeRows{&longer, &target_rows}, HandmadeRows{&q_longer, &draft_rows}, three);
+    drafted.look_up_all();
+    CHECK(drafted.all_looked_up());
+    CHECK(drafted.looked_up(1) == std::pair(0.0, 1.0 / 3));
+    CHECK_FALSE(drafted.looked_up(2));
+    CHECK(target_rows == std::vector<int>{1, 1, 0, 0});
+  }
+  const Input in;
+  CHECK(Drafted(in.target, in.draft, in.tokens).all_looked_up());
+}
+
+namespace {
+
+// Token verification by somebody else, as the README teaches it.
+struct Mine {
+  Verdict judge(const auto& drafted, auto& chance) const {
+    for (Index i = 0; i < drafted.gamma(); ++i)
+      if (!chance.coin(drafted.ratio(i))) return {i, *drafted.race(chance, 1.0, i)};
+    return {drafted.gamma(), drafted.draw(chance, drafted.gamma())};
+  }
+};
+// One that asks for what there is not.
+struct Careless {
+  Verdict judge(const auto& drafted, auto& chance) const {
+    return {0, drafted.draw(chance, drafted.gamma() + 1)};
+  }
+};
+struct Answer {
+  Verdict verdict;
+  Verdict judge(const auto&, auto&) const { return verdict; }
+};
+
+}  // namespace
+
+TEST_CASE("a stranger's rule is as safe as the library's") {
+  std::mt19937_64 rng{42};
+  const auto by = [&](const auto& rule, const Input& in) {
+    return message_of([&] { verify(rule, in.target, in.draft, in.tokens, rng); });
+  };
+  std::vector<Input> bad(6);
+  bad[0].draft(1, 2) = 0;
+  bad[1].target.conservativeResize(2, 3);
+  bad[2].draft.conservativeResize(1, 3);
+  bad[3].tokens[1] = 3;
+  bad[4].target(0, 0) = NaN;
+  bad[5].draft(1, 2) = NaN;
+  for (const Input& in : bad) {
+    const std::string expected = in.complaint({TokenVerifier{}});
+    CHECK_FALSE(expected.empty());
+    CHECK(by(Mine{}, in) == expected);
+  }
+  const Input good;
+  CHECK(by(Mine{}, good).empty());
+  CHECK(by(Careless{}, good) == "specdec: a rule asks for number 3, outside 0..2 of the draft");
+  CHECK(by(Answer{{3, 0}}, good) == "specdec: the verifier accepted 3 of 2 drafted tokens");
+  CHECK(by(Answer{{0, 3}}, good) == "specdec: verdict.token = 3 is outside the vocabulary 0..2");
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    std::mt19937_64 a{seed}, b{seed};
+    Input in;
+    in.target.row(0) << 0.125f, 0.5f, 0.375f;
+    CHECK(verify(Mine{}, in.target, in.draft, in.tokens, a) ==
+          TokenVerifier{}(in.target, in.draft, in.tokens, b));
+  }
 }
 
 namespace {
@@ -478,4 +646,4 @@ TEST_CASE("a one-hot id beyond 32 bits is no other token") {
         "specdec: tokens[0] = 1 has probability 0 in draft row 0, so it was not drawn from it");
 }
 
-}  // namespace test_verify_drafted_block
+}  // namespace test_verify_drafted

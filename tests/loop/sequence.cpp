@@ -3,13 +3,16 @@
 #include <chrono>
 #include <functional>
 #include <iterator>
+#include <list>
 #include <memory>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,7 +20,7 @@
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 
-namespace test_loop_generation {
+namespace test_loop_sequence {
 
 using namespace specdec;
 using namespace specdec::testing;
@@ -88,14 +91,13 @@ struct ScriptedDrafter {
 struct ScriptedRule {
   GreedyBlockVerifier rule = {};
   Script* script = nullptr;
-  Verdict operator()(const auto& target, const auto& draft, std::span<const Token> tokens, auto& chance) {
-    return rule(target, draft, tokens, chance);
-  }
-  Verdict judge(const auto& block, auto& chance) {
+  Verdict judge(const auto& drafted, auto& chance) {
+    const Verdict verdict = rule.judge(drafted, chance);
     if (script->verifier_fails) throw std::runtime_error("verifier");
     std::this_thread::sleep_for(script->verifier_nap);
-    return rule.judge(block, chance);
+    return verdict;
   }
+  void commit() { rule.commit(); }
   Index min_draft_length() const { return rule.min_draft_length(); }
 };
 
@@ -232,9 +234,6 @@ struct ForeignDrafter {
 
 struct RogueVerifier {
   Verdict verdict;
-  Verdict operator()(const auto&, const auto&, std::span<const Token>, auto&) const { return verdict; }
-};
-struct RogueJudge : RogueVerifier {
   Verdict judge(const auto&, auto&) const { return verdict; }
 };
 
@@ -252,7 +251,7 @@ TEST_CASE("what a drafter or a verifier of somebody else returns is checked") {
   CHECK(plain({-1}, {}) == "specdec: draft[0] = -1 is outside the vocabulary 0..2");
   CHECK(plain({1, 1}, {}).empty());
   const auto judged = [&](std::vector<Token> tokens, Verdict verdict) {
-    SpecDec decoder{target, ForeignDrafter{std::move(tokens)}, RogueJudge{{verdict}}};
+    SpecDec decoder{target, ForeignDrafter{std::move(tokens)}, RogueVerifier{verdict}};
     return message_of([&] { decoder.start(prompt, {.gamma = 2}).step(rng); });
   };
   using Complaint = std::function<std::string(std::vector<Token>, Verdict)>;
@@ -260,8 +259,8 @@ TEST_CASE("what a drafter or a verifier of somebody else returns is checked") {
     CHECK(complaint({}, {1, 0}) == "specdec: the verifier accepted 1 of 0 drafted tokens");
     CHECK(complaint({}, {-1, 0}) == "specdec: the verifier accepted -1 of 0 drafted tokens");
     CHECK(complaint({1}, {2, 0}) == "specdec: the verifier accepted 2 of 1 drafted tokens");
-    CHECK(complaint({1}, {0, 3}) == "specdec: verdict token[0] = 3 is outside the vocabulary 0..2");
-    CHECK(complaint({1}, {1, -1}) == "specdec: verdict token[0] = -1 is outside the vocabulary 0..2");
+    CHECK(complaint({1}, {0, 3}) == "specdec: verdict.token = 3 is outside the vocabulary 0..2");
+    CHECK(complaint({1}, {1, -1}) == "specdec: verdict.token = -1 is outside the vocabulary 0..2");
     CHECK(complaint({1}, {1, 2}).empty());
   }
   // A token that the drafter alone knows may be proposed, but not accepted.
@@ -337,11 +336,13 @@ TEST_CASE("a sequence resumed from a context writes what a fresh one would, and 
   auto sequence = decoder.start(std::vector<Token>(100, 2), options);
   std::vector<Token> context;
   Index emitted = 0;
+  bool remembers = false;
+  int remembered = 0;
   for (std::mt19937_64::result_type turn = 0; turn < 40; ++turn) {
     std::mt19937_64 rng{turn}, twin{turn};
     target.fed() = small.fed() = 0;
     while (!sequence.done()) sequence.step(rng);
-    if (turn > 0) {
+    if (turn > 0 && !remembers) {
       const Result expected =
           fresh.generate(context, {.max_new_tokens = 5, .gamma = 3, .stop_tokens = {3}}, twin);
       CHECK(copy(sequence.tokens()) == expected.tokens);
@@ -361,7 +362,12 @@ TEST_CASE("a sequence resumed from a context writes what a fresh one would, and 
     sequence.resume(context, {.max_new_tokens = 5, .gamma = 3, .stop_tokens = {3}});
     CHECK(sequence.tokens().empty());
     CHECK(copy(sequence.context()) == context);
+    // The very text, where it was not cut, goes on as it would have.
+    remembers = sequence.verifier().min_draft_length() > 0;
+    if (turn % 3 != 2) CHECK_FALSE(remembers);
+    remembered += remembers;
   }
+  CHECK(remembered > 0);
 }
 
 TEST_CASE("a sequence may be resumed from a part of its own context, with other options") {
@@ -479,4 +485,428 @@ TEST_CASE("a generation's statistics are consistent, times included") {
   CHECK(s.verify_time.count() > 0);
 }
 
-}  // namespace test_loop_generation
+// ---- Half steps ----
+
+namespace {
+
+// One target call by hand, as the feed says, on the model of a test.
+template <class S>
+std::span<const Token> half_steps(S& sequence, LoopModel& engine, std::mt19937_64& rng) {
+  const Feed feed = sequence.propose(rng);
+  engine.truncate(feed.from);
+  const auto& rows = engine.forward(feed.tokens, feed.rows);
+  const auto emitted = sequence.accept(rows, rng);
+  engine.truncate(sequence.kept());
+  return emitted;
+}
+
+// A decoder whose target is called by the test.
+using Outside = SpecDec<ExternalTarget, ScriptedDrafter, ScriptedRule>;
+Outside outside(const LoopModel& small, Script& script) {
+  return Outside{ExternalTarget{small.vocab_size()},
+                 ScriptedDrafter{ModelDrafter{LoopModel(small)}, &script},
+                 {{}, &script}};
+}
+
+// A model of its own over the table of another.
+LoopModel twin(const LoopModel& model) { return LoopModel(model.table()); }
+
+std::vector<Token> finish(auto& sequence, std::mt19937_64& rng) {
+  while (!sequence.done()) sequence.step(rng);
+  return copy(sequence.tokens());
+}
+
+}  // namespace
+
+TEST_CASE("sequences side by side, in calls of the engine, write what each writes alone") {
+  std::mt19937_64 seed{21};
+  LoopModel target = LoopModel::random(4, 3, seed), small = LoopModel::random(4, 3, seed);
+  Script script;
+  const Options options{.max_new_tokens = 30, .gamma = 3, .stop_tokens = {3}};
+  constexpr std::size_t count = 5;
+  std::vector<LoopModel> engines;
+  std::list<Outside> decoders;
+  std::vector<Outside::Sequence> sequences;
+  std::vector<std::mt19937_64> rng;
+  for (std::size_t k = 0; k < count; ++k) {
+    engines.push_back(twin(target));
+    decoders.emplace_back(ExternalTarget{4}, ScriptedDrafter{ModelDrafter{twin(small)}, &script},
+                          ScriptedRule{{}, &script});
+    sequences.push_back(decoders.back().start(std::vector<Token>{0, static_cast<Token>(k % 4)}, options));
+    rng.emplace_back(k);
+  }
+  const auto done = [](const auto& sequence) { return sequence.done(); };
+  while (!std::all_of(sequences.begin(), sequences.end(), done)) {
+    std::vector<Feed> feeds;
+    for (std::size_t k = 0; k < count; ++k) feeds.push_back(sequences[k].propose(rng[k]));
+    for (std::size_t k = 0; k < count; ++k) {
+      if (feeds[k].rows == 0) {
+        CHECK(sequences[k].done());
+        CHECK(feeds[k].tokens.empty());
+        CHECK(feeds[k].from == sequences[k].kept());
+        CHECK(sequences[k].accept(RowMajor<double>(0, 4), rng[k]).empty());
+        continue;
+      }
+      CHECK(std::ssize(engines[k].context()) == feeds[k].from);
+      const auto& rows = engines[k].forward(feeds[k].tokens, feeds[k].rows);
+      sequences[k].accept(rows, rng[k]);
+      engines[k].truncate(sequences[k].kept());
+    }
+  }
+  Decoder decoder = scripted(target, small, script);
+  for (std::size_t k = 0; k < count; ++k) {
+    std::mt19937_64 alone{k};
+    const Result expected =
+        decoder.generate(std::vector<Token>{0, static_cast<Token>(k % 4)}, options, alone);
+    const Result found = sequences[k].result();
+    CHECK(found.tokens == expected.tokens);
+    CHECK(found.stop_reason == expected.stop_reason);
+    CHECK(found.stats.target_calls == expected.stats.target_calls);
+    CHECK(found.stats.accepted == expected.stats.accepted);
+    CHECK(found.stats.draft_time.count() > 0);
+    CHECK(found.stats.target_time.count() > 0);
+    CHECK(found.stats.verify_time.count() > 0);
+  }
+}
+
+TEST_CASE("a proposal that is never accepted is forgotten") {
+  std::mt19937_64 seed{22};
+  LoopModel target = LoopModel::random(4, 3, seed), small = LoopModel::random(4, 3, seed);
+  Script script;
+  Outside decoder = outside(small, script);
+  // Both models of a lost proposal are where they were, so a retry with the same numbers is the same proposal.
+  std::mt19937_64 rng{1};
+  auto sequence = decoder.start(prompt, {.max_new_tokens = 40, .gamma = 3});
+  while (!sequence.done()) {
+    const auto context = copy(sequence.context());
+    std::mt19937_64 again = rng;
+    const auto lost = copy(sequence.propose(rng).tokens);
+    CHECK(copy(sequence.context()) == context);
+    CHECK(copy(sequence.propose(again).tokens) == lost);
+    sequence.propose(rng);
+    half_steps(sequence, target, rng);
+  }
+  CHECK(sequence.tokens().size() == 40);
+  CHECK(sequence.stats().target_calls + sequence.stats().accepted == 40);
+}
+
+TEST_CASE("half steps out of place are errors that lose nothing") {
+  std::mt19937_64 seed{23};
+  LoopModel target = LoopModel::random(4, 3, seed), small = LoopModel::random(4, 3, seed);
+  Script script;
+  Outside decoder = outside(small, script);
+  std::mt19937_64 rng{1}, twin_rng{1};
+  const Options options{.max_new_tokens = 20, .gamma = 3};
+  const auto complaint = [](auto&& f) { return message_of<std::logic_error>(f); };
+  auto sequence = decoder.start(prompt, options);
+  const RowMajor<double> rows = RowMajor<double>::Constant(4, 4, 0.25);
+  CHECK(complaint([&] { sequence.accept(rows, rng); }) ==
+        "specdec: accept() has no proposal to judge: propose() first");
+  sequence.propose(rng);
+  CHECK(message_of([&] { sequence.accept(rows.topRows(3), rng); }) ==
+        "specdec: target has 3 rows, expected gamma + 1 = 4");
+  CHECK_FALSE(complaint([&] { sequence.accept(rows, rng); }).empty());  // that proposal is over
+  sequence.propose(rng);
+  RowMajor<double> wide = RowMajor<double>::Zero(4, 9);
+  wide.col(8).setConstant(1);
+  CHECK(message_of([&] { sequence.accept(wide, rng); }) ==
+        "specdec: verdict.token = 8 is outside the vocabulary 0..3");
+  CHECK(sequence.tokens().empty());
+  CHECK(sequence.stats().target_calls == 0);
+  rng = twin_rng;
+  while (!sequence.done()) half_steps(sequence, target, rng);
+  Decoder plain = scripted(twin(target), small, script);
+  CHECK(copy(sequence.tokens()) == plain.generate(prompt, options, twin_rng).tokens);
+
+  auto first = decoder.start(prompt, options), second = decoder.start(prompt, options);
+  first.propose(rng);
+  second.propose(rng);
+  CHECK(complaint([&] { first.accept(rows, rng); }).starts_with("specdec: the drafter was used by another"));
+  second.accept(rows, rng);
+  first.propose(rng);
+  first.accept(rows, rng);
+  CHECK(first.stats().target_calls == 1);
+}
+
+TEST_CASE("stepping and half steps may take turns") {
+  std::mt19937_64 seed{24};
+  LoopModel target = LoopModel::random(4, 3, seed), small = LoopModel::random(4, 3, seed);
+  Script script;
+  Decoder decoder = scripted(target, small, script);
+  const Options options{.max_new_tokens = 30, .gamma = 3};
+  std::mt19937_64 rng{1}, twin_rng{1};
+  const auto expected = decoder.generate(prompt, options, twin_rng).tokens;
+  auto sequence = decoder.start(prompt, options);
+  for (int n = 0; !sequence.done(); ++n)
+    if (n % 2 == 0) sequence.step(rng);
+    else half_steps(sequence, target, rng);
+  CHECK(copy(sequence.tokens()) == expected);
+}
+
+TEST_CASE("a context that the caller has filled is taken over") {
+  std::mt19937_64 seed{25};
+  LoopModel target = LoopModel::random(4, 3, seed), small = LoopModel::random(4, 3, seed);
+  Script script;
+  Decoder decoder = scripted(target, small, script);
+  const Options options{.max_new_tokens = 12, .gamma = 3};
+  const std::vector<Token> text{0, 1, 2, 3, 2, 1};
+  for (const Index seen : {0, 1, 5, 6}) {
+    CAPTURE(seen);
+    std::mt19937_64 rng{1}, alone{1}, half{1};
+    const auto expected = decoder.generate(text, options, alone).tokens;
+    const auto fill = [&] {
+      target.truncate(0);
+      if (seen > 0) target.forward(std::span(text).first(static_cast<std::size_t>(seen)), 1);
+    };
+    fill();
+    auto sequence = decoder.start(text, options, {.seen = seen});
+    CHECK(sequence.kept() == std::min<Index>(seen, 5));
+    target.fed() = 0;
+    sequence.step(rng);
+    CHECK(target.fed() == 6 - std::min<Index>(seen, 5) + 3);
+    CHECK(finish(sequence, rng) == expected);
+
+    fill();
+    Outside other = outside(small, script);
+    auto outer = other.start(text, options, {.seen = seen});
+    while (!outer.done()) half_steps(outer, target, half);
+    CHECK(copy(outer.tokens()) == expected);
+  }
+  std::mt19937_64 rng{1};
+  CHECK(message_of([&] { decoder.start(text, options, {.seen = 7}); }) ==
+        "specdec: seen = 7 is outside 0..6, the length of the prompt");
+  CHECK(message_of([&] { decoder.start(text, options, {.seen = -1}); }) ==
+        "specdec: seen = -1 is outside 0..6, the length of the prompt");
+  // What the caller had put there may be more than the ids say (an image, say): it is not made up again.
+  auto filled = decoder.start(text, options, {.seen = 3});
+  decoder.start(prompt, options).step(rng);
+  CHECK(message_of<std::logic_error>([&] { filled.step(rng); }) ==
+        "specdec: the target's context, which the caller had filled, was used by another sequence");
+}
+
+// ---- One model, several users ----
+
+TEST_CASE("copies of a sequence go on independently") {
+  std::mt19937_64 seed{26};
+  LoopModel target = LoopModel::random(4, 3, seed), small = LoopModel::random(4, 3, seed);
+  Script script;
+  Decoder decoder = scripted(target, small, script);
+  const Options options{.max_new_tokens = 24, .gamma = 3};
+  std::mt19937_64 rng{3};
+  auto original = decoder.start(prompt, options);
+  for (int n = 0; n < 3; ++n) original.step(rng);
+  std::mt19937_64 a = rng, b{77}, a_alone = rng, b_alone{77};
+  auto alone = original;
+  const auto expected_a = finish(alone, a_alone);
+  alone = original;
+  const auto expected_b = finish(alone, b_alone);
+  auto copied = original;
+  while (!original.done() || !copied.done()) {
+    original.step(a);
+    copied.step(b);
+  }
+  CHECK(copy(original.tokens()) == expected_a);
+  CHECK(copy(copied.tokens()) == expected_b);
+
+  auto moved = decoder.start(prompt, options);
+  std::mt19937_64 c{5}, c_alone{5};
+  moved.step(c);
+  target.fed() = 0;
+  auto to = std::move(moved);
+  to.step(c);
+  CHECK(target.fed() <= 4);  // nothing is taken in again
+  CHECK(finish(to, c) == decoder.generate(prompt, options, c_alone).tokens);
+
+  auto proposed = decoder.start(prompt, options);
+  proposed.propose(c);
+  auto twice = proposed;
+  const RowMajor<double> rows = RowMajor<double>::Constant(4, 4, 0.25);
+  CHECK_THROWS_AS(twice.accept(rows, c), std::logic_error);  // what was drafted, was drafted once
+  proposed.accept(rows, c);
+  CHECK(proposed.stats().target_calls == 1);
+}
+
+TEST_CASE("decoders that refer to one target, or to one drafter, may take turns") {
+  std::mt19937_64 seed{27};
+  LoopModel target = LoopModel::random(4, 3, seed), small = LoopModel::random(4, 3, seed);
+  const Options options{.max_new_tokens = 24, .gamma = 3};
+  const std::vector<Token> other{3, 2, 1};
+  const auto expected = [&](const std::vector<Token>& text, std::uint64_t number) {
+    SpecDec alone{twin(target), ModelDrafter{twin(small)}, BlockVerifier{}};
+    std::mt19937_64 rng{number};
+    return alone.generate(text, options, rng).tokens;
+  };
+  const auto check = [&](auto& first, auto& second) {
+    std::mt19937_64 a{1}, b{2};
+    auto x = first.start(prompt, options);
+    auto y = second.start(other, options);
+    while (!x.done() || !y.done()) {
+      x.step(a);
+      y.step(b);
+    }
+    CHECK(copy(x.tokens()) == expected(prompt, 1));
+    CHECK(copy(y.tokens()) == expected(other, 2));
+  };
+  {
+    SpecDec first{target, ModelDrafter{twin(small)}, BlockVerifier{}};
+    SpecDec second{target, ModelDrafter{twin(small)}, BlockVerifier{}};
+    check(first, second);
+  }
+  {
+    ModelDrafter drafter{twin(small)};
+    SpecDec first{twin(target), drafter, BlockVerifier{}}, second{twin(target), drafter, BlockVerifier{}};
+    check(first, second);
+  }
+  {
+    SpecDec first{twin(target), ModelDrafter{small}, BlockVerifier{}};
+    SpecDec second{twin(target), ModelDrafter{small}, BlockVerifier{}};
+    check(first, second);
+  }
+}
+
+TEST_CASE("a target that is its own draft model is refused") {
+  std::mt19937_64 seed{28};
+  LoopModel model = LoopModel::random(4, 3, seed);
+  SpecDec decoder{model, ModelDrafter{model}, BlockVerifier{}};
+  std::mt19937_64 rng{1};
+  for (int n = 0; n < 2; ++n)
+    CHECK(message_of<std::logic_error>([&] { decoder.generate(prompt, {.max_new_tokens = 9}, rng); }) ==
+          "specdec: the drafter has used the target itself: give each a model of its own");
+  // With nothing to draft nobody uses anything.
+  std::mt19937_64 twin_rng{2}, alone{2};
+  SpecDec plain{twin(model), NoDrafter{}, BlockVerifier{}};
+  CHECK(decoder.generate(prompt, {.max_new_tokens = 1}, twin_rng).tokens ==
+        plain.generate(prompt, {.max_new_tokens = 1}, alone).tokens);
+}
+
+static_assert(!std::is_copy_constructible_v<Decoder> && !std::is_move_constructible_v<Decoder>);
+static_assert(!std::is_copy_assignable_v<Decoder> && !std::is_move_assignable_v<Decoder>);
+
+// ---- What a verifier remembers ----
+
+namespace {
+
+// The law of four tokens, where a step that fails at its end is tried again.
+Law law_with_retries(Decoder& decoder, bool& trip, const Options& options) {
+  Law law;
+  enumerate([&](Enumerator& chance) {
+    auto sequence = decoder.start(prompt, options);
+    while (!sequence.done()) {
+      trip = true;
+      CHECK_THROWS(sequence.step(chance));
+      trip = false;
+      sequence.step(chance);
+    }
+    law[copy(sequence.tokens())] += chance.probability();
+  });
+  return law;
+}
+
+}  // namespace
+
+TEST_CASE("a failure behind the verdict does not bend the law of a rule that remembers") {
+  std::mt19937_64 seed{4};
+  LoopModel target = LoopModel::random(2, 2, seed);
+  Script script;
+  Decoder decoder = scripted(target, LoopModel::random(2, 2, seed), script);
+  const Options options{.max_new_tokens = 4, .gamma = 2};
+  for (bool* trip : {&script.observer_fails, &script.verifier_fails})
+    CHECK(largest_difference(law_with_retries(decoder, *trip, options), target_law(target, prompt, options))
+              .size < 1e-12);
+}
+
+namespace {
+
+// Greedy block verification by somebody who did not say that it remembers.
+struct Unsaid {
+  GreedyBlockVerifier rule = {};
+  Script* script = nullptr;
+  Verdict judge(const auto& drafted, auto& chance) {
+    const Verdict verdict = verify_as_said(drafted, chance);
+    if (script->verifier_fails) throw std::runtime_error("verifier");
+    return verdict;
+  }
+  Index min_draft_length() const { return rule.min_draft_length(); }
+  friend bool operator==(const Unsaid& a, const Unsaid& b) { return a.rule == b.rule; }
+
+ private:
+  Verdict verify_as_said(const auto& drafted, auto& chance) {
+    const Verdict verdict = rule.judge(drafted, chance);
+    rule.commit();
+    return verdict;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a rule that does not say that it remembers is restored after a failure") {
+  std::mt19937_64 seed{4};
+  LoopModel target = LoopModel::random(2, 2, seed);
+  Script script;
+  SpecDec decoder{LoopModel(target), ScriptedDrafter{ModelDrafter{LoopModel::random(2, 2, seed)}, &script},
+                  Unsaid{{}, &script}};
+  const Options options{.max_new_tokens = 4, .gamma = 2};
+  for (bool* trip : {&script.observer_fails, &script.verifier_fails}) {
+    Law law;
+    enumerate([&](Enumerator& chance) {
+      auto sequence = decoder.start(prompt, options);
+      while (!sequence.done()) {
+        *trip = true;
+        CHECK_THROWS(sequence.step(chance));
+        *trip = false;
+        sequence.step(chance);
+      }
+      law[copy(sequence.tokens())] += chance.probability();
+    });
+    CHECK(largest_difference(law, target_law(target, prompt, options)).size < 1e-12);
+  }
+}
+
+TEST_CASE("a text resumed as it is keeps what its verifier remembers; one that was cut starts afresh") {
+  std::mt19937_64 seed{30};
+  LoopModel target = LoopModel::random(2, 2, seed);
+  Script script;
+  Decoder decoder = scripted(target, LoopModel::random(2, 2, seed), script);
+  const Options all{.max_new_tokens = 4, .gamma = 2};
+  const Law expected = target_law(target, prompt, all);
+  Law by_step, by_budget;
+  enumerate([&](Enumerator& chance) {
+    auto sequence = decoder.start(prompt, all);
+    while (!sequence.done()) {
+      sequence.step(chance);
+      const Index left = 4 - (std::ssize(sequence.context()) - 2);
+      if (left > 0) sequence.resume(sequence.context(), {.max_new_tokens = left, .gamma = 2});
+    }
+    by_step[copy(sequence.context().subspan(2))] += chance.probability();
+  });
+  CHECK(largest_difference(by_step, expected).size < 1e-12);
+  enumerate([&](Enumerator& chance) {
+    auto sequence = decoder.start(prompt, {.max_new_tokens = 1, .gamma = 2});
+    for (Index left = 3; left >= 0; --left) {
+      while (!sequence.done()) sequence.step(chance);
+      if (left > 0) sequence.resume(sequence.context(), {.max_new_tokens = 1, .gamma = 2});
+    }
+    by_budget[copy(sequence.context().subspan(2))] += chance.probability();
+  });
+  CHECK(largest_difference(by_budget, expected).size < 1e-12);
+}
+
+TEST_CASE("stop tokens and results have ids of any width") {
+  std::mt19937_64 seed{31};
+  Script script;
+  Decoder decoder = scripted(LoopModel::random(4, 2, seed), LoopModel::random(4, 2, seed), script);
+  const std::vector<std::int64_t> wide{2, 3};
+  const std::vector<Token> narrow{2, 3};
+  std::mt19937_64 a{1}, b{1}, c{1};
+  const Result r = decoder.generate(prompt, {.max_new_tokens = 50, .stop_tokens = wide}, a);
+  CHECK(r.stop_reason == StopReason::stop_token);
+  CHECK(decoder.generate(prompt, {.max_new_tokens = 50, .stop_tokens = narrow}, b).tokens == r.tokens);
+  CHECK(decoder.generate(prompt, {.max_new_tokens = 50, .stop_tokens = {2, 3}}, c).tokens == r.tokens);
+  const std::vector<std::int64_t> ids = r.ids<std::int64_t>();
+  CHECK(std::equal(ids.begin(), ids.end(), r.tokens.begin(), r.tokens.end()));
+  CHECK(message_of([&] {
+          decoder.start(prompt, {.stop_tokens = {1, std::int64_t{1} << 32}});
+        }) == "specdec: stop_tokens[1] = 4294967296 is outside the vocabulary 0..3");
+}
+
+}  // namespace test_loop_sequence

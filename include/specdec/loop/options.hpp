@@ -1,0 +1,64 @@
+// How much to generate, and what came of it.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+#include "specdec/measure/stats.hpp"
+#include "specdec/token_ids.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// The tokens that end a text: a list of ids of 32 or 64 bits.
+class StopTokens {
+ public:
+  StopTokens() = default;
+  StopTokens(std::initializer_list<std::int64_t> ids) : ids_(ids) {}
+  template <class Ids>
+    requires std::convertible_to<const Ids&, TokenIds>
+  StopTokens(const Ids& ids) {
+    const TokenIds list(ids);
+    for (Index i = 0; i < list.size(); ++i) ids_.push_back(list[i]);
+  }
+
+  bool contains(Token x) const { return std::find(ids_.begin(), ids_.end(), x) != ids_.end(); }
+  bool empty() const { return ids_.empty(); }
+  TokenIds ids() const { return ids_; }
+
+ private:
+  std::vector<std::int64_t> ids_;
+};
+
+/// How much to generate, and how.
+struct Options {
+  Index max_new_tokens = 128;   ///< the token budget; 0 generates nothing
+  Index gamma = 4;              ///< tokens drafted per target call, at most; 0 is ordinary decoding
+  StopTokens stop_tokens = {};  ///< the output ends with the first of these, which is part of it
+};
+
+/// Why a generation ended.
+enum class StopReason {
+  length,      ///< the token budget is spent
+  context,     ///< the target's context is full: it holds all tokens but the last
+  stop_token,  ///< the last token is a stop token
+  callback,    ///< the caller said so
+};
+
+/// What was generated: the new tokens only.
+struct Result {
+  std::vector<Token> tokens;
+  Stats stats;
+  StopReason stop_reason = StopReason::length;
+
+  /// The tokens as ids of another type.
+  template <std::integral Id>
+  std::vector<Id> ids() const {
+    return {tokens.begin(), tokens.end()};
+  }
+};
+
+}  // namespace specdec

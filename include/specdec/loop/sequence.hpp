@@ -1,0 +1,506 @@
+// One sequence in the making: the outer loop, a step at a time, or half a step.
+// Source: SPECDEC, Algorithm 3 of Sun et al., arXiv:2403.10444 (after Leviathan et al., arXiv:2211.17192).
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "specdec/chance/chance.hpp"
+#include "specdec/draft/draft_length.hpp"
+#include "specdec/draft/drafter.hpp"
+#include "specdec/error.hpp"
+#include "specdec/loop/options.hpp"
+#include "specdec/loop/text.hpp"
+#include "specdec/measure/stats.hpp"
+#include "specdec/measure/step_record.hpp"
+#include "specdec/model/model.hpp"
+#include "specdec/model/turn.hpp"
+#include "specdec/token_ids.hpp"
+#include "specdec/verify/drafted.hpp"
+#include "specdec/verify/verdict.hpp"
+#include "specdec/verify/verifier.hpp"
+
+namespace specdec {
+
+/// What the target has to be fed for a step.
+struct Feed {
+  std::span<const Token>
+      tokens;      ///< what follows the first `from` tokens of the sequence: context, then draft
+  Index from = 0;  ///< how many tokens of the sequence the target is taken to hold already
+  Index rows = 0;  ///< of how many tokens, the last ones, the next-token rows are wanted
+};
+
+/// A context that the caller has filled.
+struct Filled {
+  Index seen = 0;  ///< the target holds the first `seen` tokens of the prompt
+};
+
+namespace detail {
+
+/// What the sequences of a decoder share. They refer to it, so it stays where it is.
+template <class TargetModel, class DraftSource, class Length>
+struct Shared {
+  using Target = std::remove_reference_t<TargetModel>;
+  using Drafter = std::remove_reference_t<DraftSource>;
+  using Policy = std::remove_reference_t<Length>;
+
+  Shared(TargetModel&& t, DraftSource&& d, Length&& l)
+      : target(std::forward<TargetModel>(t)),
+        drafter(std::forward<DraftSource>(d)),
+        length(std::forward<Length>(l)),
+        target_turns(Turns::of<TargetModel>(target)),
+        drafter_turns(Turns::of<DraftSource>(drafter)) {}
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+
+  TargetModel target;
+  DraftSource drafter;
+  Length length;
+  Turns target_turns, drafter_turns;
+};
+
+/// A member that is left behind where its holder is copied.
+template <class T>
+struct Uncopied {
+  std::optional<T> value = {};
+  Uncopied() = default;
+  Uncopied(const Uncopied&) {}
+  Uncopied(Uncopied&& other) noexcept : value(std::move(other.value)) { other.value.reset(); }
+  Uncopied& operator=(const Uncopied&) {
+    value.reset();
+    return *this;
+  }
+  Uncopied& operator=(Uncopied&& other) noexcept {
+    value.reset();
+    if (other.value) value.emplace(*std::move(other.value));
+    other.value.reset();
+    return *this;
+  }
+  ~Uncopied() = default;
+};
+
+}  // namespace detail
+
+/// One text in the making, on what a SpecDec holds, which must outlive it.
+///
+///   while (!sequence.done()) sequence.step(rng);
+///
+/// drafts x_1..x_γ with their rows q, calls the target over what it has not seen and the draft (the first call takes
+/// the prompt along), verifies, and appends x_1..x_τ, Y; both models keep exactly the tokens that survived. An
+/// engine that owns its forward, or has many sequences in one call, does the middle itself:
+///
+///   const specdec::Feed feed = sequence.propose(rng);
+///   // cut the target's context to feed.from tokens, feed it feed.tokens, take the rows of the last feed.rows
+///   sequence.accept(rows, rng);
+///   // cut the target's context to sequence.kept() tokens
+///
+/// The target of the decoder is then asked for its vocab_size() and context_size() alone. A proposal that is never
+/// accepted, because a call failed or was abandoned, is forgotten by the next propose().
+///
+/// γ is what the draft-length policy asks for (Options::gamma at most), cut to what the target's context (see
+/// context_size) and the budget can still take, the latter except where the verifier needs more (min_draft_length).
+///
+/// Sequences of one decoder may take turns, a step each, and so may decoders that refer to one model, and copies of
+/// a sequence: whoever takes over feeds the context anew. That costs; for sequences that run side by side give each
+/// a decoder, with a drafter of its own. Between propose() and accept() nobody else may use the drafter: accept()
+/// then throws std::logic_error.
+///
+/// Throws: what models, drafter and verifier throw. After a throw the sequence, the statistics and both contexts are
+/// as before the step, which can be tried again (between propose() and accept() it begins again with propose());
+/// only the generator has moved on.
+template <class Shared, class V>
+class Sequence {
+  using Target = typename Shared::Target;
+  using Drafter = typename Shared::Drafter;
+  using Clock = std::chrono::steady_clock;
+
+  // What a drafter asks where the policy may end the draft at a row.
+  struct GoesOn {
+    typename Shared::Policy* length;
+
+    template <class Row>
+    bool operator()([[maybe_unused]] const Row& row, [[maybe_unused]] Index i) const {
+      if constexpr (requires { length->goes_on(row, i); }) {
+        static_assert(
+            !requires(const V& verifier) { verifier.min_draft_length(); },
+            "a verifier with state needs a draft length that does not depend on what was drafted");
+        return length->goes_on(row, i);
+      } else {
+        return true;
+      }
+    }
+  };
+
+  template <class C>
+  static constexpr bool may_be_ended =
+      requires(Drafter& drafter, std::span<const Token> context, C& chance, const GoesOn& goes_on) {
+        drafter.draft(context, Index{}, chance, goes_on);
+      };
+  template <class C>
+    requires may_be_ended<C>
+  static auto ask(Drafter& drafter, std::span<const Token> context, Index gamma, C& chance,
+                  const GoesOn& goes_on) -> decltype(drafter.draft(context, gamma, chance, goes_on)) {
+    return drafter.draft(context, gamma, chance, goes_on);
+  }
+  template <class C>
+    requires(!may_be_ended<C>)
+  static auto ask(Drafter& drafter, std::span<const Token> context, Index gamma, C& chance, const GoesOn&)
+      -> decltype(drafter.draft(context, gamma, chance)) {
+    return drafter.draft(context, gamma, chance);
+  }
+  template <class C>
+  using DraftBy = std::remove_cvref_t<decltype(ask(std::declval<Drafter&>(), {}, Index{}, std::declval<C&>(),
+                                                   std::declval<const GoesOn&>()))>;
+  using DraftOf = DraftBy<RandomChance<SplitMix64>>;
+
+  struct Proposal {
+    DraftOf draft;
+    Index asked;
+    std::chrono::nanoseconds draft_time;
+    Clock::time_point made;
+
+    std::span<const Token> tokens() const { return draft.tokens; }
+    Index size() const { return std::ssize(tokens()); }
+  };
+
+ public:
+  /// What SpecDec::start calls.
+  Sequence(Shared& shared, V verifier, TokenIds prompt, Options options, Filled filled)
+      : shared_(&shared),
+        fresh_(verifier),
+        verifier_(std::move(verifier)),
+        text_(prompt, std::move(options)) {
+    check("prompt", prompt, text_.options());
+    if (filled.seen < 0 || filled.seen > prompt.size())
+      detail::invalid_argument("seen = ", filled.seen, " is outside 0..", prompt.size(),
+                               ", the length of the prompt");
+    if (filled.seen == 0) return;
+    filled_ = filled.seen;
+    seen_ = std::min(filled.seen, prompt.size() - 1);  // the row behind the last token is wanted
+    turn_.take(shared.target_turns);
+    if constexpr (Model<Target>) shared.target.truncate(seen_);
+  }
+
+  /// Whether the text is complete: there is nothing left to do.
+  bool done() const { return text_.done() || room() < 0; }
+
+  /// The new tokens so far. The view lives until the next step.
+  std::span<const Token> tokens() const { return text_.tokens(); }
+  /// The prompt and the new tokens.
+  std::span<const Token> context() const { return text_.context(); }
+  /// Counts and times so far.
+  const Stats& stats() const { return stats_; }
+  /// The sequence's own copy of the verifier, with what it remembers.
+  const V& verifier() const { return verifier_; }
+  /// What has been generated so far, with the reason why it ended if it has.
+  Result result() const { return {{tokens().begin(), tokens().end()}, stats_, stop_reason()}; }
+  /// How many tokens of the sequence the target's context holds, between steps.
+  Index kept() const { return seen_; }
+
+  /// Generates the tokens of one target call and returns those emitted; none when done(). The view lives until the
+  /// next step.
+  template <RandomSource Source>
+  std::span<const Token> step(Source& source) {
+    static_assert(Model<Target>, "an ExternalTarget is called by the caller: propose() and accept()");
+    if (done()) return {};
+    take_target();
+    auto&& chance = as_chance(source);
+    try {
+      const Feed feed = propose(chance);
+      if (!turn_.lasts(shared_->target_turns))
+        throw std::logic_error(
+            "specdec: the drafter has used the target itself: give each a model of its own");
+      const auto& rows = shared_->target.forward(feed.tokens, feed.rows);
+      const std::span<const Token> emitted = accept(rows, chance);
+      shared_->target.truncate(seen_);
+      return emitted;
+    } catch (...) {
+      withdraw();
+      shared_->target.truncate(seen_);
+      throw;
+    }
+  }
+
+  /// Drafts, and says what the target has to be fed for the verdict; nothing (0 rows) when done(). Views live until
+  /// accept(). A proposal that was made before and not accepted is forgotten.
+  template <RandomSource Source>
+  Feed propose(Source& source) {
+    withdraw();
+    if (done()) return {{}, seen_, 0};
+    auto&& chance = as_chance(source);
+    take_drafter();
+    const Index gamma = draft_length();
+    reserve(gamma);
+    try {
+      draft(gamma, chance);
+      feed(proposal_.value->tokens());
+    } catch (...) {
+      proposal_.value.reset();
+      shared_->drafter.truncate(text_.size());
+      throw;
+    }
+    return {feed_, seen_, proposal_.value->size() + 1};
+  }
+
+  /// Judges the last proposal by the target's rows, as many as the Feed asked for, and returns the tokens emitted;
+  /// none when done(). The view lives until the next step.
+  ///
+  /// Throws std::logic_error without a proposal, and where somebody else has used the drafter since.
+  template <Probabilities Rows, RandomSource Source>
+  std::span<const Token> accept(const Rows& rows, Source& source) {
+    if (done()) return {};
+    const auto start = Clock::now();
+    if (!proposal_.value)
+      throw std::logic_error("specdec: accept() has no proposal to judge: propose() first");
+    if (!drafter_turn_.lasts(shared_->drafter_turns)) {
+      proposal_.value.reset();
+      throw std::logic_error(
+          "specdec: the drafter was used by another sequence between propose() and accept(): give each "
+          "sequence "
+          "that runs beside others a decoder with a drafter of its own");
+    }
+    auto&& chance = as_chance(source);
+    try {
+      const Verdict verdict = judge(rows, chance);
+      stats_.verify_time += Clock::now() - start;
+      return commit(verdict, start - proposal_.value->made);
+    } catch (...) {
+      withdraw();
+      throw;
+    }
+  }
+
+  /// Goes on from another context (the next turn of a conversation, say, or a part of the present one) with options
+  /// of its own. The models do not take in again what the two contexts begin with in common. The statistics go on.
+  ///
+  /// What the verifier remembers is kept where the context is the very text of the sequence, and that was not cut
+  /// by a stop token or the budget; else it starts afresh. (Under greedy block verification the text that a
+  /// callback or stop() leaves behind is no text of the target's law by itself: only with what follows, for where a
+  /// step ends depends on what it drew.)
+  /// Throws std::invalid_argument as SpecDec::start, and leaves the sequence as it was.
+  void resume(TokenIds context, Options options) {
+    check("context", context, options);
+    const Index common = text_.common_length(context);
+    const bool same = common == context.size() && common == text_.size() && !text_.cut();
+    std::vector<Token> more;  // a copy of what is new, for `context` may be a view of ours
+    for (Index i = common; i < context.size(); ++i) more.push_back(static_cast<Token>(context[i]));
+    std::optional<V> verifier;
+    if (!same) verifier = fresh_;
+    text_.go_on(common, more, std::move(options));
+
+    withdraw();
+    if (verifier) verifier_ = std::move(*verifier);  // nothing throws from here on
+    seen_ = std::min({seen_, common, text_.size() - 1});
+    filled_ = std::min(filled_, common);
+    if constexpr (Model<Target>)
+      if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(seen_);
+    if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(seen_);
+  }
+
+  /// Ends the sequence here.
+  void stop() {
+    withdraw();
+    if (!done()) text_.stop();
+  }
+
+  /// Clears the contexts of both models; the next step takes the whole sequence in again. For memory that is wanted
+  /// elsewhere, and for models that were used elsewhere in between.
+  void release() {
+    withdraw();
+    if constexpr (Model<Target>)
+      if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(0);
+    if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(0);
+    turn_ = drafter_turn_ = detail::Turn();
+    seen_ = 0;
+  }
+
+ private:
+  void check(const char* name, TokenIds prompt, const Options& options) const {
+    detail::check_prompt(name, prompt, options, shared_->target.vocab_size(), context_size(shared_->target));
+  }
+
+  // How many tokens may be drafted before the target's context is full; negative: it cannot even take in Y.
+  Index room() const { return context_size(shared_->target) - text_.size(); }
+
+  StopReason stop_reason() const {
+    return !text_.done() && room() < 0 ? StopReason::context : text_.stop_reason();
+  }
+
+  void take_target() {
+    if (turn_.lasts(shared_->target_turns)) return;
+    if (filled_ > 0)
+      throw std::logic_error(
+          "specdec: the target's context, which the caller had filled, was used by another sequence");
+    turn_.take(shared_->target_turns);
+    shared_->target.truncate(0);
+    seen_ = 0;
+  }
+
+  void take_drafter() {
+    if (drafter_turn_.lasts(shared_->drafter_turns)) return;
+    drafter_turn_.take(shared_->drafter_turns);
+    shared_->drafter.truncate(0);
+  }
+
+  // Takes back what was proposed.
+  void withdraw() {
+    if (!proposal_.value) return;
+    proposal_.value.reset();
+    if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(text_.size());
+  }
+
+  Index draft_length() {
+    const Index most = text_.options().gamma, wanted = shared_->length.next(most);
+    if (wanted < 0 || wanted > most)
+      detail::invalid_argument("the draft-length policy asks for ", wanted,
+                               " tokens, outside 0..gamma = ", most);
+    return std::min(std::max(std::min(wanted, text_.remaining() - 1), min_draft_length(verifier_)), room());
+  }
+
+  // All allocation of a step that could fail after the verdict happens here.
+  void reserve(Index gamma) {
+    text_.reserve(gamma + 1);
+    stats_.reserve(gamma);
+    probabilities_.reserve(static_cast<std::size_t>(gamma));
+    survival_.reserve(static_cast<std::size_t>(gamma));
+  }
+
+  template <class C>
+  void draft(Index gamma, C& chance) {
+    static_assert(std::same_as<DraftOf, DraftBy<C>>,
+                  "the drafter's proposal is of another type for another source of chance");
+    const auto start = Clock::now();
+    proposal_.value.emplace(Proposal{
+        ask(shared_->drafter, text_.context(), gamma, chance, GoesOn{&shared_->length}), gamma, {}, {}});
+    check_draft(gamma);
+    proposal_.value->made = Clock::now();
+    proposal_.value->draft_time = proposal_.value->made - start;
+  }
+
+  // What drafters of others return is checked before it is used. Only rows over a vocabulary of their own can
+  // honestly propose a token that the target does not know.
+  void check_draft(Index gamma) const {
+    const Proposal& proposal = *proposal_.value;
+    if (proposal.size() > gamma)
+      detail::invalid_argument("the drafter proposed ", proposal.size(), " tokens when asked for at most ",
+                               gamma);
+    Index known = shared_->target.vocab_size();
+    const auto rows = distributions(proposal.draft.rows);
+    if constexpr (SizedDistributionMatrix<decltype(rows)>) known = std::max<Index>(known, rows.vocab_size());
+    detail::check_tokens("draft", proposal.tokens(), known);
+  }
+
+  // What the target has not seen of the context, and the draft. An id that only the drafter knows cannot be
+  // fed to the target; since the target gives it probability 0, it and what lies behind it will be rejected,
+  // and the target's rows behind it decide nothing: any token does in its place.
+  void feed(std::span<const Token> drafted) {
+    const auto unseen = text_.context().subspan(static_cast<std::size_t>(seen_));
+    feed_.assign(unseen.begin(), unseen.end());
+    for (const Token x : drafted) feed_.push_back(x < shared_->target.vocab_size() ? x : Token{0});
+  }
+
+  // The verdict; what the verifier remembers is committed only when nothing can fail any more.
+  template <class Rows, class C>
+  Verdict judge(const Rows& rows, C& chance) {
+    const auto& draft = proposal_.value->draft;
+    const std::span<const Token> tokens = draft.tokens;
+    const Drafted drafted(rows, draft.rows, tokens, detail::draft_rows_for<V>);
+    static_assert(Verifier<V, std::remove_const_t<decltype(drafted)>, C>,
+                  "the verifier is no specdec::Verifier for these rows");
+    constexpr bool restores = !detail::Remembers<V> && !std::is_empty_v<V>;
+    const std::conditional_t<restores, V, std::monostate> before = [&] {
+      if constexpr (restores) return verifier_;
+      else return std::monostate{};
+    }();
+    try {
+      // Rows over more tokens than the target has are no licence to write these.
+      const Index known = std::min<Index>(shared_->target.vocab_size(), drafted.vocab_size());
+      const Verdict verdict = detail::judge(verifier_, drafted, chance, known);
+      measure(drafted, verdict);
+      if constexpr (requires { shared_->drafter.observe(rows, tokens, verdict); })
+        shared_->drafter.observe(rows, tokens, verdict);
+      detail::commit(verifier_);
+      return verdict;
+    } catch (...) {
+      if constexpr (restores) verifier_ = before;
+      throw;
+    }
+  }
+
+  // P(τ > i | x_1..x_{i+1}) under the rule in use if it says how, else what happened. Tokens behind one that the
+  // target rules out do not survive, whatever they are.
+  template <class D>
+  void measure(const D& drafted, const Verdict& verdict) {
+    survival_.assign(static_cast<std::size_t>(drafted.gamma()), 0.0);
+    told_ = tell(drafted);
+    if constexpr (TellsSurvival<V>) {
+      double survival = 1;
+      for (std::size_t i = 0; i < probabilities_.size(); ++i)
+        survival_[i] = survival =
+            verifier_.survival(survival, probabilities_[i].first, probabilities_[i].second);
+      if (!probabilities_.empty()) return;
+    }
+    std::fill_n(survival_.begin(), verdict.accepted, 1.0);
+  }
+
+  // p and q of the tokens, up to one that the target rules out; whether they are known. A token without an honest
+  // q, which rules that need none let pass, leaves nothing to tell.
+  template <class D>
+  bool tell(const D& drafted) {
+    probabilities_.clear();
+    if (!drafted.all_looked_up()) return false;
+    for (Index i = 0; i < drafted.gamma(); ++i) {
+      const auto known = drafted.looked_up(i);
+      if (!known) return probabilities_.clear(), false;
+      probabilities_.push_back(*known);
+      if (known->first == 0) return true;
+    }
+    return true;
+  }
+
+  // c += x_1..x_τ, Y. Nothing here throws.
+  std::span<const Token> commit(const Verdict& verdict, std::chrono::nanoseconds target_time) {
+    const Proposal& proposal = *proposal_.value;
+    const Index before = text_.size();
+    const std::span<const Token> emitted =
+        text_.append(proposal.tokens().first(static_cast<std::size_t>(verdict.accepted)), verdict.token);
+    const StepRecord step{.asked = proposal.asked,
+                          .drafted = proposal.size(),
+                          .accepted = verdict.accepted,
+                          .fed = static_cast<Index>(feed_.size()),
+                          .survival = survival_,
+                          .draft_time = proposal.draft_time,
+                          .target_time = target_time};
+    stats_.add(step, std::ssize(emitted));
+    if (told_) stats_.acceptance.add(probabilities_, step.drafted, step.asked);
+    shared_->length.observe(step);
+    seen_ = before + std::min(verdict.accepted, static_cast<Index>(emitted.size()));
+    proposal_.value.reset();
+    shared_->drafter.truncate(seen_);
+    return emitted;
+  }
+
+  Shared* shared_;
+  detail::Turn turn_, drafter_turn_;
+  V fresh_, verifier_;
+  detail::Text text_;
+  Index seen_ = 0;    // how many tokens of the text the target's context holds
+  Index filled_ = 0;  // how many of them the caller had it take in
+  std::vector<Token> feed_;
+  detail::Uncopied<Proposal> proposal_;
+  std::vector<std::pair<double, double>> probabilities_;  // of the step's drafted tokens: p and q
+  bool told_ = false;                                     // whether they are known
+  std::vector<double> survival_;                          // see StepRecord
+  Stats stats_;
+};
+
+}  // namespace specdec

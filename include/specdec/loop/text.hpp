@@ -1,0 +1,113 @@
+// The text of a sequence, and when it ends.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "specdec/error.hpp"
+#include "specdec/loop/options.hpp"
+#include "specdec/token_ids.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+/// What a model of this vocabulary, whose context holds `most` tokens, can go on from.
+inline void check_prompt(const char* name, TokenIds prompt, const Options& options, Index vocab_size,
+                         Index most) {
+  if (prompt.empty()) invalid_argument(name, " is empty: there is nothing to continue");
+  check_tokens(name, prompt, vocab_size);
+  check_tokens("stop_tokens", options.stop_tokens.ids(), vocab_size);
+  if (prompt.size() > most)
+    invalid_argument(name, " has ", prompt.size(), " tokens, but the target's context holds ", most);
+  if (options.max_new_tokens < 0)
+    invalid_argument("max_new_tokens = ", options.max_new_tokens, " is negative");
+  if (options.gamma < 0) invalid_argument("gamma = ", options.gamma, " is negative");
+}
+
+/// A prompt and the tokens that have followed it: up to a stop token, the end of the budget or the caller's word.
+class Text {
+ public:
+  Text(TokenIds prompt, Options options) : options_(std::move(options)) {
+    context_.reserve(static_cast<std::size_t>(prompt.size()));
+    extend(prompt);
+  }
+
+  const Options& options() const { return options_; }
+  std::span<const Token> context() const { return context_; }
+  std::span<const Token> tokens() const { return std::span(context_).subspan(prompt_size_); }
+  Index size() const { return static_cast<Index>(context_.size()); }
+  Index remaining() const { return options_.max_new_tokens - static_cast<Index>(tokens().size()); }
+
+  bool done() const { return stopped_ || remaining() <= 0; }
+  StopReason stop_reason() const { return stop_reason_; }
+  /// Whether drafted tokens were left out at the end.
+  bool cut() const { return cut_; }
+
+  void stop() {
+    if (!done()) stop_reason_ = StopReason::callback;
+    stopped_ = true;
+  }
+
+  /// Room for that many more, so that append() allocates nothing. The context moves here alone: drafters may hold
+  /// views of it in between.
+  void reserve(Index more) {
+    const auto needed = context_.size() + static_cast<std::size_t>(more);
+    if (context_.capacity() < needed) context_.reserve(2 * needed);
+  }
+
+  /// The tokens and then `last`, up to a stop token or the end of the budget; what lies behind never happened.
+  /// Returns what was entered.
+  std::span<const Token> append(std::span<const Token> tokens, Token last) {
+    const std::size_t before = context_.size();
+    for (const Token x : tokens) push(x);
+    push(last);
+    return std::span<const Token>(context_).subspan(before);
+  }
+
+  /// How many tokens another context and this one begin with in common.
+  Index common_length(TokenIds other) const {
+    const Index most = std::min(other.size(), size());
+    Index length = 0;
+    while (length < most && other[length] == context_[static_cast<std::size_t>(length)]) ++length;
+    return length;
+  }
+
+  /// Goes on with other options from the first `kept` tokens and `more`, all of which are the prompt from here on.
+  void go_on(Index kept, std::span<const Token> more, Options options) {
+    context_.reserve(static_cast<std::size_t>(kept) + more.size());
+    options_ = std::move(options);  // nothing throws from here on
+    stopped_ = cut_ = false;
+    stop_reason_ = StopReason::length;
+    context_.resize(static_cast<std::size_t>(kept));
+    extend(TokenIds(more));
+  }
+
+ private:
+  void push(Token x) {
+    if (done()) {
+      cut_ = true;
+      return;
+    }
+    context_.push_back(x);
+    if (!options_.stop_tokens.contains(x)) return;
+    stop_reason_ = StopReason::stop_token;
+    stopped_ = true;
+  }
+
+  // There has to be room.
+  void extend(TokenIds prompt) {
+    for (Index i = 0; i < prompt.size(); ++i) context_.push_back(static_cast<Token>(prompt[i]));
+    prompt_size_ = context_.size();
+  }
+
+  Options options_;
+  std::vector<Token> context_;
+  std::size_t prompt_size_ = 0;
+  StopReason stop_reason_ = StopReason::length;
+  bool stopped_ = false, cut_ = false;
+};
+
+}  // namespace specdec::detail

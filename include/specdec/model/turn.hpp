@@ -1,0 +1,87 @@
+// Who has a model's context at present.
+//
+// A model has one context, and may be referred to from several places: two decoders over one target, a target that
+// is its own draft model. None of them can see in the context that another one has been there. So they take turns,
+// and count them: who finds that the count has moved on has lost the context, and knows.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+
+namespace specdec::detail {
+
+/// What identifies a model: its address, or, of a wrapper that refers to another model, that model's.
+template <class M>
+const void* identity(const M& model) {
+  if constexpr (requires { model.identity(); }) return model.identity();
+  else return std::addressof(model);
+}
+
+/// The count of a model's turns, shared by all that refer to the model.
+///
+/// Those who were handed a reference cannot know of each other, so the counts of such models are found by address,
+/// in a table of the program. It is locked, and looked into only where a decoder or a drafter is made.
+class Turns {
+ public:
+  /// Of a model that is held by value (M), or referred to (M&).
+  template <class M>
+  static Turns of(const std::remove_reference_t<M>& model) {
+    if constexpr (std::is_lvalue_reference_v<M>) return Turns(shared_count(identity(model)));
+    else return Turns(std::make_shared<std::uint64_t>(0));
+  }
+
+  std::uint64_t next() { return ++*count_; }
+  std::uint64_t count() const { return *count_; }
+
+ private:
+  using Count = std::shared_ptr<std::uint64_t>;
+
+  explicit Turns(Count count) : count_(std::move(count)) {}
+
+  static Count shared_count(const void* model) {
+    struct Table {
+      std::mutex mutex;
+      std::unordered_map<const void*, std::weak_ptr<std::uint64_t>> counts;
+    };
+    static Table& table = *new Table;  // never destroyed: decoders may be static, too
+    const std::scoped_lock lock(table.mutex);
+    std::erase_if(table.counts, [](const auto& entry) { return entry.second.expired(); });
+    std::weak_ptr<std::uint64_t>& entry = table.counts[model];
+    Count count = entry.lock();
+    if (!count) entry = count = std::make_shared<std::uint64_t>(0);
+    return count;
+  }
+
+  Count count_;
+};
+
+/// A turn that was taken, or none. A copy has not had it: whoever copies what holds a turn has two of them, and one
+/// context.
+class Turn {
+ public:
+  Turn() = default;
+  Turn(const Turn&) {}
+  Turn(Turn&& other) noexcept : number_(std::exchange(other.number_, 0)) {}
+  Turn& operator=(const Turn&) {
+    number_ = 0;
+    return *this;
+  }
+  Turn& operator=(Turn&& other) noexcept {
+    number_ = std::exchange(other.number_, 0);
+    return *this;
+  }
+  ~Turn() = default;
+
+  void take(Turns& turns) { number_ = turns.next(); }
+  /// Whether nobody has had one since.
+  bool lasts(const Turns& turns) const { return number_ != 0 && number_ == turns.count(); }
+
+ private:
+  std::uint64_t number_ = 0;
+};
+
+}  // namespace specdec::detail

@@ -1,0 +1,60 @@
+// The rows of a matrix, each made once.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/scratch.hpp"
+
+namespace specdec::detail {
+
+/// Each row of the matrix is made when it is first asked for, and kept: so what a row learns about itself (a
+/// log-sum-exp, a cut) is learnt once per verification. No allocation for up to few_rows.
+template <DistributionMatrix M>
+class RowCache {
+  using Row = RowOf<M>;
+
+ public:
+  explicit RowCache(const M& matrix) : matrix_(matrix) {
+    if (matrix_.rows() > few_rows) more_.resize(static_cast<std::size_t>(matrix_.rows() - few_rows));
+  }
+  RowCache(const RowCache&) = delete;
+  RowCache& operator=(const RowCache&) = delete;
+  ~RowCache() {
+    for (; made_ != 0; made_ &= made_ - 1) std::destroy_at(&few_[std::countr_zero(made_)].row);
+  }
+
+  const M& matrix() const { return matrix_; }
+
+  const Row& operator[](Index i) const {
+    if (i >= few_rows) {
+      std::optional<Row>& slot = more_[static_cast<std::size_t>(i - few_rows)];
+      return slot ? *slot : slot.emplace(matrix_.row(i));
+    }
+    Slot& slot = few_[i];
+    if ((made_ >> i & 1) == 0) {
+      std::construct_at(&slot.row, matrix_.row(i));
+      made_ |= std::uint64_t{1} << i;
+    }
+    return slot.row;
+  }
+
+ private:
+  union Slot {
+    Slot() {}
+    ~Slot() {}
+    Row row;
+  };
+
+  M matrix_;
+  mutable std::uint64_t made_ = 0;  // bit i: few_[i] holds a row
+  mutable Slot few_[few_rows];
+  mutable std::vector<std::optional<Row>> more_;
+};
+
+}  // namespace specdec::detail

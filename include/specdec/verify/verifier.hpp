@@ -1,0 +1,161 @@
+// What a rule has to be, and how one is called by hand.
+#pragma once
+
+#include <concepts>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "specdec/chance/chance.hpp"
+#include "specdec/chance/random.hpp"
+#include "specdec/error.hpp"
+#include "specdec/rows/dense.hpp"
+#include "specdec/rows/one_hot.hpp"
+#include "specdec/token_ids.hpp"
+#include "specdec/types.hpp"
+#include "specdec/verify/drafted.hpp"
+#include "specdec/verify/verdict.hpp"
+
+namespace specdec {
+
+/// A rule that judges what was drafted:
+///
+///   struct Mine {
+///     specdec::Verdict judge(const auto& drafted, auto& chance) const;
+///   };
+///
+///   drafted   a Drafted: tokens, rows and their probabilities, checked
+///   chance    a source of chance (Chance): all that is random has to come from it, so that a proof can take every
+///             branch
+///
+/// That is all that verify(), SpecDec, the proofs and the laboratory ask for. A rule may also offer
+///
+///   survival(before, p, q)    P(τ > i | x_1..x_{i+1}), where i or more tokens survive with probability `before` and
+///                             token i + 1 has probabilities p and q. The statistics then tell acceptance with less
+///                             noise than by counting
+///   min_draft_length()        of a rule that remembers its sequence: the next draft must not be shorter
+///   commit()                  of a rule that remembers: judge() leaves what was remembered as it was, commit() makes
+///                             the last verdict part of it, and throws nothing. A rule without it is copied before
+///                             every verdict of the loop, for a step that fails must change nothing
+///   draws_from_target         a static constant: false if what comes out is not distributed as the target's rows say,
+///                             for rules that are lossy or greedy
+///   needs_draft               a static constant: false if it never asks for q, the draft's rows or a race: the draft
+///                             may then give its tokens no probability
+///
+/// A rule that remembers serves one sequence. The loop starts every sequence with a copy of a fresh one.
+template <class R,
+          class D = Drafted<DenseRows<NumbersOf<Eigen::MatrixXd>>, DenseRows<NumbersOf<Eigen::MatrixXd>>>,
+          class C = RandomChance<SplitMix64>>
+concept Verifier = std::copyable<R> && requires(R& rule, const D& drafted, C& chance) {
+  { rule.judge(drafted, chance) } -> std::same_as<Verdict>;
+};
+
+/// The least length that the verifier's next draft may have; 0 for rules that remember nothing.
+template <class R>
+Index min_draft_length(const R& rule) {
+  if constexpr (requires { rule.min_draft_length(); }) return rule.min_draft_length();
+  else return 0;
+}
+
+/// A rule whose survival is known: see Verifier.
+template <class R>
+concept TellsSurvival = requires(const R& rule) {
+  { rule.survival(1.0, 1.0, 1.0) } -> std::convertible_to<double>;
+};
+
+/// Whether what the rule writes is distributed as the target's rows say: see Verifier.
+template <class R>
+inline constexpr bool draws_from_target = [] {
+  if constexpr (requires { R::draws_from_target; }) return static_cast<bool>(R::draws_from_target);
+  else return true;
+}();
+
+/// Whether the rule asks for what the draft model said: see Verifier.
+template <class R>
+inline constexpr bool needs_draft = [] {
+  if constexpr (requires { R::needs_draft; }) return static_cast<bool>(R::needs_draft);
+  else return true;
+}();
+
+namespace detail {
+
+template <class R>
+inline constexpr DraftRows draft_rows_for = needs_draft<R> ? DraftRows::needed : DraftRows::unused;
+
+/// What the rule says, if that can be on a target of this vocabulary.
+template <class R, class D, class C>
+Verdict judge(R& rule, const D& drafted, C& chance, Index vocab_size) {
+  const Verdict verdict = rule.judge(drafted, chance);
+  if (verdict.accepted < 0 || verdict.accepted > drafted.gamma())
+    invalid_argument("the verifier accepted ", verdict.accepted, " of ", drafted.gamma(), " drafted tokens");
+  for (Index i = 0; i < verdict.accepted; ++i)
+    if (drafted.token(i) >= vocab_size)
+      invalid_argument("accepted[", i, "] = ", drafted.token(i), " is outside the vocabulary 0..",
+                       vocab_size - 1);
+  if (verdict.token < 0 || verdict.token >= vocab_size)
+    invalid_argument("verdict.token = ", verdict.token, " is outside the vocabulary 0..", vocab_size - 1);
+  return verdict;
+}
+
+/// A rule that remembers its sequence, and says so.
+template <class R>
+concept Remembers = requires(R& rule) { rule.commit(); };
+
+template <class R>
+void commit(R& rule) {
+  if constexpr (Remembers<R>) rule.commit();
+}
+
+}  // namespace detail
+
+/// Calls a rule by hand: target (γ+1)×V, draft γ×V', γ tokens, and a random bit generator or a source of chance.
+/// The argument order is the paper's: ps, qs, drafts. All that Drafted checks is checked before the rule is
+/// asked, and its verdict before it is returned.
+///
+/// Throws: as Drafted, and what the rule throws: what it remembers is then as it was, if it has commit().
+template <class R, Probabilities Target, Probabilities Draft, RandomSource Source>
+Verdict verify(R&& rule, const Target& target, const Draft& draft, TokenIds tokens, Source& source) {
+  using Rule = std::remove_cvref_t<R>;
+  static_assert(
+      requires { distributions(target).vocab_size(); },
+      "a target matrix needs vocab_size(): see SizedDistributionMatrix");
+  const Drafted drafted(target, draft, tokens, detail::draft_rows_for<Rule>);
+  static_assert(std::is_lvalue_reference_v<R> || !detail::Remembers<Rule>,
+                "a rule that remembers its sequence is called on a variable, one for a sequence");
+  auto&& chance = as_chance(source);
+  static_assert(
+      requires { rule.judge(drafted, chance); }, "the rule has no judge(drafted, chance)");
+  const Verdict verdict = detail::judge(rule, drafted, chance, drafted.vocab_size());
+  detail::commit(rule);
+  return verdict;
+}
+
+namespace detail {
+
+/// Gives a rule of the library its call: rule(target, draft, tokens, source) is verify(rule, ...).
+template <class R>
+struct Callable {
+  template <Probabilities Target, Probabilities Draft, RandomSource Source>
+    requires Remembers<R>
+  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) & {
+    return verify(static_cast<R&>(*this), target, draft, tokens, source);
+  }
+  template <Probabilities Target, Probabilities Draft, RandomSource Source>
+    requires Remembers<R>
+  [[deprecated(
+      "a temporary forgets what the next tokens of its sequence depend on: keep one verifier a "
+      "sequence")]] Verdict
+  operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) && {
+    return verify(static_cast<R&>(*this), target, draft, tokens, source);
+  }
+  template <Probabilities Target, Probabilities Draft, RandomSource Source>
+    requires(!Remembers<R>)
+  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) const {
+    return verify(static_cast<const R&>(*this), target, draft, tokens, source);
+  }
+
+  friend bool operator==(const Callable&, const Callable&) = default;
+};
+
+}  // namespace detail
+}  // namespace specdec

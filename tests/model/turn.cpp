@@ -1,0 +1,101 @@
+// Turns: whoever refers to a model learns that somebody else has used it.
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <specdec/model/turn.hpp>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <type_traits>
+#include <utility>
+
+#include "support/catch.hpp"
+
+namespace test_model_turn {
+
+using namespace specdec;
+using detail::Turn;
+using detail::Turns;
+
+TEST_CASE("a turn lasts until the next one is taken") {
+  int model = 0;
+  Turns turns = Turns::of<int>(model);
+  Turn a, b;
+  CHECK_FALSE(a.lasts(turns));
+  a.take(turns);
+  CHECK(a.lasts(turns));
+  CHECK_FALSE(b.lasts(turns));
+  b.take(turns);
+  CHECK_FALSE(a.lasts(turns));
+  CHECK(b.lasts(turns));
+  a.take(turns);
+  CHECK(a.lasts(turns));
+}
+
+TEST_CASE("a copy has not had the turn; what is moved takes it along") {
+  int model = 0;
+  Turns turns = Turns::of<int>(model);
+  Turn a;
+  a.take(turns);
+  Turn copied(a), assigned;
+  assigned.take(turns);
+  a.take(turns);
+  assigned = a;
+  CHECK(a.lasts(turns));
+  CHECK_FALSE(copied.lasts(turns));
+  CHECK_FALSE(assigned.lasts(turns));
+  Turn moved(std::move(a));
+  CHECK(moved.lasts(turns));
+  CHECK_FALSE(a.lasts(turns));  // NOLINT: that is the point
+  Turn last;
+  last = std::move(moved);
+  CHECK(last.lasts(turns));
+  CHECK_FALSE(moved.lasts(turns));  // NOLINT
+}
+
+TEST_CASE("those who refer to one model count together, those who hold one do not") {
+  int first = 0, second = 0;
+  Turns a = Turns::of<int&>(first), b = Turns::of<int&>(first), other = Turns::of<int&>(second);
+  Turns held = Turns::of<int>(first);
+  Turn turn, elsewhere, own;
+  turn.take(a);
+  elsewhere.take(other);
+  own.take(held);
+  CHECK(turn.lasts(a));
+  CHECK(turn.lasts(b));
+  Turn theirs;
+  theirs.take(b);
+  CHECK_FALSE(turn.lasts(a));
+  CHECK(elsewhere.lasts(other));
+  CHECK(own.lasts(held));
+}
+
+TEST_CASE("an address that is used again is another model") {
+  alignas(int) std::byte place[sizeof(int)];
+  int* model = new (place) int(1);
+  Turn turn;
+  {
+    Turns turns = Turns::of<int&>(*model);
+    turn.take(turns);
+    turn.take(turns);
+  }
+  Turns again = Turns::of<int&>(*model);
+  CHECK_FALSE(turn.lasts(again));
+}
+
+TEST_CASE("a wrapper that refers to a model stands for it, one that holds a model for itself") {
+  struct Logits {
+    Index vocab_size() const { return 2; }
+    Eigen::MatrixXf forward(std::span<const Token>, Index rows) { return Eigen::MatrixXf::Zero(rows, 2); }
+    void truncate(Index) {}
+  };
+  Logits model;
+  ProcessedModel a{model, Chain{Temperature{1}}}, b{model, Chain{Temperature{0.5}}};
+  ProcessedModel own{Logits{}, Chain{Temperature{1}}};
+  CHECK(detail::identity(a) == &model);
+  CHECK(detail::identity(b) == detail::identity(a));
+  CHECK(detail::identity(own) == &own);
+  ProcessedModel<Logits&, Chain<Temperature>>& same = a;
+  CHECK(detail::identity(same) == &model);
+}
+
+}  // namespace test_model_turn
