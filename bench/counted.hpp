@@ -46,11 +46,11 @@ class CountedRow : public R {
     ++reads_->lookups;
     return R::probability(x);
   }
-  double weight(Index k) const
-    requires specdec::SparseRowLike<R>
+  double listed(Index k) const
+    requires specdec::ListedRow<R>
   {
     ++reads_->lookups;
-    return R::weight(k);
+    return R::listed(k);
   }
   double sum(Index start, Index count) const
     requires specdec::SummableRow<R>
@@ -58,11 +58,11 @@ class CountedRow : public R {
     look(count);
     return R::sum(start, count);
   }
-  auto block(Index start, Index count) const
-    requires specdec::BlockRow<R>
+  auto segment(Index start, Index count) const
+    requires specdec::SegmentedRow<R>
   {
     look(count);
-    return R::block(start, count);
+    return R::segment(start, count);
   }
   Token argmax() const
     requires specdec::ArgmaxRow<R>

@@ -113,8 +113,9 @@ static_assert(Drafter<ModelDrafter<testing::TableModel<float>>>);
 static_assert(Distribution<OneHotRow> && Distribution<DenseRow<float>> &&
               Distribution<DenseRow<double, Eigen::Dynamic>>);
 static_assert(Distribution<ResidualRow<DenseRow<float>, OneHotRow>>);
-static_assert(Distribution<LogitsRow<float>> && ArgmaxRow<LogitsRow<double>> && BlockRow<LogitsRow<float>>);
-static_assert(Distribution<SampledRow<SparseRow<float>>> && SparseRowLike<SampledRow<SparseRow<float>>>);
+static_assert(Distribution<LogitsRow<float>> && ArgmaxRow<LogitsRow<double>> &&
+              SegmentedRow<LogitsRow<float>>);
+static_assert(Distribution<SampledRow<SparseRow<float>>> && ListedRow<SampledRow<SparseRow<float>>>);
 static_assert(Distribution<ResidualRow<SparseRow<double>, LogitsRow<float>>>);
 static_assert(SizedDistributionMatrix<Logits<NumbersOf<Eigen::MatrixXf>>> &&
               SizedDistributionMatrix<Logits<RowPointers<float>>>);

@@ -277,7 +277,7 @@ void check_races(const Races& kind) {
     const Index size = 2 + i % 3, q_size = i % 4 == 3 ? size + 1 : i % 4 == 2 ? size - 1 : size;
     const auto numbers = [&](Index vocab_size) -> support::RowMajor<double> {
       const auto table = support::coarse_model(vocab_size, 1, rng);
-      return table.distribution(context).block(0, vocab_size).matrix().transpose();
+      return table.distribution(context).segment(0, vocab_size).matrix().transpose();
     };
     const auto p_numbers = numbers(size), q_numbers = numbers(q_size);
     const auto [p, q] = kind.hold(p_numbers, q_numbers);

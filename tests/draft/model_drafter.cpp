@@ -55,7 +55,7 @@ class StableModel {
   auto forward(std::span<const Token> tokens, Index rows) {
     table_.forward(tokens, rows);
     const auto row = table_.distribution(table_.context());
-    return Eigen::Map<const Eigen::RowVectorXd>(row.block(0, 0).data(), vocab_size());
+    return Eigen::Map<const Eigen::RowVectorXd>(row.segment(0, 0).data(), vocab_size());
   }
   void truncate(Index length) { table_.truncate(length); }
   auto distribution(std::span<const Token> context) const { return table_.distribution(context); }

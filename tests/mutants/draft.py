@@ -114,7 +114,7 @@ mutant("chain-policy-not-asked", "draft/chain_drafter.hpp", "tests/draft/chain_d
 mutant("chain-members-not-told", "draft/chain_drafter.hpp", "tests/draft/chain_drafter",
        "if constexpr (observes<std::remove_cvref_t<decltype(member)>, Rows>)", "if constexpr (false)")
 mutant("variant-list-misplaced", "rows/variant_rows.hpp", "tests/rows/variant_rows",
-       "block[row.support(k) - start] = row.weight(k);", "block[k] = row.weight(k);")
+       "segment[row.support(k) - start] = row.listed(k);", "segment[k] = row.listed(k);")
 mutant("variant-list-unchecked", "rows/variant_rows.hpp", "tests/rows/variant_rows",
        "      detail::check_ascending(start, row.support(k));\n", "")
 mutant("variant-claims-a-vocabulary", "rows/variant_rows.hpp", "tests/rows/variant_rows tests/draft/chain_drafter",

@@ -14,7 +14,7 @@ mutant("draw-short-row", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
 mutant("draw-short-row-head", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
        "const double v = (u - total()) / (1 - total()) * total();", "const double v = 0;")
 mutant("draw-offset-forgotten", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
-       "search(block, u - (block == 0 ? 0.0 : sums_[static_cast<std::size_t>(block - 1)]))", "search(block, u)")
+       "search(segment, u - (segment == 0 ? 0.0 : sums_[static_cast<std::size_t>(segment - 1)]))", "search(segment, u)")
 mutant("draw-without-mass", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
        'if (!(total() > 0)) throw InvalidDistribution("the probabilities sum to 0");', "")
 mutant("draw-from-too-much", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler", "if (total() + sum > most)", "if (false)")
@@ -33,7 +33,7 @@ mutant("one-hot-everywhere", "rows/one_hot.hpp", "tests/rows/one_hot tests/law_l
 
 mutant = promise("a residual is (a·p − b·q)+, and NaN stays in sight")
 mutant("residual-absolute", "rows/residual.hpp", "tests/rows/residual",
-       "0.5 * (difference + difference.abs()).sum()", "difference.abs().sum()")
+       "return 0.5 * (difference + difference.abs());", "return difference.abs();")
 mutant("residual-absolute-by-token", "rows/residual.hpp", "tests/rows/residual",
        "return d < 0 ? 0 : d;", "return std::abs(d);")
 mutant("residual-unclipped", "rows/residual.hpp", "tests/rows/residual tests/chance/race",
@@ -53,53 +53,54 @@ mutant("numbers-copied-packed", "rows/numbers.hpp", "tests/rows/numbers tests/ro
 mutant("dense-sums-in-float", "rows/numbers.hpp", "tests/rows/residual tests/rows/numbers",
        "constexpr Index piece_size = std::floating_point<S> ? 1024 : 256;", "const Index piece_size = std::floating_point<S> ? count : 256;")
 mutant("sparse-missing-token-has-neighbour's", "rows/sparse.hpp", "tests/rows/sparse",
-       "return k < support_size() && support(k) == x ? weight(k) : 0.0;", "return k < support_size() ? weight(k) : 0.0;")
-mutant("sparse-lower-bound", "rows/sparse.hpp", "tests/rows/sparse",
+       "return k < support_size() && support(k) == x ? listed(k) : 0.0;", "return k < support_size() ? listed(k) : 0.0;")
+mutant("sparse-lower-bound", "rows/list.hpp", "tests/rows/sparse",
        "static_cast<Index>(row.support(first + half)) < x", "static_cast<Index>(row.support(first + half)) <= x")
 mutant("sparse-sum-one-too-far", "rows/sparse.hpp", "tests/rows/sparse",
        "support(k) < start + count; ++k)", "support(k) <= start + count; ++k)")
-mutant("sparse-draws-positions", "rows/sparse.hpp", "tests/rows/sparse",
+mutant("sparse-draws-positions", "rows/list.hpp", "tests/rows/sparse",
        "const Token x = row_.support(draw_(u));", "const Token x = draw_(u);")
 mutant("sparse-id-cut-to-32-bits", "rows/sparse.hpp", "tests/rows/sparse tests/rows/validate",
        "return std::in_range<Token>(id) ? static_cast<Token>(id) : std::numeric_limits<Token>::max();", "return static_cast<Token>(id);")
-mutant("sparse-draw-outside", "rows/sparse.hpp", "tests/rows/sparse",
+mutant("sparse-draw-outside", "rows/list.hpp", "tests/rows/sparse",
        "    check_id(x, row_.vocab_size());\n", "")
 mutant("sparse-argmax-outside", "rows/sparse.hpp", "tests/rows/sparse",
        "    detail::check_id(support(best), vocab_size_);\n", "")
 mutant("sparse-argmax-last-of-equals", "rows/sparse.hpp", "tests/rows/sparse",
-       "if (weight(k) > (best < 0 ? 0.0 : weight(best))) best = k;", "if (weight(k) > 0 && weight(k) >= (best < 0 ? 0.0 : weight(best))) best = k;")
+       "if (listed(k) > (best < 0 ? 0.0 : listed(best))) best = k;", "if (listed(k) > 0 && listed(k) >= (best < 0 ? 0.0 : listed(best))) best = k;")
 mutant("sparse-argmax-nan", "rows/sparse.hpp", "tests/rows/sparse",
-       "if (!(weight(k) >= 0))", "if (weight(k) < 0)")
+       "if (!(listed(k) >= 0))", "if (listed(k) < 0)")
 mutant("row-span-first-row", "rows/row_span.hpp", "tests/rows/row_span tests/law_rows",
        "return rows_[static_cast<std::size_t>(i)];", "return rows_[0 * static_cast<std::size_t>(i)];")
-mutant("copy-first-block-only", "rows/row_copy.hpp", "tests/rows/row_copy",
-       "row.block(start, count);", "row.block(0, count);")
-mutant("copy-of-weights-of-first", "rows/row_copy.hpp", "tests/rows/row_copy",
-       "weights_[static_cast<std::size_t>(k)] = row.weight(k);", "weights_[static_cast<std::size_t>(k)] = row.weight(0);")
+mutant("copy-first-segment-only", "rows/row_copy.hpp", "tests/rows/row_copy",
+       "copy_.data() + ids(0), p.size()) = p;", "copy_.data(), p.size()) = p;")
+mutant("copy-of-the-first-listed", "rows/row_copy.hpp", "tests/rows/row_copy",
+       "probabilities_.push_back(p[k]);", "probabilities_.push_back(p[0]);")
 mutant("copy-is-a-view", "rows/row_copy.hpp", "tests/rows/row_copy tests/draft/model_drafter",
        "return row.over(copy_.data());", "return row.over(row.logits().data());")
 mutant("ids-wide-cut", "token_ids.hpp", "tests/token_ids",
        "return wide_ ? wide_[i] : std::int64_t{narrow_[i]};", "return wide_ ? static_cast<std::int32_t>(wide_[i]) : narrow_[i];")
 mutant("one-hot-sum", "rows/one_hot.hpp", "tests/rows/one_hot",
        "start <= token_ && token_ < start + count", "start <= token_ && token_ <= start + count")
-mutant("residual-draft-tail-lost", "rows/residual.hpp", "tests/rows/residual tests/law_rows",
-       "           a * detail::mass_of(p, common, end - common);", "           0.0;")
-mutant("residual-sparse-head-only", "rows/residual.hpp", "tests/rows/residual tests/law_rows",
-       "return mass + a * mass_of(p, start, end - start);", "return mass;")
+mutant("residual-draft-tail-lost", "rows/walk.hpp", "tests/rows/residual tests/law_rows",
+       "return sum_over_segments(f, p, q, start, common) + f.alone(p, common, end);",
+       "return sum_over_segments(f, p, q, start, common);")
+mutant("residual-sparse-head-only", "rows/walk.hpp", "tests/rows/residual tests/law_rows",
+       "return sum + f.alone(p, start, end);", "return sum;")
 mutant("residual-gap-weight-forgotten", "rows/residual.hpp", "tests/rows/residual",
-       "mass += a * mass_of(p, start, x - start)", "mass += mass_of(p, start, x - start)")
-mutant("residual-sparse-unmerged", "rows/residual.hpp", "tests/rows/residual tests/law_rows",
-       "q.support(j) == p.support(k)) subtrahend = q.weight(j);", "q.support(j) == p.support(k)) subtrahend = 0;")
-mutant("residual-sparse-merge-late", "rows/residual.hpp", "tests/rows/residual tests/law_rows",
-       "if constexpr (SparseRowLike<Q>) j = lower_bound(q, start);", "if constexpr (SparseRowLike<Q>) j = lower_bound(q, start + 1);")
-mutant("residual-sparse-out-of-order", "rows/residual.hpp", "tests/rows/sparse",
-       "    check_ascending(start, p.support(k));\n", "")
-mutant("residual-gap-out-of-order", "rows/residual.hpp", "tests/rows/sparse",
-       "    check_ascending(start, x);\n", "")
+       "a * static_cast<double>(p.sum(start, end - start))", "static_cast<double>(p.sum(start, end - start))")
+mutant("residual-sparse-unmerged", "rows/walk.hpp", "tests/rows/residual tests/law_rows",
+       "q.support(j) == x) q_x = q.listed(j);", "q.support(j) == x) q_x = 0;")
+mutant("residual-sparse-merge-late", "rows/walk.hpp", "tests/rows/residual tests/law_rows",
+       "if constexpr (ListedRow<Q>) j = lower_bound(q, start);", "if constexpr (ListedRow<Q>) j = lower_bound(q, start + 1);")
+mutant("residual-sparse-out-of-order", "rows/walk.hpp", "tests/rows/sparse",
+       "    check_ascending(start, x);\n    start = Index{x} + 1;\n    double q_x = 0;", "    start = Index{x} + 1;\n    double q_x = 0;")
+mutant("residual-gap-out-of-order", "rows/walk.hpp", "tests/rows/sparse",
+       "    check_ascending(start, x);\n    sum += f.alone", "    sum += f.alone")
 mutant("residual-weight-of-padding", "rows/residual.hpp", "tests/rows/sparse",
        "    detail::check_ascending(0, support(k));\n", "")
 mutant("residual-behind-the-end", "rows/residual.hpp", "tests/rows/residual",
-       "return count > 0 ? static_cast<double>(p.sum(start, count)) : 0.0;", "return static_cast<double>(p.sum(start, count));")
+       "return start < end ? a *", "return true ? a *")
 mutant("sampled-token-twice", "rows/sampled.hpp", "tests/rows/sampled",
        "if (std::exchange(fresh, false)) return row.first_draw();", "if (fresh) return row.first_draw();")
 mutant("sampled-token-never", "rows/sampled.hpp", "tests/rows/sampled",
@@ -136,10 +137,20 @@ mutant("sampler-search-without-end", "rows/prefix_sampler.hpp", "tests/rows/pref
 
 mutant = promise("entropy is that of the whole row, and a policy stops before a row that has more than it allows")
 mutant("entropy-noughts", "rows/entropy.hpp", "tests/rows/entropy", "(p == 0).select(p, p * p.log())", "(p * p.log())")
-mutant("entropy-listed-noughts", "rows/entropy.hpp", "tests/rows/entropy",
-       "row.weight(k);\n      if (p != 0) sum", "row.weight(k);\n      sum")
-mutant("entropy-first-block", "rows/entropy.hpp", "tests/rows/entropy",
-       "row.block(start, std::min(", "row.block(0, std::min(")
+mutant("walk-out-of-order", "rows/walk.hpp", "tests/rows/walk",
+       "      check_ascending(least, x);\n      least = Index{x} + 1;\n", "")
+mutant("walk-loses-the-rest", "rows/walk.hpp", "tests/rows/walk", "    });\n    hand_out();\n", "    });\n")
+mutant("walk-ids-from-the-start", "rows/walk.hpp", "tests/rows/walk",
+       "visit([start](Index k) { return static_cast<Token>(start + k); }, p);",
+       "visit([](Index k) { return static_cast<Token>(k); }, p);")
+mutant("segments-looked-up", "rows/walk.hpp", "tests/rows/walk",
+       "} else if constexpr (SegmentedRow<P> && SegmentedRow<Q> && p_may_stand_alone) {", "} else if constexpr (false) {")
+mutant("segments-gathered", "rows/walk.hpp", "tests/rows/walk",
+       "if constexpr (SegmentedRow<R> && !ListedRow<R>) {", "if constexpr (false) {")
+mutant("lists-looked-up", "rows/walk.hpp", "tests/rows/walk",
+       "} else if constexpr (ListedRow<Q> && p_may_stand_alone) {", "} else if constexpr (false) {")
+mutant("walk-first-segment", "rows/walk.hpp", "tests/rows/walk tests/rows/entropy",
+       "row.segment(start, std::min<Index>(", "row.segment(0, std::min<Index>(")
 mutant("entropy-policy-inverted", "draft/draft_length.hpp", "tests/draft/draft_length",
        "return entropy(row) <= most_;", "return entropy(row) > most_;")
 
@@ -148,7 +159,7 @@ mutant("validate-loosely", "rows/validate.hpp", "tests/rows/validate", "double t
 mutant("named-twice", "error.hpp", "tests/rows/named_row tests/error", "if (row_ >= 0) return *this;", "")
 mutant("origin-left-out", "error.hpp", "tests/error", "    named.row_ = row;\n", "")
 mutant("named-weight-unchecked", "rows/named_row.hpp", "tests/rows/named_row",
-       "return checked(support(k), row_->weight(k));", "return row_->weight(k);")
+       "return checked(support(k), row_->listed(k));", "return row_->listed(k);")
 mutant("named-draw-unnamed", "rows/named_row.hpp", "tests/rows/named_row",
        "return row.named([&] { return draw(u); });", "return draw(u);")
 
@@ -171,6 +182,7 @@ mutant("rows-of-every-kind-raced-against-nothing", "verify/drafted.hpp", "tests/
 mutant = promise("an overlap is the sum of minima, and NaN stays in sight")
 mutant("overlap-nan", "rows/overlap.hpp", "tests/rows/overlap", " + 0 * (scaled_p + scaled_q)", "")
 mutant("overlap-nan-by-token", "rows/overlap.hpp", "tests/rows/overlap", "std::isnan(a) || a < b", "a < b")
-mutant("overlap-lenience", "rows/overlap.hpp", "tests/rows/overlap", "scaled_overlap(1 / lenience, p, 1.0, q)", "scaled_overlap(1.0, p, lenience, q)")
-mutant("overlap-lists-swapped", "rows/overlap.hpp", "tests/rows/overlap", "sparse_overlap(b, q, a, p)", "sparse_overlap(a, q, b, p)")
-mutant("overlap-block", "rows/overlap.hpp", "tests/rows/overlap", "start += max_block_size", "start += max_block_size + 1")
+mutant("overlap-lenience", "rows/overlap.hpp", "tests/rows/overlap", "OverlapOf{1 / lenience, 1.0}", "OverlapOf{1.0, lenience}")
+mutant("overlap-lists-swapped", "rows/overlap.hpp", "tests/rows/overlap", "return least(a * p, b * q);", "return least(b * p, a * q);")
+mutant("segments-overlap", "rows/walk.hpp", "tests/rows/overlap tests/rows/residual",
+       "  for (; start < end; start += max_segment_size) {", "  for (; start < end; start += max_segment_size + 1) {")

@@ -17,7 +17,7 @@ using namespace support;
 
 static_assert(Distribution<LogitsRow<float>>);
 static_assert(Distribution<LogitsRow<Eigen::half, Eigen::Dynamic>>);
-static_assert(SummableRow<LogitsRow<double>> && BlockRow<LogitsRow<Eigen::bfloat16>> &&
+static_assert(SummableRow<LogitsRow<double>> && SegmentedRow<LogitsRow<Eigen::bfloat16>> &&
               ArgmaxRow<LogitsRow<float>>);
 static_assert(SizedDistributionMatrix<decltype(Logits(std::declval<const Eigen::MatrixXf&>()))>);
 
@@ -78,8 +78,8 @@ Answers answers(const Row& row) {
     for (const Index length : {Index{1}, Index{7}, Index{64}, Index{1024}, size}) {
       const Index count = std::min(length, size - start);
       Stretch stretch{start, static_cast<double>(row.sum(start, count)), {}, count};
-      if (count <= Row::max_block) {
-        const auto block = row.block(start, count);
+      if (count <= Row::max_segment) {
+        const auto block = row.segment(start, count);
         for (Index k = 0; k < count; ++k) stretch.block.push_back(static_cast<double>(block[k]));
         stretch.block.resize(static_cast<std::size_t>(block.size()));
       }
@@ -229,8 +229,8 @@ TEST_CASE("a temperature of 0 is the argmax, the lowest id among equals") {
     for (Token x = 0; x < 5; ++x) CHECK(row.probability(x) == (x == 1 ? 1.0 : 0.0));
     CHECK(row.sum(0, 1) == 0);
     CHECK(row.sum(1, 4) == 1);
-    CHECK(row.block(0, 5).sum() == 1);
-    CHECK(row.block(1, 2)[0] == 1);
+    CHECK(row.segment(0, 5).sum() == 1);
+    CHECK(row.segment(1, 2)[0] == 1);
     for (const double u : {0.0, 0.5, std::nextafter(1.0, 0.0)}) CHECK(row.sampler()(u) == 1);
   }
 }
@@ -247,7 +247,7 @@ TEST_CASE("temperatures may be tiny and huge") {
     for (const Token x : {0, 1, 2, 4}) CHECK(row.probability(x) == Approx(0.25));
     CHECK(row.probability(3) == 0);
     CHECK(row.sum(3, 1) == 0);
-    CHECK(row.block(0, 5)[3] == 0);
+    CHECK(row.segment(0, 5)[3] == 0);
   }
 }
 
@@ -260,7 +260,7 @@ TEST_CASE("a logit of -inf is a probability of 0") {
   CHECK(row.probability(0) == 0);
   CHECK(row.sum(0, 1024) == 0);
   CHECK(row.sum(0, 10) == 0);
-  CHECK(row.block(0, 1000).sum() == 0);
+  CHECK(row.segment(0, 1000).sum() == 0);
   CHECK(!row.possible(0));
   CHECK(row.possible(2900));
   CHECK(row.argmax() == 1700);

@@ -26,8 +26,8 @@ std::string complaint(const std::function<void()>& f) { return message_of<Invali
 }  // namespace
 
 static_assert(ArgmaxRow<NamedRow<DenseRow<float>>> && SummableRow<NamedRow<DenseRow<float>>> &&
-              BlockRow<NamedRow<DenseRow<float>>> && !SparseRowLike<NamedRow<DenseRow<float>>>);
-static_assert(SparseRowLike<NamedRow<OneHotRow>> && !BlockRow<NamedRow<OneHotRow>>);
+              SegmentedRow<NamedRow<DenseRow<float>>> && !ListedRow<NamedRow<DenseRow<float>>>);
+static_assert(ListedRow<NamedRow<OneHotRow>> && !SegmentedRow<NamedRow<OneHotRow>>);
 
 TEST_CASE("a named row answers as the row it names") {
   const Eigen::RowVector4d numbers(0.25, 0, 0.5, 0.25);
@@ -40,14 +40,14 @@ TEST_CASE("a named row answers as the row it names") {
   }
   CHECK(named.argmax() == 2);
   CHECK(named.sum(1, 3) == 0.75);
-  CHECK((named.block(1, 3) == row.block(1, 3)).all());
+  CHECK((named.segment(1, 3) == row.segment(1, 3)).all());
   auto draw = named.sampler();
   CHECK(draw(0.3) == 2);
   const OneHotRow certain(5);
   const NamedRow list(certain, "draft", 0);
   CHECK(list.support_size() == 1);
   CHECK(list.support(0) == 5);
-  CHECK(list.weight(0) == 1);
+  CHECK(list.listed(0) == 1);
 }
 
 TEST_CASE("a probability that is none is told with token, matrix and row") {
@@ -65,8 +65,8 @@ TEST_CASE("a probability that is none is told with token, matrix and row") {
   const std::vector<double> weights{1, NaN};
   const SparseRow<double> list(ids, weights, 6);
   const NamedRow listed(list, "draft", 2);
-  CHECK(listed.weight(0) == 1);
-  CHECK(complaint([&] { listed.weight(1); }) == "specdec: draft row 2: the probability of token 4 is nan");
+  CHECK(listed.listed(0) == 1);
+  CHECK(complaint([&] { listed.listed(1); }) == "specdec: draft row 2: the probability of token 4 is nan");
 }
 
 namespace {
@@ -76,7 +76,7 @@ struct Unreadable {
   Index vocab_size() const { return 3; }
   double probability(Token) const { throw InvalidDistribution("no 1"); }
   Token argmax() const { throw InvalidDistribution("no 2"); }
-  Eigen::Array3d block(Index, Index) const { throw InvalidDistribution("no 3"); }
+  Eigen::Array3d segment(Index, Index) const { throw InvalidDistribution("no 3"); }
   double sum(Index, Index) const { throw InvalidDistribution("no 4"); }
   auto sampler() const {
     throw InvalidDistribution("no 5");
@@ -92,7 +92,7 @@ TEST_CASE("what a row itself complains about is told with its name, and named on
   CHECK(complaint([&] { named.probability(0); }) == "specdec: draft row 1: no 1");
   CHECK(complaint([&] { named.possible(0); }) == "specdec: draft row 1: no 1");
   CHECK(complaint([&] { named.argmax(); }) == "specdec: draft row 1: no 2");
-  CHECK(complaint([&] { named.block(0, 3); }) == "specdec: draft row 1: no 3");
+  CHECK(complaint([&] { named.segment(0, 3); }) == "specdec: draft row 1: no 3");
   CHECK(complaint([&] { named.sum(0, 3); }) == "specdec: draft row 1: no 4");
   CHECK(complaint([&] { named.sampler(); }) == "specdec: draft row 1: no 5");
   const NamedRow outer(named, "target", 0);

@@ -47,8 +47,8 @@ TEMPLATE_TEST_CASE("a row of numbers is read in any stride", "", float, double, 
     CHECK(static_cast<double>(packed[x]) == static_cast<double>(2 + x));
     CHECK(static_cast<double>(strided[x]) == static_cast<double>(1 + 5 * x));
   }
-  CHECK(static_cast<double>(packed.block(3, 4).sum()) == 5 + 6 + 7 + 8);
-  CHECK(static_cast<double>(strided.block(3, 4).sum()) == 16 + 21 + 26 + 31);
+  CHECK(static_cast<double>(packed.segment(3, 4).sum()) == 5 + 6 + 7 + 8);
+  CHECK(static_cast<double>(strided.segment(3, 4).sum()) == 16 + 21 + 26 + 31);
   CHECK(static_cast<double>(strided.max(2, 5)) == 31);
   packed.copy_to(copy.data());
   for (Index x = 0; x < 10; ++x)

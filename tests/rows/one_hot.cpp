@@ -31,11 +31,11 @@ TEST_CASE("one-hot rows follow their tokens") {
 }
 
 TEST_CASE("a one-hot row is a list of one token, and sums to 1 where that is") {
-  static_assert(SparseRowLike<OneHotRow> && SummableRow<OneHotRow> && ArgmaxRow<OneHotRow>);
+  static_assert(ListedRow<OneHotRow> && SummableRow<OneHotRow> && ArgmaxRow<OneHotRow>);
   const OneHotRow row(3);
   CHECK(row.support_size() == 1);
   CHECK(row.support(0) == 3);
-  CHECK(row.weight(0) == 1);
+  CHECK(row.listed(0) == 1);
   CHECK(row.sum(0, 4) == 1);
   CHECK(row.sum(3, 1) == 1);
   CHECK(row.sum(0, 3) == 0);

@@ -344,7 +344,7 @@ TEST_CASE("a row is not asked for the mass of a stretch without tokens") {
     Index vocab_size() const { return row.vocab_size(); }
     double probability(Token x) const { return row.probability(x); }
     auto sampler() const { return row.sampler(); }
-    auto block(Index start, Index count) const { return row.block(start, count); }
+    auto segment(Index start, Index count) const { return row.segment(start, count); }
     double sum(Index start, Index count) const {
       if (count == 0) throw std::logic_error("asked for nothing");
       return row.sum(start, count);

@@ -19,11 +19,11 @@ using support::message_of;
 
 using Row = SparseRow<double>;
 
-static_assert(Distribution<Row> && SparseRowLike<Row> && SummableRow<Row> && ArgmaxRow<Row>);
-static_assert(Distribution<SparseRow<float, std::int64_t>> && SparseRowLike<SparseRow<Eigen::half>>);
+static_assert(Distribution<Row> && ListedRow<Row> && SummableRow<Row> && ArgmaxRow<Row>);
+static_assert(Distribution<SparseRow<float, std::int64_t>> && ListedRow<SparseRow<Eigen::half>>);
 static_assert(SizedDistributionMatrix<RowSpan<Row>> && Probabilities<RowSpan<Row>>);
-static_assert(SparseRowLike<ResidualRow<Row, DenseRow<float>>> && SparseRowLike<detail::NamedRow<Row>>);
-static_assert(!SparseRowLike<ResidualRow<DenseRow<float>, Row>> && !SparseRowLike<DenseRow<float>>);
+static_assert(ListedRow<ResidualRow<Row, DenseRow<float>>> && ListedRow<detail::NamedRow<Row>>);
+static_assert(!ListedRow<ResidualRow<DenseRow<float>, Row>> && !ListedRow<DenseRow<float>>);
 
 namespace {
 

@@ -33,12 +33,12 @@ using Mixed = VariantRow<DenseRow<float>, LogitsRow<float>, SparseRow<double>, O
 using Lists = VariantRow<SparseRow<double>, OneHotRow>;
 using Least = VariantRow<DenseRow<float>, LeastRow>;
 
-static_assert(Distribution<Mixed> && ArgmaxRow<Mixed> && SummableRow<Mixed> && BlockRow<Mixed>);
-static_assert(!SparseRowLike<Mixed> && !constant_time_probability<Mixed>);
-static_assert(Distribution<Lists> && ArgmaxRow<Lists> && SummableRow<Lists> && SparseRowLike<Lists>);
-static_assert(!BlockRow<Lists> && constant_time_probability<Lists>);
-static_assert(Distribution<Least> && !ArgmaxRow<Least> && !SummableRow<Least> && !BlockRow<Least>);
-static_assert(!SparseRowLike<Least> && !constant_time_probability<Least>);
+static_assert(Distribution<Mixed> && ArgmaxRow<Mixed> && SummableRow<Mixed> && SegmentedRow<Mixed>);
+static_assert(!ListedRow<Mixed> && !constant_time_probability<Mixed>);
+static_assert(Distribution<Lists> && ArgmaxRow<Lists> && SummableRow<Lists> && ListedRow<Lists>);
+static_assert(!SegmentedRow<Lists> && constant_time_probability<Lists>);
+static_assert(Distribution<Least> && !ArgmaxRow<Least> && !SummableRow<Least> && !SegmentedRow<Least>);
+static_assert(!ListedRow<Least> && !constant_time_probability<Least>);
 
 using Sized = VariantRows<DenseRows<NumbersOf<Eigen::MatrixXf>>, OneHotRows>;
 static_assert(SizedDistributionMatrix<Sized>);
@@ -46,8 +46,8 @@ static_assert(DistributionMatrix<VariantRows<OneHotRows, OneHotRows>> &&
               !SizedDistributionMatrix<VariantRows<OneHotRows, OneHotRows>>);
 
 // Longer than two blocks, with mass at both ends and in the middle.
-constexpr Index size = 2 * max_block_size + 100;
-constexpr Token middle = max_block_size;
+constexpr Index size = 2 * max_segment_size + 100;
+constexpr Token middle = max_segment_size;
 
 struct Examples {
   Eigen::RowVectorXf dense = Eigen::RowVectorXf::Zero(size);
@@ -128,10 +128,10 @@ TEST_CASE("a variant row answers as the row that it holds") {
 TEST_CASE("the blocks of a variant row are its probabilities, also those of a list") {
   const Examples examples;
   for (const Example& kind : all_kinds(examples))
-    for (const Index start : {Index{0}, max_block_size, Index{7}})
-      for (const Index count : {Index{1}, Index{10}, max_block_size}) {
+    for (const Index start : {Index{0}, max_segment_size, Index{7}})
+      for (const Index count : {Index{1}, Index{10}, max_segment_size}) {
         if (start + count > kind.variant.vocab_size()) continue;
-        const auto block = kind.variant.block(start, count);
+        const auto block = kind.variant.segment(start, count);
         REQUIRE(block.size() == count);
         double worst = 0;
         for (Index k = 0; k < count; ++k) {
@@ -143,7 +143,7 @@ TEST_CASE("the blocks of a variant row are its probabilities, also those of a li
   const std::vector<Token> ids{700, 710, 720, 5};
   const std::vector<double> weights{0.25, 0.25, 0.25, 0.25};
   const Mixed disordered(std::in_place_index<2>, SparseRow<double>(ids, weights, size));
-  CHECK_THROWS_AS(disordered.block(600, 200), InvalidDistribution);
+  CHECK_THROWS_AS(disordered.segment(600, 200), InvalidDistribution);
 }
 
 TEST_CASE("a variant of lists is a list") {
@@ -152,11 +152,11 @@ TEST_CASE("a variant of lists is a list") {
   const Lists list(std::in_place_index<0>, SparseRow<double>(ids, weights, 9));
   CHECK(list.support_size() == 2);
   CHECK(list.support(1) == 5);
-  CHECK(list.weight(1) == 0.75);
+  CHECK(list.listed(1) == 0.75);
   const Lists certain(std::in_place_index<1>, OneHotRow(7));
   CHECK(certain.support_size() == 1);
   CHECK(certain.support(0) == 7);
-  CHECK(certain.weight(0) == 1);
+  CHECK(certain.listed(0) == 1);
 }
 
 TEST_CASE("a residual against a variant row, or of one, is that of the row it holds") {
@@ -206,9 +206,9 @@ TEST_CASE("a verdict on variant rows is the verdict on the rows they hold") {
     AsSparse<double> lists;
     std::vector<Token> tokens;
     for (Token i = 0; i < 4; ++i) {
-      p.row(i) = model.distribution(std::vector<Token>{i, static_cast<Token>(n % 5)}).block(0, 5);
+      p.row(i) = model.distribution(std::vector<Token>{i, static_cast<Token>(n % 5)}).segment(0, 5);
       if (i == 3) break;
-      q.row(i) = model.distribution(std::vector<Token>{static_cast<Token>(n % 4), i}).block(0, 5);
+      q.row(i) = model.distribution(std::vector<Token>{static_cast<Token>(n % 4), i}).segment(0, 5);
       tokens.push_back(RandomChance{rng}.draw(DenseRows(q).row(i)));
       certain(i, tokens.back()) = 1;
     }

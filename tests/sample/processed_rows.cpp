@@ -22,7 +22,7 @@ using namespace support;
 static_assert(
     SizedDistributionMatrix<decltype(ProcessedRows(std::declval<const Eigen::MatrixXf&>(), MinP(0.1)))>);
 static_assert(ArgmaxRow<ProcessedRow<float, 1, MinP>> && SummableRow<ProcessedRow<float, 1, MinP>> &&
-              BlockRow<ProcessedRow<float, 1, MinP>>);
+              SegmentedRow<ProcessedRow<float, 1, MinP>>);
 
 namespace {
 
@@ -42,7 +42,7 @@ std::vector<double> answers(const Row& row) {
   std::vector<double> out{static_cast<double>(row.vocab_size()), static_cast<double>(row.argmax()),
                           row.sum(0, 900), row.sum(3, 500)};
   for (Token x = 0; x < 900; ++x) out.push_back(row.probability(x));
-  const auto block = row.block(5, 300).eval();
+  const auto block = row.segment(5, 300).eval();
   for (Index k = 0; k < 300; ++k) out.push_back(static_cast<double>(block[k]));
   auto sampler = row.sampler();
   for (int k = 0; k < 100; ++k) out.push_back(sampler(k * 0.01));

@@ -45,7 +45,7 @@ class LayoutModel {
   // What the model's rows mean.
   MeantRow distribution(std::span<const Token> context) const {
     const Eigen::RowVectorXd row =
-        table_.distribution(context).block(0, vocab_size()).matrix().transpose().template cast<double>();
+        table_.distribution(context).segment(0, vocab_size()).matrix().transpose().template cast<double>();
     if constexpr (requires { &Layout::means; }) return {Layout::means(row)};
     else return {row};
   }

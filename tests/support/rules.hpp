@@ -153,7 +153,7 @@ specdec::testing::GenerationLaw law_by_hand(
     std::span<const Token> prompt, const specdec::Options& options, const Judge& judge) {
   const auto row_of = [](const auto& table, std::vector<Token> context) {
     for (Token& x : context) x = x < table.vocab_size() ? x : 0;
-    return table.distribution(context).block(0, table.vocab_size()).matrix().transpose().eval();
+    return table.distribution(context).segment(0, table.vocab_size()).matrix().transpose().eval();
   };
   struct State {
     AnyVerifier verifier;

@@ -54,7 +54,7 @@ struct DraftOfPair {
 template <class Draw>
 DraftOfPair draft_of(const ModelPair& pair, std::vector<Token> context, Index gamma, Draw&& draw) {
   const auto row_of = [&](const specdec::testing::TableModel<>& model) {
-    return model.distribution(context).block(0, model.vocab_size()).matrix().transpose().eval();
+    return model.distribution(context).segment(0, model.vocab_size()).matrix().transpose().eval();
   };
   DraftOfPair out{{gamma + 1, pair.target.vocab_size()}, {gamma, pair.draft.vocab_size()}};
   for (Index i = 0;; ++i) {

@@ -91,7 +91,7 @@ class Liar {
     rows_.resize(gamma, model_->vocab_size());
     while (std::ssize(tokens_) < gamma) {
       const auto q = model_->after(text.back());
-      if (q.block(0, q.vocab_size()).maxCoeff() < lie_.close_below) break;
+      if (q.segment(0, q.vocab_size()).maxCoeff() < lie_.close_below) break;
       const Token x = lie_.argmax ? q.argmax() : chance.draw(TopK{lie_.top_k}(q.tempered(lie_.temperature)));
       report(text);
       if (rows_(std::ssize(tokens_), x) < lie_.drop_below) break;
@@ -390,9 +390,9 @@ TEST_CASE("under q every likelihood ratio has mean 1, and U the law of V") {
 }
 
 TEST_CASE("a row longer than a block is read to its end") {
-  const Index size = 2 * max_block_size + 37;
+  const Index size = 2 * max_segment_size + 37;
   const RowMajor<float> rows = RowMajor<float>::Constant(1, size, 0.5f / static_cast<float>(size - 1));
-  for (const Index likely : {Index{5}, max_block_size, size - 1}) {
+  for (const Index likely : {Index{5}, max_segment_size, size - 1}) {
     RowMajor<float> row = rows;
     row(0, likely) = 0.5f;
     const RowMajor<float> logits = row.array().log();

@@ -26,7 +26,7 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/overlap.hpp"
-#include "specdec/rows/sparse.hpp"
+#include "specdec/rows/walk.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/drafted.hpp"
@@ -188,20 +188,11 @@ Cells ratio_cells(const P& target, const Q& draft, double width) {
   Cells cells;
   const auto add = [&](Token x, double q_x) {
     const double p_x = q_x > 0 ? probability(p, x) : 0;
-    if (p_x > 0) {
-      const double log_ratio = std::clamp(std::log(p_x) - std::log(q_x), -log_largest, log_largest);
-      cells.push_back({cell_key(log_ratio, width), q_x, p_x});
-    }
+    if (!(p_x > 0)) return;
+    const double log_ratio = std::clamp(std::log(p_x) - std::log(q_x), -log_largest, log_largest);
+    cells.push_back({cell_key(log_ratio, width), q_x, p_x});
   };
-  if constexpr (SparseRowLike<Q>) {
-    for (Index k = 0, start = 0; k < draft.support_size(); ++k) {
-      q.named([&] { check_ascending(start, q.support(k)); });
-      start = Index{q.support(k)} + 1;
-      add(q.support(k), q.weight(k));
-    }
-  } else {
-    for (Token x = 0; x < draft.vocab_size(); ++x) add(x, q.probability(x));
-  }
+  q.named([&] { each_token(q, add); });
   std::sort(cells.begin(), cells.end(), [](const Cell& a, const Cell& b) { return a.key < b.key; });
   Cells merged;
   for (const Cell& cell : cells) enter(merged, cell);

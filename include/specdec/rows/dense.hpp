@@ -27,7 +27,7 @@ class DenseRow {
   PrefixSampler<DenseRow> sampler() const { return PrefixSampler<DenseRow>(*this); }
 
   /// Lowest id among equals. Throws InvalidDistribution on NaN and where no token has positive probability.
-  /// Cost: one vectorised pass, and a scan of the block that holds the answer.
+  /// Cost: one vectorised pass, and a scan of the segment that holds the answer.
   Token argmax() const {
     const Index x = numbers_.first_largest();
     if (x >= vocab_size() || !(numbers_[x] > 0))
@@ -36,9 +36,9 @@ class DenseRow {
   }
 
   /// The probabilities of `count` tokens from `start` on, as an Eigen array to compute with.
-  auto block(Index start, Index count) const { return numbers_.block(start, count); }
+  auto segment(Index start, Index count) const { return numbers_.segment(start, count); }
 
-  /// Numeric: in the scalar's arithmetic over up to max_block_size tokens, in double across.
+  /// Numeric: in the scalar's arithmetic over up to max_segment_size tokens, in double across.
   double sum(Index start, Index count) const { return numbers_.sum(start, count); }
 
  private:

@@ -48,23 +48,23 @@ concept SummableRow = requires(const R& row, Token x, Index i) {
   { row.sum(i, i) } -> std::convertible_to<double>;
 };
 
-/// The most tokens that a BlockRow is asked for at a time: a stretch that stays in the innermost cache.
-inline constexpr Index max_block_size = 1024;
+/// The most tokens that a SegmentedRow is asked for at a time: a stretch that stays in the innermost cache.
+inline constexpr Index max_segment_size = 1024;
 
-/// A row that hands out pieces of itself, of up to max_block_size tokens, as Eigen arrays or expressions, so
+/// A row that hands out pieces of itself, of up to max_segment_size tokens, as Eigen arrays or expressions, so
 /// that arithmetic over it is fused and vectorised.
 template <class R>
-concept BlockRow = requires(const R& row, Index i) {
-  { row.block(i, i).sum() };
+concept SegmentedRow = requires(const R& row, Index i) {
+  { row.segment(i, i).sum() };
 };
 
 /// A row that lists the tokens that may have mass: support(0) < support(1) < ... have the probabilities
-/// weight(0), weight(1), ..., and all others have none.
+/// listed(0), listed(1), ..., and all others have none.
 template <class R>
-concept SparseRowLike = requires(const R& row, Index k) {
+concept ListedRow = requires(const R& row, Index k) {
   { row.support_size() } -> std::convertible_to<Index>;
   { row.support(k) } -> std::convertible_to<Token>;
-  { row.weight(k) } -> std::convertible_to<double>;
+  { row.listed(k) } -> std::convertible_to<double>;
 };
 
 /// The probability of a token that may lie beyond the row's vocabulary, where there is none.

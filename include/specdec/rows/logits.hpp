@@ -34,7 +34,7 @@ struct Exponentials {
   /// More than what that makes of many a logit of −inf.
   static constexpr Scalar negligible = std::numeric_limits<Scalar>::min() * Scalar{1e8};
 
-  /// Calls f with the exponentials of a block of logits, as an expression.
+  /// Calls f with the exponentials of a stretch of logits, as an expression.
   template <class Block, class F>
   auto operator()(const Block& l, F&& f) const {
     if (inverse_temperature == 1) return f((l - shift).max(least_exponent).exp());
@@ -57,10 +57,10 @@ inline constexpr Index logits_piece = 512;
 template <Real S, int Stride, class F>
 auto with_logits(const NumberRow<S, Stride>& row, Index start, Index count, F&& f) {
   if constexpr (Stride == 1 && std::floating_point<S>) {
-    return f(row.block(start, count));
+    return f(row.segment(start, count));
   } else {
     const Eigen::Array<Arithmetic<S>, Eigen::Dynamic, 1, Eigen::ColMajor, logits_piece> copy =
-        row.block(start, count);
+        row.segment(start, count);
     return f(copy);
   }
 }
@@ -221,19 +221,19 @@ class LogitsRow {
     return scale_ * static_cast<double>(sum_of_exponentials(start, count));
   }
 
-  /// The most that block() hands out at a time.
-  static constexpr Index max_block = max_block_size;
+  /// The most that segment() hands out at a time.
+  static constexpr Index max_segment = max_segment_size;
 
-  /// The probabilities of `count` <= max_block tokens from `start` on.
-  auto block(Index start, Index count) const {
+  /// The probabilities of `count` <= max_segment tokens from `start` on.
+  auto segment(Index start, Index count) const {
     read();
-    Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_block> out(count);
+    Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment> out(count);
     if (is_argmax()) {
       out.setZero();
       if (start <= argmax_ && argmax_ < start + count) out[argmax_ - start] = 1;
       return out;
     }
-    out = logits_.block(start, count);
+    out = logits_.segment(start, count);
     if (cut_ != no_cut) detail::mask_below(cut_, out.data(), static_cast<std::size_t>(count));
     shifted_exponentials()(out, [&](const auto& e) {
       out = (e - Exponentials::negligible).max(Scalar{0}) * static_cast<Scalar>(scale_);
@@ -337,7 +337,7 @@ class LogitsRow {
   Scalar largest_of(Index start, Index count) const {
     if constexpr (std::floating_point<S>) {
       const bool all_summed = cut_ == no_cut;
-      const Scalar largest = all_summed ? logits_.block(start, count).maxCoeff() : no_logit;
+      const Scalar largest = all_summed ? logits_.segment(start, count).maxCoeff() : no_logit;
       if (largest > no_logit) return largest;
     }
     return logits_.max(start, count);

@@ -42,10 +42,10 @@ class NamedRow {
     };
   }
 
-  auto block(Index start, Index count) const
-    requires BlockRow<R>
+  auto segment(Index start, Index count) const
+    requires SegmentedRow<R>
   {
-    return named([&] { return row_->block(start, count); });
+    return named([&] { return row_->segment(start, count); });
   }
 
   double sum(Index start, Index count) const
@@ -55,19 +55,19 @@ class NamedRow {
   }
 
   Index support_size() const
-    requires SparseRowLike<R>
+    requires ListedRow<R>
   {
     return row_->support_size();
   }
   Token support(Index k) const
-    requires SparseRowLike<R>
+    requires ListedRow<R>
   {
     return row_->support(k);
   }
-  double weight(Index k) const
-    requires SparseRowLike<R>
+  double listed(Index k) const
+    requires ListedRow<R>
   {
-    return checked(support(k), row_->weight(k));
+    return checked(support(k), row_->listed(k));
   }
 
   /// f(), and what it complains about is told with the row's name, unless another row's is told already.

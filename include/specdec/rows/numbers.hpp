@@ -44,7 +44,7 @@ class NumberRow {
   }
 
   /// `count` numbers from `start` on, as an Eigen array expression to compute with.
-  auto block(Index start, Index count) const {
+  auto segment(Index start, Index count) const {
     using Stretch = Eigen::Array<S, Eigen::Dynamic, 1>;
     const Eigen::Map<const Stretch, Eigen::Unaligned, Eigen::InnerStride<Stride>> stored(
         data_ + start * step(), count, Eigen::InnerStride<Stride>(step()));
@@ -75,13 +75,13 @@ class NumberRow {
   }
 
   /// Where the largest number stands first; 0 in an empty row. Throws InvalidDistribution on NaN.
-  /// Cost: one vectorised pass, and a scan of the block that holds it.
+  /// Cost: one vectorised pass, and a scan of the segment that holds it.
   Index first_largest() const {
-    constexpr Index block_size = 1024;
+    constexpr Index segment_size = 1024;
     Scalar largest = 0;
     Index holder = -1;
-    for (Index start = 0; start < size_; start += block_size) {
-      const Scalar m = max(start, std::min(block_size, size_ - start));
+    for (Index start = 0; start < size_; start += segment_size) {
+      const Scalar m = max(start, std::min(segment_size, size_ - start));
       if (holder >= 0 && m <= largest) continue;
       if (std::isnan(m)) throw InvalidDistribution("the largest entry is nan");
       largest = m;
@@ -106,9 +106,10 @@ class NumberRow {
     for (const Index end = start + count; start < end; start += piece_size) {
       const Index size = std::min(piece_size, end - start);
       if constexpr (std::floating_point<S>) {
-        f(block(start, size));
+        f(segment(start, size));
       } else {
-        const Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, piece_size> copy = block(start, size);
+        const Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, piece_size> copy =
+            segment(start, size);
         f(copy);
       }
     }

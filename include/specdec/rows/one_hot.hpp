@@ -23,7 +23,7 @@ class OneHotRow {
 
   Index support_size() const { return 1; }
   Token support(Index) const { return token_; }
-  double weight(Index) const { return 1.0; }
+  double listed(Index) const { return 1.0; }
   double sum(Index start, Index count) const { return start <= token_ && token_ < start + count ? 1.0 : 0.0; }
 
   auto sampler() const {

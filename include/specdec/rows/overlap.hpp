@@ -7,7 +7,7 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/residual.hpp"
-#include "specdec/rows/sparse.hpp"
+#include "specdec/rows/walk.hpp"
 
 namespace specdec {
 namespace detail {
@@ -15,53 +15,21 @@ namespace detail {
 /// The smaller one; NaN where either is.
 inline double least(double a, double b) { return std::isnan(a) || a < b ? a : b; }
 
-/// Σ min(a·p, b·q) where p lists its tokens: over those alone.
-template <SparseRowLike P, Distribution Q>
-double sparse_overlap(double a, const P& p, double b, const Q& q) {
-  double mass = 0;
-  Index start = 0;
-  for (Index k = 0; k < p.support_size(); ++k) {
-    check_ascending(start, p.support(k));
-    start = Index{p.support(k)} + 1;
-    mass += least(a * p.weight(k), b * specdec::probability(q, p.support(k)));
-  }
-  return mass;
-}
+/// min(a·p, b·q), to be summed over rows.
+struct OverlapOf {
+  double a, b;
 
-/// Both dense: one fused pass over both rows. The minimum of a number and NaN may be either: 0·NaN is NaN.
-template <BlockRow P, BlockRow Q>
-double dense_overlap(double a, const P& p, double b, const Q& q, Index end) {
-  double mass = 0;
-  for (Index start = 0; start < end; start += max_block_size) {
-    const Index count = std::min(max_block_size, end - start);
-    const auto& p_block = p.block(start, count);
-    const auto& q_block = q.block(start, count);
-    const auto scaled_p = a * p_block.template cast<double>();
-    const auto scaled_q = b * q_block.template cast<double>();
-    mass += (scaled_p.min(scaled_q) + 0 * (scaled_p + scaled_q)).sum();
-  }
-  return mass;
-}
+  double operator()(double p, double q) const { return least(a * p, b * q); }
 
-/// Σ min(a·p, b·q) over the tokens that both vocabularies hold.
-template <Distribution P, Distribution Q>
-double scaled_overlap(double a, const P& p, double b, const Q& q) {
-  const Index common = std::min<Index>(p.vocab_size(), q.vocab_size());
-  if constexpr (SparseRowLike<P>) {
-    return sparse_overlap(a, p, b, q);
-  } else if constexpr (SparseRowLike<Q>) {
-    return sparse_overlap(b, q, a, p);
-  } else if constexpr (BlockRow<P> && BlockRow<Q>) {
-    return dense_overlap(a, p, b, q, common);
-  } else {
-    double mass = 0;
-    for (Index x = 0; x < common; ++x) {
-      const auto token = static_cast<Token>(x);
-      mass += least(a * p.probability(token), b * q.probability(token));
-    }
-    return mass;
+  // The minimum of a number and NaN may be either: 0·NaN is NaN.
+  auto segment(const auto& p, const auto& q) const {
+    const auto scaled_p = a * p;
+    const auto scaled_q = b * q;
+    return scaled_p.min(scaled_q) + 0 * (scaled_p + scaled_q);
   }
-}
+
+  double alone(const auto&, Index, Index) const { return 0; }
+};
 
 }  // namespace detail
 
@@ -71,13 +39,14 @@ double scaled_overlap(double a, const P& p, double b, const Q& q) {
 /// Source: Leviathan et al., arXiv:2211.17192, App. A.5; l = 1 is overlap().
 /// Throws: std::invalid_argument unless 0 < lenience <= 1 and 1/lenience is finite; InvalidDistribution where
 /// the sum is no finite number.
-/// Cost: one fused pass over both rows where both hand out blocks; where one is sparse, a look-up in the other
-/// for each token that it lists; else one look-up each per token. Numeric: minima and sums in double.
+/// Cost: one fused pass over both rows where both hand out segments; where one has a list, a look-up in the other
+/// for each token on it; else one look-up each per token. Numeric: minima and sums in double.
 template <Distribution P, Distribution Q>
 double lenient_overlap(const P& p, const Q& q, double lenience) {
   if (!(lenience > 0 && lenience <= 1 && std::isfinite(1 / lenience)))
     detail::invalid_argument("lenience = ", lenience, " is outside (0, 1]");
-  const double mass = detail::scaled_overlap(1 / lenience, p, 1.0, q);
+  const double mass = detail::sum_over(detail::OverlapOf{1 / lenience, 1.0}, p, q, 0,
+                                       std::min<Index>(p.vocab_size(), q.vocab_size()));
   if (!std::isfinite(mass))
     throw InvalidDistribution(detail::message("the overlap of target and draft sums to ", mass));
   return mass;
@@ -87,7 +56,8 @@ double lenient_overlap(const P& p, const Q& q, double lenience) {
 /// from q. Its mean over prefixes is the acceptance rate α.
 ///
 /// Source: Leviathan et al., Definition 3.1 and Theorem 3.5. Symmetric in p and q; vocabularies of different
-/// sizes overlap in what they share. Throws, cost, numeric: as lenient_overlap.
+/// sizes overlap in what they share. Errors, cost and rounding are those of
+/// lenient_overlap().
 template <Distribution P, Distribution Q>
 double overlap(const P& p, const Q& q) {
   return lenient_overlap(p, q, 1.0);
@@ -97,7 +67,8 @@ double overlap(const P& p, const Q& q) {
 /// 1 − β, and told exactly where it is small.
 ///
 /// Source: Leviathan et al., Definition 3.2 and Lemma 3.3. Throws: InvalidDistribution where the sum is no
-/// finite number. Cost, numeric: as residual_mass.
+/// finite number. Cost and rounding are those of
+/// residual_mass().
 template <Distribution P, Distribution Q>
 double total_variation(const P& p, const Q& q) {
   return residual_mass(1.0, p, 1.0, q);

@@ -12,32 +12,32 @@
 
 namespace specdec {
 
-/// The inverse distribution function of a row, computed from block sums that are extended only as far as the
+/// The inverse distribution function of a row, computed from segment sums that are extended only as far as the
 /// largest u asked for: where tokens are ordered by frequency a draw reads a small head of the row.
 ///
-/// Numeric: sums in double across blocks. A row that sums to less than 1 (by rounding) is drawn from as if it
+/// Numeric: sums in double across segments. A row that sums to less than 1 (by rounding) is drawn from as if it
 /// were normalised; mass beyond 1 is never drawn, and where it is more than rounding it is an error. Tokens
-/// of probability 0 are never returned; a row without mass, or with a NaN in a block that a draw has to read,
+/// of probability 0 are never returned; a row without mass, or with a NaN in a segment that a draw has to read,
 /// throws InvalidDistribution.
-/// Cost: amortised one pass over the part of the row that was needed, then a binary search and one block. No
-/// allocation: the block sums lie inside the object.
+/// Cost: amortised one pass over the part of the row that was needed, then a binary search and one segment. No
+/// allocation: the segment sums lie inside the object.
 template <class Row>  // a SummableRow, complete only by the time of a draw
 class PrefixSampler {
  public:
-  /// `block` is the number of tokens summed at a time, for rows that know some sums already.
-  explicit PrefixSampler(const Row& row, Index block = 0)
+  /// `segment` is the number of tokens summed at a time, for rows that know some sums already.
+  explicit PrefixSampler(const Row& row, Index segment = 0)
       : row_(row),
         size_(row.vocab_size()),
-        block_(std::max({block, min_block, (size_ + max_blocks - 1) / max_blocks})) {}
+        segment_size_(std::max({segment, min_segment, (size_ + max_segments - 1) / max_segments})) {}
 
   /// Copies what has been summed so far, and no more.
   PrefixSampler(const PrefixSampler& other)
       : row_(other.row_),
         size_(other.size_),
-        block_(other.block_),
+        segment_size_(other.segment_size_),
         read_(other.read_),
-        blocks_(other.blocks_) {
-    std::copy_n(other.sums_.begin(), blocks_, sums_.begin());
+        segments_(other.segments_) {
+    std::copy_n(other.sums_.begin(), segments_, sums_.begin());
   }
   PrefixSampler& operator=(const PrefixSampler&) = delete;
 
@@ -45,22 +45,22 @@ class PrefixSampler {
     static_assert(SummableRow<Row>);
     while (read_ < size_ && total() <= u) extend();
     if (u >= total()) u = wrap(u);
-    const auto last = sums_.begin() + blocks_;
+    const auto last = sums_.begin() + segments_;
     const auto found = std::upper_bound(sums_.begin(), last, u);
-    const Index block = std::min<Index>(found - sums_.begin(), blocks_ - 1);
-    return search(block, u - (block == 0 ? 0.0 : sums_[static_cast<std::size_t>(block - 1)]));
+    const Index segment = std::min<Index>(found - sums_.begin(), segments_ - 1);
+    return search(segment, u - (segment == 0 ? 0.0 : sums_[static_cast<std::size_t>(segment - 1)]));
   }
 
  private:
-  static constexpr Index min_block = 256;
-  static constexpr Index max_blocks = 512;
-  static constexpr Index stretch = 64;  // of a block, as it is searched
+  static constexpr Index min_segment = 256;
+  static constexpr Index max_segments = 512;
+  static constexpr Index stretch = 64;  // of a segment, as it is searched
   static constexpr double most = 1.01;  // what the rounding of a narrow scalar may make of 1
 
-  double total() const { return blocks_ == 0 ? 0.0 : sums_[static_cast<std::size_t>(blocks_ - 1)]; }
+  double total() const { return segments_ == 0 ? 0.0 : sums_[static_cast<std::size_t>(segments_ - 1)]; }
 
   void extend() {
-    const Index count = std::min(block_, size_ - read_);
+    const Index count = std::min(segment_size_, size_ - read_);
     prefetch_page(count);
     const double sum = static_cast<double>(row_.sum(read_, count));
     if (!(sum >= 0) || !std::isfinite(sum))
@@ -69,9 +69,9 @@ class PrefixSampler {
     if (total() + sum > most)
       throw InvalidDistribution(detail::message("probabilities of tokens 0..", read_ + count - 1, " sum to ",
                                                 total() + sum, ", which is more than 1"));
-    sums_[static_cast<std::size_t>(blocks_)] = total() + sum;
+    sums_[static_cast<std::size_t>(segments_)] = total() + sum;
     read_ += count;
-    ++blocks_;
+    ++segments_;
   }
 
   // A long pass over a row is held up by the translation of addresses, a page at a time: whenever the pass
@@ -89,10 +89,10 @@ class PrefixSampler {
     return v < total() ? v : 0.0;
   }
 
-  // The token of `block` at which its running sum passes u: stretch by stretch, then token by token. Where
-  // rounding ends the block before that, its last token that has mass.
-  Token search(Index block, double u) const {
-    const Index first = block * block_, end = std::min(first + block_, size_);
+  // The token of `segment` at which its running sum passes u: stretch by stretch, then token by token. Where
+  // rounding ends the segment before that, its last token that has mass.
+  Token search(Index segment, double u) const {
+    const Index first = segment * segment_size_, end = std::min(first + segment_size_, size_);
     Index start = first;
     for (; start + stretch < end; start += stretch) {
       const double mass = static_cast<double>(row_.sum(start, stretch));
@@ -120,9 +120,9 @@ class PrefixSampler {
   }
 
   Row row_;
-  Index size_, block_;
-  Index read_ = 0, blocks_ = 0;
-  std::array<double, max_blocks> sums_;
+  Index size_, segment_size_;
+  Index read_ = 0, segments_ = 0;
+  std::array<double, max_segments> sums_;
 };
 
 }  // namespace specdec

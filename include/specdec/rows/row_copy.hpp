@@ -10,20 +10,21 @@
 #include "specdec/rows/dense.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/sparse.hpp"
+#include "specdec/rows/walk.hpp"
 
 namespace specdec {
 
 /// Memory for a copy of one row, reused from row to row: assign(row) copies it and returns a view of the copy
-/// (type View) that lives until the next assign(). Here as probabilities, in the scalar of the row's blocks.
+/// (type View) that lives until the next assign(). Here as probabilities, in the scalar of the row's segments.
 template <Distribution Row>
 class RowCopy {
   template <class R>
   struct ScalarOf {
     using Type = double;
   };
-  template <BlockRow R>
+  template <SegmentedRow R>
   struct ScalarOf<R> {
-    using Type = typename std::remove_cvref_t<decltype(std::declval<const R&>().block(0, 0))>::Scalar;
+    using Type = typename std::remove_cvref_t<decltype(std::declval<const R&>().segment(0, 0))>::Scalar;
   };
   using Scalar = typename ScalarOf<Row>::Type;
 
@@ -33,16 +34,9 @@ class RowCopy {
   View assign(const Row& row) {
     const Index size = row.vocab_size();
     copy_.resize(static_cast<std::size_t>(size));
-    if constexpr (BlockRow<Row>) {
-      for (Index start = 0; start < size; start += max_block_size) {
-        const Index count = std::min(max_block_size, size - start);
-        Eigen::Map<Eigen::Array<Scalar, Eigen::Dynamic, 1>>(copy_.data() + start, count) =
-            row.block(start, count);
-      }
-    } else {
-      for (Index x = 0; x < size; ++x)
-        copy_[static_cast<std::size_t>(x)] = row.probability(static_cast<Token>(x));
-    }
+    detail::walk(row, [this](const auto& ids, const auto& p) {
+      Eigen::Map<Eigen::Array<Scalar, Eigen::Dynamic, 1>>(copy_.data() + ids(0), p.size()) = p;
+    });
     return {copy_.data(), size};
   }
 
@@ -50,7 +44,7 @@ class RowCopy {
   std::vector<Scalar> copy_;
 };
 
-/// A row of logits, as logits: with what it has learnt about itself.
+/// A row of logits is copied as logits, with what it has learnt about itself.
 template <Distribution Row>
   requires requires(const Row& row) { row.over(row.logits().data()); }
 class RowCopy<Row> {
@@ -70,27 +64,28 @@ class RowCopy<Row> {
   std::vector<Stored> copy_;
 };
 
-/// A sparse row, as its list.
+/// A row that lists its tokens is copied as a list.
 template <Distribution Row>
-  requires SparseRowLike<Row>
+  requires ListedRow<Row>
 class RowCopy<Row> {
  public:
   using View = SparseRow<double>;
 
   View assign(const Row& row) {
-    const auto size = static_cast<std::size_t>(row.support_size());
-    ids_.resize(size);
-    weights_.resize(size);
-    for (Index k = 0; k < row.support_size(); ++k) {
-      ids_[static_cast<std::size_t>(k)] = row.support(k);
-      weights_[static_cast<std::size_t>(k)] = row.weight(k);
-    }
-    return {ids_, weights_, row.vocab_size()};
+    ids_.clear();
+    probabilities_.clear();
+    detail::walk(row, [this](const auto& ids, const auto& p) {
+      for (Index k = 0; k < p.size(); ++k) {
+        ids_.push_back(ids(k));
+        probabilities_.push_back(p[k]);
+      }
+    });
+    return {ids_, probabilities_, row.vocab_size()};
   }
 
  private:
   std::vector<Token> ids_;
-  std::vector<double> weights_;
+  std::vector<double> probabilities_;
 };
 
 }  // namespace specdec

@@ -7,7 +7,7 @@
 
 #include "specdec/error.hpp"
 #include "specdec/rows/dense.hpp"
-#include "specdec/rows/sparse.hpp"
+#include "specdec/rows/list.hpp"
 
 namespace specdec {
 
@@ -18,7 +18,7 @@ void validate_row(const R& row, Index vocab_size, double tolerance) {
   if (row.vocab_size() != vocab_size)
     throw InvalidDistribution(
         message("a vocabulary of ", row.vocab_size(), ", where the matrix has one of ", vocab_size));
-  if constexpr (SparseRowLike<R>) {
+  if constexpr (ListedRow<R>) {
     Index least = 0;
     for (Index k = 0; k < row.support_size(); ++k) {
       const Token x = row.support(k);

@@ -8,21 +8,20 @@
 
 #include "specdec/rows/dense.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/residual.hpp"
-#include "specdec/rows/sparse.hpp"
+#include "specdec/rows/list.hpp"
 
 namespace specdec {
 
 /// A row of one of the kinds R..., which answers as that row does. It offers what all kinds can: argmax,
-/// sums, support; and blocks where some can and the others list their support, so that a residual against it
+/// sums, support; and segments where some can and the others list their support, so that a residual against it
 /// is one fused pass whatever it holds.
 ///
-/// Cost: a branch per question over that of the row it holds. Numeric: blocks in double.
+/// Cost: a branch per question over that of the row it holds. Numeric: segments in double.
 template <Distribution... R>
 class VariantRow {
-  static constexpr bool all_sparse = (SparseRowLike<R> && ...);
-  static constexpr bool has_blocks = ((BlockRow<R> || SparseRowLike<R>)&&...) && !all_sparse;
-  using Block = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_block_size>;
+  static constexpr bool all_sparse = (ListedRow<R> && ...);
+  static constexpr bool has_segments = ((SegmentedRow<R> || ListedRow<R>)&&...) && !all_sparse;
+  using Segment = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
 
  public:
   static constexpr bool constant_time_probability = (specdec::constant_time_probability<R> && ...);
@@ -65,19 +64,19 @@ class VariantRow {
   {
     return ask([k](const auto& row) -> Token { return row.support(k); });
   }
-  double weight(Index k) const
+  double listed(Index k) const
     requires all_sparse
   {
-    return ask([k](const auto& row) { return static_cast<double>(row.weight(k)); });
+    return ask([k](const auto& row) { return static_cast<double>(row.listed(k)); });
   }
 
-  /// The probabilities of `count` <= max_block_size tokens from `start` on.
-  Block block(Index start, Index count) const
-    requires has_blocks
+  /// The probabilities of `count` <= max_segment_size tokens from `start` on.
+  Segment segment(Index start, Index count) const
+    requires has_segments
   {
-    return ask([=](const auto& row) -> Block {
-      if constexpr (SparseRowLike<std::remove_cvref_t<decltype(row)>>) return spread(row, start, count);
-      else return row.block(start, count).template cast<double>();
+    return ask([=](const auto& row) -> Segment {
+      if constexpr (ListedRow<std::remove_cvref_t<decltype(row)>>) return spread(row, start, count);
+      else return row.segment(start, count).template cast<double>();
     });
   }
 
@@ -94,15 +93,15 @@ class VariantRow {
   }
 
   // Listed probabilities among zeros.
-  template <SparseRowLike Row>
-  static Block spread(const Row& row, Index start, Index count) {
-    Block block = Block::Zero(count);
+  template <ListedRow Row>
+  static Segment spread(const Row& row, Index start, Index count) {
+    Segment segment = Segment::Zero(count);
     for (Index k = detail::lower_bound(row, start); k < row.support_size() && row.support(k) < start + count;
          ++k) {
       detail::check_ascending(start, row.support(k));
-      block[row.support(k) - start] = row.weight(k);
+      segment[row.support(k) - start] = row.listed(k);
     }
-    return block;
+    return segment;
   }
 
   // By number, for several kinds of rows may have one kind of sampler.

@@ -134,7 +134,7 @@ class ProcessedModel {
     if (output_.rows() < rows || output_.cols() != vocab_size()) output_.resize(rows, vocab_size());
     const auto from = numbers(logits);
     for (Index i = 0; i < rows; ++i) {
-      output_.row(i) = from.row(i).block(0, vocab_size()).matrix().transpose();
+      output_.row(i) = from.row(i).segment(0, vocab_size()).matrix().transpose();
       const std::size_t length = context_.size() - static_cast<std::size_t>(rows - 1 - i);
       hook_(std::span<const Token>(context_).first(length), detail::LogitsRef<Bare>(output_.row(i)));
     }

@@ -33,7 +33,7 @@ class ProcessedRow {
   double sum(Index start, Index count) const { return processed().sum(start, count); }
 
   static constexpr Index max_block = Processed::max_block;
-  auto block(Index start, Index count) const { return processed().block(start, count); }
+  auto segment(Index start, Index count) const { return processed().segment(start, count); }
 
   /// The largest logit, the lowest id among equals: no step changes that.
   Token argmax() const { return row_.argmax(); }

@@ -128,7 +128,7 @@ class ThresholdSearch {
         }
       }
       copy.setConstant(-infinity);
-      copy.head(count) = row_.block(start, count);
+      copy.head(count) = row_.segment(start, count);
       f(static_cast<const Scalar*>(copy.data()));
     }
   }

@@ -36,6 +36,7 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/dense.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/walk.hpp"
 #include "specdec/testing/chi_square.hpp"
 #include "specdec/verify/verdict.hpp"
 
@@ -132,7 +133,7 @@ class RowReading {
  public:
   template <Distribution R>
   RowReading(const R& row, Token x) : value_(value_of(row, x)) {
-    each_piece(row, [this](const Piece& piece) { take(piece); });
+    specdec::detail::walk(row, [this](const auto&, const auto& segment) { take(evaluated(segment)); });
   }
 
   double value() const { return value_; }
@@ -155,42 +156,26 @@ class RowReading {
   bool is_informative() const { return equal_ < (1 - 1e-6) * total_ && powers_[squares] < 0.9; }
 
  private:
-  using Piece = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_block_size>;
+  using Piece = specdec::detail::Gathered;
 
-  // The token's probability as the pieces have it, to the last bit.
+  // The token's probability as the segments have it, to the last bit.
   template <Distribution R>
   static double value_of(const R& row, Token x) {
-    if constexpr (BlockRow<R> && !SparseRowLike<R>) {
-      const Index start = x / max_block_size * max_block_size;
-      return block(row, start)[x - start];
+    if constexpr (SegmentedRow<R> && !ListedRow<R>) {
+      const Index start = x / max_segment_size * max_segment_size;
+      const Index count = std::min(max_segment_size, Index{row.vocab_size()} - start);
+      return evaluated(row.segment(start, count))[x - start];
     } else {
       return static_cast<double>(row.probability(x));
     }
   }
 
-  template <BlockRow R>
-  static Piece block(const R& row, Index start) {
-    // Evaluated in the row's own scalar, as a whole: entry by entry Eigen may round another way.
-    const Eigen::Array<typename std::remove_cvref_t<decltype(row.block(0, 0))>::Scalar, Eigen::Dynamic, 1,
-                       Eigen::ColMajor, max_block_size>
-        piece = row.block(start, std::min(max_block_size, Index{row.vocab_size()} - start));
+  // In the row's own scalar, as a whole: entry by entry Eigen may round another way.
+  template <class Segment>
+  static Piece evaluated(const Segment& segment) {
+    const Eigen::Array<typename Segment::Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size> piece =
+        segment;
     return piece.template cast<double>();
-  }
-
-  template <Distribution R, class F>
-  static void each_piece(const R& row, F&& f) {
-    const auto gather = [&](Index size, auto&& probability) {
-      Piece piece;
-      for (Index start = 0; start < size; start += max_block_size) {
-        piece.resize(std::min(max_block_size, size - start));
-        for (Index k = 0; k < piece.size(); ++k) piece[k] = static_cast<double>(probability(start + k));
-        f(piece);
-      }
-    };
-    if constexpr (SparseRowLike<R>) gather(row.support_size(), [&](Index k) { return row.weight(k); });
-    else if constexpr (BlockRow<R>)
-      for (Index start = 0; start < Index{row.vocab_size()}; start += max_block_size) f(block(row, start));
-    else gather(row.vocab_size(), [&](Index y) { return row.probability(static_cast<Token>(y)); });
   }
 
   void take(const Piece& q) {

@@ -46,19 +46,19 @@ class ModifiedRow {
   }
 
   Index support_size() const
-    requires SparseRowLike<P>
+    requires ListedRow<P>
   {
     return p_.support_size();
   }
   Token support(Index k) const
-    requires SparseRowLike<P>
+    requires ListedRow<P>
   {
     return p_.support(k);
   }
-  double weight(Index k) const
-    requires SparseRowLike<P>
+  double listed(Index k) const
+    requires ListedRow<P>
   {
-    return plain_ ? p_.weight(k) : modified_.weight(k);
+    return plain_ ? p_.listed(k) : modified_.listed(k);
   }
 
   auto sampler() const {

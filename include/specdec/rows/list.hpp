@@ -1,0 +1,71 @@
+// What rows that list their tokens have in common: searches, checks and draws.
+#pragma once
+
+#include "specdec/error.hpp"
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/prefix_sampler.hpp"
+
+namespace specdec::detail {
+
+/// The first k with support(k) >= x; support_size() where there is none.
+template <ListedRow R>
+Index lower_bound(const R& row, Index x) {
+  Index first = 0, count = row.support_size();
+  while (count > 0) {
+    const Index half = count / 2;
+    if (static_cast<Index>(row.support(first + half)) < x) {
+      first += half + 1;
+      count -= half + 1;
+    } else {
+      count = half;
+    }
+  }
+  return first;
+}
+
+/// Ids out of order would be read out of bounds.
+inline void check_ascending(Index least, Token x) {
+  if (x < least) throw InvalidDistribution(message("the ids of a sparse row do not ascend at ", x));
+}
+
+/// Ids are taken on trust until one of them is the answer.
+inline void check_id(Token x, Index vocab_size) {
+  if (x < 0 || x >= vocab_size)
+    throw InvalidDistribution(message("id ", x, " is outside the vocabulary 0..", vocab_size - 1));
+}
+
+/// The list as a row of its own: position k in place of token support(k).
+template <ListedRow R>
+class Positions {
+ public:
+  explicit Positions(const R& row) : row_(row) {}
+  Index vocab_size() const { return row_.support_size(); }
+  double probability(Token k) const { return row_.listed(k); }
+  double sum(Index start, Index count) const {
+    double sum = 0;
+    for (Index k = start; k < start + count; ++k) sum += row_.listed(k);
+    return sum;
+  }
+
+ private:
+  R row_;
+};
+
+/// The inverse distribution function of a row that lists its tokens: that of the positions.
+template <class R>  // a ListedRow, complete only by the time of a draw
+class ListSampler {
+ public:
+  explicit ListSampler(const R& row) : row_(row), draw_(Positions<R>(row)) {}
+
+  Token operator()(double u) {
+    const Token x = row_.support(draw_(u));
+    check_id(x, row_.vocab_size());
+    return x;
+  }
+
+ private:
+  R row_;
+  PrefixSampler<Positions<R>> draw_;
+};
+
+}  // namespace specdec::detail

@@ -1,0 +1,142 @@
+// How whole rows are read: the one place that knows in which ways a row may show itself.
+//
+// A row lists the tokens that may have mass (ListedRow), or hands itself out in segments (SegmentedRow), or answers for
+// one token at a time. What reads a whole row goes through walk() or each_token(), what reads two together through sum_over(): a
+// new kind of row then serves residuals, overlaps, entropies, copies and audits at the speed that it offers.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/list.hpp"
+
+namespace specdec::detail {
+
+/// A segment that was gathered.
+using Gathered = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
+
+/// Calls visit(x, p(x)) for the tokens that may have mass, by ascending id, with what the row answers for each.
+///
+/// Throws InvalidDistribution where the ids of a list do not ascend.
+template <Distribution R, class Visit>
+void each_token(const R& row, Visit&& visit) {
+  if constexpr (ListedRow<R>) {
+    Index least = 0;
+    for (Index k = 0; k < row.support_size(); ++k) {
+      const Token x = row.support(k);
+      check_ascending(least, x);
+      least = Index{x} + 1;
+      visit(x, static_cast<double>(row.listed(k)));
+    }
+  } else {
+    for (Index x = 0; x < row.vocab_size(); ++x)
+      visit(static_cast<Token>(x), static_cast<double>(row.probability(static_cast<Token>(x))));
+  }
+}
+
+/// Calls visit(ids, p) with one stretch of the row after the other: p[k], of an Eigen array or expression, is the
+/// probability of token ids(k). Tokens that a row does not list are left out: they have none.
+///
+/// Throws InvalidDistribution where the ids of a list do not ascend.
+template <Distribution R, class Visit>
+void walk(const R& row, Visit&& visit) {
+  if constexpr (SegmentedRow<R> && !ListedRow<R>) {
+    for (Index start = 0; start < row.vocab_size(); start += max_segment_size) {
+      const auto& p = row.segment(start, std::min<Index>(max_segment_size, row.vocab_size() - start));
+      visit([start](Index k) { return static_cast<Token>(start + k); }, p);
+    }
+  } else {
+    std::array<Token, max_segment_size> ids;
+    Gathered p(max_segment_size);
+    Index count = 0;
+    const auto hand_out = [&] {
+      if (count > 0) visit([&](Index k) { return ids[static_cast<std::size_t>(k)]; }, p.head(count));
+      count = 0;
+    };
+    each_token(row, [&](Token x, double p_x) {
+      ids[static_cast<std::size_t>(count)] = x;
+      p[count] = p_x;
+      if (++count == max_segment_size) hand_out();
+    });
+    hand_out();
+  }
+}
+
+// Sums over the tokens start..end-1, which p's vocabulary holds, of a function f of p(x) and q(x) that is 0 where p is:
+//
+//   f(p, q)                 for one token
+//   f.segment(p, q)         for Eigen arrays of doubles, as an expression
+//   f.alone(p, start, end)  Σ over a stretch of row p where q is 0
+
+/// Only tokens that p lists count. Where q has a list, too, the two are merged.
+template <class F, ListedRow P, Distribution Q>
+double sum_over_list(const F& f, const P& p, const Q& q, Index start, Index end) {
+  double sum = 0;
+  [[maybe_unused]] Index j = 0;
+  if constexpr (ListedRow<Q>) j = lower_bound(q, start);
+  for (Index k = lower_bound(p, start); k < p.support_size() && p.support(k) < end; ++k) {
+    const Token x = p.support(k);
+    check_ascending(start, x);
+    start = Index{x} + 1;
+    double q_x = 0;
+    if constexpr (ListedRow<Q>) {
+      while (j < q.support_size() && q.support(j) < x) ++j;
+      if (j < q.support_size() && q.support(j) == x) q_x = q.listed(j);
+    } else {
+      q_x = specdec::probability(q, x);
+    }
+    sum += f(p.listed(k), q_x);
+  }
+  return sum;
+}
+
+/// Only q has a list: between the tokens on it p stands alone.
+template <class F, Distribution P, ListedRow Q>
+double sum_around_list(const F& f, const P& p, const Q& q, Index start, Index end) {
+  double sum = 0;
+  for (Index k = lower_bound(q, start); k < q.support_size() && q.support(k) < end; ++k) {
+    const Token x = q.support(k);
+    check_ascending(start, x);
+    sum += f.alone(p, start, x) + f(p.probability(x), q.listed(k));
+    start = Index{x} + 1;
+  }
+  return sum + f.alone(p, start, end);
+}
+
+/// One fused pass over both rows.
+template <class F, SegmentedRow P, SegmentedRow Q>
+double sum_over_segments(const F& f, const P& p, const Q& q, Index start, Index end) {
+  double sum = 0;
+  for (; start < end; start += max_segment_size) {
+    const Index count = std::min(max_segment_size, end - start);
+    const auto& p_segment = p.segment(start, count);
+    const auto& q_segment = q.segment(start, count);
+    sum += f.segment(p_segment.template cast<double>(), q_segment.template cast<double>()).sum();
+  }
+  return sum;
+}
+
+/// Σ f(p(x), q(x)), in the way that reads least.
+template <class F, Distribution P, Distribution Q>
+double sum_over(const F& f, const P& p, const Q& q, Index start, Index end) {
+  constexpr bool p_may_stand_alone = requires { f.alone(p, start, end); };
+  if constexpr (ListedRow<P>) {
+    return sum_over_list(f, p, q, start, end);
+  } else if constexpr (ListedRow<Q> && p_may_stand_alone) {
+    return sum_around_list(f, p, q, start, end);
+  } else if constexpr (SegmentedRow<P> && SegmentedRow<Q> && p_may_stand_alone) {
+    const Index common = std::clamp<Index>(q.vocab_size(), start, end);
+    return sum_over_segments(f, p, q, start, common) + f.alone(p, common, end);
+  } else {
+    double sum = 0;
+    for (Index x = start; x < end; ++x) {
+      const auto token = static_cast<Token>(x);
+      sum += f(static_cast<double>(p.probability(token)), specdec::probability(q, token));
+    }
+    return sum;
+  }
+}
+
+}  // namespace specdec::detail
