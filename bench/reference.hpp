@@ -48,7 +48,7 @@ auto residual(double w, const P& p, const Q& q) {
 }
 
 /// Leviathan et al., arXiv:2211.17192, Algorithm 1.
-class TokenRule {
+class PlainToken {
  public:
   Verdict operator()(const Rows& ps, const Rows& qs, std::span<const Token> xs, std::mt19937_64& generator) {
     const Index gamma = qs.rows();
@@ -65,7 +65,7 @@ class TokenRule {
 };
 
 /// Sun et al., arXiv:2403.10444, Algorithm 2.
-class BlockRule {
+class PlainBlock {
  public:
   Verdict operator()(const Rows& ps, const Rows& qs, std::span<const Token> xs, std::mt19937_64& generator) {
     const Index gamma = qs.rows();
@@ -94,7 +94,7 @@ class BlockRule {
 };
 
 /// The same paper, Algorithms 4 to 6: greedy block verification and the modified targets it leaves behind.
-class GreedyBlockRule {
+class PlainGreedyBlock {
  public:
   Verdict operator()(const Rows& ps, const Rows& qs, std::span<const Token> xs, std::mt19937_64& generator) {
     const Index gamma = qs.rows();
@@ -168,7 +168,7 @@ class GreedyBlockRule {
 };
 
 /// Temperature 0: the argmax of every row.
-struct ArgmaxRule {
+struct PlainArgmax {
   Verdict operator()(const Rows& ps, const Rows& qs, std::span<const Token> xs, std::mt19937_64&) {
     for (Index i = 0;; ++i) {
       Index best = 0;
@@ -179,7 +179,7 @@ struct ArgmaxRule {
 };
 
 /// The target's own sample of every row, while the draft guessed it.
-struct SampleMatchRule {
+struct PlainSampleMatch {
   Verdict operator()(const Rows& ps, const Rows& qs, std::span<const Token> xs, std::mt19937_64& generator) {
     for (Index i = 0;; ++i) {
       const Token y = sample(ps.row(i).array(), generator);

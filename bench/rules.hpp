@@ -28,7 +28,7 @@ struct TokenRule {
   static constexpr const char* name = "token";
   static constexpr bool one_round_per_position = true, needs_probabilities = true;
   using Verifier = specdec::TokenVerifier;
-  using Reference = reference::TokenRule;
+  using Reference = reference::PlainToken;
   static RowList plain_rows(Index gamma, Index tau) {
     if (tau == gamma) return {{tau}, {}};
     return {{tau}, {tau}};
@@ -42,7 +42,7 @@ struct BlockRule {
   static constexpr const char* name = "block";
   static constexpr bool one_round_per_position = true, needs_probabilities = true;
   using Verifier = specdec::BlockVerifier;
-  using Reference = reference::BlockRule;
+  using Reference = reference::PlainBlock;
   static RowList plain_rows(Index gamma, Index tau) {
     RowList rows;
     for (Index i = 1; i < gamma; ++i) {
@@ -63,7 +63,7 @@ struct GreedyBlockRule : BlockRule {
   static constexpr const char* name = "greedy_block";
   static constexpr bool one_round_per_position = false;
   using Verifier = specdec::GreedyBlockVerifier;
-  using Reference = reference::GreedyBlockRule;
+  using Reference = reference::PlainGreedyBlock;
 };
 
 /// A rule without its memory: every call is the first of a sequence.
@@ -79,14 +79,14 @@ struct Fresh {
 struct GreedyFreshRule : GreedyBlockRule {
   static constexpr const char* name = "greedy_fresh";
   using Verifier = Fresh<specdec::GreedyBlockVerifier>;
-  using Reference = Fresh<reference::GreedyBlockRule>;
+  using Reference = Fresh<reference::PlainGreedyBlock>;
 };
 
 struct SampleMatchRule {
   static constexpr const char* name = "sample_match";
   static constexpr bool one_round_per_position = false, needs_probabilities = true;
   using Verifier = specdec::SampleMatchVerifier;
-  using Reference = reference::SampleMatchRule;
+  using Reference = reference::PlainSampleMatch;
   static RowList plain_rows(Index, Index tau) {
     RowList rows;
     for (Index i = 0; i <= tau; ++i) rows.target.push_back(i);
@@ -100,7 +100,7 @@ struct ArgmaxRule : SampleMatchRule {
   static constexpr const char* name = "argmax";
   static constexpr bool needs_probabilities = false;
   using Verifier = specdec::ArgmaxVerifier;
-  using Reference = reference::ArgmaxRule;
+  using Reference = reference::PlainArgmax;
 };
 
 }  // namespace bench

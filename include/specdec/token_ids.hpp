@@ -1,13 +1,11 @@
 // Token ids as engines have them, and the check that all of them pass.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <span>
 #include <string_view>
 #include <type_traits>
-#include <vector>
 
 #include "specdec/error.hpp"
 #include "specdec/types.hpp"
@@ -49,17 +47,6 @@ inline void check_tokens(std::string_view name, TokenIds tokens, Index vocab_siz
   for (Index i = 0; i < tokens.size(); ++i)
     if (tokens[i] < 0 || tokens[i] >= vocab_size)
       invalid_argument(name, "[", i, "] = ", tokens[i], " is outside the vocabulary 0..", vocab_size - 1);
-}
-
-/// The tokens as a model of this vocabulary can take them, ids beyond it as token 0: themselves where there are
-/// none, else in `replaced`.
-inline std::span<const Token> known_tokens(std::span<const Token> tokens, Index vocab_size,
-                                           std::vector<Token>& replaced) {
-  const auto foreign = [vocab_size](Token x) { return x >= vocab_size; };
-  if (std::none_of(tokens.begin(), tokens.end(), foreign)) return tokens;
-  replaced.assign(tokens.begin(), tokens.end());
-  std::replace_if(replaced.begin(), replaced.end(), foreign, Token{0});
-  return replaced;
 }
 
 }  // namespace detail

@@ -3,14 +3,14 @@
 from mutants import promise
 
 mutant = promise("logits are a distribution at their temperature, above their cut")
-mutant("logits-temperature-upside-down", "rows/logits.hpp", "tests/rows/logits",
+mutant("logits-temperature-upside-down", "rows/logits_row.hpp", "tests/rows/logits_row",
        "inverse_temperature_(1 / temperature)", "inverse_temperature_(temperature)")
-mutant("logits-below-cut", "rows/logits.hpp", "tests/rows/logits", "if (l < cut_) return 0;", "")
-mutant("logits-sums-not-rescaled", "rows/logits.hpp", "tests/rows/logits",
+mutant("logits-below-cut", "rows/logits_row.hpp", "tests/rows/logits_row", "if (l < cut_) return 0;", "")
+mutant("logits-sums-not-rescaled", "rows/logits_row.hpp", "tests/rows/logits_row",
        "sums_[s] *= static_cast<Scalar>(factor);", "(void)s;")
-mutant("logits-normaliser-upside-down", "rows/logits.hpp", "tests/rows/logits",
+mutant("logits-normaliser-upside-down", "rows/logits_row.hpp", "tests/rows/logits_row",
        "inverse_temperature_ - normaliser.value)", "inverse_temperature_ + normaliser.value)")
-mutant("logits-any-temperature", "rows/logits.hpp", "tests/rows/logits", "if (!(temperature >= 0)) detail", "if (false) detail")
+mutant("logits-any-temperature", "rows/logits_row.hpp", "tests/rows/logits_row", "if (!(temperature >= 0)) detail", "if (false) detail")
 mutant("top-k-one-short", "sample/top_k.hpp", "tests/sample/top_k",
        "static_cast<double>(k_))", "static_cast<double>(k_ - 1))")
 mutant("top-p-less", "sample/top_p.hpp", "tests/sample/top_p", "p_ * total, total)", "0.99 * p_ * total, total)")

@@ -28,11 +28,11 @@ mutant("chi-square-blind", "testing/chi_square.hpp", "tests/testing/chi_square",
        "report.statistic <= report.threshold", "true")
 
 mutant = promise("an audit convicts drafters whose q is not what was drawn from, and no others")
-mutant("audit-ties-above", "testing/draft_audit.hpp", "tests/testing/draft_audit",
+mutant("audit-ties-above", "testing/row_reading.hpp", "tests/testing/draft_audit tests/testing/row_reading",
        "(q > value_).select", "(q >= value_).select")
 mutant("audit-not-randomised", "testing/draft_audit.hpp", "tests/testing/draft_audit",
        "row.position(uniform01(generator))", "row.position(0.5)")
-mutant("audit-flat-rows-count", "testing/draft_audit.hpp", "tests/testing/draft_audit",
+mutant("audit-flat-rows-count", "testing/row_reading.hpp", "tests/testing/draft_audit tests/testing/row_reading",
        "return equal_ < (1 - 1e-6) * total_ && powers_[squares] < 0.9;", "return true;")
 mutant("audit-no-martingale", "testing/draft_audit.hpp", "tests/testing/draft_audit",
        "(exponents[k] - 1) * value + total", "exponents[k] * value + total")
@@ -45,7 +45,7 @@ mutant("audit-pairs-unread", "testing/draft_audit.hpp", "tests/testing/draft_aud
        "!rejected(report.order) && !rejected(report.pairs)", "!rejected(report.order)")
 mutant("audit-impossible-passes", "testing/draft_audit.hpp", "tests/testing/draft_audit",
        "if (x < 0 || !(specdec::probability(row, x) > 0)) ++impossible;", "if (x < 0) ++impossible;")
-mutant("audit-unnormalised-passes", "testing/draft_audit.hpp", "tests/testing/draft_audit",
+mutant("audit-unnormalised-passes", "testing/row_reading.hpp", "tests/testing/draft_audit tests/testing/row_reading",
        "std::abs(total_ - 1) <= 0.01 &&", "")
 mutant("audit-kept-after-throw", "testing/draft_audit.hpp", "tests/testing/draft_audit",
        "State next = state_;", "State& next = state_;")

@@ -179,10 +179,10 @@ mutant("one-trip-a-token", "verify/drafted.hpp", "tests/verify/drafted",
 
 mutant = promise("rows kept for a verification are destroyed after it, those alone that were made")
 mutant("kept-rows-not-destroyed", "rows/row_cache.hpp", "tests/verify/drafted",
-       "    for (; made_ != 0; made_ &= made_ - 1) std::destroy_at(&few_[std::countr_zero(made_)].row);\n", "")
+       "    for (; made_ != 0; made_ &= made_ - 1) few_[std::countr_zero(made_)].row.~Row();\n", "")
 mutant("kept-row-entered-before-made", "rows/row_cache.hpp", "tests/verify/drafted",
-       "      std::construct_at(&slot.row, matrix_.row(i));\n      made_ |= std::uint64_t{1} << i;\n",
-       "      made_ |= std::uint64_t{1} << i;\n      std::construct_at(&slot.row, matrix_.row(i));\n")
+       "      ::new (static_cast<void*>(&slot.row)) Row(matrix_.row(i));\n      made_ |= std::uint64_t{1} << i;\n",
+       "      made_ |= std::uint64_t{1} << i;\n      ::new (static_cast<void*>(&slot.row)) Row(matrix_.row(i));\n")
 
 mutant = promise("rules say of themselves what the loop and cascades go by")
 mutant("lenient-says-lossless", "verify/lenient.hpp", "tests/verify/verifier",

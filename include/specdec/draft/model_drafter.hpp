@@ -12,12 +12,12 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/row_span.hpp"
 #include "specdec/rows/stored_rows.hpp"
-#include "specdec/token_ids.hpp"
 
 namespace specdec {
 

@@ -15,6 +15,7 @@
 #include "specdec/draft/drafter.hpp"
 #include "specdec/error.hpp"
 #include "specdec/loop/sequence.hpp"
+#include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/rows/dense.hpp"
 #include "specdec/rows/stored_rows.hpp"

@@ -9,8 +9,8 @@
 #include <memory>
 #include <mutex>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace specdec::detail {
 
@@ -43,16 +43,22 @@ class Turns {
   explicit Turns(Count count) : count_(std::move(count)) {}
 
   static Count shared_count(const void* model) {
+    struct Entry {
+      const void* model;
+      std::weak_ptr<std::uint64_t> count;
+    };
     struct Table {
       std::mutex mutex;
-      std::unordered_map<const void*, std::weak_ptr<std::uint64_t>> counts;
+      std::vector<Entry> entries;
     };
     static Table& table = *new Table;  // never destroyed: decoders may be static, too
     const std::scoped_lock lock(table.mutex);
-    std::erase_if(table.counts, [](const auto& entry) { return entry.second.expired(); });
-    std::weak_ptr<std::uint64_t>& entry = table.counts[model];
-    Count count = entry.lock();
-    if (!count) entry = count = std::make_shared<std::uint64_t>(0);
+    std::erase_if(table.entries, [](const Entry& entry) { return entry.count.expired(); });
+    for (const Entry& entry : table.entries)
+      if (entry.model == model) return entry.count.lock();
+    table.entries.push_back({model, {}});
+    Count count = std::make_shared<std::uint64_t>(0);
+    table.entries.back().count = count;
     return count;
   }
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -26,7 +26,7 @@ class RowCache {
   RowCache(const RowCache&) = delete;
   RowCache& operator=(const RowCache&) = delete;
   ~RowCache() {
-    for (; made_ != 0; made_ &= made_ - 1) std::destroy_at(&few_[std::countr_zero(made_)].row);
+    for (; made_ != 0; made_ &= made_ - 1) few_[std::countr_zero(made_)].row.~Row();
   }
 
   const M& matrix() const { return matrix_; }
@@ -38,7 +38,7 @@ class RowCache {
     }
     Slot& slot = few_[i];
     if ((made_ >> i & 1) == 0) {
-      std::construct_at(&slot.row, matrix_.row(i));
+      ::new (static_cast<void*>(&slot.row)) Row(matrix_.row(i));
       made_ |= std::uint64_t{1} << i;
     }
     return slot.row;

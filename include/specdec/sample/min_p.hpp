@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "specdec/error.hpp"
-#include "specdec/rows/logits.hpp"
+#include "specdec/rows/logits_row.hpp"
 
 namespace specdec {
 

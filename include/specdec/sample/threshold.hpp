@@ -16,7 +16,7 @@
 #include <optional>
 
 #include "specdec/error.hpp"
-#include "specdec/rows/logits.hpp"
+#include "specdec/rows/logits_row.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/sample/flags.hpp"
 #include "specdec/sample/token_weight.hpp"

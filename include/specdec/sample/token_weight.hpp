@@ -12,7 +12,7 @@
 #include <limits>
 #include <utility>
 
-#include "specdec/rows/logits.hpp"
+#include "specdec/rows/logits_row.hpp"
 #include "specdec/sample/flags.hpp"
 #include "specdec/sample/weighed.hpp"
 

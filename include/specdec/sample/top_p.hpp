@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "specdec/error.hpp"
-#include "specdec/rows/logits.hpp"
+#include "specdec/rows/logits_row.hpp"
 #include "specdec/sample/threshold.hpp"
 #include "specdec/sample/token_weight.hpp"
 

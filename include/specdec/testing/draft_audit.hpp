@@ -23,97 +23,20 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <optional>
-#include <ostream>
 #include <span>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "specdec/chance/random.hpp"
-#include "specdec/draft/drafter.hpp"
 #include "specdec/error.hpp"
 #include "specdec/rows/dense.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/walk.hpp"
 #include "specdec/testing/chi_square.hpp"
-#include "specdec/verify/verdict.hpp"
+#include "specdec/testing/draft_audit_report.hpp"
+#include "specdec/testing/row_reading.hpp"
+#include "specdec/types.hpp"
 
 namespace specdec::testing {
-
-/// What an audit found, as far as it can tell.
-enum class DraftFault {
-  none,        ///< nothing speaks against the drafter
-  bad_row,     ///< a row is no distribution
-  impossible,  ///< a token has probability 0 in its row
-  likelier,    ///< the tokens are likelier than their rows say
-  rarer,       ///< the tokens are rarer than their rows say
-  unrelated,   ///< the tokens have little to do with their rows
-};
-
-/// A fault and what it smells of.
-inline std::ostream& operator<<(std::ostream& out, DraftFault fault) {
-  switch (fault) {
-    case DraftFault::none:
-      return out << "nothing speaks against the drafter";
-    case DraftFault::bad_row:
-      return out << "a row is no distribution (cut and not normalised again?)";
-    case DraftFault::impossible:
-      return out
-             << "a token was drawn where q is 0 (the row of another position? a q that is cut beside a draw "
-                "that is not?)";
-    case DraftFault::likelier:
-      return out
-             << "tokens are likelier than q says (a raw q beside a draw that is sharpened, cut or greedy? "
-                "tokens dropped after they were drawn?)";
-    case DraftFault::rarer:
-      return out
-             << "tokens are rarer than q says (a raw q beside a draw at a higher temperature? some rows of "
-                "another position?)";
-    case DraftFault::unrelated:
-      break;
-  }
-  return out << "tokens have little to do with q (the row of another position, or one for all?)";
-}
-
-/// The outcome of an audit.
-struct DraftAuditReport {
-  DraftFault fault = DraftFault::none;
-  Index tokens = 0;       ///< drafted tokens seen
-  Index informative = 0;  ///< of which the row left something to be ordered
-  Index impossible = 0;   ///< tokens of probability 0
-  Index bad_rows = 0;
-  double likelier = 0, rarer = 0;      ///< largest log-likelihood ratios against q
-  double threshold = 0;                ///< of both: convicted beyond it
-  std::optional<SampledReport> order;  ///< U in 16 cells, where there were enough
-  std::optional<SampledReport> pairs;  ///< successive U in 4 × 4 cells, where there were enough
-
-  /// Below this many informative tokens that nothing was found means nothing.
-  static constexpr Index least_informative = 320;
-
-  bool convicted() const { return fault != DraftFault::none; }
-  /// Enough was seen to speak of an honest drafter.
-  bool acquitted() const { return !convicted() && informative >= least_informative; }
-  /// Nothing speaks against the drafter: acquitted, or too little seen.
-  explicit operator bool() const { return !convicted(); }
-
-  friend std::ostream& operator<<(std::ostream& out, const DraftAuditReport& report) {
-    out << (report.convicted()   ? "CONVICTED"
-            : report.acquitted() ? "acquitted"
-                                 : "no verdict")
-        << ": " << report.tokens << " drafted tokens, " << report.informative << " informative";
-    if (!report.convicted() && !report.acquitted()) out << " (" << least_informative << " are needed)";
-    if (report.convicted()) out << "\n  " << report.fault;
-    out << "\n  of probability 0: " << report.impossible
-        << ", from rows that are no distribution: " << report.bad_rows
-        << "\n  log-likelihood ratio, likelier " << report.likelier << ", rarer " << report.rarer
-        << ", threshold " << report.threshold;
-    if (report.order) out << "\n  order " << *report.order;
-    if (report.pairs) out << "\n  pairs " << *report.pairs;
-    return out;
-  }
-};
 
 /// How an audit is done.
 struct AuditOptions {
@@ -122,77 +45,6 @@ struct AuditOptions {
 };
 
 namespace detail {
-
-/// The exponents β of the alternatives: powers that take square roots only. The likelier ones first.
-inline constexpr std::array<double, 9> exponents{1.0625, 1.125, 1.25, 1.5, 2, 0.9375, 0.875, 0.75, 0.5};
-inline constexpr std::size_t sharper = 5;  // how many of them are above 1
-inline constexpr std::size_t squares = 4;  // the place of β = 2
-
-/// What the audit wants to know of a row and the token drawn from it, in one pass over the row.
-class RowReading {
- public:
-  template <Distribution R>
-  RowReading(const R& row, Token x) : value_(value_of(row, x)) {
-    specdec::detail::walk(row, [this](const auto&, const auto& segment) { take(evaluated(segment)); });
-  }
-
-  double value() const { return value_; }
-  double total() const { return total_; }
-
-  /// Σ q(y)^β.
-  double power(std::size_t k) const { return powers_[k]; }
-
-  /// Finite, not negative, and normalised up to what the rounding of a narrow scalar does.
-  bool is_distribution() const {
-    return std::abs(total_ - 1) <= 0.01 &&
-           std::isfinite(std::accumulate(powers_.begin(), powers_.end(), 0.0));
-  }
-
-  /// U for a given V.
-  double position(double v) const { return (above_ + v * equal_) / total_; }
-
-  /// Whether there is an order: not where all mass is on tokens of one probability, one or several. (Where
-  /// nearly all is on one, U is V and little else, which would only dilute.)
-  bool is_informative() const { return equal_ < (1 - 1e-6) * total_ && powers_[squares] < 0.9; }
-
- private:
-  using Piece = specdec::detail::Gathered;
-
-  // The token's probability as the segments have it, to the last bit.
-  template <Distribution R>
-  static double value_of(const R& row, Token x) {
-    if constexpr (SegmentedRow<R> && !ListedRow<R>) {
-      const Index start = x / max_segment_size * max_segment_size;
-      const Index count = std::min(max_segment_size, Index{row.vocab_size()} - start);
-      return evaluated(row.segment(start, count))[x - start];
-    } else {
-      return static_cast<double>(row.probability(x));
-    }
-  }
-
-  // In the row's own scalar, as a whole: entry by entry Eigen may round another way.
-  template <class Segment>
-  static Piece evaluated(const Segment& segment) {
-    const Eigen::Array<typename Segment::Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size> piece =
-        segment;
-    return piece.template cast<double>();
-  }
-
-  void take(const Piece& q) {
-    total_ += q.sum();
-    above_ += (q > value_).select(q, 0.0).sum();
-    equal_ += (q == value_).select(q, 0.0).sum();
-    const Piece r2 = q.sqrt(), r4 = r2.sqrt(), r8 = r4.sqrt(), r16 = r8.sqrt();
-    const std::array<double, exponents.size()> sums{
-        (q * r16).sum(),      (q * r8).sum(),  (q * r4).sum(),
-        (q * r2).sum(),       (q * q).sum(),   (r2 * r4 * r8 * r16).sum(),
-        (r2 * r4 * r8).sum(), (r2 * r4).sum(), r2.sum()};
-    for (std::size_t k = 0; k < sums.size(); ++k) powers_[k] += sums[k];
-  }
-
-  double value_, total_ = 0, above_ = 0, equal_ = 0;
-  std::array<double, exponents.size()> powers_ = {};
-};
 
 /// The test martingales: log M_β, and how large their mixtures have ever been.
 class LikelihoodRatios {
@@ -348,66 +200,5 @@ class DraftAudit {
   AuditOptions options_;
   State state_;
 };
-
-/// A drafter, and an audit of everything it drafts: a debug aid that costs a pass over every draft row and
-/// nothing where it is not asked for.
-///
-///   testing::AuditedDrafter audited{drafter};
-///   SpecDec decoder{target, audited};
-///   ...
-///   std::cout << audited.report();
-///
-/// A drafter passed as an lvalue is referred to and must outlive this; an rvalue is moved in. What goes in
-/// and what comes out is passed on as it is, and the audit's randomness is its own: the text is that of the
-/// drafter alone. Guarantees and costs are those of DraftAudit. A throw of the drafter leaves the audit as it
-/// was; drafts of steps that fail later are counted all the same, for they were drawn.
-template <class D>
-class AuditedDrafter {
-  using Drafter = std::remove_reference_t<D>;
-  static_assert(specdec::Drafter<Drafter>, "what is audited is no specdec::Drafter");
-
- public:
-  explicit AuditedDrafter(D&& drafter, const AuditOptions& options = {})
-      : drafter_(std::forward<D>(drafter)), audit_(options) {}
-
-  template <RandomSource Source>
-  decltype(auto) draft(std::span<const Token> context, Index gamma, Source& source) {
-    decltype(auto) draft = drafter_.draft(context, gamma, source);
-    audit_.add(draft.rows, draft.tokens);
-    return draft;
-  }
-
-  /// Where the drafter has it.
-  template <RandomSource Source, class GoesOn>
-    requires requires(Drafter& drafter, std::span<const Token> context, Source& source, GoesOn& goes_on) {
-      drafter.draft(context, Index{}, source, goes_on);
-    }
-  decltype(auto) draft(std::span<const Token> context, Index gamma, Source& source, GoesOn&& goes_on) {
-    decltype(auto) draft = drafter_.draft(context, gamma, source, goes_on);
-    audit_.add(draft.rows, draft.tokens);
-    return draft;
-  }
-
-  void truncate(Index length) { drafter_.truncate(length); }
-
-  /// Where the drafter has it.
-  template <class Rows>
-    requires requires(Drafter& drafter, const Rows& target_rows, std::span<const Token> drafted,
-                      const Verdict& verdict) { drafter.observe(target_rows, drafted, verdict); }
-  void observe(const Rows& target_rows, std::span<const Token> drafted, const Verdict& verdict) {
-    drafter_.observe(target_rows, drafted, verdict);
-  }
-
-  DraftAuditReport report() const { return audit_.report(); }
-
- private:
-  D drafter_;
-  DraftAudit audit_;
-};
-
-template <class D>
-AuditedDrafter(D&&) -> AuditedDrafter<D>;
-template <class D>
-AuditedDrafter(D&&, const AuditOptions&) -> AuditedDrafter<D>;
 
 }  // namespace specdec::testing

@@ -43,8 +43,7 @@ namespace specdec {
 ///                             may then give its tokens no probability
 ///
 /// A rule that remembers serves one sequence. The loop starts every sequence with a copy of a fresh one.
-template <class R,
-          class D = Drafted<DenseRows<NumbersOf<Eigen::MatrixXd>>, DenseRows<NumbersOf<Eigen::MatrixXd>>>,
+template <class R, class D = Drafted<DenseRows<RowPointers<double>>, DenseRows<RowPointers<double>>>,
           class C = RandomChance<SplitMix64>>
 concept Verifier = std::copyable<R> && requires(R& rule, const D& drafted, C& chance) {
   { rule.judge(drafted, chance) } -> std::same_as<Verdict>;

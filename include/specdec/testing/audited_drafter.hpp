@@ -1,0 +1,77 @@
+// A drafter under audit, in the loop.
+#pragma once
+
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "specdec/chance/chance.hpp"
+#include "specdec/draft/drafter.hpp"
+#include "specdec/testing/draft_audit.hpp"
+#include "specdec/testing/draft_audit_report.hpp"
+#include "specdec/verify/verdict.hpp"
+
+namespace specdec::testing {
+
+/// A drafter, and an audit of everything it drafts: a debug aid that costs a pass over every draft row and
+/// nothing where it is not asked for.
+///
+///   testing::AuditedDrafter audited{drafter};
+///   SpecDec decoder{target, audited};
+///   ...
+///   std::cout << audited.report();
+///
+/// A drafter passed as an lvalue is referred to and must outlive this; an rvalue is moved in. What goes in
+/// and what comes out is passed on as it is, and the audit's randomness is its own: the text is that of the
+/// drafter alone. Guarantees and costs are those of DraftAudit. A throw of the drafter leaves the audit as it
+/// was; drafts of steps that fail later are counted all the same, for they were drawn.
+template <class D>
+class AuditedDrafter {
+  using Drafter = std::remove_reference_t<D>;
+  static_assert(specdec::Drafter<Drafter>, "what is audited is no specdec::Drafter");
+
+ public:
+  explicit AuditedDrafter(D&& drafter, const AuditOptions& options = {})
+      : drafter_(std::forward<D>(drafter)), audit_(options) {}
+
+  template <RandomSource Source>
+  decltype(auto) draft(std::span<const Token> context, Index gamma, Source& source) {
+    decltype(auto) draft = drafter_.draft(context, gamma, source);
+    audit_.add(draft.rows, draft.tokens);
+    return draft;
+  }
+
+  /// Where the drafter has it.
+  template <RandomSource Source, class GoesOn>
+    requires requires(Drafter& drafter, std::span<const Token> context, Source& source, GoesOn& goes_on) {
+      drafter.draft(context, Index{}, source, goes_on);
+    }
+  decltype(auto) draft(std::span<const Token> context, Index gamma, Source& source, GoesOn&& goes_on) {
+    decltype(auto) draft = drafter_.draft(context, gamma, source, goes_on);
+    audit_.add(draft.rows, draft.tokens);
+    return draft;
+  }
+
+  void truncate(Index length) { drafter_.truncate(length); }
+
+  /// Where the drafter has it.
+  template <class Rows>
+    requires requires(Drafter& drafter, const Rows& target_rows, std::span<const Token> drafted,
+                      const Verdict& verdict) { drafter.observe(target_rows, drafted, verdict); }
+  void observe(const Rows& target_rows, std::span<const Token> drafted, const Verdict& verdict) {
+    drafter_.observe(target_rows, drafted, verdict);
+  }
+
+  DraftAuditReport report() const { return audit_.report(); }
+
+ private:
+  D drafter_;
+  DraftAudit audit_;
+};
+
+template <class D>
+AuditedDrafter(D&&) -> AuditedDrafter<D>;
+template <class D>
+AuditedDrafter(D&&, const AuditOptions&) -> AuditedDrafter<D>;
+
+}  // namespace specdec::testing

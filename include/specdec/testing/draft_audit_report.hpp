@@ -1,0 +1,85 @@
+// What an audit of a drafter found, in words.
+#pragma once
+
+#include <optional>
+#include <ostream>
+
+#include "specdec/testing/chi_square.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::testing {
+
+/// What an audit found, as far as it can tell.
+enum class DraftFault {
+  none,        ///< nothing speaks against the drafter
+  bad_row,     ///< a row is no distribution
+  impossible,  ///< a token has probability 0 in its row
+  likelier,    ///< the tokens are likelier than their rows say
+  rarer,       ///< the tokens are rarer than their rows say
+  unrelated,   ///< the tokens have little to do with their rows
+};
+
+/// A fault and what it smells of.
+inline std::ostream& operator<<(std::ostream& out, DraftFault fault) {
+  switch (fault) {
+    case DraftFault::none:
+      return out << "nothing speaks against the drafter";
+    case DraftFault::bad_row:
+      return out << "a row is no distribution (cut and not normalised again?)";
+    case DraftFault::impossible:
+      return out
+             << "a token was drawn where q is 0 (the row of another position? a q that is cut beside a draw "
+                "that is not?)";
+    case DraftFault::likelier:
+      return out
+             << "tokens are likelier than q says (a raw q beside a draw that is sharpened, cut or greedy? "
+                "tokens dropped after they were drawn?)";
+    case DraftFault::rarer:
+      return out
+             << "tokens are rarer than q says (a raw q beside a draw at a higher temperature? some rows of "
+                "another position?)";
+    case DraftFault::unrelated:
+      break;
+  }
+  return out << "tokens have little to do with q (the row of another position, or one for all?)";
+}
+
+/// The outcome of an audit.
+struct DraftAuditReport {
+  DraftFault fault = DraftFault::none;
+  Index tokens = 0;       ///< drafted tokens seen
+  Index informative = 0;  ///< of which the row left something to be ordered
+  Index impossible = 0;   ///< tokens of probability 0
+  Index bad_rows = 0;
+  double likelier = 0, rarer = 0;      ///< largest log-likelihood ratios against q
+  double threshold = 0;                ///< of both: convicted beyond it
+  std::optional<SampledReport> order;  ///< U in 16 cells, where there were enough
+  std::optional<SampledReport> pairs;  ///< successive U in 4 × 4 cells, where there were enough
+
+  /// Below this many informative tokens that nothing was found means nothing.
+  static constexpr Index least_informative = 320;
+
+  bool convicted() const { return fault != DraftFault::none; }
+  /// Enough was seen to speak of an honest drafter.
+  bool acquitted() const { return !convicted() && informative >= least_informative; }
+  /// Nothing speaks against the drafter: acquitted, or too little seen.
+  explicit operator bool() const { return !convicted(); }
+
+  friend std::ostream& operator<<(std::ostream& out, const DraftAuditReport& report) {
+    out << (report.convicted()   ? "CONVICTED"
+            : report.acquitted() ? "acquitted"
+                                 : "no verdict")
+        << ": " << report.tokens << " drafted tokens, " << report.informative << " informative";
+    if (!report.convicted() && !report.acquitted()) out << " (" << least_informative << " are needed)";
+    if (report.convicted()) out << "\n  " << report.fault;
+    out << "\n  of probability 0: " << report.impossible
+        << ", from rows that are no distribution: " << report.bad_rows
+        << "\n  log-likelihood ratio, likelier " << report.likelier << ", rarer " << report.rarer
+        << ", threshold " << report.threshold;
+    if (report.order) out << "\n  order " << *report.order;
+    if (report.pairs) out << "\n  pairs " << *report.pairs;
+    return out;
+  }
+};
+
+}  // namespace specdec::testing

@@ -1,0 +1,87 @@
+// What an audit wants to know of a row and the token that was drawn from it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/walk.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::testing::detail {
+
+/// The exponents β of the alternatives: powers that take square roots only. The likelier ones first.
+inline constexpr std::array<double, 9> exponents{1.0625, 1.125, 1.25, 1.5, 2, 0.9375, 0.875, 0.75, 0.5};
+inline constexpr std::size_t sharper = 5;  // how many of them are above 1
+inline constexpr std::size_t squares = 4;  // the place of β = 2
+
+/// What the audit wants to know of a row and the token drawn from it, in one pass over the row.
+class RowReading {
+ public:
+  template <Distribution R>
+  RowReading(const R& row, Token x) : value_(value_of(row, x)) {
+    specdec::detail::walk(row, [this](const auto&, const auto& segment) { take(evaluated(segment)); });
+  }
+
+  double value() const { return value_; }
+  double total() const { return total_; }
+
+  /// Σ q(y)^β.
+  double power(std::size_t k) const { return powers_[k]; }
+
+  /// Finite, not negative, and normalised up to what the rounding of a narrow scalar does.
+  bool is_distribution() const {
+    return std::abs(total_ - 1) <= 0.01 &&
+           std::isfinite(std::accumulate(powers_.begin(), powers_.end(), 0.0));
+  }
+
+  /// U for a given V.
+  double position(double v) const { return (above_ + v * equal_) / total_; }
+
+  /// Whether there is an order: not where all mass is on tokens of one probability, one or several. (Where
+  /// nearly all is on one, U is V and little else, which would only dilute.)
+  bool is_informative() const { return equal_ < (1 - 1e-6) * total_ && powers_[squares] < 0.9; }
+
+ private:
+  using Piece = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
+
+  // The token's probability as the segments have it, to the last bit.
+  template <Distribution R>
+  static double value_of(const R& row, Token x) {
+    if constexpr (SegmentedRow<R> && !ListedRow<R>) {
+      const Index start = x / max_segment_size * max_segment_size;
+      const Index count = std::min(max_segment_size, Index{row.vocab_size()} - start);
+      return evaluated(row.segment(start, count))[x - start];
+    } else {
+      return static_cast<double>(row.probability(x));
+    }
+  }
+
+  // In the row's own scalar, as a whole: entry by entry Eigen may round another way.
+  template <class Segment>
+  static Piece evaluated(const Segment& segment) {
+    const Eigen::Array<typename Segment::Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size> piece =
+        segment;
+    return piece.template cast<double>();
+  }
+
+  void take(const Piece& q) {
+    total_ += q.sum();
+    above_ += (q > value_).select(q, 0.0).sum();
+    equal_ += (q == value_).select(q, 0.0).sum();
+    const Piece r2 = q.sqrt(), r4 = r2.sqrt(), r8 = r4.sqrt(), r16 = r8.sqrt();
+    const std::array<double, exponents.size()> sums{
+        (q * r16).sum(),      (q * r8).sum(),  (q * r4).sum(),
+        (q * r2).sum(),       (q * q).sum(),   (r2 * r4 * r8 * r16).sum(),
+        (r2 * r4 * r8).sum(), (r2 * r4).sum(), r2.sum()};
+    for (std::size_t k = 0; k < sums.size(); ++k) powers_[k] += sums[k];
+  }
+
+  double value_, total_ = 0, above_ = 0, equal_ = 0;
+  std::array<double, exponents.size()> powers_ = {};
+};
+
+}  // namespace specdec::testing::detail

@@ -1,0 +1,180 @@
+// A drafter under audit drafts as it does without.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/message_of.hpp"
+#include "support/models.hpp"
+
+namespace test_testing_audited_drafter {
+
+using namespace specdec;
+using namespace specdec::testing;
+using namespace support;
+
+namespace {
+
+const std::vector<Token> prompt{3, 1, 4, 1, 5};
+
+// Throws at will, from its draft or from its row.
+struct Fragile {
+  struct BrittleRow : OneHotRow {
+    BrittleRow(Token token, bool brittle) : OneHotRow(token), breaks(brittle) {}
+    bool breaks;
+    double probability(Token x) const {
+      if (breaks) throw std::runtime_error("the device is gone");
+      return OneHotRow::probability(x);
+    }
+  };
+  bool breaks = false, row_breaks = false;
+  std::vector<Token> tokens{1, 2};
+  std::vector<BrittleRow> rows;
+
+  Draft<RowSpan<BrittleRow>> draft(std::span<const Token>, Index gamma, auto&) {
+    if (breaks) throw std::runtime_error("no memory");
+    rows = {{1, false}, {2, row_breaks}};
+    rows.resize(static_cast<std::size_t>(std::min<Index>(gamma, 2)), {0, false});
+    return {std::span(tokens).first(rows.size()), RowSpan(rows, 3)};
+  }
+  void truncate(Index) {}
+};
+
+// Counts what reaches it.
+struct Observing : ModelDrafter<TableModel<>> {
+  int observed = 0, lengths = 0;
+  void observe(const auto& target_rows, std::span<const Token> drafted, const Verdict& verdict) {
+    observed += target_rows.rows() == std::ssize(drafted) + 1 && verdict.accepted <= std::ssize(drafted);
+  }
+  void truncate(Index length) {
+    ++lengths;
+    ModelDrafter::truncate(length);
+  }
+};
+
+template <class D>
+concept Observes = requires(D& drafter, const RowMajor<double>& rows, const Verdict& verdict) {
+  drafter.observe(rows, std::span<const Token>(), verdict);
+};
+template <class D>
+concept TakesGoesOn = requires(D& drafter, std::mt19937_64& rng) {
+  drafter.draft(std::span<const Token>(), Index{}, rng, [](const auto&, Index) { return true; });
+};
+
+static_assert(Drafter<AuditedDrafter<Fragile&>> && Drafter<AuditedDrafter<PromptLookupDrafter>>);
+static_assert(Observes<AuditedDrafter<Observing>> && !Observes<AuditedDrafter<Fragile>>);
+static_assert(TakesGoesOn<AuditedDrafter<ModelDrafter<TableModel<>>>>);
+static_assert(!TakesGoesOn<AuditedDrafter<PromptLookupDrafter>>);
+
+}  // namespace
+
+TEST_CASE("a throw leaves an audit as it was") {
+  Fragile fragile;
+  AuditedDrafter audited{fragile};
+  std::mt19937_64 rng(1);
+  const auto draft = [&] { audited.draft(std::span<const Token>(prompt), 2, rng); };
+  draft();
+  CHECK(audited.report().tokens == 2);
+  fragile.breaks = true;
+  CHECK(message_of<std::runtime_error>(draft) == "no memory");
+  CHECK(audited.report().tokens == 2);
+  fragile.breaks = false;
+  fragile.row_breaks = true;
+  CHECK(message_of<std::runtime_error>(draft) == "the device is gone");
+  CHECK(audited.report().tokens == 2);
+  CHECK(audited.report());
+}
+
+TEST_CASE("a draft of the wrong shape is left to others to complain of") {
+  const std::vector<Token> one{1}, two{1, 2};
+  DraftAudit audit;
+  audit.add(OneHotRows(one), two);
+  audit.add(OneHotRows(two), one);
+  CHECK(audit.report().tokens == 2);
+}
+
+namespace {
+
+// A drafter, with an audit around it or without, as one type: the loop is compiled once.
+struct MaybeAudited {
+  bool audited;
+  Observing drafter;
+  AuditedDrafter<Observing&> around{drafter};
+
+  template <class Source>
+  auto draft(std::span<const Token> context, Index gamma, Source& source, auto&& goes_on) {
+    return audited ? around.draft(context, gamma, source, goes_on)
+                   : drafter.draft(context, gamma, source, goes_on);
+  }
+  template <class Source>
+  auto draft(std::span<const Token> context, Index gamma, Source& source) {
+    return drafter.draft(context, gamma, source);
+  }
+  void truncate(Index length) { audited ? around.truncate(length) : drafter.truncate(length); }
+  void observe(const auto& target_rows, std::span<const Token> drafted, const Verdict& verdict) {
+    audited ? around.observe(target_rows, drafted, verdict) : drafter.observe(target_rows, drafted, verdict);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the audited text is the text, and what a drafter is told passes through its audit") {
+  std::mt19937_64 seed(5);
+  auto target = TableModel<>::random(12, 2, seed);
+  const auto small = TableModel<>::random(12, 2, seed);
+  std::vector<std::vector<Token>> texts;
+  for (const double least : {0.0, 0.5}) {  // the drafter is asked by way of goes_on
+    const auto text = [&](MaybeAudited& drafter) {
+      SpecDec decoder{target, drafter, BlockVerifier{}, ConfidentLength{least}};
+      std::mt19937_64 rng(7);
+      return decoder.generate(prompt, {.max_new_tokens = 300}, rng);
+    };
+    MaybeAudited plain{false, {ModelDrafter{TableModel<>(small)}}}, audited{true, plain.drafter};
+    const Result expected = text(plain), got = text(audited);
+    CHECK(got.tokens == expected.tokens);
+    CHECK(plain.around.report().tokens == 0);
+    CHECK(audited.around.report().tokens == got.stats.drafted);
+    CHECK(audited.drafter.observed == got.stats.target_calls);
+    CHECK(audited.drafter.lengths == plain.drafter.lengths);
+    CHECK(audited.drafter.lengths > audited.drafter.observed);
+    texts.push_back(expected.tokens);
+  }
+  CHECK(texts[0] != texts[1]);
+}
+
+TEST_CASE("drafters that do not ask whether to go on are audited, too, and may be moved in") {
+  PromptLookupDrafter plain;
+  AuditedDrafter audited{PromptLookupDrafter{}};
+  std::mt19937_64 rng(7);
+  std::vector<Token> text = prompt;
+  Index drafted = 0;
+  for (int i = 0; i < 100; ++i) {
+    text.push_back(static_cast<Token>(4 * uniform01(rng)));
+    std::mt19937_64 a(7), b(7);
+    const auto expected = plain.draft(text, 4, a), got = audited.draft(text, 4, b);
+    CHECK(std::ranges::equal(got.tokens, expected.tokens));
+    drafted += std::ssize(got.tokens);
+  }
+  CHECK(drafted > 100);
+  CHECK(audited.report().tokens == drafted);
+}
+
+}  // namespace test_testing_audited_drafter
