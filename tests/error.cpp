@@ -1,4 +1,5 @@
 // How errors are told.
+#include <limits>
 #include <specdec/error.hpp>
 #include <stdexcept>
 #include <string>
@@ -19,6 +20,8 @@ TEST_CASE("a message is its parts, numbers to nine digits") {
   CHECK(detail::message("row ", 3, ": ", std::string("p")) == "row 3: p");
   CHECK(detail::message(1.0 / 3) == "0.333333333");
   CHECK(detail::message(1.0f) == "1");
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(detail::message(nan, ", ", -nan, ", ", -std::numeric_limits<float>::infinity()) == "nan, nan, -inf");
 }
 
 TEST_CASE("a bad argument is told as the library's complaint") {

@@ -1,21 +1,35 @@
 // How the library reports bad input: the exceptions and the messages.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
+#include <limits>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace specdec {
 
 namespace detail {
 
+/// What a message tells of a part of it. A NaN is told without its sign, which differs between machines.
+template <class Part>
+const Part& told(const Part& part) {
+  if constexpr (std::is_floating_point_v<Part>) {
+    static constexpr Part nan = std::numeric_limits<Part>::quiet_NaN();
+    return std::isnan(part) ? nan : part;
+  } else {
+    return part;
+  }
+}
+
 template <class... Parts>
 std::string message(const Parts&... parts) {
   std::ostringstream text;
   text.precision(9);
-  (text << ... << parts);
+  (text << ... << told(parts));
   return text.str();
 }
 

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <random>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <string>
 #include <vector>
 
@@ -156,6 +158,40 @@ TEST_CASE("a row that is just sure enough is drawn from") {
   CHECK(EntropyLength(most).goes_on(even_rows.row(0), 0));
   CHECK_FALSE(EntropyLength(most - 1e-7).goes_on(even_rows.row(0), 0));
   CHECK(EntropyLength(0).goes_on(sure_rows.row(0), 0));
+}
+
+namespace {
+
+// A row of the user's whose argmax passes over a NaN.
+struct CarelessRow {
+  double second;
+  Index vocab_size() const { return 2; }
+  double probability(Token x) const { return x == 0 ? 0.5 : second; }
+  Token argmax() const { return 1; }
+  auto sampler() const {
+    return [](double) { return Token{0}; };
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a row of numbers that are none does not end a draft quietly") {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+  const auto said = [](const auto& policy, const auto& row) {
+    return message_of<InvalidDistribution>([&] { policy.goes_on(row, 2); });
+  };
+  for (const double bad : {nan, inf, -0.5}) {
+    const Eigen::RowVector2d numbers(0.5, bad);
+    const auto rows = distributions(numbers);
+    CHECK_FALSE(said(EntropyLength(0.1), rows.row(0)).empty());
+    CHECK_FALSE(said(ConfidentLength(0.9), CarelessRow{bad}).empty());
+  }
+  CHECK(said(EntropyLength(1), CarelessRow{nan}) == "specdec: draft row 2: its entropy is nan");
+  CHECK(said(ConfidentLength(1), CarelessRow{nan}) ==
+        "specdec: draft row 2: the probability of token 1 is nan");
+  const Eigen::RowVector2d logits(0.5, nan);
+  CHECK_FALSE(said(EntropyLength(1), Logits(logits).row(0)).empty());
+  CHECK_FALSE(said(ConfidentLength(1), Logits(logits).row(0)).empty());
 }
 
 TEST_CASE("survival is the rule's own where it says so, and what happened where it does not") {

@@ -148,9 +148,13 @@ mutant("counts-of-other-parents", "model/ngram_counts.hpp", "tests/model/ngram_c
 
 mutant = promise("a draft goes on at a row that is just sure enough")
 mutant("confident-beyond-its-least", "draft/draft_length.hpp", "tests/draft/draft_length",
-       "return row.probability(row.argmax()) >= least_;", "return row.probability(row.argmax()) > least_;")
+       "return checked.probability(checked.argmax()) >= least_;", "return checked.probability(checked.argmax()) > least_;")
 mutant("entropy-short-of-its-most", "draft/draft_length.hpp", "tests/draft/draft_length",
-       "return entropy(row) <= most_;", "return entropy(row) < most_;")
+       "return finite_entropy(row) <= most_;", "return finite_entropy(row) < most_;")
+mutant("entropy-that-is-none", "draft/draft_length.hpp", "tests/draft/draft_length",
+       "if (!std::isfinite(nats))", "if (false)")
+mutant("confidence-that-is-none", "draft/draft_length.hpp", "tests/draft/draft_length",
+       "return checked.probability(checked.argmax()) >= least_;", "return row.probability(row.argmax()) >= least_;")
 
 mutant = promise("a policy learns from nothing that it did not ask for")
 mutant("cost-optimal-observes-unasked", "draft/cost_optimal_length.hpp", "tests/draft/cost_optimal_length",

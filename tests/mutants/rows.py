@@ -152,11 +152,12 @@ mutant("lists-looked-up", "rows/walk.hpp", "tests/rows/walk",
 mutant("walk-first-segment", "rows/walk.hpp", "tests/rows/walk tests/rows/entropy",
        "row.segment(start, std::min<Index>(", "row.segment(0, std::min<Index>(")
 mutant("entropy-policy-inverted", "draft/draft_length.hpp", "tests/draft/draft_length",
-       "return entropy(row) <= most_;", "return entropy(row) > most_;")
+       "return finite_entropy(row) <= most_;", "return finite_entropy(row) > most_;")
 
 mutant = promise("bad input is named, never guessed around")
 mutant("validate-loosely", "rows/validate.hpp", "tests/rows/validate", "double tolerance = 1e-3)", "double tolerance = 4e-2)")
 mutant("named-twice", "error.hpp", "tests/rows/named_row tests/error", "if (row_ >= 0) return *this;", "")
+mutant("sign-of-nan-told", "error.hpp", "tests/error", "return std::isnan(part) ? nan : part;", "return part;")
 mutant("origin-left-out", "error.hpp", "tests/error", "    named.row_ = row;\n", "")
 mutant("named-weight-unchecked", "rows/named_row.hpp", "tests/rows/named_row",
        "return checked(support(k), row_->listed(k));", "return row_->listed(k);")

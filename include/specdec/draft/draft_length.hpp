@@ -2,11 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <concepts>
 
 #include "specdec/error.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/rows/entropy.hpp"
+#include "specdec/rows/named_row.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -64,7 +66,8 @@ class ScheduledLength {
 /// Source: the static confidence threshold that DISCO (Mamou et al., arXiv:2405.04304) sets out from. It is
 /// decided from the row before a token is drawn; to drop a drawn token for its small probability, as is
 /// tempting, biases the output.
-/// Throws: std::invalid_argument unless 0 <= least <= 1. Cost: an argmax of each row of the draft model.
+/// Throws: std::invalid_argument unless 0 <= least <= 1; InvalidDistribution on a row whose largest number is no
+/// probability. Cost: an argmax of each row of the draft model.
 class ConfidentLength {
  public:
   explicit ConfidentLength(double least = 0.4) : least_(least) {
@@ -75,8 +78,9 @@ class ConfidentLength {
   void observe(const StepRecord&) const {}
 
   template <class Row>
-  bool goes_on(const Row& row, Index) const {
-    return row.probability(row.argmax()) >= least_;
+  bool goes_on(const Row& row, Index i) const {
+    const detail::NamedRow checked(row, "draft", i);
+    return checked.probability(checked.argmax()) >= least_;
   }
 
  private:
@@ -87,8 +91,8 @@ class ConfidentLength {
 ///
 /// Source: AdaEDL (Agrawal et al., arXiv:2410.18351), which stops where its estimate of the acceptance, 1 − √(0.2
 /// H), falls below a threshold λ: that is most = (1 − λ)²/0.2. Here λ is fixed.
-/// Throws: std::invalid_argument unless most >= 0. Cost: a pass with logarithms over each row of the draft
-/// model.
+/// Throws: std::invalid_argument unless most >= 0; InvalidDistribution on a row of which a number is NaN, infinite or
+/// negative. Cost: a pass with logarithms over each row of the draft model.
 class EntropyLength {
  public:
   explicit EntropyLength(double most = 2) : most_(most) {
@@ -99,11 +103,19 @@ class EntropyLength {
   void observe(const StepRecord&) const {}
 
   template <class Row>
-  bool goes_on(const Row& row, Index) const {
-    return entropy(row) <= most_;
+  bool goes_on(const Row& row, Index i) const {
+    return detail::NamedRow(row, "draft", i).named([&] { return finite_entropy(row) <= most_; });
   }
 
  private:
+  // NaN is above no bound and below none, so it would end the draft without a word.
+  template <class Row>
+  static double finite_entropy(const Row& row) {
+    const double nats = entropy(row);
+    if (!std::isfinite(nats)) throw InvalidDistribution(detail::message("its entropy is ", nats));
+    return nats;
+  }
+
   double most_;
 };
 
