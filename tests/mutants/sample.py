@@ -4,7 +4,7 @@ from mutants import promise
 
 mutant = promise("logits are a distribution at their temperature, above their cut")
 mutant("logits-temperature-upside-down", "rows/logits_row.hpp", "tests/rows/logits_row",
-       "inverse_temperature_(1 / temperature)", "inverse_temperature_(temperature)")
+       "inverse_temperature_(std::max<double>(1 / temperature,", "inverse_temperature_(std::max<double>(temperature,")
 mutant("logits-below-cut", "rows/logits_row.hpp", "tests/rows/logits_row", "if (l < cut_) return 0;", "")
 mutant("logits-sums-not-rescaled", "rows/logits_row.hpp", "tests/rows/logits_row",
        "sums_[s] *= static_cast<Scalar>(factor);", "(void)s;")
@@ -33,15 +33,30 @@ mutant = promise("the cut of a row is the largest above which tokens weigh enoug
 mutant("threshold-target-rounded-down", "sample/threshold.hpp", "tests/sample/threshold tests/sample/top_k tests/sample/top_p",
        "std::round((target - above) / unit)", "std::floor((target - above) / unit - 1)")
 mutant("threshold-above-forgotten", "sample/threshold.hpp", "tests/sample/threshold tests/sample/top_k",
-       "if (select(target, above)) return true;", "if (select(target, 0)) return true;")
-mutant("threshold-infinity-is-a-logit", "sample/threshold.hpp", "tests/sample/threshold",
+       "if (select(target, gathered.above)) return true;", "if (select(target, 0)) return true;")
+mutant("gather-infinity-is-a-logit", "sample/gather.hpp", "tests/sample/gather tests/sample/threshold",
        "bad |= static_cast<unsigned>(!(l < infinity));", "bad |= static_cast<unsigned>(l != l);")
-mutant("threshold-copy-without-end", "sample/threshold.hpp", "tests/sample/threshold tests/sample/top_k",
-       "copy.setConstant(-infinity);", "")
+mutant("gather-copy-without-end", "sample/gather.hpp", "tests/sample/gather tests/sample/threshold tests/sample/top_k",
+       "copy.setConstant(-std::numeric_limits<Scalar>::infinity());", "")
 mutant("threshold-overflow-unseen", "sample/threshold.hpp", "tests/sample/threshold tests/sample/top_k",
-       "    if (overflow_) {\n      high_ = bracket.high;\n      return false;\n    }\n    if (select", "    if (select")
+       "    if (overflow_) {\n      open_.high = bracket.high;\n      return false;\n    }\n    if (select", "    if (select")
 mutant("threshold-mass-of-another-unit", "sample/threshold.hpp", "tests/sample/top_k",
-       "near_.at_least(low_)), -TokenMass<Scalar>::bits)", "near_.at_least(low_)), 1 - TokenMass<Scalar>::bits)")
+       "near_.at_least(open_.low)), -TokenMass<Scalar>::bits)", "near_.at_least(open_.low)), 1 - TokenMass<Scalar>::bits)")
+
+mutant("gather-beyond-its-memory", "sample/gather.hpp", "tests/sample/gather",
+       "if (out.overflow) return;", "if (out.overflow) { out.above = 0; return; }")
+mutant("gather-edge-left-out", "sample/gather.hpp", "tests/sample/gather", "both(l >= low, l <= high)", "both(l >= low, l < high)")
+mutant("sample-of-one-place", "sample/row_sample.hpp", "tests/sample/row_sample", "row_[i * step + step / 2]", "row_[i + step / 2]")
+mutant("sample-below-the-floor", "sample/row_sample.hpp", "tests/sample/row_sample", "both(l >= floor, ", "both(l >= -1e30f, ")
+mutant("sample-without-a-margin", "sample/row_sample.hpp", "tests/sample/row_sample", "wish.deviations * standard_deviation(", "0 * standard_deviation(")
+mutant("sample-few-by-exponentials", "sample/row_sample.hpp", "tests/sample/row_sample", "if (expected_size(range) > room) {", "if (true) {")
+mutant("units-of-nan", "sample/token_weight.hpp", "tests/sample/token_weight tests/sample/row_sample",
+       "return weight > 1 ? static_cast<std::uint64_t>(std::min(weight, 0x1p62)) : 1;", "return static_cast<std::uint64_t>(std::max(weight, 1.0));")
+mutant("mass-at-no-temperature", "sample/top_k.hpp", "tests/sample/top_k",
+       "search.mass(row.inverse_temperature())", "search.mass(static_cast<Scalar>(1 / row.temperature()))")
+mutant("top-p-of-any-log-sum-exp", "sample/top_p.hpp", "tests/sample/top_p", "    check_normaliser(e.shift, total);\n", "")
+mutant("temperature-beyond-numbers", "rows/logits_row.hpp", "tests/sample/temperature",
+       "std::min(temperature_ * factor, std::numeric_limits<double>::max())", "temperature_ * factor")
 
 mutant = promise("numbers with weights are counted and cut exactly")
 mutant("weighed-above", "sample/weighed.hpp", "tests/sample/weighed", "static_cast<Weight>(keys[i] >= cut)", "static_cast<Weight>(keys[i] > cut)")

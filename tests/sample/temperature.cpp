@@ -45,6 +45,18 @@ TEST_CASE("temperatures multiply, and one of 1 changes nothing") {
   CHECK(Temperature(0.5)(row.above(1.0f)).probability(2) == 0);  // what is gone stays gone
 }
 
+TEST_CASE("a product of temperatures that is too large is the largest number, and 0 is still 0") {
+  const std::vector<float> logits{1, 2, 0, -std::numeric_limits<float>::infinity(), 2};
+  const auto hot = Chain{Temperature(1e300), Temperature(1e300)}(row_of(logits));
+  CHECK(hot.temperature() == std::numeric_limits<double>::max());
+  for (const Token x : {0, 1, 2, 4}) CHECK(hot.probability(x) == 0.25);
+  CHECK(hot.probability(3) == 0);
+  const auto cold = Temperature(0.0)(hot);
+  CHECK(cold.temperature() == 0);
+  CHECK(cold.probability(1) == 1);
+  CHECK(Chain{Temperature(0.0), Temperature(1e300)}(row_of(logits)).probability(1) == 1);
+}
+
 TEST_CASE("a temperature of 0 notices rows that are no distributions") {
   for (const double bad : {nan_value, infinity})
     CHECK_THROWS_AS(process<float>(Temperature(0.0), {0.5, bad, 0.5}), InvalidDistribution);

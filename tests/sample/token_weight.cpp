@@ -1,6 +1,7 @@
 // What tokens weigh in a search for a cut: their number, their mass; in numbers and in whole units.
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <specdec/sample/token_weight.hpp>
 #include <vector>
@@ -65,6 +66,29 @@ TEST_CASE("the weight of a chunk, and of what lies above a number") {
   const auto [all, above] = mass.sums(logits.data(), 1.0f);
   CHECK(std::abs(all - (1 + std::exp(1.0) + std::exp(2.0))) < 1e-5);
   CHECK(std::abs(above - std::exp(2.0)) < 1e-5);  // not what equals it
+}
+
+TEST_CASE("a cut leaves one whole unit at least, whatever weight is asked for") {
+  using detail::whole_units;
+  CHECK(whole_units(1) == 1);
+  CHECK(whole_units(12.5) == 12);
+  CHECK(whole_units(-3) == 1);
+  constexpr double large = std::numeric_limits<double>::infinity();
+  CHECK(whole_units(large) == std::uint64_t{1} << 62);
+  CHECK(whole_units(-large) == 1);
+  CHECK(whole_units(std::numeric_limits<double>::quiet_NaN()) == 1);
+}
+
+TEST_CASE("gathered numbers are weighed by their keys, however many") {
+  detail::Weighed<float> numbers;
+  numbers.size = 1300;
+  for (std::size_t i = 0; i < numbers.size; ++i)
+    numbers.keys[i] = detail::ordered_key(i % 2 == 0 ? 2.0f : 1.0f);
+  const TokenMass<float> mass{0.0f, 1.0f};
+  detail::weigh(numbers, mass, 2.0f);
+  constexpr double largest = 1u << TokenMass<float>::bits;
+  for (std::size_t i = 0; i < numbers.size; ++i)
+    CHECK(std::abs(numbers.weights[i] / largest - (i % 2 == 0 ? 1 : std::exp(-1.0))) < 1e-6);
 }
 
 }  // namespace test_sample_token_weight

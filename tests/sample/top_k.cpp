@@ -4,6 +4,7 @@
 #include <limits>
 #include <random>
 #include <specdec/sample/chain.hpp>
+#include <specdec/sample/temperature.hpp>
 #include <specdec/sample/top_k.hpp>
 #include <string>
 #include <vector>
@@ -96,6 +97,22 @@ TEST_CASE("top-k keeps its mass at the smallest temperatures") {
   for (std::size_t x = 0; x < 6; ++x) logits[7 * x] = 20.0f;
   for (const double t : {1.0, 1e-6, 1e-12, 1e-30})
     CHECK(std::abs(TopK(6)(row_of(logits).tempered(t)).probability(7) - 1.0 / 6) < 1e-7);
+}
+
+TEST_CASE("top-k hands over the normaliser at temperatures whose inverse is nearly 0") {
+  std::vector<float> logits(1000, 1.0f);
+  logits[5] = 3e38f;
+  logits[7] = -3e38f;  // further from the largest than a float can tell
+  logits[9] = -std::numeric_limits<float>::infinity();
+  for (const double t : {1e39, 1e300, std::numeric_limits<double>::max()}) {
+    const auto row = Chain{Temperature(t), TopK(999)}(row_of(logits));
+    CHECK(row.is_normalised());
+    double sum = 0;
+    for (Token x = 0; x < row.vocab_size(); ++x) sum += row.probability(x);
+    CHECK(std::abs(sum - 1) < 1e-4);
+    CHECK(row.probability(7) < row.probability(0));
+    CHECK(row.probability(9) == 0);
+  }
 }
 
 TEST_CASE("top-k notices rows that are no distributions") {

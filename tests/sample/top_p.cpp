@@ -119,4 +119,13 @@ TEST_CASE("a top-p that is no share is refused") {
   CHECK(TopP(0.5).value() == 0.5);
 }
 
+TEST_CASE("top-p refuses a log-sum-exp that no logits have") {
+  const std::vector<float> logits{1, 2, 0};
+  for (const double handed_in : {nan_value, infinity, -infinity, 1e300, -1e300}) {
+    const LogitsRow<float> row(NumberRow<float>(logits.data(), 3), 1.0, LogSumExp{handed_in});
+    CHECK(message_of<InvalidDistribution>([&] { TopP(0.9)(row); }) ==
+          "the log-sum-exp handed in cannot be that of its logits");
+  }
+}
+
 }  // namespace test_sample_top_p

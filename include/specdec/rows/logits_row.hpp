@@ -43,7 +43,7 @@ class LogitsRow {
   explicit LogitsRow(const NumberRow<S, Stride>& logits, double temperature = 1, Scalar cut = no_cut)
       : logits_(logits),
         temperature_(temperature),
-        inverse_temperature_(1 / temperature),
+        inverse_temperature_(std::max<double>(1 / temperature, std::numeric_limits<Scalar>::min())),
         cut_(cut),
         stretch_(stretch_for(logits.size())) {
     if (!(temperature >= 0)) detail::invalid_argument("temperature = ", temperature, " is not a number >= 0");
@@ -62,10 +62,8 @@ class LogitsRow {
   Index vocab_size() const { return logits_.size(); }
   const NumberRow<S, Stride>& logits() const { return logits_; }
   double temperature() const { return temperature_; }
-  /// As it is computed with. Not 0, which would make NaN of −inf.
-  Scalar inverse_temperature() const {
-    return std::max(static_cast<Scalar>(inverse_temperature_), std::numeric_limits<Scalar>::min());
-  }
+  /// As it is computed with. Not 0, which would make NaN of −inf: temperatures above 1e37 (of float logits) are alike.
+  Scalar inverse_temperature() const { return static_cast<Scalar>(inverse_temperature_); }
   /// Tokens of a smaller logit have probability 0.
   Scalar cut() const { return cut_; }
   /// Whether the temperature is 0, so that all is on the argmax.
@@ -102,10 +100,11 @@ class LogitsRow {
     return scale_;
   }
 
-  /// The same logits at `factor` times the temperature.
+  /// The same logits at `factor` times the temperature, or at the largest number if that is beyond it: an infinite one
+  /// could not be multiplied by 0.
   LogitsRow tempered(double factor) const {
     if (factor == 1) return *this;
-    LogitsRow row(logits_, temperature_ * factor, cut_);
+    LogitsRow row(logits_, std::min(temperature_ * factor, std::numeric_limits<double>::max()), cut_);
     row.largest_ = largest_;
     return row;
   }

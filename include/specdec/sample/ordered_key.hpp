@@ -30,4 +30,10 @@ F from_ordered_key(OrderedKey<F> key) {
   return std::bit_cast<F>(key >= 0 ? key : std::numeric_limits<OrderedKey<F>>::min() - key);
 }
 
+/// The numbers of keys low..high.
+template <std::floating_point F>
+struct KeyRange {
+  OrderedKey<F> low, high;
+};
+
 }  // namespace specdec::detail

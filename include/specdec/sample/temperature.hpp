@@ -10,8 +10,9 @@ namespace specdec {
 
 /// Divides the logits by t: p(x) ∝ exp(l(x)/t), on top of the temperature that the row already has.
 ///
-/// 1 changes nothing. 0 puts all on the largest logit, the lowest id among equals, whatever follows in the
-/// chain. Throws std::invalid_argument: t negative, infinite or NaN.
+/// 1 changes nothing. 0 puts all on the largest logit, the lowest id among equals, whatever stands before and behind
+/// it in the chain. Temperatures whose product is too large to be a number are as the largest one.
+/// Throws std::invalid_argument: t negative, infinite or NaN.
 class Temperature {
  public:
   explicit Temperature(double t) : t_(t) {

@@ -6,6 +6,8 @@
 //   bits                how many bits the integers take
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +16,7 @@
 
 #include "specdec/rows/logits_row.hpp"
 #include "specdec/sample/flags.hpp"
+#include "specdec/sample/ordered_key.hpp"
 #include "specdec/sample/weighed.hpp"
 
 namespace specdec::detail {
@@ -79,5 +82,22 @@ struct TokenMass {
     for (Index i = 0; i < count; ++i) weights[i] = static_cast<Weight>(w[i]);
   }
 };
+
+/// Fills in the weights of numbers, of which `top` is the largest.
+template <class Scalar, class TokenWeight>
+void weigh(Weighed<Scalar>& numbers, const TokenWeight& weight, Scalar top) {
+  std::array<Scalar, Flags::size> values;
+  for (std::size_t start = 0; start < numbers.size; start += values.size()) {
+    const std::size_t count = std::min(values.size(), numbers.size - start);
+    for (std::size_t i = 0; i < count; ++i) values[i] = from_ordered_key<Scalar>(numbers.keys[start + i]);
+    weight.weigh(values.data(), static_cast<Index>(count), top, numbers.weights.data() + start);
+  }
+}
+
+/// How many whole units a weight is that a cut has to leave: one at least, also where the weight is NaN, and no more
+/// than can be counted.
+inline std::uint64_t whole_units(double weight) {
+  return weight > 1 ? static_cast<std::uint64_t>(std::min(weight, 0x1p62)) : 1;
+}
 
 }  // namespace specdec::detail

@@ -32,7 +32,8 @@ class TopK {
     if (k_ == 0 || k_ >= row.vocab_size() || row.is_argmax()) return row;
     detail::ThresholdSearch search(row.logits(), detail::TokenCount<Scalar>{});
     const Scalar cut = search(row.cut(), std::numeric_limits<Scalar>::max(), static_cast<double>(k_));
-    if (const auto kept = search.mass(row.temperature())) return row.above(cut, kept->shift, kept->sum);
+    if (const auto kept = search.mass(row.inverse_temperature()))
+      return row.above(cut, kept->shift, kept->sum);
     return row.above(cut);
   }
 

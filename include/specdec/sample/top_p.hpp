@@ -18,7 +18,8 @@ namespace specdec {
 /// Source: Holtzman et al., arXiv:1904.09751, §3.1; Hugging Face transformers and llama.cpp take the crossing
 /// token in as well.
 /// Ties: tokens of equal logit stay or go together; those two, which cut a sorted list, may part them.
-/// 1 keeps all. Throws std::invalid_argument unless 0 < p <= 1; InvalidDistribution as reading the row does.
+/// 1 keeps all. Throws std::invalid_argument unless 0 < p <= 1; InvalidDistribution as reading the row does, and where
+/// a log-sum-exp was handed in that is NaN, infinite or beyond all logits.
 /// Numeric: where the mass of a set is within about 1e-6 of p (float logits), either it or the next larger
 /// set may be what stays.
 /// Cost: the normalisation of the row where that is not known, then see ThresholdSearch. What stays is
@@ -39,12 +40,21 @@ class TopP {
       if (const auto cut = at_once(row)) return *cut;
     const auto e = row.exponentials();
     const double total = 1 / row.scale();
+    check_normaliser(e.shift, total);
     detail::ThresholdSearch search(row.logits(), detail::TokenMass<Scalar>{e.shift, e.inverse_temperature});
     const Scalar cut = search(row.cut(), std::numeric_limits<Scalar>::max(), p_ * total, total);
     return row.above(cut, e.shift, search.kept().value_or(total));
   }
 
  private:
+  // Only one that was handed in can fail: a sum that was computed is a positive number. With NaN no token would be
+  // found to weigh too little.
+  template <class Scalar>
+  static void check_normaliser(Scalar shift, double total) {
+    if (!std::isfinite(shift) || !(total > 0) || !std::isfinite(total))
+      throw InvalidDistribution("the log-sum-exp handed in cannot be that of its logits");
+  }
+
   // Without the pass that normalises, where many tokens share the mass.
   template <Real S, int Stride>
   std::optional<LogitsRow<S, Stride>> at_once(const LogitsRow<S, Stride>& row) const {

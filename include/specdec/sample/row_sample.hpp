@@ -1,0 +1,119 @@
+// Between which two values the cut of a row probably lies: what a sample of its logits shows.
+//
+// The sample is some hundred to two thousand logits at equal distances. Its own cut is near that of the row; how near
+// follows from how much the weights in the sample vary. A bracket that is wrong costs time and nothing else.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "specdec/rows/numbers.hpp"
+#include "specdec/sample/flags.hpp"
+#include "specdec/sample/ordered_key.hpp"
+#include "specdec/sample/token_weight.hpp"
+#include "specdec/sample/weighed.hpp"
+
+namespace specdec::detail {
+
+/// A sample of a row. Its logits and weights lie in memory that is lent to it, `near`, and are gone as soon as that
+/// serves for something else.
+template <Real S, int Stride, class TokenWeight>
+class RowSample {
+ public:
+  using Scalar = Arithmetic<S>;
+  using Range = KeyRange<Scalar>;
+  using Key = OrderedKey<Scalar>;
+
+  RowSample(const NumberRow<S, Stride>& row, Weighed<Scalar>& near) : row_(row), near_(near) {}
+
+  /// Takes the sample, of logits that are not below the floor. Whether there is one: a short row needs none.
+  bool take(Scalar floor, const TokenWeight& weight) {
+    if (row_.size() <= few) return false;
+    near_.size = 0;
+    const Index step = row_.size() / size();
+    for (Index i = 0; i < size(); ++i) {
+      const Scalar l = row_[i * step + step / 2];
+      near_.keys[near_.size] = ordered_key(l);
+      near_.size += both(l >= floor, l < std::numeric_limits<Scalar>::infinity());
+    }
+    if (near_.size == 0) return false;
+    weigh(near_, weight, from_ordered_key<Scalar>(near_.largest()));
+    return true;
+  }
+
+  /// How many logits of the row stand behind each of the sample.
+  double stride() const { return static_cast<double>(row_.size()) / static_cast<double>(size()); }
+
+  /// The weight of all of it, in whole units.
+  double weight() const { return static_cast<double>(near_.at_least(near_.smallest())); }
+
+  /// How a bracket is chosen.
+  struct Wish {
+    double aim;         // the weight above the cut, in units of the sample
+    bool from_below;    // whether that is told by the weight below the cut, so that this is what varies
+    double deviations;  // how many standard deviations the bracket is wide on each side
+    bool fit;           // whether it may be narrower, so that what it holds can be gathered
+  };
+
+  /// Where the cut must lie by what the sample shows; open where the sample does not tell.
+  Range bracket(const Wish& wish, const Range& open) {
+    centre_ = cut(wish.aim);
+    const double margin = wish.deviations * standard_deviation(wish.from_below);
+    const Range range = around(wish.aim, margin, open);
+    const double expected = expected_size(range), room = 0.7 * static_cast<double>(near_.capacity);
+    return wish.fit && expected > room ? around(wish.aim, margin * room / expected, open) : range;
+  }
+
+  /// The cut of the sample that the last bracket was made around.
+  Key centre() const { return centre_; }
+
+ private:
+  static constexpr Index few = 2048;  // logits that are gathered without a sample
+
+  // The larger the sample, the fewer logits have to be gathered.
+  Index size() const { return std::clamp<Index>(row_.size() / 64, 256, 2048); }
+
+  Key cut(double aim) const { return near_.largest_cut(near_.smallest(), near_.largest(), whole_units(aim)); }
+
+  // Of the weight that the sample has below its cut, or above it.
+  double standard_deviation(bool below) const {
+    constexpr int shift = std::max(0, TokenWeight::bits - 19);  // so that squares can be summed
+    std::uint64_t sum = 0, squares = 0;
+    for (std::size_t i = 0; i < near_.size; ++i) {
+      const bool counts = below ? near_.keys[i] <= centre_ : near_.keys[i] >= centre_;
+      const std::uint64_t w = counts ? std::uint64_t{near_.weights[i]} >> shift : 0;
+      sum += w;
+      squares += w * w;
+    }
+    const auto s = static_cast<double>(sum);
+    const double variance = static_cast<double>(squares) - s * s / static_cast<double>(size());
+    return std::ldexp(std::sqrt(std::max(variance, 1.0)), shift);
+  }
+
+  // Where few tokens are above it the bracket takes them all in, so that no exponential is needed to weigh them, and
+  // not too few: the sample knows how many they are much better than what the heaviest weigh.
+  Range around(double aim, double margin, const Range& open) const {
+    Range range{cut(aim + margin), open.high};
+    const double room = 0.35 * static_cast<double>(near_.capacity);
+    if (expected_size(range) > room) {
+      if (aim > margin) range.high = cut(aim - margin);
+      return range;
+    }
+    const auto rank = static_cast<std::size_t>(room / stride());
+    range.low = rank < near_.size ? std::min(range.low, near_.of_rank(rank)) : open.low;
+    return range;
+  }
+
+  double expected_size(const Range& range) const {
+    return static_cast<double>(near_.count(range.low, range.high)) * stride();
+  }
+
+  NumberRow<S, Stride> row_;
+  Weighed<Scalar>& near_;
+  Key centre_ = std::numeric_limits<Key>::max();
+};
+
+}  // namespace specdec::detail
