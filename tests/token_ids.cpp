@@ -57,6 +57,27 @@ TEST_CASE("ids outside the vocabulary are named, however wide") {
     CHECK(complaint(id) == "specdec: ids[1] = " + std::to_string(id) + " is outside the vocabulary 0..2");
 }
 
+TEST_CASE("ids that no Token holds are named, however large the vocabulary is said to be") {
+  const auto complaint = [](std::int64_t id) {
+    const std::vector<std::int64_t> ids{0, id};
+    return message_of([&] { detail::check_tokens("ids", ids, Index{1} << 33); });
+  };
+  CHECK(complaint(2147483647).empty());
+  CHECK(complaint(2147483648) ==
+        "specdec: ids[1] = 2147483648 is more than 2147483647, the largest token id");
+  CHECK(complaint((std::int64_t{1} << 32) + 1) ==
+        "specdec: ids[1] = 4294967297 is more than 2147483647, the largest token id");
+  const std::vector<Token> ids{1};
+  const std::vector<double> one{1};
+  const std::vector<SparseRow<double>> rows(2, SparseRow<double>(ids, one, Index{1} << 33));
+  const std::vector<std::int64_t> tokens{(std::int64_t{1} << 32) + 1};
+  std::mt19937_64 rng{1};
+  CHECK_FALSE(message_of([&] {
+                BlockVerifier{}(RowSpan(rows, Index{1} << 33),
+                                RowSpan(std::span(rows).first(1), Index{1} << 33), tokens, rng);
+              }).empty());
+}
+
 TEST_CASE("tokens of 64 bits give the verdict of the same tokens of 32") {
   std::mt19937_64 rng{5};
   for (int n = 0; n < 50; ++n) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -42,11 +43,16 @@ class TokenIds {
 
 namespace detail {
 
-/// Throws unless every token is an id of the vocabulary. `name` is what the message calls the argument.
+/// Throws unless every token is an id of the vocabulary that a Token can hold: cut to 32 bits, another id would be
+/// judged. `name` is what the message calls the argument.
 inline void check_tokens(std::string_view name, TokenIds tokens, Index vocab_size) {
-  for (Index i = 0; i < tokens.size(); ++i)
+  constexpr Index largest = std::numeric_limits<Token>::max();
+  for (Index i = 0; i < tokens.size(); ++i) {
     if (tokens[i] < 0 || tokens[i] >= vocab_size)
       invalid_argument(name, "[", i, "] = ", tokens[i], " is outside the vocabulary 0..", vocab_size - 1);
+    if (tokens[i] > largest)
+      invalid_argument(name, "[", i, "] = ", tokens[i], " is more than ", largest, ", the largest token id");
+  }
 }
 
 }  // namespace detail

@@ -164,6 +164,18 @@ mutant("named-weight-unchecked", "rows/named_row.hpp", "tests/rows/named_row",
 mutant("named-draw-unnamed", "rows/named_row.hpp", "tests/rows/named_row",
        "return row.named([&] { return draw(u); });", "return draw(u);")
 
+mutant("row-of-no-memory", "rows/numbers.hpp", "tests/rows/numbers",
+       "data_ == nullptr ? nullptr : data_ + i * down_", "data_ + i * down_")
+mutant("row-larger-than-its-matrix", "rows/row_span.hpp", "tests/rows/row_span",
+       "row(i).vocab_size() > vocab_size)", "false)")
+mutant("row-span-of-a-temporary", "rows/row_span.hpp", "tests/rows/owning_temporary",
+       "  template <detail::OwningTemporary Temporary>\n  RowSpan(Temporary&& rows, Index vocab_size) = delete;\n", "")
+mutant("owner-among-ranges", "rows/owning_temporary.hpp", "tests/rows/owning_temporary",
+       "(EigenOwner<std::remove_cvref_t<T>> || RangeOwner<std::remove_cvref_t<T>>)", "EigenOwner<std::remove_cvref_t<T>>")
+mutant("owner-of-a-view", "rows/owning_temporary.hpp", "tests/rows/owning_temporary",
+       "std::ranges::range<R> && !std::ranges::borrowed_range<R>", "std::ranges::range<R>")
+mutant("id-beyond-all-tokens", "token_ids.hpp", "tests/token_ids", "if (tokens[i] > largest)", "if (false)")
+
 mutant = promise("stored rows outlive what they were made of, unless they are stable")
 mutant("stored-rows-never-cleared", "rows/stored_rows.hpp", "tests/rows/stored_rows",
        "void clear() { rows_.clear(); }", "void clear() {}")

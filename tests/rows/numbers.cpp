@@ -95,6 +95,16 @@ TEST_CASE("rows by pointer are read where they lie") {
   CHECK(RowPointers<float>({}, 4).rows() == 0);
 }
 
+TEST_CASE("a matrix without entries has rows without memory") {
+  const ColMajor<float> no_tokens(3, 0);
+  const RowMajor<double> no_rows(0, 3);
+  CHECK(numbers(no_tokens).rows() == 3);
+  CHECK(numbers(no_tokens).row(2).size() == 0);
+  CHECK(numbers(no_tokens).row(2).data() == nullptr);
+  CHECK(numbers(no_rows).rows() == 0);
+  CHECK(numbers(no_rows).row(0).data() == nullptr);
+}
+
 TEST_CASE("rows by pointer of impossible shape are named") {
   const float number = 1;
   const std::vector<const float*> pointers{&number};

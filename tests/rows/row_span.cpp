@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/message_of.hpp"
 
 namespace test_rows_row_span {
 
 using namespace specdec;
+using support::message_of;
 
 static_assert(SizedDistributionMatrix<RowSpan<DenseRow<float>>>);
 static_assert(SizedDistributionMatrix<RowSpan<LogitsRow<float>>>);
@@ -26,7 +28,18 @@ TEST_CASE("a span of rows is a matrix of them, in their order") {
   CHECK(matrix.row(1).probability(3) == 0.75);
   CHECK(&matrix.row(1) == &rows[1]);
   CHECK(RowSpan(std::span(rows).first(1), 5).rows() == 1);
-  CHECK(RowSpan(std::vector<SparseRow<double>>(), 5).rows() == 0);
+  CHECK(RowSpan(std::span(rows).first(0), 5).rows() == 0);
+}
+
+TEST_CASE("a row may have a smaller vocabulary than the matrix, not a larger one") {
+  const std::vector<double> p{0.5, 0.5};
+  const std::vector<Token> ids{1, 3};
+  const std::vector<SparseRow<double>> rows{{ids, p, 4}, {ids, p, 5}};
+  CHECK(RowSpan(rows, 6).vocab_size() == 6);
+  CHECK(RowSpan(rows, 5).vocab_size() == 5);
+  CHECK(message_of([&] { RowSpan(rows, 4); }) ==
+        "specdec: rows[1] is over 5 tokens, more than vocab_size = 4");
+  CHECK_FALSE(message_of([&] { RowSpan(std::span(rows).first(1), 2); }).empty());
 }
 
 TEST_CASE("rows of a span may differ in all but their kind") {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "specdec/error.hpp"
+#include "specdec/rows/owning_temporary.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -127,12 +128,6 @@ template <class M>
 concept DirectExpression = std::derived_from<M, Eigen::DenseBase<M>> && Real<typename M::Scalar> &&
                            (M::Flags & Eigen::DirectAccessBit) != 0;
 
-/// A temporary that takes its entries with it when it dies.
-template <class M>
-concept OwningTemporary =
-    !std::is_lvalue_reference_v<M> &&
-    std::derived_from<std::remove_cvref_t<M>, Eigen::PlainObjectBase<std::remove_cvref_t<M>>>;
-
 /// The rows of an Eigen expression. The matrix must outlive it.
 template <DirectExpression M>
 class EigenNumbers {
@@ -151,7 +146,8 @@ class EigenNumbers {
 
   Index rows() const { return rows_; }
   Index cols() const { return cols_; }
-  Row row(Index i) const { return Row(data_ + i * down_, cols_, across_); }
+  /// A matrix of no entries has no memory to point into.
+  Row row(Index i) const { return Row(data_ == nullptr ? nullptr : data_ + i * down_, cols_, across_); }
 
  private:
   const typename M::Scalar* data_;
@@ -161,7 +157,8 @@ class EigenNumbers {
 }  // namespace detail
 
 /// Rows given as one pointer each, as engines hold them: row i is `vocab_size` numbers from pointers[i] on,
-/// `stride` apart. Pointers and numbers must outlive it. Taken as a matrix wherever an Eigen one is.
+/// `stride` apart. Pointers and numbers must outlive it; a temporary container of pointers is refused. Taken as a matrix
+/// wherever an Eigen one is.
 template <Real S, int Stride = 1>
 class RowPointers {
  public:
@@ -170,6 +167,8 @@ class RowPointers {
     if (vocab_size < 0 || stride < 1 || (Stride != Eigen::Dynamic && stride != Stride))
       detail::invalid_argument("rows by pointer cannot have ", vocab_size, " entries ", stride, " apart");
   }
+  template <detail::OwningTemporary Temporary>
+  RowPointers(Temporary&& pointers, Index vocab_size, Index stride = 1) = delete;
 
   Index rows() const { return static_cast<Index>(pointers_.size()); }
   Index cols() const { return cols_; }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/owning_temporary.hpp"
 #include "specdec/token_ids.hpp"
 
 namespace specdec {
@@ -34,13 +35,15 @@ class OneHotRow {
   Token token_;
 };
 
-/// Row i is one-hot at tokens[i]. The tokens must outlive the view.
+/// Row i is one-hot at tokens[i]. The tokens must outlive the view; a temporary container of them is refused.
 ///
 /// This is the honest q of a deterministic proposal: it did draw tokens[i] with probability 1. (A q of 1 for
 /// every token is not a distribution, and rules that are fed one are biased.)
 class OneHotRows {
  public:
   explicit OneHotRows(TokenIds tokens) : tokens_(tokens) {}
+  template <detail::OwningTemporary Temporary>
+  explicit OneHotRows(Temporary&& tokens) = delete;
 
   Index rows() const { return tokens_.size(); }
   /// An id that no Token can hold is told as the largest, which no vocabulary has.

@@ -5,16 +5,26 @@
 #include <iterator>
 #include <span>
 
+#include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/owning_temporary.hpp"
 
 namespace specdec {
 
 /// Rows of any one kind as a matrix: row(i) is rows[i]. What sparse rows are passed as, and rows that differ
-/// in more than their numbers (a temperature each, say). The rows must outlive it.
+/// in more than their numbers (a temperature each, say). The rows must outlive it; a temporary container of them is
+/// refused. Throws std::invalid_argument where a row has a larger vocabulary than the matrix is said to have.
 template <Distribution Row>
 class RowSpan {
  public:
-  RowSpan(std::span<const Row> rows, Index vocab_size) : rows_(rows), vocab_size_(vocab_size) {}
+  RowSpan(std::span<const Row> rows, Index vocab_size) : rows_(rows), vocab_size_(vocab_size) {
+    for (Index i = 0; i < this->rows(); ++i)
+      if (row(i).vocab_size() > vocab_size)
+        detail::invalid_argument("rows[", i, "] is over ", row(i).vocab_size(),
+                                 " tokens, more than vocab_size = ", vocab_size);
+  }
+  template <detail::OwningTemporary Temporary>
+  RowSpan(Temporary&& rows, Index vocab_size) = delete;
 
   Index rows() const { return std::ssize(rows_); }
   Index vocab_size() const { return vocab_size_; }

@@ -10,6 +10,7 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/dense.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/owning_temporary.hpp"
 
 namespace specdec {
 
@@ -55,6 +56,7 @@ class SampledRow : public R {
 /// serve one verification only: a token used twice is no independent draw. That it can have been drawn is
 /// checked where that takes no pass over the row: of logits, that the token's own is above −inf; not that a
 /// temperature of 0 or a chain leaves it. (The verifiers of the library ask each row for one sampler.)
+/// Rows and tokens must outlive it; temporary containers of either are refused.
 /// Throws std::invalid_argument unless there is a token for every row.
 template <DistributionMatrix M>
 class SampledRows {
@@ -66,6 +68,8 @@ class SampledRows {
     if (std::ssize(tokens) != rows_.rows())
       detail::invalid_argument("there are ", tokens.size(), " tokens drawn from ", rows_.rows(), " rows");
   }
+  template <Probabilities Rows, detail::OwningTemporary Temporary>
+  SampledRows(Rows&& rows, Temporary&& tokens) = delete;
 
   Index rows() const { return rows_.rows(); }
   Index vocab_size() const

@@ -13,10 +13,12 @@
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/numbers.hpp"
+#include "specdec/rows/owning_temporary.hpp"
 
 namespace specdec {
 /// A row of probabilities given for some tokens only, by ascending id; the others have probability 0. The
-/// probabilities must sum to 1 like any row's. Ids may be of any integral type.
+/// probabilities must sum to 1 like any row's. Ids may be of any integral type. Both must outlive the row; temporary
+/// containers of them are refused.
 ///
 /// Throws std::invalid_argument: ids and probabilities of different number. That ids ascend and lie in the
 /// vocabulary is taken on trust where that costs O(k): see validate(). Cost: a look-up takes log k steps, a
@@ -30,6 +32,10 @@ class SparseRow {
       detail::invalid_argument("a sparse row has ", ids.size(), " ids, but ", probabilities.size(),
                                " probabilities");
   }
+  template <detail::OwningTemporary Temporary>
+  SparseRow(Temporary&& ids, std::span<const S> probabilities, Index vocab_size) = delete;
+  template <detail::OwningTemporary Temporary>
+  SparseRow(std::span<const Id> ids, Temporary&& probabilities, Index vocab_size) = delete;
 
   static constexpr bool constant_time_probability = true;  // all but: a binary search
 

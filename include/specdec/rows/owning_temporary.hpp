@@ -1,0 +1,25 @@
+// What a view refuses to look at, because it would be gone with the end of the line.
+#pragma once
+
+#include <Eigen/Core>
+#include <concepts>
+#include <ranges>
+#include <type_traits>
+
+namespace specdec::detail {
+
+/// A matrix or an array of Eigen's with memory of its own, other than a Map, a Ref or a Block.
+template <class M>
+concept EigenOwner = std::derived_from<M, Eigen::PlainObjectBase<M>>;
+
+/// A vector, an array or another range with memory of its own, other than a span: one that is not a borrowed range.
+template <class R>
+concept RangeOwner =
+    !std::derived_from<R, Eigen::EigenBase<R>> && std::ranges::range<R> && !std::ranges::borrowed_range<R>;
+
+/// A temporary that takes its entries with it when it dies. `T` is what a forwarding reference deduces.
+template <class T>
+concept OwningTemporary = !std::is_lvalue_reference_v<T> &&
+                          (EigenOwner<std::remove_cvref_t<T>> || RangeOwner<std::remove_cvref_t<T>>);
+
+}  // namespace specdec::detail
