@@ -277,7 +277,11 @@ TEST_CASE("the n-gram table in the loop: the second text is drafted from the fir
 TEST_CASE("the n-gram table's options and corpus are checked") {
   CHECK_NOTHROW(NgramTableDrafter{{.max_ngram = 1}});
   CHECK(message_of([] { NgramTableDrafter{{.max_ngram = 0}}; }) ==
-        "specdec: n-gram table needs 1 <= min_ngram <= max_ngram, not min_ngram = 1, max_ngram = 0");
+        "specdec: n-gram table needs 1 <= min_ngram <= max_ngram <= 512, not min_ngram = 1, max_ngram = 0");
+  CHECK_NOTHROW(NgramTableDrafter{{.max_ngram = 512}});
+  CHECK(message_of([] { NgramTableDrafter{{.max_ngram = Index{1} << 62}}; }) ==
+        "specdec: n-gram table needs 1 <= min_ngram <= max_ngram <= 512, not min_ngram = 1, "
+        "max_ngram = 4611686018427387904");
   CHECK_FALSE(message_of([] { NgramTableDrafter{{.max_ngram = 2, .min_ngram = 3}}; }).empty());
   CHECK_FALSE(message_of([] { NgramTableDrafter{{.min_ngram = 0}}; }).empty());
   CHECK(message_of([] { NgramTableDrafter{{.min_count = 0}}; }) ==

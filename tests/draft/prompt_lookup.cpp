@@ -102,7 +102,11 @@ TEST_CASE("prompt lookup in the loop: repetition is drafted, the text is the tar
 TEST_CASE("prompt lookup's options are checked") {
   CHECK_NOTHROW(PromptLookupDrafter{{.max_ngram = 1}});
   CHECK(message_of([] { PromptLookupDrafter{{.max_ngram = 0}}; }) ==
-        "specdec: prompt lookup needs 1 <= min_ngram <= max_ngram, not min_ngram = 1, max_ngram = 0");
+        "specdec: prompt lookup needs 1 <= min_ngram <= max_ngram <= 512, not min_ngram = 1, max_ngram = 0");
+  CHECK_NOTHROW(PromptLookupDrafter{{.max_ngram = 512}});
+  CHECK(message_of([] { PromptLookupDrafter{{.max_ngram = Index{1} << 62}}; }) ==
+        "specdec: prompt lookup needs 1 <= min_ngram <= max_ngram <= 512, not min_ngram = 1, "
+        "max_ngram = 4611686018427387904");
   CHECK_FALSE(message_of([] { PromptLookupDrafter{{.max_ngram = 2, .min_ngram = 3}}; }).empty());
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <random>
 #include <set>
@@ -329,6 +330,20 @@ TEST_CASE("the suffix drafter in the loop: the second text is drafted from the f
   CHECK(second.stats.target_calls == 2);
 }
 
+TEST_CASE("a match without a limit is as good as one that no text reaches") {
+  constexpr Index most = std::numeric_limits<Index>::max();
+  SuffixDrafter drafter{{.max_match = most}};
+  const Tokens text{5, 1, 2, 3, 9, 7, 1, 2, 3, 8, 5, 1, 2, 3};
+  CHECK(propose(drafter, text, 3) == Tokens{9, 7, 1});
+  CHECK(drafter.occurrences(Tokens{1, 2, 3}) == 3);
+  CHECK(drafter.occurrences(text) == 1);
+  CHECK(message_of([&] { drafter.occurrences(Tokens{}); }) ==
+        "specdec: strings of 1 token to max_match + 1 are counted, not of 0 with max_match = " +
+            std::to_string(most));
+  SuffixDrafter nothing{{.max_match = most, .min_match = most}};
+  CHECK(propose(nothing, text, 3).empty());
+}
+
 TEST_CASE("the suffix drafter's options and corpus are checked") {
   CHECK_NOTHROW(SuffixDrafter{{.max_match = 1}});
   CHECK_NOTHROW(SuffixDrafter{{.min_share = 1}});
@@ -348,7 +363,7 @@ TEST_CASE("the suffix drafter's options and corpus are checked") {
   CHECK(drafter.states() == 1);
   CHECK(message_of([&] {
           drafter.occurrences(Tokens{1, 2, 3, 4, 5});
-        }) == "specdec: strings of 1..4 tokens are counted, not of 5");
+        }) == "specdec: strings of 1 token to max_match + 1 are counted, not of 5 with max_match = 3");
   CHECK_FALSE(message_of([&] { drafter.occurrences(Tokens{}); }).empty());
 }
 

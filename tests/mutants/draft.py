@@ -53,6 +53,8 @@ mutant("lookup-first-occurrence", "draft/prompt_lookup.hpp", "tests/draft/prompt
 mutant("lookup-shortest-match", "draft/prompt_lookup.hpp", "tests/draft/prompt_lookup",
        "for (Index n = std::min(options_.max_ngram, size - 1); n >= options_.min_ngram; --n)",
        "for (Index n = options_.min_ngram; n <= std::min(options_.max_ngram, size - 1); ++n)")
+mutant("lookup-of-any-length", "draft/prompt_lookup.hpp", "tests/draft/prompt_lookup",
+       " || options.max_ngram > longest_ngram)", ")")
 mutant("lookup-remembers-another-text", "draft/prompt_lookup.hpp", "tests/draft/prompt_lookup",
        "if (length >= indexed_) return;", "return;")
 
@@ -66,6 +68,8 @@ mutant("table-min-count-forgotten", "draft/ngram_table.hpp", "tests/draft/ngram_
        "trie_.occurrences(next) >= options_.min_count", "trie_.occurrences(next) >= 1")
 mutant("table-counts-a-text-twice", "draft/ngram_table.hpp", "tests/draft/ngram_table",
        "if (i > survived && !shown_.contains(text)) continue;", "if (i > survived) continue;")
+mutant("table-of-any-length", "draft/ngram_table.hpp", "tests/draft/ngram_table",
+       " || options.max_ngram > longest_ngram)", ")")
 mutant("table-joins-texts", "draft/ngram_table.hpp", "tests/draft/ngram_table",
        "if (length >= learnt_) return;", "return;")
 
@@ -82,6 +86,9 @@ mutant("suffix-match-without-limit", "draft/suffix_drafter.hpp", "tests/draft/su
        "length = std::min(length + 1, options_.max_match);", "++length;")
 mutant("suffix-match-of-another-time", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
        "Index state = automaton_.suffix(end_.match, length);", "Index state = end_.match;")
+mutant("suffix-limit-overflows", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
+       "std::ssize(tokens) - 1 > options_.max_match",
+       "std::ssize(tokens) > static_cast<Index>(static_cast<std::size_t>(options_.max_match) + 1)")
 mutant("suffix-share-of-all-counts", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
        ".followed = state(q).followed}", ".followed = 0}")
 mutant("suffix-counts-a-text-twice", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",

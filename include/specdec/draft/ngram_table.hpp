@@ -130,10 +130,11 @@ class ShownTexts {
 /// The proposal depends on nothing but what was shown and learnt, so q is one-hot.
 /// Pre: what is learnt are tokens of the target; the loop refuses a proposed one that the target does not
 /// know.
-/// Random: none. Throws: std::invalid_argument unless 1 <= min_ngram <= max_ngram and min_count >= 1.
+/// Random: none. Throws: std::invalid_argument unless 1 <= min_ngram <= max_ngram <= 512 and min_count >= 1.
 /// Cost: max_ngram + 1 look-ups for a token that is learnt or proposed, O(max_ngram²) a call; the first call
 /// of another text hashes all of it. Memory is bounded by what was learnt, and by nothing else: at most
-/// max_ngram + 1 n-grams a token, of about 60 bytes each, and online a hash for each call.
+/// max_ngram + 1 n-grams a token, of about 60 bytes each, and online a hash for each call. For longer matches there
+/// is SuffixDrafter, whose memory does not grow with them.
 class NgramTableDrafter {
  public:
   struct Options {
@@ -143,12 +144,15 @@ class NgramTableDrafter {
     Index min_count = 1;  ///< propose only what followed this often
   };
 
+  /// The limit of max_ngram: every token that is learnt takes memory for n-grams of all lengths.
+  static constexpr Index longest_ngram = 512;
+
   NgramTableDrafter() : NgramTableDrafter(Options{}) {}
 
   explicit NgramTableDrafter(const Options& options) : options_(options) {
-    if (options.min_ngram < 1 || options.max_ngram < options.min_ngram)
-      detail::invalid_argument("n-gram table needs 1 <= min_ngram <= max_ngram, not min_ngram = ",
-                               options.min_ngram, ", max_ngram = ", options.max_ngram);
+    if (options.min_ngram < 1 || options.max_ngram < options.min_ngram || options.max_ngram > longest_ngram)
+      detail::invalid_argument("n-gram table needs 1 <= min_ngram <= max_ngram <= ", longest_ngram,
+                               ", not min_ngram = ", options.min_ngram, ", max_ngram = ", options.max_ngram);
     if (options.min_count < 1)
       detail::invalid_argument("n-gram table needs min_count >= 1, not min_count = ", options.min_count);
   }

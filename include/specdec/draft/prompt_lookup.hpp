@@ -22,8 +22,9 @@ namespace specdec {
 ///
 /// Source: Saxena, "Prompt Lookup Decoding" (2023), https://github.com/apoorvumang/prompt-lookup-decoding,
 /// which takes the first occurrence; the latest follows a text that drifts. The proposal is deterministic, so
-/// q is one-hot. Random: none. Throws: std::invalid_argument unless 1 <= min_ngram <= max_ngram. Cost: every
-/// context token is indexed once (max_ngram hash entries); a proposal takes max_ngram look-ups.
+/// q is one-hot. Random: none. Throws: std::invalid_argument unless 1 <= min_ngram <= max_ngram <= 512. Cost:
+/// every context token is indexed once, in a hash table for each n; a proposal takes a look-up in each. Memory: 16 to
+/// 64 bytes for each token and n. For longer matches there is SuffixDrafter, whose memory does not grow with them.
 class PromptLookupDrafter {
  public:
   struct Options {
@@ -31,12 +32,15 @@ class PromptLookupDrafter {
     Index min_ngram = 1;
   };
 
+  /// The limit of max_ngram: there is a table as long as the context for every n.
+  static constexpr Index longest_ngram = 512;
+
   PromptLookupDrafter() : PromptLookupDrafter(Options{}) {}
 
   explicit PromptLookupDrafter(const Options& options) : options_(options) {
-    if (options.min_ngram < 1 || options.max_ngram < options.min_ngram)
-      detail::invalid_argument("prompt lookup needs 1 <= min_ngram <= max_ngram, not min_ngram = ",
-                               options.min_ngram, ", max_ngram = ", options.max_ngram);
+    if (options.min_ngram < 1 || options.max_ngram < options.min_ngram || options.max_ngram > longest_ngram)
+      detail::invalid_argument("prompt lookup needs 1 <= min_ngram <= max_ngram <= ", longest_ngram,
+                               ", not min_ngram = ", options.min_ngram, ", max_ngram = ", options.max_ngram);
   }
 
   template <RandomSource Source>

@@ -232,9 +232,9 @@ class SuffixDrafter {
   /// How often the tokens occurred in all that was learnt. Throws: std::invalid_argument unless they are 1 to
   /// max_match + 1, which are counted.
   Index occurrences(std::span<const Token> tokens) const {
-    if (tokens.empty() || std::ssize(tokens) > options_.max_match + 1)
-      detail::invalid_argument("strings of 1..", options_.max_match + 1, " tokens are counted, not of ",
-                               tokens.size());
+    if (tokens.empty() || std::ssize(tokens) - 1 > options_.max_match)
+      detail::invalid_argument("strings of 1 token to max_match + 1 are counted, not of ", tokens.size(),
+                               " with max_match = ", options_.max_match);
     Index state = detail::SuffixAutomaton::root, edge = detail::SuffixAutomaton::none;
     for (const Token x : tokens) {
       edge = automaton_.find(state, x);
