@@ -17,8 +17,9 @@ namespace specdec::detail {
 
 /// A segment that was gathered. (Of doubles; said by way of the row, so that only rows that need it compile it.)
 template <class R>
-using Gathered = Eigen::Array<decltype(static_cast<double>(std::declval<const R&>().probability(Token{}))),
-                              Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
+using GatheredSegment =
+    Eigen::Array<decltype(static_cast<double>(std::declval<const R&>().probability(Token{}))), Eigen::Dynamic,
+                 1, Eigen::ColMajor, max_segment_size>;
 
 /// Calls visit(x, p(x)) for the tokens that may have mass, by ascending id, with what the row answers for each.
 ///
@@ -52,7 +53,7 @@ void walk(const R& row, Visit&& visit) {
     }
   } else {
     std::array<Token, max_segment_size> ids;
-    Gathered<R> p(max_segment_size);
+    GatheredSegment<R> p(max_segment_size);
     Index count = 0;
     const auto hand_out = [&] {
       if (count > 0) visit([&](Index k) { return ids[static_cast<std::size_t>(k)]; }, p.head(count));
