@@ -118,9 +118,9 @@ TEST_CASE("validate names ids that do not ascend or lie outside the vocabulary")
 TEST_CASE("validate names a row over another vocabulary than its matrix") {
   const std::vector<Token> ids{1};
   const std::vector<double> certain{1};
-  const std::vector<SparseRow<double>> rows{{ids, certain, 4}, {ids, certain, 5}};
-  CHECK(message_of([&] { validate(RowSpan(rows, 4)); }) ==
-        "specdec: probabilities row 1: a vocabulary of 5, where the matrix has one of 4");
+  const std::vector<SparseRow<double>> rows{{ids, certain, 5}, {ids, certain, 4}};
+  CHECK(message_of([&] { validate(RowSpan(rows, 5)); }) ==
+        "specdec: probabilities row 1: a vocabulary of 4, where the matrix has one of 5");
 }
 
 }  // namespace test_rows_validate
