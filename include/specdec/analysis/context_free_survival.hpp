@@ -10,7 +10,7 @@
 //   increasing. By Jensen's inequality to put all weights of a cell on their mean is not to lower it, and to
 //   put each on the two ends of its cell, leaving the mean as it is, not to raise it.
 //
-// Both err by the square of the cell's width only. The same holds of the ratios themselves.
+// Both err by the square of the cell's width only. The ratios themselves are put into cells in these two ways, too.
 #pragma once
 
 #include <algorithm>
@@ -217,7 +217,7 @@ Survival context_free_survival(const TokenVerifier&, const P& p, const Q& q, Ind
   return detail::independent_survival(overlap(p, q), gamma);
 }
 
-/// The same of lenient verification: β is the lenient overlap.
+/// P(τ >= i) of lenient verification between two such rows: β^i, β being the lenient overlap.
 template <Distribution P, Distribution Q>
 Survival context_free_survival(const LenientVerifier& rule, const P& p, const Q& q, Index gamma) {
   return detail::independent_survival(lenient_overlap(p, q, rule.lenience()), gamma);

@@ -154,7 +154,7 @@ struct CallTimes {
   double draft = 0;
 };
 
-/// The same from the emitted fraction r' = tokens per round/(γ+1) and the times of a target and of a draft
+/// The speed-up from the emitted fraction r' = tokens per round/(γ+1) and the times of a target and of a draft
 /// call: r'(γ+1)·t_target/(t_draft·γ + t_target).
 ///
 /// Source: the setting of Chen et al., arXiv:2302.01318, whose K is γ.

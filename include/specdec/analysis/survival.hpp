@@ -37,7 +37,7 @@ struct Survival {
   /// E[τ] = Σ_{i=1..γ} P(τ >= i).
   double expected_accepted() const { return expected_accepted(gamma()); }
 
-  /// The same had the draft been of `length` tokens; 0 <= length <= γ, else std::invalid_argument.
+  /// E[τ] had the draft been of `length` tokens; 0 <= length <= γ, else std::invalid_argument.
   double expected_accepted(Index length) const {
     if (length < 0 || length > gamma())
       detail::invalid_argument("length = ", length, " is outside 0..gamma = ", gamma());

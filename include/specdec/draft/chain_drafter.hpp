@@ -61,7 +61,7 @@ class ChainDrafter {
     return propose<0>(context, gamma, source);
   }
 
-  /// The same, with goes_on(row, i) for the members that ask it (see Drafter).
+  /// Drafts, with goes_on(row, i) handed to the members that ask it (see Drafter).
   template <RandomSource Source, class GoesOn>
     requires(can_draft<std::remove_reference_t<D>, Source, GoesOn> || ...)  //
   auto draft(std::span<const Token> context, Index gamma, Source& source, GoesOn&& goes_on) {

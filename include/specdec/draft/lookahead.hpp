@@ -1,4 +1,4 @@
-// Drafts from the target's own guesses: Jacobi iteration and a pool of n-grams, in one chain.
+// Drafts from the target's own guesses: Jacobi iteration and a pool of n-grams, in one linear draft.
 #pragma once
 
 #include <algorithm>
@@ -69,9 +69,9 @@ class NgramPool {
 /// Needs the loop's observe() after every target call; without it there are no guesses, and the pool is the
 /// text's. Which rule verifies makes no difference to it.
 ///
-/// What one chain can do, and what not. The paper runs W·(N−1) guesses in a window of their own and G
+/// What a linear draft can do, and what not. The paper runs W·(N−1) guesses in a window of their own and G
 /// candidates of the pool in branches of their own, in one call with an attention mask for it. Here the
-/// candidate and the guesses are one chain, as any target takes it:
+/// candidate and the guesses are one linear draft, as any target takes it:
 ///   - what lies behind the first rejection is refined on a wrong prefix;
 ///   - what lies before it is text, and is not refined; after full acceptance no guess is left;
 ///   - there is one candidate, not G: of the pool's others one is tried where the guess speaks for it;

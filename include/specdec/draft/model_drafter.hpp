@@ -49,7 +49,7 @@ class ModelDrafter {
     return draft(context, gamma, source, [](const Row&, Index) { return true; });
   }
 
-  /// The same, ending the draft where goes_on(row, i) says no to the row that token i would be drawn from.
+  /// Drafts, and ends the draft where goes_on(row, i) says no to the row that token i would be drawn from.
   template <RandomSource Source, std::predicate<const Row&, Index> GoesOn>
   Draft<RowSpan<typename Rows::Stored>> draft(std::span<const Token> context, Index gamma, Source& source,
                                               GoesOn&& goes_on) {

@@ -118,7 +118,7 @@ class CascadeDrafter {
     return draft(context, gamma, source, [](const Stored&, Index) { return true; });
   }
 
-  /// The same, ending the draft where goes_on(row, i) says no to the row of token i. (That token is drawn by
+  /// Drafts, and ends the draft where goes_on(row, i) says no to the row of token i. (That token is drawn by
   /// then. To drop it is lossless nonetheless: the row is a function of the tokens before it.)
   template <RandomSource Source, std::predicate<const Stored&, Index> GoesOn>
   Draft<RowSpan<Stored>> draft(std::span<const Token> context, Index gamma, Source& source,

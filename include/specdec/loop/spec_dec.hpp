@@ -73,7 +73,7 @@ class SpecDec {
     return generate(prompt, options, source, [](std::span<const Token>) {});
   }
 
-  /// The same, calling on_step(tokens) with what each step emitted: for streaming text. A callback that
+  /// Generates, and calls on_step(tokens) with what each step emitted: for streaming text. A callback that
   /// returns bool ends the generation with false.
   template <RandomSource Source, std::invocable<std::span<const Token>> OnStep>
   Result generate(TokenIds prompt, const Options& options, Source& source, OnStep&& on_step) {

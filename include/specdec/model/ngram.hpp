@@ -63,7 +63,7 @@ class BasicNgramModel {
     Token argmax() const {
       return static_cast<Token>(std::max_element(values_.begin(), values_.end()) - values_.begin());
     }
-    /// The same as verifiers and chance take it.
+    /// A view of it, as verifiers and chance take rows.
     DenseRow<Scalar> view() const { return {values_.data(), vocab_size()}; }
 
    private:

@@ -117,7 +117,7 @@ class LogitsRow {
     return row;
   }
 
-  /// The same where Σ exp((l − shift)/T) over the tokens that stay is known.
+  /// The row without the tokens below the cut, where Σ exp((l − shift)/T) over those that stay is known.
   LogitsRow above(Scalar cut, Scalar shift, double sum) const {
     LogitsRow row = above(cut);
     if (row.state_ != State::unread || row.is_argmax()) return row;

@@ -124,11 +124,11 @@ GenerationLaw enumerate_generate(Decoder& decoder, std::span<const Token> prompt
   return out;
 }
 
-/// The same law, found faster: steps one sequence at a time, and continues only once from states that
-/// several histories reach (the same context and an equal verifier; a verifier that has members but no ==
-/// is never merged). All branches share the decoder's drafter and draft length, so neither may go on
-/// learning (a law of those that do: enumerate() over fresh decoders). The contexts of the models are
-/// rebuilt for every step, so cache rollback is not exercised: enumerate_generate does that.
+/// The law of what the decoder writes, as enumerate_generate() finds it, but faster: steps one sequence at a time,
+/// and continues only once from states that several histories reach (the same context and an equal verifier; a
+/// verifier that has members but no == is never merged). All branches share the decoder's drafter and draft length,
+/// so neither may go on learning (a law of those that do: enumerate() over fresh decoders). The contexts of the
+/// models are rebuilt for every step, so cache rollback is not exercised: enumerate_generate() does that.
 template <class Decoder>
 GenerationLaw exact_generate(Decoder& decoder, std::span<const Token> prompt, const Options& options) {
   using Sequence = typename Decoder::Sequence;

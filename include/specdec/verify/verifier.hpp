@@ -111,7 +111,7 @@ void commit(R& rule) {
 /// The argument order is the paper's: ps, qs, drafts. All that Drafted checks is checked before the rule is
 /// asked, and its verdict before it is returned.
 ///
-/// Throws: as Drafted, and what the rule throws: what it remembers is then as it was, if it has commit().
+/// Throws what Drafted throws, and what the rule throws: what it remembers is then as it was, if it has commit().
 template <class R, Probabilities Target, Probabilities Draft, RandomSource Source>
 Verdict verify(R&& rule, const Target& target, const Draft& draft, TokenIds tokens, Source& source) {
   using Rule = std::remove_cvref_t<R>;
