@@ -17,11 +17,15 @@ mutant("draw-offset-forgotten", "rows/prefix_sampler.hpp", "tests/rows/prefix_sa
        "search(segment, u - (segment == 0 ? 0.0 : sums_[static_cast<std::size_t>(segment - 1)]))", "search(segment, u)")
 mutant("draw-without-mass", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
        'if (!(total() > 0)) throw InvalidDistribution("the probabilities sum to 0");', "")
-mutant("draw-from-too-much", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler", "if (total() + sum > most)", "if (false)")
+mutant("draw-from-too-much", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler", "if (total() + sum > most())", "if (false)")
 mutant("draw-nan-block", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler tests/verify/drafted",
        "if (!(sum >= 0) || !std::isfinite(sum))", "if (sum < 0)")
 mutant("draw-from-nearly-two", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
-       "static constexpr double most = 1.01;", "static constexpr double most = 1.9;")
+       "return 1.01 + ", "return 1.9 + ")
+mutant("mass-of-halves-refused", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
+       "static_cast<double>(size_) * detail::rounding_of_small<Row>", "0 * detail::rounding_of_small<Row>")
+mutant("mass-of-any-scalar-forgiven", "rows/numbers.hpp", "tests/rows/prefix_sampler",
+       "? 0x1p-25 : 0.0", "? 0x1p-25 : 0x1p-20")
 
 mutant = promise("a view reads any layout; argmax takes the lowest id and refuses NaN")
 mutant("view-strides-swapped", "rows/numbers.hpp", "tests/rows/dense",
@@ -133,7 +137,7 @@ mutant("row-behind-the-few", "rows/row_cache.hpp", "tests/verify/drafted",
 mutant("sampler-search-offset", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
        "      u -= mass;\n", "")
 mutant("sampler-search-without-end", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
-       "if (chosen < 0) chosen = scan(first, end, most);", "")
+       "if (chosen < 0) chosen = scan(first, end, most());", "")
 
 mutant = promise("entropy is that of the whole row, and a policy stops before a row that has more than it allows")
 mutant("entropy-noughts", "rows/entropy.hpp", "tests/rows/entropy", "(p == 0).select(p, p * p.log())", "(p * p.log())")

@@ -1,8 +1,11 @@
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -209,6 +212,41 @@ TEST_CASE("PrefixSampler forgives a row the rounding of its scalar, and nothing 
   };
   CHECK(told(1.005).empty());
   CHECK(told(1.02) == "probabilities of tokens 0..1 sum to 1.02, which is more than 1");
+}
+
+TEMPLATE_TEST_CASE("uniform rows of narrow scalars are drawn from, however long", "", Eigen::half,
+                   Eigen::bfloat16) {
+  // 1/338 900 and 1/532 000 are just above the middle between two halves.
+  for (const Index size : {Index{32'000}, Index{338'900}, Index{400'000}, Index{532'000}}) {
+    const std::vector<TestType> p(static_cast<std::size_t>(size),
+                                  static_cast<TestType>(1.0f / static_cast<float>(size)));
+    auto sampler = DenseRow<TestType>(p.data(), size).sampler();
+    for (const double u : {0.0, 0.5, 0.999, 1 - 0x1p-53}) CHECK_NOTHROW(sampler(u));
+    std::vector<Token> ids(p.size());
+    std::iota(ids.begin(), ids.end(), 0);
+    auto listed = SparseRow<TestType>(ids, p, size).sampler();
+    CHECK_NOTHROW(listed(1 - 0x1p-53));
+  }
+}
+
+TEST_CASE("a row of mass beyond all rounding is refused in every scalar") {
+  const auto told = [](auto zero, float sum) {
+    using Scalar = decltype(zero);
+    std::vector<Scalar> p(32'000, zero);
+    p[300] = static_cast<Scalar>(0.75f);
+    p[310] = static_cast<Scalar>(sum - 0.75f);
+    return support::message_of<InvalidDistribution>(
+        [&] { DenseRow<Scalar>(p.data(), std::ssize(p)).sampler()(0.9); });
+  };
+  const std::string expected = "probabilities of tokens 0..511 sum to 1.5, which is more than 1";
+  CHECK(told(0.0f, 1.5f) == expected);
+  CHECK(told(0.0, 1.5f) == expected);
+  CHECK(told(Eigen::half(0.0f), 1.5f) == expected);
+  CHECK(told(Eigen::bfloat16(0.0f), 1.5f) == expected);
+  for (const float sum : {1.005f, 1.02f}) {
+    CHECK(told(0.0f, sum).empty() == (sum < 1.01f));
+    CHECK(told(Eigen::bfloat16(0.0f), sum).empty() == (sum < 1.01f));
+  }
 }
 
 TEST_CASE("a copied PrefixSampler goes on where its original is") {

@@ -20,6 +20,7 @@ class DenseRow {
   explicit DenseRow(const NumberRow<S, Stride>& probabilities) : numbers_(probabilities) {}
 
   static constexpr bool constant_time_probability = true;
+  static constexpr double rounding_of_small = rounding_at_zero<S>;  // see PrefixSampler
 
   Index vocab_size() const { return numbers_.size(); }
   double probability(Token x) const { return static_cast<double>(numbers_[x]); }

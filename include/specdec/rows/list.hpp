@@ -39,6 +39,7 @@ template <ListedRow R>
 class Positions {
  public:
   explicit Positions(const R& row) : row_(row) {}
+  static constexpr double rounding_of_small = detail::rounding_of_small<R>;
   Index vocab_size() const { return row_.support_size(); }
   double probability(Token k) const { return row_.listed(k); }
   double sum(Index start, Index count) const {

@@ -23,6 +23,11 @@ concept Real = std::floating_point<S> || std::same_as<S, Eigen::half> || std::sa
 template <Real S>
 using Arithmetic = std::conditional_t<std::floating_point<S>, S, float>;
 
+/// By how much a number next to 0 may be off once it is stored, however small it is itself: half the distance between
+/// neighbours there. Of bfloat16 and wider scalars that is less than 1e-40, and no vocabulary makes it count.
+template <Real S>
+inline constexpr double rounding_at_zero = std::same_as<S, Eigen::half> ? 0x1p-25 : 0.0;
+
 /// One row of numbers in memory. `Stride` is 1 where neighbours in the row are known to be neighbours in
 /// memory, else Eigen::Dynamic.
 template <Real S, int Stride = 1>

@@ -11,14 +11,26 @@
 #include "specdec/types.hpp"
 
 namespace specdec {
+namespace detail {
+
+/// By how much a small probability of the row may be off, as the row type says with a static member of this name; 0
+/// where it does not.
+template <class Row>
+inline constexpr double rounding_of_small = [] {
+  if constexpr (requires { Row::rounding_of_small; }) return static_cast<double>(Row::rounding_of_small);
+  else return 0.0;
+}();
+
+}  // namespace detail
 
 /// The inverse distribution function of a row, computed from segment sums that are extended only as far as the
 /// largest u asked for: where tokens are ordered by frequency a draw reads a small head of the row.
 ///
 /// Numeric: sums in double across segments. A row that sums to less than 1 (by rounding) is drawn from as if it
-/// were normalised; mass beyond 1 is never drawn, and where it is more than rounding it is an error. Tokens
-/// of probability 0 are never returned; a row without mass, or with a NaN in a segment that a draw has to read,
-/// throws InvalidDistribution.
+/// were normalised; mass beyond 1 is never drawn, and where it is more than rounding it is an error. Rounding may make
+/// of 1 up to 1.01 + V·r: a number that is stored in eight bits or more (bfloat16) is off by 1/256 of itself at most,
+/// or by r = rounding_of_small next to 0 (2^−25 where numbers are halves, else 0). Tokens of probability 0 are never
+/// returned; a row without mass, or with a NaN in a segment that a draw has to read, throws InvalidDistribution.
 /// Cost: amortised one pass over the part of the row that was needed, then a binary search and one segment. No
 /// allocation: the segment sums lie inside the object.
 template <class Row>  // a SummableRow, complete only by the time of a draw
@@ -55,7 +67,9 @@ class PrefixSampler {
   static constexpr Index min_segment = 256;
   static constexpr Index max_segments = 512;
   static constexpr Index stretch = 64;  // of a segment, as it is searched
-  static constexpr double most = 1.01;  // what the rounding of a narrow scalar may make of 1
+
+  // What rounding may make of 1; see the class.
+  double most() const { return 1.01 + static_cast<double>(size_) * detail::rounding_of_small<Row>; }
 
   double total() const { return segments_ == 0 ? 0.0 : sums_[static_cast<std::size_t>(segments_ - 1)]; }
 
@@ -66,7 +80,7 @@ class PrefixSampler {
     if (!(sum >= 0) || !std::isfinite(sum))
       throw InvalidDistribution(
           detail::message("probabilities of tokens ", read_, "..", read_ + count - 1, " sum to ", sum));
-    if (total() + sum > most)
+    if (total() + sum > most())
       throw InvalidDistribution(detail::message("probabilities of tokens 0..", read_ + count - 1, " sum to ",
                                                 total() + sum, ", which is more than 1"));
     sums_[static_cast<std::size_t>(segments_)] = total() + sum;
@@ -100,7 +114,7 @@ class PrefixSampler {
       u -= mass;
     }
     Index chosen = scan(start, end, u);
-    if (chosen < 0) chosen = scan(first, end, most);
+    if (chosen < 0) chosen = scan(first, end, most());
     if (chosen < 0)
       throw InvalidDistribution(detail::message("tokens ", first, "..", end - 1, " have no positive mass"));
     return static_cast<Token>(chosen);

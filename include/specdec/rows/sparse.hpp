@@ -38,6 +38,7 @@ class SparseRow {
   SparseRow(std::span<const Id> ids, Temporary&& probabilities, Index vocab_size) = delete;
 
   static constexpr bool constant_time_probability = true;  // all but: a binary search
+  static constexpr double rounding_of_small = rounding_at_zero<S>;
 
   Index vocab_size() const { return vocab_size_; }
   Index support_size() const { return std::ssize(ids_); }
