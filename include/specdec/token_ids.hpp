@@ -1,9 +1,11 @@
 // Token ids as engines have them, and the check that all of them pass.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <ranges>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -12,6 +14,15 @@
 #include "specdec/types.hpp"
 
 namespace specdec {
+namespace detail {
+
+/// A range of integers that are no token ids.
+template <class Ids>
+concept ForeignIds = std::ranges::range<const Ids> && std::integral<std::ranges::range_value_t<Ids>> &&
+                     !std::same_as<std::ranges::range_value_t<Ids>, std::int32_t> &&
+                     !std::same_as<std::ranges::range_value_t<Ids>, std::int64_t>;
+
+}  // namespace detail
 
 /// A sequence of token ids of 32 or 64 bits, seen without a copy. Converts from any contiguous range of
 /// either width. The ids must outlive it.
@@ -26,6 +37,11 @@ class TokenIds {
   template <class Ids>
     requires std::is_convertible_v<const Ids&, std::span<const std::int64_t>>
   TokenIds(const Ids& ids) : TokenIds(std::span<const std::int64_t>(ids)) {}
+
+  /// Other widths, and unsigned ids, would have to be copied: that is left to the caller.
+  template <class NeitherInt32NorInt64>
+    requires detail::ForeignIds<NeitherInt32NorInt64>
+  TokenIds(const NeitherInt32NorInt64& ids) = delete;
 
   TokenIds(std::span<const std::int32_t> ids) : narrow_(ids.data()), size_(std::ssize(ids)) {}
   TokenIds(std::span<const std::int64_t> ids) : wide_(ids.data()), size_(std::ssize(ids)) {}

@@ -1,4 +1,4 @@
-// must say: OwningTemporary
+// must say: Temporary
 // A view of a matrix that dies at the end of the line.
 #include <specdec/specdec.hpp>
 

@@ -170,6 +170,7 @@ mutant("named-draw-unnamed", "rows/named_row.hpp", "tests/rows/named_row",
 
 mutant("row-of-no-memory", "rows/numbers.hpp", "tests/rows/numbers",
        "data_ == nullptr ? nullptr : data_ + i * down_", "data_ + i * down_")
+mutant("vectors-of-any-length", "rows/numbers.hpp", "tests/rows/numbers", "if (length(at(i)) != cols_)", "if (false)")
 mutant("row-larger-than-its-matrix", "rows/row_span.hpp", "tests/rows/row_span",
        "row(i).vocab_size() > vocab_size)", "false)")
 mutant("row-span-of-a-temporary", "rows/row_span.hpp", "tests/rows/owning_temporary",

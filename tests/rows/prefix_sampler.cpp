@@ -229,6 +229,16 @@ TEMPLATE_TEST_CASE("uniform rows of narrow scalars are drawn from, however long"
   }
 }
 
+TEST_CASE("many small numbers that were rounded up are forgiven to rows of halves") {
+  // Each is half the least half and a bit, and becomes the least half: that makes 0.024 of 0.012.
+  const Index size = 400'000;
+  std::vector<Eigen::half> p(static_cast<std::size_t>(size), static_cast<Eigen::half>(0x1.01p-25f));
+  p.back() = static_cast<Eigen::half>(1 - 0x1.01p-25f * static_cast<float>(size));
+  CHECK(DenseRow<Eigen::half>(p.data(), size).sampler()(0.5) == size - 1);
+  const std::vector<float> as_floats(p.begin(), p.end());
+  CHECK_THROWS_AS(DenseRow<float>(as_floats.data(), size).sampler()(0.5), InvalidDistribution);
+}
+
 TEST_CASE("a row of mass beyond all rounding is refused in every scalar") {
   const auto told = [](auto zero, float sum) {
     using Scalar = decltype(zero);

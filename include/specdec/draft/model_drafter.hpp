@@ -32,8 +32,13 @@ namespace specdec {
 /// Random: one draw per token. Cost: γ calls of the model; the first also takes in what the model has not
 /// seen of the context (after full acceptance that is x_γ as well as Y). No allocation in steady state.
 template <class M>
-  requires Model<std::remove_reference_t<M>>
 class ModelDrafter {
+  static_assert(detail::sized_and_truncatable<std::remove_reference_t<M>>());
+  static_assert(Model<std::remove_reference_t<M>>,
+                "the draft model is no specdec::Model: its forward(tokens, rows) returns rows of "
+                "probabilities (a model "
+                "of logits goes into a ProcessedModel)");
+
   using Output = std::remove_cvref_t<decltype(std::declval<std::remove_reference_t<M>&>().forward(
       std::span<const Token>{}, Index{1}))>;
   using Row = RowOf<decltype(distributions(std::declval<const Output&>()))>;

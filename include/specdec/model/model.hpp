@@ -30,6 +30,25 @@ concept Model = requires(M& model, const M& constant, std::span<const Token> tok
   model.truncate(n);
 };
 
+namespace detail {
+
+/// Says what of vocab_size() and truncate() a model lacks. What forward() returns is asked for elsewhere, as it differs
+/// between models of probabilities and of logits.
+template <class M>
+consteval bool sized_and_truncatable() {
+  static_assert(
+      requires(const M& model) {
+        { model.vocab_size() } -> std::convertible_to<Index>;
+      }, "the model has no vocab_size() const that returns the number of tokens: see specdec::Model");
+  static_assert(
+      requires(M& model, Index length) { model.truncate(length); },
+      "the model has no truncate(specdec::Index length), which keeps the first tokens of its context: see "
+      "specdec::Model");
+  return true;
+}
+
+}  // namespace detail
+
 /// The most tokens that the model's context holds, where it says so: a generation ends when the target's
 /// context is full, and a drafter proposes no more than its model's has room for. Without a limit the largest
 /// Index there is.

@@ -38,6 +38,9 @@ class Logits {
       detail::invalid_argument("log_sum_exp has ", options.log_sum_exp.size(), " entries for ", rows(),
                                " rows of logits");
   }
+  template <NumberMatrix Temporary>
+    requires detail::OwningTemporary<Temporary>
+  explicit Logits(Temporary&& logits, const LogitsOptions& options = {}) = delete;
 
   Index rows() const { return numbers_.rows(); }
   Index vocab_size() const { return numbers_.cols(); }

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <cstddef>
+#include <iterator>
 #include <limits>
+#include <ranges>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -192,18 +195,63 @@ RowPointers(const Pointers&, Index, Index)
     -> RowPointers<std::remove_const_t<std::remove_pointer_t<typename Pointers::value_type>>, Eigen::Dynamic>;
 
 namespace detail {
+/// A vector, a span or another contiguous range of numbers.
+template <class R>
+concept NumberRange = std::ranges::contiguous_range<const R> && std::ranges::sized_range<const R> &&
+                      Real<std::ranges::range_value_t<R>>;
+}  // namespace detail
+
+/// Rows given as a range of vectors (or of arrays, spans or other contiguous ranges of numbers): row i is rows[i]. They
+/// must outlive it; a temporary container of rows is refused. Taken as a matrix wherever an Eigen one is.
+///
+///   std::vector<std::vector<float>> target, draft;
+///   verifier(RowVectors{target}, RowVectors{draft}, tokens, rng)
+///
+/// Throws std::invalid_argument where the rows are not all of one length. Cost: a look at the length of each.
+template <detail::NumberRange Row>
+class RowVectors {
+  using S = std::ranges::range_value_t<Row>;
+
+ public:
+  explicit RowVectors(std::span<const Row> rows)
+      : rows_(rows), cols_(rows.empty() ? 0 : length(rows.front())) {
+    for (Index i = 0; i < this->rows(); ++i)
+      if (length(at(i)) != cols_)
+        detail::invalid_argument("rows[", i, "] has ", length(at(i)), " numbers, but rows[0] has ", cols_);
+  }
+  template <detail::OwningTemporary Temporary>
+  explicit RowVectors(Temporary&& rows) = delete;
+
+  Index rows() const { return std::ssize(rows_); }
+  Index cols() const { return cols_; }
+  NumberRow<S> row(Index i) const { return {std::ranges::data(at(i)), cols_}; }
+
+ private:
+  static Index length(const Row& row) { return static_cast<Index>(std::ranges::size(row)); }
+  const Row& at(Index i) const { return rows_[static_cast<std::size_t>(i)]; }
+
+  std::span<const Row> rows_;
+  Index cols_;
+};
+
+template <std::ranges::contiguous_range Rows>
+RowVectors(const Rows&) -> RowVectors<std::ranges::range_value_t<Rows>>;
+
+namespace detail {
 template <class M>
-inline constexpr bool is_row_pointers = false;
+inline constexpr bool is_row_list = false;
 template <Real S, int Stride>
-inline constexpr bool is_row_pointers<RowPointers<S, Stride>> = true;
+inline constexpr bool is_row_list<RowPointers<S, Stride>> = true;
+template <class Row>
+inline constexpr bool is_row_list<RowVectors<Row>> = true;
 }  // namespace detail
 
 /// A matrix of numbers in memory, one row a distribution to be: an Eigen expression with direct access
-/// (Matrix, Map, Ref, Block; row- or column-major) or RowPointers; float, double, Eigen::half or
+/// (Matrix, Map, Ref, Block; row- or column-major), RowPointers or RowVectors; float, double, Eigen::half or
 /// Eigen::bfloat16.
 template <class M>
 concept NumberMatrix =
-    detail::DirectExpression<std::remove_cvref_t<M>> || detail::is_row_pointers<std::remove_cvref_t<M>>;
+    detail::DirectExpression<std::remove_cvref_t<M>> || detail::is_row_list<std::remove_cvref_t<M>>;
 
 /// The matrix as a view with rows(), cols() and row(i). A temporary that owns its entries is refused.
 template <NumberMatrix M>

@@ -27,11 +27,11 @@ concept LogitsModel = requires(M& model, const M& constant, std::span<const Toke
 
 namespace detail {
 
-template <LogitsModel M>
+template <class M>
 using LogitsOf = decltype(std::declval<M&>().forward(std::span<const Token>{}, Index{}));
 
 /// One row of logits to be changed in place, in the arithmetic of the model's logits.
-template <LogitsModel M>
+template <class M>
 using LogitsRef = Eigen::Ref<Eigen::Matrix<
     typename std::remove_cvref_t<decltype(std::declval<NumbersOf<LogitsOf<M>>&>().row(0))>::Scalar, 1,
     Eigen::Dynamic>>;
@@ -70,9 +70,14 @@ struct NoHook {};
 /// model and the hook throw. With a hook the context is then rolled back to what it was before.
 /// Cost: without a hook none; with one a copy of each row asked for. No allocation in steady state.
 template <class M, RowStep Steps, class Hook = NoHook>
-  requires LogitsModel<std::remove_reference_t<M>>
 class ProcessedModel {
   using Bare = std::remove_reference_t<M>;
+  static_assert(detail::sized_and_truncatable<Bare>());
+  static_assert(
+      LogitsModel<Bare>,
+      "the model is no specdec::LogitsModel: its forward(tokens, rows) returns logits, as an Eigen matrix, "
+      "RowPointers or RowVectors");
+
   using Buffer = Eigen::Matrix<typename detail::LogitsRef<Bare>::Scalar, Eigen::Dynamic, Eigen::Dynamic,
                                Eigen::RowMajor>;
   static constexpr bool has_hook = !std::same_as<Hook, NoHook>;

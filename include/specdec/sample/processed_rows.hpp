@@ -71,6 +71,9 @@ class ProcessedRows {
   template <NumberMatrix M>
     requires(!detail::OwningTemporary<M>)
   ProcessedRows(M&& logits, const Steps& steps) : numbers_(numbers(std::forward<M>(logits))), steps_(steps) {}
+  template <NumberMatrix Temporary>
+    requires detail::OwningTemporary<Temporary>
+  ProcessedRows(Temporary&& logits, const Steps& steps) = delete;
 
   Index rows() const { return numbers_.rows(); }
   Index vocab_size() const { return numbers_.cols(); }

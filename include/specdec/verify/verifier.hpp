@@ -131,6 +131,20 @@ Verdict verify(R&& rule, const Target& target, const Draft& draft, TokenIds toke
 
 namespace detail {
 
+/// Says which argument of a verifier is no matrix of distributions, and what would be one.
+template <class Target, class Draft>
+consteval bool rows_are_probabilities() {
+  static_assert(
+      Probabilities<Target>,
+      "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, RowPointers or "
+      "another specdec::DistributionMatrix, with a row for each drafted token and one more");
+  static_assert(
+      Probabilities<Draft>,
+      "the draft's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, RowPointers or "
+      "another specdec::DistributionMatrix, with a row for each drafted token");
+  return true;
+}
+
 /// Gives a rule of the library its call: rule(target, draft, tokens, source) is verify(rule, ...).
 template <class R>
 struct Callable {
@@ -151,6 +165,14 @@ struct Callable {
     requires(!Remembers<R>)
   Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) const {
     return verify(static_cast<const R&>(*this), target, draft, tokens, source);
+  }
+
+  /// What does not fit fails with a word that says why.
+  template <class Target, class Draft, RandomSource Source>
+    requires(!Probabilities<Target> || !Probabilities<Draft>)
+  Verdict operator()(const Target&, const Draft&, TokenIds, Source&) const {
+    static_assert(rows_are_probabilities<Target, Draft>());
+    return {};
   }
 
   friend bool operator==(const Callable&, const Callable&) = default;
