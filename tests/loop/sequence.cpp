@@ -902,6 +902,13 @@ TEST_CASE("stop tokens and results have ids of any width") {
   CHECK(r.stop_reason == StopReason::stop_token);
   CHECK(decoder.generate(prompt, {.max_new_tokens = 50, .stop_tokens = narrow}, b).tokens == r.tokens);
   CHECK(decoder.generate(prompt, {.max_new_tokens = 50, .stop_tokens = {2, 3}}, c).tokens == r.tokens);
+  Options grown{.max_new_tokens = 50};
+  for (const Token x : narrow) grown.stop_tokens.push_back(x);
+  std::mt19937_64 d{1};
+  CHECK(decoder.generate(prompt, grown, d).tokens == r.tokens);
+  CHECK(grown.stops_at(2));
+  CHECK_FALSE(grown.stops_at(1));
+  CHECK(StopTokens{}.empty());
   const std::vector<std::int64_t> ids = r.ids<std::int64_t>();
   CHECK(std::equal(ids.begin(), ids.end(), r.tokens.begin(), r.tokens.end()));
   CHECK(message_of([&] {

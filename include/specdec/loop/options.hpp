@@ -25,6 +25,7 @@ class StopTokens {
     for (Index i = 0; i < list.size(); ++i) ids_.push_back(list[i]);
   }
 
+  void push_back(std::int64_t id) { ids_.push_back(id); }
   bool contains(Token x) const { return std::find(ids_.begin(), ids_.end(), x) != ids_.end(); }
   bool empty() const { return ids_.empty(); }
   TokenIds ids() const { return ids_; }
@@ -38,6 +39,8 @@ struct Options {
   Index max_new_tokens = 128;   ///< the token budget; 0 generates nothing
   Index gamma = 4;              ///< tokens drafted per target call, at most; 0 is ordinary decoding
   StopTokens stop_tokens = {};  ///< the output ends with the first of these, which is part of it
+
+  bool stops_at(Token x) const { return stop_tokens.contains(x); }
 };
 
 /// Why a generation ended.
