@@ -69,6 +69,22 @@ TEST_CASE("those who refer to one model count together, those who hold one do no
   CHECK(own.lasts(held));
 }
 
+TEST_CASE("a copy of what holds its model counts for itself, a copy of what refers to one with the others") {
+  int model = 0;
+  Turns held = Turns::of<int>(model), referred = Turns::of<int&>(model);
+  Turns held_copy = held, referred_copy = referred;
+  Turn own, shared, other;
+  own.take(held);
+  shared.take(referred);
+  other.take(held_copy);
+  CHECK(own.lasts(held));
+  other.take(referred_copy);
+  CHECK_FALSE(shared.lasts(referred));
+  held_copy = referred;
+  shared.take(held_copy);
+  CHECK(shared.lasts(referred));
+}
+
 TEST_CASE("an address that is used again is another model") {
   alignas(int) std::byte place[sizeof(int)];
   int* model = new (place) int(1);

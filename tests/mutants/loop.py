@@ -57,6 +57,8 @@ mutant("stale-drafter-at-start", "loop/sequence.hpp", "tests/loop/spec_dec tests
 mutant("turns-uncounted", "model/turn.hpp", "tests/loop/sequence", "return ++*count_;", "return *count_;")
 mutant("turns-of-one-decoder", "model/turn.hpp", "tests/loop/sequence", "std::is_lvalue_reference_v<M>", "false")
 mutant("turns-by-any-address", "model/turn.hpp", "tests/model/turn", "if (entry.model == model) return", "if (true) return")
+mutant("copies-count-with-the-copied", "model/turn.hpp", "tests/model/turn",
+       "count_(other.shared_ ? other.count_ : std::make_shared<std::uint64_t>(0))", "count_(other.count_)")
 mutant("turn-copied", "model/turn.hpp", "tests/model/turn tests/loop/sequence", "Turn(const Turn&) {}", "Turn(const Turn& other) : number_(other.number_) {}")
 mutant("turn-left-behind", "model/turn.hpp", "tests/model/turn", "Turn(Turn&& other) noexcept : number_(std::exchange(other.number_, 0)) {}",
        "Turn(Turn&& other) noexcept : number_(other.number_) {}")

@@ -33,10 +33,9 @@ namespace specdec {
 
 /// What the target has to be fed for a step.
 struct Feed {
-  std::span<const Token>
-      tokens;      ///< what follows the first `from` tokens of the sequence: context, then draft
-  Index from = 0;  ///< how many tokens of the sequence the target is taken to hold already
-  Index rows = 0;  ///< of how many tokens, the last ones, the next-token rows are wanted
+  std::span<const Token> tokens;  ///< to be fed after the first `from` tokens of the sequence
+  Index from = 0;                 ///< how many tokens of the sequence the target is taken to hold already
+  Index rows = 0;                 ///< the next-token rows of so many of the tokens, the last ones, are wanted
 };
 
 /// A context that the caller has filled.
@@ -264,9 +263,8 @@ class Sequence {
     if (!drafter_turn_.lasts(shared_->drafter_turns)) {
       proposal_.value.reset();
       throw std::logic_error(
-          "specdec: the drafter was used by another sequence between propose() and accept(): give each "
-          "sequence "
-          "that runs beside others a decoder with a drafter of its own");
+          "specdec: the drafter was used by another sequence between propose() and accept(): sequences that "
+          "run side by side need a decoder each, with a drafter of its own");
     }
     auto&& chance = as_chance(source);
     try {

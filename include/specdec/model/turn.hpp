@@ -30,9 +30,20 @@ class Turns {
   /// Of a model that is held by value (M), or referred to (M&).
   template <class M>
   static Turns of(const std::remove_reference_t<M>& model) {
-    if constexpr (std::is_lvalue_reference_v<M>) return Turns(shared_count(identity(model)));
-    else return Turns(std::make_shared<std::uint64_t>(0));
+    if constexpr (std::is_lvalue_reference_v<M>) return Turns(shared_count(identity(model)), true);
+    else return Turns(std::make_shared<std::uint64_t>(0), false);
   }
+
+  /// Whoever copies what holds a model by value has a model of his own.
+  Turns(const Turns& other)
+      : count_(other.shared_ ? other.count_ : std::make_shared<std::uint64_t>(0)), shared_(other.shared_) {}
+  Turns(Turns&&) = default;
+  Turns& operator=(Turns other) noexcept {
+    std::swap(count_, other.count_);
+    std::swap(shared_, other.shared_);
+    return *this;
+  }
+  ~Turns() = default;
 
   std::uint64_t next() { return ++*count_; }
   std::uint64_t count() const { return *count_; }
@@ -40,7 +51,7 @@ class Turns {
  private:
   using Count = std::shared_ptr<std::uint64_t>;
 
-  explicit Turns(Count count) : count_(std::move(count)) {}
+  Turns(Count count, bool shared) : count_(std::move(count)), shared_(shared) {}
 
   static Count shared_count(const void* model) {
     struct Entry {
@@ -63,6 +74,7 @@ class Turns {
   }
 
   Count count_;
+  bool shared_;
 };
 
 /// A turn that was taken, or none. A copy has not had it: whoever copies what holds a turn has two of them, and one
