@@ -104,6 +104,24 @@ TEST_CASE("finds the fastest length, within 3 % of what the best fixed one takes
   }
 }
 
+TEST_CASE(
+    "a long draft that pays off is found, however long drafts may be, and no longer ones are looked at") {
+  const Pair sure{0.995, 1, 0.002, flat}, usual{0.6, 1, 0.07, stepped};
+  constexpr Index most = 30'000'000;
+  for (const Pair& pair : {sure, usual}) {
+    CostOptimalLength policy;
+    Simulation simulation(3);
+    CHECK(policy.longest() == -1);
+    policy.next(most);
+    CHECK(policy.longest() == 16);
+    simulation.run(policy, pair, most, 1000);
+    CHECK(simulation.run(policy, pair, most, 1000) <= 1.3 * pair.best_time(1000));
+    CHECK(policy.longest() <= 1024);
+    CHECK((policy.longest() > 32) == (pair.accepts > 0.9));
+    CHECK(policy.best(most) <= policy.longest());
+  }
+}
+
 TEST_CASE("does not give up after a bad start, but soon after") {
   CostOptimalLength policy;
   const std::vector<double> survival(16, 0.0);

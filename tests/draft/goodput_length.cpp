@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <random>
+#include <span>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <vector>
@@ -212,6 +213,24 @@ TEST_CASE("what no batch can be is named") {
   GoodputLength policy(1, roofline, draft_step);
   CHECK(message_of([&] { policy.batch(-3); }) == "specdec: batch = -3 is below 1");
   CHECK(policy.next(0) == 0);
+}
+
+TEST_CASE("however long drafts may be, no more than twice the longest so far are looked at") {
+  GoodputLength policy{1, [](Index) { return 1.0; }, [](Index) { return 0.001; }};
+  const std::vector<double> all(4096, 1.0);
+  Index longest = 8;
+  for (int n = 0; n < 40; ++n) {
+    const Index gamma = policy.next(30'000'000);
+    REQUIRE(gamma <= 2 * longest);
+    longest = std::max(longest, gamma);
+    if (gamma > 1000) break;
+    policy.observe({.asked = gamma,
+                    .drafted = gamma,
+                    .accepted = gamma,
+                    .fed = gamma + 1,
+                    .survival = std::span(all).first(static_cast<std::size_t>(gamma))});
+  }
+  CHECK(longest > 100);  // all that is drafted survives
 }
 
 }  // namespace test_draft_goodput_length

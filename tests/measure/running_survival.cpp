@@ -96,4 +96,16 @@ TEST_CASE("room for drafts grows only, and what is asked for beyond it is not lo
   CHECK(of(running).proposed == std::vector<double>{1, 1});
 }
 
+TEST_CASE("there is no need to look beyond twice the longest draft so far, and 16") {
+  RunningSurvival running(1);
+  CHECK(running.reach(5) == 5);
+  CHECK(running.reach(1'000'000) == 16);
+  running.reserve(16);
+  observe(running, 12, std::vector<double>(12, 0.5));
+  CHECK(running.reach(1'000'000) == 24);
+  CHECK(running.reach(20) == 20);
+  observe(running, 3, std::vector<double>(3, 0.5));
+  CHECK(running.reach(1'000'000) == 24);
+}
+
 }  // namespace test_measure_running_survival

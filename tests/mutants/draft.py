@@ -18,13 +18,16 @@ mutant("block-survival-clipped-twice", "verify/block.hpp", "tests/measure/accept
 mutant("expectations-of-costly-rows", "loop/sequence.hpp", "tests/measure/acceptance", "if (!drafted.all_looked_up()) return false;", "")
 mutant("rate-without-covariance", "measure/acceptance.hpp", "tests/measure/acceptance", "- 2 * alpha * product_ ", "")
 OPTIMAL = "tests/draft/cost_optimal_length"
-mutant("never-switched-off", "draft/cost_optimal_length.hpp", OPTIMAL, "return best_from(0, most);", "return best_from(1, most);")
+mutant("never-switched-off", "draft/cost_optimal_length.hpp", OPTIMAL, "return best_from(0, std::min(", "return best_from(1, std::min(")
 mutant("never-probes", "draft/cost_optimal_length.hpp", OPTIMAL, "++since_probe_ >= least_rest", "false")
 mutant("probes-for-free", "draft/cost_optimal_length.hpp", OPTIMAL, "if (earned_ < static_cast<double>(steps)", "if (0 * earned_ > static_cast<double>(steps)")
 mutant("prompt-taken-for-a-step", "measure/step_record.hpp", OPTIMAL, "if (fed != drafted + 1) return;", "")
 mutant("catching-up-timed", "measure/step_record.hpp", OPTIMAL, "asked > 0 && after_a_draft", "asked > 0")
 mutant("draft-for-nothing", "draft/cost_optimal_length.hpp", OPTIMAL, "target_cost_(n + 1) + draft_cost_(n)", "target_cost_(n + 1)")
 mutant("short-proposals-free", "draft/cost_optimal_length.hpp", OPTIMAL, "(at_least - proposed) * cost(i)", "0 * cost(i)")
+mutant("reach-stays", "measure/running_survival.hpp", OPTIMAL + " tests/measure/running_survival",
+       "2 * longest_)", "0 * longest_)")
+mutant("reach-of-all", "measure/running_survival.hpp", "tests/measure/running_survival", "return std::min(most, std::max(least_reach, 2 * longest_));", "return most;")
 mutant("longest-tried-first", "draft/cost_optimal_length.hpp", OPTIMAL, "std::min<Index>(4, most)})", "std::min<Index>(4, most), most})")
 mutant("estimates-not-renewed", "draft/cost_optimal_length.hpp", OPTIMAL, "    estimate();\n    schedule(step);", "    schedule(step);")
 mutant("gives-up-after-a-bad-start", "measure/running_survival.hpp", OPTIMAL, "positions_[0].survived.add(1);", "positions_[0].survived.add(0);")

@@ -29,7 +29,10 @@ namespace specdec {
 /// first lets a draft model catch up and is not timed). A probe waits until the share `probing` of the time
 /// spent would pay for what it is expected to lose.
 /// Lossless: as every DraftLength. The tokens of a seed then depend on how fast the machine was.
-/// Throws: std::invalid_argument unless window >= 1 and 0 < probing < 1. Cost: O(γ) additions a step.
+/// Looks no further than twice the longest draft so far, and 16: a larger Options::gamma is approached as drafts that
+/// long pay off.
+/// Throws: std::invalid_argument unless window >= 1 and 0 < probing < 1. Cost: additions and memory for each of these
+/// lengths a step, however large Options::gamma.
 class CostOptimalLength {
  public:
   struct Options {
@@ -50,10 +53,11 @@ class CostOptimalLength {
   }
 
   Index next(Index most) {
-    reserve(most);
-    if (most == 0) return 0;
-    if (const Index first = unmeasured(most); first >= 0) return first;
-    return probing_ ? std::min(probe_, most) : best(most);
+    const Index reach = survival_.reach(most);
+    reserve(reach);
+    if (reach == 0) return 0;
+    if (const Index first = unmeasured(reach); first >= 0) return first;
+    return probing_ ? std::min(probe_, reach) : best(reach);
   }
 
   void observe(const StepRecord& step) {
@@ -66,10 +70,13 @@ class CostOptimalLength {
   }
 
   /// The length of the least estimated time per token, probes apart. The least of equals.
-  Index best(Index most) const { return best_from(0, most); }
+  Index best(Index most) const { return best_from(0, std::min(most, longest())); }
+
+  /// The longest draft that is looked at so far; see the class. -1 before next() was asked.
+  Index longest() const { return static_cast<Index>(tried_.size()) - 1; }
 
   /// The estimate for draft length gamma, in seconds; see the class.
-  /// Pre: some next(most) had most >= gamma, and a step was observed.
+  /// Pre: 0 <= gamma <= longest(), and a step was observed.
   double time_per_token(Index gamma) const { return at(gamma).time_per_token; }
 
  private:
@@ -96,7 +103,7 @@ class CostOptimalLength {
   }
 
   void schedule(const StepRecord& step) {
-    const Index most = static_cast<Index>(tried_.size()) - 1;
+    const Index most = longest();
     if (most < 1 || unmeasured(most) >= 0) return;
     if (probing_) {
       if (--probe_steps_ == 0) probing_ = false;

@@ -34,7 +34,9 @@ namespace specdec {
 /// Using Goodput", arXiv:2406.14066); acceptance by position from StepRecord::survival in place of a single rate.
 /// While γ = 0 nothing is learnt of the drafter: a probe drafts once in a while, when the share `probing` of the cost
 /// spent since the last draft would pay for what it is expected to lose. The first steps draft to learn, too.
-/// Throws: std::invalid_argument unless batch >= 1, window >= 1 and 0 < probing < 1. Cost: O(γ) a step.
+/// Looks no further than twice the longest draft so far, and 16.
+/// Throws: std::invalid_argument unless batch >= 1, window >= 1 and 0 < probing < 1. Cost: O(1) for each of these
+/// lengths a step.
 template <std::invocable<Index> TargetCost, std::invocable<Index> DraftCost>
 class GoodputLength {
  public:
@@ -59,7 +61,8 @@ class GoodputLength {
     survival_.decay(1 - 1 / (window_ * static_cast<double>(sequences)));
   }
 
-  Index next(Index most) {
+  Index next(Index gamma) {
+    const Index most = survival_.reach(gamma);
     survival_.reserve(most);
     if (drafts_ < first_drafts) return std::min(most, first_length);
     const Index best = best_from(0, most);
@@ -81,7 +84,7 @@ class GoodputLength {
   }
 
   /// Tokens that the batch is expected to emit per unit of cost when each sequence drafts gamma.
-  /// Pre: some next(most) had most >= gamma.
+  /// Pre: some next(most) had most >= gamma, and gamma is among the lengths that are looked at; see the class.
   double goodput(Index gamma) const { return estimate(gamma).goodput(); }
 
  private:

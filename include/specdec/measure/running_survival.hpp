@@ -34,9 +34,14 @@ class RunningSurvival {
   /// The longest draft there is room for: what is asked for beyond is not looked at.
   Index most() const { return static_cast<Index>(positions_.size()); }
 
+  /// How far a policy that may draft `most` tokens has to look: to twice the longest draft so far, and to 16 at least.
+  /// Nothing is known of what lies beyond, and to look there would cost what `most` is.
+  Index reach(Index most) const { return std::min(most, std::max(least_reach, 2 * longest_)); }
+
   /// Allocates nothing.
   void observe(const StepRecord& step) {
     if (step.asked == 0) return;
+    longest_ = std::max(longest_, step.drafted);
     for (Index i = 0; i < most(); ++i) {
       Position& position = positions_[static_cast<std::size_t>(i)];
       position.proposed.fade(decay_);
@@ -77,9 +82,11 @@ class RunningSurvival {
     FadingMean proposed, survived;
   };
 
+  static constexpr Index least_reach = 16;
   static constexpr double guess_weight = 3;  // of a guess from the positions before, in steps
 
   double decay_;
+  Index longest_ = 0;
   std::vector<Position> positions_;
 };
 
