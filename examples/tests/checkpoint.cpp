@@ -120,6 +120,16 @@ TEST_CASE("Checkpoint: numbers that make no model") {
   CHECK(error_of(with_number(one, 8, 1 << 30)) == "seq_len = 1073741824 is more than 1048576");
 }
 
+TEST_CASE("Checkpoint: a cache out of all proportion to the file is refused before it is made") {
+  const RandomModel model(Shape{4, 4, 60, 1, 1, 10, 24, true}, 8);
+  const std::string bytes = model.versioned<float>(), size = std::to_string(bytes.size());
+  CHECK(error_of(bytes) == "unnamed: ");
+  CHECK(error_of(with_number(bytes, 8, 1 << 16)) == "unnamed: ");  // 126 MB
+  CHECK(error_of(with_number(bytes, 8, 1 << 20)) ==
+        "seq_len = 1048576 asks for a cache of 2013265920 bytes, more than " +
+            std::to_string((1 << 28) + 16 * bytes.size()) + " that a model of " + size + " bytes may have");
+}
+
 TEST_CASE("Checkpoint: sizes that no integer holds") {
   const RandomModel model(small, 5);
   constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max() - 1;

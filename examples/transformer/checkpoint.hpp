@@ -57,8 +57,8 @@ class Checkpoint {
   using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
   /// Throws: std::runtime_error, which names the file, what was expected and what was found, on a file that
-  /// cannot be read, on a version that is not known, on numbers that make no model, and on a file of another
-  /// size than they ask for.
+  /// cannot be read, on a version that is not known, on numbers that make no model, on a file of another size than they
+  /// ask for, and on a context whose cache would be out of all proportion to the file.
   explicit Checkpoint(const std::string& path) : path_(path), file_(path, std::ios::binary) {
     std::error_code error;
     const auto size = std::filesystem::file_size(path, error);  // fails for a directory, which can be opened
@@ -67,6 +67,7 @@ class Checkpoint {
     read_header();
     check_shape();
     check_size();
+    check_cache();
   }
 
   const Shape& shape() const { return shape_; }
@@ -164,6 +165,16 @@ class Checkpoint {
     for (const Entry& e : entries()) expected += e.copies * e.rows * e.cols * scalar_size_;
     if (file_size_ != expected)
       fail("expected ", expected, " bytes for a model of ", shape_, ", found ", file_size_);
+  }
+
+  // A model makes its cache for the whole context that the header claims, which the file need not hold: a few bytes
+  // must not ask for all memory.
+  void check_cache() const {
+    const Index cache = 2 * shape_.n_layers * shape_.context_size * shape_.kv_dim() * Index{sizeof(float)};
+    const Index most = (Index{1} << 28) + 16 * file_size_;
+    if (cache > most)
+      fail("seq_len = ", shape_.context_size, " asks for a cache of ", cache, " bytes, more than ", most,
+           " that a model of ", file_size_, " bytes may have");
   }
 
   // What the file holds, in its order. Products of two numbers only, which cannot overflow.
