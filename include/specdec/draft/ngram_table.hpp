@@ -78,7 +78,7 @@ class NgramTrie {
   // Where the child stands, or would stand: open addressing, at most half full.
   std::size_t slot(Index parent, Token token) const {
     const auto key = SplitMix64(static_cast<std::uint64_t>(parent))() ^ static_cast<std::uint32_t>(token);
-    for (auto slot = static_cast<std::size_t>(SplitMix64(key)());; ++slot) {
+    for (std::uint64_t slot = SplitMix64(key)();; ++slot) {
       slot &= slots_.size() - 1;
       if (slots_[slot] == none) return slot;
       const Node& node = nodes_[static_cast<std::size_t>(slots_[slot])];

@@ -90,7 +90,7 @@ class PromptLookupDrafter {
   Index& latest_end(std::span<const Token> context, std::span<const Token> key) {
     const Index n = static_cast<Index>(key.size());
     const auto table = static_cast<std::size_t>(n - options_.min_ngram) * slots_;
-    for (std::size_t slot = hash(key);; ++slot) {
+    for (std::uint64_t slot = hash(key);; ++slot) {
       Index& end = ends_[table + (slot & (slots_ - 1))];
       if (end == 0 || std::equal(key.begin(), key.end(), ngram(context, end, n).begin())) return end;
     }
@@ -100,10 +100,10 @@ class PromptLookupDrafter {
     return context.subspan(static_cast<std::size_t>(end - n), static_cast<std::size_t>(n));
   }
 
-  static std::size_t hash(std::span<const Token> tokens) {
+  static std::uint64_t hash(std::span<const Token> tokens) {
     std::uint64_t h = 0;
     for (const Token x : tokens) h = SplitMix64(h ^ static_cast<std::uint32_t>(x))();
-    return static_cast<std::size_t>(h);
+    return h;
   }
 
   Options options_;

@@ -140,7 +140,7 @@ class SuffixAutomaton {
   // Where the edge stands, or would stand: open addressing, at most half full.
   std::size_t slot(Index from, Token token) const {
     const auto key = SplitMix64(static_cast<std::uint64_t>(from))() ^ static_cast<std::uint32_t>(token);
-    for (auto slot = static_cast<std::size_t>(SplitMix64(key)());; ++slot) {
+    for (std::uint64_t slot = SplitMix64(key)();; ++slot) {
       slot &= slots_.size() - 1;
       if (slots_[slot] == none) return slot;
       const Edge& e = edge(slots_[slot]);
