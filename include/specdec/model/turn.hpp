@@ -30,8 +30,8 @@ class Turns {
   /// Of a model that is held by value (M), or referred to (M&).
   template <class M>
   static Turns of(const std::remove_reference_t<M>& model) {
-    if constexpr (std::is_lvalue_reference_v<M>) return Turns(shared_count(identity(model)), true);
-    else return Turns(std::make_shared<std::uint64_t>(0), false);
+    if constexpr (std::is_lvalue_reference_v<M>) return {shared_count(identity(model)), true};
+    else return {std::make_shared<std::uint64_t>(0), false};
   }
 
   /// Whoever copies what holds a model by value has a model of his own.
