@@ -52,7 +52,7 @@ class Simulation {
     for (Index k = 0; k < steps; ++k) {
       const Index asked = policy.next(most);
       REQUIRE(asked >= 0);
-      REQUIRE(asked <= most);
+      REQUIRE(asked <= std::min<Index>(most, 4096));  // no pair here is worth longer drafts
       const Index drafted = uniform(rng_) < pair.proposes ? asked : 0;
       Index accepted = 0;
       while (accepted < drafted && uniform(rng_) < pair.accepts) ++accepted;
