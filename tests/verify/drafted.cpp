@@ -636,6 +636,16 @@ TEST_CASE("a drafted token of logit NaN is told from one of probability 0") {
         "specdec: tokens[0] = 0 has probability 0 in draft row 0, so it was not drawn from it");
 }
 
+TEST_CASE("a drafted token of logit -inf is found before a rule is asked, which might never get there") {
+  RowMajor<float> target = RowMajor<float>::Zero(3, 2), draft = RowMajor<float>::Zero(2, 2);
+  draft(1, 0) = -inf;
+  const std::vector<Token> tokens{0, 0};
+  CHECK(message_of([&] { Drafted(Logits{target}, Logits{draft}, tokens); }) ==
+        "specdec: tokens[1] = 0 has probability 0 in draft row 1, so it was not drawn from it");
+  const Drafted drafted(Logits{target}, Logits{draft}, tokens, detail::DraftRows::unused);
+  CHECK(drafted.p(1) == 0.5);  // whoever needs no q does not mind
+}
+
 TEST_CASE("a one-hot id beyond 32 bits is no other token") {
   const std::vector<std::int64_t> ids{(std::int64_t{1} << 32) + 1};
   const std::vector<Token> tokens{1};
