@@ -5,10 +5,10 @@ from mutants import promise
 LOOP = "tests/loop/spec_dec tests/loop/sequence tests/law_lossless"
 mutant = promise("the loop emits what was verified, up to a stop token or the budget")
 mutant("stop-token-in-block-missed", "loop/text.hpp", LOOP,
-       "if (done()) {\n      cut_ = true;", "if (remaining() <= 0) {\n      cut_ = true;")
+       "    if (done()) return;\n", "    if (remaining() <= 0) return;\n")
 mutant("budget-one-short", "loop/text.hpp", LOOP, "stopped_ || remaining() <= 0;", "stopped_ || remaining() <= 1;")
 mutant("budget-overrun", "loop/text.hpp", LOOP,
-       "if (done()) {\n      cut_ = true;", "if (stopped_) {\n      cut_ = true;")
+       "    if (done()) return;\n", "    if (stopped_) return;\n")
 mutant("drafts-what-cannot-be-emitted", "loop/sequence.hpp", LOOP,
        "std::min(wanted, text_.remaining() - 1)", "std::min(wanted, text_.remaining())")
 mutant("verifier-needs-ignored", "loop/sequence.hpp", LOOP,
@@ -56,13 +56,28 @@ mutant("stale-drafter-at-start", "loop/sequence.hpp", "tests/loop/spec_dec tests
        "    drafter_turn_.take(shared_->drafter_turns);\n")
 mutant("turns-uncounted", "model/turn.hpp", "tests/loop/sequence", "return ++*count_;", "return *count_;")
 mutant("turns-of-one-decoder", "model/turn.hpp", "tests/loop/sequence", "std::is_lvalue_reference_v<M>", "false")
-mutant("turns-by-any-address", "model/turn.hpp", "tests/model/turn", "if (entry.model == model) return", "if (true) return")
+mutant("turns-by-any-address", "model/turn.hpp", "tests/model/turn", "if (entry.model == model && entry.role == role) return", "if (entry.role == role) return")
 mutant("copies-count-with-the-copied", "model/turn.hpp", "tests/model/turn",
        "count_(other.shared_ ? other.count_ : std::make_shared<std::uint64_t>(0))", "count_(other.count_)")
 mutant("turn-copied", "model/turn.hpp", "tests/model/turn tests/loop/sequence", "Turn(const Turn&) {}", "Turn(const Turn& other) : number_(other.number_) {}")
 mutant("turn-left-behind", "model/turn.hpp", "tests/model/turn", "Turn(Turn&& other) noexcept : number_(std::exchange(other.number_, 0)) {}",
        "Turn(Turn&& other) noexcept : number_(other.number_) {}")
-mutant("wrapper-for-its-model", "model/turn.hpp", "tests/model/turn tests/sample/processed_model", "requires { model.identity(); }", "false")
+mutant("wrapper-for-its-model", "model/turn.hpp", "tests/model/turn tests/loop/sequence",
+       "if constexpr (requires { model.identity(); }) return", "if constexpr (false) return")
+mutant("wrapper-by-value", "model/turn.hpp", "tests/loop/sequence",
+       "std::is_lvalue_reference_v<M> || requires { model.identity(); }", "std::is_lvalue_reference_v<M>")
+mutant("model-counted-as-drafter", "model/turn.hpp", "tests/loop/sequence",
+       "entry.model == model && entry.role == role", "entry.model == model")
+mutant("draft-model-unidentified", "draft/model_drafter.hpp", "tests/loop/sequence",
+       "return detail::identity(model_);", "return this;")
+mutant("chain-unidentified", "draft/chain_drafter.hpp", "tests/loop/sequence",
+       "if (found == nullptr && shared) found = detail::identity(member);", "if (found == nullptr && shared) found = &member + 1;")
+mutant("by-hand-unnoticed", "loop/sequence.hpp", "tests/loop/sequence", "      shared_->target_turns.next();\n", "")
+mutant("turn-outlasts-half-steps", "loop/sequence.hpp", "tests/loop/sequence",
+       "      turn_ = detail::Turn();\n    }\n    return propose_half", "    }\n    return propose_half")
+mutant("filled-context-released", "loop/sequence.hpp", "tests/loop/sequence",
+       "    if (filled_ > 0)\n      throw std::logic_error(\"specdec: a context", "    if (false)\n      throw std::logic_error(\"specdec: a context")
+mutant("hook-over-a-filled-context", "loop/sequence.hpp", "tests/loop/sequence", "if (Target::keeps_context)", "if (false)")
 mutant("draft-model-not-its-own", "draft/model_drafter.hpp", "tests/loop/sequence",
        "if (most > 0) take_model();", "")
 mutant("draft-model-cut-by-another", "draft/model_drafter.hpp", "tests/loop/sequence tests/draft/model_drafter",
@@ -90,12 +105,13 @@ mutant("filled-context-fed-again", "loop/sequence.hpp", "tests/loop/sequence",
        "    turn_.take(shared.target_turns);\n", "")
 mutant("filled-context-one-too-long", "loop/sequence.hpp", "tests/loop/sequence",
        "seen_ = std::min(filled.seen, prompt.size() - 1);", "seen_ = filled.seen;")
-mutant("filled-context-made-up", "loop/sequence.hpp", "tests/loop/sequence", "    if (filled_ > 0)\n", "    if (false)\n")
+mutant("filled-context-made-up", "loop/sequence.hpp", "tests/loop/sequence",
+       "    if (filled_ > 0)\n      throw std::logic_error(\n", "    if (false)\n      throw std::logic_error(\n")
 
 mutant = promise("a sequence resumed from a context is a fresh one there, but for what the models know already")
 mutant("resume-stale-verifier", "loop/sequence.hpp", "tests/loop/sequence", "    if (!same) verifier = fresh_;\n", "")
 mutant("resume-forgets-what-is-remembered", "loop/sequence.hpp", "tests/loop/sequence", "    if (!same) verifier = fresh_;\n", "    verifier = fresh_;\n")
-mutant("resume-of-a-cut-text", "loop/sequence.hpp", "tests/loop/sequence", " && !text_.cut();", ";")
+mutant("resume-of-a-cut-text", "loop/sequence.hpp", "tests/loop/sequence", " && !text_.ended_by_itself();", ";")
 mutant("resume-keeps-context", "loop/text.hpp", "tests/loop/sequence",
        "context_.resize(static_cast<std::size_t>(kept));",
        "context_.resize(std::min(context_.size(), static_cast<std::size_t>(kept) + 1));")
@@ -111,7 +127,7 @@ mutant("resume-keeps-drafter", "loop/sequence.hpp", "tests/loop/sequence",
 mutant("resume-others-models", "loop/sequence.hpp", "tests/loop/sequence",
        "      if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(seen_);\n    if (drafter",
        "      shared_->target.truncate(seen_);\n    if (drafter")
-mutant("resume-stays-stopped", "loop/text.hpp", "tests/loop/sequence", "    stopped_ = cut_ = false;\n", "    cut_ = false;\n")
+mutant("resume-stays-stopped", "loop/text.hpp", "tests/loop/sequence", "    stopped_ = false;\n", "")
 mutant("resume-of-a-view", "loop/sequence.hpp", "tests/loop/sequence",
        "text_.go_on(common, more, std::move(options));", "text_.go_on(common, text_.context().last(more.size()), std::move(options));")
 
@@ -125,6 +141,8 @@ mutant("cascade-never-cleared", "loop/cascade_drafter.hpp", "tests/loop/cascade_
        "if (length == 0 && inner_->sequence)", "if (length < 0 && inner_->sequence)")
 mutant("cascade-policy-one-late", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
        "return drafted(sequence, asked);\n    }", "return drafted(sequence, asked + 1);\n    }")
+mutant("cascade-remembers-its-draft", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
+       "      inner_->sequence->forget();\n", "")
 mutant("stored-rows-one-copy", "rows/stored_rows.hpp", "tests/loop/cascade_drafter tests/draft/model_drafter",
        "copies_[rows_.size()].assign(row)", "copies_[0].assign(row)")
 
@@ -137,13 +155,14 @@ mutant("stop-tokens-unchecked", "loop/text.hpp", "tests/loop/sequence",
        "  check_tokens(\"stop_tokens\", options.stop_tokens.ids(), vocab_size);\n", "")
 
 mutant = promise("a throw leaves the step undone, also one of a drafter that is told of the verdict")
-OBSERVE = """      if constexpr (requires { shared_->drafter.observe(rows, tokens, verdict); })
-        shared_->drafter.observe(rows, tokens, verdict);
+OBSERVE = """    if constexpr (requires { shared_->drafter.observe(rows, tokens, verdict); })
+      shared_->drafter.observe(rows, tokens, verdict);
 """
 mutant("committed-before-observed", "loop/sequence.hpp", "tests/loop/sequence",
-       OBSERVE + "      detail::commit(verifier_);\n", "      detail::commit(verifier_);\n" + OBSERVE)
+       OBSERVE + "    detail::commit(verifier_);\n", "    detail::commit(verifier_);\n" + OBSERVE)
 mutant("rule-not-restored", "loop/sequence.hpp", "tests/loop/sequence",
-       "      if constexpr (restores) verifier_ = before;\n", "")
+       "if (rule_ != nullptr) *rule_ = std::move(before_);", "")
+mutant("rule-always-restored", "loop/sequence.hpp", "tests/loop/sequence", "    backup.drop();\n", "")
 mutant("context-moves-under-drafter", "loop/text.hpp", "tests/loop/sequence",
        "    if (context_.capacity() < needed) context_.reserve(2 * needed);\n", "")
 

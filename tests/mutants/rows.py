@@ -163,6 +163,12 @@ mutant("validate-loosely", "rows/validate.hpp", "tests/rows/validate", "double t
 mutant("named-twice", "error.hpp", "tests/rows/named_row tests/error", "if (row_ >= 0) return *this;", "")
 mutant("sign-of-nan-told", "error.hpp", "tests/error", "return std::isnan(part) ? nan : part;", "return part;")
 mutant("origin-left-out", "error.hpp", "tests/error", "    named.row_ = row;\n", "")
+mutant("named-row-before-its-start", "rows/named_row.hpp", "tests/rows/named_row",
+       "    check_id(x);\n    return 0;", "    return 0;")
+mutant("named-row-behind-its-end", "rows/named_row.hpp", "tests/rows/named_row",
+       "static_cast<std::size_t>(x) >= static_cast<std::size_t>(vocab_size())", "x < 0")
+mutant("named-segment-behind-the-end", "rows/named_row.hpp", "tests/rows/named_row",
+       "start < 0 || count < 0 || count > size - start", "start < 0 || count < 0")
 mutant("named-weight-unchecked", "rows/named_row.hpp", "tests/rows/named_row",
        "return checked(support(k), row_->listed(k));", "return row_->listed(k);")
 mutant("named-draw-unnamed", "rows/named_row.hpp", "tests/rows/named_row",

@@ -6,6 +6,7 @@
 #include <specdec/rows/residual.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -48,6 +49,28 @@ TEST_CASE("a named row answers as the row it names") {
   CHECK(list.support_size() == 1);
   CHECK(list.support(0) == 5);
   CHECK(list.listed(0) == 1);
+}
+
+TEST_CASE("a named row is asked for nothing that it has not") {
+  const Eigen::RowVector4d numbers(0.25, 0, 0.5, 0.25);
+  const auto row = distributions(numbers).row(0);
+  const NamedRow named(row, "draft", 3);
+  CHECK(named.probability(4) == 0);
+  CHECK(named.probability(1'000'000) == 0);
+  CHECK_FALSE(named.possible(4));
+  CHECK(message_of([&] { named.probability(-1); }) == "specdec: the draft row 3 is asked about token -1");
+  CHECK(message_of([&] { named.possible(-2); }) == "specdec: the draft row 3 is asked about token -2");
+  CHECK(named.sum(4, 0) == 0);
+  for (const auto& [start, count] : {std::pair<Index, Index>{-1, 2}, {0, 5}, {4, 1}, {1, -1}, {5, 0}}) {
+    CHECK_FALSE(message_of([&, s = start, c = count] { named.sum(s, c); }).empty());
+    CHECK_FALSE(message_of([&, s = start, c = count] { named.segment(s, c); }).empty());
+  }
+  const OneHotRow certain(5);
+  const NamedRow list(certain, "draft", 0);
+  for (const Index k : {-1, 1}) {
+    CHECK_FALSE(message_of([&] { list.support(k); }).empty());
+    CHECK_FALSE(message_of([&] { list.listed(k); }).empty());
+  }
 }
 
 TEST_CASE("a probability that is none is told with token, matrix and row") {

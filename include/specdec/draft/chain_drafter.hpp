@@ -11,6 +11,7 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/model/turn.hpp"
 #include "specdec/rows/variant_rows.hpp"
 #include "specdec/verify/verdict.hpp"
 
@@ -47,6 +48,10 @@ class ChainDrafter {
         member.draft(context, Index{}, source, goes_on...);
       };
 
+  template <class M>
+  static constexpr bool shares = std::is_lvalue_reference_v<M> ||
+                                 requires(const std::remove_reference_t<M>& member) { member.identity(); };
+
   template <class M, class Rows>
   static constexpr bool observes =
       requires(M& member, const Rows& rows, std::span<const Token> drafted, const Verdict& verdict) {
@@ -66,6 +71,18 @@ class ChainDrafter {
     requires(can_draft<std::remove_reference_t<D>, Source, GoesOn> || ...)  //
   auto draft(std::span<const Token> context, Index gamma, Source& source, GoesOn&& goes_on) {
     return propose<0>(context, gamma, source, goes_on);
+  }
+
+  /// The first member that others may use, too, where there is one.
+  const void* identity() const
+    requires(shares<D> || ...)
+  {
+    const void* found = nullptr;
+    const auto look = [&]<class M>(const M& member, bool shared) {
+      if (found == nullptr && shared) found = detail::identity(member);
+    };
+    std::apply([&](const auto&... member) { (look(member, shares<D>), ...); }, drafters_);
+    return found;
   }
 
   void truncate(Index length) {

@@ -76,6 +76,13 @@ class ModelDrafter {
     return {tokens_, rows_.first(rows_.size(), model_.vocab_size())};
   }
 
+  /// The model, where it is referred to: other drafters may draft with it, too.
+  const void* identity() const
+    requires(std::is_lvalue_reference_v<M>)
+  {
+    return detail::identity(model_);
+  }
+
   void truncate(Index length) {
     if (!turn_.lasts(turns_)) return;
     seen_ = std::min(seen_, length);

@@ -17,6 +17,7 @@
 #include "specdec/loop/sequence.hpp"
 #include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/model/turn.hpp"
 #include "specdec/rows/dense.hpp"
 #include "specdec/rows/stored_rows.hpp"
 #include "specdec/token_ids.hpp"
@@ -46,6 +47,12 @@ struct RecordingDrafter {
     return drafter.draft(context, gamma, source, goes_on);
   }
   void truncate(Index length) { drafter.truncate(length); }
+  const void* identity() const
+    requires(std::is_lvalue_reference_v<D> ||
+             requires(const std::remove_reference_t<D>& inner) { inner.identity(); })
+  {
+    return detail::identity(drafter);
+  }
 
   template <class Target>
   void observe(const Target& target_rows, std::span<const Token> drafted, const Verdict& verdict) {
@@ -138,6 +145,13 @@ class CascadeDrafter {
     return drafted(sequence, asked);
   }
 
+  /// The model, where it is referred to: other drafters may draft with it, too.
+  const void* identity() const
+    requires(std::is_lvalue_reference_v<M>)
+  {
+    return detail::identity(inner_->shared.target);
+  }
+
   /// A later draft takes its context from the inner models as far as it is the same.
   void truncate(Index length) {
     if (length == 0 && inner_->sequence) inner_->sequence->release();
@@ -156,11 +170,16 @@ class CascadeDrafter {
     std::optional<Sequence> sequence;
   };
 
-  // The inner sequence, about to continue the context by gamma tokens.
+  // The inner sequence, about to continue the context by gamma tokens. The outer loop wrote the end of the context,
+  // though it may read as the draft did: what the inner rule remembers of its own end is not the outer loop's.
   Sequence& take_up(std::span<const Token> context, Index gamma) {
     const Options options{.max_new_tokens = gamma, .gamma = gamma_};
-    if (inner_->sequence) inner_->sequence->resume(context, options);
-    else inner_->sequence.emplace(inner_->shared, verifier_, context, options, Filled{});
+    if (inner_->sequence) {
+      inner_->sequence->forget();
+      inner_->sequence->resume(context, options);
+    } else {
+      inner_->sequence.emplace(inner_->shared, verifier_, context, options, Filled{});
+    }
     return *inner_->sequence;
   }
 

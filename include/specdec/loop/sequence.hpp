@@ -11,7 +11,6 @@
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "specdec/chance/chance.hpp"
@@ -57,7 +56,7 @@ struct Shared {
         drafter(std::forward<DraftSource>(d)),
         length(std::forward<Length>(l)),
         target_turns(Turns::of<TargetModel>(target)),
-        drafter_turns(Turns::of<DraftSource>(drafter)) {}
+        drafter_turns(Turns::of_drafter<DraftSource>(drafter)) {}
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
 
@@ -65,6 +64,29 @@ struct Shared {
   DraftSource drafter;
   Length length;
   Turns target_turns, drafter_turns;
+};
+
+/// Gives a rule back what it was, unless that is dropped; nothing, where that is not needed.
+template <class V, bool needed>
+class Backup {
+ public:
+  explicit Backup(const V&) {}
+  void drop() {}
+};
+template <class V>
+class Backup<V, true> {
+ public:
+  explicit Backup(V& rule) : rule_(&rule), before_(rule) {}
+  Backup(const Backup&) = delete;
+  Backup& operator=(const Backup&) = delete;
+  ~Backup() {
+    if (rule_ != nullptr) *rule_ = std::move(before_);
+  }
+  void drop() { rule_ = nullptr; }
+
+ private:
+  V* rule_;
+  V before_;
 };
 
 /// A member that is left behind where its holder is copied.
@@ -102,8 +124,9 @@ struct Uncopied {
 ///   sequence.accept(rows, rng);
 ///   // cut the target's context to sequence.kept() tokens
 ///
-/// The target of the decoder is then asked for its vocab_size() and context_size() alone. A proposal that is never
-/// accepted, because a call failed or was abandoned, is forgotten by the next propose().
+/// The target of the decoder is then asked for its vocab_size() and context_size() alone (ExternalTarget is one that
+/// has nothing else), and what the engine's contexts hold is the engine's business. A proposal that is never accepted,
+/// because a call failed or was abandoned, is forgotten by the next propose().
 ///
 /// γ is what the draft-length policy asks for (Options::gamma at most), cut to what the target's context (see
 /// context_size) and the budget can still take, the latter except where the verifier needs more (min_draft_length).
@@ -183,6 +206,11 @@ class Sequence {
       detail::invalid_argument("seen = ", filled.seen, " is outside 0..", prompt.size(),
                                ", the length of the prompt");
     if (filled.seen == 0) return;
+    if constexpr (requires { Target::keeps_context; })
+      if (Target::keeps_context)
+        detail::invalid_argument(
+            "seen = ", filled.seen,
+            ", but the target keeps a context of its own (a hook's), which is not filled");
     filled_ = filled.seen;
     seen_ = std::min(filled.seen, prompt.size() - 1);  // the row behind the last token is wanted
     turn_.take(shared.target_turns);
@@ -210,16 +238,98 @@ class Sequence {
   template <RandomSource Source>
   std::span<const Token> step(Source& source) {
     static_assert(Model<Target>, "an ExternalTarget is called by the caller: propose() and accept()");
+    if constexpr (Model<Target>) return whole_step(source);
+    else return {};
+  }
+
+  /// Drafts, and says what the target has to be fed for the verdict; nothing (0 rows) when done(). Views live until
+  /// accept(). A proposal that was made before and not accepted is forgotten.
+  template <RandomSource Source>
+  Feed propose(Source& source) {
+    if constexpr (Model<
+                      Target>) {  // whoever steps on this target, this sequence included, is to feed it anew
+      shared_->target_turns.next();
+      turn_ = detail::Turn();
+    }
+    return propose_half(source);
+  }
+
+  /// Judges the last proposal by the target's rows, as many as the Feed asked for, and returns the tokens emitted;
+  /// none when done(). The view lives until the next step. Rows may be padded: a token beyond the target's vocabulary
+  /// that comes out is an error.
+  ///
+  /// Throws std::logic_error without a proposal, and where somebody else has used the drafter since.
+  template <Probabilities Rows, RandomSource Source>
+  std::span<const Token> accept(const Rows& rows, Source& source) {
+    return accept_half(rows, source);
+  }
+
+  /// Goes on from another context (the next turn of a conversation, say, or a part of the present one) with options
+  /// of its own. The models do not take in again what the two contexts begin with in common. The statistics go on.
+  ///
+  /// What the verifier remembers is kept where the context is the very text of the sequence, which had not come to
+  /// its end: so it is after stop(), and between steps. Else it starts afresh. (Under greedy block verification the
+  /// text between two steps is none of the target's law by itself, only with what follows, for where a step ends
+  /// depends on what it drew; a text that a stop token or the budget has ended is.)
+  /// Throws std::invalid_argument where SpecDec::start does, and leaves the sequence as it was.
+  void resume(TokenIds context, Options options) {
+    check("context", context, options);
+    const Index common = text_.common_length(context);
+    const bool same = common == context.size() && common == text_.size() && !text_.ended_by_itself();
+    std::vector<Token> more;  // a copy of what is new, for `context` may be a view of ours
+    for (Index i = common; i < context.size(); ++i) more.push_back(static_cast<Token>(context[i]));
+    std::optional<V> verifier;
+    if (!same) verifier = fresh_;
+    text_.go_on(common, more, std::move(options));
+
+    withdraw();
+    if (verifier) verifier_ = std::move(*verifier);  // nothing throws from here on
+    seen_ = std::min({seen_, common, text_.size() - 1});
+    filled_ = std::min(filled_, common);
+    if constexpr (Model<Target>)
+      if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(seen_);
+    if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(seen_);
+  }
+
+  /// Starts the verifier afresh: before resume() with a text that reads as this one, but whose end somebody else wrote.
+  void forget() {
+    withdraw();
+    verifier_ = fresh_;
+  }
+
+  /// Ends the sequence here.
+  void stop() {
+    withdraw();
+    if (!done()) text_.stop();
+  }
+
+  /// Clears the contexts of both models; the next step takes the whole sequence in again. For memory that is wanted
+  /// elsewhere, and for models that were used elsewhere in between. Throws std::logic_error where the caller had filled
+  /// the target's context, which nobody else can make up again.
+  void release() {
+    if (filled_ > 0)
+      throw std::logic_error("specdec: a context that the caller had filled cannot be released");
+    withdraw();
+    if constexpr (Model<Target>)
+      if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(0);
+    if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(0);
+    turn_ = drafter_turn_ = detail::Turn();
+    seen_ = 0;
+  }
+
+ private:
+  template <RandomSource Source>
+  std::span<const Token> whole_step(Source& source) {
     if (done()) return {};
     take_target();
     auto&& chance = as_chance(source);
     try {
-      const Feed feed = propose(chance);
+      const Feed feed = propose_half(chance);
       if (!turn_.lasts(shared_->target_turns))
         throw std::logic_error(
             "specdec: the drafter has used the target itself: give each a model of its own");
       const auto& rows = shared_->target.forward(feed.tokens, feed.rows);
-      const std::span<const Token> emitted = accept(rows, chance);
+      const std::span<const Token> emitted = accept_half(rows, chance);
       shared_->target.truncate(seen_);
       return emitted;
     } catch (...) {
@@ -229,10 +339,8 @@ class Sequence {
     }
   }
 
-  /// Drafts, and says what the target has to be fed for the verdict; nothing (0 rows) when done(). Views live until
-  /// accept(). A proposal that was made before and not accepted is forgotten.
   template <RandomSource Source>
-  Feed propose(Source& source) {
+  Feed propose_half(Source& source) {
     withdraw();
     if (done()) return {{}, seen_, 0};
     auto&& chance = as_chance(source);
@@ -250,12 +358,8 @@ class Sequence {
     return {feed_, seen_, proposal_.value->size() + 1};
   }
 
-  /// Judges the last proposal by the target's rows, as many as the Feed asked for, and returns the tokens emitted;
-  /// none when done(). The view lives until the next step.
-  ///
-  /// Throws std::logic_error without a proposal, and where somebody else has used the drafter since.
   template <Probabilities Rows, RandomSource Source>
-  std::span<const Token> accept(const Rows& rows, Source& source) {
+  std::span<const Token> accept_half(const Rows& rows, Source& source) {
     if (done()) return {};
     const auto start = Clock::now();
     if (!proposal_.value)
@@ -277,51 +381,6 @@ class Sequence {
     }
   }
 
-  /// Goes on from another context (the next turn of a conversation, say, or a part of the present one) with options
-  /// of its own. The models do not take in again what the two contexts begin with in common. The statistics go on.
-  ///
-  /// What the verifier remembers is kept where the context is the very text of the sequence, and that was not cut
-  /// by a stop token or the budget; else it starts afresh. (Under greedy block verification the text that a
-  /// callback or stop() leaves behind is no text of the target's law by itself: only with what follows, for where a
-  /// step ends depends on what it drew.)
-  /// Throws std::invalid_argument as SpecDec::start, and leaves the sequence as it was.
-  void resume(TokenIds context, Options options) {
-    check("context", context, options);
-    const Index common = text_.common_length(context);
-    const bool same = common == context.size() && common == text_.size() && !text_.cut();
-    std::vector<Token> more;  // a copy of what is new, for `context` may be a view of ours
-    for (Index i = common; i < context.size(); ++i) more.push_back(static_cast<Token>(context[i]));
-    std::optional<V> verifier;
-    if (!same) verifier = fresh_;
-    text_.go_on(common, more, std::move(options));
-
-    withdraw();
-    if (verifier) verifier_ = std::move(*verifier);  // nothing throws from here on
-    seen_ = std::min({seen_, common, text_.size() - 1});
-    filled_ = std::min(filled_, common);
-    if constexpr (Model<Target>)
-      if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(seen_);
-    if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(seen_);
-  }
-
-  /// Ends the sequence here.
-  void stop() {
-    withdraw();
-    if (!done()) text_.stop();
-  }
-
-  /// Clears the contexts of both models; the next step takes the whole sequence in again. For memory that is wanted
-  /// elsewhere, and for models that were used elsewhere in between.
-  void release() {
-    withdraw();
-    if constexpr (Model<Target>)
-      if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(0);
-    if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(0);
-    turn_ = drafter_turn_ = detail::Turn();
-    seen_ = 0;
-  }
-
- private:
   void check(const char* name, TokenIds prompt, const Options& options) const {
     detail::check_prompt(name, prompt, options, shared_->target.vocab_size(), context_size(shared_->target));
   }
@@ -414,24 +473,16 @@ class Sequence {
     const Drafted drafted(rows, draft.rows, tokens, detail::draft_rows_for<V>);
     static_assert(Verifier<V, std::remove_const_t<decltype(drafted)>, C>,
                   "the verifier is no specdec::Verifier for these rows");
-    constexpr bool restores = !detail::Remembers<V> && !std::is_empty_v<V>;
-    const std::conditional_t<restores, V, std::monostate> before = [&] {
-      if constexpr (restores) return verifier_;
-      else return std::monostate{};
-    }();
-    try {
-      // Rows over more tokens than the target has are no licence to write these.
-      const Index known = std::min<Index>(shared_->target.vocab_size(), drafted.vocab_size());
-      const Verdict verdict = detail::judge(verifier_, drafted, chance, known);
-      measure(drafted, verdict);
-      if constexpr (requires { shared_->drafter.observe(rows, tokens, verdict); })
-        shared_->drafter.observe(rows, tokens, verdict);
-      detail::commit(verifier_);
-      return verdict;
-    } catch (...) {
-      if constexpr (restores) verifier_ = before;
-      throw;
-    }
+    detail::Backup<V, !detail::Remembers<V> && !std::is_empty_v<V>> backup(verifier_);
+    // Rows over more tokens than the target has are no licence to write these.
+    const Index known = std::min<Index>(shared_->target.vocab_size(), drafted.vocab_size());
+    const Verdict verdict = detail::judge(verifier_, drafted, chance, known);
+    measure(drafted, verdict);
+    if constexpr (requires { shared_->drafter.observe(rows, tokens, verdict); })
+      shared_->drafter.observe(rows, tokens, verdict);
+    detail::commit(verifier_);
+    backup.drop();
+    return verdict;
   }
 
   // P(τ > i | x_1..x_{i+1}) under the rule in use if it says how, else what happened. Tokens behind one that the

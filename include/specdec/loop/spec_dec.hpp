@@ -55,10 +55,11 @@ class SpecDec {
                 std::forward<Length>(length)),
         verifier_(std::move(verifier)) {}
 
-  /// A new sequence, to be stepped by hand. Its first step clears the contexts of both models; the target's is left
-  /// as it is where it is `filled` with the first tokens of the prompt already (a restored cache, say).
+  /// A new sequence, to be stepped by hand. Its first step() clears the contexts of both models. With `filled` the
+  /// target's is left as it is: its first `seen` tokens are those of the prompt (a restored cache, say), which is taken
+  /// on trust.
   /// Throws std::invalid_argument: an empty prompt, a prompt or stop token outside the target's vocabulary, a
-  /// negative max_new_tokens or gamma, `seen` longer than the prompt.
+  /// negative max_new_tokens or gamma, `seen` negative or more than the prompt has.
   Sequence start(TokenIds prompt, const Options& options, Filled filled = {}) & {
     return Sequence(shared_, verifier_, prompt, options, filled);
   }

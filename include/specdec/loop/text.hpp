@@ -43,11 +43,12 @@ class Text {
 
   bool done() const { return stopped_ || remaining() <= 0; }
   StopReason stop_reason() const { return stop_reason_; }
-  /// Whether drafted tokens were left out at the end.
-  bool cut() const { return cut_; }
+  /// Whether it came to its end by itself: at a place that depends on nothing but the text.
+  bool ended_by_itself() const { return done() && stop_reason_ != StopReason::callback; }
 
+  /// Of a text that is not done.
   void stop() {
-    if (!done()) stop_reason_ = StopReason::callback;
+    stop_reason_ = StopReason::callback;
     stopped_ = true;
   }
 
@@ -79,7 +80,7 @@ class Text {
   void go_on(Index kept, std::span<const Token> more, Options options) {
     context_.reserve(static_cast<std::size_t>(kept) + more.size());
     options_ = std::move(options);  // nothing throws from here on
-    stopped_ = cut_ = false;
+    stopped_ = false;
     stop_reason_ = StopReason::length;
     context_.resize(static_cast<std::size_t>(kept));
     extend(TokenIds(more));
@@ -87,10 +88,7 @@ class Text {
 
  private:
   void push(Token x) {
-    if (done()) {
-      cut_ = true;
-      return;
-    }
+    if (done()) return;
     context_.push_back(x);
     if (!options_.stop_tokens.contains(x)) return;
     stop_reason_ = StopReason::stop_token;
@@ -107,7 +105,7 @@ class Text {
   std::vector<Token> context_;
   std::size_t prompt_size_ = 0;
   StopReason stop_reason_ = StopReason::length;
-  bool stopped_ = false, cut_ = false;
+  bool stopped_ = false;
 };
 
 }  // namespace specdec::detail

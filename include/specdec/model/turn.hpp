@@ -14,7 +14,7 @@
 
 namespace specdec::detail {
 
-/// What identifies a model: its address, or, of a wrapper that refers to another model, that model's.
+/// What identifies a model, or a drafter: its address, or, of one that refers to another, what that is identified by.
 template <class M>
 const void* identity(const M& model) {
   if constexpr (requires { model.identity(); }) return model.identity();
@@ -30,8 +30,13 @@ class Turns {
   /// Of a model that is held by value (M), or referred to (M&).
   template <class M>
   static Turns of(const std::remove_reference_t<M>& model) {
-    if constexpr (std::is_lvalue_reference_v<M>) return {shared_count(identity(model)), true};
-    else return {std::make_shared<std::uint64_t>(0), false};
+    return of<M>(model, Role::model);
+  }
+  /// Of a drafter, likewise. Those that refer to one model are counted together, apart from the model: whoever drafts
+  /// overwrites what the others have drafted.
+  template <class D>
+  static Turns of_drafter(const std::remove_reference_t<D>& drafter) {
+    return of<D>(drafter, Role::drafter);
   }
 
   /// Whoever copies what holds a model by value has a model of his own.
@@ -50,12 +55,21 @@ class Turns {
 
  private:
   using Count = std::shared_ptr<std::uint64_t>;
+  enum class Role { model, drafter };
+
+  template <class M>
+  static Turns of(const std::remove_reference_t<M>& model, Role role) {
+    if constexpr (std::is_lvalue_reference_v<M> || requires { model.identity(); })
+      return {shared_count(identity(model), role), true};
+    else return {std::make_shared<std::uint64_t>(0), false};
+  }
 
   Turns(Count count, bool shared) : count_(std::move(count)), shared_(shared) {}
 
-  static Count shared_count(const void* model) {
+  static Count shared_count(const void* model, Role role) {
     struct Entry {
       const void* model;
+      Role role;
       std::weak_ptr<std::uint64_t> count;
     };
     struct Table {
@@ -66,8 +80,8 @@ class Turns {
     const std::scoped_lock lock(table.mutex);
     std::erase_if(table.entries, [](const Entry& entry) { return entry.count.expired(); });
     for (const Entry& entry : table.entries)
-      if (entry.model == model) return entry.count.lock();
-    table.entries.push_back({model, {}});
+      if (entry.model == model && entry.role == role) return entry.count.lock();
+    table.entries.push_back({model, role, {}});
     Count count = std::make_shared<std::uint64_t>(0);
     table.entries.back().count = count;
     return count;

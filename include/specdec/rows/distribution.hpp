@@ -70,7 +70,8 @@ concept ListedRow = requires(const R& row, Index k) {
 /// The probability of a token that may lie beyond the row's vocabulary, where there is none.
 template <class R>
 double probability(const R& row, Token x) {
-  return x < row.vocab_size() ? static_cast<double>(row.probability(x)) : 0.0;
+  if constexpr (requires { R::answers_any_id; }) return row.probability(x);
+  else return x < row.vocab_size() ? static_cast<double>(row.probability(x)) : 0.0;
 }
 
 /// Whether a token may have a probability above 0: by the row's own possible(x), where that is cheaper than

@@ -1,6 +1,7 @@
 // A row that knows its name, so that bad numbers are reported with the place they stand in.
 #pragma once
 
+#include <cstddef>
 #include <limits>
 
 #include "specdec/error.hpp"
@@ -23,12 +24,17 @@ class NamedRow {
   void prefetch(Token x) const { specdec::prefetch(*row_, x); }
 
   bool possible(Token x) const {
+    check_id(x);
     return named([&] { return specdec::possible(*row_, x); });
   }
 
+  /// 0 beyond the vocabulary.
   double probability(Token x) const {
+    if (static_cast<std::size_t>(x) >= static_cast<std::size_t>(vocab_size())) [[unlikely]]
+      return outside(x);
     return checked(x, named([&] { return static_cast<double>(row_->probability(x)); }));
   }
+  static constexpr bool answers_any_id = true;
 
   Token argmax() const
     requires ArgmaxRow<R>
@@ -45,12 +51,14 @@ class NamedRow {
   auto segment(Index start, Index count) const
     requires SegmentedRow<R>
   {
+    check_range(start, count, vocab_size());
     return named([&] { return row_->segment(start, count); });
   }
 
   double sum(Index start, Index count) const
     requires SummableRow<R>
   {
+    check_range(start, count, vocab_size());
     return named([&] { return static_cast<double>(row_->sum(start, count)); });
   }
 
@@ -62,6 +70,7 @@ class NamedRow {
   Token support(Index k) const
     requires ListedRow<R>
   {
+    check_range(k, 1, support_size());
     return row_->support(k);
   }
   double listed(Index k) const
@@ -81,6 +90,23 @@ class NamedRow {
   }
 
  private:
+  double outside(Token x) const {
+    check_id(x);
+    return 0;
+  }
+  void check_id(Token x) const {
+    if (x < 0) [[unlikely]]
+      invalid_argument("the ", matrix_, " row ", i_, " is asked about token ", x);
+  }
+  void check_range(Index start, Index count, Index size) const {
+    if (start < 0 || count < 0 || count > size - start) [[unlikely]]
+      refuse(start, count, size);
+  }
+  [[noreturn]] void refuse(Index start, Index count, Index size) const {
+    invalid_argument("the ", matrix_, " row ", i_, " is asked for ", count, " numbers from ", start,
+                     " on, of ", size);
+  }
+
   double checked(Token x, double value) const {
     if (!is_probability(value))
       throw InvalidDistribution(message("the probability of token ", x, " is ", value)).in(matrix_, i_);

@@ -69,7 +69,10 @@ class PrefixSampler {
   static constexpr Index stretch = 64;  // of a segment, as it is searched
 
   // What rounding may make of 1; see the class.
-  double most() const { return 1.01 + static_cast<double>(size_) * detail::rounding_of_small<Row>; }
+  double most() const {
+    if constexpr (detail::rounding_of_small<Row> == 0) return 1.01;
+    else return 1.01 + static_cast<double>(size_) * detail::rounding_of_small<Row>;
+  }
 
   double total() const { return segments_ == 0 ? 0.0 : sums_[static_cast<std::size_t>(segments_ - 1)]; }
 

@@ -1,8 +1,8 @@
 // How whole rows are read: the one place that knows in which ways a row may show itself.
 //
 // A row lists the tokens that may have mass (ListedRow), or hands itself out in segments (SegmentedRow), or answers for
-// one token at a time. What reads a whole row goes through walk() or each_token(), what reads two together through sum_over(): a
-// new kind of row then serves residuals, overlaps, entropies, copies and audits at the speed that it offers.
+// one token at a time. What reads a whole row goes through walk() or each_token(), what reads two together through
+// sum_over(): a new kind of row then serves residuals, overlaps, entropies, copies and audits at the speed that it offers.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,8 @@
 
 namespace specdec::detail {
 
-/// A segment that was gathered. (Of doubles; said by way of the row, so that only rows that need it compile it.)
+/// A segment that was gathered, of doubles. Its type depends on the row's, so that compilers come to it only where a row
+/// has no segments of its own.
 template <class R>
 using GatheredSegment =
     Eigen::Array<decltype(static_cast<double>(std::declval<const R&>().probability(Token{}))), Eigen::Dynamic,

@@ -95,7 +95,10 @@ class ProcessedModel {
   Index vocab_size() const { return model_.vocab_size(); }
   Index context_size() const { return specdec::context_size(model_); }
 
-  /// Two that refer to one model share its context: see turn.hpp.
+  /// Whether the context is kept, for the hook: what the model alone was fed with is not in it.
+  static constexpr bool keeps_context = has_hook;
+
+  /// The model, where it is referred to: two wrappers around one model share its context.
   const void* identity() const
     requires(std::is_lvalue_reference_v<M>)
   {

@@ -7,6 +7,7 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/model/turn.hpp"
 #include "specdec/testing/draft_audit.hpp"
 #include "specdec/testing/draft_audit_report.hpp"
 #include "specdec/verify/verdict.hpp"
@@ -53,6 +54,13 @@ class AuditedDrafter {
   }
 
   void truncate(Index length) { drafter_.truncate(length); }
+
+  /// The drafter that is audited, where others may use it, too.
+  const void* identity() const
+    requires(std::is_lvalue_reference_v<D> || requires(const Drafter& drafter) { drafter.identity(); })
+  {
+    return specdec::detail::identity(drafter_);
+  }
 
   /// Where the drafter has it.
   template <class Rows>

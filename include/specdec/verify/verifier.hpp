@@ -28,15 +28,17 @@ namespace specdec {
 ///   chance    a source of chance (Chance): all that is random has to come from it, so that a proof can take every
 ///             branch
 ///
-/// That is all that verify(), SpecDec, the proofs and the laboratory ask for. A rule may also offer
+/// That is all that verify(), SpecDec, the proofs and the measurements of acceptance (bench/acceptance) ask for. A rule
+/// may also offer
 ///
 ///   survival(before, p, q)    P(τ > i | x_1..x_{i+1}), where i or more tokens survive with probability `before` and
 ///                             token i + 1 has probabilities p and q. The statistics then tell acceptance with less
 ///                             noise than by counting
 ///   min_draft_length()        of a rule that remembers its sequence: the next draft must not be shorter
 ///   commit()                  of a rule that remembers: judge() leaves what was remembered as it was, commit() makes
-///                             the last verdict part of it, and throws nothing. A rule without it is copied before
-///                             every verdict of the loop, for a step that fails must change nothing
+///                             the last verdict part of it, and throws nothing. A rule that has members and no commit()
+///                             is copied before every verdict of the loop, which gives it back what it was where the
+///                             step fails; verify() does not
 ///   draws_from_target         a static constant: false if what comes out is not distributed as the target's rows say,
 ///                             for rules that are lossy or greedy
 ///   needs_draft               a static constant: false if it never asks for q, the draft's rows or a race: the draft
