@@ -1,6 +1,10 @@
 // The two vocabulary types of the library.
 #pragma once
 
+#if defined(min) || defined(max)
+#error "specdec: min or max is a macro here: define NOMINMAX before <windows.h>, or undefine it"
+#endif
+
 #include <Eigen/Core>
 #include <cstdint>
 

@@ -158,8 +158,8 @@ struct CallTimes {
 /// call: r'(γ+1)·t_target/(t_draft·γ + t_target).
 ///
 /// Source: the setting of Chen et al., arXiv:2302.01318, whose K is γ.
-/// Throws: std::invalid_argument unless 1/(γ+1) <= emitted_fraction <= 1 (within 1e-6), times.target is finite and > 0 and
-/// times.draft finite and >= 0.
+/// Throws: std::invalid_argument unless 1/(γ+1) <= emitted_fraction <= 1 (within 1e-6), times.target is finite and
+/// > 0 and times.draft finite and >= 0.
 inline double speed_up_from_fraction(double emitted_fraction, Index gamma, const CallTimes& times) {
   detail::check_gamma(gamma);
   const double most = static_cast<double>(gamma) + 1, tokens = emitted_fraction * most;

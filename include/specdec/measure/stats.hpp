@@ -19,8 +19,8 @@
 
 namespace specdec {
 
-/// Counts over one generation, or, added up, over several. What a stop token, the budget or a callback cut off the output is in no count
-/// but `drafted`.
+/// Counts over one generation, or, added up, over several. What a stop token, the budget or a callback cut off the
+/// output is in no count but `drafted`.
 struct Stats {
   Index target_calls = 0;
   Index drafted = 0;   ///< tokens proposed

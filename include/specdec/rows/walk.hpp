@@ -1,8 +1,9 @@
 // How whole rows are read: the one place that knows in which ways a row may show itself.
 //
-// A row lists the tokens that may have mass (ListedRow), or hands itself out in segments (SegmentedRow), or answers for
-// one token at a time. What reads a whole row goes through walk() or each_token(), what reads two together through
-// sum_over(): a new kind of row then serves residuals, overlaps, entropies, copies and audits at the speed that it offers.
+// A row lists the tokens that may have mass (ListedRow), or hands itself out in segments (SegmentedRow), or answers
+// for one token at a time. What reads a whole row goes through walk() or each_token(), what reads two together
+// through sum_over(): a new kind of row then serves residuals, overlaps, entropies, copies and audits at the speed
+// that it offers.
 #pragma once
 
 #include <algorithm>

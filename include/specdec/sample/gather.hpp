@@ -66,9 +66,9 @@ struct Gathered {
   bool overflow = false;  // whether there are more in it than there is room for: then not all were gathered
 };
 
-/// Gathers the keys of the logits in the bracket, which must not take in −inf, into `near`. weigh_above(logits, above, any) returns the weight of
-/// the logits of a chunk that are above the bracket: it is given the chunk, a copy with −inf for the others, and
-/// whether there are any.
+/// Gathers the keys of the logits in the bracket, which must not take in −inf, into `near`. weigh_above(logits, above,
+/// any) returns the weight of the logits of a chunk that are above the bracket: it is given the chunk, a copy with −inf
+/// for the others, and whether there are any.
 template <Real S, int Stride, class WeighAbove>
 Gathered gather(const NumberRow<S, Stride>& row, const KeyRange<Arithmetic<S>>& bracket,
                 Weighed<Arithmetic<S>>& near, WeighAbove&& weigh_above) {
