@@ -428,6 +428,8 @@ TEST_CASE("statistics are told what was looked up, and look at nothing") {
     CHECK(drafted.looked_up(0) == std::pair(1.0 / 3, 1.0 / 3));
     CHECK_FALSE(drafted.all_looked_up());
     CHECK(made == std::vector<int>{1, 0, 0});
+    drafted.q(1);
+    CHECK_FALSE(drafted.looked_up(1));  // one of the two is not enough
     drafted.look_up_all();
     CHECK(drafted.all_looked_up());
     CHECK(drafted.looked_up(1));
