@@ -54,7 +54,7 @@ class InvalidDistribution : public std::invalid_argument {
   /// The number of the row in its matrix; -1 where it is not known.
   std::ptrdiff_t row() const { return row_; }
 
-  /// The same complaint with its origin, and that in the message; itself where it has one.
+  /// The complaint with its origin, which the message begins with; one that has an origin keeps it.
   InvalidDistribution in(std::string_view matrix, std::ptrdiff_t row) const {
     if (row_ >= 0) return *this;
     InvalidDistribution named(detail::message("specdec: ", matrix, " row ", row, ": ", what()));

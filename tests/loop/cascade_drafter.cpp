@@ -13,6 +13,7 @@
 
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
+#include "support/models.hpp"
 #include "support/rules.hpp"
 
 namespace test_loop_cascade_drafter {
@@ -83,23 +84,6 @@ SampledCascade sampled_cascade(const Watched& model, TableModel<>& small, Index 
                                Length length = {}) {
   return {Watched(model), ModelDrafter{Watched{&small}}, BlockVerifier{}, gamma, std::move(length)};
 }
-
-// Rows that outlive its calls.
-struct StableModel {
-  static constexpr bool stable_rows = true;
-  TableModel<> table;
-  std::vector<DenseRow<double>> rows = {};
-  Index vocab_size() const { return table.vocab_size(); }
-  RowSpan<DenseRow<double>> forward(std::span<const Token> tokens, Index count) {
-    table.forward(tokens, count);
-    rows.clear();
-    for (Index i = count - 1; i >= 0; --i)
-      rows.push_back(
-          table.distribution(table.context().first(table.context().size() - static_cast<std::size_t>(i))));
-    return {rows, vocab_size()};
-  }
-  void truncate(Index length) { table.truncate(length); }
-};
 
 }  // namespace
 

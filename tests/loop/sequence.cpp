@@ -19,6 +19,7 @@
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
+#include "support/models.hpp"
 
 namespace test_loop_sequence {
 
@@ -109,6 +110,22 @@ Decoder scripted(const LoopModel& target, const LoopModel& small, Script& script
 std::vector<Token> copy(std::span<const Token> tokens) { return {tokens.begin(), tokens.end()}; }
 
 const std::vector<Token> prompt{0, 1};
+
+// The law of what a decoder writes where every step fails once, and is tried again.
+Law law_with_retries(auto& decoder, bool& trip, const Options& options) {
+  Law law;
+  enumerate([&](Enumerator& chance) {
+    auto sequence = decoder.start(prompt, options);
+    while (!sequence.done()) {
+      trip = true;
+      CHECK_THROWS(sequence.step(chance));
+      trip = false;
+      sequence.step(chance);
+    }
+    law[copy(sequence.tokens())] += chance.probability();
+  });
+  return law;
+}
 
 }  // namespace
 
@@ -202,17 +219,7 @@ TEST_CASE("retries do not bend the law") {
   Script script;
   Decoder decoder = scripted(target, LoopModel::random(2, 2, seed), script);
   const Options options{.max_new_tokens = 4, .gamma = 2};
-  Law law;
-  enumerate([&](Enumerator& chance) {
-    auto sequence = decoder.start(prompt, options);
-    while (!sequence.done()) {
-      target.fail() = true;
-      CHECK_THROWS(sequence.step(chance));
-      target.fail() = false;
-      sequence.step(chance);
-    }
-    law[copy(sequence.tokens())] += chance.probability();
-  });
+  const Law law = law_with_retries(decoder, target.fail(), options);
   CHECK(largest_difference(law, target_law(target, prompt, options)).size < 1e-12);
 }
 
@@ -481,23 +488,6 @@ TEST_CASE("a generation's statistics are consistent, times included") {
 }
 
 namespace {
-
-// Rows that outlive the model's calls, until they are truncated.
-struct StableModel {
-  static constexpr bool stable_rows = true;
-  TableModel<> table;
-  std::vector<DenseRow<double>> rows = {};
-  Index vocab_size() const { return table.vocab_size(); }
-  RowSpan<DenseRow<double>> forward(std::span<const Token> tokens, Index count) {
-    table.forward(tokens, count);
-    rows.clear();
-    for (Index i = count - 1; i >= 0; --i)
-      rows.push_back(
-          table.distribution(table.context().first(table.context().size() - static_cast<std::size_t>(i))));
-    return {rows, vocab_size()};
-  }
-  void truncate(Index length) { table.truncate(length); }
-};
 
 // The logits of a table, as an engine has them.
 struct LogitsOfTable {
@@ -895,26 +885,6 @@ static_assert(!std::is_copy_assignable_v<Decoder> && !std::is_move_assignable_v<
 
 // ---- What a verifier remembers ----
 
-namespace {
-
-// The law of four tokens, where a step that fails at its end is tried again.
-Law law_with_retries(Decoder& decoder, bool& trip, const Options& options) {
-  Law law;
-  enumerate([&](Enumerator& chance) {
-    auto sequence = decoder.start(prompt, options);
-    while (!sequence.done()) {
-      trip = true;
-      CHECK_THROWS(sequence.step(chance));
-      trip = false;
-      sequence.step(chance);
-    }
-    law[copy(sequence.tokens())] += chance.probability();
-  });
-  return law;
-}
-
-}  // namespace
-
 TEST_CASE("a failure behind the verdict does not bend the law of a rule that remembers") {
   std::mt19937_64 seed{4};
   LoopModel target = LoopModel::random(2, 2, seed);
@@ -933,19 +903,13 @@ struct Unsaid {
   GreedyBlockVerifier rule = {};
   Script* script = nullptr;
   Verdict judge(const auto& drafted, auto& chance) {
-    const Verdict verdict = verify_as_said(drafted, chance);
+    const Verdict verdict = rule.judge(drafted, chance);
+    rule.commit();
     if (script->verifier_fails) throw std::runtime_error("verifier");
     return verdict;
   }
   Index min_draft_length() const { return rule.min_draft_length(); }
   friend bool operator==(const Unsaid& a, const Unsaid& b) { return a.rule == b.rule; }
-
- private:
-  Verdict verify_as_said(const auto& drafted, auto& chance) {
-    const Verdict verdict = rule.judge(drafted, chance);
-    rule.commit();
-    return verdict;
-  }
 };
 
 }  // namespace
@@ -957,20 +921,9 @@ TEST_CASE("a rule that does not say that it remembers is restored after a failur
   SpecDec decoder{LoopModel(target), ScriptedDrafter{ModelDrafter{LoopModel::random(2, 2, seed)}, &script},
                   Unsaid{{}, &script}};
   const Options options{.max_new_tokens = 4, .gamma = 2};
-  for (bool* trip : {&script.observer_fails, &script.verifier_fails}) {
-    Law law;
-    enumerate([&](Enumerator& chance) {
-      auto sequence = decoder.start(prompt, options);
-      while (!sequence.done()) {
-        *trip = true;
-        CHECK_THROWS(sequence.step(chance));
-        *trip = false;
-        sequence.step(chance);
-      }
-      law[copy(sequence.tokens())] += chance.probability();
-    });
-    CHECK(largest_difference(law, target_law(target, prompt, options)).size < 1e-12);
-  }
+  for (bool* trip : {&script.observer_fails, &script.verifier_fails})
+    CHECK(largest_difference(law_with_retries(decoder, *trip, options), target_law(target, prompt, options))
+              .size < 1e-12);
 }
 
 TEST_CASE(

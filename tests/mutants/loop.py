@@ -59,13 +59,13 @@ mutant("turns-of-one-decoder", "model/turn.hpp", "tests/loop/sequence", "std::is
 mutant("turns-by-any-address", "model/turn.hpp", "tests/model/turn", "if (entry.model == model && entry.role == role) return", "if (entry.role == role) return")
 mutant("copies-count-with-the-copied", "model/turn.hpp", "tests/model/turn",
        "count_(other.shared_ ? other.count_ : std::make_shared<std::uint64_t>(0))", "count_(other.count_)")
-mutant("turn-copied", "model/turn.hpp", "tests/model/turn tests/loop/sequence", "Turn(const Turn&) {}", "Turn(const Turn& other) : number_(other.number_) {}")
-mutant("turn-left-behind", "model/turn.hpp", "tests/model/turn", "Turn(Turn&& other) noexcept : number_(std::exchange(other.number_, 0)) {}",
-       "Turn(Turn&& other) noexcept : number_(other.number_) {}")
+mutant("turn-left-behind", "model/uncopied.hpp", "tests/model/turn", " : value(std::move(other.value)) { other.value.reset(); }",
+       " : value(other.value) {}")
 mutant("wrapper-for-its-model", "model/turn.hpp", "tests/model/turn tests/loop/sequence",
        "if constexpr (requires { model.identity(); }) return", "if constexpr (false) return")
 mutant("wrapper-by-value", "model/turn.hpp", "tests/loop/sequence",
-       "std::is_lvalue_reference_v<M> || requires { model.identity(); }", "std::is_lvalue_reference_v<M>")
+       "std::is_lvalue_reference_v<M> || requires(const std::remove_reference_t<M>& model) { model.identity(); };",
+       "std::is_lvalue_reference_v<M>;")
 mutant("model-counted-as-drafter", "model/turn.hpp", "tests/loop/sequence",
        "entry.model == model && entry.role == role", "entry.model == model")
 mutant("draft-model-unidentified", "draft/model_drafter.hpp", "tests/loop/sequence",
@@ -96,7 +96,7 @@ mutant("judged-by-anothers-draft", "loop/sequence.hpp", "tests/loop/sequence",
 mutant("proposal-judged-twice", "loop/sequence.hpp", "tests/loop/sequence",
        "    seen_ = before + std::min(verdict.accepted, static_cast<Index>(emitted.size()));\n    proposal_.value.reset();\n",
        "    seen_ = before + std::min(verdict.accepted, static_cast<Index>(emitted.size()));\n")
-mutant("proposal-copied", "loop/sequence.hpp", "tests/loop/sequence", "  Uncopied(const Uncopied&) {}",
+mutant("turns-and-proposals-copied", "model/uncopied.hpp", "tests/model/turn tests/loop/sequence", "  Uncopied(const Uncopied&) {}",
        "  Uncopied(const Uncopied& other) : value(other.value) {}")
 mutant("lost-proposal-kept-by-drafter", "loop/sequence.hpp", "tests/loop/sequence",
        "    withdraw();\n    if (done()) return {{}, seen_, 0};", "    if (done()) return {{}, seen_, 0};")

@@ -119,4 +119,21 @@ class BoundedModel {
   Index most_;
 };
 
+// Rows that outlive the model's calls, until they are truncated.
+struct StableModel {
+  static constexpr bool stable_rows = true;
+  specdec::testing::TableModel<> table;
+  std::vector<specdec::DenseRow<double>> rows = {};
+  Index vocab_size() const { return table.vocab_size(); }
+  specdec::RowSpan<specdec::DenseRow<double>> forward(std::span<const Token> tokens, Index count) {
+    table.forward(tokens, count);
+    rows.clear();
+    for (Index i = count - 1; i >= 0; --i)
+      rows.push_back(
+          table.distribution(table.context().first(table.context().size() - static_cast<std::size_t>(i))));
+    return {rows, vocab_size()};
+  }
+  void truncate(Index length) { table.truncate(length); }
+};
+
 }  // namespace support

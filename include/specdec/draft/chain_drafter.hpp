@@ -48,10 +48,6 @@ class ChainDrafter {
         member.draft(context, Index{}, source, goes_on...);
       };
 
-  template <class M>
-  static constexpr bool shares = std::is_lvalue_reference_v<M> ||
-                                 requires(const std::remove_reference_t<M>& member) { member.identity(); };
-
   template <class M, class Rows>
   static constexpr bool observes =
       requires(M& member, const Rows& rows, std::span<const Token> drafted, const Verdict& verdict) {
@@ -75,13 +71,13 @@ class ChainDrafter {
 
   /// The first member that others may use, too, where there is one.
   const void* identity() const
-    requires(shares<D> || ...)
+    requires(detail::MayBeShared<D> || ...)
   {
     const void* found = nullptr;
     const auto look = [&]<class M>(const M& member, bool shared) {
       if (found == nullptr && shared) found = detail::identity(member);
     };
-    std::apply([&](const auto&... member) { (look(member, shares<D>), ...); }, drafters_);
+    std::apply([&](const auto&... member) { (look(member, detail::MayBeShared<D>), ...); }, drafters_);
     return found;
   }
 

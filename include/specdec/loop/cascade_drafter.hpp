@@ -48,8 +48,7 @@ struct RecordingDrafter {
   }
   void truncate(Index length) { drafter.truncate(length); }
   const void* identity() const
-    requires(std::is_lvalue_reference_v<D> ||
-             requires(const std::remove_reference_t<D>& inner) { inner.identity(); })
+    requires MayBeShared<D>
   {
     return detail::identity(drafter);
   }

@@ -23,6 +23,7 @@
 #include "specdec/measure/step_record.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/turn.hpp"
+#include "specdec/model/uncopied.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/verify/drafted.hpp"
 #include "specdec/verify/verdict.hpp"
@@ -87,26 +88,6 @@ class Backup<V, true> {
  private:
   V* rule_;
   V before_;
-};
-
-/// A member that is left behind where its holder is copied.
-template <class T>
-struct Uncopied {
-  std::optional<T> value = {};
-  Uncopied() = default;
-  Uncopied(const Uncopied&) {}
-  Uncopied(Uncopied&& other) noexcept : value(std::move(other.value)) { other.value.reset(); }
-  Uncopied& operator=(const Uncopied&) {
-    value.reset();
-    return *this;
-  }
-  Uncopied& operator=(Uncopied&& other) noexcept {
-    value.reset();
-    if (other.value) value.emplace(*std::move(other.value));
-    other.value.reset();
-    return *this;
-  }
-  ~Uncopied() = default;
 };
 
 }  // namespace detail
@@ -246,8 +227,8 @@ class Sequence {
   /// accept(). A proposal that was made before and not accepted is forgotten.
   template <RandomSource Source>
   Feed propose(Source& source) {
-    if constexpr (Model<
-                      Target>) {  // whoever steps on this target, this sequence included, is to feed it anew
+    // Whoever steps on this target, this sequence included, is to feed it anew.
+    if constexpr (Model<Target>) {
       shared_->target_turns.next();
       turn_ = detail::Turn();
     }
@@ -261,7 +242,25 @@ class Sequence {
   /// Throws std::logic_error without a proposal, and where somebody else has used the drafter since.
   template <Probabilities Rows, RandomSource Source>
   std::span<const Token> accept(const Rows& rows, Source& source) {
-    return accept_half(rows, source);
+    if (done()) return {};
+    const auto start = Clock::now();
+    if (!proposal_.value)
+      throw std::logic_error("specdec: accept() has no proposal to judge: propose() first");
+    if (!drafter_turn_.lasts(shared_->drafter_turns)) {
+      proposal_.value.reset();
+      throw std::logic_error(
+          "specdec: the drafter was used by another sequence between propose() and accept(): sequences that "
+          "run side by side need a decoder each, with a drafter of its own");
+    }
+    auto&& chance = as_chance(source);
+    try {
+      const Verdict verdict = judge(rows, chance);
+      stats_.verify_time += Clock::now() - start;
+      return commit(verdict, start - proposal_.value->made);
+    } catch (...) {
+      withdraw();
+      throw;
+    }
   }
 
   /// Goes on from another context (the next turn of a conversation, say, or a part of the present one) with options
@@ -329,7 +328,7 @@ class Sequence {
         throw std::logic_error(
             "specdec: the drafter has used the target itself: give each a model of its own");
       const auto& rows = shared_->target.forward(feed.tokens, feed.rows);
-      const std::span<const Token> emitted = accept_half(rows, chance);
+      const std::span<const Token> emitted = accept(rows, chance);
       shared_->target.truncate(seen_);
       return emitted;
     } catch (...) {
@@ -356,29 +355,6 @@ class Sequence {
       throw;
     }
     return {feed_, seen_, proposal_.value->size() + 1};
-  }
-
-  template <Probabilities Rows, RandomSource Source>
-  std::span<const Token> accept_half(const Rows& rows, Source& source) {
-    if (done()) return {};
-    const auto start = Clock::now();
-    if (!proposal_.value)
-      throw std::logic_error("specdec: accept() has no proposal to judge: propose() first");
-    if (!drafter_turn_.lasts(shared_->drafter_turns)) {
-      proposal_.value.reset();
-      throw std::logic_error(
-          "specdec: the drafter was used by another sequence between propose() and accept(): sequences that "
-          "run side by side need a decoder each, with a drafter of its own");
-    }
-    auto&& chance = as_chance(source);
-    try {
-      const Verdict verdict = judge(rows, chance);
-      stats_.verify_time += Clock::now() - start;
-      return commit(verdict, start - proposal_.value->made);
-    } catch (...) {
-      withdraw();
-      throw;
-    }
   }
 
   void check(const char* name, TokenIds prompt, const Options& options) const {

@@ -12,7 +12,15 @@
 #include <utility>
 #include <vector>
 
+#include "specdec/model/uncopied.hpp"
+
 namespace specdec::detail {
+
+/// Held as M, which is a reference or a value, it may be what somebody else holds, too: it is referred to, or refers to
+/// another and says to which.
+template <class M>
+concept MayBeShared =
+    std::is_lvalue_reference_v<M> || requires(const std::remove_reference_t<M>& model) { model.identity(); };
 
 /// What identifies a model, or a drafter: its address, or, of one that refers to another, what that is identified by.
 template <class M>
@@ -59,8 +67,7 @@ class Turns {
 
   template <class M>
   static Turns of(const std::remove_reference_t<M>& model, Role role) {
-    if constexpr (std::is_lvalue_reference_v<M> || requires { model.identity(); })
-      return {shared_count(identity(model), role), true};
+    if constexpr (MayBeShared<M>) return {shared_count(identity(model), role), true};
     else return {std::make_shared<std::uint64_t>(0), false};
   }
 
@@ -81,9 +88,8 @@ class Turns {
     std::erase_if(table.entries, [](const Entry& entry) { return entry.count.expired(); });
     for (const Entry& entry : table.entries)
       if (entry.model == model && entry.role == role) return entry.count.lock();
-    table.entries.push_back({model, role, {}});
     Count count = std::make_shared<std::uint64_t>(0);
-    table.entries.back().count = count;
+    table.entries.push_back({model, role, count});
     return count;
   }
 
@@ -95,25 +101,12 @@ class Turns {
 /// context.
 class Turn {
  public:
-  Turn() = default;
-  Turn(const Turn&) {}
-  Turn(Turn&& other) noexcept : number_(std::exchange(other.number_, 0)) {}
-  Turn& operator=(const Turn&) {
-    number_ = 0;
-    return *this;
-  }
-  Turn& operator=(Turn&& other) noexcept {
-    number_ = std::exchange(other.number_, 0);
-    return *this;
-  }
-  ~Turn() = default;
-
-  void take(Turns& turns) { number_ = turns.next(); }
+  void take(Turns& turns) { number_.value = turns.next(); }
   /// Whether nobody has had one since.
-  bool lasts(const Turns& turns) const { return number_ != 0 && number_ == turns.count(); }
+  bool lasts(const Turns& turns) const { return number_.value == turns.count(); }
 
  private:
-  std::uint64_t number_ = 0;
+  Uncopied<std::uint64_t> number_;
 };
 
 }  // namespace specdec::detail

@@ -100,7 +100,7 @@ class LogitsRow {
     return scale_;
   }
 
-  /// The same logits at `factor` times the temperature, or at the largest number if that is beyond it: an infinite one
+  /// The logits at `factor` times the temperature, or at the largest number if that is beyond it: an infinite one
   /// could not be multiplied by 0.
   LogitsRow tempered(double factor) const {
     if (factor == 1) return *this;

@@ -57,7 +57,7 @@ class AuditedDrafter {
 
   /// The drafter that is audited, where others may use it, too.
   const void* identity() const
-    requires(std::is_lvalue_reference_v<D> || requires(const Drafter& drafter) { drafter.identity(); })
+    requires specdec::detail::MayBeShared<D>
   {
     return specdec::detail::identity(drafter_);
   }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -44,7 +43,8 @@ enum class DraftRows { needed, unused };
 ///   token(i)            token i; it was drawn from draft row i and is judged by target row i, i < γ
 ///   p(i), q(i)          its probability in target row i and in draft row i
 ///   ratio(i)            p(i)/q(i), kept finite
-///   race(chance, w, i)  a token ∝ (w·target row i − draft row i)+, or nothing: see race.hpp. At i = γ, where
+///   race(chance, w, i)  a token ∝ (w·target row i − draft row i)+, of mass S, with probability S/(S + 1 − w),
+///                       else nothing; certain at w = 1. At i = γ, where
 ///                       there is no draft row, a token of the target row with probability min(1, w)
 ///   draw(chance, i)     a token from target row i, i <= γ
 ///   target(i), draft(i) the rows themselves
@@ -200,7 +200,7 @@ class Drafted {
   }
 
   // Whether a token with this q can have been drawn.
-  static bool drawn(double q) { return q > 0 && q <= std::numeric_limits<double>::max(); }
+  static bool drawn(double q) { return q > 0 && detail::is_probability(q); }
 
   void look_up_drawn(Index i) const {
     if (q_[i] != 0) q_[i] = specdec::probability(draft(i), token_at(i));

@@ -58,20 +58,20 @@ Index min_draft_length(const R& rule) {
   else return 0;
 }
 
-/// A rule whose survival is known: see Verifier.
+/// A rule that tells how likely a draft survives.
 template <class R>
 concept TellsSurvival = requires(const R& rule) {
   { rule.survival(1.0, 1.0, 1.0) } -> std::convertible_to<double>;
 };
 
-/// Whether what the rule writes is distributed as the target's rows say: see Verifier.
+/// Whether what the rule writes is distributed as the target's rows say; true where it does not say.
 template <class R>
 inline constexpr bool draws_from_target = [] {
   if constexpr (requires { R::draws_from_target; }) return static_cast<bool>(R::draws_from_target);
   else return true;
 }();
 
-/// Whether the rule asks for what the draft model said: see Verifier.
+/// Whether the rule asks for what the draft model said; true where it does not say.
 template <class R>
 inline constexpr bool needs_draft = [] {
   if constexpr (requires { R::needs_draft; }) return static_cast<bool>(R::needs_draft);
