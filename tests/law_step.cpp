@@ -106,17 +106,17 @@ TEST_CASE("the toy models accept 10/9, 11/9 and 12/9 tokens", "[law]") {
 }
 
 TEST_CASE("the mean accepted length is the definition's, position by position", "[law]") {
-  // Lemma 3 in the mean: P(τ >= i) is E[w_i] for block, E[Π min(1, p/q)] for token, E[min(1, g_i)] =
+  // Lemma 3 in the mean: P(τ > i) is E[w_{i+1}] for block, E[Π min(1, p/q)] for token, E[min(1, g_{i+1})] =
   // Σ min(p, q) of the joint prefixes for greedy block verification; Σ p·q along the draft for
   // sample-and-match.
   for_random_pairs(40, [](const Pair& pair, Index gamma) {
-    const auto block = step(pair, BlockVerifier{}, gamma).accepted_at_least;
-    const auto token = step(pair, TokenVerifier{}, gamma).accepted_at_least;
-    const auto greedy = step(pair, GreedyBlockVerifier{}, gamma).accepted_at_least;
-    const auto match = step(pair, SampleMatchVerifier{}, gamma).accepted_at_least;
-    for (Index i = 0; i <= gamma; ++i) {
+    const auto block = step(pair, BlockVerifier{}, gamma).beyond;
+    const auto token = step(pair, TokenVerifier{}, gamma).beyond;
+    const auto greedy = step(pair, GreedyBlockVerifier{}, gamma).beyond;
+    const auto match = step(pair, SampleMatchVerifier{}, gamma).beyond;
+    for (Index i = 0; i < gamma; ++i) {
       const auto k = static_cast<std::size_t>(i);
-      const Weights mean = mean_over_drafts(pair, i);
+      const Weights mean = mean_over_drafts(pair, i + 1);
       CHECK(std::abs(block[k] - mean.block) < 1e-13);
       CHECK(std::abs(token[k] - mean.token) < 1e-13);
       CHECK(std::abs(greedy[k] - mean.greedy) < 1e-13);

@@ -26,7 +26,7 @@
 //                        prompts), a ratio − 1, and its standard error
 //   accepted_fraction    accepted over drafted tokens
 //   beta                 the acceptance rate of the rows as they were sampled
-//   at_least_<i>         the share of the steps that accepted i tokens or more
+//   beyond_<i>           the share of the steps that accepted more than i tokens
 //   exact                the block efficiency that is to be expected, where it can be computed (the toys): to be
 //                        further from it than five standard errors is an error
 #include <benchmark/benchmark.h>
@@ -77,8 +77,8 @@ void report(benchmark::State& state, const Pool& pool, const Measured& measured)
   count("gain_se", measured.gain.standard_error);
   count("accepted_fraction", measured.accepted_fraction);
   count("beta", pool.overlap());
-  for (std::size_t i = 0; i < measured.at_least.size(); ++i)
-    count("at_least_" + std::to_string(i + 1), measured.at_least[i]);
+  for (std::size_t i = 0; i < measured.beyond.size(); ++i)
+    count("beyond_" + std::to_string(i), measured.beyond[i]);
   if (!measured.consistent)
     state.SkipWithError("the verifier accepts other than its survival() says: one of them is wrong");
 }

@@ -21,7 +21,7 @@ class Line:
     gain_se: float
     accepted_fraction: float
     exact: str
-    at_least: list
+    beyond: list
 
     @property
     def lossless(self):
@@ -35,7 +35,7 @@ def read(path):
     for line in lines:
         for name, kind in numbers.items():
             setattr(line, name, kind(getattr(line, name)))
-        line.at_least = [float(x) for x in line.at_least.split()]
+        line.beyond = [float(x) for x in line.beyond.split()]
     return lines
 
 

@@ -20,7 +20,7 @@ struct Measured {
   Estimate efficiency;           ///< tokens a step
   Estimate gain;                 ///< over token verification on the same drafts (or prompts): a ratio − 1
   double accepted_fraction = 0;  ///< of the drafted tokens
-  std::vector<double> at_least;  ///< [i]: share of the steps that accepted more than i tokens
+  std::vector<double> beyond;    ///< [i]: share of the steps that accepted more than i tokens
   bool consistent = true;        ///< what was counted agrees with what was expected
 };
 
@@ -87,39 +87,39 @@ inline std::pair<double, double> probabilities(const DraftedRows& draft, std::si
 /// P(τ > i | x_1..x_{i+1}) for i < gamma under a rule.
 template <specdec::SurvivalRule Rule>
 std::vector<double> expected(const Rule& rule, const DraftedRows& draft, Index gamma, Index vocab_size) {
-  const specdec::Survival survival = specdec::survival_of_draft(
-      rule, draft.target_rows(gamma, vocab_size), draft.draft_rows(gamma, vocab_size), draft.first(gamma));
-  return {survival.at_least.begin() + 1, survival.at_least.end()};
+  return specdec::survival_of_draft(rule, draft.target_rows(gamma, vocab_size),
+                                    draft.draft_rows(gamma, vocab_size), draft.first(gamma))
+      .beyond;
 }
 
 /// Collects what was accepted of one draft after the other: P(τ > i | draft), or 1 and 0 where all that is
 /// known is what survived.
 class Collector {
  public:
-  Collector(Index gamma, std::size_t count) : at_least_(static_cast<std::size_t>(gamma), 0.0) {
+  Collector(Index gamma, std::size_t count) : beyond_(static_cast<std::size_t>(gamma), 0.0) {
     tokens_.reserve(count);
   }
 
   void add(const std::vector<double>& survival) {
     double sum = 1;
-    for (std::size_t i = 0; i < at_least_.size(); ++i) at_least_[i] += survival[i], sum += survival[i];
+    for (std::size_t i = 0; i < beyond_.size(); ++i) beyond_[i] += survival[i], sum += survival[i];
     tokens_.push_back(sum);
   }
 
   const std::vector<double>& tokens() const { return tokens_; }
 
   Measured measured(const std::vector<double>& baseline) const {
-    const auto count = static_cast<double>(tokens_.size()), gamma = static_cast<double>(at_least_.size());
+    const auto count = static_cast<double>(tokens_.size()), gamma = static_cast<double>(beyond_.size());
     Measured out;
     out.efficiency = mean(tokens_);
     out.gain = gain(baseline, tokens_);
     out.accepted_fraction = gamma > 0 ? (out.efficiency.value - 1) / gamma : 0;
-    for (const double sum : at_least_) out.at_least.push_back(sum / count);
+    for (const double sum : beyond_) out.beyond.push_back(sum / count);
     return out;
   }
 
  private:
-  std::vector<double> at_least_, tokens_;
+  std::vector<double> beyond_, tokens_;
 };
 
 /// What the rule stands to accept of each draft.

@@ -81,7 +81,7 @@ def accepted_length(lines, folder):
         here = select(lines, scope="one_step", family=family, dialled=dialled, vocab=vocab, gamma=8, temperature=1.0)
         for rule in rules(here, "sample_match"):
             line, = select(here, rule=rule)
-            plot(axes, range(0, 9), [1, *line.at_least], None, line, lines)
+            plot(axes, range(0, 9), [1, *line.beyond], None, line, lines)
         axes.set(title=title, xlabel="ℓ, drafted tokens of 8", ylim=(0, 1.02), xticks=range(0, 9))
     panels[0].set_ylabel("share of steps with τ ≥ ℓ")
     legend_below(fig, panels[1], 3)

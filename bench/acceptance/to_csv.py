@@ -6,7 +6,7 @@ import sys
 
 COLUMNS = ["scope", "rule", "law", "family", "gamma", "dialled", "vocab", "temperature", "beta",
            "block_efficiency", "block_efficiency_se", "gain", "gain_se", "accepted_fraction", "exact",
-           "at_least"]
+           "beyond"]
 
 
 def setting(name):
@@ -18,9 +18,9 @@ def setting(name):
 
 
 def row(bench):
-    shares = [bench[f"at_least_{i}"] for i in range(1, 100) if f"at_least_{i}" in bench]
+    shares = [bench[f"beyond_{i}"] for i in range(99) if f"beyond_{i}" in bench]
     found = {column: repr(bench[column]) for column in COLUMNS if column in bench}
-    return {**setting(bench["name"]), "law": bench["label"], **found, "at_least": " ".join(map(repr, shares))}
+    return {**setting(bench["name"]), "law": bench["label"], **found, "beyond": " ".join(map(repr, shares))}
 
 
 def main():

@@ -319,9 +319,9 @@ TEST_CASE("One step measures of every rule what enumeration knows") {
             std::visit([&](const auto& verifier) { return acceptance::one_step(verifier, drafts, gamma, 1); },
                        rule.measured);
         CHECK(measured.consistent);
-        REQUIRE(std::ssize(measured.at_least) == gamma);
+        REQUIRE(std::ssize(measured.beyond) == gamma);
         double sum = 1;
-        for (const double share : measured.at_least) sum += share;
+        for (const double share : measured.beyond) sum += share;
         CHECK(sum == Approx(measured.efficiency.value).epsilon(1e-12));
         check_near(measured.efficiency, exact_efficiency(rule.rule, models_of(pool, 1), 1, gamma, 1));
       }
@@ -405,7 +405,7 @@ TEST_CASE("What the benches of a pool share is what each would make for itself")
   CHECK(token.gain.value == 0);
   CHECK(token.gain.standard_error == 0);
   CHECK(block.gain.value == Approx(block.efficiency.value / token.efficiency.value - 1).epsilon(1e-12));
-  CHECK(shared.one_step(specdec::GreedyBlockVerifier{}, 8).at_least.size() == 8);
+  CHECK(shared.one_step(specdec::GreedyBlockVerifier{}, 8).beyond.size() == 8);
   CHECK(acceptance::Effort::full(256'000).drafts < acceptance::Effort::full(1000).drafts);
 }
 

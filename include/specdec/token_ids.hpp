@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
-#include <ranges>
 #include <span>
 #include <string_view>
 #include <type_traits>

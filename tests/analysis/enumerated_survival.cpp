@@ -27,9 +27,9 @@ const std::vector<Token> prompt{0, 1};
 const TellingRule token{TokenVerifier{}}, block{BlockVerifier{}}, sample_match{SampleMatchVerifier{}};
 
 void check_equal(const Survival& survival, const std::vector<double>& expected) {
-  REQUIRE(survival.at_least.size() == expected.size());
+  REQUIRE(survival.beyond.size() == expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i)
-    CHECK(survival.at_least[i] == Approx(expected[i]).epsilon(0).margin(1e-13));
+    CHECK(survival.beyond[i] == Approx(expected[i]).epsilon(0).margin(1e-13));
 }
 
 // A model's rows by context.
@@ -46,28 +46,27 @@ Survival enumerated(const support::SurvivalRule& rule, const ModelPair& pair, st
                     rule);
 }
 
-// P(τ >= i) of the verifier, run over all drafts and all its outcomes.
+// P(τ > i) of the verifier, run over all drafts and all its outcomes.
 std::vector<double> outcomes(const AnyVerifier& rule, const ModelPair& pair, Index gamma) {
-  std::vector<double> at_least(static_cast<std::size_t>(gamma) + 1);
+  std::vector<double> beyond(static_cast<std::size_t>(gamma));
   enumerate([&](Enumerator& chance) {
     const DraftOfPair draft =
         draft_of(pair, prompt, gamma, [&](Index, const auto& q) { return chance.draw(q); });
     AnyVerifier fresh = rule;
     const Verdict verdict = fresh(draft.p, draft.q, draft.tokens, chance);
-    for (Index i = 0; i <= verdict.accepted; ++i)
-      at_least[static_cast<std::size_t>(i)] += chance.probability();
+    for (Index i = 0; i < verdict.accepted; ++i) beyond[static_cast<std::size_t>(i)] += chance.probability();
   });
-  return at_least;
+  return beyond;
 }
 
-// Σ over x_1..x_i of min(p, q) of the joint prefixes, for i = 0..γ: from the definition.
+// [i]: Σ over x_1..x_{i+1} of min(p, q) of the joint prefixes, from the definition.
 void add_joint_minima(const ModelPair& pair, std::vector<Token>& context, double p, double q, Index left,
                       std::vector<double>& sums) {
-  sums[sums.size() - 1 - static_cast<std::size_t>(left)] += std::min(p, q);
   if (left == 0) return;
   for (Token x = 0; x < pair.target.vocab_size(); ++x) {
     const double p_x = pair.target.distribution(context).probability(x);
     const double q_x = pair.draft.distribution(context).probability(x);
+    sums[sums.size() - static_cast<std::size_t>(left)] += std::min(p * p_x, q * q_x);
     context.push_back(x);
     add_joint_minima(pair, context, p * p_x, q * q_x, left - 1, sums);
     context.pop_back();
@@ -86,7 +85,7 @@ TEST_CASE("enumerated survival is that of the shipped verifiers") {  // each run
       check_equal(survival, expected);
       CHECK(survival.gamma() == gamma);
       double accepted = 0;
-      for (std::size_t i = 1; i < expected.size(); ++i) accepted += expected[i];
+      for (const double survival_here : expected) accepted += survival_here;
       CHECK(survival.expected_accepted() == Approx(accepted).epsilon(0).margin(1e-13));
     }
   });
@@ -102,15 +101,15 @@ TEST_CASE("survival may be enumerated of models, too") {
 
 TEST_CASE("greedy block verification reaches the bound with full information; block and token are below") {
   for_random_models([](const ModelPair& pair, Index gamma) {
-    std::vector<double> bound(static_cast<std::size_t>(gamma) + 1);
+    std::vector<double> bound(static_cast<std::size_t>(gamma));
     std::vector<Token> context = prompt;
     add_joint_minima(pair, context, 1, 1, gamma, bound);
     check_equal(enumerated(GreedyBlockVerifier{}, pair, prompt, gamma), bound);
     const Survival by_token = enumerated(token, pair, prompt, gamma),
                    by_block = enumerated(block, pair, prompt, gamma);
     for (std::size_t i = 0; i < bound.size(); ++i) {
-      CHECK(by_token.at_least[i] <= by_block.at_least[i] + 1e-14);
-      CHECK(by_block.at_least[i] <= bound[i] + 1e-14);
+      CHECK(by_token.beyond[i] <= by_block.beyond[i] + 1e-14);
+      CHECK(by_block.beyond[i] <= bound[i] + 1e-14);
     }
   });
 }
@@ -145,10 +144,9 @@ TEST_CASE("rows may be of any kind, of different sizes and short-lived") {
     match += p.probability(x) * q.probability(x);
     beta += std::min(p.probability(x), q.probability(x));
   }
-  const std::vector<double> powers{1, beta, beta * beta, beta * beta * beta};
+  const std::vector<double> powers{beta, beta * beta, beta * beta * beta};
   check_equal(enumerated_survival(token, rows_of(target), draft, prompt, 3), powers);
-  check_equal(enumerated_survival(sample_match, rows_of(target), draft, prompt, 2),
-              {1, match, match * match});
+  check_equal(enumerated_survival(sample_match, rows_of(target), draft, prompt, 2), {match, match * match});
 }
 
 TEST_CASE("a model is fed no more than the prompt and the draft") {

@@ -20,7 +20,7 @@ mutant = promise("expected acceptance is that of the verifiers")
 mutant("survival-greedy-clipped", "analysis/survival.hpp", "tests/analysis/survival",
        "return bounded(before * bounded(p / q));", "return std::min(1.0, before * bounded(p / q));")
 mutant("survival-greedy-above-one", "analysis/survival.hpp", "tests/analysis/survival", "return std::min(1.0, weight);", "return weight;")
-mutant("survival-length", "analysis/survival.hpp", "tests/analysis/survival", "at_least.begin() + 1 + length", "at_least.begin() + length")
+mutant("survival-length", "analysis/survival.hpp", "tests/analysis/survival", "beyond.begin() + length, 0.0)", "beyond.begin() + std::max<Index>(length - 1, 0), 0.0)")
 mutant("survival-of-any-draft", "analysis/survival.hpp", "tests/analysis/survival", "detail::draft_rows_for<Rule>", "detail::DraftRows::unused")
 mutant("survival-walk-mass", "analysis/enumerated_survival.hpp", "tests/analysis/enumerated_survival",
        "visit(depth + 1, mass * x.q, next);", "visit(depth + 1, mass, next);")

@@ -199,17 +199,18 @@ Cells ratio_cells(const P& target, const Q& draft, double width) {
   return merged;
 }
 
-/// P(τ >= i) = β^i: every token stands or falls alone.
+/// P(τ > i) = β^(i+1): every token stands or falls alone.
 inline Survival independent_survival(double acceptance, Index gamma) {
   check_gamma(gamma);
-  Survival out{{1.0}};
-  for (Index i = 0; i < gamma; ++i) out.at_least.push_back(out.at_least.back() * acceptance);
+  Survival out;
+  double all = 1;
+  for (Index i = 0; i < gamma; ++i) out.beyond.push_back(all *= acceptance);
   return out;
 }
 
 }  // namespace detail
 
-/// P(τ >= i) of token verification between two rows that stand at every position: β^i, β = Σ min(p, q).
+/// P(τ > i) of token verification between two rows that stand at every position: β^(i+1), β = Σ min(p, q).
 ///
 /// Throws: std::invalid_argument for a negative gamma; InvalidDistribution as overlap().
 template <Distribution P, Distribution Q>
@@ -217,13 +218,13 @@ Survival context_free_survival(const TokenVerifier&, const P& p, const Q& q, Ind
   return detail::independent_survival(overlap(p, q), gamma);
 }
 
-/// P(τ >= i) of lenient verification between two such rows: β^i, β being the lenient overlap.
+/// P(τ > i) of lenient verification between two such rows: β^(i+1), β being the lenient overlap.
 template <Distribution P, Distribution Q>
 Survival context_free_survival(const LenientVerifier& rule, const P& p, const Q& q, Index gamma) {
   return detail::independent_survival(lenient_overlap(p, q, rule.lenience()), gamma);
 }
 
-/// The exact P(τ >= i) of block verification, or of one step of greedy block verification (which is the bound
+/// The exact P(τ > i) of block verification, or of one step of greedy block verification (which is the bound
 /// with full information, Σ min(Πp, Πq)), between two rows that stand at every position.
 ///
 /// Source: Sun et al., arXiv:2403.10444, Lemma 3; see the top of this file.
@@ -242,8 +243,8 @@ Survival context_free_survival(const Rule&, const P& p, const Q& q, Index gamma,
   constexpr double width = 0x1p-36;
   WeightWalk walk(std::same_as<Rule, BlockVerifier>, WeightWalk::Kind::collapsed, width,
                   detail::ratio_cells(p, q, width));
-  Survival out{{1.0}};
-  for (Index i = 1; i <= gamma; ++i) out.at_least.push_back(walk.step(gamma - i, most_weights));
+  Survival out;
+  for (Index i = 1; i <= gamma; ++i) out.beyond.push_back(walk.step(gamma - i, most_weights));
   return out;
 }
 
@@ -252,7 +253,7 @@ struct SurvivalBounds {
   Survival lower, upper;
 };
 
-/// Bounds on the same for any rows: true ones, rounding included (values below 1e-290 aside).
+/// Bounds on P(τ > i) for any rows: true ones, rounding included (values below 1e-290 aside).
 ///
 /// `cell` is the width of the cells, in the logarithm of a weight: the bounds are apart by about its square.
 /// Source, throws: as context_free_survival; also unless cell is within [2^-20, 1].
@@ -269,11 +270,11 @@ SurvivalBounds context_free_survival_bounds(const Rule&, const P& p, const Q& q,
   const detail::Cells ratios = detail::ratio_cells(p, q, cell);
   WeightWalk below(clipped, WeightWalk::Kind::spread, cell, ratios);
   WeightWalk above(clipped, WeightWalk::Kind::collapsed, cell, ratios);
-  SurvivalBounds out{{{1.0}}, {{1.0}}};
+  SurvivalBounds out;
   for (Index i = 1; i <= gamma; ++i) {
     const double lower = below.step(gamma - i, any), upper = above.step(gamma - i, any);
-    out.lower.at_least.push_back(lower * (1 - below.rounding()));
-    out.upper.at_least.push_back(std::min(1.0, upper * (1 + above.rounding())));
+    out.lower.beyond.push_back(lower * (1 - below.rounding()));
+    out.upper.beyond.push_back(std::min(1.0, upper * (1 + above.rounding())));
   }
   return out;
 }

@@ -52,8 +52,7 @@ class SurvivalWalk {
         draft_(draft),
         context_(prompt.begin(), prompt.end()),
         levels_(static_cast<std::size_t>(gamma)) {
-    out_.at_least.assign(levels_.size() + 1, 0.0);
-    out_.at_least[0] = 1;
+    out_.beyond.assign(levels_.size(), 0.0);
   }
 
   Survival run() {
@@ -74,7 +73,7 @@ class SurvivalWalk {
     for (const Drafted& x : levels_[depth]) {
       const double next = next_weight(rule_, weight, x.p, x.q);
       if (!(next > 0)) continue;
-      out_.at_least[depth + 1] += mass * x.q * survival(rule_, next);
+      out_.beyond[depth] += mass * x.q * survival(rule_, next);
       context_.push_back(x.token);
       visit(depth + 1, mass * x.q, next);
       context_.pop_back();
@@ -106,7 +105,7 @@ class SurvivalWalk {
 
 }  // namespace detail
 
-/// The exact P(τ >= i) of one iteration over all drafts of gamma tokens after the prompt.
+/// The exact P(τ > i) of one iteration over all drafts of gamma tokens after the prompt.
 ///
 /// Source: Sun et al., arXiv:2403.10444, Lemma 3. `target` and `draft` are each row(context), context being the
 /// prompt and what has been drafted, or a Model, which is left with a context that is not to be relied on (and

@@ -24,24 +24,22 @@
 
 namespace specdec {
 
-/// P(τ >= i) for i = 0..γ. Since each depends on the first i tokens alone, with all rules below, they
-/// tell of every draft length up to γ at once.
+/// P(τ > i) for i < γ. Since each depends on the first i + 1 tokens alone, with all rules below, they tell of every
+/// draft length up to γ at once.
 struct Survival {
-  std::vector<double> at_least;  ///< [i]: P(τ >= i); [0] is 1
+  std::vector<double>
+      beyond;  ///< [i]: P(τ > i), which is what project(), Stats and Acceptance mean by survival, too
 
-  Index gamma() const { return static_cast<Index>(at_least.size()) - 1; }
+  Index gamma() const { return static_cast<Index>(beyond.size()); }
 
-  /// [i]: P(τ > i), i < γ: as project(), Stats and Acceptance have it.
-  std::vector<double> beyond() const { return {at_least.begin() + 1, at_least.end()}; }
-
-  /// E[τ] = Σ_{i=1..γ} P(τ >= i).
+  /// E[τ] = Σ_{i<γ} P(τ > i).
   double expected_accepted() const { return expected_accepted(gamma()); }
 
   /// E[τ] had the draft been of `length` tokens; 0 <= length <= γ, else std::invalid_argument.
   double expected_accepted(Index length) const {
     if (length < 0 || length > gamma())
       detail::invalid_argument("length = ", length, " is outside 0..gamma = ", gamma());
-    return std::accumulate(at_least.begin() + 1, at_least.begin() + 1 + length, 0.0);
+    return std::accumulate(beyond.begin(), beyond.begin() + length, 0.0);
   }
 };
 
@@ -75,21 +73,21 @@ concept SurvivalRule = requires(const Rule& rule) {
   { detail::survival(rule, 1.0) } -> std::convertible_to<double>;
 };
 
-/// P(τ >= i | x_1..x_i) for i = 0..γ along a given draft: what the rule is expected to make of it, over coins
-/// and over the tokens behind the i-th. Their means over drafts are P(τ >= i); see Acceptance for running ones.
+/// P(τ > i | x_1..x_{i+1}) for i < γ along a given draft: what the rule is expected to make of it, over coins and over
+/// the tokens behind the (i+1)-th. Their means over drafts are P(τ > i), which Acceptance estimates so.
 ///
 /// Source: Sun et al., Lemma 3. (Given *all* of the draft block verification may do otherwise: what it does at i
 /// then depends on how well the tokens behind x_i suit the target.)
-/// Arguments, shapes, units and errors are those of verify(). Random: none. Cost: γ look-ups in each matrix.
+/// Arguments, and what is thrown, are as for verify(). Random: none. Cost: γ look-ups in each matrix.
 template <SurvivalRule Rule, Probabilities Target, Probabilities Draft>
 Survival survival_of_draft(const Rule& rule, const Target& target, const Draft& draft, TokenIds tokens) {
   const Drafted drafted(target, draft, tokens, detail::draft_rows_for<Rule>);
-  Survival out{{1.0}};
+  Survival out;
   double weight = 1;
   for (Index i = 0; i < drafted.gamma(); ++i) {
     if (weight > 0)
       weight = detail::next_weight(rule, weight, drafted.p(i), needs_draft<Rule> ? drafted.q(i) : 1.0);
-    out.at_least.push_back(detail::survival(rule, weight));
+    out.beyond.push_back(detail::survival(rule, weight));
   }
   return out;
 }

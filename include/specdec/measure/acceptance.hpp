@@ -110,7 +110,7 @@ struct Acceptance {
   std::vector<double> token_survival() const { return per(asked, token); }
   std::vector<double> block_survival() const { return per(asked, block); }
 
-  /// [i]: the same where an (i+1)-th token was drafted.
+  /// [i]: P(τ > i) under token and under block verification where an (i+1)-th token was drafted.
   std::vector<double> token_acceptance() const { return per(drafted, token); }
   std::vector<double> block_acceptance() const { return per(drafted, block); }
 

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <iomanip>
-#include <ios>
 #include <ostream>
 #include <span>
 #include <string_view>
@@ -165,8 +163,11 @@ struct Stats {
 
   void print_positions(std::ostream& out) const {
     const auto row = [&](std::string_view name, const auto& values) {
-      out << std::left << std::setw(18) << name << std::right;
-      for (const auto& value : values) out << std::setw(7) << value;
+      out << name << std::string_view("                  ").substr(name.size());
+      for (const auto& value : values) {
+        out.width(7);
+        out << value;
+      }
       out << "\n";
     };
     std::vector<std::size_t> positions(drafted_by_position.size());

@@ -127,8 +127,8 @@ class LogitsRow {
     return row;
   }
 
-  /// The same row, knowing what this one has learnt, over a contiguous copy of its logits: for rows that
-  /// have to outlive the memory they were made on.
+  /// A row over a contiguous copy of this one's logits, which knows what this one has learnt: for rows that have to
+  /// outlive the memory they were made on.
   LogitsRow<S, 1> over(const S* copy) const {
     LogitsRow<S, 1> row(NumberRow<S, 1>(copy, vocab_size()), temperature_, cut_);
     row.learn(*this);

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <iterator>
 #include <limits>
-#include <ranges>
 #include <span>
 #include <type_traits>
 #include <utility>

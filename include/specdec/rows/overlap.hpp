@@ -56,8 +56,8 @@ double lenient_overlap(const P& p, const Q& q, double lenience) {
 /// from q. Its mean over prefixes is the acceptance rate α.
 ///
 /// Source: Leviathan et al., Definition 3.1 and Theorem 3.5. Symmetric in p and q; vocabularies of different
-/// sizes overlap in what they share. Errors, cost and rounding are those of
-/// lenient_overlap().
+/// sizes overlap in what they share. Throws: InvalidDistribution where the sum is no
+/// finite number. Cost: at most a pass over both rows.
 template <Distribution P, Distribution Q>
 double overlap(const P& p, const Q& q) {
   return lenient_overlap(p, q, 1.0);
@@ -67,8 +67,7 @@ double overlap(const P& p, const Q& q) {
 /// 1 − β, and told exactly where it is small.
 ///
 /// Source: Leviathan et al., Definition 3.2 and Lemma 3.3. Throws: InvalidDistribution where the sum is no
-/// finite number. Cost and rounding are those of
-/// residual_mass().
+/// finite number. Cost: at most a pass over both rows.
 template <Distribution P, Distribution Q>
 double total_variation(const P& p, const Q& q) {
   return residual_mass(1.0, p, 1.0, q);

@@ -3,7 +3,7 @@
 
 #include <Eigen/Core>
 #include <concepts>
-#include <ranges>
+#include <span>  // and std::ranges::range, which it needs itself: <ranges> takes a while to compile
 #include <type_traits>
 
 namespace specdec::detail {

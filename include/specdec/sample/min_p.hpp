@@ -12,7 +12,7 @@ namespace specdec {
 /// Keeps the tokens with p(x) >= min_p · max p, which is l(x) >= max l + T·log(min_p): no normaliser is
 /// needed, and it does not matter what earlier steps took away.
 ///
-/// Source: Nguyen et al., arXiv:2407.01082; the same in Hugging Face transformers and llama.cpp.
+/// Source: Nguyen et al., arXiv:2407.01082; Hugging Face transformers and llama.cpp define it so, too.
 /// 0 keeps all, 1 what equals the largest. Throws std::invalid_argument unless 0 <= p <= 1;
 /// InvalidDistribution on a NaN, a logit of +inf, no finite logit.
 /// Cost: one pass without an exponential where the largest logit is not known.

@@ -47,7 +47,7 @@ class ProcessedRow {
     return row_;
   }
 
-  /// The same row, knowing what this one has learnt, over a contiguous copy of its logits.
+  /// A row over a contiguous copy of this one's logits, which knows what this one has learnt.
   ProcessedRow<S, 1, Steps> over(const S* copy) const { return {row_.over(copy), steps_, done_}; }
 
  private:

@@ -180,13 +180,13 @@ GenerationLaw exact_generate(Decoder& decoder, std::span<const Token> prompt, co
 }
 
 /// One step from a fresh sequence: the law of its output completed by the target to γ+1 tokens (which is the
-/// target's law exactly if the rule is valid: Sun et al., Lemma 2), and P(τ >= i) for i = 0..γ.
+/// target's law exactly if the rule is valid: Sun et al., Lemma 2), and P(τ > i) for i < γ.
 struct StepLaw {
   Law law;
-  std::vector<double> accepted_at_least;
+  std::vector<double> beyond;  ///< [i]: P(τ > i)
   double expected_accepted() const {
     double sum = 0;
-    for (std::size_t i = 1; i < accepted_at_least.size(); ++i) sum += accepted_at_least[i];
+    for (const double probability : beyond) sum += probability;
     return sum;
   }
 };
@@ -198,13 +198,12 @@ StepLaw exact_step(Target& target, Drafter& drafter, const V& verifier, std::spa
   SpecDec<Target&, Drafter&, V> decoder(target, drafter, verifier);
   const Options options{.max_new_tokens = gamma + 1, .gamma = gamma};
   StepLaw out;
-  out.accepted_at_least.resize(static_cast<std::size_t>(gamma) + 1);
+  out.beyond.resize(static_cast<std::size_t>(gamma));
   enumerate([&](Enumerator& chance) {
     auto sequence = decoder.start(prompt, options);
     sequence.step(chance);
     const double p = chance.probability();
-    for (Index i = 0; i <= sequence.stats().accepted; ++i)
-      out.accepted_at_least[static_cast<std::size_t>(i)] += p;
+    for (Index i = 0; i < sequence.stats().accepted; ++i) out.beyond[static_cast<std::size_t>(i)] += p;
     std::vector<Token> context(sequence.context().begin(), sequence.context().end());
     detail::continue_law(target, context, prompt.size(), p, options, detail::sampled, out.law);
   });

@@ -12,7 +12,8 @@ namespace specdec {
 /// output is, token for token, what greedy decoding with the target alone gives.
 ///
 /// Source: the rule of temperature 0 in Leviathan et al., arXiv:2211.17192, §2.2 (argmax as a degenerate
-/// distribution). Shapes: those of TokenVerifier; draft may be left out, as no q is needed. Units: probabilities.
+/// distribution). Shapes: target (γ+1)×V, tokens γ; the draft's rows, γ×V, may be left out, and are not read. Units:
+/// probabilities.
 /// Throws: std::invalid_argument on wrong shapes or tokens, InvalidDistribution on NaN. Random: none. Cost:
 /// one pass over each of τ+1 target rows. Ties: the lowest id.
 struct ArgmaxVerifier : detail::Callable<ArgmaxVerifier> {

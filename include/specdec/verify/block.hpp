@@ -19,7 +19,8 @@ namespace specdec {
 /// flipped from the longest prefix down, stopping at the first success; and a race of weight w_i is won with
 /// probability h_i by a token of just that residual law. At γ nothing is subtracted (h_γ = w_γ, Y ~ p_γ), at
 /// 0 the race cannot be lost (w_0 = 1): hence the lines below. P(τ >= i | x_1..x_i) = w_i (Lemma 3).
-/// Shapes, units and errors are those of TokenVerifier.
+/// Shapes: target (γ+1)×V, draft γ×V, tokens γ. Units: probabilities. Throws: std::invalid_argument on wrong shapes and
+/// on a token that cannot have been drafted, InvalidDistribution where a number it needs is no probability.
 /// Random: a race per position from γ down to τ. Cost: γ look-ups in each matrix and, in expectation, one draw
 /// from a row of the target per position, at most γ+1; no allocation (γ <= 32).
 struct BlockVerifier : detail::Callable<BlockVerifier> {

@@ -88,13 +88,14 @@ class ModifiedRow {
 /// block verification's race. A stop at τ < γ that drew Y leaves a modification (r, n) =
 /// (q_τ(Y)/(g_τ·t_τ(Y)), γ−τ−1): for the next n tokens the target is t ∝ (t' − r·q)+, t' being the target
 /// without it, and past a token x r becomes r·q(x)/t'(x). Since (max(a, 0) − b)+ = (a − b)+ for b >= 0, any
-/// number of nested modifications of one row is a single coefficient on q: see TargetLevel.
+/// number of nested modifications of one row is a single coefficient on q, which TargetLevel holds.
 ///
 /// State: the live modifications of one sequence. Start a new sequence with a fresh object (SpecDec does).
 /// Needs: a drafter whose q depends on the context alone, so that a position keeps its q in the next draft,
 /// and that does not fall silent before min_draft_length() tokens (one-hot drafts need none).
-/// Shapes, units and errors are those of TokenVerifier; also std::invalid_argument for a draft shorter than
-/// min_draft_length(). A throw leaves the state as it was. By hand it is called on a variable, one for a sequence:
+/// Shapes: target (γ+1)×V, draft γ×V, tokens γ. Units: probabilities. Throws: std::invalid_argument on wrong shapes, on
+/// a token that cannot have been drafted and on a draft shorter than min_draft_length(), InvalidDistribution where a
+/// number it needs is no probability. A throw leaves the state as it was. By hand it is called on a variable, one for a sequence:
 /// on a temporary, which would forget, compilers warn.
 /// Random: a race per position from γ down to τ.
 /// Cost: as block verification; plus a pass over both rows per live modification of a position.

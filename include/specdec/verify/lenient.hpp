@@ -14,8 +14,10 @@ namespace specdec {
 /// does guarantee: no token is emitted with more than 1/l times the probability that the target gives it.
 ///
 /// Source: Leviathan et al., App. A.5: accept with min(1, p/(l·q)), correct from (p − l·q)+. Dividing by l
-/// shows the residual as that of a race of weight 1/l. l = 1 is token verification. Shapes, units and errors are
-/// those of TokenVerifier; the constructor throws std::invalid_argument unless 0 < l <= 1.
+/// shows the residual as that of a race of weight 1/l. l = 1 is token verification.
+/// Shapes: target (γ+1)×V, draft γ×V, tokens γ. Units: probabilities. Throws: std::invalid_argument on wrong shapes and
+/// on a token that cannot have been drafted, InvalidDistribution where a number it needs is no probability; the
+/// constructor std::invalid_argument unless 0 < l <= 1.
 class LenientVerifier : public detail::Callable<LenientVerifier> {
  public:
   static constexpr bool draws_from_target = false;

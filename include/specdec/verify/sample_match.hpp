@@ -11,8 +11,9 @@ namespace specdec {
 /// token is a draw from the target. It accepts Σ p·q where token verification accepts Σ min(p, q).
 ///
 /// Source: the rule of inference engines that verify through the target's own sampler (no paper of its own);
-/// the random sibling of argmax verification. Shapes, units and errors are those of TokenVerifier, but the draft
-/// may be left out, and q(x) = 0 is no error. Random: one draw per position up to and including the stop. Cost:
+/// the random sibling of argmax verification. Shapes: target (γ+1)×V, tokens γ; the draft's rows, γ×V, may be left out,
+/// and are not read. Units: probabilities. Throws: std::invalid_argument on wrong shapes and on a token outside the
+/// vocabulary, InvalidDistribution where a row cannot be drawn from. Random: one draw per position up to and including the stop. Cost:
 /// τ+1 lazy draws; no allocation (γ <= 32).
 struct SampleMatchVerifier : detail::Callable<SampleMatchVerifier> {
   static constexpr bool needs_draft = false;
