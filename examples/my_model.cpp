@@ -6,39 +6,43 @@
 #include <specdec/specdec.hpp>
 #include <vector>
 
-// A "model" over the digits that likes to count: after x most likely comes x + 1. A larger sharpness is
-// surer.
+// Stands for a language model: over the digits, it likes to count. After x most likely comes x + 1, the surer the larger
+// `sharpness` is.
 class Counter {
  public:
   explicit Counter(double sharpness) : sharpness_(sharpness) {}
 
   specdec::Index vocab_size() const { return 10; }
 
-  // Appends the tokens to the context. Row i is the distribution after the i-th of the last `rows` tokens;
-  // all live until the next call. A transformer would run once over `tokens` here and fill its KV cache.
-  const Eigen::MatrixXd& forward(std::span<const specdec::Token> tokens, specdec::Index rows) {
-    context_.insert(context_.end(), tokens.begin(), tokens.end());
-    rows_.resize(rows, vocab_size());
-    for (specdec::Index i = 0; i < rows; ++i) {
-      const specdec::Token last = context_[context_.size() - static_cast<std::size_t>(rows - i)];
-      for (specdec::Token x = 0; x < vocab_size(); ++x)
-        rows_(i, x) = std::exp(-sharpness_ * ((x - last + 9) % 10));
-      rows_.row(i) /= rows_.row(i).sum();
-    }
-    return rows_;
-  }
+  // Appends the tokens to the context. Row i is the distribution after the i-th of the last `rows` tokens; all live until
+  // the next call. A transformer would run once over `tokens` here and fill its KV cache.
+  const Eigen::MatrixXd& forward(std::span<const specdec::Token> tokens, specdec::Index rows);
 
   // Keeps the first `length` tokens of the context: the rollback of the KV cache after a rejection.
-  void truncate(specdec::Index length) {
-    if (length < static_cast<specdec::Index>(context_.size()))
-      context_.resize(static_cast<std::size_t>(length));
-  }
+  void truncate(specdec::Index length);
 
  private:
   double sharpness_;
   std::vector<specdec::Token> context_;
   Eigen::MatrixXd rows_;
 };
+
+const Eigen::MatrixXd& Counter::forward(std::span<const specdec::Token> tokens, specdec::Index rows) {
+  context_.insert(context_.end(), tokens.begin(), tokens.end());
+  rows_.resize(rows, vocab_size());
+  for (specdec::Index i = 0; i < rows; ++i) {
+    const specdec::Token last = context_[context_.size() - static_cast<std::size_t>(rows - i)];
+    for (specdec::Token x = 0; x < vocab_size(); ++x)
+      rows_(i, x) = std::exp(-sharpness_ * ((x - last + 9) % 10));
+    rows_.row(i) /= rows_.row(i).sum();
+  }
+  return rows_;
+}
+
+void Counter::truncate(specdec::Index length) {
+  if (length < static_cast<specdec::Index>(context_.size()))
+    context_.resize(static_cast<std::size_t>(length));
+}
 
 int main() {
   Counter target{1.5}, small{1.0};

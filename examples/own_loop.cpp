@@ -1,105 +1,44 @@
-// An engine in charge of its forward: many sequences in one call, in contexts of its own.
-#include <algorithm>
+// A loop of your own: the engine calls its model itself, and the library does what comes before and after.
 #include <cmath>
 #include <iostream>
-#include <list>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
 #include <vector>
 
-using specdec::Feed, specdec::Index, specdec::Token;
-using Tokens = std::vector<Token>;
-
-// Stands for a language model over the digits that likes to count: after x most likely comes x + 1.
-Eigen::RowVectorXd after(Token last, double sharpness) {
-  Eigen::RowVectorXd p(10);
-  for (Token x = 0; x < 10; ++x) p[x] = std::exp(-sharpness * ((x - last + 9) % 10));
-  return p / p.sum();
-}
-
-// Holds a context for each of its slots, and continues all of them in one call.
-class Engine {
+// Stands for the engine, and for the small model that drafts: after x most likely comes x + 1.
+class Counter {
  public:
-  explicit Engine(std::size_t slots) : contexts_(slots) {}
+  explicit Counter(double sharpness) : sharpness_(sharpness) {}
 
-  // Slot k: cut to feeds[k].from tokens, extended by feeds[k].tokens; a row for each of the last feeds[k].rows.
-  std::vector<Eigen::MatrixXd> forward(std::span<const Feed> feeds) {
-    ++calls;
-    std::vector<Eigen::MatrixXd> rows;
-    for (std::size_t k = 0; k < feeds.size(); ++k) {
-      const Feed& feed = feeds[k];
-      contexts_[k].resize(static_cast<std::size_t>(feed.from));
-      contexts_[k].insert(contexts_[k].end(), feed.tokens.begin(), feed.tokens.end());
-      rows.emplace_back(feed.rows, 10);
-      for (Index i = 0; i < feed.rows; ++i)
-        rows[k].row(i) = after(*(contexts_[k].end() - feed.rows + i), 1.5);
-    }
-    return rows;
+  specdec::Index vocab_size() const { return 10; }
+
+  // A row for each of the last `rows` tokens. They are all it looks at: there is no cache to be cut.
+  Eigen::MatrixXd forward(std::span<const specdec::Token> tokens, specdec::Index rows) const {
+    Eigen::MatrixXd p(rows, 10);
+    tokens = tokens.last(static_cast<std::size_t>(rows));
+    for (specdec::Index i = 0; i < rows; ++i)
+      for (specdec::Token x = 0; x < 10; ++x)
+        p(i, x) = std::exp(-sharpness_ * ((x - tokens[static_cast<std::size_t>(i)] + 9) % 10));
+    return p.array().colwise() / p.rowwise().sum().array();
   }
-
-  int calls = 0;
+  void truncate(specdec::Index) {}
 
  private:
-  std::vector<Tokens> contexts_;
+  double sharpness_;
 };
-
-// The draft model, which a decoder calls itself.
-class SmallModel {
- public:
-  Index vocab_size() const { return 10; }
-  const Eigen::MatrixXd& forward(std::span<const Token> tokens, Index) {
-    return row_ = after(tokens.back(), 1.0);
-  }
-  void truncate(Index) {}  // it looks at the last token only
-
- private:
-  Eigen::MatrixXd row_;
-};
-
-// A sequence that runs beside others has a decoder of its own. The target is the engine's business.
-struct Request {
-  specdec::SpecDec<specdec::ExternalTarget, specdec::ModelDrafter<SmallModel>> decoder{
-      specdec::ExternalTarget{.vocabulary = 10}, specdec::ModelDrafter{SmallModel{}}};
-  decltype(decoder)::Sequence sequence;
-  std::mt19937_64 rng;
-
-  Request(const Tokens& prompt, const specdec::Options& options, unsigned seed)
-      : sequence(decoder.start(prompt, options)), rng(seed) {}
-};
-
-// Until all are done: what everybody drafted in one call of the engine, and to everybody his rows.
-void run(Engine& engine, std::list<Request>& requests) {
-  const auto unfinished = [](const Request& request) { return !request.sequence.done(); };
-  while (std::any_of(requests.begin(), requests.end(), unfinished)) {
-    std::vector<Feed> feeds;
-    for (Request& request : requests) feeds.push_back(request.sequence.propose(request.rng));
-    const std::vector<Eigen::MatrixXd> rows = engine.forward(feeds);
-    auto row = rows.begin();
-    for (Request& request : requests) request.sequence.accept(*row++, request.rng);
-  }
-}
 
 int main() {
-  std::list<Request> requests;
-  requests.emplace_back(Tokens{0}, specdec::Options{.max_new_tokens = 30}, 1);
-  requests.emplace_back(Tokens{5, 4}, specdec::Options{.max_new_tokens = 20, .stop_tokens = {3}}, 2);
-  requests.emplace_back(Tokens{7}, specdec::Options{.max_new_tokens = 40, .gamma = 8}, 3);
-  Engine engine(requests.size());
-  run(engine, requests);
+  Counter engine{1.5};
+  specdec::SpecDec decoder{specdec::ExternalTarget{.vocabulary = 10}, specdec::ModelDrafter{Counter{1.0}}};
+  std::mt19937_64 rng{1};
 
-  // The next turn of the first conversation: its context goes on, and what the engine holds of it stays.
-  auto& first = requests.front().sequence;
-  Tokens context(first.context().begin(), first.context().end());
-  context.insert(context.end(), {9, 9, 9});
-  first.resume(context, {.max_new_tokens = 10});
-  run(engine, requests);
-
-  Index emitted = 0;
-  for (const Request& request : requests) {
-    for (const Token x : request.sequence.tokens()) std::cout << x;
-    std::cout << "\n";
-    emitted += request.sequence.stats().emitted;
+  auto sequence = decoder.start(std::vector<specdec::Token>{0}, {.max_new_tokens = 60, .gamma = 6});
+  while (!sequence.done()) {
+    const specdec::Feed feed = sequence.propose(rng);
+    engine.truncate(feed.from);  // what the context holds beyond is gone
+    const Eigen::MatrixXd rows = engine.forward(feed.tokens, feed.rows);  // of one sequence, or of a hundred
+    for (const specdec::Token x : sequence.accept(rows, rng)) std::cout << x;
   }
-  std::cout << emitted << " tokens of " << requests.size() << " sequences in " << engine.calls << " calls\n";
+  std::cout << "\n" << sequence.stats().block_efficiency() << " tokens per call of the engine\n";
 }

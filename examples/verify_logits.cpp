@@ -34,6 +34,13 @@ std::vector<const float*> pointers(const std::vector<std::vector<float>>& rows) 
   return out;
 }
 
+// What the logits behind these pointers, one a row, are sampled as. The same for both models: a draft is only honest if q
+// is what its tokens were drawn from.
+auto sampled(const std::vector<const float*>& logits, specdec::Index vocab_size) {
+  const specdec::Chain chain{specdec::Temperature{0.8}, specdec::TopK{50}, specdec::TopP{0.95}};
+  return specdec::ProcessedRows{specdec::RowPointers<float>{logits, vocab_size}, chain};
+}
+
 }  // namespace
 
 int main() {
@@ -41,10 +48,7 @@ int main() {
   const Engine engine(rng);
   const auto target = pointers(engine.target), draft = pointers(engine.draft);
 
-  // The same sampling for both models: a draft is only honest if q is what its tokens were drawn from.
-  const specdec::Chain sampling{specdec::Temperature{0.8}, specdec::TopK{50}, specdec::TopP{0.95}};
-  const specdec::ProcessedRows p{specdec::RowPointers<float>{target, Engine::vocab_size}, sampling};
-  const specdec::ProcessedRows q{specdec::RowPointers<float>{draft, Engine::vocab_size}, sampling};
+  const auto p = sampled(target, Engine::vocab_size), q = sampled(draft, Engine::vocab_size);
 
   std::vector<std::int64_t> tokens;
   specdec::RandomChance chance{rng};

@@ -40,3 +40,4 @@
 #include "specdec/verify/lenient.hpp"
 #include "specdec/verify/sample_match.hpp"
 #include "specdec/verify/token.hpp"
+#include "specdec/version.hpp"

@@ -9,6 +9,10 @@
 
 #include "by_hand.hpp"
 
+static_assert(SPECDEC_VERSION_MAJOR == PACKAGE_MAJOR && SPECDEC_VERSION_MINOR == PACKAGE_MINOR &&
+                  SPECDEC_VERSION_PATCH == PACKAGE_PATCH,
+              "the headers and the package say the same version");
+
 using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 // A little model over ten tokens: after x most likely comes x + 1.

@@ -1,0 +1,178 @@
+# Holds the pages against what is compiled and run, so that they cannot rot. A block of a page that a comment stands over
+# is checked by what that says:
+#
+#   <!-- cut from FILE -->            declarations that stand in FILE (indentation aside)
+#   <!-- inside FILE -->              statements that stand in FILE
+#   <!-- source FILE -->              any lines that stand in FILE
+#   <!-- printed by PROGRAM ARGS -->  what the example PROGRAM prints (times aside)
+#
+# A page has no other comments, and no C++ without one. Its declarations and statements also compile as they stand on
+# the page, one after the other, and its links lead to files and headings that there are.
+#
+#   cmake -DPAGE=README.md -DROOT=source_dir -DBIN=examples_binary_dir -P pages.cmake     checks one page
+#   cmake -DPAGE=README.md -DROOT=source_dir -DWRITE=program.cpp -P pages.cmake           writes its C++ as one program
+#
+# In the program the statements below each heading are a scope of their own, within that of the heading above it.
+cmake_minimum_required(VERSION 3.25)
+file(READ ${ROOT}/${PAGE} page)
+set(rest "${page}")
+
+# Text without indentation and without measured times.
+function(normalise text result)
+  string(REGEX REPLACE "\n +" "\n" text "\n${text}\n")
+  string(REGEX REPLACE "time \\(ms\\)[^\n]*" "time" text "${text}")
+  set(${result} "${text}" PARENT_SCOPE)
+endfunction()
+
+# Sets kind, source, block and the text `above` that the last block left over; kind is empty behind the last block.
+macro(next_block)
+  string(REGEX MATCH "<!-- (cut from|inside|source|printed by) ([^\n]*) -->\n```[a-z]*\n" head "${rest}")
+  set(kind "${CMAKE_MATCH_1}")
+  set(source "${CMAKE_MATCH_2}")
+  set(above "${rest}")
+  if(NOT head STREQUAL "")
+    string(FIND "${rest}" "${head}" begin)
+    string(LENGTH "${head}" length)
+    string(SUBSTRING "${rest}" 0 ${begin} above)
+    math(EXPR begin "${begin} + ${length}")
+    string(SUBSTRING "${rest}" ${begin} -1 rest)
+    string(FIND "${rest}" "\n```" length)
+    string(SUBSTRING "${rest}" 0 ${length} block)
+    math(EXPR length "${length} + 4")
+    string(SUBSTRING "${rest}" ${length} -1 rest)
+  endif()
+endmacro()
+
+# ---- The page as a program -----------------------------------------------------------------------------------
+
+if(WRITE)
+  set(declarations "")
+  set(statements "")
+  set(open "")  # a brace for each of the headings that the block stands under
+  next_block()
+  while(kind)
+    if(above MATCHES "\n## ")
+      string(APPEND statements "${open}{\n")
+      set(open "}\n")
+    endif()
+    if(above MATCHES "\n### ")
+      string(REGEX REPLACE "^}\n}" "}" below "${open}")
+      if(NOT below STREQUAL open)
+        string(APPEND statements "}\n")
+      endif()
+      string(APPEND statements "{\n")
+      set(open "}\n${below}")
+    endif()
+    if(kind STREQUAL "cut from" AND NOT block MATCHES "int main")  # a whole program is its file
+      string(APPEND declarations "${block}\n\n")
+    elseif(kind STREQUAL "inside")
+      string(APPEND statements "${block}\n\n")
+    endif()
+    next_block()
+  endwhile()
+  string(APPEND statements "${open}")
+  file(CONFIGURE OUTPUT ${WRITE} @ONLY CONTENT "// The C++ of ${PAGE}.
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <limits>
+#include <list>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <string_view>
+#include <vector>
+
+@declarations@
+int main() {
+@statements@}
+")
+  return()
+endif()
+
+# ---- Blocks --------------------------------------------------------------------------------------------------
+
+set(checked 0)
+string(REGEX MATCHALL "<!--" comments "${page}")
+list(LENGTH comments expected)
+string(REGEX MATCHALL "\n```cpp\n" cpp "${page}")
+list(LENGTH cpp cpp)
+set(cpp_checked 0)
+
+next_block()
+while(kind)
+  if(kind STREQUAL "printed by")
+    separate_arguments(command UNIX_COMMAND "${source}")
+    list(POP_FRONT command program)
+    execute_process(COMMAND ${BIN}/${program} ${command} OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
+  else()
+    file(READ ${ROOT}/${source} text)
+  endif()
+  if(head MATCHES "```cpp")
+    math(EXPR cpp_checked "${cpp_checked} + 1")
+  endif()
+  normalise("${block}" block)
+  normalise("${text}" text)
+  string(FIND "${text}" "${block}" found)
+  if(found EQUAL -1)
+    message(NOTICE "The block of ${PAGE}:\n${block}\nWhat there is:\n${text}")
+    message(FATAL_ERROR "${PAGE} has a block that is not ${kind} ${source}")
+  endif()
+  math(EXPR checked "${checked} + 1")
+  next_block()
+endwhile()
+if(NOT checked EQUAL expected)
+  message(FATAL_ERROR "${PAGE} has ${expected} comments, but only ${checked} of them mark a block that follows")
+endif()
+if(NOT cpp_checked EQUAL cpp)
+  message(FATAL_ERROR "${PAGE} has ${cpp} blocks of C++, of which ${cpp_checked} are checked")
+endif()
+
+# ---- Links ---------------------------------------------------------------------------------------------------
+
+# The anchors of a page's headings, as GitHub makes them: lower case, hyphens for blanks, without punctuation.
+function(anchors file result)
+  file(STRINGS ${file} headings REGEX "^#+ " ENCODING UTF-8)
+  set(all "")
+  foreach(heading IN LISTS headings)
+    string(TOLOWER "${heading}" anchor)
+    string(REGEX REPLACE "^#+ " "" anchor "${anchor}")
+    string(REGEX REPLACE "[`,.?!:;'*()/]" "" anchor "${anchor}")
+    string(REPLACE " " "-" anchor "${anchor}")
+    list(APPEND all "${anchor}")
+  endforeach()
+  set(${result} "${all}" PARENT_SCOPE)
+endfunction()
+
+cmake_path(GET PAGE PARENT_PATH folder)
+set(links 0)
+set(rest "${page}")
+while(rest MATCHES "\\]\\(([^) ]+)\\)")  # the parameters of a lambda have a blank
+  set(link "${CMAKE_MATCH_1}")
+  string(FIND "${rest}" "](${link})" begin)
+  math(EXPR begin "${begin} + 2")
+  string(SUBSTRING "${rest}" ${begin} -1 rest)
+  if(NOT link MATCHES "^https?://")
+    string(REGEX MATCH "^[^#]*" file "${link}")
+    string(REGEX MATCH "#(.*)$" anchor "${link}")
+    set(anchor "${CMAKE_MATCH_1}")
+    if(file STREQUAL "")
+      set(file ${ROOT}/${PAGE})
+    else()
+      set(file ${ROOT}/${folder}/${file})
+    endif()
+    if(NOT EXISTS ${file})
+      message(FATAL_ERROR "${PAGE} has a link to ${link}, which is not there")
+    endif()
+    if(link MATCHES "#")
+      anchors(${file} known)
+      if(NOT anchor IN_LIST known)
+        message(FATAL_ERROR "${PAGE} has a link to ${link}, but there is no such heading: ${known}")
+      endif()
+    endif()
+  endif()
+  math(EXPR links "${links} + 1")
+endwhile()
+
+message(STATUS "${checked} blocks and ${links} links of ${PAGE} checked")

@@ -1,0 +1,54 @@
+// A text as it comes: streamed, and ended by a stop token, by the caller and by the clock.
+#include <chrono>
+#include <iostream>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <string_view>
+#include <vector>
+
+using specdec::Index, specdec::Token;
+
+constexpr std::string_view rhyme =
+    "This is the house that Jack built. This is the malt that lay in the house that Jack built. "
+    "This is the rat that ate the malt that lay in the house that Jack built. "
+    "This is the cat that killed the rat that ate the malt that lay in the house that Jack built. ";
+
+// The tokens of this example are letters.
+std::vector<Token> letters(std::string_view text) { return {text.begin(), text.end()}; }
+
+void print(std::span<const Token> tokens) {
+  for (const Token x : tokens) std::cout << static_cast<char>(x);
+}
+
+int main() {
+  const auto text = letters(rhyme);  // its own training set: what matters here is who is in charge
+  specdec::NgramModel target = specdec::NgramModel::train(text, {.order = 8, .vocab_size = 128});
+  specdec::ModelDrafter drafter{target.with_order(3)};
+  specdec::SpecDec decoder{target, drafter};
+  std::mt19937_64 rng{4};
+  const auto prompt = letters("This is the");
+
+  std::cout << "To a stop token, which is the last of the text:\n ";
+  decoder.generate(prompt, {.max_new_tokens = 200, .gamma = 6, .stop_tokens = {'.'}}, rng, print);
+
+  std::cout << "\nUntil the caller has seen \"rat\":\n ";
+  std::string_view seen;
+  std::vector<char> all;
+  decoder.generate(prompt, {.max_new_tokens = 200, .gamma = 6}, rng, [&](std::span<const Token> emitted) {
+    all.insert(all.end(), emitted.begin(), emitted.end());
+    seen = {all.data(), all.size()};
+    print(emitted);
+    return seen.find("rat") == seen.npos;  // false ends the text
+  });
+
+  std::cout << "\nA step at a time, a bar for each target call, for a second at most:\n ";
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  auto sequence = decoder.start(prompt, {.max_new_tokens = 40, .gamma = 6});
+  while (!sequence.done()) {
+    print(sequence.step(rng));
+    std::cout << "|";
+    if (std::chrono::steady_clock::now() > deadline) sequence.stop();
+  }
+  std::cout << "\n" << sequence.stats().block_efficiency() << " tokens per target call\n";
+}
