@@ -89,6 +89,19 @@ def rates(lines):
               f"{per_cent(block)} |")
 
 
+def comparison(lines):
+    """All rules, the reader's own among them, beside one another."""
+    rates = ("0.50", "0.70", "0.80", "0.90")
+    here = [line for line in select(lines, scope="whole_loop", family="zipf", gamma=8, vocab=1000, temperature=1.0)
+            if line.dialled in rates]
+    print("\n| tokens a target call, γ = 8 | law | " + " | ".join(f"β {rate}" for rate in rates) + " |")
+    print("| --- | --- |" + " --- |" * len(rates))
+    for rule in dict.fromkeys(line.rule for line in here):
+        found = {line.dialled: line for line in here if line.rule == rule}
+        print(f"| {rule.replace('_', ' ')} | {found[rates[0]].law} | " + " | ".join(
+            f"{found[rate].block_efficiency:.3f} ± {found[rate].block_efficiency_se:.3f}" for rate in rates) + " |")
+
+
 def main():
     lines = read(sys.argv[1])
     print("| the paper | measured here (gains in per cent, ± one standard error) |")
@@ -96,6 +109,7 @@ def main():
     for claim in (toy, everywhere, size, by_length, by_drafter, by_temperature, greedy):
         print("| {} | {} |".format(*claim(lines)))
     rates(lines)
+    comparison(lines)
 
 
 main()

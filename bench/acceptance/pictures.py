@@ -105,9 +105,11 @@ def block_efficiency(lines, folder):
 
 
 def gain(lines, folder):
-    """As Figure 5 of Sun et al.: block and greedy block over token verification, by draft length and by drafter."""
+    """As Figure 5 of Sun et al.: block, greedy block and the reader's rules over token verification, by draft length and by
+    drafter."""
     fig, (left, right) = figure(2, 4.3, sharey=True)
-    for rule in ("block", "greedy_block"):
+    own = [rule for rule in rules(lines) if rule not in STYLES and rule != "argmax"]
+    for rule in ("block", "greedy_block", *own):
         for dialled, fill in (("0.80", "full"), ("0.50", "none")):
             series = sorted(select(lines, scope="whole_loop", rule=rule, family="zipf", dialled=dialled, vocab=1000,
                                    temperature=1.0), key=lambda line: line.gamma)
