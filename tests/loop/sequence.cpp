@@ -167,6 +167,15 @@ TEST_CASE("a sequence can be stopped, and released and taken up again") {
   while (!first.done()) first.step(rng);
   CHECK(copy(first.tokens()) == expected);
 
+  // Used by hand in between, whatever that has left in the context.
+  rng.seed(6);
+  auto third = decoder.start(prompt, options);
+  third.step(rng);
+  third.release();
+  target.forward(std::vector<Token>{3, 3, 3}, 1);
+  while (!third.done()) third.step(rng);
+  CHECK(copy(third.tokens()) == expected);
+
   second.stop();
   CHECK(second.done());
   CHECK(second.result().stop_reason == StopReason::callback);
@@ -639,7 +648,9 @@ TEST_CASE("half steps out of place are errors that lose nothing") {
   auto first = decoder.start(prompt, options), second = decoder.start(prompt, options);
   first.propose(rng);
   second.propose(rng);
-  CHECK(complaint([&] { first.accept(rows, rng); }).starts_with("specdec: the drafter was used by another"));
+  CHECK(complaint([&] {
+          first.accept(rows, rng);
+        }).starts_with("specdec: the drafter, or a model that it refers to, was used elsewhere"));
   second.accept(rows, rng);
   first.propose(rng);
   first.accept(rows, rng);
@@ -708,7 +719,9 @@ TEST_CASE("a context that the caller has filled is taken over") {
   auto filled = decoder.start(text, options, {.seen = 3});
   decoder.start(prompt, options).step(rng);
   CHECK(message_of<std::logic_error>([&] { filled.step(rng); }) ==
-        "specdec: the target's context, which the caller had filled, was used by another sequence");
+        "specdec: the target's context, which the caller had filled, was used in between, by another "
+        "sequence or by "
+        "propose()");
 }
 
 // ---- One model, several users ----
@@ -865,6 +878,107 @@ TEST_CASE("who steps on a target that is also called by hand feeds it anew") {
   CHECK(copy(x.tokens()) == alone.generate(prompt, options, a_alone).tokens);
 }
 
+namespace {
+
+// Refers to a drafter, and says so.
+struct Pointing {
+  ModelDrafter<LoopModel>* drafter;
+  auto draft(std::span<const Token> context, Index gamma, auto& chance) {
+    return drafter->draft(context, gamma, chance);
+  }
+  void truncate(Index length) { drafter->truncate(length); }
+  template <class Visit>
+  void each_identity(const Visit& visit) const {
+    specdec::each_identity(*drafter, visit);
+  }
+};
+
+// What the first of two decoders says whose second has used what they share in between.
+std::string said_after_the_other(auto& first_decoder, const auto& use_the_other) {
+  const Eigen::MatrixXd rows = Eigen::MatrixXd::Constant(4, 4, 0.25);
+  std::mt19937_64 rng{1};
+  auto first = first_decoder.start(prompt, {.gamma = 3});
+  const auto judge = [&](const Feed& feed) { first.accept(rows.topRows(feed.rows).eval(), rng); };
+  CHECK(message_of<std::logic_error>([&] { judge(first.propose(rng)); }).empty());  // alone
+  const Feed feed = first.propose(rng);
+  use_the_other(rng);
+  return message_of<std::logic_error>([&] { judge(feed); });
+}
+
+}  // namespace
+
+TEST_CASE("a proposal does not outlive the use of anything that it stands on") {
+  std::mt19937_64 seed{28};
+  const auto table = TableModel<>::random(4, 3, seed);
+  const ExternalTarget outside{.vocabulary = 4};
+  const auto propose = [](auto& decoder) {
+    return [&](auto& rng) { decoder.start(prompt, {.gamma = 3}).propose(rng); };
+  };
+  const auto step = [](auto& decoder) {
+    return [&](auto& rng) { decoder.start(prompt, {.gamma = 3}).step(rng); };
+  };
+  const std::string_view lost = "specdec: the drafter, or a model that it refers to, was used elsewhere";
+
+  // The rows of a model that keeps its own, which is another decoder's target.
+  StableModel stable{table};
+  SpecDec drafting{outside, ModelDrafter{stable}};
+  SpecDec stepping{stable, NoDrafter{}};
+  CHECK(said_after_the_other(drafting, step(stepping)).starts_with(lost));
+  CHECK(said_after_the_other(drafting, propose(stepping)).starts_with(lost));
+  // Rows that were copied are the drafter's, whoever has the model.
+  TableModel<> copied = table;
+  SpecDec drafting_with_copies{outside, ModelDrafter{copied}};
+  SpecDec stepping_on_it{copied, NoDrafter{}};
+  CHECK(said_after_the_other(drafting_with_copies, step(stepping_on_it)).empty());
+
+  // Wrappers by value around one model.
+  LogitsOfTable logits{table};
+  SpecDec one{outside, ModelDrafter{ProcessedModel{logits, Chain{Temperature{1}}}}};
+  SpecDec other{outside, ModelDrafter{ProcessedModel{logits, Chain{Temperature{0.5}}}}};
+  CHECK(said_after_the_other(one, propose(other)).starts_with(lost));
+
+  // Any member of a chain, in whatever order, and under an audit.
+  ModelDrafter drafter{TableModel<>(table)};
+  PromptLookupDrafter lookup;
+  SpecDec chained{outside, ChainDrafter{lookup, drafter}};
+  SpecDec turned{outside, ChainDrafter{drafter, lookup}};
+  SpecDec audited{outside, testing::AuditedDrafter{ChainDrafter{lookup, drafter}}};
+  SpecDec alone{outside, drafter};
+  SpecDec looking{outside, lookup};
+  CHECK(said_after_the_other(chained, propose(alone)).starts_with(lost));
+  CHECK(said_after_the_other(alone, propose(chained)).starts_with(lost));
+  CHECK(said_after_the_other(turned, propose(looking)).starts_with(lost));
+  CHECK(said_after_the_other(audited, propose(turned)).starts_with(lost));
+  CHECK(said_after_the_other(alone, propose(looking)).empty());
+
+  // A drafter of somebody else that points at one.
+  ModelDrafter pointed{LoopModel::random(4, 3, seed)};
+  SpecDec a{outside, Pointing{&pointed}}, b{outside, Pointing{&pointed}};
+  CHECK(said_after_the_other(a, propose(b)).starts_with(lost));
+}
+
+TEST_CASE("a target's rows over fewer tokens than it has are another model's") {
+  SpecDec decoder{ExternalTarget{.vocabulary = 3}, NoDrafter{}};
+  auto sequence = decoder.start(prompt, {});
+  std::mt19937_64 rng{1};
+  const auto accept = [&](Index size) {
+    const Eigen::MatrixXd rows = Eigen::MatrixXd::Constant(1, size, 1.0 / static_cast<double>(size));
+    sequence.propose(rng);
+    return message_of([&] { sequence.accept(rows, rng); });
+  };
+  CHECK(accept(2) == "specdec: the target's rows are over 2 tokens, fewer than its vocabulary of 3");
+  CHECK(sequence.stats().target_calls == 0);
+  CHECK(accept(3).empty());
+}
+
+TEST_CASE("a sequence that was moved away has no tokens") {
+  SpecDec decoder{ExternalTarget{.vocabulary = 3}, NoDrafter{}};
+  auto sequence = decoder.start(prompt, {});
+  const auto moved = std::move(sequence);
+  CHECK(sequence.tokens().empty());  // NOLINT: that is the point
+  CHECK(moved.context().size() == prompt.size());
+}
+
 TEST_CASE("a target that is its own draft model is refused") {
   std::mt19937_64 seed{28};
   LoopModel model = LoopModel::random(4, 3, seed);
@@ -909,7 +1023,6 @@ struct Unsaid {
     return verdict;
   }
   Index min_draft_length() const { return rule.min_draft_length(); }
-  friend bool operator==(const Unsaid& a, const Unsaid& b) { return a.rule == b.rule; }
 };
 
 }  // namespace

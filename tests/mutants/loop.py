@@ -54,24 +54,37 @@ mutant("stale-target-at-start", "loop/sequence.hpp", "tests/loop/spec_dec tests/
 mutant("stale-drafter-at-start", "loop/sequence.hpp", "tests/loop/spec_dec tests/loop/sequence",
        "    drafter_turn_.take(shared_->drafter_turns);\n    shared_->drafter.truncate(0);\n",
        "    drafter_turn_.take(shared_->drafter_turns);\n")
-mutant("turns-uncounted", "model/turn.hpp", "tests/loop/sequence", "return ++*count_;", "return *count_;")
-mutant("turns-of-one-decoder", "model/turn.hpp", "tests/loop/sequence", "std::is_lvalue_reference_v<M>", "false")
+mutant("turns-uncounted", "model/turn.hpp", "tests/loop/sequence", "for (const Count& count : counts_) ++*count;", "")
+mutant("turns-of-one-decoder", "model/turn.hpp", "tests/loop/sequence", "std::is_lvalue_reference_v<M> || RefersToOthers<M>", "RefersToOthers<M>")
 mutant("turns-by-any-address", "model/turn.hpp", "tests/model/turn", "if (entry.model == model && entry.role == role) return", "if (entry.role == role) return")
 mutant("copies-count-with-the-copied", "model/turn.hpp", "tests/model/turn",
-       "count_(other.shared_ ? other.count_ : std::make_shared<std::uint64_t>(0))", "count_(other.count_)")
+       "counts_(other.shared_ ? other.counts_ : own().counts_)", "counts_(other.counts_)")
 mutant("turn-left-behind", "model/uncopied.hpp", "tests/model/turn", " : value(std::move(other.value)) { other.value.reset(); }",
        " : value(other.value) {}")
 mutant("wrapper-for-its-model", "model/turn.hpp", "tests/model/turn tests/loop/sequence",
        "if constexpr (requires { model.identity(); }) return", "if constexpr (false) return")
 mutant("wrapper-by-value", "model/turn.hpp", "tests/loop/sequence",
-       "std::is_lvalue_reference_v<M> || requires(const std::remove_reference_t<M>& model) { model.identity(); };",
-       "std::is_lvalue_reference_v<M>;")
+       "std::is_lvalue_reference_v<M> || RefersToOthers<M>", "std::is_lvalue_reference_v<M>")
 mutant("model-counted-as-drafter", "model/turn.hpp", "tests/loop/sequence",
        "entry.model == model && entry.role == role", "entry.model == model")
 mutant("draft-model-unidentified", "draft/model_drafter.hpp", "tests/loop/sequence",
-       "return detail::identity(model_);", "return this;")
+       "detail::each_identity_of_model(model_,", "detail::each_identity_of_model(*this,")
 mutant("chain-unidentified", "draft/chain_drafter.hpp", "tests/loop/sequence",
-       "if (found == nullptr && shared) found = detail::identity(member);", "if (found == nullptr && shared) found = &member + 1;")
+       "if (shared) specdec::each_identity(member, visit);", "if (shared) visit(&member + 1, detail::Role::drafter);")
+mutant("chain-by-its-first-member", "draft/chain_drafter.hpp", "tests/loop/sequence",
+       "    const auto tell = [&](const auto& member, bool shared) {\n      if (shared) specdec",
+       "    bool told = false;\n    const auto tell = [&](const auto& member, bool shared) {\n      if (shared && !std::exchange(told, true)) specdec")
+mutant("rows-lost-with-their-model", "model/turn.hpp", "tests/loop/sequence", "if (owns_rows) visit", "if (false) visit")
+mutant("copied-rows-held-for-lost", "model/turn.hpp", "tests/loop/sequence", "if (owns_rows) visit", "visit")
+mutant("own-draft-taken-for-anothers", "loop/sequence.hpp", "tests/loop/sequence",
+       "      drafter_turn_.go_on(shared_->drafter_turns);\n", "")
+mutant("wrapped-model-unidentified", "sample/processed_model.hpp", "tests/loop/sequence tests/model/turn",
+       "return detail::identity(model_);", "return this;")
+mutant("pointed-at-unidentified", "model/turn.hpp", "tests/loop/sequence",
+       "if constexpr (requires { drafter.each_identity(visit); }) drafter.each_identity(visit);\n  else visit",
+       "visit")
+mutant("audited-unidentified", "testing/audited_drafter.hpp", "tests/loop/sequence",
+       "specdec::each_identity(drafter_, visit);", "visit(this, specdec::detail::Role::drafter);")
 mutant("by-hand-unnoticed", "loop/sequence.hpp", "tests/loop/sequence", "      shared_->target_turns.next();\n", "")
 mutant("turn-outlasts-half-steps", "loop/sequence.hpp", "tests/loop/sequence",
        "      turn_ = detail::Turn();\n    }\n    return propose_half", "    }\n    return propose_half")
@@ -150,7 +163,11 @@ mutant = promise("what drafters of others return is checked before it is used")
 mutant("drafted-ids-unchecked", "loop/sequence.hpp", "tests/loop/sequence",
        "    detail::check_tokens(\"draft\", proposal.tokens(), known);\n", "")
 mutant("rows-wider-than-the-target", "loop/sequence.hpp", "tests/loop/sequence",
-       "std::min<Index>(shared_->target.vocab_size(), drafted.vocab_size())", "drafted.vocab_size()")
+       "const Index known = shared_->target.vocab_size();", "const Index known = drafted.vocab_size();")
+mutant("rows-narrower-than-the-target", "loop/sequence.hpp", "tests/loop/sequence",
+       "if (drafted.vocab_size() < known)", "if (false)")
+mutant("moved-text-measured", "loop/text.hpp", "tests/loop/sequence",
+       "std::min(prompt_size_, context_.size())", "prompt_size_")
 mutant("stop-tokens-unchecked", "loop/text.hpp", "tests/loop/sequence",
        "  check_tokens(\"stop_tokens\", options.stop_tokens.ids(), vocab_size);\n", "")
 

@@ -38,7 +38,10 @@ mutant("negative-probability", "rows/named_row.hpp", "tests/verify/drafted",
 mutant("weight-overflow", "verify/drafted.hpp", "tests/verify/drafted tests/verify/block tests/verify/greedy_block",
        "return std::min(weight, largest_weight);", "return weight;")
 mutant("validate-short-rows", "rows/validate.hpp", "tests/rows/validate",
-       "if (!(std::abs(sum - 1) <= tolerance))", "if (!(sum - 1 <= tolerance))")
+       "if (!(std::abs(sum - 1) <= tolerance +", "if (!(sum - 1 <= tolerance +")
+mutant("validate-small-halves", "rows/validate.hpp", "tests/rows/validate",
+       "static_cast<double>(vocab_size) * rounding_of_small<R>", "0")
+mutant("validate-rounded-numbers", "rows/validate.hpp", "tests/rows/validate", "rounding += R::rounding;", "")
 
 mutant = promise("lossless: what all rules share")
 mutant("ratio-upside-down", "verify/drafted.hpp", "tests/verify/token tests/law_lossless",

@@ -123,4 +123,19 @@ TEST_CASE("validate names a row over another vocabulary than its matrix") {
         "specdec: probabilities row 1: a vocabulary of 4, where the matrix has one of 5");
 }
 
+TEST_CASE("validate allows for what narrow scalars round") {
+  const auto uniform = []<class S>(S, Index size, double factor) {
+    support::RowMajor<S> row(1, size);
+    row.setConstant(static_cast<S>(static_cast<float>(factor / static_cast<double>(size))));
+    return message_of([&] { validate(row); });
+  };
+  CHECK(uniform(Eigen::half(), 338'900, 1).empty());  // 1/V is a multiple of 2^-24, and so off by up to 2^-25
+  CHECK(uniform(Eigen::half(), 1'000'000, 1).empty());
+  CHECK(uniform(Eigen::bfloat16(), 3, 1).empty());  // 0.334 three times
+  CHECK(uniform(Eigen::half(), 1000, 1.003) != "");
+  CHECK(uniform(Eigen::bfloat16(), 4, 1.004) != "");
+  CHECK(uniform(0.0f, 1'000'000, 1).empty());
+  CHECK(uniform(0.0f, 1'000, 1.002) != "");
+}
+
 }  // namespace test_rows_validate

@@ -69,16 +69,14 @@ class ChainDrafter {
     return propose<0>(context, gamma, source, goes_on);
   }
 
-  /// The first member that others may use, too, where there is one.
-  const void* identity() const
+  /// Those members that others may use, too.
+  template <class Visit>
     requires(detail::MayBeShared<D> || ...)
-  {
-    const void* found = nullptr;
-    const auto look = [&]<class M>(const M& member, bool shared) {
-      if (found == nullptr && shared) found = detail::identity(member);
+  void each_identity(const Visit& visit) const {
+    const auto tell = [&](const auto& member, bool shared) {
+      if (shared) specdec::each_identity(member, visit);
     };
-    std::apply([&](const auto&... member) { (look(member, detail::MayBeShared<D>), ...); }, drafters_);
-    return found;
+    std::apply([&](const auto&... member) { (tell(member, detail::MayBeShared<D>), ...); }, drafters_);
   }
 
   void truncate(Index length) {

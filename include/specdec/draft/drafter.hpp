@@ -37,6 +37,9 @@ struct Draft {
 ///   observe(target_rows, tokens, verdict)      called after every target call, before anything is rolled back, with
 ///                                              the γ+1 rows, the γ drafted tokens and what became of them: for
 ///                                              drafters that learn from the target's calls
+///   each_identity(visit)                       for a drafter, held by value, that refers to others (by a pointer, say):
+///                                              specdec::each_identity(other, visit) for each of them. Without it
+///                                              nobody notices that another decoder drafts with them in between
 ///
 /// The context a drafter is shown extends what survived, so a cache needs only the new tokens.
 ///

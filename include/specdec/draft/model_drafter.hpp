@@ -76,11 +76,11 @@ class ModelDrafter {
     return {tokens_, rows_.first(rows_.size(), model_.vocab_size())};
   }
 
-  /// The model, where it is referred to: other drafters may draft with it, too.
-  const void* identity() const
-    requires(std::is_lvalue_reference_v<M>)
-  {
-    return detail::identity(model_);
+  /// The model, where others may refer to it, too.
+  template <class Visit>
+    requires detail::MayBeShared<M>
+  void each_identity(const Visit& visit) const {
+    detail::each_identity_of_model(model_, has_stable_rows<std::remove_reference_t<M>>, visit);
   }
 
   void truncate(Index length) {

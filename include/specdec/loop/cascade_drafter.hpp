@@ -47,10 +47,10 @@ struct RecordingDrafter {
     return drafter.draft(context, gamma, source, goes_on);
   }
   void truncate(Index length) { drafter.truncate(length); }
-  const void* identity() const
+  template <class Visit>
     requires MayBeShared<D>
-  {
-    return detail::identity(drafter);
+  void each_identity(const Visit& visit) const {
+    specdec::each_identity(drafter, visit);
   }
 
   template <class Target>
@@ -144,11 +144,11 @@ class CascadeDrafter {
     return drafted(sequence, asked);
   }
 
-  /// The model, where it is referred to: other drafters may draft with it, too.
-  const void* identity() const
-    requires(std::is_lvalue_reference_v<M>)
-  {
-    return detail::identity(inner_->shared.target);
+  /// The model, where others may refer to it, too.
+  template <class Visit>
+    requires detail::MayBeShared<M>
+  void each_identity(const Visit& visit) const {
+    detail::each_identity_of_model(inner_->shared.target, has_stable_rows<std::remove_reference_t<M>>, visit);
   }
 
   /// A later draft takes its context from the inner models as far as it is the same.

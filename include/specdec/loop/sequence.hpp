@@ -240,8 +240,12 @@ class Sequence {
   /// that comes out is an error.
   ///
   /// Throws std::logic_error without a proposal, and where somebody else has used the drafter since.
-  template <Probabilities Rows, RandomSource Source>
+  template <class Rows, RandomSource Source>
   std::span<const Token> accept(const Rows& rows, Source& source) {
+    static_assert(Probabilities<Rows>,
+                  "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, "
+                  "RowPointers or another "
+                  "specdec::DistributionMatrix, with as many rows as the Feed asks for");
     if (done()) return {};
     const auto start = Clock::now();
     if (!proposal_.value)
@@ -249,8 +253,9 @@ class Sequence {
     if (!drafter_turn_.lasts(shared_->drafter_turns)) {
       proposal_.value.reset();
       throw std::logic_error(
-          "specdec: the drafter was used by another sequence between propose() and accept(): sequences that "
-          "run side by side need a decoder each, with a drafter of its own");
+          "specdec: the drafter, or a model that it refers to, was used elsewhere between propose() and "
+          "accept(): "
+          "sequences that run side by side need a decoder each, with a drafter of its own");
     }
     auto&& chance = as_chance(source);
     try {
@@ -348,6 +353,7 @@ class Sequence {
     reserve(gamma);
     try {
       draft(gamma, chance);
+      drafter_turn_.go_on(shared_->drafter_turns);
       feed(proposal_.value->tokens());
     } catch (...) {
       proposal_.value.reset();
@@ -372,7 +378,9 @@ class Sequence {
     if (turn_.lasts(shared_->target_turns)) return;
     if (filled_ > 0)
       throw std::logic_error(
-          "specdec: the target's context, which the caller had filled, was used by another sequence");
+          "specdec: the target's context, which the caller had filled, was used in between, by another "
+          "sequence or by "
+          "propose()");
     turn_.take(shared_->target_turns);
     shared_->target.truncate(0);
     seen_ = 0;
@@ -450,8 +458,11 @@ class Sequence {
     static_assert(Verifier<V, std::remove_const_t<decltype(drafted)>, C>,
                   "the verifier is no specdec::Verifier for these rows");
     detail::Backup<V, !detail::Remembers<V> && !std::is_empty_v<V>> backup(verifier_);
-    // Rows over more tokens than the target has are no licence to write these.
-    const Index known = std::min<Index>(shared_->target.vocab_size(), drafted.vocab_size());
+    // Rows over more tokens than the target has are no licence to write these; rows over fewer are another model's.
+    const Index known = shared_->target.vocab_size();
+    if (drafted.vocab_size() < known)
+      detail::invalid_argument("the target's rows are over ", drafted.vocab_size(),
+                               " tokens, fewer than its vocabulary of ", known);
     const Verdict verdict = detail::judge(verifier_, drafted, chance, known);
     measure(drafted, verdict);
     if constexpr (requires { shared_->drafter.observe(rows, tokens, verdict); })

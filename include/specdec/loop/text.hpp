@@ -37,7 +37,10 @@ class Text {
 
   const Options& options() const { return options_; }
   std::span<const Token> context() const { return context_; }
-  std::span<const Token> tokens() const { return std::span(context_).subspan(prompt_size_); }
+  /// None of a text that was moved away.
+  std::span<const Token> tokens() const {
+    return std::span(context_).subspan(std::min(prompt_size_, context_.size()));
+  }
   Index size() const { return static_cast<Index>(context_.size()); }
   Index remaining() const { return options_.max_new_tokens - static_cast<Index>(tokens().size()); }
 

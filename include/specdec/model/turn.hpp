@@ -14,13 +14,24 @@
 
 #include "specdec/model/uncopied.hpp"
 
-namespace specdec::detail {
+namespace specdec {
+namespace detail {
 
-/// Held as M, which is a reference or a value, it may be what somebody else holds, too: it is referred to, or refers to
-/// another and says to which.
+/// What somebody has a turn of: a model's context, or the drafts that are made with a model or a drafter.
+enum class Role { model, drafter };
+
+struct AnyVisit {
+  void operator()(const void*, Role) const {}
+};
+
+/// A model or a drafter that refers to others, and says to which.
 template <class M>
-concept MayBeShared =
-    std::is_lvalue_reference_v<M> || requires(const std::remove_reference_t<M>& model) { model.identity(); };
+concept RefersToOthers = requires(const M& model) { model.identity(); } ||
+                         requires(const M& drafter, const AnyVisit& visit) { drafter.each_identity(visit); };
+
+/// Held as M, which is a reference or a value, it may be what somebody else holds, too.
+template <class M>
+concept MayBeShared = std::is_lvalue_reference_v<M> || RefersToOthers<M>;
 
 /// What identifies a model, or a drafter: its address, or, of one that refers to another, what that is identified by.
 template <class M>
@@ -29,7 +40,27 @@ const void* identity(const M& model) {
   else return std::addressof(model);
 }
 
-/// The count of a model's turns, shared by all that refer to the model.
+}  // namespace detail
+
+/// Tells visit(identity, role) of all that a drafter refers to, which is the drafter itself where it does not say. For
+/// drafters that refer to others: see Drafter.
+template <class D, class Visit>
+void each_identity(const D& drafter, const Visit& visit) {
+  if constexpr (requires { drafter.each_identity(visit); }) drafter.each_identity(visit);
+  else visit(detail::identity(drafter), detail::Role::drafter);
+}
+
+namespace detail {
+
+/// Tells what a drafter shares that drafts with this model. Drafters with one model overwrite what the others have
+/// drafted; and where the model owns the rows of a draft, whoever calls it does.
+template <class M, class Visit>
+void each_identity_of_model(const M& model, bool owns_rows, const Visit& visit) {
+  visit(identity(model), Role::drafter);
+  if (owns_rows) visit(identity(model), Role::model);
+}
+
+/// The count of the turns of a model, or of all that a drafter refers to, shared by all that refer to it.
 ///
 /// Those who were handed a reference cannot know of each other, so the counts of such models are found by address,
 /// in a table of the program. It is locked, and looked into only where a decoder or a drafter is made.
@@ -38,40 +69,49 @@ class Turns {
   /// Of a model that is held by value (M), or referred to (M&).
   template <class M>
   static Turns of(const std::remove_reference_t<M>& model) {
-    return of<M>(model, Role::model);
+    if constexpr (MayBeShared<M>) return {{shared_count(identity(model), Role::model)}, true};
+    else return own();
   }
-  /// Of a drafter, likewise. Those that refer to one model are counted together, apart from the model: whoever drafts
-  /// overwrites what the others have drafted.
+  /// Of a drafter that is held by value (D), or referred to (D&).
   template <class D>
   static Turns of_drafter(const std::remove_reference_t<D>& drafter) {
-    return of<D>(drafter, Role::drafter);
+    if constexpr (MayBeShared<D>) {
+      std::vector<Count> counts;
+      each_identity(drafter,
+                    [&](const void* shared, Role role) { counts.push_back(shared_count(shared, role)); });
+      return {std::move(counts), true};
+    } else {
+      return own();
+    }
   }
 
   /// Whoever copies what holds a model by value has a model of his own.
   Turns(const Turns& other)
-      : count_(other.shared_ ? other.count_ : std::make_shared<std::uint64_t>(0)), shared_(other.shared_) {}
+      : counts_(other.shared_ ? other.counts_ : own().counts_), shared_(other.shared_) {}
   Turns(Turns&&) = default;
   Turns& operator=(Turns other) noexcept {
-    std::swap(count_, other.count_);
+    std::swap(counts_, other.counts_);
     std::swap(shared_, other.shared_);
     return *this;
   }
   ~Turns() = default;
 
-  std::uint64_t next() { return ++*count_; }
-  std::uint64_t count() const { return *count_; }
+  std::uint64_t next() {
+    for (const Count& count : counts_) ++*count;
+    return count();
+  }
+  /// Moves on with each of the counts, as none ever goes back.
+  std::uint64_t count() const {
+    std::uint64_t sum = 0;
+    for (const Count& count : counts_) sum += *count;
+    return sum;
+  }
 
  private:
   using Count = std::shared_ptr<std::uint64_t>;
-  enum class Role { model, drafter };
 
-  template <class M>
-  static Turns of(const std::remove_reference_t<M>& model, Role role) {
-    if constexpr (MayBeShared<M>) return {shared_count(identity(model), role), true};
-    else return {std::make_shared<std::uint64_t>(0), false};
-  }
-
-  Turns(Count count, bool shared) : count_(std::move(count)), shared_(shared) {}
+  Turns(std::vector<Count> counts, bool shared) : counts_(std::move(counts)), shared_(shared) {}
+  static Turns own() { return {{std::make_shared<std::uint64_t>(0)}, false}; }
 
   static Count shared_count(const void* model, Role role) {
     struct Entry {
@@ -93,7 +133,7 @@ class Turns {
     return count;
   }
 
-  Count count_;
+  std::vector<Count> counts_;
   bool shared_;
 };
 
@@ -102,6 +142,8 @@ class Turns {
 class Turn {
  public:
   void take(Turns& turns) { number_.value = turns.next(); }
+  /// Goes on with a turn during which its holder has used the models himself.
+  void go_on(const Turns& turns) { number_.value = turns.count(); }
   /// Whether nobody has had one since.
   bool lasts(const Turns& turns) const { return number_.value == turns.count(); }
 
@@ -109,4 +151,5 @@ class Turn {
   Uncopied<std::uint64_t> number_;
 };
 
-}  // namespace specdec::detail
+}  // namespace detail
+}  // namespace specdec

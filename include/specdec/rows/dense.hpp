@@ -21,6 +21,7 @@ class DenseRow {
 
   static constexpr bool constant_time_probability = true;
   static constexpr double rounding_of_small = rounding_at_zero<S>;  // see PrefixSampler
+  static constexpr double rounding = rounding_of_itself<S>;         // see validate()
 
   Index vocab_size() const { return numbers_.size(); }
   double probability(Token x) const { return static_cast<double>(numbers_[x]); }

@@ -3,19 +3,20 @@
 
 #include <iterator>
 #include <limits>
-#include <span>
 #include <utility>
 
 #include "specdec/error.hpp"
 #include "specdec/rows/logits_row.hpp"
 #include "specdec/rows/numbers.hpp"
+#include "specdec/rows/owning_temporary.hpp"
 
 namespace specdec {
 
 /// How logits become probabilities.
 struct LogitsOptions {
-  double temperature = 1;                    ///< 0 puts all on the largest logit, the lowest id among equals
-  std::span<const double> log_sum_exp = {};  ///< of logits/temperature, one a row, where they are known
+  double temperature = 1;  ///< 0 puts all on the largest logit, the lowest id among equals
+  detail::Borrowed<const double> log_sum_exp =
+      {};  ///< of logits/temperature, one a row, where they are known
 };
 
 /// A matrix of logits as a DistributionMatrix of softmax(logits / temperature). Nothing is computed before it

@@ -30,6 +30,13 @@ using Arithmetic = std::conditional_t<std::floating_point<S>, S, float>;
 template <Real S>
 inline constexpr double rounding_at_zero = std::same_as<S, Eigen::half> ? 0x1p-25 : 0.0;
 
+/// By how much of itself a number may be off once it is stored, where that makes a row's sum another: half a unit of its
+/// last bit.
+template <Real S>
+inline constexpr double rounding_of_itself = std::same_as<S, Eigen::bfloat16> ? 0x1p-9
+                                             : std::same_as<S, Eigen::half>   ? 0x1p-11
+                                                                              : 0.0;
+
 /// One row of numbers in memory. `Stride` is 1 where neighbours in the row are known to be neighbours in
 /// memory, else Eigen::Dynamic.
 template <Real S, int Stride = 1>

@@ -22,4 +22,15 @@ template <class T>
 concept OwningTemporary = !std::is_lvalue_reference_v<T> &&
                           (EigenOwner<std::remove_cvref_t<T>> || RangeOwner<std::remove_cvref_t<T>>);
 
+/// A span that refuses to look at such a temporary.
+template <class T>
+struct Borrowed : std::span<T> {
+  Borrowed() = default;
+  template <class R>
+    requires std::convertible_to<const R&, std::span<T>>
+  Borrowed(const R& range) : std::span<T>(range) {}
+  template <OwningTemporary Temporary>
+  Borrowed(Temporary&&) = delete;
+};
+
 }  // namespace specdec::detail

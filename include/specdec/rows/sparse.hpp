@@ -39,6 +39,7 @@ class SparseRow {
 
   static constexpr bool constant_time_probability = true;  // all but: a binary search
   static constexpr double rounding_of_small = rounding_at_zero<S>;
+  static constexpr double rounding = rounding_of_itself<S>;
 
   Index vocab_size() const { return vocab_size_; }
   Index support_size() const { return std::ssize(ids_); }

@@ -8,10 +8,19 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/dense.hpp"
 #include "specdec/rows/list.hpp"
+#include "specdec/rows/prefix_sampler.hpp"
 
 namespace specdec {
 
 namespace detail {
+
+/// By how much a row's sum may be off because its numbers were rounded to be stored, as the row type says.
+template <class R>
+double rounding_of_sum(Index vocab_size) {
+  double rounding = static_cast<double>(vocab_size) * rounding_of_small<R>;
+  if constexpr (requires { R::rounding; }) rounding += R::rounding;
+  return rounding;
+}
 
 template <Distribution R>
 void validate_row(const R& row, Index vocab_size, double tolerance) {
@@ -34,13 +43,14 @@ void validate_row(const R& row, Index vocab_size, double tolerance) {
       throw InvalidDistribution(message("the probability of token ", x, " is ", p));
     sum += p;
   }
-  if (!(std::abs(sum - 1) <= tolerance)) throw InvalidDistribution(message("the probabilities sum to ", sum));
+  if (!(std::abs(sum - 1) <= tolerance + rounding_of_sum<R>(vocab_size)))
+    throw InvalidDistribution(message("the probabilities sum to ", sum));
 }
 
 }  // namespace detail
 
 /// Throws InvalidDistribution unless every row holds finite, non-negative probabilities that sum to 1 within
-/// `tolerance`, and, where it lists its tokens, lists them by ascending id and inside the vocabulary. `name` is
+/// `tolerance`, beside what storing them as half or bfloat16 rounds, and, where it lists its tokens, lists them by ascending id and inside the vocabulary. `name` is
 /// what the message calls the matrix.
 ///
 /// The verifiers do not call this: they check in O(γ) what they are about to use. Call it where rows come

@@ -98,9 +98,9 @@ class ProcessedModel {
   /// Whether the context is kept, for the hook: what the model alone was fed with is not in it.
   static constexpr bool keeps_context = has_hook;
 
-  /// The model, where it is referred to: two wrappers around one model share its context.
+  /// The model, where others may refer to it, too: two wrappers around one model share its context.
   const void* identity() const
-    requires(std::is_lvalue_reference_v<M>)
+    requires detail::MayBeShared<M>
   {
     return detail::identity(model_);
   }

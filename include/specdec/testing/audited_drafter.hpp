@@ -56,10 +56,10 @@ class AuditedDrafter {
   void truncate(Index length) { drafter_.truncate(length); }
 
   /// The drafter that is audited, where others may use it, too.
-  const void* identity() const
+  template <class Visit>
     requires specdec::detail::MayBeShared<D>
-  {
-    return specdec::detail::identity(drafter_);
+  void each_identity(const Visit& visit) const {
+    specdec::each_identity(drafter_, visit);
   }
 
   /// Where the drafter has it.

@@ -11,6 +11,7 @@
 #include "specdec/rows/dense.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/named_row.hpp"
+#include "specdec/rows/owning_temporary.hpp"
 #include "specdec/rows/row_cache.hpp"
 #include "specdec/rows/scratch.hpp"
 #include "specdec/token_ids.hpp"
@@ -75,6 +76,11 @@ class Drafted {
     detail::check_tokens("tokens", tokens_, known_ids());
     look_up(use == detail::DraftRows::needed);
   }
+  /// Rows and tokens must outlive it: temporaries that own theirs are refused.
+  template <class TargetRows, class DraftRows, class Tokens, class... Use>
+    requires(detail::OwningTemporary<TargetRows> || detail::OwningTemporary<DraftRows> ||
+             detail::OwningTemporary<Tokens>)
+  Drafted(TargetRows&&, DraftRows&&, Tokens&&, Use...) = delete;
 
   Index gamma() const { return tokens_.size(); }
   /// The target's.

@@ -107,6 +107,20 @@ void commit(R& rule) {
   if constexpr (Remembers<R>) rule.commit();
 }
 
+/// Says which argument of a verifier is no matrix of distributions, and what would be one.
+template <class Target, class Draft>
+consteval bool rows_are_probabilities() {
+  static_assert(
+      Probabilities<Target>,
+      "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, RowPointers or "
+      "another specdec::DistributionMatrix, with a row for each drafted token and one more");
+  static_assert(
+      Probabilities<Draft>,
+      "the draft's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, RowPointers or "
+      "another specdec::DistributionMatrix, with a row for each drafted token");
+  return true;
+}
+
 }  // namespace detail
 
 /// Calls a rule by hand: target (γ+1)×V, draft γ×V', γ tokens, and a random bit generator or a source of chance.
@@ -131,21 +145,15 @@ Verdict verify(R&& rule, const Target& target, const Draft& draft, TokenIds toke
   return verdict;
 }
 
-namespace detail {
-
-/// Says which argument of a verifier is no matrix of distributions, and what would be one.
-template <class Target, class Draft>
-consteval bool rows_are_probabilities() {
-  static_assert(
-      Probabilities<Target>,
-      "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, RowPointers or "
-      "another specdec::DistributionMatrix, with a row for each drafted token and one more");
-  static_assert(
-      Probabilities<Draft>,
-      "the draft's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, RowPointers or "
-      "another specdec::DistributionMatrix, with a row for each drafted token");
-  return true;
+/// What does not fit fails with a word that says why.
+template <class R, class Target, class Draft, RandomSource Source>
+  requires(!Probabilities<Target> || !Probabilities<Draft>)
+Verdict verify(R&&, const Target&, const Draft&, TokenIds, Source&) {
+  static_assert(detail::rows_are_probabilities<Target, Draft>());
+  return {};
 }
+
+namespace detail {
 
 /// Gives a rule of the library its call: rule(target, draft, tokens, source) is verify(rule, ...).
 template <class R>
