@@ -98,7 +98,23 @@ TEST_CASE("Checkpoint: headers that are none") {
         "version 2 (int8 groups) is not supported: export version 0 or 1");
   CHECK(error_of(with_number(one, 1, 3)) == "expected version 1 or 16, found 3");
   CHECK(error_of(with_number(one, 1, 0)) == "expected version 1 or 16, found 0");
-  CHECK(error_of(std::string(1000, 'a')) == "dim / n_heads = 1 is odd: there are no pairs to rotate");
+}
+
+TEST_CASE("Checkpoint: files that are plainly something else") {
+  const std::string model = RandomModel(small, 3).legacy(),
+                    no = "is no checkpoint of llama2.c: it begins with ";
+  const auto beginning = [&](const std::string& bytes) { return bytes + model.substr(bytes.size()); };
+  CHECK(error_of(std::string(1000, 'a')) == no + "\"aaaa\"");
+  CHECK(error_of(beginning("# A title\n\nand a text\n")) == no + "\"# A \"");
+  CHECK(error_of(beginning("\r\n\t{")) == no + "\"...{\"");
+  CHECK(error_of(beginning("\xC3\x9C"
+                           "ber")) == no + "\"..be\"");
+  CHECK(error_of(beginning("GGUF\3")) == no + "\"GGUF\"");
+  CHECK(error_of(beginning("PK\3\4")) == no + "\"PK..\"");
+  // Numbers that might be meant as such are complained about one by one.
+  CHECK(error_of(beginning("PK\3\5"))
+            .starts_with("expected about 1.69756e+17 bytes for a model of dim 84101968, "));
+  CHECK(error_of(beginning(std::string("abc\0", 4))) == "dim = 6513249 is no multiple of n_heads = 4");
 }
 
 TEST_CASE("Checkpoint: numbers that make no model") {

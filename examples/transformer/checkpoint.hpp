@@ -13,6 +13,7 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -57,7 +58,7 @@ class Checkpoint {
   using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
   /// Throws: std::runtime_error, which names the file, what was expected and what was found, on a file that
-  /// cannot be read, on a version that is not known, on numbers that make no model, on a file of another size than they
+  /// cannot be read, on one that is plainly something else, on a version that is not known, on numbers that make no model, on a file of another size than they
   /// ask for, and on a context whose cache would be out of all proportion to the file.
   explicit Checkpoint(const std::string& path) : path_(path), file_(path, std::ios::binary) {
     std::error_code error;
@@ -120,6 +121,7 @@ class Checkpoint {
       return Index{number};
     };
     if (static_cast<std::uint32_t>(at(0)) != magic) {
+      check_beginning(std::string_view(bytes.data(), 4));
       shape_ = {at(0), at(1), at(2), at(3), at(4), std::abs(at(5)), at(6), at(5) > 0};
       return;
     }
@@ -130,6 +132,21 @@ class Checkpoint {
     read_bytes(bytes.data() + legacy_header, header - legacy_header);
     shape_ = {at(2), at(3), at(4), at(5), at(6), at(7), at(8), bytes[36] != 0};
     scalar_size_ = version_ == 16 ? 2 : 4;
+  }
+
+  // The legacy format begins with dim, not with a magic number. But no dim is as large as four letters are when taken for
+  // a number, be they those of a text or another format's name, nor as the beginning of a zip archive, such as PyTorch
+  // writes.
+  void check_beginning(std::string_view bytes) const {
+    const auto of_text = [](char c) {
+      const auto byte = static_cast<unsigned char>(c);  // of UTF-8
+      return c == '\t' || c == '\n' || c == '\r' || (byte >= ' ' && byte != 0x7F && byte < 0xF8);
+    };
+    if (!std::ranges::all_of(bytes, of_text) && bytes != "PK\3\4") return;
+    std::string shown(bytes);
+    std::ranges::replace_if(
+        shown, [](char c) { return c < ' ' || c > '~'; }, '.');
+    fail("is no checkpoint of llama2.c: it begins with \"", shown, '"');
   }
 
   void check_shape() const {
