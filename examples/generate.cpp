@@ -13,9 +13,14 @@
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <iterator>
+#include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "generate/comparison.hpp"
@@ -140,6 +145,8 @@ void add_options(CLI::App& app, Settings& settings) {
 /// Throws: std::invalid_argument on settings that do not go together.
 void check(const Settings& settings) {
   if (settings.prompt.empty()) throw std::invalid_argument("--prompt is empty: there is nothing to continue");
+  if (!(settings.temperature >= 0))  // a NaN is in every range of CLI11's
+    throw std::invalid_argument("--temperature: nan is not in the range 0 to 100");
   if (settings.most_gamma && settings.gamma != "auto" && settings.compare != "lengths")
     throw std::invalid_argument("--most-gamma is a limit for --gamma auto or --compare lengths");
   if (settings.exit_layer && settings.drafter != "early-exit" && settings.compare != "drafters")
@@ -155,35 +162,69 @@ void check(const Settings& settings) {
 
 // ---- The steps of the program -----------------------------------------------------------------------
 
-void stream(generate::Pair& pair, const Settings& settings) {
-  const Tokens prompt = pair.encode(settings.prompt);
-  generate::Token last = prompt.back();
+/// Throws: std::invalid_argument, which names the text as `name`, where the target's context does not hold it.
+Tokens encoded(const generate::Pair& pair, const std::string& text, const std::string& name) {
+  Tokens tokens = pair.encode(text);
+  const Index most = pair.target->context_size();
+  if (std::ssize(tokens) > most)
+    throw std::invalid_argument(name + " has " + std::to_string(tokens.size()) +
+                                " tokens, but the target's context holds " + std::to_string(most));
+  return tokens;
+}
+
+std::vector<Tokens> read_prompts(const generate::Pair& pair, const std::string& path) {
+  std::ifstream file(path);
+  std::vector<Tokens> prompts;
+  int number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    if (!line.empty())
+      prompts.push_back(encoded(pair, line, "line " + std::to_string(number) + " of '" + path + "'"));
+  }
+  if (prompts.empty()) throw std::runtime_error("cannot read any prompt from '" + path + "'");
+  return prompts;
+}
+
+/// What may fail because of what the user asked for. It is made before anything is printed.
+struct Prepared {
+  Tokens prompt;
+  std::vector<Tokens> prompts;  // of the table
+  std::unique_ptr<generate::Drafter> drafter;
+};
+
+Prepared prepare(generate::Pair& pair, const Settings& settings) {
+  Prepared prepared{
+      .prompt = encoded(pair, settings.prompt, "--prompt"),
+      .prompts = {},
+      .drafter = generate::drafter_named(settings.drafter)
+                     .make(pair, {generate::draft_temperature(generate::rule_named(settings.verifier),
+                                                              settings.temperature),
+                                  settings.exit_layer})};
+  if (settings.table_tokens > 0) {
+    prepared.prompts = read_prompts(pair, settings.prompts);
+    if (settings.compare == "drafters" && pair.early_exit) pair.early_exit(settings.exit_layer);
+  }
+  return prepared;
+}
+
+void stream(generate::Pair& pair, const Settings& settings, const Prepared& prepared) {
+  generate::Token last = prepared.prompt.back();
   const generate::OnStep print = [&](std::span<const generate::Token> emitted) {
     std::cout << text_of(pair, last, emitted) << std::flush;
     last = emitted.back();
   };
   const generate::Rule& rule = generate::rule_named(settings.verifier);
   const generate::Gamma gamma = settings.draft_length();
-  const auto drafter =
-      generate::drafter_named(settings.drafter)
-          .make(pair, {generate::draft_temperature(rule, settings.temperature), settings.exit_layer});
   const auto length = gamma.policy();
   generate::Generator generator(static_cast<generate::Generator::result_type>(settings.seed));
-  std::cout << settings.prompt;
-  const generate::Job job{prompt, {settings.tokens, gamma.most, pair.stop_tokens}, settings.temperature};
-  const auto result = rule.generate(*pair.target, *drafter, *length, job, generator, print);
+  const generate::Job job{
+      prepared.prompt, {settings.tokens, gamma.most, pair.stop_tokens}, settings.temperature};
+
+  std::cout << settings.prompt << std::flush;
+  const auto result = rule.generate(*pair.target, *prepared.drafter, *length, job, generator, print);
   std::cout << "\n\n[" << settings.verifier << ": " << result.stats.emitted << " tokens in "
             << result.stats.target_calls << " target calls"
             << (result.stop_reason == specdec::StopReason::context ? "; the context is full" : "") << "]\n";
-}
-
-std::vector<Tokens> read_prompts(const generate::Pair& pair, const std::string& path) {
-  std::ifstream file(path);
-  std::vector<Tokens> prompts;
-  for (std::string line; std::getline(file, line);)
-    if (!line.empty()) prompts.push_back(pair.encode(line));
-  if (prompts.empty()) throw std::runtime_error("cannot read any prompt from '" + path + "'");
-  return prompts;
 }
 
 std::vector<generate::Way> ways(const generate::Pair& pair, const Settings& settings) {
@@ -195,13 +236,14 @@ std::vector<generate::Way> ways(const generate::Pair& pair, const Settings& sett
 }
 
 bool run(generate::Pair pair, const Settings& settings) {
+  Prepared prepared = prepare(pair, settings);
   std::cout << pair.description << '\n';
-  stream(pair, settings);
+  stream(pair, settings, prepared);
   if (settings.table_tokens == 0) return true;
   std::cout << '\n';
   return compare(pair, *std::ranges::find(generate::topics, settings.compare, &generate::Topic::option),
                  ways(pair, settings),
-                 {.prompts = read_prompts(pair, settings.prompts),
+                 {.prompts = std::move(prepared.prompts),
                   .options = {.max_new_tokens = settings.table_tokens, .stop_tokens = pair.stop_tokens},
                   .temperature = settings.temperature,
                   .seed = settings.seed,
@@ -216,15 +258,8 @@ generate::Pair load(const Settings& settings) {
   return transformers(settings.model, settings.draft_model, settings.tokenizer, settings.target_layers);
 }
 
-int fail(std::string message) {
-  std::ranges::replace(message, '\n', ' ');
-  std::cerr << "generate: " << message << '\n';
-  return 2;
-}
-
-}  // namespace
-
-int main(int argc, char** argv) {
+/// Does what the arguments ask for, and returns the program's status.
+int generate_as_told(int argc, char** argv) {
   Settings settings;
   CLI::App app{"Continues a text by speculative decoding with two transformers, and compares the rules.",
                "generate"};
@@ -232,11 +267,26 @@ int main(int argc, char** argv) {
   add_options(app, settings);
   try {
     app.parse(argc, argv);
-    check(settings);
-    return run(load(settings), settings) && std::cout.flush() ? 0 : 1;
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
+  }
+  check(settings);
+  return run(load(settings), settings) ? 0 : 1;
+}
+
+int fail(std::string message, int status) {
+  std::ranges::replace(message, '\n', ' ');
+  std::cerr << "generate: " << message << '\n';
+  return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const int status = generate_as_told(argc, argv);
+    return std::cout.flush() ? status : fail("cannot write to standard output", 1);
   } catch (const std::exception& error) {
-    return fail(error.what());
+    return fail(error.what(), 2);
   }
 }

@@ -1,9 +1,16 @@
-# cmake "-DCOMMAND=program;argument;..." -DMESSAGE=text -P refuses.cmake
+# cmake "-DCOMMAND=program;argument;..." -DMESSAGE=text [-DSTATUS=number] -P refuses.cmake
 #
-# The command must end with status 2 and say why in one line on stderr, which holds MESSAGE.
-execute_process(COMMAND ${COMMAND} RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE said)
-if(NOT status EQUAL 2)
-  message(FATAL_ERROR "exit status ${status} instead of 2; stderr:\n${said}")
+# The command must end with status 2, or STATUS, and say why in one line on stderr, which holds MESSAGE. On stdout it
+# must print nothing: what it refuses, it refuses before it begins.
+if(NOT DEFINED STATUS)
+  set(STATUS 2)
+endif()
+execute_process(COMMAND ${COMMAND} RESULT_VARIABLE status OUTPUT_VARIABLE printed ERROR_VARIABLE said)
+if(NOT status EQUAL STATUS)
+  message(FATAL_ERROR "exit status ${status} instead of ${STATUS}; stderr:\n${said}")
+endif()
+if(NOT printed STREQUAL "")
+  message(FATAL_ERROR "it prints before it fails:\n${printed}")
 endif()
 if(NOT said MATCHES "^[^\n]+\n$")
   message(FATAL_ERROR "not one line on stderr:\n${said}")
