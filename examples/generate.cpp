@@ -1,7 +1,7 @@
 // Real text in, real text out: a transformer continues a prompt with a smaller one drafting for it, and the rules
 // of verification, the drafters or the draft lengths are compared on the same pair of models.
 //
-//   generate "The white whale"
+//   generate "The white whale" --show-rejected
 //   generate --prompt "Call me" --verifier token --gamma 4 --temperature 0
 //   generate --drafter suffix --gamma auto --compare drafters
 //   generate --compare lengths --most-gamma 6 --rounds 5
@@ -27,7 +27,10 @@
 #include "generate/ngram_pair.hpp"
 #include "generate/pair.hpp"
 #include "generate/rules.hpp"
+#include "generate/shown_text.hpp"
+#include "generate/terminal.hpp"
 #include "generate/transformer_pair.hpp"
+#include "generate/watched.hpp"
 
 #ifndef SPECDEC_EXAMPLES
 #define SPECDEC_EXAMPLES "examples"
@@ -67,6 +70,11 @@ struct Settings {
   Index table_tokens = 200;
   Index rounds = 1;
 
+  bool show = false;
+  bool show_rejected = false;
+  std::string color = "auto";
+
+  bool shows() const { return show || show_rejected; }
   Index most() const { return most_gamma.value_or(16); }
   generate::Gamma draft_length() const {
     if (drafter == "none") return {false, 0};
@@ -140,6 +148,18 @@ void add_options(CLI::App& app, Settings& settings) {
   app.add_option("--rounds", settings.rounds, "Times to go over the prompts, each with another seed")
       ->check(CLI::Range(1, 100000))
       ->group(table);
+
+  const std::string seeing = "Seeing it work";
+  app.add_flag("--show", settings.show,
+               "Tell accepted tokens, corrections and bonus tokens apart, by colours where those can be seen")
+      ->group(seeing);
+  app.add_flag("--show-rejected", settings.show_rejected,
+               "As --show, with the drafts that were thrown away before what came in their place")
+      ->group(seeing);
+  app.add_option("--color", settings.color,
+                 "Colours of --show: 'auto' is on a terminal only, and never where NO_COLOR is set")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->group(seeing);
 }
 
 /// Throws: std::invalid_argument on settings that do not go together.
@@ -147,6 +167,8 @@ void check(const Settings& settings) {
   if (settings.prompt.empty()) throw std::invalid_argument("--prompt is empty: there is nothing to continue");
   if (!(settings.temperature >= 0))  // a NaN is in every range of CLI11's
     throw std::invalid_argument("--temperature: nan is not in the range 0 to 100");
+  if (settings.color != "auto" && !settings.shows())
+    throw std::invalid_argument("--color is for --show or --show-rejected");
   if (settings.most_gamma && settings.gamma != "auto" && settings.compare != "lengths")
     throw std::invalid_argument("--most-gamma is a limit for --gamma auto or --compare lengths");
   if (settings.exit_layer && settings.drafter != "early-exit" && settings.compare != "drafters")
@@ -208,10 +230,12 @@ Prepared prepare(generate::Pair& pair, const Settings& settings) {
 }
 
 void stream(generate::Pair& pair, const Settings& settings, const Prepared& prepared) {
-  generate::Token last = prepared.prompt.back();
+  generate::WatchedDrafter drafter(*prepared.drafter);
+  generate::ShownText text(settings.prompt, prepared.prompt.back(), pair.decode);
+  generate::Printer printer(std::cout, settings.shows() && generate::colors(settings.color),
+                            settings.show_rejected);
   const generate::OnStep print = [&](std::span<const generate::Token> emitted) {
-    std::cout << text_of(pair, last, emitted) << std::flush;
-    last = emitted.back();
+    printer.print(text.add(emitted, drafter.drafted(), drafter.verdict()));
   };
   const generate::Rule& rule = generate::rule_named(settings.verifier);
   const generate::Gamma gamma = settings.draft_length();
@@ -220,10 +244,13 @@ void stream(generate::Pair& pair, const Settings& settings, const Prepared& prep
   const generate::Job job{
       prepared.prompt, {settings.tokens, gamma.most, pair.stop_tokens}, settings.temperature};
 
-  std::cout << settings.prompt << std::flush;
-  const auto result = rule.generate(*pair.target, *prepared.drafter, *length, job, generator, print);
-  std::cout << "\n\n[" << settings.verifier << ": " << result.stats.emitted << " tokens in "
-            << result.stats.target_calls << " target calls"
+  printer.print(text.pieces());
+  const auto result = rule.generate(*pair.target, drafter, *length, job, generator, print);
+  const std::string counted = std::to_string(result.stats.emitted) + " tokens in " +
+                              std::to_string(result.stats.target_calls) + " target calls";
+  printer.end();
+  if (settings.shows()) printer.print_legend(text.counts());
+  std::cout << '[' << settings.verifier << ": " << counted
             << (result.stop_reason == specdec::StopReason::context ? "; the context is full" : "") << "]\n";
 }
 
@@ -263,7 +290,7 @@ int generate_as_told(int argc, char** argv) {
   Settings settings;
   CLI::App app{"Continues a text by speculative decoding with two transformers, and compares the rules.",
                "generate"};
-  app.footer("Example: generate \"The white whale\" --verifier token --gamma 4");
+  app.footer("Example: generate \"The white whale\" --show-rejected --verifier token --gamma 4");
   add_options(app, settings);
   try {
     app.parse(argc, argv);

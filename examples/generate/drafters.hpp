@@ -22,6 +22,7 @@ using SampledModel = decltype(sampled(std::declval<Model&>(), 1.0));
 
 /// A drafter of which no more is known, so that decoders are compiled once for all drafters.
 class Drafter {
+ protected:
   using Chance = specdec::RandomChance<Generator>;
   using ModelRows = decltype(std::declval<specdec::ModelDrafter<SampledModel>&>()
                                  .draft({}, Index{}, std::declval<Chance&>())

@@ -12,8 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "generate/text.hpp"
-
 namespace generate {
 
 using specdec::Index;
@@ -68,15 +66,5 @@ struct Pair {
   std::function<std::string(Token before, Token token)> decode;
   Tokens stop_tokens;
 };
-
-/// The text of `tokens`, which follow the token `before`, fit for a terminal.
-inline std::string text_of(const Pair& pair, Token before, std::span<const Token> tokens) {
-  std::string text;
-  for (const Token token : tokens) {
-    text += pair.decode(before, token);
-    before = token;
-  }
-  return printable(std::move(text));
-}
 
 }  // namespace generate
