@@ -3,6 +3,7 @@
 //
 //   generate "The white whale" --show-rejected
 //   generate --prompt "Call me" --verifier token --gamma 4 --temperature 0
+//   generate --temperature 0 --table-tokens 0 --svg picture.svg
 //   generate --drafter suffix --gamma auto --compare drafters
 //   generate --compare lengths --most-gamma 6 --rounds 5
 //   generate --target-layers 64 --table-tokens 50
@@ -17,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -28,6 +30,7 @@
 #include "generate/pair.hpp"
 #include "generate/rules.hpp"
 #include "generate/shown_text.hpp"
+#include "generate/svg.hpp"
 #include "generate/terminal.hpp"
 #include "generate/transformer_pair.hpp"
 #include "generate/watched.hpp"
@@ -73,6 +76,7 @@ struct Settings {
   bool show = false;
   bool show_rejected = false;
   std::string color = "auto";
+  std::string svg;
 
   bool shows() const { return show || show_rejected; }
   Index most() const { return most_gamma.value_or(16); }
@@ -160,6 +164,7 @@ void add_options(CLI::App& app, Settings& settings) {
                  "Colours of --show: 'auto' is on a terminal only, and never where NO_COLOR is set")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->group(seeing);
+  app.add_option("--svg", settings.svg, "File to draw the text to, in the colours of --show")->group(seeing);
 }
 
 /// Throws: std::invalid_argument on settings that do not go together.
@@ -212,6 +217,7 @@ struct Prepared {
   Tokens prompt;
   std::vector<Tokens> prompts;  // of the table
   std::unique_ptr<generate::Drafter> drafter;
+  std::ofstream picture;
 };
 
 Prepared prepare(generate::Pair& pair, const Settings& settings) {
@@ -221,15 +227,32 @@ Prepared prepare(generate::Pair& pair, const Settings& settings) {
       .drafter = generate::drafter_named(settings.drafter)
                      .make(pair, {generate::draft_temperature(generate::rule_named(settings.verifier),
                                                               settings.temperature),
-                                  settings.exit_layer})};
+                                  settings.exit_layer}),
+      .picture = {}};
   if (settings.table_tokens > 0) {
     prepared.prompts = read_prompts(pair, settings.prompts);
     if (settings.compare == "drafters" && pair.early_exit) pair.early_exit(settings.exit_layer);
   }
+  if (!settings.svg.empty()) {
+    prepared.picture.open(settings.svg, std::ios::binary);
+    if (!prepared.picture) throw std::runtime_error("cannot write to '" + settings.svg + "'");
+  }
   return prepared;
 }
 
-void stream(generate::Pair& pair, const Settings& settings, const Prepared& prepared) {
+/// `counted`: what was written, in numbers.
+void draw(std::ofstream& picture, const generate::ShownText& text, const std::string& counted,
+          const Settings& settings) {
+  std::ostringstream note;
+  const generate::Gamma gamma = settings.draft_length();
+  note << counted << ": " << generate::rule_named(settings.verifier).title << " verification, gamma "
+       << (gamma.automatic ? "auto" : std::to_string(gamma.most)) << ", temperature " << settings.temperature;
+  picture << svg(text, settings.show_rejected,
+                 {.title = "Speculative decoding of a text after: " + settings.prompt, .note = note.str()});
+  if (!picture.flush()) throw std::runtime_error("cannot write to '" + settings.svg + "'");
+}
+
+void stream(generate::Pair& pair, const Settings& settings, Prepared& prepared) {
   generate::WatchedDrafter drafter(*prepared.drafter);
   generate::ShownText text(settings.prompt, prepared.prompt.back(), pair.decode);
   generate::Printer printer(std::cout, settings.shows() && generate::colors(settings.color),
@@ -252,6 +275,7 @@ void stream(generate::Pair& pair, const Settings& settings, const Prepared& prep
   if (settings.shows()) printer.print_legend(text.counts());
   std::cout << '[' << settings.verifier << ": " << counted
             << (result.stop_reason == specdec::StopReason::context ? "; the context is full" : "") << "]\n";
+  if (!settings.svg.empty()) draw(prepared.picture, text, counted, settings);
 }
 
 std::vector<generate::Way> ways(const generate::Pair& pair, const Settings& settings) {

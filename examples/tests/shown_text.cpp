@@ -1,5 +1,5 @@
-// Texts that show what became of their tokens: the kinds of tokens, characters that come in parts, and what is written to
-// terminals.
+// Texts that show what became of their tokens: the kinds of tokens, characters that come in parts, lines, and what is
+// written to terminals and into pictures.
 #include "generate/shown_text.hpp"
 
 #include <cstddef>
@@ -9,13 +9,16 @@
 #include <utility>
 #include <vector>
 
+#include "generate/svg.hpp"
 #include "generate/terminal.hpp"
 #include "generate/utf8.hpp"
+#include "generate/wrapping.hpp"
 #include "support/catch.hpp"
 
 namespace test_examples_shown_text {
 
 using generate::Kind;
+using generate::Line;
 using generate::Piece;
 using generate::ShownText;
 using generate::WholeCharacters;
@@ -49,6 +52,25 @@ Kinds kinds(const Pieces& pieces) {
 Kinds step(ShownText& text, std::string_view emitted, std::string_view drafted, specdec::Index accepted) {
   const Tokens out = tokens(emitted), draft = tokens(drafted);
   return kinds(text.add(out, draft, {.accepted = accepted, .token = 0}));
+}
+
+bool well_formed(std::string_view text) {
+  while (!text.empty()) {
+    const generate::FirstCharacter first = generate::first_character(text);
+    if (first.state != generate::FirstCharacter::State::whole) return false;
+    text.remove_prefix(first.size);
+  }
+  return true;
+}
+
+std::vector<std::string> lines_of(const std::vector<Piece>& pieces, std::size_t columns,
+                                  bool with_rejected = true) {
+  std::vector<std::string> lines;
+  for (const Line& line : generate::wrapped(pieces, with_rejected, columns)) {
+    lines.emplace_back();
+    for (const Piece& piece : line) lines.back() += piece.text;
+  }
+  return lines;
 }
 
 std::string printed(const ShownText& text, bool colored, bool with_rejected) {
@@ -121,6 +143,30 @@ TEST_CASE("Characters: a character is given back with its last byte") {
   CHECK(characters.end() == "");
 }
 
+TEST_CASE("Lines: broken between words, at ends of lines, and in words that are too long") {
+  using Lines = std::vector<std::string>;
+  const auto lines = [](const std::string& text) { return lines_of({{Kind::accepted, text}}, 7); };
+  CHECK(lines("") == Lines{});
+  CHECK(lines("one two three") == Lines{"one two", "three"});
+  CHECK(lines("one four") == Lines{"one ", "four"});
+  CHECK(lines("a\n\nb\n") == Lines{"a", "", "b"});
+  CHECK(lines("a  b\tc") == Lines{"a  b c"});
+  CHECK(lines("0123456789abcdefg h") == Lines{"0123456", "789abcd", "efg h"});
+  CHECK(lines("to 0123456 to") == Lines{"to ", "0123456", "to"});
+  CHECK(lines("\xC3\xA9\xC3\xA9\xC3\xA9 \xC3\xA9\xC3\xA9\xC3\xA9 a") ==
+        Lines{"\xC3\xA9\xC3\xA9\xC3\xA9 \xC3\xA9\xC3\xA9\xC3\xA9", "a"});
+}
+
+TEST_CASE("Lines: a word of several tokens is not broken between them") {
+  const std::vector<Piece> pieces{
+      {Kind::prompt, "The"}, {Kind::accepted, " wh"}, {Kind::rejected, "en\nso"}, {Kind::corrected, "ale"}};
+  CHECK(lines_of(pieces, 7, false) == std::vector<std::string>{"The ", "whale"});
+  CHECK(lines_of(pieces, 9, false) == std::vector<std::string>{"The whale"});
+  CHECK(lines_of(pieces, 20) == std::vector<std::string>{"The when\xE2\x86\xB5soale"});
+  const Line line = generate::wrapped(pieces, false, 9).front();
+  CHECK(kinds(line) == Kinds{{Kind::prompt, "The "}, {Kind::accepted, "wh"}, {Kind::corrected, "ale"}});
+}
+
 TEST_CASE("Colours: --color, then NO_COLOR, then whether there is a terminal") {
   using generate::colors;
   CHECK(colors("auto", true, nullptr, "xterm"));
@@ -162,6 +208,37 @@ TEST_CASE("Terminal: the legend has each kind in its looks") {
         "bonus\x1b[0m]\n");
   step(text, "x", "", 0);
   CHECK(legend(false, false) == "[1 accepted, 1 corrected, 0 bonus, 1 undrafted]\n");
+}
+
+TEST_CASE("Pictures: text as XML can hold it") {
+  using generate::xml_escaped;
+  CHECK(xml_escaped("a < b && \"c\" > 'd'") == "a &lt; b &amp;&amp; &quot;c&quot; &gt; 'd'");
+  CHECK(xml_escaped("\xC3\xA9\t\n") == "\xC3\xA9\t\n");
+  CHECK(xml_escaped(std::string("\0\x1b", 2)) == replacement + replacement);
+  CHECK(xml_escaped("\xEF\xBF\xBE|\xEF\xBF\xBF|\xEF\xBF\xBD") ==
+        replacement + "|" + replacement + "|" + replacement);
+  CHECK(xml_escaped("\x80|\xC3") == replacement + "|" + replacement);
+}
+
+TEST_CASE("Pictures: well-formed whatever the tokens are, with rejected drafts if they are wanted") {
+  ShownText text = text_after("<A> ");
+  step(text, "&\xC3\xA9", "&\xC3<", 2);
+  step(text, "\xFF\xE2", "\xFF", 1);
+  const auto picture = [&](bool with_rejected) {
+    return generate::svg(text, with_rejected, {.title = "of <A>", .note = "\"&\""});
+  };
+  for (const bool with_rejected : {false, true}) {
+    CHECK(well_formed(picture(with_rejected)));
+    CHECK((picture(with_rejected).find("class=\"rejected\">&lt;</tspan>") != std::string::npos) ==
+          with_rejected);
+  }
+  using Catch::Contains;
+  CHECK_THAT(picture(true), Contains("<title id=\"title\">of &lt;A&gt;</title>"));
+  CHECK_THAT(picture(true), Contains("Tokens: 3 accepted, 1 corrected, 1 bonus, 1 rejected"));
+  CHECK_THAT(picture(false),
+             Contains("&lt;A&gt; <tspan class=\"accepted\">&amp;</tspan><tspan class=\"corrected\">"
+                      "\xC3\xA9</tspan><tspan class=\"accepted\">" +
+                      replacement + "</tspan>" + replacement + "</text>"));
 }
 
 }  // namespace test_examples_shown_text
