@@ -311,6 +311,20 @@ TEST_CASE("rows of every kind are reported as they were drawn from") {
   check_layout<AsSparse<float, std::int64_t>>();
 }
 
+TEST_CASE("a drafter leaves a model alone that another one has") {
+  std::mt19937_64 seed{9}, rng{1};
+  OverwritingModel model(TableModel<>::random(4, 3, seed));
+  ModelDrafter first{model}, second{model};
+  const std::vector<Token> text{0, 1, 2, 3, 1, 0}, other{3, 3, 3, 2, 2, 1};
+  first.draft(std::span<const Token>(other), 2, rng);
+  second.draft(std::span(text).first(5), 1, rng);
+  second.truncate(5);
+  first.truncate(2);  // of a context that the model no longer has
+  const auto draft = second.draft(std::span<const Token>(text), 1, rng);
+  const auto expected = model.distribution(text);
+  for (Token x = 0; x < 4; ++x) CHECK(draft.rows.row(0).probability(x) == expected.probability(x));
+}
+
 namespace {
 
 // Rows of the right number over the wrong vocabulary, as a span may hold them.

@@ -654,7 +654,61 @@ TEST_CASE("half steps out of place are errors that lose nothing") {
   second.accept(rows, rng);
   first.propose(rng);
   first.accept(rows, rng);
+  CHECK(complaint([&] { first.accept(rows, rng); }) ==
+        "specdec: accept() has no proposal to judge: propose() first");
   CHECK(first.stats().target_calls == 1);
+}
+
+namespace {
+
+// Holds the loop to what a drafter is promised: the context it is shown extends what survived of what it had drafted.
+struct Particular {
+  Index held = 0;
+  std::vector<Token> tokens = {};
+  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, auto&) {
+    CHECK(held <= std::ssize(context));
+    tokens.assign(static_cast<std::size_t>(gamma), 0);
+    held = std::ssize(context) + gamma;
+    return {tokens, OneHotRows(tokens)};
+  }
+  void truncate(Index length) { held = std::min(held, length); }
+};
+
+}  // namespace
+
+TEST_CASE("a drafter hears of it that its proposal got lost") {
+  SpecDec decoder{ExternalTarget{.vocabulary = 4}, Particular{}};
+  const RowMajor<double> rows = RowMajor<double>::Constant(4, 4, 0.25);
+  std::mt19937_64 rng{1};
+  auto sequence = decoder.start(prompt, {.max_new_tokens = 40, .gamma = 3});
+  for (int n = 0; n < 9; ++n) {
+    sequence.propose(rng);
+    sequence.propose(rng);
+    CHECK_FALSE(message_of([&] { sequence.accept(rows.topRows(1), rng); }).empty());
+    const Feed feed = sequence.propose(rng);
+    sequence.accept(rows.topRows(feed.rows), rng);
+  }
+}
+
+TEST_CASE("what a rule remembers stays where a text is taken up as it was, and nowhere else") {
+  std::mt19937_64 seed{30};
+  SpecDec decoder{LoopModel::random(4, 3, seed), ModelDrafter{LoopModel::random(4, 3, seed)},
+                  GreedyBlockVerifier{}};
+  std::mt19937_64 rng{1};
+  const Options options{.max_new_tokens = 100, .gamma = 5};
+  auto sequence = decoder.start(prompt, options);
+  while (sequence.verifier().modifications().empty()) sequence.step(rng);
+  const GreedyBlockVerifier before = sequence.verifier();
+  REQUIRE_FALSE(sequence.done());
+  sequence.resume(copy(sequence.context()), options);
+  CHECK(sequence.verifier() == before);
+  sequence.stop();
+  sequence.resume(copy(sequence.context()), options);
+  CHECK(sequence.verifier() == before);
+  auto longer = copy(sequence.context());
+  longer.push_back(0);
+  sequence.resume(longer, options);
+  CHECK(sequence.verifier() == GreedyBlockVerifier{});
 }
 
 TEST_CASE("stepping and half steps may take turns") {

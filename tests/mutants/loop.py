@@ -85,9 +85,7 @@ mutant("pointed-at-unidentified", "model/turn.hpp", "tests/loop/sequence",
        "visit")
 mutant("audited-unidentified", "testing/audited_drafter.hpp", "tests/loop/sequence",
        "specdec::each_identity(drafter_, visit);", "visit(this, specdec::detail::Role::drafter);")
-mutant("by-hand-unnoticed", "loop/sequence.hpp", "tests/loop/sequence", "      shared_->target_turns.next();\n", "")
-mutant("turn-outlasts-half-steps", "loop/sequence.hpp", "tests/loop/sequence",
-       "      turn_ = detail::Turn();\n    }\n    return propose_half", "    }\n    return propose_half")
+mutant("by-hand-unnoticed", "loop/sequence.hpp", "tests/loop/sequence", "    if constexpr (Model<Target>) shared_->target_turns.next();\n", "")
 mutant("filled-context-released", "loop/sequence.hpp", "tests/loop/sequence",
        "    if (filled_ > 0)\n      throw std::logic_error(\"specdec: a context", "    if (false)\n      throw std::logic_error(\"specdec: a context")
 mutant("hook-over-a-filled-context", "loop/sequence.hpp", "tests/loop/sequence", "if (Target::keeps_context)", "if (false)")

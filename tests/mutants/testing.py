@@ -47,7 +47,7 @@ mutant("audit-impossible-passes", "testing/draft_audit.hpp", "tests/testing/draf
        "if (x < 0 || !(specdec::probability(row, x) > 0)) ++impossible;", "if (x < 0) ++impossible;")
 mutant("audit-unnormalised-passes", "testing/row_reading.hpp", "tests/testing/draft_audit tests/testing/row_reading",
        "std::abs(total_ - 1) <= 0.01 &&", "")
-mutant("audit-kept-after-throw", "testing/draft_audit.hpp", "tests/testing/draft_audit",
+mutant("audit-kept-after-throw", "testing/draft_audit.hpp", "tests/testing/audited_drafter",
        "State next = state_;", "State& next = state_;")
 
 mutant = promise("the harness checks what it is asked for, and no law of no numbers passes")

@@ -1,5 +1,6 @@
 #include <random>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <vector>
 
 #include "support/catch.hpp"

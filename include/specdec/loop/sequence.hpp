@@ -228,10 +228,7 @@ class Sequence {
   template <RandomSource Source>
   Feed propose(Source& source) {
     // Whoever steps on this target, this sequence included, is to feed it anew.
-    if constexpr (Model<Target>) {
-      shared_->target_turns.next();
-      turn_ = detail::Turn();
-    }
+    if constexpr (Model<Target>) shared_->target_turns.next();
     return propose_half(source);
   }
 
