@@ -1,0 +1,12 @@
+// What is fuzzed, a function a file.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace fuzz {
+
+void verify(std::span<const std::uint8_t> data);
+void loop(std::span<const std::uint8_t> data);
+
+}  // namespace fuzz
