@@ -81,6 +81,7 @@ if(WRITE)
 #include <span>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -154,9 +155,10 @@ while(rest MATCHES "\\]\\(([^) ]+)\\)")  # the parameters of a lambda have a bla
   math(EXPR begin "${begin} + 2")
   string(SUBSTRING "${rest}" ${begin} -1 rest)
   if(NOT link MATCHES "^https?://")
-    string(REGEX MATCH "^[^#]*" file "${link}")
-    string(REGEX MATCH "#(.*)$" anchor "${link}")
-    set(anchor "${CMAKE_MATCH_1}")
+    string(REGEX REPLACE "#.*" "" file "${link}")
+    if(link MATCHES "#(.*)")
+      set(anchor "${CMAKE_MATCH_1}")
+    endif()
     if(file STREQUAL "")
       set(file ${ROOT}/${PAGE})
     else()

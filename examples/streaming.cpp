@@ -4,6 +4,7 @@
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -33,11 +34,9 @@ int main() {
   decoder.generate(prompt, {.max_new_tokens = 200, .gamma = 6, .stop_tokens = {'.'}}, rng, print);
 
   std::cout << "\nUntil the caller has seen \"rat\":\n ";
-  std::string_view seen;
-  std::vector<char> all;
+  std::string seen;
   decoder.generate(prompt, {.max_new_tokens = 200, .gamma = 6}, rng, [&](std::span<const Token> emitted) {
-    all.insert(all.end(), emitted.begin(), emitted.end());
-    seen = {all.data(), all.size()};
+    for (const Token x : emitted) seen += static_cast<char>(x);
     print(emitted);
     return seen.find("rat") == seen.npos;  // false ends the text
   });

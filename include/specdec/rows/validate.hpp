@@ -50,8 +50,8 @@ void validate_row(const R& row, Index vocab_size, double tolerance) {
 }  // namespace detail
 
 /// Throws InvalidDistribution unless every row holds finite, non-negative probabilities that sum to 1 within
-/// `tolerance`, beside what storing them as half or bfloat16 rounds, and, where it lists its tokens, lists them by ascending id and inside the vocabulary. `name` is
-/// what the message calls the matrix.
+/// `tolerance`, beside what storing them as half or bfloat16 rounds, and, where it lists its tokens, lists them by
+/// ascending id and inside the vocabulary. `name` is what the message calls the matrix.
 ///
 /// The verifiers do not call this: they check in O(γ) what they are about to use. Call it where rows come
 /// from code you do not trust, or while a backend is new. Cost: one pass over all rows.

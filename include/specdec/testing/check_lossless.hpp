@@ -56,7 +56,7 @@ struct LosslessReport {
 ///
 /// `verifier` is a verifier (a fresh copy serves each model) or a function that makes one. No sampling is
 /// involved: a pass is a proof for the models tried, a failure names an output with both its probabilities.
-/// Cost: with the defaults, some seconds in an optimised build.
+/// Cost: with the defaults, a tenth of a second in an optimised build.
 template <std::floating_point Scalar = double, class VerifierOrFactory>
 LosslessReport check_lossless(VerifierOrFactory verifier, const LosslessCheck& check = {}) {
   SplitMix64 generator(check.seed);
