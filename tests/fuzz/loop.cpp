@@ -16,6 +16,7 @@
 #include "fuzz/bytes.hpp"
 #include "fuzz/rows.hpp"
 #include "fuzz/target.hpp"
+#include "support/rules.hpp"
 
 namespace {
 
@@ -231,23 +232,8 @@ class AnyLength {
   std::variant<specdec::FixedLength, specdec::ScheduledLength, specdec::CostOptimalLength> length_;
 };
 
-// One of the rules that sample. What they remember is committed as the rule itself would.
-struct AnyRule {
-  std::variant<specdec::BlockVerifier, specdec::TokenVerifier, specdec::GreedyBlockVerifier,
-               specdec::SampleMatchVerifier>
-      rule;
-
-  specdec::Verdict judge(const auto& drafted, auto& chance) {
-    return std::visit([&](auto& verifier) { return verifier.judge(drafted, chance); }, rule);
-  }
-  void commit() {
-    if (auto* greedy = std::get_if<specdec::GreedyBlockVerifier>(&rule)) greedy->commit();
-  }
-  Index min_draft_length() const {
-    return std::visit([](const auto& verifier) { return specdec::min_draft_length(verifier); }, rule);
-  }
-  friend bool operator==(const AnyRule&, const AnyRule&) = default;
-};
+using AnyRule = support::AnyOf<true, specdec::BlockVerifier, specdec::TokenVerifier,
+                               specdec::GreedyBlockVerifier, specdec::SampleMatchVerifier>;
 
 AnyRule rule_of(Index which) {
   switch (which) {

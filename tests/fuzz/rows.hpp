@@ -3,18 +3,16 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
 #include <specdec/specdec.hpp>
 #include <vector>
 
 #include "fuzz/bytes.hpp"
+#include "support/layouts.hpp"
 
 namespace fuzz {
 
-template <class Scalar>
-using RowMajor = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-template <class Scalar>
-using ColMajor = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
+using support::ColMajor;
+using support::RowMajor;
 
 // Probabilities; rows that sum to 1 where the bytes say so and the numbers allow it.
 template <class Matrix>
