@@ -241,8 +241,8 @@ class Sequence {
   std::span<const Token> accept(const Rows& rows, Source& source) {
     static_assert(Probabilities<Rows>,
                   "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, "
-                  "RowPointers or another "
-                  "specdec::DistributionMatrix, with as many rows as the Feed asks for");
+                  "RowPointers or another specdec::DistributionMatrix, with as many rows as the Feed "
+                  "asks for");
     if (done()) return {};
     const auto start = Clock::now();
     if (!proposal_.value)
@@ -251,8 +251,7 @@ class Sequence {
       proposal_.value.reset();
       throw std::logic_error(
           "specdec: the drafter, or a model that it refers to, was used elsewhere between propose() and "
-          "accept(): "
-          "sequences that run side by side need a decoder each, with a drafter of its own");
+          "accept(): sequences that run side by side need a decoder each, with a drafter of its own");
     }
     auto&& chance = as_chance(source);
     try {
@@ -376,8 +375,7 @@ class Sequence {
     if (filled_ > 0)
       throw std::logic_error(
           "specdec: the target's context, which the caller had filled, was used in between, by another "
-          "sequence or by "
-          "propose()");
+          "sequence or by propose()");
     turn_.take(shared_->target_turns);
     shared_->target.truncate(0);
     seen_ = 0;
