@@ -36,12 +36,12 @@ int main() {
 
   const specdec::Options turn{.max_new_tokens = 60, .gamma = 6, .stop_tokens = {'.'}};
   auto sequence = decoder.start(letters("Q: what ate the malt? A:"), turn);
-  while (!sequence.done()) sequence.step(rng);
+  sequence.generate(rng);
   for (const char* question : {" Q: what killed the rat? A:", " Q: who built the house? A:"}) {
     std::vector<Token> context(sequence.context().begin(), sequence.context().end());
     for (const Token x : letters(question)) context.push_back(x);
     sequence.resume(context, turn);  // what the contexts begin with in common stays in the models
-    while (!sequence.done()) sequence.step(rng);
+    sequence.generate(rng);
   }
 
   for (const Token x : sequence.context()) std::cout << static_cast<char>(x);

@@ -43,4 +43,13 @@ TEST_CASE("a complaint learns where it comes from, once, as data and in its text
   CHECK(again.row() == 3);
 }
 
+TEST_CASE("a complaint that names the library is told with its name once") {
+  const InvalidDistribution complaint("specdec: a coin has probability nan");
+  CHECK(complaint.complaint() == "a coin has probability nan");
+  CHECK(complaint.in("target", 3).what() == std::string("specdec: target row 3: a coin has probability nan"));
+  const auto matrix = complaint.in("target", 3).matrix();
+  STATIC_REQUIRE(std::is_same_v<decltype(matrix), const std::string>);  // of a temporary by value
+  CHECK(matrix == "target");
+}
+
 }  // namespace test_error

@@ -1,5 +1,6 @@
 // What engines hand over is taken as it is: their ids are of this width.
 #include <cstdint>
+#include <limits>
 #include <specdec/types.hpp>
 #include <type_traits>
 
@@ -11,6 +12,19 @@ TEST_CASE("tokens are ids of 32 bits, indices are Eigen's and signed") {
   STATIC_REQUIRE(std::is_same_v<specdec::Token, std::int32_t>);
   STATIC_REQUIRE(std::is_same_v<specdec::Index, Eigen::Index>);
   STATIC_REQUIRE(std::is_signed_v<specdec::Index>);
+}
+
+TEST_CASE("unlimited is the largest index") {
+  STATIC_REQUIRE(specdec::unlimited == std::numeric_limits<specdec::Index>::max());
+}
+
+TEST_CASE("numbers of tokens are integers") {
+  STATIC_REQUIRE(specdec::detail::Count<int>);
+  STATIC_REQUIRE(specdec::detail::Count<const specdec::Index&>);
+  STATIC_REQUIRE(specdec::detail::Count<std::uint64_t>);
+  STATIC_REQUIRE_FALSE(specdec::detail::Count<double>);
+  STATIC_REQUIRE_FALSE(specdec::detail::Count<const float&>);
+  STATIC_REQUIRE_FALSE(specdec::detail::Count<void>);
 }
 
 }  // namespace test_types

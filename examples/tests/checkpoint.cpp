@@ -136,14 +136,27 @@ TEST_CASE("Checkpoint: numbers that make no model") {
   CHECK(error_of(with_number(one, 8, 1 << 30)) == "seq_len = 1073741824 is more than 1048576");
 }
 
-TEST_CASE("Checkpoint: a cache out of all proportion to the file is refused before it is made") {
-  const RandomModel model(Shape{4, 4, 60, 1, 1, 10, 24, true}, 8);
-  const std::string bytes = model.versioned<float>(), size = std::to_string(bytes.size());
-  CHECK(error_of(bytes) == "unnamed: ");
-  CHECK(error_of(with_number(bytes, 8, 1 << 16)) == "unnamed: ");  // 126 MB
-  CHECK(error_of(with_number(bytes, 8, 1 << 20)) ==
-        "seq_len = 1048576 asks for a cache of 2013265920 bytes, more than " +
-            std::to_string((1 << 28) + 16 * bytes.size()) + " that a model of " + size + " bytes may have");
+TEST_CASE("Checkpoint: a context out of all proportion to the file is refused before there is room for it") {
+  const auto error_at = [](const std::string& bytes, std::int32_t seq_len) {
+    return error_of(with_number(bytes, 8, seq_len));
+  };
+  const auto refused = [](const std::string& bytes, const std::string& seq_len, const std::string& room) {
+    return "seq_len = " + seq_len + " asks for " + room + " bytes of keys, values and scores, more than " +
+           std::to_string((1 << 28) + 16 * bytes.size()) + " that a model of " +
+           std::to_string(bytes.size()) + " bytes may have";
+  };
+  // Keys and values of 60 layers: of 4 numbers each, which are padded to 16 in one of the two.
+  const std::string deep = RandomModel(Shape{4, 4, 60, 1, 1, 10, 24, true}, 8).versioned<float>();
+  CHECK(error_of(deep) == "unnamed: ");
+  CHECK(error_at(deep, 1 << 15) == "unnamed: ");  // 160 MB
+  CHECK(error_at(deep, 1 << 16) ==
+        refused(deep, "65536", std::to_string(65536 * 4 * (60 * (4 + 16) + 16 + 4))));
+  CHECK(error_at(deep, 1 << 20) == refused(deep, "1048576", "5117050880"));
+  // The scores of 16 tokens for 100 heads that share their keys.
+  const std::string wide = RandomModel(Shape{200, 4, 1, 100, 1, 10, 24, true}, 9).versioned<float>();
+  CHECK(error_at(wide, 1 << 15) == "unnamed: ");  // 212 MB
+  CHECK(error_at(wide, 1 << 16) ==
+        refused(wide, "65536", std::to_string(65536 * 4 * (2 + 16 + 16 * 100 + 2))));
 }
 
 TEST_CASE("Checkpoint: sizes that no integer holds") {

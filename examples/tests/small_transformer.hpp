@@ -8,8 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <random>
@@ -19,6 +17,7 @@
 #include <vector>
 
 #include "support/message_of.hpp"
+#include "support/temporary_file.hpp"
 #include "transformer/checkpoint.hpp"
 #include "transformer/shape.hpp"
 
@@ -27,31 +26,6 @@ namespace support {
 using Eigen::Index;
 using transformer::Part;
 using transformer::Shape;
-
-/// A file that is gone at the end.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& bytes) {
-    static int count = 0;
-    path_ = (std::filesystem::temp_directory_path() /
-             ("specdec_" + std::to_string(std::random_device{}()) + "_" + std::to_string(count++)))
-                .string();
-    std::ofstream(path_, std::ios::binary) << bytes;
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() { std::filesystem::remove(path_); }
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-template <class Number>
-void append(std::string& bytes, Number number) {
-  bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
-}
 
 /// A Llama model of random weights.
 struct RandomModel {

@@ -54,6 +54,9 @@ class KeyValueCache {
   std::vector<Panels<float>> keys_, values_;  // one a head
 };
 
+/// How many tokens attention takes at a time.
+inline constexpr Index attended_at_once = 16;
+
 /// What attention computes with, shared by the layers.
 ///
 /// Tokens are taken some at a time, each with all queries of a group, so that keys and values are read once for
@@ -65,9 +68,9 @@ class Attention {
         group_(shape.group()),
         rotation_(shape.context_size, head_size_),
         key_(Eigen::ArrayXf::Zero(head_size_)),
-        queries_(Eigen::ArrayXXf::Zero(padded(head_size_), most_tokens * group_)),
-        weights_(Eigen::ArrayXXf::Zero(padded(shape.context_size), most_tokens * group_)),
-        read_(Eigen::ArrayXXf::Zero(padded(head_size_), most_tokens * group_)) {}
+        queries_(Eigen::ArrayXXf::Zero(padded(head_size_), attended_at_once * group_)),
+        weights_(Eigen::ArrayXXf::Zero(padded(shape.context_size), attended_at_once * group_)),
+        read_(Eigen::ArrayXXf::Zero(padded(head_size_), attended_at_once * group_)) {}
 
   /// Puts the keys and values of a token into the cache.
   void remember(Index position, const float* keys, const float* values, KeyValueCache& cache) {
@@ -81,16 +84,14 @@ class Attention {
   /// column a token. `queries` has one column a token too.
   template <class Queries, class Out>
   void operator()(Index position, const Queries& queries, const KeyValueCache& cache, Out&& out) {
-    for (Index first = 0; first < queries.cols(); first += most_tokens) {
-      const Index count = std::min(most_tokens, queries.cols() - first);
+    for (Index first = 0; first < queries.cols(); first += attended_at_once) {
+      const Index count = std::min(attended_at_once, queries.cols() - first);
       for (Index head = 0; head < cache.heads(); ++head)
         attend(position + first, queries.middleCols(first, count), cache, head, out.middleCols(first, count));
     }
   }
 
  private:
-  static constexpr Index most_tokens = 16;
-
   template <class Queries, class Out>
   void attend(Index position, const Queries& queries, const KeyValueCache& cache, Index head, Out&& out) {
     const Index vectors = queries.cols() * group_, length = position + queries.cols();
@@ -126,5 +127,12 @@ class Attention {
   Eigen::ArrayXf key_;
   Eigen::ArrayXXf queries_, weights_, read_;  // one column a query
 };
+
+/// Numbers that a model keeps for each position of its context: keys and values of all layers, whose heads are padded
+/// to panels in one of the two, the scores of a group's queries, rotations.
+inline Index numbers_a_position(const Shape& s) {
+  const Index heads = s.n_layers * s.n_kv_heads, scores = attended_at_once * s.group();
+  return heads * (s.head_size() + padded(s.head_size())) + scores + s.head_size();
+}
 
 }  // namespace transformer

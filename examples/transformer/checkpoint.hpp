@@ -28,7 +28,9 @@
 #include <system_error>
 #include <vector>
 
+#include "transformer/attention.hpp"
 #include "transformer/error.hpp"
+#include "transformer/panels.hpp"
 #include "transformer/shape.hpp"
 
 namespace transformer {
@@ -57,9 +59,9 @@ class Checkpoint {
  public:
   using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-  /// Throws: std::runtime_error, which names the file, what was expected and what was found, on a file that
-  /// cannot be read, on one that is plainly something else, on a version that is not known, on numbers that make no model, on a file of another size than they
-  /// ask for, and on a context whose cache would be out of all proportion to the file.
+  /// Throws: std::runtime_error, which names the file, what was expected and what was found, on a file that cannot be
+  /// read, on one that is plainly something else, on a version that is not known, on numbers that make no model, on a
+  /// file of another size than they ask for, and on a context that would take memory out of all proportion to the file.
   explicit Checkpoint(const std::string& path) : path_(path), file_(path, std::ios::binary) {
     std::error_code error;
     const auto size = std::filesystem::file_size(path, error);  // fails for a directory, which can be opened
@@ -68,7 +70,7 @@ class Checkpoint {
     read_header();
     check_shape();
     check_size();
-    check_cache();
+    check_context();
   }
 
   const Shape& shape() const { return shape_; }
@@ -166,7 +168,7 @@ class Checkpoint {
       fail("dim / n_heads = ", s.head_size(), " is odd: there are no pairs to rotate");
     if (s.n_heads % s.n_kv_heads != 0)
       fail("n_heads = ", s.n_heads, " is no multiple of n_kv_heads = ", s.n_kv_heads);
-    constexpr Index longest = Index{1} << 20;  // of which the cache would take memory
+    constexpr Index longest = Index{1} << 20;  // for which a model makes room
     if (s.context_size > longest) fail("seq_len = ", s.context_size, " is more than ", longest);
   }
 
@@ -184,14 +186,15 @@ class Checkpoint {
       fail("expected ", expected, " bytes for a model of ", shape_, ", found ", file_size_);
   }
 
-  // A model makes its cache for the whole context that the header claims, which the file need not hold: a few bytes
-  // must not ask for all memory.
-  void check_cache() const {
-    const Index cache = 2 * shape_.n_layers * shape_.context_size * shape_.kv_dim() * Index{sizeof(float)};
+  // A model makes room for the whole context that the header claims, which the file need not hold: a few bytes must not
+  // ask for all memory.
+  void check_context() const {
+    const Index room = padded(shape_.context_size) * numbers_a_position(shape_) * Index{sizeof(float)};
     const Index most = (Index{1} << 28) + 16 * file_size_;
-    if (cache > most)
-      fail("seq_len = ", shape_.context_size, " asks for a cache of ", cache, " bytes, more than ", most,
-           " that a model of ", file_size_, " bytes may have");
+    if (room > most)
+      fail("seq_len = ", shape_.context_size, " asks for ", room,
+           " bytes of keys, values and scores, more than ", most, " that a model of ", file_size_,
+           " bytes may have");
   }
 
   // What the file holds, in its order. Products of two numbers only, which cannot overflow.

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace specdec {
 
@@ -50,20 +51,29 @@ class InvalidDistribution : public std::invalid_argument {
   explicit InvalidDistribution(const std::string& complaint) : std::invalid_argument(complaint) {}
 
   /// "target", "draft" or what else the matrix is called that holds the row; empty where it is not known.
-  const std::string& matrix() const { return matrix_; }
+  const std::string& matrix() const& { return matrix_; }
+  std::string matrix() && { return std::move(matrix_); }
   /// The number of the row in its matrix; -1 where it is not known.
   std::ptrdiff_t row() const { return row_; }
 
   /// The complaint with its origin, which the message begins with; one that has an origin keeps it.
   InvalidDistribution in(std::string_view matrix, std::ptrdiff_t row) const {
     if (row_ >= 0) return *this;
-    InvalidDistribution named(detail::message("specdec: ", matrix, " row ", row, ": ", what()));
+    InvalidDistribution named(detail::message("specdec: ", matrix, " row ", row, ": ", complaint()));
     named.matrix_ = matrix;
     named.row_ = row;
     return named;
   }
 
+  /// The message without the name of the library.
+  std::string_view complaint() const& {
+    const std::string_view text = what();
+    return text.starts_with(library) ? text.substr(library.size()) : text;
+  }
+  std::string_view complaint() const&& = delete;
+
  private:
+  static constexpr std::string_view library = "specdec: ";
   std::string matrix_;
   std::ptrdiff_t row_ = -1;
 };

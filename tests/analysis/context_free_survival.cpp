@@ -247,6 +247,8 @@ TEST_CASE("bad input of context-free survival") {
   const auto survival = [](const auto& p, const auto& q, Index gamma) {
     return context_free_survival(BlockVerifier{}, p, q, gamma);
   };
+  CHECK(message_of([&] { survival(pair.target(), pair.draft(), unlimited); }) ==
+        "specdec: gamma = 9223372036854775807 is more than 1048576, the longest draft");
   CHECK(message_of([&] { survival(pair.target(), pair.draft(), -1); }) == "specdec: gamma = -1 is negative");
   CHECK(message_of([&] { context_free_survival(TokenVerifier{}, pair.target(), pair.draft(), -1); }) ==
         "specdec: gamma = -1 is negative");

@@ -5,6 +5,7 @@
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <variant>
 #include <vector>
 
@@ -171,6 +172,14 @@ TEST_CASE("bad input of enumerated survival") {
   CHECK(message(bad_rows, bad_rows, prompt, 1) == "specdec: draft row 0: the probability of token 1 is nan");
   CHECK(message(bad_rows, good_rows, prompt, 1) ==
         "specdec: target row 0: the probability of token 1 is nan");
+}
+
+TEST_CASE("a draft that nobody can enumerate is named") {
+  std::mt19937_64 rng{12};
+  auto model = testing::TableModel<>::random(2, 1, rng);
+  CHECK(support::message_of([&] {
+          enumerated_survival(BlockVerifier{}, model, model, std::vector<Token>{0}, unlimited);
+        }) == "specdec: gamma = 9223372036854775807 is more than 1048576, the longest draft");
 }
 
 }  // namespace test_analysis_enumerated_survival

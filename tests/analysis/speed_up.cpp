@@ -217,4 +217,9 @@ TEST_CASE("bad arguments are named") {
         "specdec: times.draft = -1 is no finite number >= 0");
 }
 
+TEST_CASE("a complaint of any gamma is told") {
+  CHECK(support::message_of([] { speed_up(0.5, std::numeric_limits<Index>::max(), {}); }) ==
+        "specdec: tokens_per_call = 0.5 is outside [1, gamma + 1 = 9.22337204e+18]");
+}
+
 }  // namespace test_analysis_speed_up

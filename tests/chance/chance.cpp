@@ -7,6 +7,7 @@
 #include <specdec/testing.hpp>
 
 #include "support/catch.hpp"
+#include "support/message_of.hpp"
 
 namespace test_chance_chance {
 
@@ -84,6 +85,17 @@ TEST_CASE("as_chance wraps generators and passes chance through") {
   static_assert(std::is_same_v<decltype(as_chance(generator)), RandomChance<Counting>>);
   static_assert(std::is_same_v<decltype(as_chance(chance)), RandomChance<Counting>&>);
   CHECK(&as_chance(chance) == &chance);
+}
+
+TEST_CASE("a coin whose probability is not a number is the library's complaint, also behind a row") {
+  Counting generator;
+  RandomChance chance{generator};
+  testing::Enumerator enumerator;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto complaint = [](auto&& f) { return support::message_of<InvalidDistribution>(f); };
+  CHECK(complaint([&] { chance.coin(nan); }) == "specdec: a coin has probability nan");
+  CHECK(complaint([&] { enumerator.coin(nan); }) == "specdec: a coin has probability nan");
+  CHECK(complaint([&] { chance.race(nan, OneHotRow(1)); }) == "specdec: a coin has probability nan");
 }
 
 }  // namespace test_chance_chance

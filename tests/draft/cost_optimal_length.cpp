@@ -248,4 +248,16 @@ TEST_CASE("what was learnt of a bad drafter does not outvote the probes that fin
   CHECK(steps < 10 * 200);
 }
 
+TEST_CASE("lengths that are not looked at are named") {
+  using support::message_of;
+  CostOptimalLength policy;
+  CHECK(message_of([&] { policy.next(-1); }) == "specdec: most = -1 is negative");
+  CHECK(message_of([&] { policy.time_per_token(0); }) == "specdec: gamma = 0 is outside 0..longest() = -1");
+  CHECK(policy.next(unlimited) == 2);
+  CHECK(message_of([&] { policy.time_per_token(17); }) == "specdec: gamma = 17 is outside 0..longest() = 16");
+  CHECK(message_of([&] { policy.time_per_token(-1); }) == "specdec: gamma = -1 is outside 0..longest() = 16");
+  CHECK(message_of([&] { CostOptimalLength({.window = std::nan("")}); }) ==
+        "specdec: window = nan is below 1");
+}
+
 }  // namespace test_draft_cost_optimal_length

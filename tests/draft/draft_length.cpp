@@ -218,4 +218,17 @@ TEST_CASE("survival is the rule's own where it says so, and what happened where 
   }
 }
 
+TEST_CASE("a schedule of any beginning stays within 1024") {
+  ScheduledLength schedule(unlimited);
+  CHECK(schedule.next(unlimited) == 1024);
+  schedule.observe({.asked = unlimited, .drafted = unlimited, .accepted = unlimited});
+  CHECK(schedule.next(unlimited) == 1024);
+}
+
+// A length that is a floating-point number could be NaN.
+struct RealLength : FixedLength {
+  double next(Index most) const { return static_cast<double>(most); }
+};
+static_assert(!DraftLength<RealLength>);
+
 }  // namespace test_draft_draft_length

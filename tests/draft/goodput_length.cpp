@@ -233,4 +233,17 @@ TEST_CASE("however long drafts may be, no more than twice the longest so far are
   CHECK(longest > 100);  // all that is drafted survives
 }
 
+TEST_CASE("a batch beyond counting, and lengths that are not looked at, are named") {
+  CHECK(message_of([] { GoodputLength(unlimited, roofline, draft_step); }) ==
+        "specdec: batch = 9223372036854775807 is more than 1073741824 sequences");
+  GoodputLength policy(GoodputLength(1, roofline, draft_step).largest_batch, roofline, draft_step);
+  CHECK(policy.next(unlimited) == 4);
+  CHECK(policy.goodput(16) > 0);
+  CHECK(message_of([&] { policy.next(-1); }) == "specdec: most = -1 is negative");
+  CHECK(message_of([&] { policy.goodput(17); }) ==
+        "specdec: gamma = 17 is outside 0..16, the lengths that are looked at");
+  CHECK(message_of([&] { policy.goodput(-1); }) ==
+        "specdec: gamma = -1 is outside 0..16, the lengths that are looked at");
+}
+
 }  // namespace test_draft_goodput_length

@@ -8,6 +8,7 @@
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -360,6 +361,30 @@ TEST_CASE("a draft model whose logits are NaN is named") {
   const std::vector<Token> context{0};
   CHECK(message_of([&] { drafter.draft(std::span<const Token>(context), 2, rng); }) ==
         "specdec: draft row 0: the largest logit is nan");
+}
+
+TEST_CASE("a drafter is cut to nothing by any length below") {
+  std::mt19937_64 rng{1};
+  auto table = TableModel<>::random(3, 2, rng);
+  ModelDrafter drafter{table};
+  const std::vector<Token> context{0, 1, 2};
+  for (const Index length : {Index{0}, Index{-1}, std::numeric_limits<Index>::min()}) {
+    drafter.draft(context, 2, rng);
+    drafter.truncate(length);
+    CHECK(table.context().empty());
+    CHECK(drafter.draft(context, 2, rng).tokens.size() == 2);
+  }
+}
+
+TEST_CASE("a drafter that was moved away does not draft") {
+  std::mt19937_64 rng{1};
+  auto table = TableModel<>::random(3, 2, rng);
+  ModelDrafter drafter{table};
+  const std::vector<Token> context{0, 1, 2};
+  ModelDrafter moved = std::move(drafter);
+  CHECK(moved.draft(context, 2, rng).tokens.size() == 2);
+  CHECK(support::message_of<std::logic_error>([&] { drafter.draft(context, 2, rng); }) ==  // NOLINT
+        "specdec: a drafter drafts that was moved away, into a decoder, say: ask what it was moved into");
 }
 
 }  // namespace test_draft_model_drafter

@@ -1,3 +1,4 @@
+#include <limits>
 #include <optional>
 #include <random>
 #include <specdec/specdec.hpp>
@@ -108,6 +109,15 @@ TEST_CASE("prompt lookup's options are checked") {
         "specdec: prompt lookup needs 1 <= min_ngram <= max_ngram <= 512, not min_ngram = 1, "
         "max_ngram = 4611686018427387904");
   CHECK_FALSE(message_of([] { PromptLookupDrafter{{.max_ngram = 2, .min_ngram = 3}}; }).empty());
+}
+
+TEST_CASE("asked for less than nothing, nothing is proposed") {
+  std::mt19937_64 rng{1};
+  const std::vector<Token> context{1, 2, 1, 2, 1};
+  PromptLookupDrafter drafter;
+  CHECK(drafter.draft(context, -1, rng).tokens.empty());
+  CHECK(drafter.draft(context, std::numeric_limits<Index>::min(), rng).tokens.empty());
+  CHECK(drafter.draft(context, unlimited, rng).tokens.size() == 2);
 }
 
 }  // namespace test_draft_prompt_lookup

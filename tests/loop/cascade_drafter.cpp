@@ -302,6 +302,11 @@ TEST_CASE("a cascade may be moved while it knows a context") {
   CHECK(draft.tokens.size() == 4);
   CHECK(worst_row(draft, table, {0, 1}) == 0);
   CHECK(second.stats().emitted == 8);
+  const auto complaint = [](auto&& f) { return message_of<std::logic_error>(f); };
+  const std::string expected = "specdec: the cascade was moved away: ask what it was moved into";
+  CHECK(complaint([&] { first.stats(); }) == expected);  // NOLINT: that is the point
+  CHECK(complaint([&] { first.draft(Tokens{0}, 4, rng); }) == expected);
+  first.truncate(0);
 }
 
 TEST_CASE("a cascade's model may know fewer tokens and hold fewer than the target") {
@@ -329,6 +334,9 @@ TEST_CASE("what a cascade is asked for and cannot do is named") {
   CHECK(message_of([&] { cascade.draft(Tokens{}, 2, rng); }) ==
         "specdec: context is empty: there is nothing to continue");
   CHECK(message_of([&] { sampled_cascade({&model}, small, -1); }) == "specdec: gamma = -1 is negative");
+  CHECK(message_of([&] { sampled_cascade({&model}, small, longest_draft + 1); }) ==
+        "specdec: gamma = 1048577 is more than 1048576, the longest draft, and not specdec::unlimited");
+  CHECK_NOTHROW(sampled_cascade({&model}, small, unlimited));
   CHECK(cascade.draft(Tokens{0}, 0, rng).tokens.empty());
   CHECK(cascade.stats().target_calls == 0);
 }

@@ -1,8 +1,11 @@
 // Stepping by hand, and what is left after a throw.
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <list>
 #include <memory>
 #include <random>
@@ -149,6 +152,53 @@ TEST_CASE("generate is a loop over step") {
   CHECK(decoder.generate(prompt, options, twin).tokens == emitted);
 }
 
+TEST_CASE("a sequence generates in several goes, whoever ended the last one, and tells each token once") {
+  std::mt19937_64 seed{1};
+  LoopModel target = LoopModel::random(4, 2, seed);
+  Script script;
+  Decoder decoder = scripted(target, LoopModel::random(4, 2, seed), script);
+  const Options options{.max_new_tokens = 40, .gamma = 3};
+  std::mt19937_64 rng{5}, twin{5};
+  const std::vector<Token> expected = decoder.generate(prompt, options, twin).tokens;
+  auto sequence = decoder.start(prompt, options);
+  CHECK(sequence.generate(rng).tokens == expected);
+
+  // A callback that throws, at every call of it.
+  rng.seed(5);
+  sequence = decoder.start(prompt, options);
+  std::vector<Token> told;
+  const auto fails = [&](std::span<const Token> emitted) {
+    told.insert(told.end(), emitted.begin(), emitted.end());
+    throw std::runtime_error("callback");
+  };
+  while (!sequence.done()) {
+    CHECK_THROWS_AS(sequence.generate(rng, fails), std::runtime_error);
+    CHECK(told == copy(sequence.tokens()));
+    CHECK(copy(target.context()) == copy(sequence.context().first(sequence.context().size() - 1)));
+  }
+  CHECK(told == expected);
+  CHECK(sequence.generate(rng, fails).tokens == expected);
+
+  // One that says no: the next call finds the text complete, until that is resumed.
+  rng.seed(5);
+  sequence = decoder.start(prompt, options);
+  told.clear();
+  const auto refuses = [&](std::span<const Token> emitted) {
+    told.insert(told.end(), emitted.begin(), emitted.end());
+    return false;
+  };
+  while (std::ssize(told) < 40) {
+    const std::size_t before = told.size();
+    const Result result = sequence.generate(rng, refuses);
+    CHECK(told.size() > before);
+    if (told.size() == 40) break;
+    CHECK(result.stop_reason == StopReason::callback);
+    CHECK(sequence.generate(rng, refuses).stop_reason == StopReason::callback);
+    sequence.resume(sequence.context(), {.max_new_tokens = 40 - std::ssize(told), .gamma = 3});
+  }
+  CHECK(told == expected);
+}
+
 TEST_CASE("a sequence can be stopped, and released and taken up again") {
   std::mt19937_64 seed{2};
   LoopModel target = LoopModel::random(4, 2, seed);
@@ -260,7 +310,8 @@ TEST_CASE("what a drafter or a verifier of somebody else returns is checked") {
   LoopModel target = LoopModel::random(3, 1, rng);
   const auto plain = [&](std::vector<Token> tokens, Verdict verdict) {
     SpecDec decoder{target, RogueDrafter{std::move(tokens)}, RogueVerifier{verdict}};
-    return message_of([&] { decoder.start(prompt, {.gamma = 2}).step(rng); });
+    auto sequence = decoder.start(prompt, {.gamma = 2});
+    return message_of([&] { sequence.step(rng); });
   };
   CHECK(plain({0, 1, 2}, {}) == "specdec: the drafter proposed 3 tokens when asked for at most 2");
   CHECK(plain({0, 3}, {}) == "specdec: draft[1] = 3 is outside the vocabulary 0..2");
@@ -268,7 +319,8 @@ TEST_CASE("what a drafter or a verifier of somebody else returns is checked") {
   CHECK(plain({1, 1}, {}).empty());
   const auto judged = [&](std::vector<Token> tokens, Verdict verdict) {
     SpecDec decoder{target, ForeignDrafter{std::move(tokens)}, RogueVerifier{verdict}};
-    return message_of([&] { decoder.start(prompt, {.gamma = 2}).step(rng); });
+    auto sequence = decoder.start(prompt, {.gamma = 2});
+    return message_of([&] { sequence.step(rng); });
   };
   using Complaint = std::function<std::string(std::vector<Token>, Verdict)>;
   for (const Complaint& complaint : {Complaint(plain), Complaint(judged)}) {
@@ -771,7 +823,8 @@ TEST_CASE("a context that the caller has filled is taken over") {
         }).starts_with("specdec: seen = 3, but the target keeps a context of its own"));
   // What the caller had put there may be more than the ids say (an image, say): it is not made up again.
   auto filled = decoder.start(text, options, {.seen = 3});
-  decoder.start(prompt, options).step(rng);
+  auto other = decoder.start(prompt, options);
+  other.step(rng);
   CHECK(message_of<std::logic_error>([&] { filled.step(rng); }) ==
         "specdec: the target's context, which the caller had filled, was used in between, by another "
         "sequence or by "
@@ -966,10 +1019,16 @@ TEST_CASE("a proposal does not outlive the use of anything that it stands on") {
   const auto table = TableModel<>::random(4, 3, seed);
   const ExternalTarget outside{.vocabulary = 4};
   const auto propose = [](auto& decoder) {
-    return [&](auto& rng) { decoder.start(prompt, {.gamma = 3}).propose(rng); };
+    return [&](auto& rng) {
+      auto sequence = decoder.start(prompt, {.gamma = 3});
+      sequence.propose(rng);
+    };
   };
   const auto step = [](auto& decoder) {
-    return [&](auto& rng) { decoder.start(prompt, {.gamma = 3}).step(rng); };
+    return [&](auto& rng) {
+      auto sequence = decoder.start(prompt, {.gamma = 3});
+      sequence.step(rng);
+    };
   };
   const std::string_view lost = "specdec: the drafter, or a model that it refers to, was used elsewhere";
 
@@ -1167,6 +1226,117 @@ TEST_CASE("stop tokens and results have ids of any width") {
   CHECK(message_of([&] {
           decoder.start(prompt, {.stop_tokens = {1, std::int64_t{1} << 32}});
         }) == "specdec: stop_tokens[1] = 4294967296 is outside the vocabulary 0..3");
+}
+
+namespace {
+
+// A drafter that knows three tokens, and a draft length that asks for two, whatever they may be.
+struct ThreeTokens {
+  std::vector<Token> tokens = {1, 0, 1};
+  Draft<OneHotRows> draft(std::span<const Token>, Index gamma, auto&) {
+    const auto some =
+        std::span<const Token>(tokens).first(static_cast<std::size_t>(std::min<Index>(gamma, 3)));
+    return {some, OneHotRows(some)};
+  }
+  void truncate(Index) {}
+};
+struct TwoTokens {
+  Index next(Index most) const { return std::min<Index>(most, 2); }
+  void observe(const StepRecord&) const {}
+};
+
+}  // namespace
+
+TEST_CASE(
+    "unlimited leaves the draft to the policy, the budget and the context; without them it is an error") {
+  const Eigen::MatrixXd rows = Eigen::MatrixXd::Constant(4, 2, 0.5);
+  const auto drafted = [&](Index context, Options options, auto length) {
+    SpecDec decoder{ExternalTarget{.vocabulary = 2, .context = context}, ThreeTokens{}, BlockVerifier{},
+                    std::move(length)};
+    auto sequence = decoder.start(prompt, options);
+    std::mt19937_64 rng{1};
+    Index wanted = 0;
+    const std::string complaint = message_of([&] { wanted = sequence.propose(rng).rows; });
+    if (complaint.empty()) {
+      CHECK_FALSE(sequence.accept(rows.topRows(wanted), rng).empty());
+      return std::to_string(wanted - 1);
+    }
+    CHECK(sequence.context().size() == prompt.size());
+    CHECK(sequence.stats().target_calls == 0);
+    return complaint;
+  };
+  const Options open{.max_new_tokens = unlimited, .gamma = unlimited};
+  CHECK(drafted(unlimited, {.max_new_tokens = 10, .gamma = unlimited}, FixedLength{}) == "3");
+  CHECK(drafted(unlimited, {.max_new_tokens = unlimited, .gamma = 3}, FixedLength{}) == "3");
+  CHECK(drafted(10, open, FixedLength{}) == "3");
+  CHECK(drafted(unlimited, open, TwoTokens{}) == "2");
+  CHECK(drafted(unlimited, open, CostOptimalLength{}) == "2");
+  CHECK(drafted(2 + longest_draft, open, FixedLength{}) == "3");
+  CHECK(drafted(3 + longest_draft, open, FixedLength{}) ==
+        "specdec: gamma = 9223372036854775807 and nothing else keeps drafts to 1048576 tokens, neither the "
+        "draft "
+        "length nor max_new_tokens = 9223372036854775807 nor the target's context");
+}
+
+TEST_CASE("what targets say of their size is looked at") {
+  const auto complaint = [](Index vocabulary, Index context) {
+    SpecDec decoder{ExternalTarget{.vocabulary = vocabulary, .context = context}, NoDrafter{}};
+    return message_of([&] { decoder.start(prompt, {}); });
+  };
+  constexpr Index least = std::numeric_limits<Index>::min();
+  CHECK(complaint(2, 2).empty());
+  CHECK(complaint(0, 2) == "specdec: the target has a vocabulary of 0 tokens");
+  CHECK(complaint(least, 2) == "specdec: the target has a vocabulary of -9223372036854775808 tokens");
+  CHECK(complaint(2, least) ==
+        "specdec: prompt has 2 tokens, but the target's context holds -9223372036854775808");
+  struct Unsigned {
+    std::uint64_t most;
+    std::uint64_t context_size() const { return most; }
+  };
+  CHECK(context_size(Unsigned{7}) == 7);
+  CHECK(context_size(Unsigned{std::numeric_limits<std::uint64_t>::max()}) == unlimited);
+}
+
+TEST_CASE("a sequence that was moved away is done, and may be resumed") {
+  std::mt19937_64 seed{41}, rng{1};
+  Script script;
+  Decoder decoder = scripted(LoopModel::random(2, 2, seed), LoopModel::random(2, 2, seed), script);
+  auto sequence = decoder.start(prompt, {.max_new_tokens = 20, .gamma = 2});
+  sequence.step(rng);
+  auto moved = std::move(sequence);
+  CHECK(sequence.done());  // NOLINT: that is the point
+  CHECK(sequence.step(rng).empty());
+  CHECK(sequence.propose(rng).rows == 0);
+  CHECK(sequence.generate(rng).tokens.empty());
+  CHECK_FALSE(moved.done());
+  sequence.resume(prompt, {.max_new_tokens = 5, .gamma = 2});
+  CHECK(sequence.generate(rng).tokens.size() == 5);
+  CHECK(moved.generate(rng).tokens.size() == 20);
+}
+
+// What a temporary shows would be gone with it.
+template <class S>
+concept ShowsWhatIsGone =
+    requires(S&& s) { std::forward<S>(s).tokens(); } || requires(S&& s) { std::forward<S>(s).context(); } ||
+    requires(S&& s) { std::forward<S>(s).stats(); } || requires(S&& s) { std::forward<S>(s).verifier(); } ||
+    requires(S&& s, std::mt19937_64& rng) { std::forward<S>(s).step(rng); } ||
+    requires(S&& s, std::mt19937_64& rng) { std::forward<S>(s).propose(rng); } ||
+    requires(S&& s, std::mt19937_64& rng, const Eigen::MatrixXd& rows) {
+      std::forward<S>(s).accept(rows, rng);
+    };
+static_assert(ShowsWhatIsGone<Decoder::Sequence&>);
+static_assert(!ShowsWhatIsGone<Decoder::Sequence>);
+static_assert(!ShowsWhatIsGone<const Decoder::Sequence>);
+template <class T>
+concept ShowsIds = requires(T&& t) { std::forward<T>(t).ids(); };
+static_assert(ShowsIds<const StopTokens&> && !ShowsIds<StopTokens>);
+
+TEST_CASE("ids that the type asked for does not hold are named") {
+  const Result result{.tokens = {1, 127, 128}, .stats = {}};
+  CHECK(result.ids<std::int16_t>() == std::vector<std::int16_t>{1, 127, 128});
+  CHECK(result.ids<std::uint8_t>() == std::vector<std::uint8_t>{1, 127, 128});
+  CHECK(message_of([&] { result.ids<std::int8_t>(); }) ==
+        "specdec: tokens[2] = 128 is no number of the type asked for");
 }
 
 }  // namespace test_loop_sequence

@@ -351,6 +351,17 @@ TEST_CASE("bad requests are named, before any model is called") {
   CHECK(complaint({-1}, {}) == "specdec: prompt[0] = -1 is outside the vocabulary 0..2");
   CHECK(complaint({0}, {.max_new_tokens = -1}) == "specdec: max_new_tokens = -1 is negative");
   CHECK(complaint({0}, {.gamma = -2}) == "specdec: gamma = -2 is negative");
+  constexpr Index least = std::numeric_limits<Index>::min();
+  CHECK(complaint({0}, {.max_new_tokens = least}) ==
+        "specdec: max_new_tokens = -9223372036854775808 is negative");
+  CHECK(complaint({0}, {.gamma = least}) == "specdec: gamma = -9223372036854775808 is negative");
+  CHECK(complaint({0}, {.gamma = longest_draft}).empty());
+  target.calls.clear();
+  CHECK(complaint({0}, {.gamma = longest_draft + 1}) ==
+        "specdec: gamma = 1048577 is more than 1048576, the longest draft, and not specdec::unlimited");
+  CHECK(complaint({0}, {.gamma = unlimited - 1}) ==
+        "specdec: gamma = 9223372036854775806 is more than 1048576, the longest draft, and not "
+        "specdec::unlimited");
   CHECK(target.calls.empty());
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/message_of.hpp"
 #include "support/rules.hpp"
 
 namespace test_measure_acceptance {
@@ -183,6 +184,30 @@ TEST_CASE("a drafter's q of 0, which sample-and-match lets pass, is in no estima
   const Stats stats = decoder.generate(prompt, {.max_new_tokens = 50, .gamma = 1}, rng).stats;
   CHECK(stats.accepted > 0);
   CHECK(stats.acceptance.drafted.empty());
+}
+
+TEST_CASE("drafts that cannot be are named, and nothing is entered") {
+  using support::message_of;
+  const Drafted drafted{{0.5, 0.25}, {0.5, 0.5}};
+  Acceptance acceptance;
+  const auto complaint = [&](Index length, Index wanted) {
+    return message_of([&] { acceptance.add(drafted, length, wanted); });
+  };
+  CHECK(complaint(1, 2) == "specdec: there are probabilities of 2 tokens for a draft of length = 1");
+  CHECK(complaint(-1, 2) == "specdec: length = -1 is negative");
+  CHECK(complaint(unlimited, 2) ==
+        "specdec: length = 9223372036854775807 is more than 1048576, the longest draft");
+  CHECK(complaint(2, -1) == "specdec: wanted = -1 is negative");
+  CHECK(complaint(2, unlimited) ==
+        "specdec: wanted = 9223372036854775807 is more than 1048576, the longest draft");
+  CHECK(message_of([&] { acceptance.reserve(-1); }) == "specdec: gamma = -1 is negative");
+  CHECK(acceptance.steps == 0);
+  CHECK(acceptance.drafted.empty());
+  CHECK(complaint(2, 3).empty());
+  CHECK(message_of([&] { acceptance.rate_interval(-1); }) == "specdec: z = -1 is outside [0, 1e100]");
+  CHECK(message_of([&] { acceptance.rate_interval(std::nan("")); }) ==
+        "specdec: z = nan is outside [0, 1e100]");
+  CHECK(acceptance.rate_interval(1e100).low <= acceptance.rate_interval(1e100).high);
 }
 
 }  // namespace test_measure_acceptance

@@ -1,6 +1,8 @@
+#include <limits>
 #include <specdec/specdec.hpp>
 
 #include "support/catch.hpp"
+#include "support/message_of.hpp"
 
 namespace test_measure_cost_curve {
 
@@ -89,6 +91,35 @@ TEST_CASE("a fading mean weighs its values by how long ago they came") {
   mean.limit(0.5);
   CHECK(mean.weight() == Approx(0.5).epsilon(1e-15));
   CHECK(mean.value() == Approx(4).epsilon(1e-15));
+}
+
+TEST_CASE("sizes and costs that cannot be are named, and nothing is learnt of them") {
+  using support::message_of;
+  constexpr Index least = std::numeric_limits<Index>::min();
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  CostCurve curve;
+  curve.add(1, 2.0);
+  curve.add(3, 4.0);
+  CHECK(message_of([&] { curve.add(-1, 1.0); }) == "specdec: size = -1 is negative");
+  CHECK(message_of([&] { curve.add(least, 1.0); }) == "specdec: size = -9223372036854775808 is negative");
+  CHECK(message_of([&] { curve.add(unlimited, 1.0); }) ==
+        "specdec: size = 9223372036854775807 is more than 2147483647, the largest size");
+  CHECK(message_of([&] { curve.reserve(unlimited); }) ==
+        "specdec: largest = 9223372036854775807 is more than 2147483647, the largest size");
+  CHECK(message_of([&] { curve.reserve(-1); }) == "specdec: largest = -1 is negative");
+  CHECK(message_of([&] { curve.add(1, nan); }) == "specdec: cost = nan of size 1 is no finite number >= 0");
+  CHECK(message_of([&] { curve.add(1, -1.0); }) == "specdec: cost = -1 of size 1 is no finite number >= 0");
+  CHECK(message_of([&] { curve.add(1, 1 / 0.0); }) ==
+        "specdec: cost = inf of size 1 is no finite number >= 0");
+  CHECK(message_of([&] { curve(-1); }) == "specdec: size = -1 is negative");
+  CHECK(message_of([] { CostCurve()(least); }) == "specdec: size = -9223372036854775808 is negative");
+  CHECK_FALSE(curve.measured(-1));
+  CHECK_FALSE(curve.measured(unlimited));
+  CHECK(curve(1) == 2);
+  CHECK(curve(unlimited) == Approx(static_cast<double>(unlimited) + 1));
+  CHECK(CostCurve()(unlimited) == 0);
+  CHECK(message_of([&] { CostCurve{nan}; }) == "specdec: decay = nan is outside [0, 1]");
+  CHECK(message_of([&] { CostCurve{1.5}; }) == "specdec: decay = 1.5 is outside [0, 1]");
 }
 
 }  // namespace test_measure_cost_curve

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/message_of.hpp"
 
 namespace test_measure_projection {
 
@@ -55,6 +56,18 @@ TEST_CASE("beyond what is known survival goes on falling as it did last, or stay
   CHECK(tokens({0.5, 0.6}, 3) == Approx(1 + 0.5 + 0.6 + 0.6));  // block verification's may rise
   CHECK(tokens({0.5, 0.0}, 9) == 1.5);
   CHECK(tokens({0.5, 0.0, 0.0}, 9) == 1.5);
+}
+
+TEST_CASE("draft lengths that no draft has are named") {
+  using support::message_of;
+  const auto one = [](Index) { return 1.0; };
+  const auto complaint = [&](Index most) { return message_of([&] { project({}, {}, one, one, most); }); };
+  CHECK(complaint(-1) == "specdec: most = -1 is negative");
+  CHECK(complaint(unlimited) ==
+        "specdec: most = 9223372036854775807 is more than 1048576, the longest draft");
+  CHECK(message_of([&] { expected_step_cost(-1, one, one, one); }) == "specdec: gamma = -1 is negative");
+  CHECK(message_of([&] { expected_step_cost(unlimited, one, one, one); }) ==
+        "specdec: gamma = 9223372036854775807 is more than 1048576, the longest draft");
 }
 
 }  // namespace test_measure_projection

@@ -1,9 +1,11 @@
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <specdec/specdec.hpp>
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/message_of.hpp"
 
 namespace test_measure_running_survival {
 
@@ -106,6 +108,40 @@ TEST_CASE("there is no need to look beyond twice the longest draft so far, and 1
   CHECK(running.reach(20) == 20);
   observe(running, 3, std::vector<double>(3, 0.5));
   CHECK(running.reach(1'000'000) == 24);
+}
+
+TEST_CASE("steps and lengths that cannot be are named, and nothing is learnt of them") {
+  using support::message_of;
+  const std::vector<double> survival{0.5, 0.5};
+  const StepRecord good{.asked = 3, .drafted = 2, .accepted = 1, .survival = survival};
+  RunningSurvival running(0.5);
+  running.reserve(2);
+  const auto complaint = [&](auto&& change) {
+    StepRecord step = good;
+    change(step);
+    return message_of([&] { running.observe(step); });
+  };
+  CHECK(complaint([](StepRecord& step) { step.asked = -1; }) == "specdec: step.asked = -1 is negative");
+  CHECK(complaint([](StepRecord& step) { step.asked = unlimited; }) ==
+        "specdec: step.asked = 9223372036854775807 is more than 1048576, the longest draft");
+  CHECK(complaint([](StepRecord& step) { step.drafted = -1; }) == "specdec: step.drafted = -1 is negative");
+  CHECK(complaint([](StepRecord& step) { step.drafted = unlimited; }) ==
+        "specdec: step.drafted = 9223372036854775807 is more than 1048576, the longest draft");
+  CHECK(complaint([](StepRecord& step) { step.accepted = 3; }) ==
+        "specdec: step.accepted = 3 is outside 0..2, the tokens that were drafted");
+  CHECK(complaint([](StepRecord& step) { step.accepted = -1; }) ==
+        "specdec: step.accepted = -1 is outside 0..2, the tokens that were drafted");
+  CHECK(complaint([](StepRecord& step) { step.survival = step.survival.first(1); }) ==
+        "specdec: step.survival has 1 numbers for 2 drafted tokens");
+  CHECK(running.reach(unlimited) == 16);
+  CHECK(complaint([](StepRecord&) {}).empty());
+  CHECK(message_of([&] { running.reserve(-1); }) == "specdec: most = -1 is negative");
+  CHECK(message_of([&] { running.reserve(unlimited); }) ==
+        "specdec: most = 9223372036854775807 is more than 1048576, the longest draft");
+  CHECK(message_of([&] { running.reach(-1); }) == "specdec: most = -1 is negative");
+  CHECK(message_of([&] { running.decay(-0.5); }) == "specdec: decay = -0.5 is outside [0, 1]");
+  CHECK(message_of([&] { RunningSurvival{std::numeric_limits<double>::quiet_NaN()}; }) ==
+        "specdec: decay = nan is outside [0, 1]");
 }
 
 }  // namespace test_measure_running_survival

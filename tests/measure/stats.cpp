@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/message_of.hpp"
 
 namespace test_measure_stats {
 
@@ -167,6 +168,28 @@ TEST_CASE("the sum of two statistics is the statistics of all their steps") {
   a << one;
   b << both;
   CHECK(a.str() == b.str());
+}
+
+TEST_CASE("a step that cannot be is named, and nothing of it is counted") {
+  using support::message_of;
+  Stats stats;
+  const StepRecord step{.asked = 3, .drafted = 2, .accepted = 1, .fed = 3};
+  CHECK(message_of([&] { stats.add(step, -1); }) == "specdec: step_emitted = -1 is negative");
+  StepRecord bad = step;
+  bad.accepted = 3;
+  CHECK(message_of([&] { stats.add(bad, 2); }) ==
+        "specdec: step.accepted = 3 is outside 0..2, the tokens that were drafted");
+  bad = step;
+  bad.drafted = unlimited;
+  CHECK(message_of([&] { stats.add(bad, 2); }) ==
+        "specdec: step.drafted = 9223372036854775807 is more than 1048576, the longest draft");
+  CHECK(message_of([&] { stats.reserve(-1); }) == "specdec: gamma = -1 is negative");
+  CHECK(message_of([&] { stats.reserve(unlimited); }) ==
+        "specdec: gamma = 9223372036854775807 is more than 1048576, the longest draft");
+  CHECK(stats.target_calls == 0);
+  CHECK(stats.accepted_lengths.empty());
+  stats.add(step, 2);
+  CHECK(stats.target_calls == 1);
 }
 
 }  // namespace test_measure_stats

@@ -395,4 +395,21 @@ TEST_CASE("NgramModel: argmax verification writes what greedy decoding writes") 
   CHECK(accepted > 0);
 }
 
+TEST_CASE("a model that was moved away is a model still") {
+  auto model = NgramModel::train(Tokens{0, 1, 0}, {.order = 2, .vocab_size = 2});
+  model.forward(Tokens{0, 1}, 1);
+  auto moved = std::move(model);
+  CHECK(moved.forward(Tokens{0}, 1)(0, 1) == moved.distribution(Tokens{0, 1, 0}).probability(1));
+  CHECK(model.vocab_size() == 2);  // NOLINT: that is the point
+  CHECK(model.distribution(Tokens{0}).probability(1) == moved.distribution(Tokens{0}).probability(1));
+  moved = std::move(model);
+  CHECK(model.vocab_size() == 2);
+  CHECK(moved.forward(Tokens{1}, 1)(0, 0) == moved.distribution(Tokens{1}).probability(0));
+}
+
+// A view of a temporary's row would be gone with it.
+template <class R>
+concept Viewed = requires(R&& row) { std::forward<R>(row).view(); };
+static_assert(Viewed<const NgramModel::Row&> && !Viewed<NgramModel::Row>);
+
 }  // namespace test_model_ngram

@@ -27,7 +27,7 @@ mutant("draft-for-nothing", "draft/cost_optimal_length.hpp", OPTIMAL, "target_co
 mutant("short-proposals-free", "draft/cost_optimal_length.hpp", OPTIMAL, "(at_least - proposed) * cost(i)", "0 * cost(i)")
 mutant("reach-stays", "measure/running_survival.hpp", OPTIMAL + " tests/measure/running_survival",
        "2 * longest_)", "0 * longest_)")
-mutant("reach-of-all", "measure/running_survival.hpp", "tests/measure/running_survival", "return std::min(most, std::max(least_reach, 2 * longest_));", "return most;")
+mutant("reach-of-all", "measure/running_survival.hpp", "tests/measure/running_survival", "return std::min({most, std::max(least_reach, 2 * longest_), longest_draft});", "return most;")
 mutant("longest-tried-first", "draft/cost_optimal_length.hpp", OPTIMAL, "std::min<Index>(4, most)})", "std::min<Index>(4, most), most})")
 mutant("estimates-not-renewed", "draft/cost_optimal_length.hpp", OPTIMAL, "    estimate();\n    schedule(step);", "    schedule(step);")
 mutant("gives-up-after-a-bad-start", "measure/running_survival.hpp", OPTIMAL, "positions_[0].survived.add(1);", "positions_[0].survived.add(0);")
@@ -45,7 +45,7 @@ mutant("drafter-stable-row-of-previous", "rows/stored_rows.hpp", "tests/draft/mo
 mutant("drafter-cache-not-cut", "draft/model_drafter.hpp", "tests/draft/model_drafter tests/law_lossless",
        "    model_.truncate(seen_);", "")
 mutant("drafter-count-not-cut", "draft/model_drafter.hpp", "tests/draft/model_drafter tests/law_lossless",
-       "seen_ = std::min(seen_, length);", "")
+       "seen_ = std::clamp<Index>(length, 0, seen_);", "")
 
 mutant = promise("prompt lookup proposes what followed the latest earlier occurrence")
 mutant("lookup-matches-itself", "draft/prompt_lookup.hpp", "tests/draft/prompt_lookup",
@@ -169,3 +169,12 @@ mutant("confidence-that-is-none", "draft/draft_length.hpp", "tests/draft/draft_l
 mutant = promise("a policy learns from nothing that it did not ask for")
 mutant("cost-optimal-observes-unasked", "draft/cost_optimal_length.hpp", "tests/draft/cost_optimal_length",
        "    if (estimates_.empty()) return;  // next() was never asked\n", "")
+
+mutant = promise("lengths that are not looked at, and batches beyond counting, are named")
+mutant("schedule-overflows", "draft/draft_length.hpp", "tests/draft/draft_length", "std::min(step.drafted, longest)", "step.drafted")
+mutant("length-of-no-estimate", "draft/cost_optimal_length.hpp", "tests/draft/cost_optimal_length",
+       "if (gamma < 0 || gamma > longest())", "if (false)")
+mutant("goodput-of-no-estimate", "draft/goodput_length.hpp", "tests/draft/goodput_length",
+       "if (gamma < 0 || gamma > survival_.most())", "if (false)")
+mutant("batch-beyond-counting", "draft/goodput_length.hpp", "tests/draft/goodput_length", "if (sequences > largest_batch)", "if (false)")
+mutant("lookup-of-less-than-nothing", "draft/prompt_lookup.hpp", "tests/draft/prompt_lookup", "std::max<Index>(gamma, 0)", "gamma")

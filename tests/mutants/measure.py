@@ -53,3 +53,18 @@ mutant("running-survival-not-falling", "measure/running_survival.hpp", "tests/me
        "here * std::min(1.0, here / before)", "here")
 mutant("running-limit-of-proposals-alone", "measure/running_survival.hpp", "tests/measure/running_survival",
        "      position.survived.limit(steps);\n", "")
+
+mutant = promise("what no step, call or draft can be is named, and counted nowhere")
+mutant("step-unlooked-at", "measure/running_survival.hpp", "tests/measure/running_survival", "    detail::check_step(step);\n", "")
+mutant("counted-unlooked-at", "measure/stats.hpp", "tests/measure/stats", "    detail::check_step(step);\n", "")
+mutant("accepted-more-than-drafted", "measure/step_record.hpp", "tests/measure/stats tests/measure/running_survival",
+       "step.accepted < 0 || step.accepted > step.drafted", "step.accepted < 0")
+mutant("survival-too-short", "measure/running_survival.hpp", "tests/measure/running_survival",
+       "if (std::ssize(step.survival) < step.drafted)", "if (false)")
+mutant("probabilities-beyond-the-draft", "measure/acceptance.hpp", "tests/measure/acceptance",
+       "if (std::ssize(probabilities) > length)", "if (false)")
+mutant("cost-of-no-number", "measure/cost_curve.hpp", "tests/measure/cost_curve", "if (!(cost >= 0 && std::isfinite(cost)))", "if (cost < 0)")
+mutant("size-below-zero", "measure/cost_curve.hpp", "tests/measure/cost_curve", "return size >= 0 && size < sizes() && known(size);", "return size < sizes() && known(size);")
+mutant("lengths-without-end", "measure/projection.hpp", "tests/measure/projection", "  detail::check_drafted(\"most\", most);\n", "  if (most < 0) detail::check_drafted(\"most\", most);\n  most = std::min<Index>(most, 16);\n")
+mutant("fading-of-no-number", "measure/cost_curve.hpp", "tests/measure/cost_curve tests/measure/running_survival",
+       "if (!(decay >= 0 && decay <= 1))", "if (decay < 0 || decay > 1)")

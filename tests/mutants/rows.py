@@ -6,11 +6,11 @@ mutant = promise("a draw is the inverse distribution function of its row; never 
 mutant("draw-block-search", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
        "std::upper_bound(", "std::lower_bound(")
 mutant("draw-stops-reading-late", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
-       "total() <= u) extend();", "total() < u) extend();")
+       "!(u < total()))) extend();", "!(u <= total()))) extend();")
 mutant("draw-token-search", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
        "x < end && sum <= u; ++x)", "x < end && sum < u; ++x)")
 mutant("draw-zero-mass", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler", "if (!(mass > 0)) continue;", "")
-mutant("draw-short-row", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler", "if (u >= total()) u = wrap(u);", "")
+mutant("draw-short-row", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler", "if (segments_ == 0 || !(u < total())) u = wrap(u);", "")
 mutant("draw-short-row-head", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
        "const double v = (u - total()) / (1 - total()) * total();", "const double v = 0;")
 mutant("draw-offset-forgotten", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
@@ -37,9 +37,9 @@ mutant("one-hot-everywhere", "rows/one_hot.hpp", "tests/rows/one_hot tests/law_l
 
 mutant = promise("a residual is (a·p − b·q)+, and NaN stays in sight")
 mutant("residual-absolute", "rows/residual.hpp", "tests/rows/residual",
-       "return 0.5 * (difference + difference.abs());", "return difference.abs();")
-mutant("residual-absolute-by-token", "rows/residual.hpp", "tests/rows/residual",
-       "return d < 0 ? 0 : d;", "return std::abs(d);")
+       "return difference < 0 ? 0 : difference;", "return difference < 0 ? -difference : difference;")
+mutant("residual-nan", "rows/residual.hpp", "tests/rows/residual",
+       "return difference < 0 ? 0 : difference;", "return difference > 0 ? difference : 0;")
 mutant("residual-unclipped", "rows/residual.hpp", "tests/rows/residual tests/chance/race",
        "return std::max(difference, 0.0);", "return difference;")
 mutant("residual-not-normalised", "rows/residual.hpp", "tests/rows/residual tests/chance/race",
@@ -54,8 +54,14 @@ mutant("pointers-stride-forgotten", "rows/numbers.hpp", "tests/rows/numbers test
        "return {pointers_[static_cast<std::size_t>(i)], cols_, stride_};", "return {pointers_[static_cast<std::size_t>(i)], cols_};")
 mutant("numbers-copied-packed", "rows/numbers.hpp", "tests/rows/numbers tests/rows/row_copy",
        "out[x] = data_[x * step()];", "out[x] = data_[x];")
-mutant("dense-sums-in-float", "rows/numbers.hpp", "tests/rows/residual tests/rows/numbers",
-       "constexpr Index piece_size = std::floating_point<S> ? 1024 : 256;", "const Index piece_size = std::floating_point<S> ? count : 256;")
+mutant("pairs-last-lot-lost", "rows/walk.hpp", "tests/rows/residual tests/rows/overlap",
+       "if (whole == count) return sum;", "return sum;")
+mutant("numbers-filled-up-with-0", "rows/numbers.hpp", "tests/rows/numbers",
+       "each_lots(start, count, least, [&]", "each_lots(start, count, Scalar{0}, [&]")
+mutant("numbers-first-max", "rows/numbers.hpp", "tests/rows/numbers tests/rows/dense",
+       "if (!(m <= largest)) largest = std::isnan(largest) ? largest : m;", "largest = m;")
+mutant("numbers-strided-as-neighbours", "rows/numbers.hpp", "tests/rows/numbers tests/rows/dense tests/law_rows",
+       "if (step() == 1) {", "if (true) {")
 mutant("sparse-missing-token-has-neighbour's", "rows/sparse.hpp", "tests/rows/sparse",
        "return k < support_size() && support(k) == x ? listed(k) : 0.0;", "return k < support_size() ? listed(k) : 0.0;")
 mutant("sparse-lower-bound", "rows/list.hpp", "tests/rows/sparse",
@@ -204,9 +210,24 @@ mutant("rows-of-every-kind-raced-against-nothing", "verify/drafted.hpp", "tests/
        "chance.race(w, p, draft(i))", "chance.race(w, p)")
 
 mutant = promise("an overlap is the sum of minima, and NaN stays in sight")
-mutant("overlap-nan", "rows/overlap.hpp", "tests/rows/overlap", " + 0 * (scaled_p + scaled_q)", "")
-mutant("overlap-nan-by-token", "rows/overlap.hpp", "tests/rows/overlap", "std::isnan(a) || a < b", "a < b")
+mutant("overlap-nan", "rows/overlap.hpp", "tests/rows/overlap", "return scaled_p != scaled_p ? scaled_p : least;", "return least;")
+mutant("overlap-largest", "rows/overlap.hpp", "tests/rows/overlap", "scaled_p < scaled_q ? scaled_p", "scaled_p > scaled_q ? scaled_p")
 mutant("overlap-lenience", "rows/overlap.hpp", "tests/rows/overlap", "OverlapOf{1 / lenience, 1.0}", "OverlapOf{1.0, lenience}")
-mutant("overlap-lists-swapped", "rows/overlap.hpp", "tests/rows/overlap", "return least(a * p, b * q);", "return least(b * p, a * q);")
+mutant("overlap-lists-swapped", "rows/overlap.hpp", "tests/rows/overlap", "scaled_p = a * p, scaled_q = b * q;", "scaled_p = b * p, scaled_q = a * q;")
 mutant("segments-overlap", "rows/walk.hpp", "tests/rows/overlap tests/rows/residual",
        "  for (; start < end; start += max_segment_size) {", "  for (; start < end; start += max_segment_size + 1) {")
+
+mutant = promise("numbers that cannot be are named, and no view of what is gone is taken")
+PREFIX = "tests/rows/prefix_sampler"
+mutant("draw-of-no-number", "rows/prefix_sampler.hpp", PREFIX, "    check(u);\n    if (!(total() > 0)) throw", "    if (!(total() > 0)) throw")
+mutant("draw-below-zero", "rows/prefix_sampler.hpp", PREFIX, "    if (chosen < 0) check(u);\n", "")
+mutant("copied-rows-of-another", "rows/stored_rows.hpp", "tests/rows/stored_rows",
+       "StoredRows(const StoredRows&) {}", "StoredRows(const StoredRows&) = default;")
+mutant("null-row", "rows/numbers.hpp", "tests/rows/numbers", "vocab_size > 0 && i < rows(); ++i)", "false; ++i)")
+mutant("rows-beyond-memory", "rows/numbers.hpp", "tests/rows/numbers", "vocab_size > most / stride ||", "")
+mutant("ref-taken-for-a-view", "rows/owning_temporary.hpp", "tests/rows/owning_temporary",
+       "may_hold_a_copy<Eigen::Ref<const M, Options, Stride>> = true;", "may_hold_a_copy<Eigen::Ref<const M, Options, Stride>> = false;")
+mutant("tolerance-of-no-number", "rows/validate.hpp", "tests/rows/validate", "if (!(tolerance >= 0)) detail", "if (tolerance < 0) detail")
+mutant("sparse-row-below-zero", "rows/sparse.hpp", "tests/rows/sparse", "if (vocab_size < 0) detail", "if (false) detail")
+mutant("library-named-twice", "error.hpp", "tests/error", "text.starts_with(library) ?", "false ?")
+mutant("no-number-of-tokens-told-as-a-double", "types.hpp", "tests/types", " && !std::floating_point<std::remove_cvref_t<N>>;", ";")

@@ -10,10 +10,14 @@ mutant("logits-sums-not-rescaled", "rows/logits_row.hpp", "tests/rows/logits_row
        "sums_[s] *= static_cast<Scalar>(factor);", "(void)s;")
 mutant("logits-normaliser-upside-down", "rows/logits_row.hpp", "tests/rows/logits_row",
        "inverse_temperature_ - normaliser.value)", "inverse_temperature_ + normaliser.value)")
+mutant("logits-normaliser-beyond-numbers", "rows/logits_row.hpp", "tests/rows/logits_row",
+       "static_cast<Scalar>(held ? near : 0)", "static_cast<Scalar>(near)")
 mutant("logits-any-temperature", "rows/logits_row.hpp", "tests/rows/logits_row", "if (!(temperature >= 0)) detail", "if (false) detail")
 mutant("top-k-one-short", "sample/top_k.hpp", "tests/sample/top_k",
        "static_cast<double>(k_))", "static_cast<double>(k_ - 1))")
-mutant("top-p-less", "sample/top_p.hpp", "tests/sample/top_p", "p_ * total, total)", "0.99 * p_ * total, total)")
+mutant("top-p-less", "sample/top_p.hpp", "tests/sample/top_p", "std::max(p_ * total,", "std::max(0.99 * p_ * total,")
+mutant("top-p-of-nothing", "sample/top_p.hpp", "tests/sample/top_p",
+       "std::max(p_ * total, std::numeric_limits<double>::min())", "p_ * total")
 mutant("min-p-without-temperature", "sample/min_p.hpp", "tests/sample/min_p",
        "row.temperature() * std::log(p_)", "std::log(p_)")
 mutant("hook-context-too-long", "sample/processed_model.hpp", "tests/sample/processed_model",
@@ -35,9 +39,9 @@ mutant("threshold-target-rounded-down", "sample/threshold.hpp", "tests/sample/th
 mutant("threshold-above-forgotten", "sample/threshold.hpp", "tests/sample/threshold tests/sample/top_k",
        "if (select(target, gathered.above)) return true;", "if (select(target, 0)) return true;")
 mutant("gather-infinity-is-a-logit", "sample/gather.hpp", "tests/sample/gather tests/sample/threshold",
-       "bad |= static_cast<unsigned>(!(l < infinity));", "bad |= static_cast<unsigned>(l != l);")
+       "bad |= static_cast<unsigned>(!(logits[i] < infinity));", "bad |= static_cast<unsigned>(logits[i] != logits[i]);")
 mutant("gather-copy-without-end", "sample/gather.hpp", "tests/sample/gather tests/sample/threshold tests/sample/top_k",
-       "copy.setConstant(-std::numeric_limits<Scalar>::infinity());", "")
+       "std::fill(copy.begin() + count, copy.end(), -std::numeric_limits<Scalar>::infinity());", "")
 mutant("threshold-overflow-unseen", "sample/threshold.hpp", "tests/sample/threshold tests/sample/top_k",
        "    if (overflow_) {\n      open_.high = bracket.high;\n      return false;\n    }\n    if (select", "    if (select")
 mutant("threshold-mass-of-another-unit", "sample/threshold.hpp", "tests/sample/top_k",
@@ -45,7 +49,7 @@ mutant("threshold-mass-of-another-unit", "sample/threshold.hpp", "tests/sample/t
 
 mutant("gather-beyond-its-memory", "sample/gather.hpp", "tests/sample/gather",
        "if (out.overflow) return;", "if (out.overflow) { out.above = 0; return; }")
-mutant("gather-edge-left-out", "sample/gather.hpp", "tests/sample/gather", "both(l >= low, l <= high)", "both(l >= low, l < high)")
+mutant("gather-edge-left-out", "sample/gather.hpp", "tests/sample/gather", "both(logits[i] >= low, logits[i] <= high)", "both(logits[i] >= low, logits[i] < high)")
 mutant("sample-of-one-place", "sample/row_sample.hpp", "tests/sample/row_sample", "row_[i * step + step / 2]", "row_[i + step / 2]")
 mutant("sample-below-the-floor", "sample/row_sample.hpp", "tests/sample/row_sample", "both(l >= floor, ", "both(l >= -1e30f, ")
 mutant("sample-without-a-margin", "sample/row_sample.hpp", "tests/sample/row_sample", "wish.deviations * standard_deviation(", "0 * standard_deviation(")
@@ -59,9 +63,10 @@ mutant("temperature-beyond-numbers", "rows/logits_row.hpp", "tests/sample/temper
        "std::min(temperature_ * factor, std::numeric_limits<double>::max())", "temperature_ * factor")
 
 mutant = promise("numbers with weights are counted and cut exactly")
-mutant("weighed-above", "sample/weighed.hpp", "tests/sample/weighed", "static_cast<Weight>(keys[i] >= cut)", "static_cast<Weight>(keys[i] > cut)")
-mutant("weighed-low-halves", "sample/weighed.hpp", "tests/sample/weighed",
-       "return (std::uint64_t{high} << half) + low;", "return std::uint64_t{high} << half;")
+mutant("weighed-above", "kernels/keyed_weights.hpp", "tests/sample/weighed",
+       "static_cast<Weight>(keys[start + i] >= cut)", "static_cast<Weight>(keys[start + i] > cut)")
+mutant("weighed-low-halves", "kernels/keyed_weights.hpp", "tests/sample/weighed",
+       "<< half) + low_sum;", "<< half);")
 mutant("weighed-short-of-target", "sample/weighed.hpp", "tests/sample/weighed",
        "if (at_least(middle) >= target) low = middle;", "if (at_least(middle) > target) low = middle;")
 mutant("weighed-rest-of-all", "sample/weighed.hpp", "tests/sample/weighed",
@@ -88,9 +93,15 @@ mutant("keys-complemented", "sample/ordered_key.hpp", "tests/sample/ordered_key"
 
 mutant = promise("tokens weigh one, or their exponentials")
 mutant("weight-of-no-token", "sample/token_weight.hpp", "tests/sample/token_weight",
-       "n += logits[i] >= std::numeric_limits<Scalar>::lowest() ? 1 : 0;", "n += 1 + 0 * static_cast<int>(logits[i] > 0);")
-mutant("weight-above-or-equal", "sample/token_weight.hpp", "tests/sample/token_weight",
-       "w[i] *= static_cast<Scalar>(logits[i] > number);", "w[i] *= static_cast<Scalar>(logits[i] >= number);")
+       "n += logits[i] >= cut ? 1 : 0;", "n += 1;")
+mutant("weight-above-or-equal", "kernels/reductions.hpp", "tests/sample/token_weight",
+       "keys[start + i] < threshold ? Scalar{0}", "keys[start + i] <= threshold ? Scalar{0}")
+mutant("weight-of-the-cut-apart", "sample/threshold.hpp", "tests/sample/threshold tests/sample/top_k tests/sample/top_p",
+       "from_ordered_key<Scalar>(bracket.high + 1)", "from_ordered_key<Scalar>(bracket.high)")
+mutant("weighed-filler-counts", "sample/weighed.hpp", "tests/sample/weighed",
+       "return filler_counts ? n - (whole_lots() - size) : n;", "return n;")
+mutant("weighed-filler-weighs", "sample/weighed.hpp", "tests/sample/weighed", "      weights[i] = 0;\n", "")
+mutant("weighed-filler-of-no-key", "sample/weighed.hpp", "tests/sample/weighed", "keys[i] = keys[0];", "keys[i] = 0;")
 mutant("weight-unit-without-temperature", "sample/token_weight.hpp", "tests/sample/token_weight",
        "(static_cast<double>(top) - static_cast<double>(shift)) *\n                               static_cast<double>(inverse_temperature)),",
        "(static_cast<double>(top) - static_cast<double>(shift)) * 1.0),")

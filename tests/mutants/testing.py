@@ -71,3 +71,16 @@ mutant("harness-length-fixed", "testing/check_lossless.hpp", "tests/testing/chec
 mutant = promise("an audit keeps its false-alarm rate over all of its tests")
 mutant("audit-rate-not-shared", "testing/draft_audit.hpp", "tests/testing/draft_audit",
        "options_.false_alarm / 4;", "options_.false_alarm;")
+
+mutant = promise("a check of nothing does not pass, and no table or law is taken for one that it cannot be")
+mutant("check-of-no-models", "testing/check_lossless.hpp", "tests/testing/check_lossless", "if (check.models < 1) invalid", "if (false) invalid")
+mutant("check-of-no-sizes", "testing/check_lossless.hpp", "tests/testing/check_lossless", "if (check.vocab_sizes.empty()) invalid", "if (false) invalid")
+mutant("check-of-no-lengths", "testing/check_lossless.hpp", "tests/testing/check_lossless", "if (check.gammas.empty()) invalid", "if (false) invalid")
+mutant("check-of-no-tokens", "testing/check_lossless.hpp", "tests/testing/check_lossless", "if (check.max_new_tokens < 1)", "if (false)")
+mutant("check-lets-all-pass", "testing/check_lossless.hpp", "tests/testing/check_lossless",
+       "if (!(check.tolerance >= 0 && check.tolerance < 1))", "if (false)")
+mutant("threshold-of-nothing", "testing/chi_square.hpp", "tests/testing/chi_square", "if (!(false_alarm > 0 && false_alarm < 1))", "if (false)")
+mutant("order-below-zero", "testing/table_model.hpp", "tests/testing/table_model", "if (order < 0) specdec", "if (false) specdec")
+mutant("table-beyond-memory", "testing/table_model.hpp", "tests/testing/table_model", "if (rows > most)", "if (false)")
+mutant("context-unlooked-up", "testing/table_model.hpp", "tests/testing/table_model", "if (x < 0 || x >= vocab_size()) specdec", "if (false) specdec")
+mutant("law-without-end", "testing/law.hpp", "tests/testing/law", "if (tokens > longest_output)", "if (false)")

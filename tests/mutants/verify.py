@@ -142,8 +142,8 @@ mutant("greedy-never-committed", "verify/verifier.hpp", "tests/verify/greedy_blo
 mutant = promise("argmax is greedy decoding, sample-and-match the target's own draws, lenience bounded by 1/l")
 mutant("argmax-last-of-equals", "rows/numbers.hpp", "tests/rows/dense tests/verify/argmax",
        "m <= largest) continue;", "m < largest) continue;")
-mutant("argmax-nan", "rows/numbers.hpp", "tests/rows/dense tests/verify/drafted",
-       "Eigen::PropagateNaN", "Eigen::PropagateNumbers")
+mutant("argmax-nan", "kernels/reductions.hpp", "tests/rows/dense tests/verify/drafted tests/kernels/reductions",
+       "return nan != 0 ?", "return nan > 9 ?")
 mutant("argmax-keeps-the-draft", "verify/argmax.hpp", "tests/verify/argmax",
        "return {i, best};", "return {i, i == drafted.gamma() ? best : drafted.token(i)};")
 mutant("match-draws-again", "verify/sample_match.hpp", "tests/verify/sample_match tests/law_lossless",
@@ -199,9 +199,12 @@ mutant("silent-rules-lossy", "verify/verifier.hpp", "tests/verify/verifier",
        "return static_cast<bool>(R::draws_from_target);\n  else return true;",
        "return static_cast<bool>(R::draws_from_target);\n  else return false;")
 mutant("draft-length-unasked", "verify/verifier.hpp", "tests/verify/verifier tests/loop/spec_dec",
-       "if constexpr (requires { rule.min_draft_length(); }) return rule.min_draft_length();",
-       "if constexpr (false) return rule.min_draft_length();")
+       "    return rule.min_draft_length();", "    return 0;")
 
 mutant = promise("a modification that rounding leaves no mass is passed over")
 mutant("greedy-modification-without-mass", "verify/greedy_block.hpp", "tests/verify/greedy_block",
        "here.levels.push_back(next.mass > 0 ? next : here.levels.back());", "here.levels.push_back(next);")
+
+mutant = promise("a number of a rule's own that cannot be is told with what the rule was judging")
+mutant("coin-told-without-its-tokens", "verify/verifier.hpp", "tests/verify/drafted", "if (error.row() >= 0) throw;", "throw;")
+mutant("row-told-twice", "verify/verifier.hpp", "tests/verify/drafted", "if (error.row() >= 0) throw;", "")

@@ -383,6 +383,17 @@ TEST_CASE("a handed-in log-sum-exp answers without reading the row") {
   }
 }
 
+TEST_CASE("a log-sum-exp is taken at temperatures at which no float holds its product with them") {
+  const std::vector<float> logits{1, 3, 2, -std::numeric_limits<float>::infinity(), -5};
+  for (const double temperature : {1e38, 1e60, std::numeric_limits<double>::max()}) {
+    const LogitsRow<float> row(NumberRow<float>(logits.data(), 5), temperature, LogSumExp{std::log(4.0)});
+    for (const Token x : {0, 1, 2, 4}) CHECK(row.probability(x) == Approx(0.25));
+    CHECK(row.probability(3) == 0);
+    CHECK(row.segment(0, 5)[1] == Approx(0.25f));
+    CHECK(row.sampler()(0.6) == 2);
+  }
+}
+
 TEST_CASE("draws from logits have the law of their probabilities") {
   std::mt19937_64 rng{6};
   for (const Index size : {1, 2, 50, 3000, 70'000})

@@ -199,4 +199,15 @@ TEMPLATE_TEST_CASE("narrow rows have an argmax, refuse NaN, and are drawn from",
   CHECK_THROWS_AS(distributions(m).row(0).sampler()(0.5), InvalidDistribution);
 }
 
+TEST_CASE("pointers to nothing, and rows that no memory holds, are named") {
+  const std::vector<float> row{0.5f, 0.5f};
+  const std::vector<const float*> pointers{row.data(), nullptr};
+  CHECK(message_of([&] { RowPointers(pointers, 2); }) == "specdec: pointers[1] is null");
+  CHECK_NOTHROW(RowPointers(pointers, 0));
+  CHECK(message_of([&] { RowPointers(pointers, unlimited); }) ==
+        "specdec: rows by pointer cannot have 9223372036854775807 entries 1 apart");
+  CHECK(message_of([&] { RowPointers(pointers, 2, unlimited / 4); }) ==
+        "specdec: rows by pointer cannot have 2 entries 2305843009213693951 apart");
+}
+
 }  // namespace test_rows_numbers

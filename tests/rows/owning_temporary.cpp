@@ -19,6 +19,7 @@ TEST_CASE("a temporary owns what it holds unless it is a view") {
   CHECK(OwningTemporary<std::array<float, 3>>);
   CHECK(OwningTemporary<Eigen::MatrixXf>);
   CHECK(OwningTemporary<Eigen::RowVectorXd>);
+  CHECK(OwningTemporary<Eigen::Ref<const Eigen::MatrixXf>>);  // it may hold a copy
   CHECK_FALSE(OwningTemporary<std::span<const Token>>);
   CHECK_FALSE(OwningTemporary<std::string_view>);
   CHECK_FALSE(OwningTemporary<Eigen::Map<const Eigen::MatrixXf>>);
@@ -33,6 +34,7 @@ TEST_CASE("what has a name is not a temporary") {
   CHECK_FALSE(OwningTemporary<std::vector<Token>&>);
   CHECK_FALSE(OwningTemporary<const std::vector<Token>&>);
   CHECK_FALSE(OwningTemporary<const Eigen::MatrixXf&>);
+  CHECK_FALSE(OwningTemporary<const Eigen::Ref<const Eigen::MatrixXf>&>);
 }
 
 TEST_CASE("views of lists take what has a name, and spans; not temporary containers") {

@@ -268,4 +268,22 @@ TEST_CASE("a copied PrefixSampler goes on where its original is") {
   CHECK(copy(0.9) == sampler(0.9));
 }
 
+TEST_CASE("a number that is no number of [0, 1) draws nothing, and the sampler goes on") {
+  const Eigen::RowVectorXd row = Eigen::RowVectorXd::Constant(600, 1.0 / 600), nothing(0);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const auto complaint = [](auto& sampler, double u) { return support::message_of([&] { sampler(u); }); };
+  for (const double before : {0.0, 0.9955}) {
+    auto sampler = distributions(row).row(0).sampler();
+    if (before > 0) CHECK(sampler(before) == 597);
+    CHECK(complaint(sampler, std::nan("")) == "specdec: u = nan is outside [0, 1)");
+    CHECK(complaint(sampler, -0.5) == "specdec: u = -0.5 is outside [0, 1)");
+    CHECK(complaint(sampler, -infinity) == "specdec: u = -inf is outside [0, 1)");
+    CHECK(complaint(sampler, infinity) == "specdec: u = inf is outside [0, 1)");
+    CHECK(sampler(0.9955) == 597);
+  }
+  auto sampler = distributions(nothing).row(0).sampler();
+  CHECK(complaint(sampler, -1) == "specdec: u = -1 is outside [0, 1)");
+  CHECK(complaint(sampler, 0) == "the probabilities sum to 0");
+}
+
 }  // namespace test_rows_prefix_sampler

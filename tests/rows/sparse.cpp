@@ -240,4 +240,11 @@ TEST_CASE("a residual of broken lists is an error, never read out of bounds") {
         "the ids of a sparse row do not ascend at 6");
 }
 
+TEST_CASE("a sparse row over less than nothing is named") {
+  const std::vector<Token> ids{1};
+  const std::vector<double> p{1};
+  CHECK(support::message_of([&] { SparseRow<double>(ids, p, -1); }) ==
+        "specdec: a sparse row has a vocabulary of -1 tokens");
+}
+
 }  // namespace test_rows_sparse

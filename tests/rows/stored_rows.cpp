@@ -2,6 +2,7 @@
 #include <specdec/rows/dense.hpp>
 #include <specdec/rows/stored_rows.hpp>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -58,6 +59,20 @@ TEST_CASE("stable rows are kept as they are") {
   numbers[0] = 0.75;
   CHECK(rows[0].probability(0) == 0.75);
   CHECK(rows.first(1, 2).row(0).probability(0) == 0.75);
+}
+
+TEST_CASE("a copy begins empty, for its rows would be views of the original's; a move takes them along") {
+  StoredRows<Row, false> rows;
+  add(rows, {0.25, 0.75});
+  const auto copy = rows;
+  CHECK(copy.size() == 0);
+  const auto moved = std::move(rows);
+  CHECK(moved.size() == 1);
+  CHECK(moved[0].probability(1) == 0.75);
+  rows = moved;
+  CHECK(rows.size() == 0);
+  add(rows, {0.5, 0.5});
+  CHECK(rows[0].probability(1) == 0.5);
 }
 
 }  // namespace test_rows_stored_rows

@@ -138,4 +138,11 @@ TEST_CASE("validate allows for what narrow scalars round") {
   CHECK(uniform(0.0f, 1'000, 1.002) != "");
 }
 
+TEST_CASE("a tolerance that is none is named, not the rows") {
+  const Eigen::RowVector2d row(0.5, 0.5);
+  CHECK(message_of([&] { validate(row, "target", std::numeric_limits<double>::quiet_NaN()); }) ==
+        "specdec: tolerance = nan is no number >= 0");
+  CHECK(message_of([&] { validate(row, "target", -1); }) == "specdec: tolerance = -1 is no number >= 0");
+}
+
 }  // namespace test_rows_validate

@@ -16,7 +16,6 @@ namespace test_sample_gather {
 
 using namespace specdec;
 using namespace support;
-using detail::Chunk;
 using detail::Flags;
 using detail::Gathered;
 using detail::KeyRange;
@@ -38,8 +37,8 @@ Pass pass(const NumberRow<S, Stride>& row, float low, float high) {
   Pass out;
   Weighed<float> near;
   const KeyRange<float> bracket{ordered_key(low), ordered_key(high)};
-  out.found = detail::gather(row, bracket, near, [&](const float*, const Chunk<float>& above, bool any) {
-    const double n = detail::TokenCount<float>{}.sum(above);
+  out.found = detail::gather(row, bracket, near, [&](const float* logits, bool any) {
+    const double n = detail::TokenCount<float>{}.sum(logits, std::nextafter(high, infinity));
     CHECK(any == (n > 0));
     return n;
   });

@@ -94,6 +94,18 @@ TEST_CASE("top-p hands over the normaliser that it came to know") {
   }
 }
 
+TEST_CASE("the smallest of all shares still keeps a token") {
+  const std::vector<float> logits{0.7f, 0.8f, 1.0f, 0.9f};
+  const double log_sum_exp = row_of(logits).log_sum_exp().value;
+  const LogitsRow<float> row(NumberRow<float>(logits.data(), 4), 1.0, LogSumExp{log_sum_exp});
+  const auto one = TopP(0.1)(row);  // whose mass is known, and less than a half
+  for (const double p : {1e-300, std::numeric_limits<double>::denorm_min()}) {
+    CHECK(TopP(p)(row).probability(2) == Approx(1));
+    CHECK(TopP(p)(one).probability(2) == Approx(1));
+    CHECK(TopP(p)(one).probability(3) == 0);
+  }
+}
+
 TEST_CASE("top-p keeps its mass at the smallest temperatures") {
   // Six equal maxima: at any temperature but 0 each has 1/6.
   std::vector<float> logits(5000, 1.0f);

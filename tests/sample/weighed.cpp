@@ -48,6 +48,7 @@ void fill(Weighed& out, const std::vector<Pair>& pairs) {
     out.keys[i] = pairs[i].key;
     out.weights[i] = pairs[i].weight;
   }
+  out.fill_up();
 }
 
 std::uint64_t weight_at_least(const std::vector<Pair>& pairs, Key cut) {

@@ -13,6 +13,7 @@
 
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
+#include "support/message_of.hpp"
 #include "support/rules.hpp"
 
 namespace test_testing_check_lossless {
@@ -246,6 +247,23 @@ TEST_CASE("a report says what was checked") {
       check(AnyVerifier{BlockVerifier{}}, {.vocab_sizes = {2}, .gammas = {1, 2}, .models = 3});
   CHECK(report.models == 6);
   CHECK(print(report).starts_with("lossless on 6 pairs of models, worst difference "));
+}
+
+TEST_CASE("a check of nothing does not pass") {
+  const auto complaint = [](const LosslessCheck& of) {
+    return support::message_of([&] { check(AnyVerifier{BlockVerifier{}}, of); });
+  };
+  CHECK(complaint({.vocab_sizes = {}}) == "specdec: vocab_sizes is empty: nothing would be checked");
+  CHECK(complaint({.gammas = {}}) == "specdec: gammas is empty: nothing would be checked");
+  CHECK(complaint({.models = 0}) == "specdec: models = 0: nothing would be checked");
+  CHECK(complaint({.max_new_tokens = 0}) == "specdec: max_new_tokens = 0: nothing would be checked");
+  CHECK(complaint({.max_new_tokens = unlimited}) ==
+        "specdec: max_new_tokens = 9223372036854775807 is more than 4096, the longest output that is "
+        "enumerated");
+  CHECK(complaint({.order = -1}) == "specdec: order = -1 is negative");
+  CHECK(complaint({.tolerance = 1}) == "specdec: tolerance = 1 is outside [0, 1)");
+  CHECK(complaint({.tolerance = std::numeric_limits<double>::quiet_NaN()}) ==
+        "specdec: tolerance = nan is outside [0, 1)");
 }
 
 }  // namespace test_testing_check_lossless

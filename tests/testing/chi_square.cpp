@@ -1,3 +1,4 @@
+#include <limits>
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
@@ -101,6 +102,18 @@ TEST_CASE("a law of one output is checked, too") {
   CHECK(check_sampled([] { return std::vector<Token>{3, 1}; }, law, 100));
   int n = 0;
   CHECK_FALSE(check_sampled([&] { return std::vector<Token>{3, ++n == 50 ? 2 : 1}; }, law, 100));
+}
+
+TEST_CASE("a threshold that rejects nothing, or all, is refused") {
+  const Law law{{{0}, 0.5}, {{1}, 0.5}};
+  const auto complaint = [&](double false_alarm) {
+    return support::message_of(
+        [&] { check_sampled([] { return std::vector<Token>{0}; }, law, 1000, false_alarm); });
+  };
+  CHECK(complaint(0) == "specdec: false_alarm = 0 is outside (0, 1)");
+  CHECK(complaint(1) == "specdec: false_alarm = 1 is outside (0, 1)");
+  CHECK(complaint(std::numeric_limits<double>::quiet_NaN()) ==
+        "specdec: false_alarm = nan is outside (0, 1)");
 }
 
 }  // namespace test_testing_chi_square

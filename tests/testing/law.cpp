@@ -3,10 +3,12 @@
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <string>
 #include <vector>
 
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
+#include "support/message_of.hpp"
 #include "support/models.hpp"
 #include "support/rules.hpp"
 
@@ -108,6 +110,31 @@ TEST_CASE("histories of a verifier with hidden state are not merged") {
     biased += largest_difference(law, target_law(target, prompt, options)).size > 1e-3;
   }
   CHECK(biased > 10);
+}
+
+TEST_CASE("what is longer than can be enumerated is named") {
+  using support::message_of;
+  std::mt19937_64 rng{9};
+  auto target = TableModel<>::random(2, 1, rng), small = TableModel<>::random(2, 1, rng);
+  const std::vector<Token> prompt{0};
+  SpecDec decoder{target, ModelDrafter{small}, BlockVerifier{}};
+  ModelDrafter drafter{small};
+  const Options open{.max_new_tokens = unlimited};
+  const std::string expected =
+      "specdec: max_new_tokens = 9223372036854775807 is more than 4096, the longest output that is "
+      "enumerated";
+  CHECK(message_of([&] { target_law(target, prompt, open); }) == expected);
+  CHECK(message_of([&] { greedy_law(target, prompt, open); }) == expected);
+  CHECK(message_of([&] { enumerate_generate(decoder, prompt, open); }) == expected);
+  CHECK(message_of([&] { exact_generate(decoder, prompt, open); }) == expected);
+  CHECK(message_of([&] { exact_step(target, drafter, BlockVerifier{}, prompt, unlimited); }) ==
+        "specdec: gamma = 9223372036854775807 is more than 4096, the longest output that is enumerated");
+  CHECK(message_of([&] { exact_step(target, drafter, BlockVerifier{}, prompt, -1); }) ==
+        "specdec: gamma = -1 is negative");
+  CHECK(message_of([&] { target_law(target, prompt, {.max_new_tokens = -1}); }) ==
+        "specdec: max_new_tokens = -1 is negative");
+  CHECK(message_of([&] { target_law(target, std::vector<Token>{70000}, {.max_new_tokens = 1}); }) ==
+        "specdec: context[0] = 70000 is outside the vocabulary 0..1");
 }
 
 }  // namespace test_testing_law

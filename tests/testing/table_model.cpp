@@ -1,5 +1,9 @@
+#include <limits>
 #include <random>
+#include <span>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -83,5 +87,48 @@ TEST_CASE("bad tables and calls are named") {
         "specdec: tokens[1] = 2 is outside the vocabulary 0..1");
   CHECK(model.context().empty());
 }
+
+TEST_CASE("tables that cannot be are named") {
+  constexpr Index least = std::numeric_limits<Index>::min();
+  const auto complaint = [](Index vocab_size, Index order) {
+    SplitMix64 generator;
+    return message_of([&] { TableModel<>::random(vocab_size, order, generator); });
+  };
+  CHECK(complaint(2, 0).empty());
+  CHECK(complaint(0, 1) == "specdec: vocab_size = 0 is not positive");
+  CHECK(complaint(least, 1) == "specdec: vocab_size = -9223372036854775808 is not positive");
+  CHECK(complaint(2, -1) == "specdec: order = -1 is negative");
+  CHECK(
+      complaint(2, unlimited) ==
+      "specdec: vocab_size = 2 and order = 9223372036854775807 make a table of more than 2147483647 entries");
+  CHECK(
+      complaint(unlimited, 2) ==
+      "specdec: vocab_size = 9223372036854775807 and order = 2 make a table of more than 2147483647 entries");
+  const TableModel<>::Rows row = TableModel<>::Rows::Constant(1, 2, 0.5);
+  CHECK(message_of([&] { TableModel<>(row, -1); }) == "specdec: order = -1 is negative");
+  CHECK(message_of([] { TableModel<>(TableModel<>::Rows(), 0); }) ==
+        "specdec: vocab_size = 0 is not positive");
+}
+
+TEST_CASE("contexts that cannot be looked up are named; one is cut to nothing by any length below") {
+  std::mt19937_64 rng{8};
+  auto model = TableModel<>::random(2, 1, rng);
+  CHECK(message_of([&] {
+          model.distribution(std::vector<Token>{0, 70000});
+        }) == "specdec: context[1] = 70000 is outside the vocabulary 0..1");
+  CHECK(message_of([&] {
+          model.distribution(std::vector<Token>{0, -1});
+        }) == "specdec: context[1] = -1 is outside the vocabulary 0..1");
+  model.forward(std::vector<Token>{0, 1}, 1);
+  model.truncate(-1);
+  CHECK(model.context().empty());
+}
+
+// What a temporary shows would be gone with it.
+template <class M>
+concept ShowsWhatIsGone = requires(M&& m, std::span<const Token> x) { std::forward<M>(m).distribution(x); } ||
+                          requires(M&& m) { std::forward<M>(m).context(); } ||
+                          requires(M&& m, std::span<const Token> x) { std::forward<M>(m).forward(x, 1); };
+static_assert(ShowsWhatIsGone<const TableModel<>&> && !ShowsWhatIsGone<TableModel<>>);
 
 }  // namespace test_testing_table_model

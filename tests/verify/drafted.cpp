@@ -11,6 +11,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -657,5 +658,49 @@ TEST_CASE("a one-hot id beyond 32 bits is no other token") {
   CHECK(message_of([&] { rule(target, OneHotRows(ids), tokens, rng); }) ==
         "specdec: tokens[0] = 1 has probability 0 in draft row 0, so it was not drawn from it");
 }
+
+namespace {
+
+// Rules whose own arithmetic goes wrong.
+struct CoinOfNothing {
+  Verdict judge(const auto& drafted, auto& chance) const {
+    for (Index i = 0; i < drafted.gamma(); ++i)
+      if (!chance.coin(i == 1 ? 0 * std::numeric_limits<double>::infinity() : 1.0)) return {i, 0};
+    return {drafted.gamma(), drafted.draw(chance, drafted.gamma())};
+  }
+};
+struct RaceOfNothing {
+  Verdict judge(const auto& drafted, auto& chance) const {
+    drafted.race(chance, std::numeric_limits<double>::quiet_NaN(), 1);
+    return {};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a coin that a rule flips with no probability is told with what it was judging") {
+  const Eigen::MatrixXd target = Eigen::RowVector2d(0.75, 0.25).replicate(11, 1),
+                        draft = Eigen::RowVector2d(0.5, 0.5).replicate(10, 1);
+  const auto complaint = [&](auto rule, Index gamma) {
+    const std::vector<Token> tokens(static_cast<std::size_t>(gamma), 1);
+    std::mt19937_64 rng{1};
+    return message_of<InvalidDistribution>(
+        [&] { verify(rule, target.topRows(gamma + 1), draft.topRows(gamma), tokens, rng); });
+  };
+  CHECK(complaint(CoinOfNothing{}, 2) ==
+        "specdec: a coin has probability nan, where a rule judges tokens[0] with p = 0.25, q = 0.5, "
+        "tokens[1] with p = "
+        "0.25, q = 0.5");
+  CHECK(complaint(CoinOfNothing{}, 10).ends_with("tokens[7] with p = 0.25, q = 0.5, ..."));
+  CHECK(complaint(RaceOfNothing{}, 2) == "specdec: target row 1: a coin has probability nan");
+}
+
+// Rows of a temporary would be gone with it.
+template <class D>
+concept ShowsRows = requires(D&& drafted) { std::forward<D>(drafted).target(0); } ||
+                    requires(D&& drafted) { std::forward<D>(drafted).draft(0); };
+using DraftedRows = Drafted<DenseRows<RowPointers<double>>, DenseRows<RowPointers<double>>>;
+static_assert(ShowsRows<const DraftedRows&> && !ShowsRows<DraftedRows>);
+static_assert(!std::is_copy_constructible_v<DraftedRows> && !std::is_move_constructible_v<DraftedRows>);
 
 }  // namespace test_verify_drafted

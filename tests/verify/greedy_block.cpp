@@ -219,4 +219,9 @@ TEST_CASE("a ratio too large for a double stays a number: a token that the targe
   CHECK(verdict.token == 0);
 }
 
+// What a temporary remembers is gone with it.
+template <class V>
+concept ShowsModifications = requires(V&& v) { std::forward<V>(v).modifications(); };
+static_assert(ShowsModifications<const GreedyBlockVerifier&> && !ShowsModifications<GreedyBlockVerifier>);
+
 }  // namespace test_verify_greedy_block

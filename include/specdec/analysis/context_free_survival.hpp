@@ -21,7 +21,6 @@
 #include <limits>
 #include <vector>
 
-#include "specdec/analysis/speed_up.hpp"
 #include "specdec/analysis/survival.hpp"
 #include "specdec/error.hpp"
 #include "specdec/rows/named_row.hpp"
@@ -29,6 +28,7 @@
 #include "specdec/rows/walk.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/block.hpp"
+#include "specdec/verify/draft_limit.hpp"
 #include "specdec/verify/drafted.hpp"
 #include "specdec/verify/greedy_block.hpp"
 #include "specdec/verify/lenient.hpp"
@@ -201,7 +201,7 @@ Cells ratio_cells(const P& target, const Q& draft, double width) {
 
 /// P(τ > i) = β^(i+1): every token stands or falls alone.
 inline Survival independent_survival(double acceptance, Index gamma) {
-  check_gamma(gamma);
+  check_drafted("gamma", gamma);
   Survival out;
   double all = 1;
   for (Index i = 0; i < gamma; ++i) out.beyond.push_back(all *= acceptance);
@@ -212,7 +212,8 @@ inline Survival independent_survival(double acceptance, Index gamma) {
 
 /// P(τ > i) of token verification between two rows that stand at every position: β^(i+1), β = Σ min(p, q).
 ///
-/// Throws: std::invalid_argument for a negative gamma; InvalidDistribution as overlap().
+/// Throws: std::invalid_argument for a gamma that is negative or more than longest_draft; InvalidDistribution as
+/// overlap().
 template <Distribution P, Distribution Q>
 Survival context_free_survival(const TokenVerifier&, const P& p, const Q& q, Index gamma) {
   return detail::independent_survival(overlap(p, q), gamma);
@@ -228,9 +229,9 @@ Survival context_free_survival(const LenientVerifier& rule, const P& p, const Q&
 /// with full information, Σ min(Πp, Πq)), between two rows that stand at every position.
 ///
 /// Source: Sun et al., arXiv:2403.10444, Lemma 3; see the top of this file.
-/// Throws: std::invalid_argument for a negative gamma, and where the weights take more than most_weights
-/// values: then there are bounds, see context_free_survival_bounds. InvalidDistribution for numbers that are no
-/// probabilities.
+/// Throws: std::invalid_argument for a gamma that is negative or more than longest_draft, and where the weights take
+/// more than most_weights values: then there are bounds, see context_free_survival_bounds. InvalidDistribution for
+/// numbers that are no probabilities.
 /// Cost: with R different ratios up to N = C(γ−1+R, R) weights, of which those are kept apart whose fate is
 /// open: time R·N a token, some 100·N bytes. Two or three ratios: any γ. All of V = 1000: γ = 2.
 /// Numeric: weights that agree to about 2^-36 (and so all that are equal but for rounding) are taken for their
@@ -239,7 +240,7 @@ template <ProductRule Rule, Distribution P, Distribution Q>
 Survival context_free_survival(const Rule&, const P& p, const Q& q, Index gamma,
                                std::size_t most_weights = std::size_t{1} << 18) {
   using detail::WeightWalk;
-  detail::check_gamma(gamma);
+  detail::check_drafted("gamma", gamma);
   constexpr double width = 0x1p-36;
   WeightWalk walk(std::same_as<Rule, BlockVerifier>, WeightWalk::Kind::collapsed, width,
                   detail::ratio_cells(p, q, width));
@@ -263,7 +264,7 @@ template <ProductRule Rule, Distribution P, Distribution Q>
 SurvivalBounds context_free_survival_bounds(const Rule&, const P& p, const Q& q, Index gamma,
                                             double cell = 1.0 / 64) {
   using detail::WeightWalk;
-  detail::check_gamma(gamma);
+  detail::check_drafted("gamma", gamma);
   if (!(cell >= 0x1p-20 && cell <= 1)) detail::invalid_argument("cell = ", cell, " is outside [2^-20, 1]");
   constexpr bool clipped = std::same_as<Rule, BlockVerifier>;
   constexpr std::size_t any = std::numeric_limits<std::size_t>::max();

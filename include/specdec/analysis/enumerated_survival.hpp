@@ -7,12 +7,12 @@
 #include <type_traits>
 #include <vector>
 
-#include "specdec/analysis/speed_up.hpp"
 #include "specdec/analysis/survival.hpp"
 #include "specdec/rows/dense.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/types.hpp"
+#include "specdec/verify/draft_limit.hpp"
 
 namespace specdec {
 
@@ -110,13 +110,13 @@ class SurvivalWalk {
 /// Source: Sun et al., arXiv:2403.10444, Lemma 3. `target` and `draft` are each row(context), context being the
 /// prompt and what has been drafted, or a Model, which is left with a context that is not to be relied on (and
 /// needs a prompt).
-/// Throws: std::invalid_argument for a negative gamma; InvalidDistribution for numbers that are no
-/// probabilities. Cost: two rows for each of up to V^i prefixes of each length i < γ, and V^γ ratios: for small
-/// models.
+/// Throws: std::invalid_argument for a gamma that is negative or more than longest_draft; InvalidDistribution for
+/// numbers that are no probabilities. Cost: two rows for each of up to V^i prefixes of each length i < γ, and V^γ
+/// ratios: for small models.
 template <SurvivalRule Rule, RowSource Target, RowSource Draft>
 Survival enumerated_survival(const Rule& rule, Target&& target, Draft&& draft, std::span<const Token> prompt,
                              Index gamma) {
-  detail::check_gamma(gamma);
+  detail::check_drafted("gamma", gamma);
   return detail::SurvivalWalk(rule, target, draft, prompt, gamma).run();
 }
 

@@ -141,8 +141,8 @@ struct StepCosts {
 inline double speed_up(double tokens_per_call, Index gamma, const StepCosts& costs) {
   detail::check_gamma(gamma);
   if (!detail::within_rounding(tokens_per_call, static_cast<double>(gamma) + 1))
-    detail::invalid_argument("tokens_per_call = ", tokens_per_call, " is outside [1, gamma + 1 = ", gamma + 1,
-                             "]");
+    detail::invalid_argument("tokens_per_call = ", tokens_per_call,
+                             " is outside [1, gamma + 1 = ", static_cast<double>(gamma) + 1, "]");
   detail::check_positive("costs.call", costs.call);
   detail::check_ratio("costs.draft", costs.draft);
   return tokens_per_call / (costs.call + static_cast<double>(gamma) * costs.draft);

@@ -58,14 +58,14 @@ class ChainDrafter {
   explicit ChainDrafter(D&&... drafters) : drafters_(std::forward<D>(drafters)...) {}
 
   template <RandomSource Source>
-  auto draft(std::span<const Token> context, Index gamma, Source& source) {
+  auto draft(std::span<const Token> context, Index gamma, Source& source) & {
     return propose<0>(context, gamma, source);
   }
 
   /// Drafts, with goes_on(row, i) handed to the members that ask it (see Drafter).
   template <RandomSource Source, class GoesOn>
     requires(can_draft<std::remove_reference_t<D>, Source, GoesOn> || ...)  //
-  auto draft(std::span<const Token> context, Index gamma, Source& source, GoesOn&& goes_on) {
+  auto draft(std::span<const Token> context, Index gamma, Source& source, GoesOn&& goes_on) & {
     return propose<0>(context, gamma, source, goes_on);
   }
 

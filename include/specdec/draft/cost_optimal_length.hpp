@@ -31,8 +31,8 @@ namespace specdec {
 /// Lossless: as every DraftLength. The tokens of a seed then depend on how fast the machine was.
 /// Looks no further than twice the longest draft so far, and 16: a larger Options::gamma is approached as drafts that
 /// long pay off.
-/// Throws: std::invalid_argument unless window >= 1 and 0 < probing < 1. Cost: additions and memory for each of these
-/// lengths a step, however large Options::gamma.
+/// Throws: std::invalid_argument unless window >= 1 and 0 < probing < 1, and where `most` is negative. Cost:
+/// additions and memory for each of these lengths a step, however large Options::gamma.
 class CostOptimalLength {
  public:
   struct Options {
@@ -43,14 +43,10 @@ class CostOptimalLength {
   CostOptimalLength() : CostOptimalLength(Options{}) {}
 
   explicit CostOptimalLength(const Options& options)
-      : probing_share_(options.probing),
+      : probing_share_(checked(options).probing),
         draft_cost_(1 - 1 / options.window),
         target_cost_(1 - 1 / options.window),
-        survival_(1 - 1 / options.window) {
-    if (!(options.window >= 1)) detail::invalid_argument("window = ", options.window, " is below 1");
-    if (!(options.probing > 0 && options.probing < 1))
-      detail::invalid_argument("probing = ", options.probing, " is outside (0, 1)");
-  }
+        survival_(1 - 1 / options.window) {}
 
   Index next(Index most) {
     const Index reach = survival_.reach(most);
@@ -76,10 +72,21 @@ class CostOptimalLength {
   Index longest() const { return static_cast<Index>(tried_.size()) - 1; }
 
   /// The estimate for draft length gamma, in seconds; see the class.
-  /// Pre: 0 <= gamma <= longest(), and a step was observed.
-  double time_per_token(Index gamma) const { return at(gamma).time_per_token; }
+  /// Throws: std::invalid_argument unless 0 <= gamma <= longest(). Means something once a step was observed.
+  double time_per_token(Index gamma) const {
+    if (gamma < 0 || gamma > longest())
+      detail::invalid_argument("gamma = ", gamma, " is outside 0..longest() = ", longest());
+    return at(gamma).time_per_token;
+  }
 
  private:
+  static const Options& checked(const Options& options) {
+    if (!(options.window >= 1)) detail::invalid_argument("window = ", options.window, " is below 1");
+    if (!(options.probing > 0 && options.probing < 1))
+      detail::invalid_argument("probing = ", options.probing, " is outside (0, 1)");
+    return options;
+  }
+
   // Lengths that are tried twice before anything is chosen: few, and between them costs are interpolated.
   Index unmeasured(Index most) const {
     for (const Index gamma : {std::min<Index>(2, most), Index{0}, std::min<Index>(4, most)})
@@ -140,7 +147,7 @@ class CostOptimalLength {
   Index best_from(Index first, Index most) const {
     Index best = first;
     for (Index gamma = first + 1; gamma <= most; ++gamma)
-      if (time_per_token(gamma) < time_per_token(best)) best = gamma;
+      if (at(gamma).time_per_token < at(best).time_per_token) best = gamma;
     return best;
   }
 

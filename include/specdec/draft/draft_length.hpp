@@ -15,9 +15,9 @@ namespace specdec {
 
 /// A rule for the draft length, the fourth argument of SpecDec:
 ///
-///   next(most)       how many tokens to ask for in the next step, 0..most; `most` is Options::gamma, also where the
-///                    budget or a context has room for fewer: the loop cuts what is asked for, StepRecord::asked
-///                    tells to what. May be asked twice before a step succeeds.
+///   next(most)       how many tokens to ask for in the next step, 0..most; `most` is Options::gamma, which may be
+///                    `unlimited`, also where the budget or a context has room for fewer: the loop cuts what is asked
+///                    for, StepRecord::asked tells to what. May be asked twice before a step succeeds.
 ///   observe(step)    called after every step with its StepRecord. Must not throw.
 ///   goes_on(row, i)  optional: whether to draw the (i+1)-th token from the draft model's row; false ends the draft
 ///                    before it. Only for drafters that show their rows (ModelDrafter), and not under greedy block
@@ -27,7 +27,7 @@ namespace specdec {
 /// looks at a drawn token and drops it would not: what is kept would no longer be distributed as q says.
 template <class P>
 concept DraftLength = requires(P& policy, Index most, const StepRecord& step) {
-  { policy.next(most) } -> std::convertible_to<Index>;
+  { policy.next(most) } -> detail::Count;
   policy.observe(step);
 };
 
@@ -40,10 +40,10 @@ struct FixedLength {
 /// Two more after a draft that survived whole, one less after any other, never below one.
 ///
 /// Source: the "heuristic" schedule of Hugging Face Transformers' assisted generation.
-/// Throws: std::invalid_argument unless initial >= 1.
+/// Throws: std::invalid_argument unless initial >= 1. Never asks for more than 1024.
 class ScheduledLength {
  public:
-  explicit ScheduledLength(Index initial = 5) : length_(initial) {
+  explicit ScheduledLength(Index initial = 5) : length_(std::min(initial, longest)) {
     if (initial < 1) detail::invalid_argument("initial = ", initial, " is below 1");
   }
 
@@ -52,8 +52,8 @@ class ScheduledLength {
   /// A step that drafted nothing (the end of the budget, a drafter without a guess) says nothing.
   void observe(const StepRecord& step) {
     if (step.drafted == 0) return;
-    length_ =
-        step.accepted == step.drafted ? std::max(length_, step.drafted) + 2 : std::max<Index>(1, length_ - 1);
+    length_ = step.accepted == step.drafted ? std::max(length_, std::min(step.drafted, longest)) + 2
+                                            : std::max<Index>(1, length_ - 1);
     length_ = std::min(length_, longest);
   }
 

@@ -35,8 +35,8 @@ namespace specdec {
 /// While γ = 0 nothing is learnt of the drafter: a probe drafts once in a while, when the share `probing` of the cost
 /// spent since the last draft would pay for what it is expected to lose. The first steps draft to learn, too.
 /// Looks no further than twice the longest draft so far, and 16.
-/// Throws: std::invalid_argument unless batch >= 1, window >= 1 and 0 < probing < 1. Cost: O(1) for each of these
-/// lengths a step.
+/// Throws: std::invalid_argument unless 1 <= batch <= largest_batch, window >= 1 and 0 < probing < 1, and where
+/// next() is asked for a negative number. Cost: O(1) for each of these lengths a step.
 template <std::invocable<Index> TargetCost, std::invocable<Index> DraftCost>
 class GoodputLength {
  public:
@@ -54,9 +54,14 @@ class GoodputLength {
     this->batch(batch);
   }
 
+  /// The most sequences: the tokens of their calls can be counted.
+  static constexpr Index largest_batch = Index{1} << 30;
+
   /// From now on, calls are shared by this many sequences.
   void batch(Index sequences) {
     if (sequences < 1) detail::invalid_argument("batch = ", sequences, " is below 1");
+    if (sequences > largest_batch)
+      detail::invalid_argument("batch = ", sequences, " is more than ", largest_batch, " sequences");
     batch_ = sequences;
     survival_.decay(1 - 1 / (window_ * static_cast<double>(sequences)));
   }
@@ -84,8 +89,14 @@ class GoodputLength {
   }
 
   /// Tokens that the batch is expected to emit per unit of cost when each sequence drafts gamma.
-  /// Pre: some next(most) had most >= gamma, and gamma is among the lengths that are looked at; see the class.
-  double goodput(Index gamma) const { return estimate(gamma).goodput(); }
+  /// Throws: std::invalid_argument unless some next(most) had most >= gamma >= 0, and gamma is among the lengths that
+  /// are looked at; see the class.
+  double goodput(Index gamma) const {
+    if (gamma < 0 || gamma > survival_.most())
+      detail::invalid_argument("gamma = ", gamma, " is outside 0..", survival_.most(),
+                               ", the lengths that are looked at");
+    return estimate(gamma).goodput();
+  }
 
  private:
   struct Expected {

@@ -100,7 +100,7 @@ class LookaheadDrafter {
 
   /// Always gamma tokens, unless the context is empty.
   template <RandomSource Source>
-  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) {
+  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) & {
     arrive(context);
     tokens_.clear();
     trails_.clear();

@@ -50,14 +50,14 @@ class ModelDrafter {
   /// Throws: std::invalid_argument on an empty context, and where the model returns rows of another shape
   /// than asked for.
   template <RandomSource Source>
-  Draft<RowSpan<typename Rows::Stored>> draft(std::span<const Token> context, Index gamma, Source& source) {
+  Draft<RowSpan<typename Rows::Stored>> draft(std::span<const Token> context, Index gamma, Source& source) & {
     return draft(context, gamma, source, [](const Row&, Index) { return true; });
   }
 
   /// Drafts, and ends the draft where goes_on(row, i) says no to the row that token i would be drawn from.
   template <RandomSource Source, std::predicate<const Row&, Index> GoesOn>
   Draft<RowSpan<typename Rows::Stored>> draft(std::span<const Token> context, Index gamma, Source& source,
-                                              GoesOn&& goes_on) {
+                                              GoesOn&& goes_on) & {
     if (context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
     auto&& chance = as_chance(source);
     tokens_.clear();
@@ -85,7 +85,7 @@ class ModelDrafter {
 
   void truncate(Index length) {
     if (!turn_.lasts(turns_)) return;
-    seen_ = std::min(seen_, length);
+    seen_ = std::clamp<Index>(length, 0, seen_);
     model_.truncate(seen_);
   }
 

@@ -166,7 +166,7 @@ class NgramTableDrafter {
   }
 
   template <RandomSource Source>
-  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) {
+  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) & {
     if (options_.online) learn_context(context);
     tokens_.clear();
     if (gamma > 0) propose(context, gamma);

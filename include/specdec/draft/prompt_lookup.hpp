@@ -44,12 +44,12 @@ class PromptLookupDrafter {
   }
 
   template <RandomSource Source>
-  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) {
+  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) & {
     index(context);
     tokens_.clear();
     if (const std::optional<Index> end = match(context)) {
       const auto followed = context.subspan(static_cast<std::size_t>(*end));
-      const auto count = std::min(followed.size(), static_cast<std::size_t>(gamma));
+      const auto count = std::min(followed.size(), static_cast<std::size_t>(std::max<Index>(gamma, 0)));
       tokens_.assign(followed.begin(), followed.begin() + static_cast<std::ptrdiff_t>(count));
     }
     return {tokens_, OneHotRows(tokens_)};

@@ -213,7 +213,7 @@ class SuffixDrafter {
   }
 
   template <RandomSource Source>
-  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) {
+  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) & {
     learn_context(context);
     propose(gamma);
     return {tokens_, OneHotRows(tokens_)};

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "specdec/rows/stored_rows.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/verify/block.hpp"
+#include "specdec/verify/draft_limit.hpp"
 #include "specdec/verify/verdict.hpp"
 #include "specdec/verify/verifier.hpp"
 
@@ -104,8 +106,8 @@ class CascadeDrafter {
   using Sequence = specdec::Sequence<Shared, V>;
 
  public:
-  /// `gamma`: how many tokens the inner drafter is asked for, at most. Throws std::invalid_argument where that is
-  /// negative.
+  /// `gamma`: how many tokens the inner drafter is asked for, at most. Throws std::invalid_argument where that is no
+  /// Options::gamma.
   CascadeDrafter(M&& model, D&& drafter, V verifier = {}, Index gamma = 4)
     requires std::default_initializable<Length>
       : CascadeDrafter(std::forward<M>(model), std::forward<D>(drafter), std::move(verifier), gamma,
@@ -116,11 +118,11 @@ class CascadeDrafter {
                                        std::forward<Length>(length))),
         verifier_(std::move(verifier)),
         gamma_(gamma) {
-    if (gamma < 0) detail::invalid_argument("gamma = ", gamma, " is negative");
+    detail::check_gamma_option(gamma);
   }
 
   template <RandomSource Source>
-  Draft<RowSpan<Stored>> draft(std::span<const Token> context, Index gamma, Source& source) {
+  Draft<RowSpan<Stored>> draft(std::span<const Token> context, Index gamma, Source& source) & {
     return draft(context, gamma, source, [](const Stored&, Index) { return true; });
   }
 
@@ -128,9 +130,9 @@ class CascadeDrafter {
   /// then. To drop it is lossless nonetheless: the row is a function of the tokens before it.)
   template <RandomSource Source, std::predicate<const Stored&, Index> GoesOn>
   Draft<RowSpan<Stored>> draft(std::span<const Token> context, Index gamma, Source& source,
-                               GoesOn&& goes_on) {
+                               GoesOn&& goes_on) & {
     if (context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
-    const Index vocab_size = inner_->shared.target.vocab_size();
+    const Index vocab_size = inner().shared.target.vocab_size();
     inner_->rows.clear();
     if (gamma <= 0 || std::ssize(context) > context_size(inner_->shared.target))
       return {{}, inner_->rows.first(0, vocab_size)};
@@ -148,16 +150,17 @@ class CascadeDrafter {
   template <class Visit>
     requires detail::MayBeShared<M>
   void each_identity(const Visit& visit) const {
-    detail::each_identity_of_model(inner_->shared.target, has_stable_rows<std::remove_reference_t<M>>, visit);
+    detail::each_identity_of_model(inner().shared.target, has_stable_rows<std::remove_reference_t<M>>, visit);
   }
 
   /// A later draft takes its context from the inner models as far as it is the same.
   void truncate(Index length) {
-    if (length == 0 && inner_->sequence) inner_->sequence->release();
+    if (length <= 0 && inner_ && inner_->sequence) inner_->sequence->release();
   }
 
   /// Counts and times of the inner loop, over all drafts.
-  Stats stats() const { return inner_->sequence ? inner_->sequence->stats() : Stats{}; }
+  /// Throws std::logic_error where the cascade was moved away: into a decoder, say.
+  Stats stats() const { return inner().sequence ? inner().sequence->stats() : Stats{}; }
 
  private:
   // What the inner sequence refers to, at an address of its own: a drafter may be moved.
@@ -168,6 +171,11 @@ class CascadeDrafter {
     Shared shared;
     std::optional<Sequence> sequence;
   };
+
+  Inner& inner() const {
+    if (!inner_) throw std::logic_error("specdec: the cascade was moved away: ask what it was moved into");
+    return *inner_;
+  }
 
   // The inner sequence, about to continue the context by gamma tokens. The outer loop wrote the end of the context,
   // though it may read as the draft did: what the inner rule remembers of its own end is not the outer loop's.

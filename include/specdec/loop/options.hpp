@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <vector>
 
+#include "specdec/error.hpp"
 #include "specdec/measure/stats.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
@@ -28,7 +29,8 @@ class StopTokens {
   void push_back(std::int64_t id) { ids_.push_back(id); }
   bool contains(Token x) const { return std::find(ids_.begin(), ids_.end(), x) != ids_.end(); }
   bool empty() const { return ids_.empty(); }
-  TokenIds ids() const { return ids_; }
+  TokenIds ids() const& { return ids_; }
+  TokenIds ids() const&& = delete;  // they would be gone
 
  private:
   std::vector<std::int64_t> ids_;
@@ -36,8 +38,11 @@ class StopTokens {
 
 /// How much to generate, and how.
 struct Options {
-  Index max_new_tokens = 128;   ///< the token budget; 0 generates nothing
-  Index gamma = 4;              ///< tokens drafted per target call, at most; 0 is ordinary decoding
+  /// The token budget; 0 generates nothing. `unlimited`: until a stop token, the context's end or the caller's word.
+  Index max_new_tokens = 128;
+  /// Tokens drafted per target call, at most; 0 is ordinary decoding. `unlimited` leaves that to the draft-length
+  /// policy, the budget and the target's context: what these let through is to be no more than longest_draft.
+  Index gamma = 4;
   StopTokens stop_tokens = {};  ///< the output ends with the first of these, which is part of it
 
   bool stops_at(Token x) const { return stop_tokens.contains(x); }
@@ -57,10 +62,17 @@ struct Result {
   Stats stats;
   StopReason stop_reason = StopReason::length;
 
-  /// The tokens as ids of another type.
+  /// The tokens as ids of another type. Throws std::invalid_argument on one that the type cannot hold.
   template <std::integral Id>
   std::vector<Id> ids() const {
-    return {tokens.begin(), tokens.end()};
+    std::vector<Id> out;
+    out.reserve(tokens.size());
+    for (const Token x : tokens) {
+      out.push_back(static_cast<Id>(x));
+      if (static_cast<Token>(out.back()) != x)
+        detail::invalid_argument("tokens[", out.size() - 1, "] = ", x, " is no number of the type asked for");
+    }
+    return out;
   }
 };
 

@@ -25,6 +25,8 @@
 #include "specdec/model/turn.hpp"
 #include "specdec/model/uncopied.hpp"
 #include "specdec/token_ids.hpp"
+#include "specdec/types.hpp"
+#include "specdec/verify/draft_limit.hpp"
 #include "specdec/verify/drafted.hpp"
 #include "specdec/verify/verdict.hpp"
 #include "specdec/verify/verifier.hpp"
@@ -199,16 +201,22 @@ class Sequence {
   }
 
   /// Whether the text is complete: there is nothing left to do.
+  /// A sequence that was moved away is done.
   bool done() const { return text_.done() || room() < 0; }
 
   /// The new tokens so far. The view lives until the next step.
-  std::span<const Token> tokens() const { return text_.tokens(); }
+  std::span<const Token> tokens() const& { return text_.tokens(); }
   /// The prompt and the new tokens.
-  std::span<const Token> context() const { return text_.context(); }
+  std::span<const Token> context() const& { return text_.context(); }
   /// Counts and times so far.
-  const Stats& stats() const { return stats_; }
+  const Stats& stats() const& { return stats_; }
   /// The sequence's own copy of the verifier, with what it remembers.
-  const V& verifier() const { return verifier_; }
+  const V& verifier() const& { return verifier_; }
+  /// What a temporary shows would be gone with it: keep the sequence, or its result().
+  std::span<const Token> tokens() const&& = delete;
+  std::span<const Token> context() const&& = delete;
+  const Stats& stats() const&& = delete;
+  const V& verifier() const&& = delete;
   /// What has been generated so far, with the reason why it ended if it has.
   Result result() const { return {{tokens().begin(), tokens().end()}, stats_, stop_reason()}; }
   /// How many tokens of the sequence the target's context holds, between steps.
@@ -217,20 +225,48 @@ class Sequence {
   /// Generates the tokens of one target call and returns those emitted; none when done(). The view lives until the
   /// next step.
   template <RandomSource Source>
-  std::span<const Token> step(Source& source) {
+  std::span<const Token> step(Source& source) & {
     static_assert(Model<Target>, "an ExternalTarget is called by the caller: propose() and accept()");
     if constexpr (Model<Target>) return whole_step(source);
     else return {};
+  }
+  template <RandomSource Source>
+  void step(Source& source) && = delete;  // the view would be gone
+
+  /// Steps until done(), and returns the result().
+  template <RandomSource Source>
+  Result generate(Source& source) {
+    return generate(source, [](std::span<const Token>) {});
+  }
+
+  /// Steps until done(), and calls on_step(tokens) with what each step emitted: for streaming text. A callback that
+  /// returns bool ends the text with false, as stop() does.
+  ///
+  /// Throws what step() and on_step throw. A step that fails is undone; one that on_step throws for has been taken,
+  /// and told: its tokens are in tokens(). So another call goes on, and nothing is lost or told twice.
+  template <RandomSource Source, std::invocable<std::span<const Token>> OnStep>
+  Result generate(Source& source, OnStep&& on_step) {
+    while (!done()) {
+      const std::span<const Token> emitted = step(source);
+      if constexpr (std::same_as<std::invoke_result_t<OnStep&, std::span<const Token>>, bool>) {
+        if (!on_step(emitted)) stop();
+      } else {
+        on_step(emitted);
+      }
+    }
+    return result();
   }
 
   /// Drafts, and says what the target has to be fed for the verdict; nothing (0 rows) when done(). Views live until
   /// accept(). A proposal that was made before and not accepted is forgotten.
   template <RandomSource Source>
-  Feed propose(Source& source) {
+  Feed propose(Source& source) & {
     // Whoever steps on this target, this sequence included, is to feed it anew.
     if constexpr (Model<Target>) shared_->target_turns.next();
     return propose_half(source);
   }
+  template <RandomSource Source>
+  void propose(Source& source) && = delete;  // the views would be gone
 
   /// Judges the last proposal by the target's rows, as many as the Feed asked for, and returns the tokens emitted;
   /// none when done(). The view lives until the next step. Rows may be padded: a token beyond the target's vocabulary
@@ -238,7 +274,7 @@ class Sequence {
   ///
   /// Throws std::logic_error without a proposal, and where somebody else has used the drafter since.
   template <class Rows, RandomSource Source>
-  std::span<const Token> accept(const Rows& rows, Source& source) {
+  std::span<const Token> accept(const Rows& rows, Source& source) & {
     static_assert(Probabilities<Rows>,
                   "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, "
                   "RowPointers or another specdec::DistributionMatrix, with as many rows as the Feed "
@@ -399,7 +435,13 @@ class Sequence {
     if (wanted < 0 || wanted > most)
       detail::invalid_argument("the draft-length policy asks for ", wanted,
                                " tokens, outside 0..gamma = ", most);
-    return std::min(std::max(std::min(wanted, text_.remaining() - 1), min_draft_length(verifier_)), room());
+    const Index asked =
+        std::min(std::max(std::min(wanted, text_.remaining() - 1), min_draft_length(verifier_)), room());
+    if (asked > longest_draft)
+      detail::invalid_argument("gamma = ", most, " and nothing else keeps drafts to ", longest_draft,
+                               " tokens, neither the draft length nor max_new_tokens = ",
+                               text_.options().max_new_tokens, " nor the target's context");
+    return asked;
   }
 
   // All allocation of a step that could fail after the verdict happens here.

@@ -59,7 +59,8 @@ class SpecDec {
   /// target's is left as it is: its first `seen` tokens are those of the prompt (a restored cache, say), which is taken
   /// on trust.
   /// Throws std::invalid_argument: an empty prompt, a prompt or stop token outside the target's vocabulary, a
-  /// negative max_new_tokens or gamma, `seen` negative or more than the prompt has.
+  /// negative max_new_tokens or gamma, a gamma above longest_draft that is not `unlimited`, `seen` negative or more
+  /// than the prompt has.
   Sequence start(TokenIds prompt, const Options& options, Filled filled = {}) & {
     return Sequence(shared_, verifier_, prompt, options, filled);
   }
@@ -71,23 +72,18 @@ class SpecDec {
   /// `source` is a random bit generator or a source of chance. Throws what start() and Sequence::step() throw.
   template <RandomSource Source>
   Result generate(TokenIds prompt, const Options& options, Source& source) {
-    return generate(prompt, options, source, [](std::span<const Token>) {});
+    return start(prompt, options).generate(source);
   }
 
   /// Generates, and calls on_step(tokens) with what each step emitted: for streaming text. A callback that
   /// returns bool ends the generation with false.
+  ///
+  /// Throws what on_step throws, too. Whatever throws, on_step has been told all that there is. Who wants to go on
+  /// behind that keeps the sequence: start() and Sequence::generate(). (To generate anew from the tokens that were
+  /// told is lossless only with a rule that remembers nothing: see Sequence::resume.)
   template <RandomSource Source, std::invocable<std::span<const Token>> OnStep>
   Result generate(TokenIds prompt, const Options& options, Source& source, OnStep&& on_step) {
-    Sequence sequence = start(prompt, options);
-    while (!sequence.done()) {
-      const std::span<const Token> emitted = sequence.step(source);
-      if constexpr (std::same_as<std::invoke_result_t<OnStep&, std::span<const Token>>, bool>) {
-        if (!on_step(emitted)) sequence.stop();
-      } else {
-        on_step(emitted);
-      }
-    }
-    return sequence.result();
+    return start(prompt, options).generate(source, on_step);
   }
 
  private:

@@ -11,12 +11,14 @@
 #include "specdec/loop/options.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
+#include "specdec/verify/draft_limit.hpp"
 
 namespace specdec::detail {
 
 /// What a model of this vocabulary, whose context holds `most` tokens, can go on from.
 inline void check_prompt(const char* name, TokenIds prompt, const Options& options, Index vocab_size,
                          Index most) {
+  if (vocab_size < 1) invalid_argument("the target has a vocabulary of ", vocab_size, " tokens");
   if (prompt.empty()) invalid_argument(name, " is empty: there is nothing to continue");
   check_tokens(name, prompt, vocab_size);
   check_tokens("stop_tokens", options.stop_tokens.ids(), vocab_size);
@@ -24,7 +26,7 @@ inline void check_prompt(const char* name, TokenIds prompt, const Options& optio
     invalid_argument(name, " has ", prompt.size(), " tokens, but the target's context holds ", most);
   if (options.max_new_tokens < 0)
     invalid_argument("max_new_tokens = ", options.max_new_tokens, " is negative");
-  if (options.gamma < 0) invalid_argument("gamma = ", options.gamma, " is negative");
+  check_gamma_option(options.gamma);
 }
 
 /// A prompt and the tokens that have followed it: up to a stop token, the end of the budget or the caller's word.
@@ -44,7 +46,8 @@ class Text {
   Index size() const { return static_cast<Index>(context_.size()); }
   Index remaining() const { return options_.max_new_tokens - static_cast<Index>(tokens().size()); }
 
-  bool done() const { return stopped_ || remaining() <= 0; }
+  /// A text that was moved away is done, too.
+  bool done() const { return context_.empty() || stopped_ || remaining() <= 0; }
   StopReason stop_reason() const { return stop_reason_; }
   /// Whether it came to its end by itself: at a place that depends on nothing but the text.
   bool ended_by_itself() const { return done() && stop_reason_ != StopReason::callback; }

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "specdec/error.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/block.hpp"
+#include "specdec/verify/draft_limit.hpp"
 #include "specdec/verify/token.hpp"
 
 namespace specdec {
@@ -58,6 +61,7 @@ struct Acceptance {
 
   /// Makes room for drafts of gamma tokens, without a change to see.
   void reserve(Index gamma) {
+    detail::check_drafted("gamma", gamma);
     const auto size = static_cast<std::size_t>(gamma);
     asked.reserve(size);
     drafted.reserve(size);
@@ -66,8 +70,14 @@ struct Acceptance {
   }
 
   /// Enters a draft of `length` tokens, where `wanted` were asked for: p and q of each under its own prefix, up to
-  /// one with p = 0 at least. Allocates nothing after reserve(wanted).
+  /// one with p = 0 at least. Allocates nothing after reserve(wanted). Throws std::invalid_argument on more
+  /// probabilities than tokens, and on numbers that no draft has; nothing has been entered then.
   void add(std::span<const std::pair<double, double>> probabilities, Index length, Index wanted) {
+    detail::check_drafted("length", length);
+    detail::check_drafted("wanted", wanted);
+    if (std::ssize(probabilities) > length)
+      detail::invalid_argument("there are probabilities of ", probabilities.size(),
+                               " tokens for a draft of length = ", length);
     ++steps;
     detail::count(asked, std::max(wanted, length));
     detail::count(drafted, length);
@@ -126,8 +136,9 @@ struct Acceptance {
 
   /// Where α lies, `z` standard errors to both sides: 1.96 for a confidence of 95 %. Wilson's interval, for as many
   /// coins as would have this standard error (as there are drafts, where it is 0), so that it stays within
-  /// [0, 1] and is no point at its ends.
+  /// [0, 1] and is no point at its ends. Throws std::invalid_argument unless 0 <= z <= 1e100.
   Interval rate_interval(double z = 1.96) const {
+    if (!(z >= 0 && z <= 1e100)) detail::invalid_argument("z = ", z, " is outside [0, 1e100]");
     const auto [alpha, error] = rate();
     const double variance = alpha * (1 - alpha);
     const double coins = error > 0 && variance > 0 ? variance / (error * error) : drafts_;

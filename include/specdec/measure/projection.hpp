@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "specdec/types.hpp"
+#include "specdec/verify/draft_limit.hpp"
 
 namespace specdec {
 
@@ -25,10 +26,11 @@ struct Projection {
 /// a proposal of n tokens.
 ///
 /// Source: the denominator of Leviathan et al., arXiv:2211.17192, Theorem 3.8, with costs as they were measured
-/// and drafts as long as they are.
+/// and drafts as long as they are. Throws std::invalid_argument where gamma is negative or more than longest_draft.
 template <std::invocable<Index> Proposed, std::invocable<Index> TargetCost, std::invocable<Index> DraftCost>
 double expected_step_cost(Index gamma, const Proposed& proposed, const TargetCost& target_cost,
                           const DraftCost& draft_cost) {
+  detail::check_drafted("gamma", gamma);
   double cost = 0, at_least = 1;
   for (Index n = 0; n <= gamma; ++n) {  // n tokens are proposed
     const double more = n < gamma ? proposed(n) : 0;
@@ -41,10 +43,11 @@ double expected_step_cost(Index gamma, const Proposed& proposed, const TargetCos
 /// Projections for γ = 0..most from P(τ > i) and P(more than i tokens are proposed), [i], where more than i are
 /// asked for. Behind their ends both go on falling as they did last.
 ///
-/// Pre: target_cost(1) > 0.
+/// Pre: target_cost(1) > 0. Throws std::invalid_argument where `most` is negative or more than longest_draft.
 template <std::invocable<Index> TargetCost, std::invocable<Index> DraftCost>
 std::vector<Projection> project(std::span<const double> survival, std::span<const double> proposed,
                                 const TargetCost& target_cost, const DraftCost& draft_cost, Index most = 16) {
+  detail::check_drafted("most", most);
   const auto continued = [](std::span<const double> p, Index i) {
     if (i < std::ssize(p)) return p[static_cast<std::size_t>(i)];
     if (p.empty()) return 0.0;

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <vector>
 
+#include "specdec/error.hpp"
 #include "specdec/measure/cost_curve.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"
+#include "specdec/verify/draft_limit.hpp"
 
 namespace specdec {
 
@@ -18,13 +21,16 @@ namespace specdec {
 class RunningSurvival {
  public:
   /// `decay`: what is left of a step's weight after another one.
-  explicit RunningSurvival(double decay) : decay_(decay) {}
+  /// Throws std::invalid_argument unless 0 <= decay <= 1.
+  explicit RunningSurvival(double decay) : decay_(detail::checked_decay(decay)) {}
 
   /// From now on.
-  void decay(double decay) { decay_ = decay; }
+  void decay(double decay) { decay_ = detail::checked_decay(decay); }
 
-  /// Makes room for drafts of `most` tokens, and never less.
+  /// Makes room for drafts of `most` tokens, and never less. Throws std::invalid_argument where that is negative or
+  /// more than longest_draft.
   void reserve(Index most) {
+    detail::check_drafted("most", most);
     if (most <= this->most()) return;
     const bool first = positions_.empty();
     positions_.resize(static_cast<std::size_t>(most));
@@ -36,10 +42,18 @@ class RunningSurvival {
 
   /// How far a policy that may draft `most` tokens has to look: to twice the longest draft so far, and to 16 at least.
   /// Nothing is known of what lies beyond, and to look there would cost what `most` is.
-  Index reach(Index most) const { return std::min(most, std::max(least_reach, 2 * longest_)); }
+  Index reach(Index most) const {
+    if (most < 0) detail::invalid_argument("most = ", most, " is negative");
+    return std::min({most, std::max(least_reach, 2 * longest_), longest_draft});
+  }
 
-  /// Allocates nothing.
+  /// Allocates nothing. Throws std::invalid_argument on a step that cannot be, or without a survival for each drafted
+  /// token; nothing has been learnt then.
   void observe(const StepRecord& step) {
+    detail::check_step(step);
+    if (std::ssize(step.survival) < step.drafted)
+      detail::invalid_argument("step.survival has ", step.survival.size(), " numbers for ", step.drafted,
+                               " drafted tokens");
     if (step.asked == 0) return;
     longest_ = std::max(longest_, step.drafted);
     for (Index i = 0; i < most(); ++i) {

@@ -9,11 +9,13 @@
 #include <string_view>
 #include <vector>
 
+#include "specdec/error.hpp"
 #include "specdec/measure/acceptance.hpp"
 #include "specdec/measure/cost_curve.hpp"
 #include "specdec/measure/projection.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"
+#include "specdec/verify/draft_limit.hpp"
 
 namespace specdec {
 
@@ -70,6 +72,7 @@ struct Stats {
 
   /// Makes room for steps of up to gamma drafted tokens, without a change to see.
   void reserve(Index gamma) {
+    detail::check_drafted("gamma", gamma);
     const auto size = static_cast<std::size_t>(gamma);
     accepted_lengths.reserve(size + 1);
     asked_by_position.reserve(size);
@@ -81,8 +84,10 @@ struct Stats {
   }
 
   /// Enters one step, of whose tokens the first `step_emitted` reached the output. Allocates nothing after
-  /// reserve(step.asked).
+  /// reserve(step.asked). Throws std::invalid_argument on a step that cannot be; nothing has been counted then.
   void add(const StepRecord& step, Index step_emitted) {
+    detail::check_step(step);
+    if (step_emitted < 0) detail::invalid_argument("step_emitted = ", step_emitted, " is negative");
     const Index step_accepted = std::min(step.accepted, step_emitted);
     ++target_calls;
     drafted += step.drafted;

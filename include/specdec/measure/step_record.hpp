@@ -4,8 +4,10 @@
 #include <chrono>
 #include <span>
 
+#include "specdec/error.hpp"
 #include "specdec/measure/cost_curve.hpp"
 #include "specdec/types.hpp"
+#include "specdec/verify/draft_limit.hpp"
 
 namespace specdec {
 
@@ -33,4 +35,16 @@ struct StepRecord {
   }
 };
 
+namespace detail {
+
+/// Refuses what no step can have done, before anybody reads or counts by it.
+inline void check_step(const StepRecord& step) {
+  check_drafted("step.asked", step.asked);
+  check_drafted("step.drafted", step.drafted);
+  if (step.accepted < 0 || step.accepted > step.drafted)
+    invalid_argument("step.accepted = ", step.accepted, " is outside 0..", step.drafted,
+                     ", the tokens that were drafted");
+}
+
+}  // namespace detail
 }  // namespace specdec

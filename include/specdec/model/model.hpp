@@ -1,8 +1,9 @@
 // What a language model has to offer to serve as the target, or inside ModelDrafter as the draft model.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
-#include <limits>
+#include <cstdint>
 #include <span>
 
 #include "specdec/rows/dense.hpp"
@@ -27,7 +28,7 @@ namespace specdec {
 /// model: wrappers around one model then know that they share its context.
 template <class M>
 concept Model = requires(M& model, const M& constant, std::span<const Token> tokens, Index n) {
-  { constant.vocab_size() } -> std::convertible_to<Index>;
+  { constant.vocab_size() } -> detail::Count;
   { model.forward(tokens, n) } -> Probabilities;
   model.truncate(n);
 };
@@ -40,7 +41,7 @@ template <class M>
 consteval bool sized_and_truncatable() {
   static_assert(
       requires(const M& model) {
-        { model.vocab_size() } -> std::convertible_to<Index>;
+        { model.vocab_size() } -> Count;
       }, "the model has no vocab_size() const that returns the number of tokens: see specdec::Model");
   static_assert(
       requires(M& model, Index length) { model.truncate(length); },
@@ -52,21 +53,25 @@ consteval bool sized_and_truncatable() {
 }  // namespace detail
 
 /// The most tokens that the model's context holds, where it says so: a generation ends when the target's
-/// context is full, and a drafter proposes no more than its model's has room for. Without a limit the largest
-/// Index there is.
+/// context is full, and a drafter proposes no more than its model's has room for. `unlimited` where it says nothing,
+/// or an unsigned number that is more than any Index.
 template <class M>
 Index context_size(const M& model) {
-  if constexpr (requires {
-                  { model.context_size() } -> std::convertible_to<Index>;
-                })
-    return model.context_size();
-  else return std::numeric_limits<Index>::max();
+  if constexpr (requires { model.context_size(); }) {
+    using Size = std::remove_cvref_t<decltype(model.context_size())>;
+    static_assert(detail::Count<Size>, "the model's context_size() is no integer");
+    if constexpr (std::unsigned_integral<Size>)
+      return static_cast<Index>(std::min<std::uintmax_t>(model.context_size(), unlimited));
+    else return model.context_size();
+  } else {
+    return unlimited;
+  }
 }
 
 /// Stands for a target that the caller calls himself, between Sequence::propose() and accept().
 struct ExternalTarget {
-  Index vocabulary;                                   ///< how many tokens there are
-  Index context = std::numeric_limits<Index>::max();  ///< how many tokens its context holds
+  Index vocabulary;           ///< how many tokens there are
+  Index context = unlimited;  ///< how many tokens its context holds
 
   Index vocab_size() const { return vocabulary; }
   Index context_size() const { return context; }

@@ -64,13 +64,31 @@ class BasicNgramModel {
       return static_cast<Token>(std::max_element(values_.begin(), values_.end()) - values_.begin());
     }
     /// A view of it, as verifiers and chance take rows.
-    DenseRow<Scalar> view() const { return {values_.data(), vocab_size()}; }
+    DenseRow<Scalar> view() const& { return {values_.data(), vocab_size()}; }
+    DenseRow<Scalar> view() const&& = delete;  // it would be gone
 
    private:
     friend BasicNgramModel;
     explicit Row(std::size_t vocab_size) : values_(vocab_size) {}
     std::vector<Scalar> values_;
   };
+
+  BasicNgramModel(const BasicNgramModel&) = default;
+  BasicNgramModel& operator=(const BasicNgramModel&) = default;
+  /// What was moved away keeps the counts, and is a model with an empty context.
+  BasicNgramModel(BasicNgramModel&& other) noexcept
+      : counts_(other.counts_),
+        order_(other.order_),
+        context_(std::move(other.context_)),
+        output_(std::move(other.output_)) {}
+  BasicNgramModel& operator=(BasicNgramModel&& other) noexcept {
+    counts_ = other.counts_;
+    order_ = other.order_;
+    context_ = std::move(other.context_);
+    output_ = std::move(other.output_);
+    return *this;
+  }
+  ~BasicNgramModel() = default;
 
   /// A model of the text, with an empty context. An empty text gives the uniform distribution.
   ///
@@ -99,7 +117,7 @@ class BasicNgramModel {
   ///
   /// Throws: std::invalid_argument unless 1 <= rows <= tokens.size(), and on a token outside the vocabulary.
   /// After a throw nothing has changed.
-  Rows forward(std::span<const Token> tokens, Index rows) {
+  Rows forward(std::span<const Token> tokens, Index rows) & {
     const Index fed = static_cast<Index>(tokens.size());
     if (rows < 1 || rows > fed)
       detail::invalid_argument("rows = ", rows, " is outside 1..", fed, ", the number of tokens");

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -79,6 +80,7 @@ class Turns {
       std::vector<Count> counts;
       each_identity(drafter,
                     [&](const void* shared, Role role) { counts.push_back(shared_count(shared, role)); });
+      if (counts.empty()) return own();  // it refers to nobody after all
       return {std::move(counts), true};
     } else {
       return own();
@@ -100,6 +102,8 @@ class Turns {
     for (const Count& count : counts_) ++*count;
     return count();
   }
+  /// Whether nothing is left to count: whoever goes on would not see what others do to the models.
+  bool moved_away() const { return counts_.empty(); }
   /// Moves on with each of the counts, as none ever goes back.
   std::uint64_t count() const {
     std::uint64_t sum = 0;
@@ -141,7 +145,12 @@ class Turns {
 /// context.
 class Turn {
  public:
-  void take(Turns& turns) { number_.value = turns.next(); }
+  void take(Turns& turns) {
+    if (turns.moved_away())
+      throw std::logic_error(
+          "specdec: a drafter drafts that was moved away, into a decoder, say: ask what it was moved into");
+    number_.value = turns.next();
+  }
   /// Goes on with a turn during which its holder has used the models himself.
   void go_on(const Turns& turns) { number_.value = turns.count(); }
   /// Whether nobody has had one since.

@@ -29,7 +29,7 @@ concept TokenSampler = requires(S& sampler, double u) {
 ///                     throws InvalidDistribution where the row has no mass or holds NaN
 template <class R>
 concept Distribution = std::copy_constructible<R> && requires(const R& row, Token x) {
-  { row.vocab_size() } -> std::convertible_to<Index>;
+  { row.vocab_size() } -> detail::Count;
   { row.probability(x) } -> std::convertible_to<double>;
   { row.sampler() } -> TokenSampler;
 };
@@ -43,7 +43,7 @@ concept ArgmaxRow = requires(const R& row) {
 /// A row that can be summed piecewise: sum(start, count) is the mass of `count` tokens from `start` on.
 template <class R>
 concept SummableRow = requires(const R& row, Token x, Index i) {
-  { row.vocab_size() } -> std::convertible_to<Index>;
+  { row.vocab_size() } -> detail::Count;
   { row.probability(x) } -> std::convertible_to<double>;
   { row.sum(i, i) } -> std::convertible_to<double>;
 };
@@ -62,7 +62,7 @@ concept SegmentedRow = requires(const R& row, Index i) {
 /// listed(0), listed(1), ..., and all others have none.
 template <class R>
 concept ListedRow = requires(const R& row, Index k) {
-  { row.support_size() } -> std::convertible_to<Index>;
+  { row.support_size() } -> detail::Count;
   { row.support(k) } -> std::convertible_to<Token>;
   { row.listed(k) } -> std::convertible_to<double>;
 };
@@ -103,14 +103,14 @@ inline constexpr bool constant_time_probability = [] {
 /// A matrix without vocab_size() fits any vocabulary (one-hot rows do).
 template <class M>
 concept DistributionMatrix = std::copy_constructible<M> && requires(const M& matrix, Index i) {
-  { matrix.rows() } -> std::convertible_to<Index>;
+  { matrix.rows() } -> detail::Count;
   { matrix.row(i) } -> Distribution;
 };
 
 /// A matrix over a vocabulary of known size, as a target must be.
 template <class M>
 concept SizedDistributionMatrix = DistributionMatrix<M> && requires(const M& matrix) {
-  { matrix.vocab_size() } -> std::convertible_to<Index>;
+  { matrix.vocab_size() } -> detail::Count;
 };
 
 /// The row type of a matrix.

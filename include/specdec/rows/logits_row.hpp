@@ -9,8 +9,9 @@
 #include <limits>
 
 #include "specdec/error.hpp"
+#include "specdec/kernels/exponentials.hpp"
+#include "specdec/kernels/machine_width.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/exponentials.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/prefix_sampler.hpp"
 
@@ -30,8 +31,8 @@ struct LogSumExp {
 /// lowest id among equals. A logit of −inf is a probability of 0. Tokens below `cut` have probability 0, and
 /// the rest is normalised without them: that is what sample/ makes of top-k, top-p and min-p.
 /// Throws InvalidDistribution, when the row is read: a NaN, a logit of +inf, no finite logit.
-/// Numeric: exponentials in the logits' own arithmetic (float for float, half and bfloat16), summed in it
-/// over stretches of a few thousand tokens and in double across; probability(x) in double.
+/// Numeric: exponentials in the logits' own arithmetic (float for float, half and bfloat16), see detail::Exponentials,
+/// summed in it over 64 tokens and in double across; probability(x) in double.
 template <Real S, int Stride = 1>
 class LogitsRow {
  public:
@@ -60,7 +61,7 @@ class LogitsRow {
   }
 
   Index vocab_size() const { return logits_.size(); }
-  const NumberRow<S, Stride>& logits() const { return logits_; }
+  NumberRow<S, Stride> logits() const { return logits_; }
   double temperature() const { return temperature_; }
   /// As it is computed with. Not 0, which would make NaN of −inf: temperatures above 1e37 (of float logits) are alike.
   Scalar inverse_temperature() const { return static_cast<Scalar>(inverse_temperature_); }
@@ -163,7 +164,7 @@ class LogitsRow {
     if (is_argmax()) return start <= argmax_ && argmax_ < start + count ? 1.0 : 0.0;
     if (count > 0 && state_ == State::read && start % stretch_ == 0 && count == stretch_size(start))
       return scale_ * static_cast<double>(sums_[static_cast<std::size_t>(start / stretch_)]);
-    return scale_ * static_cast<double>(sum_of_exponentials(start, count));
+    return scale_ * sum_of_exponentials(start, count);
   }
 
   /// The most that segment() hands out at a time.
@@ -178,10 +179,10 @@ class LogitsRow {
       if (start <= argmax_ && argmax_ < start + count) out[argmax_ - start] = 1;
       return out;
     }
-    out = logits_.segment(start, count);
-    if (cut_ != no_cut) detail::mask_below(cut_, out.data(), static_cast<std::size_t>(count));
-    shifted_exponentials()(out, [&](const auto& e) {
-      out = (e - Exponentials::negligible).max(Scalar{0}) * static_cast<Scalar>(scale_);
+    // The array has room for whole lots, however few of its numbers are asked for.
+    logits_.each_lots(start, count, no_logit, [&](const Scalar* l, Index offset, Index size) {
+      detail::run_wide<detail::WriteExponentials<Scalar>>(l, size, shifted_exponentials(),
+                                                          static_cast<Scalar>(scale_), out.data() + offset);
     });
     return out;
   }
@@ -189,8 +190,6 @@ class LogitsRow {
  private:
   template <Real, int>
   friend class LogitsRow;
-
-  using Exponentials = detail::Exponentials<Scalar>;
 
   static constexpr Index min_stretch = 1024;
   static constexpr Index max_stretches = 64;
@@ -207,33 +206,26 @@ class LogitsRow {
 
   Index stretch_size(Index start) const { return std::min(stretch_, logits_.size() - start); }
 
-  Exponentials shifted_exponentials() const { return {shift_, inverse_temperature()}; }
+  // A row that was read has no logit above the shift.
+  detail::Exponentials<Scalar> shifted_exponentials() const {
+    return {shift_, inverse_temperature(), cut_, state_ != State::handed_in};
+  }
 
-  // In short pieces, because a float that holds a probable token is deaf to many improbable ones.
-  Scalar sum_of_exponentials(Index start, Index count) const {
-    const Index piece = cut_ == no_cut ? detail::logits_piece : detail::logits_piece / 2;
-    const Exponentials e = shifted_exponentials();
+  double sum_of_exponentials(Index start, Index count) const {
     double sum = 0;
-    for (const Index end = start + count; start < end; start += piece)
-      sum += detail::with_logits(logits_, start, std::min(piece, end - start), [&](const auto& l) {
-        return static_cast<double>(cut_ == no_cut ? e.sum(l) : sum_above_cut(l));
-      });
-    return static_cast<Scalar>(sum);
+    logits_.each_lots(start, count, no_logit, [&](const Scalar* l, Index, Index size) {
+      sum += detail::run_wide<detail::SumOfExponentials<Scalar>>(l, size, shifted_exponentials());
+    });
+    return sum;
   }
 
-  // Where a cut leaves few tokens, most pieces need only be compared with it.
-  template <class Block>
-  Scalar sum_above_cut(const Block& l) const {
-    if (l.maxCoeff() < cut_) return 0;
-    Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, detail::logits_piece> kept = l;
-    detail::mask_below(cut_, kept.data(), static_cast<std::size_t>(kept.size()));
-    return shifted_exponentials().sum(kept);
-  }
-
-  // The shift need not be the largest logit, only near it.
+  // The shift need not be the largest logit, only near it, as temperatures go. At one so large that no Scalar holds the
+  // product, or what lies as far from it, 0 is.
   void hand_in(LogSumExp normaliser) {
     if (is_argmax()) return;
-    shift_ = std::isnan(largest_) ? static_cast<Scalar>(normaliser.value * temperature_) : largest_;
+    const double near = normaliser.value * temperature_;
+    const bool held = std::abs(near) <= static_cast<double>(std::numeric_limits<Scalar>::max() / 2);
+    shift_ = std::isnan(largest_) ? static_cast<Scalar>(held ? near : 0) : largest_;
     scale_ = std::exp(static_cast<double>(shift_) * inverse_temperature_ - normaliser.value);
     state_ = State::handed_in;
   }
@@ -252,8 +244,8 @@ class LogitsRow {
     if (state_ == State::unread) normalise();
   }
 
-  // One pass: the largest logit and the sums of exponentials, stretch by stretch, rescaled whenever a
-  // stretch holds a larger logit than all before it.
+  // One pass: the largest logit and the sums of exponentials, piece by piece of a stretch, rescaled whenever a piece
+  // holds a larger logit than all before it.
   void normalise() const {
     if (is_argmax()) {
       argmax_ = argmax();
@@ -264,28 +256,25 @@ class LogitsRow {
     double total = 0;
     std::size_t stretches = 0;
     for (Index start = 0; start < vocab_size(); start += stretch_, ++stretches) {
-      const Index count = stretch_size(start);
-      const Scalar largest = largest_of(start, count);
-      if (!(largest <= shift_)) total *= raise_shift(largest, stretches);
-      sums_[stretches] = shift_ == no_logit ? Scalar{0} : sum_of_exponentials(start, count);
-      total += static_cast<double>(sums_[stretches]);
+      double sum = 0;
+      logits_.each_lots(start, stretch_size(start), no_logit, [&](const Scalar* l, Index, Index size) {
+        const auto largest = detail::run_wide<detail::LargestNumber<Scalar>>(l, size);
+        if (!(largest <= shift_)) {
+          const double factor = raise_shift(largest, stretches);
+          total *= factor;
+          sum *= factor;
+        }
+        if (shift_ != no_logit)
+          sum += detail::run_wide<detail::SumOfExponentials<Scalar>>(l, size, shifted_exponentials());
+      });
+      sums_[stretches] = static_cast<Scalar>(sum);
+      total += sum;
     }
     check_largest(shift_);
-    if (std::isnan(total)) throw InvalidDistribution("a logit is nan");
     if (!(total > 0)) throw InvalidDistribution(detail::message("no token has a logit of at least ", cut_));
     largest_ = shift_;
     scale_ = 1 / total;
     state_ = State::read;
-  }
-
-  // Eigen's fast maximum may pass over a NaN. It is then found in the sum, except where nothing is summed.
-  Scalar largest_of(Index start, Index count) const {
-    if constexpr (std::floating_point<S>) {
-      const bool all_summed = cut_ == no_cut;
-      const Scalar largest = all_summed ? logits_.segment(start, count).maxCoeff() : no_logit;
-      if (largest > no_logit) return largest;
-    }
-    return logits_.max(start, count);
   }
 
   // Takes exponentials relative to a larger logit from here on; returns by how much those so far shrink.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
@@ -12,6 +13,10 @@
 #include <utility>
 
 #include "specdec/error.hpp"
+#include "specdec/kernels/machine_width.hpp"
+#include "specdec/kernels/reductions.hpp"
+#include "specdec/kernels/widen.hpp"
+#include "specdec/rows/distribution.hpp"
 #include "specdec/rows/owning_temporary.hpp"
 #include "specdec/types.hpp"
 
@@ -58,13 +63,59 @@ class NumberRow {
 #endif
   }
 
-  /// `count` numbers from `start` on, as an Eigen array expression to compute with.
+  /// Writes `count` numbers from `start` on, in the scalar that is computed with, to where `out` points.
+  void read(Index start, Index count, Scalar* out) const {
+    Index done = 0;
+    if constexpr (!std::floating_point<S>) {
+      using Widen = detail::Widen<S>;
+      if (step() == 1) {
+        done = count / detail::lot * detail::lot;
+        detail::run_wide<Widen>(data_ + start, done, out);
+      }
+      std::array<S, detail::lot> narrow{};
+      std::array<Scalar, detail::lot> wide;
+      for (; done < count; done += detail::lot) {
+        const Index size = std::min(detail::lot, count - done);
+        for (Index i = 0; i < size; ++i)
+          narrow[static_cast<std::size_t>(i)] = data_[(start + done + i) * step()];
+        detail::run_wide<Widen>(static_cast<const S*>(narrow.data()), detail::lot, wide.data());
+        std::copy_n(wide.begin(), size, out + done);
+      }
+    } else {
+      for (; done < count; ++done) out[done] = (*this)[start + done];
+    }
+  }
+
+  /// `count` numbers from `start` on, as an Eigen array to compute with: up to max_segment_size where they are narrow.
   auto segment(Index start, Index count) const {
-    using Stretch = Eigen::Array<S, Eigen::Dynamic, 1>;
-    const Eigen::Map<const Stretch, Eigen::Unaligned, Eigen::InnerStride<Stride>> stored(
-        data_ + start * step(), count, Eigen::InnerStride<Stride>(step()));
-    if constexpr (std::floating_point<S>) return stored;
-    else return stored.template cast<Scalar>();
+    if constexpr (std::floating_point<S>) {
+      using Stretch = Eigen::Array<S, Eigen::Dynamic, 1>;
+      return Eigen::Map<const Stretch, Eigen::Unaligned, Eigen::InnerStride<Stride>>(
+          data_ + start * step(), count, Eigen::InnerStride<Stride>(step()));
+    } else {
+      Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size> wide(count);
+      read(start, count, wide.data());
+      return wide;
+    }
+  }
+
+  /// Calls f(numbers, offset, size) with all of `count` numbers from `start` on, in pieces of whole lots for the kernels:
+  /// where they lie if they can be read there, else as a copy. The last one is filled up with `filler`.
+  template <class F>
+  void each_lots(Index start, Index count, Scalar filler, F&& f) const {
+    using detail::lot;
+    Index done = 0;
+    if constexpr (std::floating_point<S> && Stride == 1) {
+      done = count / lot * lot;
+      if (done > 0) f(data_ + start, Index{0}, done);
+    }
+    std::array<Scalar, max_segment_size> copy;
+    for (; done < count; done += max_segment_size) {
+      const Index size = std::min(max_segment_size, count - done), filled = (size + lot - 1) / lot * lot;
+      read(start + done, size, copy.data());
+      std::fill(copy.begin() + size, copy.begin() + filled, filler);
+      f(static_cast<const Scalar*>(copy.data()), done, filled);
+    }
   }
 
   /// Writes all numbers, as they are stored, to where `out` points.
@@ -74,18 +125,21 @@ class NumberRow {
 
   /// The largest of `count` numbers; NaN if one of them is.
   Scalar max(Index start, Index count) const {
-    Scalar largest = -std::numeric_limits<Scalar>::infinity();
-    each_piece(start, count, [&](const auto& piece) {
-      const Scalar m = piece.template maxCoeff<Eigen::PropagateNaN>();
+    constexpr Scalar least = -std::numeric_limits<Scalar>::infinity();
+    Scalar largest = least;
+    each_lots(start, count, least, [&](const Scalar* numbers, Index, Index size) {
+      const auto m = detail::run_wide<detail::LargestNumber<Scalar>>(numbers, size);
       if (!(m <= largest)) largest = std::isnan(largest) ? largest : m;
     });
     return largest;
   }
 
-  /// Numeric: in the scalar's own arithmetic over pieces of some hundred, in double across.
+  /// Numeric: in the scalar's own arithmetic over up to 1024 numbers, in double across.
   double sum(Index start, Index count) const {
     double sum = 0;
-    each_piece(start, count, [&](const auto& piece) { sum += static_cast<double>(piece.sum()); });
+    each_lots(start, count, Scalar{0}, [&](const Scalar* numbers, Index, Index size) {
+      sum += detail::run_wide<detail::SumOfNumbers<Scalar>>(numbers, size);
+    });
     return sum;
   }
 
@@ -111,23 +165,6 @@ class NumberRow {
   Index step() const {
     if constexpr (Stride == Eigen::Dynamic) return stride_;
     else return Stride;
-  }
-
-  // Calls f with pieces that Eigen can reduce a vector at a time: narrow numbers as a copy, because Eigen 3.4
-  // does not vectorise reductions of a cast.
-  template <class F>
-  void each_piece(Index start, Index count, F&& f) const {
-    constexpr Index piece_size = std::floating_point<S> ? 1024 : 256;
-    for (const Index end = start + count; start < end; start += piece_size) {
-      const Index size = std::min(piece_size, end - start);
-      if constexpr (std::floating_point<S>) {
-        f(segment(start, size));
-      } else {
-        const Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, piece_size> copy =
-            segment(start, size);
-        f(copy);
-      }
-    }
   }
 
   const S* data_;
@@ -172,14 +209,20 @@ class EigenNumbers {
 
 /// Rows given as one pointer each, as engines hold them: row i is `vocab_size` numbers from pointers[i] on,
 /// `stride` apart. Pointers and numbers must outlive it; a temporary container of pointers is refused. Taken as a matrix
-/// wherever an Eigen one is.
+/// wherever an Eigen one is. Throws std::invalid_argument on a null pointer, a negative vocabulary or stride, and
+/// one of a size that no memory has.
 template <Real S, int Stride = 1>
 class RowPointers {
  public:
   RowPointers(std::span<const S* const> pointers, Index vocab_size, Index stride = 1)
       : pointers_(pointers), cols_(vocab_size), stride_(stride) {
-    if (vocab_size < 0 || stride < 1 || (Stride != Eigen::Dynamic && stride != Stride))
+    constexpr Index most = unlimited / static_cast<Index>(sizeof(S));  // that can lie in memory
+    if (vocab_size < 0 || stride < 1 || vocab_size > most / stride ||
+        (Stride != Eigen::Dynamic && stride != Stride))
       detail::invalid_argument("rows by pointer cannot have ", vocab_size, " entries ", stride, " apart");
+    for (Index i = 0; vocab_size > 0 && i < rows(); ++i)
+      if (pointers[static_cast<std::size_t>(i)] == nullptr)
+        detail::invalid_argument("pointers[", i, "] is null");
   }
   template <detail::OwningTemporary Temporary>
   RowPointers(Temporary&& pointers, Index vocab_size, Index stride = 1) = delete;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "specdec/error.hpp"
+#include "specdec/kernels/machine_width.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/residual.hpp"
 #include "specdec/rows/walk.hpp"
@@ -12,20 +13,16 @@
 namespace specdec {
 namespace detail {
 
-/// The smaller one; NaN where either is.
-inline double least(double a, double b) { return std::isnan(a) || a < b ? a : b; }
-
 /// min(a·p, b·q), to be summed over rows.
 struct OverlapOf {
   double a, b;
 
-  double operator()(double p, double q) const { return least(a * p, b * q); }
-
-  // The minimum of a number and NaN may be either: 0·NaN is NaN.
-  auto segment(const auto& p, const auto& q) const {
-    const auto scaled_p = a * p;
-    const auto scaled_q = b * q;
-    return scaled_p.min(scaled_q) + 0 * (scaled_p + scaled_q);
+  // NaN where either is.
+  SPECDEC_KERNEL double operator()(double p, double q) const {
+    SPECDEC_UNFUSED
+    const double scaled_p = a * p, scaled_q = b * q;
+    const double least = scaled_p < scaled_q ? scaled_p : scaled_q;
+    return scaled_p != scaled_p ? scaled_p : least;
   }
 
   double alone(const auto&, Index, Index) const { return 0; }

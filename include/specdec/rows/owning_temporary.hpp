@@ -8,9 +8,15 @@
 
 namespace specdec::detail {
 
-/// A matrix or an array of Eigen's with memory of its own, other than a Map, a Ref or a Block.
+/// A Ref<const M> holds a copy where it was made of what is no M: nobody can tell by its type.
 template <class M>
-concept EigenOwner = std::derived_from<M, Eigen::PlainObjectBase<M>>;
+inline constexpr bool may_hold_a_copy = false;
+template <class M, int Options, class Stride>
+inline constexpr bool may_hold_a_copy<Eigen::Ref<const M, Options, Stride>> = true;
+
+/// A matrix or an array of Eigen's with memory of its own, other than a Map, a Ref to be written to or a Block.
+template <class M>
+concept EigenOwner = std::derived_from<M, Eigen::PlainObjectBase<M>> || may_hold_a_copy<M>;
 
 /// A vector, an array or another range with memory of its own, other than a span: one that is not a borrowed range.
 template <class R>

@@ -30,7 +30,8 @@ inline constexpr double rounding_of_small = [] {
 /// were normalised; mass beyond 1 is never drawn, and where it is more than rounding it is an error. Rounding may make
 /// of 1 up to 1.01 + V·r: a number that is stored in eight bits or more (bfloat16) is off by 1/256 of itself at most,
 /// or by r = rounding_of_small next to 0 (2^−25 where numbers are halves, else 0). Tokens of probability 0 are never
-/// returned; a row without mass, or with a NaN in a segment that a draw has to read, throws InvalidDistribution.
+/// returned; a row without mass, or with a NaN in a segment that a draw has to read, throws InvalidDistribution; a u
+/// that is no number of [0, 1), where it would be past the row's mass or below 0, std::invalid_argument.
 /// Cost: amortised one pass over the part of the row that was needed, then a binary search and one segment. No
 /// allocation: the segment sums lie inside the object.
 template <class Row>  // a SummableRow, complete only by the time of a draw
@@ -55,8 +56,8 @@ class PrefixSampler {
 
   Token operator()(double u) {
     static_assert(SummableRow<Row>);
-    while (read_ < size_ && total() <= u) extend();
-    if (u >= total()) u = wrap(u);
+    while (read_ < size_ && (segments_ == 0 || !(u < total()))) extend();
+    if (segments_ == 0 || !(u < total())) u = wrap(u);
     const auto last = sums_.begin() + segments_;
     const auto found = std::upper_bound(sums_.begin(), last, u);
     const Index segment = std::min<Index>(found - sums_.begin(), segments_ - 1);
@@ -98,9 +99,15 @@ class PrefixSampler {
     if (read_ / page != (read_ + count) / page) specdec::prefetch(row_, static_cast<Token>(read_ + ahead));
   }
 
+  // Called where a number that is none of [0, 1) ends up, which is on no way of the others.
+  static void check(double u) {
+    if (!(u >= 0 && u < 1)) detail::invalid_argument("u = ", u, " is outside [0, 1)");
+  }
+
   // The whole row sums to less than u < 1. Given that, (u − total)/(1 − total) is uniform on [0, 1), so the
   // draw below has the law of the normalised row.
   double wrap(double u) const {
+    check(u);
     if (!(total() > 0)) throw InvalidDistribution("the probabilities sum to 0");
     const double v = (u - total()) / (1 - total()) * total();
     return v < total() ? v : 0.0;
@@ -117,6 +124,7 @@ class PrefixSampler {
       u -= mass;
     }
     Index chosen = scan(start, end, u);
+    if (chosen < 0) check(u);
     if (chosen < 0) chosen = scan(first, end, most());
     if (chosen < 0)
       throw InvalidDistribution(detail::message("tokens ", first, "..", end - 1, " have no positive mass"));

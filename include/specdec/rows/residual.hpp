@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "specdec/error.hpp"
+#include "specdec/kernels/machine_width.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/prefix_sampler.hpp"
@@ -28,19 +29,15 @@ double residual(double a, const P& p, double b, const Q& q, Token x) {
 
 namespace detail {
 
-/// (d)+, but NaN stays NaN.
-inline double positive_part(double d) { return d < 0 ? 0 : d; }
-
 /// (a·p − b·q)+, to be summed over rows.
 struct ResidualOf {
   double a, b;
 
-  double operator()(double p, double q) const { return positive_part(a * p - b * q); }
-
-  // (d)+ = (d + |d|)/2 exactly, and that keeps a NaN.
-  auto segment(const auto& p, const auto& q) const {
-    const auto difference = a * p - b * q;
-    return 0.5 * (difference + difference.abs());
+  // NaN stays NaN.
+  SPECDEC_KERNEL double operator()(double p, double q) const {
+    SPECDEC_UNFUSED
+    const double difference = a * p - b * q;
+    return difference < 0 ? 0 : difference;
   }
 
   // A row need not answer for a stretch that begins behind its end.

@@ -31,7 +31,7 @@ class RowCopy {
  public:
   using View = DenseRow<Scalar>;
 
-  View assign(const Row& row) {
+  View assign(const Row& row) & {
     const Index size = row.vocab_size();
     copy_.resize(static_cast<std::size_t>(size));
     detail::walk(row, [this](const auto& ids, const auto& p) {
@@ -54,7 +54,7 @@ class RowCopy<Row> {
   using View =
       std::remove_cvref_t<decltype(std::declval<const Row&>().over(static_cast<const Stored*>(nullptr)))>;
 
-  View assign(const Row& row) {
+  View assign(const Row& row) & {
     copy_.resize(static_cast<std::size_t>(row.vocab_size()));
     row.logits().copy_to(copy_.data());
     return row.over(copy_.data());
@@ -71,7 +71,7 @@ class RowCopy<Row> {
  public:
   using View = SparseRow<double>;
 
-  View assign(const Row& row) {
+  View assign(const Row& row) & {
     ids_.clear();
     probabilities_.clear();
     detail::walk(row, [this](const auto& ids, const auto& p) {

@@ -20,9 +20,9 @@ namespace specdec {
 /// probabilities must sum to 1 like any row's. Ids may be of any integral type. Both must outlive the row; temporary
 /// containers of them are refused.
 ///
-/// Throws std::invalid_argument: ids and probabilities of different number. That ids ascend and lie in the
-/// vocabulary is taken on trust where that costs O(k): see validate(). Cost: a look-up takes log k steps, a
-/// draw at most k; nothing depends on the size of the vocabulary.
+/// Throws std::invalid_argument: ids and probabilities of different number, a negative vocabulary. That ids ascend
+/// and lie in the vocabulary is taken on trust where that costs O(k): see validate(). Cost: a look-up takes log k
+/// steps, a draw at most k; nothing depends on the size of the vocabulary.
 template <Real S, std::integral Id = Token>
 class SparseRow {
  public:
@@ -31,6 +31,7 @@ class SparseRow {
     if (ids.size() != probabilities.size())
       detail::invalid_argument("a sparse row has ", ids.size(), " ids, but ", probabilities.size(),
                                " probabilities");
+    if (vocab_size < 0) detail::invalid_argument("a sparse row has a vocabulary of ", vocab_size, " tokens");
   }
   template <detail::OwningTemporary Temporary>
   SparseRow(Temporary&& ids, std::span<const S> probabilities, Index vocab_size) = delete;

@@ -19,6 +19,17 @@ class StoredRows {
  public:
   using Stored = std::conditional_t<stable, Row, typename RowCopy<Row>::View>;
 
+  StoredRows() = default;
+  /// Views of the other's copies would be gone with it: a copy begins empty.
+  StoredRows(const StoredRows&) {}
+  StoredRows& operator=(const StoredRows&) {
+    clear();
+    return *this;
+  }
+  StoredRows(StoredRows&&) noexcept = default;
+  StoredRows& operator=(StoredRows&&) noexcept = default;
+  ~StoredRows() = default;
+
   void clear() { rows_.clear(); }
 
   void add(const Row& row) {
@@ -31,12 +42,14 @@ class StoredRows {
   }
 
   Index size() const { return std::ssize(rows_); }
-  const Stored& operator[](Index i) const { return rows_[static_cast<std::size_t>(i)]; }
+  const Stored& operator[](Index i) const& { return rows_[static_cast<std::size_t>(i)]; }
 
   /// The first `count` of them as a matrix, which lives until the next add() or clear().
-  RowSpan<Stored> first(Index count, Index vocab_size) const {
+  RowSpan<Stored> first(Index count, Index vocab_size) const& {
     return {std::span<const Stored>(rows_).first(static_cast<std::size_t>(count)), vocab_size};
   }
+  const Stored& operator[](Index i) const&& = delete;
+  void first(Index count, Index vocab_size) const&& = delete;
 
  private:
   std::vector<RowCopy<Row>> copies_;  // what rows_ are views of, unless stable

@@ -51,13 +51,15 @@ void validate_row(const R& row, Index vocab_size, double tolerance) {
 
 /// Throws InvalidDistribution unless every row holds finite, non-negative probabilities that sum to 1 within
 /// `tolerance`, beside what storing them as half or bfloat16 rounds, and, where it lists its tokens, lists them by
-/// ascending id and inside the vocabulary. `name` is what the message calls the matrix.
+/// ascending id and inside the vocabulary. std::invalid_argument unless tolerance >= 0. `name` is what the message
+/// calls the matrix.
 ///
 /// The verifiers do not call this: they check in O(γ) what they are about to use. Call it where rows come
 /// from code you do not trust, or while a backend is new. Cost: one pass over all rows.
 template <Probabilities M>
   requires SizedDistributionMatrix<decltype(distributions(std::declval<const M&>()))>
 void validate(const M& matrix, std::string_view name = "probabilities", double tolerance = 1e-3) {
+  if (!(tolerance >= 0)) detail::invalid_argument("tolerance = ", tolerance, " is no number >= 0");
   const auto rows = distributions(matrix);
   for (Index i = 0; i < rows.rows(); ++i) {
     try {

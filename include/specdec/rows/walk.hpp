@@ -8,9 +8,13 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 
+#include "specdec/kernels/machine_width.hpp"
+#include "specdec/kernels/pair_sum.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
 
@@ -72,8 +76,7 @@ void walk(const R& row, Visit&& visit) {
 
 // Sums over the tokens start..end-1, which p's vocabulary holds, of a function f of p(x) and q(x) that is 0 where p is:
 //
-//   f(p, q)                 for one token
-//   f.segment(p, q)         for Eigen arrays of doubles, as an expression
+//   f(p, q)                 for one token; 0 of two zeros, and SPECDEC_KERNEL, for it is run in one
 //   f.alone(p, start, end)  Σ over a stretch of row p where q is 0
 
 /// Only tokens that p lists count. Where q has a list, too, the two are merged.
@@ -111,7 +114,37 @@ double sum_around_list(const F& f, const P& p, const Q& q, Index start, Index en
   return sum + f.alone(p, start, end);
 }
 
-/// One fused pass over both rows.
+/// A segment as floats or doubles side by side in memory: itself where it is that.
+template <class Segment>
+decltype(auto) side_by_side(const Segment& segment) {
+  using Given = typename Segment::Scalar;
+  using Scalar = std::conditional_t<std::same_as<Given, float>, float, double>;
+  constexpr bool lies_so = [] {
+    if constexpr ((Segment::Flags & Eigen::DirectAccessBit) == 0) return false;
+    else return std::same_as<Given, Scalar> && Segment::InnerStrideAtCompileTime == 1;
+  }();
+  if constexpr (lies_so) return (segment);
+  else
+    return Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>(
+        segment.template cast<Scalar>());
+}
+
+/// Σ f(p[i], q[i]) over numbers in memory: the last lot filled up with zeros.
+template <class F, class P, class Q>
+double sum_of_pairs(const F& f, const P* p, const Q* q, Index count) {
+  using Sum = PairSum<F, P, Q>;
+  const Index whole = count / lot * lot;
+  const double sum = run_wide<Sum>(f, p, q, whole);
+  if (whole == count) return sum;
+  std::array<P, lot> p_rest{};
+  std::array<Q, lot> q_rest{};
+  std::copy(p + whole, p + count, p_rest.begin());
+  std::copy(q + whole, q + count, q_rest.begin());
+  return sum +
+         run_wide<Sum>(f, static_cast<const P*>(p_rest.data()), static_cast<const Q*>(q_rest.data()), lot);
+}
+
+/// One pass over both rows.
 template <class F, SegmentedRow P, SegmentedRow Q>
 double sum_over_segments(const F& f, const P& p, const Q& q, Index start, Index end) {
   double sum = 0;
@@ -119,7 +152,9 @@ double sum_over_segments(const F& f, const P& p, const Q& q, Index start, Index 
     const Index count = std::min(max_segment_size, end - start);
     const auto& p_segment = p.segment(start, count);
     const auto& q_segment = q.segment(start, count);
-    sum += f.segment(p_segment.template cast<double>(), q_segment.template cast<double>()).sum();
+    const auto& p_numbers = side_by_side(p_segment);
+    const auto& q_numbers = side_by_side(q_segment);
+    sum += sum_of_pairs(f, p_numbers.data(), q_numbers.data(), count);
   }
   return sum;
 }

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <cstring>
 
+#include "specdec/kernels/machine_width.hpp"
+
 namespace specdec::detail {
 
 /// Whether both are true, without a branch, as a flag.
-constexpr std::uint8_t both(bool a, bool b) {
+SPECDEC_KERNEL constexpr std::uint8_t both(bool a, bool b) {
   return static_cast<std::uint8_t>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
 }
 
@@ -22,6 +24,7 @@ class Flags {
   static constexpr std::size_t excess = 4;
 
   std::uint8_t& operator[](std::size_t i) { return bytes_[i]; }
+  std::uint8_t* data() { return bytes_.data(); }
 
   /// Calls put(k, i) where number i is the k-th to be picked, from k = first on, and returns one past the last
   /// k. Puts a few more without meaning after it: a branch that is taken for some numbers and not for others

@@ -6,11 +6,15 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <limits>
 
 #include "specdec/error.hpp"
+#include "specdec/kernels/machine_width.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/sample/flags.hpp"
 #include "specdec/sample/ordered_key.hpp"
@@ -18,17 +22,13 @@
 
 namespace specdec::detail {
 
-/// Logits that are looked at together.
-template <class Scalar>
-using Chunk = Eigen::Array<Scalar, static_cast<int>(Flags::size), 1>;
-
 /// Calls f with a pointer to each chunk of the row in turn: where it lies if it can be read there, else a copy. The
 /// last chunk is filled up with −inf.
 template <Real S, int Stride, class F>
 void each_chunk(const NumberRow<S, Stride>& row, F&& f) {
   using Scalar = Arithmetic<S>;
   constexpr auto chunk = static_cast<Index>(Flags::size);
-  Chunk<Scalar> copy;
+  std::array<Scalar, Flags::size> copy;
   for (Index start = 0; start < row.size(); start += chunk) {
     const Index count = std::min(chunk, row.size() - start);
     if constexpr (std::floating_point<S> && Stride == 1) {
@@ -37,28 +37,33 @@ void each_chunk(const NumberRow<S, Stride>& row, F&& f) {
         continue;
       }
     }
-    copy.setConstant(-std::numeric_limits<Scalar>::infinity());
-    copy.head(count) = row.segment(start, count);
+    row.read(start, count, copy.data());
+    std::fill(copy.begin() + count, copy.end(), -std::numeric_limits<Scalar>::infinity());
     f(static_cast<const Scalar*>(copy.data()));
   }
 }
 
-/// Flags the logits of a chunk that lie in [low, high] and copies those above, the others as −inf; tells whether there
-/// are any above. Throws InvalidDistribution on a NaN and on a logit of +inf.
+/// What there is in a chunk.
+struct Parted {
+  bool any_above, any_bad;
+};
+
+/// Flags the logits of a chunk that lie in [low, high]; tells whether there are any above, and any NaN or +inf.
 template <class Scalar>
-bool part_chunk(const Scalar* logits, Scalar low, Scalar high, Flags& inside, Chunk<Scalar>& above) {
-  constexpr Scalar infinity = std::numeric_limits<Scalar>::infinity();
-  unsigned any = 0, bad = 0;
-  for (std::size_t i = 0; i < Flags::size; ++i) {
-    const Scalar l = logits[i];
-    inside[i] = both(l >= low, l <= high);
-    above[static_cast<Index>(i)] = l > high ? l : -infinity;
-    any |= static_cast<unsigned>(l > high);
-    bad |= static_cast<unsigned>(!(l < infinity));
+struct PartChunk {
+  static SPECDEC_KERNEL Parted run(const Scalar* logits, Scalar low, Scalar high, std::uint8_t* inside) {
+    constexpr Scalar infinity = std::numeric_limits<Scalar>::infinity();
+    unsigned above = 0, bad = 0;
+    for (Index start = 0; start < static_cast<Index>(Flags::size); start += lot)
+      prefetch_ahead(logits + start);
+    std::uint8_t flags[Flags::size];  // bytes elsewhere might overlap the logits, for all a compiler knows
+    for (std::size_t i = 0; i < Flags::size; ++i) flags[i] = both(logits[i] >= low, logits[i] <= high);
+    for (std::size_t i = 0; i < Flags::size; ++i) above |= static_cast<unsigned>(logits[i] > high);
+    for (std::size_t i = 0; i < Flags::size; ++i) bad |= static_cast<unsigned>(!(logits[i] < infinity));
+    std::memcpy(inside, flags, sizeof(flags));
+    return {above != 0, bad != 0};
   }
-  if (bad != 0) throw InvalidDistribution("a logit is nan or inf");
-  return any != 0;
-}
+};
 
 /// What a pass has found out.
 struct Gathered {
@@ -66,9 +71,9 @@ struct Gathered {
   bool overflow = false;  // whether there are more in it than there is room for: then not all were gathered
 };
 
-/// Gathers the keys of the logits in the bracket, which must not take in −inf, into `near`. weigh_above(logits, above,
-/// any) returns the weight of the logits of a chunk that are above the bracket: it is given the chunk, a copy with −inf
-/// for the others, and whether there are any.
+/// Gathers the keys of the logits in the bracket, which must not take in −inf, into `near`. weigh_above(logits, any)
+/// returns the weight of the logits of a chunk that are above the bracket; `any` tells whether there are some.
+/// Throws InvalidDistribution on a NaN and on a logit of +inf.
 template <Real S, int Stride, class WeighAbove>
 Gathered gather(const NumberRow<S, Stride>& row, const KeyRange<Arithmetic<S>>& bracket,
                 Weighed<Arithmetic<S>>& near, WeighAbove&& weigh_above) {
@@ -77,15 +82,16 @@ Gathered gather(const NumberRow<S, Stride>& row, const KeyRange<Arithmetic<S>>& 
   near.size = 0;
   Gathered out;
   Flags inside;
-  Chunk<Scalar> above;
   each_chunk(row, [&](const Scalar* logits) {
-    const bool any = part_chunk(logits, low, high, inside, above);
-    out.above += weigh_above(logits, above, any);
+    const Parted parted = run_wide<PartChunk<Scalar>>(logits, low, high, inside.data());
+    if (parted.any_bad) throw InvalidDistribution("a logit is nan or inf");
+    out.above += weigh_above(logits, parted.any_above);
     out.overflow = out.overflow || near.size + Flags::size > near.capacity;
     if (out.overflow) return;
     near.size =
         inside.pick(near.size, [&](std::size_t k, std::size_t i) { near.keys[k] = ordered_key(logits[i]); });
   });
+  near.fill_up();
   return out;
 }
 

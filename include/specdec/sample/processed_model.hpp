@@ -20,7 +20,7 @@ namespace specdec {
 /// As Model, but forward() returns the logits: what an engine has at hand.
 template <class M>
 concept LogitsModel = requires(M& model, const M& constant, std::span<const Token> tokens, Index n) {
-  { constant.vocab_size() } -> std::convertible_to<Index>;
+  { constant.vocab_size() } -> detail::Count;
   { model.forward(tokens, n) } -> NumberMatrix;
   model.truncate(n);
 };
@@ -35,6 +35,17 @@ template <class M>
 using LogitsRef = Eigen::Ref<Eigen::Matrix<
     typename std::remove_cvref_t<decltype(std::declval<NumbersOf<LogitsOf<M>>&>().row(0))>::Scalar, 1,
     Eigen::Dynamic>>;
+
+/// What logits that are returned as a matrix are kept as.
+template <class Logits>
+struct KeptAs {
+  using Type = Logits;
+};
+template <class Logits>
+  requires requires { typename Logits::PlainObject; }
+struct KeptAs<Logits> {
+  using Type = typename Logits::PlainObject;
+};
 
 template <class Logits>
 void check_shape(const Logits& logits, Index rows, Index vocab_size) {
@@ -105,7 +116,7 @@ class ProcessedModel {
     return detail::identity(model_);
   }
 
-  auto forward(std::span<const Token> tokens, Index rows) {
+  auto forward(std::span<const Token> tokens, Index rows) & {
     if constexpr (has_hook) return hooked(tokens, rows);
     else if constexpr (returns_matrix) return view(output_ = model_.forward(tokens, rows), rows);
     else return view(model_.forward(tokens, rows), rows);
@@ -113,7 +124,8 @@ class ProcessedModel {
 
   void truncate(Index length) {
     model_.truncate(length);
-    if (length < static_cast<Index>(context_.size())) context_.resize(static_cast<std::size_t>(length));
+    const auto kept = static_cast<std::size_t>(std::max<Index>(length, 0));
+    if (kept < context_.size()) context_.resize(kept);
   }
 
  private:
@@ -142,7 +154,7 @@ class ProcessedModel {
     if (output_.rows() < rows || output_.cols() != vocab_size()) output_.resize(rows, vocab_size());
     const auto from = numbers(logits);
     for (Index i = 0; i < rows; ++i) {
-      output_.row(i) = from.row(i).segment(0, vocab_size()).matrix().transpose();
+      from.row(i).read(0, vocab_size(), output_.row(i).data());
       const std::size_t length = context_.size() - static_cast<std::size_t>(rows - 1 - i);
       hook_(std::span<const Token>(context_).first(length), detail::LogitsRef<Bare>(output_.row(i)));
     }
@@ -152,7 +164,8 @@ class ProcessedModel {
   Steps steps_;
   Hook hook_;
   std::vector<Token> context_;  // what the model has been fed, kept for the hook
-  std::conditional_t<returns_matrix && !has_hook, std::remove_cvref_t<detail::LogitsOf<Bare>>, Buffer>
+  std::conditional_t<returns_matrix && !has_hook,
+                     typename detail::KeptAs<std::remove_cvref_t<detail::LogitsOf<Bare>>>::Type, Buffer>
       output_;
 };
 

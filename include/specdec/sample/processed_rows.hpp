@@ -23,7 +23,7 @@ class ProcessedRow {
 
   Index vocab_size() const { return row_.vocab_size(); }
   /// Before any step.
-  const NumberRow<S, Stride>& logits() const { return row_.logits(); }
+  NumberRow<S, Stride> logits() const { return row_.logits(); }
 
   /// Whether the token may have a probability above 0: its logit is not −inf. The steps are not run for it.
   bool possible(Token x) const { return logits()[x] >= Processed::no_cut; }
@@ -39,12 +39,17 @@ class ProcessedRow {
   Token argmax() const { return row_.argmax(); }
 
   /// The row that the steps make of it.
-  const Processed& processed() const {
+  const Processed& processed() const& {
     if (!done_) {
       row_ = steps_(row_);
       done_ = true;
     }
     return row_;
+  }
+  /// Of a temporary by value.
+  Processed processed() const&& {
+    const ProcessedRow& row = *this;
+    return row.processed();
   }
 
   /// A row over a contiguous copy of this one's logits, which knows what this one has learnt.

@@ -40,6 +40,7 @@ class RowSample {
       near_.size += both(l >= floor, l < std::numeric_limits<Scalar>::infinity());
     }
     if (near_.size == 0) return false;
+    near_.fill_up();
     weigh(near_, weight, from_ordered_key<Scalar>(near_.largest()));
     return true;
   }

@@ -74,12 +74,11 @@ class ThresholdSearch {
     if (bracket.high == open_.high) return {};
     weight_.shift = from_ordered_key<Scalar>(near_.largest());
     double total = 0;
-    const Gathered gathered =
-        gather(row_, bracket, near_, [&](const Scalar* logits, const Chunk<Scalar>&, bool) {
-          const auto [all, above_bracket] = weight_.sums(logits, from_ordered_key<Scalar>(bracket.high));
-          total += all;
-          return above_bracket;
-        });
+    const Gathered gathered = gather(row_, bracket, near_, [&](const Scalar* logits, bool) {
+      const auto [all, above_bracket] = weight_.sums(logits, above(bracket));
+      total += all;
+      return above_bracket;
+    });
     const double target = share * total;
     if (gathered.overflow || !(gathered.above < target) || !std::isfinite(total)) return {};
     if (!select(target, gathered.above)) return {};
@@ -124,12 +123,14 @@ class ThresholdSearch {
     return {std::max(bracket.low, open_.low), std::min(bracket.high, open_.high)};
   }
 
+  // The least number above a bracket; there is one, as +inf is in none.
+  static Scalar above(const Range& bracket) { return from_ordered_key<Scalar>(bracket.high + 1); }
+
   // Whether that settles the matter; if not, open_ or overflow_ tells why.
   bool try_within(const Range& bracket, double target) {
-    const Gathered gathered =
-        gather(row_, bracket, near_, [&](const Scalar*, const Chunk<Scalar>& those_above, bool any) {
-          return any ? weight_.sum(those_above) : 0.0;
-        });
+    const Gathered gathered = gather(row_, bracket, near_, [&](const Scalar* logits, bool any) {
+      return any ? weight_.sum(logits, above(bracket)) : 0.0;
+    });
     overflow_ = gathered.overflow;
     if (gathered.above >= target) {
       open_.low = bracket.high + 1;
@@ -166,12 +167,8 @@ class ThresholdSearch {
     if (open_.low >= open_.high) return;
     const Key cut = next_guess();
     double above = 0;
-    Chunk<Scalar> kept;
-    each_chunk(row_, [&](const Scalar* logits) {
-      kept = Eigen::Map<const Chunk<Scalar>>(logits);
-      mask_below(from_ordered_key<Scalar>(cut), kept.data(), Flags::size);
-      above += weight_.sum(kept);
-    });
+    each_chunk(row_,
+               [&](const Scalar* logits) { above += weight_.sum(logits, from_ordered_key<Scalar>(cut)); });
     if (above >= target) {
       open_.low = cut;
       kept_ = above;

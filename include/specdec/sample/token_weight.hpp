@@ -1,9 +1,10 @@
 // What a token weighs when a cut is looked for: 1 for top-k, its exponential for top-p.
 //
-//   sum(x)              the weight of some logits, those of −inf apart, as an Eigen array
-//   weigh(x, n, top, w) the weights of n logits as integers, in units that depend on the largest, `top`
-//   unit(top)           that unit
-//   bits                how many bits the integers take
+//   sum(l, c)          the weight of those of Flags::size logits that are not below c, which is not −inf
+//   weigh(l, top, w)   the weights of Flags::size logits as integers, in units that depend on the largest, `top`;
+//                      0 of logits of −inf
+//   unit(top)          that unit
+//   bits               how many bits the integers take
 #pragma once
 
 #include <algorithm>
@@ -14,10 +15,13 @@
 #include <limits>
 #include <utility>
 
-#include "specdec/rows/logits_row.hpp"
+#include "specdec/kernels/exponentials.hpp"
+#include "specdec/kernels/machine_width.hpp"
+#include "specdec/kernels/reductions.hpp"
 #include "specdec/sample/flags.hpp"
 #include "specdec/sample/ordered_key.hpp"
 #include "specdec/sample/weighed.hpp"
+#include "specdec/types.hpp"
 
 namespace specdec::detail {
 
@@ -28,17 +32,17 @@ struct TokenCount {
 
   static constexpr int bits = 1;
 
-  template <class Logits>
-  double sum(const Logits& logits) const {
+  double sum(const Scalar* logits, Scalar cut) const {
     std::int32_t n = 0;
-    for (Index i = 0; i < logits.size(); ++i) n += logits[i] >= std::numeric_limits<Scalar>::lowest() ? 1 : 0;
+    for (std::size_t i = 0; i < Flags::size; ++i) n += logits[i] >= cut ? 1 : 0;
     return n;
   }
 
   double unit(Scalar) const { return 1; }
 
-  void weigh(const Scalar*, Index count, Scalar, Weight* weights) const {
-    for (Index i = 0; i < count; ++i) weights[i] = 1;
+  void weigh(const Scalar* logits, Scalar, Weight* weights) const {
+    for (std::size_t i = 0; i < Flags::size; ++i)
+      weights[i] = logits[i] >= std::numeric_limits<Scalar>::lowest() ? 1 : 0;
   }
 };
 
@@ -52,19 +56,16 @@ struct TokenMass {
 
   Scalar shift, inverse_temperature;
 
-  template <class Logits>
-  double sum(const Logits& logits) const {
-    return static_cast<double>(Exponentials<Scalar>{shift, inverse_temperature}.sum(logits));
+  double sum(const Scalar* logits, Scalar cut) const {
+    return run_wide<SumOfExponentials<Scalar>>(logits, size,
+                                               Exponentials<Scalar>{shift, inverse_temperature, cut});
   }
 
-  /// The weight of all of Flags::size logits, and of those above a number.
-  std::pair<double, double> sums(const Scalar* logits, Scalar number) const {
-    Eigen::Array<Scalar, static_cast<int>(Flags::size), 1> w;
-    Exponentials<Scalar>{shift, inverse_temperature}(Eigen::Map<const decltype(w)>(logits),
-                                                     [&](const auto& e) { w = e; });
-    const auto all = static_cast<double>(w.sum());
-    for (Index i = 0; i < w.size(); ++i) w[i] *= static_cast<Scalar>(logits[i] > number);
-    return {all, static_cast<double>(w.sum())};
+  /// The weight of all of Flags::size logits, and of those that are not below the cut.
+  std::pair<double, double> sums(const Scalar* logits, Scalar cut) const {
+    const std::array<Scalar, Flags::size> w = exponentials(logits, shift, 1);
+    return {run_wide<SumOfNumbers<Scalar>>(w.data(), size),
+            run_wide<SumOfNotBelow<Scalar>>(w.data(), logits, size, cut)};
   }
 
   double unit(Scalar top) const {
@@ -73,13 +74,22 @@ struct TokenMass {
                       -bits);
   }
 
-  void weigh(const Scalar* logits, Index count, Scalar top, Weight* weights) const {
-    using Values = Eigen::Array<Scalar, Eigen::Dynamic, 1>;
-    const auto scale = static_cast<Scalar>(std::uint64_t{1} << bits);
-    Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, Flags::size> w(count);
-    Exponentials<Scalar>{top, inverse_temperature}(Eigen::Map<const Values>(logits, count),
-                                                   [&](const auto& e) { w = e * scale; });
-    for (Index i = 0; i < count; ++i) weights[i] = static_cast<Weight>(w[i]);
+  void weigh(const Scalar* logits, Scalar top, Weight* weights) const {
+    const std::array<Scalar, Flags::size> w =
+        exponentials(logits, top, static_cast<Scalar>(std::uint64_t{1} << bits));
+    for (std::size_t i = 0; i < Flags::size; ++i) weights[i] = static_cast<Weight>(w[i]);
+  }
+
+ private:
+  static constexpr auto size = static_cast<Index>(Flags::size);
+
+  // Times a factor, relative to a number that is not always the largest.
+  std::array<Scalar, Flags::size> exponentials(const Scalar* logits, Scalar relative_to,
+                                               Scalar factor) const {
+    std::array<Scalar, Flags::size> w;
+    const Exponentials<Scalar> e{relative_to, inverse_temperature};
+    run_wide<WriteExponentials<Scalar>>(logits, size, e, factor, w.data());
+    return w;
   }
 };
 
@@ -90,7 +100,9 @@ void weigh(Weighed<Scalar>& numbers, const TokenWeight& weight, Scalar top) {
   for (std::size_t start = 0; start < numbers.size; start += values.size()) {
     const std::size_t count = std::min(values.size(), numbers.size - start);
     for (std::size_t i = 0; i < count; ++i) values[i] = from_ordered_key<Scalar>(numbers.keys[start + i]);
-    weight.weigh(values.data(), static_cast<Index>(count), top, numbers.weights.data() + start);
+    std::fill(values.begin() + static_cast<std::ptrdiff_t>(count), values.end(),
+              -std::numeric_limits<Scalar>::infinity());
+    weight.weigh(values.data(), top, numbers.weights.data() + start);
   }
 }
 

@@ -1,6 +1,7 @@
 // Top-p, nucleus sampling: the most probable tokens that together have probability p.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -42,7 +43,9 @@ class TopP {
     const double total = 1 / row.scale();
     check_normaliser(e.shift, total);
     detail::ThresholdSearch search(row.logits(), detail::TokenMass<Scalar>{e.shift, e.inverse_temperature});
-    const Scalar cut = search(row.cut(), std::numeric_limits<Scalar>::max(), p_ * total, total);
+    // A share of next to nothing must not become nothing: no token would be needed for it.
+    const double target = std::max(p_ * total, std::numeric_limits<double>::min());
+    const Scalar cut = search(row.cut(), std::numeric_limits<Scalar>::max(), target, total);
     return row.above(cut, e.shift, search.kept().value_or(total));
   }
 

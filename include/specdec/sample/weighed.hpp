@@ -9,6 +9,8 @@
 #include <numeric>
 #include <type_traits>
 
+#include "specdec/kernels/keyed_weights.hpp"
+#include "specdec/kernels/machine_width.hpp"
 #include "specdec/sample/flags.hpp"
 #include "specdec/sample/ordered_key.hpp"
 
@@ -34,36 +36,27 @@ struct Weighed {
   alignas(64) std::array<Key, room> keys;
   alignas(64) std::array<Weight, room> weights;
 
-  /// In halves of words, so that sums of them fit the words.
-  std::uint64_t at_least(Key cut) const {
-    constexpr int half = 4 * sizeof(Weight);
-    constexpr Weight low_half = (Weight{1} << half) - 1;
-    Weight low = 0, high = 0;
-    for (std::size_t i = 0; i < size; ++i) {
-      const Weight weight = weights[i] * static_cast<Weight>(keys[i] >= cut);
-      low += weight & low_half;
-      high += weight >> half;
+  /// To be called when there are as many as there will be. Fills up the last lot, which the questions below look at as
+  /// a whole: with a key that is there already, so that the smallest and the largest stay, of no weight.
+  void fill_up() {
+    for (std::size_t i = size; i < whole_lots(); ++i) {
+      keys[i] = keys[0];
+      weights[i] = 0;
     }
-    return (std::uint64_t{high} << half) + low;
+  }
+
+  std::uint64_t at_least(Key cut) const {
+    return run_wide<WeightAtLeast<Key, Weight>>(keys.data(), weights.data(), lots(), cut);
   }
 
   std::size_t count(Key low, Key high) const {
-    Weight n = 0;
-    for (std::size_t i = 0; i < size; ++i) n += Weight{both(keys[i] >= low, keys[i] <= high)};
-    return static_cast<std::size_t>(n);
+    const auto n = static_cast<std::size_t>(run_wide<CountBetween<Key>>(keys.data(), lots(), low, high));
+    const bool filler_counts = size > 0 && keys[0] >= low && keys[0] <= high;
+    return filler_counts ? n - (whole_lots() - size) : n;
   }
 
-  Key smallest() const {
-    Key key = std::numeric_limits<Key>::max();
-    for (std::size_t i = 0; i < size; ++i) key = std::min(key, keys[i]);
-    return key;
-  }
-
-  Key largest() const {
-    Key key = std::numeric_limits<Key>::min();
-    for (std::size_t i = 0; i < size; ++i) key = std::max(key, keys[i]);
-    return key;
-  }
+  Key smallest() const { return run_wide<SmallestKey<Key>>(keys.data(), lots()); }
+  Key largest() const { return run_wide<LargestKey<Key>>(keys.data(), lots()); }
 
   /// The largest key in [low, high] with at_least(key) >= target; low where there is none.
   Key largest_cut(Key low, Key high, std::uint64_t target) const {
@@ -90,6 +83,12 @@ struct Weighed {
   }
 
  private:
+  std::size_t whole_lots() const {
+    constexpr auto of = static_cast<std::size_t>(lot);
+    return (size + of - 1) / of * of;
+  }
+  Index lots() const { return static_cast<Index>(whole_lots()); }
+
   // Numbers are spread more evenly than their keys, of which half are those below 1; but only halving the
   // keys is sure to end soon.
   static Key middle_value(Key low, Key high) {
@@ -116,6 +115,7 @@ struct Weighed {
         out.weights[k] = weights[start + i];
       });
     }
+    out.fill_up();
     return out;
   }
 };

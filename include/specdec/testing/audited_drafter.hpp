@@ -36,7 +36,7 @@ class AuditedDrafter {
       : drafter_(std::forward<D>(drafter)), audit_(options) {}
 
   template <RandomSource Source>
-  decltype(auto) draft(std::span<const Token> context, Index gamma, Source& source) {
+  decltype(auto) draft(std::span<const Token> context, Index gamma, Source& source) & {
     decltype(auto) draft = drafter_.draft(context, gamma, source);
     audit_.add(draft.rows, draft.tokens);
     return draft;
@@ -47,7 +47,7 @@ class AuditedDrafter {
     requires requires(Drafter& drafter, std::span<const Token> context, Source& source, GoesOn& goes_on) {
       drafter.draft(context, Index{}, source, goes_on);
     }
-  decltype(auto) draft(std::span<const Token> context, Index gamma, Source& source, GoesOn&& goes_on) {
+  decltype(auto) draft(std::span<const Token> context, Index gamma, Source& source, GoesOn&& goes_on) & {
     decltype(auto) draft = drafter_.draft(context, gamma, source, goes_on);
     audit_.add(draft.rows, draft.tokens);
     return draft;

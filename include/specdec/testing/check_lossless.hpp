@@ -11,6 +11,7 @@
 
 #include "specdec/chance/random.hpp"
 #include "specdec/draft/model_drafter.hpp"
+#include "specdec/error.hpp"
 #include "specdec/loop/spec_dec.hpp"
 #include "specdec/testing/law.hpp"
 #include "specdec/testing/table_model.hpp"
@@ -51,14 +52,33 @@ struct LosslessReport {
   }
 };
 
+namespace detail {
+
+/// A check of nothing would pass, and so would one that lets any difference pass.
+inline void check_that_something_is_checked(const LosslessCheck& check) {
+  using specdec::detail::invalid_argument;
+  if (check.vocab_sizes.empty()) invalid_argument("vocab_sizes is empty: nothing would be checked");
+  if (check.gammas.empty()) invalid_argument("gammas is empty: nothing would be checked");
+  if (check.models < 1) invalid_argument("models = ", check.models, ": nothing would be checked");
+  if (check.max_new_tokens < 1)
+    invalid_argument("max_new_tokens = ", check.max_new_tokens, ": nothing would be checked");
+  if (!(check.tolerance >= 0 && check.tolerance < 1))
+    invalid_argument("tolerance = ", check.tolerance, " is outside [0, 1)");
+}
+
+}  // namespace detail
+
 /// Runs a verifier inside SpecDec over all outcomes of small random models and compares the exact joint law
 /// of the output with the target's. Stops at the first pair of models where they differ.
 ///
 /// `verifier` is a verifier (a fresh copy serves each model) or a function that makes one. No sampling is
 /// involved: a pass is a proof for the models tried, a failure names an output with both its probabilities.
+/// Throws std::invalid_argument where nothing would be checked: no sizes, no gammas, models or max_new_tokens below
+/// 1, a tolerance outside [0, 1).
 /// Cost: with the defaults, a tenth of a second in an optimised build.
 template <std::floating_point Scalar = double, class VerifierOrFactory>
 LosslessReport check_lossless(VerifierOrFactory verifier, const LosslessCheck& check = {}) {
+  detail::check_that_something_is_checked(check);
   SplitMix64 generator(check.seed);
   LosslessReport report;
   const auto fresh = [&] {

@@ -38,9 +38,12 @@ struct SampledReport {
 /// freedom is rejected beyond k + 2√(k·t) + 2t (the tail bound of Laurent and Massart, 2000, Lemma 1). Outputs
 /// with an expected count below 10 are pooled; a pool that still expects μ < 10 and is seen n > μ times is
 /// rejected if μ − n + n·ln(n/μ) > t (Chernoff's bound). An output of probability 0 is rejected at once.
-/// Throws std::invalid_argument where samples are too few for two cells (unless the law has one output only).
+/// Throws std::invalid_argument where samples are too few for two cells (unless the law has one output only), and
+/// unless 0 < false_alarm < 1: no other threshold rejects some outputs and not all.
 template <std::invocable Sample>
 SampledReport check_sampled(Sample&& sample, const Law& expected, Index samples, double false_alarm = 1e-6) {
+  if (!(false_alarm > 0 && false_alarm < 1))
+    specdec::detail::invalid_argument("false_alarm = ", false_alarm, " is outside (0, 1)");
   Law counts;
   for (Index i = 0; i < samples; ++i) ++counts[sample()];
 

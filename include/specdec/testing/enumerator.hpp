@@ -60,7 +60,10 @@ class Enumerator {
   std::optional<Token> race(double w, const P& p, const Q& q) {
     if (w <= 0) return std::nullopt;
     const Index size = p.vocab_size();
-    const double lost = std::max(1 - w, 0.0), mass = residual_mass(w, p, 1.0, q, 0, size), all = mass + lost;
+    // Token by token, as the outcomes are weighed: a pass over segments may leave a mass where no token has any.
+    double mass = 0;
+    for (Index x = 0; x < size; ++x) mass += residual(w, p, 1.0, q, static_cast<Token>(x));
+    const double lost = std::max(1 - w, 0.0), all = mass + lost;
     if (!(mass > 0) && lost == 0) return draw(p);
     const Index outcome = choose(size + 1, [&](Index x) {
       return (x == size ? lost : residual(w, p, 1.0, q, static_cast<Token>(x))) / all;

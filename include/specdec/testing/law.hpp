@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "specdec/error.hpp"
 #include "specdec/loop/spec_dec.hpp"
 #include "specdec/testing/enumerator.hpp"
 
@@ -74,14 +75,26 @@ void continue_law(const M& model, std::vector<Token>& context, std::size_t promp
   }
 }
 
+/// More tokens than can be enumerated, whatever the models: each takes a level of recursion.
+inline constexpr Index longest_output = 4096;
+
+inline void check_enumerable(const char* name, Index tokens) {
+  if (tokens < 0) specdec::detail::invalid_argument(name, " = ", tokens, " is negative");
+  if (tokens > longest_output)
+    specdec::detail::invalid_argument(name, " = ", tokens, " is more than ", longest_output,
+                                      ", the longest output that is enumerated");
+}
+
 inline constexpr auto sampled = [](const auto& row, Token x) { return row.probability(x); };
 inline constexpr auto greedy = [](const auto& row, Token x) { return x == row.argmax() ? 1.0 : 0.0; };
 
 }  // namespace detail
 
-/// The law of the target alone. `model` offers distribution(context), as TableModel does.
+/// The law of the target alone. `model` offers distribution(context), as TableModel does. All laws here throw
+/// std::invalid_argument on a max_new_tokens that is negative or more than could ever be enumerated.
 template <class M>
 Law target_law(const M& model, std::span<const Token> prompt, const Options& options) {
+  detail::check_enumerable("max_new_tokens", options.max_new_tokens);
   Law law;
   std::vector<Token> context(prompt.begin(), prompt.end());
   detail::continue_law(model, context, context.size(), 1.0, options, detail::sampled, law);
@@ -91,6 +104,7 @@ Law target_law(const M& model, std::span<const Token> prompt, const Options& opt
 /// The law of greedy decoding with the target alone: all on one output.
 template <class M>
 Law greedy_law(const M& model, std::span<const Token> prompt, const Options& options) {
+  detail::check_enumerable("max_new_tokens", options.max_new_tokens);
   Law law;
   std::vector<Token> context(prompt.begin(), prompt.end());
   detail::continue_law(model, context, context.size(), 1.0, options, detail::greedy, law);
@@ -111,6 +125,7 @@ struct GenerationLaw {
 /// caches included. Exponential in the number of tokens: a handful.
 template <class Decoder>
 GenerationLaw enumerate_generate(Decoder& decoder, std::span<const Token> prompt, const Options& options) {
+  detail::check_enumerable("max_new_tokens", options.max_new_tokens);
   GenerationLaw out;
   enumerate([&](Enumerator& chance) {
     const Result result = decoder.generate(prompt, options, chance);
@@ -131,6 +146,7 @@ GenerationLaw enumerate_generate(Decoder& decoder, std::span<const Token> prompt
 /// models are rebuilt for every step, so cache rollback is not exercised: enumerate_generate() does that.
 template <class Decoder>
 GenerationLaw exact_generate(Decoder& decoder, std::span<const Token> prompt, const Options& options) {
+  detail::check_enumerable("max_new_tokens", options.max_new_tokens);
   using Sequence = typename Decoder::Sequence;
   using V = std::remove_cvref_t<decltype(std::declval<const Sequence&>().verifier())>;
   struct State {
@@ -195,6 +211,7 @@ struct StepLaw {
 template <class Target, class Drafter, class V>
 StepLaw exact_step(Target& target, Drafter& drafter, const V& verifier, std::span<const Token> prompt,
                    Index gamma) {
+  detail::check_enumerable("gamma", gamma);
   SpecDec<Target&, Drafter&, V> decoder(target, drafter, verifier);
   const Options options{.max_new_tokens = gamma + 1, .gamma = gamma};
   StepLaw out;

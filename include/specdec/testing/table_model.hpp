@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -25,7 +27,7 @@ class TableModel {
 
   /// `table` is a (V+1)^order × V matrix of distributions. Its row for the tokens a, b, ..., z (the last
   /// `order` ones, z the latest) has the digits a+1, b+1, ..., z+1 in base V+1; a shorter context has leading
-  /// zeros.
+  /// zeros. Throws: std::invalid_argument unless V >= 1, order >= 0 and the table has just these rows.
   TableModel(Rows table, Index order) : table_(std::move(table)), order_(order) {
     if (table_.rows() != states(table_.cols(), order))
       specdec::detail::invalid_argument("table has ", table_.rows(),
@@ -62,7 +64,7 @@ class TableModel {
   Index vocab_size() const { return table_.cols(); }
 
   /// The Model calls; bad arguments are named. After a throw the context is as before.
-  const Rows& forward(std::span<const Token> tokens, Index rows) {
+  const Rows& forward(std::span<const Token> tokens, Index rows) & {
     const Index fed = static_cast<Index>(tokens.size());
     if (rows < 1 || rows > fed)
       specdec::detail::invalid_argument("rows = ", rows, " is outside 1..", fed, ", the number of tokens");
@@ -77,28 +79,45 @@ class TableModel {
   }
 
   void truncate(Index length) {
-    if (length < static_cast<Index>(context_.size())) context_.resize(static_cast<std::size_t>(length));
+    const auto kept = static_cast<std::size_t>(std::max<Index>(length, 0));
+    if (kept < context_.size()) context_.resize(kept);
   }
 
-  /// The distribution after `context`, whatever the model has been fed.
-  DenseRow<Scalar> distribution(std::span<const Token> context) const {
+  /// The distribution after `context`, whatever the model has been fed. Throws: std::invalid_argument where one of
+  /// the last `order` tokens is outside the vocabulary.
+  DenseRow<Scalar> distribution(std::span<const Token> context) const& {
     return DenseRow<Scalar>(table_.data() + state(context) * table_.cols(), table_.cols());
   }
 
   /// What the model has been fed and not truncated.
-  std::span<const Token> context() const { return context_; }
+  std::span<const Token> context() const& { return context_; }
+
+  /// Of a temporary they would be gone.
+  DenseRow<Scalar> distribution(std::span<const Token> context) const&& = delete;
+  std::span<const Token> context() const&& = delete;
 
  private:
+  static constexpr Index most_entries = std::numeric_limits<std::int32_t>::max();
+
+  // (V+1)^order, if a table of so many rows can be.
   static Index states(Index vocab_size, Index order) {
-    Index n = 1;
-    for (Index k = 0; k < order; ++k) n *= vocab_size + 1;
-    return n;
+    if (vocab_size < 1) specdec::detail::invalid_argument("vocab_size = ", vocab_size, " is not positive");
+    if (order < 0) specdec::detail::invalid_argument("order = ", order, " is negative");
+    Index rows = 1, most = most_entries / vocab_size;
+    for (Index k = 0; k < order && rows <= most; ++k) rows *= vocab_size + 1;
+    if (rows > most)
+      specdec::detail::invalid_argument("vocab_size = ", vocab_size, " and order = ", order,
+                                        " make a table of more than ", most_entries, " entries");
+    return rows;
   }
 
   Index state(std::span<const Token> context) const {
     const auto used = std::min(context.size(), static_cast<std::size_t>(order_));
     Index row = 0;
-    for (const Token x : context.last(used)) row = row * (vocab_size() + 1) + x + 1;
+    for (const Token x : context.last(used)) {
+      if (x < 0 || x >= vocab_size()) specdec::detail::check_tokens("context", context, vocab_size());
+      row = row * (vocab_size() + 1) + x + 1;
+    }
     return row;
   }
 

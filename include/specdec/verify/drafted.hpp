@@ -113,14 +113,17 @@ class Drafted {
     return p.named([&] { return chance.draw(p); });
   }
 
-  auto target(Index i) const {
+  auto target(Index i) const& {
     check_index(i, gamma() + 1);
     return row("target", target_, i);
   }
-  auto draft(Index i) const {
+  auto draft(Index i) const& {
     check_index(i, gamma());
     return row("draft", draft_, i);
   }
+  /// The rows of a temporary would be gone with it.
+  void target(Index i) const&& = delete;
+  void draft(Index i) const&& = delete;
 
   void look_up_all() const {
     if (all_looked_up_) return;

@@ -110,7 +110,8 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
   };
 
   /// The live modifications, oldest first.
-  std::span<const Modification> modifications() const { return live_; }
+  std::span<const Modification> modifications() const& { return live_; }
+  std::span<const Modification> modifications() const&& = delete;  // they would be gone
 
   /// Modified positions need q, so the next draft must cover the longest live modification: at most γ−1
   /// tokens.

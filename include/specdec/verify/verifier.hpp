@@ -1,8 +1,10 @@
 // What a rule has to be, and how one is called by hand.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -54,8 +56,13 @@ concept Verifier = std::copyable<R> && requires(R& rule, const D& drafted, C& ch
 /// The least length that the verifier's next draft may have; 0 for rules that remember nothing.
 template <class R>
 Index min_draft_length(const R& rule) {
-  if constexpr (requires { rule.min_draft_length(); }) return rule.min_draft_length();
-  else return 0;
+  if constexpr (requires { rule.min_draft_length(); }) {
+    static_assert(detail::Count<decltype(rule.min_draft_length())>,
+                  "the verifier's min_draft_length() is no integer");
+    return rule.min_draft_length();
+  } else {
+    return 0;
+  }
 }
 
 /// A rule that tells how likely a draft survives.
@@ -83,10 +90,36 @@ namespace detail {
 template <class R>
 inline constexpr DraftRows draft_rows_for = needs_draft<R> ? DraftRows::needed : DraftRows::unused;
 
+/// The p and q of the first drafted tokens, as far as they have been looked up, for a message.
+template <class D>
+std::string told_probabilities(const D& drafted) {
+  constexpr Index most = 8;
+  std::string text;
+  for (Index i = 0; i < std::min(drafted.gamma(), most); ++i) {
+    const auto known = drafted.looked_up(i);
+    text += message(i == 0 ? " " : ", ", "tokens[", i, "] with ");
+    text += known ? message("p = ", known->first, ", q = ", known->second) : "p and q not looked up";
+  }
+  return text + (drafted.gamma() > most ? ", ..." : "");
+}
+
+/// What the rule says. A complaint that names no row is about a number of the rule's own, a coin's probability, say:
+/// it is told with what the rule was judging. Costs nothing where nothing is thrown.
+template <class R, class D, class C>
+Verdict ask(R& rule, const D& drafted, C& chance) {
+  try {
+    return rule.judge(drafted, chance);
+  } catch (const InvalidDistribution& error) {
+    if (error.row() >= 0) throw;
+    throw InvalidDistribution(message("specdec: ", error.complaint(), ", where a rule judges",
+                                      drafted.gamma() == 0 ? " no tokens" : told_probabilities(drafted)));
+  }
+}
+
 /// What the rule says, if that can be on a target of this vocabulary.
 template <class R, class D, class C>
 Verdict judge(R& rule, const D& drafted, C& chance, Index vocab_size) {
-  const Verdict verdict = rule.judge(drafted, chance);
+  const Verdict verdict = ask(rule, drafted, chance);
   if (verdict.accepted < 0 || verdict.accepted > drafted.gamma())
     invalid_argument("the verifier accepted ", verdict.accepted, " of ", drafted.gamma(), " drafted tokens");
   for (Index i = 0; i < verdict.accepted; ++i)

@@ -1,0 +1,149 @@
+// Exponentials of logits.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <numbers>
+
+#include "specdec/kernels/machine_width.hpp"
+#include "specdec/kernels/reductions.hpp"
+
+namespace specdec::detail {
+
+/// What 2^x is computed with: integers as wide as the scalar, and the polynomial 1 + c₀r + c₁r² + ... nearest to 2^r by
+/// its largest relative error for |r| <= 1/2: 9e-8 of the one for float, 3e-18 of the one for double.
+template <std::floating_point Scalar>
+struct PowerOfTwo;
+
+template <>
+struct PowerOfTwo<float> {
+  using Bits = std::uint32_t;
+  static constexpr float coefficients[] = {0x1.62e42ap-1F, 0x1.ebf9bcp-3F, 0x1.c6b754p-5F, 0x1.3ceab6p-7F,
+                                           0x1.5bb9ep-10F};
+};
+
+template <>
+struct PowerOfTwo<double> {
+  using Bits = std::uint64_t;
+  static constexpr double coefficients[] = {
+      0x1.62e42fefa39efp-1,  0x1.ebfbdff82c5a4p-3,  0x1.c6b08d7049fe7p-5,  0x1.3b2ab6fba00fap-7,
+      0x1.5d87fe78cd7d4p-10, 0x1.4309130edfb81p-13, 0x1.ffcbfba949bc9p-17, 0x1.62bfc78aad81bp-20,
+      0x1.b5267d24205e5p-24, 0x1.e61b71b0f3625p-28, 0x1.e79b93f76e97ep-32};
+};
+
+/// c_k + c_{k+1}·r + c_{k+2}·r² + ...
+template <std::size_t k, std::floating_point Scalar>
+SPECDEC_KERNEL Scalar polynomial(Scalar r) {
+  SPECDEC_UNFUSED
+  constexpr auto& c = PowerOfTwo<Scalar>::coefficients;
+  if constexpr (k + 1 == std::size(c)) return c[k];
+  else return polynomial<k + 1>(r) * r + c[k];
+}
+
+/// 2^x, for x from that of the least normal number to that of the largest, or just beyond, where 2^x is infinite. NaN
+/// stays NaN.
+///
+/// With n the whole number next to x, 2^x = 2^(x − n)·2^n. The sum of x and a number so large that it has no bits left
+/// for a fraction ends in the bits of n; shifted to where the exponent is stored they make 2^n of the number 1.
+template <std::floating_point Scalar>
+SPECDEC_KERNEL Scalar power_of_two(Scalar x) {
+  SPECDEC_UNFUSED
+  using Bits = typename PowerOfTwo<Scalar>::Bits;
+  constexpr int fraction_bits = std::numeric_limits<Scalar>::digits - 1;
+  constexpr auto no_fraction = static_cast<Scalar>(Bits{3} << (fraction_bits - 1));
+  const Scalar sum = x + no_fraction;
+  const Scalar r = x - (sum - no_fraction);
+  const Bits exponent = std::bit_cast<Bits>(sum) << fraction_bits;
+  return (polynomial<0>(r) * r + 1) * std::bit_cast<Scalar>(exponent + std::bit_cast<Bits>(Scalar{1}));
+}
+
+/// exp((l − shift)/T) of logits l; 0 of those below `cut`.
+///
+/// Numeric: a value e^x is off by up to ε·(1.2 + |x|) of itself, with ε = 2^−23 for floats and 2^−52 for doubles; that is
+/// about what the logit's own rounding makes. NaN stays NaN, also below the cut.
+template <std::floating_point Scalar>
+struct Exponentials {
+  /// No token is below it but one of logit −inf.
+  static constexpr Scalar no_cut = std::numeric_limits<Scalar>::lowest();
+
+  Scalar shift, inverse_temperature;
+  Scalar cut = no_cut;
+  /// Whether no logit is larger than the shift.
+  bool at_most_one = false;
+
+  // Powers of two are kept between that of infinity and one for 0, at which they are normal numbers: processors may
+  // take a hundred times as long for subnormal ones, and logits of −inf are common.
+  static constexpr Scalar largest_power = std::numeric_limits<Scalar>::max_exponent;
+  static constexpr Scalar least_power = 13 - largest_power;
+  /// Above 2^least_power, however it is rounded.
+  static constexpr Scalar negligible = std::numeric_limits<Scalar>::min() * 0x1p13F;
+
+  SPECDEC_KERNEL bool has_cut() const { return cut > no_cut; }
+
+  /// Whether the cut leaves nothing of a lot, NaN apart.
+  SPECDEC_KERNEL bool cuts_all(const Scalar* logits) const {
+    unsigned left = 0;
+    for (Index i = 0; i < lot; ++i) left |= static_cast<unsigned>(!(logits[i] < cut));
+    return left == 0;
+  }
+
+  /// Of a lot.
+  SPECDEC_KERNEL void write(const Scalar* logits, Scalar* out) const {
+    SPECDEC_UNFUSED
+    const Scalar factor = inverse_temperature * std::numbers::log2e_v<Scalar>;
+    const Scalar scale =
+        factor < std::numeric_limits<Scalar>::max() ? factor : std::numeric_limits<Scalar>::max();
+    // A loop for each choice between two numbers: one with two choices not every compiler vectorises.
+    for (Index i = 0; i < lot; ++i) {
+      const Scalar power = (logits[i] - shift) * scale;
+      out[i] = power < least_power ? least_power : power;
+    }
+    if (has_cut())
+      for (Index i = 0; i < lot; ++i) out[i] = logits[i] < cut ? least_power : out[i];
+    if (!at_most_one)
+      for (Index i = 0; i < lot; ++i) out[i] = out[i] > largest_power ? largest_power : out[i];
+    for (Index i = 0; i < lot; ++i) out[i] = power_of_two(out[i]);
+  }
+
+  /// The sum of so many values, or 0 where it is what zeros alone may make.
+  static SPECDEC_KERNEL double without_negligible(double sum, Index count) {
+    return sum < static_cast<double>(count) * static_cast<double>(negligible) ? 0.0 : sum;
+  }
+};
+
+/// The sum of the exponentials of `count` logits, whole lots.
+template <std::floating_point Scalar>
+struct SumOfExponentials {
+  static SPECDEC_KERNEL double run(const Scalar* logits, Index count, Exponentials<Scalar> e) {
+    LotSum sum;
+    Scalar values[lot];
+    for (Index start = 0; start < count; start += lot) {
+      prefetch_ahead(logits + start);
+      if (e.has_cut() && e.cuts_all(logits + start)) continue;
+      e.write(logits + start, values);
+      sum.add(values);
+    }
+    return e.without_negligible(sum.total(), count);
+  }
+};
+
+/// Writes the exponentials of `count` logits, whole lots, times a factor.
+template <std::floating_point Scalar>
+struct WriteExponentials {
+  static SPECDEC_KERNEL void run(const Scalar* logits, Index count, Exponentials<Scalar> e, Scalar factor,
+                                 Scalar* out) {
+    for (Index start = 0; start < count; start += lot) {
+      Scalar values[lot];
+      e.write(logits + start, values);
+      for (Index i = 0; i < lot; ++i)
+        out[start + i] = values[i] < e.negligible ? Scalar{0} : values[i] * factor;
+    }
+  }
+};
+
+}  // namespace specdec::detail

@@ -1,0 +1,99 @@
+// The largest of many numbers, and their sum.
+#pragma once
+
+#include <cmath>
+#include <concepts>
+#include <limits>
+
+#include "specdec/kernels/machine_width.hpp"
+
+namespace specdec::detail {
+
+/// A sum of lots: each by halving in its own scalar, then in double, in as many lanes as one vector has at most.
+class LotSum {
+ public:
+  /// Adds a lot, which is written over.
+  template <std::floating_point Scalar>
+  SPECDEC_KERNEL void add(Scalar* numbers) {
+    for (Index i = 0; i < 32; ++i) numbers[i] += numbers[i + 32];
+    for (Index i = 0; i < lanes; ++i) numbers[i] += numbers[i + lanes];
+    for (Index i = 0; i < lanes; ++i) sums_[i] += static_cast<double>(numbers[i]);
+  }
+
+  SPECDEC_KERNEL double total() const {
+    double total = 0;
+    for (const double sum : sums_) total += sum;
+    return total;
+  }
+
+ private:
+  static constexpr Index lanes = 16;
+  static_assert(lot == 4 * lanes);
+
+  double sums_[lanes] = {};
+};
+
+/// The sum of `count` numbers, whole lots. Numeric: in the numbers' own arithmetic over up to 1024, in double across.
+template <std::floating_point Scalar>
+struct SumOfNumbers {
+  static SPECDEC_KERNEL double run(const Scalar* numbers, Index count) {
+    double total = 0;
+    for (Index start = 0; start < count;) {
+      const Index end = count - start < 16 * lot ? count : start + 16 * lot;
+      Scalar sums[lanes] = {};
+      for (; start < end; start += lot) {
+        const Scalar* n = numbers + start;
+        for (Index i = 0; i < lanes; ++i)
+          sums[i] += ((n[i] + n[i + lanes]) + (n[i + 2 * lanes] + n[i + 3 * lanes])) +
+                     ((n[i + 4 * lanes] + n[i + 5 * lanes]) + (n[i + 6 * lanes] + n[i + 7 * lanes]));
+      }
+      for (Index half = lanes / 2; half > 0; half /= 2)
+        for (Index i = 0; i < half; ++i) sums[i] += sums[i + half];
+      total += static_cast<double>(sums[0]);
+    }
+    return total;
+  }
+
+ private:
+  static constexpr Index lanes = lot / 8;
+};
+
+/// The sum of those of `count` numbers, whole lots, whose keys are not below a threshold.
+template <std::floating_point Scalar>
+struct SumOfNotBelow {
+  static SPECDEC_KERNEL double run(const Scalar* numbers, const Scalar* keys, Index count, Scalar threshold) {
+    LotSum sum;
+    Scalar those[lot];
+    for (Index start = 0; start < count; start += lot) {
+      for (Index i = 0; i < lot; ++i)
+        those[i] = numbers[start + i];  // all, as a choice of what to read is a branch
+      for (Index i = 0; i < lot; ++i) those[i] = keys[start + i] < threshold ? Scalar{0} : those[i];
+      sum.add(those);
+    }
+    return sum.total();
+  }
+};
+
+/// The largest of `count` numbers, whole lots; NaN if one of them is.
+template <std::floating_point Scalar>
+struct LargestNumber {
+  static SPECDEC_KERNEL Scalar run(const Scalar* numbers, Index count) {
+    Scalar largest[half];
+    unsigned nan = 0;
+    for (Scalar& x : largest) x = -std::numeric_limits<Scalar>::infinity();
+    for (Index start = 0; start < count; start += lot) {
+      const Scalar *a = numbers + start, *b = a + half;
+      Scalar larger[half];
+      for (Index i = 0; i < half; ++i) nan |= static_cast<unsigned>(std::isunordered(a[i], b[i]));
+      for (Index i = 0; i < half; ++i) larger[i] = a[i] < b[i] ? b[i] : a[i];
+      for (Index i = 0; i < half; ++i) largest[i] = largest[i] < larger[i] ? larger[i] : largest[i];
+    }
+    for (Index i = 1; i < half; ++i) largest[0] = largest[0] < largest[i] ? largest[i] : largest[0];
+    return nan != 0 ? std::numeric_limits<Scalar>::quiet_NaN() : largest[0];
+  }
+
+ private:
+  static constexpr Index half = lot / 2;
+};
+
+}  // namespace specdec::detail

@@ -1,0 +1,43 @@
+// Numbers of sixteen bits as floats.
+#pragma once
+
+#include <bit>
+#include <concepts>
+#include <cstdint>
+
+#include "specdec/kernels/machine_width.hpp"
+
+namespace specdec::detail {
+
+/// All bits, where the condition holds: a choice that no compiler makes a branch of.
+SPECDEC_KERNEL std::uint32_t all_if(bool condition) {
+  return ~std::uint32_t{0} * static_cast<std::uint32_t>(condition);
+}
+
+/// A bfloat16 is the upper half of a float.
+SPECDEC_KERNEL std::uint32_t widened(std::uint32_t bits, Eigen::bfloat16) { return bits << 16; }
+
+/// A half has five bits of exponent where a float has eight. Those of exponent 0 have no leading 1: with one put before
+/// them they are too large by just that.
+SPECDEC_KERNEL std::uint32_t widened(std::uint32_t bits, Eigen::half) {
+  constexpr std::uint32_t exponent_1 = 1U << 23, infinite = 31 * exponent_1, rebias = 112 * exponent_1;
+  const std::uint32_t sign = (bits & 0x8000U) << 16, magnitude = (bits & 0x7FFFU) << 13;
+  const std::uint32_t normal = magnitude + rebias + (rebias & all_if(magnitude >= infinite));
+  const float with_one = std::bit_cast<float>(magnitude + rebias + exponent_1);
+  const auto small = std::bit_cast<std::uint32_t>(with_one - std::bit_cast<float>(rebias + exponent_1));
+  const std::uint32_t is_small = all_if(magnitude < exponent_1);
+  return sign | (small & is_small) | (normal & ~is_small);
+}
+
+/// Writes `count` numbers, whole lots, as floats.
+template <class Narrow>
+struct Widen {
+  static SPECDEC_KERNEL void run(const Narrow* numbers, Index count, float* out) {
+    for (Index start = 0; start < count; start += lot)
+      for (Index i = start; i < start + lot; ++i)
+        out[i] = std::bit_cast<float>(
+            widened(Eigen::numext::bit_cast<Eigen::numext::uint16_t>(numbers[i]), Narrow{}));
+  }
+};
+
+}  // namespace specdec::detail

@@ -1,0 +1,19 @@
+// must say: DraftLength
+// A number of tokens is an integer: a floating-point number may be NaN, or more than any integer.
+#include <cmath>
+#include <specdec/specdec.hpp>
+
+struct Root {
+#ifdef FIXED
+  specdec::Index next(specdec::Index most) const {
+    return static_cast<specdec::Index>(std::sqrt(static_cast<double>(most)));
+  }
+#else
+  double next(specdec::Index most) const { return std::sqrt(static_cast<double>(most)); }
+#endif
+  void observe(const specdec::StepRecord&) const {}
+};
+
+void use(specdec::NgramModel& target, specdec::NgramModel& small) {
+  specdec::SpecDec decoder{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{}, Root{}};
+}

@@ -1,0 +1,53 @@
+// The largest of many numbers and their sums, against one after the other.
+#include <algorithm>
+#include <cmath>
+#include <specdec/kernels/pair_sum.hpp>
+#include <specdec/kernels/reductions.hpp>
+
+#include "kernels/widths.hpp"
+#include "support/catch.hpp"
+
+namespace test_kernels_reductions {
+
+using namespace test_kernels;
+
+namespace {
+
+struct Product {
+  SPECDEC_KERNEL double operator()(double p, double q) const { return p * q; }
+};
+
+}  // namespace
+
+TEST_CASE("the largest number is found wherever it is, and NaN too") {
+  std::vector<float> l(3 * lot, -2.0f);
+  for (std::size_t at = 0; at < l.size(); ++at) {
+    l[at] = -1;
+    CHECK(run_wide<LargestNumber<float>>(l.data(), std::ssize(l)) == -1);
+    l[at] = at % 2 == 0 ? std::numeric_limits<float>::quiet_NaN() : -std::numeric_limits<float>::quiet_NaN();
+    CHECK(std::isnan(run_wide<LargestNumber<float>>(l.data(), std::ssize(l))));
+    l[at] = -2;
+  }
+  CHECK(run_wide<LargestNumber<double>>(static_cast<const double*>(nullptr), Index{0}) ==
+        -std::numeric_limits<double>::infinity());
+}
+
+TEST_CASE("sums take in every number once, in double beyond a lot") {
+  std::vector<double> x(5 * lot), y(x.size());
+  double sum = 0, products = 0, late = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = std::ldexp(1.0, static_cast<int>(i % 50));
+    y[i] = static_cast<double>(i);
+    sum += x[i];
+    products += x[i] * y[i];
+    late += i >= 100 ? x[i] : 0;
+  }
+  CHECK(run_wide<SumOfNumbers<double>>(x.data(), std::ssize(x)) == sum);
+  CHECK(run_wide<PairSum<Product, double, double>>(Product{}, x.data(), y.data(), std::ssize(x)) == products);
+  CHECK(run_wide<SumOfNotBelow<double>>(x.data(), y.data(), std::ssize(x), 100.0) == late);
+  std::vector<float> f(1000 * lot, 0.1f);
+  CHECK(std::abs(run_wide<SumOfNumbers<float>>(f.data(), std::ssize(f)) - static_cast<double>(0.1f) * 64000) <
+        1e-3);
+}
+
+}  // namespace test_kernels_reductions

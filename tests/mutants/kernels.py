@@ -1,0 +1,27 @@
+"""Mutants of the loops that run at the width of the machine."""
+
+from mutants import promise
+
+mutant = promise("a kernel gives the same result to the last bit at every width, and the right one")
+mutant("lot-half-summed", "kernels/reductions.hpp", "tests/kernels/reductions", "numbers[i] += numbers[i + 32];", "numbers[i] += numbers[i];")
+mutant("largest-of-one-half", "kernels/reductions.hpp", "tests/kernels/reductions", "a[i] < b[i] ? b[i] : a[i];", "a[i];")
+mutant("nan-of-one-half", "kernels/reductions.hpp", "tests/kernels/reductions", "std::isunordered(a[i], b[i])", "std::isnan(a[i])")
+mutant("exponential-of-a-worse-polynomial", "kernels/exponentials.hpp", "tests/kernels/exponentials", "0x1.3ceab6p-7F", "0x1.4p-7F")
+mutant("exponential-of-a-worse-polynomial-in-double", "kernels/exponentials.hpp", "tests/kernels/exponentials",
+       "0x1.3b2ab6fba00fap-7", "0x1.3b2ab7p-7")
+mutant("exponential-not-infinite", "kernels/exponentials.hpp", "tests/kernels/exponentials",
+       "max_exponent;", "max_exponent - 1;")
+mutant("exponential-wraps-round", "kernels/exponentials.hpp", "tests/kernels/exponentials", "if (!at_most_one)", "if (false)")
+mutant("exponential-of-cold-rows-nan", "kernels/exponentials.hpp", "tests/kernels/exponentials",
+       "factor < std::numeric_limits<Scalar>::max() ? factor", "true ? factor")
+mutant("exponential-at-the-cut", "kernels/exponentials.hpp", "tests/kernels/exponentials",
+       "logits[i] < cut ? least_power", "logits[i] <= cut ? least_power")
+mutant("exponential-nan-below-the-cut", "kernels/exponentials.hpp", "tests/kernels/exponentials",
+       "logits[i] < cut ? least_power : out[i]", "logits[i] >= cut ? out[i] : least_power")
+mutant("lot-above-the-cut-skipped", "kernels/exponentials.hpp", "tests/kernels/exponentials", "return left == 0;", "return left <= 1;")
+mutant("exponential-of-nothing-is-something", "kernels/exponentials.hpp", "tests/kernels/exponentials",
+       "sum < static_cast<double>(count)", "sum < 0 * static_cast<double>(count)")
+mutant("half-subnormal", "kernels/widen.hpp", "tests/kernels/widen", "magnitude < exponent_1", "magnitude < 0")
+mutant("half-infinite", "kernels/widen.hpp", "tests/kernels/widen", "magnitude >= infinite", "magnitude > infinite")
+mutant("half-sign", "kernels/widen.hpp", "tests/kernels/widen", "return sign | ", "return ")
+mutant("count-without-ends", "kernels/keyed_weights.hpp", "tests/kernels/machine_width", "(keys[start + i] >= low) &", "(keys[start + i] > low) &")
