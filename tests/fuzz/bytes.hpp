@@ -5,9 +5,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <iostream>
 #include <limits>
+#include <source_location>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <stdexcept>
 
 namespace fuzz {
 
@@ -25,6 +29,12 @@ class Bytes {
     const std::uint8_t first = data_.front();
     data_ = data_.subspan(1);
     return first;
+  }
+
+  // Of two bytes.
+  Index wide() {
+    const Index high = byte();
+    return 256 * high + byte();
   }
 
   bool flag() { return (byte() & 1) != 0; }
@@ -98,9 +108,16 @@ class Bytes {
   std::span<const std::uint8_t> data_;
 };
 
+// What fails because the bytes say so.
+struct Failure : std::runtime_error {
+  Failure() : std::runtime_error("as the bytes say") {}
+};
+
 // What has to hold after every call. A fuzzer takes the end of the program for a finding.
-inline void require(bool holds) {
-  if (!holds) __builtin_trap();
+inline void require(bool holds, const std::source_location& where = std::source_location::current()) {
+  if (holds) return;
+  std::cerr << where.file_name() << ":" << where.line() << ": this does not hold\n";
+  std::abort();
 }
 
 }  // namespace fuzz

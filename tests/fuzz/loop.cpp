@@ -1,281 +1,73 @@
-// The loop, driven by bytes: steps and half steps, resumed, stopped and released sequences of one decoder in turns, over
-// models, drafters and policies that fail or return nonsense at any call. Whatever happens: a text is a prompt and
-// tokens within its budget, a failure leaves all as before the step, and contexts hold what the loop says they hold.
-// Where nothing learns, the text is at last that of a run in which nothing had failed.
+// The loop, driven by bytes: steps and half steps, resumed, stopped and released sequences of one decoder in turns, and
+// generations of their own in between, over models, drafters and policies that fail or return nonsense at any call, and
+// with callbacks that do. Whatever happens: a text is a prompt and tokens within its budget, a failure leaves all as
+// before the step, and contexts hold what the loop says they hold. Where nothing learns, the text is at last that of a run
+// in which nothing had failed.
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
-#include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "fuzz/bytes.hpp"
-#include "fuzz/rows.hpp"
+#include "fuzz/parties.hpp"
 #include "fuzz/target.hpp"
-#include "support/rules.hpp"
 
 namespace {
 
 using namespace fuzz;
-using Matrix = RowMajor<double>;
-using Tokens = std::vector<Token>;
-
-struct Failure : std::runtime_error {
-  Failure() : std::runtime_error("as the bytes say") {}
-};
-
-// What goes wrong, as the bytes say; nothing once it is switched off.
-struct Faults {
-  Bytes* bytes = nullptr;
-  bool lied = false;
-
-  void may_fail() {
-    if (bytes != nullptr && bytes->byte() >= 248) throw Failure();
-  }
-  bool may_lie() {
-    const bool lie = bytes != nullptr && bytes->byte() >= 248;
-    lied = lied || lie;
-    return lie;
-  }
-};
-
-constexpr Index vocabulary = 4;
-
-// Rows that depend on the last two tokens. Each model has a row of its own for them.
-class Model {
- public:
-  Model(std::uint64_t seed, Faults& faults, Index most) : seed_(seed), faults_(&faults), most_(most) {}
-
-  Index vocab_size() const { return vocabulary; }
-  Index context_size() const { return most_; }
-  const Tokens& context() const { return context_; }
-
-  const Matrix& forward(std::span<const Token> tokens, Index rows) {
-    require(!tokens.empty() && rows >= 1 && rows <= std::ssize(tokens));
-    require(std::ssize(context_) + std::ssize(tokens) <= most_);
-    faults_->may_fail();
-    for (const Token x : tokens) {
-      require(x >= 0 && x < vocabulary);
-      context_.push_back(x);
-    }
-    faults_->may_fail();  // with the tokens taken in
-    rows_.resize(rows, vocabulary);
-    for (Index i = 0; i < rows; ++i) fill(i, context_.size() - static_cast<std::size_t>(rows - i));
-    if (faults_->may_lie()) lie();
-    return rows_;
-  }
-
-  void truncate(Index length) {
-    require(length >= 0);
-    if (length < std::ssize(context_)) context_.resize(static_cast<std::size_t>(length));
-  }
-
- private:
-  void fill(Index i, std::size_t last) {
-    const std::uint64_t before = last > 0 ? static_cast<std::uint64_t>(context_[last - 1]) : 9;
-    specdec::SplitMix64 source(seed_ + 31 * before + static_cast<std::uint64_t>(context_[last]));
-    for (Index x = 0; x < vocabulary; ++x) rows_(i, x) = static_cast<double>(source() % 8);
-    if (rows_.row(i).sum() == 0) rows_(i, 0) = 1;
-    rows_.row(i) /= rows_.row(i).sum();
-  }
-
-  void lie() {
-    switch (faults_->bytes->up_to(4)) {
-      case 0:
-        rows_(0, 0) = std::numeric_limits<double>::quiet_NaN();
-        break;
-      case 1:
-        rows_.setZero();
-        break;
-      case 2:
-        rows_.conservativeResize(rows_.rows() + 1, vocabulary);
-        rows_.bottomRows(1).setZero();
-        break;
-      case 3:
-        rows_.conservativeResize(rows_.rows(), vocabulary - 1);
-        break;
-      default:
-        rows_ *= 3;
-        break;
-    }
-  }
-
-  std::uint64_t seed_;
-  Faults* faults_;
-  Index most_;
-  Tokens context_;
-  Matrix rows_;
-};
-
-// One of all drafters. Its rows are copied, so that those of all have one type.
-class AnyDrafter {
- public:
-  AnyDrafter(Index which, Model& small, Faults& faults) : faults_(&faults) {
-    using namespace specdec;
-    switch (which) {
-      case 1:
-        drafter_.emplace<PromptLookupDrafter>();
-        break;
-      case 2:
-        drafter_.emplace<NgramTableDrafter>();
-        break;
-      case 3:
-        drafter_.emplace<SuffixDrafter>();
-        break;
-      case 4:
-        drafter_.emplace<LookaheadDrafter>();
-        break;
-      case 5:
-        drafter_.emplace<Chain>(SuffixDrafter{}, ModelDrafter<Model&>(small));
-        break;
-      case 6:
-        drafter_.emplace<NoDrafter>();
-        break;
-      default:
-        drafter_.emplace<ModelDrafter<Model&>>(small);
-        break;
-    }
-  }
-
-  auto draft(std::span<const Token> context, Index gamma, auto& chance) {
-    faults_->may_fail();
-    std::visit([&](auto& drafter) { keep(drafter.draft(context, gamma, chance)); }, drafter_);
-    faults_->may_fail();
-    if (faults_->may_lie()) lie();
-    return specdec::Draft<Eigen::Ref<const Matrix, 0, Eigen::OuterStride<>>>{tokens_, rows_};
-  }
-
-  void truncate(Index length) {
-    std::visit([&](auto& drafter) { drafter.truncate(length); }, drafter_);
-  }
-
-  template <class Rows>
-  void observe(const Rows& rows, std::span<const Token> drafted, const specdec::Verdict& verdict) {
-    faults_->may_fail();
-    std::visit(
-        [&](auto& drafter) {
-          if constexpr (requires { drafter.observe(rows, drafted, verdict); })
-            drafter.observe(rows, drafted, verdict);
-        },
-        drafter_);
-    faults_->may_fail();
-  }
-
- private:
-  using Chain = specdec::ChainDrafter<specdec::SuffixDrafter, specdec::ModelDrafter<Model&>>;
-
-  template <class Proposed>
-  void keep(const Proposed& draft) {
-    const auto rows = specdec::distributions(draft.rows);
-    tokens_.assign(draft.tokens.begin(), draft.tokens.end());
-    rows_.resize(std::ssize(tokens_), vocabulary);
-    for (Index i = 0; i < rows_.rows(); ++i)
-      for (Token x = 0; x < vocabulary; ++x) rows_(i, x) = specdec::probability(rows.row(i), x);
-  }
-
-  void lie() {
-    switch (faults_->bytes->up_to(3)) {
-      case 0:
-        tokens_.push_back(0);
-        break;
-      case 1:
-        tokens_.assign(tokens_.size(), static_cast<Token>(faults_->bytes->size()));
-        break;
-      case 2:
-        rows_.setConstant(faults_->bytes->number());
-        break;
-      default:
-        tokens_.clear();
-        break;
-    }
-  }
-
-  Faults* faults_;
-  std::variant<specdec::NoDrafter, specdec::PromptLookupDrafter, specdec::NgramTableDrafter,
-               specdec::SuffixDrafter, specdec::LookaheadDrafter, Chain, specdec::ModelDrafter<Model&>>
-      drafter_;
-  Tokens tokens_;
-  Matrix rows_;
-};
-
-// One of the policies that work under every rule.
-class AnyLength {
- public:
-  AnyLength(Index which, Faults& faults) : faults_(&faults) {
-    using namespace specdec;
-    switch (which) {
-      case 1:
-        length_.emplace<ScheduledLength>(2);
-        break;
-      case 2:
-        length_.emplace<CostOptimalLength>();
-        break;
-      default:
-        break;
-    }
-  }
-  Index next(Index most) {
-    faults_->may_fail();
-    if (faults_->may_lie()) return faults_->bytes->size();
-    return std::visit([&](auto& length) { return length.next(most); }, length_);
-  }
-  void observe(const specdec::StepRecord& step) {
-    std::visit([&](auto& length) { length.observe(step); }, length_);
-  }
-
- private:
-  Faults* faults_;
-  std::variant<specdec::FixedLength, specdec::ScheduledLength, specdec::CostOptimalLength> length_;
-};
-
-using AnyRule = support::AnyOf<true, specdec::BlockVerifier, specdec::TokenVerifier,
-                               specdec::GreedyBlockVerifier, specdec::SampleMatchVerifier>;
-
-AnyRule rule_of(Index which) {
-  switch (which) {
-    case 1:
-      return {specdec::TokenVerifier{}};
-    case 2:
-      return {specdec::GreedyBlockVerifier{}};
-    case 3:
-      return {specdec::SampleMatchVerifier{}};
-    default:
-      return {specdec::BlockVerifier{}};
-  }
-}
 
 struct Setting {
-  Index drafter, length, rule, most, seed;
-  bool learns() const { return !(drafter == 0 || drafter == 6 || drafter == 7) || length != 0; }
+  Index drafter, length, rule, most, seed, draft_most;
 
   explicit Setting(Bytes& bytes)
-      : drafter(bytes.up_to(7)),
+      : drafter(bytes.up_to(9)),
         length(bytes.up_to(5)),
         rule(bytes.up_to(3)),
-        most(bytes.flag() ? std::numeric_limits<Index>::max() : 1 + bytes.up_to(30)),
-        seed(bytes.byte()) {
-    // Drafters that propose from the text have one-hot rows; those with rows that change from step to step are no
-    // drafters for greedy block verification.
-    if (rule == 2 && (drafter == 5 || drafter == 4)) rule = 0;
+        most(context_size(bytes)),
+        seed(bytes.byte()),
+        draft_most(context_size(bytes)) {
+    // Greedy block verification, of the loop or inside a cascade, wants drafts of the length it asks for, from rows that
+    // depend on the context alone or are one-hot.
+    if (rule == 2 || drafter == 9) draft_most = std::numeric_limits<Index>::max();
+    if (rule == 2 && (drafter == 4 || drafter == 5)) rule = 0;
+  }
+
+  // Lengths by rows, which those rules cannot do with that remember, do not.
+  template <class Rule>
+  bool learns() const {
+    const bool drafter_learns = drafter >= 1 && drafter <= 5;
+    return drafter_learns || (std::same_as<Rule, AnyRule> && length >= 1 && length <= 3);
+  }
+
+ private:
+  static Index context_size(Bytes& bytes) {
+    return bytes.flag() ? std::numeric_limits<Index>::max() : 1 + bytes.up_to(30);
   }
 };
 
-using Decoder = specdec::SpecDec<Model&, AnyDrafter, AnyRule, AnyLength>;
-
+// A decoder and its models.
+template <class R, class Length>
 struct World {
+  using Rule = R;
+  using Decoder = specdec::SpecDec<Model&, AnyDrafter, Rule, Length>;
+
   Faults faults;
-  Model target, small;
+  Model target, middle, small;
   Decoder decoder;
 
   explicit World(const Setting& setting)
       : target(static_cast<std::uint64_t>(setting.seed), faults, setting.most),
-        small(static_cast<std::uint64_t>(setting.seed) + 1000, faults, std::numeric_limits<Index>::max()),
-        decoder(target, AnyDrafter(setting.drafter, small, faults), rule_of(setting.rule),
-                AnyLength(setting.length, faults)) {}
+        middle(static_cast<std::uint64_t>(setting.seed) + 2000, faults, setting.draft_most),
+        small(static_cast<std::uint64_t>(setting.seed) + 1000, faults, setting.draft_most),
+        decoder(target, AnyDrafter(setting.drafter, middle, small, faults), Rule{rule_of(setting.rule)},
+                Length(setting.length, faults)) {}
 };
 
 Tokens copy(std::span<const Token> tokens) { return {tokens.begin(), tokens.end()}; }
@@ -283,6 +75,10 @@ Tokens copy(std::span<const Token> tokens) { return {tokens.begin(), tokens.end(
 specdec::Options options_of(Bytes& bytes) {
   specdec::Options options{.max_new_tokens = bytes.up_to(40), .gamma = bytes.up_to(6)};
   if (bytes.up_to(3) == 0) options.stop_tokens = {bytes.up_to(vocabulary - 1)};
+  if (bytes.up_to(15) == 15) {
+    const Index gamma = std::max<Index>(0, bytes.size());
+    options.gamma = gamma > specdec::longest_draft ? specdec::unlimited : gamma;  // spoil() has what is refused
+  }
   return options;
 }
 
@@ -292,8 +88,17 @@ Tokens prompt_of(Bytes& bytes) {
   return prompt;
 }
 
+void check_text(std::span<const Token> tokens, const specdec::Options& options) {
+  require(std::ssize(tokens) <= options.max_new_tokens);
+  for (const Token x : tokens) require(x >= 0 && x < vocabulary);
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) require(!options.stops_at(tokens[i]));
+}
+
 // A sequence, and what has to be true of it.
+template <class World>
 class Watched {
+  using Rule = typename World::Rule;
+
  public:
   Watched(World& world, const Setting& setting, const Tokens& prompt, const specdec::Options& options)
       : world_(&world),
@@ -312,7 +117,7 @@ class Watched {
   bool attempt(const Action& action) {
     const Tokens before = copy(sequence_.context());
     const Index calls = sequence_.stats().target_calls, emitted = sequence_.stats().emitted;
-    const AnyRule rule = sequence_.verifier();
+    const Rule rule = sequence_.verifier();
     try {
       action();
     } catch (const Failure&) {
@@ -415,10 +220,10 @@ class Watched {
       step();
       if (sequence_.context().size() > size) continue;
       // A rule may remember a lie, and ask for longer drafts than an honest drafter has.
-      require(world_->faults.lied && sequence_.verifier().min_draft_length() > 0);
+      require(world_->faults.lied && specdec::min_draft_length(sequence_.verifier()) > 0);
       return;
     }
-    if (!plain_ || world_->faults.lied || setting_->learns()) return;
+    if (!plain_ || world_->faults.lied || setting_->learns<Rule>()) return;
     World other(*setting_);
     Watched twin(other, *setting_, prompt_, options_);
     while (!twin.sequence_.done()) twin.step();
@@ -434,7 +239,7 @@ class Watched {
     Fed(Tokens t, Index f, Index r) : tokens(std::move(t)), from(f), rows(r) {}
   };
 
-  void unchanged(const Tokens& before, Index calls, Index emitted, const AnyRule& rule) const {
+  void unchanged(const Tokens& before, Index calls, Index emitted, const Rule& rule) const {
     require(copy(sequence_.context()) == before && sequence_.stats().target_calls == calls);
     require(sequence_.stats().emitted == emitted && sequence_.verifier() == rule);
   }
@@ -443,9 +248,7 @@ class Watched {
     const auto context = sequence_.context(), tokens = sequence_.tokens();
     require(context.size() == prompt_.size() + tokens.size());
     require(std::equal(prompt_.begin(), prompt_.end(), context.begin()));
-    require(std::ssize(tokens) <= options_.max_new_tokens);
-    for (const Token x : tokens) require(x >= 0 && x < vocabulary);
-    for (std::size_t i = 0; i + 1 < tokens.size(); ++i) require(!options_.stops_at(tokens[i]));
+    check_text(tokens, options_);
     require(sequence_.kept() >= 0 && sequence_.kept() <= std::ssize(context));
   }
 
@@ -460,30 +263,89 @@ class Watched {
   const Setting* setting_;
   Tokens prompt_;
   specdec::Options options_;
-  Decoder::Sequence sequence_;
+  typename World::Decoder::Sequence sequence_;
   std::optional<Fed> feed_;
   specdec::SplitMix64 after_{0};
   bool plain_ = true;  // neither resumed nor stopped
 };
 
-}  // namespace
+// Options or a prompt that make no sense, if the bytes want them to.
+bool spoil(Bytes& bytes, Tokens& prompt, specdec::Options& options) {
+  switch (bytes.up_to(31)) {
+    case 1:
+      options.gamma = -1;
+      return true;
+    case 2:
+      options.max_new_tokens = std::numeric_limits<Index>::min();
+      return true;
+    case 3:
+      options.stop_tokens.push_back(std::int64_t{1} << 32);
+      return true;
+    case 4:
+      prompt.back() = vocabulary;
+      return true;
+    case 5:
+      prompt.clear();
+      return true;
+    case 6:
+      options.gamma = specdec::unlimited - 1;
+      return true;
+    default:
+      return false;
+  }
+}
 
-void fuzz::loop(std::span<const std::uint8_t> data) {
-  Bytes bytes(data);
-  const Setting setting(bytes);
+// A generation of its own, while another sequence is in the making. Who looks on may fail, end it, or let the other one
+// take a step.
+template <class World>
+void generate(World& world, const Setting& setting, Bytes& bytes, Watched<World>& other) {
+  Tokens prompt = prompt_of(bytes);
+  specdec::Options options = options_of(bytes);
+  const bool spoilt = spoil(bytes, prompt, options) || std::ssize(prompt) > setting.most;
+  const std::uint64_t seed = bytes.byte();
+  Tokens seen;
+  bool ended = false;
+  const auto look_on = [&](std::span<const Token> emitted) {
+    require(!emitted.empty() && !ended);
+    seen.insert(seen.end(), emitted.begin(), emitted.end());
+    world.faults.may_fail();
+    if (bytes.byte() >= 240) other.step();
+    ended = bytes.byte() >= 240;
+    return !ended;
+  };
+  try {
+    specdec::SplitMix64 source(seed);
+    const specdec::Result result = world.decoder.generate(prompt, options, source, look_on);
+    require(!spoilt && result.tokens == seen);
+    require(ended || result.stop_reason != specdec::StopReason::callback);
+    check_text(result.tokens, options);
+    if (world.faults.lied || setting.learns<typename World::Rule>()) return;
+    World undisturbed(setting);
+    specdec::SplitMix64 same(seed);
+    const Tokens expected = undisturbed.decoder.generate(prompt, options, same).tokens;
+    require(ended ? seen.size() <= expected.size() : seen.size() == expected.size());
+    require(std::equal(seen.begin(), seen.end(), expected.begin()));
+  } catch (const Failure&) {
+  } catch (const std::invalid_argument&) {
+    require(spoilt || world.faults.lied);
+  }
+}
+
+template <class World>
+void run(const Setting& setting, Bytes& bytes) {
   World world(setting);
-  std::vector<Watched> sequences;
+  std::vector<Watched<World>> sequences;
   for (Index n = 1 + bytes.up_to(1); n > 0; --n) {
     const Tokens prompt = prompt_of(bytes);
     if (std::ssize(prompt) > setting.most) return;
     sequences.emplace_back(world, setting, prompt, options_of(bytes));
   }
   world.faults.bytes = &bytes;
-  const Watched* last_to_draft = nullptr;
+  const Watched<World>* last_to_draft = nullptr;
   while (!bytes.empty()) {
     const std::uint8_t b = bytes.byte();
-    Watched& sequence = sequences[b % sequences.size()];
-    switch (b / 2 % 8) {
+    Watched<World>& sequence = sequences[b % sequences.size()];
+    switch (b / 2 % 9) {
       case 0:
       case 1:
         sequence.step();
@@ -505,6 +367,10 @@ void fuzz::loop(std::span<const std::uint8_t> data) {
       case 6:
         sequence.release();
         break;
+      case 7:
+        generate(world, setting, bytes, sequence);
+        last_to_draft = nullptr;
+        break;
       default:
         sequence.propose();
         sequence.accept(true);
@@ -513,5 +379,15 @@ void fuzz::loop(std::span<const std::uint8_t> data) {
     }
   }
   world.faults.bytes = nullptr;
-  for (Watched& sequence : sequences) sequence.finish();
+  for (Watched<World>& sequence : sequences) sequence.finish();
+}
+
+}  // namespace
+
+void fuzz::loop(std::span<const std::uint8_t> data) {
+  Bytes bytes(data);
+  const bool by_rows = bytes.up_to(3) == 3;
+  const Setting setting(bytes);
+  if (by_rows && setting.rule != 2) return run<World<ForgetfulRule, AnyLengthByRows>>(setting, bytes);
+  return run<World<AnyRule, AnyLength>>(setting, bytes);
 }

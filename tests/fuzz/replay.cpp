@@ -21,7 +21,9 @@ std::vector<std::uint8_t> bytes_of(const std::string& line) {
 
 void run(std::string_view target, const std::vector<std::uint8_t>& input) {
   if (target == "verify") fuzz::verify(input);
+  else if (target == "sample") fuzz::sample(input);
   else if (target == "loop") fuzz::loop(input);
+  else if (target == "read") fuzz::read(input);
   else std::exit((std::cerr << "no target " << target << "\n", 2));
 }
 

@@ -149,7 +149,7 @@ mutant("cascade-correction-row-lost", "loop/cascade_drafter.hpp", "tests/loop/ca
        "i <= verdict.accepted; ++i) recorded->add", "i < verdict.accepted; ++i) recorded->add")
 mutant("cascade-old-rows-first", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter", "    inner_->rows.clear();\n", "")
 mutant("cascade-never-cleared", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
-       "if (length == 0 && inner_->sequence)", "if (length < 0 && inner_->sequence)")
+       "if (length <= 0 && inner_ && inner_->sequence)", "if (length < 0 && inner_ && inner_->sequence)")
 mutant("cascade-policy-one-late", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
        "return drafted(sequence, asked);\n    }", "return drafted(sequence, asked + 1);\n    }")
 mutant("cascade-remembers-its-draft", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
@@ -181,6 +181,36 @@ mutant("rule-always-restored", "loop/sequence.hpp", "tests/loop/sequence", "    
 mutant("context-moves-under-drafter", "loop/text.hpp", "tests/loop/sequence",
        "    if (context_.capacity() < needed) context_.reserve(2 * needed);\n", "")
 
+mutant = promise("a text in several goes: what a callback was told is in it, once")
+GOES = "tests/loop/spec_dec tests/loop/sequence tests/law_faults"
+mutant("text-told-from-its-start", "loop/sequence.hpp", GOES, "        on_step(emitted);\n", "        on_step(tokens());\n")
+mutant("callbacks-no-unheard", "loop/sequence.hpp", GOES, "        if (!on_step(emitted)) stop();\n", "        on_step(emitted);\n")
+mutant("callbacks-no-forgets-the-rule", "loop/sequence.hpp", "tests/law_faults",
+       "        if (!on_step(emitted)) stop();\n", "        if (!on_step(emitted)) {\n          stop();\n          forget();\n        }\n")
+mutant("callbacks-throw-ends-the-text", "loop/sequence.hpp", GOES, "        on_step(emitted);\n",
+       "        try { on_step(emitted); } catch (...) { stop(); throw; }\n")
+mutant("callbacks-throw-forgets-the-rule", "loop/sequence.hpp", "tests/law_faults", "        on_step(emitted);\n",
+       "        try { on_step(emitted); } catch (...) { forget(); throw; }\n")
+mutant("rule-judges-beyond-a-throw", "loop/sequence.hpp", "tests/law_faults",
+       "      withdraw();\n      shared_->target.truncate(seen_);\n      throw;",
+       "      withdraw();\n      shared_->target.truncate(seen_);\n      verifier_ = fresh_;\n      throw;")
+
+mutant = promise("a million tokens: contexts exact, the text the target's, memory constant")
+SOAK = "tests/soak/soak"
+mutant("lost-proposal-kept-in-contexts", "loop/sequence.hpp", SOAK,
+       "    proposal_.value.reset();\n    if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(text_.size());",
+       "    proposal_.value.reset();")
+mutant("kept-less-than-survived", "loop/sequence.hpp", SOAK, SEEN, SEEN.replace("before", "before + (verdict.accepted > 4 ? -1 : 0)"))
+mutant("resume-takes-more-room", "loop/text.hpp", SOAK, "context_.reserve(static_cast<std::size_t>(kept) + more.size());",
+       "context_.reserve(context_.capacity() + more.size());")
+mutant("room-doubles-with-each-step", "loop/text.hpp", SOAK, "if (context_.capacity() < needed) context_.reserve(2 * needed);",
+       "context_.reserve(context_.capacity() + static_cast<std::size_t>(more));")
+mutant("statistics-grow-with-steps", "measure/stats.hpp", SOAK,
+       "accepted_lengths.resize(std::max(accepted_lengths.size(), static_cast<std::size_t>(step.drafted) + 1));",
+       "accepted_lengths.resize(accepted_lengths.size() + static_cast<std::size_t>(step.drafted) + 1);")
+mutant("a-copy-more-for-each-row", "rows/stored_rows.hpp", SOAK,
+       "if (copies_.size() == rows_.size()) copies_.emplace_back();", "copies_.emplace_back();")
+
 mutant = promise("each moment of a step is in one of the three times")
 mutant("target-time-from-the-start", "loop/sequence.hpp", "tests/loop/sequence",
        "start - proposal_.value->made)", "start - proposal_.value->made + proposal_.value->draft_time)")
@@ -193,3 +223,16 @@ mutant("verify-time-from-the-start", "loop/sequence.hpp", "tests/loop/sequence",
 
 mutant = promise("the baseline asks nobody for a draft")
 mutant("baseline-asks-for-drafts", "loop/spec_dec.hpp", "tests/loop/spec_dec", "  options.gamma = 0;\n", "")
+
+mutant = promise("unlimited is one word, what is beyond it or below 0 is named, and what was moved away does nothing")
+mutant("gamma-beyond-any-draft", "verify/draft_limit.hpp", "tests/loop/spec_dec", "if (gamma < unlimited) check_drafted", "if (false) check_drafted")
+mutant("gamma-unlimited-refused", "verify/draft_limit.hpp", "tests/loop/sequence", "if (gamma < unlimited) check_drafted", "check_drafted")
+mutant("draft-without-bounds", "loop/sequence.hpp", "tests/loop/sequence", "if (asked > longest_draft)", "if (false)")
+mutant("moved-sequence-goes-on", "loop/text.hpp", "tests/loop/sequence", "return context_.empty() || stopped_", "return stopped_")
+mutant("vocabulary-unlooked-at", "loop/text.hpp", "tests/loop/sequence", "if (vocab_size < 1) invalid_argument", "if (false) invalid_argument")
+mutant("moved-cascade-goes-on", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter", "if (!inner_) throw", "if (false) throw")
+mutant("moved-drafter-goes-on", "model/turn.hpp", "tests/draft/model_drafter", "if (turns.moved_away())", "if (false)")
+mutant("unsigned-context-negative", "model/model.hpp", "tests/loop/sequence",
+       "std::min<std::uintmax_t>(model.context_size(), unlimited)", "model.context_size()")
+mutant("ids-cut", "loop/options.hpp", "tests/loop/sequence", "if (static_cast<Token>(out.back()) != x)", "if (false)")
+mutant("moved-model-without-counts", "model/ngram.hpp", "tests/model/ngram", "      : counts_(other.counts_),", "      : counts_(std::move(other.counts_)),")

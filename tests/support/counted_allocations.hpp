@@ -1,19 +1,46 @@
-// Counts what goes through operator new. For one source of a program: these are the program's own operators.
+// Counts what goes through operator new, and how much of it is there. For one source of a program: these are the
+// program's own operators. Sanitizers have operators of their own, and know how much there is.
 #pragma once
 
 #include <cstddef>
 #include <cstdlib>
 #include <new>
 
+#include "support/bounds.hpp"
+
+#ifdef SPECDEC_TEST_SANITIZED
+// Of a header that GCC does not bring along.
+extern "C" std::size_t __sanitizer_get_current_allocated_bytes();
+
+namespace {
+[[maybe_unused]] std::size_t live_bytes() { return __sanitizer_get_current_allocated_bytes(); }
+}  // namespace
+
+#else
+
 namespace {
 std::size_t allocations = 0;
-}
+std::size_t bytes_in_use = 0;
+[[maybe_unused]] std::size_t live_bytes() { return bytes_in_use; }
+
+// A piece of memory begins with its size, in a place that keeps what follows aligned.
+constexpr std::size_t size_place = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+}  // namespace
 
 // Not to be inlined: GCC would take malloc and free for a mismatch.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   ++allocations;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
+  void* const memory = std::malloc(size_place + size);
+  if (memory == nullptr) throw std::bad_alloc();
+  bytes_in_use += *static_cast<std::size_t*>(memory) = size;
+  return static_cast<char*>(memory) + size_place;
 }
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  if (memory == nullptr) return;
+  void* const begin = static_cast<char*>(memory) - size_place;
+  bytes_in_use -= *static_cast<std::size_t*>(begin);
+  std::free(begin);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
+
+#endif

@@ -1,0 +1,330 @@
+// Steps of sampling with odd parameters, in any order, on rows of logits of every scalar, whatever they hold. Each step
+// keeps what sorting keeps; a chain does what its steps do one by one; probabilities are those of what is kept. What is
+// no distribution is an error. A processed model gives rows that went through hook and chain, and forgets a call that
+// failed.
+#include <array>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <variant>
+#include <vector>
+
+#include "fuzz/bytes.hpp"
+#include "fuzz/sorted_row.hpp"
+#include "fuzz/target.hpp"
+#include "support/layouts.hpp"
+
+namespace {
+
+using namespace fuzz;
+using specdec::InvalidDistribution;
+using support::ColMajor;
+using support::RowMajor;
+
+// Any step.
+struct Step {
+  std::variant<specdec::Temperature, specdec::TopK, specdec::TopP, specdec::MinP> step{
+      specdec::Temperature{1}};
+
+  template <class S, int Stride>
+  specdec::LogitsRow<S, Stride> operator()(const specdec::LogitsRow<S, Stride>& row) const {
+    return std::visit([&](const auto& one) { return one(row); }, step);
+  }
+};
+
+// The step with this value if it fits; else that is refused, and it is one that changes nothing.
+template <class S, class Value>
+Step made(Value value, bool fits) {
+  try {
+    const Step step{S(value)};
+    require(fits);
+    return step;
+  } catch (const std::invalid_argument&) {
+    require(!fits);
+    return {};
+  }
+}
+
+bool is_temperature(double t) { return t >= 0 && std::isfinite(t); }
+double temperature_of(Bytes& bytes) { return bytes.flag() ? 3 * bytes.probability() : bytes.number(); }
+
+Step step_of(Bytes& bytes) {
+  switch (bytes.up_to(3)) {
+    case 0: {
+      const double t = temperature_of(bytes);
+      return made<specdec::Temperature>(t, is_temperature(t));
+    }
+    case 1: {
+      const Index k = bytes.flag() ? bytes.size() : bytes.wide() % 5000;
+      return made<specdec::TopK>(k, k >= 0);
+    }
+    case 2: {
+      const double p = bytes.probability();
+      return made<specdec::TopP>(p, p > 0 && p <= 1);
+    }
+    default: {
+      const double p = bytes.probability();
+      return made<specdec::MinP>(p, p >= 0 && p <= 1);
+    }
+  }
+}
+
+using Steps = std::array<Step, 4>;
+Steps steps_of(Bytes& bytes) { return {step_of(bytes), step_of(bytes), step_of(bytes), step_of(bytes)}; }
+
+// A few numbers over and over, or one after the other, with noise or without. In a long row those that a look at equal
+// distances sees may be others, so that it misleads the search for a cut.
+std::vector<double> logits_of(Bytes& bytes) {
+  constexpr Index sizes[] = {513, 2048, 2049, 2500, 2049, 4500};
+  const std::uint8_t b = bytes.byte();
+  const Index size = b < 250 ? 1 + b % 50 : sizes[b - 250];
+  std::vector<double> few(1 + static_cast<std::size_t>(bytes.up_to(7)));
+  for (double& l : few) l = bytes.number();
+  const bool in_turn = bytes.flag();
+  constexpr double noises[] = {0, 0, 1e-3, 1, 10};
+  const double noise = noises[bytes.up_to(4)];
+  specdec::SplitMix64 source(bytes.byte());
+  std::vector<double> logits(static_cast<std::size_t>(size));
+  for (std::size_t x = 0; x < logits.size(); ++x) {
+    logits[x] = few[in_turn ? x % few.size() : x * few.size() / logits.size()];
+    if (noise > 0) logits[x] += noise * specdec::uniform01(source);
+  }
+  if (bytes.up_to(3) == 3) {
+    const std::size_t step = 1 + static_cast<std::size_t>(size) / 256;
+    const double seen = bytes.number();
+    for (std::size_t x = step / 2; x < logits.size(); x += step) logits[x] = seen;
+  }
+  for (Index n = bytes.up_to(3); n > 0; --n)
+    logits[static_cast<std::size_t>(bytes.wide() % size)] = bytes.number();
+  return logits;
+}
+
+// Whether they are logits of a distribution.
+bool sound(const std::vector<double>& logits) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  bool any = false;
+  for (const double l : logits) {
+    if (!(l < infinity)) return false;
+    any = any || l > -infinity;
+  }
+  return any;
+}
+
+// Rows of which one holds the logits, and others nothing that may be read.
+template <class Matrix>
+struct Held {
+  static constexpr Index row = 1;
+  Matrix rows;
+  std::vector<double> logits;  // as the scalar holds them
+
+  explicit Held(const std::vector<double>& wanted)
+      : rows(
+            Matrix::Constant(3, std::ssize(wanted),
+                             static_cast<typename Matrix::Scalar>(std::numeric_limits<float>::quiet_NaN()))) {
+    for (const double l : wanted) {
+      auto& held = rows(row, std::ssize(logits));
+      if constexpr (std::same_as<typename Matrix::Scalar, double>) held = l;
+      else held = static_cast<typename Matrix::Scalar>(static_cast<float>(l));
+      logits.push_back(static_cast<double>(held));
+    }
+  }
+};
+
+// The row behind the steps, one by one.
+template <class Row>
+Row stepped(Row row, const Steps& steps, const SortedRow* sorted, bool normaliser_is_right) {
+  for (const Step& step : steps) {
+    const Row before = row;
+    row = step(before);
+    if (sorted == nullptr) continue;
+    if (normaliser_is_right || !std::holds_alternative<specdec::TopP>(step.step))
+      std::visit([&](const auto& one) { sorted->check(one, before, row); }, step.step);
+  }
+  return row;
+}
+
+// Tokens that are drawn have a probability.
+template <class Row>
+void check_draws(const Row& row) {
+  auto sampler = row.sampler();
+  for (const double u : {0.0, 0.3, 0.7, 1 - 0x1p-53}) require(row.probability(sampler(u)) > 0);
+}
+
+// To the bit. Of a long row some tokens.
+template <class One, class Other>
+void check_equal(const One& one, const Other& other) {
+  require(one.vocab_size() == other.vocab_size());
+  const auto step = static_cast<Token>(1 + one.vocab_size() / 200);
+  for (Token x = 0; x < one.vocab_size(); x += step) {
+    const double p = one.probability(x), q = other.probability(x);
+    if constexpr (requires { one.possible(x); }) require(one.possible(x) || !(p > 0));
+    require(p == q || (std::isnan(p) && std::isnan(q)));
+  }
+}
+
+// The chain as a whole, as rows that are processed where they are read, and as a copy of such a row.
+template <class Row, class Matrix>
+void check_chain(const Row& row, const Row& expected, const Held<Matrix>& held, double temperature,
+                 const Steps& steps) {
+  const specdec::Chain chain{steps[0], steps[1], steps[2], steps[3]};
+  check_equal(chain(row), expected);
+  if (row.is_normalised()) return;  // which processed rows never are at first
+  const specdec::ProcessedRows rows(held.rows, specdec::Chain{specdec::Temperature{temperature}, chain});
+  const auto processed = rows.row(held.row);
+  check_equal(processed, expected);
+  std::vector<typename Matrix::Scalar> copy(held.logits.size());
+  processed.logits().copy_to(copy.data());
+  check_equal(processed.over(copy.data()), expected);
+}
+
+template <class Matrix>
+void run_steps(Bytes& bytes) {
+  const Steps steps = steps_of(bytes);
+  const double temperature = bytes.flag() ? 1 : temperature_of(bytes);
+  const Index normaliser = bytes.up_to(3);  // 2: the right one is handed in, 3: any number
+  const double handed_in = bytes.number();
+  const Held<Matrix> held(logits_of(bytes));
+  std::optional<SortedRow> sorted;
+  if (sound(held.logits)) sorted.emplace(held.logits);
+  std::vector<double> log_sum_exps;
+  bool right = true;
+  try {
+    if (normaliser == 2 && sorted) {
+      const auto plain = specdec::Logits(held.rows, {.temperature = temperature}).row(held.row);
+      if (sorted->has_log_sum_exp(plain)) log_sum_exps.assign(3, sorted->log_sum_exp(plain));
+    } else if (normaliser == 3) {
+      log_sum_exps.assign(3, handed_in);
+      right = false;
+    }
+    const auto row =
+        specdec::Logits(held.rows, {.temperature = temperature, .log_sum_exp = log_sum_exps}).row(held.row);
+    require(is_temperature(temperature));
+    const auto after = stepped(row, steps, sorted ? &*sorted : nullptr, right);
+    check_draws(after);
+    check_chain(row, after, held, temperature, steps);
+    require(sorted || !log_sum_exps.empty());
+    if (sorted && right) sorted->check_probabilities(after);
+  } catch (const InvalidDistribution&) {
+    require(!sorted || !right);
+  } catch (const std::invalid_argument&) {
+    require(!is_temperature(temperature));
+  }
+}
+
+// ---- Processed models
+
+constexpr Index vocabulary = 5;
+
+void may_fail(Bytes& bytes) {
+  if (bytes.byte() >= 240) throw Failure();
+}
+
+// Logits that depend on the last token and how many there are.
+Eigen::RowVectorXf logits_behind(std::span<const Token> context) {
+  specdec::SplitMix64 source(31 * context.size() + static_cast<std::uint64_t>(context.back()));
+  Eigen::RowVectorXf logits(vocabulary);
+  for (float& l : logits) l = static_cast<float>(source() % 64) / 8;
+  return logits;
+}
+
+// An engine that fails, or returns logits of another shape.
+struct Engine {
+  Bytes* bytes;
+  std::vector<Token> context;
+  RowMajor<float> logits;
+
+  Index vocab_size() const { return vocabulary; }
+  const RowMajor<float>& forward(std::span<const Token> tokens, Index rows) {
+    may_fail(*bytes);
+    context.insert(context.end(), tokens.begin(), tokens.end());
+    may_fail(*bytes);
+    logits.resize(rows, vocabulary);
+    for (Index i = 0; i < rows; ++i)
+      logits.row(i) =
+          logits_behind(std::span(context).first(context.size() - static_cast<std::size_t>(rows - 1 - i)));
+    const std::uint8_t b = bytes->byte();
+    if (b >= 248) logits.conservativeResize(rows + b % 2, vocabulary + 1 - b % 2);
+    return logits;
+  }
+  void truncate(Index length) {
+    if (length < std::ssize(context)) context.resize(static_cast<std::size_t>(length));
+  }
+};
+
+// A token is not said twice in a row.
+void no_repetition(std::span<const Token> context, Eigen::Ref<Eigen::RowVectorXf> logits) {
+  logits[context.back()] = -std::numeric_limits<float>::infinity();
+}
+
+struct Hook {
+  Bytes* bytes;
+  void operator()(std::span<const Token> context, Eigen::Ref<Eigen::RowVectorXf> logits) const {
+    may_fail(*bytes);
+    no_repetition(context, logits);
+  }
+};
+
+void run_model(Bytes& bytes) {
+  const Steps steps = steps_of(bytes);
+  const specdec::Chain chain{steps[0], steps[1], steps[2], steps[3]};
+  Engine engine{&bytes, {}, {}};
+  specdec::ProcessedModel model(engine, chain, Hook{&bytes});
+  std::vector<Token> context;
+  for (Index calls = bytes.up_to(15); calls > 0; --calls) {
+    const auto length = static_cast<std::size_t>(bytes.up_to(static_cast<Index>(context.size())));
+    if (bytes.up_to(3) == 0) {
+      model.truncate(static_cast<Index>(length));
+      context.resize(length);
+    }
+    std::vector<Token> tokens(1 + static_cast<std::size_t>(bytes.up_to(3)));
+    for (Token& x : tokens) x = static_cast<Token>(bytes.up_to(vocabulary - 1));
+    const Index count = 1 + bytes.up_to(std::ssize(tokens) - 1);
+    try {
+      const auto rows = model.forward(tokens, count);
+      context.insert(context.end(), tokens.begin(), tokens.end());
+      require(rows.rows() == count && rows.vocab_size() == vocabulary);
+      for (Index i = 0; i < count; ++i) {
+        const auto behind =
+            std::span(context).first(context.size() - static_cast<std::size_t>(count - 1 - i));
+        Eigen::RowVectorXf logits = logits_behind(behind);
+        no_repetition(behind, logits);
+        check_equal(rows.row(i), chain(specdec::Logits(logits).row(0)));
+      }
+    } catch (const Failure&) {
+    } catch (const std::invalid_argument& error) {
+      require(dynamic_cast<const InvalidDistribution*>(&error) == nullptr);  // of another shape
+    }
+    require(engine.context == context);
+  }
+}
+
+}  // namespace
+
+void fuzz::sample(std::span<const std::uint8_t> data) {
+  Bytes bytes(data);
+  switch (bytes.up_to(8)) {
+    case 0:
+      return run_steps<RowMajor<float>>(bytes);
+    case 1:
+      return run_steps<ColMajor<float>>(bytes);
+    case 2:
+      return run_steps<RowMajor<double>>(bytes);
+    case 3:
+      return run_steps<ColMajor<double>>(bytes);
+    case 4:
+      return run_steps<RowMajor<Eigen::half>>(bytes);
+    case 5:
+      return run_steps<ColMajor<Eigen::half>>(bytes);
+    case 6:
+      return run_steps<RowMajor<Eigen::bfloat16>>(bytes);
+    case 7:
+      return run_steps<ColMajor<Eigen::bfloat16>>(bytes);
+    default:
+      return run_model(bytes);
+  }
+}

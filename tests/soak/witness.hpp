@@ -1,0 +1,287 @@
+// Models, drafters and policies that know which text is being continued, and check at every call that they hold it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <stdexcept>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace soak {
+
+using specdec::Index;
+using specdec::Token;
+using Tokens = std::vector<Token>;
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+constexpr Index vocabulary = 4;
+
+// What a call that fails throws; and what ends the test.
+struct Failure : std::runtime_error {
+  Failure() : std::runtime_error("now and then") {}
+};
+inline void require(bool holds, const char* what) {
+  if (!holds) throw std::logic_error(what);
+}
+
+inline bool begins_with(std::span<const Token> text, std::span<const Token> beginning) {
+  return beginning.size() <= text.size() && std::equal(beginning.begin(), beginning.end(), text.begin());
+}
+inline bool agree(std::span<const Token> a, std::span<const Token> b) {
+  const std::size_t common = std::min(a.size(), b.size());
+  return begins_with(a, b.first(common));
+}
+
+// The text that is being continued.
+struct Author {
+  virtual std::span<const Token> text() const = 0;
+  virtual Index kept() const = 0;  // by the target
+  Author() = default;
+  Author(const Author&) = default;
+  Author& operator=(const Author&) = default;
+
+ protected:
+  ~Author() = default;
+};
+
+// What all who take part in a step know of it, and what happens by chance but is no chance of the rule's.
+struct Stage {
+  specdec::SplitMix64 chance;
+  const Author* author = nullptr;
+  Tokens draft;        // the last proposal
+  bool drawn = false;  // whether the present draft has had a row to be drawn from
+  Index faults = 0;
+
+  explicit Stage(std::uint64_t seed) : chance(seed) {}
+
+  Index below(Index n) { return static_cast<Index>(chance() % static_cast<std::uint64_t>(n)); }
+  bool one_in(Index n) { return below(n) == 0; }
+  void call() {
+    if (!one_in(300)) return;
+    ++faults;
+    throw Failure();
+  }
+};
+
+using Table = specdec::testing::TableModel<>;  // of rows by the last two tokens
+
+// Half of whose rows are those of another model: so that drafts survive, or not.
+inline Table near(const Table& model, std::mt19937_64& seed) {
+  const Table other = Table::random(vocabulary, 2, seed);
+  Table::Rows rows = Table::Rows::Zero((vocabulary + 1) * (vocabulary + 1), vocabulary);
+  for (Token a = -1; a < vocabulary; ++a)
+    for (Token b = -1; b < vocabulary; ++b) {
+      Tokens context;  // of two tokens, one or none
+      for (const Token x : {a, b})
+        if (x >= 0) context.push_back(x);
+      const auto row = (seed() % 2 == 0 ? model : other).distribution(context);
+      for (Token x = 0; x < vocabulary; ++x) rows((a + 1) * (vocabulary + 1) + b + 1, x) = row.probability(x);
+    }
+  return Table(rows, 2);
+}
+
+// As the target it has to hold just what the sequence says it keeps, and to be fed the rest of the text and the draft;
+// as a draft model it has to hold the text, and behind that what it has drafted. It is never cut to more than it holds.
+class Model {
+ public:
+  enum class Part { target, drafting };
+
+  Model(Stage& stage, Part part, Index most, Table table)
+      : stage_(&stage), part_(part), most_(most), table_(std::move(table)) {}
+
+  Index vocab_size() const { return vocabulary; }
+  Index context_size() const { return most_; }
+  std::span<const Token> context() const { return context_; }
+  const Table& table() const { return table_; }
+
+  const Matrix& forward(std::span<const Token> tokens, Index rows) {
+    require(rows >= 1 && rows <= std::ssize(tokens), "asked for rows that it is not fed for");
+    require(std::ssize(context_) + std::ssize(tokens) <= most_, "fed past its context");
+    // A draft that fails for what it has drawn, and is drawn again, is not drawn from its rows: so draft models fail
+    // before the first draw.
+    const bool may_fail = part_ == Part::target || !std::exchange(stage_->drawn, true);
+    if (part_ == Part::target)
+      require(std::ssize(context_) == stage_->author->kept(), "the target has lost count");
+    if (may_fail) stage_->call();
+    context_.insert(context_.end(), tokens.begin(), tokens.end());
+    check(rows);
+    if (may_fail) stage_->call();  // with the tokens taken in
+    rows_.resize(rows, vocabulary);
+    for (Index i = 0; i < rows; ++i)
+      fill(i, std::span(context_).first(context_.size() - static_cast<std::size_t>(rows - 1 - i)));
+    return rows_;
+  }
+
+  void truncate(Index length) {
+    require(length >= 0 && length <= std::ssize(context_), "rolled back beyond what is there");
+    context_.resize(static_cast<std::size_t>(length));
+  }
+
+  // As an engine that has the context from somewhere else.
+  void hold(std::span<const Token> text) { context_.assign(text.begin(), text.end()); }
+
+ private:
+  void check(Index rows) const {
+    const auto text = stage_->author->text();
+    require(begins_with(context_, text), "a context that is not the text");
+    const auto more = std::span(context_).subspan(text.size());
+    if (part_ == Part::drafting) return;
+    require(rows == std::ssize(stage_->draft) + 1, "rows for another draft");
+    require(more.size() == stage_->draft.size() && agree(more, stage_->draft), "fed another draft");
+  }
+
+  void fill(Index i, std::span<const Token> text) {
+    const auto row = table_.distribution(text);
+    for (Token x = 0; x < vocabulary; ++x) rows_(i, x) = row.probability(x);
+  }
+
+  Stage* stage_;
+  Part part_;
+  Index most_;
+  Table table_;
+  Tokens context_;
+  Matrix rows_;
+};
+
+// One of the library's drafters. Its rows are copied, so that those of all have one type.
+class AnyDrafter {
+ public:
+  enum Kind : Index { none, model, prompt_lookup, ngram_table, suffixes, lookahead, chain, cascade, kinds };
+  static constexpr const char* names[] = {"none",     "model",     "prompt lookup", "n-gram table",
+                                          "suffixes", "lookahead", "chain",         "cascade"};
+
+  AnyDrafter(Index which, Stage& stage, Model& small, Model& middle)
+      : stage_(&stage), small_(&small), middle_(&middle) {
+    using namespace specdec;
+    switch (which) {
+      case model:
+        drafter_.emplace<ModelDrafter<Model&>>(small);
+        break;
+      case prompt_lookup:
+        drafter_.emplace<PromptLookupDrafter>();
+        break;
+      case ngram_table:
+        drafter_.emplace<NgramTableDrafter>();
+        break;
+      case suffixes:
+        drafter_.emplace<SuffixDrafter>();
+        break;
+      case lookahead:
+        drafter_.emplace<LookaheadDrafter>();
+        break;
+      case chain:
+        drafter_.emplace<Chain>(PromptLookupDrafter({.max_ngram = 4, .min_ngram = 3}),
+                                ModelDrafter<Model&>(small));
+        break;
+      case cascade:
+        drafter_.emplace<Cascade>(middle, ModelDrafter<Model&>(small), GreedyBlockVerifier{}, 3);
+        break;
+      default:
+        break;
+    }
+  }
+
+  auto draft(std::span<const Token> context, Index gamma, auto& chance) {
+    require(begins_with(context, stage_->author->text()) && context.size() == stage_->author->text().size(),
+            "a draft for another text");
+    stage_->call();
+    stage_->drawn = false;
+    std::visit([&](auto& drafter) { keep(drafter.draft(context, gamma, chance)); }, drafter_);
+    for (const Model* drafting : {small_, middle_}) {
+      const auto held = drafting->context();
+      if (held.size() <= context.size()) continue;
+      require(agree(held.subspan(context.size()), stage_->draft), "a model has drafted something else");
+    }
+    stage_->call();
+    return specdec::Draft<Eigen::Ref<const Matrix, 0, Eigen::OuterStride<>>>{stage_->draft, rows_};
+  }
+
+  void truncate(Index length) {
+    std::visit([&](auto& drafter) { drafter.truncate(length); }, drafter_);
+  }
+
+  template <class Rows>
+  void observe(const Rows& rows, std::span<const Token> drafted, const specdec::Verdict& verdict) {
+    stage_->call();
+    std::visit(
+        [&](auto& drafter) {
+          if constexpr (requires { drafter.observe(rows, drafted, verdict); })
+            drafter.observe(rows, drafted, verdict);
+        },
+        drafter_);
+    stage_->call();
+  }
+
+  // Of those that learn.
+  void clear() {
+    std::visit(
+        [](auto& drafter) {
+          if constexpr (requires { drafter.clear(); }) drafter.clear();
+        },
+        drafter_);
+  }
+
+ private:
+  using Chain = specdec::ChainDrafter<specdec::PromptLookupDrafter, specdec::ModelDrafter<Model&>>;
+  using Cascade =
+      specdec::CascadeDrafter<Model&, specdec::ModelDrafter<Model&>, specdec::GreedyBlockVerifier>;
+
+  template <class Proposed>
+  void keep(const Proposed& draft) {
+    const auto rows = specdec::distributions(draft.rows);
+    stage_->draft.assign(draft.tokens.begin(), draft.tokens.end());
+    rows_.resize(std::ssize(stage_->draft), vocabulary);
+    for (Index i = 0; i < rows_.rows(); ++i)
+      for (Token x = 0; x < vocabulary; ++x) rows_(i, x) = specdec::probability(rows.row(i), x);
+  }
+
+  Stage* stage_;
+  const Model* small_;
+  const Model* middle_;
+  std::variant<specdec::NoDrafter, specdec::ModelDrafter<Model&>, specdec::PromptLookupDrafter,
+               specdec::NgramTableDrafter, specdec::SuffixDrafter, specdec::LookaheadDrafter, Chain, Cascade>
+      drafter_;
+  Matrix rows_;
+};
+
+// A draft length that changes its mind: all, by schedule, or any.
+class AnyLength {
+ public:
+  explicit AnyLength(Stage& stage) : stage_(&stage) {}
+
+  Index next(Index most) {
+    stage_->call();
+    if (stage_->one_in(50)) which_ = stage_->below(3);
+    return which_ == 0 ? most : which_ == 1 ? schedule_.next(most) : stage_->below(most + 1);
+  }
+  void observe(const specdec::StepRecord& step) { schedule_.observe(step); }
+
+ private:
+  Stage* stage_;
+  Index which_ = 0;
+  specdec::ScheduledLength schedule_;
+};
+
+// Any rule; a call of it fails before the verdict or with it.
+template <class Rule>
+struct FailingRule {
+  Rule rule;
+  Stage* stage;
+
+  specdec::Verdict judge(const auto& drafted, auto& chance) {
+    stage->call();
+    const specdec::Verdict verdict = rule.judge(drafted, chance);
+    stage->call();
+    return verdict;
+  }
+  void commit() { rule.commit(); }
+  Index min_draft_length() const { return rule.min_draft_length(); }
+};
+
+}  // namespace soak

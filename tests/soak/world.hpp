@@ -1,0 +1,354 @@
+// Two texts of one decoder in turns, with all that can happen to them.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <ostream>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "soak/witness.hpp"
+#include "support/rules.hpp"
+
+namespace soak {
+
+using Rule = support::AnyRule;
+using Decoder = specdec::SpecDec<Model&, AnyDrafter&, FailingRule<Rule>, AnyLength>;
+using Generator = std::mt19937_64;
+
+// What has happened.
+struct Tally {
+  Index tokens = 0, steps = 0, starts = 0, resumes = 0, cancellations = 0, callbacks = 0, releases = 0,
+        lost = 0, faults = 0;
+
+  friend std::ostream& operator<<(std::ostream& out, const Tally& t) {
+    return out << t.tokens << " tokens in " << t.steps << " steps; " << t.starts << " texts, resumed "
+               << t.resumes << " times; " << t.cancellations << " cancelled, " << t.releases << " released; "
+               << t.callbacks << " callbacks, " << t.lost << " lost proposals, " << t.faults << " faults";
+  }
+  Tally& operator+=(const Tally& other) {
+    tokens += other.tokens, steps += other.steps, starts += other.starts, resumes += other.resumes;
+    cancellations += other.cancellations, callbacks += other.callbacks, releases += other.releases;
+    lost += other.lost, faults += other.faults;
+    return *this;
+  }
+};
+
+// How often each token followed each two.
+class Census {
+ public:
+  void add(std::span<const Token> text, std::size_t prompt) {
+    for (std::size_t i = prompt; i < text.size(); ++i) ++counts_[at(text[i - 2], text[i - 1], text[i])];
+  }
+
+  // A chi-square test, given how often there was a token to follow. (The degrees of freedom are then too many by the
+  // number of pairs, which makes the test the more lenient, a little.)
+  specdec::testing::SampledReport compared_with(const Table& model) const {
+    specdec::testing::Law expected;
+    Index all = 0;
+    for (const Index count : counts_) all += count;
+    for (Token a = 0; a < vocabulary; ++a)
+      for (Token b = 0; b < vocabulary; ++b) {
+        const auto row = model.distribution(Tokens{a, b});
+        double pair = 0;
+        for (Token x = 0; x < vocabulary; ++x) pair += static_cast<double>(counts_[at(a, b, x)]);
+        for (Token x = 0; x < vocabulary; ++x)
+          expected[{a, b, x}] = pair / static_cast<double>(all) * row.probability(x);
+      }
+    std::size_t k = 0;
+    Index told = 0;
+    const auto next = [&] {
+      while (told == counts_[k]) ++k, told = 0;
+      ++told;
+      return Tokens{static_cast<Token>(k / vocabulary / vocabulary),
+                    static_cast<Token>(k / vocabulary % vocabulary), static_cast<Token>(k % vocabulary)};
+    };
+    return specdec::testing::check_sampled(next, expected, all);
+  }
+
+ private:
+  static std::size_t at(Token a, Token b, Token x) {
+    return static_cast<std::size_t>((a * vocabulary + b) * vocabulary + x);
+  }
+
+  std::array<Index, vocabulary * vocabulary * vocabulary> counts_{};
+};
+
+// A sequence, and what it was begun or resumed with.
+class Text final : public Author {
+ public:
+  Text(Decoder& decoder, Tokens prompt, const specdec::Options& options)
+      : sequence(decoder.start(prompt, options)), prompt_(std::move(prompt)), options_(options) {}
+
+  std::span<const Token> text() const override { return sequence.context(); }
+  Index kept() const override { return sequence.kept(); }
+
+  std::size_t prompt_size() const { return prompt_.size(); }
+  Index budget() const { return options_.max_new_tokens - std::ssize(sequence.tokens()); }
+
+  void resume(const Tokens& context, const specdec::Options& options) {
+    emitted_ += std::ssize(sequence.tokens());
+    sequence.resume(context, options);
+    prompt_ = context;
+    options_ = options;
+  }
+
+  void check() const {
+    const auto context = sequence.context(), tokens = sequence.tokens();
+    require(context.size() == prompt_.size() + tokens.size() && begins_with(context, prompt_),
+            "the prompt has changed");
+    require(std::ssize(tokens) <= options_.max_new_tokens, "beyond the budget");
+    for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
+      require(!options_.stops_at(tokens[i]), "beyond a stop token");
+    require(sequence.stats().emitted == emitted_ + std::ssize(tokens), "tokens that were not counted");
+    require(kept() <= std::ssize(context), "more kept than there is");
+  }
+
+  Decoder::Sequence sequence;
+
+ private:
+  Tokens prompt_;
+  specdec::Options options_;
+  Index emitted_ = 0;
+};
+
+// A rule and a drafter at work.
+class World {
+ public:
+  World(Index drafter, const Rule& rule, std::uint64_t seed)
+      : stage_(seed),
+        seed_(seed),
+        target_(stage_, Model::Part::target, seed % 2 == 0 ? 120 : unbounded,
+                Table::random(vocabulary, 2, seed_)),
+        outside_(target_),
+        small_(stage_, Model::Part::drafting, seed % 3 == 0 ? 100 : unbounded, near(target_.table(), seed_)),
+        middle_(stage_, Model::Part::drafting, unbounded, near(target_.table(), seed_)),
+        greedy_(std::holds_alternative<specdec::GreedyBlockVerifier>(rule.rule)),
+        cascade_(drafter == AnyDrafter::cascade),
+        drafter_(drafter, stage_, small_, middle_),
+        decoder_(target_, drafter_, FailingRule<Rule>{rule, &stage_}, AnyLength(stage_)),
+        random_(seed) {
+    // The first texts are as long as any, so that there is room for all others early.
+    for (auto& text : texts_) begin(text, some_tokens(longest, longest));
+  }
+
+  // Something happens.
+  void turn() {
+    if (stage_.one_in(8)) current_ = 1 - current_;
+    std::optional<Text>& text = texts_[current_];
+    stage_.author = &*text;
+    if (text->sequence.done()) return go_on(text);
+    const std::size_t before = text->sequence.tokens().size();
+    const Index calls = text->sequence.stats().target_calls;
+    forget();
+    act(*text);
+    tally_.tokens += std::ssize(text->sequence.tokens()) - static_cast<Index>(before);
+    tally_.steps += text->sequence.stats().target_calls - calls;
+    check(*text);
+  }
+
+  Tally tally() const {
+    Tally out = tally_;
+    out.faults = stage_.faults;
+    return out;
+  }
+  specdec::testing::SampledReport report() const { return census_.compared_with(target_.table()); }
+
+ private:
+  static constexpr Index unbounded = std::numeric_limits<Index>::max();
+  static constexpr Index longest = 110;  // of what a text begins with, or goes on from
+
+  Tokens some_tokens(Index least, Index most) {
+    Tokens out(static_cast<std::size_t>(least + stage_.below(most - least + 1)));
+    for (Token& x : out) x = static_cast<Token>(stage_.below(vocabulary));
+    return out;
+  }
+  specdec::Options some_options() {
+    specdec::Options options{.max_new_tokens = stage_.below(60), .gamma = stage_.below(7)};
+    if (stage_.one_in(3)) options.stop_tokens = {stage_.below(vocabulary)};
+    return options;
+  }
+
+  void begin(std::optional<Text>& text, Tokens prompt) {
+    ++tally_.starts;
+    text.emplace(decoder_, std::move(prompt), some_options());
+    holder_ = nullptr;
+  }
+
+  void act(Text& text) {
+    const Index what = stage_.below(23);
+    if (what < 10) attempt(text, [&] { step(text); });
+    else if (what < 18) generate(text);
+    else if (what < 20) attempt(text, [&] { half_steps(text); });
+    else if (what < 21) attempt(text, [&] { propose(text); });  // and forget it
+    else if (what < 22) cancel(text);
+    else release(text);
+  }
+
+  // A drafter that learns is to forget now and then: its memory is bounded by what it has learnt, and nothing else.
+  void forget() {
+    if (tally_.tokens < forget_at_) return;
+    drafter_.clear();
+    forget_at_ = tally_.tokens + 400;
+  }
+
+  // What fails leaves all as it was.
+  template <class Action>
+  void attempt(Text& text, const Action& action) {
+    const std::size_t size = text.sequence.context().size();
+    const Index calls = text.sequence.stats().target_calls,
+                needs = text.sequence.verifier().min_draft_length();
+    try {
+      action();
+    } catch (const Failure&) {
+      require(text.sequence.context().size() == size && text.sequence.stats().target_calls == calls &&
+                  text.sequence.verifier().min_draft_length() == needs,
+              "a step that failed has left something");
+    }
+  }
+
+  void step(Text& text) {
+    holder_ = &text;
+    if (!text.sequence.step(random_).empty()) kept_all(text);
+  }
+
+  // Of what has survived a step the target has only the last token still to take in.
+  static void kept_all(const Text& text) {
+    require(text.kept() >= std::ssize(text.sequence.context()) - 1,
+            "the target has to take in again what it held");
+  }
+
+  // With a target outside; where the other text is drafted for in between, the proposal is lost.
+  void half_steps(Text& text) {
+    const specdec::Feed feed = propose(text);
+    outside_.hold(text.sequence.context().first(static_cast<std::size_t>(feed.from)));
+    const Matrix rows = outside_.forward(feed.tokens, feed.rows);
+    Text& other = *texts_[1 - current_];
+    if (!stage_.one_in(4) || other.sequence.done()) {
+      text.sequence.accept(rows, random_);
+      return kept_all(text);
+    }
+    stage_.author = &other;
+    attempt(other, [&] { propose(other); });
+    stage_.author = &text;
+    bool refused = false;
+    try {
+      text.sequence.accept(rows, random_);
+    } catch (const std::logic_error&) {
+      refused = true;
+    }
+    require(refused, "a lost proposal was judged");
+    ++tally_.lost;
+  }
+
+  specdec::Feed propose(Text& text) {
+    holder_ = nullptr;
+    return text.sequence.propose(random_);
+  }
+
+  // To the end, or to a string, or until somebody loses patience, or throws.
+  void generate(Text& text) {
+    holder_ = &text;
+    const std::size_t before = text.sequence.tokens().size();
+    Tokens told;
+    const auto on_step = [&](std::span<const Token> emitted) {
+      told.insert(told.end(), emitted.begin(), emitted.end());
+      kept_all(text);
+      ++tally_.callbacks;
+      stage_.call();
+      if (stage_.one_in(12)) {
+        ++tally_.cancellations;
+        return false;
+      }
+      return !behind_the_string(text);
+    };
+    try {
+      text.sequence.generate(random_, on_step);
+    } catch (const Failure&) {
+    }
+    const auto tokens = text.sequence.tokens().subspan(before);
+    require(told.size() == tokens.size() && agree(told, tokens), "told otherwise");
+  }
+
+  // The string that texts are cut behind: 2, 1, 2. Where it first ends among the new tokens, which depends on nothing
+  // but the text: not on where a step ended, or somebody cancelled.
+  static std::optional<std::size_t> behind_the_string(const Text& text) {
+    const auto context = text.sequence.context();
+    for (std::size_t i = std::max<std::size_t>(text.prompt_size() + 1, 3); i <= context.size(); ++i)
+      if (context[i - 3] == 2 && context[i - 2] == 1 && context[i - 1] == 2) return i;
+    return std::nullopt;
+  }
+
+  void cancel(Text& text) {
+    ++tally_.cancellations;
+    text.sequence.stop();
+  }
+
+  void release(Text& text) {
+    ++tally_.releases;
+    text.sequence.release();
+  }
+
+  // What becomes of a text that is complete. What a rule remembers of one that was cancelled is of its next tokens:
+  // such a text has to go on as it is, for the census; others may go on where they like.
+  void go_on(std::optional<Text>& text) {
+    const auto context = text->sequence.context();
+    Tokens next(context.begin(), context.end());
+    const auto cut = behind_the_string(*text);
+    const bool cancelled = text->sequence.result().stop_reason == specdec::StopReason::callback;
+    if (cut) next.resize(*cut);
+    census_.add(next, text->prompt_size());
+    if (!cut && cancelled && (greedy_ || stage_.one_in(2))) return resume(*text, next, text->budget());
+    if (stage_.one_in(30)) return begin(text, some_tokens(2, 6));
+    if (std::ssize(next) > longest) next.erase(next.begin(), next.end() - 20);
+    if (!cut && stage_.one_in(2))
+      next.resize(next.size() - static_cast<std::size_t>(stage_.below(std::ssize(next) - 1)));
+    if (stage_.one_in(2)) {
+      const Tokens more = some_tokens(1, 8);
+      next.insert(next.end(), more.begin(), more.end());
+    }
+    if (next.size() < 2) next.push_back(0);
+    resume(*text, next, stage_.below(60));
+  }
+
+  void resume(Text& text, const Tokens& context, Index budget) {
+    ++tally_.resumes;
+    specdec::Options options = some_options();
+    options.max_new_tokens = budget;
+    text.resume(context, options);
+    check(text);
+  }
+
+  void check(const Text& text) const {
+    text.check();
+    if (holder_ != &text) return;
+    const auto context = text.sequence.context();
+    require(std::ssize(target_.context()) == text.kept() && begins_with(context, target_.context()),
+            "the target keeps something else");
+    if (!cascade_) require(begins_with(context, small_.context()), "the draft model keeps something else");
+  }
+
+  Stage stage_;
+  Generator seed_;
+  Model target_, outside_, small_, middle_;
+  bool greedy_, cascade_;
+  AnyDrafter drafter_;
+  Decoder decoder_;
+  Generator random_;
+  std::array<std::optional<Text>, 2> texts_;
+  std::size_t current_ = 0;
+  const Text* holder_ = nullptr;  // who has stepped last, and has the models
+  Index forget_at_ = 400;
+  Census census_;
+  Tally tally_;
+};
+
+}  // namespace soak
