@@ -19,6 +19,7 @@
 #include "specdec/measure/acceptance.hpp"
 #include "specdec/measure/stats_json.hpp"
 #include "specdec/model/ngram.hpp"
+#include "specdec/model/tree_model.hpp"
 #include "specdec/rows/entropy.hpp"
 #include "specdec/rows/logits.hpp"
 #include "specdec/rows/overlap.hpp"

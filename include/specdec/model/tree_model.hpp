@@ -1,0 +1,63 @@
+// What a language model has to offer to take a tree of tokens in one call.
+#pragma once
+
+#include <cstddef>
+#include <iterator>
+#include <span>
+
+#include "specdec/error.hpp"
+#include "specdec/model/model.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// A Model whose calls may branch. Tokens that are taken in so make a tree behind the context; it stays open, and may
+/// grow call by call, until keep() or truncate():
+///
+///   forward(tokens, parents, rows)   adds `tokens` to the tree, which numbers its tokens from 0 on, across calls.
+///                                    tokens[k] follows token number parents[k], one before it, or the context itself
+///                                    where parents[k] = −1. Returns the next-token rows after each of the last `rows`
+///                                    of the tokens, each by the context and the tokens on the way to it alone.
+///   keep(path)                       makes the tokens with the numbers path[0] < path[1] < ... part of the context,
+///                                    each of which follows the one before it, and forgets the rest of the tree. Must
+///                                    not throw.
+///   truncate(length)                 forgets the whole tree, and keeps the first `length` tokens of the context.
+///
+/// Rows live until the next call of the model. While a tree is open, forward(tokens, rows) is not called.
+template <class M>
+concept TreeModel =
+    Model<M> && requires(M& model, std::span<const Token> tokens, std::span<const Index> numbers, Index n) {
+      { model.forward(tokens, numbers, n) } -> Probabilities;
+      model.keep(numbers);
+    };
+
+namespace detail {
+
+/// Refuses parents that make no tree of the tokens, the first of which has the number `first`.
+inline void check_parents(std::span<const Token> tokens, std::span<const Index> parents, Index first = 0) {
+  if (parents.size() != tokens.size())
+    invalid_argument("parents has ", parents.size(), " numbers, expected one for each of ", tokens.size(),
+                     " tokens");
+  for (Index k = 0; k < std::ssize(parents); ++k) {
+    const Index parent = parents[static_cast<std::size_t>(k)];
+    if (parent < -1 || parent >= first + k)
+      invalid_argument("parents[", k, "] = ", parent, " is outside -1..", first + k - 1,
+                       ": a token follows the context or a token before it");
+  }
+}
+
+/// Refuses what is no way from the context to a token of the tree.
+inline void check_path(std::span<const Index> path, std::span<const Index> parents) {
+  Index last = -1;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    if (path[i] <= last || path[i] >= std::ssize(parents))
+      invalid_argument("path[", i, "] = ", path[i], " is outside ", last + 1, "..", std::ssize(parents) - 1);
+    if (parents[static_cast<std::size_t>(path[i])] != last)
+      invalid_argument("path[", i, "] = ", path[i], " follows ", parents[static_cast<std::size_t>(path[i])],
+                       ", not ", last);
+    last = path[i];
+  }
+}
+
+}  // namespace detail
+}  // namespace specdec
