@@ -84,3 +84,19 @@ mutant("order-below-zero", "testing/table_model.hpp", "tests/testing/table_model
 mutant("table-beyond-memory", "testing/table_model.hpp", "tests/testing/table_model", "if (rows > most)", "if (false)")
 mutant("context-unlooked-up", "testing/table_model.hpp", "tests/testing/table_model", "if (x < 0 || x >= vocab_size()) specdec", "if (false) specdec")
 mutant("law-without-end", "testing/law.hpp", "tests/testing/law", "if (tokens > longest_output)", "if (false)")
+
+mutant = promise("a table's rows of a tree depend on the way to a token, and the context becomes what is kept")
+mutant("table-tree-row-of-token-alone", "testing/table_model.hpp", "tests/testing/table_model",
+       "row + unit * state(context_, missing)", "row")
+mutant("table-tree-row-backwards", "testing/table_model.hpp", "tests/testing/table_model",
+       "node = parents_[static_cast<std::size_t>(node)], --missing", "--node, --missing")
+mutant("table-tree-looks-too-far-back", "testing/table_model.hpp", "tests/testing/table_model",
+       "node >= 0 && missing > 0;", "node >= 0;")
+mutant("table-tree-numbered-anew", "testing/table_model.hpp", "tests/testing/table_model",
+       "check_parents(tokens, parents, std::ssize(tree_))", "check_parents(tokens, parents, 0)")
+mutant("table-tree-left-open", "testing/table_model.hpp", "tests/testing/table_model",
+       "forget_tree();\n  }\n\n  void truncate", "}\n\n  void truncate")
+mutant("table-tree-outlives-rollback", "testing/table_model.hpp", "tests/testing/table_model",
+       "forget_tree();\n    const auto kept", "const auto kept")
+mutant("table-tree-joined-by-line", "testing/table_model.hpp", "tests/testing/table_model",
+       "if (!tree_.empty())", "if (false)")

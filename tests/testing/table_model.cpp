@@ -1,8 +1,12 @@
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <limits>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -17,6 +21,8 @@ using support::message_of;
 
 static_assert(Model<TableModel<float>>);
 static_assert(Model<TableModel<double>>);
+static_assert(TreeModel<TableModel<float>>);
+static_assert(TreeModel<TableModel<double>>);
 
 TEST_CASE("a table is indexed by the last tokens") {
   TableModel<>::Rows table(9, 2);  // V = 2, order 2: digits 0 (none), 1 (token 0), 2 (token 1)
@@ -71,6 +77,109 @@ TEST_CASE("random tables: exact rows in float, zeros, and dependence on the cont
   CHECK(zeros > entries / 8);
   CHECK(zeros < entries / 2);
   CHECK(different > entries / 2);
+}
+
+// Tokens 0..2 behind the context, a fork, and a fork deeper down:
+//   0 ─ 1 ─ 3 ─ 4
+//   │   └── 5
+//   2 ─ 6
+struct Fork {
+  std::vector<Token> tokens{1, 3, 2, 0, 3, 2, 0};
+  std::vector<Index> parents{-1, 0, -1, 1, 3, 1, 2};
+
+  std::vector<Token> behind(std::span<const Token> context, Index node) const {
+    std::vector<Token> way;
+    for (; node >= 0; node = parents[static_cast<std::size_t>(node)])
+      way.insert(way.begin(), tokens[static_cast<std::size_t>(node)]);
+    way.insert(way.begin(), context.begin(), context.end());
+    return way;
+  }
+};
+
+TEST_CASE("a row of a tree depends on the context and the way to its token, however the tree grows") {
+  const Fork fork;
+  for (const Index order : {0, 1, 2, 3, 5})
+    for (const std::size_t first : {1u, 3u, 7u})
+      for (const std::vector<Token>& context : std::vector<std::vector<Token>>{{}, {2}, {3, 1, 0, 2}}) {
+        std::mt19937_64 rng{4};
+        auto model = TableModel<float>::random(4, order, rng);
+        if (!context.empty()) model.forward(context, 1);
+        const auto check = [&](std::size_t from, std::size_t count, Index rows) {
+          const auto& output = model.forward(std::span(fork.tokens).subspan(from, count),
+                                             std::span(fork.parents).subspan(from, count), rows);
+          CHECK(output.rows() == rows);
+          for (Index i = 0; i < rows; ++i) {
+            const auto way = fork.behind(context, static_cast<Index>(from + count) - rows + i);
+            for (Token x = 0; x < 4; ++x)
+              CHECK(static_cast<double>(output(i, x)) == model.distribution(way).probability(x));
+          }
+        };
+        check(0, first, static_cast<Index>(first));
+        if (first < 7) check(first, 7 - first, static_cast<Index>(7 - first) / 2 + 1);
+        CHECK(std::vector<Token>(model.context().begin(), model.context().end()) == context);
+      }
+}
+
+TEST_CASE("of a tree stays in the context what is kept; the next one begins anew behind it") {
+  const Fork fork;
+  std::mt19937_64 rng{5};
+  auto model = TableModel<>::random(4, 2, rng);
+  const auto context = [&] { return std::vector<Token>(model.context().begin(), model.context().end()); };
+  const std::vector<Token> more{1};
+  model.forward(std::vector<Token>{2, 0}, 1);
+
+  model.forward(fork.tokens, fork.parents, 1);
+  model.keep(std::vector<Index>{0, 1, 5});
+  CHECK(context() == std::vector<Token>{2, 0, 1, 3, 2});
+  model.forward(more, 1);  // which no tree forbids
+  CHECK(context() == std::vector<Token>{2, 0, 1, 3, 2, 1});
+
+  model.forward(std::span(fork.tokens).first(2), std::vector<Index>{-1, -1}, 2);
+  model.keep(std::vector<Index>{1});
+  CHECK(context() == std::vector<Token>{2, 0, 1, 3, 2, 1, 3});
+
+  model.forward(fork.tokens, fork.parents, 7);
+  model.keep({});
+  CHECK(context() == std::vector<Token>{2, 0, 1, 3, 2, 1, 3});
+
+  for (const Index length : {100, 7, 3}) {
+    model.forward(fork.tokens, fork.parents, 7);
+    model.truncate(length);
+    CHECK(std::ssize(context()) == std::min<Index>(length, 7));
+    model.forward(more, 1);
+    model.truncate(length);
+  }
+  CHECK(context() == std::vector<Token>{2, 0, 1});
+}
+
+TEST_CASE("bad calls on a tree are named, and leave context and tree") {
+  std::mt19937_64 rng{6};
+  auto model = TableModel<>::random(2, 1, rng);
+  using Tokens = std::vector<Token>;
+  using Numbers = std::vector<Index>;
+  model.forward(Tokens{1}, 1);
+  model.forward(Tokens{0, 1, 1}, Numbers{-1, 0, 0}, 1);
+  const auto complaint = [&](const Tokens& tokens, const Numbers& parents, Index rows) {
+    return message_of([&] { model.forward(tokens, parents, rows); });
+  };
+  CHECK(complaint({0, 1}, {0, 0}, 3) == "specdec: rows = 3 is outside 1..2, the number of tokens");
+  CHECK(complaint({0, 1}, {0, 0}, 0) == "specdec: rows = 0 is outside 1..2, the number of tokens");
+  CHECK(complaint({}, {}, 1) == "specdec: rows = 1 is outside 1..0, the number of tokens");
+  CHECK(complaint({0, 2}, {0, 0}, 1) == "specdec: tokens[1] = 2 is outside the vocabulary 0..1");
+  CHECK(complaint({0, 1}, {0}, 1) == "specdec: parents has 1 numbers, expected one for each of 2 tokens");
+  CHECK(complaint({0, 1}, {2, 4}, 1) ==
+        "specdec: parents[1] = 4 is outside -1..3: a token follows the context or a token before it");
+  CHECK(complaint({0}, {-2}, 1) ==
+        "specdec: parents[0] = -2 is outside -1..2: a token follows the context or a token before it");
+  CHECK(message_of([&] { model.keep(Numbers{0, 3}); }) == "specdec: path[1] = 3 is outside 1..2");
+  CHECK(message_of([&] { model.keep(Numbers{1}); }) == "specdec: path[0] = 1 follows 0, not -1");
+  CHECK(message_of<std::logic_error>([&] { model.forward(Tokens{0}, 1); }) ==
+        "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
+  CHECK(model.context().size() == 1);
+  CHECK(complaint({0}, {3}, 1) ==  // three tokens are still in the tree, and no more
+        "specdec: parents[0] = 3 is outside -1..2: a token follows the context or a token before it");
+  model.keep(Numbers{0, 2});
+  CHECK(std::vector<Token>(model.context().begin(), model.context().end()) == Tokens{1, 0, 1});
 }
 
 TEST_CASE("bad tables and calls are named") {
@@ -128,7 +237,10 @@ TEST_CASE("contexts that cannot be looked up are named; one is cut to nothing by
 template <class M>
 concept ShowsWhatIsGone = requires(M&& m, std::span<const Token> x) { std::forward<M>(m).distribution(x); } ||
                           requires(M&& m) { std::forward<M>(m).context(); } ||
-                          requires(M&& m, std::span<const Token> x) { std::forward<M>(m).forward(x, 1); };
+                          requires(M&& m, std::span<const Token> x) { std::forward<M>(m).forward(x, 1); } ||
+                          requires(M&& m, std::span<const Token> x, std::span<const Index> parents) {
+                            std::forward<M>(m).forward(x, parents, 1);
+                          };
 static_assert(ShowsWhatIsGone<const TableModel<>&> && !ShowsWhatIsGone<TableModel<>>);
 
 }  // namespace test_testing_table_model

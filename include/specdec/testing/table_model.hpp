@@ -5,13 +5,16 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <span>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
+#include "specdec/model/tree_model.hpp"
 #include "specdec/rows/dense.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
@@ -19,7 +22,7 @@
 namespace specdec::testing {
 
 /// A model whose next-token distribution is looked up by the last `order` tokens: a Markov source, different
-/// in every context that differs in them. Satisfies Model.
+/// in every context that differs in them. Satisfies Model and TreeModel.
 template <std::floating_point Scalar = double>
 class TableModel {
  public:
@@ -63,12 +66,13 @@ class TableModel {
 
   Index vocab_size() const { return table_.cols(); }
 
-  /// The Model calls; bad arguments are named. After a throw the context is as before.
+  /// The Model calls; bad arguments are named, and a call while a tree is open is a std::logic_error. After a throw
+  /// the context is as before.
   const Rows& forward(std::span<const Token> tokens, Index rows) & {
-    const Index fed = static_cast<Index>(tokens.size());
-    if (rows < 1 || rows > fed)
-      specdec::detail::invalid_argument("rows = ", rows, " is outside 1..", fed, ", the number of tokens");
-    specdec::detail::check_tokens("tokens", tokens, vocab_size());
+    check(tokens, rows);
+    if (!tree_.empty())
+      throw std::logic_error(
+          "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
     Rows output(rows, vocab_size());
     context_.insert(context_.end(), tokens.begin(), tokens.end());
     for (Index i = 0; i < rows; ++i)
@@ -78,7 +82,30 @@ class TableModel {
     return output_;
   }
 
+  /// The TreeModel calls; bad arguments are named. After a throw context and tree are as before.
+  const Rows& forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) & {
+    check(tokens, rows);
+    specdec::detail::check_parents(tokens, parents, std::ssize(tree_));
+    Rows output(rows, vocab_size());
+    const std::size_t nodes = tree_.size() + tokens.size();
+    context_.reserve(context_.size() + nodes);  // so that keep() cannot throw
+    tree_.reserve(nodes);
+    parents_.reserve(nodes);
+    tree_.insert(tree_.end(), tokens.begin(), tokens.end());
+    parents_.insert(parents_.end(), parents.begin(), parents.end());
+    for (Index i = 0; i < rows; ++i) output.row(i) = table_.row(state_after(std::ssize(tree_) - rows + i));
+    output_ = std::move(output);
+    return output_;
+  }
+
+  void keep(std::span<const Index> path) {
+    specdec::detail::check_path(path, parents_);
+    for (const Index node : path) context_.push_back(tree_[static_cast<std::size_t>(node)]);
+    forget_tree();
+  }
+
   void truncate(Index length) {
+    forget_tree();
     const auto kept = static_cast<std::size_t>(std::max<Index>(length, 0));
     if (kept < context_.size()) context_.resize(kept);
   }
@@ -89,7 +116,7 @@ class TableModel {
     return DenseRow<Scalar>(table_.data() + state(context) * table_.cols(), table_.cols());
   }
 
-  /// What the model has been fed and not truncated.
+  /// What the model has been fed and not truncated; of a tree, what was kept.
   std::span<const Token> context() const& { return context_; }
 
   /// Of a temporary they would be gone.
@@ -111,8 +138,32 @@ class TableModel {
     return rows;
   }
 
-  Index state(std::span<const Token> context) const {
-    const auto used = std::min(context.size(), static_cast<std::size_t>(order_));
+  void check(std::span<const Token> tokens, Index rows) const {
+    if (rows < 1 || rows > std::ssize(tokens))
+      specdec::detail::invalid_argument("rows = ", rows, " is outside 1..", tokens.size(),
+                                        ", the number of tokens");
+    specdec::detail::check_tokens("tokens", tokens, vocab_size());
+  }
+
+  void forget_tree() {
+    tree_.clear();
+    parents_.clear();
+  }
+
+  // The table's row after a token of the tree: the tokens on the way to it are the last digits.
+  Index state_after(Index node) const {
+    Index row = 0, unit = 1, missing = order_;
+    for (; node >= 0 && missing > 0; node = parents_[static_cast<std::size_t>(node)], --missing) {
+      row += unit * (tree_[static_cast<std::size_t>(node)] + 1);
+      unit *= vocab_size() + 1;
+    }
+    return row + unit * state(context_, missing);
+  }
+
+  Index state(std::span<const Token> context) const { return state(context, order_); }
+
+  Index state(std::span<const Token> context, Index order) const {
+    const auto used = std::min(context.size(), static_cast<std::size_t>(order));
     Index row = 0;
     for (const Token x : context.last(used)) {
       if (x < 0 || x >= vocab_size()) specdec::detail::check_tokens("context", context, vocab_size());
@@ -124,6 +175,8 @@ class TableModel {
   Rows table_;
   Index order_;
   std::vector<Token> context_;
+  std::vector<Token> tree_;  // the open tree's tokens, by number, and whom they follow
+  std::vector<Index> parents_;
   Rows output_;
 };
 
