@@ -137,7 +137,7 @@ mutant("foreign-token-refused", "verify/drafted.hpp", "tests/verify/drafted test
        "return std::max<Index>(vocab_size(), draft_.matrix().vocab_size());",
        "return std::min<Index>(vocab_size(), draft_.matrix().vocab_size());")
 mutant("rows-made-twice", "rows/row_cache.hpp", "tests/verify/drafted",
-       "made_ |= std::uint64_t{1} << i;", "")
+       "      word |= bit;\n", "")
 mutant("row-behind-the-few", "rows/row_cache.hpp", "tests/verify/drafted",
        "more_[static_cast<std::size_t>(i - few_rows)]", "more_[0 * static_cast<std::size_t>(i - few_rows)]")
 mutant("sampler-search-offset", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",

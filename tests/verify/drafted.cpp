@@ -576,7 +576,7 @@ TEST_CASE("NaN in a row of any kind names the row") {
 
 TEST_CASE("more rows than are kept in place are kept elsewhere") {
   // Logits that are read when they are made into rows: a row made twice would be read twice.
-  for (const Index gamma : {1, 31, 32, 33, 34, 40, 100}) {
+  for (const Index gamma : {1, 32, 63, 64, 65, 66, 130}) {
     CAPTURE(gamma);
     std::vector<int> made(static_cast<std::size_t>(gamma) + 1), drafted(made);
     std::vector<Token> tokens;

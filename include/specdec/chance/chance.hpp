@@ -61,9 +61,12 @@ class RandomChance {
     return draw_again(sampler, row);
   }
 
+  /// A sampler that can do with several numbers what takes more reading with one has a draw(uniform).
   template <TokenSampler S, Distribution R>
   Token draw_again(S& sampler, const R&) {
-    return sampler(uniform01(*generator_));
+    const auto uniform = [this] { return uniform01(*generator_); };
+    if constexpr (requires { sampler.draw(uniform); }) return sampler.draw(uniform);
+    else return sampler(uniform());
   }
 
   template <Distribution P, Distribution Q>

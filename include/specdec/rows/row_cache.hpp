@@ -1,6 +1,7 @@
 // The rows of a matrix, each made once.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,7 @@ namespace specdec::detail {
 template <DistributionMatrix M>
 class RowCache {
   using Row = RowOf<M>;
+  static constexpr std::size_t words = (few_rows + 63) / 64;
 
  public:
   explicit RowCache(const M& matrix) : matrix_(matrix) {
@@ -26,7 +28,9 @@ class RowCache {
   RowCache(const RowCache&) = delete;
   RowCache& operator=(const RowCache&) = delete;
   ~RowCache() {
-    for (; made_ != 0; made_ &= made_ - 1) few_[std::countr_zero(made_)].row.~Row();
+    for (std::size_t word = 0; word < words; ++word)
+      for (std::uint64_t rest = made_[word]; rest != 0; rest &= rest - 1)
+        few_[64 * word + static_cast<std::size_t>(std::countr_zero(rest))].row.~Row();
   }
 
   const M& matrix() const { return matrix_; }
@@ -37,9 +41,11 @@ class RowCache {
       return slot ? *slot : slot.emplace(matrix_.row(i));
     }
     Slot& slot = few_[i];
-    if ((made_ >> i & 1) == 0) {
+    std::uint64_t& word = made_[static_cast<std::size_t>(i) / 64];
+    const std::uint64_t bit = std::uint64_t{1} << (i % 64);
+    if ((word & bit) == 0) {
       ::new (static_cast<void*>(&slot.row)) Row(matrix_.row(i));
-      made_ |= std::uint64_t{1} << i;
+      word |= bit;
     }
     return slot.row;
   }
@@ -52,7 +58,7 @@ class RowCache {
   };
 
   M matrix_;
-  mutable std::uint64_t made_ = 0;  // bit i: few_[i] holds a row
+  mutable std::array<std::uint64_t, words> made_{};  // bit i: few_[i] holds a row
   mutable Slot few_[few_rows];
   mutable std::vector<std::optional<Row>> more_;
 };

@@ -9,26 +9,29 @@
 
 namespace specdec::detail {
 
-/// The rows of a draft of 32 tokens: up to here a verification allocates nothing.
-inline constexpr Index few_rows = 33;
+/// The rows of a draft of 64 tokens: up to here a verification allocates nothing.
+inline constexpr Index few_rows = 65;
 
 /// Numbers, one a row: in place where they are few. They are not initialised.
-class Scratch {
+template <class T>
+class ScratchOf {
  public:
-  explicit Scratch(Index size) : more_(size > few_rows ? static_cast<std::size_t>(size) : 0) {
+  explicit ScratchOf(Index size) : more_(size > few_rows ? static_cast<std::size_t>(size) : 0) {
     numbers_ = size > few_rows ? more_.data() : few_.data();
   }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
+  ScratchOf(const ScratchOf&) = delete;
+  ScratchOf& operator=(const ScratchOf&) = delete;
 
-  double& operator[](Index i) { return numbers_[i]; }
-  double operator[](Index i) const { return numbers_[i]; }
-  double* data() { return numbers_; }
+  T& operator[](Index i) { return numbers_[i]; }
+  T operator[](Index i) const { return numbers_[i]; }
+  T* data() { return numbers_; }
 
  private:
-  double* numbers_;
-  std::array<double, few_rows> few_;
-  std::vector<double> more_;
+  T* numbers_;
+  std::array<T, few_rows> few_;
+  std::vector<T> more_;
 };
+
+using Scratch = ScratchOf<double>;
 
 }  // namespace specdec::detail

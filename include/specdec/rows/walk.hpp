@@ -74,6 +74,30 @@ void walk(const R& row, Visit&& visit) {
   }
 }
 
+/// Some probabilities side by side, in double.
+using Stretch = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
+
+/// Adds factor·row(x) to out[x − start], for as many tokens x from `start` on as `out` has numbers, of which the row may
+/// have fewer. Where what is there is 0 and the factor 1, that is a copy.
+template <Distribution R>
+void add_stretch(const R& row, double factor, Index start, Stretch& out) {
+  const Index end = std::min<Index>(start + out.size(), row.vocab_size());
+  if (start >= end) return;
+  if constexpr (ListedRow<R>) {
+    Index least = start;
+    for (Index k = lower_bound(row, start); k < row.support_size() && row.support(k) < end; ++k) {
+      check_ascending(least, row.support(k));
+      least = Index{row.support(k)} + 1;
+      out[row.support(k) - start] += factor * static_cast<double>(row.listed(k));
+    }
+  } else if constexpr (SegmentedRow<R>) {
+    out.head(end - start) += factor * row.segment(start, end - start).template cast<double>();
+  } else {
+    for (Index x = start; x < end; ++x)
+      out[x - start] += factor * static_cast<double>(row.probability(static_cast<Token>(x)));
+  }
+}
+
 // Sums over the tokens start..end-1, which p's vocabulary holds, of a function f of p(x) and q(x) that is 0 where p is:
 //
 //   f(p, q)                 for one token; 0 of two zeros, and SPECDEC_KERNEL, for it is run in one

@@ -22,7 +22,7 @@ namespace specdec {
 /// Shapes: target (γ+1)×V, draft γ×V, tokens γ. Units: probabilities. Throws: std::invalid_argument on wrong shapes and
 /// on a token that cannot have been drafted, InvalidDistribution where a number it needs is no probability.
 /// Random: a race per position from γ down to τ. Cost: γ look-ups in each matrix and, in expectation, one draw
-/// from a row of the target per position, at most γ+1; no allocation (γ <= 32).
+/// from a row of the target per position, at most γ+1; no allocation (γ <= 64).
 struct BlockVerifier : detail::Callable<BlockVerifier> {
   Verdict judge(const auto& drafted, auto& chance) const {
     drafted.look_up_all();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -15,6 +16,7 @@
 #include "specdec/rows/row_cache.hpp"
 #include "specdec/rows/scratch.hpp"
 #include "specdec/token_ids.hpp"
+#include "specdec/verify/links.hpp"
 
 namespace specdec {
 namespace detail {
@@ -41,11 +43,11 @@ enum class DraftRows { needed, unused };
 /// are judged by. A rule asks it, and nothing else:
 ///
 ///   gamma()             how many tokens were drafted
-///   token(i)            token i; it was drawn from draft row i and is judged by target row i, i < γ
-///   p(i), q(i)          its probability in target row i and in draft row i
+///   token(i)            token i; it was drawn from draft row i. In a linear draft it is judged by target row i
+///   p(i), q(i)          its probability in the target row that it is judged by and in draft row i
 ///   ratio(i)            p(i)/q(i), kept finite
-///   race(chance, w, i)  a token ∝ (w·target row i − draft row i)+, of mass S, with probability S/(S + 1 − w),
-///                       else nothing; certain at w = 1. At i = γ, where
+///   race(chance, w, i)  of a linear draft: a token ∝ (w·target row i − draft row i)+, of mass S, with probability
+///                       S/(S + 1 − w), else nothing; certain at w = 1. At i = γ, where
 ///                       there is no draft row, a token of the target row with probability min(1, w)
 ///   draw(chance, i)     a token from target row i, i <= γ
 ///   target(i), draft(i) the rows themselves
@@ -53,34 +55,60 @@ enum class DraftRows { needed, unused };
 ///                       draft as a whole. Costs nothing where look-ups are cheap; elsewhere the statistics tell
 ///                       acceptance only of such rules
 ///
-/// Shapes: target (γ+1)×V, draft γ×V', γ tokens; γ >= 0, V >= 1. Ids that the drafter alone knows are judged
-/// like any other: the target gives them probability 0.
+/// Tokens may branch. Target row 0 stands behind the context, row k + 1 behind token k, and so do the nodes of the tree;
+/// draft row k is what token k was drawn from given its elder siblings. Rules for trees ask as well
+///
+///   parent(k)           the token that token k follows; −1 for the context
+///   first_child(node)   the first token that follows the context (node 0) or token node − 1; −1 if none does
+///   next_sibling(k)     the next token with token k's parent; −1 if there is none
+///
+/// A linear draft is the tree without branches, of which token k's parent is k − 1.
+///
+/// Shapes: target (γ+1)×V, draft γ×V', γ tokens and, for a tree, γ parents; γ >= 0, V >= 1. Ids that the drafter alone
+/// knows are judged like any other: the target gives them probability 0.
 /// Throws: std::invalid_argument, before a rule is asked, on wrong shapes, ids that neither side knows and
 /// tokens with q = 0, which cannot have been drawn (where a look-up takes a pass over a row, as it does in rows
-/// of logits, it is found when q(i) is asked for, unless the token's own logit tells); on an index out of range;
+/// of logits, it is found when q(i) is asked for, unless the token's own logit tells); on a parent that is not before
+/// its child and on siblings that were chosen (q = 1) and are one token; on an index out of range;
 /// InvalidDistribution where a number that is asked for is no probability.
 /// Cost: the p and q of all tokens are looked up at once, and once; where that takes passes, as they are asked
-/// for. No allocation for γ <= 32. Rows are made when they are first needed and keep what they learn.
-template <SizedDistributionMatrix Target, DistributionMatrix Draft>
+/// for. No allocation for γ <= 64. Rows are made when they are first needed and keep what they learn.
+template <SizedDistributionMatrix Target, DistributionMatrix Draft, class Links = detail::Line>
 class Drafted {
+  static constexpr bool linear = std::same_as<Links, detail::Line>;
+
  public:
   template <Probabilities TargetRows, Probabilities DraftRows>
   Drafted(const TargetRows& target, const DraftRows& draft, TokenIds tokens,
           detail::DraftRows use = detail::DraftRows::needed)
+    requires(linear)
       : target_(distributions(target)),
         draft_(distributions(draft)),
         tokens_(tokens),
+        links_(tokens.size()),
         p_(tokens.size()),
         q_(tokens.size()) {
-    check_shapes();
-    detail::check_tokens("tokens", tokens_, known_ids());
-    look_up(use == detail::DraftRows::needed);
+    check(use);
   }
-  /// Rows and tokens must outlive it: temporaries that own theirs are refused.
-  template <class TargetRows, class DraftRows, class Tokens, class... Use>
+  /// A tree: tokens[k] follows tokens[parents[k]], or the context where parents[k] = −1.
+  template <Probabilities TargetRows, Probabilities DraftRows>
+  Drafted(const TargetRows& target, const DraftRows& draft, TokenIds tokens, TokenIds parents,
+          detail::DraftRows use = detail::DraftRows::needed)
+    requires(!linear)
+      : target_(distributions(target)),
+        draft_(distributions(draft)),
+        tokens_(tokens),
+        links_(parents, tokens.size()),
+        p_(tokens.size()),
+        q_(tokens.size()) {
+    check(use);
+    if (use == detail::DraftRows::needed) check_chosen();
+  }
+  /// Rows, tokens and parents must outlive it: temporaries that own theirs are refused.
+  template <class TargetRows, class DraftRows, class Tokens, class... More>
     requires(detail::OwningTemporary<TargetRows> || detail::OwningTemporary<DraftRows> ||
-             detail::OwningTemporary<Tokens>)
-  Drafted(TargetRows&&, DraftRows&&, Tokens&&, Use...) = delete;
+             detail::OwningTemporary<Tokens> || (detail::OwningTemporary<More> || ...))
+  Drafted(TargetRows&&, DraftRows&&, Tokens&&, More&&...) = delete;
 
   Index gamma() const { return tokens_.size(); }
   /// The target's.
@@ -90,9 +118,23 @@ class Drafted {
     return token_at(i);
   }
 
+  Index parent(Index k) const {
+    check_index(k, gamma());
+    return links_.parent(k);
+  }
+  Index first_child(Index node) const {
+    check_index(node, gamma() + 1);
+    return links_.first_child(node);
+  }
+  Index next_sibling(Index k) const {
+    check_index(k, gamma());
+    return links_.next_sibling(k);
+  }
+
   double p(Index i) const {
     check_index(i, gamma());
-    if (!detail::is_probability(p_[i])) p_[i] = specdec::probability(row("target", target_, i), token_at(i));
+    if (!detail::is_probability(p_[i]))
+      p_[i] = specdec::probability(row("target", target_, node_before(i)), token_at(i));
     return p_[i];
   }
   double q(Index i) const {
@@ -104,6 +146,7 @@ class Drafted {
 
   template <class Chance>
   std::optional<Token> race(Chance& chance, double w, Index i) const {
+    static_assert(linear, "what a race in a tree subtracts depends on the siblings that were judged before");
     const auto p = target(i);
     return p.named([&] { return i == gamma() ? chance.race(w, p) : chance.race(w, p, draft(i)); });
   }
@@ -128,7 +171,7 @@ class Drafted {
   void look_up_all() const {
     if (all_looked_up_) return;
     for (Index i = 0; i < gamma(); ++i)
-      if (q(i), p(i) == 0) break;
+      if (q(i), p(i) == 0 && linear) break;
     all_looked_up_ = true;
   }
 
@@ -145,6 +188,10 @@ class Drafted {
 
  private:
   static constexpr double unknown = -1;
+  // Matrices that look up together do so for token i in row i, which in a tree is not the target's.
+  static constexpr bool p_now =
+      linear ? detail::cheap_look_ups<Target> : constant_time_probability<RowOf<Target>>;
+  static constexpr bool q_now = detail::cheap_look_ups<Draft>;
 
   template <class Rows>
   static auto row(const char* name, const Rows& rows, Index i) {
@@ -152,20 +199,41 @@ class Drafted {
   }
 
   Token token_at(Index i) const { return static_cast<Token>(tokens_[i]); }
+  Index node_before(Index i) const { return links_.parent(i) + 1; }
 
   static void check_index(Index i, Index end) {
     if (i < 0 || i >= end)
       detail::invalid_argument("a rule asks for number ", i, ", outside 0..", end - 1, " of the draft");
   }
 
+  void check(detail::DraftRows use) {
+    check_shapes();
+    detail::check_tokens("tokens", tokens_, known_ids());
+    look_up(use == detail::DraftRows::needed);
+  }
+
   void check_shapes() const {
     if (vocab_size() < 1) detail::invalid_argument("target has an empty vocabulary");
-    if (draft_.matrix().rows() != gamma())
-      detail::invalid_argument("draft has ", draft_.matrix().rows(), " rows, expected gamma = ", gamma(),
-                               ", one per token");
-    if (target_.matrix().rows() != gamma() + 1)
-      detail::invalid_argument("target has ", target_.matrix().rows(),
-                               " rows, expected gamma + 1 = ", gamma() + 1);
+    const Index drafts = draft_.matrix().rows(), targets = target_.matrix().rows();
+    if (drafts != gamma())
+      detail::invalid_argument("draft has ", drafts, " rows, expected gamma = ", gamma(), ", one per token");
+    if (targets == gamma() + 1) return;
+    if (!linear && targets > 0 && targets <= gamma())
+      detail::invalid_argument("target has ", targets, " rows, expected gamma + 1 = ", gamma() + 1,
+                               ": the one behind tokens[", targets - 1, "] is missing");
+    detail::invalid_argument("target has ", targets, " rows, expected gamma + 1 = ", gamma() + 1);
+  }
+
+  // Of siblings that were chosen the second of two equal ones could never come out. (Nor could a second draw from a row
+  // that gives one token all its probability; that there is none may depend on the row.) O(siblings²).
+  void check_chosen() const {
+    const auto chosen = [&](Index k) { return q_[k] == 1; };
+    for (Index k = 0; k < gamma(); ++k)
+      for (Index next = links_.next_sibling(k); chosen(k) && next >= 0; next = links_.next_sibling(next))
+        if (chosen(next) && token_at(next) == token_at(k))
+          detail::invalid_argument("tokens[", next, "] = ", token_at(next),
+                                   " has q = 1, and so has its sibling tokens[", k,
+                                   "], the same token: leave out what cannot come out");
   }
 
   // Ids that the drafter alone knows are judged, and rejected, by probability 0. To drop them from the draft
@@ -179,31 +247,34 @@ class Drafted {
   // All that costs no pass. A drafted token cannot have been drawn from a row that gives it no probability: to
   // accept it, or to guess a q for it, would bias the output.
   void look_up(bool needs_draft) {
-    constexpr bool q_now = detail::cheap_look_ups<Draft>;
     for (Index i = 0; i < gamma(); ++i) {  // so that the cache misses of the look-ups overlap
       if constexpr (constant_time_probability<RowOf<Draft>>) prefetch(draft_.matrix().row(i), token_at(i));
-      if constexpr (constant_time_probability<RowOf<Target>>) prefetch(target_.matrix().row(i), token_at(i));
+      if constexpr (constant_time_probability<RowOf<Target>>)
+        prefetch(target_.matrix().row(node_before(i)), token_at(i));
     }
-    look_up("draft", draft_, q_);
-    look_up("target", target_, p_);
+    look_up<q_now, true>("draft", draft_, q_, [](Index i) { return i; });
+    look_up<p_now, linear>("target", target_, p_, [this](Index i) { return node_before(i); });
     for (Index i = 0; needs_draft && i < gamma(); ++i)
       if (q_now ? !drawn(q_[i]) : !draft(i).possible(token_at(i)))
         look_up_drawn(i);  // throws, and tells NaN from 0
   }
 
-  // Unchecked: a number that is none is an error where it is asked for.
-  template <class Rows>
-  void look_up(const char* name, const Rows& rows, detail::Scratch& out) const {
+  // Token i in row row_of(i), which is i where rows are asked `in_order`. Unchecked: a number that is none is an error
+  // where it is asked for.
+  template <bool now, bool in_order, class Rows, class RowNumber>
+  void look_up(const char* name, const Rows& rows, detail::Scratch& out, const RowNumber& row_of) const {
     using Matrix = std::remove_cvref_t<decltype(rows.matrix())>;
-    if constexpr (!detail::cheap_look_ups<Matrix>) {
+    if constexpr (!now) {
       std::fill_n(out.data(), gamma(), unknown);
-    } else if constexpr (detail::LooksUpTogether<Matrix>) {
+    } else if constexpr (in_order && detail::LooksUpTogether<Matrix>) {
       rows.matrix().probabilities(tokens_, std::span<double>(out.data(), static_cast<std::size_t>(gamma())));
     } else {
       for (Index i = 0; i < gamma(); ++i) {
-        const auto here = rows.matrix().row(i);
-        out[i] =
-            detail::NamedRow(here, name, i).named([&] { return specdec::probability(here, token_at(i)); });
+        const Index number = row_of(i);
+        const auto here = rows.matrix().row(number);
+        out[i] = detail::NamedRow(here, name, number).named([&] {
+          return specdec::probability(here, token_at(i));
+        });
       }
     }
   }
@@ -221,13 +292,24 @@ class Drafted {
   detail::RowCache<Target> target_;
   detail::RowCache<Draft> draft_;
   TokenIds tokens_;
+  Links links_;
   mutable detail::Scratch p_, q_;  // of the tokens; no probability where it is unknown
-  mutable bool all_looked_up_ = detail::cheap_look_ups<Target> && detail::cheap_look_ups<Draft>;
+  mutable bool all_looked_up_ = p_now && q_now;
 };
 
-template <Probabilities Target, Probabilities Draft, class... Use>
-Drafted(const Target&, const Draft&, TokenIds, Use...)
+template <Probabilities Target, Probabilities Draft>
+Drafted(const Target&, const Draft&, TokenIds)
     -> Drafted<decltype(distributions(std::declval<const Target&>())),
                decltype(distributions(std::declval<const Draft&>()))>;
+
+template <Probabilities Target, Probabilities Draft>
+Drafted(const Target&, const Draft&, TokenIds, detail::DraftRows)
+    -> Drafted<decltype(distributions(std::declval<const Target&>())),
+               decltype(distributions(std::declval<const Draft&>()))>;
+
+template <Probabilities Target, Probabilities Draft, class... Use>
+Drafted(const Target&, const Draft&, TokenIds, TokenIds, Use...)
+    -> Drafted<decltype(distributions(std::declval<const Target&>())),
+               decltype(distributions(std::declval<const Draft&>())), detail::Branches>;
 
 }  // namespace specdec

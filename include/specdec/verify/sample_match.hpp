@@ -14,7 +14,7 @@ namespace specdec {
 /// the random sibling of argmax verification. Shapes: target (γ+1)×V, tokens γ; the draft's rows, γ×V, may be left out,
 /// and are not read. Units: probabilities. Throws: std::invalid_argument on wrong shapes and on a token outside the
 /// vocabulary, InvalidDistribution where a row cannot be drawn from. Random: one draw per position up to and including the stop. Cost:
-/// τ+1 lazy draws; no allocation (γ <= 32).
+/// τ+1 lazy draws; no allocation (γ <= 64).
 struct SampleMatchVerifier : detail::Callable<SampleMatchVerifier> {
   static constexpr bool needs_draft = false;
 

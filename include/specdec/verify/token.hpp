@@ -17,7 +17,7 @@ namespace specdec {
 /// decision needs that are no probabilities (InvalidDistribution).
 /// Random: a coin per token up to the first rejection, then a race or, after full acceptance, a draw.
 /// Cost: γ look-ups in each matrix and, in expectation, one draw from a row of the target for each position
-/// reached; no allocation (γ <= 32).
+/// reached; no allocation (γ <= 64).
 /// Numeric: decisions in double. Example: examples/verify_block.cpp (same call).
 struct TokenVerifier : detail::Callable<TokenVerifier> {
   Verdict judge(const auto& drafted, auto& chance) const {

@@ -1,6 +1,8 @@
 // What a verification answers.
 #pragma once
 
+#include <vector>
+
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -11,6 +13,22 @@ struct Verdict {
   Token token = 0;     ///< Y: the correction token where τ < γ, the bonus token where τ = γ
 
   friend bool operator==(const Verdict&, const Verdict&) = default;
+};
+
+/// Where a rule for trees stops: the step emits the tokens from the context to the node, and then `token`.
+struct Stop {
+  Index node = 0;   ///< the target row behind the last token that survives: 0 the context, k + 1 tokens[k]
+  Token token = 0;  ///< Y, drawn from what that row has left
+
+  friend bool operator==(const Stop&, const Stop&) = default;
+};
+
+/// The outcome of the verification of a tree: the step emits tokens[path[0]], tokens[path[1]], ... and then `token`.
+struct TreeVerdict {
+  std::vector<Index> path;  ///< the numbers of the accepted tokens, from the context outward
+  Token token = 0;          ///< Y
+
+  friend bool operator==(const TreeVerdict&, const TreeVerdict&) = default;
 };
 
 }  // namespace specdec

@@ -106,7 +106,7 @@ std::string told_probabilities(const D& drafted) {
 /// What the rule says. A complaint that names no row is about a number of the rule's own, a coin's probability, say:
 /// it is told with what the rule was judging. Costs nothing where nothing is thrown.
 template <class R, class D, class C>
-Verdict ask(R& rule, const D& drafted, C& chance) {
+auto ask(R& rule, const D& drafted, C& chance) {
   try {
     return rule.judge(drafted, chance);
   } catch (const InvalidDistribution& error) {

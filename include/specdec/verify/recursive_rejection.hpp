@@ -1,0 +1,45 @@
+// Recursive rejection: the siblings of a level are tried one after the other, and the first that is accepted is entered.
+// Source: Miao et al., "SpecInfer", arXiv:2305.09781, Algorithm 2; Yang et al., "Multi-Candidate Speculative Decoding",
+// arXiv:2401.06706.
+#pragma once
+
+#include "specdec/verify/sibling_residual.hpp"
+#include "specdec/verify/tree_verifier.hpp"
+
+namespace specdec {
+
+/// Recursive rejection: token verification where nothing branches. Lossless; accepts no more than traversal verification
+/// in expectation.
+///
+/// Source: SpecInfer, Alg. 2. At a node each child x in turn is accepted with probability min(1, t(x)/q(x)), t being the
+/// target's row, else t ← (t − q)+ normalised; of the last child's rejection that is a race of weight 1 (race.hpp). A
+/// child that is accepted is entered; where none is, Y ~ t.
+/// Shapes, Throws: see verify_tree. Units: probabilities.
+/// Random: a coin for each child that is judged, then a race or, at a leaf, a draw.
+/// Cost: a look-up of p and q for each token that is judged, and of its elder siblings' q; one race or draw; a pass over
+/// the target's row and the rows of the rejected siblings for each rejected token that was drawn and has a younger
+/// sibling. No allocation (γ <= 64). Numeric: where rounding leaves nothing of t, Y ~ p.
+struct RecursiveRejectionVerifier : detail::TreeCallable<RecursiveRejectionVerifier> {
+  Stop judge(const auto& drafted, auto& chance) const {
+    detail::SiblingResiduals rest(drafted);
+    rest.enter(0);
+    Index node = 0, k = drafted.first_child(node);
+    while (k >= 0) {
+      if (chance.coin(detail::bounded(rest.probability(k) / drafted.q(k)))) {
+        node = k + 1;
+        rest.enter(node);
+        k = drafted.first_child(node);
+        continue;
+      }
+      const Index next = drafted.next_sibling(k);
+      if (next < 0) return {node, *rest.race(chance, 1.0, k)};
+      if (rest.reject(k, 1.0) == 0) break;
+      k = next;
+    }
+    return {node, drafted.draw(chance, node)};
+  }
+
+  friend bool operator==(const RecursiveRejectionVerifier&, const RecursiveRejectionVerifier&) = default;
+};
+
+}  // namespace specdec

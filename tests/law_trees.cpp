@@ -1,0 +1,197 @@
+// The laws of rules for trees, exactly: what a loop writes is the target's, whatever the tree; and how the rules are
+// ordered.
+#include <algorithm>
+#include <cstddef>
+#include <random>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <string>
+#include <vector>
+
+#include "support/bounds.hpp"
+#include "support/catch.hpp"
+#include "support/trees.hpp"
+
+namespace law_trees {
+
+using namespace specdec;
+using namespace specdec::testing;
+using namespace support;
+
+namespace {
+
+using enum Sibling;
+
+// Parents of trees. Those of one name differ in how their tokens come about.
+const std::vector<Index> line{-1, 0, 1}, pair{-1, -1}, triple{-1, -1, -1}, two_one{-1, -1, 0, 1},
+    one_two{-1, 0, 0}, late{-1, 0, -1, 2, 2};
+
+struct NamedForm {
+  std::string name;
+  TreeForm form;
+};
+const std::vector<NamedForm> forms{
+    {"line", {line, independent}},
+    {"independent pair", {pair, independent}},
+    {"independent triple", {triple, independent}},
+    {"independent (2, 1)", {two_one, independent}},
+    {"independent (1, 2)", {one_two, independent}},
+    {"pair without replacement", {pair, without_replacement}},
+    {"triple without replacement", {triple, without_replacement}},
+    {"(2, 1) without replacement", {two_one, without_replacement}},
+    {"branches of branches without replacement", {late, without_replacement}},
+    {"chosen pair", {pair, chosen}},
+    {"chosen (2, 1)", {two_one, chosen}},
+    {"chosen branches of branches", {late, chosen}},
+    {"a trunk and spares", {{-1, -1, 0, 0}, {independent, chosen, independent, chosen}}},
+    {"a spare with a trunk", {{-1, -1, 1}, {independent, chosen, independent}}},
+    {"chosen first, then drawn", {{-1, -1, -1}, {chosen, without_replacement, without_replacement}}},
+    {"drawn around a chosen one", {{-1, -1, -1}, {independent, chosen, without_replacement}}},
+};
+
+bool independent_alone(const TreeForm& form) {
+  return std::all_of(form.kinds.begin(), form.kinds.end(), [](Sibling kind) { return kind == independent; });
+}
+bool chosen_alone(const TreeForm& form) {
+  return std::all_of(form.kinds.begin(), form.kinds.end(), [](Sibling kind) { return kind == chosen; });
+}
+
+struct Pair {
+  TableModel<> target, draft;
+};
+Pair random_pair(Index vocab_size, std::mt19937_64& rng) {
+  auto target = TableModel<>::random(vocab_size, 2, rng);
+  return {std::move(target), TableModel<>::random(vocab_size, 1, rng)};
+}
+
+// Calls f(pair, form, steps), with every form in turn. So many tokens take three steps at least, `tokens`.
+template <class F>
+void for_random_pairs(int pairs, const F& f) {
+  std::mt19937_64 rng{17};
+  for (int n = 0; n < pairs; ++n) {
+    const auto& [name, form] = forms[static_cast<std::size_t>(n) % forms.size()];
+    INFO(name << ", pair " << n);
+    f(random_pair(2 + n / static_cast<int>(forms.size()) % 2, rng), form,
+      static_cast<std::size_t>(2 * (form.depth() + 1) + 1));
+  }
+}
+
+const std::vector<Token> prompt{0, 1};
+
+}  // namespace
+
+TEST_CASE("what a loop over trees writes is the target's law, under every rule") {
+  for_random_pairs(bound(320, 1600), [](const Pair& models, const TreeForm& form, std::size_t tokens) {
+    const Options options{.max_new_tokens = static_cast<Index>(tokens)};
+    const Law expected = target_law(models.target, prompt, options);
+    const auto check = [&](const char* rule, const auto& verifier) {
+      INFO(rule);
+      const TreeLaw written = tree_law(models.target, models.draft, 2, prompt, form, verifier, tokens);
+      CHECK(largest_difference(written.law, expected).size < 1e-12);
+    };
+    check("traversal", TraversalVerifier{});
+    check("recursive rejection", RecursiveRejectionVerifier{});
+    if (independent_alone(form)) check("K-SEQ", KSeqVerifier{});
+    check("token on a trunk", TrunkAndSpares<TokenVerifier>{});
+    check("block on a trunk", TrunkAndSpares<BlockVerifier>{});
+    check("sample-match", TrunkAndSpares<SampleMatchVerifier>{});
+  });
+}
+
+TEST_CASE("traversal accepts no less than recursive rejection, whatever the tree") {
+  double gained = 0;
+  for_random_pairs(bound(320, 1600), [&](const Pair& models, const TreeForm& form, std::size_t) {
+    const auto accepted = [&](const auto& rule) {
+      return tree_step(models.target, models.draft, prompt, form, rule).accepted;
+    };
+    const double traversal = accepted(TraversalVerifier{}),
+                 recursive = accepted(RecursiveRejectionVerifier{});
+    CHECK(traversal > recursive - 1e-12);
+    gained += traversal - recursive;
+  });
+  CHECK(gained > 1);
+}
+
+TEST_CASE("on a tree of chosen tokens traversal and sample-and-match have one law, emission by emission") {
+  for_random_pairs(bound(320, 1600), [](const Pair& models, const TreeForm& form, std::size_t) {
+    if (!chosen_alone(form)) return;
+    const auto by_traversal = tree_step(models.target, models.draft, prompt, form, TraversalVerifier{});
+    const auto by_match =
+        tree_step(models.target, models.draft, prompt, form, TrunkAndSpares<SampleMatchVerifier>{});
+    CHECK(largest_difference(by_traversal.emitted, by_match.emitted).size < 1e-12);
+    CHECK(by_traversal.accepted == Approx(by_match.accepted).margin(1e-12));
+  });
+}
+
+namespace {
+
+RowMajor<double> random_rows(Index rows, Index size, std::mt19937_64& rng) {
+  RowMajor<double> m(rows, size);
+  for (double& p : m.reshaped()) p = uniform01(rng) < 0.2 ? 0.0 : uniform01(rng);
+  for (Index i = 0; i < rows; ++i) {
+    m(i, i % size) += 0.1;
+    m.row(i) /= m.row(i).sum();
+  }
+  return m;
+}
+
+// A drafted line over many tokens.
+struct Line {
+  RowMajor<double> target, draft;
+  std::vector<Token> tokens;
+  std::vector<Index> parents;
+
+  Line(Index gamma, std::mt19937_64& rng)
+      : target(random_rows(gamma + 1, 40, rng)), draft(random_rows(gamma, 40, rng)) {
+    draft = (draft + target.topRows(gamma)) / 2;
+    for (Index i = 0; i < gamma; ++i) {
+      parents.push_back(i - 1);
+      tokens.push_back(RandomChance(rng).draw(DenseRow<double>(draft.row(i).data(), 40)));
+    }
+  }
+};
+
+// Whether both rules say the same of a line, out of the same random numbers.
+template <class LinearRule, class TreeRule>
+void check_verdicts(const LinearRule& linear, const TreeRule& rule) {
+  std::mt19937_64 rng{5};
+  Index accepted = 0;
+  for (Index n = 0; n < 300; ++n) {
+    const Line drafted(n % 9, rng);
+    std::mt19937_64 one{static_cast<std::uint64_t>(n)}, other = one;
+    LinearRule fresh = linear;
+    const Verdict expected = verify(fresh, drafted.target, drafted.draft, drafted.tokens, one);
+    TreeRule fresh_tree = rule;
+    const TreeVerdict verdict =
+        verify_tree(fresh_tree, drafted.target, drafted.draft, drafted.tokens, drafted.parents, other);
+    CHECK(std::ssize(verdict.path) == expected.accepted);
+    for (std::size_t i = 0; i < verdict.path.size(); ++i) CHECK(verdict.path[i] == static_cast<Index>(i));
+    CHECK(verdict.token == expected.token);
+    CHECK(one == other);
+    accepted += expected.accepted;
+  }
+  CHECK(accepted > 200);
+}
+
+}  // namespace
+
+TEST_CASE("a tree without branches gets the very verdicts of the rules for linear drafts") {
+  check_verdicts(BlockVerifier{}, TraversalVerifier{});
+  check_verdicts(TokenVerifier{}, RecursiveRejectionVerifier{});
+  check_verdicts(BlockVerifier{}, TrunkAndSpares<BlockVerifier>{});
+  check_verdicts(TokenVerifier{}, TrunkAndSpares<TokenVerifier>{});
+  check_verdicts(GreedyBlockVerifier{}, TrunkAndSpares<GreedyBlockVerifier>{});
+}
+
+TEST_CASE("K-SEQ of one child is token verification") {
+  std::mt19937_64 rng{3};
+  for (int n = 0; n < bound(60, 300); ++n) {
+    const Pair models = random_pair(3, rng);
+    const TreeForm form(line, independent);
+    const auto k_seq = tree_step(models.target, models.draft, prompt, form, KSeqVerifier{});
+    const auto token = tree_step(models.target, models.draft, prompt, form, TrunkAndSpares<TokenVerifier>{});
+    CHECK(largest_difference(k_seq.emitted, token.emitted).size < 1e-12);
+  }
+}
+
+}  // namespace law_trees
