@@ -178,3 +178,21 @@ mutant("goodput-of-no-estimate", "draft/goodput_length.hpp", "tests/draft/goodpu
        "if (gamma < 0 || gamma > survival_.most())", "if (false)")
 mutant("batch-beyond-counting", "draft/goodput_length.hpp", "tests/draft/goodput_length", "if (sequences > largest_batch)", "if (false)")
 mutant("lookup-of-less-than-nothing", "draft/prompt_lookup.hpp", "tests/draft/prompt_lookup", "std::max<Index>(gamma, 0)", "gamma")
+
+SHAPE = "tests/draft/tree_shape"
+mutant = promise("a shape is the tree that was given, and its first nodes are what is within limits")
+mutant("shape-one-level-too-deep", "draft/tree_shape.hpp", SHAPE, "std::clamp<Index>(limits.depth, 0, depth())", "std::clamp<Index>(limits.depth + 1, 0, depth())")
+mutant("shape-of-any-size", "draft/tree_shape.hpp", SHAPE, "std::clamp<Index>(limits.nodes, 0, deep)", "deep")
+mutant("shape-follows-given-numbers", "draft/tree_shape.hpp", SHAPE, "append_children(given[k] + 1, static_cast<Index>(k));",
+       "append_children(given[k] + 1, static_cast<Index>(given[k]));")
+mutant("shape-parents-unchecked", "draft/tree_shape.hpp", SHAPE, "parent < -1 || parent >= k", "false")
+mutant("shape-widths-unchecked", "draft/tree_shape.hpp", SHAPE, "if (width < 1)", "if (false)")
+
+SEQUOIA = "tests/draft/sequoia_shape"
+mutant = promise("no tree of as many nodes is expected to have more accepted")
+mutant("sequoia-child-behind-nobody", "draft/sequoia_shape.hpp", SEQUOIA, "acceptance_[rank] * (1 + value_[behind])", "(acceptance_[rank] + value_[behind])")
+mutant("sequoia-nodes-spent-twice", "draft/sequoia_shape.hpp", SEQUOIA, "younger[n - 1 - behind]", "younger[n - 1]")
+mutant("sequoia-other-tree-than-its-value", "draft/sequoia_shape.hpp", SEQUOIA, "left -= static_cast<std::size_t>(behind) + 1;", "left -= static_cast<std::size_t>(behind);")
+mutant("sequoia-useless-nodes", "draft/sequoia_shape.hpp", SEQUOIA, "if (!(value > best)) continue;", "if (value < best) continue;")
+mutant("sequoia-a-level-short", "draft/sequoia_shape.hpp", SEQUOIA, "d < std::min(depth, nodes) && add_level()", "d + 1 < std::min(depth, nodes) && add_level()")
+mutant("sequoia-chances-unchecked", "draft/sequoia_shape.hpp", SEQUOIA, "if (sum > 1 + rounding)", "if (false)")

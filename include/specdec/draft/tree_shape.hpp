@@ -1,0 +1,142 @@
+// Which nodes a drafted tree has, where that is known beforehand.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <initializer_list>
+#include <iterator>
+#include <span>
+#include <vector>
+
+#include "specdec/draft/tree_draft.hpp"
+#include "specdec/error.hpp"
+#include "specdec/types.hpp"
+#include "specdec/verify/draft_limit.hpp"
+
+namespace specdec {
+
+/// The shape of a tree: who follows whom, numbered breadth first. So the nodes of a level follow one another, the
+/// children of a node do, and any first nodes make a tree.
+///
+///   TreeShape::of_widths({4, 2, 1})    4 tokens behind the context, 2 behind each of them, 1 behind each of those
+///   TreeShape::linear(5)               no branches
+///   TreeShape{-1, -1, 0, 0, 1}         by hand: node k follows node parents[k], or the context
+///
+/// Throws: std::invalid_argument where parents[k] is outside −1..k−1, a width below 1, a size negative, or the tree
+/// larger than longest_draft.
+class TreeShape {
+ public:
+  /// Of no node.
+  TreeShape() : TreeShape(std::span<const Index>()) {}
+
+  /// By hand. Parents of another order are renumbered breadth first; siblings keep their order.
+  explicit TreeShape(std::span<const Index> parents) {
+    check(parents);
+    number(parents);
+    measure();
+  }
+  TreeShape(std::initializer_list<Index> parents) : TreeShape(std::span(parents.begin(), parents.size())) {}
+
+  /// widths[d] children behind each node of depth d, the context being of depth 0.
+  static TreeShape of_widths(std::span<const Index> widths) {
+    std::vector<Index> parents;
+    Index from = -1, to = 0;  // the level above
+    for (std::size_t d = 0; d < widths.size(); ++d) {
+      const Index width = widths[d];
+      if (width < 1) detail::invalid_argument("widths[", d, "] = ", width, " is not positive");
+      if (width > (longest_draft - std::ssize(parents)) / (to - from))
+        detail::invalid_argument("widths[", d, "] = ", width, " makes a tree of more than ", longest_draft,
+                                 " tokens, the longest draft");
+      for (Index node = from; node < to; ++node)
+        parents.insert(parents.end(), static_cast<std::size_t>(width), node);
+      from = to;
+      to = std::ssize(parents);
+    }
+    return TreeShape(std::span<const Index>(parents));
+  }
+  static TreeShape of_widths(std::initializer_list<Index> widths) {
+    return of_widths(std::span(widths.begin(), widths.size()));
+  }
+
+  static TreeShape linear(Index size) {
+    detail::check_drafted("size", size);
+    std::vector<Index> parents(static_cast<std::size_t>(size));
+    for (Index k = 0; k < size; ++k) parents[static_cast<std::size_t>(k)] = k - 1;
+    return TreeShape(std::span<const Index>(parents));
+  }
+
+  Index size() const { return std::ssize(parents_); }
+  /// The length of the longest path.
+  Index depth() const { return std::ssize(sizes_) - 1; }
+  std::span<const Index> parents() const& { return parents_; }
+  std::span<const Index> parents() const&& = delete;
+
+  // Of node k, or of the context, which is number −1.
+
+  /// The length of the path to it.
+  Index depth_of(Index k) const { return std::upper_bound(sizes_.begin(), sizes_.end(), k) - sizes_.begin(); }
+  Index children(Index k) const { return first_child(k + 1) - first_child(k); }
+  /// The number of its first child; the others follow. Where it has none, the number that it would have.
+  Index first_child(Index k) const { return first_children_[static_cast<std::size_t>(k + 1)]; }
+
+  /// How many nodes are within the limits; they are the first ones.
+  Index size_within(const TreeLimits& limits) const {
+    const Index deep = sizes_[static_cast<std::size_t>(std::clamp<Index>(limits.depth, 0, depth()))];
+    return std::clamp<Index>(limits.nodes, 0, deep);
+  }
+  /// The part within the limits.
+  TreeShape cut(const TreeLimits& limits) const {
+    return TreeShape(std::span(parents_).first(static_cast<std::size_t>(size_within(limits))));
+  }
+
+  friend bool operator==(const TreeShape& left, const TreeShape& right) {
+    return left.parents_ == right.parents_;
+  }
+
+ private:
+  static void check(std::span<const Index> parents) {
+    detail::check_drafted("the number of nodes", std::ssize(parents));
+    for (Index k = 0; k < std::ssize(parents); ++k) {
+      const Index parent = parents[static_cast<std::size_t>(k)];
+      if (parent < -1 || parent >= k)
+        detail::invalid_argument("parents[", k, "] = ", parent, " is outside -1..", k - 1,
+                                 ": a token follows the context or a token before it");
+    }
+  }
+
+  // Nodes by ascending number of their parent, level by level: the children of the context, then those of the first
+  // of them, and so on.
+  void number(std::span<const Index> parents) {
+    const std::size_t size = parents.size();
+    std::vector<std::size_t> starts(size + 2, 0), children(size);
+    for (const Index parent : parents) ++starts[static_cast<std::size_t>(parent + 2)];
+    for (std::size_t k = 1; k < starts.size(); ++k) starts[k] += starts[k - 1];
+    std::vector<std::size_t> filled = starts;
+    for (std::size_t k = 0; k < size; ++k) children[filled[static_cast<std::size_t>(parents[k] + 1)]++] = k;
+
+    std::vector<std::size_t> given;  // the given numbers, in the order of the new ones
+    const auto append_children = [&](std::size_t node_after, Index new_number) {
+      for (std::size_t c = starts[node_after]; c < starts[node_after + 1]; ++c) {
+        given.push_back(children[c]);
+        parents_.push_back(new_number);
+      }
+      first_children_.push_back(std::ssize(given));
+    };
+    given.reserve(size);
+    first_children_.assign(1, 0);
+    append_children(0, -1);
+    for (std::size_t k = 0; k < given.size(); ++k) append_children(given[k] + 1, static_cast<Index>(k));
+  }
+
+  // sizes_[d]: how many nodes have a depth of d at most.
+  void measure() {
+    sizes_.assign(1, 0);
+    for (Index end = first_child(0); end > sizes_.back(); end = first_child(end)) sizes_.push_back(end);
+  }
+
+  std::vector<Index> parents_;
+  std::vector<Index> first_children_;  // of the context, of node 0, ..., and the number of nodes
+  std::vector<Index> sizes_;
+};
+
+}  // namespace specdec
