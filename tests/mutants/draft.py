@@ -12,7 +12,7 @@ mutant("confidence-after-the-draw", "draft/model_drafter.hpp", LENGTHS, "      i
 mutant("confidence-ignored", "draft/model_drafter.hpp", LENGTHS, "      if (!goes_on(q, i)) break;\n", "")
 mutant("schedule-grows-by-one", "draft/draft_length.hpp", LENGTHS, ") + 2", ") + 1")
 mutant("schedule-below-one", "draft/draft_length.hpp", LENGTHS, "std::max<Index>(1, length_ - 1)", "length_ - 1")
-mutant("survival-of-another-rule", "loop/sequence.hpp", LENGTHS, "if constexpr (TellsSurvival<V>) {", "if constexpr (TellsSurvival<Drafter>) {")
+mutant("survival-of-another-rule", "loop/sequence.hpp", LENGTHS, "if constexpr (TellsSurvival<V> && !drafts_trees) {", "if constexpr (TellsSurvival<Drafter>) {")
 mutant("token-survival-unclipped", "verify/token.hpp", "tests/measure/acceptance", "before * std::min(1.0, p / q)", "before * p / q")
 mutant("block-survival-clipped-twice", "verify/block.hpp", "tests/measure/acceptance", "std::min(1.0, before * (p / q))", "before * std::min(1.0, p / q)")
 mutant("expectations-of-costly-rows", "loop/sequence.hpp", "tests/measure/acceptance", "if (!drafted.all_looked_up()) return false;", "")

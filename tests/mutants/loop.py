@@ -15,10 +15,10 @@ mutant("verifier-needs-ignored", "loop/sequence.hpp", LOOP,
        "std::max(std::min(wanted, text_.remaining() - 1), min_draft_length(verifier_))",
        "std::min(wanted, text_.remaining() - 1)")
 mutant("rejected-token-emitted", "loop/sequence.hpp", LOOP,
-       "proposal.tokens().first(static_cast<std::size_t>(verdict.accepted))", "proposal.tokens()")
+       "text_.append(path_.tokens(), stop_.token)", "text_.append(proposal.tokens(), stop_.token)")
 mutant("correction-not-emitted", "loop/text.hpp", LOOP, "    push(last);\n", "    if (tokens.empty()) push(last);\n")
 mutant("overlong-draft-accepted", "loop/sequence.hpp", "tests/loop/spec_dec tests/loop/sequence",
-       "if (proposal.size() > gamma)", "if (false)")
+       "if (proposal.size() > limits.nodes)", "if (false)")
 
 mutant = promise("a bounded context is filled to its end, and never fed past it")
 mutant("context-one-short", "loop/sequence.hpp", "tests/loop/spec_dec", "text_.done() || room() < 0; }", "text_.done() || room() <= 0; }")
@@ -31,7 +31,7 @@ mutant("processed-context-unbounded", "sample/processed_model.hpp", "tests/sampl
        "Index context_size() const { return specdec::context_size(model_); }", "")
 
 mutant = promise("after a step both models keep just the tokens that survived; a throw leaves them as before")
-SEEN = "seen_ = before + std::min(verdict.accepted, static_cast<Index>(emitted.size()));"
+SEEN = "seen_ = before + kept;"
 mutant("target-keeps-one-too-many", "loop/sequence.hpp", LOOP, SEEN, SEEN.replace("before", "before + 1"))
 mutant("target-keeps-one-too-few", "loop/sequence.hpp", LOOP, SEEN, SEEN.replace("before", "before - 1"))
 mutant("target-keeps-all", "loop/sequence.hpp", LOOP,
@@ -105,8 +105,8 @@ mutant("judged-by-anothers-draft", "loop/sequence.hpp", "tests/loop/sequence",
        "    if (!drafter_turn_.lasts(shared_->drafter_turns)) {\n      proposal_.value.reset();",
        "    if (false) {\n      proposal_.value.reset();")
 mutant("proposal-judged-twice", "loop/sequence.hpp", "tests/loop/sequence",
-       "    seen_ = before + std::min(verdict.accepted, static_cast<Index>(emitted.size()));\n    proposal_.value.reset();\n",
-       "    seen_ = before + std::min(verdict.accepted, static_cast<Index>(emitted.size()));\n")
+       "    seen_ = before + kept;\n    proposal_.value.reset();\n",
+       "    seen_ = before + kept;\n")
 mutant("turns-and-proposals-copied", "model/uncopied.hpp", "tests/model/turn tests/loop/sequence", "  Uncopied(const Uncopied&) {}",
        "  Uncopied(const Uncopied& other) : value(other.value) {}")
 mutant("lost-proposal-kept-by-drafter", "loop/sequence.hpp", "tests/loop/sequence",
@@ -170,9 +170,7 @@ mutant("stop-tokens-unchecked", "loop/text.hpp", "tests/loop/sequence",
        "  check_tokens(\"stop_tokens\", options.stop_tokens.ids(), vocab_size);\n", "")
 
 mutant = promise("a throw leaves the step undone, also one of a drafter that is told of the verdict")
-OBSERVE = """    if constexpr (requires { shared_->drafter.observe(rows, tokens, verdict); })
-      shared_->drafter.observe(rows, tokens, verdict);
-"""
+OBSERVE = "    observe(rows);\n"
 mutant("committed-before-observed", "loop/sequence.hpp", "tests/loop/sequence",
        OBSERVE + "    detail::commit(verifier_);\n", "    detail::commit(verifier_);\n" + OBSERVE)
 mutant("rule-not-restored", "loop/sequence.hpp", "tests/loop/sequence",
@@ -200,13 +198,13 @@ SOAK = "tests/soak/soak"
 mutant("lost-proposal-kept-in-contexts", "loop/sequence.hpp", SOAK,
        "    proposal_.value.reset();\n    if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(text_.size());",
        "    proposal_.value.reset();")
-mutant("kept-less-than-survived", "loop/sequence.hpp", SOAK, SEEN, SEEN.replace("before", "before + (verdict.accepted > 4 ? -1 : 0)"))
+mutant("kept-less-than-survived", "loop/sequence.hpp", SOAK, SEEN, SEEN.replace("before", "before + (accepted() > 4 ? -1 : 0)"))
 mutant("resume-takes-more-room", "loop/text.hpp", SOAK, "context_.reserve(static_cast<std::size_t>(kept) + more.size());",
        "context_.reserve(context_.capacity() + more.size());")
 mutant("room-doubles-with-each-step", "loop/text.hpp", SOAK, "if (context_.capacity() < needed) context_.reserve(2 * needed);",
        "context_.reserve(context_.capacity() + static_cast<std::size_t>(more));")
 mutant("statistics-grow-with-steps", "measure/stats.hpp", SOAK,
-       "accepted_lengths.resize(std::max(accepted_lengths.size(), static_cast<std::size_t>(step.drafted) + 1));",
+       "accepted_lengths.resize(std::max(accepted_lengths.size(), static_cast<std::size_t>(step.depth()) + 1));",
        "accepted_lengths.resize(accepted_lengths.size() + static_cast<std::size_t>(step.drafted) + 1);")
 mutant("a-copy-more-for-each-row", "rows/stored_rows.hpp", SOAK,
        "if (copies_.size() == rows_.size()) copies_.emplace_back();", "copies_.emplace_back();")
@@ -236,3 +234,23 @@ mutant("unsigned-context-negative", "model/model.hpp", "tests/loop/sequence",
        "std::min<std::uintmax_t>(model.context_size(), unlimited)", "model.context_size()")
 mutant("ids-cut", "loop/options.hpp", "tests/loop/sequence", "if (static_cast<Token>(out.back()) != x)", "if (false)")
 mutant("moved-model-without-counts", "model/ngram.hpp", "tests/model/ngram", "      : counts_(other.counts_),", "      : counts_(std::move(other.counts_)),")
+
+TREE_LOOP = "tests/law_tree_loop"
+mutant = promise("the loop over trees keeps what was accepted, and no more")
+mutant("tree-keeps-other-tokens", "loop/feed.hpp", TREE_LOOP,
+       "for (const Index k : accepted) kept_.push_back(unseen_ + k);", "for (const Index k : accepted) kept_.push_back(k);")
+mutant("tree-behind-another-token", "loop/feed.hpp", TREE_LOOP,
+       "parents_.push_back(unseen_ + parent);", "parents_.push_back(parent);")
+mutant("tree-deeper-than-the-budget", "loop/sequence.hpp", TREE_LOOP,
+       "std::min({std::max(text_.remaining() - 1, least), room(), longest_draft})", "longest_draft")
+mutant("tree-larger-than-the-context", "loop/sequence.hpp", TREE_LOOP,
+       "std::min({std::max(wanted_length(), least), room(), longest_draft})", "wanted_length()")
+mutant("deep-tree-judged", "loop/sequence.hpp", TREE_LOOP, "if (depth_ > limits.depth)", "if (false)")
+mutant("drafter-of-trees-trusted", "loop/sequence.hpp", TREE_LOOP,
+       "detail::check_parents(proposal.tokens(), proposal.parents());", "")
+mutant("tree-cut-not-kept", "loop/sequence.hpp", TREE_LOOP,
+       "shared_->target.keep(feed_.kept());", "shared_->target.truncate(seen_);")
+mutant("rank-of-the-eldest", "loop/accepted_path.hpp", TREE_LOOP,
+       "ranks_.push_back(children(drafted, at, k));", "ranks_.push_back(0);")
+mutant("stop-offers-nothing", "loop/accepted_path.hpp", TREE_LOOP,
+       "    offered_.push_back(children(drafted, at, -1));\n  }\n\n", "  }\n\n")

@@ -208,3 +208,81 @@ mutant("greedy-modification-without-mass", "verify/greedy_block.hpp", "tests/ver
 mutant = promise("a number of a rule's own that cannot be is told with what the rule was judging")
 mutant("coin-told-without-its-tokens", "verify/verifier.hpp", "tests/verify/drafted", "if (error.row() >= 0) throw;", "throw;")
 mutant("row-told-twice", "verify/verifier.hpp", "tests/verify/drafted", "if (error.row() >= 0) throw;", "")
+
+TREES = "tests/law_trees tests/verify/tree_rules"
+mutant = promise("lossless on trees")
+mutant("siblings-residual-not-updated", "verify/sibling_residual.hpp", TREES,
+       "b_[k] = bounded(before / w);", "b_[k] = 0;")
+mutant("siblings-residual-of-another-weight", "verify/sibling_residual.hpp", TREES,
+       "b_[k] = bounded(before / w);", "b_[k] = bounded(before);")
+mutant("siblings-residual-of-another-row", "verify/sibling_residual.hpp", TREES,
+       "p -= (*b_)[k] * specdec::probability(drafted_->draft(k), x);",
+       "p -= (*b_)[k] * specdec::probability(drafted_->draft(drafted_->first_child(node_)), x);")
+mutant("siblings-mass-of-the-whole-row", "verify/sibling_residual.hpp", TREES,
+       "mass_[node] = p.named([&] { return row(node, k).left(); });", "mass_[node] = before;")
+mutant("chosen-token-left", "verify/sibling_residual.hpp", TREES,
+       "else if (drafted_->token(k) == x) p = 0;", "")
+mutant("chosen-token-left-in-sums", "verify/sibling_residual.hpp", TREES,
+       "if (chosen >= 0 && chosen < rest.size()) rest[chosen] = 0;", "")
+mutant("chosen-mass-kept", "verify/sibling_residual.hpp", TREES,
+       "std::max(before - probability(k) * before, 0.0)", "before")
+mutant("negative-rest-summed", "verify/sibling_residual.hpp", TREES,
+       "(rest < 0).select(0.0, rest).sum()", "rest.sum()")
+mutant("elders-not-left-out", "verify/sibling_residual.hpp", TREES,
+       "if (eldest(k)) return drafted_.p(k);", "return drafted_.p(k);")
+mutant("race-against-the-whole-row", "verify/sibling_residual.hpp", TREES,
+       "eldest(k) ? chance.race(w, p, q)", "true ? chance.race(w, p, q)")
+mutant("residual-drawn-without-rejection", "verify/sibling_residual.hpp", "tests/verify/tree_rules",
+       "if (uniform() * p < row_.left(y, p)) return y;", "return y;")
+mutant("residual-drawn-by-a-mass-that-is-none", "verify/sibling_residual.hpp", "tests/verify/tree_rules",
+       "if (row_.mass_ == 0) return plain_(u);", "")
+mutant("traversal-weight-not-renewed", "verify/traversal.hpp", TREES,
+       "w[above] = mass / (mass + lost);", "")
+mutant("traversal-weight-of-the-root", "verify/traversal.hpp", TREES,
+       "w[above] * (rest.probability(k) / drafted.q(k))", "rest.probability(k) / drafted.q(k)")
+mutant("traversal-goes-on-behind-zero", "verify/traversal.hpp", "tests/verify/tree_rules",
+       "w[k + 1] = w[above] > 0 ?", "w[k + 1] = true ?")
+mutant("traversal-loses-the-root", "verify/traversal.hpp", "tests/verify/tree_rules",
+       "if (mass == 0 && lost == 0) return {above, drafted.draw(chance, above)};", "")
+mutant("recursive-goes-on-without-mass", "verify/recursive_rejection.hpp", "tests/verify/tree_rules",
+       "if (rest.reject(k, 1.0) == 0) break;", "rest.reject(k, 1.0);")
+mutant("recursive-rejects-nothing", "verify/recursive_rejection.hpp", TREES,
+       "if (rest.reject(k, 1.0) == 0) break;", "")
+mutant("k-seq-without-threshold", "verify/k_seq.hpp", TREES,
+       "const double rho = siblings == 1 ? 1.0 :", "const double rho = true ? 1.0 :")
+mutant("k-seq-at-the-wide-end", "verify/k_seq.hpp", TREES,
+       "(accepted <= rho * beta ? high : low) = rho;", "(accepted > rho * beta ? high : low) = rho;")
+mutant("k-seq-corrects-without-threshold", "verify/k_seq.hpp", TREES,
+       "const ResidualRow rest(1.0, p, rho, q);", "const ResidualRow rest(1.0, p, 1.0, q);")
+mutant("k-seq-of-any-siblings", "verify/k_seq.hpp", "tests/verify/tree_rules",
+       "if (specdec::probability(q, drafted.token(k)) != drafted.q(k))", "if (false)")
+mutant("spare-not-entered", "verify/trunk_and_spares.hpp", TREES + " tests/law_tree_loop",
+       "if (spare < 0 ||", "if (true ||")
+mutant("spare-of-another-node", "verify/trunk_and_spares.hpp", TREES,
+       "node = trunk.node(verdict.accepted);", "")
+mutant("spares-forget", "verify/trunk_and_spares.hpp", "tests/law_tree_loop",
+       "    std::swap(rule_, next_);", "")
+mutant("spares-remember-what-failed", "verify/trunk_and_spares.hpp", "tests/law_tree_loop",
+       "    next_ = rule_;\n", "")
+mutant("spares-commit-late", "verify/trunk_and_spares.hpp", "tests/law_tree_loop",
+       "      detail::commit(rule);\n      node =", "      node =")
+mutant("short-trunk-judged", "verify/trunk_and_spares.hpp", "tests/law_tree_loop",
+       " || detail::Trunk(drafted, spare + 1).gamma() < specdec::min_draft_length(rule)", "")
+
+mutant = promise("trees that are none are named")
+TREE = "tests/verify/drafted_tree"
+mutant("parent-behind-its-child", "verify/links.hpp", TREE, "|| parents_[k] >= k)", ")")
+mutant("parent-before-the-context", "verify/links.hpp", TREE, "parents_[k] < -1 || ", "")
+mutant("parents-not-counted", "verify/links.hpp", TREE, "if (parents_.size() != tokens)", "if (false)")
+mutant("siblings-youngest-first", "verify/links.hpp", TREE + " tests/law_trees",
+       "for (Index k = tokens - 1; k >= 0; --k) {", "for (Index k = 0; k < tokens; ++k) {")
+mutant("equal-chosen-siblings", "verify/drafted.hpp", TREE,
+       "if (chosen(next) && token_at(next) == token_at(k))", "if (false)")
+mutant("stop-behind-the-tree", "verify/tree_verifier.hpp", TREE, "stop.node > drafted.gamma()", "false")
+mutant("stop-before-the-tree", "verify/tree_verifier.hpp", TREE, "stop.node < 0 || ", "")
+mutant("stop-with-no-token", "verify/tree_verifier.hpp", TREE,
+       "if (stop.token < 0 || stop.token >= vocab_size)", "if (stop.token < 0)")
+mutant("path-backwards", "verify/tree_verifier.hpp", TREE,
+       "  std::reverse(verdict.path.begin(), verdict.path.end());\n", "")
+mutant("look-up-behind-the-last-token", "verify/drafted.hpp", TREE,
+       "Index node_before(Index i) const { return links_.parent(i) + 1; }", "Index node_before(Index i) const { return i; }")

@@ -7,6 +7,8 @@
 #include <span>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "support/layouts.hpp"
@@ -112,6 +114,61 @@ DraftedTree draft_tree(const auto& target, const auto& draft, const std::vector<
     tree.target.row(k + 1) = detail::row_of(target.distribution(detail::with(context, detail::way(tree, k))));
   return tree;
 }
+
+// Drafts trees of one form with a model.
+class FormDrafter {
+ public:
+  FormDrafter(TableModel<> model, TreeForm form) : model_(std::move(model)), form_(std::move(form)) {}
+
+  specdec::TreeDraft<Eigen::Map<const RowMajor<double>>> draft(std::span<const Token> context,
+                                                               const specdec::TreeLimits& limits,
+                                                               auto& chance) {
+    tree_ = draft_tree(model_, model_, {context.begin(), context.end()}, within(limits), chance);
+    return {tree_.tokens, {tree_.draft.data(), tree_.draft.rows(), tree_.draft.cols()}, tree_.parents};
+  }
+  void truncate(Index) {}
+
+ private:
+  // The first tokens of the form, and none that lies too deep.
+  TreeForm within(const specdec::TreeLimits& limits) const {
+    TreeForm cut({}, std::vector<Sibling>{});
+    std::vector<Index> numbers, depths;
+    for (std::size_t k = 0; k < form_.parents.size(); ++k) {
+      const Index above = form_.parents[k];
+      depths.push_back(above < 0 ? 1 : depths[static_cast<std::size_t>(above)] + 1);
+      numbers.push_back(-2);
+      if (depths.back() > limits.depth || cut.size() >= limits.nodes) continue;
+      numbers.back() = cut.size();
+      cut.parents.push_back(above < 0 ? -1 : numbers[static_cast<std::size_t>(above)]);
+      cut.kinds.push_back(form_.kinds[k]);
+    }
+    return cut;
+  }
+
+  TableModel<> model_;
+  TreeForm form_;
+  DraftedTree tree_;
+};
+
+// Any rule for trees, chosen when the program runs: the loop is then compiled once, not once a rule.
+struct AnyTreeRule {
+  std::variant<
+      specdec::TraversalVerifier, specdec::RecursiveRejectionVerifier, specdec::KSeqVerifier,
+      specdec::TrunkAndSpares<specdec::BlockVerifier>, specdec::TrunkAndSpares<specdec::GreedyBlockVerifier>,
+      specdec::TrunkAndSpares<specdec::SampleMatchVerifier>, specdec::TrunkAndSpares<specdec::ArgmaxVerifier>>
+      rule;
+
+  specdec::Stop judge(const auto& drafted, auto& chance) {
+    return std::visit([&](auto& verifier) { return verifier.judge(drafted, chance); }, rule);
+  }
+  void commit() {
+    std::visit([](auto& verifier) { specdec::detail::commit(verifier); }, rule);
+  }
+  Index min_draft_length() const {
+    return std::visit([](const auto& verifier) { return specdec::min_draft_length(verifier); }, rule);
+  }
+  friend bool operator==(const AnyTreeRule&, const AnyTreeRule&) = default;
+};
 
 // What one verification of such a tree emits, with its probability, and how many tokens it accepts on average.
 struct TreeStep {

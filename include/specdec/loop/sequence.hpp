@@ -16,29 +16,27 @@
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/draft_length.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/draft/tree_draft.hpp"
 #include "specdec/error.hpp"
+#include "specdec/loop/accepted_path.hpp"
+#include "specdec/loop/feed.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/text.hpp"
 #include "specdec/measure/stats.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/model/tree_model.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/model/uncopied.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 #include "specdec/verify/drafted.hpp"
+#include "specdec/verify/tree_verifier.hpp"
 #include "specdec/verify/verdict.hpp"
 #include "specdec/verify/verifier.hpp"
 
 namespace specdec {
-
-/// What the target has to be fed for a step.
-struct Feed {
-  std::span<const Token> tokens;  ///< to be fed after the first `from` tokens of the sequence
-  Index from = 0;                 ///< how many tokens of the sequence the target is taken to hold already
-  Index rows = 0;                 ///< the next-token rows of so many of the tokens, the last ones, are wanted
-};
 
 /// A context that the caller has filled.
 struct Filled {
@@ -107,6 +105,10 @@ class Backup<V, true> {
 ///   sequence.accept(rows, rng);
 ///   // cut the target's context to sequence.kept() tokens
 ///
+/// A draft may be a tree (TreeDrafter, TreeVerifier): then γ is its number of tokens, no path is longer than the budget
+/// can take, and a target that takes trees (TreeModel) gets it in one call. feed.parents says who follows whom, and
+/// sequence.kept_path() which of the tokens that were fed the target keeps.
+///
 /// The target of the decoder is then asked for its vocab_size() and context_size() alone (ExternalTarget is one that
 /// has nothing else), and what the engine's contexts hold is the engine's business. A proposal that is never accepted,
 /// because a call failed or was abandoned, is forgotten by the next propose().
@@ -163,8 +165,18 @@ class Sequence {
     return drafter.draft(context, gamma, chance);
   }
   template <class C>
-  using DraftBy = std::remove_cvref_t<decltype(ask(std::declval<Drafter&>(), {}, Index{}, std::declval<C&>(),
+  struct ByLength {
+    using Draft = std::remove_cvref_t<decltype(ask(std::declval<Drafter&>(), {}, Index{}, std::declval<C&>(),
                                                    std::declval<const GoesOn&>()))>;
+  };
+  template <class C>
+  struct ByLimits {
+    using Draft = std::remove_cvref_t<decltype(std::declval<Drafter&>().draft(
+        std::span<const Token>{}, TreeLimits{}, std::declval<C&>()))>;
+  };
+  static constexpr bool drafts_trees = TreeDrafter<Drafter>;
+  template <class C>
+  using DraftBy = typename std::conditional_t<drafts_trees, ByLimits<C>, ByLength<C>>::Draft;
   using DraftOf = DraftBy<RandomChance<SplitMix64>>;
 
   struct Proposal {
@@ -174,6 +186,10 @@ class Sequence {
     Clock::time_point made;
 
     std::span<const Token> tokens() const { return draft.tokens; }
+    std::span<const Index> parents() const {
+      if constexpr (drafts_trees) return draft.parents;
+      else return {};
+    }
     Index size() const { return std::ssize(tokens()); }
   };
 
@@ -221,6 +237,10 @@ class Sequence {
   Result result() const { return {{tokens().begin(), tokens().end()}, stats_, stop_reason()}; }
   /// How many tokens of the sequence the target's context holds, between steps.
   Index kept() const { return seen_; }
+  /// Which tokens of the last Feed are among these, by their numbers, after accept(): the ones on the path that was
+  /// accepted, and what the target had not seen before the draft.
+  std::span<const Index> kept_path() const& { return feed_.kept(); }
+  std::span<const Index> kept_path() const&& = delete;
 
   /// Generates the tokens of one target call and returns those emitted; none when done(). The view lives until the
   /// next step.
@@ -291,9 +311,9 @@ class Sequence {
     }
     auto&& chance = as_chance(source);
     try {
-      const Verdict verdict = judge(rows, chance);
+      judge(rows, chance);
       stats_.verify_time += Clock::now() - start;
-      return commit(verdict, start - proposal_.value->made);
+      return commit(start - proposal_.value->made);
     } catch (...) {
       withdraw();
       throw;
@@ -364,6 +384,13 @@ class Sequence {
       if (!turn_.lasts(shared_->target_turns))
         throw std::logic_error(
             "specdec: the drafter has used the target itself: give each a model of its own");
+      if constexpr (drafts_trees)
+        if (!feed.parents.empty()) {
+          const auto& rows = shared_->target.forward(feed.tokens, feed.parents, feed.rows);
+          const std::span<const Token> emitted = accept(rows, chance);
+          shared_->target.keep(feed_.kept());
+          return emitted;
+        }
       const auto& rows = shared_->target.forward(feed.tokens, feed.rows);
       const std::span<const Token> emitted = accept(rows, chance);
       shared_->target.truncate(seen_);
@@ -381,18 +408,21 @@ class Sequence {
     if (done()) return {{}, seen_, 0};
     auto&& chance = as_chance(source);
     take_drafter();
-    const Index gamma = draft_length();
-    reserve(gamma);
+    const TreeLimits limits = drafts_trees ? tree_limits() : TreeLimits{draft_length(), longest_draft};
+    text_.reserve(std::min(limits.nodes, limits.depth) + 1);
     try {
-      draft(gamma, chance);
+      draft(limits, chance);
       drafter_turn_.go_on(shared_->drafter_turns);
-      feed(proposal_.value->tokens());
+      const Proposal& proposal = *proposal_.value;
+      reserve(drafts_trees ? proposal.size() : limits.nodes);  // a tree may be much smaller than it might be
+      feed_.fill(text_.context().subspan(static_cast<std::size_t>(seen_)), proposal.tokens(),
+                 proposal.parents(), shared_->target.vocab_size());
     } catch (...) {
       proposal_.value.reset();
       shared_->drafter.truncate(text_.size());
       throw;
     }
-    return {feed_, seen_, proposal_.value->size() + 1};
+    return {feed_.tokens(), seen_, proposal_.value->size() + 1, feed_.parents()};
   }
 
   void check(const char* name, TokenIds prompt, const Options& options) const {
@@ -430,99 +460,154 @@ class Sequence {
     if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(text_.size());
   }
 
-  Index draft_length() {
+  // What the policy asks for.
+  Index wanted_length() {
     const Index most = text_.options().gamma, wanted = shared_->length.next(most);
     if (wanted < 0 || wanted > most)
       detail::invalid_argument("the draft-length policy asks for ", wanted,
                                " tokens, outside 0..gamma = ", most);
+    return wanted;
+  }
+
+  Index draft_length() {
+    const Index wanted = wanted_length();
     const Index asked =
         std::min(std::max(std::min(wanted, text_.remaining() - 1), min_draft_length(verifier_)), room());
     if (asked > longest_draft)
-      detail::invalid_argument("gamma = ", most, " and nothing else keeps drafts to ", longest_draft,
-                               " tokens, neither the draft length nor max_new_tokens = ",
+      detail::invalid_argument("gamma = ", text_.options().gamma, " and nothing else keeps drafts to ",
+                               longest_draft, " tokens, neither the draft length nor max_new_tokens = ",
                                text_.options().max_new_tokens, " nor the target's context");
     return asked;
   }
 
-  // All allocation of a step that could fail after the verdict happens here.
+  // All tokens of a tree have to find room in the target's context, and a path in the budget.
+  TreeLimits tree_limits() {
+    const Index least = min_draft_length(verifier_);
+    return {.nodes = std::min({std::max(wanted_length(), least), room(), longest_draft}),
+            .depth = std::min({std::max(text_.remaining() - 1, least), room(), longest_draft})};
+  }
+
+  // All allocation of a step that could fail after the verdict happens here, but for the text's, which a drafter may
+  // hold a view of.
   void reserve(Index gamma) {
-    text_.reserve(gamma + 1);
     stats_.reserve(gamma);
     probabilities_.reserve(static_cast<std::size_t>(gamma));
     survival_.reserve(static_cast<std::size_t>(gamma));
+    path_.reserve(gamma);
   }
 
   template <class C>
-  void draft(Index gamma, C& chance) {
+  void draft(const TreeLimits& limits, C& chance) {
     static_assert(std::same_as<DraftOf, DraftBy<C>>,
                   "the drafter's proposal is of another type for another source of chance");
     const auto start = Clock::now();
-    proposal_.value.emplace(Proposal{
-        ask(shared_->drafter, text_.context(), gamma, chance, GoesOn{&shared_->length}), gamma, {}, {}});
-    check_draft(gamma);
+    if constexpr (drafts_trees)
+      proposal_.value.emplace(
+          Proposal{shared_->drafter.draft(text_.context(), limits, chance), limits.nodes, {}, {}});
+    else
+      proposal_.value.emplace(
+          Proposal{ask(shared_->drafter, text_.context(), limits.nodes, chance, GoesOn{&shared_->length}),
+                   limits.nodes,
+                   {},
+                   {}});
+    check_draft(limits);
     proposal_.value->made = Clock::now();
     proposal_.value->draft_time = proposal_.value->made - start;
   }
 
   // What drafters of others return is checked before it is used. Only rows over a vocabulary of their own can
   // honestly propose a token that the target does not know.
-  void check_draft(Index gamma) const {
+  void check_draft(const TreeLimits& limits) {
     const Proposal& proposal = *proposal_.value;
-    if (proposal.size() > gamma)
+    if (proposal.size() > limits.nodes)
       detail::invalid_argument("the drafter proposed ", proposal.size(), " tokens when asked for at most ",
-                               gamma);
+                               limits.nodes);
+    if constexpr (drafts_trees) {
+      detail::check_parents(proposal.tokens(), proposal.parents());
+      depth_ = detail::depth(proposal.parents(), depths_);
+      if (depth_ > limits.depth)
+        detail::invalid_argument("the drafter proposed a path of ", depth_, " tokens when asked for at most ",
+                                 limits.depth);
+    }
     Index known = shared_->target.vocab_size();
     const auto rows = distributions(proposal.draft.rows);
     if constexpr (SizedDistributionMatrix<decltype(rows)>) known = std::max<Index>(known, rows.vocab_size());
     detail::check_tokens("draft", proposal.tokens(), known);
   }
 
-  // What the target has not seen of the context, and the draft. An id that only the drafter knows cannot be
-  // fed to the target; since the target gives it probability 0, it and what lies behind it will be rejected,
-  // and the target's rows behind it decide nothing: any token does in its place.
-  void feed(std::span<const Token> drafted) {
-    const auto unseen = text_.context().subspan(static_cast<std::size_t>(seen_));
-    feed_.assign(unseen.begin(), unseen.end());
-    for (const Token x : drafted) feed_.push_back(x < shared_->target.vocab_size() ? x : Token{0});
-  }
-
   // The verdict; what the verifier remembers is committed only when nothing can fail any more.
   template <class Rows, class C>
-  Verdict judge(const Rows& rows, C& chance) {
-    const auto& draft = proposal_.value->draft;
-    const std::span<const Token> tokens = draft.tokens;
-    const Drafted drafted(rows, draft.rows, tokens, detail::draft_rows_for<V>);
-    static_assert(Verifier<V, std::remove_const_t<decltype(drafted)>, C>,
-                  "the verifier is no specdec::Verifier for these rows");
+  void judge(const Rows& rows, C& chance) {
+    const Proposal& proposal = *proposal_.value;
+    const auto& draft = proposal.draft;
+    const std::span<const Token> tokens = proposal.tokens();
+    if constexpr (drafts_trees) {
+      const std::span<const Index> parents = proposal.parents();
+      judge(rows, Drafted(rows, draft.rows, tokens, parents, detail::draft_rows_for<V>), chance);
+    } else {
+      judge(rows, Drafted(rows, draft.rows, tokens, detail::draft_rows_for<V>), chance);
+    }
+  }
+
+  template <class Rows, class D, class C>
+  void judge(const Rows& rows, const D& drafted, C& chance) {
+    static_assert(
+        TreeVerifier<V, D, C> || (Verifier<V, D, C> && !drafts_trees),
+        "the verifier is no specdec::Verifier for these rows (or, where the drafter drafts trees, no "
+        "specdec::TreeVerifier)");
     detail::Backup<V, !detail::Remembers<V> && !std::is_empty_v<V>> backup(verifier_);
     // Rows over more tokens than the target has are no licence to write these; rows over fewer are another model's.
     const Index known = shared_->target.vocab_size();
     if (drafted.vocab_size() < known)
       detail::invalid_argument("the target's rows are over ", drafted.vocab_size(),
                                " tokens, fewer than its vocabulary of ", known);
-    const Verdict verdict = detail::judge(verifier_, drafted, chance, known);
-    measure(drafted, verdict);
-    if constexpr (requires { shared_->drafter.observe(rows, tokens, verdict); })
-      shared_->drafter.observe(rows, tokens, verdict);
+    stop_ = ask_verifier(drafted, chance, known);
+    path_.set(drafted, stop_.node);
+    measure(drafted);
+    observe(rows);
     detail::commit(verifier_);
     backup.drop();
-    return verdict;
   }
+
+  template <class D, class C>
+  Stop ask_verifier(const D& drafted, C& chance, Index vocab_size) {
+    if constexpr (TreeVerifier<V, D, C>) {
+      return detail::judge_tree(verifier_, drafted, chance, vocab_size);
+    } else {
+      const Verdict verdict = detail::judge(verifier_, drafted, chance, vocab_size);
+      return {verdict.accepted, verdict.token};
+    }
+  }
+
+  // Tells a drafter that learns from the target's calls.
+  template <class Rows>
+  void observe([[maybe_unused]] const Rows& rows) {
+    [[maybe_unused]] const std::span<const Token> tokens = proposal_.value->tokens();
+    if constexpr (drafts_trees) {
+      [[maybe_unused]] const std::span<const Index> parents = proposal_.value->parents();
+      if constexpr (requires { shared_->drafter.observe(rows, tokens, parents, stop_); })
+        shared_->drafter.observe(rows, tokens, parents, stop_);
+    } else if constexpr (requires { shared_->drafter.observe(rows, tokens, Verdict{}); }) {
+      shared_->drafter.observe(rows, tokens, Verdict{stop_.node, stop_.token});
+    }
+  }
+
+  Index accepted() const { return std::ssize(path_.numbers()); }
 
   // P(τ > i | x_1..x_{i+1}) under the rule in use if it says how, else what happened. Tokens behind one that the
   // target rules out do not survive, whatever they are.
   template <class D>
-  void measure(const D& drafted, const Verdict& verdict) {
+  void measure(const D& drafted) {
     survival_.assign(static_cast<std::size_t>(drafted.gamma()), 0.0);
-    told_ = tell(drafted);
-    if constexpr (TellsSurvival<V>) {
+    told_ = !drafts_trees && tell(drafted);
+    if constexpr (TellsSurvival<V> && !drafts_trees) {
       double survival = 1;
       for (std::size_t i = 0; i < probabilities_.size(); ++i)
         survival_[i] = survival =
             verifier_.survival(survival, probabilities_[i].first, probabilities_[i].second);
       if (!probabilities_.empty()) return;
     }
-    std::fill_n(survival_.begin(), verdict.accepted, 1.0);
+    std::fill_n(survival_.begin(), accepted(), 1.0);
   }
 
   // p and q of the tokens, up to one that the target rules out; whether they are known. A token without an honest
@@ -541,22 +626,24 @@ class Sequence {
   }
 
   // c += x_1..x_τ, Y. Nothing here throws.
-  std::span<const Token> commit(const Verdict& verdict, std::chrono::nanoseconds target_time) {
+  std::span<const Token> commit(std::chrono::nanoseconds target_time) {
     const Proposal& proposal = *proposal_.value;
     const Index before = text_.size();
-    const std::span<const Token> emitted =
-        text_.append(proposal.tokens().first(static_cast<std::size_t>(verdict.accepted)), verdict.token);
-    const StepRecord step{.asked = proposal.asked,
-                          .drafted = proposal.size(),
-                          .accepted = verdict.accepted,
-                          .fed = static_cast<Index>(feed_.size()),
-                          .survival = survival_,
-                          .draft_time = proposal.draft_time,
-                          .target_time = target_time};
+    const std::span<const Token> emitted = text_.append(path_.tokens(), stop_.token);
+    StepRecord step{.asked = proposal.asked,
+                    .drafted = proposal.size(),
+                    .accepted = accepted(),
+                    .fed = std::ssize(feed_.tokens()),
+                    .survival = survival_,
+                    .draft_time = proposal.draft_time,
+                    .target_time = target_time};
+    if constexpr (drafts_trees) step.tree = {depth_, path_.ranks(), path_.offered()};
     stats_.add(step, std::ssize(emitted));
     if (told_) stats_.acceptance.add(probabilities_, step.drafted, step.asked);
     shared_->length.observe(step);
-    seen_ = before + std::min(verdict.accepted, static_cast<Index>(emitted.size()));
+    const Index kept = std::min(accepted(), static_cast<Index>(emitted.size()));
+    feed_.keep(path_.numbers().first(static_cast<std::size_t>(kept)));
+    seen_ = before + kept;
     proposal_.value.reset();
     shared_->drafter.truncate(seen_);
     return emitted;
@@ -568,8 +655,12 @@ class Sequence {
   detail::Text text_;
   Index seen_ = 0;    // how many tokens of the text the target's context holds
   Index filled_ = 0;  // how many of them the caller had it take in
-  std::vector<Token> feed_;
+  detail::FeedBuffer feed_;
   detail::Uncopied<Proposal> proposal_;
+  Index depth_ = 0;                                       // of the tree that is proposed
+  std::vector<Index> depths_;                             // and of its tokens
+  Stop stop_;                                             // the last verdict
+  detail::AcceptedPath path_;                             // and what it accepted
   std::vector<std::pair<double, double>> probabilities_;  // of the step's drafted tokens: p and q
   bool told_ = false;                                     // whether they are known
   std::vector<double> survival_;                          // see StepRecord

@@ -9,10 +9,13 @@
 
 #include "specdec/draft/draft_length.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/draft/tree_draft.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/sequence.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/model/tree_model.hpp"
 #include "specdec/verify/block.hpp"
+#include "specdec/verify/tree_verifier.hpp"
 #include "specdec/verify/verifier.hpp"
 
 namespace specdec {
@@ -33,10 +36,20 @@ class SpecDec {
   static_assert(Model<std::remove_reference_t<TargetModel>> ||
                     std::same_as<std::remove_cvref_t<TargetModel>, ExternalTarget>,
                 "the target is no specdec::Model");
-  static_assert(Drafter<std::remove_reference_t<DraftSource>>, "the drafter is no specdec::Drafter");
-  static_assert(Verifier<V>,
+  static constexpr bool drafts_trees = TreeDrafter<std::remove_reference_t<DraftSource>>;
+  static_assert(Drafter<std::remove_reference_t<DraftSource>> || drafts_trees,
+                "the drafter is no specdec::Drafter, and no specdec::TreeDrafter");
+  static_assert(Verifier<V> || TreeVerifier<V>,
                 "the verifier is no specdec::Verifier: it is copied, and judge(drafted, chance) returns a "
                 "specdec::Verdict");
+  static_assert(
+      TreeVerifier<V> || !drafts_trees,
+      "the drafter drafts trees, which this verifier does not judge: try specdec::TraversalVerifier, or "
+      "specdec::TrunkAndSpares of a rule for linear drafts");
+  static_assert(TreeModel<std::remove_reference_t<TargetModel>> || !drafts_trees ||
+                    std::same_as<std::remove_cvref_t<TargetModel>, ExternalTarget>,
+                "the drafter drafts trees, which the target does not take: see specdec::TreeModel, and "
+                "specdec::PathByPath, which makes one of any model");
   static_assert(DraftLength<std::remove_reference_t<Length>>, "the draft length is no specdec::DraftLength");
 
   using Shared = detail::Shared<TargetModel, DraftSource, Length>;

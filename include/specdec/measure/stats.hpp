@@ -32,6 +32,10 @@ struct Stats {
   std::vector<Index> drafted_by_position;   ///< [i]: steps that proposed an (i+1)-th token
   std::vector<Index> accepted_by_position;  ///< [i]: steps that accepted an (i+1)-th token
 
+  /// Of drafts that branch, by the rank of a sibling, 0 for the eldest. [k]: how often a node that a verdict came to had
+  /// a (k+1)-th child, and how often that was the one accepted. Empty for linear drafts.
+  std::vector<Index> offered_by_rank, accepted_by_rank;
+
   /// What token and block verification would accept of the same drafts in expectation. Empty (0 steps) where
   /// the rule in use did not look at all of a draft and looking would cost a pass over a row.
   Acceptance acceptance;
@@ -56,6 +60,9 @@ struct Stats {
   /// of token and block verification with less noise.
   std::vector<double> survival() const { return shares(accepted_by_position, asked_by_position); }
 
+  /// [k]: how often the (k+1)-th child of a node is the one accepted, of nodes that were come to and have one.
+  std::vector<double> acceptance_by_rank() const { return shares(accepted_by_rank, offered_by_rank); }
+
   /// What the draft lengths 0..most are to be expected to bring on these models, by the costs that were measured and
   /// P(τ > i) as given: survival(), acceptance.token_survival() or acceptance.block_survival().
   ///
@@ -78,6 +85,8 @@ struct Stats {
     asked_by_position.reserve(size);
     drafted_by_position.reserve(size);
     accepted_by_position.reserve(size);
+    offered_by_rank.reserve(size);
+    accepted_by_rank.reserve(size);
     acceptance.reserve(gamma);
     draft_cost.reserve(gamma);
     target_cost.reserve(gamma + 1);
@@ -93,12 +102,13 @@ struct Stats {
     drafted += step.drafted;
     accepted += step_accepted;
     emitted += step_emitted;
-    accepted_lengths.resize(std::max(accepted_lengths.size(), static_cast<std::size_t>(step.drafted) + 1));
+    accepted_lengths.resize(std::max(accepted_lengths.size(), static_cast<std::size_t>(step.depth()) + 1));
     ++accepted_lengths[static_cast<std::size_t>(step_accepted)];
-    detail::count(asked_by_position, std::max(step.asked, step.drafted));
-    detail::count(drafted_by_position, step.drafted);
+    detail::count(asked_by_position, step.tree.depth < 0 ? std::max(step.asked, step.drafted) : step.depth());
+    detail::count(drafted_by_position, step.depth());
     detail::count(accepted_by_position, step_accepted);
     accepted_by_position.resize(drafted_by_position.size());
+    add_ranks(step.tree);
     draft_time += step.draft_time;
     target_time += step.target_time;
     step.add_costs_to(draft_cost, target_cost, drafts_every_step_);
@@ -115,6 +125,8 @@ struct Stats {
     detail::add_elements(asked_by_position, other.asked_by_position);
     detail::add_elements(drafted_by_position, other.drafted_by_position);
     detail::add_elements(accepted_by_position, other.accepted_by_position);
+    detail::add_elements(offered_by_rank, other.offered_by_rank);
+    detail::add_elements(accepted_by_rank, other.accepted_by_rank);
     acceptance += other.acceptance;
     draft_time += other.draft_time;
     target_time += other.target_time;
@@ -136,6 +148,12 @@ struct Stats {
   }
 
  private:
+  void add_ranks(const TreeRecord& tree) {
+    for (const Index children : tree.offered) detail::count(offered_by_rank, children);
+    accepted_by_rank.resize(offered_by_rank.size());
+    for (const Index rank : tree.ranks) ++accepted_by_rank[static_cast<std::size_t>(rank)];
+  }
+
   // As many as there are wholes.
   static std::vector<double> shares(const std::vector<Index>& part, const std::vector<Index>& whole) {
     std::vector<double> out(whole.size());
@@ -180,6 +198,7 @@ struct Stats {
     row("position", positions);
     row("drafted", drafted_by_position);
     row("accepted", shares(accepted_by_position, drafted_by_position));
+    if (!offered_by_rank.empty()) row("accepted, by rank", acceptance_by_rank());
     if (acceptance.drafted.empty()) return;
     row("  expected, token", acceptance.token_acceptance());
     row("  expected, block", acceptance.block_acceptance());

@@ -124,6 +124,10 @@ inline std::string to_json(const Stats& stats) {
   json.key("asked_by_position").value(stats.asked_by_position);
   json.key("drafted_by_position").value(stats.drafted_by_position);
   json.key("accepted_by_position").value(stats.accepted_by_position);
+  if (!stats.offered_by_rank.empty()) {
+    json.key("offered_by_rank").value(stats.offered_by_rank);
+    json.key("accepted_by_rank").value(stats.accepted_by_rank);
+  }
   json.key("draft_seconds").value(seconds(stats.draft_time));
   json.key("target_seconds").value(seconds(stats.target_time));
   json.key("verify_seconds").value(seconds(stats.verify_time));

@@ -11,6 +11,14 @@
 
 namespace specdec {
 
+/// What a step did with a draft that may branch.
+struct TreeRecord {
+  Index depth = -1;                   ///< tokens of the longest path; −1 of a linear draft
+  std::span<const Index> ranks = {};  ///< of the accepted tokens: how many elder siblings each has
+  std::span<const Index> offered =
+      {};  ///< of the nodes that were come to, the context first: how many children
+};
+
 /// What one step of the loop did.
 struct StepRecord {
   Index asked = 0;     ///< tokens the drafter was asked for
@@ -23,6 +31,11 @@ struct StepRecord {
   std::span<const double> survival = {};
 
   std::chrono::nanoseconds draft_time{0}, target_time{0};
+
+  TreeRecord tree = {};
+
+  /// How many tokens a path of the draft has at most.
+  Index depth() const { return tree.depth < 0 ? drafted : tree.depth; }
 
   /// Enters the times, in seconds, where they tell of a step's own work: not those of models that took in a prompt as
   /// well, nor of a draft model that took in what was written without it (`after_a_draft`: the step before
@@ -44,6 +57,9 @@ inline void check_step(const StepRecord& step) {
   if (step.accepted < 0 || step.accepted > step.drafted)
     invalid_argument("step.accepted = ", step.accepted, " is outside 0..", step.drafted,
                      ", the tokens that were drafted");
+  if (step.depth() < step.accepted || step.depth() > step.drafted)
+    invalid_argument("step.tree.depth = ", step.tree.depth, " is outside ", step.accepted, "..",
+                     step.drafted);
 }
 
 }  // namespace detail

@@ -1,9 +1,11 @@
 // What a language model has to offer to take a tree of tokens in one call.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <span>
+#include <vector>
 
 #include "specdec/error.hpp"
 #include "specdec/model/model.hpp"
@@ -44,6 +46,14 @@ inline void check_parents(std::span<const Token> tokens, std::span<const Index> 
       invalid_argument("parents[", k, "] = ", parent, " is outside -1..", first + k - 1,
                        ": a token follows the context or a token before it");
   }
+}
+
+/// How many tokens the longest path has. `depths` becomes what each token's has.
+inline Index depth(std::span<const Index> parents, std::vector<Index>& depths) {
+  depths.clear();
+  for (const Index parent : parents)
+    depths.push_back(parent < 0 ? 1 : depths[static_cast<std::size_t>(parent)] + 1);
+  return depths.empty() ? 0 : *std::max_element(depths.begin(), depths.end());
 }
 
 /// Refuses what is no way from the context to a token of the tree.

@@ -1,0 +1,69 @@
+// What the target is fed for a step.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <vector>
+
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// What the target has to be fed for a step.
+struct Feed {
+  std::span<const Token> tokens;  ///< to be fed after the first `from` tokens of the sequence
+  Index from = 0;                 ///< how many tokens of the sequence the target is taken to hold already
+  Index rows = 0;                 ///< the next-token rows of so many of the tokens, the last ones, are wanted
+  /// Of a draft that branches: tokens[k] follows tokens[parents[k]], or what the target holds where that is −1. Empty
+  /// where each token follows the one before.
+  std::span<const Index> parents = {};
+};
+
+namespace detail {
+
+/// Whether some token follows another one than the one before it.
+inline bool branches(std::span<const Index> parents) {
+  for (Index k = 0; k < std::ssize(parents); ++k)
+    if (parents[static_cast<std::size_t>(k)] != k - 1) return true;
+  return false;
+}
+
+/// The tokens that the target has not seen, and the draft behind them. No allocation in steady state.
+class FeedBuffer {
+ public:
+  /// Tokens outside the vocabulary, which the target cannot be fed, become 0. `parents` is empty for a linear draft.
+  void fill(std::span<const Token> unseen, std::span<const Token> drafted, std::span<const Index> parents,
+            Index vocab_size) {
+    unseen_ = std::ssize(unseen);
+    tokens_.assign(unseen.begin(), unseen.end());
+    for (const Token x : drafted) tokens_.push_back(x < vocab_size ? x : Token{0});
+    parents_.clear();
+    if (branches(parents)) {
+      for (Index i = 0; i < unseen_; ++i) parents_.push_back(i - 1);
+      for (const Index parent : parents) parents_.push_back(unseen_ + parent);
+    }
+    kept_.reserve(tokens_.size());
+    kept_.clear();
+  }
+
+  /// What the target keeps: all that it had not seen, and the accepted tokens with these numbers in the draft.
+  void keep(std::span<const Index> accepted) {
+    kept_.clear();
+    for (Index i = 0; i < unseen_; ++i) kept_.push_back(i);
+    for (const Index k : accepted) kept_.push_back(unseen_ + k);
+  }
+
+  std::span<const Token> tokens() const { return tokens_; }
+  std::span<const Index> parents() const { return parents_; }
+  std::span<const Index> kept() const { return kept_; }
+
+ private:
+  std::vector<Token> tokens_;
+  std::vector<Index> parents_, kept_;
+  Index unseen_ = 0;
+};
+
+}  // namespace detail
+}  // namespace specdec

@@ -1,0 +1,297 @@
+// The loop over trees of drafts: its laws, exactly, with the caches that it rolls back; what it tells of its steps; and
+// what it does with trees that are none.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "support/bounds.hpp"
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+#include "support/trees.hpp"
+
+namespace law_tree_loop {
+
+using namespace specdec;
+using namespace specdec::testing;
+using namespace support;
+
+namespace {
+
+using enum Sibling;
+
+// A table model whose context is bounded, which fails when it is told to, and which checks what it is fed.
+class Target : public TableModel<> {
+ public:
+  explicit Target(TableModel<> table, Index most = unlimited) : TableModel<>(std::move(table)), most_(most) {}
+
+  Index context_size() const { return most_; }
+  const Rows& forward(std::span<const Token> tokens, Index rows) {
+    call(tokens);
+    return TableModel<>::forward(tokens, rows);
+  }
+  const Rows& forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
+    call(tokens);
+    ++forked;
+    return TableModel<>::forward(tokens, parents, rows);
+  }
+
+  Index calls_to_failure = -1, forked = 0;
+
+ private:
+  void call(std::span<const Token> tokens) {
+    REQUIRE(std::ssize(context()) + std::ssize(tokens) <= most_);
+    if (calls_to_failure-- == 0) throw std::runtime_error("no more");
+  }
+
+  Index most_;
+};
+
+struct Models {
+  Target target;
+  TableModel<> draft;
+};
+
+Models random_models(std::uint64_t seed, Index vocab_size = 3, Index most = unlimited) {
+  std::mt19937_64 rng{seed};
+  auto target = TableModel<>::random(vocab_size, 2, rng);
+  return {Target(std::move(target), most), TableModel<>::random(vocab_size, 1, rng)};
+}
+
+const TreeForm pair({-1, -1}, independent), two_one({-1, -1, 0, 1}, without_replacement),
+    picked({-1, -1, 0, 0}, chosen), spares({-1, -1, 0, 0}, {independent, chosen, independent, chosen});
+
+// Those that go with all kinds of trees, and are lossless.
+const std::vector<AnyTreeRule> rules{{TraversalVerifier{}},
+                                     {RecursiveRejectionVerifier{}},
+                                     {TrunkAndSpares<BlockVerifier>{}},
+                                     {TrunkAndSpares<SampleMatchVerifier>{}}};
+
+using Decoder = SpecDec<Target&, FormDrafter, AnyTreeRule>;
+
+const std::vector<Token> prompt{0, 1};
+
+bool holds(const Target& target, const Decoder::Sequence& sequence) {
+  return std::ssize(target.context()) == sequence.kept() &&
+         std::equal(target.context().begin(), target.context().end(), sequence.context().begin());
+}
+
+}  // namespace
+
+TEST_CASE("what the loop writes from trees is the target's law, caches and all") {
+  std::uint64_t seed = 0;
+  for (int n = 0; n < bound(2, 8); ++n)
+    for (const TreeForm& form : {pair, two_one, picked, spares})
+      for (const AnyTreeRule& rule : rules) {
+        Models models = random_models(++seed, 2);
+        Decoder decoder(models.target, FormDrafter(models.draft, form), rule);
+        const Options options{.max_new_tokens = 4, .gamma = 4, .stop_tokens = {1}};
+        const Law expected = target_law(models.target, prompt, options);
+        const GenerationLaw written = enumerate_generate(decoder, prompt, options);
+        CHECK(largest_difference(written.law, expected).size < 1e-12);
+      }
+}
+
+TEST_CASE("a rule that remembers its sequence goes on remembering over trunks, spares and steps") {
+  int remembered = 0;
+  for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(bound(6, 30)); ++seed) {
+    Models models = random_models(seed, 2 + static_cast<Index>(seed % 2));
+    for (const TreeForm& form : {TreeForm({-1, 0, 1}, independent),
+                                 TreeForm({-1, -1, 0, 1, 2, 3}, {independent, chosen, independent,
+                                                                 independent, independent, independent})}) {
+      Decoder decoder(models.target, FormDrafter(models.draft, form),
+                      {TrunkAndSpares<GreedyBlockVerifier>{}});
+      const Options options{.max_new_tokens = 5, .gamma = 6};
+      const Law expected = target_law(models.target, prompt, options);
+      CHECK(largest_difference(exact_generate(decoder, prompt, options).law, expected).size < 1e-12);
+      std::mt19937_64 rng{seed};
+      auto sequence = decoder.start(prompt, options);
+      while (!sequence.done()) {
+        sequence.step(rng);
+        remembered += sequence.verifier().min_draft_length() > 0 ? 1 : 0;
+      }
+    }
+  }
+  CHECK(remembered > 0);
+}
+
+TEST_CASE("at temperature 0 a tree gives greedy decoding, token for token") {
+  for (std::uint64_t seed = 1; seed < 20; ++seed) {
+    Models models = random_models(seed, 4);
+    Decoder decoder(models.target, FormDrafter(models.draft, picked), {TrunkAndSpares<ArgmaxVerifier>{}});
+    std::mt19937_64 rng{seed};
+    const Options options{.max_new_tokens = 30, .gamma = 4};
+    Target alone = models.target;
+    CHECK(decoder.generate(prompt, options, rng).tokens ==
+          autoregressive<ArgmaxVerifier>(alone, prompt, options, rng).tokens);
+  }
+}
+
+TEST_CASE("the target keeps the accepted path, and the engine is told which tokens that is") {
+  for (std::uint64_t seed = 1; seed < 30; ++seed) {
+    const bool bounded = seed % 3 == 0;
+    Models models = random_models(seed, 3, bounded ? 20 : unlimited);
+    Target engine = models.target;
+    const AnyTreeRule& rule = rules[seed % rules.size()];
+    Decoder decoder(models.target, FormDrafter(models.draft, spares), rule);
+    SpecDec by_hand(ExternalTarget{3, models.target.context_size()}, FormDrafter(models.draft, spares), rule);
+    Options options{.max_new_tokens = 40, .gamma = 4};
+    if (seed % 2 == 0) options.stop_tokens = {2};
+    std::mt19937_64 one{seed}, other{seed};
+    auto sequence = decoder.start(prompt, options);
+    auto twin = by_hand.start(prompt, options);
+    while (!sequence.done()) {
+      const auto emitted = sequence.step(one);
+      CHECK(holds(models.target, sequence));
+      CHECK(std::ssize(sequence.context()) <= 40 + std::ssize(prompt));
+      const Feed feed = twin.propose(other);
+      REQUIRE(std::ssize(engine.context()) == feed.from);
+      if (feed.parents.empty()) {
+        const auto rows = engine.TableModel<>::forward(feed.tokens, feed.rows);
+        const auto said = twin.accept(rows, other);
+        CHECK(std::equal(said.begin(), said.end(), emitted.begin(), emitted.end()));
+        engine.truncate(twin.kept());
+      } else {
+        const auto rows = engine.TableModel<>::forward(feed.tokens, feed.parents, feed.rows);
+        const auto said = twin.accept(rows, other);
+        CHECK(std::equal(said.begin(), said.end(), emitted.begin(), emitted.end()));
+        engine.keep(twin.kept_path());
+      }
+      CHECK(std::ssize(engine.context()) == twin.kept());
+    }
+    CHECK(twin.done());
+    CHECK(models.target.forked > 0);
+  }
+}
+
+TEST_CASE("no path is longer than the budget, and no tree larger than the context or gamma") {
+  Models models = random_models(4, 3, 12);
+  Decoder decoder(models.target, FormDrafter(models.draft, two_one), {TraversalVerifier{}});
+  std::mt19937_64 rng{1};
+  for (const Index gamma : {0, 1, 2, 4, 7})
+    for (const Index budget : {1, 2, 3, 9}) {
+      auto sequence = decoder.start(prompt, {.max_new_tokens = budget, .gamma = gamma});
+      while (!sequence.done()) {
+        const Index left = budget - std::ssize(sequence.tokens());
+        const Feed feed = sequence.propose(rng);
+        const Index drafted = feed.rows - 1;
+        CHECK(drafted <= gamma);
+        if (left == 1) CHECK(drafted == 0);
+        if (left > 2 && gamma >= 4 && std::ssize(sequence.context()) < 8) CHECK(drafted == 4);
+        Target fresh = models.target;
+        fresh.truncate(0);
+        std::vector<Token> all(sequence.context().begin(), sequence.context().begin() + feed.from);
+        if (!all.empty()) fresh.TableModel<>::forward(all, 1);
+        if (feed.parents.empty()) sequence.accept(fresh.forward(feed.tokens, feed.rows), rng);
+        else sequence.accept(fresh.forward(feed.tokens, feed.parents, feed.rows), rng);
+      }
+      CHECK(std::ssize(sequence.tokens()) == std::min<Index>(budget, 11));
+    }
+}
+
+TEST_CASE("statistics tell trees by depth and by the rank of siblings") {
+  Models models = random_models(2);
+  Decoder decoder(models.target, FormDrafter(models.draft, picked), {TraversalVerifier{}});
+  std::mt19937_64 rng{1};
+  const Result result = decoder.generate(prompt, {.max_new_tokens = 300, .gamma = 4}, rng);
+  const Stats& stats = result.stats;
+  REQUIRE(stats.drafted_by_position.size() == 2);
+  REQUIRE(stats.offered_by_rank.size() == 2);
+  CHECK(stats.drafted_by_position[0] >= stats.target_calls - 1);
+  CHECK(stats.asked_by_position == stats.drafted_by_position);
+  // Each accepted token has a rank, each node that was come to with children offered both of them.
+  CHECK(stats.accepted_by_rank[0] + stats.accepted_by_rank[1] >= stats.accepted);
+  CHECK(stats.accepted_by_rank[1] > 0);
+  CHECK(stats.offered_by_rank[0] == stats.offered_by_rank[1]);
+  CHECK(stats.acceptance_by_rank()[0] == Approx(static_cast<double>(stats.accepted_by_rank[0]) /
+                                                static_cast<double>(stats.offered_by_rank[0])));
+  CHECK(stats.acceptance.drafted.empty());
+  CHECK(to_json(stats).find("\"accepted_by_rank\":[") != std::string::npos);
+  Stats twice = stats;
+  twice += stats;
+  CHECK(twice.accepted_by_rank[1] == 2 * stats.accepted_by_rank[1]);
+}
+
+TEST_CASE("a failing call of the target leaves sequence and context as before the step") {
+  for (Index calls = 0; calls < 6; ++calls) {
+    Models models = random_models(7);
+    Target untouched = models.target;
+    Decoder decoder(models.target, FormDrafter(models.draft, spares),
+                    {TrunkAndSpares<GreedyBlockVerifier>{}});
+    auto sequence = decoder.start(prompt, {.max_new_tokens = 12, .gamma = 4});
+    models.target.calls_to_failure = calls;
+    std::mt19937_64 rng{3};
+    int failures = 0;
+    while (!sequence.done()) {
+      const std::vector<Token> before(sequence.context().begin(), sequence.context().end());
+      try {
+        sequence.step(rng);
+      } catch (const std::runtime_error&) {
+        ++failures;
+        CHECK(std::equal(before.begin(), before.end(), sequence.context().begin(), sequence.context().end()));
+      }
+      CHECK(holds(models.target, sequence));
+    }
+    CHECK(failures == 1);
+  }
+}
+
+namespace {
+
+// Proposes what it is told to.
+struct Liar {
+  std::vector<Token> tokens;
+  std::vector<Index> parents;
+  RowMajor<double> rows;
+
+  TreeDraft<Eigen::Map<const RowMajor<double>>> draft(std::span<const Token>, const TreeLimits&,
+                                                      auto&) const {
+    return {tokens, {rows.data(), rows.rows(), rows.cols()}, parents};
+  }
+  void truncate(Index) {}
+};
+
+std::string complaint(std::vector<Token> tokens, std::vector<Index> parents, Index gamma = 4,
+                      Index budget = 9) {
+  Models models = random_models(7);
+  const auto size = std::ssize(tokens);
+  Liar liar{std::move(tokens), std::move(parents), RowMajor<double>::Constant(size, 3, 1.0 / 3)};
+  SpecDec decoder(models.target, liar, TraversalVerifier{});
+  std::mt19937_64 rng{1};
+  return message_of([&] { decoder.generate(prompt, {.max_new_tokens = budget, .gamma = gamma}, rng); });
+}
+
+}  // namespace
+
+TEST_CASE("a drafter's tree that is none, or too large, is an error that names the token") {
+  CHECK(complaint({0, 1}, {-1, -1}, 4, 1) ==
+        "specdec: the drafter proposed a path of 1 tokens when asked for at most 0");
+  CHECK(complaint({}, {}).empty());
+  CHECK(complaint({0, 1}, {-1, 1}) ==
+        "specdec: parents[1] = 1 is outside -1..0: a token follows the context or a token before it");
+  CHECK(complaint({0, 1}, {-2, 0}) ==
+        "specdec: parents[0] = -2 is outside -1..-1: a token follows the context or a token before it");
+  CHECK(complaint({0, 1}, {-1}) == "specdec: parents has 1 numbers, expected one for each of 2 tokens");
+  CHECK(complaint({0, 1, 2}, {-1, -1, -1}, 2) ==
+        "specdec: the drafter proposed 3 tokens when asked for at most 2");
+  CHECK(complaint({0, 1, 2}, {-1, 0, 1}, 4, 3) ==
+        "specdec: the drafter proposed a path of 3 tokens when asked for at most 2");
+  CHECK(complaint({0, 3}, {-1, -1}) == "specdec: draft[1] = 3 is outside the vocabulary 0..2");
+}
+
+TEST_CASE("a rule for trees judges linear drafts, and writes what the linear rule writes") {
+  std::mt19937_64 rng{5}, other = rng;
+  Models models = random_models(11, 4);
+  SpecDec linear(models.target, ModelDrafter{models.draft}, BlockVerifier{});
+  SpecDec tree(models.target, ModelDrafter{models.draft}, TraversalVerifier{});
+  const Options options{.max_new_tokens = 200, .gamma = 5};
+  CHECK(linear.generate(prompt, options, rng).tokens == tree.generate(prompt, options, other).tokens);
+}
+
+}  // namespace law_tree_loop

@@ -1,0 +1,155 @@
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/message_of.hpp"
+
+namespace test_verify_drafted_tree {
+
+using namespace specdec;
+using namespace support;
+
+namespace {
+
+// Every row another one, so that a look-up in the wrong row is seen.
+struct Input {
+  RowMajor<double> target{6, 5}, draft{5, 5};
+  std::vector<Token> tokens{0, 1, 2, 3, 4};
+  std::vector<Index> parents{-1, -1, 0, 0, 2};
+
+  Input() {
+    for (Index i = 0; i < 6; ++i)
+      for (Index x = 0; x < 5; ++x) target(i, x) = static_cast<double>(10 * i + x + 1);
+    for (Index i = 0; i < 6; ++i) target.row(i) /= target.row(i).sum();
+    draft = target.topRows(5).rowwise().reverse();
+  }
+};
+
+std::string complaint(const Input& in) {
+  return message_of([&] { Drafted(in.target, in.draft, in.tokens, in.parents); });
+}
+
+struct Wrong {
+  Stop stop;
+  Stop judge(const auto&, auto&) const { return stop; }
+};
+
+}  // namespace
+
+TEST_CASE("a drafted tree tells who follows whom, and looks tokens up behind their parents") {
+  const Input in;
+  const Drafted drafted(in.target, in.draft, in.tokens, in.parents);
+  const std::vector<Index> first{0, 2, -1, 4, -1, -1}, next{1, -1, 3, -1, -1}, before{0, 0, 1, 1, 3};
+  for (Index node = 0; node <= 5; ++node)
+    CHECK(drafted.first_child(node) == first[static_cast<std::size_t>(node)]);
+  for (Index k = 0; k < 5; ++k) {
+    CHECK(drafted.next_sibling(k) == next[static_cast<std::size_t>(k)]);
+    CHECK(drafted.parent(k) == in.parents[static_cast<std::size_t>(k)]);
+    CHECK(drafted.p(k) ==
+          in.target(before[static_cast<std::size_t>(k)], in.tokens[static_cast<std::size_t>(k)]));
+    CHECK(drafted.q(k) == in.draft(k, in.tokens[static_cast<std::size_t>(k)]));
+  }
+  CHECK(drafted.all_looked_up());
+}
+
+TEST_CASE("rows of logits are looked up behind their parents, too, when they are asked for") {
+  const Input in;
+  const RowMajor<float> p = in.target.array().log().cast<float>(), q = in.draft.array().log().cast<float>();
+  const Logits target(p), draft(q);
+  const Drafted drafted(target, draft, in.tokens, in.parents);
+  CHECK_FALSE(drafted.all_looked_up());
+  CHECK(drafted.p(4) == Approx(in.target(3, 4)));
+  CHECK(drafted.q(4) == Approx(in.draft(4, 4)));
+  drafted.look_up_all();
+  for (Index k = 0; k < 5; ++k) CHECK(drafted.looked_up(k));
+}
+
+TEST_CASE("a linear draft is the tree without branches") {
+  const Input in;
+  const Drafted drafted(in.target, in.draft, in.tokens);
+  for (Index k = 0; k < 5; ++k) {
+    CHECK(drafted.parent(k) == k - 1);
+    CHECK(drafted.first_child(k) == k);
+    CHECK(drafted.next_sibling(k) == -1);
+  }
+  CHECK(drafted.first_child(5) == -1);
+}
+
+TEST_CASE("what is no tree is an error that names the token") {
+  Input in;
+  CHECK(complaint(in).empty());
+  in.parents = {-1, -1, 0, 0};
+  CHECK(complaint(in) == "specdec: parents has 4 numbers, expected one for each of 5 tokens");
+  for (const auto& [k, parent] :
+       std::vector<std::pair<std::size_t, Index>>{{0, 0}, {2, 2}, {3, 4}, {4, -2}}) {
+    in = {};
+    in.parents[k] = parent;
+    const auto n = static_cast<Index>(k);
+    CHECK(complaint(in) == "specdec: parents[" + std::to_string(n) + "] = " + std::to_string(parent) +
+                               " is outside -1.." + std::to_string(n - 1) +
+                               ": a token follows the context or a token before it");
+  }
+  in = {};
+  in.parents[3] = std::numeric_limits<Index>::min();
+  CHECK(complaint(in).find("parents[3]") != std::string::npos);
+  in = {};
+  in.target.conservativeResize(4, 5);
+  CHECK(complaint(in) ==
+        "specdec: target has 4 rows, expected gamma + 1 = 6: the one behind tokens[3] is missing");
+  in = {};
+  in.draft.conservativeResize(4, 5);
+  CHECK(complaint(in) == "specdec: draft has 4 rows, expected gamma = 5, one per token");
+  in = {};
+  in.draft(3, 3) = 0;
+  CHECK(complaint(in) ==
+        "specdec: tokens[3] = 3 has probability 0 in draft row 3, so it was not drawn from it");
+}
+
+TEST_CASE(
+    "siblings that were chosen differ; elsewhere one token may stand twice, and drawn siblings may be "
+    "equal") {
+  Input in;
+  in.tokens = {1, 1, 2, 2, 2};
+  CHECK(complaint(in).empty());
+  for (const Index k : {2, 3, 4}) in.draft.row(k) = Eigen::RowVectorXd::Unit(5, 2);
+  CHECK(complaint(in) ==
+        "specdec: tokens[3] = 2 has q = 1, and so has its sibling tokens[2], the same token: leave out what "
+        "cannot "
+        "come out");
+  in.tokens[3] = 1;
+  in.draft.row(3) = Eigen::RowVectorXd::Unit(5, 1);
+  CHECK(complaint(in).empty());
+}
+
+TEST_CASE("parents are numbers of 32 or 64 bits") {
+  Input in;
+  const std::vector<std::int32_t> narrow{-1, -1, 0, 0, 2};
+  CHECK(Drafted(in.target, in.draft, in.tokens, narrow).parent(4) == 2);
+}
+
+TEST_CASE("a rule that stops where nothing is, or says what is no token, is told so") {
+  const Input in;
+  SplitMix64 rng(1);
+  const auto said = [&](Index node, Token token) {
+    return message_of([&] {
+      verify_tree(Wrong{{node, token}}, in.target, in.draft, in.tokens, in.parents, rng);
+    });
+  };
+  CHECK(said(5, 4).empty());
+  CHECK(said(6, 0) == "specdec: the verifier stopped at node 6, outside 0..5, the number of drafted tokens");
+  CHECK(said(-1, 0) ==
+        "specdec: the verifier stopped at node -1, outside 0..5, the number of drafted tokens");
+  CHECK(said(0, 5) == "specdec: the verifier's token = 5 is outside the vocabulary 0..4");
+  CHECK(said(0, -1) == "specdec: the verifier's token = -1 is outside the vocabulary 0..4");
+  const TreeVerdict verdict = verify_tree(Wrong{{5, 4}}, in.target, in.draft, in.tokens, in.parents, rng);
+  CHECK(verdict.path == std::vector<Index>{0, 2, 4});
+  CHECK(verdict.token == 4);
+}
+
+}  // namespace test_verify_drafted_tree

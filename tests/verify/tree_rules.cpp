@@ -1,0 +1,286 @@
+// What rules for trees share and where they differ: kinds of rows, numbers at their limits, what is not read.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <random>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/bounds.hpp"
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+#include "support/trees.hpp"
+
+namespace test_verify_tree_rules {
+
+using namespace specdec;
+using namespace specdec::testing;
+using namespace support;
+
+namespace {
+
+RowMajor<double> random_rows(Index rows, Index size, std::mt19937_64& rng, double zeros = 0.2) {
+  RowMajor<double> m(rows, size);
+  for (double& p : m.reshaped()) p = uniform01(rng) < zeros ? 0.0 : uniform01(rng);
+  for (Index i = 0; i < rows; ++i) {
+    m(i, i % size) += 0.1;
+    m.row(i) /= m.row(i).sum();
+  }
+  return m;
+}
+
+// Drawn siblings, one of them with a chosen one beside it, and a line behind the second.
+struct Input {
+  static constexpr Index vocabulary = 6;
+  std::vector<Index> parents{-1, -1, -1, 1, 3};
+  std::vector<Token> tokens;
+  RowMajor<double> target, draft;
+
+  explicit Input(std::mt19937_64& rng, double zeros = 0.2)
+      : target(random_rows(6, vocabulary, rng, zeros)), draft(random_rows(5, vocabulary, rng, zeros)) {
+    draft.row(1) = Eigen::RowVectorXd::Unit(vocabulary, 2);
+    RandomChance chance(rng);
+    for (Index k = 0; k < 5; ++k)
+      tokens.push_back(chance.draw(DenseRow<double>(draft.row(k).data(), vocabulary)));
+  }
+};
+
+using Outcomes = std::map<std::vector<Token>, double>;
+
+template <class Rule, class Target, class Draft>
+Outcomes outcomes(const Rule& rule, const Target& target, const Draft& draft, const Input& in) {
+  Outcomes out;
+  enumerate([&](Enumerator& chance) {
+    const TreeVerdict verdict = verify_tree(rule, target, draft, in.tokens, in.parents, chance);
+    std::vector<Token> key(verdict.path.begin(), verdict.path.end());
+    key.push_back(-1);
+    key.push_back(verdict.token);
+    const double p = chance.probability();
+    out[key] += p;
+  });
+  return out;
+}
+
+// The entries above 0 of each row as a list.
+struct Lists {
+  std::vector<std::vector<std::int32_t>> ids;
+  std::vector<std::vector<double>> numbers;
+  std::vector<SparseRow<double>> rows;
+
+  explicit Lists(const RowMajor<double>& m) : ids(static_cast<std::size_t>(m.rows())), numbers(ids.size()) {
+    for (Index i = 0; i < m.rows(); ++i) {
+      const auto k = static_cast<std::size_t>(i);
+      for (Index x = 0; x < m.cols(); ++x)
+        if (m(i, x) > 0) {
+          ids[k].push_back(static_cast<std::int32_t>(x));
+          numbers[k].push_back(m(i, x));
+        }
+      rows.emplace_back(ids[k], numbers[k], m.cols());
+    }
+  }
+  auto view() const { return RowSpan<SparseRow<double>>(rows, rows.front().vocab_size()); }
+};
+
+}  // namespace
+
+TEST_CASE("all kinds of rows give one law, in any mix") {
+  std::mt19937_64 rng{8};
+  for (int n = 0; n < bound(20, 100); ++n) {
+    const Input in(rng);
+    const RowMajor<double> logits = in.target.array().log();
+    const Lists target(in.target), draft(in.draft);
+    const auto check = [&](const auto& rule) {
+      const Outcomes expected = outcomes(rule, in.target, in.draft, in);
+      const auto same = [&](const auto& p, const auto& q) {
+        CHECK(largest_difference(outcomes(rule, p, q, in), expected).size < 1e-12);
+      };
+      same(target.view(), in.draft);
+      same(in.target, draft.view());
+      same(target.view(), draft.view());
+      same(Logits(logits), in.draft);
+      same(Logits(logits), draft.view());
+    };
+    check(TraversalVerifier{});
+    check(RecursiveRejectionVerifier{});
+    check(TrunkAndSpares<BlockVerifier>{});
+  }
+}
+
+TEST_CASE("one-hot rows say of chosen tokens what dense rows with a one say") {
+  std::mt19937_64 rng{4};
+  for (int n = 0; n < 50; ++n) {
+    Input in(rng);
+    in.tokens = {3, 1, 5, 0, 2};
+    for (Index k = 0; k < 5; ++k)
+      in.draft.row(k) = Eigen::RowVectorXd::Unit(6, in.tokens[static_cast<std::size_t>(k)]);
+    const auto expected = outcomes(TraversalVerifier{}, in.target, in.draft, in);
+    const auto one_hot = outcomes(TraversalVerifier{}, in.target, OneHotRows(in.tokens), in);
+    CHECK(largest_difference(one_hot, expected).size < 1e-12);
+    const auto match = outcomes(TrunkAndSpares<SampleMatchVerifier>{}, in.target, OneHotRows(in.tokens), in);
+    CHECK(largest_difference(match, expected).size < 1e-12);
+  }
+}
+
+TEST_CASE("what a generator draws has the law that was enumerated, however often siblings are rejected") {
+  std::mt19937_64 rng{21};
+  for (int n = 0; n < bound(6, 20); ++n) {
+    const Input in(rng, n % 2 == 0 ? 0.2 : 0.6);
+    const auto check = [&](const auto& rule) {
+      const Outcomes expected = outcomes(rule, in.target, in.draft, in);
+      const auto sample = [&] {
+        const TreeVerdict verdict = verify_tree(rule, in.target, in.draft, in.tokens, in.parents, rng);
+        std::vector<Token> key(verdict.path.begin(), verdict.path.end());
+        key.push_back(-1);
+        key.push_back(verdict.token);
+        return key;
+      };
+      const SampledReport report = check_sampled(sample, expected, 20000);
+      INFO(report);
+      CHECK(report);
+    };
+    check(TraversalVerifier{});
+    check(RecursiveRejectionVerifier{});
+  }
+}
+
+namespace {
+
+// What is left of the first target row behind the rejection of the first two tokens, which had the weights w.
+template <class F>
+void with_residual(const Input& in, double w, const F& f) {
+  const Drafted drafted(in.target, in.draft, in.tokens, in.parents);
+  specdec::detail::Scratch b(drafted.gamma());
+  const Eigen::ArrayXd first = (w * in.target.row(0) - in.draft.row(0)).array().max(0).transpose();
+  if (!(first.sum() > 0)) return;
+  b[0] = 1 / w;
+  b[1] = specdec::detail::all_of_it;
+  Eigen::ArrayXd expected = first / w;
+  expected[in.tokens[1]] = 0;
+  if (!(expected.sum() > 1e-3)) return;
+  f(specdec::detail::SiblingResidual(drafted, b, 0, 1, expected.sum()),
+    Eigen::ArrayXd(expected / expected.sum()));
+}
+
+}  // namespace
+
+TEST_CASE("the residual of rejected siblings is a row: look-ups, sums and draws agree") {
+  std::mt19937_64 rng{5};
+  int seen = 0;
+  for (int n = 0; n < 200; ++n) {
+    const Input in(rng);
+    with_residual(in, n % 2 == 0 ? 1.0 : 0.7, [&](const auto& row, const Eigen::ArrayXd& expected) {
+      ++seen;
+      for (Token x = 0; x < 6; ++x) CHECK(row.probability(x) == Approx(expected[x]).margin(1e-15));
+      CHECK(row.sum(0, 6) == Approx(1));
+      CHECK(row.sum(2, 3) == Approx(expected.segment(2, 3).sum()).margin(1e-15));
+      auto sampler = row.sampler();
+      double before = 0;
+      for (Token x = 0; x < 6; ++x) {
+        if (expected[x] > 1e-9) CHECK(sampler(before + expected[x] / 2) == x);
+        before += expected[x];
+      }
+      if (n > 8) return;
+      Law law;
+      for (Token x = 0; x < 6; ++x) law[{x}] = expected[x];
+      CHECK(check_sampled([&] { return std::vector<Token>{sampler.draw([&] { return uniform01(rng); })}; },
+                          law, 5000));
+    });
+  }
+  CHECK(seen > 100);
+}
+
+namespace {
+
+// Chance of which every coin says no that can.
+struct Unlucky {
+  bool coin(double h) const { return h >= 1; }
+  Token draw(const auto& row) const {
+    auto sampler = row.sampler();
+    return sampler(0.5);
+  }
+  std::optional<Token> race(double w, const auto& p, const auto&) const { return race(w, p); }
+  std::optional<Token> race(double w, const auto& p) const {
+    return w >= 1 ? std::optional(draw(p)) : std::nullopt;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("where rejected siblings leave nothing but rounding, the token is drawn from the target") {
+  // All of p lies on the chosen tokens, up to rounding.
+  RowMajor<double> target = RowMajor<double>::Zero(3, 3), draft = RowMajor<double>::Zero(2, 3);
+  target.row(0) << 0.7, 0.3 - 1e-17, 0;
+  target.row(1) << 0, 0, 1;
+  target.row(2) << 0, 0, 1;
+  draft(0, 0) = 1;
+  draft(1, 1) = 1;
+  const std::vector<Token> tokens{0, 1};
+  const std::vector<Index> parents{-1, -1};
+  std::mt19937_64 rng{2};
+  for (int n = 0; n < 500; ++n) {
+    const auto check = [&](const auto& rule) {
+      const TreeVerdict verdict = rule(target, draft, tokens, parents, rng);
+      CHECK((verdict.path.empty() ? verdict.token <= 1 : verdict.token == 2));
+    };
+    check(TraversalVerifier{});
+    check(RecursiveRejectionVerifier{});
+  }
+  // And a rule that gets there all the same: every coin says no.
+  Unlucky no;
+  CHECK(verify_tree(TraversalVerifier{}, target, draft, tokens, parents, no).token <= 1);
+  CHECK(verify_tree(RecursiveRejectionVerifier{}, target, draft, tokens, parents, no).token <= 1);
+}
+
+TEST_CASE("rows behind a token that the target rules out are not looked at") {
+  std::mt19937_64 rng{3};
+  Input in(rng);
+  in.target(0, in.tokens[1]) = 0;
+  in.target.row(0) /= in.target.row(0).sum();
+  in.target.row(2).setConstant(std::numeric_limits<double>::quiet_NaN());
+  in.target.row(4).setConstant(std::numeric_limits<double>::quiet_NaN());
+  in.target.row(5).setConstant(std::numeric_limits<double>::quiet_NaN());
+  for (int n = 0; n < 100; ++n) {
+    CHECK_NOTHROW(TraversalVerifier{}(in.target, in.draft, in.tokens, in.parents, rng));
+    CHECK_NOTHROW(RecursiveRejectionVerifier{}(in.target, in.draft, in.tokens, in.parents, rng));
+  }
+}
+
+TEST_CASE("a NaN that reaches a decision is an error that names its row") {
+  std::mt19937_64 rng{3};
+  Input in(rng);
+  in.target.row(0).setConstant(std::numeric_limits<double>::quiet_NaN());
+  const auto said = [&](const auto& rule) {
+    return message_of<InvalidDistribution>([&] { rule(in.target, in.draft, in.tokens, in.parents, rng); });
+  };
+  CHECK(said(TraversalVerifier{}).find("target row 0") != std::string::npos);
+  CHECK(said(RecursiveRejectionVerifier{}).find("target row 0") != std::string::npos);
+  CHECK(said(TrunkAndSpares<BlockVerifier>{}).find("target row 0") != std::string::npos);
+}
+
+TEST_CASE("K-SEQ refuses siblings that were not drawn from one row") {
+  std::mt19937_64 rng{3};
+  const Input in(rng);
+  const std::string said =
+      message_of([&] { KSeqVerifier{}(in.target, in.draft, in.tokens, in.parents, rng); });
+  CHECK(said.find("tokens[1] = 2 has q = 1, but q = ") != std::string::npos);
+  CHECK(said.find("in the row of its sibling tokens[0]") != std::string::npos);
+}
+
+TEST_CASE("nothing drafted is a draw from the target, and one token of vocabulary is one") {
+  std::mt19937_64 rng{3};
+  const RowMajor<double> target = RowMajor<double>::Constant(1, 1, 1.0), none(0, 1);
+  const std::vector<Token> tokens;
+  const std::vector<Index> parents;
+  CHECK(TraversalVerifier{}(target, none, tokens, parents, rng) == TreeVerdict{{}, 0});
+  CHECK(RecursiveRejectionVerifier{}(target, none, tokens, parents, rng) == TreeVerdict{{}, 0});
+  CHECK(KSeqVerifier{}(target, none, tokens, parents, rng) == TreeVerdict{{}, 0});
+  CHECK(TrunkAndSpares<BlockVerifier>{}(target, none, tokens, parents, rng) == TreeVerdict{{}, 0});
+  CHECK(TrunkAndSpares<SampleMatchVerifier>{}(target, tokens, parents, rng) == TreeVerdict{{}, 0});
+}
+
+}  // namespace test_verify_tree_rules
