@@ -103,6 +103,7 @@ TEST_CASE("trees that are known") {
   CHECK(shape({0.5, 0.4}, 3) == TreeShape{-1, -1, 0});  // 0.25 more behind the first, 0.125 behind that
   CHECK(shape({0, 1}, 4) ==
         TreeShape{-1, -1, 1, 1});  // a child that is never accepted makes room for one that is
+  CHECK(shape({0.5, 0}, 5, 2) == TreeShape::linear(2));  // a child that is never accepted adds nothing
   CHECK(shape({}, 4).size() == 0);
   CHECK(shape({0, 0}, 4).size() == 0);
   CHECK(shape({0.5}, 0).size() == 0);

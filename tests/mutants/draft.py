@@ -37,14 +37,15 @@ mutant("always-proposes", "measure/running_survival.hpp", OPTIMAL + " tests/draf
 mutant("outliers-believed", "measure/cost_curve.hpp", OPTIMAL, "std::min(cost, 2 * mean.value())", "cost")
 
 mutant = promise("a model drafter reports the very rows it drew from, and its cache follows the context")
-mutant("drafter-rows-unchecked", "draft/model_drafter.hpp", "tests/draft/model_drafter", "      check(rows);\n", "")
-mutant("drafter-catch-up-skipped", "draft/model_drafter.hpp", "tests/draft/model_drafter tests/law_lossless",
+mutant("drafter-rows-unchecked", "draft/draft_model.hpp", "tests/draft/model_drafter", "    if (rows.rows() != asked)", "    if (false)")
+mutant("drafter-row-sizes-unchecked", "draft/draft_model.hpp", "tests/draft/model_drafter", "    if (row.vocab_size() != vocab_size())", "    if (false)")
+mutant("drafter-catch-up-skipped", "draft/draft_model.hpp", "tests/draft/model_drafter tests/law_lossless",
        "return context.subspan(static_cast<std::size_t>(seen_));", "return context.last(1);")
 mutant("drafter-stable-row-of-previous", "rows/stored_rows.hpp", "tests/draft/model_drafter tests/law_concepts tests/model/ngram",
        "rows_.push_back(row);", "rows_.push_back(rows_.empty() ? row : rows_.back());")
-mutant("drafter-cache-not-cut", "draft/model_drafter.hpp", "tests/draft/model_drafter tests/law_lossless",
+mutant("drafter-cache-not-cut", "draft/draft_model.hpp", "tests/draft/model_drafter tests/law_lossless",
        "    model_.truncate(seen_);", "")
-mutant("drafter-count-not-cut", "draft/model_drafter.hpp", "tests/draft/model_drafter tests/law_lossless",
+mutant("drafter-count-not-cut", "draft/draft_model.hpp", "tests/draft/model_drafter tests/law_lossless",
        "seen_ = std::clamp<Index>(length, 0, seen_);", "")
 
 mutant = promise("prompt lookup proposes what followed the latest earlier occurrence")

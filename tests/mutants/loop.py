@@ -25,8 +25,8 @@ mutant("context-one-short", "loop/sequence.hpp", "tests/loop/spec_dec", "text_.d
 mutant("context-overdrafted", "loop/sequence.hpp", "tests/loop/spec_dec", ", min_draft_length(verifier_)), room())", ", min_draft_length(verifier_)), room() + 1)")
 mutant("context-end-unreported", "loop/sequence.hpp", "tests/loop/spec_dec",
        "return !text_.done() && room() < 0 ? StopReason::context : text_.stop_reason();", "return text_.stop_reason();")
-mutant("draft-context-one-short", "draft/model_drafter.hpp", "tests/draft/model_drafter", "most - size + 1 : 0", "most - size : 0")
-mutant("draft-context-overfed", "draft/model_drafter.hpp", "tests/draft/model_drafter", "most - size + 1 : 0", "most - size + 2 : 0")
+mutant("draft-context-one-short", "draft/draft_model.hpp", "tests/draft/model_drafter", "most - size + 1 : 0", "most - size : 0")
+mutant("draft-context-overfed", "draft/draft_model.hpp", "tests/draft/model_drafter", "most - size + 1 : 0", "most - size + 2 : 0")
 mutant("processed-context-unbounded", "sample/processed_model.hpp", "tests/sample/processed_model",
        "Index context_size() const { return specdec::context_size(model_); }", "")
 
@@ -67,8 +67,8 @@ mutant("wrapper-by-value", "model/turn.hpp", "tests/loop/sequence",
        "std::is_lvalue_reference_v<M> || RefersToOthers<M>", "std::is_lvalue_reference_v<M>")
 mutant("model-counted-as-drafter", "model/turn.hpp", "tests/loop/sequence",
        "entry.model == model && entry.role == role", "entry.model == model")
-mutant("draft-model-unidentified", "draft/model_drafter.hpp", "tests/loop/sequence",
-       "detail::each_identity_of_model(model_,", "detail::each_identity_of_model(*this,")
+mutant("draft-model-unidentified", "draft/draft_model.hpp", "tests/loop/sequence",
+       "    each_identity_of_model(model_,", "    each_identity_of_model(*this,")
 mutant("chain-unidentified", "draft/chain_drafter.hpp", "tests/loop/sequence",
        "if (shared) specdec::each_identity(member, visit);", "if (shared) visit(&member + 1, detail::Role::drafter);")
 mutant("chain-by-its-first-member", "draft/chain_drafter.hpp", "tests/loop/sequence",
@@ -90,9 +90,9 @@ mutant("filled-context-released", "loop/sequence.hpp", "tests/loop/sequence",
        "    if (filled_ > 0)\n      throw std::logic_error(\"specdec: a context", "    if (false)\n      throw std::logic_error(\"specdec: a context")
 mutant("hook-over-a-filled-context", "loop/sequence.hpp", "tests/loop/sequence", "if (Target::keeps_context)", "if (false)")
 mutant("draft-model-not-its-own", "draft/model_drafter.hpp", "tests/loop/sequence",
-       "if (most > 0) take_model();", "")
-mutant("draft-model-cut-by-another", "draft/model_drafter.hpp", "tests/loop/sequence tests/draft/model_drafter",
-       "    if (!turn_.lasts(turns_)) return;\n    seen_", "    seen_")
+       "if (most > 0) model_.take();", "")
+mutant("draft-model-cut-by-another", "draft/draft_model.hpp", "tests/loop/sequence tests/draft/model_drafter",
+       "    if (!has_turn()) return;\n    seen_", "    seen_")
 mutant("target-drafts-for-itself", "loop/sequence.hpp", "tests/loop/sequence",
        "      if (!turn_.lasts(shared_->target_turns))\n        throw", "      if (false)\n        throw")
 mutant("release-keeps-the-turn", "loop/sequence.hpp", "tests/loop/sequence",

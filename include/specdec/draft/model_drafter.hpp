@@ -3,21 +3,16 @@
 
 #include <algorithm>
 #include <concepts>
-#include <cstddef>
-#include <iterator>
 #include <span>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "specdec/chance/chance.hpp"
+#include "specdec/draft/draft_model.hpp"
 #include "specdec/draft/drafter.hpp"
-#include "specdec/model/known_tokens.hpp"
-#include "specdec/model/model.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/row_span.hpp"
-#include "specdec/rows/stored_rows.hpp"
 
 namespace specdec {
 
@@ -33,19 +28,12 @@ namespace specdec {
 /// seen of the context (after full acceptance that is x_γ as well as Y). No allocation in steady state.
 template <class M>
 class ModelDrafter {
-  static_assert(detail::sized_and_truncatable<std::remove_reference_t<M>>());
-  static_assert(Model<std::remove_reference_t<M>>,
-                "the draft model is no specdec::Model: its forward(tokens, rows) returns rows of "
-                "probabilities (a model "
-                "of logits goes into a ProcessedModel)");
-
-  using Output = std::remove_cvref_t<decltype(std::declval<std::remove_reference_t<M>&>().forward(
-      std::span<const Token>{}, Index{1}))>;
-  using Row = RowOf<decltype(distributions(std::declval<const Output&>()))>;
-  using Rows = StoredRows<Row, has_stable_rows<std::remove_reference_t<M>>>;
+  using DraftModel = detail::DraftModel<M>;
+  using Row = typename DraftModel::Row;
+  using Rows = typename DraftModel::Rows;
 
  public:
-  explicit ModelDrafter(M&& model) : model_(std::forward<M>(model)), turns_(detail::Turns::of<M>(model_)) {}
+  explicit ModelDrafter(M&& model) : model_(std::forward<M>(model)) {}
 
   /// Throws: std::invalid_argument on an empty context, and where the model returns rows of another shape
   /// than asked for.
@@ -62,13 +50,12 @@ class ModelDrafter {
     auto&& chance = as_chance(source);
     tokens_.clear();
     rows_.clear();
-    const Index most = std::min(gamma, room(context));
-    if (most > 0) take_model();
+    const Index most = std::min(gamma, model_.room(context));
+    if (most > 0) model_.take();
     for (Index i = 0; i < most; ++i) {
-      const auto& output = forward(i == 0 ? unseen(context) : std::span<const Token>(tokens_).last(1));
-      const auto rows = distributions(output);
-      check(rows);
-      const auto q = rows.row(0);
+      const auto& output =
+          model_.forward(i == 0 ? model_.unseen(context) : std::span<const Token>(tokens_).last(1));
+      const auto q = model_.row(distributions(output));
       if (!goes_on(q, i)) break;
       tokens_.push_back(chance.draw(detail::NamedRow(q, "draft", i)));
       rows_.add(q);
@@ -80,57 +67,14 @@ class ModelDrafter {
   template <class Visit>
     requires detail::MayBeShared<M>
   void each_identity(const Visit& visit) const {
-    detail::each_identity_of_model(model_, has_stable_rows<std::remove_reference_t<M>>, visit);
+    model_.each_identity(visit);
   }
 
-  void truncate(Index length) {
-    if (!turn_.lasts(turns_)) return;
-    seen_ = std::clamp<Index>(length, 0, seen_);
-    model_.truncate(seen_);
-  }
+  void truncate(Index length) { model_.truncate(length); }
 
  private:
-  // Which somebody else has used, or nobody yet.
-  void take_model() {
-    if (turn_.lasts(turns_)) return;
-    turn_.take(turns_);
-    truncate(0);
-  }
-
-  // A row of another size would be read, or kept, out of bounds.
-  template <class Matrix>
-  void check(const Matrix& rows) const {
-    if (rows.rows() != 1 || rows.row(0).vocab_size() != model_.vocab_size())
-      detail::invalid_argument("the draft model returned ", rows.rows(), " rows over ",
-                               rows.rows() > 0 ? rows.row(0).vocab_size() : 0,
-                               " tokens, expected 1 row over its vocabulary of ", model_.vocab_size());
-  }
-
-  // How many tokens can follow: the last of them need not enter the model's context.
-  Index room(std::span<const Token> context) const {
-    const Index size = static_cast<Index>(context.size()), most = context_size(model_);
-    return size <= most ? most - size + 1 : 0;
-  }
-
-  // What the model has to take in before it can guess: at least the last token, whose row is wanted.
-  std::span<const Token> unseen(std::span<const Token> context) {
-    if (seen_ >= static_cast<Index>(context.size())) truncate(static_cast<Index>(context.size()) - 1);
-    return context.subspan(static_cast<std::size_t>(seen_));
-  }
-
-  decltype(auto) forward(std::span<const Token> tokens) {
-    decltype(auto) output =
-        model_.forward(detail::known_tokens(tokens, model_.vocab_size(), known_), Index{1});
-    seen_ += static_cast<Index>(tokens.size());
-    return output;
-  }
-
-  M model_;
-  detail::Turns turns_;
-  detail::Turn turn_;
-  Index seen_ = 0;  // length of the model's context
+  DraftModel model_;
   std::vector<Token> tokens_;
-  std::vector<Token> known_;
   Rows rows_;
 };
 

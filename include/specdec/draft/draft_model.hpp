@@ -1,0 +1,109 @@
+// A model that drafts: whose turn it is, what it has seen of the context, and what it returns.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "specdec/error.hpp"
+#include "specdec/model/known_tokens.hpp"
+#include "specdec/model/model.hpp"
+#include "specdec/model/turn.hpp"
+#include "specdec/rows/dense.hpp"
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/stored_rows.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+/// What the drafters with a model have in common. The model's context holds the first tokens of the context that is
+/// drafted for, and then drafted ones. Every forward is one call of the model, whose output lives until the next.
+template <class M>
+class DraftModel {
+ public:
+  using Value = std::remove_reference_t<M>;
+  static_assert(sized_and_truncatable<Value>());
+  static_assert(Model<Value>,
+                "the draft model is no specdec::Model: its forward(tokens, rows) returns rows of "
+                "probabilities (a model of logits goes into a ProcessedModel)");
+
+  using Output =
+      std::remove_cvref_t<decltype(std::declval<Value&>().forward(std::span<const Token>{}, Index{1}))>;
+  using Row = RowOf<decltype(distributions(std::declval<const Output&>()))>;
+  using Rows = StoredRows<Row, has_stable_rows<Value>>;
+
+  explicit DraftModel(M&& model) : model_(std::forward<M>(model)), turns_(Turns::of<M>(model_)) {}
+
+  Index vocab_size() const { return model_.vocab_size(); }
+
+  /// How many tokens can follow where each is drawn from a row of its own call: the last of them need not enter the
+  /// model's context.
+  Index room(std::span<const Token> context) const {
+    const Index size = static_cast<Index>(context.size()), most = context_size(model_);
+    return size <= most ? most - size + 1 : 0;
+  }
+
+  /// Begins anew where somebody else has used the model, or nobody yet: then true.
+  bool take() {
+    if (has_turn()) return false;
+    turn_.take(turns_);
+    truncate(0);
+    return true;
+  }
+
+  /// What the model has to take in before it can guess: at least the last token, whose row is wanted.
+  std::span<const Token> unseen(std::span<const Token> context) {
+    if (seen_ >= static_cast<Index>(context.size())) truncate(static_cast<Index>(context.size()) - 1);
+    return context.subspan(static_cast<std::size_t>(seen_));
+  }
+
+  /// The row after the last of the tokens.
+  decltype(auto) forward(std::span<const Token> tokens) {
+    decltype(auto) output = model_.forward(known_tokens(tokens, model_.vocab_size(), known_), Index{1});
+    seen_ += static_cast<Index>(tokens.size());
+    return output;
+  }
+
+  /// Row i of as many as were asked for. One of another size would be read, or kept, out of bounds.
+  template <class Matrix>
+  auto row(const Matrix& rows, Index i = 0, Index asked = 1) const {
+    if (rows.rows() != asked)
+      refuse(rows.rows(), rows.rows() > 0 ? Index{rows.row(0).vocab_size()} : Index{0}, asked);
+    auto row = rows.row(i);
+    if (row.vocab_size() != vocab_size()) refuse(asked, row.vocab_size(), asked);
+    return row;
+  }
+
+  void truncate(Index length) {
+    if (!has_turn()) return;
+    seen_ = std::clamp<Index>(length, 0, seen_);
+    model_.truncate(seen_);
+  }
+
+  /// The model, where others may refer to it, too.
+  template <class Visit>
+  void each_identity(const Visit& visit) const {
+    each_identity_of_model(model_, has_stable_rows<Value>, visit);
+  }
+
+ protected:
+  bool has_turn() const { return turn_.lasts(turns_); }
+
+  M model_;
+  Index seen_ = 0;  // length of the model's context
+
+ private:
+  [[noreturn]] void refuse(Index rows, Index size, Index asked) const {
+    invalid_argument("the draft model returned ", rows, " rows over ", size, " tokens, expected ", asked,
+                     asked == 1 ? " row" : " rows", " over its vocabulary of ", vocab_size());
+  }
+
+  Turns turns_;
+  Turn turn_;
+  std::vector<Token> known_;
+};
+
+}  // namespace specdec::detail
