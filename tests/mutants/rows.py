@@ -231,3 +231,18 @@ mutant("tolerance-of-no-number", "rows/validate.hpp", "tests/rows/validate", "if
 mutant("sparse-row-below-zero", "rows/sparse.hpp", "tests/rows/sparse", "if (vocab_size < 0) detail", "if (false) detail")
 mutant("library-named-twice", "error.hpp", "tests/error", "text.starts_with(library) ?", "false ?")
 mutant("no-number-of-tokens-told-as-a-double", "types.hpp", "tests/types", " && !std::floating_point<std::remove_cvref_t<N>>;", ";")
+
+WITHOUT = "tests/rows/without_tokens"
+mutant = promise("a row without tokens is the row given that it is none of them")
+mutant("without-what-cancels-out", "rows/without_tokens.hpp", WITHOUT, "if (taken <= 0.5) return 1 - taken;", "return 1 - taken;")
+mutant("without-unnormalised", "rows/without_tokens.hpp", WITHOUT, "mass_ > 0 ? p / mass_ : p", "p")
+mutant("without-segments-with", "rows/without_tokens.hpp", WITHOUT, "segment[x - start] = 0;", "segment[x - start] *= 1;")
+mutant("without-counted-twice", "rows/without_tokens.hpp", WITHOUT, "if (!again && gaps_[i] >= 0)", "if (gaps_[i] >= 0)")
+mutant("without-the-first-gap-only", "rows/without_tokens.hpp", WITHOUT, "if (gap >= start && gap < end) end = gap;", "if (gap >= start) return std::min<Index>(gap, end);")
+mutant("without-nan", "rows/without_tokens.hpp", WITHOUT, "if (!detail::is_probability(left))", "if (false)")
+
+LIKELIEST = "tests/rows/likeliest"
+mutant = promise("the likeliest tokens of a row are those that sorting finds")
+mutant("likeliest-later-of-equals", "rows/likeliest.hpp", LIKELIEST, "std::upper_bound(found_.begin()", "std::lower_bound(found_.begin()")
+mutant("likeliest-nan-passed-over", "rows/likeliest.hpp", LIKELIEST, "if (p_k <= least) continue;", "if (!(p_k > least)) continue;")
+mutant("likeliest-of-the-first-ones", "rows/likeliest.hpp", LIKELIEST, "if (std::ssize(found_) == count) found_.pop_back();", "if (std::ssize(found_) == count) return;")
