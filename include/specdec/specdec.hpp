@@ -11,6 +11,7 @@
 #include "specdec/draft/goodput_length.hpp"
 #include "specdec/draft/lookahead.hpp"
 #include "specdec/draft/model_drafter.hpp"
+#include "specdec/draft/model_tree_drafter.hpp"
 #include "specdec/draft/ngram_table.hpp"
 #include "specdec/draft/prompt_lookup.hpp"
 #include "specdec/draft/sequoia_shape.hpp"

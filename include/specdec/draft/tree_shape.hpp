@@ -37,6 +37,11 @@ class TreeShape {
   }
   TreeShape(std::initializer_list<Index> parents) : TreeShape(std::span(parents.begin(), parents.size())) {}
 
+  /// A move copies: what was moved away is a shape still.
+  TreeShape(const TreeShape&) = default;
+  TreeShape& operator=(const TreeShape&) = default;
+  ~TreeShape() = default;
+
   /// widths[d] children behind each node of depth d, the context being of depth 0.
   static TreeShape of_widths(std::span<const Index> widths) {
     std::vector<Index> parents;

@@ -1,0 +1,427 @@
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+#include "support/tree_models.hpp"
+
+namespace test_draft_model_tree_drafter {
+
+using namespace specdec;
+using namespace specdec::testing;
+using namespace support;
+
+namespace {
+
+static_assert(TreeDrafter<ModelTreeDrafter<WatchedTreeModel, Independent>>);
+static_assert(TreeDrafter<ModelTreeDrafter<StableTreeModel, WithoutReplacement>>);
+static_assert(TreeDrafter<ModelTreeDrafter<TableModel<>&, Likeliest>>);
+
+using Tokens = std::vector<Token>;
+using Parents = std::vector<Index>;
+
+// What the row of a token has to be, where the row behind its parent is q and its elders are these tokens.
+double expected_row(Independent, const auto& q, const Tokens&, Token, Token x) { return q.probability(x); }
+double expected_row(const Likeliest&, const auto&, const Tokens&, Token chosen, Token x) {
+  return x == chosen ? 1.0 : 0.0;
+}
+double expected_row(WithoutReplacement, const auto& q, const Tokens& elders, Token, Token x) {
+  const auto gone = [&](Token y) { return std::ranges::find(elders, y) != elders.end(); };
+  double left = 0;
+  for (Token y = 0; y < q.vocab_size(); ++y) left += gone(y) ? 0.0 : q.probability(y);
+  return gone(x) ? 0.0 : q.probability(x) / left;
+}
+
+// How many children a node has, of `wanted`.
+Index expected_children(Independent, const auto&, Index wanted) { return wanted; }
+template <class Siblings>
+Index expected_children(const Siblings&, const auto& q, Index wanted) {
+  Index support = 0;
+  for (Token x = 0; x < q.vocab_size(); ++x) support += q.probability(x) > 0 ? 1 : 0;
+  return std::min(wanted, support);
+}
+
+// What is the matter with the drafts, over all their outcomes.
+struct Deviations {
+  bool shapes = true;
+  double rows = 0;           // of a row from what it has to be
+  double probabilities = 0;  // of a draft's from the product of its rows'
+  double sum = -1;           // of the probabilities of all drafts, from 1
+};
+
+// Whether the tree is the first `most` nodes of the shape, but for children that rows have no tokens for.
+template <class Siblings>
+bool is_of_shape(const KeptTree& tree, const TreeShape& shape, Index most, const Siblings& siblings,
+                 const auto& model, const Tokens& context) {
+  Parents places, parents;
+  for (Index k = -1; k < std::ssize(places); ++k) {
+    const Index place = k < 0 ? -1 : places[static_cast<std::size_t>(k)];
+    const Index wanted = std::clamp<Index>(most - shape.first_child(place), 0, shape.children(place));
+    const auto q = model.distribution(text_before(context, tree.tokens, tree.parents, k));
+    for (Index c = 0; c < expected_children(siblings, q, wanted); ++c) {
+      places.push_back(shape.first_child(place) + c);
+      parents.push_back(k);
+    }
+    if (std::ssize(places) > std::ssize(tree.tokens)) return false;
+  }
+  return parents == tree.parents;
+}
+
+template <class Model, class Siblings>
+Deviations deviations(const TreeShape& shape, Siblings siblings, Index order, const TreeLimits& limits = {}) {
+  std::mt19937_64 seed{static_cast<std::uint64_t>(shape.size())};
+  Model model(TableModel<>::random(3, order, seed));
+  ModelTreeDrafter drafter{model, shape, siblings};
+  const Tokens context{2, 0, 1};
+  Deviations out;
+  enumerate([&](Enumerator& chance) {
+    drafter.truncate(0);
+    const KeptTree tree = kept(drafter.draft(context, limits, chance), 3);
+    out.shapes = out.shapes && tree.rows.size() == tree.tokens.size() &&
+                 is_of_shape(tree, shape, shape.size_within(limits), siblings, model, context);
+    if (!out.shapes) return;
+    double product = 1;
+    for (Index k = 0; k < std::ssize(tree.tokens); ++k) {
+      const auto at = static_cast<std::size_t>(k);
+      const auto q = model.distribution(text_before(context, tree.tokens, tree.parents, tree.parents[at]));
+      const Tokens elders = elders_of(tree.tokens, tree.parents, k);
+      for (Token x = 0; x < 3; ++x)
+        out.rows = std::max(out.rows, std::abs(tree.rows[at][static_cast<std::size_t>(x)] -
+                                               expected_row(siblings, q, elders, tree.tokens[at], x)));
+      product *= tree.rows[at][static_cast<std::size_t>(tree.tokens[at])];
+    }
+    out.probabilities = std::max(out.probabilities, std::abs(chance.probability() / product - 1));
+    out.sum += chance.probability();
+  });
+  return out;
+}
+
+void check(const Deviations& found) {
+  CHECK(found.shapes);
+  CHECK(found.rows < 1e-15);
+  CHECK(found.probabilities < 1e-13);
+  CHECK(std::abs(found.sum) < 1e-12);
+}
+
+const std::vector<TreeShape> shapes{TreeShape(),
+                                    TreeShape::linear(4),
+                                    TreeShape::of_widths({2, 2}),
+                                    TreeShape::of_widths({3}),
+                                    TreeShape{-1, -1, 0, 0, 1, 3, 4},
+                                    TreeShape{-1, 0, 0, 2, 2}};
+
+template <class Siblings>
+void check_shapes() {
+  for (const TreeShape& shape : shapes) {
+    INFO("a shape of " << shape.size());
+    check(deviations<WatchedTreeModel>(shape, Siblings{}, 2));
+    check(deviations<WatchedTreeModel>(shape, Siblings{}, 1));
+  }
+  check(deviations<StableTreeModel>(shapes[4], Siblings{}, 2));
+  for (const Index nodes : {0, 1, 3, 5})
+    for (const Index depth : {Index{0}, Index{1}, Index{2}, unlimited})
+      check(deviations<WatchedTreeModel>(shapes[4], Siblings{}, 1, {nodes, depth}));
+}
+
+}  // namespace
+
+TEST_CASE("the reported rows are the rows that siblings were drawn from, given their elders") {
+  check_shapes<Independent>();
+  check_shapes<WithoutReplacement>();
+  check_shapes<Likeliest>();
+}
+
+namespace {
+
+// The tree of one seed, drawn by a drafter that is new.
+template <class Siblings>
+KeptTree fresh(const TableModel<>& table, const TreeShape& shape, const Siblings& siblings,
+               const Tokens& context, std::uint64_t seed) {
+  std::mt19937_64 rng{seed};
+  ModelTreeDrafter drafter{WatchedTreeModel(table), shape, siblings};
+  return kept(drafter.draft(context, {}, rng), table.vocab_size());
+}
+
+// No token of probability 0: as many children as the shape has.
+TableModel<> full_model(Index vocab_size, Index order, std::mt19937_64& rng) {
+  Index states = 1;
+  for (Index k = 0; k < order; ++k) states *= vocab_size + 1;
+  TableModel<>::Rows table(states, vocab_size);
+  for (Index i = 0; i < states; ++i) {
+    for (Index x = 0; x < vocab_size; ++x) table(i, x) = 0.1 + uniform01(rng);
+    table.row(i) /= table.row(i).sum();
+  }
+  return {table, order};
+}
+
+}  // namespace
+
+TEST_CASE("a call a level, of the nodes that have children, and of what the model has not seen") {
+  std::mt19937_64 rng{2};
+  WatchedTreeModel model(full_model(5, 2, rng));
+  ModelTreeDrafter drafter{model, TreeShape::of_widths({3, 2, 1}), WithoutReplacement{}};
+  Tokens context{1, 2, 3};
+  drafter.draft(context, {}, rng);
+  CHECK(model.calls == 3);
+  CHECK(model.fed == 3 + 3 + 6);
+  drafter.truncate(3);  // nothing was accepted
+  CHECK(model.in_tree() == 0);
+  context.push_back(4);
+  model.calls = model.fed = 0;
+  drafter.draft(context, {.nodes = 10}, rng);  // of the third level one node, behind the first of the second
+  CHECK(model.calls == 3);
+  CHECK(model.fed == 1 + 3 + 1);
+  drafter.truncate(0);
+  model.calls = model.fed = 0;
+  drafter.draft(context, {.depth = 1}, rng);
+  CHECK(model.calls == 1);
+  CHECK(model.fed == 4);
+  drafter.draft(context, {.nodes = 0}, rng);  // no draft, no call
+  drafter.draft(context, {.depth = -1}, rng);
+  CHECK(model.calls == 1);
+}
+
+TEST_CASE("what the context goes on with of the tree is not taken in again") {
+  std::mt19937_64 rng{3};
+  const auto table = full_model(5, 3, rng);
+  const TreeShape shape = TreeShape::of_widths({3, 2, 1});
+  WatchedTreeModel model(table);
+  ModelTreeDrafter drafter{model, shape, WithoutReplacement{}};
+  const Tokens context{1, 2, 3};
+  // What the next draft takes in of the context, and keeps, after `accepted` tokens on the way to a node and Y.
+  const auto goes_on = [&](Index node, Index accepted, Index told) {
+    drafter.truncate(0);
+    std::mt19937_64 draws{5};
+    const auto tree = kept(drafter.draft(context, {}, draws), 5);
+    Tokens text = text_before(context, tree.tokens, tree.parents, node);
+    text.resize(static_cast<std::size_t>(3 + accepted));
+    text.push_back(0);
+    if (told >= 0) drafter.truncate(told);
+    model.calls = model.fed = model.kept = 0;
+    std::mt19937_64 again{6};
+    CHECK(kept(drafter.draft(text, {}, again), 5) == fresh(table, shape, WithoutReplacement{}, text, 6));
+    CHECK(Tokens(model.context().begin(), model.context().end()) == text);
+    CHECK(model.kept + model.fed - 3 - 6 == std::ssize(text) - 3);
+    return model.kept;
+  };
+  CHECK(goes_on(15 - 1, 0, 3) == 0);
+  for (const Index leaf : {9, 12, 14}) {
+    CHECK(goes_on(leaf, 1, 4) == 1);
+    CHECK(goes_on(leaf, 2, 5) == 2);
+    CHECK(goes_on(leaf, 3, 6) == 2);  // a leaf has not been taken in
+    CHECK(goes_on(leaf, 3, 5) == 2);
+    CHECK(goes_on(leaf, 3, 4) == 1);  // truncate() forbids more
+    CHECK(goes_on(leaf, 3, 3) == 0);
+    CHECK(goes_on(leaf, 3, -1) == 2);  // nobody said anything
+  }
+}
+
+TEST_CASE("a drafter that is told another text drafts what a new one does") {
+  std::mt19937_64 rng{4};
+  const auto table = full_model(4, 3, rng);
+  const TreeShape shape{-1, -1, 0, 0, 1, 2};
+  WatchedTreeModel model(table);
+  ModelTreeDrafter drafter{model, shape, Independent{}};
+  Tokens text{0};
+  for (std::uint64_t n = 0; n < 300; ++n) {
+    std::mt19937_64 draws{n};
+    const auto tree = kept(drafter.draft(text, {}, draws), 4);
+    REQUIRE(tree == fresh(table, shape, Independent{}, text, n));
+    const auto before = std::ssize(text);
+    switch (rng() % 4) {
+      case 0:  // back, as far as to nothing
+        text.resize(1 + rng() % text.size());
+        drafter.truncate(std::ssize(text) - static_cast<Index>(rng() % 2));
+        text.push_back(static_cast<Token>(rng() % 4));
+        break;
+      case 1:
+        break;    // once more
+      default: {  // on, by a path of the tree
+        text = text_before(text, tree.tokens, tree.parents, static_cast<Index>(rng() % 7) - 1);
+        if (rng() % 4 != 0) drafter.truncate(std::ssize(text) - static_cast<Index>(rng() % 2));
+        if (rng() % 8 == 0) drafter.truncate(before);
+        text.push_back(static_cast<Token>(rng() % 4));
+      }
+    }
+  }
+  CHECK(model.kept > 50);
+}
+
+TEST_CASE("no more nodes have children than the model's context has room for") {
+  std::mt19937_64 rng{5};
+  const auto table = full_model(5, 2, rng);
+  const auto drafted = [&](Index context, Index most, const TreeShape& shape) {
+    WatchedTreeModel model(table, most);
+    ModelTreeDrafter drafter{model, shape, WithoutReplacement{}};
+    const Tokens text(static_cast<std::size_t>(context), 1);
+    const auto tree = kept(drafter.draft(text, {}, rng), 5);
+    return std::ssize(tree.tokens);
+  };
+  const TreeShape linear = TreeShape::linear(6), wide = TreeShape::of_widths({3, 2, 1});
+  CHECK(drafted(3, 6, linear) == 4);  // the last of them is not taken in
+  CHECK(drafted(6, 6, linear) == 1);
+  CHECK(drafted(7, 6, linear) == 0);
+  CHECK(drafted(3, 8, linear) == 6);
+  CHECK(drafted(6, 6, wide) == 3);
+  CHECK(drafted(5, 6, wide) == 5);
+  CHECK(drafted(4, 6, wide) == 7);
+  CHECK(drafted(3, 6, wide) == 9);
+  CHECK(drafted(2, 6, wide) == 10);
+  CHECK(drafted(2, 10, wide) == 14);
+  CHECK(drafted(2, 11, wide) == 15);
+  CHECK(drafted(7, 6, wide) == 0);
+}
+
+TEST_CASE("tokens of the context that the model does not know are token 0 to it") {
+  std::mt19937_64 rng{6};
+  const auto table = full_model(3, 2, rng);
+  ModelTreeDrafter drafter{WatchedTreeModel(table), TreeShape::of_widths({2, 1}), WithoutReplacement{}};
+  const Tokens known{0, 1, 0}, foreign{0, 1, 9};
+  const auto tree = [&](const Tokens& context) {
+    drafter.truncate(0);
+    std::mt19937_64 draws{1};
+    return kept(drafter.draft(context, {}, draws), 3);
+  };
+  CHECK(tree(known) == tree(foreign));
+  const auto rows = drafter.draft(foreign, {}, rng).rows;
+  CHECK(rows.vocab_size() == 3);
+}
+
+TEST_CASE("after a failure of the model, at any call, a drafter drafts what a new one does") {
+  std::mt19937_64 rng{7};
+  const auto table = full_model(4, 2, rng);
+  const TreeShape shape = TreeShape::of_widths({2, 2, 1});
+  const Tokens context{1, 2};
+  for (Index fails_at = 0; fails_at < 6; ++fails_at) {
+    WatchedTreeModel model(table);
+    ModelTreeDrafter drafter{model, shape, WithoutReplacement{}};
+    Tokens text = context;
+    int failures = 0;
+    model.fails_at = fails_at;
+    for (std::uint64_t n = 0; n < 3; ++n) {
+      KeptTree tree;
+      for (bool done = false; !done;) {
+        std::mt19937_64 draws{n};
+        try {
+          tree = kept(drafter.draft(text, {}, draws), 4);
+          done = true;
+        } catch (const std::runtime_error&) {
+          ++failures;
+          if (fails_at % 2 == 0) drafter.truncate(std::ssize(text));
+        }
+      }
+      CHECK(tree == fresh(table, shape, WithoutReplacement{}, text, n));
+      text = text_before(text, tree.tokens, tree.parents, 2);
+      drafter.truncate(std::ssize(text));
+      text.push_back(3);
+    }
+    CHECK(failures == 1);
+  }
+}
+
+TEST_CASE("drafters of one model take turns, and copies have models of their own") {
+  std::mt19937_64 rng{8};
+  const auto table = full_model(4, 3, rng);
+  WatchedTreeModel model(table);
+  const TreeShape shape = TreeShape::of_widths({2, 1});
+  ModelTreeDrafter first{model, shape, Independent{}};
+  ModelDrafter linear{model};
+  ModelTreeDrafter own{WatchedTreeModel(table), shape, Independent{}};
+  const Tokens text{0, 1, 2}, other{3, 3, 3, 2};
+  const auto check = [&](auto& drafter, const Tokens& context) {
+    std::mt19937_64 draws{1};
+    CHECK(kept(drafter.draft(context, {}, draws), 4) == fresh(table, shape, Independent{}, context, 1));
+  };
+  check(first, text);
+  linear.draft(other, 2, rng);  // while a tree is open
+  first.truncate(2);            // of a context that the model no longer has
+  CHECK(std::ssize(model.context()) == 5);
+  check(first, text);
+  check(own, text);
+  auto copy = own;
+  check(copy, other);
+  check(own, text);
+  auto moved = std::move(own);
+  check(moved, text);
+  CHECK(message_of<std::logic_error>([&] { own.draft(text, {}, rng); }) ==  // NOLINT
+        "specdec: a drafter drafts that was moved away, into a decoder, say: ask what it was moved into");
+}
+
+TEST_CASE("there is nothing to draft after an empty context") {
+  std::mt19937_64 rng{1};
+  ModelTreeDrafter drafter{WatchedTreeModel(full_model(3, 1, rng)), TreeShape::linear(2), Likeliest{}};
+  CHECK(message_of([&] { drafter.draft(Tokens{}, {}, rng); }) ==
+        "specdec: context is empty: there is nothing to continue");
+}
+
+namespace {
+
+// Returns what it is told to, whatever was asked for.
+struct MisshapenModel {
+  Index rows, cols, rows_of_tree, cols_of_tree;
+  Index vocab_size() const { return 4; }
+  Eigen::MatrixXd forward(std::span<const Token>, Index) {
+    return Eigen::MatrixXd::Constant(rows, cols, 0.25);
+  }
+  Eigen::MatrixXd forward(std::span<const Token>, std::span<const Index>, Index) {
+    return Eigen::MatrixXd::Constant(rows_of_tree, cols_of_tree, 0.25);
+  }
+  void keep(std::span<const Index>) {}
+  void truncate(Index) {}
+};
+
+}  // namespace
+
+TEST_CASE("rows of another shape than asked for are named, not read") {
+  std::mt19937_64 rng{1};
+  const auto complaint = [&](MisshapenModel model) {
+    ModelTreeDrafter drafter{std::move(model), TreeShape::of_widths({2, 1}), WithoutReplacement{}};
+    return message_of([&] { drafter.draft(Tokens{0}, {}, rng); });
+  };
+  CHECK(complaint({1, 4, 2, 4}).empty());
+  CHECK(complaint({2, 4, 2, 4}) ==
+        "specdec: the draft model returned 2 rows over 4 tokens, expected 1 row over its vocabulary of 4");
+  CHECK(complaint({1, 4, 1, 4}) ==
+        "specdec: the draft model returned 1 rows over 4 tokens, expected 2 rows over its vocabulary of 4");
+  CHECK(complaint({1, 4, 3, 4}).find("returned 3 rows") != std::string::npos);
+  CHECK(complaint({1, 4, 0, 4}).find("returned 0 rows") != std::string::npos);
+  CHECK(complaint({1, 4, 2, 5}).find("over 5 tokens, expected 2 rows") != std::string::npos);
+}
+
+TEST_CASE("a draft model whose row is no distribution is named") {
+  Eigen::Matrix<double, 1, Eigen::Dynamic> row(2);
+  row << 0, 0;
+  ModelTreeDrafter drafter{TableModel<>::context_free(row), TreeShape::linear(2), Independent{}};
+  std::mt19937_64 rng{1};
+  CHECK(message_of([&] { drafter.draft(Tokens{0}, {}, rng); }) ==
+        "specdec: draft row 0: the probabilities sum to 0");
+}
+
+TEST_CASE("an audit finds nothing in trees that are as they say") {
+  std::mt19937_64 rng{11};
+  const auto table = full_model(12, 1, rng);
+  DraftAudit audit;
+  ModelTreeDrafter drafter{WatchedTreeModel(table), TreeShape::of_widths({3, 2}), WithoutReplacement{}};
+  Tokens context{0};
+  for (int n = 0; n < 150; ++n) {
+    const auto draft = drafter.draft(context, {}, rng);
+    audit.add(draft.rows, draft.tokens);
+    context.push_back(draft.tokens[rng() % 3]);
+  }
+  const auto report = audit.report();
+  CHECK(report.tokens == 150 * 9);
+  CHECK(report.fault == DraftFault::none);
+}
+
+}  // namespace test_draft_model_tree_drafter
