@@ -227,6 +227,21 @@ TEST_CASE("what the context goes on with of the tree is not taken in again") {
   }
 }
 
+TEST_CASE("what was forbidden of one tree is not of the next") {
+  std::mt19937_64 rng{3};
+  WatchedTreeModel model(full_model(5, 3, rng));
+  ModelTreeDrafter drafter{model, TreeShape::linear(4), Independent{}};
+  Tokens context{1, 2};
+  drafter.draft(context, {.depth = 1}, rng);  // of which the model has taken in nothing
+  drafter.truncate(3);
+  context = {1, 2, 3, 4};
+  const auto tree = kept(drafter.draft(context, {}, rng), 5);
+  const Tokens text = text_before(context, tree.tokens, tree.parents, 3);
+  drafter.truncate(std::ssize(text));
+  drafter.draft(text, {}, rng);
+  CHECK(model.kept == 3);
+}
+
 TEST_CASE("a drafter that is told another text drafts what a new one does") {
   std::mt19937_64 rng{4};
   const auto table = full_model(4, 3, rng);

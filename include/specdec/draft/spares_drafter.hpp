@@ -1,0 +1,161 @@
+// Drafts a line of tokens, and at each of them what else the model thought likely.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "specdec/chance/chance.hpp"
+#include "specdec/draft/draft_model.hpp"
+#include "specdec/draft/tree_draft.hpp"
+#include "specdec/error.hpp"
+#include "specdec/model/turn.hpp"
+#include "specdec/rows/likeliest.hpp"
+#include "specdec/rows/named_row.hpp"
+#include "specdec/rows/one_hot.hpp"
+#include "specdec/rows/row_span.hpp"
+#include "specdec/rows/variant_rows.hpp"
+#include "specdec/types.hpp"
+#include "specdec/verify/draft_limit.hpp"
+
+namespace specdec {
+
+/// Trunk and spares: drafts autoregressively with a model, the trunk, and beside each drawn token chooses the likeliest
+/// other ones of its row, the spares, for which no further call is needed.
+///
+///   SparesDrafter drafter{small, 4, {2, 1}};    // 4 tokens; 2 spares beside the first, 1 beside each of the others
+///
+/// A drawn token is the eldest of its siblings and reports the very row it was drawn from; spares follow, the likeliest
+/// first, of equals the lower id first, and report one-hot rows. spares[d] is for depth d, the last entry for all
+/// depths beyond it; where fewer tokens have any probability, there are fewer. Limits take away the deepest
+/// tokens first, of a level the unlikeliest spares first.
+/// The model may be any Model: it takes in the trunk alone. One passed as an lvalue is referred to and must outlive the
+/// drafter; an rvalue is moved in. Drafters that refer to one model, and copies of a drafter, may take turns: whoever
+/// takes over feeds its context anew. The model's vocabulary may be smaller or larger than the target's. Tokens of the
+/// context that the model does not know are shown to it as token 0, which costs acceptance, never exactness. Where its
+/// context is bounded (context_size) the trunk is no longer than that has room for, in the end there is none.
+/// Throws: std::invalid_argument where the trunk or a number of spares is negative, or both make more than longest_draft
+/// tokens.
+/// Random: one draw per token of the trunk. Cost: a call of the model for each, and a pass over its row where it has
+/// spares; the first call also takes in what the model has not seen of the context. No allocation in steady state.
+template <class M>
+class SparesDrafter {
+  using DraftModel = detail::DraftModel<M>;
+  using Behind = typename DraftModel::Rows;
+  using Row = VariantRow<typename Behind::Stored, OneHotRow>;
+
+ public:
+  SparesDrafter(M&& model, Index trunk, std::vector<Index> spares)
+      : model_(std::forward<M>(model)), trunk_(trunk), spares_(std::move(spares)) {
+    detail::check_drafted("trunk", trunk);
+    for (std::size_t d = 0; d < spares_.size(); ++d)
+      if (spares_[d] < 0 || spares_[d] > longest_draft)
+        detail::invalid_argument("spares[", d, "] = ", spares_[d], " is outside 0..", longest_draft,
+                                 ", the longest draft");
+    Index left = longest_draft;
+    for (Index d = 0; d < trunk && left >= 0; ++d) left -= 1 + spares_at(d);
+    if (left < 0)
+      detail::invalid_argument("trunk = ", trunk, " and its spares make more than ", longest_draft,
+                               " tokens, the longest draft");
+  }
+
+  /// Throws: std::invalid_argument on an empty context, and where the model returns rows of another shape
+  /// than asked for.
+  template <RandomSource Source>
+  TreeDraft<RowSpan<Row>> draft(std::span<const Token> context, const TreeLimits& limits, Source& source) & {
+    if (context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
+    auto&& chance = as_chance(source);
+    clear();
+    const Index depth = std::min({trunk_, limits.depth, model_.room(context)});
+    if (depth > 0 && limits.nodes > 0) begin(context);
+    Index last = -1;  // of the trunk
+    for (Index d = 0; d < depth && std::ssize(tokens_) < limits.nodes; ++d) {
+      const auto& output = d == 0 ? model_.forward(model_.unseen(context)) : take_in(last);
+      const auto q = model_.row(distributions(output));
+      const Index drawn = std::ssize(tokens_);
+      const auto name = detail::NamedRow(q, "draft", drawn);
+      const Token token = chance.draw(name);
+      rows_behind_.add(q);
+      add(token, last, Row(std::in_place_index<0>, rows_behind_[d]));
+      const Index spares = std::min(spares_at(d), limits.nodes - std::ssize(tokens_));
+      if (spares > 0) name.named([&] { add_spares(q, token, last, spares); });
+      last = drawn;
+    }
+    return {tokens_, RowSpan<Row>(rows_, model_.vocab_size()), parents_};
+  }
+
+  /// The model, where others may refer to it, too.
+  template <class Visit>
+    requires detail::MayBeShared<M>
+  void each_identity(const Visit& visit) const {
+    model_.each_identity(visit);
+  }
+
+  void truncate(Index length) { model_.truncate(length); }
+
+ private:
+  Index spares_at(Index depth) const {
+    if (spares_.empty()) return 0;
+    return spares_[static_cast<std::size_t>(std::min(depth, std::ssize(spares_) - 1))];
+  }
+
+  void clear() {
+    tokens_.clear();
+    rows_.clear();
+    parents_.clear();
+    rows_behind_.clear();
+  }
+
+  // Where the context has gone on with a spare, the model has taken in the trunk.
+  void begin(std::span<const Token> context) {
+    model_.take();
+    for (std::size_t i = 0; i < taken_in_.size(); ++i) {
+      const std::size_t at = from_ + i;
+      if (at < context.size() && context[at] == taken_in_[i]) continue;
+      model_.truncate(static_cast<Index>(at));
+      break;
+    }
+    taken_in_.clear();
+    from_ = context.size();
+  }
+
+  decltype(auto) take_in(Index node) {
+    const Token token = tokens_[static_cast<std::size_t>(node)];
+    taken_in_.reserve(taken_in_.size() + 1);
+    decltype(auto) output = model_.forward(std::span(&token, 1));
+    taken_in_.push_back(token);
+    return output;
+  }
+
+  template <class Q>
+  void add_spares(const Q& q, Token drawn, Index parent, Index count) {
+    for (const LikelyToken& likely : likeliest_.of(q, count + 1))
+      if (likely.token != drawn && count-- > 0)
+        add(likely.token, parent, Row(std::in_place_index<1>, OneHotRow(likely.token)));
+  }
+
+  void add(Token token, Index parent, const Row& row) {
+    tokens_.push_back(token);
+    rows_.push_back(row);
+    parents_.push_back(parent);
+  }
+
+  DraftModel model_;
+  Index trunk_;
+  std::vector<Index> spares_;
+  std::vector<Token> tokens_;
+  std::vector<Row> rows_;
+  std::vector<Index> parents_;
+  Behind rows_behind_;           // the rows that the trunk was drawn from
+  std::vector<Token> taken_in_;  // of the trunk, behind the first from_ tokens
+  std::size_t from_ = 0;
+  LikeliestTokens likeliest_;
+};
+
+template <class M>
+SparesDrafter(M&&, Index, std::vector<Index>) -> SparesDrafter<M>;
+
+}  // namespace specdec
