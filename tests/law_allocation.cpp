@@ -49,6 +49,24 @@ TEST_CASE("a step allocates nothing but room for a longer text") {
   CHECK(growth_in_steps(GreedyBlockVerifier{}) < 20);
 }
 
+TEST_CASE("trees of a model that takes lines allocate nothing, call by call") {
+  std::mt19937_64 rng{3};
+  std::vector<Token> text(2000);
+  for (Token& x : text) x = static_cast<Token>(uniform01(rng) * 20);
+  PathByPath model{NgramModel::train(text, {.order = 3, .vocab_size = 20})};
+  const std::vector<Token> tokens{1, 2, 3, 4, 5};
+  const std::vector<Index> parents{-1, 0, 0, -1, 3}, grown{1, 1, 5, 4, 8}, path{0, 1, 6};
+  std::size_t before = 0;
+  for (int n = 0; n < 20; ++n) {
+    if (n == 5) before = allocations;
+    model.forward(tokens, parents, 5);
+    model.forward(tokens, grown, 3);
+    model.keep(path);
+    model.truncate(2);
+  }
+  CHECK(allocations == before);
+}
+
 namespace {
 
 using support::AnyVerifier;

@@ -25,6 +25,7 @@
 #include "specdec/measure/acceptance.hpp"
 #include "specdec/measure/stats_json.hpp"
 #include "specdec/model/ngram.hpp"
+#include "specdec/model/path_by_path.hpp"
 #include "specdec/model/tree_model.hpp"
 #include "specdec/rows/entropy.hpp"
 #include "specdec/rows/likeliest.hpp"

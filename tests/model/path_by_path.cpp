@@ -1,0 +1,361 @@
+// Trees of tokens for models that take lines: rows, contexts and failures are those of a model fed way by way.
+#include "specdec/model/path_by_path.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+
+namespace test_model_path_by_path {
+
+using namespace specdec;
+using namespace specdec::testing;
+using support::message_of;
+
+using Tokens = std::vector<Token>;
+using Numbers = std::vector<Index>;
+
+static_assert(TreeModel<PathByPath<TableModel<>>>);
+static_assert(TreeModel<PathByPath<TableModel<float>&>>);
+static_assert(TreeModel<PathByPath<NgramModel>>);
+static_assert(!has_stable_rows<PathByPath<NgramModel>>);
+static_assert(specdec::detail::MayBeShared<PathByPath<TableModel<>&>> &&
+              !specdec::detail::MayBeShared<PathByPath<TableModel<>>>);
+
+namespace {
+
+// What a failing call does before it fails: nothing, or all of it.
+enum class Fault { none, before, after };
+
+struct Failure : std::runtime_error {
+  Failure() : std::runtime_error("a call") {}
+};
+
+// A table that counts what it is fed, overwrites its rows, and fails where it is told to.
+struct Watched {
+  TableModel<float> table;
+  Index calls = 0, fed = 0;
+  Index goes_well = 0;  // calls before the one that fails
+  Fault fault = Fault::none;
+
+  Index vocab_size() const { return table.vocab_size(); }
+  const TableModel<float>::Rows& forward(std::span<const Token> tokens, Index rows) {
+    const bool fails = fault != Fault::none && goes_well-- == 0;
+    const Fault kind = std::exchange(fault, fails ? Fault::none : fault);
+    if (fails && kind == Fault::before) throw Failure();
+    const auto& output = table.forward(tokens, rows);
+    if (fails) throw Failure();
+    ++calls;
+    fed += std::ssize(tokens);
+    return output;
+  }
+  void truncate(Index length) { table.truncate(length); }
+};
+static_assert(Model<Watched>);
+
+// What a tree model is to do, by the words of the concept.
+struct Text {
+  Tokens context = {}, tree = {};
+  Numbers parents = {};
+
+  Tokens behind(Index node) const {
+    Tokens way;
+    for (; node >= 0; node = parents[static_cast<std::size_t>(node)])
+      way.insert(way.begin(), tree[static_cast<std::size_t>(node)]);
+    way.insert(way.begin(), context.begin(), context.end());
+    return way;
+  }
+  void keep(const Numbers& path) {
+    for (const Index node : path) context.push_back(tree[static_cast<std::size_t>(node)]);
+    forget();
+  }
+  void truncate(Index length) {
+    context.resize(std::min(context.size(), static_cast<std::size_t>(length)));
+    forget();
+  }
+  void forget() {
+    tree.clear();
+    parents.clear();
+  }
+};
+
+// Calls of a tree model, at random, each beside what it is to do.
+template <class M>
+class Walk {
+ public:
+  Walk(M& model, std::uint64_t seed) : model_(&model), rng_(seed) {}
+
+  Index below(Index n) { return static_cast<Index>(rng_() % static_cast<std::uint64_t>(n)); }
+  const Text& text() const { return text_; }
+
+  Tokens tokens(Index count) {
+    Tokens x(static_cast<std::size_t>(count));
+    for (Token& t : x) t = static_cast<Token>(below(model_->vocab_size()));
+    return x;
+  }
+
+  // One call. What it is to do is done once it has returned.
+  template <class Expected>
+  void step(const Expected& expected) {
+    const Index kind = below(8);
+    if (kind < 4) grow(expected);
+    else if (kind == 4) {
+      const Index length = below(std::ssize(text_.context) + 3);
+      model_->truncate(length);
+      text_.truncate(length);
+    } else if (kind == 5 && text_.tree.empty()) {
+      const Tokens x = tokens(1 + below(3));
+      const Index rows = 1 + below(std::ssize(x));
+      const auto& output = model_->forward(x, rows);
+      text_.context.insert(text_.context.end(), x.begin(), x.end());
+      for (Index i = 0; i < rows; ++i) {
+        const Tokens way(text_.context.begin(), text_.context.end() - (rows - 1 - i));
+        check(distributions(output).row(i), expected, way);
+      }
+    } else {
+      const Numbers path = any_path();
+      model_->keep(path);
+      text_.keep(path);
+    }
+  }
+
+ private:
+  template <class Expected>
+  void grow(const Expected& expected) {
+    const Tokens x = tokens(1 + below(6));
+    const Index before = std::ssize(text_.tree), rows = 1 + below(std::ssize(x));
+    Numbers parents;
+    for (Index k = 0; k < std::ssize(x); ++k) parents.push_back(below(before + k + 1) - 1);
+    const auto output = model_->forward(x, parents, rows);
+    text_.tree.insert(text_.tree.end(), x.begin(), x.end());
+    text_.parents.insert(text_.parents.end(), parents.begin(), parents.end());
+    REQUIRE(output.rows() == rows);
+    for (Index i = 0; i < rows; ++i)
+      check(output.row(i), expected, text_.behind(std::ssize(text_.tree) - rows + i));
+  }
+
+  Numbers any_path() {
+    Numbers path;
+    for (Index node = below(std::ssize(text_.tree) + 1) - 1; node >= 0;
+         node = text_.parents[static_cast<std::size_t>(node)])
+      path.insert(path.begin(), node);
+    return path;
+  }
+
+  template <class Row, class Expected>
+  void check(const Row& row, const Expected& expected, const Tokens& way) const {
+    const auto right = expected(way);
+    bool equal = row.vocab_size() == model_->vocab_size();
+    for (Token x = 0; equal && x < row.vocab_size(); ++x)
+      equal = row.probability(x) == right[static_cast<std::size_t>(x)];
+    CHECK(equal);
+  }
+
+  M* model_;
+  std::mt19937_64 rng_;
+  Text text_;
+};
+
+// The row of the model once it is fed nothing but the way, at once.
+template <class M>
+auto linear_rows(const M& copied) {
+  return [copied](const Tokens& way) {
+    M model = copied;
+    model.truncate(0);
+    const auto& output = model.forward(way, 1);
+    std::vector<double> row;
+    for (Token x = 0; x < model.vocab_size(); ++x) row.push_back(distributions(output).row(0).probability(x));
+    return row;
+  };
+}
+
+// Logits by the last token.
+struct LogitsTable {
+  Eigen::MatrixXf table = Eigen::MatrixXf::Random(5, 5), output = {};
+  Tokens context = {};
+  Index vocab_size() const { return 5; }
+  const Eigen::MatrixXf& forward(std::span<const Token> tokens, Index rows) {
+    context.insert(context.end(), tokens.begin(), tokens.end());
+    output.resize(rows, 5);
+    for (Index i = 0; i < rows; ++i) output.row(i) = table.row(*(context.end() - (rows - i)));
+    return output;
+  }
+  void truncate(Index length) { context.resize(std::min(context.size(), static_cast<std::size_t>(length))); }
+};
+
+template <class M>
+void walk(const M& fresh, std::uint64_t seed) {
+  M copy = fresh;
+  PathByPath model{std::move(copy)};
+  Walk calls(model, seed);
+  for (int n = 0; n < 300; ++n) calls.step(linear_rows(fresh));
+}
+
+}  // namespace
+
+TEST_CASE("PathByPath: rows of a tree are those of the ways to its tokens, to the bit") {
+  std::mt19937_64 rng{1};
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    walk(TableModel<float>::random(3, 3, rng), seed);
+    walk(TableModel<double>::random(2, 5, rng), seed);
+  }
+  Tokens text(500);
+  for (Token& x : text) x = static_cast<Token>(rng() % 4);
+  walk(NgramModel::train(text, {.order = 3, .vocab_size = 5}), 1);
+  walk(ProcessedModel{LogitsTable(), Chain{Temperature(0.7), TopK(3)}}, 2);
+}
+
+TEST_CASE("PathByPath: the model's context is what was kept, once there is something to take in") {
+  std::mt19937_64 rng{2};
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Watched watched{TableModel<float>::random(3, 2, rng)};
+    PathByPath model{watched};
+    Walk calls(model, seed);
+    for (int n = 0; n < 50; ++n) calls.step(linear_rows(watched.table));
+    model.keep({});
+    model.forward(Tokens{1}, 1);
+    Tokens expected = calls.text().context;
+    expected.push_back(1);
+    CHECK(Tokens(watched.table.context().begin(), watched.table.context().end()) == expected);
+  }
+}
+
+TEST_CASE("PathByPath: whatever call of the model fails, context and tree are as before") {
+  std::mt19937_64 rng{3};
+  int failures = 0;
+  for (const Fault fault : {Fault::before, Fault::after})
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      Watched watched{TableModel<float>::random(3, 3, rng)};
+      PathByPath model{watched};
+      Walk calls(model, seed);
+      for (int n = 0; n < 100; ++n) {
+        watched.goes_well = calls.below(4);
+        watched.fault = calls.below(2) == 0 ? fault : Fault::none;
+        try {
+          calls.step(linear_rows(watched.table));
+        } catch (const Failure&) {
+          ++failures;
+        }
+      }
+    }
+  CHECK(failures > 300);
+}
+
+TEST_CASE("PathByPath: what ways have in common is fed once, and what is not asked for not at all") {
+  SplitMix64 generator;
+  Watched watched{TableModel<float>::random(4, 2, generator)};
+  PathByPath model{watched};
+  const auto cost = [&](auto&& call) {
+    watched.calls = watched.fed = 0;
+    call();
+    return std::pair(watched.calls, watched.fed);
+  };
+  using Cost = std::pair<Index, Index>;
+  CHECK(cost([&] { model.forward(Tokens{0, 1, 2}, 1); }) == Cost(1, 3));
+  // Two branches of three tokens behind one, level by level: 0; 1, 2; 3, 4; 5, 6.
+  const Tokens tokens{0, 1, 2, 1, 2, 1, 2};
+  const Numbers parents{-1, 0, 0, 1, 2, 3, 4};
+  CHECK(cost([&] { model.forward(tokens, parents, 7); }) == Cost(2, 7));
+  model.truncate(3);
+  CHECK(cost([&] { model.forward(tokens, parents, 1); }) == Cost(1, 4));
+  // The model stands at number 6: a token behind it is fed alone, what is kept of its branch not again.
+  CHECK(cost([&] { model.forward(Tokens{3}, Numbers{6}, 1); }) == Cost(1, 1));
+  CHECK(cost([&] { model.keep(Numbers{0, 2, 4}); }) == Cost(0, 0));
+  CHECK(watched.table.context().size() == 6);
+  CHECK(cost([&] { model.forward(Tokens{3}, 1); }) == Cost(1, 1));
+  // Of another branch it is fed with what comes next.
+  model.forward(tokens, parents, 7);
+  CHECK(cost([&] { model.keep(Numbers{0, 1, 3}); }) == Cost(0, 0));
+  CHECK(cost([&] { model.forward(Tokens{3}, Numbers{-1}, 1); }).first == 1);
+}
+
+TEST_CASE("PathByPath: bad calls are named") {
+  std::mt19937_64 rng{4};
+  PathByPath model{TableModel<>::random(2, 1, rng)};
+  model.forward(Tokens{0, 1, 1}, Numbers{-1, 0, 0}, 1);
+  const auto complaint = [&](const Tokens& tokens, const Numbers& parents, Index rows) {
+    return message_of([&] { model.forward(tokens, parents, rows); });
+  };
+  CHECK(complaint({0, 1}, {0, 0}, 3) == "specdec: rows = 3 is outside 1..2, the number of tokens");
+  CHECK(complaint({0, 1}, {0, 0}, 0) == "specdec: rows = 0 is outside 1..2, the number of tokens");
+  CHECK(complaint({0, 2}, {0, 0}, 1) == "specdec: tokens[1] = 2 is outside the vocabulary 0..1");
+  CHECK(complaint({0}, {3}, 1) ==
+        "specdec: parents[0] = 3 is outside -1..2: a token follows the context or a token before it");
+  CHECK(message_of([&] { model.keep(Numbers{1}); }) == "specdec: path[0] = 1 follows 0, not -1");
+  CHECK(message_of<std::logic_error>([&] { model.forward(Tokens{0}, 1); }) ==
+        "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
+  model.keep(Numbers{0, 1});
+  // The last token of the context, whose row nobody asked for, is still to be fed with this one.
+  CHECK(message_of([&] { model.forward(Tokens{0}, 2); }) ==
+        "specdec: rows = 2 is outside 1..1, the number of tokens");
+}
+
+TEST_CASE("PathByPath: rows of another shape than asked for are named, and cost the call only") {
+  struct Misshapen {
+    TableModel<> table;
+    Index more_rows = 0, more_columns = 0;
+    TableModel<>::Rows output = {};
+    Index vocab_size() const { return table.vocab_size(); }
+    const TableModel<>::Rows& forward(std::span<const Token> tokens, Index rows) {
+      output = table.forward(tokens, rows);
+      output.conservativeResize(rows + more_rows, vocab_size() + more_columns);
+      return output;
+    }
+    void truncate(Index length) { table.truncate(length); }
+  };
+  std::mt19937_64 rng{5};
+  Misshapen misshapen{TableModel<>::random(3, 1, rng)};
+  PathByPath model{misshapen};
+  model.forward(Tokens{1}, 1);
+  const auto complaint = [&](Index more_rows, Index more_columns) {
+    misshapen.more_rows = more_rows;
+    misshapen.more_columns = more_columns;
+    return message_of([&] { model.forward(Tokens{0, 1}, Numbers{-1, 0}, 2); });
+  };
+  CHECK(complaint(1, 0) ==
+        "specdec: the model returned 3 rows over 3 tokens, expected 2 over its vocabulary of 3");
+  CHECK(complaint(0, -1) ==
+        "specdec: the model returned 2 rows over 2 tokens, expected 2 over its vocabulary of 3");
+  CHECK(complaint(-2, 0) ==
+        "specdec: the model returned 0 rows over 0 tokens, expected 2 over its vocabulary of 3");
+  CHECK(misshapen.table.context().size() == 1);
+  CHECK(complaint(0, 0).empty());
+}
+
+TEST_CASE("PathByPath: passes on what the model says of itself") {
+  struct Bounded : TableModel<> {
+    using TableModel<>::TableModel;
+    Index context_size() const { return 7; }
+  };
+  Bounded bounded{TableModel<>::Rows::Constant(1, 2, 0.5), 0};
+  const PathByPath model{bounded};
+  CHECK(model.vocab_size() == 2);
+  CHECK(model.context_size() == 7);
+  CHECK(specdec::detail::identity(model) == &bounded);
+  CHECK(PathByPath{TableModel<>::context_free(Eigen::RowVector2d(0.5, 0.5))}.context_size() == unlimited);
+}
+
+TEST_CASE("a tree is walked from end to end, without what leads to nothing that is wanted") {
+  const Numbers parents{-1, 0, -1, 1, 2, 1, -1};
+  const auto ends = [&](Index wanted) {
+    Numbers visited;
+    specdec::detail::DepthFirst walk;
+    walk(parents, wanted, [&](Index end) { visited.push_back(end); });
+    return visited;
+  };
+  CHECK(ends(7) == Numbers{3, 5, 4, 6});
+  CHECK(ends(3) == Numbers{5, 4, 6});
+  CHECK(ends(1) == Numbers{6});
+}
+
+}  // namespace test_model_path_by_path

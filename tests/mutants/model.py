@@ -1,0 +1,28 @@
+"""Mutants of what stands around models."""
+
+from mutants import promise
+
+PATH = "model/path_by_path.hpp"
+TEST = "tests/model/path_by_path"
+
+mutant = promise("any model takes trees: every row is its own behind the way to a token")
+mutant("tree-branch-not-left", PATH, TEST, "leave(std::ranges::mismatch(way_, entered_).in2 - entered_.begin());",
+       "leave(std::min<Index>(std::ssize(entered_), std::ssize(way_) - 1));")
+mutant("tree-rows-by-visit", PATH, TEST, "output_.push_back(rows_[k])", "output_.push_back(rows_[std::ssize(output_) + 0 * k])")
+mutant("tree-way-backwards", PATH, TEST, "std::ranges::reverse(way_);", "")
+mutant("tree-rows-of-unwanted", PATH, TEST, "const Index first = std::ssize(tree_) - wanted;",
+       "const Index first = std::max<Index>(std::ssize(tree_) - wanted - 1, 0);")
+mutant("tree-all-branches-walked", PATH, TEST, "if (token < size - wanted && child(token) < 0) continue;", "")
+mutant("tree-siblings-skipped", PATH, TEST, "next_[k] = child(parents[k]);", "")
+mutant("tree-kept-not-fed", PATH, TEST,
+       "for (auto node = rest; node != path.end(); ++node) missing_.push_back(token(*node));", "")
+mutant("tree-kept-fed-twice", PATH, TEST, "seen_ += std::ssize(missing_);\n    missing_.clear();", "seen_ += std::ssize(missing_);")
+mutant("tree-branch-stays-behind-kept", PATH, TEST, "seen_ += std::ssize(entered_);\n    model_.truncate(seen_);",
+       "seen_ += std::ssize(entered_);")
+mutant("tree-missing-outlives-rollback", PATH, TEST, "if (missing < std::ssize(missing_)) missing_", "if (false) missing_")
+mutant("tree-failed-call-stays", PATH, TEST, "forget_from(before);", "")
+mutant("tree-model-stays-in-failed-call", PATH, TEST, "leave(std::ranges::lower_bound(entered_, static_cast<Index>(size)) - entered_.begin());", "")
+mutant("tree-half-fed-model", PATH, TEST, "model_.truncate(seen_ + std::ssize(entered_));\n      throw;", "throw;")
+mutant("tree-shape-unchecked", PATH, TEST, "if (rows.rows() != expected || ", "if (false && ")
+mutant("tree-row-of-missing-tokens", PATH, TEST, "check_rows(tokens, rows);\n    if (!tree_.empty())", "if (!tree_.empty())")
+mutant("tree-joined-by-line", PATH, TEST, "if (!tree_.empty())", "if (false)")
