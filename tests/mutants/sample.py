@@ -29,6 +29,28 @@ mutant = promise("a processed model copies every row that a hook may change")
 mutant("processed-rows-do-not-grow", "sample/processed_model.hpp", "tests/sample/processed_model",
        "if (output_.rows() < rows || output_.cols() != vocab_size())", "if (output_.cols() != vocab_size())")
 
+mutant = promise("a tree passes through a processed model, whose hook sees the way to each token")
+mutant("hook-way-backwards", "sample/processed_model.hpp", "tests/sample/processed_model",
+       "std::ranges::reverse(std::span(context_).subspan(length));", "")
+mutant("hook-way-stays-in-context", "sample/processed_model.hpp", "tests/sample/processed_model",
+       "    context_.resize(length);\n    return ProcessedRows", "    return ProcessedRows")
+mutant("hook-way-stays-after-throw", "sample/processed_model.hpp", "tests/sample/processed_model",
+       "context_.resize(length);\n      tree_.forget_from(before);", "tree_.forget_from(before);")
+mutant("hook-row-of-first-tokens", "sample/processed_model.hpp", "tests/sample/processed_model",
+       "tree_.size() - rows + i", "i")
+mutant("hook-tree-not-rolled-back", "sample/processed_model.hpp", "tests/sample/processed_model",
+       "tree_.forget_from(before);", "")
+mutant("hook-tree-stays-in-model", "sample/processed_model.hpp", "tests/sample/processed_model",
+       "if (before == 0) truncate(static_cast<Index>(length));", "")
+mutant("hook-tree-lost-tokens-uncounted", "model/wrapped_tree.hpp", "tests/sample/processed_model",
+       "{ taken_ += tokens; }", "{ taken_ = size() + 0 * tokens; }")
+mutant("hook-tree-not-kept", "sample/processed_model.hpp", "tests/sample/processed_model",
+       "for (const Index node : path) context_.push_back(tree_.token(node));", "")
+mutant("hook-tree-kept-by-own-number", "sample/processed_model.hpp", "tests/sample/processed_model",
+       "model_.keep(tree_.of_model(path));", "model_.keep(path);")
+mutant("hook-tree-left-open", "sample/processed_model.hpp", "tests/sample/processed_model",
+       "model_.truncate(length);\n    tree_.clear();", "model_.truncate(length);")
+
 mutant = promise("min-p keeps the tokens with p(x) >= min_p · max p, no others")
 mutant("min-p-rounded-down", "sample/min_p.hpp", "tests/sample/min_p",
        "if (static_cast<double>(cut) < least) cut", "if (static_cast<double>(cut) < least - 1e9) cut")

@@ -1,8 +1,11 @@
 // ProcessedModel: shapes, hooks, and the loop over it.
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <random>
+#include <span>
 #include <specdec/sample/chain.hpp>
 #include <specdec/sample/min_p.hpp>
 #include <specdec/sample/processed_model.hpp>
@@ -259,6 +262,163 @@ TEST_CASE("logits of another shape than asked for are refused") {
   CHECK(
       message_of([&] { model.forward(tokens, 2); }) ==
       "specdec: the model returned logits of 2 rows over 5 tokens, expected 2 rows over its vocabulary of 4");
+}
+
+namespace {
+
+// Logits of trees by the two tokens before a row.
+struct LogitsTree : LogitsTable<> {
+  using LogitsTable::forward;
+  using LogitsTable::LogitsTable;
+  const Rows& forward(Tokens tokens, std::span<const Index> parents, Index rows) {
+    if (throws_on_forward) throw std::runtime_error("out of memory");
+    specdec::detail::check_parents(tokens, parents, std::ssize(tree));
+    tree.insert(tree.end(), tokens.begin(), tokens.end());
+    numbers.insert(numbers.end(), parents.begin(), parents.end());
+    tree_output.resize(rows + extra_row, vocab_size());
+    for (Index i = 0; i < rows; ++i) tree_output.row(i) = row(behind(std::ssize(tree) - rows + i));
+    return tree_output;
+  }
+  void keep(std::span<const Index> path) {
+    specdec::detail::check_path(path, numbers);
+    for (const Index node : path) context.push_back(tree[static_cast<std::size_t>(node)]);
+    forget();
+  }
+  void truncate(Index length) {
+    forget();
+    LogitsTable::truncate(length);
+  }
+  std::vector<Token> behind(Index node) const {
+    std::vector<Token> way;
+    for (; node >= 0; node = numbers[static_cast<std::size_t>(node)])
+      way.insert(way.begin(), tree[static_cast<std::size_t>(node)]);
+    way.insert(way.begin(), context.begin(), context.end());
+    return way;
+  }
+  void forget() {
+    tree.clear();
+    numbers.clear();
+  }
+
+  std::vector<Token> tree;
+  std::vector<Index> numbers;
+  Rows tree_output;
+};
+
+struct LogitsTreeByValue : LogitsTree {
+  using LogitsTree::LogitsTree;
+  Rows forward(Tokens tokens, Index rows) { return LogitsTree::forward(tokens, rows); }
+  Rows forward(Tokens tokens, std::span<const Index> parents, Index rows) {
+    return LogitsTree::forward(tokens, parents, rows);
+  }
+};
+
+using AnyHook = void (*)(Tokens, Penalty);
+
+}  // namespace
+
+static_assert(TreeModel<ProcessedModel<LogitsTree&, Chain<MinP>>>);
+static_assert(TreeModel<ProcessedModel<LogitsTreeByValue, Chain<MinP>>>);
+static_assert(TreeModel<ProcessedModel<LogitsTree&, Chain<MinP>, AnyHook>>);
+static_assert(!TreeModel<ProcessedModel<LogitsTable<>&, Chain<MinP>>>);
+static_assert(!TreeModel<ProcessedModel<LogitsTable<>&, Chain<MinP>, AnyHook>>);
+
+TEST_CASE("a tree passes through a processed model") {
+  const Chain chain{Temperature(0.7), TopK(3)};
+  const std::vector<Token> start{1, 2}, tokens{0, 3, 4, 2}, more{1, 1};
+  const std::vector<Index> parents{-1, 0, 0, 1}, grown{3, 2}, path{0, 1, 3, 4};
+  const auto walk = [&](auto&& model, LogitsTree& inner) {
+    const auto check = [&](const auto& rows, Index count) {
+      REQUIRE(rows.rows() == count);
+      for (Index i = 0; i < count; ++i) {
+        const RowMajor<double> logits = inner.row(inner.behind(std::ssize(inner.tree) - count + i));
+        for (Token x = 0; x < 5; ++x)
+          CHECK(rows.row(i).probability(x) == chain(LogitsRow(numbers(logits).row(0))).probability(x));
+      }
+    };
+    model.forward(start, 1);
+    check(model.forward(tokens, parents, 4), 4);
+    check(model.forward(more, grown, 1), 1);
+    model.keep(path);
+    CHECK(inner.context == std::vector<Token>{1, 2, 0, 3, 2, 1});
+    model.forward(tokens, parents, 1);
+    model.truncate(3);
+    CHECK(inner.context == std::vector<Token>{1, 2, 0});
+    CHECK(inner.tree.empty());
+  };
+  LogitsTree tree(5, 3);
+  walk(ProcessedModel{tree, chain}, tree);
+  LogitsTree hooked(5, 3);
+  walk(ProcessedModel{hooked, chain, [](Tokens, Penalty) {}}, hooked);
+  LogitsTreeByValue by_value(5, 3);
+  walk(ProcessedModel{by_value, chain}, by_value);
+
+  ProcessedModel model{tree, chain};
+  tree.extra_row = true;
+  CHECK(
+      message_of([&] { model.forward(tokens, parents, 2); }) ==
+      "specdec: the model returned logits of 3 rows over 5 tokens, expected 2 rows over its vocabulary of 5");
+}
+
+TEST_CASE("a hook sees the way to a token of a tree") {
+  LogitsTree tree(5, 3);
+  std::vector<std::vector<Token>> seen;
+  ProcessedModel model{tree, Chain{MinP(1.0)}, [&seen](Tokens context, Penalty logits) {
+                         seen.emplace_back(context.begin(), context.end());
+                         logits[context.back()] = 50;
+                       }};
+  using Text = std::vector<std::vector<Token>>;
+  model.forward(std::vector<Token>{1, 2}, 1);
+  seen.clear();
+  const std::vector<Token> tokens{0, 3, 4, 2};
+  const std::vector<Index> parents{-1, 0, -1, 1};
+  const auto rows = model.forward(tokens, parents, 3);
+  CHECK(seen == Text{{1, 2, 0, 3}, {1, 2, 4}, {1, 2, 0, 3, 2}});
+  for (Index i = 0; i < 3; ++i) CHECK(rows.row(i).probability(tokens[static_cast<std::size_t>(i) + 1]) == 1);
+  CHECK(message_of<std::logic_error>([&] { model.forward(tokens, 1); }) ==
+        "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
+  CHECK(message_of([&] { model.keep(std::vector<Index>{1}); }) == "specdec: path[0] = 1 follows 0, not -1");
+  seen.clear();
+  model.forward(std::vector<Token>{3}, std::vector<Index>{2}, 1);
+  model.keep(std::vector<Index>{0, 1});
+  model.forward(std::vector<Token>{4}, 1);
+  CHECK(seen == Text{{1, 2, 4, 3}, {1, 2, 0, 3, 4}});
+}
+
+TEST_CASE("a throw leaves context and tree of a processed model as they were") {
+  LogitsTree tree(5, 3);
+  std::vector<Token> seen;
+  bool refuse = false;
+  ProcessedModel model{tree, Chain{MinP(0.1)}, [&](Tokens context, Penalty) {
+                         seen.assign(context.begin(), context.end());
+                         if (refuse) throw std::runtime_error("no");
+                       }};
+  const std::vector<Token> tokens{0, 3}, more{4, 2};
+  const std::vector<Index> parents{-1, 0}, grown{1, 2};
+  const auto fail = [&](const std::vector<Index>& numbers) {
+    for (bool* const fault : {&refuse, &tree.extra_row, &tree.throws_on_forward}) {
+      *fault = true;
+      CHECK_THROWS(model.forward(more, numbers, 2));
+      *fault = false;
+    }
+  };
+  model.forward(std::vector<Token>{1, 2}, 1);
+  fail({-1, 0});
+  CHECK(tree.tree.empty());
+  model.forward(more, 1);  // no tree is open
+  CHECK(tree.context == std::vector<Token>{1, 2, 4, 2});
+
+  model.forward(tokens, parents, 1);
+  fail(grown);
+  model.forward(more, grown, 1);
+  CHECK(seen == std::vector<Token>{1, 2, 4, 2, 0, 3, 4, 2});
+  fail({3, 3});
+  model.forward(std::vector<Token>{1}, std::vector<Index>{2}, 1);
+  CHECK(seen == std::vector<Token>{1, 2, 4, 2, 0, 3, 4, 1});
+  model.keep(std::vector<Index>{0, 1, 2, 4});
+  CHECK(tree.context == std::vector<Token>{1, 2, 4, 2, 0, 3, 4, 1});
+  model.forward(tokens, parents, 1);
+  CHECK(seen == std::vector<Token>{1, 2, 4, 2, 0, 3, 4, 1, 0, 3});
 }
 
 TEST_CASE("processed models in the loop have the law of the processed target", "[law]") {

@@ -4,14 +4,18 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <iterator>
 #include <span>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "specdec/error.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/model/tree_model.hpp"
 #include "specdec/model/turn.hpp"
+#include "specdec/model/wrapped_tree.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/sample/processed_rows.hpp"
 
@@ -23,6 +27,14 @@ concept LogitsModel = requires(M& model, const M& constant, std::span<const Toke
   { constant.vocab_size() } -> detail::Count;
   { model.forward(tokens, n) } -> NumberMatrix;
   model.truncate(n);
+};
+
+/// As TreeModel, but the calls return the logits, both in one type.
+template <class M>
+concept LogitsTreeModel = LogitsModel<M> && requires(M& model, std::span<const Token> tokens,
+                                                     std::span<const Index> numbers, Index n) {
+  { model.forward(tokens, numbers, n) } -> std::same_as<decltype(model.forward(tokens, n))>;
+  model.keep(numbers);
 };
 
 namespace detail {
@@ -60,7 +72,7 @@ void check_shape(const Logits& logits, Index rows, Index vocab_size) {
 struct NoHook {};
 
 /// Wraps a model of logits, so that target and drafter are processed alike and the q that is reported is the q
-/// that was drawn from. Satisfies Model.
+/// that was drawn from. Satisfies Model, and TreeModel where the model is a LogitsTreeModel.
 ///
 ///   ProcessedModel target{engine, Chain{Temperature{0.8}, TopP{0.95}}};
 ///   ProcessedModel target{engine, chain, hook};
@@ -78,7 +90,9 @@ struct NoHook {};
 /// A model passed as an lvalue is referred to and must outlive this; an rvalue is moved in. Give it with an
 /// empty context.
 /// Throws: std::invalid_argument where the model returns logits of another shape than asked for; what the
-/// model and the hook throw. With a hook the context is then rolled back to what it was before.
+/// model and the hook throw. With a hook the context is then rolled back to what it was before; an open tree, too, but
+/// for room that is lost in the model's own until keep() or truncate(). With a hook, std::logic_error on
+/// forward(tokens, rows) while a tree is open.
 /// Cost: without a hook none; with one a copy of each row asked for. No allocation in steady state.
 template <class M, RowStep Steps, class Hook = NoHook>
 class ProcessedModel {
@@ -122,8 +136,30 @@ class ProcessedModel {
     else return view(model_.forward(tokens, rows), rows);
   }
 
+  auto forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) &
+        requires LogitsTreeModel<Bare>
+  {
+    if constexpr (has_hook) return hooked(tokens, parents, rows);
+    else if constexpr (returns_matrix) return view(output_ = model_.forward(tokens, parents, rows), rows);
+    else return view(model_.forward(tokens, parents, rows), rows);
+  }
+
+  void keep(std::span<const Index> path)
+    requires LogitsTreeModel<Bare>
+  {
+    if constexpr (has_hook) {
+      detail::check_path(path, tree_.parents());
+      model_.keep(tree_.of_model(path));
+      for (const Index node : path) context_.push_back(tree_.token(node));
+      tree_.clear();
+    } else {
+      model_.keep(path);
+    }
+  }
+
   void truncate(Index length) {
     model_.truncate(length);
+    tree_.clear();
     const auto kept = static_cast<std::size_t>(std::max<Index>(length, 0));
     if (kept < context_.size()) context_.resize(kept);
   }
@@ -136,10 +172,16 @@ class ProcessedModel {
   }
 
   auto hooked(std::span<const Token> tokens, Index rows) {
+    if (!tree_.empty())
+      throw std::logic_error(
+          "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
     const std::size_t before = context_.size();
     context_.insert(context_.end(), tokens.begin(), tokens.end());
     try {
-      take(model_.forward(tokens, rows), rows);
+      take(model_.forward(tokens, rows), rows, [&](Index i) {
+        const std::size_t length = context_.size() - static_cast<std::size_t>(rows - 1 - i);
+        return std::span<const Token>(context_).first(length);
+      });
     } catch (...) {
       truncate(static_cast<Index>(before));
       throw;
@@ -147,16 +189,45 @@ class ProcessedModel {
     return ProcessedRows(output_.topRows(rows), steps_);
   }
 
-  // Copies the logits and lets the hook change them.
-  template <class Logits>
-  void take(const Logits& logits, Index rows) {
+  auto hooked(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
+    detail::check_parents(tokens, parents, tree_.size());
+    const Index before = tree_.size();
+    const std::size_t length = context_.size();
+    tree_.reserve(tokens.size());
+    context_.reserve(length + static_cast<std::size_t>(before) +
+                     tokens.size());  // for any way, and for keep()
+    tree_.add(tokens, parents);
+    try {
+      const auto& logits = model_.forward(tokens, tree_.of_model(parents), rows);
+      tree_.taken(std::ssize(tokens));
+      take(logits, rows, [&](Index i) { return behind(length, tree_.size() - rows + i); });
+    } catch (...) {
+      context_.resize(length);
+      tree_.forget_from(before);
+      if (before == 0) truncate(static_cast<Index>(length));
+      throw;
+    }
+    context_.resize(length);
+    return ProcessedRows(output_.topRows(rows), steps_);
+  }
+
+  // The first `length` tokens of the context and the way to a token of the tree, which is put behind them for now.
+  std::span<const Token> behind(std::size_t length, Index node) {
+    context_.resize(length);
+    for (; node >= 0; node = tree_.parent(node)) context_.push_back(tree_.token(node));
+    std::ranges::reverse(std::span(context_).subspan(length));
+    return context_;
+  }
+
+  // Copies the logits and lets the hook change them. before(i) are the tokens that row i follows.
+  template <class Logits, class Before>
+  void take(const Logits& logits, Index rows, const Before& before) {
     detail::check_shape(logits, rows, vocab_size());
     if (output_.rows() < rows || output_.cols() != vocab_size()) output_.resize(rows, vocab_size());
     const auto from = numbers(logits);
     for (Index i = 0; i < rows; ++i) {
       from.row(i).read(0, vocab_size(), output_.row(i).data());
-      const std::size_t length = context_.size() - static_cast<std::size_t>(rows - 1 - i);
-      hook_(std::span<const Token>(context_).first(length), detail::LogitsRef<Bare>(output_.row(i)));
+      hook_(before(i), detail::LogitsRef<Bare>(output_.row(i)));
     }
   }
 
@@ -164,6 +235,7 @@ class ProcessedModel {
   Steps steps_;
   Hook hook_;
   std::vector<Token> context_;  // what the model has been fed, kept for the hook
+  detail::WrappedTree tree_;    // what is open behind it, for the hook, too
   std::conditional_t<returns_matrix && !has_hook,
                      typename detail::KeptAs<std::remove_cvref_t<detail::LogitsOf<Bare>>>::Type, Buffer>
       output_;

@@ -1,0 +1,64 @@
+// The tree that is open in a model, for whoever stands before the model.
+#pragma once
+
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <vector>
+
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+/// The tokens of a model's open tree, for a wrapper whose own part of a call may fail when the model has done its part.
+/// Such tokens stay in the model's tree, which cannot forget them alone, and have no number here.
+class WrappedTree {
+ public:
+  Index size() const { return std::ssize(tokens_); }
+  bool empty() const { return tokens_.empty(); }
+  Token token(Index node) const { return tokens_[static_cast<std::size_t>(node)]; }
+  Index parent(Index node) const { return parents_[static_cast<std::size_t>(node)]; }
+  std::span<const Index> parents() const& { return parents_; }
+
+  /// Room for so many tokens more, and for any path: nothing else allocates.
+  void reserve(std::size_t more) {
+    const std::size_t size = tokens_.size() + more;
+    tokens_.reserve(size);
+    parents_.reserve(size);
+    numbers_.reserve(size);
+    numbered_.reserve(size);
+  }
+
+  /// Adds tokens. The model has them once it is said to have taken as many.
+  void add(std::span<const Token> tokens, std::span<const Index> parents) {
+    tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+    parents_.insert(parents_.end(), parents.begin(), parents.end());
+    for (Index k = 0; k < std::ssize(tokens); ++k) numbers_.push_back(taken_ + k);
+  }
+  void taken(Index tokens) { taken_ += tokens; }
+
+  void forget_from(Index node) {
+    tokens_.resize(static_cast<std::size_t>(node));
+    parents_.resize(static_cast<std::size_t>(node));
+    numbers_.resize(static_cast<std::size_t>(node));
+  }
+  void clear() {
+    forget_from(0);
+    taken_ = 0;
+  }
+
+  /// The numbers by which the model knows these tokens; −1, the context, is −1. They live until the next call.
+  std::span<const Index> of_model(std::span<const Index> nodes) & {
+    numbered_.clear();
+    for (const Index node : nodes)
+      numbered_.push_back(node < 0 ? node : numbers_[static_cast<std::size_t>(node)]);
+    return numbered_;
+  }
+
+ private:
+  std::vector<Token> tokens_;
+  std::vector<Index> parents_, numbers_, numbered_;
+  Index taken_ = 0;  // tokens of the model's tree
+};
+
+}  // namespace specdec::detail
