@@ -15,6 +15,7 @@
 #include <random>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "input.hpp"
@@ -49,6 +50,64 @@ struct Block {
   std::span<const Token> tokens;
 };
 
+/// 64 tokens that branch, over the rows of a block.
+struct Tree {
+  using Row = specdec::VariantRow<specdec::DenseRow<float>, specdec::OneHotRow>;
+  static constexpr Index size = 64;
+
+  std::vector<const float*> target;
+  std::vector<Row> draft;
+  std::vector<Token> tokens;
+  std::vector<Index> parents;
+  Index vocab_size;
+
+  explicit Tree(const Block& block) : vocab_size(block.target.cols()) {
+    target.push_back(block.target.row(0).data());
+  }
+
+  /// Four behind each.
+  static Tree of_chosen(const Block& block) {
+    Tree tree(block);
+    for (Index k = 0; k < size; ++k)
+      tree.choose(static_cast<Token>(37 * k), k / 4 - 1, block.target.row(k % block.target.rows()).data());
+    return tree;
+  }
+
+  /// A drawn token and seven chosen ones behind each drawn one.
+  static Tree of_trunk_and_spares(const Block& block) {
+    Tree tree(block);
+    for (Index i = 0; i < size / 8; ++i) {
+      const Index parent = i == 0 ? -1 : 8 * i - 8;
+      const Token drawn = block.tokens[static_cast<std::size_t>(i)];
+      const float* behind = block.target.row(i + 1).data();
+      tree.add(
+          drawn, parent, behind,
+          Row(std::in_place_index<0>, specdec::DenseRow<float>(block.draft.row(i).data(), tree.vocab_size)));
+      for (Token spare = 1; spare < 8; ++spare)
+        tree.choose(static_cast<Token>((drawn + spare) % tree.vocab_size), parent, behind);
+    }
+    return tree;
+  }
+
+  Verdict judge(auto rule, auto& generator) const {
+    const specdec::TreeVerdict verdict =
+        rule(specdec::RowPointers<float>(target, vocab_size), specdec::RowSpan<Row>(draft, vocab_size),
+             tokens, parents, generator);
+    return {static_cast<Index>(verdict.path.size()), verdict.token};
+  }
+
+ private:
+  void choose(Token token, Index parent, const float* behind) {
+    add(token, parent, behind, Row(std::in_place_index<1>, specdec::OneHotRow(token)));
+  }
+  void add(Token token, Index parent, const float* behind, const Row& row) {
+    tokens.push_back(token);
+    parents.push_back(parent);
+    target.push_back(behind);
+    draft.push_back(row);
+  }
+};
+
 }  // namespace
 
 extern "C" {
@@ -65,6 +124,16 @@ SPECDEC_BENCH_NOINLINE void block_dense(const Block& block, std::mt19937_64& gen
 SPECDEC_BENCH_NOINLINE void block_logits(const Block& block, std::mt19937_64& generator, Verdict& verdict) {
   static specdec::BlockVerifier verifier;
   verdict = verifier(specdec::Logits(block.target), specdec::Logits(block.draft), block.tokens, generator);
+}
+
+SPECDEC_BENCH_NOINLINE void tree_chosen(const Block& block, std::mt19937_64& generator, Verdict& verdict) {
+  const Tree tree = Tree::of_chosen(block);
+  verdict = tree.judge(specdec::TraversalVerifier{}, generator);
+}
+
+SPECDEC_BENCH_NOINLINE void tree_spares(const Block& block, std::mt19937_64& generator, Verdict& verdict) {
+  const Tree tree = Tree::of_trunk_and_spares(block);
+  verdict = tree.judge(specdec::TrunkAndSpares<specdec::BlockVerifier>{}, generator);
 }
 
 SPECDEC_BENCH_NOINLINE void top_p_logits(const Block& block, std::mt19937_64&, Verdict& verdict) {
@@ -85,10 +154,10 @@ struct Call {
   void (*function)(const Block&, std::mt19937_64&, Verdict&);
 };
 
-constexpr Call calls[] = {{"token_dense", 32000, false, token_dense},
-                          {"block_dense", 32000, false, block_dense},
-                          {"block_logits", 4000, true, block_logits},
-                          {"top_p_logits", 4000, true, top_p_logits}};
+constexpr Call calls[] = {
+    {"token_dense", 32000, false, token_dense}, {"block_dense", 32000, false, block_dense},
+    {"block_logits", 4000, true, block_logits}, {"top_p_logits", 4000, true, top_p_logits},
+    {"tree_chosen", 32000, false, tree_chosen}, {"tree_spares", 32000, false, tree_spares}};
 
 constexpr Index drafts = 20;
 

@@ -151,6 +151,31 @@ TEST_CASE("a verify call allocates nothing once its draft length has been seen, 
   check(counts);
 }
 
+TEST_CASE("a tree of 64 tokens is judged without an allocation, be they drawn or chosen") {
+  std::mt19937_64 rng{4};
+  const RowMajor<double> p = random_rows(65, 50, rng), q = random_rows(64, 50, rng);
+  std::vector<Token> tokens;
+  std::vector<Index> parents;
+  RandomChance chance(rng);
+  for (Index k = 0; k < 64; ++k) {
+    tokens.push_back(chance.draw(DenseRow<double>(q.row(k).data(), 50)));
+    parents.push_back(k / 3 - 1);
+  }
+  const auto judged = [&](auto rule, const auto& rows) {
+    const std::size_t before = allocations;
+    for (int n = 0; n < 50; ++n) {
+      const Drafted drafted(p, rows, tokens, parents);
+      rule.judge(drafted, chance);
+    }
+    return allocations - before;
+  };
+  CHECK(judged(TraversalVerifier{}, q) == 0);
+  CHECK(judged(RecursiveRejectionVerifier{}, q) == 0);
+  CHECK(judged(TrunkAndSpares<BlockVerifier>{}, q) == 0);
+  for (std::size_t k = 0; k < tokens.size(); ++k) tokens[k] = static_cast<Token>(k % 50);
+  CHECK(judged(TraversalVerifier{}, OneHotRows(tokens)) == 0);
+}
+
 TEST_CASE("a verify call allocates nothing where the engine has drawn") {
   Counts counts;
   count<support::AsLogits<float>, support::AsSparse<float>, true>(counts, "block", BlockVerifier{});

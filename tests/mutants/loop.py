@@ -239,7 +239,7 @@ TREE_LOOP = "tests/law_tree_loop"
 mutant = promise("the loop over trees keeps what was accepted, and no more")
 mutant("tree-keeps-other-tokens", "loop/feed.hpp", TREE_LOOP,
        "for (const Index k : accepted) kept_.push_back(unseen_ + k);", "for (const Index k : accepted) kept_.push_back(k);")
-mutant("tree-behind-another-token", "loop/feed.hpp", TREE_LOOP,
+mutant("fed-behind-another-token", "loop/feed.hpp", TREE_LOOP,
        "parents_.push_back(unseen_ + parent);", "parents_.push_back(parent);")
 mutant("tree-deeper-than-the-budget", "loop/sequence.hpp", TREE_LOOP,
        "std::min({std::max(text_.remaining() - 1, least), room(), longest_draft})", "longest_draft")

@@ -19,7 +19,8 @@
 
 namespace specdec {
 
-/// Siblings are drawn from the row q independently of one another, so that equal ones may occur; all report q.
+/// Siblings are drawn from the row q independently of one another, so that equal ones may occur; all report q. Where q
+/// gives one token all of its probability there is one child: that token again could not come out.
 ///
 /// Random: one draw each.
 struct Independent {
@@ -31,6 +32,7 @@ struct Independent {
     for (Index c = 0; c < count; ++c) {
       tokens.push_back(chance.draw(detail::NamedRow(q, "draft", std::ssize(tokens))));
       rows.push_back(q);
+      if (static_cast<double>(q.probability(tokens.back())) == 1) return;
     }
   }
 };
