@@ -56,6 +56,7 @@ TEMPLATE_TEST_CASE("a transformer allocates nothing once it has been asked for a
     const support::TemporaryFile file(support::RandomModel(shape, 1).versioned<float>());
     Transformer<TestType> model(file.path());
     const std::vector<Token> tokens(50, 2);
+    const std::vector<Index> parents{-1, 0, 0, 1, -1}, path{0, 1, 3};
     model.forward(tokens, 20);
     CHECK_FALSE(allocates([&] {
       model.truncate(0);
@@ -67,6 +68,12 @@ TEMPLATE_TEST_CASE("a transformer allocates nothing once it has been asked for a
           model.peek(some, 1, 1);
           model.forward(some, rows);
         }
+      for (int calls = 0; calls < 4; ++calls) {
+        model.truncate(30);
+        model.forward(std::span(tokens).first(5), parents, 5);
+        model.forward(std::span(tokens).first(5), parents, 1);
+        model.keep(path);
+      }
     }));
   }
 }

@@ -9,16 +9,18 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "transformer/panels.hpp"
 #include "transformer/product.hpp"
 #include "transformer/rotation.hpp"
 #include "transformer/shape.hpp"
+#include "transformer/tree.hpp"
 
 namespace transformer {
 
-/// The keys and values of one layer, of every token of the context. They lie in panels, as the weights do, since
+/// The keys and values of one layer, of every token of the context and of a tree behind it, each in a slot. They lie in panels, as the weights do, since
 /// they are matrices that are multiplied by a few vectors: K q are the scores of a query, Vᵀ p what is read.
 class KeyValueCache {
  public:
@@ -30,14 +32,22 @@ class KeyValueCache {
 
   Index heads() const { return static_cast<Index>(keys_.size()); }
 
-  /// Sets the key and the value of one head at `position`.
-  void set(Index head, Index position, const float* key, const float* value) {
+  /// Sets the key and the value of one head in a slot.
+  void set(Index head, Index slot, const float* key, const float* value) {
     Panels<float>& keys = keys_[static_cast<std::size_t>(head)];
     Panels<float>& values = values_[static_cast<std::size_t>(head)];
     for (Index i = 0; i < keys.cols(); ++i) {
-      keys(position, i) = key[i];
-      values(i, position) = value[i];
+      keys(slot, i) = key[i];
+      values(i, slot) = value[i];
     }
+  }
+
+  /// Copies the keys and values of all heads from one slot to another.
+  void copy(Index from, Index to) {
+    for (Panels<float>& keys : keys_)
+      for (Index i = 0; i < keys.cols(); ++i) keys(to, i) = keys(from, i);
+    for (Panels<float>& values : values_)
+      for (Index i = 0; i < values.rows(); ++i) values(i, to) = values(i, from);
   }
 
   PanelView<float> keys(Index head, Index length) const {
@@ -60,7 +70,11 @@ inline constexpr Index attended_at_once = 16;
 /// What attention computes with, shared by the layers.
 ///
 /// Tokens are taken some at a time, each with all queries of a group, so that keys and values are read once for
-/// them. A token's sums do not depend on the others: what lies after it has weight 0 exactly.
+/// them. A token's sums do not depend on the others: what is not on the way to it has weight 0 exactly, which changes
+/// no sum.
+///
+/// Tokens are those of a tree behind the context; a line is a tree, too. A token's slot is told by its number, its
+/// position by its depth: it is turned, and its sums are taken, as if the way to it lay in the slots behind the context.
 class Attention {
  public:
   explicit Attention(const Shape& shape)
@@ -68,46 +82,71 @@ class Attention {
         group_(shape.group()),
         rotation_(shape.context_size, head_size_),
         key_(Eigen::ArrayXf::Zero(head_size_)),
+        slots_(static_cast<std::size_t>(shape.context_size)),
         queries_(Eigen::ArrayXXf::Zero(padded(head_size_), attended_at_once * group_)),
         weights_(Eigen::ArrayXXf::Zero(padded(shape.context_size), attended_at_once * group_)),
         read_(Eigen::ArrayXXf::Zero(padded(head_size_), attended_at_once * group_)) {}
 
-  /// Puts the keys and values of a token into the cache.
-  void remember(Index position, const float* keys, const float* values, KeyValueCache& cache) {
+  /// Puts the keys and values of a token of the tree, behind `context` tokens, into the cache.
+  void remember(Index context, const Tree& tree, Index token, const float* keys, const float* values,
+                KeyValueCache& cache) {
     for (Index head = 0; head < cache.heads(); ++head) {
-      rotation_(position, keys + head * head_size_, 1, key_.data());
-      cache.set(head, position, key_.data(), values + head * head_size_);
+      rotation_(context + tree.depth(token), keys + head * head_size_, 1, key_.data());
+      cache.set(head, context + token, key_.data(), values + head * head_size_);
     }
   }
 
-  /// Writes what the tokens from `position` on read of the cache, all heads behind one another, to `out`, one
-  /// column a token. `queries` has one column a token too.
+  /// Writes what the tokens of the tree from number `token` on read of the cache, all heads behind one another, to
+  /// `out`, one column a token. `queries` has one column a token too.
   template <class Queries, class Out>
-  void operator()(Index position, const Queries& queries, const KeyValueCache& cache, Out&& out) {
+  void operator()(Index context, const Tree& tree, Index token, const Queries& queries,
+                  const KeyValueCache& cache, Out&& out) {
     for (Index first = 0; first < queries.cols(); first += attended_at_once) {
       const Index count = std::min(attended_at_once, queries.cols() - first);
       for (Index head = 0; head < cache.heads(); ++head)
-        attend(position + first, queries.middleCols(first, count), cache, head, out.middleCols(first, count));
+        attend(context, tree, token + first, queries.middleCols(first, count), cache, head,
+               out.middleCols(first, count));
     }
   }
 
  private:
   template <class Queries, class Out>
-  void attend(Index position, const Queries& queries, const KeyValueCache& cache, Index head, Out&& out) {
-    const Index vectors = queries.cols() * group_, length = position + queries.cols();
+  void attend(Index context, const Tree& tree, Index token, const Queries& queries,
+              const KeyValueCache& cache, Index head, Out&& out) {
+    const Index vectors = queries.cols() * group_, length = context + token + queries.cols();
     const float scale = 1 / std::sqrt(static_cast<float>(head_size_));
     for (Index v = 0; v < vectors; ++v)
-      rotation_(position + v / group_,
+      rotation_(context + tree.depth(token + v / group_),
                 &queries.coeffRef((head * group_ + v % group_) * head_size_, v / group_), scale,
                 queries_.col(v).data());
     product(cache.keys(head, length), {queries_.data(), vectors, queries_.rows()}, weights_.data(),
             weights_.rows());
-    for (Index v = 0; v < vectors; ++v) softmax(weights_.col(v).data(), position + v / group_ + 1, length);
+    for (Index v = 0; v < vectors; ++v)
+      weigh(context, tree, token + v / group_, length, weights_.col(v).data());
     product(cache.values(head, length), {weights_.data(), vectors, weights_.rows()}, read_.data(),
             read_.rows());
     for (Index v = 0; v < vectors; ++v)
       out.col(v / group_).segment((head * group_ + v % group_) * head_size_, head_size_) =
           read_.col(v).head(head_size_);
+  }
+
+  // Makes weights of the scores of all slots. Those on the way to the token are brought together for it, so that they
+  // are added up in the order and by the registers of a line, and then go back to where their values are.
+  void weigh(Index context, const Tree& tree, Index token, Index length, float* scores) {
+    const Index depth = tree.depth(token), moved = find_moved(context, tree, token);
+    const auto slot = [&](Index d) { return slots_[static_cast<std::size_t>(d)]; };
+    for (Index d = moved; d <= depth; ++d) scores[context + d] = scores[slot(d)];
+    softmax(scores, context + depth + 1, length);
+    for (Index d = depth; d >= moved; --d) scores[slot(d)] = std::exchange(scores[context + d], 0.0f);
+  }
+
+  // Finds the slots of the tokens on the way that are not those of their positions, from the depth returned on. A
+  // token whose number is its depth follows a line from number 0 on.
+  Index find_moved(Index context, const Tree& tree, Index token) {
+    Index moved = tree.depth(token) + 1;
+    for (; token >= moved; token = tree.parent(token))
+      slots_[static_cast<std::size_t>(--moved)] = context + token;
+    return moved;
   }
 
   // Of the first `visible` of `length` scores; the rest becomes 0.
@@ -125,6 +164,7 @@ class Attention {
   Index head_size_, group_;
   Rotation rotation_;
   Eigen::ArrayXf key_;
+  std::vector<Index> slots_;                  // of the tokens on a way, by their depth
   Eigen::ArrayXXf queries_, weights_, read_;  // one column a query
 };
 

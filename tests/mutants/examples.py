@@ -9,3 +9,23 @@ mutant("checkpoint-scores-uncounted", "examples/transformer/attention.hpp", "exa
        "scores = attended_at_once * s.group();", "scores = 0;")
 mutant("checkpoint-panels-uncounted", "examples/transformer/attention.hpp", "examples/tests/checkpoint",
        "heads * (s.head_size() + padded(s.head_size()))", "heads * 2 * s.head_size()")
+
+ATTENTION, TRANSFORMER = "examples/transformer/attention.hpp", "examples/transformer/transformer.hpp"
+TREE = "examples/tests/tree"
+
+mutant = promise("the transformer's row of a token of a tree is that of a line of the tokens on its way")
+mutant("branch-keys-turned-by-number", ATTENTION, TREE, "rotation_(context + tree.depth(token), keys", "rotation_(context + token, keys")
+mutant("branch-queries-turned-by-number", ATTENTION, TREE, "rotation_(context + tree.depth(token + v / group_)", "rotation_(context + token + v / group_")
+mutant("branch-scores-not-brought-together", ATTENTION, TREE,
+       "for (Index d = moved; d <= depth; ++d) scores[context + d] = scores[slot(d)];", "")
+mutant("branch-weights-left-behind", ATTENTION, TREE, "std::exchange(scores[context + d], 0.0f)", "scores[context + d]")
+mutant("branch-weights-overwritten", ATTENTION, TREE, "for (Index d = depth; d >= moved; --d)", "for (Index d = moved; d <= depth; ++d)")
+mutant("branch-kept-where-it-was", TRANSFORMER, TREE, "if (token == i) continue;", "if (token >= i) continue;")
+mutant("branch-values-not-kept", ATTENTION, TREE,
+       "for (Index i = 0; i < values.rows(); ++i) values(i, to) = values(i, from);", "(void)values;")
+mutant("branch-taken-for-a-look-ahead", TRANSFORMER, TREE, "while (n > 0 && tree_.depth(n - 1) != n - 1) --n;", "")
+mutant("branches-beyond-the-context", TRANSFORMER, TREE, "if (count > context_size() - length_ - tree_.size())", "if (count > context_size() - length_)")
+mutant("branches-outlive-rollback", TRANSFORMER, TREE, "tree_.clear();\n    if (length >= length_) return;", "if (length >= length_) return;")
+mutant("branches-joined-by-line", TRANSFORMER, TREE, "if (!tree_.empty()) fail", "if (false) fail")
+mutant("branch-of-anything-kept", "examples/transformer/tree.hpp", TREE, " || parent(path[i]) != last)", ")")
+mutant("branch-behind-what-comes", "examples/transformer/tree.hpp", TREE, "parent >= size() + k)", "parent > size() + k)")
