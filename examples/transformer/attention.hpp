@@ -20,8 +20,9 @@
 
 namespace transformer {
 
-/// The keys and values of one layer, of every token of the context and of a tree behind it, each in a slot. They lie in panels, as the weights do, since
-/// they are matrices that are multiplied by a few vectors: K q are the scores of a query, Vᵀ p what is read.
+/// The keys and values of one layer, of every token of the context and of a tree behind it, each in a slot. They lie in
+/// panels, as the weights do, since they are matrices that are multiplied by a few vectors: K q are the scores of a
+/// query, Vᵀ p what is read.
 class KeyValueCache {
  public:
   explicit KeyValueCache(const Shape& shape)
@@ -74,7 +75,8 @@ inline constexpr Index attended_at_once = 16;
 /// no sum.
 ///
 /// Tokens are those of a tree behind the context; a line is a tree, too. A token's slot is told by its number, its
-/// position by its depth: it is turned, and its sums are taken, as if the way to it lay in the slots behind the context.
+/// position by its depth: it is turned, and its sums are taken, as if the way to it lay in the slots right behind the
+/// context.
 class Attention {
  public:
   explicit Attention(const Shape& shape)
