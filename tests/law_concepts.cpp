@@ -65,6 +65,14 @@ struct LeastModel {
   Index length = 0;
 };
 
+struct LeastTreeModel : LeastModel {
+  using LeastModel::forward;
+  Rows forward(std::span<const Token>, std::span<const Index>, Index rows) {
+    return Rows(static_cast<int>(rows));
+  }
+  void keep(std::span<const Index> path) { length += std::ssize(path); }
+};
+
 struct LeastDraft {
   std::vector<Token> tokens;  // anything that converts to a span
   UnsizedRows rows;
@@ -95,6 +103,7 @@ static_assert(DistributionMatrix<UnsizedRows> && !SizedDistributionMatrix<Unsize
 static_assert(SizedDistributionMatrix<Rows>);
 static_assert(Probabilities<Rows> && !NumberMatrix<Rows>);
 static_assert(Model<LeastModel> && !std::copy_constructible<LeastModel> && !has_stable_rows<LeastModel>);
+static_assert(TreeModel<LeastTreeModel> && !TreeModel<LeastModel>);
 static_assert(Drafter<LeastDrafter> && Drafter<LeastDrafter, LeastChance>);
 static_assert(Chance<LeastChance> && RandomSource<LeastChance>);
 static_assert(Verifier<LeastVerifier>);
@@ -108,6 +117,7 @@ static_assert(Verifier<BlockVerifier, Drafted<Rows, UnsizedRows>, LeastChance>);
 static_assert(Verifier<BlockVerifier, Drafted<Rows, OneHotRows>, testing::Enumerator>);
 static_assert(Chance<RandomChance<std::mt19937>> && Chance<testing::Enumerator>);
 static_assert(Model<testing::TableModel<float>> && Model<testing::TableModel<double>>);
+static_assert(TreeModel<testing::TableModel<float>> && TreeModel<PathByPath<LeastModel>>);
 static_assert(Drafter<NoDrafter> && Drafter<PromptLookupDrafter>);
 static_assert(Drafter<ModelDrafter<testing::TableModel<float>>>);
 static_assert(Distribution<OneHotRow> && Distribution<DenseRow<float>> &&
@@ -321,6 +331,35 @@ TEST_CASE("a model hands out its rows by value, by reference, as a map, or for l
   CHECK(text<ByReference, ByMap>() == expected);
   CHECK(text<ByMap, Stable>() == expected);
   CHECK(text<Stable, ByReference>() == expected);
+}
+
+namespace {
+
+// The probabilities of all tokens after two tokens and each of a tree behind them.
+template <class M>
+std::vector<double> of_tree() {
+  PathByPath model{M{}};
+  const std::vector<Token> prompt{2, 0}, tokens{1, 2, 0, 1, 2};
+  const std::vector<Index> parents{-1, -1, 0, 1, 0};
+  model.forward(prompt, 1);
+  const auto rows = model.forward(tokens, parents, 5);
+  std::vector<double> all;
+  for (Index i = 0; i < 5; ++i)
+    for (Token x = 0; x < 3; ++x) all.push_back(rows.row(i).probability(x));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a model that takes lines may hand out its rows by value, by reference, as a map, or for longer") {
+  std::vector<double> expected;
+  for (const Token last : {1, 2, 0, 1, 2})
+    for (Token x = 0; x < 3; ++x)
+      expected.push_back((x == 0 ? 0.5 : x == 1 ? 0.25 : 0.125) + (x == last) / 8.0);
+  CHECK(of_tree<ByValue>() == expected);
+  CHECK(of_tree<ByReference>() == expected);
+  CHECK(of_tree<ByMap>() == expected);
+  CHECK(of_tree<Stable>() == expected);
 }
 
 namespace {

@@ -26,3 +26,5 @@ mutant("tree-half-fed-model", PATH, TEST, "model_.truncate(seen_ + std::ssize(en
 mutant("tree-shape-unchecked", PATH, TEST, "if (rows.rows() != expected || ", "if (false && ")
 mutant("tree-row-of-missing-tokens", PATH, TEST, "check_rows(tokens, rows);\n    if (!tree_.empty())", "if (!tree_.empty())")
 mutant("tree-joined-by-line", PATH, TEST, "if (!tree_.empty())", "if (false)")
+mutant("tree-row-of-a-branch-that-was-left", PATH, "tests/law_concepts", "using Rows = StoredRows<Row, false>;",
+       "using Rows = StoredRows<Row, has_stable_rows<Bare>>;")
