@@ -77,7 +77,8 @@ specdec::Options options_of(Bytes& bytes) {
   if (bytes.up_to(3) == 0) options.stop_tokens = {bytes.up_to(vocabulary - 1)};
   if (bytes.up_to(15) == 15) {
     const Index gamma = std::max<Index>(0, bytes.size());
-    options.gamma = gamma > specdec::longest_draft ? specdec::unlimited : gamma;  // spoil() has what is refused
+    options.gamma =
+        gamma > specdec::longest_draft ? specdec::unlimited : gamma;  // spoil() has what is refused
   }
   return options;
 }

@@ -21,6 +21,7 @@ std::vector<std::uint8_t> bytes_of(const std::string& line) {
 
 void run(std::string_view target, const std::vector<std::uint8_t>& input) {
   if (target == "verify") fuzz::verify(input);
+  else if (target == "tree") fuzz::tree(input);
   else if (target == "sample") fuzz::sample(input);
   else if (target == "loop") fuzz::loop(input);
   else if (target == "read") fuzz::read(input);

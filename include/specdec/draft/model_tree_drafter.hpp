@@ -45,8 +45,8 @@ class ModelTreeDrafter {
   using Row = typename Siblings::template Row<typename Behind::Stored>;
 
  public:
-  ModelTreeDrafter(M&& model, TreeShape shape, Siblings siblings)
-      : model_(std::forward<M>(model)), shape_(std::move(shape)), siblings_(std::move(siblings)) {}
+  ModelTreeDrafter(M&& model, const TreeShape& shape, Siblings siblings)
+      : model_(std::forward<M>(model)), shape_(shape), siblings_(std::move(siblings)) {}
 
   /// Throws: std::invalid_argument on an empty context, and where the model returns rows of another shape
   /// than asked for.
@@ -167,6 +167,6 @@ class ModelTreeDrafter {
 };
 
 template <class M, class Siblings>
-ModelTreeDrafter(M&&, TreeShape, Siblings) -> ModelTreeDrafter<M, Siblings>;
+ModelTreeDrafter(M&&, const TreeShape&, Siblings) -> ModelTreeDrafter<M, Siblings>;
 
 }  // namespace specdec

@@ -630,14 +630,15 @@ class Sequence {
     const Proposal& proposal = *proposal_.value;
     const Index before = text_.size();
     const std::span<const Token> emitted = text_.append(path_.tokens(), stop_.token);
-    StepRecord step{.asked = proposal.asked,
-                    .drafted = proposal.size(),
-                    .accepted = accepted(),
-                    .fed = std::ssize(feed_.tokens()),
-                    .survival = survival_,
-                    .draft_time = proposal.draft_time,
-                    .target_time = target_time};
-    if constexpr (drafts_trees) step.tree = {depth_, path_.ranks(), path_.offered()};
+    const StepRecord step{
+        .asked = proposal.asked,
+        .drafted = proposal.size(),
+        .accepted = accepted(),
+        .fed = std::ssize(feed_.tokens()),
+        .survival = survival_,
+        .draft_time = proposal.draft_time,
+        .target_time = target_time,
+        .tree = drafts_trees ? TreeRecord{depth_, path_.ranks(), path_.offered()} : TreeRecord{}};
     stats_.add(step, std::ssize(emitted));
     if (told_) stats_.acceptance.add(probabilities_, step.drafted, step.asked);
     shared_->length.observe(step);

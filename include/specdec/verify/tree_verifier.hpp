@@ -87,7 +87,7 @@ TreeVerdict verify_tree(R&& rule, const Target& target, const Draft& draft, Toke
   static_assert(std::is_lvalue_reference_v<R> || !detail::Remembers<Rule>,
                 "a rule that remembers its sequence is called on a variable, one for a sequence");
   auto&& chance = as_chance(source);
-  const TreeVerdict verdict =
+  TreeVerdict verdict =
       detail::verdict_at(drafted, detail::judge_tree(rule, drafted, chance, drafted.vocab_size()));
   detail::commit(rule);
   return verdict;
