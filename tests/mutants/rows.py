@@ -244,5 +244,8 @@ mutant("without-nan", "rows/without_tokens.hpp", WITHOUT, "if (!detail::is_proba
 LIKELIEST = "tests/rows/likeliest"
 mutant = promise("the likeliest tokens of a row are those that sorting finds")
 mutant("likeliest-later-of-equals", "rows/likeliest.hpp", LIKELIEST, "std::upper_bound(found_.begin()", "std::lower_bound(found_.begin()")
-mutant("likeliest-nan-passed-over", "rows/likeliest.hpp", LIKELIEST, "if (p_k <= least) continue;", "if (!(p_k > least)) continue;")
-mutant("likeliest-of-the-first-ones", "rows/likeliest.hpp", LIKELIEST, "if (std::ssize(found_) == count) found_.pop_back();", "if (std::ssize(found_) == count) return;")
+mutant("likeliest-nan-passed-over", "rows/likeliest.hpp", LIKELIEST, "if (!(data[k] <= least_)) enter", "if (data[k] > least_) enter")
+mutant("likeliest-of-the-first-ones", "rows/likeliest.hpp", LIKELIEST, "if (std::ssize(found_) == count_) found_.pop_back();", "if (std::ssize(found_) == count_) return;")
+mutant("likeliest-of-no-probability", "rows/likeliest.hpp", LIKELIEST, "return !(likely.probability > 0); }", "return !(likely.probability >= 0); }")
+mutant("likeliest-lots-passed-over", "rows/likeliest.hpp", LIKELIEST, "if (has_none(data + start, end - start)) continue;", "if (start > 0 && !has_none(data + start, end - start)) continue;")
+mutant("logits-sum-of-half-a-stretch", "rows/logits_row.hpp", "tests/rows/logits_row " + WITHOUT, "start % stretch_ == 0 && next - start == stretch_size(start)", "start % stretch_ == 0")

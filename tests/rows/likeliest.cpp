@@ -70,6 +70,27 @@ TEST_CASE("the likeliest tokens of rows of every kind are those that sorting fin
   check(OneHotRow(3), likeliest);
 }
 
+TEST_CASE("logits of probability 0 are not likely, and those that differ are in their order") {
+  LikeliestTokens likeliest;
+  const std::vector<float> numbers{1, 3, 3, 2, -5, 2.5f};
+  const NumberRow<float> logits(numbers.data(), 6);
+  const auto tokens = [&](const LogitsRow<float>& row) {
+    std::vector<Token> found;
+    for (const LikelyToken& likely : likeliest.of(row, 4)) found.push_back(likely.token);
+    return found;
+  };
+  CHECK(tokens(LogitsRow<float>(logits)) == std::vector<Token>{1, 2, 5, 3});
+  CHECK(tokens(LogitsRow<float>(logits, 0)) == std::vector<Token>{1});
+  CHECK(tokens(LogitsRow<float>(logits).above(2.5f)) == std::vector<Token>{1, 2, 5});
+  CHECK(tokens(LogitsRow<float>(logits, 1e30)) == std::vector<Token>{1, 2, 5, 3});
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    std::vector<float> with = numbers;
+    with[4] = bad;
+    const LogitsRow<float> row(NumberRow<float>(with.data(), 6), 1, LogSumExp{3});  // which is not read as a whole
+    CHECK(message_of<InvalidDistribution>([&] { tokens(row); }).starts_with("the logit of token 4 is "));
+  }
+}
+
 TEST_CASE("what is no probability is never the likeliest") {
   LikeliestTokens likeliest;
   for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})

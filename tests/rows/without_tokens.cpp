@@ -149,6 +149,11 @@ TEST_CASE("rows longer than a segment") {
     tokens.push_back(k == 20 ? 5 : static_cast<Token>(rng() % static_cast<std::size_t>(size)));
   }
   check(AnyRow(row), tokens, 1e-13);
+  // Logits know sums of their own.
+  const Eigen::RowVectorXd logits = (p.array() + 1e-9).log();
+  const LogitsRow<double> of_logits(NumberRow<double>(logits.data(), size));
+  check(of_logits, {}, 1e-13);
+  check(of_logits, {1024, 17, 3, 2047, 5}, 1e-12);
 }
 
 TEST_CASE("nothing of the tokens is left over where next to nothing else is") {

@@ -154,17 +154,19 @@ class LogitsRow {
     return static_cast<Token>(x);
   }
 
-  PrefixSampler<LogitsRow> sampler() const {
-    read();
-    return PrefixSampler<LogitsRow>(*this, state_ == State::read ? stretch_ : Index{0});
-  }
+  PrefixSampler<LogitsRow> sampler() const { return PrefixSampler<LogitsRow>(*this, known_stretch()); }
 
   double sum(Index start, Index count) const {
     read();
     if (is_argmax()) return start <= argmax_ && argmax_ < start + count ? 1.0 : 0.0;
-    if (count > 0 && state_ == State::read && start % stretch_ == 0 && count == stretch_size(start))
-      return scale_ * static_cast<double>(sums_[static_cast<std::size_t>(start / stretch_)]);
-    return scale_ * sum_of_exponentials(start, count);
+    return scale_ *
+           (state_ == State::read ? sum_of_stretches(start, count) : sum_of_exponentials(start, count));
+  }
+
+  /// How many tokens, from a multiple of as many on, it knows the sum of; 0 where it knows none.
+  Index known_stretch() const {
+    read();
+    return state_ == State::read ? stretch_ : Index{0};
   }
 
   /// The most that segment() hands out at a time.
@@ -209,6 +211,20 @@ class LogitsRow {
   // A row that was read has no logit above the shift.
   detail::Exponentials<Scalar> shifted_exponentials() const {
     return {shift_, inverse_temperature(), cut_, state_ != State::handed_in};
+  }
+
+  // Whole stretches are known.
+  double sum_of_stretches(Index start, Index count) const {
+    const Index end = start + count;
+    double sum = 0;
+    while (start < end) {
+      const Index next = std::min(end, (start / stretch_ + 1) * stretch_);
+      const bool whole = start % stretch_ == 0 && next - start == stretch_size(start);
+      sum += whole ? static_cast<double>(sums_[static_cast<std::size_t>(start / stretch_)])
+                   : sum_of_exponentials(start, next - start);
+      start = next;
+    }
+    return sum;
   }
 
   double sum_of_exponentials(Index start, Index count) const {

@@ -73,6 +73,8 @@ class RowWithGaps {
 
   auto sampler() const {
     if constexpr (ListedRow<R>) return ListSampler<RowWithGaps>(*this);
+    else if constexpr (requires { row_.known_stretch(); })
+      return PrefixSampler<RowWithGaps>(*this, row_.known_stretch());
     else return PrefixSampler<RowWithGaps>(*this);
   }
 
