@@ -248,4 +248,72 @@ TEST_CASE("a model drafter's copies of lists allocate nothing once they have bee
   CHECK(allocated_by_drafter<support::AsSparse<float, std::int64_t>>() == 0);
 }
 
+namespace {
+
+// A model that takes in trees and hands out as many rows as it is asked for, always the same.
+template <class Layout>
+class OverwritingTree {
+ public:
+  explicit OverwritingTree(std::mt19937_64& rng) {
+    layouts_.resize(12);
+    for (std::size_t i = 0; i < layouts_.size(); ++i) {
+      const RowMajor<double> rows = random_rows(static_cast<Index>(i) + 1, 3000, rng);
+      layouts_[i].hold(rows.cast<typename Layout::Scalar>());
+    }
+  }
+  Index vocab_size() const { return 3000; }
+  auto forward(std::span<const Token>, Index rows) {
+    return std::as_const(layouts_[static_cast<std::size_t>(rows - 1)]).view();
+  }
+  auto forward(std::span<const Token> tokens, std::span<const Index>, Index rows) {
+    return forward(tokens, rows);
+  }
+  void keep(std::span<const Index>) {}
+  void truncate(Index) {}
+
+ private:
+  std::vector<Layout> layouts_;
+};
+
+// Where the context goes on with the last path of the tree, or does not.
+template <class Drafter>
+std::size_t allocated_by_trees(Drafter drafter) {
+  std::mt19937_64 rng{4};
+  std::vector<Token> context;
+  context.reserve(100);
+  std::size_t before = 0;
+  for (int n = 0; n < 80; ++n) {
+    if (n == 40) before = allocations;
+    context.assign({1, 2});
+    drafter.truncate(1);
+    for (int step = 0; step < 3; ++step) {
+      const auto draft = drafter.draft(context, {.nodes = 20 - n % 3, .depth = 4 - n % 2}, rng);
+      if (draft.tokens.size() < 4) throw std::logic_error("a tree of another size");
+      context.push_back(draft.tokens[0]);
+      drafter.truncate(std::ssize(context));
+      context.push_back(7);
+    }
+  }
+  return allocations - before;
+}
+
+template <class Layout>
+void check_trees() {
+  std::mt19937_64 rng{6};
+  const OverwritingTree<Layout> model(rng);
+  const TreeShape shape = TreeShape::of_widths({3, 2, 1, 1});
+  CHECK(allocated_by_trees(ModelTreeDrafter{OverwritingTree(model), shape, Independent{}}) == 0);
+  CHECK(allocated_by_trees(ModelTreeDrafter{OverwritingTree(model), shape, WithoutReplacement{}}) == 0);
+  CHECK(allocated_by_trees(ModelTreeDrafter{OverwritingTree(model), shape, Likeliest{}}) == 0);
+  CHECK(allocated_by_trees(SparesDrafter{OverwritingTree(model), 4, {3, 1}}) == 0);
+  CHECK(allocated_by_trees(ConfidentTreeDrafter{OverwritingTree(model), {.width = 3}}) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("drafters of trees allocate nothing in steady state") {
+  check_trees<support::AsPointers<float>>();
+  check_trees<support::AsLogits<float, 70>>();
+}
+
 }  // namespace law_allocation

@@ -202,6 +202,9 @@ TEST_CASE("tokens that the model does not know, drafters of one model, and copie
   drafter.truncate(2);
   CHECK(drafted(drafter, {1, 2}) == expected(table, Tokens{1, 2}, tree));
   CHECK(drafter.draft(Tokens{1, 2}, {}, rng).rows.vocab_size() == 6);
+  std::vector<const void*> refers_to;
+  drafter.each_identity([&](const void* shared, specdec::detail::Role) { refers_to.push_back(shared); });
+  CHECK(refers_to == std::vector<const void*>{&model});
   ConfidentTreeDrafter own{WatchedTreeModel(table), tree};
   drafted(own, {1, 2});
   auto copy = own;

@@ -369,6 +369,9 @@ TEST_CASE("drafters of one model take turns, and copies have models of their own
   check(own, text);
   auto moved = std::move(own);
   check(moved, text);
+  std::vector<const void*> refers_to;
+  first.each_identity([&](const void* shared, specdec::detail::Role) { refers_to.push_back(shared); });
+  CHECK(refers_to == std::vector<const void*>{&model});
   CHECK(message_of<std::logic_error>([&] { own.draft(text, {}, rng); }) ==  // NOLINT
         "specdec: a drafter drafts that was moved away, into a decoder, say: ask what it was moved into");
 }

@@ -257,6 +257,9 @@ TEST_CASE("drafters of one model take turns, and copies have models of their own
   other.draft(Tokens{3, 3, 3, 2}, 2, rng);
   drafter.truncate(3);
   CHECK(drafted(drafter, text, 2) == fresh(table, text, 2));
+  std::vector<const void*> refers_to;
+  drafter.each_identity([&](const void* shared, specdec::detail::Role) { refers_to.push_back(shared); });
+  CHECK(refers_to == std::vector<const void*>{&model});
   SparesDrafter own{TableModel<>(table), 3, {2, 1}};
   own.draft(text, {}, rng);
   auto copy = own;

@@ -86,7 +86,8 @@ TEST_CASE("logits of probability 0 are not likely, and those that differ are in 
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     std::vector<float> with = numbers;
     with[4] = bad;
-    const LogitsRow<float> row(NumberRow<float>(with.data(), 6), 1, LogSumExp{3});  // which is not read as a whole
+    const LogitsRow<float> row(NumberRow<float>(with.data(), 6), 1,
+                               LogSumExp{3});  // which is not read as a whole
     CHECK(message_of<InvalidDistribution>([&] { tokens(row); }).starts_with("the logit of token 4 is "));
   }
 }
