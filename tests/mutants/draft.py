@@ -212,11 +212,11 @@ mutant("tree-context-overflowed", "draft/model_tree_drafter.hpp", TREE, "if (inn
 mutant("tree-leaves-taken-in", "draft/model_tree_drafter.hpp", TREE, "if (children(places_[at]) == 0) continue;", "")
 
 mutant = promise("a draft model keeps what the context goes on with of its tree, and nothing else")
-mutant("tree-kept-against-truncate", "draft/branching_model.hpp", TREE, "std::ssize(context) - 1 - this->seen_, lasting_)", "std::ssize(context) - 1 - this->seen_, unlimited)")
+mutant("tree-kept-against-truncate", "draft/branching_model.hpp", TREE, "std::ssize(context) - 1 - this->seen(), lasting_)", "std::ssize(context) - 1 - this->seen(), unlimited)")
 mutant("tree-never-kept", "draft/branching_model.hpp", TREE, "if (node < 0) break;", "break;")
 mutant("tree-of-another-token-kept", "draft/branching_model.hpp", TREE, "parents_[static_cast<std::size_t>(k)] == node && tokens_[static_cast<std::size_t>(k)] == token", "parents_[static_cast<std::size_t>(k)] == node && token >= 0")
-mutant("tree-kept-but-not-counted", "draft/branching_model.hpp", TREE, "    this->seen_ += std::ssize(path_);\n", "")
-mutant("tree-stays-open", "draft/branching_model.hpp", TREE, "if (path_.empty()) this->model_.truncate(this->seen_);\n    else this->model_.keep(path_);", "if (!path_.empty()) this->model_.keep(path_);")
+mutant("tree-kept-but-not-counted", "draft/branching_model.hpp", TREE, "    this->has_seen_more(std::ssize(path_));\n", "")
+mutant("tree-stays-open", "draft/branching_model.hpp", TREE, "if (path_.empty()) this->model().truncate(this->seen());\n    else this->model().keep(path_);", "if (!path_.empty()) this->model().keep(path_);")
 mutant("tree-remembered-across-turns", "draft/branching_model.hpp", TREE, "if (this->take()) forget();", "this->take();")
 mutant("tree-lasts-beyond-the-draft", "draft/branching_model.hpp", TREE, "if (!tokens_.empty() && lasting_ > 0) return;", "if (lasting_ > 0) return;")
 

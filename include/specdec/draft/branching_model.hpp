@@ -39,7 +39,7 @@ class BranchingModel : public DraftModel<M> {
 
   /// How many tokens of a tree it has room for behind this context; negative where it has none for the context itself.
   Index room_for_tree(std::span<const Token> context) const {
-    return context_size(this->model_) - static_cast<Index>(context.size());
+    return context_size(this->model()) - static_cast<Index>(context.size());
   }
 
   /// The row after the context, behind which a new tree begins.
@@ -56,7 +56,7 @@ class BranchingModel : public DraftModel<M> {
   decltype(auto) extend(std::span<const Token> tokens, std::span<const Index> parents) {
     const std::size_t size = tokens_.size() + tokens.size();
     if (size > tokens_.capacity()) reserve(2 * size);
-    decltype(auto) output = this->model_.forward(tokens, parents, std::ssize(tokens));
+    decltype(auto) output = this->model().forward(tokens, parents, std::ssize(tokens));
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
     parents_.insert(parents_.end(), parents.begin(), parents.end());
     return output;
@@ -64,7 +64,7 @@ class BranchingModel : public DraftModel<M> {
 
   void truncate(Index length) {
     if (!this->has_turn()) return;
-    lasting_ = std::min(lasting_, length - std::min(length, this->seen_));
+    lasting_ = std::min(lasting_, length - std::min(length, this->seen()));
     if (!tokens_.empty() && lasting_ > 0) return;  // the next context tells which path it is
     Base::truncate(length);
     forget();
@@ -87,16 +87,16 @@ class BranchingModel : public DraftModel<M> {
   void go_on_with(std::span<const Token> context) {
     if (tokens_.empty()) return;
     path_.clear();
-    const Index most = std::min(std::ssize(context) - 1 - this->seen_, lasting_);
+    const Index most = std::min(std::ssize(context) - 1 - this->seen(), lasting_);
     Index node = -1;
     for (Index i = 0; i < most; ++i) {
-      node = child(node, context[static_cast<std::size_t>(this->seen_ + i)]);
+      node = child(node, context[static_cast<std::size_t>(this->seen() + i)]);
       if (node < 0) break;
       path_.push_back(node);
     }
-    if (path_.empty()) this->model_.truncate(this->seen_);
-    else this->model_.keep(path_);
-    this->seen_ += std::ssize(path_);
+    if (path_.empty()) this->model().truncate(this->seen());
+    else this->model().keep(path_);
+    this->has_seen_more(std::ssize(path_));
     forget();
   }
 

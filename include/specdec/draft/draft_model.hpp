@@ -91,9 +91,11 @@ class DraftModel {
 
  protected:
   bool has_turn() const { return turn_.lasts(turns_); }
-
-  M model_;
-  Index seen_ = 0;  // length of the model's context
+  Value& model() { return model_; }
+  const Value& model() const { return model_; }
+  /// The length of the model's context.
+  Index seen() const { return seen_; }
+  void has_seen_more(Index count) { seen_ += count; }
 
  private:
   [[noreturn]] void refuse(Index rows, Index size, Index asked) const {
@@ -101,8 +103,10 @@ class DraftModel {
                      asked == 1 ? " row" : " rows", " over its vocabulary of ", vocab_size());
   }
 
+  M model_;
   Turns turns_;
   Turn turn_;
+  Index seen_ = 0;
   std::vector<Token> known_;
 };
 
