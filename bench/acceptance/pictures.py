@@ -211,4 +211,5 @@ def main():
         verify_cost(folder)
 
 
-main()
+if __name__ == "__main__":
+    main()

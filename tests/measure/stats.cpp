@@ -170,6 +170,33 @@ TEST_CASE("the sum of two statistics is the statistics of all their steps") {
   CHECK(a.str() == b.str());
 }
 
+TEST_CASE("a tree that no step can have had is named, and nothing of it is counted") {
+  using support::message_of;
+  const std::vector<Index> ranks{1, 0}, offered{3, 1, 0};
+  StepRecord step{.asked = 5, .drafted = 5, .accepted = 2, .fed = 6};
+  step.tree = {3, ranks, offered};
+  Stats stats;
+  const auto complaint = [&](const TreeRecord& tree) {
+    StepRecord bad = step;
+    bad.tree = tree;
+    return message_of([&] { stats.add(bad, 2); });
+  };
+  CHECK(complaint({1, ranks, offered}) == "specdec: step.tree.depth = 1 is outside 2..5");
+  CHECK(complaint({6, ranks, offered}) == "specdec: step.tree.depth = 6 is outside 2..5");
+  CHECK(complaint({3, ranks, ranks}) ==
+        "specdec: step.tree has 2 ranks and 2 offers, expected 2 and one more");
+  const std::vector<Index> far{5, 0}, before{-1, 0}, few{1, 1, 0}, many{3, 1, 6};
+  CHECK(complaint({3, far, offered}) == "specdec: step.tree.ranks[0] = 5 is outside 0..4");
+  CHECK(complaint({3, before, offered}) == "specdec: step.tree.ranks[0] = -1 is outside 0..4");
+  CHECK(complaint({3, ranks, few}) == "specdec: step.tree.offered[0] = 1 is outside 2..5");
+  CHECK(complaint({3, ranks, many}) == "specdec: step.tree.offered[2] = 6 is outside 0..5");
+  CHECK(stats.target_calls == 0);
+  stats.add(step, 3);
+  CHECK(stats.offered_by_rank == std::vector<Index>{2, 1, 1});
+  CHECK(stats.accepted_by_rank == std::vector<Index>{1, 1, 0});
+  CHECK(stats.drafted_by_position == std::vector<Index>{1, 1, 1});
+}
+
 TEST_CASE("a step that cannot be is named, and nothing of it is counted") {
   using support::message_of;
   Stats stats;

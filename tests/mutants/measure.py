@@ -68,3 +68,10 @@ mutant("size-below-zero", "measure/cost_curve.hpp", "tests/measure/cost_curve", 
 mutant("lengths-without-end", "measure/projection.hpp", "tests/measure/projection", "  detail::check_drafted(\"most\", most);\n", "  if (most < 0) detail::check_drafted(\"most\", most);\n  most = std::min<Index>(most, 16);\n")
 mutant("fading-of-no-number", "measure/cost_curve.hpp", "tests/measure/cost_curve tests/measure/running_survival",
        "if (!(decay >= 0 && decay <= 1))", "if (decay < 0 || decay > 1)")
+
+mutant = promise("statistics of trees count what was come to")
+mutant("ranks-believed", "measure/step_record.hpp", "tests/measure/stats",
+       "if (step.tree.depth >= 0) check_tree(step);", "")
+mutant("offers-of-the-eldest", "measure/stats.hpp", "tests/measure/stats",
+       "for (const Index children : tree.offered) detail::count(offered_by_rank, children);",
+       "for (const Index children : tree.offered) detail::count(offered_by_rank, std::min<Index>(children, 1));")

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <iterator>
 #include <span>
 
 #include "specdec/error.hpp"
@@ -50,6 +52,24 @@ struct StepRecord {
 
 namespace detail {
 
+/// Of a step with a draft that branched: whether depth, ranks and offers fit one another.
+inline void check_tree(const StepRecord& step) {
+  const auto& [depth, ranks, offered] = step.tree;
+  if (depth < step.accepted || depth > step.drafted)
+    invalid_argument("step.tree.depth = ", depth, " is outside ", step.accepted, "..", step.drafted);
+  if (std::ssize(ranks) != step.accepted || std::ssize(offered) != step.accepted + 1)
+    invalid_argument("step.tree has ", ranks.size(), " ranks and ", offered.size(), " offers, expected ",
+                     step.accepted, " and one more");
+  for (std::size_t i = 0; i < offered.size(); ++i) {
+    if (i < ranks.size() && (ranks[i] < 0 || ranks[i] >= step.drafted))
+      invalid_argument("step.tree.ranks[", i, "] = ", ranks[i], " is outside 0..", step.drafted - 1);
+    const Index least = i < ranks.size() ? ranks[i] + 1 : 0;
+    if (offered[i] < least || offered[i] > step.drafted)
+      invalid_argument("step.tree.offered[", i, "] = ", offered[i], " is outside ", least, "..",
+                       step.drafted);
+  }
+}
+
 /// Refuses what no step can have done, before anybody reads or counts by it.
 inline void check_step(const StepRecord& step) {
   check_drafted("step.asked", step.asked);
@@ -57,9 +77,7 @@ inline void check_step(const StepRecord& step) {
   if (step.accepted < 0 || step.accepted > step.drafted)
     invalid_argument("step.accepted = ", step.accepted, " is outside 0..", step.drafted,
                      ", the tokens that were drafted");
-  if (step.depth() < step.accepted || step.depth() > step.drafted)
-    invalid_argument("step.tree.depth = ", step.tree.depth, " is outside ", step.accepted, "..",
-                     step.drafted);
+  if (step.tree.depth >= 0) check_tree(step);
 }
 
 }  // namespace detail
