@@ -73,7 +73,7 @@ const std::vector<AnyTreeRule> rules{{TraversalVerifier{}},
                                      {TrunkAndSpares<BlockVerifier>{}},
                                      {TrunkAndSpares<SampleMatchVerifier>{}}};
 
-using Decoder = SpecDec<Target&, FormDrafter, AnyTreeRule>;
+using Decoder = SpecDec<Target&, FormDrafter<>, AnyTreeRule>;
 
 const std::vector<Token> prompt{0, 1};
 

@@ -72,7 +72,7 @@ void for_random_pairs(int pairs, const F& f) {
     const auto& [name, form] = forms[static_cast<std::size_t>(n) % forms.size()];
     INFO(name << ", pair " << n);
     f(random_pair(2 + n / static_cast<int>(forms.size()) % 2, rng), form,
-      static_cast<std::size_t>(2 * (form.depth() + 1) + 1));
+      static_cast<std::size_t>(2 * (depth_of(form) + 1) + 1));
   }
 }
 

@@ -6,5 +6,6 @@
 #include "specdec/testing/chi_square.hpp"
 #include "specdec/testing/draft_audit.hpp"
 #include "specdec/testing/enumerator.hpp"
+#include "specdec/testing/form_drafter.hpp"
 #include "specdec/testing/law.hpp"
 #include "specdec/testing/table_model.hpp"

@@ -100,3 +100,11 @@ mutant("table-tree-outlives-rollback", "testing/table_model.hpp", "tests/testing
        "forget_tree();\n    const auto kept", "const auto kept")
 mutant("table-tree-joined-by-line", "testing/table_model.hpp", "tests/testing/table_model",
        "if (!tree_.empty())", "if (false)")
+
+mutant = promise("rules for trees are held against trees, of which every row is what a token was drawn from")
+mutant("form-of-a-line", "testing/form_drafter.hpp", "tests/testing/check_lossless",
+       "form.parents.push_back(static_cast<Index>(below(static_cast<std::size_t>(k) + 1)) - 1);", "form.parents.push_back(k - 1);")
+mutant("elders-not-taken-out", "testing/form_drafter.hpp", "tests/law_trees",
+       "for (const Token x : elders) q[x] = 0;", "")
+mutant("chosen-token-again", "testing/form_drafter.hpp", "tests/law_trees",
+       "if (free(x) && (best < 0 ||", "if ((best < 0 ||")

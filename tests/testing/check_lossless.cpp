@@ -242,6 +242,41 @@ TEST_CASE("argmax verification is lossless for greedy decoding only") {
   CHECK_FALSE(check(AnyVerifier{TokenVerifier{}}, {.reference = Reference::greedy}));
 }
 
+namespace {
+
+// Recursive rejection that has forgotten that p changes when a sibling is rejected.
+struct ForgetsRejections {
+  Stop judge(const auto& drafted, auto& chance) const {
+    Index node = 0;
+    for (Index k = drafted.first_child(0); k >= 0;) {
+      const bool accepted = chance.coin(drafted.ratio(k));
+      if (accepted) node = k + 1;
+      k = accepted ? drafted.first_child(node) : drafted.next_sibling(k);
+    }
+    return {node, drafted.draw(chance, node)};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("rules for trees are held against trees") {
+  const LosslessCheck small{.vocab_sizes = {2, 3}, .gammas = {2, 4}, .models = 5, .max_new_tokens = 4};
+  const LosslessReport report = check_lossless(TraversalVerifier{}, small);
+  CHECK(report);
+  CHECK(report.models == 20);
+  CHECK(check_lossless(TrunkAndSpares<BlockVerifier>{}, small));
+  const LosslessReport convicted = check_lossless(ForgetsRejections{}, small);
+  CHECK_FALSE(convicted);
+  CHECK(convicted.worst_difference > 0.01);
+  LosslessCheck nothing = small;
+  nothing.siblings.clear();
+  CHECK(support::message_of([&] { check_lossless(TraversalVerifier{}, nothing); }) ==
+        "specdec: siblings is empty: no tree could be checked");
+  LosslessCheck one_row = small;
+  one_row.siblings = {Sibling::independent};
+  CHECK(check_lossless(KSeqVerifier{}, one_row));
+}
+
 TEST_CASE("a report says what was checked") {
   const auto report =
       check(AnyVerifier{BlockVerifier{}}, {.vocab_sizes = {2}, .gammas = {1, 2}, .models = 3});

@@ -13,8 +13,10 @@
 #include "specdec/draft/model_drafter.hpp"
 #include "specdec/error.hpp"
 #include "specdec/loop/spec_dec.hpp"
+#include "specdec/testing/form_drafter.hpp"
 #include "specdec/testing/law.hpp"
 #include "specdec/testing/table_model.hpp"
+#include "specdec/verify/tree_verifier.hpp"
 
 namespace specdec::testing {
 
@@ -27,13 +29,15 @@ enum class Reference {
 /// The models that a check runs over: random context-dependent tables, target and draft, with zeros.
 struct LosslessCheck {
   std::vector<Index> vocab_sizes = {2, 3, 4};
-  std::vector<Index> gammas = {1, 2, 3, 4};
-  Index models = 10;         ///< random pairs of models for every vocabulary size and γ
+  std::vector<Index> gammas = {1, 2, 3, 4};  ///< drafted tokens; of rules for trees, in random trees
+  Index models = 10;                         ///< random pairs of models for every vocabulary size and γ
   Index max_new_tokens = 5;  ///< length of the joint law: up to as many iterations of the loop
   Index order = 2;           ///< tokens of context that the models depend on
   double tolerance = 1e-12;  ///< largest difference of an output's probability that passes
   std::uint64_t seed = 1;    ///< of the random models
   Reference reference = Reference::sampling;
+  /// How the tokens of the trees come about that rules for trees are checked on, at random.
+  std::vector<Sibling> siblings = {Sibling::independent, Sibling::without_replacement, Sibling::chosen};
 };
 
 /// What a check found.
@@ -64,6 +68,15 @@ inline void check_that_something_is_checked(const LosslessCheck& check) {
     invalid_argument("max_new_tokens = ", check.max_new_tokens, ": nothing would be checked");
   if (!(check.tolerance >= 0 && check.tolerance < 1))
     invalid_argument("tolerance = ", check.tolerance, " is outside [0, 1)");
+  if (check.siblings.empty()) invalid_argument("siblings is empty: no tree could be checked");
+}
+
+/// What a rule is checked on: a line of drafted tokens, or a random tree where it judges trees.
+template <class V, class M, class Generator>
+auto drafter_for(const LosslessCheck& check, M draft, Index gamma, Generator& generator) {
+  if constexpr (TreeVerifier<V>)
+    return FormDrafter(std::move(draft), TreeForm::random(gamma, check.siblings, generator));
+  else return ModelDrafter{std::move(draft)};
 }
 
 }  // namespace detail
@@ -71,8 +84,8 @@ inline void check_that_something_is_checked(const LosslessCheck& check) {
 /// Runs a verifier inside SpecDec over all outcomes of small random models and compares the exact joint law
 /// of the output with the target's. Stops at the first pair of models where they differ.
 ///
-/// `verifier` is a verifier (a fresh copy serves each model) or a function that makes one. No sampling is
-/// involved: a pass is a proof for the models tried, a failure names an output with both its probabilities.
+/// `verifier` is a verifier (a fresh copy serves each model) or a function that makes one; one for trees is held
+/// against trees, a random one for each pair of models. No sampling is involved: a pass is a proof for the models tried, a failure names an output with both its probabilities.
 /// Throws std::invalid_argument where nothing would be checked: no sizes, no gammas, models or max_new_tokens below
 /// 1, a tolerance outside [0, 1).
 /// Cost: with the defaults, a tenth of a second in an optimised build.
@@ -89,7 +102,8 @@ LosslessReport check_lossless(VerifierOrFactory verifier, const LosslessCheck& c
     for (const Index gamma : check.gammas)
       for (Index model = 0; model < check.models; ++model) {
         auto target = TableModel<Scalar>::random(vocab_size, check.order, generator);
-        ModelDrafter drafter{TableModel<Scalar>::random(vocab_size, check.order, generator)};
+        auto draft = TableModel<Scalar>::random(vocab_size, check.order, generator);
+        auto drafter = detail::drafter_for<decltype(fresh())>(check, std::move(draft), gamma, generator);
         SpecDec decoder{target, drafter, fresh()};
         const std::vector<Token> prompt{0};
         const Options options{.max_new_tokens = check.max_new_tokens, .gamma = gamma};

@@ -1,0 +1,149 @@
+// Drafts trees of any form, with tokens that come about in any way: for proofs.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "specdec/chance/chance.hpp"
+#include "specdec/chance/random.hpp"
+#include "specdec/draft/tree_draft.hpp"
+#include "specdec/error.hpp"
+#include "specdec/rows/dense.hpp"
+#include "specdec/testing/table_model.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::testing {
+
+/// How a token of a tree comes about, given its elder siblings.
+enum class Sibling {
+  independent,          ///< drawn from the row behind its parent
+  without_replacement,  ///< drawn from that row without the elders' tokens
+  chosen,               ///< the likeliest token that no elder has
+};
+
+/// A tree of which the tokens are still to be drafted: token k follows token parents[k], or the context where that is −1,
+/// and comes about as kinds[k] says.
+struct TreeForm {
+  std::vector<Index> parents;
+  std::vector<Sibling> kinds;
+
+  TreeForm() = default;
+  TreeForm(std::vector<Index> above, std::vector<Sibling> how)
+      : parents(std::move(above)), kinds(std::move(how)) {
+    if (kinds.size() != parents.size())
+      specdec::detail::invalid_argument("there are ", kinds.size(), " kinds for ", parents.size(), " tokens");
+  }
+  TreeForm(std::vector<Index> above, Sibling how) : parents(std::move(above)), kinds(parents.size(), how) {}
+
+  /// Any tree of so many tokens, of any of these kinds. Throws std::invalid_argument where there is none to choose from.
+  template <RandomBitGenerator Generator>
+  static TreeForm random(Index tokens, std::span<const Sibling> kinds, Generator& generator) {
+    if (kinds.empty()) specdec::detail::invalid_argument("siblings is empty: no token could come about");
+    const auto below = [&](std::size_t end) {
+      return static_cast<std::size_t>(uniform01(generator) * static_cast<double>(end));
+    };
+    TreeForm form;
+    for (Index k = 0; k < tokens; ++k) {
+      form.parents.push_back(static_cast<Index>(below(static_cast<std::size_t>(k) + 1)) - 1);
+      form.kinds.push_back(kinds[below(kinds.size())]);
+    }
+    return form;
+  }
+
+  Index size() const { return std::ssize(parents); }
+};
+
+namespace detail {
+
+/// The row that the next sibling is drawn from; one without mass where nothing can follow the elders.
+template <class Row>
+Row sibling_row(Row q, Sibling kind, std::span<const Token> elders) {
+  const auto nothing = [&] { return Row(Row::Zero(q.size())); };
+  if (kind == Sibling::independent) return elders.empty() || q.maxCoeff() < 1 ? q : nothing();
+  const auto free = [&](Index x) { return std::find(elders.begin(), elders.end(), x) == elders.end(); };
+  if (kind == Sibling::without_replacement) {
+    for (const Token x : elders) q[x] = 0;
+    return q.sum() > 0 ? Row(q / q.sum()) : q;
+  }
+  Index best = -1;
+  for (Index x = 0; x < q.size(); ++x)
+    if (free(x) && (best < 0 || q[x] > q[best])) best = x;
+  return best < 0 ? nothing() : Row(Row::Unit(q.size(), best));
+}
+
+}  // namespace detail
+
+/// Drafts trees of one form with a model whose every distribution is known, TableModel for one. Where a node can have no
+/// more children, and where limits end it, the form is cut. Satisfies TreeDrafter.
+///
+/// Random: one draw a token, by ascending number. Cost: a proof's.
+template <class M = TableModel<>>
+class FormDrafter {
+ public:
+  using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+  FormDrafter(M model, TreeForm form) : model_(std::move(model)), form_(std::move(form)) {}
+
+  TreeDraft<Eigen::Map<const Rows>> draft(std::span<const Token> context, const TreeLimits& limits,
+                                          auto& source) {
+    auto&& chance = as_chance(source);
+    tokens_.clear();
+    parents_.clear();
+    rows_.resize(form_.size(), model_.vocab_size());
+    numbers_.assign(form_.parents.size(), left_out);
+    depths_.clear();
+    for (std::size_t k = 0; k < numbers_.size(); ++k) {
+      const Index above = form_.parents[k];
+      depths_.push_back(above < 0 ? 1 : depths_[static_cast<std::size_t>(above)] + 1);
+      const Index parent = above < 0 ? -1 : numbers_[static_cast<std::size_t>(above)];
+      if (parent == left_out || depths_[k] > limits.depth || size() >= limits.nodes) continue;
+      const Eigen::RowVectorXd row =
+          detail::sibling_row(row_behind(context, parent), form_.kinds[k], elders(parent));
+      if (!(row.sum() > 0)) continue;
+      numbers_[k] = size();
+      rows_.row(size()) = row;
+      tokens_.push_back(chance.draw(DenseRow<double>(row.data(), row.size())));
+      parents_.push_back(parent);
+    }
+    return {tokens_, {rows_.data(), size(), rows_.cols()}, parents_};
+  }
+
+  void truncate(Index) {}
+
+ private:
+  static constexpr Index left_out = -2;
+
+  Index size() const { return std::ssize(tokens_); }
+
+  std::vector<Token> elders(Index parent) const {
+    std::vector<Token> out;
+    for (std::size_t k = 0; k < tokens_.size(); ++k)
+      if (parents_[k] == parent) out.push_back(tokens_[k]);
+    return out;
+  }
+
+  Eigen::RowVectorXd row_behind(std::span<const Token> context, Index k) const {
+    std::vector<Token> way;
+    for (; k >= 0; k = parents_[static_cast<std::size_t>(k)])
+      way.push_back(tokens_[static_cast<std::size_t>(k)]);
+    std::vector<Token> all(context.begin(), context.end());
+    all.insert(all.end(), way.rbegin(), way.rend());
+    const auto row = model_.distribution(all);
+    Eigen::RowVectorXd out(row.vocab_size());
+    for (Token x = 0; x < out.size(); ++x) out[x] = static_cast<double>(row.probability(x));
+    return out;
+  }
+
+  M model_;
+  TreeForm form_;
+  std::vector<Token> tokens_;
+  std::vector<Index> parents_, numbers_, depths_;  // numbers_: of the form's tokens in the tree
+  Rows rows_;
+};
+
+}  // namespace specdec::testing
