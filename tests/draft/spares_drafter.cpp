@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <limits>
 #include <random>
 #include <span>
@@ -31,6 +33,36 @@ static_assert(!TreeModel<support::StableModel>, "the model need not take in tree
 using Tokens = std::vector<Token>;
 using Counts = std::vector<Index>;
 
+// Rows that stay as long as their positions do, and are another thing afterwards.
+class ForgetfulModel {
+ public:
+  static constexpr bool stable_rows = true;
+  explicit ForgetfulModel(TableModel<> table) : table_(std::move(table)) {}
+  Index vocab_size() const { return table_.vocab_size(); }
+  RowSpan<DenseRow<double>> forward(std::span<const Token> tokens, Index rows) {
+    const auto& output = table_.forward(tokens, rows);
+    views_.clear();
+    held_.resize(table_.context().size());
+    const std::size_t first = held_.size() - static_cast<std::size_t>(rows);
+    for (std::size_t i = first; i < held_.size(); ++i) {
+      const Eigen::RowVectorXd row = output.row(static_cast<Index>(i - first));
+      held_[i].assign(row.begin(), row.end());
+      views_.emplace_back(held_[i].data(), vocab_size());
+    }
+    return {views_, vocab_size()};
+  }
+  void truncate(Index length) {
+    table_.truncate(length);
+    for (std::size_t i = static_cast<std::size_t>(std::max<Index>(length, 0)); i < held_.size(); ++i)
+      std::ranges::fill(held_[i], -1);
+  }
+
+ private:
+  TableModel<> table_;
+  std::deque<std::vector<double>> held_;  // by position
+  std::vector<DenseRow<double>> views_;
+};
+
 // The tokens of a row from the likeliest to the least likely that has any probability.
 Tokens by_likelihood(const auto& q) {
   Tokens tokens;
@@ -40,35 +72,72 @@ Tokens by_likelihood(const auto& q) {
   return tokens;
 }
 
-// What has to be drafted, where these tokens were drawn for the trunk.
-KeptTree expected(const auto& model, const Tokens& context, const Tokens& drawn, const Counts& spares,
-                  const TreeLimits& limits) {
+struct Wanted {
+  Index trunk;
+  Counts spares = {};
+  Index second = 0;
+  TreeLimits limits = {};
+  Index spares_at(Index d) const {
+    return spares.empty() ? 0 : spares[std::min(static_cast<std::size_t>(d), spares.size() - 1)];
+  }
+};
+
+// How much of the second trunk is among the first nodes, where no row is short of tokens: all nodes by their level, and
+// in a level the trunk, its spares, the second trunk.
+Index second_length(const Wanted& wanted) {
+  std::vector<bool> is_second;
+  for (Index d = 0; d < std::min(std::max(wanted.trunk, wanted.second + 1), wanted.limits.depth); ++d) {
+    if (d < wanted.trunk)
+      is_second.insert(is_second.end(), static_cast<std::size_t>(1 + wanted.spares_at(d)), false);
+    if (d > 0 && d <= wanted.second) is_second.push_back(true);
+  }
+  const Index most = std::clamp<Index>(wanted.limits.nodes, 0, std::ssize(is_second));
+  return std::count(is_second.begin(), is_second.begin() + most, true);
+}
+
+// What has to be drafted, where these tokens were drawn in this order.
+KeptTree expected(const auto& model, const Tokens& context, const Tokens& drawn, const Wanted& wanted) {
   KeptTree tree;
-  Index last = -1;
-  const auto add = [&](Token token, std::vector<double> row) {
-    if (std::ssize(tree.tokens) >= limits.nodes) return;
-    tree.tokens.push_back(token);
-    tree.parents.push_back(last);
-    tree.rows.push_back(std::move(row));
+  std::size_t draws = 0;
+  const auto row_behind = [&](Index node) {
+    return model.distribution(text_before(context, tree.tokens, tree.parents, node));
   };
-  for (std::size_t d = 0; d < drawn.size(); ++d) {
-    Tokens text = context;
-    text.insert(text.end(), drawn.begin(), drawn.begin() + static_cast<std::ptrdiff_t>(d));
-    const auto q = model.distribution(text);
-    std::vector<double> row;
-    for (Token x = 0; x < q.vocab_size(); ++x) row.push_back(q.probability(x));
-    const Index number = std::ssize(tree.tokens);
-    add(drawn[d], row);
-    Index left = spares.empty() ? 0 : spares[std::min(d, spares.size() - 1)];
-    for (const Token x : by_likelihood(q)) {
-      if (x == drawn[d] || left-- <= 0) continue;
-      std::vector<double> one_hot(row.size(), 0.0);
-      one_hot[static_cast<std::size_t>(x)] = 1;
-      add(x, one_hot);
+  const auto full = [&] { return std::ssize(tree.tokens) >= wanted.limits.nodes; };
+  const auto add = [&](Token token, Index parent, const auto& probability) {
+    tree.tokens.push_back(token);
+    tree.parents.push_back(parent);
+    tree.rows.emplace_back();
+    for (Token x = 0; x < model.vocab_size(); ++x) tree.rows.back().push_back(probability(x));
+    return std::ssize(tree.tokens) - 1;
+  };
+  const auto draw = [&](Index parent) {
+    const auto q = row_behind(parent);
+    return add(drawn.at(draws++), parent, [&](Token x) { return q.probability(x); });
+  };
+  Index last = -1;
+  for (Index d = 0; d < std::min(wanted.trunk, wanted.limits.depth) && !full(); ++d) {
+    const Index parent = last;
+    last = draw(parent);
+    const Token token = tree.tokens.back();
+    Index left = wanted.spares_at(d), spare = -1;
+    for (const Token x : by_likelihood(row_behind(parent))) {
+      if (x == token || left-- <= 0 || full()) continue;
+      const Index added = add(x, parent, [x](Token y) { return x == y ? 1.0 : 0.0; });
+      if (spare < 0) spare = added;
     }
-    last = number;
+    if (d > 0 || spare < 0) continue;
+    for (Index n = second_length(wanted); n > 0; --n) spare = draw(spare);
   }
   return tree;
+}
+
+// The drawn tokens of a tree: those with rows that are not one-hot at a younger sibling. The eldest child is drawn.
+Tokens drawn_of(const KeptTree& tree) {
+  Tokens drawn;
+  for (Index k = 0; k < std::ssize(tree.tokens); ++k)
+    if (elders_of(tree.tokens, tree.parents, k).empty())
+      drawn.push_back(tree.tokens[static_cast<std::size_t>(k)]);
+  return drawn;
 }
 
 // The trunk of a tree: the eldest child of the eldest child, and so on.
@@ -84,26 +153,25 @@ Tokens trunk_of(const KeptTree& tree) {
 
 // Over all outcomes: whether the trees are right, and the error of their probabilities.
 template <class Model>
-void check_law(Index trunk, const Counts& spares, const TreeLimits& limits = {}) {
-  std::mt19937_64 seed{static_cast<std::uint64_t>(trunk + 7)};
-  auto table = TableModel<>::random(4, 2, seed);
+void check_law(const Wanted& wanted) {
+  std::mt19937_64 seed{static_cast<std::uint64_t>(wanted.trunk + 7)};
+  const auto table = TableModel<>::random(4, 2, seed);
   const Tokens context{2, 0, 3};
-  SparesDrafter drafter{Model{table}, trunk, spares};
+  SparesDrafter drafter{Model{table}, wanted.trunk, wanted.spares, wanted.second};
   bool right = true;
   double error = 0, sum = 0;
   enumerate([&](Enumerator& chance) {
     drafter.truncate(0);
-    const KeptTree tree = kept(drafter.draft(context, limits, chance), 4);
-    const Tokens drawn = trunk_of(tree);
-    right = right && tree == expected(table, context, drawn, spares, limits);
-    right = right && std::ssize(drawn) <= std::min(trunk, std::max<Index>(limits.depth, 0));
-    if (limits.nodes == unlimited) right = right && std::ssize(drawn) == std::min(trunk, limits.depth);
+    const KeptTree tree = kept(drafter.draft(context, wanted.limits, chance), 4);
+    right = right && tree == expected(table, context, drawn_of(tree), wanted);
     double product = 1;
     for (std::size_t k = 0; k < tree.tokens.size(); ++k)
       product *= tree.rows[k][static_cast<std::size_t>(tree.tokens[k])];
     error = std::max(error, std::abs(product - chance.probability()));
     sum += chance.probability();
   });
+  INFO("trunk " << wanted.trunk << ", second " << wanted.second << ", limits " << wanted.limits.nodes
+                << " and " << wanted.limits.depth);
   CHECK(right);
   CHECK(error < 1e-15);
   CHECK(std::abs(sum - 1) < 1e-12);
@@ -114,14 +182,23 @@ void check_law(Index trunk, const Counts& spares, const TreeLimits& limits = {})
 TEST_CASE("the trunk is drawn from its rows, and the spares are the likeliest other tokens of them") {
   for (const Index trunk : {0, 1, 2, 3})
     for (const Counts& spares : {Counts{}, Counts{0}, Counts{1}, Counts{2, 1}, Counts{0, 3, 1}, Counts{9}})
-      check_law<TableModel<>>(trunk, spares);
-  check_law<support::StableModel>(3, {2, 1});
+      check_law<TableModel<>>({trunk, spares});
+  check_law<support::StableModel>({3, {2, 1}});
 }
 
-TEST_CASE("limits take the deepest level first, and of a level the unlikeliest spares") {
-  for (Index nodes = -1; nodes <= 9; ++nodes)
+TEST_CASE("a second trunk is drawn behind the likeliest spare") {
+  for (const Index second : {1, 2, 4})
+    for (const Counts& spares : {Counts{}, Counts{1, 0}, Counts{2, 1}})
+      check_law<TableModel<>>({2, spares, second});
+  check_law<TableModel<>>({1, {1}, 3});
+  check_law<TableModel<>>({0, {1}, 3});
+  check_law<ForgetfulModel>({3, {2, 1}, 2});
+}
+
+TEST_CASE("limits take the deepest level first, of it the second trunk, then the unlikeliest spares") {
+  for (Index nodes = -1; nodes <= 10; ++nodes)
     for (const Index depth : {Index{-1}, Index{0}, Index{1}, Index{2}, unlimited})
-      check_law<TableModel<>>(3, {2, 1}, {nodes, depth});
+      for (const Index second : {0, 1, 3}) check_law<TableModel<>>({3, {2, 1}, second, {nodes, depth}});
 }
 
 namespace {
@@ -132,9 +209,9 @@ KeptTree drafted(SparesDrafter<CountingModel&>& drafter, const Tokens& context, 
   return kept(drafter.draft(context, limits, rng), 4);
 }
 
-KeptTree fresh(const TableModel<>& table, const Tokens& context, std::uint64_t seed) {
+KeptTree fresh(const TableModel<>& table, const Tokens& context, std::uint64_t seed, Index second = 0) {
   std::mt19937_64 rng{seed};
-  SparesDrafter drafter{TableModel<>(table), 3, {2, 1}};
+  SparesDrafter drafter{TableModel<>(table), 3, {2, 1}, second};
   return kept(drafter.draft(context, {}, rng), 4);
 }
 
@@ -221,9 +298,9 @@ TEST_CASE(
 TEST_CASE("after a failure of the model, at any call, a drafter drafts what a new one does") {
   std::mt19937_64 rng{6};
   const auto table = coarse_model(4, 2, rng);
-  for (Index fails_at = 0; fails_at < 6; ++fails_at) {
+  for (Index fails_at = 0; fails_at < 10; ++fails_at) {
     WatchedTreeModel model(table);
-    SparesDrafter drafter{model, 3, {2, 1}};
+    SparesDrafter drafter{model, 3, {2, 1}, 2};
     model.fails_at = fails_at;
     int failures = 0;
     Tokens text{1, 2};
@@ -237,7 +314,7 @@ TEST_CASE("after a failure of the model, at any call, a drafter drafts what a ne
           ++failures;
         }
       }
-      CHECK(tree == fresh(table, text, n));
+      CHECK(tree == fresh(table, text, n, 2));
       text = text_before(text, tree.tokens, tree.parents, std::ssize(tree.tokens) - 1);
       drafter.truncate(std::ssize(text));
       text.push_back(3);
@@ -273,8 +350,8 @@ TEST_CASE("drafters of one model take turns, and copies have models of their own
 TEST_CASE("what cannot be drafted is named") {
   std::mt19937_64 rng{1};
   const auto table = coarse_model(4, 1, rng);
-  const auto complaint = [&](Index trunk, const Counts& spares) {
-    return message_of([&] { SparesDrafter(TableModel<>(table), trunk, spares); });
+  const auto complaint = [&](Index trunk, const Counts& spares, Index second = 0) {
+    return message_of([&] { SparesDrafter(TableModel<>(table), trunk, spares, second); });
   };
   CHECK(complaint(4, {2, 1}).empty());
   CHECK(complaint(-1, {}) == "specdec: trunk = -1 is negative");
@@ -282,8 +359,11 @@ TEST_CASE("what cannot be drafted is named") {
   CHECK(complaint(4, {2, -1}) == "specdec: spares[1] = -1 is outside 0..1048576, the longest draft");
   CHECK(complaint(4, {unlimited}).find("spares[0] = ") != std::string::npos);
   CHECK(complaint(1 << 19, {1}).empty());
+  CHECK(complaint(1 << 19, {1}, 1).find("second_trunk = 1 and") != std::string::npos);
+  CHECK(complaint(4, {1}, -1) == "specdec: second_trunk = -1 is negative");
   CHECK(complaint(1 << 19, {2, 1}) ==
-        "specdec: trunk = 524288 and its spares make more than 1048576 tokens, the longest draft");
+        "specdec: trunk = 524288, second_trunk = 0 and the spares make more than 1048576 tokens, the longest "
+        "draft");
   SparesDrafter drafter{TableModel<>(table), 2, {1}};
   CHECK(message_of([&] { drafter.draft(Tokens{}, {}, rng); }) ==
         "specdec: context is empty: there is nothing to continue");

@@ -222,14 +222,19 @@ mutant("tree-lasts-beyond-the-draft", "draft/branching_model.hpp", TREE, "if (!t
 
 SPARES = "tests/draft/spares_drafter"
 mutant = promise("trunk and spares: what was drawn reports its row, what was chosen is the likeliest else")
-mutant("spare-reports-a-drawn-row", "draft/spares_drafter.hpp", SPARES, "Row(std::in_place_index<1>, OneHotRow(likely.token))", "Row(std::in_place_index<0>, rows_behind_[rows_behind_.size() - 1])")
+mutant("spare-reports-a-drawn-row", "draft/spares_drafter.hpp", SPARES, "Row(std::in_place_index<1>, OneHotRow(likely.token))", "Row(std::in_place_index<0>, behind_[behind_.size() - 1])")
 mutant("spare-drawn-already", "draft/spares_drafter.hpp", SPARES, "likely.token != drawn && count-- > 0", "count-- > 0")
 mutant("spare-one-short", "draft/spares_drafter.hpp", SPARES, "likeliest_.of(q, count + 1)", "likeliest_.of(q, count)")
-mutant("spares-beyond-the-limit", "draft/spares_drafter.hpp", SPARES, "std::min(spares_at(d), limits.nodes - std::ssize(tokens_))", "spares_at(d)")
-mutant("trunk-beyond-the-limit", "draft/spares_drafter.hpp", SPARES, "std::min({trunk_, limits.depth, model_.room(context)})", "std::min({trunk_, model_.room(context)})")
+mutant("spares-beyond-the-limit", "draft/spares_drafter.hpp", SPARES, "std::min(spares_at(depth), nodes - std::ssize(tokens_))", "spares_at(depth)")
+mutant("trunk-beyond-the-limit", "draft/spares_drafter.hpp", SPARES, "std::min(limits.depth, model_.room(context))", "model_.room(context)")
 mutant("trunk-kept-behind-a-spare", "draft/spares_drafter.hpp", SPARES, "context[at] == taken_in_[i]) continue;", "true) continue;")
 mutant("trunk-never-kept", "draft/spares_drafter.hpp", SPARES, "if (at < context.size() && context[at] == taken_in_[i]) continue;", "")
-mutant("trunk-behind-a-spare", "draft/spares_drafter.hpp", SPARES, "    last = drawn;", "    last = std::ssize(tokens_) - 1;")
+mutant("trunk-behind-a-spare", "draft/spares_drafter.hpp", SPARES, "d, nodes, chance);\n      last = drawn;", "d, nodes, chance);\n      last = std::ssize(tokens_) - 1;")
+mutant("second-trunk-overwritten", "draft/spares_drafter.hpp", SPARES, "StoredRows<typename DraftModel::Row, false>", "typename DraftModel::Rows")
+mutant("second-trunk-in-the-way", "draft/spares_drafter.hpp", SPARES, "        model_.truncate(std::ssize(context));\n", "")
+mutant("second-trunk-before-its-level", "draft/spares_drafter.hpp", SPARES, "left -= 1 + (d < trunk ? 1 + spares_at(d) : 0);", "left -= 1;")
+mutant("second-trunk-too-deep", "draft/spares_drafter.hpp", SPARES, "std::min(second_trunk_, depth - 1)", "std::min(second_trunk_, depth)")
+mutant("second-trunk-behind-the-first", "draft/spares_drafter.hpp", SPARES, "    Index last = 1;\n", "    Index last = 0;\n")
 mutant("spares-unbounded", "draft/spares_drafter.hpp", SPARES, "left -= 1 + spares_at(d);", "left -= 1;")
 
 CONFIDENT = "tests/draft/confident_tree_drafter"
