@@ -44,7 +44,7 @@ class LikeliestTokens {
       std::erase_if(found_, [](const LikelyToken& likely) { return !(likely.probability > 0); });
     } else {
       least_ = 0;
-      detail::walk(row, [this](const auto& ids, const auto& p) { find("probability", ids, p); });
+      detail::walk(row, [&](const auto& ids, const auto& p) { find("probability", ids, p); });
     }
     return found_;
   }
