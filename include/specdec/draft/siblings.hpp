@@ -40,7 +40,8 @@ struct Independent {
 /// Each sibling is drawn from the row without its elders, renormalised. Where these have all the mass, there are no
 /// more.
 ///
-/// Random: one draw each. Cost: see WithoutTokensRow.
+/// Random: one draw each. Cost: look-ups of the elders, and a pass over the rest where they have more than half of the
+/// mass.
 struct WithoutReplacement {
   template <Distribution Q>
   using Row = WithoutTokensRow<Q>;
