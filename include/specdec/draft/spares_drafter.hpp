@@ -81,7 +81,7 @@ class SparesDrafter {
     auto&& chance = as_chance(source);
     clear();
     const Index depth = std::min(limits.depth, model_.room(context)), trunk = std::min(trunk_, depth);
-    Index nodes = trunk > 0 ? limits.nodes : 0;
+    const Index nodes = trunk > 0 ? limits.nodes : 0;
     if (nodes > 0) {
       begin(context);
       grow(model_.forward(model_.unseen(context)), -1, 0, nodes, chance);
