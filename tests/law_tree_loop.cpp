@@ -121,6 +121,33 @@ TEST_CASE("a rule that remembers its sequence goes on remembering over trunks, s
   CHECK(remembered > 0);
 }
 
+namespace {
+
+// More nodes at one step than at the next.
+struct Alternating {
+  static constexpr bool counts_nodes = true;
+  bool many = true;
+  Index next(Index most) { return std::exchange(many, !many) ? most : std::min<Index>(most, 2); }
+  void observe(const StepRecord&) const {}
+};
+
+}  // namespace
+
+TEST_CASE("a trunk is as long as a rule that remembers needs, however few nodes are asked for") {
+  Models models = random_models(3, 4);
+  SpecDec decoder{models.target, SparesDrafter{TableModel<>(models.draft), 4, {2, 1}},
+                  TrunkAndSpares<GreedyBlockVerifier>{}, Alternating{}};
+  std::mt19937_64 rng{1};
+  auto sequence = decoder.start(prompt, {.max_new_tokens = 400, .gamma = 9});
+  int needed = 0;
+  while (!sequence.done()) {
+    needed += sequence.verifier().min_draft_length() > 1 ? 1 : 0;
+    sequence.step(rng);
+  }
+  CHECK(std::ssize(sequence.tokens()) == 400);
+  CHECK(needed > 10);
+}
+
 TEST_CASE("at temperature 0 a tree gives greedy decoding, token for token") {
   for (std::uint64_t seed = 1; seed < 20; ++seed) {
     Models models = random_models(seed, 4);

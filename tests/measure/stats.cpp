@@ -182,6 +182,7 @@ TEST_CASE("a tree that no step can have had is named, and nothing of it is count
     return message_of([&] { stats.add(bad, 2); });
   };
   CHECK(complaint({1, ranks, offered}) == "specdec: step.tree.depth = 1 is outside 2..5");
+  CHECK(complaint({-1, ranks, {}}) == "specdec: step.tree has ranks or offers, but no depth");
   CHECK(complaint({6, ranks, offered}) == "specdec: step.tree.depth = 6 is outside 2..5");
   CHECK(complaint({3, ranks, ranks}) ==
         "specdec: step.tree has 2 ranks and 2 offers, expected 2 and one more");

@@ -186,7 +186,7 @@ mutant("shape-one-level-too-deep", "draft/tree_shape.hpp", SHAPE, "std::clamp<In
 mutant("shape-of-any-size", "draft/tree_shape.hpp", SHAPE, "std::clamp<Index>(limits.nodes, 0, deep)", "deep")
 mutant("shape-follows-given-numbers", "draft/tree_shape.hpp", SHAPE, "append_children(given[k] + 1, static_cast<Index>(k));",
        "append_children(given[k] + 1, static_cast<Index>(given[k]));")
-mutant("shape-parents-unchecked", "draft/tree_shape.hpp", SHAPE, "parent < -1 || parent >= k", "false")
+mutant("shape-parents-unchecked", "draft/tree_shape.hpp", SHAPE, "detail::check_parent(k, parents[static_cast<std::size_t>(k)]);", ";")
 mutant("shape-widths-unchecked", "draft/tree_shape.hpp", SHAPE, "if (width < 1)", "if (false)")
 
 SEQUOIA = "tests/draft/sequoia_shape"
@@ -229,7 +229,7 @@ mutant("spares-beyond-the-limit", "draft/spares_drafter.hpp", SPARES, "std::min(
 mutant("trunk-beyond-the-limit", "draft/spares_drafter.hpp", SPARES, "std::min(limits.depth, model_.room(context))", "model_.room(context)")
 mutant("trunk-kept-behind-a-spare", "draft/spares_drafter.hpp", SPARES, "context[at] == taken_in_[i]) continue;", "true) continue;")
 mutant("trunk-never-kept", "draft/spares_drafter.hpp", SPARES, "if (at < context.size() && context[at] == taken_in_[i]) continue;", "")
-mutant("trunk-behind-a-spare", "draft/spares_drafter.hpp", SPARES, "d, nodes, chance);\n      last = drawn;", "d, nodes, chance);\n      last = std::ssize(tokens_) - 1;")
+mutant("trunk-behind-a-spare", "draft/spares_drafter.hpp", SPARES, "d), chance);\n      last = drawn;", "d), chance);\n      last = std::ssize(tokens_) - 1;")
 mutant("second-trunk-overwritten", "draft/spares_drafter.hpp", SPARES, "StoredRows<typename DraftModel::Row, false>", "typename DraftModel::Rows")
 mutant("second-trunk-in-the-way", "draft/spares_drafter.hpp", SPARES, "        model_.truncate(std::ssize(context));\n", "")
 mutant("second-trunk-before-its-level", "draft/spares_drafter.hpp", SPARES, "left -= 1 + (d < trunk ? 1 + spares_at(d) : 0);", "left -= 1;")
@@ -247,3 +247,5 @@ mutant("confident-wider", "draft/confident_tree_drafter.hpp", CONFIDENT, "choose
 mutant("confident-context-overfed", "draft/confident_tree_drafter.hpp", CONFIDENT, "      room -= std::ssize(leaves_);\n", "")
 mutant("confident-behind-another-token", "draft/confident_tree_drafter.hpp", CONFIDENT, "node(k).number = number++;", "node(k).number = number;")
 mutant("confident-of-too-many", "draft/confident_tree_drafter.hpp", CONFIDENT, "if (std::ssize(best_) > nodes) best_.resize(static_cast<std::size_t>(nodes));", "")
+mutant("spares-before-the-trunk", "draft/spares_drafter.hpp", "tests/law_tree_loop",
+       "return std::max<Index>(limits.trunk - d - 1, 0);", "return 0 * (limits.trunk + d);")

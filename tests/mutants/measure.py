@@ -71,7 +71,7 @@ mutant("fading-of-no-number", "measure/cost_curve.hpp", "tests/measure/cost_curv
 
 mutant = promise("statistics of trees count what was come to")
 mutant("ranks-believed", "measure/step_record.hpp", "tests/measure/stats",
-       "if (step.tree.depth >= 0) check_tree(step);", "")
+       "if (step.tree.depth >= 0) return check_tree(step);", "")
 mutant("offers-of-the-eldest", "measure/stats.hpp", "tests/measure/stats",
        "for (const Index children : tree.offered) detail::count(offered_by_rank, children);",
        "for (const Index children : tree.offered) detail::count(offered_by_rank, std::min<Index>(children, 1));")

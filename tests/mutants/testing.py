@@ -63,8 +63,8 @@ mutant("harness-target-order-fixed", "testing/check_lossless.hpp", "tests/testin
        "auto target = TableModel<Scalar>::random(vocab_size, check.order, generator);",
        "auto target = TableModel<Scalar>::random(vocab_size, 2, generator);")
 mutant("harness-draft-order-fixed", "testing/check_lossless.hpp", "tests/testing/check_lossless",
-       "ModelDrafter drafter{TableModel<Scalar>::random(vocab_size, check.order, generator)};",
-       "ModelDrafter drafter{TableModel<Scalar>::random(vocab_size, 2, generator)};")
+       "auto draft = TableModel<Scalar>::random(vocab_size, check.order, generator);",
+       "auto draft = TableModel<Scalar>::random(vocab_size, 2, generator);")
 mutant("harness-length-fixed", "testing/check_lossless.hpp", "tests/testing/check_lossless",
        "{.max_new_tokens = check.max_new_tokens, .gamma = gamma}", "{.max_new_tokens = 5, .gamma = gamma}")
 

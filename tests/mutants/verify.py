@@ -235,13 +235,13 @@ mutant("race-against-the-whole-row", "verify/sibling_residual.hpp", TREES,
 mutant("residual-drawn-without-rejection", "verify/sibling_residual.hpp", "tests/verify/tree_rules",
        "if (uniform() * p < row_.left(y, p)) return y;", "return y;")
 mutant("residual-drawn-by-a-mass-that-is-none", "verify/sibling_residual.hpp", "tests/verify/tree_rules",
-       "if (row_.mass_ == 0) return plain_(u);", "")
+       "nothing_left_ = row_.mass_ == 0;", "nothing_left_ = false;")
 mutant("traversal-weight-not-renewed", "verify/traversal.hpp", TREES,
        "w[above] = mass / (mass + lost);", "")
 mutant("traversal-weight-of-the-root", "verify/traversal.hpp", TREES,
        "w[above] * (rest.probability(k) / drafted.q(k))", "rest.probability(k) / drafted.q(k)")
 mutant("traversal-goes-on-behind-zero", "verify/traversal.hpp", "tests/verify/tree_rules",
-       "w[k + 1] = w[above] > 0 ?", "w[k + 1] = true ?")
+       "while (w[node] > 0 && drafted.first_child(node) >= 0)", "while (drafted.first_child(node) >= 0)")
 mutant("traversal-loses-the-root", "verify/traversal.hpp", "tests/verify/tree_rules",
        "if (mass == 0 && lost == 0) return {above, drafted.draw(chance, above)};", "")
 mutant("recursive-goes-on-without-mass", "verify/recursive_rejection.hpp", "tests/verify/tree_rules",
@@ -256,6 +256,9 @@ mutant("k-seq-corrects-without-threshold", "verify/k_seq.hpp", TREES,
        "const ResidualRow rest(1.0, p, rho, q);", "const ResidualRow rest(1.0, p, 1.0, q);")
 mutant("k-seq-of-any-siblings", "verify/k_seq.hpp", "tests/verify/tree_rules",
        "if (specdec::probability(q, drafted.token(k)) != drafted.q(k))", "if (false)")
+mutant("trunk-taken-for-a-spare", "verify/trunk_and_spares.hpp", "tests/law_trees",
+       "(k = drafted.next_sibling(k)) >= 0 && drafted.token(k) != token) {",
+       "drafted.token(k) != token && ((k = drafted.next_sibling(k)), true)) {")
 mutant("spare-not-entered", "verify/trunk_and_spares.hpp", TREES + " tests/law_tree_loop",
        "if (spare < 0 ||", "if (true ||")
 mutant("spare-of-another-node", "verify/trunk_and_spares.hpp", TREES,
@@ -267,13 +270,13 @@ mutant("spares-remember-what-failed", "verify/trunk_and_spares.hpp", "tests/law_
 mutant("spares-commit-late", "verify/trunk_and_spares.hpp", "tests/law_tree_loop",
        "      detail::commit(rule);\n      node =", "      node =")
 mutant("short-trunk-judged", "verify/trunk_and_spares.hpp", "tests/law_tree_loop",
-       " || detail::Trunk(drafted, spare + 1).gamma() < specdec::min_draft_length(rule)", "")
+       " || detail::trunk_length(drafted, spare + 1) < specdec::min_draft_length(rule)", "")
 
 mutant = promise("trees that are none are named")
 TREE = "tests/verify/drafted_tree"
-mutant("parent-behind-its-child", "verify/links.hpp", TREE, "|| parents_[k] >= k)", ")")
-mutant("parent-before-the-context", "verify/links.hpp", TREE, "parents_[k] < -1 || ", "")
-mutant("parents-not-counted", "verify/links.hpp", TREE, "if (parents_.size() != tokens)", "if (false)")
+mutant("parent-behind-its-child", "parents.hpp", TREE, "|| parent >= before + k)", ")")
+mutant("parent-before-the-context", "parents.hpp", TREE, "parent < -1 || ", "")
+mutant("parents-not-counted", "verify/links.hpp", TREE, "check_parent_count(parents_.size(), tokens);", "")
 mutant("siblings-youngest-first", "verify/links.hpp", TREE + " tests/law_trees",
        "for (Index k = tokens - 1; k >= 0; --k) {", "for (Index k = 0; k < tokens; ++k) {")
 mutant("equal-chosen-siblings", "verify/drafted.hpp", TREE,

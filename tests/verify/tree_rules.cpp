@@ -110,6 +110,31 @@ TEST_CASE("all kinds of rows give one law, in any mix") {
   }
 }
 
+namespace {
+
+// A row that hands itself out as columns of a matrix, not as arrays.
+struct ColumnRow {
+  Eigen::VectorXd numbers;
+  Index vocab_size() const { return numbers.size(); }
+  double probability(Token x) const { return numbers[x]; }
+  double sum(Index start, Index count) const { return numbers.segment(start, count).sum(); }
+  auto segment(Index start, Index count) const { return numbers.segment(start, count); }
+  PrefixSampler<ColumnRow> sampler() const { return PrefixSampler<ColumnRow>(*this); }
+};
+
+}  // namespace
+
+TEST_CASE("a row of a stranger's kind, in columns, gives the same law") {
+  std::mt19937_64 rng{4};
+  const Input in(rng);
+  std::vector<ColumnRow> target, draft;
+  for (Index i = 0; i < in.target.rows(); ++i) target.push_back({in.target.row(i).transpose()});
+  for (Index i = 0; i < in.draft.rows(); ++i) draft.push_back({in.draft.row(i).transpose()});
+  const auto columns =
+      outcomes(TraversalVerifier{}, RowSpan<ColumnRow>(target, 6), RowSpan<ColumnRow>(draft, 6), in);
+  CHECK(largest_difference(columns, outcomes(TraversalVerifier{}, in.target, in.draft, in)).size < 1e-12);
+}
+
 TEST_CASE("one-hot rows say of chosen tokens what dense rows with a one say") {
   std::mt19937_64 rng{4};
   for (int n = 0; n < 50; ++n) {
@@ -213,6 +238,22 @@ TEST_CASE("where rejected siblings leave nothing, as rounding may, the token is 
     check(RecursiveRejectionVerifier{});
   }
   CHECK(drawn > 50);
+}
+
+TEST_CASE("where all that a row had was chosen, whatever it sums to, the token is drawn from the target") {
+  RowMajor<double> target = RowMajor<double>::Zero(3, 3), draft = RowMajor<double>::Identity(2, 3);
+  target(0, 0) = 0.75;  // and nothing else, but the chosen token is said to leave a quarter
+  target.bottomRows(2).col(2).setOnes();
+  const std::vector<Token> tokens{0, 1};
+  const std::vector<Index> parents{-1, -1};
+  std::mt19937_64 rng{2};
+  int drawn = 0;
+  for (int n = 0; n < 200; ++n) {
+    const TreeVerdict verdict = TraversalVerifier{}(target, draft, tokens, parents, rng);
+    CHECK(verdict.token == (verdict.path.empty() ? 0 : 2));
+    drawn += verdict.path.empty() ? 1 : 0;
+  }
+  CHECK(drawn > 10);
 }
 
 TEST_CASE("rows behind a token that the target rules out are not looked at") {

@@ -45,7 +45,8 @@ bool coin(double h, Flip&& flip) {
 
 /// Chance from a random bit generator, which must outlive it.
 ///
-/// Random: coin and draw take one uniform01 each (a certain coin none); a race as run_race says.
+/// Random: coin and draw take one uniform01 each (a certain coin none; a draw from what rejected siblings leave of a row
+/// as many as it takes); a race as run_race says.
 template <RandomBitGenerator Generator>
 class RandomChance {
  public:

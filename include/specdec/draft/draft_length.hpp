@@ -23,6 +23,9 @@ namespace specdec {
 ///                    before it. Only for drafters that show their rows (ModelDrafter), and not under greedy block
 ///                    verification, whose modifications of what follows know one length for all drafts.
 ///
+/// Where drafts are trees, a length is a number of nodes, and a policy has to say that it means these: by a member
+/// `static constexpr bool counts_nodes = true`, and without goes_on. What learns P(τ > i) by position counts a line.
+///
 /// Any such rule leaves a lossless verifier lossless, for it knows the past and the rows only. A rule that
 /// looks at a drawn token and drops it would not: what is kept would no longer be distributed as q says.
 template <class P>
@@ -31,8 +34,17 @@ concept DraftLength = requires(P& policy, Index most, const StepRecord& step) {
   policy.observe(step);
 };
 
+/// Whether a policy's lengths may be the number of nodes of a tree.
+template <class P>
+inline constexpr bool counts_nodes = [] {
+  if constexpr (requires { P::counts_nodes; }) return static_cast<bool>(P::counts_nodes);
+  else return false;
+}();
+
 /// Always Options::gamma: the default.
 struct FixedLength {
+  static constexpr bool counts_nodes = true;
+
   Index next(Index most) const { return most; }
   void observe(const StepRecord&) const {}
 };

@@ -80,12 +80,14 @@ class SparesDrafter {
     if (context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
     auto&& chance = as_chance(source);
     clear();
-    const Index depth = std::min(limits.depth, model_.room(context)), trunk = std::min(trunk_, depth);
+    const Index depth = std::min(limits.depth, model_.room(context));
+    const Index trunk = std::min(std::max(trunk_, limits.trunk), depth);
     const Index nodes = trunk > 0 ? limits.nodes : 0;
     if (nodes > 0) {
       begin(context);
-      grow(model_.forward(model_.unseen(context)), -1, 0, nodes, chance);
-      if (const Index length = second_length(trunk, depth, nodes); length > 0 && tokens_.size() > 1) {
+      grow(model_.forward(model_.unseen(context)), -1, 0, nodes - to_come(limits, 0), chance);
+      if (const Index length = limits.trunk > 0 ? 0 : second_length(trunk, depth, nodes);
+          length > 0 && tokens_.size() > 1) {
         grow_second(length, chance);
         model_.truncate(std::ssize(context));
         taken_in_.clear();
@@ -94,7 +96,7 @@ class SparesDrafter {
     Index last = 0;  // of the trunk
     for (Index d = 1; d < trunk && std::ssize(tokens_) < nodes; ++d) {
       const Index drawn = std::ssize(tokens_);
-      grow(take_in(last), last, d, nodes, chance);
+      grow(take_in(last), last, d, nodes - to_come(limits, d), chance);
       last = drawn;
     }
     return {tokens_, RowSpan<Row>(rows_, model_.vocab_size()), parents_};
@@ -114,6 +116,9 @@ class SparesDrafter {
     if (spares_.empty()) return 0;
     return spares_[static_cast<std::size_t>(std::min(depth, std::ssize(spares_) - 1))];
   }
+
+  // How many tokens of the trunk have to find room behind depth d, whatever the spares.
+  static Index to_come(const TreeLimits& limits, Index d) { return std::max<Index>(limits.trunk - d - 1, 0); }
 
   void clear() {
     tokens_.clear();

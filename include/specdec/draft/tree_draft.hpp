@@ -15,7 +15,8 @@ namespace specdec {
 /// parents[k] < k. Siblings are judged in the order of their numbers, and row k is what tokens[k] was drawn from given
 /// its elder siblings:
 ///
-///   drawn independently of them       the row behind the parent; equal tokens may occur among siblings
+///   drawn independently of them       the row behind the parent; equal tokens may occur among siblings, but where that
+///                                     row gives one token all its probability there is one child
 ///   drawn without replacement         that row without the elders' tokens, renormalised
 ///   chosen, not drawn                 one-hot; chosen siblings differ from one another, and from drawn elders
 ///
@@ -31,6 +32,9 @@ struct TreeDraft {
 struct TreeLimits {
   Index nodes = unlimited;  ///< how many tokens it may have
   Index depth = unlimited;  ///< how many tokens a path may have, from the context outward
+  /// How many tokens the path of eldest children has to have at least, for a rule that remembers its sequence: nodes are
+  /// given to it first.
+  Index trunk = 0;
 };
 
 /// A source of guesses that branch:
@@ -41,6 +45,12 @@ struct TreeLimits {
 ///                                    because of what was drawn makes drafts lossy.
 ///   truncate(length)                 only the first `length` tokens of what was seen survive, and of what was drafted
 ///                                    those that the next context goes on with. Must not throw.
+///
+/// A drafter may also offer
+///
+///   observe(target_rows, tokens, parents, stop)    called after every target call, before anything is rolled back, with
+///                                                  the rows of all nodes, the tree, and where the rule stopped (Stop)
+///   each_identity(visit)                           for a drafter, held by value, that refers to others: see Drafter
 ///
 /// The context a drafter is shown extends what survived, so a cache needs only the new tokens. Of a tree one path
 /// survives at most, and the context that is shown next tells which.

@@ -10,6 +10,7 @@
 
 #include "specdec/draft/tree_draft.hpp"
 #include "specdec/error.hpp"
+#include "specdec/parents.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
@@ -101,12 +102,8 @@ class TreeShape {
  private:
   static void check(std::span<const Index> parents) {
     detail::check_drafted("the number of nodes", std::ssize(parents));
-    for (Index k = 0; k < std::ssize(parents); ++k) {
-      const Index parent = parents[static_cast<std::size_t>(k)];
-      if (parent < -1 || parent >= k)
-        detail::invalid_argument("parents[", k, "] = ", parent, " is outside -1..", k - 1,
-                                 ": a token follows the context or a token before it");
-    }
+    for (Index k = 0; k < std::ssize(parents); ++k)
+      detail::check_parent(k, parents[static_cast<std::size_t>(k)]);
   }
 
   // Nodes by ascending number of their parent, level by level: the children of the context, then those of the first

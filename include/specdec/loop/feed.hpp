@@ -1,7 +1,6 @@
 // What the target is fed for a step.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <span>

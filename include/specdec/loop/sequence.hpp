@@ -484,11 +484,12 @@ class Sequence {
   TreeLimits tree_limits() {
     const Index least = min_draft_length(verifier_);
     return {.nodes = std::min({std::max(wanted_length(), least), room(), longest_draft}),
-            .depth = std::min({std::max(text_.remaining() - 1, least), room(), longest_draft})};
+            .depth = std::min({std::max(text_.remaining() - 1, least), room(), longest_draft}),
+            .trunk = least};
   }
 
-  // All allocation of a step that could fail after the verdict happens here, but for the text's, which a drafter may
-  // hold a view of.
+  // All allocation of a step that could fail after the verdict happens here, but for the text's: that has its room before
+  // a draft is made, as drafters may hold views of it.
   void reserve(Index gamma) {
     stats_.reserve(gamma);
     probabilities_.reserve(static_cast<std::size_t>(gamma));

@@ -51,6 +51,9 @@ class SpecDec {
                 "the drafter drafts trees, which the target does not take: see specdec::TreeModel, and "
                 "specdec::PathByPath, which makes one of any model");
   static_assert(DraftLength<std::remove_reference_t<Length>>, "the draft length is no specdec::DraftLength");
+  static_assert(counts_nodes<std::remove_reference_t<Length>> || !drafts_trees,
+                "the drafter drafts trees, and the draft length counts the positions of a line: see "
+                "specdec::DraftLength");
 
   using Shared = detail::Shared<TargetModel, DraftSource, Length>;
 

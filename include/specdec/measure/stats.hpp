@@ -20,7 +20,7 @@
 namespace specdec {
 
 /// Counts over one generation, or, added up, over several. What a stop token, the budget or a callback cut off the
-/// output is in no count but `drafted`.
+/// output is in no count but `drafted`, and the ranks of siblings.
 struct Stats {
   Index target_calls = 0;
   Index drafted = 0;   ///< tokens proposed
@@ -193,15 +193,22 @@ struct Stats {
       }
       out << "\n";
     };
-    std::vector<std::size_t> positions(drafted_by_position.size());
-    for (std::size_t i = 0; i < positions.size(); ++i) positions[i] = i + 1;
-    row("position", positions);
+    row("position", numbers_to(drafted_by_position.size()));
     row("drafted", drafted_by_position);
     row("accepted", shares(accepted_by_position, drafted_by_position));
-    if (!offered_by_rank.empty()) row("accepted, by rank", acceptance_by_rank());
+    if (!offered_by_rank.empty()) {
+      row("rank of sibling", numbers_to(offered_by_rank.size()));
+      row("accepted", acceptance_by_rank());
+    }
     if (acceptance.drafted.empty()) return;
     row("  expected, token", acceptance.token_acceptance());
     row("  expected, block", acceptance.block_acceptance());
+  }
+
+  static std::vector<std::size_t> numbers_to(std::size_t last) {
+    std::vector<std::size_t> numbers(last);
+    for (std::size_t i = 0; i < last; ++i) numbers[i] = i + 1;
+    return numbers;
   }
 
   static double ratio(Index part, Index whole) {

@@ -77,7 +77,9 @@ inline void check_step(const StepRecord& step) {
   if (step.accepted < 0 || step.accepted > step.drafted)
     invalid_argument("step.accepted = ", step.accepted, " is outside 0..", step.drafted,
                      ", the tokens that were drafted");
-  if (step.tree.depth >= 0) check_tree(step);
+  if (step.tree.depth >= 0) return check_tree(step);
+  if (!step.tree.ranks.empty() || !step.tree.offered.empty())
+    invalid_argument("step.tree has ranks or offers, but no depth");
 }
 
 }  // namespace detail

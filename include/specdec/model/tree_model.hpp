@@ -9,6 +9,7 @@
 
 #include "specdec/error.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/parents.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -25,7 +26,8 @@ namespace specdec {
 ///                                    not throw.
 ///   truncate(length)                 forgets the whole tree, and keeps the first `length` tokens of the context.
 ///
-/// Rows live until the next call of the model. While a tree is open, forward(tokens, rows) is not called.
+/// The first tokens of a call may be a part of the text that was not taken in before, a prompt, say: a line from which
+/// the tree branches. Rows live until the next call of the model. While a tree is open, forward(tokens, rows) is not called.
 template <class M>
 concept TreeModel =
     Model<M> && requires(M& model, std::span<const Token> tokens, std::span<const Index> numbers, Index n) {
@@ -37,15 +39,9 @@ namespace detail {
 
 /// Refuses parents that make no tree of the tokens, the first of which has the number `first`.
 inline void check_parents(std::span<const Token> tokens, std::span<const Index> parents, Index first = 0) {
-  if (parents.size() != tokens.size())
-    invalid_argument("parents has ", parents.size(), " numbers, expected one for each of ", tokens.size(),
-                     " tokens");
-  for (Index k = 0; k < std::ssize(parents); ++k) {
-    const Index parent = parents[static_cast<std::size_t>(k)];
-    if (parent < -1 || parent >= first + k)
-      invalid_argument("parents[", k, "] = ", parent, " is outside -1..", first + k - 1,
-                       ": a token follows the context or a token before it");
-  }
+  check_parent_count(std::ssize(parents), std::ssize(tokens));
+  for (Index k = 0; k < std::ssize(parents); ++k)
+    check_parent(k, parents[static_cast<std::size_t>(k)], first);
 }
 
 /// How many tokens the longest path has. `depths` becomes what each token's has.

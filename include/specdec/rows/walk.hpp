@@ -78,7 +78,7 @@ void walk(const R& row, Visit&& visit) {
 using Stretch = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
 
 /// Adds factor·row(x) to out[x − start], for as many tokens x from `start` on as `out` has numbers, of which the row may
-/// have fewer. Where what is there is 0 and the factor 1, that is a copy.
+/// have fewer. Added to zeros with factor 1 it copies the row.
 template <Distribution R>
 void add_stretch(const R& row, double factor, Index start, Stretch& out) {
   const Index end = std::min<Index>(start + out.size(), row.vocab_size());
@@ -91,7 +91,7 @@ void add_stretch(const R& row, double factor, Index start, Stretch& out) {
       out[row.support(k) - start] += factor * static_cast<double>(row.listed(k));
     }
   } else if constexpr (SegmentedRow<R>) {
-    out.head(end - start) += factor * row.segment(start, end - start).template cast<double>();
+    out.head(end - start) += factor * row.segment(start, end - start).template cast<double>().array();
   } else {
     for (Index x = start; x < end; ++x)
       out[x - start] += factor * static_cast<double>(row.probability(static_cast<Token>(x)));

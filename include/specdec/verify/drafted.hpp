@@ -224,8 +224,8 @@ class Drafted {
     detail::invalid_argument("target has ", targets, " rows, expected gamma + 1 = ", gamma() + 1);
   }
 
-  // Of siblings that were chosen the second of two equal ones could never come out. (Nor could a second draw from a row
-  // that gives one token all its probability; that there is none may depend on the row.) O(siblings²).
+  // Of siblings that were chosen the second of two equal ones could never come out: a mistake of the drafter. Nor could
+  // that of two draws from a row that gives one token all its probability. O(siblings²).
   void check_chosen() const {
     const auto chosen = [&](Index k) { return q_[k] == 1; };
     for (Index k = 0; k < gamma(); ++k)

@@ -21,7 +21,7 @@ namespace specdec {
 /// tokens' probabilities tell. Units: probabilities.
 /// Random: a coin for each child that is judged, then a draw.
 /// Cost: ρ is found by bisection, some fifty passes over both rows at each node that branches. No allocation (γ <= 64).
-/// Numeric: ρ is rounded to where c <= ρ, so that no probability is cut off.
+/// Numeric: ρ is rounded to where c <= ρ, so that p − c·min(q, p/ρ) is negative nowhere.
 struct KSeqVerifier : detail::TreeCallable<KSeqVerifier> {
   Stop judge(const auto& drafted, auto& chance) const {
     Index node = 0;

@@ -4,7 +4,7 @@
 // node it follows; siblings are judged in the order of their numbers.
 #pragma once
 
-#include "specdec/error.hpp"
+#include "specdec/parents.hpp"
 #include "specdec/rows/scratch.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
@@ -45,13 +45,8 @@ class Branches {
 
  private:
   void check(Index tokens) const {
-    if (parents_.size() != tokens)
-      invalid_argument("parents has ", parents_.size(), " numbers, expected one for each of ", tokens,
-                       " tokens");
-    for (Index k = 0; k < tokens; ++k)
-      if (parents_[k] < -1 || parents_[k] >= k)
-        invalid_argument("parents[", k, "] = ", parents_[k], " is outside -1..", k - 1,
-                         ": a token follows the context or a token before it");
+    check_parent_count(parents_.size(), tokens);
+    for (Index k = 0; k < tokens; ++k) check_parent(k, parents_[k]);
   }
 
   TokenIds parents_;

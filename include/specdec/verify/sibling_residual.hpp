@@ -28,8 +28,7 @@ namespace specdec::detail {
 /// The coefficient of a chosen token: nothing of it is left.
 inline constexpr double all_of_it = std::numeric_limits<double>::infinity();
 
-/// The row t of a node behind the rejection of its children up to `last`; those with a coefficient are the rejected.
-/// Refers to all that it is made of.
+/// The row t of a node whose children up to `last` have all been rejected. Refers to all that it is made of.
 ///
 /// Draws: by rejection from p while that is cheap, 1/M tries; else, and where a caller has one number only, by a pass.
 template <class D>
@@ -114,17 +113,18 @@ class SiblingResidual {
 
     // By what there is, whatever M has come to by rounding. Where no token has anything left, Y ~ p.
     Token exact(double u) {
-      if (!exact_) {
+      if (!exact_ && !nothing_left_) {
         row_.mass_ = row_.left();
-        if (row_.mass_ == 0) return plain_(u);
-        exact_.emplace(row_);
+        nothing_left_ = row_.mass_ == 0;
+        if (!nothing_left_) exact_.emplace(row_);
       }
-      return (*exact_)(u);
+      return nothing_left_ ? plain_(u) : (*exact_)(u);
     }
 
     SiblingResidual row_;
     decltype(std::declval<const P&>().sampler()) plain_;
     std::optional<Exact> exact_;
+    bool nothing_left_ = false;
   };
 
   Sampler sampler() const { return Sampler(*this); }

@@ -22,15 +22,16 @@ namespace specdec {
 /// Random: a race at each leaf and at each inner node whose children have all lost, until one is won.
 /// Cost: a look-up of p and q for each token that is come to, and of its elder siblings' q; a draw for each race; and a
 /// pass over the target's row and the rows of the rejected siblings for each rejected token that was drawn and has a
-/// younger sibling. Chosen tokens (q = 1) take no pass. No allocation (γ <= 64).
-/// Numeric: where rounding leaves S = 0 at w = 1, Y ~ p.
+/// younger sibling, so that siblings of which j are rejected take j passes, over up to j + 1 rows each. Chosen tokens
+/// (q = 1) take no pass, until they leave less than 1/64 of a row that is drawn from. No allocation (γ <= 64).
+/// Numeric: where rounding leaves S = 0 at w = 1, Y ~ p. A q that was rounded to 1 is taken for one-hot.
 struct TraversalVerifier : detail::TreeCallable<TraversalVerifier> {
   Stop judge(const auto& drafted, auto& chance) const {
     detail::SiblingResiduals rest(drafted);
     detail::Scratch w(drafted.gamma() + 1);
     const auto enter = [&](Index k) {
       const Index above = drafted.parent(k) + 1;
-      w[k + 1] = w[above] > 0 ? std::min(1.0, w[above] * (rest.probability(k) / drafted.q(k))) : 0;
+      w[k + 1] = std::min(1.0, w[above] * (rest.probability(k) / drafted.q(k)));
       rest.enter(k + 1);
       return k + 1;
     };

@@ -110,6 +110,14 @@ struct TreeCallable {
                          Source& source) & {
     return verify_tree(static_cast<R&>(*this), target, draft, tokens, parents, source);
   }
+  template <Probabilities Target, Probabilities Draft, RandomSource Source>
+    requires Remembers<R>
+  [[deprecated(
+      "a temporary forgets what the next tokens of its sequence depend on: keep one verifier a "
+      "sequence")]] TreeVerdict
+  operator()(const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents, Source& source) && {
+    return verify_tree(static_cast<R&>(*this), target, draft, tokens, parents, source);
+  }
 
   /// What does not fit fails with a word that says why.
   template <class Target, class Draft, RandomSource Source>

@@ -3,7 +3,6 @@
 
 #include <concepts>
 #include <optional>
-#include <type_traits>
 #include <utility>
 
 #include "specdec/error.hpp"
@@ -14,12 +13,20 @@
 namespace specdec {
 namespace detail {
 
+/// How many tokens there are behind a node, from eldest child to eldest child.
+template <class D>
+Index trunk_length(const D& tree, Index node) {
+  Index tokens = 0;
+  for (Index k = tree.first_child(node); k >= 0; k = tree.first_child(k + 1)) ++tokens;
+  return tokens;
+}
+
 /// The linear draft that begins behind a node of a tree and goes on with the eldest child: a Drafted for rules, whose
 /// rows and numbers are the tree's. Refers to it.
 template <class D>
 class Trunk {
  public:
-  Trunk(const D& tree, Index node) : tree_(tree), gamma_(length(tree, node)), nodes_(gamma_ + 1) {
+  Trunk(const D& tree, Index node) : tree_(tree), gamma_(trunk_length(tree, node)), nodes_(gamma_ + 1) {
     for (Index i = 0; i <= gamma_; ++i) {
       nodes_[i] = node;
       node = tree.first_child(node) + 1;
@@ -55,12 +62,6 @@ class Trunk {
   auto looked_up(Index i) const { return tree_.looked_up(number(i)); }
 
  private:
-  static Index length(const D& tree, Index node) {
-    Index tokens = 0;
-    for (Index k = tree.first_child(node); k >= 0; k = tree.first_child(k + 1)) ++tokens;
-    return tokens;
-  }
-
   Index number(Index i) const {
     check_index(i, gamma_);
     return nodes_[i + 1] - 1;
@@ -89,26 +90,33 @@ class Trunk {
 ///   TrunkAndSpares<ArgmaxVerifier>        greedy decoding (T = 0) on a tree, token for token
 ///
 /// A tree without branches gets the very verdict of the rule. A rule that remembers its sequence takes a step for each
-/// trunk, and stops where the next one is shorter than it needs. What greedy block verification asks of a drafter it asks
+/// trunk, and stops where the next one is shorter than it needs (TreeLimits::trunk tells a drafter). What greedy block verification asks of a drafter it asks
 /// of every trunk: rows that depend on the context alone, so drawn tokens, and as many as min_draft_length() says.
 /// Shapes, Throws: see verify_tree; and what the rule throws. What it remembers is then as it was.
 /// Random, Cost: those of the rule, for each trunk that is come to. No allocation but the rule's (γ <= 64).
 template <class V>
 class TrunkAndSpares : public detail::TreeCallable<TrunkAndSpares<V>> {
   static_assert(Verifier<V>, "TrunkAndSpares takes a rule for linear drafts: see specdec::Verifier");
-  static constexpr bool remembers = !std::is_empty_v<V>;
+  // Its judge() may change it.
+  static constexpr bool remembers =
+      detail::Remembers<V> ||
+      !requires(const V& rule,
+                const Drafted<DenseRows<RowPointers<double>>, DenseRows<RowPointers<double>>>& drafted,
+                RandomChance<SplitMix64>& chance) { rule.judge(drafted, chance); };
 
  public:
   static constexpr bool draws_from_target = specdec::draws_from_target<V>;
   static constexpr bool needs_draft = specdec::needs_draft<V>;
 
-  TrunkAndSpares() = default;
-  explicit TrunkAndSpares(V rule) : rule_(std::move(rule)) {}
+  TrunkAndSpares()
+    requires std::default_initializable<V>
+  = default;
+  explicit TrunkAndSpares(const V& rule) : rule_(rule), next_(rule) {}
 
   using detail::TreeCallable<TrunkAndSpares>::operator();
   /// Of a rule that asks for no draft's rows.
   template <Probabilities Target, RandomSource Source>
-    requires(!needs_draft)
+    requires(!needs_draft && !remembers)
   TreeVerdict operator()(const Target& target, TokenIds tokens, TokenIds parents, Source& source) const {
     return verify_tree(*this, target, OneHotRows(tokens), tokens, parents, source);
   }
@@ -156,21 +164,23 @@ class TrunkAndSpares : public detail::TreeCallable<TrunkAndSpares<V>> {
       const Verdict verdict = detail::judge(rule, trunk, chance, drafted.vocab_size());
       detail::commit(rule);
       node = trunk.node(verdict.accepted);
-      const Index spare = child(drafted, node, verdict.token);
-      if (spare < 0 || detail::Trunk(drafted, spare + 1).gamma() < specdec::min_draft_length(rule))
+      const Index spare = spare_of(drafted, node, verdict.token);
+      if (spare < 0 || detail::trunk_length(drafted, spare + 1) < specdec::min_draft_length(rule))
         return {node, verdict.token};
       node = spare + 1;
     }
   }
 
-  static Index child(const auto& drafted, Index node, Token token) {
+  // The eldest child is none: what lies behind it has been judged, and is no fresh draft.
+  static Index spare_of(const auto& drafted, Index node, Token token) {
     Index k = drafted.first_child(node);
-    while (k >= 0 && drafted.token(k) != token) k = drafted.next_sibling(k);
+    while (k >= 0 && (k = drafted.next_sibling(k)) >= 0 && drafted.token(k) != token) {
+    }
     return k;
   }
 
-  V rule_{};
-  V next_{};  // the rule in the middle of a verdict
+  V rule_;
+  V next_;  // the rule in the middle of a verdict
 };
 
 }  // namespace specdec

@@ -1,0 +1,23 @@
+// Who follows whom in a tree of tokens, as numbers.
+#pragma once
+
+#include <cstdint>
+
+#include "specdec/error.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+/// Of token k of a tree that has `before` tokens already: its parent is one before it, or the context (−1).
+inline void check_parent(Index k, std::int64_t parent, Index before = 0) {
+  if (parent < -1 || parent >= before + k)
+    invalid_argument("parents[", k, "] = ", parent, " is outside -1..", before + k - 1,
+                     ": a token follows the context or a token before it");
+}
+
+inline void check_parent_count(Index parents, Index tokens) {
+  if (parents != tokens)
+    invalid_argument("parents has ", parents, " numbers, expected one for each of ", tokens, " tokens");
+}
+
+}  // namespace specdec::detail
