@@ -143,7 +143,7 @@ TEST_CASE("a call a level, as long as a child could be proposed") {
   CHECK(calls({.width = 3, .depth = 9, .nodes = 0}).first == 0);
 }
 
-TEST_CASE("what the context goes on with of the tree is not taken in again") {
+TEST_CASE("what the context goes on with of the tree is not taken in again, in confident trees") {
   std::mt19937_64 rng{3};
   const auto table = coarse_model(6, 3, rng);
   const ConfidentTree tree{.width = 3, .depth = 4, .nodes = 14};
@@ -176,7 +176,8 @@ TEST_CASE("no more nodes get children than the model's context has room for") {
   }
 }
 
-TEST_CASE("after a failure of the model, at any call, a drafter drafts what a new one does") {
+TEST_CASE(
+    "after a failure of the model, at any call, a drafter drafts what a new one does, in confident trees") {
   std::mt19937_64 rng{5};
   const auto table = coarse_model(6, 2, rng);
   const ConfidentTree tree{.width = 3, .depth = 3, .nodes = 9};
@@ -216,7 +217,7 @@ TEST_CASE("tokens that the model does not know, drafters of one model, and copie
         std::string::npos);
 }
 
-TEST_CASE("what cannot be drafted is named") {
+TEST_CASE("what cannot be drafted is named, in confident trees") {
   std::mt19937_64 rng{1};
   const auto table = coarse_model(4, 1, rng);
   const auto complaint = [&](const ConfidentTree& tree) {

@@ -192,7 +192,7 @@ TEST_CASE("a call a level, of the nodes that have children, and of what the mode
   CHECK(model.calls == 1);
 }
 
-TEST_CASE("what the context goes on with of the tree is not taken in again") {
+TEST_CASE("what the context goes on with of the tree is not taken in again, in trees of a shape") {
   std::mt19937_64 rng{3};
   const auto table = full_model(5, 3, rng);
   const TreeShape shape = TreeShape::of_widths({3, 2, 1});
@@ -313,7 +313,8 @@ TEST_CASE("tokens of the context that the model does not know are token 0 to it"
   CHECK(rows.vocab_size() == 3);
 }
 
-TEST_CASE("after a failure of the model, at any call, a drafter drafts what a new one does") {
+TEST_CASE(
+    "after a failure of the model, at any call, a drafter drafts what a new one does, in trees of a shape") {
   std::mt19937_64 rng{7};
   const auto table = full_model(4, 2, rng);
   const TreeShape shape = TreeShape::of_widths({2, 2, 1});
@@ -345,7 +346,7 @@ TEST_CASE("after a failure of the model, at any call, a drafter drafts what a ne
   }
 }
 
-TEST_CASE("drafters of one model take turns, and copies have models of their own") {
+TEST_CASE("drafters of one model take turns, and copies have models of their own, in trees of a shape") {
   std::mt19937_64 rng{8};
   const auto table = full_model(4, 3, rng);
   WatchedTreeModel model(table);
@@ -376,7 +377,7 @@ TEST_CASE("drafters of one model take turns, and copies have models of their own
         "specdec: a drafter drafts that was moved away, into a decoder, say: ask what it was moved into");
 }
 
-TEST_CASE("there is nothing to draft after an empty context") {
+TEST_CASE("there is nothing to draft after an empty context, in trees of a shape") {
   std::mt19937_64 rng{1};
   ModelTreeDrafter drafter{WatchedTreeModel(full_model(3, 1, rng)), TreeShape::linear(2), Likeliest{}};
   CHECK(message_of([&] { drafter.draft(Tokens{}, {}, rng); }) ==
@@ -401,7 +402,7 @@ struct MisshapenModel {
 
 }  // namespace
 
-TEST_CASE("rows of another shape than asked for are named, not read") {
+TEST_CASE("rows of another shape than asked for are named, not read, in trees of a shape") {
   std::mt19937_64 rng{1};
   const auto complaint = [&](MisshapenModel model) {
     ModelTreeDrafter drafter{std::move(model), TreeShape::of_widths({2, 1}), WithoutReplacement{}};
@@ -417,7 +418,7 @@ TEST_CASE("rows of another shape than asked for are named, not read") {
   CHECK(complaint({1, 4, 2, 5}).find("over 5 tokens, expected 2 rows") != std::string::npos);
 }
 
-TEST_CASE("a draft model whose row is no distribution is named") {
+TEST_CASE("a draft model whose row is no distribution is named, in trees of a shape") {
   Eigen::Matrix<double, 1, Eigen::Dynamic> row(2);
   row << 0, 0;
   ModelTreeDrafter drafter{TableModel<>::context_free(row), TreeShape::linear(2), Independent{}};

@@ -295,7 +295,9 @@ TEST_CASE(
   CHECK(drafter.draft(Tokens{1}, {}, rng).rows.vocab_size() == 4);
 }
 
-TEST_CASE("after a failure of the model, at any call, a drafter drafts what a new one does") {
+TEST_CASE(
+    "after a failure of the model, at any call, a drafter drafts what a new one does, in trunks with "
+    "spares") {
   std::mt19937_64 rng{6};
   const auto table = coarse_model(4, 2, rng);
   for (Index fails_at = 0; fails_at < 10; ++fails_at) {
@@ -323,7 +325,7 @@ TEST_CASE("after a failure of the model, at any call, a drafter drafts what a ne
   }
 }
 
-TEST_CASE("drafters of one model take turns, and copies have models of their own") {
+TEST_CASE("drafters of one model take turns, and copies have models of their own, in trunks with spares") {
   std::mt19937_64 rng{8};
   const auto table = coarse_model(4, 3, rng);
   CountingModel model{table};
@@ -347,7 +349,7 @@ TEST_CASE("drafters of one model take turns, and copies have models of their own
         std::string::npos);
 }
 
-TEST_CASE("what cannot be drafted is named") {
+TEST_CASE("what cannot be drafted is named, in trunks with spares") {
   std::mt19937_64 rng{1};
   const auto table = coarse_model(4, 1, rng);
   const auto complaint = [&](Index trunk, const Counts& spares, Index second = 0) {
