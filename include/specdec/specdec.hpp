@@ -15,6 +15,7 @@
 #include "specdec/draft/model_tree_drafter.hpp"
 #include "specdec/draft/ngram_table.hpp"
 #include "specdec/draft/prompt_lookup.hpp"
+#include "specdec/draft/prompt_lookup_tree.hpp"
 #include "specdec/draft/sequoia_shape.hpp"
 #include "specdec/draft/spares_drafter.hpp"
 #include "specdec/draft/suffix_drafter.hpp"

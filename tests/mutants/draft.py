@@ -249,3 +249,15 @@ mutant("confident-behind-another-token", "draft/confident_tree_drafter.hpp", CON
 mutant("confident-of-too-many", "draft/confident_tree_drafter.hpp", CONFIDENT, "if (std::ssize(best_) > nodes) best_.resize(static_cast<std::size_t>(nodes));", "")
 mutant("spares-before-the-trunk", "draft/spares_drafter.hpp", "tests/law_tree_loop",
        "return std::max<Index>(limits.trunk - d - 1, 0);", "return 0 * (limits.trunk + d);")
+
+LOOKUP_TREE = "tests/draft/prompt_lookup_tree"
+mutant = promise("trees of prompt lookup follow the best matches, and share beginnings")
+mutant("tree-of-the-worst-matches", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE,
+       "return a.match > b.match;", "return a.match < b.match;")
+mutant("occurrences-not-chained", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE,
+       "      previous_.back() = latest;\n", "")
+mutant("tree-of-twins", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE,
+       "tokens_[static_cast<std::size_t>(k)] == token) return k;", "false) return k;")
+mutant("tree-index-not-cut", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE,
+       "    latest_.assign(latest_.size(), 0);\n    previous_.assign(1, 0);\n  }\n\n private:", "  }\n\n private:")
+mutant("lookup-tree-without-limit", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE, "if (size >= nodes) return -1;", "")
