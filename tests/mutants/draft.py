@@ -257,7 +257,7 @@ mutant("tree-of-the-worst-matches", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE,
 mutant("occurrences-not-chained", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE,
        "      previous_.back() = latest;\n", "")
 mutant("tree-of-twins", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE,
-       "tokens_[static_cast<std::size_t>(k)] == token) return k;", "false) return k;")
+       "tokens_[static_cast<std::size_t>(k)] == token)", "false)")
 mutant("tree-index-not-cut", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE,
        "    latest_.assign(latest_.size(), 0);\n    previous_.assign(1, 0);\n  }\n\n private:", "  }\n\n private:")
 mutant("lookup-tree-without-limit", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE, "if (size >= nodes) return -1;", "")
