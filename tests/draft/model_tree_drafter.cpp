@@ -44,7 +44,11 @@ double expected_row(WithoutReplacement, const auto& q, const Tokens& elders, Tok
 }
 
 // How many children a node has, of `wanted`.
-Index expected_children(Independent, const auto&, Index wanted) { return wanted; }
+Index expected_children(Independent, const auto& q, Index wanted) {
+  for (Token x = 0; x < q.vocab_size(); ++x)
+    if (q.probability(x) == 1) return std::min<Index>(wanted, 1);
+  return wanted;
+}
 template <class Siblings>
 Index expected_children(const Siblings&, const auto& q, Index wanted) {
   Index support = 0;

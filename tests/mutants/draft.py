@@ -261,3 +261,5 @@ mutant("tree-of-twins", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE,
 mutant("tree-index-not-cut", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE,
        "    latest_.assign(latest_.size(), 0);\n    previous_.assign(1, 0);\n  }\n\n private:", "  }\n\n private:")
 mutant("lookup-tree-without-limit", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE, "if (size >= nodes) return -1;", "")
+mutant("independent-twins", "draft/siblings.hpp", "tests/draft/siblings",
+       "if (static_cast<double>(q.probability(tokens.back())) == 1) return;", "")
