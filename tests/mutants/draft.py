@@ -263,3 +263,14 @@ mutant("tree-index-not-cut", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE,
 mutant("lookup-tree-without-limit", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE, "if (size >= nodes) return -1;", "")
 mutant("independent-twins", "draft/siblings.hpp", "tests/draft/siblings",
        "if (static_cast<double>(q.probability(tokens.back())) == 1) return;", "")
+
+TREE_POLICY = "tests/draft/cost_optimal_tree"
+mutant = promise("the tree policy takes the shape of the least time per token")
+mutant("tree-policy-without-draft-cost", "draft/cost_optimal_tree.hpp", TREE_POLICY,
+       "(draft_cost_(shape.depth()) + target_cost_(shape.size() + 1))", "(0 * draft_cost_(0) + target_cost_(shape.size() + 1))")
+mutant("tree-policy-of-free-tokens", "draft/cost_optimal_tree.hpp", TREE_POLICY,
+       "target_cost_(shape.size() + 1)) / (1 + accepted)", "target_cost_(1)) / (1 + accepted)")
+mutant("tree-policy-never-probes", "draft/cost_optimal_tree.hpp", TREE_POLICY,
+       "steps_ % probe_every < 2 ? first_shapes()[0] : best_", "best_")
+mutant("tree-policy-forgets-nothing", "draft/cost_optimal_tree.hpp", TREE_POLICY,
+       "      offered_[k] *= decay;\n      accepted_[k] *= decay;\n", "      accepted_[k] *= decay / decay;\n")

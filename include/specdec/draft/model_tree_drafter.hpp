@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
+#include <functional>
 #include <iterator>
 #include <span>
 #include <utility>
@@ -26,7 +28,7 @@ namespace specdec {
 ///   ModelTreeDrafter drafter{small, TreeShape::of_widths({4, 2, 1}), WithoutReplacement{}};
 ///
 /// Siblings are drawn Independent or WithoutReplacement, or are the Likeliest tokens, which are chosen. Limits leave
-/// the first nodes of the shape. A node has fewer children than in the shape where the row behind it has no more
+/// the first nodes of the shape; one that a policy chooses (CostOptimalTree) is handed in as std::cref(policy). A node has fewer children than in the shape where the row behind it has no more
 /// tokens.
 /// Source: SpecInfer, arXiv:2305.09781 (trees of drafts); Jeon et al., arXiv:2402.14160, and Chen et al.,
 /// arXiv:2402.12374 (siblings without replacement).
@@ -38,14 +40,14 @@ namespace specdec {
 /// Random: one draw per token that is drawn, by ascending number. Cost: as many calls of the model as the tree has
 /// levels; the first also takes in what the model has not seen of the context (a path of the last tree that the
 /// context went on with it keeps), the others all nodes of a level that have children. No allocation in steady state.
-template <class M, class Siblings>
+template <class M, class Siblings, class Shape = TreeShape>
 class ModelTreeDrafter {
   using DraftModel = detail::BranchingModel<M>;
   using Behind = typename DraftModel::Rows;
   using Row = typename Siblings::template Row<typename Behind::Stored>;
 
  public:
-  ModelTreeDrafter(M&& model, const TreeShape& shape, Siblings siblings)
+  ModelTreeDrafter(M&& model, const Shape& shape, Siblings siblings)
       : model_(std::forward<M>(model)), shape_(shape), siblings_(std::move(siblings)) {}
 
   /// Throws: std::invalid_argument on an empty context, and where the model returns rows of another shape
@@ -74,17 +76,20 @@ class ModelTreeDrafter {
 
   void truncate(Index length) { model_.truncate(length); }
 
-  const TreeShape& shape() const& { return shape_; }
+  const TreeShape& shape() const& {
+    if constexpr (std::same_as<Shape, TreeShape>) return shape_;
+    else return shape_.get().shape();
+  }
   const TreeShape& shape() const&& = delete;
 
  private:
   // How many nodes of the shape fit: the model takes in those that have children.
   Index room(std::span<const Token> context, const TreeLimits& limits) const {
-    const Index size = shape_.size_within(limits), inner = model_.room_for_tree(context);
+    const Index size = shape().size_within(limits), inner = model_.room_for_tree(context);
     if (inner < 0) return 0;
     Index taken_in = 0, last = -1;
     for (Index k = 0; k < size; ++k) {
-      const Index parent = shape_.parents()[static_cast<std::size_t>(k)];
+      const Index parent = shape().parents()[static_cast<std::size_t>(k)];
       if (parent == last) continue;
       if (taken_in == inner) return k;
       ++taken_in;
@@ -139,7 +144,7 @@ class ModelTreeDrafter {
   void grow(Index k, const typename Behind::Stored& q, C& chance) {
     const Index place = k < 0 ? -1 : places_[static_cast<std::size_t>(k)];
     siblings_.grow(q, children(place), chance, tokens_, rows_);
-    for (Index child = shape_.first_child(place); parents_.size() < tokens_.size(); ++child) {
+    for (Index child = shape().first_child(place); parents_.size() < tokens_.size(); ++child) {
       parents_.push_back(k);
       places_.push_back(child);
       numbers_.push_back(-1);
@@ -148,11 +153,11 @@ class ModelTreeDrafter {
 
   // Of a node of the shape, as far as there is room.
   Index children(Index place) const {
-    return std::clamp<Index>(most_ - shape_.first_child(place), 0, shape_.children(place));
+    return std::clamp<Index>(most_ - shape().first_child(place), 0, shape().children(place));
   }
 
   DraftModel model_;
-  TreeShape shape_;
+  Shape shape_;
   Siblings siblings_;
   Index most_ = 0;  // nodes of the shape that there is room for
   std::vector<Token> tokens_;
@@ -168,5 +173,9 @@ class ModelTreeDrafter {
 
 template <class M, class Siblings>
 ModelTreeDrafter(M&&, const TreeShape&, Siblings) -> ModelTreeDrafter<M, Siblings>;
+
+template <class M, class Policy, class Siblings>
+ModelTreeDrafter(M&&, std::reference_wrapper<Policy>, Siblings)
+    -> ModelTreeDrafter<M, Siblings, std::reference_wrapper<Policy>>;
 
 }  // namespace specdec
