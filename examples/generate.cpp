@@ -1,11 +1,12 @@
 // Real text in, real text out: a transformer continues a prompt with a smaller one drafting for it, and the rules
-// of verification, the drafters or the draft lengths are compared on the same pair of models.
+// of verification, the drafters, the draft lengths or trees of drafts are compared on the same pair of models.
 //
 //   generate "The white whale" --show-rejected
 //   generate --prompt "Call me" --verifier token --gamma 4 --temperature 0
 //   generate --temperature 0 --table-tokens 0 --svg picture.svg
 //   generate --drafter suffix --gamma auto --compare drafters
 //   generate --compare lengths --most-gamma 6 --rounds 5
+//   generate --tree spares --tree-widths 6,4,3,3 --compare trees
 //   generate --target-layers 64 --table-tokens 50
 //   generate --model stories15M.bin --draft-model stories260K.bin --tokenizer tok512.bin
 //   generate --ngram --text some_book.txt --order 6 --draft-order 3
@@ -33,7 +34,11 @@
 #include "generate/svg.hpp"
 #include "generate/terminal.hpp"
 #include "generate/transformer_pair.hpp"
+#include "generate/tree_rules.hpp"
+#include "generate/tree_ways.hpp"
+#include "generate/trees.hpp"
 #include "generate/watched.hpp"
+#include "generate/way.hpp"
 
 #ifndef SPECDEC_EXAMPLES
 #define SPECDEC_EXAMPLES "examples"
@@ -65,6 +70,9 @@ struct Settings {
   std::string gamma = "3";
   std::optional<Index> most_gamma;
   std::string verifier = "block";
+  std::string tree = "none";
+  std::vector<Index> tree_widths;
+  std::optional<Index> tree_nodes;
   Index tokens = 300;
   Index seed = 1;
 
@@ -79,11 +87,19 @@ struct Settings {
   std::string svg;
 
   bool shows() const { return show || show_rejected; }
-  Index most() const { return most_gamma.value_or(16); }
+  Index most() const { return most_gamma.value_or(compare == "trees" ? 4 : 16); }
   generate::Gamma draft_length() const {
     if (drafter == "none") return {false, 0};
     return gamma == "auto" ? generate::Gamma{true, most()}
                            : generate::Gamma{false, std::stoi(gamma, nullptr, 0)};
+  }
+  /// What is drafted for the text that is written, if it branches.
+  std::optional<generate::Tree> drafted_tree() const {
+    if (tree == "none") return {};
+    const generate::TreeKind& kind = generate::tree_kind_named(tree);
+    if (!tree_widths.empty()) return generate::tree_of(kind, tree_widths);
+    if (tree_nodes) return generate::confident_tree(*tree_nodes, draft_length().most);
+    return generate::usual_tree(kind, draft_length().most);
   }
 };
 
@@ -104,13 +120,27 @@ void add_options(CLI::App& app, Settings& settings) {
   app.add_option("--exit-layer", settings.exit_layer,
                  "Layer of the target after which early-exit guesses; half of them if nothing is said")
       ->check(CLI::Range(1, 100000));
-  app.add_option("--gamma", settings.gamma,
-                 "Tokens drafted per target call, or 'auto' for as many as are measured to pay")
-      ->check(CLI::IsMember({"auto"}) | CLI::Range(1, 64));
+  CLI::Option* gamma =
+      app.add_option(
+             "--gamma", settings.gamma,
+             "Tokens drafted per target call, one behind the other, or 'auto' for as many as are measured "
+             "to pay")
+          ->check(CLI::IsMember({"auto"}) | CLI::Range(1, 64));
   app.add_option("--most-gamma", settings.most_gamma, "The most that 'auto' may draft; 16 if nothing is said")
       ->check(CLI::Range(1, 64));
   app.add_option("--verifier", settings.verifier, "Rule of the text that is written out")
       ->check(CLI::IsMember(options_of(generate::rules)));
+  std::vector<std::string> trees = options_of(generate::tree_kinds);
+  trees.emplace_back("none");
+  app.add_option("--tree", settings.tree, "How the draft of the text that is written branches")
+      ->check(CLI::IsMember(trees));
+  app.add_option("--tree-widths", settings.tree_widths,
+                 "Children of a node, by depth, as 4,2,1; of 'spares' those of the nodes of the trunk")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 64))
+      ->excludes(gamma);
+  app.add_option("--tree-nodes", settings.tree_nodes, "Tokens of a 'confident' tree; 16 if nothing is said")
+      ->check(CLI::Range(1, 256));
   app.add_option("--tokens", settings.tokens, "Tokens to write")->check(CLI::Range(1, 1000000));
   app.add_option("--seed", settings.seed, "Seed of everything random")->check(CLI::Range(0, 1000000000));
 
@@ -140,9 +170,10 @@ void add_options(CLI::App& app, Settings& settings) {
       ->group(ngrams);
 
   const std::string table = "Table";
-  app.add_option("--compare", settings.compare,
-                 "What the table compares: all rules with the drafter, all drafters under the rule, or fixed "
-                 "draft lengths and 'auto'")
+  app.add_option(
+         "--compare", settings.compare,
+         "What the table compares: all rules with the drafter, all drafters under the rule, fixed draft "
+         "lengths and 'auto', or trees of up to 16 tokens and lines")
       ->check(CLI::IsMember(options_of(generate::topics)))
       ->group(table);
   app.add_option("--prompts", settings.prompts, "File of prompts to compare on, one a line")->group(table);
@@ -167,6 +198,29 @@ void add_options(CLI::App& app, Settings& settings) {
   app.add_option("--svg", settings.svg, "File to draw the text to, in the colours of --show")->group(seeing);
 }
 
+/// Throws: std::invalid_argument on settings of trees that do not go together.
+void check_tree(const Settings& settings) {
+  const bool tree = settings.tree != "none", confident = settings.tree == "confident";
+  if (!settings.tree_widths.empty() && (!tree || confident))
+    throw std::invalid_argument("--tree-widths is for a --tree whose shape is known beforehand");
+  if (settings.tree_nodes && !confident)
+    throw std::invalid_argument("--tree-nodes is for --tree confident: others have --tree-widths");
+  if (!tree && settings.compare != "trees") return;
+  const std::string option = tree ? "--tree " + settings.tree : "--compare trees";
+  if (settings.ngram)
+    throw std::invalid_argument(option + " needs models that take trees, which n-grams (--ngram) do not");
+  if (settings.drafter != "model")
+    throw std::invalid_argument(option + " drafts with the draft model, not with --drafter " +
+                                settings.drafter);
+  if (!tree) return;
+  if (settings.gamma == "auto")
+    throw std::invalid_argument("--gamma auto is for drafts that do not branch, not for " + option);
+  const std::string_view objection =
+      generate::objection(generate::tree_kind_named(settings.tree), generate::rule_named(settings.verifier),
+                          settings.temperature);
+  if (!objection.empty()) throw std::invalid_argument(option + ": " + std::string(objection));
+}
+
 /// Throws: std::invalid_argument on settings that do not go together.
 void check(const Settings& settings) {
   if (settings.prompt.empty()) throw std::invalid_argument("--prompt is empty: there is nothing to continue");
@@ -174,8 +228,9 @@ void check(const Settings& settings) {
     throw std::invalid_argument("--temperature: nan is not in the range 0 to 100");
   if (settings.color != "auto" && !settings.shows())
     throw std::invalid_argument("--color is for --show or --show-rejected");
-  if (settings.most_gamma && settings.gamma != "auto" && settings.compare != "lengths")
-    throw std::invalid_argument("--most-gamma is a limit for --gamma auto or --compare lengths");
+  if (settings.most_gamma && settings.gamma != "auto" && settings.compare != "lengths" &&
+      settings.compare != "trees")
+    throw std::invalid_argument("--most-gamma is a limit for --gamma auto, --compare lengths or trees");
   if (settings.exit_layer && settings.drafter != "early-exit" && settings.compare != "drafters")
     throw std::invalid_argument("--exit-layer is for --drafter early-exit or --compare drafters");
   if (settings.drafter == "none" && settings.compare == "lengths")
@@ -185,6 +240,7 @@ void check(const Settings& settings) {
   if (!objection.empty())
     throw std::invalid_argument("--drafter " + settings.drafter + " --verifier " + settings.verifier + ": " +
                                 std::string(objection));
+  check_tree(settings);
 }
 
 // ---- The steps of the program -----------------------------------------------------------------------
@@ -212,23 +268,33 @@ std::vector<Tokens> read_prompts(const generate::Pair& pair, const std::string& 
   return prompts;
 }
 
+/// The way that the text is written.
+generate::Way way_of(const Settings& settings) {
+  return {"", &generate::rule_named(settings.verifier), &generate::drafter_named(settings.drafter),
+          settings.draft_length(), settings.drafted_tree()};
+}
+
 /// What may fail because of what the user asked for. It is made before anything is printed.
 struct Prepared {
   Tokens prompt;
   std::vector<Tokens> prompts;  // of the table
-  std::unique_ptr<generate::Drafter> drafter;
+  generate::Way way;
+  std::unique_ptr<generate::Length> length;
+  std::unique_ptr<generate::LastDraft> last;
+  generate::Writer write;
   std::ofstream picture;
 };
 
 Prepared prepare(generate::Pair& pair, const Settings& settings) {
-  Prepared prepared{
-      .prompt = encoded(pair, settings.prompt, "--prompt"),
-      .prompts = {},
-      .drafter = generate::drafter_named(settings.drafter)
-                     .make(pair, {generate::draft_temperature(generate::rule_named(settings.verifier),
-                                                              settings.temperature),
-                                  settings.exit_layer}),
-      .picture = {}};
+  Prepared prepared{.prompt = encoded(pair, settings.prompt, "--prompt"),
+                    .prompts = {},
+                    .way = way_of(settings),
+                    .length = settings.draft_length().policy(),
+                    .last = std::make_unique<generate::LastDraft>(),
+                    .write = {},
+                    .picture = {}};
+  prepared.write = writer(prepared.way, pair, {settings.temperature, settings.exit_layer}, *prepared.length,
+                          prepared.last.get());
   if (settings.table_tokens > 0) {
     prepared.prompts = read_prompts(pair, settings.prompts);
     if (settings.compare == "drafters" && pair.early_exit) pair.early_exit(settings.exit_layer);
@@ -240,49 +306,54 @@ Prepared prepare(generate::Pair& pair, const Settings& settings) {
   return prepared;
 }
 
+/// What was drafted, for a note: the draft length, or the tree.
+std::string drafted(const Settings& settings) {
+  if (const auto tree = settings.drafted_tree())
+    return "tree " + settings.tree + " of " + std::to_string(tree->nodes);
+  const generate::Gamma gamma = settings.draft_length();
+  return "gamma " + (gamma.automatic ? "auto" : std::to_string(gamma.most));
+}
+
 /// `counted`: what was written, in numbers.
 void draw(std::ofstream& picture, const generate::ShownText& text, const std::string& counted,
           const Settings& settings) {
   std::ostringstream note;
-  const generate::Gamma gamma = settings.draft_length();
-  note << counted << ": " << generate::rule_named(settings.verifier).title << " verification, gamma "
-       << (gamma.automatic ? "auto" : std::to_string(gamma.most)) << ", temperature " << settings.temperature;
+  note << counted << ": " << generate::rule_named(settings.verifier).title << " verification, "
+       << drafted(settings) << ", temperature " << settings.temperature;
   picture << svg(text, settings.show_rejected,
                  {.title = "Speculative decoding of a text after: " + settings.prompt, .note = note.str()});
   if (!picture.flush()) throw std::runtime_error("cannot write to '" + settings.svg + "'");
 }
 
 void stream(generate::Pair& pair, const Settings& settings, Prepared& prepared) {
-  generate::WatchedDrafter drafter(*prepared.drafter);
   generate::ShownText text(settings.prompt, prepared.prompt.back(), pair.decode);
   generate::Printer printer(std::cout, settings.shows() && generate::colors(settings.color),
                             settings.show_rejected);
   const generate::OnStep print = [&](std::span<const generate::Token> emitted) {
-    printer.print(text.add(emitted, drafter.drafted(), drafter.verdict()));
+    printer.print(text.add(emitted, prepared.last->drafted, prepared.last->verdict));
   };
-  const generate::Rule& rule = generate::rule_named(settings.verifier);
-  const generate::Gamma gamma = settings.draft_length();
-  const auto length = gamma.policy();
   generate::Generator generator(static_cast<generate::Generator::result_type>(settings.seed));
   const generate::Job job{
-      prepared.prompt, {settings.tokens, gamma.most, pair.stop_tokens}, settings.temperature};
+      prepared.prompt, {settings.tokens, prepared.way.most(), pair.stop_tokens}, settings.temperature};
 
   printer.print(text.pieces());
-  const auto result = rule.generate(*pair.target, drafter, *length, job, generator, print);
+  const auto result = prepared.write(job, generator, print);
   const std::string counted = std::to_string(result.stats.emitted) + " tokens in " +
                               std::to_string(result.stats.target_calls) + " target calls";
   printer.end();
   if (settings.shows()) printer.print_legend(text.counts());
-  std::cout << '[' << settings.verifier << ": " << counted
+  std::cout << '[' << (prepared.way.tree ? settings.tree + ", " : "") << settings.verifier << ": " << counted
             << (result.stop_reason == specdec::StopReason::context ? "; the context is full" : "") << "]\n";
   if (!settings.svg.empty()) draw(prepared.picture, text, counted, settings);
 }
 
-std::vector<generate::Way> ways(const generate::Pair& pair, const Settings& settings) {
+std::vector<generate::Way> ways(generate::Pair& pair, const Settings& settings,
+                                const generate::Texts& texts) {
   const generate::Rule& rule = generate::rule_named(settings.verifier);
   const generate::DrafterKind& drafter = generate::drafter_named(settings.drafter);
   if (settings.compare == "drafters") return drafter_ways(pair, rule, settings.draft_length());
   if (settings.compare == "lengths") return length_ways(rule, drafter, settings.most());
+  if (settings.compare == "trees") return generate::TreeWays(pair, rule, texts).up_to(settings.most());
   return rule_ways(drafter, settings.draft_length(), settings.temperature);
 }
 
@@ -292,14 +363,15 @@ bool run(generate::Pair pair, const Settings& settings) {
   stream(pair, settings, prepared);
   if (settings.table_tokens == 0) return true;
   std::cout << '\n';
+  const generate::Texts texts{
+      .prompts = std::move(prepared.prompts),
+      .options = {.max_new_tokens = settings.table_tokens, .stop_tokens = pair.stop_tokens},
+      .temperature = settings.temperature,
+      .seed = settings.seed,
+      .rounds = settings.rounds,
+      .exit_layer = settings.exit_layer};
   return compare(pair, *std::ranges::find(generate::topics, settings.compare, &generate::Topic::option),
-                 ways(pair, settings),
-                 {.prompts = std::move(prepared.prompts),
-                  .options = {.max_new_tokens = settings.table_tokens, .stop_tokens = pair.stop_tokens},
-                  .temperature = settings.temperature,
-                  .seed = settings.seed,
-                  .rounds = settings.rounds,
-                  .exit_layer = settings.exit_layer});
+                 ways(pair, settings, texts), texts);
 }
 
 generate::Pair load(const Settings& settings) {

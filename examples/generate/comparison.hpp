@@ -1,4 +1,4 @@
-// What rules, drafters or draft lengths make of the same models and prompts, as a table.
+// What rules, drafters, draft lengths or trees make of the same models and prompts, as a table.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +19,7 @@
 #include "generate/pair.hpp"
 #include "generate/rules.hpp"
 #include "generate/text.hpp"
+#include "generate/way.hpp"
 
 namespace generate {
 
@@ -26,59 +27,49 @@ namespace generate {
 class Run {
  public:
   void add(specdec::Result result, std::chrono::duration<double> time) {
-    const specdec::Stats& stats = result.stats;
-    calls_ += stats.target_calls;
-    drafted_ += stats.drafted;
-    accepted_ += stats.accepted;
-    emitted_ += stats.emitted;
-    for (std::size_t k = 0; k < stats.accepted_lengths.size(); ++k)
-      squares_ += static_cast<double>(stats.accepted_lengths[k]) * std::pow(static_cast<double>(k + 1), 2);
+    stats_ += result.stats;
     time_ += time;
-    target_time_ += stats.target_time;
-    draft_time_ += stats.draft_time;
-    efficiencies_.push_back(stats.block_efficiency());
+    efficiencies_.push_back(result.stats.block_efficiency());
     outputs_.push_back(std::move(result.tokens));
   }
 
+  const specdec::Stats& stats() const { return stats_; }
   const std::vector<Tokens>& outputs() const { return outputs_; }
   const std::vector<double>& efficiencies() const { return efficiencies_; }
-  Index emitted() const { return emitted_; }
-  bool drafted_any() const { return drafted_ > 0; }
+  Index emitted() const { return stats_.emitted; }
+  bool drafted_any() const { return stats_.drafted > 0; }
 
-  double drafted_per_call() const { return ratio(drafted_, calls_); }
-  double block_efficiency() const { return ratio(emitted_, calls_); }
-  double accepted_fraction() const { return ratio(accepted_, drafted_); }
-  double tokens_per_second() const { return static_cast<double>(emitted_) / time_.count(); }
-  double seconds_per_target_call() const { return target_time_.count() / static_cast<double>(calls_); }
-  double seconds_per_drafted_token() const { return draft_time_.count() / static_cast<double>(drafted_); }
+  double drafted_per_call() const { return ratio(stats_.drafted, stats_.target_calls); }
+  double block_efficiency() const { return stats_.block_efficiency(); }
+  double accepted_fraction() const { return ratio(stats_.accepted, stats_.drafted); }
+  double tokens_per_second() const { return static_cast<double>(stats_.emitted) / time_.count(); }
+  double seconds_per_target_call() const { return mean(stats_.target_time, stats_.target_calls); }
+  double seconds_per_drafted_token() const { return mean(stats_.draft_time, stats_.drafted); }
 
   /// Of block_efficiency(), over the steps.
   double standard_error() const {
-    const auto n = static_cast<double>(calls_);
-    return std::sqrt(std::max(squares_ / n - std::pow(block_efficiency(), 2), 0.0) / n);
+    const auto n = static_cast<double>(stats_.target_calls);
+    double squares = 0;
+    for (std::size_t k = 0; k < stats_.accepted_lengths.size(); ++k)
+      squares += static_cast<double>(stats_.accepted_lengths[k]) * std::pow(static_cast<double>(k + 1), 2);
+    return std::sqrt(std::max(squares / n - std::pow(block_efficiency(), 2), 0.0) / n);
   }
 
  private:
   static double ratio(Index part, Index whole) {
     return static_cast<double>(part) / static_cast<double>(whole);
   }
+  static double mean(std::chrono::duration<double> time, Index events) {
+    return time.count() / static_cast<double>(events);
+  }
 
   std::vector<Tokens> outputs_;
   std::vector<double> efficiencies_;  // of each text
-  Index calls_ = 0, drafted_ = 0, accepted_ = 0, emitted_ = 0;
-  double squares_ = 0;  // Σ (tokens of a step)²
-  std::chrono::duration<double> time_{0}, target_time_{0}, draft_time_{0};
+  specdec::Stats stats_;
+  std::chrono::duration<double> time_{0};
 };
 
 // ---- What is compared -------------------------------------------------------------------------------
-
-/// One way to write, a row of the table.
-struct Way {
-  std::string title;
-  const Rule* rule;
-  const DrafterKind* drafter;
-  Gamma gamma;
-};
 
 /// What the table is about.
 struct Topic {
@@ -86,8 +77,8 @@ struct Topic {
   std::string_view column;  ///< the heading of what its ways differ in
 };
 
-inline constexpr std::array<Topic, 3> topics{
-    {{"rules", "rule"}, {"drafters", "drafter"}, {"lengths", "draft length"}}};
+inline constexpr std::array<Topic, 4> topics{
+    {{"rules", "rule"}, {"drafters", "drafter"}, {"lengths", "draft length"}, {"trees", "draft"}}};
 
 /// The texts to write.
 struct Texts {
@@ -149,18 +140,16 @@ inline std::vector<Run> run_ways(Pair& pair, const std::vector<Way>& ways, const
   for (const Way& way : ways) lengths.push_back(way.gamma.policy());
   auto seed = static_cast<Generator::result_type>(texts.seed);
   for (Index round = 0; round < texts.rounds; ++round) {
-    std::vector<std::unique_ptr<Drafter>> made;
-    for (const Way& way : ways)
-      made.push_back(
-          way.drafter->make(pair, {draft_temperature(*way.rule, texts.temperature), texts.exit_layer}));
+    std::vector<Writer> writers;
+    for (std::size_t w = 0; w < ways.size(); ++w)
+      writers.push_back(writer(ways[w], pair, {texts.temperature, texts.exit_layer}, *lengths[w]));
     for (const Tokens& prompt : texts.prompts) {
       for (std::size_t w = 0; w < ways.size(); ++w) {
         Generator generator(seed);
         Job job{prompt, texts.options, texts.temperature};
-        job.options.gamma = ways[w].gamma.most;
+        job.options.gamma = ways[w].most();
         const auto start = std::chrono::steady_clock::now();
-        specdec::Result result =
-            ways[w].rule->generate(*pair.target, *made[w], *lengths[w], job, generator, [](auto) {});
+        specdec::Result result = writers[w](job, generator, [](auto) {});
         runs[w].add(std::move(result), std::chrono::steady_clock::now() - start);
       }
       ++seed;
@@ -171,8 +160,9 @@ inline std::vector<Run> run_ways(Pair& pair, const std::vector<Way>& ways, const
 
 // ---- The table --------------------------------------------------------------------------------------
 
-/// The draft length of a row: what is fixed, or what was drafted per call in the mean.
+/// The draft length of a row: what is fixed, or what was drafted per call in the mean; of a tree its depth.
 inline std::string length_of(const Way& way, const Run& run) {
+  if (way.tree) return std::to_string(way.tree->depth);
   if (way.drafter->option == "none") return "-";
   return way.gamma.automatic ? fixed(run.drafted_per_call(), 2) : std::to_string(way.gamma.most);
 }
@@ -208,6 +198,28 @@ inline void print_costs(const Way& way, const Run& run, const Run& alone) {
             << fixed(run.seconds_per_drafted_token() / call, 3) << '.';
 }
 
+/// The linear draft of as many calls of the draft model, one after another; past the end where there is none.
+inline std::size_t linear_beside(const std::vector<Way>& ways, std::size_t row) {
+  const Index depth = ways[row].tree ? ways[row].tree->depth : ways[row].gamma.most;
+  const auto linear =
+      std::ranges::find_if(ways, [&](const Way& way) { return !way.tree && way.gamma.most == depth; });
+  return static_cast<std::size_t>(linear - ways.begin());
+}
+
+/// By prompt, of each depth the tree that emits the most tokens per target call beside the linear draft.
+inline void print_best_trees(const std::vector<Way>& ways, const std::vector<Run>& runs) {
+  for (std::size_t linear = 0; linear < ways.size(); ++linear) {
+    std::size_t best = linear;
+    for (std::size_t w = 0; w < ways.size(); ++w)
+      if (ways[w].tree && linear_beside(ways, w) == linear &&
+          runs[w].block_efficiency() > runs[best].block_efficiency())
+        best = w;
+    if (best != linear)
+      std::cout << "\nOver a line of " << ways[linear].gamma.most << ", by prompt: " << ways[best].title
+                << ", " << gain(runs[linear], runs[best]) << '.';
+  }
+}
+
 /// The column that only this table has.
 inline std::string own_column(const Topic& topic, const std::vector<Way>& ways, const std::vector<Run>& runs,
                               std::size_t row) {
@@ -221,12 +233,18 @@ inline std::string own_column(const Topic& topic, const std::vector<Way>& ways, 
       if (!ways[i].gamma.automatic) best = std::max(best, runs[i].tokens_per_second());
     cell << std::setw(12) << fixed(runs[row].tokens_per_second() / best, 3);
   }
+  if (topic.option == "trees" && ways[row].most() > 0) {
+    cell << std::setw(8) << fixed(runs[row].drafted_per_call(), 1);
+    if (const std::size_t linear = linear_beside(ways, row); linear < ways.size())
+      cell << std::setw(11) << fixed(runs[row].block_efficiency() / runs[linear].block_efficiency(), 3);
+  }
   return cell.str();
 }
 
 inline std::string own_heading(const Topic& topic) {
   if (topic.option == "drafters") return "  draft cost";
   if (topic.option == "lengths") return "  of the best";
+  if (topic.option == "trees") return "   nodes  of linear";
   return {};
 }
 
@@ -259,6 +277,10 @@ inline bool compare(Pair& pair, const Topic& topic, const std::vector<Way>& ways
   }
   if (topic.option == "drafters")
     std::cout << " Draft cost: of a drafted token, in target calls of one token.";
+  if (topic.option == "trees") {
+    std::cout << " Gamma: calls of the draft model, one after another.";
+    if (alone.outputs().size() > 1) print_best_trees(ways, runs);
+  }
   std::cout << '\n' << pair.note;
   if (texts.temperature > 0) return true;
 

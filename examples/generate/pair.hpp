@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +34,11 @@ class Model {
   virtual Index context_size() const = 0;
   virtual Logits forward(std::span<const Token> tokens, Index rows) = 0;
   virtual void truncate(Index length) = 0;
+
+  /// Whether its calls may branch. Where they may not, the two that do throw std::logic_error.
+  virtual bool takes_trees() const = 0;
+  virtual Logits forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) = 0;
+  virtual void keep(std::span<const Index> path) = 0;
 };
 
 /// The model M as one.
@@ -46,7 +52,19 @@ class ModelOf final : public Model {
   Logits forward(std::span<const Token> tokens, Index rows) override { return model_->forward(tokens, rows); }
   void truncate(Index length) override { model_->truncate(length); }
 
+  bool takes_trees() const override { return specdec::LogitsTreeModel<M>; }
+  Logits forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) override {
+    if constexpr (specdec::LogitsTreeModel<M>) return model_->forward(tokens, parents, rows);
+    else refuse();
+  }
+  void keep(std::span<const Index> path) override {
+    if constexpr (specdec::LogitsTreeModel<M>) model_->keep(path);
+    else refuse();
+  }
+
  private:
+  [[noreturn]] static void refuse() { throw std::logic_error("generate: the model takes no trees"); }
+
   std::shared_ptr<M> model_;
 };
 

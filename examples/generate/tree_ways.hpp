@@ -1,0 +1,86 @@
+// The trees that a table compares, beside lines.
+#pragma once
+
+#include <specdec/specdec.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "generate/comparison.hpp"
+#include "generate/pair.hpp"
+#include "generate/rules.hpp"
+#include "generate/tree_rules.hpp"
+#include "generate/trees.hpp"
+#include "generate/way.hpp"
+
+namespace generate {
+
+/// The chances that of the children of a node the k-th is the one accepted, by one round of texts of seeds of their own.
+inline std::vector<double> measured_acceptance_by_rank(Pair& pair, const Rule& rule, const TreeKind& kind,
+                                                       Texts texts) {
+  texts.seed += 1000000;
+  texts.rounds = 1;
+  const Way wide{"", &rule, &drafter_named("model"), {false, 0}, tree_of(kind, Widths{6, 6})};
+  const specdec::Stats stats = run_ways(pair, {wide}, texts).front().stats();
+  std::vector<double> chances;  // of all nodes that were come to, so that they sum to 1 at most
+  for (const Index accepted : stats.accepted_by_rank)
+    chances.push_back(static_cast<double>(accepted) / static_cast<double>(stats.offered_by_rank.front()));
+  return chances;
+}
+
+/// The target alone, lines of up to `most` tokens, and after each the trees of at most 16 tokens that take as many calls
+/// of the draft model, one after another. Those that do not go with the rule are left out.
+class TreeWays {
+ public:
+  TreeWays(Pair& pair, const Rule& rule, const Texts& texts)
+      : rule_(rule),
+        temperature_(texts.temperature),
+        draws_(draft_temperature(rule, texts.temperature) > 0),
+        full_(tree_kind_named(draws_ ? "without-replacement" : "likeliest")) {
+    if (fits(full_)) by_rank_ = measured_acceptance_by_rank(pair, rule, full_, texts);
+  }
+
+  std::vector<Way> up_to(Index most) && {
+    for (Index depth = 1; depth <= most; ++depth) {
+      ways_.push_back({"linear", &rule_, &drafter_named("model"), {false, depth}});
+      if (depth > 1) add_trees(depth);
+    }
+    return std::move(ways_);
+  }
+
+ private:
+  static constexpr Index nodes = 16;
+
+  bool fits(const TreeKind& kind) const { return objection(kind, rule_, temperature_).empty(); }
+
+  void add_trees(Index depth) {
+    const TreeKind& spares = tree_kind_named("spares");
+    for (const Widths& widths : {Widths{2, 1}, {2, 2, 2, 2}, {4, 2, 2, 2}, {8, 4, 2, 2}})
+      add(spares, widths, depth);
+    for (const Widths& widths : {Widths{2, 1}, {2, 2, 1, 1}, {4, 1, 1, 1}}) add(full_, widths, depth);
+    add(tree_kind_named("independent"), {4, 1, 1, 1}, depth);
+    add("confident", confident_tree(nodes, depth));
+    if (!by_rank_.empty())
+      add("sequoia", tree_of(full_, specdec::sequoia_shape(by_rank_, nodes, depth).shape));
+  }
+
+  // With one child where no more widths are said.
+  void add(const TreeKind& kind, Widths widths, Index depth) {
+    widths.resize(static_cast<std::size_t>(depth), 1);
+    add(std::string(kind.title) + ' ' + text_of(widths), tree_of(kind, widths));
+  }
+  void add(const std::string& title, Tree tree) {
+    if (fits(*tree.kind))
+      ways_.push_back({title, &rule_, &drafter_named("model"), {false, 0}, std::move(tree)});
+  }
+
+  const Rule& rule_;
+  double temperature_;
+  bool draws_;
+  const TreeKind& full_;
+  std::vector<double> by_rank_;
+  std::vector<Way> ways_{target_alone()};
+};
+
+}  // namespace generate

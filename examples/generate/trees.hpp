@@ -1,0 +1,211 @@
+// Drafts that branch: the kinds of trees that the draft model may draft, and their shapes.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "generate/drafters.hpp"
+#include "generate/pair.hpp"
+#include "generate/sampled.hpp"
+
+namespace generate {
+
+/// A drafter of trees of which no more is known, so that the decoder is compiled once for all of them.
+class TreeDrafter {
+ protected:
+  using Chance = specdec::RandomChance<Generator>;
+  using TargetRows = decltype(std::declval<SampledModel&>().forward({}, {}, Index{}));
+  template <class D>
+  using RowsOf = decltype(std::declval<D&>().draft({}, specdec::TreeLimits{}, std::declval<Chance&>()).rows);
+  using Chosen = RowsOf<specdec::ModelTreeDrafter<SampledModel, specdec::Likeliest>>;
+  using Independent = RowsOf<specdec::ModelTreeDrafter<SampledModel, specdec::Independent>>;
+  using Apart = RowsOf<specdec::ModelTreeDrafter<SampledModel, specdec::WithoutReplacement>>;
+  using Spared = RowsOf<specdec::SparesDrafter<SampledModel>>;
+
+ public:
+  using Rows = specdec::VariantRows<Chosen, Independent, Apart, Spared>;
+
+  TreeDrafter() = default;
+  TreeDrafter(const TreeDrafter&) = delete;
+  TreeDrafter& operator=(const TreeDrafter&) = delete;
+  virtual ~TreeDrafter() = default;
+
+  template <specdec::RandomSource Source>
+  specdec::TreeDraft<Rows> draft(std::span<const Token> context, const specdec::TreeLimits& limits,
+                                 Source& chance) {
+    return propose(context, limits, chance);
+  }
+  virtual void truncate(Index length) = 0;
+  virtual void observe(const TargetRows&, std::span<const Token>, std::span<const Index>,
+                       const specdec::Stop&) {}
+
+ private:
+  virtual specdec::TreeDraft<Rows> propose(std::span<const Token> context, const specdec::TreeLimits& limits,
+                                           Chance& chance) = 0;
+
+  template <class D>
+  friend class TreeDrafterOf;
+};
+
+/// The drafter D as one.
+template <class D>
+class TreeDrafterOf final : public TreeDrafter {
+ public:
+  explicit TreeDrafterOf(D drafter) : drafter_(std::move(drafter)) {}
+
+  void truncate(Index length) override { drafter_.truncate(length); }
+
+ private:
+  specdec::TreeDraft<Rows> propose(std::span<const Token> context, const specdec::TreeLimits& limits,
+                                   Chance& chance) override {
+    const auto draft = drafter_.draft(context, limits, chance);
+    return {draft.tokens, rows(draft.rows), draft.parents};
+  }
+
+  static Rows rows(const Chosen& rows) { return Rows(std::in_place_index<0>, rows); }
+  static Rows rows(const Independent& rows) { return Rows(std::in_place_index<1>, rows); }
+  static Rows rows(const Apart& rows) { return Rows(std::in_place_index<2>, rows); }
+  static Rows rows(const Spared& rows) { return Rows(std::in_place_index<3>, rows); }
+
+  D drafter_;
+};
+
+template <class D>
+std::unique_ptr<TreeDrafter> erased_tree(D drafter) {
+  return std::make_unique<TreeDrafterOf<D>>(std::move(drafter));
+}
+
+// ---- Shapes -----------------------------------------------------------------------------------------
+
+using Widths = std::vector<Index>;
+
+/// Every node of depth d has widths[d] children.
+inline specdec::TreeShape full_shape(const Widths& widths) { return specdec::TreeShape::of_widths(widths); }
+
+/// The first node of depth d has widths[d] children, the others have none.
+inline specdec::TreeShape trunk_shape(const Widths& widths) {
+  std::vector<Index> parents;
+  Index trunk = -1;
+  for (const Index width : widths) {
+    const Index first = std::ssize(parents);
+    parents.insert(parents.end(), static_cast<std::size_t>(width), trunk);
+    trunk = first;
+  }
+  return specdec::TreeShape(std::span<const Index>(parents));
+}
+
+/// How many spares stand beside each node of the trunk of such a shape.
+inline std::vector<Index> spares_of(const specdec::TreeShape& shape) {
+  std::vector<Index> spares;
+  Index trunk = -1;
+  for (Index d = 0; d < shape.depth(); ++d) {
+    spares.push_back(shape.children(trunk) - 1);
+    trunk = shape.first_child(trunk);
+  }
+  return spares;
+}
+
+// ---- Kinds ------------------------------------------------------------------------------------------
+
+/// Where the tokens of a tree come from.
+enum class Siblings { trunk, drawn, chosen };
+
+struct Tree;
+
+/// A kind of trees that can be chosen.
+struct TreeKind {
+  std::string_view option;  ///< its name for --tree
+  std::string_view title;
+  Siblings siblings;
+  /// At temperature 0 tokens are to be chosen.
+  std::unique_ptr<TreeDrafter> (*make)(Model& draft, const Tree&, double temperature);
+};
+
+/// The most that a step drafts.
+struct Tree {
+  const TreeKind* kind;
+  Index nodes;               ///< how many tokens
+  Index depth;               ///< how many calls of the draft model, one after another
+  specdec::TreeShape shape;  ///< of no meaning where the nodes are found by confidence
+};
+
+/// Tokens are chosen by a row that knows more than one of them.
+inline auto choosing_model(Model& model, double temperature) {
+  return sampled(model, temperature > 0 ? temperature : 1.0);
+}
+
+inline std::unique_ptr<TreeDrafter> likeliest_drafter(Model& draft, const Tree& tree, double temperature) {
+  return erased_tree(specdec::ModelTreeDrafter{choosing_model(draft, temperature),
+                                               specdec::TreeShape(tree.shape), specdec::Likeliest{}});
+}
+
+inline constexpr std::array<TreeKind, 5> tree_kinds{{
+    {"spares", "spares", Siblings::trunk,
+     [](Model& draft, const Tree& tree, double temperature) {
+       if (temperature == 0) return likeliest_drafter(draft, tree, 0);
+       return erased_tree(
+           specdec::SparesDrafter{sampled(draft, temperature), tree.depth, spares_of(tree.shape)});
+     }},
+    {"without-replacement", "no repeats", Siblings::drawn,
+     [](Model& draft, const Tree& tree, double temperature) {
+       return erased_tree(specdec::ModelTreeDrafter{
+           sampled(draft, temperature), specdec::TreeShape(tree.shape), specdec::WithoutReplacement{}});
+     }},
+    {"independent", "independent", Siblings::drawn,
+     [](Model& draft, const Tree& tree, double temperature) {
+       return erased_tree(specdec::ModelTreeDrafter{sampled(draft, temperature),
+                                                    specdec::TreeShape(tree.shape), specdec::Independent{}});
+     }},
+    {"likeliest", "likeliest", Siblings::chosen, likeliest_drafter},
+    {"confident", "confident", Siblings::chosen,
+     [](Model& draft, const Tree& tree, double temperature) {
+       const specdec::ConfidentTree wanted{.width = 8, .depth = tree.depth, .nodes = tree.nodes};
+       return erased_tree(specdec::ConfidentTreeDrafter{choosing_model(draft, temperature), wanted});
+     }},
+}};
+
+inline const TreeKind& tree_kind_named(std::string_view option) {
+  return *std::ranges::find(tree_kinds, option, &TreeKind::option);
+}
+
+inline Tree tree_of(const TreeKind& kind, specdec::TreeShape shape) {
+  return {&kind, shape.size(), shape.depth(), std::move(shape)};
+}
+
+inline Tree tree_of(const TreeKind& kind, const Widths& widths) {
+  return tree_of(kind, kind.siblings == Siblings::trunk ? trunk_shape(widths) : full_shape(widths));
+}
+
+inline Tree confident_tree(Index nodes, Index depth) {
+  return {&tree_kind_named("confident"), nodes, depth, {}};
+}
+
+/// The tree of so many levels that is drafted where nothing more is said: of about 16 tokens, by what the shipped pair
+/// accepts at temperature 0.8, where spares pay most beside the first token.
+inline Tree usual_tree(const TreeKind& kind, Index depth) {
+  constexpr Index nodes = 16;
+  constexpr std::array<double, 6> acceptance_by_rank{0.63, 0.084, 0.053, 0.023, 0.02, 0.015};
+  if (kind.option == "confident") return confident_tree(nodes, depth);
+  if (kind.siblings != Siblings::trunk)
+    return tree_of(kind, specdec::sequoia_shape(acceptance_by_rank, nodes, depth).shape);
+  Widths widths{8, 4, 2, 2};
+  widths.resize(static_cast<std::size_t>(depth), 1);
+  return tree_of(kind, widths);
+}
+
+inline std::string text_of(const Widths& widths) {
+  std::string text;
+  for (const Index width : widths) text += (text.empty() ? "" : ",") + std::to_string(width);
+  return text;
+}
+
+}  // namespace generate
