@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "generate/comparison.hpp"
+#include "generate/last_draft.hpp"
 #include "generate/ngram_pair.hpp"
 #include "generate/pair.hpp"
 #include "generate/rules.hpp"
@@ -37,7 +38,6 @@
 #include "generate/tree_rules.hpp"
 #include "generate/tree_ways.hpp"
 #include "generate/trees.hpp"
-#include "generate/watched.hpp"
 #include "generate/way.hpp"
 
 #ifndef SPECDEC_EXAMPLES

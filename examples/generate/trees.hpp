@@ -4,18 +4,16 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <iterator>
 #include <memory>
 #include <span>
 #include <specdec/specdec.hpp>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "generate/drafters.hpp"
 #include "generate/pair.hpp"
 #include "generate/sampled.hpp"
+#include "generate/tree_shapes.hpp"
 
 namespace generate {
 
@@ -82,36 +80,6 @@ class TreeDrafterOf final : public TreeDrafter {
 template <class D>
 std::unique_ptr<TreeDrafter> erased_tree(D drafter) {
   return std::make_unique<TreeDrafterOf<D>>(std::move(drafter));
-}
-
-// ---- Shapes -----------------------------------------------------------------------------------------
-
-using Widths = std::vector<Index>;
-
-/// Every node of depth d has widths[d] children.
-inline specdec::TreeShape full_shape(const Widths& widths) { return specdec::TreeShape::of_widths(widths); }
-
-/// The first node of depth d has widths[d] children, the others have none.
-inline specdec::TreeShape trunk_shape(const Widths& widths) {
-  std::vector<Index> parents;
-  Index trunk = -1;
-  for (const Index width : widths) {
-    const Index first = std::ssize(parents);
-    parents.insert(parents.end(), static_cast<std::size_t>(width), trunk);
-    trunk = first;
-  }
-  return specdec::TreeShape(std::span<const Index>(parents));
-}
-
-/// How many spares stand beside each node of the trunk of such a shape.
-inline std::vector<Index> spares_of(const specdec::TreeShape& shape) {
-  std::vector<Index> spares;
-  Index trunk = -1;
-  for (Index d = 0; d < shape.depth(); ++d) {
-    spares.push_back(shape.children(trunk) - 1);
-    trunk = shape.first_child(trunk);
-  }
-  return spares;
 }
 
 // ---- Kinds ------------------------------------------------------------------------------------------
@@ -200,12 +168,6 @@ inline Tree usual_tree(const TreeKind& kind, Index depth) {
   Widths widths{8, 4, 2, 2};
   widths.resize(static_cast<std::size_t>(depth), 1);
   return tree_of(kind, widths);
-}
-
-inline std::string text_of(const Widths& widths) {
-  std::string text;
-  for (const Index width : widths) text += (text.empty() ? "" : ",") + std::to_string(width);
-  return text;
 }
 
 }  // namespace generate

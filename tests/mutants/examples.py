@@ -29,3 +29,14 @@ mutant("branches-outlive-rollback", TRANSFORMER, TREE, "tree_.clear();\n    if (
 mutant("branches-joined-by-line", TRANSFORMER, TREE, "if (!tree_.empty()) fail", "if (false) fail")
 mutant("branch-of-anything-kept", "examples/transformer/tree.hpp", TREE, " || parent(path[i]) != last)", ")")
 mutant("branch-behind-what-comes", "examples/transformer/tree.hpp", TREE, "parent >= size() + k)", "parent > size() + k)")
+
+SHOWN, LAST = "examples/tests/generate_trees", "examples/generate/last_draft.hpp"
+
+mutant = promise("of a tree the accepted way is shown, and what the eldest children would have gone on with")
+mutant("shown-way-backwards", LAST, SHOWN, "    std::ranges::reverse(drafted);\n", "")
+mutant("shown-way-without-its-rest", LAST, SHOWN, "drafted.push_back(tokens[static_cast<std::size_t>(node)]);", "")
+mutant("shown-way-from-one-too-far", LAST, SHOWN, "specdec::Index node = stop.node - 1;", "specdec::Index node = stop.node;")
+
+mutant = promise("a trunk has all the children of its level, and spares are what stands beside it")
+mutant("trunk-of-last-children", "examples/generate/tree_shapes.hpp", SHOWN, "trunk = first;", "trunk = std::ssize(parents) - 1;")
+mutant("trunk-counted-as-spare", "examples/generate/tree_shapes.hpp", SHOWN, "shape.children(trunk) - 1", "shape.children(trunk)")

@@ -1,0 +1,41 @@
+// A step's draft and what became of it, as a line, for whoever shows it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <specdec/types.hpp>
+#include <specdec/verify/verdict.hpp>
+#include <vector>
+
+namespace generate {
+
+/// The last draft and the verdict on it.
+struct LastDraft {
+  std::vector<specdec::Token> drafted;
+  specdec::Verdict verdict;
+
+  void set(std::span<const specdec::Token> tokens, const specdec::Verdict& what) {
+    drafted.assign(tokens.begin(), tokens.end());
+    verdict = what;
+  }
+
+  /// Of a tree it is the way that was accepted and, from where the rule stopped, that of the eldest children.
+  void set(std::span<const specdec::Token> tokens, std::span<const specdec::Index> parents,
+           const specdec::Stop& stop) {
+    drafted.clear();
+    specdec::Index node = stop.node - 1;
+    for (auto k = node; k >= 0; k = parents[static_cast<std::size_t>(k)])
+      drafted.push_back(tokens[static_cast<std::size_t>(k)]);
+    std::ranges::reverse(drafted);
+    verdict = {std::ssize(drafted), stop.token};
+    for (auto child = std::ranges::find(parents, node); child != parents.end();
+         child = std::ranges::find(parents, node)) {
+      node = child - parents.begin();
+      drafted.push_back(tokens[static_cast<std::size_t>(node)]);
+    }
+  }
+};
+
+}  // namespace generate
