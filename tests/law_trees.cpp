@@ -192,7 +192,8 @@ namespace {
 // the first. Such a rule may answer with the very token that it has not accepted.
 struct MindsTheSecond {
   Verdict judge(const auto& drafted, auto& chance) const {
-    if (drafted.gamma() < 2 || drafted.token(1) == 0) return {0, drafted.draw(chance, 0)};
+    const bool minds = drafted.gamma() >= 2 && drafted.token(1) == 0;
+    if (minds || drafted.gamma() == 0) return {0, drafted.draw(chance, 0)};
     if (!chance.coin(drafted.ratio(0))) return {0, *drafted.race(chance, 1.0, 0)};
     return {1, drafted.draw(chance, 1)};
   }

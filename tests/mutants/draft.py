@@ -205,7 +205,7 @@ mutant("siblings-report-the-whole-row", "draft/siblings.hpp", SIBLINGS + " " + T
 mutant("siblings-never-end", "draft/siblings.hpp", SIBLINGS + " " + TREE, "if (!(rest.mass() > 0)) return;", "")
 mutant("tree-of-the-row-before", "draft/model_tree_drafter.hpp", TREE, "behind_[row + static_cast<Index>(i)], chance", "behind_[row], chance")
 mutant("tree-behind-another-token", "draft/model_tree_drafter.hpp", TREE, "numbers_[static_cast<std::size_t>(parents_[at])]);", "numbers_[static_cast<std::size_t>(parents_[at])] * 0);")
-mutant("tree-beyond-its-limits", "draft/model_tree_drafter.hpp", TREE, "std::clamp<Index>(most_ - shape_.first_child(place), 0, shape_.children(place))", "shape_.children(place)")
+mutant("tree-beyond-its-limits", "draft/model_tree_drafter.hpp", TREE, "std::clamp<Index>(most_ - shape().first_child(place), 0, shape().children(place))", "shape().children(place)")
 mutant("tree-rows-unchecked", "draft/model_tree_drafter.hpp", TREE, "behind_.add(model_.row(rows, i, asked));", "behind_.add(rows.row(i));")
 mutant("tree-context-overfed", "draft/model_tree_drafter.hpp", TREE, "if (taken_in == inner) return k;", "if (taken_in > inner) return k;")
 mutant("tree-context-overflowed", "draft/model_tree_drafter.hpp", TREE, "if (inner < 0) return 0;", "")

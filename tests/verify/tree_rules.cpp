@@ -227,17 +227,17 @@ TEST_CASE("where rejected siblings leave nothing, as rounding may, the token is 
   const std::vector<Token> tokens{0, 1, 0};
   const std::vector<Index> parents{-1, -1, -1};
   std::mt19937_64 rng{2};
-  int drawn = 0;
-  for (int n = 0; n < 500; ++n) {
-    const auto check = [&](const auto& rule) {
+  const auto check = [&](const auto& rule) {
+    int drawn = 0;  // one time in ten
+    for (int n = 0; n < 500; ++n) {
       const TreeVerdict verdict = rule(target, draft, tokens, parents, rng);
       CHECK((verdict.path.empty() ? verdict.token <= 1 : verdict.token == 2));
       drawn += verdict.path.empty() ? 1 : 0;
-    };
-    check(TraversalVerifier{});
-    check(RecursiveRejectionVerifier{});
-  }
-  CHECK(drawn > 50);
+    }
+    CHECK(drawn > 20);
+  };
+  check(TraversalVerifier{});
+  check(RecursiveRejectionVerifier{});
 }
 
 TEST_CASE("where all that a row had was chosen, whatever it sums to, the token is drawn from the target") {
@@ -258,13 +258,12 @@ TEST_CASE("where all that a row had was chosen, whatever it sums to, the token i
 
 TEST_CASE("rows behind a token that the target rules out are not looked at") {
   std::mt19937_64 rng{3};
-  Input in(rng);
-  in.target(0, in.tokens[1]) = 0;
-  in.target.row(0) /= in.target.row(0).sum();
-  in.target.row(2).setConstant(std::numeric_limits<double>::quiet_NaN());
-  in.target.row(4).setConstant(std::numeric_limits<double>::quiet_NaN());
-  in.target.row(5).setConstant(std::numeric_limits<double>::quiet_NaN());
   for (int n = 0; n < 100; ++n) {
+    Input in(rng);
+    in.target(0, in.tokens[1]) = 0;
+    in.target.row(0) /= in.target.row(0).sum();
+    for (const Index behind : {2, 4, 5})
+      in.target.row(behind).setConstant(std::numeric_limits<double>::quiet_NaN());
     CHECK_NOTHROW(TraversalVerifier{}(in.target, in.draft, in.tokens, in.parents, rng));
     CHECK_NOTHROW(RecursiveRejectionVerifier{}(in.target, in.draft, in.tokens, in.parents, rng));
   }
