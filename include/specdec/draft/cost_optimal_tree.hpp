@@ -49,9 +49,8 @@ class CostOptimalTree {
         draft_cost_(1 - 1 / options.window),
         target_cost_(1 - 1 / options.window),
         offered_(most_ranks),
-        accepted_(most_ranks) {
-    shape_ = first_shapes()[0];
-  }
+        accepted_(most_ranks),
+        shape_(first_shapes()[0]) {}
 
   Index next(Index most) {
     most_ = most;
