@@ -28,8 +28,8 @@ namespace specdec {
 ///   ModelTreeDrafter drafter{small, TreeShape::of_widths({4, 2, 1}), WithoutReplacement{}};
 ///
 /// Siblings are drawn Independent or WithoutReplacement, or are the Likeliest tokens, which are chosen. Limits leave
-/// the first nodes of the shape; one that a policy chooses (CostOptimalTree) is handed in as std::cref(policy). A node has fewer children than in the shape where the row behind it has no more
-/// tokens.
+/// the first nodes of the shape; one that a policy chooses (CostOptimalTree) is handed in as std::cref(policy). A node
+/// has fewer children than in the shape where the row behind it has no more tokens.
 /// Source: SpecInfer, arXiv:2305.09781 (trees of drafts); Jeon et al., arXiv:2402.14160, and Chen et al.,
 /// arXiv:2402.12374 (siblings without replacement).
 /// A model passed as an lvalue is referred to and must outlive the drafter; an rvalue is moved in. Drafters that

@@ -35,8 +35,8 @@ namespace specdec {
 /// depths beyond it; where fewer tokens have any probability, there are fewer. The second trunk stands behind the
 /// likeliest spare of the first token, if there is one, and has no spares. Limits take away the deepest tokens first, of
 /// a level that of the second trunk, then the unlikeliest spares.
-/// The model may be any Model: it takes in one trunk after the other. One passed as an lvalue is referred to and must outlive the
-/// drafter; an rvalue is moved in. Drafters that refer to one model, and copies of a drafter, may take turns: whoever
+/// The model may be any Model: it takes in one trunk after the other. One passed as an lvalue is referred to and must
+/// outlive the drafter; an rvalue is moved in. Drafters that refer to one model, and copies of a drafter, may take turns: whoever
 /// takes over feeds its context anew. The model's vocabulary may be smaller or larger than the target's. Tokens of the
 /// context that the model does not know are shown to it as token 0, which costs acceptance, never exactness. Where its
 /// context is bounded (context_size) trunks are no longer than that has room for, in the end there is none.

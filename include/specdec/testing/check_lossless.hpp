@@ -85,7 +85,8 @@ auto drafter_for(const LosslessCheck& check, M draft, Index gamma, Generator& ge
 /// of the output with the target's. Stops at the first pair of models where they differ.
 ///
 /// `verifier` is a verifier (a fresh copy serves each model) or a function that makes one; one for trees is held
-/// against trees, a random one for each pair of models. No sampling is involved: a pass is a proof for the models tried, a failure names an output with both its probabilities.
+/// against trees, a random one for each pair of models. No sampling is involved: a pass is a proof for the models tried,
+/// a failure names an output with both its probabilities.
 /// Throws std::invalid_argument where nothing would be checked: no sizes, no gammas, models or max_new_tokens below
 /// 1, a tolerance outside [0, 1).
 /// Cost: with the defaults, a tenth of a second in an optimised build.

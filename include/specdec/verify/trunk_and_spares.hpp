@@ -90,8 +90,9 @@ class Trunk {
 ///   TrunkAndSpares<ArgmaxVerifier>        greedy decoding (T = 0) on a tree, token for token
 ///
 /// A tree without branches gets the very verdict of the rule. A rule that remembers its sequence takes a step for each
-/// trunk, and stops where the next one is shorter than it needs (TreeLimits::trunk tells a drafter). What greedy block verification asks of a drafter it asks
-/// of every trunk: rows that depend on the context alone, so drawn tokens, and as many as min_draft_length() says.
+/// trunk, and stops where the next one is shorter than it needs (TreeLimits::trunk tells a drafter). What greedy block
+/// verification asks of a drafter it asks of every trunk: rows that depend on the context alone, so drawn tokens, and as
+/// many as min_draft_length() says.
 /// Shapes, Throws: see verify_tree; and what the rule throws. What it remembers is then as it was.
 /// Random, Cost: those of the rule, for each trunk that is come to. No allocation but the rule's (γ <= 64).
 template <class V>
