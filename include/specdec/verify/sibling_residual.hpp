@@ -22,6 +22,7 @@
 #include "specdec/rows/scratch.hpp"
 #include "specdec/rows/walk.hpp"
 #include "specdec/types.hpp"
+#include "specdec/verify/drafted.hpp"
 
 namespace specdec::detail {
 
