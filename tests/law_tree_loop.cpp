@@ -111,7 +111,7 @@ TEST_CASE("a rule that remembers its sequence goes on remembering over trunks, s
       const Law expected = target_law(models.target, prompt, options);
       CHECK(largest_difference(exact_generate(decoder, prompt, options).law, expected).size < 1e-12);
       std::mt19937_64 rng{seed};
-      auto sequence = decoder.start(prompt, options);
+      auto sequence = decoder.start(prompt, {.max_new_tokens = 60, .gamma = 6});
       while (!sequence.done()) {
         sequence.step(rng);
         remembered += sequence.verifier().min_draft_length() > 0 ? 1 : 0;

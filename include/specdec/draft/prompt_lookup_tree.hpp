@@ -77,6 +77,7 @@ class PromptLookupTreeDrafter {
 
   // Enters every n-gram that ends before some token of the context, so that a continuation exists.
   void index(std::span<const Token> context) {
+    truncate(std::ssize(context) - 1);  // of a shorter one, of which nobody has told
     if (latest_.size() < 2 * context.size()) {
       latest_.assign(std::bit_ceil(4 * context.size()), 0);
       previous_.assign(1, 0);
