@@ -116,6 +116,8 @@ TEST_CASE("a policy that had found nothing to pay sees when things change") {
   CHECK(policy.best().size() == 0);
   for (int n = 0; n < 6000; ++n) World{{0.6, 0.2}, 0.05}.step(policy, 32, rng);
   CHECK(policy.best().size() > 8);
+  for (int n = 0; n < 2000; ++n) World{{0.01}, 0.05}.step(policy, 32, rng);
+  CHECK(policy.best().size() == 0);
 }
 
 TEST_CASE("the policy shapes the trees of a drafter, and the law stays the target's") {

@@ -260,6 +260,12 @@ struct ForgetsRejections {
 }  // namespace
 
 TEST_CASE("rules for trees are held against trees") {
+  SplitMix64 generator(1);
+  const std::vector<Sibling> kinds{Sibling::chosen};
+  const TreeForm form = TreeForm::random(12, kinds, generator);
+  Index forks = 0;
+  for (Index k = 0; k < form.size(); ++k) forks += form.parents[static_cast<std::size_t>(k)] != k - 1 ? 1 : 0;
+  CHECK(forks > 2);
   const LosslessCheck small{.vocab_sizes = {2, 3}, .gammas = {2, 4}, .models = 5, .max_new_tokens = 4};
   const LosslessReport report = check_lossless(TraversalVerifier{}, small);
   CHECK(report);
