@@ -227,7 +227,7 @@ mutant("chosen-token-left-in-sums", "verify/sibling_residual.hpp", TREES,
 mutant("chosen-mass-kept", "verify/sibling_residual.hpp", TREES,
        "std::max(before - probability(k) * before, 0.0)", "before")
 mutant("negative-rest-summed", "verify/sibling_residual.hpp", TREES,
-       "(rest < 0).select(0.0, rest).sum()", "rest.sum()")
+       "return (rest < 0).select(0.0, rest);", "return rest;")
 mutant("elders-not-left-out", "verify/sibling_residual.hpp", TREES,
        "if (eldest(k)) return drafted_.p(k);", "return drafted_.p(k);")
 mutant("race-against-the-whole-row", "verify/sibling_residual.hpp", TREES,

@@ -29,7 +29,7 @@ concept LogitsModel = requires(M& model, const M& constant, std::span<const Toke
   model.truncate(n);
 };
 
-/// As TreeModel, but the calls return the logits, both in one type.
+/// A TreeModel whose calls return logits in place of probabilities, for a line and for a tree in one type.
 template <class M>
 concept LogitsTreeModel = LogitsModel<M> && requires(M& model, std::span<const Token> tokens,
                                                      std::span<const Index> numbers, Index n) {

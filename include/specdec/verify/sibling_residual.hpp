@@ -73,6 +73,11 @@ class SiblingResidual {
   }
 
   double sum(Index start, Index count) const { return left_of(start, count) / mass_; }
+  Stretch segment(Index start, Index count) const
+    requires(!ListedRow<P>)
+  {
+    return rest(start, count) / mass_;
+  }
 
   Index support_size() const
     requires ListedRow<P>
@@ -139,17 +144,21 @@ class SiblingResidual {
 
   double left_of(Index start, Index count) const {
     double sum = 0;
-    for (const Index end = start + count; start < end; start += max_segment_size) {
-      Stretch rest = Stretch::Zero(std::min(max_segment_size, end - start));
-      add_stretch(p_, 1.0, start, rest);
-      each_rejected([&](Index k) {
-        if ((*b_)[k] != all_of_it) return add_stretch(drafted_->draft(k), -(*b_)[k], start, rest);
-        const Index chosen = drafted_->token(k) - start;
-        if (chosen >= 0 && chosen < rest.size()) rest[chosen] = 0;
-      });
-      sum += (rest < 0).select(0.0, rest).sum();
-    }
+    for (const Index end = start + count; start < end; start += max_segment_size)
+      sum += rest(start, std::min(max_segment_size, end - start)).sum();
     return sum;
+  }
+
+  // left(x) of `count` <= max_segment_size tokens from `start` on. NaN stays NaN.
+  Stretch rest(Index start, Index count) const {
+    Stretch rest = Stretch::Zero(count);
+    add_stretch(p_, 1.0, start, rest);
+    each_rejected([&](Index k) {
+      if ((*b_)[k] != all_of_it) return add_stretch(drafted_->draft(k), -(*b_)[k], start, rest);
+      const Index chosen = drafted_->token(k) - start;
+      if (chosen >= 0 && chosen < rest.size()) rest[chosen] = 0;
+    });
+    return (rest < 0).select(0.0, rest);
   }
 
   const D* drafted_;
