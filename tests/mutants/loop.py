@@ -237,9 +237,9 @@ mutant("moved-model-without-counts", "model/ngram.hpp", "tests/model/ngram", "  
 
 TREE_LOOP = "tests/law_tree_loop"
 mutant = promise("the loop over trees keeps what was accepted, and no more")
-mutant("tree-keeps-other-tokens", "loop/feed.hpp", TREE_LOOP,
+mutant("tree-keeps-other-tokens", "loop/feed_buffer.hpp", TREE_LOOP,
        "for (const Index k : accepted) kept_.push_back(unseen_ + k);", "for (const Index k : accepted) kept_.push_back(k);")
-mutant("fed-behind-another-token", "loop/feed.hpp", TREE_LOOP,
+mutant("fed-behind-another-token", "loop/feed_buffer.hpp", TREE_LOOP,
        "parents_.push_back(unseen_ + parent);", "parents_.push_back(parent);")
 mutant("tree-deeper-than-the-budget", "loop/sequence.hpp", TREE_LOOP,
        "std::min({std::max(text_.remaining() - 1, least), room(), longest_draft})", "longest_draft")
@@ -254,3 +254,45 @@ mutant("rank-of-the-eldest", "loop/accepted_path.hpp", TREE_LOOP,
        "ranks_.push_back(children(drafted, at, k));", "ranks_.push_back(0);")
 mutant("stop-offers-nothing", "loop/accepted_path.hpp", TREE_LOOP,
        "    offered_.push_back(children(drafted, at, -1));\n  }\n\n", "  }\n\n")
+
+BATCH = "tests/loop/batch"
+mutant = promise("in a batch a text is what it is alone")
+mutant("batch-target-keeps-all", "loop/batch_entry.hpp", BATCH,
+       "if (feed_.rows > 0) target.keep(number_, sequence_.kept());", "")
+mutant("batch-tree-not-kept", "loop/batch_entry.hpp", BATCH,
+       "return target.keep(number_, sequence_.kept_path());", "return target.keep(number_, sequence_.kept());")
+mutant("batch-rows-of-another", "loop/batch.hpp", BATCH, "firsts_.push_back(rows);", "firsts_.push_back(0);")
+mutant("batch-drafter-keeps-all", "loop/batch.hpp", BATCH,
+       "drafter_.keep(entry->number(), entry->drafter().length());", "{}")
+mutant("batch-source-of-another", "loop/batch.hpp", BATCH,
+       ".source = &entry->source(),", ".source = &drafting_.front()->source(),")
+mutant("batch-prompt-fed-twice", "loop/batch_entry.hpp", BATCH,
+       "filled_ += std::ssize(feed_.tokens);", "filled_ = prefill_;")
+mutant("batch-prompt-without-its-end", "loop/batch.hpp", BATCH, "fits ? 0 : prompt.size() - 1", "fits ? 0 : prompt.size()")
+mutant("batch-drafts-with-stale-tokens", "draft/batch_model_drafter.hpp", BATCH,
+       "keep(request.sequence, context, std::ssize(request.context) - 1);",
+       "keep(request.sequence, context, std::ssize(request.context));")
+mutant("batch-draft-model-not-cut", "draft/batch_model_drafter.hpp", BATCH,
+       "    model_.keep(sequence, context.seen);\n", "")
+mutant("batch-draft-beyond-its-length", "draft/batch_model_drafter.hpp", BATCH,
+       "if (context.ended || i >= most(requests[r])) continue;", "if (context.ended) continue;")
+mutant("batch-confidence-ignored", "draft/batch_model_drafter.hpp", BATCH, "if (!request.goes_on(q, i)) {", "if (false) {")
+
+mutant = promise("in a batch each fails by itself")
+mutant("batch-failure-unnoticed", "loop/batch_entry.hpp", BATCH, "return error_ || sequence_.done();", "return sequence_.done();")
+mutant("batch-short-rows-taken-in", "loop/batch.hpp", BATCH,
+       "for (const BatchFeed& feed : feeds_) target_.keep(feed.sequence, feed.from);", "")
+mutant("batch-failed-sequence-remembered", "loop/batch.hpp", BATCH, "    target_.release(sequence);\n", "")
+mutant("batch-failed-draft-remembered", "loop/batch.hpp", BATCH,
+       "if constexpr (drafts_together) drafter_.release(sequence);", "")
+mutant("batch-callbacks-no-unheard", "loop/batch_entry.hpp", BATCH, "if (!on_step_(emitted_)) sequence_.stop();", "on_step_(emitted_);")
+mutant("batch-drafters-copies-share", "loop/batch.hpp", BATCH, "    check_copies();\n", "")
+
+mutant = promise("a call of a batch has no more tokens than it may, and who waits is next")
+mutant("batch-calls-overfull", "loop/batch.hpp", BATCH, "if (count > left || count == 0) break;", "if (count == 0) break;")
+mutant("batch-overtakes", "loop/batch.hpp", BATCH, "if (stepping_.size() < entries_.size())", "if (false)")
+mutant("batch-drafts-beyond-a-call", "loop/batch.hpp", BATCH, "options.gamma >= options_.tokens_per_call", "false")
+mutant("batch-length-asked-by-each", "loop/batch.hpp", BATCH,
+       "for (const auto& entry : entries_) entry->length().wants(wanted);",
+       "for (const auto& entry : entries_) entry->length().wants(length_.next(most));")
+mutant("batch-length-not-told", "loop/batch_entry.hpp", BATCH, "if (step_) policy_->observe(*step_);", "")

@@ -16,14 +16,16 @@
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/draft_length.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/draft/goes_on.hpp"
 #include "specdec/draft/tree_draft.hpp"
 #include "specdec/error.hpp"
 #include "specdec/loop/accepted_path.hpp"
-#include "specdec/loop/feed.hpp"
+#include "specdec/loop/feed_buffer.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/text.hpp"
 #include "specdec/measure/stats.hpp"
 #include "specdec/measure/step_record.hpp"
+#include "specdec/model/feed.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/tree_model.hpp"
 #include "specdec/model/turn.hpp"
@@ -130,22 +132,7 @@ class Sequence {
   using Drafter = typename Shared::Drafter;
   using Clock = std::chrono::steady_clock;
 
-  // What a drafter asks where the policy may end the draft at a row.
-  struct GoesOn {
-    typename Shared::Policy* length;
-
-    template <class Row>
-    bool operator()([[maybe_unused]] const Row& row, [[maybe_unused]] Index i) const {
-      if constexpr (requires { length->goes_on(row, i); }) {
-        static_assert(
-            !requires(const V& verifier) { verifier.min_draft_length(); },
-            "a verifier with state needs a draft length that does not depend on what was drafted");
-        return length->goes_on(row, i);
-      } else {
-        return true;
-      }
-    }
-  };
+  using GoesOn = detail::GoesOn<typename Shared::Policy, V>;
 
   template <class C>
   static constexpr bool may_be_ended =
@@ -237,6 +224,14 @@ class Sequence {
   Result result() const { return {{tokens().begin(), tokens().end()}, stats_, stop_reason()}; }
   /// How many tokens of the sequence the target's context holds, between steps.
   Index kept() const { return seen_; }
+  /// The limits of the draft that the next propose() asks for, for who drafts many sequences together; of a linear draft
+  /// the depth is its length. No tokens when done(). Throws what the draft-length policy throws.
+  TreeLimits draft_limits() {
+    if (done()) return {.nodes = 0, .depth = 0};
+    if constexpr (drafts_trees) return tree_limits();
+    const Index length = draft_length();
+    return {.nodes = length, .depth = length};
+  }
   /// Which tokens of the last Feed are among these, by their numbers, after accept(): the ones on the path that was
   /// accepted, and what the target had not seen before the draft.
   std::span<const Index> kept_path() const& { return feed_.kept(); }

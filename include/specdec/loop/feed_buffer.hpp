@@ -1,4 +1,4 @@
-// What the target is fed for a step.
+// The tokens of a Feed, and which of them the target keeps.
 #pragma once
 
 #include <cstddef>
@@ -8,19 +8,7 @@
 
 #include "specdec/types.hpp"
 
-namespace specdec {
-
-/// What the target has to be fed for a step.
-struct Feed {
-  std::span<const Token> tokens;  ///< to be fed after the first `from` tokens of the sequence
-  Index from = 0;                 ///< how many tokens of the sequence the target is taken to hold already
-  Index rows = 0;                 ///< the next-token rows of so many of the tokens, the last ones, are wanted
-  /// Of a draft that branches: tokens[k] follows tokens[parents[k]], or what the target holds where that is −1. Empty
-  /// where each token follows the one before.
-  std::span<const Index> parents = {};
-};
-
-namespace detail {
+namespace specdec::detail {
 
 /// Whether some token follows another one than the one before it.
 inline bool branches(std::span<const Index> parents) {
@@ -64,5 +52,4 @@ class FeedBuffer {
   Index unseen_ = 0;
 };
 
-}  // namespace detail
-}  // namespace specdec
+}  // namespace specdec::detail

@@ -1,0 +1,32 @@
+// A random bit generator of which no more is known.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "specdec/chance/random.hpp"
+
+namespace specdec {
+
+/// Holds a generator of any kind, whose bits it hands on 64 at a time: draws and coins come out as with the generator
+/// itself. For those who keep the generators of others, one a sequence.
+class AnyGenerator {
+ public:
+  using result_type = std::uint64_t;
+
+  template <RandomBitGenerator Generator>
+  AnyGenerator(Generator generator)
+      : bits_([generator = std::move(generator)]() mutable { return random_bits64(generator); }) {}
+
+  static constexpr result_type min() { return 0; }
+  static constexpr result_type max() { return std::numeric_limits<result_type>::max(); }
+
+  result_type operator()() { return bits_(); }
+
+ private:
+  std::function<std::uint64_t()> bits_;
+};
+
+}  // namespace specdec

@@ -1,0 +1,28 @@
+// Whether a draft length that looks at rows lets a draft go on.
+#pragma once
+
+#include "specdec/types.hpp"
+#include "specdec/verify/verifier.hpp"
+
+namespace specdec::detail {
+
+/// What a drafter asks before it draws from a row: the policy, if that may end a draft there. V is the rule that will
+/// judge the draft.
+template <class Policy, class V>
+struct GoesOn {
+  Policy* length;
+
+  template <class Row>
+  bool operator()([[maybe_unused]] const Row& row, [[maybe_unused]] Index i) const {
+    if constexpr (requires { length->goes_on(row, i); }) {
+      static_assert(
+          !requires(const V& verifier) { verifier.min_draft_length(); },
+          "a verifier with state needs a draft length that does not depend on what was drafted");
+      return length->goes_on(row, i);
+    } else {
+      return true;
+    }
+  }
+};
+
+}  // namespace specdec::detail

@@ -1,0 +1,367 @@
+// The outer loop for many sequences: one call of the target a step.
+// Source: SPECDEC, Algorithm 3 of Sun et al., arXiv:2403.10444, for each sequence; batches whose members come and go: Yu et
+// al., "Orca", OSDI 2022.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "specdec/chance/any_generator.hpp"
+#include "specdec/draft/batch_drafter.hpp"
+#include "specdec/draft/draft_length.hpp"
+#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/tree_draft.hpp"
+#include "specdec/error.hpp"
+#include "specdec/executor.hpp"
+#include "specdec/loop/batch_entry.hpp"
+#include "specdec/loop/options.hpp"
+#include "specdec/model/batch_model.hpp"
+#include "specdec/model/model.hpp"
+#include "specdec/model/turn.hpp"
+#include "specdec/rows/dense.hpp"
+#include "specdec/rows/row_range.hpp"
+#include "specdec/token_ids.hpp"
+#include "specdec/types.hpp"
+#include "specdec/verify/block.hpp"
+#include "specdec/verify/tree_verifier.hpp"
+#include "specdec/verify/verifier.hpp"
+
+namespace specdec {
+
+/// A sequence that has left a batch.
+struct Finished {
+  Index sequence = 0;                  ///< its number
+  Result result = {};                  ///< what was generated, up to the error if there was one
+  std::exception_ptr error = nullptr;  ///< why it could not go on
+};
+
+/// How a batch shares its calls out.
+struct BatchOptions {
+  /// Tokens of a call of the target, at most. Who does not find room waits, and goes first the next time; of a prompt
+  /// that is too long there is fed, call by call, what there is room for.
+  Index tokens_per_call = unlimited;
+};
+
+/// Many texts in the making, a step of all of them a call of the target. Sequences come and go between steps:
+///
+///   specdec::Batch batch{target, specdec::BatchModelDrafter{small}, specdec::BlockVerifier{}};
+///   const specdec::Index a = batch.add(prompt, {.max_new_tokens = 256, .gamma = 4}, std::mt19937_64{seed});
+///   while (!batch.empty())
+///     for (const specdec::Finished& done : batch.step()) use(done.sequence, done.result);
+///
+/// A sequence has its own options, rule, statistics and generator, and its text is that of SpecDec::generate with its seed:
+/// alone, in any company, in any order of arrival, on any number of threads (as far as the target's rows do not depend on
+/// what else is in a call). Only a draft length that is shared looks at all of them.
+///
+/// target     a BatchModel; a BatchTreeModel for drafts that branch
+/// drafter    a BatchDrafter, which drafts for all at once; or any Drafter or TreeDrafter that can be copied: each sequence
+///            begins with a copy of it
+/// verifier   copied for each sequence
+/// length     a draft length: where it is passed as an rvalue each sequence has a copy, an lvalue is one for all. It is then
+///            asked once a step, and told of every sequence's step; if it has batch(n) it is told how many there are
+///
+/// Target and a BatchDrafter passed as lvalues are referred to and must outlive the batch; rvalues are moved in. A batch can
+/// neither be copied nor moved.
+template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength>
+class Batch {
+  using Target = std::remove_reference_t<TargetModel>;
+  using Drafter = std::remove_cvref_t<DraftSource>;
+  using Policy = std::remove_reference_t<Length>;
+  static_assert(BatchModel<Target>,
+                "the target is no specdec::BatchModel: specdec::ModelPerSequence makes one of a model that "
+                "can be copied");
+  static constexpr bool drafts_together = BatchDrafter<Drafter>;
+  static constexpr bool drafts_trees = TreeDrafter<Drafter>;
+  static_assert(drafts_together ||
+                    ((specdec::Drafter<Drafter> || drafts_trees) && std::copy_constructible<Drafter>),
+                "the drafter is no specdec::BatchDrafter, and no specdec::Drafter or TreeDrafter that can be "
+                "copied, one "
+                "for each sequence");
+  static_assert(!drafts_trees || BatchTreeModel<Target>,
+                "the drafter drafts trees, which the target does not take: see specdec::BatchTreeModel");
+  static_assert(Verifier<V> || TreeVerifier<V>, "the verifier is no specdec::Verifier");
+  static_assert(TreeVerifier<V> || !drafts_trees,
+                "the drafter drafts trees, which this verifier does not judge");
+  static_assert(DraftLength<Policy>, "the draft length is no specdec::DraftLength");
+  static_assert(counts_nodes<Policy> || !drafts_trees,
+                "the drafter drafts trees, and the draft length counts the positions of a line: see "
+                "specdec::DraftLength");
+
+  static constexpr bool shares_length = std::is_lvalue_reference_v<Length>;
+  using EntryLength = std::conditional_t<shares_length, detail::SharedLength<Policy>, Policy>;
+  using EntryDrafter = typename detail::EntryDrafter<Drafter>::Type;
+  using Entry = detail::BatchEntry<EntryDrafter, V, EntryLength>;
+  using Request = DraftRequest<AnyGenerator, detail::GoesOn<EntryLength, V>>;
+
+ public:
+  /// One text in the making.
+  using Sequence = typename Entry::Sequence;
+
+  Batch(TargetModel&& target, DraftSource&& drafter, V verifier = {}, BatchOptions options = {})
+    requires std::default_initializable<Length>
+      : Batch(std::forward<TargetModel>(target), std::forward<DraftSource>(drafter), std::move(verifier),
+              Length{}, options) {}
+
+  /// Throws std::invalid_argument where tokens_per_call is below 1, and where the drafter refers to others that its copies
+  /// would all refer to.
+  Batch(TargetModel&& target, DraftSource&& drafter, V verifier, Length&& length, BatchOptions options = {})
+      : target_(std::forward<TargetModel>(target)),
+        drafter_(std::forward<DraftSource>(drafter)),
+        verifier_(std::move(verifier)),
+        length_(std::forward<Length>(length)),
+        options_(options) {
+    if (options.tokens_per_call < 1)
+      detail::invalid_argument("tokens_per_call = ", options.tokens_per_call, " is below 1");
+    check_copies();
+  }
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  /// A new sequence, which takes part from the next step on, and its number. on_step, if there is one, is called on the
+  /// thread that steps, with what each step emitted; where it returns false the sequence ends.
+  /// Throws what SpecDec::start throws, and std::invalid_argument where a draft may have more tokens than a call. The batch
+  /// is then as before.
+  Index add(TokenIds prompt, const Options& options, AnyGenerator source) {
+    return enter(prompt, options, std::move(source), nullptr);
+  }
+  template <std::invocable<std::span<const Token>> F>
+  Index add(TokenIds prompt, const Options& options, AnyGenerator source, F on_step) {
+    return enter(prompt, options, std::move(source), detail::on_step_of(std::move(on_step)));
+  }
+
+  /// Takes a sequence out, and returns what has been generated so far. Throws std::invalid_argument where there is none of
+  /// that number.
+  Result cancel(Index sequence) {
+    const auto entry = find(sequence);
+    (*entry)->sequence().stop();
+    Result result = (*entry)->sequence().result();
+    forget(sequence);
+    entries_.erase(entry);
+    return result;
+  }
+
+  /// How many sequences there are.
+  Index size() const { return std::ssize(entries_); }
+  bool empty() const { return entries_.empty(); }
+  /// The sequence of that number: its tokens and its statistics. Throws std::invalid_argument where there is none.
+  const Sequence& sequence(Index number) const& { return (*find(number))->sequence(); }
+  const Sequence& sequence(Index number) const&& = delete;
+  /// Calls of the target so far, and the tokens that they were fed.
+  Index target_calls() const { return target_calls_; }
+  Index fed() const { return fed_; }
+
+  /// Drafts, calls the target once and judges, for all sequences or as many as a call has room for. Returns those that
+  /// have come to an end, or failed: bad rows, a drafter, a rule or a callback that throws cost their own sequence only.
+  /// In the order of their numbers. The view lives until the next step.
+  ///
+  /// `for_each` runs what sequences do on their own: drafting, where each has its own drafter, and judging.
+  /// Throws what the target throws, and a BatchDrafter where it fails altogether: all sequences are then as before the
+  /// step, which can be tried again; only their generators have moved on.
+  template <Executor E = InOrder>
+  std::span<const Finished> step(E&& for_each = {}) & {
+    finished_.clear();
+    leave();  // those that were over before they began
+    admit();
+    draft(for_each);
+    call(for_each);
+    settle();
+    leave();
+    std::ranges::sort(finished_, {}, &Finished::sequence);
+    return finished_;
+  }
+
+  /// Steps until no sequence is left; all that have finished, in the order of their numbers. Throws what step() throws:
+  /// what had finished before is then kept for the next call.
+  template <Executor E = InOrder>
+  std::vector<Finished> run(E&& for_each = {}) {
+    while (!empty())
+      for (const Finished& finished : step(for_each)) all_finished_.push_back(finished);
+    std::ranges::sort(all_finished_, {}, &Finished::sequence);
+    return std::exchange(all_finished_, {});
+  }
+
+ private:
+  using Entries = std::vector<std::unique_ptr<Entry>>;
+
+  // Copies of a drafter that refers to a model would take it from one another within a step.
+  void check_copies() const {
+    if constexpr (!drafts_together && detail::RefersToOthers<Drafter>)
+      each_identity(drafter_, [](const void*, detail::Role) {
+        detail::invalid_argument(
+            "the drafter refers to a model or a drafter that each sequence's copy would use: hold it by "
+            "value, or draft "
+            "for all sequences together (specdec::BatchModelDrafter)");
+      });
+  }
+
+  auto find(Index number) const {
+    const auto found = std::ranges::find(entries_, number, [](const auto& entry) { return entry->number(); });
+    if (found == entries_.end()) detail::invalid_argument("there is no sequence ", number, " in the batch");
+    return found;
+  }
+
+  Index enter(TokenIds prompt, const Options& options, AnyGenerator source, detail::OnStep on_step) {
+    if (options_.tokens_per_call != unlimited && options.gamma >= options_.tokens_per_call)
+      detail::invalid_argument(
+          "gamma = ", options.gamma,
+          " and one more token do not fit in a call of tokens_per_call = ", options_.tokens_per_call);
+    const bool fits = prompt.size() <=
+                      options_.tokens_per_call - (options_.tokens_per_call == unlimited ? 0 : options.gamma);
+    entries_.reserve(entries_.size() + 1);
+    entries_.push_back(
+        std::make_unique<Entry>(next_, ExternalTarget{target_.vocab_size(), specdec::context_size(target_)},
+                                entry_drafter(), verifier_, entry_length(), prompt, options,
+                                fits ? 0 : prompt.size() - 1, std::move(source), std::move(on_step)));
+    return next_++;
+  }
+
+  EntryDrafter entry_drafter() const {
+    if constexpr (drafts_together) return {};
+    else return drafter_;
+  }
+  EntryLength entry_length() { return EntryLength(length_); }
+
+  // Who takes part in the step: by the order of waiting and by how much each may be fed at most, which no token that is
+  // drawn in it has a say in.
+  void admit() {
+    ask_shared_length();
+    stepping_.clear();
+    Index left = options_.tokens_per_call;
+    for (const auto& entry : entries_) {
+      const Index count = entry->unfilled() > 0 ? std::min(entry->unfilled(), left) : entry->most_fed();
+      if (entry->error()) continue;
+      if (count > left || count == 0) break;
+      if (entry->unfilled() > 0) entry->feed_prompt(count);
+      stepping_.push_back(entry.get());
+      left -= count;
+    }
+  }
+
+  void ask_shared_length() {
+    if constexpr (shares_length) {
+      if (entries_.empty()) return;
+      Index most = 0;
+      for (const auto& entry : entries_) most = std::max(most, entry->most());
+      if constexpr (requires { length_.batch(size()); }) length_.batch(size());
+      const Index wanted = length_.next(most);
+      for (const auto& entry : entries_) entry->length().wants(wanted);
+    }
+  }
+
+  template <class E>
+  void draft(E& for_each) {
+    drafting_.clear();
+    for (Entry* entry : stepping_)
+      if (entry->unfilled() == 0) drafting_.push_back(entry);
+    if constexpr (drafts_together) draft_together();
+    for_each(std::ssize(drafting_), [this](Index i) { drafting_[static_cast<std::size_t>(i)]->propose(); });
+    std::erase_if(stepping_, [](const Entry* entry) { return entry->error() != nullptr; });
+  }
+
+  void draft_together() {
+    requests_.clear();
+    for (Entry* entry : drafting_)
+      requests_.push_back(Request{.sequence = entry->number(),
+                                  .context = entry->sequence().context(),
+                                  .gamma = entry->gamma(),
+                                  .source = &entry->source(),
+                                  .goes_on = {&entry->length()}});
+    drafter_.draft(std::span<Request>(requests_));
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      if (requests_[i].error) drafting_[i]->drafter().prepare(requests_[i].error);
+      else drafting_[i]->drafter().prepare(drafter_.drafted(drafting_[i]->number()));
+    }
+  }
+
+  template <class E>
+  void call(E& for_each) {
+    if (stepping_.empty()) return;
+    feeds_.clear();
+    firsts_.clear();
+    Index rows = 0;
+    for (const Entry* entry : stepping_) {
+      feeds_.push_back(entry->feed());
+      firsts_.push_back(rows);
+      rows += entry->feed().rows;
+    }
+    decltype(auto) output = target_.forward(std::span<const BatchFeed>(feeds_));
+    ++target_calls_;
+    for (const BatchFeed& feed : feeds_) fed_ += std::ssize(feed.tokens);
+    const auto all = distributions(output);
+    check_rows(Index{all.rows()}, rows);
+    for_each(std::ssize(stepping_), [&](Index i) {
+      Entry& entry = *stepping_[static_cast<std::size_t>(i)];
+      entry.accept(RowRange(all, firsts_[static_cast<std::size_t>(i)], entry.feed().rows));
+    });
+  }
+
+  void check_rows(Index rows, Index expected) {
+    if (rows == expected) return;
+    for (const BatchFeed& feed : feeds_) target_.keep(feed.sequence, feed.from);
+    detail::invalid_argument("the target returned ", rows, " rows, expected ", expected);
+  }
+
+  // What the models keep, who learns, and who is told.
+  void settle() {
+    for (Entry* entry : stepping_) {
+      if (!entry->error()) entry->keep_in(target_);
+      if constexpr (shares_length) entry->length().tell();
+      if constexpr (drafts_together)
+        if (entry->feed().rows > 0) drafter_.keep(entry->number(), entry->drafter().length());
+    }
+    for (Entry* entry : stepping_)
+      if (!entry->error()) entry->tell();
+    const auto stepped = [this](const auto& entry) {
+      return std::ranges::find(stepping_, entry.get()) != stepping_.end();
+    };
+    if (stepping_.size() < entries_.size())  // who has waited is first the next time
+      std::stable_partition(entries_.begin(), entries_.end(), std::not_fn(stepped));
+  }
+
+  // Takes out who is over.
+  void leave() {
+    for (const auto& entry : entries_)
+      if (entry->over()) finished_.push_back({entry->number(), entry->sequence().result(), entry->error()});
+    std::erase_if(entries_, [this](const auto& entry) {
+      if (!entry->over()) return false;
+      forget(entry->number());
+      return true;
+    });
+  }
+
+  void forget(Index sequence) {
+    target_.release(sequence);
+    if constexpr (drafts_together) drafter_.release(sequence);
+  }
+
+  TargetModel target_;
+  DraftSource drafter_;
+  V verifier_;
+  Length length_;
+  BatchOptions options_;
+  Entries entries_;  // who has waited longest first
+  Index next_ = 0, target_calls_ = 0, fed_ = 0;
+  std::vector<Entry*> stepping_, drafting_;  // of this step
+  std::vector<Request> requests_;
+  std::vector<BatchFeed> feeds_;
+  std::vector<Index> firsts_;  // of their rows
+  std::vector<Finished> finished_, all_finished_;
+};
+
+template <class T, class D, class V = BlockVerifier>
+Batch(T&&, D&&, V = {}, BatchOptions = {}) -> Batch<T, D, V>;
+
+template <class T, class D, class V, class L>
+  requires(!std::same_as<std::remove_cvref_t<L>, BatchOptions>)
+Batch(T&&, D&&, V, L&&, BatchOptions = {}) -> Batch<T, D, V, L>;
+
+}  // namespace specdec

@@ -1,0 +1,20 @@
+// What the target has to be fed for a step.
+#pragma once
+
+#include <span>
+
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// What the target has to be fed for a step.
+struct Feed {
+  std::span<const Token> tokens = {};  ///< to be fed after the first `from` tokens of the sequence
+  Index from = 0;  ///< how many tokens of the sequence the target is taken to hold already
+  Index rows = 0;  ///< the next-token rows of so many of the tokens, the last ones, are wanted
+  /// Of a draft that branches: tokens[k] follows tokens[parents[k]], or what the target holds where that is −1. Empty
+  /// where each token follows the one before.
+  std::span<const Index> parents = {};
+};
+
+}  // namespace specdec

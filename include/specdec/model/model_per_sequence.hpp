@@ -1,0 +1,106 @@
+// Many sequences for models that know one.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "specdec/error.hpp"
+#include "specdec/model/batch_model.hpp"
+#include "specdec/model/model.hpp"
+#include "specdec/model/tree_model.hpp"
+#include "specdec/rows/row_span.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// Makes a BatchModel of any Model that can be copied: a copy of it for each sequence, called one after the other.
+///
+///   ModelPerSequence target{model};    // each sequence begins with a copy of the model as it is now
+///
+/// For tests, for models whose copies share their weights, and to see what a call for all sequences at once is worth.
+/// Takes trees where the model does. The model is moved in, or copied; its context is empty.
+/// Throws: std::invalid_argument where the model returns rows of another shape than asked for; what the model throws.
+/// Cost: a call of a model for each feed. Memory: a model for each sequence.
+template <Model M>
+  requires std::copy_constructible<M>
+class ModelPerSequence {
+  using Output =
+      std::remove_cvref_t<decltype(std::declval<M&>().forward(std::span<const Token>{}, Index{1}))>;
+  using Row = RowOf<decltype(distributions(std::declval<const Output&>()))>;
+  // What the rows of a call are views of where forward() returns a matrix by value.
+  using Kept = std::unique_ptr<const Output>;
+
+ public:
+  explicit ModelPerSequence(M prototype) : prototype_(std::move(prototype)) {}
+
+  Index vocab_size() const { return prototype_.vocab_size(); }
+  Index context_size() const { return specdec::context_size(prototype_); }
+
+  RowSpan<Row> forward(std::span<const BatchFeed> feeds) & {
+    outputs_.clear();
+    rows_.clear();
+    std::size_t fed = 0;
+    try {
+      for (; fed < feeds.size(); ++fed) feed(feeds[fed]);
+    } catch (...) {
+      for (std::size_t i = 0; i < fed; ++i) keep(feeds[i].sequence, feeds[i].from);
+      throw;
+    }
+    return {rows_, vocab_size()};
+  }
+
+  void keep(Index sequence, Index length) {
+    if (const auto found = models_.find(sequence); found != models_.end()) found->second.truncate(length);
+  }
+  void keep(Index sequence, std::span<const Index> path)
+    requires TreeModel<M>
+  {
+    if (const auto found = models_.find(sequence); found != models_.end()) found->second.keep(path);
+  }
+
+  void release(Index sequence) { models_.erase(sequence); }
+
+  /// How many sequences there are.
+  Index size() const { return std::ssize(models_); }
+
+ private:
+  // A prompt's part without rows is asked for one, for a Model has no call without.
+  void feed(const BatchFeed& feed) {
+    M& model = models_.try_emplace(feed.sequence, prototype_).first->second;
+    take_rows(call(model, feed), feed);
+  }
+
+  decltype(auto) call(M& model, const BatchFeed& feed) {
+    const Index rows = std::max<Index>(feed.rows, 1);
+    if constexpr (TreeModel<M>)
+      if (!feed.parents.empty()) return model.forward(feed.tokens, feed.parents, rows);
+    return model.forward(feed.tokens, rows);
+  }
+
+  template <class Rows>
+  void take_rows(Rows&& output, const BatchFeed& feed) {
+    if (feed.rows == 0) return;
+    const Output* kept;
+    if constexpr (std::is_lvalue_reference_v<Rows>) kept = &output;
+    else kept = outputs_.emplace_back(std::make_unique<const Output>(std::move(output))).get();
+    const auto rows = distributions(*kept);
+    if (rows.rows() != feed.rows)
+      detail::invalid_argument("the model returned ", Index{rows.rows()}, " rows for sequence ",
+                               feed.sequence, ", expected ", feed.rows);
+    for (Index i = 0; i < feed.rows; ++i) rows_.push_back(rows.row(i));
+  }
+
+  M prototype_;
+  std::unordered_map<Index, M> models_;
+  std::vector<Kept> outputs_;
+  std::vector<Row> rows_;  // of the last call
+};
+
+}  // namespace specdec

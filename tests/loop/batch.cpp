@@ -1,0 +1,405 @@
+// A batch writes what its sequences would write alone, whoever comes and goes beside them, and a sequence that fails
+// costs nobody else anything.
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "support/bounds.hpp"
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+
+namespace {
+
+using specdec::Batch;
+using specdec::BatchFeed;
+using specdec::Finished;
+using specdec::Index;
+using specdec::ModelPerSequence;
+using specdec::Options;
+using specdec::Token;
+using Table = specdec::testing::TableModel<>;
+using Tokens = std::vector<Token>;
+
+// A job for a batch, or for a decoder of its own.
+struct Job {
+  Tokens prompt;
+  Options options;
+  std::uint64_t seed;
+};
+
+Job random_job(Index vocab_size, std::mt19937_64& rng) {
+  const auto below = [&](int n) { return static_cast<Index>(specdec::uniform01(rng) * n); };
+  Job job{.prompt = {}, .options = {.max_new_tokens = below(24), .gamma = below(5)}, .seed = rng()};
+  for (Index i = 0; i <= below(12); ++i)
+    job.prompt.push_back(static_cast<Token>(below(static_cast<int>(vocab_size))));
+  if (below(2) == 0) job.options.stop_tokens = {below(static_cast<int>(vocab_size))};
+  return job;
+}
+
+template <class Target, class Drafter, class V, class Length>
+Tokens alone(const Job& job, Target target, Drafter drafter, const V& verifier, Length length) {
+  specdec::SpecDec decoder{std::move(target), std::move(drafter), verifier, std::move(length)};
+  std::mt19937_64 rng(job.seed);
+  return decoder.generate(job.prompt, job.options, rng).tokens;
+}
+
+// Every call on a thread of its own.
+struct Threads {
+  void operator()(Index n, const auto& f) const {
+    std::vector<std::jthread> threads;
+    for (Index i = n - 1; i >= 0; --i) threads.emplace_back([&f, i] { f(i); });
+  }
+};
+
+// Jobs that come and go at random steps; each text is to be a beginning of what it is alone, and the whole of it where
+// nobody cancelled it.
+template <class B, class Alone, class Run>
+void come_and_go(B& batch, Index vocab_size, const Alone& alone, Run&& run, std::mt19937_64& rng) {
+  const int count = support::bound(24, 200);
+  std::map<Index, Job> jobs;
+  std::map<Index, Tokens> told;
+  int finished = 0;
+  for (int left = count; left > 0 || !batch.empty();) {
+    for (; left > 0 && specdec::uniform01(rng) < 0.4; --left) {
+      const Job job = random_job(vocab_size, rng);
+      const Index number =
+          batch.add(job.prompt, job.options, std::mt19937_64(job.seed),
+                    [&told, next = static_cast<Index>(jobs.size())](std::span<const Token> emitted) {
+                      told[next].insert(told[next].end(), emitted.begin(), emitted.end());
+                    });
+      REQUIRE(number == static_cast<Index>(jobs.size()));
+      jobs.emplace(number, job);
+    }
+    if (!batch.empty() && specdec::uniform01(rng) < 0.05) {
+      const Index size = batch.size(), last = static_cast<Index>(jobs.size()) - 1;
+      for (Index number = last; number >= 0 && batch.size() == size; --number) {
+        try {
+          const Tokens cut = batch.cancel(number).tokens, whole = alone(jobs.at(number));
+          REQUIRE(cut.size() <= whole.size());
+          CHECK(std::equal(cut.begin(), cut.end(), whole.begin()));
+          ++finished;
+        } catch (const std::invalid_argument&) {  // it has gone already
+        }
+      }
+    }
+    for (const Finished& done : run(batch)) {
+      REQUIRE_FALSE(done.error);
+      CHECK(done.result.tokens == alone(jobs.at(done.sequence)));
+      CHECK(done.result.tokens == told[done.sequence]);
+      ++finished;
+    }
+  }
+  CHECK(finished == count);
+}
+
+struct Models {
+  Table target, small;
+};
+
+Models models_of(std::mt19937_64& rng, Index vocab_size = 5) {
+  return {Table::random(vocab_size, 2, rng), Table::random(vocab_size, 1, rng)};
+}
+
+// A batch over batched drafts of a model, beside decoders that draft alone.
+template <class V, class Length = specdec::FixedLength>
+void check_together(const V& verifier, Length length = {}, specdec::BatchOptions options = {}) {
+  std::mt19937_64 rng(7);
+  const Models models = models_of(rng);
+  const auto by_itself = [&](const Job& job) {
+    return alone(job, models.target, specdec::ModelDrafter{Table(models.small)}, verifier, length);
+  };
+  Batch batch{ModelPerSequence{models.target}, specdec::BatchModelDrafter{ModelPerSequence{models.small}},
+              verifier, Length(length), options};
+  come_and_go(
+      batch, 5, by_itself, [](auto& b) { return b.step(); }, rng);
+}
+
+// A batch whose sequences have a copy of the drafter each.
+template <class D, class V>
+void check_apart(const D& drafter, const V& verifier, specdec::BatchOptions options = {}) {
+  std::mt19937_64 rng(8);
+  const Models models = models_of(rng);
+  const auto by_itself = [&](const Job& job) {
+    return alone(job, models.target, D(drafter), verifier, specdec::FixedLength{});
+  };
+  Batch batch{ModelPerSequence{models.target}, D(drafter), verifier, options};
+  come_and_go(
+      batch, 5, by_itself, [](auto& b) { return b.step(Threads{}); }, rng);
+}
+
+// A batch model by a table that keeps book of every context, and refuses what does not fit them. It may fail at a call, and
+// spoil the rows of a sequence.
+class Bookkeeper {
+ public:
+  explicit Bookkeeper(Table table) : table_(std::move(table)) {}
+
+  Index vocab_size() const { return table_.vocab_size(); }
+  const specdec::testing::TableModel<>::Rows& forward(std::span<const BatchFeed> feeds) {
+    if (++calls == fails_at) throw std::runtime_error("the target failed");
+    Index rows = 0, tokens = 0;
+    for (const BatchFeed& feed : feeds) rows += feed.rows, tokens += std::ssize(feed.tokens);
+    most_fed = std::max(most_fed, tokens);
+    rows_.resize(rows, vocab_size());
+    rows = 0;
+    for (const BatchFeed& feed : feeds) {
+      Tokens& context = contexts[feed.sequence];
+      if (feed.from != std::ssize(context)) throw std::logic_error("fed behind another context");
+      if (feed.rows > std::ssize(feed.tokens)) throw std::logic_error("asked for more rows than tokens");
+      for (Index i = 0; i < std::ssize(feed.tokens); ++i) {
+        context.push_back(feed.tokens[static_cast<std::size_t>(i)]);
+        if (i < std::ssize(feed.tokens) - feed.rows) continue;
+        rows_.row(rows) = table_.distribution(context).segment(0, vocab_size()).matrix().transpose();
+        if (feed.sequence == spoils) rows_.row(rows).setConstant(std::numeric_limits<double>::quiet_NaN());
+        ++rows;
+      }
+    }
+    if (calls == one_row_short_at) rows_.conservativeResize(rows - 1, vocab_size());
+    return rows_;
+  }
+  void keep(Index sequence, Index length) {
+    if (const auto found = contexts.find(sequence);
+        found != contexts.end() && length < std::ssize(found->second))
+      found->second.resize(static_cast<std::size_t>(length));
+  }
+  void release(Index sequence) { contexts.erase(sequence); }
+
+  std::map<Index, Tokens> contexts;
+  Index calls = 0, fails_at = -1, one_row_short_at = -1, spoils = -1, most_fed = 0;
+
+ private:
+  Table table_;
+  Table::Rows rows_;
+};
+
+// Drafts for whoever has no token `poison` in its context.
+struct Choosy {
+  auto draft(std::span<const Token> context, Index gamma, auto& chance) {
+    if (std::ranges::find(context, poison) != context.end()) throw std::runtime_error("the drafter failed");
+    return inner.draft(context, gamma, chance);
+  }
+  void truncate(Index length) { inner.truncate(length); }
+
+  specdec::ModelDrafter<Table> inner;
+  Token poison = 4;
+};
+
+// What a sequence's failure said.
+std::string message_of_error(const Finished& finished) {
+  if (!finished.error) return {};
+  return support::message_of<std::exception>([&] { std::rethrow_exception(finished.error); });
+}
+
+Table small_model() {
+  std::mt19937_64 rng(11);
+  return Table::random(5, 1, rng);
+}
+
+}  // namespace
+
+TEST_CASE("in a batch a text is what it is alone, by every rule") {
+  check_together(specdec::TokenVerifier{});
+  check_together(specdec::BlockVerifier{});
+  check_together(specdec::GreedyBlockVerifier{});
+  check_together(specdec::SampleMatchVerifier{});
+  check_together(specdec::ArgmaxVerifier{});
+}
+
+TEST_CASE("in a batch a text is what it is alone, by draft lengths of its own") {
+  check_together(specdec::BlockVerifier{}, specdec::ScheduledLength{2});
+  check_together(specdec::BlockVerifier{}, specdec::ConfidentLength{0.5});
+}
+
+TEST_CASE("in a batch a text is what it is alone, however little room a call has") {
+  check_together(specdec::BlockVerifier{}, specdec::FixedLength{}, {.tokens_per_call = 5});
+  check_together(specdec::GreedyBlockVerifier{}, specdec::FixedLength{}, {.tokens_per_call = 9});
+}
+
+TEST_CASE("in a batch a text is what it is alone, by drafters of its own on threads of their own") {
+  check_apart(specdec::PromptLookupDrafter{}, specdec::BlockVerifier{});
+  check_apart(specdec::ModelDrafter{small_model()}, specdec::BlockVerifier{}, {.tokens_per_call = 7});
+  check_apart(specdec::NoDrafter{}, specdec::TokenVerifier{});
+}
+
+TEST_CASE("in a batch a text is what it is alone, by drafts that branch") {
+  check_apart(specdec::SparesDrafter{small_model(), 3, {1}},
+              specdec::TrunkAndSpares<specdec::BlockVerifier>{});
+  check_apart(
+      specdec::ModelTreeDrafter{small_model(), specdec::TreeShape::of_widths({2, 2}), specdec::Independent{}},
+      specdec::TraversalVerifier{}, {.tokens_per_call = 6});
+}
+
+TEST_CASE("who fails leaves a batch with its error, and the others do not notice") {
+  std::mt19937_64 rng(3);
+  const Models models = models_of(rng);
+  Bookkeeper target(models.target);
+  Batch batch{target, specdec::BatchModelDrafter{ModelPerSequence{models.small}}, specdec::BlockVerifier{}};
+  const Options options{.max_new_tokens = 12, .gamma = 3};
+  const Tokens prompt{1, 2};
+  const auto by_itself = [&](std::uint64_t seed) {
+    return alone(Job{prompt, options, seed}, models.target, specdec::ModelDrafter{Table(models.small)},
+                 specdec::BlockVerifier{}, specdec::FixedLength{});
+  };
+  int told = 0;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) batch.add(prompt, options, std::mt19937_64(seed));
+  batch.add(prompt, options, std::mt19937_64(3), [&](std::span<const Token>) {
+    if (++told == 2) throw std::runtime_error("the callback failed");
+  });
+  batch.add(prompt, options, std::mt19937_64(4), [&](std::span<const Token>) { return false; });
+  std::vector<Finished> all;
+  while (!batch.empty()) {
+    if (target.calls == 2) target.spoils = 1;
+    for (const Finished& finished : batch.step()) {
+      all.push_back(finished);
+      CHECK_FALSE(target.contexts.contains(finished.sequence));
+    }
+  }
+  REQUIRE(all.size() == 5);
+  std::ranges::sort(all, {}, &Finished::sequence);
+  CHECK_FALSE(all[0].error);
+  CHECK(all[0].result.tokens == by_itself(0));
+  CHECK(message_of_error(all[1]).find("target row 0") != std::string::npos);
+  CHECK(message_of_error(all[1]).find("nan") != std::string::npos);
+  CHECK(all[2].result.tokens == by_itself(2));
+  CHECK(message_of_error(all[3]) == "the callback failed");
+  CHECK_FALSE(all[4].error);
+  CHECK(all[4].result.stop_reason == specdec::StopReason::callback);
+  for (const std::size_t i : {1u, 3u, 4u}) {
+    const Tokens whole = by_itself(i), &cut = all[i].result.tokens;
+    REQUIRE(cut.size() <= whole.size());
+    CHECK(std::equal(cut.begin(), cut.end(), whole.begin()));
+  }
+  CHECK(target.contexts.empty());
+}
+
+TEST_CASE("a drafter of its own that throws costs its own sequence") {
+  std::mt19937_64 rng(5);
+  const Models models = models_of(rng);
+  Batch batch{Bookkeeper{models.target}, Choosy{specdec::ModelDrafter{Table(models.small)}},
+              specdec::BlockVerifier{}};
+  batch.add(Tokens{1}, {.max_new_tokens = 1, .gamma = 2}, std::mt19937_64(1));
+  batch.add(Tokens{4}, {.max_new_tokens = 1, .gamma = 2}, std::mt19937_64(2));
+  const auto finished = batch.step();
+  REQUIRE(finished.size() == 2);
+  CHECK_FALSE(finished[0].error);
+  CHECK(finished[1].sequence == 1);
+  CHECK(message_of_error(finished[1]) == "the drafter failed");
+}
+
+TEST_CASE("a call that fails leaves a batch as before, and can be tried again") {
+  std::mt19937_64 rng(6);
+  const Models models = models_of(rng);
+  Bookkeeper target(models.target), small(models.small);
+  Batch batch{target, specdec::BatchModelDrafter{small}, specdec::BlockVerifier{}};
+  for (std::uint64_t seed = 0; seed < 4; ++seed)
+    batch.add(Tokens{1, 2}, {.max_new_tokens = 20, .gamma = 3}, std::mt19937_64(seed));
+  std::vector<Finished> all;
+  Index target_fails = 0, small_fails = 0, short_calls = 0;
+  while (!batch.empty()) {
+    const Index size = batch.size();
+    std::map<Index, Tokens> before;
+    for (Index i = 0; i < 4; ++i)
+      if (target.contexts.contains(i))
+        before[i] = Tokens(batch.sequence(i).context().begin(), batch.sequence(i).context().end());
+    if (specdec::uniform01(rng) < 0.3) target.fails_at = target.calls + 1, ++target_fails;
+    else if (specdec::uniform01(rng) < 0.3) small.fails_at = small.calls + 2, ++small_fails;
+    else if (specdec::uniform01(rng) < 0.3) target.one_row_short_at = target.calls + 1, ++short_calls;
+    try {
+      for (const Finished& finished : batch.step()) all.push_back(finished);
+    } catch (const std::exception&) {
+      CHECK(batch.size() == size);
+      for (const auto& [i, context] : before) CHECK(std::ranges::equal(batch.sequence(i).context(), context));
+    }
+    target.fails_at = small.fails_at = target.one_row_short_at = -1;
+  }
+  CHECK(target_fails * small_fails * short_calls > 0);
+  REQUIRE(all.size() == 4);
+  for (const Finished& finished : all) {
+    CHECK_FALSE(finished.error);
+    CHECK(finished.result.tokens.size() == 20);
+  }
+  CHECK(target.contexts.empty());
+  CHECK(small.contexts.empty());
+}
+
+TEST_CASE("a call never has more tokens than it may, and nobody waits for ever") {
+  std::mt19937_64 rng(9);
+  const Models models = models_of(rng);
+  Bookkeeper target(models.target);
+  Batch batch{target, specdec::BatchModelDrafter{ModelPerSequence{models.small}}, specdec::BlockVerifier{},
+              specdec::BatchOptions{.tokens_per_call = 8}};
+  for (std::uint64_t seed = 0; seed < 6; ++seed)
+    batch.add(Tokens(1 + 9 * seed, 2), {.max_new_tokens = 10, .gamma = 4}, std::mt19937_64(seed));
+  CHECK(batch.run().size() == 6);
+  CHECK(target.most_fed == 8);
+  CHECK(batch.fed() <= 8 * batch.target_calls());
+  CHECK(support::message_of<std::invalid_argument>([&] {
+          batch.add(Tokens{1}, {.gamma = 8}, std::mt19937_64(1));
+        }).find("gamma = 8") != std::string::npos);
+  CHECK(batch.empty());
+}
+
+// Asks for what it is told, and counts.
+struct Counting {
+  Index next(Index) { return ++asked, wanted; }
+  void observe(const specdec::StepRecord& step) { drafted += step.drafted, ++told; }
+  void batch(Index n) { size = n; }
+
+  Index wanted = 2, asked = 0, told = 0, drafted = 0, size = 0;
+};
+
+TEST_CASE("a draft length that is shared is asked once a step and told of every sequence") {
+  std::mt19937_64 rng(10);
+  const Models models = models_of(rng);
+  Counting length;
+  Batch batch{ModelPerSequence{models.target}, specdec::BatchModelDrafter{ModelPerSequence{models.small}},
+              specdec::BlockVerifier{}, length};
+  for (std::uint64_t seed = 0; seed < 3; ++seed)
+    batch.add(Tokens{1}, {.max_new_tokens = 9, .gamma = 1 + static_cast<Index>(seed)}, std::mt19937_64(seed));
+  batch.step();
+  CHECK(length.asked == 1);
+  CHECK(length.size == 3);
+  CHECK(length.told == 3);
+  CHECK(length.drafted == 1 + 2 + 2);
+  length.wanted = 0;
+  batch.step(Threads{});
+  CHECK(length.asked == 2);
+  CHECK(length.told == 6);
+  CHECK(length.drafted == 5);
+}
+
+TEST_CASE("what a batch cannot take is said") {
+  std::mt19937_64 rng(12);
+  const Models models = models_of(rng);
+  Table small = models.small;
+  const auto message = [](auto&& f) { return support::message_of<std::invalid_argument>(f); };
+  CHECK(message([&] {
+          Batch batch{ModelPerSequence{models.target}, specdec::NoDrafter{}, specdec::BlockVerifier{},
+                      specdec::BatchOptions{.tokens_per_call = 0}};
+        }).find("tokens_per_call = 0") != std::string::npos);
+  CHECK(
+      message([&] {
+        Batch batch{ModelPerSequence{models.target}, specdec::ModelDrafter{small}, specdec::BlockVerifier{}};
+      }).find("each sequence's copy") != std::string::npos);
+  Batch batch{ModelPerSequence{models.target},
+              specdec::ChainDrafter{specdec::PromptLookupDrafter{}, specdec::NoDrafter{}},
+              specdec::BlockVerifier{}};
+  CHECK(message([&] { batch.add(Tokens{}, {}, std::mt19937_64(1)); }).find("prompt is empty") !=
+        std::string::npos);
+  CHECK(message([&] { batch.add(Tokens{5}, {}, std::mt19937_64(1)); }).find("prompt") != std::string::npos);
+  CHECK(message([&] { batch.cancel(0); }).find("no sequence 0") != std::string::npos);
+  CHECK(message([&] { batch.sequence(7); }).find("no sequence 7") != std::string::npos);
+  CHECK(batch.step().empty());
+  CHECK(batch.target_calls() == 0);
+  CHECK(batch.add(Tokens{1}, {.max_new_tokens = 0}, std::mt19937_64(1)) == 0);
+  CHECK(batch.step().size() == 1);
+  CHECK(batch.target_calls() == 0);
+}
