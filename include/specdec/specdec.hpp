@@ -64,4 +64,5 @@
 #include "specdec/verify/token.hpp"
 #include "specdec/verify/traversal.hpp"
 #include "specdec/verify/trunk_and_spares.hpp"
+#include "specdec/verify/verify_batch.hpp"
 #include "specdec/version.hpp"

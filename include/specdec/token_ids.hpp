@@ -50,6 +50,15 @@ class TokenIds {
 
   std::int64_t operator[](Index i) const { return wide_ ? wide_[i] : std::int64_t{narrow_[i]}; }
 
+  /// `count` of them from number `first` on, which must be there.
+  TokenIds segment(Index first, Index count) const {
+    TokenIds ids = *this;
+    if (wide_) ids.wide_ += first;
+    else if (narrow_) ids.narrow_ += first;
+    ids.size_ = count;
+    return ids;
+  }
+
  private:
   const std::int32_t* narrow_ = nullptr;
   const std::int64_t* wide_ = nullptr;

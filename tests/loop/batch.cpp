@@ -314,6 +314,10 @@ TEST_CASE("a call that fails leaves a batch as before, and can be tried again") 
     else if (specdec::uniform01(rng) < 0.3) target.one_row_short_at = target.calls + 1, ++short_calls;
     try {
       for (const Finished& finished : batch.step()) all.push_back(finished);
+      for (const auto& [i, context] : target.contexts) {
+        CHECK(std::ssize(context) == batch.sequence(i).kept());
+        CHECK(std::ssize(small.contexts.at(i)) <= batch.sequence(i).kept());
+      }
     } catch (const std::exception&) {
       CHECK(batch.size() == size);
       for (const auto& [i, context] : before) CHECK(std::ranges::equal(batch.sequence(i).context(), context));

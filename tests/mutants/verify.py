@@ -289,3 +289,10 @@ mutant("path-backwards", "verify/tree_verifier.hpp", TREE,
        "  std::reverse(verdict.path.begin(), verdict.path.end());\n", "")
 mutant("look-up-behind-the-last-token", "verify/drafted.hpp", TREE,
        "Index node_before(Index i) const { return links_.parent(i) + 1; }", "Index node_before(Index i) const { return i; }")
+
+BATCH = "tests/verify/verify_batch"
+mutant = promise("drafts judged together are judged as alone")
+mutant("batch-target-rows-shifted", "verify/verify_batch.hpp", BATCH, "RowRange p(all, first + i, gamma + 1)", "RowRange p(all, first, gamma + 1)")
+mutant("batch-one-failure-for-all", "verify/verify_batch.hpp", BATCH, "      out.error = std::current_exception();\n", "      throw;\n")
+mutant("batch-offsets-unchecked", "verify/verify_batch.hpp", BATCH, "offsets[i] < offsets[i - 1] || ", "")
+mutant("batch-tokens-of-the-first", "token_ids.hpp", BATCH, "else if (narrow_) ids.narrow_ += first;", "")

@@ -1,0 +1,163 @@
+// Drafts that are judged together get the verdicts that each gets alone.
+#include "specdec/verify/verify_batch.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/message_of.hpp"
+
+namespace {
+
+using specdec::BatchVerdict;
+using specdec::Index;
+using specdec::Token;
+using Rows = support::RowMajor<double>;
+
+// Drafts of `least` to 4 tokens, of a vocabulary of 6.
+struct Ragged {
+  explicit Ragged(Index drafts, std::mt19937_64& rng, Index least = 0) {
+    for (Index i = 0; i < drafts; ++i) offsets.push_back(offsets.back() + least + i % (5 - least));
+    draft = random_rows(offsets.back(), rng);
+    target = random_rows(offsets.back() + drafts, rng);
+    for (Index i = 0; i < offsets.back(); ++i)
+      tokens.push_back(specdec::RandomChance(rng).draw(specdec::DenseRow(specdec::DenseRows(draft).row(i))));
+  }
+
+  static Rows random_rows(Index rows, std::mt19937_64& rng) {
+    Rows matrix(rows, 6);
+    for (Index i = 0; i < rows; ++i) {
+      for (Index x = 0; x < 6; ++x) matrix(i, x) = 0.01 + specdec::uniform01(rng);
+      matrix.row(i) /= matrix.row(i).sum();
+    }
+    return matrix;
+  }
+
+  Index drafts() const { return std::ssize(offsets) - 1; }
+  Index gamma(Index i) const {
+    return offsets[static_cast<std::size_t>(i) + 1] - offsets[static_cast<std::size_t>(i)];
+  }
+
+  // Of draft i alone.
+  template <class V>
+  specdec::Verdict alone(V& verifier, Index i, std::mt19937_64& rng) const {
+    const Index first = offsets[static_cast<std::size_t>(i)];
+    const Rows p = target.middleRows(first + i, gamma(i) + 1), q = draft.middleRows(first, gamma(i));
+    return verifier(
+        p, q, std::span(tokens).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(gamma(i))),
+        rng);
+  }
+
+  Rows target, draft;
+  std::vector<Token> tokens;
+  std::vector<Index> offsets{0};
+};
+
+std::vector<std::mt19937_64> generators(Index count) {
+  std::vector<std::mt19937_64> rngs;
+  for (Index i = 0; i < count; ++i) rngs.emplace_back(static_cast<std::uint64_t>(i));
+  return rngs;
+}
+
+// Two threads, from the last to the first.
+struct Backwards {
+  void operator()(Index n, const auto& f) const {
+    const auto every_other = [&](Index i) {
+      for (; i >= 0; i -= 2) f(i);
+    };
+    const std::jthread other(every_other, n - 2);
+    every_other(n - 1);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("drafts judged together get the verdicts that they get alone") {
+  std::mt19937_64 rng(1);
+  const Ragged ragged(23, rng);
+  auto rngs = generators(23), same = generators(23);
+  std::vector<BatchVerdict> verdicts(23);
+  specdec::verify_batch(specdec::BlockVerifier{}, ragged.target, ragged.draft, ragged.tokens, ragged.offsets,
+                        rngs, verdicts, Backwards{});
+  for (Index i = 0; i < 23; ++i) {
+    const specdec::BlockVerifier verifier;
+    const auto& [verdict, error] = verdicts[static_cast<std::size_t>(i)];
+    REQUIRE_FALSE(error);
+    CHECK(verdict == ragged.alone(verifier, i, same[static_cast<std::size_t>(i)]));
+    CHECK(rngs[static_cast<std::size_t>(i)] == same[static_cast<std::size_t>(i)]);
+  }
+}
+
+TEST_CASE("rules that remember judge each their own draft") {
+  std::mt19937_64 rng(2);
+  std::vector<specdec::GreedyBlockVerifier> rules(5), alone(5);
+  auto rngs = generators(5), same = generators(5);
+  int modified = 0;
+  for (int step = 0; step < 6; ++step) {
+    const Ragged ragged(5, rng, 4);
+    std::vector<BatchVerdict> verdicts(5);
+    specdec::verify_batch(std::span(rules), ragged.target, ragged.draft, ragged.tokens, ragged.offsets, rngs,
+                          verdicts);
+    for (std::size_t i = 0; i < 5; ++i) {
+      REQUIRE_FALSE(verdicts[i].error);
+      CHECK(verdicts[i].verdict == ragged.alone(alone[i], static_cast<Index>(i), same[i]));
+      CHECK(rules[i] == alone[i]);
+      modified += rules[i].modifications().empty() ? 0 : 1;
+    }
+  }
+  CHECK(modified > 0);
+}
+
+TEST_CASE("what is wrong with one draft costs no other") {
+  std::mt19937_64 rng(3);
+  Ragged ragged(6, rng);
+  ragged.draft(ragged.offsets[3], ragged.tokens[static_cast<std::size_t>(ragged.offsets[3])]) = 0;
+  auto rngs = generators(6), same = generators(6);
+  std::vector<BatchVerdict> verdicts(6);
+  specdec::verify_batch(specdec::TokenVerifier{}, ragged.target, ragged.draft, ragged.tokens, ragged.offsets,
+                        rngs, verdicts);
+  for (Index i = 0; i < 6; ++i) {
+    const specdec::TokenVerifier verifier;
+    const auto& [verdict, error] = verdicts[static_cast<std::size_t>(i)];
+    if (i != 3) {
+      REQUIRE_FALSE(error);
+      CHECK(verdict == ragged.alone(verifier, i, same[static_cast<std::size_t>(i)]));
+    } else {
+      CHECK(support::message_of<std::invalid_argument>([&] {
+              std::rethrow_exception(error);
+            }).find("tokens[0]") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("offsets, rows and sources that do not fit one another are named") {
+  std::mt19937_64 rng(4);
+  const Ragged ragged(4, rng);
+  const auto message = [&](std::vector<Index> offsets, Index sources = 4, Index verdicts = 4,
+                           Index rows = 10) {
+    auto rngs = generators(sources);
+    std::vector<BatchVerdict> out(static_cast<std::size_t>(verdicts));
+    return support::message_of<std::invalid_argument>([&] {
+      specdec::verify_batch(specdec::BlockVerifier{}, ragged.target.topRows(rows), ragged.draft,
+                            ragged.tokens, offsets, rngs, out);
+    });
+  };
+  const auto says = [](const std::string& text, const char* words) {
+    return text.find(words) != std::string::npos;
+  };
+  CHECK(says(message({0, 0, 1, 3}), "offsets has 4 entries"));
+  CHECK(says(message({1, 1, 1, 3, 6}), "offsets[0] = 1"));
+  CHECK(says(message({0, 2, 1, 3, 6}), "offsets[2] = 1 is outside 2..6"));
+  CHECK(says(message({0, 0, 1, 7, 6}), "offsets[3] = 7"));
+  CHECK(says(message({0, 0, 1, 3, 5}), "offsets[4] = 5, expected 6"));
+  CHECK(says(message({0, 0, 1, 3, 6}, 3), "sources has 3 generators, expected 4"));
+  CHECK(says(message({0, 0, 1, 3, 6}, 4, 4, 9), "target has 9 rows, expected 10"));
+}
