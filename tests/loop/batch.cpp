@@ -68,7 +68,9 @@ void come_and_go(B& batch, Index vocab_size, const Alone& alone, Run&& run, std:
   std::map<Index, Job> jobs;
   std::map<Index, Tokens> told;
   int finished = 0;
+  int steps = 0;
   for (int left = count; left > 0 || !batch.empty();) {
+    REQUIRE(++steps < 100 * count);
     for (; left > 0 && specdec::uniform01(rng) < 0.4; --left) {
       const Job job = random_job(vocab_size, rng);
       const Index number =
@@ -303,7 +305,8 @@ TEST_CASE("a call that fails leaves a batch as before, and can be tried again") 
     batch.add(Tokens{1, 2}, {.max_new_tokens = 20, .gamma = 3}, std::mt19937_64(seed));
   std::vector<Finished> all;
   Index target_fails = 0, small_fails = 0, short_calls = 0;
-  while (!batch.empty()) {
+  for (int step = 0; !batch.empty(); ++step) {
+    REQUIRE(step < 1000);
     const Index size = batch.size();
     std::map<Index, Tokens> before;
     for (Index i = 0; i < 4; ++i)

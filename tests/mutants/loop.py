@@ -275,7 +275,7 @@ mutant("batch-drafts-with-stale-tokens", "draft/batch_model_drafter.hpp", BATCH,
 mutant("batch-draft-model-not-cut", "draft/batch_model_drafter.hpp", BATCH,
        "    model_.keep(sequence, context.seen);\n", "")
 mutant("batch-draft-beyond-its-length", "draft/batch_model_drafter.hpp", BATCH,
-       "if (context.ended || i >= most(requests[r])) continue;", "if (context.ended) continue;")
+       "if (context.ended || i >= most(requests[r])) continue;", "if (context.ended) continue;", endless=True)
 mutant("batch-confidence-ignored", "draft/batch_model_drafter.hpp", BATCH, "if (!request.goes_on(q, i)) {", "if (false) {")
 
 mutant = promise("in a batch each fails by itself")
