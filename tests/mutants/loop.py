@@ -296,3 +296,8 @@ mutant("batch-length-asked-by-each", "loop/batch.hpp", BATCH,
        "for (const auto& entry : entries_) entry->length().wants(wanted);",
        "for (const auto& entry : entries_) entry->length().wants(length_.next(most));")
 mutant("batch-length-not-told", "loop/batch_entry.hpp", BATCH, "if (step_) policy_->observe(*step_);", "")
+
+mutant = promise("a call of a batch that fails can be tried again, with the same luck")
+mutant("batch-luck-not-rewound", "loop/batch_entry.hpp", BATCH, "    source_.rewind();", "    source_.mark();")
+mutant("batch-luck-never-marked", "loop/batch_entry.hpp", BATCH, "    source_.mark();\n", "")
+mutant("batch-finished-before-the-call", "loop/batch.hpp", "tests/soak/batch", "    finished_.clear();\n", "    finished_.clear();\n    leave();\n")

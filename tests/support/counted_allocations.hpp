@@ -2,6 +2,7 @@
 // program's own operators. Sanitizers have operators of their own, and know how much there is.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
@@ -19,8 +20,8 @@ namespace {
 #else
 
 namespace {
-std::size_t allocations = 0;
-std::size_t bytes_in_use = 0;
+std::atomic<std::size_t> allocations = 0;
+std::atomic<std::size_t> bytes_in_use = 0;
 [[maybe_unused]] std::size_t live_bytes() { return bytes_in_use; }
 
 // A piece of memory begins with its size, in a place that keeps what follows aligned.

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "specdec/chance/any_generator.hpp"
+#include "specdec/chance/rewindable_generator.hpp"
 #include "specdec/draft/batch_drafter.hpp"
 #include "specdec/draft/draft_length.hpp"
 #include "specdec/draft/drafter.hpp"
@@ -100,7 +101,7 @@ class Batch {
   using EntryLength = std::conditional_t<shares_length, detail::SharedLength<Policy>, Policy>;
   using EntryDrafter = typename detail::EntryDrafter<Drafter>::Type;
   using Entry = detail::BatchEntry<EntryDrafter, V, EntryLength>;
-  using Request = DraftRequest<AnyGenerator, detail::GoesOn<EntryLength, V>>;
+  using Request = DraftRequest<RewindableGenerator, detail::GoesOn<EntryLength, V>>;
 
  public:
   /// One text in the making.
@@ -165,11 +166,10 @@ class Batch {
   ///
   /// `for_each` runs what sequences do on their own: drafting, where each has its own drafter, and judging.
   /// Throws what the target throws, and a BatchDrafter where it fails altogether: all sequences are then as before the
-  /// step, which can be tried again; only their generators have moved on.
+  /// step, their generators included, and it can be tried again.
   template <Executor E = InOrder>
   std::span<const Finished> step(E&& for_each = {}) & {
     finished_.clear();
-    leave();  // those that were over before they began
     admit();
     draft(for_each);
     call(for_each);
@@ -237,6 +237,7 @@ class Batch {
     stepping_.clear();
     Index left = options_.tokens_per_call;
     for (const auto& entry : entries_) {
+      if (entry->over()) continue;
       const Index count = entry->unfilled() > 0 ? std::min(entry->unfilled(), left) : entry->most_fed();
       if (entry->error()) continue;
       if (count > left || count == 0) break;

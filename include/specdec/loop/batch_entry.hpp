@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "specdec/chance/any_generator.hpp"
+#include "specdec/chance/rewindable_generator.hpp"
 #include "specdec/draft/batch_drafter.hpp"
 #include "specdec/draft/draft_length.hpp"
 #include "specdec/draft/drafter.hpp"
@@ -131,7 +132,7 @@ class BatchEntry {
   Index number() const { return number_; }
   /// Tokens of a draft, at most.
   Index most() const { return most_; }
-  AnyGenerator& source() { return source_; }
+  RewindableGenerator& source() { return source_; }
   /// Why the sequence cannot go on, if it cannot.
   const std::exception_ptr& error() const { return error_; }
   Sequence& sequence() { return sequence_; }
@@ -150,6 +151,7 @@ class BatchEntry {
 
   /// How many tokens the next step feeds at most. Notes the limits of its draft.
   Index most_fed() {
+    source_.rewind();  // the last step may have failed
     attempt([&] { limits_ = sequence_.draft_limits(); });
     return std::ssize(sequence_.context()) - sequence_.kept() + limits_.nodes;
   }
@@ -179,8 +181,9 @@ class BatchEntry {
     if (feed_.rows > 0) target.keep(number_, sequence_.kept());
   }
 
-  /// Tells of what the last step emitted.
+  /// Tells of what the last step emitted, which nothing undoes any more.
   void tell() {
+    source_.mark();
     if (emitted_.empty() || !on_step_) return;
     attempt([&] {
       if (!on_step_(emitted_)) sequence_.stop();
@@ -198,7 +201,7 @@ class BatchEntry {
   }
 
   Index number_, most_;
-  AnyGenerator source_;
+  RewindableGenerator source_;
   OnStep on_step_;
   std::exception_ptr error_;
   Shared shared_;

@@ -1,0 +1,218 @@
+// A million tokens in batches of up to sixteen sequences that arrive, are cancelled, are ended by their callbacks and meet
+// targets and drafters that fail now and then, judged on two threads: each text is what its seed writes alone, up to where
+// it was ended, and memory does not grow.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "support/bounds.hpp"
+#include "support/catch.hpp"
+#include "support/counted_allocations.hpp"
+
+namespace test_soak_batch {
+
+using specdec::BatchFeed;
+using specdec::Finished;
+using specdec::Index;
+using specdec::Token;
+using Table = specdec::testing::TableModel<>;
+using Tokens = std::vector<Token>;
+
+namespace {
+
+constexpr Index vocabulary = 6, most_at_once = 16;
+
+// Half of the work on another thread.
+struct TwoThreads {
+  void operator()(Index n, const auto& f) const {
+    const std::jthread other([&] {
+      for (Index i = 0; i < n; i += 2) f(i);
+    });
+    for (Index i = 1; i < n; i += 2) f(i);
+  }
+};
+
+// Fails by its own dice: before a call, behind one, or by the rows of one sequence.
+class FailingModel {
+ public:
+  FailingModel(const Table& table, double failures, double spoilt)
+      : model_(table), failures_(failures), spoilt_(spoilt) {}
+
+  Index vocab_size() const { return model_.vocab_size(); }
+  const Table::Rows& forward(std::span<const BatchFeed> feeds) {
+    if (dice() < failures_) fail();
+    const auto rows = model_.forward(feeds);
+    if (dice() < failures_) {
+      for (const BatchFeed& feed : feeds) model_.keep(feed.sequence, feed.from);
+      fail();
+    }
+    rows_.resize(rows.rows(), vocab_size());
+    for (Index i = 0; i < rows.rows(); ++i)
+      rows_.row(i) = rows.row(i).segment(0, vocab_size()).matrix().transpose();
+    if (dice() < spoilt_) spoil(feeds);
+    return rows_;
+  }
+  void keep(Index sequence, Index length) { model_.keep(sequence, length); }
+  void release(Index sequence) { model_.release(sequence); }
+
+  Index sequences() const { return model_.size(); }
+  Index failed = 0;
+
+ private:
+  double dice() { return specdec::uniform01(rng_); }
+  void fail() {
+    ++failed;
+    throw std::runtime_error("the model failed");
+  }
+  void spoil(std::span<const BatchFeed> feeds) {
+    const auto chosen = static_cast<std::size_t>(dice() * static_cast<double>(feeds.size()));
+    Index first = 0;
+    for (std::size_t i = 0; i < chosen; ++i) first += feeds[i].rows;
+    rows_.middleRows(first, feeds[chosen].rows).setConstant(std::numeric_limits<double>::quiet_NaN());
+  }
+
+  specdec::ModelPerSequence<Table> model_;
+  double failures_, spoilt_;
+  std::mt19937_64 rng_{5};
+  Table::Rows rows_;
+};
+
+struct Job {
+  Tokens prompt;
+  specdec::Options options;
+  std::uint64_t seed = 0;
+  Index callback_stops = -1, callback_throws = -1;  // at that step
+};
+
+// What has happened.
+struct Tally {
+  Index tokens = 0, texts = 0, cancelled = 0, stopped = 0, failed = 0, failed_calls = 0, calls = 0, fed = 0;
+};
+
+template <class V, class Length>
+class World {
+ public:
+  World(const V& verifier, const Length& length, std::uint64_t seed)
+      : rng_(seed),
+        target_(Table::random(vocabulary, 2, rng_)),
+        small_(Table::random(vocabulary, 1, rng_)),
+        verifier_(verifier),
+        length_(length),
+        failing_(target_, 0.01, 0.004),
+        batch_(failing_, specdec::BatchModelDrafter{FailingModel(small_, 0.005, 0.001)}, verifier,
+               Length(length), {.tokens_per_call = 40}) {}
+
+  // Somebody comes, or goes; and a step.
+  void turn() {
+    while (batch_.size() < most_at_once && dice() < 0.4) add();
+    if (!batch_.empty() && dice() < 0.02) cancel();
+    try {
+      for (const Finished& finished : batch_.step(TwoThreads{})) check(finished);
+    } catch (const std::runtime_error&) {
+      ++tally.failed_calls;
+    }
+    REQUIRE(failing_.sequences() <= batch_.size());
+    tally.calls = batch_.target_calls();
+    tally.fed = batch_.fed();
+  }
+
+  Tally tally;
+
+ private:
+  double dice() { return specdec::uniform01(rng_); }
+  Index below(Index n) { return static_cast<Index>(dice() * static_cast<double>(n)); }
+
+  void add() {
+    Job job{.prompt = {}, .options = {.max_new_tokens = 1 + below(120), .gamma = below(7)}, .seed = rng_()};
+    for (Index i = below(60); i >= 0; --i) job.prompt.push_back(static_cast<Token>(below(vocabulary)));
+    if (below(4) == 0) job.options.stop_tokens = {below(vocabulary)};
+    if (below(10) == 0) job.callback_stops = below(8);
+    else if (below(10) == 0) job.callback_throws = below(8);
+    const auto on_step = [steps = Index{0}, stops = job.callback_stops,
+                          throws = job.callback_throws](std::span<const Token>) mutable {
+      if (steps == throws) throw std::runtime_error("the callback failed");
+      return steps++ != stops;
+    };
+    jobs_.emplace(batch_.add(job.prompt, job.options, std::mt19937_64(job.seed), on_step), job);
+  }
+
+  void cancel() {
+    auto job = jobs_.begin();
+    std::advance(job, below(std::ssize(jobs_)));
+    check_text(job->first, batch_.cancel(job->first).tokens, false);
+    ++tally.cancelled;
+  }
+
+  void check(const Finished& finished) {
+    const bool stopped = finished.result.stop_reason == specdec::StopReason::callback;
+    check_text(finished.sequence, finished.result.tokens, !finished.error && !stopped);
+    tally.failed += finished.error ? 1 : 0;
+    tally.stopped += stopped ? 1 : 0;
+  }
+
+  void check_text(Index number, const Tokens& text, bool whole) {
+    const Job& job = jobs_.at(number);
+    specdec::SpecDec decoder{Table(target_), specdec::ModelDrafter{Table(small_)}, verifier_,
+                             Length(length_)};
+    std::mt19937_64 rng(job.seed);
+    const Tokens alone = decoder.generate(job.prompt, job.options, rng).tokens;
+    REQUIRE(text.size() <= alone.size());
+    REQUIRE(std::equal(text.begin(), text.end(), alone.begin()));
+    if (whole) REQUIRE(text.size() == alone.size());
+    tally.tokens += std::ssize(text);
+    ++tally.texts;
+    jobs_.erase(number);
+  }
+
+  std::mt19937_64 rng_;
+  Table target_, small_;
+  V verifier_;
+  Length length_;
+  FailingModel failing_;
+  specdec::Batch<FailingModel&, specdec::BatchModelDrafter<FailingModel>, V, Length> batch_;
+  std::map<Index, Job> jobs_;
+};
+
+template <class V, class Length>
+void soak(const V& verifier, const Length& length, Index tokens) {
+  std::size_t early = 0, late = 0;
+  const std::size_t before = live_bytes();
+  World<V, Length> world(verifier, length, 17);
+  while (world.tally.tokens < tokens) {
+    world.turn();
+    std::size_t& most = world.tally.tokens < tokens / 5 ? early : late;
+    most = std::max(most, live_bytes() - before);
+  }
+  const Tally& t = world.tally;
+  std::ostringstream out;
+  out << t.tokens << " tokens of " << t.texts << " texts in " << t.calls << " calls over " << t.fed
+      << " tokens; " << t.cancelled << " cancelled, " << t.stopped << " ended by their callbacks, "
+      << t.failed << " failed, " << t.failed_calls << " calls failed; " << early << ", then " << late
+      << " bytes";
+  INFO(out.str());
+  CHECK(std::min({t.cancelled, t.stopped, t.failed, t.failed_calls}) > tokens / 20000);
+  CHECK(late < early + early / 2);
+  SUCCEED(out.str());  // with --success
+}
+
+}  // namespace
+
+TEST_CASE("a million tokens in batches: every text is what it is alone, memory constant") {
+  const Index tokens = support::bound(500'000, 5'000'000);
+  soak(specdec::BlockVerifier{}, specdec::ScheduledLength{3}, tokens);
+  soak(specdec::GreedyBlockVerifier{}, specdec::FixedLength{}, tokens);
+}
+
+}  // namespace test_soak_batch
