@@ -357,6 +357,19 @@ TEST_CASE("a call never has more tokens than it may, and nobody waits for ever")
   CHECK(batch.empty());
 }
 
+TEST_CASE("where a call has not room for all, they take turns") {
+  std::mt19937_64 rng(13);
+  const Models models = models_of(rng);
+  Batch batch{ModelPerSequence{models.target}, specdec::BatchModelDrafter{ModelPerSequence{models.small}},
+              specdec::BlockVerifier{}, specdec::BatchOptions{.tokens_per_call = 8}};
+  for (std::uint64_t seed = 0; seed < 3; ++seed)
+    batch.add(Tokens{1}, {.max_new_tokens = 100, .gamma = 5}, std::mt19937_64(seed));
+  for (Index call = 1; call <= 9; ++call) {
+    batch.step();
+    for (Index i = 0; i < 3; ++i) CHECK(batch.sequence(i).stats().target_calls == (call + 2 - i) / 3);
+  }
+}
+
 // Asks for what it is told, and counts.
 struct Counting {
   Index next(Index) { return ++asked, wanted; }
