@@ -50,6 +50,14 @@ mutant("audit-unnormalised-passes", "testing/row_reading.hpp", "tests/testing/dr
 mutant("audit-kept-after-throw", "testing/draft_audit.hpp", "tests/testing/audited_drafter",
        "State next = state_;", "State& next = state_;")
 
+mutant = promise("an audit of trees holds every token to its row, and is no part of the text")
+mutant("audit-of-trees-blind", "testing/audited_drafter.hpp", "tests/testing/audited_drafter tests/testing/draft_audit",
+       "limits, source);\n    audit_.add(draft.rows, draft.tokens);", "limits, source);")
+mutant("audit-of-trees-unlimited", "testing/audited_drafter.hpp", "tests/testing/audited_drafter",
+       "drafter_.draft(context, limits, source)", "drafter_.draft(context, TreeLimits{}, source)")
+mutant("audit-of-trees-keeps-verdicts", "testing/audited_drafter.hpp", "tests/testing/audited_drafter",
+       "drafter_.observe(target_rows, tokens, parents, stop);\n  }", "}")
+
 mutant = promise("the harness checks what it is asked for, and no law of no numbers passes")
 mutant("harness-passes-nan", "testing/check_lossless.hpp", "tests/testing/check_lossless",
        "if (found.size <= check.tolerance) continue;", "if (!(found.size > check.tolerance)) continue;")

@@ -79,6 +79,28 @@ concept TakesGoesOn = requires(D& drafter, std::mt19937_64& rng) {
   drafter.draft(std::span<const Token>(), Index{}, rng, [](const auto&, Index) { return true; });
 };
 
+// Counts what reaches it, where drafts are trees.
+struct ObservingTrees : ModelTreeDrafter<TableModel<>, WithoutReplacement> {
+  int observed = 0, lengths = 0;
+  void observe(const auto& target_rows, std::span<const Token> tokens, std::span<const Index> parents,
+               const Stop& stop) {
+    observed += target_rows.rows() == std::ssize(tokens) + 1 && parents.size() == tokens.size() &&
+                stop.node <= std::ssize(tokens);
+  }
+  void truncate(Index length) {
+    ++lengths;
+    ModelTreeDrafter::truncate(length);
+  }
+};
+template <class D>
+concept ObservesTrees = requires(D& drafter, const RowMajor<double>& rows, const Stop& stop) {
+  drafter.observe(rows, std::span<const Token>(), std::span<const Index>(), stop);
+};
+
+static_assert(TreeDrafter<AuditedDrafter<ObservingTrees&>> && !Drafter<AuditedDrafter<ObservingTrees&>>);
+static_assert(ObservesTrees<AuditedDrafter<ObservingTrees>> &&
+              !ObservesTrees<AuditedDrafter<PromptLookupTreeDrafter>>);
+static_assert(!TreeDrafter<AuditedDrafter<Fragile>>);
 static_assert(Drafter<AuditedDrafter<Fragile&>> && Drafter<AuditedDrafter<PromptLookupDrafter>>);
 static_assert(Observes<AuditedDrafter<Observing>> && !Observes<AuditedDrafter<Fragile>>);
 static_assert(TakesGoesOn<AuditedDrafter<ModelDrafter<TableModel<>>>>);
@@ -158,6 +180,36 @@ TEST_CASE("the audited text is the text, and what a drafter is told passes throu
     texts.push_back(expected.tokens);
   }
   CHECK(texts[0] != texts[1]);
+}
+
+TEST_CASE("trees are audited in the loop, which writes what it writes without") {
+  std::mt19937_64 seed(6);
+  auto target = TableModel<>::random(12, 2, seed);
+  const auto small = TableModel<>::random(12, 2, seed);
+  const TreeShape shape = TreeShape::of_widths({3, 2});
+  const Options options{.max_new_tokens = 300, .gamma = 9};
+  const auto drafter = [&] {
+    return ObservingTrees{ModelTreeDrafter{TableModel<>(small), shape, WithoutReplacement{}}};
+  };
+  ObservingTrees plain = drafter(), held = drafter();
+  AuditedDrafter audited{held};
+  SpecDec without{target, plain, TraversalVerifier{}};
+  SpecDec with{target, audited, TraversalVerifier{}};
+  std::mt19937_64 one(7), other(7);
+  const Result expected = without.generate(prompt, options, one), got = with.generate(prompt, options, other);
+  CHECK(got.tokens == expected.tokens);
+  CHECK(audited.report().tokens == got.stats.drafted);
+  CHECK(audited.report().acquitted());
+  CHECK(held.observed == got.stats.target_calls);
+  CHECK(held.lengths == plain.lengths);
+}
+
+TEST_CASE("drafters of trees may be moved into their audit, and it into a decoder") {
+  std::mt19937_64 seed(6);
+  auto target = TableModel<>::random(12, 2, seed), small = TableModel<>::random(12, 2, seed);
+  const TreeShape shape = TreeShape::of_widths({2, 2});
+  SpecDec decoder{target, AuditedDrafter{ModelTreeDrafter{small, shape, Independent{}}}, TraversalVerifier{}};
+  CHECK(decoder.generate(prompt, {.max_new_tokens = 30, .gamma = 6}, seed).tokens.size() == 30);
 }
 
 TEST_CASE("drafters that do not ask whether to go on are audited, too, and may be moved in") {

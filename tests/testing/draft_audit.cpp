@@ -250,6 +250,165 @@ TEST_CASE("a greedy drafter that says so is no liar, and nothing is learnt from 
   }
 }
 
+namespace {
+
+// What can be wrong about a drafter of trees.
+enum class TreeLie {
+  none,
+  raw,             // drawn at a temperature of 0.8, reported at 1
+  unrenewed,       // siblings drawn without replacement report the row with their elders
+  unnormalised,    // the row without the elders as it is left
+  not_taken_out,   // drawn independently, reported as if the elders had been taken out
+  twins_dropped,   // drawn independently, and dropped where an elder has that token
+  row_of_an_aunt,  // what follows the second token reports the row behind the first one
+  soft_choice,     // the likeliest tokens are chosen and report the row
+};
+
+// Drafts two tokens behind the context and two behind each of them, of a WordModel.
+class TreeLiar {
+ public:
+  TreeLiar(const WordModel& model, TreeLie lie) : model_(&model), lie_(lie) {}
+
+  template <RandomSource Source>
+  TreeDraft<const RowMajor<double>&> draft(std::span<const Token> context, const TreeLimits&,
+                                           Source& source) {
+    auto&& chance = as_chance(source);
+    tokens_.clear();
+    parents_.clear();
+    rows_.resize(6, model_->vocab_size());
+    grow(-1, context.back(), chance);
+    for (Index k = 0, size = std::ssize(tokens_); k < size; ++k)
+      grow(k, tokens_[static_cast<std::size_t>(k)], chance);
+    rows_.conservativeResize(std::ssize(tokens_), Eigen::NoChange);
+    return {tokens_, rows_, parents_};
+  }
+  void truncate(Index) {}
+
+ private:
+  using Row = Eigen::RowVectorXd;
+
+  Row behind(Token last, double temperature = 1) const {
+    const auto row = model_->after(last).tempered(temperature);
+    Row out(model_->vocab_size());
+    for (Token x = 0; x < out.size(); ++x) out[x] = row.probability(x);
+    return out / out.sum();
+  }
+
+  void grow(Index parent, Token last, auto& chance) {
+    const Row q = behind(last, lie_ == TreeLie::raw ? 0.8 : 1.0);
+    Row told = behind(lie_ == TreeLie::row_of_an_aunt && parent == 1 ? tokens_[0] : last), rest = q;
+    for (int sibling = 0; sibling < 2; ++sibling) {
+      const bool again = lie_ == TreeLie::not_taken_out || lie_ == TreeLie::twins_dropped;
+      const Row drawn_from = again ? q : Row(rest / rest.sum());
+      const Token x = lie_ == TreeLie::soft_choice
+                          ? likeliest(rest)
+                          : chance.draw(DenseRow<double>(drawn_from.data(), drawn_from.size()));
+      if (!(lie_ == TreeLie::twins_dropped && rest[x] == 0)) add(x, parent, told);
+      rest[x] = 0;
+      if (lie_ == TreeLie::unrenewed || lie_ == TreeLie::twins_dropped) continue;
+      told[x] = 0;
+      if (lie_ != TreeLie::unnormalised) told /= told.sum();
+    }
+  }
+
+  static Token likeliest(const Row& row) {
+    Row::Index x = 0;
+    row.maxCoeff(&x);
+    return static_cast<Token>(x);
+  }
+
+  void add(Token token, Index parent, const Row& told) {
+    rows_.row(std::ssize(tokens_)) = told;
+    tokens_.push_back(token);
+    parents_.push_back(parent);
+  }
+
+  const WordModel* model_;
+  TreeLie lie_;
+  std::vector<Token> tokens_;
+  std::vector<Index> parents_;
+  RowMajor<double> rows_;
+};
+
+// Lets a drafter of trees go along with texts of 500 tokens that a target writes.
+template <TreeDrafter D>
+DraftAuditReport audit(D drafter, std::uint64_t seed, Index tokens = 5000) {
+  const WordModel target;
+  std::mt19937_64 rng(seed);
+  RandomChance chance{rng};
+  AuditedDrafter<D> audited(std::move(drafter), {.seed = seed});
+  std::vector<Token> text = prompt;
+  while (audited.report().tokens < tokens) {
+    if (text.size() > 500) text.resize(prompt.size());
+    audited.truncate(std::ssize(text) - 1);
+    const auto drafted = audited.draft(text, {}, rng);
+    REQUIRE(drafted.parents.size() == drafted.tokens.size());
+    text.push_back(chance.draw(target.after(text.back())));
+  }
+  return audited.report();
+}
+
+DraftAuditReport audit(TreeLie lie, std::uint64_t seed) {
+  const WordModel model;
+  return audit(TreeLiar(model, lie), seed);
+}
+
+}  // namespace
+
+TEST_CASE("an audit convicts drafters of trees whose q is not what was drawn from given the elder siblings") {
+  const auto fault = [](TreeLie lie) {
+    std::optional<DraftFault> found;
+    for (const std::uint64_t seed : {1u, 2u, 3u}) {
+      const DraftAuditReport report = audit(lie, seed);
+      INFO(report);
+      CHECK(report.convicted());
+      CHECK(report.tokens >= 5000);
+      if (found) CHECK(report.fault == *found);
+      found = report.fault;
+    }
+    return *found;
+  };
+  CHECK(fault(TreeLie::raw) == DraftFault::likelier);
+  CHECK(fault(TreeLie::unrenewed) == DraftFault::rarer);
+  CHECK(fault(TreeLie::unnormalised) == DraftFault::bad_row);
+  CHECK(fault(TreeLie::not_taken_out) == DraftFault::impossible);
+  CHECK(fault(TreeLie::twins_dropped) == DraftFault::rarer);
+  CHECK(fault(TreeLie::row_of_an_aunt) == DraftFault::rarer);  // for four in six are right
+  CHECK(fault(TreeLie::soft_choice) == DraftFault::likelier);
+}
+
+TEST_CASE("an audit acquits honest drafters of trees") {
+  const TreeShape shape = TreeShape::of_widths({3, 2, 1});
+  const auto words = [] { return PathByPath{ProcessedModel{WordModel(), Step{Temperature{0.8}}}}; };
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
+    const auto acquitted = [](const DraftAuditReport& report) {
+      INFO(report);
+      CHECK(report.acquitted());
+      CHECK(report.fault == DraftFault::none);
+    };
+    acquitted(audit(TreeLie::none, seed));
+    acquitted(audit(ModelTreeDrafter{words(), shape, Independent{}}, seed));
+    acquitted(audit(ModelTreeDrafter{words(), shape, WithoutReplacement{}}, seed));
+    acquitted(audit(SparesDrafter{words(), 4, {2, 1}, 2}, seed));
+    std::mt19937_64 rng(seed);
+    acquitted(audit(ModelTreeDrafter{TableModel<>::random(20, 1, rng), shape, WithoutReplacement{}}, seed));
+  }
+}
+
+TEST_CASE("of trees of chosen tokens nothing is learnt, but that they are what their rows name") {
+  const auto words = [] { return PathByPath{ProcessedModel{WordModel(), Step{Temperature{0.8}}}}; };
+  for (const auto& report :
+       {audit(ModelTreeDrafter{words(), TreeShape::of_widths({3, 2}), Likeliest{}}, 1, 1000),
+        audit(ConfidentTreeDrafter{words(), {.width = 3, .depth = 3, .nodes = 8}}, 1, 1000),
+        audit(PromptLookupTreeDrafter{}, 1, 1000)}) {
+    INFO(report);
+    CHECK(report.tokens >= 1000);
+    CHECK_FALSE(report.convicted());
+    CHECK_FALSE(report.acquitted());
+    CHECK(report.informative == 0);
+  }
+}
+
 TEST_CASE("the false-alarm rate is kept by short audits of rows of every shape") {
   // Each of four tests spends a quarter of 1 %. Of 2000 audits no more than 1 % + 5 standard errors may
   // alarm.

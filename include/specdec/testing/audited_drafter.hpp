@@ -7,6 +7,7 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/draft/tree_draft.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/testing/draft_audit.hpp"
 #include "specdec/testing/draft_audit_report.hpp"
@@ -14,8 +15,8 @@
 
 namespace specdec::testing {
 
-/// A drafter, and an audit of everything it drafts: a debug aid that costs a pass over every draft row and
-/// nothing where it is not asked for.
+/// A drafter, of lines or of trees, and an audit of everything it drafts: a debug aid that costs a pass over every
+/// draft row and nothing where it is not asked for.
 ///
 ///   testing::AuditedDrafter audited{drafter};
 ///   SpecDec decoder{target, audited};
@@ -29,13 +30,16 @@ namespace specdec::testing {
 template <class D>
 class AuditedDrafter {
   using Drafter = std::remove_reference_t<D>;
-  static_assert(specdec::Drafter<Drafter>, "what is audited is no specdec::Drafter");
+  static constexpr bool drafts_trees = specdec::TreeDrafter<Drafter>;
+  static_assert(specdec::Drafter<Drafter> || drafts_trees,
+                "what is audited is no specdec::Drafter, and no specdec::TreeDrafter");
 
  public:
   explicit AuditedDrafter(D&& drafter, const AuditOptions& options = {})
       : drafter_(std::forward<D>(drafter)), audit_(options) {}
 
   template <RandomSource Source>
+    requires(!drafts_trees)
   decltype(auto) draft(std::span<const Token> context, Index gamma, Source& source) & {
     decltype(auto) draft = drafter_.draft(context, gamma, source);
     audit_.add(draft.rows, draft.tokens);
@@ -49,6 +53,15 @@ class AuditedDrafter {
     }
   decltype(auto) draft(std::span<const Token> context, Index gamma, Source& source, GoesOn&& goes_on) & {
     decltype(auto) draft = drafter_.draft(context, gamma, source, goes_on);
+    audit_.add(draft.rows, draft.tokens);
+    return draft;
+  }
+
+  /// Of a drafter of trees.
+  template <RandomSource Source>
+    requires drafts_trees
+  decltype(auto) draft(std::span<const Token> context, const TreeLimits& limits, Source& source) & {
+    decltype(auto) draft = drafter_.draft(context, limits, source);
     audit_.add(draft.rows, draft.tokens);
     return draft;
   }
@@ -68,6 +81,16 @@ class AuditedDrafter {
                       const Verdict& verdict) { drafter.observe(target_rows, drafted, verdict); }
   void observe(const Rows& target_rows, std::span<const Token> drafted, const Verdict& verdict) {
     drafter_.observe(target_rows, drafted, verdict);
+  }
+
+  /// Where the drafter of trees has it.
+  template <class Rows>
+    requires requires(Drafter& drafter, const Rows& target_rows, std::span<const Token> tokens,
+                      std::span<const Index> parents,
+                      const Stop& stop) { drafter.observe(target_rows, tokens, parents, stop); }
+  void observe(const Rows& target_rows, std::span<const Token> tokens, std::span<const Index> parents,
+               const Stop& stop) {
+    drafter_.observe(target_rows, tokens, parents, stop);
   }
 
   DraftAuditReport report() const { return audit_.report(); }

@@ -16,6 +16,9 @@
 //   where q is discrete, and testing forecasts by it, as in Diebold, Gunther, Tay, 1998). Ordered by
 //   decreasing q, U feels what temperature, top-k and argmax do; in pairs it also feels rows that are right
 //   on average only.
+//
+// A tree is a series of tokens, too, in the order of their numbers: q of a token is its law given its elder siblings, and
+// what else was drawn before it, ancestors apart, tells nothing about it.
 #pragma once
 
 #include <algorithm>
@@ -104,7 +107,7 @@ inline std::optional<SampledReport> check_uniform(std::span<const Index> counts,
 /// law), a quarter of it each for tokens likelier and rarer than q, for the cells of U and for their pairs.
 /// The first two hold for all moments of a run at once, the others for one report. A token of probability 0
 /// and a row that is no distribution convict by themselves. Of rows that are one-hot or flat only that is
-/// checked. Rows that are wrong, but right on average and in the order of successive tokens, go unnoticed.
+/// checked, so of chosen tokens only that they are what their rows name. Rows that are wrong, but right on average and in the order of successive tokens, go unnoticed.
 /// Convicts by likelihood from the first token on, by U from 160 informative tokens, by pairs from 320;
 /// acquits from 320. (An informative token is one whose row has an order and is not all but one-hot.)
 /// Source: the top of this file. Throws: std::invalid_argument unless 0 < false_alarm < 1.
@@ -116,7 +119,7 @@ class DraftAudit {
       specdec::detail::invalid_argument("false_alarm = ", options.false_alarm, " is outside (0, 1)");
   }
 
-  /// Row i is what tokens[i] is said to be drawn from. A draft of a wrong shape is read as far as it goes: to
+  /// Row i is what tokens[i] is said to be drawn from; in a tree, given its elder siblings. A draft of a wrong shape is read as far as it goes: to
   /// complain is up to the loop. A throw leaves the audit as it was.
   /// Cost: a pass over each row, of its support where it lists it. No allocation.
   template <Probabilities Rows>

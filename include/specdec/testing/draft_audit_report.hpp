@@ -25,11 +25,11 @@ inline std::ostream& operator<<(std::ostream& out, DraftFault fault) {
     case DraftFault::none:
       return out << "nothing speaks against the drafter";
     case DraftFault::bad_row:
-      return out << "a row is no distribution (cut and not normalised again?)";
+      return out << "a row is no distribution (cut, or without elder siblings, and not normalised again?)";
     case DraftFault::impossible:
       return out
-             << "a token was drawn where q is 0 (the row of another position? a q that is cut beside a draw "
-                "that is not?)";
+             << "a token was drawn where q is 0 (the row of another position? a q that is cut, or without "
+                "elder siblings, beside a draw that is not?)";
     case DraftFault::likelier:
       return out
              << "tokens are likelier than q says (a raw q beside a draw that is sharpened, cut or greedy? "
@@ -37,7 +37,7 @@ inline std::ostream& operator<<(std::ostream& out, DraftFault fault) {
     case DraftFault::rarer:
       return out
              << "tokens are rarer than q says (a raw q beside a draw at a higher temperature? some rows of "
-                "another position?)";
+                "another position? siblings without replacement beside a q that still has their elders?)";
     case DraftFault::unrelated:
       break;
   }
