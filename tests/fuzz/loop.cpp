@@ -1,6 +1,6 @@
 // The loop, driven by bytes: steps and half steps, resumed, stopped and released sequences of one decoder in turns, and
 // generations of their own in between, over models, drafters and policies that fail or return nonsense at any call, and
-// with callbacks that do. Whatever happens: a text is a prompt and tokens within its budget, a failure leaves all as
+// with callbacks that do. Drafts are lines or trees. Whatever happens: a text is a prompt and tokens within its budget, a failure leaves all as
 // before the step, and contexts hold what the loop says they hold. Where nothing learns, the text is at last that of a run
 // in which nothing had failed.
 #include <algorithm>
@@ -18,10 +18,15 @@
 #include "fuzz/bytes.hpp"
 #include "fuzz/parties.hpp"
 #include "fuzz/target.hpp"
+#include "fuzz/tree_parties.hpp"
 
 namespace {
 
 using namespace fuzz;
+
+Index context_size(Bytes& bytes) {
+  return bytes.flag() ? std::numeric_limits<Index>::max() : 1 + bytes.up_to(30);
+}
 
 struct Setting {
   Index drafter, length, rule, most, seed, draft_most;
@@ -45,16 +50,39 @@ struct Setting {
     const bool drafter_learns = drafter >= 1 && drafter <= 5;
     return drafter_learns || (std::same_as<Rule, AnyRule> && length >= 1 && length <= 3);
   }
+};
 
- private:
-  static Index context_size(Bytes& bytes) {
-    return bytes.flag() ? std::numeric_limits<Index>::max() : 1 + bytes.up_to(30);
+// Where drafts are trees.
+struct TreeSetting {
+  Index drafter, length, rule;
+  bool by_paths;
+  Index most, seed, draft_most;
+
+  explicit TreeSetting(Bytes& bytes)
+      : drafter(bytes.up_to(AnyTreeDrafter::kinds - 1)),
+        length(bytes.up_to(AnyNodes::kinds - 1)),
+        rule(bytes.up_to(tree_rules - 1)),
+        by_paths(bytes.flag()),
+        most(context_size(bytes)),
+        seed(bytes.byte()),
+        draft_most(context_size(bytes)) {
+    // Greedy block verification wants trunks of the length it asks for, K-SEQ independent siblings.
+    if (rule == greedy_block && drafter == AnyTreeDrafter::spares)
+      draft_most = std::numeric_limits<Index>::max();
+    else if (rule == greedy_block || (rule == k_seq && drafter != AnyTreeDrafter::independent))
+      rule = traversal;
+  }
+
+  template <class Rule>
+  bool learns() const {
+    return drafter == AnyTreeDrafter::cheapest || length == AnyNodes::cheapest;
   }
 };
 
 // A decoder and its models.
 template <class R, class Length>
 struct World {
+  using Setting = ::Setting;
   using Rule = R;
   using Decoder = specdec::SpecDec<Model&, AnyDrafter, Rule, Length>;
 
@@ -68,6 +96,31 @@ struct World {
         small(static_cast<std::uint64_t>(setting.seed) + 1000, faults, setting.draft_most),
         decoder(target, AnyDrafter(setting.drafter, middle, small, faults), Rule{rule_of(setting.rule)},
                 Length(setting.length, faults)) {}
+
+  // Whether the target's context is this text.
+  bool holds(std::span<const Token> text) const { return target.holds(text); }
+};
+
+struct TreeWorld {
+  using Setting = TreeSetting;
+  using Rule = support::AnyTreeRule;
+  using Decoder = specdec::SpecDec<TreeTarget&, AnyTreeDrafter, Rule, AnyNodes>;
+
+  Faults faults;
+  Model model, small;
+  TreeTarget target;
+  specdec::CostOptimalTree trees;
+  Decoder decoder;
+
+  explicit TreeWorld(const Setting& setting)
+      : model(static_cast<std::uint64_t>(setting.seed), faults, setting.most),
+        small(static_cast<std::uint64_t>(setting.seed) + 1000, faults, setting.draft_most),
+        target(model, setting.by_paths),
+        trees({.most_nodes = 8, .most_depth = 4}),
+        decoder(target, AnyTreeDrafter(setting.drafter, small, trees, faults), tree_rule_of(setting.rule),
+                AnyNodes(setting.length, trees, faults)) {}
+
+  bool holds(std::span<const Token> text) const { return target.holds(text); }
 };
 
 Tokens copy(std::span<const Token> tokens) { return {tokens.begin(), tokens.end()}; }
@@ -99,6 +152,7 @@ void check_text(std::span<const Token> tokens, const specdec::Options& options) 
 template <class World>
 class Watched {
   using Rule = typename World::Rule;
+  using Setting = typename World::Setting;
 
  public:
   Watched(World& world, const Setting& setting, const Tokens& prompt, const specdec::Options& options)
@@ -113,9 +167,10 @@ class Watched {
     return specdec::SplitMix64(977 * static_cast<std::uint64_t>(setting_->seed) + sequence_.context().size());
   }
 
-  // Runs what may fail; a failure leaves the sequence as before.
+  // Runs what may fail; a failure leaves the sequence as before. Nothing is refused but what had lied, and a context that
+  // there is no room for.
   template <class Action>
-  bool attempt(const Action& action) {
+  bool attempt(const Action& action, bool refusable = false) {
     const Tokens before = copy(sequence_.context());
     const Index calls = sequence_.stats().target_calls, emitted = sequence_.stats().emitted;
     const Rule rule = sequence_.verifier();
@@ -124,7 +179,8 @@ class Watched {
     } catch (const Failure&) {
       unchanged(before, calls, emitted, rule);
       return false;
-    } catch (const std::invalid_argument&) {  // of what had lied
+    } catch (const std::invalid_argument&) {
+      require(refusable || world_->faults.lied);
       unchanged(before, calls, emitted, rule);
       return false;
     }
@@ -132,16 +188,17 @@ class Watched {
     return true;
   }
 
+  // A step that fails has taken the target back to where it was.
   void step() {
-    attempt([&] {
+    const bool done = sequence_.done();
+    const bool taken = attempt([&] {
       auto chance = source();
       const std::size_t size = sequence_.context().size();
-      const bool done = sequence_.done();
       const auto emitted = sequence_.step(chance);
       require(done ? emitted.empty() : !emitted.empty());
       require(sequence_.context().size() == size + emitted.size());
-      if (!done) require(held());
     });
+    require(done ? taken : held());
   }
 
   void propose() {
@@ -150,7 +207,8 @@ class Watched {
       auto chance = source();
       const specdec::Feed feed = sequence_.propose(chance);
       if (feed.rows == 0) return;
-      feed_.emplace(copy(feed.tokens), feed.from, feed.rows);
+      feed_.emplace(copy(feed.tokens), std::vector<Index>(feed.parents.begin(), feed.parents.end()),
+                    feed.from, feed.rows);
       after_ = chance;
     });
   }
@@ -163,19 +221,20 @@ class Watched {
       Model engine(static_cast<std::uint64_t>(setting_->seed), world_->faults, setting_->most);
       Matrix rows = Matrix::Constant(1, vocabulary, 1.0 / vocabulary);
       if (feed_) {
-        const auto [tokens, from, count] = *feed_;
+        const auto& [tokens, parents, from, count] = *feed_;
         const auto context = sequence_.context();
         if (from > 0) {
           const Faults armed = std::exchange(world_->faults, Faults());
           engine.forward(context.first(static_cast<std::size_t>(from)), 1);
           world_->faults = armed;
         }
-        rows = engine.forward(tokens, count);
+        rows = parents.empty() ? engine.forward(tokens, count) : engine.forward(tokens, parents, count);
       }
       judged = true;
       try {
-        sequence_.accept(rows, after_);
+        const auto emitted = sequence_.accept(rows, after_);
         require(sequence_.done() || feed_.has_value());
+        if (!emitted.empty()) require(kept_by(engine));
       } catch (const std::logic_error& error) {
         if (dynamic_cast<const std::invalid_argument*>(&error) != nullptr) throw;
         require(!expected || !feed_);
@@ -192,13 +251,15 @@ class Watched {
     for (Index more = bytes.up_to(3); more > 0; --more)
       context.push_back(static_cast<Token>(bytes.up_to(vocabulary - 1)));
     const specdec::Options options = options_of(bytes);
-    attempt([&] {
-      sequence_.resume(context, options);
-      feed_.reset();
-      prompt_ = context;
-      options_ = options;
-      plain_ = false;
-    });
+    attempt(
+        [&] {
+          sequence_.resume(context, options);
+          feed_.reset();
+          prompt_ = context;
+          options_ = options;
+          plain_ = false;
+        },
+        std::ssize(context) > setting_->most);
   }
 
   void stop() {
@@ -224,7 +285,7 @@ class Watched {
       require(world_->faults.lied && specdec::min_draft_length(sequence_.verifier()) > 0);
       return;
     }
-    if (!plain_ || world_->faults.lied || setting_->learns<Rule>()) return;
+    if (!plain_ || world_->faults.lied || setting_->template learns<Rule>()) return;
     World other(*setting_);
     Watched twin(other, *setting_, prompt_, options_);
     while (!twin.sequence_.done()) twin.step();
@@ -236,8 +297,10 @@ class Watched {
  private:
   struct Fed {
     Tokens tokens;
+    std::vector<Index> parents;
     Index from, rows;
-    Fed(Tokens t, Index f, Index r) : tokens(std::move(t)), from(f), rows(r) {}
+    Fed(Tokens t, std::vector<Index> p, Index f, Index r)
+        : tokens(std::move(t)), parents(std::move(p)), from(f), rows(r) {}
   };
 
   void unchanged(const Tokens& before, Index calls, Index emitted, const Rule& rule) const {
@@ -255,9 +318,14 @@ class Watched {
 
   // Whether the target's context is the beginning of the text that the sequence says it is.
   bool held() const {
-    const Tokens& context = world_->target.context();
-    return std::ssize(context) == sequence_.kept() &&
-           std::equal(context.begin(), context.end(), sequence_.context().begin());
+    return world_->holds(sequence_.context().first(static_cast<std::size_t>(sequence_.kept())));
+  }
+
+  // The same of a target of its own that has kept what it was told to.
+  bool kept_by(Model& engine) const {
+    if (feed_->parents.empty()) engine.truncate(sequence_.kept());
+    else engine.keep(sequence_.kept_path());
+    return engine.holds(sequence_.context().first(static_cast<std::size_t>(sequence_.kept())));
   }
 
   World* world_;
@@ -299,7 +367,7 @@ bool spoil(Bytes& bytes, Tokens& prompt, specdec::Options& options) {
 // A generation of its own, while another sequence is in the making. Who looks on may fail, end it, or let the other one
 // take a step.
 template <class World>
-void generate(World& world, const Setting& setting, Bytes& bytes, Watched<World>& other) {
+void generate(World& world, const typename World::Setting& setting, Bytes& bytes, Watched<World>& other) {
   Tokens prompt = prompt_of(bytes);
   specdec::Options options = options_of(bytes);
   const bool spoilt = spoil(bytes, prompt, options) || std::ssize(prompt) > setting.most;
@@ -320,7 +388,7 @@ void generate(World& world, const Setting& setting, Bytes& bytes, Watched<World>
     require(!spoilt && result.tokens == seen);
     require(ended || result.stop_reason != specdec::StopReason::callback);
     check_text(result.tokens, options);
-    if (world.faults.lied || setting.learns<typename World::Rule>()) return;
+    if (world.faults.lied || setting.template learns<typename World::Rule>()) return;
     World undisturbed(setting);
     specdec::SplitMix64 same(seed);
     const Tokens expected = undisturbed.decoder.generate(prompt, options, same).tokens;
@@ -333,7 +401,7 @@ void generate(World& world, const Setting& setting, Bytes& bytes, Watched<World>
 }
 
 template <class World>
-void run(const Setting& setting, Bytes& bytes) {
+void run(const typename World::Setting& setting, Bytes& bytes) {
   World world(setting);
   std::vector<Watched<World>> sequences;
   for (Index n = 1 + bytes.up_to(1); n > 0; --n) {
@@ -387,7 +455,9 @@ void run(const Setting& setting, Bytes& bytes) {
 
 void fuzz::loop(std::span<const std::uint8_t> data) {
   Bytes bytes(data);
-  const bool by_rows = bytes.up_to(3) == 3;
+  const std::uint8_t first = bytes.byte();
+  if (first >= 200 && first < 255) return run<TreeWorld>(TreeSetting(bytes), bytes);
+  const bool by_rows = first % 4 == 3;
   const Setting setting(bytes);
   if (by_rows && setting.rule != 2) return run<World<ForgetfulRule, AnyLengthByRows>>(setting, bytes);
   return run<World<AnyRule, AnyLength>>(setting, bytes);

@@ -35,7 +35,7 @@ struct Faults {
 
 constexpr Index vocabulary = 4;
 
-// Rows that depend on the last two tokens. Each model has a row of its own for them.
+// Rows that depend on the last two tokens. Each model has a row of its own for them. It takes in trees, too.
 class Model {
  public:
   Model(std::uint64_t seed, Faults& faults, Index most) : seed_(seed), faults_(&faults), most_(most) {}
@@ -43,31 +43,84 @@ class Model {
   Index vocab_size() const { return vocabulary; }
   Index context_size() const { return most_; }
   const Tokens& context() const { return context_; }
+  // Whether that is this text, and nothing is open behind it.
+  bool holds(std::span<const Token> text) const {
+    return tree_.empty() && std::equal(context_.begin(), context_.end(), text.begin(), text.end());
+  }
 
   const Matrix& forward(std::span<const Token> tokens, Index rows) {
-    require(!tokens.empty() && rows >= 1 && rows <= std::ssize(tokens));
-    require(std::ssize(context_) + std::ssize(tokens) <= most_);
-    faults_->may_fail();
+    begin(tokens, rows);
+    require(tree_.empty());
     for (const Token x : tokens) {
       require(x >= 0 && x < vocabulary);
       context_.push_back(x);
     }
     faults_->may_fail();  // with the tokens taken in
     rows_.resize(rows, vocabulary);
-    for (Index i = 0; i < rows; ++i) fill(i, context_.size() - static_cast<std::size_t>(rows - i));
+    for (Index i = 0; i < rows; ++i) {
+      const std::size_t last = context_.size() - static_cast<std::size_t>(rows - i);
+      fill(i, last > 0 ? context_[last - 1] : none, context_[last]);
+    }
     if (faults_->may_lie()) lie();
     return rows_;
   }
 
+  const Matrix& forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
+    begin(tokens, rows);
+    require(parents.size() == tokens.size());
+    for (std::size_t k = 0; k < tokens.size(); ++k) {
+      require(tokens[k] >= 0 && tokens[k] < vocabulary);
+      require(parents[k] >= -1 && parents[k] < std::ssize(tree_));
+      tree_.push_back({tokens[k], parents[k]});
+    }
+    faults_->may_fail();
+    rows_.resize(rows, vocabulary);
+    for (Index i = 0; i < rows; ++i) {
+      const Node& last = node(std::ssize(tree_) - rows + i);
+      fill(i,
+           last.parent >= 0   ? node(last.parent).token
+           : context_.empty() ? none
+                              : context_.back(),
+           last.token);
+    }
+    if (faults_->may_lie()) lie();
+    return rows_;
+  }
+
+  void keep(std::span<const Index> path) {
+    Index last = -1;
+    for (const Index k : path) {
+      require(k > last && k < std::ssize(tree_) && node(k).parent == last);
+      context_.push_back(node(k).token);
+      last = k;
+    }
+    tree_.clear();
+  }
+
   void truncate(Index length) {
     require(length >= 0);
+    tree_.clear();
     if (length < std::ssize(context_)) context_.resize(static_cast<std::size_t>(length));
   }
 
  private:
-  void fill(Index i, std::size_t last) {
-    const std::uint64_t before = last > 0 ? static_cast<std::uint64_t>(context_[last - 1]) : 9;
-    specdec::SplitMix64 source(seed_ + 31 * before + static_cast<std::uint64_t>(context_[last]));
+  static constexpr Token none = 9;
+
+  struct Node {
+    Token token;
+    Index parent;
+  };
+  const Node& node(Index k) const { return tree_[static_cast<std::size_t>(k)]; }
+
+  void begin(std::span<const Token> tokens, Index rows) {
+    require(!tokens.empty() && rows >= 1 && rows <= std::ssize(tokens));
+    require(std::ssize(context_) + std::ssize(tree_) + std::ssize(tokens) <= most_);
+    faults_->may_fail();
+  }
+
+  void fill(Index i, Token before, Token last) {
+    specdec::SplitMix64 source(seed_ + 31 * static_cast<std::uint64_t>(before) +
+                               static_cast<std::uint64_t>(last));
     for (Index x = 0; x < vocabulary; ++x) rows_(i, x) = static_cast<double>(source() % 8);
     if (rows_.row(i).sum() == 0) rows_(i, 0) = 1;
     rows_.row(i) /= rows_.row(i).sum();
@@ -98,6 +151,7 @@ class Model {
   Faults* faults_;
   Index most_;
   Tokens context_;
+  std::vector<Node> tree_;  // what is open behind the context
   Matrix rows_;
 };
 
