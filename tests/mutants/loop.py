@@ -193,7 +193,7 @@ mutant("rule-judges-beyond-a-throw", "loop/sequence.hpp", "tests/law_faults",
        "      withdraw();\n      shared_->target.truncate(seen_);\n      throw;",
        "      withdraw();\n      shared_->target.truncate(seen_);\n      verifier_ = fresh_;\n      throw;")
 
-mutant = promise("a million tokens: contexts exact, the text the target's, memory constant")
+mutant = promise("a million tokens, from lines and from trees: contexts exact, the text the target's, memory constant")
 SOAK = "tests/soak/soak"
 mutant("lost-proposal-kept-in-contexts", "loop/sequence.hpp", SOAK,
        "    proposal_.value.reset();\n    if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(text_.size());",
@@ -208,6 +208,8 @@ mutant("statistics-grow-with-steps", "measure/stats.hpp", SOAK,
        "accepted_lengths.resize(accepted_lengths.size() + static_cast<std::size_t>(step.drafted) + 1);")
 mutant("a-copy-more-for-each-row", "rows/stored_rows.hpp", SOAK,
        "if (copies_.size() == rows_.size()) copies_.emplace_back();", "copies_.emplace_back();")
+mutant("trunk-left-where-a-spare-was-taken", "draft/spares_drafter.hpp", SOAK,
+       "      model_.truncate(static_cast<Index>(at));\n      break;", "      break;")
 
 mutant = promise("each moment of a step is in one of the three times")
 mutant("target-time-from-the-start", "loop/sequence.hpp", "tests/loop/sequence",

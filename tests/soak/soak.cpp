@@ -1,4 +1,4 @@
-// A million tokens, under every rule and with every drafter, in two texts at a time that take turns, are stopped,
+// A million tokens, and half a million from trees, under every rule and with every drafter, in two texts at a time that take turns, are stopped,
 // cancelled, cut, resumed and released, and whose calls fail now and then. The models check at every call that they
 // hold what they should, the text is the target's, and memory does not grow.
 #include <algorithm>
@@ -30,12 +30,39 @@ template <class Visit>
 void each_pair(const Visit& visit) {
   for (Index drafter = 0; drafter < AnyDrafter::kinds; ++drafter)
     for (const support::AnyVerifier& rule : support::sampling_rules)
-      if (fit(drafter, rule)) visit(drafter, rule);
+      if (fit(drafter, rule)) visit(drafter, support::for_loops(rule), rule.name());
+}
+
+struct NamedTreeRule {
+  support::AnyTreeRule rule;
+  const char* name;
+};
+
+const NamedTreeRule tree_rules[] = {
+    {{specdec::TraversalVerifier{}}, "traversal"},
+    {{specdec::RecursiveRejectionVerifier{}}, "recursive rejection"},
+    {{specdec::KSeqVerifier{}}, "K-SEQ"},
+    {{specdec::TrunkAndSpares<specdec::BlockVerifier>{}}, "trunk and spares, block"},
+    {{specdec::TrunkAndSpares<specdec::SampleMatchVerifier>{}}, "trunk and spares, sample-match"},
+    {{specdec::TrunkAndSpares<specdec::GreedyBlockVerifier>{}}, "trunk and spares, greedy block"}};
+
+// K-SEQ is for independent siblings, and greedy block verification for trunks that are as long as it asks for.
+template <class Visit>
+void each_pair_of_trees(const Visit& visit) {
+  for (Index drafter = 0; drafter < AnyTreeDrafter::kinds; ++drafter)
+    for (const auto& [rule, name] : tree_rules) {
+      if (std::holds_alternative<specdec::KSeqVerifier>(rule.rule) && drafter != AnyTreeDrafter::independent)
+        continue;
+      if (Trees::greedy(rule) && drafter != AnyTreeDrafter::spares) continue;
+      visit(drafter, rule, name);
+    }
 }
 
 // Bytes in use: at most, in the first fifth of what a world wrote and behind that, and when the world is gone.
+// (The last may be below 0: an entry of the library's table goes when the next one comes.)
 struct Memory {
-  std::size_t early = 0, late = 0, left = 0;
+  std::size_t early = 0, late = 0;
+  std::ptrdiff_t left = 0;
 };
 
 // What one rule and one drafter write.
@@ -45,11 +72,12 @@ struct Written {
   specdec::testing::SampledReport report;
 };
 
-Written write(Index drafter, const Rule& rule, std::uint64_t seed, Index tokens) {
+template <class Drafts>
+Written write(Index drafter, const typename Drafts::Rule& rule, std::uint64_t seed, Index tokens) {
   Written out;
   const std::size_t before = live_bytes();
   {
-    World world(drafter, rule, seed);
+    World<Drafts> world(drafter, rule, seed);
     while (world.tally().tokens < tokens) {
       world.turn();
       std::size_t& most = world.tally().tokens < tokens / 5 ? out.memory.early : out.memory.late;
@@ -58,35 +86,45 @@ Written write(Index drafter, const Rule& rule, std::uint64_t seed, Index tokens)
     out.tally = world.tally();
     out.report = world.report();
   }
-  out.memory.left = live_bytes() - before;
+  out.memory.left = static_cast<std::ptrdiff_t>(live_bytes()) - static_cast<std::ptrdiff_t>(before);
   return out;
 }
 
-}  // namespace
-
-TEST_CASE("a million tokens: contexts exact, the text the target's, memory constant") {
+// So many tokens, shared out among the pairs of a drafter and a rule that each_pair has.
+template <class Drafts>
+void soak_in(Index tokens, const auto& each_pair) {
   Index pairs = 0;
-  each_pair([&](Index, const support::AnyVerifier&) { ++pairs; });
-  const Index tokens = (support::exhaustive() ? 10'000'000 : 1'000'000) / pairs + 1;
+  each_pair([&](auto&&...) { ++pairs; });
   std::ostringstream out;
   Tally tally;
-  std::size_t left = 0;
+  std::ptrdiff_t left = 0;
   std::uint64_t seed = 0;
-  each_pair([&](Index drafter, const support::AnyVerifier& rule) {
-    const auto& [memory, written, report] = write(drafter, support::for_loops(rule), ++seed, tokens);
-    INFO(AnyDrafter::names[drafter] << " under " << rule.name() << ": " << report);
+  each_pair([&](Index drafter, const typename Drafts::Rule& rule, const char* rule_name) {
+    const char* name = Drafts::Drafter::names[drafter];
+    const auto& [memory, written, report] = write<Drafts>(drafter, rule, ++seed, tokens / pairs + 1);
+    INFO(name << " under " << rule_name << ": " << report);
     CHECK(report.accepted);
     // Some vector may double its room late. What grew with the text would be five times as much.
     CHECK(memory.late < memory.early + memory.early / 2);
     left += memory.left;
     tally += written;
-    out << AnyDrafter::names[drafter] << " under " << rule.name() << ": " << memory.early << ", then "
-        << memory.late << " bytes\n";
+    out << name << " under " << rule_name << ": " << memory.early << ", then " << memory.late << " bytes\n";
   });
   CHECK(left < 1000);  // in the library's one table, of whose turn it is
-  CHECK(tally.tokens >= 1'000'000);
+  CHECK(tally.tokens >= tokens);
   out << tally;
   SUCCEED(out.str());  // with --success
+}
+
+}  // namespace
+
+TEST_CASE("a million tokens: contexts exact, the text the target's, memory constant") {
+  soak_in<Lines>(support::exhaustive() ? 10'000'000 : 1'000'000, [](const auto& visit) { each_pair(visit); });
+}
+
+TEST_CASE("half a million tokens from trees: contexts exact, the text the target's, memory constant") {
+  soak_in<Trees>(support::exhaustive() ? 5'000'000 : 500'000,
+                 [](const auto& visit) { each_pair_of_trees(visit); });
 }
 
 }  // namespace test_soak

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -54,8 +55,9 @@ struct Author {
 struct Stage {
   specdec::SplitMix64 chance;
   const Author* author = nullptr;
-  Tokens draft;        // the last proposal
-  bool drawn = false;  // whether the present draft has had a row to be drawn from
+  Tokens draft;                // the last proposal
+  std::vector<Index> parents;  // of its tokens, where it is a tree
+  bool drawn = false;          // whether the present draft has had a row to be drawn from
   Index faults = 0;
 
   explicit Stage(std::uint64_t seed) : chance(seed) {}
@@ -88,9 +90,14 @@ inline Table near(const Table& model, std::mt19937_64& seed) {
 
 // As the target it has to hold just what the sequence says it keeps, and to be fed the rest of the text and the draft;
 // as a draft model it has to hold the text, and behind that what it has drafted. It is never cut to more than it holds.
+// It takes in trees, too.
 class Model {
  public:
   enum class Part { target, drafting };
+  struct Node {
+    Token token;
+    Index parent;
+  };
 
   Model(Stage& stage, Part part, Index most, Table table)
       : stage_(&stage), part_(part), most_(most), table_(std::move(table)) {}
@@ -98,17 +105,12 @@ class Model {
   Index vocab_size() const { return vocabulary; }
   Index context_size() const { return most_; }
   std::span<const Token> context() const { return context_; }
+  std::span<const Node> tree() const { return tree_; }
   const Table& table() const { return table_; }
 
   const Matrix& forward(std::span<const Token> tokens, Index rows) {
-    require(rows >= 1 && rows <= std::ssize(tokens), "asked for rows that it is not fed for");
-    require(std::ssize(context_) + std::ssize(tokens) <= most_, "fed past its context");
-    // A draft that fails for what it has drawn, and is drawn again, is not drawn from its rows: so draft models fail
-    // before the first draw.
-    const bool may_fail = part_ == Part::target || !std::exchange(stage_->drawn, true);
-    if (part_ == Part::target)
-      require(std::ssize(context_) == stage_->author->kept(), "the target has lost count");
-    if (may_fail) stage_->call();
+    const bool may_fail = begin(tokens, rows);
+    require(tree_.empty(), "fed a line while a tree is open");
     context_.insert(context_.end(), tokens.begin(), tokens.end());
     check(rows);
     if (may_fail) stage_->call();  // with the tokens taken in
@@ -118,15 +120,58 @@ class Model {
     return rows_;
   }
 
+  const Matrix& forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
+    const bool may_fail = begin(tokens, rows);
+    require(tokens.size() == parents.size(), "fed tokens that follow nothing");
+    check(tokens, parents, rows);
+    for (std::size_t k = 0; k < tokens.size(); ++k) {
+      require(parents[k] >= -1 && parents[k] < std::ssize(tree_), "fed what is no tree");
+      tree_.push_back({tokens[k], parents[k]});
+    }
+    if (may_fail) stage_->call();
+    rows_.resize(rows, vocabulary);
+    for (Index i = 0; i < rows; ++i) fill(i, last_two(std::ssize(tree_) - rows + i));
+    return rows_;
+  }
+
+  void keep(std::span<const Index> path) {
+    Index last = -1;
+    for (const Index k : path) {
+      require(k > last && k < std::ssize(tree_) && node(k).parent == last, "kept what is no path");
+      context_.push_back(node(k).token);
+      last = k;
+    }
+    tree_.clear();
+  }
+
   void truncate(Index length) {
     require(length >= 0 && length <= std::ssize(context_), "rolled back beyond what is there");
     context_.resize(static_cast<std::size_t>(length));
+    tree_.clear();
   }
 
   // As an engine that has the context from somewhere else.
-  void hold(std::span<const Token> text) { context_.assign(text.begin(), text.end()); }
+  void hold(std::span<const Token> text) {
+    context_.assign(text.begin(), text.end());
+    tree_.clear();
+  }
 
  private:
+  const Node& node(Index k) const { return tree_[static_cast<std::size_t>(k)]; }
+
+  // Whether the call may fail later, too.
+  bool begin(std::span<const Token> tokens, Index rows) {
+    require(rows >= 1 && rows <= std::ssize(tokens), "asked for rows that it is not fed for");
+    require(std::ssize(context_) + std::ssize(tree_) + std::ssize(tokens) <= most_, "fed past its context");
+    // A draft that fails for what it has drawn, and is drawn again, is not drawn from its rows: so draft models fail
+    // before the first draw.
+    const bool may_fail = part_ == Part::target || !std::exchange(stage_->drawn, true);
+    if (part_ == Part::target)
+      require(std::ssize(context_) == stage_->author->kept(), "the target has lost count");
+    if (may_fail) stage_->call();
+    return may_fail;
+  }
+
   void check(Index rows) const {
     const auto text = stage_->author->text();
     require(begins_with(context_, text), "a context that is not the text");
@@ -134,6 +179,29 @@ class Model {
     if (part_ == Part::drafting) return;
     require(rows == std::ssize(stage_->draft) + 1, "rows for another draft");
     require(more.size() == stage_->draft.size() && agree(more, stage_->draft), "fed another draft");
+  }
+
+  // Of a tree the target is fed all at once, and a draft model what stands behind the text.
+  void check(std::span<const Token> tokens, std::span<const Index> parents, Index rows) const {
+    const auto text = stage_->author->text();
+    require(begins_with(text, context_), "a context that is not the text");
+    const auto unseen = text.subspan(context_.size());
+    if (part_ == Part::drafting) return require(unseen.empty(), "a tree that does not stand behind the text");
+    require(tree_.empty() && rows == std::ssize(stage_->draft) + 1, "rows for another draft");
+    require(tokens.size() == unseen.size() + stage_->draft.size() && begins_with(tokens, unseen) &&
+                agree(tokens.subspan(unseen.size()), stage_->draft),
+            "fed another draft");
+    for (Index k = 0; k < std::ssize(parents); ++k) {
+      const Index drafted = k - std::ssize(unseen);
+      const Index parent =
+          drafted < 0 ? k - 1 : std::ssize(unseen) + stage_->parents[static_cast<std::size_t>(drafted)];
+      require(parents[static_cast<std::size_t>(k)] == parent, "fed another tree");
+    }
+  }
+
+  std::array<Token, 2> last_two(Index k) const {
+    const Index parent = node(k).parent;
+    return {parent < 0 ? context_.back() : node(parent).token, node(k).token};
   }
 
   void fill(Index i, std::span<const Token> text) {
@@ -146,15 +214,19 @@ class Model {
   Index most_;
   Table table_;
   Tokens context_;
+  std::vector<Node> tree_;  // what is open behind the context
   Matrix rows_;
 };
 
-// One of the library's drafters. Its rows are copied, so that those of all have one type.
+// One of the library's drafters of lines. Its rows are copied, so that those of all have one type.
 class AnyDrafter {
  public:
   enum Kind : Index { none, model, prompt_lookup, ngram_table, suffixes, lookahead, chain, cascade, kinds };
   static constexpr const char* names[] = {"none",     "model",     "prompt lookup", "n-gram table",
                                           "suffixes", "lookahead", "chain",         "cascade"};
+
+  // Whether the draft model's context is a beginning of the text between steps.
+  static bool model_keeps_text(Index which) { return which != cascade; }
 
   AnyDrafter(Index which, Stage& stage, Model& small, Model& middle)
       : stage_(&stage), small_(&small), middle_(&middle) {
@@ -274,9 +346,9 @@ struct FailingRule {
   Rule rule;
   Stage* stage;
 
-  specdec::Verdict judge(const auto& drafted, auto& chance) {
+  auto judge(const auto& drafted, auto& chance) {
     stage->call();
-    const specdec::Verdict verdict = rule.judge(drafted, chance);
+    const auto verdict = rule.judge(drafted, chance);
     stage->call();
     return verdict;
   }

@@ -13,16 +13,43 @@
 #include <specdec/testing.hpp>
 #include <stdexcept>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "soak/tree_witness.hpp"
 #include "soak/witness.hpp"
 #include "support/rules.hpp"
+#include "support/trees.hpp"
 
 namespace soak {
 
-using Rule = support::AnyRule;
-using Decoder = specdec::SpecDec<Model&, AnyDrafter&, FailingRule<Rule>, AnyLength>;
 using Generator = std::mt19937_64;
+
+// Drafts are lines.
+struct Lines {
+  using Rule = support::AnyRule;
+  using Drafter = AnyDrafter;
+  using Length = AnyLength;
+  using Decoder = specdec::SpecDec<Model&, AnyDrafter&, FailingRule<Rule>, AnyLength>;
+  static constexpr Index gamma = 6;  // at most
+
+  static bool greedy(const Rule& rule) {
+    return std::holds_alternative<specdec::GreedyBlockVerifier>(rule.rule);
+  }
+};
+
+// Drafts are trees.
+struct Trees {
+  using Rule = support::AnyTreeRule;
+  using Drafter = AnyTreeDrafter;
+  using Length = AnyNodes;
+  using Decoder = specdec::SpecDec<Model&, AnyTreeDrafter&, FailingRule<Rule>, AnyNodes>;
+  static constexpr Index gamma = 14;
+
+  static bool greedy(const Rule& rule) {
+    return std::holds_alternative<specdec::TrunkAndSpares<specdec::GreedyBlockVerifier>>(rule.rule);
+  }
+};
 
 // What has happened.
 struct Tally {
@@ -83,7 +110,10 @@ class Census {
 };
 
 // A sequence, and what it was begun or resumed with.
+template <class Drafts>
 class Text final : public Author {
+  using Decoder = typename Drafts::Decoder;
+
  public:
   Text(Decoder& decoder, Tokens prompt, const specdec::Options& options)
       : sequence(decoder.start(prompt, options)), prompt_(std::move(prompt)), options_(options) {}
@@ -112,7 +142,7 @@ class Text final : public Author {
     require(kept() <= std::ssize(context), "more kept than there is");
   }
 
-  Decoder::Sequence sequence;
+  typename Decoder::Sequence sequence;
 
  private:
   Tokens prompt_;
@@ -121,7 +151,13 @@ class Text final : public Author {
 };
 
 // A rule and a drafter at work.
+template <class Drafts>
 class World {
+  using Rule = typename Drafts::Rule;
+  using Drafter = typename Drafts::Drafter;
+  using Length = typename Drafts::Length;
+  using Text = soak::Text<Drafts>;
+
  public:
   World(Index drafter, const Rule& rule, std::uint64_t seed)
       : stage_(seed),
@@ -131,10 +167,10 @@ class World {
         outside_(target_),
         small_(stage_, Model::Part::drafting, seed % 3 == 0 ? 100 : unbounded, near(target_.table(), seed_)),
         middle_(stage_, Model::Part::drafting, unbounded, near(target_.table(), seed_)),
-        greedy_(std::holds_alternative<specdec::GreedyBlockVerifier>(rule.rule)),
-        cascade_(drafter == AnyDrafter::cascade),
+        greedy_(Drafts::greedy(rule)),
+        model_keeps_text_(Drafter::model_keeps_text(drafter)),
         drafter_(drafter, stage_, small_, middle_),
-        decoder_(target_, drafter_, FailingRule<Rule>{rule, &stage_}, AnyLength(stage_)),
+        decoder_(target_, drafter_, FailingRule<Rule>{rule, &stage_}, Length(stage_)),
         random_(seed) {
     // The first texts are as long as any, so that there is room for all others early.
     for (auto& text : texts_) begin(text, some_tokens(longest, longest));
@@ -172,7 +208,7 @@ class World {
     return out;
   }
   specdec::Options some_options() {
-    specdec::Options options{.max_new_tokens = stage_.below(60), .gamma = stage_.below(7)};
+    specdec::Options options{.max_new_tokens = stage_.below(60), .gamma = stage_.below(Drafts::gamma + 1)};
     if (stage_.one_in(3)) options.stop_tokens = {stage_.below(vocabulary)};
     return options;
   }
@@ -230,10 +266,17 @@ class World {
   void half_steps(Text& text) {
     const specdec::Feed feed = propose(text);
     outside_.hold(text.sequence.context().first(static_cast<std::size_t>(feed.from)));
-    const Matrix rows = outside_.forward(feed.tokens, feed.rows);
+    const Matrix rows = feed.parents.empty() ? outside_.forward(feed.tokens, feed.rows)
+                                             : outside_.forward(feed.tokens, feed.parents, feed.rows);
+    const bool branches = !feed.parents.empty();
     Text& other = *texts_[1 - current_];
     if (!stage_.one_in(4) || other.sequence.done()) {
       text.sequence.accept(rows, random_);
+      if (branches) outside_.keep(text.sequence.kept_path());
+      else outside_.truncate(text.kept());
+      require(std::ssize(outside_.context()) == text.kept() &&
+                  begins_with(text.sequence.context(), outside_.context()),
+              "an engine is told to keep something else");
       return kept_all(text);
     }
     stage_.author = &other;
@@ -333,15 +376,16 @@ class World {
     const auto context = text.sequence.context();
     require(std::ssize(target_.context()) == text.kept() && begins_with(context, target_.context()),
             "the target keeps something else");
-    if (!cascade_) require(begins_with(context, small_.context()), "the draft model keeps something else");
+    if (model_keeps_text_)
+      require(begins_with(context, small_.context()), "the draft model keeps something else");
   }
 
   Stage stage_;
   Generator seed_;
   Model target_, outside_, small_, middle_;
-  bool greedy_, cascade_;
-  AnyDrafter drafter_;
-  Decoder decoder_;
+  bool greedy_, model_keeps_text_;
+  Drafter drafter_;
+  typename Drafts::Decoder decoder_;
   Generator random_;
   std::array<std::optional<Text>, 2> texts_;
   std::size_t current_ = 0;
