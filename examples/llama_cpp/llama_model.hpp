@@ -1,5 +1,5 @@
 // llama.cpp as a backend: a context of a GGUF model as a specdec::LogitsModel, for target and draft model
-// alike.
+// alike, whose calls may branch.
 //
 //   LlamaModel target{LlamaWeights{"target.gguf"}}, draft{LlamaWeights{"draft.gguf"}};
 //   check_same_vocabulary(target.weights(), draft.weights());
@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
-#include <limits>
 #include <memory>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -25,35 +24,8 @@
 #include <utility>
 #include <vector>
 
-// What the C interface of llama.cpp has come to call things. Templates, so that a header is asked only for
-// the names it has.
-namespace llama_api {
-
-/// Removes what the context holds from position `from` on; whether that could be done.
-template <class Context>
-bool remove_from(Context* context, llama_pos from) {
-  if constexpr (requires { llama_memory_seq_rm(llama_get_memory(context), 0, from, -1); })
-    return llama_memory_seq_rm(llama_get_memory(context), 0, from, -1);
-  else if constexpr (requires { llama_kv_self_seq_rm(context, 0, from, -1); })
-    return llama_kv_self_seq_rm(context, 0, from, -1);
-  else return llama_kv_cache_seq_rm(context, 0, from, -1);
-}
-
-/// Whether the model has a state that no single token can be taken out of again.
-template <class Model>
-bool is_recurrent(const Model* model) {
-  if constexpr (requires { llama_model_is_hybrid(model); })
-    if (llama_model_is_hybrid(model)) return true;
-  return llama_model_is_recurrent(model);
-}
-
-/// Has a cache for sliding windows keep what has left the window, as the rollback may move the window back.
-template <class Params>
-void keep_whole_windows(Params& params) {
-  if constexpr (requires { params.swa_full; }) params.swa_full = true;
-}
-
-}  // namespace llama_api
+#include "llama_api.hpp"
+#include "llama_tree.hpp"
 
 /// The weights and the vocabulary of a GGUF file. Copies share them; the last one frees them.
 class LlamaWeights {
@@ -172,66 +144,119 @@ inline void check_same_vocabulary(const LlamaWeights& target, const LlamaWeights
   }
 }
 
-/// A context over weights: one sequence with its KV cache. Satisfies specdec::LogitsModel.
+/// A context over weights, with its KV cache. Satisfies specdec::LogitsTreeModel, hence specdec::LogitsModel.
 ///
 /// It shares the weights, and can be moved but not copied. What forward() returns points into the context's
 /// own memory, until the next call.
+///
+/// All sequences hold the context, always, so that a tree has to enter and leave its own tokens alone. No data is
+/// copied for that.
 class LlamaModel {
  public:
   struct Options {
     specdec::Index context = 0;  ///< how many tokens it has to hold; 0: as many as the model was trained for
     specdec::Index batch = 512;  ///< how many llama.cpp is given at a time
     int threads = 1;
+    specdec::Index sequences = 1;  ///< how many leaves a tree of tokens may have
   };
 
   explicit LlamaModel(LlamaWeights weights) : LlamaModel(std::move(weights), Options{}) {}
 
-  /// Throws std::runtime_error where llama.cpp can make no such context.
-  LlamaModel(LlamaWeights weights, const Options& options) : weights_(std::move(weights)) {
+  /// Throws std::runtime_error where llama.cpp can make no such context; std::invalid_argument without a sequence.
+  LlamaModel(LlamaWeights weights, const Options& options)
+      : weights_(std::move(weights)), tree_(options.sequences) {
     llama_context_params params = llama_context_default_params();
     params.n_ctx = static_cast<std::uint32_t>(options.context);
     params.n_batch = static_cast<std::uint32_t>(options.batch);
     params.n_ubatch = params.n_batch;
+    params.n_seq_max = static_cast<std::uint32_t>(options.sequences);
     params.n_threads = params.n_threads_batch = options.threads;
     llama_api::keep_whole_windows(params);
+    llama_api::share_one_cache(params);
     context_.reset(llama_init_from_model(weights_.model(), params));
     if (!context_) throw std::runtime_error("llama.cpp has no context for '" + weights_.path() + "'");
+    for (specdec::Index sequence = 0; sequence < options.sequences; ++sequence)
+      all_sequences_.push_back(static_cast<llama_seq_id>(sequence));
   }
 
   const LlamaWeights& weights() const { return weights_; }
   specdec::Index vocab_size() const { return weights_.vocab_size(); }
-  /// How many tokens the context holds at most.
+  /// How many tokens the context holds at most, with all those of an open tree.
   specdec::Index context_size() const { return llama_n_ctx(context_.get()); }
 
   /// Appends the tokens, and returns the logits after each of the last `rows` of them. A prompt that is
   /// longer than a batch is taken in piece by piece.
   ///
   /// Throws, with the context as it was: std::length_error where it would hold more than context_size()
-  /// tokens; std::invalid_argument for more rows than tokens or than fit into one batch; std::runtime_error
-  /// where llama.cpp fails.
+  /// tokens; std::invalid_argument for more rows than tokens or than fit into one batch; std::logic_error while a tree is
+  /// open; std::runtime_error where llama.cpp fails.
   specdec::RowPointers<float> forward(std::span<const specdec::Token> tokens, specdec::Index rows) {
     check(std::ssize(tokens), rows);
-    const specdec::Index before = length_, batch_size = llama_n_batch(context_.get());
+    if (!tree_.empty())
+      throw std::logic_error("a tree is open in '" + weights_.path() + "': keep() or truncate() closes it");
+    begin_call(tokens);
+    for (specdec::Index i = 0; i < std::ssize(tokens); ++i) add_place(length_ + i, all_sequences_);
     try {
-      while (std::ssize(tokens) > batch_size) {  // all rows come out of the last batch
-        const auto count = static_cast<std::size_t>(std::min(batch_size, std::ssize(tokens) - rows));
-        decode(tokens.first(count), 0);
-        tokens = tokens.subspan(count);
-      }
-      decode(tokens, rows);
-      take_rows(std::ssize(tokens), rows);
+      decode_all(rows);
     } catch (...) {
-      length_ = std::numeric_limits<specdec::Index>::max();  // llama.cpp may have kept a part
-      truncate(before);
+      remove(-1, length_);  // llama.cpp may have kept a part
+      throw;
+    }
+    length_ += std::ssize(tokens);
+    return {pointers_, vocab_size()};
+  }
+
+  /// Adds the tokens to the tree that is open behind the context: see specdec::TreeModel. Every token takes a place in
+  /// the context until keep() or truncate().
+  ///
+  /// Throws, with context and tree as they were: as forward(tokens, rows), std::invalid_argument unless there is a
+  /// parent for each token, −1 or the number of one before it, and std::length_error where the tree would have more
+  /// leaves than Options::sequences.
+  specdec::RowPointers<float> forward(std::span<const specdec::Token> tokens,
+                                      std::span<const specdec::Index> parents, specdec::Index rows) {
+    check(std::ssize(tokens), rows);
+    if (parents.size() != tokens.size())
+      throw std::invalid_argument(std::to_string(parents.size()) + " parents for " +
+                                  std::to_string(tokens.size()) + " tokens");
+    begin_call(tokens);
+    const specdec::Index first = tree_.size();
+    tree_.grow(parents, [&](specdec::Index owner, specdec::Index other, specdec::Index depth) {
+      share(owner, other, depth);
+    });
+    try {
+      for (specdec::Index token = first; token < tree_.size(); ++token)
+        add_place(length_ + tree_.depth(token) - 1, tree_.holders(token));
+      decode_all(rows);
+    } catch (...) {
+      tree_.shrink();
+      for (const llama_seq_id sequence : all_sequences_)
+        remove(sequence, length_ + tree_.depth(tree_.end(sequence)));
       throw;
     }
     return {pointers_, vocab_size()};
   }
 
+  /// Makes the tokens with these numbers part of the context, and forgets the rest of the tree.
+  /// Throws std::invalid_argument unless they are a way from the context outward.
+  void keep(std::span<const specdec::Index> path) {
+    tree_.check_path(path);
+    if (path.empty()) return truncate(length_);
+    const specdec::Index kept = tree_.holder(path.back());
+    for (const llama_seq_id sequence : all_sequences_)
+      if (sequence != kept && tree_.end(sequence) >= 0) remove(sequence, length_);
+    remove(static_cast<llama_seq_id>(kept), length_ + std::ssize(path));
+    for (const llama_seq_id sequence : all_sequences_)
+      if (sequence != kept) share(kept, sequence, std::ssize(path));
+    length_ += std::ssize(path);
+    tree_.clear();
+  }
+
   void truncate(specdec::Index length) {
-    if (length >= length_) return;
-    length_ = length;
-    broken_ = !llama_api::remove_from(context_.get(), static_cast<llama_pos>(length));
+    if (tree_.empty() && length >= length_) return;
+    length_ = std::min(length, length_);
+    tree_.clear();
+    broken_ = false;  // if it was, all that was left behind goes now
+    remove(-1, length_);
   }
 
  private:
@@ -242,34 +267,76 @@ class LlamaModel {
   void check(specdec::Index count, specdec::Index rows) const {
     const auto number = [](specdec::Index n) { return std::to_string(n); };
     if (broken_) throw std::runtime_error("'" + weights_.path() + "' could not be rolled back");
-    if (count > context_size() - length_)
-      throw std::length_error("the context of '" + weights_.path() + "' is full: it holds " +
-                              number(length_) + " of " + number(context_size()) + " tokens, and " +
-                              number(count) + " more are to follow");
+    if (const specdec::Index held = length_ + tree_.size(); count > context_size() - held)
+      throw std::length_error("the context of '" + weights_.path() + "' is full: it holds " + number(held) +
+                              " of " + number(context_size()) + " tokens, and " + number(count) +
+                              " more are to follow");
     if (rows < 1 || rows > count || rows > llama_n_batch(context_.get()))
       throw std::invalid_argument(number(rows) + " rows of logits were asked for after " + number(count) +
                                   " tokens; a batch has " + number(llama_n_batch(context_.get())));
   }
 
-  // Appends the tokens, with logits for the last `rows`.
-  void decode(std::span<const specdec::Token> tokens, specdec::Index rows) {
+  // Of every sequence where it is −1.
+  void remove(llama_seq_id sequence, specdec::Index from) {
+    if (!llama_api::remove(context_.get(), sequence, static_cast<llama_pos>(from))) broken_ = true;
+  }
+
+  // Of what the owner holds of the tree, the first `depth` tokens.
+  void share(specdec::Index owner, specdec::Index other, specdec::Index depth) {
+    llama_api::share(context_.get(), static_cast<llama_seq_id>(owner), static_cast<llama_seq_id>(other),
+                     static_cast<llama_pos>(length_), static_cast<llama_pos>(length_ + depth));
+  }
+
+  void begin_call(std::span<const specdec::Token> tokens) {
     tokens_.assign(tokens.begin(), tokens.end());
     positions_.clear();
-    wanted_.clear();
-    for (specdec::Index i = 0; i < std::ssize(tokens); ++i) {
-      positions_.push_back(static_cast<llama_pos>(length_ + i));
-      wanted_.push_back(i >= std::ssize(tokens) - rows);
+    holder_counts_.clear();
+    holders_.clear();
+    for (auto* list : {&positions_, &holder_counts_}) list->reserve(tokens.size());
+    holders_.reserve(tokens.size());
+    wanted_.assign(tokens.size(), 0);
+  }
+
+  // Where the next token of the call stands, and which sequences hold it.
+  void add_place(specdec::Index position, std::span<llama_seq_id> holders) {
+    positions_.push_back(static_cast<llama_pos>(position));
+    holder_counts_.push_back(static_cast<std::int32_t>(holders.size()));
+    holders_.push_back(holders.data());
+  }
+
+  // The tokens of the call, batch by batch. All rows come out of the last one.
+  void decode_all(specdec::Index rows) {
+    const specdec::Index batch_size = llama_n_batch(context_.get());
+    std::fill(wanted_.end() - rows, wanted_.end(), std::int8_t{1});
+    specdec::Index first = 0, left = std::ssize(tokens_);
+    while (left > batch_size) {
+      const specdec::Index count = std::min(batch_size, left - rows);
+      decode(first, count);
+      first += count;
+      left -= count;
     }
+    decode(first, left);
+    take_rows(left, rows);
+  }
+
+  void decode(specdec::Index first, specdec::Index count) {
     llama_batch batch = {};
-    batch.n_tokens = static_cast<std::int32_t>(tokens.size());
-    batch.token = tokens_.data();
-    batch.pos = positions_.data();
-    batch.logits = wanted_.data();
-    if (const int status = llama_decode(context_.get(), batch); status != 0)
-      throw std::runtime_error("llama.cpp could not decode " + std::to_string(tokens.size()) +
-                               " tokens with '" + weights_.path() + "' (status " + std::to_string(status) +
-                               ")");
-    length_ += std::ssize(tokens);
+    batch.n_tokens = static_cast<std::int32_t>(count);
+    batch.token = tokens_.data() + first;
+    batch.pos = positions_.data() + first;
+    batch.n_seq_id = holder_counts_.data() + first;
+    batch.seq_id = holders_.data() + first;
+    batch.logits = wanted_.data() + first;
+    constexpr int no_room = 1;  // llama.cpp's word for it
+    int status = llama_decode(context_.get(), batch);
+    // There is room, but it may be in pieces. A turn moves only some of what is held, but something, until it is in one.
+    for (specdec::Index turn = 0; status == no_room && turn < context_size(); ++turn) {
+      if (!llama_api::close_gaps(context_.get())) break;
+      status = llama_decode(context_.get(), batch);
+    }
+    if (status != 0)
+      throw std::runtime_error("llama.cpp could not decode " + std::to_string(count) + " tokens with '" +
+                               weights_.path() + "' (status " + std::to_string(status) + ")");
   }
 
   void take_rows(specdec::Index count, specdec::Index rows) {
@@ -283,12 +350,16 @@ class LlamaModel {
   LlamaWeights weights_;
   std::unique_ptr<llama_context, Free> context_;
   specdec::Index length_ = 0;  // how many tokens the context holds
+  LlamaTree tree_;             // what is open behind it
   bool broken_ = false;
-  // One batch, and where its logits are.
+  std::vector<llama_seq_id> all_sequences_;
+  // The tokens of one call, and where the logits of its last batch are.
   std::vector<llama_token> tokens_;
   std::vector<llama_pos> positions_;
+  std::vector<std::int32_t> holder_counts_;
+  std::vector<llama_seq_id*> holders_;
   std::vector<std::int8_t> wanted_;
   std::vector<const float*> pointers_;
 };
 
-static_assert(specdec::LogitsModel<LlamaModel>);
+static_assert(specdec::LogitsTreeModel<LlamaModel>);

@@ -35,9 +35,9 @@ struct llama_model_params {
   int32_t n_gpu_layers;
 };
 struct llama_context_params {
-  uint32_t n_ctx, n_batch, n_ubatch;
+  uint32_t n_ctx, n_batch, n_ubatch, n_seq_max;
   int32_t n_threads, n_threads_batch;
-  bool swa_full;
+  bool swa_full, kv_unified;
 };
 
 void llama_backend_init(void);
@@ -61,6 +61,8 @@ int32_t llama_decode(struct llama_context* ctx, struct llama_batch batch);
 float* llama_get_logits_ith(struct llama_context* ctx, int32_t i);
 llama_memory_t llama_get_memory(const struct llama_context* ctx);
 bool llama_memory_seq_rm(llama_memory_t mem, llama_seq_id seq_id, llama_pos p0, llama_pos p1);
+void llama_memory_seq_cp(llama_memory_t mem, llama_seq_id seq_id_src, llama_seq_id seq_id_dst, llama_pos p0,
+                         llama_pos p1);
 
 enum llama_vocab_type llama_vocab_type(const struct llama_vocab* vocab);
 int32_t llama_vocab_n_tokens(const struct llama_vocab* vocab);
