@@ -215,9 +215,10 @@ void check_tree(const Settings& settings) {
   if (!tree) return;
   if (settings.gamma == "auto")
     throw std::invalid_argument("--gamma auto is for drafts that do not branch, not for " + option);
+  const bool draws =
+      generate::draft_temperature(generate::rule_named(settings.verifier), settings.temperature) > 0;
   const std::string_view objection =
-      generate::objection(generate::tree_kind_named(settings.tree), generate::rule_named(settings.verifier),
-                          settings.temperature);
+      generate::objection(generate::tree_kind_named(settings.tree).siblings, settings.verifier, draws);
   if (!objection.empty()) throw std::invalid_argument(option + ": " + std::string(objection));
 }
 

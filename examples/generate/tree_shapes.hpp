@@ -1,9 +1,11 @@
 // Shapes of trees, by how many children their nodes have.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <iterator>
 #include <span>
+#include <specdec/draft/sequoia_shape.hpp>
 #include <specdec/draft/tree_shape.hpp>
 #include <string>
 #include <vector>
@@ -37,6 +39,21 @@ inline std::vector<Index> spares_of(const specdec::TreeShape& shape) {
     trunk = shape.first_child(trunk);
   }
   return spares;
+}
+
+/// How many tokens a tree has, about, where nothing more is said. The shapes of so many levels follow from what the
+/// shipped pair of transformers accepts at temperature 0.8, where spares pay most beside the first token.
+inline constexpr Index usual_nodes = 16;
+
+inline specdec::TreeShape usual_trunk(Index depth) {
+  Widths widths{8, 4, 2, 2};
+  widths.resize(static_cast<std::size_t>(depth), 1);
+  return trunk_shape(widths);
+}
+
+inline specdec::TreeShape usual_shape(Index depth) {
+  constexpr std::array<double, 6> acceptance_by_rank{0.63, 0.084, 0.053, 0.023, 0.02, 0.015};
+  return specdec::sequoia_shape(acceptance_by_rank, usual_nodes, depth).shape;
 }
 
 inline std::string text_of(const Widths& widths) {

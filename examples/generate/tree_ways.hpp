@@ -35,7 +35,6 @@ class TreeWays {
  public:
   TreeWays(Pair& pair, const Rule& rule, const Texts& texts)
       : rule_(rule),
-        temperature_(texts.temperature),
         draws_(draft_temperature(rule, texts.temperature) > 0),
         full_(tree_kind_named(draws_ ? "without-replacement" : "likeliest")) {
     if (fits(full_)) by_rank_ = measured_acceptance_by_rank(pair, rule, full_, texts);
@@ -52,7 +51,7 @@ class TreeWays {
  private:
   static constexpr Index nodes = 16;
 
-  bool fits(const TreeKind& kind) const { return objection(kind, rule_, temperature_).empty(); }
+  bool fits(const TreeKind& kind) const { return objection(kind.siblings, rule_.option, draws_).empty(); }
 
   void add_trees(Index depth) {
     const TreeKind& spares = tree_kind_named("spares");
@@ -76,7 +75,6 @@ class TreeWays {
   }
 
   const Rule& rule_;
-  double temperature_;
   bool draws_;
   const TreeKind& full_;
   std::vector<double> by_rank_;

@@ -13,6 +13,7 @@
 #include "generate/drafters.hpp"
 #include "generate/pair.hpp"
 #include "generate/sampled.hpp"
+#include "generate/tree_rules.hpp"
 #include "generate/tree_shapes.hpp"
 
 namespace generate {
@@ -84,9 +85,6 @@ std::unique_ptr<TreeDrafter> erased_tree(D drafter) {
 
 // ---- Kinds ------------------------------------------------------------------------------------------
 
-/// Where the tokens of a tree come from.
-enum class Siblings { trunk, drawn, chosen };
-
 struct Tree;
 
 /// A kind of trees that can be chosen.
@@ -157,17 +155,10 @@ inline Tree confident_tree(Index nodes, Index depth) {
   return {&tree_kind_named("confident"), nodes, depth, {}};
 }
 
-/// The tree of so many levels that is drafted where nothing more is said: of about 16 tokens, by what the shipped pair
-/// accepts at temperature 0.8, where spares pay most beside the first token.
+/// The tree of so many levels that is drafted where nothing more is said.
 inline Tree usual_tree(const TreeKind& kind, Index depth) {
-  constexpr Index nodes = 16;
-  constexpr std::array<double, 6> acceptance_by_rank{0.63, 0.084, 0.053, 0.023, 0.02, 0.015};
-  if (kind.option == "confident") return confident_tree(nodes, depth);
-  if (kind.siblings != Siblings::trunk)
-    return tree_of(kind, specdec::sequoia_shape(acceptance_by_rank, nodes, depth).shape);
-  Widths widths{8, 4, 2, 2};
-  widths.resize(static_cast<std::size_t>(depth), 1);
-  return tree_of(kind, widths);
+  if (kind.option == "confident") return confident_tree(usual_nodes, depth);
+  return tree_of(kind, kind.siblings == Siblings::trunk ? usual_trunk(depth) : usual_shape(depth));
 }
 
 }  // namespace generate

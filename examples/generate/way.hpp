@@ -12,6 +12,7 @@
 #include "generate/lengths.hpp"
 #include "generate/pair.hpp"
 #include "generate/rules.hpp"
+#include "generate/sampled.hpp"
 #include "generate/tree_rules.hpp"
 #include "generate/trees.hpp"
 #include "generate/watched.hpp"
@@ -30,6 +31,12 @@ struct Way {
   Index most() const { return tree ? tree->nodes : gamma.most; }
 };
 
+inline specdec::Result speculate(Model& target, TreeDrafter& drafter, const TreeRule& rule, const Job& job,
+                                 Generator& generator, const OnStep& on_step) {
+  specdec::SpecDec decoder{sampled(target, job.temperature), drafter, rule};
+  return decoder.generate(job.prompt, job.options, generator, on_step);
+}
+
 /// Writes a text. What the drafter has learnt stays from one to the next.
 using Writer = std::function<specdec::Result(const Job&, Generator&, const OnStep&)>;
 
@@ -42,7 +49,7 @@ inline Writer writer(const Way& way, Pair& pair, const DrafterSettings& settings
   if (way.tree) {
     auto drafter = way.tree->kind->make(*pair.draft, *way.tree, drafting.temperature);
     if (last != nullptr) drafter = std::make_unique<WatchedTreeDrafter>(std::move(drafter), *last);
-    return [&target, rule = tree_rule(*way.tree->kind, *way.rule),
+    return [&target, rule = tree_rule(way.tree->kind->siblings, way.rule->option),
             drafter = std::shared_ptr<TreeDrafter>(std::move(drafter))](const Job& job, Generator& generator,
                                                                         const OnStep& on_step) {
       return speculate(target, *drafter, rule, job, generator, on_step);
