@@ -3,6 +3,7 @@
 //
 //   generate_gguf -m target.gguf -md draft.gguf -p "It was a bright" -n 256 --temp 0.8 --gamma 8
 //   generate_gguf -m target.gguf -p "..."                 drafts by prompt lookup, without a second model
+//   generate_gguf -m target.gguf -md draft.gguf --tree without-replacement      drafts that branch
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -20,6 +21,7 @@
 
 #include "../generate/text.hpp"
 #include "llama_model.hpp"
+#include "trees.hpp"
 
 namespace {
 
@@ -44,6 +46,7 @@ struct Settings {
   double min_p = 0.05;
   Index gamma = 8;
   std::string verifier = "block";
+  std::string tree = "none";
   Index seed = 1;
   int threads = 1;
   int gpu_layers = 0;
@@ -51,11 +54,22 @@ struct Settings {
 
   bool greedy() const { return temperature == 0 || verifier == "argmax"; }
 
+  // The rules that look at no probability of the draft do best with its most probable tokens.
+  bool draws() const { return temperature > 0 && verifier != "sample-match" && verifier != "argmax"; }
+
   // In llama.cpp's own order.
   Chain chain() const { return chain_at(temperature); }
-  // The rules that look at no probability of the draft do best with its most probable tokens.
-  Chain draft_chain() const {
-    return chain_at(verifier == "sample-match" || verifier == "argmax" ? 0 : temperature);
+  Chain draft_chain() const { return chain_at(draws() ? temperature : 0); }
+  // Tokens are chosen by a row that knows more than one of them.
+  Chain choosing_chain() const {
+    if (draws()) return draft_chain();
+    return Chain{specdec::TopK{0}, specdec::TopP{1}, specdec::MinP{0}, specdec::Temperature{1}};
+  }
+
+  // How a draft branches, if it does.
+  std::optional<gguf::Tree> drafted_tree() const {
+    if (tree == "none") return {};
+    return gguf::Tree(gguf::tree_kind_named(tree), gamma);
   }
 
  private:
@@ -65,6 +79,12 @@ struct Settings {
     return Chain{specdec::TopK{top_k}, specdec::TopP{top_p}, specdec::MinP{min_p}, specdec::Temperature{t}};
   }
 };
+
+std::vector<std::string> tree_names() {
+  std::vector<std::string> names{"none"};
+  for (const gguf::TreeKind& kind : gguf::tree_kinds) names.emplace_back(kind.option);
+  return names;
+}
 
 void add_options(CLI::App& app, Settings& settings) {
   app.option_defaults()->always_capture_default();
@@ -79,7 +99,10 @@ void add_options(CLI::App& app, Settings& settings) {
   app.add_option("--top-p", settings.top_p, "Mass to sample from")->check(CLI::Range(0.001, 1.0));
   app.add_option("--min-p", settings.min_p, "Least probability, relative to the most probable token")
       ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--gamma", settings.gamma, "Tokens drafted per target call")->check(CLI::Range(1, 64));
+  app.add_option("--gamma", settings.gamma, "Tokens drafted per target call, one behind the other")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--tree", settings.tree, "How the draft branches, in a tree of about 16 tokens")
+      ->check(CLI::IsMember(tree_names()));
   app.add_option("--verifier", settings.verifier, "Rule of acceptance")
       ->check(CLI::IsMember({"token", "block", "greedy-block", "sample-match", "argmax"}));
   app.add_option("--seed", settings.seed, "Seed of everything random")->check(CLI::Range(0, 1000000000));
@@ -87,6 +110,20 @@ void add_options(CLI::App& app, Settings& settings) {
   app.add_option("--gpu-layers", settings.gpu_layers, "Layers that llama.cpp puts on a GPU")
       ->check(CLI::Range(0, 10000));
   app.add_flag("--verbose", settings.verbose, "Let llama.cpp write its log to stderr");
+}
+
+/// Throws: std::invalid_argument on settings that do not go together.
+void check(const Settings& settings) {
+  const std::optional<gguf::Tree> tree = settings.drafted_tree();
+  if (!tree) return;
+  const std::string option = "--tree " + settings.tree;
+  if (tree->kind().by_model && settings.draft_model.empty())
+    throw std::invalid_argument(option + " needs a draft model (-md): without one, --tree prompt-lookup");
+  if (!tree->kind().by_model && !settings.draft_model.empty())
+    throw std::invalid_argument(option + " is looked up in the text, without the draft model of -md");
+  const std::string_view objection =
+      generate::objection(tree->kind().siblings, settings.verifier, settings.draws());
+  if (!objection.empty()) throw std::invalid_argument(option + ": " + std::string(objection));
 }
 
 // ---- The log of llama.cpp ---------------------------------------------------------------------------
@@ -105,14 +142,15 @@ struct Pair {
   Tokens prompt;
 };
 
-// Neither model ever holds more than the prompt and all new tokens, but that greedy block verification may
-// have to draft beyond the last of them.
-Index needed_context(const Settings& settings, Index prompt_size) {
+// How long the text gets at most: greedy block verification may have to draft beyond the last token asked for.
+Index longest_text(const Settings& settings, Index prompt_size) {
   return prompt_size + settings.tokens + (settings.verifier == "greedy-block" ? settings.gamma : 0);
 }
 
-LlamaModel open(const LlamaWeights& weights, const Settings& settings, Index context) {
-  LlamaModel model(weights, {.context = context, .threads = settings.threads});
+// A tree stands behind the text.
+LlamaModel open(const LlamaWeights& weights, const Settings& settings, Index text, const gguf::Room& tree) {
+  LlamaModel model(weights,
+                   {.context = text + tree.tokens, .threads = settings.threads, .sequences = tree.leaves});
   const std::vector<Token> any{0};
   model.forward(any, 1);  // the first call of a context is slow
   model.truncate(0);
@@ -123,19 +161,21 @@ Pair load(const Settings& settings) {
   const LlamaWeights target(settings.model, settings.gpu_layers);
   Tokens prompt = target.tokenize(settings.prompt);
   if (prompt.empty()) throw std::invalid_argument("--prompt is empty: there is nothing to continue");
-  const Index context = needed_context(settings, std::ssize(prompt));
-  if (context > target.trained_context())
+  const Index text = longest_text(settings, std::ssize(prompt));
+  if (text > target.trained_context())
     throw std::length_error("-n " + std::to_string(settings.tokens) + " after a prompt of " +
                             std::to_string(prompt.size()) + " tokens needs a context of " +
-                            std::to_string(context) + ", but '" + settings.model + "' was trained for " +
+                            std::to_string(text) + ", but '" + settings.model + "' was trained for " +
                             std::to_string(target.trained_context()));
+  const std::optional<gguf::Tree> tree = settings.drafted_tree();
   std::optional<LlamaModel> draft;
   if (!settings.draft_model.empty()) {
     const LlamaWeights weights(settings.draft_model, settings.gpu_layers);
     check_same_vocabulary(target, weights);
-    draft = open(weights, settings, context);
+    draft = open(weights, settings, text, tree ? tree->of_draft() : gguf::Room{});
   }
-  return {open(target, settings, context), std::move(draft), std::move(prompt)};
+  return {open(target, settings, text, tree ? tree->of_target() : gguf::Room{}), std::move(draft),
+          std::move(prompt)};
 }
 
 // ---- Generation -------------------------------------------------------------------------------------
@@ -176,21 +216,42 @@ auto with_verifier(std::string_view name, F&& f) {
   return f(specdec::BlockVerifier{});
 }
 
-// Calls f with the drafter.
+// Calls f with the drafter of lines.
 template <class F>
 auto with_drafter(const Settings& settings, Pair& pair, F&& f) {
   if (!pair.draft) return f(specdec::PromptLookupDrafter{});
   return f(specdec::ModelDrafter{Model{*pair.draft, settings.draft_chain()}});
 }
 
+// Calls f with the drafter of trees.
+template <class F>
+auto with_tree_drafter(const gguf::Tree& tree, const Settings& settings, Pair& pair, F&& f) {
+  if (!pair.draft) return f(gguf::LookedUp{tree.depth()});
+  return gguf::with_model_drafter(tree, Model{*pair.draft, settings.draft_chain()},
+                                  Model{*pair.draft, settings.choosing_chain()}, settings.draws(), f);
+}
+
+// Calls f with drafter and rule.
+template <class F>
+auto with_method(const Settings& settings, Pair& pair, F&& f) {
+  if (const std::optional<gguf::Tree> tree = settings.drafted_tree())
+    return with_tree_drafter(*tree, settings, pair, [&](auto drafter) {
+      return f(drafter, generate::tree_rule(tree->kind().siblings, settings.verifier));
+    });
+  return with_drafter(settings, pair, [&](auto drafter) {
+    return with_verifier(settings.verifier, [&](auto verifier) { return f(drafter, verifier); });
+  });
+}
+
 specdec::Options options_of(const Settings& settings, const Pair& pair) {
-  return {settings.tokens, settings.gamma, pair.target.weights().end_tokens()};
+  const std::optional<gguf::Tree> tree = settings.drafted_tree();
+  return {settings.tokens, tree ? tree->nodes() : settings.gamma, pair.target.weights().end_tokens()};
 }
 
 // Writes out the text as it comes.
 Run speculate(const Settings& settings, Pair& pair) {
   const LlamaWeights& weights = pair.target.weights();
-  const auto generate = [&](auto& generator, auto on_emitted, auto& drafter, auto verifier) {
+  const auto generate = [&](auto& generator, auto on_emitted, auto& drafter, const auto& verifier) {
     specdec::SpecDec decoder{Model{pair.target, settings.chain()}, drafter, verifier};
     return decoder.generate(pair.prompt, options_of(settings, pair), generator,
                             [&](std::span<const Token> emitted) {
@@ -201,9 +262,8 @@ Run speculate(const Settings& settings, Pair& pair) {
   };
   std::cout << printable(settings.prompt) << std::flush;
   return Run(settings, [&](auto& generator, auto on_emitted) {
-    return with_drafter(settings, pair, [&](auto drafter) {
-      return with_verifier(settings.verifier,
-                           [&](auto v) { return generate(generator, on_emitted, drafter, v); });
+    return with_method(settings, pair, [&](auto& drafter, const auto& verifier) {
+      return generate(generator, on_emitted, drafter, verifier);
     });
   });
 }
@@ -222,9 +282,19 @@ Run target_alone(const Settings& settings, Pair& pair) {
 
 // ---- What is reported -------------------------------------------------------------------------------
 
+constexpr int name_width = 48;
+
+// What was drafted, and who judged it.
+std::string method(const Settings& settings) {
+  std::string drafted = settings.draft_model.empty() ? "prompt lookup, " : "";
+  if (const auto tree = settings.drafted_tree())
+    drafted = settings.tree + " tree of " + std::to_string(tree->nodes()) + ", ";
+  return drafted + settings.verifier + ", gamma " + std::to_string(settings.gamma);
+}
+
 void print_row(const std::string& name, const Run& run, const Run& baseline) {
   const specdec::Stats& stats = run.stats();
-  std::cout << std::left << std::setw(32) << name << std::right << std::setw(8) << stats.emitted
+  std::cout << std::left << std::setw(name_width) << name << std::right << std::setw(8) << stats.emitted
             << std::setw(14) << stats.target_calls << std::setw(18) << fixed(stats.block_efficiency(), 3)
             << std::setw(19) << (stats.drafted > 0 ? fixed(stats.accepted_fraction(), 3) : "-")
             << std::setw(12) << fixed(run.tokens_per_second(), 1) << std::setw(10)
@@ -233,13 +303,11 @@ void print_row(const std::string& name, const Run& run, const Run& baseline) {
 
 void print_table(const Settings& settings, const Run& baseline, const Run& run) {
   std::cout << "\n\n"
-            << std::left << std::setw(32) << "" << std::right << std::setw(8) << "tokens" << std::setw(14)
-            << "target calls" << std::setw(18) << "block efficiency" << std::setw(19) << "accepted fraction"
-            << std::setw(12) << "tokens/s" << std::setw(10) << "speed-up" << '\n';
+            << std::left << std::setw(name_width) << "" << std::right << std::setw(8) << "tokens"
+            << std::setw(14) << "target calls" << std::setw(18) << "block efficiency" << std::setw(19)
+            << "accepted fraction" << std::setw(12) << "tokens/s" << std::setw(10) << "speed-up" << '\n';
   print_row("autoregressive", baseline, baseline);
-  print_row((settings.draft_model.empty() ? "prompt lookup, " : "") + settings.verifier + ", gamma " +
-                std::to_string(settings.gamma),
-            run, baseline);
+  print_row(method(settings), run, baseline);
 }
 
 // Where two greedy texts part, the logits of a batch of several tokens have been rounded otherwise than those
@@ -262,6 +330,7 @@ void compare_greedy(Pair& pair, const Tokens& alone, const Tokens& speculative) 
 }
 
 int run(const Settings& settings) {
+  check(settings);
   if (!settings.verbose) llama_log_set(keep_error, nullptr);
   Pair pair = load(settings);
   const Run speculative = speculate(settings, pair);

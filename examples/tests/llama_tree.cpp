@@ -72,6 +72,8 @@ TEST_CASE("what is refused or taken back leaves no trace") {
   CHECK(tree.end(0) == 4);
   tree.shrink();
   CHECK(unchanged());
+  CHECK(
+      support::message_of<std::length_error>([&] { grow(tree, {-1}); }).starts_with("a tree with 3 leaves"));
   CHECK(grow(tree, {2, 3}).empty());
   CHECK(tree.end(1) == 4);
   tree.clear();

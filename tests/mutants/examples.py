@@ -40,3 +40,32 @@ mutant("shown-way-from-one-too-far", LAST, SHOWN, "specdec::Index node = stop.no
 mutant = promise("a trunk has all the children of its level, and spares are what stands beside it")
 mutant("trunk-of-last-children", "examples/generate/tree_shapes.hpp", SHOWN, "trunk = first;", "trunk = std::ssize(parents) - 1;")
 mutant("trunk-counted-as-spare", "examples/generate/tree_shapes.hpp", SHOWN, "shape.children(trunk) - 1", "shape.children(trunk)")
+
+LLAMA, BRANCHES = "examples/llama_cpp/llama_model.hpp", "examples/llama_cpp/llama_tree.hpp"
+IN_LITTLE, HELD = "examples/tests/llama_model", "examples/tests/llama_tree"
+
+mutant = promise("on llama.cpp, too, a row of a tree is that of a line of the tokens on its way")
+mutant("llama-branch-one-too-deep", LLAMA, IN_LITTLE, "add_place(length_ + tree_.depth(token) - 1,", "add_place(length_ + tree_.depth(token),")
+mutant("llama-branch-behind-the-last-token", LLAMA, IN_LITTLE, "add_place(length_ + tree_.depth(token) - 1,", "add_place(length_ + token,")
+mutant("llama-branch-without-what-lies-before", BRANCHES, HELD, "share(holder(from), sequence, depth(from));", "")
+mutant("llama-branch-with-too-little-before", BRANCHES, IN_LITTLE, "share(holder(from), sequence, depth(from));", "share(holder(from), sequence, depth(from) - 1);")
+mutant("llama-line-in-one-sequence", LLAMA, IN_LITTLE, "add_place(length_ + i, all_sequences_);", "add_place(length_ + i, std::span(all_sequences_).first(1));")
+mutant("llama-caches-apart", LLAMA, IN_LITTLE, "    llama_api::share_one_cache(params);\n", "")
+mutant("llama-rows-of-a-batch-before", LLAMA, IN_LITTLE, "std::min(batch_size, left - rows);", "batch_size;")
+
+mutant = promise("on llama.cpp every sequence holds the context when a tree is closed, and nothing else")
+mutant("llama-kept-for-one-sequence", LLAMA, IN_LITTLE, "if (sequence != kept) share(kept, sequence, std::ssize(path));", "(void)sequence;")
+mutant("llama-kept-with-what-follows", LLAMA, IN_LITTLE, "remove(static_cast<llama_seq_id>(kept), length_ + std::ssize(path));", "")
+mutant("llama-kept-with-other-branches", LLAMA, IN_LITTLE, "if (sequence != kept && tree_.end(sequence) >= 0) remove(sequence, length_);", "(void)sequence;")
+mutant("llama-branches-outlive-rollback", LLAMA, IN_LITTLE, "if (tree_.empty() && length >= length_) return;", "if (length >= length_) return;")
+mutant("llama-anything-kept", BRANCHES, IN_LITTLE, " || parents_[at(token)] != last)", ")")
+
+mutant = promise("on llama.cpp a call that fails or is refused leaves context and tree as they were")
+mutant("llama-part-of-a-line-left", LLAMA, IN_LITTLE, "remove(-1, length_);  // llama.cpp may have kept a part", "")
+mutant("llama-part-of-a-tree-left", LLAMA, IN_LITTLE, "        remove(sequence, length_ + tree_.depth(tree_.end(sequence)));", "        (void)sequence;")
+mutant("llama-tree-grown-all-the-same", LLAMA, IN_LITTLE, "      tree_.shrink();\n", "")
+mutant("llama-leaves-uncounted", BRANCHES, HELD, "      shrink();\n", "")
+mutant("llama-children-not-taken-back", BRANCHES, HELD, "--children_[at(parents_[at(token)])];", "(void)token;")
+mutant("llama-room-without-the-tree", LLAMA, IN_LITTLE, "const specdec::Index held = length_ + tree_.size();", "const specdec::Index held = length_;")
+mutant("llama-line-behind-open-tree", LLAMA, IN_LITTLE, "if (!tree_.empty())\n      throw std::logic_error", "if (false)\n      throw std::logic_error")
+mutant("llama-goes-on-with-what-stayed", LLAMA, IN_LITTLE, "static_cast<llama_pos>(from))) broken_ = true;", "static_cast<llama_pos>(from))) broken_ = false;")
