@@ -6,6 +6,8 @@
 //   specdec::Chain chain{specdec::TopP{0.95}, specdec::Temperature{0.8}};
 //   specdec::ProcessedModel p{target, chain}, q{draft, chain};
 //   specdec::SpecDec decoder{p, specdec::ModelDrafter{q}, specdec::BlockVerifier{}};
+//
+//   LlamaModel wide{LlamaWeights{"target.gguf"}, {.sequences = 16}};  // takes trees with up to 16 leaves
 #pragma once
 
 #include <ggml-backend.h>
