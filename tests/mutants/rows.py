@@ -249,3 +249,15 @@ mutant("likeliest-of-the-first-ones", "rows/likeliest.hpp", LIKELIEST, "if (std:
 mutant("likeliest-of-no-probability", "rows/likeliest.hpp", LIKELIEST, "return !(likely.probability > 0); }", "return !(likely.probability >= 0); }")
 mutant("likeliest-lots-passed-over", "rows/likeliest.hpp", LIKELIEST, "if (has_none(data + start, end - start)) continue;", "if (start > 0 && !has_none(data + start, end - start)) continue;")
 mutant("logits-sum-of-half-a-stretch", "rows/logits_row.hpp", "tests/rows/logits_row " + WITHOUT, "start % stretch_ == 0 && next - start == stretch_size(start)", "start % stretch_ == 0")
+
+SHARDED = "tests/rows/sharded"
+mutant = promise("rows spread over ranks have the whole rows' law, on every rank")
+mutant("shard-columns-unshifted", "rows/sharded.hpp", SHARDED, "token = static_cast<double>(first_ + x)", "token = static_cast<double>(x)")
+mutant("shard-logits-normalised-alone", "rows/sharded.hpp", SHARDED, "return normalises_itself ? mass(i, r) : 1.0;", "return 1.0;")
+mutant("shard-draws-from-the-first", "rows/sharded.hpp", SHARDED, "if (u < 0 && owner == r) break;", "if (owner == r) break;")
+mutant("shard-draws-unshifted", "rows/sharded.hpp", SHARDED, "for (Index r = 0; r < owner; ++r) u -= mass(i, r);", "")
+mutant("shard-draw-serves-twice", "rows/sharded.hpp", SHARDED, "shards->drawn(i, k++)", "shards->drawn(i, 0 * k++)")
+mutant("shard-tokens-unlooked-up", "rows/sharded.hpp", SHARDED, "if (const Known* known = find(i, x)) return known->p;", "")
+mutant("shards-need-not-agree", "rows/sharded.hpp", SHARDED, 'check_alike(2, "the tokens', 'check_alike(1, "the tokens')
+mutant("shards-generators-need-not-agree", "rows/sharded.hpp", SHARDED, "    check_alike(0, \"what their generators give\");\n    for", "    for")
+mutant("shards-with-gaps", "rows/sharded.hpp", SHARDED, "if (first != next)", "if (false)")

@@ -1,0 +1,276 @@
+// Rows that are spread over ranks: the law of a verdict is that of the whole rows, all ranks come to the same one, and what
+// they exchange does not grow with the vocabulary.
+#include "specdec/rows/sharded.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/bounds.hpp"
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/message_of.hpp"
+#include "support/models.hpp"
+#include "support/rules.hpp"
+#include "support/thread_ranks.hpp"
+
+namespace test_rows_sharded {
+
+using namespace specdec;
+using namespace specdec::testing;
+using support::AnyVerifier;
+using support::RowMajor;
+using support::ThreadRank;
+
+namespace {
+
+// Where the columns of each rank begin: ragged, and rank 1 of three or more has none.
+std::vector<Index> cuts(Index vocab_size, Index ranks) {
+  std::vector<Index> cuts{0};
+  for (Index r = 1; r < ranks; ++r)
+    cuts.push_back(ranks > 2 && r == 2 ? cuts.back() : (vocab_size * r + 1) / (ranks + 1));
+  cuts.push_back(vocab_size);
+  return cuts;
+}
+
+struct Columns {
+  Index first, count;
+};
+Columns columns_of(const ThreadRank& rank, Index vocab_size) {
+  const auto c = cuts(vocab_size, rank.size());
+  const auto r = static_cast<std::size_t>(rank.rank());
+  return {c[r], c[r + 1] - c[r]};
+}
+
+RowMajor<double> part(const RowMajor<double>& whole, const Columns& columns) {
+  return whole.middleCols(columns.first, columns.count);
+}
+
+using VerdictLaw = std::map<std::vector<Token>, double>;
+
+// The joint law of draft and verdict, by enumeration, of rows as `judge` shows them to the rule.
+template <class Judge>
+VerdictLaw law_of(const RowMajor<double>& draft, const AnyVerifier& rule, const Judge& judge) {
+  VerdictLaw law;
+  enumerate([&](Enumerator& chance) {
+    std::vector<Token> outcome;
+    for (Index i = 0; i < draft.rows(); ++i) outcome.push_back(chance.draw(distributions(draft).row(i)));
+    AnyVerifier verifier = rule;
+    const Verdict v = judge(verifier, std::span<const Token>(outcome), chance);
+    outcome.push_back(static_cast<Token>(v.accepted));
+    outcome.push_back(v.token);
+    const double p = chance.probability();
+    law[outcome] += p;
+  });
+  return law;
+}
+
+void check_equal(const VerdictLaw& a, const VerdictLaw& b) {
+  REQUIRE(a.size() == b.size());
+  for (const auto& [outcome, p] : a) {
+    REQUIRE(b.contains(outcome));
+    CHECK(std::abs(b.at(outcome) - p) < 1e-12);
+  }
+}
+
+RowMajor<double> random_rows(Index rows, Index columns, std::mt19937_64& rng) {
+  RowMajor<double> matrix(rows, columns);
+  for (Index i = 0; i < rows; ++i) {
+    for (Index x = 0; x < columns; ++x) matrix(i, x) = uniform01(rng) < 0.25 ? 0 : uniform01(rng);
+    matrix(i, i % columns) += 0.25;
+    matrix.row(i) /= matrix.row(i).sum();
+  }
+  return matrix;
+}
+
+}  // namespace
+
+TEST_CASE("the law of a verdict over sharded rows is that over whole rows, on every rank", "[law]") {
+  std::mt19937_64 rng(21);
+  for (int pair = 0; pair < support::bound(8, 40); ++pair) {
+    const Index vocab_size = 3 + pair % 3, gamma = 1 + pair % 2;
+    const RowMajor<double> target = random_rows(gamma + 1, vocab_size, rng),
+                           draft = random_rows(gamma, vocab_size, rng);
+    const RowMajor<double> logits = target.array().log();
+    for (const AnyVerifier& rule : support::sampling_rules) {
+      const VerdictLaw whole = law_of(draft, rule, [&](auto& verifier, auto tokens, auto& chance) {
+        return verifier(target, draft, tokens, chance);
+      });
+      const Index ranks = 1 + pair % 5;
+      support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {
+        const Columns mine = columns_of(rank, vocab_size);
+        const RowMajor<double> p = part(target, mine), q = part(draft, mine), l = part(logits, mine);
+        const VerdictLaw law = law_of(draft, rule, [&](auto& verifier, auto tokens, auto& chance) {
+          Shards drafted(q, mine.first, vocab_size, rank, tokens);
+          if (pair % 2 == 0) {
+            Shards shards(p, mine.first, vocab_size, rank, tokens);
+            return verifier(shards.rows(), drafted.rows(), tokens, chance);
+          }
+          const Logits all_logits(l);
+          Shards shards(all_logits, mine.first, vocab_size, rank, tokens);
+          return verifier(shards.rows(), drafted.rows(), tokens, chance);
+        });
+        static std::mutex mutex;
+        const std::scoped_lock lock(mutex);
+        check_equal(whole, law);
+      }));
+    }
+  }
+}
+
+TEST_CASE(
+    "with tokens drawn ahead the verdict over shards has its law, and one rank draws what whole rows draw") {
+  std::mt19937_64 rng(22);
+  constexpr Index vocab_size = 7, gamma = 2;
+  const RowMajor<double> target = random_rows(gamma + 1, vocab_size, rng),
+                         draft = random_rows(gamma, vocab_size, rng);
+  const int samples = support::bound(20000, 200000);
+  for (const Index ranks : {1, 3, 4}) {
+    Law expected;
+    for (const auto& [outcome, p] :
+         law_of(draft, {BlockVerifier{}}, [&](auto& verifier, auto tokens, auto& chance) {
+           return verifier(target, draft, tokens, chance);
+         }))
+      expected[outcome] += p;
+    std::vector<std::vector<Token>> outcomes;
+    support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {
+      const Columns mine = columns_of(rank, vocab_size);
+      const RowMajor<double> p = part(target, mine);
+      std::mt19937_64 source(5);
+      for (int n = 0; n < samples; ++n) {
+        std::vector<Token> outcome;
+        RandomChance chance(source);
+        for (Index i = 0; i < gamma; ++i) outcome.push_back(chance.draw(distributions(draft).row(i)));
+        Shards shards(p, mine.first, vocab_size, rank, outcome);
+        shards.draw_ahead(1 + n % 2, [&] { return uniform01(source); });
+        const Verdict v = BlockVerifier{}(shards.rows(), draft, outcome, source);
+        outcome.push_back(static_cast<Token>(v.accepted));
+        outcome.push_back(v.token);
+        if (rank.rank() == 0) outcomes.push_back(outcome);
+      }
+    }));
+    std::size_t next = 0;
+    const SampledReport report = check_sampled([&] { return outcomes[next++]; }, expected, samples);
+    INFO(report);
+    CHECK(report.accepted);
+  }
+}
+
+TEST_CASE("ranks write one text, however many they are") {
+  std::mt19937_64 rng(23);
+  constexpr Index vocab_size = 11, gamma = 3;
+  std::vector<std::vector<Token>> texts;
+  const RowMajor<double> target = random_rows(gamma + 1, vocab_size, rng),
+                         draft = random_rows(gamma, vocab_size, rng);
+  for (const Index ranks : {1, 2, 3, 5}) {
+    std::vector<std::vector<Token>> each(static_cast<std::size_t>(ranks));
+    support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {
+      const Columns mine = columns_of(rank, vocab_size);
+      const RowMajor<double> p = part(target, mine), q = part(draft, mine);
+      std::mt19937_64 source(9);
+      std::vector<Token>& text = each[static_cast<std::size_t>(rank.rank())];
+      for (int n = 0; n < 300; ++n) {
+        std::vector<Token> tokens;
+        RandomChance chance(source);
+        for (Index i = 0; i < gamma; ++i) tokens.push_back(chance.draw(distributions(draft).row(i)));
+        Shards shards(p, mine.first, vocab_size, rank, tokens);
+        Shards drafted(q, mine.first, vocab_size, rank, tokens);
+        shards.draw_ahead(2, [&] { return uniform01(source); });
+        const Verdict v = TokenVerifier{}(shards.rows(), drafted.rows(), tokens, source);
+        text.insert(text.end(), {static_cast<Token>(v.accepted), v.token, shards.rows().row(0).argmax()});
+      }
+    }));
+    for (const auto& text : each) CHECK(text == each.front());
+    texts.push_back(each.front());
+  }
+  for (const auto& text : texts) CHECK(text == texts.front());
+}
+
+TEST_CASE("what ranks exchange for a verification does not grow with the vocabulary") {
+  std::mt19937_64 rng(24);
+  constexpr Index gamma = 4, draws = 8;
+  for (const Index vocab_size : {40, 4000}) {
+    const RowMajor<double> target = random_rows(gamma + 1, vocab_size, rng),
+                           draft = random_rows(gamma, vocab_size, rng);
+    support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
+      const Columns mine = columns_of(rank, vocab_size);
+      const RowMajor<double> p = part(target, mine);
+      std::mt19937_64 source(3);
+      Index more = 0;
+      for (int n = 0; n < 50; ++n) {
+        std::vector<Token> tokens;
+        RandomChance chance(source);
+        for (Index i = 0; i < gamma; ++i) tokens.push_back(chance.draw(distributions(draft).row(i)));
+        Shards shards(p, mine.first, vocab_size, rank, tokens);
+        shards.draw_ahead(draws, [&] { return uniform01(source); });
+        CHECK(shards.exchanges() == 2);
+        CHECK(shards.numbers_given() == 5 + (gamma + 1) + gamma + 1 + 2 * (gamma + 1) * draws);
+        BlockVerifier{}(shards.rows(), draft, tokens, source);
+        more += shards.exchanges() - 2;
+      }
+      CHECK(more < 50);
+    }));
+  }
+}
+
+TEST_CASE("ranks that do not agree all say so, and none waits for ever") {
+  std::mt19937_64 rng(25);
+  const RowMajor<double> target = random_rows(3, 6, rng);
+  const auto message = [&](const auto& f) {
+    std::vector<std::string> messages;
+    for (const std::exception_ptr& error : support::on_ranks(3, f)) {
+      REQUIRE(error);
+      messages.push_back(support::message_of<std::exception>([&] { std::rethrow_exception(error); }));
+    }
+    for (const std::string& text : messages) CHECK(text == messages.front());
+    return messages.front();
+  };
+  const auto says = [](const std::string& text, const char* words) {
+    return text.find(words) != std::string::npos;
+  };
+  CHECK(says(message([&](ThreadRank& rank) {
+               const RowMajor<double> p = target.middleCols(2 * rank.rank(), 2);
+               const std::vector<Token> tokens{1, static_cast<Token>(rank.rank() == 2 ? 3 : 2)};
+               Shards shards(p, 2 * rank.rank(), 6, rank, tokens);
+             }),
+             "the tokens that were drafted"));
+  CHECK(says(message([&](ThreadRank& rank) {
+               const RowMajor<double> p = target.middleCols(2 * rank.rank(), 2);
+               std::mt19937_64 source(rank.rank() == 1 ? 1 : 2);
+               Shards shards(p, 2 * rank.rank(), 6, rank);
+               shards.draw_ahead(1, [&] { return uniform01(source); });
+             }),
+             "what their generators give: rank 0 has"));
+  CHECK(says(message([&](ThreadRank& rank) {
+               const RowMajor<double> p = target.middleCols(rank.rank(), 2);
+               Shards shards(p, rank.rank(), 6, rank);
+             }),
+             "rank 1 has columns from 1 on, expected 2"));
+  CHECK(says(message([&](ThreadRank& rank) {
+               const RowMajor<double> p = target.middleCols(rank.rank(), 1);
+               Shards shards(p, rank.rank(), 6, rank);
+             }),
+             "the ranks have 3 columns together, expected vocab_size = 6"));
+  CHECK(says(message([&](ThreadRank& rank) {
+               const RowMajor<double> p = target.block(0, 2 * rank.rank(), rank.rank() == 2 ? 2 : 3, 2);
+               Shards shards(p, 2 * rank.rank(), 6, rank);
+             }),
+             "different numbers of numbers"));
+  CHECK(says(message([&](ThreadRank& rank) {
+               RowMajor<double> p = target.middleCols(2 * rank.rank(), 2);
+               if (rank.rank() == 1) p(1, 0) = std::numeric_limits<double>::quiet_NaN();
+               Shards shards(p, 2 * rank.rank(), 6, rank);
+             }),
+             "parts of row 1"));
+}
+
+}  // namespace test_rows_sharded

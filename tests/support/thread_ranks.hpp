@@ -1,0 +1,80 @@
+// Ranks that are threads of one program.
+#pragma once
+
+#include <algorithm>
+#include <barrier>
+#include <cstddef>
+#include <exception>
+#include <span>
+#include <specdec/communicator.hpp>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace support {
+
+using specdec::Index;
+
+// What the ranks of a group meet at.
+class Meeting {
+ public:
+  explicit Meeting(Index size) : given(static_cast<std::size_t>(size)), barrier(size) {}
+
+  std::vector<std::span<const double>> given;
+  std::barrier<> barrier;
+};
+
+class ThreadRank {
+ public:
+  ThreadRank(Meeting& meeting, Index rank) : meeting_(&meeting), rank_(rank) {}
+
+  Index rank() const { return rank_; }
+  Index size() const { return std::ssize(meeting_->given); }
+
+  // Ranks that give different numbers of numbers all throw.
+  void all_gather(std::span<const double> mine, std::span<double> all) {
+    meeting_->given[static_cast<std::size_t>(rank_)] = mine;
+    meeting_->barrier.arrive_and_wait();
+    const bool alike = std::ranges::all_of(
+        meeting_->given, [&](std::span<const double> given) { return given.size() == mine.size(); });
+    if (alike) {
+      auto out = all.begin();
+      for (const auto given : meeting_->given) out = std::ranges::copy(given, out).out;
+    }
+    meeting_->barrier.arrive_and_wait();
+    if (!alike) throw std::logic_error("the ranks give different numbers of numbers");
+  }
+
+ private:
+  Meeting* meeting_;
+  Index rank_;
+};
+static_assert(specdec::Communicator<ThreadRank>);
+
+// Runs f(rank) on as many threads, and returns what each threw. One that leaves early takes no part in later meetings.
+template <class F>
+std::vector<std::exception_ptr> on_ranks(Index size, const F& f) {
+  Meeting meeting(size);
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size));
+  {
+    std::vector<std::jthread> threads;
+    for (Index r = 0; r < size; ++r)
+      threads.emplace_back([&, r] {
+        ThreadRank rank(meeting, r);
+        try {
+          f(rank);
+        } catch (...) {
+          errors[static_cast<std::size_t>(r)] = std::current_exception();
+        }
+        meeting.barrier.arrive_and_drop();
+      });
+  }
+  return errors;
+}
+
+inline void rethrow_first(const std::vector<std::exception_ptr>& errors) {
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
+}  // namespace support
