@@ -50,15 +50,19 @@ mutant("drafter-count-not-cut", "draft/draft_model.hpp", "tests/draft/model_draf
 
 mutant = promise("prompt lookup proposes what followed the latest earlier occurrence")
 mutant("lookup-matches-itself", "draft/prompt_lookup.hpp", "tests/draft/prompt_lookup",
-       "indexed_ < size; ++indexed_", "indexed_ <= size; ++indexed_")
+       "indexed_ < std::ssize(context); ++indexed_", "indexed_ <= std::ssize(context); ++indexed_")
 mutant("lookup-first-occurrence", "draft/prompt_lookup.hpp", "tests/draft/prompt_lookup",
-       "latest_end(context, ngram(context, indexed_, n)) = indexed_;",
-       "if (Index& end = latest_end(context, ngram(context, indexed_, n)); end == 0) end = indexed_;")
+       "ends_.latest(context, indexed_, n) = indexed_;",
+       "if (Index& end = ends_.latest(context, indexed_, n); end == 0) end = indexed_;")
 mutant("lookup-shortest-match", "draft/prompt_lookup.hpp", "tests/draft/prompt_lookup",
-       "for (Index n = std::min(options_.max_ngram, size - 1); n >= options_.min_ngram; --n)",
-       "for (Index n = options_.min_ngram; n <= std::min(options_.max_ngram, size - 1); ++n)")
-mutant("lookup-of-any-length", "draft/prompt_lookup.hpp", "tests/draft/prompt_lookup",
-       " || options.max_ngram > longest_ngram)", ")")
+       "for (Index n = std::min(ends_.max_ngram(), size - 1); n >= ends_.min_ngram(); --n)",
+       "for (Index n = ends_.min_ngram(); n <= std::min(ends_.max_ngram(), size - 1); ++n)")
+mutant("lookup-of-any-length", "draft/ngram_ends.hpp", "tests/draft/ngram_ends tests/draft/prompt_lookup",
+       " || max_ngram > longest_ngram)", ")")
+mutant("lookup-of-another-length", "draft/ngram_ends.hpp", "tests/draft/ngram_ends tests/draft/prompt_lookup",
+       "static_cast<std::size_t>(n - min_ngram_) * slots_;", "static_cast<std::size_t>(n - n) * slots_;")
+mutant("lookup-by-hash-alone", "draft/ngram_ends.hpp", "tests/draft/ngram_ends",
+       "if (found == 0 || std::ranges::equal(key, ngram(text, found, n))) return found;", "return found;")
 mutant("lookup-remembers-another-text", "draft/prompt_lookup.hpp", "tests/draft/prompt_lookup",
        "if (length >= indexed_) return;", "return;")
 
@@ -259,7 +263,7 @@ mutant("occurrences-not-chained", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE,
 mutant("tree-of-twins", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE,
        "tokens_[static_cast<std::size_t>(k)] == token)", "false)")
 mutant("tree-index-not-cut", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE,
-       "    latest_.assign(latest_.size(), 0);\n    previous_.assign(1, 0);\n  }\n\n private:", "  }\n\n private:")
+       "    latest_.clear();\n    previous_.assign(1, 0);\n  }\n\n private:", "  }\n\n private:")
 mutant("lookup-tree-without-limit", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE, "if (size >= nodes) return -1;", "")
 mutant("independent-twins", "draft/siblings.hpp", "tests/draft/siblings",
        "if (static_cast<double>(q.probability(tokens.back())) == 1) return;", "")

@@ -2,15 +2,14 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <span>
 #include <vector>
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/chance/random.hpp"
+#include "specdec/draft/ngram_ends.hpp"
 #include "specdec/draft/tree_draft.hpp"
 #include "specdec/error.hpp"
 #include "specdec/rows/one_hot.hpp"
@@ -39,15 +38,8 @@ class PromptLookupTreeDrafter {
 
   PromptLookupTreeDrafter() : PromptLookupTreeDrafter(Options{}) {}
 
-  explicit PromptLookupTreeDrafter(const Options& options) : options_(options) {
-    if (options.min_ngram < 1 || options.max_ngram < options.min_ngram || options.max_ngram > 512)
-      detail::invalid_argument("prompt lookup needs 1 <= min_ngram <= max_ngram <= 512, not min_ngram = ",
-                               options.min_ngram, ", max_ngram = ", options.max_ngram);
-    if (options.paths < 1 || options.paths > most)
-      detail::invalid_argument("paths = ", options.paths, " is outside 1..", most);
-    if (options.occurrences < 1 || options.occurrences > most)
-      detail::invalid_argument("occurrences = ", options.occurrences, " is outside 1..", most);
-  }
+  explicit PromptLookupTreeDrafter(const Options& options)
+      : options_(checked(options)), latest_(options.min_ngram, options.min_ngram) {}
 
   template <RandomSource Source>
   TreeDraft<OneHotRows> draft(std::span<const Token> context, const TreeLimits& limits, Source&) & {
@@ -62,12 +54,21 @@ class PromptLookupTreeDrafter {
 
   void truncate(Index length) {
     if (length >= std::ssize(previous_) - 1) return;
-    latest_.assign(latest_.size(), 0);
+    latest_.clear();
     previous_.assign(1, 0);
   }
 
  private:
   static constexpr Index most = 1024;
+
+  static const Options& checked(const Options& options) {
+    detail::NgramEnds::check(options.min_ngram, options.max_ngram);
+    if (options.paths < 1 || options.paths > most)
+      detail::invalid_argument("paths = ", options.paths, " is outside 1..", most);
+    if (options.occurrences < 1 || options.occurrences > most)
+      detail::invalid_argument("occurrences = ", options.occurrences, " is outside 1..", most);
+    return options;
+  }
 
   // What follows context[end - 1]; so much in front of it is in front of the context's end, too.
   struct Path {
@@ -78,30 +79,13 @@ class PromptLookupTreeDrafter {
   // Enters every n-gram that ends before some token of the context, so that a continuation exists.
   void index(std::span<const Token> context) {
     truncate(std::ssize(context) - 1);  // of a shorter one, of which nobody has told
-    if (latest_.size() < 2 * context.size()) {
-      latest_.assign(std::bit_ceil(4 * context.size()), 0);
-      previous_.assign(1, 0);
-    }
+    if (latest_.make_room(context.size())) previous_.assign(1, 0);
     for (Index end = std::ssize(previous_); end < std::ssize(context); ++end) {
       previous_.push_back(0);
       if (end < options_.min_ngram) continue;
-      Index& latest = latest_end(context, end);
+      Index& latest = latest_.latest(context, end, options_.min_ngram);
       previous_.back() = latest;
       latest = end;
-    }
-  }
-
-  // The slot of the n-gram in front of `end`: where its latest occurrence ends; 0 until it is entered.
-  Index& latest_end(std::span<const Token> context, Index end) {
-    const auto ngram = [&](Index at) {
-      return context.subspan(static_cast<std::size_t>(at - options_.min_ngram),
-                             static_cast<std::size_t>(options_.min_ngram));
-    };
-    std::uint64_t hash = 0;
-    for (const Token x : ngram(end)) hash = SplitMix64(hash ^ static_cast<std::uint32_t>(x))();
-    for (;; ++hash) {
-      Index& latest = latest_[hash & (latest_.size() - 1)];
-      if (latest == 0 || std::ranges::equal(ngram(latest), ngram(end))) return latest;
     }
   }
 
@@ -110,7 +94,7 @@ class PromptLookupTreeDrafter {
     paths_.clear();
     const Index size = std::ssize(context);
     if (size < options_.min_ngram) return;
-    Index end = latest_end(context, size);
+    Index end = latest_.latest(context, size, options_.min_ngram);
     for (Index n = 0; n < options_.occurrences && end > 0;
          ++n, end = previous_[static_cast<std::size_t>(end)])
       paths_.push_back({end, match(context, end)});
@@ -157,8 +141,7 @@ class PromptLookupTreeDrafter {
   }
 
   Options options_;
-  std::vector<Index>
-      latest_;  // a hash table with open addressing, at most half full; its keys stand in the context
+  detail::NgramEnds latest_;        // those of min_ngram tokens
   std::vector<Index> previous_{0};  // [end]: where the occurrence before that one ends; 0: there is none
   std::vector<Path> paths_;
   std::vector<Token> tokens_;

@@ -1,0 +1,78 @@
+// Where the n-grams of a text occurred last.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "specdec/chance/random.hpp"
+#include "specdec/error.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+/// For every n-gram of a text, of min_ngram to max_ngram tokens, where the last occurrence ends that was entered. The
+/// n-grams stand in the text, which every call is given anew: one that goes on with what was entered.
+///
+/// Throws: std::invalid_argument unless 1 <= min_ngram <= max_ngram <= 512. Cost: an expected O(n) a call. Memory: 16 to
+/// 64 bytes for each token and n. No allocation but in make_room().
+class NgramEnds {
+ public:
+  /// The limit of max_ngram: there is a table as long as the text for every n.
+  static constexpr Index longest_ngram = 512;
+
+  NgramEnds(Index min_ngram, Index max_ngram) : min_ngram_(min_ngram), max_ngram_(max_ngram) {
+    check(min_ngram, max_ngram);
+  }
+
+  static void check(Index min_ngram, Index max_ngram) {
+    if (min_ngram < 1 || max_ngram < min_ngram || max_ngram > longest_ngram)
+      invalid_argument("prompt lookup needs 1 <= min_ngram <= max_ngram <= ", longest_ngram,
+                       ", not min_ngram = ", min_ngram, ", max_ngram = ", max_ngram);
+  }
+
+  Index min_ngram() const { return min_ngram_; }
+  Index max_ngram() const { return max_ngram_; }
+
+  /// Makes room for all n-grams of so long a text. True where none is entered any more.
+  bool make_room(std::size_t length) {
+    if (slots_ >= 2 * length) return false;
+    const std::size_t slots = std::bit_ceil(4 * length);
+    ends_.assign(slots * static_cast<std::size_t>(max_ngram_ - min_ngram_ + 1), 0);
+    slots_ = slots;
+    return true;
+  }
+
+  void clear() { ends_.assign(ends_.size(), 0); }
+
+  /// Where the last occurrence of text[end - n..end) ends that was entered, for the caller to enter another; 0: none.
+  Index& latest(std::span<const Token> text, Index end, Index n) {
+    const auto table = static_cast<std::size_t>(n - min_ngram_) * slots_;
+    const auto key = ngram(text, end, n);
+    for (std::uint64_t slot = hash(key);; ++slot) {
+      Index& found = ends_[table + (slot & (slots_ - 1))];
+      if (found == 0 || std::ranges::equal(key, ngram(text, found, n))) return found;
+    }
+  }
+
+ private:
+  static std::span<const Token> ngram(std::span<const Token> text, Index end, Index n) {
+    return text.subspan(static_cast<std::size_t>(end - n), static_cast<std::size_t>(n));
+  }
+
+  static std::uint64_t hash(std::span<const Token> tokens) {
+    std::uint64_t h = 0;
+    for (const Token x : tokens) h = SplitMix64(h ^ static_cast<std::uint32_t>(x))();
+    return h;
+  }
+
+  Index min_ngram_, max_ngram_;
+  // For each n a hash table with open addressing, at most half full.
+  std::vector<Index> ends_;
+  std::size_t slots_ = 0;  // of one table: a power of two
+};
+
+}  // namespace specdec::detail
