@@ -316,4 +316,23 @@ TEST_CASE("drafters of trees allocate nothing in steady state") {
   check_trees<support::AsLogits<float, 70>>();
 }
 
+namespace {
+
+template <class Drafter>
+Drafter taught(Drafter drafter) {
+  std::mt19937_64 rng{5};
+  std::vector<Token> text;
+  while (text.size() < 2000) text.push_back(static_cast<Token>(uniform01(rng) * 9));
+  drafter.learn(text);
+  return drafter;
+}
+
+}  // namespace
+
+TEST_CASE("drafters of trees of what was counted allocate nothing but for what they learn") {
+  CHECK(allocated_by_trees(taught(NgramTreeDrafter{{.max_ngram = 3}})) == 0);
+  CHECK(allocated_by_trees(taught(NgramTreeDrafter{{.online = false}})) == 0);
+  CHECK(allocated_by_trees(taught(SuffixMatchTreeDrafter{})) == 0);
+}
+
 }  // namespace law_allocation

@@ -67,39 +67,39 @@ mutant("lookup-remembers-another-text", "draft/prompt_lookup.hpp", "tests/draft/
        "if (length >= indexed_) return;", "return;")
 
 mutant = promise("the n-gram table proposes the most frequent successor of the longest n-gram known, and counts all once")
-mutant("table-ties-to-the-first", "draft/ngram_table.hpp", "tests/draft/ngram_table",
+mutant("table-ties-to-the-first", "draft/learnt_ngrams.hpp", "tests/draft/ngram_table",
        "occurrences >= at(leader).occurrences", "occurrences > at(leader).occurrences")
 mutant("table-shortest-n-gram", "draft/ngram_table.hpp", "tests/draft/ngram_table tests/draft/suffix_drafter",
-       "for (Index n = std::ssize(ends_) - 1; n >= options_.min_ngram; --n)",
-       "for (Index n = options_.min_ngram; n < std::ssize(ends_); ++n)")
-mutant("table-min-count-forgotten", "draft/ngram_table.hpp", "tests/draft/ngram_table",
-       "trie_.occurrences(next) >= options_.min_count", "trie_.occurrences(next) >= 1")
-mutant("table-counts-a-text-twice", "draft/ngram_table.hpp", "tests/draft/ngram_table",
+       "for (Index n = std::ssize(ends()) - 1; n >= options().min_ngram; --n)",
+       "for (Index n = options().min_ngram; n < std::ssize(ends()); ++n)")
+mutant("table-min-count-forgotten", "draft/learnt_ngrams.hpp", "tests/draft/ngram_table",
+       "trie_.occurrences(node) >= options_.min_count", "trie_.occurrences(node) >= 1")
+mutant("table-counts-a-text-twice", "draft/learnt_ngrams.hpp", "tests/draft/ngram_table",
        "if (i > survived && !shown_.contains(text)) continue;", "if (i > survived) continue;")
-mutant("table-of-any-length", "draft/ngram_table.hpp", "tests/draft/ngram_table",
+mutant("table-of-any-length", "draft/learnt_ngrams.hpp", "tests/draft/ngram_table",
        " || options.max_ngram > longest_ngram)", ")")
-mutant("table-joins-texts", "draft/ngram_table.hpp", "tests/draft/ngram_table",
+mutant("table-joins-texts", "draft/learnt_ngrams.hpp", "tests/draft/ngram_table",
        "if (length >= learnt_) return;", "return;")
 
 mutant = promise("the suffix drafter goes on from the longest match, with exact counts")
-mutant("suffix-clone-without-counts", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
+mutant("suffix-clone-without-counts", "draft/learnt_suffixes.hpp", "tests/draft/suffix_drafter",
        "add_edge(clone, edge(i).token, edge(i).to, edge(i).count)", "add_edge(clone, edge(i).token, edge(i).to, 0)")
-mutant("suffix-clone-without-leader", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
+mutant("suffix-clone-without-leader", "draft/learnt_suffixes.hpp", "tests/draft/suffix_drafter",
        "if (i == state(q).best) at(clone).best = copied;", "at(clone).best = copied;")
-mutant("suffix-known-text-entered-again", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
+mutant("suffix-known-text-entered-again", "draft/learnt_suffixes.hpp", "tests/draft/suffix_drafter",
        "if (find(end, token) != none) return shorten(end, token);", "")
-mutant("suffix-no-clone", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
+mutant("suffix-no-clone", "draft/learnt_suffixes.hpp", "tests/draft/suffix_drafter",
        "if (state(q).length == state(p).length + 1) return q;", "return q;")
-mutant("suffix-match-without-limit", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
-       "length = std::min(length + 1, options_.max_match);", "++length;")
-mutant("suffix-match-of-another-time", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
-       "Index state = automaton_.suffix(end_.match, length);", "Index state = end_.match;")
-mutant("suffix-limit-overflows", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
-       "std::ssize(tokens) - 1 > options_.max_match",
-       "std::ssize(tokens) > static_cast<Index>(static_cast<std::size_t>(options_.max_match) + 1)")
-mutant("suffix-share-of-all-counts", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
+mutant("suffix-match-without-limit", "draft/learnt_suffixes.hpp", "tests/draft/suffix_drafter",
+       "const Index length = std::min(match.length + 1, max_match_);", "const Index length = match.length + 1;")
+mutant("suffix-match-of-another-time", "draft/learnt_suffixes.hpp", "tests/draft/suffix_drafter",
+       "return {automaton_.suffix(end_.match, length), length};", "return {end_.match, length};")
+mutant("suffix-limit-overflows", "draft/learnt_suffixes.hpp", "tests/draft/suffix_drafter",
+       "std::ssize(tokens) - 1 > max_match_",
+       "std::ssize(tokens) > static_cast<Index>(static_cast<std::size_t>(max_match_) + 1)")
+mutant("suffix-share-of-all-counts", "draft/learnt_suffixes.hpp", "tests/draft/suffix_drafter",
        ".followed = state(q).followed}", ".followed = 0}")
-mutant("suffix-counts-a-text-twice", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
+mutant("suffix-counts-a-text-twice", "draft/learnt_suffixes.hpp", "tests/draft/suffix_drafter",
        "if (i <= survived || automaton_.state(state).is_text)", "if (i <= survived)")
 
 mutant = promise("lookahead proposes the target's answers again, each in its place, and pools those that followed one another")
@@ -267,6 +267,26 @@ mutant("tree-index-not-cut", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE,
 mutant("lookup-tree-without-limit", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE, "if (size >= nodes) return -1;", "")
 mutant("independent-twins", "draft/siblings.hpp", "tests/draft/siblings",
        "if (static_cast<double>(q.probability(tokens.back())) == 1) return;", "")
+
+LIKELY = "tests/draft/likely_tree"
+mutant = promise("a tree of counts has the nodes of the largest probability by them, on the line's own draft")
+mutant("likely-shares-all", "draft/likely_tree.hpp", LIKELY, "(found_[i].probability - 0.5) / times;", "found_[i].probability / times;")
+mutant("likely-twins", "draft/likely_tree.hpp", LIKELY, "if (longer != none && counted.has(longer, token)) return;", "")
+mutant("likely-shorter-match-as-sure", "draft/likely_tree.hpp", LIKELY, "left *= read(", "read(")
+mutant("likely-trunk-forgotten", "draft/likely_tree.hpp", LIKELY, "found(eldest).depth <= limits.trunk && ", "false && ")
+mutant("likely-too-deep", "draft/likely_tree.hpp", LIKELY, "return node.depth < depth_ && ", "return node.depth <= depth_ && ")
+mutant("likely-eldest-by-probability", "draft/likely_tree.hpp", LIKELY,
+       "const auto younger = found_.begin() + static_cast<std::ptrdiff_t>(eldest + 1);", "const auto younger = found_.begin() + static_cast<std::ptrdiff_t>(eldest);")
+mutant("likely-eldest-waits", "draft/likely_tree.hpp", LIKELY, "std::max(found_[eldest].priority, found_[eldest + 1].priority)", "found_[eldest].priority")
+mutant("likely-one-too-few", "draft/likely_tree.hpp", LIKELY, "std::ssize(best_) < nodes_ ? 0 : best_.front()", "best_.empty() ? 0 : best_.front()")
+mutant("likely-reads-all", "draft/likely_tree.hpp", LIKELY, "if (found_.size() > eldest && left <= least()) return false;", "")
+mutant("ngram-tree-of-rare-ones", "draft/ngram_tree_drafter.hpp", "tests/draft/ngram_tree_drafter", "if (learnt_.proposes(next)) visit(", "visit(")
+mutant("ngram-tree-of-another-place", "draft/ngram_tree_drafter.hpp", "tests/draft/ngram_tree_drafter",
+       "const std::size_t from = static_cast<std::size_t>(place) * length();\n      places_", "const std::size_t from = 0 * static_cast<std::size_t>(place);\n      places_")
+mutant("ngram-siblings-lost", "draft/learnt_ngrams.hpp", "tests/draft/ngram_tree_drafter", "leader == none ? node : std::exchange(at(leader).next, node)", "node")
+mutant("suffix-tree-of-the-longest-match", "draft/suffix_match_tree_drafter.hpp", "tests/draft/suffix_match_tree_drafter", "if (!visit(match.state)) return;", "return void(visit(match.state));")
+mutant("suffix-tree-behind-another-token", "draft/suffix_match_tree_drafter.hpp", "tests/draft/suffix_match_tree_drafter",
+       "automaton.edge(automaton.find(match.state, token))", "automaton.edge(automaton.state(match.state).best)")
 
 TREE_POLICY = "tests/draft/cost_optimal_tree"
 mutant = promise("the tree policy takes the shape of the least time per token")

@@ -1,159 +1,18 @@
 // Drafts from the longest repetition: a suffix automaton of the text and of all texts before it.
 #pragma once
 
-#include <algorithm>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <iterator>
-#include <limits>
 #include <span>
 #include <vector>
 
 #include "specdec/chance/random.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/draft/learnt_suffixes.hpp"
 #include "specdec/error.hpp"
 #include "specdec/rows/one_hot.hpp"
-#include "specdec/token_ids.hpp"
+#include "specdec/types.hpp"
 
 namespace specdec {
-namespace detail {
-
-/// The suffix automaton of several texts that may all still grow: every string that occurs in one of them
-/// leads from the root along its tokens to one state, and strings share a state if they end at the same
-/// places.
-///
-/// Source: Blumer, Blumer, Haussler, Ehrenfeucht, Chen, Seiferas, "The smallest automaton recognizing the
-/// subwords of a text", Theoretical Computer Science 40, 1985. For a further text the construction begins at
-/// the root again; a string that is known already gets a state that ends with it, if it has none.
-///
-/// A state's strings are the suffixes of its longest one that are longer than what its link holds. So the
-/// suffixes of a text are the states along the links from its end.
-/// Cost: n tokens, however many texts they are, make at most 2n states of 48 bytes and 3n edges of 40 bytes
-/// and two to four slots of 8; building them takes expected O(n).
-class SuffixAutomaton {
- public:
-  static constexpr Index root = 0;
-  static constexpr Index none = -1;
-
-  struct State {
-    Index length = 0;      // of the longest string
-    Index link = none;     // the state of the longest suffix that ends in more places
-    Index first = none;    // of the edges, which are linked
-    Index best = none;     // the edge that was counted most often, the latest among equals
-    Index followed = 0;    // counts of all edges
-    bool is_text = false;  // whether the longest string is the beginning of a text that was marked
-  };
-
-  struct Edge {
-    Index from;
-    Token token;
-    Index to;
-    Index next;
-    Index count = 0;
-  };
-
-  const State& state(Index i) const { return states_[static_cast<std::size_t>(i)]; }
-  const Edge& edge(Index i) const { return edges_[static_cast<std::size_t>(i)]; }
-  Index states() const { return static_cast<Index>(states_.size()); }
-  Index edges() const { return static_cast<Index>(edges_.size()); }
-
-  /// The edge of a state for a token, or none.
-  Index find(Index state, Token token) const { return slots_.empty() ? none : slots_[slot(state, token)]; }
-
-  /// The state of the text that ended in state `end`, with a token more.
-  Index extend(Index end, Token token) {
-    if (find(end, token) != none) return shorten(end, token);  // as in another text
-    const Index added = add_state({.length = state(end).length + 1, .link = root});
-    Index p = end;
-    for (; p != none && find(p, token) == none; p = state(p).link) add_edge(p, token, added, 0);
-    if (p != none) {
-      const Index link = shorten(p, token);
-      at(added).link = link;
-    }
-    return added;
-  }
-
-  /// Counts `token` behind the strings of a state and all their suffixes.
-  void count(Index state, Token token) {
-    for (; state != none; state = at(state).link) {
-      const Index i = find(state, token);
-      const Index count = ++edges_[static_cast<std::size_t>(i)].count;
-      ++at(state).followed;
-      // Only this edge's count has changed, so that comparing it with the leader finds the new one.
-      if (at(state).best == none || count >= edge(at(state).best).count) at(state).best = i;
-    }
-  }
-
-  /// The state that holds the suffix of `length` tokens of a state's strings.
-  Index suffix(Index i, Index length) const {
-    while (i != root && state(state(i).link).length >= length) i = state(i).link;
-    return i;
-  }
-
-  void mark_text(Index end) { at(end).is_text = true; }
-
- private:
-  State& at(Index i) { return states_[static_cast<std::size_t>(i)]; }
-
-  // Where p's longest string leads with the token: a state of which that is the longest string, made if need
-  // be.
-  Index shorten(Index p, Token token) {
-    const Index q = edge(find(p, token)).to;
-    if (state(q).length == state(p).length + 1) return q;
-    const Index clone = copy(q, state(p).length + 1);
-    at(q).link = clone;
-    for (; p != none; p = state(p).link) {
-      Edge& e = edges_[static_cast<std::size_t>(find(p, token))];
-      if (e.to != q) break;
-      e.to = clone;
-    }
-    return clone;
-  }
-
-  // A state for the shorter strings of q, which have been followed by the same tokens as often.
-  Index copy(Index q, Index length) {
-    const Index clone = add_state({.length = length, .link = state(q).link, .followed = state(q).followed});
-    for (Index i = state(q).first; i != none; i = edge(i).next) {
-      const Index copied = add_edge(clone, edge(i).token, edge(i).to, edge(i).count);
-      if (i == state(q).best) at(clone).best = copied;
-    }
-    return clone;
-  }
-
-  Index add_state(const State& state) {
-    states_.push_back(state);
-    return states() - 1;
-  }
-
-  Index add_edge(Index from, Token token, Index to, Index count) {
-    if (slots_.size() < 2 * (edges_.size() + 1)) grow();
-    edges_.push_back({from, token, to, state(from).first, count});
-    return at(from).first = slots_[slot(from, token)] = edges() - 1;
-  }
-
-  void grow() {
-    slots_.assign(std::bit_ceil(2 * (edges_.size() + 1)), none);
-    for (Index i = 0; i < edges(); ++i) slots_[slot(edge(i).from, edge(i).token)] = i;
-  }
-
-  // Where the edge stands, or would stand: open addressing, at most half full.
-  std::size_t slot(Index from, Token token) const {
-    const auto key = SplitMix64(static_cast<std::uint64_t>(from))() ^ static_cast<std::uint32_t>(token);
-    for (std::uint64_t slot = SplitMix64(key)();; ++slot) {
-      slot &= slots_.size() - 1;
-      if (slots_[slot] == none) return slot;
-      const Edge& e = edge(slots_[slot]);
-      if (e.from == from && e.token == token) return slot;
-    }
-  }
-
-  std::vector<State> states_{State{}};
-  std::vector<Edge> edges_;
-  std::vector<Index> slots_;
-};
-
-}  // namespace detail
 
 /// Finds the longest end of the context, of up to max_match tokens, that something followed before, in this
 /// text or in one shown earlier, and proposes what followed it most often, the latest among equals; and so on
@@ -185,7 +44,7 @@ class SuffixAutomaton {
 /// match is what makes that affordable, for a text of n equal tokens has n matches at every token. Memory is
 /// bounded by what was learnt, and by nothing else: two states and three edges a token, some 300 bytes,
 /// whatever max_match.
-class SuffixDrafter {
+class SuffixDrafter : public detail::LearntSuffixes {
  public:
   struct Options {
     Index max_match = 32;  ///< tokens of context that are matched, at most
@@ -195,130 +54,40 @@ class SuffixDrafter {
 
   SuffixDrafter() : SuffixDrafter(Options{}) {}
 
-  explicit SuffixDrafter(const Options& options) : options_(options) {
-    if (options.min_match < 1 || options.max_match < options.min_match)
-      detail::invalid_argument("suffix drafter needs 1 <= min_match <= max_match, not min_match = ",
-                               options.min_match, ", max_match = ", options.max_match);
+  explicit SuffixDrafter(const Options& options)
+      : LearntSuffixes(options.min_match, options.max_match), min_share_(options.min_share) {
     if (!(options.min_share >= 0 && options.min_share <= 1))
       detail::invalid_argument("suffix drafter needs 0 <= min_share <= 1, not min_share = ",
                                options.min_share);
   }
 
-  /// Learns a text of its own: no match reaches from one text into another. Every call counts.
-  /// Throws: std::invalid_argument on an id that is negative or no Token holds; nothing has been learnt then.
-  void learn(TokenIds tokens) {
-    detail::check_tokens("tokens", tokens, Index{std::numeric_limits<Token>::max()} + 1);
-    End end;
-    for (Index i = 0; i < tokens.size(); ++i) advance(end, static_cast<Token>(tokens[i]));
-  }
-
   template <RandomSource Source>
   Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) & {
-    learn_context(context);
+    show(context);
     propose(gamma);
     return {tokens_, OneHotRows(tokens_)};
   }
 
-  /// What was seen stays; see above.
-  void truncate(Index length) noexcept {
-    if (length >= end_.length) return;
-    end_.length = std::max<Index>(length, 0);
-    cut_ = true;
-  }
-
-  /// Forgets all that was learnt.
-  void clear() { *this = SuffixDrafter(options_); }
-
-  /// How often the tokens occurred in all that was learnt. Throws: std::invalid_argument unless they are 1 to
-  /// max_match + 1, which are counted.
-  Index occurrences(std::span<const Token> tokens) const {
-    if (tokens.empty() || std::ssize(tokens) - 1 > options_.max_match)
-      detail::invalid_argument("strings of 1 token to max_match + 1 are counted, not of ", tokens.size(),
-                               " with max_match = ", options_.max_match);
-    Index state = detail::SuffixAutomaton::root, edge = detail::SuffixAutomaton::none;
-    for (const Token x : tokens) {
-      edge = automaton_.find(state, x);
-      if (edge == detail::SuffixAutomaton::none) return 0;
-      state = automaton_.edge(edge).to;
-    }
-    return automaton_.edge(edge).count;
-  }
-
-  /// The size of the automaton.
-  Index states() const { return automaton_.states(); }
-  Index edges() const { return automaton_.edges(); }
-
  private:
-  // Where a text ends in the automaton.
-  struct End {
-    Index length = 0;
-    Index text = detail::SuffixAutomaton::root;  // the state of the whole text
-    // That of its last max_match tokens, or one that had them until another text told them from its longer
-    // strings; those end here too, so counting may begin with them.
-    Index match = detail::SuffixAutomaton::root;
-  };
-
-  void learn_context(std::span<const Token> context) {
-    truncate(std::ssize(context));
-    if (cut_) resume(context);
-    for (const Token x : context.subspan(static_cast<std::size_t>(end_.length))) advance(end_, x);
-    automaton_.mark_text(end_.text);
-  }
-
-  // How much of the context has been learnt: what survived the cut, or the longest beginning that was shown.
-  // A beginning of a text is always the longest string of its state, as nothing stands before it.
-  void resume(std::span<const Token> context) {
-    const Index survived = end_.length;
-    end_ = {};
-    Index state = detail::SuffixAutomaton::root;
-    for (Index i = 1; i <= std::ssize(context); ++i) {
-      const Index edge = automaton_.find(state, context[static_cast<std::size_t>(i - 1)]);
-      if (edge == detail::SuffixAutomaton::none) break;
-      state = automaton_.edge(edge).to;
-      if (automaton_.state(state).length != i) break;
-      if (i <= survived || automaton_.state(state).is_text) end_ = {i, state, state};
-    }
-    end_.match = automaton_.suffix(end_.text, matched(end_));
-    cut_ = false;
-  }
-
-  void advance(End& end, Token token) {
-    end.text = automaton_.extend(end.text, token);
-    automaton_.count(end.match, token);
-    ++end.length;
-    end.match = automaton_.suffix(automaton_.edge(automaton_.find(end.match, token)).to, matched(end));
-  }
-
-  Index matched(const End& end) const { return std::min(end.length, options_.max_match); }
-
   void propose(Index gamma) {
     tokens_.clear();
-    Index length = matched(end_);
-    Index state = automaton_.suffix(end_.match, length);
+    Match match = longest();
     while (std::ssize(tokens_) < gamma) {
-      while (automaton_.state(state).best == detail::SuffixAutomaton::none) {
-        state = automaton_.state(state).link;
-        if (state == detail::SuffixAutomaton::none) return;
-        length = automaton_.state(state).length;
-      }
-      if (length < options_.min_match) return;
-      const auto& best = automaton_.edge(automaton_.state(state).best);
+      match = followed(match);
+      if (match.state == none) return;
+      const auto& best = automaton().edge(automaton().state(match.state).best);
       if (is_rare(best)) return;
       tokens_.push_back(best.token);
-      length = std::min(length + 1, options_.max_match);
-      state = automaton_.suffix(best.to, length);
+      match = longer(match, best);
     }
   }
 
   bool is_rare(const detail::SuffixAutomaton::Edge& edge) const {
-    const Index followed = automaton_.state(edge.from).followed;
-    return static_cast<double>(edge.count) < options_.min_share * static_cast<double>(followed);
+    const Index followed = automaton().state(edge.from).followed;
+    return static_cast<double>(edge.count) < min_share_ * static_cast<double>(followed);
   }
 
-  Options options_;
-  detail::SuffixAutomaton automaton_;
-  End end_;           // of the current text, as far as it has been learnt
-  bool cut_ = false;  // whether the text may be another one since
+  double min_share_;
   std::vector<Token> tokens_;
 };
 
