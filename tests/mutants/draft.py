@@ -124,8 +124,16 @@ mutant("chain-refuses-short-proposals", "draft/chain_drafter.hpp", "tests/draft/
 mutant("chain-rolls-back-one", "draft/chain_drafter.hpp", "tests/draft/chain_drafter",
        "(member.truncate(length), ...);", "std::get<0>(std::tie(member...)).truncate(length);")
 mutant("chain-policy-not-asked", "draft/chain_drafter.hpp", "tests/draft/chain_drafter",
-       "if constexpr (can_draft<M, Source, GoesOn...>)",
-       "if constexpr (sizeof...(GoesOn) == 0)")
+       "else if constexpr (!drafts_trees && can_draft<M, Source, GoesOn...>)",
+       "else if constexpr (sizeof...(GoesOn) == 0)")
+mutant("chain-line-that-branches", "draft/chain_drafter.hpp", "tests/draft/chain_of_trees",
+       "std::iota(parents_.begin(), parents_.end(), Index{-1});", "std::fill(parents_.begin(), parents_.end(), Index{-1});")
+mutant("chain-line-beyond-its-depth", "draft/chain_drafter.hpp", "tests/draft/chain_of_trees",
+       "std::min(limit.nodes, limit.depth), source)", "limit.nodes, source)")
+mutant("chain-line-told-of-branches", "draft/chain_drafter.hpp", "tests/draft/chain_of_trees",
+       "        if (line == std::ssize(parents)) member", "        member")
+mutant("chain-tree-not-told", "draft/chain_drafter.hpp", "tests/draft/chain_of_trees",
+       "if constexpr (observes_trees<M, Rows>) member", "if constexpr (observes_trees<M, Rows> && observes<M, Rows>) member")
 mutant("chain-members-not-told", "draft/chain_drafter.hpp", "tests/draft/chain_drafter",
        "if constexpr (observes<std::remove_cvref_t<decltype(member)>, Rows>)", "if constexpr (false)")
 mutant("variant-list-misplaced", "rows/variant_rows.hpp", "tests/rows/variant_rows",

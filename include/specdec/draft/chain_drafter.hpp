@@ -1,8 +1,11 @@
 // Drafters in turn: the first that has a guess makes the proposal.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <iterator>
+#include <numeric>
 #include <span>
 #include <tuple>
 #include <type_traits>
@@ -11,8 +14,10 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/draft/tree_draft.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/rows/variant_rows.hpp"
+#include "specdec/types.hpp"
 #include "specdec/verify/verdict.hpp"
 
 namespace specdec {
@@ -24,6 +29,12 @@ namespace specdec {
 /// Drafters passed as lvalues are referred to and must outlive the chain; rvalues are moved in. The rows are
 /// of the type that all members have, else VariantRows of theirs. All members are truncated, and shown every
 /// target call (observe); those that can end a draft by a row (goes_on) are told to.
+///
+///   ChainDrafter drafter{SuffixMatchTreeDrafter{{.min_match = 4}}, SparesDrafter{small, 4, {2, 1}}};
+///
+/// With a drafter of trees among its members it is one, and the proposal of a linear member is a tree without branches,
+/// of as many tokens as a tree may have: one that should not draft so far goes into a drafter of trees of its own, as
+/// SparesDrafter{small, 4, {}}. Linear members are then shown those target calls alone whose draft did not branch.
 ///
 /// Needs: a member that proposes nothing has drawn nothing. Whether it proposes may depend on the context, on
 /// the rounds before and on rows it has not drawn from, never on tokens that it drew and dropped: the next
@@ -40,7 +51,9 @@ template <class... D>
 class ChainDrafter {
   static_assert(sizeof...(D) > 0, "a chain has a member at least");
   // Not a constraint of the class: see SpecDec.
-  static_assert((Drafter<std::remove_reference_t<D>> && ...), "a member of the chain is no specdec::Drafter");
+  static_assert(((Drafter<std::remove_reference_t<D>> || TreeDrafter<std::remove_reference_t<D>>)&&...),
+                "a member of the chain is no specdec::Drafter, nor a specdec::TreeDrafter");
+  static constexpr bool drafts_trees = (TreeDrafter<std::remove_reference_t<D>> || ...);
 
   template <class M, class Source, class... GoesOn>
   static constexpr bool can_draft =
@@ -53,18 +66,29 @@ class ChainDrafter {
       requires(M& member, const Rows& rows, std::span<const Token> drafted, const Verdict& verdict) {
         member.observe(rows, drafted, verdict);
       };
+  template <class M, class Rows>
+  static constexpr bool observes_trees =
+      requires(M& member, const Rows& rows, std::span<const Token> drafted, std::span<const Index> parents,
+               const Stop& stop) { member.observe(rows, drafted, parents, stop); };
 
  public:
   explicit ChainDrafter(D&&... drafters) : drafters_(std::forward<D>(drafters)...) {}
 
   template <RandomSource Source>
+    requires(!drafts_trees)
   auto draft(std::span<const Token> context, Index gamma, Source& source) & {
     return propose<0>(context, gamma, source);
   }
 
+  template <RandomSource Source>
+    requires drafts_trees
+  auto draft(std::span<const Token> context, const TreeLimits& limits, Source& source) & {
+    return propose<0>(context, limits, source);
+  }
+
   /// Drafts, with goes_on(row, i) handed to the members that ask it (see Drafter).
   template <RandomSource Source, class GoesOn>
-    requires(can_draft<std::remove_reference_t<D>, Source, GoesOn> || ...)  //
+    requires(!drafts_trees && (can_draft<std::remove_reference_t<D>, Source, GoesOn> || ...))
   auto draft(std::span<const Token> context, Index gamma, Source& source, GoesOn&& goes_on) & {
     return propose<0>(context, gamma, source, goes_on);
   }
@@ -85,7 +109,7 @@ class ChainDrafter {
 
   /// For the members that learn from the target's calls.
   template <class Rows>
-    requires(observes<std::remove_reference_t<D>, Rows> || ...)  //
+    requires(!drafts_trees && (observes<std::remove_reference_t<D>, Rows> || ...))
   void observe(const Rows& target_rows, std::span<const Token> drafted, const Verdict& verdict) {
     const auto tell = [&](auto& member) {
       if constexpr (observes<std::remove_cvref_t<decltype(member)>, Rows>)
@@ -94,17 +118,38 @@ class ChainDrafter {
     std::apply([&](auto&... member) { (tell(member), ...); }, drafters_);
   }
 
- private:
-  template <class M, class Source, class... GoesOn>
-  static decltype(auto) ask(M& member, std::span<const Token> context, Index gamma, Source& source,
-                            GoesOn&... goes_on) {
-    if constexpr (can_draft<M, Source, GoesOn...>) return member.draft(context, gamma, source, goes_on...);
-    else return member.draft(context, gamma, source);
+  template <class Rows>
+    requires(drafts_trees && ((observes<std::remove_reference_t<D>, Rows> ||
+                               observes_trees<std::remove_reference_t<D>, Rows>) ||
+                              ...))
+  void observe(const Rows& target_rows, std::span<const Token> drafted, std::span<const Index> parents,
+               const Stop& stop) {
+    Index line = 0;
+    while (line < std::ssize(parents) && parents[static_cast<std::size_t>(line)] == line - 1) ++line;
+    const auto tell = [&](auto& member) {
+      using M = std::remove_cvref_t<decltype(member)>;
+      if constexpr (observes_trees<M, Rows>) member.observe(target_rows, drafted, parents, stop);
+      else if constexpr (observes<M, Rows>)
+        if (line == std::ssize(parents)) member.observe(target_rows, drafted, Verdict{stop.node, stop.token});
+    };
+    std::apply([&](auto&... member) { (tell(member), ...); }, drafters_);
   }
 
-  template <class M, class Source, class... GoesOn>
-  using RowsOf = std::remove_cvref_t<decltype(ask(std::declval<M&>(), {}, Index{}, std::declval<Source&>(),
-                                                  std::declval<GoesOn&>()...)
+ private:
+  // `limit` is a draft length, or TreeLimits.
+  template <class M, class Limit, class Source, class... GoesOn>
+  static decltype(auto) ask(M& member, std::span<const Token> context, const Limit& limit, Source& source,
+                            GoesOn&... goes_on) {
+    if constexpr (drafts_trees && !TreeDrafter<M>)
+      return member.draft(context, std::min(limit.nodes, limit.depth), source);
+    else if constexpr (!drafts_trees && can_draft<M, Source, GoesOn...>)
+      return member.draft(context, limit, source, goes_on...);
+    else return member.draft(context, limit, source);
+  }
+
+  template <class M, class Limit, class Source, class... GoesOn>
+  using RowsOf = std::remove_cvref_t<decltype(ask(std::declval<M&>(), {}, std::declval<const Limit&>(),
+                                                  std::declval<Source&>(), std::declval<GoesOn&>()...)
                                                   .rows)>;
 
   template <class First, class... Rest>
@@ -112,18 +157,37 @@ class ChainDrafter {
     using Type = std::conditional_t<(std::same_as<First, Rest> && ...), First, VariantRows<First, Rest...>>;
   };
 
-  template <class Source, class... GoesOn>
-  using Rows = typename Common<RowsOf<std::remove_reference_t<D>, Source, GoesOn...>...>::Type;
+  template <class Limit, class Source, class... GoesOn>
+  using Rows = typename Common<RowsOf<std::remove_reference_t<D>, Limit, Source, GoesOn...>...>::Type;
 
-  template <std::size_t I, class Source, class... GoesOn>
-  Draft<Rows<Source, GoesOn...>> propose(std::span<const Token> context, Index gamma, Source& source,
-                                         GoesOn&... goes_on) {
-    auto&& draft = ask(std::get<I>(drafters_), context, gamma, source, goes_on...);
+  template <class R>
+  using Proposal = std::conditional_t<drafts_trees, TreeDraft<R>, Draft<R>>;
+
+  template <std::size_t I, class Limit, class Source, class... GoesOn>
+  Proposal<Rows<Limit, Source, GoesOn...>> propose(std::span<const Token> context, const Limit& limit,
+                                                   Source& source, GoesOn&... goes_on) {
+    auto&& draft = ask(std::get<I>(drafters_), context, limit, source, goes_on...);
     const std::span<const Token> tokens = draft.tokens;
     if constexpr (I + 1 < sizeof...(D))
-      if (tokens.empty()) return propose<I + 1>(context, gamma, source, goes_on...);
+      if (tokens.empty()) return propose<I + 1>(context, limit, source, goes_on...);
     tokens_.assign(tokens.begin(), tokens.end());
-    return {tokens_, rows<I, Rows<Source, GoesOn...>>(draft.rows)};
+    const auto& as_said = rows<I, Rows<Limit, Source, GoesOn...>>(draft.rows);
+    if constexpr (drafts_trees) {
+      set_parents(draft);
+      return {tokens_, as_said, parents_};
+    } else {
+      return {tokens_, as_said};
+    }
+  }
+
+  void set_parents(const auto& draft) {
+    if constexpr (requires { draft.parents; }) {
+      const std::span<const Index> parents = draft.parents;
+      parents_.assign(parents.begin(), parents.end());
+    } else {
+      parents_.resize(tokens_.size());
+      std::iota(parents_.begin(), parents_.end(), Index{-1});
+    }
   }
 
   template <std::size_t I, class To, class From>
@@ -134,6 +198,7 @@ class ChainDrafter {
 
   std::tuple<D...> drafters_;
   std::vector<Token> tokens_;
+  std::vector<Index> parents_;
 };
 
 template <class... D>

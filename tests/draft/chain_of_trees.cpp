@@ -1,0 +1,172 @@
+// A chain with drafters of trees among its members.
+#include <algorithm>
+#include <cstddef>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/likely_trees.hpp"
+#include "support/tree_models.hpp"
+#include "support/trees.hpp"
+
+namespace test_draft_chain_of_trees {
+
+using namespace specdec;
+using namespace specdec::testing;
+using namespace support;
+
+namespace {
+
+using Tokens = std::vector<Token>;
+using Chain = ChainDrafter<SuffixMatchTreeDrafter, PromptLookupDrafter, SparesDrafter<TableModel<>>>;
+static_assert(TreeDrafter<Chain>);
+static_assert(!Drafter<Chain>);
+static_assert(!TreeDrafter<ChainDrafter<PromptLookupDrafter, NgramTableDrafter>>);
+
+// Proposes what it is told to, and remembers what it is told.
+struct Scripted {
+  Tokens tokens = {};
+  TreeLimits limits = {};
+  int asked = 0, observed = 0;
+  Index length = -1, accepted = -1;
+  Scripted() = default;
+  explicit Scripted(Tokens proposal) : tokens(std::move(proposal)) {}
+  Scripted(const Scripted&) = delete;
+  Scripted& operator=(const Scripted&) = delete;
+  void truncate(Index to) { length = to; }
+};
+struct Line : Scripted {
+  using Scripted::Scripted;
+  Draft<OneHotRows> draft(std::span<const Token>, Index gamma, auto&) {
+    ++asked;
+    limits.nodes = gamma;
+    const auto some = std::span<const Token>(tokens).first(
+        std::min(tokens.size(), static_cast<std::size_t>(std::max<Index>(gamma, 0))));
+    return {some, OneHotRows(some)};
+  }
+  void observe(const auto& rows, std::span<const Token> drafted, const Verdict& verdict) {
+    CHECK(rows.rows() == std::ssize(drafted) + 1);
+    CHECK(verdict.accepted <= std::ssize(drafted));
+    accepted = verdict.accepted;
+    ++observed;
+  }
+};
+// Siblings, all of them.
+struct Brood : Scripted {
+  std::vector<Index> parents;
+  using Scripted::Scripted;
+  TreeDraft<OneHotRows> draft(std::span<const Token>, const TreeLimits& asked_for, auto&) {
+    ++asked;
+    limits = asked_for;
+    const auto some = std::span<const Token>(tokens).first(
+        std::min(tokens.size(), asked_for.depth < 1 ? 0 : static_cast<std::size_t>(asked_for.nodes)));
+    parents.assign(some.size(), -1);
+    return {some, OneHotRows(some), parents};
+  }
+  void observe(const auto& rows, std::span<const Token> drafted, std::span<const Index> ways,
+               const Stop& stop) {
+    CHECK(rows.rows() == std::ssize(drafted) + 1);
+    CHECK(ways.size() == drafted.size());
+    accepted = stop.node;
+    ++observed;
+  }
+};
+
+const Tokens context{0, 1, 2};
+
+}  // namespace
+
+TEST_CASE("the first member that has a tree or a line makes the proposal; a line does not branch") {
+  Line first, third({5, 6, 7});
+  Brood second({3, 4});
+  ChainDrafter chain{first, second, third};
+  const TreeLimits limits{.nodes = 9, .depth = 2, .trunk = 1};
+  CHECK(draft_chosen(chain, context, limits) == ChosenTree{{3, 4}, {-1, -1}});
+  CHECK(first.asked == 1);
+  CHECK(first.limits.nodes == 2);
+  CHECK(second.limits.nodes == 9);
+  CHECK(second.limits.depth == 2);
+  CHECK(second.limits.trunk == 1);
+  CHECK(third.asked == 0);
+  second.tokens.clear();
+  CHECK(draft_chosen(chain, context, limits) == ChosenTree{{5, 6}, {-1, 0}});
+  CHECK(draft_chosen(chain, context, {.nodes = 1, .depth = 2}) == ChosenTree{{5}, {-1}});
+  third.tokens.clear();
+  CHECK(draft_chosen(chain, context, limits) == ChosenTree{});
+  chain.truncate(2);
+  CHECK(first.length + second.length + third.length == 6);
+}
+
+TEST_CASE("members of a chain of trees are shown the target's calls, linear ones those without branches") {
+  std::mt19937_64 rng{1};
+  auto target = TableModel<>::random(3, 1, rng);
+  Line line({2});
+  Brood brood({0, 1}), silent;
+  SpecDec decoder{target, ChainDrafter{silent, brood, line}, TrunkAndSpares<SampleMatchVerifier>{}};
+  const Result branched = decoder.generate(context, {.max_new_tokens = 10, .gamma = 4}, rng);
+  const int last_calls = 1;  // with nothing to draft for, the last token is a line of none
+  CHECK(brood.observed == branched.stats.target_calls);
+  CHECK(silent.observed == branched.stats.target_calls);
+  CHECK(line.observed <= last_calls);
+  CHECK(brood.accepted >= 0);
+  brood.tokens.clear();
+  line.observed = 0;
+  const Result straight = decoder.generate(context, {.max_new_tokens = 10, .gamma = 4}, rng);
+  CHECK(line.observed == straight.stats.target_calls);
+  CHECK(straight.stats.accepted > 0);
+}
+
+TEST_CASE("rows of a chain of trees are those of the member that proposed") {
+  std::mt19937_64 rng{2};
+  const auto table = TableModel<>::random(4, 2, rng);
+  Chain chain{SuffixMatchTreeDrafter{{.min_match = 2}}, PromptLookupDrafter{{.min_ngram = 3}},
+              SparesDrafter{TableModel<>(table), 2, {1}}};
+  SparesDrafter alone{TableModel<>(table), 2, {1}};
+  std::mt19937_64 a{3}, b{3};
+  const Tokens unheard_of{0, 1, 2, 3};
+  CHECK(kept(chain.draft(unheard_of, {}, a), 4) == kept(alone.draft(unheard_of, {}, b), 4));
+  const KeptTree chosen = kept(chain.draft(Tokens{0, 1, 2, 3, 0, 1}, {.nodes = 2}, a), 4);
+  CHECK(chosen.tokens == Tokens{2, 3});
+  CHECK(chosen.rows[1] == std::vector<double>{0, 0, 0, 1});
+}
+
+TEST_CASE("a chain of trees tells what its members refer to") {
+  std::mt19937_64 rng{4};
+  auto model = TableModel<>::random(4, 2, rng);
+  ChainDrafter chain{PromptLookupTreeDrafter{}, SparesDrafter{model, 2, {1}}};
+  std::vector<const void*> refers_to;
+  chain.each_identity([&](const void* shared, specdec::detail::Role) { refers_to.push_back(shared); });
+  CHECK(refers_to == std::vector<const void*>{&model});
+}
+
+TEST_CASE("lossless with a tree of matches first, else a line with spares", "[law]") {
+  const std::vector<AnyTreeRule> rules{{TraversalVerifier{}},
+                                       {RecursiveRejectionVerifier{}},
+                                       {TrunkAndSpares<BlockVerifier>{}},
+                                       {TrunkAndSpares<SampleMatchVerifier>{}}};
+  std::mt19937_64 rng{5};
+  for (const AnyTreeRule& rule : rules)
+    for (const Index vocab_size : {2, 3}) {
+      auto target = TableModel<>::random(vocab_size, 2, rng);
+      const auto small = TableModel<>::random(vocab_size, 1, rng);
+      const Tokens prompt{0, 1, 0};
+      const Options options{.max_new_tokens = 4, .gamma = 4};
+      GenerationLaw written;
+      enumerate([&](Enumerator& chance) {
+        Chain chain{SuffixMatchTreeDrafter{{.min_match = 2}}, PromptLookupDrafter{{.min_ngram = 2}},
+                    SparesDrafter{TableModel<>(small), 2, {1}}};
+        SpecDec decoder{target, chain, rule};
+        const Result result = decoder.generate(prompt, options, chance);
+        written.law[result.tokens] += chance.probability();
+        written.accepted += chance.probability() * static_cast<double>(result.stats.accepted);
+      });
+      CHECK(largest_difference(written.law, target_law(target, prompt, options)).size < 1e-12);
+      CHECK(written.accepted > 0.2);
+    }
+}
+
+}  // namespace test_draft_chain_of_trees
