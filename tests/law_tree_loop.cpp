@@ -121,6 +121,34 @@ TEST_CASE("a rule that remembers its sequence goes on remembering over trunks, s
   CHECK(remembered > 0);
 }
 
+TEST_CASE("spares, and tails behind them, may depend on what was drawn of the trunk") {
+  for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(bound(2, 12)); ++seed) {
+    Models models = random_models(seed, 2 + static_cast<Index>(seed % 2));
+    for (const ConfidentSpares& tree : {ConfidentSpares{.trunk = 2, .nodes = 4, .tails = 1},
+                                        {.trunk = 2, .nodes = 5, .tails = 2},
+                                        {.trunk = 1, .nodes = 3, .tails = 1, .tail = 2},
+                                        {.trunk = 2, .nodes = 5, .tails = 1, .drawn = false}})
+      for (const AnyTreeRule& rule : rules) {
+        SpecDec decoder{models.target, ConfidentSparesDrafter{TableModel<>(models.draft), tree}, rule};
+        const Options options{.max_new_tokens = 4, .gamma = tree.nodes};
+        const Law expected = target_law(models.target, prompt, options);
+        CHECK(largest_difference(enumerate_generate(decoder, prompt, options).law, expected).size < 1e-12);
+      }
+  }
+}
+
+TEST_CASE("a rule that remembers its sequence keeps its law with spares that depend on what was drawn") {
+  for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(bound(4, 20)); ++seed) {
+    Models models = random_models(seed, 2 + static_cast<Index>(seed % 2));
+    const ConfidentSpares tree{.trunk = 2, .nodes = 5, .tails = 1, .tail = 2};
+    SpecDec decoder{models.target, ConfidentSparesDrafter{TableModel<>(models.draft), tree},
+                    TrunkAndSpares<GreedyBlockVerifier>{}};
+    const Options options{.max_new_tokens = 4, .gamma = 5};
+    const Law expected = target_law(models.target, prompt, options);
+    CHECK(largest_difference(exact_generate(decoder, prompt, options).law, expected).size < 1e-12);
+  }
+}
+
 namespace {
 
 // More nodes at one step than at the next.

@@ -296,6 +296,21 @@ mutant("suffix-tree-of-the-longest-match", "draft/suffix_match_tree_drafter.hpp"
 mutant("suffix-tree-behind-another-token", "draft/suffix_match_tree_drafter.hpp", "tests/draft/suffix_match_tree_drafter",
        "automaton.edge(automaton.find(match.state, token))", "automaton.edge(automaton.state(match.state).best)")
 
+UNSURE = "tests/draft/confident_spares_drafter"
+mutant = promise("a line has the spares by which the text most probably leaves it")
+mutant("confident-spares-wherever", "draft/confident_spares_drafter.hpp", UNSURE, "return reached * static_cast<double>(q.probability(token));", "return reached;")
+mutant("confident-spares-of-the-trunk", "draft/confident_spares_drafter.hpp", UNSURE, "if (likely.token != token) spares_", "spares_")
+mutant("confident-spare-one-short", "draft/confident_spares_drafter.hpp", UNSURE, "likeliest_.of(q, most + 1)", "likeliest_.of(q, most)")
+mutant("confident-spares-before-the-trunk", "draft/confident_spares_drafter.hpp", UNSURE, "std::max(tree_.nodes, limits.trunk)", "tree_.nodes")
+mutant("confident-spares-reports-a-drawn-row", "draft/confident_spares_drafter.hpp", UNSURE,
+       "add(spare.token, spare.parent, Row(std::in_place_index<1>, OneHotRow(spare.token)));", "add(spare.token, spare.parent, Row(std::in_place_index<0>, behind_[0]));")
+mutant("confident-spares-tail-from-the-trunk", "draft/confident_spares_drafter.hpp", UNSURE + " tests/law_tree_loop", "    go_back_to(spare.parent);\n", "")
+mutant("confident-spares-tail-too-deep", "draft/confident_spares_drafter.hpp", UNSURE, "depth_ - depth, nodes_", "depth_ - depth + 1, nodes_")
+mutant("confident-spares-tail-kept", "draft/confident_spares_drafter.hpp", UNSURE, "if (at < context.size() && context[at] == taken_in_[i]) continue;", "if (at < context.size()) continue;")
+mutant("confident-spares-trunk-fed-anew", "draft/confident_spares_drafter.hpp", UNSURE,
+       "      if (at < context.size() && context[at] == taken_in_[i]) continue;\n      model_.truncate(static_cast<Index>(at));", "      model_.truncate(static_cast<Index>(at));")
+mutant("confident-spares-row-overwritten", "draft/confident_spares_drafter.hpp", UNSURE, "StoredRows<typename DraftModel::Row, false>", "typename DraftModel::Rows")
+
 TREE_POLICY = "tests/draft/cost_optimal_tree"
 mutant = promise("the tree policy takes the shape of the least time per token")
 mutant("tree-policy-without-draft-cost", "draft/cost_optimal_tree.hpp", TREE_POLICY,
