@@ -163,7 +163,7 @@ TEST_CASE("tails are drawn behind the most probable spares") {
     for (const Index tail : {0, 1, 2})
       check_law<TableModel<>>({{.trunk = 2, .nodes = 7, .tails = tails, .tail = tail}});
   check_law<TableModel<>>({{.trunk = 1, .nodes = 5, .tails = 9, .tail = 2}});
-  check_law<support::StableModel>({{.trunk = 3, .nodes = 7, .tails = 2}});
+  check_law<StableTreeModel>({{.trunk = 3, .nodes = 7, .tails = 2}});  // which forgets the trunk for a tail
 }
 
 TEST_CASE("limits take the least probable spares first, and leave a trunk its nodes") {
@@ -202,6 +202,13 @@ TEST_CASE("the model takes in what it has not seen, and goes back no further tha
   CHECK(fed_by({1, 2, 3}) == 3 + 2);  // the context, then all drawn tokens but the last
   drafter.truncate(3);
   CHECK(fed_by({1, 2, 3, 0}) == 1 + 2);
+  drafter.truncate(4);
+  Tokens text{1, 2, 3, 0};
+  const KeptTree tree = drafted(drafter, text, 1);
+  text.insert(text.end(), tree.tokens.begin(), tree.tokens.begin() + 2);  // of the trunk
+  drafter.truncate(6);
+  text.push_back(1);
+  CHECK(fed_by(text) == 1 + 2);
 }
 
 TEST_CASE(
