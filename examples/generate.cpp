@@ -98,7 +98,7 @@ struct Settings {
     if (tree == "none") return {};
     const generate::TreeKind& kind = generate::tree_kind_named(tree);
     if (!tree_widths.empty()) return generate::tree_of(kind, tree_widths);
-    if (tree_nodes) return generate::confident_tree(*tree_nodes, draft_length().most);
+    if (tree_nodes) return generate::tree_of(kind, *tree_nodes, draft_length().most);
     return generate::usual_tree(kind, draft_length().most);
   }
 };
@@ -139,7 +139,8 @@ void add_options(CLI::App& app, Settings& settings) {
       ->delimiter(',')
       ->check(CLI::Range(1, 64))
       ->excludes(gamma);
-  app.add_option("--tree-nodes", settings.tree_nodes, "Tokens of a 'confident' tree; 16 if nothing is said")
+  app.add_option("--tree-nodes", settings.tree_nodes,
+                 "Tokens of a tree that has its shape by what is likely; 16 if nothing is said")
       ->check(CLI::Range(1, 256));
   app.add_option("--tokens", settings.tokens, "Tokens to write")->check(CLI::Range(1, 1000000));
   app.add_option("--seed", settings.seed, "Seed of everything random")->check(CLI::Range(0, 1000000000));
@@ -200,18 +201,19 @@ void add_options(CLI::App& app, Settings& settings) {
 
 /// Throws: std::invalid_argument on settings of trees that do not go together.
 void check_tree(const Settings& settings) {
-  const bool tree = settings.tree != "none", confident = settings.tree == "confident";
-  if (!settings.tree_widths.empty() && (!tree || confident))
+  const bool tree = settings.tree != "none";
+  const bool sized = tree && generate::tree_kind_named(settings.tree).size == generate::Size::nodes;
+  if (!settings.tree_widths.empty() && (!tree || sized))
     throw std::invalid_argument("--tree-widths is for a --tree whose shape is known beforehand");
-  if (settings.tree_nodes && !confident)
-    throw std::invalid_argument("--tree-nodes is for --tree confident: others have --tree-widths");
+  if (settings.tree_nodes && !sized)
+    throw std::invalid_argument("--tree-nodes is for a --tree that has its shape by what is likely");
   if (!tree && settings.compare != "trees") return;
   const std::string option = tree ? "--tree " + settings.tree : "--compare trees";
   if (settings.ngram)
     throw std::invalid_argument(option + " needs models that take trees, which n-grams (--ngram) do not");
   if (settings.drafter != "model")
-    throw std::invalid_argument(option + " drafts with the draft model, not with --drafter " +
-                                settings.drafter);
+    throw std::invalid_argument(
+        option + " drafts with the draft model, or from the text, not with --drafter " + settings.drafter);
   if (!tree) return;
   if (settings.gamma == "auto")
     throw std::invalid_argument("--gamma auto is for drafts that do not branch, not for " + option);

@@ -29,9 +29,10 @@ class TreeDrafter {
   using Independent = RowsOf<specdec::ModelTreeDrafter<SampledModel, specdec::Independent>>;
   using Apart = RowsOf<specdec::ModelTreeDrafter<SampledModel, specdec::WithoutReplacement>>;
   using Spared = RowsOf<specdec::SparesDrafter<SampledModel>>;
+  using Unsure = RowsOf<specdec::ConfidentSparesDrafter<SampledModel>>;
 
  public:
-  using Rows = specdec::VariantRows<Chosen, Independent, Apart, Spared>;
+  using Rows = specdec::VariantRows<Chosen, Independent, Apart, Spared, Unsure, specdec::OneHotRows>;
 
   TreeDrafter() = default;
   TreeDrafter(const TreeDrafter&) = delete;
@@ -74,6 +75,8 @@ class TreeDrafterOf final : public TreeDrafter {
   static Rows rows(const Independent& rows) { return Rows(std::in_place_index<1>, rows); }
   static Rows rows(const Apart& rows) { return Rows(std::in_place_index<2>, rows); }
   static Rows rows(const Spared& rows) { return Rows(std::in_place_index<3>, rows); }
+  static Rows rows(const Unsure& rows) { return Rows(std::in_place_index<4>, rows); }
+  static Rows rows(const specdec::OneHotRows& rows) { return Rows(std::in_place_index<5>, rows); }
 
   D drafter_;
 };
@@ -85,6 +88,9 @@ std::unique_ptr<TreeDrafter> erased_tree(D drafter) {
 
 // ---- Kinds ------------------------------------------------------------------------------------------
 
+/// What says how large a tree is: the widths of its levels, or how many tokens it has.
+enum class Size { widths, nodes };
+
 struct Tree;
 
 /// A kind of trees that can be chosen.
@@ -92,6 +98,7 @@ struct TreeKind {
   std::string_view option;  ///< its name for --tree
   std::string_view title;
   Siblings siblings;
+  Size size;
   /// At temperature 0 tokens are to be chosen.
   std::unique_ptr<TreeDrafter> (*make)(Model& draft, const Tree&, double temperature);
 };
@@ -101,7 +108,7 @@ struct Tree {
   const TreeKind* kind;
   Index nodes;               ///< how many tokens
   Index depth;               ///< how many calls of the draft model, one after another
-  specdec::TreeShape shape;  ///< of no meaning where the nodes are found by confidence
+  specdec::TreeShape shape;  ///< of no meaning where the nodes are found as the tree grows
 };
 
 /// Tokens are chosen by a row that knows more than one of them.
@@ -114,29 +121,46 @@ inline std::unique_ptr<TreeDrafter> likeliest_drafter(Model& draft, const Tree& 
                                                specdec::TreeShape(tree.shape), specdec::Likeliest{}});
 }
 
-inline constexpr std::array<TreeKind, 5> tree_kinds{{
-    {"spares", "spares", Siblings::trunk,
+/// A drafter that learns from the texts, and has no temperature.
+template <class D>
+std::unique_ptr<TreeDrafter> text_drafter(Model&, const Tree&, double) {
+  return erased_tree(D{});
+}
+
+inline constexpr std::array<TreeKind, 9> tree_kinds{{
+    {"spares", "spares", Siblings::trunk, Size::widths,
      [](Model& draft, const Tree& tree, double temperature) {
        if (temperature == 0) return likeliest_drafter(draft, tree, 0);
        return erased_tree(
            specdec::SparesDrafter{sampled(draft, temperature), tree.depth, spares_of(tree.shape)});
      }},
-    {"without-replacement", "no repeats", Siblings::drawn,
+    {"confident-spares", "confident spares", Siblings::trunk, Size::nodes,
+     [](Model& draft, const Tree& tree, double temperature) {
+       const specdec::ConfidentSpares wanted{
+           .trunk = tree.depth, .nodes = tree.nodes, .drawn = temperature > 0};
+       return erased_tree(specdec::ConfidentSparesDrafter{choosing_model(draft, temperature), wanted});
+     }},
+    {"without-replacement", "no repeats", Siblings::drawn, Size::widths,
      [](Model& draft, const Tree& tree, double temperature) {
        return erased_tree(specdec::ModelTreeDrafter{
            sampled(draft, temperature), specdec::TreeShape(tree.shape), specdec::WithoutReplacement{}});
      }},
-    {"independent", "independent", Siblings::drawn,
+    {"independent", "independent", Siblings::drawn, Size::widths,
      [](Model& draft, const Tree& tree, double temperature) {
        return erased_tree(specdec::ModelTreeDrafter{sampled(draft, temperature),
                                                     specdec::TreeShape(tree.shape), specdec::Independent{}});
      }},
-    {"likeliest", "likeliest", Siblings::chosen, likeliest_drafter},
-    {"confident", "confident", Siblings::chosen,
+    {"likeliest", "likeliest", Siblings::chosen, Size::widths, likeliest_drafter},
+    {"confident", "confident", Siblings::chosen, Size::nodes,
      [](Model& draft, const Tree& tree, double temperature) {
        const specdec::ConfidentTree wanted{.width = 8, .depth = tree.depth, .nodes = tree.nodes};
        return erased_tree(specdec::ConfidentTreeDrafter{choosing_model(draft, temperature), wanted});
      }},
+    {"prompt-lookup", "prompt lookup", Siblings::chosen, Size::nodes,
+     text_drafter<specdec::PromptLookupTreeDrafter>},
+    {"ngram-table", "n-gram table", Siblings::chosen, Size::nodes, text_drafter<specdec::NgramTreeDrafter>},
+    {"suffix", "suffix automaton", Siblings::chosen, Size::nodes,
+     text_drafter<specdec::SuffixMatchTreeDrafter>},
 }};
 
 inline const TreeKind& tree_kind_named(std::string_view option) {
@@ -151,13 +175,12 @@ inline Tree tree_of(const TreeKind& kind, const Widths& widths) {
   return tree_of(kind, kind.siblings == Siblings::trunk ? trunk_shape(widths) : full_shape(widths));
 }
 
-inline Tree confident_tree(Index nodes, Index depth) {
-  return {&tree_kind_named("confident"), nodes, depth, {}};
-}
+/// Of a kind whose nodes are found as the tree grows.
+inline Tree tree_of(const TreeKind& kind, Index nodes, Index depth) { return {&kind, nodes, depth, {}}; }
 
 /// The tree of so many levels that is drafted where nothing more is said.
 inline Tree usual_tree(const TreeKind& kind, Index depth) {
-  if (kind.option == "confident") return confident_tree(usual_nodes, depth);
+  if (kind.size == Size::nodes) return tree_of(kind, usual_nodes, depth);
   return tree_of(kind, kind.siblings == Siblings::trunk ? usual_trunk(depth) : usual_shape(depth));
 }
 
