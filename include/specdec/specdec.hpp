@@ -40,6 +40,7 @@
 #include "specdec/model/model_per_sequence.hpp"
 #include "specdec/model/ngram.hpp"
 #include "specdec/model/path_by_path.hpp"
+#include "specdec/model/sharded_model.hpp"
 #include "specdec/model/tree_model.hpp"
 #include "specdec/rows/entropy.hpp"
 #include "specdec/rows/likeliest.hpp"

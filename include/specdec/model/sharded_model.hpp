@@ -1,0 +1,112 @@
+// A target whose vocabulary is spread over ranks.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "specdec/chance/random.hpp"
+#include "specdec/communicator.hpp"
+#include "specdec/error.hpp"
+#include "specdec/model/model.hpp"
+#include "specdec/rows/logits.hpp"
+#include "specdec/rows/sharded.hpp"
+#include "specdec/token_ids.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// A language model of which each rank computes some columns of the logits: the output layer cut by vocabulary.
+///
+///   vocab_size()            number of tokens, of all ranks together
+///   first_column()          the first token that this rank has a column for
+///   forward(tokens, rows)   as LogitsModel has it, of this rank's columns
+///   truncate(length)
+template <class M>
+concept ColumnsModel = requires(M& model, const M& constant, std::span<const Token> tokens, Index n) {
+  { constant.vocab_size() } -> detail::Count;
+  { constant.first_column() } -> detail::Count;
+  { model.forward(tokens, n) } -> NumberMatrix;
+  model.truncate(n);
+};
+
+/// How the rows of a ShardedModel are sampled.
+struct ShardedOptions {
+  double temperature = 1;  ///< above 0
+  Index draws =
+      2;  ///< tokens that are drawn ahead from every row; what a verdict needs beyond them costs an exchange
+};
+
+/// Makes a target of a model that is spread over ranks. All of them run the same loop on it, with drafters and generators of
+/// equal seeds, and write the same text. It is that of one rank, too, as far as the rounding of sums decides nothing.
+///
+///   specdec::ShardedModel target{mine, ranks, std::mt19937_64{seed}, {.temperature = 0.8}};
+///   specdec::SpecDec decoder{target, drafter, specdec::BlockVerifier{}};    // on every rank
+///
+/// A call takes two exchanges, whatever the vocabulary: the tokens that are fed last are those that were drafted, so they
+/// are looked up with the normalisers, and draws are made ahead, from a generator of the model's own.
+/// A model passed as an lvalue is referred to and must outlive this, as must the communicator; an rvalue is moved in. Give it
+/// with an empty context. For targets: a draft model is small, and runs whole on every rank.
+/// Throws what Shards throws, on all ranks alike, with the context as it was before. What the model throws has to be thrown
+/// on all ranks, too: those that go on would wait.
+template <class M, Communicator C, RandomBitGenerator Generator>
+class ShardedModel {
+  using Bare = std::remove_reference_t<M>;
+  static_assert(ColumnsModel<Bare>, "the model is no specdec::ColumnsModel");
+  using Output =
+      std::remove_cvref_t<decltype(std::declval<Bare&>().forward(std::span<const Token>{}, Index{1}))>;
+  using Mine = decltype(Logits(std::declval<const Output&>()));
+
+ public:
+  ShardedModel(M&& model, C& ranks, Generator source, const ShardedOptions& options = {})
+      : model_(std::forward<M>(model)), ranks_(&ranks), source_(std::move(source)), options_(options) {
+    if (!(options.temperature > 0))
+      detail::invalid_argument("temperature = ", options.temperature,
+                               " is not above 0: greedy decoding needs no other "
+                               "temperature than 1");
+    if (options.draws < 0) detail::invalid_argument("draws = ", options.draws, " is negative");
+  }
+
+  Index vocab_size() const { return model_.vocab_size(); }
+  Index context_size() const { return specdec::context_size(model_); }
+
+  ShardedRows<Mine, C> forward(std::span<const Token> tokens, Index rows) & {
+    shards_.reset();
+    output_.emplace(model_.forward(tokens, rows));
+    try {
+      const auto drafted =
+          tokens.last(static_cast<std::size_t>(std::clamp<Index>(rows - 1, 0, std::ssize(tokens))));
+      shards_.emplace(Logits(*output_, {.temperature = options_.temperature}), model_.first_column(),
+                      vocab_size(), *ranks_, drafted);
+      shards_->draw_ahead(options_.draws, [this] { return uniform01(source_); });
+    } catch (...) {
+      model_.truncate(length_);
+      throw;
+    }
+    length_ += std::ssize(tokens);
+    return shards_->rows();
+  }
+
+  void truncate(Index length) {
+    length_ = std::clamp<Index>(length, 0, length_);
+    model_.truncate(length_);
+  }
+
+ private:
+  M model_;
+  C* ranks_;
+  Generator source_;
+  ShardedOptions options_;
+  Index length_ = 0;
+  std::optional<Output> output_;
+  std::optional<Shards<Mine, C>> shards_;
+};
+
+template <class M, class C, class G>
+ShardedModel(M&&, C&, G, const ShardedOptions& = {}) -> ShardedModel<M, C, G>;
+
+}  // namespace specdec

@@ -1,0 +1,185 @@
+// A target spread over ranks: every rank writes the text that one writes, by two exchanges a call, and a call that fails is
+// as if it had not been.
+#include "specdec/model/sharded_model.hpp"
+
+#include <Eigen/Core>
+#include <exception>
+#include <mutex>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/bounds.hpp"
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/message_of.hpp"
+#include "support/thread_ranks.hpp"
+
+namespace test_model_sharded_model {
+
+using namespace specdec;
+using specdec::testing::Law;
+using support::RowMajor;
+using support::ThreadRank;
+using Table = specdec::testing::TableModel<>;
+using Tokens = std::vector<Token>;
+
+namespace {
+
+// A table without ties: where p = q up to rounding, a coin is certain or not by how the ranks' sums were rounded.
+Table fine_model(Index vocab_size, Index order, std::mt19937_64& rng) {
+  Table::Rows rows(order == 1 ? vocab_size + 1 : (vocab_size + 1) * (vocab_size + 1), vocab_size);
+  for (Index i = 0; i < rows.rows(); ++i) {
+    for (Index x = 0; x < vocab_size; ++x) rows(i, x) = uniform01(rng) < 0.2 ? 0 : uniform01(rng);
+    rows(i, i % vocab_size) += 0.1;
+    rows.row(i) /= rows.row(i).sum();
+  }
+  return Table(rows, order);
+}
+
+// Some columns of the logarithms of a table.
+class Columns {
+ public:
+  Columns(const Table& table, Index first, Index count) : table_(table), first_(first), count_(count) {}
+
+  Index vocab_size() const { return table_.vocab_size(); }
+  Index first_column() const { return first_; }
+  const RowMajor<double>& forward(std::span<const Token> tokens, Index rows) {
+    fed += std::ssize(tokens);
+    const auto& whole = table_.forward(tokens, rows);
+    logits_ = whole.middleCols(first_, count_).array().log();
+    if (fed > spoilt_from) logits_(0, 0) = std::numeric_limits<double>::quiet_NaN();
+    return logits_;
+  }
+  void truncate(Index length) { table_.truncate(length); }
+  Index length() const { return std::ssize(table_.context()); }
+
+  Index fed = 0, spoilt_from = unlimited;
+
+ private:
+  Table table_;
+  Index first_, count_;
+  RowMajor<double> logits_;
+};
+
+Columns columns_of(const ThreadRank& rank, const Table& table) {
+  const Index size = table.vocab_size(), first = size * rank.rank() / rank.size();
+  return {table, first, size * (rank.rank() + 1) / rank.size() - first};
+}
+
+// Counts what passes through.
+struct Counted {
+  Index rank() const { return inner->rank(); }
+  Index size() const { return inner->size(); }
+  void all_gather(std::span<const double> mine, std::span<double> all) {
+    ++exchanges;
+    inner->all_gather(mine, all);
+  }
+  ThreadRank* inner;
+  Index exchanges = 0;
+};
+
+}  // namespace
+
+TEST_CASE("every number of ranks writes one text") {
+  std::mt19937_64 rng(31);
+  const Table target = fine_model(9, 2, rng), small = fine_model(9, 1, rng);
+  std::vector<Tokens> texts;
+  for (const Index ranks : {1, 2, 4}) {
+    std::vector<Tokens> each(static_cast<std::size_t>(ranks));
+    support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {
+      Counted counted{&rank};
+      ShardedModel model{columns_of(rank, target), counted, std::mt19937_64{1}};
+      SpecDec decoder{model, ModelDrafter{Table(small)}, BlockVerifier{}};
+      std::mt19937_64 source(2);
+      const Result result = decoder.generate(Tokens{1, 2}, {.max_new_tokens = 300, .gamma = 3}, source);
+      CHECK(result.stats.accepted > 30);
+      CHECK(counted.exchanges < 3 * result.stats.target_calls);
+      each[static_cast<std::size_t>(rank.rank())] = result.tokens;
+    }));
+    for (const Tokens& text : each) texts.push_back(text);
+  }
+  for (const Tokens& text : texts) CHECK(text == texts.front());
+}
+
+TEST_CASE("a text written over ranks has the target's law") {
+  std::mt19937_64 rng(32);
+  const Table target = Table::random(4, 2, rng), small = Table::random(4, 1, rng);
+  const Options options{.max_new_tokens = 3, .gamma = 2};
+  const Law expected = specdec::testing::target_law(target, Tokens{1, 0}, options);
+  const int samples = support::bound(8000, 80000);
+  std::vector<Tokens> texts;
+  support::rethrow_first(support::on_ranks(2, [&](ThreadRank& rank) {
+    ShardedModel model{columns_of(rank, target), rank, std::mt19937_64{3}};
+    SpecDec decoder{model, ModelDrafter{Table(small)}, BlockVerifier{}};
+    std::mt19937_64 source(4);
+    for (int n = 0; n < samples; ++n) {
+      const Result result = decoder.generate(Tokens{1, 0}, options, source);
+      if (rank.rank() == 0) texts.push_back(result.tokens);
+    }
+  }));
+  std::size_t next = 0;
+  const auto report = specdec::testing::check_sampled([&] { return texts[next++]; }, expected, samples);
+  INFO(report);
+  CHECK(report.accepted);
+}
+
+TEST_CASE("numbers that are none on one rank are an error on all, which are as before") {
+  std::mt19937_64 rng(33);
+  const Table target = Table::random(6, 1, rng);
+  const auto errors = support::on_ranks(3, [&](ThreadRank& rank) {
+    Columns columns = columns_of(rank, target);
+    if (rank.rank() == 1) columns.spoilt_from = 2;
+    ShardedModel model{columns, rank, std::mt19937_64{1}};
+    const Tokens tokens{1, 2};
+    model.forward(tokens, 2);
+    try {
+      model.forward(tokens, 1);
+    } catch (const InvalidDistribution&) {
+      if (columns.length() != 2) throw std::logic_error("the context has grown");
+      throw;
+    }
+  });
+  for (const std::exception_ptr& error : errors) {
+    REQUIRE(error);
+    CHECK_THROWS_AS(std::rethrow_exception(error), InvalidDistribution);
+  }
+}
+
+TEST_CASE("ranks of different seeds say so, and none waits") {
+  std::mt19937_64 rng(34);
+  const Table target = Table::random(6, 1, rng), small = Table::random(6, 1, rng);
+  for (const bool drafts_differ : {true, false})
+    for (const std::exception_ptr& error : support::on_ranks(3, [&](ThreadRank& rank) {
+           const bool odd = rank.rank() == 2;
+           ShardedModel model{columns_of(rank, target), rank,
+                              std::mt19937_64{odd && !drafts_differ ? 8u : 7u}};
+           SpecDec decoder{model, ModelDrafter{Table(small)}, BlockVerifier{}};
+           std::mt19937_64 source(odd && drafts_differ ? 6 : 5);
+           decoder.generate(Tokens{1}, {.max_new_tokens = 50, .gamma = 4}, source);
+         })) {
+      REQUIRE(error);
+      CHECK(support::message_of<std::logic_error>([&] {
+              std::rethrow_exception(error);
+            }).find("the ranks differ") != std::string::npos);
+    }
+}
+
+TEST_CASE("odd options of a sharded model are named") {
+  std::mt19937_64 rng(35);
+  const Table target = Table::random(6, 1, rng);
+  support::rethrow_first(support::on_ranks(1, [&](ThreadRank& rank) {
+    const auto message = [&](const ShardedOptions& options) {
+      return support::message_of<std::invalid_argument>(
+          [&] { ShardedModel model(columns_of(rank, target), rank, std::mt19937_64{1}, options); });
+    };
+    CHECK(message({.temperature = 0}).find("temperature = 0") != std::string::npos);
+    CHECK(message({.draws = -1}).find("draws = -1") != std::string::npos);
+  }));
+}
+
+}  // namespace test_model_sharded_model
