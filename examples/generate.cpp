@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "generate/auto_trees.hpp"
 #include "generate/comparison.hpp"
 #include "generate/last_draft.hpp"
 #include "generate/ngram_pair.hpp"
@@ -98,6 +99,7 @@ struct Settings {
     if (tree == "none") return {};
     const generate::TreeKind& kind = generate::tree_kind_named(tree);
     if (!tree_widths.empty()) return generate::tree_of(kind, tree_widths);
+    if (gamma == "auto") return generate::auto_tree(kind, most());
     if (tree_nodes) return generate::tree_of(kind, *tree_nodes, draft_length().most);
     return generate::usual_tree(kind, draft_length().most);
   }
@@ -174,7 +176,7 @@ void add_options(CLI::App& app, Settings& settings) {
   app.add_option(
          "--compare", settings.compare,
          "What the table compares: all rules with the drafter, all drafters under the rule, fixed draft "
-         "lengths and 'auto', or trees of up to 16 tokens and lines")
+         "lengths and 'auto', or trees of up to 16 tokens, lines, and both as 'auto' chooses them")
       ->check(CLI::IsMember(options_of(generate::topics)))
       ->group(table);
   app.add_option("--prompts", settings.prompts, "File of prompts to compare on, one a line")->group(table);
@@ -215,8 +217,10 @@ void check_tree(const Settings& settings) {
     throw std::invalid_argument(
         option + " drafts with the draft model, or from the text, not with --drafter " + settings.drafter);
   if (!tree) return;
-  if (settings.gamma == "auto")
-    throw std::invalid_argument("--gamma auto is for drafts that do not branch, not for " + option);
+  if (settings.gamma == "auto" &&
+      generate::auto_trees_of(generate::tree_kind_named(settings.tree)) == nullptr)
+    throw std::invalid_argument("--gamma auto is for drafts of a shape that is chosen beforehand, not for " +
+                                option);
   const bool draws =
       generate::draft_temperature(generate::rule_named(settings.verifier), settings.temperature) > 0;
   const std::string_view objection =
@@ -292,10 +296,11 @@ Prepared prepare(generate::Pair& pair, const Settings& settings) {
   Prepared prepared{.prompt = encoded(pair, settings.prompt, "--prompt"),
                     .prompts = {},
                     .way = way_of(settings),
-                    .length = settings.draft_length().policy(),
+                    .length = {},
                     .last = std::make_unique<generate::LastDraft>(),
                     .write = {},
                     .picture = {}};
+  prepared.length = prepared.way.policy();
   prepared.write = writer(prepared.way, pair, {settings.temperature, settings.exit_layer}, *prepared.length,
                           prepared.last.get());
   if (settings.table_tokens > 0) {
@@ -311,9 +316,9 @@ Prepared prepare(generate::Pair& pair, const Settings& settings) {
 
 /// What was drafted, for a note: the draft length, or the tree.
 std::string drafted(const Settings& settings) {
-  if (const auto tree = settings.drafted_tree())
-    return "tree " + settings.tree + " of " + std::to_string(tree->nodes);
   const generate::Gamma gamma = settings.draft_length();
+  if (const auto tree = settings.drafted_tree())
+    return "tree " + settings.tree + (gamma.automatic ? ", auto" : " of " + std::to_string(tree->nodes));
   return "gamma " + (gamma.automatic ? "auto" : std::to_string(gamma.most));
 }
 

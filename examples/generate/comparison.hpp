@@ -9,6 +9,7 @@
 #include <iomanip>
 #include <iostream>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -40,6 +41,11 @@ class Run {
   bool drafted_any() const { return stats_.drafted > 0; }
 
   double drafted_per_call() const { return ratio(stats_.drafted, stats_.target_calls); }
+  /// Of the longest way through a draft, in tokens.
+  double mean_depth() const {
+    const auto& depths = stats_.drafted_by_position;
+    return ratio(std::accumulate(depths.begin(), depths.end(), Index{0}), stats_.target_calls);
+  }
   double block_efficiency() const { return stats_.block_efficiency(); }
   double accepted_fraction() const { return ratio(stats_.accepted, stats_.drafted); }
   double tokens_per_second() const { return static_cast<double>(stats_.emitted) / time_.count(); }
@@ -137,7 +143,7 @@ inline std::vector<Way> length_ways(const Rule& rule, const DrafterKind& drafter
 inline std::vector<Run> run_ways(Pair& pair, const std::vector<Way>& ways, const Texts& texts) {
   std::vector<Run> runs(ways.size());
   std::vector<std::unique_ptr<Length>> lengths;
-  for (const Way& way : ways) lengths.push_back(way.gamma.policy());
+  for (const Way& way : ways) lengths.push_back(way.policy());
   auto seed = static_cast<Generator::result_type>(texts.seed);
   for (Index round = 0; round < texts.rounds; ++round) {
     std::vector<Writer> writers;
@@ -162,9 +168,9 @@ inline std::vector<Run> run_ways(Pair& pair, const std::vector<Way>& ways, const
 
 /// The draft length of a row: what is fixed, or what was drafted per call in the mean; of a tree its depth.
 inline std::string length_of(const Way& way, const Run& run) {
-  if (way.tree) return std::to_string(way.tree->depth);
   if (way.drafter->option == "none") return "-";
-  return way.gamma.automatic ? fixed(run.drafted_per_call(), 2) : std::to_string(way.gamma.most);
+  if (way.gamma.automatic) return fixed(run.mean_depth(), 2);
+  return std::to_string(way.tree ? way.tree->depth : way.gamma.most);
 }
 
 /// `last`: the cell of a column that only this table has.
@@ -200,9 +206,10 @@ inline void print_costs(const Way& way, const Run& run, const Run& alone) {
 
 /// The linear draft of as many calls of the draft model, one after another; past the end where there is none.
 inline std::size_t linear_beside(const std::vector<Way>& ways, std::size_t row) {
+  if (ways[row].gamma.automatic) return ways.size();
   const Index depth = ways[row].tree ? ways[row].tree->depth : ways[row].gamma.most;
-  const auto linear =
-      std::ranges::find_if(ways, [&](const Way& way) { return !way.tree && way.gamma.most == depth; });
+  const auto linear = std::ranges::find_if(
+      ways, [&](const Way& way) { return !way.tree && !way.gamma.automatic && way.gamma.most == depth; });
   return static_cast<std::size_t>(linear - ways.begin());
 }
 
@@ -218,6 +225,24 @@ inline void print_best_trees(const std::vector<Way>& ways, const std::vector<Run
       std::cout << "\nOver a line of " << ways[linear].gamma.most << ", by prompt: " << ways[best].title
                 << ", " << gain(runs[linear], runs[best]) << '.';
   }
+}
+
+/// How fast what policies chose was, beside the fastest of the lines of a fixed length.
+inline void print_auto(const std::vector<Way>& ways, const std::vector<Run>& runs) {
+  std::size_t best = 0;
+  for (std::size_t w = 0; w < ways.size(); ++w)
+    if (!ways[w].tree && !ways[w].gamma.automatic &&
+        runs[w].tokens_per_second() > runs[best].tokens_per_second())
+      best = w;
+  std::cout << "\nTokens/s, beside the fastest line of a fixed length, " << ways[best].gamma.most << ":";
+  std::string_view separator = " ";
+  for (std::size_t w = 0; w < ways.size(); ++w)
+    if (ways[w].gamma.automatic) {
+      std::cout << separator << ways[w].title << ' '
+                << fixed(runs[w].tokens_per_second() / runs[best].tokens_per_second(), 3);
+      separator = ", ";
+    }
+  std::cout << '.';
 }
 
 /// The column that only this table has.
@@ -280,6 +305,7 @@ inline bool compare(Pair& pair, const Topic& topic, const std::vector<Way>& ways
   if (topic.option == "trees") {
     std::cout << " Gamma: calls of the draft model, one after another.";
     if (alone.outputs().size() > 1) print_best_trees(ways, runs);
+    print_auto(ways, runs);
   }
   std::cout << '\n' << pair.note;
   if (texts.temperature > 0) return true;

@@ -10,9 +10,11 @@
 
 namespace generate {
 
-/// A draft-length policy of which no more is known.
+/// A draft-length policy of which no more is known. Whoever drafts trees by it has made it for trees.
 class Length {
  public:
+  static constexpr bool counts_nodes = true;
+
   Length() = default;
   Length(const Length&) = delete;
   Length& operator=(const Length&) = delete;

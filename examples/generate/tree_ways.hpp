@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "generate/auto_trees.hpp"
 #include "generate/comparison.hpp"
 #include "generate/pair.hpp"
 #include "generate/rules.hpp"
@@ -30,7 +31,8 @@ inline std::vector<double> measured_acceptance_by_rank(Pair& pair, const Rule& r
 }
 
 /// The target alone, lines of up to `most` tokens, and after each the trees of at most 16 tokens that take as many calls
-/// of the draft model, one after another. Those that do not go with the rule are left out.
+/// of the draft model, one after another; at the end lines and trees that policies choose. Those that do not go with the
+/// rule are left out.
 class TreeWays {
  public:
   TreeWays(Pair& pair, const Rule& rule, const Texts& texts)
@@ -45,6 +47,7 @@ class TreeWays {
       ways_.push_back({"linear", &rule_, &drafter_named("model"), {false, depth}});
       if (depth > 1) add_trees(depth);
     }
+    add_auto(most);
     return std::move(ways_);
   }
 
@@ -63,6 +66,17 @@ class TreeWays {
       add(kind, tree_of(tree_kind_named(kind), nodes, depth));
     if (!by_rank_.empty())
       add("sequoia", tree_of(full_, specdec::sequoia_shape(by_rank_, nodes, depth).shape));
+  }
+
+  void add_auto(Index most) {
+    ways_.push_back({"auto", &rule_, &drafter_named("model"), {true, most}});
+    for (const TreeKind* kind : {&tree_kind_named("spares"), &full_})
+      if (auto_trees_of(*kind) != nullptr && fits(*kind))
+        ways_.push_back({"auto " + std::string(kind->title),
+                         &rule_,
+                         &drafter_named("model"),
+                         {true, most},
+                         auto_tree(*kind, most)});
   }
 
   // With one child where no more widths are said.

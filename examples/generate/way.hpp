@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "generate/auto_trees.hpp"
 #include "generate/drafters.hpp"
 #include "generate/lengths.hpp"
 #include "generate/pair.hpp"
@@ -19,7 +20,8 @@
 
 namespace generate {
 
-/// A rule with a drafter of lines or, where there is a tree, with one of trees.
+/// A rule with a drafter of lines or, where there is a tree, with one of trees. If gamma is automatic the tree is the most
+/// that a policy may choose.
 struct Way {
   std::string title;
   const Rule* rule;
@@ -29,30 +31,41 @@ struct Way {
 
   /// The most tokens that a step drafts.
   Index most() const { return tree ? tree->nodes : gamma.most; }
+
+  std::unique_ptr<Length> policy() const {
+    return tree && gamma.automatic ? auto_trees_of(*tree->kind)->policy(*tree) : gamma.policy();
+  }
 };
 
-inline specdec::Result speculate(Model& target, TreeDrafter& drafter, const TreeRule& rule, const Job& job,
-                                 Generator& generator, const OnStep& on_step) {
-  specdec::SpecDec decoder{sampled(target, job.temperature), drafter, rule};
+inline specdec::Result speculate(Model& target, TreeDrafter& drafter, const TreeRule& rule, Length& length,
+                                 const Job& job, Generator& generator, const OnStep& on_step) {
+  specdec::SpecDec decoder{sampled(target, job.temperature), drafter, rule, length};
   return decoder.generate(job.prompt, job.options, generator, on_step);
+}
+
+/// The drafter of the way's tree, which a length of its policy() shapes if that is automatic.
+inline std::unique_ptr<TreeDrafter> tree_drafter(const Way& way, Model& draft, const Length& length,
+                                                 double temperature) {
+  if (!way.gamma.automatic) return way.tree->kind->make(draft, *way.tree, temperature);
+  return auto_trees_of(*way.tree->kind)->make(draft, dynamic_cast<const Shaper&>(length), temperature);
 }
 
 /// Writes a text. What the drafter has learnt stays from one to the next.
 using Writer = std::function<specdec::Result(const Job&, Generator&, const OnStep&)>;
 
-/// Pair and length must outlive it, and so must `last`, where the last draft is to be remembered.
+/// Pair and length, which is a policy() of the way, must outlive it, and so must `last`, where the last draft is to be remembered.
 /// Throws: std::invalid_argument where the pair has no such drafter.
 inline Writer writer(const Way& way, Pair& pair, const DrafterSettings& settings, Length& length,
                      LastDraft* last = nullptr) {
   const DrafterSettings drafting{draft_temperature(*way.rule, settings.temperature), settings.exit_layer};
   Model& target = *pair.target;
   if (way.tree) {
-    auto drafter = way.tree->kind->make(*pair.draft, *way.tree, drafting.temperature);
+    auto drafter = tree_drafter(way, *pair.draft, length, drafting.temperature);
     if (last != nullptr) drafter = std::make_unique<WatchedTreeDrafter>(std::move(drafter), *last);
-    return [&target, rule = tree_rule(way.tree->kind->siblings, way.rule->option),
+    return [&target, &length, rule = tree_rule(way.tree->kind->siblings, way.rule->option),
             drafter = std::shared_ptr<TreeDrafter>(std::move(drafter))](const Job& job, Generator& generator,
                                                                         const OnStep& on_step) {
-      return speculate(target, *drafter, rule, job, generator, on_step);
+      return speculate(target, *drafter, rule, length, job, generator, on_step);
     };
   }
   auto drafter = way.drafter->make(pair, drafting);

@@ -19,8 +19,8 @@ mutant("expectations-of-costly-rows", "loop/sequence.hpp", "tests/measure/accept
 mutant("rate-without-covariance", "measure/acceptance.hpp", "tests/measure/acceptance", "- 2 * alpha * product_ ", "")
 OPTIMAL = "tests/draft/cost_optimal_length"
 mutant("never-switched-off", "draft/cost_optimal_length.hpp", OPTIMAL, "return best_from(0, std::min(", "return best_from(1, std::min(")
-mutant("never-probes", "draft/cost_optimal_length.hpp", OPTIMAL, "++since_probe_ >= least_rest", "false")
-mutant("probes-for-free", "draft/cost_optimal_length.hpp", OPTIMAL, "if (earned_ < static_cast<double>(steps)", "if (0 * earned_ > static_cast<double>(steps)")
+mutant("never-probes", "draft/cost_optimal_length.hpp", OPTIMAL, "if (budget_.rested()) consider", "if (false) consider")
+mutant("probes-for-free", "draft/cost_optimal_length.hpp", OPTIMAL, "if (!budget_.affords(static_cast<double>(steps)", "if (!budget_.affords(0 * static_cast<double>(steps)")
 mutant("prompt-taken-for-a-step", "measure/step_record.hpp", OPTIMAL, "if (fed != drafted + 1) return;", "")
 mutant("catching-up-timed", "measure/step_record.hpp", OPTIMAL, "asked > 0 && after_a_draft", "asked > 0")
 mutant("draft-for-nothing", "draft/cost_optimal_length.hpp", OPTIMAL, "target_cost_(n + 1) + draft_cost_(n)", "target_cost_(n + 1)")
@@ -314,10 +314,10 @@ mutant("confident-spares-row-overwritten", "draft/confident_spares_drafter.hpp",
 TREE_POLICY = "tests/draft/cost_optimal_tree"
 mutant = promise("the tree policy takes the shape of the least time per token")
 mutant("tree-policy-without-draft-cost", "draft/cost_optimal_tree.hpp", TREE_POLICY,
-       "(draft_cost_(shape.depth()) + target_cost_(shape.size() + 1))", "(0 * draft_cost_(0) + target_cost_(shape.size() + 1))")
+       "costs_(nodes, depth) / (1 +", "costs_(nodes, 0) / (1 +")
 mutant("tree-policy-of-free-tokens", "draft/cost_optimal_tree.hpp", TREE_POLICY,
-       "target_cost_(shape.size() + 1)) / (1 + accepted)", "target_cost_(1)) / (1 + accepted)")
+       "costs_(nodes, depth) / (1 +", "costs_(0, depth) / (1 +")
 mutant("tree-policy-never-probes", "draft/cost_optimal_tree.hpp", TREE_POLICY,
-       "steps_ % probe_every < 2 ? first_shapes()[0] : best_", "best_")
+       "return probe_steps_ > 0 ? probe_ : best_;", "return best_;")
 mutant("tree-policy-forgets-nothing", "draft/cost_optimal_tree.hpp", TREE_POLICY,
-       "      offered_[k] *= decay;\n      accepted_[k] *= decay;\n", "      accepted_[k] *= decay / decay;\n")
+       "accepted.fade(1 - 1 / options_.window)", "accepted.fade(1)")

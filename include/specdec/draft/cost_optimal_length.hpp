@@ -2,11 +2,11 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <vector>
 
 #include "specdec/draft/draft_length.hpp"
+#include "specdec/draft/probe_budget.hpp"
 #include "specdec/error.hpp"
 #include "specdec/measure/cost_curve.hpp"
 #include "specdec/measure/running_survival.hpp"
@@ -43,7 +43,7 @@ class CostOptimalLength {
   CostOptimalLength() : CostOptimalLength(Options{}) {}
 
   explicit CostOptimalLength(const Options& options)
-      : probing_share_(checked(options).probing),
+      : budget_(checked(options).probing),
         draft_cost_(1 - 1 / options.window),
         target_cost_(1 - 1 / options.window),
         survival_(1 - 1 / options.window) {}
@@ -82,8 +82,6 @@ class CostOptimalLength {
  private:
   static const Options& checked(const Options& options) {
     if (!(options.window >= 1)) detail::invalid_argument("window = ", options.window, " is below 1");
-    if (!(options.probing > 0 && options.probing < 1))
-      detail::invalid_argument("probing = ", options.probing, " is outside (0, 1)");
     return options;
   }
 
@@ -116,8 +114,8 @@ class CostOptimalLength {
       if (--probe_steps_ == 0) probing_ = false;
       return;
     }
-    earned_ += probing_share_ * std::chrono::duration<double>(step.draft_time + step.target_time).count();
-    if (++since_probe_ >= least_rest) consider_probe(most);
+    budget_.earn(step);
+    if (budget_.rested()) consider_probe(most);
   }
 
   void consider_probe(Index most) {
@@ -125,7 +123,7 @@ class CostOptimalLength {
     const Index probe = candidate(now, most), steps = now == 0 ? 2 : 1;
     const double loss = at(probe).time - at(probe).tokens * at(now).time_per_token;
     // What has been measured once, by a stalled machine, is not to be shunned for good.
-    if (earned_ < static_cast<double>(steps) * std::min(loss, 3 * at(now).time)) return;
+    if (!budget_.affords(static_cast<double>(steps) * std::min(loss, 3 * at(now).time))) return;
     // While nothing is drafted nothing is learnt but from probes, which are rare: what is known of acceptance is
     // not to outvote them for long.
     if (now == 0) survival_.limit(few);
@@ -133,8 +131,7 @@ class CostOptimalLength {
     probe_steps_ = steps;
     probing_ = true;
     ++probes_;
-    since_probe_ = 0;
-    earned_ = 0;
+    budget_.spend();
   }
 
   // What to try next: over the neighbour on each side, and one of all lengths in turn.
@@ -175,15 +172,13 @@ class CostOptimalLength {
   Index tried(Index gamma) const { return tried_[static_cast<std::size_t>(gamma)]; }
 
   static constexpr double few = 12;
-  static constexpr Index least_rest = 4;  // steps between probes, whatever they cost
 
-  double probing_share_;
+  detail::ProbeBudget budget_;
   CostCurve draft_cost_, target_cost_;  // by tokens proposed, by tokens of the call; seconds
   RunningSurvival survival_;
   std::vector<Index> tried_;         // steps by length asked for
   std::vector<Expected> estimates_;  // by length asked for
-  double earned_ = 0;                // seconds that the next probe may lose
-  Index since_probe_ = 0, probes_ = 0;
+  Index probes_ = 0;
   Index probe_ = 0, probe_steps_ = 0;
   bool probing_ = false;
   bool caught_up_ = false;  // the step before drafted too, so the drafter has seen all but the latest tokens

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
+#include <numeric>
+#include <span>
 #include <vector>
 
+#include "specdec/draft/probe_budget.hpp"
 #include "specdec/draft/sequoia_shape.hpp"
+#include "specdec/draft/tree_costs.hpp"
 #include "specdec/draft/tree_shape.hpp"
 #include "specdec/error.hpp"
 #include "specdec/measure/cost_curve.hpp"
@@ -25,19 +28,22 @@ namespace specdec {
 /// A tree of n nodes and d levels is taken to emit 1 + T(n, d) tokens (sequoia_shape, by how often the (k+1)-th child of a
 /// node has been the accepted one) in the time of d calls of the drafter and one of the target over n + 1 tokens, each as
 /// measured (StepRecord, CostCurve), between and beyond measured sizes on a line. It begins with a tree, two lines and
-/// nothing, in turn; chooses after `first_choice` steps, and again whenever twice as many have passed, up to `window`; and
-/// now and then drafts a tree for two steps, to see whether things have changed.
+/// nothing, twice for two steps each, and then chooses, often at first and later every 1/8 of the window. A shape gives
+/// way to one that is better by 2 %, as less may be noise. A probe now and then, of a larger tree, of another child of
+/// the context or of a wide tree, shows whether things have changed; it waits until the share `probing` of the time
+/// spent would pay for what it is expected to lose.
 /// Source: Chen et al., "Sequoia", arXiv:2402.12374, section 4.1 (the shapes) and 4.3 (the choice of n and d by measured
 /// time). Acceptance by rank is learnt from the run itself, of all nodes together.
 /// Lossless: a shape depends on the past alone. The tokens of a seed then depend on how fast the machine was.
-/// Throws: std::invalid_argument unless most_nodes is in 1..256, most_depth in 1..32 and window >= 64.
-/// Cost: a choice takes some milliseconds for 64 nodes.
+/// Throws: std::invalid_argument unless most_nodes is in 1..256, most_depth in 1..32, window >= 64 and 0 < probing < 1.
+/// Cost: a choice takes a fraction of a millisecond for 64 nodes.
 class CostOptimalTree {
  public:
   struct Options {
     Index most_nodes = 64;
     Index most_depth = 8;
-    double window = 1000;  ///< steps after which an estimate has mostly forgotten
+    double window = 1000;   ///< steps after which an estimate has mostly forgotten
+    double probing = 0.01;  ///< share of the time that probes may cost
   };
 
   static constexpr bool counts_nodes = true;
@@ -46,11 +52,11 @@ class CostOptimalTree {
 
   explicit CostOptimalTree(const Options& options)
       : options_(checked(options)),
-        draft_cost_(1 - 1 / options.window),
-        target_cost_(1 - 1 / options.window),
-        offered_(most_ranks),
-        accepted_(most_ranks),
-        shape_(first_shapes()[0]) {}
+        budget_(options.probing),
+        costs_(1 - 1 / options.window),
+        accepted_(most_ranks) {
+    accepted_[0].add(1);  // so as not to give up after a bad start
+  }
 
   Index next(Index most) {
     most_ = most;
@@ -60,12 +66,15 @@ class CostOptimalTree {
 
   void observe(const StepRecord& step) {
     learn_ranks(step.tree);
-    learn_costs(step);
-    drafted_before_ = step.asked > 0;
+    costs_.observe(step);
     ++steps_;
-    if (steps_ < next_choice_) return;
-    best_ = choose();
-    next_choice_ += std::min(next_choice_, static_cast<Index>(options_.window));
+    if (steps_ < first_choice) return;
+    if (steps_ >= next_choice_) {
+      choose();
+      const auto longest = static_cast<Index>(options_.window / 8);
+      next_choice_ = steps_ + std::clamp<Index>(steps_ / 4, 1, longest);
+    }
+    schedule(step);
   }
 
   /// The shape of the next tree, for a drafter: what next() has chosen.
@@ -78,7 +87,8 @@ class CostOptimalTree {
 
  private:
   static constexpr std::size_t most_ranks = 8;
-  static constexpr Index first_choice = 32, probe_every = 128;
+  static constexpr Index first_choice = 16;
+  static constexpr double guess_weight = 3, margin = 0.02;
 
   static const Options& checked(const Options& options) {
     if (options.most_nodes < 1 || options.most_nodes > 256)
@@ -91,78 +101,144 @@ class CostOptimalTree {
 
   // From these costs are interpolated; the first one tells the ranks of siblings, too.
   static const std::array<TreeShape, 4>& first_shapes() {
-    static const std::array<TreeShape, 4> shapes{TreeShape::of_widths({4, 2, 1}), TreeShape::linear(4),
-                                                 TreeShape(), TreeShape::linear(2)};
+    static const std::array<TreeShape, 4> shapes{TreeShape::of_widths({3, 1, 1}), TreeShape::linear(2),
+                                                 TreeShape(), TreeShape::linear(4)};
     return shapes;
   }
 
   // Two steps of each at first, as the first of them may let a draft model catch up, which is not timed.
-  TreeShape current() const {
+  const TreeShape& current() const {
     if (steps_ < first_choice) return first_shapes()[static_cast<std::size_t>(steps_ / 2 % 4)];
-    return steps_ % probe_every < 2 ? first_shapes()[0] : best_;
+    return probe_steps_ > 0 ? probe_ : best_;
   }
 
   void learn_ranks(const TreeRecord& tree) {
-    const double decay = 1 - 1 / options_.window;
-    for (std::size_t k = 0; k < most_ranks; ++k) {
-      offered_[k] *= decay;
-      accepted_[k] *= decay;
+    for (FadingMean& accepted : accepted_) accepted.fade(1 - 1 / options_.window);
+    for (std::size_t i = 0; i < tree.offered.size(); ++i) {
+      const Index rank = i < tree.ranks.size() ? tree.ranks[i] : -1;
+      const Index known = std::min(static_cast<Index>(most_ranks), tree.offered[i]);
+      for (Index k = 0; k < known; ++k) accepted_[static_cast<std::size_t>(k)].add(k == rank ? 1 : 0);
     }
-    for (const Index children : tree.offered)
-      for (std::size_t k = 0; k < std::min(most_ranks, static_cast<std::size_t>(children)); ++k)
-        ++offered_[k];
-    for (const Index rank : tree.ranks)
-      if (rank < static_cast<Index>(most_ranks)) ++accepted_[static_cast<std::size_t>(rank)];
   }
 
-  void learn_costs(const StepRecord& step) {
-    const auto seconds = [](std::chrono::nanoseconds t) { return std::chrono::duration<double>(t).count(); };
-    if (step.fed != step.drafted + 1) return;  // the target took in more than this step's own tokens
-    target_cost_.add(step.fed, seconds(step.target_time));
-    if (step.drafted > 0 && drafted_before_) draft_cost_.add(step.depth(), seconds(step.draft_time));
-    if (step.drafted == 0) draft_cost_.add(0, 0);
-  }
-
-  // Ranks that have not been seen are taken to fall off as those before them did.
+  // Ranks that have hardly been seen are taken to fall off as those before them did.
   std::vector<double> acceptance_by_rank() const {
-    std::vector<double> chances;
-    double left = 1;
-    for (std::size_t k = 0; k < most_ranks && left > 0; ++k) {
-      double chance = offered_[k] >= 1 ? accepted_[k] / offered_[k] : 0;
-      if (offered_[k] < 1 && k >= 2 && chances[k - 2] > 0)
-        chance = chances[k - 1] * std::min(1.0, chances[k - 1] / chances[k - 2]);
-      chances.push_back(std::min(chance, left));
+    std::vector<double> chances{accepted_[0].value()};
+    double left = 1 - chances[0];
+    for (std::size_t k = 1; k < most_ranks && left > 0; ++k) {
+      const double guess =
+          k == 1 ? 0.2 * left : chances[k - 1] * std::min(1.0, chances[k - 1] / chances[k - 2]);
+      chances.push_back(std::min(accepted_[k].with(guess, guess_weight), left));
       left -= chances.back();
+      if (!(chances.back() > 0)) break;
     }
     return chances;
   }
 
-  TreeShape choose() const {
+  // ---- The best shape ---------------------------------------------------------------------------------
+
+  struct Found {
+    Index nodes = 0, depth = 0;
+    double time = 0;  // per token
+  };
+
+  void choose() {
     const std::vector<double> chances = acceptance_by_rank();
-    TreeShape best;
-    double least = time_per_token(best, 0);
-    const Index most = std::min(options_.most_nodes, most_);
-    for (Index depth = 1; depth <= std::min(options_.most_depth, most); ++depth)
-      for (Index nodes = depth; nodes <= most; nodes += std::max<Index>(1, nodes / 4)) {
-        const SequoiaShape found = sequoia_shape(chances, nodes, depth);
-        const double time = time_per_token(found.shape, found.expected_accepted);
-        if (!(time < least)) continue;
-        least = time;
-        best = found.shape;
-      }
-    return best;
+    now_ = time_per_token(best_, chances);
+    const Index nodes = nodes_worth_a_look(chances);
+    const detail::SequoiaTable table(chances, nodes, options_.most_depth);
+    Found found{0, 0, costs_(0, 0)};
+    Found drafting{1, 1, nodes > 0 ? time_per_token(table, 1, 1) : 0};
+    for (Index depth = 1; depth <= std::min(options_.most_depth, nodes); ++depth)
+      for (Index n = depth; n <= nodes; n += std::max<Index>(1, n / 8))
+        if (const double time = time_per_token(table, n, depth); time < drafting.time)
+          drafting = {n, depth, time};
+    if (drafting.time < found.time) found = drafting;
+    if (found.time < (1 - margin) * now_ || best_.size() > most_) {
+      best_ = table.shape(found.nodes, found.depth);
+      now_ = found.time;
+    }
+    plan_probe(table, drafting, chances);
   }
 
-  double time_per_token(const TreeShape& shape, double accepted) const {
-    return (draft_cost_(shape.depth()) + target_cost_(shape.size() + 1)) / (1 + accepted);
+  // Larger trees would not pay if of every level as many tokens were accepted as can be.
+  Index nodes_worth_a_look(const std::vector<double>& chances) const {
+    const double all = std::accumulate(chances.begin(), chances.end(), 0.0);
+    double tokens = 1, level = 1;
+    for (Index d = 0; d < options_.most_depth; ++d) tokens += level *= all;
+    const double least = std::min(now_, costs_(0, 0));
+    Index nodes = std::min(options_.most_nodes, most_);
+    while (nodes > 1 && costs_(nodes, 1) > least * tokens) --nodes;
+    return nodes;
+  }
+
+  double time_per_token(const detail::SequoiaTable& table, Index nodes, Index depth) const {
+    return costs_(nodes, depth) / (1 + table.value(nodes, depth));
+  }
+  double time_per_token(const TreeShape& shape, const std::vector<double>& chances) const {
+    return costs_(shape.size(), shape.depth()) / tokens(shape, chances);
+  }
+
+  // What a step with the shape is expected to emit.
+  static double tokens(const TreeShape& shape, const std::vector<double>& chances) {
+    std::vector<double> reached(static_cast<std::size_t>(shape.size()));
+    double sum = 1;
+    for (std::size_t k = 0; k < reached.size(); ++k) {
+      const Index parent = shape.parents()[k];
+      const auto rank = static_cast<std::size_t>(static_cast<Index>(k) - shape.first_child(parent));
+      const double above = parent < 0 ? 1 : reached[static_cast<std::size_t>(parent)];
+      sum += reached[k] = rank < chances.size() ? above * chances[rank] : 0;
+    }
+    return sum;
+  }
+
+  // ---- Probes -----------------------------------------------------------------------------------------
+
+  void schedule(const StepRecord& step) {
+    if (probe_steps_ > 0) {
+      --probe_steps_;
+      return;
+    }
+    budget_.earn(step);
+    if (probe_.size() == 0 || !budget_.affords(probe_loss_)) return;
+    budget_.spend();
+    probe_steps_ = probe_step_count();
+    ++probes_;
+  }
+
+  // After steps without a draft the first one with it may not be timed.
+  Index probe_step_count() const { return best_.size() == 0 ? 2 : 1; }
+
+  void plan_probe(const detail::SequoiaTable& table, const Found& drafting,
+                  const std::vector<double>& chances) {
+    if (probe_steps_ > 0) return;
+    const Index larger = std::min(best_.size() + std::max<Index>(1, best_.size() / 4), table.most_nodes());
+    if (best_.size() == 0) probe_ = table.shape(drafting.nodes, drafting.depth);
+    else if (probes_ % 3 == 0) probe_ = table.shape(larger, options_.most_depth);
+    else if (probes_ % 3 == 1) probe_ = with_another_child(best_);
+    else probe_ = first_shapes()[0];
+    probe_ = probe_.cut({.nodes = std::min(options_.most_nodes, most_), .depth = options_.most_depth});
+    const double time = costs_(probe_.size(), probe_.depth()), loss = time - tokens(probe_, chances) * now_;
+    // What has been measured once, by a stalled machine, is not to be shunned for good.
+    probe_loss_ =
+        static_cast<double>(probe_step_count()) * std::min(loss, 3 * costs_(best_.size(), best_.depth()));
+  }
+
+  static TreeShape with_another_child(const TreeShape& shape) {
+    std::vector<Index> parents(shape.parents().begin(), shape.parents().end());
+    parents.push_back(-1);
+    return TreeShape(std::span<const Index>(parents));
   }
 
   Options options_;
-  CostCurve draft_cost_, target_cost_;      // by the depth of the tree; by the tokens of a call
-  std::vector<double> offered_, accepted_;  // by rank; they fade
-  TreeShape shape_, best_;
+  detail::ProbeBudget budget_;
+  detail::TreeCosts costs_;
+  std::vector<FadingMean> accepted_;  // by rank
+  TreeShape shape_, best_, probe_;
+  double now_ = 0;         // seconds per token of the best
+  double probe_loss_ = 0;  // seconds
   Index most_ = 0, steps_ = 0, next_choice_ = first_choice;
-  bool drafted_before_ = false;
+  Index probes_ = 0, probe_steps_ = 0;
 };
 
 }  // namespace specdec
