@@ -59,7 +59,18 @@ inline std::unique_ptr<TreeDrafter> shaped_likeliest(Model& draft, const Shaper&
       specdec::ModelTreeDrafter{choosing_model(draft, temperature), std::cref(shaper), specdec::Likeliest{}});
 }
 
-inline constexpr std::array<AutoTrees, 3> auto_trees{{
+inline std::unique_ptr<Shaper> cost_optimal_spares(const Tree& most) {
+  const specdec::CostOptimalSpares::Options options{.most_nodes = most.nodes, .most_trunk = most.depth};
+  return std::make_unique<ShaperOf<specdec::CostOptimalSpares>>(specdec::CostOptimalSpares(options));
+}
+
+inline std::unique_ptr<TreeDrafter> shaped_spares(Model& draft, const Shaper& shaper, double temperature) {
+  if (temperature == 0) return shaped_likeliest(draft, shaper, 0);
+  return erased_tree(specdec::SparesDrafter{sampled(draft, temperature), std::cref(shaper)});
+}
+
+inline constexpr std::array<AutoTrees, 4> auto_trees{{
+    {"spares", cost_optimal_spares, shaped_spares},
     {"without-replacement", cost_optimal_tree, shaped_drafter<specdec::WithoutReplacement>},
     {"independent", cost_optimal_tree, shaped_drafter<specdec::Independent>},
     {"likeliest", cost_optimal_tree, shaped_likeliest},

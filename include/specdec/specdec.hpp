@@ -14,6 +14,7 @@
 #include "specdec/draft/confident_spares_drafter.hpp"
 #include "specdec/draft/confident_tree_drafter.hpp"
 #include "specdec/draft/cost_optimal_length.hpp"
+#include "specdec/draft/cost_optimal_spares.hpp"
 #include "specdec/draft/cost_optimal_tree.hpp"
 #include "specdec/draft/draft_length.hpp"
 #include "specdec/draft/goodput_length.hpp"

@@ -321,3 +321,43 @@ mutant("tree-policy-never-probes", "draft/cost_optimal_tree.hpp", TREE_POLICY,
        "return probe_steps_ > 0 ? probe_ : best_;", "return best_;")
 mutant("tree-policy-forgets-nothing", "draft/cost_optimal_tree.hpp", TREE_POLICY,
        "accepted.fade(1 - 1 / options_.window)", "accepted.fade(1)")
+
+SPARES_POLICY = "tests/draft/cost_optimal_spares"
+mutant = promise("the policy of spares takes the trunk and the spares of the least time per token")
+mutant("spares-policy-without-draft-cost", "draft/cost_optimal_spares.hpp", SPARES_POLICY,
+       "const double time = costs_(nodes, trunk);", "const double time = costs_(nodes, 0);")
+mutant("spares-policy-of-free-tokens", "draft/cost_optimal_spares.hpp", SPARES_POLICY,
+       "const double time = costs_(nodes, trunk);", "const double time = costs_(trunk, trunk);")
+mutant("spares-policy-of-bare-trunks", "draft/cost_optimal_spares.hpp", SPARES_POLICY,
+       "tokens += add_spare(probe_);", "tokens += 0 * add_spare(probe_);")
+mutant("spares-policy-at-the-context-only", "draft/cost_optimal_spares.hpp", SPARES_POLICY,
+       "for (std::size_t d = 1; d < plan.spares.size(); ++d)\n      if", "for (std::size_t d = 1; d < 1; ++d)\n      if")
+mutant("spares-policy-counts-hits-as-survival", "draft/cost_optimal_spares.hpp", SPARES_POLICY,
+       "[](Index rank) { return rank > 0; }", "[](Index rank) { return rank < 0; }")
+mutant("spares-policy-never-probes", "draft/cost_optimal_spares.hpp", SPARES_POLICY,
+       "!budget_.affords(probe_loss_)", "probe_loss_ < 1e9")
+mutant("spares-policy-probes-for-free", "draft/cost_optimal_spares.hpp", SPARES_POLICY,
+       "budget_.affords(probe_loss_)", "budget_.affords(0 * probe_loss_)")
+mutant("spares-policy-never-off", "draft/cost_optimal_spares.hpp", SPARES_POLICY,
+       "found = drafting.time < nothing.time ? drafting : nothing;", "found = drafting.time < 2 * nothing.time ? drafting : nothing;")
+mutant("spares-policy-beyond-gamma", "draft/cost_optimal_spares.hpp", SPARES_POLICY,
+       "return std::min(shape_.size(), most_);", "return shape_.size();")
+mutant("spares-without-their-shape", "draft/spares_drafter.hpp", SPARES_POLICY,
+       "if constexpr (follows_policy) take_shape(policy_->shape());", "")
+
+mutant = promise("shares of spares are those of their depth, where that is known")
+mutant("shares-of-all-depths", "draft/spare_shares.hpp", "tests/draft/spare_shares",
+       "here[k].with(all, depth_weight)", "all")
+mutant("shares-that-rise", "draft/spare_shares.hpp", "tests/draft/spare_shares",
+       "static_cast<Index>(k) < offered; ++k", "k < ranks; ++k")
+mutant("shares-not-forgotten", "draft/spare_shares.hpp", "tests/draft/spare_shares",
+       "    for (FadingMean& mean : here) mean.fade(decay_);\n", "")
+
+mutant = promise("a probe costs a share of the time, and rests")
+mutant("probe-without-rest", "draft/probe_budget.hpp", "tests/draft/probe_budget", "return rest_ >= least_rest;", "return true;")
+mutant("probe-for-nothing", "draft/probe_budget.hpp", "tests/draft/probe_budget", "    earned_ = 0;\n", "")
+
+mutant = promise("drafts of trees are timed by their depth")
+mutant("tree-costs-by-nodes", "draft/tree_costs.hpp", "tests/draft/tree_costs", "draft_.add(step.depth(),", "draft_.add(step.drafted,")
+mutant("tree-costs-of-prompts", "draft/tree_costs.hpp", "tests/draft/tree_costs", "if (step.fed == step.drafted + 1) {", "{")
+mutant("tree-costs-of-catching-up", "draft/tree_costs.hpp", "tests/draft/tree_costs", "else if (drafted_before_)", "else")

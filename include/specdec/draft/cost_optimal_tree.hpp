@@ -28,7 +28,7 @@ namespace specdec {
 /// A tree of n nodes and d levels is taken to emit 1 + T(n, d) tokens (sequoia_shape, by how often the (k+1)-th child of a
 /// node has been the accepted one) in the time of d calls of the drafter and one of the target over n + 1 tokens, each as
 /// measured (StepRecord, CostCurve), between and beyond measured sizes on a line. It begins with a tree, two lines and
-/// nothing, twice for two steps each, and then chooses, often at first and later every 1/8 of the window. A shape gives
+/// nothing, for two steps each, and then chooses, often at first and later every 1/8 of the window. A shape gives
 /// way to one that is better by 2 %, as less may be noise. A probe now and then, of a larger tree, of another child of
 /// the context or of a wide tree, shows whether things have changed; it waits until the share `probing` of the time
 /// spent would pay for what it is expected to lose.
@@ -87,7 +87,7 @@ class CostOptimalTree {
 
  private:
   static constexpr std::size_t most_ranks = 8;
-  static constexpr Index first_choice = 16;
+  static constexpr Index first_choice = 8;
   static constexpr double guess_weight = 3, margin = 0.02;
 
   static const Options& checked(const Options& options) {
@@ -101,14 +101,14 @@ class CostOptimalTree {
 
   // From these costs are interpolated; the first one tells the ranks of siblings, too.
   static const std::array<TreeShape, 4>& first_shapes() {
-    static const std::array<TreeShape, 4> shapes{TreeShape::of_widths({3, 1, 1}), TreeShape::linear(2),
+    static const std::array<TreeShape, 4> shapes{TreeShape::of_widths({3, 1}), TreeShape::linear(2),
                                                  TreeShape(), TreeShape::linear(4)};
     return shapes;
   }
 
   // Two steps of each at first, as the first of them may let a draft model catch up, which is not timed.
   const TreeShape& current() const {
-    if (steps_ < first_choice) return first_shapes()[static_cast<std::size_t>(steps_ / 2 % 4)];
+    if (steps_ < first_choice) return first_shapes()[static_cast<std::size_t>(steps_ / 2)];
     return probe_steps_ > 0 ? probe_ : best_;
   }
 

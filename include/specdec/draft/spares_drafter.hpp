@@ -3,14 +3,17 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <iterator>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/draft_model.hpp"
 #include "specdec/draft/tree_draft.hpp"
+#include "specdec/draft/tree_shape.hpp"
 #include "specdec/error.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/rows/likeliest.hpp"
@@ -35,6 +38,8 @@ namespace specdec {
 /// depths beyond it; where fewer tokens have any probability, there are fewer. The second trunk stands behind the
 /// likeliest spare of the first token, if there is one, and has no spares. Limits take away the deepest tokens first, of
 /// a level that of the second trunk, then the unlikeliest spares.
+/// Where a policy chooses (CostOptimalSpares), it is handed in as std::cref(policy): of its shape() the eldest children are
+/// the trunk, their siblings spares.
 /// The model may be any Model: it takes in one trunk after the other. One passed as an lvalue is referred to and must
 /// outlive the drafter; an rvalue is moved in. Drafters that refer to one model, and copies of a drafter, may take turns: whoever
 /// takes over feeds its context anew. The model's vocabulary may be smaller or larger than the target's. Tokens of the
@@ -45,16 +50,22 @@ namespace specdec {
 /// Random: one draw per token of a trunk, by ascending number: the first token, the second trunk, the rest of the trunk.
 /// Cost: a call of the model for each, and a pass over its row where it has spares; the first call also takes in what
 /// the model has not seen of the context. No allocation in steady state.
-template <class M>
+template <class M, class Policy = void>
 class SparesDrafter {
   using DraftModel = detail::DraftModel<M>;
   using Behind = typename DraftModel::Rows;
   // Of the second trunk the model forgets the rows before the draft is made.
   using Copies = StoredRows<typename DraftModel::Row, false>;
+  static constexpr bool follows_policy = !std::is_void_v<Policy>;
   using Row = VariantRow<typename Behind::Stored, OneHotRow, typename Copies::Stored>;
 
  public:
+  SparesDrafter(M&& model, std::reference_wrapper<const Policy> policy)
+    requires follows_policy
+      : model_(std::forward<M>(model)), policy_(&policy.get()) {}
+
   SparesDrafter(M&& model, Index trunk, std::vector<Index> spares, Index second_trunk = 0)
+    requires(!follows_policy)
       : model_(std::forward<M>(model)),
         trunk_(trunk),
         spares_(std::move(spares)),
@@ -80,6 +91,7 @@ class SparesDrafter {
     if (context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
     auto&& chance = as_chance(source);
     clear();
+    if constexpr (follows_policy) take_shape(policy_->shape());
     const Index depth = std::min(limits.depth, model_.room(context));
     const Index trunk = std::min(std::max(trunk_, limits.trunk), depth);
     const Index nodes = trunk > 0 ? limits.nodes : 0;
@@ -115,6 +127,17 @@ class SparesDrafter {
   Index spares_at(Index depth) const {
     if (spares_.empty()) return 0;
     return spares_[static_cast<std::size_t>(std::min(depth, std::ssize(spares_) - 1))];
+  }
+
+  // Beyond the shape's trunk, where a rule needs a longer one, there are no spares.
+  void take_shape(const TreeShape& shape) {
+    spares_.clear();
+    for (Index trunk = -1; shape.children(trunk) > 0;) {
+      spares_.push_back(shape.children(trunk) - 1);
+      trunk = shape.first_child(trunk);
+    }
+    trunk_ = std::ssize(spares_);
+    spares_.push_back(0);
   }
 
   // How many tokens of the trunk have to find room behind depth d, whatever the spares.
@@ -203,9 +226,10 @@ class SparesDrafter {
   }
 
   DraftModel model_;
-  Index trunk_;
+  const Policy* policy_ = nullptr;
+  Index trunk_ = 0;
   std::vector<Index> spares_;
-  Index second_trunk_;
+  Index second_trunk_ = 0;
   std::vector<Token> tokens_;
   std::vector<Row> rows_;
   std::vector<Index> parents_;
@@ -220,5 +244,7 @@ template <class M>
 SparesDrafter(M&&, Index, std::vector<Index>) -> SparesDrafter<M>;
 template <class M>
 SparesDrafter(M&&, Index, std::vector<Index>, Index) -> SparesDrafter<M>;
+template <class M, class Policy>
+SparesDrafter(M&&, std::reference_wrapper<Policy>) -> SparesDrafter<M, std::remove_const_t<Policy>>;
 
 }  // namespace specdec
