@@ -32,8 +32,8 @@ namespace specdec {
 /// by running estimates of both sides: what survives of the trunk at each position, which of the spares there is hit
 /// where it stops (of all depths together as long as little is known of one), and what drafts of each depth and target
 /// calls of each size take. It begins with two steps each of spares, of a line, of nothing and of a longer line. What it
-/// drafts gives way to what is better by 2 %, as less may be noise. A probe now and then has a spare more, some more, or
-/// another trunk, and while switched off the best draft there is, for two steps; it waits until the share `probing` of
+/// drafts gives way to what is better by 2 %, as less may be noise. A probe now and then has a spare more, some more, none,
+/// or another trunk, and while switched off the best draft there is, for two steps; it waits until the share `probing` of
 /// the time spent would pay for what it is expected to lose.
 /// Source: ours; the objective is that of CostOptimalLength.
 /// Lossless: a shape depends on the past alone. The tokens of a seed then depend on how fast the machine was.
@@ -288,7 +288,7 @@ class CostOptimalSpares {
 
   void vary(Plan& plan) const {
     const Index room = most_ - plan.nodes();
-    switch (probes_ % 4) {
+    switch (probes_ % 5) {
       case 0:
         if (room > 0) add_spare(plan);
         return;
@@ -297,6 +297,10 @@ class CostOptimalSpares {
         return;
       case 2:
         plan.spares.pop_back();
+        return;
+      case 3:
+        std::ranges::fill(plan.spares, 0);
+        if (plan == best_) plan.spares[0] += std::min<Index>(room, 1);
         return;
       default:
         for (Index more = 0; more < std::min(room, few_spares); ++more) add_spare(plan);

@@ -28,10 +28,10 @@ namespace specdec {
 /// A tree of n nodes and d levels is taken to emit 1 + T(n, d) tokens (sequoia_shape, by how often the (k+1)-th child of a
 /// node has been the accepted one) in the time of d calls of the drafter and one of the target over n + 1 tokens, each as
 /// measured (StepRecord, CostCurve), between and beyond measured sizes on a line. It begins with a tree, two lines and
-/// nothing, for two steps each, and then chooses, often at first and later every 1/8 of the window. A shape gives
-/// way to one that is better by 2 %, as less may be noise. A probe now and then, of a larger tree, of another child of
-/// the context or of a wide tree, shows whether things have changed; it waits until the share `probing` of the time
-/// spent would pay for what it is expected to lose.
+/// nothing, for two steps each, and then chooses, every 32 steps in the end. What it drafts gives way to what is better
+/// by 2 %, and a line to a tree that is, as less may be noise. A probe now and then, of a larger or a smaller tree, of
+/// one with another child of the context, of a line or of a wide tree, shows whether things have changed; it waits until
+/// the share `probing` of the time spent would pay for what it is expected to lose.
 /// Source: Chen et al., "Sequoia", arXiv:2402.12374, section 4.1 (the shapes) and 4.3 (the choice of n and d by measured
 /// time). Acceptance by rank is learnt from the run itself, of all nodes together.
 /// Lossless: a shape depends on the past alone. The tokens of a seed then depend on how fast the machine was.
@@ -42,7 +42,7 @@ class CostOptimalTree {
   struct Options {
     Index most_nodes = 64;
     Index most_depth = 8;
-    double window = 1000;   ///< steps after which an estimate has mostly forgotten
+    double window = 1000;   ///< steps after which acceptance is mostly forgotten; costs are after 200 of them
     double probing = 0.01;  ///< share of the time that probes may cost
   };
 
@@ -53,7 +53,7 @@ class CostOptimalTree {
   explicit CostOptimalTree(const Options& options)
       : options_(checked(options)),
         budget_(options.probing),
-        costs_(1 - 1 / options.window),
+        costs_(1 - 1 / std::min(options.window, cost_window)),
         accepted_(most_ranks) {
     accepted_[0].add(1);  // so as not to give up after a bad start
   }
@@ -69,12 +69,11 @@ class CostOptimalTree {
     costs_.observe(step);
     ++steps_;
     if (steps_ < first_choice) return;
-    if (steps_ >= next_choice_) {
-      choose();
-      const auto longest = static_cast<Index>(options_.window / 8);
-      next_choice_ = steps_ + std::clamp<Index>(steps_ / 4, 1, longest);
-    }
+    const bool probed = probe_steps_ == 1;
     schedule(step);
+    if (probe_steps_ > 0 || !(probed || steps_ >= next_choice_)) return;
+    choose();
+    next_choice_ = steps_ + std::clamp<Index>(steps_ / 4, 1, longest_rest);
   }
 
   /// The shape of the next tree, for a drafter: what next() has chosen.
@@ -87,8 +86,8 @@ class CostOptimalTree {
 
  private:
   static constexpr std::size_t most_ranks = 8;
-  static constexpr Index first_choice = 8;
-  static constexpr double guess_weight = 3, margin = 0.02;
+  static constexpr Index first_choice = 8, longest_rest = 32;
+  static constexpr double guess_weight = 3, margin = 0.02, cost_window = 200;
 
   static const Options& checked(const Options& options) {
     if (options.most_nodes < 1 || options.most_nodes > 256)
@@ -140,6 +139,7 @@ class CostOptimalTree {
   struct Found {
     Index nodes = 0, depth = 0;
     double time = 0;  // per token
+    bool line = true;
   };
 
   void choose() {
@@ -148,17 +148,33 @@ class CostOptimalTree {
     const Index nodes = nodes_worth_a_look(chances);
     const detail::SequoiaTable table(chances, nodes, options_.most_depth);
     Found found{0, 0, costs_(0, 0)};
-    Found drafting{1, 1, nodes > 0 ? time_per_token(table, 1, 1) : 0};
-    for (Index depth = 1; depth <= std::min(options_.most_depth, nodes); ++depth)
-      for (Index n = depth; n <= nodes; n += std::max<Index>(1, n / 8))
-        if (const double time = time_per_token(table, n, depth); time < drafting.time)
-          drafting = {n, depth, time};
+    const Found drafting = best_draft(table, chances.front());
     if (drafting.time < found.time) found = drafting;
     if (found.time < (1 - margin) * now_ || best_.size() > most_) {
-      best_ = table.shape(found.nodes, found.depth);
+      best_ = shape_of(found, table);
       now_ = found.time;
     }
     plan_probe(table, drafting, chances);
+  }
+
+  // A tree that branches is not taken for a gain that may be noise.
+  Found best_draft(const detail::SequoiaTable& table, double eldest) const {
+    const Index nodes = table.most_nodes();
+    if (nodes == 0) return {0, 0, costs_(0, 0)};
+    Found line{1, 1, costs_(1, 1) / (1 + eldest)}, tree = line;
+    double tokens = 1, survival = 1;
+    for (Index depth = 1; depth <= std::min(options_.most_depth, nodes); ++depth) {
+      tokens += survival *= eldest;
+      if (const double time = costs_(depth, depth) / tokens; time < line.time) line = {depth, depth, time};
+      for (Index n = depth; n <= nodes; n += std::max<Index>(1, n / 8))
+        if (const double time = time_per_token(table, n, depth); time < tree.time)
+          tree = {n, depth, time, false};
+    }
+    return tree.time < (1 - margin) * line.time ? tree : line;
+  }
+
+  static TreeShape shape_of(const Found& found, const detail::SequoiaTable& table) {
+    return found.line ? TreeShape::linear(found.nodes) : table.shape(found.nodes, found.depth);
   }
 
   // Larger trees would not pay if of every level as many tokens were accepted as can be.
@@ -211,17 +227,29 @@ class CostOptimalTree {
 
   void plan_probe(const detail::SequoiaTable& table, const Found& drafting,
                   const std::vector<double>& chances) {
-    if (probe_steps_ > 0) return;
     const Index larger = std::min(best_.size() + std::max<Index>(1, best_.size() / 4), table.most_nodes());
-    if (best_.size() == 0) probe_ = table.shape(drafting.nodes, drafting.depth);
-    else if (probes_ % 3 == 0) probe_ = table.shape(larger, options_.most_depth);
-    else if (probes_ % 3 == 1) probe_ = with_another_child(best_);
-    else probe_ = first_shapes()[0];
+    probe_ = best_.size() == 0 ? shape_of(drafting, table) : neighbour(table, larger);
     probe_ = probe_.cut({.nodes = std::min(options_.most_nodes, most_), .depth = options_.most_depth});
     const double time = costs_(probe_.size(), probe_.depth()), loss = time - tokens(probe_, chances) * now_;
     // What has been measured once, by a stalled machine, is not to be shunned for good.
     probe_loss_ =
         static_cast<double>(probe_step_count()) * std::min(loss, 3 * costs_(best_.size(), best_.depth()));
+  }
+
+  // Costs that were measured in worse times are not to keep a shape out: smaller ones and lines are tried, too.
+  TreeShape neighbour(const detail::SequoiaTable& table, Index larger) const {
+    switch (probes_ % 5) {
+      case 0:
+        return table.shape(larger, options_.most_depth);
+      case 1:
+        return with_another_child(best_);
+      case 2:
+        return best_.cut({.nodes = best_.size() - 1});
+      case 3:
+        return TreeShape::linear(best_.depth());
+      default:
+        return first_shapes()[0];
+    }
   }
 
   static TreeShape with_another_child(const TreeShape& shape) {
