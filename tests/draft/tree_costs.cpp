@@ -38,6 +38,14 @@ TEST_CASE("drafts cost by their depth, target calls by their tokens") {
   CHECK(costs(0, 0) == 10);
 }
 
+TEST_CASE("what drafts cost is remembered longer while there are none") {
+  TreeCosts costs(0.9);
+  for (int n = 0; n < 4; ++n) costs.observe(step(6, 2, 4, 18));
+  for (int n = 0; n < 100; ++n) costs.observe(step(0, 0, 0, 10));
+  CHECK(costs(6, 2) == Approx(22));
+  CHECK(costs(0, 0) == Approx(10));
+}
+
 TEST_CASE("a call that takes in more than the draft is not timed") {
   TreeCosts costs(1);
   StepRecord prompt = step(2, 2, 50, 100);

@@ -360,4 +360,5 @@ mutant("probe-for-nothing", "draft/probe_budget.hpp", "tests/draft/probe_budget"
 mutant = promise("drafts of trees are timed by their depth")
 mutant("tree-costs-by-nodes", "draft/tree_costs.hpp", "tests/draft/tree_costs", "draft_.add(step.depth(),", "draft_.add(step.drafted,")
 mutant("tree-costs-of-prompts", "draft/tree_costs.hpp", "tests/draft/tree_costs", "if (step.fed == step.drafted + 1) {", "{")
-mutant("tree-costs-of-catching-up", "draft/tree_costs.hpp", "tests/draft/tree_costs", "else if (drafted_before_)", "else")
+mutant("tree-costs-of-catching-up", "draft/tree_costs.hpp", "tests/draft/tree_costs", "if (step.drafted > 0 && drafted_before_)", "if (step.drafted > 0)")
+mutant("tree-costs-soon-forgotten", "draft/tree_costs.hpp", "tests/draft/tree_costs", "++idle_ % 8 == 0", "true")

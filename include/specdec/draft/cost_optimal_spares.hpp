@@ -262,7 +262,7 @@ class CostOptimalSpares {
       return;
     }
     budget_.earn(step);
-    if (probe_.trunk() == 0 || !budget_.affords(probe_loss_)) return;
+    if (probe_ == best_ || !budget_.affords(probe_loss_)) return;
     budget_.spend();
     ++probes_;
     probe_steps_ = steps_of_probe();
@@ -291,18 +291,21 @@ class CostOptimalSpares {
     switch (probes_ % 5) {
       case 0:
         if (room > 0) add_spare(plan);
+        else plan.spares.pop_back();
         return;
       case 1:
         if (room > 0 && plan.trunk() < options_.most_trunk) plan.spares.push_back(0);
+        else plan.spares.pop_back();
         return;
       case 2:
         plan.spares.pop_back();
         return;
       case 3:
         std::ranges::fill(plan.spares, 0);
-        if (plan == best_) plan.spares[0] += std::min<Index>(room, 1);
+        if (plan == best_) plan.spares.pop_back();
         return;
       default:
+        if (room == 0) plan.spares.pop_back();
         for (Index more = 0; more < std::min(room, few_spares); ++more) add_spare(plan);
     }
   }

@@ -122,11 +122,12 @@ class CostOptimalTree {
 
   // Ranks that have hardly been seen are taken to fall off as those before them did.
   std::vector<double> acceptance_by_rank() const {
-    std::vector<double> chances{accepted_[0].value()};
+    std::vector<double> chances{accepted_[0].with(0, 1e-9)};  // a number, even if all has faded
     double left = 1 - chances[0];
     for (std::size_t k = 1; k < most_ranks && left > 0; ++k) {
+      const double elder = chances[k - 1];
       const double guess =
-          k == 1 ? 0.2 * left : chances[k - 1] * std::min(1.0, chances[k - 1] / chances[k - 2]);
+          k == 1 ? std::min(0.2 * left, elder / 2) : elder * std::min(1.0, elder / chances[k - 2]);
       chances.push_back(std::min(accepted_[k].with(guess, guess_weight), left));
       left -= chances.back();
       if (!(chances.back() > 0)) break;
@@ -216,7 +217,7 @@ class CostOptimalTree {
       return;
     }
     budget_.earn(step);
-    if (probe_.size() == 0 || !budget_.affords(probe_loss_)) return;
+    if (probe_ == best_ || !budget_.affords(probe_loss_)) return;
     budget_.spend();
     probe_steps_ = probe_step_count();
     ++probes_;
@@ -230,6 +231,7 @@ class CostOptimalTree {
     const Index larger = std::min(best_.size() + std::max<Index>(1, best_.size() / 4), table.most_nodes());
     probe_ = best_.size() == 0 ? shape_of(drafting, table) : neighbour(table, larger);
     probe_ = probe_.cut({.nodes = std::min(options_.most_nodes, most_), .depth = options_.most_depth});
+    if (probe_ == best_ && best_.size() > 0) probe_ = best_.cut({.nodes = best_.size() - 1});
     const double time = costs_(probe_.size(), probe_.depth()), loss = time - tokens(probe_, chances) * now_;
     // What has been measured once, by a stalled machine, is not to be shunned for good.
     probe_loss_ =
