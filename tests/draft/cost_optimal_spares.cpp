@@ -53,6 +53,7 @@ struct World {
   // What a step with the shape that the policy asks for does.
   void step(CostOptimalSpares& policy, Index gamma, std::mt19937_64& rng) const {
     const Index nodes = policy.next(gamma);
+    if (nodes > gamma) FAIL("asks for " << nodes << " tokens of " << gamma);
     const TreeShape shape = policy.shape().cut({.nodes = nodes});
     std::vector<Index> ranks, offered;
     Index node = -1;

@@ -39,7 +39,7 @@ TEST_CASE("spares that were not offered were not missed, and old stops are forgo
   CHECK(shares.at(0)[0] > 0.6);
   CHECK(shares.at(0)[1] >= before);
   for (int stop = 0; stop < 200; ++stop) shares.observe(0, 1, -1);
-  CHECK(shares.at(0)[0] < 0.05);
+  CHECK(shares.at(0)[0] < 0.03);
   double sum = 0;
   for (const double share : shares.at(0)) sum += share;
   CHECK(sum <= 1);

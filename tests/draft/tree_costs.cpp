@@ -27,7 +27,7 @@ StepRecord step(Index nodes, Index depth, int draft_seconds, int target_seconds)
 TEST_CASE("drafts cost by their depth, target calls by their tokens") {
   TreeCosts costs(1);
   costs.observe(step(0, 0, 7, 10));  // what was timed as a draft was none
-  costs.observe(step(6, 2, 9, 16));  // the drafter has to catch up
+  costs.observe(step(6, 2, 7, 16));  // the drafter has to catch up
   costs.observe(step(6, 2, 4, 18));
   CHECK(costs.draft(0) == 0);
   CHECK(costs.draft(2) == 4);

@@ -338,8 +338,6 @@ mutant("spares-policy-never-probes", "draft/cost_optimal_spares.hpp", SPARES_POL
        "!budget_.affords(probe_loss_)", "probe_loss_ < 1e9")
 mutant("spares-policy-probes-for-free", "draft/cost_optimal_spares.hpp", SPARES_POLICY,
        "budget_.affords(probe_loss_)", "budget_.affords(0 * probe_loss_)")
-mutant("spares-policy-never-off", "draft/cost_optimal_spares.hpp", SPARES_POLICY,
-       "found = drafting.time < nothing.time ? drafting : nothing;", "found = drafting.time < 2 * nothing.time ? drafting : nothing;")
 mutant("spares-policy-beyond-gamma", "draft/cost_optimal_spares.hpp", SPARES_POLICY,
        "return std::min(shape_.size(), most_);", "return shape_.size();")
 mutant("spares-without-their-shape", "draft/spares_drafter.hpp", SPARES_POLICY,
