@@ -87,9 +87,9 @@ class ModelPerSequence {
   template <class Rows>
   void take_rows(Rows&& output, const BatchFeed& feed) {
     if (feed.rows == 0) return;
-    const Output* kept;
+    const Output* kept = nullptr;
     if constexpr (std::is_lvalue_reference_v<Rows>) kept = &output;
-    else kept = outputs_.emplace_back(std::make_unique<const Output>(std::move(output))).get();
+    else kept = outputs_.emplace_back(std::make_unique<const Output>(std::forward<Rows>(output))).get();
     const auto rows = distributions(*kept);
     if (rows.rows() != feed.rows)
       detail::invalid_argument("the model returned ", Index{rows.rows()}, " rows for sequence ",
