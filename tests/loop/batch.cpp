@@ -370,6 +370,34 @@ TEST_CASE("where a call has not room for all, they take turns") {
   }
 }
 
+TEST_CASE("a callback may bring in a sequence, but neither step nor take one out") {
+  std::mt19937_64 rng(14);
+  const Models models = models_of(rng);
+  Batch batch{ModelPerSequence{models.target}, specdec::NoDrafter{}, specdec::TokenVerifier{}};
+  const Options options{.max_new_tokens = 3, .gamma = 0};
+  int refused = 0;
+  batch.add(Tokens{1}, options, std::mt19937_64(1), [&](std::span<const Token>) {
+    batch.add(Tokens{2}, options, std::mt19937_64(2));
+    try {
+      batch.cancel(0);
+    } catch (const std::logic_error&) {
+      ++refused;
+    }
+    try {
+      batch.step();
+    } catch (const std::logic_error&) {
+      ++refused;
+    }
+  });
+  const auto finished = batch.run();
+  CHECK(refused == 6);
+  REQUIRE(finished.size() == 4);
+  for (const Finished& each : finished) {
+    CHECK_FALSE(each.error);
+    CHECK(each.result.tokens.size() == 3);
+  }
+}
+
 // Asks for what it is told, and counts.
 struct Counting {
   Index next(Index) { return ++asked, wanted; }

@@ -7,10 +7,10 @@
 #include <concepts>
 #include <cstddef>
 #include <exception>
-#include <functional>
 #include <iterator>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -128,7 +128,7 @@ class Batch {
   Batch& operator=(const Batch&) = delete;
 
   /// A new sequence, which takes part from the next step on, and its number. on_step, if there is one, is called on the
-  /// thread that steps, with what each step emitted; where it returns false the sequence ends.
+  /// thread that steps, with what each step emitted; where it returns false the sequence ends. It may add() others.
   /// Throws what SpecDec::start throws, and std::invalid_argument where a draft may have more tokens than a call. The batch
   /// is then as before.
   Index add(TokenIds prompt, const Options& options, AnyGenerator source) {
@@ -140,8 +140,9 @@ class Batch {
   }
 
   /// Takes a sequence out, and returns what has been generated so far. Throws std::invalid_argument where there is none of
-  /// that number.
+  /// that number, and std::logic_error within a callback, which returns false to end its own.
   Result cancel(Index sequence) {
+    check_between_steps("cancel()");
     const auto entry = find(sequence);
     (*entry)->sequence().stop();
     Result result = (*entry)->sequence().result();
@@ -169,6 +170,7 @@ class Batch {
   /// step, their generators included, and it can be tried again.
   template <Executor E = InOrder>
   std::span<const Finished> step(E&& for_each = {}) & {
+    check_between_steps("step()");
     finished_.clear();
     admit();
     draft(for_each);
@@ -198,9 +200,13 @@ class Batch {
       each_identity(drafter_, [](const void*, detail::Role) {
         detail::invalid_argument(
             "the drafter refers to a model or a drafter that each sequence's copy would use: hold it by "
-            "value, or draft "
-            "for all sequences together (specdec::BatchModelDrafter)");
+            "value, or draft for all sequences together (specdec::BatchModelDrafter)");
       });
+  }
+
+  void check_between_steps(const char* call) const {
+    if (telling_)
+      throw std::logic_error(detail::message("specdec: ", call, " within a callback of the batch"));
   }
 
   auto find(Index number) const {
@@ -210,12 +216,11 @@ class Batch {
   }
 
   Index enter(TokenIds prompt, const Options& options, AnyGenerator source, detail::OnStep on_step) {
-    if (options_.tokens_per_call != unlimited && options.gamma >= options_.tokens_per_call)
-      detail::invalid_argument(
-          "gamma = ", options.gamma,
-          " and one more token do not fit in a call of tokens_per_call = ", options_.tokens_per_call);
-    const bool fits = prompt.size() <=
-                      options_.tokens_per_call - (options_.tokens_per_call == unlimited ? 0 : options.gamma);
+    const Index most = options_.tokens_per_call;
+    if (most != unlimited && options.gamma >= most)
+      detail::invalid_argument("gamma = ", options.gamma,
+                               " and one more token do not fit in a call of tokens_per_call = ", most);
+    const bool fits = most == unlimited || prompt.size() <= most - options.gamma;
     entries_.reserve(entries_.size() + 1);
     entries_.push_back(
         std::make_unique<Entry>(next_, ExternalTarget{target_.vocab_size(), specdec::context_size(target_)},
@@ -236,12 +241,14 @@ class Batch {
     ask_shared_length();
     stepping_.clear();
     Index left = options_.tokens_per_call;
+    for (const auto& entry : entries_) entry->steps = false;
     for (const auto& entry : entries_) {
       if (entry->over()) continue;
       const Index count = entry->unfilled() > 0 ? std::min(entry->unfilled(), left) : entry->most_fed();
       if (entry->error()) continue;
       if (count > left || count == 0) break;
       if (entry->unfilled() > 0) entry->feed_prompt(count);
+      entry->steps = true;
       stepping_.push_back(entry.get());
       left -= count;
     }
@@ -319,13 +326,12 @@ class Batch {
       if constexpr (drafts_together)
         if (entry->feed().rows > 0) drafter_.keep(entry->number(), entry->drafter().length());
     }
+    telling_ = true;
     for (Entry* entry : stepping_)
-      if (!entry->error()) entry->tell();
-    const auto stepped = [this](const auto& entry) {
-      return std::ranges::find(stepping_, entry.get()) != stepping_.end();
-    };
+      if (!entry->error()) entry->tell();  // which throws nothing
+    telling_ = false;
     if (stepping_.size() < entries_.size())  // who has waited is first the next time
-      std::stable_partition(entries_.begin(), entries_.end(), std::not_fn(stepped));
+      std::ranges::stable_partition(entries_, [](const auto& entry) { return !entry->steps; });
   }
 
   // Takes out who is over.
@@ -351,6 +357,7 @@ class Batch {
   BatchOptions options_;
   Entries entries_;  // who has waited longest first
   Index next_ = 0, target_calls_ = 0, fed_ = 0;
+  bool telling_ = false;
   std::vector<Entry*> stepping_, drafting_;  // of this step
   std::vector<Request> requests_;
   std::vector<BatchFeed> feeds_;

@@ -129,6 +129,8 @@ class BatchEntry {
   BatchEntry(const BatchEntry&) = delete;
   BatchEntry& operator=(const BatchEntry&) = delete;
 
+  bool steps = false;  ///< whether it takes part in the step
+
   Index number() const { return number_; }
   /// Tokens of a draft, at most.
   Index most() const { return most_; }
