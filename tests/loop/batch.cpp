@@ -16,6 +16,7 @@
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
+#include "support/rules.hpp"
 
 namespace {
 
@@ -208,10 +209,7 @@ Table small_model() {
 }  // namespace
 
 TEST_CASE("in a batch a text is what it is alone, by every rule") {
-  check_together(specdec::TokenVerifier{});
-  check_together(specdec::BlockVerifier{});
-  check_together(specdec::GreedyBlockVerifier{});
-  check_together(specdec::SampleMatchVerifier{});
+  for (const support::AnyVerifier& rule : support::sampling_rules) check_together(support::for_loops(rule));
   check_together(specdec::ArgmaxVerifier{});
 }
 
@@ -221,22 +219,22 @@ TEST_CASE("in a batch a text is what it is alone, by draft lengths of its own") 
 }
 
 TEST_CASE("in a batch a text is what it is alone, however little room a call has") {
-  check_together(specdec::BlockVerifier{}, specdec::FixedLength{}, {.tokens_per_call = 5});
-  check_together(specdec::GreedyBlockVerifier{}, specdec::FixedLength{}, {.tokens_per_call = 9});
+  check_together(support::for_loops({specdec::BlockVerifier{}}), specdec::FixedLength{},
+                 {.tokens_per_call = 5});
+  check_together(support::for_loops({specdec::GreedyBlockVerifier{}}), specdec::FixedLength{},
+                 {.tokens_per_call = 9});
 }
 
 TEST_CASE("in a batch a text is what it is alone, by drafters of its own on threads of their own") {
   check_apart(specdec::PromptLookupDrafter{}, specdec::BlockVerifier{});
   check_apart(specdec::ModelDrafter{small_model()}, specdec::BlockVerifier{}, {.tokens_per_call = 7});
-  check_apart(specdec::NoDrafter{}, specdec::TokenVerifier{});
 }
 
 TEST_CASE("in a batch a text is what it is alone, by drafts that branch") {
   check_apart(specdec::SparesDrafter{small_model(), 3, {1}},
               specdec::TrunkAndSpares<specdec::BlockVerifier>{});
-  check_apart(
-      specdec::ModelTreeDrafter{small_model(), specdec::TreeShape::of_widths({2, 2}), specdec::Independent{}},
-      specdec::TraversalVerifier{}, {.tokens_per_call = 6});
+  check_apart(specdec::SparesDrafter{small_model(), 2, {2}},
+              specdec::TrunkAndSpares<specdec::BlockVerifier>{}, {.tokens_per_call = 7});
 }
 
 TEST_CASE("who fails leaves a batch with its error, and the others do not notice") {
