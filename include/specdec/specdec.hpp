@@ -57,6 +57,7 @@
 #include "specdec/rows/without_tokens.hpp"
 #include "specdec/sample/chain.hpp"
 #include "specdec/sample/min_p.hpp"
+#include "specdec/sample/processed_batch.hpp"
 #include "specdec/sample/processed_model.hpp"
 #include "specdec/sample/processed_rows.hpp"
 #include "specdec/sample/temperature.hpp"

@@ -51,6 +51,19 @@ mutant("hook-tree-kept-by-own-number", "sample/processed_model.hpp", "tests/samp
 mutant("hook-tree-left-open", "sample/processed_model.hpp", "tests/sample/processed_model",
        "model_.truncate(length);\n    tree_.clear();", "model_.truncate(length);")
 
+BATCH, BATCH_TEST = "sample/processed_batch.hpp", "tests/sample/processed_batch"
+
+mutant = promise("a processed batch has each row by its own sequence's chain, and loses no context to bad rows")
+mutant("batch-chain-of-first-row", BATCH, BATCH_TEST, "steps_[static_cast<std::size_t>(i)])", "steps_[0 * static_cast<std::size_t>(i)])")
+mutant("batch-chain-once-a-feed", BATCH, BATCH_TEST, "for (Index i = 0; i < feed.rows; ++i) steps_", "steps_")
+mutant("batch-chains-pile-up", BATCH, BATCH_TEST, "    steps_.clear();\n", "")
+mutant("batch-chain-asked-for-nothing", BATCH, BATCH_TEST, "if (feed.rows < 1) continue;", "")
+mutant("batch-bad-rows-taken-in", BATCH, BATCH_TEST,
+       "for (const BatchFeed& feed : feeds) model_.keep(feed.sequence, feed.from);", "")
+mutant("batch-shape-unchecked", BATCH, BATCH_TEST, "detail::check_shape(logits, rows, vocab_size());", "(void)rows;")
+mutant("batch-tree-not-passed-on", BATCH, BATCH_TEST, "model_.keep(sequence, path);", "(void)sequence, (void)path;")
+mutant("batch-release-not-passed-on", BATCH, BATCH_TEST, "model_.release(sequence); }", "(void)sequence; }")
+
 mutant = promise("min-p keeps the tokens with p(x) >= min_p · max p, no others")
 mutant("min-p-rounded-down", "sample/min_p.hpp", "tests/sample/min_p",
        "if (static_cast<double>(cut) < least) cut", "if (static_cast<double>(cut) < least - 1e9) cut")

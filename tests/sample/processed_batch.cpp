@@ -1,0 +1,253 @@
+// ProcessedBatch: every row by the chain of its own sequence, and texts in company that are what they are alone.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/message_of.hpp"
+
+namespace test_sample_processed_batch {
+
+using namespace specdec;
+
+namespace {
+
+using Rows = support::RowMajor<float>;
+using Tokens = std::vector<Token>;
+using Feeds = std::vector<BatchFeed>;
+
+constexpr Index vocabulary = 6;
+
+// Logits by the last two tokens of each sequence. Of a model for one, too.
+class LogitsTable {
+ public:
+  explicit LogitsTable(unsigned seed) : table_((vocabulary + 1) * (vocabulary + 1), vocabulary) {
+    std::mt19937_64 rng{seed};
+    std::normal_distribution<float> normal(0, 1.5f);
+    for (float& l : table_.reshaped()) l = normal(rng);
+  }
+
+  static Index vocab_size() { return vocabulary; }
+  Index context_size() const { return bound; }
+
+  const Rows& forward(std::span<const BatchFeed> feeds) {
+    ++calls;
+    Index rows = 0;
+    for (const BatchFeed& feed : feeds) rows += feed.rows;
+    output_.resize(rows, vocabulary);
+    rows = 0;
+    for (const BatchFeed& feed : feeds) {
+      append(contexts[feed.sequence], feed.tokens, feed.rows, rows);
+      rows += feed.rows;
+    }
+    if (extra_row) output_.conservativeResize(rows + 1, Eigen::NoChange);
+    if (extra_column) output_.conservativeResize(Eigen::NoChange, vocabulary + 1);
+    return output_;
+  }
+  void keep(Index sequence, Index length) {
+    if (const auto found = contexts.find(sequence); found != contexts.end())
+      found->second.resize(std::min(found->second.size(), static_cast<std::size_t>(length)));
+  }
+  void release(Index sequence) { contexts.erase(sequence); }
+
+  const Rows& forward(std::span<const Token> tokens, Index rows) {
+    output_.resize(rows, vocabulary);
+    append(contexts[0], tokens, rows, 0);
+    return output_;
+  }
+  void truncate(Index length) { keep(0, length); }
+
+  const Rows& output() const { return output_; }
+
+  std::map<Index, Tokens> contexts;
+  Index calls = 0, bound = 1000;
+  bool extra_row = false, extra_column = false;
+
+ private:
+  void append(Tokens& context, std::span<const Token> tokens, Index rows, Index first) {
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      context.push_back(tokens[i]);
+      const Index row = rows - (std::ssize(tokens) - static_cast<Index>(i));
+      if (row >= 0) output_.row(first + row) = table_.row(state(context));
+    }
+  }
+  static Index state(std::span<const Token> context) {
+    Index state = 0;
+    for (const Token x : context.last(std::min<std::size_t>(2, context.size())))
+      state = state * (vocabulary + 1) + x + 1;
+    return state;
+  }
+
+  Rows table_, output_;
+};
+
+// One that takes trees, and notes what is kept of them.
+struct TreeTable : LogitsTable {
+  using LogitsTable::keep;
+  using LogitsTable::LogitsTable;
+  void keep(Index sequence, std::span<const Index> path) { kept[sequence].assign(path.begin(), path.end()); }
+  std::map<Index, std::vector<Index>> kept;
+};
+
+// One that returns its logits by value.
+struct ByValue {
+  LogitsTable table{3};
+  static Index vocab_size() { return LogitsTable::vocab_size(); }
+  Rows forward(std::span<const BatchFeed> feeds) { return table.forward(feeds); }
+  void keep(Index sequence, Index length) { table.keep(sequence, length); }
+  void release(Index sequence) { table.release(sequence); }
+};
+
+auto chain_of(double temperature, Index k, double p) {
+  return Chain{Temperature{temperature}, TopK{k}, TopP{p}};
+}
+using Steps = decltype(chain_of(1, 0, 1));
+
+// What each sequence is sampled by.
+Steps own_steps(Index sequence) {
+  return chain_of(0.4 + 0.3 * static_cast<double>(sequence % 4), sequence % 3 == 0 ? 4 : 0,
+                  sequence % 5 == 0 ? 0.9 : 1.0);
+}
+
+BatchFeed feed(Index sequence, const Tokens& tokens, Index rows, Index from = 0) {
+  return {{.tokens = tokens, .from = from, .rows = rows}, sequence};
+}
+
+// Whether the row's probabilities are those of the steps on the logits.
+template <class Row>
+bool is_processed(const Row& row, const Rows& logits, Index i, const Steps& steps) {
+  const ProcessedRows expected{logits, steps};
+  for (Token x = 0; x < vocabulary; ++x)
+    if (row.probability(x) != expected.row(i).probability(x)) return false;
+  return row.logits().data() == &logits(i, 0);
+}
+
+}  // namespace
+
+static_assert(LogitsBatchModel<LogitsTable> && !LogitsBatchTreeModel<LogitsTable>);
+static_assert(LogitsBatchTreeModel<TreeTable>);
+static_assert(BatchModel<ProcessedBatch<LogitsTable&, Steps>>);
+static_assert(BatchModel<ProcessedBatch<LogitsTable, Steps (*)(Index)>>);
+static_assert(BatchModel<ProcessedBatch<ByValue, Steps>>);
+static_assert(BatchTreeModel<ProcessedBatch<TreeTable&, Steps>>);
+static_assert(!BatchTreeModel<ProcessedBatch<LogitsTable&, Steps>>);
+
+TEST_CASE("a processed batch has one chain for all rows, where they lie") {
+  LogitsTable model(3);
+  const Steps steps = chain_of(0.7, 4, 0.9);
+  ProcessedBatch tested{model, steps};
+  CHECK(tested.vocab_size() == vocabulary);
+  CHECK(tested.context_size() == 1000);
+  const Tokens a{1, 2, 3}, b{4};
+  const auto rows = tested.forward(Feeds{feed(7, a, 2), feed(2, b, 1)});
+  REQUIRE(rows.rows() == 3);
+  for (Index i = 0; i < 3; ++i) CHECK(is_processed(rows.row(i), model.output(), i, steps));
+  tested.keep(7, 1);
+  CHECK(model.contexts[7] == Tokens{1});
+  tested.release(7);
+  CHECK(model.contexts.size() == 1);
+}
+
+TEST_CASE("a processed batch has each sequence's own chain") {
+  LogitsTable model(4);
+  std::vector<Index> asked;
+  ProcessedBatch tested{model, [&](Index sequence) {
+                          asked.push_back(sequence);
+                          return own_steps(sequence);
+                        }};
+  const Tokens a{1, 2, 3}, b{4, 5}, c{0, 0, 1};
+  for (int call = 0; call < 2; ++call) {  // nothing of a call stays for the next
+    asked.clear();
+    const auto rows = tested.forward(Feeds{feed(3, a, 2), feed(9, b, 0), feed(5, c, 3), feed(0, b, 1)});
+    CHECK(asked == std::vector<Index>{3, 5, 0});
+    REQUIRE(rows.rows() == 6);
+    CHECK(rows.vocab_size() == vocabulary);
+    const std::vector<Index> whose{3, 3, 5, 5, 5, 0};
+    for (Index i = 0; i < 6; ++i)
+      CHECK(is_processed(rows.row(i), model.output(), i, own_steps(whose[static_cast<std::size_t>(i)])));
+  }
+}
+
+TEST_CASE("a processed batch holds an rvalue, and logits that are returned by value") {
+  const Tokens a{1, 2, 3};
+  LogitsTable model(3);
+  ProcessedBatch referred{model, own_steps};
+  ProcessedBatch moved{LogitsTable(3), own_steps};
+  ProcessedBatch by_value{ByValue{}, own_steps};
+  const auto expected = referred.forward(Feeds{feed(1, a, 2)});
+  const auto rows = moved.forward(Feeds{feed(1, a, 2)});
+  const auto copied = by_value.forward(Feeds{feed(1, a, 2)});
+  for (Index i = 0; i < 2; ++i)
+    for (Token x = 0; x < vocabulary; ++x) {
+      CHECK(rows.row(i).probability(x) == expected.row(i).probability(x));
+      CHECK(copied.row(i).probability(x) == expected.row(i).probability(x));
+    }
+  CHECK(by_value.context_size() == unlimited);
+}
+
+TEST_CASE("a processed batch names logits of another shape, and the model keeps what it held") {
+  LogitsTable model(5);
+  ProcessedBatch tested{model, own_steps};
+  const Tokens a{1, 2, 3}, b{4};
+  tested.forward(Feeds{feed(1, a, 1)});
+  const Feeds feeds{feed(1, b, 1, 3), feed(2, a, 2)};
+  model.extra_row = true;
+  CHECK(support::message_of([&] { tested.forward(feeds); }) ==
+        "specdec: the model returned logits of 4 rows over 6 tokens, expected 3 rows over its vocabulary of "
+        "6");
+  CHECK(model.contexts[1] == a);
+  CHECK(model.contexts[2].empty());
+  model.extra_row = false;
+  model.extra_column = true;
+  CHECK(support::message_of([&] { tested.forward(feeds); }) ==
+        "specdec: the model returned logits of 3 rows over 7 tokens, expected 3 rows over its vocabulary of "
+        "6");
+  CHECK(model.contexts[1] == a);
+}
+
+TEST_CASE("a processed batch does not call the model where a sequence's chain cannot be told") {
+  LogitsTable model(5);
+  const std::map<Index, Steps> known{{1, own_steps(1)}};
+  ProcessedBatch tested{model, [&](Index sequence) -> const Steps& { return known.at(sequence); }};
+  const Tokens a{1, 2, 3};
+  CHECK_THROWS_AS(tested.forward(Feeds{feed(1, a, 1), feed(2, a, 1)}), std::out_of_range);
+  CHECK(model.calls == 0);
+  CHECK(tested.forward(Feeds{feed(1, a, 1)}).rows() == 1);
+}
+
+TEST_CASE("a tree passes through a processed batch") {
+  TreeTable model(6);
+  ProcessedBatch tested{model, own_steps};
+  const std::vector<Index> path{0, 2};
+  tested.keep(4, path);
+  CHECK(model.kept[4] == path);
+}
+
+TEST_CASE("texts of processed batches are what they are alone, each by its own chain") {
+  LogitsTable large(7), small(8);
+  Batch batch{ProcessedBatch{large, own_steps}, BatchModelDrafter{ProcessedBatch{small, own_steps}},
+              BlockVerifier{}, BatchOptions{.tokens_per_call = 40}};
+  const Options options{.max_new_tokens = 60, .gamma = 3};
+  const Tokens prompt{1, 2};
+  for (std::uint64_t i = 0; i < 12; ++i) batch.add(prompt, options, std::mt19937_64(i));
+  for (const Finished& finished : batch.run()) {
+    const Steps steps = own_steps(finished.sequence);
+    SpecDec alone{ProcessedModel{LogitsTable(7), steps}, ModelDrafter{ProcessedModel{LogitsTable(8), steps}}};
+    std::mt19937_64 rng(static_cast<std::uint64_t>(finished.sequence));
+    REQUIRE_FALSE(finished.error);
+    CHECK(finished.result.tokens == alone.generate(prompt, options, rng).tokens);
+  }
+}
+
+}  // namespace test_sample_processed_batch
