@@ -15,6 +15,7 @@
 #include "small_transformer.hpp"
 #include "support/catch.hpp"
 #include "support/counted_allocations.hpp"
+#include "transformer/batch.hpp"
 #include "transformer/transformer.hpp"
 
 namespace test_examples_transformer_allocation {
@@ -76,6 +77,38 @@ TEMPLATE_TEST_CASE("a transformer allocates nothing once it has been asked for a
       }
     }));
   }
+}
+
+TEST_CASE("a transformer of many contexts allocates nothing, though sequences come and go") {
+  const support::TemporaryFile file(
+      support::RandomModel({32, 48, 2, 2, 2, 40, 64, true}, 3).versioned<float>());
+  transformer::TransformerBatch<float> model(file.path());
+  const std::vector<Token> tokens(10, 2);
+  const std::vector<Index> parents{-1, 0, 0, 1}, path{0, 1, 3};
+  std::vector<specdec::BatchFeed> feeds(4);
+  const auto call = [&](Index count, Index rows, std::span<const Index> branches) {
+    for (specdec::BatchFeed& feed : feeds) {
+      feed.tokens = std::span(tokens).first(static_cast<std::size_t>(count));
+      feed.from = model.length(feed.sequence);
+      feed.rows = rows;
+      feed.parents = branches;
+    }
+    model.forward(feeds);
+  };
+  const auto generation = [&](Index first) {
+    for (std::size_t i = 0; i < feeds.size(); ++i) feeds[i].sequence = first + static_cast<Index>(i);
+    call(10, 0, {});
+    call(4, 4, {});
+    call(4, 4, parents);
+    for (const specdec::BatchFeed& feed : feeds) model.keep(feed.sequence, path);
+    call(1, 1, {});
+    for (const specdec::BatchFeed& feed : feeds) model.release(feed.sequence);
+  };
+  CHECK(allocates([&] { generation(0); }));
+  generation(4);
+  CHECK_FALSE(allocates([&] {
+    for (Index n = 2; n < 10; ++n) generation(4 * n);
+  }));
 }
 
 TEST_CASE("that check notices memory for a longer call, for more rows, and from operator new") {

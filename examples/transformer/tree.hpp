@@ -39,13 +39,15 @@ class Tree {
     depths_.clear();
   }
 
-  /// Throws std::invalid_argument unless the tokens that come next can follow these.
-  void check_parents(std::span<const Index> parents) const {
+  /// Throws std::invalid_argument, which begins with the words, unless the tokens that come next can follow these.
+  template <class... Words>
+  void check_parents(std::span<const Index> parents, const Words&... words) const {
     for (Index k = 0; k < std::ssize(parents); ++k) {
       const Index parent = parents[static_cast<std::size_t>(k)];
       if (parent < -1 || parent >= size() + k)
-        fail<std::invalid_argument>("transformer: parents[", k, "] = ", parent, " is outside -1..",
-                                    size() + k - 1, ": a token follows the context or a token before it");
+        fail<std::invalid_argument>("transformer: ", words..., "parents[", k, "] = ", parent,
+                                    " is outside -1..", size() + k - 1,
+                                    ": a token follows the context or a token before it");
     }
   }
 

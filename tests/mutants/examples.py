@@ -11,6 +11,7 @@ mutant("checkpoint-panels-uncounted", "examples/transformer/attention.hpp", "exa
        "heads * (s.head_size() + padded(s.head_size()))", "heads * 2 * s.head_size()")
 
 ATTENTION, TRANSFORMER = "examples/transformer/attention.hpp", "examples/transformer/transformer.hpp"
+CONTEXT, LAYERS = "examples/transformer/context.hpp", "examples/transformer/layers.hpp"
 TREE = "examples/tests/tree"
 
 mutant = promise("the transformer's row of a token of a tree is that of a line of the tokens on its way")
@@ -20,15 +21,31 @@ mutant("branch-scores-not-brought-together", ATTENTION, TREE,
        "for (Index d = moved; d <= depth; ++d) scores[context + d] = scores[slot(d)];", "")
 mutant("branch-weights-left-behind", ATTENTION, TREE, "std::exchange(scores[context + d], 0.0f)", "scores[context + d]")
 mutant("branch-weights-overwritten", ATTENTION, TREE, "for (Index d = depth; d >= moved; --d)", "for (Index d = moved; d <= depth; ++d)")
-mutant("branch-kept-where-it-was", TRANSFORMER, TREE, "if (token == i) continue;", "if (token >= i) continue;")
+mutant("branch-kept-where-it-was", CONTEXT, TREE, "if (token == i) continue;", "if (token >= i) continue;")
 mutant("branch-values-not-kept", ATTENTION, TREE,
        "for (Index i = 0; i < values.rows(); ++i) values(i, to) = values(i, from);", "(void)values;")
-mutant("branch-taken-for-a-look-ahead", TRANSFORMER, TREE, "while (n > 0 && tree_.depth(n - 1) != n - 1) --n;", "")
-mutant("branches-beyond-the-context", TRANSFORMER, TREE, "if (count > context_size() - length_ - tree_.size())", "if (count > context_size() - length_)")
-mutant("branches-outlive-rollback", TRANSFORMER, TREE, "tree_.clear();\n    if (length >= length_) return;", "if (length >= length_) return;")
-mutant("branches-joined-by-line", TRANSFORMER, TREE, "if (!tree_.empty()) fail", "if (false) fail")
+mutant("branch-taken-for-a-look-ahead", TRANSFORMER, TREE, "while (n > 0 && context_.tree().depth(n - 1) != n - 1) --n;", "")
+mutant("branches-beyond-the-context", LAYERS, TREE, "taken = context.length() + context.tree().size();", "taken = context.length();")
+mutant("branches-outlive-rollback", CONTEXT, TREE, "tree_.clear();\n    length_ = std::clamp", "length_ = std::clamp")
+mutant("branches-joined-by-line", CONTEXT, TREE, "if (!tree_.empty())", "if (false)")
 mutant("branch-of-anything-kept", "examples/transformer/tree.hpp", TREE, " || parent(path[i]) != last)", ")")
 mutant("branch-behind-what-comes", "examples/transformer/tree.hpp", TREE, "parent >= size() + k)", "parent > size() + k)")
+
+BATCH, TOGETHER = "examples/transformer/batch.hpp", "examples/tests/transformer_batch"
+
+mutant = promise("the transformer's rows of a batch are those of each sequence alone, and a call that fails changes nothing")
+mutant("together-rows-not-moved", LAYERS, TOGETHER, "    move_rows(stretches, first + count);\n", "")
+mutant("together-rows-moved-from-the-first", LAYERS, TOGETHER, "for (Index i = 1; i <= stretch->rows; ++i)", "for (Index i = stretch->rows; i >= 1; --i)")
+mutant("together-queries-of-first-tokens", LAYERS, TOGETHER, "joined_.middleCols(column - stretch.rows,", "joined_.middleCols(column - stretch.tokens,")
+mutant("together-read-by-first", LAYERS, TOGETHER, "      row += stretch.rows;\n", "")
+mutant("together-context-not-emptied", BATCH, TOGETHER, "      seat->context.truncate(0);\n", "")
+mutant("together-context-not-given-back", BATCH, TOGETHER, "      seat->taken = false;\n", "")
+mutant("together-line-left-open", BATCH, TOGETHER, "if (feeds[i].parents.empty()) stretches_[i].context->take_line();", "")
+mutant("together-fed-behind-anything", BATCH, TOGETHER, "if (feed.from != context.length())", "if (false)")
+mutant("together-fed-twice", BATCH, TOGETHER, "if (feeds[i].sequence == feed.sequence)", "if (false)")
+mutant("together-checked-as-it-goes", BATCH, TOGETHER,
+       "for (std::size_t i = 0; i < feeds.size(); ++i) check(feeds, i);\n    reserve(feeds);", "reserve(feeds);\n    for (std::size_t i = 0; i < feeds.size(); ++i) check(feeds, i);")
+mutant("together-tree-unchecked", BATCH, TOGETHER, "context.check_closed(where);", "{}")
 
 SHOWN, LAST = "examples/tests/generate_trees", "examples/generate/last_draft.hpp"
 

@@ -1,0 +1,212 @@
+// The layers of a Llama model, and the way of tokens through them.
+// Source: Touvron et al., "LLaMA: Open and Efficient Foundation Language Models", arXiv:2302.13971, section 2.2,
+// and "Llama 2", arXiv:2307.09288, section 2.2: pre-normalisation by RMSNorm (Zhang, Sennrich, arXiv:1910.07467,
+// equation 4), SwiGLU (Shazeer, arXiv:2002.05202, equation 6), RoPE (rotation.hpp), grouped-query attention
+// (attention.hpp).
+#pragma once
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+#include "transformer/attention.hpp"
+#include "transformer/context.hpp"
+#include "transformer/error.hpp"
+#include "transformer/panels.hpp"
+#include "transformer/product.hpp"
+#include "transformer/shape.hpp"
+#include "transformer/weights.hpp"
+
+namespace transformer {
+
+using Token = std::int32_t;
+
+/// What a call has of a context: the last `tokens` of its tree.
+struct Stretch {
+  Context* context;
+  Index tokens;
+  Index rows;  ///< so many of them, the last ones, go on to the end
+};
+
+/// The layers, their weights, and the states of the tokens of a call: a stream of one column a token, stretch after stretch.
+/// All stretches go through a layer together, so that its weights are read once.
+/// Cost: no allocation once reserve() has made room.
+/// Numeric: arithmetic in float. A token's states depend on the tokens on the way to it alone, to the bit: not on how
+/// they were cut into calls, nor on the other branches of a tree, nor on other stretches.
+template <class Scalar>
+class Layers {
+ public:
+  /// rows × vocab_size. A view that lives until the next call.
+  using Logits = Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, 0,
+                            Eigen::OuterStride<>>;
+  /// dim × rows. A view that lives until the next call.
+  using Features = Eigen::Map<const Eigen::MatrixXf, 0, Eigen::OuterStride<>>;
+
+  explicit Layers(std::shared_ptr<const Weights<Scalar>> weights)
+      : weights_(std::move(weights)), attention_(shape()) {
+    reserve(1, 1);
+  }
+
+  const Shape& shape() const { return weights_->shape; }
+
+  /// What can go wrong with tokens that are to come behind a context. Throws errors that begin with the words:
+  /// std::invalid_argument unless least <= rows <= tokens.size() and every token is in the vocabulary;
+  /// std::length_error where the tokens do not fit in the context.
+  template <class... Words>
+  void check(const Context& context, std::span<const Token> tokens, Index rows, Index least,
+             const Words&... words) const {
+    const Index count = std::ssize(tokens), vocab_size = shape().vocab_size;
+    if (rows < least || rows > count)
+      fail<std::invalid_argument>("transformer: ", words..., "rows = ", rows, " is outside ", least, "..",
+                                  count, ", the number of tokens");
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      if (tokens[i] < 0 || tokens[i] >= vocab_size)
+        fail<std::invalid_argument>("transformer: ", words..., "tokens[", i, "] = ", tokens[i],
+                                    " is outside the vocabulary 0..", vocab_size - 1);
+    const Index taken = context.length() + context.tree().size();
+    if (count > shape().context_size - taken)
+      fail<std::length_error>("transformer: ", words..., count, " tokens after ", taken,
+                              " do not fit in the context of ", shape().context_size);
+  }
+  /// Likewise with the parents of tokens that branch.
+  template <class... Words>
+  void check_parents(const Context& context, std::span<const Token> tokens, std::span<const Index> parents,
+                     const Words&... words) const {
+    if (parents.size() != tokens.size())
+      fail<std::invalid_argument>("transformer: ", words..., "parents has ", parents.size(),
+                                  " numbers, expected one for each of ", tokens.size(), " tokens");
+    context.tree().check_parents(parents, words...);
+  }
+
+  /// Room for a call, before anything changes. (Eigen's own resize() would leave a pointer to nowhere where there
+  /// is no memory.)
+  void reserve(Index count, Index rows) {
+    const auto grow = [](Columns& columns, Index size, Index needed) {
+      if (columns.cols() >= needed) return;
+      Columns wider = Columns::Zero(size, needed);
+      wider.topLeftCorner(columns.rows(), columns.cols()) = columns;
+      wider.swap(columns);
+    };
+    grow(stream_, padded(shape().dim), count);
+    grow(normed_, padded(shape().dim), count);
+    grow(joined_, weights_->value_row() + padded(shape().kv_dim()), count);
+    grow(hidden_, 2 * weights_->up_row(), count);
+    grow(logits_, padded(shape().vocab_size), rows);
+  }
+
+  /// Puts tokens into the stream, from a column on.
+  void embed(std::span<const Token> tokens, Index column) {
+    for (const Token token : tokens)
+      stream_.col(column++).head(shape().dim) =
+          weights_->embedding.row(token).template cast<float>().transpose();
+  }
+
+  /// Takes the stretches, whose states stand behind one another in the stream from column `first` on, through a layer. What
+  /// attention and the feed-forward network find is added to the last `rows` of each; those before are of use to later
+  /// layers only, and the last layer has just to remember them. Where rows are fewer than tokens, they move together: to
+  /// the last columns.
+  void run(Index l, std::span<const Stretch> stretches, Index first) {
+    const auto& layer = weights_->layers[static_cast<std::size_t>(l)];
+    Index count = 0, rows = 0;
+    for (const Stretch& stretch : stretches) count += stretch.tokens, rows += stretch.rows;
+    normalise(stream_, layer.attention_norm, first, count);
+    product(layer.query_key_value.view(), vectors(normed_, count), joined_.data(), joined_.rows());
+    remember(l, stretches);
+    if (rows == 0) return;
+    attend(l, stretches);
+    move_rows(stretches, first + count);
+    first += count - rows;
+    float* stream = stream_.col(first).data();
+    add_product(layer.output.view(), vectors(normed_, rows), stream, stream_.rows());
+
+    normalise(stream_, layer.ffn_norm, first, rows);
+    product(layer.gate_up.view(), vectors(normed_, rows), hidden_.data(), hidden_.rows());
+    for (Index i = 0; i < rows; ++i) swiglu(hidden_.col(i));
+    add_product(layer.down.view(), vectors(hidden_, rows), stream, stream_.rows());
+  }
+
+  /// The logits of states in the stream.
+  Logits classify(Index first, Index rows) {
+    normalise(stream_, weights_->final_norm, first, rows);
+    product(weights_->classifier().view(), vectors(normed_, rows), logits_.data(), logits_.rows());
+    return Logits(logits_.data(), rows, shape().vocab_size, Eigen::OuterStride<>(logits_.rows()));
+  }
+
+  Features features(Index first, Index rows) const {
+    return Features(&stream_(0, first), shape().dim, rows, Eigen::OuterStride<>(stream_.rows()));
+  }
+
+ private:
+  using Columns = Eigen::ArrayXXf;  // one a token, padded with zeros
+
+  // Number in its tree of the last `count` tokens' first.
+  static Index number(const Stretch& stretch, Index count) { return stretch.context->tree().size() - count; }
+
+  void remember(Index l, std::span<const Stretch> stretches) {
+    Index column = 0;
+    for (const Stretch& stretch : stretches)
+      for (Index i = 0; i < stretch.tokens; ++i, ++column)
+        attention_.remember(stretch.context->length(), stretch.context->tree(),
+                            number(stretch, stretch.tokens) + i, &joined_(weights_->key_row(), column),
+                            &joined_(weights_->value_row(), column), stretch.context->cache(l));
+  }
+
+  void attend(Index l, std::span<const Stretch> stretches) {
+    Index column = 0, row = 0;
+    for (const Stretch& stretch : stretches) {
+      column += stretch.tokens;
+      if (stretch.rows > 0)
+        attention_(stretch.context->length(), stretch.context->tree(), number(stretch, stretch.rows),
+                   joined_.middleCols(column - stretch.rows, stretch.rows), stretch.context->cache(l),
+                   normed_.middleCols(row, stretch.rows));
+      row += stretch.rows;
+    }
+  }
+
+  // From the last stretch to the first, so that nothing is overwritten that has still to move.
+  void move_rows(std::span<const Stretch> stretches, Index end) {
+    Index to = end, from = end;
+    for (auto stretch = stretches.rbegin(); stretch != stretches.rend(); ++stretch) {
+      for (Index i = 1; i <= stretch->rows; ++i)
+        if (to != from) stream_.col(to - i) = stream_.col(from - i);
+      to -= stretch->rows;
+      from -= stretch->tokens;
+    }
+  }
+
+  // The first half becomes SiLU(first half) · second half.
+  static void swiglu(Eigen::Ref<Eigen::ArrayXf> hidden) {
+    using Map = Eigen::Map<Eigen::ArrayXf, Eigen::AlignedMax>;
+    const Index size = hidden.size() / 2;
+    Map gate(hidden.data(), size), up(hidden.data() + size, size);
+    gate *= up / (1 + (-gate).exp());
+  }
+
+  // RMSNorm of `count` tokens from `first` on.
+  void normalise(const Columns& from, const Eigen::ArrayXf& weights, Index first, Index count) {
+    using Map = Eigen::Map<const Eigen::ArrayXf, Eigen::AlignedMax>;
+    for (Index i = 0; i < count; ++i) {
+      const Map x(&from(0, first + i), from.rows());
+      const float mean_square = x.square().sum() / static_cast<float>(shape().dim);
+      normed_.col(i) = x * (1 / std::sqrt(mean_square + 1e-5f)) * weights;
+    }
+  }
+
+  static Vectors vectors(const Columns& columns, Index count) {
+    return {columns.data(), count, columns.rows()};
+  }
+
+  std::shared_ptr<const Weights<Scalar>> weights_;
+  Attention attention_;
+  Columns stream_;  // what the layers add to
+  Columns normed_, joined_, hidden_, logits_;
+};
+
+}  // namespace transformer
