@@ -36,7 +36,7 @@ BATCH, TOGETHER = "examples/transformer/batch.hpp", "examples/tests/transformer_
 mutant = promise("the transformer's rows of a batch are those of each sequence alone, and a call that fails changes nothing")
 mutant("together-rows-not-moved", LAYERS, TOGETHER, "    move_rows(stretches, first + count);\n", "")
 mutant("together-rows-moved-from-the-first", LAYERS, TOGETHER, "for (Index i = 1; i <= stretch->rows; ++i)", "for (Index i = stretch->rows; i >= 1; --i)")
-mutant("together-queries-of-first-tokens", LAYERS, TOGETHER, "joined_.middleCols(column - stretch.rows,", "joined_.middleCols(column - stretch.tokens,")
+mutant("together-queries-of-first-tokens", LAYERS, "examples/tests/transformer", "joined_.middleCols(column - stretch.rows,", "joined_.middleCols(column - stretch.tokens,")
 mutant("together-read-by-first", LAYERS, TOGETHER, "      row += stretch.rows;\n", "")
 mutant("together-context-not-emptied", BATCH, TOGETHER, "      seat->context.truncate(0);\n", "")
 mutant("together-context-not-given-back", BATCH, TOGETHER, "      seat->taken = false;\n", "")

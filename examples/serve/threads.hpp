@@ -1,0 +1,69 @@
+// A few threads that share work.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <specdec/executor.hpp>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+namespace serve {
+
+using specdec::Index;
+
+/// An executor: f(0), ..., f(n − 1) on so many threads, of which the one that asks is the first.
+class Threads {
+ public:
+  explicit Threads(Index count) {
+    for (Index i = 1; i < count; ++i)
+      others_.emplace_back([this](const std::stop_token& stop) { wait_and_work(stop); });
+  }
+
+  template <class F>
+  void operator()(Index n, const F& f) {
+    if (others_.empty() || n < 2) return specdec::InOrder{}(n, f);
+    {
+      const std::scoped_lock lock(mutex_);
+      work_ = std::cref(f);
+      size_ = n;
+      next_ = 0;
+      working_ = others_.size();
+      ++round_;
+    }
+    begun_.notify_all();
+    work();
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [this] { return working_ == 0; });
+  }
+
+ private:
+  void work() {
+    for (Index i = next_++; i < size_; i = next_++) work_(i);
+  }
+
+  void wait_and_work(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    for (unsigned long seen = 0; begun_.wait(lock, stop, [&] { return round_ != seen; }); ++seen) {
+      lock.unlock();
+      work();
+      lock.lock();
+      if (--working_ == 0) done_.notify_one();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable_any begun_;
+  std::condition_variable done_;
+  std::function<void(Index)> work_;
+  Index size_ = 0;
+  std::atomic<Index> next_ = 0;
+  std::size_t working_ = 0;
+  unsigned long round_ = 0;
+  std::vector<std::jthread> others_;  // the last, so that they end first
+};
+
+}  // namespace serve

@@ -1,0 +1,292 @@
+// Many texts at a time: a target call serves all of them, and so does a call of the draft model.
+//
+//   serve_batch --batch 8
+//   serve_batch --requests 60 --batch 16 --gamma auto --arrivals 40 --output texts.txt
+//   serve_batch --batch 32 --no-draft --threads 2 --check
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "generate/text.hpp"
+#include "serve/costs.hpp"
+#include "serve/server.hpp"
+#include "serve/threads.hpp"
+#include "transformer/batch.hpp"
+#include "transformer/deepened.hpp"
+#include "transformer/tokenizer.hpp"
+#include "transformer/transformer.hpp"
+#include "transformer/weights.hpp"
+
+#ifndef SPECDEC_EXAMPLES
+#define SPECDEC_EXAMPLES "examples"
+#endif
+
+namespace {
+
+using serve::Index;
+using serve::Outcome;
+using serve::Request;
+using serve::Tokens;
+using transformer::Tokenizer;
+using Weights = transformer::Weights<float>;
+
+// ---- What can be set --------------------------------------------------------------------------------
+
+struct Settings {
+  std::string prompts = SPECDEC_EXAMPLES "/data/prompts.txt";
+  std::string output;
+  std::optional<Index> requests;
+  Index batch = 8;
+  std::string gamma = "3";
+  bool no_draft = false;
+  double temperature = 0.8;
+  Index tokens = 100;
+  Index seed = 1;
+  std::optional<double> arrivals;
+  std::optional<Index> tokens_per_call;
+  Index threads = 1;
+  bool check = false;
+  std::optional<Index> target_layers;
+
+  bool automatic() const { return gamma == "auto" && !no_draft; }
+  /// The most that is drafted.
+  Index most_gamma() const { return no_draft ? 0 : automatic() ? 8 : std::stoi(gamma, nullptr, 0); }
+};
+
+void add_options(CLI::App& app, Settings& settings) {
+  app.option_defaults()->always_capture_default();
+  app.add_option("prompts,--prompts", settings.prompts, "File of prompts, one a line");
+  app.add_option("--output", settings.output,
+                 "File to write the texts to; standard output if nothing is said");
+  app.add_option("--requests", settings.requests,
+                 "Texts to write, after the prompts in turn; one after each if nothing is said")
+      ->check(CLI::Range(1, 100000));
+  app.add_option("--batch", settings.batch, "Texts in the making at a time, at most")
+      ->check(CLI::Range(1, 1024));
+  CLI::Option* gamma =
+      app.add_option("--gamma", settings.gamma,
+                     "Tokens drafted for each text per target call, or 'auto' for as many, up to 8, as "
+                     "give the most tokens per second by what calls cost")
+          ->check(CLI::IsMember({"auto"}) | CLI::Range(1, 64));
+  app.add_flag("--no-draft", settings.no_draft, "Draft nothing: a token of each text per target call")
+      ->excludes(gamma);
+  app.add_option("--temperature", settings.temperature, "Of both models; 0 takes the most probable token")
+      ->check(CLI::Range(0.0, 100.0));
+  app.add_option("--tokens", settings.tokens, "Tokens of a text, at most")->check(CLI::Range(1, 1000000));
+  app.add_option("--seed", settings.seed,
+                 "Seed of the first text and of arrivals; text i has this and i more")
+      ->check(CLI::Range(0, 1000000000));
+  app.add_option("--arrivals", settings.arrivals,
+                 "Requests per second, on average, at random times; all come at once if nothing is said")
+      ->check(CLI::Range(1e-3, 1e9));
+  app.add_option("--tokens-per-call", settings.tokens_per_call,
+                 "Tokens of a target call, at most: long prompts are fed piece by piece")
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("--threads", settings.threads, "Threads that judge drafts")->check(CLI::Range(1, 64));
+  app.add_option("--target-layers", settings.target_layers,
+                 "Layers to give the target: it computes the same, at the cost of a model of that depth")
+      ->check(CLI::Range(1, 100000));
+  app.add_flag("--check", settings.check,
+               "Write every text once more, alone, and say whether it is the same");
+}
+
+/// Throws: std::invalid_argument on settings that do not go together.
+void check(const Settings& settings) {
+  if (!(settings.temperature >= 0))  // a NaN is in every range of CLI11's
+    throw std::invalid_argument("--temperature: nan is not in the range 0 to 100");
+  if (settings.arrivals && !(*settings.arrivals > 0))
+    throw std::invalid_argument("--arrivals: nan is not in the range 0.001 to 1e9");
+  if (settings.tokens_per_call && *settings.tokens_per_call <= settings.most_gamma())
+    throw std::invalid_argument("--tokens-per-call " + std::to_string(*settings.tokens_per_call) +
+                                " has no room for a draft of " + std::to_string(settings.most_gamma()) +
+                                " tokens and one more");
+  if (settings.check && settings.automatic())
+    throw std::invalid_argument(
+        "--check needs a draft length that does not depend on times: give --gamma a number");
+}
+
+// ---- The steps of the program -----------------------------------------------------------------------
+
+struct Pair {
+  std::shared_ptr<const Weights> target, draft;
+  Tokenizer tokenizer;
+};
+
+Pair load(const Settings& settings) {
+  const std::string folder = SPECDEC_EXAMPLES "/transformer/weights/";
+  Weights target = Weights::read(folder + "target.bin");
+  if (settings.target_layers) target = transformer::deepened(std::move(target), *settings.target_layers);
+  Tokenizer tokenizer(folder + "tokenizer.bin", target.shape.vocab_size);
+  return {std::make_shared<const Weights>(std::move(target)),
+          std::make_shared<const Weights>(Weights::read(folder + "draft.bin")), std::move(tokenizer)};
+}
+
+std::vector<Tokens> read_prompts(const Pair& pair, const std::string& path) {
+  std::ifstream file(path);
+  std::vector<Tokens> prompts;
+  int number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    if (line.empty()) continue;
+    prompts.push_back(pair.tokenizer.encode(line));
+    const auto most = static_cast<std::size_t>(pair.target->shape.context_size);
+    if (prompts.back().size() > most)
+      throw std::invalid_argument("line " + std::to_string(number) + " of '" + path + "' has " +
+                                  std::to_string(prompts.back().size()) +
+                                  " tokens, but the target's context holds " + std::to_string(most));
+  }
+  if (prompts.empty()) throw std::runtime_error("cannot read any prompt from '" + path + "'");
+  return prompts;
+}
+
+std::vector<Request> requests_of(const Pair& pair, const Settings& settings) {
+  const std::vector<Tokens> prompts = read_prompts(pair, settings.prompts);
+  std::vector<Request> requests(settings.requests ? static_cast<std::size_t>(*settings.requests)
+                                                  : prompts.size());
+  for (std::size_t i = 0; i < requests.size(); ++i) requests[i].prompt = prompts[i % prompts.size()];
+  let_arrive(requests, settings.arrivals.value_or(0), static_cast<std::uint64_t>(settings.seed));
+  return requests;
+}
+
+specdec::Options options_of(const Settings& settings) {
+  return {.max_new_tokens = settings.tokens,
+          .gamma = settings.most_gamma(),
+          .stop_tokens = {Tokenizer::begin_of_text, Tokenizer::end_of_text}};
+}
+
+Outcome serve_all(const Pair& pair, const Settings& settings, const std::vector<Request>& requests) {
+  const specdec::Chain chain{specdec::Temperature{settings.temperature}};
+  transformer::TransformerBatch<float> large(pair.target), small(pair.draft);
+  specdec::ProcessedBatch target{large, chain};
+  specdec::BatchModelDrafter drafter{specdec::ProcessedBatch{small, chain}};
+  const specdec::BatchOptions room{.tokens_per_call = settings.tokens_per_call.value_or(specdec::unlimited)};
+  serve::Threads threads(settings.threads);
+  const auto run = [&](auto&& batch) {
+    return serve::run(batch, requests, settings.batch, options_of(settings),
+                      static_cast<std::uint64_t>(settings.seed), threads);
+  };
+  if (settings.no_draft)
+    return run(specdec::Batch{target, specdec::NoDrafter{}, specdec::BlockVerifier{}, room});
+  if (!settings.automatic()) return run(specdec::Batch{target, drafter, specdec::BlockVerifier{}, room});
+  specdec::GoodputLength length{settings.batch,
+                                serve::target_costs(large, settings.batch, settings.most_gamma()),
+                                serve::draft_costs(small, settings.batch)};
+  return run(specdec::Batch{target, drafter, specdec::BlockVerifier{}, length, room});
+}
+
+/// How many texts are not what they are alone.
+Index differences(const Pair& pair, const Settings& settings, const std::vector<Request>& requests,
+                  const Outcome& outcome) {
+  const specdec::Chain chain{specdec::Temperature{settings.temperature}};
+  transformer::Transformer<float> large(pair.target), small(pair.draft);
+  specdec::SpecDec alone{specdec::ProcessedModel{large, chain},
+                         specdec::ModelDrafter{specdec::ProcessedModel{small, chain}}};
+  Index count = 0;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    auto generator = serve::generator_of(static_cast<std::uint64_t>(settings.seed), static_cast<Index>(i));
+    const auto result = alone.generate(requests[i].prompt, options_of(settings), generator);
+    if (result.tokens != outcome.texts[i].tokens) ++count;
+  }
+  return count;
+}
+
+void print_texts(std::ostream& out, const Pair& pair, const std::vector<Request>& requests,
+                 const Outcome& outcome) {
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    std::string text;
+    specdec::Token before = requests[i].prompt.front();  // the beginning of a text, which is no text
+    const auto add = [&](std::span<const specdec::Token> tokens) {
+      for (const specdec::Token token : tokens) {
+        text += pair.tokenizer.decode(before, token);
+        before = token;
+      }
+    };
+    add(std::span(requests[i].prompt).subspan(1));
+    add(outcome.texts[i].tokens);
+    out << '[' << i << "] " << generate::printable(text) << "\n\n";
+  }
+}
+
+double mean(const Outcome& outcome, double serve::Served::*time) {
+  double sum = 0;
+  for (const serve::Served& text : outcome.texts) sum += text.*time;
+  return sum / static_cast<double>(outcome.texts.size());
+}
+
+void print_table(const Outcome& outcome) {
+  using generate::fixed;
+  const auto tokens = static_cast<double>(outcome.tokens()),
+             calls = static_cast<double>(outcome.target_calls);
+  std::cout << "texts               " << outcome.texts.size() << "\ntokens              " << outcome.tokens()
+            << "\ntarget calls        " << outcome.target_calls << "\ntokens per call     "
+            << fixed(tokens / calls, 2) << "\nfed per call        "
+            << fixed(static_cast<double>(outcome.fed) / calls, 2) << "\ntime (ms)           "
+            << fixed(1e3 * outcome.seconds, 0) << ", of a text "
+            << fixed(1e3 * mean(outcome, &serve::Served::took), 0) << ", before it begins "
+            << fixed(1e3 * mean(outcome, &serve::Served::waited), 0) << "; "
+            << fixed(tokens / outcome.seconds, 0) << " tokens/s\n";
+}
+
+bool run(const Settings& settings) {
+  const Pair pair = load(settings);
+  const std::vector<Request> requests = requests_of(pair, settings);
+  std::ofstream file;
+  if (!settings.output.empty()) {
+    file.open(settings.output, std::ios::binary);
+    if (!file) throw std::runtime_error("cannot write to '" + settings.output + "'");
+  }
+  const Outcome outcome = serve_all(pair, settings, requests);
+  print_texts(file.is_open() ? file : std::cout, pair, requests, outcome);
+  if (file.is_open() && !file.flush()) throw std::runtime_error("cannot write to '" + settings.output + "'");
+  print_table(outcome);
+  if (!settings.check) return true;
+  const Index different = differences(pair, settings, requests, outcome);
+  std::cout << "texts that are not what they are alone: " << different << '\n';
+  return different == 0;
+}
+
+/// Does what the arguments ask for, and returns the program's status.
+int serve_as_told(int argc, char** argv) {
+  Settings settings;
+  CLI::App app{"Writes many texts at a time with two transformers, and says how fast.", "serve_batch"};
+  app.footer("Example: serve_batch --requests 60 --batch 16 --arrivals 40");
+  add_options(app, settings);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  }
+  check(settings);
+  return run(settings) ? 0 : 1;
+}
+
+int fail(std::string message, int status) {
+  std::ranges::replace(message, '\n', ' ');
+  std::cerr << "serve_batch: " << message << '\n';
+  return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const int status = serve_as_told(argc, argv);
+    return std::cout.flush() ? status : fail("cannot write to standard output", 1);
+  } catch (const std::exception& error) {
+    return fail(error.what(), 2);
+  }
+}
