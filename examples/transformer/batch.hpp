@@ -45,8 +45,7 @@ class TransformerBatch {
   explicit TransformerBatch(const std::string& checkpoint)
       : TransformerBatch(std::make_shared<const Weights<Scalar>>(Weights<Scalar>::read(checkpoint))) {}
 
-  explicit TransformerBatch(std::shared_ptr<const Weights<Scalar>> weights)
-      : layers_(std::move(weights)) {}
+  explicit TransformerBatch(std::shared_ptr<const Weights<Scalar>> weights) : layers_(std::move(weights)) {}
 
   const Shape& shape() const { return layers_.shape(); }
   Index vocab_size() const { return shape().vocab_size; }

@@ -32,14 +32,13 @@ concept LogitsBatchModel =
 /// A BatchTreeModel whose calls return logits in place of probabilities.
 template <class M>
 concept LogitsBatchTreeModel =
-    LogitsBatchModel<M> && requires(M& model, Index sequence, std::span<const Index> path) {
-      model.keep(sequence, path);
-    };
+    LogitsBatchModel<M> &&
+    requires(M& model, Index sequence, std::span<const Index> path) { model.keep(sequence, path); };
 
 /// Tells the steps of a sequence by its number.
 template <class F>
-concept StepsOfSequence = !RowStep<F> && std::invocable<F&, Index> &&
-                          RowStep<std::remove_cvref_t<std::invoke_result_t<F&, Index>>>;
+concept StepsOfSequence =
+    !RowStep<F> && std::invocable<F&, Index> && RowStep<std::remove_cvref_t<std::invoke_result_t<F&, Index>>>;
 
 namespace detail {
 
@@ -123,9 +122,10 @@ template <class M, class Steps>
   requires RowStep<Steps> || StepsOfSequence<Steps>
 class ProcessedBatch {
   using Bare = std::remove_reference_t<M>;
-  static_assert(LogitsBatchModel<Bare>,
-                "the model is no specdec::LogitsBatchModel: its forward(feeds) returns the logits of all rows, "
-                "as one Eigen matrix, RowPointers or RowVectors");
+  static_assert(
+      LogitsBatchModel<Bare>,
+      "the model is no specdec::LogitsBatchModel: its forward(feeds) returns the logits of all rows, "
+      "as one Eigen matrix, RowPointers or RowVectors");
 
   using Logits = decltype(std::declval<Bare&>().forward(std::span<const BatchFeed>{}));
   static constexpr bool returns_matrix = detail::OwningTemporary<Logits>;
