@@ -11,6 +11,7 @@
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <random>
@@ -171,6 +172,9 @@ specdec::Options options_of(const Settings& settings) {
 Outcome serve_all(const Pair& pair, const Settings& settings, const std::vector<Request>& requests) {
   const specdec::Chain chain{specdec::Temperature{settings.temperature}};
   transformer::TransformerBatch<float> large(pair.target), small(pair.draft);
+  const Index most = std::min<Index>(settings.batch, std::ssize(requests));
+  serve::make_contexts(large, most);
+  if (!settings.no_draft) serve::make_contexts(small, most);
   specdec::ProcessedBatch target{large, chain};
   specdec::BatchModelDrafter drafter{specdec::ProcessedBatch{small, chain}};
   const specdec::BatchOptions room{.tokens_per_call = settings.tokens_per_call.value_or(specdec::unlimited)};
@@ -182,9 +186,8 @@ Outcome serve_all(const Pair& pair, const Settings& settings, const std::vector<
   if (settings.no_draft)
     return run(specdec::Batch{target, specdec::NoDrafter{}, specdec::BlockVerifier{}, room});
   if (!settings.automatic()) return run(specdec::Batch{target, drafter, specdec::BlockVerifier{}, room});
-  specdec::GoodputLength length{settings.batch,
-                                serve::target_costs(large, settings.batch, settings.most_gamma()),
-                                serve::draft_costs(small, settings.batch)};
+  specdec::GoodputLength length{most, serve::target_costs(large, most, settings.most_gamma()),
+                                serve::draft_costs(small, most)};
   return run(specdec::Batch{target, drafter, specdec::BlockVerifier{}, length, room});
 }
 

@@ -61,6 +61,16 @@ inline Generator generator_of(std::uint64_t seed, Index number) {
   return Generator(seed + static_cast<std::uint64_t>(number));
 }
 
+/// Has a batch model make its contexts for so many sequences, before anybody waits for them.
+template <class Model>
+void make_contexts(Model& model, Index sequences) {
+  const Tokens token{0};
+  std::vector<specdec::BatchFeed> feeds;
+  for (Index i = 0; i < sequences; ++i) feeds.push_back({{.tokens = token}, i});
+  model.forward(feeds);
+  for (const specdec::BatchFeed& feed : feeds) model.release(feed.sequence);
+}
+
 /// Writes all texts, up to `most` at a time, each with its own generator.
 /// Throws: what has gone wrong with the first text that failed.
 template <class Batch, class Executor>
