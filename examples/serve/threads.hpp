@@ -7,7 +7,6 @@
 #include <functional>
 #include <mutex>
 #include <specdec/executor.hpp>
-#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -19,8 +18,17 @@ using specdec::Index;
 class Threads {
  public:
   explicit Threads(Index count) {
-    for (Index i = 1; i < count; ++i)
-      others_.emplace_back([this](const std::stop_token& stop) { wait_and_work(stop); });
+    for (Index i = 1; i < count; ++i) others_.emplace_back([this] { wait_and_work(); });
+  }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+  ~Threads() {
+    {
+      const std::scoped_lock lock(mutex_);
+      over_ = true;
+    }
+    begun_.notify_all();
+    for (std::thread& other : others_) other.join();
   }
 
   template <class F>
@@ -45,9 +53,11 @@ class Threads {
     for (Index i = next_++; i < size_; i = next_++) work_(i);
   }
 
-  void wait_and_work(const std::stop_token& stop) {
+  void wait_and_work() {
     std::unique_lock lock(mutex_);
-    for (unsigned long seen = 0; begun_.wait(lock, stop, [&] { return round_ != seen; }); ++seen) {
+    for (unsigned long seen = 0;; ++seen) {
+      begun_.wait(lock, [&] { return over_ || round_ != seen; });
+      if (over_) return;
       lock.unlock();
       work();
       lock.lock();
@@ -56,14 +66,14 @@ class Threads {
   }
 
   std::mutex mutex_;
-  std::condition_variable_any begun_;
-  std::condition_variable done_;
+  std::condition_variable begun_, done_;
   std::function<void(Index)> work_;
   Index size_ = 0;
   std::atomic<Index> next_ = 0;
   std::size_t working_ = 0;
   unsigned long round_ = 0;
-  std::vector<std::jthread> others_;  // the last, so that they end first
+  bool over_ = false;
+  std::vector<std::thread> others_;
 };
 
 }  // namespace serve

@@ -9,7 +9,6 @@
 #include <specdec/testing.hpp>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 #include "support/rules.hpp"
+#include "support/threads.hpp"
 
 namespace {
 
@@ -52,14 +52,6 @@ Tokens alone(const Job& job, Target target, Drafter drafter, const V& verifier, 
   std::mt19937_64 rng(job.seed);
   return decoder.generate(job.prompt, job.options, rng).tokens;
 }
-
-// Every call on a thread of its own.
-struct Threads {
-  void operator()(Index n, const auto& f) const {
-    std::vector<std::jthread> threads;
-    for (Index i = n - 1; i >= 0; --i) threads.emplace_back([&f, i] { f(i); });
-  }
-};
 
 // Jobs that come and go at random steps; each text is to be a beginning of what it is alone, and the whole of it where
 // nobody cancelled it.
@@ -136,7 +128,7 @@ void check_apart(const D& drafter, const V& verifier, specdec::BatchOptions opti
   };
   Batch batch{ModelPerSequence{models.target}, D(drafter), verifier, options};
   come_and_go(
-      batch, 5, by_itself, [](auto& b) { return b.step(Threads{}); }, rng);
+      batch, 5, by_itself, [](auto& b) { return b.step(support::TwoThreads{}); }, rng);
 }
 
 // A batch model by a table that keeps book of every context, and refuses what does not fit them. It may fail at a call, and
@@ -225,7 +217,7 @@ TEST_CASE("in a batch a text is what it is alone, however little room a call has
                  {.tokens_per_call = 9});
 }
 
-TEST_CASE("in a batch a text is what it is alone, by drafters of its own on threads of their own") {
+TEST_CASE("in a batch a text is what it is alone, by drafters of its own on two threads") {
   check_apart(specdec::PromptLookupDrafter{}, specdec::BlockVerifier{});
   check_apart(specdec::ModelDrafter{small_model()}, specdec::BlockVerifier{}, {.tokens_per_call = 7});
 }
@@ -419,7 +411,7 @@ TEST_CASE("a draft length that is shared is asked once a step and told of every 
   CHECK(length.told == 3);
   CHECK(length.drafted == 1 + 2 + 2);
   length.wanted = 0;
-  batch.step(Threads{});
+  batch.step(support::TwoThreads{});
   CHECK(length.asked == 2);
   CHECK(length.told == 6);
   CHECK(length.drafted == 5);

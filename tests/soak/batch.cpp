@@ -13,13 +13,13 @@
 #include <specdec/testing.hpp>
 #include <sstream>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/counted_allocations.hpp"
+#include "support/threads.hpp"
 
 namespace test_soak_batch {
 
@@ -33,16 +33,6 @@ using Tokens = std::vector<Token>;
 namespace {
 
 constexpr Index vocabulary = 6, most_at_once = 16;
-
-// Half of the work on another thread.
-struct TwoThreads {
-  void operator()(Index n, const auto& f) const {
-    const std::jthread other([&] {
-      for (Index i = 0; i < n; i += 2) f(i);
-    });
-    for (Index i = 1; i < n; i += 2) f(i);
-  }
-};
 
 // Fails by its own dice: before a call, behind one, or by the rows of one sequence.
 class FailingModel {
@@ -119,7 +109,7 @@ class World {
     while (batch_.size() < most_at_once && dice() < 0.4) add();
     if (!batch_.empty() && dice() < 0.02) cancel();
     try {
-      for (const Finished& finished : batch_.step(TwoThreads{})) check(finished);
+      for (const Finished& finished : batch_.step(support::TwoThreads{})) check(finished);
     } catch (const std::runtime_error&) {
       ++tally.failed_calls;
     }

@@ -56,19 +56,18 @@ template <class F>
 std::vector<std::exception_ptr> on_ranks(Index size, const F& f) {
   Meeting meeting(size);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size));
-  {
-    std::vector<std::jthread> threads;
-    for (Index r = 0; r < size; ++r)
-      threads.emplace_back([&, r] {
-        ThreadRank rank(meeting, r);
-        try {
-          f(rank);
-        } catch (...) {
-          errors[static_cast<std::size_t>(r)] = std::current_exception();
-        }
-        meeting.barrier.arrive_and_drop();
-      });
-  }
+  std::vector<std::thread> threads;
+  for (Index r = 0; r < size; ++r)
+    threads.emplace_back([&, r] {
+      ThreadRank rank(meeting, r);
+      try {
+        f(rank);
+      } catch (...) {
+        errors[static_cast<std::size_t>(r)] = std::current_exception();
+      }
+      meeting.barrier.arrive_and_drop();
+    });
+  for (std::thread& thread : threads) thread.join();
   return errors;
 }
 

@@ -8,12 +8,12 @@
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
+#include "support/threads.hpp"
 
 namespace {
 
@@ -67,17 +67,6 @@ std::vector<std::mt19937_64> generators(Index count) {
   return rngs;
 }
 
-// Two threads, from the last to the first.
-struct Backwards {
-  void operator()(Index n, const auto& f) const {
-    const auto every_other = [&](Index i) {
-      for (; i >= 0; i -= 2) f(i);
-    };
-    const std::jthread other(every_other, n - 2);
-    every_other(n - 1);
-  }
-};
-
 }  // namespace
 
 TEST_CASE("drafts judged together get the verdicts that they get alone") {
@@ -86,7 +75,7 @@ TEST_CASE("drafts judged together get the verdicts that they get alone") {
   auto rngs = generators(23), same = generators(23);
   std::vector<BatchVerdict> verdicts(23);
   specdec::verify_batch(specdec::BlockVerifier{}, ragged.target, ragged.draft, ragged.tokens, ragged.offsets,
-                        rngs, verdicts, Backwards{});
+                        rngs, verdicts, support::TwoThreads{});
   for (Index i = 0; i < 23; ++i) {
     const specdec::BlockVerifier verifier;
     const auto& [verdict, error] = verdicts[static_cast<std::size_t>(i)];

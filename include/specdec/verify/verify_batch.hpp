@@ -84,12 +84,11 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
   const auto judge = [&](Index i) -> Verdict {
     const Index first = offsets[static_cast<std::size_t>(i)],
                 gamma = offsets[static_cast<std::size_t>(i) + 1] - first;
-    auto& source = sources[static_cast<std::ranges::range_difference_t<Sources>>(i)];
+    auto& source = std::ranges::begin(sources)[i];
     const RowRange p(all, first + i, gamma + 1);
     const RowRange q(drafted, first, gamma);
     if constexpr (one_each)
-      return verify(rule[static_cast<std::ranges::range_difference_t<Rule>>(i)], p, q,
-                    tokens.segment(first, gamma), source);
+      return verify(std::ranges::begin(rule)[i], p, q, tokens.segment(first, gamma), source);
     else return verify(std::as_const(rule), p, q, tokens.segment(first, gamma), source);
   };
   for_each(drafts, [&](Index i) {
