@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <tuple>
 #include <vector>
 
 namespace fake_llama {
@@ -41,7 +42,11 @@ struct Cell {
   llama_pos position;
   llama_token token;
   std::vector<llama_seq_id> sequences;
-  auto operator<=>(const Cell&) const = default;
+  bool operator==(const Cell&) const = default;
+  /// (libc++ 16 has no <=> of vectors.)
+  bool operator<(const Cell& other) const {
+    return std::tie(position, token, sequences) < std::tie(other.position, other.token, other.sequences);
+  }
 };
 
 /// What can be seen and set from outside; there is one context at a time.

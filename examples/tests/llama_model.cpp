@@ -43,7 +43,7 @@ bool is_behind(const auto& row, const Tokens& text) {
 std::vector<fake_llama::Cell> held() {
   std::vector<fake_llama::Cell> cells = state.cells;
   for (fake_llama::Cell& cell : cells) std::ranges::sort(cell.sequences);
-  std::ranges::sort(cells);
+  std::sort(cells.begin(), cells.end());
   return cells;
 }
 
