@@ -111,7 +111,7 @@ TEST_CASE("a text written over ranks has the target's law") {
   const Table target = Table::random(4, 2, rng), small = Table::random(4, 1, rng);
   const Options options{.max_new_tokens = 3, .gamma = 2};
   const Law expected = specdec::testing::target_law(target, Tokens{1, 0}, options);
-  const int samples = support::bound(8000, 80000);
+  const int samples = support::bound(4000, 12000);
   std::vector<Tokens> texts;
   support::rethrow_first(support::on_ranks(2, [&](ThreadRank& rank) {
     ShardedModel model{columns_of(rank, target), rank, std::mt19937_64{3}};
