@@ -24,7 +24,7 @@ namespace specdec {
 ///
 ///   vocab_size()            number of tokens, of all ranks together
 ///   first_column()          the first token that this rank has a column for
-///   forward(tokens, rows)   as LogitsModel has it, of this rank's columns
+///   forward(tokens, rows)   appends the tokens; the logits after each of the last `rows` of them, in this rank's columns
 ///   truncate(length)
 template <class M>
 concept ColumnsModel = requires(M& model, const M& constant, std::span<const Token> tokens, Index n) {
