@@ -321,7 +321,7 @@ class Watched {
     return world_->holds(sequence_.context().first(static_cast<std::size_t>(sequence_.kept())));
   }
 
-  // The same of a target of its own that has kept what it was told to.
+  // Whether a target that an engine calls, once it keeps what the sequence says, holds the beginning of the text.
   bool kept_by(Model& engine) const {
     if (feed_->parents.empty()) engine.truncate(sequence_.kept());
     else engine.keep(sequence_.kept_path());

@@ -22,7 +22,7 @@ namespace specdec {
 ///   NgramTreeDrafter drafter{{.max_ngram = 4}};
 ///   SpecDec decoder{target, drafter, TrunkAndSpares<SampleMatchVerifier>{}};
 ///
-/// It learns as NgramTableDrafter does: every context that is shown, once, and what learn() is given; truncate() forgets
+/// It learns from every context that it is shown, once, and from what learn() is given; truncate() forgets
 /// where the text stood, not what it said.
 ///
 /// What followed an n-gram T times, and a token c of these, has that token next with a probability of (2c − 1)/2T; the
