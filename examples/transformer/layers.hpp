@@ -43,7 +43,7 @@ struct Stretch {
 template <class Scalar>
 class Layers {
  public:
-  /// rows × vocab_size. A view that lives until the next call.
+  /// rows × vocab_size, or as many columns as the output layer has rows. A view that lives until the next call.
   using Logits = Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, 0,
                             Eigen::OuterStride<>>;
   /// dim × rows. A view that lives until the next call.
@@ -98,7 +98,7 @@ class Layers {
     grow(normed_, padded(shape().dim), count);
     grow(joined_, weights_->value_row() + padded(shape().kv_dim()), count);
     grow(hidden_, 2 * weights_->up_row(), count);
-    grow(logits_, padded(shape().vocab_size), rows);
+    grow(logits_, padded(output_size()), rows);
   }
 
   /// Puts tokens into the stream, from a column on.
@@ -136,7 +136,7 @@ class Layers {
   Logits classify(Index first, Index rows) {
     normalise(stream_, weights_->final_norm, first, rows);
     product(weights_->classifier().view(), vectors(normed_, rows), logits_.data(), logits_.rows());
-    return Logits(logits_.data(), rows, shape().vocab_size, Eigen::OuterStride<>(logits_.rows()));
+    return Logits(logits_.data(), rows, output_size(), Eigen::OuterStride<>(logits_.rows()));
   }
 
   Features features(Index first, Index rows) const {
@@ -145,6 +145,9 @@ class Layers {
 
  private:
   using Columns = Eigen::ArrayXXf;  // one a token, padded with zeros
+
+  // Fewer than the vocabulary's where the rest of it is elsewhere.
+  Index output_size() const { return weights_->classifier().rows(); }
 
   // Number in its tree of the last `count` tokens' first.
   static Index number(const Stretch& stretch, Index count) { return stretch.context->tree().size() - count; }

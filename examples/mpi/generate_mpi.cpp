@@ -1,0 +1,155 @@
+// Text from a target whose output layer is spread over the ranks of MPI: they tell one another a few numbers a call,
+// whatever the vocabulary, and write one text.
+//
+//   mpirun -n 4 generate_mpi --prompt "The white whale"
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <exception>
+#include <iomanip>
+#include <iostream>
+#include <random>
+#include <span>
+#include <specdec/mpi.hpp>
+#include <specdec/specdec.hpp>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "transformer/columns.hpp"
+#include "transformer/tokenizer.hpp"
+#include "transformer/transformer.hpp"
+#include "transformer/weights.hpp"
+
+namespace {
+
+using specdec::Index, specdec::Token;
+using Weights = transformer::Weights<float>;
+
+struct Settings {
+  std::string prompt = "The white whale";
+  Index tokens = 100;
+  Index gamma = 4;
+  double temperature = 0.8;
+  Index seed = 1;
+  bool seed_of_rank = false;
+};
+
+void add_options(CLI::App& app, Settings& settings) {
+  app.option_defaults()->always_capture_default();
+  app.add_option("--prompt", settings.prompt, "What the text is to continue");
+  app.add_option("--tokens", settings.tokens, "Tokens to write, at most")->check(CLI::Range(1, 1000000));
+  app.add_option("--gamma", settings.gamma, "Tokens drafted per target call")->check(CLI::Range(0, 64));
+  app.add_option("--temperature", settings.temperature, "Of both models")->check(CLI::Range(1e-3, 100.0));
+  app.add_option("--seed", settings.seed, "Seed of all that is random")->check(CLI::Range(0, 1000000000));
+  app.add_flag("--seed-of-rank", settings.seed_of_rank,
+               "Add the rank's number to its seed: the ranks find out, and stop");
+}
+
+// What passes between the ranks is counted.
+struct Counted {
+  Index rank() const { return inner.rank(); }
+  Index size() const { return inner.size(); }
+  void all_gather(std::span<const double> mine, std::span<double> all) {
+    ++exchanges;
+    numbers += std::ssize(mine);
+    inner.all_gather(mine, all);
+  }
+
+  specdec::MpiCommunicator inner;
+  Index exchanges = 0, numbers = 0;
+};
+
+// Whether all ranks have the same tokens: whether each of their numbers is the same everywhere.
+bool all_alike(Counted& ranks, const std::vector<Token>& tokens) {
+  const std::vector<double> mine(tokens.begin(), tokens.end());
+  std::vector<double> all(mine.size() * static_cast<std::size_t>(ranks.size()));
+  ranks.inner.all_gather(mine, all);
+  for (std::size_t k = 0; k < all.size(); ++k)
+    if (all[k] != mine[k % mine.size()]) return false;
+  return true;
+}
+
+void print(const Settings& settings, const transformer::Tokenizer& tokenizer, const specdec::Result& result) {
+  std::cout << settings.prompt;
+  Token before = tokenizer.encode(settings.prompt).back();
+  for (const Token token : result.tokens) std::cout << tokenizer.decode(std::exchange(before, token), token);
+  std::cout << "\n\n";
+}
+
+void print_counts(const Counted& ranks, const specdec::Stats& stats, Index vocab_size, Index gamma) {
+  const auto per_call = [&](Index count) {
+    return static_cast<double>(count) / static_cast<double>(stats.target_calls);
+  };
+  const Index columns = transformer::tokens_of_rank(vocab_size, 0, ranks.size()).count;
+  std::cout << stats.emitted << " tokens in " << stats.target_calls
+            << " target calls; ranks: " << ranks.size() << ", with " << columns << " of " << vocab_size
+            << " columns\n"
+            << std::fixed << std::setprecision(1) << "a call: " << per_call(ranks.exchanges)
+            << " exchanges, and " << per_call(ranks.numbers)
+            << " numbers from each rank; its part of the rows would be " << (gamma + 1) * columns << '\n';
+}
+
+void generate(const Settings& settings, Counted& ranks) {
+  const std::string folder = SPECDEC_EXAMPLES "/transformer/weights/";
+  Weights whole = Weights::read(folder + "target.bin");
+  const Index vocab_size = whole.shape.vocab_size;
+  const transformer::Tokenizer tokenizer(folder + "tokenizer.bin", vocab_size);
+  const auto seed = static_cast<unsigned>(settings.seed + (settings.seed_of_rank ? ranks.rank() : 0));
+
+  transformer::Columns<float> mine(std::move(whole),
+                                   transformer::tokens_of_rank(vocab_size, ranks.rank(), ranks.size()));
+  specdec::ShardedModel target{
+      mine, ranks, std::mt19937_64{seed + 1u}, {.temperature = settings.temperature}};
+  transformer::Transformer<float> small(folder + "draft.bin");
+  specdec::SpecDec decoder{
+      target,
+      specdec::ModelDrafter{specdec::ProcessedModel{
+          small, specdec::Chain{specdec::Temperature{static_cast<float>(settings.temperature)}}}},
+      specdec::BlockVerifier{}};
+  std::mt19937_64 rng(seed);
+  const specdec::Result result = decoder.generate(
+      tokenizer.encode(settings.prompt), {.max_new_tokens = settings.tokens, .gamma = settings.gamma}, rng);
+
+  const bool alike = all_alike(ranks, result.tokens);
+  if (ranks.rank() == 0) {
+    print(settings, tokenizer, result);
+    print_counts(ranks, result.stats, vocab_size, settings.gamma);
+    std::cout << "all ranks wrote this text: " << (alike ? "yes" : "no") << std::endl;
+  }
+  if (!alike) throw std::runtime_error("the ranks wrote different texts");
+}
+
+// What rank 0 says, all have to say.
+int say(const CLI::App& app, const CLI::Error& error, Index rank) {
+  std::ostringstream nowhere;
+  std::ostream& out = rank == 0 ? std::cout : nowhere;
+  if (error.get_exit_code() == 0) return app.exit(error, out, out);
+  (rank == 0 ? std::cerr : nowhere) << "generate_mpi: " << error.what() << std::endl;
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int status = 0;
+  try {
+    Counted ranks;
+    Settings settings;
+    CLI::App app{"Text from a target whose output layer is spread over the ranks of MPI."};
+    add_options(app, settings);
+    try {
+      app.parse(argc, argv);
+      generate(settings, ranks);
+    } catch (const CLI::Error& error) {
+      status = say(app, error, ranks.rank());
+    }
+  } catch (const std::exception& error) {
+    std::cerr << "generate_mpi: " + std::string(error.what()) + "\n" << std::flush;
+    MPI_Abort(MPI_COMM_WORLD, 1);  // the other ranks may be waiting for this one
+  }
+  MPI_Finalize();
+  return status;
+}
