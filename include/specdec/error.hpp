@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <exception>
 #include <limits>
 #include <sstream>
 #include <stdexcept>
@@ -37,6 +38,17 @@ std::string message(const Parts&... parts) {
 template <class... Parts>
 [[noreturn]] void invalid_argument(const Parts&... parts) {
   throw std::invalid_argument(message("specdec: ", parts...));
+}
+
+/// What f() throws; null where it throws nothing.
+template <class F>
+std::exception_ptr error_of(F&& f) {
+  try {
+    f();
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
 }
 
 }  // namespace detail

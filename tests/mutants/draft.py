@@ -37,8 +37,8 @@ mutant("always-proposes", "measure/running_survival.hpp", OPTIMAL + " tests/draf
 mutant("outliers-believed", "measure/cost_curve.hpp", OPTIMAL, "std::min(cost, 2 * mean.value())", "cost")
 
 mutant = promise("a model drafter reports the very rows it drew from, and its cache follows the context")
-mutant("drafter-rows-unchecked", "draft/draft_model.hpp", "tests/draft/model_drafter", "    if (rows.rows() != asked)", "    if (false)")
-mutant("drafter-row-sizes-unchecked", "draft/draft_model.hpp", "tests/draft/model_drafter", "    if (row.vocab_size() != vocab_size())", "    if (false)")
+mutant("drafter-rows-unchecked", "draft/draft_model.hpp", "tests/draft/model_drafter", "  if (rows.rows() != asked)\n", "  if (false)\n")
+mutant("drafter-row-sizes-unchecked", "draft/draft_model.hpp", "tests/draft/model_drafter", "  check_model_rows(asked, row.vocab_size(), asked, vocab_size);\n", "")
 mutant("drafter-catch-up-skipped", "draft/draft_model.hpp", "tests/draft/model_drafter tests/law_lossless",
        "return context.subspan(static_cast<std::size_t>(seen_));", "return context.last(1);")
 mutant("drafter-stable-row-of-previous", "rows/stored_rows.hpp", "tests/draft/model_drafter tests/law_concepts tests/model/ngram",

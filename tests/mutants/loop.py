@@ -292,7 +292,7 @@ mutant("batch-drafters-copies-share", "loop/batch.hpp", BATCH, "    check_copies
 
 mutant = promise("a call of a batch has no more tokens than it may, and who waits is next")
 mutant("batch-calls-overfull", "loop/batch.hpp", BATCH, "if (count > left || count == 0) break;", "if (count == 0) break;")
-mutant("batch-overtakes", "loop/batch.hpp", BATCH, "if (stepping_.size() < entries_.size())", "if (false)")
+mutant("batch-overtakes", "loop/batch.hpp", BATCH, "entries_.begin() + looked_at_", "entries_.begin()")
 mutant("batch-changed-within-a-callback", "loop/batch.hpp", BATCH, "    telling_ = true;\n", "")
 mutant("batch-drafts-beyond-a-call", "loop/batch.hpp", BATCH, "most != unlimited && options.gamma >= most", "false")
 mutant("batch-length-asked-by-each", "loop/batch.hpp", BATCH,

@@ -293,6 +293,6 @@ mutant("look-up-behind-the-last-token", "verify/drafted.hpp", TREE,
 BATCH = "tests/verify/verify_batch"
 mutant = promise("drafts judged together are judged as alone")
 mutant("batch-target-rows-shifted", "verify/verify_batch.hpp", BATCH, "RowRange p(all, first + i, gamma + 1)", "RowRange p(all, first, gamma + 1)")
-mutant("batch-one-failure-for-all", "verify/verify_batch.hpp", BATCH, "      out.error = std::current_exception();\n", "      throw;\n")
+mutant("batch-one-failure-for-all", "verify/verify_batch.hpp", BATCH, "out.error = detail::error_of([&] { out.verdict = judge(i); });", "out.verdict = judge(i);")
 mutant("batch-offsets-unchecked", "verify/verify_batch.hpp", BATCH, "offsets[i] < offsets[i - 1] || ", "")
 mutant("batch-tokens-of-the-first", "token_ids.hpp", BATCH, "else if (narrow_) ids.narrow_ += first;", "")

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <exception>
 #include <iterator>
 #include <span>
 #include <type_traits>
@@ -13,6 +12,7 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/batch_drafter.hpp"
+#include "specdec/draft/draft_model.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/error.hpp"
 #include "specdec/model/batch_model.hpp"
@@ -64,11 +64,9 @@ class BatchModelDrafter {
       decltype(auto) output = model_.forward(std::span<const BatchFeed>(feeds_));
       for (const BatchFeed& feed : feeds_) contexts_.at(feed.sequence).seen += std::ssize(feed.tokens);
       const auto rows = distributions(output);
-      if (rows.rows() != std::ssize(feeds_))
-        detail::invalid_argument("the draft model returned ", Index{rows.rows()}, " rows, expected ",
-                                 feeds_.size(), ", one a sequence");
+      detail::check_row_count(rows, std::ssize(feeds_), model_.vocab_size());
       for (std::size_t k = 0; k < drafting_.size(); ++k)
-        grow(requests[drafting_[k]], rows.row(static_cast<Index>(k)), i);
+        grow(requests[drafting_[k]], rows, static_cast<Index>(k), i);
     }
   }
 
@@ -95,8 +93,8 @@ class BatchModelDrafter {
     context.rows.clear();
     context.ended = request.context.empty();
     if (context.ended)
-      request.error =
-          error_of([] { detail::invalid_argument("context is empty: there is nothing to continue"); });
+      request.error = detail::error_of(
+          [] { detail::invalid_argument("context is empty: there is nothing to continue"); });
     else keep(request.sequence, context, std::ssize(request.context) - 1);
   }
 
@@ -117,20 +115,17 @@ class BatchModelDrafter {
     return !feeds_.empty();
   }
 
-  // The last token need not enter the model's context.
   template <class Request>
   Index most(const Request& request) const {
-    const Index size = std::ssize(request.context), room = context_size(model_);
-    return size <= room ? std::min(request.gamma, room - size + 1) : 0;
+    return std::min(request.gamma, detail::room_behind(request.context, model_));
   }
 
-  template <class Request, class Q>
-  void grow(Request& request, const Q& q, Index i) {
+  // By row k of a call.
+  template <class Request, class Output>
+  void grow(Request& request, const Output& rows, Index k, Index i) {
     Context& context = contexts_.at(request.sequence);
-    request.error = error_of([&] {
-      if (q.vocab_size() != model_.vocab_size())
-        detail::invalid_argument("the draft model returned a row over ", Index{q.vocab_size()},
-                                 " tokens, expected its vocabulary of ", Index{model_.vocab_size()});
+    request.error = detail::error_of([&] {
+      const auto q = detail::row_of_model(rows, k, std::ssize(feeds_), model_.vocab_size());
       if (!request.goes_on(q, i)) {
         context.ended = true;
         return;
@@ -146,16 +141,6 @@ class BatchModelDrafter {
     if (length >= context.seen) return;
     context.seen = std::max<Index>(length, 0);
     model_.keep(sequence, context.seen);
-  }
-
-  template <class F>
-  static std::exception_ptr error_of(F&& f) {
-    try {
-      f();
-      return nullptr;
-    } catch (...) {
-      return std::current_exception();
-    }
   }
 
   M model_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -18,6 +19,39 @@
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
+
+/// How many tokens can follow the context where each is drawn from a row of its own call: the last of them need not enter
+/// the model's context.
+template <class M>
+Index room_behind(std::span<const Token> context, const M& model) {
+  const Index size = std::ssize(context), most = context_size(model);
+  return size <= most ? most - size + 1 : 0;
+}
+
+/// Refuses a draft model's rows, of which `rows` are over `size` tokens each, where others were asked for: they would be
+/// read, or kept, out of bounds.
+inline void check_model_rows(Index rows, Index size, Index asked, Index vocab_size) {
+  if (rows != asked || size != vocab_size)
+    invalid_argument("the draft model returned ", rows, " rows over ", size, " tokens, expected ", asked,
+                     asked == 1 ? " row" : " rows", " over its vocabulary of ", vocab_size);
+}
+
+/// Refuses another number of rows than a draft model was asked for.
+template <class Matrix>
+void check_row_count(const Matrix& rows, Index asked, Index vocab_size) {
+  if (rows.rows() != asked)
+    check_model_rows(rows.rows(), rows.rows() > 0 ? Index{rows.row(0).vocab_size()} : Index{0}, asked,
+                     vocab_size);
+}
+
+/// Row i of as many as a draft model was asked for.
+template <class Matrix>
+auto row_of_model(const Matrix& rows, Index i, Index asked, Index vocab_size) {
+  check_row_count(rows, asked, vocab_size);
+  auto row = rows.row(i);
+  check_model_rows(asked, row.vocab_size(), asked, vocab_size);
+  return row;
+}
 
 /// What the drafters with a model have in common. The model's context holds the first tokens of the context that is
 /// drafted for, and then drafted ones. Every forward is one call of the model, whose output lives until the next.
@@ -39,12 +73,7 @@ class DraftModel {
 
   Index vocab_size() const { return model_.vocab_size(); }
 
-  /// How many tokens can follow where each is drawn from a row of its own call: the last of them need not enter the
-  /// model's context.
-  Index room(std::span<const Token> context) const {
-    const Index size = static_cast<Index>(context.size()), most = context_size(model_);
-    return size <= most ? most - size + 1 : 0;
-  }
+  Index room(std::span<const Token> context) const { return room_behind(context, model_); }
 
   /// Begins anew where somebody else has used the model, or nobody yet: then true.
   bool take() {
@@ -67,14 +96,9 @@ class DraftModel {
     return output;
   }
 
-  /// Row i of as many as were asked for. One of another size would be read, or kept, out of bounds.
   template <class Matrix>
   auto row(const Matrix& rows, Index i = 0, Index asked = 1) const {
-    if (rows.rows() != asked)
-      refuse(rows.rows(), rows.rows() > 0 ? Index{rows.row(0).vocab_size()} : Index{0}, asked);
-    auto row = rows.row(i);
-    if (row.vocab_size() != vocab_size()) refuse(asked, row.vocab_size(), asked);
-    return row;
+    return row_of_model(rows, i, asked, vocab_size());
   }
 
   void truncate(Index length) {
@@ -98,11 +122,6 @@ class DraftModel {
   void has_seen_more(Index count) { seen_ += count; }
 
  private:
-  [[noreturn]] void refuse(Index rows, Index size, Index asked) const {
-    invalid_argument("the draft model returned ", rows, " rows over ", size, " tokens, expected ", asked,
-                     asked == 1 ? " row" : " rows", " over its vocabulary of ", vocab_size());
-  }
-
   M model_;
   Turns turns_;
   Turn turn_;

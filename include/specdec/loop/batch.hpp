@@ -241,15 +241,14 @@ class Batch {
     ask_shared_length();
     stepping_.clear();
     Index left = options_.tokens_per_call;
-    for (const auto& entry : entries_) entry->steps = false;
-    for (const auto& entry : entries_) {
-      if (entry->over()) continue;
-      const Index count = entry->unfilled() > 0 ? std::min(entry->unfilled(), left) : entry->most_fed();
-      if (entry->error()) continue;
+    for (looked_at_ = 0; looked_at_ < size(); ++looked_at_) {
+      Entry& entry = *entries_[static_cast<std::size_t>(looked_at_)];
+      if (entry.over()) continue;
+      const Index count = entry.unfilled() > 0 ? std::min(entry.unfilled(), left) : entry.most_fed();
+      if (entry.error()) continue;
       if (count > left || count == 0) break;
-      if (entry->unfilled() > 0) entry->feed_prompt(count);
-      entry->steps = true;
-      stepping_.push_back(entry.get());
+      if (entry.unfilled() > 0) entry.feed_prompt(count);
+      stepping_.push_back(&entry);
       left -= count;
     }
   }
@@ -330,8 +329,8 @@ class Batch {
     for (Entry* entry : stepping_)
       if (!entry->error()) entry->tell();  // which throws nothing
     telling_ = false;
-    if (stepping_.size() < entries_.size())  // who has waited is first the next time
-      std::ranges::stable_partition(entries_, [](const auto& entry) { return !entry->steps; });
+    // Who has waited is first the next time.
+    std::rotate(entries_.begin(), entries_.begin() + looked_at_, entries_.end());
   }
 
   // Takes out who is over.
@@ -357,6 +356,7 @@ class Batch {
   BatchOptions options_;
   Entries entries_;  // who has waited longest first
   Index next_ = 0, target_calls_ = 0, fed_ = 0;
+  Index looked_at_ = 0;  // how many entries have taken part in this step, or are over
   bool telling_ = false;
   std::vector<Entry*> stepping_, drafting_;  // of this step
   std::vector<Request> requests_;

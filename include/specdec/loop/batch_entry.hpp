@@ -17,6 +17,7 @@
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/goes_on.hpp"
 #include "specdec/draft/tree_draft.hpp"
+#include "specdec/error.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/sequence.hpp"
 #include "specdec/measure/step_record.hpp"
@@ -129,8 +130,6 @@ class BatchEntry {
   BatchEntry(const BatchEntry&) = delete;
   BatchEntry& operator=(const BatchEntry&) = delete;
 
-  bool steps = false;  ///< whether it takes part in the step
-
   Index number() const { return number_; }
   /// Tokens of a draft, at most.
   Index most() const { return most_; }
@@ -154,13 +153,13 @@ class BatchEntry {
   /// How many tokens the next step feeds at most. Notes the limits of its draft.
   Index most_fed() {
     source_.rewind();  // the last step may have failed
-    attempt([&] { limits_ = sequence_.draft_limits(); });
+    error_ = error_of([&] { limits_ = sequence_.draft_limits(); });
     return std::ssize(sequence_.context()) - sequence_.kept() + limits_.nodes;
   }
   Index gamma() const { return limits_.nodes; }
 
   void propose() {
-    attempt([&] { feed_ = {sequence_.propose(source_), number_}; });
+    error_ = error_of([&] { feed_ = {sequence_.propose(source_), number_}; });
   }
   const BatchFeed& feed() const { return feed_; }
 
@@ -171,7 +170,7 @@ class BatchEntry {
       filled_ += std::ssize(feed_.tokens);
       emitted_ = {};
     } else {
-      attempt([&] { emitted_ = sequence_.accept(rows, source_); });
+      error_ = error_of([&] { emitted_ = sequence_.accept(rows, source_); });
     }
   }
 
@@ -187,21 +186,12 @@ class BatchEntry {
   void tell() {
     source_.mark();
     if (emitted_.empty() || !on_step_) return;
-    attempt([&] {
+    error_ = error_of([&] {
       if (!on_step_(emitted_)) sequence_.stop();
     });
   }
 
  private:
-  template <class F>
-  void attempt(F&& f) {
-    try {
-      f();
-    } catch (...) {
-      error_ = std::current_exception();
-    }
-  }
-
   Index number_, most_;
   RewindableGenerator source_;
   OnStep on_step_;

@@ -94,11 +94,7 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
   for_each(drafts, [&](Index i) {
     BatchVerdict& out = verdicts[static_cast<std::size_t>(i)];
     out = {};
-    try {
-      out.verdict = judge(i);
-    } catch (...) {
-      out.error = std::current_exception();
-    }
+    out.error = detail::error_of([&] { out.verdict = judge(i); });
   });
 }
 
