@@ -1,16 +1,16 @@
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
-#include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 #include "support/models.hpp"
+#include "support/spares.hpp"
 #include "support/tree_models.hpp"
 
 namespace test_draft_confident_spares_drafter {
@@ -33,107 +33,54 @@ struct Wanted {
 };
 
 // What has to be drafted, where these tokens were drawn in this order; all of them where they are chosen.
-class Expected {
+KeptTree expected(const TableModel<>& model, const Tokens& context, const Tokens& drawn,
+                  const Wanted& wanted) {
   struct Spare {
     double score;
     Index parent;
     Token token;
   };
-
-  Token at(Index k) const { return tree_.tokens[static_cast<std::size_t>(k)]; }
-  auto row_behind(Index node) const {
-    return model_.distribution(text_before(context_, tree_.tokens, tree_.parents, node));
+  const auto& [trunk, nodes, tails, tail, is_drawn] = wanted.tree;
+  const Index depth = wanted.limits.depth;
+  const Index most = std::min(wanted.limits.nodes, std::max(nodes, wanted.limits.trunk));
+  const Index length = std::min({std::max(trunk, wanted.limits.trunk), depth, most});
+  ExpectedTree tree(model, context, drawn);
+  const auto go_on = [&, drawn = is_drawn](Index parent) {
+    if (drawn) tree.draw(parent);
+    else tree.choose(tree.row_behind(parent).argmax(), parent);
+  };
+  std::vector<Spare> spares;
+  double reached = 1;
+  for (Index k = 0; k < length; ++k) {
+    const auto q = tree.row_behind(k - 1);
+    go_on(k - 1);
+    for (Token x = 0; x < model.vocab_size(); ++x)
+      if (x != tree.token(k) && q.probability(x) > 0)
+        spares.push_back({reached * q.probability(x), k - 1, x});
+    reached *= q.probability(tree.token(k));
   }
-  void add(Token token, Index parent, const auto& probability) {
-    tree_.tokens.push_back(token);
-    tree_.parents.push_back(parent);
-    tree_.rows.emplace_back();
-    for (Token x = 0; x < model_.vocab_size(); ++x) tree_.rows.back().push_back(probability(x));
+  std::ranges::stable_sort(spares, [](const Spare& a, const Spare& b) { return a.score > b.score; });
+  Index left = tails;
+  for (const Spare& spare : spares) {
+    if (tree.size() >= most) break;
+    tree.choose(spare.token, spare.parent);
+    if (left-- <= 0) continue;
+    for (Index i = 0; i < tail && spare.parent + 2 + i < depth && tree.size() < most; ++i)
+      go_on(tree.size() - 1);
   }
-  void go_on(Index parent) {
-    const auto q = row_behind(parent);
-    if (wanted_.tree.drawn) {
-      add(drawn_.at(draws_++), parent, [&](Token x) { return q.probability(x); });
-    } else {
-      const Token best = q.argmax();
-      add(best, parent, [&](Token x) { return x == best ? 1.0 : 0.0; });
-    }
-  }
-
- public:
-  Expected(const TableModel<>& model, const Tokens& context, const Tokens& drawn, const Wanted& wanted)
-      : model_(model), context_(context), drawn_(drawn), wanted_(wanted) {
-    const auto& [trunk, nodes, tails, tail, is_drawn] = wanted.tree;
-    const Index depth = wanted.limits.depth;
-    nodes_ = std::min(wanted.limits.nodes, std::max(nodes, wanted.limits.trunk));
-    const Index length = std::min({std::max(trunk, wanted.limits.trunk), depth, nodes_});
-    for (Index k = 0; k < length; ++k) go_on(k - 1);
-    std::vector<Spare> spares;
-    double reached = 1;
-    for (Index k = 0; k < length; ++k) {
-      const auto q = row_behind(k - 1);
-      const Token token = at(k);
-      for (Token x = 0; x < model.vocab_size(); ++x)
-        if (x != token && q.probability(x) > 0) spares.push_back({reached * q.probability(x), k - 1, x});
-      reached *= q.probability(token);
-    }
-    std::ranges::stable_sort(spares, [](const Spare& a, const Spare& b) { return a.score > b.score; });
-    Index left = tails;
-    for (const Spare& spare : spares) {
-      if (std::ssize(tree_.tokens) >= nodes_) return;
-      add(spare.token, spare.parent, [&](Token y) { return y == spare.token ? 1.0 : 0.0; });
-      if (left-- <= 0) continue;
-      for (Index i = 0; i < tail && spare.parent + 2 + i < depth && std::ssize(tree_.tokens) < nodes_; ++i)
-        go_on(std::ssize(tree_.tokens) - 1);
-    }
-  }
-
-  const KeptTree& tree() const { return tree_; }
-
- private:
-  const TableModel<>& model_;
-  const Tokens &context_, &drawn_;
-  const Wanted& wanted_;
-  KeptTree tree_;
-  Index nodes_;
-  std::size_t draws_ = 0;
-};
-
-// The eldest child is drawn, of the trunk or of a tail.
-Tokens drawn_of(const KeptTree& tree) {
-  Tokens drawn;
-  for (Index k = 0; k < std::ssize(tree.tokens); ++k)
-    if (elders_of(tree.tokens, tree.parents, k).empty())
-      drawn.push_back(tree.tokens[static_cast<std::size_t>(k)]);
-  return drawn;
+  return tree.tree();
 }
 
-// Over all outcomes: whether the trees are right, and the error of their probabilities.
 template <class Model>
 void check_law(const Wanted& wanted) {
   std::mt19937_64 seed{static_cast<std::uint64_t>(wanted.tree.trunk + 7)};
   const auto table = TableModel<>::random(4, 2, seed);
   const Tokens context{2, 0, 3};
-  ConfidentSparesDrafter drafter{Model{table}, wanted.tree};
-  bool right = true;
-  double error = 0, sum = 0;
-  enumerate([&](Enumerator& chance) {
-    drafter.truncate(0);
-    const KeptTree tree = kept(drafter.draft(context, wanted.limits, chance), 4);
-    const Tokens drawn = drawn_of(tree);
-    right = right && tree == Expected(table, context, drawn, wanted).tree();
-    double product = 1;
-    for (std::size_t k = 0; k < tree.tokens.size(); ++k)
-      product *= tree.rows[k][static_cast<std::size_t>(tree.tokens[k])];
-    error = std::max(error, std::abs(product - chance.probability()));
-    sum += chance.probability();
-  });
   INFO("trunk " << wanted.tree.trunk << ", nodes " << wanted.tree.nodes << ", tails " << wanted.tree.tails
                 << " of " << wanted.tree.tail << ", limits " << wanted.limits.nodes << " and "
                 << wanted.limits.depth);
-  CHECK(right);
-  CHECK(error < 1e-15);
-  CHECK(std::abs(sum - 1) < 1e-12);
+  check_trees(ConfidentSparesDrafter{Model{table}, wanted.tree}, context, wanted.limits, 4,
+              [&](const Tokens& drawn) { return expected(table, context, drawn, wanted); });
 }
 
 }  // namespace
@@ -175,16 +122,15 @@ TEST_CASE("limits take the least probable spares first, and leave a trunk its no
 
 namespace {
 
-KeptTree drafted(auto& drafter, const Tokens& context, std::uint64_t seed) {
-  std::mt19937_64 rng{seed};
-  return kept(drafter.draft(context, {}, rng), 4);
-}
-
 constexpr ConfidentSpares with_tails{.trunk = 3, .nodes = 9, .tails = 3, .tail = 2};
 
+// With this model.
+constexpr auto spares_with_tails = []<class M>(M&& model) {
+  return ConfidentSparesDrafter<M>{std::forward<M>(model), with_tails};
+};
+
 KeptTree fresh(const TableModel<>& table, const Tokens& context, std::uint64_t seed) {
-  ConfidentSparesDrafter drafter{TableModel<>(table), with_tails};
-  return drafted(drafter, context, seed);
+  return fresh_tree(spares_with_tails, table, context, seed);
 }
 
 }  // namespace
@@ -196,7 +142,7 @@ TEST_CASE("the model takes in what it has not seen, and goes back no further tha
   ConfidentSparesDrafter drafter{model, {.trunk = 3, .nodes = 8}};
   const auto fed_by = [&](const Tokens& context) {
     const Index before = model.fed;
-    drafted(drafter, context, 1);
+    drafted_by(drafter, context, 1);
     return model.fed - before;
   };
   CHECK(fed_by({1, 2, 3}) == 3 + 2);  // the context, then all drawn tokens but the last
@@ -204,7 +150,7 @@ TEST_CASE("the model takes in what it has not seen, and goes back no further tha
   CHECK(fed_by({1, 2, 3, 0}) == 1 + 2);
   drafter.truncate(4);
   Tokens text{1, 2, 3, 0};
-  const KeptTree tree = drafted(drafter, text, 1);
+  const KeptTree tree = drafted_by(drafter, text, 1);
   text.insert(text.end(), tree.tokens.begin(), tree.tokens.begin() + 2);  // of the trunk
   drafter.truncate(6);
   text.push_back(1);
@@ -221,7 +167,7 @@ TEST_CASE(
     ConfidentSparesDrafter drafter{model, with_tails};
     Tokens text{1, 2, 3};
     for (std::uint64_t step = 0; step < 6; ++step) {
-      const KeptTree tree = drafted(drafter, text, step);
+      const KeptTree tree = drafted_by(drafter, text, step);
       REQUIRE(tree == fresh(table, text, step));
       const Index node = static_cast<Index>(rng() % (tree.tokens.size() + 1)) - 1;
       text = text_before(text, tree.tokens, tree.parents, node);
@@ -240,7 +186,7 @@ TEST_CASE("trunk and tails are no longer than the model's context has room for")
                                    {.trunk = 5, .nodes = 14, .tails = tails, .tail = 5}};
     const auto depth = [&](std::size_t size) {
       drafter.truncate(0);
-      const KeptTree tree = drafted(drafter, Tokens(size, 1), 1);
+      const KeptTree tree = drafted_by(drafter, Tokens(size, 1), 1);
       std::vector<Index> depths;
       return specdec::detail::depth(tree.parents, depths);
     };
@@ -253,50 +199,11 @@ TEST_CASE("trunk and tails are no longer than the model's context has room for")
 
 TEST_CASE(
     "after a failure of the model, at any call, a drafter of confident spares drafts what a new one does") {
-  std::mt19937_64 rng{6};
-  const auto table = coarse_model(4, 2, rng);
-  for (Index fails_at = 0; fails_at < 20; ++fails_at) {
-    WatchedTreeModel model(table);
-    ConfidentSparesDrafter drafter{model, with_tails};
-    model.fails_at = fails_at;
-    int failures = 0;
-    Tokens text{1, 2};
-    for (std::uint64_t n = 0; n < 3; ++n) {
-      KeptTree tree;
-      while (tree.tokens.empty()) {
-        try {
-          tree = drafted(drafter, text, n);
-        } catch (const std::runtime_error&) {
-          ++failures;
-        }
-      }
-      CHECK(tree == fresh(table, text, n));
-      text = text_before(text, tree.tokens, tree.parents, std::ssize(tree.tokens) - 1);
-      drafter.truncate(std::ssize(text));
-      text.push_back(3);
-    }
-    CHECK(failures == 1);
-  }
+  check_after_failures(spares_with_tails);
 }
 
 TEST_CASE("drafters of one model take turns, and copies have models of their own, of confident spares") {
-  std::mt19937_64 rng{8};
-  const auto table = coarse_model(4, 3, rng);
-  CountingModel model{table};
-  ConfidentSparesDrafter drafter{model, with_tails};
-  ModelDrafter other{model};
-  const Tokens text{0, 1, 2};
-  CHECK(drafted(drafter, text, 1) == fresh(table, text, 1));
-  other.draft(Tokens{3, 3, 3, 2}, 2, rng);
-  drafter.truncate(3);
-  CHECK(drafted(drafter, text, 2) == fresh(table, text, 2));
-  std::vector<const void*> refers_to;
-  drafter.each_identity([&](const void* shared, specdec::detail::Role) { refers_to.push_back(shared); });
-  CHECK(refers_to == std::vector<const void*>{&model});
-  ConfidentSparesDrafter own{TableModel<>(table), with_tails};
-  own.draft(text, {}, rng);
-  auto copy = own;
-  CHECK(drafted(copy, text, 3) == fresh(table, text, 3));
+  check_turns(spares_with_tails);
 }
 
 TEST_CASE("what cannot be drafted is named, of confident spares") {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -16,6 +15,7 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 #include "support/models.hpp"
+#include "support/spares.hpp"
 #include "support/tree_models.hpp"
 
 namespace test_draft_spares_drafter {
@@ -96,48 +96,24 @@ Index second_length(const Wanted& wanted) {
 }
 
 // What has to be drafted, where these tokens were drawn in this order.
-KeptTree expected(const auto& model, const Tokens& context, const Tokens& drawn, const Wanted& wanted) {
-  KeptTree tree;
-  std::size_t draws = 0;
-  const auto row_behind = [&](Index node) {
-    return model.distribution(text_before(context, tree.tokens, tree.parents, node));
-  };
-  const auto full = [&] { return std::ssize(tree.tokens) >= wanted.limits.nodes; };
-  const auto add = [&](Token token, Index parent, const auto& probability) {
-    tree.tokens.push_back(token);
-    tree.parents.push_back(parent);
-    tree.rows.emplace_back();
-    for (Token x = 0; x < model.vocab_size(); ++x) tree.rows.back().push_back(probability(x));
-    return std::ssize(tree.tokens) - 1;
-  };
-  const auto draw = [&](Index parent) {
-    const auto q = row_behind(parent);
-    return add(drawn.at(draws++), parent, [&](Token x) { return q.probability(x); });
-  };
+KeptTree expected(const TableModel<>& model, const Tokens& context, const Tokens& drawn,
+                  const Wanted& wanted) {
+  ExpectedTree tree(model, context, drawn);
+  const auto full = [&] { return tree.size() >= wanted.limits.nodes; };
   Index last = -1;
   for (Index d = 0; d < std::min(wanted.trunk, wanted.limits.depth) && !full(); ++d) {
     const Index parent = last;
-    last = draw(parent);
-    const Token token = tree.tokens.back();
+    last = tree.draw(parent);
     Index left = wanted.spares_at(d), spare = -1;
-    for (const Token x : by_likelihood(row_behind(parent))) {
-      if (x == token || left-- <= 0 || full()) continue;
-      const Index added = add(x, parent, [x](Token y) { return x == y ? 1.0 : 0.0; });
-      if (spare < 0) spare = added;
+    for (const Token x : by_likelihood(tree.row_behind(parent))) {
+      if (x == tree.token(last) || left-- <= 0 || full()) continue;
+      const Index chosen = tree.choose(x, parent);
+      if (spare < 0) spare = chosen;
     }
     if (d > 0 || spare < 0) continue;
-    for (Index n = second_length(wanted); n > 0; --n) spare = draw(spare);
+    for (Index n = second_length(wanted); n > 0; --n) spare = tree.draw(spare);
   }
-  return tree;
-}
-
-// The drawn tokens of a tree: those with rows that are not one-hot at a younger sibling. The eldest child is drawn.
-Tokens drawn_of(const KeptTree& tree) {
-  Tokens drawn;
-  for (Index k = 0; k < std::ssize(tree.tokens); ++k)
-    if (elders_of(tree.tokens, tree.parents, k).empty())
-      drawn.push_back(tree.tokens[static_cast<std::size_t>(k)]);
-  return drawn;
+  return tree.tree();
 }
 
 // The trunk of a tree: the eldest child of the eldest child, and so on.
@@ -151,30 +127,15 @@ Tokens trunk_of(const KeptTree& tree) {
   }
 }
 
-// Over all outcomes: whether the trees are right, and the error of their probabilities.
 template <class Model>
 void check_law(const Wanted& wanted) {
   std::mt19937_64 seed{static_cast<std::uint64_t>(wanted.trunk + 7)};
   const auto table = TableModel<>::random(4, 2, seed);
   const Tokens context{2, 0, 3};
-  SparesDrafter drafter{Model{table}, wanted.trunk, wanted.spares, wanted.second};
-  bool right = true;
-  double error = 0, sum = 0;
-  enumerate([&](Enumerator& chance) {
-    drafter.truncate(0);
-    const KeptTree tree = kept(drafter.draft(context, wanted.limits, chance), 4);
-    right = right && tree == expected(table, context, drawn_of(tree), wanted);
-    double product = 1;
-    for (std::size_t k = 0; k < tree.tokens.size(); ++k)
-      product *= tree.rows[k][static_cast<std::size_t>(tree.tokens[k])];
-    error = std::max(error, std::abs(product - chance.probability()));
-    sum += chance.probability();
-  });
   INFO("trunk " << wanted.trunk << ", second " << wanted.second << ", limits " << wanted.limits.nodes
                 << " and " << wanted.limits.depth);
-  CHECK(right);
-  CHECK(error < 1e-15);
-  CHECK(std::abs(sum - 1) < 1e-12);
+  check_trees(SparesDrafter{Model{table}, wanted.trunk, wanted.spares, wanted.second}, context, wanted.limits,
+              4, [&](const Tokens& drawn) { return expected(table, context, drawn, wanted); });
 }
 
 }  // namespace
@@ -203,16 +164,16 @@ TEST_CASE("limits take the deepest level first, of it the second trunk, then the
 
 namespace {
 
-KeptTree drafted(SparesDrafter<CountingModel&>& drafter, const Tokens& context, std::uint64_t seed,
-                 const TreeLimits& limits = {}) {
-  std::mt19937_64 rng{seed};
-  return kept(drafter.draft(context, limits, rng), 4);
-}
+// With this model.
+constexpr auto three_with_spares = []<class M>(M&& model) {
+  return SparesDrafter<M>{std::forward<M>(model), 3, {2, 1}};
+};
+constexpr auto two_trunks = []<class M>(M&& model) {
+  return SparesDrafter<M>{std::forward<M>(model), 3, {2, 1}, 2};
+};
 
-KeptTree fresh(const TableModel<>& table, const Tokens& context, std::uint64_t seed, Index second = 0) {
-  std::mt19937_64 rng{seed};
-  SparesDrafter drafter{TableModel<>(table), 3, {2, 1}, second};
-  return kept(drafter.draft(context, {}, rng), 4);
+KeptTree fresh(const TableModel<>& table, const Tokens& context, std::uint64_t seed) {
+  return fresh_tree(three_with_spares, table, context, seed);
 }
 
 }  // namespace
@@ -224,7 +185,7 @@ TEST_CASE("the model takes in the trunk, and only what it has not seen") {
   SparesDrafter drafter{model, 3, {2, 1}};
   const auto fed_by = [&](const Tokens& context, const TreeLimits& limits = {}) {
     const Index before = model.fed;
-    drafted(drafter, context, 1, limits);
+    drafted_by(drafter, context, 1, limits);
     return model.fed - before;
   };
   CHECK(fed_by({1, 2, 3}) == 3 + 2);  // the context, then all drawn tokens but the last
@@ -244,7 +205,7 @@ TEST_CASE("where the context goes on with a spare, the model forgets the trunk")
     SparesDrafter drafter{model, 3, {2, 1}};
     Tokens text{1, 2, 3};
     for (std::uint64_t step = 0; step < 6; ++step) {
-      const KeptTree tree = drafted(drafter, text, step);
+      const KeptTree tree = drafted_by(drafter, text, step);
       REQUIRE(tree == fresh(table, text, step));
       const Index node = static_cast<Index>(rng() % (tree.tokens.size() + 1)) - 1;
       const Tokens trunk = trunk_of(tree);
@@ -256,7 +217,7 @@ TEST_CASE("where the context goes on with a spare, the model forgets the trunk")
       drafter.truncate(std::ssize(text));  // which a spare has in place of a token of the trunk
       text.push_back(static_cast<Token>(rng() % 4));
       model.fed = 0;
-      const auto again = drafted(drafter, text, step + 10, {.depth = 1});
+      const auto again = drafted_by(drafter, text, step + 10, {.depth = 1});
       const std::size_t known =
           on_trunk ? std::min<std::size_t>(text.size() - 1, before + 2) : text.size() - 2;
       CHECK(model.fed == std::ssize(text) - static_cast<Index>(known));
@@ -298,55 +259,17 @@ TEST_CASE(
 TEST_CASE(
     "after a failure of the model, at any call, a drafter drafts what a new one does, in trunks with "
     "spares") {
-  std::mt19937_64 rng{6};
-  const auto table = coarse_model(4, 2, rng);
-  for (Index fails_at = 0; fails_at < 10; ++fails_at) {
-    WatchedTreeModel model(table);
-    SparesDrafter drafter{model, 3, {2, 1}, 2};
-    model.fails_at = fails_at;
-    int failures = 0;
-    Tokens text{1, 2};
-    for (std::uint64_t n = 0; n < 3; ++n) {
-      KeptTree tree;
-      while (tree.tokens.empty()) {
-        std::mt19937_64 draws{n};
-        try {
-          tree = kept(drafter.draft(text, {}, draws), 4);
-        } catch (const std::runtime_error&) {
-          ++failures;
-        }
-      }
-      CHECK(tree == fresh(table, text, n, 2));
-      text = text_before(text, tree.tokens, tree.parents, std::ssize(tree.tokens) - 1);
-      drafter.truncate(std::ssize(text));
-      text.push_back(3);
-    }
-    CHECK(failures == 1);
-  }
+  check_after_failures(two_trunks);
 }
 
 TEST_CASE("drafters of one model take turns, and copies have models of their own, in trunks with spares") {
+  check_turns(three_with_spares);
   std::mt19937_64 rng{8};
-  const auto table = coarse_model(4, 3, rng);
-  CountingModel model{table};
-  SparesDrafter drafter{model, 3, {2, 1}};
-  ModelDrafter other{model};
-  const Tokens text{0, 1, 2};
-  CHECK(drafted(drafter, text, 1) == fresh(table, text, 1));
-  other.draft(Tokens{3, 3, 3, 2}, 2, rng);
-  drafter.truncate(3);
-  CHECK(drafted(drafter, text, 2) == fresh(table, text, 2));
-  std::vector<const void*> refers_to;
-  drafter.each_identity([&](const void* shared, specdec::detail::Role) { refers_to.push_back(shared); });
-  CHECK(refers_to == std::vector<const void*>{&model});
-  SparesDrafter own{TableModel<>(table), 3, {2, 1}};
-  own.draft(text, {}, rng);
-  auto copy = own;
-  std::mt19937_64 draws{3};
-  CHECK(kept(copy.draft(text, {}, draws), 4) == fresh(table, text, 3));
+  SparesDrafter own{TableModel<>::random(4, 3, rng), 3, {2, 1}};
   const auto moved = std::move(own);
-  CHECK(message_of<std::logic_error>([&] { own.draft(text, {}, rng); }).find("was moved away") !=  // NOLINT
-        std::string::npos);
+  CHECK(message_of<std::logic_error>([&] {
+          own.draft(Tokens{0}, {}, rng);  // NOLINT
+        }).find("was moved away") != std::string::npos);
 }
 
 TEST_CASE("what cannot be drafted is named, in trunks with spares") {

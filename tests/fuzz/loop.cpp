@@ -59,7 +59,7 @@ struct TreeSetting {
   Index most, seed, draft_most;
 
   explicit TreeSetting(Bytes& bytes)
-      : drafter(bytes.up_to(AnyTreeDrafter::kinds - 1)),
+      : drafter(bytes.up_to(AnyTreeDrafter::Kind::kinds - 1)),
         length(bytes.up_to(AnyNodes::kinds - 1)),
         rule(bytes.up_to(tree_rules - 1)),
         by_paths(bytes.flag()),
@@ -67,15 +67,15 @@ struct TreeSetting {
         seed(bytes.byte()),
         draft_most(context_size(bytes)) {
     // Greedy block verification wants trunks of the length it asks for, K-SEQ independent siblings.
-    if (rule == greedy_block && drafter == AnyTreeDrafter::spares)
+    if (rule == greedy_block && drafter == AnyTreeDrafter::Kind::spares)
       draft_most = std::numeric_limits<Index>::max();
-    else if (rule == greedy_block || (rule == k_seq && drafter != AnyTreeDrafter::independent))
+    else if (rule == greedy_block || (rule == k_seq && drafter != AnyTreeDrafter::Kind::independent))
       rule = traversal;
   }
 
   template <class Rule>
   bool learns() const {
-    return drafter == AnyTreeDrafter::cheapest || length == AnyNodes::cheapest;
+    return drafter == AnyTreeDrafter::Kind::cheapest || length == AnyNodes::cheapest;
   }
 };
 

@@ -5,16 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <span>
 #include <specdec/specdec.hpp>
-#include <utility>
-#include <variant>
 #include <vector>
 
 #include "fuzz/bytes.hpp"
 #include "fuzz/parties.hpp"
+#include "support/any_tree_drafter.hpp"
 #include "support/trees.hpp"
 
 namespace fuzz {
@@ -66,68 +64,27 @@ class TreeTarget {
   Matrix rows_;
 };
 
-// One of all drafters of trees. Its rows are copied, so that those of all have one type.
+// One of all drafters of trees.
 class AnyTreeDrafter {
+  using Drafter = support::AnyTreeDrafter<Model>;
+
  public:
-  enum Kind : Index {
-    independent,
-    without_replacement,
-    likeliest,
-    by_paths,
-    spares,
-    confident,
-    lookup,
-    cheapest,
-    kinds
-  };
+  using Kind = Drafter::Kind;
 
   AnyTreeDrafter(Index which, Model& small, const specdec::CostOptimalTree& trees, Faults& faults)
-      : faults_(&faults) {
-    using namespace specdec;
-    const TreeShape shape = TreeShape::of_widths({3, 2, 1});
-    switch (which) {
-      case independent:
-        drafter_.emplace<ByModel<Independent>>(small, shape, Independent{});
-        break;
-      case without_replacement:
-        drafter_.emplace<ByModel<WithoutReplacement>>(small, shape, WithoutReplacement{});
-        break;
-      case likeliest:
-        drafter_.emplace<ByModel<Likeliest>>(small, TreeShape{-1, 0, 0, -1, 1, 2, 4}, Likeliest{});
-        break;
-      case by_paths:
-        drafter_.emplace<ByPaths>(PathByPath<Model&>(small), shape, WithoutReplacement{});
-        break;
-      case spares:
-        drafter_.emplace<SparesDrafter<Model&>>(small, Index{4}, std::vector<Index>{2, 1}, Index{2});
-        break;
-      case confident:
-        drafter_.emplace<ConfidentTreeDrafter<Model&>>(small,
-                                                       ConfidentTree{.width = 2, .depth = 4, .nodes = 7});
-        break;
-      case cheapest:
-        drafter_.emplace<Cheapest>(small, std::cref(trees), WithoutReplacement{});
-        break;
-      default:
-        drafter_.emplace<PromptLookupTreeDrafter>();
-        break;
-    }
-  }
+      : faults_(&faults), drafter_(which, small, &trees) {}
 
-  specdec::TreeDraft<Eigen::Ref<const Matrix, 0, Eigen::OuterStride<>>> draft(
-      std::span<const Token> context, const specdec::TreeLimits& limits, auto& chance) {
+  auto draft(std::span<const Token> context, const specdec::TreeLimits& limits, auto& chance) {
     require(limits.nodes >= 0 && limits.depth >= 0);
     require(limits.trunk <= limits.nodes && limits.trunk <= limits.depth);
     faults_->may_fail();
-    std::visit([&](auto& drafter) { keep(drafter.draft(context, limits, chance)); }, drafter_);
+    support::ProposedTree& tree = drafter_.draft(context, limits, chance);
     faults_->may_fail();
-    if (faults_->may_lie()) lie();
-    return {tokens_, rows_, parents_};
+    if (faults_->may_lie()) lie(tree);
+    return tree.view();
   }
 
-  void truncate(Index length) {
-    std::visit([&](auto& drafter) { drafter.truncate(length); }, drafter_);
-  }
+  void truncate(Index length) { drafter_.truncate(length); }
 
   template <class Rows>
   void observe(const Rows& rows, std::span<const Token> tokens, std::span<const Index> parents,
@@ -138,67 +95,46 @@ class AnyTreeDrafter {
   }
 
  private:
-  template <class Siblings>
-  using ByModel = specdec::ModelTreeDrafter<Model&, Siblings>;
-  using ByPaths = specdec::ModelTreeDrafter<specdec::PathByPath<Model&>, specdec::WithoutReplacement>;
-  using Cheapest = specdec::ModelTreeDrafter<Model&, specdec::WithoutReplacement,
-                                             std::reference_wrapper<const specdec::CostOptimalTree>>;
-
-  template <class Proposed>
-  void keep(const Proposed& draft) {
-    const auto rows = specdec::distributions(draft.rows);
-    tokens_.assign(draft.tokens.begin(), draft.tokens.end());
-    parents_.assign(draft.parents.begin(), draft.parents.end());
-    rows_.resize(std::ssize(tokens_), vocabulary);
-    for (Index i = 0; i < rows_.rows(); ++i)
-      for (Token x = 0; x < vocabulary; ++x) rows_(i, x) = specdec::probability(rows.row(i), x);
-  }
-
-  void lie() {
+  void lie(support::ProposedTree& tree) {
+    auto& [tokens, rows, parents] = tree;
     switch (faults_->bytes->up_to(6)) {
       case 0:
-        tokens_.push_back(0);
+        tokens.push_back(0);
         break;
       case 1:
-        tokens_.assign(tokens_.size(), static_cast<Token>(faults_->bytes->size()));
+        tokens.assign(tokens.size(), static_cast<Token>(faults_->bytes->size()));
         break;
       case 2:
-        rows_.setConstant(faults_->bytes->number());
+        rows.setConstant(faults_->bytes->number());
         break;
       case 3:
-        tokens_.clear();
+        tokens.clear();
         break;
       case 4:
-        if (!parents_.empty())
-          parents_[static_cast<std::size_t>(faults_->bytes->up_to(std::ssize(parents_) - 1))] =
+        if (!parents.empty())
+          parents[static_cast<std::size_t>(faults_->bytes->up_to(std::ssize(parents) - 1))] =
               faults_->bytes->size();
         break;
       case 5:
-        grow_a_line();
+        grow_a_line(tree);
         break;
       default:
-        parents_.clear();
+        parents.clear();
         break;
     }
   }
 
   // Longer than anything asked for.
-  void grow_a_line() {
-    for (Index k = std::ssize(parents_); k < 60; ++k) {
-      tokens_.push_back(0);
-      parents_.push_back(k - 1);
+  static void grow_a_line(support::ProposedTree& tree) {
+    for (Index k = std::ssize(tree.parents); k < 60; ++k) {
+      tree.tokens.push_back(0);
+      tree.parents.push_back(k - 1);
     }
-    rows_ = Matrix::Constant(60, vocabulary, 1.0 / vocabulary);
+    tree.rows = Matrix::Constant(60, vocabulary, 1.0 / vocabulary);
   }
 
   Faults* faults_;
-  std::variant<specdec::PromptLookupTreeDrafter, ByModel<specdec::Independent>,
-               ByModel<specdec::WithoutReplacement>, ByModel<specdec::Likeliest>, ByPaths,
-               specdec::SparesDrafter<Model&>, specdec::ConfidentTreeDrafter<Model&>, Cheapest>
-      drafter_;
-  Tokens tokens_;
-  std::vector<Index> parents_;
-  Matrix rows_;
+  Drafter drafter_;
 };
 
 // A number of nodes: all, the cheapest tree's, or few.

@@ -51,9 +51,10 @@ template <class Visit>
 void each_pair_of_trees(const Visit& visit) {
   for (Index drafter = 0; drafter < AnyTreeDrafter::kinds; ++drafter)
     for (const auto& [rule, name] : tree_rules) {
-      if (std::holds_alternative<specdec::KSeqVerifier>(rule.rule) && drafter != AnyTreeDrafter::independent)
+      if (std::holds_alternative<specdec::KSeqVerifier>(rule.rule) &&
+          drafter != AnyTreeDrafter::Kind::independent)
         continue;
-      if (Trees::greedy(rule) && drafter != AnyTreeDrafter::spares) continue;
+      if (Trees::greedy(rule) && drafter != AnyTreeDrafter::Kind::spares) continue;
       visit(drafter, rule, name);
     }
 }

@@ -1,0 +1,116 @@
+// One of all drafters of trees, over small models of one type.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <variant>
+#include <vector>
+
+#include "support/layouts.hpp"
+
+namespace support {
+
+// A drafted tree that is nobody's view.
+struct ProposedTree {
+  std::vector<Token> tokens;
+  RowMajor<double> rows;
+  std::vector<Index> parents;
+
+  specdec::TreeDraft<Eigen::Ref<const RowMajor<double>, 0, Eigen::OuterStride<>>> view() const {
+    return {tokens, rows, parents};
+  }
+};
+
+template <class Model>
+class AnyTreeDrafter {
+ public:
+  enum Kind : Index {
+    independent,
+    without_replacement,
+    likeliest,
+    by_paths,
+    spares,
+    confident,
+    lookup,
+    cheapest,  // by a policy
+    kinds
+  };
+  static constexpr const char* names[] = {"independent siblings",
+                                          "siblings without replacement",
+                                          "likeliest siblings",
+                                          "siblings, path by path",
+                                          "spares",
+                                          "confident tree",
+                                          "prompt lookup tree",
+                                          "cheapest tree"};
+
+  AnyTreeDrafter(Index which, Model& small, const specdec::CostOptimalTree* trees = nullptr)
+      : vocab_size_(small.vocab_size()) {
+    using namespace specdec;
+    const TreeShape shape = TreeShape::of_widths({3, 2, 1});
+    switch (which) {
+      case independent:
+        drafter_.template emplace<ByModel<Independent>>(small, shape, Independent{});
+        break;
+      case without_replacement:
+        drafter_.template emplace<ByModel<WithoutReplacement>>(small, shape, WithoutReplacement{});
+        break;
+      case likeliest:
+        drafter_.template emplace<ByModel<Likeliest>>(small, TreeShape{-1, 0, 0, -1, 1, 2, 4}, Likeliest{});
+        break;
+      case by_paths:
+        drafter_.template emplace<ByPaths>(PathByPath<Model&>(small), shape, WithoutReplacement{});
+        break;
+      case spares:
+        drafter_.template emplace<SparesDrafter<Model&>>(small, Index{4}, std::vector<Index>{2, 1}, Index{2});
+        break;
+      case confident:
+        drafter_.template emplace<ConfidentTreeDrafter<Model&>>(
+            small, ConfidentTree{.width = 2, .depth = 4, .nodes = 7});
+        break;
+      case cheapest:
+        drafter_.template emplace<Cheapest>(small, std::cref(*trees), WithoutReplacement{});
+        break;
+      default:
+        break;
+    }
+  }
+
+  // What it proposes, as a copy, so that all proposals have one type.
+  ProposedTree& draft(std::span<const Token> context, const specdec::TreeLimits& limits, auto& chance) {
+    std::visit([&](auto& drafter) { keep(drafter.draft(context, limits, chance)); }, drafter_);
+    return proposed_;
+  }
+
+  void truncate(Index length) {
+    std::visit([&](auto& drafter) { drafter.truncate(length); }, drafter_);
+  }
+
+ private:
+  template <class Siblings>
+  using ByModel = specdec::ModelTreeDrafter<Model&, Siblings>;
+  using ByPaths = specdec::ModelTreeDrafter<specdec::PathByPath<Model&>, specdec::WithoutReplacement>;
+  using Cheapest = specdec::ModelTreeDrafter<Model&, specdec::WithoutReplacement,
+                                             std::reference_wrapper<const specdec::CostOptimalTree>>;
+
+  template <class Draft>
+  void keep(const Draft& draft) {
+    const auto rows = specdec::distributions(draft.rows);
+    proposed_.tokens.assign(draft.tokens.begin(), draft.tokens.end());
+    proposed_.parents.assign(draft.parents.begin(), draft.parents.end());
+    proposed_.rows.resize(rows.rows(), vocab_size_);
+    for (Index i = 0; i < rows.rows(); ++i)
+      for (Token x = 0; x < vocab_size_; ++x) proposed_.rows(i, x) = specdec::probability(rows.row(i), x);
+  }
+
+  Index vocab_size_;
+  std::variant<specdec::PromptLookupTreeDrafter, ByModel<specdec::Independent>,
+               ByModel<specdec::WithoutReplacement>, ByModel<specdec::Likeliest>, ByPaths,
+               specdec::SparesDrafter<Model&>, specdec::ConfidentTreeDrafter<Model&>, Cheapest>
+      drafter_;
+  ProposedTree proposed_;
+};
+
+}  // namespace support
