@@ -20,36 +20,36 @@ mutant("top-p-of-nothing", "sample/top_p.hpp", "tests/sample/top_p",
        "std::max(p_ * total, std::numeric_limits<double>::min())", "p_ * total")
 mutant("min-p-without-temperature", "sample/min_p.hpp", "tests/sample/min_p",
        "row.temperature() * std::log(p_)", "std::log(p_)")
-mutant("hook-context-too-long", "sample/processed_model.hpp", "tests/sample/processed_model",
-       "context_.size() - static_cast<std::size_t>(rows - 1 - i)", "context_.size() + 0 * static_cast<std::size_t>(i)")
+mutant("hook-context-too-long", "sample/hooked_context.hpp", "tests/sample/processed_model",
+       "static_cast<std::size_t>(length_ - rows + 1 + i)", "static_cast<std::size_t>(length_ + 0 * (rows + i))")
 mutant("hook-context-not-rolled-back", "sample/processed_model.hpp", "tests/sample/processed_model",
-       "truncate(static_cast<Index>(before));", "")
+       "    } catch (...) {\n      truncate(length);", "    } catch (...) {")
 
 mutant = promise("a processed model copies every row that a hook may change")
 mutant("processed-rows-do-not-grow", "sample/processed_model.hpp", "tests/sample/processed_model",
        "if (output_.rows() < rows || output_.cols() != vocab_size())", "if (output_.cols() != vocab_size())")
 
 mutant = promise("a tree passes through a processed model, whose hook sees the way to each token")
-mutant("hook-way-backwards", "sample/processed_model.hpp", "tests/sample/processed_model",
-       "std::ranges::reverse(std::span(context_).subspan(length));", "")
-mutant("hook-way-stays-in-context", "sample/processed_model.hpp", "tests/sample/processed_model",
-       "    context_.resize(length);\n    return ProcessedRows", "    return ProcessedRows")
-mutant("hook-way-stays-after-throw", "sample/processed_model.hpp", "tests/sample/processed_model",
-       "context_.resize(length);\n      tree_.forget_from(before);", "tree_.forget_from(before);")
-mutant("hook-row-of-first-tokens", "sample/processed_model.hpp", "tests/sample/processed_model",
+mutant("hook-way-backwards", "sample/hooked_context.hpp", "tests/sample/processed_model",
+       "std::ranges::reverse(std::span(tokens_).subspan(static_cast<std::size_t>(length_)));", "")
+mutant("hook-way-stays-in-context", "sample/hooked_context.hpp", "tests/sample/processed_model",
+       "    tokens_.resize(static_cast<std::size_t>(length_));\n    for (Index node = tree_", "    for (Index node = tree_")
+mutant("hook-way-stays-in-line", "sample/hooked_context.hpp", "tests/sample/processed_model",
+       "    tokens_.resize(static_cast<std::size_t>(length_));\n    tokens_.insert", "    tokens_.insert")
+mutant("hook-row-of-first-tokens", "sample/hooked_context.hpp", "tests/sample/processed_model",
        "tree_.size() - rows + i", "i")
 mutant("hook-tree-not-rolled-back", "sample/processed_model.hpp", "tests/sample/processed_model",
-       "tree_.forget_from(before);", "")
+       "context_.forget_from(nodes);", "")
 mutant("hook-tree-stays-in-model", "sample/processed_model.hpp", "tests/sample/processed_model",
-       "if (before == 0) truncate(static_cast<Index>(length));", "")
+       "if (nodes == 0) truncate(length);", "")
 mutant("hook-tree-lost-tokens-uncounted", "model/wrapped_tree.hpp", "tests/sample/processed_model",
        "{ taken_ += tokens; }", "{ taken_ = size() + 0 * tokens; }")
-mutant("hook-tree-not-kept", "sample/processed_model.hpp", "tests/sample/processed_model",
-       "for (const Index node : path) context_.push_back(tree_.token(node));", "")
+mutant("hook-tree-not-kept", "sample/hooked_context.hpp", "tests/sample/processed_model",
+       "for (const Index node : path) tokens_.push_back(tree_.token(node));", "")
 mutant("hook-tree-kept-by-own-number", "sample/processed_model.hpp", "tests/sample/processed_model",
-       "model_.keep(tree_.of_model(path));", "model_.keep(path);")
-mutant("hook-tree-left-open", "sample/processed_model.hpp", "tests/sample/processed_model",
-       "model_.truncate(length);\n    tree_.clear();", "model_.truncate(length);")
+       "model_.keep(context_.of_model(path));", "model_.keep(path);")
+mutant("hook-tree-left-open", "sample/hooked_context.hpp", "tests/sample/processed_model",
+       "length_ = std::clamp<Index>(length, 0, length_);\n    tree_.clear();", "length_ = std::clamp<Index>(length, 0, length_);")
 
 BATCH, BATCH_TEST = "sample/processed_batch.hpp", "tests/sample/processed_batch"
 
@@ -60,9 +60,9 @@ mutant("batch-chains-pile-up", BATCH, BATCH_TEST, "    steps_.clear();\n", "")
 mutant("batch-chain-asked-for-nothing", BATCH, BATCH_TEST, "if (feed.rows < 1) continue;", "")
 mutant("batch-bad-rows-taken-in", BATCH, BATCH_TEST,
        "for (const BatchFeed& feed : feeds) model_.keep(feed.sequence, feed.from);", "")
-mutant("batch-shape-unchecked", BATCH, BATCH_TEST, "detail::check_shape(logits, rows, vocab_size());", "(void)rows;")
-mutant("batch-tree-not-passed-on", BATCH, BATCH_TEST, "model_.keep(sequence, path);", "(void)sequence, (void)path;")
-mutant("batch-release-not-passed-on", BATCH, BATCH_TEST, "model_.release(sequence); }", "(void)sequence; }")
+mutant("batch-shape-unchecked", BATCH, BATCH_TEST, "detail::check_shape(logits, rows_of(feeds), vocab_size());", "(void)logits;")
+mutant("batch-tree-not-passed-on", BATCH, BATCH_TEST, "return model_.keep(sequence, path);", "return (void)path;")
+mutant("batch-release-not-passed-on", BATCH, BATCH_TEST, "    model_.release(sequence);\n    contexts_", "    contexts_")
 
 mutant = promise("min-p keeps the tokens with p(x) >= min_p · max p, no others")
 mutant("min-p-rounded-down", "sample/min_p.hpp", "tests/sample/min_p",
@@ -140,3 +140,14 @@ mutant("weighed-filler-of-no-key", "sample/weighed.hpp", "tests/sample/weighed",
 mutant("weight-unit-without-temperature", "sample/token_weight.hpp", "tests/sample/token_weight",
        "(static_cast<double>(top) - static_cast<double>(shift)) *\n                               static_cast<double>(inverse_temperature)),",
        "(static_cast<double>(top) - static_cast<double>(shift)) * 1.0),")
+
+mutant = promise("a hook in a batch sees each sequence's own context, and fails its own sequence alone")
+mutant("batch-hook-not-rolled-back", BATCH, BATCH_TEST, "      leave(feeds);\n      throw;", "      throw;")
+mutant("batch-hook-half-entered", BATCH, BATCH_TEST, "      leave(feeds.first(k));\n", "")
+mutant("batch-hook-begins-anywhere", BATCH, BATCH_TEST, "if (context.length() != feed.from)", "if (false)")
+mutant("batch-hook-keeps-all", BATCH, BATCH_TEST, "if (const auto found = contexts_.find(sequence); found != contexts_.end()) found->second.truncate(length);", "")
+mutant("batch-hook-remembers-released", BATCH, BATCH_TEST, "    model_.release(sequence);\n    contexts_.erase(sequence);", "    model_.release(sequence);")
+mutant("batch-hook-row-of-another", BATCH, BATCH_TEST, "from.row(row).read(0,", "from.row(i).read(0,")
+mutant("batch-hook-fails-for-all", BATCH, BATCH_TEST, "if (const std::exception_ptr& error = errors_[static_cast<std::size_t>(i)])", "if (const std::exception_ptr& error = errors_[0])")
+mutant("batch-hook-tree-untaken", BATCH, BATCH_TEST, "if (!feed.parents.empty()) context.taken(std::ssize(feed.tokens));", "")
+mutant("batch-hook-way-not-kept", BATCH, BATCH_TEST, "    found->second.keep(path);\n", "")

@@ -43,6 +43,7 @@ class LogitsTable {
 
   const Rows& forward(std::span<const BatchFeed> feeds) {
     ++calls;
+    if (fails) throw std::runtime_error("the engine is out of order");
     Index rows = 0;
     for (const BatchFeed& feed : feeds) rows += feed.rows;
     output_.resize(rows, vocabulary);
@@ -72,7 +73,7 @@ class LogitsTable {
 
   std::map<Index, Tokens> contexts;
   Index calls = 0, bound = 1000;
-  bool extra_row = false, extra_column = false;
+  bool extra_row = false, extra_column = false, fails = false;
 
  private:
   void append(Tokens& context, std::span<const Token> tokens, Index rows, Index first) {
@@ -113,6 +114,8 @@ auto chain_of(double temperature, Index k, double p) {
   return Chain{Temperature{temperature}, TopK{k}, TopP{p}};
 }
 using Steps = decltype(chain_of(1, 0, 1));
+
+using RowRef = Eigen::Ref<Eigen::Matrix<float, 1, Eigen::Dynamic>>;
 
 // What each sequence is sampled by.
 Steps own_steps(Index sequence) {
@@ -232,6 +235,164 @@ TEST_CASE("a tree passes through a processed batch") {
   const std::vector<Index> path{0, 2};
   tested.keep(4, path);
   CHECK(model.kept[4] == path);
+}
+
+// What a hook was shown: a sequence, the tokens before a row, and the first of its logits.
+struct Shown {
+  Index sequence;
+  Tokens context;
+  float logit;
+  friend bool operator==(const Shown&, const Shown&) = default;
+};
+
+struct NotesWhatItIsShown {
+  std::vector<Shown>* shown;
+  void operator()(Index sequence, std::span<const Token> context, RowRef logits) const {
+    shown->push_back({sequence, {context.begin(), context.end()}, logits[0]});
+    logits[0] = static_cast<float>(10 * sequence);
+  }
+};
+
+TEST_CASE("a hook of a processed batch sees whose row it is and what it follows") {
+  LogitsTable model(9), beside(9);
+  std::vector<Shown> shown;
+  ProcessedBatch tested{model, Chain{Temperature{1.0}}, NotesWhatItIsShown{&shown}};
+  const Tokens a{1, 2, 3}, b{4}, c{0, 2}, more{3, 1};
+  const std::vector<BatchFeed> first{feed(7, a, 2), feed(5, b, 0), feed(6, c, 1)};
+  const auto expect = [&](const auto& rows, std::vector<Shown> expected, const Rows& logits) {
+    REQUIRE(rows.rows() == std::ssize(expected));
+    for (Index i = 0; i < rows.rows(); ++i) {
+      Shown& each = expected[static_cast<std::size_t>(i)];
+      each.logit = logits(i, 0);
+      const auto changed = rows.row(i).logits();
+      CHECK(changed[0] == static_cast<float>(10 * each.sequence));
+      for (Token x = 1; x < vocabulary; ++x) CHECK(changed[static_cast<std::size_t>(x)] == logits(i, x));
+    }
+    CHECK(shown == expected);
+    shown.clear();
+  };
+  expect(tested.forward(first), {{7, {1, 2}, 0}, {7, {1, 2, 3}, 0}, {6, {0, 2}, 0}}, beside.forward(first));
+
+  for (auto* const both : {&model, &beside}) both->keep(7, 1);
+  tested.keep(7, 1);
+  tested.release(6);
+  beside.release(6);
+  const std::vector<BatchFeed> second{feed(6, b, 1), feed(5, more, 1, 1), feed(7, more, 1, 1)};
+  expect(tested.forward(second), {{6, {4}, 0}, {5, {4, 3, 1}, 0}, {7, {1, 3, 1}, 0}}, beside.forward(second));
+}
+
+TEST_CASE("a call of a hooked batch that fails leaves all contexts as they were") {
+  LogitsTable model(9);
+  std::vector<Shown> shown;
+  ProcessedBatch tested{model, Chain{Temperature{1.0}}, NotesWhatItIsShown{&shown}};
+  const Tokens a{1, 2, 3}, b{4};
+  const std::vector<BatchFeed> good{feed(7, a, 1)};
+  tested.forward(good);
+  const auto expect_as_before = [&] {
+    shown.clear();
+    const std::vector<BatchFeed> next{feed(7, b, 1, 3), feed(8, b, 1)};
+    tested.forward(next);
+    REQUIRE(shown.size() == 2);
+    CHECK(shown[0].context == Tokens{1, 2, 3, 4});
+    CHECK(shown[1].context == Tokens{4});
+    CHECK(model.contexts.at(7).size() == 4);
+    tested.keep(7, 3);
+    tested.release(8);
+  };
+  const std::vector<BatchFeed> both{feed(7, b, 1, 3), feed(8, a, 1)};
+  SECTION("the model throws") {
+    model.fails = true;
+    CHECK_THROWS_AS(tested.forward(both), std::runtime_error);
+    model.fails = false;
+    expect_as_before();
+  }
+  SECTION("the logits have another shape") {
+    model.extra_row = true;
+    CHECK_THROWS_AS(tested.forward(both), std::invalid_argument);
+    model.extra_row = false;
+    expect_as_before();
+  }
+  SECTION("a feed begins elsewhere") {
+    const std::vector<BatchFeed> elsewhere{feed(7, b, 1, 3), feed(8, a, 1, 2)};
+    CHECK_THAT(support::message_of([&] { tested.forward(elsewhere); }),
+               Catch::Contains("feeds[1].from = 2, but the context of sequence 8 holds 0 tokens"));
+    expect_as_before();
+  }
+}
+
+TEST_CASE("what a hook throws about a row is thrown where the row is asked for") {
+  LogitsTable model(9);
+  const auto hook = [](Index sequence, std::span<const Token>, RowRef) {
+    if (sequence == 8) throw std::runtime_error("no grammar");
+  };
+  ProcessedBatch tested{model, Chain{Temperature{1.0}}, hook};
+  const Tokens a{1, 2, 3};
+  const std::vector<BatchFeed> feeds{feed(7, a, 1), feed(8, a, 2), feed(9, a, 1)};
+  const auto rows = tested.forward(feeds);
+  CHECK(rows.row(0).probability(1) > 0);
+  CHECK_THROWS_WITH(rows.row(1), "no grammar");
+  CHECK_THROWS_WITH(rows.row(2), "no grammar");
+  CHECK(rows.row(3).probability(1) > 0);
+
+  Batch batch{ProcessedBatch{LogitsTable(7), Chain{Temperature{1.0}}, hook},
+              BatchModelDrafter{ProcessedBatch{LogitsTable(8), Chain{Temperature{1.0}}}}};
+  for (std::uint64_t i = 0; i < 12; ++i)
+    batch.add(a, Options{.max_new_tokens = 5, .gamma = 2}, std::mt19937_64(i));
+  for (const Finished& finished : batch.run()) CHECK(bool(finished.error) == (finished.sequence == 8));
+}
+
+TEST_CASE("a hook of a processed batch sees the way to a token of a tree") {
+  TreeTable model(9);
+  std::vector<Shown> shown;
+  ProcessedBatch tested{model, Chain{Temperature{1.0}}, NotesWhatItIsShown{&shown}};
+  const Tokens a{1, 2}, tree{3, 4, 5}, more{0};
+  const std::vector<Index> parents{-1, -1, 0}, of_more{1}, path{0, 2};
+  const std::vector<BatchFeed> line{feed(7, a, 1)};
+  tested.forward(line);
+  shown.clear();
+  const auto branching = [](const Tokens& tokens, const std::vector<Index>& after) {
+    return std::vector<BatchFeed>{{{.tokens = tokens, .from = 2, .rows = 1, .parents = after}, 7}};
+  };
+  tested.forward(branching(tree, parents));
+  tested.forward(branching(more, of_more));
+  REQUIRE(shown.size() == 2);
+  CHECK(shown[0].context == Tokens{1, 2, 3, 5});
+  CHECK(shown[1].context == Tokens{1, 2, 4, 0});
+  const std::vector<BatchFeed> beside{feed(7, more, 1, 2)};
+  CHECK_THROWS_AS(tested.forward(beside), std::logic_error);
+
+  tested.keep(7, std::span<const Index>(path));
+  CHECK(model.kept[7] == path);
+  shown.clear();
+  const std::vector<BatchFeed> behind{feed(7, more, 1, 4)};
+  model.contexts[7] = {1, 2, 3, 5};
+  tested.forward(behind);
+  CHECK(shown.at(0).context == Tokens{1, 2, 3, 5, 0});
+}
+
+TEST_CASE("texts under a hook are what they are alone") {
+  LogitsTable large(7), small(8);
+  const auto hook = [](Index sequence, std::span<const Token> context, RowRef logits) {
+    for (const Token x : context.last(std::min<std::size_t>(context.size(), 4)))
+      logits[x] -= 0.3f * static_cast<float>(sequence % 3);
+    logits[(context.back() + sequence) % vocabulary] = -std::numeric_limits<float>::infinity();
+  };
+  const Chain chain{Temperature{0.9}};
+  Batch batch{ProcessedBatch{large, chain, hook}, BatchModelDrafter{ProcessedBatch{small, chain, hook}},
+              BlockVerifier{}, BatchOptions{.tokens_per_call = 40}};
+  const Options options{.max_new_tokens = 60, .gamma = 3};
+  const Tokens prompt{1, 2};
+  for (std::uint64_t i = 0; i < 12; ++i) batch.add(prompt, options, std::mt19937_64(i));
+  for (const Finished& finished : batch.run()) {
+    const auto own = [&](std::span<const Token> context, RowRef logits) {
+      hook(finished.sequence, context, logits);
+    };
+    SpecDec alone{ProcessedModel{LogitsTable(7), chain, own},
+                  ModelDrafter{ProcessedModel{LogitsTable(8), chain, own}}};
+    std::mt19937_64 rng(static_cast<std::uint64_t>(finished.sequence));
+    REQUIRE_FALSE(finished.error);
+    CHECK(finished.result.tokens == alone.generate(prompt, options, rng).tokens);
+  }
 }
 
 TEST_CASE("texts of processed batches are what they are alone, each by its own chain") {

@@ -1,18 +1,25 @@
 // A batch model of logits as a batch model of the distributions that are sampled.
 #pragma once
 
+#include <Eigen/Core>
 #include <concepts>
+#include <cstddef>
+#include <exception>
 #include <iterator>
 #include <span>
+#include <stdexcept>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "specdec/error.hpp"
 #include "specdec/model/batch_model.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/owning_temporary.hpp"
 #include "specdec/sample/chain.hpp"
+#include "specdec/sample/hooked_context.hpp"
 #include "specdec/sample/processed_model.hpp"
 #include "specdec/sample/processed_rows.hpp"
 #include "specdec/types.hpp"
@@ -99,6 +106,24 @@ class StepsOfRows<F> {
   std::vector<Steps> steps_;  // of the rows of the last call
 };
 
+/// Rows that a hook has changed, each with what it threw about the row, if it did. A view of both.
+template <class Rows>
+class HookedRows {
+ public:
+  HookedRows(const Rows& rows, std::span<const std::exception_ptr> errors) : rows_(rows), errors_(errors) {}
+
+  Index rows() const { return rows_.rows(); }
+  Index vocab_size() const { return rows_.vocab_size(); }
+  auto row(Index i) const {
+    if (const std::exception_ptr& error = errors_[static_cast<std::size_t>(i)]) std::rethrow_exception(error);
+    return rows_.row(i);
+  }
+
+ private:
+  Rows rows_;
+  std::span<const std::exception_ptr> errors_;
+};
+
 }  // namespace detail
 
 /// ProcessedModel for many sequences: wraps a batch model of logits, so that target and drafter are processed alike and
@@ -107,18 +132,27 @@ class StepsOfRows<F> {
 ///
 ///   ProcessedBatch target{engine, Chain{Temperature{0.8}, TopP{0.95}}};
 ///   ProcessedBatch target{engine, [&](Index sequence) -> const auto& { return requests.at(sequence).chain; }};
+///   ProcessedBatch target{engine, chain, hook};
 ///
 /// The chain is one for all sequences, or each has its own, which a function tells by the sequence's number. Neutral
 /// values switch a step off, so that one type of chain serves all requests. The function is asked before the model is
 /// called, once for each feed that rows are wanted of, on the thread that calls forward().
 ///
+/// A hook is what it is for ProcessedModel, and is told whose row it is:
+///
+///   hook(Index sequence, std::span<const Token> context, Eigen::Ref<Eigen::Matrix<Scalar, 1, Eigen::Dynamic>> logits)
+///
+/// It must depend on the sequence, the context and the logits alone. What it throws is thrown where its row is asked for,
+/// so that it is the failure of its sequence.
+///
 /// A model passed as an lvalue is referred to and must outlive this; an rvalue is moved in.
 /// Throws: std::invalid_argument where the model returns logits of another shape than asked for: it keeps of each
 /// sequence then what it held before the call. What the model and the function throw. Rows without a distribution are an
-/// InvalidDistribution once they are read.
-/// Cost: none for the rows, which are the model's own where they lie; a copy of a chain for each of them where
-/// sequences have their own. No allocation in steady state.
-template <class M, class Steps>
+/// InvalidDistribution once they are read. With a hook, std::invalid_argument where a context does not hold feed.from
+/// tokens, std::logic_error on a feed without parents while its sequence's tree is open; all contexts are as before then.
+/// Cost: without a hook none for the rows, which are the model's own where they lie, with one a copy of each; a copy of a
+/// chain for each of them where sequences have their own. No allocation in steady state.
+template <class M, class Steps, class Hook = NoHook>
   requires RowStep<Steps> || StepsOfSequence<Steps>
 class ProcessedBatch {
   using Bare = std::remove_reference_t<M>;
@@ -128,51 +162,155 @@ class ProcessedBatch {
       "as one Eigen matrix, RowPointers or RowVectors");
 
   using Logits = decltype(std::declval<Bare&>().forward(std::span<const BatchFeed>{}));
+  using LogitsRef = detail::LogitsRef<Logits>;
+  using Buffer = Eigen::Matrix<typename LogitsRef::Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  static constexpr bool has_hook = !std::same_as<Hook, NoHook>;
   static constexpr bool returns_matrix = detail::OwningTemporary<Logits>;
-  struct Nothing {};
+  static_assert(!has_hook || std::invocable<Hook&, Index, std::span<const Token>, LogitsRef>,
+                "the hook cannot be called with (specdec::Index, std::span<const Token>, Eigen::Ref of a row "
+                "of logits)");
 
  public:
-  ProcessedBatch(M&& model, Steps steps) : model_(std::forward<M>(model)), steps_(std::move(steps)) {}
+  ProcessedBatch(M&& model, Steps steps, Hook hook = {})
+      : model_(std::forward<M>(model)), steps_(std::move(steps)), hook_(std::move(hook)) {}
 
   Index vocab_size() const { return model_.vocab_size(); }
   Index context_size() const { return specdec::context_size(model_); }
 
   auto forward(std::span<const BatchFeed> feeds) & {
     steps_.ask(feeds);
-    if constexpr (returns_matrix) return view(output_ = model_.forward(feeds), feeds);
+    if constexpr (has_hook) return hooked(feeds);
+    else if constexpr (returns_matrix) return view(output_ = model_.forward(feeds), feeds);
     else return view(model_.forward(feeds), feeds);
   }
 
-  void keep(Index sequence, Index length) { model_.keep(sequence, length); }
+  void keep(Index sequence, Index length) {
+    model_.keep(sequence, length);
+    if (const auto found = contexts_.find(sequence); found != contexts_.end()) found->second.truncate(length);
+  }
   void keep(Index sequence, std::span<const Index> path)
     requires LogitsBatchTreeModel<Bare>
   {
-    model_.keep(sequence, path);
+    const auto found = contexts_.find(sequence);
+    if (found == contexts_.end()) return model_.keep(sequence, path);
+    model_.keep(sequence, found->second.of_model(path));
+    found->second.keep(path);
   }
 
-  void release(Index sequence) { model_.release(sequence); }
+  void release(Index sequence) {
+    model_.release(sequence);
+    contexts_.erase(sequence);
+  }
 
  private:
-  template <class Matrix>
-  auto view(const Matrix& logits, std::span<const BatchFeed> feeds) {
+  static Index rows_of(std::span<const BatchFeed> feeds) {
     Index rows = 0;
     for (const BatchFeed& feed : feeds) rows += feed.rows;
+    return rows;
+  }
+
+  template <class Matrix>
+  void check(const Matrix& logits, std::span<const BatchFeed> feeds) {
     try {
-      detail::check_shape(logits, rows, vocab_size());
+      detail::check_shape(logits, rows_of(feeds), vocab_size());
     } catch (...) {
       for (const BatchFeed& feed : feeds) model_.keep(feed.sequence, feed.from);
       throw;
     }
+  }
+
+  template <class Matrix>
+  auto view(const Matrix& logits, std::span<const BatchFeed> feeds) {
+    check(logits, feeds);
     return steps_.of(logits);
+  }
+
+  // What can fail comes before the hook.
+  auto hooked(std::span<const BatchFeed> feeds) {
+    const Index rows = rows_of(feeds);
+    if (output_.rows() < rows || output_.cols() != vocab_size()) output_.resize(rows, vocab_size());
+    errors_.assign(static_cast<std::size_t>(rows), nullptr);
+    enter(feeds);
+    try {
+      decltype(auto) logits = model_.forward(std::span<const BatchFeed>(of_model_));
+      check(logits, feeds);
+      change(logits, feeds);
+    } catch (...) {
+      leave(feeds);
+      throw;
+    }
+    return detail::HookedRows(steps_.of(output_.topRows(rows)), std::span<const std::exception_ptr>(errors_));
+  }
+
+  // Takes all feeds into their contexts, or none.
+  void enter(std::span<const BatchFeed> feeds) {
+    of_model_.assign(feeds.begin(), feeds.end());
+    nodes_.resize(feeds.size());
+    std::size_t k = 0;
+    try {
+      for (; k < feeds.size(); ++k) enter(k);
+    } catch (...) {
+      leave(feeds.first(k));
+      throw;
+    }
+  }
+  void enter(std::size_t k) {
+    BatchFeed& feed = of_model_[k];
+    detail::HookedContext& context = contexts_[feed.sequence];
+    if (context.length() != feed.from)
+      detail::invalid_argument("feeds[", k, "].from = ", feed.from, ", but the context of sequence ",
+                               feed.sequence, " holds ", context.length(), " tokens");
+    nodes_[k] = context.tree_size();
+    if (!feed.parents.empty()) {
+      context.add(feed.tokens, feed.parents);
+      feed.parents = context.of_model(feed.parents);
+    } else if (nodes_[k] > 0) {
+      throw std::logic_error(detail::message("specdec: feeds[", k,
+                                             "] has no parents while the tree of sequence ", feed.sequence,
+                                             " is open: keep() closes it"));
+    } else {
+      context.add(feed.tokens);
+    }
+  }
+  void leave(std::span<const BatchFeed> feeds) {
+    for (std::size_t k = 0; k < feeds.size(); ++k) {
+      detail::HookedContext& context = contexts_.at(feeds[k].sequence);
+      context.forget_from(nodes_[k]);
+      if (nodes_[k] == 0) context.truncate(feeds[k].from);
+    }
+  }
+
+  // Copies the logits and lets the hook change them.
+  template <class Matrix>
+  void change(const Matrix& logits, std::span<const BatchFeed> feeds) {
+    const auto from = numbers(logits);
+    Index row = 0;
+    for (const BatchFeed& feed : feeds) {
+      detail::HookedContext& context = contexts_.at(feed.sequence);
+      if (!feed.parents.empty()) context.taken(std::ssize(feed.tokens));
+      for (Index i = 0; i < feed.rows; ++i, ++row) {
+        from.row(row).read(0, vocab_size(), output_.row(row).data());
+        errors_[static_cast<std::size_t>(row)] = detail::error_of(
+            [&] { hook_(feed.sequence, context.before(i, feed.rows), LogitsRef(output_.row(row))); });
+      }
+    }
   }
 
   M model_;
   detail::StepsOfRows<Steps> steps_;
-  std::conditional_t<returns_matrix, typename detail::KeptAs<std::remove_cvref_t<Logits>>::Type, Nothing>
+  Hook hook_;
+  std::unordered_map<Index, detail::HookedContext> contexts_;  // for the hook
+  std::vector<BatchFeed> of_model_;                            // with the parents' numbers of the model
+  std::vector<Index> nodes_;                                   // of each feed's tree, before
+  std::vector<std::exception_ptr> errors_;                     // that the hook threw about a row
+  std::conditional_t<returns_matrix && !has_hook, typename detail::KeptAs<std::remove_cvref_t<Logits>>::Type,
+                     Buffer>
       output_;
 };
 
 template <class M, class Steps>
 ProcessedBatch(M&&, Steps) -> ProcessedBatch<M, Steps>;
+template <class M, class Steps, class Hook>
+ProcessedBatch(M&&, Steps, Hook) -> ProcessedBatch<M, Steps, Hook>;
 
 }  // namespace specdec

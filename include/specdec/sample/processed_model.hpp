@@ -9,14 +9,13 @@
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "specdec/error.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/tree_model.hpp"
 #include "specdec/model/turn.hpp"
-#include "specdec/model/wrapped_tree.hpp"
 #include "specdec/rows/numbers.hpp"
+#include "specdec/sample/hooked_context.hpp"
 #include "specdec/sample/processed_rows.hpp"
 
 namespace specdec {
@@ -43,10 +42,10 @@ template <class M>
 using LogitsOf = decltype(std::declval<M&>().forward(std::span<const Token>{}, Index{}));
 
 /// One row of logits to be changed in place, in the arithmetic of the model's logits.
-template <class M>
-using LogitsRef = Eigen::Ref<Eigen::Matrix<
-    typename std::remove_cvref_t<decltype(std::declval<NumbersOf<LogitsOf<M>>&>().row(0))>::Scalar, 1,
-    Eigen::Dynamic>>;
+template <class Logits>
+using LogitsRef = Eigen::Ref<
+    Eigen::Matrix<typename std::remove_cvref_t<decltype(std::declval<NumbersOf<Logits>&>().row(0))>::Scalar,
+                  1, Eigen::Dynamic>>;
 
 /// What logits that are returned as a matrix are kept as.
 template <class Logits>
@@ -103,11 +102,11 @@ class ProcessedModel {
       "the model is no specdec::LogitsModel: its forward(tokens, rows) returns logits, as an Eigen matrix, "
       "RowPointers or RowVectors");
 
-  using Buffer = Eigen::Matrix<typename detail::LogitsRef<Bare>::Scalar, Eigen::Dynamic, Eigen::Dynamic,
-                               Eigen::RowMajor>;
+  using LogitsRef = detail::LogitsRef<detail::LogitsOf<Bare>>;
+  using Buffer = Eigen::Matrix<typename LogitsRef::Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   static constexpr bool has_hook = !std::same_as<Hook, NoHook>;
   static constexpr bool returns_matrix = detail::OwningTemporary<detail::LogitsOf<Bare>>;
-  static_assert(!has_hook || std::invocable<Hook&, std::span<const Token>, detail::LogitsRef<Bare>>,
+  static_assert(!has_hook || std::invocable<Hook&, std::span<const Token>, LogitsRef>,
                 "the hook cannot be called with (std::span<const Token>, Eigen::Ref of a row of logits)");
 
  public:
@@ -148,10 +147,9 @@ class ProcessedModel {
     requires LogitsTreeModel<Bare>
   {
     if constexpr (has_hook) {
-      detail::check_path(path, tree_.parents());
-      model_.keep(tree_.of_model(path));
-      for (const Index node : path) context_.push_back(tree_.token(node));
-      tree_.clear();
+      context_.check_path(path);
+      model_.keep(context_.of_model(path));
+      context_.keep(path);
     } else {
       model_.keep(path);
     }
@@ -159,9 +157,7 @@ class ProcessedModel {
 
   void truncate(Index length) {
     model_.truncate(length);
-    tree_.clear();
-    const auto kept = static_cast<std::size_t>(std::max<Index>(length, 0));
-    if (kept < context_.size()) context_.resize(kept);
+    context_.truncate(length);
   }
 
  private:
@@ -172,70 +168,51 @@ class ProcessedModel {
   }
 
   auto hooked(std::span<const Token> tokens, Index rows) {
-    if (!tree_.empty())
+    if (context_.tree_size() > 0)
       throw std::logic_error(
           "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
-    const std::size_t before = context_.size();
-    context_.insert(context_.end(), tokens.begin(), tokens.end());
+    const Index length = context_.length();
+    context_.add(tokens);
     try {
-      take(model_.forward(tokens, rows), rows, [&](Index i) {
-        const std::size_t length = context_.size() - static_cast<std::size_t>(rows - 1 - i);
-        return std::span<const Token>(context_).first(length);
-      });
+      take(model_.forward(tokens, rows), rows);
     } catch (...) {
-      truncate(static_cast<Index>(before));
+      truncate(length);
       throw;
     }
     return ProcessedRows(output_.topRows(rows), steps_);
   }
 
   auto hooked(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
-    detail::check_parents(tokens, parents, tree_.size());
-    const Index before = tree_.size();
-    const std::size_t length = context_.size();
-    tree_.reserve(tokens.size());
-    context_.reserve(length + static_cast<std::size_t>(before) +
-                     tokens.size());  // for any way, and for keep()
-    tree_.add(tokens, parents);
+    const Index length = context_.length(), nodes = context_.tree_size();
+    context_.add(tokens, parents);
     try {
-      const auto& logits = model_.forward(tokens, tree_.of_model(parents), rows);
-      tree_.taken(std::ssize(tokens));
-      take(logits, rows, [&](Index i) { return behind(length, tree_.size() - rows + i); });
+      const auto& logits = model_.forward(tokens, context_.of_model(parents), rows);
+      context_.taken(std::ssize(tokens));
+      take(logits, rows);
     } catch (...) {
-      context_.resize(length);
-      tree_.forget_from(before);
-      if (before == 0) truncate(static_cast<Index>(length));
+      context_.forget_from(nodes);
+      if (nodes == 0) truncate(length);
       throw;
     }
-    context_.resize(length);
     return ProcessedRows(output_.topRows(rows), steps_);
   }
 
-  // The first `length` tokens of the context and the way to a token of the tree, which is put behind them for now.
-  std::span<const Token> behind(std::size_t length, Index node) {
-    context_.resize(length);
-    for (; node >= 0; node = tree_.parent(node)) context_.push_back(tree_.token(node));
-    std::ranges::reverse(std::span(context_).subspan(length));
-    return context_;
-  }
-
-  // Copies the logits and lets the hook change them. before(i) are the tokens that row i follows.
-  template <class Logits, class Before>
-  void take(const Logits& logits, Index rows, const Before& before) {
+  // Copies the logits and lets the hook change them.
+  template <class Logits>
+  void take(const Logits& logits, Index rows) {
     detail::check_shape(logits, rows, vocab_size());
     if (output_.rows() < rows || output_.cols() != vocab_size()) output_.resize(rows, vocab_size());
     const auto from = numbers(logits);
     for (Index i = 0; i < rows; ++i) {
       from.row(i).read(0, vocab_size(), output_.row(i).data());
-      hook_(before(i), detail::LogitsRef<Bare>(output_.row(i)));
+      hook_(context_.before(i, rows), LogitsRef(output_.row(i)));
     }
   }
 
   M model_;
   Steps steps_;
   Hook hook_;
-  std::vector<Token> context_;  // what the model has been fed, kept for the hook
-  detail::WrappedTree tree_;    // what is open behind it, for the hook, too
+  detail::HookedContext context_;  // what the model has been fed, for the hook
   std::conditional_t<returns_matrix && !has_hook,
                      typename detail::KeptAs<std::remove_cvref_t<detail::LogitsOf<Bare>>>::Type, Buffer>
       output_;
