@@ -1,0 +1,32 @@
+// Probabilities of some tokens that have been looked up.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+/// What is known of rows that are costly to ask. For few tokens: they are looked through.
+class KnownProbabilities {
+ public:
+  void add(Index row, Token token, double p) { known_.push_back({row, token, p}); }
+
+  std::optional<double> find(Index row, Token token) const {
+    for (const Known& known : known_)
+      if (known.row == row && known.token == token) return known.p;
+    return {};
+  }
+
+ private:
+  struct Known {
+    Index row;
+    Token token;
+    double p;
+  };
+
+  std::vector<Known> known_;
+};
+
+}  // namespace specdec::detail

@@ -1,0 +1,75 @@
+// The columns of a matrix of rows that one rank holds.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/row_cache.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+/// What a rank says of its part of a row before anything is normalised.
+enum class RankWeight {
+  mass,       // the sum of its probabilities, which are those of the whole row
+  logarithm,  // of a row that normalises itself, the logarithm of what it normalises by
+  largest,    // of a row that puts all on its largest logit, that logit
+};
+
+/// The rows of a matrix over tokens first, first + 1, ... Rows that normalise themselves, as those of logits do, are
+/// distributions over these tokens alone.
+template <DistributionMatrix M>
+class RankColumns {
+ public:
+  using Row = RowOf<M>;
+
+  RankColumns(const M& matrix, Index first) : rows_(matrix), first_(first) {}
+
+  Index rows() const { return rows_.matrix().rows(); }
+  Index first() const { return first_; }
+  Index count() const { return rows() > 0 ? rows_[0].vocab_size() : 0; }
+  bool hold(Token x) const { return x >= first_ && x < first_ + count(); }
+  const Row& row(Index i) const { return rows_[i]; }
+
+  RankWeight kind_of_weight(Index i) const {
+    if constexpr (normalises_itself) return argmax(i) ? RankWeight::largest : RankWeight::logarithm;
+    else return RankWeight::mass;
+  }
+  double weight(Index i) const {
+    const Row& row = rows_[i];
+    if constexpr (!normalises_itself) return sum(i, first_, count());
+    else if (is_empty(row)) return -std::numeric_limits<double>::infinity();
+    else return argmax(i) ? static_cast<double>(row.largest()) : row.log_sum_exp().value;
+  }
+
+  /// Of the part by itself; 0 elsewhere.
+  double probability(Index i, Token x) const {
+    return hold(x) ? static_cast<double>(rows_[i].probability(static_cast<Token>(x - first_))) : 0.0;
+  }
+  /// Of those tokens start..start + count − 1 that are here.
+  double sum(Index i, Index start, Index count) const {
+    const Index from = std::clamp<Index>(start - first_, 0, this->count()),
+                to = std::clamp<Index>(start + count - first_, 0, this->count());
+    return from < to ? static_cast<double>(rows_[i].sum(from, to - from)) : 0.0;
+  }
+
+ private:
+  static constexpr bool normalises_itself = requires(const Row& row) { row.log_sum_exp(); };
+
+  bool argmax(Index i) const {
+    if constexpr (requires { rows_[i].is_argmax(); }) return rows_[i].is_argmax();
+    else return false;
+  }
+  // Whether no token of it can be drawn, as may well be of a part.
+  static bool is_empty(const Row& row) {
+    for (Token x = 0; x < row.vocab_size(); ++x)
+      if (possible(row, x)) return false;
+    return true;
+  }
+
+  RowCache<M> rows_;
+  Index first_;
+};
+
+}  // namespace specdec::detail

@@ -1,0 +1,66 @@
+// Rows that are spread over ranks, as verifiers see them.
+#pragma once
+
+#include <Eigen/Core>
+#include <cstddef>
+#include <span>
+
+#include "specdec/communicator.hpp"
+#include "specdec/rows/distribution.hpp"
+#include "specdec/token_ids.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+template <DistributionMatrix M, Communicator C>
+class Shards;
+
+/// A row of Shards. What it does not know yet it asks the ranks for, all of which have to be asking.
+template <DistributionMatrix M, Communicator C>
+class ShardedRow {
+  using Segment = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
+
+ public:
+  ShardedRow(Shards<M, C>& shards, Index i) : shards_(&shards), i_(i) {}
+
+  Index vocab_size() const { return shards_->vocab_size(); }
+  double probability(Token x) const { return shards_->probability(i_, x); }
+  double sum(Index start, Index count) const { return shards_->sum(i_, start, count); }
+  Segment segment(Index start, Index count) const {
+    return shards_->template segment<Segment>(i_, start, count);
+  }
+  Token argmax() const { return shards_->argmax(i_); }
+
+  /// First what was drawn ahead, whatever u is.
+  auto sampler() const {
+    return [shards = shards_, i = i_, k = Index{0}](double u) mutable {
+      return k < shards->ahead_ ? shards->drawn(i, k++) : shards->draw(i, u);
+    };
+  }
+
+ private:
+  Shards<M, C>* shards_;
+  Index i_;
+};
+
+/// The rows of Shards as a matrix.
+template <DistributionMatrix M, Communicator C>
+class ShardedRows {
+ public:
+  explicit ShardedRows(Shards<M, C>& shards) : shards_(&shards) {}
+
+  Index rows() const { return shards_->size(); }
+  Index vocab_size() const { return shards_->vocab_size(); }
+  ShardedRow<M, C> row(Index i) const { return {*shards_, i}; }
+
+  /// tokens[i] in row i, together: no exchange for those that were told when the Shards were made.
+  void probabilities(TokenIds tokens, std::span<double> out) const {
+    for (Index i = 0; i < tokens.size(); ++i)
+      out[static_cast<std::size_t>(i)] = shards_->probability(i, static_cast<Token>(tokens[i]));
+  }
+
+ private:
+  Shards<M, C>* shards_;
+};
+
+}  // namespace specdec
