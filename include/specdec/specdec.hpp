@@ -56,6 +56,8 @@
 #include "specdec/rows/variant_rows.hpp"
 #include "specdec/rows/without_tokens.hpp"
 #include "specdec/sample/chain.hpp"
+#include "specdec/sample/chain_over_ranks.hpp"
+#include "specdec/sample/cut_logits.hpp"
 #include "specdec/sample/min_p.hpp"
 #include "specdec/sample/processed_batch.hpp"
 #include "specdec/sample/processed_model.hpp"

@@ -19,7 +19,7 @@ mutant("top-p-less", "sample/top_p.hpp", "tests/sample/top_p", "std::max(p_ * to
 mutant("top-p-of-nothing", "sample/top_p.hpp", "tests/sample/top_p",
        "std::max(p_ * total, std::numeric_limits<double>::min())", "p_ * total")
 mutant("min-p-without-temperature", "sample/min_p.hpp", "tests/sample/min_p",
-       "row.temperature() * std::log(p_)", "std::log(p_)")
+       "temperature * std::log(p_)", "std::log(p_)")
 mutant("hook-context-too-long", "sample/hooked_context.hpp", "tests/sample/processed_model",
        "static_cast<std::size_t>(length_ - rows + 1 + i)", "static_cast<std::size_t>(length_ + 0 * (rows + i))")
 mutant("hook-context-not-rolled-back", "sample/processed_model.hpp", "tests/sample/processed_model",
@@ -66,7 +66,7 @@ mutant("batch-release-not-passed-on", BATCH, BATCH_TEST, "    model_.release(seq
 
 mutant = promise("min-p keeps the tokens with p(x) >= min_p · max p, no others")
 mutant("min-p-rounded-down", "sample/min_p.hpp", "tests/sample/min_p",
-       "if (static_cast<double>(cut) < least) cut", "if (static_cast<double>(cut) < least - 1e9) cut")
+       "static_cast<double>(cut) < exact ? std", "static_cast<double>(cut) < exact - 1e9 ? std")
 
 mutant = promise("the cut of a row is the largest above which tokens weigh enough")
 mutant("threshold-target-rounded-down", "sample/threshold.hpp", "tests/sample/threshold tests/sample/top_k tests/sample/top_p",
@@ -151,3 +151,15 @@ mutant("batch-hook-row-of-another", BATCH, BATCH_TEST, "from.row(row).read(0,", 
 mutant("batch-hook-fails-for-all", BATCH, BATCH_TEST, "if (const std::exception_ptr& error = errors_[static_cast<std::size_t>(i)])", "if (const std::exception_ptr& error = errors_[0])")
 mutant("batch-hook-tree-untaken", BATCH, BATCH_TEST, "if (!feed.parents.empty()) context.taken(std::ssize(feed.tokens));", "")
 mutant("batch-hook-way-not-kept", BATCH, BATCH_TEST, "    found->second.keep(path);\n", "")
+
+OVER_RANKS = "tests/sample/chain_over_ranks"
+mutant = promise("over ranks steps keep the tokens that they keep of whole rows")
+mutant("rank-cut-list-without-the-rest", "sample/rank_cut_search.hpp", OVER_RANKS, "double weight = number(r, 1);", "double weight = 0;")
+mutant("rank-cut-ends-without-the-rest", "sample/rank_cut_search.hpp", OVER_RANKS, "      weight += number(r, 1);\n", "")
+mutant("rank-cut-forgets-the-rest", "sample/rank_cut_search.hpp", OVER_RANKS, "if (l > high) above_ += weight_(l);", "")
+mutant("rank-cut-by-value-alone", "sample/rank_cut_search.hpp", OVER_RANKS, "round_++ < 3", "true")
+mutant("over-ranks-top-k-bracket-too-low", "sample/chain_over_ranks.hpp", OVER_RANKS, "(step.value() - 1) / exchange_.ranks() + 1", "step.value()")
+mutant("over-ranks-top-p-bracket-closed", "sample/chain_over_ranks.hpp", OVER_RANKS, "search(i, -largest<3>(i, 1),", "search(i, largest<3>(i, 2),")
+mutant("over-ranks-top-p-of-the-largest", "sample/chain_over_ranks.hpp", OVER_RANKS, "return most + std::log(sum);", "return most;")
+mutant("over-ranks-cut-lowered", "sample/chain_over_ranks.hpp", OVER_RANKS, "old = std::max(old, static_cast<double>(cut));", "old = static_cast<double>(cut);")
+mutant("over-ranks-nan-unheard", "sample/chain_over_ranks.hpp", OVER_RANKS, "told.fill(no_number)", "told.fill(none)")

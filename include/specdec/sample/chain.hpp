@@ -36,6 +36,12 @@ class Chain {
     return row;
   }
 
+  /// Calls visit(step) for each step, in the order written.
+  template <class Visit>
+  void each(Visit&& visit) const {
+    std::apply([&](const auto&... step) { (visit(step), ...); }, steps_);
+  }
+
  private:
   std::tuple<Steps...> steps_;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <concepts>
 #include <limits>
 
 #include "specdec/error.hpp"
@@ -26,12 +27,17 @@ class MinP {
 
   template <Real S, int Stride>
   LogitsRow<S, Stride> operator()(const LogitsRow<S, Stride>& row) const {
-    using Scalar = Arithmetic<S>;
     if (p_ == 0 || row.is_argmax()) return row;
-    const double least = static_cast<double>(row.largest()) + row.temperature() * std::log(p_);
-    auto cut = static_cast<Scalar>(least);
-    if (static_cast<double>(cut) < least) cut = std::nextafter(cut, std::numeric_limits<Scalar>::infinity());
-    return row.above(cut);
+    return row.above(least(row.largest(), row.temperature()));
+  }
+
+  /// The least logit that stays, where the largest is known.
+  template <std::floating_point Scalar>
+  Scalar least(Scalar largest, double temperature) const {
+    const double exact = static_cast<double>(largest) + temperature * std::log(p_);
+    const auto cut = static_cast<Scalar>(exact);
+    return static_cast<double>(cut) < exact ? std::nextafter(cut, std::numeric_limits<Scalar>::infinity())
+                                            : cut;
   }
 
  private:
