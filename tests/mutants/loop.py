@@ -304,8 +304,3 @@ mutant = promise("a call of a batch that fails can be tried again, with the same
 mutant("batch-luck-not-rewound", "loop/batch_entry.hpp", BATCH, "    source_.rewind();", "    source_.mark();")
 mutant("batch-luck-never-marked", "loop/batch_entry.hpp", BATCH, "    source_.mark();\n", "")
 mutant("batch-finished-before-the-call", "loop/batch.hpp", "tests/soak/batch", "    finished_.clear();\n", "    finished_.clear();\n    leave();\n")
-
-SHARDED = "tests/model/sharded_model"
-mutant = promise("a target spread over ranks writes the target's text")
-mutant("sharded-drafts-not-looked-up", "model/sharded_model.hpp", SHARDED, "std::clamp<Index>(rows - 1, 0, std::ssize(tokens))", "Index{0}")
-mutant("sharded-failure-taken-in", "model/sharded_model.hpp", SHARDED, "      model_.truncate(length_);\n      throw;", "      throw;")

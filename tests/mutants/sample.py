@@ -163,3 +163,8 @@ mutant("over-ranks-top-p-bracket-closed", "sample/chain_over_ranks.hpp", OVER_RA
 mutant("over-ranks-top-p-of-the-largest", "sample/chain_over_ranks.hpp", OVER_RANKS, "return most + std::log(sum);", "return most;")
 mutant("over-ranks-cut-lowered", "sample/chain_over_ranks.hpp", OVER_RANKS, "old = std::max(old, static_cast<double>(cut));", "old = static_cast<double>(cut);")
 mutant("over-ranks-nan-unheard", "sample/chain_over_ranks.hpp", OVER_RANKS, "told.fill(no_number)", "told.fill(none)")
+
+SHARDED = "tests/sample/sharded_model"
+mutant = promise("a target spread over ranks writes the target's text")
+mutant("sharded-drafts-not-looked-up", "sample/sharded_model.hpp", SHARDED, "std::clamp<Index>(rows - 1, 0, std::ssize(tokens))", "Index{0}")
+mutant("sharded-failure-taken-in", "sample/sharded_model.hpp", SHARDED, "      model_.truncate(length_);\n      throw;", "      throw;")

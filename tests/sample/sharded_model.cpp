@@ -1,11 +1,12 @@
 // A target spread over ranks: every rank writes the text that one writes, by two exchanges a call, and a call that fails is
 // as if it had not been.
-#include "specdec/model/sharded_model.hpp"
+#include "specdec/sample/sharded_model.hpp"
 
 #include <Eigen/Core>
 #include <exception>
 #include <mutex>
 #include <random>
+#include <set>
 #include <span>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
@@ -19,7 +20,7 @@
 #include "support/message_of.hpp"
 #include "support/thread_ranks.hpp"
 
-namespace test_model_sharded_model {
+namespace test_sample_sharded_model {
 
 using namespace specdec;
 using specdec::testing::Law;
@@ -128,6 +129,35 @@ TEST_CASE("a text written over ranks has the target's law") {
   CHECK(report.accepted);
 }
 
+TEST_CASE("a text written over ranks by a chain of steps is that of the chain on whole rows") {
+  std::mt19937_64 rng(36);
+  const Table target = fine_model(30, 1, rng), small = fine_model(30, 1, rng);
+  const auto check = [&](const auto& chain, const ShardedOptions& how) {
+    std::set<Token> written;
+    support::rethrow_first(support::on_ranks(4, [&](ThreadRank& rank) {
+      ShardedModel model{columns_of(rank, target), rank, std::mt19937_64{1}, chain, how};
+      SpecDec decoder{model, ModelDrafter{Table(small)}, BlockVerifier{}};
+      std::mt19937_64 source(2);
+      const Result result = decoder.generate(Tokens{0}, {.max_new_tokens = 400, .gamma = 3}, source);
+      if (rank.rank() != 0) return;
+      Token before = 0;
+      for (const Token x : result.tokens) {
+        const RowMajor<double> logits =
+            target.distribution(Tokens{before}).segment(0, 30).matrix().transpose().array().log();
+        const Chain whole{Temperature{how.temperature}, chain};
+        const double p = ProcessedRows(logits, whole).row(0).probability(x);
+        if (!(p > 0)) throw std::logic_error("a token that the chain takes away");
+        written.insert(x);
+        before = x;
+      }
+    }));
+    return written.size();
+  };
+  CHECK(check(Chain{Temperature{1.5}, TopK{9}, TopP{0.8}, MinP{0.1}}, {}) > 5);
+  CHECK(check(TopP{0.7}, {.temperature = 0.5}) > 5);
+  check(Chain<>{}, {.temperature = 0});
+}
+
 TEST_CASE("numbers that are none on one rank are an error on all, which are as before") {
   std::mt19937_64 rng(33);
   const Table target = Table::random(6, 1, rng);
@@ -177,9 +207,9 @@ TEST_CASE("odd options of a sharded model are named") {
       return support::message_of<std::invalid_argument>(
           [&] { ShardedModel model(columns_of(rank, target), rank, std::mt19937_64{1}, options); });
     };
-    CHECK(message({.temperature = 0}).find("temperature = 0") != std::string::npos);
+    CHECK(message({.temperature = -1}).find("temperature = -1") != std::string::npos);
     CHECK(message({.draws = -1}).find("draws = -1") != std::string::npos);
   }));
 }
 
-}  // namespace test_model_sharded_model
+}  // namespace test_sample_sharded_model

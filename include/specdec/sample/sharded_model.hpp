@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -13,8 +14,11 @@
 #include "specdec/communicator.hpp"
 #include "specdec/error.hpp"
 #include "specdec/model/model.hpp"
-#include "specdec/rows/logits.hpp"
+#include "specdec/rows/numbers.hpp"
 #include "specdec/rows/sharded.hpp"
+#include "specdec/sample/chain.hpp"
+#include "specdec/sample/chain_over_ranks.hpp"
+#include "specdec/sample/cut_logits.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
@@ -36,7 +40,8 @@ concept ColumnsModel = requires(M& model, const M& constant, std::span<const Tok
 
 /// How the rows of a ShardedModel are sampled.
 struct ShardedOptions {
-  double temperature = 1;  ///< above 0
+  double temperature =
+      1;  ///< before the steps of a chain; 0 puts all on the largest logit, the lowest id among equals
   Index draws =
       2;  ///< tokens that are drawn ahead from every row; what a verdict needs beyond them costs an exchange
 };
@@ -45,29 +50,38 @@ struct ShardedOptions {
 /// equal seeds, and write the same text. It is that of one rank, too, as far as the rounding of sums decides nothing.
 ///
 ///   specdec::ShardedModel target{mine, ranks, std::mt19937_64{seed}, {.temperature = 0.8}};
+///   specdec::ShardedModel target{mine, ranks, std::mt19937_64{seed}, specdec::Chain{specdec::TopK{40}}};
 ///   specdec::SpecDec decoder{target, drafter, specdec::BlockVerifier{}};    // on every rank
 ///
+/// A chain of Temperature, TopK, TopP and MinP leaves of the rows what it leaves of whole ones: see ChainOverRanks. The
+/// drafter has the chain by itself, as in a loop of one rank.
 /// A call takes two exchanges, whatever the vocabulary: the tokens that are fed last are those that were drafted, so they
-/// are looked up with the normalisers, and draws are made ahead, from a generator of the model's own.
+/// are looked up with the normalisers, and draws are made ahead, from a generator of the model's own. To them come those
+/// that the chain takes, one for MinP, three to five as a rule for each TopK and TopP.
 /// A model passed as an lvalue is referred to and must outlive this, as must the communicator; an rvalue is moved in. Give it
 /// with an empty context. For targets: a draft model is small, and runs whole on every rank.
-/// Throws what Shards throws, on all ranks alike, with the context as it was before. What the model throws has to be thrown
-/// on all ranks, too: those that go on would wait.
-template <class M, Communicator C, RandomBitGenerator Generator>
+/// Throws what ChainOverRanks and Shards throw, on all ranks alike, with the context as it was before. What the model throws
+/// has to be thrown on all ranks, too: those that go on would wait.
+template <class M, Communicator C, RandomBitGenerator Generator, RowStep Steps = Chain<>>
 class ShardedModel {
   using Bare = std::remove_reference_t<M>;
   static_assert(ColumnsModel<Bare>, "the model is no specdec::ColumnsModel");
   using Output =
       std::remove_cvref_t<decltype(std::declval<Bare&>().forward(std::span<const Token>{}, Index{1}))>;
-  using Mine = decltype(Logits(std::declval<const Output&>()));
+  using Mine = CutLogits<NumbersOf<Output>>;
 
  public:
   ShardedModel(M&& model, C& ranks, Generator source, const ShardedOptions& options = {})
-      : model_(std::forward<M>(model)), ranks_(&ranks), source_(std::move(source)), options_(options) {
-    if (!(options.temperature > 0))
-      detail::invalid_argument("temperature = ", options.temperature,
-                               " is not above 0: greedy decoding needs no other "
-                               "temperature than 1");
+    requires std::same_as<Steps, Chain<>>
+      : ShardedModel(std::forward<M>(model), ranks, std::move(source), Chain<>{}, options) {}
+  ShardedModel(M&& model, C& ranks, Generator source, Steps steps, const ShardedOptions& options = {})
+      : model_(std::forward<M>(model)),
+        ranks_(&ranks),
+        source_(std::move(source)),
+        steps_(std::move(steps), ranks),
+        options_(options) {
+    if (!(options.temperature >= 0 && options.temperature <= std::numeric_limits<double>::max()))
+      detail::invalid_argument("temperature = ", options.temperature, " is not a finite number >= 0");
     if (options.draws < 0) detail::invalid_argument("draws = ", options.draws, " is negative");
   }
 
@@ -80,7 +94,7 @@ class ShardedModel {
     try {
       const auto drafted =
           tokens.last(static_cast<std::size_t>(std::clamp<Index>(rows - 1, 0, std::ssize(tokens))));
-      shards_.emplace(Logits(*output_, {.temperature = options_.temperature}), model_.first_column(),
+      shards_.emplace(steps_(*output_, vocab_size(), options_.temperature), model_.first_column(),
                       vocab_size(), *ranks_, drafted);
       shards_->draw_ahead(options_.draws, [this] { return uniform01(source_); });
     } catch (...) {
@@ -100,6 +114,7 @@ class ShardedModel {
   M model_;
   C* ranks_;
   Generator source_;
+  ChainOverRanks<Steps, C> steps_;
   ShardedOptions options_;
   Index length_ = 0;
   std::optional<Output> output_;
@@ -108,5 +123,7 @@ class ShardedModel {
 
 template <class M, class C, class G>
 ShardedModel(M&&, C&, G, const ShardedOptions& = {}) -> ShardedModel<M, C, G>;
+template <class M, class C, class G, RowStep Steps>
+ShardedModel(M&&, C&, G, Steps, const ShardedOptions& = {}) -> ShardedModel<M, C, G, Steps>;
 
 }  // namespace specdec
