@@ -261,3 +261,12 @@ mutant("shard-tokens-unlooked-up", "rows/sharded.hpp", SHARDED, "if (const auto 
 mutant("shards-need-not-agree", "rows/sharded.hpp", SHARDED, 'check_alike(2, "the tokens', 'check_alike(1, "the tokens')
 mutant("shards-generators-need-not-agree", "rows/sharded.hpp", SHARDED, "    exchange_.check_alike(0, what_generators_give);\n    for", "    for")
 mutant("shards-with-gaps", "rows/sharded.hpp", SHARDED, "if (first != next)", "if (false)")
+
+mutant = promise("what is summed over rows that are spread over ranks takes one number, and is the whole rows'")
+mutant("spread-sums-token-by-token", "rows/walk.hpp", SHARDED, "if constexpr (SpreadRow<P> || SpreadRow<Q>) {", "if constexpr (false) {")
+mutant("spread-part-normalised-alone", "rows/sharded.hpp", SHARDED, "has_mass(i) ? share(i) : 0.0);", "has_mass(i) ? 1.0 : 0.0);")
+mutant("spread-part-unshifted", "rows/spread_row.hpp", SHARDED, "row_.segment(columns_.first + start, n)", "row_.segment(start, n)")
+mutant("spread-list-unshifted", "rows/spread_row.hpp", SHARDED, "row_.support(listed_from_ + k) - columns_.first", "row_.support(listed_from_ + k)")
+mutant("spread-draw-unshifted", "rows/sharded.hpp", SHARDED, "out.assign({static_cast<double>(mine_.first() + x), row.probability(x)});", "out.assign({static_cast<double>(x), row.probability(x)});")
+mutant("spread-sum-ends-with-the-shorter", "rows/walk.hpp", SHARDED, "return sum(q.spread()) + f.alone(p, std::max<Index>(start, q.vocab_size()), end);", "return sum(q.spread());")
+mutant("spread-residual-drawn-in-pieces", "rows/residual.hpp", SHARDED, "if constexpr (SpreadRow<P>) return detail::SpreadSampler<ResidualRow>(*this);\n    else if", "if")

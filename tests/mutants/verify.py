@@ -216,12 +216,12 @@ mutant("siblings-residual-not-updated", "verify/sibling_residual.hpp", TREES,
 mutant("siblings-residual-of-another-weight", "verify/sibling_residual.hpp", TREES,
        "b_[k] = bounded(before / w);", "b_[k] = bounded(before);")
 mutant("siblings-residual-of-another-row", "verify/sibling_residual.hpp", TREES,
-       "p -= (*b_)[k] * specdec::probability(drafted_->draft(k), x);",
-       "p -= (*b_)[k] * specdec::probability(drafted_->draft(drafted_->first_child(node_)), x);")
+       "specdec::probability(columns_.of(drafted_->draft(k)), x);",
+       "specdec::probability(columns_.of(drafted_->draft(drafted_->first_child(node_))), x);")
 mutant("siblings-mass-of-the-whole-row", "verify/sibling_residual.hpp", TREES,
        "mass_[node] = p.named([&] { return row(node, k).left(); });", "mass_[node] = before;")
 mutant("chosen-token-left", "verify/sibling_residual.hpp", TREES,
-       "else if (drafted_->token(k) == x) p = 0;", "")
+       "else if (drafted_->token(k) - columns_.first == x) p = 0;", "")
 mutant("chosen-token-left-in-sums", "verify/sibling_residual.hpp", TREES,
        "if (chosen >= 0 && chosen < rest.size()) rest[chosen] = 0;", "")
 mutant("chosen-mass-kept", "verify/sibling_residual.hpp", TREES,

@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -92,7 +96,140 @@ RowMajor<double> random_rows(Index rows, Index columns, std::mt19937_64& rng) {
   return matrix;
 }
 
+// Chance that takes every branch, with races that have gone on for too long before they begin. Of what is drawn it looks
+// whether the sampler has the law: the middle of each token's part of [0, 1) has to give that token.
+struct Settled {
+  Enumerator& inner;
+
+  bool coin(double h) { return inner.coin(h); }
+  template <Distribution R>
+  Token draw(const R& row) {
+    double before = 0;
+    for (Token x = 0; x < row.vocab_size(); ++x) {
+      const double p = row.probability(x);
+      auto sampler = row.sampler();
+      if (p > 1e-9 && (sampler(before + 1e-10) != x || sampler(before + p - 1e-10) != x))
+        throw std::logic_error("a sampler gives other tokens than its row says");
+      before += p;
+    }
+    return inner.draw(row);
+  }
+  template <Distribution P, Distribution Q>
+  std::optional<Token> race(double w, const P& p, const Q& q) {
+    if (w <= 0) return std::nullopt;
+    return specdec::detail::settle_race(*this, w, p, q);
+  }
+  template <Distribution P>
+  std::optional<Token> race(double w, const P& p) {
+    return inner.race(w, p);
+  }
+};
+
+// The entries above 0 of each row as a list.
+struct Lists {
+  std::vector<std::vector<std::int32_t>> ids;
+  std::vector<std::vector<double>> numbers;
+  std::vector<SparseRow<double>> rows;
+
+  explicit Lists(const RowMajor<double>& m) : ids(static_cast<std::size_t>(m.rows())), numbers(ids.size()) {
+    for (Index i = 0; i < m.rows(); ++i) {
+      const auto k = static_cast<std::size_t>(i);
+      for (Index x = 0; x < m.cols(); ++x)
+        if (m(i, x) > 0) {
+          ids[k].push_back(static_cast<std::int32_t>(x));
+          numbers[k].push_back(m(i, x));
+        }
+      rows.emplace_back(ids[k], numbers[k], m.cols());
+    }
+  }
+  auto view() const { return RowSpan<SparseRow<double>>(rows, rows.front().vocab_size()); }
+};
+
+// Greedy block verification in the middle of a sequence: the next target is modified.
+AnyVerifier with_modifications(const RowMajor<double>& target, const RowMajor<double>& draft,
+                               std::mt19937_64& rng) {
+  GreedyBlockVerifier rule;
+  for (int n = 0; n < 1000 && rule.modifications().empty(); ++n) {
+    std::vector<Token> tokens;
+    RandomChance chance(rng);
+    for (Index i = 0; i < draft.rows(); ++i) tokens.push_back(chance.draw(distributions(draft).row(i)));
+    rule(target, draft, tokens, rng);
+  }
+  REQUIRE(!rule.modifications().empty());
+  return {rule};
+}
+
 }  // namespace
+
+TEST_CASE("races that outlive their draws are settled over ranks with the law of whole rows", "[law]") {
+  std::mt19937_64 rng(26);
+  for (int pair = 0; pair < support::bound(6, 20); ++pair) {
+    const Index vocab_size = 3 + pair % 3, ranks = 1 + pair % 5;
+    const RowMajor<double> target = random_rows(3, vocab_size, rng);
+    const RowMajor<double> draft = 0.75 * random_rows(2, vocab_size, rng) + 0.25 * target.topRows(2);
+    const RowMajor<double> logits = target.array().log();
+    const Lists lists(draft);
+    std::vector<AnyVerifier> rules(std::begin(support::ratio_rules), std::end(support::ratio_rules));
+    rules.push_back(with_modifications(target, draft, rng));
+    for (const AnyVerifier& rule : rules) {
+      const VerdictLaw whole = law_of(draft, rule, [&](auto& verifier, auto tokens, auto& chance) {
+        return verifier(target, draft, tokens, chance);
+      });
+      std::vector<VerdictLaw> laws(static_cast<std::size_t>(ranks));
+      support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {
+        const Columns mine = columns_of(rank, vocab_size);
+        const RowMajor<double> q = part(draft, mine), l = part(logits, mine);
+        const Logits my_logits(l);
+        laws[static_cast<std::size_t>(rank.rank())] =
+            law_of(draft, rule, [&](auto& verifier, auto tokens, auto& chance) {
+              Settled settled{chance};
+              Shards shards(my_logits, mine.first, vocab_size, rank, tokens);
+              if (pair % 3 == 0) return verifier(shards.rows(), draft, tokens, settled);
+              if (pair % 3 == 1) return verifier(shards.rows(), lists.view(), tokens, settled);
+              Shards drafted(q, mine.first, vocab_size, rank, tokens);
+              return verifier(shards.rows(), drafted.rows(), tokens, settled);
+            });
+      }));
+      for (const VerdictLaw& law : laws) check_equal(whole, law);
+    }
+  }
+}
+
+TEST_CASE("a race that outlives its draws is settled by four numbers, whatever the vocabulary") {
+  std::mt19937_64 rng(27);
+  for (const Index vocab_size : {40, 40000}) {
+    const RowMajor<double> target = random_rows(1, vocab_size, rng), draft = random_rows(1, vocab_size, rng);
+    support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
+      const Columns mine = columns_of(rank, vocab_size);
+      const RowMajor<double> p = part(target, mine);
+      Shards shards(p, mine.first, vocab_size, rank);
+      const auto q = distributions(draft).row(0);
+      std::mt19937_64 source(4);
+      for (int n = 0; n < 20; ++n) {
+        const Index exchanges = shards.exchanges(), numbers = shards.numbers_given();
+        RandomChance chance(source);
+        const auto y = run_race(chance, 1.0, shards.rows().row(0), q, 0);
+        if (!y || residual(1.0, distributions(target).row(0), 1.0, q, *y) <= 0)
+          throw std::logic_error("no winner of the race");
+        if (shards.exchanges() != exchanges + 3 || shards.numbers_given() != numbers + 4)
+          throw std::logic_error("other exchanges than the mass, whose it is, and the token");
+      }
+      const auto whole = distributions(target).row(0);
+      const std::vector<double> wide(static_cast<std::size_t>(vocab_size) + 9, 0.01);
+      const DenseRow<double> wider(wide.data(), std::ssize(wide));
+      const auto check = [&](double sum, double expected) {
+        if (!(std::abs(sum - expected) < 1e-9)) throw std::logic_error("another sum than over whole rows");
+      };
+      const Index numbers = shards.numbers_given();
+      const auto row = shards.rows().row(0);
+      check(overlap(row, q), overlap(whole, q));
+      check(overlap(q, row), overlap(whole, q));
+      check(residual_mass(0.5, wider, 1.0, row), residual_mass(0.5, wider, 1.0, whole));
+      check(residual_mass(1.0, row, 1.0, q, 7, 20), residual_mass(1.0, whole, 1.0, q, 7, 20));
+      if (shards.numbers_given() != numbers + 4) throw std::logic_error("a sum takes other than one number");
+    }));
+  }
+}
 
 TEST_CASE("the law of a verdict over sharded rows is that over whole rows, on every rank", "[law]") {
   std::mt19937_64 rng(21);
@@ -163,6 +300,26 @@ TEST_CASE(
     INFO(report);
     CHECK(report.accepted);
   }
+}
+
+TEST_CASE("a sampler over ranks gives what was drawn ahead, each token once, and then draws") {
+  std::mt19937_64 rng(28);
+  const RowMajor<double> target = random_rows(2, 50, rng);
+  support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
+    const Columns mine = columns_of(rank, 50);
+    const RowMajor<double> p = part(target, mine);
+    Shards shards(p, mine.first, 50, rank);
+    const double us[] = {0.1, 0.5, 0.9, 0.3};
+    shards.draw_ahead(2, [&, k = 0]() mutable { return us[k++]; });
+    std::vector<Token> drawn, expected;
+    for (Index i = 0; i < 2; ++i) {
+      auto sampler = shards.rows().row(i).sampler();
+      auto whole = distributions(target).row(i).sampler();
+      for (int k = 0; k < 3; ++k) drawn.push_back(sampler(0.7));
+      for (const double u : {us[2 * i], us[2 * i + 1], 0.7}) expected.push_back(whole(u));
+    }
+    if (drawn != expected) throw std::logic_error("other tokens than were drawn");
+  }));
 }
 
 TEST_CASE("ranks write one text, however many they are") {

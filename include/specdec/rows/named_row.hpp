@@ -6,6 +6,7 @@
 
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/spread_row.hpp"
 
 namespace specdec::detail {
 
@@ -78,6 +79,13 @@ class NamedRow {
   {
     return checked(support(k), row_->listed(k));
   }
+
+  auto spread() const
+    requires SpreadRow<R>
+  {
+    return row_->spread();
+  }
+  auto part(ColumnRange columns) const { return part_of(*row_, columns); }
 
   /// f(), and what it complains about is told with the row's name, unless another row's is told already.
   template <class F>

@@ -13,6 +13,7 @@
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/prefix_sampler.hpp"
+#include "specdec/rows/spread_row.hpp"
 #include "specdec/rows/walk.hpp"
 
 namespace specdec {
@@ -53,7 +54,8 @@ struct ResidualOf {
 ///
 /// Numeric: differences and sums in double. NaN anywhere gives NaN.
 /// Cost: one fused pass over both rows where both hand out segments; where p has a list that alone, where q has
-/// one, p and q's list; else one look-up each per token.
+/// one, p and q's list; else one look-up each per token. Of a row that is spread over ranks each sums its own columns: one
+/// exchange of one number.
 template <Distribution P, Distribution Q>
 double residual_mass(double a, const P& p, double b, const Q& q, Index start, Index count) {
   return detail::sum_over(detail::ResidualOf{a, b}, p, q, start, start + count);
@@ -104,8 +106,21 @@ class ResidualRow {
     return probability(support(k));
   }
 
+  auto spread() const
+    requires SpreadRow<P>
+  {
+    return p_.spread();
+  }
+  auto part(ColumnRange columns) const {
+    const auto p = detail::part_of(p_, columns);
+    const auto q = detail::part_of(q_, columns);
+    return ResidualRow<std::remove_cvref_t<decltype(p)>, std::remove_cvref_t<decltype(q)>>(a_, p, b_, q,
+                                                                                           mass_);
+  }
+
   auto sampler() const {
-    if constexpr (ListedRow<P>) return detail::ListSampler<ResidualRow>(*this);
+    if constexpr (SpreadRow<P>) return detail::SpreadSampler<ResidualRow>(*this);
+    else if constexpr (ListedRow<P>) return detail::ListSampler<ResidualRow>(*this);
     else return PrefixSampler<ResidualRow>(*this);
   }
 

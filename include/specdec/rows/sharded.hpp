@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,7 @@
 #include "specdec/rows/rank_columns.hpp"
 #include "specdec/rows/rank_masses.hpp"
 #include "specdec/rows/sharded_rows.hpp"
+#include "specdec/rows/spread_row.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
@@ -41,8 +43,11 @@ namespace specdec {
 ///
 /// The exchanges ask for all that a verification will surely ask: the normalisers, the probabilities of the drafted
 /// tokens, and a few draws from each row with theirs. The rule then runs on every rank on these numbers, with chance of
-/// equal seeds. What it asks beyond them (one more draw, a sum where a race has gone on for too long) is one more
-/// exchange each, a segment one number a token.
+/// equal seeds. What it asks beyond them takes more exchanges: a draw one, of three numbers; a sum over a row and over what
+/// a rule subtracts from it (a residual mass, an overlap) one, of one number, as each rank sums its own columns; a draw from
+/// such a residual two, of three numbers together. So whatever a rule does is O(1) numbers a question. Only what hands rows
+/// out in segments (copies, entropies) moves them.
+/// A draft that is spread over ranks, too, is to be so in the same columns. One that is not is the same on every rank.
 /// Source: what has to cross a wire is O(γ·k) numbers, whatever the vocabulary; an all-gather of the rows would be (2γ + 1)·V.
 /// Throws, on all ranks alike: std::invalid_argument where their columns do not make up the vocabulary, or their rows are
 /// not as many; std::logic_error where they do not do the same (tokens or generators that differ);
@@ -105,6 +110,7 @@ class Shards {
   Index numbers_given() const { return exchange_.numbers_given(); }
 
  private:
+  friend class RankSpread<M, C>;
   friend class ShardedRow<M, C>;
   friend class ShardedRows<M, C>;
 
@@ -236,15 +242,52 @@ class Shards {
   }
 
   Token take_draw(Index i, std::size_t at) {
+    const auto [token, p] = told_draw(at);
+    if (!known_.find(i, token)) known_.add(i, token, p);
+    return token;
+  }
+
+  // What the owner of a draw has told.
+  std::pair<Token, double> told_draw(std::size_t at) const {
     Index owner = 0;
     for (Index r = 0; r < exchange_.ranks(); ++r)
       if (exchange_.from(r, at) >= 0 || std::isnan(exchange_.from(r, at + 1))) owner = r;
-    const auto token = static_cast<Token>(exchange_.from(owner, at));
-    const double p = exchange_.from(owner, at + 1);
-    if (token < 0 || !(p > 0))
+    const double token = exchange_.from(owner, at), p = exchange_.from(owner, at + 1);
+    if (!(token >= 0) || !(p > 0))
       throw InvalidDistribution(detail::message("rank ", owner, " could not draw from its part of the row"));
-    if (!known_.find(i, token)) known_.add(i, token, p);
-    return token;
+    return {static_cast<Token>(token), p};
+  }
+
+  // ---- Sums over all columns of rows that are made of these, and draws from such rows
+
+  ColumnRange columns() const { return {mine_.first(), mine_.count()}; }
+
+  auto part(Index i, ColumnRange columns) const {
+    if (columns != this->columns())
+      throw std::logic_error(
+          "specdec: rows of which the ranks have different columns are not summed together");
+    return detail::PartOfRow(mine_.row(i), ColumnRange{0, mine_.count()}, has_mass(i) ? share(i) : 0.0);
+  }
+
+  template <class F>
+  double sum_of(const F& f) {
+    exchange_.one([&] { return detail::attempt(f); });
+    return exchange_.sum(0);
+  }
+
+  template <class Part>
+  Token draw_of(double u, const Part& part) {
+    detail::RankMasses masses(1, exchange_.ranks());
+    sum_of([&] { return part().sum(0, mine_.count()); });
+    masses.take(0, detail::RankWeight::mass, [&](Index r) { return exchange_.from(r, 0); });
+    exchange_(2, [&](auto& out) {
+      out.assign({-1.0, 0.0});
+      if (masses.owner(0, u) != exchange_.rank()) return;
+      const auto row = part();
+      const Token x = row.sampler()(masses.inside(0, exchange_.rank(), u));
+      out.assign({static_cast<double>(mine_.first() + x), row.probability(x)});
+    });
+    return told_draw(0).first;
   }
 
   detail::RankColumns<M> mine_;

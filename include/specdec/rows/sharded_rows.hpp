@@ -2,11 +2,13 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <concepts>
 #include <cstddef>
 #include <span>
 
 #include "specdec/communicator.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/spread_row.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
@@ -14,6 +16,32 @@ namespace specdec {
 
 template <DistributionMatrix M, Communicator C>
 class Shards;
+
+/// The ranks that a row of Shards is spread over.
+template <DistributionMatrix M, Communicator C>
+class RankSpread {
+ public:
+  explicit RankSpread(Shards<M, C>& shards) : shards_(&shards) {}
+
+  /// The tokens that this rank has.
+  ColumnRange columns() const { return shards_->columns(); }
+
+  /// Σ f() over the ranks: one exchange of one number. NaN where one throws.
+  template <std::invocable F>
+  double sum(const F& f) const {
+    return shards_->sum_of(f);
+  }
+
+  /// The token that u of [0, 1) draws from a row of which this rank has the columns part(): two exchanges, of a number, by
+  /// which the ranks find whose it is, and of two.
+  template <std::invocable Part>
+  Token draw(double u, const Part& part) const {
+    return shards_->draw_of(u, part);
+  }
+
+ private:
+  Shards<M, C>* shards_;
+};
 
 /// A row of Shards. What it does not know yet it asks the ranks for, all of which have to be asking.
 template <DistributionMatrix M, Communicator C>
@@ -30,6 +58,10 @@ class ShardedRow {
     return shards_->template segment<Segment>(i_, start, count);
   }
   Token argmax() const { return shards_->argmax(i_); }
+
+  /// For sums: see spread_row.hpp.
+  RankSpread<M, C> spread() const { return RankSpread<M, C>(*shards_); }
+  auto part(ColumnRange columns) const { return shards_->part(i_, columns); }
 
   /// First what was drawn ahead, whatever u is.
   auto sampler() const {

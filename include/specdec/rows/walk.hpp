@@ -17,6 +17,7 @@
 #include "specdec/kernels/pair_sum.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
+#include "specdec/rows/spread_row.hpp"
 
 namespace specdec::detail {
 
@@ -183,11 +184,30 @@ double sum_over_segments(const F& f, const P& p, const Q& q, Index start, Index 
   return sum;
 }
 
+template <class F, Distribution P, Distribution Q>
+double sum_over(const F& f, const P& p, const Q& q, Index start, Index end);
+
+/// Every rank sums over its own columns of both rows.
+template <class F, Distribution P, Distribution Q>
+double sum_over_ranks(const F& f, const P& p, const Q& q, Index start, Index end) {
+  const auto sum = [&](const auto& spread) {
+    const ColumnRange here = spread.columns();
+    const auto [from, to] = here.within(start, end);
+    return spread.sum(
+        [&] { return from < to ? sum_over(f, part_of(p, here), part_of(q, here), from, to) : 0.0; });
+  };
+  if constexpr (SpreadRow<P>) return sum(p.spread());
+  else if (q.vocab_size() >= end) return sum(q.spread());
+  else return sum(q.spread()) + f.alone(p, std::max<Index>(start, q.vocab_size()), end);
+}
+
 /// Σ f(p(x), q(x)), in the way that reads least.
 template <class F, Distribution P, Distribution Q>
 double sum_over(const F& f, const P& p, const Q& q, Index start, Index end) {
   constexpr bool p_may_stand_alone = requires { f.alone(p, start, end); };
-  if constexpr (ListedRow<P>) {
+  if constexpr (SpreadRow<P> || SpreadRow<Q>) {
+    return sum_over_ranks(f, p, q, start, end);
+  } else if constexpr (ListedRow<P>) {
     return sum_over_list(f, p, q, start, end);
   } else if constexpr (ListedRow<Q> && p_may_stand_alone) {
     return sum_around_list(f, p, q, start, end);

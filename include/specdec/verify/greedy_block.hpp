@@ -14,6 +14,7 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/residual.hpp"
+#include "specdec/rows/spread_row.hpp"
 #include "specdec/verify/drafted.hpp"
 #include "specdec/verify/verifier.hpp"
 
@@ -36,6 +37,8 @@ class ModifiedRow {
  public:
   ModifiedRow(const P& p, const Q& q, const TargetLevel& level)
       : p_(p), modified_(1.0, p, level.b, q, level.mass), plain_(level.b == 0) {}
+  ModifiedRow(const P& p, const ResidualRow<P, Q>& modified, bool plain)
+      : p_(p), modified_(modified), plain_(plain) {}
 
   Index vocab_size() const { return p_.vocab_size(); }
   double probability(Token x) const { return plain_ ? p_.probability(x) : modified_.probability(x); }
@@ -59,6 +62,17 @@ class ModifiedRow {
     requires ListedRow<P>
   {
     return plain_ ? p_.listed(k) : modified_.listed(k);
+  }
+
+  auto spread() const
+    requires SpreadRow<P>
+  {
+    return p_.spread();
+  }
+  auto part(ColumnRange columns) const {
+    using Part =
+        ModifiedRow<decltype(part_of(p_, columns)), decltype(part_of(std::declval<const Q&>(), columns))>;
+    return Part(part_of(p_, columns), modified_.part(columns), plain_);
   }
 
   auto sampler() const {

@@ -20,6 +20,7 @@
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/prefix_sampler.hpp"
 #include "specdec/rows/scratch.hpp"
+#include "specdec/rows/spread_row.hpp"
 #include "specdec/rows/walk.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/drafted.hpp"
@@ -29,18 +30,35 @@ namespace specdec::detail {
 /// The coefficient of a chosen token: nothing of it is left.
 inline constexpr double all_of_it = std::numeric_limits<double>::infinity();
 
+/// All columns of the rows that a residual is made of.
+struct AllColumns {
+  static constexpr Index first = 0;
+  template <Distribution R>
+  R of(const R& row) const {
+    return row;
+  }
+};
+
+/// Those that are here: see spread_row.hpp.
+struct ColumnsHere : ColumnRange {
+  auto of(const auto& row) const { return part_of(row, *this); }
+};
+
 /// The row t of a node whose children up to `last` have all been rejected. Refers to all that it is made of.
 ///
 /// Draws: by rejection from p while that is cheap, 1/M tries; else, and where a caller has one number only, by a pass.
-template <class D>
+template <class D, class Columns = AllColumns>
 class SiblingResidual {
-  using P = std::remove_cvref_t<decltype(std::declval<const D&>().target(0))>;
+  using P =
+      std::remove_cvref_t<decltype(std::declval<const Columns&>().of(std::declval<const D&>().target(0)))>;
 
  public:
-  SiblingResidual(const D& drafted, const Scratch& coefficients, Index node, Index last, double mass)
+  SiblingResidual(const D& drafted, const Scratch& coefficients, Index node, Index last, double mass,
+                  const Columns& columns = {})
       : drafted_(&drafted),
         b_(&coefficients),
-        p_(drafted.target(node)),
+        columns_(columns),
+        p_(columns.of(drafted.target(node))),
         node_(node),
         last_(last),
         mass_(mass) {}
@@ -53,8 +71,8 @@ class SiblingResidual {
   /// Where p(x) is known.
   double left(Token x, double p) const {
     each_rejected([&](Index k) {
-      if ((*b_)[k] != all_of_it) p -= (*b_)[k] * specdec::probability(drafted_->draft(k), x);
-      else if (drafted_->token(k) == x) p = 0;
+      if ((*b_)[k] != all_of_it) p -= (*b_)[k] * specdec::probability(columns_.of(drafted_->draft(k)), x);
+      else if (drafted_->token(k) - columns_.first == x) p = 0;
     });
     return std::max(p, 0.0);
   }
@@ -95,6 +113,15 @@ class SiblingResidual {
     return left(p_.support(k), p_.listed(k)) / mass_;
   }
 
+  auto spread() const
+    requires SpreadRow<P>
+  {
+    return p_.spread();
+  }
+  auto part(ColumnRange columns) const {
+    return SiblingResidual<D, ColumnsHere>(*drafted_, *b_, node_, last_, mass_, ColumnsHere{columns});
+  }
+
   /// Of one number, or of as many as it takes: see RandomChance::draw_again.
   class Sampler {
    public:
@@ -113,8 +140,9 @@ class SiblingResidual {
     }
 
    private:
-    using Exact =
-        std::conditional_t<ListedRow<P>, ListSampler<SiblingResidual>, PrefixSampler<SiblingResidual>>;
+    using Exact = std::conditional_t<
+        SpreadRow<P>, SpreadSampler<SiblingResidual>,
+        std::conditional_t<ListedRow<P>, ListSampler<SiblingResidual>, PrefixSampler<SiblingResidual>>>;
     static constexpr int most_tries = 64;
 
     // By what there is, whatever M has come to by rounding. Where no token has anything left, Y ~ p.
@@ -136,6 +164,9 @@ class SiblingResidual {
   Sampler sampler() const { return Sampler(*this); }
 
  private:
+  template <class, class>
+  friend class SiblingResidual;
+
   template <class Visit>
   void each_rejected(const Visit& visit) const {
     for (Index k = drafted_->first_child(node_); k >= 0 && k <= last_; k = drafted_->next_sibling(k))
@@ -143,6 +174,12 @@ class SiblingResidual {
   }
 
   double left_of(Index start, Index count) const {
+    if constexpr (SpreadRow<P>) {
+      const auto spread = p_.spread();
+      const ColumnRange here = spread.columns();
+      const auto [from, to] = here.within(start, start + count);
+      return spread.sum([&] { return from < to ? part(here).left_of(from, to - from) : 0.0; });
+    }
     double sum = 0;
     for (const Index end = start + count; start < end; start += max_segment_size)
       sum += rest(start, std::min(max_segment_size, end - start)).sum();
@@ -154,8 +191,8 @@ class SiblingResidual {
     Stretch rest = Stretch::Zero(count);
     add_stretch(p_, 1.0, start, rest);
     each_rejected([&](Index k) {
-      if ((*b_)[k] != all_of_it) return add_stretch(drafted_->draft(k), -(*b_)[k], start, rest);
-      const Index chosen = drafted_->token(k) - start;
+      if ((*b_)[k] != all_of_it) return add_stretch(columns_.of(drafted_->draft(k)), -(*b_)[k], start, rest);
+      const Index chosen = drafted_->token(k) - columns_.first - start;
       if (chosen >= 0 && chosen < rest.size()) rest[chosen] = 0;
     });
     return (rest < 0).select(0.0, rest);
@@ -163,6 +200,7 @@ class SiblingResidual {
 
   const D* drafted_;
   const Scratch* b_;
+  Columns columns_;
   P p_;
   Index node_, last_;
   double mass_;
