@@ -166,5 +166,10 @@ mutant("over-ranks-nan-unheard", "sample/chain_over_ranks.hpp", OVER_RANKS, "tol
 
 SHARDED = "tests/sample/sharded_model"
 mutant = promise("a target spread over ranks writes the target's text")
-mutant("sharded-drafts-not-looked-up", "sample/sharded_model.hpp", SHARDED, "std::clamp<Index>(rows - 1, 0, std::ssize(tokens))", "Index{0}")
+mutant("sharded-drafts-not-looked-up", "sample/sharded_model.hpp", SHARDED, "std::clamp<Index>(rows - 1, 0, std::ssize(fed))", "Index{0}")
 mutant("sharded-failure-taken-in", "sample/sharded_model.hpp", SHARDED, "      model_.truncate(length_);\n      throw;", "      throw;")
+mutant("sharded-tree-looked-up-behind-others", "sample/sharded_model.hpp", SHARDED, "parent - (tree_.size() - rows) - 1", "parent - (tree_.size() - rows)")
+mutant("sharded-tree-kept-by-own-number", "sample/sharded_model.hpp", SHARDED, "model_.keep(tree_.of_model(path));", "model_.keep(path);")
+mutant("sharded-tree-failure-taken-in", "sample/sharded_model.hpp", SHARDED, "      tree_.forget_from(before);\n", "")
+mutant("sharded-tree-length-uncounted", "sample/sharded_model.hpp", SHARDED, "    length_ += std::ssize(path);\n", "")
+mutant("sharded-steps-left-out", "sample/sharded_model.hpp", SHARDED, "shards_.emplace(steps_(*output_, vocab_size(), options_.temperature)", "shards_.emplace(steps_(*output_, vocab_size(), 1.0)")

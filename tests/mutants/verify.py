@@ -224,6 +224,10 @@ mutant("chosen-token-left", "verify/sibling_residual.hpp", TREES,
        "else if (drafted_->token(k) - columns_.first == x) p = 0;", "")
 mutant("chosen-token-left-in-sums", "verify/sibling_residual.hpp", TREES,
        "if (chosen >= 0 && chosen < rest.size()) rest[chosen] = 0;", "")
+OVER_RANKS = "tests/law_trees_over_ranks"
+mutant("siblings-of-ranks-token-by-token", "verify/sibling_residual.hpp", OVER_RANKS, "if constexpr (SpreadRow<P>) {", "if constexpr (false) {")
+mutant("chosen-token-of-ranks-unshifted", "verify/sibling_residual.hpp", OVER_RANKS, "drafted_->token(k) - columns_.first - start", "drafted_->token(k) - start")
+mutant("siblings-of-ranks-unshifted", "verify/sibling_residual.hpp", OVER_RANKS, "add_stretch(columns_.of(drafted_->draft(k))", "add_stretch(drafted_->draft(k)")
 mutant("chosen-mass-kept", "verify/sibling_residual.hpp", TREES,
        "std::max(before - probability(k) * before, 0.0)", "before")
 mutant("negative-rest-summed", "verify/sibling_residual.hpp", TREES,

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -25,6 +24,7 @@
 #include "support/message_of.hpp"
 #include "support/models.hpp"
 #include "support/rules.hpp"
+#include "support/shards.hpp"
 #include "support/thread_ranks.hpp"
 
 namespace test_rows_sharded {
@@ -32,32 +32,16 @@ namespace test_rows_sharded {
 using namespace specdec;
 using namespace specdec::testing;
 using support::AnyVerifier;
+using support::Columns;
+using support::columns_of;
+using support::Lists;
+using support::part;
+using support::random_rows;
 using support::RowMajor;
+using support::Settled;
 using support::ThreadRank;
 
 namespace {
-
-// Where the columns of each rank begin: ragged, and rank 1 of three or more has none.
-std::vector<Index> cuts(Index vocab_size, Index ranks) {
-  std::vector<Index> cuts{0};
-  for (Index r = 1; r < ranks; ++r)
-    cuts.push_back(ranks > 2 && r == 2 ? cuts.back() : (vocab_size * r + 1) / (ranks + 1));
-  cuts.push_back(vocab_size);
-  return cuts;
-}
-
-struct Columns {
-  Index first, count;
-};
-Columns columns_of(const ThreadRank& rank, Index vocab_size) {
-  const auto c = cuts(vocab_size, rank.size());
-  const auto r = static_cast<std::size_t>(rank.rank());
-  return {c[r], c[r + 1] - c[r]};
-}
-
-RowMajor<double> part(const RowMajor<double>& whole, const Columns& columns) {
-  return whole.middleCols(columns.first, columns.count);
-}
 
 using VerdictLaw = std::map<std::vector<Token>, double>;
 
@@ -85,65 +69,6 @@ void check_equal(const VerdictLaw& a, const VerdictLaw& b) {
     CHECK(std::abs(b.at(outcome) - p) < 1e-12);
   }
 }
-
-RowMajor<double> random_rows(Index rows, Index columns, std::mt19937_64& rng) {
-  RowMajor<double> matrix(rows, columns);
-  for (Index i = 0; i < rows; ++i) {
-    for (Index x = 0; x < columns; ++x) matrix(i, x) = uniform01(rng) < 0.25 ? 0 : uniform01(rng);
-    matrix(i, i % columns) += 0.25;
-    matrix.row(i) /= matrix.row(i).sum();
-  }
-  return matrix;
-}
-
-// Chance that takes every branch, with races that have gone on for too long before they begin. Of what is drawn it looks
-// whether the sampler has the law: the middle of each token's part of [0, 1) has to give that token.
-struct Settled {
-  Enumerator& inner;
-
-  bool coin(double h) { return inner.coin(h); }
-  template <Distribution R>
-  Token draw(const R& row) {
-    double before = 0;
-    for (Token x = 0; x < row.vocab_size(); ++x) {
-      const double p = row.probability(x);
-      auto sampler = row.sampler();
-      if (p > 1e-9 && (sampler(before + 1e-10) != x || sampler(before + p - 1e-10) != x))
-        throw std::logic_error("a sampler gives other tokens than its row says");
-      before += p;
-    }
-    return inner.draw(row);
-  }
-  template <Distribution P, Distribution Q>
-  std::optional<Token> race(double w, const P& p, const Q& q) {
-    if (w <= 0) return std::nullopt;
-    return specdec::detail::settle_race(*this, w, p, q);
-  }
-  template <Distribution P>
-  std::optional<Token> race(double w, const P& p) {
-    return inner.race(w, p);
-  }
-};
-
-// The entries above 0 of each row as a list.
-struct Lists {
-  std::vector<std::vector<std::int32_t>> ids;
-  std::vector<std::vector<double>> numbers;
-  std::vector<SparseRow<double>> rows;
-
-  explicit Lists(const RowMajor<double>& m) : ids(static_cast<std::size_t>(m.rows())), numbers(ids.size()) {
-    for (Index i = 0; i < m.rows(); ++i) {
-      const auto k = static_cast<std::size_t>(i);
-      for (Index x = 0; x < m.cols(); ++x)
-        if (m(i, x) > 0) {
-          ids[k].push_back(static_cast<std::int32_t>(x));
-          numbers[k].push_back(m(i, x));
-        }
-      rows.emplace_back(ids[k], numbers[k], m.cols());
-    }
-  }
-  auto view() const { return RowSpan<SparseRow<double>>(rows, rows.front().vocab_size()); }
-};
 
 // Greedy block verification in the middle of a sequence: the next target is modified.
 AnyVerifier with_modifications(const RowMajor<double>& target, const RowMajor<double>& draft,

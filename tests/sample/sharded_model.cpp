@@ -51,17 +51,25 @@ class Columns {
   Index first_column() const { return first_; }
   const RowMajor<double>& forward(std::span<const Token> tokens, Index rows) {
     fed += std::ssize(tokens);
-    const auto& whole = table_.forward(tokens, rows);
-    logits_ = whole.middleCols(first_, count_).array().log();
-    if (fed > spoilt_from) logits_(0, 0) = std::numeric_limits<double>::quiet_NaN();
-    return logits_;
+    return mine(table_.forward(tokens, rows));
   }
+  const RowMajor<double>& forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
+    fed += std::ssize(tokens);
+    return mine(table_.forward(tokens, parents, rows));
+  }
+  void keep(std::span<const Index> path) { table_.keep(path); }
   void truncate(Index length) { table_.truncate(length); }
   Index length() const { return std::ssize(table_.context()); }
 
-  Index fed = 0, spoilt_from = unlimited;
+  Index fed = 0, spoilt_from = unlimited, spoilt_to = unlimited;
 
  private:
+  const RowMajor<double>& mine(const RowMajor<double>& whole) {
+    logits_ = whole.middleCols(first_, count_).array().log();
+    if (fed > spoilt_from && fed <= spoilt_to) logits_(0, 0) = std::numeric_limits<double>::quiet_NaN();
+    return logits_;
+  }
+
   Table table_;
   Index first_, count_;
   RowMajor<double> logits_;
@@ -84,7 +92,75 @@ struct Counted {
   Index exchanges = 0;
 };
 
+static_assert(TreeModel<ShardedModel<Columns, ThreadRank, std::mt19937_64>>);
+
 }  // namespace
+
+TEST_CASE(
+    "every number of ranks writes one text with trees, by two exchanges a call and one a rejected sibling") {
+  std::mt19937_64 rng(37);
+  const Table target = fine_model(9, 2, rng), small = fine_model(9, 1, rng);
+  std::vector<Tokens> texts;
+  for (const Index ranks : {1, 2, 4}) {
+    std::vector<Tokens> each(static_cast<std::size_t>(ranks));
+    support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {
+      Counted counted{&rank};
+      ShardedModel model{columns_of(rank, target), counted, std::mt19937_64{1}, {.draws = 6}};
+      ModelTreeDrafter drafter{Table(small), TreeShape::of_widths({2, 2, 1}), Independent{}};
+      SpecDec decoder{model, std::move(drafter), TraversalVerifier{}};
+      std::mt19937_64 source(2);
+      const Result result = decoder.generate(Tokens{1, 2}, {.max_new_tokens = 300, .gamma = 8}, source);
+      if (result.stats.accepted < 100) throw std::logic_error("hardly a drafted token is accepted");
+      if (counted.exchanges > 5 * result.stats.target_calls) throw std::logic_error("too many exchanges");
+      each[static_cast<std::size_t>(rank.rank())] = result.tokens;
+    }));
+    for (const Tokens& text : each) texts.push_back(text);
+  }
+  for (const Tokens& text : texts) CHECK(text == texts.front());
+}
+
+TEST_CASE("a tree over ranks looks tokens up behind their parents, and is as before where a call fails") {
+  std::mt19937_64 rng(38);
+  const Table target = fine_model(6, 2, rng);
+  support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
+    Columns columns = columns_of(rank, target);
+    if (rank.rank() == 1) columns.spoilt_from = 5, columns.spoilt_to = 8;
+    Counted counted{&rank};
+    ShardedModel model{columns, counted, std::mt19937_64{1}, {.draws = 0}};
+    Table whole = target;
+    // A line of two tokens of the text, behind which two siblings, and behind the second a child.
+    const Tokens tokens{3, 1, 0, 4, 2}, more{5, 1}, last{0, 3};
+    const std::vector<Index> parents{-1, 0, 1, 1, 3}, behind{4, 2}, behind_too{4, 5};
+    const auto rows = model.forward(tokens, parents, 4);
+    const RowMajor<double> expected = whole.forward(tokens, parents, 4);
+    const auto check = [&](bool right) {
+      if (!right) throw std::logic_error("the tree is another");
+    };
+    const Index exchanges = counted.exchanges;
+    for (Index k = 2; k < 5; ++k) {  // row 0 stands behind token 1
+      const Index row = parents[static_cast<std::size_t>(k)] - 1;
+      const Token x = tokens[static_cast<std::size_t>(k)];
+      check(std::abs(rows.row(row).probability(x) - expected(row, x)) < 1e-12);
+    }
+    check(counted.exchanges == exchanges);
+    bool failed = false;
+    try {
+      model.forward(more, behind, 2);
+    } catch (const InvalidDistribution&) {
+      failed = true;
+    }
+    check(failed);
+    const auto after = model.forward(last, behind_too, 2);
+    const RowMajor<double> expected_after = whole.forward(last, behind_too, 2);
+    for (Token x = 0; x < 6; ++x) check(std::abs(after.row(1).probability(x) - expected_after(1, x)) < 1e-12);
+    const std::vector<Index> path{0, 1, 3, 4, 5, 6};
+    model.keep(path);
+    check(columns.length() == 6);
+    model.forward(Tokens{2}, 1);
+    model.truncate(3);
+    check(columns.length() == 3);
+  }));
+}
 
 TEST_CASE("every number of ranks writes one text") {
   std::mt19937_64 rng(31);

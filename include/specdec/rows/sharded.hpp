@@ -19,6 +19,7 @@
 
 #include "specdec/communicator.hpp"
 #include "specdec/error.hpp"
+#include "specdec/parents.hpp"
 #include "specdec/rows/dense.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/exchange.hpp"
@@ -63,7 +64,20 @@ class Shards {
         exchange_(ranks),
         masses_(mine_.rows(), exchange_.ranks()),
         vocab_size_(vocab_size) {
-    begin(tokens);
+    begin(tokens, [](Index k) { return k; }, {});
+  }
+  /// The rows of a tree, where row 0 stands behind the context and row k + 1 behind tokens[k]: tokens[k] is looked up in row
+  /// parents[k] + 1, if there is one.
+  template <Probabilities Rows>
+  Shards(const Rows& mine, Index first, Index vocab_size, C& ranks, TokenIds tokens, TokenIds parents)
+      : mine_(distributions(mine), first),
+        exchange_(ranks),
+        masses_(mine_.rows(), exchange_.ranks()),
+        vocab_size_(vocab_size) {
+    begin(
+        tokens, [&](Index k) { return k < parents.size() ? static_cast<Index>(parents[k]) + 1 : size(); },
+        parents);
+    detail::check_parent_count(parents.size(), tokens.size());
   }
   Shards(const Shards&) = delete;
   Shards& operator=(const Shards&) = delete;
@@ -118,27 +132,34 @@ class Shards {
 
   // ---- The first exchange: who has what, how much, and the tokens' own numbers
 
-  void begin(TokenIds tokens) {
-    const Index looked_up = std::min(size(), tokens.size());
+  // row_of(k) is the row that tokens[k] is looked up in.
+  template <class RowOfToken>
+  void begin(TokenIds tokens, const RowOfToken& row_of, TokenIds parents) {
     const auto weight_at = [](Index i) { return header + static_cast<std::size_t>(i); };
-    exchange_(weight_at(size() + looked_up), [&](auto& out) {
-      out.assign({static_cast<double>(size()), static_cast<double>(vocab_size_), fingerprint(tokens),
+    const auto each_look_up = [&](auto&& visit) {
+      for (Index k = 0; k < tokens.size(); ++k)
+        if (const Index i = row_of(k); i >= 0 && i < size()) visit(i, static_cast<Token>(tokens[k]));
+    };
+    exchange_(0, [&](auto& out) {
+      out.assign({static_cast<double>(size()), static_cast<double>(vocab_size_), fingerprint(tokens, parents),
                   static_cast<double>(mine_.first()), static_cast<double>(mine_.count())});
       for (Index i = 0; i < size(); ++i) out.push_back(detail::attempt([&] { return mine_.weight(i); }));
-      for (Index i = 0; i < looked_up; ++i)
-        out.push_back(detail::attempt([&] { return mine_.probability(i, static_cast<Token>(tokens[i])); }));
+      each_look_up(
+          [&](Index i, Token x) { out.push_back(detail::attempt([&] { return mine_.probability(i, x); })); });
     });
     check_columns();
     exchange_.check_alike(2, "the tokens that were drafted (by a number made of them)");
     for (Index i = 0; i < size(); ++i)
       masses_.take(i, mine_.kind_of_weight(i), [&](Index r) { return exchange_.from(r, weight_at(i)); });
-    for (Index i = 0; i < looked_up; ++i) {
+    std::size_t at = weight_at(size());
+    each_look_up([&](Index i, Token x) {
       double p = 0;
       for (Index r = 0; r < exchange_.ranks(); ++r)
         if (masses_.of(i, r) > 0)  // a part without mass has no probabilities
-          p += masses_.share(i, r) * exchange_.from(r, weight_at(size() + i));
-      known_.add(i, static_cast<Token>(tokens[i]), p);
-    }
+          p += masses_.share(i, r) * exchange_.from(r, at);
+      known_.add(i, x, p);
+      ++at;
+    });
   }
   static constexpr std::size_t header = 5;
 
@@ -160,11 +181,15 @@ class Shards {
                                " columns together, expected vocab_size = ", vocab_size_);
   }
 
-  // Of tokens: equal ones give one number, others another, nearly surely; exact in a double.
-  static double fingerprint(TokenIds tokens) {
+  // Of tokens and their parents: equal ones give one number, others another, nearly surely; exact in a double.
+  static double fingerprint(TokenIds tokens, TokenIds parents) {
     std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a, of ids in place of bytes
-    for (Index i = 0; i < tokens.size(); ++i)
-      hash = (hash ^ static_cast<std::uint64_t>(tokens[i])) * 0x100000001b3u;
+    const auto add = [&](TokenIds ids) {
+      for (Index i = 0; i < ids.size(); ++i)
+        hash = (hash ^ static_cast<std::uint64_t>(ids[i])) * 0x100000001b3u;
+    };
+    add(tokens);
+    add(parents);
     return static_cast<double>(hash >> 11);
   }
 

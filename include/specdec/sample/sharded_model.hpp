@@ -4,16 +4,20 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "specdec/chance/random.hpp"
 #include "specdec/communicator.hpp"
 #include "specdec/error.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/model/tree_model.hpp"
+#include "specdec/model/wrapped_tree.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/sharded.hpp"
 #include "specdec/sample/chain.hpp"
@@ -38,6 +42,14 @@ concept ColumnsModel = requires(M& model, const M& constant, std::span<const Tok
   model.truncate(n);
 };
 
+/// A ColumnsModel whose calls may branch: see TreeModel.
+template <class M>
+concept ColumnsTreeModel = ColumnsModel<M> && requires(M& model, std::span<const Token> tokens,
+                                                       std::span<const Index> numbers, Index n) {
+  { model.forward(tokens, numbers, n) } -> std::same_as<decltype(model.forward(tokens, n))>;
+  model.keep(numbers);
+};
+
 /// How the rows of a ShardedModel are sampled.
 struct ShardedOptions {
   double temperature =
@@ -58,10 +70,13 @@ struct ShardedOptions {
 /// A call takes two exchanges, whatever the vocabulary: the tokens that are fed last are those that were drafted, so they
 /// are looked up with the normalisers, and draws are made ahead, from a generator of the model's own. To them come those
 /// that the chain takes, one for MinP, three to five as a rule for each TopK and TopP.
+/// Satisfies TreeModel where the model is a ColumnsTreeModel: a call that takes in a tree looks up each token behind its
+/// parent, and takes as many exchanges.
 /// A model passed as an lvalue is referred to and must outlive this, as must the communicator; an rvalue is moved in. Give it
 /// with an empty context. For targets: a draft model is small, and runs whole on every rank.
-/// Throws what ChainOverRanks and Shards throw, on all ranks alike, with the context as it was before. What the model throws
-/// has to be thrown on all ranks, too: those that go on would wait.
+/// Throws what ChainOverRanks and Shards throw, on all ranks alike, with the context as it was before; an open tree,
+/// too, but for room that is lost in the model's own until keep() or truncate(). What the model throws has to be thrown on
+/// all ranks, too: those that go on would wait.
 template <class M, Communicator C, RandomBitGenerator Generator, RowStep Steps = Chain<>>
 class ShardedModel {
   using Bare = std::remove_reference_t<M>;
@@ -92,11 +107,7 @@ class ShardedModel {
     shards_.reset();
     output_.emplace(model_.forward(tokens, rows));
     try {
-      const auto drafted =
-          tokens.last(static_cast<std::size_t>(std::clamp<Index>(rows - 1, 0, std::ssize(tokens))));
-      shards_.emplace(steps_(*output_, vocab_size(), options_.temperature), model_.first_column(),
-                      vocab_size(), *ranks_, drafted);
-      shards_->draw_ahead(options_.draws, [this] { return uniform01(source_); });
+      share(drafted(tokens, rows));
     } catch (...) {
       model_.truncate(length_);
       throw;
@@ -105,18 +116,67 @@ class ShardedModel {
     return shards_->rows();
   }
 
+  ShardedRows<Mine, C> forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) &
+        requires ColumnsTreeModel<Bare>
+  {
+    detail::check_parents(tokens, parents, tree_.size());
+    const Index before = tree_.size();
+    shards_.reset();
+    tree_.reserve(tokens.size());
+    tree_.add(tokens, parents);
+    try {
+      output_.emplace(model_.forward(tokens, tree_.of_model(parents), rows));
+      tree_.taken(std::ssize(tokens));
+      parents_.clear();
+      for (const Index parent : drafted(parents, rows))
+        parents_.push_back(parent - (tree_.size() - rows) - 1);
+      share(drafted(tokens, rows), TokenIds(parents_));
+    } catch (...) {
+      tree_.forget_from(before);
+      if (before == 0) truncate(length_);
+      throw;
+    }
+    return shards_->rows();
+  }
+
+  void keep(std::span<const Index> path)
+    requires ColumnsTreeModel<Bare>
+  {
+    detail::check_path(path, tree_.parents());
+    model_.keep(tree_.of_model(path));
+    length_ += std::ssize(path);
+    tree_.clear();
+  }
+
   void truncate(Index length) {
     length_ = std::clamp<Index>(length, 0, length_);
     model_.truncate(length_);
+    tree_.clear();
   }
 
  private:
+  // Row 0 stands behind what was not drafted in this call, the others behind what was.
+  template <class Number>
+  static std::span<const Number> drafted(std::span<const Number> fed, Index rows) {
+    return fed.last(static_cast<std::size_t>(std::clamp<Index>(rows - 1, 0, std::ssize(fed))));
+  }
+
+  // Makes shards of the output, in which tokens, and their parents if these are told, are looked up.
+  template <class... Parents>
+  void share(std::span<const Token> tokens, const Parents&... parents) {
+    shards_.emplace(steps_(*output_, vocab_size(), options_.temperature), model_.first_column(), vocab_size(),
+                    *ranks_, tokens, parents...);
+    shards_->draw_ahead(options_.draws, [this] { return uniform01(source_); });
+  }
+
   M model_;
   C* ranks_;
   Generator source_;
   ChainOverRanks<Steps, C> steps_;
   ShardedOptions options_;
-  Index length_ = 0;
+  Index length_ = 0;  // of the context
+  detail::WrappedTree tree_;
+  std::vector<Index> parents_;  // of the drafted tokens; −1 is the node that row 0 stands behind
   std::optional<Output> output_;
   std::optional<Shards<Mine, C>> shards_;
 };

@@ -1,0 +1,138 @@
+// Trees whose target rows are spread over ranks: every rule for trees has the law that it has on whole rows, on every rank,
+// from two exchanges and what it sums.
+#include <iterator>
+#include <map>
+#include <random>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <stdexcept>
+#include <variant>
+#include <vector>
+
+#include "support/bounds.hpp"
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/shards.hpp"
+#include "support/thread_ranks.hpp"
+
+namespace test_law_trees_over_ranks {
+
+using namespace specdec;
+using namespace specdec::testing;
+using support::RowMajor;
+using support::ThreadRank;
+
+namespace {
+
+// Three siblings that were drawn from one row, the second of which has a line of two behind it.
+struct Input {
+  std::vector<Index> parents{-1, -1, -1, 1, 3};
+  std::vector<Token> tokens;
+  RowMajor<double> target, draft;
+
+  Input(Index vocab_size, std::mt19937_64& rng)
+      : target(support::random_rows(6, vocab_size, rng)), draft(support::random_rows(5, vocab_size, rng)) {
+    draft.row(1) = draft.row(2) = draft.row(0);
+    RandomChance chance(rng);
+    for (Index k = 0; k < 5; ++k) tokens.push_back(chance.draw(distributions(draft).row(k)));
+  }
+  // The second sibling was chosen, and is no other one.
+  void choose() {
+    const Index size = draft.cols();
+    while (tokens[1] == tokens[0] || tokens[1] == tokens[2])
+      tokens[1] = static_cast<Token>((tokens[1] + 1) % size);
+    draft.row(1) = Eigen::RowVectorXd::Unit(size, tokens[1]);
+  }
+};
+
+using Outcomes = std::map<std::vector<Token>, double>;
+
+template <class Verify>
+Outcomes outcomes(const Verify& verify) {
+  Outcomes out;
+  enumerate([&](Enumerator& chance) {
+    const TreeVerdict verdict = verify(chance);
+    std::vector<Token> key(verdict.path.begin(), verdict.path.end());
+    key.push_back(verdict.token);
+    const double p = chance.probability();
+    out[key] += p;
+  });
+  return out;
+}
+
+// Chosen when the program runs: the laws are then compiled once.
+struct AnyTreeRule {
+  std::variant<TraversalVerifier, RecursiveRejectionVerifier, KSeqVerifier, TrunkAndSpares<BlockVerifier>>
+      rule;
+
+  Stop judge(const auto& drafted, auto& chance) const {
+    return std::visit([&](const auto& verifier) { return verifier.judge(drafted, chance); }, rule);
+  }
+};
+
+const AnyTreeRule rules[] = {{TraversalVerifier{}},
+                             {RecursiveRejectionVerifier{}},
+                             {KSeqVerifier{}},
+                             {TrunkAndSpares<BlockVerifier>{}}};
+
+}  // namespace
+
+TEST_CASE("over ranks rules for trees have the laws that they have on whole rows", "[law]") {
+  std::mt19937_64 rng(51);
+  for (int n = 0; n < support::bound(8, 24); ++n) {
+    const Index vocab_size = 4 + n % 3, ranks = 2 + n % 4;
+    Input in(vocab_size, rng);
+    const bool chosen = n % 2 == 1;
+    if (chosen) in.choose();
+    const RowMajor<double> logits = in.target.array().log();
+    for (const AnyTreeRule& rule : rules) {
+      if (chosen && std::holds_alternative<KSeqVerifier>(rule.rule)) continue;
+      const Outcomes whole = outcomes([&](auto& chance) {
+        return verify_tree(rule, in.target, in.draft, in.tokens, in.parents, chance);
+      });
+      std::vector<Outcomes> each(static_cast<std::size_t>(ranks));
+      support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {
+        const support::Columns mine = support::columns_of(rank, vocab_size);
+        const RowMajor<double> l = support::part(logits, mine), q = support::part(in.draft, mine);
+        const Logits my_logits(l);
+        each[static_cast<std::size_t>(rank.rank())] = outcomes([&](auto& chance) {
+          support::Settled settled{chance};
+          Shards shards(my_logits, mine.first, vocab_size, rank, in.tokens, in.parents);
+          const auto rows = shards.rows();
+          if (n % 3 < 2) return verify_tree(rule, rows, in.draft, in.tokens, in.parents, settled);
+          Shards drafted(q, mine.first, vocab_size, rank, in.tokens);
+          return verify_tree(rule, rows, drafted.rows(), in.tokens, in.parents, settled);
+        });
+      }));
+      for (const Outcomes& law : each) CHECK(largest_difference(whole, law).size < 1e-12);
+    }
+  }
+}
+
+TEST_CASE("what ranks exchange for a tree does not grow with the vocabulary") {
+  std::mt19937_64 rng(52);
+  for (const Index vocab_size : {30, 30000}) {
+    const Input in(vocab_size, rng);
+    support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
+      const support::Columns mine = support::columns_of(rank, vocab_size);
+      const RowMajor<double> p = support::part(in.target, mine);
+      std::mt19937_64 source(6);
+      Index looked_up = 0, more = 0;
+      for (int n = 0; n < 30; ++n) {
+        Shards shards(p, mine.first, vocab_size, rank, in.tokens, in.parents);
+        looked_up += shards.numbers_given();
+        shards.draw_ahead(4, [&] { return uniform01(source); });
+        const Index numbers = shards.numbers_given(), exchanges = shards.exchanges();
+        TraversalVerifier{}(shards.rows(), in.draft, in.tokens, in.parents, source);
+        more += shards.numbers_given() - numbers;
+        if (shards.numbers_given() - numbers > 3 * (shards.exchanges() - exchanges))
+          throw std::logic_error("an exchange of more than a draw takes");
+      }
+      if (looked_up != 30 * (5 + 6 + 5)) throw std::logic_error("other look-ups than of each token once");
+      // Two of three siblings may be rejected before the last, which takes a sum each.
+      if (more > 3 * 30) throw std::logic_error("more than sums of rejected siblings and a few draws");
+    }));
+  }
+}
+
+}  // namespace test_law_trees_over_ranks
