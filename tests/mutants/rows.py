@@ -260,6 +260,7 @@ mutant("shard-draw-serves-twice", "rows/sharded_rows.hpp", SHARDED, "shards->dra
 mutant("shard-tokens-unlooked-up", "rows/sharded.hpp", SHARDED, "if (const auto known = known_.find(i, x)) return *known;", "")
 mutant("shards-need-not-agree", "rows/sharded.hpp", SHARDED, 'check_alike(2, "the tokens', 'check_alike(1, "the tokens')
 mutant("shards-generators-need-not-agree", "rows/sharded.hpp", SHARDED, "    exchange_.check_alike(0, what_generators_give);\n    for", "    for")
+mutant("shard-of-nan-is-empty", "rows/rank_columns.hpp", SHARDED, "possible(row, x) || nan(x)", "possible(row, x)")
 mutant("shards-with-gaps", "rows/sharded.hpp", SHARDED, "if (first != next)", "if (false)")
 
 mutant = promise("what is summed over rows that are spread over ranks takes one number, and is the whole rows'")

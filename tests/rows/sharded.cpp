@@ -353,6 +353,13 @@ TEST_CASE("ranks that do not agree all say so, and none waits for ever") {
                Shards shards(p, 2 * rank.rank(), 6, rank);
              }),
              "parts of row 1"));
+  CHECK(says(message([&](ThreadRank& rank) {
+               RowMajor<double> l = target.middleCols(2 * rank.rank(), 2).array().log();
+               if (rank.rank() == 1) l.row(2).setConstant(std::numeric_limits<double>::quiet_NaN());
+               const Logits logits(l);
+               Shards shards(logits, 2 * rank.rank(), 6, rank);
+             }),
+             "parts of row 2"));
 }
 
 }  // namespace test_rows_sharded

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "specdec/rows/distribution.hpp"
@@ -16,6 +17,18 @@ enum class RankWeight {
   logarithm,  // of a row that normalises itself, the logarithm of what it normalises by
   largest,    // of a row that puts all on its largest logit, that logit
 };
+
+/// Whether no token of a part of a row can be drawn, as may well be. Where some numbers are NaN it is not empty but wrong.
+template <Distribution R>
+bool has_no_token(const R& row) {
+  const auto nan = [&](Token x) {
+    if constexpr (requires { row.logits()[x]; }) return std::isnan(static_cast<double>(row.logits()[x]));
+    else return false;
+  };
+  for (Token x = 0; x < row.vocab_size(); ++x)
+    if (possible(row, x) || nan(x)) return false;
+  return true;
+}
 
 /// The rows of a matrix over tokens first, first + 1, ... Rows that normalise themselves, as those of logits do, are
 /// distributions over these tokens alone.
@@ -39,7 +52,7 @@ class RankColumns {
   double weight(Index i) const {
     const Row& row = rows_[i];
     if constexpr (!normalises_itself) return sum(i, first_, count());
-    else if (is_empty(row)) return -std::numeric_limits<double>::infinity();
+    else if (has_no_token(row)) return -std::numeric_limits<double>::infinity();
     else return argmax(i) ? static_cast<double>(row.largest()) : row.log_sum_exp().value;
   }
 
@@ -61,13 +74,6 @@ class RankColumns {
     if constexpr (requires { rows_[i].is_argmax(); }) return rows_[i].is_argmax();
     else return false;
   }
-  // Whether no token of it can be drawn, as may well be of a part.
-  static bool is_empty(const Row& row) {
-    for (Token x = 0; x < row.vocab_size(); ++x)
-      if (possible(row, x)) return false;
-    return true;
-  }
-
   RowCache<M> rows_;
   Index first_;
 };

@@ -18,6 +18,7 @@
 #include "specdec/rows/logits_row.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/owning_temporary.hpp"
+#include "specdec/rows/rank_columns.hpp"
 #include "specdec/sample/chain.hpp"
 #include "specdec/sample/cut_logits.hpp"
 #include "specdec/sample/gather.hpp"
@@ -87,7 +88,7 @@ class StepsOverRanks {
     if (step.value() == 1 || is_argmax()) return;
     tell([&](Index i) {
       const Row part = row(i);
-      if (is_empty(part)) return std::array{none, none, none};
+      if (has_no_token(part)) return std::array{none, none, none};
       const double weight = part.log_sum_exp().value;
       const auto cut = static_cast<double>(step(part).cut());
       return std::array{weight, -cut, cut};
@@ -124,12 +125,6 @@ class StepsOverRanks {
     old = std::max(old, static_cast<double>(cut));
   }
   bool is_argmax() const { return logits_.rows() == 0 || row(0).is_argmax(); }
-
-  static bool is_empty(const Row& part) {
-    for (Token x = 0; x < part.vocab_size(); ++x)
-      if (part.possible(x)) return false;
-    return true;
-  }
 
   // The k-th largest logit of the part that there still is; the cut where there are fewer.
   double largest_of(Index i, Index k) const {

@@ -20,7 +20,8 @@ namespace specdec {
 /// Shapes, Throws: see verify_tree; std::invalid_argument where siblings were not drawn from one row, as far as their
 /// tokens' probabilities tell. Units: probabilities.
 /// Random: a coin for each child that is judged, then a draw.
-/// Cost: ρ is found by bisection, some fifty passes over both rows at each node that branches. No allocation (γ <= 64).
+/// Cost: ρ is found by bisection, some fifty passes over both rows at each node that branches, and as many exchanges of one
+/// number where rows are spread over ranks. No allocation (γ <= 64).
 /// Numeric: ρ is rounded to where c <= ρ, so that p − c·min(q, p/ρ) is negative nowhere.
 struct KSeqVerifier : detail::TreeCallable<KSeqVerifier> {
   Stop judge(const auto& drafted, auto& chance) const {
