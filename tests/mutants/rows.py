@@ -252,14 +252,14 @@ mutant("logits-sum-of-half-a-stretch", "rows/logits_row.hpp", "tests/rows/logits
 
 SHARDED = "tests/rows/sharded"
 mutant = promise("rows spread over ranks have the whole rows' law, on every rank")
-mutant("shard-columns-unshifted", "rows/sharded.hpp", SHARDED, "token = static_cast<double>(mine_.first() + x)", "token = static_cast<double>(x)")
+mutant("shard-columns-unshifted", "rows/rank_draws.hpp", SHARDED, "token = static_cast<double>(mine_.first() + x)", "token = static_cast<double>(x)")
 mutant("shard-logits-normalised-alone", "rows/rank_masses.hpp", SHARDED, "return normalised_alone(i) ? of(i, rank) : 1.0;", "return 1.0;")
 mutant("shard-draws-from-the-first", "rows/rank_masses.hpp", SHARDED, "if (u < 0 && owner == r) break;", "if (owner == r) break;")
 mutant("shard-draws-unshifted", "rows/rank_masses.hpp", SHARDED, "for (Index r = 0; r < owner; ++r) u -= of(i, r);", "")
 mutant("shard-draw-serves-twice", "rows/sharded_rows.hpp", SHARDED, "shards->drawn(i, k++)", "shards->drawn(i, 0 * k++)")
 mutant("shard-tokens-unlooked-up", "rows/sharded.hpp", SHARDED, "if (const auto known = known_.find(i, x)) return *known;", "")
 mutant("shards-need-not-agree", "rows/sharded.hpp", SHARDED, 'check_alike(2, "the tokens', 'check_alike(1, "the tokens')
-mutant("shards-generators-need-not-agree", "rows/sharded.hpp", SHARDED, "    exchange_.check_alike(0, what_generators_give);\n    for", "    for")
+mutant("shards-generators-need-not-agree", "rows/rank_draws.hpp", SHARDED, "    exchange_.check_alike(0, what_generators_give);\n    for", "    for")
 mutant("shard-of-nan-is-empty", "rows/rank_columns.hpp", SHARDED, "possible(row, x) || nan(x)", "possible(row, x)")
 mutant("shards-with-gaps", "rows/sharded.hpp", SHARDED, "if (first != next)", "if (false)")
 
@@ -268,6 +268,6 @@ mutant("spread-sums-token-by-token", "rows/walk.hpp", SHARDED, "if constexpr (Sp
 mutant("spread-part-normalised-alone", "rows/sharded.hpp", SHARDED, "has_mass(i) ? share(i) : 0.0);", "has_mass(i) ? 1.0 : 0.0);")
 mutant("spread-part-unshifted", "rows/spread_row.hpp", SHARDED, "row_.segment(columns_.first + start, n)", "row_.segment(start, n)")
 mutant("spread-list-unshifted", "rows/spread_row.hpp", SHARDED, "row_.support(listed_from_ + k) - columns_.first", "row_.support(listed_from_ + k)")
-mutant("spread-draw-unshifted", "rows/sharded.hpp", SHARDED, "out.assign({static_cast<double>(mine_.first() + x), row.probability(x)});", "out.assign({static_cast<double>(x), row.probability(x)});")
+mutant("spread-draw-unshifted", "rows/rank_draws.hpp", SHARDED, "out.assign({static_cast<double>(mine_.first() + x), row.probability(x)});", "out.assign({static_cast<double>(x), row.probability(x)});")
 mutant("spread-sum-ends-with-the-shorter", "rows/walk.hpp", SHARDED, "return sum(q.spread()) + f.alone(p, std::max<Index>(start, q.vocab_size()), end);", "return sum(q.spread());")
 mutant("spread-residual-drawn-in-pieces", "rows/residual.hpp", SHARDED, "if constexpr (SpreadRow<P>) return detail::SpreadSampler<ResidualRow>(*this);\n    else if", "if")

@@ -158,11 +158,11 @@ mutant("rank-cut-list-without-the-rest", "sample/rank_cut_search.hpp", OVER_RANK
 mutant("rank-cut-ends-without-the-rest", "sample/rank_cut_search.hpp", OVER_RANKS, "      weight += number(r, 1);\n", "")
 mutant("rank-cut-forgets-the-rest", "sample/rank_cut_search.hpp", OVER_RANKS, "if (l > high) above_ += weight_(l);", "")
 mutant("rank-cut-by-value-alone", "sample/rank_cut_search.hpp", OVER_RANKS, "round_++ < 3", "true")
-mutant("over-ranks-top-k-bracket-too-low", "sample/chain_over_ranks.hpp", OVER_RANKS, "(step.value() - 1) / exchange_.ranks() + 1", "step.value()")
-mutant("over-ranks-top-p-bracket-closed", "sample/chain_over_ranks.hpp", OVER_RANKS, "search(i, -largest<3>(i, 1),", "search(i, largest<3>(i, 2),")
-mutant("over-ranks-top-p-of-the-largest", "sample/chain_over_ranks.hpp", OVER_RANKS, "return most + std::log(sum);", "return most;")
-mutant("over-ranks-cut-lowered", "sample/chain_over_ranks.hpp", OVER_RANKS, "old = std::max(old, static_cast<double>(cut));", "old = static_cast<double>(cut);")
-mutant("over-ranks-nan-unheard", "sample/chain_over_ranks.hpp", OVER_RANKS, "told.fill(no_number)", "told.fill(none)")
+mutant("over-ranks-top-k-bracket-too-low", "sample/steps_over_ranks.hpp", OVER_RANKS, "(step.value() - 1) / exchange_.ranks() + 1", "step.value()")
+mutant("over-ranks-top-p-bracket-closed", "sample/steps_over_ranks.hpp", OVER_RANKS, "search(i, -largest<3>(i, 1),", "search(i, largest<3>(i, 2),")
+mutant("over-ranks-top-p-of-the-largest", "sample/steps_over_ranks.hpp", OVER_RANKS, "return most + std::log(sum);", "return most;")
+mutant("over-ranks-cut-lowered", "sample/steps_over_ranks.hpp", OVER_RANKS, "old = std::max(old, static_cast<double>(cut));", "old = static_cast<double>(cut);")
+mutant("over-ranks-nan-unheard", "sample/steps_over_ranks.hpp", OVER_RANKS, "told.fill(no_number)", "told.fill(none)")
 
 SHARDED = "tests/sample/sharded_model"
 mutant = promise("a target spread over ranks writes the target's text")

@@ -3,12 +3,12 @@
 //   exchange.hpp             numbers that ranks give one another
 //   rank_columns.hpp         what a rank knows of its own columns
 //   rank_masses.hpp          how much of each row each rank has, and whose a draw is
+//   rank_draws.hpp           draws: whose it is draws and tells
 //   known_probabilities.hpp  what has been looked up
 //   sharded_rows.hpp         the rows as verifiers see them
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +25,7 @@
 #include "specdec/rows/exchange.hpp"
 #include "specdec/rows/known_probabilities.hpp"
 #include "specdec/rows/rank_columns.hpp"
+#include "specdec/rows/rank_draws.hpp"
 #include "specdec/rows/rank_masses.hpp"
 #include "specdec/rows/sharded_rows.hpp"
 #include "specdec/rows/spread_row.hpp"
@@ -98,13 +99,7 @@ class Shards {
     us_.clear();
     for (Index k = 0; k < size() * count; ++k) us_.push_back(uniform());
     drawn_.clear();
-    exchange_(1 + 2 * us_.size(), [&](auto& out) {
-      out.push_back(us_.empty() ? 0.0 : us_.front());
-      for (std::size_t k = 0; k < us_.size(); ++k) give_draw(out, static_cast<Index>(k) / count, us_[k]);
-    });
-    exchange_.check_alike(0, what_generators_give);
-    for (std::size_t k = 0; k < us_.size(); ++k)
-      drawn_.push_back(take_draw(static_cast<Index>(k) / count, 1 + 2 * k));
+    draws_.draw(us_, count, [&](Index i, const detail::ToldDraw& told) { drawn_.push_back(learn(i, told)); });
     ahead_ = count;
   }
 
@@ -127,8 +122,6 @@ class Shards {
   friend class RankSpread<M, C>;
   friend class ShardedRow<M, C>;
   friend class ShardedRows<M, C>;
-
-  static constexpr const char* what_generators_give = "what their generators give";
 
   // ---- The first exchange: who has what, how much, and the tokens' own numbers
 
@@ -243,44 +236,10 @@ class Shards {
     return static_cast<Token>(exchange_.from(best, 1));
   }
 
-  Token draw(Index i, double u) {
-    exchange_(3, [&](auto& out) {
-      out.push_back(u);
-      give_draw(out, i, u);
-    });
-    exchange_.check_alike(0, what_generators_give);
-    return take_draw(i, 1);
-  }
-
-  // A token and its probability, where u falls into this rank's part of the row; else nothing.
-  void give_draw(std::vector<double>& out, Index i, double u) const {
-    double token = -1, p = 0;
-    if (masses_.owner(i, u) == exchange_.rank()) {
-      p = detail::attempt([&] {
-        const auto& row = mine_.row(i);
-        const Token x = row.sampler()(masses_.inside(i, exchange_.rank(), u));
-        token = static_cast<double>(mine_.first() + x);
-        return share(i) * static_cast<double>(row.probability(x));
-      });
-    }
-    out.insert(out.end(), {token, p});
-  }
-
-  Token take_draw(Index i, std::size_t at) {
-    const auto [token, p] = told_draw(at);
-    if (!known_.find(i, token)) known_.add(i, token, p);
-    return token;
-  }
-
-  // What the owner of a draw has told.
-  std::pair<Token, double> told_draw(std::size_t at) const {
-    Index owner = 0;
-    for (Index r = 0; r < exchange_.ranks(); ++r)
-      if (exchange_.from(r, at) >= 0 || std::isnan(exchange_.from(r, at + 1))) owner = r;
-    const double token = exchange_.from(owner, at), p = exchange_.from(owner, at + 1);
-    if (!(token >= 0) || !(p > 0))
-      throw InvalidDistribution(detail::message("rank ", owner, " could not draw from its part of the row"));
-    return {static_cast<Token>(token), p};
+  Token draw(Index i, double u) { return learn(i, draws_.draw(i, u)); }
+  Token learn(Index i, const detail::ToldDraw& told) {
+    if (!known_.find(i, told.token)) known_.add(i, told.token, told.p);
+    return told.token;
   }
 
   // ---- Sums over all columns of rows that are made of these, and draws from such rows
@@ -302,22 +261,13 @@ class Shards {
 
   template <class Part>
   Token draw_of(double u, const Part& part) {
-    detail::RankMasses masses(1, exchange_.ranks());
-    sum_of([&] { return part().sum(0, mine_.count()); });
-    masses.take(0, detail::RankWeight::mass, [&](Index r) { return exchange_.from(r, 0); });
-    exchange_(2, [&](auto& out) {
-      out.assign({-1.0, 0.0});
-      if (masses.owner(0, u) != exchange_.rank()) return;
-      const auto row = part();
-      const Token x = row.sampler()(masses.inside(0, exchange_.rank(), u));
-      out.assign({static_cast<double>(mine_.first() + x), row.probability(x)});
-    });
-    return told_draw(0).first;
+    return draws_.draw_of(u, part);
   }
 
   detail::RankColumns<M> mine_;
   detail::Exchange<C> exchange_;
   detail::RankMasses masses_;
+  detail::RankDraws<M, C> draws_{mine_, masses_, exchange_};
   Index vocab_size_, ahead_ = 0;
   detail::KnownProbabilities known_;
   std::vector<double> us_;
