@@ -3,14 +3,13 @@
 
 #include <algorithm>
 #include <concepts>
-#include <cstddef>
 #include <iterator>
 #include <span>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "specdec/draft/draft_model.hpp"
+#include "specdec/draft/open_tree.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/tree_model.hpp"
 #include "specdec/rows/dense.hpp"
@@ -19,8 +18,7 @@
 
 namespace specdec::detail {
 
-/// A draft model whose context may branch behind the context that is drafted for. The tree stays open when the draft
-/// is made. Where the next context goes on with a path of it, the model keeps that, and need not take it in again.
+/// A draft model whose context may branch behind the context that is drafted for.
 template <class M>
 class BranchingModel : public DraftModel<M> {
   using Base = DraftModel<M>;
@@ -44,74 +42,40 @@ class BranchingModel : public DraftModel<M> {
 
   /// The row after the context, behind which a new tree begins.
   decltype(auto) begin(std::span<const Token> context) {
-    if (this->take()) forget();
+    if (this->take()) tree_.clear();
     go_on_with(context);
     return this->forward(this->unseen(context));
   }
 
   /// How many tokens of the tree the model has taken in; they are numbered in that order.
-  Index fed() const { return std::ssize(tokens_); }
+  Index fed() const { return tree_.size(); }
 
   /// The rows after each of these tokens, which follow those with the numbers `parents`.
   decltype(auto) extend(std::span<const Token> tokens, std::span<const Index> parents) {
-    const std::size_t size = tokens_.size() + tokens.size();
-    if (size > tokens_.capacity()) reserve(2 * size);
+    tree_.reserve(tokens.size());
     decltype(auto) output = this->model().forward(tokens, parents, std::ssize(tokens));
-    tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
-    parents_.insert(parents_.end(), parents.begin(), parents.end());
+    tree_.add(tokens, parents);
     return output;
   }
 
   void truncate(Index length) {
     if (!this->has_turn()) return;
-    lasting_ = std::min(lasting_, length - std::min(length, this->seen()));
-    if (!tokens_.empty() && lasting_ > 0) return;  // the next context tells which path it is
+    if (tree_.lasts(length - std::min(length, this->seen()))) return;  // the next context tells which path
     Base::truncate(length);
-    forget();
+    tree_.clear();
   }
 
  private:
-  void reserve(std::size_t size) {
-    tokens_.reserve(size);
-    parents_.reserve(size);
-    path_.reserve(size);
-  }
-
-  void forget() {
-    tokens_.clear();
-    parents_.clear();
-    lasting_ = unlimited;
-  }
-
-  // The last token of the context is left to be taken in, as its row is wanted.
   void go_on_with(std::span<const Token> context) {
-    if (tokens_.empty()) return;
-    path_.clear();
-    const Index most = std::min(std::ssize(context) - 1 - this->seen(), lasting_);
-    Index node = -1;
-    for (Index i = 0; i < most; ++i) {
-      node = child(node, context[static_cast<std::size_t>(this->seen() + i)]);
-      if (node < 0) break;
-      path_.push_back(node);
-    }
-    if (path_.empty()) this->model().truncate(this->seen());
-    else this->model().keep(path_);
-    this->has_seen_more(std::ssize(path_));
-    forget();
+    if (tree_.empty()) return;
+    const std::span<const Index> path = tree_.path(context, this->seen());
+    if (path.empty()) this->model().truncate(this->seen());
+    else this->model().keep(path);
+    this->has_seen_more(std::ssize(path));
+    tree_.clear();
   }
 
-  // The first child of a node that is this token, −1 where none is. Of equal ones each will do.
-  Index child(Index node, Token token) const {
-    for (Index k = node + 1; k < fed(); ++k)
-      if (parents_[static_cast<std::size_t>(k)] == node && tokens_[static_cast<std::size_t>(k)] == token)
-        return k;
-    return -1;
-  }
-
-  std::vector<Token> tokens_;  // the open tree, as the model numbers it
-  std::vector<Index> parents_;
-  Index lasting_ = unlimited;  // how many tokens of a path survive
-  std::vector<Index> path_;
+  OpenTree tree_;
 };
 
 }  // namespace specdec::detail

@@ -1,17 +1,13 @@
 // Drafts trees of a given shape with a small model.
 #pragma once
 
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
 #include <functional>
-#include <iterator>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/branching_model.hpp"
+#include "specdec/draft/growing_tree.hpp"
 #include "specdec/draft/siblings.hpp"
 #include "specdec/draft/tree_draft.hpp"
 #include "specdec/draft/tree_shape.hpp"
@@ -43,8 +39,7 @@ namespace specdec {
 template <class M, class Siblings, class Shape = TreeShape>
 class ModelTreeDrafter {
   using DraftModel = detail::BranchingModel<M>;
-  using Behind = typename DraftModel::Rows;
-  using Row = typename Siblings::template Row<typename Behind::Stored>;
+  using Tree = detail::GrowingTree<typename DraftModel::Rows, Siblings>;
 
  public:
   ModelTreeDrafter(M&& model, const Shape& shape, Siblings siblings)
@@ -53,18 +48,17 @@ class ModelTreeDrafter {
   /// Throws: std::invalid_argument on an empty context, and where the model returns rows of another shape
   /// than asked for.
   template <RandomSource Source>
-  TreeDraft<RowSpan<Row>> draft(std::span<const Token> context, const TreeLimits& limits, Source& source) & {
+  TreeDraft<RowSpan<typename Tree::Row>> draft(std::span<const Token> context, const TreeLimits& limits,
+                                               Source& source) & {
     if (context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
     auto&& chance = as_chance(source);
-    clear(room(context, limits));
-    if (most_ > 0) {
-      take_in(model_.begin(context), 1);
-      grow(-1, behind_[0], chance);
+    tree_.begin(shape(), detail::nodes_with_room(shape(), limits, model_.room_for_tree(context)));
+    while (tree_.next_level()) {
+      if (tree_.at_context()) take_in(model_.begin(context));
+      else take_in(model_.extend(tree_.level_tokens(), tree_.level_parents()));
+      tree_.grow(siblings_, chance);
     }
-    for (Index from = 0, to = std::ssize(tokens_); from < to; from = to, to = std::ssize(tokens_)) {
-      if (!grow_level(from, to, chance)) break;
-    }
-    return {tokens_, RowSpan<Row>(rows_, model_.vocab_size()), parents_};
+    return tree_.draft(model_.vocab_size());
   }
 
   /// The model, where others may refer to it, too.
@@ -76,99 +70,20 @@ class ModelTreeDrafter {
 
   void truncate(Index length) { model_.truncate(length); }
 
-  const TreeShape& shape() const& {
-    if constexpr (std::same_as<Shape, TreeShape>) return shape_;
-    else return shape_.get().shape();
-  }
+  const TreeShape& shape() const& { return detail::shape_of(shape_); }
   const TreeShape& shape() const&& = delete;
 
  private:
-  // How many nodes of the shape fit: the model takes in those that have children.
-  Index room(std::span<const Token> context, const TreeLimits& limits) const {
-    const Index size = shape().size_within(limits), inner = model_.room_for_tree(context);
-    if (inner < 0) return 0;
-    Index taken_in = 0, last = -1;
-    for (Index k = 0; k < size; ++k) {
-      const Index parent = shape().parents()[static_cast<std::size_t>(k)];
-      if (parent == last) continue;
-      if (taken_in == inner) return k;
-      ++taken_in;
-      last = parent;
-    }
-    return size;
-  }
-
-  // The rows of siblings may be views of tokens_, which must not move.
-  void clear(Index most) {
-    most_ = most;
-    tokens_.clear();
-    rows_.clear();
-    parents_.clear();
-    places_.clear();
-    numbers_.clear();
-    behind_.clear();
-    tokens_.reserve(static_cast<std::size_t>(most));
-  }
-
-  // Nodes from..to-1 are a level. Those with children go into the model, and get them. False where none has any.
-  template <class C>
-  bool grow_level(Index from, Index to, C& chance) {
-    level_.clear();
-    level_tokens_.clear();
-    level_parents_.clear();
-    for (Index k = from; k < to; ++k) {
-      const auto at = static_cast<std::size_t>(k);
-      if (children(places_[at]) == 0) continue;
-      level_.push_back(k);
-      level_tokens_.push_back(tokens_[at]);
-      level_parents_.push_back(parents_[at] < 0 ? -1 : numbers_[static_cast<std::size_t>(parents_[at])]);
-    }
-    if (level_.empty()) return false;
-    const Index number = model_.fed(), row = behind_.size();
-    take_in(model_.extend(level_tokens_, level_parents_), std::ssize(level_));
-    for (std::size_t i = 0; i < level_.size(); ++i) {
-      numbers_[static_cast<std::size_t>(level_[i])] = number + static_cast<Index>(i);
-      grow(level_[i], behind_[row + static_cast<Index>(i)], chance);
-    }
-    return true;
-  }
-
   template <class Output>
-  void take_in(const Output& output, Index asked) {
+  void take_in(const Output& output) {
     const auto rows = distributions(output);
-    for (Index i = 0; i < asked; ++i) behind_.add(model_.row(rows, i, asked));
-  }
-
-  // The children of node k, or of the context, behind which the row q stands.
-  template <class C>
-  void grow(Index k, const typename Behind::Stored& q, C& chance) {
-    const Index place = k < 0 ? -1 : places_[static_cast<std::size_t>(k)];
-    siblings_.grow(q, children(place), chance, tokens_, rows_);
-    for (Index child = shape().first_child(place); parents_.size() < tokens_.size(); ++child) {
-      parents_.push_back(k);
-      places_.push_back(child);
-      numbers_.push_back(-1);
-    }
-  }
-
-  // Of a node of the shape, as far as there is room.
-  Index children(Index place) const {
-    return std::clamp<Index>(most_ - shape().first_child(place), 0, shape().children(place));
+    for (Index i = 0; i < tree_.level_size(); ++i) tree_.take(model_.row(rows, i, tree_.level_size()));
   }
 
   DraftModel model_;
   Shape shape_;
   Siblings siblings_;
-  Index most_ = 0;  // nodes of the shape that there is room for
-  std::vector<Token> tokens_;
-  std::vector<Row> rows_;
-  std::vector<Index> parents_;
-  std::vector<Index> places_;   // of each token in the shape
-  std::vector<Index> numbers_;  // of each token in the model's tree, −1: not there
-  Behind behind_;               // the rows behind the context and the tokens that have children
-  std::vector<Index> level_;
-  std::vector<Token> level_tokens_;
-  std::vector<Index> level_parents_;
+  Tree tree_;
 };
 
 template <class M, class Siblings>
