@@ -10,6 +10,8 @@
 #include "specdec/communicator.hpp"
 #include "specdec/draft/batch_drafter.hpp"
 #include "specdec/draft/batch_model_drafter.hpp"
+#include "specdec/draft/batch_model_tree_drafter.hpp"
+#include "specdec/draft/batch_tree_drafter.hpp"
 #include "specdec/draft/chain_drafter.hpp"
 #include "specdec/draft/confident_spares_drafter.hpp"
 #include "specdec/draft/confident_tree_drafter.hpp"

@@ -1,7 +1,6 @@
 // A batch writes what its sequences would write alone, whoever comes and goes beside them, and a sequence that fails
 // costs nobody else anything.
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <random>
 #include <span>
@@ -12,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/bookkeeper.hpp"
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
@@ -21,12 +21,12 @@
 namespace {
 
 using specdec::Batch;
-using specdec::BatchFeed;
 using specdec::Finished;
 using specdec::Index;
 using specdec::ModelPerSequence;
 using specdec::Options;
 using specdec::Token;
+using support::Bookkeeper;
 using Table = specdec::testing::TableModel<>;
 using Tokens = std::vector<Token>;
 
@@ -37,9 +37,9 @@ struct Job {
   std::uint64_t seed;
 };
 
-Job random_job(Index vocab_size, std::mt19937_64& rng) {
+Job random_job(Index vocab_size, int gamma, std::mt19937_64& rng) {
   const auto below = [&](int n) { return static_cast<Index>(specdec::uniform01(rng) * n); };
-  Job job{.prompt = {}, .options = {.max_new_tokens = below(24), .gamma = below(5)}, .seed = rng()};
+  Job job{.prompt = {}, .options = {.max_new_tokens = below(24), .gamma = below(gamma + 1)}, .seed = rng()};
   for (Index i = 0; i <= below(12); ++i)
     job.prompt.push_back(static_cast<Token>(below(static_cast<int>(vocab_size))));
   if (below(2) == 0) job.options.stop_tokens = {below(static_cast<int>(vocab_size))};
@@ -56,7 +56,8 @@ Tokens alone(const Job& job, Target target, Drafter drafter, const V& verifier, 
 // Jobs that come and go at random steps; each text is to be a beginning of what it is alone, and the whole of it where
 // nobody cancelled it.
 template <class B, class Alone, class Run>
-void come_and_go(B& batch, Index vocab_size, const Alone& alone, Run&& run, std::mt19937_64& rng) {
+void come_and_go(B& batch, Index vocab_size, const Alone& alone, Run&& run, std::mt19937_64& rng,
+                 int gamma = 4) {
   const int count = support::bound(24, 200);
   std::map<Index, Job> jobs;
   std::map<Index, Tokens> told;
@@ -65,7 +66,7 @@ void come_and_go(B& batch, Index vocab_size, const Alone& alone, Run&& run, std:
   for (int left = count; left > 0 || !batch.empty();) {
     REQUIRE(++steps < 100 * count);
     for (; left > 0 && specdec::uniform01(rng) < 0.4; --left) {
-      const Job job = random_job(vocab_size, rng);
+      const Job job = random_job(vocab_size, gamma, rng);
       const Index number =
           batch.add(job.prompt, job.options, std::mt19937_64(job.seed),
                     [&told, next = static_cast<Index>(jobs.size())](std::span<const Token> emitted) {
@@ -131,49 +132,46 @@ void check_apart(const D& drafter, const V& verifier, specdec::BatchOptions opti
       batch, 5, by_itself, [](auto& b) { return b.step(support::TwoThreads{}); }, rng);
 }
 
-// A batch model by a table that keeps book of every context, and refuses what does not fit them. It may fail at a call, and
-// spoil the rows of a sequence.
-class Bookkeeper {
- public:
-  explicit Bookkeeper(Table table) : table_(std::move(table)) {}
-
-  Index vocab_size() const { return table_.vocab_size(); }
-  const specdec::testing::TableModel<>::Rows& forward(std::span<const BatchFeed> feeds) {
-    if (++calls == fails_at) throw std::runtime_error("the target failed");
-    Index rows = 0, tokens = 0;
-    for (const BatchFeed& feed : feeds) rows += feed.rows, tokens += std::ssize(feed.tokens);
-    most_fed = std::max(most_fed, tokens);
-    rows_.resize(rows, vocab_size());
-    rows = 0;
-    for (const BatchFeed& feed : feeds) {
-      Tokens& context = contexts[feed.sequence];
-      if (feed.from != std::ssize(context)) throw std::logic_error("fed behind another context");
-      if (feed.rows > std::ssize(feed.tokens)) throw std::logic_error("asked for more rows than tokens");
-      for (Index i = 0; i < std::ssize(feed.tokens); ++i) {
-        context.push_back(feed.tokens[static_cast<std::size_t>(i)]);
-        if (i < std::ssize(feed.tokens) - feed.rows) continue;
-        rows_.row(rows) = table_.distribution(context).segment(0, vocab_size()).matrix().transpose();
-        if (feed.sequence == spoils) rows_.row(rows).setConstant(std::numeric_limits<double>::quiet_NaN());
-        ++rows;
-      }
+// Steps, once the calls have got through that fail now and then, of the target or of the draft model.
+template <class B>
+std::vector<Finished> step_at_last(B& batch, Bookkeeper& target, Bookkeeper& small, std::mt19937_64& rng) {
+  for (int attempts = 0; attempts < 1000; ++attempts) {
+    for (Bookkeeper* model : {&target, &small}) {
+      const auto dice = [&] { return model->calls + 1 + static_cast<Index>(specdec::uniform01(rng) * 12); };
+      model->fails_at = dice();
+      model->fails_behind = dice();
+      model->one_row_short_at = dice();
     }
-    if (calls == one_row_short_at) rows_.conservativeResize(rows - 1, vocab_size());
-    return rows_;
+    try {
+      const auto finished = batch.step(support::TwoThreads{});
+      return {finished.begin(), finished.end()};
+    } catch (const Bookkeeper::Failure&) {
+    } catch (const std::invalid_argument& error) {
+      REQUIRE(std::string(error.what()).find(" rows") != std::string::npos);
+    }
   }
-  void keep(Index sequence, Index length) {
-    if (const auto found = contexts.find(sequence);
-        found != contexts.end() && length < std::ssize(found->second))
-      found->second.resize(static_cast<std::size_t>(length));
-  }
-  void release(Index sequence) { contexts.erase(sequence); }
+  FAIL("no step succeeds");
+  return {};
+}
 
-  std::map<Index, Tokens> contexts;
-  Index calls = 0, fails_at = -1, one_row_short_at = -1, spoils = -1, most_fed = 0;
-
- private:
-  Table table_;
-  Table::Rows rows_;
-};
+// A batch over trees that are drafted together, beside decoders that draft alone.
+template <class Siblings, class V>
+void check_trees_together(const specdec::TreeShape& shape, const Siblings& siblings, const V& verifier,
+                          specdec::BatchOptions options = {}) {
+  std::mt19937_64 rng(15);
+  const Models models = models_of(rng);
+  const auto by_itself = [&](const Job& job) {
+    return alone(job, models.target, specdec::ModelTreeDrafter{Table(models.small), shape, siblings},
+                 verifier, specdec::FixedLength{});
+  };
+  Bookkeeper target(models.target), small(models.small);
+  Batch batch{target, specdec::BatchModelTreeDrafter{small, shape, siblings}, verifier, options};
+  come_and_go(
+      batch, 5, by_itself, [&](auto& b) { return step_at_last(b, target, small, rng); }, rng, 12);
+  CHECK(std::min(target.failures, small.failures) > 4);
+  CHECK(target.contexts.empty());
+  CHECK(small.contexts.empty());
+}
 
 // Drafts for whoever has no token `poison` in its context.
 struct Choosy {
@@ -227,6 +225,17 @@ TEST_CASE("in a batch a text is what it is alone, by drafts that branch") {
               specdec::TrunkAndSpares<specdec::BlockVerifier>{});
   check_apart(specdec::SparesDrafter{small_model(), 2, {2}},
               specdec::TrunkAndSpares<specdec::BlockVerifier>{}, {.tokens_per_call = 7});
+}
+
+TEST_CASE("in a batch a text is what it is alone, by trees that are drafted together, whatever calls fail") {
+  const specdec::TreeShape bushy = specdec::TreeShape::of_widths({3, 2, 1}), uneven{-1, 0, 0, -1, 1, 2, 4};
+  const specdec::TraversalVerifier traversal;
+  for (const specdec::TreeShape& shape : {bushy, uneven, specdec::TreeShape::linear(3)}) {
+    check_trees_together(shape, specdec::WithoutReplacement{}, traversal);
+    check_trees_together(shape, specdec::Independent{}, traversal);
+  }
+  check_trees_together(uneven, specdec::Likeliest{}, traversal);
+  check_trees_together(bushy, specdec::Likeliest{}, traversal, {.tokens_per_call = 17});
 }
 
 TEST_CASE("who fails leaves a batch with its error, and the others do not notice") {

@@ -230,7 +230,19 @@ mutant("tree-of-another-token-kept", "draft/open_tree.hpp", TREE, "parents_[stat
 mutant("tree-kept-but-not-counted", "draft/branching_model.hpp", TREE, "    this->has_seen_more(std::ssize(path));\n", "")
 mutant("tree-stays-open", "draft/branching_model.hpp", TREE, "if (path.empty()) this->model().truncate(this->seen());\n    else this->model().keep(path);", "if (!path.empty()) this->model().keep(path);")
 mutant("tree-remembered-across-turns", "draft/branching_model.hpp", TREE, "if (this->take()) tree_.clear();", "this->take();")
-mutant("tree-lasts-beyond-the-draft", "draft/open_tree.hpp", TREE, "return !empty() && lasting_ > 0;", "return lasting_ > 0;")
+mutant("tree-lasts-beyond-the-draft", "draft/open_tree.hpp", TREE, "    if (empty()) return false;\n", "")
+
+TOGETHER, TREES = "draft/batch_model_tree_drafter.hpp", "tests/draft/batch_model_tree_drafter"
+mutant = promise("trees that are drafted together are those that each sequence would get alone")
+mutant("trees-of-another-row", TOGETHER, TREES, "(rows, row + i, asked_", "(rows, i, asked_")
+mutant("trees-stay-open", TOGETHER, TREES, "    model_.keep(sequence, context.seen);\n", "")
+mutant("trees-kept-but-not-counted", TOGETHER, TREES, "      context.seen += std::ssize(path);\n", "")
+mutant("trees-never-kept", TOGETHER, TREES, "if (!path.empty()) {", "if (false) {")
+mutant("trees-kept-against-a-draft", TOGETHER, TREES, "if (nodes > 0) go_on", "go_on")
+mutant("trees-of-failed-calls-remembered", TOGETHER, TREES,
+       "for (const BatchFeed& feed : feeds_) close(feed.sequence, contexts_.at(feed.sequence));", "")
+mutant("trees-grow-after-an-error", TOGETHER, TREES, "if (request.error) tree.end();", "")
+mutant("trees-of-short-rows", TOGETHER, TREES, "    detail::check_row_count(rows, asked_, model_.vocab_size());\n", "")
 
 SPARES = "tests/draft/spares_drafter"
 mutant = promise("trunk and spares: what was drawn reports its row, what was chosen is the likeliest else")

@@ -267,7 +267,9 @@ mutant("batch-rows-of-another", "loop/batch.hpp", BATCH, "firsts_.push_back(rows
 mutant("batch-drafter-keeps-all", "loop/batch.hpp", BATCH,
        "drafter_.keep(entry->number(), entry->drafter().length());", "{}")
 mutant("batch-source-of-another", "loop/batch.hpp", BATCH,
-       ".source = &entry->source(),", ".source = &drafting_.front()->source(),")
+       "requests_.push_back(request_of(*entry));",
+       "requests_.push_back(request_of(*entry)), requests_.back().source = &drafting_.front()->source();")
+mutant("batch-trees-without-limits", "loop/batch.hpp", BATCH, "request.limits = entry.limits();", "")
 mutant("batch-prompt-fed-twice", "loop/batch_entry.hpp", BATCH,
        "filled_ += std::ssize(feed_.tokens);", "filled_ = prefill_;")
 mutant("batch-prompt-without-its-end", "loop/batch.hpp", BATCH, "fits ? 0 : prompt.size() - 1", "fits ? 0 : prompt.size()")

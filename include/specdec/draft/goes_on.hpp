@@ -10,7 +10,7 @@ namespace specdec::detail {
 /// judge the draft.
 template <class Policy, class V>
 struct GoesOn {
-  Policy* length;
+  Policy* length = nullptr;
 
   template <class Row>
   bool operator()([[maybe_unused]] const Row& row, [[maybe_unused]] Index i) const {

@@ -74,6 +74,7 @@ class GrowingTree {
     level_.clear();
     level_tokens_.clear();
     level_parents_.clear();
+    if (most_ < 1) return false;
     const Index end = std::ssize(tokens_);
     for (Index k = next_; k < end; ++k)
       if (children(place(k)) > 0) add_to_level(k);

@@ -38,8 +38,9 @@ class OpenTree {
 
   /// No more than so many tokens of a path survive. Whether any may.
   bool lasts(Index most) {
+    if (empty()) return false;
     lasting_ = std::min(lasting_, most);
-    return !empty() && lasting_ > 0;
+    return lasting_ > 0;
   }
 
   /// The numbers of the tokens that the context goes on with, of which the model holds the first `seen` tokens. The last

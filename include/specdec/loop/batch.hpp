@@ -18,6 +18,7 @@
 #include "specdec/chance/any_generator.hpp"
 #include "specdec/chance/rewindable_generator.hpp"
 #include "specdec/draft/batch_drafter.hpp"
+#include "specdec/draft/batch_tree_drafter.hpp"
 #include "specdec/draft/draft_length.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/tree_draft.hpp"
@@ -64,13 +65,13 @@ struct BatchOptions {
 /// what else is in a call). Only a draft length that is shared looks at all of them.
 ///
 /// target     a BatchModel; a BatchTreeModel for drafts that branch
-/// drafter    a BatchDrafter, which drafts for all at once; or any Drafter or TreeDrafter that can be copied: each sequence
-///            begins with a copy of it
+/// drafter    a BatchDrafter or a BatchTreeDrafter, which drafts for all at once; or any Drafter or TreeDrafter that can be
+///            copied: each sequence begins with a copy of it
 /// verifier   copied for each sequence
 /// length     a draft length: where it is passed as an rvalue each sequence has a copy, an lvalue is one for all. It is then
 ///            asked once a step, and told of every sequence's step; if it has batch(n) it is told how many there are
 ///
-/// Target and a BatchDrafter passed as lvalues are referred to and must outlive the batch; rvalues are moved in. A batch can
+/// Target and a drafter for all passed as lvalues are referred to and must outlive the batch; rvalues are moved in. A batch can
 /// neither be copied nor moved.
 template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength>
 class Batch {
@@ -80,13 +81,12 @@ class Batch {
   static_assert(BatchModel<Target>,
                 "the target is no specdec::BatchModel: specdec::ModelPerSequence makes one of a model that "
                 "can be copied");
-  static constexpr bool drafts_together = BatchDrafter<Drafter>;
-  static constexpr bool drafts_trees = TreeDrafter<Drafter>;
+  static constexpr bool drafts_together = detail::DraftsTogether<Drafter>;
+  static constexpr bool drafts_trees = TreeDrafter<Drafter> || BatchTreeDrafter<Drafter>;
   static_assert(drafts_together ||
                     ((specdec::Drafter<Drafter> || drafts_trees) && std::copy_constructible<Drafter>),
-                "the drafter is no specdec::BatchDrafter, and no specdec::Drafter or TreeDrafter that can be "
-                "copied, one "
-                "for each sequence");
+                "the drafter is no specdec::BatchDrafter or BatchTreeDrafter, and no specdec::Drafter or "
+                "TreeDrafter that can be copied, one for each sequence");
   static_assert(!drafts_trees || BatchTreeModel<Target>,
                 "the drafter drafts trees, which the target does not take: see specdec::BatchTreeModel");
   static_assert(Verifier<V> || TreeVerifier<V>, "the verifier is no specdec::Verifier");
@@ -101,7 +101,8 @@ class Batch {
   using EntryLength = std::conditional_t<shares_length, detail::SharedLength<Policy>, Policy>;
   using EntryDrafter = typename detail::EntryDrafter<Drafter>::Type;
   using Entry = detail::BatchEntry<EntryDrafter, V, EntryLength>;
-  using Request = DraftRequest<RewindableGenerator, detail::GoesOn<EntryLength, V>>;
+  using Request = std::conditional_t<drafts_trees, TreeDraftRequest<RewindableGenerator>,
+                                     DraftRequest<RewindableGenerator, detail::GoesOn<EntryLength, V>>>;
 
  public:
   /// One text in the making.
@@ -166,7 +167,7 @@ class Batch {
   /// In the order of their numbers. The view lives until the next step.
   ///
   /// `for_each` runs what sequences do on their own: drafting, where each has its own drafter, and judging.
-  /// Throws what the target throws, and a BatchDrafter where it fails altogether: all sequences are then as before the
+  /// Throws what the target throws, and a drafter for all where it fails altogether: all sequences are then as before the
   /// step, their generators included, and it can be tried again.
   template <Executor E = InOrder>
   std::span<const Finished> step(E&& for_each = {}) & {
@@ -200,7 +201,8 @@ class Batch {
       each_identity(drafter_, [](const void*, detail::Role) {
         detail::invalid_argument(
             "the drafter refers to a model or a drafter that each sequence's copy would use: hold it by "
-            "value, or draft for all sequences together (specdec::BatchModelDrafter)");
+            "value, or draft for all sequences together (specdec::BatchModelDrafter, "
+            "BatchModelTreeDrafter)");
       });
   }
 
@@ -276,17 +278,26 @@ class Batch {
 
   void draft_together() {
     requests_.clear();
-    for (Entry* entry : drafting_)
-      requests_.push_back(Request{.sequence = entry->number(),
-                                  .context = entry->sequence().context(),
-                                  .gamma = entry->gamma(),
-                                  .source = &entry->source(),
-                                  .goes_on = {&entry->length()}});
+    for (Entry* entry : drafting_) requests_.push_back(request_of(*entry));
     drafter_.draft(std::span<Request>(requests_));
     for (std::size_t i = 0; i < requests_.size(); ++i) {
       if (requests_[i].error) drafting_[i]->drafter().prepare(requests_[i].error);
       else drafting_[i]->drafter().prepare(drafter_.drafted(drafting_[i]->number()));
     }
+  }
+
+  static Request request_of(Entry& entry) {
+    Request request;
+    request.sequence = entry.number();
+    request.context = entry.sequence().context();
+    request.source = &entry.source();
+    if constexpr (drafts_trees) {
+      request.limits = entry.limits();
+    } else {
+      request.gamma = entry.limits().nodes;
+      request.goes_on = {&entry.length()};
+    }
+    return request;
   }
 
   template <class E>

@@ -13,6 +13,7 @@
 #include "specdec/chance/any_generator.hpp"
 #include "specdec/chance/rewindable_generator.hpp"
 #include "specdec/draft/batch_drafter.hpp"
+#include "specdec/draft/batch_tree_drafter.hpp"
 #include "specdec/draft/draft_length.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/goes_on.hpp"
@@ -28,15 +29,21 @@
 
 namespace specdec::detail {
 
-/// The drafter of a sequence whose drafts are made together with others': hands out what was made.
+/// A drafter that drafts for many sequences at once.
+template <class D>
+concept DraftsTogether = BatchDrafter<D> || BatchTreeDrafter<D>;
+
+/// The drafter of a sequence whose drafts are made together with others': hands out what was made, a line or a tree.
 template <class D>
 class PreparedDrafter {
+  using Most = std::conditional_t<requires(const D& draft) { draft.parents; }, TreeLimits, Index>;
+
  public:
   /// What the next draft() returns: a draft, or an error.
   void prepare(const D& draft) { draft_.emplace(draft); }
   void prepare(std::exception_ptr error) { error_ = std::move(error); }
 
-  D draft(std::span<const Token>, Index, const auto&) {
+  D draft(std::span<const Token>, const Most&, const auto&) {
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
     return *draft_;
   }
@@ -91,7 +98,7 @@ template <class D>
 struct EntryDrafter {
   using Type = D;
 };
-template <BatchDrafter D>
+template <DraftsTogether D>
 struct EntryDrafter<D> {
   using Type = PreparedDrafter<DraftedBy<D>>;
 };
@@ -156,7 +163,7 @@ class BatchEntry {
     error_ = error_of([&] { limits_ = sequence_.draft_limits(); });
     return std::ssize(sequence_.context()) - sequence_.kept() + limits_.nodes;
   }
-  Index gamma() const { return limits_.nodes; }
+  const TreeLimits& limits() const { return limits_; }
 
   void propose() {
     error_ = error_of([&] { feed_ = {sequence_.propose(source_), number_}; });

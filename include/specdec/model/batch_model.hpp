@@ -40,12 +40,14 @@ concept BatchModel =
     };
 
 /// A BatchModel whose feeds may branch: tokens[k] of a feed with parents follows tokens[parents[k]], or the context where
-/// parents[k] = −1. The tree is open until
+/// parents[k] = −1. The tree is open, and may grow feed by feed, its tokens numbered from 0 on across the feeds and
+/// feed.from being the length of the context without it, until
 ///
-///   keep(sequence, path)      makes the tokens path[0] < path[1] < ... of the feed part of the context, each of which
+///   keep(sequence, path)      makes the tokens path[0] < path[1] < ... of the tree part of the context, each of which
 ///                             follows the one before it, and forgets the others. Must not throw.
 ///
-/// or keep(sequence, length), which forgets all of it.
+/// or keep(sequence, length), which forgets all of it. A call that throws may close the trees of the sequences in it. While
+/// a tree is open its sequence has no feed without parents.
 template <class M>
 concept BatchTreeModel = BatchModel<M> && requires(M& model, Index sequence, std::span<const Index> path) {
   model.keep(sequence, path);
