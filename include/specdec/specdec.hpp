@@ -11,6 +11,7 @@
 #include "specdec/draft/batch_drafter.hpp"
 #include "specdec/draft/batch_model_drafter.hpp"
 #include "specdec/draft/batch_model_tree_drafter.hpp"
+#include "specdec/draft/batch_spares_drafter.hpp"
 #include "specdec/draft/batch_tree_drafter.hpp"
 #include "specdec/draft/chain_drafter.hpp"
 #include "specdec/draft/confident_spares_drafter.hpp"

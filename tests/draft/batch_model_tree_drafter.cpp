@@ -1,10 +1,7 @@
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <map>
-#include <memory>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -14,6 +11,7 @@
 
 #include "support/bookkeeper.hpp"
 #include "support/catch.hpp"
+#include "support/company.hpp"
 #include "support/message_of.hpp"
 #include "support/models.hpp"
 #include "support/tree_models.hpp"
@@ -34,92 +32,16 @@ static_assert(BatchTreeDrafter<Books> && !BatchDrafter<Books>, "it drafts trees,
 static_assert(!BatchTreeDrafter<BatchModelDrafter<Bookkeeper>>);
 static_assert(BatchTreeDrafter<BatchModelTreeDrafter<ModelPerSequence<TableModel<>>, Likeliest>>);
 
-// A sequence, and the drafter that it would have alone.
 template <class Siblings>
-struct Alone {
-  WatchedTreeModel model;
-  ModelTreeDrafter<WatchedTreeModel&, Siblings> drafter;
-  Tokens text;
-
-  Alone(const TableModel<>& table, Index most, const TreeShape& shape, const Siblings& siblings,
-        Tokens prompt)
-      : model(table, most), drafter(model, shape, siblings), text(std::move(prompt)) {}
-};
-
-// Sequences come and go, and some of them ask for trees; calls fail, and are tried again with the luck they had. Each tree
-// is what it is alone, and so is what the model is fed where no call fails.
-template <class Siblings>
-void check_company(const TreeShape& shape, const Siblings& siblings, bool calls_fail,
-                   Index most = unlimited) {
-  std::mt19937_64 rng{21};
-  const auto below = [&](Index n) { return static_cast<Index>(rng() % static_cast<std::uint64_t>(n)); };
-  const auto table = coarse_model(4, 3, rng);
-  Bookkeeper model(table, most);
-  BatchModelTreeDrafter drafter{model, shape, siblings};
-  std::map<Index, std::unique_ptr<Alone<Siblings>>> sequences;
-  Index next = 0, gone = 0, fed_to_gone = 0, trees = 0;
-  for (int step = 0; step < 150; ++step) {
-    if (sequences.size() < 5 && below(3) == 0)
-      sequences[next++] = std::make_unique<Alone<Siblings>>(
-          table, most, shape, siblings, Tokens(static_cast<std::size_t>(1 + below(5)), 2));
-    if (!sequences.empty() && below(12) == 0) {
-      const auto leaves = std::next(sequences.begin(), below(std::ssize(sequences)));
-      fed_to_gone += leaves->second->model.fed;
-      drafter.release(leaves->first);
-      CHECK_FALSE(model.contexts.contains(leaves->first));
-      sequences.erase(leaves);
-      ++gone;
-    }
-    std::vector<Request> requests;
-    std::vector<SplitMix64> sources;
-    const std::uint64_t seed = rng();
-    for (const auto& [number, sequence] : sequences)
-      if (below(4) > 0)
-        requests.push_back({.sequence = number,
-                            .context = sequence->text,
-                            .limits = {.nodes = below(12), .depth = 1 + below(4)}});
-    bool drafted = false, again = true;
-    while (!drafted && again) {
-      sources.clear();
-      for (const Request& request : requests)
-        sources.emplace_back(seed + static_cast<std::uint64_t>(request.sequence));
-      for (std::size_t i = 0; i < requests.size(); ++i) requests[i].source = &sources[i];
-      if (calls_fail) {
-        model.fails_at = model.calls + 1 + below(6);
-        model.fails_behind = model.calls + 1 + below(6);
-        model.one_row_short_at = model.calls + 1 + below(6);
-      }
-      try {
-        drafter.draft(std::span<Request>(requests));
-        drafted = true;
-      } catch (const Bookkeeper::Failure&) {
-      } catch (const std::invalid_argument&) {
-      }
-      again = below(3) > 0;  // or others are asked for
-    }
-    if (!drafted) continue;
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      const Request& request = requests[i];
-      REQUIRE_FALSE(request.error);
-      Alone<Siblings>& own = *sequences.at(request.sequence);
-      SplitMix64 source(seed + static_cast<std::uint64_t>(request.sequence));
-      const KeptTree tree = kept(drafter.drafted(request.sequence), 4);
-      REQUIRE(tree == kept(own.drafter.draft(own.text, request.limits, source), 4));
-      REQUIRE(source() == sources[i]());
-      trees += tree.tokens.size() > 1;
-      const Index node = below(std::ssize(tree.tokens) + 1) - 1;
-      own.text = text_before(own.text, tree.tokens, tree.parents, node);
-      own.drafter.truncate(std::ssize(own.text));
-      drafter.keep(request.sequence, std::ssize(own.text));
-      own.text.push_back(static_cast<Token>(below(5)));  // which may be a token that the model does not know
-    }
-  }
-  CHECK(gone > 2);
-  CHECK(trees > (most == unlimited ? 50 : 10));
-  CHECK((model.failures > 20) == calls_fail);
-  if (calls_fail) return;
-  for (const auto& [number, sequence] : sequences) fed_to_gone += sequence->model.fed;
-  CHECK(model.fed == fed_to_gone);
+void check(const TreeShape& shape, const Siblings& siblings, bool calls_fail, Index most = unlimited) {
+  check_company(
+      [&]<class M>(M& model) {
+        return BatchModelTreeDrafter<M&, Siblings>{model, shape, siblings};
+      },
+      [&]<class M>(M& model) {
+        return ModelTreeDrafter<M&, Siblings>{model, shape, siblings};
+      },
+      calls_fail, most);
 }
 
 Tokens tokens_of(std::span<const Token> tokens) { return {tokens.begin(), tokens.end()}; }
@@ -147,11 +69,11 @@ TEST_CASE("trees that are drafted together are those that each sequence would ge
   const TreeShape bushy = TreeShape::of_widths({3, 2, 1}), uneven{-1, 0, 0, -1, 1, 2, 4};
   for (const bool calls_fail : {false, true}) {
     for (const TreeShape& shape : {bushy, uneven, TreeShape::linear(4)})
-      check_company(shape, WithoutReplacement{}, calls_fail);
-    check_company(bushy, Independent{}, calls_fail);
-    check_company(uneven, Likeliest{}, calls_fail);
+      check(shape, WithoutReplacement{}, calls_fail);
+    check(bushy, Independent{}, calls_fail);
+    check(uneven, Likeliest{}, calls_fail);
   }
-  check_company(bushy, WithoutReplacement{}, false, 12);
+  check(bushy, WithoutReplacement{}, false, 12);
 }
 
 TEST_CASE("a level of all trees is one call") {
@@ -214,6 +136,18 @@ TEST_CASE(
   REQUIRE(requests[1].error);
   CHECK(said(requests[1].error) ==
         "specdec: the draft model returned 2 rows over 3 tokens, expected 2 rows over its vocabulary of 4");
+}
+
+TEST_CASE("a tree that has failed does not grow any more") {
+  Bookkeeper model(TableModel<>::context_free(Eigen::RowVector4d::Constant(0.25)));
+  model.spoils_behind = 2;
+  BatchModelTreeDrafter drafter{model, TreeShape::of_widths({4, 1, 1}), Likeliest{}};
+  const Tokens context{1};
+  SplitMix64 source{1};
+  std::vector<Request> requests(1, {.context = context, .source = &source});
+  drafter.draft(std::span<Request>(requests));
+  CHECK(requests[0].error);
+  CHECK(model.calls == 2);
 }
 
 TEST_CASE("a policy chooses the shape of all trees that are drafted together") {

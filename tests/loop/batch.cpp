@@ -155,22 +155,45 @@ std::vector<Finished> step_at_last(B& batch, Bookkeeper& target, Bookkeeper& sma
 }
 
 // A batch over trees that are drafted together, beside decoders that draft alone.
-template <class Siblings, class V>
-void check_trees_together(const specdec::TreeShape& shape, const Siblings& siblings, const V& verifier,
+template <class Together, class Apart, class V>
+void check_trees_together(const Together& together, const Apart& apart, const V& verifier,
                           specdec::BatchOptions options = {}) {
   std::mt19937_64 rng(15);
   const Models models = models_of(rng);
   const auto by_itself = [&](const Job& job) {
-    return alone(job, models.target, specdec::ModelTreeDrafter{Table(models.small), shape, siblings},
-                 verifier, specdec::FixedLength{});
+    return alone(job, models.target, apart(Table(models.small)), verifier, specdec::FixedLength{});
   };
   Bookkeeper target(models.target), small(models.small);
-  Batch batch{target, specdec::BatchModelTreeDrafter{small, shape, siblings}, verifier, options};
+  Batch batch{target, together(small), verifier, options};
   come_and_go(
       batch, 5, by_itself, [&](auto& b) { return step_at_last(b, target, small, rng); }, rng, 12);
   CHECK(std::min(target.failures, small.failures) > 4);
   CHECK(target.contexts.empty());
   CHECK(small.contexts.empty());
+}
+
+template <class Siblings>
+void check_levels_together(const specdec::TreeShape& shape, const Siblings& siblings,
+                           specdec::BatchOptions options = {}) {
+  check_trees_together(
+      [&](Bookkeeper& small) {
+        return specdec::BatchModelTreeDrafter<Bookkeeper&, Siblings>(small, shape, siblings);
+      },
+      [&](Table small) {
+        return specdec::ModelTreeDrafter{std::move(small), shape, siblings};
+      },
+      specdec::TraversalVerifier{}, options);
+}
+
+void check_spares_together(Index second_trunk, specdec::BatchOptions options = {}) {
+  check_trees_together(
+      [&](Bookkeeper& small) {
+        return specdec::BatchSparesDrafter<Bookkeeper&>(small, 3, {2, 1}, second_trunk);
+      },
+      [&](Table small) {
+        return specdec::SparesDrafter{std::move(small), 3, {2, 1}, second_trunk};
+      },
+      specdec::TrunkAndSpares<specdec::BlockVerifier>{}, options);
 }
 
 // Drafts for whoever has no token `poison` in its context.
@@ -229,13 +252,14 @@ TEST_CASE("in a batch a text is what it is alone, by drafts that branch") {
 
 TEST_CASE("in a batch a text is what it is alone, by trees that are drafted together, whatever calls fail") {
   const specdec::TreeShape bushy = specdec::TreeShape::of_widths({3, 2, 1}), uneven{-1, 0, 0, -1, 1, 2, 4};
-  const specdec::TraversalVerifier traversal;
   for (const specdec::TreeShape& shape : {bushy, uneven, specdec::TreeShape::linear(3)}) {
-    check_trees_together(shape, specdec::WithoutReplacement{}, traversal);
-    check_trees_together(shape, specdec::Independent{}, traversal);
+    check_levels_together(shape, specdec::WithoutReplacement{});
+    check_levels_together(shape, specdec::Independent{});
   }
-  check_trees_together(uneven, specdec::Likeliest{}, traversal);
-  check_trees_together(bushy, specdec::Likeliest{}, traversal, {.tokens_per_call = 17});
+  check_levels_together(uneven, specdec::Likeliest{});
+  check_levels_together(bushy, specdec::Likeliest{}, {.tokens_per_call = 17});
+  check_spares_together(0);
+  check_spares_together(2, {.tokens_per_call = 17});
 }
 
 TEST_CASE("who fails leaves a batch with its error, and the others do not notice") {

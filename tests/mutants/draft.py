@@ -238,7 +238,6 @@ mutant("trees-of-another-row", TOGETHER, TREES, "(rows, row + i, asked_", "(rows
 mutant("trees-stay-open", TOGETHER, TREES, "    model_.keep(sequence, context.seen);\n", "")
 mutant("trees-kept-but-not-counted", TOGETHER, TREES, "      context.seen += std::ssize(path);\n", "")
 mutant("trees-never-kept", TOGETHER, TREES, "if (!path.empty()) {", "if (false) {")
-mutant("trees-kept-against-a-draft", TOGETHER, TREES, "if (nodes > 0) go_on", "go_on")
 mutant("trees-of-failed-calls-remembered", TOGETHER, TREES,
        "for (const BatchFeed& feed : feeds_) close(feed.sequence, contexts_.at(feed.sequence));", "")
 mutant("trees-grow-after-an-error", TOGETHER, TREES, "if (request.error) tree.end();", "")
@@ -246,20 +245,29 @@ mutant("trees-of-short-rows", TOGETHER, TREES, "    detail::check_row_count(rows
 
 SPARES = "tests/draft/spares_drafter"
 mutant = promise("trunk and spares: what was drawn reports its row, what was chosen is the likeliest else")
-mutant("spare-reports-a-drawn-row", "draft/spares_drafter.hpp", SPARES, "Row(std::in_place_index<1>, OneHotRow(likely.token))", "Row(std::in_place_index<0>, behind_[behind_.size() - 1])")
-mutant("spare-drawn-already", "draft/spares_drafter.hpp", SPARES, "likely.token != drawn && count-- > 0", "count-- > 0")
-mutant("spare-one-short", "draft/spares_drafter.hpp", SPARES, "likeliest_.of(q, count + 1)", "likeliest_.of(q, count)")
-mutant("spares-beyond-the-limit", "draft/spares_drafter.hpp", SPARES, "std::min(spares_at(depth), nodes - std::ssize(tokens_))", "spares_at(depth)")
-mutant("trunk-beyond-the-limit", "draft/spares_drafter.hpp", SPARES, "std::min(limits.depth, model_.room(context))", "model_.room(context)")
-mutant("trunk-kept-behind-a-spare", "draft/spares_drafter.hpp", SPARES, "context[at] == taken_in_[i]) continue;", "true) continue;")
-mutant("trunk-never-kept", "draft/spares_drafter.hpp", SPARES, "if (at < context.size() && context[at] == taken_in_[i]) continue;", "")
-mutant("trunk-behind-a-spare", "draft/spares_drafter.hpp", SPARES, "d), chance);\n      last = drawn;", "d), chance);\n      last = std::ssize(tokens_) - 1;")
+mutant("spare-reports-a-drawn-row", "draft/growing_spares.hpp", SPARES, "Row(std::in_place_index<1>, OneHotRow(likely.token))", "Row(std::in_place_index<0>, behind_[behind_.size() - 1])")
+mutant("spare-drawn-already", "draft/growing_spares.hpp", SPARES, "likely.token != drawn && count-- > 0", "count-- > 0")
+mutant("spare-one-short", "draft/growing_spares.hpp", SPARES, "likeliest_.of(q, count + 1)", "likeliest_.of(q, count)")
+mutant("spares-beyond-the-limit", "draft/growing_spares.hpp", SPARES, "std::min(plan_->spares_at(depth), nodes_ - to_come(depth) - std::ssize(tokens_))", "plan_->spares_at(depth)")
+mutant("trunk-beyond-the-limit", "draft/growing_spares.hpp", SPARES, "std::min(limits.depth, room)", "room")
+mutant("trunk-kept-behind-a-spare", "draft/growing_spares.hpp", SPARES, "context[from_ + i] != tokens_[i])", "false)")
+mutant("trunk-never-kept", "draft/growing_spares.hpp", SPARES, "      if (from_ + i >= context.size() || context[from_ + i] != tokens_[i])\n", "")
+mutant("trunk-behind-a-spare", "draft/growing_spares.hpp", SPARES, "spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });", "spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });\n    last_ = std::ssize(tokens_) - 1;")
 mutant("second-trunk-overwritten", "draft/spares_drafter.hpp", SPARES, "StoredRows<typename DraftModel::Row, false>", "typename DraftModel::Rows")
-mutant("second-trunk-in-the-way", "draft/spares_drafter.hpp", SPARES, "        model_.truncate(std::ssize(context));\n", "")
-mutant("second-trunk-before-its-level", "draft/spares_drafter.hpp", SPARES, "left -= 1 + (d < trunk ? 1 + spares_at(d) : 0);", "left -= 1;")
-mutant("second-trunk-too-deep", "draft/spares_drafter.hpp", SPARES, "std::min(second_trunk_, depth - 1)", "std::min(second_trunk_, depth)")
-mutant("second-trunk-behind-the-first", "draft/spares_drafter.hpp", SPARES, "    Index last = 1;\n", "    Index last = 0;\n")
-mutant("spares-unbounded", "draft/spares_drafter.hpp", SPARES, "left -= 1 + spares_at(d);", "left -= 1;")
+mutant("second-trunk-in-the-way", "draft/spares_drafter.hpp", SPARES, "      if (tree_.anew()) go_back_to(context);\n", "")
+mutant("second-trunk-before-its-level", "draft/growing_spares.hpp", SPARES, "left -= 1 + (d < trunk_ ? 1 + plan_->spares_at(d) : 0);", "left -= 1;")
+mutant("second-trunk-too-deep", "draft/growing_spares.hpp", SPARES, "std::min(plan_->second_trunk(), depth_ - 1)", "std::min(plan_->second_trunk(), depth_)")
+mutant("second-trunk-behind-the-first", "draft/growing_spares.hpp", SPARES, "second_last_ = 1;", "second_last_ = 0;")
+mutant("spares-unbounded", "draft/growing_spares.hpp", SPARES, "left -= 1 + spares_at(d);", "left -= 1;")
+
+TOGETHER, TREES = "draft/batch_spares_drafter.hpp", "tests/draft/batch_spares_drafter"
+mutant = promise("trunks and spares that are drafted together are those that each sequence would get alone")
+mutant("together-row-of-the-first", TOGETHER, TREES, "(rows, k, std::ssize(feeds_)", "(rows, 0 * k, std::ssize(feeds_)")
+mutant("together-second-trunk-in-the-way", TOGETHER, TREES, "if (context.tree.anew()) {", "if (false) {")
+mutant("together-trunk-kept-behind-a-spare", TOGETHER, TREES, "std::min(context.taken_in.agreed(request.context), size - 1)", "size - 1")
+mutant("together-trunk-never-kept", TOGETHER, TREES, "std::min(context.taken_in.agreed(request.context), size - 1)", "Index{0 * size}")
+mutant("together-model-not-cut", TOGETHER, TREES, "    model_.keep(sequence, context.seen);\n", "")
+mutant("together-failed-trunk-grows", TOGETHER, TREES, "    if (request.error) tree.end();\n", "", endless=True)
 
 CONFIDENT = "tests/draft/confident_tree_drafter"
 mutant = promise("a confident tree is that of the largest products of draft probabilities")
@@ -271,8 +279,8 @@ mutant("confident-wider", "draft/confident_tree_drafter.hpp", CONFIDENT, "choose
 mutant("confident-context-overfed", "draft/confident_tree_drafter.hpp", CONFIDENT, "      room -= std::ssize(leaves_);\n", "")
 mutant("confident-behind-another-token", "draft/confident_tree_drafter.hpp", CONFIDENT, "node(k).number = number++;", "node(k).number = number;")
 mutant("confident-of-too-many", "draft/confident_tree_drafter.hpp", CONFIDENT, "if (std::ssize(best_) > nodes) best_.resize(static_cast<std::size_t>(nodes));", "")
-mutant("spares-before-the-trunk", "draft/spares_drafter.hpp", "tests/law_tree_loop",
-       "return std::max<Index>(limits.trunk - d - 1, 0);", "return 0 * (limits.trunk + d);")
+mutant("spares-before-the-trunk", "draft/growing_spares.hpp", "tests/law_tree_loop",
+       "return std::max<Index>(limits_.trunk - d - 1, 0);", "return 0 * (limits_.trunk + d);")
 
 LOOKUP_TREE = "tests/draft/prompt_lookup_tree"
 mutant = promise("trees of prompt lookup follow the best matches, and share beginnings")
@@ -353,7 +361,7 @@ mutant("spares-policy-probes-for-free", "draft/cost_optimal_spares.hpp", SPARES_
 mutant("spares-policy-beyond-gamma", "draft/cost_optimal_spares.hpp", SPARES_POLICY,
        "return std::min(shape_.size(), most_);", "return shape_.size();")
 mutant("spares-without-their-shape", "draft/spares_drafter.hpp", SPARES_POLICY,
-       "if constexpr (follows_policy) take_shape(policy_->shape());", "")
+       "if constexpr (follows_policy) plan_.take(policy_->shape());", "")
 
 mutant = promise("shares of spares are those of their depth, where that is known")
 mutant("shares-of-all-depths", "draft/spare_shares.hpp", "tests/draft/spare_shares",

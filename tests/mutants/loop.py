@@ -209,7 +209,7 @@ mutant("statistics-grow-with-steps", "measure/stats.hpp", SOAK,
 mutant("a-copy-more-for-each-row", "rows/stored_rows.hpp", SOAK,
        "if (copies_.size() == rows_.size()) copies_.emplace_back();", "copies_.emplace_back();")
 mutant("trunk-left-where-a-spare-was-taken", "draft/spares_drafter.hpp", SOAK,
-       "      model_.truncate(static_cast<Index>(at));\n      break;", "      break;")
+       "if (const Index agreed = taken_in_.agreed(context); agreed != unlimited) model_.truncate(agreed);", "")
 
 mutant = promise("each moment of a step is in one of the three times")
 mutant("target-time-from-the-start", "loop/sequence.hpp", "tests/loop/sequence",

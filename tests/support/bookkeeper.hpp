@@ -69,6 +69,7 @@ class Bookkeeper {
   }
 
   std::map<Index, std::vector<Token>> contexts;
+  Token spoils_behind = -1;
   Index calls = 0, fails_at = -1, fails_behind = -1, one_row_short_at = -1, spoils = -1, most_fed = 0,
         fed = 0, failures = 0;
 
@@ -113,7 +114,8 @@ class Bookkeeper {
 
   void fill(Index row, const specdec::BatchFeed& feed, std::span<const Token> text) {
     rows_.row(row) = table_.distribution(text).segment(0, vocab_size()).matrix().transpose();
-    if (feed.sequence == spoils) rows_.row(row).setConstant(std::numeric_limits<double>::quiet_NaN());
+    if (feed.sequence == spoils || text.back() == spoils_behind)
+      rows_.row(row).setConstant(std::numeric_limits<double>::quiet_NaN());
   }
 
   Table table_;

@@ -110,10 +110,9 @@ class BatchModelTreeDrafter {
   template <class Request>
   void begin(const Request& request, Context& context) {
     if (request.context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
+    go_on(request, context);
     const Index room = context_size(model_) - std::ssize(request.context);
-    const Index nodes = detail::nodes_with_room(shape(), request.limits, room);
-    context.tree.begin(shape(), nodes);
-    if (nodes > 0) go_on(request, context);
+    context.tree.begin(shape(), detail::nodes_with_room(shape(), request.limits, room));
   }
 
   // The model goes on with a path of its tree, or without. At least the last token is fed, whose row is wanted.

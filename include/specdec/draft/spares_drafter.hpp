@@ -1,8 +1,6 @@
 // Drafts a line of tokens, and at each of them what else the model thought likely.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
 #include <functional>
 #include <iterator>
 #include <span>
@@ -12,18 +10,14 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/draft_model.hpp"
+#include "specdec/draft/growing_spares.hpp"
 #include "specdec/draft/tree_draft.hpp"
-#include "specdec/draft/tree_shape.hpp"
 #include "specdec/error.hpp"
 #include "specdec/model/turn.hpp"
-#include "specdec/rows/likeliest.hpp"
-#include "specdec/rows/named_row.hpp"
-#include "specdec/rows/one_hot.hpp"
+#include "specdec/rows/dense.hpp"
 #include "specdec/rows/row_span.hpp"
 #include "specdec/rows/stored_rows.hpp"
-#include "specdec/rows/variant_rows.hpp"
 #include "specdec/types.hpp"
-#include "specdec/verify/draft_limit.hpp"
 
 namespace specdec {
 
@@ -53,11 +47,9 @@ namespace specdec {
 template <class M, class Policy = void>
 class SparesDrafter {
   using DraftModel = detail::DraftModel<M>;
-  using Behind = typename DraftModel::Rows;
   // Of the second trunk the model forgets the rows before the draft is made.
-  using Copies = StoredRows<typename DraftModel::Row, false>;
+  using Tree = detail::GrowingSpares<typename DraftModel::Rows, StoredRows<typename DraftModel::Row, false>>;
   static constexpr bool follows_policy = !std::is_void_v<Policy>;
-  using Row = VariantRow<typename Behind::Stored, OneHotRow, typename Copies::Stored>;
 
  public:
   SparesDrafter(M&& model, std::reference_wrapper<const Policy> policy)
@@ -66,52 +58,24 @@ class SparesDrafter {
 
   SparesDrafter(M&& model, Index trunk, std::vector<Index> spares, Index second_trunk = 0)
     requires(!follows_policy)
-      : model_(std::forward<M>(model)),
-        trunk_(trunk),
-        spares_(std::move(spares)),
-        second_trunk_(second_trunk) {
-    detail::check_drafted("trunk", trunk);
-    detail::check_drafted("second_trunk", second_trunk);
-    for (std::size_t d = 0; d < spares_.size(); ++d)
-      if (spares_[d] < 0 || spares_[d] > longest_draft)
-        detail::invalid_argument("spares[", d, "] = ", spares_[d], " is outside 0..", longest_draft,
-                                 ", the longest draft");
-    Index left = longest_draft - second_trunk;
-    for (Index d = 0; d < trunk && left >= 0; ++d) left -= 1 + spares_at(d);
-    if (left < 0)
-      detail::invalid_argument("trunk = ", trunk, ", second_trunk = ", second_trunk,
-                               " and the spares make more than ", longest_draft,
-                               " tokens, the longest draft");
-  }
+      : model_(std::forward<M>(model)), plan_(trunk, std::move(spares), second_trunk) {}
 
   /// Throws: std::invalid_argument on an empty context, and where the model returns rows of another shape
   /// than asked for.
   template <RandomSource Source>
-  TreeDraft<RowSpan<Row>> draft(std::span<const Token> context, const TreeLimits& limits, Source& source) & {
+  TreeDraft<RowSpan<typename Tree::Row>> draft(std::span<const Token> context, const TreeLimits& limits,
+                                               Source& source) & {
     if (context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
     auto&& chance = as_chance(source);
-    clear();
-    if constexpr (follows_policy) take_shape(policy_->shape());
-    const Index depth = std::min(limits.depth, model_.room(context));
-    const Index trunk = std::min(std::max(trunk_, limits.trunk), depth);
-    const Index nodes = trunk > 0 ? limits.nodes : 0;
-    if (nodes > 0) {
-      begin(context);
-      grow(model_.forward(model_.unseen(context)), -1, 0, nodes - to_come(limits, 0), chance);
-      if (const Index length = limits.trunk > 0 ? 0 : second_length(trunk, depth, nodes);
-          length > 0 && tokens_.size() > 1) {
-        grow_second(length, chance);
-        model_.truncate(std::ssize(context));
-        taken_in_.clear();
-      }
+    if constexpr (follows_policy) plan_.take(policy_->shape());
+    tree_.begin(plan_, limits, model_.room(context));
+    if (tree_.next()) begin(context);
+    while (tree_.next()) {
+      if (tree_.anew()) go_back_to(context);
+      if (tree_.at_context()) grow(model_.forward(model_.unseen(context)), chance);
+      else grow(take_in(tree_.token()), chance);
     }
-    Index last = 0;  // of the trunk
-    for (Index d = 1; d < trunk && std::ssize(tokens_) < nodes; ++d) {
-      const Index drawn = std::ssize(tokens_);
-      grow(take_in(last), last, d, nodes - to_come(limits, d), chance);
-      last = drawn;
-    }
-    return {tokens_, RowSpan<Row>(rows_, model_.vocab_size()), parents_};
+    return tree_.draft(model_.vocab_size());
   }
 
   /// The model, where others may refer to it, too.
@@ -124,120 +88,35 @@ class SparesDrafter {
   void truncate(Index length) { model_.truncate(length); }
 
  private:
-  Index spares_at(Index depth) const {
-    if (spares_.empty()) return 0;
-    return spares_[static_cast<std::size_t>(std::min(depth, std::ssize(spares_) - 1))];
-  }
-
-  // Beyond the shape's trunk, where a rule needs a longer one, there are no spares.
-  void take_shape(const TreeShape& shape) {
-    spares_.clear();
-    for (Index trunk = -1; shape.children(trunk) > 0;) {
-      spares_.push_back(shape.children(trunk) - 1);
-      trunk = shape.first_child(trunk);
-    }
-    trunk_ = std::ssize(spares_);
-    spares_.push_back(0);
-  }
-
-  // How many tokens of the trunk have to find room behind depth d, whatever the spares.
-  static Index to_come(const TreeLimits& limits, Index d) { return std::max<Index>(limits.trunk - d - 1, 0); }
-
-  void clear() {
-    tokens_.clear();
-    rows_.clear();
-    parents_.clear();
-    behind_.clear();
-    second_behind_.clear();
-  }
-
   // Where the context has gone on with a spare, the model has taken in the trunk.
   void begin(std::span<const Token> context) {
     model_.take();
-    for (std::size_t i = 0; i < taken_in_.size(); ++i) {
-      const std::size_t at = from_ + i;
-      if (at < context.size() && context[at] == taken_in_[i]) continue;
-      model_.truncate(static_cast<Index>(at));
-      break;
-    }
-    taken_in_.clear();
-    from_ = context.size();
+    if (const Index agreed = taken_in_.agreed(context); agreed != unlimited) model_.truncate(agreed);
+    taken_in_.begin(context.size());
   }
 
-  decltype(auto) take_in(Index node) {
-    const Token token = tokens_[static_cast<std::size_t>(node)];
-    taken_in_.reserve(taken_in_.size() + 1);
+  void go_back_to(std::span<const Token> context) {
+    model_.truncate(std::ssize(context));
+    taken_in_.begin(context.size());
+  }
+
+  decltype(auto) take_in(Token token) {
+    taken_in_.reserve();
     decltype(auto) output = model_.forward(std::span(&token, 1));
-    taken_in_.push_back(token);
+    taken_in_.add(token);
     return output;
   }
 
-  // How much of the second trunk is within the limits: level by level, behind what else a level has.
-  Index second_length(Index trunk, Index depth, Index nodes) const {
-    const Index most = std::min(second_trunk_, depth - 1);
-    Index left = nodes - 1 - spares_at(0), length = 0;
-    while (length < most) {
-      const Index d = length + 1;
-      left -= 1 + (d < trunk ? 1 + spares_at(d) : 0);
-      if (left < 0) break;
-      length = d;
-    }
-    return length;
-  }
-
-  // A token of the trunk, drawn from what the model has returned, and its spares.
   template <class Output, class C>
-  void grow(const Output& output, Index parent, Index depth, Index nodes, C& chance) {
-    const auto q = model_.row(distributions(output));
-    const auto name = detail::NamedRow(q, "draft", std::ssize(tokens_));
-    const Token drawn = chance.draw(name);
-    behind_.add(q);
-    add(drawn, parent, Row(std::in_place_index<0>, behind_[depth]));
-    const Index spares = std::min(spares_at(depth), nodes - std::ssize(tokens_));
-    if (spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });
-  }
-
-  template <class Q>
-  void add_spares(const Q& q, Token drawn, Index parent, Index count) {
-    for (const LikelyToken& likely : likeliest_.of(q, count + 1))
-      if (likely.token != drawn && count-- > 0)
-        add(likely.token, parent, Row(std::in_place_index<1>, OneHotRow(likely.token)));
-  }
-
-  // Behind the first spare, which is token 1.
-  template <class C>
-  void grow_second(Index length, C& chance) {
-    Index last = 1;
-    for (Index i = 0; i < length; ++i) {
-      const auto& output = take_in(last);
-      const auto q = model_.row(distributions(output));
-      const Index drawn = std::ssize(tokens_);
-      const Token token = chance.draw(detail::NamedRow(q, "draft", drawn));
-      second_behind_.add(q);
-      add(token, last, Row(std::in_place_index<2>, second_behind_[i]));
-      last = drawn;
-    }
-  }
-
-  void add(Token token, Index parent, const Row& row) {
-    tokens_.push_back(token);
-    rows_.push_back(row);
-    parents_.push_back(parent);
+  void grow(const Output& output, C& chance) {
+    tree_.grow(model_.row(distributions(output)), chance);
   }
 
   DraftModel model_;
   const Policy* policy_ = nullptr;
-  Index trunk_ = 0;
-  std::vector<Index> spares_;
-  Index second_trunk_ = 0;
-  std::vector<Token> tokens_;
-  std::vector<Row> rows_;
-  std::vector<Index> parents_;
-  Behind behind_;  // the rows that the trunk was drawn from
-  Copies second_behind_;
-  std::vector<Token> taken_in_;  // of the trunk, behind the first from_ tokens
-  std::size_t from_ = 0;
-  LikeliestTokens likeliest_;
+  detail::SparesPlan plan_;
+  Tree tree_;
+  detail::TakenIn taken_in_;
 };
 
 template <class M>

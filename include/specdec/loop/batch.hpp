@@ -202,7 +202,7 @@ class Batch {
         detail::invalid_argument(
             "the drafter refers to a model or a drafter that each sequence's copy would use: hold it by "
             "value, or draft for all sequences together (specdec::BatchModelDrafter, "
-            "BatchModelTreeDrafter)");
+            "BatchModelTreeDrafter, BatchSparesDrafter)");
       });
   }
 

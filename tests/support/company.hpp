@@ -1,0 +1,117 @@
+// Drafters of trees for many sequences, held against a drafter for each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "support/bookkeeper.hpp"
+#include "support/catch.hpp"
+#include "support/models.hpp"
+#include "support/tree_models.hpp"
+
+namespace support {
+
+// A sequence, and the drafter that it would have alone.
+template <class D>
+struct Alone {
+  WatchedTreeModel model;
+  D drafter;
+  std::vector<Token> text;
+
+  Alone(const specdec::testing::TableModel<>& table, Index most, const auto& make, std::size_t prompt)
+      : model(table, most), drafter(make(model)), text(prompt, 2) {}
+};
+
+// Sequences come and go, and some of them ask for trees; calls fail, and are tried again with the luck they had. Each tree
+// is what it is alone, and so is what the model is fed where no call fails.
+template <class Together, class Apart>
+void check_company(const Together& together, const Apart& apart, bool calls_fail,
+                   Index most = specdec::unlimited) {
+  using specdec::SplitMix64;
+  using Request = specdec::TreeDraftRequest<SplitMix64>;
+  using Own = Alone<decltype(apart(std::declval<WatchedTreeModel&>()))>;
+  std::mt19937_64 rng{21};
+  const auto below = [&](Index n) { return static_cast<Index>(rng() % static_cast<std::uint64_t>(n)); };
+  const auto table = coarse_model(4, 3, rng);
+  Bookkeeper model(table, most);
+  auto drafter = together(model);
+  std::map<Index, std::unique_ptr<Own>> sequences;
+  Index next = 0, gone = 0, fed_to_gone = 0, trees = 0;
+  for (int step = 0; step < 220; ++step) {
+    if (sequences.size() < 5 && below(3) == 0)
+      sequences[next++] = std::make_unique<Own>(table, most, apart, static_cast<std::size_t>(1 + below(5)));
+    if (!sequences.empty() && below(12) == 0) {
+      const auto leaves = std::next(sequences.begin(), below(std::ssize(sequences)));
+      fed_to_gone += leaves->second->model.fed;
+      drafter.release(leaves->first);
+      CHECK_FALSE(model.contexts.contains(leaves->first));
+      sequences.erase(leaves);
+      ++gone;
+    }
+    std::vector<Request> requests;
+    std::vector<SplitMix64> sources;
+    const std::uint64_t seed = rng();
+    for (const auto& [number, sequence] : sequences)
+      if (below(4) > 0)
+        requests.push_back({.sequence = number,
+                            .context = sequence->text,
+                            .limits = {.nodes = below(12), .depth = 1 + below(4)}});
+    bool drafted = false, again = true;
+    while (!drafted && again) {
+      sources.clear();
+      for (const Request& request : requests)
+        sources.emplace_back(seed + static_cast<std::uint64_t>(request.sequence));
+      for (std::size_t i = 0; i < requests.size(); ++i) requests[i].source = &sources[i];
+      if (calls_fail) {
+        model.fails_at = model.calls + 1 + below(6);
+        model.fails_behind = model.calls + 1 + below(6);
+        model.one_row_short_at = model.calls + 1 + below(6);
+      }
+      try {
+        drafter.draft(std::span<Request>(requests));
+        drafted = true;
+      } catch (const Bookkeeper::Failure&) {
+      } catch (const std::invalid_argument&) {
+      }
+      again = below(3) > 0;  // or others are asked for
+    }
+    if (!drafted) {  // texts go on without a draft
+      for (const Request& request : requests)
+        sequences.at(request.sequence)->text.push_back(static_cast<Token>(below(4)));
+      continue;
+    }
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const Request& request = requests[i];
+      REQUIRE_FALSE(request.error);
+      Own& own = *sequences.at(request.sequence);
+      SplitMix64 source(seed + static_cast<std::uint64_t>(request.sequence));
+      const KeptTree tree = kept(drafter.drafted(request.sequence), 4);
+      REQUIRE(tree == kept(own.drafter.draft(own.text, request.limits, source), 4));
+      REQUIRE(source() == sources[i]());
+      trees += tree.tokens.size() > 1;
+      const Index node = below(std::ssize(tree.tokens) + 1) - 1;
+      own.text = text_before(own.text, tree.tokens, tree.parents, node);
+      own.drafter.truncate(std::ssize(own.text));
+      drafter.keep(request.sequence, std::ssize(own.text));
+      own.text.push_back(static_cast<Token>(below(5)));  // which may be a token that the model does not know
+    }
+  }
+  CHECK(gone > 2);
+  CHECK(trees > (most == specdec::unlimited ? 50 : 10));
+  CHECK((model.failures > 20) == calls_fail);
+  if (calls_fail) return;
+  for (const auto& [number, sequence] : sequences) fed_to_gone += sequence->model.fed;
+  CHECK(model.fed == fed_to_gone);
+}
+
+}  // namespace support
