@@ -62,12 +62,12 @@ LLAMA, BRANCHES = "examples/llama_cpp/llama_model.hpp", "examples/llama_cpp/llam
 IN_LITTLE, HELD = "examples/tests/llama_model", "examples/tests/llama_tree"
 
 mutant = promise("on llama.cpp, too, a row of a tree is that of a line of the tokens on its way")
-mutant("llama-branch-one-too-deep", LLAMA, IN_LITTLE, "add_place(length_ + tree_.depth(token) - 1,", "add_place(length_ + tree_.depth(token),")
-mutant("llama-branch-behind-the-last-token", LLAMA, IN_LITTLE, "add_place(length_ + tree_.depth(token) - 1,", "add_place(length_ + token,")
+mutant("llama-branch-one-too-deep", LLAMA, IN_LITTLE, "add(tokens, rows, length_ + tree_.depth(token) - 1,", "add(tokens, rows, length_ + tree_.depth(token),")
+mutant("llama-branch-behind-the-last-token", LLAMA, IN_LITTLE, "add(tokens, rows, length_ + tree_.depth(token) - 1,", "add(tokens, rows, length_ + token,")
 mutant("llama-branch-without-what-lies-before", BRANCHES, HELD, "share(holder(from), sequence, depth(from));", "")
 mutant("llama-branch-with-too-little-before", BRANCHES, IN_LITTLE, "share(holder(from), sequence, depth(from));", "share(holder(from), sequence, depth(from) - 1);")
-mutant("llama-line-in-one-sequence", LLAMA, IN_LITTLE, "add_place(length_ + i, all_sequences_);", "add_place(length_ + i, std::span(all_sequences_).first(1));")
-mutant("llama-caches-apart", LLAMA, IN_LITTLE, "    llama_api::share_one_cache(params);\n", "")
+mutant("llama-line-in-one-sequence", LLAMA, IN_LITTLE, "add(tokens, rows, length_ + i, all_sequences_);", "add(tokens, rows, length_ + i, std::span(all_sequences_).first(1));")
+mutant("llama-caches-apart", "examples/llama_cpp/llama_context.hpp", IN_LITTLE, "    llama_api::share_one_cache(params);\n", "")
 mutant("llama-rows-of-a-batch-before", LLAMA, IN_LITTLE, "std::min(batch_size, left - rows);", "batch_size;")
 
 mutant = promise("on llama.cpp every sequence holds the context when a tree is closed, and nothing else")
@@ -85,4 +85,4 @@ mutant("llama-leaves-uncounted", BRANCHES, HELD, "      shrink();\n", "")
 mutant("llama-children-not-taken-back", BRANCHES, HELD, "--children_[at(parents_[at(token)])];", "(void)token;")
 mutant("llama-room-without-the-tree", LLAMA, IN_LITTLE, "const specdec::Index held = length_ + tree_.size();", "const specdec::Index held = length_;")
 mutant("llama-line-behind-open-tree", LLAMA, IN_LITTLE, "if (!tree_.empty())\n      throw std::logic_error", "if (false)\n      throw std::logic_error")
-mutant("llama-goes-on-with-what-stayed", LLAMA, IN_LITTLE, "static_cast<llama_pos>(from))) broken_ = true;", "static_cast<llama_pos>(from))) broken_ = false;")
+mutant("llama-goes-on-with-what-stayed", LLAMA, IN_LITTLE, "if (!context_.remove(sequence, from)) broken_ = true;", "if (!context_.remove(sequence, from)) broken_ = false;")

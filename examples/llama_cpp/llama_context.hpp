@@ -1,0 +1,139 @@
+// A context of llama.cpp, and what it is called with.
+#pragma once
+
+#include <llama.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "llama_api.hpp"
+#include "llama_weights.hpp"
+
+/// The tokens of a call: where each stands, which sequences hold it, and whether its logits are wanted. The lists of
+/// sequences are referred to. No allocation in steady state.
+class LlamaCall {
+ public:
+  /// Begins another call, of so many tokens at most.
+  void begin(std::size_t tokens) {
+    tokens_.clear();
+    positions_.clear();
+    holder_counts_.clear();
+    holders_.clear();
+    wanted_.clear();
+    tokens_.reserve(tokens);
+    positions_.reserve(tokens);
+    holder_counts_.reserve(tokens);
+    holders_.reserve(tokens);
+    wanted_.reserve(tokens);
+  }
+
+  void add(specdec::Token token, specdec::Index position, std::span<llama_seq_id> holders, bool wanted) {
+    tokens_.push_back(token);
+    positions_.push_back(static_cast<llama_pos>(position));
+    holder_counts_.push_back(static_cast<std::int32_t>(holders.size()));
+    holders_.push_back(holders.data());
+    wanted_.push_back(wanted);
+  }
+
+  specdec::Index size() const { return std::ssize(tokens_); }
+
+  llama_batch batch(specdec::Index first, specdec::Index count) {
+    llama_batch batch = {};
+    batch.n_tokens = static_cast<std::int32_t>(count);
+    batch.token = tokens_.data() + first;
+    batch.pos = positions_.data() + first;
+    batch.n_seq_id = holder_counts_.data() + first;
+    batch.seq_id = holders_.data() + first;
+    batch.logits = wanted_.data() + first;
+    return batch;
+  }
+
+ private:
+  std::vector<llama_token> tokens_;
+  std::vector<llama_pos> positions_;
+  std::vector<std::int32_t> holder_counts_;
+  std::vector<llama_seq_id*> holders_;
+  std::vector<std::int8_t> wanted_;
+};
+
+/// A context over weights, with one KV cache for all its sequences. It can be moved but not copied.
+class LlamaContext {
+ public:
+  struct Options {
+    specdec::Index cells = 0;    ///< how many tokens the cache holds; 0: as many as the model was trained for
+    specdec::Index batch = 512;  ///< how many llama.cpp is given at a time, at most
+    specdec::Index at_once = 512;  ///< how many of them it takes through the model at once
+    specdec::Index sequences = 1;
+    int threads = 1;
+  };
+
+  /// Throws std::runtime_error where llama.cpp can make no such context.
+  LlamaContext(LlamaWeights weights, const Options& options) : weights_(std::move(weights)) {
+    llama_context_params params = llama_context_default_params();
+    params.n_ctx = static_cast<std::uint32_t>(options.cells);
+    params.n_batch = static_cast<std::uint32_t>(options.batch);
+    params.n_ubatch = static_cast<std::uint32_t>(options.at_once);
+    params.n_seq_max = static_cast<std::uint32_t>(options.sequences);
+    params.n_threads = params.n_threads_batch = options.threads;
+    llama_api::keep_whole_windows(params);
+    llama_api::share_one_cache(params);
+    context_.reset(llama_init_from_model(weights_.model(), params));
+    if (!context_) throw std::runtime_error("llama.cpp has no context for '" + weights_.path() + "'");
+  }
+
+  const LlamaWeights& weights() const { return weights_; }
+  specdec::Index cells() const { return llama_n_ctx(context_.get()); }
+  specdec::Index batch_size() const { return llama_n_batch(context_.get()); }
+
+  /// Has a sequence forget what it holds from position `from` on, or every sequence, where that is −1; whether that
+  /// could be done.
+  bool remove(llama_seq_id sequence, specdec::Index from) {
+    return llama_api::remove(context_.get(), sequence, static_cast<llama_pos>(from));
+  }
+
+  /// Has another sequence hold, too, what the owner holds from position `from` up to, and without, `to`.
+  void share(llama_seq_id owner, llama_seq_id other, specdec::Index from, specdec::Index to) {
+    llama_api::share(context_.get(), owner, other, static_cast<llama_pos>(from), static_cast<llama_pos>(to));
+  }
+
+  /// Takes in `count` tokens of a call. Throws std::runtime_error where llama.cpp fails. It may then hold a part of
+  /// them, which before another try `undo` has to remove.
+  template <class Undo>
+  void decode(LlamaCall& call, specdec::Index first, specdec::Index count, const Undo& undo) {
+    constexpr int no_room = 1;  // llama.cpp's word for it
+    int status = llama_decode(context_.get(), call.batch(first, count));
+    // There is room, but it may be in pieces. A turn moves only some of what is held, but something, until it is in one.
+    for (specdec::Index turn = 0; status == no_room && turn < cells(); ++turn) {
+      undo();
+      if (!llama_api::close_gaps(context_.get())) break;
+      status = llama_decode(context_.get(), call.batch(first, count));
+    }
+    if (status != 0)
+      throw std::runtime_error("llama.cpp could not decode " + std::to_string(count) + " tokens with '" +
+                               weights_.path() + "' (status " + std::to_string(status) + ")");
+  }
+
+  /// The logits after a token of the last decode(), which they were wanted of, counted from its first.
+  /// Throws std::runtime_error where there are none.
+  const float* logits(specdec::Index token) {
+    const float* const logits = llama_get_logits_ith(context_.get(), static_cast<std::int32_t>(token));
+    if (!logits) throw std::runtime_error("llama.cpp has no logits of '" + weights_.path() + "'");
+    return logits;
+  }
+
+ private:
+  struct Free {
+    void operator()(llama_context* context) const { llama_free(context); }
+  };
+
+  LlamaWeights weights_;
+  std::unique_ptr<llama_context, Free> context_;
+};
