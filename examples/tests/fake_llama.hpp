@@ -1,6 +1,5 @@
 // A llama.cpp in little, behind the declarations of llama_declarations: a cache of cells that belong to sequences, the
-// rules of today's llama.cpp for what a batch may hold, and logits that tell any two texts apart. For one test file, as
-// it defines what it stands for.
+// rules of today's llama.cpp for what a batch may hold, and logits that tell any two texts apart.
 #pragma once
 
 #include <ggml-backend.h>
@@ -16,7 +15,7 @@
 
 namespace fake_llama {
 
-inline constexpr int vocab_size = 5;
+inline constexpr int vocab_size = 5, trained_context = 40;
 using Logits = std::array<float, vocab_size>;
 
 /// Behind a text, the logits.
@@ -48,19 +47,24 @@ struct Cell {
   }
 };
 
-/// What can be seen and set from outside; there is one context at a time.
+/// What can be seen and set from outside. A new context sets it back.
 struct State {
-  std::vector<Cell> cells;       // of the context
+  int calls = 0;                 // of any context
+  int outputs = 0;               // of how many tokens the last call was asked for logits
   int calls_until_failure = -1;  // −1: none fails; a call that fails has taken a part of its tokens in
   bool removes = true;
 };
 inline State state;
+
+/// Those that there are, the oldest first.
+inline std::vector<llama_context*> contexts;
 
 }  // namespace fake_llama
 
 struct llama_model {};
 struct llama_context {
   llama_context_params params;
+  std::vector<fake_llama::Cell> cells;
   std::vector<fake_llama::Logits> logits;
 
   bool holds(const fake_llama::Cell& cell, llama_seq_id sequence) const {
@@ -69,7 +73,7 @@ struct llama_context {
 
   llama_pos end(llama_seq_id sequence) const {
     llama_pos end = 0;
-    for (const fake_llama::Cell& cell : fake_llama::state.cells)
+    for (const fake_llama::Cell& cell : cells)
       if (holds(cell, sequence)) end = std::max(end, cell.position + 1);
     return end;
   }
@@ -77,7 +81,7 @@ struct llama_context {
   // What a sequence holds before a position, in order; each position is held once.
   std::vector<llama_token> text(llama_seq_id sequence, llama_pos position) const {
     std::vector<llama_token> text(static_cast<std::size_t>(position), -1);
-    for (const fake_llama::Cell& cell : fake_llama::state.cells)
+    for (const fake_llama::Cell& cell : cells)
       if (holds(cell, sequence) && cell.position < position)
         text[static_cast<std::size_t>(cell.position)] = cell.token;
     return text;
@@ -94,14 +98,17 @@ struct llama_context {
   int decode(const llama_batch& batch) {
     const auto count = static_cast<std::size_t>(batch.n_tokens);
     if (count == 0 || count > params.n_batch) return -1;
-    if (fake_llama::state.cells.size() + count > params.n_ctx) return 1;
+    if (cells.size() + count > params.n_ctx) return 1;
+    ++fake_llama::state.calls;
+    fake_llama::state.outputs = static_cast<int>(std::count(batch.logits, batch.logits + count, 1));
     const bool fails = fake_llama::state.calls_until_failure-- == 0;
     logits.assign(count, {});
     for (std::size_t i = 0; i < count; ++i) {
       if (fails && i >= count / 2) return -2;
       const std::span sequences(batch.seq_id[i], static_cast<std::size_t>(batch.n_seq_id[i]));
       if (!fits(batch.pos[i], sequences)) return -1;
-      fake_llama::state.cells.push_back({batch.pos[i], batch.token[i], {sequences.begin(), sequences.end()}});
+      if (batch.token[i] < 0 || batch.token[i] >= fake_llama::vocab_size) return -1;
+      cells.push_back({batch.pos[i], batch.token[i], {sequences.begin(), sequences.end()}});
       fake_llama::Text text;
       for (const llama_token token : this->text(sequences.front(), batch.pos[i] + 1)) text.add(token);
       if (batch.logits[i]) logits[i] = text.logits();
@@ -110,55 +117,62 @@ struct llama_context {
   }
 
   void remove(llama_seq_id sequence, llama_pos from) {
-    for (fake_llama::Cell& cell : fake_llama::state.cells)
+    for (fake_llama::Cell& cell : cells)
       if (cell.position >= from)
         std::erase_if(cell.sequences, [&](llama_seq_id s) { return sequence < 0 || s == sequence; });
-    std::erase_if(fake_llama::state.cells,
-                  [](const fake_llama::Cell& cell) { return cell.sequences.empty(); });
+    std::erase_if(cells, [](const fake_llama::Cell& cell) { return cell.sequences.empty(); });
   }
 
   void share(llama_seq_id owner, llama_seq_id other, llama_pos from, llama_pos to) {
-    for (fake_llama::Cell& cell : fake_llama::state.cells)
+    for (fake_llama::Cell& cell : cells)
       if (holds(cell, owner) && !holds(cell, other) && cell.position >= from && cell.position < to)
         cell.sequences.push_back(other);
   }
 };
 
+// Inline, as several tests include them.
 extern "C" {
 
-void ggml_backend_load_all() {}
-void llama_backend_init() {}
-void llama_backend_free() {}
+inline void ggml_backend_load_all() {}
+inline void llama_backend_init() {}
+inline void llama_backend_free() {}
 
-llama_model_params llama_model_default_params() { return {}; }
-llama_model* llama_model_load_from_file(const char*, llama_model_params) { return new llama_model; }
-void llama_model_free(llama_model* model) { delete model; }
-bool llama_model_is_recurrent(const llama_model*) { return false; }
-bool llama_model_is_hybrid(const llama_model*) { return false; }
-const llama_vocab* llama_model_get_vocab(const llama_model*) { return nullptr; }
-int32_t llama_vocab_n_tokens(const llama_vocab*) { return fake_llama::vocab_size; }
+inline llama_model_params llama_model_default_params() { return {}; }
+inline llama_model* llama_model_load_from_file(const char*, llama_model_params) { return new llama_model; }
+inline void llama_model_free(llama_model* model) { delete model; }
+inline bool llama_model_is_recurrent(const llama_model*) { return false; }
+inline bool llama_model_is_hybrid(const llama_model*) { return false; }
+inline const llama_vocab* llama_model_get_vocab(const llama_model*) { return nullptr; }
+inline int32_t llama_model_n_ctx_train(const llama_model*) { return fake_llama::trained_context; }
+inline int32_t llama_vocab_n_tokens(const llama_vocab*) { return fake_llama::vocab_size; }
 
-llama_context_params llama_context_default_params() { return {}; }
-llama_context* llama_init_from_model(llama_model*, llama_context_params params) {
+inline llama_context_params llama_context_default_params() { return {}; }
+inline llama_context* llama_init_from_model(llama_model*, llama_context_params params) {
   fake_llama::state = {};
-  return params.kv_unified ? new llama_context{params, {}} : nullptr;
+  if (!params.kv_unified) return nullptr;
+  if (params.n_ctx == 0) params.n_ctx = fake_llama::trained_context;
+  fake_llama::contexts.push_back(new llama_context{params, {}, {}});
+  return fake_llama::contexts.back();
 }
-void llama_free(llama_context* context) { delete context; }
-uint32_t llama_n_ctx(const llama_context* context) { return context->params.n_ctx; }
-uint32_t llama_n_batch(const llama_context* context) { return context->params.n_batch; }
-int32_t llama_decode(llama_context* context, llama_batch batch) { return context->decode(batch); }
-float* llama_get_logits_ith(llama_context* context, int32_t i) {
+inline void llama_free(llama_context* context) {
+  std::erase(fake_llama::contexts, context);
+  delete context;
+}
+inline uint32_t llama_n_ctx(const llama_context* context) { return context->params.n_ctx; }
+inline uint32_t llama_n_batch(const llama_context* context) { return context->params.n_batch; }
+inline int32_t llama_decode(llama_context* context, llama_batch batch) { return context->decode(batch); }
+inline float* llama_get_logits_ith(llama_context* context, int32_t i) {
   return context->logits[static_cast<std::size_t>(i)].data();
 }
-llama_memory_t llama_get_memory(const llama_context* context) {
+inline llama_memory_t llama_get_memory(const llama_context* context) {
   return reinterpret_cast<llama_memory_t>(const_cast<llama_context*>(context));
 }
-bool llama_memory_seq_rm(llama_memory_t memory, llama_seq_id sequence, llama_pos from, llama_pos) {
+inline bool llama_memory_seq_rm(llama_memory_t memory, llama_seq_id sequence, llama_pos from, llama_pos) {
   if (fake_llama::state.removes) reinterpret_cast<llama_context*>(memory)->remove(sequence, from);
   return fake_llama::state.removes;
 }
-void llama_memory_seq_cp(llama_memory_t memory, llama_seq_id owner, llama_seq_id other, llama_pos from,
-                         llama_pos to) {
+inline void llama_memory_seq_cp(llama_memory_t memory, llama_seq_id owner, llama_seq_id other, llama_pos from,
+                                llama_pos to) {
   reinterpret_cast<llama_context*>(memory)->share(owner, other, from, to);
 }
 

@@ -41,7 +41,7 @@ bool is_behind(const auto& row, const Tokens& text) {
 
 // All that the context holds, each token in the cell of each sequence.
 std::vector<fake_llama::Cell> held() {
-  std::vector<fake_llama::Cell> cells = state.cells;
+  std::vector<fake_llama::Cell> cells = fake_llama::contexts.back()->cells;
   for (fake_llama::Cell& cell : cells) std::ranges::sort(cell.sequences);
   std::sort(cells.begin(), cells.end());
   return cells;
