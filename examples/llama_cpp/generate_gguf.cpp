@@ -21,6 +21,7 @@
 
 #include "../generate/text.hpp"
 #include "llama_model.hpp"
+#include "program.hpp"
 #include "trees.hpp"
 
 namespace {
@@ -31,7 +32,7 @@ using Tokens = std::vector<Token>;
 using generate::fixed;
 using generate::printable;
 using Clock = std::chrono::steady_clock;
-using Chain = specdec::Chain<specdec::TopK, specdec::TopP, specdec::MinP, specdec::Temperature>;
+using gguf::Chain;
 using Model = specdec::ProcessedModel<LlamaModel&, Chain>;
 
 // ---- What can be set --------------------------------------------------------------------------------
@@ -40,43 +41,32 @@ struct Settings {
   std::string model, draft_model;
   std::string prompt = "Once upon a time";
   Index tokens = 256;
-  double temperature = 0.8;
-  Index top_k = 40;
-  double top_p = 0.95;
-  double min_p = 0.05;
+  gguf::Sampling sampling;
   Index gamma = 8;
   std::string verifier = "block";
   std::string tree = "none";
   Index seed = 1;
-  int threads = 1;
-  int gpu_layers = 0;
-  bool verbose = false;
+  gguf::Engine engine;
 
-  bool greedy() const { return temperature == 0 || verifier == "argmax"; }
+  bool greedy() const { return sampling.temperature == 0 || verifier == "argmax"; }
 
   // The rules that look at no probability of the draft do best with its most probable tokens.
-  bool draws() const { return temperature > 0 && verifier != "sample-match" && verifier != "argmax"; }
+  bool draws() const {
+    return sampling.temperature > 0 && verifier != "sample-match" && verifier != "argmax";
+  }
 
-  // In llama.cpp's own order.
-  Chain chain() const { return chain_at(temperature); }
-  Chain draft_chain() const { return chain_at(draws() ? temperature : 0); }
+  Chain chain() const { return sampling.chain(); }
+  Chain draft_chain() const { return draws() ? chain() : gguf::Sampling::chain_of_all(0); }
   // Tokens are chosen by a row that knows more than one of them.
   Chain choosing_chain() const {
     if (draws()) return draft_chain();
-    return Chain{specdec::TopK{0}, specdec::TopP{1}, specdec::MinP{0}, specdec::Temperature{1}};
+    return gguf::Sampling::chain_of_all(1);
   }
 
   // How a draft branches, if it does.
   std::optional<gguf::Tree> drafted_tree() const {
     if (tree == "none") return {};
     return gguf::Tree(gguf::tree_kind_named(tree), gamma);
-  }
-
- private:
-  Chain chain_at(double t) const {
-    if (t == 0)  // the other steps leave the most probable token where it is
-      return Chain{specdec::TopK{0}, specdec::TopP{1}, specdec::MinP{0}, specdec::Temperature{0}};
-    return Chain{specdec::TopK{top_k}, specdec::TopP{top_p}, specdec::MinP{min_p}, specdec::Temperature{t}};
   }
 };
 
@@ -93,12 +83,7 @@ void add_options(CLI::App& app, Settings& settings) {
                  "GGUF file of the draft model, also -md; without one, drafts are looked up in the text");
   app.add_option("-p,--prompt", settings.prompt, "Text to continue");
   app.add_option("-n,--tokens", settings.tokens, "Tokens to write")->check(CLI::Range(1, 1000000));
-  app.add_option("--temp", settings.temperature, "Temperature; 0 takes the most probable token")
-      ->check(CLI::Range(0.0, 100.0));
-  app.add_option("--top-k", settings.top_k, "Tokens to sample from; 0: all")->check(CLI::Range(0, 10000000));
-  app.add_option("--top-p", settings.top_p, "Mass to sample from")->check(CLI::Range(0.001, 1.0));
-  app.add_option("--min-p", settings.min_p, "Least probability, relative to the most probable token")
-      ->check(CLI::Range(0.0, 1.0));
+  add_options(app, settings.sampling);
   app.add_option("--gamma", settings.gamma, "Tokens drafted per target call, one behind the other")
       ->check(CLI::Range(1, 64));
   app.add_option("--tree", settings.tree, "How the draft branches, in a tree of about 16 tokens")
@@ -106,10 +91,7 @@ void add_options(CLI::App& app, Settings& settings) {
   app.add_option("--verifier", settings.verifier, "Rule of acceptance")
       ->check(CLI::IsMember({"token", "block", "greedy-block", "sample-match", "argmax"}));
   app.add_option("--seed", settings.seed, "Seed of everything random")->check(CLI::Range(0, 1000000000));
-  app.add_option("--threads", settings.threads, "Threads of llama.cpp")->check(CLI::Range(1, 1024));
-  app.add_option("--gpu-layers", settings.gpu_layers, "Layers that llama.cpp puts on a GPU")
-      ->check(CLI::Range(0, 10000));
-  app.add_flag("--verbose", settings.verbose, "Let llama.cpp write its log to stderr");
+  add_options(app, settings.engine);
 }
 
 /// Throws: std::invalid_argument on settings that do not go together.
@@ -124,14 +106,6 @@ void check(const Settings& settings) {
   const std::string_view objection =
       generate::objection(tree->kind().siblings, settings.verifier, settings.draws());
   if (!objection.empty()) throw std::invalid_argument(option + ": " + std::string(objection));
-}
-
-// ---- The log of llama.cpp ---------------------------------------------------------------------------
-
-std::string first_error;  // what llama.cpp complained of first; what follows is less telling
-
-void keep_error(ggml_log_level level, const char* text, void*) {
-  if (level == GGML_LOG_LEVEL_ERROR && first_error.empty()) first_error = text;
 }
 
 // ---- Models -----------------------------------------------------------------------------------------
@@ -149,8 +123,8 @@ Index longest_text(const Settings& settings, Index prompt_size) {
 
 // A tree stands behind the text.
 LlamaModel open(const LlamaWeights& weights, const Settings& settings, Index text, const gguf::Room& tree) {
-  LlamaModel model(weights,
-                   {.context = text + tree.tokens, .threads = settings.threads, .sequences = tree.leaves});
+  LlamaModel model(
+      weights, {.context = text + tree.tokens, .threads = settings.engine.threads, .sequences = tree.leaves});
   const std::vector<Token> any{0};
   model.forward(any, 1);  // the first call of a context is slow
   model.truncate(0);
@@ -158,7 +132,7 @@ LlamaModel open(const LlamaWeights& weights, const Settings& settings, Index tex
 }
 
 Pair load(const Settings& settings) {
-  const LlamaWeights target(settings.model, settings.gpu_layers);
+  const LlamaWeights target(settings.model, settings.engine.gpu_layers);
   Tokens prompt = target.tokenize(settings.prompt);
   if (prompt.empty()) throw std::invalid_argument("--prompt is empty: there is nothing to continue");
   const Index text = longest_text(settings, std::ssize(prompt));
@@ -170,7 +144,7 @@ Pair load(const Settings& settings) {
   const std::optional<gguf::Tree> tree = settings.drafted_tree();
   std::optional<LlamaModel> draft;
   if (!settings.draft_model.empty()) {
-    const LlamaWeights weights(settings.draft_model, settings.gpu_layers);
+    const LlamaWeights weights(settings.draft_model, settings.engine.gpu_layers);
     check_same_vocabulary(target, weights);
     draft = open(weights, settings, text, tree ? tree->of_draft() : gguf::Room{});
   }
@@ -331,29 +305,13 @@ void compare_greedy(Pair& pair, const Tokens& alone, const Tokens& speculative) 
 
 int run(const Settings& settings) {
   check(settings);
-  if (!settings.verbose) llama_log_set(keep_error, nullptr);
+  if (!settings.engine.verbose) gguf::keep_first_error();
   Pair pair = load(settings);
   const Run speculative = speculate(settings, pair);
   const Run alone = target_alone(settings, pair);
   print_table(settings, alone, speculative);
   if (settings.greedy()) compare_greedy(pair, alone.tokens(), speculative.tokens());
   return std::cout.flush() ? 0 : 1;
-}
-
-int fail(std::string message) {
-  if (!first_error.empty()) message += "; llama.cpp says: " + first_error;
-  while (message.ends_with('\n')) message.pop_back();
-  std::ranges::replace(message, '\n', ' ');
-  std::cerr << "generate_gguf: " << message << '\n';
-  return 2;
-}
-
-// llama.cpp's programs call it -md, which here would be -m with the value "d".
-std::vector<std::string> arguments(int argc, char** argv) {
-  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-  std::ranges::replace(arguments, "-md", "--model-draft");
-  std::ranges::reverse(arguments);  // as CLI11 wants them
-  return arguments;
 }
 
 }  // namespace
@@ -364,11 +322,11 @@ int main(int argc, char** argv) {
   app.footer("Example: generate_gguf -m target.gguf -md draft.gguf -p \"It was a bright\" --temp 0.8");
   add_options(app, settings);
   try {
-    app.parse(arguments(argc, argv));
+    app.parse(gguf::arguments(argc, argv));
     return run(settings);
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
   } catch (const std::exception& error) {
-    return fail(error.what());
+    return gguf::fail("generate_gguf", error.what());
   }
 }
