@@ -32,6 +32,8 @@ struct Settings {
   Index tokens = 100;
   Index gamma = 4;
   double temperature = 0.8;
+  Index top_k = 0;
+  double top_p = 1;
   Index seed = 1;
   bool seed_of_rank = false;
 };
@@ -41,7 +43,12 @@ void add_options(CLI::App& app, Settings& settings) {
   app.add_option("--prompt", settings.prompt, "What the text is to continue");
   app.add_option("--tokens", settings.tokens, "Tokens to write, at most")->check(CLI::Range(1, 1000000));
   app.add_option("--gamma", settings.gamma, "Tokens drafted per target call")->check(CLI::Range(0, 64));
-  app.add_option("--temperature", settings.temperature, "Of both models")->check(CLI::Range(1e-3, 100.0));
+  app.add_option("--temperature", settings.temperature, "Of both models; 0 takes the most probable token")
+      ->check(CLI::Range(0.0, 100.0));
+  app.add_option("--top-k", settings.top_k, "Sample from so many tokens; 0: from all")
+      ->check(CLI::Range(0, 1000000));
+  app.add_option("--top-p", settings.top_p, "Sample from the fewest tokens of so much mass")
+      ->check(CLI::Range(0.0, 1.0));
   app.add_option("--seed", settings.seed, "Seed of all that is random")->check(CLI::Range(0, 1000000000));
   app.add_flag("--seed-of-rank", settings.seed_of_rank,
                "Add the rank's number to its seed: the ranks find out, and stop");
@@ -100,14 +107,12 @@ void generate(const Settings& settings, Counted& ranks) {
 
   transformer::Columns<float> mine(std::move(whole),
                                    transformer::tokens_of_rank(vocab_size, ranks.rank(), ranks.size()));
-  specdec::ShardedModel target{
-      mine, ranks, std::mt19937_64{seed + 1u}, {.temperature = settings.temperature}};
+  const specdec::Chain chain{specdec::Temperature{settings.temperature}, specdec::TopK{settings.top_k},
+                             specdec::TopP{settings.top_p}};
+  specdec::ShardedModel target{mine, ranks, std::mt19937_64{seed + 1u}, chain};
   transformer::Transformer<float> small(folder + "draft.bin");
-  specdec::SpecDec decoder{
-      target,
-      specdec::ModelDrafter{specdec::ProcessedModel{
-          small, specdec::Chain{specdec::Temperature{static_cast<float>(settings.temperature)}}}},
-      specdec::BlockVerifier{}};
+  specdec::SpecDec decoder{target, specdec::ModelDrafter{specdec::ProcessedModel{small, chain}},
+                           specdec::BlockVerifier{}};
   std::mt19937_64 rng(seed);
   const specdec::Result result = decoder.generate(
       tokenizer.encode(settings.prompt), {.max_new_tokens = settings.tokens, .gamma = settings.gamma}, rng);
