@@ -87,7 +87,8 @@ void check_company(const Together& together, const Apart& apart, bool calls_fail
     }
     if (!drafted) {  // texts go on without a draft
       for (const Request& request : requests)
-        sequences.at(request.sequence)->text.push_back(static_cast<Token>(below(4)));
+        for (Index more = below(4); more > 0; --more)
+          sequences.at(request.sequence)->text.push_back(static_cast<Token>(below(4)));
       continue;
     }
     for (std::size_t i = 0; i < requests.size(); ++i) {
