@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "fuzz/bytes.hpp"
+#include "fuzz/jobs.hpp"
 #include "fuzz/parties.hpp"
 #include "fuzz/target.hpp"
 #include "fuzz/tree_parties.hpp"
@@ -23,10 +24,6 @@
 namespace {
 
 using namespace fuzz;
-
-Index context_size(Bytes& bytes) {
-  return bytes.flag() ? std::numeric_limits<Index>::max() : 1 + bytes.up_to(30);
-}
 
 struct Setting {
   Index drafter, length, rule, most, seed, draft_most;
@@ -124,29 +121,6 @@ struct TreeWorld {
 };
 
 Tokens copy(std::span<const Token> tokens) { return {tokens.begin(), tokens.end()}; }
-
-specdec::Options options_of(Bytes& bytes) {
-  specdec::Options options{.max_new_tokens = bytes.up_to(40), .gamma = bytes.up_to(6)};
-  if (bytes.up_to(3) == 0) options.stop_tokens = {bytes.up_to(vocabulary - 1)};
-  if (bytes.up_to(15) == 15) {
-    const Index gamma = std::max<Index>(0, bytes.size());
-    options.gamma =
-        gamma > specdec::longest_draft ? specdec::unlimited : gamma;  // spoil() has what is refused
-  }
-  return options;
-}
-
-Tokens prompt_of(Bytes& bytes) {
-  Tokens prompt(1 + static_cast<std::size_t>(bytes.up_to(4)));
-  for (Token& x : prompt) x = static_cast<Token>(bytes.up_to(vocabulary - 1));
-  return prompt;
-}
-
-void check_text(std::span<const Token> tokens, const specdec::Options& options) {
-  require(std::ssize(tokens) <= options.max_new_tokens);
-  for (const Token x : tokens) require(x >= 0 && x < vocabulary);
-  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) require(!options.stops_at(tokens[i]));
-}
 
 // A sequence, and what has to be true of it.
 template <class World>
@@ -337,32 +311,6 @@ class Watched {
   specdec::SplitMix64 after_{0};
   bool plain_ = true;  // neither resumed nor stopped
 };
-
-// Options or a prompt that make no sense, if the bytes want them to.
-bool spoil(Bytes& bytes, Tokens& prompt, specdec::Options& options) {
-  switch (bytes.up_to(31)) {
-    case 1:
-      options.gamma = -1;
-      return true;
-    case 2:
-      options.max_new_tokens = std::numeric_limits<Index>::min();
-      return true;
-    case 3:
-      options.stop_tokens.push_back(std::int64_t{1} << 32);
-      return true;
-    case 4:
-      prompt.back() = vocabulary;
-      return true;
-    case 5:
-      prompt.clear();
-      return true;
-    case 6:
-      options.gamma = specdec::unlimited - 1;
-      return true;
-    default:
-      return false;
-  }
-}
 
 // A generation of its own, while another sequence is in the making. Who looks on may fail, end it, or let the other one
 // take a step.

@@ -24,6 +24,7 @@ void run(std::string_view target, const std::vector<std::uint8_t>& input) {
   else if (target == "tree") fuzz::tree(input);
   else if (target == "sample") fuzz::sample(input);
   else if (target == "loop") fuzz::loop(input);
+  else if (target == "batch") fuzz::batch(input);
   else if (target == "read") fuzz::read(input);
   else std::exit((std::cerr << "no target " << target << "\n", 2));
 }

@@ -21,6 +21,15 @@ struct ProposedTree {
   specdec::TreeDraft<Eigen::Ref<const RowMajor<double>, 0, Eigen::OuterStride<>>> view() const {
     return {tokens, rows, parents};
   }
+  template <class Draft>
+  void assign(const Draft& draft, Index vocab_size) {
+    const auto from = specdec::distributions(draft.rows);
+    tokens.assign(draft.tokens.begin(), draft.tokens.end());
+    parents.assign(draft.parents.begin(), draft.parents.end());
+    rows.resize(from.rows(), vocab_size);
+    for (Index i = 0; i < from.rows(); ++i)
+      for (Token x = 0; x < vocab_size; ++x) rows(i, x) = specdec::probability(from.row(i), x);
+  }
 };
 
 template <class Model>
@@ -80,7 +89,8 @@ class AnyTreeDrafter {
 
   // What it proposes, as a copy, so that all proposals have one type.
   ProposedTree& draft(std::span<const Token> context, const specdec::TreeLimits& limits, auto& chance) {
-    std::visit([&](auto& drafter) { keep(drafter.draft(context, limits, chance)); }, drafter_);
+    std::visit([&](auto& drafter) { proposed_.assign(drafter.draft(context, limits, chance), vocab_size_); },
+               drafter_);
     return proposed_;
   }
 
@@ -94,16 +104,6 @@ class AnyTreeDrafter {
   using ByPaths = specdec::ModelTreeDrafter<specdec::PathByPath<Model&>, specdec::WithoutReplacement>;
   using Cheapest = specdec::ModelTreeDrafter<Model&, specdec::WithoutReplacement,
                                              std::reference_wrapper<const specdec::CostOptimalTree>>;
-
-  template <class Draft>
-  void keep(const Draft& draft) {
-    const auto rows = specdec::distributions(draft.rows);
-    proposed_.tokens.assign(draft.tokens.begin(), draft.tokens.end());
-    proposed_.parents.assign(draft.parents.begin(), draft.parents.end());
-    proposed_.rows.resize(rows.rows(), vocab_size_);
-    for (Index i = 0; i < rows.rows(); ++i)
-      for (Token x = 0; x < vocab_size_; ++x) proposed_.rows(i, x) = specdec::probability(rows.row(i), x);
-  }
 
   Index vocab_size_;
   std::variant<specdec::PromptLookupTreeDrafter, ByModel<specdec::Independent>,

@@ -1,0 +1,260 @@
+// Batches, driven by bytes: sequences arrive, from callbacks too, are cancelled, are ended by callbacks and fail by them,
+// over models whose calls fail or return nonsense, with drafts made together, lines and trees, and with little room in a
+// call. Whatever happens: each text is what it is alone, up to where it was ended; a failure costs its own sequence only, and
+// a call that fails is tried again; contexts hold what the sequences say they hold.
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <set>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "fuzz/batch_parties.hpp"
+#include "fuzz/bytes.hpp"
+#include "fuzz/jobs.hpp"
+#include "fuzz/parties.hpp"
+#include "fuzz/target.hpp"
+#include "fuzz/tree_parties.hpp"
+
+namespace {
+
+using namespace fuzz;
+
+constexpr Index most_at_once = 6, most_texts = 20;
+
+struct Setting {
+  Index drafter, rule, length;
+  Index most, draft_most, per_call;
+  std::uint64_t seed;
+
+  Setting(Bytes& bytes, Index drafters, Index rules)
+      : drafter(bytes.up_to(drafters - 1)),
+        rule(bytes.up_to(rules - 1)),
+        length(bytes.up_to(1)),
+        most(context_size(bytes)),
+        draft_most(context_size(bytes)),
+        per_call(bytes.flag() ? specdec::unlimited : 1 + bytes.up_to(20)),
+        seed(bytes.byte()) {}
+};
+
+// Drafts are lines.
+struct Lines {
+  using Rule = AnyRule;
+  using Drafter = specdec::BatchModelDrafter<BatchModel&>;
+  using Length = AnyLength;
+
+  static Setting setting(Bytes& bytes) {
+    Setting setting(bytes, 1, 4);
+    // Greedy block verification wants drafts of the length it asks for.
+    if (setting.rule == 2) setting.draft_most = specdec::unlimited;
+    return setting;
+  }
+  static Rule rule(const Setting& setting) { return rule_of(setting.rule); }
+  static Drafter together(const Setting&, BatchModel& small) { return Drafter(small); }
+  static auto alone(const Setting&, Model& small, const specdec::CostOptimalTree&, Faults&) {
+    return specdec::ModelDrafter<Model&>(small);
+  }
+  static Length length(const Setting& setting, Faults& faults) { return {setting.length, faults}; }
+};
+
+// Drafts are trees.
+struct Trees {
+  using Rule = support::AnyTreeRule;
+  using Drafter = TreesTogether;
+  using Length = specdec::FixedLength;
+
+  static Setting setting(Bytes& bytes) {
+    Setting setting(bytes, TreesTogether::kinds, tree_rules);
+    if (setting.rule == greedy_block && setting.drafter == TreesTogether::spares)
+      setting.draft_most = specdec::unlimited;
+    else if (setting.rule == greedy_block ||
+             (setting.rule == k_seq && setting.drafter != TreesTogether::independent))
+      setting.rule = traversal;
+    return setting;
+  }
+  static Rule rule(const Setting& setting) { return tree_rule_of(setting.rule); }
+  static Drafter together(const Setting& setting, BatchModel& small) { return {setting.drafter, small}; }
+  static auto alone(const Setting& setting, Model& small, const specdec::CostOptimalTree& trees,
+                    Faults& faults) {
+    return AnyTreeDrafter(TreesTogether::alone(setting.drafter), small, trees, faults);
+  }
+  static Length length(const Setting&, Faults&) { return {}; }
+};
+
+// A text that is asked for.
+struct Job {
+  Tokens prompt;
+  specdec::Options options;
+  std::uint64_t seed = 0;
+  Tokens told = {};
+  bool thrown = false, ended = false;  // by its callback
+};
+
+template <class Kind>
+class World {
+ public:
+  World(const Setting& setting, Bytes& bytes)
+      : setting_(setting),
+        bytes_(&bytes),
+        target_(setting.seed, faults_, harm_, setting.most),
+        small_(setting.seed + 1000, faults_, harm_, setting.draft_most),
+        batch_(target_, Kind::together(setting, small_), Kind::rule(setting), Kind::length(setting, none_),
+               {.tokens_per_call = setting.per_call}) {
+    faults_.bytes = &bytes;
+  }
+
+  void run() {
+    while (!bytes_->empty()) {
+      const std::uint8_t b = bytes_->byte();
+      if (b < 60) add();
+      else if (b < 70) cancel();
+      else step();
+    }
+    faults_.bytes = bytes_ = nullptr;
+    for (int steps = 0; !batch_.empty(); ++steps) {
+      require(steps < 3000);
+      step();
+    }
+    require(target_.size() == 0 && small_.size() == 0);
+  }
+
+ private:
+  void add() {
+    if (batch_.size() >= most_at_once || std::ssize(jobs_) >= most_texts) return;
+    Job job{.prompt = prompt_of(*bytes_), .options = options_of(*bytes_)};
+    job.options.max_new_tokens %= 25;
+    const bool refusable =
+        spoil(*bytes_, job.prompt, job.options) || std::ssize(job.prompt) > setting_.most ||
+        (setting_.per_call != specdec::unlimited && job.options.gamma >= setting_.per_call);
+    job.seed = bytes_->byte();
+    const Index number = std::ssize(jobs_), size = batch_.size();
+    try {
+      const Index given =
+          batch_.add(job.prompt, job.options, specdec::SplitMix64(job.seed),
+                     [this, number](std::span<const Token> emitted) { return look_on(number, emitted); });
+      require(!refusable && given == number);
+      jobs_.emplace(number, std::move(job));
+    } catch (const std::invalid_argument&) {
+      require(refusable && batch_.size() == size);
+    }
+  }
+
+  bool look_on(Index number, std::span<const Token> emitted) {
+    Job& job = jobs_.at(number);
+    require(!emitted.empty() && !job.ended && !job.thrown);
+    job.told.insert(job.told.end(), emitted.begin(), emitted.end());
+    if (bytes_ == nullptr) return true;
+    const std::uint8_t b = bytes_->byte();
+    if (b >= 250) {
+      job.thrown = true;
+      throw Failure();
+    }
+    if (b >= 240) add();
+    job.ended = b >= 230 && b < 240;
+    return !job.ended;
+  }
+
+  void cancel() {
+    const auto live = std::ranges::count_if(jobs_, [this](const auto& job) { return is_live(job.first); });
+    if (live == 0) return;
+    Index left = bytes_->up_to(live - 1);
+    for (const auto& [number, job] : jobs_)
+      if (is_live(number) && left-- == 0) {
+        check_text(number, batch_.cancel(number).tokens, false);
+        gone_.insert(number);
+        return;
+      }
+  }
+  bool is_live(Index number) const { return !gone_.contains(number); }
+
+  void step() {
+    harm_.miscounted = false;
+    const Index size = batch_.size();
+    try {
+      for (const specdec::Finished& finished : batch_.step()) check(finished);
+      check_contexts(true);
+    } catch (const Failure&) {
+      require(faults_.bytes != nullptr && batch_.size() == size);
+      check_contexts(false);
+    } catch (const std::invalid_argument&) {
+      require(harm_.miscounted && batch_.size() == size);
+      check_contexts(false);
+    }
+  }
+
+  // What the target holds of a sequence is the beginning of its text, and after a step what the sequence says.
+  void check_contexts(bool stepped) const {
+    for (const auto& [number, job] : jobs_) {
+      if (!is_live(number)) continue;
+      const auto& sequence = batch_.sequence(number);
+      const Tokens held = target_.context(number);
+      require(held.size() <= sequence.context().size());
+      require(std::equal(held.begin(), held.end(), sequence.context().begin()));
+      if (stepped && sequence.stats().target_calls > 0) require(std::ssize(held) == sequence.kept());
+    }
+    require(target_.size() <= batch_.size() && small_.size() <= batch_.size());
+  }
+
+  void check(const specdec::Finished& finished) {
+    const Job& job = jobs_.at(finished.sequence);
+    require(is_live(finished.sequence));
+    gone_.insert(finished.sequence);
+    require(job.thrown ? finished.error != nullptr : !finished.error || spoilt(finished.sequence));
+    const bool stopped = finished.result.stop_reason == specdec::StopReason::callback;
+    require(!stopped || job.ended);  // which may come too late
+    require(finished.result.tokens == job.told);
+    check_text(finished.sequence, finished.result.tokens, !finished.error && !stopped);
+  }
+  bool spoilt(Index number) const { return harm_.spoilt.contains(number); }
+
+  // Of a sequence that was shown nonsense nothing is known.
+  void check_text(Index number, const Tokens& text, bool whole) {
+    if (spoilt(number)) return;
+    const Job& job = jobs_.at(number);
+    fuzz::check_text(text, job.options);
+    const Tokens alone = alone_text(job);
+    require(whole ? text.size() == alone.size() : text.size() <= alone.size());
+    require(std::equal(text.begin(), text.end(), alone.begin()));
+  }
+
+  Tokens alone_text(const Job& job) {
+    Model target(setting_.seed, none_, setting_.most),
+        small(setting_.seed + 1000, none_, setting_.draft_most);
+    specdec::SpecDec decoder{target, Kind::alone(setting_, small, trees_, none_), Kind::rule(setting_),
+                             Kind::length(setting_, none_)};
+    specdec::SplitMix64 source(job.seed);
+    return decoder.generate(job.prompt, job.options, source).tokens;
+  }
+
+  Setting setting_;
+  Bytes* bytes_;
+  Faults faults_, none_;
+  Harm harm_;
+  specdec::CostOptimalTree trees_;
+  BatchModel target_, small_;
+  specdec::Batch<BatchModel&, typename Kind::Drafter, typename Kind::Rule, typename Kind::Length> batch_;
+  std::map<Index, Job> jobs_;
+  std::set<Index> gone_;
+};
+
+template <class Kind>
+void run(Bytes& bytes) {
+  const Setting setting = Kind::setting(bytes);
+  World<Kind>(setting, bytes).run();
+}
+
+}  // namespace
+
+void fuzz::batch(std::span<const std::uint8_t> data) {
+  Bytes bytes(data);
+  if (bytes.flag()) run<Trees>(bytes);
+  else run<Lines>(bytes);
+}

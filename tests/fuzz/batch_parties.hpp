@@ -1,0 +1,190 @@
+// What a batch is made of: models of many contexts, which fail or lie where the bytes say so, and drafters of trees.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <set>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "fuzz/bytes.hpp"
+#include "fuzz/parties.hpp"
+#include "support/any_tree_drafter.hpp"
+
+namespace fuzz {
+
+// What was done to the sequences of a batch.
+struct Harm {
+  std::set<Index> spoilt;   // who was shown rows that are none
+  bool miscounted = false;  // whether a call has returned another number of rows than asked for
+};
+
+// A Model for each sequence.
+class BatchModel {
+ public:
+  BatchModel(std::uint64_t seed, Faults& faults, Harm& harm, Index most)
+      : seed_(seed), faults_(&faults), harm_(&harm), most_(most) {}
+
+  Index vocab_size() const { return vocabulary; }
+  Index context_size() const { return most_; }
+  Index size() const { return std::ssize(models_); }
+  // What the sequence's context holds.
+  Tokens context(Index sequence) const {
+    const auto found = models_.find(sequence);
+    return found == models_.end() ? Tokens{} : found->second.context();
+  }
+
+  const Matrix& forward(std::span<const specdec::BatchFeed> feeds) {
+    require(!feeds.empty());
+    faults_->may_fail();
+    Index rows = 0;
+    for (const specdec::BatchFeed& feed : feeds) rows += feed.rows;
+    rows_.resize(rows, vocabulary);
+    rows = 0;
+    std::set<Index> met;
+    for (const specdec::BatchFeed& feed : feeds) {
+      require(met.insert(feed.sequence).second);
+      take_in(feed, rows);
+      rows += feed.rows;
+    }
+    try {
+      faults_->may_fail();
+    } catch (...) {
+      for (const specdec::BatchFeed& feed : feeds) keep(feed.sequence, feed.from);
+      throw;
+    }
+    if (faults_->may_lie()) lie(feeds);
+    return rows_;
+  }
+  void keep(Index sequence, Index length) {
+    if (const auto found = models_.find(sequence); found != models_.end()) found->second.truncate(length);
+  }
+  void keep(Index sequence, std::span<const Index> path) {
+    if (const auto found = models_.find(sequence); found != models_.end()) found->second.keep(path);
+    else require(path.empty());
+  }
+  void release(Index sequence) { models_.erase(sequence); }
+
+ private:
+  void take_in(const specdec::BatchFeed& feed, Index row) {
+    Model& model = models_.try_emplace(feed.sequence, seed_, no_faults_, most_).first->second;
+    require(feed.from == std::ssize(model.context()) && feed.rows >= 0);
+    const Index asked = std::max<Index>(feed.rows, 1);
+    const Matrix& rows = feed.parents.empty() ? model.forward(feed.tokens, asked)
+                                              : model.forward(feed.tokens, feed.parents, asked);
+    rows_.middleRows(row, feed.rows) = rows.bottomRows(feed.rows);
+  }
+
+  void lie(std::span<const specdec::BatchFeed> feeds) {
+    const auto chosen = static_cast<std::size_t>(faults_->bytes->up_to(std::ssize(feeds) - 1));
+    Index first = 0;
+    for (std::size_t i = 0; i < chosen; ++i) first += feeds[i].rows;
+    auto rows = rows_.middleRows(first, feeds[chosen].rows);
+    switch (faults_->bytes->up_to(4)) {
+      case 0:
+        rows_.conservativeResize(rows_.rows() + 1, vocabulary);
+        rows_.bottomRows(1).setZero();
+        harm_->miscounted = true;
+        return;
+      case 1:
+        rows_.conservativeResize(rows_.rows(), vocabulary - 1);
+        for (const specdec::BatchFeed& feed : feeds) harm_->spoilt.insert(feed.sequence);
+        return;
+      case 2:
+        rows.setZero();
+        break;
+      case 3:
+        rows *= 3;
+        break;
+      default:
+        rows.bottomRows(std::min<Index>(rows.rows(), 1))
+            .setConstant(std::numeric_limits<double>::quiet_NaN());
+        break;
+    }
+    harm_->spoilt.insert(feeds[chosen].sequence);
+  }
+
+  std::uint64_t seed_;
+  Faults *faults_, no_faults_;
+  Harm* harm_;
+  Index most_;
+  std::map<Index, Model> models_;
+  Matrix rows_;
+};
+
+// One of the drafters that draft trees for many sequences. The trees are copied, so that those of all have one type.
+class TreesTogether {
+  using Alone = support::AnyTreeDrafter<Model>;
+
+ public:
+  enum Kind : Index { independent, without_replacement, likeliest, spares, kinds };
+  // Who drafts such trees for one sequence.
+  static Index alone(Index which) { return which == spares ? Index{Alone::spares} : which; }
+  static_assert(Index{independent} == Index{Alone::independent} &&
+                Index{without_replacement} == Index{Alone::without_replacement} &&
+                Index{likeliest} == Index{Alone::likeliest});
+
+  TreesTogether(Index which, BatchModel& small) {
+    using namespace specdec;
+    const TreeShape shape = TreeShape::of_widths({3, 2, 1});
+    switch (which) {
+      case independent:
+        drafter_.emplace<ByModel<Independent>>(small, shape, Independent{});
+        break;
+      case without_replacement:
+        drafter_.emplace<ByModel<WithoutReplacement>>(small, shape, WithoutReplacement{});
+        break;
+      case likeliest:
+        drafter_.emplace<ByModel<Likeliest>>(small, TreeShape{-1, 0, 0, -1, 1, 2, 4}, Likeliest{});
+        break;
+      default:
+        drafter_.emplace<Spares>(small, Index{4}, std::vector<Index>{2, 1}, Index{2});
+        break;
+    }
+  }
+
+  template <class Source>
+  void draft(std::span<specdec::TreeDraftRequest<Source>> requests) {
+    visit([&](auto& drafter) {
+      drafter.draft(requests);
+      for (const auto& request : requests)
+        if (!request.error) drafted_[request.sequence].assign(drafter.drafted(request.sequence), vocabulary);
+    });
+  }
+  auto drafted(Index sequence) const { return drafted_.at(sequence).view(); }
+  void keep(Index sequence, Index length) {
+    visit([&](auto& drafter) { drafter.keep(sequence, length); });
+  }
+  void release(Index sequence) {
+    visit([&](auto& drafter) { drafter.release(sequence); });
+    drafted_.erase(sequence);
+  }
+
+ private:
+  template <class Siblings>
+  using ByModel = specdec::BatchModelTreeDrafter<BatchModel&, Siblings>;
+  using Spares = specdec::BatchSparesDrafter<BatchModel&>;
+
+  template <class F>
+  void visit(const F& f) {
+    std::visit(
+        [&](auto& drafter) {
+          if constexpr (!std::is_same_v<decltype(drafter), std::monostate&>) f(drafter);
+        },
+        drafter_);
+  }
+
+  std::variant<std::monostate, ByModel<specdec::Independent>, ByModel<specdec::WithoutReplacement>,
+               ByModel<specdec::Likeliest>, Spares>
+      drafter_;
+  std::map<Index, support::ProposedTree> drafted_;
+};
+
+}  // namespace fuzz
