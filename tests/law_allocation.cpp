@@ -1,12 +1,15 @@
 // Nothing is allocated after warm-up: counted by this program's own operator new.
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -255,7 +258,7 @@ template <class Layout>
 class OverwritingTree {
  public:
   explicit OverwritingTree(std::mt19937_64& rng) {
-    layouts_.resize(12);
+    layouts_.resize(24);
     for (std::size_t i = 0; i < layouts_.size(); ++i) {
       const RowMajor<double> rows = random_rows(static_cast<Index>(i) + 1, 3000, rng);
       layouts_[i].hold(rows.cast<typename Layout::Scalar>());
@@ -315,6 +318,73 @@ void check_trees() {
 TEST_CASE("drafters of trees allocate nothing in steady state") {
   check_trees<support::AsPointers<float>>();
   check_trees<support::AsLogits<float, 70>>();
+}
+
+namespace {
+
+// One that serves any number of sequences.
+template <class Layout>
+class OverwritingBatch : public OverwritingTree<Layout> {
+ public:
+  using OverwritingTree<Layout>::OverwritingTree;
+  auto forward(std::span<const BatchFeed> feeds) {
+    Index rows = 0;
+    for (const BatchFeed& feed : feeds) rows += feed.rows;
+    return OverwritingTree<Layout>::forward(feeds.front().tokens, rows);
+  }
+  void keep(Index, Index) {}
+  void keep(Index, std::span<const Index>) {}
+  void release(Index) {}
+};
+
+template <class Drafter>
+std::size_t allocated_in_company(Drafter drafter) {
+  constexpr bool branches = BatchTreeDrafter<Drafter>;
+  using Request = std::conditional_t<branches, TreeDraftRequest<std::mt19937_64>,
+                                     DraftRequest<std::mt19937_64, detail::AlwaysGoesOn>>;
+  std::mt19937_64 rng{4};
+  std::vector<std::vector<Token>> contexts(3);
+  std::vector<Request> requests(3);
+  for (auto& context : contexts) context.reserve(100);
+  std::size_t before = 0;
+  for (int n = 0; n < 80; ++n) {
+    if (n == 40) before = allocations;
+    for (Index k = 0; k < 3; ++k) {
+      auto& context = contexts[static_cast<std::size_t>(k)];
+      context.assign({1, 2, static_cast<Token>(n % 3)});
+      drafter.keep(k, 1);
+      Request& request = requests[static_cast<std::size_t>(k)];
+      request.sequence = k;
+      request.context = context;
+      request.source = &rng;
+      if constexpr (branches) request.limits = {.nodes = 20 - n % 3, .depth = 4 - n % 2};
+      else request.gamma = 4 - n % 3;
+    }
+    drafter.draft(std::span(requests));
+    for (Request& request : requests) {
+      if (request.error) std::rethrow_exception(request.error);
+      if (drafter.drafted(request.sequence).tokens.size() < 2)
+        throw std::logic_error("a draft of another size");
+    }
+  }
+  return allocations - before;
+}
+
+template <class Layout>
+void check_in_company() {
+  std::mt19937_64 rng{6};
+  const OverwritingBatch<Layout> model(rng);
+  CHECK(allocated_in_company(BatchModelDrafter{OverwritingBatch(model)}) == 0);
+  CHECK(allocated_in_company(BatchModelTreeDrafter{
+            OverwritingBatch(model), TreeShape::of_widths({3, 2, 1, 1}), WithoutReplacement{}}) == 0);
+  CHECK(allocated_in_company(BatchSparesDrafter{OverwritingBatch(model), 4, {3, 1}, 2}) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("drafters for many sequences allocate nothing in steady state") {
+  check_in_company<support::AsPointers<float>>();
+  check_in_company<support::AsLogits<float, 70>>();
 }
 
 namespace {
