@@ -24,6 +24,7 @@
 
 #include "generate/text.hpp"
 #include "serve/costs.hpp"
+#include "serve/rules.hpp"
 #include "serve/server.hpp"
 #include "serve/threads.hpp"
 #include "transformer/batch.hpp"
@@ -53,6 +54,7 @@ struct Settings {
   std::optional<Index> requests;
   Index batch = 8;
   std::string gamma = "3";
+  std::string verifier = "block";
   bool no_draft = false;
   double temperature = 0.8;
   Index tokens = 100;
@@ -64,8 +66,11 @@ struct Settings {
   std::optional<Index> target_layers;
 
   bool automatic() const { return gamma == "auto" && !no_draft; }
-  /// The most that is drafted.
+  /// Rules for several drafts are given two of them for each text.
+  bool two_drafts() const { return verifier == "k-seq" || verifier == "recursive-rejection"; }
+  /// The longest draft.
   Index most_gamma() const { return no_draft ? 0 : automatic() ? 8 : std::stoi(gamma, nullptr, 0); }
+  Index most_drafted() const { return two_drafts() ? 2 * most_gamma() : most_gamma(); }
 };
 
 void add_options(CLI::App& app, Settings& settings) {
@@ -83,8 +88,13 @@ void add_options(CLI::App& app, Settings& settings) {
                      "Tokens drafted for each text per target call, or 'auto' for as many, up to 8, as "
                      "give the most tokens per second by what calls cost")
           ->check(CLI::IsMember({"auto"}) | CLI::Range(1, 64));
+  CLI::Option* verifier =
+      app.add_option("--verifier", settings.verifier,
+                     "block or token; or k-seq or recursive-rejection, which judge two drafts of each text")
+          ->check(CLI::IsMember({"block", "token", "k-seq", "recursive-rejection"}));
   app.add_flag("--no-draft", settings.no_draft, "Draft nothing: a token of each text per target call")
-      ->excludes(gamma);
+      ->excludes(gamma)
+      ->excludes(verifier);
   app.add_option("--temperature", settings.temperature, "Of both models; 0 takes the most probable token")
       ->check(CLI::Range(0.0, 100.0));
   app.add_option("--tokens", settings.tokens, "Tokens of a text, at most")->check(CLI::Range(1, 1000000));
@@ -111,10 +121,16 @@ void check(const Settings& settings) {
     throw std::invalid_argument("--temperature: nan is not in the range 0 to 100");
   if (settings.arrivals && !(*settings.arrivals > 0))
     throw std::invalid_argument("--arrivals: nan is not in the range 0.001 to 1e9");
-  if (settings.tokens_per_call && *settings.tokens_per_call <= settings.most_gamma())
+  if (settings.tokens_per_call && *settings.tokens_per_call <= settings.most_drafted())
     throw std::invalid_argument("--tokens-per-call " + std::to_string(*settings.tokens_per_call) +
-                                " has no room for a draft of " + std::to_string(settings.most_gamma()) +
+                                " has no room for a draft of " + std::to_string(settings.most_drafted()) +
                                 " tokens and one more");
+  if (settings.two_drafts() && settings.automatic())
+    throw std::invalid_argument("--verifier " + settings.verifier +
+                                " needs a draft length: give --gamma a number");
+  if (settings.check && settings.two_drafts())
+    throw std::invalid_argument("--check writes texts alone by one draft each: not for --verifier " +
+                                settings.verifier);
   if (settings.check && settings.automatic())
     throw std::invalid_argument(
         "--check needs a draft length that does not depend on times: give --gamma a number");
@@ -165,7 +181,7 @@ std::vector<Request> requests_of(const Pair& pair, const Settings& settings) {
 
 specdec::Options options_of(const Settings& settings) {
   return {.max_new_tokens = settings.tokens,
-          .gamma = settings.most_gamma(),
+          .gamma = settings.most_drafted(),
           .stop_tokens = {Tokenizer::begin_of_text, Tokenizer::end_of_text}};
 }
 
@@ -185,10 +201,18 @@ Outcome serve_all(const Pair& pair, const Settings& settings, const std::vector<
   };
   if (settings.no_draft)
     return run(specdec::Batch{target, specdec::NoDrafter{}, specdec::BlockVerifier{}, room});
-  if (!settings.automatic()) return run(specdec::Batch{target, drafter, specdec::BlockVerifier{}, room});
+  if (settings.two_drafts()) {
+    std::vector<Index> widths(static_cast<std::size_t>(settings.most_gamma()), 1);
+    widths.front() = 2;
+    specdec::BatchModelTreeDrafter drafts{specdec::ProcessedBatch{small, chain},
+                                          specdec::TreeShape::of_widths(widths), specdec::Independent{}};
+    return run(specdec::Batch{target, drafts, serve::LinesRule{settings.verifier == "k-seq"}, room});
+  }
+  const serve::LineRule rule{settings.verifier == "token"};
+  if (!settings.automatic()) return run(specdec::Batch{target, drafter, rule, room});
   specdec::GoodputLength length{most, serve::target_costs(large, most, settings.most_gamma()),
                                 serve::draft_costs(small, most)};
-  return run(specdec::Batch{target, drafter, specdec::BlockVerifier{}, length, room});
+  return run(specdec::Batch{target, drafter, rule, length, room});
 }
 
 /// How many texts are not what they are alone.
@@ -197,7 +221,8 @@ Index differences(const Pair& pair, const Settings& settings, const std::vector<
   const specdec::Chain chain{specdec::Temperature{settings.temperature}};
   transformer::Transformer<float> large(pair.target), small(pair.draft);
   specdec::SpecDec alone{specdec::ProcessedModel{large, chain},
-                         specdec::ModelDrafter{specdec::ProcessedModel{small, chain}}};
+                         specdec::ModelDrafter{specdec::ProcessedModel{small, chain}},
+                         serve::LineRule{settings.verifier == "token"}};
   Index count = 0;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     auto generator = serve::generator_of(static_cast<std::uint64_t>(settings.seed), static_cast<Index>(i));
