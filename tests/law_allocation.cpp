@@ -258,7 +258,7 @@ template <class Layout>
 class OverwritingTree {
  public:
   explicit OverwritingTree(std::mt19937_64& rng) {
-    layouts_.resize(24);
+    layouts_.resize(12);
     for (std::size_t i = 0; i < layouts_.size(); ++i) {
       const RowMajor<double> rows = random_rows(static_cast<Index>(i) + 1, 3000, rng);
       layouts_[i].hold(rows.cast<typename Layout::Scalar>());
@@ -285,8 +285,8 @@ std::size_t allocated_by_trees(Drafter drafter) {
   std::vector<Token> context;
   context.reserve(100);
   std::size_t before = 0;
-  for (int n = 0; n < 80; ++n) {
-    if (n == 40) before = allocations;
+  for (int n = 0; n < 24; ++n) {
+    if (n == 12) before = allocations;
     context.assign({1, 2});
     drafter.truncate(1);
     for (int step = 0; step < 3; ++step) {
@@ -347,8 +347,8 @@ std::size_t allocated_in_company(Drafter drafter) {
   std::vector<Request> requests(3);
   for (auto& context : contexts) context.reserve(100);
   std::size_t before = 0;
-  for (int n = 0; n < 80; ++n) {
-    if (n == 40) before = allocations;
+  for (int n = 0; n < 24; ++n) {
+    if (n == 12) before = allocations;
     for (Index k = 0; k < 3; ++k) {
       auto& context = contexts[static_cast<std::size_t>(k)];
       context.assign({1, 2, static_cast<Token>(n % 3)});
@@ -376,7 +376,7 @@ void check_in_company() {
   const OverwritingBatch<Layout> model(rng);
   CHECK(allocated_in_company(BatchModelDrafter{OverwritingBatch(model)}) == 0);
   CHECK(allocated_in_company(BatchModelTreeDrafter{
-            OverwritingBatch(model), TreeShape::of_widths({3, 2, 1, 1}), WithoutReplacement{}}) == 0);
+            OverwritingBatch(model), TreeShape::of_widths({2, 2, 1, 1}), WithoutReplacement{}}) == 0);
   CHECK(allocated_in_company(BatchSparesDrafter{OverwritingBatch(model), 4, {3, 1}, 2}) == 0);
 }
 
