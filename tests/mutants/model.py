@@ -28,3 +28,9 @@ mutant("tree-row-of-missing-tokens", PATH, TEST, "check_rows(tokens, rows);\n   
 mutant("tree-joined-by-line", PATH, TEST, "if (!tree_.empty())", "if (false)")
 mutant("tree-row-of-a-branch-that-was-left", PATH, "tests/law_concepts", "using Rows = StoredRows<Row, false>;",
        "using Rows = StoredRows<Row, has_stable_rows<Bare>>;")
+
+SEQUENCES, SEQUENCES_TEST = "model/model_per_sequence.hpp", "tests/model/model_per_sequence"
+
+mutant = promise("a call that fails leaves the model of every sequence as before")
+mutant("sequences-short-rows-taken-in", SEQUENCES, SEQUENCES_TEST, "i <= fed; ++i)", "i < fed; ++i)")
+mutant("sequences-before-the-failure-taken-in", SEQUENCES, SEQUENCES_TEST, "std::size_t i = 0; i <= fed", "std::size_t i = fed; i <= fed")

@@ -50,7 +50,8 @@ class ModelPerSequence {
     try {
       for (; fed < feeds.size(); ++fed) feed(feeds[fed]);
     } catch (...) {
-      for (std::size_t i = 0; i < fed; ++i) keep(feeds[i].sequence, feeds[i].from);
+      // The last one's model may have taken its tokens in, if it is its rows that were wrong.
+      for (std::size_t i = 0; i <= fed; ++i) keep(feeds[i].sequence, feeds[i].from);
       throw;
     }
     return {rows_, vocab_size()};

@@ -1,0 +1,54 @@
+// A model for each sequence: a call that fails leaves all of them as before, whoever's rows were wrong.
+#include "specdec/model/model_per_sequence.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <specdec/rows/dense.hpp>
+#include <stdexcept>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+
+namespace test_model_model_per_sequence {
+
+using namespace specdec;
+
+namespace {
+
+// Returns a row too few behind token 2, and throws at token 3. Its rows tell how much it holds.
+class Moody {
+ public:
+  static Index vocab_size() { return 4; }
+  const support::RowMajor<double>& forward(std::span<const Token> tokens, Index rows) {
+    if (tokens.back() == 3) throw std::runtime_error("the model failed");
+    length_ += std::ssize(tokens);
+    rows_.setConstant(tokens.back() == 2 ? rows - 1 : rows, 4, static_cast<double>(length_));
+    return rows_;
+  }
+  void truncate(Index length) { length_ = std::min(length, length_); }
+
+ private:
+  Index length_ = 0;
+  support::RowMajor<double> rows_;
+};
+
+}  // namespace
+
+TEST_CASE("where a call fails, what each sequence's model holds is as before") {
+  ModelPerSequence<Moody> models{Moody{}};
+  const auto feed = [](Index sequence, std::span<const Token> tokens, Index from) {
+    return BatchFeed{{.tokens = tokens, .from = from, .rows = 1}, sequence};
+  };
+  const std::vector<Token> good{1, 1}, short_of_rows{1, 2}, throws{3};
+  models.forward(std::vector{feed(0, good, 0), feed(1, good, 0)});
+  CHECK_THROWS_AS(models.forward(std::vector{feed(0, good, 2), feed(1, short_of_rows, 2)}),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(models.forward(std::vector{feed(0, good, 2), feed(1, throws, 2)}), std::runtime_error);
+  const auto rows = models.forward(std::vector{feed(0, good, 2), feed(1, good, 2)});
+  CHECK(rows.row(0).probability(0) == 4);  // how much there is behind the call
+  CHECK(rows.row(1).probability(0) == 4);
+}
+
+}  // namespace test_model_model_per_sequence
