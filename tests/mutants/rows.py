@@ -261,6 +261,9 @@ mutant("shard-tokens-unlooked-up", "rows/sharded.hpp", SHARDED, "if (const auto 
 mutant("shards-need-not-agree", "rows/sharded.hpp", SHARDED, 'check_alike(2, "the tokens', 'check_alike(1, "the tokens')
 mutant("shards-generators-need-not-agree", "rows/rank_draws.hpp", SHARDED, "    exchange_.check_alike(0, what_generators_give);\n    for", "    for")
 mutant("shard-of-nan-is-empty", "rows/rank_columns.hpp", SHARDED, "possible(row, x) || nan(x)", "possible(row, x)")
+mutant("shard-argmax-by-probability", "rows/rank_columns.hpp", SHARDED, "static_cast<double>(rows_[i].logits()[x]);", "static_cast<double>(rows_[i].probability(x));")
+mutant("shard-argmax-of-the-others", "rows/sharded.hpp", SHARDED, "if (!(exchange_.from(r, 0) > mine_.least_height))", "if (false)")
+mutant("shard-draws-half-replaced", "rows/sharded.hpp", SHARDED, "    drawing_.clear();\n", "    drawing_.clear(), drawn_.assign(drawn_.size(), -1);\n")
 mutant("shards-with-gaps", "rows/sharded.hpp", SHARDED, "if (first != next)", "if (false)")
 
 mutant = promise("what is summed over rows that are spread over ranks takes one number, and is the whole rows'")

@@ -227,6 +227,79 @@ TEST_CASE(
   }
 }
 
+namespace {
+
+// A row whose argmax and whose draws may fail.
+struct Frail : DenseRow<double> {
+  const bool* fails;
+
+  Token argmax() const { return check(), DenseRow<double>::argmax(); }
+  auto sampler() const { return check(), DenseRow<double>::sampler(); }
+  void check() const {
+    if (*fails) throw std::runtime_error("the row failed");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the argmax over ranks is the lowest id among equals, and no rank's is left out") {
+  std::mt19937_64 rng(29);
+  for (int n = 0; n < 200; ++n) {
+    RowMajor<float> logits(1, 12);
+    for (float& l : logits.reshaped()) l = static_cast<float>(std::round(8 * uniform01(rng)) / 4);
+    const Token expected = distributions(Logits(logits)).row(0).argmax();
+    support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
+      const RowMajor<float> mine = logits.middleCols(4 * rank.rank(), 4);
+      const Logits my_logits(mine);
+      Shards shards(my_logits, 4 * rank.rank(), 12, rank);
+      if (shards.rows().row(0).argmax() != expected) throw std::logic_error("another argmax");
+    }));
+  }
+  const RowMajor<double> target = random_rows(1, 6, rng);
+  for (const std::exception_ptr& error : support::on_ranks(3, [&](ThreadRank& rank) {
+         const RowMajor<double> p = target.middleCols(2 * rank.rank(), 2);
+         const bool fails = rank.rank() == 0;
+         const std::vector<Frail> rows{{distributions(p).row(0), &fails}};
+         Shards shards(RowSpan<Frail>(rows, 2), 2 * rank.rank(), 6, rank);
+         shards.rows().row(0).argmax();
+       })) {
+    REQUIRE(error);
+    CHECK(support::message_of([&] { std::rethrow_exception(error); }) ==
+          "rank 0 could not tell the likeliest token of its part of row 0");
+  }
+}
+
+TEST_CASE("where draws ahead fail there are those of before") {
+  std::mt19937_64 rng(30);
+  const RowMajor<double> target = random_rows(3, 6, rng);
+  support::rethrow_first(support::on_ranks(2, [&](ThreadRank& rank) {
+    const RowMajor<double> p = target.middleCols(3 * rank.rank(), 3);
+    bool fails = false;
+    const bool never = false;
+    std::vector<Frail> rows;
+    for (Index i = 0; i < 3; ++i) rows.push_back({distributions(p).row(i), i == 1 ? &fails : &never});
+    Shards shards(RowSpan<Frail>(rows, 3), 3 * rank.rank(), 6, rank);
+    std::mt19937_64 source(7);
+    const auto uniform = [&] { return uniform01(source); };
+    shards.draw_ahead(2, uniform);
+    std::vector<Token> before;
+    for (Index i = 0; i < 3; ++i) before.insert(before.end(), {shards.drawn(i, 0), shards.drawn(i, 1)});
+    fails = true;
+    bool failed = false;
+    try {
+      shards.draw_ahead(1, uniform);
+    } catch (const InvalidDistribution&) {
+      failed = true;
+    }
+    for (Index i = 0; i < 3; ++i) {
+      auto sampler = shards.rows().row(i).sampler();
+      for (std::size_t k = 0; k < 2; ++k)
+        failed = failed && sampler(0.5) == before[2 * static_cast<std::size_t>(i) + k];
+    }
+    if (!failed) throw std::logic_error("other draws than before");
+  }));
+}
+
 TEST_CASE("a sampler over ranks gives what was drawn ahead, each token once, and then draws") {
   std::mt19937_64 rng(28);
   const RowMajor<double> target = random_rows(2, 50, rng);

@@ -34,6 +34,8 @@ bool has_no_token(const R& row) {
 /// distributions over these tokens alone.
 template <DistributionMatrix M>
 class RankColumns {
+  static constexpr bool normalises_itself = requires(const RowOf<M>& row) { row.log_sum_exp(); };
+
  public:
   using Row = RowOf<M>;
 
@@ -56,6 +58,15 @@ class RankColumns {
     else return argmax(i) ? static_cast<double>(row.largest()) : row.log_sum_exp().value;
   }
 
+  /// By what the likeliest token x of a part is held against those of other parts: its probability in the whole row, but of
+  /// rows that normalise themselves its logit, for the probabilities of equal ones differ by how their parts were rounded.
+  double height(Index i, Token x) const {
+    if constexpr (normalises_itself) return static_cast<double>(rows_[i].logits()[x]);
+    else return static_cast<double>(rows_[i].probability(x));
+  }
+  /// Tokens that can be drawn are above it.
+  static constexpr double least_height = normalises_itself ? -std::numeric_limits<double>::infinity() : 0.0;
+
   /// Of the part by itself; 0 elsewhere.
   double probability(Index i, Token x) const {
     return hold(x) ? static_cast<double>(rows_[i].probability(static_cast<Token>(x - first_))) : 0.0;
@@ -68,8 +79,6 @@ class RankColumns {
   }
 
  private:
-  static constexpr bool normalises_itself = requires(const Row& row) { row.log_sum_exp(); };
-
   bool argmax(Index i) const {
     if constexpr (requires { rows_[i].is_argmax(); }) return rows_[i].is_argmax();
     else return false;

@@ -98,8 +98,10 @@ class Shards {
     if (count < 0) detail::invalid_argument("count = ", count, " is negative");
     us_.clear();
     for (Index k = 0; k < size() * count; ++k) us_.push_back(uniform());
-    drawn_.clear();
-    draws_.draw(us_, count, [&](Index i, const detail::ToldDraw& told) { drawn_.push_back(learn(i, told)); });
+    drawing_.clear();
+    draws_.draw(us_, count,
+                [&](Index i, const detail::ToldDraw& told) { drawing_.push_back(learn(i, told)); });
+    drawn_.swap(drawing_);
     ahead_ = count;
   }
 
@@ -221,18 +223,22 @@ class Shards {
     return segment;
   }
 
+  // The lowest id among equals: that is on the first of the ranks that have one.
   Token argmax(Index i) {
     exchange_(2, [&](auto& out) {
-      out.assign({-1.0, -1.0});
+      out.assign({0.0, -1.0});
       if (!has_mass(i)) return;
       const Token x = mine_.row(i).argmax();
-      out.assign({share(i) * static_cast<double>(mine_.row(i).probability(x)),
-                  static_cast<double>(mine_.first() + x)});
+      out.assign({mine_.height(i, x), static_cast<double>(mine_.first() + x)});
     });
-    Index best = 0;
-    for (Index r = 0; r < exchange_.ranks(); ++r)
-      if (!(exchange_.from(r, 0) <= exchange_.from(best, 0))) best = r;  // a NaN wins, and is found out
-    if (!(exchange_.from(best, 0) > 0)) throw InvalidDistribution("no token has positive probability");
+    Index best = -1;
+    for (Index r = 0; r < exchange_.ranks(); ++r) {
+      if (!(masses_.of(i, r) > 0)) continue;
+      if (!(exchange_.from(r, 0) > mine_.least_height))  // nor a NaN is
+        throw InvalidDistribution(
+            detail::message("rank ", r, " could not tell the likeliest token of its part of row ", i));
+      if (best < 0 || exchange_.from(r, 0) > exchange_.from(best, 0)) best = r;
+    }
     return static_cast<Token>(exchange_.from(best, 1));
   }
 
@@ -271,7 +277,7 @@ class Shards {
   Index vocab_size_, ahead_ = 0;
   detail::KnownProbabilities known_;
   std::vector<double> us_;
-  std::vector<Token> drawn_;
+  std::vector<Token> drawn_, drawing_;
 };
 
 template <Probabilities Rows, class C, class... Tokens>
