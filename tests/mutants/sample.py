@@ -57,6 +57,7 @@ mutant = promise("a processed batch has each row by its own sequence's chain, an
 mutant("batch-chain-of-first-row", BATCH, BATCH_TEST, "steps_[static_cast<std::size_t>(i)])", "steps_[0 * static_cast<std::size_t>(i)])")
 mutant("batch-chain-once-a-feed", BATCH, BATCH_TEST, "for (Index i = 0; i < feed.rows; ++i) steps_", "steps_")
 mutant("batch-chains-pile-up", BATCH, BATCH_TEST, "    steps_.clear();\n", "")
+mutant("batch-no-rows-of-a-width", "sample/processed_model.hpp", BATCH_TEST, "(rows > 0 && logits.cols() != vocab_size)", "logits.cols() != vocab_size")
 mutant("batch-chain-asked-for-nothing", BATCH, BATCH_TEST, "if (feed.rows < 1) continue;", "")
 mutant("batch-bad-rows-taken-in", BATCH, BATCH_TEST,
        "for (const BatchFeed& feed : feeds) model_.keep(feed.sequence, feed.from);", "")

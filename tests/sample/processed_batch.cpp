@@ -199,6 +199,20 @@ TEST_CASE("a processed batch holds an rvalue, and logits that are returned by va
   CHECK(by_value.context_size() == unlimited);
 }
 
+TEST_CASE("where no rows are wanted, logits without rows have any width") {
+  struct Silent {
+    Index vocab_size() const { return vocabulary; }
+    Rows forward(std::span<const BatchFeed>) { return {}; }
+    void keep(Index, Index) {}
+    void release(Index) {}
+  };
+  const Tokens tokens{1, 2};
+  ProcessedBatch plain{Silent{}, Chain{}};
+  CHECK(plain.forward(Feeds{feed(1, tokens, 0)}).rows() == 0);
+  ProcessedBatch hooked{Silent{}, Chain{}, [](Index, std::span<const Token>, const auto&) {}};
+  CHECK(hooked.forward(Feeds{feed(1, tokens, 0)}).rows() == 0);
+}
+
 TEST_CASE("a processed batch names logits of another shape, and the model keeps what it held") {
   LogitsTable model(5);
   ProcessedBatch tested{model, own_steps};

@@ -60,7 +60,7 @@ struct KeptAs<Logits> {
 
 template <class Logits>
 void check_shape(const Logits& logits, Index rows, Index vocab_size) {
-  if (logits.rows() != rows || logits.cols() != vocab_size)
+  if (logits.rows() != rows || (rows > 0 && logits.cols() != vocab_size))
     invalid_argument("the model returned logits of ", logits.rows(), " rows over ", logits.cols(),
                      " tokens, expected ", rows, " rows over its vocabulary of ", vocab_size);
 }
