@@ -27,9 +27,10 @@ struct BatchFeed : Feed {
 ///                             no more. Must not throw.
 ///   release(sequence)         forgets the sequence and its context. Must not throw.
 ///
-/// keep() and release() do nothing for a number that it has not met. No sequence is in two feeds of a call. Rows must not depend on what else is in the call, if one seed is to give one
-/// text in any company. A model serves one Batch at a time, whose numbers it is given. One whose contexts are bounded can
-/// say so with a member `Index context_size() const`, for each of them.
+/// keep() and release() do nothing for a number that it has not met. No sequence is in two feeds of a call. Rows must not
+/// depend on what else is in the call, if one seed is to give one text in any company. A model serves one Batch at a time,
+/// whose numbers it is given. One whose contexts are bounded can say so with a member `Index context_size() const`, for
+/// each of them.
 template <class M>
 concept BatchModel =
     requires(M& model, const M& constant, std::span<const BatchFeed> feeds, Index sequence, Index length) {
