@@ -319,6 +319,16 @@ TEST_CASE("a drafter of its own that throws costs its own sequence") {
   CHECK(message_of_error(finished[1]) == "the drafter failed");
 }
 
+// Runs nothing when it is asked for the `fails_at`-th time.
+struct Unreliable {
+  int fails_at = 0;
+
+  void operator()(Index n, const auto& f) {
+    if (--fails_at == 0) throw std::runtime_error("there are no threads");
+    specdec::InOrder{}(n, f);
+  }
+};
+
 TEST_CASE("a call that fails leaves a batch as before, and can be tried again") {
   std::mt19937_64 rng(6);
   const Models models = models_of(rng);
@@ -327,10 +337,11 @@ TEST_CASE("a call that fails leaves a batch as before, and can be tried again") 
   for (std::uint64_t seed = 0; seed < 4; ++seed)
     batch.add(Tokens{1, 2}, {.max_new_tokens = 20, .gamma = 3}, std::mt19937_64(seed));
   std::vector<Finished> all;
-  Index target_fails = 0, small_fails = 0, short_calls = 0;
+  Index target_fails = 0, small_fails = 0, short_calls = 0, unjudged = 0;
   for (int step = 0; !batch.empty(); ++step) {
     REQUIRE(step < 1000);
     const Index size = batch.size();
+    Unreliable executor;
     std::map<Index, Tokens> before;
     for (Index i = 0; i < 4; ++i)
       if (target.contexts.contains(i))
@@ -338,8 +349,9 @@ TEST_CASE("a call that fails leaves a batch as before, and can be tried again") 
     if (specdec::uniform01(rng) < 0.3) target.fails_at = target.calls + 1, ++target_fails;
     else if (specdec::uniform01(rng) < 0.3) small.fails_at = small.calls + 2, ++small_fails;
     else if (specdec::uniform01(rng) < 0.3) target.one_row_short_at = target.calls + 1, ++short_calls;
+    else if (specdec::uniform01(rng) < 0.3) executor.fails_at = 2, ++unjudged;
     try {
-      for (const Finished& finished : batch.step()) all.push_back(finished);
+      for (const Finished& finished : batch.step(executor)) all.push_back(finished);
       for (const auto& [i, context] : target.contexts) {
         CHECK(std::ssize(context) == batch.sequence(i).kept());
         CHECK(std::ssize(small.contexts.at(i)) <= batch.sequence(i).kept());
@@ -350,7 +362,7 @@ TEST_CASE("a call that fails leaves a batch as before, and can be tried again") 
     }
     target.fails_at = small.fails_at = target.one_row_short_at = -1;
   }
-  CHECK(target_fails * small_fails * short_calls > 0);
+  CHECK(target_fails * small_fails * short_calls * unjudged > 0);
   REQUIRE(all.size() == 4);
   for (const Finished& finished : all) {
     CHECK_FALSE(finished.error);
@@ -390,6 +402,22 @@ TEST_CASE("where a call has not room for all, they take turns") {
   for (Index call = 1; call <= 9; ++call) {
     batch.step();
     for (Index i = 0; i < 3; ++i) CHECK(batch.sequence(i).stats().target_calls == (call + 2 - i) / 3);
+  }
+}
+
+TEST_CASE("models that served a batch which was given up can serve another") {
+  std::mt19937_64 rng(15);
+  const Models models = models_of(rng);
+  Bookkeeper target(models.target), small(models.small);
+  const Job job{Tokens{1, 2}, {.max_new_tokens = 9, .gamma = 3}, 1};
+  for (int n = 0; n < 2; ++n) {
+    Batch batch{target, specdec::BatchModelDrafter{small}, specdec::BlockVerifier{}};
+    batch.add(job.prompt, job.options, std::mt19937_64(job.seed));
+    batch.step();
+    if (n == 0) continue;
+    CHECK(batch.run()[0].result.tokens == alone(job, models.target,
+                                                specdec::ModelDrafter{Table(models.small)},
+                                                specdec::BlockVerifier{}, specdec::FixedLength{}));
   }
 }
 

@@ -287,6 +287,7 @@ mutant("batch-failure-unnoticed", "loop/batch_entry.hpp", BATCH, "return error_ 
 mutant("batch-short-rows-taken-in", "loop/batch.hpp", BATCH,
        "for (const BatchFeed& feed : feeds_) target_.keep(feed.sequence, feed.from);", "")
 mutant("batch-failed-sequence-remembered", "loop/batch.hpp", BATCH, "    target_.release(sequence);\n", "")
+mutant("batch-sequences-left-behind", "loop/batch.hpp", BATCH, "for (const auto& entry : entries_) forget(entry->number());", "")
 mutant("batch-failed-draft-remembered", "loop/batch.hpp", BATCH,
        "if constexpr (drafts_together) drafter_.release(sequence);", "")
 mutant("batch-callbacks-no-unheard", "loop/batch_entry.hpp", BATCH, "if (!on_step_(emitted_)) sequence_.stop();", "on_step_(emitted_);")

@@ -127,6 +127,10 @@ class Batch {
   }
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
+  /// The models are asked to forget the sequences that are left, so that they can serve another batch.
+  ~Batch() {
+    for (const auto& entry : entries_) forget(entry->number());
+  }
 
   /// A new sequence, which takes part from the next step on, and its number. on_step, if there is one, is called on the
   /// thread that steps, with what each step emitted; where it returns false the sequence ends. It may add() others.
@@ -167,8 +171,8 @@ class Batch {
   /// In the order of their numbers. The view lives until the next step.
   ///
   /// `for_each` runs what sequences do on their own: drafting, where each has its own drafter, and judging.
-  /// Throws what the target throws, and a drafter for all where it fails altogether: all sequences are then as before the
-  /// step, their generators included, and it can be tried again.
+  /// Throws what the target throws, a drafter for all where it fails altogether, and `for_each`: all sequences are then as
+  /// before the step, their generators included, and it can be tried again.
   template <Executor E = InOrder>
   std::span<const Finished> step(E&& for_each = {}) & {
     check_between_steps("step()");
@@ -314,18 +318,22 @@ class Batch {
     decltype(auto) output = target_.forward(std::span<const BatchFeed>(feeds_));
     ++target_calls_;
     for (const BatchFeed& feed : feeds_) fed_ += std::ssize(feed.tokens);
-    const auto all = distributions(output);
-    check_rows(Index{all.rows()}, rows);
+    try {
+      judge(distributions(output), rows, for_each);
+    } catch (...) {  // before anyone was judged
+      for (const BatchFeed& feed : feeds_) target_.keep(feed.sequence, feed.from);
+      throw;
+    }
+  }
+
+  template <class Rows, class E>
+  void judge(const Rows& all, Index expected, E& for_each) {
+    if (all.rows() != expected)
+      detail::invalid_argument("the target returned ", Index{all.rows()}, " rows, expected ", expected);
     for_each(std::ssize(stepping_), [&](Index i) {
       Entry& entry = *stepping_[static_cast<std::size_t>(i)];
       entry.accept(RowRange(all, firsts_[static_cast<std::size_t>(i)], entry.feed().rows));
     });
-  }
-
-  void check_rows(Index rows, Index expected) {
-    if (rows == expected) return;
-    for (const BatchFeed& feed : feeds_) target_.keep(feed.sequence, feed.from);
-    detail::invalid_argument("the target returned ", rows, " rows, expected ", expected);
   }
 
   // What the models keep, who learns, and who is told.
