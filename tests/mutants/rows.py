@@ -263,6 +263,7 @@ mutant("shards-generators-need-not-agree", "rows/rank_draws.hpp", SHARDED, "    
 mutant("shard-of-nan-is-empty", "rows/rank_columns.hpp", SHARDED, "possible(row, x) || nan(x)", "possible(row, x)")
 mutant("shard-argmax-by-probability", "rows/rank_columns.hpp", SHARDED, "static_cast<double>(rows_[i].logits()[x]);", "static_cast<double>(rows_[i].probability(x));")
 mutant("shard-argmax-of-the-others", "rows/sharded.hpp", SHARDED, "if (!(exchange_.from(r, 0) > mine_.least_height))", "if (false)")
+mutant("shard-draws-what-is-missing-last", "rows/rank_masses.hpp", SHARDED, "return u < all ? u : (u - all) / (1 - all) * all;", "return u;")
 mutant("shard-draws-half-replaced", "rows/sharded.hpp", SHARDED, "    drawing_.clear();\n", "    drawing_.clear(), drawn_.assign(drawn_.size(), -1);\n")
 mutant("shards-with-gaps", "rows/sharded.hpp", SHARDED, "if (first != next)", "if (false)")
 

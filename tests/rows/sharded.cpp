@@ -269,6 +269,22 @@ TEST_CASE("the argmax over ranks is the lowest id among equals, and no rank's is
   }
 }
 
+TEST_CASE("rows that sum to less than 1 are drawn from over ranks as if they were normalised") {
+  std::mt19937_64 rng(31);
+  for (int n = 0; n < 6; ++n) {
+    const RowMajor<double> target = 0.9 * random_rows(1, 12, rng);
+    support::rethrow_first(support::on_ranks(1 + n % 4, [&](ThreadRank& rank) {
+      const Columns mine = columns_of(rank, 12);
+      const RowMajor<double> p = part(target, mine);
+      Shards shards(p, mine.first, 12, rank);
+      auto sampler = shards.rows().row(0).sampler();
+      auto whole = distributions(target).row(0).sampler();
+      for (int k = 0; k < 300; ++k)
+        if (const double u = (k + 0.5) / 300; sampler(u) != whole(u)) throw std::logic_error("another token");
+    }));
+  }
+}
+
 TEST_CASE("where draws ahead fail there are those of before") {
   std::mt19937_64 rng(30);
   const RowMajor<double> target = random_rows(3, 6, rng);

@@ -48,9 +48,10 @@ class RankMasses {
   /// By what the rank's own numbers are to be multiplied.
   double share(Index i, Index rank) const { return normalised_alone(i) ? of(i, rank) : 1.0; }
 
-  /// The rank that a number u of [0, 1) falls to: the last one with mass, where rounding has u beyond all of them.
+  /// The rank that a number u of [0, 1) falls to. A row that sums to less than 1 is drawn from as if it were normalised.
   Index owner(Index i, double u) const {
-    Index owner = -1;
+    u = wrap(i, u);
+    Index owner = -1;  // the last one with mass, where rounding has u beyond all of them
     for (Index r = 0; r < ranks_; ++r) {
       if (of(i, r) > 0) owner = r;
       u -= of(i, r);
@@ -61,6 +62,7 @@ class RankMasses {
 
   /// u as the sampler of its owner's part takes it.
   double inside(Index i, Index owner, double u) const {
+    u = wrap(i, u);
     for (Index r = 0; r < owner; ++r) u -= of(i, r);
     const double most = of(i, owner) * (1 - 0x1p-52);
     u = std::clamp(u, 0.0, most);
@@ -68,6 +70,13 @@ class RankMasses {
   }
 
  private:
+  // What is not below the mass of all ranks is uniform beyond it, and decides anew.
+  double wrap(Index i, double u) const {
+    double all = 0;
+    for (Index r = 0; r < ranks_; ++r) all += of(i, r);
+    return u < all ? u : (u - all) / (1 - all) * all;
+  }
+
   double& at(Index i, Index rank) { return masses_[static_cast<std::size_t>(i * ranks_ + rank)]; }
   bool normalised_alone(Index i) const { return kinds_[static_cast<std::size_t>(i)] != RankWeight::mass; }
 
