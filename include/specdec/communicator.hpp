@@ -17,7 +17,8 @@ namespace specdec {
 ///                           counts all throw, rather than wait.
 ///
 /// That is all that the library asks of a transport: what all ranks get is the same to the bit, and each adds up for
-/// itself, in one order, so that all come to the same verdict. specdec/mpi.hpp has one over MPI.
+/// itself, in one order, so that all come to the same verdict. That takes processors that compute alike: an exponential of
+/// the system's library may differ in the last bit between kinds of them. specdec/mpi.hpp has one over MPI.
 template <class C>
 concept Communicator =
     requires(C& ranks, const C& constant, std::span<const double> mine, std::span<double> all) {

@@ -280,7 +280,7 @@ TEST_CASE("a hook of a processed batch sees whose row it is and what it follows"
       each.logit = logits(i, 0);
       const auto changed = rows.row(i).logits();
       CHECK(changed[0] == static_cast<float>(10 * each.sequence));
-      for (Token x = 1; x < vocabulary; ++x) CHECK(changed[static_cast<std::size_t>(x)] == logits(i, x));
+      for (Token x = 1; x < vocabulary; ++x) CHECK(changed[x] == logits(i, x));
     }
     CHECK(shown == expected);
     shown.clear();

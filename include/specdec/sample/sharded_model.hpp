@@ -59,7 +59,8 @@ struct ShardedOptions {
 };
 
 /// Makes a target of a model that is spread over ranks. All of them run the same loop on it, with drafters and generators of
-/// equal seeds, and write the same text. It is that of one rank, too, as far as the rounding of sums decides nothing.
+/// equal seeds, and write the same text. It is that of one rank, too, as far as the rounding of sums decides nothing. A draft
+/// length or a tree that goes by measured times is none for ranks: these differ, and the ranks find out, and throw.
 ///
 ///   specdec::ShardedModel target{mine, ranks, std::mt19937_64{seed}, {.temperature = 0.8}};
 ///   specdec::ShardedModel target{mine, ranks, std::mt19937_64{seed}, specdec::Chain{specdec::TopK{40}}};
