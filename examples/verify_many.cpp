@@ -7,7 +7,8 @@
 #include <random>
 #include <ranges>
 #include <span>
-#include <specdec/specdec.hpp>
+#include <specdec/verify/block.hpp>
+#include <specdec/verify/verify_batch.hpp>
 #include <thread>
 #include <vector>
 #ifdef WITH_TBB
