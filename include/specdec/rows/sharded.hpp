@@ -92,7 +92,8 @@ class Shards {
 
   /// Draws so many tokens from every row, by numbers of [0, 1), row after row: the first ones that its sampler returns. One
   /// exchange.
-  /// They serve one verification: a token used twice is no independent draw.
+  /// They serve one verification, and one sampler of each row in it: a token used twice is no independent draw. The rules
+  /// of the library draw or race once in a row; one that does both there needs rows without draws ahead.
   template <std::invocable Uniform>
   void draw_ahead(Index count, Uniform&& uniform) {
     if (count < 0) detail::invalid_argument("count = ", count, " is negative");
