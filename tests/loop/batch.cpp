@@ -167,7 +167,8 @@ void check_trees_together(const Together& together, const Apart& apart, const V&
   Batch batch{target, together(small), verifier, options};
   come_and_go(
       batch, 5, by_itself, [&](auto& b) { return step_at_last(b, target, small, rng); }, rng, 12);
-  CHECK(std::min(target.failures, small.failures) > 4);
+  CHECK(std::min(target.failures, small.failures) >=
+        support::bound(40, 40) / 8);  // of few texts few calls fail
   CHECK(target.contexts.empty());
   CHECK(small.contexts.empty());
 }
