@@ -321,12 +321,5 @@ int main(int argc, char** argv) {
   CLI::App app{"Continues a text by speculative decoding with GGUF models on llama.cpp.", "generate_gguf"};
   app.footer("Example: generate_gguf -m target.gguf -md draft.gguf -p \"It was a bright\" --temp 0.8");
   add_options(app, settings);
-  try {
-    app.parse(gguf::arguments(argc, argv));
-    return run(settings);
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const std::exception& error) {
-    return gguf::fail("generate_gguf", error.what());
-  }
+  return gguf::run_as_told(app, argc, argv, [&] { return run(settings); });
 }

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <exception>
 #include <iostream>
 #include <specdec/specdec.hpp>
 #include <string>
@@ -83,6 +84,19 @@ inline int fail(const std::string& program, std::string message) {
   std::ranges::replace(message, '\n', ' ');
   std::cerr << program << ": " << message << '\n';
   return 2;
+}
+
+/// Reads the arguments and does what they ask for; the program's status.
+template <class Run>
+int run_as_told(CLI::App& app, int argc, char** argv, const Run& run) {
+  try {
+    app.parse(arguments(argc, argv));
+    return run();
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const std::exception& error) {
+    return fail(app.get_name(), error.what());
+  }
 }
 
 }  // namespace gguf

@@ -416,12 +416,5 @@ int main(int argc, char** argv) {
   CLI::App app{"Writes many texts at a time with GGUF models on llama.cpp, and says how fast.", "serve_gguf"};
   app.footer("Example: serve_gguf -m target.gguf -md draft.gguf --batch 1 4 --gamma 2");
   add_options(app, settings);
-  try {
-    app.parse(gguf::arguments(argc, argv));
-    return run(settings);
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const std::exception& error) {
-    return gguf::fail("serve_gguf", error.what());
-  }
+  return gguf::run_as_told(app, argc, argv, [&] { return run(settings); });
 }

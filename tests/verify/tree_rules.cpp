@@ -12,6 +12,7 @@
 
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
+#include "support/lists.hpp"
 #include "support/message_of.hpp"
 #include "support/trees.hpp"
 
@@ -64,26 +65,6 @@ Outcomes outcomes(const Rule& rule, const Target& target, const Draft& draft, co
   });
   return out;
 }
-
-// The entries above 0 of each row as a list.
-struct Lists {
-  std::vector<std::vector<std::int32_t>> ids;
-  std::vector<std::vector<double>> numbers;
-  std::vector<SparseRow<double>> rows;
-
-  explicit Lists(const RowMajor<double>& m) : ids(static_cast<std::size_t>(m.rows())), numbers(ids.size()) {
-    for (Index i = 0; i < m.rows(); ++i) {
-      const auto k = static_cast<std::size_t>(i);
-      for (Index x = 0; x < m.cols(); ++x)
-        if (m(i, x) > 0) {
-          ids[k].push_back(static_cast<std::int32_t>(x));
-          numbers[k].push_back(m(i, x));
-        }
-      rows.emplace_back(ids[k], numbers[k], m.cols());
-    }
-  }
-  auto view() const { return RowSpan<SparseRow<double>>(rows, rows.front().vocab_size()); }
-};
 
 }  // namespace
 
