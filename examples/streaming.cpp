@@ -33,12 +33,22 @@ int main() {
   std::cout << "To a stop token, which is the last of the text:\n ";
   decoder.generate(prompt, {.max_new_tokens = 200, .gamma = 6, .stop_tokens = {'.'}}, rng, print);
 
-  std::cout << "\nUntil the caller has seen \"rat\":\n ";
-  std::string seen;
+  std::cout << "\nTo a stop string, of which nothing is shown:\n ";
+  const auto bytes = [](Token x) { return std::string(1, static_cast<char>(x)); };  // any tokenizer
+  const specdec::StopStrings stops{{" killed", " lay"}, bytes};
+  specdec::TextStream stream{bytes, stops};
+  const specdec::Options until{.max_new_tokens = 200, .gamma = 6, .stop_strings = stops};
+  const specdec::Result result = decoder.generate(
+      prompt, until, rng, [&](std::span<const Token> emitted) { std::cout << stream.push(emitted); });
+  std::cout << stream.finish();
+  if (const auto match = result.stop_match)
+    std::cout << " [stopped at number " << match->string << ", behind " << match->begin << " bytes]";
+
+  std::cout << "\nUntil the caller has seen ten letters:\n ";
+  std::size_t seen = 0;
   decoder.generate(prompt, {.max_new_tokens = 200, .gamma = 6}, rng, [&](std::span<const Token> emitted) {
-    for (const Token x : emitted) seen += static_cast<char>(x);
     print(emitted);
-    return seen.find("rat") == seen.npos;  // false ends the text
+    return (seen += emitted.size()) < 10;  // false ends the text
   });
 
   std::cout << "\nA step at a time, a bar for each target call, for a second at most:\n ";

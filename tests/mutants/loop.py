@@ -5,18 +5,18 @@ from mutants import promise
 LOOP = "tests/loop/spec_dec tests/loop/sequence tests/law_lossless"
 mutant = promise("the loop emits what was verified, up to a stop token or the budget")
 mutant("stop-token-in-block-missed", "loop/text.hpp", LOOP,
-       "    if (done()) return;\n", "    if (remaining() <= 0) return;\n")
+       "if (cut.stop || cut.tokens", "if (cut.tokens")
 mutant("budget-one-short", "loop/text.hpp", LOOP, "stopped_ || remaining() <= 0;", "stopped_ || remaining() <= 1;")
 mutant("budget-overrun", "loop/text.hpp", LOOP,
-       "    if (done()) return;\n", "    if (stopped_) return;\n")
+       "if (cut.stop || cut.tokens >= remaining()) return;", "if (cut.stop) return;")
 mutant("drafts-what-cannot-be-emitted", "loop/sequence.hpp", LOOP,
        "std::min(wanted, text_.remaining() - 1)", "std::min(wanted, text_.remaining())")
 mutant("verifier-needs-ignored", "loop/sequence.hpp", LOOP,
        "std::max(std::min(wanted, text_.remaining() - 1), min_draft_length(verifier_))",
        "std::min(wanted, text_.remaining() - 1)")
 mutant("rejected-token-emitted", "loop/sequence.hpp", LOOP,
-       "text_.append(path_.tokens(), stop_.token)", "text_.append(proposal.tokens(), stop_.token)")
-mutant("correction-not-emitted", "loop/text.hpp", LOOP, "    push(last);\n", "    if (tokens.empty()) push(last);\n")
+       "text_.append(path_.tokens(), stop_.token, cut_)", "text_.append(proposal.tokens(), stop_.token, cut_)")
+mutant("correction-not-emitted", "loop/text.hpp", LOOP, "    look_at(last, cut);\n", "    if (tokens.empty()) look_at(last, cut);\n")
 mutant("overlong-draft-accepted", "loop/sequence.hpp", "tests/loop/spec_dec tests/loop/sequence",
        "if (proposal.size() > limits.nodes)", "if (false)")
 
@@ -307,3 +307,47 @@ mutant = promise("a call of a batch that fails can be tried again, with the same
 mutant("batch-luck-not-rewound", "loop/batch_entry.hpp", BATCH, "    source_.rewind();", "    source_.mark();")
 mutant("batch-luck-never-marked", "loop/batch_entry.hpp", BATCH, "    source_.mark();\n", "")
 mutant("batch-finished-before-the-call", "loop/batch.hpp", "tests/soak/batch", "    finished_.clear();\n", "    finished_.clear();\n    leave();\n")
+
+STOPS = "tests/loop/stop_strings"
+mutant = promise("a stop string ends the text in the token that completes it, wherever tokens break it")
+mutant("stop-string-begins-anew-each-token", "loop/text.hpp", STOPS,
+       "options_.stop_strings.find(cut.search, x)", "options_.stop_strings.find(cut.search = {.bytes = cut.search.bytes}, x)")
+mutant("stop-string-begins-anew-each-step", "loop/text.hpp", STOPS, "    search_ = cut.search;\n", "")
+mutant("stop-string-search-outlives-its-text", "loop/text.hpp", STOPS, "    search_ = {};\n", "")
+mutant("stop-match-outlives-its-text", "loop/text.hpp", STOPS, "    stop_match_.reset();\n", "")
+mutant("budget-before-stop-string", "loop/text.hpp", STOPS,
+       "} else if ((cut.match =", "} else if (cut.tokens < remaining() && (cut.match =")
+mutant("stop-string-behind-stop-token", "loop/text.hpp", STOPS,
+       "    if (options_.stop_tokens.contains(x)) {", "    cut.match = options_.stop_strings.find(cut.search, x);\n    if (options_.stop_tokens.contains(x)) {")
+mutant("stop-string-shorter-first", "loop/string_matcher.hpp", "tests/loop/string_matcher",
+       "if (nodes_[state].string < 0) nodes_[state].string = nodes_[shorter].string;",
+       "if (nodes_[shorter].string >= 0) nodes_[state].string = nodes_[shorter].string;")
+mutant("stop-string-inside-another-missed", "loop/string_matcher.hpp", "tests/loop/string_matcher",
+       "if (nodes_[state].string < 0) nodes_[state].string = nodes_[shorter].string;", "")
+mutant("stop-string-falls-to-the-beginning", "loop/string_matcher.hpp", "tests/loop/string_matcher",
+       "nodes_[next].shorter = beside;", "nodes_[next].shorter = 0;")
+mutant("stream-shows-what-may-stop", "loop/text_stream.hpp", "tests/loop/text_stream",
+       "std::max(stops_.begun(search_), detail::incomplete_utf8(text_))", "detail::incomplete_utf8(text_)")
+mutant("stream-breaks-characters", "loop/text_stream.hpp", "tests/loop/text_stream",
+       "std::max(stops_.begun(search_), detail::incomplete_utf8(text_))", "stops_.begun(search_)")
+mutant("stream-goes-on-behind-a-stop", "loop/text_stream.hpp", "tests/loop/text_stream",
+       "    if (stopped_) return {};\n", "")
+
+LOGS = "tests/loop/log_probabilities"
+mutant = promise("log-probabilities are those of the target's rows that the tokens stand in")
+mutant("log-probability-of-the-next-row", "loop/sequence.hpp", LOGS,
+       "record_.add(drafted.target(node), drawn_here", "record_.add(drafted.target(std::min(node + 1, drafted.gamma())), drawn_here")
+mutant("log-probabilities-not-cut", "loop/sequence.hpp", LOGS, "i < cut_.tokens; ++i", "i <= accepted(); ++i")
+mutant("log-probabilities-of-another-branch", "loop/sequence.hpp", LOGS,
+       "if (!drawn_here) node = path_.numbers()[k] + 1;", "if (!drawn_here) node = i + 1;")
+mutant("log-probabilities-of-a-failed-step", "loop/sequence.hpp", LOGS,
+       "      record_.truncate(std::ssize(text_.tokens()));\n", "")
+mutant("log-probabilities-outlive-their-text", "loop/sequence.hpp", LOGS, "    record_.truncate(0);\n", "")
+mutant("raw-is-processed", "sample/processed_rows.hpp", LOGS,
+       "return Processed(logits());", "return processed();")
+mutant("raw-keeps-the-temperature", "rows/logits_row.hpp", LOGS,
+       "temperature_ == 1 && !(cut_ > no_cut) ? *this", "!(cut_ > no_cut) ? *this")
+mutant("raw-keeps-the-cut", "rows/logits_row.hpp", "tests/rows/log_probability",
+       "temperature_ == 1 && !(cut_ > no_cut) ? *this", "temperature_ == 1 ? *this")
+mutant("log-probability-of-an-underflow", "rows/log_probability.hpp", "tests/rows/log_probability",
+       "if constexpr (requires { row.log_probability(x); })", "if constexpr (false)")

@@ -3,11 +3,16 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/loop/log_probabilities.hpp"
+#include "specdec/loop/stop_strings.hpp"
 #include "specdec/measure/stats.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
@@ -43,17 +48,20 @@ struct Options {
   /// Tokens drafted per target call, at most; 0 is ordinary decoding. `unlimited` leaves that to the draft-length
   /// policy, the budget and the target's context: what these let through is to be no more than longest_draft.
   Index gamma = 4;
-  StopTokens stop_tokens = {};  ///< the output ends with the first of these, which is part of it
+  StopTokens stop_tokens = {};    ///< the output ends with the first of these, which is part of it
+  StopStrings stop_strings = {};  ///< and with the token in which the first of these is complete
+  LogProbabilityOptions log_probabilities = {};  ///< what is told of the tokens: by default nothing
 
   bool stops_at(Token x) const { return stop_tokens.contains(x); }
 };
 
 /// Why a generation ended.
 enum class StopReason {
-  length,      ///< the token budget is spent
-  context,     ///< the target's context is full: it holds all tokens but the last
-  stop_token,  ///< the last token is a stop token
-  callback,    ///< the caller said so
+  length,       ///< the token budget is spent
+  context,      ///< the target's context is full: it holds all tokens but the last
+  stop_token,   ///< the last token is a stop token
+  stop_string,  ///< the last token completes a stop string
+  callback,     ///< the caller said so
 };
 
 /// What was generated: the new tokens only.
@@ -61,6 +69,18 @@ struct Result {
   std::vector<Token> tokens;
   Stats stats;
   StopReason stop_reason = StopReason::length;
+  std::optional<StopMatch> stop_match = {};  ///< where the stop string is that ended the text, if one did
+  /// Of each token, as Options::log_probabilities asks: in the rows that are sampled, and before they were processed.
+  LogProbabilities log_probabilities = {}, raw_log_probabilities = {};
+
+  /// The text of the tokens, without a stop string and what lies behind it. Throws what `bytes` throws.
+  template <TokenBytes Bytes>
+  std::string text(const Bytes& bytes) const {
+    std::string out;
+    for (const Token x : tokens) out += bytes(x);
+    if (stop_match) out.resize(static_cast<std::size_t>(stop_match->begin));
+    return out;
+  }
 
   /// The tokens as ids of another type. Throws std::invalid_argument on one that the type cannot hold.
   template <std::integral Id>

@@ -21,6 +21,7 @@
 #include "specdec/error.hpp"
 #include "specdec/loop/accepted_path.hpp"
 #include "specdec/loop/feed_buffer.hpp"
+#include "specdec/loop/log_probabilities.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/text.hpp"
 #include "specdec/measure/stats.hpp"
@@ -215,13 +216,26 @@ class Sequence {
   const Stats& stats() const& { return stats_; }
   /// The sequence's own copy of the verifier, with what it remembers.
   const V& verifier() const& { return verifier_; }
+  /// Of the new tokens so far, as Options::log_probabilities asks: in the rows that are sampled, and before they were
+  /// processed.
+  const LogProbabilities& log_probabilities() const& { return record_.processed; }
+  const LogProbabilities& raw_log_probabilities() const& { return record_.raw; }
   /// What a temporary shows would be gone with it: keep the sequence, or its result().
   std::span<const Token> tokens() const&& = delete;
   std::span<const Token> context() const&& = delete;
   const Stats& stats() const&& = delete;
   const V& verifier() const&& = delete;
+  const LogProbabilities& log_probabilities() const&& = delete;
+  const LogProbabilities& raw_log_probabilities() const&& = delete;
   /// What has been generated so far, with the reason why it ended if it has.
-  Result result() const { return {{tokens().begin(), tokens().end()}, stats_, stop_reason()}; }
+  Result result() const {
+    return {.tokens = {tokens().begin(), tokens().end()},
+            .stats = stats_,
+            .stop_reason = stop_reason(),
+            .stop_match = text_.stop_match(),
+            .log_probabilities = record_.processed,
+            .raw_log_probabilities = record_.raw};
+  }
   /// How many tokens of the sequence the target's context holds, between steps.
   Index kept() const { return seen_; }
   /// The limits of the draft that the next propose() asks for, for who drafts many sequences together; of a linear draft
@@ -311,6 +325,7 @@ class Sequence {
       return commit(start - proposal_.value->made);
     } catch (...) {
       withdraw();
+      record_.truncate(std::ssize(text_.tokens()));
       throw;
     }
   }
@@ -335,6 +350,7 @@ class Sequence {
 
     withdraw();
     if (verifier) verifier_ = std::move(*verifier);  // nothing throws from here on
+    record_.truncate(0);
     seen_ = std::min({seen_, common, text_.size() - 1});
     filled_ = std::min(filled_, common);
     if constexpr (Model<Target>)
@@ -559,7 +575,9 @@ class Sequence {
                                " tokens, fewer than its vocabulary of ", known);
     stop_ = ask_verifier(drafted, chance, known);
     path_.set(drafted, stop_.node);
+    cut_ = text_.cut(path_.tokens(), stop_.token);
     measure(drafted);
+    record(drafted);
     observe(rows);
     detail::commit(verifier_);
     backup.drop();
@@ -621,11 +639,25 @@ class Sequence {
     return true;
   }
 
+  // The log-probabilities of what is about to be emitted.
+  template <class D>
+  void record(const D& drafted) {
+    const LogProbabilityOptions& wanted = text_.options().log_probabilities;
+    if (!wanted.any()) return;
+    Index node = 0;
+    for (Index i = 0; i < cut_.tokens; ++i) {
+      const auto k = static_cast<std::size_t>(i);
+      const bool drawn_here = i == accepted();
+      record_.add(drafted.target(node), drawn_here ? stop_.token : path_.tokens()[k], wanted);
+      if (!drawn_here) node = path_.numbers()[k] + 1;
+    }
+  }
+
   // c += x_1..x_τ, Y. Nothing here throws.
   std::span<const Token> commit(std::chrono::nanoseconds target_time) {
     const Proposal& proposal = *proposal_.value;
     const Index before = text_.size();
-    const std::span<const Token> emitted = text_.append(path_.tokens(), stop_.token);
+    const std::span<const Token> emitted = text_.append(path_.tokens(), stop_.token, cut_);
     const StepRecord step{
         .asked = proposal.asked,
         .drafted = proposal.size(),
@@ -654,10 +686,12 @@ class Sequence {
   Index filled_ = 0;  // how many of them the caller had it take in
   detail::FeedBuffer feed_;
   detail::Uncopied<Proposal> proposal_;
-  Index depth_ = 0;                                       // of the tree that is proposed
-  std::vector<Index> depths_;                             // and of its tokens
-  Stop stop_;                                             // the last verdict
-  detail::AcceptedPath path_;                             // and what it accepted
+  Index depth_ = 0;            // of the tree that is proposed
+  std::vector<Index> depths_;  // and of its tokens
+  Stop stop_;                  // the last verdict
+  detail::AcceptedPath path_;  // and what it accepted
+  detail::Cut cut_;            // and how much of that is emitted
+  detail::LogProbabilityRecord record_;
   std::vector<std::pair<double, double>> probabilities_;  // of the step's drafted tokens: p and q
   bool told_ = false;                                     // whether they are known
   std::vector<double> survival_;                          // see StepRecord

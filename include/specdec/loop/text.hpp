@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "specdec/error.hpp"
 #include "specdec/loop/options.hpp"
+#include "specdec/loop/stop_strings.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
@@ -27,9 +29,19 @@ inline void check_prompt(const char* name, TokenIds prompt, const Options& optio
   if (options.max_new_tokens < 0)
     invalid_argument("max_new_tokens = ", options.max_new_tokens, " is negative");
   check_gamma_option(options.gamma);
+  check_log_probabilities(options.log_probabilities);
 }
 
-/// A prompt and the tokens that have followed it: up to a stop token, the end of the budget or the caller's word.
+/// How much of what a step brings enters a text, and whether the text ends there.
+struct Cut {
+  Index tokens = 0;
+  std::optional<StopReason> stop = {};  // none where there are no more tokens, or the budget is spent
+  std::optional<StopMatch> match = {};
+  StopSearch search = {};  // how far stop strings have been looked for
+};
+
+/// A prompt and the tokens that have followed it: up to a stop token, a stop string, the end of the budget or the caller's
+/// word.
 class Text {
  public:
   Text(TokenIds prompt, Options options) : options_(std::move(options)) {
@@ -49,6 +61,7 @@ class Text {
   /// A text that was moved away is done, too.
   bool done() const { return context_.empty() || stopped_ || remaining() <= 0; }
   StopReason stop_reason() const { return stop_reason_; }
+  const std::optional<StopMatch>& stop_match() const { return stop_match_; }
   /// Whether it came to its end by itself: at a place that depends on nothing but the text.
   bool ended_by_itself() const { return done() && stop_reason_ != StopReason::callback; }
 
@@ -65,12 +78,26 @@ class Text {
     if (context_.capacity() < needed) context_.reserve(2 * needed);
   }
 
-  /// The tokens and then `last`, up to a stop token or the end of the budget; what lies behind never happened.
-  /// Returns what was entered.
-  std::span<const Token> append(std::span<const Token> tokens, Token last) {
+  /// Where the tokens, and then `last`, have to be cut: behind a stop token or the token that completes a stop string, both
+  /// of which count before the end of the budget does. Changes nothing. Throws what the tokenizer of the stop strings throws.
+  Cut cut(std::span<const Token> tokens, Token last) const {
+    Cut cut{.search = search_};
+    for (const Token x : tokens) look_at(x, cut);
+    look_at(last, cut);
+    return cut;
+  }
+
+  /// Enters the tokens and then `last`, as far as the cut goes; what lies behind never happened. Returns what was entered.
+  std::span<const Token> append(std::span<const Token> tokens, Token last, const Cut& cut) {
     const std::size_t before = context_.size();
-    for (const Token x : tokens) push(x);
-    push(last);
+    const auto entered = static_cast<std::size_t>(cut.tokens);
+    for (std::size_t i = 0; i < entered; ++i) context_.push_back(i < tokens.size() ? tokens[i] : last);
+    search_ = cut.search;
+    if (cut.stop) {
+      stop_reason_ = *cut.stop;
+      stop_match_ = cut.match;
+      stopped_ = true;
+    }
     return std::span<const Token>(context_).subspan(before);
   }
 
@@ -88,17 +115,21 @@ class Text {
     options_ = std::move(options);  // nothing throws from here on
     stopped_ = false;
     stop_reason_ = StopReason::length;
+    stop_match_.reset();
+    search_ = {};
     context_.resize(static_cast<std::size_t>(kept));
     extend(TokenIds(more));
   }
 
  private:
-  void push(Token x) {
-    if (done()) return;
-    context_.push_back(x);
-    if (!options_.stop_tokens.contains(x)) return;
-    stop_reason_ = StopReason::stop_token;
-    stopped_ = true;
+  void look_at(Token x, Cut& cut) const {
+    if (cut.stop || cut.tokens >= remaining()) return;
+    ++cut.tokens;
+    if (options_.stop_tokens.contains(x)) {
+      cut.stop = StopReason::stop_token;
+    } else if ((cut.match = options_.stop_strings.find(cut.search, x))) {
+      cut.stop = StopReason::stop_string;
+    }
   }
 
   // There has to be room.
@@ -111,6 +142,8 @@ class Text {
   std::vector<Token> context_;
   std::size_t prompt_size_ = 0;
   StopReason stop_reason_ = StopReason::length;
+  std::optional<StopMatch> stop_match_;
+  StopSearch search_;
   bool stopped_ = false;
 };
 

@@ -147,6 +147,19 @@ class LogitsRow {
     return scale_ * std::exp((static_cast<double>(l) - static_cast<double>(shift_)) * inverse_temperature_);
   }
 
+  /// Its natural logarithm. Cost: that of the probability, without an exponential.
+  double log_probability(Token x) const {
+    read();
+    constexpr double none = -std::numeric_limits<double>::infinity();
+    if (is_argmax()) return x == argmax_ ? 0.0 : none;
+    const Scalar l = logits_[x];
+    if (l < cut_) return none;
+    return std::log(scale_) + (static_cast<double>(l) - static_cast<double>(shift_)) * inverse_temperature_;
+  }
+
+  /// The softmax of the logits, at temperature 1 and without a cut.
+  LogitsRow unprocessed() const { return temperature_ == 1 && !(cut_ > no_cut) ? *this : LogitsRow(logits_); }
+
   /// The largest logit, the lowest id among equals. Cost: one pass, without an exponential.
   Token argmax() const {
     const Index x = logits_.first_largest();

@@ -87,6 +87,9 @@ class NamedRow {
   }
   auto part(ColumnRange columns) const { return part_of(*row_, columns); }
 
+  /// The row itself.
+  const R& unnamed() const { return *row_; }
+
   /// f(), and what it complains about is told with the row's name, unless another row's is told already.
   template <class F>
   auto named(F&& f) const {

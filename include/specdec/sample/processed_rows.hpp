@@ -29,6 +29,9 @@ class ProcessedRow {
   bool possible(Token x) const { return logits()[x] >= Processed::no_cut; }
 
   double probability(Token x) const { return processed().probability(x); }
+  double log_probability(Token x) const { return processed().log_probability(x); }
+  /// The softmax of the logits before any step.
+  Processed unprocessed() const { return Processed(logits()); }
   auto sampler() const { return processed().sampler(); }
   double sum(Index start, Index count) const { return processed().sum(start, count); }
 

@@ -1,0 +1,98 @@
+// New tokens as text that can be shown while it is written.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "specdec/loop/stop_strings.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+namespace detail {
+
+/// How many bytes at the end of a text begin a character of UTF-8 and do not complete it. Bytes that are no UTF-8 are
+/// complete.
+inline Index incomplete_utf8(std::string_view text) {
+  const auto byte = [&](std::size_t from_end) {
+    return static_cast<unsigned char>(text[text.size() - from_end]);
+  };
+  for (std::size_t k = 1; k <= 3 && k <= text.size(); ++k) {
+    if ((byte(k) & 0xC0) == 0x80) continue;  // goes on with a character
+    const std::size_t length = byte(k) >= 0xF0 && byte(k) < 0xF8 ? 4
+                               : byte(k) >= 0xE0                 ? 3
+                               : byte(k) >= 0xC2                 ? 2
+                                                                 : 1;
+    return byte(k) < 0xF8 && length > k ? static_cast<Index>(k) : 0;
+  }
+  return 0;
+}
+
+}  // namespace detail
+
+/// Turns new tokens into the text that can be shown at once. Held back is what may begin a stop string, and a character of
+/// UTF-8 of which bytes are missing. Of a stop string, and of what lies behind it, nothing is shown.
+///
+///   specdec::TextStream stream{bytes, options.stop_strings};
+///   decoder.generate(prompt, options, rng, [&](std::span<const Token> emitted) { std::cout << stream.push(emitted); });
+///   std::cout << stream.finish();
+///
+/// `bytes` is any tokenizer (TokenBytes). What has been shown, taken together, is the text up to the match of the result,
+/// or all of it. Throws what `bytes` throws; the stream is then as before.
+template <TokenBytes Bytes>
+class TextStream {
+ public:
+  explicit TextStream(Bytes bytes, StopStrings stops = {})
+      : bytes_(std::move(bytes)), stops_(std::move(stops)) {}
+
+  /// What can be shown now. The view lives until the next call.
+  std::string_view push(std::span<const Token> tokens) & {
+    std::string more;
+    for (const Token token : tokens) more += bytes_(token);
+    text_.reserve(text_.size() + more.size());
+    forget_shown();
+    if (stopped_) return {};
+    text_ += more;  // nothing throws from here on
+    const Index before = search_.bytes;
+    if (const auto match = stops_.find(search_, std::string_view(more))) {
+      stopped_ = true;
+      text_.resize(text_.size() - more.size() + static_cast<std::size_t>(search_.bytes - before));
+      return show(std::ssize(text_) - (match->end - match->begin));
+    }
+    return show(std::ssize(text_) - std::max(stops_.begun(search_), detail::incomplete_utf8(text_)));
+  }
+  void push(std::span<const Token> tokens) && = delete;  // the view would be gone
+
+  /// What was held back, where the text ended otherwise than by a stop string. The view lives until the next call.
+  std::string_view finish() & {
+    forget_shown();
+    return stopped_ ? std::string_view() : show(std::ssize(text_));
+  }
+  void finish() && = delete;
+
+  /// Whether a stop string has come.
+  bool stopped() const { return stopped_; }
+
+ private:
+  void forget_shown() {
+    text_.erase(0, shown_);
+    shown_ = 0;
+  }
+
+  std::string_view show(Index bytes) {
+    shown_ = static_cast<std::size_t>(bytes);
+    return std::string_view(text_).substr(0, shown_);
+  }
+
+  Bytes bytes_;
+  StopStrings stops_;
+  detail::StopSearch search_;
+  std::string text_;       // what has not been shown yet, and before it the last that was
+  std::size_t shown_ = 0;  // how many bytes that was
+  bool stopped_ = false;
+};
+
+}  // namespace specdec

@@ -1,0 +1,181 @@
+// Oracle: the target's distribution after every beginning of the final text.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/message_of.hpp"
+
+namespace test_loop_log_probabilities {
+
+using namespace specdec;
+using namespace specdec::testing;
+using namespace support;
+
+namespace {
+
+const std::vector<Token> prompt{1, 2};
+
+TableModel<> random_model(std::mt19937_64& rng) { return TableModel<>::random(5, 2, rng); }
+
+// The logits whose softmax a table's rows are.
+class LogitsTable {
+ public:
+  explicit LogitsTable(TableModel<> table) : table_(std::move(table)) {}
+  Index vocab_size() const { return table_.vocab_size(); }
+  const RowMajor<double>& forward(std::span<const Token> tokens, Index rows) {
+    return logits_ = table_.forward(tokens, rows).array().log().matrix();
+  }
+  void truncate(Index length) { table_.truncate(length); }
+
+ private:
+  TableModel<> table_;
+  RowMajor<double> logits_;
+};
+
+// Holds what was recorded against `row_after(context)`.
+template <class RowAfter>
+void check(const LogProbabilities& recorded, std::span<const Token> context, std::size_t prompt_size,
+           Index top, const RowAfter& row_after) {
+  REQUIRE(recorded.size() == std::ssize(context) - static_cast<Index>(prompt_size));
+  double sum = 0;
+  for (Index i = 0; i < recorded.size(); ++i) {
+    const auto before = prompt_size + static_cast<std::size_t>(i);
+    const auto row = row_after(context.first(before));
+    CHECK(std::abs(recorded[i] - std::log(row.probability(context[before]))) < 1e-9);
+    sum += recorded[i];
+    std::vector<std::pair<double, Token>> likeliest;
+    for (Token x = 0; x < row.vocab_size(); ++x)
+      if (row.probability(x) > 0) likeliest.emplace_back(-row.probability(x), x);
+    std::sort(likeliest.begin(), likeliest.end());
+    likeliest.resize(std::min(likeliest.size(), static_cast<std::size_t>(top)));
+    REQUIRE(recorded.top(i).size() == likeliest.size());
+    for (std::size_t k = 0; k < likeliest.size(); ++k) {
+      CHECK(std::abs(recorded.top(i)[k].value - std::log(-likeliest[k].first)) < 1e-9);
+      CHECK(row.probability(recorded.top(i)[k].token) == -likeliest[k].first);
+    }
+  }
+  CHECK(std::abs(recorded.sum() - sum) < 1e-9);
+}
+
+}  // namespace
+
+TEST_CASE("Log-probabilities are those of the target over the final text, whatever the rule and the stops") {
+  std::mt19937_64 rng{1};
+  const auto run = [&](const auto& rule, auto drafter, const Options& options) {
+    TableModel<> target = random_model(rng);
+    SpecDec decoder{target, drafter, rule};
+    auto sequence = decoder.start(prompt, options);
+    while (!sequence.done()) {
+      sequence.step(rng);
+      check(sequence.log_probabilities(), sequence.context(), prompt.size(), options.log_probabilities.top,
+            [&](std::span<const Token> context) { return target.distribution(context); });
+    }
+    const Result result = sequence.result();
+    CHECK(result.log_probabilities.size() == std::ssize(result.tokens));
+    CHECK(result.raw_log_probabilities.empty());
+  };
+  const auto bytes = [](Token x) { return std::string_view(x == 4 ? "stop" : "no"); };
+  for (const Index top : {0, 1, 3, 9})
+    for (int n = 0; n < 5; ++n) {
+      const Options options{.max_new_tokens = 12,
+                            .gamma = 4,
+                            .stop_tokens = {3},
+                            .stop_strings = {{"stop"}, bytes},
+                            .log_probabilities = {.processed = true, .top = top}};
+      run(GreedyBlockVerifier{}, ModelDrafter{random_model(rng)}, options);
+      run(TraversalVerifier{},
+          FormDrafter(random_model(rng), TreeForm({-1, -1, 0, 1, 1, 3}, Sibling::independent)), options);
+    }
+}
+
+TEST_CASE("Raw log-probabilities are those of the logits before any step") {
+  std::mt19937_64 rng{2};
+  const Chain chain{Temperature{0.7}, TopK{3}};
+  for (int n = 0; n < 5; ++n) {
+    const TableModel<> table = random_model(rng);
+    ProcessedModel target{LogitsTable(table), chain};
+    SpecDec decoder{target, ModelDrafter{ProcessedModel{LogitsTable(random_model(rng)), chain}}};
+    auto sequence = decoder.start(
+        prompt, {.max_new_tokens = 12, .log_probabilities = {.processed = true, .raw = true, .top = 2}});
+    sequence.generate(rng);
+    const auto raw = [&](std::span<const Token> context) { return table.distribution(context); };
+    check(sequence.raw_log_probabilities(), sequence.context(), prompt.size(), 2, raw);
+    RowMajor<double> logits;
+    check(sequence.log_probabilities(), sequence.context(), prompt.size(), 2,
+          [&](std::span<const Token> context) {
+            logits.resize(1, table.vocab_size());
+            for (Token x = 0; x < logits.cols(); ++x) logits(0, x) = std::log(raw(context).probability(x));
+            return ProcessedRows(logits, chain).row(0);
+          });
+  }
+}
+
+TEST_CASE("Of greedy texts the rows told are the target's") {
+  std::mt19937_64 rng{3};
+  RowMajor<double> logits(1, 3);
+  logits << 1, 3, 2;
+  const double all = std::log(std::exp(1.0) + std::exp(2.0) + std::exp(3.0));
+  SpecDec decoder{ExternalTarget{3}, NoDrafter{}, ArgmaxVerifier{}};
+  auto sequence = decoder.start(std::vector<Token>{0},
+                                {.max_new_tokens = 1, .log_probabilities = {.processed = true, .raw = true}});
+  sequence.propose(rng);
+  sequence.accept(Logits(logits, {.temperature = 0}), rng);
+  CHECK(sequence.log_probabilities()[0] == 0);  // at temperature 0 nothing else can come out
+  CHECK(std::abs(sequence.raw_log_probabilities()[0] - (3 - all)) < 1e-12);
+}
+
+TEST_CASE("What is recorded begins anew with another text, and is as before a step that fails") {
+  std::mt19937_64 rng{4};
+  TableModel<> target = random_model(rng);
+  SpecDec decoder{ExternalTarget{5}, NoDrafter{}};
+  const Options options{.max_new_tokens = 8, .log_probabilities = {.processed = true, .top = 2}};
+  auto sequence = decoder.start(prompt, options);
+  Eigen::RowVectorXd row = Eigen::RowVectorXd::Constant(5, 0.2);
+  sequence.propose(rng);
+  sequence.accept(row, rng);
+  CHECK(sequence.log_probabilities().size() == 1);
+  sequence.propose(rng);
+  row[3] = row[4] = std::numeric_limits<double>::quiet_NaN();
+  row[2] = 0.6;
+  CHECK_THROWS_AS(sequence.accept(row, rng), InvalidDistribution);
+  CHECK(sequence.log_probabilities().size() == 1);
+  CHECK(sequence.log_probabilities().top(0).size() == 2);
+  const std::vector<Token> context(sequence.context().begin(), sequence.context().end());
+  sequence.resume(context, options);
+  CHECK(sequence.log_probabilities().empty());
+
+  sequence.resume(context, {.log_probabilities = {.processed = true, .raw = true}});
+  sequence.propose(rng);
+  row.setConstant(0.2);
+  CHECK_THROWS_AS(sequence.accept(row, rng),
+                  std::invalid_argument);  // behind the processed one is no raw one
+  CHECK(sequence.log_probabilities().empty());
+}
+
+TEST_CASE("Log-probabilities that cannot be had are refused") {
+  std::mt19937_64 rng{5};
+  TableModel<> target = random_model(rng);
+  SpecDec decoder{target, NoDrafter{}};
+  const auto refusal = [&](const LogProbabilityOptions& wanted) {
+    return message_of<std::invalid_argument>(
+        [&] { decoder.generate(prompt, {.max_new_tokens = 1, .log_probabilities = wanted}, rng); });
+  };
+  CHECK(refusal({.processed = true, .top = -1}) == "specdec: log_probabilities.top = -1 is negative");
+  CHECK(refusal({.top = 2}) ==
+        "specdec: log_probabilities.top = 2, but neither processed nor raw rows are asked for");
+  CHECK(refusal({.raw = true}).find("do not tell what they were before they were processed") !=
+        std::string::npos);
+  CHECK(message_of<std::invalid_argument>([] { LogProbabilities()[0]; }) ==
+        "specdec: there is no log-probability of token 0: 0 are recorded");
+}
+
+}  // namespace test_loop_log_probabilities

@@ -1,0 +1,81 @@
+#include <random>
+#include <specdec/specdec.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/catch.hpp"
+
+namespace test_loop_text_stream {
+
+using namespace specdec;
+
+namespace {
+
+// Tokens are bytes, and a few are more.
+std::string bytes(Token x) {
+  return x < 256 ? std::string(1, static_cast<char>(x)) : x == 256 ? "\xe2\x82" : "stop";
+}
+
+std::vector<Token> tokens_of(std::string_view text) {
+  std::vector<Token> tokens;
+  for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte));
+  return tokens;
+}
+
+// Whether it ends with a whole character, by decoding all of it.
+bool is_whole(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const auto lead = static_cast<unsigned char>(text[at]);
+    at += lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  }
+  return at == text.size();
+}
+
+}  // namespace
+
+TEST_CASE("A stream shows whole characters only, nothing of a stop string, and all else") {
+  const std::string text = "na\xc3\xafve \xe2\x82\xac s \xf0\x9f\x90\x8b sto st stop \xe2\x82\xac behind";
+  const std::string shown = text.substr(0, text.find("stop"));
+  std::mt19937_64 rng{1};
+  for (int round = 0; round < 50; ++round) {
+    TextStream stream{bytes, StopStrings{{"stop", "nowhere"}, bytes}};
+    std::string seen;
+    const std::vector<Token> tokens = tokens_of(text);
+    for (std::size_t at = 0; at < tokens.size();) {
+      const std::size_t count = std::min<std::size_t>(rng() % 6, tokens.size() - at);
+      seen += stream.push(std::span(tokens).subspan(at, count));
+      at += count;
+      REQUIRE(shown.starts_with(seen));
+      REQUIRE(is_whole(seen));
+      const std::string all = text.substr(0, at);  // what is sure by now
+      if (all.size() < shown.size() && is_whole(all) && all.back() == ' ') REQUIRE(seen == all);
+    }
+    CHECK(stream.stopped());
+    seen += stream.finish();
+    CHECK(seen == shown);
+  }
+}
+
+TEST_CASE("What was held back comes with the end, and bytes that are no text are not held for ever") {
+  TextStream stream{bytes, StopStrings{{"stop"}, bytes}};
+  const auto push = [&](std::vector<Token> tokens) { return std::string(stream.push(tokens)); };
+  CHECK(push({'a', 's', 't'}) == "a");
+  CHECK(push({'x', 256}) == "stx");  // two of three bytes
+  CHECK(push({0xac}) == "\xe2\x82\xac");
+  CHECK(push({0xff, 0xac}) == "\xff\xac");
+  CHECK(push({0xc3}).empty());
+  CHECK(push({'s'}) == "\xc3");  // it will not be completed
+  CHECK(stream.finish() == "s");
+  CHECK(stream.finish().empty());
+
+  TextStream plain{bytes};
+  const std::vector<Token> stop{257};
+  CHECK(plain.push(stop) == "stop");
+  CHECK_FALSE(plain.stopped());
+  CHECK(push({257, 'a'}).empty());
+  CHECK(push({'a'}).empty());
+}
+
+}  // namespace test_loop_text_stream
