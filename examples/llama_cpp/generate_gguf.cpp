@@ -284,23 +284,17 @@ void print_table(const Settings& settings, const Run& baseline, const Run& run) 
   print_row(method(settings), run, baseline);
 }
 
-// Where two greedy texts part, the logits of a batch of several tokens have been rounded otherwise than those
-// of one: then the target had next to no preference between the two tokens, which is shown.
+// Where two greedy texts part, the logits of a batch of several tokens may have been rounded otherwise than those of one:
+// then the target had next to no preference between the two tokens.
 void compare_greedy(Pair& pair, const Tokens& alone, const Tokens& speculative) {
-  const auto [a, b] = std::ranges::mismatch(alone, speculative);
   std::cout << "\nThe output equals autoregressive decoding token for token: ";
-  if (a == alone.end() || b == speculative.end()) {
+  const auto parting = specdec::testing::explain_divergence(pair.target, pair.prompt, alone, speculative);
+  if (parting.position < 0) {
     std::cout << "yes\n";
     return;
   }
-  Tokens context = pair.prompt;
-  context.insert(context.end(), alone.begin(), a);
-  pair.target.truncate(0);
-  const auto logits = pair.target.forward(context, 1).row(0);
-  std::cout << "no, they part at token " << a - alone.begin() + 1 << ", between '"
-            << printable(pair.target.weights().text(*a)) << "' and '"
-            << printable(pair.target.weights().text(*b)) << "', whose logits are " << logits[*a] << " and "
-            << logits[*b] << '\n';
+  std::cout << "no, '" << printable(pair.target.weights().text(parting.left)) << "' or '"
+            << printable(pair.target.weights().text(parting.right)) << "': " << parting << '\n';
 }
 
 int run(const Settings& settings) {

@@ -116,3 +116,11 @@ mutant("elders-not-taken-out", "testing/form_drafter.hpp", "tests/law_trees",
        "for (const Token x : elders) q[x] = 0;", "")
 mutant("chosen-token-again", "testing/form_drafter.hpp", "tests/law_trees",
        "if (free(x) && (best < 0 ||", "if ((best < 0 ||")
+
+EXPLAINED = "tests/testing/divergence"
+mutant = promise("two greedy texts that part are explained by numbers only where numbers do it")
+mutant("divergence-always-numbers", "testing/divergence.hpp", EXPLAINED, "const double allowed = out.moved + out.rounding;", "const double allowed = 1;")
+mutant("divergence-without-rounding", "testing/divergence.hpp", EXPLAINED, "const double allowed = out.moved + out.rounding;", "const double allowed = out.moved;")
+mutant("divergence-without-call-shapes", "testing/divergence.hpp", EXPLAINED, "const double allowed = out.moved + out.rounding;", "const double allowed = out.rounding;")
+mutant("divergence-of-infinite-logits", "testing/divergence.hpp", EXPLAINED, "if (!std::isfinite(number(call))) continue;", "")
+mutant("divergence-sides-confused", "testing/divergence.hpp", EXPLAINED, ": left_fits             ? Kind::right", ": left_fits             ? Kind::left")

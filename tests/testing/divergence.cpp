@@ -1,0 +1,128 @@
+#include <cmath>
+#include <limits>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/message_of.hpp"
+
+namespace test_testing_divergence {
+
+using namespace specdec;
+using namespace specdec::testing;
+using namespace support;
+
+namespace {
+
+// After x the logits of x + 1 and x + 2 are nearly the largest two; every row that is asked for together with another moves
+// the second one's. Keeps book of what it is fed.
+template <class Scalar>
+struct Wavering {
+  double behind = 0x1p-10, moves = 0;
+
+  std::vector<Token> context = {};
+  RowMajor<Scalar> logits = {};
+
+  Index vocab_size() const { return 6; }
+  const RowMajor<Scalar>& forward(std::span<const Token> tokens, Index rows) {
+    context.insert(context.end(), tokens.begin(), tokens.end());
+    logits = RowMajor<Scalar>::Constant(rows, 6, Scalar(-8));
+    for (Index i = 0; i < rows; ++i) {
+      const Token x = context[context.size() - static_cast<std::size_t>(rows - i)];
+      logits(i, (x + 1) % 6) = Scalar(16);
+      logits(i, (x + 2) % 6) =
+          Scalar(static_cast<float>(16 - behind + moves * static_cast<double>(rows - 1)));
+      logits(i, (x + 3) % 6) = Scalar(-std::numeric_limits<float>::infinity());
+    }
+    return logits;
+  }
+  void truncate(Index length) { context.resize(static_cast<std::size_t>(length)); }
+};
+
+using Kind = Divergence::Kind;
+const std::vector<Token> prompt{5, 0};
+const std::vector<Token> counts{1, 2, 3, 4, 5, 0}, skips{1, 2, 3, 5, 0, 1}, jumps{1, 2, 3, 0, 1, 2},
+    stays{1, 2, 3, 3, 4, 5};
+
+}  // namespace
+
+TEST_CASE("Texts that agree, as far as the shorter one goes, do not part") {
+  Wavering<float> model;
+  CHECK(explain_divergence(model, prompt, counts, counts).kind == Kind::none);
+  const Divergence none = explain_divergence(model, prompt, counts, std::span(counts).first(2));
+  CHECK(none);
+  CHECK(none.position == -1);
+  std::ostringstream words;
+  words << none;
+  CHECK(words.str() == "the texts do not part");
+}
+
+TEST_CASE("A divergence is put down to numbers only where calls of other shapes move the logits as much") {
+  Wavering<double> still{.moves = 0};
+  const Divergence wrong = explain_divergence(still, prompt, counts, skips);
+  CHECK(wrong.kind == Kind::right);
+  CHECK_FALSE(wrong);
+  CHECK(wrong.position == 3);
+  CHECK(wrong.left == 4);
+  CHECK(wrong.right == 5);
+  CHECK(wrong.left_short == 0);
+  CHECK(wrong.right_short == 0x1p-10);
+  CHECK(wrong.moved == 0);
+  CHECK(explain_divergence(still, prompt, skips, counts).kind == Kind::left);
+  CHECK(explain_divergence(still, prompt, stays, jumps).kind == Kind::both);
+  CHECK(still.context.empty());
+
+  Wavering<double> moving{.moves = 0.625 * 0x1p-10};
+  const Divergence numbers = explain_divergence(moving, prompt, counts, skips, {.call_sizes = {1, 2}});
+  CHECK(numbers.kind == Kind::right);  // two tokens of the text leave one for the last call
+  const Divergence seen = explain_divergence(moving, prompt, counts, skips, {.call_sizes = {1, 3}});
+  CHECK(seen.kind == Kind::numbers);
+  CHECK(seen.moved == 1.25 * 0x1p-10);
+  CHECK(seen.calls.size() == 2);
+  CHECK(seen.calls[0].left == 16);
+  CHECK(seen.calls[0].right < 16);
+  CHECK(seen.calls[1].right > 16);
+  CHECK(explain_divergence(moving, prompt, stays, counts).kind == Kind::left);
+}
+
+TEST_CASE("Half logits that are equal but for their last bit are within the numbers, floats are not") {
+  Wavering<Eigen::half> half{.behind = 0.01};
+  Wavering<float> single{.behind = 0.01};
+  CHECK(explain_divergence(half, prompt, counts, skips).kind == Kind::numbers);
+  CHECK(explain_divergence(single, prompt, counts, skips).kind == Kind::right);
+  CHECK(explain_divergence(single, prompt, counts, skips, {.precision = 0x1p-11}).kind == Kind::numbers);
+}
+
+TEST_CASE("A token that cannot come out is never within the numbers") {
+  Wavering<float> model{.moves = 0.125};
+  const Divergence never = explain_divergence(model, prompt, counts, jumps);
+  CHECK(never.kind == Kind::right);
+  CHECK(never.right_short == std::numeric_limits<double>::infinity());
+  std::ostringstream words;
+  words << never;
+  CHECK(
+      words.str() ==
+      "the texts part behind 3 tokens: 4 is 0 below the largest logit, 0 is inf; calls of other shapes move "
+      "logits by 0.249023, rounding may by 1.93703e-06: the right text is not greedy");
+}
+
+TEST_CASE("What cannot be explained is refused") {
+  Wavering<float> model;
+  const auto refusal = [&](const std::vector<Token>& before, const std::vector<Token>& right,
+                           const DivergenceOptions& options) {
+    return message_of<std::invalid_argument>(
+        [&] { explain_divergence(model, before, counts, right, options); });
+  };
+  CHECK(refusal({}, skips, {}) == "specdec: prompt is empty: there is nothing to continue");
+  CHECK(refusal(prompt, {6}, {}).find("right[0] = 6") != std::string::npos);
+  CHECK(refusal(prompt, skips, {.call_sizes = {}}) == "specdec: call_sizes is empty: nothing would be asked");
+  CHECK(refusal(prompt, skips, {.call_sizes = {1, 0}}) == "specdec: call_sizes[1] = 0 is below 1");
+}
+
+}  // namespace test_testing_divergence
