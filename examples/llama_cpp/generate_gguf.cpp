@@ -13,6 +13,7 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <specdec/testing.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>
