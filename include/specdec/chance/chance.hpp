@@ -22,6 +22,8 @@ namespace specdec {
 ///   draw(row)        a token from a Distribution
 ///   race(w, p, q)    see race.hpp: a token ∝ (w·p − q)+ with probability S/(S + 1 − w), else empty
 ///   race(w, p)       the race against q = 0: a token from p with probability min(1, w), else empty
+///
+/// RandomChance is one over a generator; Keyed (chance/keyed.hpp) one for rules that draw and do nothing else.
 template <class C>
 concept Chance = requires(C& chance, double h, const OneHotRow& row) {
   { chance.coin(h) } -> std::same_as<bool>;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "specdec/chance/chance.hpp"
+#include "specdec/chance/keyed.hpp"
 #include "specdec/draft/draft_model.hpp"
 #include "specdec/draft/tree_draft.hpp"
 #include "specdec/error.hpp"
@@ -175,10 +176,17 @@ class ConfidentSparesDrafter {
       add(token, parent, Row(std::in_place_index<1>, OneHotRow(token)));
       return token;
     }
-    const Token token = chance.draw(name);
+    const Token token = detail::behind(chance, depth(parent)).draw(name);
     behind_.add(q);
     add(token, parent, Row(std::in_place_index<0>, behind_[behind_.size() - 1]));
     return token;
+  }
+
+  // How many tokens there are on the way to a node, that included.
+  Index depth(Index node) const {
+    Index depth = 0;
+    for (; node >= 0; node = parents_[static_cast<std::size_t>(node)]) ++depth;
+    return depth;
   }
 
   template <class Q>

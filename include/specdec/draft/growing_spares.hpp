@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "specdec/chance/keyed.hpp"
 #include "specdec/draft/tree_draft.hpp"
 #include "specdec/draft/tree_shape.hpp"
 #include "specdec/error.hpp"
@@ -145,7 +146,7 @@ class GrowingSpares {
     grow_trunk(q, chance);
     if (drawn_ > 1 || limits_.trunk > 0 || tokens_.size() < 2) return;
     second_left_ = second_length();
-    second_last_ = 1;  // the first spare
+    second_last_ = second_depth_ = 1;  // the first spare
     anew_ = second_left_ > 0;
   }
 
@@ -176,7 +177,7 @@ class GrowingSpares {
   void grow_trunk(const Q& q, C& chance) {
     const Index depth = drawn_, parent = last_;
     const auto name = NamedRow(q, "draft", std::ssize(tokens_));
-    const Token drawn = chance.draw(name);
+    const Token drawn = behind(chance, depth).draw(name);
     last_ = std::ssize(tokens_);
     ++drawn_;
     behind_.add(q);
@@ -194,7 +195,8 @@ class GrowingSpares {
 
   template <class Q, class C>
   void grow_second(const Q& q, C& chance) {
-    const Token token = chance.draw(NamedRow(q, "draft", std::ssize(tokens_)));
+    const Index depth = second_depth_++;
+    const Token token = behind(chance, depth).draw(NamedRow(q, "draft", std::ssize(tokens_)));
     const Index parent = std::exchange(second_last_, std::ssize(tokens_));
     second_behind_.add(q);
     add(token, parent, Row(std::in_place_index<2>, second_behind_[second_behind_.size() - 1]));
@@ -217,7 +219,8 @@ class GrowingSpares {
   Copies second_behind_;
   Index drawn_ = 0, last_ = -1;  // of the trunk: how many tokens there are, and which is the last
   Index second_left_ = 0,
-        second_last_ = -1;  // of the second trunk: how many are to be drawn, and behind which
+        second_last_ = -1,
+        second_depth_ = 0;  // of the second trunk: how many are to be drawn, behind which, and how deep
   bool anew_ = false;
   LikeliestTokens likeliest_;
 };

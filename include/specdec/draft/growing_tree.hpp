@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "specdec/chance/keyed.hpp"
 #include "specdec/draft/tree_draft.hpp"
 #include "specdec/draft/tree_shape.hpp"
 #include "specdec/rows/row_span.hpp"
@@ -127,10 +128,18 @@ class GrowingTree {
     level_parents_.push_back(parents_[at] < 0 ? -1 : numbers_[static_cast<std::size_t>(parents_[at])]);
   }
 
+  // How many tokens there are on the way to a node, that included.
+  Index depth(Index k) const {
+    Index depth = 0;
+    for (; k >= 0; k = parents_[static_cast<std::size_t>(k)]) ++depth;
+    return depth;
+  }
+
   // The children of a node, behind which the row q stands.
   template <class C>
   void grow(Index k, const typename Behind::Stored& q, Siblings& siblings, C& chance) {
-    siblings.grow(q, children(place(k)), chance, tokens_, rows_);
+    auto&& here = behind(chance, depth(k));
+    siblings.grow(q, children(place(k)), here, tokens_, rows_);
     for (Index child = shape_->first_child(place(k)); parents_.size() < tokens_.size(); ++child) {
       parents_.push_back(k);
       places_.push_back(child);

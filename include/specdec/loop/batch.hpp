@@ -15,8 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/chance/any_generator.hpp"
-#include "specdec/chance/rewindable_generator.hpp"
+#include "specdec/chance/keyed.hpp"
 #include "specdec/draft/batch_drafter.hpp"
 #include "specdec/draft/batch_tree_drafter.hpp"
 #include "specdec/draft/draft_length.hpp"
@@ -102,12 +101,15 @@ class Batch {
   using EntryLength = std::conditional_t<shares_length, detail::SharedLength<Policy>, Policy>;
   using EntryDrafter = typename detail::EntryDrafter<Drafter>::Type;
   using Entry = detail::BatchEntry<EntryDrafter, V, EntryLength>;
-  using Request = std::conditional_t<drafts_trees, TreeDraftRequest<RewindableGenerator>,
-                                     DraftRequest<RewindableGenerator, detail::GoesOn<EntryLength, V>>>;
+  using EntrySource = typename Entry::Source;
+  using Request = std::conditional_t<drafts_trees, TreeDraftRequest<EntrySource>,
+                                     DraftRequest<EntrySource, detail::GoesOn<EntryLength, V>>>;
 
  public:
   /// One text in the making.
   using Sequence = typename Entry::Sequence;
+  /// What a sequence draws by: any generator; under KeyedVerifier a Keyed.
+  using Source = typename detail::EntrySource<V>::Given;
 
   Batch(TargetModel&& target, DraftSource&& drafter, V verifier = {}, BatchOptions options = {})
     requires std::default_initializable<Length>
@@ -137,11 +139,11 @@ class Batch {
   /// thread that steps, with what each step emitted; where it returns false the sequence ends. It may add() others.
   /// Throws what SpecDec::start throws, and std::invalid_argument where a draft may have more tokens than a call. The batch
   /// is then as before.
-  Index add(TokenIds prompt, const Options& options, AnyGenerator source) {
+  Index add(TokenIds prompt, const Options& options, Source source) {
     return enter(prompt, options, std::move(source), nullptr);
   }
   template <std::invocable<std::span<const Token>> F>
-  Index add(TokenIds prompt, const Options& options, AnyGenerator source, F on_step) {
+  Index add(TokenIds prompt, const Options& options, Source source, F on_step) {
     return enter(prompt, options, std::move(source), detail::on_step_of(std::move(on_step)));
   }
 
@@ -222,7 +224,7 @@ class Batch {
     return found;
   }
 
-  Index enter(TokenIds prompt, const Options& options, AnyGenerator source, detail::OnStep on_step) {
+  Index enter(TokenIds prompt, const Options& options, Source source, detail::OnStep on_step) {
     const Index most = options_.tokens_per_call;
     if (most != unlimited && options.gamma >= most)
       detail::invalid_argument("gamma = ", options.gamma,
@@ -296,6 +298,7 @@ class Batch {
     request.sequence = entry.number();
     request.context = entry.sequence().context();
     request.source = &entry.source();
+    detail::stand_at(entry.source(), std::ssize(request.context));
     if constexpr (drafts_trees) {
       request.limits = entry.limits();
     } else {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "specdec/chance/any_generator.hpp"
+#include "specdec/chance/keyed.hpp"
 #include "specdec/chance/rewindable_generator.hpp"
 #include "specdec/draft/batch_drafter.hpp"
 #include "specdec/draft/batch_tree_drafter.hpp"
@@ -26,8 +27,24 @@
 #include "specdec/model/model.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
+#include "specdec/verify/verifier.hpp"
 
 namespace specdec::detail {
+
+/// Numbers that belong to places are the same ones again wherever they are asked for.
+class RewindableKeyed : public Keyed {
+ public:
+  explicit RewindableKeyed(const Keyed& keyed) : Keyed(keyed) {}
+  void rewind() {}
+  void mark() {}
+};
+
+/// What a sequence under this rule is given to draw by, and what it makes of that.
+template <class V>
+struct EntrySource {
+  using Given = std::conditional_t<draws_keyed<V>, Keyed, AnyGenerator>;
+  using Kept = std::conditional_t<draws_keyed<V>, RewindableKeyed, RewindableGenerator>;
+};
 
 /// A drafter that drafts for many sequences at once.
 template <class D>
@@ -123,10 +140,12 @@ class BatchEntry {
 
  public:
   using Sequence = specdec::Sequence<Shared, V>;
+  using Source = typename EntrySource<V>::Kept;
 
   /// Of the prompt the first `prefill` tokens are fed apart, before the first step.
   BatchEntry(Index number, const ExternalTarget& target, D drafter, const V& verifier, L length,
-             TokenIds prompt, const Options& options, Index prefill, AnyGenerator source, OnStep on_step)
+             TokenIds prompt, const Options& options, Index prefill,
+             typename EntrySource<V>::Given source, OnStep on_step)
       : number_(number),
         most_(options.gamma),
         source_(std::move(source)),
@@ -140,7 +159,7 @@ class BatchEntry {
   Index number() const { return number_; }
   /// Tokens of a draft, at most.
   Index most() const { return most_; }
-  RewindableGenerator& source() { return source_; }
+  Source& source() { return source_; }
   /// Why the sequence cannot go on, if it cannot.
   const std::exception_ptr& error() const { return error_; }
   Sequence& sequence() { return sequence_; }
@@ -200,7 +219,7 @@ class BatchEntry {
 
  private:
   Index number_, most_;
-  RewindableGenerator source_;
+  Source source_;
   OnStep on_step_;
   std::exception_ptr error_;
   Shared shared_;

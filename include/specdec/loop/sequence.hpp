@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "specdec/chance/chance.hpp"
+#include "specdec/chance/keyed.hpp"
 #include "specdec/draft/draft_length.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/goes_on.hpp"
@@ -319,6 +320,7 @@ class Sequence {
           "accept(): sequences that run side by side need a decoder each, with a drafter of its own");
     }
     auto&& chance = as_chance(source);
+    detail::stand_at(chance, text_.size());
     try {
       judge(rows, chance);
       stats_.verify_time += Clock::now() - start;
@@ -418,6 +420,7 @@ class Sequence {
     withdraw();
     if (done()) return {{}, seen_, 0};
     auto&& chance = as_chance(source);
+    detail::stand_at(chance, text_.size());
     take_drafter();
     const TreeLimits limits = drafts_trees ? tree_limits() : TreeLimits{draft_length(), longest_draft};
     text_.reserve(std::min(limits.nodes, limits.depth) + 1);

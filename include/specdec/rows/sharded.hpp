@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -269,6 +270,24 @@ class Shards {
   template <class Part>
   Token draw_of(double u, const Part& part) {
     return draws_.draw_of(u, part);
+  }
+
+  // Of equals that of the first rank, which has the lowest ids. A rank without mass has none, and no say.
+  template <class F>
+  Token first_to_arrive(const F& f) {
+    exchange_(2, [&](auto& out) {
+      const auto mine = f();
+      out.assign({mine.time, static_cast<double>(mine.token)});
+    });
+    Index first = -1;
+    for (Index r = 0; r < exchange_.ranks(); ++r) {
+      if (std::isnan(exchange_.from(r, 0)))
+        throw InvalidDistribution(detail::message("rank ", r, " could not draw from its part of a row"));
+      if (exchange_.from(r, 1) >= 0 && (first < 0 || exchange_.from(r, 0) < exchange_.from(first, 0)))
+        first = r;
+    }
+    if (first < 0) throw InvalidDistribution("no token has positive probability");
+    return static_cast<Token>(exchange_.from(first, 1));
   }
 
   detail::RankColumns<M> mine_;

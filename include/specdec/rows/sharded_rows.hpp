@@ -39,6 +39,12 @@ class RankSpread {
     return shards_->draw_of(u, part);
   }
 
+  /// The token of the first of the arrivals f() that the ranks find in their own columns: one exchange of two numbers.
+  template <std::invocable F>
+  Token first_to_arrive(const F& f) const {
+    return shards_->first_to_arrive(f);
+  }
+
  private:
   Shards<M, C>* shards_;
 };

@@ -4,7 +4,8 @@
 // rank crosses. A row offers that by
 //
 //   spread()        who has the rest: columns() are the tokens that are here; sum(f) is Σ f() over all ranks; draw(u, part)
-//                   is a token of a row of which part() are the columns that are here
+//                   is a token of a row of which part() are the columns that are here; first_to_arrive(f) is the token
+//                   of the first of all f(), arrivals of tokens (chance/keyed.hpp)
 //   part(columns)   these columns by themselves, from token 0 on, a row that asks no other rank
 //
 // A row that is made of such rows offers both by asking these.

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "specdec/chance/keyed.hpp"
 #include "specdec/error.hpp"
 #include "specdec/rows/dense.hpp"
 #include "specdec/rows/distribution.hpp"
@@ -49,7 +50,9 @@ enum class DraftRows { needed, unused };
 ///   race(chance, w, i)  of a linear draft: a token ∝ (w·target row i − draft row i)+, of mass S, with probability
 ///                       S/(S + 1 − w), else nothing; certain at w = 1. At i = γ, where
 ///                       there is no draft row, a token of the target row with probability min(1, w)
-///   draw(chance, i)     a token from target row i, i <= γ
+///   draw(chance, i)     a token from target row i, i <= γ; of numbers that belong to places (Keyed), by those of
+///                       the place depth(i) behind the context
+///   depth(i)            how many drafted tokens target row i has before it: i, in a linear draft
 ///   target(i), draft(i) the rows themselves
 ///   look_up_all()       has p and q of all tokens known, up to one that the target rules out: for rules that judge a
 ///                       draft as a whole. Costs nothing where look-ups are cheap; elsewhere the statistics tell
@@ -118,6 +121,14 @@ class Drafted {
     return token_at(i);
   }
 
+  Index depth(Index i) const {
+    check_index(i, gamma() + 1);
+    if constexpr (linear) return i;
+    Index depth = 0;
+    for (; i > 0; i = links_.parent(i - 1) + 1) ++depth;
+    return depth;
+  }
+
   Index parent(Index k) const {
     check_index(k, gamma());
     return links_.parent(k);
@@ -153,7 +164,8 @@ class Drafted {
   template <class Chance>
   Token draw(Chance& chance, Index i) const {
     const auto p = target(i);
-    return p.named([&] { return chance.draw(p); });
+    auto&& there = detail::behind(chance, depth(i));
+    return p.named([&] { return there.draw(p); });
   }
 
   auto target(Index i) const& {

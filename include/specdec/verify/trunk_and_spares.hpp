@@ -41,6 +41,9 @@ class Trunk {
     return nodes_[i];
   }
 
+  /// Behind the context, not the trunk's first node.
+  Index depth(Index i) const { return tree_.depth(node(i)); }
+
   Token token(Index i) const { return tree_.token(number(i)); }
   double p(Index i) const { return tree_.p(number(i)); }
   double q(Index i) const { return tree_.q(number(i)); }
@@ -87,6 +90,7 @@ class Trunk {
 ///   TrunkAndSpares<BlockVerifier>         the best rule for linear drafts, for one more look-up a stop
 ///   TrunkAndSpares<SampleMatchVerifier>   sample-and-match on a tree: down to the child that holds the target's own draw.
 ///                                         It is optimal for trees of chosen tokens
+///   TrunkAndSpares<KeyedVerifier>         the same, and the text of a seed is the one without a draft
 ///   TrunkAndSpares<ArgmaxVerifier>        greedy decoding (T = 0) on a tree, token for token
 ///
 /// A tree without branches gets the very verdict of the rule. A rule that remembers its sequence takes a step for each
@@ -108,6 +112,7 @@ class TrunkAndSpares : public detail::TreeCallable<TrunkAndSpares<V>> {
  public:
   static constexpr bool draws_from_target = specdec::draws_from_target<V>;
   static constexpr bool needs_draft = specdec::needs_draft<V>;
+  static constexpr bool draws_keyed = specdec::draws_keyed<V>;
 
   TrunkAndSpares()
     requires std::default_initializable<V>

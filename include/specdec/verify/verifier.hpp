@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "specdec/chance/chance.hpp"
+#include "specdec/chance/keyed.hpp"
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
 #include "specdec/rows/dense.hpp"
@@ -45,6 +46,8 @@ namespace specdec {
 ///                             for rules that are lossy or greedy
 ///   needs_draft               a static constant: false if it never asks for q, the draft's rows or a race: the draft
 ///                             may then give its tokens no probability
+///   draws_keyed               a static constant: true if its chance is to be a Keyed, whose numbers are the draft's, too.
+///                             It then asks drafted.draw(chance, i) alone for what is random
 ///
 /// A rule that remembers serves one sequence. The loop starts every sequence with a copy of a fresh one.
 template <class R, class D = Drafted<DenseRows<RowPointers<double>>, DenseRows<RowPointers<double>>>,
@@ -85,6 +88,13 @@ inline constexpr bool needs_draft = [] {
   else return true;
 }();
 
+/// Whether the rule draws by numbers that the draft was drawn by, too; false where it does not say.
+template <class R>
+inline constexpr bool draws_keyed = [] {
+  if constexpr (requires { R::draws_keyed; }) return static_cast<bool>(R::draws_keyed);
+  else return false;
+}();
+
 namespace detail {
 
 template <class R>
@@ -107,6 +117,12 @@ std::string told_probabilities(const D& drafted) {
 /// it is told with what the rule was judging. Costs nothing where nothing is thrown.
 template <class R, class D, class C>
 auto ask(R& rule, const D& drafted, C& chance) {
+  static_assert(draws_keyed<R> || !KeyedSource<C>,
+                "the numbers of a specdec::Keyed are those that the draft was drawn by, and this rule would "
+                "bias the text with them: use KeyedVerifier");
+  static_assert(!draws_keyed<R> || KeyedSource<C>,
+                "KeyedVerifier draws by the numbers that the draft was drawn by: its source of chance is a "
+                "specdec::Keyed, not a generator");
   try {
     return rule.judge(drafted, chance);
   } catch (const InvalidDistribution& error) {

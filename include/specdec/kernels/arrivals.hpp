@@ -1,0 +1,163 @@
+// Exponential numbers that tokens have of a key, and which token of a row comes first by them.
+//
+// Token y has the number e(y), exponential of mean 1, and arrives at the time e(y)/p(y). The first to arrive is y with
+// probability p(y)/Σp.
+#pragma once
+
+#include <bit>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <numbers>
+
+#include "specdec/kernels/machine_width.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+/// By how much SplitMix64 goes on from number to number.
+inline constexpr std::uint64_t splitmix_step = 0x9e3779b97f4a7c15u;
+
+/// What SplitMix64 makes of its state.
+SPECDEC_KERNEL std::uint64_t splitmix_of(std::uint64_t state) {
+  std::uint64_t z = state;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+/// An integer as a number, rounded once. In halves, each of which a processor without such a conversion can write into
+/// the fraction of a number.
+SPECDEC_KERNEL double number_of(std::uint64_t n) {
+  const double low = std::bit_cast<double>((n & 0xffffffffu) | 0x4330000000000000u) - 0x1p52;
+  const double high = std::bit_cast<double>((n >> 32) | 0x4530000000000000u) - 0x1p84;
+  return high + low;
+}
+
+/// 2·atanh(s)/s = 2·(1 + s²/3 + s⁴/5 + ...), for s² up to 0.03: the next term is beyond the last bit.
+SPECDEC_KERNEL double twice_atanh_ratio(double s) {
+  SPECDEC_UNFUSED
+  constexpr double c[] = {2.0,      2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9, 2.0 / 11,
+                          2.0 / 13, 2.0 / 15, 2.0 / 17, 2.0 / 19, 2.0 / 21};
+  const double x = s * s;
+  double sum = c[10];
+  sum = sum * x + c[9];
+  sum = sum * x + c[8];
+  sum = sum * x + c[7];
+  sum = sum * x + c[6];
+  sum = sum * x + c[5];
+  sum = sum * x + c[4];
+  sum = sum * x + c[3];
+  sum = sum * x + c[2];
+  sum = sum * x + c[1];
+  return sum * x + c[0];
+}
+
+/// −log(1 − u) of u = (bits + ½)/2^64, an exponential number.
+///
+/// What is rare is right, too: small numbers, by which improbable tokens come first, have all the bits of u, the least
+/// being 2^−65. Numeric: off by up to 2^−50 of itself.
+///
+/// With 1 − u = m·2^−n and m next to 1, −log(1 − u) = n·log 2 − 2·atanh(t/(2 + t)), t = m − 1. Where n = 0 that is done
+/// without 1 − u, which would round u.
+SPECDEC_KERNEL double exponential_of(std::uint64_t bits) {
+  SPECDEC_UNFUSED
+  constexpr std::uint64_t least = std::bit_cast<std::uint64_t>(0x1.6a09e667f3bcdp-1);  // √½
+  constexpr std::uint64_t fraction_bits = 52;
+  const double u = (number_of(bits) + 0.5) * 0x1p-64;
+  const double rest = (number_of(~bits) + 0.5) * 0x1p-64;
+  // None where the difference is below 0, which here is 2^12 − 1 in the bits of an exponent.
+  const std::uint64_t halvings =
+      (1 + ((least - 1 - std::bit_cast<std::uint64_t>(rest)) >> fraction_bits)) & 0xfffu;
+  const double m = std::bit_cast<double>(std::bit_cast<std::uint64_t>(rest) + (halvings << fraction_bits));
+  const double t = u < 0.29 ? -u : m - 1;
+  const double s = t / (2 + t);
+  return number_of(halvings) * std::numbers::ln2 - s * twice_atanh_ratio(s);
+}
+
+/// Tokens that follow one another.
+struct ConsecutiveTokens {
+  Index first;
+
+  /// The bits of a lot of them.
+  SPECDEC_KERNEL void write_bits(std::uint64_t key, Index start, std::uint64_t* bits) const {
+    const std::uint64_t state = key + static_cast<std::uint64_t>(first + start + 1) * splitmix_step;
+    for (Index i = 0; i < lot; ++i)
+      bits[i] = splitmix_of(state + static_cast<std::uint64_t>(i) * splitmix_step);
+  }
+  SPECDEC_KERNEL Token operator[](Index i) const { return static_cast<Token>(first + i); }
+};
+
+/// Tokens of a list.
+struct ListedTokens {
+  const Token* ids;
+
+  SPECDEC_KERNEL void write_bits(std::uint64_t key, Index start, std::uint64_t* bits) const {
+    for (Index i = 0; i < lot; ++i)
+      bits[i] = splitmix_of(key + (static_cast<std::uint64_t>(ids[start + i]) + 1) * splitmix_step);
+  }
+  SPECDEC_KERNEL Token operator[](Index i) const { return ids[i]; }
+};
+
+/// A token, and when it arrives.
+struct Arrival {
+  double time = std::numeric_limits<double>::infinity();
+  Token token = -1;           ///< none
+  bool has_bad_row = false;  ///< a number that is no probability was met
+};
+
+/// The first of `count` tokens, whole lots, and of one that arrived elsewhere, which is the first of equals. Token y has
+/// number y of SplitMix64 seeded with the key. Tokens of probability 0 do not arrive.
+///
+/// Since e >= u, a token with u/p beyond the first so far is not it; so logarithms are taken in few lots.
+template <std::floating_point Scalar, class Tokens>
+struct FirstArrival {
+  static SPECDEC_KERNEL Arrival run(const Scalar* p, Index count, Tokens tokens, std::uint64_t key,
+                                    Arrival first) {
+    for (Index start = 0; start < count; start += lot) {
+      std::uint64_t bits[lot];
+      tokens.write_bits(key, start, bits);
+      if (!all_are_probabilities(p + start)) {
+        first.has_bad_row = true;
+        return first;
+      }
+      if (one_may_be_before(first.time, p + start, bits)) look_at(p, start, tokens, bits, first);
+    }
+    return first;
+  }
+
+ private:
+  static SPECDEC_KERNEL bool all_are_probabilities(const Scalar* p) {
+    constexpr Scalar most = std::numeric_limits<Scalar>::max();
+    unsigned bad = 0;
+    for (Index i = 0; i < lot; ++i) bad |= static_cast<unsigned>(!(p[i] <= most));
+    for (Index i = 0; i < lot; ++i) bad |= static_cast<unsigned>(p[i] < 0);
+    return bad == 0;
+  }
+
+  // By the first 52 bits of u.
+  static SPECDEC_KERNEL bool one_may_be_before(double time, const Scalar* p, const std::uint64_t* bits) {
+    constexpr double more_than_rounding = 1 + 0x1p-40;
+    const double most = time * more_than_rounding * 0x1p52;
+    std::uint64_t before = 0;
+    for (Index i = 0; i < lot; ++i) {
+      const double u = std::bit_cast<double>((bits[i] >> 12) | 0x4330000000000000u) - 0x1p52;
+      before |= static_cast<std::uint64_t>(u <= most * static_cast<double>(p[i]));
+    }
+    return before != 0;
+  }
+
+  static SPECDEC_KERNEL void look_at(const Scalar* p, Index start, const Tokens& tokens,
+                                     const std::uint64_t* bits, Arrival& first) {
+    double times[lot];
+    for (Index i = 0; i < lot; ++i) times[i] = exponential_of(bits[i]);
+    for (Index i = 0; i < lot; ++i) times[i] /= static_cast<double>(p[start + i]);
+    for (Index i = 0; i < lot; ++i) {
+      if (!(p[start + i] > 0) || (first.token >= 0 && !(times[i] < first.time))) continue;
+      first.time = times[i];
+      first.token = tokens[start + i];
+    }
+  }
+};
+
+}  // namespace specdec::detail

@@ -1,0 +1,134 @@
+// Exponential numbers against logarithms in long double, and first arrivals against a look at every token.
+#include <algorithm>
+#include <cmath>
+#include <specdec/chance/random.hpp>
+#include <specdec/kernels/arrivals.hpp>
+
+#include "kernels/widths.hpp"
+#include "support/catch.hpp"
+
+namespace test_kernels_arrivals {
+
+using namespace test_kernels;
+
+namespace {
+
+struct WriteExponentialNumbers {
+  static SPECDEC_KERNEL bool run(const std::uint64_t* bits, double* out) {
+    for (Index i = 0; i < lot; ++i) out[i] = exponential_of(bits[i]);
+    return true;
+  }
+};
+
+std::vector<double> exponentials(const std::vector<std::uint64_t>& bits, VectorWidth width) {
+  std::vector<double> out(bits.size());
+  for (std::size_t i = 0; i < bits.size(); i += lot)
+    run_at<WriteExponentialNumbers>(width, bits.data() + i, out.data() + i);
+  return out;
+}
+
+// All orders of magnitude, from either end.
+std::vector<std::uint64_t> bits_of_all_sizes() {
+  SplitMix64 random(3);
+  std::vector<std::uint64_t> bits{0, 1, ~std::uint64_t{0}, ~std::uint64_t{1}};
+  for (int i = 0; i < 30; ++i)
+    for (int shift = 0; shift < 64; ++shift) {
+      bits.push_back(random() >> shift);
+      bits.push_back(~(random() >> shift));
+    }
+  bits.resize(bits.size() / lot * lot);
+  return bits;
+}
+
+long double exact_exponential(std::uint64_t bits) {
+  const long double u = (static_cast<long double>(bits) + 0.5L) * 0x1p-64L;
+  if (u < 0.5L) return -std::log1p(-u);
+  return -std::log((static_cast<long double>(~bits) + 0.5L) * 0x1p-64L);
+}
+
+// Token by token, by what is documented.
+template <class Scalar, class Tokens>
+Arrival first_of(const std::vector<Scalar>& p, const Tokens& tokens, std::uint64_t key) {
+  std::vector<std::uint64_t> bits(p.size());
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    SplitMix64 numbers(key + static_cast<std::uint64_t>(tokens[static_cast<Index>(i)]) * splitmix_step);
+    bits[i] = numbers();
+  }
+  const auto e = exponentials(bits, VectorWidth::portable);
+  Arrival first;
+  for (std::size_t i = 0; i < p.size(); ++i)
+    if (p[i] > 0 && (first.token < 0 || e[i] / static_cast<double>(p[i]) < first.time))
+      first = {e[i] / static_cast<double>(p[i]), tokens[static_cast<Index>(i)], false};
+  return first;
+}
+
+// Small and large numbers, and many zeros.
+template <class Scalar>
+std::vector<Scalar> some_row(std::size_t size, std::mt19937_64& rng) {
+  std::vector<Scalar> p(size);
+  std::normal_distribution<double> normal(0, 4);
+  for (Scalar& x : p) x = rng() % 3 == 0 ? Scalar{0} : static_cast<Scalar>(std::exp(normal(rng)));
+  return p;
+}
+
+template <class Scalar, class Tokens>
+bool finds_the_first(const std::vector<Scalar>& p, const Tokens& tokens, std::uint64_t key) {
+  const Arrival expected = first_of(p, tokens, key);
+  for (const VectorWidth width : widths()) {
+    const Arrival found =
+        run_at<FirstArrival<Scalar, Tokens>>(width, p.data(), std::ssize(p), tokens, key, Arrival{});
+    if (found.token != expected.token || !same(found.time, expected.time) || found.has_bad_row) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("exponential numbers have all their bits, the smallest ones, too, at every width") {
+  const auto bits = bits_of_all_sizes();
+  const auto numbers = exponentials(bits, VectorWidth::portable);
+  for (const VectorWidth width : widths()) REQUIRE(exponentials(bits, width) == numbers);
+  double worst = 0;
+  for (std::size_t i = 0; i < bits.size(); ++i)
+    worst = std::max(worst, static_cast<double>(std::abs(numbers[i] / exact_exponential(bits[i]) - 1)));
+  CHECK(worst < 0x1p-50);
+  CHECK(numbers[0] == 0x1p-65);
+}
+
+TEST_CASE("the first to arrive is found at every width, wherever it stands") {
+  std::mt19937_64 rng{6};
+  bool found = true;
+  for (int i = 0; i < 200; ++i) {
+    const auto size = static_cast<std::size_t>(lot * (1 + static_cast<Index>(rng() % 6)));
+    const auto p = some_row<double>(size, rng);
+    const auto q = some_row<float>(size, rng);
+    std::vector<Token> ids(size);
+    for (Token& id : ids) id = static_cast<Token>(rng() % 100000);
+    const ConsecutiveTokens stretch{static_cast<Index>(rng() % 100000)};
+    found = found && finds_the_first(p, stretch, rng()) && finds_the_first(q, stretch, rng()) &&
+            finds_the_first(p, ListedTokens{ids.data()}, rng());
+  }
+  CHECK(found);
+}
+
+TEST_CASE("who arrived elsewhere stays the first of equals; of numbers that are none nothing arrives") {
+  std::vector<double> p(lot, 0.25);
+  const std::vector<Token> ids(lot, 7);
+  const auto run = [&](Arrival before) {
+    return run_wide<FirstArrival<double, ListedTokens>>(static_cast<const double*>(p.data()), lot,
+                                                        ListedTokens{ids.data()}, std::uint64_t{1}, before);
+  };
+  const double time = run({}).time;
+  CHECK(run({time, 3, false}).token == 3);
+  CHECK(run({std::nextafter(time, 9.0), 3, false}).token == 7);
+  std::fill(p.begin(), p.end(), 0.0);
+  CHECK(run({}).token == -1);
+  p[20] = std::numeric_limits<double>::denorm_min();  // by which a time is no number
+  CHECK(run({}).token == 7);
+  for (const double bad : {std::nan(""), -0.1, std::numeric_limits<double>::infinity()}) {
+    p[63] = bad;
+    CHECK(run({}).has_bad_row);
+  }
+}
+
+}  // namespace test_kernels_arrivals
