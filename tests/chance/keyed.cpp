@@ -1,0 +1,144 @@
+// What a Keyed source draws: the law, the numbers that are documented, on rows of every kind.
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <vector>
+
+#include "support/any_rows.hpp"
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/lists.hpp"
+#include "support/message_of.hpp"
+#include "support/shards.hpp"
+
+namespace test_chance_keyed {
+
+using namespace specdec;
+using support::RowMajor;
+
+static_assert(Chance<Keyed> && RandomSource<Keyed>);
+static_assert(KeyedSource<Keyed&> && !KeyedSource<RandomChance<std::mt19937>>);
+
+namespace {
+
+// By what is documented, token by token.
+Token documented(std::uint64_t seed, Index position, const auto& row) {
+  SplitMix64 of_seed(seed);
+  SplitMix64 of_place(of_seed() + static_cast<std::uint64_t>(position));
+  SplitMix64 numbers(of_place());
+  long double least = std::numeric_limits<long double>::infinity();
+  Token first = -1;
+  for (Index x = 0; x < row.vocab_size(); ++x) {
+    const long double b = static_cast<long double>(numbers());
+    const long double e = -std::log1p(-(b + 0.5L) * 0x1p-64L);
+    const auto p = static_cast<long double>(row.probability(static_cast<Token>(x)));
+    if (p > 0 && e / p < least) {
+      least = e / p;
+      first = static_cast<Token>(x);
+    }
+  }
+  return first;
+}
+
+// Probabilities that half a float holds, of which many are 0, more than fill two segments.
+RowMajor<double> coarse_row(std::mt19937_64& rng) {
+  RowMajor<double> row(1, 2 * max_segment_size + 300);
+  for (Index x = 0; x < row.size(); ++x)
+    row(0, x) = rng() % 4 == 0 ? 0.0 : std::ldexp(static_cast<double>(1 + rng() % 31), -17);
+  return row;
+}
+
+}  // namespace
+
+TEST_CASE("a keyed draw is what its numbers say, on rows of any kind") {
+  std::mt19937_64 rng{5};
+  for (int i = 0; i < 30; ++i) {
+    const std::uint64_t seed = i == 0 ? 0 : rng();
+    const Index position = i == 0 ? 0 : static_cast<Index>(rng() % 100000);
+    const RowMajor<double> p = coarse_row(rng);
+    const auto drawn = [&](const auto& matrix) {
+      return Keyed(seed, position).draw(distributions(matrix).row(0));
+    };
+    const Token expected = documented(seed, position, distributions(p).row(0));
+    REQUIRE(drawn(p) == expected);
+    REQUIRE(drawn(RowMajor<float>(p.cast<float>())) == expected);
+    REQUIRE(drawn(RowMajor<Eigen::half>(p.cast<Eigen::half>())) == expected);
+    support::AsStridedMap<double> strided;
+    strided.hold(p);
+    REQUIRE(drawn(strided.view()) == expected);
+    const support::Lists list(p);
+    REQUIRE(drawn(list.view()) == expected);
+    REQUIRE(drawn(support::AnyRows(distributions(p))) == expected);
+    const RowMajor<double> logits = p.array().log();
+    REQUIRE(drawn(Logits{logits}) == documented(seed, position, Logits{logits}.row(0)));
+
+    const Index ranks = 1 + i % 4;
+    support::rethrow_first(support::on_ranks(ranks, [&](support::ThreadRank& rank) {
+      const auto columns = support::columns_of(rank, p.cols());
+      const RowMajor<double> mine = support::part(p, columns);
+      Shards shards{mine, columns.first, p.cols(), rank};
+      const Index before = shards.exchanges();
+      if (drawn(shards.rows()) != expected) throw std::logic_error("another token over ranks");
+      if (shards.exchanges() != before + 1) throw std::logic_error("more than one exchange");
+    }));
+  }
+}
+
+TEST_CASE("keyed draws have the row's law, and are independent over positions and over seeds") {
+  Eigen::RowVectorXd p(5), q(5);
+  p << 0.5, 0.0, 0.2, 0.01, 0.29;
+  q << 0.1, 0.3, 0.0, 0.3, 0.3;
+  testing::Law pairs;
+  for (Token x = 0; x < 5; ++x)
+    for (Token y = 0; y < 5; ++y) pairs[{x, y}] = p[x] * q[y];
+  const auto row = distributions(p).row(0), next = distributions(q).row(0);
+  Keyed along(3);
+  const auto neighbours = [&] {
+    const Token x = along.draw(row);
+    return std::vector{x, along.draw(next)};
+  };
+  CHECK(testing::check_sampled(neighbours, pairs, 100000));
+  std::uint64_t seed = 0;
+  const auto seeds_in_a_row = [&] {
+    const Token x = Keyed(seed++, 9).draw(row);
+    return std::vector{x, Keyed(seed++, 9).draw(next)};
+  };
+  CHECK(testing::check_sampled(seeds_in_a_row, pairs, 100000));
+}
+
+TEST_CASE("a keyed source moves on by a token a draw, and behind() it does not") {
+  const std::vector<double> p(50, 0.02);
+  const DenseRow<double> row(p.data(), 50);
+  Keyed keyed(1, 10);
+  const Keyed third = keyed.behind(2);
+  Keyed there = third;
+  std::vector<Token> tokens;
+  for (int i = 0; i < 4; ++i) tokens.push_back(keyed.draw(row));
+  CHECK(keyed.position() == 14);
+  for (Index i = 0; i < 4; ++i)
+    CHECK(Keyed(1, 10 + i).draw(row) == tokens[static_cast<std::size_t>(i)]);
+  CHECK((there.draw(row) == tokens[2] && there.draw(row) == tokens[2]));
+  keyed.stand_at(11);
+  CHECK(keyed.draw(row) == tokens[1]);
+  CHECK(tokens != std::vector<Token>(4, tokens[0]));
+}
+
+TEST_CASE("a keyed source draws from no row that is none, and then stays where it is") {
+  std::vector<double> p(1500, 0.0);
+  const DenseRow<double> row(p.data(), std::ssize(p));
+  Keyed keyed(1, 10);
+  CHECK(support::message_of([&] { keyed.draw(row); }).find("positive probability") != std::string::npos);
+  for (const double bad : {std::numeric_limits<double>::quiet_NaN(), -0.5}) {
+    p[1300] = bad;
+    CHECK(support::message_of([&] { keyed.draw(row); }).find("token 1300") != std::string::npos);
+    CHECK_THROWS_AS(keyed.draw(detail::NamedRow(row, "draft", 3)), InvalidDistribution);
+  }
+  p[1300] = std::numeric_limits<double>::denorm_min();
+  CHECK(keyed.draw(row) == 1300);
+  CHECK(keyed.position() == 11);
+}
+
+}  // namespace test_chance_keyed

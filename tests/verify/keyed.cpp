@@ -1,0 +1,241 @@
+// The text of a seed is the one without a draft, whatever drafts, and has the target's law over seeds.
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+
+namespace test_verify_keyed {
+
+using namespace specdec;
+using Table = testing::TableModel<>;
+using Tokens = std::vector<Token>;
+
+static_assert(Verifier<KeyedVerifier> && TreeVerifier<TrunkAndSpares<KeyedVerifier>>);
+static_assert(draws_keyed<TrunkAndSpares<KeyedVerifier>> && !draws_keyed<SampleMatchVerifier>);
+static_assert(!needs_draft<KeyedVerifier> && draws_from_target<KeyedVerifier>);
+static_assert(!TellsSurvival<KeyedVerifier>);
+
+namespace {
+
+// Any drafter, of lines or of trees: the rule asks for no rows.
+class AnyDrafter {
+ public:
+  template <class D>
+  AnyDrafter(std::string name, D drafter) : name_(std::move(name)) {
+    auto held = std::make_shared<D>(std::move(drafter));
+    draft_ = [held](std::span<const Token> context, const TreeLimits& limits, Keyed& keyed) {
+      if constexpr (TreeDrafter<D>) {
+        const auto draft = held->draft(context, limits, keyed);
+        return Proposal{{draft.tokens.begin(), draft.tokens.end()},
+                        {draft.parents.begin(), draft.parents.end()}};
+      } else {
+        Proposal line;
+        const auto draft = held->draft(context, std::min(limits.nodes, limits.depth), keyed);
+        line.tokens.assign(draft.tokens.begin(), draft.tokens.end());
+        for (Index k = 0; k < std::ssize(line.tokens); ++k) line.parents.push_back(k - 1);
+        return line;
+      }
+    };
+    truncate_ = [held](Index length) { held->truncate(length); };
+    observe_ = [held](const Table::Rows& rows, std::span<const Token> tokens, const Stop& stop) {
+      const Verdict verdict{stop.node, stop.token};
+      if constexpr (requires { held->observe(rows, tokens, verdict); }) held->observe(rows, tokens, verdict);
+    };
+  }
+
+  template <class Source>
+  TreeDraft<OneHotRows> draft(std::span<const Token> context, const TreeLimits& limits, Source& source) {
+    if constexpr (KeyedSource<Source>) proposal_ = draft_(context, limits, source);
+    return {proposal_.tokens, OneHotRows(proposal_.tokens), proposal_.parents};
+  }
+  void truncate(Index length) { truncate_(length); }
+  void observe(const Table::Rows& rows, std::span<const Token> tokens, std::span<const Index>,
+               const Stop& stop) {
+    observe_(rows, tokens, stop);
+  }
+  const std::string& name() const { return name_; }
+
+ private:
+  struct Proposal {
+    Tokens tokens;
+    std::vector<Index> parents;
+  };
+  std::string name_;
+  std::function<Proposal(std::span<const Token>, const TreeLimits&, Keyed&)> draft_;
+  std::function<void(Index)> truncate_;
+  std::function<void(const Table::Rows&, std::span<const Token>, const Stop&)> observe_;
+  Proposal proposal_;
+};
+
+struct AnyLength {
+  static constexpr bool counts_nodes = true;
+  std::function<Index(Index)> wanted;
+  std::function<void(const StepRecord&)> seen;
+
+  template <class Policy>
+  explicit AnyLength(Policy policy) {
+    auto held = std::make_shared<Policy>(std::move(policy));
+    wanted = [held](Index most) { return held->next(most); };
+    seen = [held](const StepRecord& step) { held->observe(step); };
+  }
+  Index next(Index most) { return wanted(most); }
+  void observe(const StepRecord& step) { seen(step); }
+};
+
+TreeShape bush() { return TreeShape::of_widths({3, 2, 1}); }
+
+std::vector<AnyDrafter> all_drafters(const Table& small) {
+  const PromptLookupDrafter lookup;
+  return {{"model", ModelDrafter{Table(small)}},
+          {"prompt lookup", lookup},
+          {"n-gram table", NgramTableDrafter{}},
+          {"lookahead", LookaheadDrafter{}},
+          {"chain", ChainDrafter{PromptLookupDrafter{{.max_ngram = 3, .min_ngram = 3}}, ModelDrafter{Table(small)}}},
+          {"cascade", CascadeDrafter{Table(small), PromptLookupDrafter{}, KeyedVerifier{}, 2}},
+          {"spares", SparesDrafter{Table(small), 4, {2, 1}, 3}},
+          {"drawn siblings", ModelTreeDrafter{Table(small), bush(), WithoutReplacement{}}},
+          {"likely siblings", ModelTreeDrafter{Table(small), bush(), Likeliest{}}}};
+}
+
+std::vector<AnyLength> all_lengths() {
+  return {AnyLength(FixedLength{}), AnyLength(ScheduledLength{2}), AnyLength(CostOptimalLength{})};
+}
+
+Tokens without_draft(Table target, const Tokens& prompt, Options options, std::uint64_t seed) {
+  Keyed keyed(seed);
+  return autoregressive<KeyedVerifier>(std::move(target), prompt, options, keyed).tokens;
+}
+
+}  // namespace
+
+TEST_CASE("the text of a seed does not depend on who drafts, how much, and how long a policy says") {
+  SplitMix64 rng(77);
+  const Table target = Table::random(5, 2, rng), small = Table::random(5, 1, rng);
+  const Tokens prompt{3, 1, 4, 1};
+  for (const Index gamma : {1, 2, 5, 9}) {
+    const Options options{.max_new_tokens = 40, .gamma = gamma, .stop_tokens = {}};
+    const Tokens expected = without_draft(target, prompt, options, 100);
+    REQUIRE(expected != without_draft(target, prompt, options, 101));
+    for (const AnyDrafter& drafter : all_drafters(small))
+      for (const AnyLength& length : all_lengths()) {
+        SpecDec decoder{Table(target), AnyDrafter(drafter), TrunkAndSpares<KeyedVerifier>{}, AnyLength(length)};
+        Keyed keyed(100, 5);  // the loop tells it where it stands
+        INFO(drafter.name() << ", gamma = " << gamma);
+        REQUIRE(decoder.generate(prompt, options, keyed).tokens == expected);
+      }
+  }
+}
+
+TEST_CASE("a drafter that is the target guesses every token, at whatever depth it is drawn") {
+  SplitMix64 rng(78);
+  const Table target = Table::random(6, 2, rng);
+  const Tokens prompt{3, 1};
+  const Options options{.max_new_tokens = 50, .gamma = 9};
+  const auto calls = [&](AnyDrafter drafter) {
+    SpecDec decoder{Table(target), std::move(drafter), TrunkAndSpares<KeyedVerifier>{}};
+    Keyed keyed(4);
+    return decoder.generate(prompt, options, keyed).stats.target_calls;
+  };
+  CHECK(calls({"model", ModelDrafter{Table(target)}}) == 5);
+  CHECK(calls({"cascade", CascadeDrafter{Table(target), PromptLookupDrafter{}, KeyedVerifier{}, 2}}) == 5);
+  CHECK(calls({"spares", SparesDrafter{Table(target), 4, {0, 1}}}) == 10);
+  CHECK(calls({"confident spares", ConfidentSparesDrafter{Table(target), ConfidentSpares{}}}) <= 10);
+  CHECK(calls({"siblings", ModelTreeDrafter{Table(target), bush(), WithoutReplacement{}}}) == 17);  // two levels of 9 tokens
+}
+
+TEST_CASE("in a drafted tree the numbers are those of a token's depth, not of its turn") {
+  const Eigen::RowVectorXd row = Eigen::RowVectorXd::Constant(32, 1.0 / 32);
+  const Table model = Table::context_free(row);
+  const Tokens prompt{5, 6, 7};
+  const auto check = [&](auto drafter, Index drawn_beside_line) {
+    Keyed keyed(31, 3);
+    const auto tree = drafter.draft(prompt, {.nodes = 40, .depth = 4}, keyed);
+    std::vector<Index> depths;
+    Index eldest = 0;
+    for (Index k = 0; k < std::ssize(tree.tokens); ++k) {
+      const Index parent = tree.parents[static_cast<std::size_t>(k)];
+      depths.push_back(parent < 0 ? 0 : depths[static_cast<std::size_t>(parent)] + 1);
+      bool first = true;
+      for (Index i = 0; i < k; ++i) first = first && tree.parents[static_cast<std::size_t>(i)] != parent;
+      if (!first) continue;
+      ++eldest;
+      CHECK(tree.tokens[static_cast<std::size_t>(k)] ==
+            keyed.behind(depths.back()).draw(distributions(row).row(0)));
+    }
+    CHECK(eldest == 4 + drawn_beside_line);
+  };
+  check(SparesDrafter{Table(model), 4, {2, 1}, 3}, 3);
+  check(ConfidentSparesDrafter{Table(model), ConfidentSpares{.nodes = 14, .tails = 2, .tail = 1}}, 2);
+  check(ModelTreeDrafter{Table(model), TreeShape::of_widths({2, 2, 1, 1}), WithoutReplacement{}}, 7);
+}
+
+TEST_CASE("a batch writes the keyed texts, and drafts for all by their numbers") {
+  SplitMix64 rng(79);
+  const Table target = Table::random(5, 2, rng);
+  const Options options{.max_new_tokens = 30, .gamma = 4};
+  const std::vector<Tokens> prompts{{0}, {1, 2, 3}, {4, 4}};
+  const auto check = [&](auto& batch) {
+    for (std::size_t i = 0; i < prompts.size(); ++i) batch.add(prompts[i], options, Keyed(i));
+    for (const Finished& finished : batch.run()) {
+      const auto i = static_cast<std::size_t>(finished.sequence);
+      REQUIRE(finished.error == nullptr);
+      CHECK(finished.result.tokens == without_draft(target, prompts[i], options, i));
+      CHECK(finished.result.stats.target_calls == 6);
+    }
+  };
+  Batch lines{ModelPerSequence{target}, BatchModelDrafter{ModelPerSequence{target}}, KeyedVerifier{}};
+  check(lines);
+  Batch trees{ModelPerSequence{target}, BatchSparesDrafter{ModelPerSequence{target}, 4, {0}},
+              TrunkAndSpares<KeyedVerifier>{}};
+  check(trees);
+}
+
+TEST_CASE("keyed verification by hand draws at the places behind where the source stands") {
+  const Eigen::MatrixXd target = Eigen::MatrixXd::Constant(4, 16, 1.0 / 16);
+  Tokens y;
+  Keyed keyed(8, 20);
+  for (int i = 0; i < 4; ++i) y.push_back(keyed.draw(distributions(target).row(0)));
+  keyed.stand_at(20);
+  const auto other = [](Token x) { return x == 0 ? 1 : 0; };
+  const KeyedVerifier verifier;
+  CHECK(verifier(target, Tokens{y[0], y[1], y[2]}, keyed) == Verdict{3, y[3]});
+  CHECK(verifier(target, Tokens{y[0], other(y[1]), y[2]}, keyed) == Verdict{1, y[1]});
+  CHECK(verifier(target, target.topRows(3), Tokens{other(y[0]), y[1], y[2]}, keyed) == Verdict{0, y[0]});
+  // behind the second child of the context stands row 2, and there the third
+  const std::vector<Index> parents{-1, -1, 1};
+  CHECK(TrunkAndSpares<KeyedVerifier>{}(target, Tokens{other(y[0]), y[0], y[1]}, parents, keyed) ==
+        TreeVerdict{{1, 2}, y[2]});
+  CHECK(keyed.position() == 20);
+  y.pop_back();
+  const OneHotRows chosen(y);
+  const Drafted line(target, chosen, y);
+  const Drafted tree(target, chosen, y, parents);
+  const detail::Trunk spare(tree, 2);
+  for (Index i = 0; i < 4; ++i) CHECK(line.depth(i) == i);
+  CHECK((tree.depth(0) == 0 && tree.depth(1) == 1 && tree.depth(2) == 1 && tree.depth(3) == 2));
+  CHECK((spare.depth(0) == 1 && spare.depth(1) == 2));
+}
+
+TEST_CASE("keyed texts have the target's law over seeds") {
+  SplitMix64 rng(80);
+  const Table target = Table::random(4, 1, rng), small = Table::random(4, 1, rng);
+  const Tokens prompt{2};
+  const Options options{.max_new_tokens = 4, .gamma = 2};
+  SpecDec decoder{Table(target), ModelDrafter{Table(small)}, KeyedVerifier{}};
+  std::uint64_t seed = 0;
+  const auto sample = [&] {
+    Keyed keyed(seed++);
+    return decoder.generate(prompt, options, keyed).tokens;
+  };
+  CHECK(testing::check_sampled(sample, testing::target_law(target, prompt, options), 30000));
+}
+
+}  // namespace test_verify_keyed
