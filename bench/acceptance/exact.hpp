@@ -5,6 +5,7 @@
 
 #include "acceptance/pool.hpp"
 #include "specdec/analysis/context_free_survival.hpp"
+#include "specdec/analysis/keyed_agreement.hpp"
 #include "specdec/rows/dense.hpp"
 #include "specdec/verify/verdict.hpp"
 
@@ -30,6 +31,16 @@ template <class V>
 std::optional<double> exact_loop_efficiency(const V& rule, const Pool& pool, Index gamma) {
   if constexpr (requires { rule.min_draft_length(); }) return std::nullopt;
   else return exact_step_efficiency(rule, pool, gamma);
+}
+
+/// Of keyed verification, whose drafts agree with the target place by place.
+inline std::optional<double> exact_keyed_efficiency(const Pool& pool, Index gamma) {
+  if (!pool.context_free()) return std::nullopt;
+  const auto row = [&](Side side) { return specdec::DenseRow<float>(pool.row(side, 0), pool.vocab_size()); };
+  const double agreement = specdec::keyed_agreement(row(Side::target), row(Side::draft));
+  double survival = 1, efficiency = 1;
+  for (Index i = 0; i < gamma; ++i) efficiency += survival *= agreement;
+  return efficiency;
 }
 
 }  // namespace acceptance

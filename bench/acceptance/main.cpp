@@ -139,10 +139,21 @@ void add_rule(const Rule<V>& rule, const PoolSetting& setting, Index gamma) {
       [=](const Pool& pool) { return exact_loop_efficiency(verifier, pool, gamma); });
 }
 
+/// Keyed verification, whose drafts share its numbers, so that it has no drafts in common with the other rules; nor can
+/// its numbers be enumerated, but it emits nothing but the target's own draws, by the lines of sample_match.
+void add_keyed(const PoolSetting& setting, Index gamma) {
+  if (setting.temperature == 0) return;
+  add(
+      "whole_loop/keyed" + name_of(setting, gamma), setting, "lossless: the target's draws",
+      [=](Shared& here) { return here.whole_loop(specdec::KeyedVerifier{}, gamma); },
+      [=](const Pool& pool) { return exact_keyed_efficiency(pool, gamma); });
+}
+
 /// Everything on one pool.
 void add_pool(const PoolSetting& setting) {
   for (const Index gamma : gammas) {
     std::apply([&](const auto&... rule) { (add_rule(rule, setting, gamma), ...); }, rules);
+    add_keyed(setting, gamma);
     add(
         "one_step/full_information" + name_of(setting, gamma), setting, "a bound, no rule",
         [=](Shared& here) { return full_information(here.drafts(), gamma); },

@@ -48,6 +48,20 @@ inline std::vector<Token> prompt(Index size, Index vocab_size, SplitMix64& gener
   return tokens;
 }
 
+/// Takes so many steps by numbers of the generator; a keyed rule by those of a seed from it.
+template <class V, class Sequence>
+void take(Index steps, Sequence& sequence, SplitMix64& generator) {
+  const auto by = [&](auto& source) {
+    for (Index step = 0; step < steps; ++step) sequence.step(source);
+  };
+  if constexpr (specdec::draws_keyed<V>) {
+    specdec::Keyed keyed(generator());
+    by(keyed);
+  } else {
+    by(generator);
+  }
+}
+
 /// Runs the verifier in SpecDec and collects every generation's means. Texts end after a number of target calls,
 /// not of tokens, so that no draft is cut short. `target` and `draft` are models, copied for the run.
 template <class V, class TargetModel, class DraftModel>
@@ -62,7 +76,7 @@ Collector generate(const V& verifier, TargetModel target, DraftModel draft, Inde
     Recorder recorder(gamma);
     specdec::SpecDec decoder{target, drafter, verifier, recorder};
     auto sequence = decoder.start(prompt(prompt_size, target.vocab_size(), generator), options);
-    for (Index step = 0; step < length.steps; ++step) sequence.step(generator);
+    take<V>(length.steps, sequence, generator);
     out.add(recorder.survival());
   }
   return out;

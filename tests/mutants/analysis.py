@@ -43,3 +43,11 @@ mutant("weights-spread-off-the-mean", "analysis/context_free_survival.hpp", "tes
        "(mean - low) / (high - low);", "0.5 + 0 * mean;")
 mutant("weights-key-truncated", "analysis/context_free_survival.hpp", "tests/analysis/context_free_survival",
        "return truncated - (static_cast<double>(truncated) > quotient ? 1 : 0);", "return truncated;")
+
+mutant = promise("keyed agreement is the sum of its definition")
+mutant("agreement-without-what-is-alone", "analysis/keyed_agreement.hpp", "tests/analysis/keyed_agreement",
+       "p_sum = common.p_alone, q_sum", "p_sum = 0, q_sum")
+mutant("agreement-unsorted", "analysis/keyed_agreement.hpp", "tests/analysis/keyed_agreement",
+       "  std::ranges::sort(common.tokens, {}, &detail::CommonTokens::Numbers::ratio);\n", "")
+mutant("agreement-beyond-p-forgotten", "analysis/keyed_agreement.hpp", "tests/analysis/keyed_agreement",
+       "== 0) q_alone +=", "== 0 && x < p.vocab_size()) q_alone +=")

@@ -37,3 +37,23 @@ mutant("settle-always-won", "chance/race.hpp", "tests/chance/race",
        "const double lost = std::max(1 - w, 0.0);", "const double lost = 0;")
 mutant("settle-no-mass", "chance/race.hpp", "tests/chance/race", "if (lost > 0) return std::nullopt;", "")
 mutant("race-of-many-rounds", "chance/race.hpp", "tests/chance/race", "max_race_rounds = 64;", "max_race_rounds = 100000;")
+
+mutant = promise("a keyed draw is what its numbers say, at its place, on rows of any kind")
+mutant("keyed-place-forgotten", "chance/keyed.hpp", "tests/chance/keyed",
+       "SplitMix64(seed_)() + static_cast<std::uint64_t>(position_)", "SplitMix64(seed_)()")
+mutant("keyed-seed-beside-place", "chance/keyed.hpp", "tests/chance/keyed",
+       "SplitMix64(SplitMix64(seed_)() + static_cast", "SplitMix64(seed_ + static_cast")
+mutant("keyed-stays", "chance/keyed.hpp", "tests/chance/keyed", "if (moves_) ++position_;", "")
+mutant("keyed-behind-moves", "chance/keyed.hpp", "tests/chance/keyed", "there.moves_ = false;", "")
+mutant("keyed-rest-of-a-row-lost", "chance/keyed.hpp", "tests/chance/keyed",
+       "if (whole == count) return;", "if (whole > 0) return;")
+mutant("keyed-rest-from-the-start", "chance/keyed.hpp", "tests/chance/keyed",
+       "ConsecutiveTokens{first + whole}", "ConsecutiveTokens{first}")
+mutant("keyed-list-without-gaps", "chance/keyed.hpp", "tests/chance/keyed",
+       "const bool consecutive = ids(count - 1) - ids(0) == count - 1;", "const bool consecutive = true;")
+mutant("keyed-ranks-count-from-zero", "chance/keyed.hpp", "tests/chance/keyed",
+       "mine.look_at(part_of(row, here), here.first);", "mine.look_at(part_of(row, here));")
+mutant("keyed-rank-of-none-wins", "rows/sharded.hpp", "tests/chance/keyed",
+       "exchange_.from(r, 1) >= 0 && (first < 0", "(first < 0")
+mutant("keyed-bad-numbers-pass", "chance/keyed.hpp", "tests/chance/keyed",
+       "if (first_.has_bad_row) refuse(p, ids, from);", "")

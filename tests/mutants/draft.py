@@ -380,3 +380,12 @@ mutant("tree-costs-by-nodes", "draft/tree_costs.hpp", "tests/draft/tree_costs", 
 mutant("tree-costs-of-prompts", "draft/tree_costs.hpp", "tests/draft/tree_costs", "if (step.fed == step.drafted + 1) {", "{")
 mutant("tree-costs-of-catching-up", "draft/tree_costs.hpp", "tests/draft/tree_costs", "if (step.drafted > 0 && drafted_before_)", "if (step.drafted > 0)")
 mutant("tree-costs-soon-forgotten", "draft/tree_costs.hpp", "tests/draft/tree_costs", "++idle_ % 8 == 0", "true")
+
+mutant = promise("a keyed draft is drawn by the numbers of each token's depth")
+mutant("keyed-spares-depth", "draft/growing_spares.hpp", "tests/verify/keyed", "behind(chance, depth).draw(name);", "behind(chance, 0).draw(name);")
+mutant("keyed-second-trunk-depth", "draft/growing_spares.hpp", "tests/verify/keyed",
+       "second_depth_ = 1;", "second_depth_ = 0;")
+mutant("keyed-confident-depth", "draft/confident_spares_drafter.hpp", "tests/verify/keyed",
+       "detail::behind(chance, depth(parent))", "detail::behind(chance, size())")
+mutant("keyed-siblings-depth", "draft/growing_tree.hpp", "tests/verify/keyed",
+       "behind(chance, depth(k));", "behind(chance, k + 1);")

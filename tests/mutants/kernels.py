@@ -25,3 +25,19 @@ mutant("half-subnormal", "kernels/widen.hpp", "tests/kernels/widen", "magnitude 
 mutant("half-infinite", "kernels/widen.hpp", "tests/kernels/widen", "magnitude >= infinite", "magnitude > infinite")
 mutant("half-sign", "kernels/widen.hpp", "tests/kernels/widen", "return sign | ", "return ")
 mutant("count-without-ends", "kernels/keyed_weights.hpp", "tests/kernels/machine_width", "(keys[start + i] >= low) &", "(keys[start + i] > low) &")
+
+mutant = promise("exponential numbers have all their bits, and the first to arrive is found at every width")
+mutant("arrival-of-few-bits", "kernels/arrivals.hpp", "tests/kernels/arrivals",
+       "const double u = (number_of(bits) + 0.5) * 0x1p-64;",
+       "const double u = 1 - (number_of(~bits) + 0.5) * 0x1p-64;")
+mutant("arrival-at-zero", "kernels/arrivals.hpp", "tests/kernels/arrivals", "(number_of(bits) + 0.5)", "(number_of(bits))")
+mutant("arrival-halvings-of-none", "kernels/arrivals.hpp", "tests/kernels/arrivals", "& 0xfffu;", "& 0x1fffu;")
+mutant("arrival-series-cut", "kernels/arrivals.hpp", "tests/kernels/arrivals", "double sum = c[10];", "double sum = 0;")
+mutant("arrival-passed-over", "kernels/arrivals.hpp", "tests/kernels/arrivals",
+       "most * static_cast<double>(p[i])", "0.5 * most * static_cast<double>(p[i])")
+mutant("arrival-last-of-equals", "kernels/arrivals.hpp", "tests/kernels/arrivals",
+       "!(times[i] < first.time)", "times[i] > first.time")
+mutant("arrival-of-the-impossible", "kernels/arrivals.hpp", "tests/kernels/arrivals",
+       "if (!(p[start + i] > 0) || (first.token", "if ((first.token")
+mutant("arrival-of-nan", "kernels/arrivals.hpp", "tests/kernels/arrivals", "!(p[i] <= most)", "p[i] > most")
+mutant("arrival-beyond-all-numbers", "kernels/arrivals.hpp", "tests/kernels/arrivals", "(first.token >= 0 && !", "(!")

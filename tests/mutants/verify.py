@@ -300,3 +300,12 @@ mutant("batch-target-rows-shifted", "verify/verify_batch.hpp", BATCH, "RowRange 
 mutant("batch-one-failure-for-all", "verify/verify_batch.hpp", BATCH, "out.error = detail::error_of([&] { out.verdict = judge(i); });", "out.verdict = judge(i);")
 mutant("batch-offsets-unchecked", "verify/verify_batch.hpp", BATCH, "offsets[i] < offsets[i - 1] || ", "")
 mutant("batch-tokens-of-the-first", "token_ids.hpp", BATCH, "else if (narrow_) ids.narrow_ += first;", "")
+
+mutant = promise("a keyed text is the one without a draft, and who shares its numbers guesses it")
+KEYED = "tests/verify/keyed"
+mutant("keyed-depth-of-a-line", "verify/drafted.hpp", KEYED, "if constexpr (linear) return i;\n    Index depth", "if constexpr (linear) return 0;\n    Index depth")
+mutant("keyed-depth-of-a-tree", "verify/drafted.hpp", KEYED,
+       "for (; i > 0; i = links_.parent(i - 1) + 1) ++depth;", "depth = i;")
+mutant("keyed-depth-of-a-trunk", "verify/trunk_and_spares.hpp", KEYED, "return tree_.depth(node(i));", "return i;")
+mutant("keyed-draws-where-it-stands", "verify/drafted.hpp", KEYED,
+       "detail::behind(chance, depth(i));", "detail::behind(chance, 0);")

@@ -146,7 +146,8 @@ class GrowingSpares {
     grow_trunk(q, chance);
     if (drawn_ > 1 || limits_.trunk > 0 || tokens_.size() < 2) return;
     second_left_ = second_length();
-    second_last_ = second_depth_ = 1;  // the first spare
+    second_last_ = 1;  // the first spare
+    second_depth_ = 1;
     anew_ = second_left_ > 0;
   }
 
