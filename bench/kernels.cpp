@@ -7,6 +7,8 @@
 //                      the steps of sampling, p = 0.95, k = 40, and both after temperature 0.8
 //   residual           the mass of (p − q)+ of two rows of float probabilities
 //   logits_residual    of two rows of float logits whose log-sum-exps are known
+//   keyed              a keyed draw from a row of float probabilities
+//   logits_keyed       from a row of float logits
 //
 // Rows take turns, 256 MB of them, so that each is read from memory.
 #include <benchmark/benchmark.h>
@@ -16,6 +18,7 @@
 #include <random>
 #include <vector>
 
+#include "specdec/chance/keyed.hpp"
 #include "specdec/rows/dense.hpp"
 #include "specdec/rows/logits.hpp"
 #include "specdec/rows/residual.hpp"
@@ -91,6 +94,13 @@ void residual_of_logits(benchmark::State& state) {
   });
 }
 
+void keyed_draw(benchmark::State& state, bool probabilities) {
+  Keyed keyed(1);
+  time<float>(state, probabilities, [&](const auto& row, const auto&) {
+    return probabilities ? keyed.draw(DenseRow(row)) : keyed.draw(LogitsRow(row));
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -104,6 +114,8 @@ int main(int argc, char** argv) {
   RegisterBenchmark("chain", sample<BothSteps>, BothSteps{Temperature(0.8), TopK(40), TopP(0.95)});
   RegisterBenchmark("residual", residual_of_floats);
   RegisterBenchmark("logits_residual", residual_of_logits);
+  RegisterBenchmark("keyed", keyed_draw, true);
+  RegisterBenchmark("logits_keyed", keyed_draw, false);
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -119,8 +119,7 @@ TEST_CASE("a keyed source moves on by a token a draw, and behind() it does not")
   std::vector<Token> tokens;
   for (int i = 0; i < 4; ++i) tokens.push_back(keyed.draw(row));
   CHECK(keyed.position() == 14);
-  for (Index i = 0; i < 4; ++i)
-    CHECK(Keyed(1, 10 + i).draw(row) == tokens[static_cast<std::size_t>(i)]);
+  for (Index i = 0; i < 4; ++i) CHECK(Keyed(1, 10 + i).draw(row) == tokens[static_cast<std::size_t>(i)]);
   CHECK((there.draw(row) == tokens[2] && there.draw(row) == tokens[2]));
   keyed.stand_at(11);
   CHECK(keyed.draw(row) == tokens[1]);

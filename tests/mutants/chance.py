@@ -53,7 +53,7 @@ mutant("keyed-list-without-gaps", "chance/keyed.hpp", "tests/chance/keyed",
        "const bool consecutive = ids(count - 1) - ids(0) == count - 1;", "const bool consecutive = true;")
 mutant("keyed-ranks-count-from-zero", "chance/keyed.hpp", "tests/chance/keyed",
        "mine.look_at(part_of(row, here), here.first);", "mine.look_at(part_of(row, here));")
-mutant("keyed-rank-of-none-wins", "rows/sharded.hpp", "tests/chance/keyed",
-       "exchange_.from(r, 1) >= 0 && (first < 0", "(first < 0")
+mutant("keyed-last-rank-wins", "rows/sharded.hpp", "tests/chance/keyed",
+       "exchange_.from(r, 0) < exchange_.from(first, 0)", "exchange_.from(r, 0) > exchange_.from(first, 0)")
 mutant("keyed-bad-numbers-pass", "chance/keyed.hpp", "tests/chance/keyed",
        "if (first_.has_bad_row) refuse(p, ids, from);", "")

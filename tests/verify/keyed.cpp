@@ -98,7 +98,8 @@ std::vector<AnyDrafter> all_drafters(const Table& small) {
           {"prompt lookup", lookup},
           {"n-gram table", NgramTableDrafter{}},
           {"lookahead", LookaheadDrafter{}},
-          {"chain", ChainDrafter{PromptLookupDrafter{{.max_ngram = 3, .min_ngram = 3}}, ModelDrafter{Table(small)}}},
+          {"chain",
+           ChainDrafter{PromptLookupDrafter{{.max_ngram = 3, .min_ngram = 3}}, ModelDrafter{Table(small)}}},
           {"cascade", CascadeDrafter{Table(small), PromptLookupDrafter{}, KeyedVerifier{}, 2}},
           {"spares", SparesDrafter{Table(small), 4, {2, 1}, 3}},
           {"drawn siblings", ModelTreeDrafter{Table(small), bush(), WithoutReplacement{}}},
@@ -126,7 +127,8 @@ TEST_CASE("the text of a seed does not depend on who drafts, how much, and how l
     REQUIRE(expected != without_draft(target, prompt, options, 101));
     for (const AnyDrafter& drafter : all_drafters(small))
       for (const AnyLength& length : all_lengths()) {
-        SpecDec decoder{Table(target), AnyDrafter(drafter), TrunkAndSpares<KeyedVerifier>{}, AnyLength(length)};
+        SpecDec decoder{Table(target), AnyDrafter(drafter), TrunkAndSpares<KeyedVerifier>{},
+                        AnyLength(length)};
         Keyed keyed(100, 5);  // the loop tells it where it stands
         INFO(drafter.name() << ", gamma = " << gamma);
         REQUIRE(decoder.generate(prompt, options, keyed).tokens == expected);
@@ -148,7 +150,8 @@ TEST_CASE("a drafter that is the target guesses every token, at whatever depth i
   CHECK(calls({"cascade", CascadeDrafter{Table(target), PromptLookupDrafter{}, KeyedVerifier{}, 2}}) == 5);
   CHECK(calls({"spares", SparesDrafter{Table(target), 4, {0, 1}}}) == 10);
   CHECK(calls({"confident spares", ConfidentSparesDrafter{Table(target), ConfidentSpares{}}}) <= 10);
-  CHECK(calls({"siblings", ModelTreeDrafter{Table(target), bush(), WithoutReplacement{}}}) == 17);  // two levels of 9 tokens
+  CHECK(calls({"siblings", ModelTreeDrafter{Table(target), bush(), WithoutReplacement{}}}) ==
+        17);  // two levels of 9 tokens
 }
 
 TEST_CASE("in a drafted tree the numbers are those of a token's depth, not of its turn") {

@@ -219,8 +219,7 @@ class GrowingSpares {
   Behind behind_;  // the rows that the trunk was drawn from
   Copies second_behind_;
   Index drawn_ = 0, last_ = -1;  // of the trunk: how many tokens there are, and which is the last
-  Index second_left_ = 0,
-        second_last_ = -1,
+  Index second_left_ = 0, second_last_ = -1,
         second_depth_ = 0;  // of the second trunk: how many are to be drawn, behind which, and how deep
   bool anew_ = false;
   LikeliestTokens likeliest_;

@@ -102,7 +102,7 @@ struct ListedTokens {
 /// A token, and when it arrives.
 struct Arrival {
   double time = std::numeric_limits<double>::infinity();
-  Token token = -1;           ///< none
+  Token token = -1;          ///< none
   bool has_bad_row = false;  ///< a number that is no probability was met
 };
 

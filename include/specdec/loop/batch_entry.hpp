@@ -144,8 +144,8 @@ class BatchEntry {
 
   /// Of the prompt the first `prefill` tokens are fed apart, before the first step.
   BatchEntry(Index number, const ExternalTarget& target, D drafter, const V& verifier, L length,
-             TokenIds prompt, const Options& options, Index prefill,
-             typename EntrySource<V>::Given source, OnStep on_step)
+             TokenIds prompt, const Options& options, Index prefill, typename EntrySource<V>::Given source,
+             OnStep on_step)
       : number_(number),
         most_(options.gamma),
         source_(std::move(source)),
