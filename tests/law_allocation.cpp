@@ -33,10 +33,14 @@ std::size_t growth_in_steps(const V& verifier) {
   const NgramModel target = NgramModel::train(text, {.order = 3, .vocab_size = 20});
   SpecDec decoder{NgramModel(target), ModelDrafter{target.with_order(2)}, verifier};
   auto sequence = decoder.start(std::vector<Token>{0}, {.max_new_tokens = 4000, .gamma = 5});
+  auto source = [&] {
+    if constexpr (draws_keyed<V>) return Keyed(2);
+    else return rng;
+  }();
   std::size_t growth = 0, steps = 0;
   while (!sequence.done()) {
     const std::size_t before = allocations;
-    sequence.step(rng);
+    sequence.step(source);
     if (sequence.tokens().size() > 500) growth += allocations - before;
     ++steps;
   }
@@ -50,6 +54,7 @@ TEST_CASE("a step allocates nothing but room for a longer text") {
   // The contexts double their room a few times.
   CHECK(growth_in_steps(BlockVerifier{}) < 20);
   CHECK(growth_in_steps(GreedyBlockVerifier{}) < 20);
+  CHECK(growth_in_steps(KeyedVerifier{}) < 20);
 }
 
 TEST_CASE("trees of a model that takes lines allocate nothing, call by call") {

@@ -308,4 +308,4 @@ mutant("keyed-depth-of-a-tree", "verify/drafted.hpp", KEYED,
        "for (; i > 0; i = links_.parent(i - 1) + 1) ++depth;", "depth = i;")
 mutant("keyed-depth-of-a-trunk", "verify/trunk_and_spares.hpp", KEYED, "return tree_.depth(node(i));", "return i;")
 mutant("keyed-draws-where-it-stands", "verify/drafted.hpp", KEYED,
-       "detail::behind(chance, depth(i));", "detail::behind(chance, 0);")
+       "chance.behind(depth(i)).draw(p);", "chance.behind(0).draw(p);")

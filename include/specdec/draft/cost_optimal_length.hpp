@@ -28,7 +28,7 @@ namespace specdec {
 /// neighbour of the best, or the next of a round over all lengths; while switched off, a pair of steps (the
 /// first lets a draft model catch up and is not timed). A probe waits until the share `probing` of the time
 /// spent would pay for what it is expected to lose.
-/// Lossless: as every DraftLength. The tokens of a seed then depend on how fast the machine was.
+/// Lossless: as every DraftLength. The tokens of a seed then depend on how fast the machine was (not under KeyedVerifier).
 /// Looks no further than twice the longest draft so far, and 16: a larger Options::gamma is approached as drafts that
 /// long pay off.
 /// Throws: std::invalid_argument unless window >= 1 and 0 < probing < 1, and where `most` is negative. Cost:

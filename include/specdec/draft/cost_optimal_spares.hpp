@@ -36,7 +36,7 @@ namespace specdec {
 /// or another trunk, and while switched off the best draft there is, for two steps; it waits until the share `probing` of
 /// the time spent would pay for what it is expected to lose.
 /// Source: ours; the objective is that of CostOptimalLength.
-/// Lossless: a shape depends on the past alone. The tokens of a seed then depend on how fast the machine was.
+/// Lossless: a shape depends on the past alone. The tokens of a seed then depend on how fast the machine was (not under KeyedVerifier).
 /// Throws: std::invalid_argument unless most_nodes is in 1..256, most_trunk in 1..64, window >= 16 and 0 < probing < 1.
 /// Cost: some microseconds every fourth step. No allocation but where it changes what is drafted.
 class CostOptimalSpares {

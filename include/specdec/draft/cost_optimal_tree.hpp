@@ -34,7 +34,7 @@ namespace specdec {
 /// the share `probing` of the time spent would pay for what it is expected to lose.
 /// Source: Chen et al., "Sequoia", arXiv:2402.12374, section 4.1 (the shapes) and 4.3 (the choice of n and d by measured
 /// time). Acceptance by rank is learnt from the run itself, of all nodes together.
-/// Lossless: a shape depends on the past alone. The tokens of a seed then depend on how fast the machine was.
+/// Lossless: a shape depends on the past alone. The tokens of a seed then depend on how fast the machine was (not under KeyedVerifier).
 /// Throws: std::invalid_argument unless most_nodes is in 1..256, most_depth in 1..32, window >= 64 and 0 < probing < 1.
 /// Cost: a choice takes a fraction of a millisecond for 64 nodes.
 class CostOptimalTree {

@@ -115,12 +115,13 @@ struct FirstArrival {
   static SPECDEC_KERNEL Arrival run(const Scalar* p, Index count, Tokens tokens, std::uint64_t key,
                                     Arrival first) {
     for (Index start = 0; start < count; start += lot) {
-      std::uint64_t bits[lot];
-      tokens.write_bits(key, start, bits);
       if (!all_are_probabilities(p + start)) {
         first.has_bad_row = true;
         return first;
       }
+      if (!has_mass(p + start)) continue;  // nearly all lots of a row that was cut
+      std::uint64_t bits[lot];
+      tokens.write_bits(key, start, bits);
       if (one_may_be_before(first.time, p + start, bits)) look_at(p, start, tokens, bits, first);
     }
     return first;
@@ -133,6 +134,12 @@ struct FirstArrival {
     for (Index i = 0; i < lot; ++i) bad |= static_cast<unsigned>(!(p[i] <= most));
     for (Index i = 0; i < lot; ++i) bad |= static_cast<unsigned>(p[i] < 0);
     return bad == 0;
+  }
+
+  static SPECDEC_KERNEL bool has_mass(const Scalar* p) {
+    unsigned some = 0;
+    for (Index i = 0; i < lot; ++i) some |= static_cast<unsigned>(p[i] > 0);
+    return some != 0;
   }
 
   // By the first 52 bits of u.

@@ -164,8 +164,8 @@ class Drafted {
   template <class Chance>
   Token draw(Chance& chance, Index i) const {
     const auto p = target(i);
-    auto&& there = detail::behind(chance, depth(i));
-    return p.named([&] { return there.draw(p); });
+    if constexpr (KeyedSource<Chance>) return chance.behind(depth(i)).draw(p);
+    else return p.named([&] { return chance.draw(p); });
   }
 
   auto target(Index i) const& {
