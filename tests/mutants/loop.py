@@ -351,6 +351,7 @@ mutant("raw-keeps-the-cut", "rows/logits_row.hpp", "tests/rows/log_probability",
        "temperature_ == 1 && !(cut_ > no_cut) ? *this", "temperature_ == 1 ? *this")
 mutant("log-probability-of-an-underflow", "rows/log_probability.hpp", "tests/rows/log_probability",
        "if constexpr (requires { row.log_probability(x); })", "if constexpr (false)")
+
 mutant = promise("the loop tells a keyed source where it stands")
 mutant("keyed-draft-elsewhere", "loop/sequence.hpp", "tests/verify/keyed",
        "detail::stand_at(chance, text_.size());\n    take_drafter();", "take_drafter();")
