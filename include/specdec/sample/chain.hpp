@@ -22,7 +22,7 @@ concept RowStep = std::copy_constructible<P> && requires(const P& step, const Lo
 ///   Chain{TopK{40}, TopP{0.95}, MinP{0.05}, Temperature{0.8}}    as llama.cpp does by default
 ///
 /// The order matters: a nucleus that is cut at temperature 1 is not that of the sharpened distribution. (For
-/// top-k the temperature makes no difference.) Penalties come before both: see ProcessedModel's hook.
+/// top-k the temperature makes no difference.) Penalties come before both: see TextProcessor.
 /// Neutral values switch a step off, so that one type of chain serves all requests: Temperature{1}, TopK{0},
 /// TopP{1}, MinP{0}.
 template <RowStep... Steps>

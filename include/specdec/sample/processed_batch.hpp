@@ -2,6 +2,7 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <exception>
@@ -22,6 +23,8 @@
 #include "specdec/sample/hooked_context.hpp"
 #include "specdec/sample/processed_model.hpp"
 #include "specdec/sample/processed_rows.hpp"
+#include "specdec/sample/processed_text.hpp"
+#include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -47,7 +50,61 @@ template <class F>
 concept StepsOfSequence =
     !RowStep<F> && std::invocable<F&, Index> && RowStep<std::remove_cvref_t<std::invoke_result_t<F&, Index>>>;
 
+/// Tells the processor that a sequence begins with by its number.
+template <class F, class Logits>
+concept ProcessorOfSequence = !TextProcessor<F, Logits> && std::invocable<F&, Index> &&
+                              TextProcessor<std::remove_cvref_t<std::invoke_result_t<F&, Index>>, Logits>;
+
 namespace detail {
+
+/// What changes the logits of a batch, and the text that it keeps of each sequence: a hook's.
+template <class Hook, class Logits>
+class TextsOf {
+ public:
+  using Text = HookedContext;
+
+  explicit TextsOf(Hook hook) : hook_(std::move(hook)) {}
+
+  Text begin(Index) { return {}; }
+
+  /// Changes the rows of a sequence, and notes for each what was thrown.
+  template <class LogitsOf>
+  void process(Index sequence, Text& text, const LogitsOf& logits, std::span<std::exception_ptr> errors) {
+    const Index rows = std::ssize(errors);
+    for (Index i = 0; i < rows; ++i)
+      errors[static_cast<std::size_t>(i)] =
+          error_of([&] { hook_(sequence, text.before(i, rows), logits(i)); });
+  }
+
+ private:
+  Hook hook_;
+};
+
+/// A processor's, of which each sequence has a copy, or one of its own.
+template <class P, class Logits>
+  requires(TextProcessor<P, Logits> || ProcessorOfSequence<P, Logits>)
+class TextsOf<P, Logits> {
+  static auto processor_of(P& given, [[maybe_unused]] Index sequence) {
+    if constexpr (TextProcessor<P, Logits>) return given;
+    else return given(sequence);
+  }
+
+ public:
+  using Text = ProcessedText<decltype(processor_of(std::declval<P&>(), Index{}))>;
+
+  explicit TextsOf(P processor) : processor_(std::move(processor)) {}
+
+  Text begin(Index sequence) { return Text(processor_of(processor_, sequence)); }
+
+  template <class LogitsOf>
+  void process(Index, Text& text, const LogitsOf& logits, std::span<std::exception_ptr> errors) {
+    const std::exception_ptr error = error_of([&] { text.process(std::ssize(errors), logits); });
+    std::ranges::fill(errors, error);
+  }
+
+ private:
+  P processor_;
+};
 
 /// One chain for all rows.
 template <class Steps>
@@ -106,7 +163,7 @@ class StepsOfRows<F> {
   std::vector<Steps> steps_;  // of the rows of the last call
 };
 
-/// Rows that a hook has changed, each with what it threw about the row, if it did. A view of both.
+/// Rows that a hook or a processor has changed, each with what it threw about the row, if it did. A view of both.
 template <class Rows>
 class HookedRows {
  public:
@@ -145,13 +202,22 @@ class HookedRows {
 /// It must depend on the sequence, the context and the logits alone. What it throws is thrown where its row is asked for,
 /// so that it is the failure of its sequence.
 ///
+/// A TextProcessor is what it is for ProcessedModel. Each sequence begins with a copy of it, or with what a function returns
+/// for its number, which is asked before the model is called, on the thread that calls forward():
+///
+///   ProcessedBatch target{engine, chain, Processors{RepetitionPenalty{1.1}, PresencePenalty{0.5}}};
+///   ProcessedBatch target{engine, chain, [&](Index sequence) { return Grammar{requests.at(sequence).matcher}; }};
+///
+/// What it throws, and that it refuses a token of the context, is thrown where a row of the call is asked for.
+///
 /// A model passed as an lvalue is referred to and must outlive this; an rvalue is moved in.
 /// Throws: std::invalid_argument where the model returns logits of another shape than asked for: it keeps of each
 /// sequence then what it held before the call. What the model and the function throw. Rows without a distribution are an
-/// InvalidDistribution once they are read. With a hook, std::invalid_argument where a context does not hold feed.from
-/// tokens, std::logic_error on a feed without parents while its sequence's tree is open; all contexts are as before then.
-/// Cost: without a hook none for the rows, which are the model's own where they lie, with one a copy of each; a copy of a
-/// chain for each of them where sequences have their own. No allocation in steady state.
+/// InvalidDistribution once they are read. With a hook or a processor, std::invalid_argument where a context does not hold
+/// feed.from tokens, std::logic_error on a feed without parents while its sequence's tree is open; all contexts are as
+/// before then.
+/// Cost: without a hook none for the rows, which are the model's own where they lie, with one, or a processor, a copy of
+/// each; a copy of a chain for each of them where sequences have their own. No allocation in steady state.
 template <class M, class Steps, class Hook = NoHook>
   requires RowStep<Steps> || StepsOfSequence<Steps>
 class ProcessedBatch {
@@ -166,13 +232,16 @@ class ProcessedBatch {
   using Buffer = Eigen::Matrix<typename LogitsRef::Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   static constexpr bool has_hook = !std::same_as<Hook, NoHook>;
   static constexpr bool returns_matrix = detail::OwningTemporary<Logits>;
-  static_assert(!has_hook || std::invocable<Hook&, Index, std::span<const Token>, LogitsRef>,
+  static_assert(!has_hook || TextProcessor<Hook, LogitsRef> || ProcessorOfSequence<Hook, LogitsRef> ||
+                    std::invocable<Hook&, Index, std::span<const Token>, LogitsRef>,
                 "the hook cannot be called with (specdec::Index, std::span<const Token>, Eigen::Ref of a row "
-                "of logits)");
+                "of logits), is no specdec::TextProcessor, and does not tell one by a specdec::Index");
+  using Texts = detail::TextsOf<Hook, LogitsRef>;
+  using Text = typename Texts::Text;
 
  public:
   ProcessedBatch(M&& model, Steps steps, Hook hook = {})
-      : model_(std::forward<M>(model)), steps_(std::move(steps)), hook_(std::move(hook)) {}
+      : model_(std::forward<M>(model)), steps_(std::move(steps)), texts_(std::move(hook)) {}
 
   Index vocab_size() const { return model_.vocab_size(); }
   Index context_size() const { return specdec::context_size(model_); }
@@ -186,15 +255,15 @@ class ProcessedBatch {
 
   void keep(Index sequence, Index length) {
     model_.keep(sequence, length);
-    if (const auto found = contexts_.find(sequence); found != contexts_.end()) found->second.truncate(length);
+    if (Text* text = find(sequence)) text->truncate(length);
   }
   void keep(Index sequence, std::span<const Index> path)
     requires LogitsBatchTreeModel<Bare>
   {
-    const auto found = contexts_.find(sequence);
-    if (found == contexts_.end()) return model_.keep(sequence, path);
-    model_.keep(sequence, found->second.of_model(path));
-    found->second.keep(path);
+    Text* text = find(sequence);
+    if (text == nullptr) return model_.keep(sequence, path);
+    model_.keep(sequence, text->of_model(path));
+    text->keep(path);
   }
 
   void release(Index sequence) {
@@ -203,6 +272,11 @@ class ProcessedBatch {
   }
 
  private:
+  Text* find(Index sequence) {
+    const auto found = contexts_.find(sequence);
+    return found == contexts_.end() ? nullptr : &found->second;
+  }
+
   static Index rows_of(std::span<const BatchFeed> feeds) {
     Index rows = 0;
     for (const BatchFeed& feed : feeds) rows += feed.rows;
@@ -256,7 +330,10 @@ class ProcessedBatch {
   }
   void enter(std::size_t k) {
     BatchFeed& feed = of_model_[k];
-    detail::HookedContext& context = contexts_[feed.sequence];
+    Text* const known = find(feed.sequence);
+    Text& context = known != nullptr
+                        ? *known
+                        : contexts_.emplace(feed.sequence, texts_.begin(feed.sequence)).first->second;
     if (context.length() != feed.from)
       detail::invalid_argument("feeds[", k, "].from = ", feed.from, ", but the context of sequence ",
                                feed.sequence, " holds ", context.length(), " tokens");
@@ -274,35 +351,36 @@ class ProcessedBatch {
   }
   void leave(std::span<const BatchFeed> feeds) {
     for (std::size_t k = 0; k < feeds.size(); ++k) {
-      detail::HookedContext& context = contexts_.at(feeds[k].sequence);
+      Text& context = contexts_.at(feeds[k].sequence);
       context.forget_from(nodes_[k]);
       if (nodes_[k] == 0) context.truncate(feeds[k].from);
     }
   }
 
-  // Copies the logits and lets the hook change them.
+  // Copies the logits and lets the hook, or the processors, change them.
   template <class Matrix>
   void change(const Matrix& logits, std::span<const BatchFeed> feeds) {
     const auto from = numbers(logits);
     Index row = 0;
     for (const BatchFeed& feed : feeds) {
-      detail::HookedContext& context = contexts_.at(feed.sequence);
+      Text& context = contexts_.at(feed.sequence);
       if (!feed.parents.empty()) context.taken(std::ssize(feed.tokens));
-      for (Index i = 0; i < feed.rows; ++i, ++row) {
-        from.row(row).read(0, vocab_size(), output_.row(row).data());
-        errors_[static_cast<std::size_t>(row)] = detail::error_of(
-            [&] { hook_(feed.sequence, context.before(i, feed.rows), LogitsRef(output_.row(row))); });
-      }
+      for (Index i = row; i < row + feed.rows; ++i) from.row(i).read(0, vocab_size(), output_.row(i).data());
+      const std::span errors =
+          std::span(errors_).subspan(static_cast<std::size_t>(row), static_cast<std::size_t>(feed.rows));
+      texts_.process(
+          feed.sequence, context, [this, row](Index i) { return LogitsRef(output_.row(row + i)); }, errors);
+      row += feed.rows;
     }
   }
 
   M model_;
   detail::StepsOfRows<Steps> steps_;
-  Hook hook_;
-  std::unordered_map<Index, detail::HookedContext> contexts_;  // for the hook
-  std::vector<BatchFeed> of_model_;                            // with the parents' numbers of the model
-  std::vector<Index> nodes_;                                   // of each feed's tree, before
-  std::vector<std::exception_ptr> errors_;                     // that the hook threw about a row
+  Texts texts_;
+  std::unordered_map<Index, Text> contexts_;  // for the hook
+  std::vector<BatchFeed> of_model_;           // with the parents' numbers of the model
+  std::vector<Index> nodes_;                  // of each feed's tree, before
+  std::vector<std::exception_ptr> errors_;    // that were thrown about a row
   std::conditional_t<returns_matrix && !has_hook, typename detail::KeptAs<std::remove_cvref_t<Logits>>::Type,
                      Buffer>
       output_;

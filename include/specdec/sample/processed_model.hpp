@@ -15,8 +15,9 @@
 #include "specdec/model/tree_model.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/rows/numbers.hpp"
-#include "specdec/sample/hooked_context.hpp"
 #include "specdec/sample/processed_rows.hpp"
+#include "specdec/sample/processed_text.hpp"
+#include "specdec/sample/text_processor.hpp"
 
 namespace specdec {
 
@@ -86,13 +87,19 @@ struct NoHook {};
 /// context that has been rolled back, and for target and drafter the text must be processed alike. A row that
 /// it leaves without a finite logit is an InvalidDistribution once it is read.
 ///
+/// A TextProcessor in its place keeps of the text what it needs: Processors{RepetitionPenalty{1.1}, Grammar{matcher}}. It
+/// is shown each token once, the prompt's, too, when a row behind it is asked for, and taken back with the context. Where it
+/// refuses a drafted token, which has probability 0 then, the rows behind that are the model's own: they decide nothing. The
+/// wrapper is one text's; for another prompt, and settings of its own, make another around the same model.
+///
 /// A model passed as an lvalue is referred to and must outlive this; an rvalue is moved in. Give it with an
 /// empty context.
-/// Throws: std::invalid_argument where the model returns logits of another shape than asked for; what the
-/// model and the hook throw. With a hook the context is then rolled back to what it was before; an open tree, too, but
-/// for room that is lost in the model's own until keep() or truncate(). With a hook, std::logic_error on
-/// forward(tokens, rows) while a tree is open.
-/// Cost: without a hook none; with one a copy of each row asked for. No allocation in steady state.
+/// Throws: std::invalid_argument where the model returns logits of another shape than asked for, and where a processor
+/// refuses a token of the context, or one that it has not forbidden; what the model, the hook and the processor throw. With
+/// a hook or a processor the context is then rolled back to what it was before; an open tree, too, but for room that is lost
+/// in the model's own until keep() or truncate(). With one of them, std::logic_error on forward(tokens, rows) while a tree
+/// is open.
+/// Cost: without a hook none; with one, or a processor, a copy of each row asked for. No allocation in steady state.
 template <class M, RowStep Steps, class Hook = NoHook>
 class ProcessedModel {
   using Bare = std::remove_reference_t<M>;
@@ -106,20 +113,22 @@ class ProcessedModel {
   using Buffer = Eigen::Matrix<typename LogitsRef::Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   static constexpr bool has_hook = !std::same_as<Hook, NoHook>;
   static constexpr bool returns_matrix = detail::OwningTemporary<detail::LogitsOf<Bare>>;
-  static_assert(!has_hook || std::invocable<Hook&, std::span<const Token>, LogitsRef>,
-                "the hook cannot be called with (std::span<const Token>, Eigen::Ref of a row of logits)");
+  static_assert(!has_hook || TextProcessor<Hook, LogitsRef> ||
+                    std::invocable<Hook&, std::span<const Token>, LogitsRef>,
+                "the hook cannot be called with (std::span<const Token>, Eigen::Ref of a row of logits), and "
+                "is no specdec::TextProcessor");
 
  public:
   /// Where the rows are those of the model itself, they live as long.
   static constexpr bool stable_rows = has_stable_rows<Bare> && !has_hook && !returns_matrix;
 
   ProcessedModel(M&& model, Steps steps, Hook hook = {})
-      : model_(std::forward<M>(model)), steps_(std::move(steps)), hook_(std::move(hook)) {}
+      : model_(std::forward<M>(model)), steps_(std::move(steps)), context_(std::move(hook)) {}
 
   Index vocab_size() const { return model_.vocab_size(); }
   Index context_size() const { return specdec::context_size(model_); }
 
-  /// Whether the context is kept, for the hook: what the model alone was fed with is not in it.
+  /// Whether the context is kept, for the hook or the processor: what the model alone was fed with is not in it.
   static constexpr bool keeps_context = has_hook;
 
   /// The model, where others may refer to it, too: two wrappers around one model share its context.
@@ -197,22 +206,19 @@ class ProcessedModel {
     return ProcessedRows(output_.topRows(rows), steps_);
   }
 
-  // Copies the logits and lets the hook change them.
+  // Copies the logits and lets the hook, or the processor, change them.
   template <class Logits>
   void take(const Logits& logits, Index rows) {
     detail::check_shape(logits, rows, vocab_size());
     if (output_.rows() < rows || output_.cols() != vocab_size()) output_.resize(rows, vocab_size());
     const auto from = numbers(logits);
-    for (Index i = 0; i < rows; ++i) {
-      from.row(i).read(0, vocab_size(), output_.row(i).data());
-      hook_(context_.before(i, rows), LogitsRef(output_.row(i)));
-    }
+    for (Index i = 0; i < rows; ++i) from.row(i).read(0, vocab_size(), output_.row(i).data());
+    context_.process(rows, [this](Index i) { return LogitsRef(output_.row(i)); });
   }
 
   M model_;
   Steps steps_;
-  Hook hook_;
-  detail::HookedContext context_;  // what the model has been fed, for the hook
+  detail::TextOf<Hook, LogitsRef> context_;  // what the model has been fed, for the hook
   std::conditional_t<returns_matrix && !has_hook,
                      typename detail::KeptAs<std::remove_cvref_t<detail::LogitsOf<Bare>>>::Type, Buffer>
       output_;

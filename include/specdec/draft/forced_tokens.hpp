@@ -1,0 +1,96 @@
+// Drafts of what a grammar leaves no choice about.
+#pragma once
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "specdec/chance/random.hpp"
+#include "specdec/draft/drafter.hpp"
+#include "specdec/error.hpp"
+#include "specdec/rows/one_hot.hpp"
+#include "specdec/sample/text_processor.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// Proposes, with certainty, the tokens that a processor leaves no choice about: as long as it forbids all but one.
+///
+///   ChainDrafter drafter{ForcedTokens{grammar, target.vocab_size()}, ModelDrafter{small}};
+///
+/// Known as jump-ahead or fast-forward decoding (SGLang, guidance, llguidance). With the target's processor every token
+/// proposed is accepted, and the text is the target's to the token: nothing is tokenised anew, so where a string can be
+/// written by several tokens there is a choice. With another processor the drafts are no more than guesses.
+/// Random: none; q is one-hot. Nothing is proposed behind a text that the processor refuses. Throws:
+/// std::invalid_argument where vocab_size is below 1; what the processor throws. It is then as before.
+/// Cost: a row of the vocabulary, to which the processor is applied, for each token proposed and one more. No allocation in
+/// steady state.
+template <TextProcessor P>
+class ForcedTokens {
+ public:
+  ForcedTokens(P processor, Index vocab_size) : processor_(std::move(processor)) {
+    if (vocab_size < 1) detail::invalid_argument("vocab_size = ", vocab_size, " is not positive");
+    logits_.resize(vocab_size);
+  }
+
+  template <RandomSource Source>
+  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) & {
+    tokens_.clear();
+    if (follow(context)) propose(gamma);
+    return {tokens_, OneHotRows(tokens_)};
+  }
+
+  void truncate(Index length) {
+    const Index seen = std::clamp<Index>(length, 0, seen_);
+    if (seen < seen_) processor_.pop(seen_ - seen);
+    seen_ = seen;
+  }
+
+ private:
+  // Whether the processor could be shown all of the context.
+  bool follow(std::span<const Token> context) {
+    truncate(std::ssize(context));
+    for (; seen_ < std::ssize(context); ++seen_)
+      if (!push_token(processor_, context[static_cast<std::size_t>(seen_)])) return false;
+    return true;
+  }
+
+  void propose(Index gamma) {
+    Index pushed = 0;
+    try {
+      for (; pushed < gamma; ++pushed) {
+        const std::optional<Token> forced = only_choice();
+        if (!forced) break;
+        tokens_.push_back(*forced);
+        if (!push_token(processor_, *forced))
+          detail::invalid_argument("the processor refuses token ", *forced, ", the only one that it allows");
+      }
+    } catch (...) {
+      processor_.pop(pushed);
+      throw;
+    }
+    processor_.pop(pushed);
+  }
+
+  std::optional<Token> only_choice() {
+    logits_.setZero();
+    processor_.apply(Eigen::Ref<Eigen::RowVectorXf>(logits_));
+    if ((logits_.array() > -std::numeric_limits<float>::infinity()).count() != 1) return std::nullopt;
+    Index x = 0;
+    logits_.maxCoeff(&x);
+    return static_cast<Token>(x);
+  }
+
+  P processor_;
+  Index seen_ = 0;  // tokens of the context that it has been shown
+  Eigen::RowVectorXf logits_;
+  std::vector<Token> tokens_;
+};
+
+}  // namespace specdec

@@ -1,0 +1,50 @@
+// A processor that looks at what is generated alone.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include "specdec/error.hpp"
+#include "specdec/sample/text_processor.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// Leaves the first tokens of the text, the prompt, out of what a processor is shown, and the rows before their end as they
+/// are:
+///
+///   Processors{RepetitionPenalty{1.1}, AfterPrompt{prompt_length, PresencePenalty{0.5}}}
+///
+/// For processors of the new text: a grammar, a shortest length, and penalties where they are to count what was generated.
+/// Throws std::invalid_argument: a negative length.
+template <class P>
+class AfterPrompt {
+ public:
+  AfterPrompt(Index prompt_length, P processor) : prompt_(prompt_length), processor_(std::move(processor)) {
+    if (prompt_length < 0) detail::invalid_argument("prompt_length = ", prompt_length, " is negative");
+  }
+
+  template <class Logits>
+    requires TextProcessor<P, Logits>
+  void apply(Logits&& logits) {
+    if (length_ >= prompt_) processor_.apply(logits);
+  }
+
+  bool push(Token x) {
+    if (length_ >= prompt_ && !push_token(processor_, x)) return false;
+    ++length_;
+    return true;
+  }
+
+  void pop(Index n) {
+    processor_.pop(std::min(n, std::max<Index>(length_ - prompt_, 0)));
+    length_ -= n;
+  }
+
+ private:
+  Index prompt_;
+  Index length_ = 0;  // of the text
+  P processor_;
+};
+
+}  // namespace specdec

@@ -1,0 +1,56 @@
+// Tokens that are wanted more, or less, or not at all.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <initializer_list>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "specdec/error.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// What is added to a token's logit.
+struct TokenBias {
+  Token token;
+  double bias;
+};
+
+/// Adds to the logits of the tokens that are listed; −inf forbids one.
+///
+///   LogitBias{{eos, -infinity}, {yes, 1.5}}
+///
+/// Source: logit_bias of OpenAI's API and of llama.cpp; sequence_bias of Hugging Face transformers for single tokens, whose
+/// sequences of several have no counterpart here. The biases of a token that is listed twice add up. An id that the row has
+/// no logit for is left alone, as by llama.cpp; Hugging Face refuses it.
+/// Throws std::invalid_argument: a negative id; a bias that is NaN or +inf.
+/// Cost: O(tokens listed) a row. It has no state.
+class LogitBias {
+ public:
+  LogitBias(std::initializer_list<TokenBias> biases) : LogitBias(std::vector<TokenBias>(biases)) {}
+  explicit LogitBias(std::vector<TokenBias> biases) : biases_(std::move(biases)) {
+    for (std::size_t i = 0; i < biases_.size(); ++i) {
+      if (biases_[i].token < 0)
+        detail::invalid_argument("biases[", i, "].token = ", biases_[i].token, " is negative");
+      if (!(std::isfinite(biases_[i].bias) || biases_[i].bias < 0))
+        detail::invalid_argument("biases[", i, "].bias = ", biases_[i].bias, " is neither finite nor -inf");
+    }
+  }
+
+  template <class Logits>
+  void apply(Logits&& logits) const {
+    using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
+    for (const TokenBias& each : biases_)
+      if (each.token < logits.size()) logits[each.token] += static_cast<Scalar>(each.bias);
+  }
+  void push(Token) {}
+  void pop(Index) {}
+
+ private:
+  std::vector<TokenBias> biases_;
+};
+
+}  // namespace specdec

@@ -1,0 +1,48 @@
+// A text that does not end too early.
+#pragma once
+
+#include <initializer_list>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "specdec/error.hpp"
+#include "specdec/token_ids.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// Forbids the tokens that end a text until it has n tokens, the prompt included:
+///
+///   AfterPrompt{prompt_length, MinLength{20, {end}}}    // 20 new ones, and then maybe the end
+///
+/// Source: Hugging Face transformers: min_length counts the prompt of a decoder, min_new_tokens leaves it out. vLLM's
+/// min_tokens leaves it out. llama.cpp has none, but for ignore_eos, which is LogitBias{{end, −inf}}.
+/// An end that the row has no logit for is left alone. Throws std::invalid_argument: n negative; an end that is no Token.
+/// Cost: O(ends) a row until then.
+class MinLength {
+ public:
+  MinLength(Index n, std::initializer_list<Token> ends) : MinLength(n, TokenIds(std::span(ends))) {}
+  MinLength(Index n, TokenIds ends) : n_(n) {
+    if (n < 0) detail::invalid_argument("MinLength: n = ", n, " is negative");
+    detail::check_tokens("ends", ends, Index{std::numeric_limits<Token>::max()} + 1);
+    for (Index i = 0; i < ends.size(); ++i) ends_.push_back(static_cast<Token>(ends[i]));
+  }
+
+  template <class Logits>
+  void apply(Logits&& logits) const {
+    using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
+    if (length_ >= n_) return;
+    for (const Token end : ends_)
+      if (end < logits.size()) logits[end] = -std::numeric_limits<Scalar>::infinity();
+  }
+  void push(Token) { ++length_; }
+  void pop(Index n) { length_ -= n; }
+
+ private:
+  Index n_;
+  Index length_ = 0;
+  std::vector<Token> ends_;
+};
+
+}  // namespace specdec

@@ -1,0 +1,101 @@
+// No n-gram of the text a second time.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "specdec/chance/random.hpp"
+#include "specdec/error.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// Forbids every token that would complete an n-gram that the text has already, the prompt included (AfterPrompt leaves it
+/// out). With n = 1 no token occurs twice.
+///
+/// Source: no_repeat_ngram_size of Hugging Face transformers. llama.cpp has none; its DRY sampler lowers the logits of
+/// tokens that go on with a repetition, the more the longer it is.
+/// Throws std::invalid_argument: n below 1. Where every token is forbidden, the row is an InvalidDistribution once it is read.
+/// Cost: O(n) for each token, and for each row and place where the last n − 1 tokens occurred. Memory: 16 bytes for each
+/// token, and a table as long as the text. No allocation where the text was as long before.
+class NoRepeatNgrams {
+ public:
+  explicit NoRepeatNgrams(Index n) : n_(n) {
+    if (n < 1) detail::invalid_argument("NoRepeatNgrams{", n, "}: an n-gram has a token at least");
+  }
+
+  template <class Logits>
+  void apply(Logits&& logits) const {
+    using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
+    if (size() < n_ - 1 || latest_.empty()) return;
+    const std::span<const Token> begun = ngram_before(size());
+    for (Index end = latest_[slot(begun)]; end >= 0; end = previous_[static_cast<std::size_t>(end)]) {
+      const Token x = text_[static_cast<std::size_t>(end)];
+      if (x >= 0 && x < logits.size() && std::ranges::equal(begun, ngram_before(end)))
+        logits[x] = -std::numeric_limits<Scalar>::infinity();
+    }
+  }
+
+  void push(Token x) {
+    make_room();
+    text_.push_back(x);
+    enter(size() - 1);
+  }
+
+  void pop(Index n) {
+    for (; n > 0; --n) {
+      const Index last = size() - 1;
+      if (last >= n_ - 1) latest_[slot(ngram_before(last))] = previous_[static_cast<std::size_t>(last)];
+      text_.pop_back();
+      previous_.pop_back();
+    }
+  }
+
+ private:
+  Index size() const { return std::ssize(text_); }
+
+  // The n − 1 tokens before that place.
+  std::span<const Token> ngram_before(Index end) const {
+    return std::span(text_).subspan(static_cast<std::size_t>(end - n_ + 1), static_cast<std::size_t>(n_ - 1));
+  }
+
+  std::size_t slot(std::span<const Token> tokens) const {
+    std::uint64_t h = 0;
+    for (const Token x : tokens) h = SplitMix64(h ^ static_cast<std::uint32_t>(x))();
+    return static_cast<std::size_t>(h) & (latest_.size() - 1);
+  }
+
+  // Links the place into the list of those that may be behind the same tokens. There is room.
+  void enter(Index end) {
+    previous_.push_back(-1);
+    if (end < n_ - 1) return;
+    Index& latest = latest_[slot(ngram_before(end))];
+    previous_.back() = std::exchange(latest, end);
+  }
+
+  // For one token more.
+  void make_room() {
+    const std::size_t tokens = text_.size() + 1;
+    if (tokens <= latest_.size() && tokens <= text_.capacity() && tokens <= previous_.capacity()) return;
+    const std::size_t room = std::bit_ceil(2 * tokens + 14);
+    text_.reserve(room);
+    previous_.reserve(room);
+    latest_ = std::vector<Index>(room, -1);
+    previous_.clear();
+    for (Index end = 0; end < size(); ++end) enter(end);
+  }
+
+  Index n_;
+  std::vector<Token> text_;
+  std::vector<Index> previous_;  // of each place the one before it in its list, −1: none
+  std::vector<Index> latest_;    // by the hash of n − 1 tokens
+};
+
+}  // namespace specdec

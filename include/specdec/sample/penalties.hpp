@@ -1,0 +1,123 @@
+// Penalties on the tokens that a text has already.
+//
+// Each counts the last n tokens of the text, the prompt included; AfterPrompt leaves the prompt out. Programs differ:
+//
+//                          repetition               presence, frequency
+//   this library           the last n of the text   the last n of the text
+//   llama.cpp              the last n of the text   the last n of the text
+//   Hugging Face           the whole text           it has none
+//   vLLM, OpenAI           the whole text           what was generated
+//
+// llama.cpp (penalty_last_n, 64 by default) applies them in the order
+// Processors{RepetitionPenalty{θ, n}, FrequencyPenalty{f, n}, PresencePenalty{p, n}}.
+// A token that the row has no logit for is left alone: a draft model's vocabulary may be smaller.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "specdec/error.hpp"
+#include "specdec/sample/token_counts.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+namespace detail {
+
+/// Calls change(logit, count) for each token that was counted.
+template <class Logits, class Change>
+void change_counted(const TokenCounts& counts, Logits& logits, const Change& change) {
+  counts.each([&](Token x, Index count) {
+    if (x >= 0 && x < logits.size()) change(logits[x], count);
+  });
+}
+
+/// Refuses a price that is no number.
+inline double checked_price(const char* name, double price) {
+  if (!std::isfinite(price)) invalid_argument(name, "{", price, "} is not a finite number");
+  return price;
+}
+
+}  // namespace detail
+
+/// Makes tokens that occur less likely, however often they do: divides their logits by θ where they are above 0, and
+/// multiplies them by θ where they are not. θ < 1 makes them likelier, 1 changes nothing.
+///
+/// Source: CTRL (Keskar et al., arXiv:1909.05858, section 4.1), with the multiplication for negative logits that Hugging
+/// Face (repetition_penalty) and llama.cpp (repeat_penalty) have, too. It is not invariant under a shift of the logits.
+/// Throws std::invalid_argument: θ not above 0, infinite or NaN; last_n negative.
+/// Cost: O(distinct tokens) a row. No allocation in steady state.
+class RepetitionPenalty {
+ public:
+  explicit RepetitionPenalty(double theta, Index last_n = unlimited)
+      : theta_(theta), counts_(theta == 1 && last_n > 0 ? 0 : last_n) {
+    if (!(theta > 0 && theta <= std::numeric_limits<double>::max()))
+      detail::invalid_argument("RepetitionPenalty{", theta, "} is not a finite number above 0");
+  }
+
+  template <class Logits>
+  void apply(Logits&& logits) const {
+    detail::change_counted(counts_, logits, [this](auto& logit, Index) {
+      const auto theta = static_cast<std::remove_cvref_t<decltype(logit)>>(theta_);
+      logit = logit > 0 ? logit / theta : logit * theta;
+    });
+  }
+  void push(Token x) { counts_.push(x); }
+  void pop(Index n) { counts_.pop(n); }
+
+ private:
+  double theta_;
+  detail::TokenCounts counts_;
+};
+
+/// Subtracts α from the logits of tokens that occur, however often they do. 0 changes nothing.
+///
+/// Source: presence_penalty of OpenAI's API, of vLLM and of llama.cpp.
+/// Throws std::invalid_argument: α infinite or NaN; last_n negative.
+/// Cost: O(distinct tokens) a row. No allocation in steady state.
+class PresencePenalty {
+ public:
+  explicit PresencePenalty(double alpha, Index last_n = unlimited)
+      : alpha_(detail::checked_price("PresencePenalty", alpha)),
+        counts_(alpha == 0 && last_n > 0 ? 0 : last_n) {}
+
+  template <class Logits>
+  void apply(Logits&& logits) const {
+    detail::change_counted(counts_, logits, [this](auto& logit, Index) {
+      logit -= static_cast<std::remove_cvref_t<decltype(logit)>>(alpha_);
+    });
+  }
+  void push(Token x) { counts_.push(x); }
+  void pop(Index n) { counts_.pop(n); }
+
+ private:
+  double alpha_;
+  detail::TokenCounts counts_;
+};
+
+/// Subtracts α for every time that a token occurs. 0 changes nothing.
+///
+/// Source: frequency_penalty of OpenAI's API, of vLLM and of llama.cpp.
+/// Throws std::invalid_argument: α infinite or NaN; last_n negative.
+/// Cost: O(distinct tokens) a row. No allocation in steady state.
+class FrequencyPenalty {
+ public:
+  explicit FrequencyPenalty(double alpha, Index last_n = unlimited)
+      : alpha_(detail::checked_price("FrequencyPenalty", alpha)),
+        counts_(alpha == 0 && last_n > 0 ? 0 : last_n) {}
+
+  template <class Logits>
+  void apply(Logits&& logits) const {
+    detail::change_counted(counts_, logits, [this](auto& logit, Index count) {
+      logit -= static_cast<std::remove_cvref_t<decltype(logit)>>(alpha_ * static_cast<double>(count));
+    });
+  }
+  void push(Token x) { counts_.push(x); }
+  void pop(Index n) { counts_.pop(n); }
+
+ private:
+  double alpha_;
+  detail::TokenCounts counts_;
+};
+
+}  // namespace specdec

@@ -1,0 +1,236 @@
+// The text of a model's context, as what changes its logits goes through it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <limits>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "specdec/error.hpp"
+#include "specdec/model/path_by_path.hpp"
+#include "specdec/model/tree_model.hpp"
+#include "specdec/model/wrapped_tree.hpp"
+#include "specdec/sample/hooked_context.hpp"
+#include "specdec/sample/text_processor.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+/// The text of a hook, which is shown all of it for each row.
+template <class Hook>
+class HookedText : public HookedContext {
+ public:
+  explicit HookedText(Hook hook) : hook_(std::move(hook)) {}
+
+  /// Changes the last `rows` rows, of which logits(i) is the i-th.
+  template <class LogitsOf>
+  void process(Index rows, const LogitsOf& logits) {
+    for (Index i = 0; i < rows; ++i) hook_(before(i, rows), logits(i));
+  }
+
+ private:
+  Hook hook_;
+};
+
+/// The text of a processor with state: how far it has gone through the context, and where in the open tree it stands.
+///
+/// It is shown tokens when a row behind them is asked for. A throw leaves it somewhere in the text that there was before
+/// the call, once the tokens of the call are taken back by truncate() or forget_from().
+template <class Processor>
+class ProcessedText {
+ public:
+  explicit ProcessedText(Processor processor) : processor_(std::move(processor)) {}
+
+  Index length() const { return seen_ + std::ssize(pending_); }
+  Index tree_size() const { return tree_.size(); }
+
+  /// Takes a line in, where no tree is open. After a throw nothing has changed.
+  void add(std::span<const Token> tokens) {
+    pending_.insert(pending_.end(), tokens.begin(), tokens.end());
+    added_ = std::ssize(tokens);
+  }
+
+  /// Takes in tokens of a tree. The model has them once it is said to have taken as many.
+  /// Throws: std::invalid_argument on parents that make no tree. After a throw nothing has changed.
+  void add(std::span<const Token> tokens, std::span<const Index> parents) {
+    check_parents(tokens, parents, tree_.size());
+    const std::size_t size = static_cast<std::size_t>(tree_.size()) + tokens.size();
+    tree_.reserve(tokens.size());
+    pending_.reserve(pending_.size() + size);  // for keep()
+    refused_.reserve(size);
+    entered_.reserve(size);
+    way_.reserve(size);
+    depth_first_.reserve(size);
+    new_tree_ = tree_.empty();
+    tree_.add(tokens, parents);
+    refused_.resize(size);
+    added_ = std::ssize(tokens);
+  }
+  void taken(Index tokens) { tree_.taken(tokens); }
+
+  /// The numbers by which the model knows tokens of the tree. They live until the next call.
+  std::span<const Index> of_model(std::span<const Index> nodes) & { return tree_.of_model(nodes); }
+
+  /// Applies the processor to the last `rows` rows, of which logits(i) is the i-th. Those behind a token that it refuses
+  /// stay as they are.
+  /// Throws: std::invalid_argument where it refuses a token that all rows are behind, where it refuses one that it has not
+  /// forbidden, and where there are not so many rows; what the processor throws.
+  template <class LogitsOf>
+  void process(Index rows, const LogitsOf& logits) {
+    if (rows > added_) invalid_argument("rows = ", rows, " is outside 1..", added_, ", the number of tokens");
+    if (rows < 1) return;
+    if (tree_.empty()) return go_through_line(rows, logits);
+    if (!pending_.empty()) go_through_line(0, logits);
+    const Index first = tree_.size() - rows;
+    depth_first_(tree_.parents(), rows, [&](Index end) { go_to(end, first, logits); });
+  }
+
+  void check_path(std::span<const Index> path) const { detail::check_path(path, tree_.parents()); }
+
+  /// Makes a way of the tree part of the context, and forgets the rest of the tree.
+  void keep(std::span<const Index> path) {
+    const Index common = std::ranges::mismatch(path, entered_).in1 - path.begin();
+    leave(common);
+    seen_ += common;
+    for (const Index node : path.subspan(static_cast<std::size_t>(common)))
+      pending_.push_back(tree_.token(node));
+    entered_.clear();
+    clear_tree();
+  }
+
+  /// Forgets the tree's tokens from a number on.
+  void forget_from(Index node) {
+    leave(std::ranges::lower_bound(entered_, node) - entered_.begin());
+    tree_.forget_from(node);
+    refused_.resize(static_cast<std::size_t>(node));
+  }
+
+  /// Forgets the tree, and all but the first `length` tokens.
+  void truncate(Index length) {
+    leave(0);
+    clear_tree();
+    length = std::clamp<Index>(length, 0, this->length());
+    const Index seen = std::min(length, seen_);
+    if (seen < seen_) processor_.pop(seen_ - seen);
+    seen_ = seen;
+    pending_.resize(static_cast<std::size_t>(length - seen));
+  }
+
+ private:
+  // The processor goes through what it has not seen of the context, all or nothing.
+  template <class LogitsOf>
+  void go_through_line(Index rows, const LogitsOf& logits) {
+    const Index size = std::ssize(pending_), first = size - rows;
+    Index taken = 0;
+    try {
+      for (; taken < size; ++taken) {
+        const Token x = pending_[static_cast<std::size_t>(taken)];
+        if (!push_token(processor_, x)) {
+          if (taken <= first) refuse_text(x, seen_ + taken);
+          check_forbidden(logits(taken - first - 1), x);
+          break;
+        }
+        if (taken < first) continue;
+        apply_or_take_back(logits(taken - first));
+      }
+    } catch (...) {
+      if (taken > 0) processor_.pop(taken);
+      throw;
+    }
+    pending_.erase(pending_.begin(), pending_.begin() + taken);
+    seen_ += taken;
+  }
+
+  template <class Logits>
+  void apply_or_take_back(Logits logits) {
+    try {
+      processor_.apply(logits);
+    } catch (...) {
+      processor_.pop(1);
+      throw;
+    }
+  }
+
+  // The processor goes from where it stands in the tree to another node, by what the ways have in common. Rows are those of
+  // the nodes from number `first` on, none of which it has been at.
+  template <class LogitsOf>
+  void go_to(Index end, Index first, const LogitsOf& logits) {
+    find_way(end);
+    leave(std::ranges::mismatch(way_, entered_).in2 - entered_.begin());
+    for (std::size_t i = entered_.size(); i < way_.size(); ++i) {
+      const Index node = way_[i];
+      if (refused_[static_cast<std::size_t>(node)] || !enter(node, first, logits)) return;
+      if (node < first) continue;
+      auto row = logits(node - first);
+      processor_.apply(row);
+    }
+  }
+
+  template <class LogitsOf>
+  bool enter(Index node, Index first, const LogitsOf& logits) {
+    const Token x = tree_.token(node);
+    if (push_token(processor_, x)) {
+      entered_.push_back(node);
+      return true;
+    }
+    if (new_tree_ && node <= first) refuse_text(x, seen_ + node);
+    if (tree_.parent(node) >= first) check_forbidden(logits(tree_.parent(node) - first), x);
+    refused_[static_cast<std::size_t>(node)] = true;
+    return false;
+  }
+
+  void find_way(Index end) {
+    way_.clear();
+    for (; end >= 0; end = tree_.parent(end)) way_.push_back(end);
+    std::ranges::reverse(way_);
+  }
+
+  // Goes back to the first nodes of the way that the processor stands at the end of.
+  void leave(Index kept) {
+    const Index left = std::ssize(entered_) - kept;
+    if (left == 0) return;
+    processor_.pop(left);
+    entered_.resize(static_cast<std::size_t>(kept));
+  }
+
+  void clear_tree() {
+    tree_.clear();
+    refused_.clear();
+  }
+
+  [[noreturn]] static void refuse_text(Token x, Index place) {
+    invalid_argument(
+        "token ", place, " of the text is ", x,
+        ", which the processor refuses: it sees the prompt, too, where no AfterPrompt leaves it out");
+  }
+
+  // What is refused would else be drawn one day, and the text could not go on.
+  template <class Logits>
+  static void check_forbidden(const Logits& logits, Token x) {
+    using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
+    if (x >= 0 && x < logits.size() && logits[x] != -std::numeric_limits<Scalar>::infinity())
+      invalid_argument("the processor refuses token ", x, ", which it leaves a logit of ", logits[x],
+                       ": what it refuses has to be forbidden");
+  }
+
+  Processor processor_;
+  Index seen_ = 0;              // tokens of the context that the processor has taken in
+  std::vector<Token> pending_;  // those that come next
+  Index added_ = 0;             // tokens of the last call
+  WrappedTree tree_;            // behind the context
+  bool new_tree_ = false;       // no tree was open before the last call
+  std::vector<bool> refused_;   // whether the processor refuses a node
+  std::vector<Index> entered_;  // the way through the tree that it has gone
+  std::vector<Index> way_;
+  DepthFirst depth_first_;
+};
+
+/// The text of a hook or of a processor.
+template <class Hook, class Logits>
+using TextOf = std::conditional_t<TextProcessor<Hook, Logits>, ProcessedText<Hook>, HookedText<Hook>>;
+
+}  // namespace specdec::detail

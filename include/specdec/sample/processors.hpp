@@ -1,0 +1,60 @@
+// Processors one after another.
+#pragma once
+
+#include <cstddef>
+#include <tuple>
+#include <utility>
+
+#include "specdec/sample/text_processor.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// Several processors as one, applied in the order written: each sees what the one before it has left.
+///
+///   Processors{RepetitionPenalty{1.1}, PresencePenalty{0.5}, LogitBias{{7, -2.0}}}
+///
+/// The text cannot go on with a token that one of them refuses. Satisfies TextProcessor where all do.
+/// Throws: what they throw; all are then as before.
+template <class... P>
+class Processors {
+ public:
+  explicit Processors(P... processors) : processors_(std::move(processors)...) {}
+
+  template <class Logits>
+    requires(TextProcessor<P, Logits> && ...)
+  void apply(Logits&& logits) {
+    std::apply([&](auto&... processor) { (processor.apply(logits), ...); }, processors_);
+  }
+
+  bool push(Token x) { return push_from<0>(x); }
+
+  void pop(Index n) {
+    std::apply([n](auto&... processor) { (processor.pop(n), ...); }, processors_);
+  }
+
+ private:
+  // All from the I-th on, or none.
+  template <std::size_t I>
+  bool push_from(Token x) {
+    if constexpr (I < sizeof...(P)) {
+      auto& processor = std::get<I>(processors_);
+      if (!push_token(processor, x)) return false;
+      bool pushed = false;
+      try {
+        pushed = push_from<I + 1>(x);
+      } catch (...) {
+        processor.pop(1);
+        throw;
+      }
+      if (!pushed) processor.pop(1);
+      return pushed;
+    } else {
+      return true;
+    }
+  }
+
+  std::tuple<P...> processors_;
+};
+
+}  // namespace specdec

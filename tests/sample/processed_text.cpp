@@ -1,0 +1,306 @@
+// Processors with state over a text that goes forward and back, in lines and in trees: what they make of a row is what they
+// make of it from scratch, the loop has the law of the target so processed, and a throw changes nothing.
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "support/bounds.hpp"
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+#include "support/processors.hpp"
+#include "support/rules.hpp"
+
+namespace test_sample_processed_text {
+
+using namespace specdec;
+using namespace specdec::testing;
+using namespace support;
+
+namespace {
+
+using Steps = Chain<Temperature>;
+using Processed = ProcessedModel<LogTable&, Steps, AnyProcessor>;
+const Steps steps{Temperature{0.8}};
+
+// Takes a processed model at random through lines and trees, and compares every row.
+class Walk {
+ public:
+  Walk(const AnyProcessor& processor, std::uint64_t seed)
+      : processor_(processor), model_(table_, steps, processor), rng_(seed) {}
+
+  void check(int calls) {
+    for (int n = 0; n < calls; ++n) {
+      if (tree_.empty() && below(3) == 0) line();
+      else if (below(3) > 0) grow();
+      else if (below(2) == 0) keep();
+      else truncate();
+    }
+  }
+
+  Index refused = 0, failed = 0;
+  std::shared_ptr<int> fault = std::make_shared<int>(0);  // how many calls of the processor go well
+
+ private:
+  struct Node {
+    Token token;
+    Index parent;
+  };
+
+  Index below(Index end) { return static_cast<Index>(uniform01(rng_) * static_cast<double>(end)); }
+  Token any() { return static_cast<Token>(below(3)); }
+
+  std::vector<Token> text_before(Index node) const {
+    std::vector<Token> text;
+    for (; node >= 0; node = tree_[static_cast<std::size_t>(node)].parent)
+      text.insert(text.begin(), tree_[static_cast<std::size_t>(node)].token);
+    text.insert(text.begin(), context_.begin(), context_.end());
+    return text;
+  }
+
+  // A token that the processor lets follow.
+  Token allowed(std::span<const Token> text) {
+    const auto logits = from_scratch(table_, processor_, text);
+    Token x = any();
+    for (int tries = 0; tries < 3 && !(logits->coeff(x) > -100); ++tries) x = (x + 1) % 3;
+    return x;
+  }
+
+  void expect(const auto& rows, Index i, const std::vector<Token>& text) {
+    const auto processed = from_scratch(table_, processor_, text);
+    refused += processed ? 0 : 1;
+    const Eigen::RowVectorXd expected = processed ? *processed : table_.logits(text);
+    for (Token x = 0; x < 3; ++x) CHECK(rows.row(i).logits()[x] == expected[x]);
+  }
+
+  // Where the processor fails, nothing has happened.
+  template <class Call, class Take>
+  void call(const Call& call, const Take& take) {
+    *fault = 1 + static_cast<int>(below(12));
+    try {
+      const auto rows = call();
+      *fault = 0;
+      take(rows);
+    } catch (const std::runtime_error&) {
+      ++failed;
+    }
+    *fault = 0;
+  }
+
+  // Some tokens of the text, and a draft of which nothing is known.
+  void line() {
+    const Index count = 1 + below(2), rows = 1 + below(4);
+    std::vector<Token> tokens, text = context_;
+    for (Index i = 0; i < count; ++i) {
+      tokens.push_back(allowed(text));
+      text.push_back(tokens.back());
+    }
+    for (Index i = 1; i < rows; ++i) tokens.push_back(any());
+    call([&] { return model_.forward(tokens, rows); },
+         [&](const auto& output) {
+           context_.insert(context_.end(), tokens.begin(), tokens.end());
+           for (Index i = 0; i < rows; ++i)
+             expect(output, i, {context_.begin(), context_.end() - (rows - 1 - i)});
+           if (from_scratch(table_, processor_, context_)) return;
+           truncate_to(std::ssize(context_) - rows + 1);  // the text cannot go on so
+         });
+  }
+
+  void grow() {
+    const std::size_t before = tree_.size();
+    std::vector<Token> tokens;
+    std::vector<Index> parents;
+    const Index count = 1 + below(5);
+    if (before == 0) {  // behind a token of the text
+      tokens.push_back(allowed(context_));
+      parents.push_back(-1);
+    }
+    for (Index k = std::ssize(tokens); k < count; ++k) {
+      const Index number = static_cast<Index>(before) + k;
+      tokens.push_back(any());
+      parents.push_back(before == 0 ? below(number) : below(number + 1) - 1);
+    }
+    const Index rows = before == 0 ? std::ssize(tokens) : 1 + below(std::ssize(tokens));
+    call([&] { return model_.forward(tokens, parents, rows); },
+         [&](const auto& output) {
+           for (std::size_t k = 0; k < tokens.size(); ++k) tree_.push_back({tokens[k], parents[k]});
+           for (Index i = 0; i < rows; ++i) expect(output, i, text_before(std::ssize(tree_) - rows + i));
+         });
+  }
+
+  void keep() {
+    std::vector<Index> path;
+    for (Index node = below(std::ssize(tree_) + 1) - 1; node >= 0;
+         node = tree_[static_cast<std::size_t>(node)].parent)
+      path.insert(path.begin(), node);
+    std::vector<Token> text = text_before(path.empty() ? -1 : path.back());
+    while (!from_scratch(table_, processor_, text)) {
+      path.pop_back();
+      text.pop_back();
+    }
+    model_.keep(path);
+    context_ = text;
+    tree_.clear();
+  }
+
+  void truncate() { truncate_to(std::max<Index>(std::ssize(context_) - below(5), below(10) == 0 ? 0 : 2)); }
+  void truncate_to(Index length) {
+    model_.truncate(length);
+    context_.resize(std::min(context_.size(), static_cast<std::size_t>(length)));
+    tree_.clear();
+  }
+
+  LogTable table_{3, 1, 5};
+  AnyProcessor processor_;
+  Processed model_;
+  std::mt19937_64 rng_;
+  std::vector<Token> context_;
+  std::vector<Node> tree_;
+};
+
+}  // namespace
+
+static_assert(TreeModel<Processed>);
+
+TEST_CASE("a processor makes of a row what it makes of it from scratch, after any way there") {
+  Index refused = 0;
+  for (const AnyProcessor& processor : all_processors(2))
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      Walk walk(processor, seed);
+      walk.check(40);
+      refused += walk.refused;
+    }
+  CHECK(refused > 100);
+}
+
+namespace {
+
+// Counts from some number on, whatever it is taken back to: for a walk that fails every now and then.
+AnyProcessor faulty(std::shared_ptr<int> calls_left) {
+  return {Faulty{std::move(calls_left), Grammar{ForwardRhythm{}}}};
+}
+
+}  // namespace
+
+TEST_CASE("where a processor throws, text and tree are as before, and so is what it makes of them") {
+  Index failed = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const auto calls_left = std::make_shared<int>(0);
+    Walk walk(faulty(calls_left), seed);
+    walk.fault = calls_left;
+    walk.check(40);
+    failed += walk.failed;
+  }
+  CHECK(failed > 100);
+}
+
+namespace {
+
+// The target alone, processed from scratch.
+struct Reference {
+  const LogTable& table;
+  AnyProcessor processor;
+  mutable std::vector<std::unique_ptr<RowMajor<double>>> rows = {};
+
+  auto distribution(std::span<const Token> context) const {
+    rows.push_back(std::make_unique<RowMajor<double>>(*from_scratch(table, processor, context)));
+    return steps(LogitsRow(numbers(*rows.back()).row(0)));
+  }
+};
+
+const std::vector<Token> prompt{1, 2};
+
+Law expected_law(const LogTable& table, const AnyProcessor& processor, const Options& options) {
+  return target_law(Reference{table, processor}, prompt, options);
+}
+
+// How far the loop's law is from the target's, and how many tokens it accepts of a draft.
+struct Found {
+  double difference = 0, accepted = 0;
+};
+
+Found lines(const AnyProcessor& processor, const AnyProcessor& of_drafter, std::uint64_t seed) {
+  Found found;
+  LogTable large(3, 1, seed), small(3, 1, seed + 100);
+  for (const Index gamma : {1, 2, 3})
+    for (const AnyRule& rule : {AnyRule{BlockVerifier{}}, AnyRule{TokenVerifier{}}}) {
+      ModelDrafter drafter{Processed{small, steps, of_drafter}};
+      SpecDec decoder{Processed{large, steps, processor}, drafter, rule};
+      const Options options{.max_new_tokens = 4, .gamma = gamma};
+      const GenerationLaw got = enumerate_generate(decoder, prompt, options);
+      const Difference difference = largest_difference(got.law, expected_law(large, processor, options));
+      found.difference = std::max(found.difference, difference.size);
+      found.accepted += got.accepted;
+    }
+  return found;
+}
+
+Found trees(const AnyProcessor& processor, const AnyProcessor& of_drafter, std::uint64_t seed) {
+  LogTable large(3, 1, seed), small(3, 1, seed + 100);
+  ModelTreeDrafter drafter{Processed{small, steps, of_drafter}, TreeShape::of_widths({2, 1}), Independent{}};
+  SpecDec decoder{Processed{large, steps, processor}, drafter, TraversalVerifier{}};
+  const Options options{.max_new_tokens = 4, .gamma = 4};
+  const GenerationLaw got = enumerate_generate(decoder, prompt, options);
+  return {largest_difference(got.law, expected_law(large, processor, options)).size, got.accepted};
+}
+
+// Does not forbid what it refuses.
+struct Refuses {
+  void apply(auto&&) const {}
+  bool push(Token x) const { return x != 2; }
+  void pop(Index) const {}
+};
+
+}  // namespace
+
+TEST_CASE("processors with state on target and drafter leave the loop the target's law", "[law]") {
+  std::uint64_t seed = 0;
+  for (const AnyProcessor& processor : all_processors(2)) {
+    ++seed;
+    CAPTURE(seed);
+    const Found known = lines(processor, processor, seed), unknown = lines(processor, nothing(), seed);
+    CHECK(known.difference < 1e-12);
+    CHECK(unknown.difference < 1e-12);
+    CHECK(known.accepted > unknown.accepted);
+    const Found tree = trees(processor, processor, seed), blind = trees(processor, nothing(), seed);
+    CHECK(tree.difference < 1e-12);
+    CHECK(blind.difference < 1e-12);
+    CHECK(tree.accepted > blind.accepted);
+  }
+}
+
+TEST_CASE("a text that its processor refuses is an error, and so is a token refused but not forbidden") {
+  LogTable table(3, 1, 7);
+  Processed model{table, steps, {Grammar{Rhythm{}}}};
+  const std::vector<Token> broken{0, 1, 2}, whole{0, 2}, beyond{0, 2, 2};
+  const char* const message =
+      "specdec: token 1 of the text is 1, which the processor refuses: it sees the prompt, too, where no "
+      "AfterPrompt leaves it out";
+  CHECK(message_of([&] { model.forward(broken, 1); }) == message);
+  CHECK(message_of([&] { model.forward(broken, 2); }) == message);
+  CHECK(message_of([&] { model.forward(broken, std::vector<Index>{-1, 0, 1}, 2); }) == message);
+  CHECK(table.table.context().empty());
+  CHECK(message_of([&] { model.forward(whole, 3); }) ==
+        "specdec: rows = 3 is outside 1..2, the number of tokens");
+  // What is drafted may be anything.
+  CHECK(model.forward(beyond, 2).row(1).logits()[2] == table.logits(beyond)[2]);
+  model.truncate(2);
+  CHECK(model.forward(whole, std::vector<Index>{-1, 0}, 1).rows() == 1);
+
+  ProcessedModel careless{table, steps, Refuses{}};
+  careless.truncate(0);
+  table.truncate(0);
+  const std::string complaint = message_of([&] { careless.forward(whole, 2); });
+  CHECK(complaint.starts_with("specdec: the processor refuses token 2, which it leaves a logit of "));
+  CHECK(message_of([&] { careless.forward(whole, std::vector<Index>{-1, 0}, 2); }) == complaint);
+  CHECK(table.table.context().empty());
+}
+
+}  // namespace test_sample_processed_text
