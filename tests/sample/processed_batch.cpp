@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 #include <random>
@@ -419,6 +420,102 @@ TEST_CASE("texts of processed batches are what they are alone, each by its own c
   for (const Finished& finished : batch.run()) {
     const Steps steps = own_steps(finished.sequence);
     SpecDec alone{ProcessedModel{LogitsTable(7), steps}, ModelDrafter{ProcessedModel{LogitsTable(8), steps}}};
+    std::mt19937_64 rng(static_cast<std::uint64_t>(finished.sequence));
+    REQUIRE_FALSE(finished.error);
+    CHECK(finished.result.tokens == alone.generate(prompt, options, rng).tokens);
+  }
+}
+
+namespace {
+
+// Writes its text into the first logit, as a number. Fails behind a text of some length, and refuses 5.
+struct Spells {
+  std::size_t fails_behind = 100;
+  Tokens text = {};
+
+  static float number(const Tokens& text) {
+    float value = 1;
+    for (const Token x : text) value = 8 * value + static_cast<float>(x);
+    return value;
+  }
+  void apply(auto&& logits) const {
+    if (text.size() == fails_behind) throw std::runtime_error("no penalty");
+    logits[0] = number(text);
+    logits[5] = -std::numeric_limits<float>::infinity();
+  }
+  bool push(Token x) {
+    if (x == 5) return false;
+    text.push_back(x);
+    return true;
+  }
+  void pop(Index n) { text.resize(text.size() - static_cast<std::size_t>(n)); }
+};
+
+}  // namespace
+
+static_assert(BatchTreeModel<ProcessedBatch<TreeTable&, Steps, Spells>>);
+
+TEST_CASE("a processor of a processed batch follows each text, in pieces, back, through trees and anew") {
+  TreeTable model(9);
+  std::vector<Index> begun;
+  ProcessedBatch tested{model, Chain{Temperature{1.0}}, [&](Index sequence) {
+                          begun.push_back(sequence);
+                          return Spells{sequence == 3 ? std::size_t{3} : 100};
+                        }};
+  const Tokens a{1, 2, 3}, b{4}, tree{3, 4, 1}, refused{5, 1};
+  const auto spelt = [](const auto& rows, Index i) { return rows.row(i).logits()[0]; };
+  const auto first = tested.forward(Feeds{feed(7, a, 0), feed(2, b, 1)});
+  CHECK(spelt(first, 0) == Spells::number(b));
+  const auto second = tested.forward(Feeds{feed(2, a, 2, 1), feed(7, b, 1, 3), feed(3, a, 2)});
+  CHECK(spelt(second, 0) == Spells::number({4, 1, 2}));
+  CHECK(spelt(second, 1) == Spells::number({4, 1, 2, 3}));
+  CHECK(spelt(second, 2) == Spells::number({1, 2, 3, 4}));
+  CHECK_THROWS_WITH(spelt(second, 3), "no penalty");
+  CHECK_THROWS_WITH(spelt(second, 4), "no penalty");
+  tested.keep(3, 1);
+  CHECK(spelt(tested.forward(Feeds{feed(3, b, 1, 1)}), 0) == Spells::number({1, 4}));
+
+  tested.keep(7, 2);
+  const std::vector<Index> parents{-1, -1, 0}, path{0, 2};
+  const auto third = tested.forward(Feeds{{{.tokens = tree, .from = 2, .rows = 3, .parents = parents}, 7}});
+  CHECK(spelt(third, 0) == Spells::number({1, 2, 3}));
+  CHECK(spelt(third, 1) == Spells::number({1, 2, 4}));
+  CHECK(spelt(third, 2) == Spells::number({1, 2, 3, 1}));
+  tested.keep(7, std::span<const Index>(path));
+  model.contexts[7] = {1, 2, 3, 1};
+  CHECK(spelt(tested.forward(Feeds{feed(7, b, 1, 4)}), 0) == Spells::number({1, 2, 3, 1, 4}));
+
+  tested.release(7);
+  CHECK(spelt(tested.forward(Feeds{feed(7, b, 1)}), 0) == Spells::number(b));
+  model.fails = true;
+  CHECK_THROWS(tested.forward(Feeds{feed(9, a, 1), feed(7, a, 1, 1)}));
+  model.fails = false;
+  const auto last = tested.forward(Feeds{feed(9, refused, 2), feed(7, refused, 2, 1), feed(8, b, 1)});
+  CHECK_THROWS_WITH(spelt(last, 0), Catch::Contains("token 0 of the text is 5, which the processor refuses"));
+  CHECK_THROWS_WITH(spelt(last, 2), Catch::Contains("token 1 of the text is 5, which the processor refuses"));
+  CHECK(spelt(last, 4) == Spells::number(b));
+  CHECK(begun == std::vector<Index>{7, 2, 3, 7, 9, 9, 8});
+}
+
+TEST_CASE("texts under processors with state are what they are alone") {
+  const auto processor_of = [](Index sequence) {
+    return Processors{RepetitionPenalty{1 + 0.1 * static_cast<double>(sequence)}, FrequencyPenalty{0.2, 9},
+                      AfterPrompt{sequence, NoRepeatNgrams{3}}};
+  };
+  LogitsTable large(7), small(8);
+  const Chain chain{Temperature{0.9}};
+  Batch batch{ProcessedBatch{large, chain, processor_of},
+              BatchModelDrafter{ProcessedBatch{small, chain, processor_of}}, BlockVerifier{},
+              BatchOptions{.tokens_per_call = 10}};
+  const Options options{.max_new_tokens = 40, .gamma = 3};
+  const Tokens prompt{1, 2, 0, 5, 1, 2, 3, 4, 4, 1, 0, 2, 5};  // more than a call has room for
+  for (std::uint64_t i = 0; i < 6; ++i) batch.add(prompt, options, std::mt19937_64(i));
+  for (int n = 0; n < 12; ++n) batch.step();
+  batch.cancel(4);
+  for (const Finished& finished : batch.run()) {
+    const auto own = processor_of(finished.sequence);
+    SpecDec alone{ProcessedModel{LogitsTable(7), chain, own},
+                  ModelDrafter{ProcessedModel{LogitsTable(8), chain, own}}};
     std::mt19937_64 rng(static_cast<std::uint64_t>(finished.sequence));
     REQUIRE_FALSE(finished.error);
     CHECK(finished.result.tokens == alone.generate(prompt, options, rng).tokens);

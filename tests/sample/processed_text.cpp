@@ -229,16 +229,18 @@ struct Found {
 Found lines(const AnyProcessor& processor, const AnyProcessor& of_drafter, std::uint64_t seed) {
   Found found;
   LogTable large(3, 1, seed), small(3, 1, seed + 100);
-  for (const Index gamma : {1, 2, 3})
-    for (const AnyRule& rule : {AnyRule{BlockVerifier{}}, AnyRule{TokenVerifier{}}}) {
-      ModelDrafter drafter{Processed{small, steps, of_drafter}};
-      SpecDec decoder{Processed{large, steps, processor}, drafter, rule};
-      const Options options{.max_new_tokens = 4, .gamma = gamma};
-      const GenerationLaw got = enumerate_generate(decoder, prompt, options);
-      const Difference difference = largest_difference(got.law, expected_law(large, processor, options));
-      found.difference = std::max(found.difference, difference.size);
-      found.accepted += got.accepted;
-    }
+  const auto add = [&](const AnyRule& rule, const Options& options) {
+    ModelDrafter drafter{Processed{small, steps, of_drafter}};
+    SpecDec decoder{Processed{large, steps, processor}, drafter, rule};
+    const GenerationLaw got = enumerate_generate(decoder, prompt, options);
+    const Difference difference = largest_difference(got.law, expected_law(large, processor, options));
+    found.difference = std::max(found.difference, difference.size);
+    found.accepted += got.accepted;
+  };
+  const Index length = std::max(bound(3, 4), 3);
+  add({BlockVerifier{}}, {.max_new_tokens = length, .gamma = 1});
+  add({BlockVerifier{}}, {.max_new_tokens = 4, .gamma = 3});
+  add({TokenVerifier{}}, {.max_new_tokens = length, .gamma = 2});
   return found;
 }
 
@@ -246,7 +248,7 @@ Found trees(const AnyProcessor& processor, const AnyProcessor& of_drafter, std::
   LogTable large(3, 1, seed), small(3, 1, seed + 100);
   ModelTreeDrafter drafter{Processed{small, steps, of_drafter}, TreeShape::of_widths({2, 1}), Independent{}};
   SpecDec decoder{Processed{large, steps, processor}, drafter, TraversalVerifier{}};
-  const Options options{.max_new_tokens = 4, .gamma = 4};
+  const Options options{.max_new_tokens = std::max(bound(3, 4), 3), .gamma = 4};
   const GenerationLaw got = enumerate_generate(decoder, prompt, options);
   return {largest_difference(got.law, expected_law(large, processor, options)).size, got.accepted};
 }

@@ -134,12 +134,13 @@ inline AnyProcessor nothing() { return {specdec::LogitBias{}}; }
 
 // Those for texts that begin with so long a prompt.
 inline std::vector<AnyProcessor> all_processors(Index prompt) {
-  return {{penalties(specdec::unlimited)},
-          {penalties(3)},
-          {specdec::NoRepeatNgrams{2}},
-          {specdec::Grammar{Rhythm{}}},
-          {specdec::Grammar{ForwardRhythm{}}},
-          {specdec::Processors{penalties(4), specdec::AfterPrompt{prompt, specdec::Grammar{ForwardRhythm{}}}}}};
+  return {
+      {penalties(specdec::unlimited)},
+      {penalties(3)},
+      {specdec::NoRepeatNgrams{2}},
+      {specdec::Grammar{Rhythm{}}},
+      {specdec::Grammar{ForwardRhythm{}}},
+      {specdec::Processors{penalties(4), specdec::AfterPrompt{prompt, specdec::Grammar{ForwardRhythm{}}}}}};
 }
 
 // What the processor makes of the logits behind a context, from scratch; nothing where it refuses the context.

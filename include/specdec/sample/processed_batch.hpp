@@ -354,6 +354,7 @@ class ProcessedBatch {
       Text& context = contexts_.at(feeds[k].sequence);
       context.forget_from(nodes_[k]);
       if (nodes_[k] == 0) context.truncate(feeds[k].from);
+      if (context.length() + context.tree_size() == 0) contexts_.erase(feeds[k].sequence);
     }
   }
 

@@ -1,0 +1,104 @@
+// Drafts of what is forced: what they propose, what they cost, and the law of the loop with them.
+#include <cstddef>
+#include <memory>
+#include <random>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <stdexcept>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+#include "support/processors.hpp"
+
+namespace test_draft_forced_tokens {
+
+using namespace specdec;
+using namespace specdec::testing;
+using support::LogTable;
+using support::message_of;
+
+namespace {
+
+using Tokens = std::vector<Token>;
+
+// Of four tokens: after x comes x + 1, and after 3 anything; behind each 1 it may be out of order.
+struct Counts {
+  std::shared_ptr<bool> fails = std::make_shared<bool>(false);
+  Tokens text = {};
+
+  void apply(auto&& logits) const {
+    if (text.empty() || text.back() == 3) return;
+    if (*fails && text.back() == 1) throw std::runtime_error("no");
+    for (Index x = 0; x < logits.size(); ++x)
+      if (x != text.back() + 1) logits[x] = -std::numeric_limits<float>::infinity();
+  }
+  bool push(Token x) {
+    if (!text.empty() && text.back() != 3 && x != text.back() + 1) return false;
+    text.push_back(x);
+    return true;
+  }
+  void pop(Index n) { text.resize(text.size() - static_cast<std::size_t>(n)); }
+};
+
+}  // namespace
+
+static_assert(Drafter<ForcedTokens<Counts>>);
+
+TEST_CASE("what the processor leaves no choice about is proposed, with certainty") {
+  std::mt19937_64 rng{1};
+  ForcedTokens drafter{Counts{}, 4};
+  const auto drafted = [&](const Tokens& context, Index gamma) {
+    const auto draft = drafter.draft(context, gamma, rng);
+    for (std::size_t i = 0; i < draft.tokens.size(); ++i)
+      CHECK(draft.rows.row(static_cast<Index>(i)).probability(draft.tokens[i]) == 1);
+    return Tokens(draft.tokens.begin(), draft.tokens.end());
+  };
+  CHECK(drafted({3, 0}, 5) == Tokens{1, 2, 3});
+  CHECK(drafted({3, 0}, 2) == Tokens{1, 2});
+  CHECK(drafted({3, 0}, 0).empty());
+  CHECK(drafted({3, 0, 1, 2}, 5) == Tokens{3});
+  drafter.truncate(1);
+  CHECK(drafted({3}, 5).empty());
+  CHECK(drafted({3, 1}, 5) == Tokens{2, 3});
+  CHECK(drafted({3, 1, 1, 2}, 5).empty());  // which it refuses
+  drafter.truncate(2);
+  CHECK(drafted({3, 1, 2}, 5) == Tokens{3});
+  CHECK(message_of([] { ForcedTokens{Counts{}, 0}; }) == "specdec: vocab_size = 0 is not positive");
+}
+
+TEST_CASE("a processor that throws is where it was") {
+  std::mt19937_64 rng{1};
+  Counts counts;
+  ForcedTokens drafter{counts, 4};
+  const Tokens context{3, 0};
+  *counts.fails = true;
+  CHECK_THROWS_AS(drafter.draft(context, 5, rng), std::runtime_error);
+  *counts.fails = false;
+  CHECK(drafter.draft(context, 5, rng).tokens.size() == 3);
+}
+
+TEST_CASE("forced tokens before a model are all accepted, and leave the target's law") {
+  const Tokens prompt{1, 0};
+  LogTable large(3, 1, 3), small(3, 1, 4);
+  const Grammar grammar{support::Rhythm{}};
+  const AfterPrompt behind{2, grammar};
+  const Chain steps{Temperature{1.0}};
+  // 2 is forced behind 0.
+  const Options options{.max_new_tokens = 4, .gamma = 2};
+  const auto law_with = [&](auto drafter) {
+    SpecDec decoder{ProcessedModel{large, steps, behind}, drafter, BlockVerifier{}};
+    return enumerate_generate(decoder, prompt, options);
+  };
+  const GenerationLaw plain = law_with(NoDrafter{});
+  const GenerationLaw forced = law_with(ForcedTokens{behind, 3});
+  CHECK(largest_difference(plain.law, forced.law).size < 1e-12);
+  CHECK(forced.drafted > 0.5);
+  CHECK(std::abs(forced.accepted - forced.drafted) < 1e-12);
+  const GenerationLaw chained =
+      law_with(ChainDrafter{ForcedTokens{behind, 3}, ModelDrafter{ProcessedModel{small, steps, behind}}});
+  CHECK(largest_difference(plain.law, chained.law).size < 1e-12);
+  CHECK(chained.accepted > forced.accepted);
+}
+
+}  // namespace test_draft_forced_tokens

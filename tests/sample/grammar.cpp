@@ -1,0 +1,147 @@
+// Matchers as processors: masks of any length, and snapshots of those that cannot go back.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <random>
+#include <span>
+#include <specdec/chance/random.hpp>
+#include <specdec/sample/grammar.hpp>
+#include <specdec/sample/snapshots.hpp>
+#include <specdec/sample/text_processor.hpp>
+#include <stdexcept>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+
+namespace test_sample_grammar {
+
+using namespace specdec;
+
+namespace {
+
+// Tokens whose sum with the last one is no multiple of 3.
+class Sums {
+ public:
+  void allow(std::span<std::uint32_t> mask) const {
+    for (std::uint32_t x = 0; x < 32 * mask.size(); ++x)
+      if ((last_ + x) % 3 != 0) mask[x / 32] |= std::uint32_t{1} << (x % 32);
+  }
+  bool advance(Token x) {
+    if ((last_ + static_cast<std::uint32_t>(x)) % 3 == 0) return false;
+    last_ = static_cast<std::uint32_t>(x);
+    return true;
+  }
+
+ private:
+  std::uint32_t last_ = 1;
+};
+
+// A state that is its text, or nothing of it once it has failed. Copies and pushes throw when they are told to.
+struct Text {
+  std::vector<Token> tokens = {};
+  std::shared_ptr<int> calls_left = std::make_shared<int>(0);
+  Index* pushes = nullptr;
+
+  Text() = default;
+  Text(const Text& other) : calls_left(other.calls_left), pushes(other.pushes) { *this = other; }
+  Text(Text&&) noexcept = default;
+  Text& operator=(const Text& other) {
+    tokens.assign(1, -7);  // half-way
+    count();
+    tokens = other.tokens;
+    return *this;
+  }
+  Text& operator=(Text&&) noexcept = default;
+
+  void apply(auto&& logits) const { logits[0] = static_cast<float>(tokens.size()); }
+  bool push(Token x) {
+    if (pushes != nullptr) ++*pushes;
+    const std::vector<Token> before = tokens;
+    tokens.assign(1, -7);
+    count();
+    if (x == 9) return false;
+    tokens = before;
+    tokens.push_back(x);
+    return true;
+  }
+  void count() const {
+    if (--*calls_left == 0) throw std::runtime_error("no");
+  }
+};
+
+}  // namespace
+
+static_assert(GrammarMatcher<Sums> && TextProcessor<Grammar<Sums>> && TextProcessor<Snapshots<Text>>);
+
+TEST_CASE("a grammar forbids what its mask leaves out, whatever the vocabulary") {
+  for (const Index size : {1, 31, 32, 33, 100}) {
+    Grammar grammar{Sums{}};
+    for (const Token pushed : {-1, 3, 4}) {
+      if (pushed >= 0) CHECK(grammar.push(pushed));
+      Eigen::RowVectorXd logits = Eigen::RowVectorXd::LinSpaced(size, 1, 2);
+      grammar.apply(Eigen::Ref<Eigen::RowVectorXd>(logits));
+      for (Index x = 0; x < size; ++x) {
+        const bool forbidden = (x + (pushed < 0 ? 1 : pushed)) % 3 == 0;
+        CHECK(logits[x] == (forbidden ? -std::numeric_limits<double>::infinity()
+                                      : Eigen::RowVectorXd::LinSpaced(size, 1, 2)[x]));
+      }
+    }
+    CHECK(!grammar.push(2));
+  }
+}
+
+TEST_CASE("snapshots bring a state back to any place of its text, whatever fails on the way") {
+  for (const Index most : {1, 3, 64}) {
+    std::mt19937_64 rng{static_cast<std::uint64_t>(most)};
+    const auto below = [&](Index end) {
+      return static_cast<Index>(uniform01(rng) * static_cast<double>(end));
+    };
+    Text first;
+    Snapshots tested{first, most};
+    std::vector<Token> text;
+    int failed = 0;
+    for (int n = 0; n < 1000; ++n) {
+      const Index back = std::min(below(n % 40 == 0 ? 100 : 5), std::ssize(text));
+      tested.pop(back);
+      text.resize(text.size() - static_cast<std::size_t>(back));
+      for (Index more = below(6); more > 0; --more) {
+        const auto x = static_cast<Token>(below(10));
+        *first.calls_left = static_cast<int>(below(20));
+        try {
+          const bool pushed = tested.push(x);
+          REQUIRE(pushed == (x != 9));
+          if (pushed) text.push_back(x);
+        } catch (const std::runtime_error&) {
+          ++failed;
+        }
+        *first.calls_left = 0;
+      }
+      REQUIRE(tested.state().tokens == text);
+    }
+    CHECK(failed > 50);
+  }
+  CHECK(support::message_of([] {
+          Snapshots{Text{}, 0};
+        }) == "specdec: most = 0: there is a snapshot at least");
+}
+
+TEST_CASE("going back no further than there are snapshots pushes nothing anew") {
+  Index pushes = 0;
+  Text first;
+  first.pushes = &pushes;
+  Snapshots tested{first, 4};
+  for (Token x = 0; x < 8; ++x) tested.push(x);
+  tested.pop(2);
+  tested.pop(2);
+  CHECK(tested.state().tokens.size() == 4);
+  CHECK(pushes == 8);
+  tested.pop(1);
+  CHECK(tested.state().tokens.size() == 3);
+  CHECK(pushes == 11);
+}
+
+}  // namespace test_sample_grammar
