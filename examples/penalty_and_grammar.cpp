@@ -1,5 +1,5 @@
-// Processors of your own, on target and drafter alike: a penalty on what was said, and a grammar.
-#include <algorithm>
+// A penalty of the library and a processor of your own, on target and drafter alike.
+#include <cstddef>
 #include <iostream>
 #include <limits>
 #include <random>
@@ -29,20 +29,34 @@ class Counter {
   Eigen::MatrixXf logits_;
 };
 
-int main() {
-  // Called for every row before the chain: the tokens the row follows, and its logits to be changed. It depends on
-  // these alone. What it is shown may be a draft that breaks the grammar: then nothing needs to be right, only defined.
-  const auto hook = [](std::span<const Token> context,
-                       Eigen::Ref<Eigen::Matrix<float, 1, Eigen::Dynamic>> logits) {
-    for (const Token x : context.last(std::min<std::size_t>(context.size(), 5)))
-      logits[x] -= 0.5f;            // said lately
-    for (Token x = 0; x < 10; ++x)  // an even digit is followed by an odd one, and the other way round
-      if ((x + context.back()) % 2 == 0) logits[x] = -std::numeric_limits<float>::infinity();
-  };
-  const specdec::Chain chain{specdec::Temperature{0.8}, specdec::TopP{0.95}};
+// An even digit is followed by an odd one, and the other way round.
+class Alternating {
+ public:
+  // Changes the logits of the next token; -inf forbids one.
+  void apply(Eigen::Ref<Eigen::RowVectorXf> logits) const {
+    if (text_.empty()) return;
+    for (Token x = 0; x < logits.size(); ++x)
+      if ((x + text_.back()) % 2 == 0) logits[x] = -std::numeric_limits<float>::infinity();
+  }
+  // The text goes on with x; false, and nothing has happened, where it cannot. Without such tokens: void.
+  bool push(Token x) {
+    if (!text_.empty() && (x + text_.back()) % 2 == 0) return false;
+    text_.push_back(x);
+    return true;
+  }
+  // Takes the last n tokens back that were pushed.
+  void pop(Index n) { text_.resize(text_.size() - static_cast<std::size_t>(n)); }
 
-  specdec::ModelDrafter drafter{specdec::ProcessedModel{Counter{0.7f}, chain, hook}};
-  specdec::SpecDec decoder{specdec::ProcessedModel{Counter{1.0f}, chain, hook}, drafter};
+ private:
+  std::vector<Token> text_;
+};
+
+int main() {
+  const specdec::Chain chain{specdec::Temperature{0.8}, specdec::TopP{0.95}};
+  const specdec::Processors processors{specdec::FrequencyPenalty{0.5, 5}, Alternating{}};
+
+  specdec::ModelDrafter drafter{specdec::ProcessedModel{Counter{0.7f}, chain, processors}};
+  specdec::SpecDec decoder{specdec::ProcessedModel{Counter{1.0f}, chain, processors}, drafter};
   std::mt19937_64 rng{2};
   const auto result = decoder.generate(std::vector<Token>{0}, {.max_new_tokens = 60}, rng);
   for (const Token x : result.tokens) std::cout << x;

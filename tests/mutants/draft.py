@@ -389,3 +389,10 @@ mutant("keyed-confident-depth", "draft/confident_spares_drafter.hpp", "tests/ver
        "detail::behind(chance, depth(parent))", "detail::behind(chance, size())")
 mutant("keyed-siblings-depth", "draft/growing_tree.hpp", "tests/verify/keyed",
        "behind(chance, depth(k));", "behind(chance, k + 1);")
+FORCED = "tests/draft/forced_tokens"
+mutant = promise("what is forced is proposed, and nothing else")
+mutant("forced-of-two", "draft/forced_tokens.hpp", FORCED, ".count() != 1)", ".count() > 2)")
+mutant("forced-draft-stays", "draft/forced_tokens.hpp", FORCED, "      throw;\n    }\n    processor_.pop(pushed);", "      throw;\n    }")
+mutant("forced-failure-stays", "draft/forced_tokens.hpp", FORCED, "      processor_.pop(pushed);\n      throw;", "      throw;")
+mutant("forced-behind-what-is-refused", "draft/forced_tokens.hpp", FORCED, "[static_cast<std::size_t>(seen_)])) return false;", "[static_cast<std::size_t>(seen_)])) return true;")
+mutant("forced-text-not-taken-back", "draft/forced_tokens.hpp", FORCED, "if (seen < seen_) processor_.pop(seen_ - seen);", "")

@@ -89,8 +89,8 @@ struct NoHook {};
 ///
 /// A TextProcessor in its place keeps of the text what it needs: Processors{RepetitionPenalty{1.1}, Grammar{matcher}}. It
 /// is shown each token once, the prompt's, too, when a row behind it is asked for, and taken back with the context. Where it
-/// refuses a drafted token, which has probability 0 then, the rows behind that are the model's own: they decide nothing. The
-/// wrapper is one text's; for another prompt, and settings of its own, make another around the same model.
+/// refuses a drafted token, which has probability 0 then, the rows behind that are the model's own: they decide nothing. It may
+/// go on to another text, which begins anew; for other settings make another wrapper around the same model.
 ///
 /// A model passed as an lvalue is referred to and must outlive this; an rvalue is moved in. Give it with an
 /// empty context.
