@@ -4,12 +4,15 @@
 //   generate_gguf -m target.gguf -md draft.gguf -p "It was a bright" -n 256 --temp 0.8 --gamma 8
 //   generate_gguf -m target.gguf -p "..."                 drafts by prompt lookup, without a second model
 //   generate_gguf -m target.gguf -md draft.gguf --tree without-replacement      drafts that branch
+//   generate_gguf -m target.gguf -md draft.gguf --grammar list.gbnf             text of a grammar
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <fstream>
 #include <iomanip>
 #include <iostream>
+#include <iterator>
 #include <optional>
 #include <random>
 #include <span>
@@ -21,6 +24,7 @@
 #include <vector>
 
 #include "../generate/text.hpp"
+#include "llama_grammar.hpp"
 #include "llama_model.hpp"
 #include "program.hpp"
 #include "trees.hpp"
@@ -34,7 +38,20 @@ using generate::fixed;
 using generate::printable;
 using Clock = std::chrono::steady_clock;
 using gguf::Chain;
-using Model = specdec::ProcessedModel<LlamaModel&, Chain>;
+
+// The grammar of the new text, if there is one.
+struct Grammar {
+  std::optional<specdec::AfterPrompt<LlamaGrammar>> grammar;
+
+  void apply(auto&& logits) {
+    if (grammar) grammar->apply(logits);
+  }
+  bool push(Token x) { return !grammar || grammar->push(x); }
+  void pop(Index n) {
+    if (grammar) grammar->pop(n);
+  }
+};
+using Model = specdec::ProcessedModel<LlamaModel&, Chain, Grammar>;
 
 // ---- What can be set --------------------------------------------------------------------------------
 
@@ -46,6 +63,7 @@ struct Settings {
   Index gamma = 8;
   std::string verifier = "block";
   std::string tree = "none";
+  std::string grammar;
   Index seed = 1;
   gguf::Engine engine;
 
@@ -91,6 +109,8 @@ void add_options(CLI::App& app, Settings& settings) {
       ->check(CLI::IsMember(tree_names()));
   app.add_option("--verifier", settings.verifier, "Rule of acceptance")
       ->check(CLI::IsMember({"token", "block", "greedy-block", "sample-match", "argmax"}));
+  app.add_option("--grammar", settings.grammar,
+                 "File with a grammar of llama.cpp (GBNF) that the text follows");
   app.add_option("--seed", settings.seed, "Seed of everything random")->check(CLI::Range(0, 1000000000));
   add_options(app, settings.engine);
 }
@@ -115,7 +135,19 @@ struct Pair {
   LlamaModel target;
   std::optional<LlamaModel> draft;
   Tokens prompt;
+  Grammar grammar;
+
+  Model target_by(const Chain& chain) { return {target, chain, grammar}; }
+  Model draft_by(const Chain& chain) { return {*draft, chain, grammar}; }
 };
+
+Grammar read_grammar(const std::string& path, const LlamaWeights& weights, Index prompt_size) {
+  if (path.empty()) return {};
+  std::ifstream file(path);
+  const std::string gbnf{std::istreambuf_iterator<char>(file), {}};
+  if (!file) throw std::runtime_error("'" + path + "' cannot be read");
+  return {specdec::AfterPrompt{prompt_size, LlamaGrammar(weights, gbnf)}};
+}
 
 // How long the text gets at most: greedy block verification may have to draft beyond the last token asked for.
 Index longest_text(const Settings& settings, Index prompt_size) {
@@ -149,8 +181,9 @@ Pair load(const Settings& settings) {
     check_same_vocabulary(target, weights);
     draft = open(weights, settings, text, tree ? tree->of_draft() : gguf::Room{});
   }
+  Grammar grammar = read_grammar(settings.grammar, target, std::ssize(prompt));
   return {open(target, settings, text, tree ? tree->of_target() : gguf::Room{}), std::move(draft),
-          std::move(prompt)};
+          std::move(prompt), std::move(grammar)};
 }
 
 // ---- Generation -------------------------------------------------------------------------------------
@@ -195,15 +228,15 @@ auto with_verifier(std::string_view name, F&& f) {
 template <class F>
 auto with_drafter(const Settings& settings, Pair& pair, F&& f) {
   if (!pair.draft) return f(specdec::PromptLookupDrafter{});
-  return f(specdec::ModelDrafter{Model{*pair.draft, settings.draft_chain()}});
+  return f(specdec::ModelDrafter{pair.draft_by(settings.draft_chain())});
 }
 
 // Calls f with the drafter of trees.
 template <class F>
 auto with_tree_drafter(const gguf::Tree& tree, const Settings& settings, Pair& pair, F&& f) {
   if (!pair.draft) return f(gguf::LookedUp{tree.depth()});
-  return gguf::with_model_drafter(tree, Model{*pair.draft, settings.draft_chain()},
-                                  Model{*pair.draft, settings.choosing_chain()}, settings.draws(), f);
+  return gguf::with_model_drafter(tree, pair.draft_by(settings.draft_chain()),
+                                  pair.draft_by(settings.choosing_chain()), settings.draws(), f);
 }
 
 // Calls f with drafter and rule.
@@ -227,7 +260,7 @@ specdec::Options options_of(const Settings& settings, const Pair& pair) {
 Run speculate(const Settings& settings, Pair& pair) {
   const LlamaWeights& weights = pair.target.weights();
   const auto generate = [&](auto& generator, auto on_emitted, auto& drafter, const auto& verifier) {
-    specdec::SpecDec decoder{Model{pair.target, settings.chain()}, drafter, verifier};
+    specdec::SpecDec decoder{pair.target_by(settings.chain()), drafter, verifier};
     return decoder.generate(pair.prompt, options_of(settings, pair), generator,
                             [&](std::span<const Token> emitted) {
                               for (const Token x : emitted) std::cout << printable(weights.text(x));
@@ -244,7 +277,7 @@ Run speculate(const Settings& settings, Pair& pair) {
 }
 
 Run target_alone(const Settings& settings, Pair& pair) {
-  Model target{pair.target, settings.chain()};
+  Model target = pair.target_by(settings.chain());
   return Run(settings, [&](auto& generator, auto on_emitted) {
     const auto on_step = [&](std::span<const Token> emitted) { on_emitted(std::ssize(emitted)); };
     const specdec::Options options = options_of(settings, pair);

@@ -9,7 +9,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -58,6 +60,10 @@ inline State state;
 
 /// Those that there are, the oldest first.
 inline std::vector<llama_context*> contexts;
+
+/// How many samplers there are, and whether one was given a token that its grammar does not allow, which ends a program.
+inline int samplers = 0;
+inline bool aborted = false;
 
 }  // namespace fake_llama
 
@@ -130,6 +136,17 @@ struct llama_context {
   }
 };
 
+// A grammar of one text: for each of its tokens a digit, or * for any, and behind them the last token, again and again.
+struct llama_sampler {
+  std::string text;
+  std::size_t at = 0;
+
+  bool allows(llama_token token) const {
+    if (at == text.size()) return token == fake_llama::vocab_size - 1;
+    return text[at] == '*' || text[at] - '0' == token;
+  }
+};
+
 // Inline, as several tests include them.
 extern "C" {
 
@@ -174,6 +191,28 @@ inline bool llama_memory_seq_rm(llama_memory_t memory, llama_seq_id sequence, ll
 inline void llama_memory_seq_cp(llama_memory_t memory, llama_seq_id owner, llama_seq_id other, llama_pos from,
                                 llama_pos to) {
   reinterpret_cast<llama_context*>(memory)->share(owner, other, from, to);
+}
+
+inline llama_sampler* llama_sampler_init_grammar(const llama_vocab*, const char* text, const char*) {
+  if (*text == '\0') return nullptr;
+  ++fake_llama::samplers;
+  return new llama_sampler{text};
+}
+inline llama_sampler* llama_sampler_clone(const llama_sampler* sampler) {
+  ++fake_llama::samplers;
+  return new llama_sampler(*sampler);
+}
+inline void llama_sampler_free(llama_sampler* sampler) {
+  --fake_llama::samplers;
+  delete sampler;
+}
+inline void llama_sampler_apply(llama_sampler* sampler, llama_token_data_array* all) {
+  for (llama_token_data& each : std::span(all->data, all->size))
+    if (!sampler->allows(each.id)) each.logit = -std::numeric_limits<float>::infinity();
+}
+inline void llama_sampler_accept(llama_sampler* sampler, llama_token token) {
+  if (!sampler->allows(token)) fake_llama::aborted = true;
+  else if (sampler->at < sampler->text.size()) ++sampler->at;
 }
 
 }  // extern "C"

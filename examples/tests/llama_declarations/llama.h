@@ -4,6 +4,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "ggml-backend.h"
@@ -15,6 +16,7 @@ extern "C" {
 struct llama_model;
 struct llama_context;
 struct llama_vocab;
+struct llama_sampler;
 typedef struct llama_memory_i* llama_memory_t;
 
 typedef int32_t llama_pos;
@@ -31,6 +33,17 @@ struct llama_batch {
   llama_seq_id** seq_id;
   int8_t* logits;
 };
+typedef struct llama_token_data {
+  llama_token id;
+  float logit;
+  float p;
+} llama_token_data;
+typedef struct llama_token_data_array {
+  llama_token_data* data;
+  size_t size;
+  int64_t selected;
+  bool sorted;
+} llama_token_data_array;
 struct llama_model_params {
   int32_t n_gpu_layers;
 };
@@ -74,6 +87,13 @@ int32_t llama_tokenize(const struct llama_vocab* vocab, const char* text, int32_
                        llama_token* tokens, int32_t n_tokens_max, bool add_special, bool parse_special);
 int32_t llama_token_to_piece(const struct llama_vocab* vocab, llama_token token, char* buf, int32_t length,
                              int32_t lstrip, bool special);
+
+struct llama_sampler* llama_sampler_init_grammar(const struct llama_vocab* vocab, const char* grammar_str,
+                                                 const char* grammar_root);
+void llama_sampler_apply(struct llama_sampler* smpl, llama_token_data_array* cur_p);
+void llama_sampler_accept(struct llama_sampler* smpl, llama_token token);
+struct llama_sampler* llama_sampler_clone(const struct llama_sampler* smpl);
+void llama_sampler_free(struct llama_sampler* smpl);
 
 #ifdef __cplusplus
 }
