@@ -80,6 +80,28 @@ namespace {
 using support::AnyVerifier;
 using support::RowMajor;
 
+// The same logits wherever it is asked.
+struct FlatLogits {
+  RowMajor<float> logits = RowMajor<float>::Zero(8, 40);
+  Index vocab_size() const { return 40; }
+  auto forward(std::span<const Token>, Index rows) { return logits.topRows(rows); }
+  auto forward(std::span<const Token> tokens, std::span<const Index>, Index rows) {
+    return forward(tokens, rows);
+  }
+  void keep(std::span<const Index>) {}
+  void truncate(Index) {}
+};
+
+// A matcher that allows tokens other than the last.
+struct Changing {
+  Token last = -1;
+  void allow(std::span<std::uint32_t> mask) const {
+    for (std::uint32_t& word : mask) word = ~std::uint32_t{0};
+    if (last >= 0) mask[static_cast<std::size_t>(last / 32)] &= ~(std::uint32_t{1} << (last % 32));
+  }
+  bool advance(Token x) { return std::exchange(last, x) != x; }
+};
+
 RowMajor<double> random_rows(Index rows, Index size, std::mt19937_64& rng) {
   RowMajor<double> m(rows, size);
   for (double& p : m.reshaped()) p = uniform01(rng) < 0.5 ? 0.0 : uniform01(rng) * uniform01(rng);
@@ -149,6 +171,28 @@ void check_kinds() {
 }
 
 }  // namespace
+
+TEST_CASE("processors with state allocate nothing where the text has been as long") {
+  const Processors processors{RepetitionPenalty{1.1}, PresencePenalty{0.1, 5}, NoRepeatNgrams{3},
+                              Grammar{Changing{}}};
+  ProcessedModel model{FlatLogits{}, Chain{}, processors};
+  ForcedTokens drafter{processors, 40};
+  std::mt19937_64 rng{1};
+  const std::vector<Token> tokens{1, 2, 3, 4, 4}, tree{5, 1, 2, 9, 9};
+  const std::vector<Index> parents{-1, 0, 0, 1, 3}, path{0, 1, 3};
+  std::size_t before = 0;
+  for (int n = 0; n < 20; ++n) {
+    if (n == 5) before = allocations;
+    model.forward(tokens, 3);
+    model.truncate(4);
+    model.forward(tree, parents, 4);
+    model.keep(path);
+    model.forward(std::span(tokens).first(4), 1);
+    model.truncate(2 * (n % 2));
+    drafter.draft(std::span<const Token>(tokens).first(4), 3, rng);
+  }
+  CHECK(allocations == before);
+}
 
 TEST_CASE("a verify call allocates nothing once its draft length has been seen, under any rule") {
   Counts counts;

@@ -185,7 +185,7 @@ mutant("counts-gap-not-closed", "sample/token_counts.hpp", "tests/sample/penalti
 mutant("counts-moved-before-their-home", "sample/token_counts.hpp", "tests/sample/penalties", "if (from_home < from_gap) continue;", "")
 mutant("ngram-by-hash-alone", "sample/no_repeat_ngrams.hpp", "tests/sample/no_repeat_ngrams", " && std::ranges::equal(begun, ngram_before(end)))", ")")
 mutant("ngram-latest-alone", "sample/no_repeat_ngrams.hpp", "tests/sample/no_repeat_ngrams", "previous_.back() = std::exchange(latest, end);", "latest = end;")
-mutant("ngram-not-taken-back", "sample/no_repeat_ngrams.hpp", "tests/sample/no_repeat_ngrams", "      if (last >= n_ - 1) latest_[slot(ngram_before(last))] = previous_[static_cast<std::size_t>(last)];\n", "")
+mutant("ngram-not-taken-back", "sample/no_repeat_ngrams.hpp", "tests/sample/no_repeat_ngrams", "      if (last >= n_ - 1) latest_[slot(ngram_before(last))] = previous_[static_cast<std::size_t>(last)];\n", "", endless=True)
 mutant("ngram-list-of-a-smaller-table", "sample/no_repeat_ngrams.hpp", "tests/sample/no_repeat_ngrams", "for (Index end = 0; end < size(); ++end) enter(end);", "for (Index end = 0; end < size(); ++end) previous_.push_back(-1);")
 mutant("list-half-pushed", "sample/processors.hpp", "tests/sample/processors", "      if (!pushed) processor.pop(1);\n", "")
 mutant("list-half-thrown", "sample/processors.hpp", "tests/sample/processors", "      } catch (...) {\n        processor.pop(1);", "      } catch (...) {")

@@ -142,6 +142,10 @@ TEST_CASE("going back no further than there are snapshots pushes nothing anew") 
   tested.pop(1);
   CHECK(tested.state().tokens.size() == 3);
   CHECK(pushes == 11);
+  for (Token x = 0; x < 3; ++x) tested.push(x);  // and there are snapshots again
+  tested.pop(3);
+  CHECK(tested.state().tokens.size() == 3);
+  CHECK(pushes == 14);
 }
 
 }  // namespace test_sample_grammar

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <random>
 #include <span>
@@ -253,11 +254,29 @@ Found trees(const AnyProcessor& processor, const AnyProcessor& of_drafter, std::
   return {largest_difference(got.law, expected_law(large, processor, options)).size, got.accepted};
 }
 
-// Does not forbid what it refuses.
+// Refuses a token, which it does not forbid.
 struct Refuses {
+  int* asked;
   void apply(auto&&) const {}
-  bool push(Token x) const { return x != 2; }
+  bool push(Token x) const {
+    *asked += x == 2 ? 1 : 0;
+    return x != 2;
+  }
   void pop(Index) const {}
+};
+
+// Returns as many rows as it is asked for, whatever it is fed.
+struct Lavish : LogTable {
+  using LogTable::LogTable;
+  float logit = 1;
+  RowMajor<float> rows_of_any;
+  const RowMajor<float>& forward(std::span<const Token>, Index rows) {
+    return rows_of_any = RowMajor<float>::Constant(rows, 3, logit);
+  }
+  const RowMajor<float>& forward(std::span<const Token> tokens, std::span<const Index>, Index rows) {
+    return forward(tokens, rows);
+  }
+  void keep(std::span<const Index>) {}
 };
 
 }  // namespace
@@ -289,20 +308,27 @@ TEST_CASE("a text that its processor refuses is an error, and so is a token refu
   CHECK(message_of([&] { model.forward(broken, 2); }) == message);
   CHECK(message_of([&] { model.forward(broken, std::vector<Index>{-1, 0, 1}, 2); }) == message);
   CHECK(table.table.context().empty());
-  CHECK(message_of([&] { model.forward(whole, 3); }) ==
-        "specdec: rows = 3 is outside 1..2, the number of tokens");
   // What is drafted may be anything.
   CHECK(model.forward(beyond, 2).row(1).logits()[2] == table.logits(beyond)[2]);
   model.truncate(2);
   CHECK(model.forward(whole, std::vector<Index>{-1, 0}, 1).rows() == 1);
 
-  ProcessedModel careless{table, steps, Refuses{}};
-  careless.truncate(0);
-  table.truncate(0);
-  const std::string complaint = message_of([&] { careless.forward(whole, 2); });
-  CHECK(complaint.starts_with("specdec: the processor refuses token 2, which it leaves a logit of "));
+  int asked = 0;
+  Lavish lavish(3, 1, 7);
+  ProcessedModel careless{lavish, steps, Refuses{&asked}};
+  const char* const complaint =
+      "specdec: the processor refuses token 2, which it leaves a logit of 1: what it refuses has to be "
+      "forbidden";
+  CHECK(message_of([&] { careless.forward(whole, 2); }) == complaint);
   CHECK(message_of([&] { careless.forward(whole, std::vector<Index>{-1, 0}, 2); }) == complaint);
-  CHECK(table.table.context().empty());
+  CHECK(message_of([&] { careless.forward(whole, 3); }) ==
+        "specdec: rows = 3 is outside 1..2, the number of tokens");
+  // It is asked once, whatever follows.
+  asked = 0;
+  lavish.logit = -std::numeric_limits<float>::infinity();
+  careless.forward(std::vector<Token>{0, 2, 1, 1, 0}, std::vector<Index>{-1, 0, 1, 1, 2}, 5);
+  careless.forward(std::vector<Token>{1}, std::vector<Index>{1}, 1);
+  CHECK(asked == 1);
 }
 
 }  // namespace test_sample_processed_text
