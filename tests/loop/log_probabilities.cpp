@@ -7,6 +7,7 @@
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -26,13 +27,16 @@ const std::vector<Token> prompt{1, 2};
 
 TableModel<> random_model(std::mt19937_64& rng) { return TableModel<>::random(5, 2, rng); }
 
-// The logits whose softmax a table's rows are.
+// The logits whose softmax a table's rows are, where they lie or as a matrix of the caller's.
+template <bool owned>
 class LogitsTable {
  public:
   explicit LogitsTable(TableModel<> table) : table_(std::move(table)) {}
   Index vocab_size() const { return table_.vocab_size(); }
-  const RowMajor<double>& forward(std::span<const Token> tokens, Index rows) {
-    return logits_ = table_.forward(tokens, rows).array().log().matrix();
+  std::conditional_t<owned, RowMajor<double>, const RowMajor<double>&> forward(std::span<const Token> tokens,
+                                                                               Index rows) {
+    logits_ = table_.forward(tokens, rows).array().log().matrix();
+    return logits_;
   }
   void truncate(Index length) { table_.truncate(length); }
 
@@ -102,8 +106,8 @@ TEST_CASE("Raw log-probabilities are those of the logits before any step") {
   const Chain chain{Temperature{0.7}, TopK{3}};
   for (int n = 0; n < 5; ++n) {
     const TableModel<> table = random_model(rng);
-    ProcessedModel target{LogitsTable(table), chain};
-    SpecDec decoder{target, ModelDrafter{ProcessedModel{LogitsTable(random_model(rng)), chain}}};
+    ProcessedModel target{LogitsTable<false>(table), chain};
+    SpecDec decoder{target, ModelDrafter{ProcessedModel{LogitsTable<false>(random_model(rng)), chain}}};
     auto sequence = decoder.start(
         prompt, {.max_new_tokens = 12, .log_probabilities = {.processed = true, .raw = true, .top = 2}});
     sequence.generate(rng);
@@ -117,6 +121,23 @@ TEST_CASE("Raw log-probabilities are those of the logits before any step") {
             return ProcessedRows(logits, chain).row(0);
           });
   }
+}
+
+TEST_CASE("Raw log-probabilities are those of before a hook, too") {
+  std::mt19937_64 rng{6};
+  const Chain chain{Temperature{0.7}};
+  const auto hook = [](std::span<const Token> context, auto logits) { logits[context.back()] -= 2; };
+  const auto run = [&](const TableModel<>& table, auto target) {
+    SpecDec decoder{target, ModelDrafter{ProcessedModel{LogitsTable<true>(random_model(rng)), chain, hook}}};
+    auto sequence =
+        decoder.start(prompt, {.max_new_tokens = 12, .log_probabilities = {.raw = true, .top = 2}});
+    sequence.generate(rng);
+    check(sequence.raw_log_probabilities(), sequence.context(), prompt.size(), 2,
+          [&](std::span<const Token> context) { return table.distribution(context); });
+  };
+  const TableModel<> table = random_model(rng);
+  run(table, ProcessedModel{LogitsTable<false>(table), chain, hook});
+  run(table, ProcessedModel{LogitsTable<true>(table), chain, hook});
 }
 
 TEST_CASE("Of greedy texts the rows told are the target's") {

@@ -345,6 +345,9 @@ mutant("log-probabilities-of-a-failed-step", "loop/sequence.hpp", LOGS,
 mutant("log-probabilities-outlive-their-text", "loop/sequence.hpp", LOGS, "    record_.truncate(0);\n", "")
 mutant("raw-is-processed", "sample/processed_rows.hpp", LOGS,
        "return Processed(logits());", "return processed();")
+mutant("raw-is-hooked", "sample/processed_model.hpp", LOGS,
+       "return detail::ChangedRows(ProcessedRows(output_.topRows(rows), steps_), from);",
+       "return ProcessedRows(output_.topRows(rows), steps_);")
 mutant("raw-keeps-the-temperature", "rows/logits_row.hpp", LOGS,
        "temperature_ == 1 && !(cut_ > no_cut) ? *this", "!(cut_ > no_cut) ? *this")
 mutant("raw-keeps-the-cut", "rows/logits_row.hpp", "tests/rows/log_probability",

@@ -282,6 +282,7 @@ TEST_CASE("a hook of a processed batch sees whose row it is and what it follows"
       const auto changed = rows.row(i).logits();
       CHECK(changed[0] == static_cast<float>(10 * each.sequence));
       for (Token x = 1; x < vocabulary; ++x) CHECK(changed[x] == logits(i, x));
+      CHECK(rows.row(i).unprocessed().logits()[0] == logits(i, 0));
     }
     CHECK(shown == expected);
     shown.clear();

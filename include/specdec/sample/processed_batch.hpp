@@ -249,8 +249,7 @@ class ProcessedBatch {
   auto forward(std::span<const BatchFeed> feeds) & {
     steps_.ask(feeds);
     if constexpr (has_hook) return hooked(feeds);
-    else if constexpr (returns_matrix) return view(output_ = model_.forward(feeds), feeds);
-    else return view(model_.forward(feeds), feeds);
+    else return view(ask(feeds), feeds);
   }
 
   void keep(Index sequence, Index length) {
@@ -283,6 +282,12 @@ class ProcessedBatch {
     return rows;
   }
 
+  // The model's logits, which then stay until the next call.
+  decltype(auto) ask(std::span<const BatchFeed> feeds) {
+    if constexpr (returns_matrix) return (kept_ = model_.forward(feeds));
+    else return model_.forward(feeds);
+  }
+
   template <class Matrix>
   void check(const Matrix& logits, std::span<const BatchFeed> feeds) {
     try {
@@ -306,14 +311,15 @@ class ProcessedBatch {
     errors_.assign(static_cast<std::size_t>(rows), nullptr);
     enter(feeds);
     try {
-      decltype(auto) logits = model_.forward(std::span<const BatchFeed>(of_model_));
+      const auto& logits = ask(std::span<const BatchFeed>(of_model_));
       check(logits, feeds);
       change(logits, feeds);
+      const detail::ChangedRows changed(steps_.of(output_.topRows(rows)), numbers(logits));
+      return detail::HookedRows(changed, std::span<const std::exception_ptr>(errors_));
     } catch (...) {
       leave(feeds);
       throw;
     }
-    return detail::HookedRows(steps_.of(output_.topRows(rows)), std::span<const std::exception_ptr>(errors_));
   }
 
   // Takes all feeds into their contexts, or none.
@@ -382,9 +388,8 @@ class ProcessedBatch {
   std::vector<BatchFeed> of_model_;           // with the parents' numbers of the model
   std::vector<Index> nodes_;                  // of each feed's tree, before
   std::vector<std::exception_ptr> errors_;    // that were thrown about a row
-  std::conditional_t<returns_matrix && !has_hook, typename detail::KeptAs<std::remove_cvref_t<Logits>>::Type,
-                     Buffer>
-      output_;
+  typename detail::KeptAs<std::remove_cvref_t<Logits>, returns_matrix>::Type kept_;
+  Buffer output_;  // what the hook has changed
 };
 
 template <class M, class Steps>

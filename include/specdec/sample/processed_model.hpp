@@ -48,14 +48,18 @@ using LogitsRef = Eigen::Ref<
     Eigen::Matrix<typename std::remove_cvref_t<decltype(std::declval<NumbersOf<Logits>&>().row(0))>::Scalar,
                   1, Eigen::Dynamic>>;
 
-/// What logits that are returned as a matrix are kept as.
-template <class Logits>
+/// What logits that are returned as a matrix are kept as; nothing of others.
+template <class Logits, bool kept>
 struct KeptAs {
+  struct Type {};
+};
+template <class Logits>
+struct KeptAs<Logits, true> {
   using Type = Logits;
 };
 template <class Logits>
   requires requires { typename Logits::PlainObject; }
-struct KeptAs<Logits> {
+struct KeptAs<Logits, true> {
   using Type = typename Logits::PlainObject;
 };
 
@@ -140,16 +144,14 @@ class ProcessedModel {
 
   auto forward(std::span<const Token> tokens, Index rows) & {
     if constexpr (has_hook) return hooked(tokens, rows);
-    else if constexpr (returns_matrix) return view(output_ = model_.forward(tokens, rows), rows);
-    else return view(model_.forward(tokens, rows), rows);
+    else return view(ask(tokens, rows), rows);
   }
 
   auto forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) &
         requires LogitsTreeModel<Bare>
   {
     if constexpr (has_hook) return hooked(tokens, parents, rows);
-    else if constexpr (returns_matrix) return view(output_ = model_.forward(tokens, parents, rows), rows);
-    else return view(model_.forward(tokens, parents, rows), rows);
+    else return view(ask(tokens, parents, rows), rows);
   }
 
   void keep(std::span<const Index> path)
@@ -170,6 +172,13 @@ class ProcessedModel {
   }
 
  private:
+  // The model's logits, which then stay until the next call.
+  template <class... Arguments>
+  decltype(auto) ask(const Arguments&... arguments) {
+    if constexpr (returns_matrix) return (kept_ = model_.forward(arguments...));
+    else return model_.forward(arguments...);
+  }
+
   template <class Logits>
   auto view(const Logits& logits, Index rows) const {
     detail::check_shape(logits, rows, vocab_size());
@@ -183,45 +192,44 @@ class ProcessedModel {
     const Index length = context_.length();
     context_.add(tokens);
     try {
-      take(model_.forward(tokens, rows), rows);
+      const auto& logits = ask(tokens, rows);
+      return changed(logits, rows);
     } catch (...) {
       truncate(length);
       throw;
     }
-    return ProcessedRows(output_.topRows(rows), steps_);
   }
 
   auto hooked(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
     const Index length = context_.length(), nodes = context_.tree_size();
     context_.add(tokens, parents);
     try {
-      const auto& logits = model_.forward(tokens, context_.of_model(parents), rows);
+      const auto& logits = ask(tokens, context_.of_model(parents), rows);
       context_.taken(std::ssize(tokens));
-      take(logits, rows);
+      return changed(logits, rows);
     } catch (...) {
       context_.forget_from(nodes);
       if (nodes == 0) truncate(length);
       throw;
     }
-    return ProcessedRows(output_.topRows(rows), steps_);
   }
 
-  // Copies the logits and lets the hook, or the processor, change them.
+  // Copies the logits and lets the hook, or the processor, change the copy.
   template <class Logits>
-  void take(const Logits& logits, Index rows) {
+  auto changed(const Logits& logits, Index rows) {
     detail::check_shape(logits, rows, vocab_size());
     if (output_.rows() < rows || output_.cols() != vocab_size()) output_.resize(rows, vocab_size());
     const auto from = numbers(logits);
     for (Index i = 0; i < rows; ++i) from.row(i).read(0, vocab_size(), output_.row(i).data());
     context_.process(rows, [this](Index i) { return LogitsRef(output_.row(i)); });
+    return detail::ChangedRows(ProcessedRows(output_.topRows(rows), steps_), from);
   }
 
   M model_;
   Steps steps_;
   detail::TextOf<Hook, LogitsRef> context_;  // what the model has been fed, for the hook
-  std::conditional_t<returns_matrix && !has_hook,
-                     typename detail::KeptAs<std::remove_cvref_t<detail::LogitsOf<Bare>>>::Type, Buffer>
-      output_;
+  typename detail::KeptAs<std::remove_cvref_t<detail::LogitsOf<Bare>>, returns_matrix>::Type kept_;
+  Buffer output_;  // what the hook has changed
 };
 
 template <class M, class Steps>

@@ -95,4 +95,36 @@ class ProcessedRows {
 template <NumberMatrix M, RowStep Steps>
 ProcessedRows(M&&, const Steps&) -> ProcessedRows<NumbersOf<M>, Steps>;
 
+namespace detail {
+
+/// A ProcessedRow of logits that a hook has changed, which knows those of before.
+template <class Row, class Raw>
+class ChangedRow : public Row {
+ public:
+  ChangedRow(const Row& row, const Raw& raw) : Row(row), raw_(raw) {}
+
+  /// Before the hook and any step.
+  auto unprocessed() const { return LogitsRow(raw_); }
+
+ private:
+  Raw raw_;
+};
+
+/// ProcessedRows of logits that a hook has changed, and those of before.
+template <class Rows, class Raw>
+class ChangedRows {
+ public:
+  ChangedRows(const Rows& rows, const Raw& raw) : rows_(rows), raw_(raw) {}
+
+  Index rows() const { return rows_.rows(); }
+  Index vocab_size() const { return rows_.vocab_size(); }
+  auto row(Index i) const { return ChangedRow(rows_.row(i), raw_.row(i)); }
+
+ private:
+  Rows rows_;
+  Raw raw_;
+};
+
+}  // namespace detail
+
 }  // namespace specdec
