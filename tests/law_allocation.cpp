@@ -16,6 +16,7 @@
 #include "support/catch.hpp"
 #include "support/counted_allocations.hpp"
 #include "support/layouts.hpp"
+#include "support/recurrent_model.hpp"
 #include "support/rules.hpp"
 
 namespace law_allocation {
@@ -71,6 +72,22 @@ TEST_CASE("trees of a model that takes lines allocate nothing, call by call") {
     model.forward(tokens, grown, 3);
     model.keep(path);
     model.truncate(2);
+  }
+  CHECK(allocations == before);
+}
+
+TEST_CASE("a model that cannot be cut back allocates nothing, rejection by rejection") {
+  Replayed model{support::RecurrentModel(5, 1)};
+  const std::vector<Token> tokens{1, 2, 3, 4, 0};
+  model.forward(std::vector<Token>(200, 1), 1);
+  model.truncate(100);
+  std::size_t before = 0;
+  for (int n = 0; n < 30; ++n) {
+    if (n == 10) before = allocations;
+    model.forward(tokens, 5);
+    model.truncate(102 + n);
+    for (const Token& x : tokens) model.forward({&x, 1}, 1);
+    model.truncate(103 + n);
   }
   CHECK(allocations == before);
 }

@@ -48,6 +48,7 @@
 #include "specdec/model/model_per_sequence.hpp"
 #include "specdec/model/ngram.hpp"
 #include "specdec/model/path_by_path.hpp"
+#include "specdec/model/replayed.hpp"
 #include "specdec/model/tree_model.hpp"
 #include "specdec/rows/entropy.hpp"
 #include "specdec/rows/likeliest.hpp"

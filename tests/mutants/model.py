@@ -34,3 +34,21 @@ SEQUENCES, SEQUENCES_TEST = "model/model_per_sequence.hpp", "tests/model/model_p
 mutant = promise("a call that fails leaves the model of every sequence as before")
 mutant("sequences-short-rows-taken-in", SEQUENCES, SEQUENCES_TEST, "i <= fed; ++i)", "i < fed; ++i)")
 mutant("sequences-before-the-failure-taken-in", SEQUENCES, SEQUENCES_TEST, "std::size_t i = 0; i <= fed", "std::size_t i = fed; i <= fed")
+
+REPLAYED, REPLAYED_TEST = "model/replayed.hpp", "tests/model/replayed"
+
+mutant = promise("what cannot be cut back goes on behind what was kept, and takes little in again")
+mutant("replayed-goes-on-from-rejected", REPLAYED, REPLAYED_TEST, "if (taken_in_ > length) taken_in_ = unknown;", "")
+mutant("replayed-empty-by-trust", REPLAYED, REPLAYED_TEST, "Index taken_in_ = unknown;", "Index taken_in_ = 0;")
+mutant("replayed-state-of-rejected-kept", REPLAYED, REPLAYED_TEST, "snapshots_.forget_behind(length);", "")
+mutant("replayed-failed-tokens-stay", REPLAYED, REPLAYED_TEST, "truncate(length);\n      throw;", "throw;")
+mutant("replayed-state-of-failure-trusted", REPLAYED, REPLAYED_TEST, "std::exchange(taken_in_, unknown);", "taken_in_;")
+mutant("replayed-prompt-with-draft", REPLAYED, REPLAYED_TEST, "if (unwanted > carried_) run(unwanted, 1);", "")
+mutant("replayed-nothing-carried", REPLAYED, REPLAYED_TEST, "if (unwanted > carried_) run", "if (unwanted > 0) run")
+mutant("replayed-never-kept", REPLAYED, REPLAYED_TEST, "snapshots_.keep(taken_in_, saving());", "")
+mutant("snapshots-latest-dropped", REPLAYED, REPLAYED_TEST, "= (most_ + 1) / 2 - 1;", "= 0;")
+mutant("snapshots-oldest-dropped", REPLAYED, REPLAYED_TEST, "if (longer_by(i) < longer_by(least)) least = i;",
+       "if (longer_by(i) < 0) least = i;")
+mutant("snapshots-last-overwritten", REPLAYED, REPLAYED_TEST,
+       "std::rotate(dropped, dropped + 1, marks_.begin() + static_cast<std::ptrdiff_t>(used_));", "static_cast<void>(dropped);")
+mutant("snapshots-kept-twice", REPLAYED, REPLAYED_TEST, "if (marks_[used_ - 1].length == length) return;", "")

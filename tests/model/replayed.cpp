@@ -1,0 +1,274 @@
+// Models that cannot be cut back: the rows are those of a model that was fed the context once, and little is fed again.
+#include "specdec/model/replayed.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <map>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+#include "support/recurrent_model.hpp"
+
+namespace test_model_replayed {
+
+using namespace specdec;
+using namespace specdec::testing;
+using support::message_of;
+using Recurrent = support::RecurrentModel;
+using Tokens = std::vector<Token>;
+using Fed = std::map<Index, int>;
+
+static_assert(RecurrentModel<Recurrent> && !Model<Recurrent>);
+static_assert(Model<Replayed<Recurrent>> && Model<Replayed<Recurrent&>> && !TreeModel<Replayed<Recurrent>>);
+static_assert(LogitsModel<Replayed<Recurrent>>);
+static_assert(TreeModel<PathByPath<Replayed<Recurrent&>>>);
+static_assert(specdec::detail::MayBeShared<Replayed<Recurrent&>> &&
+              !specdec::detail::MayBeShared<Replayed<Recurrent>>);
+
+namespace {
+
+template <class Rows>
+bool is_behind(const Rows& rows, Index i, const Recurrent& model, std::span<const Token> context) {
+  const auto row = specdec::distributions(rows).row(i);
+  const Recurrent::Row right = model.distribution(context);
+  bool equal = row.vocab_size() == right.vocab_size();
+  for (Token x = 0; equal && x < right.vocab_size(); ++x) equal = row.probability(x) == right.p[x];
+  return equal;
+}
+
+Tokens tokens_of(Index count, Index vocab_size, std::mt19937_64& rng) {
+  Tokens tokens(static_cast<std::size_t>(count));
+  for (Token& x : tokens) x = static_cast<Token>(rng() % static_cast<std::uint64_t>(vocab_size));
+  return tokens;
+}
+
+// What could be cut back, were it not for the model.
+struct Truncatable {
+  Recurrent fresh, model = fresh;
+  Tokens context = {};
+
+  Index vocab_size() const { return model.vocab_size(); }
+  const Eigen::MatrixXd& forward(std::span<const Token> tokens, Index rows) {
+    Recurrent::Snapshot before;
+    model.save(before);
+    context.insert(context.end(), tokens.begin(), tokens.end());
+    return model.forward(tokens, rows);
+  }
+  void truncate(Index length) {
+    if (length >= std::ssize(context)) return;
+    context.resize(static_cast<std::size_t>(length));
+    Recurrent silent = fresh;
+    silent.fed = nullptr;
+    if (length > 0) silent.forward(context, 1);
+    Recurrent::Snapshot state;
+    silent.save(state);
+    model.restore(state);
+  }
+};
+
+constexpr ReplayedOptions many_options[] = {
+    {}, {.snapshots = 1, .carried = 0}, {.snapshots = 1}, {.snapshots = 2, .carried = 3}, {.snapshots = 3}};
+
+}  // namespace
+
+TEST_CASE(
+    "Replayed: a row is that behind the context, however that came about and whatever fails, to the bit") {
+  std::mt19937_64 rng{1};
+  const auto below = [&](Index n) { return static_cast<Index>(rng() % static_cast<std::uint64_t>(n)); };
+  int failures = 0, rows_seen = 0;
+  for (int seed = 0; seed < 60; ++seed) {
+    Recurrent recurrent(4, static_cast<std::uint64_t>(seed));
+    const Recurrent fresh = recurrent;
+    Replayed model{recurrent, many_options[seed % 5]};
+    Tokens context;
+    for (int n = 0; n < 120; ++n) {
+      if (below(2) == 0) {
+        const Index back = below(8) == 0 ? below(std::ssize(context) + 2) : below(6);
+        const Index length = std::max<Index>(std::ssize(context) - back, 0);
+        model.truncate(length);
+        context.resize(static_cast<std::size_t>(length));
+      }
+      const Tokens tokens = tokens_of(1 + below(below(5) == 0 ? 30 : 6), 4, rng);
+      const Index rows = 1 + below(std::ssize(tokens));
+      recurrent.fails_in = below(3) == 0 ? static_cast<int>(below(10)) : -1;
+      try {
+        const auto& output = model.forward(tokens, rows);
+        context.insert(context.end(), tokens.begin(), tokens.end());
+        REQUIRE(output.rows() == rows);
+        for (Index i = 0; i < rows; ++i, ++rows_seen)
+          CHECK(is_behind(output, i, fresh,
+                          std::span(context).first(context.size() - static_cast<std::size_t>(rows - 1 - i))));
+      } catch (const support::Failure&) {
+        ++failures;
+      }
+    }
+  }
+  CHECK(failures > 500);
+  CHECK(rows_seen > 5000);
+}
+
+TEST_CASE("Replayed: as target and as draft model it writes by the target's law") {
+  for (const Index gamma : {1, 2, 3})
+    for (const ReplayedOptions& options : many_options) {
+      const Recurrent large(2, 7), small(2, 11);
+      const Tokens prompt{1, 0, 1};
+      const Options length{.max_new_tokens = 5, .gamma = gamma};
+      SpecDec decoder{Replayed{Recurrent(large), options}, ModelDrafter{Replayed{Recurrent(small), options}}};
+      const GenerationLaw written = enumerate_generate(decoder, prompt, length);
+      CHECK(largest_difference(written.law, target_law(large, prompt, length)).size < 1e-12);
+      CHECK(written.accepted > 0.1);
+      CHECK(written.accepted < written.drafted - 0.05);
+    }
+}
+
+TEST_CASE("Replayed: a prompt is fed once, and of what follows little twice") {
+  std::mt19937_64 rng{2};
+  const Tokens prompt = tokens_of(100, 5, rng);
+  const Options length{.max_new_tokens = 300, .gamma = 5};
+  const auto write = [&](auto& target, auto& drafted) {
+    SpecDec decoder{target, ModelDrafter{drafted}};
+    std::mt19937_64 same{3};
+    return decoder.generate(prompt, length, same);
+  };
+  const auto total = [](const Fed& fed) {
+    Index sum = 0;
+    for (const auto& [position, count] : fed) sum += count;
+    return sum;
+  };
+  Fed by_target, by_draft, by_cut_target, by_cut_draft;
+  Index calls = 0;
+  Recurrent large(5, 20), small(5, 30);
+  Truncatable cut_large{large}, cut_small{small};
+  cut_large.model.fed = &by_cut_target;
+  cut_small.model.fed = &by_cut_draft;
+  large.fed = &by_target;
+  large.calls = &calls;
+  small.fed = &by_draft;
+  Replayed target{large}, draft{small};
+  const Result result = write(target, draft), as_ever = write(cut_large, cut_small);
+  CHECK(result.tokens == as_ever.tokens);
+  CHECK(result.stats.accepted < result.stats.drafted - 100);
+  // All of the prompt but its last token, which the first rejection has to take in again.
+  CHECK(std::ranges::all_of(by_target, [](const auto& fed) { return fed.second == 1 || fed.first >= 99; }));
+  CHECK(std::ranges::all_of(by_draft, [](const auto& fed) { return fed.second == 1 || fed.first >= 100; }));
+  // The draft model is fed with nothing that one which could be cut back would not be fed with.
+  CHECK(total(by_draft) == total(by_cut_draft));
+  // The target takes in no more than agreed on in a call, and has one of its own for what has piled up.
+  const Index steps = result.stats.target_calls, again = total(by_target) - total(by_cut_target);
+  CHECK(again > 0);
+  CHECK(again <= 16 * calls);
+  CHECK(calls > steps + 10);
+  CHECK(calls < steps + 10 + steps / 4);
+}
+
+TEST_CASE("Replayed: the way back is short from where the context stood lately, and never too long") {
+  Recurrent recurrent(3, 5);
+  Fed fed;
+  recurrent.fed = &fed;
+  Replayed model{recurrent, {.snapshots = 12}};
+  std::mt19937_64 rng{6};
+  const Tokens text = tokens_of(2000, 3, rng);
+  // Taken in one by one: those that a way back by so many tokens feeds again.
+  const auto again = [&](std::size_t back) {
+    model.truncate(0);
+    for (std::size_t i = 0; i < text.size(); ++i) model.forward(std::span(text).subspan(i, 1), 1);
+    for (int n = 0; n < 20; ++n) {  // the last one again and again: that pushes nothing out
+      model.truncate(1999);
+      model.forward(std::span(text).last(1), 1);
+    }
+    fed.clear();
+    model.truncate(static_cast<Index>(text.size() - back));
+    model.forward(std::span(text).last(back).first(1), 1);
+    std::size_t sum = 0;
+    for (const auto& [position, count] : fed) sum += static_cast<std::size_t>(count);
+    return sum - 1;
+  };
+  for (const std::size_t back : {1u, 2u, 3u, 4u, 5u, 6u}) CHECK(again(back) == 0);
+  for (const std::size_t back : {7u, 12u, 30u, 100u, 400u, 1000u}) {
+    CAPTURE(back);
+    CHECK(again(back) <= 3 * back);
+  }
+}
+
+TEST_CASE("Replayed: takes trees path by path, and logits into a ProcessedModel") {
+  std::mt19937_64 rng{8};
+  const auto below = [&](Index n) { return static_cast<Index>(rng() % static_cast<std::uint64_t>(n)); };
+  const Recurrent fresh(3, 12);
+  PathByPath model{Replayed{Recurrent(fresh)}};
+  Tokens context;
+  for (int n = 0; n < 100; ++n) {
+    const Tokens tokens = tokens_of(6, 3, rng);
+    std::vector<Index> parents;
+    std::vector<std::vector<Index>> ways;
+    for (Index k = 0; k < 6; ++k) {
+      parents.push_back(below(k + 1) - 1);
+      ways.push_back(parents.back() < 0 ? std::vector<Index>{}
+                                        : ways[static_cast<std::size_t>(parents.back())]);
+      ways.back().push_back(k);
+    }
+    const auto rows = model.forward(tokens, parents, 6);
+    const auto kept = static_cast<std::size_t>(below(6));
+    Tokens next;
+    for (std::size_t k = 0; k < 6; ++k) {
+      Tokens behind = context;
+      for (const Index node : ways[k]) behind.push_back(tokens[static_cast<std::size_t>(node)]);
+      CHECK(is_behind(rows, static_cast<Index>(k), fresh, behind));
+      if (k == kept) next = behind;
+    }
+    model.keep(ways[kept]);
+    context = next;
+  }
+
+  ProcessedModel processed{Replayed{Recurrent(fresh)}, Chain{Temperature{0.7}, TopK{2}}};
+  Recurrent once(fresh);
+  for (const Index length : {9, 4, 0, 7}) {
+    processed.truncate(length);
+    const Tokens tokens{0, 2, 1};
+    processed.forward(tokens, 2);
+  }
+  processed.truncate(1);
+  const auto row = processed.forward(Tokens{1, 2}, 1).row(0);
+  const Eigen::MatrixXd logits = once.forward(Tokens{0, 1, 2}, 1);
+  const auto right = ProcessedRows(logits, Chain{Temperature{0.7}, TopK{2}}).row(0);
+  for (Token x = 0; x < 3; ++x) CHECK(row.probability(x) == right.probability(x));
+}
+
+TEST_CASE("Replayed: passes on what the model says of itself, and names bad calls") {
+  struct Bounded : Recurrent {
+    using Recurrent::Recurrent;
+    Index context_size() const { return 7; }
+  };
+  Bounded bounded(3, 1);
+  Replayed model{bounded};
+  CHECK(model.vocab_size() == 3);
+  CHECK(model.context_size() == 7);
+  CHECK(specdec::detail::identity(model) == &bounded);
+  CHECK(Replayed{Recurrent(3, 1)}.context_size() == unlimited);
+  CHECK(message_of([&] {
+          model.forward(Tokens{1, 2}, 3);
+        }) == "specdec: rows = 3 is outside 1..2, the number of tokens");
+  CHECK(message_of([&] { model.forward(Tokens{}, 0); }) ==
+        "specdec: rows = 0 is outside 1..0, the number of tokens");
+  CHECK(message_of([&] { Replayed{bounded, {.snapshots = 0}}; }) == "specdec: snapshots = 0 is less than 1");
+  CHECK(message_of([&] { Replayed{bounded, {.carried = -1}}; }) == "specdec: carried = -1 is negative");
+}
+
+TEST_CASE("Replayed: around one model, who takes over finds nothing of what the other one left") {
+  Recurrent recurrent(3, 9);
+  const Recurrent fresh = recurrent;
+  Replayed one{recurrent}, other{recurrent};
+  one.forward(Tokens{1, 2}, 1);
+  CHECK(is_behind(other.forward(Tokens{2}, 1), 0, fresh, Tokens{2}));
+  one.truncate(0);
+  CHECK(is_behind(one.forward(Tokens{0, 1}, 1), 0, fresh, Tokens{0, 1}));
+}
+
+}  // namespace test_model_replayed

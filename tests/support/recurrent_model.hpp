@@ -1,0 +1,112 @@
+// A model with a state in which tokens cannot be told apart, that says what it was fed and fails where it is told to.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace support {
+
+struct Failure : std::runtime_error {
+  Failure() : std::runtime_error("a call") {}
+};
+
+// h' = tanh(A h + B e_x), and the next token by softmax(C h').
+class RecurrentModel {
+ public:
+  struct Snapshot {
+    Eigen::VectorXd state;
+    specdec::Index length = 0;
+  };
+  struct Row {
+    Eigen::VectorXd p;
+    specdec::Index vocab_size() const { return p.size(); }
+    double probability(specdec::Token x) const { return p[x]; }
+    specdec::Token argmax() const {
+      Eigen::Index x = 0;
+      p.maxCoeff(&x);
+      return static_cast<specdec::Token>(x);
+    }
+  };
+
+  RecurrentModel(specdec::Index vocab_size, std::uint64_t seed)
+      : a_(numbers(3, 3, seed)),
+        b_(numbers(3, vocab_size, seed + 1)),
+        c_(2 * numbers(vocab_size, 3, seed + 2)) {}
+
+  specdec::Index vocab_size() const { return c_.rows(); }
+
+  const Eigen::MatrixXd& forward(std::span<const specdec::Token> tokens, specdec::Index rows) {
+    fail_in_turn();
+    output_.resize(rows, vocab_size());
+    const specdec::Index first = static_cast<specdec::Index>(tokens.size()) - rows;
+    for (specdec::Index i = 0; const specdec::Token x : tokens) {
+      take_in(x, state_);
+      if (fed) ++(*fed)[length_];
+      ++length_;
+      if (i >= first) output_.row(i - first) = probabilities(state_).transpose();
+      ++i;
+    }
+    if (calls) ++*calls;
+    fail_in_turn();
+    return output_;
+  }
+  void save(Snapshot& snapshot) {
+    snapshot.length = -1;
+    if (fails_in-- == 0) throw Failure();
+    snapshot.state = state_;
+    snapshot.length = length_;
+  }
+  void restore(const Snapshot& snapshot) {
+    fail_in_turn();
+    state_ = snapshot.state;
+    length_ = snapshot.length;
+    fail_in_turn();
+  }
+
+  Row distribution(std::span<const specdec::Token> context) const {
+    Eigen::Vector3d state = Eigen::Vector3d::Zero();
+    for (const specdec::Token x : context) take_in(x, state);
+    return {probabilities(state)};
+  }
+
+  std::map<specdec::Index, int>* fed =
+      nullptr;  // counts how often what stood where in the context was taken in
+  specdec::Index* calls = nullptr;
+  int fails_in = -1;  // how many times it could have failed before it does
+
+ private:
+  // Leaves it in a state that it never was in.
+  void fail_in_turn() {
+    if (fails_in-- != 0) return;
+    state_.setConstant(0.25);
+    length_ += 100;
+    throw Failure();
+  }
+
+  static Eigen::MatrixXd numbers(specdec::Index rows, specdec::Index cols, std::uint64_t seed) {
+    specdec::SplitMix64 generator(seed);
+    return Eigen::MatrixXd::NullaryExpr(rows, cols, [&] { return 3 * specdec::uniform01(generator) - 1.5; });
+  }
+  void take_in(specdec::Token x, Eigen::Vector3d& state) const {
+    state = (a_ * state + b_.col(x)).array().tanh().matrix().eval();
+  }
+  Eigen::VectorXd probabilities(const Eigen::Vector3d& state) const {
+    const Eigen::VectorXd weights = (c_ * state).array().exp();
+    return weights / weights.sum();
+  }
+
+  Eigen::Matrix3d a_;
+  Eigen::MatrixXd b_, c_;
+  Eigen::Vector3d state_ = Eigen::Vector3d::Zero();
+  specdec::Index length_ = 0;
+  Eigen::MatrixXd output_;
+};
+
+}  // namespace support
