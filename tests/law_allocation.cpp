@@ -92,6 +92,26 @@ TEST_CASE("a model that cannot be cut back allocates nothing, rejection by rejec
   CHECK(allocations == before);
 }
 
+TEST_CASE("a model in a window allocates nothing but room for a longer text") {
+  Windowed numbers{NgramModel::train(std::vector<Token>(100, 1), {.order = 3, .vocab_size = 20}), 2, 10};
+  Windowed rows{
+      Windowed{PathByPath{NgramModel::train(std::vector<Token>(100, 1), {.order = 3, .vocab_size = 20})}, 1,
+               5},
+      2, 9};
+  const std::vector<Token> tokens{1, 2, 3, 4, 0};
+  std::size_t before = 0;
+  for (int n = 0; n < 100; ++n) {
+    if (n == 50) before = allocations;
+    numbers.forward(tokens, 5);
+    rows.forward(tokens, 4);
+    if (n % 3 != 0) {
+      numbers.truncate(10 + n);
+      rows.truncate(10 + n);
+    }
+  }
+  CHECK(allocations <= before + 2);
+}
+
 namespace {
 
 using support::AnyVerifier;

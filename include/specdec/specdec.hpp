@@ -50,6 +50,7 @@
 #include "specdec/model/path_by_path.hpp"
 #include "specdec/model/replayed.hpp"
 #include "specdec/model/tree_model.hpp"
+#include "specdec/model/windowed.hpp"
 #include "specdec/rows/entropy.hpp"
 #include "specdec/rows/likeliest.hpp"
 #include "specdec/rows/log_probability.hpp"

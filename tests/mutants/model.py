@@ -52,3 +52,20 @@ mutant("snapshots-oldest-dropped", REPLAYED, REPLAYED_TEST, "if (longer_by(i) < 
 mutant("snapshots-last-overwritten", REPLAYED, REPLAYED_TEST,
        "std::rotate(dropped, dropped + 1, marks_.begin() + static_cast<std::ptrdiff_t>(used_));", "static_cast<void>(dropped);")
 mutant("snapshots-kept-twice", REPLAYED, REPLAYED_TEST, "if (marks_[used_ - 1].length == length) return;", "")
+
+WINDOWED, WINDOWED_TEST = "model/windowed.hpp", "tests/model/windowed"
+
+mutant = promise("what a windowed model is shown depends on the context alone, and is fed but once")
+mutant("window-slides-a-token-late", WINDOWED, WINDOWED_TEST, "length - first_ - last_;", "length - first_ - last_ - 1;")
+mutant("window-further-than-needed", WINDOWED, WINDOWED_TEST, "(beyond + stride_ - 1) / stride_", "(beyond + stride_) / stride_")
+mutant("window-slides-as-it-goes", WINDOWED, WINDOWED_TEST, "(beyond + stride_ - 1) / stride_ * stride_", "beyond")
+mutant("window-one-for-all-rows", WINDOWED, WINDOWED_TEST, "end = std::min(size, begin_ + last_), rows", "end = size, rows")
+mutant("window-over-the-old-one", WINDOWED, WINDOWED_TEST, "held_ = first_;\n    model_.truncate(first_);", "held_ = first_;")
+mutant("window-forgets-the-beginning", WINDOWED, WINDOWED_TEST, "i < first_ ? i : i - first_ + begin_", "i - first_ + begin_")
+mutant("window-fed-anew-each-time", WINDOWED, WINDOWED_TEST, "if (begin == begin_) return;", "")
+mutant("window-of-what-is-gone", WINDOWED, WINDOWED_TEST, "std::max(first_, shown(length, begin_))", "held_")
+mutant("window-model-left-behind", WINDOWED, WINDOWED_TEST, "model_.truncate(held_);", "")
+mutant("window-failed-tokens-stay", WINDOWED, WINDOWED_TEST, "truncate(before);\n      throw;", "throw;")
+mutant("window-larger-than-the-context", WINDOWED, WINDOWED_TEST, "last > most || first > most - last", "last > most")
+mutant("gathered-rows-overwritten", "model/gathered_rows.hpp", WINDOWED_TEST, "rows_.row(used_++)", "rows_.row(0 * used_++)")
+mutant("gathered-shape-unchecked", "model/gathered_rows.hpp", WINDOWED_TEST, "if (rows != asked || ", "if (rows > asked || ")

@@ -1,0 +1,278 @@
+// Models that are shown a window: what they are shown depends on the context alone, and costs little.
+#include "specdec/model/windowed.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+
+namespace test_model_windowed {
+
+using namespace specdec;
+using namespace specdec::testing;
+using support::message_of;
+using Tokens = std::vector<Token>;
+
+namespace {
+
+struct Failure : std::runtime_error {
+  Failure() : std::runtime_error("a call") {}
+};
+
+struct Row {
+  Eigen::VectorXd p;
+  Index vocab_size() const { return p.size(); }
+  double probability(Token x) const { return p[x]; }
+};
+
+// Each number of a row depends on every token of the context and its place, of which there are a few only.
+struct Remembering {
+  Index vocabulary, most = unlimited;
+  Tokens context = {};
+  Eigen::MatrixXd output = {};
+  Index calls = 0, fed = 0;
+  bool fails = false;  // half-way
+
+  Index vocab_size() const { return vocabulary; }
+  Index context_size() const { return most; }
+  const Eigen::MatrixXd& forward(std::span<const Token> tokens, Index rows) {
+    REQUIRE(std::ssize(tokens) >= rows);
+    context.insert(context.end(), tokens.begin(), tokens.end());
+    if (std::exchange(fails, false)) throw Failure();
+    REQUIRE(std::ssize(context) <= most);
+    ++calls;
+    fed += std::ssize(tokens);
+    output.resize(rows, vocabulary);
+    for (Index i = 0; i < rows; ++i)
+      output.row(i) =
+          distribution(std::span(context).first(context.size() - static_cast<std::size_t>(rows - 1 - i)))
+              .p.transpose();
+    return output;
+  }
+  void truncate(Index length) {
+    if (length < std::ssize(context)) context.resize(static_cast<std::size_t>(length));
+  }
+  Row distribution(std::span<const Token> shown) const {
+    std::uint64_t hash = 1;
+    for (const Token x : shown) hash = SplitMix64(hash + static_cast<std::uint64_t>(x))();
+    SplitMix64 generator(hash);
+    Eigen::VectorXd p = Eigen::VectorXd::NullaryExpr(vocabulary, [&] { return 0.1 + uniform01(generator); });
+    return {p / p.sum()};
+  }
+};
+
+struct Window {
+  Index first, last, stride;
+
+  // Place by place, as it is told.
+  Tokens shown(std::span<const Token> context) const {
+    if (std::ssize(context) <= first + last) return {context.begin(), context.end()};
+    Index begin = first;
+    while (std::ssize(context) - begin > last) begin += stride;
+    Tokens tokens(context.begin(), context.begin() + first);
+    tokens.insert(tokens.end(), context.begin() + begin, context.end());
+    return tokens;
+  }
+};
+
+// The windowed model by its law.
+struct Shown {
+  Remembering model;
+  Window window;
+  Row distribution(std::span<const Token> context) const { return model.distribution(window.shown(context)); }
+};
+
+Tokens tokens_of(Index count, Index vocab_size, std::mt19937_64& rng) {
+  Tokens tokens(static_cast<std::size_t>(count));
+  for (Token& x : tokens) x = static_cast<Token>(rng() % static_cast<std::uint64_t>(vocab_size));
+  return tokens;
+}
+
+}  // namespace
+
+static_assert(Model<Windowed<Remembering>> && LogitsModel<Windowed<Remembering&>>);
+static_assert(Model<Windowed<NgramModel>> && Model<Windowed<PathByPath<NgramModel>>>);
+static_assert(!has_stable_rows<Windowed<NgramModel>>);
+
+TEST_CASE(
+    "Windowed: a row depends on the context alone, however that came about and whatever fails, to the bit") {
+  std::mt19937_64 rng{1};
+  const auto below = [&](Index n) { return static_cast<Index>(rng() % static_cast<std::uint64_t>(n)); };
+  int failures = 0;
+  for (const Window w : {Window{2, 6, 3}, {0, 4, 1}, {0, 1, 1}, {3, 5, 5}, {4, 9, 2}})
+    for (int seed = 0; seed < 6; ++seed) {
+      Remembering remembering{.vocabulary = 3, .most = w.first + w.last};
+      const Shown right{remembering, w};
+      Windowed model{remembering, w.first, w.last, w.stride};
+      Tokens context;
+      for (int n = 0; n < 80; ++n) {
+        if (below(2) == 0) {
+          const Index back = below(10) == 0 ? below(std::ssize(context) + 2) : below(5);
+          const Index length = std::max<Index>(std::ssize(context) - back, 0);
+          model.truncate(length);
+          context.resize(static_cast<std::size_t>(length));
+        }
+        const Tokens tokens = tokens_of(1 + below(below(5) == 0 ? 25 : 5), 3, rng);
+        const Index rows = 1 + below(std::ssize(tokens));
+        remembering.fails = below(5) == 0;
+        try {
+          const auto& output = model.forward(tokens, rows);
+          context.insert(context.end(), tokens.begin(), tokens.end());
+          REQUIRE(output.rows() == rows);
+          for (Index i = 0; i < rows; ++i)
+            CHECK(output.row(i).transpose() ==
+                  right
+                      .distribution(
+                          std::span(context).first(context.size() - static_cast<std::size_t>(rows - 1 - i)))
+                      .p);
+        } catch (const Failure&) {
+          ++failures;
+        }
+      }
+    }
+  CHECK(failures > 100);
+}
+
+TEST_CASE("Windowed: drafts change no law, and a windowed target is written by the windowed one's") {
+  const Tokens prompt{1, 0, 1};
+  const Remembering large{.vocabulary = 2}, small{.vocabulary = 2, .most = 3};
+  for (const Index gamma : {1, 2, 3})
+    for (const Window w : {Window{1, 2, 1}, {1, 2, 2}, {0, 3, 2}}) {
+      const Options length{.max_new_tokens = 5, .gamma = gamma};
+      const auto draft = [&] { return Windowed{Remembering(small), w.first, w.last, w.stride}; };
+      SpecDec drafted{Remembering(large), ModelDrafter{draft()}};
+      const GenerationLaw written = enumerate_generate(drafted, prompt, length);
+      CHECK(largest_difference(written.law, target_law(large, prompt, length)).size < 1e-12);
+      CHECK(written.accepted > 0.5);
+      SpecDec windowed{draft(), ModelDrafter{Remembering(large)}};
+      const GenerationLaw of_window = enumerate_generate(windowed, prompt, length);
+      CHECK(largest_difference(of_window.law, target_law(Shown{small, w}, prompt, length)).size < 1e-12);
+    }
+}
+
+TEST_CASE("Windowed: a text beyond the model's context is drafted to its end") {
+  const Options options{.max_new_tokens = 200, .gamma = 4};
+  const Tokens prompt(30, 1);
+  const auto drafted = [&](auto&& draft) {
+    SpecDec decoder{Remembering{.vocabulary = 3}, ModelDrafter{draft}};
+    std::mt19937_64 rng{3};
+    return decoder.generate(prompt, options, rng).stats;
+  };
+  Remembering small{.vocabulary = 3, .most = 40};
+  CHECK(drafted(small).drafted < 50);
+  const Stats stats = drafted(Windowed{small, 2, 38});
+  CHECK(stats.drafted >= 4 * (stats.target_calls - 2));
+}
+
+TEST_CASE("Windowed: feeds what is new, and the window where it begins anew") {
+  Remembering inner{.vocabulary = 3, .most = 12};
+  Windowed model{inner, 2, 10};  // hence begins anew every 5 tokens
+  const auto cost = [&](Index tokens, Index rows) {
+    inner.calls = inner.fed = 0;
+    model.forward(Tokens(static_cast<std::size_t>(tokens), 1), rows);
+    return std::pair(inner.calls, inner.fed);
+  };
+  using Cost = std::pair<Index, Index>;
+  CHECK(cost(10, 1) == Cost(1, 10));
+  CHECK(cost(2, 2) == Cost(1, 2));  // it is full
+  CHECK(cost(1, 1) == Cost(1, 6));
+  CHECK(cost(3, 1) == Cost(1, 3));
+  model.truncate(13);
+  CHECK(cost(3, 3) == Cost(1, 3));
+  model.truncate(12);  // before the place where it began, which comes again
+  CHECK(cost(1, 1) == Cost(1, 1));
+  model.truncate(10);
+  CHECK(cost(3, 3) == Cost(2, 10 + 6));  // two rows on one side of it, one on the other
+  CHECK(cost(1000, 1) == Cost(1, 6));
+  CHECK(inner.context.size() == 8);
+  model.truncate(0);
+  CHECK(cost(1000, 1).second <= 12);
+}
+
+TEST_CASE("Windowed: goes in and around a ProcessedModel, and a hook outside sees all of the context") {
+  const Remembering logits{.vocabulary = 4, .most = 6};
+  std::vector<std::size_t> outside, inside;
+  const auto noting = [](std::vector<std::size_t>& lengths) {
+    return [&lengths](std::span<const Token> context, Eigen::Ref<Eigen::RowVectorXd> row) {
+      lengths.push_back(context.size());
+      row[context.back()] -= 0.1;
+    };
+  };
+  const Chain chain{Temperature{0.7}, TopK{3}};
+  ProcessedModel around{Windowed{Remembering(logits), 2, 4}, chain, noting(outside)};
+  Windowed within{ProcessedModel{Remembering(logits), chain, noting(inside)}, 2, 4};
+  static_assert(Model<decltype(within)> && !LogitsModel<decltype(within)>);
+  const Tokens text{0, 3, 2, 1, 1, 2, 0, 3, 3};
+  const auto p = around.forward(text, 4);
+  const auto q = within.forward(text, 4);
+  REQUIRE(q.rows() == 4);
+  for (Index i = 0; i < 4; ++i)
+    for (Token x = 0; x < 4; ++x) CHECK(p.row(i).probability(x) == q.row(i).probability(x));
+  CHECK(outside == std::vector<std::size_t>{6, 7, 8, 9});
+  CHECK(inside == std::vector<std::size_t>{6, 5, 6, 5});
+
+  struct Halves {
+    Eigen::Matrix<Eigen::half, 2, 3> rows;
+    Index vocab_size() const { return 3; }
+    RowPointers<Eigen::half, Eigen::Dynamic> forward(std::span<const Token>, Index count) {
+      for (Index i = 0; i < count; ++i) pointers[static_cast<std::size_t>(i)] = rows.data() + i;
+      return {std::span(pointers).first(static_cast<std::size_t>(count)), 3, 2};
+    }
+    void truncate(Index) {}
+    std::vector<const Eigen::half*> pointers{nullptr, nullptr};
+  };
+  Windowed halves{Halves{Eigen::Matrix<Eigen::half, 2, 3>::Random()}, 0, 3};
+  const auto stored = halves.forward(Tokens{1, 2}, 2);
+  CHECK(numbers(stored).row(1)[2] == static_cast<float>(stored(1, 2)));
+}
+
+TEST_CASE("Windowed: passes on what the model says of itself, and names bad arguments and calls") {
+  Remembering inner{.vocabulary = 3, .most = 12};
+  Windowed model{inner, 2, 10};
+  CHECK(model.vocab_size() == 3);
+  CHECK(model.context_size() == unlimited);
+  CHECK(specdec::detail::identity(model) == &inner);
+  const auto complaint = [&](Index first, Index last, Index stride) {
+    return message_of([&] { Windowed(inner, first, last, stride); });
+  };
+  CHECK(complaint(-1, 5, 1) == "specdec: first = -1 is negative");
+  CHECK(complaint(0, 0, 1) == "specdec: last = 0 is less than 1");
+  CHECK(complaint(0, 5, 0) == "specdec: stride = 0 is outside 1..5, the tokens of the window");
+  CHECK(complaint(0, 5, 6) == "specdec: stride = 6 is outside 1..5, the tokens of the window");
+  CHECK(complaint(3, 10, 5) ==
+        "specdec: first + last = 3 + 10 is more than 12, the tokens that the model's context holds");
+  CHECK(complaint(unlimited, unlimited, 1).starts_with("specdec: first + last = "));
+  CHECK(complaint(2, 10, 10).empty());
+  CHECK(message_of([&] { model.forward(Tokens{1}, 2); }) ==
+        "specdec: rows = 2 is outside 1..1, the number of tokens");
+  struct Misshapen : Remembering {
+    Index columns = 3;
+    const Eigen::MatrixXd& forward(std::span<const Token>, Index) {
+      output.resize(1, columns);
+      return output;
+    }
+  };
+  Misshapen misshapen{{.vocabulary = 3}};
+  Windowed wrong{misshapen, 0, 3};
+  CHECK(message_of([&] {
+          wrong.forward(Tokens{1, 2}, 2);
+        }) == "specdec: the model returned 1 rows over 3 tokens, expected 2 over its vocabulary of 3");
+  misshapen.columns = 4;
+  CHECK(message_of([&] {
+          wrong.forward(Tokens{1, 2}, 1);
+        }) == "specdec: the model returned 1 rows over 4 tokens, expected 1 over its vocabulary of 3");
+}
+
+}  // namespace test_model_windowed
