@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "../generate/text.hpp"
+#include "any_llama.hpp"
 #include "llama_grammar.hpp"
-#include "llama_model.hpp"
 #include "program.hpp"
 #include "trees.hpp"
 
@@ -51,7 +51,7 @@ struct Grammar {
     if (grammar) grammar->pop(n);
   }
 };
-using Model = specdec::ProcessedModel<LlamaModel&, Chain, Grammar>;
+using Model = specdec::ProcessedModel<AnyLlama&, Chain, Grammar>;
 
 // ---- What can be set --------------------------------------------------------------------------------
 
@@ -132,8 +132,8 @@ void check(const Settings& settings) {
 // ---- Models -----------------------------------------------------------------------------------------
 
 struct Pair {
-  LlamaModel target;
-  std::optional<LlamaModel> draft;
+  AnyLlama target;
+  std::optional<AnyLlama> draft;
   Tokens prompt;
   Grammar grammar;
 
@@ -155,8 +155,8 @@ Index longest_text(const Settings& settings, Index prompt_size) {
 }
 
 // A tree stands behind the text.
-LlamaModel open(const LlamaWeights& weights, const Settings& settings, Index text, const gguf::Room& tree) {
-  LlamaModel model(
+AnyLlama open(const LlamaWeights& weights, const Settings& settings, Index text, const gguf::Room& tree) {
+  AnyLlama model(
       weights, {.context = text + tree.tokens, .threads = settings.engine.threads, .sequences = tree.leaves});
   const std::vector<Token> any{0};
   model.forward(any, 1);  // the first call of a context is slow
@@ -175,7 +175,7 @@ Pair load(const Settings& settings) {
                             std::to_string(text) + ", but '" + settings.model + "' was trained for " +
                             std::to_string(target.trained_context()));
   const std::optional<gguf::Tree> tree = settings.drafted_tree();
-  std::optional<LlamaModel> draft;
+  std::optional<AnyLlama> draft;
   if (!settings.draft_model.empty()) {
     const LlamaWeights weights(settings.draft_model, settings.engine.gpu_layers);
     check_same_vocabulary(target, weights);

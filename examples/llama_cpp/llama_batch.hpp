@@ -48,15 +48,16 @@ class LlamaBatch {
 
   explicit LlamaBatch(LlamaWeights weights) : LlamaBatch(std::move(weights), Options{}) {}
 
-  /// Throws std::runtime_error where llama.cpp can make no such context; std::invalid_argument without a sequence.
+  /// Throws std::runtime_error where llama.cpp can make no such context, and for a recurrent model; std::invalid_argument
+  /// without a sequence.
   LlamaBatch(LlamaWeights weights, const Options& options)
       : context_size_(options.context > 0 ? options.context : weights.trained_context()),
         cells_(options.cells > 0 ? options.cells : context_size_ * checked(options.sequences)),
-        context_(std::move(weights), {.cells = cells_,
-                                      .batch = std::max(cells_, checked(options.sequences)),
-                                      .at_once = options.batch,
-                                      .sequences = options.sequences,
-                                      .threads = options.threads}),
+        context_(not_recurrent(std::move(weights)), {.cells = cells_,
+                                                     .batch = std::max(cells_, checked(options.sequences)),
+                                                     .at_once = options.batch,
+                                                     .sequences = options.sequences,
+                                                     .threads = options.threads}),
         seats_(static_cast<std::size_t>(options.sequences)) {
     for (std::size_t i = 0; i < seats_.size(); ++i) seats_[i].id = static_cast<llama_seq_id>(i);
     fed_.reserve(seats_.size());

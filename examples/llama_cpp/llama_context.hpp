@@ -3,6 +3,7 @@
 
 #include <llama.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -102,6 +103,49 @@ class LlamaContext {
   /// Has another sequence hold, too, what the owner holds from position `from` up to, and without, `to`.
   void share(llama_seq_id owner, llama_seq_id other, specdec::Index from, specdec::Index to) {
     llama_api::share(context_.get(), owner, other, static_cast<llama_pos>(from), static_cast<llama_pos>(to));
+  }
+
+  /// Writes into `state` all that a sequence holds. Throws std::runtime_error where llama.cpp fails.
+  void save(llama_seq_id sequence, std::vector<std::uint8_t>& state) {
+    state.resize(llama_state_seq_get_size(context_.get(), sequence));
+    if (llama_state_seq_get_data(context_.get(), state.data(), state.size(), sequence) != state.size())
+      throw std::runtime_error("llama.cpp could not save the state of '" + weights().path() + "'");
+  }
+
+  /// Has a sequence that holds nothing hold what was saved; whether that could be done.
+  bool load(llama_seq_id sequence, const std::vector<std::uint8_t>& state) {
+    return llama_state_seq_set_data(context_.get(), state.data(), state.size(), sequence) > 0;
+  }
+
+  /// Throws where a call of `count` tokens behind as many as are held, of which `rows` rows are wanted, cannot be:
+  /// std::length_error where they would be more than cells(), std::invalid_argument for more rows than tokens or than
+  /// fit into one batch.
+  void check(specdec::Index held, specdec::Index count, specdec::Index rows) const {
+    const auto number = [](specdec::Index n) { return std::to_string(n); };
+    if (count > cells() - held)
+      throw std::length_error("the context of '" + weights().path() + "' is full: it holds " + number(held) +
+                              " of " + number(cells()) + " tokens, and " + number(count) +
+                              " more are to follow");
+    if (rows < 1 || rows > count || rows > batch_size())
+      throw std::invalid_argument(number(rows) + " rows of logits were asked for after " + number(count) +
+                                  " tokens; a batch has " + number(batch_size()));
+  }
+
+  /// Takes in the tokens of a call, batch by batch, of the last of which logits are wanted: that many `rows`, which
+  /// come out of the last batch. Throws as decode().
+  template <class Undo>
+  void decode_all(LlamaCall& call, std::vector<const float*>& logits_of, specdec::Index rows,
+                  const Undo& undo) {
+    specdec::Index first = 0, left = call.size();
+    while (left > batch_size()) {
+      const specdec::Index count = std::min(batch_size(), left - rows);
+      decode(call, first, count, undo);
+      first += count;
+      left -= count;
+    }
+    decode(call, first, left, undo);
+    logits_of.clear();
+    for (specdec::Index i = left - rows; i < left; ++i) logits_of.push_back(logits(i));
   }
 
   /// Takes in `count` tokens of a call. Throws std::runtime_error where llama.cpp fails. It may then hold a part of

@@ -44,14 +44,15 @@ class LlamaModel {
 
   explicit LlamaModel(LlamaWeights weights) : LlamaModel(std::move(weights), Options{}) {}
 
-  /// Throws std::runtime_error where llama.cpp can make no such context; std::invalid_argument without a sequence.
+  /// Throws std::runtime_error where llama.cpp can make no such context, and for a recurrent model, which is a
+  /// LlamaRecurrent; std::invalid_argument without a sequence.
   LlamaModel(LlamaWeights weights, const Options& options)
       : tree_(options.sequences),
-        context_(std::move(weights), {.cells = options.context,
-                                      .batch = options.batch,
-                                      .at_once = options.batch,
-                                      .sequences = options.sequences,
-                                      .threads = options.threads}) {
+        context_(not_recurrent(std::move(weights)), {.cells = options.context,
+                                                     .batch = options.batch,
+                                                     .at_once = options.batch,
+                                                     .sequences = options.sequences,
+                                                     .threads = options.threads}) {
     for (specdec::Index sequence = 0; sequence < options.sequences; ++sequence)
       all_sequences_.push_back(static_cast<llama_seq_id>(sequence));
   }
@@ -138,15 +139,8 @@ class LlamaModel {
 
  private:
   void check(specdec::Index count, specdec::Index rows) const {
-    const auto number = [](specdec::Index n) { return std::to_string(n); };
     if (broken_) throw std::runtime_error("'" + weights().path() + "' could not be rolled back");
-    if (const specdec::Index held = length_ + tree_.size(); count > context_size() - held)
-      throw std::length_error("the context of '" + weights().path() + "' is full: it holds " + number(held) +
-                              " of " + number(context_size()) + " tokens, and " + number(count) +
-                              " more are to follow");
-    if (rows < 1 || rows > count || rows > context_.batch_size())
-      throw std::invalid_argument(number(rows) + " rows of logits were asked for after " + number(count) +
-                                  " tokens; a batch has " + number(context_.batch_size()));
+    context_.check(length_ + tree_.size(), count, rows);
   }
 
   // Of every sequence where it is −1.
@@ -167,28 +161,9 @@ class LlamaModel {
     call_.add(tokens[token], position, holders, std::ssize(tokens.subspan(token)) <= rows);
   }
 
-  // The tokens of the call, batch by batch. All rows come out of the last one.
+  // All is taken through the model at once: where llama.cpp has no room for a batch, nothing is left of it.
   void decode_all(specdec::Index rows) {
-    const specdec::Index batch_size = context_.batch_size();
-    specdec::Index first = 0, left = call_.size();
-    while (left > batch_size) {
-      const specdec::Index count = std::min(batch_size, left - rows);
-      decode(first, count);
-      first += count;
-      left -= count;
-    }
-    decode(first, left);
-    take_rows(left, rows);
-  }
-
-  // Taken through the model at once: where llama.cpp has no room for them, nothing is left of them.
-  void decode(specdec::Index first, specdec::Index count) {
-    context_.decode(call_, first, count, [] {});
-  }
-
-  void take_rows(specdec::Index count, specdec::Index rows) {
-    pointers_.clear();
-    for (specdec::Index i = count - rows; i < count; ++i) pointers_.push_back(context_.logits(i));
+    context_.decode_all(call_, pointers_, rows, [] {});
   }
 
   LlamaTree tree_;  // what is open behind the context

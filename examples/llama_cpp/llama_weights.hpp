@@ -21,8 +21,7 @@
 /// The weights and the vocabulary of a GGUF file. Copies share them; the last one frees them.
 class LlamaWeights {
  public:
-  /// Throws std::runtime_error: no file that can be read; none that llama.cpp can load; a recurrent model,
-  /// which cannot be rolled back.
+  /// Throws std::runtime_error: no file that can be read; none that llama.cpp can load.
   explicit LlamaWeights(const std::string& path, int gpu_layers = 0) : path_(path) {
     check_magic();
     static const Backend backend;
@@ -30,14 +29,14 @@ class LlamaWeights {
     params.n_gpu_layers = gpu_layers;
     model_.reset(llama_model_load_from_file(path.c_str(), params), llama_model_free);
     if (!model_) throw std::runtime_error("'" + path + "' is no model that llama.cpp can load");
-    if (llama_api::is_recurrent(model_.get()))
-      throw std::runtime_error("'" + path + "' is a recurrent model: rejected tokens cannot be taken back");
   }
 
   const std::string& path() const { return path_; }
   llama_model* model() const { return model_.get(); }
   const llama_vocab* vocab() const { return llama_model_get_vocab(model()); }
   specdec::Index vocab_size() const { return llama_vocab_n_tokens(vocab()); }
+  /// Whether rejected tokens cannot be taken back, as the context has a state that no single one can be taken out of.
+  bool is_recurrent() const { return llama_api::is_recurrent(model()); }
   /// How long a context the model was trained for.
   specdec::Index trained_context() const { return llama_model_n_ctx_train(model()); }
 
@@ -102,6 +101,14 @@ class LlamaWeights {
   std::string path_;
   std::shared_ptr<llama_model> model_;
 };
+
+/// The weights, for who takes rejected tokens back one by one. Throws std::runtime_error on a recurrent model.
+inline LlamaWeights not_recurrent(LlamaWeights weights) {
+  if (weights.is_recurrent())
+    throw std::runtime_error("'" + weights.path() +
+                             "' is a recurrent model: rejected tokens cannot be taken back");
+  return weights;
+}
 
 /// Throws std::runtime_error unless the draft model's tokens mean what the target's mean, by the rule of
 /// llama.cpp's own speculative decoding: the same kind of tokenizer, first and last token of a text; sizes

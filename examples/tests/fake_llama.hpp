@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <span>
 #include <string>
@@ -55,8 +56,12 @@ struct State {
   int outputs = 0;               // of how many tokens the last call was asked for logits
   int calls_until_failure = -1;  // −1: none fails; a call that fails has taken a part of its tokens in
   bool removes = true;
+  bool loads = true;
 };
 inline State state;
+
+/// Whether what is loaded is a recurrent model, whose contexts forget all of a sequence or nothing.
+inline bool recurrent = false;
 
 /// Those that there are, the oldest first.
 inline std::vector<llama_context*> contexts;
@@ -157,7 +162,7 @@ inline void llama_backend_free() {}
 inline llama_model_params llama_model_default_params() { return {}; }
 inline llama_model* llama_model_load_from_file(const char*, llama_model_params) { return new llama_model; }
 inline void llama_model_free(llama_model* model) { delete model; }
-inline bool llama_model_is_recurrent(const llama_model*) { return false; }
+inline bool llama_model_is_recurrent(const llama_model*) { return fake_llama::recurrent; }
 inline bool llama_model_is_hybrid(const llama_model*) { return false; }
 inline const llama_vocab* llama_model_get_vocab(const llama_model*) { return nullptr; }
 inline int32_t llama_model_n_ctx_train(const llama_model*) { return fake_llama::trained_context; }
@@ -185,12 +190,36 @@ inline llama_memory_t llama_get_memory(const llama_context* context) {
   return reinterpret_cast<llama_memory_t>(const_cast<llama_context*>(context));
 }
 inline bool llama_memory_seq_rm(llama_memory_t memory, llama_seq_id sequence, llama_pos from, llama_pos) {
-  if (fake_llama::state.removes) reinterpret_cast<llama_context*>(memory)->remove(sequence, from);
-  return fake_llama::state.removes;
+  llama_context& context = *reinterpret_cast<llama_context*>(memory);
+  const bool partial = from > 0 && from < context.end(std::max(sequence, 0));
+  if (!fake_llama::state.removes || (fake_llama::recurrent && partial)) return false;
+  context.remove(sequence, from);
+  return true;
 }
 inline void llama_memory_seq_cp(llama_memory_t memory, llama_seq_id owner, llama_seq_id other, llama_pos from,
                                 llama_pos to) {
   reinterpret_cast<llama_context*>(memory)->share(owner, other, from, to);
+}
+// The state of a sequence is its tokens, one after the other.
+inline size_t llama_state_seq_get_size(llama_context* context, llama_seq_id sequence) {
+  return sizeof(llama_token) * static_cast<size_t>(context->end(sequence));
+}
+inline size_t llama_state_seq_get_data(llama_context* context, uint8_t* data, size_t size,
+                                       llama_seq_id sequence) {
+  const std::vector<llama_token> text = context->text(sequence, context->end(sequence));
+  if (size < text.size() * sizeof(llama_token)) return 0;
+  std::memcpy(data, text.data(), text.size() * sizeof(llama_token));
+  return text.size() * sizeof(llama_token);
+}
+inline size_t llama_state_seq_set_data(llama_context* context, const uint8_t* data, size_t size,
+                                       llama_seq_id sequence) {
+  if (!fake_llama::state.loads || context->end(sequence) > 0) return 0;
+  for (size_t i = 0; i < size / sizeof(llama_token); ++i) {
+    llama_token token;
+    std::memcpy(&token, data + i * sizeof(llama_token), sizeof(llama_token));
+    context->cells.push_back({static_cast<llama_pos>(i), token, {sequence}});
+  }
+  return size;
 }
 
 inline llama_sampler* llama_sampler_init_grammar(const llama_vocab*, const char* text, const char*) {

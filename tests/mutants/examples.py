@@ -68,7 +68,7 @@ mutant("llama-branch-without-what-lies-before", BRANCHES, HELD, "share(holder(fr
 mutant("llama-branch-with-too-little-before", BRANCHES, IN_LITTLE, "share(holder(from), sequence, depth(from));", "share(holder(from), sequence, depth(from) - 1);")
 mutant("llama-line-in-one-sequence", LLAMA, IN_LITTLE, "add(tokens, rows, length_ + i, all_sequences_);", "add(tokens, rows, length_ + i, std::span(all_sequences_).first(1));")
 mutant("llama-caches-apart", "examples/llama_cpp/llama_context.hpp", IN_LITTLE, "    llama_api::share_one_cache(params);\n", "")
-mutant("llama-rows-of-a-batch-before", LLAMA, IN_LITTLE, "std::min(batch_size, left - rows);", "batch_size;")
+mutant("llama-rows-of-a-batch-before", "examples/llama_cpp/llama_context.hpp", IN_LITTLE, "std::min(batch_size(), left - rows);", "batch_size();")
 
 mutant = promise("on llama.cpp every sequence holds the context when a tree is closed, and nothing else")
 mutant("llama-kept-for-one-sequence", LLAMA, IN_LITTLE, "if (sequence != kept) share(kept, sequence, std::ssize(path));", "(void)sequence;")
@@ -83,9 +83,17 @@ mutant("llama-part-of-a-tree-left", LLAMA, IN_LITTLE, "        remove(sequence, 
 mutant("llama-tree-grown-all-the-same", LLAMA, IN_LITTLE, "      tree_.shrink();\n", "")
 mutant("llama-leaves-uncounted", BRANCHES, HELD, "      shrink();\n", "")
 mutant("llama-children-not-taken-back", BRANCHES, HELD, "--children_[at(parents_[at(token)])];", "(void)token;")
-mutant("llama-room-without-the-tree", LLAMA, IN_LITTLE, "const specdec::Index held = length_ + tree_.size();", "const specdec::Index held = length_;")
+mutant("llama-room-without-the-tree", LLAMA, IN_LITTLE, "context_.check(length_ + tree_.size(), count, rows);", "context_.check(length_, count, rows);")
 mutant("llama-line-behind-open-tree", LLAMA, IN_LITTLE, "if (!tree_.empty())\n      throw std::logic_error", "if (false)\n      throw std::logic_error")
 mutant("llama-goes-on-with-what-stayed", LLAMA, IN_LITTLE, "if (!context_.remove(sequence, from)) broken_ = true;", "if (!context_.remove(sequence, from)) broken_ = false;")
+
+RECURRENT, TAKEN_BACK = "examples/llama_cpp/llama_recurrent.hpp", "examples/tests/llama_recurrent"
+
+mutant = promise("on llama.cpp a recurrent model goes back to a state that was saved")
+mutant("llama-state-behind-another", RECURRENT, TAKEN_BACK, "if (!context_.remove(0, 0)) throw", "if (false) throw")
+mutant("llama-state-of-nothing", RECURRENT, TAKEN_BACK, "if (snapshot.length > 0 &&", "if (false &&")
+mutant("llama-state-at-no-place", RECURRENT, TAKEN_BACK, "length_ = snapshot.length;", "")
+mutant("llama-state-not-loaded-unnoticed", RECURRENT, TAKEN_BACK, "!context_.load(0, snapshot.state))", "context_.load(0, snapshot.state) && false)")
 
 ABREAST, SERVED = "examples/llama_cpp/llama_batch.hpp", "examples/tests/llama_batch"
 

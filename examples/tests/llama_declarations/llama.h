@@ -76,6 +76,9 @@ llama_memory_t llama_get_memory(const struct llama_context* ctx);
 bool llama_memory_seq_rm(llama_memory_t mem, llama_seq_id seq_id, llama_pos p0, llama_pos p1);
 void llama_memory_seq_cp(llama_memory_t mem, llama_seq_id seq_id_src, llama_seq_id seq_id_dst, llama_pos p0,
                          llama_pos p1);
+size_t llama_state_seq_get_size(struct llama_context* ctx, llama_seq_id seq_id);
+size_t llama_state_seq_get_data(struct llama_context* ctx, uint8_t* dst, size_t size, llama_seq_id seq_id);
+size_t llama_state_seq_set_data(struct llama_context* ctx, const uint8_t* src, size_t size, llama_seq_id dest_seq_id);
 
 enum llama_vocab_type llama_vocab_type(const struct llama_vocab* vocab);
 int32_t llama_vocab_n_tokens(const struct llama_vocab* vocab);

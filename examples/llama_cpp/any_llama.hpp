@@ -1,0 +1,58 @@
+// A model on llama.cpp whatever its kind: one that can be rolled back, or a recurrent one.
+#pragma once
+
+#include <span>
+#include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <utility>
+#include <variant>
+
+#include "llama_model.hpp"
+#include "llama_recurrent.hpp"
+#include "llama_weights.hpp"
+
+/// A LlamaModel, or, where the weights are of a recurrent model, a LlamaRecurrent that is Replayed. Satisfies
+/// specdec::LogitsTreeModel; trees are for the former only.
+class AnyLlama {
+  using Recurrent = specdec::Replayed<LlamaRecurrent>;
+
+ public:
+  /// Throws what a LlamaModel throws, or a LlamaRecurrent, and std::runtime_error on a recurrent model with more than one
+  /// sequence, which are for trees.
+  AnyLlama(const LlamaWeights& weights, const LlamaModel::Options& options)
+      : weights_(weights), model_(made(weights, options)) {}
+
+  const LlamaWeights& weights() const { return weights_; }
+  specdec::Index vocab_size() const { return weights_.vocab_size(); }
+  specdec::Index context_size() const {
+    return std::visit([](const auto& model) { return model.context_size(); }, model_);
+  }
+
+  specdec::RowPointers<float> forward(std::span<const specdec::Token> tokens, specdec::Index rows) {
+    return std::visit([&](auto& model) { return model.forward(tokens, rows); }, model_);
+  }
+  /// Throws std::bad_variant_access where the model is recurrent.
+  specdec::RowPointers<float> forward(std::span<const specdec::Token> tokens,
+                                      std::span<const specdec::Index> parents, specdec::Index rows) {
+    return std::get<LlamaModel>(model_).forward(tokens, parents, rows);
+  }
+  void keep(std::span<const specdec::Index> path) { std::get<LlamaModel>(model_).keep(path); }
+  void truncate(specdec::Index length) {
+    std::visit([&](auto& model) { model.truncate(length); }, model_);
+  }
+
+ private:
+  using Made = std::variant<LlamaModel, Recurrent>;
+
+  static Made made(const LlamaWeights& weights, const LlamaModel::Options& options) {
+    if (!weights.is_recurrent()) return Made(LlamaModel(weights, options));
+    if (options.sequences > 1) not_recurrent(weights);
+    return Made(Recurrent(LlamaRecurrent(
+        weights, {.context = options.context, .batch = options.batch, .threads = options.threads})));
+  }
+
+  LlamaWeights weights_;
+  Made model_;
+};
+
+static_assert(specdec::LogitsTreeModel<AnyLlama>);
