@@ -40,6 +40,7 @@
 #include "generate/tree_ways.hpp"
 #include "generate/trees.hpp"
 #include "generate/way.hpp"
+#include "generate/window.hpp"
 
 #ifndef SPECDEC_EXAMPLES
 #define SPECDEC_EXAMPLES "examples"
@@ -68,6 +69,7 @@ struct Settings {
   double temperature = 0.8;
   std::string drafter = "model";
   std::optional<Index> exit_layer;
+  std::optional<Index> draft_window;
   std::string gamma = "3";
   std::optional<Index> most_gamma;
   std::string verifier = "block";
@@ -122,6 +124,9 @@ void add_options(CLI::App& app, Settings& settings) {
   app.add_option("--exit-layer", settings.exit_layer,
                  "Layer of the target after which early-exit guesses; half of them if nothing is said")
       ->check(CLI::Range(1, 100000));
+  app.add_option("--draft-window", settings.draft_window,
+                 "Show the draft model this many tokens only: the first 4, and the latest")
+      ->check(CLI::Range(generate::shown_first + 1, Index{1000000}));
   CLI::Option* gamma =
       app.add_option(
              "--gamma", settings.gamma,
@@ -213,6 +218,8 @@ void check_tree(const Settings& settings) {
   const std::string option = tree ? "--tree " + settings.tree : "--compare trees";
   if (settings.ngram)
     throw std::invalid_argument(option + " needs models that take trees, which n-grams (--ngram) do not");
+  if (settings.draft_window)
+    throw std::invalid_argument(option + " needs models that take trees, which a --draft-window does not");
   if (settings.drafter != "model")
     throw std::invalid_argument(
         option + " drafts with the draft model, or from the text, not with --drafter " + settings.drafter);
@@ -382,11 +389,18 @@ bool run(generate::Pair pair, const Settings& settings) {
                  ways(pair, settings, texts), texts);
 }
 
-generate::Pair load(const Settings& settings) {
+generate::Pair load_pair(const Settings& settings) {
   if (settings.ngram) return generate::ngram_pair(settings.text, settings.order, settings.draft_order);
   const auto transformers =
       settings.half ? generate::transformer_pair<Eigen::half> : generate::transformer_pair<float>;
   return transformers(settings.model, settings.draft_model, settings.tokenizer, settings.target_layers);
+}
+
+generate::Pair load(const Settings& settings) {
+  generate::Pair pair = load_pair(settings);
+  if (settings.draft_window)
+    pair.draft = std::make_shared<generate::WindowedModel>(pair.draft, *settings.draft_window);
+  return pair;
 }
 
 /// Does what the arguments ask for, and returns the program's status.

@@ -1,0 +1,43 @@
+// A draft model that is shown a window of the text.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <utility>
+
+#include "generate/pair.hpp"
+
+namespace generate {
+
+/// The first tokens of a text, which a transformer pays attention to wherever it is.
+inline constexpr Index shown_first = 4;
+
+/// A model that is shown the first tokens of the text and the latest, so many in all.
+class WindowedModel final : public Model {
+ public:
+  /// Throws: std::invalid_argument where the model's context holds fewer tokens than that.
+  WindowedModel(std::shared_ptr<Model> model, Index tokens)
+      : model_(std::move(model)), window_(*model_, shown_first, tokens - shown_first) {}
+
+  Index vocab_size() const override { return window_.vocab_size(); }
+  Index context_size() const override { return window_.context_size(); }
+  Logits forward(std::span<const Token> tokens, Index rows) override {
+    const auto logits = window_.forward(tokens, rows);
+    return {logits.data(), logits.rows(), logits.cols(), Eigen::OuterStride<>(logits.outerStride())};
+  }
+  void truncate(Index length) override { window_.truncate(length); }
+
+  bool takes_trees() const override { return false; }
+  Logits forward(std::span<const Token>, std::span<const Index>, Index) override { refuse(); }
+  void keep(std::span<const Index>) override { refuse(); }
+
+ private:
+  [[noreturn]] static void refuse() { throw std::logic_error("generate: a window takes no trees"); }
+
+  std::shared_ptr<Model> model_;
+  specdec::Windowed<Model&> window_;
+};
+
+}  // namespace generate
