@@ -18,7 +18,8 @@ namespace specdec {
 ///
 /// Over seeds the text has the target's law. A drafter that draws by the same numbers guesses y_i with probability
 /// Σ_x 1/Σ_y max(p(y)/p(x), q(y)/q(x)) >= (1 − TV)/(1 + TV) (keyed_agreement), which comes near the 1 − TV of token
-/// verification; one that does not, as SampleMatchVerifier has it. For trees of tokens: TrunkAndSpares<KeyedVerifier>.
+/// verification; the tokens of one that does not are accepted with their probability p. For trees of tokens:
+/// TrunkAndSpares<KeyedVerifier>.
 ///
 /// Source: Daliri, Musco and Suresh, "Coupling without Communication and Drafter-Invariant Speculative Decoding",
 /// arXiv:2408.07978; arXiv:2506.05632. Shapes: target (γ+1)×V, tokens γ; the draft's rows, γ×V, may be left out, and are
