@@ -75,6 +75,8 @@ TEST_CASE("a keyed draw is what its numbers say, on rows of any kind") {
     REQUIRE(drawn(support::AnyRows(distributions(p))) == expected);
     const RowMajor<double> logits = p.array().log();
     REQUIRE(drawn(Logits{logits}) == documented(seed, position, Logits{logits}.row(0)));
+    const ProcessedRows cut(logits, TopK{20});
+    REQUIRE(drawn(cut) == documented(seed, position, cut.row(0)));
 
     const Index ranks = 1 + i % 4;
     support::rethrow_first(support::on_ranks(ranks, [&](support::ThreadRank& rank) {
