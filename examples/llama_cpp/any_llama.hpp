@@ -46,7 +46,8 @@ class AnyLlama {
 
   static Made made(const LlamaWeights& weights, const LlamaModel::Options& options) {
     if (!weights.is_recurrent()) return Made(LlamaModel(weights, options));
-    if (options.sequences > 1) not_recurrent(weights);
+    if (options.sequences > 1)
+      throw std::runtime_error("'" + weights.path() + "' is a recurrent model, which takes no trees");
     return Made(Recurrent(LlamaRecurrent(
         weights, {.context = options.context, .batch = options.batch, .threads = options.threads})));
   }
