@@ -61,6 +61,11 @@ mutant("trunk-counted-as-spare", "examples/generate/tree_shapes.hpp", SHOWN, "sh
 LLAMA, BRANCHES = "examples/llama_cpp/llama_model.hpp", "examples/llama_cpp/llama_tree.hpp"
 IN_LITTLE, HELD = "examples/tests/llama_model", "examples/tests/llama_tree"
 
+GRAMMAR, OF_GRAMMAR = "examples/llama_cpp/llama_grammar.hpp", "examples/tests/llama_grammar"
+mutant = promise("a grammar of llama.cpp is a processor")
+mutant("llama-grammar-accepts-anything", GRAMMAR, OF_GRAMMAR, "if (forbidden(candidates_.front())) return false;", "")
+mutant("llama-grammar-of-nothing", GRAMMAR, OF_GRAMMAR, "if (logits.minCoeff() == 0)", "if (false)")
+
 mutant = promise("on llama.cpp, too, a row of a tree is that of a line of the tokens on its way")
 mutant("llama-branch-one-too-deep", LLAMA, IN_LITTLE, "add(tokens, rows, length_ + tree_.depth(token) - 1,", "add(tokens, rows, length_ + tree_.depth(token),")
 mutant("llama-branch-behind-the-last-token", LLAMA, IN_LITTLE, "add(tokens, rows, length_ + tree_.depth(token) - 1,", "add(tokens, rows, length_ + token,")
