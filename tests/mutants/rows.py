@@ -275,3 +275,20 @@ mutant("spread-list-unshifted", "rows/spread_row.hpp", SHARDED, "row_.support(li
 mutant("spread-draw-unshifted", "rows/rank_draws.hpp", SHARDED, "out.assign({static_cast<double>(mine_.first() + x), row.probability(x)});", "out.assign({static_cast<double>(x), row.probability(x)});")
 mutant("spread-sum-ends-with-the-shorter", "rows/walk.hpp", SHARDED, "return sum(q.spread()) + f.alone(p, std::max<Index>(start, q.vocab_size()), end);", "return sum(q.spread());")
 mutant("spread-residual-drawn-in-pieces", "rows/residual.hpp", SHARDED, "if constexpr (SpreadRow<P>) return detail::SpreadSampler<ResidualRow>(*this);\n    else if", "if")
+
+mutant = promise("a mapped row has the draft's probabilities under the target's ids; a map is one to one")
+MAPPED = "tests/rows/mapped"
+mutant("map-of-two-to-one", "rows/mapped.hpp", MAPPED, "if (partner != none)", "if (false)")
+mutant("map-beyond-the-target", "rows/mapped.hpp", MAPPED, "if (to[d] < 0 || to[d] >= vocab_size)", "if (to[d] > vocab_size)")
+mutant("mapped-draw-unmapped", "rows/mapped.hpp", MAPPED, "x = TokenMap::at(map->to, d);", "x = TokenMap::at(map->to, d) == TokenMap::none ? TokenMap::none : d;")
+mutant("mapped-draw-of-nobody", "rows/mapped.hpp", MAPPED, "if (x == TokenMap::none)\n        throw", "if (false)\n        throw")
+mutant("mapped-look-up-unmapped", "rows/mapped.hpp", MAPPED, "d == TokenMap::none ? 0.0 : specdec::probability(row_, d)", "d == TokenMap::none ? 0.0 : specdec::probability(row_, x)")
+
+mutant = promise("what is kept of a row is the row given that it is one of those tokens")
+ONLY = "tests/rows/only_tokens"
+mutant("only-unnormalised", "rows/only_tokens.hpp", ONLY, "mass_ > 0 ? p / mass_ : p", "p")
+mutant("only-drawn-of-all", "rows/only_tokens.hpp", ONLY, "return draw(u * mass);", "return draw(u);")
+mutant("only-segments-of-all", "rows/only_tokens.hpp", ONLY, "keeps(static_cast<Token>(start + i)) ? p[i] : 0.0", "p[i]")
+mutant("only-lists-of-all", "rows/only_tokens.hpp", ONLY, "keeps(row_.support(k)) ? static_cast<double>(row_.listed(k)) : 0.0", "static_cast<double>(row_.listed(k))")
+mutant("only-keeps-what-is-not-told", "rows/only_tokens.hpp", ONLY, "i < kept_.size() && kept_[i] != 0", "i >= kept_.size() || kept_[i] != 0")
+mutant("only-of-nan", "rows/only_tokens.hpp", ONLY, "if (!(mass >= 0) || !std::isfinite(mass))", "if (false)")

@@ -1,0 +1,265 @@
+#include <algorithm>
+#include <cstddef>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+#include "support/models.hpp"
+#include "support/rules.hpp"
+
+namespace test_draft_retokenized_drafter {
+
+using namespace specdec;
+using namespace specdec::testing;
+using namespace support;
+
+using Tokens = std::vector<Token>;
+
+namespace {
+
+// Takes the longest piece again and again, from the left or, so that the end of a text decides about all of it, from the
+// right. What is no piece is left out.
+struct Pieces {
+  std::vector<std::string> pieces;
+  bool from_the_right = false;
+
+  std::string_view bytes(Token x) const { return pieces[static_cast<std::size_t>(x)]; }
+
+  Tokens encode(std::string_view text) const {
+    Tokens tokens;
+    while (!text.empty()) {
+      Token best = -1;
+      std::size_t length = 0;
+      for (std::size_t x = 0; x < pieces.size(); ++x)
+        if (pieces[x].size() > length &&
+            (from_the_right ? text.ends_with(pieces[x]) : text.starts_with(pieces[x]))) {
+          best = static_cast<Token>(x);
+          length = pieces[x].size();
+        }
+      if (best >= 0) tokens.push_back(best);
+      const std::size_t taken = std::max<std::size_t>(1, length);
+      if (from_the_right) text.remove_suffix(taken);
+      else text.remove_prefix(taken);
+    }
+    if (from_the_right) std::ranges::reverse(tokens);
+    return tokens;
+  }
+};
+
+// The letters and runs of letters a and b, as bytes and encode may be given: by value and by a function.
+auto tokenizer(Pieces pieces) {
+  return TextTokenizer{[pieces](Token x) { return std::string(pieces.bytes(x)); },
+                       [pieces](std::string_view text) { return pieces.encode(text); }};
+}
+
+const Pieces target_pieces{{"a", "b", "ab"}}, draft_pieces{{"a", "b", "ba"}};
+
+using Tokenizer = decltype(tokenizer(Pieces{}));
+static_assert(Drafter<RetokenizedDrafter<TableModel<>, Tokenizer, Tokenizer>>);
+
+// Writes a text byte by byte, whatever it has read of it, and counts the tokens that it takes in.
+class Reciter {
+ public:
+  explicit Reciter(std::string text) : text_(std::move(text)), row_(256) {}
+  Index vocab_size() const { return 256; }
+  auto forward(std::span<const Token> tokens, Index) {
+    fed += std::ssize(tokens);
+    length_ += tokens.size();
+    row_.setZero();
+    row_[length_ < text_.size() ? static_cast<unsigned char>(text_[length_]) : 0] = 1;
+    return Eigen::Map<const Eigen::RowVectorXd>(row_.data(), row_.size());
+  }
+  void truncate(Index length) { length_ = std::min(length_, static_cast<std::size_t>(length)); }
+  Index fed = 0;
+
+ private:
+  std::string text_;
+  Eigen::RowVectorXd row_;
+  std::size_t length_ = 0;
+};
+
+const auto as_bytes =
+    TextTokenizer{[](Token x) { return x == 0 ? std::string() : std::string(1, static_cast<char>(x)); },
+                  [](std::string_view text) {
+                    Tokens tokens;
+                    for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
+                    return tokens;
+                  }};
+
+template <class Drafter>
+Tokens propose(Drafter& drafter, const Tokens& context, Index gamma, std::mt19937_64& rng) {
+  const auto draft = drafter.draft(std::span<const Token>(context), gamma, rng);
+  for (Index i = 0; i < draft.rows.rows(); ++i)
+    CHECK(draft.rows.row(i).probability(draft.tokens[static_cast<std::size_t>(i)]) == 1);
+  return {draft.tokens.begin(), draft.tokens.end()};
+}
+
+}  // namespace
+
+TEST_CASE("lossless under every rule with a model of another tokenizer", "[law]") {
+  std::mt19937_64 rng{21};
+  for (const AnyVerifier& rule : sampling_rules) {
+    INFO(rule.name());
+    double difference = 0, accepted = 0, rejected = 0;
+    for (int pair = 0; pair < 6; ++pair)
+      for (const Index gamma : {1, 2, 3}) {
+        auto target = TableModel<>::random(3, 2, rng);
+        Pieces pieces = target_pieces, others = draft_pieces;
+        pieces.from_the_right = pair % 3 == 1;
+        others.from_the_right = pair % 3 == 2;
+        SpecDec decoder{target,
+                        RetokenizedDrafter{TableModel<>::random(3, 1, rng), tokenizer(pieces),
+                                           tokenizer(others), pair % 2 == 0 ? unlimited : 1},
+                        for_loops(rule)};
+        const Options options{.max_new_tokens = 4, .gamma = gamma};
+        const Tokens prompt{0, 1};
+        const GenerationLaw got = enumerate_generate(decoder, prompt, options);
+        difference =
+            std::max(difference, largest_difference(got.law, target_law(target, prompt, options)).size);
+        accepted += got.accepted;
+        rejected += got.drafted - got.accepted;
+      }
+    CHECK(difference < 1e-12);
+    CHECK(accepted > 1);
+    CHECK(rejected > 1);
+  }
+}
+
+namespace {
+
+std::string text_of(const Pieces& pieces, const Tokens& tokens) {
+  std::string text;
+  for (const Token x : tokens) text += pieces.bytes(x);
+  return text;
+}
+
+// The definition: all text encoded anew, as many bytes written as γ tokens of the text have, all encoded again.
+Tokens by_encoding_all(const TableModel<>& model, const Pieces& target, const Pieces& draft,
+                       const Tokens& context, Index gamma) {
+  const std::string text = text_of(target, context);
+  const double bytes = static_cast<double>(gamma * std::ssize(text)) / static_cast<double>(context.size());
+  Tokens read = draft.encode(text);
+  std::string all = text;
+  while (static_cast<double>(all.size() - text.size()) < bytes) {
+    Token best = 0;
+    const auto row = model.distribution(read);
+    for (Token d = 1; d < row.vocab_size(); ++d)
+      if (row.probability(d) > row.probability(best)) best = d;
+    read.push_back(best);
+    all += draft.bytes(best);
+  }
+  Tokens proposed;
+  std::size_t at = 0;
+  for (const Token x : target.encode(all)) {
+    if (at >= text.size() && std::ssize(proposed) < gamma) {
+      if (at > text.size() && proposed.empty()) return {};
+      proposed.push_back(x);
+    }
+    at += target.bytes(x).size();
+  }
+  return proposed;
+}
+
+// A model whose rows are one-hot: what it writes is known.
+TableModel<> decided(Index vocab_size, Index order, std::mt19937_64& rng) {
+  auto model = TableModel<>::random(vocab_size, order, rng);
+  Index states = 1;
+  for (Index k = 0; k < order; ++k) states *= vocab_size + 1;
+  TableModel<>::Rows table = TableModel<>::Rows::Zero(states, vocab_size);
+  for (Index i = 0; i < states; ++i)
+    table(i, static_cast<Index>(uniform01(rng) * static_cast<double>(vocab_size))) = 1;
+  return TableModel<>(table, order);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "proposals, as the text grows and is cut, are what encoding all of it anew makes of what the model "
+    "writes") {
+  std::mt19937_64 rng{22};
+  int proposed = 0, nothing = 0;
+  const std::vector<Pieces> tokenizers{
+      {{"a", "b", "ab", "aab", "bb"}}, {{"b", "a", "ba", "abb"}}, {{"a", "b", "aa", "bab"}, true}};
+  for (std::size_t n = 0; n < 9; ++n) {
+    const Pieces &target = tokenizers[n % 3], &draft = tokenizers[n / 3];
+    const auto model = decided(std::ssize(draft.pieces), 3, rng);
+    RetokenizedDrafter drafter{TableModel<>(model), tokenizer(target), tokenizer(draft), unlimited};
+    Tokens text{0};
+    for (int step = 0; step < 60; ++step) {
+      const Tokens found = propose(drafter, text, 3, rng);
+      CHECK(found == by_encoding_all(model, target, draft, text, 3));
+      proposed += static_cast<int>(found.size());
+      nothing += found.empty();
+      const auto kept = static_cast<std::size_t>(uniform01(rng) * static_cast<double>(found.size() + 1));
+      text.insert(text.end(), found.begin(), found.begin() + static_cast<std::ptrdiff_t>(kept));
+      if (uniform01(rng) < 0.2 && text.size() > 4) text.resize(text.size() - 3);
+      drafter.truncate(std::ssize(text));
+      if (uniform01(rng) < 0.1) continue;
+      text.push_back(static_cast<Token>(uniform01(rng) * static_cast<double>(target.pieces.size())));
+    }
+  }
+  CHECK(proposed > 300);
+  CHECK(nothing > 20);
+}
+
+TEST_CASE("a proposal begins where the committed text ends, and is of whole characters") {
+  std::mt19937_64 rng{23};
+  const Pieces words{{"", "the", " c", "at", " cat", " s", " sat", "\xC3", "\xA9", "\xC3\xA9"}};
+  const auto proposed = [&](const char* text, const Tokens& context, Index gamma) {
+    RetokenizedDrafter drafter{Reciter(text), tokenizer(words), as_bytes};
+    return propose(drafter, context, gamma, rng);
+  };
+  CHECK(proposed("the cat sat", {0, 1}, 3) == Tokens{4, 6});
+  CHECK(proposed("the cat sat", {0, 1}, 1) == Tokens{2});  // of three bytes, as many as the token before has
+  CHECK(proposed("the cat sat", {1, 2}, 3).empty());       // " cat" is one token
+  CHECK(proposed("the cat sat", {1, 2, 3}, 1) == Tokens{5});
+  CHECK(proposed("the c\xC3\xA9 sat", {1, 2}, 1) == Tokens{9});
+  CHECK(proposed("the\xC3\xA9 cat", {1, 7}, 2)
+            .empty());  // half a character, of which the rest is in one token with it
+  CHECK(proposed("the cat", {1}, 0).empty());
+  CHECK(proposed("the cat", {0}, 2).empty());  // no text yet
+}
+
+TEST_CASE("the model takes in what is new, and what the window says") {
+  std::mt19937_64 rng{24};
+  const Pieces words{{"abc", "def", "ghi", "jkl"}};
+  Reciter model("abcdefghijkl");
+  RetokenizedDrafter drafter{model, tokenizer(words), as_bytes, 4};
+  CHECK(propose(drafter, {0}, 2, rng) == Tokens{1, 2});
+  CHECK(model.fed == 3 + 5);  // the text, and what it wrote but for the last byte
+  drafter.truncate(3);
+  CHECK(propose(drafter, {0, 1, 2}, 1, rng) == Tokens{3});
+  CHECK(model.fed == 8 + 1 + 2);
+  drafter.truncate(1);
+  CHECK(propose(drafter, {0, 2}, 1, rng) == Tokens{2});  // it recites, whatever it reads
+  CHECK(model.fed == 11 + 3 + 2);
+  drafter.truncate(0);
+  CHECK(propose(drafter, {0}, 1, rng) == Tokens{1});
+  CHECK(model.fed == 16 + 3 + 2);
+}
+
+TEST_CASE("what a retokenized draft cannot be made with is named") {
+  std::mt19937_64 rng{25};
+  const auto pieces = tokenizer(target_pieces);
+  const auto model = [] { return TableModel<>::context_free(Eigen::RowVector2d(0.5, 0.5)); };
+  CHECK(message_of([&] { RetokenizedDrafter(model(), pieces, pieces, -1); }) ==
+        "specdec: window = -1 is negative");
+  RetokenizedDrafter drafter{model(), pieces, pieces};
+  CHECK(message_of([&] {
+          propose(drafter, {1, 0, 1}, 2, rng);
+        }) == "specdec: encoded[1] = 2 is outside the vocabulary 0..1");
+  CHECK(propose(drafter, {1}, 1, rng).size() == 1);  // and nothing is left of it
+  CHECK_FALSE(message_of([&] { propose(drafter, {}, 2, rng); }).empty());
+  RetokenizedDrafter bounded{BoundedModel(model(), 3), pieces, pieces};
+  CHECK(propose(bounded, {0, 0}, 9, rng).size() <= 2);
+  CHECK(propose(bounded, {0, 0, 0, 0}, 9, rng).empty());
+}
+
+}  // namespace test_draft_retokenized_drafter
