@@ -7,6 +7,7 @@
 //   generate --drafter suffix --gamma auto --compare drafters
 //   generate --compare lengths --most-gamma 6 --rounds 5
 //   generate --tree spares --tree-widths 6,4,3,3 --compare trees
+//   generate --drafter intersection --compare vocabularies
 //   generate --target-layers 64 --table-tokens 50
 //   generate --model stories15M.bin --draft-model stories260K.bin --tokenizer tok512.bin
 //   generate --ngram --text some_book.txt --order 6 --draft-order 3
@@ -58,6 +59,8 @@ struct Settings {
   std::string model = SPECDEC_EXAMPLES "/transformer/weights/target.bin";
   std::string draft_model = SPECDEC_EXAMPLES "/transformer/weights/draft.bin";
   std::string tokenizer = SPECDEC_EXAMPLES "/transformer/weights/tokenizer.bin";
+  std::string other_model = SPECDEC_EXAMPLES "/transformer/weights/draft512.bin";
+  std::string other_tokenizer = SPECDEC_EXAMPLES "/transformer/weights/tokenizer512.bin";
   bool half = false;
   std::optional<Index> target_layers;
 
@@ -89,6 +92,9 @@ struct Settings {
   std::string color = "auto";
   std::string svg;
 
+  bool drafts_with_others() const {
+    return compare == "vocabularies" || of_another_vocabulary(generate::drafter_named(drafter));
+  }
   bool shows() const { return show || show_rejected; }
   Index most() const { return most_gamma.value_or(compare == "trees" ? 4 : 16); }
   generate::Gamma draft_length() const {
@@ -157,6 +163,10 @@ void add_options(CLI::App& app, Settings& settings) {
       ->group(models);
   app.add_option("--draft-model", settings.draft_model, "Checkpoint of the draft model")->group(models);
   app.add_option("--tokenizer", settings.tokenizer, "Their tokenizer.bin")->group(models);
+  app.add_option("--other-model", settings.other_model,
+                 "Checkpoint of a draft model with another tokenizer: --drafter intersection, retokenized")
+      ->group(models);
+  app.add_option("--other-tokenizer", settings.other_tokenizer, "Its tokenizer.bin")->group(models);
   app.add_flag("--half", settings.half, "Keep the weights in half precision")->group(models);
   app.add_option("--target-layers", settings.target_layers,
                  "Layers to give the target: it computes the same, at the cost of a model of that depth")
@@ -178,10 +188,10 @@ void add_options(CLI::App& app, Settings& settings) {
       ->group(ngrams);
 
   const std::string table = "Table";
-  app.add_option(
-         "--compare", settings.compare,
-         "What the table compares: all rules with the drafter, all drafters under the rule, fixed draft "
-         "lengths and 'auto', or trees of up to 16 tokens, lines, and both as 'auto' chooses them")
+  app.add_option("--compare", settings.compare,
+                 "What the table compares: all rules with the drafter, all drafters under the rule, those of "
+                 "other vocabularies, fixed draft lengths and 'auto', or trees of up to 16 tokens, lines, "
+                 "and both as 'auto' chooses them")
       ->check(CLI::IsMember(options_of(generate::topics)))
       ->group(table);
   app.add_option("--prompts", settings.prompts, "File of prompts to compare on, one a line")->group(table);
@@ -249,6 +259,8 @@ void check(const Settings& settings) {
     throw std::invalid_argument("--exit-layer is for --drafter early-exit or --compare drafters");
   if (settings.drafter == "none" && settings.compare == "lengths")
     throw std::invalid_argument("--compare lengths needs a drafter, not --drafter none");
+  if (settings.ngram && settings.drafts_with_others())
+    throw std::invalid_argument("models of other vocabularies draft for transformers, not for --ngram");
   const std::string_view objection =
       generate::objection(generate::rule_named(settings.verifier), generate::drafter_named(settings.drafter));
   if (!objection.empty())
@@ -366,6 +378,7 @@ std::vector<generate::Way> ways(generate::Pair& pair, const Settings& settings,
                                 const generate::Texts& texts) {
   const generate::Rule& rule = generate::rule_named(settings.verifier);
   const generate::DrafterKind& drafter = generate::drafter_named(settings.drafter);
+  if (settings.compare == "vocabularies") return vocabulary_ways(rule, settings.draft_length());
   if (settings.compare == "drafters") return drafter_ways(pair, rule, settings.draft_length());
   if (settings.compare == "lengths") return length_ways(rule, drafter, settings.most());
   if (settings.compare == "trees") return generate::TreeWays(pair, rule, texts).up_to(settings.most());
@@ -393,7 +406,13 @@ generate::Pair load_pair(const Settings& settings) {
   if (settings.ngram) return generate::ngram_pair(settings.text, settings.order, settings.draft_order);
   const auto transformers =
       settings.half ? generate::transformer_pair<Eigen::half> : generate::transformer_pair<float>;
-  return transformers(settings.model, settings.draft_model, settings.tokenizer, settings.target_layers);
+  generate::Pair pair =
+      transformers(settings.model, settings.draft_model, settings.tokenizer, settings.target_layers);
+  if (settings.drafts_with_others()) {
+    pair.other = generate::other_transformer(settings.other_model, settings.other_tokenizer);
+    pair.bytes = generate::byte_model(settings.text);
+  }
+  return pair;
 }
 
 generate::Pair load(const Settings& settings) {

@@ -307,10 +307,8 @@ class Overwriting {
   Index calls_ = 0;
 };
 
-template <class Layout>
-std::size_t allocated_by_drafter() {
-  std::mt19937_64 rng{4};
-  ModelDrafter drafter{Overwriting<Layout>(random_rows(5, 3000, rng))};
+template <class Drafter>
+std::size_t allocated_by(Drafter drafter, std::mt19937_64& rng) {
   const std::vector<Token> context{1, 2};
   std::size_t before = 0;
   for (int n = 0; n < 40; ++n) {
@@ -323,7 +321,22 @@ std::size_t allocated_by_drafter() {
   return allocations - before;
 }
 
+template <class Layout>
+std::size_t allocated_by_drafter() {
+  std::mt19937_64 rng{4};
+  return allocated_by(ModelDrafter{Overwriting<Layout>(random_rows(5, 3000, rng))}, rng);
+}
+
 }  // namespace
+
+TEST_CASE("a drafter of another vocabulary allocates nothing in steady state") {
+  std::mt19937_64 rng{5};
+  std::vector<Token> targets(3000, TokenMap::none);
+  for (Token d = 0; d < 3000; d += d % 5 + 1) targets[static_cast<std::size_t>(d)] = 2999 - d;
+  using Model = Overwriting<support::AsLogits<float, 70>>;
+  CHECK(allocated_by(IntersectionDrafter{Model(random_rows(5, 3000, rng)), TokenMap{targets, 3000}}, rng) ==
+        0);
+}
 
 TEST_CASE("a model drafter allocates nothing in steady state, whatever rows its model hands out") {
   using namespace support;

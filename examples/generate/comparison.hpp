@@ -83,8 +83,11 @@ struct Topic {
   std::string_view column;  ///< the heading of what its ways differ in
 };
 
-inline constexpr std::array<Topic, 4> topics{
-    {{"rules", "rule"}, {"drafters", "drafter"}, {"lengths", "draft length"}, {"trees", "draft"}}};
+inline constexpr std::array<Topic, 5> topics{{{"rules", "rule"},
+                                              {"drafters", "drafter"},
+                                              {"vocabularies", "drafter"},
+                                              {"lengths", "draft length"},
+                                              {"trees", "draft"}}};
 
 /// The texts to write.
 struct Texts {
@@ -117,11 +120,21 @@ inline std::vector<Way> rule_ways(const DrafterKind& drafter, const Gamma& gamma
   return ways;
 }
 
-/// Every drafter that the pair has, under one rule.
+/// Every drafter that the pair has, under one rule, but those of other vocabularies.
 inline std::vector<Way> drafter_ways(const Pair& pair, const Rule& rule, const Gamma& gamma) {
   std::vector<Way> ways{target_alone()};
   for (const DrafterKind& drafter : drafters)
-    if (drafter.option != "none" && (drafter.option != "early-exit" || pair.early_exit))
+    if (drafter.option != "none" && !of_another_vocabulary(drafter) &&
+        (drafter.option != "early-exit" || pair.early_exit))
+      add_way(ways, {std::string(drafter.title), &rule, &drafter, gamma});
+  return ways;
+}
+
+/// The draft model, and those of other vocabularies, under one rule.
+inline std::vector<Way> vocabulary_ways(const Rule& rule, const Gamma& gamma) {
+  std::vector<Way> ways{target_alone()};
+  for (const DrafterKind& drafter : drafters)
+    if (drafter.option == "model" || of_another_vocabulary(drafter))
       add_way(ways, {std::string(drafter.title), &rule, &drafter, gamma});
   return ways;
 }
@@ -249,7 +262,7 @@ inline void print_auto(const std::vector<Way>& ways, const std::vector<Run>& run
 inline std::string own_column(const Topic& topic, const std::vector<Way>& ways, const std::vector<Run>& runs,
                               std::size_t row) {
   std::ostringstream cell;
-  if (topic.option == "drafters")
+  if (topic.column == "drafter")
     cell << std::setw(12)
          << fixed(runs[row].seconds_per_drafted_token() / runs.front().seconds_per_target_call(), 3);
   if (topic.option == "lengths") {
@@ -267,7 +280,7 @@ inline std::string own_column(const Topic& topic, const std::vector<Way>& ways, 
 }
 
 inline std::string own_heading(const Topic& topic) {
-  if (topic.option == "drafters") return "  draft cost";
+  if (topic.column == "drafter") return "  draft cost";
   if (topic.option == "lengths") return "  of the best";
   if (topic.option == "trees") return "   nodes  of linear";
   return {};
@@ -300,7 +313,7 @@ inline bool compare(Pair& pair, const Topic& topic, const std::vector<Way>& ways
     if (alone.outputs().size() > 1 && texts.temperature > 0)
       std::cout << " Block over token verification, by prompt: " << gain(*token, *block) << '.';
   }
-  if (topic.option == "drafters")
+  if (topic.column == "drafter")
     std::cout << " Draft cost: of a drafted token, in target calls of one token.";
   if (topic.option == "trees") {
     std::cout << " Gamma: calls of the draft model, one after another.";

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "generate/other_tokenizers.hpp"
 #include "generate/pair.hpp"
 #include "generate/sampled.hpp"
 
@@ -27,11 +28,15 @@ class Drafter {
   using ModelRows = decltype(std::declval<specdec::ModelDrafter<SampledModel>&>()
                                  .draft({}, Index{}, std::declval<Chance&>())
                                  .rows);
+  using OwnRows = specdec::VariantRows<specdec::OneHotRows, ModelRows>;
+  using CommonRows = decltype(std::declval<specdec::IntersectionDrafter<SampledModel>&>()
+                                  .draft({}, Index{}, std::declval<Chance&>())
+                                  .rows);
   using TargetRows = decltype(std::declval<SampledModel&>().forward({}, Index{}));
 
  public:
-  /// Either a drafter's only tokens, or the rows that they were drawn from.
-  using Rows = specdec::VariantRows<specdec::OneHotRows, ModelRows>;
+  /// Either a drafter's only tokens, or the rows that they were drawn from, of either vocabulary.
+  using Rows = specdec::VariantRows<OwnRows, CommonRows>;
 
   Drafter() = default;
   Drafter(const Drafter&) = delete;
@@ -73,9 +78,10 @@ class DrafterOf final : public Drafter {
     return {draft.tokens, rows(draft.rows)};
   }
 
-  static Rows rows(const Rows& rows) { return rows; }
-  static Rows rows(const specdec::OneHotRows& rows) { return Rows(std::in_place_index<0>, rows); }
-  static Rows rows(const ModelRows& rows) { return Rows(std::in_place_index<1>, rows); }
+  static Rows rows(const OwnRows& rows) { return Rows(std::in_place_index<0>, rows); }
+  static Rows rows(const specdec::OneHotRows& one) { return rows(OwnRows(std::in_place_index<0>, one)); }
+  static Rows rows(const ModelRows& drawn) { return rows(OwnRows(std::in_place_index<1>, drawn)); }
+  static Rows rows(const CommonRows& drawn) { return Rows(std::in_place_index<1>, drawn); }
 
   D drafter_;
 };
@@ -119,7 +125,7 @@ class OwningDrafter {
   specdec::ModelDrafter<SampledModel> drafter_;
 };
 
-inline constexpr std::array<DrafterKind, 9> drafters{{
+inline constexpr std::array<DrafterKind, 12> drafters{{
     {"model", "draft model",
      [](Pair& pair, const DrafterSettings& s) { return erased(model_drafter(*pair.draft, s.temperature)); }},
     {"early-exit", "early exit",
@@ -148,8 +154,21 @@ inline constexpr std::array<DrafterKind, 9> drafters{{
        return erased(specdec::CascadeDrafter{sampled(*pair.draft, s.temperature),
                                              specdec::SuffixDrafter{{.min_match = 4, .min_share = 0.5}}});
      }},
+    {"intersection", "other model, common",
+     [](Pair& pair, const DrafterSettings& s) {
+       return erased(intersection_drafter(pair, pair.other, s.temperature));
+     }},
+    {"retokenized", "other model, as text",
+     [](Pair& pair, const DrafterSettings&) { return erased(text_drafter(pair, pair.other)); }},
+    {"bytes", "bytes, as text",
+     [](Pair& pair, const DrafterSettings&) { return erased(text_drafter(pair, pair.bytes)); }},
     {"none", "none", [](Pair&, const DrafterSettings&) { return erased(specdec::NoDrafter{}); }},
 }};
+
+/// Whether it drafts with Pair::other or Pair::bytes.
+inline bool of_another_vocabulary(const DrafterKind& drafter) {
+  return drafter.option == "intersection" || drafter.option == "retokenized" || drafter.option == "bytes";
+}
 
 inline const DrafterKind& drafter_named(std::string_view option) {
   return *std::ranges::find(drafters, option, &DrafterKind::option);

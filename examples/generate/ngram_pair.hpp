@@ -30,22 +30,28 @@ class NgramLogits {
   Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> logits_;
 };
 
-/// Throws: std::runtime_error where there is no text to read, std::invalid_argument on orders that do not fit.
-inline Pair ngram_pair(const std::string& path, Index order, Index draft_order) {
+/// Throws: std::runtime_error where there is no text to read.
+inline std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
   if (!file || !(content << file.rdbuf()))
     throw std::runtime_error("cannot read any text from '" + path + "'");
+  return content.str();
+}
+
+/// Throws: std::runtime_error where there is no text to read, std::invalid_argument on orders that do not fit.
+inline Pair ngram_pair(const std::string& path, Index order, Index draft_order) {
+  const std::string text = read_text(path);
   if (draft_order > order)
     throw std::invalid_argument("--draft-order " + std::to_string(draft_order) + " is above --order " +
                                 std::to_string(order));
 
-  const auto encode = [](std::string_view text) {
+  const auto encode = [](std::string_view bytes) {
     Tokens tokens;
-    for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
+    for (const char c : bytes) tokens.push_back(static_cast<unsigned char>(c));
     return tokens;
   };
-  const auto target = specdec::NgramModel::train(encode(content.str()), {.order = order, .vocab_size = 256});
+  const auto target = specdec::NgramModel::train(encode(text), {.order = order, .vocab_size = 256});
   return {.target = erased(std::make_shared<NgramLogits>(target)),
           .draft = erased(std::make_shared<NgramLogits>(target.with_order(draft_order))),
           .early_exit = {},

@@ -73,7 +73,16 @@ std::shared_ptr<Model> erased(std::shared_ptr<M> model) {
   return std::make_shared<ModelOf<M>>(std::move(model));
 }
 
-/// Two models over one vocabulary.
+using Tokenizer =
+    specdec::TextTokenizer<std::function<std::string(Token)>, std::function<Tokens(std::string_view)>>;
+
+/// A draft model of another vocabulary.
+struct TextModel {
+  std::shared_ptr<Model> model;
+  Tokenizer tokenizer;
+};
+
+/// Two models over one vocabulary, and what may draft besides.
 struct Pair {
   std::shared_ptr<Model> target, draft;
   /// The target's own guess after its first layers, for a drafter beside that target: see transformer/early_exit.hpp.
@@ -83,6 +92,10 @@ struct Pair {
   std::function<Tokens(std::string_view)> encode;
   std::function<std::string(Token before, Token token)> decode;
   Tokens stop_tokens;
+  Tokenizer tokenizer = {};  ///< of the two models, for text that is a piece of another
+  TextModel other = {},
+            bytes =
+                {};  ///< a transformer with another tokenizer and n-grams of bytes, where they are asked for
 };
 
 }  // namespace generate

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "generate/pair.hpp"
@@ -55,6 +56,16 @@ std::string note_on(const transformer::Shape& deepened) {
   return note.str();
 }
 
+/// A tokenizer for pieces of a text, of which the first is told from the others by its beginning of text.
+inline Tokenizer text_tokenizer(const std::shared_ptr<const transformer::Tokenizer>& tokenizer) {
+  return {[tokenizer](Token token) { return std::string(tokenizer->bytes(token)); },
+          [tokenizer](std::string_view text) {
+            Tokens tokens = tokenizer->encode_inside(text);
+            tokens.insert(tokens.begin(), transformer::Tokenizer::begin_of_text);
+            return tokens;
+          }};
+}
+
 /// Throws: std::runtime_error on a bad file, std::invalid_argument on models of different vocabularies and on
 /// fewer layers for the target than it has.
 template <class Scalar>
@@ -83,7 +94,8 @@ Pair transformer_pair(const std::string& model, const std::string& draft_model,
           .encode = [tokenizer](std::string_view text) { return tokenizer->encode(text); },
           .decode = [tokenizer](Token before,
                                 Token token) { return std::string(tokenizer->decode(before, token)); },
-          .stop_tokens = {Tokenizer::begin_of_text, Tokenizer::end_of_text}};
+          .stop_tokens = {Tokenizer::begin_of_text, Tokenizer::end_of_text},
+          .tokenizer = text_tokenizer(tokenizer)};
 }
 
 }  // namespace generate

@@ -178,6 +178,20 @@ TEST_CASE("Tokenizer: any bytes there and back, and as the slow algorithm has it
   }
 }
 
+TEST_CASE("Tokenizer: a piece from within a text has no space but its own, and is its tokens' bytes") {
+  const Tokenizer tokenizer =
+      tokenizer_of(vocabulary({{" ", -1}, {"a", -1}, {"b", -1}, {" a", -2}, {" ab", -3}}));
+  const Token space = 259;
+  CHECK(tokenizer.encode("ab") == Tokens{1, space + 4});
+  CHECK(tokenizer.encode_inside("ab") == Tokens{space + 1, space + 2});
+  CHECK(tokenizer.encode_inside(" ab") == Tokens{space + 4});
+  CHECK(tokenizer.encode_inside("").empty());
+  CHECK(tokenizer.bytes(space + 4) == " ab");
+  CHECK(tokenizer.bytes(3 + 'x') == "x");
+  for (const Token control : {0, 1, 2}) CHECK(tokenizer.bytes(control).empty());
+  CHECK_THROWS_AS(tokenizer.bytes(tokenizer.vocab_size()), std::out_of_range);
+}
+
 TEST_CASE("Tokenizer: survives a move") {
   auto from = tokenizer_of(vocabulary({{"a", 0}}));
   const Tokenizer to = std::move(from);

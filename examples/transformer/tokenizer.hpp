@@ -62,12 +62,25 @@ class Tokenizer {
   /// Cost: O(n log n) for n bytes.
   std::vector<Token> encode(std::string_view text) const {
     std::vector<Token> tokens{begin_of_text};
-    if (!text.empty()) {
-      if (const auto space = tokens_.find(" "); space != tokens_.end()) tokens.push_back(space->second);
-      while (!text.empty()) text.remove_prefix(append_character(text, tokens));
-      Merger(*this, tokens).run();
-    }
+    if (text.empty()) return tokens;
+    if (const auto space = tokens_.find(" "); space != tokens_.end()) tokens.push_back(space->second);
+    append_merged(text, tokens);
     return tokens;
+  }
+
+  /// A piece from within a text as tokens: with no begin_of_text and no space before it, but where it begins with one.
+  std::vector<Token> encode_inside(std::string_view text) const {
+    std::vector<Token> tokens{begin_of_text};
+    append_merged(text, tokens);
+    tokens.erase(tokens.begin());
+    return tokens;
+  }
+
+  /// The bytes that `token` adds within a text: none, if it is a control token.
+  /// Throws: std::out_of_range on a token that is not in the vocabulary.
+  std::string_view bytes(Token token) const {
+    const std::string_view text = decode(end_of_text, token);
+    return token < first_byte ? std::string_view() : text;
   }
 
   /// The bytes that `token` adds to a text whose last token is `previous`. They live as long as the tokenizer.
@@ -118,6 +131,12 @@ class Tokenizer {
       fail("expected ", vocab_size, " tokens, found ", pieces_.size(), " and the end of the file");
     if (at != bytes_.size())
       fail("expected ", vocab_size, " tokens in ", at, " bytes, found a file of ", bytes_.size());
+  }
+
+  // Appends the tokens of the text, and merges all behind the first one.
+  void append_merged(std::string_view text, std::vector<Token>& tokens) const {
+    while (!text.empty()) text.remove_prefix(append_character(text, tokens));
+    Merger(*this, tokens).run();
   }
 
   // Appends the token of the first UTF-8 character, or its bytes, and returns how many it has. Like llama2.c, it

@@ -211,7 +211,7 @@ TEST_CASE(
 
 TEST_CASE("a proposal begins where the committed text ends, and is of whole characters") {
   std::mt19937_64 rng{23};
-  const Pieces words{{"", "the", " c", "at", " cat", " s", " sat", "\xC3", "\xA9", "\xC3\xA9"}};
+  const Pieces words{{"", "the", " c", "at", " cat", " s", " sat", "\xC3", "\xA9", "\xC3\xA9", "x"}};
   const auto proposed = [&](const char* text, const Tokens& context, Index gamma) {
     RetokenizedDrafter drafter{Reciter(text), tokenizer(words), as_bytes};
     return propose(drafter, context, gamma, rng);
@@ -223,8 +223,20 @@ TEST_CASE("a proposal begins where the committed text ends, and is of whole char
   CHECK(proposed("the c\xC3\xA9 sat", {1, 2}, 1) == Tokens{9});
   CHECK(proposed("the\xC3\xA9 cat", {1, 7}, 2)
             .empty());  // half a character, of which the rest is in one token with it
+  CHECK(proposed("thex cat sat", {1, 7}, 3).empty());  // the model goes on as if that half were not there
   CHECK(proposed("the cat", {1}, 0).empty());
   CHECK(proposed("the cat", {0}, 2).empty());  // no text yet
+}
+
+TEST_CASE("half a character at the end of a text is told from whole ones, and from what is none") {
+  const auto whole = [](std::string_view text) { return specdec::detail::whole_characters(text); };
+  const std::string_view euro = "a\xE2\x82\xAC", clef = "a\xF0\x9D\x84\x9E";
+  CHECK(whole("") == 0);
+  CHECK(whole("ab") == 2);
+  for (std::size_t size = 1; size <= 4; ++size) CHECK(whole(euro.substr(0, size)) == (size == 4 ? 4 : 1));
+  for (std::size_t size = 1; size <= 5; ++size) CHECK(whole(clef.substr(0, size)) == (size == 5 ? 5 : 1));
+  CHECK(whole("\xC3\xA9") == 2);
+  CHECK(whole("\xA9\xA9\xA9\xA9") == 4);
 }
 
 TEST_CASE("the model takes in what is new, and what the window says") {

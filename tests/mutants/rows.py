@@ -283,6 +283,7 @@ mutant("map-beyond-the-target", "rows/mapped.hpp", MAPPED, "if (to[d] < 0 || to[
 mutant("mapped-draw-unmapped", "rows/mapped.hpp", MAPPED, "x = TokenMap::at(map->to, d);", "x = TokenMap::at(map->to, d) == TokenMap::none ? TokenMap::none : d;")
 mutant("mapped-draw-of-nobody", "rows/mapped.hpp", MAPPED, "if (x == TokenMap::none)\n        throw", "if (false)\n        throw")
 mutant("mapped-look-up-unmapped", "rows/mapped.hpp", MAPPED, "d == TokenMap::none ? 0.0 : specdec::probability(row_, d)", "d == TokenMap::none ? 0.0 : specdec::probability(row_, x)")
+mutant("mapped-segments-from-0", "rows/mapped.hpp", MAPPED, "probability(static_cast<Token>(start + i))", "probability(static_cast<Token>(i))")
 
 mutant = promise("what is kept of a row is the row given that it is one of those tokens")
 ONLY = "tests/rows/only_tokens"

@@ -8,10 +8,12 @@ forward norm, the final norm, the embedding, then for q, k, v, o, gate, down and
 """
 
 import argparse
+import dataclasses
 import pathlib
 import struct
 
 import numpy
+import torch
 
 from train import load
 
@@ -29,6 +31,11 @@ def tensors(model):
 
 def dimensions(shape):
     return shape.dim, shape.hidden, shape.layers, shape.heads, shape.kv_heads, shape.vocab, shape.context
+
+
+def keep_tokens(model, count):
+    model.shape = dataclasses.replace(model.shape, vocab=count)
+    model.embedding.weight = torch.nn.Parameter(model.embedding.weight[:count])
 
 
 def write_half(model, path):
@@ -59,9 +66,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("checkpoint", type=pathlib.Path, help="written by train.py or distill.py")
     parser.add_argument("output", type=pathlib.Path)
+    parser.add_argument("--vocab-size", type=int, help="keep so many tokens, all that the model was trained on")
     parser.add_argument("--legacy", action="store_true", help="write llama2.c's legacy float32 format")
     options = parser.parse_args()
-    (write_legacy if options.legacy else write_half)(load(options.checkpoint), options.output)
+    model = load(options.checkpoint)
+    if options.vocab_size:
+        keep_tokens(model, options.vocab_size)
+    (write_legacy if options.legacy else write_half)(model, options.output)
 
 
 if __name__ == "__main__":

@@ -70,6 +70,8 @@ std::vector<Token> match_tokens(Index draft_vocab_size, const DraftBytes& draft_
 /// arXiv:2503.01840 (heads over a part of the target's vocabulary, where the map leaves nothing out).
 /// A model passed as an lvalue is referred to and must outlive the drafter; an rvalue is moved in. Drafters that refer to
 /// one model, and copies of a drafter, may take turns: whoever takes over feeds its context anew.
+/// What the model's rows are cut to (top-k, temperature 0) is cut before that. To have it cut from common tokens, forbid the
+/// others in the hook of a ProcessedModel: a logit of −inf where map.mapped() is 0.
 /// A draft ends where the model has no mass on common tokens, and where its context is full (context_size). Under greedy
 /// block verification, which needs whole drafts, a model must not lack that mass: no top-k or top-p for it then.
 /// Random: one draw per token. Cost: γ calls of the model, of which the first also takes in what it has not seen, a copy of

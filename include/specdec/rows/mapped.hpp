@@ -89,10 +89,12 @@ class TokenMap {
 ///
 /// The row may have mass only on tokens that are mapped: OnlyTokensRow(row, map.mapped()) sees to that where the map leaves
 /// some out. Throws: InvalidDistribution where a token is drawn that is not mapped.
-/// Cost: a look-up takes one read more than the row's. The row's lists and segments are in another order than the target's
-/// ids, so it offers none: what reads whole rows (a residual's sum, an overlap) looks up every token of the target.
+/// Cost: a look-up takes one read more than the row's. What the row lists, or has side by side, is in another order by the
+/// target's ids: segments and sums are gathered look-up by look-up, and lists are not offered.
 template <Distribution R>
 class MappedRow {
+  using Segment = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
+
  public:
   MappedRow(const R& row, const TokenMap& map) : row_(row), map_(map.content_.get()) {}
   MappedRow(const R& row, TokenMap&& map) = delete;
@@ -118,6 +120,18 @@ class MappedRow {
     if (const Token d = TokenMap::at(map_->from, x); d != TokenMap::none) specdec::prefetch(row_, d);
   }
 
+  Segment segment(Index start, Index count) const {
+    Segment segment(count);
+    for (Index i = 0; i < count; ++i) segment[i] = probability(static_cast<Token>(start + i));
+    return segment;
+  }
+
+  double sum(Index start, Index count) const {
+    double sum = 0;
+    for (Index x = start; x < start + count; ++x) sum += probability(static_cast<Token>(x));
+    return sum;
+  }
+
   auto sampler() const {
     return [map = map_, draw = row_.sampler()](double u) mutable {
       const Token d = draw(u), x = TokenMap::at(map->to, d);
@@ -140,7 +154,7 @@ class MappedRow {
 template <DistributionMatrix M>
 class MappedRows {
  public:
-  MappedRows(const M& rows, const TokenMap& map) : rows_(rows), map_(map) {}
+  MappedRows(const M& rows, TokenMap map) : rows_(rows), map_(std::move(map)) {}
 
   Index rows() const { return rows_.rows(); }
   Index vocab_size() const { return map_.vocab_size(); }
