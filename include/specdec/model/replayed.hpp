@@ -53,11 +53,11 @@ namespace detail {
 /// latest half the latest there were, and for the other half such that gaps are the wider the older they are: then
 /// the way back from any of them costs little, and from a recent one nothing.
 template <class Snapshot>
-class Snapshots {
+class KeptStates {
  public:
   /// For so many states beside that of the empty context, which `save` writes into a snapshot.
   template <class Save>
-  Snapshots(Index most, const Save& save) : most_(static_cast<std::size_t>(most)) {
+  KeptStates(Index most, const Save& save) : most_(static_cast<std::size_t>(most)) {
     add(0, save);
   }
 
@@ -216,7 +216,7 @@ class Replayed {
 
   M model_;
   Index carried_;
-  detail::Snapshots<typename Bare::Snapshot> snapshots_;
+  detail::KeptStates<typename Bare::Snapshot> snapshots_;
   std::vector<Token> text_;   // the context
   Index taken_in_ = unknown;  // how many of its tokens make the model's state, if these do
 };
