@@ -74,6 +74,7 @@ if(WRITE)
   file(CONFIGURE OUTPUT ${WRITE} @ONLY CONTENT "// The C++ of ${PAGE}.
 #include <algorithm>
 #include <chrono>
+#include <iomanip>
 #include <iostream>
 #include <limits>
 #include <list>

@@ -35,9 +35,9 @@ int main() {
 
   std::cout << "\nTo a stop string, of which nothing is shown:\n ";
   const auto bytes = [](Token x) { return std::string(1, static_cast<char>(x)); };  // any tokenizer
-  const specdec::StopStrings stops{{" killed", " lay"}, bytes};
-  specdec::TextStream stream{bytes, stops};
-  const specdec::Options until{.max_new_tokens = 200, .gamma = 6, .stop_strings = stops};
+  const specdec::Options until{
+      .max_new_tokens = 200, .gamma = 6, .stop_strings = {{" killed", " lay"}, bytes}};
+  specdec::TextStream stream{bytes, until};
   const specdec::Result result = decoder.generate(
       prompt, until, rng, [&](std::span<const Token> emitted) { std::cout << stream.push(emitted); });
   std::cout << stream.finish();

@@ -19,8 +19,13 @@ class AnyLlama {
  public:
   /// Throws what a LlamaModel throws, or a LlamaRecurrent, and std::runtime_error on a recurrent model with more than one
   /// sequence, which are for trees.
-  AnyLlama(const LlamaWeights& weights, const LlamaModel::Options& options)
-      : weights_(weights), model_(made(weights, options)) {}
+  /// `replayed` is for a recurrent model: a target needs one snapshot, a draft model more.
+  AnyLlama(const LlamaWeights& weights, const LlamaModel::Options& options,
+           const specdec::ReplayedOptions& replayed = {})
+      : weights_(weights), model_(made(weights, options, replayed)) {}
+
+  /// A recurrent one keeps its context's tokens.
+  static constexpr bool keeps_context = true;
 
   const LlamaWeights& weights() const { return weights_; }
   specdec::Index vocab_size() const { return weights_.vocab_size(); }
@@ -44,12 +49,15 @@ class AnyLlama {
  private:
   using Made = std::variant<LlamaModel, Recurrent>;
 
-  static Made made(const LlamaWeights& weights, const LlamaModel::Options& options) {
+  static Made made(const LlamaWeights& weights, const LlamaModel::Options& options,
+                   const specdec::ReplayedOptions& replayed) {
     if (!weights.is_recurrent()) return Made(LlamaModel(weights, options));
     if (options.sequences > 1)
       throw std::runtime_error("'" + weights.path() + "' is a recurrent model, which takes no trees");
-    return Made(Recurrent(LlamaRecurrent(
-        weights, {.context = options.context, .batch = options.batch, .threads = options.threads})));
+    return Made(Recurrent(LlamaRecurrent(weights, {.context = options.context,
+                                                   .batch = options.batch,
+                                                   .threads = options.threads}),
+                          replayed));
   }
 
   LlamaWeights weights_;

@@ -155,9 +155,11 @@ Index longest_text(const Settings& settings, Index prompt_size) {
 }
 
 // A tree stands behind the text.
-AnyLlama open(const LlamaWeights& weights, const Settings& settings, Index text, const gguf::Room& tree) {
+AnyLlama open(const LlamaWeights& weights, const Settings& settings, Index text, const gguf::Room& tree,
+              const specdec::ReplayedOptions& replayed = {}) {
   AnyLlama model(
-      weights, {.context = text + tree.tokens, .threads = settings.engine.threads, .sequences = tree.leaves});
+      weights, {.context = text + tree.tokens, .threads = settings.engine.threads, .sequences = tree.leaves},
+      replayed);
   const std::vector<Token> any{0};
   model.forward(any, 1);  // the first call of a context is slow
   model.truncate(0);
@@ -182,8 +184,8 @@ Pair load(const Settings& settings) {
     draft = open(weights, settings, text, tree ? tree->of_draft() : gguf::Room{});
   }
   Grammar grammar = read_grammar(settings.grammar, target, std::ssize(prompt));
-  return {open(target, settings, text, tree ? tree->of_target() : gguf::Room{}), std::move(draft),
-          std::move(prompt), std::move(grammar)};
+  return {open(target, settings, text, tree ? tree->of_target() : gguf::Room{}, {.snapshots = 1}),
+          std::move(draft), std::move(prompt), std::move(grammar)};
 }
 
 // ---- Generation -------------------------------------------------------------------------------------
@@ -323,12 +325,15 @@ void print_table(const Settings& settings, const Run& baseline, const Run& run) 
 void compare_greedy(Pair& pair, const Tokens& alone, const Tokens& speculative) {
   std::cout << "\nThe output equals autoregressive decoding token for token: ";
   const auto parting = specdec::testing::explain_divergence(pair.target, pair.prompt, alone, speculative);
-  if (parting.position < 0) {
+  if (parting.kind == specdec::testing::Divergence::Kind::none) {
     std::cout << "yes\n";
     return;
   }
-  std::cout << "no, '" << printable(pair.target.weights().text(parting.left)) << "' or '"
-            << printable(pair.target.weights().text(parting.right)) << "': " << parting << '\n';
+  std::cout << "no: " << parting;
+  if (parting.position >= 0)
+    std::cout << " (" << printable(pair.target.weights().text(parting.left)) << " or "
+              << printable(pair.target.weights().text(parting.right)) << ")";
+  std::cout << '\n';
 }
 
 int run(const Settings& settings) {

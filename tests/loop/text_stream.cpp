@@ -1,5 +1,6 @@
 #include <random>
 #include <specdec/specdec.hpp>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,7 +41,7 @@ TEST_CASE("A stream shows whole characters only, nothing of a stop string, and a
   const std::string shown = text.substr(0, text.find("stop"));
   std::mt19937_64 rng{1};
   for (int round = 0; round < 50; ++round) {
-    TextStream stream{bytes, StopStrings{{"stop", "nowhere"}, bytes}};
+    TextStream stream{bytes, Options{.stop_strings = {{"stop", "nowhere"}, bytes}}};
     std::string seen;
     const std::vector<Token> tokens = tokens_of(text);
     for (std::size_t at = 0; at < tokens.size();) {
@@ -59,7 +60,7 @@ TEST_CASE("A stream shows whole characters only, nothing of a stop string, and a
 }
 
 TEST_CASE("What was held back comes with the end, and bytes that are no text are not held for ever") {
-  TextStream stream{bytes, StopStrings{{"stop"}, bytes}};
+  TextStream stream{bytes, Options{.stop_strings = {{"stop"}, bytes}}};
   const auto push = [&](std::vector<Token> tokens) { return std::string(stream.push(tokens)); };
   CHECK(push({'a', 's', 't'}) == "a");
   CHECK(push({'x', 256}) == "stx");  // two of three bytes
@@ -76,6 +77,37 @@ TEST_CASE("What was held back comes with the end, and bytes that are no text are
   CHECK_FALSE(plain.stopped());
   CHECK(push({257, 'a'}).empty());
   CHECK(push({'a'}).empty());
+}
+
+TEST_CASE("A stop token ends a stream with its bytes, and finish() makes ready for another text") {
+  const Options options{.stop_tokens = {257}, .stop_strings = {{"stop", "abc"}, bytes}};
+  TextStream stream{bytes, options};
+  const std::vector<Token> ended{'x', 257}, ab{'a', 'b'}, cd{'c', 'd'}, stops{'s', 't', 'o', 'p', 'x'};
+  CHECK(stream.push(ended) == "xstop");
+  CHECK(stream.finish().empty());
+  CHECK(stream.push(ab).empty());
+  CHECK(stream.finish() == "ab");
+  CHECK(stream.push(cd) == "cd");  // not the end of "abc", which the other text began
+  CHECK(stream.push(stops).empty());
+  CHECK(stream.stopped());
+  CHECK(stream.finish().empty());
+  CHECK(stream.push(ended) == "xstop");
+  CHECK_FALSE(stream.stopped());
+}
+
+TEST_CASE("A tokenizer that throws leaves a stream as it was") {
+  bool broken = false;
+  TextStream stream{[&broken](Token x) {
+                      if (broken && x == 'b') throw std::runtime_error("no bytes");
+                      return bytes(x);
+                    },
+                    Options{.stop_strings = {{"stop"}, bytes}}};
+  const std::vector<Token> s{'a', 's'}, tab{'t', 'a', 'b'};
+  CHECK(stream.push(s) == "a");
+  broken = true;
+  CHECK_THROWS_AS(stream.push(tab), std::runtime_error);
+  broken = false;
+  CHECK(stream.push(tab) == "stab");
 }
 
 }  // namespace test_loop_text_stream

@@ -88,7 +88,7 @@ mutant("audited-unidentified", "testing/audited_drafter.hpp", "tests/loop/sequen
 mutant("by-hand-unnoticed", "loop/sequence.hpp", "tests/loop/sequence", "    if constexpr (Model<Target>) shared_->target_turns.next();\n", "")
 mutant("filled-context-released", "loop/sequence.hpp", "tests/loop/sequence",
        "    if (filled_ > 0)\n      throw std::logic_error(\"specdec: a context", "    if (false)\n      throw std::logic_error(\"specdec: a context")
-mutant("hook-over-a-filled-context", "loop/sequence.hpp", "tests/loop/sequence", "if (Target::keeps_context)", "if (false)")
+mutant("hook-over-a-filled-context", "loop/sequence.hpp", "tests/loop/sequence", "if (knows_its_context<Target>)", "if (false)")
 mutant("draft-model-not-its-own", "draft/model_drafter.hpp", "tests/loop/sequence",
        "if (most > 0) model_.take();", "")
 mutant("draft-model-cut-by-another", "draft/draft_model.hpp", "tests/loop/sequence tests/draft/model_drafter",
@@ -327,9 +327,15 @@ mutant("stop-string-inside-another-missed", "loop/string_matcher.hpp", "tests/lo
 mutant("stop-string-falls-to-the-beginning", "loop/string_matcher.hpp", "tests/loop/string_matcher",
        "nodes_[next].shorter = beside;", "nodes_[next].shorter = 0;")
 mutant("stream-shows-what-may-stop", "loop/text_stream.hpp", "tests/loop/text_stream",
-       "std::max(stops_.begun(search_), detail::incomplete_utf8(text_))", "detail::incomplete_utf8(text_)")
+       "std::max(stop_strings_.begun(search_), detail::incomplete_utf8(held_))", "detail::incomplete_utf8(held_)")
 mutant("stream-breaks-characters", "loop/text_stream.hpp", "tests/loop/text_stream",
-       "std::max(stops_.begun(search_), detail::incomplete_utf8(text_))", "stops_.begun(search_)")
+       "std::max(stop_strings_.begun(search_), detail::incomplete_utf8(held_))", "stop_strings_.begun(search_)")
+mutant("stream-searches-stop-tokens", "loop/text_stream.hpp", "tests/loop/text_stream",
+       "const bool ends = stop_tokens_.contains(token);", "const bool ends = false;")
+mutant("stream-searches-on-in-another-text", "loop/text_stream.hpp", "tests/loop/text_stream",
+       "    search_ = {};\n", "")
+mutant("stream-loses-what-it-held", "loop/text_stream.hpp", "tests/loop/text_stream",
+       "    detail::StopSearch search = search_;\n", "    forget_shown();\n    detail::StopSearch& search = search_;\n")
 mutant("stream-goes-on-behind-a-stop", "loop/text_stream.hpp", "tests/loop/text_stream",
        "    if (stopped_) return {};\n", "")
 
@@ -348,6 +354,9 @@ mutant("raw-is-processed", "sample/processed_rows.hpp", LOGS,
 mutant("raw-is-hooked", "sample/processed_model.hpp", LOGS,
        "return detail::ChangedRows(ProcessedRows(output_.topRows(rows), steps_), from);",
        "return ProcessedRows(output_.topRows(rows), steps_);")
+mutant("raw-of-a-batch-is-hooked", "sample/processed_batch.hpp", "tests/sample/processed_batch",
+       "const detail::ChangedRows changed(steps_.of(output_.topRows(rows)), numbers(logits));",
+       "const auto changed = steps_.of(output_.topRows(rows));")
 mutant("raw-keeps-the-temperature", "rows/logits_row.hpp", LOGS,
        "temperature_ == 1 && !(cut_ > no_cut) ? *this", "!(cut_ > no_cut) ? *this")
 mutant("raw-keeps-the-cut", "rows/logits_row.hpp", "tests/rows/log_probability",

@@ -124,3 +124,6 @@ mutant("divergence-without-rounding", "testing/divergence.hpp", EXPLAINED, "cons
 mutant("divergence-without-call-shapes", "testing/divergence.hpp", EXPLAINED, "const double allowed = out.moved + out.rounding;", "const double allowed = out.rounding;")
 mutant("divergence-of-infinite-logits", "testing/divergence.hpp", EXPLAINED, "if (!std::isfinite(number(call))) continue;", "")
 mutant("divergence-sides-confused", "testing/divergence.hpp", EXPLAINED, ": left_fits             ? Kind::right", ": left_fits             ? Kind::left")
+mutant("divergence-rounding-of-negative-logits", "testing/divergence.hpp", EXPLAINED, "2 * precision * std::abs(logit)", "2 * precision * logit")
+mutant("divergence-asks-the-last-row-only", "testing/divergence.hpp", EXPLAINED, "const auto numbers = specdec::numbers(logits).row(last_ - (end - rows));", "const auto numbers = specdec::numbers(logits).row(rows - 1);")
+mutant("divergence-of-prompts-apart", "testing/divergence.hpp", EXPLAINED, "last_ - row < prompt_ ? 0", "last_ - row < 0 ? 0")

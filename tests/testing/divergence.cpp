@@ -25,6 +25,7 @@ namespace {
 template <class Scalar>
 struct Wavering {
   double behind = 0x1p-10, moves = 0;
+  double above = 0;        // what all logits have more
   bool lets_pass = false;  // in calls for one row, what it otherwise forbids
 
   std::vector<Token> context = {};
@@ -33,12 +34,12 @@ struct Wavering {
   Index vocab_size() const { return 6; }
   const RowMajor<Scalar>& forward(std::span<const Token> tokens, Index rows) {
     context.insert(context.end(), tokens.begin(), tokens.end());
-    logits = RowMajor<Scalar>::Constant(rows, 6, Scalar(-8));
+    logits = RowMajor<Scalar>::Constant(rows, 6, Scalar(static_cast<float>(above - 8)));
     for (Index i = 0; i < rows; ++i) {
       const Token x = context[context.size() - static_cast<std::size_t>(rows - i)];
-      logits(i, (x + 1) % 6) = Scalar(16);
+      logits(i, (x + 1) % 6) = Scalar(static_cast<float>(above + 16));
       logits(i, (x + 2) % 6) =
-          Scalar(static_cast<float>(16 - behind + moves * static_cast<double>(rows - 1)));
+          Scalar(static_cast<float>(above + 16 - behind + moves * static_cast<double>(rows - 1)));
       logits(i, (x + 3) % 6) =
           Scalar(lets_pass && rows == 1 ? -8.0f : -std::numeric_limits<float>::infinity());
     }
@@ -57,12 +58,13 @@ const std::vector<Token> counts{1, 2, 3, 4, 5, 0}, skips{1, 2, 3, 5, 0, 1}, jump
 TEST_CASE("Texts that agree, as far as the shorter one goes, do not part") {
   Wavering<float> model;
   CHECK(explain_divergence(model, prompt, counts, counts).kind == Kind::none);
-  const Divergence none = explain_divergence(model, prompt, counts, std::span(counts).first(2));
-  CHECK(none);
-  CHECK(none.position == -1);
+  const Divergence shorter = explain_divergence(model, prompt, counts, std::span(counts).first(2));
+  CHECK(shorter.kind == Kind::shorter);
+  CHECK(shorter);
+  CHECK(shorter.position == -1);
   std::ostringstream words;
-  words << none;
-  CHECK(words.str() == "the texts do not part");
+  words << explain_divergence(model, prompt, counts, counts) << ", " << shorter;
+  CHECK(words.str() == "the texts do not part, one text is the beginning of the other");
 }
 
 TEST_CASE("A divergence is put down to numbers only where calls of other shapes move the logits as much") {
@@ -81,15 +83,15 @@ TEST_CASE("A divergence is put down to numbers only where calls of other shapes 
   CHECK(still.context.empty());
 
   Wavering<double> moving{.moves = 0.625 * 0x1p-10};
-  const Divergence numbers = explain_divergence(moving, prompt, counts, skips, {.call_sizes = {1, 2}});
-  CHECK(numbers.kind == Kind::right);  // two tokens of the text leave one for the last call
+  CHECK(explain_divergence(moving, prompt, counts, skips, {.call_sizes = {1}}).kind == Kind::right);
   const Divergence seen = explain_divergence(moving, prompt, counts, skips, {.call_sizes = {1, 3}});
   CHECK(seen.kind == Kind::numbers);
   CHECK(seen.moved == 1.25 * 0x1p-10);
-  CHECK(seen.calls.size() == 2);
+  CHECK(seen.calls.size() == 3);
   CHECK(seen.calls[0].left == 16);
   CHECK(seen.calls[0].right < 16);
   CHECK(seen.calls[1].right > 16);
+  CHECK(seen.calls[2].right > 16);
   CHECK(explain_divergence(moving, prompt, stays, counts).kind == Kind::left);
 
   // Never the larger one, but moved by more than it is short of that.
@@ -100,12 +102,32 @@ TEST_CASE("A divergence is put down to numbers only where calls of other shapes 
   CHECK(close.moved == 0.75 * 0x1p-10);
 }
 
+TEST_CASE("The place is asked about as verification asks, wherever it is") {
+  for (const Index position : {0, 1, 2, 3, 89, 90, 91, 92, 180}) {
+    Wavering<double> moving{.moves = 0.625 * 0x1p-10};
+    std::vector<Token> alone, other;
+    for (Index i = 0; i < 200; ++i) alone.push_back(static_cast<Token>((i + 1) % 6));
+    other.assign(alone.begin(), alone.begin() + position);
+    other.push_back((alone[static_cast<std::size_t>(position)] + 1) % 6);
+    const Divergence found = explain_divergence(moving, prompt, alone, other);
+    CHECK(found.position == position);
+    CHECK(found.kind == Kind::numbers);
+    CHECK(found.calls.size() == 9);
+    Index shapes = 0;  // the larger calls that were asked for more rows than one
+    for (const CallAtParting& call : found.calls) shapes += call.right > call.left;
+    CHECK(shapes >= 3);
+  }
+}
+
 TEST_CASE("Half logits that are equal but for their last bit are within the numbers, floats are not") {
   Wavering<Eigen::half> half{.behind = 0.01};
   Wavering<float> single{.behind = 0.01};
   CHECK(explain_divergence(half, prompt, counts, skips).kind == Kind::numbers);
   CHECK(explain_divergence(single, prompt, counts, skips).kind == Kind::right);
   CHECK(explain_divergence(single, prompt, counts, skips, {.precision = 0x1p-11}).kind == Kind::numbers);
+  half.above = single.above = -32;  // logarithms of probabilities, say
+  CHECK(explain_divergence(half, prompt, counts, skips).kind == Kind::numbers);
+  CHECK(explain_divergence(single, prompt, counts, skips).kind == Kind::right);
 }
 
 TEST_CASE("A token that cannot come out is never within the numbers") {
@@ -120,7 +142,7 @@ TEST_CASE("A token that cannot come out is never within the numbers") {
   CHECK(
       words.str() ==
       "the texts part behind 3 tokens: 4 is 0 below the largest logit, 0 is inf; calls of other shapes move "
-      "logits by 0.249023, rounding may by 1.93703e-06: the right text is not greedy");
+      "logits by 0.499023, rounding may by 1.96684e-06: the right text is not greedy");
 }
 
 TEST_CASE("What cannot be explained is refused") {

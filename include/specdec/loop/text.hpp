@@ -61,7 +61,8 @@ class Text {
   /// A text that was moved away is done, too.
   bool done() const { return context_.empty() || stopped_ || remaining() <= 0; }
   StopReason stop_reason() const { return stop_reason_; }
-  const std::optional<StopMatch>& stop_match() const { return stop_match_; }
+  /// None of a text that was moved away.
+  std::optional<StopMatch> stop_match() const { return context_.empty() ? std::nullopt : stop_match_; }
   /// Whether it came to its end by itself: at a place that depends on nothing but the text.
   bool ended_by_itself() const { return done() && stop_reason_ != StopReason::callback; }
 

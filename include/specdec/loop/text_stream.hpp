@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "specdec/loop/options.hpp"
 #include "specdec/loop/stop_strings.hpp"
 #include "specdec/types.hpp"
 
@@ -36,40 +39,51 @@ inline Index incomplete_utf8(std::string_view text) {
 /// Turns new tokens into the text that can be shown at once. Held back is what may begin a stop string, and a character of
 /// UTF-8 of which bytes are missing. Of a stop string, and of what lies behind it, nothing is shown.
 ///
-///   specdec::TextStream stream{bytes, options.stop_strings};
+///   specdec::TextStream stream{bytes, options};
 ///   decoder.generate(prompt, options, rng, [&](std::span<const Token> emitted) { std::cout << stream.push(emitted); });
 ///   std::cout << stream.finish();
 ///
-/// `bytes` is any tokenizer (TokenBytes). What has been shown, taken together, is the text up to the match of the result,
-/// or all of it. Throws what `bytes` throws; the stream is then as before.
+/// `bytes` is any tokenizer (TokenBytes). What has been shown, taken together, is Result::text(bytes) of the text with these
+/// options: up to a stop string, or all of it. finish() ends a text; the next push() begins another.
+/// Throws what `bytes` throws; the stream is then as before.
 template <TokenBytes Bytes>
 class TextStream {
  public:
-  explicit TextStream(Bytes bytes, StopStrings stops = {})
-      : bytes_(std::move(bytes)), stops_(std::move(stops)) {}
+  /// Of a text that ends as the options say.
+  explicit TextStream(Bytes bytes, const Options& options = {})
+      : bytes_(std::move(bytes)), stop_tokens_(options.stop_tokens), stop_strings_(options.stop_strings) {}
 
   /// What can be shown now. The view lives until the next call.
   std::string_view push(std::span<const Token> tokens) & {
+    detail::StopSearch search = search_;
+    std::optional<StopMatch> match;
     std::string more;
-    for (const Token token : tokens) more += bytes_(token);
-    text_.reserve(text_.size() + more.size());
+    for (const Token token : tokens) {
+      const auto& piece = bytes_(token);
+      const std::string_view all(piece);
+      const Index before = search.bytes;
+      const bool ends = stop_tokens_.contains(token);
+      if (!ends) match = stop_strings_.find(search, all);
+      more += match ? all.substr(0, static_cast<std::size_t>(search.bytes - before)) : all;
+      if (ends || match) break;
+    }
+    held_.reserve(held_.size() + more.size());
     forget_shown();
     if (stopped_) return {};
-    text_ += more;  // nothing throws from here on
-    const Index before = search_.bytes;
-    if (const auto match = stops_.find(search_, std::string_view(more))) {
-      stopped_ = true;
-      text_.resize(text_.size() - more.size() + static_cast<std::size_t>(search_.bytes - before));
-      return show(std::ssize(text_) - (match->end - match->begin));
-    }
-    return show(std::ssize(text_) - std::max(stops_.begun(search_), detail::incomplete_utf8(text_)));
+    held_ += more;  // nothing throws from here on
+    search_ = search;
+    stopped_ = match.has_value();
+    if (match) return show(std::ssize(held_) - (match->end - match->begin));
+    return show(std::ssize(held_) - std::max(stop_strings_.begun(search_), detail::incomplete_utf8(held_)));
   }
   void push(std::span<const Token> tokens) && = delete;  // the view would be gone
 
   /// What was held back, where the text ended otherwise than by a stop string. The view lives until the next call.
   std::string_view finish() & {
     forget_shown();
-    return stopped_ ? std::string_view() : show(std::ssize(text_));
+    if (std::exchange(stopped_, false)) held_.clear();
+    search_ = {};
+    return show(std::ssize(held_));
   }
   void finish() && = delete;
 
@@ -78,19 +92,20 @@ class TextStream {
 
  private:
   void forget_shown() {
-    text_.erase(0, shown_);
+    held_.erase(0, shown_);
     shown_ = 0;
   }
 
   std::string_view show(Index bytes) {
     shown_ = static_cast<std::size_t>(bytes);
-    return std::string_view(text_).substr(0, shown_);
+    return std::string_view(held_).substr(0, shown_);
   }
 
   Bytes bytes_;
-  StopStrings stops_;
+  StopTokens stop_tokens_;
+  StopStrings stop_strings_;
   detail::StopSearch search_;
-  std::string text_;       // what has not been shown yet, and before it the last that was
+  std::string held_;       // what has not been shown yet, and before it the last that was
   std::size_t shown_ = 0;  // how many bytes that was
   bool stopped_ = false;
 };

@@ -77,6 +77,14 @@ struct ExternalTarget {
   Index context_size() const { return context; }
 };
 
+/// Whether the model keeps the tokens that it was fed, as wrappers do for what they add, and says so with a member
+/// `static constexpr bool keeps_context = true`: a context that somebody else has filled is then not known to it.
+template <class M>
+inline constexpr bool knows_its_context = [] {
+  if constexpr (requires { M::keeps_context; }) return static_cast<bool>(M::keeps_context);
+  else return false;
+}();
+
 /// Whether the model promises rows that outlive the next call.
 template <class M>
 inline constexpr bool has_stable_rows = [] {

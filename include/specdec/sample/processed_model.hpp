@@ -132,8 +132,8 @@ class ProcessedModel {
   Index vocab_size() const { return model_.vocab_size(); }
   Index context_size() const { return specdec::context_size(model_); }
 
-  /// Whether the context is kept, for the hook or the processor: what the model alone was fed with is not in it.
-  static constexpr bool keeps_context = has_hook;
+  /// Whether the context is kept, for the hook or the processor, or by the model: what somebody else fed it is not in it.
+  static constexpr bool keeps_context = has_hook || knows_its_context<Bare>;
 
   /// The model, where others may refer to it, too: two wrappers around one model share its context.
   const void* identity() const

@@ -22,25 +22,27 @@ namespace specdec::testing {
 
 /// How two texts were compared.
 struct DivergenceOptions {
-  /// How many tokens of the text a call takes in at a time; of each the model is asked about the parting once.
-  /// Autoregressive decoding feeds 1, verification of γ drafted tokens γ + 1, a prompt all. `unlimited` is all.
-  std::vector<Index> call_sizes = {1, 2, 3, 5, 9, unlimited};
+  /// How many tokens of the text a call takes in at a time, asked for the rows behind all of them, as verification of γ
+  /// drafted tokens does with γ + 1. Of each the model is asked twice about the parting: by the first row of a call, and by
+  /// the last.
+  std::vector<Index> call_sizes = {1, 2, 3, 5, 9};
   /// By how much of itself a logit may be off, whatever the call: half a unit of its last bit, where it is as the type that
   /// it is handed over in; more where the engine computes in less. Negative: that of the type.
   double precision = -1;
 };
 
-/// What the model says where two texts part, by the tokens of the text that a call takes in.
+/// What the model says where two texts part.
 struct CallAtParting {
-  Index call_size = 0;
-  double left = 0, right = 0;  ///< the logits of the two tokens
-  double largest = 0;          ///< and of the row
+  Index call_size = 0, row = 0;  ///< by which row of a call of how many tokens, at most
+  double left = 0, right = 0;    ///< the logits of the two tokens
+  double largest = 0;            ///< and of the row
 };
 
 /// Where two texts part, and why.
 struct Divergence {
   enum class Kind {
-    none,     ///< they do not: one is the other, or its beginning
+    none,     ///< they do not: they are one text
+    shorter,  ///< they do not, but one ends before the other
     numbers,  ///< within what the call's shape and the rounding of logits may do: both texts are greedy
     left,     ///< the left text's token is not the model's: its logit is too small for numbers to be why
     right,    ///< the right text's is not
@@ -57,10 +59,13 @@ struct Divergence {
   std::vector<CallAtParting> calls = {};
 
   /// Whether both texts may be greedy ones.
-  explicit operator bool() const { return kind == Kind::none || kind == Kind::numbers; }
+  explicit operator bool() const {
+    return kind == Kind::none || kind == Kind::shorter || kind == Kind::numbers;
+  }
 
   friend std::ostream& operator<<(std::ostream& out, const Divergence& d) {
     if (d.kind == Kind::none) return out << "the texts do not part";
+    if (d.kind == Kind::shorter) return out << "one text is the beginning of the other";
     out << "the texts part behind " << d.position << " tokens: " << d.left << " is " << d.left_short
         << " below the largest logit, " << d.right << " is " << d.right_short
         << "; calls of other shapes move logits by " << d.moved << ", rounding may by " << d.rounding << ": ";
@@ -79,30 +84,46 @@ struct Divergence {
 
 namespace detail {
 
-/// The row behind `text`, of which the first `prompt` tokens go in together and the others in lots.
+/// Asks a model about the row behind one of the tokens of a text.
 template <class M>
-CallAtParting ask_at_parting(M& model, std::span<const Token> text, std::size_t prompt, Index call_size,
-                             Token left, Token right) {
-  model.truncate(0);
-  CallAtParting out{.call_size = call_size};
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t rest = text.size() - at;
-    std::size_t count = std::min(rest, static_cast<std::size_t>(call_size));
-    if (call_size == unlimited) count = rest;
-    else if (at < prompt) count = prompt - at;
-    const auto rows = static_cast<Index>(at < prompt ? 1 : count);  // as many as verification asks for
-    const auto& logits = model.forward(text.subspan(at, count), rows);
-    const auto row = numbers(logits).row(rows - 1);
-    at += count;
-    if (at < text.size()) continue;
-    specdec::detail::check_shape(logits, rows, model.vocab_size());
-    out.left = static_cast<double>(row[left]);
-    out.right = static_cast<double>(row[right]);
-    out.largest = static_cast<double>(row.max(0, row.size()));
+class AtParting {
+ public:
+  /// The row behind the first `length` tokens of the text, the first `prompt` of which are fed together.
+  AtParting(M& model, std::span<const Token> text, Index prompt, Index length, Token left, Token right)
+      : model_(model), text_(text), prompt_(prompt), last_(length - 1), left_(left), right_(right) {}
+
+  /// By row number `row` of a call of `size` tokens, where text and context have room for such a call. A call that would
+  /// begin in the prompt begins with it.
+  CallAtParting ask(Index size, Index row) {
+    model_.truncate(0);
+    const Index begin = last_ - row < prompt_ ? 0 : last_ - row;
+    const Index end = std::min({last_ - row + size, std::ssize(text_), context_size(model_)});
+    if (begin > 0) feed(0, prompt_, 1);
+    for (Index at = prompt_; at < begin; at += size) {
+      const Index count = std::min(size, begin - at);
+      feed(at, count, count);
+    }
+    const Index rows = std::min(end - begin, end - last_ + row);
+    const auto& logits = feed(begin, end - begin, rows);
+    specdec::detail::check_shape(logits, rows, model_.vocab_size());
+    const auto numbers = specdec::numbers(logits).row(last_ - (end - rows));
+    const CallAtParting out{size, row, static_cast<double>(numbers[left_]),
+                            static_cast<double>(numbers[right_]),
+                            static_cast<double>(numbers.max(0, numbers.size()))};
+    model_.truncate(0);
+    return out;
   }
-  model.truncate(0);
-  return out;
-}
+
+ private:
+  decltype(auto) feed(Index at, Index count, Index rows) {
+    return model_.forward(text_.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(count)), rows);
+  }
+
+  M& model_;
+  std::span<const Token> text_;
+  Index prompt_, last_;
+  Token left_, right_;
+};
 
 /// How far apart numbers of the calls are. One that is infinite, of a token that cannot come out, tells nothing.
 inline double spread(std::span<const CallAtParting> calls, auto&& number) {
@@ -123,7 +144,9 @@ inline void weigh(Divergence& out, double precision) {
   for (const CallAtParting& call : out.calls) {
     out.left_short = std::min(out.left_short, left(call));
     out.right_short = std::min(out.right_short, right(call));
-    out.rounding = std::max(out.rounding, 2 * precision * std::abs(call.largest));  // of two logits
+    for (const double logit : {call.largest, call.left, call.right})
+      if (std::isfinite(logit))
+        out.rounding = std::max(out.rounding, 2 * precision * std::abs(logit));  // of two
   }
   const auto margin = [](const CallAtParting& call) { return call.left - call.right; };
   out.moved = std::max({spread(out.calls, left), spread(out.calls, right), spread(out.calls, margin)});
@@ -159,10 +182,11 @@ double precision_of_logits() {
 ///
 /// `left` and `right` are the new tokens behind `prompt`. Two greedy texts may part where both tokens are within
 /// moved + rounding of the largest logit: then nothing is wrong but the wish for equal texts. Else something is: a cache
-/// that was not rolled back, a row of another position, a rule that is not greedy.
+/// that was not rolled back, a row of another position, a rule that is not greedy. The logits are the model's own: where a
+/// hook or a processor changed them, give a model of logits that does so, too.
 /// Throws std::invalid_argument on an empty prompt, tokens outside the vocabulary, call sizes below 1 or none; what the model
 /// throws. The model's context is left empty.
-/// Cost: as many passes over the context as there are call sizes.
+/// Cost: twice as many passes over the context as there are call sizes.
 template <LogitsModel M>
 Divergence explain_divergence(M& model, TokenIds prompt, std::span<const Token> left,
                               std::span<const Token> right, const DivergenceOptions& options = {}) {
@@ -174,14 +198,18 @@ Divergence explain_divergence(M& model, TokenIds prompt, std::span<const Token> 
   detail::check_call_sizes(options.call_sizes);
 
   const auto [l, r] = std::ranges::mismatch(left, right);
-  if (l == left.end() || r == right.end()) return {};
+  if (l == left.end() && r == right.end()) return {};
+  if (l == left.end() || r == right.end()) return {.kind = Divergence::Kind::shorter};
   Divergence out{.position = l - left.begin(), .left = *l, .right = *r};
   std::vector<Token> text;
   for (Index i = 0; i < prompt.size(); ++i) text.push_back(static_cast<Token>(prompt[i]));
-  text.insert(text.end(), left.begin(), l);
-  for (const Index size : options.call_sizes)
-    out.calls.push_back(
-        detail::ask_at_parting(model, text, static_cast<std::size_t>(prompt.size()), size, *l, *r));
+  text.insert(text.end(), left.begin(), left.end());
+  detail::AtParting parting(model, text, prompt.size(), prompt.size() + out.position, *l, *r);
+  for (const Index wanted : options.call_sizes) {
+    const Index size = std::min(wanted, std::ssize(text));
+    out.calls.push_back(parting.ask(size, 0));
+    if (size > 1) out.calls.push_back(parting.ask(size, size - 1));
+  }
   detail::weigh(out, options.precision < 0 ? detail::precision_of_logits<M>() : options.precision);
   return out;
 }
