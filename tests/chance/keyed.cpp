@@ -1,6 +1,7 @@
 // What a Keyed source draws: the law, the numbers that are documented, on rows of every kind.
 #include <cmath>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <random>
 #include <specdec/specdec.hpp>
@@ -141,6 +142,20 @@ TEST_CASE("a keyed source draws from no row that is none, and then stays where i
   p[1300] = std::numeric_limits<double>::denorm_min();
   CHECK(keyed.draw(row) == 1300);
   CHECK(keyed.position() == 11);
+}
+
+TEST_CASE("where a rank cannot draw from its part of a row, no rank draws") {
+  const auto errors = support::on_ranks(3, [](support::ThreadRank& rank) {
+    RowMajor<double> mine = RowMajor<double>::Constant(1, 100, 1.0 / 300);
+    if (rank.rank() == 1) mine(0, 7) = -0.25 / 300;
+    Shards shards{mine, 100 * Index{rank.rank()}, 300, rank};
+    const auto rows = shards.rows();
+    Keyed(3).draw(rows.row(0));
+  });
+  for (const std::exception_ptr& error : errors) {
+    REQUIRE(error != nullptr);
+    CHECK_THROWS_AS(std::rethrow_exception(error), InvalidDistribution);
+  }
 }
 
 }  // namespace test_chance_keyed

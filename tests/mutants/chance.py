@@ -57,3 +57,5 @@ mutant("keyed-last-rank-wins", "rows/sharded.hpp", "tests/chance/keyed",
        "exchange_.from(r, 0) < exchange_.from(first, 0)", "exchange_.from(r, 0) > exchange_.from(first, 0)")
 mutant("keyed-bad-numbers-pass", "chance/keyed.hpp", "tests/chance/keyed",
        "if (first_.has_bad_row) refuse(p, ids, from);", "")
+mutant("keyed-rank-that-fails-left-out", "rows/sharded.hpp", "tests/chance/keyed",
+       'throw InvalidDistribution(detail::message("rank ", r, " could not draw from its part of a row"));', "continue;")
