@@ -54,10 +54,10 @@ class AnyLlama {
     if (!weights.is_recurrent()) return Made(LlamaModel(weights, options));
     if (options.sequences > 1)
       throw std::runtime_error("'" + weights.path() + "' is a recurrent model, which takes no trees");
-    return Made(Recurrent(LlamaRecurrent(weights, {.context = options.context,
-                                                   .batch = options.batch,
-                                                   .threads = options.threads}),
-                          replayed));
+    return Made(Recurrent(
+        LlamaRecurrent(weights,
+                       {.context = options.context, .batch = options.batch, .threads = options.threads}),
+        replayed));
   }
 
   LlamaWeights weights_;

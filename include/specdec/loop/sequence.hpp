@@ -195,9 +195,8 @@ class Sequence {
                                ", the length of the prompt");
     if (filled.seen == 0) return;
     if (knows_its_context<Target>)
-      detail::invalid_argument(
-          "seen = ", filled.seen,
-          ", but the target keeps a context of its own (a hook's), which is not filled");
+      detail::invalid_argument("seen = ", filled.seen,
+                               ", but the target keeps a context of its own (a hook's), which is not filled");
     filled_ = filled.seen;
     seen_ = std::min(filled.seen, prompt.size() - 1);  // the row behind the last token is wanted
     turn_.take(shared.target_turns);
