@@ -181,6 +181,40 @@ TEST_CASE("a processor makes of a row what it makes of it from scratch, after an
   CHECK(refused > 100);
 }
 
+TEST_CASE("rows of a tree that is gone through path by path are those of the tree") {
+  std::mt19937_64 rng{9};
+  const auto below = [&](Index end) { return static_cast<Index>(uniform01(rng) * static_cast<double>(end)); };
+  Index refused = 0;
+  for (const AnyProcessor& processor : all_processors(1))
+    for (int n = 0; n < 20; ++n) {
+      LogTable table(3, 1, 5), same(3, 1, 5);
+      Processed whole{table, steps, processor};
+      PathByPath by_path{Processed{same, steps, processor}};
+      std::vector<Token> context{1}, tokens{0};
+      std::vector<Index> parents{-1};
+      for (int call = 0; call < 4; ++call) {
+        for (Index k = std::ssize(tokens); k < 8; ++k) {
+          tokens.push_back(static_cast<Token>(below(3)));
+          parents.push_back(below(k));
+        }
+        whole.forward(context, 1);
+        by_path.forward(context, 1);
+        const auto rows = whole.forward(tokens, parents, 8);
+        const auto rows_by_path = by_path.forward(tokens, parents, 8);
+        for (Index i = 0; i < 8; ++i)
+          for (Token x = 0; x < 3; ++x)
+            CHECK(rows_by_path.row(i).probability(x) == rows.row(i).probability(x));
+        for (const Token x : tokens)
+          refused += from_scratch(table, processor, std::vector<Token>{1, 0, x}) ? 0 : 1;
+        whole.truncate(0);  // what was refused is forgotten
+        by_path.truncate(0);
+        tokens.resize(1);
+        parents.resize(1);
+      }
+    }
+  CHECK(refused > 100);
+}
+
 namespace {
 
 // Counts from some number on, whatever it is taken back to: for a walk that fails every now and then.
@@ -310,8 +344,18 @@ TEST_CASE("a text that its processor refuses is an error, and so is a token refu
   CHECK(table.table.context().empty());
   // What is drafted may be anything.
   CHECK(model.forward(beyond, 2).row(1).logits()[2] == table.logits(beyond)[2]);
+  CHECK(model.forward(std::vector<Token>{0}, 1).row(0).logits()[1] == table.logits(std::vector<Token>{0})[1]);
   model.truncate(2);
   CHECK(model.forward(whole, std::vector<Index>{-1, 0}, 1).rows() == 1);
+  model.truncate(2);
+  CHECK(message_of([&] {
+          model.forward(std::vector<Token>{2, 1, 0}, 1);
+        }).starts_with("specdec: token 2 of the"));
+
+  model.truncate(0);  // a row that was not asked for says nothing about what follows it
+  model.forward(std::vector<Token>{0, 2, 0, 2}, 1);
+  model.truncate(1);
+  CHECK_THROWS_AS(model.forward(std::vector<Token>{1}, 1), std::invalid_argument);
 
   int asked = 0;
   Lavish lavish(3, 1, 7);

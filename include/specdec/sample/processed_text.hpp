@@ -76,13 +76,14 @@ class ProcessedText {
   std::span<const Index> of_model(std::span<const Index> nodes) & { return tree_.of_model(nodes); }
 
   /// Applies the processor to the last `rows` rows, of which logits(i) is the i-th. Those behind a token that it refuses
-  /// stay as they are.
+  /// stay as they are, in this call and in those after it, until the token is truncated away. A draft may also begin with
+  /// such a token in a call of its own, where one has been taken back behind a row that was asked for.
   /// Throws: std::invalid_argument where it refuses a token that all rows are behind, where it refuses one that it has not
   /// forbidden, and where there are not so many rows; what the processor throws.
   template <class LogitsOf>
   void process(Index rows, const LogitsOf& logits) {
     if (rows > added_) invalid_argument("rows = ", rows, " is outside 1..", added_, ", the number of tokens");
-    if (rows < 1) return;
+    if (rows < 1 || broken_off_) return;
     if (tree_.empty()) return go_through_line(rows, logits);
     if (!pending_.empty()) go_through_line(0, logits);
     const Index first = tree_.size() - rows;
@@ -98,6 +99,7 @@ class ProcessedText {
     seen_ += common;
     for (const Index node : path.subspan(static_cast<std::size_t>(common)))
       pending_.push_back(tree_.token(node));
+    asked_from_ = seen_;
     entered_.clear();
     clear_tree();
   }
@@ -115,9 +117,12 @@ class ProcessedText {
     clear_tree();
     length = std::clamp<Index>(length, 0, this->length());
     const Index seen = std::min(length, seen_);
+    if (seen < seen_ || (broken_off_ && length == seen_)) fork_ = seen > asked_from_ ? seen : -1;
+    asked_from_ = std::min(asked_from_, seen);
     if (seen < seen_) processor_.pop(seen_ - seen);
     seen_ = seen;
     pending_.resize(static_cast<std::size_t>(length - seen));
+    if (pending_.empty()) broken_off_ = false;
   }
 
  private:
@@ -130,6 +135,7 @@ class ProcessedText {
       for (; taken < size; ++taken) {
         const Token x = pending_[static_cast<std::size_t>(taken)];
         if (!push_token(processor_, x)) {
+          if (first == 0 && taken == 0 && seen_ == fork_) break;
           if (taken <= first) refuse_text(x, seen_ + taken);
           check_forbidden(logits(taken - first - 1), x);
           break;
@@ -142,7 +148,9 @@ class ProcessedText {
       throw;
     }
     pending_.erase(pending_.begin(), pending_.begin() + taken);
+    if (first > 0) asked_from_ = seen_ + first;
     seen_ += taken;
+    broken_off_ = !pending_.empty();
   }
 
   template <class Logits>
@@ -220,9 +228,12 @@ class ProcessedText {
   Processor processor_;
   Index seen_ = 0;              // tokens of the context that the processor has taken in
   std::vector<Token> pending_;  // those that come next
-  Index added_ = 0;             // tokens of the last call
-  WrappedTree tree_;            // behind the context
-  bool new_tree_ = false;       // no tree was open before the last call
+  bool broken_off_ = false;     // the first of them is a draft's, and refused
+  Index asked_from_ = 0;        // the rows behind the tokens from this one on have been asked for
+  Index fork_ = -1;        // where a draft has been taken back to, behind such a row: another may begin there
+  Index added_ = 0;        // tokens of the last call
+  WrappedTree tree_;       // behind the context
+  bool new_tree_ = false;  // no tree was open before the last call
   std::vector<bool> refused_;   // whether the processor refuses a node
   std::vector<Index> entered_;  // the way through the tree that it has gone
   std::vector<Index> way_;
