@@ -173,6 +173,7 @@ mutant("processed-break-not-noted", PROCESSED, PROCESSED_TEST, "    broken_off_ 
 mutant("processed-fork-anywhere", PROCESSED, PROCESSED_TEST, "fork_ = seen > asked_from_ ? seen : -1;", "fork_ = seen;")
 mutant("processed-fork-nowhere", PROCESSED, PROCESSED_TEST, "if (first == 0 && taken == 0 && seen_ == fork_) break;", "")
 mutant("processed-break-not-forgotten", PROCESSED, PROCESSED_TEST, "    if (pending_.empty()) broken_off_ = false;\n", "")
+mutant("batch-processor-of-a-feed-refused", BATCH, BATCH_TEST, "      contexts_.erase(sequence);\n      throw;", "      throw;")
 mutant("processed-rows-unchecked", PROCESSED, PROCESSED_TEST, "if (rows > added_)", "if (false)")
 mutant("batch-processor-fails-for-one-row", BATCH, BATCH_TEST, "std::ranges::fill(errors, error);", "if (!errors.empty()) errors[0] = error;")
 mutant("batch-processor-of-a-failed-call", BATCH, BATCH_TEST, "if (context.length() + context.tree_size() == 0) contexts_.erase(feeds[k].sequence);", "")

@@ -495,7 +495,11 @@ TEST_CASE("a processor of a processed batch follows each text, in pieces, back, 
   CHECK_THROWS_WITH(spelt(last, 0), Catch::Contains("token 0 of the text is 5, which the processor refuses"));
   CHECK_THROWS_WITH(spelt(last, 2), Catch::Contains("token 1 of the text is 5, which the processor refuses"));
   CHECK(spelt(last, 4) == Spells::number(b));
-  CHECK(begun == std::vector<Index>{7, 2, 3, 7, 9, 9, 8});
+  const Feeds beyond{feed(8, b, 1, 1),
+                     feed(5, b, 1, 4)};  // the second begins amid a text that there is none of
+  CHECK_THROWS_WITH(tested.forward(beyond), Catch::Contains("feeds[1].from = 4"));
+  CHECK_THROWS_WITH(tested.forward(beyond), Catch::Contains("feeds[1].from = 4"));
+  CHECK(begun == std::vector<Index>{7, 2, 3, 7, 9, 9, 8, 5, 5});
 }
 
 TEST_CASE("texts under processors with state are what they are alone") {

@@ -335,11 +335,18 @@ class ProcessedBatch {
     }
   }
   void enter(std::size_t k) {
+    const Index sequence = of_model_[k].sequence;
+    if (Text* const known = find(sequence)) return enter(k, *known);
+    Text& begun = contexts_.emplace(sequence, texts_.begin(sequence)).first->second;
+    try {
+      enter(k, begun);
+    } catch (...) {
+      contexts_.erase(sequence);
+      throw;
+    }
+  }
+  void enter(std::size_t k, Text& context) {
     BatchFeed& feed = of_model_[k];
-    Text* const known = find(feed.sequence);
-    Text& context = known != nullptr
-                        ? *known
-                        : contexts_.emplace(feed.sequence, texts_.begin(feed.sequence)).first->second;
     if (context.length() != feed.from)
       detail::invalid_argument("feeds[", k, "].from = ", feed.from, ", but the context of sequence ",
                                feed.sequence, " holds ", context.length(), " tokens");
