@@ -181,7 +181,10 @@ mutant("batch-processor-of-another", BATCH, BATCH_TEST, "else return given(seque
 
 mutant = promise("processors are what they are said to be, forward and back")
 mutant("repetition-of-negatives", "sample/penalties.hpp", "tests/sample/penalties", "logit > 0 ? logit / theta : logit * theta", "logit / theta")
-mutant("presence-by-count", "sample/penalties.hpp", "tests/sample/penalties", "[this](auto& logit, Index) {\n      logit -= static_cast", "[this](auto& logit, Index count) {\n      logit -= static_cast<double>(count) * static_cast")
+mutant("presence-by-count", "sample/penalties.hpp", "tests/sample/penalties", "[this](auto& logit, Index) { detail::subtract(logit, alpha_);", "[this](auto& logit, Index count) { detail::subtract(logit, alpha_ * static_cast<double>(count));")
+mutant("penalty-beyond-numbers", "sample/finite_logit.hpp", "tests/sample/penalties", "std::clamp(x, static_cast<double>(Limits::lowest()), static_cast<double>(Limits::max()))", "x")
+mutant("penalty-to-infinity", "sample/finite_logit.hpp", "tests/sample/penalties", "std::isfinite(logit) ? std::clamp(changed, Limits::lowest(), Limits::max()) : changed", "changed")
+mutant("penalty-makes-forbidden-finite", "sample/finite_logit.hpp", "tests/sample/penalties", "std::isfinite(logit) ? std::clamp(changed, Limits::lowest(), Limits::max()) : changed", "std::clamp(changed, Limits::lowest(), Limits::max())")
 mutant("frequency-once", "sample/penalties.hpp", "tests/sample/penalties", "alpha_ * static_cast<double>(count)", "alpha_ * static_cast<double>(count > 0)")
 mutant("penalty-beyond-the-row", "sample/penalties.hpp", "tests/sample/penalties", "if (x >= 0 && x < logits.size()) change", "if (x < logits.size()) change")
 mutant("counts-window-too-long", "sample/token_counts.hpp", "tests/sample/penalties", "if (size() > window_) drop(", "if (size() > window_ + 1) drop(")

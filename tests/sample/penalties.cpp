@@ -88,6 +88,25 @@ TEST_CASE("neutral penalties, and those of no token, change nothing") {
   check(FrequencyPenalty{2, 0}, unlimited, same);
 }
 
+TEST_CASE("a penalty beyond the numbers of a row leaves its logits finite, and what is forbidden forbidden") {
+  static constexpr float most = std::numeric_limits<float>::max(),
+                         never = -std::numeric_limits<float>::infinity();
+  const auto of = [](auto penalty) {
+    for (const Token x : {0, 1, 2, 3, 0, 1, 2, 3}) penalty.push(x);
+    Eigen::RowVectorXf logits = Eigen::RowVector4f(8, 0, -2, never);
+    penalty.apply(Eigen::Ref<Eigen::RowVectorXf>(logits));
+    return logits;
+  };
+  CHECK(of(RepetitionPenalty{1e39}) == Eigen::RowVector4f(8 / most, 0, -most, never));
+  CHECK(of(RepetitionPenalty{1e-50}) ==
+        Eigen::RowVector4f(most, 0, -2 * std::numeric_limits<float>::min(), never));
+  for (const double sign : {-1.0, 1.0}) {
+    const float far = static_cast<float>(-sign) * most;
+    CHECK(of(PresencePenalty{sign * 1e39}) == Eigen::RowVector4f(far, far, far, never));
+    CHECK(of(FrequencyPenalty{sign * 1.5e308}) == Eigen::RowVector4f(far, far, far, never));
+  }
+}
+
 TEST_CASE("a price that is no number, and a negative window, are refused") {
   using support::message_of;
   CHECK(message_of([] { RepetitionPenalty{0}; }) ==

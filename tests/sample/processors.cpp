@@ -110,6 +110,12 @@ TEST_CASE("biases are added, and ids that a row has not are left alone") {
   LogitBias tested{{0, 0.5}, {2, -infinity}, {0, 0.25}, {7, 1.0}};
   tested.push(0);
   CHECK(applied(tested, Eigen::RowVector3d(1, 2, 3)) == Eigen::RowVector3d(1.75, 2, -infinity));
+  constexpr float most = std::numeric_limits<float>::max();
+  LogitBias large{{0, 1e39}, {0, 1e39}, {1, -1e39}, {1, -1e39}, {2, -infinity}, {2, 1e39}, {3, -infinity}};
+  Eigen::RowVector4f narrow(1, 1, 1, most);
+  large.apply(Eigen::Ref<Eigen::RowVectorXf>(narrow));
+  const float never = -std::numeric_limits<float>::infinity();
+  CHECK(narrow == Eigen::RowVector4f(most, -most, never, never));
   CHECK(message_of([] { LogitBias{{0, 1.0}, {-3, 1.0}}; }) == "specdec: biases[1].token = -3 is negative");
   CHECK(message_of([] {
           LogitBias{{0, infinity}};

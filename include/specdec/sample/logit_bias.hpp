@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/sample/finite_logit.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -24,7 +25,8 @@ struct TokenBias {
 ///   LogitBias{{eos, -infinity}, {yes, 1.5}}
 ///
 /// Source: logit_bias of OpenAI's API and of llama.cpp; sequence_bias of Hugging Face transformers for single tokens, whose
-/// sequences of several have no counterpart here. The biases of a token that is listed twice add up. An id that the row has
+/// sequences of several have no counterpart here. The biases of a token that is listed twice add up, to the
+/// largest finite number at most. An id that the row has
 /// no logit for is left alone, as by llama.cpp; Hugging Face refuses it.
 /// Throws std::invalid_argument: a negative id; a bias that is NaN or +inf.
 /// Cost: O(tokens listed) a row. It has no state.
@@ -43,8 +45,12 @@ class LogitBias {
   template <class Logits>
   void apply(Logits&& logits) const {
     using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
-    for (const TokenBias& each : biases_)
-      if (each.token < logits.size()) logits[each.token] += static_cast<Scalar>(each.bias);
+    for (const TokenBias& each : biases_) {
+      if (each.token >= logits.size()) continue;
+      Scalar& logit = logits[each.token];
+      if (std::isinf(each.bias)) logit += static_cast<Scalar>(each.bias);
+      else detail::change_finite<Scalar>(logit, logit + detail::nearest_finite<Scalar>(each.bias));
+    }
   }
   void push(Token) {}
   void pop(Index) {}

@@ -10,14 +10,17 @@
 //
 // llama.cpp (penalty_last_n, 64 by default) applies them in the order
 // Processors{RepetitionPenalty{θ, n}, FrequencyPenalty{f, n}, PresencePenalty{p, n}}.
-// A token that the row has no logit for is left alone: a draft model's vocabulary may be smaller.
+// A token that the row has no logit for is left alone: a draft model's vocabulary may be smaller. A finite logit stays
+// finite, however large the penalty, and one that is forbidden stays forbidden.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
 
 #include "specdec/error.hpp"
+#include "specdec/sample/finite_logit.hpp"
 #include "specdec/sample/token_counts.hpp"
 #include "specdec/types.hpp"
 
@@ -30,6 +33,11 @@ void change_counted(const TokenCounts& counts, Logits& logits, const Change& cha
   counts.each([&](Token x, Index count) {
     if (x >= 0 && x < logits.size()) change(logits[x], count);
   });
+}
+
+template <class Scalar>
+void subtract(Scalar& logit, double price) {
+  change_finite<Scalar>(logit, logit - nearest_finite<Scalar>(price));
 }
 
 /// Refuses a price that is no number.
@@ -58,8 +66,10 @@ class RepetitionPenalty {
   template <class Logits>
   void apply(Logits&& logits) const {
     detail::change_counted(counts_, logits, [this](auto& logit, Index) {
-      const auto theta = static_cast<std::remove_cvref_t<decltype(logit)>>(theta_);
-      logit = logit > 0 ? logit / theta : logit * theta;
+      using Scalar = std::remove_cvref_t<decltype(logit)>;
+      const Scalar theta =
+          std::max(detail::nearest_finite<Scalar>(theta_), std::numeric_limits<Scalar>::min());
+      detail::change_finite<Scalar>(logit, logit > 0 ? logit / theta : logit * theta);
     });
   }
   void push(Token x) { counts_.push(x); }
@@ -83,9 +93,7 @@ class PresencePenalty {
 
   template <class Logits>
   void apply(Logits&& logits) const {
-    detail::change_counted(counts_, logits, [this](auto& logit, Index) {
-      logit -= static_cast<std::remove_cvref_t<decltype(logit)>>(alpha_);
-    });
+    detail::change_counted(counts_, logits, [this](auto& logit, Index) { detail::subtract(logit, alpha_); });
   }
   void push(Token x) { counts_.push(x); }
   void pop(Index n) { counts_.pop(n); }
@@ -109,7 +117,7 @@ class FrequencyPenalty {
   template <class Logits>
   void apply(Logits&& logits) const {
     detail::change_counted(counts_, logits, [this](auto& logit, Index count) {
-      logit -= static_cast<std::remove_cvref_t<decltype(logit)>>(alpha_ * static_cast<double>(count));
+      detail::subtract(logit, alpha_ * static_cast<double>(count));
     });
   }
   void push(Token x) { counts_.push(x); }
