@@ -1,4 +1,5 @@
 // Processors in a row, and the small ones: a shortest length, biases, what begins behind the prompt.
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <specdec/sample/after_prompt.hpp>
@@ -87,6 +88,14 @@ TEST_CASE("what begins behind the prompt is not shown it") {
   tested.pop(1);
   CHECK(told() == "a-1 ");
   CHECK(message_of([&] { AfterPrompt{-1, LogitBias{}}; }) == "specdec: prompt_length = -1 is negative");
+  const std::vector<Token> prompt{3, 3};
+  AfterPrompt of_size{prompt.size(), Notes{&log, 'b', 3}};
+  CHECK(of_size.push(3));
+  CHECK(of_size.push(3));
+  CHECK(!of_size.push(3));
+  CHECK(message_of([&] {
+          AfterPrompt{~std::size_t{0}, LogitBias{}};
+        }) == "specdec: prompt_length = 18446744073709551615 is more than 9223372036854775807");
 }
 
 TEST_CASE("a text does not end before its shortest length") {

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "specdec/error.hpp"
@@ -16,13 +19,14 @@ namespace specdec {
 ///   Processors{RepetitionPenalty{1.1}, AfterPrompt{prompt_length, PresencePenalty{0.5}}}
 ///
 /// For processors of the new text: a grammar, a shortest length, and penalties where they are to count what was generated.
-/// Throws std::invalid_argument: a negative length.
+/// Its length is any integer, such as prompt.size().
+/// Throws std::invalid_argument: a length that is negative, or more than an Index.
 template <class P>
 class AfterPrompt {
  public:
-  AfterPrompt(Index prompt_length, P processor) : prompt_(prompt_length), processor_(std::move(processor)) {
-    if (prompt_length < 0) detail::invalid_argument("prompt_length = ", prompt_length, " is negative");
-  }
+  template <std::integral N>
+  AfterPrompt(N prompt_length, P processor)
+      : prompt_(checked(prompt_length)), processor_(std::move(processor)) {}
 
   template <class Logits>
     requires TextProcessor<P, Logits>
@@ -42,6 +46,15 @@ class AfterPrompt {
   }
 
  private:
+  template <class N>
+  static Index checked(N length) {
+    if (length < N{0}) detail::invalid_argument("prompt_length = ", length, " is negative");
+    constexpr auto most = static_cast<std::uintmax_t>(std::numeric_limits<Index>::max());
+    if (static_cast<std::uintmax_t>(length) > most)
+      detail::invalid_argument("prompt_length = ", length, " is more than ", most);
+    return static_cast<Index>(length);
+  }
+
   Index prompt_;
   Index length_ = 0;  // of the text
   P processor_;
