@@ -25,13 +25,14 @@ const std::vector<std::string> pieces = [] {
   return list;
 }();
 constexpr Token stop = 0;
+const std::vector<Token> prompt{stop};
 
 // {"name":"Ann","age":7}, byte by byte. A matcher that cannot go back: it is copied.
 class Schema {
  public:
   // Sets the bits of the tokens that may come next.
   void allow(std::span<std::uint32_t> mask) const {
-    for (std::uint32_t x = 0; x < pieces.size(); ++x)
+    for (std::uint32_t x = 0; x < std::min(pieces.size(), 32 * mask.size()); ++x)
       if (Schema(*this).advance(static_cast<Token>(x))) mask[x / 32] |= std::uint32_t{1} << (x % 32);
   }
   // Takes a token in; false where it may not come next. Behind the end there may be the end again.
@@ -106,7 +107,6 @@ class Chatter {
 
 template <class Target, class Drafter>
 void show(const char* what, Target target, Drafter drafter) {
-  const std::vector<Token> prompt{stop};
   std::mt19937_64 rng{3};
   specdec::SpecDec decoder{target, drafter};
   specdec::Stats stats;
@@ -126,8 +126,8 @@ int main() {
   const specdec::ModelDrafter chatty{specdec::ProcessedModel{small, chain}};
   show("Without a grammar:", specdec::ProcessedModel{large, chain}, chatty);
 
-  // The prompt, one token here, is none of the grammar's text.
-  const specdec::AfterPrompt grammar{1, specdec::Grammar{Schema{}}};
+  // The prompt is none of the grammar's text.
+  const specdec::AfterPrompt grammar{prompt.size(), specdec::Grammar{Schema{}}};
   const specdec::ProcessedModel target{large, chain, grammar};
   show("The target alone knows the grammar:", target, chatty);
 

@@ -7,10 +7,7 @@
 #include <memory>
 #include <random>
 #include <span>
-#include <specdec/chance/random.hpp>
-#include <specdec/sample/grammar.hpp>
-#include <specdec/sample/snapshots.hpp>
-#include <specdec/sample/text_processor.hpp>
+#include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <vector>
 
@@ -38,6 +35,17 @@ class Sums {
 
  private:
   std::uint32_t last_ = 1;
+};
+
+// Allows all of its tokens, and sets all bits of its mask.
+struct All {
+  Index tokens;
+  Index vocab_size() const { return tokens; }
+  void allow(std::span<std::uint32_t> mask) const {
+    CHECK(std::ssize(mask) == (tokens + 31) / 32);
+    std::ranges::fill(mask, ~std::uint32_t{0});
+  }
+  bool advance(Token x) const { return x < tokens; }
 };
 
 // A state that is its text, or nothing of it once it has failed. Copies and pushes throw when they are told to.
@@ -92,6 +100,17 @@ TEST_CASE("a grammar forbids what its mask leaves out, whatever the vocabulary")
     }
     CHECK(!grammar.push(2));
   }
+}
+
+TEST_CASE("the mask of a matcher that tells its vocabulary is of that, whatever the row") {
+  for (const Index tokens : {1, 32, 40})
+    for (const Index size : {1, 31, 33, 100}) {
+      Grammar grammar{All{tokens}};
+      Eigen::RowVectorXf logits = Eigen::RowVectorXf::Ones(size);
+      grammar.apply(Eigen::Ref<Eigen::RowVectorXf>(logits));
+      for (Index x = 0; x < size; ++x)
+        CHECK(logits[x] == (x < tokens ? 1 : -std::numeric_limits<float>::infinity()));
+    }
 }
 
 TEST_CASE("snapshots bring a state back to any place of its text, whatever fails on the way") {

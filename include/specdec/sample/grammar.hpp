@@ -19,10 +19,13 @@ namespace specdec {
 
 /// What follows a text through a grammar:
 ///
-///   allow(mask)     sets the bits of the tokens that may come next: bit x % 32 of mask[x / 32] for token x. The mask has
-///                   room for all tokens of the row, and comes with all bits unset.
+///   allow(mask)     sets the bits of the tokens that may come next: bit x % 32 of mask[x / 32] for token x. The mask comes
+///                   with all bits unset.
 ///   advance(token)  takes the token in; returns false where it may not come next.
 ///   rollback(n)     takes the last n tokens back; must not throw. A matcher without it can be copied.
+///   vocab_size()    how many tokens it knows, for which the mask has room then. Without it the mask has room for those of
+///                   the row, which are fewer where a draft model has a smaller vocabulary: allow() has to stay below
+///                   32 · mask.size() tokens.
 ///
 /// Where advance() throws or returns false, a matcher that has rollback() is as before, and one without it may be anything.
 /// Where the text is complete, the token that ends it may come next, and again and again: rows behind the end of a text, of
@@ -68,6 +71,7 @@ struct TakenBack<M> {
 ///
 ///   ProcessedModel target{engine, chain, AfterPrompt{prompt.size(), Grammar{matcher}}};
 ///
+/// Tokens of the row that the matcher does not know are forbidden, and bits of those that the row has not are left alone.
 /// The text that it is shown is the grammar's from its first token on: AfterPrompt leaves the prompt out. The target goes
 /// through the grammar, and so does, for the sake of acceptance, a drafter; each has a copy of the matcher. Tokens that a
 /// drafter without a grammar proposes and the matcher refuses are rejected; what is behind them the matcher is not shown.
@@ -81,18 +85,29 @@ class Grammar {
 
   template <class Logits>
   void apply(Logits&& logits) {
-    const Index size = logits.size();
-    mask_.assign(static_cast<std::size_t>((size + 31) / 32), 0);
-    matcher_.state().matcher.allow(std::span<std::uint32_t>(mask_));
+    using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
+    M& matcher = matcher_.state().matcher;
+    const Index tokens = vocab_size(matcher, logits.size()), size = std::min<Index>(tokens, logits.size());
+    mask_.assign(static_cast<std::size_t>((tokens + 31) / 32), 0);
+    matcher.allow(std::span<std::uint32_t>(mask_));
     for (Index first = 0; first < size; first += 32)
       if (const std::uint32_t allowed = mask_[static_cast<std::size_t>(first / 32)]; ~allowed != 0)
         forbid(logits.segment(first, std::min<Index>(32, size - first)), ~allowed);
+    logits.tail(logits.size() - size).setConstant(-std::numeric_limits<Scalar>::infinity());
   }
 
   bool push(Token x) { return matcher_.push(x); }
   void pop(Index n) { matcher_.pop(n); }
 
  private:
+  static Index vocab_size([[maybe_unused]] const M& matcher, [[maybe_unused]] Index of_row) {
+    if constexpr (requires {
+                    { matcher.vocab_size() } -> detail::Count;
+                  })
+      return static_cast<Index>(matcher.vocab_size());
+    else return of_row;
+  }
+
   template <class Segment>
   static void forbid(Segment&& logits, std::uint32_t forbidden) {
     using Scalar = typename std::remove_cvref_t<Segment>::Scalar;
