@@ -47,16 +47,20 @@ class LlamaGrammarState {
 
   template <class Logits>
   void apply(Logits&& logits) {
-    candidates_.resize(static_cast<std::size_t>(logits.size()));
-    for (specdec::Index x = 0; x < logits.size(); ++x)
+    constexpr float never = -std::numeric_limits<float>::infinity();
+    const specdec::Index size = std::min<specdec::Index>(logits.size(), weights_.vocab_size());
+    candidates_.resize(static_cast<std::size_t>(size));
+    for (specdec::Index x = 0; x < size; ++x)
       candidates_[static_cast<std::size_t>(x)] = {static_cast<llama_token>(x), 0.0f, 0.0f};
     filter();
     for (const llama_token_data& each : candidates_)
-      if (forbidden(each)) logits[each.id] = -std::numeric_limits<float>::infinity();
+      if (forbidden(each)) logits[each.id] = never;
+    logits.tail(logits.size() - size).setConstant(never);  // a draft model may have some tokens more
   }
 
-  // llama.cpp ends the program over a token that the grammar does not allow.
+  // llama.cpp ends the program over a token that the grammar does not allow, and knows none outside its vocabulary.
   bool push(specdec::Token x) {
+    if (x < 0 || x >= weights_.vocab_size()) return false;
     candidates_.assign(1, {x, 0.0f, 0.0f});
     filter();
     if (forbidden(candidates_.front())) return false;

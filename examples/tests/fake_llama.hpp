@@ -12,6 +12,7 @@
 #include <cstring>
 #include <limits>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -147,6 +148,7 @@ struct llama_sampler {
   std::size_t at = 0;
 
   bool allows(llama_token token) const {
+    if (token < 0 || token >= fake_llama::vocab_size) throw std::out_of_range("no such token");
     if (at == text.size()) return token == fake_llama::vocab_size - 1;
     return text[at] == '*' || text[at] - '0' == token;
   }

@@ -49,6 +49,15 @@ TEST_CASE("a grammar of llama.cpp is a processor, which goes back by clones") {
     CHECK(!grammar.push(3));
     CHECK(grammar.push(1));
     LlamaGrammar copy = grammar;
+    CHECK(!copy.push(fake_llama::vocab_size));
+    CHECK(!copy.push(-1));
+    Eigen::RowVectorXf longer = Eigen::RowVectorXf::Ones(fake_llama::vocab_size + 2),
+                       shorter = longer.head(3);
+    copy.apply(longer);
+    copy.apply(shorter);
+    CHECK((longer.array() == 1).count() == 1);
+    CHECK(longer[2] == 1);
+    CHECK(shorter[2] == 1);
     CHECK(grammar.push(2));
     CHECK(allowed(grammar) == "01234");
     CHECK(grammar.push(0));

@@ -64,6 +64,8 @@ IN_LITTLE, HELD = "examples/tests/llama_model", "examples/tests/llama_tree"
 GRAMMAR, OF_GRAMMAR = "examples/llama_cpp/llama_grammar.hpp", "examples/tests/llama_grammar"
 mutant = promise("a grammar of llama.cpp is a processor")
 mutant("llama-grammar-accepts-anything", GRAMMAR, OF_GRAMMAR, "if (forbidden(candidates_.front())) return false;", "")
+mutant("llama-grammar-of-any-row", GRAMMAR, OF_GRAMMAR, "std::min<specdec::Index>(logits.size(), weights_.vocab_size())", "logits.size()")
+mutant("llama-grammar-of-any-token", GRAMMAR, OF_GRAMMAR, "if (x < 0 || x >= weights_.vocab_size()) return false;", "")
 mutant("llama-grammar-of-nothing", GRAMMAR, OF_GRAMMAR, "if (logits.minCoeff() == 0)", "if (false)")
 
 mutant = promise("on llama.cpp, too, a row of a tree is that of a line of the tokens on its way")
