@@ -320,10 +320,23 @@ void print_table(const Settings& settings, const Run& baseline, const Run& run) 
   print_row(method(settings), run, baseline);
 }
 
+// The target's logits do not know what the grammar forbids, so they cannot tell why texts part.
+void compare_by_grammar(const LlamaWeights& weights, const Tokens& alone, const Tokens& speculative) {
+  const auto [left, right] = std::ranges::mismatch(alone, speculative);
+  const auto name = [&](const Tokens& text, Tokens::const_iterator at) {
+    return at == text.end() ? std::string("its end") : "'" + std::string(printable(weights.text(*at))) + "'";
+  };
+  if (left == alone.end() && right == speculative.end()) std::cout << "yes\n";
+  else
+    std::cout << "no, they part at token " << left - alone.begin() << ": " << name(alone, left) << " or "
+              << name(speculative, right) << '\n';
+}
+
 // Where two greedy texts part, the logits of a batch of several tokens may have been rounded otherwise than those of one:
 // then the target had next to no preference between the two tokens.
 void compare_greedy(Pair& pair, const Tokens& alone, const Tokens& speculative) {
   std::cout << "\nThe output equals autoregressive decoding token for token: ";
+  if (pair.grammar.grammar) return compare_by_grammar(pair.target.weights(), alone, speculative);
   const auto parting = specdec::testing::explain_divergence(pair.target, pair.prompt, alone, speculative);
   if (parting.kind == specdec::testing::Divergence::Kind::none) {
     std::cout << "yes\n";
