@@ -185,6 +185,7 @@ mutant("presence-by-count", "sample/penalties.hpp", "tests/sample/penalties", "[
 mutant("penalty-beyond-numbers", "sample/finite_logit.hpp", "tests/sample/penalties", "std::clamp(x, static_cast<double>(Limits::lowest()), static_cast<double>(Limits::max()))", "x")
 mutant("penalty-to-infinity", "sample/finite_logit.hpp", "tests/sample/penalties", "std::isfinite(logit) ? std::clamp(changed, Limits::lowest(), Limits::max()) : changed", "changed")
 mutant("penalty-makes-forbidden-finite", "sample/finite_logit.hpp", "tests/sample/penalties", "std::isfinite(logit) ? std::clamp(changed, Limits::lowest(), Limits::max()) : changed", "std::clamp(changed, Limits::lowest(), Limits::max())")
+mutant("counts-last-not-moved", "sample/token_counts.hpp", "tests/sample/penalties", "    slots_[find(last.token)] = place;\n", "", endless=True)
 mutant("frequency-once", "sample/penalties.hpp", "tests/sample/penalties", "alpha_ * static_cast<double>(count)", "alpha_ * static_cast<double>(count > 0)")
 mutant("penalty-beyond-the-row", "sample/penalties.hpp", "tests/sample/penalties", "if (x >= 0 && x < logits.size()) change", "if (x < logits.size()) change")
 mutant("counts-window-too-long", "sample/token_counts.hpp", "tests/sample/penalties", "if (size() > window_) drop(", "if (size() > window_ + 1) drop(")

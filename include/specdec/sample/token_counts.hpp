@@ -15,8 +15,8 @@ namespace specdec::detail {
 /// The counts of the last `window` tokens of a text that grows and is taken back.
 ///
 /// Throws std::invalid_argument: a negative window. A push that throws has changed nothing.
-/// Cost: an expected O(1) for each token; each() goes over the distinct tokens. Memory: the text, and a hash table with
-/// open addressing, at most half full. No allocation where both were as large before.
+/// Cost: an expected O(1) for each token; each() goes over the distinct tokens that are counted now. Memory: the text, a list
+/// of the distinct tokens, and a hash table into it with open addressing, at most half full. No allocation where both were as large before.
 class TokenCounts {
  public:
   explicit TokenCounts(Index window) : window_(window) {
@@ -44,15 +44,15 @@ class TokenCounts {
   /// Calls visit(token, count) for each token that occurs, in no order.
   template <class Visit>
   void each(const Visit& visit) const {
-    for (const Slot& slot : slots_)
-      if (slot.count > 0) visit(slot.token, slot.count);
+    for (std::size_t i = 0; i < distinct_; ++i) visit(counted_[i].token, counted_[i].count);
   }
 
  private:
-  struct Slot {
+  struct Counted {
     Token token = 0;
-    Index count = 0;  // 0: empty
+    Index count = 0;
   };
+  static constexpr std::size_t empty = static_cast<std::size_t>(-1);
 
   Index size() const { return std::ssize(text_); }
   // The token that is no longer counted once the text is so long.
@@ -65,45 +65,54 @@ class TokenCounts {
   // Where the token is, or would be.
   std::size_t find(Token x) const {
     std::size_t at = home(x);
-    while (slots_[at].count > 0 && slots_[at].token != x) at = (at + 1) & mask();
+    while (slots_[at] != empty && counted_[slots_[at]].token != x) at = (at + 1) & mask();
     return at;
   }
 
   // For one token more; within pop() there are never more than there were before.
   void make_room() {
     if (2 * (distinct_ + 1) <= slots_.size()) return;
-    TokenCounts larger(window_);
-    larger.slots_.resize(std::bit_ceil(4 * (distinct_ + 4)));
-    each([&](Token x, Index count) { larger.slots_[larger.find(x)] = {x, count}; });
-    slots_ = std::move(larger.slots_);
+    std::vector<std::size_t> larger(std::bit_ceil(4 * (distinct_ + 4)), empty);
+    counted_.resize(larger.size() / 2);
+    slots_ = std::move(larger);
+    for (std::size_t i = 0; i < distinct_; ++i) slots_[find(counted_[i].token)] = i;
   }
 
   void add(Token x) {
-    Slot& slot = slots_[find(x)];
-    if (slot.count == 0) ++distinct_;
-    slot = {x, slot.count + 1};
+    std::size_t& slot = slots_[find(x)];
+    if (slot == empty) {
+      slot = distinct_++;
+      counted_[slot] = {x, 0};
+    }
+    ++counted_[slot].count;
   }
 
   void drop(Token x) {
-    const std::size_t at = find(x);
-    if (--slots_[at].count == 0) close_gap(at);
+    const std::size_t at = find(x), place = slots_[at];
+    if (--counted_[place].count > 0) return;
+    close_gap(at);
+    const Counted last = counted_[--distinct_];
+    if (place == distinct_) return;
+    slots_[find(last.token)] = place;
+    counted_[place] = last;
   }
 
   // Moves up what would no longer be found behind an empty slot.
   void close_gap(std::size_t gap) {
-    --distinct_;
-    for (std::size_t at = (gap + 1) & mask(); slots_[at].count > 0; at = (at + 1) & mask()) {
-      const std::size_t from_home = (at - home(slots_[at].token)) & mask(), from_gap = (at - gap) & mask();
+    slots_[gap] = empty;
+    for (std::size_t at = (gap + 1) & mask(); slots_[at] != empty; at = (at + 1) & mask()) {
+      const std::size_t from_home = (at - home(counted_[slots_[at]].token)) & mask();
+      const std::size_t from_gap = (at - gap) & mask();
       if (from_home < from_gap) continue;
-      slots_[gap] = slots_[at];
-      slots_[at].count = 0;
+      slots_[gap] = std::exchange(slots_[at], empty);
       gap = at;
     }
   }
 
   Index window_;
   std::vector<Token> text_;
-  std::vector<Slot> slots_;
+  std::vector<std::size_t> slots_;  // where a token is in the list, or empty
+  std::vector<Counted> counted_;    // its first `distinct_` are in use
   std::size_t distinct_ = 0;
 };
 
