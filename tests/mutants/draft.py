@@ -413,7 +413,7 @@ mutant("retokenized-behind-a-merge", "draft/retokenized_drafter.hpp", RETOKENIZE
 mutant("retokenized-cache-of-other-tokens", "draft/retokenized_drafter.hpp", RETOKENIZED, "const auto common = std::ranges::mismatch(text, fed_).in1 - text.begin();", "const auto common = std::min(std::ssize(text), std::ssize(fed_));")
 mutant("retokenized-text-of-before", "draft/retokenized_drafter.hpp", RETOKENIZED, "    unchanged_ = std::min(unchanged_, text_.bytes().size());\n", "")
 mutant("retokenized-without-window", "draft/retokenized_drafter.hpp", RETOKENIZED, "(ends_[kept - 1] + window > unchanged ||", "(ends_[kept - 1] > unchanged ||")
-mutant("retokenized-half-characters", "draft/retokenized_drafter.hpp", RETOKENIZED, "return length > back ? size - back : size;", "return length > 9 ? size - back : size;")
+mutant("retokenized-half-characters", "draft/retokenized_drafter.hpp", RETOKENIZED, "return text.size() - incomplete_utf8(text);", "return text.size();")
 mutant("retokenized-other-beginning", "draft/retokenized_drafter.hpp", RETOKENIZED, " || !text.starts_with(committed)", "")
 mutant("retokenized-too-many", "draft/retokenized_drafter.hpp", RETOKENIZED, " || tokens_.size() == most", "")
 mutant("retokenized-encoder-unchecked", "draft/retokenized_drafter.hpp", RETOKENIZED, "TokenIds(tokens_).segment(first, std::ssize(tokens_) - first)", "TokenIds(tokens_).segment(first, 0)")

@@ -327,9 +327,9 @@ mutant("stop-string-inside-another-missed", "loop/string_matcher.hpp", "tests/lo
 mutant("stop-string-falls-to-the-beginning", "loop/string_matcher.hpp", "tests/loop/string_matcher",
        "nodes_[next].shorter = beside;", "nodes_[next].shorter = 0;")
 mutant("stream-shows-what-may-stop", "loop/text_stream.hpp", "tests/loop/text_stream",
-       "std::max(stop_strings_.begun(search_), detail::incomplete_utf8(held_))", "detail::incomplete_utf8(held_)")
+       "std::max(stop_strings_.begun(search_), static_cast<Index>(detail::incomplete_utf8(held_)))", "static_cast<Index>(detail::incomplete_utf8(held_))")
 mutant("stream-breaks-characters", "loop/text_stream.hpp", "tests/loop/text_stream",
-       "std::max(stop_strings_.begun(search_), detail::incomplete_utf8(held_))", "stop_strings_.begun(search_)")
+       "std::max(stop_strings_.begun(search_), static_cast<Index>(detail::incomplete_utf8(held_)))", "stop_strings_.begun(search_)")
 mutant("stream-searches-stop-tokens", "loop/text_stream.hpp", "tests/loop/text_stream",
        "const bool ends = stop_tokens_.contains(token);", "const bool ends = false;")
 mutant("stream-searches-on-in-another-text", "loop/text_stream.hpp", "tests/loop/text_stream",

@@ -19,6 +19,7 @@
 #include "specdec/model/turn.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/one_hot.hpp"
+#include "specdec/token_bytes.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
@@ -41,18 +42,8 @@ TextTokenizer(Bytes, Encode) -> TextTokenizer<Bytes, Encode>;
 
 namespace detail {
 
-/// How much of the text is whole characters of UTF-8: all of it but for the beginning of a character at its end. (Bytes that
-/// are no UTF-8 are whole, too.)
-inline std::size_t whole_characters(std::string_view text) {
-  const std::size_t size = text.size();
-  for (std::size_t back = 1; back <= std::min<std::size_t>(3, size); ++back) {
-    const auto byte = static_cast<unsigned char>(text[size - back]);
-    if ((byte & 0xC0U) == 0x80U) continue;
-    const std::size_t length = byte >= 0xF0U ? 4 : byte >= 0xE0U ? 3 : byte >= 0xC0U ? 2 : 1;
-    return length > back ? size - back : size;
-  }
-  return size;
-}
+/// How much of the text is whole characters of UTF-8: all of it but for the beginning of a character at its end.
+inline std::size_t whole_characters(std::string_view text) { return text.size() - incomplete_utf8(text); }
 
 /// Whether a character begins at this place of a text, or could.
 inline bool begins_character(std::string_view text, std::size_t at) {

@@ -14,6 +14,7 @@
 #include "specdec/loop/log_probabilities.hpp"
 #include "specdec/loop/stop_strings.hpp"
 #include "specdec/measure/stats.hpp"
+#include "specdec/token_bytes.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 

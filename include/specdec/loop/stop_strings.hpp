@@ -1,7 +1,6 @@
 // Strings that end a text, wherever its tokens break them.
 #pragma once
 
-#include <concepts>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,16 +11,10 @@
 #include <vector>
 
 #include "specdec/loop/string_matcher.hpp"
+#include "specdec/token_bytes.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
-
-/// What a tokenizer has to offer: bytes(token) are the bytes that the token stands for, as a std::string, a
-/// std::string_view or what converts to one.
-template <class B>
-concept TokenBytes = requires(const B& bytes, Token token) {
-  { bytes(token) } -> std::convertible_to<std::string_view>;
-};
 
 /// Where a stop string stands in the bytes of the new tokens.
 struct StopMatch {

@@ -12,29 +12,10 @@
 
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/stop_strings.hpp"
+#include "specdec/token_bytes.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
-namespace detail {
-
-/// How many bytes at the end of a text begin a character of UTF-8 and do not complete it. Bytes that are no UTF-8 are
-/// complete.
-inline Index incomplete_utf8(std::string_view text) {
-  const auto byte = [&](std::size_t from_end) {
-    return static_cast<unsigned char>(text[text.size() - from_end]);
-  };
-  for (std::size_t k = 1; k <= 3 && k <= text.size(); ++k) {
-    if ((byte(k) & 0xC0) == 0x80) continue;  // goes on with a character
-    const std::size_t length = byte(k) >= 0xF0 && byte(k) < 0xF8 ? 4
-                               : byte(k) >= 0xE0                 ? 3
-                               : byte(k) >= 0xC2                 ? 2
-                                                                 : 1;
-    return byte(k) < 0xF8 && length > k ? static_cast<Index>(k) : 0;
-  }
-  return 0;
-}
-
-}  // namespace detail
 
 /// Turns new tokens into the text that can be shown at once. Held back is what may begin a stop string, and a character of
 /// UTF-8 of which bytes are missing. Of a stop string, and of what lies behind it, nothing is shown.
@@ -74,7 +55,8 @@ class TextStream {
     search_ = search;
     stopped_ = match.has_value();
     if (match) return show(std::ssize(held_) - (match->end - match->begin));
-    return show(std::ssize(held_) - std::max(stop_strings_.begun(search_), detail::incomplete_utf8(held_)));
+    return show(std::ssize(held_) -
+                std::max(stop_strings_.begun(search_), static_cast<Index>(detail::incomplete_utf8(held_))));
   }
   void push(std::span<const Token> tokens) && = delete;  // the view would be gone
 
