@@ -398,7 +398,7 @@ mutant("forced-behind-what-is-refused", "draft/forced_tokens.hpp", FORCED, "[sta
 mutant("forced-text-not-taken-back", "draft/forced_tokens.hpp", FORCED, "if (seen < seen_) processor_.pop(seen_ - seen);", "")
 INTERSECTION = "tests/draft/intersection_drafter"
 mutant = promise("a model of another vocabulary drafts from common tokens, and reports the very rows it drew from")
-mutant("intersection-reports-all-that-was-left", "rows/only_tokens.hpp", INTERSECTION, "mass_ > 0 ? p / mass_ : p", "p")
+mutant("intersection-reports-all-that-was-left", "rows/part_alone.hpp", INTERSECTION, "mass_ > 0 ? p / mass_ : p", "p")
 mutant("intersection-draws-from-nothing", "draft/intersection_drafter.hpp", INTERSECTION, "!(common.mass() > 0) || ", "")
 mutant("intersection-matches-nothing-with-nothing", "draft/intersection_drafter.hpp", INTERSECTION, "piece.empty() ? targets.end() : ", "")
 mutant("intersection-matches-twice", "draft/intersection_drafter.hpp", INTERSECTION, "    targets.erase(found);  // the next one of these bytes finds nothing\n", "")

@@ -235,8 +235,8 @@ mutant("no-number-of-tokens-told-as-a-double", "types.hpp", "tests/types", " && 
 WITHOUT = "tests/rows/without_tokens"
 mutant = promise("a row without tokens is the row given that it is none of them")
 mutant("without-what-cancels-out", "rows/without_tokens.hpp", WITHOUT, "if (taken <= 0.5) return 1 - taken;", "return 1 - taken;")
-mutant("without-unnormalised", "rows/without_tokens.hpp", WITHOUT, "mass_ > 0 ? p / mass_ : p", "p")
-mutant("without-segments-with", "rows/without_tokens.hpp", WITHOUT, "segment[x - start] = 0;", "segment[x - start] *= 1;")
+mutant("without-unnormalised", "rows/part_alone.hpp", WITHOUT, "mass_ > 0 ? p / mass_ : p", "p")
+mutant("without-segments-with", "rows/without_tokens.hpp", WITHOUT, "stretch[x - start] = 0;", "stretch[x - start] *= 1;")
 mutant("without-counted-twice", "rows/without_tokens.hpp", WITHOUT, "if (!again && gaps_[i] >= 0)", "if (gaps_[i] >= 0)")
 mutant("without-the-first-gap-only", "rows/without_tokens.hpp", WITHOUT, "if (gap >= start && gap < end) end = gap;", "if (gap >= start) return std::min<Index>(gap, end);")
 mutant("without-nan", "rows/without_tokens.hpp", WITHOUT, "if (!detail::is_probability(left))", "if (false)")
@@ -287,9 +287,9 @@ mutant("mapped-segments-from-0", "rows/mapped.hpp", MAPPED, "probability(static_
 
 mutant = promise("what is kept of a row is the row given that it is one of those tokens")
 ONLY = "tests/rows/only_tokens"
-mutant("only-unnormalised", "rows/only_tokens.hpp", ONLY, "mass_ > 0 ? p / mass_ : p", "p")
-mutant("only-drawn-of-all", "rows/only_tokens.hpp", ONLY, "return draw(u * mass);", "return draw(u);")
-mutant("only-segments-of-all", "rows/only_tokens.hpp", ONLY, "keeps(static_cast<Token>(start + i)) ? p[i] : 0.0", "p[i]")
-mutant("only-lists-of-all", "rows/only_tokens.hpp", ONLY, "keeps(row_.support(k)) ? static_cast<double>(row_.listed(k)) : 0.0", "static_cast<double>(row_.listed(k))")
+mutant("only-unnormalised", "rows/part_alone.hpp", ONLY, "mass_ > 0 ? p / mass_ : p", "p")
+mutant("only-drawn-of-all", "rows/part_alone.hpp", ONLY, "return draw(u * mass);", "return draw(u);")
+mutant("only-segments-of-all", "rows/only_tokens.hpp", ONLY, "may_have(static_cast<Token>(start + i)) ? p[i] : 0.0", "p[i]")
+mutant("only-lists-of-all", "rows/only_tokens.hpp", ONLY, "may_have(row_.support(k)) ? static_cast<double>(row_.listed(k)) : 0.0", "static_cast<double>(row_.listed(k))")
 mutant("only-keeps-what-is-not-told", "rows/only_tokens.hpp", ONLY, "i < kept_.size() && kept_[i] != 0", "i >= kept_.size() || kept_[i] != 0")
 mutant("only-of-nan", "rows/only_tokens.hpp", ONLY, "if (!(mass >= 0) || !std::isfinite(mass))", "if (false)")

@@ -11,6 +11,7 @@
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/owning_temporary.hpp"
+#include "specdec/rows/part_alone.hpp"
 #include "specdec/rows/prefix_sampler.hpp"
 #include "specdec/types.hpp"
 
@@ -26,15 +27,13 @@ class MaskedRow {
   static constexpr double rounding_of_small = detail::rounding_of_small<R>;
 
   const R& row() const { return row_; }
-  std::span<const std::uint8_t> kept() const { return kept_; }
-  bool keeps(Token x) const {
+  bool may_have(Token x) const {
     const auto i = static_cast<std::size_t>(x);
     return i < kept_.size() && kept_[i] != 0;
   }
 
   Index vocab_size() const { return row_.vocab_size(); }
-  double probability(Token x) const { return keeps(x) ? static_cast<double>(row_.probability(x)) : 0.0; }
-  void prefetch(Token x) const { specdec::prefetch(row_, x); }
+  double probability(Token x) const { return may_have(x) ? static_cast<double>(row_.probability(x)) : 0.0; }
 
   double sum(Index start, Index count) const {
     const Index end = start + count;
@@ -56,7 +55,7 @@ class MaskedRow {
     requires SegmentedRow<R>
   {
     Stretch p = row_.segment(start, count).template cast<double>();
-    for (Index i = 0; i < count; ++i) p[i] = keeps(static_cast<Token>(start + i)) ? p[i] : 0.0;
+    for (Index i = 0; i < count; ++i) p[i] = may_have(static_cast<Token>(start + i)) ? p[i] : 0.0;
     return p;
   }
 
@@ -73,7 +72,7 @@ class MaskedRow {
   double listed(Index k) const
     requires ListedRow<R>
   {
-    return keeps(row_.support(k)) ? static_cast<double>(row_.listed(k)) : 0.0;
+    return may_have(row_.support(k)) ? static_cast<double>(row_.listed(k)) : 0.0;
   }
 
   auto sampler() const {
@@ -97,54 +96,18 @@ class MaskedRow {
 /// Cost: one pass over the row. A draw reads the row up to the token that is drawn.
 /// Numeric: the mass of what is kept is summed up in double, so that nothing cancels out.
 template <Distribution R>
-class OnlyTokensRow {
+class OnlyTokensRow : public detail::PartAlone<detail::MaskedRow<R>> {
+  using Part = detail::MaskedRow<R>;
+
  public:
-  OnlyTokensRow(const R& row, std::span<const std::uint8_t> kept) : part_(row, kept), mass_(mass_of(part_)) {}
+  OnlyTokensRow(const R& row, std::span<const std::uint8_t> kept) : OnlyTokensRow(Part(row, kept)) {}
   template <detail::OwningTemporary Temporary>
   OnlyTokensRow(const R& row, Temporary&& kept) = delete;
 
   static constexpr bool constant_time_probability = specdec::constant_time_probability<R>;
 
-  /// What the row has on those tokens; where it is 0, there is no distribution to draw from.
-  double mass() const { return mass_; }
-
-  Index vocab_size() const { return part_.vocab_size(); }
-  double probability(Token x) const { return normalised(part_.probability(x)); }
-  bool possible(Token x) const { return part_.keeps(x) && specdec::possible(part_.row(), x); }
-  void prefetch(Token x) const { part_.prefetch(x); }
-  double sum(Index start, Index count) const { return normalised(part_.sum(start, count)); }
-
-  auto segment(Index start, Index count) const
-    requires SegmentedRow<R>
-  {
-    auto segment = part_.stretch(start, count);
-    if (mass_ > 0) segment /= mass_;
-    return segment;
-  }
-
-  Index support_size() const
-    requires ListedRow<R>
-  {
-    return part_.support_size();
-  }
-  Token support(Index k) const
-    requires ListedRow<R>
-  {
-    return part_.support(k);
-  }
-  double listed(Index k) const
-    requires ListedRow<R>
-  {
-    return normalised(part_.listed(k));
-  }
-
-  /// Draws from the row as it is, at u times the mass that is kept of it.
-  auto sampler() const {
-    return [draw = part_.sampler(), mass = mass_](double u) mutable { return draw(u * mass); };
-  }
-
  private:
-  using Part = detail::MaskedRow<R>;
+  explicit OnlyTokensRow(const Part& part) : detail::PartAlone<Part>(part, mass_of(part)) {}
 
   static double mass_of(const Part& part) {
     const double mass = part.sum(0, part.vocab_size());
@@ -153,11 +116,9 @@ class OnlyTokensRow {
           detail::message("the probabilities of the tokens that are kept sum to ", mass));
     return mass;
   }
-
-  double normalised(double p) const { return mass_ > 0 ? p / mass_ : p; }
-
-  Part part_;
-  double mass_;
 };
+
+template <Distribution R, class Kept>
+OnlyTokensRow(const R&, Kept&&) -> OnlyTokensRow<R>;
 
 }  // namespace specdec

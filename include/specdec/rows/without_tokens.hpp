@@ -10,6 +10,7 @@
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/owning_temporary.hpp"
+#include "specdec/rows/part_alone.hpp"
 #include "specdec/rows/prefix_sampler.hpp"
 #include "specdec/types.hpp"
 
@@ -25,12 +26,10 @@ class RowWithGaps {
   static constexpr double rounding_of_small = detail::rounding_of_small<R>;
 
   const R& row() const { return row_; }
-  std::span<const Token> gaps() const { return gaps_; }
-  bool is_gap(Token x) const { return std::find(gaps_.begin(), gaps_.end(), x) != gaps_.end(); }
+  bool may_have(Token x) const { return std::find(gaps_.begin(), gaps_.end(), x) == gaps_.end(); }
 
   Index vocab_size() const { return row_.vocab_size(); }
-  double probability(Token x) const { return is_gap(x) ? 0.0 : static_cast<double>(row_.probability(x)); }
-  void prefetch(Token x) const { specdec::prefetch(row_, x); }
+  double probability(Token x) const { return may_have(x) ? static_cast<double>(row_.probability(x)) : 0.0; }
 
   /// Stretch by stretch between the gaps: a sum from which they were subtracted would leave something of them.
   double sum(Index start, Index count) const {
@@ -42,6 +41,18 @@ class RowWithGaps {
       start = gap;
     }
     return sum;
+  }
+
+  /// Some of its entries, in double.
+  Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size> stretch(Index start,
+                                                                                     Index count) const
+    requires SegmentedRow<R>
+  {
+    Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size> stretch =
+        row_.segment(start, count).template cast<double>();
+    for (const Token x : gaps_)
+      if (x >= start && x < start + count) stretch[x - start] = 0;
+    return stretch;
   }
 
   Index support_size() const
@@ -57,7 +68,7 @@ class RowWithGaps {
   double listed(Index k) const
     requires ListedRow<R>
   {
-    return is_gap(row_.support(k)) ? 0.0 : static_cast<double>(row_.listed(k));
+    return may_have(row_.support(k)) ? static_cast<double>(row_.listed(k)) : 0.0;
   }
 
   /// What the gaps would have. One that is told twice counts once.
@@ -111,58 +122,18 @@ class RowWithGaps {
 /// rest, too. A draw reads the row up to the token that is drawn.
 /// Numeric: more than half of the mass is what the list leaves of 1, less is summed up, so that nothing cancels out.
 template <Distribution R>
-class WithoutTokensRow {
-  using Segment = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
+class WithoutTokensRow : public detail::PartAlone<detail::RowWithGaps<R>> {
+  using Rest = detail::RowWithGaps<R>;
 
  public:
-  WithoutTokensRow(const R& row, std::span<const Token> tokens) : rest_(row, tokens), mass_(mass_of(rest_)) {}
+  WithoutTokensRow(const R& row, std::span<const Token> tokens) : WithoutTokensRow(Rest(row, tokens)) {}
   template <detail::OwningTemporary Temporary>
   WithoutTokensRow(const R& row, Temporary&& tokens) = delete;
 
   static constexpr bool constant_time_probability = specdec::constant_time_probability<R>;
 
-  /// What the row has without those tokens; where it is 0, there is no distribution to draw from.
-  double mass() const { return mass_; }
-
-  Index vocab_size() const { return rest_.vocab_size(); }
-  double probability(Token x) const { return normalised(rest_.probability(x)); }
-  bool possible(Token x) const { return !rest_.is_gap(x) && specdec::possible(rest_.row(), x); }
-  void prefetch(Token x) const { rest_.prefetch(x); }
-  double sum(Index start, Index count) const { return normalised(rest_.sum(start, count)); }
-
-  Segment segment(Index start, Index count) const
-    requires SegmentedRow<R>
-  {
-    Segment segment = rest_.row().segment(start, count).template cast<double>();
-    for (const Token x : rest_.gaps())
-      if (x >= start && x < start + count) segment[x - start] = 0;
-    if (mass_ > 0) segment /= mass_;
-    return segment;
-  }
-
-  Index support_size() const
-    requires ListedRow<R>
-  {
-    return rest_.support_size();
-  }
-  Token support(Index k) const
-    requires ListedRow<R>
-  {
-    return rest_.support(k);
-  }
-  double listed(Index k) const
-    requires ListedRow<R>
-  {
-    return normalised(rest_.listed(k));
-  }
-
-  /// Draws from the row as it is, at u times the mass that is left of it.
-  auto sampler() const {
-    return [draw = rest_.sampler(), mass = mass_](double u) mutable { return draw(u * mass); };
-  }
-
  private:
-  using Rest = detail::RowWithGaps<R>;
+  explicit WithoutTokensRow(const Rest& rest) : detail::PartAlone<Rest>(rest, mass_of(rest)) {}
 
   static double mass_of(const Rest& rest) {
     const double taken = rest.taken();
@@ -172,11 +143,9 @@ class WithoutTokensRow {
       throw InvalidDistribution(detail::message("the probabilities of the other tokens sum to ", left));
     return left;
   }
-
-  double normalised(double p) const { return mass_ > 0 ? p / mass_ : p; }
-
-  Rest rest_;
-  double mass_;
 };
+
+template <Distribution R, class Tokens>
+WithoutTokensRow(const R&, Tokens&&) -> WithoutTokensRow<R>;
 
 }  // namespace specdec
