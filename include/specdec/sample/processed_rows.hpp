@@ -35,7 +35,6 @@ class ProcessedRow {
   auto sampler() const { return processed().sampler(); }
   double sum(Index start, Index count) const { return processed().sum(start, count); }
 
-  static constexpr Index max_block = Processed::max_block;
   auto segment(Index start, Index count) const { return processed().segment(start, count); }
 
   /// The largest logit, the lowest id among equals: no step changes that.
