@@ -120,8 +120,7 @@ struct LogProbabilityRecord {
     else
       invalid_argument(
           "log_probabilities.raw is asked for, but the target's rows do not tell what they were before they "
-          "were "
-          "processed: rows of specdec::Logits and specdec::ProcessedRows do");
+          "were processed: rows of specdec::Logits and specdec::ProcessedRows do");
   }
 };
 

@@ -35,16 +35,33 @@ void change_counted(const TokenCounts& counts, Logits& logits, const Change& cha
   });
 }
 
-template <class Scalar>
-void subtract(Scalar& logit, double price) {
-  change_finite<Scalar>(logit, logit - nearest_finite<Scalar>(price));
-}
+/// Subtracts a price from the logits of tokens that were counted: once, or for every time.
+template <bool every_time>
+class Price {
+ public:
+  Price(const char* name, double price, Index last_n)
+      : price_(checked(name, price)), counts_(price == 0 && last_n > 0 ? 0 : last_n) {}
 
-/// Refuses a price that is no number.
-inline double checked_price(const char* name, double price) {
-  if (!std::isfinite(price)) invalid_argument(name, "{", price, "} is not a finite number");
-  return price;
-}
+  template <class Logits>
+  void apply(Logits&& logits) const {
+    change_counted(counts_, logits, [this](auto& logit, Index count) {
+      using Scalar = std::remove_cvref_t<decltype(logit)>;
+      const double price = every_time ? price_ * static_cast<double>(count) : price_;
+      change_finite<Scalar>(logit, logit - nearest_finite<Scalar>(price));
+    });
+  }
+  void push(Token x) { counts_.push(x); }
+  void pop(Index n) { counts_.pop(n); }
+
+ private:
+  static double checked(const char* name, double price) {
+    if (!std::isfinite(price)) invalid_argument(name, "{", price, "} is not a finite number");
+    return price;
+  }
+
+  double price_;
+  TokenCounts counts_;
+};
 
 }  // namespace detail
 
@@ -85,22 +102,10 @@ class RepetitionPenalty {
 /// Source: presence_penalty of OpenAI's API, of vLLM and of llama.cpp.
 /// Throws std::invalid_argument: α infinite or NaN; last_n negative.
 /// Cost: O(distinct tokens) a row. No allocation in steady state.
-class PresencePenalty {
+class PresencePenalty : public detail::Price<false> {
  public:
   explicit PresencePenalty(double alpha, Index last_n = unlimited)
-      : alpha_(detail::checked_price("PresencePenalty", alpha)),
-        counts_(alpha == 0 && last_n > 0 ? 0 : last_n) {}
-
-  template <class Logits>
-  void apply(Logits&& logits) const {
-    detail::change_counted(counts_, logits, [this](auto& logit, Index) { detail::subtract(logit, alpha_); });
-  }
-  void push(Token x) { counts_.push(x); }
-  void pop(Index n) { counts_.pop(n); }
-
- private:
-  double alpha_;
-  detail::TokenCounts counts_;
+      : Price("PresencePenalty", alpha, last_n) {}
 };
 
 /// Subtracts α for every time that a token occurs. 0 changes nothing.
@@ -108,24 +113,10 @@ class PresencePenalty {
 /// Source: frequency_penalty of OpenAI's API, of vLLM and of llama.cpp.
 /// Throws std::invalid_argument: α infinite or NaN; last_n negative.
 /// Cost: O(distinct tokens) a row. No allocation in steady state.
-class FrequencyPenalty {
+class FrequencyPenalty : public detail::Price<true> {
  public:
   explicit FrequencyPenalty(double alpha, Index last_n = unlimited)
-      : alpha_(detail::checked_price("FrequencyPenalty", alpha)),
-        counts_(alpha == 0 && last_n > 0 ? 0 : last_n) {}
-
-  template <class Logits>
-  void apply(Logits&& logits) const {
-    detail::change_counted(counts_, logits, [this](auto& logit, Index count) {
-      detail::subtract(logit, alpha_ * static_cast<double>(count));
-    });
-  }
-  void push(Token x) { counts_.push(x); }
-  void pop(Index n) { counts_.pop(n); }
-
- private:
-  double alpha_;
-  detail::TokenCounts counts_;
+      : Price("FrequencyPenalty", alpha, last_n) {}
 };
 
 }  // namespace specdec
