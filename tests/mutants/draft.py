@@ -248,17 +248,21 @@ mutant = promise("trunk and spares: what was drawn reports its row, what was cho
 mutant("spare-reports-a-drawn-row", "draft/growing_spares.hpp", SPARES, "Row(std::in_place_index<1>, OneHotRow(likely.token))", "Row(std::in_place_index<0>, behind_[behind_.size() - 1])")
 mutant("spare-drawn-already", "draft/growing_spares.hpp", SPARES, "likely.token != drawn && count-- > 0", "count-- > 0")
 mutant("spare-one-short", "draft/growing_spares.hpp", SPARES, "likeliest_.of(q, count + 1)", "likeliest_.of(q, count)")
-mutant("spares-beyond-the-limit", "draft/growing_spares.hpp", SPARES, "std::min(plan_->spares_at(depth), nodes_ - to_come(depth) - std::ssize(tokens_))", "plan_->spares_at(depth)")
+mutant("spares-beyond-the-limit", "draft/growing_spares.hpp", SPARES, "std::clamp<Index>(left - 1 - to_come, 0, plan.spares_at(d))", "plan.spares_at(d)")
 mutant("trunk-beyond-the-limit", "draft/growing_spares.hpp", SPARES, "std::min(limits.depth, room)", "room")
 mutant("trunk-kept-behind-a-spare", "draft/growing_spares.hpp", SPARES, "context[from_ + i] != tokens_[i])", "false)")
 mutant("trunk-never-kept", "draft/growing_spares.hpp", SPARES, "      if (from_ + i >= context.size() || context[from_ + i] != tokens_[i])\n", "")
 mutant("trunk-behind-a-spare", "draft/growing_spares.hpp", SPARES, "spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });", "spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });\n    last_ = std::ssize(tokens_) - 1;")
 mutant("second-trunk-overwritten", "draft/spares_drafter.hpp", SPARES, "StoredRows<typename DraftModel::Row, false>", "typename DraftModel::Rows")
 mutant("second-trunk-in-the-way", "draft/spares_drafter.hpp", SPARES, "      if (tree_.anew()) go_back_to(context);\n", "")
-mutant("second-trunk-before-its-level", "draft/growing_spares.hpp", SPARES, "left -= 1 + (d < trunk_ ? 1 + plan_->spares_at(d) : 0);", "left -= 1;")
-mutant("second-trunk-too-deep", "draft/growing_spares.hpp", SPARES, "std::min(plan_->second_trunk(), depth_ - 1)", "std::min(plan_->second_trunk(), depth_)")
+mutant("second-trunk-before-its-level", "draft/growing_spares.hpp", SPARES, "left -= 1 + spares_.back();", "--left;")
+mutant("second-trunk-too-deep", "draft/growing_spares.hpp", SPARES, "std::min(depth, std::max(trunk, plan.second_trunk() + 1))", "std::max(trunk, plan.second_trunk() + 1)")
 mutant("second-trunk-behind-the-first", "draft/growing_spares.hpp", SPARES, "second_last_ = 1;", "second_last_ = 0;")
 mutant("spares-unbounded", "draft/growing_spares.hpp", SPARES, "left -= 1 + spares_at(d);", "left -= 1;")
+mutant("trunk-ends-where-spares-are-missing", "draft/growing_spares.hpp", "tests/law_tree_loop",
+       "if (spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });",
+       "if (spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });\n    if (std::ssize(tokens_) - last_ <= spares) trunk_ = drawn_;")
+mutant("second-trunk-of-no-spare", "draft/growing_spares.hpp", SPARES, "if (drawn_ > 1 || tokens_.size() < 2) return;", "if (drawn_ > 1) return;")
 
 TOGETHER, TREES = "draft/batch_spares_drafter.hpp", "tests/draft/batch_spares_drafter"
 mutant = promise("trunks and spares that are drafted together are those that each sequence would get alone")
@@ -280,7 +284,7 @@ mutant("confident-context-overfed", "draft/confident_tree_drafter.hpp", CONFIDEN
 mutant("confident-behind-another-token", "draft/confident_tree_drafter.hpp", CONFIDENT, "node(k).number = number++;", "node(k).number = number;")
 mutant("confident-of-too-many", "draft/confident_tree_drafter.hpp", CONFIDENT, "if (std::ssize(best_) > nodes) best_.resize(static_cast<std::size_t>(nodes));", "")
 mutant("spares-before-the-trunk", "draft/growing_spares.hpp", "tests/law_tree_loop",
-       "return std::max<Index>(limits_.trunk - d - 1, 0);", "return 0 * (limits_.trunk + d);")
+       "std::max<Index>(limits.trunk - d - 1, 0);", "0;")
 
 LOOKUP_TREE = "tests/draft/prompt_lookup_tree"
 mutant = promise("trees of prompt lookup follow the best matches, and share beginnings")

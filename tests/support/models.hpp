@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -80,6 +81,23 @@ specdec::testing::TableModel<Scalar> coarse_model(Index vocab_size, Index order,
 }
 
 // The paper's toy models: p = (1/3, 2/3), q = (2/3, 1/3) in every context.
+// A model whose rows often hold few tokens, as after top-k, top-p or a grammar: one token only with probability `thin`.
+inline specdec::testing::TableModel<> thin_model(Index vocab_size, Index order, double thin,
+                                                 std::mt19937_64& rng) {
+  auto states = static_cast<Index>(std::pow(vocab_size + 1, order));
+  specdec::testing::TableModel<>::Rows table(states, vocab_size);
+  const auto one_of_all = [&] {
+    return static_cast<Index>(specdec::uniform01(rng) * static_cast<double>(vocab_size));
+  };
+  for (Index i = 0; i < states; ++i) {
+    for (double& p : table.row(i)) p = 0.1 + specdec::uniform01(rng);
+    if (specdec::uniform01(rng) < thin) table.row(i) = Eigen::RowVectorXd::Unit(vocab_size, one_of_all());
+    else if (vocab_size > 2 && specdec::uniform01(rng) < thin) table(i, one_of_all()) = 0;
+    table.row(i) /= table.row(i).sum();
+  }
+  return specdec::testing::TableModel<>(std::move(table), order);
+}
+
 inline auto toy_target() {
   return specdec::testing::TableModel<>::context_free(Eigen::RowVector2d(1.0 / 3, 2.0 / 3));
 }

@@ -68,6 +68,44 @@ class SparesPlan {
   std::vector<Index> spares_;
 };
 
+/// What of a plan is within the limits of a draft. It is settled before anything is drawn, and where a row has too few tokens
+/// for its spares their places stay empty: greedy block verification asks for trunks whose length does not depend on what
+/// is drawn of them, and an empty place that went to the trunk would tell of a row behind a drawn token.
+class SparesWithin {
+ public:
+  /// Level by level: the token of the trunk, its spares, the token of the second trunk. The tokens that limits.trunk asks
+  /// for come first of all; no path has more than `room` tokens.
+  void set(const SparesPlan& plan, const TreeLimits& limits, Index room) {
+    spares_.clear();
+    second_trunk_ = 0;
+    const Index depth = std::min(limits.depth, room);
+    const Index trunk = std::min(std::max(plan.trunk(), limits.trunk), depth);
+    if (trunk < 1) return;
+    const Index end = std::min(depth, std::max(trunk, plan.second_trunk() + 1));
+    Index left = limits.nodes;
+    for (Index d = 0; d < end && left > 0; ++d) {
+      if (d < trunk) {
+        const Index to_come = std::max<Index>(limits.trunk - d - 1, 0);
+        spares_.push_back(std::clamp<Index>(left - 1 - to_come, 0, plan.spares_at(d)));
+        left -= 1 + spares_.back();
+      }
+      const bool has_spare = limits.trunk == 0 && spares_.front() > 0;
+      if (has_spare && left > 0 && d > 0 && d <= plan.second_trunk()) {
+        second_trunk_ = d;
+        --left;
+      }
+    }
+  }
+
+  Index trunk() const { return std::ssize(spares_); }
+  Index spares_at(Index depth) const { return spares_[static_cast<std::size_t>(depth)]; }
+  Index second_trunk() const { return second_trunk_; }
+
+ private:
+  std::vector<Index> spares_;  // beside each token of the trunk
+  Index second_trunk_ = 0;
+};
+
 /// What a model has taken in behind the context of a draft, a line, of which the next context may go on with a part.
 class TakenIn {
  public:
@@ -107,13 +145,10 @@ class GrowingSpares {
  public:
   using Row = VariantRow<typename Behind::Stored, OneHotRow, typename Copies::Stored>;
 
-  /// A tree of the plan, which has to live as long as it grows, within the limits; no path has more than `room` tokens.
+  /// A tree of the plan within the limits; no path has more than `room` tokens.
   void begin(const SparesPlan& plan, const TreeLimits& limits, Index room) {
-    plan_ = &plan;
-    limits_ = limits;
-    depth_ = std::min(limits.depth, room);
-    trunk_ = std::min(std::max(plan.trunk(), limits.trunk), depth_);
-    nodes_ = trunk_ > 0 ? limits.nodes : 0;
+    within_.set(plan, limits, room);
+    trunk_ = within_.trunk();
     tokens_.clear();
     rows_.clear();
     parents_.clear();
@@ -124,13 +159,10 @@ class GrowingSpares {
     anew_ = false;
   }
   /// It does not grow any more.
-  void end() { nodes_ = 0; }
+  void end() { trunk_ = second_left_ = 0; }
 
   /// Whether it has another token to draw.
-  bool next() const {
-    if (nodes_ < 1) return false;
-    return drawn_ == 0 || second_left_ > 0 || (drawn_ < trunk_ && std::ssize(tokens_) < nodes_);
-  }
+  bool next() const { return second_left_ > 0 || drawn_ < trunk_; }
   /// Whether it is the token behind the context.
   bool at_context() const { return drawn_ == 0; }
   /// Whether the model has taken in the second trunk, which is in the way of the first.
@@ -144,8 +176,8 @@ class GrowingSpares {
     if (second_left_ > 0) return grow_second(q, chance);
     anew_ = false;
     grow_trunk(q, chance);
-    if (drawn_ > 1 || limits_.trunk > 0 || tokens_.size() < 2) return;
-    second_left_ = second_length();
+    if (drawn_ > 1 || tokens_.size() < 2) return;
+    second_left_ = within_.second_trunk();
     second_last_ = 1;  // the first spare
     second_depth_ = 1;
     anew_ = second_left_ > 0;
@@ -158,22 +190,6 @@ class GrowingSpares {
  private:
   Index parent() const { return second_left_ > 0 ? second_last_ : last_; }
 
-  // How many tokens of the trunk have to find room behind depth d, whatever the spares.
-  Index to_come(Index d) const { return std::max<Index>(limits_.trunk - d - 1, 0); }
-
-  // How much of the second trunk is within the limits: level by level, behind what else a level has.
-  Index second_length() const {
-    const Index most = std::min(plan_->second_trunk(), depth_ - 1);
-    Index left = nodes_ - 1 - plan_->spares_at(0), length = 0;
-    while (length < most) {
-      const Index d = length + 1;
-      left -= 1 + (d < trunk_ ? 1 + plan_->spares_at(d) : 0);
-      if (left < 0) break;
-      length = d;
-    }
-    return length;
-  }
-
   template <class Q, class C>
   void grow_trunk(const Q& q, C& chance) {
     const Index depth = drawn_, parent = last_;
@@ -183,7 +199,7 @@ class GrowingSpares {
     ++drawn_;
     behind_.add(q);
     add(drawn, parent, Row(std::in_place_index<0>, behind_[depth]));
-    const Index spares = std::min(plan_->spares_at(depth), nodes_ - to_come(depth) - std::ssize(tokens_));
+    const Index spares = within_.spares_at(depth);
     if (spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });
   }
 
@@ -210,9 +226,8 @@ class GrowingSpares {
     parents_.push_back(parent);
   }
 
-  const SparesPlan* plan_ = nullptr;
-  TreeLimits limits_;
-  Index depth_ = 0, trunk_ = 0, nodes_ = 0;
+  SparesWithin within_;
+  Index trunk_ = 0;  // tokens
   std::vector<Token> tokens_;
   std::vector<Row> rows_;
   std::vector<Index> parents_;

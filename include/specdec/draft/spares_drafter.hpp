@@ -29,9 +29,9 @@ namespace specdec {
 ///
 /// A drawn token is the eldest of its siblings and reports the very row it was drawn from; spares follow, the likeliest
 /// first, of equals the lower id first, and report one-hot rows. spares[d] is for depth d, the last entry for all
-/// depths beyond it; where fewer tokens have any probability, there are fewer. The second trunk stands behind the
-/// likeliest spare of the first token, if there is one, and has no spares. Limits take away the deepest tokens first, of
-/// a level that of the second trunk, then the unlikeliest spares.
+/// depths beyond it; where fewer tokens have any probability, there are fewer, and nothing else takes their place. The
+/// second trunk stands behind the likeliest spare of the first token, if there is one, and has no spares. Limits take away
+/// the deepest tokens first, of a level that of the second trunk, then the unlikeliest spares.
 /// Where a policy chooses (CostOptimalSpares), it is handed in as std::cref(policy): of its shape() the eldest children are
 /// the trunk, their siblings spares.
 /// The model may be any Model: it takes in one trunk after the other. One passed as an lvalue is referred to and must
