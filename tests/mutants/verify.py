@@ -212,9 +212,9 @@ mutant("row-told-twice", "verify/verifier.hpp", "tests/verify/drafted", "if (err
 TREES = "tests/law_trees tests/verify/tree_rules"
 mutant = promise("lossless on trees")
 mutant("siblings-residual-not-updated", "verify/sibling_residual.hpp", TREES,
-       "b_[k] = bounded(before / w);", "b_[k] = 0;")
+       ": bounded(before / w);", ": 0;")
 mutant("siblings-residual-of-another-weight", "verify/sibling_residual.hpp", TREES,
-       "b_[k] = bounded(before / w);", "b_[k] = bounded(before);")
+       ": bounded(before / w);", ": bounded(before);")
 mutant("siblings-residual-of-another-row", "verify/sibling_residual.hpp", TREES,
        "specdec::probability(columns_.of(drafted_->draft(k)), x);",
        "specdec::probability(columns_.of(drafted_->draft(drafted_->first_child(node_))), x);")
@@ -229,7 +229,9 @@ mutant("siblings-of-ranks-token-by-token", "verify/sibling_residual.hpp", OVER_R
 mutant("chosen-token-of-ranks-unshifted", "verify/sibling_residual.hpp", OVER_RANKS, "drafted_->token(k) - columns_.first - start", "drafted_->token(k) - start")
 mutant("siblings-of-ranks-unshifted", "verify/sibling_residual.hpp", OVER_RANKS, "add_stretch(columns_.of(drafted_->draft(k))", "add_stretch(drafted_->draft(k)")
 mutant("chosen-mass-kept", "verify/sibling_residual.hpp", TREES,
-       "std::max(before - probability(k) * before, 0.0)", "before")
+       "chosen ? before - probability(k) * before : 0;", "chosen ? before : 0;")
+mutant("chosen-mass-of-rounding", "verify/sibling_residual.hpp", "tests/verify/tree_rules",
+       "others > little", "others > 0")
 mutant("negative-rest-summed", "verify/sibling_residual.hpp", TREES,
        "return (rest < 0).select(0.0, rest);", "return rest;")
 mutant("elders-not-left-out", "verify/sibling_residual.hpp", TREES,

@@ -237,6 +237,31 @@ TEST_CASE("where all that a row had was chosen, whatever it sums to, the token i
   CHECK(drawn > 10);
 }
 
+TEST_CASE("rounding is no mass: where all that a row has was chosen, the law is still the row") {
+  std::mt19937_64 rng{4};
+  RowMajor<double> target = RowMajor<double>::Zero(4, 3), draft = RowMajor<double>::Identity(3, 3);
+  target.bottomRows(3).col(2).setOnes();
+  const std::vector<Token> tokens{0, 1, 2};
+  const std::vector<Index> parents{-1, -1, -1};
+  const auto check = [&](const auto& rule) {
+    for (int n = 0; n < 200; ++n) {
+      const double p = uniform01(rng), sum = p + uniform01(rng);
+      target.row(0) << p / sum, (sum - p) / sum, 0;  // 1 − p(0) − p(1) is 0 but for rounding
+      Eigen::RowVector3d law = Eigen::RowVector3d::Zero();
+      enumerate([&](Enumerator& chance) {
+        const TreeVerdict verdict = verify_tree(rule, target, draft, tokens, parents, chance);
+        const Token first =
+            verdict.path.empty() ? verdict.token : tokens[static_cast<std::size_t>(verdict.path[0])];
+        const double probability = chance.probability();
+        law[first] += probability;
+      });
+      CHECK((law - target.row(0)).cwiseAbs().maxCoeff() < 1e-12);
+    }
+  };
+  check(TraversalVerifier{});
+  check(RecursiveRejectionVerifier{});
+}
+
 TEST_CASE("rows behind a token that the target rules out are not looked at") {
   std::mt19937_64 rng{3};
   for (int n = 0; n < 100; ++n) {

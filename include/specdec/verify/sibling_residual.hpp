@@ -6,7 +6,8 @@
 //     t = (p − Σ_k b_k·q_k)+ / M,        b_k = M/w and then M ← Σ (p − ...)+ at the rejection of child k,
 //
 // so nothing is rewritten: a coefficient for each rejected token is kept, and one mass for each node. Of a child that
-// was chosen (q = 1) the rejection leaves all but that token, M ← M·(1 − t(x)), which takes no pass.
+// was chosen (q = 1) the rejection leaves all but that token, M ← M·(1 − t(x)), which takes no pass. Where that leaves
+// little, the difference is mostly rounding, and could be some mass where no token has any: M is then summed anew.
 #pragma once
 
 #include <algorithm>
@@ -227,11 +228,12 @@ class SiblingResiduals {
   double reject(Index k, double w) {
     const Index node = drafted_.parent(k) + 1;
     const double before = mass_[node];
-    if (drafted_.q(k) == 1) {
-      mass_[node] = std::max(before - probability(k) * before, 0.0);
-      b_[k] = all_of_it;
+    const bool chosen = drafted_.q(k) == 1;
+    const double others = chosen ? before - probability(k) * before : 0;
+    b_[k] = chosen ? all_of_it : bounded(before / w);
+    if (others > little) {
+      mass_[node] = others;
     } else {
-      b_[k] = bounded(before / w);
       const auto p = drafted_.target(node);
       mass_[node] = p.named([&] { return row(node, k).left(); });
     }
@@ -249,6 +251,8 @@ class SiblingResiduals {
   }
 
  private:
+  static constexpr double little = 1.0 / 64;
+
   bool eldest(Index k) const { return drafted_.first_child(drafted_.parent(k) + 1) == k; }
   SiblingResidual<D> row(Index node, Index last) const {
     return SiblingResidual<D>(drafted_, b_, node, last, mass_[node]);

@@ -23,7 +23,7 @@ namespace specdec {
 /// Cost: a look-up of p and q for each token that is come to, and of its elder siblings' q; a draw for each race; and a
 /// pass over the target's row and the rows of the rejected siblings for each rejected token that was drawn and has a
 /// younger sibling, so that siblings of which j are rejected take j passes, over up to j + 1 rows each. Chosen tokens
-/// (q = 1) take no pass, until they leave less than 1/64 of a row that is drawn from. No allocation (γ <= 64).
+/// (q = 1) take no pass, until they leave less than 1/64 of the row. No allocation (γ <= 64).
 /// Numeric: where rounding leaves S = 0 at w = 1, Y ~ p. A q that was rounded to 1 is taken for one-hot.
 struct TraversalVerifier : detail::TreeCallable<TraversalVerifier> {
   Stop judge(const auto& drafted, auto& chance) const {
