@@ -16,6 +16,7 @@
 #include "support/message_of.hpp"
 #include "support/models.hpp"
 #include "support/rules.hpp"
+#include "support/trusted.hpp"
 
 namespace test_draft_chain_drafter {
 
@@ -341,14 +342,14 @@ struct Members {
 };
 auto chain_decoder(TableModel<>& target, Members& members, const Rule& rule) {
   Fickle<Small> first{Small(TableModel<>(members.dense)), members.fickle};
-  return SpecDec{
-      target,
-      ChainDrafter{Logged{members.match_log, ChainDrafter{PromptLookupDrafter{members.match},
-                                                          PromptLookupDrafter{members.other_match}}},
-                   Logged{members.lists_log, ModelDrafter{LayoutModel<AsSparse<double>>(members.lists)}},
-                   Logged{members.dense_log,
-                          ChainDrafter{std::move(first), Small(TableModel<>(members.other_dense))}}},
-      rule};
+  return SpecDec{target,
+                 Trusted{ChainDrafter{
+                     Logged{members.match_log, ChainDrafter{PromptLookupDrafter{members.match},
+                                                            PromptLookupDrafter{members.other_match}}},
+                     Logged{members.lists_log, ModelDrafter{LayoutModel<AsSparse<double>>(members.lists)}},
+                     Logged{members.dense_log,
+                            ChainDrafter{std::move(first), Small(TableModel<>(members.other_dense))}}}},
+                 rule};
 }
 
 }  // namespace
@@ -419,6 +420,9 @@ TEST_CASE("greedy block verification keeps its law with a chain of one-hot draft
     CHECK(got.drafted > 0);
   }
 }
+
+static_assert(!is_steady<ChainDrafter<PromptLookupDrafter, Small>> && is_steady<ChainDrafter<Small>>);
+static_assert(!is_steady<ChainDrafter<ChainDrafter<Small, Small>>>);
 
 TEST_CASE("greedy block verification does not fit a chain with a model in it, as documented", "[law]") {
   std::mt19937_64 rng(14);

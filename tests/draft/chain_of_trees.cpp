@@ -12,6 +12,7 @@
 #include "support/likely_trees.hpp"
 #include "support/tree_models.hpp"
 #include "support/trees.hpp"
+#include "support/trusted.hpp"
 
 namespace test_draft_chain_of_trees {
 
@@ -159,7 +160,7 @@ TEST_CASE("lossless with a tree of matches first, else a line with spares", "[la
       enumerate([&](Enumerator& chance) {
         Chain chain{SuffixMatchTreeDrafter{{.min_match = 2}}, PromptLookupDrafter{{.min_ngram = 2}},
                     SparesDrafter{TableModel<>(small), 2, {1}}};
-        SpecDec decoder{target, chain, rule};
+        SpecDec decoder{target, Trusted{std::move(chain)}, rule};
         const Result result = decoder.generate(prompt, options, chance);
         written.law[result.tokens] += chance.probability();
         written.accepted += chance.probability() * static_cast<double>(result.stats.accepted);

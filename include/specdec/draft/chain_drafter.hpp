@@ -40,11 +40,9 @@ namespace specdec {
 /// the rounds before and on rows it has not drawn from, never on tokens that it drew and dropped: the next
 /// member's proposal would follow the outcome of a draw, of which its q knows nothing, and the text be
 /// biased. The drafters of the library keep to that.
-/// Not for greedy block verification, unless all members propose without probabilities (one-hot rows). A
-/// draft cut short by that rule leaves a position's target modified by the q it was drafted with; a chain may
-/// give the same position to another member in the next round, whose q is another (the text is then biased)
-/// or whose proposal is too short for min_draft_length() (the rule then throws std::invalid_argument). Which
-/// member steps in is not made to depend on min_draft_length(): a proposal is never refused for its length.
+/// Greedy block verification does not compile with a chain, unless all members propose one-hot rows. After a rejection that
+/// rule changes the target of the next positions by the rows they were drafted from; the next draft of a chain may give
+/// the same positions to another member, with other rows, and the text would be biased.
 /// Random: that of the member that proposes. Cost: that of all members up to it; the tokens are copied. No
 /// allocation of its own in steady state.
 template <class... D>
@@ -72,6 +70,9 @@ class ChainDrafter {
                const Stop& stop) { member.observe(rows, drafted, parents, stop); };
 
  public:
+  /// Members that take turns give one position different rows.
+  static constexpr bool steady = sizeof...(D) == 1 && (is_steady<std::remove_reference_t<D>> && ...);
+
   explicit ChainDrafter(D&&... drafters) : drafters_(std::forward<D>(drafters)...) {}
 
   template <RandomSource Source>

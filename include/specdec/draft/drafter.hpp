@@ -37,6 +37,12 @@ struct Draft {
 ///   observe(target_rows, tokens, verdict)      called after every target call, before anything is rolled back, with
 ///                                              the γ+1 rows, the γ drafted tokens and what became of them: for
 ///                                              drafters that learn from the target's calls
+///   steady                                     a static constant, false where one of these holds: the draft may end
+///                                              because of a row after a drawn token; or a position may get another
+///                                              row in the next draft. Rules that remember their sequence
+///                                              (GreedyBlockVerifier) change what follows a rejection by the rows and
+///                                              the length of the rejected draft. They do not compile with such a
+///                                              drafter, unless all its rows are one-hot
 ///   each_identity(visit)                       for a drafter, held by value, that refers to others (by a pointer, say):
 ///                                              specdec::each_identity(other, visit) for each of them. Without it
 ///                                              nobody notices that another decoder drafts with them in between
@@ -52,6 +58,14 @@ concept Drafter = requires(D& drafter, std::span<const Token> context, Index n, 
   { drafter.draft(context, n, chance).rows } -> Probabilities;
   drafter.truncate(n);
 };
+
+/// Whether the length of a draft is settled before its first token is drawn, and each row depends on the tokens before it
+/// alone; true where the drafter does not say.
+template <class D>
+inline constexpr bool is_steady = [] {
+  if constexpr (requires { D::steady; }) return static_cast<bool>(D::steady);
+  else return true;
+}();
 
 /// Proposes nothing: the loop becomes ordinary decoding.
 struct NoDrafter {

@@ -15,9 +15,8 @@ struct GoesOn {
   template <class Row>
   bool operator()([[maybe_unused]] const Row& row, [[maybe_unused]] Index i) const {
     if constexpr (requires { length->goes_on(row, i); }) {
-      static_assert(
-          !requires(const V& verifier) { verifier.min_draft_length(); },
-          "a verifier with state needs a draft length that does not depend on what was drafted");
+      static_assert(!remembers_sequence<V>,
+                    "a verifier with state needs a draft length that does not depend on what was drafted");
       return length->goes_on(row, i);
     } else {
       return true;

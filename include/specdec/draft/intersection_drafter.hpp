@@ -72,8 +72,8 @@ std::vector<Token> match_tokens(Index draft_vocab_size, const DraftBytes& draft_
 /// one model, and copies of a drafter, may take turns: whoever takes over feeds its context anew.
 /// What the model's rows are cut to (top-k, temperature 0) is cut before that. To have it cut from common tokens, forbid the
 /// others in the hook of a ProcessedModel: a logit of −inf where map.mapped() is 0.
-/// A draft ends where the model has no mass on common tokens, and where its context is full (context_size). Under greedy
-/// block verification, which needs whole drafts, a model must not lack that mass: no top-k or top-p for it then.
+/// A draft ends where the model has no mass on common tokens, and where its context is full (context_size). Greedy block
+/// verification, which needs drafts of a settled length, does not compile with it (see Drafter: steady).
 /// Random: one draw per token. Cost: γ calls of the model, of which the first also takes in what it has not seen, a copy of
 /// each row unless the model promises stable ones, and a pass over it. No allocation in steady state.
 template <class M>
@@ -84,6 +84,8 @@ class IntersectionDrafter {
  public:
   /// A row that is drawn from, over the target's tokens.
   using Row = MappedRow<OnlyTokensRow<typename Inner::Stored>>;
+
+  static constexpr bool steady = false;  // a row without mass on common tokens ends the draft
 
   /// Throws: std::invalid_argument unless the map is one of the model's vocabulary.
   IntersectionDrafter(M&& model, const TokenMap& map)

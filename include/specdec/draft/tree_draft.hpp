@@ -50,6 +50,9 @@ struct TreeLimits {
 ///
 ///   observe(target_rows, tokens, parents, stop)    called after every target call, before anything is rolled back, with
 ///                                                  the rows of all nodes, the tree, and where the rule stopped (Stop)
+///   steady                                         a static constant, false where the length of a path of eldest children
+///                                                  may depend on a row after a token drawn on it, or a position may
+///                                                  get another row in the next draft: see Drafter
 ///   each_identity(visit)                           for a drafter, held by value, that refers to others: see Drafter
 ///
 /// The context a drafter is shown extends what survived, so a cache needs only the new tokens. Of a tree one path

@@ -51,11 +51,13 @@ template <class D>
 concept DraftsTogether = BatchDrafter<D> || BatchTreeDrafter<D>;
 
 /// The drafter of a sequence whose drafts are made together with others': hands out what was made, a line or a tree.
-template <class D>
+template <class D, bool is_steady_drafter>
 class PreparedDrafter {
   using Most = std::conditional_t<requires(const D& draft) { draft.parents; }, TreeLimits, Index>;
 
  public:
+  static constexpr bool steady = is_steady_drafter;
+
   /// What the next draft() returns: a draft, or an error.
   void prepare(const D& draft) { draft_.emplace(draft); }
   void prepare(std::exception_ptr error) { error_ = std::move(error); }
@@ -117,7 +119,7 @@ struct EntryDrafter {
 };
 template <DraftsTogether D>
 struct EntryDrafter<D> {
-  using Type = PreparedDrafter<DraftedBy<D>>;
+  using Type = PreparedDrafter<DraftedBy<D>, is_steady<D>>;
 };
 
 /// Told of a sequence's tokens as they come; false ends it.

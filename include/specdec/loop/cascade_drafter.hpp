@@ -38,6 +38,8 @@ struct RecordingDrafter {
   D drafter;
   Rows* recorded;
 
+  static constexpr bool steady = is_steady<std::remove_reference_t<D>>;
+
   template <class Source>
   auto draft(std::span<const Token> context, Index gamma, Source& source) {
     return drafter.draft(context, gamma, source);

@@ -32,6 +32,7 @@
 #include "specdec/model/tree_model.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/model/uncopied.hpp"
+#include "specdec/rows/one_hot.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
@@ -167,6 +168,13 @@ class Sequence {
   template <class C>
   using DraftBy = typename std::conditional_t<drafts_trees, ByLimits<C>, ByLength<C>>::Draft;
   using DraftOf = DraftBy<RandomChance<SplitMix64>>;
+
+  // A one-hot row leaves a rule nothing to remember.
+  using DraftRow = RowOf<decltype(distributions(std::declval<const DraftOf&>().rows))>;
+  static_assert(
+      is_steady<Drafter> || std::same_as<DraftRow, OneHotRow> || !remembers_sequence<V>,
+      "a rule that remembers its sequence needs drafts whose length is settled and whose rows depend on "
+      "the tokens before them alone: the drafter says that it is not steady (see specdec::Drafter)");
 
   struct Proposal {
     DraftOf draft;

@@ -35,6 +35,8 @@ class AuditedDrafter {
                 "what is audited is no specdec::Drafter, and no specdec::TreeDrafter");
 
  public:
+  static constexpr bool steady = is_steady<Drafter>;
+
   explicit AuditedDrafter(D&& drafter, const AuditOptions& options = {})
       : drafter_(std::forward<D>(drafter)), audit_(options) {}
 

@@ -132,7 +132,7 @@ class TrunkAndSpares : public detail::TreeCallable<TrunkAndSpares<V>> {
   const V& rule() const&& = delete;
 
   Index min_draft_length() const
-    requires requires(const V& rule) { rule.min_draft_length(); }
+    requires remembers_sequence<V>
   {
     return specdec::min_draft_length(rule_);
   }

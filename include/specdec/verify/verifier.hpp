@@ -56,10 +56,14 @@ concept Verifier = std::copyable<R> && requires(R& rule, const D& drafted, C& ch
   { rule.judge(drafted, chance) } -> std::same_as<Verdict>;
 };
 
+/// Whether the rule remembers its sequence, and needs a next draft of a least length.
+template <class R>
+inline constexpr bool remembers_sequence = requires(const R& rule) { rule.min_draft_length(); };
+
 /// The least length that the verifier's next draft may have; 0 for rules that remember nothing.
 template <class R>
 Index min_draft_length(const R& rule) {
-  if constexpr (requires { rule.min_draft_length(); }) {
+  if constexpr (remembers_sequence<R>) {
     static_assert(detail::Count<decltype(rule.min_draft_length())>,
                   "the verifier's min_draft_length() is no integer");
     return rule.min_draft_length();
