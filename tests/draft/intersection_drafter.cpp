@@ -182,6 +182,41 @@ TEST_CASE("a draft ends where the model has no room, or nothing to read, and a p
   CHECK(std::ssize(speechless.draft(std::span<const Token>(text), 5, rng, at_most_two).tokens) == 2);
 }
 
+TEST_CASE("tokens beyond the map, which the padding of a target's rows may have, are token 0 to the model") {
+  std::mt19937_64 rng{14};
+  // Of four tokens the map knows three, of which the model has two, and the third is spelled as nothing.
+  const auto model = TableModel<>::random(2, 2, rng);
+  const TokenMap map{Tokens{0, 1}, 3};
+  const auto drafter = [&] {
+    return IntersectionDrafter{TableModel<>(model), map, [](Token) { return Tokens{}; }};
+  };
+  for (const Token beyond : {3, 4, 1 << 30})
+    for (const Tokens& text : {Tokens{1, beyond}, Tokens{beyond, 1, 2}, Tokens{beyond}}) {
+      Tokens known = text;
+      std::ranges::replace(known, beyond, 0);
+      auto one = drafter(), other = drafter();
+      std::mt19937_64 draws{1}, again{1};
+      const auto found = one.draft(std::span<const Token>(text), 2, draws);
+      const auto expected = other.draft(std::span<const Token>(known), 2, again);
+      REQUIRE(std::ranges::equal(found.tokens, expected.tokens));
+      for (Index i = 0; i < std::ssize(found.tokens); ++i)
+        for (Token x = 0; x < 3; ++x)
+          CHECK(found.rows.row(i).probability(x) == expected.rows.row(i).probability(x));
+    }
+  const auto target = TableModel<>::random(4, 2, rng);
+  double accepted = 0;
+  for (const AnyVerifier& rule : {AnyVerifier{TokenVerifier{}}, AnyVerifier{BlockVerifier{}}}) {
+    auto large = target;
+    SpecDec decoder{large, Trusted{drafter()}, for_loops(rule)};
+    const Options options{.max_new_tokens = 4, .gamma = 2};
+    const Tokens prompt{0, 3};
+    const GenerationLaw got = enumerate_generate(decoder, prompt, options);
+    CHECK(largest_difference(got.law, target_law(large, prompt, options)).size < 1e-12);
+    accepted += got.accepted;
+  }
+  CHECK(accepted > 0.1);
+}
+
 TEST_CASE("a map of another vocabulary and a spelling of no token are named") {
   const auto model = [] { return TableModel<>::context_free(Eigen::RowVector2d(0.5, 0.5)); };
   CHECK(message_of([&] {

@@ -257,6 +257,33 @@ TEST_CASE("the model takes in what is new, and what the window says") {
   CHECK(model.fed == 16 + 3 + 2);
 }
 
+TEST_CASE("encoders are shown texts that begin with a token and with a character, however small the window") {
+  std::mt19937_64 rng{26};
+  int shown = 0, amid = 0;
+  // Both tokenizers have a token for each byte; of this one every token is one.
+  const auto watched = TextTokenizer{as_bytes.bytes, [&](std::string_view text) {
+                                       ++shown;
+                                       amid += !text.empty() && (text.front() & 0xC0) == 0x80;
+                                       return as_bytes.encode(text);
+                                     }};
+  const std::string text = "na\xC3\xAFve \xE2\x82\xAC \xF0\x9F\x90\x8B\xE2\x82\xAC\xC3\xA9 end";
+  for (const Index window : {0, 1, 2, 5}) {
+    RetokenizedDrafter drafter{Reciter(text), watched, watched, window};
+    Tokens context;
+    for (const char byte : text) {
+      context.push_back(static_cast<unsigned char>(byte));
+      propose(drafter, context, 2, rng);
+    }
+    for (std::size_t size = context.size(); size > 1; size -= 2) {  // and back
+      drafter.truncate(static_cast<Index>(size) - 2);
+      context.resize(size);
+      propose(drafter, context, 2, rng);
+    }
+  }
+  CHECK(shown > 100);
+  CHECK(amid == 0);
+}
+
 TEST_CASE("what a retokenized draft cannot be made with is named") {
   std::mt19937_64 rng{25};
   const auto pieces = tokenizer(target_pieces);

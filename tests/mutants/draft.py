@@ -409,6 +409,7 @@ mutant("intersection-matches-twice", "draft/intersection_drafter.hpp", INTERSECT
 mutant("intersection-reads-ids-unmapped", "draft/intersection_drafter.hpp", INTERSECTION, "read_.push_back(map_.from(x));", "read_.push_back(x);")
 mutant("intersection-text-not-cut", "draft/intersection_drafter.hpp", INTERSECTION, "if (length < ends_.size()) ends_.resize(length);", "")
 mutant("intersection-cache-not-cut", "draft/intersection_drafter.hpp", INTERSECTION, "    model_.truncate(std::ssize(read_));\n", "")
+mutant("intersection-reads-beyond-the-map", "draft/intersection_drafter.hpp", INTERSECTION, "if (i < spelling_ends_.size()) {", "if (true) {")
 mutant("intersection-spelling-unchecked", "draft/intersection_drafter.hpp", INTERSECTION, "spellings_).subspan(before)", "spellings_).first(0)")
 
 RETOKENIZED = "tests/draft/retokenized_drafter"
@@ -417,6 +418,8 @@ mutant("retokenized-behind-a-merge", "draft/retokenized_drafter.hpp", RETOKENIZE
 mutant("retokenized-cache-of-other-tokens", "draft/retokenized_drafter.hpp", RETOKENIZED, "const auto common = std::ranges::mismatch(text, fed_).in1 - text.begin();", "const auto common = std::min(std::ssize(text), std::ssize(fed_));")
 mutant("retokenized-text-of-before", "draft/retokenized_drafter.hpp", RETOKENIZED, "    unchanged_ = std::min(unchanged_, text_.bytes().size());\n", "")
 mutant("retokenized-without-window", "draft/retokenized_drafter.hpp", RETOKENIZED, "(ends_[kept - 1] + window > unchanged ||", "(ends_[kept - 1] > unchanged ||")
+mutant("retokenized-from-amid-a-character", "draft/retokenized_drafter.hpp", RETOKENIZED, "(ends_[kept - 1] + window > unchanged || !begins_character(text, ends_[kept - 1]))", "ends_[kept - 1] + window > unchanged")
+mutant("retokenized-text-from-amid-a-character", "draft/retokenized_drafter.hpp", RETOKENIZED, "(ends_[end - 1] + window > bytes_.size() || !begins_character(bytes_, ends_[end - 1]))", "ends_[end - 1] + window > bytes_.size()")
 mutant("retokenized-half-characters", "draft/retokenized_drafter.hpp", RETOKENIZED, "return text.size() - incomplete_utf8(text);", "return text.size();")
 mutant("retokenized-other-beginning", "draft/retokenized_drafter.hpp", RETOKENIZED, " || !text.starts_with(committed)", "")
 mutant("retokenized-too-many", "draft/retokenized_drafter.hpp", RETOKENIZED, " || tokens_.size() == most", "")

@@ -30,8 +30,8 @@ namespace specdec {
 ///   bytes(token)     what the token adds to a text, as what converts to std::string_view: any bytes, a part of a character
 ///                    of UTF-8 among them, nothing for a token that is no text
 ///   encode(text)     a range of the tokens of a std::string_view; it may put tokens without bytes before and behind them.
-///                    It is shown pieces of a text, which begin where a token did, and should add no space of its own to
-///                    them
+///                    It is shown pieces of a text, which begin with a token and with a character of UTF-8, and should
+///                    add no space of its own to them
 template <class Bytes, class Encode>
 struct TextTokenizer {
   Bytes bytes;
