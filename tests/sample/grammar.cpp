@@ -113,6 +113,20 @@ TEST_CASE("the mask of a matcher that tells its vocabulary is of that, whatever 
     }
 }
 
+TEST_CASE("a matcher that knows more tokens than the row has leaves alone what lies after the row") {
+  struct Even {  // of 70 tokens the even ones
+    static Index vocab_size() { return 70; }
+    static void allow(std::span<std::uint32_t> mask) { std::ranges::fill(mask, 0x55555555u); }
+    static bool advance(Token x) { return x % 2 == 0; }
+  };
+  for (const Index size : {1, 3, 32, 33, 65}) {
+    Eigen::RowVectorXf numbers = Eigen::RowVectorXf::Ones(128);
+    Grammar{Even{}}.apply(numbers.head(size));
+    for (Index x = 0; x < numbers.size(); ++x)
+      CHECK(numbers[x] == (x < size && x % 2 == 1 ? -std::numeric_limits<float>::infinity() : 1));
+  }
+}
+
 TEST_CASE("snapshots bring a state back to any place of its text, whatever fails on the way") {
   for (const Index most : {1, 3, 64}) {
     std::mt19937_64 rng{static_cast<std::uint64_t>(most)};

@@ -71,7 +71,7 @@ class TokenCounts {
 
   // For one token more; within pop() there are never more than there were before.
   void make_room() {
-    if (2 * (distinct_ + 1) <= slots_.size()) return;
+    if (distinct_ < counted_.size()) return;
     std::vector<std::size_t> larger(std::bit_ceil(4 * (distinct_ + 4)), empty);
     counted_.resize(larger.size() / 2);
     slots_ = std::move(larger);
