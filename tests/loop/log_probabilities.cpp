@@ -170,9 +170,27 @@ TEST_CASE("What is recorded begins anew with another text, and is as before a st
   CHECK_THROWS_AS(sequence.accept(row, rng), InvalidDistribution);
   CHECK(sequence.log_probabilities().size() == 1);
   CHECK(sequence.log_probabilities().top(0).size() == 2);
+
+  // Once more, and it goes on, in this text and in the next, of which less is told.
+  const Eigen::RowVectorXd even = Eigen::RowVectorXd::Constant(5, 0.2);
+  row << 0.05, 0.1, 0.15, 0.3, 0.4;
+  sequence.propose(rng);
+  sequence.accept(row, rng);
+  const auto told = [&](const Eigen::RowVectorXd& first, const Eigen::RowVectorXd& second, Index top) {
+    const std::size_t begin = sequence.context().size() - 2;
+    check(sequence.log_probabilities(), sequence.context(), begin, top, [&](std::span<const Token> before) {
+      return DenseRow<double>((before.size() == begin ? first : second).data(), 5);
+    });
+  };
+  told(even, row, 2);
   const std::vector<Token> context(sequence.context().begin(), sequence.context().end());
-  sequence.resume(context, options);
+  sequence.resume(context, {.max_new_tokens = 8, .log_probabilities = {.processed = true, .top = 1}});
   CHECK(sequence.log_probabilities().empty());
+  sequence.propose(rng);
+  sequence.accept(row, rng);
+  sequence.propose(rng);
+  sequence.accept(even, rng);
+  told(row, even, 1);
 
   sequence.resume(context, {.log_probabilities = {.processed = true, .raw = true}});
   sequence.propose(rng);
@@ -180,6 +198,56 @@ TEST_CASE("What is recorded begins anew with another text, and is as before a st
   CHECK_THROWS_AS(sequence.accept(row, rng),
                   std::invalid_argument);  // behind the processed one is no raw one
   CHECK(sequence.log_probabilities().empty());
+}
+
+namespace {
+
+// A row of which the look-up of that number fails.
+struct FailingRow {
+  DenseRow<double> row;
+  Index fails_at = -1;
+  mutable Index look_ups = 0;
+  Index vocab_size() const { return row.vocab_size(); }
+  double probability(Token x) const {
+    if (look_ups++ == fails_at) throw std::runtime_error("no row");
+    return row.probability(x);
+  }
+  auto sampler() const { return row.sampler(); }
+};
+
+}  // namespace
+
+TEST_CASE("What was entered of a token whose row fails is cut away, wherever the row fails") {
+  const Eigen::RowVector3d p(0.2, 0.5, 0.3);
+  const DenseRow<double> row(p.data(), 3);
+  int failures = 0;
+  for (Index fails_at = 0;; ++fails_at) {
+    LogProbabilities recorded;
+    LikeliestTokens likeliest;
+    recorded.add(FailingRow{row}, 1, 1, likeliest);
+    try {
+      recorded.add(FailingRow{row, fails_at}, 0, 2, likeliest);
+      break;  // it has no further look-up
+    } catch (const std::runtime_error&) {
+      ++failures;
+    }
+    recorded.truncate(1);
+    recorded.add(FailingRow{row}, 2, 3, likeliest);
+    REQUIRE(recorded.size() == 2);
+    CHECK(recorded[0] == std::log(0.5));
+    CHECK(recorded[1] == std::log(0.3));
+    const auto tokens = [&](Index i) {
+      std::vector<Token> out;
+      for (const auto& [token, value] : recorded.top(i)) {
+        CHECK(value == std::log(p[token]));
+        out.push_back(token);
+      }
+      return out;
+    };
+    CHECK(tokens(0) == std::vector<Token>{1});
+    CHECK(tokens(1) == std::vector<Token>{1, 2, 0});
+  }
+  CHECK(failures > 3);  // in the search for the likeliest, in their values, and in that of the token
 }
 
 TEST_CASE("Log-probabilities that cannot be had are refused") {

@@ -85,6 +85,16 @@ TEST_CASE("A stop token ends a stream with its bytes, and finish() makes ready f
   const std::vector<Token> ended{'x', 257}, ab{'a', 'b'}, cd{'c', 'd'}, stops{'s', 't', 'o', 'p', 'x'};
   CHECK(stream.push(ended) == "xstop");
   CHECK(stream.finish().empty());
+  const std::vector<Token> gone_on{'x', 257, 'y', 's', 't', 'o', 'p'};
+  CHECK(stream.push(ab).empty());
+  CHECK(stream.push(gone_on) == "abxstop");  // all of it, and nothing that comes after the end
+  CHECK_FALSE(stream.stopped());
+  CHECK(stream.push(stops).empty());
+  CHECK_FALSE(stream.stopped());
+  CHECK(stream.finish().empty());
+  const std::vector<Token> at_once{'a', 'b', 257};
+  CHECK(stream.push(at_once) == "abstop");  // what may begin a stop string will not be completed
+  CHECK(stream.finish().empty());
   CHECK(stream.push(ab).empty());
   CHECK(stream.finish() == "ab");
   CHECK(stream.push(cd) == "cd");  // not the end of "abc", which the other text began

@@ -331,13 +331,19 @@ mutant("stream-shows-what-may-stop", "loop/text_stream.hpp", "tests/loop/text_st
 mutant("stream-breaks-characters", "loop/text_stream.hpp", "tests/loop/text_stream",
        "std::max(stop_strings_.begun(search_), static_cast<Index>(detail::incomplete_utf8(held_)))", "stop_strings_.begun(search_)")
 mutant("stream-searches-stop-tokens", "loop/text_stream.hpp", "tests/loop/text_stream",
-       "const bool ends = stop_tokens_.contains(token);", "const bool ends = false;")
+       "ends = stop_tokens_.contains(*token);", "ends = false;")
 mutant("stream-searches-on-in-another-text", "loop/text_stream.hpp", "tests/loop/text_stream",
        "    search_ = {};\n", "")
 mutant("stream-loses-what-it-held", "loop/text_stream.hpp", "tests/loop/text_stream",
        "    detail::StopSearch search = search_;\n", "    forget_shown();\n    detail::StopSearch& search = search_;\n")
 mutant("stream-goes-on-behind-a-stop", "loop/text_stream.hpp", "tests/loop/text_stream",
-       "    if (stopped_) return {};\n", "")
+       "    if (ended_) return {};\n", "")
+mutant("stream-shows-what-follows-a-stop-token", "loop/text_stream.hpp", "tests/loop/text_stream",
+       "token != tokens.end() && !ends; ++token", "token != tokens.end() && !match; ++token")
+mutant("stream-forgets-a-stop-token", "loop/text_stream.hpp", "tests/loop/text_stream",
+       "ended_ = ends;", "ended_ = match.has_value();")
+mutant("stream-holds-back-at-a-stop-token", "loop/text_stream.hpp", "tests/loop/text_stream",
+       "    if (ends) return show(std::ssize(held_));\n", "")
 
 LOGS = "tests/loop/log_probabilities"
 mutant = promise("log-probabilities are those of the target's rows that the tokens stand in")
@@ -348,6 +354,9 @@ mutant("log-probabilities-of-another-branch", "loop/sequence.hpp", LOGS,
        "if (!drawn_here) node = path_.numbers()[k] + 1;", "if (!drawn_here) node = i + 1;")
 mutant("log-probabilities-of-a-failed-step", "loop/sequence.hpp", LOGS,
        "      record_.truncate(std::ssize(text_.tokens()));\n", "")
+mutant("log-likeliest-of-a-failed-step", "loop/log_probabilities.hpp", LOGS,
+       "    top_.resize(kept == 0 ? 0 : ends_.back());\n", "")
+mutant("log-likeliest-told-by-old-ends", "loop/log_probabilities.hpp", LOGS, "    ends_.resize(kept);\n", "")
 mutant("log-probabilities-outlive-their-text", "loop/sequence.hpp", LOGS, "    record_.truncate(0);\n", "")
 mutant("raw-is-processed", "sample/processed_rows.hpp", LOGS,
        "return Processed(logits());", "return processed();")

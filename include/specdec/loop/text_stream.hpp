@@ -25,7 +25,8 @@ namespace specdec {
 ///   std::cout << stream.finish();
 ///
 /// `bytes` is any tokenizer (TokenBytes). What has been shown, taken together, is Result::text(bytes) of the text with these
-/// options: up to a stop string, or all of it. finish() ends a text; the next push() begins another.
+/// options: up to a stop string, or up to a stop token, with its bytes, or all of it. Of tokens after either nothing is
+/// shown. finish() ends a text; the next push() begins another.
 /// Throws what `bytes` throws; the stream is then as before.
 template <TokenBytes Bytes>
 class TextStream {
@@ -38,23 +39,26 @@ class TextStream {
   std::string_view push(std::span<const Token> tokens) & {
     detail::StopSearch search = search_;
     std::optional<StopMatch> match;
+    bool ends = ended_;
     std::string more;
-    for (const Token token : tokens) {
-      const auto& piece = bytes_(token);
+    for (auto token = tokens.begin(); token != tokens.end() && !ends; ++token) {
+      const auto& piece = bytes_(*token);
       const std::string_view all(piece);
       const Index before = search.bytes;
-      const bool ends = stop_tokens_.contains(token);
+      ends = stop_tokens_.contains(*token);
       if (!ends) match = stop_strings_.find(search, all);
       more += match ? all.substr(0, static_cast<std::size_t>(search.bytes - before)) : all;
-      if (ends || match) break;
+      ends = ends || match;
     }
     held_.reserve(held_.size() + more.size());
     forget_shown();
-    if (stopped_) return {};
+    if (ended_) return {};
     held_ += more;  // nothing throws from here on
     search_ = search;
+    ended_ = ends;
     stopped_ = match.has_value();
     if (match) return show(std::ssize(held_) - (match->end - match->begin));
+    if (ends) return show(std::ssize(held_));
     return show(std::ssize(held_) -
                 std::max(stop_strings_.begun(search_), static_cast<Index>(detail::incomplete_utf8(held_))));
   }
@@ -64,6 +68,7 @@ class TextStream {
   std::string_view finish() & {
     forget_shown();
     if (std::exchange(stopped_, false)) held_.clear();
+    ended_ = false;
     search_ = {};
     return show(std::ssize(held_));
   }
@@ -89,7 +94,8 @@ class TextStream {
   detail::StopSearch search_;
   std::string held_;       // what has not been shown yet, and before it the last that was
   std::size_t shown_ = 0;  // how many bytes that was
-  bool stopped_ = false;
+  bool ended_ = false;     // by a stop token or a stop string
+  bool stopped_ = false;   // by a stop string
 };
 
 }  // namespace specdec
