@@ -159,10 +159,11 @@ class AnyStrategy {
  public:
   static constexpr int kinds = 6;
 
-  AnyStrategy(int kind, const TableModel<>& small, std::mt19937_64& rng) : drafter_(of(kind, small, rng)) {}
+  AnyStrategy(int kind, const TableModel<>& small, std::mt19937_64& rng)
+      : drafter_(of(kind, small, rng)), size_(small.vocab_size()) {}
 
   ProposedTree& draft(std::span<const Token> context, const TreeLimits& limits, auto& chance) {
-    std::visit([&](auto& drafter) { tree_.assign(drafter.draft(context, limits, chance), 3); }, drafter_);
+    std::visit([&](auto& drafter) { tree_.assign(drafter.draft(context, limits, chance), size_); }, drafter_);
     return tree_;
   }
   void truncate(Index length) {
@@ -203,6 +204,7 @@ class AnyStrategy {
   }
 
   Any drafter_;
+  Index size_;
   ProposedTree tree_;
 };
 
@@ -236,6 +238,32 @@ TEST_CASE("where rows hold few tokens, every rule keeps its law with every strat
     }
   INFO(cases << " cases");
   CHECK(worst < 1e-12);
+}
+
+TEST_CASE("trees of a model that knows fewer tokens than the target, or more, leave the target's law",
+          "[law]") {
+  const std::vector<Token> unknown{0, 2};  // to a model of two tokens, which refuses to be shown it
+  for (const Index vocab_size : {2, 4})
+    for (int kind = 0; kind < AnyStrategy::kinds; ++kind) {
+      INFO("kind " << kind << ", over " << vocab_size << " tokens");
+      double accepted = 0, foreign = 0;
+      for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(bound(2, 8)); ++seed)
+        for (const AnyTreeRule& rule : rules) {
+          std::mt19937_64 rng{seed};
+          auto target = TableModel<>::random(3, 2, rng);
+          const AnyStrategy drafter(kind, TableModel<>::random(vocab_size, 1, rng), rng);
+          SpecDec decoder{target, AnyStrategy(drafter), rule};
+          const Options options{.max_new_tokens = 3, .gamma = 3};
+          const Law expected = target_law(target, unknown, options);
+          const GenerationLaw written = exact_generate(decoder, unknown, options);
+          CHECK(largest_difference(written.law, expected).size < 1e-12);
+          accepted += written.accepted;
+          for (const auto& [tokens, p] : expected)
+            if (std::ranges::find(tokens, 2) != tokens.end()) foreign += p;
+        }
+      CHECK(accepted > 0.5);
+      CHECK(foreign > 0.5);
+    }
 }
 
 namespace {
@@ -363,26 +391,34 @@ TEST_CASE("statistics tell trees by depth and by the rank of siblings") {
 }
 
 TEST_CASE("a failing call of the target leaves sequence and context as before the step") {
+  const Options options{.max_new_tokens = 12, .gamma = 4};
   for (Index calls = 0; calls < 6; ++calls) {
     Models models = random_models(7);
     Target untouched = models.target;
     Decoder decoder(models.target, FormDrafter(models.draft, spares),
                     {TrunkAndSpares<GreedyBlockVerifier>{}});
-    auto sequence = decoder.start(prompt, {.max_new_tokens = 12, .gamma = 4});
+    auto sequence = decoder.start(prompt, options);
     models.target.calls_to_failure = calls;
     std::mt19937_64 rng{3};
     int failures = 0;
     while (!sequence.done()) {
       const std::vector<Token> before(sequence.context().begin(), sequence.context().end());
+      const std::mt19937_64 luck = rng;
       try {
         sequence.step(rng);
       } catch (const std::runtime_error&) {
         ++failures;
+        rng = luck;
         CHECK(std::equal(before.begin(), before.end(), sequence.context().begin(), sequence.context().end()));
       }
       CHECK(holds(models.target, sequence));
     }
     CHECK(failures == 1);
+    // With the same luck it then writes what it would have written: the rule, too, remembers what it did.
+    Decoder undisturbed(untouched, FormDrafter(models.draft, spares),
+                        {TrunkAndSpares<GreedyBlockVerifier>{}});
+    std::mt19937_64 again{3};
+    CHECK(sequence.result().tokens == undisturbed.generate(prompt, options, again).tokens);
   }
 }
 

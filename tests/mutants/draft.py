@@ -400,6 +400,18 @@ mutant("forced-draft-stays", "draft/forced_tokens.hpp", FORCED, "      throw;\n 
 mutant("forced-failure-stays", "draft/forced_tokens.hpp", FORCED, "      processor_.pop(pushed);\n      throw;", "      throw;")
 mutant("forced-behind-what-is-refused", "draft/forced_tokens.hpp", FORCED, "[static_cast<std::size_t>(seen_)])) return false;", "[static_cast<std::size_t>(seen_)])) return true;")
 mutant("forced-text-not-taken-back", "draft/forced_tokens.hpp", FORCED, "if (seen < seen_) processor_.pop(seen_ - seen);", "")
+mutant = promise("a draft model is shown token 0 for what it does not know")
+mutant("draft-model-shown-unknown-tokens", "draft/draft_model.hpp", "tests/draft/confident_tree_drafter tests/law_tree_loop",
+       "model_.forward(known_tokens(tokens, model_.vocab_size(), known_), Index{1});", "model_.forward(tokens, Index{1});")
+mutant("unknown-tokens-are-the-last", "model/known_tokens.hpp", "tests/draft/confident_tree_drafter",
+       "foreign, Token{0});", "foreign, static_cast<Token>(vocab_size - 1));")
+mutant("batch-trees-shown-unknown-tokens", "draft/batch_model_tree_drafter.hpp", "tests/draft/batch_model_tree_drafter",
+       ".tokens = detail::known_tokens(unseen, model_.vocab_size(), context.known),", ".tokens = unseen,")
+mutant("batch-spares-shown-unknown-tokens", "draft/batch_spares_drafter.hpp", "tests/draft/batch_spares_drafter",
+       ".tokens = detail::known_tokens(unseen, model_.vocab_size(), context.known),", ".tokens = unseen,")
+mutant("target-fed-unknown-tokens", "loop/feed_buffer.hpp", "tests/law_tree_loop",
+       "tokens_.push_back(x < vocab_size ? x : Token{0});", "tokens_.push_back(x);")
+
 INTERSECTION = "tests/draft/intersection_drafter"
 mutant = promise("a model of another vocabulary drafts from common tokens, and reports the very rows it drew from")
 mutant("intersection-reports-all-that-was-left", "rows/part_alone.hpp", INTERSECTION, "mass_ > 0 ? p / mass_ : p", "p")

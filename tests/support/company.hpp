@@ -81,7 +81,8 @@ void check_company(const Together& together, const Apart& apart, bool calls_fail
         drafter.draft(std::span<Request>(requests));
         drafted = true;
       } catch (const Bookkeeper::Failure&) {
-      } catch (const std::invalid_argument&) {
+      } catch (const std::invalid_argument&) {  // of a call that returned a row too few
+        if (!calls_fail) throw;
       }
       again = below(3) > 0;  // or others are asked for
     }
