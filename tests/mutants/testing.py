@@ -24,6 +24,7 @@ mutant("enumerator-trusts-replays", "testing/enumerator.hpp", "tests/testing/enu
 mutant("chi-square-rare-dropped", "testing/chi_square.hpp", "tests/testing/chi_square",
        "!too_many && ", "(too_many || true) && ")
 mutant("chi-square-impossible", "testing/chi_square.hpp", "tests/testing/chi_square", "report.impossible == 0 && ", "")
+mutant("chi-square-fitted-for-nothing", "testing/chi_square.hpp", "tests/testing/chi_square", "(rare ? 0 : 1) - fitted;", "(rare ? 0 : 1);")
 mutant("chi-square-blind", "testing/chi_square.hpp", "tests/testing/chi_square",
        "report.statistic <= report.threshold", "true")
 

@@ -104,6 +104,25 @@ TEST_CASE("a law of one output is checked, too") {
   CHECK_FALSE(check_sampled([&] { return std::vector<Token>{3, ++n == 50 ? 2 : 1}; }, law, 100));
 }
 
+TEST_CASE("numbers that were taken from the samples cost degrees of freedom") {
+  // Two rows of two tokens: a degree of freedom each, where it is given how often each row was drawn from.
+  const Law law{{{0, 0}, 0.2}, {{0, 1}, 0.2}, {{1, 0}, 0.15}, {{1, 1}, 0.45}};
+  const std::vector<std::vector<Token>> outputs{{0, 0}, {0, 1}, {1, 0}, {1, 1}};
+  const auto check_with = [&](Index fitted) {
+    int n = 0;
+    return check_sampled([&] { return outputs[static_cast<std::size_t>(n++ % 4)]; }, law, 400, 1e-3, fitted);
+  };
+  const SampledReport report = check_with(1);
+  CHECK(report.degrees == 2);
+  CHECK(report.statistic == check_with(0).statistic);
+  const double t = -std::log(1e-3 / 2);
+  CHECK(report.threshold == Approx(2 + 2 * std::sqrt(2 * t) + 2 * t));
+  const auto complaint = [&](Index fitted) { return support::message_of([&] { check_with(fitted); }); };
+  CHECK(complaint(2).empty());
+  CHECK(complaint(3) == "specdec: fitted = 3, but there are 3 degrees of freedom");
+  CHECK(complaint(-1) == "specdec: fitted = -1, but there are 3 degrees of freedom");
+}
+
 TEST_CASE("a threshold that rejects nothing, or all, is refused") {
   const Law law{{{0}, 0.5}, {{1}, 0.5}};
   const auto complaint = [&](double false_alarm) {

@@ -38,10 +38,14 @@ struct SampledReport {
 /// freedom is rejected beyond k + 2√(k·t) + 2t (the tail bound of Laurent and Massart, 2000, Lemma 1). Outputs
 /// with an expected count below 10 are pooled; a pool that still expects μ < 10 and is seen n > μ times is
 /// rejected if μ − n + n·ln(n/μ) > t (Chernoff's bound). An output of probability 0 is rejected at once.
-/// Throws std::invalid_argument where samples are too few for two cells (unless the law has one output only), and
-/// unless 0 < false_alarm < 1: no other threshold rejects some outputs and not all.
+/// `fitted`: how many numbers of the law were taken from these very samples (how often each context was come to, say). X²
+/// has a degree of freedom less for each.
+/// Throws std::invalid_argument where samples are too few for two cells (unless the law has one output only), unless
+/// `fitted` is 0 or leaves a degree of freedom, and unless 0 < false_alarm < 1: no other threshold rejects some outputs and
+/// not all.
 template <std::invocable Sample>
-SampledReport check_sampled(Sample&& sample, const Law& expected, Index samples, double false_alarm = 1e-6) {
+SampledReport check_sampled(Sample&& sample, const Law& expected, Index samples, double false_alarm = 1e-6,
+                            Index fitted = 0) {
   if (!(false_alarm > 0 && false_alarm < 1))
     specdec::detail::invalid_argument("false_alarm = ", false_alarm, " is outside (0, 1)");
   Law counts;
@@ -72,7 +76,10 @@ SampledReport check_sampled(Sample&& sample, const Law& expected, Index samples,
   for (const auto& [tokens, count] : counts) report.impossible += static_cast<Index>(count);
   for (const Cell& cell : cells)
     report.statistic += (cell.count - cell.mean) * (cell.count - cell.mean) / cell.mean;
-  report.degrees = static_cast<Index>(cells.size()) - (rare ? 0 : 1);
+  report.degrees = static_cast<Index>(cells.size()) - (rare ? 0 : 1) - fitted;
+  if (fitted < 0 || (fitted > 0 && report.degrees < 1))
+    specdec::detail::invalid_argument("fitted = ", fitted, ", but there are ", report.degrees + fitted,
+                                      " degrees of freedom");
   const double k = static_cast<double>(report.degrees), t = -std::log(false_alarm / 2);
   report.threshold = k + 2 * std::sqrt(k * t) + 2 * t;
   if (rare) {
