@@ -128,9 +128,6 @@ void check(const Settings& settings) {
   if (settings.two_drafts() && settings.automatic())
     throw std::invalid_argument("--verifier " + settings.verifier +
                                 " needs a draft length: give --gamma a number");
-  if (settings.check && settings.two_drafts())
-    throw std::invalid_argument("--check writes texts alone by one draft each: not for --verifier " +
-                                settings.verifier);
   if (settings.check && settings.automatic())
     throw std::invalid_argument(
         "--check needs a draft length that does not depend on times: give --gamma a number");
@@ -185,6 +182,13 @@ specdec::Options options_of(const Settings& settings) {
           .stop_tokens = {Tokenizer::begin_of_text, Tokenizer::end_of_text}};
 }
 
+/// Two lines of tokens after each text.
+specdec::TreeShape two_lines(const Settings& settings) {
+  std::vector<Index> widths(static_cast<std::size_t>(settings.most_gamma()), 1);
+  widths.front() = 2;
+  return specdec::TreeShape::of_widths(widths);
+}
+
 Outcome serve_all(const Pair& pair, const Settings& settings, const std::vector<Request>& requests) {
   const specdec::Chain chain{specdec::Temperature{settings.temperature}};
   transformer::TransformerBatch<float> large(pair.target), small(pair.draft);
@@ -202,10 +206,8 @@ Outcome serve_all(const Pair& pair, const Settings& settings, const std::vector<
   if (settings.no_draft)
     return run(specdec::Batch{target, specdec::NoDrafter{}, specdec::BlockVerifier{}, room});
   if (settings.two_drafts()) {
-    std::vector<Index> widths(static_cast<std::size_t>(settings.most_gamma()), 1);
-    widths.front() = 2;
-    specdec::BatchModelTreeDrafter drafts{specdec::ProcessedBatch{small, chain},
-                                          specdec::TreeShape::of_widths(widths), specdec::Independent{}};
+    specdec::BatchModelTreeDrafter drafts{specdec::ProcessedBatch{small, chain}, two_lines(settings),
+                                          specdec::Independent{}};
     return run(specdec::Batch{target, drafts, serve::LinesRule{settings.verifier == "k-seq"}, room});
   }
   const serve::LineRule rule{settings.verifier == "token"};
@@ -220,16 +222,22 @@ Index differences(const Pair& pair, const Settings& settings, const std::vector<
                   const Outcome& outcome) {
   const specdec::Chain chain{specdec::Temperature{settings.temperature}};
   transformer::Transformer<float> large(pair.target), small(pair.draft);
-  specdec::SpecDec alone{specdec::ProcessedModel{large, chain},
-                         specdec::ModelDrafter{specdec::ProcessedModel{small, chain}},
-                         serve::LineRule{settings.verifier == "token"}};
-  Index count = 0;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    auto generator = serve::generator_of(static_cast<std::uint64_t>(settings.seed), static_cast<Index>(i));
-    const auto result = alone.generate(requests[i].prompt, options_of(settings), generator);
-    if (result.tokens != outcome.texts[i].tokens) ++count;
-  }
-  return count;
+  const auto count = [&](auto&& alone) {
+    Index different = 0;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      auto generator = serve::generator_of(static_cast<std::uint64_t>(settings.seed), static_cast<Index>(i));
+      const auto result = alone.generate(requests[i].prompt, options_of(settings), generator);
+      if (result.tokens != outcome.texts[i].tokens) ++different;
+    }
+    return different;
+  };
+  specdec::ProcessedModel target{large, chain}, draft{small, chain};
+  if (settings.two_drafts())
+    return count(specdec::SpecDec{
+        target, specdec::ModelTreeDrafter{draft, two_lines(settings), specdec::Independent{}},
+        serve::LinesRule{settings.verifier == "k-seq"}});
+  return count(
+      specdec::SpecDec{target, specdec::ModelDrafter{draft}, serve::LineRule{settings.verifier == "token"}});
 }
 
 void print_texts(std::ostream& out, const Pair& pair, const std::vector<Request>& requests,

@@ -1,5 +1,8 @@
 # cmake -DHOW=fixed|broken -DCASES=<folder> -DSOURCE=<file to write> -DCOMPILER=<command;flags;...>
 #   -DCOMPILER_ID=GNU|Clang -P check.cmake
+# cmake -DHOW=alone -DSOURCE=<file> -DCOMPILER=<command;flags;...> -DWORDS=<words> -P check.cmake
+#
+# (HOW=alone) The file must not compile, and an error must hold the words.
 #
 # No case <folder>/*.cpp may compile, and the compiler's message must hold the word behind "must say:" in the first
 # line of the case (HOW=broken); with FIXED defined each must compile, so that it fails for no other reason
@@ -8,6 +11,17 @@
 # All cases are compiled at once, each in a namespace of its own, for reading the library takes a compiler longer than
 # all of the cases together. What they include is included before, so that it does not end up in a namespace.
 cmake_minimum_required(VERSION 3.25)
+
+if(HOW STREQUAL "alone")
+  set(ENV{LC_ALL} C)  # the message in English
+  execute_process(COMMAND ${COMPILER} ${SOURCE} RESULT_VARIABLE failed ERROR_VARIABLE message)
+  if(NOT failed)
+    message(FATAL_ERROR "${SOURCE} compiles, but must not")
+  elseif(NOT message MATCHES " error: [^\n]*${WORDS}")
+    message(FATAL_ERROR "${SOURCE} fails, but no error says ${WORDS}:\n${message}")
+  endif()
+  return()
+endif()
 
 file(GLOB cases ${CASES}/*.cpp)
 if(NOT cases)
