@@ -118,6 +118,13 @@ TEST_CASE("A tokenizer that throws leaves a stream as it was") {
   CHECK_THROWS_AS(stream.push(tab), std::runtime_error);
   broken = false;
   CHECK(stream.push(tab) == "stab");
+
+  CHECK(stream.push(s) == "a");
+  broken = true;
+  const std::vector<Token> tob{'t', 'o', 'b'}, top{'t', 'o', 'p'};
+  CHECK_THROWS_AS(stream.push(tob), std::runtime_error);
+  CHECK(stream.push(top).empty());  // which completes the "s" of before
+  CHECK(stream.stopped());
 }
 
 }  // namespace test_loop_text_stream
