@@ -1,5 +1,7 @@
 // Drafts of what is forced: what they propose, what they cost, and the law of the loop with them.
+#include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <random>
 #include <specdec/specdec.hpp>
@@ -41,6 +43,19 @@ struct Counts {
   void pop(Index n) { text.resize(text.size() - static_cast<std::size_t>(n)); }
 };
 
+// Of three tokens: after 0 comes 1, after 1 the end, 2, and after that nothing else.
+struct Ends {
+  Tokens text = {};
+
+  void apply(auto&& logits) const {
+    if (text.empty()) return;
+    for (Index x = 0; x < logits.size(); ++x)
+      if (x != std::min<Index>(text.back() + 1, 2)) logits[x] = -std::numeric_limits<float>::infinity();
+  }
+  void push(Token x) { text.push_back(x); }
+  void pop(Index n) { text.resize(text.size() - static_cast<std::size_t>(n)); }
+};
+
 }  // namespace
 
 static_assert(Drafter<ForcedTokens<Counts>>);
@@ -76,6 +91,22 @@ TEST_CASE("a processor that throws is where it was") {
   CHECK_THROWS_AS(drafter.draft(context, 5, rng), std::runtime_error);
   *counts.fails = false;
   CHECK(drafter.draft(context, 5, rng).tokens.size() == 3);
+}
+
+TEST_CASE("the end of a text is proposed as long as it is forced, and the text ends with the first") {
+  std::mt19937_64 rng{1};
+  ForcedTokens drafter{Ends{}, 3};
+  const Tokens prompt{0};
+  const auto draft = drafter.draft(prompt, 5, rng);
+  CHECK(Tokens(draft.tokens.begin(), draft.tokens.end()) == Tokens{1, 2, 2, 2, 2});
+  TableModel<>::Rows rows(4, 3);
+  rows << 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1;
+  TableModel<> target(rows, 1);
+  SpecDec decoder{target, ForcedTokens{Ends{}, 3}};
+  const Result result = decoder.generate(prompt, {.max_new_tokens = 9, .gamma = 5, .stop_tokens = {2}}, rng);
+  CHECK(result.tokens == Tokens{1, 2});
+  CHECK(result.stop_reason == StopReason::stop_token);
+  CHECK(result.stats.target_calls == 1);
 }
 
 TEST_CASE("forced tokens before a model are all accepted, and leave the target's law") {

@@ -27,6 +27,9 @@ namespace specdec {
 /// Known as jump-ahead or fast-forward decoding (SGLang, guidance, llguidance). With the target's processor every token
 /// proposed is accepted, and the text is the target's to the token: nothing is tokenised anew, so where a string can be
 /// written by several tokens there is a choice. With another processor the drafts are no more than guesses.
+/// It does not know which token ends a text. A processor that allows the end again and again, as Grammar does, has it
+/// proposed again and again, up to gamma. The loop emits nothing after a stop token, so this changes no text: it costs rows
+/// of the target's last call, where the end is forced.
 /// Random: none; q is one-hot. Nothing is proposed behind a text that the processor refuses. Throws:
 /// std::invalid_argument where vocab_size is below 1; what the processor throws. It is then as before.
 /// Cost: a row of the vocabulary, to which the processor is applied, for each token proposed and one more. No allocation in
