@@ -1,4 +1,5 @@
-// Nothing is allocated after warm-up: counted by this program's own operator new.
+// Nothing is allocated after warm-up: counted by this program's own operator new, which can fail, too.
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -129,6 +130,18 @@ struct FlatLogits {
   void truncate(Index) {}
 };
 
+// The same, for many sequences.
+struct FlatLogitsBatch : FlatLogits {
+  auto forward(std::span<const BatchFeed> feeds) {
+    Index rows = 0;
+    for (const BatchFeed& feed : feeds) rows += feed.rows;
+    return logits.topRows(rows);
+  }
+  void keep(Index, Index) {}
+  void keep(Index, std::span<const Index>) {}
+  void release(Index) {}
+};
+
 // A matcher that allows tokens other than the last.
 struct Changing {
   Token last = -1;
@@ -231,6 +244,35 @@ TEST_CASE("processors with state allocate nothing where the text has been as lon
   CHECK(allocations == before);
 }
 
+TEST_CASE("a processed batch allocates nothing where its texts have been as long") {
+  const Chain chain{Temperature{0.9}, TopK{5}};
+  ProcessedBatch plain{FlatLogitsBatch{}, chain};
+  ProcessedBatch one_each{FlatLogitsBatch{}, [&](Index) { return chain; }};
+  ProcessedBatch stateful{
+      FlatLogitsBatch{}, chain,
+      Processors{RepetitionPenalty{1.1}, PresencePenalty{0.1, 5}, NoRepeatNgrams{3}, Grammar{Changing{}}}};
+  const std::vector<Token> tokens{1, 2, 3, 4, 4}, tree{5, 1, 2, 9, 9};
+  const std::vector<Index> parents{-1, 0, 0, 1, 3}, path{0, 1, 3};
+  const std::vector<BatchFeed> lines{{{.tokens = tokens, .from = 0, .rows = 3}, 0},
+                                     {{.tokens = tokens, .from = 0, .rows = 2}, 1}};
+  const std::vector<BatchFeed> trees{{{.tokens = tree, .from = 5, .rows = 4, .parents = parents}, 1}};
+  const auto allocated = [&](auto& model) {
+    std::size_t before = 0;
+    for (int n = 0; n < 20; ++n) {
+      if (n == 5) before = allocations;
+      model.forward(lines);
+      model.keep(0, 0);
+      model.forward(trees);
+      model.keep(1, path);
+      model.keep(1, 0);
+    }
+    return allocations - before;
+  };
+  CHECK(allocated(plain) == 0);
+  CHECK(allocated(one_each) == 0);
+  CHECK(allocated(stateful) == 0);
+}
+
 TEST_CASE("a verify call allocates nothing once its draft length has been seen, under any rule") {
   Counts counts;
   for (const AnyVerifier& rule : support::all_rules)
@@ -263,6 +305,22 @@ TEST_CASE("a tree of 64 tokens is judged without an allocation, be they drawn or
   CHECK(judged(TrunkAndSpares<BlockVerifier>{}, q) == 0);
   for (std::size_t k = 0; k < tokens.size(); ++k) tokens[k] = static_cast<Token>(k % 50);
   CHECK(judged(TraversalVerifier{}, OneHotRows(tokens)) == 0);
+}
+
+TEST_CASE("drafts judged together allocate nothing, the first time included") {
+  std::mt19937_64 rng{7};
+  const std::vector<Index> offsets{0, 2, 2, 66, 71};
+  const RowMajor<float> p = random_rows(75, 50, rng).cast<float>(),
+                        q = random_rows(71, 50, rng).cast<float>();
+  std::vector<Token> tokens;
+  RandomChance chance(rng);
+  for (Index i = 0; i < 71; ++i) tokens.push_back(chance.draw(DenseRow<float>(q.row(i).data(), 50)));
+  std::vector<std::mt19937_64> sources(4, rng);
+  std::vector<BatchVerdict> verdicts(4);
+  const std::size_t before = allocations;
+  verify_batch(BlockVerifier{}, p, q, tokens, offsets, sources, verdicts);
+  CHECK(allocations == before);
+  for (const BatchVerdict& each : verdicts) CHECK_FALSE(each.error);
 }
 
 TEST_CASE("a verify call allocates nothing where the engine has drawn") {
@@ -484,6 +542,86 @@ void check_in_company() {
 TEST_CASE("drafters for many sequences allocate nothing in steady state") {
   check_in_company<support::AsPointers<float>>();
   check_in_company<support::AsLogits<float, 70>>();
+}
+
+namespace {
+
+using SmallBatch = Batch<ModelPerSequence<NgramModel>, NoDrafter, TokenVerifier>;
+
+// A batch of three texts of `tokens` tokens.
+struct ThreeTexts {
+  explicit ThreeTexts(Index tokens)
+      : batch(ModelPerSequence{NgramModel::train(std::vector<Token>{1, 2, 0, 1, 0, 2, 1, 1, 0},
+                                                 {.order = 1, .vocab_size = 3})},
+              NoDrafter{}) {
+    for (std::uint64_t seed = 0; seed < 3; ++seed)
+      batch.add(std::vector<Token>{0}, {.max_new_tokens = tokens, .gamma = 0}, std::mt19937_64(seed));
+  }
+  SmallBatch batch;
+};
+
+// Whether f() could be called although the allocation number n of it fails; if not it has thrown.
+template <class F>
+bool succeeds_without(std::size_t n, F&& f) {
+  failing_allocation = allocations + n;
+  bool succeeded = true;
+  try {
+    f();
+  } catch (const std::bad_alloc&) {
+    succeeded = false;
+  }
+  failing_allocation = 0;
+  return succeeded;
+}
+
+}  // namespace
+
+TEST_CASE("whatever allocation fails, run() of a batch tells each text once") {
+  const std::vector<Finished> whole = ThreeTexts(2).batch.run();
+  int failures = 0, lost = 0;
+  for (std::size_t n = 1, last = 0; last == 0; ++n) {
+    REQUIRE(n < 1000);
+    ThreeTexts texts(2);
+    const std::size_t before = allocations;
+    std::vector<Finished> all;
+    if (!succeeds_without(n, [&] { all = texts.batch.run(); })) ++failures, all = texts.batch.run();
+    else if (allocations < before + n) last = n;
+    REQUIRE(all.size() == 3);
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(all[i].sequence == static_cast<Index>(i));
+      if (all[i].error) {  // a failure of its own
+        ++lost;
+        CHECK_THROWS_AS(std::rethrow_exception(all[i].error), std::bad_alloc);
+      } else {
+        CHECK(all[i].result.tokens == whole[i].result.tokens);
+        CHECK(all[i].result.stop_reason == whole[i].result.stop_reason);
+      }
+    }
+  }
+  CHECK(failures > 10);
+  CHECK(lost > 0);
+}
+
+TEST_CASE("a sequence stays in a batch if there is no memory to cancel it") {
+  int failures = 0;
+  for (std::size_t n = 1; n < 100; ++n) {
+    ThreeTexts texts(9);
+    texts.batch.step();
+    const std::vector<Token> before(texts.batch.sequence(1).tokens().begin(),
+                                    texts.batch.sequence(1).tokens().end());
+    Result result;
+    const auto cancel = [&] { result = texts.batch.cancel(1); };
+    if (!succeeds_without(n, cancel)) {
+      ++failures;
+      REQUIRE(texts.batch.size() == 3);
+      CHECK_FALSE(texts.batch.sequence(1).done());
+      cancel();
+    }
+    CHECK(result.tokens == before);
+    CHECK(result.stop_reason == StopReason::callback);
+    CHECK(texts.batch.size() == 2);
+  }
+  CHECK(failures > 0);
 }
 
 namespace {

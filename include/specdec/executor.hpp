@@ -9,8 +9,8 @@
 namespace specdec {
 
 /// Runs f(0), ..., f(n − 1), in any order and on any threads, and returns when all of them have returned. What the
-/// library hands it does not throw, and no two calls touch the same data. If it cannot run them it throws before it has run
-/// any. A pool of threads is one line:
+/// library hands it does not throw, and no two calls touch the same data. If it cannot run them it throws, if possible
+/// before it has run any, and in any case when none is running. A pool of threads is one line:
 ///
 ///   const auto for_each = [](specdec::Index n, const auto& f) { oneapi::tbb::parallel_for(specdec::Index{0}, n, f); };
 template <class E>

@@ -320,13 +320,15 @@ TEST_CASE("a drafter of its own that throws costs its own sequence") {
   CHECK(message_of_error(finished[1]) == "the drafter failed");
 }
 
-// Runs nothing when it is asked for the `fails_at`-th time.
+// Runs `some`, at most, when it is asked for the `fails_at`-th time.
 struct Unreliable {
   int fails_at = 0;
+  Index some = 0;
 
   void operator()(Index n, const auto& f) {
-    if (--fails_at == 0) throw std::runtime_error("there are no threads");
-    specdec::InOrder{}(n, f);
+    const bool fails = --fails_at == 0;
+    specdec::InOrder{}(fails ? std::min(n, some) : n, f);
+    if (fails) throw std::runtime_error("there are no threads");
   }
 };
 
@@ -369,6 +371,52 @@ TEST_CASE("a call that fails leaves a batch as before, and can be tried again") 
     CHECK_FALSE(finished.error);
     const Job job{
         Tokens{1, 2}, {.max_new_tokens = 20, .gamma = 3}, static_cast<std::uint64_t>(finished.sequence)};
+    CHECK(finished.result.tokens == alone(job, models.target, specdec::ModelDrafter{Table(models.small)},
+                                          specdec::BlockVerifier{}, specdec::FixedLength{}));
+  }
+  CHECK(target.contexts.empty());
+  CHECK(small.contexts.empty());
+}
+
+TEST_CASE("after an executor that throws half-way those that it ran have taken the step, the others not") {
+  std::mt19937_64 rng(16);
+  const Models models = models_of(rng);
+  Bookkeeper target(models.target), small(models.small);
+  Batch batch{target, specdec::BatchModelDrafter{small}, specdec::BlockVerifier{}};
+  const Options options{.max_new_tokens = 20, .gamma = 3};
+  std::map<Index, Tokens> told;
+  for (std::uint64_t seed = 0; seed < 4; ++seed)
+    batch.add(Tokens{1, 2}, options, std::mt19937_64(seed), [&told, seed](std::span<const Token> emitted) {
+      Tokens& text = told[static_cast<Index>(seed)];
+      text.insert(text.end(), emitted.begin(), emitted.end());
+    });
+  std::vector<Finished> all;
+  int half_drafted = 0, half_judged = 0;
+  for (int step = 0; !batch.empty(); ++step) {
+    REQUIRE(step < 1000);
+    std::map<Index, Index> calls;
+    for (const auto& [i, context] : target.contexts) calls[i] = batch.sequence(i).stats().target_calls;
+    Unreliable executor{.fails_at = step % 3, .some = 1 + step % 2};
+    const Index before = target.calls;
+    try {
+      for (const Finished& finished : batch.step(executor)) all.push_back(finished);
+    } catch (const std::runtime_error&) {
+      ++(target.calls > before ? half_judged : half_drafted);
+      Index ran = 0;
+      for (const auto& [i, n] : calls) ran += batch.sequence(i).stats().target_calls - n;
+      if (!calls.empty()) CHECK(ran == (target.calls > before ? std::min(executor.some, batch.size()) : 0));
+    }
+    for (const auto& [i, context] : target.contexts) {
+      CHECK(std::ssize(context) == batch.sequence(i).kept());
+      CHECK(std::ranges::equal(batch.sequence(i).tokens(), told[i]));
+    }
+  }
+  CHECK(std::min(half_drafted, half_judged) > 2);
+  REQUIRE(all.size() == 4);
+  for (const Finished& finished : all) {
+    CHECK_FALSE(finished.error);
+    const Job job{Tokens{1, 2}, options, static_cast<std::uint64_t>(finished.sequence)};
+    CHECK(finished.result.tokens == told[finished.sequence]);
     CHECK(finished.result.tokens == alone(job, models.target, specdec::ModelDrafter{Table(models.small)},
                                           specdec::BlockVerifier{}, specdec::FixedLength{}));
   }
@@ -477,6 +525,42 @@ TEST_CASE("a draft length that is shared is asked once a step and told of every 
   CHECK(length.asked == 2);
   CHECK(length.told == 6);
   CHECK(length.drafted == 5);
+}
+
+// Asks for the one and the other in turns, and counts.
+struct Fickle {
+  Index next(Index most) { return std::min(most, ++*asked % 2 == 1 ? first : second); }
+  void observe(const specdec::StepRecord&) {}
+
+  Index* asked;
+  Index first, second;
+};
+
+TEST_CASE("a draft length of a sequence's own is asked once a step, and the answer holds") {
+  std::mt19937_64 rng(17);
+  const Models models = models_of(rng);
+  Bookkeeper target(models.target);
+  Index asked = 0;
+  {
+    Batch batch{target, specdec::BatchModelDrafter{ModelPerSequence{models.small}}, specdec::BlockVerifier{},
+                Fickle{&asked, 5, 2}};
+    batch.add(Tokens{0}, {.max_new_tokens = 20, .gamma = 5}, std::mt19937_64(1));
+    for (int step = 1; !batch.empty(); ++step) {
+      if (step == 3) target.fails_at = target.calls + 1;
+      try {
+        for (const Finished& finished : batch.step()) CHECK(message_of_error(finished).empty());
+      } catch (const Bookkeeper::Failure&) {
+      }
+      CHECK(asked == step);
+    }
+    CHECK(target.failures == 1);
+  }
+  Batch batch{target, specdec::ModelDrafter{Table(models.small)}, specdec::BlockVerifier{},
+              Fickle{&asked, 0, 7}, specdec::BatchOptions{.tokens_per_call = 8}};
+  for (std::uint64_t seed = 0; seed < 8; ++seed)
+    batch.add(Tokens{0}, {.max_new_tokens = 20, .gamma = 7}, std::mt19937_64(seed));
+  for (const Finished& finished : batch.run()) CHECK(finished.result.tokens.size() == 20);
+  CHECK(target.most_fed == 8);
 }
 
 TEST_CASE("what a batch cannot take is said") {

@@ -1230,7 +1230,7 @@ TEST_CASE("stop tokens and results have ids of any width") {
 
 namespace {
 
-// A drafter that knows three tokens, and a draft length that asks for two, whatever they may be.
+// A drafter that knows three tokens, whatever they may be.
 struct ThreeTokens {
   std::vector<Token> tokens = {1, 0, 1};
   Draft<OneHotRows> draft(std::span<const Token>, Index gamma, auto&) {
@@ -1240,8 +1240,10 @@ struct ThreeTokens {
   }
   void truncate(Index) {}
 };
-struct TwoTokens {
-  Index next(Index most) const { return std::min<Index>(most, 2); }
+// A draft length that asks for one token less each time.
+struct Falling {
+  Index wanted;
+  Index next(Index most) { return std::min(most, wanted--); }
   void observe(const StepRecord&) const {}
 };
 
@@ -1269,13 +1271,34 @@ TEST_CASE(
   CHECK(drafted(unlimited, {.max_new_tokens = 10, .gamma = unlimited}, FixedLength{}) == "3");
   CHECK(drafted(unlimited, {.max_new_tokens = unlimited, .gamma = 3}, FixedLength{}) == "3");
   CHECK(drafted(10, open, FixedLength{}) == "3");
-  CHECK(drafted(unlimited, open, TwoTokens{}) == "2");
+  CHECK(drafted(unlimited, open, Falling{2}) == "2");
   CHECK(drafted(unlimited, open, CostOptimalLength{}) == "2");
   CHECK(drafted(2 + longest_draft, open, FixedLength{}) == "3");
   CHECK(drafted(3 + longest_draft, open, FixedLength{}) ==
         "specdec: gamma = 9223372036854775807 and nothing else keeps drafts to 1048576 tokens, neither the "
         "draft "
         "length nor max_new_tokens = 9223372036854775807 nor the target's context");
+}
+
+TEST_CASE("a draft length is asked once for a proposal, by draft_limits() if this is called first") {
+  const Eigen::MatrixXd rows = Eigen::MatrixXd::Constant(4, 2, 0.5);
+  const Options options{.max_new_tokens = 10, .gamma = 8};
+  std::mt19937_64 rng{1};
+  SpecDec decoder{ExternalTarget{.vocabulary = 2}, ThreeTokens{}, BlockVerifier{}, Falling{4}};
+  auto sequence = decoder.start(prompt, options);
+  CHECK(sequence.draft_limits().nodes == 4);
+  CHECK(sequence.draft_limits().depth == 3);
+  CHECK(sequence.propose(rng).rows == 1 + 3);  // what was answered last
+  CHECK(sequence.propose(rng).rows == 1 + 2);  // and asked anew for another proposal
+  CHECK(sequence.draft_limits().nodes == 1);   // while the proposal stands
+  CHECK_FALSE(sequence.accept(rows.topRows(3), rng).empty());
+  CHECK(sequence.propose(rng).rows == 1 + 0);  // the answer was about a text that has gone on
+
+  SpecDec another{ExternalTarget{.vocabulary = 2}, ThreeTokens{}, BlockVerifier{}, Falling{3}};
+  auto resumed = another.start(prompt, options);
+  CHECK(resumed.draft_limits().nodes == 3);
+  resumed.resume(prompt, {.max_new_tokens = 2, .gamma = 8});
+  CHECK(resumed.propose(rng).rows == 1 + 1);
 }
 
 TEST_CASE("what targets say of their size is looked at") {

@@ -1,4 +1,4 @@
-// Counts what goes through operator new, and how much of it is there. For one source of a program: these are the
+// Counts what goes through operator new, and how much of it is there, and has one fail. For one source of a program: these are the
 // program's own operators. Sanitizers have operators of their own, and know how much there is.
 #pragma once
 
@@ -21,6 +21,7 @@ namespace {
 
 namespace {
 std::atomic<std::size_t> allocations = 0;
+std::atomic<std::size_t> failing_allocation = 0;  // by its number, from 1 on
 std::atomic<std::size_t> bytes_in_use = 0;
 [[maybe_unused]] std::size_t live_bytes() { return bytes_in_use; }
 
@@ -30,7 +31,7 @@ constexpr std::size_t size_place = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
 
 // Not to be inlined: GCC would take malloc and free for a mismatch.
 [[gnu::noinline]] void* operator new(std::size_t size) {
-  ++allocations;
+  if (++allocations == failing_allocation) throw std::bad_alloc();
   void* const memory = std::malloc(size_place + size);
   if (memory == nullptr) throw std::bad_alloc();
   bytes_in_use += *static_cast<std::size_t*>(memory) = size;

@@ -17,7 +17,8 @@ namespace specdec {
 ///
 ///   next(most)       how many tokens to ask for in the next step, 0..most; `most` is Options::gamma, which may be
 ///                    `unlimited`, also where the budget or a context has room for fewer: the loop cuts what is asked
-///                    for, StepRecord::asked tells to what. May be asked more than once before a step succeeds.
+///                    for, StepRecord::asked tells to what. Asked once whenever a step is tried: again where the step
+///                    has failed, and where a sequence of a batch has waited for room. The last answer counts.
 ///   observe(step)    called after every step with its StepRecord. Must not throw.
 ///   goes_on(row, i)  optional: whether to draw the (i+1)-th token from the draft model's row; false ends the draft
 ///                    before it. Only for drafters that show their rows (ModelDrafter), and not under greedy block

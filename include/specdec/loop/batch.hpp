@@ -152,8 +152,8 @@ class Batch {
   Result cancel(Index sequence) {
     check_between_steps("cancel()");
     const auto entry = find(sequence);
-    (*entry)->sequence().stop();
-    Result result = (*entry)->sequence().result();
+    Result result = (*entry)->sequence().result();  // if there is no memory for it the sequence stays
+    if (!(*entry)->sequence().done()) result.stop_reason = StopReason::callback;
     forget(sequence);
     entries_.erase(entry);
     return result;
@@ -175,16 +175,14 @@ class Batch {
   ///
   /// `for_each` runs what sequences do on their own: drafting, where each has its own drafter, and judging.
   /// Throws what the target throws, a drafter for all where it fails altogether, and `for_each`: all sequences are then as
-  /// before the step, their generators included, and it can be tried again.
+  /// before the step, their generators included, and it can be tried again. Only where `for_each` throws after it has
+  /// judged some of the sequences have these taken the step, and told their callbacks. Where memory for the results is
+  /// missing (std::bad_alloc) all have taken it. Who has come to an end in a step that throws is returned by the next one.
   template <Executor E = InOrder>
   std::span<const Finished> step(E&& for_each = {}) & {
     check_between_steps("step()");
     finished_.clear();
-    admit();
-    draft(for_each);
-    call(for_each);
-    settle();
-    leave();
+    step_into(finished_, for_each);
     std::ranges::sort(finished_, {}, &Finished::sequence);
     return finished_;
   }
@@ -193,8 +191,8 @@ class Batch {
   /// what had finished before is then kept for the next call.
   template <Executor E = InOrder>
   std::vector<Finished> run(E&& for_each = {}) {
-    while (!empty())
-      for (const Finished& finished : step(for_each)) all_finished_.push_back(finished);
+    check_between_steps("run()");
+    while (!empty()) step_into(all_finished_, for_each);
     std::ranges::sort(all_finished_, {}, &Finished::sequence);
     return std::exchange(all_finished_, {});
   }
@@ -243,6 +241,18 @@ class Batch {
     else return drafter_;
   }
   EntryLength entry_length() { return EntryLength(length_); }
+
+  // Adds who has come to an end.
+  template <class E>
+  void step_into(std::vector<Finished>& finished, E& for_each) {
+    admit();
+    draft(for_each);
+    call(for_each);
+    settle();
+    // Who has waited is first the next time.
+    std::rotate(entries_.begin(), entries_.begin() + looked_at_, entries_.end());
+    leave(finished);
+  }
 
   // Who takes part in the step: by the order of waiting and by how much each may be fed at most, which no token that is
   // drawn in it has a say in.
@@ -324,10 +334,18 @@ class Batch {
     for (const BatchFeed& feed : feeds_) fed_ += std::ssize(feed.tokens);
     try {
       judge(distributions(output), rows, for_each);
-    } catch (...) {  // before anyone was judged
-      for (const BatchFeed& feed : feeds_) target_.keep(feed.sequence, feed.from);
+    } catch (...) {
+      settle_judged();
       throw;
     }
+  }
+
+  // After a throw: those that were judged before it have taken the step, the others have not.
+  void settle_judged() {
+    for (const Entry* entry : stepping_)
+      if (!entry->judged()) target_.keep(entry->number(), entry->feed().from);
+    std::erase_if(stepping_, [](const Entry* entry) { return !entry->judged(); });
+    settle();
   }
 
   template <class Rows, class E>
@@ -352,14 +370,18 @@ class Batch {
     for (Entry* entry : stepping_)
       if (!entry->error()) entry->tell();  // which throws nothing
     telling_ = false;
-    // Who has waited is first the next time.
-    std::rotate(entries_.begin(), entries_.begin() + looked_at_, entries_.end());
   }
 
-  // Takes out who is over.
-  void leave() {
-    for (const auto& entry : entries_)
-      if (entry->over()) finished_.push_back({entry->number(), entry->sequence().result(), entry->error()});
+  // Takes out who is over: all of them, or none where there is no memory for their results.
+  void leave(std::vector<Finished>& finished) {
+    const auto before = std::ssize(finished);
+    try {
+      for (const auto& entry : entries_)
+        if (entry->over()) finished.push_back({entry->number(), entry->sequence().result(), entry->error()});
+    } catch (...) {
+      finished.erase(finished.begin() + before, finished.end());
+      throw;
+    }
     std::erase_if(entries_, [this](const auto& entry) {
       if (!entry->over()) return false;
       forget(entry->number());

@@ -176,9 +176,10 @@ class BatchEntry {
     const auto tokens =
         sequence_.context().subspan(static_cast<std::size_t>(filled_), static_cast<std::size_t>(count));
     feed_ = {{.tokens = tokens, .from = filled_, .rows = 0}, number_};
+    judged_ = false;
   }
 
-  /// How many tokens the next step feeds at most. Notes the limits of its draft.
+  /// How many tokens the next step feeds at most. Asks for the limits of its draft, which hold for the step.
   Index most_fed() {
     source_.rewind();  // the last step may have failed
     error_ = error_of([&] { limits_ = sequence_.draft_limits(); });
@@ -187,6 +188,7 @@ class BatchEntry {
   const TreeLimits& limits() const { return limits_; }
 
   void propose() {
+    judged_ = false;
     error_ = error_of([&] { feed_ = {sequence_.propose(source_), number_}; });
   }
   const BatchFeed& feed() const { return feed_; }
@@ -194,6 +196,7 @@ class BatchEntry {
   /// By its rows of a call.
   template <class Rows>
   void accept(const Rows& rows) {
+    judged_ = true;
     if (feed_.rows == 0) {
       filled_ += std::ssize(feed_.tokens);
       emitted_ = {};
@@ -201,6 +204,9 @@ class BatchEntry {
       error_ = error_of([&] { emitted_ = sequence_.accept(rows, source_); });
     }
   }
+
+  /// Whether accept() has been called with the rows of the last feed.
+  bool judged() const { return judged_; }
 
   /// What the target keeps of what it was fed.
   template <class M>
@@ -229,6 +235,7 @@ class BatchEntry {
   Index prefill_, filled_ = 0;
   TreeLimits limits_{.nodes = 0, .depth = 0};
   BatchFeed feed_;
+  bool judged_ = false;
   std::span<const Token> emitted_;
 };
 

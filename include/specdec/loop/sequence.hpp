@@ -245,13 +245,13 @@ class Sequence {
   }
   /// How many tokens of the sequence the target's context holds, between steps.
   Index kept() const { return seen_; }
-  /// The limits of the draft that the next propose() asks for, for who drafts many sequences together; of a linear draft
-  /// the depth is its length. No tokens when done(). Throws what the draft-length policy throws.
+  /// Asks the draft-length policy how long the next draft may be, for who drafts many sequences together: the next
+  /// propose() goes by this answer and does not ask again. The depth of a linear draft is its length. No tokens when
+  /// done(). Throws what the draft-length policy throws.
   TreeLimits draft_limits() {
+    limits_.reset();
     if (done()) return {.nodes = 0, .depth = 0};
-    if constexpr (drafts_trees) return tree_limits();
-    const Index length = draft_length();
-    return {.nodes = length, .depth = length};
+    return limits_.emplace(drafts_trees ? tree_limits() : line_limits());
   }
   /// Which tokens of the last Feed are among these, by their numbers, after accept(): the ones on the path that was
   /// accepted, and what the target had not seen before the draft.
@@ -358,6 +358,7 @@ class Sequence {
 
     withdraw();
     if (verifier) verifier_ = std::move(*verifier);  // nothing throws from here on
+    limits_.reset();
     record_.truncate(0);
     seen_ = std::min({seen_, common, text_.size() - 1});
     filled_ = std::min(filled_, common);
@@ -428,7 +429,8 @@ class Sequence {
     auto&& chance = as_chance(source);
     detail::stand_at(chance, text_.size());
     take_drafter();
-    const TreeLimits limits = drafts_trees ? tree_limits() : TreeLimits{draft_length(), longest_draft};
+    if (!limits_) draft_limits();
+    const TreeLimits limits = *std::exchange(limits_, std::nullopt);
     text_.reserve(std::min(limits.nodes, limits.depth) + 1);
     try {
       draft(limits, chance);
@@ -489,7 +491,7 @@ class Sequence {
     return wanted;
   }
 
-  Index draft_length() {
+  TreeLimits line_limits() {
     const Index wanted = wanted_length();
     const Index asked =
         std::min(std::max(std::min(wanted, text_.remaining() - 1), min_draft_length(verifier_)), room());
@@ -497,7 +499,7 @@ class Sequence {
       detail::invalid_argument("gamma = ", text_.options().gamma, " and nothing else keeps drafts to ",
                                longest_draft, " tokens, neither the draft length nor max_new_tokens = ",
                                text_.options().max_new_tokens, " nor the target's context");
-    return asked;
+    return {.nodes = asked, .depth = asked};
   }
 
   // All tokens of a tree have to find room in the target's context, and a path in the budget.
@@ -683,6 +685,7 @@ class Sequence {
     feed_.keep(path_.numbers().first(static_cast<std::size_t>(kept)));
     seen_ = before + kept;
     proposal_.value.reset();
+    limits_.reset();
     shared_->drafter.truncate(seen_);
     return emitted;
   }
@@ -694,6 +697,7 @@ class Sequence {
   Index seen_ = 0;    // how many tokens of the text the target's context holds
   Index filled_ = 0;  // how many of them the caller had it take in
   detail::FeedBuffer feed_;
+  std::optional<TreeLimits> limits_;  // of the next draft, where somebody has asked for them
   detail::Uncopied<Proposal> proposal_;
   Index depth_ = 0;            // of the tree that is proposed
   std::vector<Index> depths_;  // and of its tokens
