@@ -25,6 +25,7 @@ using specdec::Finished;
 using specdec::Index;
 using specdec::ModelPerSequence;
 using specdec::Options;
+using specdec::Result;
 using specdec::Token;
 using support::Bookkeeper;
 using Table = specdec::testing::TableModel<>;
@@ -37,20 +38,48 @@ struct Job {
   std::uint64_t seed;
 };
 
+// Strings that begin within one token and end within another.
+const specdec::StopStrings& stop_strings() {
+  static const specdec::StopStrings strings{
+      {"cbb", "babc"}, [pieces = std::vector<std::string>{"a", "ba", "cb", "bc", "ab"}](Token x) {
+        return pieces[static_cast<std::size_t>(x)];
+      }};
+  return strings;
+}
+
 Job random_job(Index vocab_size, int gamma, std::mt19937_64& rng) {
   const auto below = [&](int n) { return static_cast<Index>(specdec::uniform01(rng) * n); };
   Job job{.prompt = {}, .options = {.max_new_tokens = below(24), .gamma = below(gamma + 1)}, .seed = rng()};
   for (Index i = 0; i <= below(12); ++i)
     job.prompt.push_back(static_cast<Token>(below(static_cast<int>(vocab_size))));
   if (below(2) == 0) job.options.stop_tokens = {below(static_cast<int>(vocab_size))};
+  if (below(6) == 0) job.options.stop_strings = stop_strings();
+  if (below(3) == 0) job.options.log_probabilities = {.processed = true, .top = below(3)};
   return job;
 }
 
 template <class Target, class Drafter, class V, class Length>
-Tokens alone(const Job& job, Target target, Drafter drafter, const V& verifier, Length length) {
+Result result_alone(const Job& job, Target target, Drafter drafter, const V& verifier, Length length) {
   specdec::SpecDec decoder{std::move(target), std::move(drafter), verifier, std::move(length)};
   std::mt19937_64 rng(job.seed);
-  return decoder.generate(job.prompt, job.options, rng).tokens;
+  return decoder.generate(job.prompt, job.options, rng);
+}
+template <class Target, class Drafter, class V, class Length>
+Tokens alone(const Job& job, Target target, Drafter drafter, const V& verifier, Length length) {
+  return result_alone(job, std::move(target), std::move(drafter), verifier, std::move(length)).tokens;
+}
+
+// Whether what was told of the first tokens of a text is what was told of all of it.
+void check_beginning(const Result& cut, const Result& whole) {
+  REQUIRE(cut.tokens.size() <= whole.tokens.size());
+  CHECK(std::equal(cut.tokens.begin(), cut.tokens.end(), whole.tokens.begin()));
+  const specdec::LogProbabilities &told = cut.log_probabilities, &all = whole.log_probabilities;
+  REQUIRE(told.size() == (all.empty() ? 0 : std::ssize(cut.tokens)));
+  for (Index i = 0; i < told.size(); ++i) {
+    CHECK(told[i] == all[i]);
+    CHECK(std::ranges::equal(told.top(i), all.top(i), {}, &specdec::TokenLogProbability::token,
+                             &specdec::TokenLogProbability::token));
+  }
 }
 
 // Jobs that come and go at random steps; each text is to be a beginning of what it is alone, and the whole of it where
@@ -79,9 +108,9 @@ void come_and_go(B& batch, Index vocab_size, const Alone& alone, Run&& run, std:
       const Index size = batch.size(), last = static_cast<Index>(jobs.size()) - 1;
       for (Index number = last; number >= 0 && batch.size() == size; --number) {
         try {
-          const Tokens cut = batch.cancel(number).tokens, whole = alone(jobs.at(number));
-          REQUIRE(cut.size() <= whole.size());
-          CHECK(std::equal(cut.begin(), cut.end(), whole.begin()));
+          const Result cut = batch.cancel(number);
+          CHECK(cut.stop_reason == specdec::StopReason::callback);
+          check_beginning(cut, alone(jobs.at(number)));
           ++finished;
         } catch (const std::invalid_argument&) {  // it has gone already
         }
@@ -89,8 +118,12 @@ void come_and_go(B& batch, Index vocab_size, const Alone& alone, Run&& run, std:
     }
     for (const Finished& done : run(batch)) {
       REQUIRE_FALSE(done.error);
-      CHECK(done.result.tokens == alone(jobs.at(done.sequence)));
+      const Result whole = alone(jobs.at(done.sequence));
+      check_beginning(done.result, whole);
+      CHECK(done.result.tokens == whole.tokens);
       CHECK(done.result.tokens == told[done.sequence]);
+      CHECK(done.result.stop_reason == whole.stop_reason);
+      CHECK(done.result.stop_match == whole.stop_match);
       ++finished;
     }
   }
@@ -111,7 +144,7 @@ void check_together(const V& verifier, Length length = {}, specdec::BatchOptions
   std::mt19937_64 rng(7);
   const Models models = models_of(rng);
   const auto by_itself = [&](const Job& job) {
-    return alone(job, models.target, specdec::ModelDrafter{Table(models.small)}, verifier, length);
+    return result_alone(job, models.target, specdec::ModelDrafter{Table(models.small)}, verifier, length);
   };
   Batch batch{ModelPerSequence{models.target}, specdec::BatchModelDrafter{ModelPerSequence{models.small}},
               verifier, Length(length), options};
@@ -125,7 +158,7 @@ void check_apart(const D& drafter, const V& verifier, specdec::BatchOptions opti
   std::mt19937_64 rng(8);
   const Models models = models_of(rng);
   const auto by_itself = [&](const Job& job) {
-    return alone(job, models.target, D(drafter), verifier, specdec::FixedLength{});
+    return result_alone(job, models.target, D(drafter), verifier, specdec::FixedLength{});
   };
   Batch batch{ModelPerSequence{models.target}, D(drafter), verifier, options};
   come_and_go(
@@ -137,7 +170,7 @@ template <class B>
 std::vector<Finished> step_at_last(B& batch, Bookkeeper& target, Bookkeeper& small, std::mt19937_64& rng) {
   for (int attempts = 0; attempts < 1000; ++attempts) {
     for (Bookkeeper* model : {&target, &small}) {
-      const auto dice = [&] { return model->calls + 1 + static_cast<Index>(specdec::uniform01(rng) * 12); };
+      const auto dice = [&] { return model->calls + 1 + static_cast<Index>(specdec::uniform01(rng) * 9); };
       model->fails_at = dice();
       model->fails_behind = dice();
       model->one_row_short_at = dice();
@@ -161,14 +194,13 @@ void check_trees_together(const Together& together, const Apart& apart, const V&
   std::mt19937_64 rng(15);
   const Models models = models_of(rng);
   const auto by_itself = [&](const Job& job) {
-    return alone(job, models.target, apart(Table(models.small)), verifier, specdec::FixedLength{});
+    return result_alone(job, models.target, apart(Table(models.small)), verifier, specdec::FixedLength{});
   };
   Bookkeeper target(models.target), small(models.small);
   Batch batch{target, together(small), verifier, options};
   come_and_go(
       batch, 5, by_itself, [&](auto& b) { return step_at_last(b, target, small, rng); }, rng, 12);
-  CHECK(std::min(target.failures, small.failures) >=
-        support::bound(40, 40) / 8);  // of few texts few calls fail
+  CHECK(std::min(target.failures, small.failures) >= 3);  // of few texts few calls fail
   CHECK(target.contexts.empty());
   CHECK(small.contexts.empty());
 }
@@ -434,7 +466,8 @@ TEST_CASE("a call never has more tokens than it may, and nobody waits for ever")
     batch.add(Tokens(1 + 9 * seed, 2), {.max_new_tokens = 10, .gamma = 4}, std::mt19937_64(seed));
   CHECK(batch.run().size() == 6);
   CHECK(target.most_fed == 8);
-  CHECK(batch.fed() <= 8 * batch.target_calls());
+  CHECK(batch.target_calls() == target.calls);
+  CHECK(batch.fed() == target.fed);
   CHECK(support::message_of<std::invalid_argument>([&] {
           batch.add(Tokens{1}, {.gamma = 8}, std::mt19937_64(1));
         }).find("gamma = 8") != std::string::npos);
@@ -452,6 +485,47 @@ TEST_CASE("where a call has not room for all, they take turns") {
     batch.step();
     for (Index i = 0; i < 3; ++i) CHECK(batch.sequence(i).stats().target_calls == (call + 2 - i) / 3);
   }
+}
+
+TEST_CASE("who has finished is told in the order of the numbers, whoever had to wait") {
+  std::mt19937_64 rng(18);
+  const Models models = models_of(rng);
+  for (const bool at_once : {false, true}) {
+    Bookkeeper target(models.target);
+    Batch batch{target, specdec::BatchModelDrafter{ModelPerSequence{models.small}}, specdec::BlockVerifier{},
+                specdec::BatchOptions{.tokens_per_call = 3}};
+    for (const Index tokens : {2, 2, 2, 1})
+      batch.add(Tokens{1}, {.max_new_tokens = tokens, .gamma = 0}, std::mt19937_64(1));
+    std::vector<Index> numbers;
+    const auto note = [&](std::span<const Finished> finished) {
+      for (const Finished& each : finished) numbers.push_back(each.sequence);
+    };
+    if (at_once) note(batch.run());
+    else
+      for (int step = 0; step < 3; ++step) note(batch.step());
+    CHECK(batch.empty());
+    CHECK(numbers == (at_once ? std::vector<Index>{0, 1, 2, 3} : std::vector<Index>{0, 1, 3, 2}));
+  }
+}
+
+TEST_CASE("in a batch a text is what it is alone, by a draft model that knows and holds less") {
+  std::mt19937_64 rng(19);
+  const Models models{Table::random(5, 2, rng), Table::random(3, 1, rng)};
+  Bookkeeper target(models.target), small(models.small, 9);
+  Batch batch{target, specdec::BatchModelDrafter{small}, specdec::BlockVerifier{}};
+  const Job job{Tokens{4, 1, 3}, {.max_new_tokens = 20, .gamma = 4}, 1};
+  batch.add(job.prompt, job.options, std::mt19937_64(job.seed));
+  for (int step = 0; !batch.empty(); ++step) {
+    REQUIRE(step < 30);
+    for (const Finished& finished : batch.step()) {
+      CHECK(message_of_error(finished).empty());
+      CHECK(finished.result.tokens == alone(job, models.target,
+                                            specdec::ModelDrafter{support::WatchedTreeModel(models.small, 9)},
+                                            specdec::BlockVerifier{}, specdec::FixedLength{}));
+      CHECK(finished.result.stats.target_calls < 20);
+    }
+  }
+  CHECK(small.calls > 3);
 }
 
 TEST_CASE("models that served a batch which was given up can serve another") {

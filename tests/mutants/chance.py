@@ -13,6 +13,10 @@ mutant("bits-of-any-range", "chance/random.hpp", "tests/chance/random",
 mutant("bits-minimum-forgotten", "chance/random.hpp", "tests/chance/random tests/law_concepts",
        "static_cast<std::uint64_t>(generator() - Generator::min())", "static_cast<std::uint64_t>(generator())")
 
+mutant = promise("a generator of any kind gives a batch the bits that it gives alone")
+mutant("any-generator-words", "chance/any_generator.hpp", "tests/chance/any_generator",
+       "return random_bits64(generator); }", "return static_cast<std::uint64_t>(generator()); }")
+
 mutant = promise("a coin falls with its probability")
 mutant("coin-inverted", "chance/chance.hpp", "tests/chance/chance", "uniform01(*generator_) < p", "uniform01(*generator_) > p")
 mutant("coin-closed", "chance/chance.hpp", "tests/chance/chance tests/verify/token tests/verify/block",

@@ -285,7 +285,7 @@ mutant("batch-confidence-ignored", "draft/batch_model_drafter.hpp", BATCH, "if (
 mutant = promise("in a batch each fails by itself")
 mutant("batch-failure-unnoticed", "loop/batch_entry.hpp", BATCH, "return error_ || sequence_.done();", "return sequence_.done();")
 mutant("batch-short-rows-taken-in", "loop/batch.hpp", BATCH,
-       "for (const BatchFeed& feed : feeds_) target_.keep(feed.sequence, feed.from);", "")
+       "if (!entry->judged()) target_.keep(entry->number(), entry->feed().from);", "{}")
 mutant("batch-failed-sequence-remembered", "loop/batch.hpp", BATCH, "    target_.release(sequence);\n", "")
 mutant("batch-sequences-left-behind", "loop/batch.hpp", BATCH, "for (const auto& entry : entries_) forget(entry->number());", "")
 mutant("batch-failed-draft-remembered", "loop/batch.hpp", BATCH,
@@ -306,7 +306,45 @@ mutant("batch-length-not-told", "loop/batch_entry.hpp", BATCH, "if (step_) polic
 mutant = promise("a call of a batch that fails can be tried again, with the same luck")
 mutant("batch-luck-not-rewound", "loop/batch_entry.hpp", BATCH, "    source_.rewind();", "    source_.mark();")
 mutant("batch-luck-never-marked", "loop/batch_entry.hpp", BATCH, "    source_.mark();\n", "")
-mutant("batch-finished-before-the-call", "loop/batch.hpp", "tests/soak/batch", "    finished_.clear();\n", "    finished_.clear();\n    leave();\n")
+mutant("batch-finished-before-the-call", "loop/batch.hpp", "tests/soak/batch", "    finished_.clear();\n", "    finished_.clear();\n    leave(finished_);\n")
+mutant("batch-luck-lost-with-the-mark", "chance/rewindable_generator.hpp", "tests/chance/rewindable_generator",
+       "given_.erase(given_.begin(), given_.begin() + static_cast<std::ptrdiff_t>(next_));", "given_.clear();")
+mutant("batch-judged-taken-back", "loop/batch.hpp", BATCH,
+       "if (!entry->judged()) target_.keep(", "target_.keep(")
+mutant("batch-unjudged-told", "loop/batch.hpp", BATCH,
+       "std::erase_if(stepping_, [](const Entry* entry) { return !entry->judged(); });", "")
+mutant("batch-judged-for-ever", "loop/batch_entry.hpp", BATCH, "    judged_ = false;\n", "")
+mutant("batch-cancelled-before-its-result", "loop/batch.hpp", "tests/law_allocation",
+       "Result result = (*entry)->sequence().result();", "(*entry)->sequence().stop();\n    Result result = (*entry)->sequence().result();")
+mutant("batch-results-told-twice", "loop/batch.hpp", "tests/law_allocation",
+       "finished.erase(finished.begin() + before, finished.end());", "(void)before;")
+
+mutant = promise("a draft length is asked once a step, and the answer holds for this step")
+mutant("length-asked-twice-a-step", "loop/sequence.hpp", "tests/loop/batch tests/loop/sequence", "if (!limits_) draft_limits();", "draft_limits();")
+mutant("length-of-every-proposal", "loop/sequence.hpp", "tests/loop/sequence",
+       "*std::exchange(limits_, std::nullopt)", "*limits_")
+mutant("length-of-a-text-that-went-on", "loop/sequence.hpp", "tests/loop/sequence",
+       "    limits_.reset();\n    shared_->drafter.truncate(seen_);", "    shared_->drafter.truncate(seen_);")
+mutant("length-of-another-budget", "loop/sequence.hpp", "tests/loop/sequence",
+       "    limits_.reset();\n    record_.truncate(0);", "    record_.truncate(0);")
+
+mutant = promise("a batch tells who has finished in the order of their numbers, and what it fed")
+mutant("batch-finished-in-any-order", "loop/batch.hpp", BATCH,
+       "    std::ranges::sort(finished_, {}, &Finished::sequence);\n", "")
+mutant("batch-run-in-any-order", "loop/batch.hpp", BATCH,
+       "    std::ranges::sort(all_finished_, {}, &Finished::sequence);\n", "")
+mutant("batch-feeds-of-nothing", "loop/batch.hpp", BATCH,
+       "if (count > left || count == 0) break;", "if (count > left) break;")
+mutant("batch-fed-uncounted", "loop/batch.hpp", BATCH,
+       "    for (const BatchFeed& feed : feeds_) fed_ += std::ssize(feed.tokens);\n", "")
+
+mutant = promise("a draft model of a batch may know other tokens, and hold less, than the target")
+mutant("batch-unknown-tokens-shown", "draft/batch_model_drafter.hpp", BATCH,
+       "const auto tokens = detail::known_tokens(unseen, model_.vocab_size(), context.known);", "const auto tokens = unseen;")
+mutant("batch-draft-past-its-context", "draft/batch_model_drafter.hpp", BATCH,
+       "return std::min(request.gamma, detail::room_behind(request.context, model_));", "return request.gamma;")
+mutant("sequences-take-trees-as-lines", "model/model_per_sequence.hpp", BATCH,
+       "if (!feed.parents.empty()) return model.forward(feed.tokens, feed.parents, rows);", "")
 
 STOPS = "tests/loop/stop_strings"
 mutant = promise("a stop string ends the text in the token that completes it, wherever tokens break it")

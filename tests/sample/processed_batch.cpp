@@ -17,6 +17,8 @@
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
+#include "support/processors.hpp"
+#include "support/threads.hpp"
 
 namespace test_sample_processed_batch {
 
@@ -525,6 +527,79 @@ TEST_CASE("texts under processors with state are what they are alone") {
     REQUIRE_FALSE(finished.error);
     CHECK(finished.result.tokens == alone.generate(prompt, options, rng).tokens);
   }
+}
+
+namespace {
+
+// Logits of many texts, of lines and of trees.
+class LogTables {
+ public:
+  explicit LogTables(std::uint64_t seed) : prototype_(vocabulary, 2, seed) {}
+  Index vocab_size() const { return vocabulary; }
+  const support::RowMajor<double>& forward(std::span<const BatchFeed> feeds) {
+    Index rows = 0;
+    for (const BatchFeed& feed : feeds) rows += feed.rows;
+    output_.resize(rows, vocabulary);
+    rows = 0;
+    for (const BatchFeed& feed : feeds) {
+      support::LogTable& table = tables_.try_emplace(feed.sequence, prototype_).first->second;
+      const Index wanted = std::max<Index>(feed.rows, 1);
+      const auto& logits = feed.parents.empty() ? table.forward(feed.tokens, wanted)
+                                                : table.forward(feed.tokens, feed.parents, wanted);
+      output_.middleRows(rows, feed.rows) = logits.bottomRows(feed.rows);
+      rows += feed.rows;
+    }
+    return output_;
+  }
+  void keep(Index sequence, Index length) {
+    if (const auto found = tables_.find(sequence); found != tables_.end()) found->second.truncate(length);
+  }
+  void keep(Index sequence, std::span<const Index> path) { tables_.at(sequence).keep(path); }
+  void release(Index sequence) { tables_.erase(sequence); }
+
+  Index size() const { return std::ssize(tables_); }
+
+ private:
+  support::LogTable prototype_;
+  std::map<Index, support::LogTable> tables_;
+  support::RowMajor<double> output_;
+};
+
+}  // namespace
+
+TEST_CASE("texts under processors with state are what they are alone, by trees that are drafted together") {
+  const auto processor_of = [](Index sequence) {
+    return Processors{RepetitionPenalty{1 + 0.3 * static_cast<double>(sequence)},
+                      AfterPrompt{sequence, NoRepeatNgrams{4}}};
+  };
+  LogTables large(7), small(8);
+  const Chain chain{Temperature{0.9}, TopK{4}};
+  const TreeShape shape = TreeShape::of_widths({2, 2, 1});
+  Batch batch{ProcessedBatch{large, chain, processor_of},
+              BatchModelTreeDrafter{ProcessedBatch{small, chain, processor_of}, shape, WithoutReplacement{}},
+              TraversalVerifier{}, BatchOptions{.tokens_per_call = 60}};
+  const Options options{.max_new_tokens = 30, .gamma = 10};
+  const Tokens prompt{1, 2, 0, 5, 1, 2, 3};
+  for (std::uint64_t i = 0; i < 6; ++i) batch.add(prompt, options, std::mt19937_64(i));
+  for (int n = 0; n < 5; ++n) batch.step();
+  batch.cancel(4);
+  CHECK(large.size() == 5);
+  CHECK(small.size() == 5);
+  Index accepted = 0, calls = 0;
+  for (const Finished& finished : batch.run(support::TwoThreads{})) {
+    const auto own = processor_of(finished.sequence);
+    SpecDec alone{ProcessedModel{support::LogTable(vocabulary, 2, 7), chain, own},
+                  ModelTreeDrafter{ProcessedModel{support::LogTable(vocabulary, 2, 8), chain, own}, shape,
+                                   WithoutReplacement{}},
+                  TraversalVerifier{}};
+    std::mt19937_64 rng(static_cast<std::uint64_t>(finished.sequence));
+    REQUIRE_FALSE(finished.error);
+    CHECK(finished.result.tokens == alone.generate(prompt, options, rng).tokens);
+    calls += finished.result.stats.target_calls;
+    accepted += std::ssize(finished.result.tokens) - finished.result.stats.target_calls;
+  }
+  CHECK(accepted > calls / 2);
+  CHECK(large.size() + small.size() == 0);
 }
 
 }  // namespace test_sample_processed_batch

@@ -13,6 +13,7 @@
 #include <specdec/testing.hpp>
 #include <sstream>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -91,18 +92,43 @@ struct Tally {
   Index tokens = 0, texts = 0, cancelled = 0, stopped = 0, failed = 0, failed_calls = 0, calls = 0, fed = 0;
 };
 
-template <class V, class Length>
+// A draft length for all sequences that looks at rows, on the threads that draft, and is told of all steps between these.
+class SharedConfidence {
+ public:
+  Index next(Index most) const { return most; }
+  void observe(const specdec::StepRecord& step) { drafted_ += step.drafted; }
+  template <class Row>
+  bool goes_on(const Row& row, Index i) const {
+    return drafted_ >= 0 && confident_.goes_on(row, i);
+  }
+
+ private:
+  Index drafted_ = 0;
+  specdec::ConfidentLength confident_{0.35};
+};
+
+// Drafters of which a batch has one for all, or a copy for each.
+struct Together {
+  using Drafter = specdec::BatchModelDrafter<FailingModel>;
+  static Drafter of(const Table& small) { return Drafter(FailingModel(small, 0.005, 0.001)); }
+};
+struct Apart {
+  using Drafter = specdec::ModelDrafter<Table>;
+  static Drafter of(const Table& small) { return Drafter(Table(small)); }
+};
+
+template <class Drafters, class V, class Length>
 class World {
  public:
-  World(const V& verifier, const Length& length, std::uint64_t seed)
+  World(const V& verifier, Length&& length, std::uint64_t seed)
       : rng_(seed),
         target_(Table::random(vocabulary, 2, rng_)),
         small_(Table::random(vocabulary, 1, rng_)),
         verifier_(verifier),
         length_(length),
         failing_(target_, 0.01, 0.004),
-        batch_(failing_, specdec::BatchModelDrafter{FailingModel(small_, 0.005, 0.001)}, verifier,
-               Length(length), {.tokens_per_call = 40}) {}
+        batch_(failing_, Drafters::of(small_), verifier, std::forward<Length>(length),
+               {.tokens_per_call = 40}) {}
 
   // Somebody comes, or goes; and a step.
   void turn() {
@@ -155,7 +181,7 @@ class World {
   void check_text(Index number, const Tokens& text, bool whole) {
     const Job& job = jobs_.at(number);
     specdec::SpecDec decoder{Table(target_), specdec::ModelDrafter{Table(small_)}, verifier_,
-                             Length(length_)};
+                             std::remove_cvref_t<Length>(length_)};
     std::mt19937_64 rng(job.seed);
     const Tokens alone = decoder.generate(job.prompt, job.options, rng).tokens;
     REQUIRE(text.size() <= alone.size());
@@ -169,17 +195,17 @@ class World {
   std::mt19937_64 rng_;
   Table target_, small_;
   V verifier_;
-  Length length_;
+  const std::remove_cvref_t<Length> length_;
   FailingModel failing_;
-  specdec::Batch<FailingModel&, specdec::BatchModelDrafter<FailingModel>, V, Length> batch_;
+  specdec::Batch<FailingModel&, typename Drafters::Drafter, V, Length> batch_;
   std::map<Index, Job> jobs_;
 };
 
-template <class V, class Length>
-void soak(const V& verifier, const Length& length, Index tokens) {
+template <class Drafters, class V, class Length>
+void soak(const V& verifier, Length&& length, Index tokens) {
   std::size_t early = 0, late = 0;
   const std::size_t before = live_bytes();
-  World<V, Length> world(verifier, length, 17);
+  World<Drafters, V, Length> world(verifier, std::forward<Length>(length), 17);
   while (world.tally.tokens < tokens) {
     world.turn();
     std::size_t& most = world.tally.tokens < tokens / 5 ? early : late;
@@ -201,8 +227,10 @@ void soak(const V& verifier, const Length& length, Index tokens) {
 
 TEST_CASE("a million tokens in batches: every text is what it is alone, memory constant") {
   const Index tokens = support::bound(500'000, 1'000'000);
-  soak(specdec::BlockVerifier{}, specdec::ScheduledLength{3}, tokens);
-  soak(specdec::GreedyBlockVerifier{}, specdec::FixedLength{}, tokens);
+  soak<Together>(specdec::BlockVerifier{}, specdec::ScheduledLength{3}, tokens);
+  soak<Together>(specdec::GreedyBlockVerifier{}, specdec::FixedLength{}, tokens);
+  SharedConfidence shared;
+  soak<Apart>(specdec::BlockVerifier{}, shared, tokens / 5);
 }
 
 }  // namespace test_soak_batch

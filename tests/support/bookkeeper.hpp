@@ -87,6 +87,7 @@ class Bookkeeper {
   Index take_in(const specdec::BatchFeed& feed, Index rows) {
     std::vector<Token>& context = contexts[feed.sequence];
     Tree& tree = trees_[feed.sequence];
+    if (feed.tokens.empty()) throw std::logic_error("fed nothing");
     if (feed.from != std::ssize(context)) throw std::logic_error("fed behind another context");
     if (feed.rows > std::ssize(feed.tokens)) throw std::logic_error("asked for more rows than tokens");
     if (feed.parents.empty() && !tree.tokens.empty()) throw std::logic_error("a tree is open");

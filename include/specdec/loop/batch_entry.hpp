@@ -24,6 +24,7 @@
 #include "specdec/loop/sequence.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/model/batch_model.hpp"
+#include "specdec/model/feed.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
@@ -175,8 +176,7 @@ class BatchEntry {
   void feed_prompt(Index count) {
     const auto tokens =
         sequence_.context().subspan(static_cast<std::size_t>(filled_), static_cast<std::size_t>(count));
-    feed_ = {{.tokens = tokens, .from = filled_, .rows = 0}, number_};
-    judged_ = false;
+    is_fed({.tokens = tokens, .from = filled_, .rows = 0});
   }
 
   /// How many tokens the next step feeds at most. Asks for the limits of its draft, which hold for the step.
@@ -188,8 +188,7 @@ class BatchEntry {
   const TreeLimits& limits() const { return limits_; }
 
   void propose() {
-    judged_ = false;
-    error_ = error_of([&] { feed_ = {sequence_.propose(source_), number_}; });
+    error_ = error_of([&] { is_fed(sequence_.propose(source_)); });
   }
   const BatchFeed& feed() const { return feed_; }
 
@@ -226,6 +225,11 @@ class BatchEntry {
   }
 
  private:
+  void is_fed(const Feed& feed) {
+    feed_ = {feed, number_};
+    judged_ = false;
+  }
+
   Index number_, most_;
   Source source_;
   OnStep on_step_;

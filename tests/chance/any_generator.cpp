@@ -1,0 +1,49 @@
+// AnyGenerator: the bits of the generator that it holds.
+#include "specdec/chance/any_generator.hpp"
+
+#include <random>
+#include <specdec/specdec.hpp>
+#include <vector>
+
+#include "support/catch.hpp"
+
+namespace test_chance_any_generator {
+
+using namespace specdec;
+
+namespace {
+
+// Numbers and draws by a generator that is held, and by its twin that is not.
+template <class Generator>
+void check_held(const Generator& generator) {
+  Generator itself = generator;
+  AnyGenerator held(generator);
+  RandomChance by_itself(itself);
+  RandomChance by_held(held);
+  const std::vector<double> p{0.2, 0.5, 0.3};
+  const DenseRow row(p.data(), 3);
+  for (int n = 0; n < 20; ++n) {
+    CHECK(random_bits64(held) == random_bits64(itself));
+    CHECK(uniform01(held) == uniform01(itself));
+    CHECK(by_held.coin(0.4) == by_itself.coin(0.4));
+    CHECK(by_held.draw(row) == by_itself.draw(row));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a generator of any kind gives what it gives by itself") {
+  check_held(std::mt19937{1});      // 32 bits at a time
+  check_held(std::mt19937_64{2});   // 64
+  check_held(std::minstd_rand{3});  // fewer than 31, none of them 0
+  check_held(std::ranlux48_base{4});
+}
+
+TEST_CASE("a copy of a held generator goes on by itself") {
+  AnyGenerator first{std::mt19937{5}}, second = first;
+  const auto bits = first();
+  first();
+  CHECK(second() == bits);
+}
+
+}  // namespace test_chance_any_generator
