@@ -599,42 +599,64 @@ TEST_CASE("a draft length that is shared is asked once a step and told of every 
   CHECK(length.asked == 2);
   CHECK(length.told == 6);
   CHECK(length.drafted == 5);
+  length.wanted = 1;
+  CHECK_THROWS(batch.step(Unreliable{.fails_at = 2}));
+  length.wanted = 0;
+  batch.step();
+  CHECK(length.asked == 4);
+  CHECK(length.told == 9);
+  CHECK(length.drafted == 5);
 }
 
 // Asks for the one and the other in turns, and counts.
 struct Fickle {
-  Index next(Index most) { return std::min(most, ++*asked % 2 == 1 ? first : second); }
+  Index next(Index most) { return ++*total, std::min(most, ++asked % 2 == 1 ? first : second); }
   void observe(const specdec::StepRecord&) {}
 
-  Index* asked;
-  Index first, second;
+  Index* total;
+  Index first, second, asked = 0;
 };
 
-TEST_CASE("a draft length of a sequence's own is asked once a step, and the answer holds") {
+TEST_CASE("a draft length of a sequence's own is asked once a step, though this fails or has to wait") {
   std::mt19937_64 rng(17);
   const Models models = models_of(rng);
   Bookkeeper target(models.target);
-  Index asked = 0;
-  {
-    Batch batch{target, specdec::BatchModelDrafter{ModelPerSequence{models.small}}, specdec::BlockVerifier{},
-                Fickle{&asked, 5, 2}};
-    batch.add(Tokens{0}, {.max_new_tokens = 20, .gamma = 5}, std::mt19937_64(1));
-    for (int step = 1; !batch.empty(); ++step) {
-      if (step == 3) target.fails_at = target.calls + 1;
+  Index asked = 0, asked_alone = 0, steps = 0;
+  const auto job = [](std::uint64_t seed) {
+    return Job{Tokens{0}, {.max_new_tokens = 20, .gamma = 7}, seed};
+  };
+  const auto run = [&](auto&& batch, Fickle length, std::uint64_t count) {
+    for (std::uint64_t seed = 0; seed < count; ++seed)
+      batch.add(job(seed).prompt, job(seed).options, std::mt19937_64(seed));
+    for (int step = 0; !batch.empty(); ++step) {
+      REQUIRE(step < 1000);
+      if (step % 3 == 1) target.fails_at = target.calls + 1;
       try {
-        for (const Finished& finished : batch.step()) CHECK(message_of_error(finished).empty());
+        for (const Finished& finished : batch.step()) {
+          CHECK(message_of_error(finished).empty());
+          length.total = &asked_alone;
+          CHECK(finished.result.tokens == alone(job(static_cast<std::uint64_t>(finished.sequence)),
+                                                models.target, specdec::ModelDrafter{Table(models.small)},
+                                                specdec::BlockVerifier{}, length));
+          steps += finished.result.stats.target_calls;
+        }
       } catch (const Bookkeeper::Failure&) {
       }
-      CHECK(asked == step);
     }
-    CHECK(target.failures == 1);
-  }
-  Batch batch{target, specdec::ModelDrafter{Table(models.small)}, specdec::BlockVerifier{},
-              Fickle{&asked, 0, 7}, specdec::BatchOptions{.tokens_per_call = 8}};
-  for (std::uint64_t seed = 0; seed < 8; ++seed)
-    batch.add(Tokens{0}, {.max_new_tokens = 20, .gamma = 7}, std::mt19937_64(seed));
-  for (const Finished& finished : batch.run()) CHECK(finished.result.tokens.size() == 20);
+  };
+  const Fickle five_or_two{&asked, 5, 2}, none_or_seven{&asked, 0, 7};
+  run(Batch{target, specdec::BatchModelDrafter{ModelPerSequence{models.small}}, specdec::BlockVerifier{},
+            Fickle(five_or_two)},
+      five_or_two, 2);
+  CHECK(target.most_fed == 2 * 6);
+  target.most_fed = 0;
+  run(Batch{target, specdec::ModelDrafter{Table(models.small)}, specdec::BlockVerifier{},
+            Fickle(none_or_seven), specdec::BatchOptions{.tokens_per_call = 8}},
+      none_or_seven, 8);
+  CHECK(target.failures > 5);
   CHECK(target.most_fed == 8);
+  CHECK(asked == asked_alone);
+  CHECK(asked == steps);
 }
 
 TEST_CASE("what a batch cannot take is said") {

@@ -1280,7 +1280,7 @@ TEST_CASE(
         "length nor max_new_tokens = 9223372036854775807 nor the target's context");
 }
 
-TEST_CASE("a draft length is asked once for a proposal, by draft_limits() if this is called first") {
+TEST_CASE("a draft length is asked once for a step, by draft_limits() if this is called first") {
   const Eigen::MatrixXd rows = Eigen::MatrixXd::Constant(4, 2, 0.5);
   const Options options{.max_new_tokens = 10, .gamma = 8};
   std::mt19937_64 rng{1};
@@ -1289,9 +1289,13 @@ TEST_CASE("a draft length is asked once for a proposal, by draft_limits() if thi
   CHECK(sequence.draft_limits().nodes == 4);
   CHECK(sequence.draft_limits().depth == 3);
   CHECK(sequence.propose(rng).rows == 1 + 3);  // what was answered last
-  CHECK(sequence.propose(rng).rows == 1 + 2);  // and asked anew for another proposal
-  CHECK(sequence.draft_limits().nodes == 1);   // while the proposal stands
-  CHECK_FALSE(sequence.accept(rows.topRows(3), rng).empty());
+  CHECK(sequence.propose(rng).rows == 1 + 3);  // and still holds where a step is tried again
+  CHECK_THROWS(sequence.accept(rows.topRows(1), rng));
+  CHECK(sequence.propose(rng).rows == 1 + 3);
+  CHECK(sequence.draft_limits().nodes == 2);  // while the proposal stands
+  CHECK_FALSE(sequence.accept(rows, rng).empty());
+  CHECK(sequence.propose(rng).rows == 1 + 1);  // that answer was about a text that has gone on
+  CHECK_FALSE(sequence.accept(rows.topRows(2), rng).empty());
   CHECK(sequence.propose(rng).rows == 1 + 0);  // the answer was about a text that has gone on
 
   SpecDec another{ExternalTarget{.vocabulary = 2}, ThreeTokens{}, BlockVerifier{}, Falling{3}};

@@ -299,8 +299,8 @@ mutant("batch-overtakes", "loop/batch.hpp", BATCH, "entries_.begin() + looked_at
 mutant("batch-changed-within-a-callback", "loop/batch.hpp", BATCH, "    telling_ = true;\n", "")
 mutant("batch-drafts-beyond-a-call", "loop/batch.hpp", BATCH, "most != unlimited && options.gamma >= most", "false")
 mutant("batch-length-asked-by-each", "loop/batch.hpp", BATCH,
-       "for (const auto& entry : entries_) entry->length().wants(wanted);",
-       "for (const auto& entry : entries_) entry->length().wants(length_.next(most));")
+       "for (const auto& entry : entries_) entry->wants(wanted);",
+       "for (const auto& entry : entries_) entry->wants(length_.next(most));")
 mutant("batch-length-not-told", "loop/batch_entry.hpp", BATCH, "if (step_) policy_->observe(*step_);", "")
 
 mutant = promise("a call of a batch that fails can be tried again, with the same luck")
@@ -321,8 +321,11 @@ mutant("batch-results-told-twice", "loop/batch.hpp", "tests/law_allocation",
 
 mutant = promise("a draft length is asked once a step, and the answer holds for this step")
 mutant("length-asked-twice-a-step", "loop/sequence.hpp", "tests/loop/batch tests/loop/sequence", "if (!limits_) draft_limits();", "draft_limits();")
-mutant("length-of-every-proposal", "loop/sequence.hpp", "tests/loop/sequence",
-       "*std::exchange(limits_, std::nullopt)", "*limits_")
+mutant("length-asked-again-for-a-retry", "loop/batch_entry.hpp", BATCH, "if (!limits_) error_ =", "error_ =")
+mutant("length-for-all-of-a-step-before", "loop/batch_entry.hpp", BATCH,
+       "    shared_.length.wants(length);\n    limits_.reset();\n", "    shared_.length.wants(length);\n")
+mutant("length-of-a-batch-never-asked-again", "loop/batch_entry.hpp", BATCH,
+       "source_); });\n      limits_.reset();\n", "source_); });\n")
 mutant("length-of-a-text-that-went-on", "loop/sequence.hpp", "tests/loop/sequence",
        "    limits_.reset();\n    shared_->drafter.truncate(seen_);", "    shared_->drafter.truncate(seen_);")
 mutant("length-of-another-budget", "loop/sequence.hpp", "tests/loop/sequence",

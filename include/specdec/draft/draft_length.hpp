@@ -17,8 +17,8 @@ namespace specdec {
 ///
 ///   next(most)       how many tokens to ask for in the next step, 0..most; `most` is Options::gamma, which may be
 ///                    `unlimited`, also where the budget or a context has room for fewer: the loop cuts what is asked
-///                    for, StepRecord::asked tells to what. Asked once whenever a step is tried: again where the step
-///                    has failed, and where a sequence of a batch has waited for room. The last answer counts.
+///                    for, StepRecord::asked tells to what. Asked once for a step, however often the step is tried until
+///                    it succeeds; where a Batch has one length for all sequences, once for each Batch::step().
 ///   observe(step)    called after every step with its StepRecord. Must not throw.
 ///   goes_on(row, i)  optional: whether to draw the (i+1)-th token from the draft model's row; false ends the draft
 ///                    before it. Only for drafters that show their rows (ModelDrafter), and not under greedy block

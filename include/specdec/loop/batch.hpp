@@ -68,8 +68,9 @@ struct BatchOptions {
 ///            copied: each sequence begins with a copy of it
 /// verifier   copied for each sequence
 /// length     a draft length: where it is passed as an rvalue each sequence has a copy, an lvalue is one for all. It is then
-///            asked once a step, and told of every sequence's step; if it has batch(n) it is told how many there are. Its goes_on(), if it has one,
-///            must be safe to call for several drafts at a time where these are made on several threads
+///            asked once a step, and told of every sequence's step; if it has batch(n) it is told how many there are. Its
+///            goes_on(), if it has one, must be safe to call for several drafts at a time where these are made on several
+///            threads
 ///
 /// Target and a drafter for all passed as lvalues are referred to and must outlive the batch; rvalues are moved in. A batch can
 /// neither be copied nor moved.
@@ -279,7 +280,7 @@ class Batch {
       for (const auto& entry : entries_) most = std::max(most, entry->most());
       if constexpr (requires { length_.batch(size()); }) length_.batch(size());
       const Index wanted = length_.next(most);
-      for (const auto& entry : entries_) entry->length().wants(wanted);
+      for (const auto& entry : entries_) entry->wants(wanted);
     }
   }
 

@@ -179,13 +179,20 @@ class BatchEntry {
     is_fed({.tokens = tokens, .from = filled_, .rows = 0});
   }
 
-  /// How many tokens the next step feeds at most. Asks for the limits of its draft, which hold for the step.
+  /// What a draft length for all sequences wants of each.
+  void wants(Index length) {
+    shared_.length.wants(length);
+    limits_.reset();
+  }
+
+  /// How many tokens the next step feeds at most. The limits of its draft are asked for once, even if it has to wait for
+  /// room or to be tried again, so that the draft length is the one that the sequence would have alone.
   Index most_fed() {
     source_.rewind();  // the last step may have failed
-    error_ = error_of([&] { limits_ = sequence_.draft_limits(); });
-    return std::ssize(sequence_.context()) - sequence_.kept() + limits_.nodes;
+    if (!limits_) error_ = error_of([&] { limits_ = sequence_.draft_limits(); });
+    return std::ssize(sequence_.context()) - sequence_.kept() + limits().nodes;
   }
-  const TreeLimits& limits() const { return limits_; }
+  TreeLimits limits() const { return limits_.value_or(TreeLimits{.nodes = 0, .depth = 0}); }
 
   void propose() {
     error_ = error_of([&] { is_fed(sequence_.propose(source_)); });
@@ -201,6 +208,7 @@ class BatchEntry {
       emitted_ = {};
     } else {
       error_ = error_of([&] { emitted_ = sequence_.accept(rows, source_); });
+      limits_.reset();
     }
   }
 
@@ -237,7 +245,7 @@ class BatchEntry {
   Shared shared_;
   Sequence sequence_;
   Index prefill_, filled_ = 0;
-  TreeLimits limits_{.nodes = 0, .depth = 0};
+  std::optional<TreeLimits> limits_;
   BatchFeed feed_;
   bool judged_ = false;
   std::span<const Token> emitted_;

@@ -245,9 +245,9 @@ class Sequence {
   }
   /// How many tokens of the sequence the target's context holds, between steps.
   Index kept() const { return seen_; }
-  /// Asks the draft-length policy how long the next draft may be, for who drafts many sequences together: the next
-  /// propose() goes by this answer and does not ask again. The depth of a linear draft is its length. No tokens when
-  /// done(). Throws what the draft-length policy throws.
+  /// Asks the draft-length policy how long the next draft may be, for who drafts many sequences together: propose() goes by
+  /// this answer until a step has succeeded, and does not ask again. The depth of a linear draft is its length. No tokens
+  /// when done(). Throws what the draft-length policy throws.
   TreeLimits draft_limits() {
     limits_.reset();
     if (done()) return {.nodes = 0, .depth = 0};
@@ -430,7 +430,7 @@ class Sequence {
     detail::stand_at(chance, text_.size());
     take_drafter();
     if (!limits_) draft_limits();
-    const TreeLimits limits = *std::exchange(limits_, std::nullopt);
+    const TreeLimits limits = *limits_;
     text_.reserve(std::min(limits.nodes, limits.depth) + 1);
     try {
       draft(limits, chance);
@@ -697,7 +697,7 @@ class Sequence {
   Index seen_ = 0;    // how many tokens of the text the target's context holds
   Index filled_ = 0;  // how many of them the caller had it take in
   detail::FeedBuffer feed_;
-  std::optional<TreeLimits> limits_;  // of the next draft, where somebody has asked for them
+  std::optional<TreeLimits> limits_;  // of the step's draft, once the policy has been asked
   detail::Uncopied<Proposal> proposal_;
   Index depth_ = 0;            // of the tree that is proposed
   std::vector<Index> depths_;  // and of its tokens
