@@ -342,6 +342,39 @@ TEST_CASE("the target keeps the accepted path, and the engine is told which toke
   }
 }
 
+TEST_CASE("a text of trees goes on after a release as before, and from a part of itself as a fresh one") {
+  for (std::uint64_t seed = 1; seed < 10; ++seed) {
+    Models models = random_models(seed, 3);
+    Target other_target = models.target;
+    Decoder decoder(models.target, FormDrafter(models.draft, two_one), {TraversalVerifier{}});
+    Decoder other(other_target, FormDrafter(models.draft, two_one), {TraversalVerifier{}});
+    const Options options{.max_new_tokens = 30, .gamma = 4};
+    std::mt19937_64 rng{seed}, other_rng{seed};
+    auto sequence = decoder.start(prompt, options), twin = other.start(prompt, options);
+    for (int step = 0; !sequence.done(); ++step) {
+      sequence.step(rng);
+      twin.step(other_rng);
+      if (step % 2 == 0) continue;
+      sequence.release();
+      CHECK(sequence.kept() == 0);
+      CHECK(models.target.context().empty());
+    }
+    CHECK(std::ranges::equal(sequence.context(), twin.context()));
+
+    const auto whole = twin.context();
+    const std::vector<Token> part(whole.begin(), whole.end() - 7);
+    sequence.resume(part, options);
+    CHECK(holds(models.target, sequence));
+    auto fresh = other.start(part, options);
+    std::mt19937_64 again{seed}, other_again{seed};
+    sequence.generate(again);
+    fresh.generate(other_again);
+    CHECK(holds(models.target, sequence));
+    CHECK(std::ranges::equal(sequence.tokens(), fresh.tokens()));
+    CHECK(models.target.forked > 0);
+  }
+}
+
 TEST_CASE("no path is longer than the budget, and no tree larger than the context or gamma") {
   Models models = random_models(4, 3, 12);
   Decoder decoder(models.target, FormDrafter(models.draft, two_one), {TraversalVerifier{}});
