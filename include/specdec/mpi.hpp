@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <exception>
 #include <limits>
 #include <span>
 #include <stdexcept>
@@ -29,7 +30,8 @@ namespace specdec {
 /// A rank that fails alone leaves the others waiting, as always with MPI: a program that catches what no rank but its own
 /// may have thrown calls MPI_Abort.
 /// Throws: std::logic_error where MPI_Init has not been called, or where the ranks give different counts of numbers, on
-/// all of them; std::runtime_error, in MPI's words, where a call of MPI fails.
+/// all of them; std::runtime_error, in MPI's words, where a call of MPI fails, and where another rank has no memory for the
+/// numbers, on which that is std::bad_alloc.
 /// Cost: one MPI_Allgather of 512 bytes a rank for up to 63 numbers; for more, one more of what is left.
 class MpiCommunicator {
  public:
@@ -59,11 +61,13 @@ class MpiCommunicator {
       detail::invalid_argument("all has ", all.size(), " places, expected ", mine.size(), " for each of ",
                                size_, " ranks");
     const std::size_t first = std::min(mine.size(), frame_size - 1);
-    sent_[0] = static_cast<double>(mine.size());
+    const std::exception_ptr no_room =
+        detail::error_of([&] { rest_.resize((mine.size() - first) * static_cast<std::size_t>(size_)); });
+    sent_[0] = no_room ? no_count : static_cast<double>(mine.size());
     std::ranges::copy(mine.first(first), sent_.begin() + 1);
     gather(sent_, received_);
+    if (no_room) std::rethrow_exception(no_room);
     check_counts();
-    rest_.resize((mine.size() - first) * static_cast<std::size_t>(size_));
     if (!rest_.empty()) gather(mine.subspan(first), rest_);
     put_together(first, mine.size() - first, all.begin());
   }
@@ -72,6 +76,7 @@ class MpiCommunicator {
   // MPI has no words for ranks that give different counts: it may wait forever, or answer with anything. So a first message
   // is always as long, and says how many numbers there are.
   static constexpr std::size_t frame_size = 64;
+  static constexpr double no_count = -1;  // of a rank that has no memory for the rest
 
   void gather(std::span<const double> mine, std::span<double> all) {
     if (mine.size() > std::numeric_limits<int>::max())
@@ -86,6 +91,10 @@ class MpiCommunicator {
   }
 
   void check_counts() const {
+    for (Index r = 0; r < size_; ++r)
+      if (frame(r)[0] == no_count)
+        throw std::runtime_error(
+            detail::message("specdec: rank ", r, " has no memory for the numbers of all ranks"));
     for (Index r = 1; r < size_; ++r)
       if (frame(r)[0] != frame(0)[0])
         throw std::logic_error(detail::message("specdec: the ranks do not do the same: rank 0 gives ",

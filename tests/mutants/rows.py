@@ -23,7 +23,7 @@ mutant("draw-nan-block", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler t
 mutant("draw-from-nearly-two", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
        "return 1.01 + ", "return 1.9 + ")
 mutant("mass-of-halves-refused", "rows/prefix_sampler.hpp", "tests/rows/prefix_sampler",
-       "static_cast<double>(size_) * detail::rounding_of_small<Row>", "0 * detail::rounding_of_small<Row>")
+       "static_cast<double>(size) * rounding_of_small<Row>", "0 * rounding_of_small<Row>")
 mutant("mass-of-any-scalar-forgiven", "rows/numbers.hpp", "tests/rows/prefix_sampler",
        "? 0x1p-25 : 0.0", "? 0x1p-25 : 0x1p-20")
 
@@ -266,11 +266,28 @@ mutant("shard-argmax-of-the-others", "rows/sharded.hpp", SHARDED, "if (!(exchang
 mutant("shard-draws-what-is-missing-last", "rows/rank_masses.hpp", SHARDED, "return u < all ? u : (u - all) / (1 - all) * all;", "return u;")
 mutant("shard-draws-half-replaced", "rows/sharded.hpp", SHARDED, "    drawing_.clear();\n", "    drawing_.clear(), drawn_.assign(drawn_.size(), -1);\n")
 mutant("shards-with-gaps", "rows/sharded.hpp", SHARDED, "if (first != next)", "if (false)")
+mutant("shards-parents-need-not-agree", "rows/sharded.hpp", SHARDED, "    add(parents);\n", "")
+mutant("shards-rows-need-not-agree", "rows/sharded.hpp", SHARDED, 'exchange_.check_alike(0, "how many rows they have");', "")
+mutant("shards-vocabularies-need-not-agree", "rows/sharded.hpp", SHARDED, 'exchange_.check_alike(1, "the size of the vocabulary");', "")
+mutant("shards-largest-on-every-rank", "rows/rank_masses.hpp", SHARDED, "w == largest && w > -infinity && all == 0 ? 1.0 : 0.0", "w == largest && w > -infinity ? 1.0 : 0.0")
+mutant("shard-segment-of-each-alone", "rows/sharded.hpp", SHARDED, "out.push_back(has_mass(i) ? share(i) * mine_.probability(i, static_cast<Token>(x)) : 0.0);", "out.push_back(has_mass(i) ? mine_.probability(i, static_cast<Token>(x)) : 0.0);")
+mutant("shard-sum-of-each-alone", "rows/sharded.hpp", SHARDED, "has_mass(i) ? share(i) * mine_.sum(i, start, count) : 0.0;", "has_mass(i) ? mine_.sum(i, start, count) : 0.0;")
+mutant("shard-draws-ahead-by-one-number", "rows/sharded.hpp", SHARDED, "for (double& u : us_) u = uniform();", "if (!us_.empty()) us_.assign(draws, uniform());")
+mutant("shard-draw-of-no-probability", "rows/rank_draws.hpp", SHARDED, "if (!(token >= 0) || !(p > 0))", "if (!(token >= 0))")
+mutant("shard-mass-beyond-one", "rows/rank_masses.hpp", SHARDED, "if (kind == RankWeight::mass && all > most)", "if (false)")
+mutant("shard-part-below-zero", "rows/rank_masses.hpp", SHARDED, "if (mass < 0) throw", "if (false) throw")
+
+mutant = promise("what fails on one rank is an error on all of them, and none waits")
+mutant("failed-rank-gives-zero", "rows/exchange.hpp", SHARDED, "    return no_number;\n", "    return 0;\n")
+mutant("failed-rank-gives-zeros", "rows/exchange.hpp", SHARDED, "given_.assign(count, no_number);", "given_.assign(count, 0.0);")
+mutant("failed-rank-leaves", "rows/exchange.hpp", SHARDED, "error_of([&] { ranks_->all_gather(std::span<const double>(), std::span<double>()); });", "")
+mutant("rank-without-room-leaves", "rows/exchange.hpp", SHARDED, "    prepare([&] {\n      given_.clear();", "    ([](auto&& f) { f(); })([&] {\n      given_.clear();")
 
 mutant = promise("what is summed over rows that are spread over ranks takes one number, and is the whole rows'")
 mutant("spread-sums-token-by-token", "rows/walk.hpp", SHARDED, "if constexpr (SpreadRow<P> || SpreadRow<Q>) {", "if constexpr (false) {")
 mutant("spread-part-normalised-alone", "rows/sharded.hpp", SHARDED, "has_mass(i) ? share(i) : 0.0);", "has_mass(i) ? 1.0 : 0.0);")
 mutant("spread-part-unshifted", "rows/spread_row.hpp", SHARDED, "row_.segment(columns_.first + start, n)", "row_.segment(start, n)")
+mutant("spread-part-of-a-shorter-row", "rows/spread_row.hpp", SHARDED, "std::min<Index>(count, row_.vocab_size() - columns_.first - start)", "count")
 mutant("spread-list-unshifted", "rows/spread_row.hpp", SHARDED, "row_.support(listed_from_ + k) - columns_.first", "row_.support(listed_from_ + k)")
 mutant("spread-draw-unshifted", "rows/rank_draws.hpp", SHARDED, "out.assign({static_cast<double>(mine_.first() + x), row.probability(x)});", "out.assign({static_cast<double>(x), row.probability(x)});")
 mutant("spread-sum-ends-with-the-shorter", "rows/walk.hpp", SHARDED, "return sum(q.spread()) + f.alone(p, std::max<Index>(start, q.vocab_size()), end);", "return sum(q.spread());")

@@ -236,3 +236,5 @@ mutant("sharded-tree-kept-by-own-number", "sample/sharded_model.hpp", SHARDED, "
 mutant("sharded-tree-failure-taken-in", "sample/sharded_model.hpp", SHARDED, "      tree_.forget_from(before);\n", "")
 mutant("sharded-tree-length-uncounted", "sample/sharded_model.hpp", SHARDED, "    length_ += std::ssize(path);\n", "")
 mutant("sharded-steps-left-out", "sample/sharded_model.hpp", SHARDED, "shards_.emplace(steps_(*output_, vocab_size(), options_.temperature)", "shards_.emplace(steps_(*output_, vocab_size(), 1.0)")
+mutant("sharded-draws-ahead-by-one-number", "sample/sharded_model.hpp", SHARDED, "shards_->draw_ahead(options_.draws, [this] { return uniform01(source_); });", "shards_->draw_ahead(options_.draws, [this, u = uniform01(source_)] { return u; });")
+mutant("sharded-tree-outlives-rollback", "sample/sharded_model.hpp", SHARDED, "    model_.truncate(length_);\n    tree_.clear();\n", "    model_.truncate(length_);\n")

@@ -3,8 +3,10 @@
 #include "specdec/sample/sharded_model.hpp"
 
 #include <Eigen/Core>
+#include <cmath>
+#include <cstddef>
 #include <exception>
-#include <mutex>
+#include <limits>
 #include <random>
 #include <set>
 #include <span>
@@ -12,9 +14,9 @@
 #include <specdec/testing.hpp>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
@@ -23,7 +25,6 @@
 namespace test_sample_sharded_model {
 
 using namespace specdec;
-using specdec::testing::Law;
 using support::RowMajor;
 using support::ThreadRank;
 using Table = specdec::testing::TableModel<>;
@@ -94,29 +95,100 @@ struct Counted {
 
 static_assert(TreeModel<ShardedModel<Columns, ThreadRank, std::mt19937_64>>);
 
+// A row of which some tokens have been drawn.
+template <class R>
+struct Drawn : R {
+  std::vector<Token> tokens;
+
+  auto sampler() const {
+    return [tokens = tokens, k = std::size_t{0}, rest = R::sampler()](double u) mutable {
+      return k < tokens.size() ? tokens[k++] : rest(u);
+    };
+  }
+};
+
+using Steps = Chain<Temperature, Temperature, TopK, TopP, MinP>;
+
+Steps steps(double temperature, double again = 1, Index top_k = 0, double top_p = 1, double min_p = 0) {
+  return Steps{Temperature{temperature}, Temperature{again}, TopK{top_k}, TopP{top_p}, MinP{min_p}};
+}
+
+// What a sharded model is to be, on whole rows: its steps, and tokens drawn ahead from row after row, by a number of its
+// generator each.
+class Whole {
+  using Row = decltype(ProcessedRows(std::declval<const RowMajor<double>&>(), std::declval<Steps>()).row(0));
+
+ public:
+  using Rows = RowSpan<Drawn<Row>>;
+
+  Whole(const Table& table, const Steps& steps, Index draws) : table_(table), steps_(steps), draws_(draws) {}
+
+  Index vocab_size() const { return table_.vocab_size(); }
+  Rows forward(std::span<const Token> tokens, Index rows) { return drawn(table_.forward(tokens, rows)); }
+  Rows forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
+    return drawn(table_.forward(tokens, parents, rows));
+  }
+  void keep(std::span<const Index> path) { table_.keep(path); }
+  void truncate(Index length) { table_.truncate(length); }
+
+ private:
+  Rows drawn(const RowMajor<double>& probabilities) {
+    logits_ = probabilities.array().log();
+    rows_.clear();
+    for (Index i = 0; i < logits_.rows(); ++i) {
+      const Row row = ProcessedRows(logits_, steps_).row(i);
+      rows_.push_back({row, {}});
+      auto sampler = row.sampler();
+      for (Index k = 0; k < draws_; ++k) rows_.back().tokens.push_back(sampler(uniform01(source_)));
+    }
+    return Rows(rows_, vocab_size());
+  }
+
+  Table table_;
+  Steps steps_;
+  Index draws_;
+  std::mt19937_64 source_{1};
+  RowMajor<double> logits_;
+  std::vector<Drawn<Row>> rows_;
+};
+
+// What all ranks write, from use(rank, text), which is to be `expected`.
+template <class Use>
+void check_texts(Index ranks, const Tokens& expected, const Use& use) {
+  std::vector<Tokens> each(static_cast<std::size_t>(ranks));
+  support::rethrow_first(support::on_ranks(
+      ranks, [&](ThreadRank& rank) { each[static_cast<std::size_t>(rank.rank())] = use(rank); }));
+  for (const Tokens& text : each) CHECK(text == expected);
+}
+
 }  // namespace
 
 TEST_CASE(
-    "every number of ranks writes one text with trees, by two exchanges a call and one a rejected sibling") {
+    "every number of ranks writes the text of whole rows with trees, by two exchanges a call and one a "
+    "rejected sibling") {
   std::mt19937_64 rng(37);
   const Table target = fine_model(9, 2, rng), small = fine_model(9, 1, rng);
-  std::vector<Tokens> texts;
-  for (const Index ranks : {1, 2, 4}) {
-    std::vector<Tokens> each(static_cast<std::size_t>(ranks));
-    support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {
-      Counted counted{&rank};
-      ShardedModel model{columns_of(rank, target), counted, std::mt19937_64{1}, {.draws = 6}};
-      ModelTreeDrafter drafter{Table(small), TreeShape::of_widths({2, 2, 1}), Independent{}};
-      SpecDec decoder{model, std::move(drafter), TraversalVerifier{}};
-      std::mt19937_64 source(2);
-      const Result result = decoder.generate(Tokens{1, 2}, {.max_new_tokens = 300, .gamma = 8}, source);
-      if (result.stats.accepted < 100) throw std::logic_error("hardly a drafted token is accepted");
-      if (counted.exchanges > 5 * result.stats.target_calls) throw std::logic_error("too many exchanges");
-      each[static_cast<std::size_t>(rank.rank())] = result.tokens;
-    }));
-    for (const Tokens& text : each) texts.push_back(text);
+  const Options options{.max_new_tokens = 300, .gamma = 8};
+  const auto written = [&](auto& model) {
+    ModelTreeDrafter drafter{Table(small), TreeShape::of_widths({2, 2, 1}), Independent{}};
+    SpecDec decoder{model, std::move(drafter), TraversalVerifier{}};
+    std::mt19937_64 source(2);
+    return decoder.generate(Tokens{1, 2}, options, source);
+  };
+  for (const Index draws : {6, 1}) {
+    Whole whole(target, steps(1), draws);
+    const Tokens expected = written(whole).tokens;
+    for (const Index ranks : {1, 2, 4})
+      check_texts(ranks, expected, [&](ThreadRank& rank) {
+        Counted counted{&rank};
+        ShardedModel model{columns_of(rank, target), counted, std::mt19937_64{1}, {.draws = draws}};
+        const Result result = written(model);
+        if (result.stats.accepted < 100) throw std::logic_error("hardly a drafted token is accepted");
+        if (draws == 6 && counted.exchanges > 5 * result.stats.target_calls)
+          throw std::logic_error("too many exchanges");
+        return result.tokens;
+      });
   }
-  for (const Tokens& text : texts) CHECK(text == texts.front());
 }
 
 TEST_CASE("a tree over ranks looks tokens up behind their parents, and is as before where a call fails") {
@@ -162,76 +234,112 @@ TEST_CASE("a tree over ranks looks tokens up behind their parents, and is as bef
   }));
 }
 
-TEST_CASE("every number of ranks writes one text") {
-  std::mt19937_64 rng(31);
-  const Table target = fine_model(9, 2, rng), small = fine_model(9, 1, rng);
-  std::vector<Tokens> texts;
-  for (const Index ranks : {1, 2, 4}) {
-    std::vector<Tokens> each(static_cast<std::size_t>(ranks));
-    support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {
-      Counted counted{&rank};
-      ShardedModel model{columns_of(rank, target), counted, std::mt19937_64{1}};
-      SpecDec decoder{model, ModelDrafter{Table(small)}, BlockVerifier{}};
-      std::mt19937_64 source(2);
-      const Result result = decoder.generate(Tokens{1, 2}, {.max_new_tokens = 300, .gamma = 3}, source);
-      CHECK(result.stats.accepted > 30);
-      CHECK(counted.exchanges < 3 * result.stats.target_calls);
-      each[static_cast<std::size_t>(rank.rank())] = result.tokens;
-    }));
-    for (const Tokens& text : each) texts.push_back(text);
-  }
-  for (const Tokens& text : texts) CHECK(text == texts.front());
-}
-
-TEST_CASE("a text written over ranks has the target's law") {
-  std::mt19937_64 rng(32);
-  const Table target = Table::random(4, 2, rng), small = Table::random(4, 1, rng);
-  const Options options{.max_new_tokens = 3, .gamma = 2};
-  const Law expected = specdec::testing::target_law(target, Tokens{1, 0}, options);
-  const int samples = support::bound(4000, 12000);
-  std::vector<Tokens> texts;
-  support::rethrow_first(support::on_ranks(2, [&](ThreadRank& rank) {
-    ShardedModel model{columns_of(rank, target), rank, std::mt19937_64{3}};
-    SpecDec decoder{model, ModelDrafter{Table(small)}, BlockVerifier{}};
-    std::mt19937_64 source(4);
-    for (int n = 0; n < samples; ++n) {
-      const Result result = decoder.generate(Tokens{1, 0}, options, source);
-      if (rank.rank() == 0) texts.push_back(result.tokens);
+TEST_CASE("truncate() forgets the open tree over ranks, and the next tree is numbered from 0 on") {
+  std::mt19937_64 rng(40);
+  const Table target = fine_model(6, 2, rng);
+  support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
+    Columns columns = columns_of(rank, target);
+    Counted counted{&rank};
+    ShardedModel model{columns, counted, std::mt19937_64{1}, {.draws = 0}};
+    Table whole = target;
+    const Tokens text{3, 1}, siblings{0, 4, 2}, line{5, 1, 2};
+    const std::vector<Index> behind_the_context{-1, -1, -1}, in_line{-1, 0, 1}, path{0, 1};
+    const auto check = [&](bool right) {
+      if (!right) throw std::logic_error("the tree is another");
+    };
+    for (const Index length : {2, 1}) {
+      model.truncate(0);
+      whole.truncate(0);
+      model.forward(text, 1);
+      whole.forward(text, 1);
+      model.forward(siblings, behind_the_context, 3);
+      model.truncate(length);
+      whole.truncate(length);
+      check(columns.length() == length);
+      const auto rows = model.forward(line, in_line, 3);
+      const RowMajor<double> expected = whole.forward(line, in_line, 3);
+      const Index exchanges = counted.exchanges;
+      for (Index k = 1; k < 3; ++k) {  // each token behind the one before it
+        const Token x = line[static_cast<std::size_t>(k)];
+        check(std::abs(rows.row(k - 1).probability(x) - expected(k - 1, x)) < 1e-12);
+      }
+      check(counted.exchanges == exchanges);
+      model.keep(path);
+      whole.keep(path);
+      check(columns.length() == length + 2);
+      const auto after = model.forward(Tokens{4}, 1);
+      const RowMajor<double> expected_after = whole.forward(Tokens{4}, 1);
+      for (Token x = 0; x < 6; ++x)
+        check(std::abs(after.row(0).probability(x) - expected_after(0, x)) < 1e-12);
     }
   }));
-  std::size_t next = 0;
-  const auto report = specdec::testing::check_sampled([&] { return texts[next++]; }, expected, samples);
-  INFO(report);
-  CHECK(report.accepted);
+}
+
+TEST_CASE("every number of ranks writes the text of whole rows") {
+  std::mt19937_64 rng(31);
+  const Table target = fine_model(9, 2, rng), small = fine_model(9, 1, rng);
+  const Options options{.max_new_tokens = 300, .gamma = 3};
+  const auto written = [&](auto& model) {
+    SpecDec decoder{model, ModelDrafter{Table(small)}, BlockVerifier{}};
+    std::mt19937_64 source(2);
+    return decoder.generate(Tokens{1, 2}, options, source);
+  };
+  for (const Index draws : {0, 1, 2}) {
+    Whole whole(target, steps(1), draws);
+    const Tokens expected = written(whole).tokens;
+    for (const Index ranks : {1, 2, 4})
+      check_texts(ranks, expected, [&](ThreadRank& rank) {
+        Counted counted{&rank};
+        ShardedModel model{columns_of(rank, target), counted, std::mt19937_64{1}, {.draws = draws}};
+        const Result result = written(model);
+        if (result.stats.accepted <= 30) throw std::logic_error("hardly a drafted token is accepted");
+        if (draws == 2 && counted.exchanges >= 3 * result.stats.target_calls)
+          throw std::logic_error("too many exchanges");
+        return result.tokens;
+      });
+  }
 }
 
 TEST_CASE("a text written over ranks by a chain of steps is that of the chain on whole rows") {
   std::mt19937_64 rng(36);
   const Table target = fine_model(30, 1, rng), small = fine_model(30, 1, rng);
-  const auto check = [&](const auto& chain, const ShardedOptions& how) {
-    std::set<Token> written;
-    support::rethrow_first(support::on_ranks(4, [&](ThreadRank& rank) {
-      ShardedModel model{columns_of(rank, target), rank, std::mt19937_64{1}, chain, how};
-      SpecDec decoder{model, ModelDrafter{Table(small)}, BlockVerifier{}};
-      std::mt19937_64 source(2);
-      const Result result = decoder.generate(Tokens{0}, {.max_new_tokens = 400, .gamma = 3}, source);
-      if (rank.rank() != 0) return;
-      Token before = 0;
-      for (const Token x : result.tokens) {
-        const RowMajor<double> logits =
-            target.distribution(Tokens{before}).segment(0, 30).matrix().transpose().array().log();
-        const Chain whole{Temperature{how.temperature}, chain};
-        const double p = ProcessedRows(logits, whole).row(0).probability(x);
-        if (!(p > 0)) throw std::logic_error("a token that the chain takes away");
-        written.insert(x);
-        before = x;
-      }
-    }));
-    return written.size();
+  const Options options{.max_new_tokens = 400, .gamma = 3};
+  const auto written = [&](auto& model) {
+    SpecDec decoder{model, ModelDrafter{Table(small)}, BlockVerifier{}};
+    std::mt19937_64 source(2);
+    return decoder.generate(Tokens{0}, options, source).tokens;
   };
-  CHECK(check(Chain{Temperature{1.5}, TopK{9}, TopP{0.8}, MinP{0.1}}, {}) > 5);
-  CHECK(check(TopP{0.7}, {.temperature = 0.5}) > 5);
-  check(Chain<>{}, {.temperature = 0});
+  const auto check = [&](const auto& chain, double temperature, const Steps& as_steps) {
+    Whole whole(target, as_steps, 2);
+    const Tokens expected = written(whole);
+    check_texts(4, expected, [&](ThreadRank& rank) {
+      ShardedModel model{
+          columns_of(rank, target), rank, std::mt19937_64{1}, chain, {.temperature = temperature}};
+      return written(model);
+    });
+    return std::set<Token>(expected.begin(), expected.end()).size();
+  };
+  CHECK(check(Chain{Temperature{1.5}, TopK{9}, TopP{0.8}, MinP{0.1}}, 1, steps(1, 1.5, 9, 0.8, 0.1)) > 5);
+  CHECK(check(TopP{0.7}, 0.5, steps(0.5, 1, 0, 0.7)) > 5);
+  check(Chain<>{}, 0, steps(0));
+}
+
+TEST_CASE("the rows of a sharded model are the steps' own, ties included") {
+  std::mt19937_64 rng(39);
+  const Table target = Table::random(7, 1, rng);  // coarse, with many ties
+  for (const double temperature : {0.0, 0.6, 1.0})
+    support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
+      ShardedModel model{
+          columns_of(rank, target), rank, std::mt19937_64{1}, TopK{4}, {.temperature = temperature}};
+      Whole whole(target, steps(temperature, 1, 4), 2);
+      const Tokens tokens{0, 1, 2, 3, 4, 5, 6};
+      const auto rows = model.forward(tokens, 7);
+      const auto expected = whole.forward(tokens, 7);
+      for (Index i = 0; i < 7; ++i)
+        for (Token x = 0; x < 7; ++x)
+          if (!(std::abs(rows.row(i).probability(x) - expected.row(i).probability(x)) < 1e-12))
+            throw std::logic_error("another row than on one rank");
+    }));
 }
 
 TEST_CASE("numbers that are none on one rank are an error on all, which are as before") {
@@ -278,14 +386,14 @@ TEST_CASE("ranks of different seeds say so, and none waits") {
 TEST_CASE("odd options of a sharded model are named") {
   std::mt19937_64 rng(35);
   const Table target = Table::random(6, 1, rng);
-  support::rethrow_first(support::on_ranks(1, [&](ThreadRank& rank) {
-    const auto message = [&](const ShardedOptions& options) {
-      return support::message_of<std::invalid_argument>(
-          [&] { ShardedModel model(columns_of(rank, target), rank, std::mt19937_64{1}, options); });
-    };
-    CHECK(message({.temperature = -1}).find("temperature = -1") != std::string::npos);
-    CHECK(message({.draws = -1}).find("draws = -1") != std::string::npos);
-  }));
+  support::Meeting alone(1);
+  ThreadRank rank(alone, 0);
+  const auto message = [&](const ShardedOptions& options) {
+    return support::message_of<std::invalid_argument>(
+        [&] { ShardedModel model(columns_of(rank, target), rank, std::mt19937_64{1}, options); });
+  };
+  CHECK(message({.temperature = -1}).find("temperature = -1") != std::string::npos);
+  CHECK(message({.draws = -1}).find("draws = -1") != std::string::npos);
 }
 
 }  // namespace test_sample_sharded_model

@@ -49,14 +49,38 @@ inline RowMajor<double> random_rows(Index rows, Index columns, std::mt19937_64& 
   return matrix;
 }
 
-// Chance that takes every branch, with races that have gone on for too long before they begin. Of what is drawn it looks
-// whether the sampler has the law: the middle of each token's part of [0, 1) has to give that token.
+// Chance that takes every branch, with races that go on for too long after so many rounds: as many as the rows have tokens
+// drawn ahead, so that what a row itself gives are these. Of what is drawn else it looks whether the sampler has the law:
+// the middle of each token's part of [0, 1) has to give that token.
 struct Settled {
   specdec::testing::Enumerator& inner;
+  int ahead = 0;
 
   bool coin(double h) { return inner.coin(h); }
+  template <specdec::Distribution P, specdec::Distribution Q>
+  Token draw(const specdec::ResidualRow<P, Q>& row) {
+    return draw_any(row);
+  }
   template <specdec::Distribution R>
   Token draw(const R& row) {
+    return ahead > 0 ? row.sampler()(0.5) : draw_any(row);
+  }
+  Token draw_again(auto& sampler, const auto&) { return sampler(0.5); }
+  template <specdec::Distribution P, specdec::Distribution Q>
+  std::optional<Token> race(double w, const P& p, const Q& q) {
+    if (w <= 0) return std::nullopt;
+    return specdec::run_race(*this, w, p, q, ahead);
+  }
+  template <specdec::Distribution P>
+  std::optional<Token> race(double w, const P& p) {
+    if (ahead == 0) return inner.race(w, p);
+    if (!coin(w)) return std::nullopt;
+    return draw(p);
+  }
+
+ private:
+  template <specdec::Distribution R>
+  Token draw_any(const R& row) {
     double before = 0;
     for (Token x = 0; x < row.vocab_size(); ++x) {
       const double p = row.probability(x);
@@ -66,15 +90,6 @@ struct Settled {
       before += p;
     }
     return inner.draw(row);
-  }
-  template <specdec::Distribution P, specdec::Distribution Q>
-  std::optional<Token> race(double w, const P& p, const Q& q) {
-    if (w <= 0) return std::nullopt;
-    return specdec::detail::settle_race(*this, w, p, q);
-  }
-  template <specdec::Distribution P>
-  std::optional<Token> race(double w, const P& p) {
-    return inner.race(w, p);
   }
 };
 

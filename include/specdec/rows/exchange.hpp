@@ -1,8 +1,8 @@
 // Numbers that ranks give one another.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
-#include <exception>
 #include <iterator>
 #include <limits>
 #include <span>
@@ -23,7 +23,7 @@ template <class F>
 double attempt(F&& f) {
   try {
     return f();
-  } catch (const std::exception&) {
+  } catch (...) {
     return no_number;
   }
 }
@@ -39,20 +39,35 @@ class Exchange {
   Index rank() const { return ranks_->rank(); }
   Index ranks() const { return ranks_->size(); }
 
-  /// Every rank gives the numbers that fill(numbers) enters, as many as every other. Where that throws it gives `count`
-  /// times no_number.
+  /// Every rank gives the `count` numbers that fill(numbers) enters, as many as every other. Where that throws it gives
+  /// `count` times no_number. A rank that has no memory for the numbers throws std::bad_alloc, and the others throw, too.
   template <class Fill>
   void operator()(std::size_t count, Fill&& fill) {
-    given_.clear();
+    prepare([&] {
+      given_.clear();
+      given_.reserve(count);
+      all_.resize(count * static_cast<std::size_t>(ranks()));
+    });
     try {
       fill(given_);
-    } catch (const std::exception&) {
+    } catch (...) {
       given_.assign(count, no_number);
     }
-    all_.resize(given_.size() * static_cast<std::size_t>(ranks()));
     ranks_->all_gather(std::span<const double>(given_), std::span<double>(all_));
     ++exchanges_;
     numbers_ += std::ssize(given_);
+  }
+
+  /// f(), which this rank does by itself before the ranks exchange numbers, one at least. Where it throws, for want of
+  /// memory, say, the others do not wait: they get nothing from here, so that their communicator throws.
+  template <class F>
+  void prepare(F&& f) {
+    try {
+      f();
+    } catch (...) {
+      error_of([&] { ranks_->all_gather(std::span<const double>(), std::span<double>()); });
+      throw;
+    }
   }
 
   /// One number of each rank, f().
@@ -72,6 +87,9 @@ class Exchange {
     return sum;
   }
   void check_alike(std::size_t k, const char* what) const {
+    for (Index r = 0; r < ranks(); ++r)
+      if (std::isnan(from(r, k)))
+        throw std::runtime_error(message("specdec: rank ", r, " could not tell ", what));
     for (Index r = 1; r < ranks(); ++r)
       if (from(r, k) != from(0, k))
         throw std::logic_error(message("specdec: the ranks differ in ", what, ": rank 0 has ", from(0, k),

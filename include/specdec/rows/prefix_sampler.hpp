@@ -21,6 +21,13 @@ inline constexpr double rounding_of_small = [] {
   else return 0.0;
 }();
 
+/// What rounding may make of 1, the sum of a row of so many probabilities: see PrefixSampler.
+template <class Row>
+constexpr double most_mass(Index size) {
+  if constexpr (rounding_of_small<Row> == 0) return 1.01;
+  else return 1.01 + static_cast<double>(size) * rounding_of_small<Row>;
+}
+
 }  // namespace detail
 
 /// The inverse distribution function of a row, computed from segment sums that are extended only as far as the
@@ -69,11 +76,7 @@ class PrefixSampler {
   static constexpr Index max_segments = 512;
   static constexpr Index stretch = 64;  // of a segment, as it is searched
 
-  // What rounding may make of 1; see the class.
-  double most() const {
-    if constexpr (detail::rounding_of_small<Row> == 0) return 1.01;
-    else return 1.01 + static_cast<double>(size_) * detail::rounding_of_small<Row>;
-  }
+  double most() const { return detail::most_mass<Row>(size_); }
 
   double total() const { return segments_ == 0 ? 0.0 : sums_[static_cast<std::size_t>(segments_ - 1)]; }
 

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <cstddef>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "specdec/communicator.hpp"
 #include "specdec/error.hpp"
 #include "specdec/rows/exchange.hpp"
+#include "specdec/rows/prefix_sampler.hpp"
 #include "specdec/rows/rank_columns.hpp"
 #include "specdec/rows/rank_masses.hpp"
 #include "specdec/types.hpp"
@@ -52,9 +54,12 @@ class RankDraws {
   /// A draw from another row, of which part() is what this rank has. Two exchanges of three numbers together.
   template <class Part>
   Token draw_of(double u, const Part& part) {
-    RankMasses masses(1, exchange_.ranks());
-    exchange_.one([&] { return attempt([&] { return part().sum(0, mine_.count()); }); });
-    masses.take(0, RankWeight::mass, [&](Index r) { return exchange_.from(r, 0); });
+    RankMasses masses;
+    exchange_.prepare([&] { masses.resize(1, exchange_.ranks()); });
+    exchange_.one([&] { return part().sum(0, mine_.count()); });
+    masses.take(
+        0, RankWeight::mass, [&](Index r) { return exchange_.from(r, 0); },
+        most_mass<std::invoke_result_t<const Part&>>(mine_.count()));
     exchange_(2, [&](auto& out) {
       out.assign({-1.0, 0.0});
       if (masses.owner(0, u) != exchange_.rank()) return;

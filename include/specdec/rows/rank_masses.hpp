@@ -17,14 +17,16 @@ namespace specdec::detail {
 /// The probability that each rank's columns have in each row.
 class RankMasses {
  public:
-  RankMasses(Index rows, Index ranks)
-      : ranks_(ranks),
-        masses_(static_cast<std::size_t>(rows * ranks)),
-        kinds_(static_cast<std::size_t>(rows)) {}
+  void resize(Index rows, Index ranks) {
+    ranks_ = ranks;
+    masses_.resize(static_cast<std::size_t>(rows * ranks));
+    kinds_.resize(static_cast<std::size_t>(rows));
+  }
 
-  /// Row i, by what the ranks said of it. Throws InvalidDistribution where that makes no distribution.
+  /// Row i, by what the ranks said of it. Throws InvalidDistribution where that makes no distribution: where a part sums
+  /// to less than 0, or all together to 0, or to more than `most`.
   template <class WeightOf>
-  void take(Index i, RankWeight kind, const WeightOf& weight_of) {
+  void take(Index i, RankWeight kind, const WeightOf& weight_of, double most) {
     kinds_[static_cast<std::size_t>(i)] = kind;
     constexpr double infinity = std::numeric_limits<double>::infinity();
     double largest = -infinity, all = 0;
@@ -35,10 +37,13 @@ class RankMasses {
       if (kind == RankWeight::mass) mass = w;
       else if (kind == RankWeight::logarithm || std::isnan(w)) mass = std::exp(w - largest);
       else mass = w == largest && w > -infinity && all == 0 ? 1.0 : 0.0;  // the lowest id among equals
+      if (mass < 0) throw InvalidDistribution(message("the part of rank ", r, " sums to ", mass));
       all += mass;
     }
     if (!(all > 0) || !(all <= std::numeric_limits<double>::max()))
-      throw InvalidDistribution(message("the ranks' parts of row ", i, " sum to ", all));
+      throw InvalidDistribution(message("the ranks' parts sum to ", all));
+    if (kind == RankWeight::mass && all > most)
+      throw InvalidDistribution(message("the ranks' parts sum to ", all, ", which is more than 1"));
     if (kind != RankWeight::mass)
       for (Index r = 0; r < ranks_; ++r) at(i, r) /= all;
   }
@@ -80,7 +85,7 @@ class RankMasses {
   double& at(Index i, Index rank) { return masses_[static_cast<std::size_t>(i * ranks_ + rank)]; }
   bool normalised_alone(Index i) const { return kinds_[static_cast<std::size_t>(i)] != RankWeight::mass; }
 
-  Index ranks_;
+  Index ranks_ = 0;
   std::vector<double> masses_;
   std::vector<RankWeight> kinds_;
 };

@@ -52,9 +52,11 @@ namespace specdec {
 /// out in segments (copies, entropies) moves them.
 /// A draft that is spread over ranks, too, is to be so in the same columns. One that is not is the same on every rank.
 /// Source: what has to cross a wire is O(γ·k) numbers, whatever the vocabulary; an all-gather of the rows would be (2γ + 1)·V.
-/// Throws, on all ranks alike: std::invalid_argument where their columns do not make up the vocabulary, or their rows are
-/// not as many; std::logic_error where they do not do the same (tokens or generators that differ);
-/// InvalidDistribution where a rank's numbers make none.
+/// Throws, on all ranks alike: std::invalid_argument where their columns do not make up the vocabulary; std::logic_error
+/// where they do not do the same (numbers of rows, tokens, parents or generators that differ); InvalidDistribution where a
+/// rank's numbers make no distribution, and where a row sums to more than rounding makes of 1 (PrefixSampler says how much),
+/// which a whole row tells when it is drawn from. A rank that fails by itself, for want of memory, throws that, and the
+/// others throw what their communicator throws where ranks give different counts.
 /// Cost: numbers of an exchange: 5 + 2·rows for each rank, then 1 + 2·rows·draws. A few vectors of that size.
 template <DistributionMatrix M, Communicator C>
 class Shards {
@@ -62,20 +64,14 @@ class Shards {
   /// tokens[i], if there is one, is looked up in row i. The communicator, and what the matrix is a view of, must outlive this.
   template <Probabilities Rows>
   Shards(const Rows& mine, Index first, Index vocab_size, C& ranks, TokenIds tokens = {})
-      : mine_(distributions(mine), first),
-        exchange_(ranks),
-        masses_(mine_.rows(), exchange_.ranks()),
-        vocab_size_(vocab_size) {
+      : mine_(distributions(mine), first), exchange_(ranks), vocab_size_(vocab_size) {
     begin(tokens, [](Index k) { return k; }, {});
   }
   /// The rows of a tree, where row 0 stands behind the context and row k + 1 behind tokens[k]: tokens[k] is looked up in row
   /// parents[k] + 1, if there is one.
   template <Probabilities Rows>
   Shards(const Rows& mine, Index first, Index vocab_size, C& ranks, TokenIds tokens, TokenIds parents)
-      : mine_(distributions(mine), first),
-        exchange_(ranks),
-        masses_(mine_.rows(), exchange_.ranks()),
-        vocab_size_(vocab_size) {
+      : mine_(distributions(mine), first), exchange_(ranks), vocab_size_(vocab_size) {
     begin(
         tokens, [&](Index k) { return k < parents.size() ? static_cast<Index>(parents[k]) + 1 : size(); },
         parents);
@@ -98,9 +94,14 @@ class Shards {
   template <std::invocable Uniform>
   void draw_ahead(Index count, Uniform&& uniform) {
     if (count < 0) detail::invalid_argument("count = ", count, " is negative");
-    us_.clear();
-    for (Index k = 0; k < size() * count; ++k) us_.push_back(uniform());
-    drawing_.clear();
+    exchange_.prepare([&] {
+      const auto draws = static_cast<std::size_t>(size() * count);
+      us_.resize(draws);
+      for (double& u : us_) u = uniform();
+      drawing_.clear();
+      drawing_.reserve(draws);
+      known_.make_room(draws);
+    });
     draws_.draw(us_, count,
                 [&](Index i, const detail::ToldDraw& told) { drawing_.push_back(learn(i, told)); });
     drawn_.swap(drawing_);
@@ -112,6 +113,7 @@ class Shards {
 
   /// Looks up tokens[k] in row rows[k], for all k in one exchange. What was looked up, or drawn, is not asked for again.
   void look_up(std::span<const Index> rows, std::span<const Token> tokens) {
+    exchange_.prepare([&] { known_.make_room(tokens.size()); });
     exchange_(tokens.size(), [&](auto& out) {
       for (std::size_t k = 0; k < tokens.size(); ++k) out.push_back(own(rows[k], tokens[k]));
     });
@@ -137,7 +139,13 @@ class Shards {
       for (Index k = 0; k < tokens.size(); ++k)
         if (const Index i = row_of(k); i >= 0 && i < size()) visit(i, static_cast<Token>(tokens[k]));
     };
-    exchange_(0, [&](auto& out) {
+    std::size_t count = weight_at(size());
+    each_look_up([&](Index, Token) { ++count; });
+    exchange_.prepare([&] {
+      masses_.resize(size(), exchange_.ranks());
+      known_.make_room(static_cast<std::size_t>(tokens.size()));
+    });
+    exchange_(count, [&](auto& out) {
       out.assign({static_cast<double>(size()), static_cast<double>(vocab_size_), fingerprint(tokens, parents),
                   static_cast<double>(mine_.first()), static_cast<double>(mine_.count())});
       for (Index i = 0; i < size(); ++i) out.push_back(detail::attempt([&] { return mine_.weight(i); }));
@@ -146,8 +154,7 @@ class Shards {
     });
     check_columns();
     exchange_.check_alike(2, "the tokens that were drafted (by a number made of them)");
-    for (Index i = 0; i < size(); ++i)
-      masses_.take(i, mine_.kind_of_weight(i), [&](Index r) { return exchange_.from(r, weight_at(i)); });
+    for (Index i = 0; i < size(); ++i) take_masses(i, weight_at(i));
     std::size_t at = weight_at(size());
     each_look_up([&](Index i, Token x) {
       double p = 0;
@@ -159,6 +166,17 @@ class Shards {
     });
   }
   static constexpr std::size_t header = 5;
+
+  // Of row i, from the k-th number of each rank.
+  void take_masses(Index i, std::size_t k) {
+    try {
+      masses_.take(
+          i, mine_.kind_of_weight(i), [&](Index r) { return exchange_.from(r, k); },
+          detail::most_mass<RowOf<M>>(vocab_size_));
+    } catch (const InvalidDistribution& error) {
+      throw error.in("sharded", i);
+    }
+  }
 
   // All ranks find the same fault.
   void check_columns() const {
@@ -244,7 +262,10 @@ class Shards {
     return static_cast<Token>(exchange_.from(best, 1));
   }
 
-  Token draw(Index i, double u) { return learn(i, draws_.draw(i, u)); }
+  Token draw(Index i, double u) {
+    exchange_.prepare([&] { known_.make_room(1); });
+    return learn(i, draws_.draw(i, u));
+  }
   Token learn(Index i, const detail::ToldDraw& told) {
     if (!known_.find(i, told.token)) known_.add(i, told.token, told.p);
     return told.token;

@@ -54,6 +54,8 @@ class RankCut {
     near_.clear();
     round_ = 0;
   }
+  /// Room for what all ranks list in the end. What is put takes more.
+  void make_room(Index ranks) { near_.reserve(static_cast<std::size_t>(ranks) * pivots); }
   void put(Scalar logit) { near_.push_back(static_cast<double>(logit)); }
   void put_above(double weight) { above_ += weight; }
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <concepts>
 #include <cstddef>
-#include <exception>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -140,7 +139,7 @@ class StepsOverRanks {
         std::array<double, count> told;
         try {
           told = numbers(i);
-        } catch (const std::exception&) {
+        } catch (...) {
           told.fill(no_number);
         }
         out.insert(out.end(), told.begin(), told.end());
@@ -181,10 +180,13 @@ class StepsOverRanks {
     const TokenMass<Scalar> mass{most, row(i).inverse_temperature()};
     const Scalar above = std::nextafter(most, std::numeric_limits<Scalar>::infinity());
     double sum = 0;
-    each_chunk(logits_.row(i), [&](const Scalar* logits) {
-      for (std::size_t k = 0; k < Flags::size; ++k)
-        if (logits[k] >= least && logits[k] <= most) search.put(logits[k]);
-      sum += weight.counts ? TokenCount<Scalar>{}.sum(logits, above) : mass.sum(logits, above);
+    exchange_.prepare([&] {
+      search.make_room(exchange_.ranks());
+      each_chunk(logits_.row(i), [&](const Scalar* logits) {
+        for (std::size_t k = 0; k < Flags::size; ++k)
+          if (logits[k] >= least && logits[k] <= most) search.put(logits[k]);
+        sum += weight.counts ? TokenCount<Scalar>{}.sum(logits, above) : mass.sum(logits, above);
+      });
     });
     search.put_above(weight.counts ? sum : sum * weight(static_cast<double>(most)));
   }
