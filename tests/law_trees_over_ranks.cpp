@@ -1,5 +1,6 @@
 // Trees whose target rows are spread over ranks: every rule for trees has the law that it has on whole rows, on every rank,
 // from two exchanges and what it sums.
+#include <cstddef>
 #include <iterator>
 #include <map>
 #include <random>
@@ -25,14 +26,22 @@ using support::ThreadRank;
 namespace {
 
 // Three siblings that were drawn from one row, the second of which has a line of two behind it.
+const std::vector<Index> three_siblings{-1, -1, -1, 1, 3};
+// A trunk of three tokens, with a spare beside its first one, behind which there is one more.
+const std::vector<Index> trunk_and_spare{-1, 0, 1, -1, 3};
+
 struct Input {
-  std::vector<Index> parents{-1, -1, -1, 1, 3};
+  std::vector<Index> parents;
   std::vector<Token> tokens;
   RowMajor<double> target, draft;
 
-  Input(Index vocab_size, std::mt19937_64& rng)
-      : target(support::random_rows(6, vocab_size, rng)), draft(support::random_rows(5, vocab_size, rng)) {
-    draft.row(1) = draft.row(2) = draft.row(0);
+  Input(Index vocab_size, std::mt19937_64& rng, const std::vector<Index>& tree = three_siblings)
+      : parents(tree),
+        target(support::random_rows(6, vocab_size, rng)),
+        draft(support::random_rows(5, vocab_size, rng)) {
+    draft.row(0) = 0.5 * draft.row(0) + 0.5 * target.row(1);  // of more tokens than one
+    for (std::size_t k = 1; k < 5; ++k)
+      if (parents[k] < 0) draft.row(static_cast<Index>(k)) = draft.row(0);
     RandomChance chance(rng);
     for (Index k = 0; k < 5; ++k) tokens.push_back(chance.draw(distributions(draft).row(k)));
   }
@@ -62,11 +71,12 @@ Outcomes outcomes(const Verify& verify) {
 
 // Chosen when the program runs: the laws are then compiled once.
 struct AnyTreeRule {
-  std::variant<TraversalVerifier, RecursiveRejectionVerifier, KSeqVerifier, TrunkAndSpares<BlockVerifier>>
+  std::variant<TraversalVerifier, RecursiveRejectionVerifier, KSeqVerifier, TrunkAndSpares<BlockVerifier>,
+               TrunkAndSpares<GreedyBlockVerifier>>
       rule;
 
-  Stop judge(const auto& drafted, auto& chance) const {
-    return std::visit([&](const auto& verifier) { return verifier.judge(drafted, chance); }, rule);
+  Stop judge(const auto& drafted, auto& chance) {
+    return std::visit([&](auto& verifier) { return verifier.judge(drafted, chance); }, rule);
   }
 };
 
@@ -75,37 +85,94 @@ const AnyTreeRule rules[] = {{TraversalVerifier{}},
                              {KSeqVerifier{}},
                              {TrunkAndSpares<BlockVerifier>{}}};
 
+// The law of a verdict over ranks, on each of them, is that over whole rows. Of ranks that hold columns of the draft, too,
+// where `drafts_spread` says so.
+void check_law(const AnyTreeRule& rule, const Input& in, Index ranks, bool drafts_spread) {
+  const Index vocab_size = in.target.cols();
+  const RowMajor<double> logits = in.target.array().log();
+  const Outcomes whole = outcomes([&](auto& chance) {
+    AnyTreeRule fresh = rule;
+    return verify_tree(fresh, in.target, in.draft, in.tokens, in.parents, chance);
+  });
+  std::vector<Outcomes> each(static_cast<std::size_t>(ranks));
+  support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {
+    const support::Columns mine = support::columns_of(rank, vocab_size);
+    const RowMajor<double> l = support::part(logits, mine), q = support::part(in.draft, mine);
+    const Logits my_logits(l);
+    each[static_cast<std::size_t>(rank.rank())] = outcomes([&](auto& chance) {
+      AnyTreeRule fresh = rule;
+      support::Settled settled{chance};
+      Shards shards(my_logits, mine.first, vocab_size, rank, in.tokens, in.parents);
+      const auto rows = shards.rows();
+      if (!drafts_spread) return verify_tree(fresh, rows, in.draft, in.tokens, in.parents, settled);
+      Shards drafted(q, mine.first, vocab_size, rank, in.tokens);
+      return verify_tree(fresh, rows, drafted.rows(), in.tokens, in.parents, settled);
+    });
+  }));
+  for (const Outcomes& law : each) CHECK(largest_difference(whole, law).size < 1e-12);
+}
+
+// In the middle of a sequence: the next tokens, two at most, follow a modified target.
+GreedyBlockVerifier with_modifications(Index vocab_size, std::mt19937_64& rng) {
+  for (int n = 0; n < 1000; ++n) {
+    GreedyBlockVerifier rule;
+    const RowMajor<double> target = support::random_rows(4, vocab_size, rng),
+                           draft = support::random_rows(3, vocab_size, rng);
+    std::vector<Token> tokens;
+    RandomChance chance(rng);
+    for (Index i = 0; i < 3; ++i) tokens.push_back(chance.draw(distributions(draft).row(i)));
+    rule(target, draft, tokens, rng);
+    if (!rule.modifications().empty()) return rule;
+  }
+  throw std::logic_error("no verdict leaves a modification");
+}
+
 }  // namespace
 
 TEST_CASE("over ranks rules for trees have the laws that they have on whole rows", "[law]") {
   std::mt19937_64 rng(51);
   for (int n = 0; n < support::bound(8, 24); ++n) {
-    const Index vocab_size = 4 + n % 3, ranks = 2 + n % 4;
-    Input in(vocab_size, rng);
+    Input in(4 + n % 3, rng);
     const bool chosen = n % 2 == 1;
     if (chosen) in.choose();
-    const RowMajor<double> logits = in.target.array().log();
-    for (const AnyTreeRule& rule : rules) {
-      if (chosen && std::holds_alternative<KSeqVerifier>(rule.rule)) continue;
-      const Outcomes whole = outcomes([&](auto& chance) {
-        return verify_tree(rule, in.target, in.draft, in.tokens, in.parents, chance);
-      });
-      std::vector<Outcomes> each(static_cast<std::size_t>(ranks));
-      support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {
-        const support::Columns mine = support::columns_of(rank, vocab_size);
-        const RowMajor<double> l = support::part(logits, mine), q = support::part(in.draft, mine);
-        const Logits my_logits(l);
-        each[static_cast<std::size_t>(rank.rank())] = outcomes([&](auto& chance) {
-          support::Settled settled{chance};
-          Shards shards(my_logits, mine.first, vocab_size, rank, in.tokens, in.parents);
-          const auto rows = shards.rows();
-          if (n % 3 < 2) return verify_tree(rule, rows, in.draft, in.tokens, in.parents, settled);
-          Shards drafted(q, mine.first, vocab_size, rank, in.tokens);
-          return verify_tree(rule, rows, drafted.rows(), in.tokens, in.parents, settled);
-        });
-      }));
-      for (const Outcomes& law : each) CHECK(largest_difference(whole, law).size < 1e-12);
-    }
+    for (const AnyTreeRule& rule : rules)
+      if (!chosen || !std::holds_alternative<KSeqVerifier>(rule.rule))
+        check_law(rule, in, 2 + n % 4, n % 3 == 2);
+  }
+}
+
+TEST_CASE("over ranks trunk and spares of greedy block verification have their law, amid a sequence, too",
+          "[law]") {
+  std::mt19937_64 rng(53);
+  for (int n = 0; n < support::bound(8, 24); ++n) {
+    const Index vocab_size = 3 + n % 4;
+    const GreedyBlockVerifier greedy =
+        n % 4 == 0 ? GreedyBlockVerifier{} : with_modifications(vocab_size, rng);
+    check_law({TrunkAndSpares{greedy}}, Input(vocab_size, rng, trunk_and_spare), 2 + n % 4, n % 3 == 2);
+  }
+}
+
+TEST_CASE("K-SEQ takes an exchange of one number for each of its passes, and none where nothing branches") {
+  std::mt19937_64 rng(54);
+  for (const Index vocab_size : {30, 3000}) {
+    const Input in(vocab_size, rng);
+    support::rethrow_first(support::on_ranks(2, [&](ThreadRank& rank) {
+      const support::Columns mine = support::columns_of(rank, vocab_size);
+      const RowMajor<double> p = support::part(in.target, mine);
+      std::mt19937_64 source(6);
+      for (int n = 0; n < 4; ++n) {
+        Shards shards(p, mine.first, vocab_size, rank, in.tokens, in.parents);
+        shards.draw_ahead(1, [&] { return uniform01(source); });
+        const Index numbers = shards.numbers_given(), exchanges = shards.exchanges();
+        KSeqVerifier{}(shards.rows(), in.draft, in.tokens, in.parents, source);
+        const Index passes = shards.exchanges() - exchanges;
+        // At the context alone, whose children are siblings. What is drawn from a residual takes its mass, one number, and
+        // two exchanges of three numbers together.
+        if (passes < 20 || passes > 60) throw std::logic_error("other passes than those of a bisection");
+        if (shards.numbers_given() - numbers > passes + 1)
+          throw std::logic_error("an exchange of more numbers");
+      }
+    }));
   }
 }
 
