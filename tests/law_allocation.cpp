@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <map>
+#include <new>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -17,8 +18,10 @@
 #include "support/catch.hpp"
 #include "support/counted_allocations.hpp"
 #include "support/layouts.hpp"
+#include "support/message_of.hpp"
 #include "support/recurrent_model.hpp"
 #include "support/rules.hpp"
+#include "support/thread_ranks.hpp"
 
 namespace law_allocation {
 
@@ -563,14 +566,14 @@ struct ThreeTexts {
 // Whether f() could be called although the allocation number n of it fails; if not it has thrown.
 template <class F>
 bool succeeds_without(std::size_t n, F&& f) {
-  failing_allocation = allocations + n;
+  allocations_left = n - 1;
   bool succeeded = true;
   try {
     f();
   } catch (const std::bad_alloc&) {
     succeeded = false;
   }
-  failing_allocation = 0;
+  allocations_left = enough_memory;
   return succeeded;
 }
 
@@ -641,6 +644,80 @@ TEST_CASE("drafters of trees of what was counted allocate nothing but for what t
   CHECK(allocated_by_trees(taught(NgramTreeDrafter{{.max_ngram = 3}})) == 0);
   CHECK(allocated_by_trees(taught(NgramTreeDrafter{{.online = false}})) == 0);
   CHECK(allocated_by_trees(taught(SuffixMatchTreeDrafter{})) == 0);
+}
+
+TEST_CASE("steps over ranks allocate nothing in steady state") {
+  std::mt19937_64 rng{7};
+  std::vector<RowMajor<float>> logits(3, RowMajor<float>(4, 600));
+  for (RowMajor<float>& rows : logits)
+    for (float& l : rows.reshaped()) l = static_cast<float>(std::log(uniform01(rng)));
+  std::size_t growth = 1;
+  support::rethrow_first(support::on_ranks(2, [&](support::ThreadRank& rank) {
+    ChainOverRanks over_ranks(Chain{Temperature{0.7}, TopK{40}, TopP{0.9}, MinP{0.01}}, rank);
+    std::size_t before = 0;
+    for (int n = 0; n < 30; ++n) {
+      if (n == 12) before = allocations;
+      over_ranks(logits[static_cast<std::size_t>(n % 3)].middleCols(300 * rank.rank(), 300), 600);
+    }
+    if (rank.rank() == 0) growth = allocations - before;
+  }));
+  CHECK(growth == 0);
+}
+
+namespace {
+
+// use(rank), where the n-th allocation of rank 1 fails, n = 0, 1, ... until it needs none more: that rank throws, and the
+// other, if there is something to exchange after it, does not wait. How often that was.
+template <class Use>
+int failures_told(const Use& use) {
+  int told = 0;
+  for (std::size_t n = 0;; ++n) {
+    const auto errors = support::on_ranks(2, [&](support::ThreadRank& rank) {
+      use(rank, [&] {
+        if (rank.rank() == 1) allocations_left = n;
+      });
+      allocations_left = enough_memory;
+    });
+    if (!errors[1]) return told;
+    CHECK_THROWS_AS(std::rethrow_exception(errors[1]), std::bad_alloc);
+    if (!errors[0]) continue;
+    CHECK(support::message_of<std::exception>([&] { std::rethrow_exception(errors[0]); }) ==
+          "the ranks give different numbers of numbers");
+    ++told;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a rank that finds no memory amid an exchange leaves none waiting") {
+  std::mt19937_64 rng{8};
+  const RowMajor<double> target = random_rows(4, 12, rng),
+                         draft = RowMajor<double>::Constant(3, 12, 1.0 / 12);
+  const std::vector<Token> tokens{1, 5, 9};
+  CHECK(failures_told([&](support::ThreadRank& rank, const auto& begin) {
+          const RowMajor<double> mine = target.middleCols(6 * rank.rank(), 6);
+          std::mt19937_64 source(1);
+          begin();
+          Shards shards(mine, 6 * rank.rank(), 12, rank, tokens);
+          shards.draw_ahead(1, [&] { return uniform01(source); });
+          BlockVerifier{}(shards.rows(), draft, tokens, source);
+          const auto row = shards.rows().row(1);
+          for (Token x = 0; x < 12; ++x) row.probability(x);
+          auto sampler = row.sampler();
+          for (int k = 0; k < 9; ++k) sampler(0.1 * k);
+          ResidualRow rest(1.0, row, 1.0, distributions(draft).row(0));
+          rest.sampler()(0.5);
+          row.segment(0, 12);
+        }) > 5);
+  RowMajor<float> logits(2, 600);
+  for (float& l : logits.reshaped()) l = static_cast<float>(std::log(uniform01(rng)));
+  const RowMajor<float> first = RowMajor<float>::Zero(2, 600);
+  CHECK(failures_told([&](support::ThreadRank& rank, const auto& begin) {
+          ChainOverRanks over_ranks(TopK{200}, rank);
+          over_ranks(first.middleCols(300 * rank.rank(), 300), 600);  // has room for two rows
+          begin();
+          over_ranks(logits.middleCols(300 * rank.rank(), 300), 600);
+        }) > 2);
 }
 
 }  // namespace law_allocation

@@ -2,6 +2,7 @@
 #include "specdec/mpi.hpp"
 
 #include <cstddef>
+#include <new>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -10,8 +11,24 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/counted_allocations.hpp"
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
+
+namespace {
+
+std::vector<int> gathered;          // the counts of the calls of MPI_Allgather
+int status_of_calls = MPI_SUCCESS;  // of these, unless they go well
+
+}  // namespace
+
+// MPI lets a program stand in for each of its functions, which PMPI_... is then.
+extern "C" int MPI_Allgather(const void* mine, int count, MPI_Datatype type, void* all, int count_of_each,
+                             MPI_Datatype type_of_each, MPI_Comm ranks) {
+  gathered.push_back(count);
+  if (status_of_calls != MPI_SUCCESS) return status_of_calls;
+  return PMPI_Allgather(mine, count, type, all, count_of_each, type_of_each, ranks);
+}
 
 namespace test_mpi {
 
@@ -22,12 +39,22 @@ namespace {
 
 // From the first case to the last.
 struct Mpi {
-  Mpi() { MPI_Init(nullptr, nullptr); }
+  Mpi() {
+    before = support::message_of<std::logic_error>([] { MpiCommunicator ranks; });
+    MPI_Init(nullptr, nullptr);
+  }
   ~Mpi() { MPI_Finalize(); }
+
+  std::string before;  // what is said before there is MPI
 };
 
+const Mpi& mpi() {
+  static const Mpi mpi;
+  return mpi;
+}
+
 MpiCommunicator world() {
-  static Mpi mpi;
+  mpi();
   return MpiCommunicator();
 }
 
@@ -56,6 +83,30 @@ TEST_CASE("processes give one another their numbers, of any count") {
   }
 }
 
+TEST_CASE("numbers up to 63 go by one message of 64, more by one more of what is left") {
+  MpiCommunicator ranks = world();
+  for (const std::size_t count : {1u, 63u, 64u, 700u}) {
+    std::vector<double> all(count * static_cast<std::size_t>(ranks.size()));
+    gathered.clear();
+    ranks.all_gather(numbers(ranks.rank(), count), all);
+    if (count <= 63) CHECK(gathered == std::vector<int>{64});
+    else CHECK(gathered == std::vector<int>{64, static_cast<int>(count) - 63});
+  }
+}
+
+TEST_CASE("a call of MPI that fails is told in its words") {
+  MpiCommunicator ranks = world();
+  std::vector<double> all(static_cast<std::size_t>(ranks.size()));
+  char words[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(MPI_ERR_OTHER, words, &length);
+  status_of_calls = MPI_ERR_OTHER;
+  const std::string message =
+      support::message_of<std::runtime_error>([&] { ranks.all_gather(numbers(ranks.rank(), 1), all); });
+  status_of_calls = MPI_SUCCESS;
+  CHECK(message == "specdec: MPI_Allgather: " + std::string(words, static_cast<std::size_t>(length)));
+}
+
 TEST_CASE("processes that give different counts all throw, and go on") {
   MpiCommunicator ranks = world();
   const auto size = static_cast<std::size_t>(ranks.size());
@@ -75,6 +126,93 @@ TEST_CASE("processes that give different counts all throw, and go on") {
   CHECK(all.back() == number(ranks.size() - 1, 0));
 }
 
+TEST_CASE("a communicator before MPI_Init is refused") {
+  CHECK(mpi().before == "specdec: MPI is not running: call MPI_Init first");
+}
+
+namespace {
+
+// What MPI tells of the duplicates of a communicator that bears an attribute.
+struct Duplicates {
+  int made = 0, freed = 0, that_return_errors = 0;
+  int status = MPI_SUCCESS;  // of the next one
+
+  static int make(MPI_Comm, int, void*, void* mine, void* theirs, int* is_copied) {
+    auto& self = *static_cast<Duplicates*>(mine);
+    *static_cast<void**>(theirs) = mine;
+    *is_copied = 1;
+    self.made += self.status == MPI_SUCCESS;
+    return self.status;
+  }
+  static int free(MPI_Comm duplicate, int, void* mine, void*) {
+    auto& self = *static_cast<Duplicates*>(mine);
+    MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+    MPI_Comm_get_errhandler(duplicate, &handler);
+    self.that_return_errors += handler == MPI_ERRORS_RETURN;
+    ++self.freed;
+    return MPI_SUCCESS;
+  }
+};
+
+}  // namespace
+
+TEST_CASE(
+    "a communicator is a duplicate, which returns its errors, and is freed; the program's own is as it was") {
+  mpi();
+  MPI_Comm own = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  MPI_Comm_set_errhandler(own, MPI_ERRORS_ARE_FATAL);
+  Duplicates duplicates;
+  int key = MPI_KEYVAL_INVALID;
+  MPI_Comm_create_keyval(&Duplicates::make, &Duplicates::free, &key, nullptr);
+  MPI_Comm_set_attr(own, key, &duplicates);
+  {
+    MpiCommunicator ranks(own);
+    CHECK(duplicates.made == 1);
+    CHECK(duplicates.freed == 0);
+    std::vector<double> all(static_cast<std::size_t>(ranks.size()));
+    ranks.all_gather(numbers(ranks.rank(), 1), all);
+    CHECK(all.back() == number(ranks.size() - 1, 0));
+    MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+    MPI_Comm_get_errhandler(own, &handler);
+    CHECK(handler == MPI_ERRORS_ARE_FATAL);
+  }
+  CHECK(duplicates.freed == 1);
+  CHECK(duplicates.that_return_errors == 1);
+
+  // What MPI cannot do is told in its own words.
+  duplicates.status = MPI_ERR_INTERN;
+  MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
+  const std::string message = support::message_of<std::runtime_error>([&] { MpiCommunicator ranks(own); });
+  CHECK_THAT(message, Catch::Contains("specdec: MPI_Comm_dup: "));
+  MPI_Comm_delete_attr(own, key);
+  MPI_Comm_free_keyval(&key);
+  MPI_Comm_free(&own);
+}
+
+#ifndef SPECDEC_TEST_SANITIZED
+
+TEST_CASE("a process that finds no memory for the numbers of all throws, and the others do, and all go on") {
+  MpiCommunicator ranks = world();
+  const auto size = static_cast<std::size_t>(ranks.size());
+  const Index last = ranks.size() - 1;
+  std::vector<double> all(700 * size), expected;
+  const std::vector<double> mine = numbers(ranks.rank(), 700);
+  if (ranks.rank() == last) {
+    allocations_left = 0;
+    CHECK_THROWS_AS(ranks.all_gather(mine, all), std::bad_alloc);
+  } else {
+    CHECK(support::message_of<std::runtime_error>([&] { ranks.all_gather(mine, all); }) ==
+          "specdec: rank " + std::to_string(last) + " has no memory for the numbers of all ranks");
+  }
+  ranks.all_gather(mine, all);
+  for (Index r = 0; r < ranks.size(); ++r)
+    for (const double x : numbers(r, 700)) expected.push_back(x);
+  CHECK(all == expected);
+}
+
+#endif
+
 TEST_CASE("processes refuse a place that is not as large as what comes") {
   MpiCommunicator ranks = world();
   std::vector<double> all(2 * static_cast<std::size_t>(ranks.size()) + 1);
@@ -82,7 +220,7 @@ TEST_CASE("processes refuse a place that is not as large as what comes") {
              Catch::Contains("expected 2 for each of"));
 }
 
-TEST_CASE("what is sent beside a communicator does not meet its messages") {
+TEST_CASE("two communicators and the program's own messages go side by side") {
   MpiCommunicator ranks = world(), others = world();
   std::vector<double> a(static_cast<std::size_t>(ranks.size())), b = a;
   double sum = 0;
