@@ -281,6 +281,8 @@ mutant = promise("what fails on one rank is an error on all of them, and none wa
 mutant("failed-rank-gives-zero", "rows/exchange.hpp", SHARDED, "    return no_number;\n", "    return 0;\n")
 mutant("failed-rank-gives-zeros", "rows/exchange.hpp", SHARDED, "given_.assign(count, no_number);", "given_.assign(count, 0.0);")
 mutant("failed-rank-leaves", "rows/exchange.hpp", SHARDED, "error_of([&] { ranks_->all_gather(std::span<const double>(), std::span<double>()); });", "")
+mutant("rank-without-memory-for-look-ups-leaves", "rows/sharded.hpp", "tests/law_allocation", "    exchange_.prepare([&] { known_.make_room(tokens.size()); });\n", "")
+mutant("rank-without-memory-for-draws-leaves", "rows/sharded.hpp", "tests/law_allocation", "    exchange_.prepare([&] {\n      const auto draws", "    ([](auto&& f) { f(); })([&] {\n      const auto draws")
 mutant("rank-without-room-leaves", "rows/exchange.hpp", SHARDED, "    prepare([&] {\n      given_.clear();", "    ([](auto&& f) { f(); })([&] {\n      given_.clear();")
 
 mutant = promise("what is summed over rows that are spread over ranks takes one number, and is the whole rows'")

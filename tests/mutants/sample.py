@@ -225,6 +225,8 @@ mutant("over-ranks-top-k-bracket-too-low", "sample/steps_over_ranks.hpp", OVER_R
 mutant("over-ranks-top-p-bracket-closed", "sample/steps_over_ranks.hpp", OVER_RANKS, "search(i, -largest<3>(i, 1),", "search(i, largest<3>(i, 2),")
 mutant("over-ranks-top-p-of-the-largest", "sample/steps_over_ranks.hpp", OVER_RANKS, "return most + std::log(sum);", "return most;")
 mutant("over-ranks-cut-lowered", "sample/steps_over_ranks.hpp", OVER_RANKS, "old = std::max(old, static_cast<double>(cut));", "old = static_cast<double>(cut);")
+mutant("over-ranks-searches-made-anew", "sample/chain_over_ranks.hpp", "tests/law_allocation", "if (!std::holds_alternative<typename Taken::Searches>(searches_)) searches_ =", "searches_ =")
+mutant("over-ranks-without-memory-leaves", "sample/steps_over_ranks.hpp", "tests/law_allocation", "exchange_.prepare([&] {", "([](auto&& f) { f(); })([&] {")
 mutant("over-ranks-nan-unheard", "sample/steps_over_ranks.hpp", OVER_RANKS, "told.fill(no_number)", "told.fill(none)")
 
 SHARDED = "tests/sample/sharded_model"
