@@ -27,8 +27,9 @@ namespace {
 
 // Three siblings that were drawn from one row, the second of which has a line of two behind it.
 const std::vector<Index> three_siblings{-1, -1, -1, 1, 3};
-// A trunk of three tokens, with a spare beside its first one, behind which there is one more.
-const std::vector<Index> trunk_and_spare{-1, 0, 1, -1, 3};
+// A trunk of two tokens, with a spare beside its first one, after which there are two more: as many as greedy block
+// verification asks for there.
+const std::vector<Index> trunk_and_spare{-1, 0, -1, 2, 3};
 
 struct Input {
   std::vector<Index> parents;

@@ -228,9 +228,8 @@ OVER_RANKS = "tests/law_trees_over_ranks"
 mutant("siblings-of-ranks-token-by-token", "verify/sibling_residual.hpp", OVER_RANKS, "if constexpr (SpreadRow<P>) {", "if constexpr (false) {")
 mutant("chosen-token-of-ranks-unshifted", "verify/sibling_residual.hpp", OVER_RANKS, "drafted_->token(k) - columns_.first - start", "drafted_->token(k) - start")
 mutant("siblings-of-ranks-unshifted", "verify/sibling_residual.hpp", OVER_RANKS, "add_stretch(columns_.of(drafted_->draft(k))", "add_stretch(drafted_->draft(k)")
-mutant("k-seq-solves-for-one", "verify/k_seq.hpp", OVER_RANKS, "siblings == 1 ? 1.0 :", "siblings == 0 ? 1.0 :")
+mutant("k-seq-threshold-to-four-digits", "verify/k_seq.hpp", OVER_RANKS, "if (rho <= low || rho >= high) return high;", "if (high - low < 1e-4) return high;")
 mutant("modified-rows-of-ranks-unmodified", "verify/greedy_block.hpp", OVER_RANKS, "return Part(part_of(p_, columns), modified_.part(columns), plain_);", "return Part(part_of(p_, columns), modified_.part(columns), true);")
-mutant("trunk-of-ranks-by-the-first-node", "verify/trunk_and_spares.hpp", OVER_RANKS, "auto target(Index i) const { return tree_.target(node(i)); }", "auto target(Index i) const { return tree_.target(i); }")
 mutant("chosen-mass-kept", "verify/sibling_residual.hpp", TREES,
        "chosen ? before - probability(k) * before : 0;", "chosen ? before : 0;")
 mutant("chosen-mass-of-rounding", "verify/sibling_residual.hpp", "tests/verify/tree_rules",
