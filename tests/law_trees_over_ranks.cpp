@@ -87,8 +87,8 @@ const AnyTreeRule rules[] = {{TraversalVerifier{}},
                              {TrunkAndSpares<BlockVerifier>{}}};
 
 // The law of a verdict over ranks, on each of them, is that over whole rows. Of ranks that hold columns of the draft, too,
-// where `drafts_spread` says so.
-void check_law(const AnyTreeRule& rule, const Input& in, Index ranks, bool drafts_spread) {
+// where `drafts_spread` says so. Returns it.
+Outcomes check_law(const AnyTreeRule& rule, const Input& in, Index ranks, bool drafts_spread) {
   const Index vocab_size = in.target.cols();
   const RowMajor<double> logits = in.target.array().log();
   const Outcomes whole = outcomes([&](auto& chance) {
@@ -111,6 +111,7 @@ void check_law(const AnyTreeRule& rule, const Input& in, Index ranks, bool draft
     });
   }));
   for (const Outcomes& law : each) CHECK(largest_difference(whole, law).size < 1e-12);
+  return whole;
 }
 
 // In the middle of a sequence: the next tokens, two at most, follow a modified target.
@@ -145,12 +146,17 @@ TEST_CASE("over ranks rules for trees have the laws that they have on whole rows
 TEST_CASE("over ranks trunk and spares of greedy block verification have their law, amid a sequence, too",
           "[law]") {
   std::mt19937_64 rng(53);
+  int after_spares = 0;
   for (int n = 0; n < support::bound(8, 24); ++n) {
     const Index vocab_size = 3 + n % 4;
     const GreedyBlockVerifier greedy =
         n % 4 == 0 ? GreedyBlockVerifier{} : with_modifications(vocab_size, rng);
-    check_law({TrunkAndSpares{greedy}}, Input(vocab_size, rng, trunk_and_spare), 2 + n % 4, n % 3 == 2);
+    const Outcomes law =
+        check_law({TrunkAndSpares{greedy}}, Input(vocab_size, rng, trunk_and_spare), 2 + n % 4, n % 3 == 2);
+    for (const auto& [path_and_token, p] : law)
+      after_spares += path_and_token.size() > 2 && path_and_token[0] == 2;
   }
+  CHECK(after_spares > 0);
 }
 
 TEST_CASE("K-SEQ takes an exchange of one number for each of its passes, and none where nothing branches") {
