@@ -1,7 +1,10 @@
 // A million tokens in batches of up to sixteen sequences that arrive, are cancelled, are ended by their callbacks and meet
 // targets and drafters that fail now and then, judged on two threads: each text is what its seed writes alone, up to where
-// it was ended, and memory does not grow.
+// it was ended, and memory does not grow. And a quarter of a million under a keyed rule, with rows that go through a
+// processor of the text, stop strings and log-probabilities: each token is the one that is drawn from the row that is made
+// from scratch.
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -13,6 +16,7 @@
 #include <specdec/testing.hpp>
 #include <sstream>
 #include <stdexcept>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -80,6 +84,29 @@ class FailingModel {
   Table::Rows rows_;
 };
 
+// Lets each token but the one before it by its number follow a token. It can only be copied.
+class NoStepDown {
+ public:
+  void allow(std::span<std::uint32_t> mask) const {
+    for (Token x = 0; x < vocabulary; ++x)
+      if (may_come(x)) mask[0] |= 1u << x;
+  }
+  bool advance(Token x) {
+    const bool good = may_come(x);
+    last_ = x;
+    return good;
+  }
+
+ private:
+  bool may_come(Token x) const { return last_ < 0 || (x + 1) % vocabulary != last_; }
+  Token last_ = -1;
+};
+
+// What a text's tokens are in bytes.
+struct Letters {
+  std::string operator()(Token x) const { return {static_cast<char>('a' + x)}; }
+};
+
 struct Job {
   Tokens prompt;
   specdec::Options options;
@@ -117,8 +144,20 @@ struct Apart {
   static Drafter of(const Table& small) { return Drafter(Table(small)); }
 };
 
+// Under a keyed rule texts have processors.
 template <class Drafters, class V, class Length>
 class World {
+  static constexpr bool keyed = specdec::draws_keyed<V>;
+  using Grammar = specdec::AfterPrompt<specdec::Grammar<NoStepDown>>;
+  using Processor = specdec::Processors<specdec::RepetitionPenalty, specdec::FrequencyPenalty, Grammar>;
+  struct ProcessorOf {
+    const std::map<Index, Job>* jobs;
+    Processor operator()(Index sequence) const { return processor_of(jobs->at(sequence)); }
+  };
+  using Steps = specdec::Chain<specdec::Temperature, specdec::TopK>;
+  using Target =
+      std::conditional_t<keyed, specdec::ProcessedBatch<FailingModel&, Steps, ProcessorOf>, FailingModel&>;
+
  public:
   World(const V& verifier, Length&& length, std::uint64_t seed)
       : rng_(seed),
@@ -127,7 +166,7 @@ class World {
         verifier_(verifier),
         length_(length),
         failing_(target_, 0.01, 0.004),
-        batch_(failing_, Drafters::of(small_), verifier, std::forward<Length>(length),
+        batch_(target(), Drafters::of(small_), verifier, std::forward<Length>(length),
                {.tokens_per_call = 40}) {}
 
   // Somebody comes, or goes; and a step.
@@ -150,10 +189,26 @@ class World {
   double dice() { return specdec::uniform01(rng_); }
   Index below(Index n) { return static_cast<Index>(dice() * static_cast<double>(n)); }
 
+  static Processor processor_of(const Job& job) {
+    return Processor{specdec::RepetitionPenalty{1.5, 20}, specdec::FrequencyPenalty{0.05},
+                     Grammar{job.prompt.size(), specdec::Grammar{NoStepDown{}}}};
+  }
+  static Steps steps() { return Steps{specdec::Temperature{0.2}, specdec::TopK{5}}; }
+  Target target() {
+    if constexpr (keyed) return Target(failing_, steps(), ProcessorOf{&jobs_});
+    else return failing_;
+  }
+  static auto source(std::uint64_t seed) {
+    if constexpr (keyed) return specdec::Keyed(seed);
+    else return std::mt19937_64(seed);
+  }
+
   void add() {
     Job job{.prompt = {}, .options = {.max_new_tokens = 1 + below(120), .gamma = below(7)}, .seed = rng_()};
     for (Index i = below(60); i >= 0; --i) job.prompt.push_back(static_cast<Token>(below(vocabulary)));
     if (below(4) == 0) job.options.stop_tokens = {below(vocabulary)};
+    if (keyed && below(2) == 0) job.options.stop_strings = {{"cab", "dd"}, Letters{}};
+    if (keyed) job.options.log_probabilities = {.processed = true, .top = 1};
     if (below(10) == 0) job.callback_stops = below(8);
     else if (below(10) == 0) job.callback_throws = below(8);
     const auto on_step = [steps = Index{0}, stops = job.callback_stops,
@@ -161,29 +216,26 @@ class World {
       if (steps == throws) throw std::runtime_error("the callback failed");
       return steps++ != stops;
     };
-    jobs_.emplace(batch_.add(job.prompt, job.options, std::mt19937_64(job.seed), on_step), job);
+    jobs_.emplace(batch_.add(job.prompt, job.options, source(job.seed), on_step), job);
   }
 
   void cancel() {
     auto job = jobs_.begin();
     std::advance(job, below(std::ssize(jobs_)));
-    check_text(job->first, batch_.cancel(job->first).tokens, false);
+    check_text(job->first, batch_.cancel(job->first), false);
     ++tally.cancelled;
   }
 
   void check(const Finished& finished) {
     const bool stopped = finished.result.stop_reason == specdec::StopReason::callback;
-    check_text(finished.sequence, finished.result.tokens, !finished.error && !stopped);
+    check_text(finished.sequence, finished.result, !finished.error && !stopped);
     tally.failed += finished.error ? 1 : 0;
     tally.stopped += stopped ? 1 : 0;
   }
 
-  void check_text(Index number, const Tokens& text, bool whole) {
+  void check_text(Index number, const specdec::Result& result, bool whole) {
     const Job& job = jobs_.at(number);
-    specdec::SpecDec decoder{Table(target_), specdec::ModelDrafter{Table(small_)}, verifier_,
-                             std::remove_cvref_t<Length>(length_)};
-    std::mt19937_64 rng(job.seed);
-    const Tokens alone = decoder.generate(job.prompt, job.options, rng).tokens;
+    const Tokens &text = result.tokens, alone = alone_text(job, result.log_probabilities);
     REQUIRE(text.size() <= alone.size());
     REQUIRE(std::equal(text.begin(), text.end(), alone.begin()));
     if (whole) REQUIRE(text.size() == alone.size());
@@ -192,12 +244,49 @@ class World {
     jobs_.erase(number);
   }
 
+  Tokens alone_text(const Job& job, const specdec::LogProbabilities& told) {
+    if constexpr (keyed) {
+      return drawn_text(job, told);
+    } else {
+      specdec::SpecDec decoder{Table(target_), specdec::ModelDrafter{Table(small_)}, verifier_,
+                               std::remove_cvref_t<Length>(length_)};
+      auto rng = source(job.seed);
+      return decoder.generate(job.prompt, job.options, rng).tokens;
+    }
+  }
+
+  // What is drawn token by token from rows that a processor makes that has only gone forward; and what is told of them.
+  Tokens drawn_text(const Job& job, const specdec::LogProbabilities& told) {
+    Processor processor = processor_of(job);
+    for (const Token x : job.prompt) processor.push(x);
+    Tokens all = job.prompt;
+    std::string letters;
+    while (std::ssize(letters) < job.options.max_new_tokens) {
+      Eigen::RowVectorXd logits = target_.distribution(all).segment(0, vocabulary).matrix().transpose();
+      processor.apply(Eigen::Ref<Eigen::RowVectorXd>(logits));
+      const auto row = steps()(specdec::Logits(logits).row(0));
+      specdec::Keyed keyed_numbers(job.seed, std::ssize(all));
+      const Token x = keyed_numbers.draw(row);
+      if (std::ssize(letters) < told.size()) {
+        const auto i = std::ssize(letters);
+        REQUIRE(std::abs(told[i] - std::log(row.probability(x))) < 1e-9);
+        REQUIRE((told.top(i).size() == 1 && told.top(i)[0].token == row.argmax()));
+      }
+      processor.push(x);
+      all.push_back(x);
+      letters += Letters{}(x);
+      if (job.options.stops_at(x)) break;
+      if (!job.options.stop_strings.empty() && (letters.ends_with("cab") || letters.ends_with("dd"))) break;
+    }
+    return {all.begin() + std::ssize(job.prompt), all.end()};
+  }
+
   std::mt19937_64 rng_;
   Table target_, small_;
   V verifier_;
   const std::remove_cvref_t<Length> length_;
   FailingModel failing_;
-  specdec::Batch<FailingModel&, typename Drafters::Drafter, V, Length> batch_;
+  specdec::Batch<Target, typename Drafters::Drafter, V, Length> batch_;
   std::map<Index, Job> jobs_;
 };
 
@@ -231,6 +320,10 @@ TEST_CASE("a million tokens in batches: every text is what it is alone, memory c
   soak<Together>(specdec::GreedyBlockVerifier{}, specdec::FixedLength{}, tokens);
   SharedConfidence shared;
   soak<Apart>(specdec::BlockVerifier{}, shared, tokens / 5);
+}
+
+TEST_CASE("keyed texts with processors and stop strings in batches: every token is the one that is drawn") {
+  soak<Together>(specdec::KeyedVerifier{}, specdec::FixedLength{}, support::bound(250'000, 500'000));
 }
 
 }  // namespace test_soak_batch
