@@ -1,7 +1,9 @@
 // Batches, driven by bytes: sequences arrive, from callbacks too, are cancelled, are ended by callbacks and fail by them,
 // over models whose calls fail or return nonsense, with drafts made together, lines and trees, and with little room in a
-// call. Whatever happens: each text is what it is alone, up to where it was ended; a failure costs its own sequence only, and
-// a call that fails is tried again; contexts hold what the sequences say they hold.
+// call. Sequences have stop strings, log-probabilities and processors of their own. Whatever happens: each text is what it is
+// alone, up to where it was ended, and under a keyed rule what is drawn from the target token by token; what is told of a token
+// is true of the row it came out of; a failure costs its own sequence only, and a call that fails is tried again; contexts hold
+// what the sequences say they hold.
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
@@ -19,7 +21,9 @@
 
 #include "fuzz/batch_parties.hpp"
 #include "fuzz/bytes.hpp"
+#include "fuzz/engine.hpp"
 #include "fuzz/jobs.hpp"
+#include "fuzz/model.hpp"
 #include "fuzz/parties.hpp"
 #include "fuzz/target.hpp"
 #include "fuzz/tree_parties.hpp"
@@ -31,24 +35,32 @@ using namespace fuzz;
 constexpr Index most_at_once = 6, most_texts = 20;
 
 struct Setting {
-  Index drafter, rule, length;
+  Index drafter, rule;
+  std::uint8_t length_byte;
+  Index length;
   Index most, draft_most, per_call;
   std::uint64_t seed;
+  BatchProcessing rows, draft_rows;
 
   Setting(Bytes& bytes, Index drafters, Index rules)
       : drafter(bytes.up_to(drafters - 1)),
         rule(bytes.up_to(rules - 1)),
-        length(bytes.up_to(1)),
+        length_byte(bytes.byte()),
+        length(length_byte % 2),
         most(context_size(bytes)),
         draft_most(context_size(bytes)),
         per_call(bytes.flag() ? specdec::unlimited : 1 + bytes.up_to(20)),
-        seed(bytes.byte()) {}
+        seed(bytes.byte()) {
+    if (length_byte < 128) return;
+    rows = {Processing(bytes), Processing(bytes)};
+    if (bytes.flag()) draft_rows = rows;
+  }
 };
 
 // Drafts are lines.
 struct Lines {
   using Rule = AnyRule;
-  using Drafter = specdec::BatchModelDrafter<BatchModel&>;
+  using Drafter = specdec::BatchModelDrafter<BatchEngine&>;
   using Length = AnyLength;
 
   static Setting setting(Bytes& bytes) {
@@ -58,10 +70,11 @@ struct Lines {
     return setting;
   }
   static Rule rule(const Setting& setting) { return rule_of(setting.rule); }
-  static Drafter together(const Setting&, BatchModel& small) { return Drafter(small); }
-  static auto alone(const Setting&, Model& small, const specdec::CostOptimalTree&, Faults&) {
-    return specdec::ModelDrafter<Model&>(small);
+  static Drafter together(const Setting&, BatchEngine& small) { return Drafter(small); }
+  static auto alone(const Setting&, Engine& small, const specdec::CostOptimalTree&, Faults&) {
+    return specdec::ModelDrafter<Engine&>(small);
   }
+  static specdec::SplitMix64 source(std::uint64_t seed) { return specdec::SplitMix64(seed); }
   static Length length(const Setting& setting, Faults& faults) { return {setting.length, faults}; }
 };
 
@@ -81,11 +94,25 @@ struct Trees {
     return setting;
   }
   static Rule rule(const Setting& setting) { return tree_rule_of(setting.rule); }
-  static Drafter together(const Setting& setting, BatchModel& small) { return {setting.drafter, small}; }
-  static auto alone(const Setting& setting, Model& small, const specdec::CostOptimalTree& trees,
+  static Drafter together(const Setting& setting, BatchEngine& small) { return {setting.drafter, small}; }
+  static auto alone(const Setting& setting, Engine& small, const specdec::CostOptimalTree& trees,
                     Faults& faults) {
     return AnyTreeDrafter(TreesTogether::alone(setting.drafter), small, trees, faults);
   }
+  static specdec::SplitMix64 source(std::uint64_t seed) { return specdec::SplitMix64(seed); }
+  static Length length(const Setting&, Faults&) { return {}; }
+};
+
+// Drafts are trees, and the rule is keyed.
+struct KeyedTrees {
+  using Rule = specdec::TrunkAndSpares<specdec::KeyedVerifier>;
+  using Drafter = TreesTogether;
+  using Length = specdec::FixedLength;
+
+  static Setting setting(Bytes& bytes) { return {bytes, TreesTogether::kinds, 1}; }
+  static Rule rule(const Setting&) { return {}; }
+  static Drafter together(const Setting& setting, BatchEngine& small) { return {setting.drafter, small}; }
+  static specdec::Keyed source(std::uint64_t seed) { return specdec::Keyed(seed); }
   static Length length(const Setting&, Faults&) { return {}; }
 };
 
@@ -104,8 +131,8 @@ class World {
   World(const Setting& setting, Bytes& bytes)
       : setting_(setting),
         bytes_(&bytes),
-        target_(setting.seed, faults_, harm_, setting.most),
-        small_(setting.seed + 1000, faults_, harm_, setting.draft_most),
+        target_(setting.seed, faults_, harm_, setting.most, setting.rows),
+        small_(setting.seed + 1000, faults_, harm_, setting.draft_most, setting.draft_rows),
         batch_(target_, Kind::together(setting, small_), Kind::rule(setting), Kind::length(setting, none_),
                {.tokens_per_call = setting.per_call}) {
     faults_.bytes = &bytes;
@@ -123,22 +150,23 @@ class World {
       require(steps < 3000);
       step();
     }
-    require(target_.size() == 0 && small_.size() == 0);
+    require(target_.model().size() == 0 && small_.model().size() == 0);
   }
 
  private:
   void add() {
     if (batch_.size() >= most_at_once || std::ssize(jobs_) >= most_texts) return;
-    Job job{.prompt = prompt_of(*bytes_), .options = options_of(*bytes_)};
+    const Index number = std::ssize(jobs_), size = batch_.size();
+    Job job{.prompt = prompt_of(*bytes_), .options = options_of(*bytes_, nullptr)};
     job.options.max_new_tokens %= 25;
+    setting_.rows.of(number).fit(job.prompt);
     const bool refusable =
         spoil(*bytes_, job.prompt, job.options) || std::ssize(job.prompt) > setting_.most ||
         (setting_.per_call != specdec::unlimited && job.options.gamma >= setting_.per_call);
     job.seed = bytes_->byte();
-    const Index number = std::ssize(jobs_), size = batch_.size();
     try {
       const Index given =
-          batch_.add(job.prompt, job.options, specdec::SplitMix64(job.seed),
+          batch_.add(job.prompt, job.options, Kind::source(job.seed),
                      [this, number](std::span<const Token> emitted) { return look_on(number, emitted); });
       require(!refusable && given == number);
       jobs_.emplace(number, std::move(job));
@@ -168,7 +196,7 @@ class World {
     Index left = bytes_->up_to(live - 1);
     for (const auto& [number, job] : jobs_)
       if (is_live(number) && left-- == 0) {
-        check_text(number, batch_.cancel(number).tokens, false);
+        check_text(number, batch_.cancel(number), false);
         gone_.insert(number);
         return;
       }
@@ -195,12 +223,12 @@ class World {
     for (const auto& [number, job] : jobs_) {
       if (!is_live(number)) continue;
       const auto& sequence = batch_.sequence(number);
-      const Tokens held = target_.context(number);
+      const Tokens held = target_.model().context(number);
       require(held.size() <= sequence.context().size());
       require(std::equal(held.begin(), held.end(), sequence.context().begin()));
       if (stepped && sequence.stats().target_calls > 0) require(std::ssize(held) == sequence.kept());
     }
-    require(target_.size() <= batch_.size() && small_.size() <= batch_.size());
+    require(target_.model().size() <= batch_.size() && small_.model().size() <= batch_.size());
   }
 
   void check(const specdec::Finished& finished) {
@@ -211,27 +239,45 @@ class World {
     const bool stopped = finished.result.stop_reason == specdec::StopReason::callback;
     require(!stopped || job.ended);  // which may come too late
     require(finished.result.tokens == job.told);
-    check_text(finished.sequence, finished.result.tokens, !finished.error && !stopped);
+    check_text(finished.sequence, finished.result, !finished.error && !stopped);
   }
   bool spoilt(Index number) const { return harm_.spoilt.contains(number); }
 
   // Of a sequence that was shown nonsense nothing is known.
-  void check_text(Index number, const Tokens& text, bool whole) {
+  void check_text(Index number, const specdec::Result& result, bool whole) {
     if (spoilt(number)) return;
     const Job& job = jobs_.at(number);
-    fuzz::check_text(text, job.options);
-    const Tokens alone = alone_text(job);
-    require(whole ? text.size() == alone.size() : text.size() <= alone.size());
-    require(std::equal(text.begin(), text.end(), alone.begin()));
+    check_result(result, job.options);
+    const Model target(setting_.seed, none_, setting_.most);
+    const Processing& processing = setting_.rows.of(number);
+    Tokens all = job.prompt;
+    all.insert(all.end(), result.tokens.begin(), result.tokens.end());
+    check_told(result.log_probabilities, result.raw_log_probabilities, job.options, processing, target, all,
+               std::ssize(job.prompt), 0);
+    const Tokens alone = alone_text(job, processing);
+    require(whole ? result.tokens.size() == alone.size() : result.tokens.size() <= alone.size());
+    require(std::equal(result.tokens.begin(), result.tokens.end(), alone.begin()));
   }
 
-  Tokens alone_text(const Job& job) {
+  Tokens alone_text(const Job& job, const Processing& processing) {
     Model target(setting_.seed, none_, setting_.most),
         small(setting_.seed + 1000, none_, setting_.draft_most);
-    specdec::SpecDec decoder{target, Kind::alone(setting_, small, trees_, none_), Kind::rule(setting_),
-                             Kind::length(setting_, none_)};
-    specdec::SplitMix64 source(job.seed);
-    return decoder.generate(job.prompt, job.options, source).tokens;
+    if constexpr (specdec::draws_keyed<typename Kind::Rule>) {
+      Tokens text = job.prompt;
+      const auto written = [&] { return std::span(text).subspan(job.prompt.size()); };
+      while (std::ssize(written()) < job.options.max_new_tokens && std::ssize(text) <= setting_.most &&
+             !end_of(written(), job.options))
+        text.push_back(
+            drawn_behind(text, processing.row(target, text).value(), static_cast<Index>(job.seed)));
+      return {text.begin() + std::ssize(job.prompt), text.end()};
+    } else {
+      Target engine(target, processing);
+      Engine small_engine(small, setting_.draft_rows.of(0).any() ? processing : Processing());
+      specdec::SpecDec decoder{engine, Kind::alone(setting_, small_engine, trees_, none_),
+                               Kind::rule(setting_), Kind::length(setting_, none_)};
+      auto source = Kind::source(job.seed);
+      return decoder.generate(job.prompt, job.options, source).tokens;
+    }
   }
 
   Setting setting_;
@@ -239,8 +285,8 @@ class World {
   Faults faults_, none_;
   Harm harm_;
   specdec::CostOptimalTree trees_;
-  BatchModel target_, small_;
-  specdec::Batch<BatchModel&, typename Kind::Drafter, typename Kind::Rule, typename Kind::Length> batch_;
+  BatchEngine target_, small_;
+  specdec::Batch<BatchEngine&, typename Kind::Drafter, typename Kind::Rule, typename Kind::Length> batch_;
   std::map<Index, Job> jobs_;
   std::set<Index> gone_;
 };
@@ -255,6 +301,8 @@ void run(Bytes& bytes) {
 
 void fuzz::batch(std::span<const std::uint8_t> data) {
   Bytes bytes(data);
-  if (bytes.flag()) run<Trees>(bytes);
+  const std::uint8_t first = bytes.byte();
+  if (first >= 192) run<KeyedTrees>(bytes);
+  else if (first % 2 == 1) run<Trees>(bytes);
   else run<Lines>(bytes);
 }

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <iterator>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -15,7 +18,8 @@
 #include <vector>
 
 #include "fuzz/bytes.hpp"
-#include "fuzz/parties.hpp"
+#include "fuzz/engine.hpp"
+#include "fuzz/model.hpp"
 #include "support/any_tree_drafter.hpp"
 
 namespace fuzz {
@@ -23,7 +27,7 @@ namespace fuzz {
 // What was done to the sequences of a batch.
 struct Harm {
   std::set<Index> spoilt;   // who was shown rows that are none
-  bool miscounted = false;  // whether a call has returned another number of rows than asked for
+  bool miscounted = false;  // whether a call has returned rows of another number, or length, than asked for
 };
 
 // A Model for each sequence.
@@ -35,6 +39,11 @@ class BatchModel {
   Index vocab_size() const { return vocabulary; }
   Index context_size() const { return most_; }
   Index size() const { return std::ssize(models_); }
+  // The model of a sequence that it has been fed of.
+  const Model& model(Index sequence) const { return models_.at(sequence); }
+  Faults& faults() const { return *faults_; }
+  Harm& harm() const { return *harm_; }
+  bool has_lied() const { return lied_; }
   // What the sequence's context holds.
   Tokens context(Index sequence) const {
     const auto found = models_.find(sequence);
@@ -60,7 +69,8 @@ class BatchModel {
       for (const specdec::BatchFeed& feed : feeds) keep(feed.sequence, feed.from);
       throw;
     }
-    if (faults_->may_lie()) lie(feeds);
+    lied_ = faults_->may_lie();
+    if (lied_) lie(feeds);
     return rows_;
   }
   void keep(Index sequence, Index length) {
@@ -95,6 +105,7 @@ class BatchModel {
         return;
       case 1:
         rows_.conservativeResize(rows_.rows(), vocabulary - 1);
+        harm_->miscounted = true;
         for (const specdec::BatchFeed& feed : feeds) harm_->spoilt.insert(feed.sequence);
         return;
       case 2:
@@ -117,11 +128,96 @@ class BatchModel {
   Index most_;
   std::map<Index, Model> models_;
   Matrix rows_;
+  bool lied_ = false;
+};
+
+// Two ways to process rows: that of the sequences of even numbers, and that of the others.
+struct BatchProcessing {
+  std::array<Processing, 2> each;
+
+  const Processing& of(Index sequence) const { return each[static_cast<std::size_t>(sequence % 2)]; }
+};
+
+// A BatchModel whose rows go through processors, or do not.
+class BatchEngine {
+ public:
+  BatchEngine(std::uint64_t seed, Faults& faults, Harm& harm, Index most, const BatchProcessing& processing)
+      : model_(seed, faults, harm, most), processing_(processing) {
+    if (processing.of(0).any())
+      processed_.emplace(model_, Steps{&processing_}, Processors{&processing_, &faults});
+  }
+  BatchEngine(const BatchEngine&) = delete;
+  BatchEngine& operator=(const BatchEngine&) = delete;
+
+  Index vocab_size() const { return vocabulary; }
+  Index context_size() const { return model_.context_size(); }
+  const BatchModel& model() const { return model_; }
+
+  // The errors of rows are those of their sequences.
+  ShownRows forward(std::span<const specdec::BatchFeed> feeds) {
+    if (!processed_) {
+      const Matrix& rows = model_.forward(feeds);
+      return {rows, rows};
+    }
+    const auto rows = processed_->forward(feeds);
+    rows_.resize(rows.rows(), vocabulary);
+    raw_.resize(rows.rows(), vocabulary);
+    errors_.assign(static_cast<std::size_t>(rows.rows()), nullptr);
+    Index row = 0;
+    for (const specdec::BatchFeed& feed : feeds)
+      for (Index i = 0; i < feed.rows; ++i, ++row) copy(rows, row, i, feed);
+    return {rows_, raw_, errors_};
+  }
+  void keep(Index sequence, Index length) {
+    if (processed_) processed_->keep(sequence, length);
+    else model_.keep(sequence, length);
+  }
+  void keep(Index sequence, std::span<const Index> path) {
+    if (processed_) processed_->keep(sequence, path);
+    else model_.keep(sequence, path);
+  }
+  void release(Index sequence) {
+    if (processed_) processed_->release(sequence);
+    else model_.release(sequence);
+  }
+
+ private:
+  struct Steps {
+    const BatchProcessing* processing;
+    Processing::Steps operator()(Index sequence) const { return processing->of(sequence).steps(); }
+  };
+  struct Processors {
+    const BatchProcessing* processing;
+    Faults* faults;
+    AnyProcessor operator()(Index sequence) const { return processing->of(sequence).made(faults); }
+  };
+
+  void copy(const auto& rows, Index row, Index i, const specdec::BatchFeed& feed) {
+    try {
+      const auto from = rows.row(row);
+      const auto raw = from.unprocessed();
+      for (Token x = 0; x < vocabulary; ++x) rows_(row, x) = from.probability(x);
+      for (Token x = 0; x < vocabulary; ++x) raw_(row, x) = raw.probability(x);
+    } catch (...) {
+      errors_[static_cast<std::size_t>(row)] = std::current_exception();
+      model_.harm().spoilt.insert(feed.sequence);
+      return;
+    }
+    if (model_.has_lied()) return;
+    const Model& model = model_.model(feed.sequence);
+    check_row(processing_.of(feed.sequence), model, model.way(i, feed.rows), rows_.row(row));
+  }
+
+  BatchModel model_;
+  BatchProcessing processing_;
+  std::optional<specdec::ProcessedBatch<BatchModel&, Steps, Processors>> processed_;
+  Matrix rows_, raw_;
+  std::vector<std::exception_ptr> errors_;
 };
 
 // One of the drafters that draft trees for many sequences. The trees are copied, so that those of all have one type.
 class TreesTogether {
-  using Alone = support::AnyTreeDrafter<Model>;
+  using Alone = support::AnyTreeDrafter<Engine>;
 
  public:
   enum Kind : Index { independent, without_replacement, likeliest, spares, kinds };
@@ -131,7 +227,7 @@ class TreesTogether {
                 Index{without_replacement} == Index{Alone::without_replacement} &&
                 Index{likeliest} == Index{Alone::likeliest});
 
-  TreesTogether(Index which, BatchModel& small) {
+  TreesTogether(Index which, BatchEngine& small) {
     using namespace specdec;
     const TreeShape shape = TreeShape::of_widths({3, 2, 1});
     switch (which) {
@@ -169,8 +265,8 @@ class TreesTogether {
 
  private:
   template <class Siblings>
-  using ByModel = specdec::BatchModelTreeDrafter<BatchModel&, Siblings>;
-  using Spares = specdec::BatchSparesDrafter<BatchModel&>;
+  using ByModel = specdec::BatchModelTreeDrafter<BatchEngine&, Siblings>;
+  using Spares = specdec::BatchSparesDrafter<BatchEngine&>;
 
   template <class F>
   void visit(const F& f) {

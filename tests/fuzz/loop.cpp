@@ -1,8 +1,10 @@
 // The loop, driven by bytes: steps and half steps, resumed, stopped and released sequences of one decoder in turns, and
 // generations of their own in between, over models, drafters and policies that fail or return nonsense at any call, and
 // with callbacks that do. Drafts are lines or trees. Whatever happens: a text is a prompt and tokens within its budget, a failure leaves all as
-// before the step, and contexts hold what the loop says they hold. Where nothing learns, the text is at last that of a run
-// in which nothing had failed.
+// before the step, and contexts hold what the loop says they hold. Stop strings end a text where a search of all of it finds
+// them, what is told of a token is true of the row it came out of, and rows that went through a processor are those made from
+// scratch. Where nothing learns, the text is at last that of a run in which nothing had failed; under a keyed rule it is at
+// any time what is drawn from the target token by token, whoever drafts.
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
@@ -12,11 +14,14 @@
 #include <span>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "fuzz/bytes.hpp"
+#include "fuzz/engine.hpp"
 #include "fuzz/jobs.hpp"
+#include "fuzz/model.hpp"
 #include "fuzz/parties.hpp"
 #include "fuzz/target.hpp"
 #include "fuzz/tree_parties.hpp"
@@ -25,16 +30,32 @@ namespace {
 
 using namespace fuzz;
 
+// How target and drafter process their rows, if they do.
+struct Processings {
+  Processing target, draft;
+
+  Processings(Bytes& bytes, bool any) {
+    if (!any) return;
+    target = Processing(bytes);
+    if (bytes.flag()) draft = target;
+  }
+};
+
 struct Setting {
-  Index drafter, length, rule, most, seed, draft_most;
+  Index drafter, length;
+  std::uint8_t rule_byte;
+  Index rule, most, seed, draft_most;
+  Processings rows;
 
   explicit Setting(Bytes& bytes)
       : drafter(bytes.up_to(9)),
         length(bytes.up_to(5)),
-        rule(bytes.up_to(3)),
+        rule_byte(bytes.byte()),
+        rule(rule_byte % 4),
         most(context_size(bytes)),
         seed(bytes.byte()),
-        draft_most(context_size(bytes)) {
+        draft_most(context_size(bytes)),
+        rows(bytes, rule_byte >= 128) {
     // Greedy block verification, of the loop or inside a cascade, wants drafts of the length it asks for, from rows that
     // depend on the context alone or are one-hot.
     if (rule == 2 || drafter == 9) draft_most = std::numeric_limits<Index>::max();
@@ -52,17 +73,21 @@ struct Setting {
 // Where drafts are trees.
 struct TreeSetting {
   Index drafter, length, rule;
+  std::uint8_t paths_byte;
   bool by_paths;
   Index most, seed, draft_most;
+  Processings rows;
 
   explicit TreeSetting(Bytes& bytes)
       : drafter(bytes.up_to(AnyTreeDrafter::Kind::kinds - 1)),
         length(bytes.up_to(AnyNodes::kinds - 1)),
         rule(bytes.up_to(tree_rules - 1)),
-        by_paths(bytes.flag()),
+        paths_byte(bytes.byte()),
+        by_paths(paths_byte % 2 == 1),
         most(context_size(bytes)),
         seed(bytes.byte()),
-        draft_most(context_size(bytes)) {
+        draft_most(context_size(bytes)),
+        rows(bytes, paths_byte >= 128) {
     // Greedy block verification wants trunks of the length it asks for, K-SEQ independent siblings.
     if (rule == greedy_block && drafter == AnyTreeDrafter::Kind::spares)
       draft_most = std::numeric_limits<Index>::max();
@@ -76,49 +101,67 @@ struct TreeSetting {
   }
 };
 
+// A model, and what the loop has of it.
+template <class Engine>
+struct Party {
+  Model model;
+  Engine engine;
+
+  Party(Index seed, Faults& faults, Index most, const Processing& processing, bool by_paths = false)
+      : model(static_cast<std::uint64_t>(seed), faults, most), engine(model, processing, by_paths) {}
+};
+
 // A decoder and its models.
-template <class R, class Length>
+template <class D, class R, class Length>
 struct World {
   using Setting = ::Setting;
   using Rule = R;
-  using Decoder = specdec::SpecDec<Model&, AnyDrafter, Rule, Length>;
+  using Decoder = specdec::SpecDec<Target&, D, Rule, Length>;
 
   Faults faults;
-  Model target, middle, small;
+  Party<Target> target;
+  Party<Engine> middle, small;
   Decoder decoder;
 
   explicit World(const Setting& setting)
-      : target(static_cast<std::uint64_t>(setting.seed), faults, setting.most),
-        middle(static_cast<std::uint64_t>(setting.seed) + 2000, faults, setting.draft_most),
-        small(static_cast<std::uint64_t>(setting.seed) + 1000, faults, setting.draft_most),
-        decoder(target, AnyDrafter(setting.drafter, middle, small, faults), Rule{rule_of(setting.rule)},
+      : target(setting.seed, faults, setting.most, setting.rows.target),
+        middle(setting.seed + 2000, faults, setting.draft_most, setting.rows.draft),
+        small(setting.seed + 1000, faults, setting.draft_most, setting.rows.draft),
+        decoder(target.engine, D(setting.drafter, middle.engine, small.engine, faults), rule_of(setting),
                 Length(setting.length, faults)) {}
 
-  // Whether the target's context is this text.
-  bool holds(std::span<const Token> text) const { return target.holds(text); }
+ private:
+  static Rule rule_of([[maybe_unused]] const Setting& setting) {
+    if constexpr (specdec::draws_keyed<Rule>) return {};
+    else return Rule{fuzz::rule_of(setting.rule)};
+  }
 };
 
 struct TreeWorld {
   using Setting = TreeSetting;
   using Rule = support::AnyTreeRule;
-  using Decoder = specdec::SpecDec<TreeTarget&, AnyTreeDrafter, Rule, AnyNodes>;
+  using Decoder = specdec::SpecDec<Target&, AnyTreeDrafter, Rule, AnyNodes>;
 
   Faults faults;
-  Model model, small;
-  TreeTarget target;
+  Party<Target> target;
+  Party<Engine> small;
   specdec::CostOptimalTree trees;
   Decoder decoder;
 
   explicit TreeWorld(const Setting& setting)
-      : model(static_cast<std::uint64_t>(setting.seed), faults, setting.most),
-        small(static_cast<std::uint64_t>(setting.seed) + 1000, faults, setting.draft_most),
-        target(model, setting.by_paths),
+      : target(setting.seed, faults, setting.most, setting.rows.target, setting.by_paths),
+        small(setting.seed + 1000, faults, setting.draft_most, setting.rows.draft),
         trees({.most_nodes = 8, .most_depth = 4}),
-        decoder(target, AnyTreeDrafter(setting.drafter, small, trees, faults), tree_rule_of(setting.rule),
-                AnyNodes(setting.length, trees, faults)) {}
-
-  bool holds(std::span<const Token> text) const { return target.holds(text); }
+        decoder(target.engine, AnyTreeDrafter(setting.drafter, small.engine, trees, faults),
+                tree_rule_of(setting.rule), AnyNodes(setting.length, trees, faults)) {}
 };
+
+// Random numbers for a text of this length, or those that belong to its places.
+template <class World>
+auto source_at(std::uint64_t seed, std::size_t length) {
+  if constexpr (specdec::draws_keyed<typename World::Rule>) return specdec::Keyed(seed);
+  else return specdec::SplitMix64(977 * seed + length);
+}
 
 Tokens copy(std::span<const Token> tokens) { return {tokens.begin(), tokens.end()}; }
 
@@ -137,8 +180,8 @@ class Watched {
         sequence_(world.decoder.start(prompt, options)) {}
 
   // Random numbers that depend on the length of the text alone: a step that is tried again is the same step.
-  specdec::SplitMix64 source() const {
-    return specdec::SplitMix64(977 * static_cast<std::uint64_t>(setting_->seed) + sequence_.context().size());
+  auto source() const {
+    return source_at<World>(static_cast<std::uint64_t>(setting_->seed), sequence_.context().size());
   }
 
   // Runs what may fail; a failure leaves the sequence as before. Nothing is refused but what had lied, and a context that
@@ -192,8 +235,10 @@ class Watched {
   void accept(bool expected) {
     bool judged = false;
     attempt([&] {
-      Model engine(static_cast<std::uint64_t>(setting_->seed), world_->faults, setting_->most);
-      Matrix rows = Matrix::Constant(1, vocabulary, 1.0 / vocabulary);
+      Party<Target> outside(setting_->seed, world_->faults, setting_->most, setting_->rows.target);
+      Target& engine = outside.engine;
+      const Matrix nothing = Matrix::Constant(1, vocabulary, 1.0 / vocabulary);
+      ShownRows rows(nothing, nothing);
       if (feed_) {
         const auto& [tokens, parents, from, count] = *feed_;
         const auto context = sequence_.context();
@@ -224,13 +269,15 @@ class Watched {
           std::max<std::size_t>(1, context.size() - std::min(context.size() - 1, std::size_t{bytes.byte()})));
     for (Index more = bytes.up_to(3); more > 0; --more)
       context.push_back(static_cast<Token>(bytes.up_to(vocabulary - 1)));
-    const specdec::Options options = options_of(bytes);
+    setting_->rows.target.fit(context);
+    const specdec::Options options = options_of(bytes, &world_->faults);
     attempt(
         [&] {
           sequence_.resume(context, options);
           feed_.reset();
           prompt_ = context;
           options_ = options;
+          checked_ = 0;
           plain_ = false;
         },
         std::ssize(context) > setting_->most);
@@ -261,7 +308,7 @@ class Watched {
     }
     if (!plain_ || world_->faults.lied || setting_->template learns<Rule>()) return;
     World other(*setting_);
-    Watched twin(other, *setting_, prompt_, options_);
+    Watched twin(other, *setting_, prompt_, without_faults(options_));
     while (!twin.sequence_.done()) twin.step();
     require(copy(twin.sequence_.context()) == copy(sequence_.context()));
   }
@@ -282,21 +329,38 @@ class Watched {
     require(sequence_.stats().emitted == emitted && sequence_.verifier() == rule);
   }
 
-  void check() const {
+  void check() {
     const auto context = sequence_.context(), tokens = sequence_.tokens();
     require(context.size() == prompt_.size() + tokens.size());
     require(std::equal(prompt_.begin(), prompt_.end(), context.begin()));
     check_text(tokens, options_);
     require(sequence_.kept() >= 0 && sequence_.kept() <= std::ssize(context));
+    if (sequence_.done()) check_result(sequence_.result(), options_);
+    if (!world_->faults.lied) check_new_tokens();
+    checked_ = std::ssize(tokens);
+  }
+
+  // What is told of them, and, under a keyed rule, that they are what the target draws.
+  void check_new_tokens() const {
+    const Model& model = world_->target.model;
+    const Processing& processing = setting_->rows.target;
+    const auto context = sequence_.context();
+    check_told(sequence_.log_probabilities(), sequence_.raw_log_probabilities(), options_, processing, model,
+               context, std::ssize(prompt_), checked_);
+    if constexpr (specdec::draws_keyed<Rule>)
+      for (auto size = prompt_.size() + static_cast<std::size_t>(checked_); size < context.size(); ++size) {
+        const auto before = context.first(size);
+        require(context[size] == drawn_behind(before, processing.row(model, before).value(), setting_->seed));
+      }
   }
 
   // Whether the target's context is the beginning of the text that the sequence says it is.
   bool held() const {
-    return world_->holds(sequence_.context().first(static_cast<std::size_t>(sequence_.kept())));
+    return world_->target.engine.holds(sequence_.context().first(static_cast<std::size_t>(sequence_.kept())));
   }
 
   // Whether a target that an engine calls, once it keeps what the sequence says, holds the beginning of the text.
-  bool kept_by(Model& engine) const {
+  bool kept_by(Target& engine) const {
     if (feed_->parents.empty()) engine.truncate(sequence_.kept());
     else engine.keep(sequence_.kept_path());
     return engine.holds(sequence_.context().first(static_cast<std::size_t>(sequence_.kept())));
@@ -308,7 +372,8 @@ class Watched {
   specdec::Options options_;
   typename World::Decoder::Sequence sequence_;
   std::optional<Fed> feed_;
-  specdec::SplitMix64 after_{0};
+  decltype(source_at<World>(0, 0)) after_{0};
+  Index checked_ = 0;  // tokens
   bool plain_ = true;  // neither resumed nor stopped
 };
 
@@ -317,29 +382,35 @@ class Watched {
 template <class World>
 void generate(World& world, const typename World::Setting& setting, Bytes& bytes, Watched<World>& other) {
   Tokens prompt = prompt_of(bytes);
-  specdec::Options options = options_of(bytes);
+  setting.rows.target.fit(prompt);
+  specdec::Options options = options_of(bytes, &world.faults);
   const bool spoilt = spoil(bytes, prompt, options) || std::ssize(prompt) > setting.most;
   const std::uint64_t seed = bytes.byte();
   Tokens seen;
+  std::string shown;
+  specdec::TextStream stream(Pieces{}, options);
   bool ended = false;
   const auto look_on = [&](std::span<const Token> emitted) {
     require(!emitted.empty() && !ended);
     seen.insert(seen.end(), emitted.begin(), emitted.end());
+    shown += stream.push(emitted);
     world.faults.may_fail();
     if (bytes.byte() >= 240) other.step();
     ended = bytes.byte() >= 240;
     return !ended;
   };
   try {
-    specdec::SplitMix64 source(seed);
+    auto source = source_at<World>(seed, 0);
     const specdec::Result result = world.decoder.generate(prompt, options, source, look_on);
     require(!spoilt && result.tokens == seen);
     require(ended || result.stop_reason != specdec::StopReason::callback);
-    check_text(result.tokens, options);
+    check_result(result, options);
+    shown += stream.finish();
+    require(shown == result.text(Pieces{}));
     if (world.faults.lied || setting.template learns<typename World::Rule>()) return;
     World undisturbed(setting);
-    specdec::SplitMix64 same(seed);
-    const Tokens expected = undisturbed.decoder.generate(prompt, options, same).tokens;
+    auto same = source_at<World>(seed, 0);
+    const Tokens expected = undisturbed.decoder.generate(prompt, without_faults(options), same).tokens;
     require(ended ? seen.size() <= expected.size() : seen.size() == expected.size());
     require(std::equal(seen.begin(), seen.end(), expected.begin()));
   } catch (const Failure&) {
@@ -353,9 +424,10 @@ void run(const typename World::Setting& setting, Bytes& bytes) {
   World world(setting);
   std::vector<Watched<World>> sequences;
   for (Index n = 1 + bytes.up_to(1); n > 0; --n) {
-    const Tokens prompt = prompt_of(bytes);
+    Tokens prompt = prompt_of(bytes);
     if (std::ssize(prompt) > setting.most) return;
-    sequences.emplace_back(world, setting, prompt, options_of(bytes));
+    setting.rows.target.fit(prompt);
+    sequences.emplace_back(world, setting, prompt, options_of(bytes, &world.faults));
   }
   world.faults.bytes = &bytes;
   const Watched<World>* last_to_draft = nullptr;
@@ -407,6 +479,9 @@ void fuzz::loop(std::span<const std::uint8_t> data) {
   if (first >= 200 && first < 255) return run<TreeWorld>(TreeSetting(bytes), bytes);
   const bool by_rows = first % 4 == 3;
   const Setting setting(bytes);
-  if (by_rows && setting.rule != 2) return run<World<ForgetfulRule, AnyLengthByRows>>(setting, bytes);
-  return run<World<AnyRule, AnyLength>>(setting, bytes);
+  if (first < 200 && first % 8 == 5)
+    return run<World<KeyedDrafter, specdec::KeyedVerifier, AnyLength>>(setting, bytes);
+  if (by_rows && setting.rule != 2)
+    return run<World<AnyDrafter, ForgetfulRule, AnyLengthByRows>>(setting, bytes);
+  return run<World<AnyDrafter, AnyRule, AnyLength>>(setting, bytes);
 }

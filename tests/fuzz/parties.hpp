@@ -1,192 +1,63 @@
-// What the loop is made of, as the fuzzer has it: models, drafters, policies and rules, all of which fail or lie where the
+// What the loop is made of, as the fuzzer has it: drafters, policies and rules, all of which fail or lie where the
 // bytes say so.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "fuzz/bytes.hpp"
+#include "fuzz/engine.hpp"
+#include "fuzz/model.hpp"
 #include "support/rules.hpp"
 
 namespace fuzz {
 
-using Matrix = support::RowMajor<double>;
-using Tokens = std::vector<Token>;
+using SmallDrafter = specdec::ModelDrafter<Engine&>;
+using Chain = specdec::ChainDrafter<specdec::SuffixDrafter, SmallDrafter>;
+using Cascade =
+    specdec::CascadeDrafter<Engine&, SmallDrafter, specdec::BlockVerifier, specdec::ConfidentLength>;
+using RememberingCascade = specdec::CascadeDrafter<Engine&, SmallDrafter, specdec::GreedyBlockVerifier>;
 
-// What goes wrong, as the bytes say; nothing once it is switched off.
-struct Faults {
-  Bytes* bytes = nullptr;
-  bool lied = false;
-
-  void may_fail() {
-    if (bytes != nullptr && bytes->byte() >= 248) throw Failure();
-  }
-  bool may_lie() {
-    const bool lie = bytes != nullptr && bytes->byte() >= 248;
-    lied = lied || lie;
-    return lie;
-  }
-};
-
-constexpr Index vocabulary = 4;
-
-// Rows that depend on the last two tokens. Each model has a row of its own for them. It takes in trees, too.
-class Model {
+// One of these drafters, or none. Its rows are copied, so that those of all have one type.
+template <class... Drafters>
+class OneOf {
  public:
-  Model(std::uint64_t seed, Faults& faults, Index most) : seed_(seed), faults_(&faults), most_(most) {}
-
-  Index vocab_size() const { return vocabulary; }
-  Index context_size() const { return most_; }
-  const Tokens& context() const { return context_; }
-  // Whether that is this text, and nothing is open behind it.
-  bool holds(std::span<const Token> text) const {
-    return tree_.empty() && std::equal(context_.begin(), context_.end(), text.begin(), text.end());
-  }
-
-  const Matrix& forward(std::span<const Token> tokens, Index rows) {
-    begin(tokens, rows);
-    require(tree_.empty());
-    for (const Token x : tokens) {
-      require(x >= 0 && x < vocabulary);
-      context_.push_back(x);
-    }
-    faults_->may_fail();  // with the tokens taken in
-    rows_.resize(rows, vocabulary);
-    for (Index i = 0; i < rows; ++i) {
-      const std::size_t last = context_.size() - static_cast<std::size_t>(rows - i);
-      fill(i, last > 0 ? context_[last - 1] : none, context_[last]);
-    }
-    if (faults_->may_lie()) lie();
-    return rows_;
-  }
-
-  const Matrix& forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
-    begin(tokens, rows);
-    require(parents.size() == tokens.size());
-    for (std::size_t k = 0; k < tokens.size(); ++k) {
-      require(tokens[k] >= 0 && tokens[k] < vocabulary);
-      require(parents[k] >= -1 && parents[k] < std::ssize(tree_));
-      tree_.push_back({tokens[k], parents[k]});
-    }
-    faults_->may_fail();
-    rows_.resize(rows, vocabulary);
-    for (Index i = 0; i < rows; ++i) {
-      const Node& last = node(std::ssize(tree_) - rows + i);
-      fill(i,
-           last.parent >= 0   ? node(last.parent).token
-           : context_.empty() ? none
-                              : context_.back(),
-           last.token);
-    }
-    if (faults_->may_lie()) lie();
-    return rows_;
-  }
-
-  void keep(std::span<const Index> path) {
-    Index last = -1;
-    for (const Index k : path) {
-      require(k > last && k < std::ssize(tree_) && node(k).parent == last);
-      context_.push_back(node(k).token);
-      last = k;
-    }
-    tree_.clear();
-  }
-
-  void truncate(Index length) {
-    require(length >= 0);
-    tree_.clear();
-    if (length < std::ssize(context_)) context_.resize(static_cast<std::size_t>(length));
-  }
-
- private:
-  static constexpr Token none = 9;
-
-  struct Node {
-    Token token;
-    Index parent;
-  };
-  const Node& node(Index k) const { return tree_[static_cast<std::size_t>(k)]; }
-
-  void begin(std::span<const Token> tokens, Index rows) {
-    require(!tokens.empty() && rows >= 1 && rows <= std::ssize(tokens));
-    require(std::ssize(context_) + std::ssize(tree_) + std::ssize(tokens) <= most_);
-    faults_->may_fail();
-  }
-
-  void fill(Index i, Token before, Token last) {
-    specdec::SplitMix64 source(seed_ + 31 * static_cast<std::uint64_t>(before) +
-                               static_cast<std::uint64_t>(last));
-    for (Index x = 0; x < vocabulary; ++x) rows_(i, x) = static_cast<double>(source() % 8);
-    if (rows_.row(i).sum() == 0) rows_(i, 0) = 1;
-    rows_.row(i) /= rows_.row(i).sum();
-  }
-
-  void lie() {
-    switch (faults_->bytes->up_to(4)) {
-      case 0:
-        rows_(0, 0) = std::numeric_limits<double>::quiet_NaN();
-        break;
-      case 1:
-        rows_.setZero();
-        break;
-      case 2:
-        rows_.conservativeResize(rows_.rows() + 1, vocabulary);
-        rows_.bottomRows(1).setZero();
-        break;
-      case 3:
-        rows_.conservativeResize(rows_.rows(), vocabulary - 1);
-        break;
-      default:
-        rows_ *= 3;
-        break;
-    }
-  }
-
-  std::uint64_t seed_;
-  Faults* faults_;
-  Index most_;
-  Tokens context_;
-  std::vector<Node> tree_;  // what is open behind the context
-  Matrix rows_;
-};
-
-// One of all drafters. Its rows are copied, so that those of all have one type.
-class AnyDrafter {
- public:
-  AnyDrafter(Index which, Model& middle, Model& small, Faults& faults) : faults_(&faults) {
+  OneOf(Index which, Engine& middle, Engine& small, Faults& faults) : faults_(&faults) {
     using namespace specdec;
     switch (which) {
       case 1:
-        drafter_.emplace<PromptLookupDrafter>();
+        put<PromptLookupDrafter>();
         break;
       case 2:
-        drafter_.emplace<NgramTableDrafter>();
+        put<NgramTableDrafter>();
         break;
       case 3:
-        drafter_.emplace<SuffixDrafter>();
+        put<SuffixDrafter>();
         break;
       case 4:
-        drafter_.emplace<LookaheadDrafter>();
+        put<LookaheadDrafter>();
         break;
       case 5:
-        drafter_.emplace<Chain>(SuffixDrafter{}, Small(small));
+        put<Chain>(SuffixDrafter{}, SmallDrafter(small));
         break;
       case 6:
-        drafter_.emplace<NoDrafter>();
+        put<NoDrafter>();
         break;
       case 8:
-        drafter_.emplace<Cascade>(middle, Small(small), BlockVerifier{}, 3, ConfidentLength{});
+        put<Cascade>(middle, SmallDrafter(small), BlockVerifier{}, 3, ConfidentLength{});
         break;
       case 9:
-        drafter_.emplace<RememberingCascade>(middle, Small(small), GreedyBlockVerifier{}, 3);
+        put<RememberingCascade>(middle, SmallDrafter(small), GreedyBlockVerifier{}, 3);
         break;
       default:
-        drafter_.emplace<Small>(small);
+        put<SmallDrafter>(small);
         break;
     }
   }
@@ -225,10 +96,11 @@ class AnyDrafter {
   }
 
  private:
-  using Small = specdec::ModelDrafter<Model&>;
-  using Chain = specdec::ChainDrafter<specdec::SuffixDrafter, Small>;
-  using Cascade = specdec::CascadeDrafter<Model&, Small, specdec::BlockVerifier, specdec::ConfidentLength>;
-  using RememberingCascade = specdec::CascadeDrafter<Model&, Small, specdec::GreedyBlockVerifier>;
+  template <class D, class... Arguments>
+  void put(Arguments&&... arguments) {
+    if constexpr ((std::same_as<D, Drafters> || ...))
+      drafter_.template emplace<D>(std::forward<Arguments>(arguments)...);
+  }
 
   template <class Proposed>
   void keep(const Proposed& draft) {
@@ -257,12 +129,15 @@ class AnyDrafter {
   }
 
   Faults* faults_;
-  std::variant<specdec::NoDrafter, specdec::PromptLookupDrafter, specdec::NgramTableDrafter,
-               specdec::SuffixDrafter, specdec::LookaheadDrafter, Chain, Small, Cascade, RememberingCascade>
-      drafter_;
+  std::variant<specdec::NoDrafter, Drafters...> drafter_;
   Tokens tokens_;
   Matrix rows_;
 };
+
+using AnyDrafter = OneOf<specdec::PromptLookupDrafter, specdec::NgramTableDrafter, specdec::SuffixDrafter,
+                         specdec::LookaheadDrafter, Chain, SmallDrafter, Cascade, RememberingCascade>;
+// Under keyed rules, where nobody may verify by ratios.
+using KeyedDrafter = OneOf<specdec::PromptLookupDrafter, specdec::SuffixDrafter, Chain, SmallDrafter>;
 
 struct Cost {
   double operator()(Index tokens) const { return 4 + static_cast<double>(tokens); }

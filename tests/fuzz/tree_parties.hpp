@@ -1,5 +1,4 @@
-// What the loop is made of where drafts are trees: a target that takes them, drafters, policies and rules, which fail or
-// lie where the bytes say so.
+// What the loop is made of where drafts are trees: drafters, policies and rules, which fail or lie where the bytes say so.
 #pragma once
 
 #include <algorithm>
@@ -11,67 +10,22 @@
 #include <vector>
 
 #include "fuzz/bytes.hpp"
+#include "fuzz/engine.hpp"
+#include "fuzz/model.hpp"
 #include "fuzz/parties.hpp"
 #include "support/any_tree_drafter.hpp"
 #include "support/trees.hpp"
 
 namespace fuzz {
 
-// Takes trees by itself, or path by path. Its rows are copied, so that those of both have one type.
-class TreeTarget {
- public:
-  TreeTarget(Model& model, bool by_paths) : model_(&model) {
-    if (by_paths) paths_.emplace(model);
-  }
-
-  Index vocab_size() const { return vocabulary; }
-  Index context_size() const { return model_->context_size(); }
-
-  const Matrix& forward(std::span<const Token> tokens, Index rows) {
-    return paths_ ? copy(paths_->forward(tokens, rows)) : copy(model_->forward(tokens, rows));
-  }
-  const Matrix& forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
-    return paths_ ? copy(paths_->forward(tokens, parents, rows))
-                  : copy(model_->forward(tokens, parents, rows));
-  }
-  void keep(std::span<const Index> path) {
-    if (paths_) paths_->keep(path);
-    else model_->keep(path);
-  }
-  void truncate(Index length) {
-    if (paths_) paths_->truncate(length);
-    else model_->truncate(length);
-  }
-
-  // Path by path the last tokens that were kept are taken in by the next call.
-  bool holds(std::span<const Token> text) const {
-    if (!paths_) return model_->holds(text);
-    return model_->holds(text.first(std::min(text.size(), model_->context().size())));
-  }
-
- private:
-  template <class Output>
-  const Matrix& copy(const Output& output) {
-    const auto rows = specdec::distributions(output);
-    rows_.resize(rows.rows(), rows.vocab_size());
-    for (Index i = 0; i < rows_.rows(); ++i)
-      for (Token x = 0; x < rows_.cols(); ++x) rows_(i, x) = rows.row(i).probability(x);
-    return rows_;
-  }
-
-  Model* model_;
-  std::optional<specdec::PathByPath<Model&>> paths_;
-  Matrix rows_;
-};
-
 // One of all drafters of trees.
 class AnyTreeDrafter {
-  using Drafter = support::AnyTreeDrafter<Model>;
+  using Drafter = support::AnyTreeDrafter<Engine>;
 
  public:
   using Kind = Drafter::Kind;
 
-  AnyTreeDrafter(Index which, Model& small, const specdec::CostOptimalTree& trees, Faults& faults)
+  AnyTreeDrafter(Index which, Engine& small, const specdec::CostOptimalTree& trees, Faults& faults)
       : faults_(&faults), drafter_(which, small, &trees) {}
 
   auto draft(std::span<const Token> context, const specdec::TreeLimits& limits, auto& chance) {
