@@ -102,6 +102,9 @@ class Model {
   Model(Stage& stage, Part part, Index most, Table table)
       : stage_(&stage), part_(part), most_(most), table_(std::move(table)) {}
 
+  // Whether it looks at the text, and fails.
+  bool checks = true;
+
   Index vocab_size() const { return vocabulary; }
   Index context_size() const { return most_; }
   std::span<const Token> context() const { return context_; }
@@ -109,10 +112,10 @@ class Model {
   const Table& table() const { return table_; }
 
   const Matrix& forward(std::span<const Token> tokens, Index rows) {
-    const bool may_fail = begin(tokens, rows);
+    const bool may_fail = checks && begin(tokens, rows);
     require(tree_.empty(), "fed a line while a tree is open");
     context_.insert(context_.end(), tokens.begin(), tokens.end());
-    check(rows);
+    if (checks) check(rows);
     if (may_fail) stage_->call();  // with the tokens taken in
     rows_.resize(rows, vocabulary);
     for (Index i = 0; i < rows; ++i)
@@ -148,6 +151,17 @@ class Model {
     require(length >= 0 && length <= std::ssize(context_), "rolled back beyond what is there");
     context_.resize(static_cast<std::size_t>(length));
     tree_.clear();
+  }
+
+  // The last tokens of the text that row i of the last call, of `rows` rows, is behind. They live until the next call.
+  std::span<const Token> way(Index i, Index rows) {
+    if (tree_.empty())
+      return std::span(context_).first(context_.size() - static_cast<std::size_t>(rows - 1 - i));
+    way_.clear();
+    for (Index k = std::ssize(tree_) - rows + i; k >= 0; k = node(k).parent) way_.push_back(node(k).token);
+    for (std::size_t k = context_.size(); k > 0 && way_.size() < 20; --k) way_.push_back(context_[k - 1]);
+    std::ranges::reverse(way_);
+    return way_;
   }
 
   // As an engine that has the context from somewhere else.
@@ -215,6 +229,7 @@ class Model {
   Table table_;
   Tokens context_;
   std::vector<Node> tree_;  // what is open behind the context
+  Tokens way_;
   Matrix rows_;
 };
 

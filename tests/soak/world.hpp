@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <optional>
@@ -12,10 +13,12 @@
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "soak/target.hpp"
 #include "soak/tree_witness.hpp"
 #include "soak/witness.hpp"
 #include "support/rules.hpp"
@@ -30,7 +33,7 @@ struct Lines {
   using Rule = support::AnyRule;
   using Drafter = AnyDrafter;
   using Length = AnyLength;
-  using Decoder = specdec::SpecDec<Model&, AnyDrafter&, FailingRule<Rule>, AnyLength>;
+  using Decoder = specdec::SpecDec<Target&, AnyDrafter&, FailingRule<Rule>, AnyLength>;
   static constexpr Index gamma = 6;  // at most
 
   static bool greedy(const Rule& rule) {
@@ -43,7 +46,7 @@ struct Trees {
   using Rule = support::AnyTreeRule;
   using Drafter = AnyTreeDrafter;
   using Length = AnyNodes;
-  using Decoder = specdec::SpecDec<Model&, AnyTreeDrafter&, FailingRule<Rule>, AnyNodes>;
+  using Decoder = specdec::SpecDec<Target&, AnyTreeDrafter&, FailingRule<Rule>, AnyNodes>;
   static constexpr Index gamma = 14;
 
   static bool greedy(const Rule& rule) {
@@ -68,6 +71,23 @@ struct Tally {
     return *this;
   }
 };
+
+// Tokens in bytes, and the strings that texts may end with: 2, 1, 2 and 3, 3.
+struct Letters {
+  std::string_view operator()(Token x) const {
+    return std::string_view("abcd").substr(static_cast<std::size_t>(x), 1);
+  }
+};
+inline specdec::StopStrings stop_strings() { return {{"cbc", "dd"}, Letters{}}; }
+
+// By a search of all of it, how many tokens of a text there are up to the end of the first stop string.
+inline std::optional<std::size_t> stop_string_in(std::span<const Token> text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (i > 0 && text[i - 1] == 3 && text[i] == 3) return i + 1;
+    if (i > 1 && text[i - 2] == 2 && text[i - 1] == 1 && text[i] == 2) return i + 1;
+  }
+  return std::nullopt;
+}
 
 // How often each token followed each two.
 class Census {
@@ -121,8 +141,8 @@ class Text final : public Author {
   using Decoder = typename Drafts::Decoder;
 
  public:
-  Text(Decoder& decoder, Tokens prompt, const specdec::Options& options)
-      : sequence(decoder.start(prompt, options)), prompt_(std::move(prompt)), options_(options) {}
+  Text(Decoder& decoder, const Table& law, Tokens prompt, const specdec::Options& options)
+      : sequence(decoder.start(prompt, options)), law_(&law), prompt_(std::move(prompt)), options_(options) {}
 
   std::span<const Token> text() const override { return sequence.context(); }
   Index kept() const override { return sequence.kept(); }
@@ -135,9 +155,10 @@ class Text final : public Author {
     sequence.resume(context, options);
     prompt_ = context;
     options_ = options;
+    checked_ = 0;
   }
 
-  void check() const {
+  void check() {
     const auto context = sequence.context(), tokens = sequence.tokens();
     require(context.size() == prompt_.size() + tokens.size() && begins_with(context, prompt_),
             "the prompt has changed");
@@ -146,14 +167,37 @@ class Text final : public Author {
       require(!options_.stops_at(tokens[i]), "beyond a stop token");
     require(sequence.stats().emitted == emitted_ + std::ssize(tokens), "tokens that were not counted");
     require(kept() <= std::ssize(context), "more kept than there is");
+    if (!options_.stop_strings.empty()) {
+      const auto end = stop_string_in(tokens);
+      require(!end || (end == tokens.size() && sequence.done()), "beyond a stop string");
+    }
+    check_told();
   }
 
   typename Decoder::Sequence sequence;
 
  private:
+  // What is told of the tokens that are new.
+  void check_told() {
+    const specdec::LogProbabilities& told = sequence.log_probabilities();
+    const auto context = sequence.context();
+    const Index tokens = std::ssize(sequence.tokens());
+    require(told.size() == (options_.log_probabilities.any() ? tokens : 0), "told of other tokens");
+    for (; checked_ < tokens; ++checked_) {
+      if (told.empty()) continue;
+      const auto before = context.first(prompt_.size() + static_cast<std::size_t>(checked_));
+      const auto row = law_->distribution(before);
+      require(told[checked_] == std::log(row.probability(context[before.size()])),
+              "another token's log-probability");
+      const auto top = told.top(checked_);
+      require(top.size() == 1 && top[0].token == row.argmax(), "another token is the likeliest");
+    }
+  }
+
+  const Table* law_;
   Tokens prompt_;
   specdec::Options options_;
-  Index emitted_ = 0;
+  Index emitted_ = 0, checked_ = 0;
 };
 
 // A rule and a drafter at work.
@@ -168,11 +212,13 @@ class World {
   World(Index drafter, const Rule& rule, std::uint64_t seed)
       : stage_(seed),
         seed_(seed),
-        target_(stage_, Model::Part::target, seed % 2 == 0 ? 120 : unbounded,
-                Table::random(vocabulary, 2, seed_)),
-        outside_(target_),
-        small_(stage_, Model::Part::drafting, seed % 3 == 0 ? 100 : unbounded, near(target_.table(), seed_)),
-        middle_(stage_, Model::Part::drafting, unbounded, near(target_.table(), seed_)),
+        model_(stage_, Model::Part::target, seed % 2 == 0 ? 120 : unbounded,
+               Table::random(vocabulary, 2, seed_)),
+        outside_model_(model_),
+        target_(model_, seed % 3 == 1),
+        outside_(outside_model_, seed % 3 == 1),
+        small_(stage_, Model::Part::drafting, seed % 3 == 0 ? 100 : unbounded, near(model_.table(), seed_)),
+        middle_(stage_, Model::Part::drafting, unbounded, near(model_.table(), seed_)),
         greedy_(Drafts::greedy(rule)),
         model_keeps_text_(Drafter::model_keeps_text(drafter)),
         drafter_(drafter, stage_, small_, middle_),
@@ -202,7 +248,7 @@ class World {
     out.faults = stage_.faults;
     return out;
   }
-  specdec::testing::SampledReport report() const { return census_.compared_with(target_.table()); }
+  specdec::testing::SampledReport report() const { return census_.compared_with(target_.law()); }
 
  private:
   static constexpr Index unbounded = std::numeric_limits<Index>::max();
@@ -216,12 +262,15 @@ class World {
   specdec::Options some_options() {
     specdec::Options options{.max_new_tokens = stage_.below(60), .gamma = stage_.below(Drafts::gamma + 1)};
     if (stage_.one_in(3)) options.stop_tokens = {stage_.below(vocabulary)};
+    if (stage_.one_in(3)) options.stop_strings = stop_strings();
+    if (stage_.one_in(3)) options.log_probabilities = {.processed = true, .top = 1};
     return options;
   }
 
   void begin(std::optional<Text>& text, Tokens prompt) {
     ++tally_.starts;
-    text.emplace(decoder_, std::move(prompt), some_options());
+    target_.fit(prompt);
+    text.emplace(decoder_, target_.law(), std::move(prompt), some_options());
     holder_ = nullptr;
   }
 
@@ -280,8 +329,8 @@ class World {
       text.sequence.accept(rows, random_);
       if (branches) outside_.keep(text.sequence.kept_path());
       else outside_.truncate(text.kept());
-      require(std::ssize(outside_.context()) == text.kept() &&
-                  begins_with(text.sequence.context(), outside_.context()),
+      require(std::ssize(outside_model_.context()) == text.kept() &&
+                  begins_with(text.sequence.context(), outside_model_.context()),
               "an engine is told to keep something else");
       return kept_all(text);
     }
@@ -365,6 +414,7 @@ class World {
       next.insert(next.end(), more.begin(), more.end());
     }
     if (next.size() < 2) next.push_back(0);
+    target_.fit(next);
     resume(*text, next, stage_.below(60));
   }
 
@@ -376,11 +426,11 @@ class World {
     check(text);
   }
 
-  void check(const Text& text) const {
+  void check(Text& text) const {
     text.check();
     if (holder_ != &text) return;
     const auto context = text.sequence.context();
-    require(std::ssize(target_.context()) == text.kept() && begins_with(context, target_.context()),
+    require(std::ssize(model_.context()) == text.kept() && begins_with(context, model_.context()),
             "the target keeps something else");
     if (model_keeps_text_)
       require(begins_with(context, small_.context()), "the draft model keeps something else");
@@ -388,7 +438,9 @@ class World {
 
   Stage stage_;
   Generator seed_;
-  Model target_, outside_, small_, middle_;
+  Model model_, outside_model_;
+  Target target_, outside_;
+  Model small_, middle_;
   bool greedy_, model_keeps_text_;
   Drafter drafter_;
   typename Drafts::Decoder decoder_;
