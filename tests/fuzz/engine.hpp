@@ -208,13 +208,6 @@ class ShownRows {
   std::span<const std::exception_ptr> errors_;
 };
 
-// Copies rows of any kind.
-template <class Rows>
-void copy_row(const Rows& rows, Index i, Matrix& out) {
-  const auto row = rows.row(i);
-  for (Token x = 0; x < out.cols(); ++x) out(i, x) = row.probability(x);
-}
-
 // Whether a row is that from scratch, where there is one: behind a token that is refused there is none.
 inline void check_row(const Processing& processing, const Model& model, std::span<const Token> text,
                       const auto& row) {
@@ -273,9 +266,9 @@ class Engine {
       rows_.resize(rows.rows(), rows.vocab_size());
       raw_.resize(rows.rows(), rows.vocab_size());
       for (Index i = 0; i < rows_.rows(); ++i) {
-        copy_row(rows, i, rows_);
-        if constexpr (requires { rows.row(i).unprocessed(); })
-          for (Token x = 0; x < raw_.cols(); ++x) raw_(i, x) = rows.row(i).unprocessed().probability(x);
+        const auto row = rows.row(i);
+        copy(row, rows_.row(i));
+        if constexpr (requires { row.unprocessed(); }) copy(row.unprocessed(), raw_.row(i));
         else raw_.row(i) = rows_.row(i);
       }
     });
@@ -283,6 +276,16 @@ class Engine {
       for (Index i = 0; i < rows_.rows(); ++i)
         check_row(processing_, *model_, model_->way(i, rows_.rows()), rows_.row(i));
     return rows_;
+  }
+
+  // A row that is no distribution, as a lie may be, is none where it is read.
+  void copy(const auto& row, Matrix::RowXpr out) const {
+    try {
+      for (Token x = 0; x < out.size(); ++x) out[x] = row.probability(x);
+    } catch (const specdec::InvalidDistribution&) {
+      require(model_->has_lied());
+      out.setConstant(std::numeric_limits<double>::quiet_NaN());
+    }
   }
 
   using Processed = specdec::ProcessedModel<Model&, Processing::Steps, AnyProcessor>;

@@ -1,4 +1,5 @@
-// Runs inputs that are kept: replay <target> <file>, an input a line, in hexadecimal.
+// Runs inputs that are kept: replay <target> <file>, an input a line, in hexadecimal. Lines that begin with # say what the
+// inputs after them are kept for.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -35,7 +36,9 @@ int main(int count, char** arguments) {
   if (count != 3) return 2;
   std::ifstream file(arguments[2]);
   int inputs = 0;
-  for (std::string line; std::getline(file, line); ++inputs) {
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    ++inputs;
     std::cout << line << std::endl;  // the last one printed is the one that fails
     run(arguments[1], bytes_of(line));
   }

@@ -1,7 +1,9 @@
 // Steps of sampling with odd parameters, in any order, on rows of logits of every scalar, whatever they hold. Each step
 // keeps what sorting keeps; a chain does what its steps do one by one; probabilities are those of what is kept. What is
 // no distribution is an error. A processed model gives rows that went through hook and chain, and forgets a call that
-// failed.
+// failed. Processors of the text, however it goes forward and back, make of logits what their definitions say; through a
+// processed model, whose lines and trees grow, are kept, cut and fail in any order, a row is the one made from scratch.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <concepts>
@@ -11,10 +13,14 @@
 #include <span>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "fuzz/bytes.hpp"
+#include "fuzz/engine.hpp"
+#include "fuzz/model.hpp"
 #include "fuzz/sorted_row.hpp"
 #include "fuzz/target.hpp"
 #include "support/layouts.hpp"
@@ -218,7 +224,7 @@ void run_steps(Bytes& bytes) {
 
 // ---- Processed models
 
-constexpr Index vocabulary = 5;
+constexpr Index hooked_vocabulary = 5;
 
 void may_fail(Bytes& bytes) {
   if (bytes.byte() >= 240) throw Failure();
@@ -227,28 +233,28 @@ void may_fail(Bytes& bytes) {
 // Logits that depend on the last token and how many there are.
 Eigen::RowVectorXf logits_behind(std::span<const Token> context) {
   specdec::SplitMix64 source(31 * context.size() + static_cast<std::uint64_t>(context.back()));
-  Eigen::RowVectorXf logits(vocabulary);
+  Eigen::RowVectorXf logits(hooked_vocabulary);
   for (float& l : logits) l = static_cast<float>(source() % 64) / 8;
   return logits;
 }
 
 // An engine that fails, or returns logits of another shape.
-struct Engine {
+struct HookedEngine {
   Bytes* bytes;
   std::vector<Token> context;
   RowMajor<float> logits;
 
-  Index vocab_size() const { return vocabulary; }
+  Index vocab_size() const { return hooked_vocabulary; }
   const RowMajor<float>& forward(std::span<const Token> tokens, Index rows) {
     may_fail(*bytes);
     context.insert(context.end(), tokens.begin(), tokens.end());
     may_fail(*bytes);
-    logits.resize(rows, vocabulary);
+    logits.resize(rows, hooked_vocabulary);
     for (Index i = 0; i < rows; ++i)
       logits.row(i) =
           logits_behind(std::span(context).first(context.size() - static_cast<std::size_t>(rows - 1 - i)));
     const std::uint8_t b = bytes->byte();
-    if (b >= 248) logits.conservativeResize(rows + b % 2, vocabulary + 1 - b % 2);
+    if (b >= 248) logits.conservativeResize(rows + b % 2, hooked_vocabulary + 1 - b % 2);
     return logits;
   }
   void truncate(Index length) {
@@ -272,7 +278,7 @@ struct Hook {
 void run_model(Bytes& bytes) {
   const Steps steps = steps_of(bytes);
   const specdec::Chain chain{steps[0], steps[1], steps[2], steps[3]};
-  Engine engine{&bytes, {}, {}};
+  HookedEngine engine{&bytes, {}, {}};
   specdec::ProcessedModel model(engine, chain, Hook{&bytes});
   std::vector<Token> context;
   for (Index calls = bytes.up_to(15); calls > 0; --calls) {
@@ -282,12 +288,12 @@ void run_model(Bytes& bytes) {
       context.resize(length);
     }
     std::vector<Token> tokens(1 + static_cast<std::size_t>(bytes.up_to(3)));
-    for (Token& x : tokens) x = static_cast<Token>(bytes.up_to(vocabulary - 1));
+    for (Token& x : tokens) x = static_cast<Token>(bytes.up_to(hooked_vocabulary - 1));
     const Index count = 1 + bytes.up_to(std::ssize(tokens) - 1);
     try {
       const auto rows = model.forward(tokens, count);
       context.insert(context.end(), tokens.begin(), tokens.end());
-      require(rows.rows() == count && rows.vocab_size() == vocabulary);
+      require(rows.rows() == count && rows.vocab_size() == hooked_vocabulary);
       for (Index i = 0; i < count; ++i) {
         const auto behind =
             std::span(context).first(context.size() - static_cast<std::size_t>(count - 1 - i));
@@ -303,11 +309,249 @@ void run_model(Bytes& bytes) {
   }
 }
 
+// ---- Processors of the text
+
+using FloatRow = Eigen::RowVectorXf;
+using Floats = Eigen::Ref<FloatRow>;
+
+// How often a token is among the last n of a text.
+Index count_in(std::span<const Token> text, Index last_n, Token x) {
+  return std::ranges::count(text.last(std::min(text.size(), static_cast<std::size_t>(last_n))), x);
+}
+
+float finite(double x) {
+  constexpr double most = std::numeric_limits<float>::max();
+  return static_cast<float>(std::clamp(x, -most, most));
+}
+float change(float logit, float changed) {
+  return std::isfinite(logit) ? finite(static_cast<double>(changed)) : changed;
+}
+
+// Processors with their parameters, and what they make of logits by their definitions.
+struct Parameters {
+  double number;
+  Index size, last_n;
+  std::vector<Token> ids;
+
+  explicit Parameters(Bytes& bytes)
+      : number(bytes.number()), size(bytes.size()), last_n(bytes.flag() ? specdec::unlimited : bytes.size()) {
+    for (Index n = bytes.up_to(2); n > 0; --n) ids.push_back(static_cast<Token>(bytes.up_to(7)));
+  }
+
+  void repetition(std::span<const Token> text, FloatRow& logits) const {
+    const float theta = std::max(finite(number), std::numeric_limits<float>::min());
+    for (Token x = 0; x < logits.size(); ++x)
+      if (count_in(text, last_n, x) > 0)
+        logits[x] = change(logits[x], logits[x] > 0 ? logits[x] / theta : logits[x] * theta);
+  }
+  void price(std::span<const Token> text, FloatRow& logits, bool every_time) const {
+    for (Token x = 0; x < logits.size(); ++x)
+      if (const Index count = count_in(text, last_n, x); count > 0)
+        logits[x] =
+            change(logits[x], logits[x] - finite(number * static_cast<double>(every_time ? count : 1)));
+  }
+  void no_repeat(std::span<const Token> text, FloatRow& logits) const {
+    const auto n = static_cast<std::size_t>(size);
+    for (std::size_t i = 0; i + n <= text.size(); ++i) {
+      const Token x = text[i + n - 1];
+      if (x < logits.size() && std::ranges::equal(text.subspan(i, n - 1), text.last(n - 1)))
+        logits[x] = -std::numeric_limits<float>::infinity();
+    }
+  }
+  void bias(FloatRow& logits) const {
+    for (const Token x : ids)
+      if (x < logits.size()) {
+        if (std::isinf(number)) logits[x] += static_cast<float>(number);
+        else logits[x] = change(logits[x], logits[x] + finite(number));
+      }
+  }
+  void min_length(std::span<const Token> text, FloatRow& logits) const {
+    for (const Token x : ids)
+      if (x < logits.size() && std::ssize(text) < size) logits[x] = -std::numeric_limits<float>::infinity();
+  }
+};
+
+bool equal(const FloatRow& one, const FloatRow& other) {
+  for (Index x = 0; x < one.size(); ++x)
+    if (!(one[x] == other[x] || (std::isnan(one[x]) && std::isnan(other[x])))) return false;
+  return true;
+}
+
+// Forward and back, and what it makes of logits in between.
+template <class Processor, class Definition>
+void run_text(Bytes& bytes, Processor processor, const Definition& definition) {
+  std::vector<Token> text;
+  FloatRow logits(1 + bytes.up_to(7));
+  while (!bytes.empty()) {
+    const std::uint8_t b = bytes.byte();
+    if (b < 128) {
+      text.push_back(b % 9);
+      require(specdec::push_token(processor, text.back()));
+    } else if (b < 160) {
+      const Index n = bytes.up_to(std::ssize(text));
+      processor.pop(n);
+      text.resize(text.size() - static_cast<std::size_t>(n));
+    } else if (b < 168) {
+      Processor copy(processor);
+      std::swap(copy, processor);
+    } else {
+      for (float& l : logits) l = static_cast<float>(bytes.number());
+      FloatRow expected = logits;
+      definition(std::span<const Token>(text), expected);
+      processor.apply(Floats(logits));
+      require(equal(logits, expected));
+    }
+  }
+}
+
+// One that its parameters do not fit is refused.
+template <class Make, class Definition>
+void run_text(Bytes& bytes, bool fits, const Make& make, const Definition& definition)
+  requires std::invocable<Make&>
+{
+  using Processor = std::invoke_result_t<const Make&>;
+  std::optional<Processor> made;
+  try {
+    made.emplace(make());
+  } catch (const std::invalid_argument&) {
+  }
+  require(made.has_value() == fits);
+  if (made) run_text(bytes, *std::move(made), definition);
+}
+
+void run_processor(Bytes& bytes) {
+  using namespace specdec;
+  const Index which = bytes.up_to(6);
+  const Parameters is(bytes);
+  const bool is_price = std::isfinite(is.number) && is.last_n >= 0;
+  switch (which) {
+    case 0:
+      return run_text(
+          bytes, is.number > 0 && std::isfinite(is.number) && is.last_n >= 0,
+          [&] { return RepetitionPenalty(is.number, is.last_n); },
+          [&](auto text, FloatRow& logits) { is.repetition(text, logits); });
+    case 1:
+      return run_text(
+          bytes, is_price, [&] { return PresencePenalty(is.number, is.last_n); },
+          [&](auto text, FloatRow& logits) { is.price(text, logits, false); });
+    case 2:
+      return run_text(
+          bytes, is_price, [&] { return Snapshots(FrequencyPenalty(is.number, is.last_n), 3); },
+          [&](auto text, FloatRow& logits) { is.price(text, logits, true); });
+    case 3:
+      return run_text(
+          bytes, is.size >= 1, [&] { return NoRepeatNgrams(is.size); },
+          [&](auto text, FloatRow& logits) { is.no_repeat(text, logits); });
+    case 4:
+      return run_text(
+          bytes, is.number < std::numeric_limits<double>::infinity(),
+          [&] {
+            std::vector<TokenBias> biases;
+            for (const Token x : is.ids) biases.push_back({x, is.number});
+            if (biases.empty()) biases.push_back({9, is.number});
+            return LogitBias(biases);
+          },
+          [&](auto, FloatRow& logits) { is.bias(logits); });
+    case 5:
+      return run_text(
+          bytes, is.size >= 0, [&] { return MinLength(is.size, TokenIds(std::span(is.ids))); },
+          [&](auto text, FloatRow& logits) { is.min_length(text, logits); });
+    default:
+      return run_text(
+          bytes, is.size >= 1 && is_price,
+          [&] {
+            return AfterPrompt(is.ids.size(),
+                               Processors(NoRepeatNgrams(is.size), FrequencyPenalty(is.number, is.last_n)));
+          },
+          [&](auto text, FloatRow& logits) {
+            if (text.size() < is.ids.size()) return;
+            is.no_repeat(text.subspan(is.ids.size()), logits);
+            is.price(text.subspan(is.ids.size()), logits, true);
+          });
+  }
+}
+
+// ---- A processed model of lines and trees
+
+// Whether the processor takes a text.
+bool takes(const Processing& processing, std::span<const Token> text) {
+  AnyProcessor fresh = processing.made(nullptr);
+  return std::ranges::all_of(text, [&](Token x) { return fresh.push(x); });
+}
+
+struct Tree {
+  Tokens tokens;
+  std::vector<Index> parents;
+
+  // The text behind a token.
+  Tokens text(Tokens context, Index node) const {
+    for (const Index k : path(node)) context.push_back(tokens[static_cast<std::size_t>(k)]);
+    return context;
+  }
+  std::vector<Index> path(Index node) const {
+    std::vector<Index> out;
+    for (; node >= 0; node = parents[static_cast<std::size_t>(node)]) out.push_back(node);
+    std::ranges::reverse(out);
+    return out;
+  }
+};
+
+void run_walk(Bytes& bytes) {
+  Faults faults;
+  const Processing processing(bytes);
+  Model model(bytes.byte(), faults, std::numeric_limits<Index>::max());
+  Engine engine(model, processing);
+  Tokens context;
+  Tree tree;
+  faults.bytes = &bytes;
+  while (!bytes.empty()) {
+    const std::uint8_t b = bytes.byte();
+    if (b < 40) {
+      const Index length = bytes.up_to(std::ssize(context));
+      engine.truncate(length);
+      context.resize(static_cast<std::size_t>(length));
+      tree = {};
+    } else if (b < 80 && !tree.tokens.empty()) {
+      const std::vector<Index> path = tree.path(bytes.up_to(std::ssize(tree.tokens)) - 1);
+      engine.keep(path);
+      context = tree.text(context, path.empty() ? -1 : path.back());
+      tree = {};
+    } else {
+      Tree grown = tree;
+      Tokens tokens(1 + static_cast<std::size_t>(bytes.up_to(4)));
+      for (Token& x : tokens) x = static_cast<Token>(bytes.up_to(fuzz::vocabulary - 1));
+      const Index rows = 1 + bytes.up_to(std::ssize(tokens) - 1);
+      const bool line = tree.tokens.empty() && b % 2 == 0;
+      for (const Token x : tokens) {
+        const Index size = std::ssize(grown.tokens);
+        grown.parents.push_back(line ? size - 1 : bytes.up_to(size) - 1);
+        grown.tokens.push_back(x);
+      }
+      try {
+        if (line) engine.forward(tokens, rows);
+        else engine.forward(tokens, std::span<const Index>(grown.parents).subspan(tree.tokens.size()), rows);
+        if (line) context = grown.text(context, std::ssize(tokens) - 1);
+        else tree = grown;
+      } catch (const Failure&) {
+      } catch (const std::invalid_argument&) {
+        bool refused = model.has_lied();
+        for (Index node = 0; node < std::ssize(grown.tokens); ++node)
+          refused = refused || !takes(processing, grown.text(context, node));
+        require(refused);
+      }
+    }
+    require(std::ranges::equal(model.context(), context));
+  }
+}
+
 }  // namespace
 
 void fuzz::sample(std::span<const std::uint8_t> data) {
   Bytes bytes(data);
-  switch (bytes.up_to(8)) {
+  const std::uint8_t first = bytes.byte();
+  if (first >= 250) return run_walk(bytes);
+  if (first >= 243) return run_processor(bytes);
+  switch (first % 9) {
     case 0:
       return run_steps<RowMajor<float>>(bytes);
     case 1:
