@@ -66,6 +66,7 @@ TEST_CASE("What was held back comes with the end, and bytes that are no text are
   CHECK(push({'x', 256}) == "stx");  // two of three bytes
   CHECK(push({0xac}) == "\xe2\x82\xac");
   CHECK(push({0xff, 0xac}) == "\xff\xac");
+  CHECK(push({0xc0}) == "\xc0");  // no character begins with it
   CHECK(push({0xc3}).empty());
   CHECK(push({'s'}) == "\xc3");  // it will not be completed
   CHECK(stream.finish() == "s");

@@ -82,6 +82,11 @@ mutant("table-joins-texts", "draft/learnt_ngrams.hpp", "tests/draft/ngram_table"
        "if (length >= learnt_) return;", "return;")
 
 mutant = promise("the suffix drafter goes on from the longest match, with exact counts")
+mutant("suffix-drafts-what-is-rare", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter", "      if (is_rare(best)) return;\n", "")
+mutant("suffix-ends-at-just-enough", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
+       "static_cast<double>(edge.count) < min_share_", "static_cast<double>(edge.count) <= min_share_")
+mutant("suffix-own-proposal-not-matched", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
+       "match = longer(match, best);", "match = longest();")
 mutant("suffix-clone-without-counts", "draft/learnt_suffixes.hpp", "tests/draft/suffix_drafter",
        "add_edge(clone, edge(i).token, edge(i).to, edge(i).count)", "add_edge(clone, edge(i).token, edge(i).to, 0)")
 mutant("suffix-clone-without-leader", "draft/learnt_suffixes.hpp", "tests/draft/suffix_drafter",
@@ -224,6 +229,10 @@ mutant("tree-context-overflowed", "draft/growing_tree.hpp", TREE, "if (inner < 0
 mutant("tree-leaves-taken-in", "draft/growing_tree.hpp", TREE, "if (children(place(k)) > 0) add_to_level(k);", "add_to_level(k);")
 
 mutant = promise("a draft model keeps what the context goes on with of its tree, and nothing else")
+mutant("unknown-token-that-is-the-vocabulary-size", "model/known_tokens.hpp",
+       "tests/draft/model_drafter tests/loop/cascade_drafter tests/draft/intersection_drafter", "return x >= vocab_size;", "return x > vocab_size;")
+mutant("tree-limits-of-one-token", "draft/tree_draft.hpp", "tests/draft/tree_draft",
+       "Index depth = unlimited;", "Index depth = 1;")
 mutant("tree-kept-against-truncate", "draft/open_tree.hpp", TREE, "std::ssize(context) - 1 - seen, lasting_)", "std::ssize(context) - 1 - seen, unlimited)")
 mutant("tree-never-kept", "draft/open_tree.hpp", TREE, "if (node < 0) break;", "break;")
 mutant("tree-of-another-token-kept", "draft/open_tree.hpp", TREE, "parents_[static_cast<std::size_t>(k)] == node && tokens_[static_cast<std::size_t>(k)] == token", "parents_[static_cast<std::size_t>(k)] == node && token >= 0")

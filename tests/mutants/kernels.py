@@ -3,6 +3,11 @@
 from mutants import promise
 
 mutant = promise("a kernel gives the same result to the last bit at every width, and the right one")
+# Seen on a machine that knows AVX-512, which can multiply and add at once.
+mutant("kernel-rounds-once-at-some-widths", "kernels/machine_width.hpp", "tests/kernels/machine_width",
+       '#define SPECDEC_UNFUSED _Pragma("clang fp contract(off)")', "#define SPECDEC_UNFUSED")
+mutant("pair-sum-of-first-numbers", "kernels/pair_sum.hpp", "tests/rows/overlap tests/rows/residual",
+       "static_cast<double>(q[start + i])", "static_cast<double>(q[i])")
 mutant("lot-half-summed", "kernels/reductions.hpp", "tests/kernels/reductions", "numbers[i] += numbers[i + 32];", "numbers[i] += numbers[i];")
 mutant("largest-of-one-half", "kernels/reductions.hpp", "tests/kernels/reductions", "a[i] < b[i] ? b[i] : a[i];", "a[i];")
 mutant("nan-of-one-half", "kernels/reductions.hpp", "tests/kernels/reductions", "std::isunordered(a[i], b[i])", "std::isnan(a[i])")

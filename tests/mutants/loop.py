@@ -222,6 +222,9 @@ mutant("verify-time-from-the-start", "loop/sequence.hpp", "tests/loop/sequence",
        "stats_.verify_time += Clock::now() - start;", "stats_.verify_time += Clock::now() - start + proposal_.value->draft_time;")
 
 mutant = promise("the baseline asks nobody for a draft")
+mutant("no-drafter-guesses", "draft/drafter.hpp", "tests/loop/sequence tests/loop/stop_strings",
+       "const { return {{}, OneHotRows({})}; }",
+       "const { static constexpr Token guess[] = {0}; return {guess, OneHotRows(guess)}; }")
 mutant("baseline-asks-for-drafts", "loop/spec_dec.hpp", "tests/loop/spec_dec", "  options.gamma = 0;\n", "")
 
 mutant = promise("unlimited is one word, what is beyond it or below 0 is named, and what was moved away does nothing")
@@ -351,6 +354,13 @@ mutant("sequences-take-trees-as-lines", "model/model_per_sequence.hpp", BATCH,
 
 STOPS = "tests/loop/stop_strings"
 mutant = promise("a stop string ends the text in the token that completes it, wherever tokens break it")
+mutant("characters-of-four-bytes-broken", "token_bytes.hpp", "tests/loop/text_stream", "k <= 3 && k <= text.size()", "k <= 2 && k <= text.size()")
+mutant("whole-characters-held-back", "token_bytes.hpp", "tests/loop/text_stream", "return length > k ? k : 0;", "return length >= k ? k : 0;")
+mutant("overlong-bytes-taken-for-a-character", "token_bytes.hpp", "tests/loop/text_stream", "byte >= 0xC2U ? 2", "byte >= 0xC0U ? 2")
+mutant("stop-string-within-a-token-only", "loop/stop_strings.hpp", STOPS,
+       "search.state = matcher.next(search.state, byte);", "search.state = matcher.next(search.state * (byte == bytes.front() ? 0 : 1), byte);")
+mutant("stop-string-begins-where-it-ends", "loop/stop_strings.hpp", STOPS,
+       "StopMatch{string, search.bytes - length, search.bytes}", "StopMatch{string, search.bytes - 1 + 0 * length, search.bytes}")
 mutant("stop-string-begins-anew-each-token", "loop/text.hpp", STOPS,
        "options_.stop_strings.find(cut.search, x)", "options_.stop_strings.find(cut.search = {.bytes = cut.search.bytes}, x)")
 mutant("stop-string-begins-anew-each-step", "loop/text.hpp", STOPS, "    search_ = cut.search;\n", "")

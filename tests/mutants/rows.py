@@ -28,6 +28,13 @@ mutant("mass-of-any-scalar-forgiven", "rows/numbers.hpp", "tests/rows/prefix_sam
        "? 0x1p-25 : 0.0", "? 0x1p-25 : 0x1p-20")
 
 mutant = promise("a view reads any layout; argmax takes the lowest id and refuses NaN")
+mutant("dense-argmax-of-no-mass", "rows/dense.hpp", "tests/rows/dense", "!(numbers_[x] > 0)", "!(numbers_[x] >= 0)")
+mutant("logits-normaliser-of-first-row", "rows/logits.hpp", "tests/rows/logits",
+       "LogSumExp{options_.log_sum_exp[static_cast<std::size_t>(i)]}", "LogSumExp{options_.log_sum_exp[static_cast<std::size_t>(0 * i)]}")
+mutant("logits-at-an-infinite-temperature", "rows/logits.hpp", "tests/rows/logits",
+       "options.temperature >= 0 && options.temperature <= std::numeric_limits<double>::max()", "options.temperature >= 0")
+mutant("logits-with-too-few-normalisers", "rows/logits.hpp", "tests/rows/logits",
+       "std::ssize(options.log_sum_exp) != rows()", "std::ssize(options.log_sum_exp) > rows()")
 mutant("view-strides-swapped", "rows/numbers.hpp", "tests/rows/dense",
        "down_(M::IsRowMajor ? matrix.outerStride() : matrix.innerStride())", "down_(M::IsRowMajor ? matrix.innerStride() : matrix.outerStride())")
 mutant("view-stride-forgotten", "rows/numbers.hpp", "tests/rows/dense",
@@ -200,6 +207,7 @@ mutant("stored-rows-in-one-memory", "rows/stored_rows.hpp", "tests/rows/stored_r
        "copies_[rows_.size()].assign(row)", "copies_[0].assign(row)")
 
 mutant = promise("the laws themselves notice, each by what it alone enumerates or samples")
+mutant("scratch-for-63-tokens", "rows/scratch.hpp", "tests/law_allocation", "few_rows = 65;", "few_rows = 64;")
 mutant("one-hot-by-half", "rows/one_hot.hpp", "tests/law_drafters",
        "return x == token_ ? 1.0 : 0.0;", "return x == token_ ? 0.5 : 0.0;")
 mutant("sampled-race-forgets-its-weight", "chance/race.hpp", "tests/law_sampled",
@@ -252,6 +260,8 @@ mutant("logits-sum-of-half-a-stretch", "rows/logits_row.hpp", "tests/rows/logits
 
 SHARDED = "tests/rows/sharded"
 mutant = promise("rows spread over ranks have the whole rows' law, on every rank")
+mutant("known-probability-of-another-row", "rows/known_probabilities.hpp", SHARDED,
+       "known.row == row && known.token == token", "known.token == token && row >= 0")
 mutant("shard-columns-unshifted", "rows/rank_draws.hpp", SHARDED, "token = static_cast<double>(mine_.first() + x)", "token = static_cast<double>(x)")
 mutant("shard-logits-normalised-alone", "rows/rank_masses.hpp", SHARDED, "return normalised_alone(i) ? of(i, rank) : 1.0;", "return 1.0;")
 mutant("shard-draws-from-the-first", "rows/rank_masses.hpp", SHARDED, "if (u < 0 && owner == r) break;", "if (owner == r) break;")

@@ -3,6 +3,12 @@
 from mutants import promise
 
 mutant = promise("logits are a distribution at their temperature, above their cut")
+mutant("chain-backwards", "sample/chain.hpp", "tests/sample/chain",
+       "((row = step(row)), ...);", "int last = 0; (last = ... = ((void)(row = step(row)), 0));")
+mutant("temperature-infinite", "sample/temperature.hpp", "tests/sample/temperature",
+       "t >= 0 && t <= std::numeric_limits<double>::max()", "t >= 0")
+mutant("temperature-that-forgets-the-row", "sample/temperature.hpp", "tests/sample/temperature",
+       "return row.tempered(t_);", "return t_ == 1 ? row : row.tempered(t_ / row.temperature());")
 mutant("logits-temperature-upside-down", "rows/logits_row.hpp", "tests/rows/logits_row",
        "inverse_temperature_(std::max<double>(1 / temperature,", "inverse_temperature_(std::max<double>(temperature,")
 mutant("logits-below-cut", "rows/logits_row.hpp", "tests/rows/logits_row", "if (l < cut_) return 0;", "")
@@ -155,6 +161,8 @@ mutant("batch-hook-way-not-kept", BATCH, BATCH_TEST, "    text->keep(path);\n", 
 
 PROCESSED, PROCESSED_TEST = "sample/processed_text.hpp", "tests/sample/processed_text"
 mutant = promise("a processor with state makes of a row what it makes of it from scratch, over drafts, trees and failures")
+mutant("processor-refuses-unheard", "sample/text_processor.hpp", "tests/sample/processed_text tests/draft/forced_tokens",
+       "return processor.push(x);", "processor.push(x);\n    return true;")
 mutant("processed-draft-not-taken-back", PROCESSED, PROCESSED_TEST, "if (seen < seen_) processor_.pop(seen_ - seen);", "")
 mutant("processed-row-one-early", PROCESSED, PROCESSED_TEST, "if (taken < first) continue;", "if (taken <= first) continue;")
 mutant("processed-behind-what-is-refused", PROCESSED, PROCESSED_TEST, "check_forbidden(logits(taken - first - 1), x);\n          break;", "check_forbidden(logits(taken - first - 1), x);")
@@ -217,6 +225,12 @@ mutant("snapshot-older-than-it-is", "sample/snapshots.hpp", "tests/sample/gramma
 
 OVER_RANKS = "tests/sample/chain_over_ranks"
 mutant = promise("over ranks steps keep the tokens that they keep of whole rows")
+mutant("rank-cut-of-first-row", "sample/cut_logits.hpp", OVER_RANKS,
+       "cuts_[static_cast<std::size_t>(i)]", "cuts_[static_cast<std::size_t>(0 * i)]")
+mutant("rank-chain-without-temperature-before", "sample/chain_over_ranks.hpp", OVER_RANKS,
+       "Taken taken(columns, vocab_size, temperature,", "Taken taken(columns, vocab_size, 1.0,")
+mutant("rank-chain-without-temperature-of-steps", "sample/chain_over_ranks.hpp", OVER_RANKS,
+       "return {columns, taken.temperature(), cuts_};", "return {columns, temperature, cuts_};")
 mutant("rank-cut-list-without-the-rest", "sample/rank_cut_search.hpp", OVER_RANKS, "double weight = number(r, 1);", "double weight = 0;")
 mutant("rank-cut-ends-without-the-rest", "sample/rank_cut_search.hpp", OVER_RANKS, "      weight += number(r, 1);\n", "")
 mutant("rank-cut-forgets-the-rest", "sample/rank_cut_search.hpp", OVER_RANKS, "if (l > high) above_ += weight_(l);", "")

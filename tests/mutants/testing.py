@@ -78,6 +78,8 @@ mutant("harness-length-fixed", "testing/check_lossless.hpp", "tests/testing/chec
        "{.max_new_tokens = check.max_new_tokens, .gamma = gamma}", "{.max_new_tokens = 5, .gamma = gamma}")
 
 mutant = promise("an audit keeps its false-alarm rate over all of its tests")
+mutant("audit-acquits-on-few-tokens", "testing/draft_audit_report.hpp", "tests/testing/draft_audit",
+       "return !convicted() && informative >= least_informative;", "return !convicted() && informative > 0;")
 mutant("audit-rate-not-shared", "testing/draft_audit.hpp", "tests/testing/draft_audit",
        "options_.false_alarm / 4;", "options_.false_alarm;")
 

@@ -300,6 +300,9 @@ mutant("look-up-behind-the-last-token", "verify/drafted.hpp", TREE,
 
 BATCH = "tests/verify/verify_batch"
 mutant = promise("drafts judged together are judged as alone")
+mutant("batch-first-rows-for-all", "rows/row_range.hpp", BATCH, "matrix_.row(first_ + i)", "matrix_.row(i)")
+mutant("batch-rows-beyond-the-matrix", "rows/row_range.hpp", BATCH, "count > matrix.rows() - first", "count > matrix.rows()")
+mutant("in-order-without-the-last", "executor.hpp", BATCH, "i < n; ++i", "i + 1 < n; ++i")
 mutant("batch-target-rows-shifted", "verify/verify_batch.hpp", BATCH, "RowRange p(all, first + i, gamma + 1)", "RowRange p(all, first, gamma + 1)")
 mutant("batch-one-failure-for-all", "verify/verify_batch.hpp", BATCH, "out.error = detail::error_of([&] { out.verdict = judge(i); });", "out.verdict = judge(i);")
 mutant("batch-offsets-unchecked", "verify/verify_batch.hpp", BATCH, "offsets[i] < offsets[i - 1] || ", "")
@@ -307,6 +310,8 @@ mutant("batch-tokens-of-the-first", "token_ids.hpp", BATCH, "else if (narrow_) i
 
 mutant = promise("a keyed text is the one without a draft, and who shares its numbers guesses it")
 KEYED = "tests/verify/keyed"
+mutant("keyed-rule-draws-at-random", "verify/keyed.hpp", KEYED, "draws_keyed = true;", "draws_keyed = false;")
+mutant("keyed-rule-wants-rows", "verify/keyed.hpp", KEYED, "needs_draft = false, draws_keyed", "needs_draft = true, draws_keyed")
 mutant("keyed-depth-of-a-line", "verify/drafted.hpp", KEYED, "if constexpr (linear) return i;\n    Index depth", "if constexpr (linear) return 0;\n    Index depth")
 mutant("keyed-depth-of-a-tree", "verify/drafted.hpp", KEYED,
        "for (; i > 0; i = links_.parent(i - 1) + 1) ++depth;", "depth = i;")

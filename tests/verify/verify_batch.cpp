@@ -150,3 +150,16 @@ TEST_CASE("offsets, rows and sources that do not fit one another are named") {
   CHECK(says(message({0, 0, 1, 3, 6}, 3), "sources has 3 generators, expected 4"));
   CHECK(says(message({0, 0, 1, 3, 6}, 4, 4, 9), "target has 9 rows, expected 10"));
 }
+
+TEST_CASE("rows that a matrix does not have are no part of it") {
+  std::mt19937_64 rng(5);
+  const Ragged ragged(4, rng);
+  const specdec::DenseRows rows(ragged.target);  // ten of them
+  const auto message = [&](Index first, Index count) {
+    return support::message_of<std::invalid_argument>([&] { specdec::RowRange(rows, first, count); });
+  };
+  CHECK(message(8, 3) == "specdec: rows 8..10 are asked for of a matrix of 10");
+  CHECK(message(-1, 2) == "specdec: rows -1..0 are asked for of a matrix of 10");
+  CHECK(message(2, -1) == "specdec: rows 2..0 are asked for of a matrix of 10");
+  CHECK(specdec::RowRange(rows, 8, 2).row(1).probability(0) == ragged.target(9, 0));
+}
