@@ -175,6 +175,8 @@ mutant("counts-of-other-parents", "model/ngram_counts.hpp", "tests/model/ngram_c
        "nodes().back().parent == parent && nodes().back().token == token", "nodes().back().token == token")
 
 mutant = promise("a draft goes on at a row that is just sure enough")
+mutant("policy-heard-in-vain", "draft/goes_on.hpp", "tests/draft/draft_length",
+       "return length->goes_on(row, i);", "static_cast<void>(length->goes_on(row, i));\n      return true;")
 mutant("confident-beyond-its-least", "draft/draft_length.hpp", "tests/draft/draft_length",
        "return checked.probability(checked.argmax()) >= least_;", "return checked.probability(checked.argmax()) > least_;")
 mutant("entropy-short-of-its-most", "draft/draft_length.hpp", "tests/draft/draft_length",

@@ -295,6 +295,11 @@ mutant("rank-without-memory-for-look-ups-leaves", "rows/sharded.hpp", "tests/law
 mutant("rank-without-memory-for-draws-leaves", "rows/sharded.hpp", "tests/law_allocation", "    exchange_.prepare([&] {\n      const auto draws", "    ([](auto&& f) { f(); })([&] {\n      const auto draws")
 mutant("rank-without-room-leaves", "rows/exchange.hpp", SHARDED, "    prepare([&] {\n      given_.clear();", "    ([](auto&& f) { f(); })([&] {\n      given_.clear();")
 
+mutant = promise("processes give one another their numbers, rank after rank, and all say so where they disagree")
+mutant("mpi-ranks-backwards", "mpi.hpp", "tests/mpi/mpi", "std::ranges::copy(frame(r).subspan(1, first), out)",
+       "std::ranges::copy(frame(size_ - 1 - r).subspan(1, first), out)")
+mutant("mpi-counts-believed", "mpi.hpp", "tests/mpi/mpi", "    check_counts();\n", "")
+
 mutant = promise("what is summed over rows that are spread over ranks takes one number, and is the whole rows'")
 mutant("spread-sums-token-by-token", "rows/walk.hpp", SHARDED, "if constexpr (SpreadRow<P> || SpreadRow<Q>) {", "if constexpr (false) {")
 mutant("spread-part-normalised-alone", "rows/sharded.hpp", SHARDED, "has_mass(i) ? share(i) : 0.0);", "has_mass(i) ? 1.0 : 0.0);")
