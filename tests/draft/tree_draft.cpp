@@ -58,6 +58,9 @@ TEST_CASE("the limits of a tree are none unless they are told") {
   std::mt19937_64 rng{1};
   const std::vector<Token> context{7};
   CHECK(drafter.draft(context, TreeLimits{}, rng).tokens.size() == 2);
+  CHECK(TreeLimits{}.nodes == unlimited);
+  CHECK(TreeLimits{}.depth == unlimited);
+  CHECK(TreeLimits{}.trunk == 0);
   CHECK(drafter.draft(context, {.nodes = 1}, rng).tokens.empty());
   CHECK(drafter.draft(context, {.depth = 0}, rng).tokens.empty());
   CHECK(drafter.draft(context, {.depth = 1}, rng).parents[1] == -1);

@@ -292,6 +292,8 @@ TEST_CASE("PathByPath: bad calls are named") {
   CHECK(complaint({0}, {3}, 1) ==
         "specdec: parents[0] = 3 is outside -1..2: a token follows the context or a token before it");
   CHECK(message_of([&] { model.keep(Numbers{1}); }) == "specdec: path[0] = 1 follows 0, not -1");
+  CHECK(message_of([&] { model.keep(Numbers{0, 1, 2}); }) == "specdec: path[2] = 2 follows 0, not 1");
+  CHECK(message_of([&] { model.keep(Numbers{0, 3}); }) == "specdec: path[1] = 3 is outside 1..2");
   CHECK(message_of<std::logic_error>([&] { model.forward(Tokens{0}, 1); }) ==
         "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
   model.keep(Numbers{0, 1});

@@ -310,8 +310,10 @@ mutant("batch-tokens-of-the-first", "token_ids.hpp", BATCH, "else if (narrow_) i
 
 mutant = promise("a keyed text is the one without a draft, and who shares its numbers guesses it")
 KEYED = "tests/verify/keyed"
-mutant("keyed-rule-draws-at-random", "verify/keyed.hpp", KEYED, "draws_keyed = true;", "draws_keyed = false;")
-mutant("keyed-rule-wants-rows", "verify/keyed.hpp", KEYED, "needs_draft = false, draws_keyed", "needs_draft = true, draws_keyed")
+mutant("keyed-rule-accepts-unseen", "verify/keyed.hpp", KEYED, "return SampleMatchVerifier{}.judge(drafted, chance);",
+       "return {drafted.gamma(), drafted.draw(chance, drafted.gamma())};")
+mutant("keyed-rule-accepts-nothing", "verify/keyed.hpp", KEYED, "return SampleMatchVerifier{}.judge(drafted, chance);",
+       "return {0, drafted.draw(chance, 0)};")
 mutant("keyed-depth-of-a-line", "verify/drafted.hpp", KEYED, "if constexpr (linear) return i;\n    Index depth", "if constexpr (linear) return 0;\n    Index depth")
 mutant("keyed-depth-of-a-tree", "verify/drafted.hpp", KEYED,
        "for (; i > 0; i = links_.parent(i - 1) + 1) ++depth;", "depth = i;")
