@@ -262,6 +262,8 @@ mutant("stop-offers-nothing", "loop/accepted_path.hpp", TREE_LOOP,
 
 BATCH = "tests/loop/batch"
 mutant = promise("in a batch a text is what it is alone")
+mutant("any-generator-stands-still", "chance/any_generator.hpp", BATCH, "return random_bits64(generator); }",
+       "Generator again = generator; return random_bits64(again); }")
 mutant("batch-target-keeps-all", "loop/batch_entry.hpp", BATCH,
        "if (feed_.rows > 0) target.keep(number_, sequence_.kept());", "")
 mutant("batch-tree-not-kept", "loop/batch_entry.hpp", BATCH,
@@ -307,6 +309,7 @@ mutant("batch-length-asked-by-each", "loop/batch.hpp", BATCH,
 mutant("batch-length-not-told", "loop/batch_entry.hpp", BATCH, "if (step_) policy_->observe(*step_);", "")
 
 mutant = promise("a call of a batch that fails can be tried again, with the same luck")
+mutant("rewound-generator-goes-on", "chance/rewindable_generator.hpp", BATCH, "void rewind() { next_ = 0; }", "void rewind() {}")
 mutant("batch-luck-not-rewound", "loop/batch_entry.hpp", BATCH, "    source_.rewind();", "    source_.mark();")
 mutant("batch-luck-never-marked", "loop/batch_entry.hpp", BATCH, "    source_.mark();\n", "")
 mutant("batch-finished-before-the-call", "loop/batch.hpp", "tests/soak/batch", "    finished_.clear();\n", "    finished_.clear();\n    leave(finished_);\n")
@@ -398,6 +401,8 @@ mutant("stream-holds-back-at-a-stop-token", "loop/text_stream.hpp", "tests/loop/
 
 LOGS = "tests/loop/log_probabilities"
 mutant = promise("log-probabilities are those of the target's rows that the tokens stand in")
+mutant("log-likeliest-from-the-first", "loop/log_probabilities.hpp", LOGS,
+       "const std::size_t begin = i == 0 ? 0 :", "const std::size_t begin = i >= 0 ? 0 :")
 mutant("log-probability-of-the-next-row", "loop/sequence.hpp", LOGS,
        "record_.add(drafted.target(node), drawn_here", "record_.add(drafted.target(std::min(node + 1, drafted.gamma())), drawn_here")
 mutant("log-probabilities-not-cut", "loop/sequence.hpp", LOGS, "i < cut_.tokens; ++i", "i <= accepted(); ++i")
