@@ -43,6 +43,19 @@ TEST_CASE("a complaint learns where it comes from, once, as data and in its text
   CHECK(again.row() == 3);
 }
 
+TEST_CASE("a complaint of a loop within a loop says so, as often as it comes out of one") {
+  const InvalidDistribution named = InvalidDistribution("a logit is nan").in("target", 3).of("cascade");
+  CHECK(named.what() == std::string("specdec: cascade's target row 3: a logit is nan"));
+  CHECK(named.matrix() == "cascade's target");
+  CHECK(named.row() == 3);
+  CHECK(named.of("cascade").matrix() == "cascade's cascade's target");
+  CHECK(named.in("draft", 1).what() == std::string(named.what()));
+  const InvalidDistribution nameless = InvalidDistribution("a coin has probability nan").of("cascade");
+  CHECK(nameless.what() == std::string("specdec: cascade: a coin has probability nan"));
+  CHECK(nameless.matrix().empty());
+  CHECK(nameless.row() == -1);
+}
+
 TEST_CASE("a complaint that names the library is told with its name once") {
   const InvalidDistribution complaint("specdec: a coin has probability nan");
   CHECK(complaint.complaint() == "a coin has probability nan");

@@ -77,6 +77,16 @@ class InvalidDistribution : public std::invalid_argument {
     return named;
   }
 
+  /// The complaint of a loop within a larger one: its matrices are the inner loop's own, "cascade's target" where that is
+  /// the cascade.
+  InvalidDistribution of(std::string_view inner) const {
+    const bool named = row_ >= 0;
+    InvalidDistribution told(detail::message("specdec: ", inner, named ? "'s " : ": ", complaint()));
+    if (named) told.matrix_ = detail::message(inner, "'s ", matrix_);
+    told.row_ = row_;
+    return told;
+  }
+
   /// The message without the name of the library.
   std::string_view complaint() const& {
     const std::string_view text = what();

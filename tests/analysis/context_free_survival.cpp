@@ -261,7 +261,7 @@ TEST_CASE("bad input of context-free survival") {
   const std::vector<Token> ids{1, 0};
   const std::vector<double> halves{0.5, 0.5};
   CHECK(message_of([&] { survival(pair.target(), SparseRow<double>(ids, halves, 2), 1); }) ==
-        "specdec: draft row 0: the ids of a sparse row do not ascend at 0");
+        "specdec: draft row 0: the ids of a sparse row do not ascend: ids[1] = 0, after ids[0] = 1");
   for (const double cell : {0.0, -1.0, 1.5, 1e-9, std::numeric_limits<double>::quiet_NaN()})
     CHECK_THROWS_AS(context_free_survival_bounds(BlockVerifier{}, pair.target(), pair.draft(), 1, cell),
                     std::invalid_argument);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <limits>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -215,6 +216,21 @@ TEST_CASE("tokens beyond the map, which the padding of a target's rows may have,
     accepted += got.accepted;
   }
   CHECK(accepted > 0.1);
+}
+
+TEST_CASE("a row of the draft model that is no distribution is named, by its number in the draft") {
+  TableModel<>::Rows table(3, 2);  // after nothing, after token 0, after token 1
+  table << 0.5, 0.5, 0.0, 1.0, std::numeric_limits<double>::quiet_NaN(), 1.0;
+  IntersectionDrafter drafter{TableModel<>(table, 1), TokenMap{Tokens{0, 1}, 2}};
+  std::mt19937_64 rng{1};
+  const auto draft = [&](const Tokens& context) {
+    drafter.truncate(0);
+    drafter.draft(std::span(context), 3, rng);
+  };
+  CHECK(message_of<InvalidDistribution>([&] { draft({1}); }) ==
+        "specdec: draft row 0: the probabilities of the tokens that are kept sum to nan");
+  CHECK(message_of<InvalidDistribution>([&] { draft({0}); }) ==
+        "specdec: draft row 1: the probabilities of the tokens that are kept sum to nan");
 }
 
 TEST_CASE("a map of another vocabulary and a spelling of no token are named") {

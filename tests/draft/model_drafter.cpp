@@ -190,6 +190,38 @@ TEST_CASE("a draft model whose row is no distribution is named") {
 
 namespace {
 
+// Lists its tokens in no order, where the context is longer than one token.
+struct DisorderedModel {
+  std::vector<Token> ids;
+  std::vector<double> p{0.5, 0.5};
+  std::vector<SparseRow<double>> rows;
+  Index seen = 0;
+  Index vocab_size() const { return 4; }
+  RowSpan<SparseRow<double>> forward(std::span<const Token> tokens, Index wanted) {
+    seen += std::ssize(tokens);
+    ids = seen > 1 ? std::vector<Token>{3, 1} : std::vector<Token>{1, 3};
+    rows.assign(static_cast<std::size_t>(wanted), {ids, p, 4});
+    return {rows, 4};
+  }
+  void truncate(Index length) { seen = length; }
+};
+
+}  // namespace
+
+TEST_CASE("a row that the drafter cannot copy is named") {
+  const auto complaint = [](auto drafter, const auto& limits) {
+    std::mt19937_64 rng{1};
+    return message_of<InvalidDistribution>(
+        [&] { drafter.draft(std::span<const Token>(std::vector<Token>{0}), limits, rng); });
+  };
+  const std::string words = "the ids of a sparse row do not ascend: ids[1] = 1, after ids[0] = 3";
+  CHECK(complaint(ModelDrafter{DisorderedModel{}}, Index{2}) == "specdec: draft row 1: " + words);
+  CHECK(complaint(IntersectionDrafter{DisorderedModel{}, TokenMap{std::vector<Token>{0, 1, 2, 3}, 4}},
+                  Index{2}) == "specdec: draft row 1: " + words);
+}
+
+namespace {
+
 // Returns what it is told to, whatever was asked for.
 struct MisshapenModel {
   Index rows, cols;

@@ -8,6 +8,7 @@
 #include <span>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -339,6 +340,28 @@ TEST_CASE("what a cascade is asked for and cannot do is named") {
   CHECK_NOTHROW(sampled_cascade({&model}, small, unlimited));
   CHECK(cascade.draft(Tokens{0}, 0, rng).tokens.empty());
   CHECK(cascade.stats().target_calls == 0);
+}
+
+TEST_CASE("a bad row of the inner loop is told as the cascade's, of its model or of its drafter") {
+  const auto bad =
+      TableModel<>::context_free(Eigen::RowVector2d(0.5, std::numeric_limits<double>::quiet_NaN()));
+  const auto good = TableModel<>::context_free(Eigen::RowVector2d(0.5, 0.5));
+  const auto complaint = [](TableModel<> model, TableModel<> small) {
+    std::mt19937_64 rng{12};
+    SampledCascade cascade = sampled_cascade({&model}, small);
+    auto target = TableModel<>::context_free(Eigen::RowVector2d(0.5, 0.5));
+    SpecDec decoder{target, cascade};
+    try {
+      decoder.generate(Tokens{0}, {.max_new_tokens = 4, .gamma = 2}, rng);
+    } catch (const InvalidDistribution& error) {
+      CHECK(std::string(error.what())
+                .starts_with("specdec: " + error.matrix() + " row " + std::to_string(error.row()) + ": "));
+      return error.matrix();
+    }
+    return std::string();
+  };
+  CHECK(complaint(bad, good) == "cascade's target");
+  CHECK(complaint(good, bad) == "cascade's draft");
 }
 
 TEST_CASE("an inner draft length learns from draft to draft") {

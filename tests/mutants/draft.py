@@ -7,8 +7,8 @@ LENGTHS = "tests/draft/draft_length tests/law_draft_length"
 mutant = promise("the draft is as long as the policy says, which learns what really happened")
 mutant("policy-unchecked", "loop/sequence.hpp", LENGTHS, "if (wanted < 0 || wanted > most)", "if (false)")
 mutant("policy-not-told", "loop/sequence.hpp", LENGTHS, "    shared_->length.observe(step);\n", "")
-mutant("confidence-after-the-draw", "draft/model_drafter.hpp", LENGTHS, "      if (!goes_on(q, i)) break;\n      tokens_.push_back(chance.draw(detail::NamedRow(q, \"draft\", i)));",
-       "      const Token drawn = chance.draw(detail::NamedRow(q, \"draft\", i));\n      if (q.probability(drawn) < 0.4) break;\n      tokens_.push_back(drawn);")
+mutant("confidence-after-the-draw", "draft/model_drafter.hpp", LENGTHS, "      if (!goes_on(q, i)) break;\n      const detail::NamedRow name(q, \"draft\", i);\n      tokens_.push_back(chance.draw(name));",
+       "      const detail::NamedRow name(q, \"draft\", i);\n      const Token drawn = chance.draw(name);\n      if (q.probability(drawn) < 0.4) break;\n      tokens_.push_back(drawn);")
 mutant("confidence-ignored", "draft/model_drafter.hpp", LENGTHS, "      if (!goes_on(q, i)) break;\n", "")
 mutant("schedule-grows-by-one", "draft/draft_length.hpp", LENGTHS, ") + 2", ") + 1")
 mutant("schedule-below-one", "draft/draft_length.hpp", LENGTHS, "std::max<Index>(1, length_ - 1)", "length_ - 1")
@@ -144,7 +144,7 @@ mutant("chain-members-not-told", "draft/chain_drafter.hpp", "tests/draft/chain_d
 mutant("variant-list-misplaced", "rows/variant_rows.hpp", "tests/rows/variant_rows",
        "segment[row.support(k) - start] = row.listed(k);", "segment[k] = row.listed(k);")
 mutant("variant-list-unchecked", "rows/variant_rows.hpp", "tests/rows/variant_rows",
-       "      detail::check_ascending(start, row.support(k));\n", "")
+       "      detail::check_ascending(row, k, start);\n", "")
 mutant("variant-claims-a-vocabulary", "rows/variant_rows.hpp", "tests/rows/variant_rows tests/draft/chain_drafter",
        "    else return 0;\n", "    else return Index{1} << 40;\n")
 
@@ -397,7 +397,8 @@ mutant("tree-costs-of-catching-up", "draft/tree_costs.hpp", "tests/draft/tree_co
 mutant("tree-costs-soon-forgotten", "draft/tree_costs.hpp", "tests/draft/tree_costs", "++idle_ % 8 == 0", "true")
 
 mutant = promise("a keyed draft is drawn by the numbers of each token's depth")
-mutant("keyed-spares-depth", "draft/growing_spares.hpp", "tests/verify/keyed", "behind(chance, depth).draw(name);", "behind(chance, 0).draw(name);")
+mutant("keyed-spares-depth", "draft/growing_spares.hpp", "tests/verify/keyed",
+       "const Token drawn = behind(chance, depth).draw(name);", "const Token drawn = behind(chance, 0).draw(name);")
 mutant("keyed-second-trunk-depth", "draft/growing_spares.hpp", "tests/verify/keyed",
        "second_depth_ = 1;", "second_depth_ = 0;")
 mutant("keyed-confident-depth", "draft/confident_spares_drafter.hpp", "tests/verify/keyed",
@@ -426,7 +427,10 @@ mutant("target-fed-unknown-tokens", "loop/feed_buffer.hpp", "tests/law_tree_loop
 INTERSECTION = "tests/draft/intersection_drafter"
 mutant = promise("a model of another vocabulary drafts from common tokens, and reports the very rows it drew from")
 mutant("intersection-reports-all-that-was-left", "rows/part_alone.hpp", INTERSECTION, "mass_ > 0 ? p / mass_ : p", "p")
-mutant("intersection-draws-from-nothing", "draft/intersection_drafter.hpp", INTERSECTION, "!(common.mass() > 0) || ", "")
+mutant("intersection-draws-from-nothing", "draft/intersection_drafter.hpp", INTERSECTION, "!(q.row().mass() > 0) || ", "")
+mutant("intersection-row-unnamed", "draft/intersection_drafter.hpp", INTERSECTION,
+       "return name.named([&] { return Row(OnlyTokensRow(inner_[i], map_.mapped()), map_); });",
+       "return Row(OnlyTokensRow(inner_[i], map_.mapped()), map_);")
 mutant("intersection-matches-nothing-with-nothing", "draft/intersection_drafter.hpp", INTERSECTION, "piece.empty() ? targets.end() : ", "")
 mutant("intersection-matches-twice", "draft/intersection_drafter.hpp", INTERSECTION, "    targets.erase(found);  // the next one of these bytes finds nothing\n", "")
 mutant("intersection-reads-ids-unmapped", "draft/intersection_drafter.hpp", INTERSECTION, "read_.push_back(map_.from(x));", "read_.push_back(x);")

@@ -157,6 +157,9 @@ mutant("cascade-remembers-its-draft", "loop/cascade_drafter.hpp", "tests/loop/ca
 mutant("stored-rows-one-copy", "rows/stored_rows.hpp", "tests/loop/cascade_drafter tests/draft/model_drafter",
        "copies_[rows_.size()].assign(row)", "copies_[0].assign(row)")
 
+mutant("cascade-row-told-as-the-outer-loops", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
+       "throw error.of(\"cascade\");", "throw;")
+
 mutant = promise("what drafters of others return is checked before it is used")
 mutant("drafted-ids-unchecked", "loop/sequence.hpp", "tests/loop/sequence",
        "    detail::check_tokens(\"draft\", proposal.tokens(), known);\n", "")

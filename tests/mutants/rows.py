@@ -111,11 +111,11 @@ mutant("residual-sparse-unmerged", "rows/walk.hpp", "tests/rows/residual tests/l
 mutant("residual-sparse-merge-late", "rows/walk.hpp", "tests/rows/residual tests/law_rows",
        "if constexpr (ListedRow<Q>) j = lower_bound(q, start);", "if constexpr (ListedRow<Q>) j = lower_bound(q, start + 1);")
 mutant("residual-sparse-out-of-order", "rows/walk.hpp", "tests/rows/sparse",
-       "    check_ascending(start, x);\n    start = Index{x} + 1;\n    double q_x = 0;", "    start = Index{x} + 1;\n    double q_x = 0;")
+       "    check_ascending(p, k, start);\n    start = Index{x} + 1;\n    double q_x = 0;", "    start = Index{x} + 1;\n    double q_x = 0;")
 mutant("residual-gap-out-of-order", "rows/walk.hpp", "tests/rows/sparse",
-       "    check_ascending(start, x);\n    sum += f.alone", "    sum += f.alone")
+       "    check_ascending(q, k, start);\n    sum += f.alone", "    sum += f.alone")
 mutant("residual-weight-of-padding", "rows/residual.hpp", "tests/rows/sparse",
-       "    detail::check_ascending(0, support(k));\n", "")
+       "    detail::check_ascending(p_, k, 0);\n", "")
 mutant("residual-behind-the-end", "rows/residual.hpp", "tests/rows/residual",
        "return start < end ? a *", "return true ? a *")
 mutant("sampled-token-twice", "rows/sampled.hpp", "tests/rows/sampled",
@@ -125,17 +125,22 @@ mutant("sampled-token-never", "rows/sampled.hpp", "tests/rows/sampled",
 mutant("sampled-token-of-first-row", "rows/sampled.hpp", "tests/rows/sampled",
        "tokens_[static_cast<std::size_t>(i)]);", "tokens_[0]);")
 mutant("sampled-token-unchecked", "rows/sampled.hpp", "tests/rows/sampled",
-       "if (token_ < 0 || !drawable())", "if (token_ < 0)")
+       "if (token_ >= 0 && drawable())", "if (token_ >= 0)")
+mutant("sampled-list-unchecked", "rows/sampled.hpp", "tests/rows/sampled",
+       "    detail::check_list<R>(*this);  // one that is out of order hides its tokens\n", "")
 mutant("sampled-nan", "rows/sampled.hpp", "tests/rows/sampled",
        "else return specdec::probability(row, token_) > 0;", "else return specdec::probability(row, token_) != 0;")
 mutant("sampled-count", "rows/sampled.hpp", "tests/rows/sampled",
        "if (std::ssize(tokens) != rows_.rows())", "if (std::ssize(tokens) > rows_.rows())")
-mutant("validate-ids-order", "rows/validate.hpp", "tests/rows/validate",
-       "if (x < least)", "if (false)")
-mutant("validate-ids-twice", "rows/validate.hpp", "tests/rows/validate",
-       "least = Index{x} + 1;", "least = Index{x};")
-mutant("validate-ids-range", "rows/validate.hpp", "tests/rows/validate",
-       "      check_id(x, vocab_size);\n", "")
+mutant("validate-ids-unchecked", "rows/validate.hpp", "tests/rows/validate", "  check_list(row);\n", "")
+mutant("list-ids-order", "rows/list.hpp", "tests/rows/validate",
+       "      check_ascending(row, k, least);\n", "")
+mutant("list-ids-twice", "rows/list.hpp", "tests/rows/validate",
+       "least = Index{row.support(k)} + 1;", "least = Index{row.support(k)};")
+mutant("list-ids-range", "rows/list.hpp", "tests/rows/validate",
+       "      check_id(row.support(k), row.vocab_size());\n", "")
+mutant("list-negative-id-is-out-of-order", "rows/list.hpp", "tests/rows/sparse",
+       "  if (x < 0 || k == 0) check_id(x, row.vocab_size());\n", "")
 mutant("validate-row-size", "rows/validate.hpp", "tests/rows/validate",
        "if (row.vocab_size() != vocab_size)", "if (false)")
 mutant("foreign-token-known", "rows/distribution.hpp", "tests/verify/drafted tests/law_rows",
@@ -155,7 +160,7 @@ mutant("sampler-search-without-end", "rows/prefix_sampler.hpp", "tests/rows/pref
 mutant = promise("entropy is that of the whole row, and a policy stops before a row that has more than it allows")
 mutant("entropy-noughts", "rows/entropy.hpp", "tests/rows/entropy", "(p == 0).select(p, p * p.log())", "(p * p.log())")
 mutant("walk-out-of-order", "rows/walk.hpp", "tests/rows/walk",
-       "      check_ascending(least, x);\n      least = Index{x} + 1;\n", "")
+       "      check_ascending(row, k, least);\n      least = Index{x} + 1;\n", "")
 mutant("walk-loses-the-rest", "rows/walk.hpp", "tests/rows/walk", "    });\n    hand_out();\n", "    });\n")
 mutant("walk-ids-from-the-start", "rows/walk.hpp", "tests/rows/walk",
        "visit([start](Index k) { return static_cast<Token>(start + k); }, p);",
@@ -205,6 +210,9 @@ mutant("stored-rows-never-cleared", "rows/stored_rows.hpp", "tests/rows/stored_r
        "void clear() { rows_.clear(); }", "void clear() {}")
 mutant("stored-rows-in-one-memory", "rows/stored_rows.hpp", "tests/rows/stored_rows",
        "copies_[rows_.size()].assign(row)", "copies_[0].assign(row)")
+
+mutant("stored-copy-unnamed", "rows/stored_rows.hpp", "tests/draft/model_drafter",
+       "row.named([&] { add(row.unnamed()); });", "add(row.unnamed());")
 
 mutant = promise("the laws themselves notice, each by what it alone enumerates or samples")
 mutant("scratch-for-63-tokens", "rows/scratch.hpp", "tests/law_allocation", "few_rows = 65;", "few_rows = 64;")

@@ -164,7 +164,9 @@ mutant("ratio-by-unchecked-q", "verify/drafted.hpp", "tests/verify/drafted",
        "if (!drawn(q_[i])) look_up_drawn(i);",
        "if (q_[i] < 0) q_[i] = specdec::probability(draft(i), token_at(i));")
 mutant("undrawn-token-unchecked-late", "verify/drafted.hpp", "tests/verify/drafted",
-       "    if (q_[i] == 0)\n", "    if (false)\n")
+       "    if (q_[i] != 0) return;\n", "    return;\n")
+mutant("undrawn-token-of-a-list-out-of-order", "verify/drafted.hpp", "tests/verify/drafted",
+       "detail::check_list(q);", "")
 
 mutant = promise("what a rule has looked up, and no more, is told to the statistics")
 mutant("all-looked-up-from-the-start", "verify/drafted.hpp", "tests/verify/drafted tests/measure/acceptance",
@@ -279,6 +281,10 @@ mutant("spares-commit-late", "verify/trunk_and_spares.hpp", "tests/law_tree_loop
        "      detail::commit(rule);\n      node =", "      node =")
 mutant("short-trunk-judged", "verify/trunk_and_spares.hpp", "tests/law_tree_loop",
        " || detail::trunk_length(drafted, spare + 1) < specdec::min_draft_length(rule)", "")
+
+mutant("siblings-list-unchecked", "verify/sibling_residual.hpp", "tests/verify/tree_rules",
+       "each_token(p_, [&](Token x, double p) { sum += left(x, p); });",
+       "for (Index k = 0; k < p_.support_size(); ++k) sum += left(p_.support(k), p_.listed(k));")
 
 mutant = promise("trees that are none are named")
 TREE = "tests/verify/drafted_tree"

@@ -227,6 +227,10 @@ TEST_CASE("a token that its row cannot have given is an error") {
   const RowSpan sparse(list, 4);
   CHECK(row_complaint(sparse, 1).empty());
   for (const Token x : {2, 3, 4, -1}) CHECK(row_complaint(sparse, x) == told(x));
+  const std::vector<Token> disordered{2, 0, 1};
+  const std::vector<SparseRow<double>> hiding(1, SparseRow<double>(disordered, weights, 4));
+  CHECK(row_complaint(RowSpan(hiding, 4), 2) ==
+        "the ids of a sparse row do not ascend: ids[1] = 0, after ids[0] = 2");
   for (const double bad : {std::numeric_limits<double>::quiet_NaN(), -0.5}) {
     p(2, 3) = bad;
     CHECK(complaint(3) == "specdec: target row 2: " + told(3));

@@ -221,11 +221,11 @@ TEST_CASE("a residual of broken lists is an error, never read out of bounds") {
     const Row row(broken_rows[i].ids, broken_rows[i].p, 8);
     return message_of<InvalidDistribution>([&] { ResidualRow(1.0, row, 1.0, q).sampler()(0.5); });
   };
-  CHECK(complaint(0) == "the ids of a sparse row do not ascend at 2");
-  CHECK(complaint(2) == "the ids of a sparse row do not ascend at -1");
-  CHECK(complaint(3) == "the ids of a sparse row do not ascend at -1");
-  CHECK(complaint(4) == "the ids of a sparse row do not ascend at -1");
-  CHECK(complaint(6) == "the ids of a sparse row do not ascend at 2");
+  CHECK(complaint(0) == "the ids of a sparse row do not ascend: ids[1] = 2, after ids[0] = 5");
+  CHECK(complaint(2) == "id -1 is outside the vocabulary 0..7");
+  CHECK(complaint(3) == "id -1 is outside the vocabulary 0..7");
+  CHECK(complaint(4) == "id -1 is outside the vocabulary 0..7");
+  CHECK(complaint(6) == "the ids of a sparse row do not ascend: ids[1] = 2, after ids[0] = 2");
   for (const Broken& b : broken_rows) {
     const Row row(b.ids, b.p, 8);
     try {
@@ -237,7 +237,7 @@ TEST_CASE("a residual of broken lists is an error, never read out of bounds") {
   }
   const Row unsorted(broken_rows[1].ids, broken_rows[1].p, 8);
   CHECK(message_of([&] { residual_mass(1.0, q, 1.0, unsorted); }) ==
-        "the ids of a sparse row do not ascend at 6");
+        "the ids of a sparse row do not ascend: ids[1] = 6, after ids[0] = 7");
 }
 
 TEST_CASE("a sparse row over less than nothing is named") {

@@ -103,8 +103,10 @@ TEST_CASE("validate names ids that do not ascend or lie outside the vocabulary")
     return message_of<InvalidDistribution>([&] { validate(RowSpan(rows, 8), "draft"); });
   };
   CHECK(complaint(std::vector<Token>{0, 3, 7}).empty());
-  CHECK(complaint(std::vector<Token>{3, 0, 7}) == "specdec: draft row 0: the ids do not ascend at 0");
-  CHECK(complaint(std::vector<Token>{3, 3, 7}) == "specdec: draft row 0: the ids do not ascend at 3");
+  CHECK(complaint(std::vector<Token>{3, 0, 7}) ==
+        "specdec: draft row 0: the ids of a sparse row do not ascend: ids[1] = 0, after ids[0] = 3");
+  CHECK(complaint(std::vector<Token>{3, 3, 7}) ==
+        "specdec: draft row 0: the ids of a sparse row do not ascend: ids[1] = 3, after ids[0] = 3");
   CHECK(complaint(std::vector<Token>{-1, 3, 7}) ==
         "specdec: draft row 0: id -1 is outside the vocabulary 0..7");
   CHECK(complaint(std::vector<Token>{0, 3, 8}) ==

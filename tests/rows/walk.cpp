@@ -206,7 +206,8 @@ TEST_CASE("a walk visits each token that may have mass once, in order") {
   const std::vector<Token> ids{0, 5, 5};
   const std::vector<double> mass{0.5, 0.25, 0.25};
   const SparseRow<double> disordered(ids, mass, 9);
-  CHECK(support::message_of([&] { entropy(disordered); }) == "the ids of a sparse row do not ascend at 5");
+  CHECK(support::message_of([&] { entropy(disordered); }) ==
+        "the ids of a sparse row do not ascend: ids[2] = 5, after ids[1] = 5");
 }
 
 }  // namespace test_rows_walk

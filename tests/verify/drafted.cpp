@@ -96,6 +96,20 @@ TEST_CASE("a drafted token with q = 0 is an error, never accepted") {
   }
 }
 
+TEST_CASE("a drafted token that a list out of order hides is told by the list") {
+  const auto complaint = [](const std::vector<Token>& ids) {
+    const std::vector<double> p{0.25, 0.25, 0.5};
+    const std::vector<SparseRow<double>> rows(1, {ids, p, 3});
+    const Eigen::MatrixXd target = Eigen::MatrixXd::Constant(2, 3, 1.0 / 3);
+    const std::vector<Token> tokens{2};
+    return message_of([&] { Drafted drafted(target, RowSpan(rows, 3), tokens); });
+  };
+  CHECK(complaint({0, 1, 2}).empty());
+  CHECK(complaint({2, 0, 1}) ==
+        "specdec: draft row 0: the ids of a sparse row do not ascend: ids[1] = 0, after ids[0] = 2");
+  CHECK(complaint({0, 1, 7}) == "specdec: draft row 0: id 7 is outside the vocabulary 0..2");
+}
+
 TEST_CASE("numbers that are no probabilities are named where a decision needs them") {
   for (const AnyVerifier& rule : support::ratio_rules) {
     INFO(rule.name());

@@ -287,6 +287,27 @@ TEST_CASE("a NaN that reaches a decision is an error that names its row") {
   CHECK(said(TrunkAndSpares<BlockVerifier>{}).find("target row 0") != std::string::npos);
 }
 
+TEST_CASE("an id that a target's row lists and no vocabulary has is told as that row's") {
+  const std::vector<double> p{0.9, 0.1};
+  const Eigen::MatrixXd draft = Eigen::MatrixXd::Constant(2, 3, 1.0 / 3);
+  const std::vector<Token> tokens{0, 1};
+  const std::vector<Index> parents{-1, -1};
+  const auto said = [&](const auto& rule, const std::vector<Token>& ids) {
+    const std::vector<SparseRow<double>> rows(3, {ids, p, 3});
+    std::mt19937_64 rng{1};
+    return message_of<InvalidDistribution>([&] { rule(RowSpan(rows, 3), draft, tokens, parents, rng); });
+  };
+  const std::string
+      outside = "specdec: target row 0: id -2 is outside the vocabulary 0..2",
+      disordered =
+          "specdec: target row 0: the ids of a sparse row do not ascend: ids[1] = 2, after ids[0] = 2";
+  CHECK(said(TraversalVerifier{}, {-2, 1}) == outside);
+  CHECK(said(RecursiveRejectionVerifier{}, {-2, 1}) == outside);
+  CHECK(said(TrunkAndSpares<BlockVerifier>{}, {-2, 1}) == outside);
+  CHECK(said(TraversalVerifier{}, {2, 2}) == disordered);
+  CHECK(said(RecursiveRejectionVerifier{}, {2, 2}) == disordered);
+}
+
 TEST_CASE("K-SEQ refuses siblings that were not drawn from one row") {
   std::mt19937_64 rng{3};
   const Input in(rng);

@@ -131,8 +131,9 @@ class BatchModelDrafter {
         return;
       }
       auto&& chance = as_chance(*request.source);
-      context.tokens.push_back(chance.draw(detail::NamedRow(q, "draft", i)));
-      context.rows.add(q);
+      const detail::NamedRow name(q, "draft", i);
+      context.tokens.push_back(chance.draw(name));
+      context.rows.add(name);
     });
     if (request.error) context.ended = true;
   }

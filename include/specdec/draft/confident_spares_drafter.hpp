@@ -177,7 +177,7 @@ class ConfidentSparesDrafter {
       return token;
     }
     const Token token = detail::behind(chance, depth(parent)).draw(name);
-    behind_.add(q);
+    behind_.add(name);
     add(token, parent, Row(std::in_place_index<0>, behind_[behind_.size() - 1]));
     return token;
   }

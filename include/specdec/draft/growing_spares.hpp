@@ -197,7 +197,7 @@ class GrowingSpares {
     const Token drawn = behind(chance, depth).draw(name);
     last_ = std::ssize(tokens_);
     ++drawn_;
-    behind_.add(q);
+    behind_.add(name);
     add(drawn, parent, Row(std::in_place_index<0>, behind_[depth]));
     const Index spares = within_.spares_at(depth);
     if (spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });
@@ -213,9 +213,10 @@ class GrowingSpares {
   template <class Q, class C>
   void grow_second(const Q& q, C& chance) {
     const Index depth = second_depth_++;
-    const Token token = behind(chance, depth).draw(NamedRow(q, "draft", std::ssize(tokens_)));
+    const NamedRow name(q, "draft", std::ssize(tokens_));
+    const Token token = behind(chance, depth).draw(name);
     const Index parent = std::exchange(second_last_, std::ssize(tokens_));
-    second_behind_.add(q);
+    second_behind_.add(name);
     add(token, parent, Row(std::in_place_index<2>, second_behind_[second_behind_.size() - 1]));
     --second_left_;
   }

@@ -121,10 +121,8 @@ class IntersectionDrafter {
     for (Index i = 0; i < most; ++i) {
       const auto& output =
           model_.forward(i == 0 ? model_.unseen(read_) : std::span<const Token>(read_).last(1));
-      inner_.add(model_.row(distributions(output)));
-      const OnlyTokensRow common(inner_[i], map_.mapped());
-      const Row q(common, map_);
-      if (!(common.mass() > 0) || !goes_on(q, i)) break;
+      const Row q = common_row(model_.row(distributions(output)), i);
+      if (!(q.row().mass() > 0) || !goes_on(q, i)) break;
       add(chance.draw(detail::NamedRow(q, "draft", i)));
       rows_.add(q);
     }
@@ -178,6 +176,13 @@ class IntersectionDrafter {
       }
       ends_.push_back(read_.size());
     }
+  }
+
+  // What token i is drawn from: the model's row, as far as the target has its tokens.
+  Row common_row(const typename DraftModel::Row& row, Index i) {
+    const detail::NamedRow name(row, "draft", i);
+    inner_.add(name);
+    return name.named([&] { return Row(OnlyTokensRow(inner_[i], map_.mapped()), map_); });
   }
 
   void add(Token x) {

@@ -57,8 +57,9 @@ class ModelDrafter {
           model_.forward(i == 0 ? model_.unseen(context) : std::span<const Token>(tokens_).last(1));
       const auto q = model_.row(distributions(output));
       if (!goes_on(q, i)) break;
-      tokens_.push_back(chance.draw(detail::NamedRow(q, "draft", i)));
-      rows_.add(q);
+      const detail::NamedRow name(q, "draft", i);
+      tokens_.push_back(chance.draw(name));
+      rows_.add(name);
     }
     return {tokens_, rows_.first(rows_.size(), model_.vocab_size())};
   }

@@ -84,7 +84,8 @@ struct RecordingDrafter {
 /// Model, drafter and draft length passed as lvalues are referred to and must outlive the cascade; rvalues are
 /// moved in. Tokens of the context that the model does not know are shown to it as token 0; where its context
 /// is bounded (context_size) no more is proposed than that has room for.
-/// Throws: std::invalid_argument on an empty context, and what the loop throws.
+/// Throws: std::invalid_argument on an empty context, and what the loop throws; an InvalidDistribution about a row of the
+/// model calls the matrix "cascade's target", one about a row of the inner drafter "cascade's draft".
 /// Random: the inner loop's. Cost: the inner loop's, and copies of the rows of the tokens that come out where
 /// the model does not promise stable ones; the context is compared with the last one. What lies behind a
 /// rejection is taken in again.
@@ -141,7 +142,7 @@ class CascadeDrafter {
     Sequence& sequence = take_up(detail::known_tokens(context, vocab_size, known_), gamma);
     Index asked = 0;
     while (!sequence.done()) {
-      sequence.step(source);
+      step(sequence, source);
       for (; asked < std::ssize(sequence.tokens()); ++asked)
         if (!goes_on(inner_->rows[asked], asked)) return drafted(sequence, asked);
     }
@@ -190,6 +191,16 @@ class CascadeDrafter {
       inner_->sequence.emplace(inner_->shared, verifier_, context, options, Filled{});
     }
     return *inner_->sequence;
+  }
+
+  // The rows of the inner loop are not those of the outer one.
+  template <class Source>
+  static void step(Sequence& sequence, Source& source) {
+    try {
+      sequence.step(source);
+    } catch (const InvalidDistribution& error) {
+      throw error.of("cascade");
+    }
   }
 
   Draft<RowSpan<Stored>> drafted(const Sequence& sequence, Index count) const {

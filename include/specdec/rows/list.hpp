@@ -23,15 +23,35 @@ Index lower_bound(const R& row, Index x) {
   return first;
 }
 
-/// Ids out of order would be read out of bounds.
-inline void check_ascending(Index least, Token x) {
-  if (x < least) throw InvalidDistribution(message("the ids of a sparse row do not ascend at ", x));
-}
-
 /// Ids are taken on trust until one of them is the answer.
 inline void check_id(Token x, Index vocab_size) {
   if (x < 0 || x >= vocab_size)
     throw InvalidDistribution(message("id ", x, " is outside the vocabulary 0..", vocab_size - 1));
+}
+
+/// Refuses number k of a list where it is below `least`, which is at most one more than the number before it. Ids out of
+/// order would be read out of bounds.
+template <ListedRow R>
+void check_ascending(const R& row, Index k, Index least) {
+  const Token x = row.support(k);
+  if (x >= least) [[likely]]
+    return;
+  if (x < 0 || k == 0) check_id(x, row.vocab_size());
+  throw InvalidDistribution(message("the ids of a sparse row do not ascend: ids[", k, "] = ", x,
+                                    ", after ids[", k - 1, "] = ", row.support(k - 1)));
+}
+
+/// Refuses a list of which an id does not ascend or lies outside the vocabulary. Rows without a list pass. Cost: O(k).
+template <class R>
+void check_list(const R& row) {
+  if constexpr (ListedRow<R>) {
+    Index least = 0;
+    for (Index k = 0; k < row.support_size(); ++k) {
+      check_ascending(row, k, least);
+      check_id(row.support(k), row.vocab_size());
+      least = Index{row.support(k)} + 1;
+    }
+  }
 }
 
 /// The list as a row of its own: position k in place of token support(k).

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <utility>
 
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
@@ -12,6 +13,16 @@ namespace specdec::detail {
 
 /// Finite and not negative.
 inline bool is_probability(double value) { return value >= 0 && value <= std::numeric_limits<double>::max(); }
+
+/// f(), and what it complains about is told with the row's name, unless another row's is told already.
+template <class F>
+auto in_row(const char* matrix, Index i, F&& f) {
+  try {
+    return f();
+  } catch (const InvalidDistribution& error) {
+    throw error.in(matrix, i);
+  }
+}
 
 /// Row i of the matrix called `matrix`, which must outlive it. Every probability that is looked up is checked:
 /// finite and not negative.
@@ -90,14 +101,10 @@ class NamedRow {
   /// The row itself.
   const R& unnamed() const { return *row_; }
 
-  /// f(), and what it complains about is told with the row's name, unless another row's is told already.
+  /// f(), and what it complains about is told with the row's name: see in_row().
   template <class F>
   auto named(F&& f) const {
-    try {
-      return f();
-    } catch (const InvalidDistribution& error) {
-      throw error.in(matrix_, i_);
-    }
+    return in_row(matrix_, i_, std::forward<F>(f));
   }
 
  private:

@@ -102,7 +102,7 @@ class ResidualRow {
   double listed(Index k) const
     requires ListedRow<P>
   {
-    detail::check_ascending(0, support(k));
+    detail::check_ascending(p_, k, 0);
     return probability(support(k));
   }
 

@@ -10,6 +10,7 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/dense.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/list.hpp"
 #include "specdec/rows/owning_temporary.hpp"
 
 namespace specdec {
@@ -32,10 +33,10 @@ class SampledRow : public R {
 
  private:
   Token first_draw() const {
-    if (token_ < 0 || !drawable())
-      throw InvalidDistribution(
-          detail::message("token ", token_, " is said to be drawn from it, but has no positive probability"));
-    return token_;
+    if (token_ >= 0 && drawable()) return token_;
+    detail::check_list<R>(*this);  // one that is out of order hides its tokens
+    throw InvalidDistribution(
+        detail::message("token ", token_, " is said to be drawn from it, but has no positive probability"));
   }
 
   // A NaN is no positive probability. Where more than this would take a pass over the row, the token is

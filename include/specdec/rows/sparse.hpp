@@ -21,7 +21,8 @@ namespace specdec {
 /// containers of them are refused.
 ///
 /// Throws std::invalid_argument: ids and probabilities of different number, a negative vocabulary. That ids ascend
-/// and lie in the vocabulary is taken on trust where that costs O(k): see validate(). Cost: a look-up takes log k
+/// and lie in the vocabulary is taken on trust where that costs O(k): see validate(). Where a drafted token is not found in
+/// the list the error says which id is out of order, if one is. Cost: a look-up takes log k
 /// steps, a draw at most k; nothing depends on the size of the vocabulary.
 template <Real S, std::integral Id = Token>
 class SparseRow {

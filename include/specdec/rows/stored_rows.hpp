@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/named_row.hpp"
 #include "specdec/rows/row_copy.hpp"
 #include "specdec/rows/row_span.hpp"
 
@@ -39,6 +40,11 @@ class StoredRows {
       if (copies_.size() == rows_.size()) copies_.emplace_back();
       rows_.push_back(copies_[rows_.size()].assign(row));
     }
+  }
+
+  /// What a copy complains about is told with the row's name.
+  void add(const detail::NamedRow<Row>& row) {
+    row.named([&] { add(row.unnamed()); });
   }
 
   Index size() const { return std::ssize(rows_); }

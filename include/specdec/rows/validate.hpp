@@ -27,15 +27,7 @@ void validate_row(const R& row, Index vocab_size, double tolerance) {
   if (row.vocab_size() != vocab_size)
     throw InvalidDistribution(
         message("a vocabulary of ", row.vocab_size(), ", where the matrix has one of ", vocab_size));
-  if constexpr (ListedRow<R>) {
-    Index least = 0;
-    for (Index k = 0; k < row.support_size(); ++k) {
-      const Token x = row.support(k);
-      check_id(x, vocab_size);
-      if (x < least) throw InvalidDistribution(message("the ids do not ascend at ", x));
-      least = Index{x} + 1;
-    }
-  }
+  check_list(row);
   double sum = 0;
   for (Index x = 0; x < vocab_size; ++x) {
     const double p = row.probability(static_cast<Token>(x));

@@ -98,7 +98,7 @@ class VariantRow {
     Segment segment = Segment::Zero(count);
     for (Index k = detail::lower_bound(row, start); k < row.support_size() && row.support(k) < start + count;
          ++k) {
-      detail::check_ascending(start, row.support(k));
+      detail::check_ascending(row, k, start);
       segment[row.support(k) - start] = row.listed(k);
     }
     return segment;

@@ -37,7 +37,7 @@ void each_token(const R& row, Visit&& visit) {
     Index least = 0;
     for (Index k = 0; k < row.support_size(); ++k) {
       const Token x = row.support(k);
-      check_ascending(least, x);
+      check_ascending(row, k, least);
       least = Index{x} + 1;
       visit(x, static_cast<double>(row.listed(k)));
     }
@@ -87,7 +87,7 @@ void add_stretch(const R& row, double factor, Index start, Stretch& out) {
   if constexpr (ListedRow<R>) {
     Index least = start;
     for (Index k = lower_bound(row, start); k < row.support_size() && row.support(k) < end; ++k) {
-      check_ascending(least, row.support(k));
+      check_ascending(row, k, least);
       least = Index{row.support(k)} + 1;
       out[row.support(k) - start] += factor * static_cast<double>(row.listed(k));
     }
@@ -112,7 +112,7 @@ double sum_over_list(const F& f, const P& p, const Q& q, Index start, Index end)
   if constexpr (ListedRow<Q>) j = lower_bound(q, start);
   for (Index k = lower_bound(p, start); k < p.support_size() && p.support(k) < end; ++k) {
     const Token x = p.support(k);
-    check_ascending(start, x);
+    check_ascending(p, k, start);
     start = Index{x} + 1;
     double q_x = 0;
     if constexpr (ListedRow<Q>) {
@@ -132,7 +132,7 @@ double sum_around_list(const F& f, const P& p, const Q& q, Index start, Index en
   double sum = 0;
   for (Index k = lower_bound(q, start); k < q.support_size() && q.support(k) < end; ++k) {
     const Token x = q.support(k);
-    check_ascending(start, x);
+    check_ascending(q, k, start);
     sum += f.alone(p, start, x) + f(p.probability(x), q.listed(k));
     start = Index{x} + 1;
   }

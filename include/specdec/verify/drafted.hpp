@@ -12,6 +12,7 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/dense.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/list.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/owning_temporary.hpp"
 #include "specdec/rows/row_cache.hpp"
@@ -296,9 +297,13 @@ class Drafted {
 
   void look_up_drawn(Index i) const {
     if (q_[i] != 0) q_[i] = specdec::probability(draft(i), token_at(i));
-    if (q_[i] == 0)
-      detail::invalid_argument("tokens[", i, "] = ", token_at(i), " has probability 0 in draft row ", i,
-                               ", so it was not drawn from it");
+    if (q_[i] != 0) return;
+    if constexpr (ListedRow<RowOf<Draft>>) {  // one that is out of order hides its tokens
+      const auto q = draft(i);
+      q.named([&] { detail::check_list(q); });
+    }
+    detail::invalid_argument("tokens[", i, "] = ", token_at(i), " has probability 0 in draft row ", i,
+                             ", so it was not drawn from it");
   }
 
   detail::RowCache<Target> target_;

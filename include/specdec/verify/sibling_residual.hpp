@@ -82,7 +82,7 @@ class SiblingResidual {
   double left() const {
     double sum = 0;
     if constexpr (ListedRow<P>) {
-      for (Index k = 0; k < p_.support_size(); ++k) sum += left(p_.support(k), p_.listed(k));
+      each_token(p_, [&](Token x, double p) { sum += left(x, p); });
     } else {
       sum = left_of(0, vocab_size());
     }
