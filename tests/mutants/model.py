@@ -30,7 +30,11 @@ mutant("tree-failed-call-stays", PATH, TEST, "forget_from(before);", "")
 mutant("tree-model-stays-in-failed-call", PATH, TEST, "leave(std::ranges::lower_bound(entered_, static_cast<Index>(size)) - entered_.begin());", "")
 mutant("tree-half-fed-model", PATH, TEST, "model_.truncate(seen_ + std::ssize(entered_));\n      throw;", "throw;")
 mutant("tree-shape-unchecked", PATH, TEST, "if (rows.rows() != expected || ", "if (false && ")
-mutant("tree-row-of-missing-tokens", PATH, TEST, "check_rows(tokens, rows);\n    if (!tree_.empty())", "if (!tree_.empty())")
+mutant("tree-row-of-missing-tokens", PATH, TEST, "check_rows(tokens, rows);\n    detail::check_tokens", "detail::check_tokens")
+mutant("line-by-path-never-kept", PATH, TEST, "    seen_ += std::ssize(entered_);\n    forget_tree();\n    return output;",
+       "    forget_tree();\n    return output;")
+mutant("line-by-path-stays-a-tree", PATH, TEST, "    forget_tree();\n    return output;", "    return output;")
+mutant("copied-row-of-a-way-unnamed", PATH, TEST, "rows_.add(detail::NamedRow(row, \"model\", i));", "rows_.add(row);")
 mutant("tree-joined-by-line", PATH, TEST, "if (!tree_.empty())", "if (false)")
 mutant("tree-row-of-a-branch-that-was-left", PATH, "tests/law_concepts", "using Rows = StoredRows<Row, false>;",
        "using Rows = StoredRows<Row, has_stable_rows<Bare>>;")

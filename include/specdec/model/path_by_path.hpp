@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <numeric>
 #include <span>
 #include <stdexcept>
 #include <type_traits>
@@ -15,6 +16,7 @@
 #include "specdec/model/tree_model.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/rows/dense.hpp"
+#include "specdec/rows/named_row.hpp"
 #include "specdec/rows/row_span.hpp"
 #include "specdec/rows/stored_rows.hpp"
 #include "specdec/token_ids.hpp"
@@ -81,7 +83,7 @@ class DepthFirst {
 /// returns rows of another shape than asked for; std::logic_error on forward(tokens, rows) while a tree is open; what
 /// the model throws. After a throw context and tree are as before, and keep(path) throws for no path of the tree.
 /// Cost: a call of the model for each branch that leads to a row asked for, which takes in what it does not have in
-/// common with the branch before; a copy of each row. Tokens that lead to no such row are not fed at all, nor what
+/// common with the branch before; a copy of each row, of a line's, too, so that rows are of one type. Tokens that lead to no such row are not fed at all, nor what
 /// keep() keeps before the next call. No allocation in steady state.
 template <class M>
 class PathByPath {
@@ -98,6 +100,7 @@ class PathByPath {
   // Always copies: rows of the model's that are stable live until their positions are truncated away, which the next
   // branch does.
   using Rows = StoredRows<Row, false>;
+  using Stored = typename Rows::Stored;
 
  public:
   explicit PathByPath(M&& model) : model_(std::forward<M>(model)) {}
@@ -117,22 +120,20 @@ class PathByPath {
     return detail::identity(model_);
   }
 
-  /// The rows are the model's own and live as long.
-  decltype(auto) forward(std::span<const Token> tokens, Index rows) & {
-    check_rows(tokens, rows);
+  /// Of one type with the rows of a tree, which the line is for as long as the call takes.
+  RowSpan<Stored> forward(std::span<const Token> tokens, Index rows) & {
     if (!tree_.empty())
       throw std::logic_error(
           "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
-    fed_.assign(missing_.begin(), missing_.end());
-    fed_.insert(fed_.end(), tokens.begin(), tokens.end());
-    decltype(auto) output = run(rows);
-    settle();
-    seen_ += std::ssize(tokens);
+    line_.resize(tokens.size());
+    std::iota(line_.begin(), line_.end(), Index{-1});
+    const RowSpan<Stored> output = forward(tokens, line_, rows);
+    seen_ += std::ssize(entered_);
+    forget_tree();
     return output;
   }
 
-  RowSpan<typename Rows::Stored> forward(std::span<const Token> tokens, std::span<const Index> parents,
-                                         Index rows) & {
+  RowSpan<Stored> forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) & {
     check_rows(tokens, rows);
     detail::check_tokens("tokens", tokens, vocab_size());
     const std::size_t before = tree_.size();
@@ -217,7 +218,8 @@ class PathByPath {
     check_shape(distributions, rows);
     for (Index i = 0; i < rows; ++i) {
       places_[static_cast<std::size_t>(begin[i] - first)] = rows_.size();
-      rows_.add(distributions.row(i));
+      const auto row = distributions.row(i);
+      rows_.add(detail::NamedRow(row, "model", i));
     }
   }
 
@@ -271,10 +273,11 @@ class PathByPath {
   std::vector<Index> entered_;  // the tokens of the tree that the model has taken in
   std::vector<Index> way_;
   std::vector<Token> fed_;
+  std::vector<Index> line_;  // whom the tokens of a line follow
   detail::DepthFirst depth_first_;
   Rows rows_;                  // in the order of the calls
   std::vector<Index> places_;  // where among them the rows of the last tokens are
-  std::vector<typename Rows::Stored> output_;
+  std::vector<Stored> output_;
 };
 
 template <class M>
