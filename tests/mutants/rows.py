@@ -120,6 +120,8 @@ mutant("residual-behind-the-end", "rows/residual.hpp", "tests/rows/residual",
        "return start < end ? a *", "return true ? a *")
 mutant("sampled-token-twice", "rows/sampled.hpp", "tests/rows/sampled",
        "if (std::exchange(fresh, false)) return row.first_draw();", "if (fresh) return row.first_draw();")
+mutant("sampled-token-for-each-sampler", "rows/sampled.hpp", "tests/rows/sampled",
+       "fresh = std::exchange(fresh_, false)", "fresh = true")
 mutant("sampled-token-never", "rows/sampled.hpp", "tests/rows/sampled",
        "if (std::exchange(fresh, false)) return row.first_draw();", "(void)fresh;")
 mutant("sampled-token-of-first-row", "rows/sampled.hpp", "tests/rows/sampled",
@@ -276,7 +278,9 @@ mutant("shard-columns-unshifted", "rows/rank_draws.hpp", SHARDED, "token = stati
 mutant("shard-logits-normalised-alone", "rows/rank_masses.hpp", SHARDED, "return normalised_alone(i) ? of(i, rank) : 1.0;", "return 1.0;")
 mutant("shard-draws-from-the-first", "rows/rank_masses.hpp", SHARDED, "if (u < 0 && owner == r) break;", "if (owner == r) break;")
 mutant("shard-draws-unshifted", "rows/rank_masses.hpp", SHARDED, "for (Index r = 0; r < owner; ++r) u -= of(i, r);", "")
-mutant("shard-draw-serves-twice", "rows/sharded_rows.hpp", SHARDED, "shards->drawn(i, k++)", "shards->drawn(i, 0 * k++)")
+mutant("shard-draw-serves-twice", "rows/sharded.hpp", SHARDED, "drawn(i, used++)", "drawn(i, 0 * used++)")
+mutant("shard-draw-for-each-sampler", "rows/sharded_rows.hpp", SHARDED, "return [shards = shards_, i = i_](double u) { return shards->next_draw(i, u); };",
+       "return [shards = shards_, i = i_, k = Index{0}](double u) mutable { return k < shards->ahead_ ? shards->drawn(i, k++) : shards->draw(i, u); };")
 mutant("shard-tokens-unlooked-up", "rows/sharded.hpp", SHARDED, "if (const auto known = known_.find(i, x)) return *known;", "")
 mutant("shards-need-not-agree", "rows/sharded.hpp", SHARDED, 'check_alike(2, "the tokens', 'check_alike(1, "the tokens')
 mutant("shards-generators-need-not-agree", "rows/rank_draws.hpp", SHARDED, "    exchange_.check_alike(0, what_generators_give);\n    for", "    for")

@@ -38,9 +38,10 @@ class FirstDrawByRow {
   template <Distribution R>
   Token draw(const R& row) {
     if (!chance_) return random_->draw(row);
-    // A row whose first draw is settled answers the same to every u.
-    const Token x = row.sampler()(0.0);
-    return row.sampler()(1 - 0x1p-53) == x ? x : chance_->draw(row);
+    // A sampler whose first draw is settled answers the same to every u.
+    auto sampler = row.sampler(), same = sampler;
+    const Token x = same(0.0);
+    return sampler(1 - 0x1p-53) == x ? x : chance_->draw(row);
   }
 
   template <Distribution P, Distribution Q>
@@ -171,9 +172,42 @@ TEST_CASE("the first draw from a sampled row is the token handed in, the later o
   CHECK(sampler(0.9) == 2);
   CHECK(sampler(0.9) == 3);
   CHECK(sampler(0.0) == 0);
-  auto copy = row.sampler();
-  CHECK(copy(0.9) == 2);
+  auto later = row.sampler();
+  CHECK(later(0.9) == 3);
+  CHECK(later(0.0) == 0);
   CHECK(rows.row(1).sampler()(0.9) == 0);
+}
+
+namespace {
+
+// A stranger's rule, which races in a row and draws from it, whatever came of the race.
+struct RacesAndDraws {
+  Verdict judge(const auto& drafted, auto& chance) const {
+    const std::optional<Token> won = drafted.race(chance, 0.75, 0);
+    const Token drawn = drafted.draw(chance, 0), again = drafted.draw(chance, 0);
+    return {won == drawn ? 0 : drawn == again ? 1 : 2, again};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a rule that races in a row and draws from it gets independent tokens there") {
+  const RowMajor<double> p =
+      (RowMajor<double>(3, 3) << 0.5, 0.25, 0.25, 0.125, 0.5, 0.375, 0.25, 0.5, 0.25).finished();
+  const RowMajor<double> q = (RowMajor<double>(2, 3) << 0.25, 0.25, 0.5, 0.5, 0.25, 0.25).finished();
+  const std::vector<Token> drafted{1, 0};
+  const auto law = [&](bool handed_in) {
+    std::map<std::vector<Token>, double> found;
+    enumerate([&](Enumerator& chance) {
+      const std::vector<Token> drawn = drawn_from(p, chance);
+      FirstDrawByRow by_row(chance);
+      const Verdict v = handed_in ? verify(RacesAndDraws{}, SampledRows(p, drawn), q, drafted, by_row)
+                                  : verify(RacesAndDraws{}, p, q, drafted, by_row);
+      found[{static_cast<Token>(v.accepted), v.token}] += chance.probability();
+    });
+    return found;
+  };
+  CHECK(largest_difference(law(true), law(false)).size < 1e-13);
 }
 
 TEST_CASE("a verdict by tokens handed in reads no row for a draw") {

@@ -377,7 +377,7 @@ TEST_CASE("where draws ahead fail there are those of before") {
   }));
 }
 
-TEST_CASE("a sampler over ranks gives what was drawn ahead, each token once, and then draws") {
+TEST_CASE("samplers over ranks give what was drawn ahead, each token once, and then draw") {
   std::mt19937_64 rng(28);
   const RowMajor<double> target = random_rows(2, 50, rng);
   support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
@@ -391,7 +391,8 @@ TEST_CASE("a sampler over ranks gives what was drawn ahead, each token once, and
       auto sampler = shards.rows().row(i).sampler();
       auto whole = distributions(target).row(i).sampler();
       for (int k = 0; k < 3; ++k) drawn.push_back(sampler(0.7));
-      for (const double u : {us[2 * i], us[2 * i + 1], 0.7}) expected.push_back(whole(u));
+      drawn.push_back(shards.rows().row(i).sampler()(0.2));
+      for (const double u : {us[2 * i], us[2 * i + 1], 0.7, 0.2}) expected.push_back(whole(u));
     }
     if (drawn != expected) throw std::logic_error("other tokens than were drawn");
   }));

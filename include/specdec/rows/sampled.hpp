@@ -15,8 +15,8 @@
 
 namespace specdec {
 
-/// A row, and a token that has been drawn from it: the first draw of a sampler is that token, without a look
-/// at the row; the draws after it are the row's own.
+/// A row, and a token that has been drawn from it: the first draw of the first sampler is that token, without a look at the
+/// row; the draws after it, and those of all other samplers, are the row's own.
 template <Distribution R>
 class SampledRow : public R {
  public:
@@ -24,11 +24,12 @@ class SampledRow : public R {
 
   auto sampler() const {
     using Draw = decltype(std::declval<const R&>().sampler());
-    return [row = *this, fresh = true, draw = std::optional<Draw>()](double u) mutable {
-      if (std::exchange(fresh, false)) return row.first_draw();
-      if (!draw) draw.emplace(row.R::sampler());
-      return (*draw)(u);
-    };
+    return
+        [row = *this, fresh = std::exchange(fresh_, false), draw = std::optional<Draw>()](double u) mutable {
+          if (std::exchange(fresh, false)) return row.first_draw();
+          if (!draw) draw.emplace(row.R::sampler());
+          return (*draw)(u);
+        };
   }
 
  private:
@@ -48,6 +49,7 @@ class SampledRow : public R {
   }
 
   Token token_;
+  mutable bool fresh_ = true;  // whether no sampler has the token
 };
 
 /// Rows with one token already drawn from each, as an engine has them that samples every row of a target call
@@ -56,7 +58,8 @@ class SampledRow : public R {
 /// tokens[i] must be distributed as row i says, independently of the draft and of the other tokens, and may
 /// serve one verification only: a token used twice is no independent draw. That it can have been drawn is
 /// checked where that takes no pass over the row: of logits, that the token's own is above −inf; not that a
-/// temperature of 0 or a chain leaves it. (The verifiers of the library ask each row for one sampler.)
+/// temperature of 0 or a chain leaves it. A verification makes each row once, so that a rule that races in a row and then
+/// draws from it gets two independent tokens there.
 /// Rows and tokens must outlive it; temporary containers of either are refused.
 /// Throws std::invalid_argument unless there is a token for every row.
 template <DistributionMatrix M>

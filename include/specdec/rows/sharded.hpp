@@ -89,8 +89,7 @@ class Shards {
 
   /// Draws so many tokens from every row, by numbers of [0, 1), row after row: the first ones that its sampler returns. One
   /// exchange.
-  /// They serve one verification, and one sampler of each row in it: a token used twice is no independent draw. The rules
-  /// of the library draw or race once in a row; one that does both there needs rows without draws ahead.
+  /// Each of them is used once, whoever draws from the row; when all are used, a draw takes an exchange.
   template <std::invocable Uniform>
   void draw_ahead(Index count, Uniform&& uniform) {
     if (count < 0) detail::invalid_argument("count = ", count, " is negative");
@@ -100,10 +99,12 @@ class Shards {
       for (double& u : us_) u = uniform();
       drawing_.clear();
       drawing_.reserve(draws);
+      used_.reserve(static_cast<std::size_t>(size()));
       known_.make_room(draws);
     });
     draws_.draw(us_, count,
                 [&](Index i, const detail::ToldDraw& told) { drawing_.push_back(learn(i, told)); });
+    used_.assign(static_cast<std::size_t>(size()), 0);
     drawn_.swap(drawing_);
     ahead_ = count;
   }
@@ -262,6 +263,12 @@ class Shards {
     return static_cast<Token>(exchange_.from(best, 1));
   }
 
+  // What was drawn ahead, while there is some.
+  Token next_draw(Index i, double u) {
+    if (ahead_ == 0) return draw(i, u);
+    Index& used = used_[static_cast<std::size_t>(i)];
+    return used < ahead_ ? drawn(i, used++) : draw(i, u);
+  }
   Token draw(Index i, double u) {
     exchange_.prepare([&] { known_.make_room(1); });
     return learn(i, draws_.draw(i, u));
@@ -319,6 +326,7 @@ class Shards {
   detail::KnownProbabilities known_;
   std::vector<double> us_;
   std::vector<Token> drawn_, drawing_;
+  std::vector<Index> used_;  // how many of a row's
 };
 
 template <Probabilities Rows, class C, class... Tokens>

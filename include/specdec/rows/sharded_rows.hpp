@@ -69,11 +69,9 @@ class ShardedRow {
   RankSpread<M, C> spread() const { return RankSpread<M, C>(*shards_); }
   auto part(ColumnRange columns) const { return shards_->part(i_, columns); }
 
-  /// First what was drawn ahead, whatever u is.
+  /// First what was drawn ahead and no sampler has used, whatever u is.
   auto sampler() const {
-    return [shards = shards_, i = i_, k = Index{0}](double u) mutable {
-      return k < shards->ahead_ ? shards->drawn(i, k++) : shards->draw(i, u);
-    };
+    return [shards = shards_, i = i_](double u) { return shards->next_draw(i, u); };
   }
 
  private:
