@@ -282,6 +282,19 @@ mutant("spares-commit-late", "verify/trunk_and_spares.hpp", "tests/law_tree_loop
 mutant("short-trunk-judged", "verify/trunk_and_spares.hpp", "tests/law_tree_loop",
        " || detail::trunk_length(drafted, spare + 1) < specdec::min_draft_length(rule)", "")
 
+mutant("chosen-token-takes-a-pass", "verify/sibling_residual.hpp", "tests/verify/tree_rules",
+       "if (others > little) {", "if (false) {")
+mutant("stretch-of-a-shorter-row", "rows/walk.hpp", "tests/verify/tree_rules",
+       "const Index end = std::min<Index>(start + out.size(), row.vocab_size());", "const Index end = start + out.size();")
+mutant("trunk-by-numbers-of-the-tree", "verify/trunk_and_spares.hpp", "tests/verify/tree_rules",
+       "double q(Index i) const { return tree_.q(number(i)); }", "double q(Index i) const { return tree_.q(i); }")
+mutant("traversal-weight-beyond-one", "verify/traversal.hpp", TREES,
+       "w[k + 1] = std::min(1.0, w[above] * (rest.probability(k) / drafted.q(k)));",
+       "w[k + 1] = w[above] * (rest.probability(k) / drafted.q(k));")
+mutant("k-seq-searches-where-nothing-branches", "verify/k_seq.hpp", "tests/verify/tree_rules",
+       "siblings == 1 ? 1.0 :", "false ? 1.0 :")
+mutant("k-seq-in-few-steps", "verify/k_seq.hpp", "tests/verify/tree_rules",
+       "if (rho <= low || rho >= high) return high;", "if (high - low < 1e-3) return high;")
 mutant("siblings-list-unchecked", "verify/sibling_residual.hpp", "tests/verify/tree_rules",
        "each_token(p_, [&](Token x, double p) { sum += left(x, p); });",
        "for (Index k = 0; k < p_.support_size(); ++k) sum += left(p_.support(k), p_.listed(k));")
@@ -297,6 +310,8 @@ mutant("equal-chosen-siblings", "verify/drafted.hpp", TREE,
        "if (chosen(next) && token_at(next) == token_at(k))", "if (false)")
 mutant("stop-behind-the-tree", "verify/tree_verifier.hpp", TREE, "stop.node > drafted.gamma()", "false")
 mutant("stop-before-the-tree", "verify/tree_verifier.hpp", TREE, "stop.node < 0 || ", "")
+mutant("path-beyond-the-target", "verify/tree_verifier.hpp", TREE,
+       "if (drafted.token(k) >= vocab_size)", "if (false)")
 mutant("stop-with-no-token", "verify/tree_verifier.hpp", TREE,
        "if (stop.token < 0 || stop.token >= vocab_size)", "if (stop.token < 0)")
 mutant("path-backwards", "verify/tree_verifier.hpp", TREE,

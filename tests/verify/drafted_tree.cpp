@@ -147,6 +147,15 @@ TEST_CASE("a rule that stops where nothing is, or says what is no token, is told
         "specdec: the verifier stopped at node -1, outside 0..5, the number of drafted tokens");
   CHECK(said(0, 5) == "specdec: the verifier's token = 5 is outside the vocabulary 0..4");
   CHECK(said(0, -1) == "specdec: the verifier's token = -1 is outside the vocabulary 0..4");
+  // A token that the drafter alone knows, where the rule stops or on the way there.
+  const RowMajor<double> wide = RowMajor<double>::Constant(5, 6, 1.0 / 6);
+  const std::vector<Token> unknown{0, 1, 5, 3, 4};
+  const auto accepting = [&](Index node) {
+    return message_of([&] { verify_tree(Wrong{{node, 0}}, in.target, wide, unknown, in.parents, rng); });
+  };
+  for (const Index node : {0, 1, 2, 4}) CHECK(accepting(node).empty());
+  for (const Index node : {3, 5})
+    CHECK(accepting(node) == "specdec: the accepted tokens[2] = 5 is outside the vocabulary 0..4");
   const TreeVerdict verdict = verify_tree(Wrong{{5, 4}}, in.target, in.draft, in.tokens, in.parents, rng);
   CHECK(verdict.path == std::vector<Index>{0, 2, 4});
   CHECK(verdict.token == 4);

@@ -116,6 +116,115 @@ TEST_CASE("a row of a stranger's kind, in columns, gives the same law") {
   CHECK(largest_difference(columns, outcomes(TraversalVerifier{}, in.target, in.draft, in)).size < 1e-12);
 }
 
+TEST_CASE("a draft of a smaller vocabulary has the law of one that gives the other tokens nothing") {
+  std::mt19937_64 rng{15};
+  for (int n = 0; n < 20; ++n) {
+    Input in(rng);
+    RowMajor<double> narrow = random_rows(5, 4, rng), padded = RowMajor<double>::Zero(5, 6);
+    narrow.row(1) = Eigen::RowVectorXd::Unit(4, 2);
+    padded.leftCols(4) = narrow;
+    RandomChance chance(rng);
+    for (Index k = 0; k < 5; ++k)
+      in.tokens[static_cast<std::size_t>(k)] = chance.draw(DenseRow<double>(narrow.row(k).data(), 4));
+    const auto check = [&](const auto& rule) {
+      CHECK(largest_difference(outcomes(rule, in.target, narrow, in), outcomes(rule, in.target, padded, in))
+                .size < 1e-12);
+    };
+    check(TraversalVerifier{});
+    check(RecursiveRejectionVerifier{});
+    check(TrunkAndSpares<BlockVerifier>{});
+  }
+}
+
+namespace {
+
+// Token verification as anyone would write it, by the two probabilities and the rows themselves.
+struct TokenByHand {
+  Verdict judge(const auto& drafted, auto& chance) const {
+    for (Index i = 0; i < drafted.gamma(); ++i)
+      if (!chance.coin(std::min(1.0, drafted.p(i) / drafted.q(i))))
+        return {i, *chance.race(1.0, drafted.target(i), drafted.draft(i))};
+    return {drafted.gamma(), chance.draw(drafted.target(drafted.gamma()))};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a stranger's rule is asked about a trunk by the trunk's own numbers") {
+  std::mt19937_64 rng{16};
+  for (int n = 0; n < 20; ++n) {
+    const Input in(rng);
+    const auto by_hand = outcomes(TrunkAndSpares<TokenByHand>{}, in.target, in.draft, in);
+    const auto expected = outcomes(TrunkAndSpares<TokenVerifier>{}, in.target, in.draft, in);
+    CHECK(largest_difference(by_hand, expected).size < 1e-12);
+  }
+}
+
+namespace {
+
+// A row that counts how often it is handed out, a segment at a time, to whom would read all of it.
+struct CountedRow {
+  Eigen::VectorXd numbers;
+  Index* passes;
+  Index vocab_size() const { return numbers.size(); }
+  double probability(Token x) const { return numbers[x]; }
+  double sum(Index start, Index count) const { return segment(start, count).sum(); }
+  Eigen::VectorXd segment(Index start, Index count) const {
+    ++*passes;
+    return numbers.segment(start, count);
+  }
+  auto sampler() const {
+    return [this](double u) {
+      Token x = 0;
+      while (x + 1 < numbers.size() && u >= numbers[x]) u -= numbers[x++];
+      return x;
+    };
+  }
+};
+
+}  // namespace
+
+TEST_CASE("traversal passes over a row for each rejected token that was drawn and has a younger sibling") {
+  Index passes = 0;
+  std::vector<CountedRow> target(4, {Eigen::VectorXd::Constant(6, 1.0 / 6), &passes});
+  target[0].numbers << 0, 0, 0, 0.2, 0.3, 0.5;
+  const std::vector<Token> tokens{0, 1, 2};
+  const std::vector<Index> parents{-1, -1, -1};
+  const RowMajor<double> drawn = RowMajor<double>::Constant(3, 6, 1.0 / 6);
+  std::mt19937_64 rng{17};
+  for (int n = 0; n < 20; ++n) {
+    passes = 0;
+    CHECK(TraversalVerifier{}(RowSpan(target, 6), drawn, tokens, parents, rng).path.empty());
+    CHECK(passes == 2);
+    passes = 0;
+    CHECK(TraversalVerifier{}(RowSpan(target, 6), OneHotRows(tokens), tokens, parents, rng).path.empty());
+    CHECK(passes == 0);
+  }
+  target[0].numbers << 0.2, 0.2, 0.2, 0.1, 0.1, 0.2;  // some are accepted, and what is left is drawn from
+  passes = 0;
+  for (int n = 0; n < 100; ++n)
+    TraversalVerifier{}(RowSpan(target, 6), OneHotRows(tokens), tokens, parents, rng);
+  CHECK(passes == 0);
+}
+
+TEST_CASE("K-SEQ passes over a row some fifty times where it branches, and not at all where it does not") {
+  Index passes = 0;
+  std::vector<CountedRow> target(4, {Eigen::VectorXd::Constant(6, 1.0 / 6), &passes});
+  target[0].numbers << 0.4, 0.4, 0.2, 0, 0, 0;
+  const std::vector<Token> tokens{0, 1, 2};
+  RowMajor<double> draft = RowMajor<double>::Constant(3, 6, 1.0 / 6);
+  std::mt19937_64 rng{18};
+  const auto passes_of = [&](const std::vector<Index>& parents) {
+    passes = 0;
+    while (KSeqVerifier{}(RowSpan(target, 6), draft, tokens, parents, rng).path.empty()) passes = 0;
+    return passes;
+  };
+  CHECK(passes_of({-1, 0, 1}) == 0);
+  const Index branching = passes_of({-1, -1, -1});
+  CHECK(branching > 40);
+  CHECK(branching < 60);
+}
+
 TEST_CASE("one-hot rows say of chosen tokens what dense rows with a one say") {
   std::mt19937_64 rng{4};
   for (int n = 0; n < 50; ++n) {
