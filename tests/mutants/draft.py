@@ -129,8 +129,8 @@ mutant("chain-refuses-short-proposals", "draft/chain_drafter.hpp", "tests/draft/
 mutant("chain-rolls-back-one", "draft/chain_drafter.hpp", "tests/draft/chain_drafter",
        "(member.truncate(length), ...);", "std::get<0>(std::tie(member...)).truncate(length);")
 mutant("chain-policy-not-asked", "draft/chain_drafter.hpp", "tests/draft/chain_drafter",
-       "else if constexpr (!drafts_trees && can_draft<M, Source, GoesOn...>)",
-       "else if constexpr (sizeof...(GoesOn) == 0)")
+       "    return member.draft(context, limit, source, goes_on...);",
+       "    ((void)goes_on, ...);\n    return member.draft(context, limit, source);")
 mutant("chain-line-that-branches", "draft/chain_drafter.hpp", "tests/draft/chain_of_trees",
        "std::iota(parents_.begin(), parents_.end(), Index{-1});", "std::fill(parents_.begin(), parents_.end(), Index{-1});")
 mutant("chain-line-beyond-its-depth", "draft/chain_drafter.hpp", "tests/draft/chain_of_trees",

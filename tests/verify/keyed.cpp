@@ -94,16 +94,22 @@ TreeShape bush() { return TreeShape::of_widths({3, 2, 1}); }
 
 std::vector<AnyDrafter> all_drafters(const Table& small) {
   const PromptLookupDrafter lookup;
-  return {{"model", ModelDrafter{Table(small)}},
-          {"prompt lookup", lookup},
-          {"n-gram table", NgramTableDrafter{}},
-          {"lookahead", LookaheadDrafter{}},
-          {"chain",
-           ChainDrafter{PromptLookupDrafter{{.max_ngram = 3, .min_ngram = 3}}, ModelDrafter{Table(small)}}},
-          {"cascade", CascadeDrafter{Table(small), PromptLookupDrafter{}, KeyedVerifier{}, 2}},
-          {"spares", SparesDrafter{Table(small), 4, {2, 1}, 3}},
-          {"drawn siblings", ModelTreeDrafter{Table(small), bush(), WithoutReplacement{}}},
-          {"likely siblings", ModelTreeDrafter{Table(small), bush(), Likeliest{}}}};
+  return {
+      {"model", ModelDrafter{Table(small)}},
+      {"prompt lookup", lookup},
+      {"n-gram table", NgramTableDrafter{}},
+      {"lookahead", LookaheadDrafter{}},
+      {"chain",
+       ChainDrafter{PromptLookupDrafter{{.max_ngram = 3, .min_ngram = 3}}, ModelDrafter{Table(small)}}},
+      {"cascade", CascadeDrafter{Table(small), PromptLookupDrafter{}, KeyedVerifier{}, 2}},
+      {"cascade of a chain of a cascade",
+       CascadeDrafter{Table(small),
+                      ChainDrafter{PromptLookupDrafter{{.max_ngram = 3, .min_ngram = 3}},
+                                   CascadeDrafter{Table(small), PromptLookupDrafter{}, KeyedVerifier{}, 2}},
+                      KeyedVerifier{}, 2}},
+      {"spares", SparesDrafter{Table(small), 4, {2, 1}, 3}},
+      {"drawn siblings", ModelTreeDrafter{Table(small), bush(), WithoutReplacement{}}},
+      {"likely siblings", ModelTreeDrafter{Table(small), bush(), Likeliest{}}}};
 }
 
 std::vector<AnyLength> all_lengths() {

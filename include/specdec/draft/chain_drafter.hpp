@@ -69,6 +69,43 @@ class ChainDrafter {
       requires(M& member, const Rows& rows, std::span<const Token> drafted, std::span<const Index> parents,
                const Stop& stop) { member.observe(rows, drafted, parents, stop); };
 
+  // Asks a member; `limit` is a draft length, or TreeLimits. What is returned is declared, not deduced: to ask whether a
+  // chain is a Drafter compiles no draft by a source of chance that a member may refuse.
+  template <class M, class Source>
+    requires(drafts_trees && !TreeDrafter<M>)
+  static auto ask(M& member, std::span<const Token> context, const TreeLimits& limit, Source& source)
+      -> decltype(member.draft(context, Index{}, source)) {
+    return member.draft(context, std::min(limit.nodes, limit.depth), source);
+  }
+  template <class M, class Limit, class Source, class... GoesOn>
+    requires(drafts_trees ? TreeDrafter<M> : !can_draft<M, Source, GoesOn...>)
+  static auto ask(M& member, std::span<const Token> context, const Limit& limit, Source& source, GoesOn&...)
+      -> decltype(member.draft(context, limit, source)) {
+    return member.draft(context, limit, source);
+  }
+  template <class M, class Source, class... GoesOn>
+    requires(!drafts_trees && can_draft<M, Source, GoesOn...>)
+  static auto ask(M& member, std::span<const Token> context, Index limit, Source& source, GoesOn&... goes_on)
+      -> decltype(member.draft(context, limit, source, goes_on...)) {
+    return member.draft(context, limit, source, goes_on...);
+  }
+
+  template <class M, class Limit, class Source, class... GoesOn>
+  using RowsOf = std::remove_cvref_t<decltype(ask(std::declval<M&>(), {}, std::declval<const Limit&>(),
+                                                  std::declval<Source&>(), std::declval<GoesOn&>()...)
+                                                  .rows)>;
+
+  template <class First, class... Rest>
+  struct Common {
+    using Type = std::conditional_t<(std::same_as<First, Rest> && ...), First, VariantRows<First, Rest...>>;
+  };
+
+  template <class Limit, class Source, class... GoesOn>
+  using Rows = typename Common<RowsOf<std::remove_reference_t<D>, Limit, Source, GoesOn...>...>::Type;
+
+  template <class R>
+  using Proposal = std::conditional_t<drafts_trees, TreeDraft<R>, Draft<R>>;
+
  public:
   /// Members that take turns give one position different rows.
   static constexpr bool steady = sizeof...(D) == 1 && (is_steady<std::remove_reference_t<D>> && ...);
@@ -77,20 +114,23 @@ class ChainDrafter {
 
   template <RandomSource Source>
     requires(!drafts_trees)
-  auto draft(std::span<const Token> context, Index gamma, Source& source) & {
+  Proposal<Rows<Index, Source>> draft(std::span<const Token> context, Index gamma, Source& source) & {
     return propose<0>(context, gamma, source);
   }
 
   template <RandomSource Source>
     requires drafts_trees
-  auto draft(std::span<const Token> context, const TreeLimits& limits, Source& source) & {
+  Proposal<Rows<TreeLimits, Source>> draft(std::span<const Token> context, const TreeLimits& limits,
+                                           Source& source) & {
     return propose<0>(context, limits, source);
   }
 
   /// Drafts, with goes_on(row, i) handed to the members that ask it (see Drafter).
   template <RandomSource Source, class GoesOn>
     requires(!drafts_trees && (can_draft<std::remove_reference_t<D>, Source, GoesOn> || ...))
-  auto draft(std::span<const Token> context, Index gamma, Source& source, GoesOn&& goes_on) & {
+  Proposal<Rows<Index, Source, std::remove_reference_t<GoesOn>>> draft(std::span<const Token> context,
+                                                                       Index gamma, Source& source,
+                                                                       GoesOn&& goes_on) & {
     return propose<0>(context, gamma, source, goes_on);
   }
 
@@ -137,33 +177,6 @@ class ChainDrafter {
   }
 
  private:
-  // `limit` is a draft length, or TreeLimits.
-  template <class M, class Limit, class Source, class... GoesOn>
-  static decltype(auto) ask(M& member, std::span<const Token> context, const Limit& limit, Source& source,
-                            GoesOn&... goes_on) {
-    if constexpr (drafts_trees && !TreeDrafter<M>)
-      return member.draft(context, std::min(limit.nodes, limit.depth), source);
-    else if constexpr (!drafts_trees && can_draft<M, Source, GoesOn...>)
-      return member.draft(context, limit, source, goes_on...);
-    else return member.draft(context, limit, source);
-  }
-
-  template <class M, class Limit, class Source, class... GoesOn>
-  using RowsOf = std::remove_cvref_t<decltype(ask(std::declval<M&>(), {}, std::declval<const Limit&>(),
-                                                  std::declval<Source&>(), std::declval<GoesOn&>()...)
-                                                  .rows)>;
-
-  template <class First, class... Rest>
-  struct Common {
-    using Type = std::conditional_t<(std::same_as<First, Rest> && ...), First, VariantRows<First, Rest...>>;
-  };
-
-  template <class Limit, class Source, class... GoesOn>
-  using Rows = typename Common<RowsOf<std::remove_reference_t<D>, Limit, Source, GoesOn...>...>::Type;
-
-  template <class R>
-  using Proposal = std::conditional_t<drafts_trees, TreeDraft<R>, Draft<R>>;
-
   template <std::size_t I, class Limit, class Source, class... GoesOn>
   Proposal<Rows<Limit, Source, GoesOn...>> propose(std::span<const Token> context, const Limit& limit,
                                                    Source& source, GoesOn&... goes_on) {

@@ -32,7 +32,8 @@ namespace specdec {
 namespace detail {
 
 /// A drafter that keeps, of every target call, the rows of the tokens that come out of it: y_{i+1} stands where
-/// row i is the target's distribution.
+/// row i is the target's distribution. What it returns is declared, not deduced: to ask whether it is a Drafter compiles no
+/// draft by a source of chance that the drafter within may refuse.
 template <class D, class Rows>
 struct RecordingDrafter {
   D drafter;
@@ -41,13 +42,13 @@ struct RecordingDrafter {
   static constexpr bool steady = is_steady<std::remove_reference_t<D>>;
 
   template <class Source>
-  auto draft(std::span<const Token> context, Index gamma, Source& source) {
+  auto draft(std::span<const Token> context, Index gamma, Source& source)
+      -> decltype(drafter.draft(context, gamma, source)) {
     return drafter.draft(context, gamma, source);
   }
   template <class Source, class GoesOn>
-  auto draft(std::span<const Token> context, Index gamma, Source& source, const GoesOn& goes_on)  //
-    requires requires { drafter.draft(context, gamma, source, goes_on); }
-  {
+  auto draft(std::span<const Token> context, Index gamma, Source& source, const GoesOn& goes_on)
+      -> decltype(drafter.draft(context, gamma, source, goes_on)) {
     return drafter.draft(context, gamma, source, goes_on);
   }
   void truncate(Index length) { drafter.truncate(length); }
