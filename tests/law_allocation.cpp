@@ -307,7 +307,10 @@ TEST_CASE("a tree of 64 tokens is judged without an allocation, be they drawn or
   CHECK(judged(RecursiveRejectionVerifier{}, q) == 0);
   CHECK(judged(TrunkAndSpares<BlockVerifier>{}, q) == 0);
   RowMajor<double> of_siblings(64, 50);  // independent draws from one row
-  for (Index k = 0; k < 64; ++k) of_siblings.row(k) = q.row(k - k % 3);
+  for (Index k = 0; k < 64; ++k) {
+    of_siblings.row(k) = q.row(k - k % 3);
+    tokens[static_cast<std::size_t>(k)] = chance.draw(DenseRow<double>(of_siblings.row(k).data(), 50));
+  }
   CHECK(judged(KSeqVerifier{}, of_siblings) == 0);
   for (std::size_t k = 0; k < tokens.size(); ++k) tokens[k] = static_cast<Token>(k % 50);
   CHECK(judged(TraversalVerifier{}, OneHotRows(tokens)) == 0);

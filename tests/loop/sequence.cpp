@@ -669,6 +669,15 @@ TEST_CASE("a proposal that is never accepted is forgotten") {
   CHECK(sequence.stats().target_calls + sequence.stats().accepted == 40);
 }
 
+TEST_CASE("a target is fed with token 0 in place of drafted ones that it does not know") {
+  Script script;
+  const LoopModel small(TableModel<>::context_free(Eigen::RowVector4d(0, 0, 0, 1)));
+  Outside decoder{ExternalTarget{2}, ScriptedDrafter{ModelDrafter{LoopModel(small)}, &script}, {{}, &script}};
+  std::mt19937_64 rng{1};
+  auto sequence = decoder.start(prompt, {.max_new_tokens = 9, .gamma = 3});
+  CHECK(copy(sequence.propose(rng).tokens) == std::vector<Token>{0, 1, 0, 0, 0});
+}
+
 TEST_CASE("half steps out of place are errors that lose nothing") {
   std::mt19937_64 seed{23};
   LoopModel target = LoopModel::random(4, 3, seed), small = LoopModel::random(4, 3, seed);

@@ -245,6 +245,8 @@ mutant("moved-model-without-counts", "model/ngram.hpp", "tests/model/ngram", "  
 
 TREE_LOOP = "tests/law_tree_loop"
 mutant = promise("the loop over trees keeps what was accepted, and no more")
+mutant("fed-what-the-target-does-not-know", "loop/feed_buffer.hpp", "tests/loop/sequence",
+       "tokens_.push_back(x < vocab_size ? x : Token{0});", "tokens_.push_back(vocab_size < 0 ? 0 : x);")
 mutant("tree-keeps-other-tokens", "loop/feed_buffer.hpp", TREE_LOOP,
        "for (const Index k : accepted) kept_.push_back(unseen_ + k);", "for (const Index k : accepted) kept_.push_back(k);")
 mutant("fed-behind-another-token", "loop/feed_buffer.hpp", TREE_LOOP,

@@ -30,7 +30,7 @@ struct KSeqVerifier : detail::TreeCallable<KSeqVerifier> {
       const auto p = drafted.target(node);
       const auto q = drafted.draft(eldest);
       const Index siblings = count(drafted, eldest, q);
-      const double rho = siblings == 1 ? 1.0 : p.named([&] { return solve(p, q, siblings); });
+      const double rho = p.named([&] { return solve(p, q, siblings); });
       const Index accepted = first_accepted(drafted, chance, eldest, rho);
       if (accepted < 0) return {node, p.named([&] { return correct(chance, p, q, rho); })};
       node = accepted + 1;
@@ -59,7 +59,7 @@ struct KSeqVerifier : detail::TreeCallable<KSeqVerifier> {
     return siblings;
   }
 
-  // The least ρ of [1, K] with 1 − (1 − β)^K <= ρ·β, to the last bit.
+  // The least ρ of [1, K] with 1 − (1 − β)^K <= ρ·β, to the last bit. At K = 1 it is 1, without a look at the rows.
   static double solve(const auto& p, const auto& q, Index siblings) {
     double low = 1, high = static_cast<double>(siblings);
     while (true) {
