@@ -98,7 +98,7 @@ struct AsTopTwo {
   auto view() const { return ProcessedRows{logits.held, Chain{TopK(2)}}; }
   static Eigen::RowVectorXd means(const RowMajor<double>& row) {
     Eigen::RowVectorXd sorted = row;
-    std::ranges::sort(sorted, std::greater{});
+    std::sort(sorted.begin(), sorted.end(), std::greater{});
     const double second = sorted[std::min<Index>(1, sorted.size() - 1)];
     const Eigen::RowVectorXd kept = (row.array() >= second).select(row, 0.0);
     return kept / kept.sum();
