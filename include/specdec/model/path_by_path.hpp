@@ -81,10 +81,12 @@ class DepthFirst {
 /// context.
 /// Throws: std::invalid_argument on arguments that make no call, no tree or no way through it, and where the model
 /// returns rows of another shape than asked for; std::logic_error on forward(tokens, rows) while a tree is open; what
-/// the model throws. After a throw context and tree are as before, and keep(path) throws for no path of the tree.
+/// the model throws: a ProcessedModel with a processor throws std::invalid_argument where a row is asked for behind a token
+/// that the processor refuses, unless the row before that token is asked for in the same call. After a throw context and
+/// tree are as before, and keep(path) throws for no path of the tree.
 /// Cost: a call of the model for each branch that leads to a row asked for, which takes in what it does not have in
-/// common with the branch before; a copy of each row, of a line's, too, so that rows are of one type. Tokens that lead to no such row are not fed at all, nor what
-/// keep() keeps before the next call. No allocation in steady state.
+/// common with the branch before; a copy of each row, of a line's, too, so that rows are of one type. Tokens that lead to
+/// no such row are not fed at all, nor what keep() keeps before the next call. No allocation in steady state.
 template <class M>
 class PathByPath {
   using Bare = std::remove_reference_t<M>;
