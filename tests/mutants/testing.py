@@ -130,3 +130,7 @@ mutant("divergence-sides-confused", "testing/divergence.hpp", EXPLAINED, ": left
 mutant("divergence-rounding-of-negative-logits", "testing/divergence.hpp", EXPLAINED, "2 * precision * std::abs(logit)", "2 * precision * logit")
 mutant("divergence-asks-the-last-row-only", "testing/divergence.hpp", EXPLAINED, "const auto numbers = specdec::numbers(logits).row(last_ - (end - rows));", "const auto numbers = specdec::numbers(logits).row(rows - 1);")
 mutant("divergence-of-prompts-apart", "testing/divergence.hpp", EXPLAINED, "last_ - row < prompt_ ? 0", "last_ - row < 0 ? 0")
+
+mutant = promise("a form of a tree is cut by its own numbers")
+mutant("form-fills-empty-places", "testing/form_drafter.hpp", "tests/law_tree_loop",
+       "static_cast<Index>(k) >= limits.nodes", "size() >= limits.nodes")

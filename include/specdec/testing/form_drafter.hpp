@@ -78,8 +78,9 @@ Row sibling_row(Row q, Sibling kind, std::span<const Token> elders) {
 
 }  // namespace detail
 
-/// Drafts trees of one form with a model whose every distribution is known, TableModel for one. Where a node can have no
-/// more children, and where limits end it, the form is cut. Satisfies TreeDrafter.
+/// Drafts trees of one form with a model whose every distribution is known, TableModel for one. Of a form that is larger
+/// than the limits its first tokens are drafted, but for those that are too deep. Where a node can have no more children
+/// their places stay empty: what else is drafted depends on no row. limits.trunk is not looked at. Satisfies TreeDrafter.
 ///
 /// Random: one draw a token, by ascending number. Cost: a proof's.
 template <class M = TableModel<>>
@@ -101,7 +102,7 @@ class FormDrafter {
       const Index above = form_.parents[k];
       depths_.push_back(above < 0 ? 1 : depths_[static_cast<std::size_t>(above)] + 1);
       const Index parent = above < 0 ? -1 : numbers_[static_cast<std::size_t>(above)];
-      if (parent == left_out || depths_[k] > limits.depth || size() >= limits.nodes) continue;
+      if (parent == left_out || depths_[k] > limits.depth || static_cast<Index>(k) >= limits.nodes) continue;
       const Eigen::RowVectorXd row =
           detail::sibling_row(row_behind(context, parent), form_.kinds[k], elders(parent));
       if (!(row.sum() > 0)) continue;
