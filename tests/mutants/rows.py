@@ -119,11 +119,13 @@ mutant("residual-weight-of-padding", "rows/residual.hpp", "tests/rows/sparse",
 mutant("residual-behind-the-end", "rows/residual.hpp", "tests/rows/residual",
        "return start < end ? a *", "return true ? a *")
 mutant("sampled-token-twice", "rows/sampled.hpp", "tests/rows/sampled",
-       "if (std::exchange(fresh, false)) return row.first_draw();", "if (fresh) return row.first_draw();")
+       "if (std::exchange(row.fresh_, false)) return row.first_draw();", "if (row.fresh_) return row.first_draw();")
 mutant("sampled-token-for-each-sampler", "rows/sampled.hpp", "tests/rows/sampled",
-       "fresh = std::exchange(fresh_, false)", "fresh = true")
+       "    give_away();\n    return row;", "    return row;")
+mutant("sampled-token-within-given-twice", "rows/sampled.hpp", "tests/rows/sampled",
+       "R::give_away();", "(void)0;")
 mutant("sampled-token-never", "rows/sampled.hpp", "tests/rows/sampled",
-       "if (std::exchange(fresh, false)) return row.first_draw();", "(void)fresh;")
+       "if (std::exchange(row.fresh_, false)) return row.first_draw();", "")
 mutant("sampled-token-of-first-row", "rows/sampled.hpp", "tests/rows/sampled",
        "tokens_[static_cast<std::size_t>(i)]);", "tokens_[0]);")
 mutant("sampled-token-unchecked", "rows/sampled.hpp", "tests/rows/sampled",

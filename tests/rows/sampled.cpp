@@ -191,6 +191,16 @@ struct RacesAndDraws {
 
 }  // namespace
 
+TEST_CASE("of tokens handed in one beside the other each is given once") {
+  const RowMajor<double> p = (RowMajor<double>(1, 3) << 0.5, 0.25, 0.25).finished();
+  const std::vector<Token> one{2}, other{1};
+  const SampledRows inner(p, other);
+  const auto row = SampledRows(inner, one).row(0);
+  auto first = row.sampler(), second = row.sampler();
+  CHECK(std::vector<Token>{first(0.1), first(0.1), first(0.1)} == std::vector<Token>{2, 1, 0});
+  CHECK(second(0.1) == 0);
+}
+
 TEST_CASE("a rule that races in a row and draws from it gets independent tokens there") {
   const RowMajor<double> p =
       (RowMajor<double>(3, 3) << 0.5, 0.25, 0.25, 0.125, 0.5, 0.375, 0.25, 0.5, 0.25).finished();

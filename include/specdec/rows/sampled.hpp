@@ -16,7 +16,7 @@
 namespace specdec {
 
 /// A row, and a token that has been drawn from it: the first draw of the first sampler is that token, without a look at the
-/// row; the draws after it, and those of all other samplers, are the row's own.
+/// row; the draws after it, and all draws of other samplers, are the row's own.
 template <Distribution R>
 class SampledRow : public R {
  public:
@@ -24,15 +24,28 @@ class SampledRow : public R {
 
   auto sampler() const {
     using Draw = decltype(std::declval<const R&>().sampler());
-    return
-        [row = *this, fresh = std::exchange(fresh_, false), draw = std::optional<Draw>()](double u) mutable {
-          if (std::exchange(fresh, false)) return row.first_draw();
-          if (!draw) draw.emplace(row.R::sampler());
-          return (*draw)(u);
-        };
+    return [row = taken(), draw = std::optional<Draw>()](double u) mutable {
+      if (std::exchange(row.fresh_, false)) return row.first_draw();
+      if (!draw) draw.emplace(row.R::sampler());
+      return (*draw)(u);
+    };
   }
 
  private:
+  template <Distribution>
+  friend class SampledRow;
+
+  // A copy that has the token (and that of a SampledRow within this one), which this row has then given away.
+  SampledRow taken() const {
+    SampledRow row = *this;
+    give_away();
+    return row;
+  }
+  void give_away() const {
+    fresh_ = false;
+    if constexpr (requires(const R& row) { row.give_away(); }) R::give_away();
+  }
+
   Token first_draw() const {
     if (token_ >= 0 && drawable()) return token_;
     detail::check_list<R>(*this);  // one that is out of order hides its tokens
