@@ -1,6 +1,7 @@
 // A batch writes what its sequences would write alone, whoever comes and goes beside them, and a sequence that fails
 // costs nobody else anything.
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <random>
 #include <span>
@@ -456,6 +457,38 @@ TEST_CASE("after an executor that throws half-way those that it ran have taken t
   CHECK(small.contexts.empty());
 }
 
+namespace {
+
+// Fails for every sequence the first time, and then proposes token 1.
+struct FailsOnce {
+  bool failed = false;
+  std::vector<Token> tokens{1};
+
+  void draft(auto requests) {
+    if (!std::exchange(failed, true))
+      for (auto& request : requests) request.error = std::make_exception_ptr(std::runtime_error("once"));
+  }
+  specdec::Draft<specdec::OneHotRows> drafted(Index) const { return {tokens, specdec::OneHotRows(tokens)}; }
+  void keep(Index, Index) {}
+  void release(Index) {}
+};
+
+}  // namespace
+
+TEST_CASE("a draft that failed in a step that failed is forgotten when the step is tried again") {
+  std::mt19937_64 rng(9);
+  Batch batch{ModelPerSequence{models_of(rng).target}, FailsOnce{}, specdec::BlockVerifier{}};
+  batch.add(Tokens{0}, {.max_new_tokens = 8, .gamma = 2}, std::mt19937_64{1});
+  bool broken = true;
+  const auto for_each = [&](Index n, const auto& f) {
+    if (std::exchange(broken, false)) throw std::runtime_error("no thread");
+    specdec::InOrder{}(n, f);
+  };
+  CHECK_THROWS_AS(batch.step(for_each), std::runtime_error);
+  CHECK(batch.step(for_each).empty());
+  CHECK(batch.size() == 1);
+}
+
 TEST_CASE("a call never has more tokens than it may, and nobody waits for ever") {
   std::mt19937_64 rng(9);
   const Models models = models_of(rng);
@@ -487,7 +520,8 @@ TEST_CASE("where a call has not room for all, they take turns") {
   }
 }
 
-TEST_CASE("who has finished is told in the order of the numbers, whoever had to wait") {
+TEST_CASE(
+    "sequences that have finished are told in the order of their numbers, in whatever order they waited") {
   std::mt19937_64 rng(18);
   const Models models = models_of(rng);
   for (const bool at_once : {false, true}) {

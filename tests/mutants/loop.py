@@ -245,8 +245,6 @@ mutant("moved-model-without-counts", "model/ngram.hpp", "tests/model/ngram", "  
 
 TREE_LOOP = "tests/law_tree_loop"
 mutant = promise("the loop over trees keeps what was accepted, and no more")
-mutant("fed-what-the-target-does-not-know", "loop/feed_buffer.hpp", "tests/loop/sequence",
-       "tokens_.push_back(x < vocab_size ? x : Token{0});", "tokens_.push_back(vocab_size < 0 ? 0 : x);")
 mutant("tree-keeps-other-tokens", "loop/feed_buffer.hpp", TREE_LOOP,
        "for (const Index k : accepted) kept_.push_back(unseen_ + k);", "for (const Index k : accepted) kept_.push_back(k);")
 mutant("fed-behind-another-token", "loop/feed_buffer.hpp", TREE_LOOP,
@@ -349,6 +347,7 @@ mutant("batch-run-in-any-order", "loop/batch.hpp", BATCH,
        "    std::ranges::sort(all_finished_, {}, &Finished::sequence);\n", "")
 mutant("batch-feeds-of-nothing", "loop/batch.hpp", BATCH,
        "if (count > left || count == 0) break;", "if (count > left) break;")
+mutant("batch-old-error-kept", "loop/batch_entry.hpp", BATCH, "    error_ = nullptr;  // of a step that failed before it was told\n", "")
 mutant("batch-fed-uncounted", "loop/batch.hpp", BATCH,
        "    for (const BatchFeed& feed : feeds_) fed_ += std::ssize(feed.tokens);\n", "")
 

@@ -60,7 +60,10 @@ class PreparedDrafter {
   static constexpr bool steady = is_steady_drafter;
 
   /// What the next draft() returns: a draft, or an error.
-  void prepare(const D& draft) { draft_.emplace(draft); }
+  void prepare(const D& draft) {
+    draft_.emplace(draft);
+    error_ = nullptr;  // of a step that failed before it was told
+  }
   void prepare(std::exception_ptr error) { error_ = std::move(error); }
 
   D draft(std::span<const Token>, const Most&, const auto&) {
