@@ -12,8 +12,12 @@ using specdec::Index, specdec::Token;
 // Counts which letter followed which in the text so far, and draws its guesses from these frequencies.
 class FrequencyDrafter {
  public:
+  // What is counted changes the rows, and a row may end a draft: GreedyBlockVerifier, which cannot have that, does not
+  // compile with this drafter.
+  static constexpr bool steady = false;
+
   // Up to gamma tokens that may follow the context, and row for row what they were drawn from. All that is random comes
-  // from `chance`. A shorter proposal, or none, is as good.
+  // from `chance`. It may propose fewer, or none.
   specdec::Draft<Eigen::Ref<const Eigen::MatrixXd>> draft(std::span<const Token> context, Index gamma,
                                                           auto& chance) {
     for (Index i = seen_; i + 1 < std::ssize(context); ++i) counts_(at(context, i), at(context, i + 1)) += 1;

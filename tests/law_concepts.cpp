@@ -389,6 +389,49 @@ int accepted_of_3000() {
 
 }  // namespace
 
+namespace {
+
+// Drafters that may end a draft by a row.
+struct Unsteady {
+  static constexpr bool steady = false;
+  Draft<RowSpan<DenseRow<double>>> draft(std::span<const Token>, Index, auto&) { return {{}, {{}, 2}}; }
+  void truncate(Index) {}
+};
+struct UnsteadyTogether {
+  static constexpr bool steady = false;
+  void draft(auto) {}
+  Draft<RowSpan<DenseRow<double>>> drafted(Index) const { return {{}, {{}, 2}}; }
+  void keep(Index, Index) {}
+  void release(Index) {}
+};
+static_assert(Drafter<Unsteady> && BatchDrafter<UnsteadyTogether>);
+
+}  // namespace
+
+TEST_CASE("that a drafter is not steady is known through whatever wraps it") {
+  using Model = testing::TableModel<>;
+  CHECK(is_steady<ModelDrafter<Model>>);
+  CHECK(!is_steady<IntersectionDrafter<Model>>);
+  CHECK(!is_steady<Unsteady>);
+  CHECK(is_steady<testing::AuditedDrafter<ModelDrafter<Model>>>);
+  CHECK(!is_steady<testing::AuditedDrafter<Unsteady&>>);
+  CHECK(is_steady<ChainDrafter<ModelDrafter<Model>>>);
+  CHECK(!is_steady<ChainDrafter<Unsteady&>>);
+  CHECK(!is_steady<
+        ChainDrafter<ModelDrafter<Model>, ModelDrafter<Model>>>);  // who drafts a position may change
+  CHECK(is_steady<CascadeDrafter<Model, Unsteady>>);               // its drafts are whole
+  CHECK(!is_steady<specdec::detail::RecordingDrafter<Unsteady&, int>>);
+  CHECK(!is_steady<specdec::detail::EntryDrafter<UnsteadyTogether>::Type>);
+  CHECK(is_steady<specdec::detail::EntryDrafter<BatchModelDrafter<ModelPerSequence<Model>>>::Type>);
+}
+
+TEST_CASE("which rules remember their sequence") {
+  CHECK(remembers_sequence<GreedyBlockVerifier>);
+  CHECK(remembers_sequence<TrunkAndSpares<GreedyBlockVerifier>>);
+  CHECK(!remembers_sequence<BlockVerifier>);
+  CHECK(!remembers_sequence<TrunkAndSpares<BlockVerifier>>);
+}
+
 TEST_CASE("any uniform random bit generator will do") {
   // 200 are almost 8 standard deviations.
   CHECK(std::abs(accepted_of_3000<std::mt19937>() - 2000) < 200);

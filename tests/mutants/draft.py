@@ -421,7 +421,7 @@ mutant("batch-trees-shown-unknown-tokens", "draft/batch_model_tree_drafter.hpp",
        ".tokens = detail::known_tokens(unseen, model_.vocab_size(), context.known),", ".tokens = unseen,")
 mutant("batch-spares-shown-unknown-tokens", "draft/batch_spares_drafter.hpp", "tests/draft/batch_spares_drafter",
        ".tokens = detail::known_tokens(unseen, model_.vocab_size(), context.known),", ".tokens = unseen,")
-mutant("target-fed-unknown-tokens", "loop/feed_buffer.hpp", "tests/law_tree_loop",
+mutant("target-fed-unknown-tokens", "loop/feed_buffer.hpp", "tests/loop/sequence tests/law_tree_loop",
        "tokens_.push_back(x < vocab_size ? x : Token{0});", "tokens_.push_back(x);")
 
 INTERSECTION = "tests/draft/intersection_drafter"
@@ -451,3 +451,14 @@ mutant("retokenized-half-characters", "draft/retokenized_drafter.hpp", RETOKENIZ
 mutant("retokenized-other-beginning", "draft/retokenized_drafter.hpp", RETOKENIZED, " || !text.starts_with(committed)", "")
 mutant("retokenized-too-many", "draft/retokenized_drafter.hpp", RETOKENIZED, " || tokens_.size() == most", "")
 mutant("retokenized-encoder-unchecked", "draft/retokenized_drafter.hpp", RETOKENIZED, "TokenIds(tokens_).segment(first, std::ssize(tokens_) - first)", "TokenIds(tokens_).segment(first, 0)")
+
+mutant = promise("that a drafter is not steady is known through whatever wraps it")
+mutant("intersection-taken-for-steady", "draft/intersection_drafter.hpp", "tests/law_concepts",
+       "static constexpr bool steady = false;", "static constexpr bool steady = true;")
+mutant("turns-taken-for-steady", "draft/chain_drafter.hpp", "tests/law_concepts", "sizeof...(D) == 1 && (is_steady", "(is_steady")
+mutant("member-taken-for-steady", "draft/chain_drafter.hpp", "tests/law_concepts",
+       "sizeof...(D) == 1 && (is_steady<std::remove_reference_t<D>> && ...)", "sizeof...(D) == 1")
+mutant("audited-taken-for-steady", "testing/audited_drafter.hpp", "tests/law_concepts", "steady = is_steady<Drafter>;", "steady = true;")
+mutant("inner-drafter-taken-for-steady", "loop/cascade_drafter.hpp", "tests/law_concepts",
+       "steady = is_steady<std::remove_reference_t<D>>;", "steady = true;")
+mutant("drafter-of-all-taken-for-steady", "loop/batch_entry.hpp", "tests/law_concepts", "steady = is_steady_drafter;", "steady = true;")
