@@ -21,7 +21,8 @@ namespace generate {
 using Generator = std::mt19937_64;
 using SampledModel = decltype(sampled(std::declval<Model&>(), 1.0));
 
-/// A drafter of which no more is known, so that decoders are compiled once for all drafters.
+/// A drafter of which no more is known, so that decoders are compiled once for all drafters. It is taken for steady (see
+/// specdec::Drafter), which a chain and an intersection are not: objection() keeps them from rules that ask for it.
 class Drafter {
  protected:
   using Chance = specdec::RandomChance<Generator>;

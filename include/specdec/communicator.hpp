@@ -14,7 +14,8 @@ namespace specdec {
 ///   size()                  how many there are
 ///   all_gather(mine, all)   every rank gives as many numbers, and gets those of all ranks, rank after rank: `all` has
 ///                           mine.size()·size() places. Returns when they are there. Where ranks give different
-///                           counts all throw, rather than wait: one that has failed gives none.
+///                           counts all throw, rather than wait. A rank that has failed gives none: `mine` and `all`
+///                           are empty there.
 ///
 /// That is all that the library asks of a transport: what all ranks get is the same to the bit, and each adds up for
 /// itself, in one order, so that all come to the same verdict. That takes processors that compute alike: an exponential of

@@ -77,8 +77,8 @@ class InvalidDistribution : public std::invalid_argument {
     return named;
   }
 
-  /// The complaint of a loop within a larger one: its matrices are the inner loop's own, "cascade's target" where that is
-  /// the cascade.
+  /// The complaint, told as that of `inner`, a loop within the caller's: its matrix "target" is "cascade's target" where
+  /// `inner` is "cascade".
   InvalidDistribution of(std::string_view inner) const {
     const bool named = row_ >= 0;
     InvalidDistribution told(detail::message("specdec: ", inner, named ? "'s " : ": ", complaint()));

@@ -235,7 +235,7 @@ mutant("modified-rows-of-ranks-unmodified", "verify/greedy_block.hpp", OVER_RANK
 mutant("chosen-mass-kept", "verify/sibling_residual.hpp", TREES,
        "chosen ? before - probability(k) * before : 0;", "chosen ? before : 0;")
 mutant("chosen-mass-of-rounding", "verify/sibling_residual.hpp", "tests/verify/tree_rules",
-       "others > little", "others > 0")
+       "others > little_left", "others > 0")
 mutant("negative-rest-summed", "verify/sibling_residual.hpp", TREES,
        "return (rest < 0).select(0.0, rest);", "return rest;")
 mutant("elders-not-left-out", "verify/sibling_residual.hpp", TREES,
@@ -283,7 +283,7 @@ mutant("short-trunk-judged", "verify/trunk_and_spares.hpp", "tests/law_tree_loop
        " || detail::trunk_length(drafted, spare + 1) < specdec::min_draft_length(rule)", "")
 
 mutant("chosen-token-takes-a-pass", "verify/sibling_residual.hpp", "tests/verify/tree_rules",
-       "if (others > little) {", "if (false) {")
+       "if (others > little_left) {", "if (false) {")
 mutant("stretch-of-a-shorter-row", "rows/walk.hpp", "tests/verify/tree_rules",
        "const Index end = std::min<Index>(start + out.size(), row.vocab_size());", "const Index end = start + out.size();")
 mutant("trunk-by-numbers-of-the-tree", "verify/trunk_and_spares.hpp", "tests/verify/tree_rules",

@@ -68,9 +68,9 @@ class SparesPlan {
   std::vector<Index> spares_;
 };
 
-/// What of a plan is within the limits of a draft. It is settled before anything is drawn, and where a row has too few tokens
-/// for its spares their places stay empty: greedy block verification asks for trunks whose length does not depend on what
-/// is drawn of them, and an empty place that went to the trunk would tell of a row behind a drawn token.
+/// The part of a plan that fits within the limits of a draft. It is settled before anything is drawn. Where a row has too
+/// few tokens for its spares, their places stay empty: greedy block verification asks for trunks whose length does not
+/// depend on what is drawn, and an empty place that went to the trunk would make it depend on a row after a drawn token.
 class SparesWithin {
  public:
   /// Level by level: the token of the trunk, its spares, the token of the second trunk. The tokens that limits.trunk asks

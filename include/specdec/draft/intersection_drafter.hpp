@@ -62,8 +62,8 @@ std::vector<Token> match_tokens(Index draft_vocab_size, const DraftBytes& draft_
 ///
 /// The model reads the text in its own tokens: a token of the target that it has by its partner, any other as token 0, or as
 /// spelled(x), a range of draft tokens (those of its bytes by the draft's tokenizer, say; it may be empty), which is asked
-/// once for each. A token beyond the map, which the padding of a target's rows may have, is read as token 0. How the text is shown costs acceptance, never exactness: the rows are a function of the text, and tokens
-/// are drawn from nothing else.
+/// once for each. A token beyond the map, which the padding of a target's rows may have, is read as token 0. How the text
+/// is shown costs acceptance, never exactness: the rows are a function of the text, and tokens are drawn from nothing else.
 ///
 /// Source: Timor et al., "Accelerating LLM Inference with Lossless Speculative Decoding Algorithms for Heterogeneous
 /// Vocabularies", arXiv:2502.05202 (token-level intersection, TLI); the spelling is ours. Li et al., "EAGLE-3",

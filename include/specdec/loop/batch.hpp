@@ -176,9 +176,10 @@ class Batch {
   ///
   /// `for_each` runs what sequences do on their own: drafting, where each has its own drafter, and judging.
   /// Throws what the target throws, a drafter for all where it fails altogether, and `for_each`: all sequences are then as
-  /// before the step, their generators included, and it can be tried again. Only where `for_each` throws after it has
-  /// judged some of the sequences have these taken the step, and told their callbacks. Where memory for the results is
-  /// missing (std::bad_alloc) all have taken it. Who has come to an end in a step that throws is returned by the next one.
+  /// before the step, their generators included, and it can be tried again. There are two exceptions. Where `for_each`
+  /// throws after it has judged some of the sequences, these have taken the step, and told their callbacks. Where memory for
+  /// the results is missing (std::bad_alloc) all have taken it. A sequence that has come to an end in a step that throws is
+  /// returned by the next one.
   template <Executor E = InOrder>
   std::span<const Finished> step(E&& for_each = {}) & {
     check_between_steps("step()");
@@ -243,14 +244,14 @@ class Batch {
   }
   EntryLength entry_length() { return EntryLength(length_); }
 
-  // Adds who has come to an end.
+  // Adds the sequences that have come to an end.
   template <class E>
   void step_into(std::vector<Finished>& finished, E& for_each) {
     admit();
     draft(for_each);
     call(for_each);
     settle();
-    // Who has waited is first the next time.
+    // A sequence that has waited is first the next time.
     std::rotate(entries_.begin(), entries_.begin() + looked_at_, entries_.end());
     leave(finished);
   }
@@ -373,7 +374,7 @@ class Batch {
     telling_ = false;
   }
 
-  // Takes out who is over: all of them, or none where there is no memory for their results.
+  // Takes out the sequences that are over: all of them, or none where there is no memory for their results.
   void leave(std::vector<Finished>& finished) {
     const auto before = std::ssize(finished);
     try {

@@ -81,8 +81,8 @@ class DepthFirst {
 /// context.
 /// Throws: std::invalid_argument on arguments that make no call, no tree or no way through it, and where the model
 /// returns rows of another shape than asked for; std::logic_error on forward(tokens, rows) while a tree is open; what
-/// the model throws: a ProcessedModel with a processor throws std::invalid_argument where a row is asked for behind a token
-/// that the processor refuses, unless the row before that token is asked for in the same call. After a throw context and
+/// the model throws. (A ProcessedModel with a processor throws std::invalid_argument where a row after a token is asked for
+/// that the processor refuses. Only a call that asks for the row of that token, too, is exempt.) After a throw context and
 /// tree are as before, and keep(path) throws for no path of the tree.
 /// Cost: a call of the model for each branch that leads to a row asked for, which takes in what it does not have in
 /// common with the branch before; a copy of each row, of a line's, too, so that rows are of one type. Tokens that lead to
@@ -122,7 +122,7 @@ class PathByPath {
     return detail::identity(model_);
   }
 
-  /// Of one type with the rows of a tree, which the line is for as long as the call takes.
+  /// A line is fed as a tree without branches, so that the rows of both have one type.
   RowSpan<Stored> forward(std::span<const Token> tokens, Index rows) & {
     if (!tree_.empty())
       throw std::logic_error(

@@ -21,7 +21,7 @@ inline constexpr double rounding_of_small = [] {
   else return 0.0;
 }();
 
-/// What rounding may make of 1, the sum of a row of so many probabilities: see PrefixSampler.
+/// The largest sum of a row of so many probabilities that rounding explains: see PrefixSampler.
 template <class Row>
 constexpr double most_mass(Index size) {
   if constexpr (rounding_of_small<Row> == 0) return 1.01;

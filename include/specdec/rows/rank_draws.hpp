@@ -59,7 +59,8 @@ class RankDraws {
     exchange_.one([&] { return part().sum(0, mine_.count()); });
     masses.take(
         0, RankWeight::mass, [&](Index r) { return exchange_.from(r, 0); },
-        most_mass<std::invoke_result_t<const Part&>>(mine_.count()));
+        most_mass<std::invoke_result_t<const Part&>>(
+            0));  // the same on all ranks, however many columns each has
     exchange_(2, [&](auto& out) {
       out.assign({-1.0, 0.0});
       if (masses.owner(0, u) != exchange_.rank()) return;

@@ -55,8 +55,11 @@ namespace specdec {
 /// Throws, on all ranks alike: std::invalid_argument where their columns do not make up the vocabulary; std::logic_error
 /// where they do not do the same (numbers of rows, tokens, parents or generators that differ); InvalidDistribution where a
 /// rank's numbers make no distribution, and where a row sums to more than rounding makes of 1 (PrefixSampler says how much),
-/// which a whole row tells when it is drawn from. A rank that fails by itself, for want of memory, throws that, and the
-/// others throw what their communicator throws where ranks give different counts.
+/// which a whole row tells when it is drawn from; std::runtime_error where a rank could not tell its numbers. A rank that
+/// has no memory for an exchange throws std::bad_alloc, and the others throw what their communicator throws where ranks give
+/// different counts. Before its first exchange a rank that has no memory (for more than 64 rows) leaves the others waiting.
+/// After a failure of one rank alone the generators of the ranks may differ, which the next exchange tells: go on with equal
+/// ones.
 /// Cost: numbers of an exchange: 5 + 2·rows for each rank, then 1 + 2·rows·draws. A few vectors of that size.
 template <DistributionMatrix M, Communicator C>
 class Shards {
@@ -89,7 +92,7 @@ class Shards {
 
   /// Draws so many tokens from every row, by numbers of [0, 1), row after row: the first ones that its sampler returns. One
   /// exchange.
-  /// Each of them is used once, whoever draws from the row; when all are used, a draw takes an exchange.
+  /// Each of them is used once, no matter which sampler of the row asks; when all are used, a draw takes an exchange.
   template <std::invocable Uniform>
   void draw_ahead(Index count, Uniform&& uniform) {
     if (count < 0) detail::invalid_argument("count = ", count, " is negative");

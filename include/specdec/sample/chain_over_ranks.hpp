@@ -27,6 +27,8 @@ namespace specdec {
 /// row of one rank, are refused when compiled.
 /// Throws, on all ranks alike: InvalidDistribution where a step looks at a logit that is NaN or +inf, and where TopP or MinP
 /// looks at a row without a finite one, which TopK leaves to Shards.
+/// Throws: what Shards throws of exchanges. A rank that has no memory for the cuts of its first rows leaves the others
+/// waiting.
 /// Cost: min-p one exchange of one number a row. Top-k and top-p one of two or three numbers a row, and then rounds of 18
 /// numbers for each row that is not settled, all rows in one exchange: two to four as a rule, at most 11 where logits are
 /// float or less and 19 where they are double. Temperature and steps that are switched off: none. On each rank top-k and

@@ -105,8 +105,9 @@ class ModifiedRow {
 /// number of nested modifications of one row is a single coefficient on q, which TargetLevel holds.
 ///
 /// State: the live modifications of one sequence. Start a new sequence with a fresh object (SpecDec does).
-/// Needs: a drafter whose q depends on the context alone, so that a position keeps its q in the next draft,
-/// and that does not fall silent before min_draft_length() tokens (one-hot drafts need none).
+/// Needs: a drafter whose q depends on the context alone, so that a position keeps its q in the next draft, and whose
+/// drafts have a length that is settled before the first token is drawn, min_draft_length() tokens at least (one-hot drafts
+/// need none). A drafter that cannot promise this says `steady = false` (see Drafter), and the loop then does not compile.
 /// Shapes: target (γ+1)×V, draft γ×V, tokens γ. Units: probabilities. Throws: std::invalid_argument on wrong shapes, on
 /// a token that cannot have been drafted and on a draft shorter than min_draft_length(), InvalidDistribution where a
 /// number it needs is no probability. A throw leaves the state as it was. By hand it is called on a variable, one for a sequence:

@@ -17,8 +17,8 @@ namespace specdec {
 /// Shapes, Throws: see verify_tree. Units: probabilities.
 /// Random: a coin for each child that is judged, then a race or, at a leaf, a draw.
 /// Cost: a look-up of p and q for each token that is judged, and of its elder siblings' q; one race or draw; a pass over
-/// the target's row and the rows of the rejected siblings for each rejected token that was drawn and has a younger
-/// sibling. No allocation (γ <= 64). Numeric: where rounding leaves nothing of t, Y ~ p.
+/// the target's row and the rows of the rejected siblings for each rejected token that has a younger sibling and was drawn,
+/// or, chosen, leaves less than 1/64 of the row. No allocation (γ <= 64). Numeric: where rounding leaves nothing of t, Y ~ p.
 struct RecursiveRejectionVerifier : detail::TreeCallable<RecursiveRejectionVerifier> {
   Stop judge(const auto& drafted, auto& chance) const {
     detail::SiblingResiduals rest(drafted);

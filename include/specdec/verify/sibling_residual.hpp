@@ -28,6 +28,9 @@
 
 namespace specdec::detail {
 
+/// Where less than this is left of a row, it is summed, and drawn from, by a pass.
+inline constexpr double little_left = 1.0 / 64;
+
 /// The coefficient of a chosen token: nothing of it is left.
 inline constexpr double all_of_it = std::numeric_limits<double>::infinity();
 
@@ -132,7 +135,7 @@ class SiblingResidual {
 
     template <class Uniform>
     Token draw(const Uniform& uniform) {
-      for (int tries = 0; tries < most_tries && row_.mass_ > 1.0 / most_tries; ++tries) {
+      for (int tries = 0; tries < most_tries && row_.mass_ > little_left; ++tries) {
         const Token y = plain_(uniform());
         const double p = row_.p_.probability(y);
         if (uniform() * p < row_.left(y, p)) return y;
@@ -231,7 +234,7 @@ class SiblingResiduals {
     const bool chosen = drafted_.q(k) == 1;
     const double others = chosen ? before - probability(k) * before : 0;
     b_[k] = chosen ? all_of_it : bounded(before / w);
-    if (others > little) {
+    if (others > little_left) {
       mass_[node] = others;
     } else {
       const auto p = drafted_.target(node);
@@ -251,8 +254,6 @@ class SiblingResiduals {
   }
 
  private:
-  static constexpr double little = 1.0 / 64;
-
   bool eldest(Index k) const { return drafted_.first_child(drafted_.parent(k) + 1) == k; }
   SiblingResidual<D> row(Index node, Index last) const {
     return SiblingResidual<D>(drafted_, b_, node, last, mass_[node]);
