@@ -201,7 +201,8 @@ void check_trees_together(const Together& together, const Apart& apart, const V&
   Batch batch{target, together(small), verifier, options};
   come_and_go(
       batch, 5, by_itself, [&](auto& b) { return step_at_last(b, target, small, rng); }, rng, 12);
-  CHECK(std::min(target.failures, small.failures) >= 3);  // of few texts few calls fail
+  const int enough = std::min(3, support::bound(24, 200) / 8);  // of few texts few calls fail
+  CHECK(std::min(target.failures, small.failures) >= enough);
   CHECK(target.contexts.empty());
   CHECK(small.contexts.empty());
 }
