@@ -13,8 +13,8 @@
 #include "kinds.hpp"
 #include "rows.hpp"
 #include "specdec/chance/random.hpp"
-#include "specdec/rows/dense.hpp"
-#include "specdec/rows/sampled.hpp"
+#include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/kinds/sampled.hpp"
 
 namespace bench {
 

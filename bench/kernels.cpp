@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "specdec/chance/keyed.hpp"
-#include "specdec/rows/dense.hpp"
-#include "specdec/rows/logits.hpp"
-#include "specdec/rows/residual.hpp"
+#include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/kinds/logits.hpp"
+#include "specdec/rows/read/residual.hpp"
 #include "specdec/sample/chain.hpp"
 #include "specdec/sample/temperature.hpp"
 #include "specdec/sample/top_k.hpp"

@@ -22,10 +22,10 @@
 #include <vector>
 
 #include "rows.hpp"
-#include "specdec/rows/logits.hpp"
+#include "specdec/rows/kinds/logits.hpp"
+#include "specdec/rows/kinds/row_span.hpp"
+#include "specdec/rows/kinds/sparse.hpp"
 #include "specdec/rows/numbers.hpp"
-#include "specdec/rows/row_span.hpp"
-#include "specdec/rows/sparse.hpp"
 
 namespace bench {
 

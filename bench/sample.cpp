@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/rows/logits.hpp"
+#include "specdec/rows/kinds/logits.hpp"
 #include "specdec/sample/chain.hpp"
 #include "specdec/sample/min_p.hpp"
 #include "specdec/sample/temperature.hpp"

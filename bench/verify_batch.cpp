@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "rows.hpp"
-#include "specdec/rows/logits.hpp"
+#include "specdec/rows/kinds/logits.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/verify_batch.hpp"

@@ -5,6 +5,7 @@
 #include <iomanip>
 #include <iostream>
 #include <span>
+#include <specdec/analysis.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <string_view>

@@ -1,6 +1,8 @@
 // A text that does not depend on the drafting: the one of its seed, with any drafter, any draft length and none.
 #include <cstdint>
 #include <iostream>
+#include <specdec/analysis.hpp>
+#include <specdec/model/ngram.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <string_view>

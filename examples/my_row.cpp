@@ -3,6 +3,7 @@
 #include <iostream>
 #include <random>
 #include <span>
+#include <specdec/analysis.hpp>
 #include <specdec/specdec.hpp>
 #include <vector>
 

@@ -80,6 +80,10 @@ if(WRITE)
 #include <list>
 #include <random>
 #include <span>
+#include <specdec/analysis.hpp>
+#include <specdec/measure/stats_json.hpp>
+#include <specdec/model/ngram.hpp>
+#include <specdec/ranks.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <string>

@@ -8,6 +8,8 @@
 #include <new>
 #include <random>
 #include <span>
+#include <specdec/model/ngram.hpp>
+#include <specdec/ranks.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>

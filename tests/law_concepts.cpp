@@ -103,7 +103,7 @@ static_assert(DistributionMatrix<UnsizedRows> && !SizedDistributionMatrix<Unsize
 static_assert(SizedDistributionMatrix<Rows>);
 static_assert(Probabilities<Rows> && !NumberMatrix<Rows>);
 static_assert(Model<LeastModel> && !std::copy_constructible<LeastModel> && !has_stable_rows<LeastModel>);
-static_assert(TreeModel<LeastTreeModel> && !TreeModel<LeastModel>);
+static_assert(takes_trees<LeastTreeModel> && !takes_trees<LeastModel>);
 static_assert(Drafter<LeastDrafter> && Drafter<LeastDrafter, LeastChance>);
 static_assert(Chance<LeastChance> && RandomSource<LeastChance>);
 static_assert(Verifier<LeastVerifier>);
@@ -117,7 +117,7 @@ static_assert(Verifier<BlockVerifier, Drafted<Rows, UnsizedRows>, LeastChance>);
 static_assert(Verifier<BlockVerifier, Drafted<Rows, OneHotRows>, testing::Enumerator>);
 static_assert(Chance<RandomChance<std::mt19937>> && Chance<testing::Enumerator>);
 static_assert(Model<testing::TableModel<float>> && Model<testing::TableModel<double>>);
-static_assert(TreeModel<testing::TableModel<float>> && TreeModel<PathByPath<LeastModel>>);
+static_assert(takes_trees<testing::TableModel<float>> && takes_trees<PathByPath<LeastModel>>);
 static_assert(Drafter<NoDrafter> && Drafter<PromptLookupDrafter>);
 static_assert(Drafter<ModelDrafter<testing::TableModel<float>>>);
 static_assert(Distribution<OneHotRow> && Distribution<DenseRow<float>> &&

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <specdec/analysis.hpp>
 #include <specdec/specdec.hpp>
 #include <vector>
 

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <random>
+#include <specdec/ranks.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

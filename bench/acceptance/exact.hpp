@@ -6,7 +6,7 @@
 #include "acceptance/pool.hpp"
 #include "specdec/analysis/context_free_survival.hpp"
 #include "specdec/analysis/keyed_agreement.hpp"
-#include "specdec/rows/dense.hpp"
+#include "specdec/rows/kinds/dense.hpp"
 #include "specdec/verify/verdict.hpp"
 
 namespace acceptance {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "acceptance/pool.hpp"
-#include "specdec/rows/dense.hpp"
+#include "specdec/rows/kinds/dense.hpp"
 #include "specdec/token_ids.hpp"
 
 namespace acceptance {

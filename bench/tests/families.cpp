@@ -18,7 +18,7 @@
 #include "acceptance/markov.hpp"
 #include "acceptance/pool.hpp"
 #include "specdec/model/model.hpp"
-#include "specdec/rows/validate.hpp"
+#include "specdec/rows/read/validate.hpp"
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"

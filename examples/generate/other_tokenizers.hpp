@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <specdec/model/ngram.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <string_view>

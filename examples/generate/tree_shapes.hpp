@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <iterator>
 #include <span>
-#include <specdec/draft/sequoia_shape.hpp>
-#include <specdec/draft/tree_shape.hpp>
+#include <specdec/draft/length/sequoia_shape.hpp>
+#include <specdec/draft/strategies/tree_shape.hpp>
 #include <string>
 #include <vector>
 

@@ -9,7 +9,8 @@
 #include <iostream>
 #include <random>
 #include <span>
-#include <specdec/mpi.hpp>
+#include <specdec/ranks.hpp>
+#include <specdec/ranks/mpi.hpp>
 #include <specdec/specdec.hpp>
 #include <sstream>
 #include <stdexcept>

@@ -35,7 +35,7 @@ using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::Row
 
 static_assert(specdec::LogitsTreeModel<Transformer<float>>);
 static_assert(specdec::LogitsTreeModel<Transformer<Eigen::half>>);
-static_assert(specdec::TreeModel<specdec::ProcessedModel<Transformer<float>&, specdec::Chain<>>>);
+static_assert(specdec::takes_trees<specdec::ProcessedModel<Transformer<float>&, specdec::Chain<>>>);
 
 namespace {
 

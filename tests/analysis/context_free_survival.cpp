@@ -4,6 +4,7 @@
 #include <limits>
 #include <random>
 #include <span>
+#include <specdec/analysis.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <vector>

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <specdec/analysis.hpp>
 #include <specdec/specdec.hpp>
 #include <vector>
 

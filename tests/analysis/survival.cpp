@@ -1,5 +1,6 @@
 #include <cstddef>
 #include <random>
+#include <specdec/analysis.hpp>
 #include <specdec/specdec.hpp>
 #include <variant>
 #include <vector>

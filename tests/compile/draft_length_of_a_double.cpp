@@ -1,6 +1,7 @@
 // must say: DraftLength
 // A number of tokens is an integer: a floating-point number may be NaN, or more than any integer.
 #include <cmath>
+#include <specdec/model/ngram.hpp>
 #include <specdec/specdec.hpp>
 
 struct Root {

@@ -2,6 +2,7 @@
 // What a sequence shows is gone with it: a temporary one shows nothing.
 #include <random>
 #include <span>
+#include <specdec/model/ngram.hpp>
 #include <specdec/specdec.hpp>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// must say: TreeModel
+// must say: takes no trees
 // A draft model that takes in trees, but cannot keep a path of one.
 #include <specdec/specdec.hpp>
 

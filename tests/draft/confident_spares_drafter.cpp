@@ -23,7 +23,7 @@ namespace {
 
 static_assert(TreeDrafter<ConfidentSparesDrafter<TableModel<>>>);
 static_assert(TreeDrafter<ConfidentSparesDrafter<support::StableModel>>);
-static_assert(!TreeModel<support::StableModel>, "the model need not take in trees");
+static_assert(!takes_trees<support::StableModel>, "the model need not take in trees");
 
 using Tokens = std::vector<Token>;
 

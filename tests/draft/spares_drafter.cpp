@@ -28,7 +28,7 @@ namespace {
 
 static_assert(TreeDrafter<SparesDrafter<TableModel<>>>);
 static_assert(TreeDrafter<SparesDrafter<support::StableModel>>);
-static_assert(!TreeModel<support::StableModel>, "the model need not take in trees");
+static_assert(!takes_trees<support::StableModel>, "the model need not take in trees");
 
 using Tokens = std::vector<Token>;
 using Counts = std::vector<Index>;

@@ -1,4 +1,5 @@
 #include <chrono>
+#include <specdec/measure/stats_json.hpp>
 #include <specdec/specdec.hpp>
 #include <sstream>
 #include <string>

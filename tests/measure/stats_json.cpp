@@ -1,6 +1,8 @@
 #include <chrono>
 #include <limits>
 #include <random>
+#include <specdec/analysis.hpp>
+#include <specdec/measure/stats_json.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <vector>

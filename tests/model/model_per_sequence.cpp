@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <span>
-#include <specdec/rows/dense.hpp>
+#include <specdec/rows/kinds/dense.hpp>
 #include <stdexcept>
 #include <vector>
 

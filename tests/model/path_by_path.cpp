@@ -6,6 +6,7 @@
 #include <iterator>
 #include <random>
 #include <span>
+#include <specdec/model/ngram.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>
@@ -25,9 +26,9 @@ using support::message_of;
 using Tokens = std::vector<Token>;
 using Numbers = std::vector<Index>;
 
-static_assert(TreeModel<PathByPath<TableModel<>>>);
-static_assert(TreeModel<PathByPath<TableModel<float>&>>);
-static_assert(TreeModel<PathByPath<NgramModel>>);
+static_assert(takes_trees<PathByPath<TableModel<>>>);
+static_assert(takes_trees<PathByPath<TableModel<float>&>>);
+static_assert(takes_trees<PathByPath<NgramModel>>);
 static_assert(!has_stable_rows<PathByPath<NgramModel>>);
 static_assert(specdec::detail::MayBeShared<PathByPath<TableModel<>&>> &&
               !specdec::detail::MayBeShared<PathByPath<TableModel<>>>);

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <random>
 #include <span>
+#include <specdec/model/ngram.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

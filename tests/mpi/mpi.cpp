@@ -1,10 +1,11 @@
 // Processes as ranks. All of them run each case together; one that fails a REQUIRE would leave the others waiting.
-#include "specdec/mpi.hpp"
+#include "specdec/ranks/mpi.hpp"
 
 #include <cstddef>
 #include <new>
 #include <random>
 #include <span>
+#include <specdec/ranks.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>

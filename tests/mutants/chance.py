@@ -57,9 +57,9 @@ mutant("keyed-list-without-gaps", "chance/keyed.hpp", "tests/chance/keyed",
        "const bool consecutive = ids(count - 1) - ids(0) == count - 1;", "const bool consecutive = true;")
 mutant("keyed-ranks-count-from-zero", "chance/keyed.hpp", "tests/chance/keyed",
        "mine.look_at(part_of(row, here), here.first);", "mine.look_at(part_of(row, here));")
-mutant("keyed-last-rank-wins", "rows/sharded.hpp", "tests/chance/keyed",
+mutant("keyed-last-rank-wins", "ranks/sharded.hpp", "tests/chance/keyed",
        "exchange_.from(r, 0) < exchange_.from(first, 0)", "exchange_.from(r, 0) > exchange_.from(first, 0)")
 mutant("keyed-bad-numbers-pass", "chance/keyed.hpp", "tests/chance/keyed",
        "if (first_.has_bad_row) refuse(p, ids, from);", "")
-mutant("keyed-rank-that-fails-left-out", "rows/sharded.hpp", "tests/chance/keyed",
+mutant("keyed-rank-that-fails-left-out", "ranks/sharded.hpp", "tests/chance/keyed",
        'throw InvalidDistribution(detail::message("rank ", r, " could not draw from its part of a row"));', "continue;")

@@ -2,7 +2,7 @@
 
 from mutants import promise
 
-LENGTHS = "tests/draft/draft_length tests/law_draft_length"
+LENGTHS = "tests/draft/length/draft_length tests/law_draft_length"
 
 mutant = promise("the draft is as long as the policy says, which learns what really happened")
 mutant("policy-unchecked", "loop/sequence.hpp", LENGTHS, "if (wanted < 0 || wanted > most)", "if (false)")
@@ -10,30 +10,30 @@ mutant("policy-not-told", "loop/sequence.hpp", LENGTHS, "    shared_->length.obs
 mutant("confidence-after-the-draw", "draft/model_drafter.hpp", LENGTHS, "      if (!goes_on(q, i)) break;\n      const detail::NamedRow name(q, \"draft\", i);\n      tokens_.push_back(chance.draw(name));",
        "      const detail::NamedRow name(q, \"draft\", i);\n      const Token drawn = chance.draw(name);\n      if (q.probability(drawn) < 0.4) break;\n      tokens_.push_back(drawn);")
 mutant("confidence-ignored", "draft/model_drafter.hpp", LENGTHS, "      if (!goes_on(q, i)) break;\n", "")
-mutant("schedule-grows-by-one", "draft/draft_length.hpp", LENGTHS, ") + 2", ") + 1")
-mutant("schedule-below-one", "draft/draft_length.hpp", LENGTHS, "std::max<Index>(1, length_ - 1)", "length_ - 1")
+mutant("schedule-grows-by-one", "draft/length/draft_length.hpp", LENGTHS, ") + 2", ") + 1")
+mutant("schedule-below-one", "draft/length/draft_length.hpp", LENGTHS, "std::max<Index>(1, length_ - 1)", "length_ - 1")
 mutant("survival-of-another-rule", "loop/sequence.hpp", LENGTHS, "if constexpr (TellsSurvival<V> && !drafts_trees) {", "if constexpr (TellsSurvival<Drafter>) {")
 mutant("token-survival-unclipped", "verify/token.hpp", "tests/measure/acceptance", "before * std::min(1.0, p / q)", "before * p / q")
 mutant("block-survival-clipped-twice", "verify/block.hpp", "tests/measure/acceptance", "std::min(1.0, before * (p / q))", "before * std::min(1.0, p / q)")
 mutant("expectations-of-costly-rows", "loop/sequence.hpp", "tests/measure/acceptance", "if (!drafted.all_looked_up()) return false;", "")
 mutant("rate-without-covariance", "measure/acceptance.hpp", "tests/measure/acceptance", "- 2 * alpha * product_ ", "")
-OPTIMAL = "tests/draft/cost_optimal_length"
-mutant("never-switched-off", "draft/cost_optimal_length.hpp", OPTIMAL, "return best_from(0, std::min(", "return best_from(1, std::min(")
-mutant("never-probes", "draft/cost_optimal_length.hpp", OPTIMAL, "if (budget_.rested()) consider", "if (false) consider")
-mutant("probes-for-free", "draft/cost_optimal_length.hpp", OPTIMAL, "if (!budget_.affords(static_cast<double>(steps)", "if (!budget_.affords(0 * static_cast<double>(steps)")
+OPTIMAL = "tests/draft/length/cost_optimal_length"
+mutant("never-switched-off", "draft/length/cost_optimal_length.hpp", OPTIMAL, "return best_from(0, std::min(", "return best_from(1, std::min(")
+mutant("never-probes", "draft/length/cost_optimal_length.hpp", OPTIMAL, "if (budget_.rested()) consider", "if (false) consider")
+mutant("probes-for-free", "draft/length/cost_optimal_length.hpp", OPTIMAL, "if (!budget_.affords(static_cast<double>(steps)", "if (!budget_.affords(0 * static_cast<double>(steps)")
 mutant("prompt-taken-for-a-step", "measure/step_record.hpp", OPTIMAL, "if (fed != drafted + 1) return;", "")
 mutant("catching-up-timed", "measure/step_record.hpp", OPTIMAL, "asked > 0 && after_a_draft", "asked > 0")
-mutant("draft-for-nothing", "draft/cost_optimal_length.hpp", OPTIMAL, "target_cost_(n + 1) + draft_cost_(n)", "target_cost_(n + 1)")
-mutant("short-proposals-free", "draft/cost_optimal_length.hpp", OPTIMAL, "(at_least - proposed) * cost(i)", "0 * cost(i)")
+mutant("draft-for-nothing", "draft/length/cost_optimal_length.hpp", OPTIMAL, "target_cost_(n + 1) + draft_cost_(n)", "target_cost_(n + 1)")
+mutant("short-proposals-free", "draft/length/cost_optimal_length.hpp", OPTIMAL, "(at_least - proposed) * cost(i)", "0 * cost(i)")
 mutant("reach-stays", "measure/running_survival.hpp", OPTIMAL + " tests/measure/running_survival",
        "2 * longest_)", "0 * longest_)")
 mutant("reach-of-all", "measure/running_survival.hpp", "tests/measure/running_survival", "return std::min({most, std::max(least_reach, 2 * longest_), longest_draft});", "return most;")
-mutant("longest-tried-first", "draft/cost_optimal_length.hpp", OPTIMAL, "std::min<Index>(4, most)})", "std::min<Index>(4, most), most})")
-mutant("estimates-not-renewed", "draft/cost_optimal_length.hpp", OPTIMAL, "    estimate();\n    schedule(step);", "    schedule(step);")
+mutant("longest-tried-first", "draft/length/cost_optimal_length.hpp", OPTIMAL, "std::min<Index>(4, most)})", "std::min<Index>(4, most), most})")
+mutant("estimates-not-renewed", "draft/length/cost_optimal_length.hpp", OPTIMAL, "    estimate();\n    schedule(step);", "    schedule(step);")
 mutant("gives-up-after-a-bad-start", "measure/running_survival.hpp", OPTIMAL, "positions_[0].survived.add(1);", "positions_[0].survived.add(0);")
-mutant("bad-times-outvote-good", "draft/cost_optimal_length.hpp", OPTIMAL,
+mutant("bad-times-outvote-good", "draft/length/cost_optimal_length.hpp", OPTIMAL,
        "if (now == 0) survival_.limit(few);", "")
-mutant("always-proposes", "measure/running_survival.hpp", OPTIMAL + " tests/draft/goodput_length", "position.proposed.add(drafted ? 1 : 0);", "position.proposed.add(1);")
+mutant("always-proposes", "measure/running_survival.hpp", OPTIMAL + " tests/draft/length/goodput_length", "position.proposed.add(drafted ? 1 : 0);", "position.proposed.add(1);")
 mutant("outliers-believed", "measure/cost_curve.hpp", OPTIMAL, "std::min(cost, 2 * mean.value())", "cost")
 
 mutant = promise("a model drafter reports the very rows it drew from, and its cache follows the context")
@@ -41,7 +41,7 @@ mutant("drafter-rows-unchecked", "draft/draft_model.hpp", "tests/draft/model_dra
 mutant("drafter-row-sizes-unchecked", "draft/draft_model.hpp", "tests/draft/model_drafter", "  check_model_rows(asked, row.vocab_size(), asked, vocab_size);\n", "")
 mutant("drafter-catch-up-skipped", "draft/draft_model.hpp", "tests/draft/model_drafter tests/law_lossless",
        "return context.subspan(static_cast<std::size_t>(seen_));", "return context.last(1);")
-mutant("drafter-stable-row-of-previous", "rows/stored_rows.hpp", "tests/draft/model_drafter tests/law_concepts tests/model/ngram",
+mutant("drafter-stable-row-of-previous", "rows/kinds/stored_rows.hpp", "tests/draft/model_drafter tests/law_concepts tests/model/ngram",
        "rows_.push_back(row);", "rows_.push_back(rows_.empty() ? row : rows_.back());")
 mutant("drafter-cache-not-cut", "draft/draft_model.hpp", "tests/draft/model_drafter tests/law_lossless",
        "    model_.truncate(seen_);", "")
@@ -49,78 +49,78 @@ mutant("drafter-count-not-cut", "draft/draft_model.hpp", "tests/draft/model_draf
        "seen_ = std::clamp<Index>(length, 0, seen_);", "")
 
 mutant = promise("prompt lookup proposes what followed the latest earlier occurrence")
-mutant("lookup-matches-itself", "draft/prompt_lookup.hpp", "tests/draft/prompt_lookup",
+mutant("lookup-matches-itself", "draft/from_text/prompt_lookup.hpp", "tests/draft/from_text/prompt_lookup",
        "indexed_ < std::ssize(context); ++indexed_", "indexed_ <= std::ssize(context); ++indexed_")
-mutant("lookup-first-occurrence", "draft/prompt_lookup.hpp", "tests/draft/prompt_lookup",
+mutant("lookup-first-occurrence", "draft/from_text/prompt_lookup.hpp", "tests/draft/from_text/prompt_lookup",
        "ends_.latest(context, indexed_, n) = indexed_;",
        "if (Index& end = ends_.latest(context, indexed_, n); end == 0) end = indexed_;")
-mutant("lookup-shortest-match", "draft/prompt_lookup.hpp", "tests/draft/prompt_lookup",
+mutant("lookup-shortest-match", "draft/from_text/prompt_lookup.hpp", "tests/draft/from_text/prompt_lookup",
        "for (Index n = std::min(ends_.max_ngram(), size - 1); n >= ends_.min_ngram(); --n)",
        "for (Index n = ends_.min_ngram(); n <= std::min(ends_.max_ngram(), size - 1); ++n)")
-mutant("lookup-of-any-length", "draft/ngram_ends.hpp", "tests/draft/ngram_ends tests/draft/prompt_lookup",
+mutant("lookup-of-any-length", "draft/from_text/ngram_ends.hpp", "tests/draft/from_text/ngram_ends tests/draft/from_text/prompt_lookup",
        " || max_ngram > longest_ngram)", ")")
-mutant("lookup-of-another-length", "draft/ngram_ends.hpp", "tests/draft/ngram_ends tests/draft/prompt_lookup",
+mutant("lookup-of-another-length", "draft/from_text/ngram_ends.hpp", "tests/draft/from_text/ngram_ends tests/draft/from_text/prompt_lookup",
        "static_cast<std::size_t>(n - min_ngram_) * slots_;", "static_cast<std::size_t>(n - n) * slots_;")
-mutant("lookup-by-hash-alone", "draft/ngram_ends.hpp", "tests/draft/ngram_ends",
+mutant("lookup-by-hash-alone", "draft/from_text/ngram_ends.hpp", "tests/draft/from_text/ngram_ends",
        "if (found == 0 || std::ranges::equal(key, ngram(text, found, n))) return found;", "return found;")
-mutant("lookup-remembers-another-text", "draft/prompt_lookup.hpp", "tests/draft/prompt_lookup",
+mutant("lookup-remembers-another-text", "draft/from_text/prompt_lookup.hpp", "tests/draft/from_text/prompt_lookup",
        "if (length >= indexed_) return;", "return;")
 
 mutant = promise("the n-gram table proposes the most frequent successor of the longest n-gram known, and counts all once")
-mutant("table-ties-to-the-first", "draft/learnt_ngrams.hpp", "tests/draft/ngram_table",
+mutant("table-ties-to-the-first", "draft/from_text/learnt_ngrams.hpp", "tests/draft/from_text/ngram_table",
        "occurrences >= at(leader).occurrences", "occurrences > at(leader).occurrences")
-mutant("table-shortest-n-gram", "draft/ngram_table.hpp", "tests/draft/ngram_table tests/draft/suffix_drafter",
+mutant("table-shortest-n-gram", "draft/from_text/ngram_table.hpp", "tests/draft/from_text/ngram_table tests/draft/from_text/suffix_drafter",
        "for (Index n = std::ssize(ends()) - 1; n >= options().min_ngram; --n)",
        "for (Index n = options().min_ngram; n < std::ssize(ends()); ++n)")
-mutant("table-min-count-forgotten", "draft/learnt_ngrams.hpp", "tests/draft/ngram_table",
+mutant("table-min-count-forgotten", "draft/from_text/learnt_ngrams.hpp", "tests/draft/from_text/ngram_table",
        "trie_.occurrences(node) >= options_.min_count", "trie_.occurrences(node) >= 1")
-mutant("table-counts-a-text-twice", "draft/learnt_ngrams.hpp", "tests/draft/ngram_table",
+mutant("table-counts-a-text-twice", "draft/from_text/learnt_ngrams.hpp", "tests/draft/from_text/ngram_table",
        "if (i > survived && !shown_.contains(text)) continue;", "if (i > survived) continue;")
-mutant("table-of-any-length", "draft/learnt_ngrams.hpp", "tests/draft/ngram_table",
+mutant("table-of-any-length", "draft/from_text/learnt_ngrams.hpp", "tests/draft/from_text/ngram_table",
        " || options.max_ngram > longest_ngram)", ")")
-mutant("table-joins-texts", "draft/learnt_ngrams.hpp", "tests/draft/ngram_table",
+mutant("table-joins-texts", "draft/from_text/learnt_ngrams.hpp", "tests/draft/from_text/ngram_table",
        "if (length >= learnt_) return;", "return;")
 
 mutant = promise("the suffix drafter goes on from the longest match, with exact counts")
-mutant("suffix-drafts-what-is-rare", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter", "      if (is_rare(best)) return;\n", "")
-mutant("suffix-ends-at-just-enough", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
+mutant("suffix-drafts-what-is-rare", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter", "      if (is_rare(best)) return;\n", "")
+mutant("suffix-ends-at-just-enough", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter",
        "static_cast<double>(edge.count) < min_share_", "static_cast<double>(edge.count) <= min_share_")
-mutant("suffix-own-proposal-not-matched", "draft/suffix_drafter.hpp", "tests/draft/suffix_drafter",
+mutant("suffix-own-proposal-not-matched", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter",
        "match = longer(match, best);", "match = longest();")
-mutant("suffix-clone-without-counts", "draft/learnt_suffixes.hpp", "tests/draft/suffix_drafter",
+mutant("suffix-clone-without-counts", "draft/from_text/learnt_suffixes.hpp", "tests/draft/from_text/suffix_drafter",
        "add_edge(clone, edge(i).token, edge(i).to, edge(i).count)", "add_edge(clone, edge(i).token, edge(i).to, 0)")
-mutant("suffix-clone-without-leader", "draft/learnt_suffixes.hpp", "tests/draft/suffix_drafter",
+mutant("suffix-clone-without-leader", "draft/from_text/learnt_suffixes.hpp", "tests/draft/from_text/suffix_drafter",
        "if (i == state(q).best) at(clone).best = copied;", "at(clone).best = copied;")
-mutant("suffix-known-text-entered-again", "draft/learnt_suffixes.hpp", "tests/draft/suffix_drafter",
+mutant("suffix-known-text-entered-again", "draft/from_text/learnt_suffixes.hpp", "tests/draft/from_text/suffix_drafter",
        "if (find(end, token) != none) return shorten(end, token);", "")
-mutant("suffix-no-clone", "draft/learnt_suffixes.hpp", "tests/draft/suffix_drafter",
+mutant("suffix-no-clone", "draft/from_text/learnt_suffixes.hpp", "tests/draft/from_text/suffix_drafter",
        "if (state(q).length == state(p).length + 1) return q;", "return q;")
-mutant("suffix-match-without-limit", "draft/learnt_suffixes.hpp", "tests/draft/suffix_drafter",
+mutant("suffix-match-without-limit", "draft/from_text/learnt_suffixes.hpp", "tests/draft/from_text/suffix_drafter",
        "const Index length = std::min(match.length + 1, max_match_);", "const Index length = match.length + 1;")
-mutant("suffix-match-of-another-time", "draft/learnt_suffixes.hpp", "tests/draft/suffix_drafter",
+mutant("suffix-match-of-another-time", "draft/from_text/learnt_suffixes.hpp", "tests/draft/from_text/suffix_drafter",
        "return {automaton_.suffix(end_.match, length), length};", "return {end_.match, length};")
-mutant("suffix-limit-overflows", "draft/learnt_suffixes.hpp", "tests/draft/suffix_drafter",
+mutant("suffix-limit-overflows", "draft/from_text/learnt_suffixes.hpp", "tests/draft/from_text/suffix_drafter",
        "std::ssize(tokens) - 1 > max_match_",
        "std::ssize(tokens) > static_cast<Index>(static_cast<std::size_t>(max_match_) + 1)")
-mutant("suffix-share-of-all-counts", "draft/learnt_suffixes.hpp", "tests/draft/suffix_drafter",
+mutant("suffix-share-of-all-counts", "draft/from_text/learnt_suffixes.hpp", "tests/draft/from_text/suffix_drafter",
        ".followed = state(q).followed}", ".followed = 0}")
-mutant("suffix-counts-a-text-twice", "draft/learnt_suffixes.hpp", "tests/draft/suffix_drafter",
+mutant("suffix-counts-a-text-twice", "draft/from_text/learnt_suffixes.hpp", "tests/draft/from_text/suffix_drafter",
        "if (i <= survived || automaton_.state(state).is_text)", "if (i <= survived)")
 
 mutant = promise("lookahead proposes the target's answers again, each in its place, and pools those that followed one another")
-mutant("lookahead-place-before", "draft/lookahead.hpp", "tests/draft/lookahead",
+mutant("lookahead-place-before", "draft/from_text/lookahead.hpp", "tests/draft/from_text/lookahead",
        "begin_ = seen_ + verdict.accepted + 1;", "begin_ = seen_ + verdict.accepted;")
-mutant("lookahead-guesses-not-passed-by", "draft/lookahead.hpp", "tests/draft/lookahead",
+mutant("lookahead-guesses-not-passed-by", "draft/from_text/lookahead.hpp", "tests/draft/from_text/lookahead",
        "else guesses_.erase(guesses_.begin(), guesses_.begin() + grown);", "")
-mutant("lookahead-guesses-of-another-text", "draft/lookahead.hpp", "tests/draft/lookahead",
+mutant("lookahead-guesses-of-another-text", "draft/from_text/lookahead.hpp", "tests/draft/from_text/lookahead",
        "seen_ = std::max<Index>(length, 0);\n    guesses_.clear();", "seen_ = std::max<Index>(length, 0);")
-mutant("lookahead-trail-lost", "draft/lookahead.hpp", "tests/draft/lookahead",
+mutant("lookahead-trail-lost", "draft/from_text/lookahead.hpp", "tests/draft/from_text/lookahead",
        "propose(guesses_[i]);", "propose({guesses_[i].back()});")
-mutant("lookahead-pool-drops-the-latest", "draft/lookahead.hpp", "tests/draft/lookahead",
+mutant("lookahead-pool-drops-the-latest", "draft/from_text/lookahead.hpp", "tests/draft/from_text/lookahead",
        "== most_) at = rests.begin();", "== most_) at = rests.end() - rest_;")
-mutant("lookahead-guess-has-no-say", "draft/lookahead.hpp", "tests/draft/lookahead",
+mutant("lookahead-guess-has-no-say", "draft/from_text/lookahead.hpp", "tests/draft/from_text/lookahead",
        "pool_.rest(trail.back(), guess(tokens_.size()))", "pool_.rest(trail.back(), std::nullopt)")
-mutant("lookahead-bad-row-behind-the-stop", "draft/lookahead.hpp", "tests/draft/lookahead",
+mutant("lookahead-bad-row-behind-the-stop", "draft/from_text/lookahead.hpp", "tests/draft/from_text/lookahead",
        "catch (const InvalidDistribution&)", "catch (const std::bad_alloc&)")
 
 mutant = promise("a chain passes on the first proposal, rolls all members back, and keeps the rows' meaning")
@@ -141,31 +141,31 @@ mutant("chain-tree-not-told", "draft/chain_drafter.hpp", "tests/draft/chain_of_t
        "if constexpr (observes_trees<M, Rows>) member", "if constexpr (observes_trees<M, Rows> && observes<M, Rows>) member")
 mutant("chain-members-not-told", "draft/chain_drafter.hpp", "tests/draft/chain_drafter",
        "if constexpr (observes<std::remove_cvref_t<decltype(member)>, Rows>)", "if constexpr (false)")
-mutant("variant-list-misplaced", "rows/variant_rows.hpp", "tests/rows/variant_rows",
+mutant("variant-list-misplaced", "rows/kinds/variant_rows.hpp", "tests/rows/kinds/variant_rows",
        "segment[row.support(k) - start] = row.listed(k);", "segment[k] = row.listed(k);")
-mutant("variant-list-unchecked", "rows/variant_rows.hpp", "tests/rows/variant_rows",
+mutant("variant-list-unchecked", "rows/kinds/variant_rows.hpp", "tests/rows/kinds/variant_rows",
        "      detail::check_ascending(row, k, start);\n", "")
-mutant("variant-claims-a-vocabulary", "rows/variant_rows.hpp", "tests/rows/variant_rows tests/draft/chain_drafter",
+mutant("variant-claims-a-vocabulary", "rows/kinds/variant_rows.hpp", "tests/rows/kinds/variant_rows tests/draft/chain_drafter",
        "    else return 0;\n", "    else return Index{1} << 40;\n")
 
 mutant = promise("the goodput of a batch: what its calls and drafts cost, and what comes of them")
-GOODPUT = "tests/draft/goodput_length"
-mutant("goodput-of-one", "draft/goodput_length.hpp", GOODPUT,
+GOODPUT = "tests/draft/length/goodput_length"
+mutant("goodput-of-one", "draft/length/goodput_length.hpp", GOODPUT,
        "static_cast<Index>(sequences * fed + 0.5)", "static_cast<Index>(fed + 0.5)")
-mutant("goodput-drafts-free", "draft/goodput_length.hpp", GOODPUT,
+mutant("goodput-drafts-free", "draft/length/goodput_length.hpp", GOODPUT,
        "static_cast<double>(gamma) * drafted_token", "0 * drafted_token")
-mutant("goodput-all-proposed", "draft/goodput_length.hpp", GOODPUT, "fed += proposed;", "fed += 0 * proposed + 1;")
-mutant("goodput-never-probes", "draft/goodput_length.hpp", GOODPUT, "? probe : 0;", "? 0 : 0;")
-mutant("goodput-probes-for-all", "draft/goodput_length.hpp", GOODPUT, " / static_cast<double>(batch_);", ";")
-mutant("goodput-earns-for-good", "draft/goodput_length.hpp", GOODPUT, "      earned_ = 0;\n", "")
-mutant("goodput-no-first-drafts", "draft/goodput_length.hpp", "tests/draft/goodput_length",
+mutant("goodput-all-proposed", "draft/length/goodput_length.hpp", GOODPUT, "fed += proposed;", "fed += 0 * proposed + 1;")
+mutant("goodput-never-probes", "draft/length/goodput_length.hpp", GOODPUT, "? probe : 0;", "? 0 : 0;")
+mutant("goodput-probes-for-all", "draft/length/goodput_length.hpp", GOODPUT, " / static_cast<double>(batch_);", ";")
+mutant("goodput-earns-for-good", "draft/length/goodput_length.hpp", GOODPUT, "      earned_ = 0;\n", "")
+mutant("goodput-no-first-drafts", "draft/length/goodput_length.hpp", "tests/draft/length/goodput_length",
        "first_drafts = 8,", "first_drafts = 0,")
-mutant("goodput-cut-tokens", "draft/goodput_length.hpp", "tests/draft/goodput_length", "sequences * fed + 0.5", "sequences * fed")
-mutant("goodput-longest-of-equals", "draft/goodput_length.hpp", "tests/draft/goodput_length",
+mutant("goodput-cut-tokens", "draft/length/goodput_length.hpp", "tests/draft/length/goodput_length", "sequences * fed + 0.5", "sequences * fed")
+mutant("goodput-longest-of-equals", "draft/length/goodput_length.hpp", "tests/draft/length/goodput_length",
        "!(e.goodput() > goodput)", "!(e.goodput() >= goodput)")
-mutant("goodput-window-of-sequences", "draft/goodput_length.hpp", "tests/draft/goodput_length",
+mutant("goodput-window-of-sequences", "draft/length/goodput_length.hpp", "tests/draft/length/goodput_length",
        "window_ * static_cast<double>(sequences)", "window_")
-mutant("survival-fades-unasked", "measure/running_survival.hpp", "tests/draft/goodput_length",
+mutant("survival-fades-unasked", "measure/running_survival.hpp", "tests/draft/length/goodput_length",
        "    if (step.asked == 0) return;\n", "")
 
 mutant = promise("the trie of contexts counts what follows what, exactly")
@@ -175,73 +175,73 @@ mutant("counts-of-other-parents", "model/ngram_counts.hpp", "tests/model/ngram_c
        "nodes().back().parent == parent && nodes().back().token == token", "nodes().back().token == token")
 
 mutant = promise("a draft goes on at a row that is just sure enough")
-mutant("policy-heard-in-vain", "draft/goes_on.hpp", "tests/draft/draft_length",
+mutant("policy-heard-in-vain", "draft/length/goes_on.hpp", "tests/draft/length/draft_length",
        "return length->goes_on(row, i);", "static_cast<void>(length->goes_on(row, i));\n      return true;")
-mutant("confident-beyond-its-least", "draft/draft_length.hpp", "tests/draft/draft_length",
+mutant("confident-beyond-its-least", "draft/length/draft_length.hpp", "tests/draft/length/draft_length",
        "return checked.probability(checked.argmax()) >= least_;", "return checked.probability(checked.argmax()) > least_;")
-mutant("entropy-short-of-its-most", "draft/draft_length.hpp", "tests/draft/draft_length",
+mutant("entropy-short-of-its-most", "draft/length/draft_length.hpp", "tests/draft/length/draft_length",
        "return finite_entropy(row) <= most_;", "return finite_entropy(row) < most_;")
-mutant("entropy-that-is-none", "draft/draft_length.hpp", "tests/draft/draft_length",
+mutant("entropy-that-is-none", "draft/length/draft_length.hpp", "tests/draft/length/draft_length",
        "if (!std::isfinite(nats))", "if (false)")
-mutant("confidence-that-is-none", "draft/draft_length.hpp", "tests/draft/draft_length",
+mutant("confidence-that-is-none", "draft/length/draft_length.hpp", "tests/draft/length/draft_length",
        "return checked.probability(checked.argmax()) >= least_;", "return row.probability(row.argmax()) >= least_;")
 
 mutant = promise("a policy learns from nothing that it did not ask for")
-mutant("cost-optimal-observes-unasked", "draft/cost_optimal_length.hpp", "tests/draft/cost_optimal_length",
+mutant("cost-optimal-observes-unasked", "draft/length/cost_optimal_length.hpp", "tests/draft/length/cost_optimal_length",
        "    if (estimates_.empty()) return;  // next() was never asked\n", "")
 
 mutant = promise("lengths that are not looked at, and batches beyond counting, are named")
-mutant("schedule-overflows", "draft/draft_length.hpp", "tests/draft/draft_length", "std::min(step.drafted, longest)", "step.drafted")
-mutant("length-of-no-estimate", "draft/cost_optimal_length.hpp", "tests/draft/cost_optimal_length",
+mutant("schedule-overflows", "draft/length/draft_length.hpp", "tests/draft/length/draft_length", "std::min(step.drafted, longest)", "step.drafted")
+mutant("length-of-no-estimate", "draft/length/cost_optimal_length.hpp", "tests/draft/length/cost_optimal_length",
        "if (gamma < 0 || gamma > longest())", "if (false)")
-mutant("goodput-of-no-estimate", "draft/goodput_length.hpp", "tests/draft/goodput_length",
+mutant("goodput-of-no-estimate", "draft/length/goodput_length.hpp", "tests/draft/length/goodput_length",
        "if (gamma < 0 || gamma > survival_.most())", "if (false)")
-mutant("batch-beyond-counting", "draft/goodput_length.hpp", "tests/draft/goodput_length", "if (sequences > largest_batch)", "if (false)")
-mutant("lookup-of-less-than-nothing", "draft/prompt_lookup.hpp", "tests/draft/prompt_lookup", "std::max<Index>(gamma, 0)", "gamma")
+mutant("batch-beyond-counting", "draft/length/goodput_length.hpp", "tests/draft/length/goodput_length", "if (sequences > largest_batch)", "if (false)")
+mutant("lookup-of-less-than-nothing", "draft/from_text/prompt_lookup.hpp", "tests/draft/from_text/prompt_lookup", "std::max<Index>(gamma, 0)", "gamma")
 
-SHAPE = "tests/draft/tree_shape"
+SHAPE = "tests/draft/strategies/tree_shape"
 mutant = promise("a shape is the tree that was given, and its first nodes are what is within limits")
-mutant("shape-one-level-too-deep", "draft/tree_shape.hpp", SHAPE, "std::clamp<Index>(limits.depth, 0, depth())", "std::clamp<Index>(limits.depth + 1, 0, depth())")
-mutant("shape-of-any-size", "draft/tree_shape.hpp", SHAPE, "std::clamp<Index>(limits.nodes, 0, deep)", "deep")
-mutant("shape-follows-given-numbers", "draft/tree_shape.hpp", SHAPE, "append_children(given[k] + 1, static_cast<Index>(k));",
+mutant("shape-one-level-too-deep", "draft/strategies/tree_shape.hpp", SHAPE, "std::clamp<Index>(limits.depth, 0, depth())", "std::clamp<Index>(limits.depth + 1, 0, depth())")
+mutant("shape-of-any-size", "draft/strategies/tree_shape.hpp", SHAPE, "std::clamp<Index>(limits.nodes, 0, deep)", "deep")
+mutant("shape-follows-given-numbers", "draft/strategies/tree_shape.hpp", SHAPE, "append_children(given[k] + 1, static_cast<Index>(k));",
        "append_children(given[k] + 1, static_cast<Index>(given[k]));")
-mutant("shape-parents-unchecked", "draft/tree_shape.hpp", SHAPE, "detail::check_parent(k, parents[static_cast<std::size_t>(k)]);", ";")
-mutant("shape-widths-unchecked", "draft/tree_shape.hpp", SHAPE, "if (width < 1)", "if (false)")
+mutant("shape-parents-unchecked", "draft/strategies/tree_shape.hpp", SHAPE, "detail::check_parent(k, parents[static_cast<std::size_t>(k)]);", ";")
+mutant("shape-widths-unchecked", "draft/strategies/tree_shape.hpp", SHAPE, "if (width < 1)", "if (false)")
 
-SEQUOIA = "tests/draft/sequoia_shape"
+SEQUOIA = "tests/draft/length/sequoia_shape"
 mutant = promise("no tree of as many nodes is expected to have more accepted")
-mutant("sequoia-child-behind-nobody", "draft/sequoia_shape.hpp", SEQUOIA, "acceptance_[rank] * (1 + value_[behind])", "(acceptance_[rank] + value_[behind])")
-mutant("sequoia-nodes-spent-twice", "draft/sequoia_shape.hpp", SEQUOIA, "younger[n - 1 - behind]", "younger[n - 1]")
-mutant("sequoia-other-tree-than-its-value", "draft/sequoia_shape.hpp", SEQUOIA, "left -= static_cast<std::size_t>(behind) + 1;", "left -= static_cast<std::size_t>(behind);")
-mutant("sequoia-a-level-short", "draft/sequoia_shape.hpp", SEQUOIA, "d < std::min(depth, nodes) && add_level()", "d + 1 < std::min(depth, nodes) && add_level()")
-mutant("sequoia-chances-unchecked", "draft/sequoia_shape.hpp", SEQUOIA, "if (sum > 1 + rounding)", "if (false)")
+mutant("sequoia-child-behind-nobody", "draft/length/sequoia_shape.hpp", SEQUOIA, "acceptance_[rank] * (1 + value_[behind])", "(acceptance_[rank] + value_[behind])")
+mutant("sequoia-nodes-spent-twice", "draft/length/sequoia_shape.hpp", SEQUOIA, "younger[n - 1 - behind]", "younger[n - 1]")
+mutant("sequoia-other-tree-than-its-value", "draft/length/sequoia_shape.hpp", SEQUOIA, "left -= static_cast<std::size_t>(behind) + 1;", "left -= static_cast<std::size_t>(behind);")
+mutant("sequoia-a-level-short", "draft/length/sequoia_shape.hpp", SEQUOIA, "d < std::min(depth, nodes) && add_level()", "d + 1 < std::min(depth, nodes) && add_level()")
+mutant("sequoia-chances-unchecked", "draft/length/sequoia_shape.hpp", SEQUOIA, "if (sum > 1 + rounding)", "if (false)")
 
-SIBLINGS = "tests/draft/siblings"
+SIBLINGS = "tests/draft/strategies/siblings"
 TREE = "tests/draft/model_tree_drafter"
 mutant = promise("a tree reports the very rows that its tokens were drawn from, given their elder siblings")
-mutant("sibling-with-its-elders", "draft/siblings.hpp", SIBLINGS + " " + TREE, "chance.draw(detail::NamedRow(rest, ", "chance.draw(detail::NamedRow(q, ")
-mutant("siblings-report-the-whole-row", "draft/siblings.hpp", SIBLINGS + " " + TREE, "      rows.push_back(rest);", "      rows.emplace_back(q, siblings.first(0));")
-mutant("siblings-never-end", "draft/siblings.hpp", SIBLINGS + " " + TREE, "if (!(rest.mass() > 0)) return;", "")
-mutant("tree-of-the-row-before", "draft/growing_tree.hpp", TREE, "behind_[row + static_cast<Index>(i)], siblings", "behind_[row], siblings")
-mutant("tree-behind-another-token", "draft/growing_tree.hpp", TREE, "numbers_[static_cast<std::size_t>(parents_[at])]);", "numbers_[static_cast<std::size_t>(parents_[at])] * 0);")
-mutant("tree-beyond-its-limits", "draft/growing_tree.hpp", TREE, "std::clamp<Index>(most_ - shape_->first_child(place), 0, shape_->children(place))", "shape_->children(place)")
+mutant("sibling-with-its-elders", "draft/strategies/siblings.hpp", SIBLINGS + " " + TREE, "chance.draw(detail::NamedRow(rest, ", "chance.draw(detail::NamedRow(q, ")
+mutant("siblings-report-the-whole-row", "draft/strategies/siblings.hpp", SIBLINGS + " " + TREE, "      rows.push_back(rest);", "      rows.emplace_back(q, siblings.first(0));")
+mutant("siblings-never-end", "draft/strategies/siblings.hpp", SIBLINGS + " " + TREE, "if (!(rest.mass() > 0)) return;", "")
+mutant("tree-of-the-row-before", "draft/strategies/growing_tree.hpp", TREE, "behind_[row + static_cast<Index>(i)], siblings", "behind_[row], siblings")
+mutant("tree-behind-another-token", "draft/strategies/growing_tree.hpp", TREE, "numbers_[static_cast<std::size_t>(parents_[at])]);", "numbers_[static_cast<std::size_t>(parents_[at])] * 0);")
+mutant("tree-beyond-its-limits", "draft/strategies/growing_tree.hpp", TREE, "std::clamp<Index>(most_ - shape_->first_child(place), 0, shape_->children(place))", "shape_->children(place)")
 mutant("tree-rows-unchecked", "draft/model_tree_drafter.hpp", TREE, "tree_.take(model_.row(rows, i, tree_.level_size()));", "tree_.take(rows.row(i));")
-mutant("tree-context-overfed", "draft/growing_tree.hpp", TREE, "if (taken_in == inner) return k;", "if (taken_in > inner) return k;")
-mutant("tree-context-overflowed", "draft/growing_tree.hpp", TREE, "if (inner < 0) return 0;", "")
-mutant("tree-leaves-taken-in", "draft/growing_tree.hpp", TREE, "if (children(place(k)) > 0) add_to_level(k);", "add_to_level(k);")
+mutant("tree-context-overfed", "draft/strategies/growing_tree.hpp", TREE, "if (taken_in == inner) return k;", "if (taken_in > inner) return k;")
+mutant("tree-context-overflowed", "draft/strategies/growing_tree.hpp", TREE, "if (inner < 0) return 0;", "")
+mutant("tree-leaves-taken-in", "draft/strategies/growing_tree.hpp", TREE, "if (children(place(k)) > 0) add_to_level(k);", "add_to_level(k);")
 
 mutant = promise("a draft model keeps what the context goes on with of its tree, and nothing else")
 mutant("unknown-token-that-is-the-vocabulary-size", "model/known_tokens.hpp",
        "tests/draft/model_drafter tests/loop/cascade_drafter tests/draft/intersection_drafter", "return x >= vocab_size;", "return x > vocab_size;")
 mutant("tree-limits-of-one-token", "draft/tree_draft.hpp", "tests/draft/tree_draft",
        "Index depth = unlimited;", "Index depth = 1;")
-mutant("tree-kept-against-truncate", "draft/open_tree.hpp", TREE, "std::ssize(context) - 1 - seen, lasting_)", "std::ssize(context) - 1 - seen, unlimited)")
-mutant("tree-never-kept", "draft/open_tree.hpp", TREE, "if (node < 0) break;", "break;")
-mutant("tree-of-another-token-kept", "draft/open_tree.hpp", TREE, "parents_[static_cast<std::size_t>(k)] == node && tokens_[static_cast<std::size_t>(k)] == token", "parents_[static_cast<std::size_t>(k)] == node && token >= 0")
+mutant("tree-kept-against-truncate", "draft/strategies/open_tree.hpp", TREE, "std::ssize(context) - 1 - seen, lasting_)", "std::ssize(context) - 1 - seen, unlimited)")
+mutant("tree-never-kept", "draft/strategies/open_tree.hpp", TREE, "if (node < 0) break;", "break;")
+mutant("tree-of-another-token-kept", "draft/strategies/open_tree.hpp", TREE, "parents_[static_cast<std::size_t>(k)] == node && tokens_[static_cast<std::size_t>(k)] == token", "parents_[static_cast<std::size_t>(k)] == node && token >= 0")
 mutant("tree-kept-but-not-counted", "draft/branching_model.hpp", TREE, "    this->has_seen_more(std::ssize(path));\n", "")
 mutant("tree-stays-open", "draft/branching_model.hpp", TREE, "if (path.empty()) this->model().truncate(this->seen());\n    else this->model().keep(path);", "if (!path.empty()) this->model().keep(path);")
 mutant("tree-remembered-across-turns", "draft/branching_model.hpp", TREE, "if (this->take()) tree_.clear();", "this->take();")
-mutant("tree-lasts-beyond-the-draft", "draft/open_tree.hpp", TREE, "    if (empty()) return false;\n", "")
+mutant("tree-lasts-beyond-the-draft", "draft/strategies/open_tree.hpp", TREE, "    if (empty()) return false;\n", "")
 
 TOGETHER, TREES = "draft/batch_model_tree_drafter.hpp", "tests/draft/batch_model_tree_drafter"
 mutant = promise("trees that are drafted together are those that each sequence would get alone")
@@ -256,24 +256,24 @@ mutant("trees-of-short-rows", TOGETHER, TREES, "    detail::check_row_count(rows
 
 SPARES = "tests/draft/spares_drafter"
 mutant = promise("trunk and spares: what was drawn reports its row, what was chosen is the likeliest else")
-mutant("spare-reports-a-drawn-row", "draft/growing_spares.hpp", SPARES, "Row(std::in_place_index<1>, OneHotRow(likely.token))", "Row(std::in_place_index<0>, behind_[behind_.size() - 1])")
-mutant("spare-drawn-already", "draft/growing_spares.hpp", SPARES, "likely.token != drawn && count-- > 0", "count-- > 0")
-mutant("spare-one-short", "draft/growing_spares.hpp", SPARES, "likeliest_.of(q, count + 1)", "likeliest_.of(q, count)")
-mutant("spares-beyond-the-limit", "draft/growing_spares.hpp", SPARES, "std::clamp<Index>(left - 1 - to_come, 0, plan.spares_at(d))", "plan.spares_at(d)")
-mutant("trunk-beyond-the-limit", "draft/growing_spares.hpp", SPARES, "std::min(limits.depth, room)", "room")
-mutant("trunk-kept-behind-a-spare", "draft/growing_spares.hpp", SPARES, "context[from_ + i] != tokens_[i])", "false)")
-mutant("trunk-never-kept", "draft/growing_spares.hpp", SPARES, "      if (from_ + i >= context.size() || context[from_ + i] != tokens_[i])\n", "")
-mutant("trunk-behind-a-spare", "draft/growing_spares.hpp", SPARES, "spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });", "spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });\n    last_ = std::ssize(tokens_) - 1;")
+mutant("spare-reports-a-drawn-row", "draft/strategies/growing_spares.hpp", SPARES, "Row(std::in_place_index<1>, OneHotRow(likely.token))", "Row(std::in_place_index<0>, behind_[behind_.size() - 1])")
+mutant("spare-drawn-already", "draft/strategies/growing_spares.hpp", SPARES, "likely.token != drawn && count-- > 0", "count-- > 0")
+mutant("spare-one-short", "draft/strategies/growing_spares.hpp", SPARES, "likeliest_.of(q, count + 1)", "likeliest_.of(q, count)")
+mutant("spares-beyond-the-limit", "draft/strategies/growing_spares.hpp", SPARES, "std::clamp<Index>(left - 1 - to_come, 0, plan.spares_at(d))", "plan.spares_at(d)")
+mutant("trunk-beyond-the-limit", "draft/strategies/growing_spares.hpp", SPARES, "std::min(limits.depth, room)", "room")
+mutant("trunk-kept-behind-a-spare", "draft/strategies/growing_spares.hpp", SPARES, "context[from_ + i] != tokens_[i])", "false)")
+mutant("trunk-never-kept", "draft/strategies/growing_spares.hpp", SPARES, "      if (from_ + i >= context.size() || context[from_ + i] != tokens_[i])\n", "")
+mutant("trunk-behind-a-spare", "draft/strategies/growing_spares.hpp", SPARES, "spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });", "spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });\n    last_ = std::ssize(tokens_) - 1;")
 mutant("second-trunk-overwritten", "draft/spares_drafter.hpp", SPARES, "StoredRows<typename DraftModel::Row, false>", "typename DraftModel::Rows")
 mutant("second-trunk-in-the-way", "draft/spares_drafter.hpp", SPARES, "      if (tree_.anew()) go_back_to(context);\n", "")
-mutant("second-trunk-before-its-level", "draft/growing_spares.hpp", SPARES, "left -= 1 + spares_.back();", "--left;")
-mutant("second-trunk-too-deep", "draft/growing_spares.hpp", SPARES, "std::min(depth, std::max(trunk, plan.second_trunk() + 1))", "std::max(trunk, plan.second_trunk() + 1)")
-mutant("second-trunk-behind-the-first", "draft/growing_spares.hpp", SPARES, "second_last_ = 1;", "second_last_ = 0;")
-mutant("spares-unbounded", "draft/growing_spares.hpp", SPARES, "left -= 1 + spares_at(d);", "left -= 1;")
-mutant("trunk-ends-where-spares-are-missing", "draft/growing_spares.hpp", "tests/law_tree_loop",
+mutant("second-trunk-before-its-level", "draft/strategies/growing_spares.hpp", SPARES, "left -= 1 + spares_.back();", "--left;")
+mutant("second-trunk-too-deep", "draft/strategies/growing_spares.hpp", SPARES, "std::min(depth, std::max(trunk, plan.second_trunk() + 1))", "std::max(trunk, plan.second_trunk() + 1)")
+mutant("second-trunk-behind-the-first", "draft/strategies/growing_spares.hpp", SPARES, "second_last_ = 1;", "second_last_ = 0;")
+mutant("spares-unbounded", "draft/strategies/growing_spares.hpp", SPARES, "left -= 1 + spares_at(d);", "left -= 1;")
+mutant("trunk-ends-where-spares-are-missing", "draft/strategies/growing_spares.hpp", "tests/law_tree_loop",
        "if (spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });",
        "if (spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });\n    if (std::ssize(tokens_) - last_ <= spares) trunk_ = drawn_;")
-mutant("second-trunk-of-no-spare", "draft/growing_spares.hpp", SPARES, "if (drawn_ > 1 || tokens_.size() < 2) return;", "if (drawn_ > 1) return;")
+mutant("second-trunk-of-no-spare", "draft/strategies/growing_spares.hpp", SPARES, "if (drawn_ > 1 || tokens_.size() < 2) return;", "if (drawn_ > 1) return;")
 
 TOGETHER, TREES = "draft/batch_spares_drafter.hpp", "tests/draft/batch_spares_drafter"
 mutant = promise("trunks and spares that are drafted together are those that each sequence would get alone")
@@ -294,41 +294,41 @@ mutant("confident-wider", "draft/confident_tree_drafter.hpp", CONFIDENT, "choose
 mutant("confident-context-overfed", "draft/confident_tree_drafter.hpp", CONFIDENT, "      room -= std::ssize(leaves_);\n", "")
 mutant("confident-behind-another-token", "draft/confident_tree_drafter.hpp", CONFIDENT, "node(k).number = number++;", "node(k).number = number;")
 mutant("confident-of-too-many", "draft/confident_tree_drafter.hpp", CONFIDENT, "if (std::ssize(best_) > nodes) best_.resize(static_cast<std::size_t>(nodes));", "")
-mutant("spares-before-the-trunk", "draft/growing_spares.hpp", "tests/law_tree_loop",
+mutant("spares-before-the-trunk", "draft/strategies/growing_spares.hpp", "tests/law_tree_loop",
        "std::max<Index>(limits.trunk - d - 1, 0);", "0;")
 
-LOOKUP_TREE = "tests/draft/prompt_lookup_tree"
+LOOKUP_TREE = "tests/draft/from_text/prompt_lookup_tree"
 mutant = promise("trees of prompt lookup follow the best matches, and share beginnings")
-mutant("tree-of-the-worst-matches", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE,
+mutant("tree-of-the-worst-matches", "draft/from_text/prompt_lookup_tree.hpp", LOOKUP_TREE,
        "return a.match > b.match;", "return a.match < b.match;")
-mutant("occurrences-not-chained", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE,
+mutant("occurrences-not-chained", "draft/from_text/prompt_lookup_tree.hpp", LOOKUP_TREE,
        "      previous_.back() = latest;\n", "")
-mutant("tree-of-twins", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE,
+mutant("tree-of-twins", "draft/from_text/prompt_lookup_tree.hpp", LOOKUP_TREE,
        "tokens_[static_cast<std::size_t>(k)] == token)", "false)")
-mutant("tree-index-not-cut", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE,
+mutant("tree-index-not-cut", "draft/from_text/prompt_lookup_tree.hpp", LOOKUP_TREE,
        "    latest_.clear();\n    previous_.assign(1, 0);\n  }\n\n private:", "  }\n\n private:")
-mutant("lookup-tree-without-limit", "draft/prompt_lookup_tree.hpp", LOOKUP_TREE, "if (size >= nodes) return -1;", "")
-mutant("independent-twins", "draft/siblings.hpp", "tests/draft/siblings",
+mutant("lookup-tree-without-limit", "draft/from_text/prompt_lookup_tree.hpp", LOOKUP_TREE, "if (size >= nodes) return -1;", "")
+mutant("independent-twins", "draft/strategies/siblings.hpp", "tests/draft/strategies/siblings",
        "if (static_cast<double>(q.probability(tokens.back())) == 1) return;", "")
 
-LIKELY = "tests/draft/likely_tree"
+LIKELY = "tests/draft/from_text/likely_tree"
 mutant = promise("a tree of counts has the nodes of the largest probability by them, on the line's own draft")
-mutant("likely-shares-all", "draft/likely_tree.hpp", LIKELY, "(found_[i].probability - 0.5) / times;", "found_[i].probability / times;")
-mutant("likely-twins", "draft/likely_tree.hpp", LIKELY, "if (longer != none && counted.has(longer, token)) return;", "")
-mutant("likely-shorter-match-as-sure", "draft/likely_tree.hpp", LIKELY, "left *= read(", "read(")
-mutant("likely-trunk-forgotten", "draft/likely_tree.hpp", LIKELY, "found(eldest).depth <= limits.trunk && ", "false && ")
-mutant("likely-too-deep", "draft/likely_tree.hpp", LIKELY, "return node.depth < depth_ && ", "return node.depth <= depth_ && ")
-mutant("likely-eldest-by-probability", "draft/likely_tree.hpp", LIKELY,
+mutant("likely-shares-all", "draft/from_text/likely_tree.hpp", LIKELY, "(found_[i].probability - 0.5) / times;", "found_[i].probability / times;")
+mutant("likely-twins", "draft/from_text/likely_tree.hpp", LIKELY, "if (longer != none && counted.has(longer, token)) return;", "")
+mutant("likely-shorter-match-as-sure", "draft/from_text/likely_tree.hpp", LIKELY, "left *= read(", "read(")
+mutant("likely-trunk-forgotten", "draft/from_text/likely_tree.hpp", LIKELY, "found(eldest).depth <= limits.trunk && ", "false && ")
+mutant("likely-too-deep", "draft/from_text/likely_tree.hpp", LIKELY, "return node.depth < depth_ && ", "return node.depth <= depth_ && ")
+mutant("likely-eldest-by-probability", "draft/from_text/likely_tree.hpp", LIKELY,
        "const auto younger = found_.begin() + static_cast<std::ptrdiff_t>(eldest + 1);", "const auto younger = found_.begin() + static_cast<std::ptrdiff_t>(eldest);")
-mutant("likely-eldest-waits", "draft/likely_tree.hpp", LIKELY, "std::max(found_[eldest].priority, found_[eldest + 1].priority)", "found_[eldest].priority")
-mutant("likely-one-too-few", "draft/likely_tree.hpp", LIKELY, "std::ssize(best_) < nodes_ ? 0 : best_.front()", "best_.empty() ? 0 : best_.front()")
-mutant("likely-reads-all", "draft/likely_tree.hpp", LIKELY, "if (found_.size() > eldest && left <= least()) return false;", "")
-mutant("ngram-tree-of-rare-ones", "draft/ngram_tree_drafter.hpp", "tests/draft/ngram_tree_drafter", "if (learnt_.proposes(next)) visit(", "visit(")
-mutant("ngram-tree-of-another-place", "draft/ngram_tree_drafter.hpp", "tests/draft/ngram_tree_drafter",
+mutant("likely-eldest-waits", "draft/from_text/likely_tree.hpp", LIKELY, "std::max(found_[eldest].priority, found_[eldest + 1].priority)", "found_[eldest].priority")
+mutant("likely-one-too-few", "draft/from_text/likely_tree.hpp", LIKELY, "std::ssize(best_) < nodes_ ? 0 : best_.front()", "best_.empty() ? 0 : best_.front()")
+mutant("likely-reads-all", "draft/from_text/likely_tree.hpp", LIKELY, "if (found_.size() > eldest && left <= least()) return false;", "")
+mutant("ngram-tree-of-rare-ones", "draft/from_text/ngram_tree_drafter.hpp", "tests/draft/from_text/ngram_tree_drafter", "if (learnt_.proposes(next)) visit(", "visit(")
+mutant("ngram-tree-of-another-place", "draft/from_text/ngram_tree_drafter.hpp", "tests/draft/from_text/ngram_tree_drafter",
        "const std::size_t from = static_cast<std::size_t>(place) * length();\n      places_", "const std::size_t from = 0 * static_cast<std::size_t>(place);\n      places_")
-mutant("ngram-siblings-lost", "draft/learnt_ngrams.hpp", "tests/draft/ngram_tree_drafter", "leader == none ? node : std::exchange(at(leader).next, node)", "node")
-mutant("suffix-tree-of-the-longest-match", "draft/suffix_match_tree_drafter.hpp", "tests/draft/suffix_match_tree_drafter", "if (!visit(match.state)) return;", "return void(visit(match.state));")
-mutant("suffix-tree-behind-another-token", "draft/suffix_match_tree_drafter.hpp", "tests/draft/suffix_match_tree_drafter",
+mutant("ngram-siblings-lost", "draft/from_text/learnt_ngrams.hpp", "tests/draft/from_text/ngram_tree_drafter", "leader == none ? node : std::exchange(at(leader).next, node)", "node")
+mutant("suffix-tree-of-the-longest-match", "draft/from_text/suffix_match_tree_drafter.hpp", "tests/draft/from_text/suffix_match_tree_drafter", "if (!visit(match.state)) return;", "return void(visit(match.state));")
+mutant("suffix-tree-behind-another-token", "draft/from_text/suffix_match_tree_drafter.hpp", "tests/draft/from_text/suffix_match_tree_drafter",
        "automaton.edge(automaton.find(match.state, token))", "automaton.edge(automaton.state(match.state).best)")
 
 UNSURE = "tests/draft/confident_spares_drafter"
@@ -346,64 +346,64 @@ mutant("confident-spares-trunk-fed-anew", "draft/confident_spares_drafter.hpp", 
        "      if (at < context.size() && context[at] == taken_in_[i]) continue;\n      model_.truncate(static_cast<Index>(at));", "      model_.truncate(static_cast<Index>(at));")
 mutant("confident-spares-row-overwritten", "draft/confident_spares_drafter.hpp", UNSURE, "StoredRows<typename DraftModel::Row, false>", "typename DraftModel::Rows")
 
-TREE_POLICY = "tests/draft/cost_optimal_tree"
+TREE_POLICY = "tests/draft/length/cost_optimal_tree"
 mutant = promise("the tree policy takes the shape of the least time per token")
-mutant("tree-policy-without-draft-cost", "draft/cost_optimal_tree.hpp", TREE_POLICY,
+mutant("tree-policy-without-draft-cost", "draft/length/cost_optimal_tree.hpp", TREE_POLICY,
        "costs_(nodes, depth) / (1 +", "costs_(nodes, 0) / (1 +")
-mutant("tree-policy-of-free-tokens", "draft/cost_optimal_tree.hpp", TREE_POLICY,
+mutant("tree-policy-of-free-tokens", "draft/length/cost_optimal_tree.hpp", TREE_POLICY,
        "costs_(nodes, depth) / (1 +", "costs_(0, depth) / (1 +")
-mutant("tree-policy-never-probes", "draft/cost_optimal_tree.hpp", TREE_POLICY,
+mutant("tree-policy-never-probes", "draft/length/cost_optimal_tree.hpp", TREE_POLICY,
        "return probe_steps_ > 0 ? probe_ : best_;", "return best_;")
-mutant("tree-policy-forgets-nothing", "draft/cost_optimal_tree.hpp", TREE_POLICY,
+mutant("tree-policy-forgets-nothing", "draft/length/cost_optimal_tree.hpp", TREE_POLICY,
        "accepted.fade(1 - 1 / options_.window)", "accepted.fade(1)")
 
-SPARES_POLICY = "tests/draft/cost_optimal_spares"
+SPARES_POLICY = "tests/draft/length/cost_optimal_spares"
 mutant = promise("the policy of spares takes the trunk and the spares of the least time per token")
-mutant("spares-policy-without-draft-cost", "draft/cost_optimal_spares.hpp", SPARES_POLICY,
+mutant("spares-policy-without-draft-cost", "draft/length/cost_optimal_spares.hpp", SPARES_POLICY,
        "const double time = costs_(nodes, trunk);", "const double time = costs_(nodes, 0);")
-mutant("spares-policy-of-free-tokens", "draft/cost_optimal_spares.hpp", SPARES_POLICY,
+mutant("spares-policy-of-free-tokens", "draft/length/cost_optimal_spares.hpp", SPARES_POLICY,
        "const double time = costs_(nodes, trunk);", "const double time = costs_(trunk, trunk);")
-mutant("spares-policy-of-bare-trunks", "draft/cost_optimal_spares.hpp", SPARES_POLICY,
+mutant("spares-policy-of-bare-trunks", "draft/length/cost_optimal_spares.hpp", SPARES_POLICY,
        "tokens += add_spare(probe_);", "tokens += 0 * add_spare(probe_);")
-mutant("spares-policy-at-the-context-only", "draft/cost_optimal_spares.hpp", SPARES_POLICY,
+mutant("spares-policy-at-the-context-only", "draft/length/cost_optimal_spares.hpp", SPARES_POLICY,
        "for (std::size_t d = 1; d < plan.spares.size(); ++d)\n      if", "for (std::size_t d = 1; d < 1; ++d)\n      if")
-mutant("spares-policy-counts-hits-as-survival", "draft/cost_optimal_spares.hpp", SPARES_POLICY,
+mutant("spares-policy-counts-hits-as-survival", "draft/length/cost_optimal_spares.hpp", SPARES_POLICY,
        "[](Index rank) { return rank > 0; }", "[](Index rank) { return rank < 0; }")
-mutant("spares-policy-never-probes", "draft/cost_optimal_spares.hpp", SPARES_POLICY,
+mutant("spares-policy-never-probes", "draft/length/cost_optimal_spares.hpp", SPARES_POLICY,
        "!budget_.affords(probe_loss_)", "probe_loss_ < 1e9")
-mutant("spares-policy-probes-for-free", "draft/cost_optimal_spares.hpp", SPARES_POLICY,
+mutant("spares-policy-probes-for-free", "draft/length/cost_optimal_spares.hpp", SPARES_POLICY,
        "budget_.affords(probe_loss_)", "budget_.affords(0 * probe_loss_)")
-mutant("spares-policy-beyond-gamma", "draft/cost_optimal_spares.hpp", SPARES_POLICY,
+mutant("spares-policy-beyond-gamma", "draft/length/cost_optimal_spares.hpp", SPARES_POLICY,
        "return std::min(shape_.size(), most_);", "return shape_.size();")
 mutant("spares-without-their-shape", "draft/spares_drafter.hpp", SPARES_POLICY,
        "if constexpr (follows_policy) plan_.take(policy_->shape());", "")
 
 mutant = promise("shares of spares are those of their depth, where that is known")
-mutant("shares-of-all-depths", "draft/spare_shares.hpp", "tests/draft/spare_shares",
+mutant("shares-of-all-depths", "draft/length/spare_shares.hpp", "tests/draft/length/spare_shares",
        "here[k].with(all, depth_weight)", "all")
-mutant("shares-that-rise", "draft/spare_shares.hpp", "tests/draft/spare_shares",
+mutant("shares-that-rise", "draft/length/spare_shares.hpp", "tests/draft/length/spare_shares",
        "static_cast<Index>(k) < offered; ++k", "k < ranks; ++k")
-mutant("shares-not-forgotten", "draft/spare_shares.hpp", "tests/draft/spare_shares",
+mutant("shares-not-forgotten", "draft/length/spare_shares.hpp", "tests/draft/length/spare_shares",
        "    for (FadingMean& mean : here) mean.fade(decay_);\n", "")
 
 mutant = promise("a probe costs a share of the time, and rests")
-mutant("probe-without-rest", "draft/probe_budget.hpp", "tests/draft/probe_budget", "return rest_ >= least_rest;", "return true;")
-mutant("probe-for-nothing", "draft/probe_budget.hpp", "tests/draft/probe_budget", "    earned_ = 0;\n", "")
+mutant("probe-without-rest", "draft/length/probe_budget.hpp", "tests/draft/length/probe_budget", "return rest_ >= least_rest;", "return true;")
+mutant("probe-for-nothing", "draft/length/probe_budget.hpp", "tests/draft/length/probe_budget", "    earned_ = 0;\n", "")
 
 mutant = promise("drafts of trees are timed by their depth")
-mutant("tree-costs-by-nodes", "draft/tree_costs.hpp", "tests/draft/tree_costs", "draft_.add(step.depth(),", "draft_.add(step.drafted,")
-mutant("tree-costs-of-prompts", "draft/tree_costs.hpp", "tests/draft/tree_costs", "if (step.fed == step.drafted + 1) {", "{")
-mutant("tree-costs-of-catching-up", "draft/tree_costs.hpp", "tests/draft/tree_costs", "if (step.drafted > 0 && drafted_before_)", "if (step.drafted > 0)")
-mutant("tree-costs-soon-forgotten", "draft/tree_costs.hpp", "tests/draft/tree_costs", "++idle_ % 8 == 0", "true")
+mutant("tree-costs-by-nodes", "draft/length/tree_costs.hpp", "tests/draft/length/tree_costs", "draft_.add(step.depth(),", "draft_.add(step.drafted,")
+mutant("tree-costs-of-prompts", "draft/length/tree_costs.hpp", "tests/draft/length/tree_costs", "if (step.fed == step.drafted + 1) {", "{")
+mutant("tree-costs-of-catching-up", "draft/length/tree_costs.hpp", "tests/draft/length/tree_costs", "if (step.drafted > 0 && drafted_before_)", "if (step.drafted > 0)")
+mutant("tree-costs-soon-forgotten", "draft/length/tree_costs.hpp", "tests/draft/length/tree_costs", "++idle_ % 8 == 0", "true")
 
 mutant = promise("a keyed draft is drawn by the numbers of each token's depth")
-mutant("keyed-spares-depth", "draft/growing_spares.hpp", "tests/verify/keyed",
+mutant("keyed-spares-depth", "draft/strategies/growing_spares.hpp", "tests/verify/keyed",
        "const Token drawn = behind(chance, depth).draw(name);", "const Token drawn = behind(chance, 0).draw(name);")
-mutant("keyed-second-trunk-depth", "draft/growing_spares.hpp", "tests/verify/keyed",
+mutant("keyed-second-trunk-depth", "draft/strategies/growing_spares.hpp", "tests/verify/keyed",
        "second_depth_ = 1;", "second_depth_ = 0;")
 mutant("keyed-confident-depth", "draft/confident_spares_drafter.hpp", "tests/verify/keyed",
        "detail::behind(chance, depth(parent))", "detail::behind(chance, size())")
-mutant("keyed-siblings-depth", "draft/growing_tree.hpp", "tests/verify/keyed",
+mutant("keyed-siblings-depth", "draft/strategies/growing_tree.hpp", "tests/verify/keyed",
        "behind(chance, depth(k));", "behind(chance, k + 1);")
 FORCED = "tests/draft/forced_tokens"
 mutant = promise("what is forced is proposed, and nothing else")
@@ -426,7 +426,7 @@ mutant("target-fed-unknown-tokens", "loop/feed_buffer.hpp", "tests/loop/sequence
 
 INTERSECTION = "tests/draft/intersection_drafter"
 mutant = promise("a model of another vocabulary drafts from common tokens, and reports the very rows it drew from")
-mutant("intersection-reports-all-that-was-left", "rows/part_alone.hpp", INTERSECTION, "mass_ > 0 ? p / mass_ : p", "p")
+mutant("intersection-reports-all-that-was-left", "rows/kinds/part_alone.hpp", INTERSECTION, "mass_ > 0 ? p / mass_ : p", "p")
 mutant("intersection-draws-from-nothing", "draft/intersection_drafter.hpp", INTERSECTION, "!(q.row().mass() > 0) || ", "")
 mutant("intersection-row-unnamed", "draft/intersection_drafter.hpp", INTERSECTION,
        "return name.named([&] { return Row(OnlyTokensRow(inner_[i], map_.mapped()), map_); });",

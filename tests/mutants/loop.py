@@ -154,7 +154,7 @@ mutant("cascade-policy-one-late", "loop/cascade_drafter.hpp", "tests/loop/cascad
        "return drafted(sequence, asked);\n    }", "return drafted(sequence, asked + 1);\n    }")
 mutant("cascade-remembers-its-draft", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
        "      inner_->sequence->forget();\n", "")
-mutant("stored-rows-one-copy", "rows/stored_rows.hpp", "tests/loop/cascade_drafter tests/draft/model_drafter",
+mutant("stored-rows-one-copy", "rows/kinds/stored_rows.hpp", "tests/loop/cascade_drafter tests/draft/model_drafter",
        "copies_[rows_.size()].assign(row)", "copies_[0].assign(row)")
 
 mutant("cascade-row-told-as-the-outer-loops", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
@@ -209,7 +209,7 @@ mutant("room-doubles-with-each-step", "loop/text.hpp", SOAK, "if (context_.capac
 mutant("statistics-grow-with-steps", "measure/stats.hpp", SOAK,
        "accepted_lengths.resize(std::max(accepted_lengths.size(), static_cast<std::size_t>(step.depth()) + 1));",
        "accepted_lengths.resize(accepted_lengths.size() + static_cast<std::size_t>(step.drafted) + 1);")
-mutant("a-copy-more-for-each-row", "rows/stored_rows.hpp", SOAK,
+mutant("a-copy-more-for-each-row", "rows/kinds/stored_rows.hpp", SOAK,
        "if (copies_.size() == rows_.size()) copies_.emplace_back();", "copies_.emplace_back();")
 mutant("trunk-left-where-a-spare-was-taken", "draft/spares_drafter.hpp", SOAK,
        "if (const Index agreed = taken_in_.agreed(context); agreed != unlimited) model_.truncate(agreed);", "")
@@ -225,7 +225,7 @@ mutant("verify-time-from-the-start", "loop/sequence.hpp", "tests/loop/sequence",
        "stats_.verify_time += Clock::now() - start;", "stats_.verify_time += Clock::now() - start + proposal_.value->draft_time;")
 
 mutant = promise("the baseline asks nobody for a draft")
-mutant("no-drafter-guesses", "draft/drafter.hpp", "tests/loop/sequence tests/loop/stop_strings",
+mutant("no-drafter-guesses", "draft/drafter.hpp", "tests/loop/sequence tests/text/stop_strings",
        "const { return {{}, OneHotRows({})}; }",
        "const { static constexpr Token guess[] = {0}; return {guess, OneHotRows(guess)}; }")
 mutant("baseline-asks-for-drafts", "loop/spec_dec.hpp", "tests/loop/spec_dec", "  options.gamma = 0;\n", "")
@@ -359,14 +359,14 @@ mutant("batch-draft-past-its-context", "draft/batch_model_drafter.hpp", BATCH,
 mutant("sequences-take-trees-as-lines", "model/model_per_sequence.hpp", BATCH,
        "if (!feed.parents.empty()) return model.forward(feed.tokens, feed.parents, rows);", "")
 
-STOPS = "tests/loop/stop_strings"
+STOPS = "tests/text/stop_strings"
 mutant = promise("a stop string ends the text in the token that completes it, wherever tokens break it")
-mutant("characters-of-four-bytes-broken", "token_bytes.hpp", "tests/loop/text_stream", "k <= 3 && k <= text.size()", "k <= 2 && k <= text.size()")
-mutant("whole-characters-held-back", "token_bytes.hpp", "tests/loop/text_stream", "return length > k ? k : 0;", "return length >= k ? k : 0;")
-mutant("overlong-bytes-taken-for-a-character", "token_bytes.hpp", "tests/loop/text_stream", "byte >= 0xC2U ? 2", "byte >= 0xC0U ? 2")
-mutant("stop-string-within-a-token-only", "loop/stop_strings.hpp", STOPS,
+mutant("characters-of-four-bytes-broken", "text/token_bytes.hpp", "tests/loop/text_stream", "k <= 3 && k <= text.size()", "k <= 2 && k <= text.size()")
+mutant("whole-characters-held-back", "text/token_bytes.hpp", "tests/loop/text_stream", "return length > k ? k : 0;", "return length >= k ? k : 0;")
+mutant("overlong-bytes-taken-for-a-character", "text/token_bytes.hpp", "tests/loop/text_stream", "byte >= 0xC2U ? 2", "byte >= 0xC0U ? 2")
+mutant("stop-string-within-a-token-only", "text/stop_strings.hpp", STOPS,
        "search.state = matcher.next(search.state, byte);", "search.state = matcher.next(search.state * (byte == bytes.front() ? 0 : 1), byte);")
-mutant("stop-string-begins-where-it-ends", "loop/stop_strings.hpp", STOPS,
+mutant("stop-string-begins-where-it-ends", "text/stop_strings.hpp", STOPS,
        "StopMatch{string, search.bytes - length, search.bytes}", "StopMatch{string, search.bytes - 1 + 0 * length, search.bytes}")
 mutant("stop-string-begins-anew-each-token", "loop/text.hpp", STOPS,
        "options_.stop_strings.find(cut.search, x)", "options_.stop_strings.find(cut.search = {.bytes = cut.search.bytes}, x)")
@@ -377,12 +377,12 @@ mutant("budget-before-stop-string", "loop/text.hpp", STOPS,
        "} else if ((cut.match =", "} else if (cut.tokens < remaining() && (cut.match =")
 mutant("stop-string-behind-stop-token", "loop/text.hpp", STOPS,
        "    if (options_.stop_tokens.contains(x)) {", "    cut.match = options_.stop_strings.find(cut.search, x);\n    if (options_.stop_tokens.contains(x)) {")
-mutant("stop-string-shorter-first", "loop/string_matcher.hpp", "tests/loop/string_matcher",
+mutant("stop-string-shorter-first", "text/string_matcher.hpp", "tests/text/string_matcher",
        "if (nodes_[state].string < 0) nodes_[state].string = nodes_[shorter].string;",
        "if (nodes_[shorter].string >= 0) nodes_[state].string = nodes_[shorter].string;")
-mutant("stop-string-inside-another-missed", "loop/string_matcher.hpp", "tests/loop/string_matcher",
+mutant("stop-string-inside-another-missed", "text/string_matcher.hpp", "tests/text/string_matcher",
        "if (nodes_[state].string < 0) nodes_[state].string = nodes_[shorter].string;", "")
-mutant("stop-string-falls-to-the-beginning", "loop/string_matcher.hpp", "tests/loop/string_matcher",
+mutant("stop-string-falls-to-the-beginning", "text/string_matcher.hpp", "tests/text/string_matcher",
        "nodes_[next].shorter = beside;", "nodes_[next].shorter = 0;")
 mutant("stream-shows-what-may-stop", "loop/text_stream.hpp", "tests/loop/text_stream",
        "std::max(stop_strings_.begun(search_), static_cast<Index>(detail::incomplete_utf8(held_)))", "static_cast<Index>(detail::incomplete_utf8(held_))")
@@ -426,11 +426,11 @@ mutant("raw-is-hooked", "sample/processed_model.hpp", LOGS,
 mutant("raw-of-a-batch-is-hooked", "sample/processed_batch.hpp", "tests/sample/processed_batch",
        "const detail::ChangedRows changed(steps_.of(output_.topRows(rows)), numbers(logits));",
        "const auto changed = steps_.of(output_.topRows(rows));")
-mutant("raw-keeps-the-temperature", "rows/logits_row.hpp", LOGS,
+mutant("raw-keeps-the-temperature", "rows/kinds/logits_row.hpp", LOGS,
        "temperature_ == 1 && !(cut_ > no_cut) ? *this", "!(cut_ > no_cut) ? *this")
-mutant("raw-keeps-the-cut", "rows/logits_row.hpp", "tests/rows/log_probability",
+mutant("raw-keeps-the-cut", "rows/kinds/logits_row.hpp", "tests/rows/read/log_probability",
        "temperature_ == 1 && !(cut_ > no_cut) ? *this", "temperature_ == 1 ? *this")
-mutant("log-probability-of-an-underflow", "rows/log_probability.hpp", "tests/rows/log_probability",
+mutant("log-probability-of-an-underflow", "rows/read/log_probability.hpp", "tests/rows/read/log_probability",
        "if constexpr (requires { row.log_probability(x); })", "if constexpr (false)")
 
 mutant = promise("the loop tells a keyed source where it stands")

@@ -6,11 +6,11 @@ PATH = "model/path_by_path.hpp"
 TEST = "tests/model/path_by_path"
 
 mutant = promise("any model takes trees: every row is its own behind the way to a token")
-mutant("path-of-strangers", "model/tree_model.hpp", TEST,
+mutant("path-of-strangers", "model/trees.hpp", TEST,
        "parents[static_cast<std::size_t>(path[i])] != last", "parents[static_cast<std::size_t>(path[i])] > last")
-mutant("path-beyond-the-tree", "model/tree_model.hpp", TEST,
+mutant("path-beyond-the-tree", "model/trees.hpp", TEST,
        "path[i] <= last || path[i] >= std::ssize(parents)", "path[i] <= last || path[i] > std::ssize(parents)")
-mutant("tree-depth-of-a-parent", "model/tree_model.hpp", "tests/law_tree_loop tests/draft/tree_shape tests/verify/drafted_tree",
+mutant("tree-depth-of-a-parent", "model/trees.hpp", "tests/law_tree_loop tests/draft/strategies/tree_shape tests/verify/drafted_tree",
        "parent < 0 ? 1 : depths[static_cast<std::size_t>(parent)] + 1", "parent < 0 ? 1 : depths[static_cast<std::size_t>(parent)]")
 mutant("tree-branch-not-left", PATH, TEST, "leave(std::ranges::mismatch(way_, entered_).in2 - entered_.begin());",
        "leave(std::min<Index>(std::ssize(entered_), std::ssize(way_) - 1));")

@@ -9,16 +9,16 @@ mutant("temperature-infinite", "sample/temperature.hpp", "tests/sample/temperatu
        "t >= 0 && t <= std::numeric_limits<double>::max()", "t >= 0")
 mutant("temperature-that-forgets-the-row", "sample/temperature.hpp", "tests/sample/temperature",
        "return row.tempered(t_);", "return t_ == 1 ? row : row.tempered(t_ / row.temperature());")
-mutant("logits-temperature-upside-down", "rows/logits_row.hpp", "tests/rows/logits_row",
+mutant("logits-temperature-upside-down", "rows/kinds/logits_row.hpp", "tests/rows/kinds/logits_row",
        "inverse_temperature_(std::max<double>(1 / temperature,", "inverse_temperature_(std::max<double>(temperature,")
-mutant("logits-below-cut", "rows/logits_row.hpp", "tests/rows/logits_row", "if (l < cut_) return 0;", "")
-mutant("logits-sums-not-rescaled", "rows/logits_row.hpp", "tests/rows/logits_row",
+mutant("logits-below-cut", "rows/kinds/logits_row.hpp", "tests/rows/kinds/logits_row", "if (l < cut_) return 0;", "")
+mutant("logits-sums-not-rescaled", "rows/kinds/logits_row.hpp", "tests/rows/kinds/logits_row",
        "sums_[s] *= static_cast<Scalar>(factor);", "(void)s;")
-mutant("logits-normaliser-upside-down", "rows/logits_row.hpp", "tests/rows/logits_row",
+mutant("logits-normaliser-upside-down", "rows/kinds/logits_row.hpp", "tests/rows/kinds/logits_row",
        "inverse_temperature_ - normaliser.value)", "inverse_temperature_ + normaliser.value)")
-mutant("logits-normaliser-beyond-numbers", "rows/logits_row.hpp", "tests/rows/logits_row",
+mutant("logits-normaliser-beyond-numbers", "rows/kinds/logits_row.hpp", "tests/rows/kinds/logits_row",
        "static_cast<Scalar>(held ? near : 0)", "static_cast<Scalar>(near)")
-mutant("logits-any-temperature", "rows/logits_row.hpp", "tests/rows/logits_row", "if (!(temperature >= 0)) detail", "if (false) detail")
+mutant("logits-any-temperature", "rows/kinds/logits_row.hpp", "tests/rows/kinds/logits_row", "if (!(temperature >= 0)) detail", "if (false) detail")
 mutant("top-k-one-short", "sample/top_k.hpp", "tests/sample/top_k",
        "static_cast<double>(k_))", "static_cast<double>(k_ - 1))")
 mutant("top-p-less", "sample/top_p.hpp", "tests/sample/top_p", "std::max(p_ * total,", "std::max(0.99 * p_ * total,")
@@ -101,7 +101,7 @@ mutant("units-of-nan", "sample/token_weight.hpp", "tests/sample/token_weight tes
 mutant("mass-at-no-temperature", "sample/top_k.hpp", "tests/sample/top_k",
        "search.mass(row.inverse_temperature())", "search.mass(static_cast<Scalar>(1 / row.temperature()))")
 mutant("top-p-of-any-log-sum-exp", "sample/top_p.hpp", "tests/sample/top_p", "    check_normaliser(e.shift, total);\n", "")
-mutant("temperature-beyond-numbers", "rows/logits_row.hpp", "tests/sample/temperature",
+mutant("temperature-beyond-numbers", "rows/kinds/logits_row.hpp", "tests/sample/temperature",
        "std::min(temperature_ * factor, std::numeric_limits<double>::max())", "temperature_ * factor")
 
 mutant = promise("numbers with weights are counted and cut exactly")
@@ -223,34 +223,34 @@ mutant("snapshot-of-what-failed", "sample/snapshots.hpp", "tests/sample/grammar"
 mutant("snapshot-of-what-was-refused", "sample/snapshots.hpp", "tests/sample/grammar", "    undo();\n    return false;", "    return false;")
 mutant("snapshot-older-than-it-is", "sample/snapshots.hpp", "tests/sample/grammar", "    oldest_ = size();\n", "")
 
-OVER_RANKS = "tests/sample/chain_over_ranks"
+OVER_RANKS = "tests/ranks/chain_over_ranks"
 mutant = promise("over ranks steps keep the tokens that they keep of whole rows")
-mutant("rank-cut-of-first-row", "sample/cut_logits.hpp", OVER_RANKS,
+mutant("rank-cut-of-first-row", "ranks/cut_logits.hpp", OVER_RANKS,
        "cuts_[static_cast<std::size_t>(i)]", "cuts_[static_cast<std::size_t>(0 * i)]")
-mutant("rank-chain-without-temperature-before", "sample/chain_over_ranks.hpp", OVER_RANKS,
+mutant("rank-chain-without-temperature-before", "ranks/chain_over_ranks.hpp", OVER_RANKS,
        "Taken taken(columns, vocab_size, temperature,", "Taken taken(columns, vocab_size, 1.0,")
-mutant("rank-chain-without-temperature-of-steps", "sample/chain_over_ranks.hpp", OVER_RANKS,
+mutant("rank-chain-without-temperature-of-steps", "ranks/chain_over_ranks.hpp", OVER_RANKS,
        "return {columns, taken.temperature(), cuts_};", "return {columns, temperature, cuts_};")
-mutant("rank-cut-list-without-the-rest", "sample/rank_cut_search.hpp", OVER_RANKS, "double weight = number(r, 1);", "double weight = 0;")
-mutant("rank-cut-ends-without-the-rest", "sample/rank_cut_search.hpp", OVER_RANKS, "      weight += number(r, 1);\n", "")
-mutant("rank-cut-forgets-the-rest", "sample/rank_cut_search.hpp", OVER_RANKS, "if (l > high) above_ += weight_(l);", "")
-mutant("rank-cut-by-value-alone", "sample/rank_cut_search.hpp", OVER_RANKS, "round_++ < 3", "true")
-mutant("over-ranks-top-k-bracket-too-low", "sample/steps_over_ranks.hpp", OVER_RANKS, "(step.value() - 1) / exchange_.ranks() + 1", "step.value()")
-mutant("over-ranks-top-p-bracket-closed", "sample/steps_over_ranks.hpp", OVER_RANKS, "search(i, -largest<3>(i, 1),", "search(i, largest<3>(i, 2),")
-mutant("over-ranks-top-p-of-the-largest", "sample/steps_over_ranks.hpp", OVER_RANKS, "return most + std::log(sum);", "return most;")
-mutant("over-ranks-cut-lowered", "sample/steps_over_ranks.hpp", OVER_RANKS, "old = std::max(old, static_cast<double>(cut));", "old = static_cast<double>(cut);")
-mutant("over-ranks-searches-made-anew", "sample/chain_over_ranks.hpp", "tests/law_allocation", "if (!std::holds_alternative<typename Taken::Searches>(searches_)) searches_ =", "searches_ =")
-mutant("over-ranks-without-memory-leaves", "sample/steps_over_ranks.hpp", "tests/law_allocation", "exchange_.prepare([&] {", "([](auto&& f) { f(); })([&] {")
-mutant("over-ranks-nan-unheard", "sample/steps_over_ranks.hpp", OVER_RANKS, "told.fill(no_number)", "told.fill(none)")
+mutant("rank-cut-list-without-the-rest", "ranks/rank_cut_search.hpp", OVER_RANKS, "double weight = number(r, 1);", "double weight = 0;")
+mutant("rank-cut-ends-without-the-rest", "ranks/rank_cut_search.hpp", OVER_RANKS, "      weight += number(r, 1);\n", "")
+mutant("rank-cut-forgets-the-rest", "ranks/rank_cut_search.hpp", OVER_RANKS, "if (l > high) above_ += weight_(l);", "")
+mutant("rank-cut-by-value-alone", "ranks/rank_cut_search.hpp", OVER_RANKS, "round_++ < 3", "true")
+mutant("over-ranks-top-k-bracket-too-low", "ranks/steps_over_ranks.hpp", OVER_RANKS, "(step.value() - 1) / exchange_.ranks() + 1", "step.value()")
+mutant("over-ranks-top-p-bracket-closed", "ranks/steps_over_ranks.hpp", OVER_RANKS, "search(i, -largest<3>(i, 1),", "search(i, largest<3>(i, 2),")
+mutant("over-ranks-top-p-of-the-largest", "ranks/steps_over_ranks.hpp", OVER_RANKS, "return most + std::log(sum);", "return most;")
+mutant("over-ranks-cut-lowered", "ranks/steps_over_ranks.hpp", OVER_RANKS, "old = std::max(old, static_cast<double>(cut));", "old = static_cast<double>(cut);")
+mutant("over-ranks-searches-made-anew", "ranks/chain_over_ranks.hpp", "tests/law_allocation", "if (!std::holds_alternative<typename Taken::Searches>(searches_)) searches_ =", "searches_ =")
+mutant("over-ranks-without-memory-leaves", "ranks/steps_over_ranks.hpp", "tests/law_allocation", "exchange_.prepare([&] {", "([](auto&& f) { f(); })([&] {")
+mutant("over-ranks-nan-unheard", "ranks/steps_over_ranks.hpp", OVER_RANKS, "told.fill(no_number)", "told.fill(none)")
 
-SHARDED = "tests/sample/sharded_model"
+SHARDED = "tests/ranks/sharded_model"
 mutant = promise("a target spread over ranks writes the target's text")
-mutant("sharded-drafts-not-looked-up", "sample/sharded_model.hpp", SHARDED, "std::clamp<Index>(rows - 1, 0, std::ssize(fed))", "Index{0}")
-mutant("sharded-failure-taken-in", "sample/sharded_model.hpp", SHARDED, "      model_.truncate(length_);\n      throw;", "      throw;")
-mutant("sharded-tree-looked-up-behind-others", "sample/sharded_model.hpp", SHARDED, "parent - (tree_.size() - rows) - 1", "parent - (tree_.size() - rows)")
-mutant("sharded-tree-kept-by-own-number", "sample/sharded_model.hpp", SHARDED, "model_.keep(tree_.of_model(path));", "model_.keep(path);")
-mutant("sharded-tree-failure-taken-in", "sample/sharded_model.hpp", SHARDED, "      tree_.forget_from(before);\n", "")
-mutant("sharded-tree-length-uncounted", "sample/sharded_model.hpp", SHARDED, "    length_ += std::ssize(path);\n", "")
-mutant("sharded-steps-left-out", "sample/sharded_model.hpp", SHARDED, "shards_.emplace(steps_(*output_, vocab_size(), options_.temperature)", "shards_.emplace(steps_(*output_, vocab_size(), 1.0)")
-mutant("sharded-draws-ahead-by-one-number", "sample/sharded_model.hpp", SHARDED, "shards_->draw_ahead(options_.draws, [this] { return uniform01(source_); });", "shards_->draw_ahead(options_.draws, [this, u = uniform01(source_)] { return u; });")
-mutant("sharded-tree-outlives-rollback", "sample/sharded_model.hpp", SHARDED, "    model_.truncate(length_);\n    tree_.clear();\n", "    model_.truncate(length_);\n")
+mutant("sharded-drafts-not-looked-up", "ranks/sharded_model.hpp", SHARDED, "std::clamp<Index>(rows - 1, 0, std::ssize(fed))", "Index{0}")
+mutant("sharded-failure-taken-in", "ranks/sharded_model.hpp", SHARDED, "      model_.truncate(length_);\n      throw;", "      throw;")
+mutant("sharded-tree-looked-up-behind-others", "ranks/sharded_model.hpp", SHARDED, "parent - (tree_.size() - rows) - 1", "parent - (tree_.size() - rows)")
+mutant("sharded-tree-kept-by-own-number", "ranks/sharded_model.hpp", SHARDED, "model_.keep(tree_.of_model(path));", "model_.keep(path);")
+mutant("sharded-tree-failure-taken-in", "ranks/sharded_model.hpp", SHARDED, "      tree_.forget_from(before);\n", "")
+mutant("sharded-tree-length-uncounted", "ranks/sharded_model.hpp", SHARDED, "    length_ += std::ssize(path);\n", "")
+mutant("sharded-steps-left-out", "ranks/sharded_model.hpp", SHARDED, "shards_.emplace(steps_(*output_, vocab_size(), options_.temperature)", "shards_.emplace(steps_(*output_, vocab_size(), 1.0)")
+mutant("sharded-draws-ahead-by-one-number", "ranks/sharded_model.hpp", SHARDED, "shards_->draw_ahead(options_.draws, [this] { return uniform01(source_); });", "shards_->draw_ahead(options_.draws, [this, u = uniform01(source_)] { return u; });")
+mutant("sharded-tree-outlives-rollback", "ranks/sharded_model.hpp", SHARDED, "    model_.truncate(length_);\n    tree_.clear();\n", "    model_.truncate(length_);\n")

@@ -37,11 +37,11 @@ mutant("negative-probability", "rows/named_row.hpp", "tests/verify/drafted",
        "return value >= 0 && value <=", "return value <=")
 mutant("weight-overflow", "verify/drafted.hpp", "tests/verify/drafted tests/verify/block tests/verify/greedy_block",
        "return std::min(weight, largest_weight);", "return weight;")
-mutant("validate-short-rows", "rows/validate.hpp", "tests/rows/validate",
+mutant("validate-short-rows", "rows/read/validate.hpp", "tests/rows/read/validate",
        "if (!(std::abs(sum - 1) <= tolerance +", "if (!(sum - 1 <= tolerance +")
-mutant("validate-small-halves", "rows/validate.hpp", "tests/rows/validate",
+mutant("validate-small-halves", "rows/read/validate.hpp", "tests/rows/read/validate",
        "static_cast<double>(vocab_size) * rounding_of_small<R>", "0")
-mutant("validate-rounded-numbers", "rows/validate.hpp", "tests/rows/validate", "rounding += R::rounding;", "")
+mutant("validate-rounded-numbers", "rows/read/validate.hpp", "tests/rows/read/validate", "rounding += R::rounding;", "")
 
 mutant = promise("lossless: what all rules share")
 mutant("ratio-upside-down", "verify/drafted.hpp", "tests/verify/token tests/law_lossless",
@@ -140,9 +140,9 @@ mutant("greedy-never-committed", "verify/verifier.hpp", "tests/verify/greedy_blo
        "if constexpr (Remembers<R>) rule.commit();", "")
 
 mutant = promise("argmax is greedy decoding, sample-and-match the target's own draws, lenience bounded by 1/l")
-mutant("argmax-last-of-equals", "rows/numbers.hpp", "tests/rows/dense tests/verify/argmax",
+mutant("argmax-last-of-equals", "rows/numbers.hpp", "tests/rows/kinds/dense tests/verify/argmax",
        "m <= largest) continue;", "m < largest) continue;")
-mutant("argmax-nan", "kernels/reductions.hpp", "tests/rows/dense tests/verify/drafted tests/kernels/reductions",
+mutant("argmax-nan", "kernels/reductions.hpp", "tests/rows/kinds/dense tests/verify/drafted tests/kernels/reductions",
        "return nan != 0 ?", "return nan > 9 ?")
 mutant("argmax-keeps-the-draft", "verify/argmax.hpp", "tests/verify/argmax",
        "return {i, best};", "return {i, i == drafted.gamma() ? best : drafted.token(i)};")
@@ -284,7 +284,7 @@ mutant("short-trunk-judged", "verify/trunk_and_spares.hpp", "tests/law_tree_loop
 
 mutant("chosen-token-takes-a-pass", "verify/sibling_residual.hpp", "tests/verify/tree_rules",
        "if (others > little_left) {", "if (false) {")
-mutant("stretch-of-a-shorter-row", "rows/walk.hpp", "tests/verify/tree_rules",
+mutant("stretch-of-a-shorter-row", "rows/read/walk.hpp", "tests/verify/tree_rules",
        "const Index end = std::min<Index>(start + out.size(), row.vocab_size());", "const Index end = start + out.size();")
 mutant("trunk-by-numbers-of-the-tree", "verify/trunk_and_spares.hpp", "tests/verify/tree_rules",
        "double q(Index i) const { return tree_.q(number(i)); }", "double q(Index i) const { return tree_.q(i); }")
@@ -319,8 +319,8 @@ mutant("look-up-behind-the-last-token", "verify/drafted.hpp", TREE,
 
 BATCH = "tests/verify/verify_batch"
 mutant = promise("drafts judged together are judged as alone")
-mutant("batch-first-rows-for-all", "rows/row_range.hpp", BATCH, "matrix_.row(first_ + i)", "matrix_.row(i)")
-mutant("batch-rows-beyond-the-matrix", "rows/row_range.hpp", BATCH, "count > matrix.rows() - first", "count > matrix.rows()")
+mutant("batch-first-rows-for-all", "rows/kinds/row_range.hpp", BATCH, "matrix_.row(first_ + i)", "matrix_.row(i)")
+mutant("batch-rows-beyond-the-matrix", "rows/kinds/row_range.hpp", BATCH, "count > matrix.rows() - first", "count > matrix.rows()")
 mutant("in-order-without-the-last", "executor.hpp", BATCH, "i < n; ++i", "i + 1 < n; ++i")
 mutant("batch-target-rows-shifted", "verify/verify_batch.hpp", BATCH, "RowRange p(all, first + i, gamma + 1)", "RowRange p(all, first, gamma + 1)")
 mutant("batch-one-failure-for-all", "verify/verify_batch.hpp", BATCH, "out.error = detail::error_of([&] { out.verdict = judge(i); });", "out.verdict = judge(i);")

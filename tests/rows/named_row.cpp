@@ -1,9 +1,9 @@
 // What a row that knows its name adds to complaints, and that it changes nothing else.
 #include <functional>
 #include <limits>
+#include <specdec/rows/kinds/one_hot.hpp>
 #include <specdec/rows/named_row.hpp>
-#include <specdec/rows/one_hot.hpp>
-#include <specdec/rows/residual.hpp>
+#include <specdec/rows/read/residual.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <utility>

@@ -146,8 +146,8 @@ static_assert(LogitsBatchTreeModel<TreeTable>);
 static_assert(BatchModel<ProcessedBatch<LogitsTable&, Steps>>);
 static_assert(BatchModel<ProcessedBatch<LogitsTable, Steps (*)(Index)>>);
 static_assert(BatchModel<ProcessedBatch<ByValue, Steps>>);
-static_assert(BatchTreeModel<ProcessedBatch<TreeTable&, Steps>>);
-static_assert(!BatchTreeModel<ProcessedBatch<LogitsTable&, Steps>>);
+static_assert(takes_trees<ProcessedBatch<TreeTable&, Steps>>);
+static_assert(!takes_trees<ProcessedBatch<LogitsTable&, Steps>>);
 
 TEST_CASE("a processed batch has one chain for all rows, where they lie") {
   LogitsTable model(3);
@@ -456,7 +456,7 @@ struct Spells {
 
 }  // namespace
 
-static_assert(BatchTreeModel<ProcessedBatch<TreeTable&, Steps, Spells>>);
+static_assert(takes_trees<ProcessedBatch<TreeTable&, Steps, Spells>>);
 
 TEST_CASE("a processor of a processed batch follows each text, in pieces, back, through trees and anew") {
   TreeTable model(9);

@@ -317,11 +317,11 @@ using AnyHook = void (*)(Tokens, Penalty);
 
 }  // namespace
 
-static_assert(TreeModel<ProcessedModel<LogitsTree&, Chain<MinP>>>);
-static_assert(TreeModel<ProcessedModel<LogitsTreeByValue, Chain<MinP>>>);
-static_assert(TreeModel<ProcessedModel<LogitsTree&, Chain<MinP>, AnyHook>>);
-static_assert(!TreeModel<ProcessedModel<LogitsTable<>&, Chain<MinP>>>);
-static_assert(!TreeModel<ProcessedModel<LogitsTable<>&, Chain<MinP>, AnyHook>>);
+static_assert(takes_trees<ProcessedModel<LogitsTree&, Chain<MinP>>>);
+static_assert(takes_trees<ProcessedModel<LogitsTreeByValue, Chain<MinP>>>);
+static_assert(takes_trees<ProcessedModel<LogitsTree&, Chain<MinP>, AnyHook>>);
+static_assert(!takes_trees<ProcessedModel<LogitsTable<>&, Chain<MinP>>>);
+static_assert(!takes_trees<ProcessedModel<LogitsTable<>&, Chain<MinP>, AnyHook>>);
 
 TEST_CASE("a tree passes through a processed model") {
   const Chain chain{Temperature(0.7), TopK(3)};

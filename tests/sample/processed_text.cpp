@@ -168,7 +168,7 @@ class Walk {
 
 }  // namespace
 
-static_assert(TreeModel<Processed>);
+static_assert(takes_trees<Processed>);
 
 TEST_CASE("a processor makes of a row what it makes of it from scratch, after any way there") {
   Index refused = 0;

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <specdec/rows/row_span.hpp>
-#include <specdec/rows/sparse.hpp>
+#include <specdec/rows/kinds/row_span.hpp>
+#include <specdec/rows/kinds/sparse.hpp>
 #include <specdec/types.hpp>
 #include <vector>
 

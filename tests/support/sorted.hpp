@@ -8,7 +8,7 @@
 #include <iterator>
 #include <limits>
 #include <random>
-#include <specdec/rows/logits.hpp>
+#include <specdec/rows/kinds/logits.hpp>
 #include <vector>
 
 #include "support/catch.hpp"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <random>
+#include <specdec/analysis.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <utility>

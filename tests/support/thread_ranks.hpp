@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <exception>
 #include <span>
-#include <specdec/communicator.hpp>
+#include <specdec/ranks/communicator.hpp>
 #include <stdexcept>
 #include <thread>
 #include <vector>

@@ -21,8 +21,8 @@ using support::message_of;
 
 static_assert(Model<TableModel<float>>);
 static_assert(Model<TableModel<double>>);
-static_assert(TreeModel<TableModel<float>>);
-static_assert(TreeModel<TableModel<double>>);
+static_assert(takes_trees<TableModel<float>>);
+static_assert(takes_trees<TableModel<double>>);
 
 TEST_CASE("a table is indexed by the last tokens") {
   TableModel<>::Rows table(9, 2);  // V = 2, order 2: digits 0 (none), 1 (token 0), 2 (token 1)

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "specdec/analysis/survival.hpp"
-#include "specdec/rows/dense.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"

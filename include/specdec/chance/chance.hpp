@@ -12,7 +12,7 @@
 #include "specdec/chance/race.hpp"
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
-#include "specdec/rows/one_hot.hpp"
+#include "specdec/rows/kinds/one_hot.hpp"
 
 namespace specdec {
 

@@ -14,10 +14,10 @@
 #include "specdec/kernels/arrivals.hpp"
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/spread_row.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/named_row.hpp"
-#include "specdec/rows/spread_row.hpp"
-#include "specdec/rows/walk.hpp"
+#include "specdec/rows/read/walk.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {

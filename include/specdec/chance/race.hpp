@@ -18,7 +18,7 @@
 #include <optional>
 
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/residual.hpp"
+#include "specdec/rows/read/residual.hpp"
 
 namespace specdec {
 

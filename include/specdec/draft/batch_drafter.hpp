@@ -8,8 +8,8 @@
 #include "specdec/chance/chance.hpp"
 #include "specdec/chance/random.hpp"
 #include "specdec/draft/drafter.hpp"
-#include "specdec/draft/goes_on.hpp"
-#include "specdec/rows/dense.hpp"
+#include "specdec/draft/length/goes_on.hpp"
+#include "specdec/rows/kinds/dense.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {

@@ -18,9 +18,9 @@
 #include "specdec/model/batch_model.hpp"
 #include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/rows/kinds/row_span.hpp"
+#include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/rows/named_row.hpp"
-#include "specdec/rows/row_span.hpp"
-#include "specdec/rows/stored_rows.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {

@@ -14,18 +14,18 @@
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/batch_tree_drafter.hpp"
 #include "specdec/draft/draft_model.hpp"
-#include "specdec/draft/growing_tree.hpp"
-#include "specdec/draft/open_tree.hpp"
-#include "specdec/draft/siblings.hpp"
+#include "specdec/draft/strategies/growing_tree.hpp"
+#include "specdec/draft/strategies/open_tree.hpp"
+#include "specdec/draft/strategies/siblings.hpp"
+#include "specdec/draft/strategies/tree_shape.hpp"
 #include "specdec/draft/tree_draft.hpp"
-#include "specdec/draft/tree_shape.hpp"
 #include "specdec/error.hpp"
 #include "specdec/model/batch_model.hpp"
 #include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/row_span.hpp"
-#include "specdec/rows/stored_rows.hpp"
+#include "specdec/rows/kinds/row_span.hpp"
+#include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -49,9 +49,10 @@ namespace specdec {
 template <class M, class Siblings, class Shape = TreeShape>
 class BatchModelTreeDrafter {
   using Value = std::remove_reference_t<M>;
-  static_assert(BatchTreeModel<Value>,
-                "the draft model is no specdec::BatchTreeModel: it has no keep(sequence, path), or is no "
-                "specdec::BatchModel at all (specdec::ModelPerSequence makes one of a specdec::TreeModel)");
+  static_assert(
+      takes_trees<Value>,
+      "the draft model takes no trees (specdec::takes_trees): it has no keep(sequence, path), or is no "
+      "specdec::BatchModel at all (specdec::ModelPerSequence makes one of a model for one text)");
 
   using Output = std::remove_cvref_t<decltype(std::declval<Value&>().forward(std::span<const BatchFeed>{}))>;
   using Tree =

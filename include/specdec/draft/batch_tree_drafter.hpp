@@ -8,7 +8,7 @@
 #include "specdec/chance/chance.hpp"
 #include "specdec/chance/random.hpp"
 #include "specdec/draft/tree_draft.hpp"
-#include "specdec/rows/dense.hpp"
+#include "specdec/rows/kinds/dense.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {

@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "specdec/draft/draft_model.hpp"
-#include "specdec/draft/open_tree.hpp"
+#include "specdec/draft/strategies/open_tree.hpp"
 #include "specdec/model/model.hpp"
-#include "specdec/model/tree_model.hpp"
-#include "specdec/rows/dense.hpp"
+#include "specdec/model/trees.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/dense.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -22,10 +22,10 @@ namespace specdec::detail {
 template <class M>
 class BranchingModel : public DraftModel<M> {
   using Base = DraftModel<M>;
-  static_assert(
-      TreeModel<typename Base::Value>,
-      "the draft model is no specdec::TreeModel: it has no forward(tokens, parents, rows), which takes in a "
-      "tree, or no keep(path)");
+  static_assert(takes_trees<typename Base::Value>,
+                "the draft model takes no trees (specdec::takes_trees): it has no forward(tokens, parents, "
+                "rows), which takes in a "
+                "tree, or no keep(path)");
   using BranchOutput = std::remove_cvref_t<decltype(std::declval<typename Base::Value&>().forward(
       std::span<const Token>{}, std::span<const Index>{}, Index{1}))>;
   static_assert(

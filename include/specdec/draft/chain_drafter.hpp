@@ -16,7 +16,7 @@
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/tree_draft.hpp"
 #include "specdec/model/turn.hpp"
-#include "specdec/rows/variant_rows.hpp"
+#include "specdec/rows/kinds/variant_rows.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/verdict.hpp"
 

@@ -13,10 +13,10 @@
 #include "specdec/draft/tree_draft.hpp"
 #include "specdec/error.hpp"
 #include "specdec/model/turn.hpp"
-#include "specdec/rows/likeliest.hpp"
+#include "specdec/rows/kinds/one_hot.hpp"
+#include "specdec/rows/kinds/row_span.hpp"
 #include "specdec/rows/named_row.hpp"
-#include "specdec/rows/one_hot.hpp"
-#include "specdec/rows/row_span.hpp"
+#include "specdec/rows/read/likeliest.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
@@ -40,7 +40,7 @@ struct ConfidentTree {
 /// All tokens are chosen, none is drawn, so that all rows are one-hot.
 /// Source: Li et al., "EAGLE-2", arXiv:2406.16858, sections 4.1 and 4.2. Nodes of which no child could be proposed get
 /// none, which changes nothing but the cost.
-/// The model has to take in trees (TreeModel). One passed as an lvalue is referred to and must outlive the drafter; an
+/// The model has to take trees. One passed as an lvalue is referred to and must outlive the drafter; an
 /// rvalue is moved in. Drafters that refer to one model, and copies of a drafter, may take turns: whoever takes over
 /// feeds its context anew. The model's vocabulary may be smaller or larger than the target's. Tokens of the context that
 /// the model does not know are shown to it as token 0, which costs acceptance, never exactness. Where its context is

@@ -13,9 +13,9 @@
 #include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/turn.hpp"
-#include "specdec/rows/dense.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/stored_rows.hpp"
+#include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {

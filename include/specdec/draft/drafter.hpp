@@ -6,8 +6,8 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/chance/random.hpp"
-#include "specdec/rows/dense.hpp"
-#include "specdec/rows/one_hot.hpp"
+#include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {

@@ -14,7 +14,7 @@
 #include "specdec/chance/random.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/error.hpp"
-#include "specdec/rows/one_hot.hpp"
+#include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
 

@@ -17,11 +17,11 @@
 #include "specdec/draft/drafter.hpp"
 #include "specdec/error.hpp"
 #include "specdec/model/turn.hpp"
-#include "specdec/rows/mapped.hpp"
+#include "specdec/rows/kinds/mapped.hpp"
+#include "specdec/rows/kinds/only_tokens.hpp"
+#include "specdec/rows/kinds/row_span.hpp"
+#include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/rows/named_row.hpp"
-#include "specdec/rows/only_tokens.hpp"
-#include "specdec/rows/row_span.hpp"
-#include "specdec/rows/stored_rows.hpp"
 #include "specdec/token_ids.hpp"
 
 namespace specdec {

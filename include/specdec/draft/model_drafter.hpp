@@ -11,8 +11,8 @@
 #include "specdec/draft/draft_model.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/model/turn.hpp"
+#include "specdec/rows/kinds/row_span.hpp"
 #include "specdec/rows/named_row.hpp"
-#include "specdec/rows/row_span.hpp"
 
 namespace specdec {
 

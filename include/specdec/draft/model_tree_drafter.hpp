@@ -7,18 +7,18 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/branching_model.hpp"
-#include "specdec/draft/growing_tree.hpp"
-#include "specdec/draft/siblings.hpp"
+#include "specdec/draft/strategies/growing_tree.hpp"
+#include "specdec/draft/strategies/siblings.hpp"
+#include "specdec/draft/strategies/tree_shape.hpp"
 #include "specdec/draft/tree_draft.hpp"
-#include "specdec/draft/tree_shape.hpp"
 #include "specdec/error.hpp"
 #include "specdec/model/turn.hpp"
-#include "specdec/rows/row_span.hpp"
+#include "specdec/rows/kinds/row_span.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
 
-/// Drafts a tree with a model that takes in trees (TreeModel), one call a level, and reports the very rows it drew
+/// Drafts a tree with a model that takes trees, one call a level, and reports the very rows it drew
 /// from, given the elder siblings.
 ///
 ///   ModelTreeDrafter drafter{small, TreeShape::of_widths({4, 2, 1}), WithoutReplacement{}};

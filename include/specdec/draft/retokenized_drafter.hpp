@@ -17,9 +17,9 @@
 #include "specdec/draft/drafter.hpp"
 #include "specdec/error.hpp"
 #include "specdec/model/turn.hpp"
+#include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/rows/named_row.hpp"
-#include "specdec/rows/one_hot.hpp"
-#include "specdec/token_bytes.hpp"
+#include "specdec/text/token_bytes.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 

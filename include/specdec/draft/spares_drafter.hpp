@@ -10,13 +10,13 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/draft_model.hpp"
-#include "specdec/draft/growing_spares.hpp"
+#include "specdec/draft/strategies/growing_spares.hpp"
 #include "specdec/draft/tree_draft.hpp"
 #include "specdec/error.hpp"
 #include "specdec/model/turn.hpp"
-#include "specdec/rows/dense.hpp"
-#include "specdec/rows/row_span.hpp"
-#include "specdec/rows/stored_rows.hpp"
+#include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/kinds/row_span.hpp"
+#include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {

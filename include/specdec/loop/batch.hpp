@@ -18,8 +18,8 @@
 #include "specdec/chance/keyed.hpp"
 #include "specdec/draft/batch_drafter.hpp"
 #include "specdec/draft/batch_tree_drafter.hpp"
-#include "specdec/draft/draft_length.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/draft/length/draft_length.hpp"
 #include "specdec/draft/tree_draft.hpp"
 #include "specdec/error.hpp"
 #include "specdec/executor.hpp"
@@ -28,8 +28,8 @@
 #include "specdec/model/batch_model.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/turn.hpp"
-#include "specdec/rows/dense.hpp"
-#include "specdec/rows/row_range.hpp"
+#include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/kinds/row_range.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/block.hpp"
@@ -63,7 +63,7 @@ struct BatchOptions {
 /// alone, in any company, in any order of arrival, on any number of threads (as far as the target's rows do not depend on
 /// what else is in a call). Only a draft length that is shared looks at all of them.
 ///
-/// target     a BatchModel; a BatchTreeModel for drafts that branch
+/// target     a BatchModel; one that takes trees for drafts that branch
 /// drafter    a BatchDrafter or a BatchTreeDrafter, which drafts for all at once; or any Drafter or TreeDrafter that can be
 ///            copied: each sequence begins with a copy of it
 /// verifier   copied for each sequence
@@ -88,8 +88,8 @@ class Batch {
                     ((specdec::Drafter<Drafter> || drafts_trees) && std::copy_constructible<Drafter>),
                 "the drafter is no specdec::BatchDrafter or BatchTreeDrafter, and no specdec::Drafter or "
                 "TreeDrafter that can be copied, one for each sequence");
-  static_assert(!drafts_trees || BatchTreeModel<Target>,
-                "the drafter drafts trees, which the target does not take: see specdec::BatchTreeModel");
+  static_assert(!drafts_trees || takes_trees<Target>,
+                "the drafter drafts trees, which the target does not take: see specdec::takes_trees");
   static_assert(Verifier<V> || TreeVerifier<V>, "the verifier is no specdec::Verifier");
   static_assert(TreeVerifier<V> || !drafts_trees,
                 "the drafter drafts trees, which this verifier does not judge");

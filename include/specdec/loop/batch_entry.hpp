@@ -15,9 +15,9 @@
 #include "specdec/chance/rewindable_generator.hpp"
 #include "specdec/draft/batch_drafter.hpp"
 #include "specdec/draft/batch_tree_drafter.hpp"
-#include "specdec/draft/draft_length.hpp"
 #include "specdec/draft/drafter.hpp"
-#include "specdec/draft/goes_on.hpp"
+#include "specdec/draft/length/draft_length.hpp"
+#include "specdec/draft/length/goes_on.hpp"
 #include "specdec/draft/tree_draft.hpp"
 #include "specdec/error.hpp"
 #include "specdec/loop/options.hpp"
@@ -221,7 +221,7 @@ class BatchEntry {
   /// What the target keeps of what it was fed.
   template <class M>
   void keep_in(M& target) const {
-    if constexpr (BatchTreeModel<M>)
+    if constexpr (takes_trees<M>)
       if (!feed_.parents.empty()) return target.keep(number_, sequence_.kept_path());
     if (feed_.rows > 0) target.keep(number_, sequence_.kept());
   }

@@ -12,15 +12,15 @@
 #include <vector>
 
 #include "specdec/chance/chance.hpp"
-#include "specdec/draft/draft_length.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/draft/length/draft_length.hpp"
 #include "specdec/error.hpp"
 #include "specdec/loop/sequence.hpp"
 #include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/turn.hpp"
-#include "specdec/rows/dense.hpp"
-#include "specdec/rows/stored_rows.hpp"
+#include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/draft_limit.hpp"

@@ -9,8 +9,8 @@
 
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/likeliest.hpp"
-#include "specdec/rows/log_probability.hpp"
+#include "specdec/rows/read/likeliest.hpp"
+#include "specdec/rows/read/log_probability.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {

@@ -12,9 +12,9 @@
 
 #include "specdec/error.hpp"
 #include "specdec/loop/log_probabilities.hpp"
-#include "specdec/loop/stop_strings.hpp"
 #include "specdec/measure/stats.hpp"
-#include "specdec/token_bytes.hpp"
+#include "specdec/text/stop_strings.hpp"
+#include "specdec/text/token_bytes.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 

@@ -15,9 +15,9 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/chance/keyed.hpp"
-#include "specdec/draft/draft_length.hpp"
 #include "specdec/draft/drafter.hpp"
-#include "specdec/draft/goes_on.hpp"
+#include "specdec/draft/length/draft_length.hpp"
+#include "specdec/draft/length/goes_on.hpp"
 #include "specdec/draft/tree_draft.hpp"
 #include "specdec/error.hpp"
 #include "specdec/loop/accepted_path.hpp"
@@ -29,10 +29,10 @@
 #include "specdec/measure/step_record.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/model.hpp"
-#include "specdec/model/tree_model.hpp"
+#include "specdec/model/trees.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/model/uncopied.hpp"
-#include "specdec/rows/one_hot.hpp"
+#include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
@@ -111,7 +111,7 @@ class Backup<V, true> {
 ///   // cut the target's context to sequence.kept() tokens
 ///
 /// A draft may be a tree (TreeDrafter, TreeVerifier): then γ is its number of tokens, no path is longer than the budget
-/// can take, and a target that takes trees (TreeModel) gets it in one call. feed.parents says who follows whom, and
+/// can take, and a target that takes trees gets it in one call. feed.parents says who follows whom, and
 /// sequence.kept_path() which of the tokens that were fed the target keeps.
 ///
 /// The target of the decoder is then asked for its vocab_size() and context_size() alone (ExternalTarget is one that

@@ -7,13 +7,13 @@
 #include <type_traits>
 #include <utility>
 
-#include "specdec/draft/draft_length.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/draft/length/draft_length.hpp"
 #include "specdec/draft/tree_draft.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/sequence.hpp"
 #include "specdec/model/model.hpp"
-#include "specdec/model/tree_model.hpp"
+#include "specdec/model/trees.hpp"
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/tree_verifier.hpp"
 #include "specdec/verify/verifier.hpp"
@@ -46,9 +46,9 @@ class SpecDec {
       TreeVerifier<V> || !drafts_trees,
       "the drafter drafts trees, which this verifier does not judge: try specdec::TraversalVerifier, or "
       "specdec::TrunkAndSpares of a rule for linear drafts");
-  static_assert(TreeModel<std::remove_reference_t<TargetModel>> || !drafts_trees ||
+  static_assert(takes_trees<std::remove_reference_t<TargetModel>> || !drafts_trees ||
                     std::same_as<std::remove_cvref_t<TargetModel>, ExternalTarget>,
-                "the drafter drafts trees, which the target does not take: see specdec::TreeModel, and "
+                "the drafter drafts trees, which the target does not take: see specdec::takes_trees, and "
                 "specdec::PathByPath, which makes one of any model");
   static_assert(DraftLength<std::remove_reference_t<Length>>, "the draft length is no specdec::DraftLength");
   static_assert(counts_nodes<std::remove_reference_t<Length>> || !drafts_trees,

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "specdec/loop/options.hpp"
-#include "specdec/loop/stop_strings.hpp"
-#include "specdec/token_bytes.hpp"
+#include "specdec/text/stop_strings.hpp"
+#include "specdec/text/token_bytes.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {

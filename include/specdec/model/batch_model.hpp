@@ -5,15 +5,10 @@
 #include <span>
 
 #include "specdec/model/feed.hpp"
-#include "specdec/rows/dense.hpp"
+#include "specdec/rows/kinds/dense.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
-
-/// What one of many sequences is to be fed.
-struct BatchFeed : Feed {
-  Index sequence = 0;  ///< its number: whose context the tokens go into
-};
 
 /// A language model with a context for each of many sequences, which it knows by numbers:
 ///
@@ -30,7 +25,7 @@ struct BatchFeed : Feed {
 /// keep() and release() do nothing for a number that it has not met. No sequence is in two feeds of a call. Rows must not
 /// depend on what else is in the call, if one seed is to give one text in any company. A model serves one Batch at a time,
 /// whose numbers it is given. One whose contexts are bounded can say so with a member `Index context_size() const`, for
-/// each of them.
+/// each of them. One whose feeds may branch (takes_trees) has a keep(sequence, path), too: see model/trees.hpp.
 template <class M>
 concept BatchModel =
     requires(M& model, const M& constant, std::span<const BatchFeed> feeds, Index sequence, Index length) {
@@ -39,19 +34,5 @@ concept BatchModel =
       model.keep(sequence, length);
       model.release(sequence);
     };
-
-/// A BatchModel whose feeds may branch: tokens[k] of a feed with parents follows tokens[parents[k]], or the context where
-/// parents[k] = −1. The tree is open, and may grow feed by feed, its tokens numbered from 0 on across the feeds and
-/// feed.from being the length of the context without it, until
-///
-///   keep(sequence, path)      makes the tokens path[0] < path[1] < ... of the tree part of the context, each of which
-///                             follows the one before it, and forgets the others. Must not throw.
-///
-/// or keep(sequence, length), which forgets all of it. A call that throws may close the trees of the sequences in it. While
-/// a tree is open its sequence has no feed without parents.
-template <class M>
-concept BatchTreeModel = BatchModel<M> && requires(M& model, Index sequence, std::span<const Index> path) {
-  model.keep(sequence, path);
-};
 
 }  // namespace specdec

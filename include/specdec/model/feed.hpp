@@ -17,4 +17,9 @@ struct Feed {
   std::span<const Index> parents = {};
 };
 
+/// What one of many sequences is to be fed.
+struct BatchFeed : Feed {
+  Index sequence = 0;  ///< its number: whose context the tokens go into
+};
+
 }  // namespace specdec

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "specdec/error.hpp"
-#include "specdec/rows/dense.hpp"
+#include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/kinds/row_span.hpp"
+#include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/rows/numbers.hpp"
-#include "specdec/rows/row_span.hpp"
-#include "specdec/rows/stored_rows.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {

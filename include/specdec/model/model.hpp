@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "specdec/rows/dense.hpp"
+#include "specdec/rows/kinds/dense.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -25,7 +25,8 @@ namespace specdec {
 /// `static constexpr bool stable_rows = true`: ModelDrafter then keeps the rows themselves instead of a copy.
 /// A model whose context is bounded can say so with a member `Index context_size() const`: see context_size.
 /// A wrapper around a reference to a model can say so with a member `const void* identity() const`, the address of that
-/// model: wrappers around one model then know that they share its context.
+/// model: wrappers around one model then know that they share its context. One whose calls may branch (takes_trees) has
+/// two functions more: see model/trees.hpp.
 template <class M>
 concept Model = requires(M& model, const M& constant, std::span<const Token> tokens, Index n) {
   { constant.vocab_size() } -> detail::Count;
@@ -84,6 +85,14 @@ inline constexpr bool knows_its_context = [] {
   if constexpr (requires { M::keeps_context; }) return static_cast<bool>(M::keeps_context);
   else return false;
 }();
+
+/// Whether the calls of a model, for one text or for many, may branch: see model/trees.hpp.
+template <class M>
+inline constexpr bool takes_trees =
+    requires(M& model, std::span<const Token> tokens, std::span<const Index> numbers, Index n) {
+      model.forward(tokens, numbers, n);
+      model.keep(numbers);
+    } || requires(M& model, Index sequence, std::span<const Index> path) { model.keep(sequence, path); };
 
 /// Whether the model promises rows that outlive the next call.
 template <class M>

@@ -14,8 +14,8 @@
 #include "specdec/error.hpp"
 #include "specdec/model/batch_model.hpp"
 #include "specdec/model/model.hpp"
-#include "specdec/model/tree_model.hpp"
-#include "specdec/rows/row_span.hpp"
+#include "specdec/model/trees.hpp"
+#include "specdec/rows/kinds/row_span.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -61,7 +61,7 @@ class ModelPerSequence {
     if (const auto found = models_.find(sequence); found != models_.end()) found->second.truncate(length);
   }
   void keep(Index sequence, std::span<const Index> path)
-    requires TreeModel<M>
+    requires takes_trees<M>
   {
     if (const auto found = models_.find(sequence); found != models_.end()) found->second.keep(path);
   }
@@ -80,7 +80,7 @@ class ModelPerSequence {
 
   decltype(auto) call(M& model, const BatchFeed& feed) {
     const Index rows = std::max<Index>(feed.rows, 1);
-    if constexpr (TreeModel<M>)
+    if constexpr (takes_trees<M>)
       if (!feed.parents.empty()) return model.forward(feed.tokens, feed.parents, rows);
     return model.forward(feed.tokens, rows);
   }

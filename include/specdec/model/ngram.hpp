@@ -22,7 +22,7 @@
 
 #include "specdec/error.hpp"
 #include "specdec/model/ngram_counts.hpp"
-#include "specdec/rows/dense.hpp"
+#include "specdec/rows/kinds/dense.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 

@@ -13,12 +13,12 @@
 
 #include "specdec/error.hpp"
 #include "specdec/model/model.hpp"
-#include "specdec/model/tree_model.hpp"
+#include "specdec/model/trees.hpp"
 #include "specdec/model/turn.hpp"
-#include "specdec/rows/dense.hpp"
+#include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/kinds/row_span.hpp"
+#include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/rows/named_row.hpp"
-#include "specdec/rows/row_span.hpp"
-#include "specdec/rows/stored_rows.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
@@ -71,7 +71,7 @@ class DepthFirst {
 
 }  // namespace detail
 
-/// Makes a TreeModel of any Model: runs each way from the context to the end of a branch by truncate() and forward().
+/// Lets any Model take trees: runs each way from the context to the end of a branch by truncate() and forward().
 ///
 ///   PathByPath target{model};
 ///

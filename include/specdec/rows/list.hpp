@@ -3,7 +3,7 @@
 
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/prefix_sampler.hpp"
+#include "specdec/rows/read/prefix_sampler.hpp"
 
 namespace specdec::detail {
 

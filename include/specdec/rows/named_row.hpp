@@ -7,7 +7,7 @@
 
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/spread_row.hpp"
+#include "specdec/rows/kinds/spread_row.hpp"
 
 namespace specdec::detail {
 

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "specdec/rows/logits_row.hpp"
+#include "specdec/rows/kinds/logits_row.hpp"
 
 namespace specdec {
 

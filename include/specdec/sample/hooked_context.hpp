@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "specdec/model/tree_model.hpp"
+#include "specdec/model/trees.hpp"
 #include "specdec/model/wrapped_tree.hpp"
 #include "specdec/types.hpp"
 

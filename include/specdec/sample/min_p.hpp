@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "specdec/error.hpp"
-#include "specdec/rows/logits_row.hpp"
+#include "specdec/rows/kinds/logits_row.hpp"
 
 namespace specdec {
 

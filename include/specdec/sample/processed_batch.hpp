@@ -39,7 +39,7 @@ concept LogitsBatchModel =
       model.release(sequence);
     };
 
-/// A BatchTreeModel whose calls return logits in place of probabilities.
+/// A batch model that takes trees, whose calls return logits in place of probabilities.
 template <class M>
 concept LogitsBatchTreeModel =
     LogitsBatchModel<M> &&
@@ -184,7 +184,7 @@ class HookedRows {
 }  // namespace detail
 
 /// ProcessedModel for many sequences: wraps a batch model of logits, so that target and drafter are processed alike and
-/// the q that is reported is the q that was drawn from. Satisfies BatchModel, and BatchTreeModel where the model is a
+/// the q that is reported is the q that was drawn from. Satisfies BatchModel, and takes trees where the model is a
 /// LogitsBatchTreeModel.
 ///
 ///   ProcessedBatch target{engine, Chain{Temperature{0.8}, TopP{0.95}}};

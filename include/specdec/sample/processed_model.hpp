@@ -12,7 +12,7 @@
 
 #include "specdec/error.hpp"
 #include "specdec/model/model.hpp"
-#include "specdec/model/tree_model.hpp"
+#include "specdec/model/trees.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/sample/processed_rows.hpp"
@@ -29,7 +29,7 @@ concept LogitsModel = requires(M& model, const M& constant, std::span<const Toke
   model.truncate(n);
 };
 
-/// A TreeModel whose calls return logits in place of probabilities, for a line and for a tree in one type.
+/// A model that takes trees, whose calls return logits in place of probabilities, for a line and for a tree in one type.
 template <class M>
 concept LogitsTreeModel = LogitsModel<M> && requires(M& model, std::span<const Token> tokens,
                                                      std::span<const Index> numbers, Index n) {
@@ -76,7 +76,7 @@ void check_shape(const Logits& logits, Index rows, Index vocab_size) {
 struct NoHook {};
 
 /// Wraps a model of logits, so that target and drafter are processed alike and the q that is reported is the q
-/// that was drawn from. Satisfies Model, and TreeModel where the model is a LogitsTreeModel.
+/// that was drawn from. Satisfies Model, and takes trees where the model is a LogitsTreeModel.
 ///
 ///   ProcessedModel target{engine, Chain{Temperature{0.8}, TopP{0.95}}};
 ///   ProcessedModel target{engine, chain, hook};

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "specdec/rows/logits_row.hpp"
+#include "specdec/rows/kinds/logits_row.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/sample/chain.hpp"
 

@@ -12,7 +12,7 @@
 
 #include "specdec/error.hpp"
 #include "specdec/model/path_by_path.hpp"
-#include "specdec/model/tree_model.hpp"
+#include "specdec/model/trees.hpp"
 #include "specdec/model/wrapped_tree.hpp"
 #include "specdec/sample/hooked_context.hpp"
 #include "specdec/sample/text_processor.hpp"

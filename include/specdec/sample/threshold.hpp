@@ -18,7 +18,7 @@
 #include <optional>
 
 #include "specdec/error.hpp"
-#include "specdec/rows/logits_row.hpp"
+#include "specdec/rows/kinds/logits_row.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/sample/flags.hpp"
 #include "specdec/sample/gather.hpp"

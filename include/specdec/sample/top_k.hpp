@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "specdec/error.hpp"
-#include "specdec/rows/logits_row.hpp"
+#include "specdec/rows/kinds/logits_row.hpp"
 #include "specdec/sample/threshold.hpp"
 #include "specdec/sample/token_weight.hpp"
 

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "specdec/error.hpp"
-#include "specdec/rows/logits_row.hpp"
+#include "specdec/rows/kinds/logits_row.hpp"
 #include "specdec/sample/threshold.hpp"
 #include "specdec/sample/token_weight.hpp"
 

@@ -32,8 +32,8 @@
 
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
-#include "specdec/rows/dense.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/dense.hpp"
 #include "specdec/testing/chi_square.hpp"
 #include "specdec/testing/draft_audit_report.hpp"
 #include "specdec/testing/row_reading.hpp"

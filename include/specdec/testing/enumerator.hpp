@@ -9,7 +9,7 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/error.hpp"
-#include "specdec/rows/residual.hpp"
+#include "specdec/rows/read/residual.hpp"
 
 namespace specdec::testing {
 

@@ -13,7 +13,7 @@
 #include "specdec/chance/random.hpp"
 #include "specdec/draft/tree_draft.hpp"
 #include "specdec/error.hpp"
-#include "specdec/rows/dense.hpp"
+#include "specdec/rows/kinds/dense.hpp"
 #include "specdec/testing/table_model.hpp"
 #include "specdec/types.hpp"
 

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/walk.hpp"
+#include "specdec/rows/read/walk.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::testing::detail {

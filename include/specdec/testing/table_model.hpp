@@ -14,15 +14,15 @@
 
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
-#include "specdec/model/tree_model.hpp"
-#include "specdec/rows/dense.hpp"
+#include "specdec/model/trees.hpp"
+#include "specdec/rows/kinds/dense.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::testing {
 
 /// A model whose next-token distribution is looked up by the last `order` tokens: a Markov source, different
-/// in every context that differs in them. Satisfies Model and TreeModel.
+/// in every context that differs in them. Satisfies Model, and takes trees.
 template <std::floating_point Scalar = double>
 class TableModel {
  public:
@@ -82,7 +82,7 @@ class TableModel {
     return output_;
   }
 
-  /// The TreeModel calls; bad arguments are named. After a throw context and tree are as before.
+  /// The calls that branch; bad arguments are named. After a throw context and tree are as before.
   const Rows& forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) & {
     check(tokens, rows);
     specdec::detail::check_parents(tokens, parents, std::ssize(tree_));

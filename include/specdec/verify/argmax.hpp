@@ -3,7 +3,7 @@
 
 #include "specdec/chance/random.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/one_hot.hpp"
+#include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/verify/verifier.hpp"
 
 namespace specdec {

@@ -10,8 +10,8 @@
 
 #include "specdec/chance/keyed.hpp"
 #include "specdec/error.hpp"
-#include "specdec/rows/dense.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/owning_temporary.hpp"

@@ -13,8 +13,8 @@
 
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/residual.hpp"
-#include "specdec/rows/spread_row.hpp"
+#include "specdec/rows/kinds/spread_row.hpp"
+#include "specdec/rows/read/residual.hpp"
 #include "specdec/verify/drafted.hpp"
 #include "specdec/verify/verifier.hpp"
 

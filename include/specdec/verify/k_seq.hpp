@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "specdec/error.hpp"
-#include "specdec/rows/overlap.hpp"
-#include "specdec/rows/residual.hpp"
+#include "specdec/rows/read/overlap.hpp"
+#include "specdec/rows/read/residual.hpp"
 #include "specdec/verify/tree_verifier.hpp"
 
 namespace specdec {

@@ -1,7 +1,7 @@
 // Keyed coupling: sample-and-match by numbers that the drafter draws by, too. The text does not depend on the drafting.
 #pragma once
 
-#include "specdec/rows/one_hot.hpp"
+#include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/verify/sample_match.hpp"
 #include "specdec/verify/verifier.hpp"
 

@@ -1,7 +1,7 @@
 // Sample-and-match: the target draws its own tokens; the draft saves calls where it guessed them.
 #pragma once
 
-#include "specdec/rows/one_hot.hpp"
+#include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/verify/verifier.hpp"
 
 namespace specdec {

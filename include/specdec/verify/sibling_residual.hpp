@@ -18,11 +18,11 @@
 
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/spread_row.hpp"
 #include "specdec/rows/list.hpp"
-#include "specdec/rows/prefix_sampler.hpp"
+#include "specdec/rows/read/prefix_sampler.hpp"
+#include "specdec/rows/read/walk.hpp"
 #include "specdec/rows/scratch.hpp"
-#include "specdec/rows/spread_row.hpp"
-#include "specdec/rows/walk.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/drafted.hpp"
 

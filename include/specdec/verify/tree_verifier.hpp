@@ -9,7 +9,7 @@
 #include "specdec/chance/chance.hpp"
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
-#include "specdec/rows/dense.hpp"
+#include "specdec/rows/kinds/dense.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/drafted.hpp"

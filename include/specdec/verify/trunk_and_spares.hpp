@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "specdec/error.hpp"
-#include "specdec/rows/one_hot.hpp"
+#include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/rows/scratch.hpp"
 #include "specdec/verify/tree_verifier.hpp"
 

@@ -1,0 +1,8 @@
+// The theory: closed forms, exact expectations and bounds.
+#pragma once
+
+#include "specdec/analysis/context_free_survival.hpp"
+#include "specdec/analysis/enumerated_survival.hpp"
+#include "specdec/analysis/keyed_agreement.hpp"
+#include "specdec/analysis/speed_up.hpp"
+#include "specdec/analysis/survival.hpp"

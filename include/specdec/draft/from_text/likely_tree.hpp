@@ -1,0 +1,202 @@
+// Trees of what followed most often: the nodes that are most probably reached, by counts.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <iterator>
+#include <span>
+#include <vector>
+
+#include "specdec/draft/tree_draft.hpp"
+#include "specdec/rows/kinds/one_hot.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+/// Something that has counted what follows what. It stands at places: number 0 is behind the context, and follow() makes
+/// the next one. A match is a number for an end of the text up to a place, longer or shorter, that something followed.
+///
+///   follow(place, token)             the place behind a token at that place; places are numbered in this order
+///   each_match(place, visit)         visit(match) for the ends of the text up to the place that something followed, the
+///                                    longest first, while it returns true
+///   each_continuation(match, visit)  visit(token, count) for what followed the match, distinct tokens: first what a
+///                                    line would go on with, then the others in any order
+///   has(match, token)                whether the token is among these
+///
+/// What followed a longer match has followed the shorter ones, as often at least.
+template <class C>
+concept Continuations = requires(C& counted, Index place, Index match, Token token) {
+  counted.follow(place, token);
+  counted.each_match(place, [](Index) { return true; });
+  counted.each_continuation(match, [](Token, Index) {});
+  { counted.has(match, token) } -> std::same_as<bool>;
+};
+
+/// The tree of the continuations of a context that are most probable by their counts. A line's draft is its path of
+/// eldest children.
+///
+/// Of what followed a match T times, a token that did so c times has the probability (2c − 1)/2T; the rest, of 1/2T for
+/// each of the tokens, is for what did not, and is shared out in the same way by the next shorter match that was
+/// followed by other tokens. The probability of a node is the product along its path. The tree has limits.trunk eldest
+/// children of eldest children, then the nodes of the largest probability. An eldest child comes before its siblings,
+/// whatever its probability; of equals those come first that were found first: behind the earlier node, of the lower id.
+///
+/// Source: the probabilities are those of escape method D (Howard and Vitter, "Practical Implementations of Arithmetic
+/// Coding", 1993) of prediction by partial matching, with exclusion.
+/// Cost: for each node that is not of the deepest level a look at what followed each of its matches, longest first, up to
+/// one whose share no longer counts among as many nodes as are wanted; and for each continuation of a shorter match one
+/// has(). No allocation in steady state.
+class LikelyTree {
+ public:
+  template <Continuations C>
+  void grow(C& counted, const TreeLimits& limits) {
+    clear();
+    nodes_ = limits.nodes;
+    depth_ = limits.depth;
+    if (nodes_ < 1 || depth_ < 1) return;
+    Index eldest = expand(counted, {-1, 0, 1.0});
+    while (eldest != none && found(eldest).depth <= limits.trunk && size() < nodes_)
+      eldest = take(counted, eldest);
+    offer(eldest);
+    while (size() < nodes_ && !open_.empty()) offer(take(counted, next()));
+  }
+
+  TreeDraft<OneHotRows> draft() const { return {tokens_, OneHotRows(tokens_), parents_}; }
+
+ private:
+  static constexpr Index none = -1;
+
+  struct Node {
+    Index number;
+    Index depth;
+    double probability;
+  };
+
+  // A continuation of a node; those of one node follow one another, each after its elder sibling.
+  struct Found {
+    Token token;
+    Index parent;
+    Index depth;
+    double probability;  // while a match is read, how often it followed that
+    double priority = 0;
+    bool youngest = false;
+  };
+
+  Index size() const { return std::ssize(tokens_); }
+  Found& found(Index i) { return found_[static_cast<std::size_t>(i)]; }
+
+  void clear() {
+    tokens_.clear();
+    parents_.clear();
+    found_.clear();
+    open_.clear();
+    best_.clear();
+  }
+
+  // Adds the continuation to the tree. Its eldest child, if it may have any.
+  template <class C>
+  Index take(C& counted, Index i) {
+    const Found taken = found(i);
+    const Node node{size(), taken.depth, taken.probability};
+    tokens_.push_back(taken.token);
+    parents_.push_back(taken.parent);
+    if (!taken.youngest) offer(i + 1);
+    counted.follow(taken.parent + 1, taken.token);
+    return node.depth < depth_ && size() < nodes_ ? expand(counted, node) : none;
+  }
+
+  auto after() {
+    return [this](Index a, Index b) {
+      const double left = found(a).priority, right = found(b).priority;
+      return left != right ? left < right : a > b;
+    };
+  }
+
+  // Of the nodes that could be added next these are open: of siblings one, as the elder one goes first.
+  void offer(Index i) {
+    if (i == none) return;
+    open_.push_back(i);
+    std::push_heap(open_.begin(), open_.end(), after());
+  }
+  Index next() {
+    std::pop_heap(open_.begin(), open_.end(), after());
+    const Index i = open_.back();
+    open_.pop_back();
+    return i;
+  }
+  // What has no more than this is not among as many continuations as there are nodes.
+  double least() const { return std::ssize(best_) < nodes_ ? 0 : best_.front(); }
+
+  void remember(double priority) {
+    if (std::ssize(best_) == nodes_) {
+      if (priority <= best_.front()) return;
+      std::pop_heap(best_.begin(), best_.end(), std::greater<>());
+      best_.pop_back();
+    }
+    best_.push_back(priority);
+    std::push_heap(best_.begin(), best_.end(), std::greater<>());
+  }
+
+  // Finds the continuations of a node that may come into the tree. The eldest; none where there is none.
+  template <class C>
+  Index expand(C& counted, const Node& node) {
+    const std::size_t eldest = found_.size();
+    Index longer = none;
+    double left = node.probability;  // for what followed no match up to here
+    counted.each_match(node.number + 1, [&](Index match) {
+      if (found_.size() > eldest && left <= least()) return false;
+      left *= read(counted, match, longer, eldest, {node.number, node.depth, left});
+      longer = match;
+      return true;
+    });
+    if (found_.size() == eldest) return none;
+    rank(eldest);
+    return static_cast<Index>(eldest);
+  }
+
+  // What followed a match and no longer one. The share of what did not.
+  template <class C>
+  double read(C& counted, Index match, Index longer, std::size_t eldest, const Node& node) {
+    const std::size_t start = found_.size();
+    double times = 0;
+    counted.each_continuation(match, [&](Token token, Index count) {
+      if (longer != none && counted.has(longer, token)) return;
+      times += static_cast<double>(count);
+      found_.push_back({token, node.number, node.depth + 1, static_cast<double>(count)});
+    });
+    if (found_.size() == start) return 1;
+    const double share = 0.5 * static_cast<double>(found_.size() - start) / times;
+    for (std::size_t i = start; i < found_.size(); ++i)
+      found_[i].probability = node.probability * (found_[i].probability - 0.5) / times;
+    const auto hopeless = [least = least()](const Found& one) { return one.probability <= least; };
+    const auto younger = found_.begin() + static_cast<std::ptrdiff_t>(std::max(start, eldest + 1));
+    found_.erase(std::remove_if(younger, found_.end(), hopeless), found_.end());
+    return share;
+  }
+
+  // Sets the order of siblings.
+  void rank(std::size_t eldest) {
+    const auto younger = found_.begin() + static_cast<std::ptrdiff_t>(eldest + 1);
+    std::sort(younger, found_.end(), [](const Found& a, const Found& b) {
+      return a.probability != b.probability ? a.probability > b.probability : a.token < b.token;
+    });
+    if (std::ssize(found_) - static_cast<Index>(eldest) > nodes_)
+      found_.erase(younger + (nodes_ - 1), found_.end());
+    for (std::size_t i = eldest; i < found_.size(); ++i) found_[i].priority = found_[i].probability;
+    if (eldest + 1 < found_.size())
+      found_[eldest].priority = std::max(found_[eldest].priority, found_[eldest + 1].priority);
+    for (std::size_t i = eldest; i < found_.size(); ++i) remember(found_[i].priority);
+    found_.back().youngest = true;
+  }
+
+  std::vector<Token> tokens_;
+  std::vector<Index> parents_;
+  std::vector<Found> found_;
+  std::vector<Index> open_;   // a heap
+  std::vector<double> best_;  // a heap, the least of them in front: the largest priorities that were found
+  Index nodes_ = 0, depth_ = 0;
+};
+
+}  // namespace specdec::detail

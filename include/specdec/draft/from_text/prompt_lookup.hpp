@@ -1,0 +1,82 @@
+// Drafts without a model: what followed the last time these words occurred.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "specdec/chance/random.hpp"
+#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/from_text/ngram_ends.hpp"
+#include "specdec/rows/kinds/one_hot.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// Prompt lookup: finds the latest earlier occurrence of the last n tokens of the context, for the largest
+/// n <= max_ngram that has one, and proposes what followed it. Proposes nothing where no n >= min_ngram
+/// matches.
+///
+/// Source: Saxena, "Prompt Lookup Decoding" (2023), https://github.com/apoorvumang/prompt-lookup-decoding,
+/// which takes the first occurrence; the latest follows a text that drifts. The proposal is deterministic, so
+/// q is one-hot. Random: none. Throws: std::invalid_argument unless 1 <= min_ngram <= max_ngram <= 512. Cost:
+/// every context token is indexed once, in a hash table for each n; a proposal takes a look-up in each. Memory: 16 to
+/// 64 bytes for each token and n. For longer matches there is SuffixDrafter, whose memory does not grow with them.
+class PromptLookupDrafter {
+ public:
+  struct Options {
+    Index max_ngram = 3;
+    Index min_ngram = 1;
+  };
+
+  /// The limit of max_ngram: there is a table as long as the context for every n.
+  static constexpr Index longest_ngram = detail::NgramEnds::longest_ngram;
+
+  PromptLookupDrafter() : PromptLookupDrafter(Options{}) {}
+
+  explicit PromptLookupDrafter(const Options& options) : ends_(options.min_ngram, options.max_ngram) {}
+
+  template <RandomSource Source>
+  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) & {
+    index(context);
+    tokens_.clear();
+    if (const std::optional<Index> end = match(context)) {
+      const auto followed = context.subspan(static_cast<std::size_t>(*end));
+      const auto count = std::min(followed.size(), static_cast<std::size_t>(std::max<Index>(gamma, 0)));
+      tokens_.assign(followed.begin(), followed.begin() + static_cast<std::ptrdiff_t>(count));
+    }
+    return {tokens_, OneHotRows(tokens_)};
+  }
+
+  void truncate(Index length) {
+    if (length >= indexed_) return;
+    ends_.clear();
+    indexed_ = 0;
+  }
+
+ private:
+  // Enters every n-gram that ends before some token of the context, so that a continuation exists.
+  void index(std::span<const Token> context) {
+    if (ends_.make_room(context.size())) indexed_ = 0;
+    for (; indexed_ < std::ssize(context); ++indexed_)
+      for (Index n = ends_.min_ngram(); n <= std::min(ends_.max_ngram(), indexed_); ++n)
+        ends_.latest(context, indexed_, n) = indexed_;
+  }
+
+  // Where the latest earlier occurrence of the context's last n tokens ends, for the largest n that has one.
+  std::optional<Index> match(std::span<const Token> context) {
+    const Index size = std::ssize(context);
+    for (Index n = std::min(ends_.max_ngram(), size - 1); n >= ends_.min_ngram(); --n)
+      if (const Index end = ends_.latest(context, size, n); end != 0) return end;
+    return std::nullopt;
+  }
+
+  detail::NgramEnds ends_;
+  Index indexed_ = 0;  // n-grams that end before this position have been entered
+  std::vector<Token> tokens_;
+};
+
+}  // namespace specdec

@@ -1,0 +1,151 @@
+// The tree that gets the most tokens accepted, where only the rank of a child among its siblings matters.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "specdec/draft/strategies/tree_shape.hpp"
+#include "specdec/error.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// A shape, and how many of its tokens are expected to be accepted.
+struct SequoiaShape {
+  TreeShape shape;
+  double expected_accepted = 0;
+};
+
+/// The largest tree that is planned.
+inline constexpr Index largest_sequoia = 4096;
+
+namespace detail {
+
+/// The most expected accepted tokens behind one node, by budget of nodes and by levels: T(n, d) of the paper.
+class SequoiaTable {
+ public:
+  SequoiaTable(std::span<const double> acceptance_by_rank, Index nodes, Index depth)
+      : acceptance_(
+            acceptance_by_rank.first(std::min(acceptance_by_rank.size(), static_cast<std::size_t>(nodes)))),
+        nodes_(static_cast<std::size_t>(nodes)),
+        value_(nodes_ + 1, 0.0) {
+    values_.push_back(value_);
+    for (Index d = 0; d < std::min(depth, nodes) && add_level(); ++d) values_.push_back(value_);
+  }
+
+  Index most_nodes() const { return static_cast<Index>(nodes_); }
+
+  double value() const { return value_.back(); }
+  /// Of fewer nodes and levels.
+  double value(Index nodes, Index depth) const {
+    return values_[levels(depth)][static_cast<std::size_t>(nodes)];
+  }
+
+  TreeShape shape() const { return shape(static_cast<Index>(nodes_), std::ssize(plans_)); }
+  /// The tree that has the value. It has no node that adds nothing.
+  TreeShape shape(Index nodes, Index depth) const {
+    struct Budget {
+      Index node;
+      std::size_t nodes, levels;
+    };
+    std::vector<Budget> budgets{{-1, static_cast<std::size_t>(nodes), levels(depth)}};
+    std::vector<Index> parents;
+    for (std::size_t b = 0; b < budgets.size(); ++b) {
+      auto [node, left, levels] = budgets[b];
+      for (std::size_t rank = 0; levels > 0 && rank < acceptance_.size(); ++rank) {
+        const std::int32_t behind = plan(levels - 1, rank, left);
+        if (behind < 0) break;
+        budgets.push_back({std::ssize(parents), static_cast<std::size_t>(behind), levels - 1});
+        parents.push_back(node);
+        left -= static_cast<std::size_t>(behind) + 1;
+      }
+    }
+    return TreeShape(std::span<const Index>(parents));
+  }
+
+ private:
+  std::size_t levels(Index depth) const { return std::min(static_cast<std::size_t>(depth), plans_.size()); }
+
+  // One level more; false where it makes no difference, so that no further one would.
+  bool add_level() {
+    plans_.emplace_back(acceptance_.size() * (nodes_ + 1), std::int32_t{-1});
+    std::vector<double> younger(nodes_ + 1, 0.0), value(nodes_ + 1, 0.0);
+    for (std::size_t rank = acceptance_.size(); rank-- > 0;) {
+      for (std::size_t n = 0; n <= nodes_; ++n) value[n] = best(rank, n, younger);
+      std::swap(value, younger);
+    }
+    if (younger == value_) {
+      plans_.pop_back();
+      return false;
+    }
+    value_ = std::move(younger);
+    return true;
+  }
+
+  // C(n, d, rank): a child of this rank with `behind` nodes behind it, and its younger siblings; or none of them.
+  double best(std::size_t rank, std::size_t n, const std::vector<double>& younger) {
+    double best = 0;
+    for (std::size_t behind = 0; behind < n; ++behind) {
+      const double value = acceptance_[rank] * (1 + value_[behind]) + younger[n - 1 - behind];
+      if (!(value > best)) continue;
+      best = value;
+      plan(plans_.size() - 1, rank, n) = static_cast<std::int32_t>(behind);
+    }
+    return best;
+  }
+
+  // How many nodes go behind the child of this rank, of n for it and its younger siblings; −1: there is none.
+  std::int32_t& plan(std::size_t level, std::size_t rank, std::size_t n) {
+    return plans_[level][rank * (nodes_ + 1) + n];
+  }
+  std::int32_t plan(std::size_t level, std::size_t rank, std::size_t n) const {
+    return plans_[level][rank * (nodes_ + 1) + n];
+  }
+
+  std::span<const double> acceptance_;
+  std::size_t nodes_;
+  std::vector<double> value_;                     // by budget, of as many levels as there are plans
+  std::vector<std::vector<double>> values_;       // by levels, what it was
+  std::vector<std::vector<std::int32_t>> plans_;  // by levels behind the node
+};
+
+inline void check_sequoia(std::span<const double> acceptance_by_rank, Index nodes, Index depth) {
+  if (nodes < 0 || nodes > largest_sequoia)
+    invalid_argument("nodes = ", nodes, " is outside 0..", largest_sequoia);
+  if (depth < 0) invalid_argument("depth = ", depth, " is negative");
+  constexpr double rounding = 1e-9;
+  double sum = 0;
+  for (std::size_t k = 0; k < acceptance_by_rank.size(); ++k) {
+    if (!(acceptance_by_rank[k] >= 0 && acceptance_by_rank[k] <= 1))
+      invalid_argument("acceptance_by_rank[", k, "] = ", acceptance_by_rank[k], " is outside [0, 1]");
+    sum += acceptance_by_rank[k];
+  }
+  if (sum > 1 + rounding)
+    invalid_argument("acceptance_by_rank sums to ", sum, ", but one child is accepted at most");
+}
+
+}  // namespace detail
+
+/// The shape of at most `nodes` nodes and at most `depth` levels of which the most tokens are expected to be accepted,
+/// where acceptance_by_rank[k] is the chance that of the children of a node the k-th is the one accepted, wherever the
+/// node stands.
+///
+/// Source: Chen et al., "Sequoia: Scalable, Robust, and Hardware-aware Speculative Decoding" (2024), arXiv:2402.12374,
+/// section 4.1. Nodes that add nothing are left out, so that the tree may be smaller.
+/// Throws: std::invalid_argument where a chance is outside [0, 1], or they sum to more than 1; nodes outside
+/// 0..largest_sequoia; a negative depth.
+/// Cost: time nodes² · ranks · depth / 2, memory 4 · nodes · ranks · depth bytes, of as many ranks and levels as make a
+/// difference: a fraction of a second for 256 nodes. To be called once.
+inline SequoiaShape sequoia_shape(std::span<const double> acceptance_by_rank, Index nodes,
+                                  Index depth = unlimited) {
+  detail::check_sequoia(acceptance_by_rank, nodes, depth);
+  const detail::SequoiaTable table(acceptance_by_rank, nodes, depth);
+  return {table.shape(), table.value()};
+}
+
+}  // namespace specdec

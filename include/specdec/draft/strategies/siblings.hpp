@@ -1,0 +1,89 @@
+// How the children of a node come from the row behind it.
+//
+// A policy of siblings appends up to `count` tokens to `tokens`, and to `rows`, token for token, the row that each was
+// drawn from given its elder siblings. `tokens` has room for them, so that views of it last.
+#pragma once
+
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <vector>
+
+#include "specdec/chance/chance.hpp"
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/one_hot.hpp"
+#include "specdec/rows/kinds/without_tokens.hpp"
+#include "specdec/rows/named_row.hpp"
+#include "specdec/rows/read/likeliest.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// Siblings are drawn from the row q independently of one another, so that equal ones may occur; all report q. Where q
+/// gives one token all of its probability there is one child: that token again could not come out.
+///
+/// Random: one draw each.
+struct Independent {
+  template <Distribution Q>
+  using Row = Q;
+
+  template <Distribution Q, Chance C>
+  void grow(const Q& q, Index count, C& chance, std::vector<Token>& tokens, std::vector<Q>& rows) const {
+    for (Index c = 0; c < count; ++c) {
+      tokens.push_back(chance.draw(detail::NamedRow(q, "draft", std::ssize(tokens))));
+      rows.push_back(q);
+      if (static_cast<double>(q.probability(tokens.back())) == 1) return;
+    }
+  }
+};
+
+/// Each sibling is drawn from the row without its elders, renormalised. Where these have all the mass, there are no
+/// more.
+///
+/// Random: one draw each. Cost: look-ups of the elders, and a pass over the rest where they have more than half of the
+/// mass.
+struct WithoutReplacement {
+  template <Distribution Q>
+  using Row = WithoutTokensRow<Q>;
+
+  template <Distribution Q, Chance C>
+  void grow(const Q& q, Index count, C& chance, std::vector<Token>& tokens, std::vector<Row<Q>>& rows) const {
+    if (count < 1) return;
+    const std::span<const Token> siblings(tokens.data() + tokens.size(), static_cast<std::size_t>(count));
+    const Index first = std::ssize(tokens);
+    tokens.push_back(chance.draw(detail::NamedRow(q, "draft", first)));
+    rows.emplace_back(q, siblings.first(0));
+    for (Index c = 1; c < count; ++c) {
+      const auto elders = siblings.first(static_cast<std::size_t>(c));
+      const auto rest = detail::NamedRow(q, "draft", first + c).named([&] { return Row<Q>(q, elders); });
+      if (!(rest.mass() > 0)) return;
+      tokens.push_back(chance.draw(detail::NamedRow(rest, "draft", first + c)));
+      rows.push_back(rest);
+    }
+  }
+};
+
+/// The likeliest tokens of the row are chosen, the likeliest first, of equals the lower id first; tokens of probability
+/// 0 are not. A token that was chosen reports a one-hot row.
+///
+/// Random: none. Cost: a pass over the row.
+class Likeliest {
+ public:
+  template <Distribution Q>
+  using Row = OneHotRow;
+
+  template <Distribution Q, Chance C>
+  void grow(const Q& q, Index count, C&, std::vector<Token>& tokens, std::vector<OneHotRow>& rows) {
+    const auto chosen =
+        detail::NamedRow(q, "draft", std::ssize(tokens)).named([&] { return likeliest_.of(q, count); });
+    for (const LikelyToken& likely : chosen) {
+      tokens.push_back(likely.token);
+      rows.emplace_back(likely.token);
+    }
+  }
+
+ private:
+  LikeliestTokens likeliest_;
+};
+
+}  // namespace specdec

@@ -1,0 +1,128 @@
+// Ranks that are processes of MPI. For programs that have it: nothing else of the library includes this.
+#pragma once
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <exception>
+#include <limits>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "specdec/error.hpp"
+#include "specdec/ranks/communicator.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// A Communicator whose ranks are those of an MPI communicator.
+///
+///   MPI_Init(&argc, &argv);
+///   specdec::MpiCommunicator ranks;    // of MPI_COMM_WORLD
+///   specdec::ShardedModel target{mine, ranks, std::mt19937_64{seed}};
+///
+/// Link what find_package(MPI) finds, MPI::MPI_CXX. What is made here is a duplicate of the communicator, so that its
+/// messages meet none of the program's own; all ranks make it together, and destroy it together, before MPI_Finalize.
+/// A rank that fails alone leaves the others waiting, as always with MPI: a program that catches what no rank but its own
+/// may have thrown calls MPI_Abort.
+/// Throws: std::logic_error where MPI_Init has not been called, or where the ranks give different counts of numbers, on
+/// all of them; std::runtime_error, in MPI's words, where a call of MPI fails, and where another rank has no memory for the
+/// numbers, on which that is std::bad_alloc.
+/// Cost: one MPI_Allgather of 512 bytes a rank for up to 63 numbers; for more, one more of what is left.
+class MpiCommunicator {
+ public:
+  explicit MpiCommunicator(MPI_Comm communicator = MPI_COMM_WORLD) {
+    int running = 0;
+    MPI_Initialized(&running);
+    if (!running) throw std::logic_error("specdec: MPI is not running: call MPI_Init first");
+    check(MPI_Comm_dup(communicator, &ranks_), "MPI_Comm_dup");
+    MPI_Comm_set_errhandler(ranks_, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(ranks_, &rank_);
+    MPI_Comm_size(ranks_, &size_);
+    received_.resize(frame_size * static_cast<std::size_t>(size_));
+  }
+  MpiCommunicator(const MpiCommunicator&) = delete;
+  MpiCommunicator& operator=(const MpiCommunicator&) = delete;
+  ~MpiCommunicator() {
+    int over = 0;
+    MPI_Finalized(&over);
+    if (!over) MPI_Comm_free(&ranks_);
+  }
+
+  Index rank() const { return rank_; }
+  Index size() const { return size_; }
+
+  void all_gather(std::span<const double> mine, std::span<double> all) {
+    if (all.size() != mine.size() * static_cast<std::size_t>(size_))
+      detail::invalid_argument("all has ", all.size(), " places, expected ", mine.size(), " for each of ",
+                               size_, " ranks");
+    const std::size_t first = std::min(mine.size(), frame_size - 1);
+    const std::exception_ptr no_room =
+        detail::error_of([&] { rest_.resize((mine.size() - first) * static_cast<std::size_t>(size_)); });
+    sent_[0] = no_room ? no_count : static_cast<double>(mine.size());
+    std::ranges::copy(mine.first(first), sent_.begin() + 1);
+    gather(sent_, received_);
+    if (no_room) std::rethrow_exception(no_room);
+    check_counts();
+    if (!rest_.empty()) gather(mine.subspan(first), rest_);
+    put_together(first, mine.size() - first, all.begin());
+  }
+
+ private:
+  // MPI has no words for ranks that give different counts: it may wait forever, or answer with anything. So a first message
+  // is always as long, and says how many numbers there are.
+  static constexpr std::size_t frame_size = 64;
+  static constexpr double no_count = -1;  // of a rank that has no memory for the rest
+
+  void gather(std::span<const double> mine, std::span<double> all) {
+    if (mine.size() > std::numeric_limits<int>::max())
+      detail::invalid_argument("mine has ", mine.size(), " numbers, more than one message of MPI holds");
+    const int count = static_cast<int>(mine.size());
+    check(MPI_Allgather(mine.data(), count, MPI_DOUBLE, all.data(), count, MPI_DOUBLE, ranks_),
+          "MPI_Allgather");
+  }
+
+  std::span<const double> frame(Index rank) const {
+    return std::span(received_).subspan(static_cast<std::size_t>(rank) * frame_size, frame_size);
+  }
+
+  void check_counts() const {
+    for (Index r = 0; r < size_; ++r)
+      if (frame(r)[0] == no_count)
+        throw std::runtime_error(
+            detail::message("specdec: rank ", r, " has no memory for the numbers of all ranks"));
+    for (Index r = 1; r < size_; ++r)
+      if (frame(r)[0] != frame(0)[0])
+        throw std::logic_error(detail::message("specdec: the ranks do not do the same: rank 0 gives ",
+                                               frame(0)[0], " numbers, rank ", r, " gives ", frame(r)[0]));
+  }
+
+  // Rank after rank, `first` numbers out of its frame and `more` that came behind.
+  void put_together(std::size_t first, std::size_t more, std::span<double>::iterator out) const {
+    for (Index r = 0; r < size_; ++r) {
+      out = std::ranges::copy(frame(r).subspan(1, first), out).out;
+      out = std::ranges::copy(std::span(rest_).subspan(static_cast<std::size_t>(r) * more, more), out).out;
+    }
+  }
+
+  static void check(int status, const char* call) {
+    if (status == MPI_SUCCESS) return;
+    std::array<char, MPI_MAX_ERROR_STRING> words{};
+    int length = 0;
+    MPI_Error_string(status, words.data(), &length);
+    throw std::runtime_error(detail::message("specdec: ", call, ": ",
+                                             std::string(words.data(), static_cast<std::size_t>(length))));
+  }
+
+  MPI_Comm ranks_ = MPI_COMM_NULL;
+  int rank_ = 0, size_ = 1;
+  std::array<double, frame_size> sent_{};
+  std::vector<double> received_, rest_;  // of all ranks
+};
+static_assert(Communicator<MpiCommunicator>);
+
+}  // namespace specdec

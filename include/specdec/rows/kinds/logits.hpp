@@ -1,0 +1,63 @@
+// Matrices of logits as distributions.
+#pragma once
+
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "specdec/error.hpp"
+#include "specdec/rows/kinds/logits_row.hpp"
+#include "specdec/rows/numbers.hpp"
+#include "specdec/rows/owning_temporary.hpp"
+
+namespace specdec {
+
+/// How logits become probabilities.
+struct LogitsOptions {
+  double temperature = 1;  ///< 0 puts all on the largest logit, the lowest id among equals
+  detail::Borrowed<const double> log_sum_exp =
+      {};  ///< of logits/temperature, one a row, where they are known
+};
+
+/// A matrix of logits as a DistributionMatrix of softmax(logits / temperature). Nothing is computed before it
+/// is asked for, and a row that is not asked for is not read. The logits must outlive it.
+///
+///   verifier(Logits{target, {.temperature = 0.8}}, Logits{draft, {.temperature = 0.8}}, tokens, rng)
+///
+/// Throws std::invalid_argument: a temperature that is negative or not finite, log_sum_exp of another length
+/// than the rows.
+template <class Numbers>
+class Logits {
+ public:
+  template <NumberMatrix M>
+    requires(!detail::OwningTemporary<M>)
+  explicit Logits(M&& logits, const LogitsOptions& options = {})
+      : numbers_(numbers(std::forward<M>(logits))), options_(options) {
+    if (!(options.temperature >= 0 && options.temperature <= std::numeric_limits<double>::max()))
+      detail::invalid_argument("temperature = ", options.temperature, " is not a finite number >= 0");
+    if (!options.log_sum_exp.empty() && std::ssize(options.log_sum_exp) != rows())
+      detail::invalid_argument("log_sum_exp has ", options.log_sum_exp.size(), " entries for ", rows(),
+                               " rows of logits");
+  }
+  template <NumberMatrix Temporary>
+    requires detail::OwningTemporary<Temporary>
+  explicit Logits(Temporary&& logits, const LogitsOptions& options = {}) = delete;
+
+  Index rows() const { return numbers_.rows(); }
+  Index vocab_size() const { return numbers_.cols(); }
+
+  auto row(Index i) const {
+    if (options_.log_sum_exp.empty()) return LogitsRow(numbers_.row(i), options_.temperature);
+    return LogitsRow(numbers_.row(i), options_.temperature,
+                     LogSumExp{options_.log_sum_exp[static_cast<std::size_t>(i)]});
+  }
+
+ private:
+  Numbers numbers_;
+  LogitsOptions options_;
+};
+
+template <NumberMatrix M>
+Logits(M&&, const LogitsOptions& = {}) -> Logits<NumbersOf<M>>;
+
+}  // namespace specdec

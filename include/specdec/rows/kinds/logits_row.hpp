@@ -1,0 +1,344 @@
+// A row of logits as a distribution: softmax(logits / temperature), never written to memory.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <limits>
+
+#include "specdec/error.hpp"
+#include "specdec/kernels/exponentials.hpp"
+#include "specdec/kernels/machine_width.hpp"
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/numbers.hpp"
+#include "specdec/rows/read/prefix_sampler.hpp"
+
+namespace specdec {
+
+/// log Σ exp(l/T) of a row of logits l, where it is known.
+struct LogSumExp {
+  double value;
+};
+
+/// One row of logits l as the distribution p(x) = exp(l(x)/T − log Σ exp(l/T)).
+///
+/// The first question that needs the normaliser reads the row once; after that a probability is O(1) and a
+/// draw reads two small stretches of the row. A row whose log-sum-exp is handed in is never read as a whole.
+///
+/// Temperature 0 (or so small that 1/T overflows) is the one-hot distribution at the largest logit, the
+/// lowest id among equals. A logit of −inf is a probability of 0. Tokens below `cut` have probability 0, and
+/// the rest is normalised without them: that is what sample/ makes of top-k, top-p and min-p.
+/// Throws InvalidDistribution, when the row is read: a NaN, a logit of +inf, no finite logit.
+/// Numeric: exponentials in the logits' own arithmetic (float for float, half and bfloat16), see detail::Exponentials,
+/// summed in it over 64 tokens and in double across; probability(x) in double.
+template <Real S, int Stride = 1>
+class LogitsRow {
+ public:
+  using Scalar = Arithmetic<S>;
+
+  /// No token is below it but one of logit −inf.
+  static constexpr Scalar no_cut = std::numeric_limits<Scalar>::lowest();
+
+  explicit LogitsRow(const NumberRow<S, Stride>& logits, double temperature = 1, Scalar cut = no_cut)
+      : logits_(logits),
+        temperature_(temperature),
+        inverse_temperature_(std::max<double>(1 / temperature, std::numeric_limits<Scalar>::min())),
+        cut_(cut),
+        stretch_(stretch_for(logits.size())) {
+    if (!(temperature >= 0)) detail::invalid_argument("temperature = ", temperature, " is not a number >= 0");
+  }
+
+  /// With the normaliser of the whole row, which is taken on trust.
+  LogitsRow(const NumberRow<S, Stride>& logits, double temperature, LogSumExp normaliser)
+      : LogitsRow(logits, temperature, no_cut, normaliser) {}
+
+  /// With the normaliser of the tokens that are not below the cut, which is taken on trust.
+  LogitsRow(const NumberRow<S, Stride>& logits, double temperature, Scalar cut, LogSumExp normaliser)
+      : LogitsRow(logits, temperature, cut) {
+    hand_in(normaliser);
+  }
+
+  Index vocab_size() const { return logits_.size(); }
+  NumberRow<S, Stride> logits() const { return logits_; }
+  double temperature() const { return temperature_; }
+  /// As it is computed with. Not 0, which would make NaN of −inf: temperatures above 1e37 (of float logits) are alike.
+  Scalar inverse_temperature() const { return static_cast<Scalar>(inverse_temperature_); }
+  /// Tokens of a smaller logit have probability 0.
+  Scalar cut() const { return cut_; }
+  /// Whether the temperature is 0, so that all is on the argmax.
+  bool is_argmax() const {
+    return !(inverse_temperature_ <= static_cast<double>(std::numeric_limits<Scalar>::max()));
+  }
+
+  /// Whether the normaliser is known.
+  bool is_normalised() const { return state_ != State::unread; }
+
+  /// The largest logit. Cost: one pass, without an exponential, where the row has not been read.
+  Scalar largest() const {
+    if (std::isnan(largest_)) {
+      const Scalar largest = vocab_size() > 0 ? logits_.max(0, vocab_size()) : no_logit;
+      check_largest(largest);
+      largest_ = largest;
+    }
+    return largest_;
+  }
+
+  /// log Σ exp(l/T) of the tokens that are not below the cut. Not for T = 0.
+  LogSumExp log_sum_exp() const {
+    read();
+    return {static_cast<double>(shift_) * inverse_temperature_ - std::log(scale_)};
+  }
+
+  /// What the probabilities are made of: p = scale() · exponentials(). Not for T = 0.
+  detail::Exponentials<Scalar> exponentials() const {
+    read();
+    return shifted_exponentials();
+  }
+  double scale() const {
+    read();
+    return scale_;
+  }
+
+  /// The logits at `factor` times the temperature, or at the largest number if that is beyond it: an infinite one
+  /// could not be multiplied by 0.
+  LogitsRow tempered(double factor) const {
+    if (factor == 1) return *this;
+    LogitsRow row(logits_, std::min(temperature_ * factor, std::numeric_limits<double>::max()), cut_);
+    row.largest_ = largest_;
+    return row;
+  }
+
+  /// The row without the tokens of a smaller logit than `cut`; itself where there are none to take away.
+  LogitsRow above(Scalar cut) const {
+    if (!(cut > cut_)) return *this;
+    LogitsRow row(logits_, temperature_, cut);
+    row.largest_ = largest_;
+    return row;
+  }
+
+  /// The row without the tokens below the cut, where Σ exp((l − shift)/T) over those that stay is known.
+  LogitsRow above(Scalar cut, Scalar shift, double sum) const {
+    LogitsRow row = above(cut);
+    if (row.state_ != State::unread || row.is_argmax()) return row;
+    row.shift_ = shift;
+    row.scale_ = 1 / sum;
+    row.state_ = State::handed_in;
+    return row;
+  }
+
+  /// A row over a contiguous copy of this one's logits, which knows what this one has learnt: for rows that have to
+  /// outlive the memory they were made on.
+  LogitsRow<S, 1> over(const S* copy) const {
+    LogitsRow<S, 1> row(NumberRow<S, 1>(copy, vocab_size()), temperature_, cut_);
+    row.learn(*this);
+    return row;
+  }
+
+  /// Whether a token may have a probability above 0, decided without reading the row. Not for NaN.
+  bool possible(Token x) const { return logits_[x] >= cut_; }
+
+  double probability(Token x) const {
+    read();
+    if (is_argmax()) return x == argmax_ ? 1.0 : 0.0;
+    const Scalar l = logits_[x];
+    if (l < cut_) return 0;
+    return scale_ * std::exp((static_cast<double>(l) - static_cast<double>(shift_)) * inverse_temperature_);
+  }
+
+  /// Its natural logarithm. Cost: that of the probability, without an exponential.
+  double log_probability(Token x) const {
+    read();
+    constexpr double none = -std::numeric_limits<double>::infinity();
+    if (is_argmax()) return x == argmax_ ? 0.0 : none;
+    const Scalar l = logits_[x];
+    if (l < cut_) return none;
+    return std::log(scale_) + (static_cast<double>(l) - static_cast<double>(shift_)) * inverse_temperature_;
+  }
+
+  /// The softmax of the logits, at temperature 1 and without a cut.
+  LogitsRow unprocessed() const { return temperature_ == 1 && !(cut_ > no_cut) ? *this : LogitsRow(logits_); }
+
+  /// The largest logit, the lowest id among equals. Cost: one pass, without an exponential.
+  Token argmax() const {
+    const Index x = logits_.first_largest();
+    check_largest(x < vocab_size() ? logits_[x] : no_logit);
+    return static_cast<Token>(x);
+  }
+
+  PrefixSampler<LogitsRow> sampler() const { return PrefixSampler<LogitsRow>(*this, known_stretch()); }
+
+  double sum(Index start, Index count) const {
+    read();
+    if (is_argmax()) return start <= argmax_ && argmax_ < start + count ? 1.0 : 0.0;
+    return scale_ *
+           (state_ == State::read ? sum_of_stretches(start, count) : sum_of_exponentials(start, count));
+  }
+
+  /// How many tokens, from a multiple of as many on, it knows the sum of; 0 where it knows none.
+  Index known_stretch() const {
+    read();
+    return state_ == State::read ? stretch_ : Index{0};
+  }
+
+  /// The most that segment() hands out at a time.
+  static constexpr Index max_segment = max_segment_size;
+
+  /// The probabilities of `count` <= max_segment tokens from `start` on.
+  auto segment(Index start, Index count) const {
+    read();
+    Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment> out(count);
+    if (is_argmax()) {
+      out.setZero();
+      if (start <= argmax_ && argmax_ < start + count) out[argmax_ - start] = 1;
+      return out;
+    }
+    // The array has room for whole lots, however few of its numbers are asked for.
+    logits_.each_lots(start, count, no_logit, [&](const Scalar* l, Index offset, Index size) {
+      detail::run_wide<detail::WriteExponentials<Scalar>>(l, size, shifted_exponentials(),
+                                                          static_cast<Scalar>(scale_), out.data() + offset);
+    });
+    return out;
+  }
+
+ private:
+  template <Real, int>
+  friend class LogitsRow;
+
+  static constexpr Index min_stretch = 1024;
+  static constexpr Index max_stretches = 64;
+  static constexpr Scalar no_logit = -std::numeric_limits<Scalar>::infinity();
+  static constexpr Scalar unknown = std::numeric_limits<Scalar>::quiet_NaN();
+
+  enum class State { unread, read, handed_in };
+
+  // Whole lines of a cache.
+  static Index stretch_for(Index size) {
+    constexpr Index line = 64;
+    return std::max(min_stretch, (size + max_stretches * line - 1) / (max_stretches * line) * line);
+  }
+
+  Index stretch_size(Index start) const { return std::min(stretch_, logits_.size() - start); }
+
+  // A row that was read has no logit above the shift.
+  detail::Exponentials<Scalar> shifted_exponentials() const {
+    return {shift_, inverse_temperature(), cut_, state_ != State::handed_in};
+  }
+
+  // Whole stretches are known.
+  double sum_of_stretches(Index start, Index count) const {
+    const Index end = start + count;
+    double sum = 0;
+    while (start < end) {
+      const Index next = std::min(end, (start / stretch_ + 1) * stretch_);
+      const bool whole = start % stretch_ == 0 && next - start == stretch_size(start);
+      sum += whole ? static_cast<double>(sums_[static_cast<std::size_t>(start / stretch_)])
+                   : sum_of_exponentials(start, next - start);
+      start = next;
+    }
+    return sum;
+  }
+
+  double sum_of_exponentials(Index start, Index count) const {
+    double sum = 0;
+    logits_.each_lots(start, count, no_logit, [&](const Scalar* l, Index, Index size) {
+      sum += detail::run_wide<detail::SumOfExponentials<Scalar>>(l, size, shifted_exponentials());
+    });
+    return sum;
+  }
+
+  // The shift need not be the largest logit, only near it, as temperatures go. At one so large that no Scalar holds the
+  // product, or what lies as far from it, 0 is.
+  void hand_in(LogSumExp normaliser) {
+    if (is_argmax()) return;
+    const double near = normaliser.value * temperature_;
+    const bool held = std::abs(near) <= static_cast<double>(std::numeric_limits<Scalar>::max() / 2);
+    shift_ = std::isnan(largest_) ? static_cast<Scalar>(held ? near : 0) : largest_;
+    scale_ = std::exp(static_cast<double>(shift_) * inverse_temperature_ - normaliser.value);
+    state_ = State::handed_in;
+  }
+
+  template <int OtherStride>
+  void learn(const LogitsRow<S, OtherStride>& other) {
+    state_ = static_cast<State>(other.state_);
+    shift_ = other.shift_;
+    largest_ = other.largest_;
+    scale_ = other.scale_;
+    argmax_ = other.argmax_;
+    sums_ = other.sums_;
+  }
+
+  void read() const {
+    if (state_ == State::unread) normalise();
+  }
+
+  // One pass: the largest logit and the sums of exponentials, piece by piece of a stretch, rescaled whenever a piece
+  // holds a larger logit than all before it.
+  void normalise() const {
+    if (is_argmax()) {
+      argmax_ = argmax();
+      state_ = State::read;
+      return;
+    }
+    shift_ = no_logit;
+    double total = 0;
+    std::size_t stretches = 0;
+    for (Index start = 0; start < vocab_size(); start += stretch_, ++stretches) {
+      double sum = 0;
+      logits_.each_lots(start, stretch_size(start), no_logit, [&](const Scalar* l, Index, Index size) {
+        const auto largest = detail::run_wide<detail::LargestNumber<Scalar>>(l, size);
+        if (!(largest <= shift_)) {
+          const double factor = raise_shift(largest, stretches);
+          total *= factor;
+          sum *= factor;
+        }
+        if (shift_ != no_logit)
+          sum += detail::run_wide<detail::SumOfExponentials<Scalar>>(l, size, shifted_exponentials());
+      });
+      sums_[stretches] = static_cast<Scalar>(sum);
+      total += sum;
+    }
+    check_largest(shift_);
+    if (!(total > 0)) throw InvalidDistribution(detail::message("no token has a logit of at least ", cut_));
+    largest_ = shift_;
+    scale_ = 1 / total;
+    state_ = State::read;
+  }
+
+  // Takes exponentials relative to a larger logit from here on; returns by how much those so far shrink.
+  double raise_shift(Scalar largest, std::size_t stretches) const {
+    check_number(largest);
+    const double factor =
+        shift_ == no_logit
+            ? 1.0
+            : std::exp((static_cast<double>(shift_) - static_cast<double>(largest)) * inverse_temperature_);
+    for (std::size_t s = 0; s < stretches; ++s) sums_[s] *= static_cast<Scalar>(factor);
+    shift_ = largest;
+    return factor;
+  }
+
+  static void check_number(Scalar largest) {
+    if (std::isnan(largest) || largest == -no_logit)
+      throw InvalidDistribution(detail::message("the largest logit is ", largest));
+  }
+
+  static void check_largest(Scalar largest) {
+    check_number(largest);
+    if (largest == no_logit) throw InvalidDistribution("no token has a finite logit");
+  }
+
+  NumberRow<S, Stride> logits_;
+  double temperature_, inverse_temperature_;
+  Scalar cut_;
+  Index stretch_;
+  // What reading the row has taught: p = scale·exp((l − shift)/T), and the sums of exp over its stretches.
+  mutable State state_ = State::unread;
+  mutable Scalar shift_ = 0;
+  mutable Scalar largest_ = unknown;
+  mutable double scale_ = 1;
+  mutable Token argmax_ = -1;
+  mutable std::array<Scalar, max_stretches> sums_ = {};
+};
+
+}  // namespace specdec

@@ -1,0 +1,91 @@
+// Copies of rows, for models that overwrite theirs before a draft has been judged.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/kinds/sparse.hpp"
+#include "specdec/rows/read/walk.hpp"
+
+namespace specdec {
+
+/// Memory for a copy of one row, reused from row to row: assign(row) copies it and returns a view of the copy
+/// (type View) that lives until the next assign(). Here as probabilities, in the scalar of the row's segments.
+template <Distribution Row>
+class RowCopy {
+  template <class R>
+  struct ScalarOf {
+    using Type = double;
+  };
+  template <SegmentedRow R>
+  struct ScalarOf<R> {
+    using Type = typename std::remove_cvref_t<decltype(std::declval<const R&>().segment(0, 0))>::Scalar;
+  };
+  using Scalar = typename ScalarOf<Row>::Type;
+
+ public:
+  using View = DenseRow<Scalar>;
+
+  View assign(const Row& row) & {
+    const Index size = row.vocab_size();
+    copy_.resize(static_cast<std::size_t>(size));
+    detail::walk(row, [this](const auto& ids, const auto& p) {
+      Eigen::Map<Eigen::Array<Scalar, Eigen::Dynamic, 1>>(copy_.data() + ids(0), p.size()) = p;
+    });
+    return {copy_.data(), size};
+  }
+
+ private:
+  std::vector<Scalar> copy_;
+};
+
+/// A row of logits is copied as logits, with what it has learnt about itself.
+template <Distribution Row>
+  requires requires(const Row& row) { row.over(row.logits().data()); }
+class RowCopy<Row> {
+  using Stored = typename std::remove_cvref_t<decltype(std::declval<const Row&>().logits())>::Stored;
+
+ public:
+  using View =
+      std::remove_cvref_t<decltype(std::declval<const Row&>().over(static_cast<const Stored*>(nullptr)))>;
+
+  View assign(const Row& row) & {
+    copy_.resize(static_cast<std::size_t>(row.vocab_size()));
+    row.logits().copy_to(copy_.data());
+    return row.over(copy_.data());
+  }
+
+ private:
+  std::vector<Stored> copy_;
+};
+
+/// A row that lists its tokens is copied as a list.
+template <Distribution Row>
+  requires ListedRow<Row>
+class RowCopy<Row> {
+ public:
+  using View = SparseRow<double>;
+
+  View assign(const Row& row) & {
+    ids_.clear();
+    probabilities_.clear();
+    detail::walk(row, [this](const auto& ids, const auto& p) {
+      for (Index k = 0; k < p.size(); ++k) {
+        ids_.push_back(ids(k));
+        probabilities_.push_back(p[k]);
+      }
+    });
+    return {ids_, probabilities_, row.vocab_size()};
+  }
+
+ private:
+  std::vector<Token> ids_;
+  std::vector<double> probabilities_;
+};
+
+}  // namespace specdec

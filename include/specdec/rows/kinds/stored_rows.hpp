@@ -1,0 +1,65 @@
+// Rows that have to outlive the model's next call.
+#pragma once
+
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/row_copy.hpp"
+#include "specdec/rows/kinds/row_span.hpp"
+#include "specdec/rows/named_row.hpp"
+
+namespace specdec {
+
+/// Rows one after the other: copies, or the very rows where they are `stable`. No allocation in steady state.
+template <Distribution Row, bool stable>
+class StoredRows {
+ public:
+  using Stored = std::conditional_t<stable, Row, typename RowCopy<Row>::View>;
+
+  StoredRows() = default;
+  /// Views of the other's copies would be gone with it: a copy begins empty.
+  StoredRows(const StoredRows&) {}
+  StoredRows& operator=(const StoredRows&) {
+    clear();
+    return *this;
+  }
+  StoredRows(StoredRows&&) noexcept = default;
+  StoredRows& operator=(StoredRows&&) noexcept = default;
+  ~StoredRows() = default;
+
+  void clear() { rows_.clear(); }
+
+  void add(const Row& row) {
+    if constexpr (stable) {
+      rows_.push_back(row);
+    } else {
+      if (copies_.size() == rows_.size()) copies_.emplace_back();
+      rows_.push_back(copies_[rows_.size()].assign(row));
+    }
+  }
+
+  /// What a copy complains about is told with the row's name.
+  void add(const detail::NamedRow<Row>& row) {
+    row.named([&] { add(row.unnamed()); });
+  }
+
+  Index size() const { return std::ssize(rows_); }
+  const Stored& operator[](Index i) const& { return rows_[static_cast<std::size_t>(i)]; }
+
+  /// The first `count` of them as a matrix, which lives until the next add() or clear().
+  RowSpan<Stored> first(Index count, Index vocab_size) const& {
+    return {std::span<const Stored>(rows_).first(static_cast<std::size_t>(count)), vocab_size};
+  }
+  const Stored& operator[](Index i) const&& = delete;
+  void first(Index count, Index vocab_size) const&& = delete;
+
+ private:
+  std::vector<RowCopy<Row>> copies_;  // what rows_ are views of, unless stable
+  std::vector<Stored> rows_;
+};
+
+}  // namespace specdec

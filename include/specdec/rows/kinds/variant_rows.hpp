@@ -1,0 +1,163 @@
+// Rows of one of several kinds, known only at run time: what a chain of drafters proposes with.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/list.hpp"
+
+namespace specdec {
+
+/// A row of one of the kinds R..., which answers as that row does. It offers what all kinds can: argmax,
+/// sums, support; and segments where some can and the others list their support, so that a residual against it
+/// is one fused pass whatever it holds.
+///
+/// Cost: a branch per question over that of the row it holds. Numeric: segments in double.
+template <Distribution... R>
+class VariantRow {
+  static constexpr bool all_sparse = (ListedRow<R> && ...);
+  static constexpr bool has_segments = ((SegmentedRow<R> || ListedRow<R>)&&...) && !all_sparse;
+  using Segment = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
+
+ public:
+  static constexpr bool constant_time_probability = (specdec::constant_time_probability<R> && ...);
+
+  /// Holds a row of the kind number I.
+  template <std::size_t I, class Row>
+  VariantRow(std::in_place_index_t<I> kind, const Row& row) : row_(kind, row) {}
+
+  Index vocab_size() const {
+    return ask([](const auto& row) -> Index { return row.vocab_size(); });
+  }
+  double probability(Token x) const {
+    return ask([x](const auto& row) { return static_cast<double>(row.probability(x)); });
+  }
+  bool possible(Token x) const {
+    return ask([x](const auto& row) { return specdec::possible(row, x); });
+  }
+  void prefetch(Token x) const {
+    ask([x](const auto& row) { specdec::prefetch(row, x); });
+  }
+
+  Token argmax() const
+    requires(ArgmaxRow<R> && ...)
+  {
+    return ask([](const auto& row) { return row.argmax(); });
+  }
+  double sum(Index start, Index count) const
+    requires(SummableRow<R> && ...)
+  {
+    return ask([=](const auto& row) { return static_cast<double>(row.sum(start, count)); });
+  }
+
+  Index support_size() const
+    requires all_sparse
+  {
+    return ask([](const auto& row) -> Index { return row.support_size(); });
+  }
+  Token support(Index k) const
+    requires all_sparse
+  {
+    return ask([k](const auto& row) -> Token { return row.support(k); });
+  }
+  double listed(Index k) const
+    requires all_sparse
+  {
+    return ask([k](const auto& row) { return static_cast<double>(row.listed(k)); });
+  }
+
+  /// The probabilities of `count` <= max_segment_size tokens from `start` on.
+  Segment segment(Index start, Index count) const
+    requires has_segments
+  {
+    return ask([=](const auto& row) -> Segment {
+      if constexpr (ListedRow<std::remove_cvref_t<decltype(row)>>) return spread(row, start, count);
+      else return row.segment(start, count).template cast<double>();
+    });
+  }
+
+  auto sampler() const {
+    return [draw = sampler_of<0>()](double u) mutable {
+      return std::visit([u](auto& sampler) { return sampler(u); }, draw);
+    };
+  }
+
+ private:
+  template <class F>
+  decltype(auto) ask(F&& f) const {
+    return std::visit(std::forward<F>(f), row_);
+  }
+
+  // Listed probabilities among zeros.
+  template <ListedRow Row>
+  static Segment spread(const Row& row, Index start, Index count) {
+    Segment segment = Segment::Zero(count);
+    for (Index k = detail::lower_bound(row, start); k < row.support_size() && row.support(k) < start + count;
+         ++k) {
+      detail::check_ascending(row, k, start);
+      segment[row.support(k) - start] = row.listed(k);
+    }
+    return segment;
+  }
+
+  // By number, for several kinds of rows may have one kind of sampler.
+  template <std::size_t I>
+  auto sampler_of() const {
+    using Sampler = std::variant<decltype(std::declval<const R&>().sampler())...>;
+    if constexpr (I + 1 < sizeof...(R))
+      if (row_.index() != I) return sampler_of<I + 1>();
+    return Sampler(std::in_place_index<I>, std::get<I>(row_).sampler());
+  }
+
+  std::variant<R...> row_;
+};
+
+/// A matrix of one of the kinds M..., all of whose rows are of one type: VariantRow. Kinds may occur twice.
+///
+/// vocab_size() is there where some kind has it; it is 0, which claims nothing, while the matrix at hand is
+/// one that fits any vocabulary.
+template <Probabilities... M>
+class VariantRows {
+  template <class Matrix>
+  using DistributionsOf = decltype(distributions(std::declval<const Matrix&>()));
+
+ public:
+  using Row = VariantRow<RowOf<DistributionsOf<M>>...>;
+
+  /// Holds a matrix of the kind number I.
+  template <std::size_t I, class Matrix>
+  VariantRows(std::in_place_index_t<I> kind, const Matrix& matrix) : matrix_(kind, matrix) {}
+
+  Index rows() const {
+    return std::visit([](const auto& matrix) -> Index { return distributions(matrix).rows(); }, matrix_);
+  }
+  Index vocab_size() const
+    requires(SizedDistributionMatrix<DistributionsOf<M>> || ...)
+  {
+    return std::visit([](const auto& matrix) { return size(distributions(matrix)); }, matrix_);
+  }
+  Row row(Index i) const { return row_of<0>(i); }
+
+ private:
+  template <class Matrix>
+  static Index size([[maybe_unused]] const Matrix& matrix) {
+    if constexpr (SizedDistributionMatrix<Matrix>) return matrix.vocab_size();
+    else return 0;
+  }
+
+  template <std::size_t I>
+  Row row_of(Index i) const {
+    if constexpr (I + 1 < sizeof...(M))
+      if (matrix_.index() != I) return row_of<I + 1>(i);
+    const auto rows = distributions(std::get<I>(matrix_));
+    return Row(std::in_place_index<I>, rows.row(i));
+  }
+
+  std::variant<M...> matrix_;
+};
+
+}  // namespace specdec

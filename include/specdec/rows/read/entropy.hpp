@@ -1,0 +1,25 @@
+// The entropy of a row.
+#pragma once
+
+#include <cmath>
+
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/read/walk.hpp"
+
+namespace specdec {
+
+/// −Σ p(x) log p(x), in nats: 0 where one token has all the mass, log V where all are alike.
+///
+/// Numeric: logarithms in the scalar of the row's segments, sums in double across segments. NaN anywhere gives NaN.
+/// Cost: one pass over the row, or over its list where it has one.
+template <Distribution Row>
+double entropy(const Row& row) {
+  double sum = 0;
+  detail::walk(row, [&](const auto&, const auto& segment) {
+    const auto p = segment.eval();
+    sum += static_cast<double>((p == 0).select(p, p * p.log()).sum());
+  });
+  return -sum;
+}
+
+}  // namespace specdec

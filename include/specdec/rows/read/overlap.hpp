@@ -1,0 +1,73 @@
+// How much two rows have in common: what is accepted of a draft at one prefix.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "specdec/error.hpp"
+#include "specdec/kernels/machine_width.hpp"
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/read/residual.hpp"
+#include "specdec/rows/read/walk.hpp"
+
+namespace specdec {
+namespace detail {
+
+/// min(a·p, b·q), to be summed over rows.
+struct OverlapOf {
+  double a, b;
+
+  // NaN where either is.
+  SPECDEC_KERNEL double operator()(double p, double q) const {
+    SPECDEC_UNFUSED
+    const double scaled_p = a * p, scaled_q = b * q;
+    const double least = scaled_p < scaled_q ? scaled_p : scaled_q;
+    return scaled_p != scaled_p ? scaled_p : least;
+  }
+
+  double alone(const auto&, Index, Index) const { return 0; }
+};
+
+}  // namespace detail
+
+/// The acceptance at a prefix of token verification with lenience l, Σ min(p/l, q): the probability that a
+/// token drawn from q is accepted. Its mean over prefixes is the lenient acceptance rate.
+///
+/// Source: Leviathan et al., arXiv:2211.17192, App. A.5; l = 1 is overlap().
+/// Throws: std::invalid_argument unless 0 < lenience <= 1 and 1/lenience is finite; InvalidDistribution where
+/// the sum is no finite number.
+/// Cost: one fused pass over both rows where both hand out segments; where one has a list, a look-up in the other
+/// for each token on it; else one look-up each per token. Numeric: minima and sums in double.
+template <Distribution P, Distribution Q>
+double lenient_overlap(const P& p, const Q& q, double lenience) {
+  if (!(lenience > 0 && lenience <= 1 && std::isfinite(1 / lenience)))
+    detail::invalid_argument("lenience = ", lenience, " is outside (0, 1]");
+  const double mass = detail::sum_over(detail::OverlapOf{1 / lenience, 1.0}, p, q, 0,
+                                       std::min<Index>(p.vocab_size(), q.vocab_size()));
+  if (!std::isfinite(mass))
+    throw InvalidDistribution(detail::message("the overlap of target and draft sums to ", mass));
+  return mass;
+}
+
+/// The acceptance at a prefix, β = Σ min(p, q): the probability that token verification accepts a token drawn
+/// from q. Its mean over prefixes is the acceptance rate α.
+///
+/// Source: Leviathan et al., Definition 3.1 and Theorem 3.5. Symmetric in p and q; vocabularies of different
+/// sizes overlap in what they share. Throws: InvalidDistribution where the sum is no
+/// finite number. Cost: at most a pass over both rows.
+template <Distribution P, Distribution Q>
+double overlap(const P& p, const Q& q) {
+  return lenient_overlap(p, q, 1.0);
+}
+
+/// The distance D_LK(p, q) = Σ |p − (p + q)/2| = Σ (p − q)+ of two rows that sum to 1, their total variation:
+/// 1 − β, and told exactly where it is small.
+///
+/// Source: Leviathan et al., Definition 3.2 and Lemma 3.3. Throws: InvalidDistribution where the sum is no
+/// finite number. Cost: at most a pass over both rows.
+template <Distribution P, Distribution Q>
+double total_variation(const P& p, const Q& q) {
+  return residual_mass(1.0, p, 1.0, q);
+}
+
+}  // namespace specdec

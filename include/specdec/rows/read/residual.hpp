@@ -1,0 +1,134 @@
+// The residual (a·p − b·q)+: the one place where a whole row is read against another.
+//
+// The verifiers do not sum residuals (they race, see race.hpp). Masses are needed when a race has gone on for
+// too long, and for the live modifications of greedy block verification.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "specdec/error.hpp"
+#include "specdec/kernels/machine_width.hpp"
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/spread_row.hpp"
+#include "specdec/rows/list.hpp"
+#include "specdec/rows/read/prefix_sampler.hpp"
+#include "specdec/rows/read/walk.hpp"
+
+namespace specdec {
+
+/// (a·p(x) − b·q(x))+ for one token. Throws InvalidDistribution when that is not a finite number.
+template <Distribution P, Distribution Q>
+double residual(double a, const P& p, double b, const Q& q, Token x) {
+  const double difference = a * specdec::probability(p, x) - b * specdec::probability(q, x);
+  if (!std::isfinite(difference))
+    throw InvalidDistribution(detail::message("at token ", x, " target = ", specdec::probability(p, x),
+                                              " and draft = ", specdec::probability(q, x)));
+  return std::max(difference, 0.0);
+}
+
+namespace detail {
+
+/// (a·p − b·q)+, to be summed over rows.
+struct ResidualOf {
+  double a, b;
+
+  // NaN stays NaN.
+  SPECDEC_KERNEL double operator()(double p, double q) const {
+    SPECDEC_UNFUSED
+    const double difference = a * p - b * q;
+    return difference < 0 ? 0 : difference;
+  }
+
+  // A row need not answer for a stretch that begins behind its end.
+  double alone(const SummableRow auto& p, Index start, Index end) const {
+    return start < end ? a * static_cast<double>(p.sum(start, end - start)) : 0.0;
+  }
+};
+
+}  // namespace detail
+
+/// Σ (a·p(x) − b·q(x))+ over `count` tokens from `start` on, which p's vocabulary must hold; q's may be of
+/// another size.
+///
+/// Numeric: differences and sums in double. NaN anywhere gives NaN.
+/// Cost: one fused pass over both rows where both hand out segments; where p has a list that alone, where q has
+/// one, p and q's list; else one look-up each per token. Of a row that is spread over ranks each sums its own columns: one
+/// exchange of one number.
+template <Distribution P, Distribution Q>
+double residual_mass(double a, const P& p, double b, const Q& q, Index start, Index count) {
+  return detail::sum_over(detail::ResidualOf{a, b}, p, q, start, start + count);
+}
+
+/// Σ (a·p(x) − b·q(x))+ over the whole row, which must come to a finite number: else InvalidDistribution.
+template <Distribution P, Distribution Q>
+double residual_mass(double a, const P& p, double b, const Q& q) {
+  const double mass = residual_mass(a, p, b, q, 0, p.vocab_size());
+  if (!std::isfinite(mass))
+    throw InvalidDistribution(detail::message("the residual of target and draft sums to ", mass));
+  return mass;
+}
+
+/// The distribution ∝ (a·p − b·q)+ as a row; sparse where p is.
+template <Distribution P, Distribution Q>
+class ResidualRow {
+ public:
+  /// Sums the mass.
+  ResidualRow(double a, const P& p, double b, const Q& q)
+      : ResidualRow(a, p, b, q, residual_mass(a, p, b, q)) {}
+
+  /// Where the mass is known.
+  ResidualRow(double a, const P& p, double b, const Q& q, double mass)
+      : a_(a), b_(b), p_(p), q_(q), mass_(mass) {}
+
+  /// Σ (a·p − b·q)+; 0 where rounding or the data left nothing: then there is no distribution to draw from.
+  double mass() const { return mass_; }
+
+  Index vocab_size() const { return p_.vocab_size(); }
+  double probability(Token x) const { return residual(a_, p_, b_, q_, x) / mass_; }
+  double sum(Index start, Index count) const { return residual_mass(a_, p_, b_, q_, start, count) / mass_; }
+
+  Index support_size() const
+    requires ListedRow<P>
+  {
+    return p_.support_size();
+  }
+  Token support(Index k) const
+    requires ListedRow<P>
+  {
+    return p_.support(k);
+  }
+  double listed(Index k) const
+    requires ListedRow<P>
+  {
+    detail::check_ascending(p_, k, 0);
+    return probability(support(k));
+  }
+
+  auto spread() const
+    requires SpreadRow<P>
+  {
+    return p_.spread();
+  }
+  auto part(ColumnRange columns) const {
+    const auto p = detail::part_of(p_, columns);
+    const auto q = detail::part_of(q_, columns);
+    return ResidualRow<std::remove_cvref_t<decltype(p)>, std::remove_cvref_t<decltype(q)>>(a_, p, b_, q,
+                                                                                           mass_);
+  }
+
+  auto sampler() const {
+    if constexpr (SpreadRow<P>) return detail::SpreadSampler<ResidualRow>(*this);
+    else if constexpr (ListedRow<P>) return detail::ListSampler<ResidualRow>(*this);
+    else return PrefixSampler<ResidualRow>(*this);
+  }
+
+ private:
+  double a_, b_;
+  P p_;
+  Q q_;
+  double mass_;
+};
+
+}  // namespace specdec

@@ -1,0 +1,65 @@
+// The costly checks, for trust boundaries: every entry of every row.
+#pragma once
+
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "specdec/error.hpp"
+#include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/list.hpp"
+#include "specdec/rows/read/prefix_sampler.hpp"
+
+namespace specdec {
+
+namespace detail {
+
+/// By how much a row's sum may be off because its numbers were rounded to be stored, as the row type says.
+template <class R>
+double rounding_of_sum(Index vocab_size) {
+  double rounding = static_cast<double>(vocab_size) * rounding_of_small<R>;
+  if constexpr (requires { R::rounding; }) rounding += R::rounding;
+  return rounding;
+}
+
+template <Distribution R>
+void validate_row(const R& row, Index vocab_size, double tolerance) {
+  if (row.vocab_size() != vocab_size)
+    throw InvalidDistribution(
+        message("a vocabulary of ", row.vocab_size(), ", where the matrix has one of ", vocab_size));
+  check_list(row);
+  double sum = 0;
+  for (Index x = 0; x < vocab_size; ++x) {
+    const double p = row.probability(static_cast<Token>(x));
+    if (!(p >= 0) || !std::isfinite(p))
+      throw InvalidDistribution(message("the probability of token ", x, " is ", p));
+    sum += p;
+  }
+  if (!(std::abs(sum - 1) <= tolerance + rounding_of_sum<R>(vocab_size)))
+    throw InvalidDistribution(message("the probabilities sum to ", sum));
+}
+
+}  // namespace detail
+
+/// Throws InvalidDistribution unless every row holds finite, non-negative probabilities that sum to 1 within
+/// `tolerance`, beside what storing them as half or bfloat16 rounds, and, where it lists its tokens, lists them by
+/// ascending id and inside the vocabulary. std::invalid_argument unless tolerance >= 0. `name` is what the message
+/// calls the matrix.
+///
+/// The verifiers do not call this: they check in O(γ) what they are about to use. Call it where rows come
+/// from code you do not trust, or while a backend is new. Cost: one pass over all rows.
+template <Probabilities M>
+  requires SizedDistributionMatrix<decltype(distributions(std::declval<const M&>()))>
+void validate(const M& matrix, std::string_view name = "probabilities", double tolerance = 1e-3) {
+  if (!(tolerance >= 0)) detail::invalid_argument("tolerance = ", tolerance, " is no number >= 0");
+  const auto rows = distributions(matrix);
+  for (Index i = 0; i < rows.rows(); ++i) {
+    try {
+      detail::validate_row(rows.row(i), rows.vocab_size(), tolerance);
+    } catch (const InvalidDistribution& error) {
+      throw error.in(name, i);
+    }
+  }
+}
+
+}  // namespace specdec

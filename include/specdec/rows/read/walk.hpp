@@ -1,0 +1,227 @@
+// How whole rows are read: the one place that knows in which ways a row may show itself.
+//
+// A row lists the tokens that may have mass (ListedRow), or hands itself out in segments (SegmentedRow), or answers
+// for one token at a time. What reads a whole row goes through walk() or each_token(), what reads two together
+// through sum_over(): a new kind of row then serves residuals, overlaps, entropies, copies and audits at the speed
+// that it offers.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include "specdec/kernels/machine_width.hpp"
+#include "specdec/kernels/pair_sum.hpp"
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/spread_row.hpp"
+#include "specdec/rows/list.hpp"
+
+namespace specdec::detail {
+
+/// A segment that was gathered, of doubles. Its type depends on the row's, so that compilers come to it only where a row
+/// has no segments of its own.
+template <class R>
+using GatheredSegment =
+    Eigen::Array<decltype(static_cast<double>(std::declval<const R&>().probability(Token{}))), Eigen::Dynamic,
+                 1, Eigen::ColMajor, max_segment_size>;
+
+/// Calls visit(x, p(x)) for the tokens that may have mass, by ascending id, with what the row answers for each.
+///
+/// Throws InvalidDistribution where the ids of a list do not ascend.
+template <Distribution R, class Visit>
+void each_token(const R& row, Visit&& visit) {
+  if constexpr (ListedRow<R>) {
+    Index least = 0;
+    for (Index k = 0; k < row.support_size(); ++k) {
+      const Token x = row.support(k);
+      check_ascending(row, k, least);
+      least = Index{x} + 1;
+      visit(x, static_cast<double>(row.listed(k)));
+    }
+  } else {
+    for (Index x = 0; x < row.vocab_size(); ++x)
+      visit(static_cast<Token>(x), static_cast<double>(row.probability(static_cast<Token>(x))));
+  }
+}
+
+/// Calls visit(ids, p) with one stretch of the row after the other: p[k], of an Eigen array or expression, is the
+/// probability of token ids(k). Tokens that a row does not list are left out: they have none.
+///
+/// Throws InvalidDistribution where the ids of a list do not ascend.
+template <Distribution R, class Visit>
+void walk(const R& row, Visit&& visit) {
+  if constexpr (SegmentedRow<R> && !ListedRow<R>) {
+    for (Index start = 0; start < row.vocab_size(); start += max_segment_size) {
+      const auto& p = row.segment(start, std::min<Index>(max_segment_size, row.vocab_size() - start));
+      visit([start](Index k) { return static_cast<Token>(start + k); }, p);
+    }
+  } else {
+    std::array<Token, max_segment_size> ids;
+    GatheredSegment<R> p(max_segment_size);
+    Index count = 0;
+    const auto hand_out = [&] {
+      if (count > 0) visit([&](Index k) { return ids[static_cast<std::size_t>(k)]; }, p.head(count));
+      count = 0;
+    };
+    each_token(row, [&](Token x, double p_x) {
+      ids[static_cast<std::size_t>(count)] = x;
+      p[count] = p_x;
+      if (++count == max_segment_size) hand_out();
+    });
+    hand_out();
+  }
+}
+
+/// Some probabilities side by side, in double.
+using Stretch = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
+
+/// Adds factor·row(x) to out[x − start], for as many tokens x from `start` on as `out` has numbers, of which the row may
+/// have fewer. Added to zeros with factor 1 it copies the row.
+template <Distribution R>
+void add_stretch(const R& row, double factor, Index start, Stretch& out) {
+  const Index end = std::min<Index>(start + out.size(), row.vocab_size());
+  if (start >= end) return;
+  if constexpr (ListedRow<R>) {
+    Index least = start;
+    for (Index k = lower_bound(row, start); k < row.support_size() && row.support(k) < end; ++k) {
+      check_ascending(row, k, least);
+      least = Index{row.support(k)} + 1;
+      out[row.support(k) - start] += factor * static_cast<double>(row.listed(k));
+    }
+  } else if constexpr (SegmentedRow<R>) {
+    out.head(end - start) += factor * row.segment(start, end - start).template cast<double>().array();
+  } else {
+    for (Index x = start; x < end; ++x)
+      out[x - start] += factor * static_cast<double>(row.probability(static_cast<Token>(x)));
+  }
+}
+
+// Sums over the tokens start..end-1, which p's vocabulary holds, of a function f of p(x) and q(x) that is 0 where p is:
+//
+//   f(p, q)                 for one token; 0 of two zeros, and SPECDEC_KERNEL, for it is run in one
+//   f.alone(p, start, end)  Σ over a stretch of row p where q is 0
+
+/// Only tokens that p lists count. Where q has a list, too, the two are merged.
+template <class F, ListedRow P, Distribution Q>
+double sum_over_list(const F& f, const P& p, const Q& q, Index start, Index end) {
+  double sum = 0;
+  [[maybe_unused]] Index j = 0;
+  if constexpr (ListedRow<Q>) j = lower_bound(q, start);
+  for (Index k = lower_bound(p, start); k < p.support_size() && p.support(k) < end; ++k) {
+    const Token x = p.support(k);
+    check_ascending(p, k, start);
+    start = Index{x} + 1;
+    double q_x = 0;
+    if constexpr (ListedRow<Q>) {
+      while (j < q.support_size() && q.support(j) < x) ++j;
+      if (j < q.support_size() && q.support(j) == x) q_x = q.listed(j);
+    } else {
+      q_x = specdec::probability(q, x);
+    }
+    sum += f(p.listed(k), q_x);
+  }
+  return sum;
+}
+
+/// Only q has a list: between the tokens on it p stands alone.
+template <class F, Distribution P, ListedRow Q>
+double sum_around_list(const F& f, const P& p, const Q& q, Index start, Index end) {
+  double sum = 0;
+  for (Index k = lower_bound(q, start); k < q.support_size() && q.support(k) < end; ++k) {
+    const Token x = q.support(k);
+    check_ascending(q, k, start);
+    sum += f.alone(p, start, x) + f(p.probability(x), q.listed(k));
+    start = Index{x} + 1;
+  }
+  return sum + f.alone(p, start, end);
+}
+
+/// A segment as floats or doubles side by side in memory: itself where it is that.
+template <class Segment>
+decltype(auto) side_by_side(const Segment& segment) {
+  using Given = typename Segment::Scalar;
+  using Scalar = std::conditional_t<std::same_as<Given, float>, float, double>;
+  constexpr bool lies_so = [] {
+    if constexpr ((Segment::Flags & Eigen::DirectAccessBit) == 0) return false;
+    else return std::same_as<Given, Scalar> && Segment::InnerStrideAtCompileTime == 1;
+  }();
+  if constexpr (lies_so) return (segment);
+  else
+    return Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>(
+        segment.template cast<Scalar>());
+}
+
+/// Σ f(p[i], q[i]) over numbers in memory: the last lot filled up with zeros.
+template <class F, class P, class Q>
+double sum_of_pairs(const F& f, const P* p, const Q* q, Index count) {
+  using Sum = PairSum<F, P, Q>;
+  const Index whole = count / lot * lot;
+  const double sum = run_wide<Sum>(f, p, q, whole);
+  if (whole == count) return sum;
+  std::array<P, lot> p_rest{};
+  std::array<Q, lot> q_rest{};
+  std::copy(p + whole, p + count, p_rest.begin());
+  std::copy(q + whole, q + count, q_rest.begin());
+  return sum +
+         run_wide<Sum>(f, static_cast<const P*>(p_rest.data()), static_cast<const Q*>(q_rest.data()), lot);
+}
+
+/// One pass over both rows.
+template <class F, SegmentedRow P, SegmentedRow Q>
+double sum_over_segments(const F& f, const P& p, const Q& q, Index start, Index end) {
+  double sum = 0;
+  for (; start < end; start += max_segment_size) {
+    const Index count = std::min(max_segment_size, end - start);
+    const auto& p_segment = p.segment(start, count);
+    const auto& q_segment = q.segment(start, count);
+    const auto& p_numbers = side_by_side(p_segment);
+    const auto& q_numbers = side_by_side(q_segment);
+    sum += sum_of_pairs(f, p_numbers.data(), q_numbers.data(), count);
+  }
+  return sum;
+}
+
+template <class F, Distribution P, Distribution Q>
+double sum_over(const F& f, const P& p, const Q& q, Index start, Index end);
+
+/// Every rank sums over its own columns of both rows.
+template <class F, Distribution P, Distribution Q>
+double sum_over_ranks(const F& f, const P& p, const Q& q, Index start, Index end) {
+  const auto sum = [&](const auto& spread) {
+    const ColumnRange here = spread.columns();
+    const auto [from, to] = here.within(start, end);
+    return spread.sum(
+        [&] { return from < to ? sum_over(f, part_of(p, here), part_of(q, here), from, to) : 0.0; });
+  };
+  if constexpr (SpreadRow<P>) return sum(p.spread());
+  else if (q.vocab_size() >= end) return sum(q.spread());
+  else return sum(q.spread()) + f.alone(p, std::max<Index>(start, q.vocab_size()), end);
+}
+
+/// Σ f(p(x), q(x)), in the way that reads least.
+template <class F, Distribution P, Distribution Q>
+double sum_over(const F& f, const P& p, const Q& q, Index start, Index end) {
+  constexpr bool p_may_stand_alone = requires { f.alone(p, start, end); };
+  if constexpr (SpreadRow<P> || SpreadRow<Q>) {
+    return sum_over_ranks(f, p, q, start, end);
+  } else if constexpr (ListedRow<P>) {
+    return sum_over_list(f, p, q, start, end);
+  } else if constexpr (ListedRow<Q> && p_may_stand_alone) {
+    return sum_around_list(f, p, q, start, end);
+  } else if constexpr (SegmentedRow<P> && SegmentedRow<Q> && p_may_stand_alone) {
+    const Index common = std::clamp<Index>(q.vocab_size(), start, end);
+    return sum_over_segments(f, p, q, start, common) + f.alone(p, common, end);
+  } else {
+    double sum = 0;
+    for (Index x = start; x < end; ++x) {
+      const auto token = static_cast<Token>(x);
+      sum += f(static_cast<double>(p.probability(token)), specdec::probability(q, token));
+    }
+    return sum;
+  }
+}
+
+}  // namespace specdec::detail

@@ -1,0 +1,59 @@
+#include <chrono>
+#include <specdec/draft/length/tree_costs.hpp>
+#include <vector>
+
+#include "support/catch.hpp"
+
+namespace test_draft_tree_costs {
+
+using specdec::Index;
+using specdec::StepRecord;
+using specdec::detail::TreeCosts;
+
+namespace {
+
+StepRecord step(Index nodes, Index depth, int draft_seconds, int target_seconds) {
+  static const std::vector<Index> offered{1};
+  StepRecord record{.asked = nodes, .drafted = nodes, .fed = nodes + 1};
+  record.draft_time = std::chrono::seconds(draft_seconds);
+  record.target_time = std::chrono::seconds(target_seconds);
+  record.tree.depth = depth;
+  record.tree.offered = offered;
+  return record;
+}
+
+}  // namespace
+
+TEST_CASE("drafts cost by their depth, target calls by their tokens") {
+  TreeCosts costs(1);
+  costs.observe(step(0, 0, 7, 10));  // what was timed as a draft was none
+  costs.observe(step(6, 2, 7, 16));  // the drafter has to catch up
+  costs.observe(step(6, 2, 4, 18));
+  CHECK(costs.draft(0) == 0);
+  CHECK(costs.draft(2) == 4);
+  CHECK(costs.draft(1) == 2);
+  CHECK(costs.target(1) == 10);
+  CHECK(costs.target(7) == 17);
+  CHECK(costs(6, 2) == 21);
+  CHECK(costs(0, 0) == 10);
+}
+
+TEST_CASE("what drafts cost is remembered longer while there are none") {
+  TreeCosts costs(0.9);
+  for (int n = 0; n < 4; ++n) costs.observe(step(6, 2, 4, 18));
+  for (int n = 0; n < 100; ++n) costs.observe(step(0, 0, 0, 10));
+  CHECK(costs(6, 2) == Approx(22));
+  CHECK(costs(0, 0) == Approx(10));
+}
+
+TEST_CASE("a call that takes in more than the draft is not timed") {
+  TreeCosts costs(1);
+  StepRecord prompt = step(2, 2, 50, 100);
+  prompt.fed = 20;
+  costs.observe(prompt);
+  CHECK(costs(2, 2) == 0);
+  costs.observe(step(2, 2, 3, 5));
+  CHECK(costs(2, 2) == 8);
+}
+
+}  // namespace test_draft_tree_costs

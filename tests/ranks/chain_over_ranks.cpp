@@ -1,0 +1,175 @@
+// Steps on rows that are spread over ranks leave what they leave of the whole rows, and what the ranks exchange for it does
+// not grow with the vocabulary.
+#include "specdec/ranks/chain_over_ranks.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <specdec/ranks.hpp>
+#include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "support/bounds.hpp"
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/message_of.hpp"
+#include "support/thread_ranks.hpp"
+
+namespace test_sample_chain_over_ranks {
+
+using namespace specdec;
+using support::RowMajor;
+using support::ThreadRank;
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+double normal(std::mt19937_64& rng) {
+  double sum = -6;
+  for (int k = 0; k < 12; ++k) sum += uniform01(rng);
+  return sum;
+}
+
+// Rows as models give them, with ties, of one number, with few possible tokens, over all magnitudes, each of one sign,
+// and sorted, so that the first rank has all the mass.
+template <class S>
+RowMajor<S> many_rows(Index size, std::mt19937_64& rng) {
+  RowMajor<S> m(8, size);
+  for (Index x = 0; x < size; ++x) {
+    m(0, x) = static_cast<S>(3 * normal(rng));
+    m(1, x) = static_cast<S>(std::round(2 * normal(rng)));
+    m(2, x) = static_cast<S>(-1.5);
+    m(3, x) = static_cast<S>(x % 7 == 3 ? normal(rng) : -infinity);
+    m(4, x) = static_cast<S>(normal(rng) * std::pow(10.0, 60 * uniform01(rng) - 35));
+    m(5, x) = static_cast<S>(-std::abs(m(4, x)));
+    m(6, x) = static_cast<S>(10 * std::exp(-static_cast<double>(x) / 20));
+    m(7, x) = static_cast<S>(x == size / 2 ? 60 : 0.01 * normal(rng));
+  }
+  return m;
+}
+
+// Ragged columns of ranks, of which one has none.
+Index first_of(Index rank, Index ranks, Index size) {
+  if (rank == 0) return 0;
+  if (rank == ranks) return size;
+  return ranks > 2 && rank == 2 ? first_of(1, ranks, size) : (size * rank * rank + 1) / (ranks * ranks);
+}
+
+template <class S, class Steps>
+void check_kept(const RowMajor<S>& whole, Index ranks, const Steps& steps, double temperature = 1) {
+  support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {
+    const Index size = whole.cols(), first = first_of(rank.rank(), ranks, size),
+                count = first_of(rank.rank() + 1, ranks, size) - first;
+    const RowMajor<S> mine = whole.middleCols(first, count);
+    ChainOverRanks over_ranks(steps, rank);
+    const auto columns = over_ranks(mine, size, temperature);
+    bool equal = true;
+    for (Index i = 0; i < whole.rows(); ++i) {
+      const auto row = steps(LogitsRow(numbers(whole).row(i), temperature));
+      if (columns.row(i).temperature() != row.temperature())
+        throw std::logic_error("another temperature is left");
+      for (Index x = 0; x < count; ++x)
+        equal = equal &&
+                columns.row(i).possible(static_cast<Token>(x)) == row.possible(static_cast<Token>(first + x));
+    }
+    if (!equal) throw std::logic_error("other tokens are kept than of the whole rows");
+    // Three rounds and one for four bits; two numbers or three of each row before.
+    const Index exchanges = over_ranks.exchanges(), steps_taken = 4;
+    constexpr Index rounds = 3 + static_cast<Index>(sizeof(S)) * 2;
+    if (exchanges > steps_taken * (1 + rounds)) throw std::logic_error("too many exchanges");
+    if (over_ranks.numbers_given() > exchanges * 18 * whole.rows())
+      throw std::logic_error("too many numbers");
+  }));
+}
+
+template <class S>
+void check_chains(std::uint64_t seed) {
+  std::mt19937_64 rng(seed);
+  for (int n = 0; n < support::bound(12, 60); ++n) {
+    const Index size = n % 4 == 0 ? 3000 : 8 + 9 * n, ranks = 1 + n % 5;
+    const RowMajor<S> rows = many_rows<S>(size, rng);
+    const TopK k(n % 3 == 0 ? 1 : static_cast<Index>(uniform01(rng) * static_cast<double>(size)));
+    const TopP p(n % 3 == 1 ? 0.999 : 0.02 + 0.9 * uniform01(rng));
+    const MinP m(0.3 * uniform01(rng));
+    const Temperature t(0.3 + 2 * uniform01(rng));
+    check_kept(rows, ranks, Chain{t, k, p, m});
+    check_kept(rows, ranks, Chain{m, p, Chain{t, p}, k});
+    check_kept(rows, ranks, Chain{t, k, p, m}, 0.6);
+    if (n % 4 == 1) check_kept(rows, ranks, Chain{Temperature(0), k, p, m});
+  }
+}
+
+}  // namespace
+
+TEST_CASE("over ranks a chain of steps keeps the tokens that it keeps of whole rows") {
+  check_chains<float>(41);
+  check_chains<double>(42);
+}
+
+TEST_CASE("what ranks exchange to cut rows does not grow with the vocabulary") {
+  using Cost = std::pair<Index, Index>;
+  std::mt19937_64 rng(43);
+  for (const Index size : {600, 60000}) {
+    RowMajor<float> logits(5, size);
+    for (float& l : logits.reshaped()) l = static_cast<float>(3 * normal(rng));
+    Cost nothing, of_min_p, of_top_k, of_top_p;  // on rank 0
+    support::rethrow_first(support::on_ranks(4, [&](ThreadRank& rank) {
+      const RowMajor<float> mine = logits.middleCols(size / 4 * rank.rank(), size / 4);
+      const auto cost = [&](const auto& steps) {
+        ChainOverRanks over_ranks(steps, rank);
+        over_ranks(mine, size);
+        return Cost(over_ranks.exchanges(), over_ranks.numbers_given());
+      };
+      const std::tuple costs{cost(Chain{Temperature{0.7}, TopK{0}, TopP{1}, MinP{0}}), cost(MinP{0.05}),
+                             cost(TopK{40}), cost(TopP{0.9})};
+      if (rank.rank() == 0) std::tie(nothing, of_min_p, of_top_k, of_top_p) = costs;
+    }));
+    CHECK(nothing == Cost(0, 0));
+    CHECK(of_min_p == Cost(1, 5));
+    CHECK(of_top_k.first <= 3);
+    CHECK(of_top_k.second <= 5 * (2 + 2 * 18));
+    CHECK(of_top_p.first <= 5);
+    CHECK(of_top_p.second <= 5 * (3 + 4 * 18));
+  }
+}
+
+TEST_CASE("a logit that is none is an error of steps on all ranks") {
+  std::mt19937_64 rng(44);
+  const RowMajor<float> good = many_rows<float>(40, rng);
+  const auto message = [&](const RowMajor<float>& logits, const auto& steps) {
+    std::string first;
+    for (const auto& error : support::on_ranks(2, [&](ThreadRank& rank) {
+           const RowMajor<float> mine = logits.middleCols(20 * rank.rank(), 20);
+           ChainOverRanks over_ranks(steps, rank);
+           over_ranks(mine, 40);
+         })) {
+      REQUIRE(error);
+      const std::string text =
+          support::message_of<InvalidDistribution>([&] { std::rethrow_exception(error); });
+      CHECK((first.empty() || text == first));
+      first = text;
+    }
+    return first;
+  };
+  const auto check = [&](const auto& steps) {
+    for (const double wrong : {std::numeric_limits<double>::quiet_NaN(), infinity}) {
+      RowMajor<float> bad = good;
+      bad(1, 30) = static_cast<float>(wrong);
+      CHECK(message(bad, steps).find("rank 1 has a logit in row 1 that is nan or inf") != std::string::npos);
+    }
+    RowMajor<float> empty = good;
+    empty.row(3).setConstant(static_cast<float>(-infinity));
+    return message(empty, steps);
+  };
+  CHECK(check(Chain{MinP{0.1}}).find("no token of row 3 has a finite logit") != std::string::npos);
+  CHECK(check(Chain{TopP{0.5}}).find("no token of row 3 has a finite logit") != std::string::npos);
+}
+
+}  // namespace test_sample_chain_over_ranks

@@ -1,0 +1,400 @@
+// A target spread over ranks: every rank writes the text that one writes, by two exchanges a call, and a call that fails is
+// as if it had not been.
+#include "specdec/ranks/sharded_model.hpp"
+
+#include <Eigen/Core>
+#include <cmath>
+#include <cstddef>
+#include <exception>
+#include <limits>
+#include <random>
+#include <set>
+#include <span>
+#include <specdec/ranks.hpp>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/message_of.hpp"
+#include "support/thread_ranks.hpp"
+
+namespace test_sample_sharded_model {
+
+using namespace specdec;
+using support::RowMajor;
+using support::ThreadRank;
+using Table = specdec::testing::TableModel<>;
+using Tokens = std::vector<Token>;
+
+namespace {
+
+// A table without ties: where p = q up to rounding, a coin is certain or not by how the ranks' sums were rounded.
+Table fine_model(Index vocab_size, Index order, std::mt19937_64& rng) {
+  Table::Rows rows(order == 1 ? vocab_size + 1 : (vocab_size + 1) * (vocab_size + 1), vocab_size);
+  for (Index i = 0; i < rows.rows(); ++i) {
+    for (Index x = 0; x < vocab_size; ++x) rows(i, x) = uniform01(rng) < 0.2 ? 0 : uniform01(rng);
+    rows(i, i % vocab_size) += 0.1;
+    rows.row(i) /= rows.row(i).sum();
+  }
+  return Table(rows, order);
+}
+
+// Some columns of the logarithms of a table.
+class Columns {
+ public:
+  Columns(const Table& table, Index first, Index count) : table_(table), first_(first), count_(count) {}
+
+  Index vocab_size() const { return table_.vocab_size(); }
+  Index first_column() const { return first_; }
+  const RowMajor<double>& forward(std::span<const Token> tokens, Index rows) {
+    fed += std::ssize(tokens);
+    return mine(table_.forward(tokens, rows));
+  }
+  const RowMajor<double>& forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
+    fed += std::ssize(tokens);
+    return mine(table_.forward(tokens, parents, rows));
+  }
+  void keep(std::span<const Index> path) { table_.keep(path); }
+  void truncate(Index length) { table_.truncate(length); }
+  Index length() const { return std::ssize(table_.context()); }
+
+  Index fed = 0, spoilt_from = unlimited, spoilt_to = unlimited;
+
+ private:
+  const RowMajor<double>& mine(const RowMajor<double>& whole) {
+    logits_ = whole.middleCols(first_, count_).array().log();
+    if (fed > spoilt_from && fed <= spoilt_to) logits_(0, 0) = std::numeric_limits<double>::quiet_NaN();
+    return logits_;
+  }
+
+  Table table_;
+  Index first_, count_;
+  RowMajor<double> logits_;
+};
+
+Columns columns_of(const ThreadRank& rank, const Table& table) {
+  const Index size = table.vocab_size(), first = size * rank.rank() / rank.size();
+  return {table, first, size * (rank.rank() + 1) / rank.size() - first};
+}
+
+// Counts what passes through.
+struct Counted {
+  Index rank() const { return inner->rank(); }
+  Index size() const { return inner->size(); }
+  void all_gather(std::span<const double> mine, std::span<double> all) {
+    ++exchanges;
+    inner->all_gather(mine, all);
+  }
+  ThreadRank* inner;
+  Index exchanges = 0;
+};
+
+static_assert(takes_trees<ShardedModel<Columns, ThreadRank, std::mt19937_64>>);
+
+// A row of which some tokens have been drawn.
+template <class R>
+struct Drawn : R {
+  std::vector<Token> tokens;
+
+  auto sampler() const {
+    return [tokens = tokens, k = std::size_t{0}, rest = R::sampler()](double u) mutable {
+      return k < tokens.size() ? tokens[k++] : rest(u);
+    };
+  }
+};
+
+using Steps = Chain<Temperature, Temperature, TopK, TopP, MinP>;
+
+Steps steps(double temperature, double again = 1, Index top_k = 0, double top_p = 1, double min_p = 0) {
+  return Steps{Temperature{temperature}, Temperature{again}, TopK{top_k}, TopP{top_p}, MinP{min_p}};
+}
+
+// What a sharded model is to be, on whole rows: its steps, and tokens drawn ahead from row after row, by a number of its
+// generator each.
+class Whole {
+  using Row = decltype(ProcessedRows(std::declval<const RowMajor<double>&>(), std::declval<Steps>()).row(0));
+
+ public:
+  using Rows = RowSpan<Drawn<Row>>;
+
+  Whole(const Table& table, const Steps& steps, Index draws) : table_(table), steps_(steps), draws_(draws) {}
+
+  Index vocab_size() const { return table_.vocab_size(); }
+  Rows forward(std::span<const Token> tokens, Index rows) { return drawn(table_.forward(tokens, rows)); }
+  Rows forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
+    return drawn(table_.forward(tokens, parents, rows));
+  }
+  void keep(std::span<const Index> path) { table_.keep(path); }
+  void truncate(Index length) { table_.truncate(length); }
+
+ private:
+  Rows drawn(const RowMajor<double>& probabilities) {
+    logits_ = probabilities.array().log();
+    rows_.clear();
+    for (Index i = 0; i < logits_.rows(); ++i) {
+      const Row row = ProcessedRows(logits_, steps_).row(i);
+      rows_.push_back({row, {}});
+      auto sampler = row.sampler();
+      for (Index k = 0; k < draws_; ++k) rows_.back().tokens.push_back(sampler(uniform01(source_)));
+    }
+    return Rows(rows_, vocab_size());
+  }
+
+  Table table_;
+  Steps steps_;
+  Index draws_;
+  std::mt19937_64 source_{1};
+  RowMajor<double> logits_;
+  std::vector<Drawn<Row>> rows_;
+};
+
+// What all ranks write, from use(rank, text), which is to be `expected`.
+template <class Use>
+void check_texts(Index ranks, const Tokens& expected, const Use& use) {
+  std::vector<Tokens> each(static_cast<std::size_t>(ranks));
+  support::rethrow_first(support::on_ranks(
+      ranks, [&](ThreadRank& rank) { each[static_cast<std::size_t>(rank.rank())] = use(rank); }));
+  for (const Tokens& text : each) CHECK(text == expected);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "every number of ranks writes the text of whole rows with trees, by two exchanges a call and one a "
+    "rejected sibling") {
+  std::mt19937_64 rng(37);
+  const Table target = fine_model(9, 2, rng), small = fine_model(9, 1, rng);
+  const Options options{.max_new_tokens = 300, .gamma = 8};
+  const auto written = [&](auto& model) {
+    ModelTreeDrafter drafter{Table(small), TreeShape::of_widths({2, 2, 1}), Independent{}};
+    SpecDec decoder{model, std::move(drafter), TraversalVerifier{}};
+    std::mt19937_64 source(2);
+    return decoder.generate(Tokens{1, 2}, options, source);
+  };
+  for (const Index draws : {6, 1}) {
+    Whole whole(target, steps(1), draws);
+    const Tokens expected = written(whole).tokens;
+    for (const Index ranks : {1, 2, 4})
+      check_texts(ranks, expected, [&](ThreadRank& rank) {
+        Counted counted{&rank};
+        ShardedModel model{columns_of(rank, target), counted, std::mt19937_64{1}, {.draws = draws}};
+        const Result result = written(model);
+        if (result.stats.accepted < 100) throw std::logic_error("hardly a drafted token is accepted");
+        if (draws == 6 && counted.exchanges > 5 * result.stats.target_calls)
+          throw std::logic_error("too many exchanges");
+        return result.tokens;
+      });
+  }
+}
+
+TEST_CASE("a tree over ranks looks tokens up behind their parents, and is as before where a call fails") {
+  std::mt19937_64 rng(38);
+  const Table target = fine_model(6, 2, rng);
+  support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
+    Columns columns = columns_of(rank, target);
+    if (rank.rank() == 1) columns.spoilt_from = 5, columns.spoilt_to = 8;
+    Counted counted{&rank};
+    ShardedModel model{columns, counted, std::mt19937_64{1}, {.draws = 0}};
+    Table whole = target;
+    // A line of two tokens of the text, behind which two siblings, and behind the second a child.
+    const Tokens tokens{3, 1, 0, 4, 2}, more{5, 1}, last{0, 3};
+    const std::vector<Index> parents{-1, 0, 1, 1, 3}, behind{4, 2}, behind_too{4, 5};
+    const auto rows = model.forward(tokens, parents, 4);
+    const RowMajor<double> expected = whole.forward(tokens, parents, 4);
+    const auto check = [&](bool right) {
+      if (!right) throw std::logic_error("the tree is another");
+    };
+    const Index exchanges = counted.exchanges;
+    for (Index k = 2; k < 5; ++k) {  // row 0 stands behind token 1
+      const Index row = parents[static_cast<std::size_t>(k)] - 1;
+      const Token x = tokens[static_cast<std::size_t>(k)];
+      check(std::abs(rows.row(row).probability(x) - expected(row, x)) < 1e-12);
+    }
+    check(counted.exchanges == exchanges);
+    bool failed = false;
+    try {
+      model.forward(more, behind, 2);
+    } catch (const InvalidDistribution&) {
+      failed = true;
+    }
+    check(failed);
+    const auto after = model.forward(last, behind_too, 2);
+    const RowMajor<double> expected_after = whole.forward(last, behind_too, 2);
+    for (Token x = 0; x < 6; ++x) check(std::abs(after.row(1).probability(x) - expected_after(1, x)) < 1e-12);
+    const std::vector<Index> path{0, 1, 3, 4, 5, 6};
+    model.keep(path);
+    check(columns.length() == 6);
+    model.forward(Tokens{2}, 1);
+    model.truncate(3);
+    check(columns.length() == 3);
+  }));
+}
+
+TEST_CASE("truncate() forgets the open tree over ranks, and the next tree is numbered from 0 on") {
+  std::mt19937_64 rng(40);
+  const Table target = fine_model(6, 2, rng);
+  support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
+    Columns columns = columns_of(rank, target);
+    Counted counted{&rank};
+    ShardedModel model{columns, counted, std::mt19937_64{1}, {.draws = 0}};
+    Table whole = target;
+    const Tokens text{3, 1}, siblings{0, 4, 2}, line{5, 1, 2};
+    const std::vector<Index> behind_the_context{-1, -1, -1}, in_line{-1, 0, 1}, path{0, 1};
+    const auto check = [&](bool right) {
+      if (!right) throw std::logic_error("the tree is another");
+    };
+    for (const Index length : {2, 1}) {
+      model.truncate(0);
+      whole.truncate(0);
+      model.forward(text, 1);
+      whole.forward(text, 1);
+      model.forward(siblings, behind_the_context, 3);
+      model.truncate(length);
+      whole.truncate(length);
+      check(columns.length() == length);
+      const auto rows = model.forward(line, in_line, 3);
+      const RowMajor<double> expected = whole.forward(line, in_line, 3);
+      const Index exchanges = counted.exchanges;
+      for (Index k = 1; k < 3; ++k) {  // each token behind the one before it
+        const Token x = line[static_cast<std::size_t>(k)];
+        check(std::abs(rows.row(k - 1).probability(x) - expected(k - 1, x)) < 1e-12);
+      }
+      check(counted.exchanges == exchanges);
+      model.keep(path);
+      whole.keep(path);
+      check(columns.length() == length + 2);
+      const auto after = model.forward(Tokens{4}, 1);
+      const RowMajor<double> expected_after = whole.forward(Tokens{4}, 1);
+      for (Token x = 0; x < 6; ++x)
+        check(std::abs(after.row(0).probability(x) - expected_after(0, x)) < 1e-12);
+    }
+  }));
+}
+
+TEST_CASE("every number of ranks writes the text of whole rows") {
+  std::mt19937_64 rng(31);
+  const Table target = fine_model(9, 2, rng), small = fine_model(9, 1, rng);
+  const Options options{.max_new_tokens = 300, .gamma = 3};
+  const auto written = [&](auto& model) {
+    SpecDec decoder{model, ModelDrafter{Table(small)}, BlockVerifier{}};
+    std::mt19937_64 source(2);
+    return decoder.generate(Tokens{1, 2}, options, source);
+  };
+  for (const Index draws : {0, 1, 2}) {
+    Whole whole(target, steps(1), draws);
+    const Tokens expected = written(whole).tokens;
+    for (const Index ranks : {1, 2, 4})
+      check_texts(ranks, expected, [&](ThreadRank& rank) {
+        Counted counted{&rank};
+        ShardedModel model{columns_of(rank, target), counted, std::mt19937_64{1}, {.draws = draws}};
+        const Result result = written(model);
+        if (result.stats.accepted <= 30) throw std::logic_error("hardly a drafted token is accepted");
+        if (draws == 2 && counted.exchanges >= 3 * result.stats.target_calls)
+          throw std::logic_error("too many exchanges");
+        return result.tokens;
+      });
+  }
+}
+
+TEST_CASE("a text written over ranks by a chain of steps is that of the chain on whole rows") {
+  std::mt19937_64 rng(36);
+  const Table target = fine_model(30, 1, rng), small = fine_model(30, 1, rng);
+  const Options options{.max_new_tokens = 400, .gamma = 3};
+  const auto written = [&](auto& model) {
+    SpecDec decoder{model, ModelDrafter{Table(small)}, BlockVerifier{}};
+    std::mt19937_64 source(2);
+    return decoder.generate(Tokens{0}, options, source).tokens;
+  };
+  const auto check = [&](const auto& chain, double temperature, const Steps& as_steps) {
+    Whole whole(target, as_steps, 2);
+    const Tokens expected = written(whole);
+    check_texts(4, expected, [&](ThreadRank& rank) {
+      ShardedModel model{
+          columns_of(rank, target), rank, std::mt19937_64{1}, chain, {.temperature = temperature}};
+      return written(model);
+    });
+    return std::set<Token>(expected.begin(), expected.end()).size();
+  };
+  CHECK(check(Chain{Temperature{1.5}, TopK{9}, TopP{0.8}, MinP{0.1}}, 1, steps(1, 1.5, 9, 0.8, 0.1)) > 5);
+  CHECK(check(TopP{0.7}, 0.5, steps(0.5, 1, 0, 0.7)) > 5);
+  check(Chain<>{}, 0, steps(0));
+}
+
+TEST_CASE("the rows of a sharded model are the steps' own, ties included") {
+  std::mt19937_64 rng(39);
+  const Table target = Table::random(7, 1, rng);  // coarse, with many ties
+  for (const double temperature : {0.0, 0.6, 1.0})
+    support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
+      ShardedModel model{
+          columns_of(rank, target), rank, std::mt19937_64{1}, TopK{4}, {.temperature = temperature}};
+      Whole whole(target, steps(temperature, 1, 4), 2);
+      const Tokens tokens{0, 1, 2, 3, 4, 5, 6};
+      const auto rows = model.forward(tokens, 7);
+      const auto expected = whole.forward(tokens, 7);
+      for (Index i = 0; i < 7; ++i)
+        for (Token x = 0; x < 7; ++x)
+          if (!(std::abs(rows.row(i).probability(x) - expected.row(i).probability(x)) < 1e-12))
+            throw std::logic_error("another row than on one rank");
+    }));
+}
+
+TEST_CASE("numbers that are none on one rank are an error on all, which are as before") {
+  std::mt19937_64 rng(33);
+  const Table target = Table::random(6, 1, rng);
+  const auto errors = support::on_ranks(3, [&](ThreadRank& rank) {
+    Columns columns = columns_of(rank, target);
+    if (rank.rank() == 1) columns.spoilt_from = 2;
+    ShardedModel model{columns, rank, std::mt19937_64{1}};
+    const Tokens tokens{1, 2};
+    model.forward(tokens, 2);
+    try {
+      model.forward(tokens, 1);
+    } catch (const InvalidDistribution&) {
+      if (columns.length() != 2) throw std::logic_error("the context has grown");
+      throw;
+    }
+  });
+  for (const std::exception_ptr& error : errors) {
+    REQUIRE(error);
+    CHECK_THROWS_AS(std::rethrow_exception(error), InvalidDistribution);
+  }
+}
+
+TEST_CASE("ranks of different seeds say so, and none waits") {
+  std::mt19937_64 rng(34);
+  const Table target = Table::random(6, 1, rng), small = Table::random(6, 1, rng);
+  for (const bool drafts_differ : {true, false})
+    for (const std::exception_ptr& error : support::on_ranks(3, [&](ThreadRank& rank) {
+           const bool odd = rank.rank() == 2;
+           ShardedModel model{columns_of(rank, target), rank,
+                              std::mt19937_64{odd && !drafts_differ ? 8u : 7u}};
+           SpecDec decoder{model, ModelDrafter{Table(small)}, BlockVerifier{}};
+           std::mt19937_64 source(odd && drafts_differ ? 6 : 5);
+           decoder.generate(Tokens{1}, {.max_new_tokens = 50, .gamma = 4}, source);
+         })) {
+      REQUIRE(error);
+      CHECK(support::message_of<std::logic_error>([&] {
+              std::rethrow_exception(error);
+            }).find("the ranks differ") != std::string::npos);
+    }
+}
+
+TEST_CASE("odd options of a sharded model are named") {
+  std::mt19937_64 rng(35);
+  const Table target = Table::random(6, 1, rng);
+  support::Meeting alone(1);
+  ThreadRank rank(alone, 0);
+  const auto message = [&](const ShardedOptions& options) {
+    return support::message_of<std::invalid_argument>(
+        [&] { ShardedModel model(columns_of(rank, target), rank, std::mt19937_64{1}, options); });
+  };
+  CHECK(message({.temperature = -1}).find("temperature = -1") != std::string::npos);
+  CHECK(message({.draws = -1}).find("draws = -1") != std::string::npos);
+}
+
+}  // namespace test_sample_sharded_model

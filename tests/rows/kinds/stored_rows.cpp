@@ -1,0 +1,78 @@
+// Rows kept beyond the memory that they were made on.
+#include <specdec/rows/kinds/dense.hpp>
+#include <specdec/rows/kinds/stored_rows.hpp>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+
+namespace test_rows_stored_rows {
+
+using namespace specdec;
+
+using Row = DenseRow<double>;
+static_assert(std::is_same_v<StoredRows<DenseRow<double, Eigen::Dynamic>, false>::Stored, Row>,
+              "a copy is packed");
+static_assert(std::is_same_v<StoredRows<DenseRow<double, Eigen::Dynamic>, true>::Stored,
+                             DenseRow<double, Eigen::Dynamic>>);
+
+namespace {
+
+template <bool stable>
+void add(StoredRows<Row, stable>& rows, const std::vector<double>& numbers) {
+  rows.add(Row(numbers.data(), std::ssize(numbers)));
+}
+
+}  // namespace
+
+TEST_CASE("stored rows are copies, which outlive what they were made of") {
+  StoredRows<Row, false> rows;
+  for (int round = 0; round < 3; ++round) {  // their memory serves again after clear()
+    std::vector<double> numbers{0.5, 0.25, 0.25};
+    add(rows, numbers);
+    numbers = {0, 0, 1};
+    add(rows, numbers);
+    numbers = {9, 9, 9};
+    REQUIRE(rows.size() == 2);
+    CHECK(rows[0].probability(0) == 0.5);
+    CHECK(rows[1].probability(2) == 1);
+    const auto first = rows.first(1, 3);
+    CHECK(first.rows() == 1);
+    CHECK(first.vocab_size() == 3);
+    CHECK(first.row(0).probability(1) == 0.25);
+    rows.clear();
+    CHECK(rows.size() == 0);
+  }
+  // More rows than before, and rows of other lengths.
+  for (int n = 1; n <= 40; ++n) add(rows, std::vector<double>(static_cast<std::size_t>(n), 1.0 / n));
+  for (Index n = 1; n <= 40; ++n) {
+    REQUIRE(rows[n - 1].vocab_size() == n);
+    CHECK(rows[n - 1].probability(static_cast<Token>(n - 1)) == 1.0 / static_cast<double>(n));
+  }
+}
+
+TEST_CASE("stable rows are kept as they are") {
+  StoredRows<Row, true> rows;
+  std::vector<double> numbers{0.5, 0.5};
+  add(rows, numbers);
+  numbers[0] = 0.75;
+  CHECK(rows[0].probability(0) == 0.75);
+  CHECK(rows.first(1, 2).row(0).probability(0) == 0.75);
+}
+
+TEST_CASE("a copy begins empty, for its rows would be views of the original's; a move takes them along") {
+  StoredRows<Row, false> rows;
+  add(rows, {0.25, 0.75});
+  const auto copy = rows;
+  CHECK(copy.size() == 0);
+  const auto moved = std::move(rows);
+  CHECK(moved.size() == 1);
+  CHECK(moved[0].probability(1) == 0.75);
+  rows = moved;
+  CHECK(rows.size() == 0);
+  add(rows, {0.5, 0.5});
+  CHECK(rows[0].probability(1) == 0.5);
+}
+
+}  // namespace test_rows_stored_rows
