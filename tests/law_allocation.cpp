@@ -651,7 +651,7 @@ Drafter taught(Drafter drafter) {
 TEST_CASE("drafters of trees of what was counted allocate nothing but for what they learn") {
   CHECK(allocated_by_trees(taught(NgramTreeDrafter{{.max_ngram = 3}})) == 0);
   CHECK(allocated_by_trees(taught(NgramTreeDrafter{{.online = false}})) == 0);
-  CHECK(allocated_by_trees(taught(SuffixMatchTreeDrafter{})) == 0);
+  CHECK(allocated_by_trees(taught(SuffixDrafter<Branching>{})) == 0);
 }
 
 TEST_CASE("steps over ranks allocate nothing in steady state") {

@@ -87,8 +87,8 @@ NgramTableDrafter taught_table() {
   drafter.learn(Tokens{0, 1, 0, 0, 1, 1, 0, 1, 0});
   return drafter;
 }
-SuffixDrafter suffix() { return SuffixDrafter{}; }
-SuffixDrafter choosy_suffix() { return SuffixDrafter{{.max_match = 3, .min_share = 0.6}}; }
+SuffixDrafter<> suffix() { return SuffixDrafter{}; }
+SuffixDrafter<> choosy_suffix() { return SuffixDrafter{{.max_match = 3, .min_share = 0.6}}; }
 LookaheadDrafter lookahead() { return LookaheadDrafter{{.ngram = 2}}; }
 LookaheadDrafter jacobi() { return LookaheadDrafter{{.ngram = 3, .pool = 1, .text = false}}; }
 

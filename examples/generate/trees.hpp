@@ -160,7 +160,7 @@ inline constexpr std::array<TreeKind, 9> tree_kinds{{
      text_drafter<specdec::PromptLookupTreeDrafter>},
     {"ngram-table", "n-gram table", Siblings::chosen, Size::nodes, text_drafter<specdec::NgramTreeDrafter>},
     {"suffix", "suffix automaton", Siblings::chosen, Size::nodes,
-     text_drafter<specdec::SuffixMatchTreeDrafter>},
+     text_drafter<specdec::SuffixDrafter<specdec::Branching>>},
 }};
 
 inline const TreeKind& tree_kind_named(std::string_view option) {

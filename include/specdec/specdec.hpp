@@ -20,7 +20,6 @@
 #include "specdec/draft/from_text/prompt_lookup.hpp"
 #include "specdec/draft/from_text/prompt_lookup_tree.hpp"
 #include "specdec/draft/from_text/suffix_drafter.hpp"
-#include "specdec/draft/from_text/suffix_match_tree_drafter.hpp"
 #include "specdec/draft/intersection_drafter.hpp"
 #include "specdec/draft/length/cost_optimal_length.hpp"
 #include "specdec/draft/length/cost_optimal_spares.hpp"

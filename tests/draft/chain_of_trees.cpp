@@ -23,7 +23,7 @@ using namespace support;
 namespace {
 
 using Tokens = std::vector<Token>;
-using Chain = ChainDrafter<SuffixMatchTreeDrafter, PromptLookupDrafter, SparesDrafter<TableModel<>>>;
+using Chain = ChainDrafter<SuffixDrafter<Branching>, PromptLookupDrafter, SparesDrafter<TableModel<>>>;
 static_assert(TreeDrafter<Chain>);
 static_assert(!Drafter<Chain>);
 static_assert(!TreeDrafter<ChainDrafter<PromptLookupDrafter, NgramTableDrafter>>);
@@ -124,7 +124,7 @@ TEST_CASE("members of a chain of trees are shown the target's calls, linear ones
 TEST_CASE("rows of a chain of trees are those of the member that proposed") {
   std::mt19937_64 rng{2};
   const auto table = TableModel<>::random(4, 2, rng);
-  Chain chain{SuffixMatchTreeDrafter{{.min_match = 2}}, PromptLookupDrafter{{.min_ngram = 3}},
+  Chain chain{SuffixDrafter{{.min_match = 2}, Branching{}}, PromptLookupDrafter{{.min_ngram = 3}},
               SparesDrafter{TableModel<>(table), 2, {1}}};
   SparesDrafter alone{TableModel<>(table), 2, {1}};
   std::mt19937_64 a{3}, b{3};
@@ -158,7 +158,7 @@ TEST_CASE("lossless with a tree of matches first, else a line with spares", "[la
       const Options options{.max_new_tokens = 4, .gamma = 4};
       GenerationLaw written;
       enumerate([&](Enumerator& chance) {
-        Chain chain{SuffixMatchTreeDrafter{{.min_match = 2}}, PromptLookupDrafter{{.min_ngram = 2}},
+        Chain chain{SuffixDrafter{{.min_match = 2}, Branching{}}, PromptLookupDrafter{{.min_ngram = 2}},
                     SparesDrafter{TableModel<>(small), 2, {1}}};
         SpecDec decoder{target, Trusted{std::move(chain)}, rule};
         const Result result = decoder.generate(prompt, options, chance);

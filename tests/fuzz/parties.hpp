@@ -20,7 +20,7 @@
 namespace fuzz {
 
 using SmallDrafter = specdec::ModelDrafter<Engine&>;
-using Chain = specdec::ChainDrafter<specdec::SuffixDrafter, SmallDrafter>;
+using Chain = specdec::ChainDrafter<specdec::SuffixDrafter<>, SmallDrafter>;
 using Cascade =
     specdec::CascadeDrafter<Engine&, SmallDrafter, specdec::BlockVerifier, specdec::ConfidentLength>;
 using RememberingCascade = specdec::CascadeDrafter<Engine&, SmallDrafter, specdec::GreedyBlockVerifier>;
@@ -39,7 +39,7 @@ class OneOf {
         put<NgramTableDrafter>();
         break;
       case 3:
-        put<SuffixDrafter>();
+        put<SuffixDrafter<>>();
         break;
       case 4:
         put<LookaheadDrafter>();
@@ -134,10 +134,10 @@ class OneOf {
   Matrix rows_;
 };
 
-using AnyDrafter = OneOf<specdec::PromptLookupDrafter, specdec::NgramTableDrafter, specdec::SuffixDrafter,
+using AnyDrafter = OneOf<specdec::PromptLookupDrafter, specdec::NgramTableDrafter, specdec::SuffixDrafter<>,
                          specdec::LookaheadDrafter, Chain, SmallDrafter, Cascade, RememberingCascade>;
 // Under keyed rules, where nobody may verify by ratios.
-using KeyedDrafter = OneOf<specdec::PromptLookupDrafter, specdec::SuffixDrafter, Chain, SmallDrafter>;
+using KeyedDrafter = OneOf<specdec::PromptLookupDrafter, specdec::SuffixDrafter<>, Chain, SmallDrafter>;
 
 struct Cost {
   double operator()(Index tokens) const { return 4 + static_cast<double>(tokens); }

@@ -82,11 +82,11 @@ mutant("table-joins-texts", "draft/from_text/learnt_ngrams.hpp", "tests/draft/fr
        "if (length >= learnt_) return;", "return;")
 
 mutant = promise("the suffix drafter goes on from the longest match, with exact counts")
-mutant("suffix-drafts-what-is-rare", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter", "      if (is_rare(best)) return;\n", "")
+mutant("suffix-drafts-what-is-rare", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter", "        if (is_rare(best.count, state.followed)) break;\n", "")
 mutant("suffix-ends-at-just-enough", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter",
-       "static_cast<double>(edge.count) < min_share_", "static_cast<double>(edge.count) <= min_share_")
+       "static_cast<double>(count) < min_share_", "static_cast<double>(count) <= min_share_")
 mutant("suffix-own-proposal-not-matched", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter",
-       "match = longer(match, best);", "match = longest();")
+       "match = learnt.longer(match, best);", "match = learnt.longest();")
 mutant("suffix-clone-without-counts", "draft/from_text/learnt_suffixes.hpp", "tests/draft/from_text/suffix_drafter",
        "add_edge(clone, edge(i).token, edge(i).to, edge(i).count)", "add_edge(clone, edge(i).token, edge(i).to, 0)")
 mutant("suffix-clone-without-leader", "draft/from_text/learnt_suffixes.hpp", "tests/draft/from_text/suffix_drafter",
@@ -327,8 +327,8 @@ mutant("ngram-tree-of-rare-ones", "draft/from_text/ngram_tree_drafter.hpp", "tes
 mutant("ngram-tree-of-another-place", "draft/from_text/ngram_tree_drafter.hpp", "tests/draft/from_text/ngram_tree_drafter",
        "const std::size_t from = static_cast<std::size_t>(place) * length();\n      places_", "const std::size_t from = 0 * static_cast<std::size_t>(place);\n      places_")
 mutant("ngram-siblings-lost", "draft/from_text/learnt_ngrams.hpp", "tests/draft/from_text/ngram_tree_drafter", "leader == none ? node : std::exchange(at(leader).next, node)", "node")
-mutant("suffix-tree-of-the-longest-match", "draft/from_text/suffix_match_tree_drafter.hpp", "tests/draft/from_text/suffix_match_tree_drafter", "if (!visit(match.state)) return;", "return void(visit(match.state));")
-mutant("suffix-tree-behind-another-token", "draft/from_text/suffix_match_tree_drafter.hpp", "tests/draft/from_text/suffix_match_tree_drafter",
+mutant("suffix-tree-of-the-longest-match", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter", "if (!visit(match.state)) return;", "return void(visit(match.state));")
+mutant("suffix-tree-behind-another-token", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter",
        "automaton.edge(automaton.find(match.state, token))", "automaton.edge(automaton.state(match.state).best)")
 
 UNSURE = "tests/draft/confident_spares_drafter"

@@ -257,7 +257,7 @@ class AnyDrafter {
         drafter_.emplace<NgramTableDrafter>();
         break;
       case suffixes:
-        drafter_.emplace<SuffixDrafter>();
+        drafter_.emplace<SuffixDrafter<>>();
         break;
       case lookahead:
         drafter_.emplace<LookaheadDrafter>();
@@ -332,7 +332,8 @@ class AnyDrafter {
   const Model* small_;
   const Model* middle_;
   std::variant<specdec::NoDrafter, specdec::ModelDrafter<Model&>, specdec::PromptLookupDrafter,
-               specdec::NgramTableDrafter, specdec::SuffixDrafter, specdec::LookaheadDrafter, Chain, Cascade>
+               specdec::NgramTableDrafter, specdec::SuffixDrafter<>, specdec::LookaheadDrafter, Chain,
+               Cascade>
       drafter_;
   Matrix rows_;
 };

@@ -45,8 +45,14 @@ inline std::vector<Token> eldest_path(const ChosenTree& tree) {
 // What followed the last tokens of a context in the texts, counted anew each time: specdec::detail::Continuations.
 class ScannedTexts {
  public:
-  ScannedTexts(std::vector<std::vector<Token>> texts, Index min_match, Index max_match, Index min_count = 1)
-      : texts_(std::move(texts)), min_(min_match), max_(max_match), min_count_(min_count) {}
+  ScannedTexts(const std::vector<std::vector<Token>>& texts, Index min_match, Index max_match,
+               Index min_count = 1)
+      : min_(min_match), max_(max_match), min_count_(min_count) {
+    for (const auto& text : texts) add(text, 0);
+  }
+
+  // What came before `begin` is counted as a part of another text.
+  void add(const std::vector<Token>& text, Index begin) { texts_.push_back({text, begin}); }
 
   void begin(std::span<const Token> context) {
     places_.assign(1, {context.begin(), context.end()});
@@ -85,9 +91,9 @@ class ScannedTexts {
     const auto& ngram = matches_[static_cast<std::size_t>(match)];
     std::map<Token, Follower> found;
     Index time = 0;
-    for (const auto& text : texts_)
+    for (const auto& [text, begin] : texts_)
       for (auto end = text.begin(); end != text.end(); ++end, ++time) {
-        if (end - text.begin() < std::ssize(ngram) ||
+        if (end - text.begin() < std::max(std::ssize(ngram), begin) ||
             !std::equal(ngram.begin(), ngram.end(), end - std::ssize(ngram)))
           continue;
         Follower& one = found[*end];
@@ -99,7 +105,7 @@ class ScannedTexts {
     return out;
   }
 
-  std::vector<std::vector<Token>> texts_;
+  std::vector<std::pair<std::vector<Token>, Index>> texts_;
   Index min_, max_, min_count_;
   std::vector<std::vector<Token>> places_, matches_;
 };

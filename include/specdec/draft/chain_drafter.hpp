@@ -30,7 +30,7 @@ namespace specdec {
 /// of the type that all members have, else VariantRows of theirs. All members are truncated, and shown every
 /// target call (observe); those that can end a draft by a row (goes_on) are told to.
 ///
-///   ChainDrafter drafter{SuffixMatchTreeDrafter{{.min_match = 4}}, SparesDrafter{small, 4, {2, 1}}};
+///   ChainDrafter drafter{SuffixDrafter{{.min_match = 4}, Branching{}}, SparesDrafter{small, 4, {2, 1}}};
 ///
 /// With a drafter of trees among its members it is one, and the proposal of a linear member is a tree without branches,
 /// of as many tokens as a tree may have: one that should not draft so far goes into a drafter of trees of its own, as

@@ -13,17 +13,24 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/likely_trees.hpp"
 #include "support/message_of.hpp"
 #include "support/propose.hpp"
 
 namespace test_draft_suffix_drafter {
 
 using namespace specdec;
+using support::ChosenTree;
+using support::draft_chosen;
 using support::message_of;
 using support::propose;
 
-static_assert(Drafter<SuffixDrafter>);
-static_assert(noexcept(std::declval<SuffixDrafter&>().truncate(0)));
+using BranchingDrafter = SuffixDrafter<Branching>;
+
+static_assert(Drafter<SuffixDrafter<>> && !TreeDrafter<SuffixDrafter<>>);
+static_assert(TreeDrafter<BranchingDrafter> && !Drafter<BranchingDrafter>);
+static_assert(noexcept(std::declval<SuffixDrafter<>&>().truncate(0)));
+static_assert(noexcept(std::declval<BranchingDrafter&>().truncate(0)));
 
 namespace {
 
@@ -67,7 +74,7 @@ class Record {
     return {};
   }
 
-  Tokens propose(Tokens context, Index gamma, const SuffixDrafter::Options& options) const {
+  Tokens propose(Tokens context, Index gamma, const SuffixDrafter<>::Options& options) const {
     Tokens out;
     while (std::ssize(out) < gamma) {
       const Match found = match(context, options.max_match);
@@ -80,6 +87,13 @@ class Record {
       context.push_back(best->first);
     }
     return out;
+  }
+
+  ChosenTree tree(const Tokens& context, const TreeLimits& limits,
+                  const BranchingDrafter::Options& options) const {
+    support::ScannedTexts counted({}, options.min_match, options.max_match);
+    for (const Piece& piece : pieces_) counted.add(piece.text, piece.begin);
+    return support::LikelyTreeByDefinition(counted, context, limits).tree();
   }
 
  private:
@@ -98,6 +112,44 @@ class Record {
   }
 
   std::vector<Piece> pieces_;
+};
+
+// A text that grows and is cut, and what has to be learnt of it, once.
+class Author {
+ public:
+  const Tokens& text() const { return text_; }
+  const Record& record() const { return record_; }
+
+  void append(const Tokens& more) { text_.insert(text_.end(), more.begin(), more.end()); }
+
+  void cut(std::size_t length) {
+    text_.resize(length);
+    learnt_ = std::min(learnt_, std::ssize(text_));
+    cut_ = true;
+  }
+
+  // In the midst of the text.
+  void teach(auto& drafter, const Tokens& corpus) {
+    drafter.learn(corpus);
+    record_.learn(corpus, 0);
+  }
+
+  // The text is shown to a drafter now.
+  void show() {
+    if (std::exchange(cut_, false))
+      for (Index n = learnt_; n <= std::ssize(text_); ++n)
+        if (shown_.contains(Tokens(text_.begin(), text_.begin() + n))) learnt_ = n;
+    record_.learn(text_, learnt_);
+    learnt_ = std::ssize(text_);
+    shown_.insert(text_);
+  }
+
+ private:
+  Tokens text_;
+  std::set<Tokens> shown_;
+  Index learnt_ = 0;
+  bool cut_ = false;
+  Record record_;
 };
 
 }  // namespace
@@ -215,68 +267,55 @@ TEST_CASE("the suffix drafter forgets when it is told to") {
 
 TEST_CASE("matches, counts and proposals are those of searching, as texts grow, end and are cut") {
   std::mt19937_64 rng{6};
-  for (const SuffixDrafter::Options options : {SuffixDrafter::Options{},
-                                               {.max_match = 1},
-                                               {.max_match = 3},
-                                               {.max_match = 6, .min_match = 2},
-                                               {.max_match = 4, .min_share = 0.6}}) {
+  for (const SuffixDrafter<>::Options options : {SuffixDrafter<>::Options{},
+                                                 {.max_match = 1},
+                                                 {.max_match = 3},
+                                                 {.max_match = 6, .min_match = 2},
+                                                 {.max_match = 4, .min_share = 0.6}}) {
     for (const Token vocab : {1, 2, 3, 5}) {
       SuffixDrafter drafter(options);
-      Record record;
-      std::set<Tokens> shown;
-      Tokens context;
-      Index learnt = 0;
-      const auto append = [&](int n) {
-        const Tokens more = random_text(rng, vocab, n);
-        context.insert(context.end(), more.begin(), more.end());
-      };
+      Author author;
       for (int step = 0; step < 120; ++step) {
         const double dice = uniform01(rng);
-        if (dice < 0.1) {  // in the midst of a text
-          const Tokens corpus = random_text(rng, vocab, 7);
-          drafter.learn(corpus);
-          record.learn(corpus, 0);
+        int more = static_cast<int>(uniform01(rng) * 4);
+        if (dice < 0.1) {
+          author.teach(drafter, random_text(rng, vocab, 7));
+          more = 0;
         } else if (dice < 0.2) {
-          const double cut = dice < 0.14 ? 0 : uniform01(rng);
-          context.resize(static_cast<std::size_t>(cut * static_cast<double>(context.size())));
-          drafter.truncate(std::ssize(context));
-          const Index survived = learnt = std::min(learnt, std::ssize(context));
-          append(2);
-          for (Index n = survived; n <= std::ssize(context); ++n)
-            if (shown.contains(Tokens(context.begin(), context.begin() + n))) learnt = n;
-        } else {
-          append(static_cast<int>(uniform01(rng) * 4));
+          const double part = dice < 0.14 ? 0 : uniform01(rng);
+          author.cut(static_cast<std::size_t>(part * static_cast<double>(author.text().size())));
+          drafter.truncate(std::ssize(author.text()));
+          more = 2;
         }
-        record.learn(context, learnt);
-        learnt = std::ssize(context);
-        shown.insert(context);
+        author.append(random_text(rng, vocab, more));
+        author.show();
         const Index gamma = static_cast<Index>(uniform01(rng) * 6);
-        REQUIRE(propose(drafter, context, gamma) == record.propose(context, gamma, options));
+        REQUIRE(propose(drafter, author.text(), gamma) ==
+                author.record().propose(author.text(), gamma, options));
         const Tokens string =
             random_text(rng, vocab,
                         1 + static_cast<int>(uniform01(rng) *
                                              static_cast<double>(std::min<Index>(options.max_match, 7) + 1)));
-        REQUIRE(drafter.occurrences(string) == record.occurrences(string));
+        REQUIRE(drafter.occurrences(string) == author.record().occurrences(string));
       }
     }
   }
 }
 
-TEST_CASE("the suffix drafter proposes what an n-gram table of its length does, in other memory") {
+TEST_CASE("one large corpus and many texts are searched as well") {
   std::mt19937_64 rng{7};
   for (const Index longest : {1, 2, 5, 9}) {
-    SuffixDrafter drafter{{.max_match = longest}};
-    NgramTableDrafter table{{.max_ngram = longest}};
-    const Tokens corpus = random_text(rng, 3, 2000);
-    drafter.learn(corpus);
-    table.learn(corpus);
-    for (int text = 0; text < 20; ++text) {
-      Tokens context;
+    const SuffixDrafter<>::Options options{.max_match = longest};
+    SuffixDrafter drafter(options);
+    Author author;
+    author.teach(drafter, random_text(rng, 3, 400));
+    for (int text = 0; text < 4; ++text) {
+      author.cut(0);
       drafter.truncate(0);
-      table.truncate(0);
-      while (context.size() < 200) {
-        for (const Token x : random_text(rng, 2 + text % 2, 1 + text % 3)) context.push_back(x);
-        REQUIRE(propose(drafter, context, 8) == propose(table, context, 8));
+      while (author.text().size() < 100) {
+        author.append(random_text(rng, 2 + text % 2, 1 + text % 3));
+        author.show();
+        REQUIRE(propose(drafter, author.text(), 8) == author.record().propose(author.text(), 8, options));
       }
     }
   }
@@ -330,6 +369,80 @@ TEST_CASE("the suffix drafter in the loop: the second text is drafted from the f
   CHECK(second.stats.target_calls == 2);
 }
 
+TEST_CASE(
+    "a branching suffix drafter has first what followed the longest match, then what followed shorter ones") {
+  BranchingDrafter drafter;
+  drafter.learn(Tokens{1, 2, 3, 4, 9, 2, 3, 5, 0, 2, 3, 5, 7, 3, 6});
+  // After "1 2 3" came 4, after "2 3" also 5, twice, and after the 3 also 6.
+  CHECK(draft_chosen(drafter, Tokens{1, 2, 3}, {.nodes = 3, .depth = 1}) ==
+        ChosenTree{{4, 5, 6}, {-1, -1, -1}});
+  CHECK(draft_chosen(drafter, Tokens{1, 2, 3}, {.nodes = 3, .depth = 2, .trunk = 2}) ==
+        ChosenTree{{4, 9, 5}, {-1, 0, -1}});
+  CHECK(draft_chosen(drafter, Tokens{1, 2, 3}, {.nodes = 3, .depth = 0}) == ChosenTree{});
+  CHECK(draft_chosen(drafter, Tokens{8}, {.nodes = 3, .depth = 1}) == ChosenTree{});
+  SplitMix64 none{0};
+  CHECK(drafter.draft(Tokens{1, 2, 3}, {.nodes = 3, .depth = 1}, none).rows.rows() == 3);
+}
+
+TEST_CASE(
+    "trees of suffixes are those of searching, along the line, however texts grow, are cut and resumed") {
+  std::mt19937_64 rng{3};
+  for (const BranchingDrafter::Options& options :
+       {BranchingDrafter::Options{}, {.max_match = 3}, {.max_match = 1}, {.max_match = 9, .min_match = 3}}) {
+    SuffixDrafter tree{options, Branching{}};
+    SuffixDrafter line{{.max_match = options.max_match, .min_match = options.min_match}};
+    Author author;
+    const Tokens taught{0, 1, 2, 3, 0, 1, 2, 0};
+    author.teach(tree, taught);
+    line.learn(taught);
+    std::size_t branches = 0;
+    for (int n = 0; n < 200; ++n) {
+      if (n % 41 == 40) {
+        author.cut(n % 2 == 0 ? author.text().size() / 2 : 0);
+        tree.truncate(std::ssize(author.text()));
+        line.truncate(std::ssize(author.text()));
+      }
+      // Now and then a stretch of what was said before, so that matches are long.
+      if (author.text().size() > 20 && uniform01(rng) < 0.3) {
+        const auto from = static_cast<std::ptrdiff_t>(uniform01(rng) * 10);
+        author.append({author.text().begin() + from, author.text().begin() + from + 8});
+      }
+      author.append(random_text(rng, 4, 1 + n % 3));
+      author.show();
+      const TreeLimits limits{.nodes = n % 20, .depth = n % 9, .trunk = n % 4};
+      const ChosenTree drafted = draft_chosen(tree, author.text(), limits);
+      REQUIRE(drafted == author.record().tree(author.text(), limits, options));
+      const Tokens proposed = propose(line, author.text(), limits.depth);
+      const Tokens path = eldest_path(drafted);
+      REQUIRE(path.size() <= proposed.size());
+      CHECK(std::equal(path.begin(), path.end(), proposed.begin()));
+      CHECK(path.size() >= std::min({proposed.size(), static_cast<std::size_t>(limits.trunk),
+                                     static_cast<std::size_t>(limits.nodes)}));
+      branches += drafted.tokens.size() - path.size();
+    }
+    CHECK(branches > 100);
+    CHECK(tree.states() == line.states());
+    tree.clear();
+    CHECK(tree.occurrences(Tokens{0, 1}) == 0);
+    CHECK(draft_chosen(tree, Tokens{0, 1}, {.nodes = 9, .depth = 3}) == ChosenTree{});
+  }
+}
+
+TEST_CASE("a loop over trees of suffixes writes what the target writes") {
+  std::mt19937_64 rng{6};
+  for (int n = 0; n < 12; ++n) {
+    auto target = testing::TableModel<>::random(3, 2, rng);
+    const Tokens prompt{0, 1, 2, 0, 2, 1, 0, 1};
+    const Options options{.max_new_tokens = 5, .gamma = 6};
+    BranchingDrafter drafter;
+    SpecDec decoder{target, drafter, TrunkAndSpares<SampleMatchVerifier>{}};
+    const auto written = testing::enumerate_generate(decoder, prompt, options);
+    CHECK(testing::largest_difference(written.law, testing::target_law(target, prompt, options)).size <
+          1e-12);
+    CHECK(written.accepted > 0);
+  }
+}
+
 TEST_CASE("a match without a limit is as good as one that no text reaches") {
   constexpr Index most = std::numeric_limits<Index>::max();
   SuffixDrafter drafter{{.max_match = most}};
@@ -355,6 +468,9 @@ TEST_CASE("the suffix drafter's options and corpus are checked") {
         "specdec: suffix drafter needs 0 <= min_share <= 1, not min_share = 1.5");
   CHECK_FALSE(message_of([] { SuffixDrafter{{.min_share = -0.1}}; }).empty());
   CHECK_FALSE(message_of([] { SuffixDrafter{{.min_share = std::nan("")}}; }).empty());
+  CHECK(message_of([] {
+          SuffixDrafter{{.max_match = 1, .min_match = 2}, Branching{}};
+        }) == "specdec: suffix drafter needs 1 <= min_match <= max_match, not min_match = 2, max_match = 1");
   SuffixDrafter drafter{{.max_match = 3}};
   CHECK(message_of([&] {
           drafter.learn(Tokens{1, -1});

@@ -1,0 +1,16 @@
+// must say: drafts trees, which this verifier does not judge
+// A suffix drafter that branches, under a rule for lines.
+#include <random>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+
+void use(specdec::testing::TableModel<>& target) {
+#ifdef FIXED
+  specdec::SuffixDrafter drafter{{.max_match = 8}};
+#else
+  specdec::SuffixDrafter drafter{{.max_match = 8}, specdec::Branching{}};
+#endif
+  specdec::SpecDec decoder{target, drafter, specdec::BlockVerifier{}};
+  std::mt19937_64 rng;
+  decoder.generate(std::vector<specdec::Token>{0}, {}, rng);
+}
