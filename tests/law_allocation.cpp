@@ -649,8 +649,7 @@ Drafter taught(Drafter drafter) {
 }  // namespace
 
 TEST_CASE("drafters of trees of what was counted allocate nothing but for what they learn") {
-  CHECK(allocated_by_trees(taught(NgramTreeDrafter{{.max_ngram = 3}})) == 0);
-  CHECK(allocated_by_trees(taught(NgramTreeDrafter{{.online = false}})) == 0);
+  CHECK(allocated_by_trees(taught(SuffixDrafter{{.max_match = 3}, Branching{}})) == 0);
   CHECK(allocated_by_trees(taught(SuffixDrafter<Branching>{})) == 0);
 }
 

@@ -126,7 +126,7 @@ class OwningDrafter {
   specdec::ModelDrafter<SampledModel> drafter_;
 };
 
-inline constexpr std::array<DrafterKind, 12> drafters{{
+inline constexpr std::array<DrafterKind, 11> drafters{{
     {"model", "draft model",
      [](Pair& pair, const DrafterSettings& s) { return erased(model_drafter(*pair.draft, s.temperature)); }},
     {"early-exit", "early exit",
@@ -138,8 +138,6 @@ inline constexpr std::array<DrafterKind, 12> drafters{{
      [](Pair&, const DrafterSettings&) {
        return erased(specdec::PromptLookupDrafter{{.max_ngram = 3, .min_ngram = 1}});
      }},
-    {"ngram-table", "n-gram table",
-     [](Pair&, const DrafterSettings&) { return erased(specdec::NgramTableDrafter{}); }},
     {"suffix", "suffix automaton",
      [](Pair&, const DrafterSettings&) { return erased(specdec::SuffixDrafter{}); }},
     {"lookahead", "lookahead",

@@ -127,7 +127,7 @@ std::unique_ptr<TreeDrafter> text_drafter(Model&, const Tree&, double) {
   return erased_tree(D{});
 }
 
-inline constexpr std::array<TreeKind, 9> tree_kinds{{
+inline constexpr std::array<TreeKind, 8> tree_kinds{{
     {"spares", "spares", Siblings::trunk, Size::widths,
      [](Model& draft, const Tree& tree, double temperature) {
        if (temperature == 0) return likeliest_drafter(draft, tree, 0);
@@ -158,7 +158,6 @@ inline constexpr std::array<TreeKind, 9> tree_kinds{{
      }},
     {"prompt-lookup", "prompt lookup", Siblings::chosen, Size::nodes,
      text_drafter<specdec::PromptLookupTreeDrafter>},
-    {"ngram-table", "n-gram table", Siblings::chosen, Size::nodes, text_drafter<specdec::NgramTreeDrafter>},
     {"suffix", "suffix automaton", Siblings::chosen, Size::nodes,
      text_drafter<specdec::SuffixDrafter<specdec::Branching>>},
 }};

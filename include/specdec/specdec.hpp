@@ -15,8 +15,6 @@
 #include "specdec/draft/confident_tree_drafter.hpp"
 #include "specdec/draft/forced_tokens.hpp"
 #include "specdec/draft/from_text/lookahead.hpp"
-#include "specdec/draft/from_text/ngram_table.hpp"
-#include "specdec/draft/from_text/ngram_tree_drafter.hpp"
 #include "specdec/draft/from_text/prompt_lookup.hpp"
 #include "specdec/draft/from_text/prompt_lookup_tree.hpp"
 #include "specdec/draft/from_text/suffix_drafter.hpp"

@@ -26,7 +26,7 @@ using Tokens = std::vector<Token>;
 using Chain = ChainDrafter<SuffixDrafter<Branching>, PromptLookupDrafter, SparesDrafter<TableModel<>>>;
 static_assert(TreeDrafter<Chain>);
 static_assert(!Drafter<Chain>);
-static_assert(!TreeDrafter<ChainDrafter<PromptLookupDrafter, NgramTableDrafter>>);
+static_assert(!TreeDrafter<ChainDrafter<PromptLookupDrafter, SuffixDrafter<>>>);
 
 // Proposes what it is told to, and remembers what it is told.
 struct Scripted {

@@ -36,7 +36,7 @@ class OneOf {
         put<PromptLookupDrafter>();
         break;
       case 2:
-        put<NgramTableDrafter>();
+        put<SuffixDrafter<>>(SuffixDrafter<>::Options{.max_match = 3});
         break;
       case 3:
         put<SuffixDrafter<>>();
@@ -134,8 +134,8 @@ class OneOf {
   Matrix rows_;
 };
 
-using AnyDrafter = OneOf<specdec::PromptLookupDrafter, specdec::NgramTableDrafter, specdec::SuffixDrafter<>,
-                         specdec::LookaheadDrafter, Chain, SmallDrafter, Cascade, RememberingCascade>;
+using AnyDrafter = OneOf<specdec::PromptLookupDrafter, specdec::SuffixDrafter<>, specdec::LookaheadDrafter,
+                         Chain, SmallDrafter, Cascade, RememberingCascade>;
 // Under keyed rules, where nobody may verify by ratios.
 using KeyedDrafter = OneOf<specdec::PromptLookupDrafter, specdec::SuffixDrafter<>, Chain, SmallDrafter>;
 

@@ -66,22 +66,15 @@ mutant("lookup-by-hash-alone", "draft/from_text/ngram_ends.hpp", "tests/draft/fr
 mutant("lookup-remembers-another-text", "draft/from_text/prompt_lookup.hpp", "tests/draft/from_text/prompt_lookup",
        "if (length >= indexed_) return;", "return;")
 
-mutant = promise("the n-gram table proposes the most frequent successor of the longest n-gram known, and counts all once")
-mutant("table-ties-to-the-first", "draft/from_text/learnt_ngrams.hpp", "tests/draft/from_text/ngram_table",
-       "occurrences >= at(leader).occurrences", "occurrences > at(leader).occurrences")
-mutant("table-shortest-n-gram", "draft/from_text/ngram_table.hpp", "tests/draft/from_text/ngram_table tests/draft/from_text/suffix_drafter",
-       "for (Index n = std::ssize(ends()) - 1; n >= options().min_ngram; --n)",
-       "for (Index n = options().min_ngram; n < std::ssize(ends()); ++n)")
-mutant("table-min-count-forgotten", "draft/from_text/learnt_ngrams.hpp", "tests/draft/from_text/ngram_table",
-       "trie_.occurrences(node) >= options_.min_count", "trie_.occurrences(node) >= 1")
-mutant("table-counts-a-text-twice", "draft/from_text/learnt_ngrams.hpp", "tests/draft/from_text/ngram_table",
-       "if (i > survived && !shown_.contains(text)) continue;", "if (i > survived) continue;")
-mutant("table-of-any-length", "draft/from_text/learnt_ngrams.hpp", "tests/draft/from_text/ngram_table",
-       " || options.max_ngram > longest_ngram)", ")")
-mutant("table-joins-texts", "draft/from_text/learnt_ngrams.hpp", "tests/draft/from_text/ngram_table",
-       "if (length >= learnt_) return;", "return;")
-
 mutant = promise("the suffix drafter goes on from the longest match, with exact counts")
+mutant("suffix-ties-to-the-first", "draft/from_text/learnt_suffixes.hpp", "tests/draft/from_text/suffix_drafter",
+       "count >= edge(at(state).best).count", "count > edge(at(state).best).count")
+mutant("suffix-joins-texts", "draft/from_text/learnt_suffixes.hpp", "tests/draft/from_text/suffix_drafter",
+       "    End end;\n    for (Index i = 0; i < tokens.size()", "    End& end = end_;\n    for (Index i = 0; i < tokens.size()")
+mutant("suffix-goes-on-in-another-text", "draft/from_text/learnt_suffixes.hpp", "tests/draft/from_text/suffix_drafter",
+       "if (length >= end_.length) return;", "return;")
+mutant("suffix-short-matches-too", "draft/from_text/learnt_suffixes.hpp", "tests/draft/from_text/suffix_drafter",
+       "match.length < min_match_ ? Match{none, 0} : match", "match.length < 1 ? Match{none, 0} : match")
 mutant("suffix-drafts-what-is-rare", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter", "        if (is_rare(best.count, state.followed)) break;\n", "")
 mutant("suffix-ends-at-just-enough", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter",
        "static_cast<double>(count) < min_share_", "static_cast<double>(count) <= min_share_")
@@ -323,13 +316,15 @@ mutant("likely-eldest-by-probability", "draft/from_text/likely_tree.hpp", LIKELY
 mutant("likely-eldest-waits", "draft/from_text/likely_tree.hpp", LIKELY, "std::max(found_[eldest].priority, found_[eldest + 1].priority)", "found_[eldest].priority")
 mutant("likely-one-too-few", "draft/from_text/likely_tree.hpp", LIKELY, "std::ssize(best_) < nodes_ ? 0 : best_.front()", "best_.empty() ? 0 : best_.front()")
 mutant("likely-reads-all", "draft/from_text/likely_tree.hpp", LIKELY, "if (found_.size() > eldest && left <= least()) return false;", "")
-mutant("ngram-tree-of-rare-ones", "draft/from_text/ngram_tree_drafter.hpp", "tests/draft/from_text/ngram_tree_drafter", "if (learnt_.proposes(next)) visit(", "visit(")
-mutant("ngram-tree-of-another-place", "draft/from_text/ngram_tree_drafter.hpp", "tests/draft/from_text/ngram_tree_drafter",
-       "const std::size_t from = static_cast<std::size_t>(place) * length();\n      places_", "const std::size_t from = 0 * static_cast<std::size_t>(place);\n      places_")
-mutant("ngram-siblings-lost", "draft/from_text/learnt_ngrams.hpp", "tests/draft/from_text/ngram_tree_drafter", "leader == none ? node : std::exchange(at(leader).next, node)", "node")
 mutant("suffix-tree-of-the-longest-match", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter", "if (!visit(match.state)) return;", "return void(visit(match.state));")
 mutant("suffix-tree-behind-another-token", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter",
        "automaton.edge(automaton.find(match.state, token))", "automaton.edge(automaton.state(match.state).best)")
+mutant("suffix-tree-of-another-place", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter",
+       "places_[static_cast<std::size_t>(place)]", "places_[0 * static_cast<std::size_t>(place)]")
+mutant("suffix-siblings-lost", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter",
+       "i != none; i = automaton.edge(i).next)", "i != none; i = none)")
+mutant("suffix-tree-of-what-nothing-followed", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter",
+       "if (i != best && automaton.edge(i).count > 0)", "if (i != best)")
 
 UNSURE = "tests/draft/confident_spares_drafter"
 mutant = promise("a line has the spares by which the text most probably leaves it")

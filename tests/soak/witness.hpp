@@ -236,9 +236,9 @@ class Model {
 // One of the library's drafters of lines. Its rows are copied, so that those of all have one type.
 class AnyDrafter {
  public:
-  enum Kind : Index { none, model, prompt_lookup, ngram_table, suffixes, lookahead, chain, cascade, kinds };
-  static constexpr const char* names[] = {"none",     "model",     "prompt lookup", "n-gram table",
-                                          "suffixes", "lookahead", "chain",         "cascade"};
+  enum Kind : Index { none, model, prompt_lookup, suffixes, lookahead, chain, cascade, kinds };
+  static constexpr const char* names[] = {"none",      "model", "prompt lookup", "suffixes",
+                                          "lookahead", "chain", "cascade"};
 
   // Whether the draft model's context is a beginning of the text between steps.
   static bool model_keeps_text(Index which) { return which != cascade; }
@@ -252,9 +252,6 @@ class AnyDrafter {
         break;
       case prompt_lookup:
         drafter_.emplace<PromptLookupDrafter>();
-        break;
-      case ngram_table:
-        drafter_.emplace<NgramTableDrafter>();
         break;
       case suffixes:
         drafter_.emplace<SuffixDrafter<>>();
@@ -332,8 +329,7 @@ class AnyDrafter {
   const Model* small_;
   const Model* middle_;
   std::variant<specdec::NoDrafter, specdec::ModelDrafter<Model&>, specdec::PromptLookupDrafter,
-               specdec::NgramTableDrafter, specdec::SuffixDrafter<>, specdec::LookaheadDrafter, Chain,
-               Cascade>
+               specdec::SuffixDrafter<>, specdec::LookaheadDrafter, Chain, Cascade>
       drafter_;
   Matrix rows_;
 };

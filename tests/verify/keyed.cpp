@@ -97,7 +97,7 @@ std::vector<AnyDrafter> all_drafters(const Table& small) {
   return {
       {"model", ModelDrafter{Table(small)}},
       {"prompt lookup", lookup},
-      {"n-gram table", NgramTableDrafter{}},
+      {"suffixes", SuffixDrafter{}},
       {"lookahead", LookaheadDrafter{}},
       {"chain",
        ChainDrafter{PromptLookupDrafter{{.max_ngram = 3, .min_ngram = 3}}, ModelDrafter{Table(small)}}},

@@ -180,6 +180,21 @@ TEST_CASE("within one text the match is what stood there before") {
   CHECK(propose(latest, Tokens{1, 2, 1, 3, 1}, 1) == Tokens{3});
 }
 
+TEST_CASE("no match reaches from one text into another") {
+  SuffixDrafter drafter;
+  drafter.learn(Tokens{1, 2});
+  drafter.learn(Tokens{3, 4});
+  CHECK(drafter.occurrences(Tokens{2, 3}) == 0);
+  CHECK(propose(drafter, Tokens{5, 1}, 9) == Tokens{2});
+  drafter.truncate(0);
+  propose(drafter, Tokens{6, 7}, 0);
+  CHECK(drafter.occurrences(Tokens{1, 6}) == 0);
+  drafter.learn(Tokens{8, 9});
+  propose(drafter, Tokens{6, 7, 0}, 0);
+  CHECK(drafter.occurrences(Tokens{7, 0}) == 1);
+  CHECK(drafter.occurrences(Tokens{7, 8}) == 0);
+}
+
 TEST_CASE("the suffix drafter proposes no more than was asked, and nothing from nothing") {
   SuffixDrafter drafter;
   CHECK(propose(drafter, Tokens{}, 3).empty());
