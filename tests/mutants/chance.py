@@ -49,17 +49,17 @@ mutant("keyed-seed-beside-place", "chance/keyed.hpp", "tests/chance/keyed",
        "SplitMix64(SplitMix64(seed_)() + static_cast", "SplitMix64(seed_ + static_cast")
 mutant("keyed-stays", "chance/keyed.hpp", "tests/chance/keyed", "if (moves_) ++position_;", "")
 mutant("keyed-behind-moves", "chance/keyed.hpp", "tests/chance/keyed", "there.moves_ = false;", "")
-mutant("keyed-rest-of-a-row-lost", "chance/keyed.hpp", "tests/chance/keyed",
+mutant("keyed-rest-of-a-row-lost", "rows/read/first_arrival.hpp", "tests/chance/keyed",
        "if (whole == count) return;", "if (whole > 0) return;")
-mutant("keyed-rest-from-the-start", "chance/keyed.hpp", "tests/chance/keyed",
+mutant("keyed-rest-from-the-start", "rows/read/first_arrival.hpp", "tests/chance/keyed",
        "ConsecutiveTokens{first + whole}", "ConsecutiveTokens{first}")
-mutant("keyed-list-without-gaps", "chance/keyed.hpp", "tests/chance/keyed",
+mutant("keyed-list-without-gaps", "rows/read/first_arrival.hpp", "tests/chance/keyed",
        "const bool consecutive = ids(count - 1) - ids(0) == count - 1;", "const bool consecutive = true;")
-mutant("keyed-ranks-count-from-zero", "chance/keyed.hpp", "tests/chance/keyed",
-       "mine.look_at(part_of(row, here), here.first);", "mine.look_at(part_of(row, here));")
+mutant("keyed-ranks-count-from-zero", "rows/read/first_arrival.hpp", "tests/chance/keyed",
+       "mine.look_at(part, first);", "mine.look_at(part);")
 mutant("keyed-last-rank-wins", "ranks/sharded.hpp", "tests/chance/keyed",
        "exchange_.from(r, 0) < exchange_.from(first, 0)", "exchange_.from(r, 0) > exchange_.from(first, 0)")
-mutant("keyed-bad-numbers-pass", "chance/keyed.hpp", "tests/chance/keyed",
+mutant("keyed-bad-numbers-pass", "rows/read/first_arrival.hpp", "tests/chance/keyed",
        "if (first_.has_bad_row) refuse(p, ids, from);", "")
 mutant("keyed-rank-that-fails-left-out", "ranks/sharded.hpp", "tests/chance/keyed",
        'throw InvalidDistribution(detail::message("rank ", r, " could not draw from its part of a row"));', "continue;")

@@ -319,12 +319,20 @@ mutant("mpi-counts-believed", "ranks/mpi.hpp", "tests/mpi/mpi", "    check_count
 mutant = promise("what is summed over rows that are spread over ranks takes one number, and is the whole rows'")
 mutant("spread-sums-token-by-token", "rows/read/walk.hpp", SHARDED, "if constexpr (SpreadRow<P> || SpreadRow<Q>) {", "if constexpr (false) {")
 mutant("spread-part-normalised-alone", "ranks/sharded.hpp", SHARDED, "has_mass(i) ? share(i) : 0.0);", "has_mass(i) ? 1.0 : 0.0);")
-mutant("spread-part-unshifted", "rows/kinds/spread_row.hpp", SHARDED, "row_.segment(columns_.first + start, n)", "row_.segment(start, n)")
-mutant("spread-part-of-a-shorter-row", "rows/kinds/spread_row.hpp", SHARDED, "std::min<Index>(count, row_.vocab_size() - columns_.first - start)", "count")
-mutant("spread-list-unshifted", "rows/kinds/spread_row.hpp", SHARDED, "row_.support(listed_from_ + k) - columns_.first", "row_.support(listed_from_ + k)")
+mutant("spread-part-unshifted", "ranks/rank_part.hpp", SHARDED, "row_.segment(columns_.first + start, n)", "row_.segment(start, n)")
+mutant("spread-part-of-a-shorter-row", "ranks/rank_part.hpp", SHARDED, "std::min<Index>(count, row_.vocab_size() - columns_.first - start)", "count")
+mutant("spread-list-unshifted", "ranks/rank_part.hpp", SHARDED, "row_.support(listed_from_ + k) - columns_.first", "row_.support(listed_from_ + k)")
 mutant("spread-draw-unshifted", "ranks/rank_draws.hpp", SHARDED, "out.assign({static_cast<double>(mine_.first() + x), row.probability(x)});", "out.assign({static_cast<double>(x), row.probability(x)});")
 mutant("spread-sum-ends-with-the-shorter", "rows/read/walk.hpp", SHARDED, "return sum(q.spread()) + f.alone(p, std::max<Index>(start, q.vocab_size()), end);", "return sum(q.spread());")
-mutant("spread-residual-drawn-in-pieces", "rows/read/residual.hpp", SHARDED, "if constexpr (SpreadRow<P>) return detail::SpreadSampler<ResidualRow>(*this);\n    else if", "if")
+mutant("spread-residual-drawn-in-pieces", "rows/read/computed_sampler.hpp", SHARDED, "std::conditional_t<SpreadRow<Row>, SpreadSampler<Row>,", "std::conditional_t<false, SpreadSampler<Row>,")
+REMAINDER = "tests/rows/read/remainder"
+mutant("remainder-of-ranks-token-by-token", "rows/read/remainder.hpp", "tests/law_trees_over_ranks", "if constexpr (SpreadRow<P>) {", "if constexpr (false) {")
+mutant("remainder-of-ranks-unshifted", "rows/read/remainder.hpp", REMAINDER, "visit(factor, part(row));", "visit(factor, row);")
+mutant("remainder-of-ranks-unnormalised", "rows/read/remainder.hpp", REMAINDER, "(p, {taken_, part}, mass_);", "(p, {taken_, part}, 1.0);")
+
+mutant = promise("what is left of a row without multiples of others is a row")
+mutant("remainder-below-zero-summed", "rows/read/remainder.hpp", REMAINDER, "return (rest < 0).select(0.0, rest);", "return rest;")
+mutant("remainder-of-a-whole-row", "rows/read/remainder.hpp", REMAINDER, "add_stretch(q, -factor, start, rest);", "")
 
 mutant = promise("a mapped row has the draft's probabilities under the target's ids; a map is one to one")
 MAPPED = "tests/rows/kinds/mapped"

@@ -676,7 +676,7 @@ TEST_CASE("a part of a row is its columns, of which it may have fewer") {
   const auto whole = distributions(q).row(0);
   const Lists lists(q);
   const auto check = [&](const auto& row, ColumnRange columns) {
-    const auto part = specdec::detail::part_of(row, columns);
+    const auto part = specdec::detail::RankPart(columns)(row);
     const auto at = [&](Index x) {
       return columns.first + x < 7 ? whole.probability(static_cast<Token>(columns.first + x)) : 0.0;
     };

@@ -185,28 +185,6 @@ TEST_CASE("a NaN in a row that is modified is found, wherever it stands") {
   CHECK(verifier == before);
 }
 
-TEST_CASE("a modified row of many blocks is drawn from by its own sums") {
-  std::mt19937_64 rng{9};
-  Eigen::RowVectorXd p(1500), q(1500);
-  for (double& x : p) x = uniform01(rng);
-  for (double& x : q) x = uniform01(rng);
-  p /= p.sum();
-  q /= q.sum();
-  const auto rows_p = distributions(p).row(0), rows_q = distributions(q).row(0);
-  const double mass = residual_mass(1.0, rows_p, 0.7, rows_q);
-  const detail::ModifiedRow t(rows_p, rows_q, detail::TargetLevel{0.7, mass});
-  CHECK(t.sum(0, 1500) == Approx(1));
-  auto sampler = t.sampler();
-  for (int i = 0; i < 300; ++i) {
-    const double u = uniform01(rng);
-    double below = 0;  // u falls into the step of the token drawn
-    const Token y = sampler(u);
-    for (Token x = 0; x < y; ++x) below += t.probability(x);
-    CHECK(u >= below - 1e-12);
-    CHECK(u <= below + t.probability(y) + 1e-12);
-  }
-}
-
 TEST_CASE("a ratio too large for a double stays a number: a token that the target rules out ends the draft") {
   // g_1 = 0.5/1e-310 would be infinite, and g_2 = g_1 · 0 no number.
   RowMajor<double> target(3, 2), draft(2, 2);

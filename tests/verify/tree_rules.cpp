@@ -276,7 +276,8 @@ void with_residual(const Input& in, double w, const F& f) {
   Eigen::ArrayXd expected = first / w;
   expected[in.tokens[1]] = 0;
   if (!(expected.sum() > 1e-3)) return;
-  f(specdec::detail::SiblingResidual(drafted, b, 0, 1, expected.sum()),
+  f(specdec::detail::RoughRemainder(drafted.target(0), specdec::detail::RejectedSiblings(drafted, b, 0, 1),
+                                    expected.sum()),
     Eigen::ArrayXd(expected / expected.sum()));
 }
 

@@ -1,113 +1,18 @@
 // Chance that belongs to a place in the text: the same numbers for whoever draws the token there.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <type_traits>
 
 #include "specdec/chance/random.hpp"
-#include "specdec/error.hpp"
-#include "specdec/kernels/arrivals.hpp"
-#include "specdec/kernels/machine_width.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/kinds/spread_row.hpp"
-#include "specdec/rows/list.hpp"
-#include "specdec/rows/named_row.hpp"
-#include "specdec/rows/read/walk.hpp"
+#include "specdec/rows/read/first_arrival.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
 namespace detail {
-
-/// Finds the token of a row that arrives first.
-class FirstOfRow {
- public:
-  explicit FirstOfRow(std::uint64_t key) : key_(key) {}
-
-  /// Looks at a row, or at a part of one whose token 0 is the whole's `from`.
-  template <Distribution R>
-  void look_at(const R& row, Index from = 0) {
-    walk(row, [&](const auto& ids, const auto& segment) {
-      const auto& p = side_by_side(segment);
-      const Index count = p.size(), first = from + ids(0);
-      const bool consecutive = ids(count - 1) - ids(0) == count - 1;
-      if (consecutive) look_at_stretch(p.data(), count, first);
-      else look_at_list(p.data(), count, [&](Index k) { return static_cast<Token>(from + ids(k)); });
-      if (first_.has_bad_row) refuse(p, ids, from);
-    });
-  }
-
-  const Arrival& first() const { return first_; }
-  Token token() const {
-    if (first_.token < 0) throw InvalidDistribution("no token has positive probability");
-    return first_.token;
-  }
-
- private:
-  template <class Scalar, class Tokens>
-  void run(const Scalar* p, Index count, Tokens tokens) {
-    first_ = run_wide<FirstArrival<Scalar, Tokens>>(p, count, tokens, key_, first_);
-  }
-
-  // What is left over whole lots is filled up with tokens that do not arrive.
-  template <class Scalar>
-  void look_at_stretch(const Scalar* p, Index count, Index first) {
-    const Index whole = count / lot * lot;
-    if (whole > 0) run(p, whole, ConsecutiveTokens{first});
-    if (whole == count) return;
-    std::array<Scalar, lot> rest{};
-    std::copy(p + whole, p + count, rest.begin());
-    run(static_cast<const Scalar*>(rest.data()), lot, ConsecutiveTokens{first + whole});
-  }
-
-  template <class Scalar, class IdOf>
-  void look_at_list(const Scalar* p, Index count, const IdOf& id_of) {
-    std::array<Token, lot> ids;
-    std::array<Scalar, lot> numbers;
-    for (Index start = 0; start < count; start += lot) {
-      const Index n = std::min(lot, count - start);
-      ids.fill(0);
-      numbers.fill(0);
-      std::copy_n(p + start, n, numbers.begin());
-      for (Index i = 0; i < n; ++i) ids[static_cast<std::size_t>(i)] = id_of(start + i);
-      run(static_cast<const Scalar*>(numbers.data()), lot, ListedTokens{ids.data()});
-    }
-  }
-
-  template <class P, class IdOf>
-  [[noreturn]] static void refuse(const P& p, const IdOf& ids, Index from) {
-    Index k = 0;
-    while (k + 1 < p.size() && is_probability(static_cast<double>(p[k]))) ++k;
-    throw InvalidDistribution(message("the probability of token ", from + ids(k), " is ", p[k]));
-  }
-
-  std::uint64_t key_;
-  Arrival first_;
-};
-
-/// The token that arrives first of all of a row. Throws InvalidDistribution where a number is no probability, and where
-/// no token has any.
-template <Distribution R>
-Token first_to_arrive(const R& row, std::uint64_t key) {
-  if constexpr (SpreadRow<R>) {
-    const auto spread = row.spread();
-    return spread.first_to_arrive([&] {
-      const ColumnRange here = spread.columns();
-      FirstOfRow mine(key);
-      mine.look_at(part_of(row, here), here.first);
-      return mine.first();
-    });
-  } else {
-    FirstOfRow all(key);
-    all.look_at(row);
-    check_id(all.token(), row.vocab_size());
-    return all.token();
-  }
-}
 
 /// False; told of a template's argument, so that only its use is an error.
 template <class>

@@ -3,6 +3,7 @@
 //   exchange.hpp             numbers that ranks give one another
 //   rank_columns.hpp         what a rank knows of its own columns
 //   rank_masses.hpp          how much of each row each rank has, and whose a draw is
+//   rank_part.hpp            the columns of a row that a rank has, as a row
 //   rank_draws.hpp           draws: whose it is draws and tells
 //   known_probabilities.hpp  what has been looked up
 //   sharded_rows.hpp         the rows as verifiers see them
@@ -26,10 +27,10 @@
 #include "specdec/ranks/rank_columns.hpp"
 #include "specdec/ranks/rank_draws.hpp"
 #include "specdec/ranks/rank_masses.hpp"
+#include "specdec/ranks/rank_part.hpp"
 #include "specdec/ranks/sharded_rows.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
-#include "specdec/rows/kinds/spread_row.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <Eigen/Core>
-#include <concepts>
 #include <cstddef>
 #include <span>
 
 #include "specdec/ranks/communicator.hpp"
+#include "specdec/ranks/rank_part.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/kinds/spread_row.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
@@ -17,35 +16,35 @@ namespace specdec {
 template <DistributionMatrix M, Communicator C>
 class Shards;
 
-/// The ranks that a row of Shards is spread over.
+/// The ranks that a row of Shards is spread over: see spread_row.hpp.
 template <DistributionMatrix M, Communicator C>
 class RankSpread {
  public:
   explicit RankSpread(Shards<M, C>& shards) : shards_(&shards) {}
 
-  /// The tokens that this rank has.
-  ColumnRange columns() const { return shards_->columns(); }
-
-  /// Σ f() over the ranks: one exchange of one number. NaN where one throws.
-  template <std::invocable F>
-  double sum(const F& f) const {
-    return shards_->sum_of(f);
+  /// One exchange of one number. NaN where a rank throws.
+  template <class F>
+  double sum(Index start, Index end, const F& f) const {
+    const auto part = mine();
+    const auto [from, to] = part.columns().within(start, end);
+    return shards_->sum_of([&, from = from, to = to] { return from < to ? f(part, from, to) : 0.0; });
   }
 
-  /// The token that u of [0, 1) draws from a row of which this rank has the columns part(): two exchanges, of a number, by
-  /// which the ranks find whose it is, and of two.
-  template <std::invocable Part>
-  Token draw(double u, const Part& part) const {
-    return shards_->draw_of(u, part);
+  /// Two exchanges, of a number, by which the ranks find whose it is, and of two.
+  template <class Row>
+  Token draw(double u, const Row& row) const {
+    return shards_->draw_of(u, [&, part = mine()] { return part(row); });
   }
 
-  /// The token of the first of the arrivals f() that the ranks find in their own columns: one exchange of two numbers.
-  template <std::invocable F>
-  Token first_to_arrive(const F& f) const {
-    return shards_->first_to_arrive(f);
+  /// One exchange of two numbers.
+  template <class Row, class F>
+  Token first_to_arrive(const Row& row, const F& f) const {
+    return shards_->first_to_arrive([&, part = mine()] { return f(part(row), part.columns().first); });
   }
 
  private:
+  detail::RankPart mine() const { return detail::RankPart(shards_->columns()); }
+
   Shards<M, C>* shards_;
 };
 
@@ -65,9 +64,9 @@ class ShardedRow {
   }
   Token argmax() const { return shards_->argmax(i_); }
 
-  /// For sums: see spread_row.hpp.
+  /// For sums and draws of what is made of rows: see spread_row.hpp.
   RankSpread<M, C> spread() const { return RankSpread<M, C>(*shards_); }
-  auto part(ColumnRange columns) const { return shards_->part(i_, columns); }
+  auto made_of(const detail::RankPart& part) const { return shards_->part(i_, part.columns()); }
 
   /// First what was drawn ahead and no sampler has used, whatever u is.
   auto sampler() const {

@@ -96,7 +96,10 @@ class NamedRow {
   {
     return row_->spread();
   }
-  auto part(ColumnRange columns) const { return part_of(*row_, columns); }
+  template <class Part>
+  auto made_of(const Part& part) const {
+    return part(*row_);
+  }
 
   /// The row itself.
   const R& unnamed() const { return *row_; }

@@ -7,13 +7,10 @@
 #include <cstddef>
 #include <optional>
 #include <span>
-#include <utility>
-#include <variant>
 #include <vector>
 
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/kinds/spread_row.hpp"
 #include "specdec/rows/read/residual.hpp"
 #include "specdec/verify/drafted.hpp"
 #include "specdec/verify/verifier.hpp"
@@ -28,67 +25,6 @@ struct TargetLevel {
 
   /// Of a token that has probability p under the target and q under the draft.
   double probability(double p, double q) const { return b == 0 ? p : std::max(p - b * q, 0.0) / mass; }
-};
-
-/// A target row as live modifications leave it. Without any it is the target row, drawn from as lazily as
-/// that.
-template <Distribution P, Distribution Q>
-class ModifiedRow {
- public:
-  ModifiedRow(const P& p, const Q& q, const TargetLevel& level)
-      : p_(p), modified_(1.0, p, level.b, q, level.mass), plain_(level.b == 0) {}
-  ModifiedRow(const P& p, const ResidualRow<P, Q>& modified, bool plain)
-      : p_(p), modified_(modified), plain_(plain) {}
-
-  Index vocab_size() const { return p_.vocab_size(); }
-  double probability(Token x) const { return plain_ ? p_.probability(x) : modified_.probability(x); }
-  double sum(Index start, Index count) const
-    requires SummableRow<P>
-  {
-    return plain_ ? p_.sum(start, count) : modified_.sum(start, count);
-  }
-
-  Index support_size() const
-    requires ListedRow<P>
-  {
-    return p_.support_size();
-  }
-  Token support(Index k) const
-    requires ListedRow<P>
-  {
-    return p_.support(k);
-  }
-  double listed(Index k) const
-    requires ListedRow<P>
-  {
-    return plain_ ? p_.listed(k) : modified_.listed(k);
-  }
-
-  auto spread() const
-    requires SpreadRow<P>
-  {
-    return p_.spread();
-  }
-  auto part(ColumnRange columns) const {
-    using Part =
-        ModifiedRow<decltype(part_of(p_, columns)), decltype(part_of(std::declval<const Q&>(), columns))>;
-    return Part(part_of(p_, columns), modified_.part(columns), plain_);
-  }
-
-  auto sampler() const {
-    using Plain = decltype(p_.sampler());
-    using Modified = decltype(modified_.sampler());
-    using Sampler = std::variant<Plain, Modified>;
-    return [draw = plain_ ? Sampler(std::in_place_index<0>, p_.sampler())
-                          : Sampler(std::in_place_index<1>, modified_.sampler())](double u) mutable {
-      return std::visit([u](auto& sampler) { return sampler(u); }, draw);
-    };
-  }
-
- private:
-  P p_;
-  ResidualRow<P, Q> modified_;
-  bool plain_;
 };
 
 }  // namespace detail
@@ -225,11 +161,17 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
     if (const std::optional<Token> y = drafted.race(chance, at(gamma).g, gamma)) return {gamma, *y};
     for (Index i = gamma - 1;; --i) {
       if (at(i).g == 0) continue;
-      const auto p = drafted.target(i);
-      const auto q = drafted.draft(i);
-      const detail::ModifiedRow t(p, q, at(i).levels.back());
-      if (const auto y = p.named([&] { return chance.race(at(i).g, t, q); })) return {i, *y};
+      if (const auto y = race(drafted, chance, i)) return {i, *y};
     }
+  }
+
+  // The race of row i, in which live modifications stand for the target row.
+  std::optional<Token> race(const auto& drafted, auto& chance, Index i) {
+    const detail::TargetLevel t = at(i).levels.back();
+    if (t.b == 0) return drafted.race(chance, at(i).g, i);
+    const auto p = drafted.target(i);
+    const auto q = drafted.draft(i);
+    return p.named([&] { return chance.race(at(i).g, ResidualRow(1.0, p, t.b, q, t.mass), q); });
   }
 
   // What the verdict leaves to the tokens after Y.

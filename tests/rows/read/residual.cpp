@@ -60,6 +60,28 @@ TEST_CASE("a one-hot draft goes through the same residual, row by row") {
   CHECK(residual(1.0, row, 1.0, q, 3) == 0.0);
 }
 
+TEST_CASE("a residual of many blocks is drawn from by its own sums") {
+  std::mt19937_64 rng{9};
+  Eigen::RowVectorXd p(1500), q(1500);
+  for (double& x : p) x = uniform01(rng);
+  for (double& x : q) x = uniform01(rng);
+  p /= p.sum();
+  q /= q.sum();
+  const auto rows_p = distributions(p).row(0), rows_q = distributions(q).row(0);
+  const double mass = residual_mass(1.0, rows_p, 0.7, rows_q);
+  const ResidualRow t(1.0, rows_p, 0.7, rows_q, mass);
+  CHECK(t.sum(0, 1500) == Approx(1));
+  auto sampler = t.sampler();
+  for (int i = 0; i < 300; ++i) {
+    const double u = uniform01(rng);
+    double below = 0;  // u falls into the step of the token drawn
+    const Token y = sampler(u);
+    for (Token x = 0; x < y; ++x) below += t.probability(x);
+    CHECK(u >= below - 1e-12);
+    CHECK(u <= below + t.probability(y) + 1e-12);
+  }
+}
+
 TEST_CASE("ResidualRow is the normalised residual, and draws by it") {
   Eigen::RowVector4d p(0.1, 0.2, 0.3, 0.4), q(0.4, 0.1, 0.3, 0.2);
   const ResidualRow rest(1.0, distributions(p).row(0), 1.0, distributions(q).row(0));

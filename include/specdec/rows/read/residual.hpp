@@ -13,7 +13,7 @@
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/spread_row.hpp"
 #include "specdec/rows/list.hpp"
-#include "specdec/rows/read/prefix_sampler.hpp"
+#include "specdec/rows/read/computed_sampler.hpp"
 #include "specdec/rows/read/walk.hpp"
 
 namespace specdec {
@@ -111,18 +111,15 @@ class ResidualRow {
   {
     return p_.spread();
   }
-  auto part(ColumnRange columns) const {
-    const auto p = detail::part_of(p_, columns);
-    const auto q = detail::part_of(q_, columns);
+  template <class Part>
+  auto made_of(const Part& part) const {
+    const auto p = part(p_);
+    const auto q = part(q_);
     return ResidualRow<std::remove_cvref_t<decltype(p)>, std::remove_cvref_t<decltype(q)>>(a_, p, b_, q,
                                                                                            mass_);
   }
 
-  auto sampler() const {
-    if constexpr (SpreadRow<P>) return detail::SpreadSampler<ResidualRow>(*this);
-    else if constexpr (ListedRow<P>) return detail::ListSampler<ResidualRow>(*this);
-    else return PrefixSampler<ResidualRow>(*this);
-  }
+  auto sampler() const { return detail::ComputedSampler<ResidualRow>(*this); }
 
  private:
   double a_, b_;

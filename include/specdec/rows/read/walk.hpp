@@ -187,14 +187,13 @@ double sum_over_segments(const F& f, const P& p, const Q& q, Index start, Index 
 template <class F, Distribution P, Distribution Q>
 double sum_over(const F& f, const P& p, const Q& q, Index start, Index end);
 
-/// Every rank sums over its own columns of both rows.
+/// Of rows that are spread: everyone sums over the own part of both.
 template <class F, Distribution P, Distribution Q>
-double sum_over_ranks(const F& f, const P& p, const Q& q, Index start, Index end) {
+double sum_over_parts(const F& f, const P& p, const Q& q, Index start, Index end) {
   const auto sum = [&](const auto& spread) {
-    const ColumnRange here = spread.columns();
-    const auto [from, to] = here.within(start, end);
-    return spread.sum(
-        [&] { return from < to ? sum_over(f, part_of(p, here), part_of(q, here), from, to) : 0.0; });
+    return spread.sum(start, end, [&](const auto& part, Index from, Index to) {
+      return sum_over(f, part(p), part(q), from, to);
+    });
   };
   if constexpr (SpreadRow<P>) return sum(p.spread());
   else if (q.vocab_size() >= end) return sum(q.spread());
@@ -206,7 +205,7 @@ template <class F, Distribution P, Distribution Q>
 double sum_over(const F& f, const P& p, const Q& q, Index start, Index end) {
   constexpr bool p_may_stand_alone = requires { f.alone(p, start, end); };
   if constexpr (SpreadRow<P> || SpreadRow<Q>) {
-    return sum_over_ranks(f, p, q, start, end);
+    return sum_over_parts(f, p, q, start, end);
   } else if constexpr (ListedRow<P>) {
     return sum_over_list(f, p, q, start, end);
   } else if constexpr (ListedRow<Q> && p_may_stand_alone) {

@@ -1,0 +1,111 @@
+// The columns of a row that one rank has.
+#pragma once
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <utility>
+
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/list.hpp"
+#include "specdec/rows/read/computed_sampler.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// Tokens first..first + count − 1.
+struct ColumnRange {
+  Index first, count;
+
+  /// What of tokens start..end − 1 is among them, counted from `first` on.
+  std::pair<Index, Index> within(Index start, Index end) const {
+    return {std::clamp<Index>(start - first, 0, count), std::clamp<Index>(end - first, 0, count)};
+  }
+  friend bool operator==(const ColumnRange&, const ColumnRange&) = default;
+};
+
+namespace detail {
+
+/// Some columns of a row that is here, times a factor, counted from 0 on. Those that the row has not are 0.
+template <Distribution R>
+class PartOfRow {
+  using Stretch = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
+
+ public:
+  PartOfRow(const R& row, ColumnRange columns, double factor = 1)
+      : row_(row), columns_(columns), factor_(factor) {
+    if constexpr (ListedRow<R>) {
+      listed_from_ = lower_bound(row_, columns.first);
+      listed_ = lower_bound(row_, columns.first + columns.count) - listed_from_;
+    }
+  }
+
+  Index vocab_size() const { return columns_.count; }
+  double probability(Token x) const {
+    const auto whole = static_cast<Token>(columns_.first + x);
+    return factor_ == 0 ? 0.0 : factor_ * specdec::probability(row_, whole);
+  }
+
+  double sum(Index start, Index count) const
+    requires SummableRow<R>
+  {
+    count = there(start, count);
+    return count > 0 ? factor_ * static_cast<double>(row_.sum(columns_.first + start, count)) : 0.0;
+  }
+  Stretch segment(Index start, Index count) const
+    requires(SegmentedRow<R> && !ListedRow<R>)
+  {
+    Stretch out = Stretch::Zero(count);
+    if (const Index n = there(start, count); n > 0)
+      out.head(n) = factor_ * row_.segment(columns_.first + start, n).template cast<double>().array();
+    return out;
+  }
+
+  Index support_size() const
+    requires ListedRow<R>
+  {
+    return factor_ == 0 ? 0 : listed_;
+  }
+  Token support(Index k) const
+    requires ListedRow<R>
+  {
+    return static_cast<Token>(row_.support(listed_from_ + k) - columns_.first);
+  }
+  double listed(Index k) const
+    requires ListedRow<R>
+  {
+    return factor_ * static_cast<double>(row_.listed(listed_from_ + k));
+  }
+
+  auto sampler() const { return ComputedSampler<PartOfRow>(*this); }
+
+ private:
+  // How many of the columns the row has, and has something in.
+  Index there(Index start, Index count) const {
+    return factor_ == 0 ? 0 : std::min<Index>(count, row_.vocab_size() - columns_.first - start);
+  }
+
+  R row_;
+  ColumnRange columns_;
+  double factor_;
+  Index listed_from_ = 0, listed_ = 0;
+};
+
+/// Gives of any row the columns of one rank, as a row by themselves, from token 0 on, that asks no other rank.
+class RankPart {
+ public:
+  explicit RankPart(ColumnRange columns) : columns_(columns) {}
+
+  ColumnRange columns() const { return columns_; }
+
+  template <Distribution R>
+  auto operator()(const R& row) const {
+    if constexpr (requires { row.made_of(*this); }) return row.made_of(*this);
+    else return PartOfRow<R>(row, columns_);
+  }
+
+ private:
+  ColumnRange columns_;
+};
+
+}  // namespace detail
+}  // namespace specdec

@@ -1,0 +1,186 @@
+// What is left of a row from which multiples of other rows are taken away: the residual of many rows.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "specdec/error.hpp"
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/spread_row.hpp"
+#include "specdec/rows/list.hpp"
+#include "specdec/rows/read/computed_sampler.hpp"
+#include "specdec/rows/read/walk.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+/// A factor of a one-hot row: nothing of its token is left.
+inline constexpr double all_of_it = std::numeric_limits<double>::max();
+
+/// Where less than this is left of a row, it is summed, and drawn from, by a pass.
+inline constexpr double little_left = 1.0 / 64;
+
+/// Rows with their factors, each replaced by part(row).
+template <class Taken, class Part>
+struct PartsOf {
+  Taken taken;
+  Part part;
+
+  template <class Visit>
+  void each(const Visit& visit) const {
+    taken.each([&](double factor, const auto& row) { visit(factor, part(row)); });
+  }
+};
+
+/// The distribution ∝ (p − Σ b·q)+ as a row; a list where p is one. The rows q and their factors b, which may be of several
+/// kinds, are those of taken.each(visit), which calls visit(b, q) for each.
+template <Distribution P, class Taken>
+class Remainder {
+ public:
+  /// Where Σ (p − Σ b·q)+ is known.
+  Remainder(const P& p, const Taken& taken, double mass) : p_(p), taken_(taken), mass_(mass) {}
+
+  /// (p(x) − Σ b·q(x))+.
+  double left(Token x) const { return left(x, p_.probability(x)); }
+  /// Where p(x) is known.
+  double left(Token x, double p) const {
+    taken_.each([&](double factor, const auto& q) { p -= factor * specdec::probability(q, x); });
+    return std::max(p, 0.0);
+  }
+
+  /// Σ left(x). Throws InvalidDistribution where that is no finite number.
+  double left() const {
+    double sum = 0;
+    if constexpr (ListedRow<P>) {
+      each_token(p_, [&](Token x, double p) { sum += left(x, p); });
+    } else {
+      sum = left_of(0, vocab_size());
+    }
+    if (!(sum <= std::numeric_limits<double>::max()))
+      throw InvalidDistribution(message("what is left of the row sums to ", sum));
+    return sum;
+  }
+
+  /// Σ left(x) over `count` tokens from `start` on.
+  double left_of(Index start, Index count) const {
+    if constexpr (SpreadRow<P>) {
+      return p_.spread().sum(start, start + count, [this](const auto& part, Index from, Index to) {
+        return this->made_of(part).left_of(from, to - from);
+      });
+    } else {
+      double sum = 0;
+      for (const Index end = start + count; start < end; start += max_segment_size)
+        sum += rest(start, std::min(max_segment_size, end - start)).sum();
+      return sum;
+    }
+  }
+
+  const P& whole() const { return p_; }
+  double mass() const { return mass_; }
+  void set_mass(double mass) { mass_ = mass; }
+
+  Index vocab_size() const { return p_.vocab_size(); }
+  double probability(Token x) const { return left(x) / mass_; }
+  double sum(Index start, Index count) const { return left_of(start, count) / mass_; }
+  Stretch segment(Index start, Index count) const
+    requires(!ListedRow<P>)
+  {
+    return rest(start, count) / mass_;
+  }
+
+  Index support_size() const
+    requires ListedRow<P>
+  {
+    return p_.support_size();
+  }
+  Token support(Index k) const
+    requires ListedRow<P>
+  {
+    return p_.support(k);
+  }
+  double listed(Index k) const
+    requires ListedRow<P>
+  {
+    return left(p_.support(k), p_.listed(k)) / mass_;
+  }
+
+  auto spread() const
+    requires SpreadRow<P>
+  {
+    return p_.spread();
+  }
+  template <class Part>
+  auto made_of(const Part& part) const {
+    const auto p = part(p_);
+    return Remainder<std::remove_cvref_t<decltype(p)>, PartsOf<Taken, Part>>(p, {taken_, part}, mass_);
+  }
+
+  auto sampler() const { return ComputedSampler<Remainder>(*this); }
+
+ private:
+  // left(x) of `count` <= max_segment_size tokens from `start` on. NaN stays NaN.
+  Stretch rest(Index start, Index count) const {
+    Stretch rest = Stretch::Zero(count);
+    add_stretch(p_, 1.0, start, rest);
+    taken_.each([&](double factor, const auto& q) { add_stretch(q, -factor, start, rest); });
+    return (rest < 0).select(0.0, rest);
+  }
+
+  P p_;
+  Taken taken_;
+  double mass_;
+};
+
+/// A Remainder whose mass may be off by what rounding makes of it.
+///
+/// Draws: by rejection from p while that is cheap, 1/mass tries; else, and where a caller has one number only, by a pass
+/// over what there is, whatever the mass has come to. Where no token has anything left, from p.
+template <Distribution P, class Taken>
+class RoughRemainder : public Remainder<P, Taken> {
+ public:
+  using Remainder<P, Taken>::Remainder;
+
+  /// Of one number, or of as many as it takes: see RandomChance::draw_again.
+  class Sampler {
+   public:
+    explicit Sampler(const Remainder<P, Taken>& row) : row_(row), plain_(row_.whole().sampler()) {}
+
+    Token operator()(double u) { return exact(u); }
+
+    template <class Uniform>
+    Token draw(const Uniform& uniform) {
+      for (int tries = 0; tries < most_tries && row_.mass() > little_left; ++tries) {
+        const Token y = plain_(uniform());
+        const double p = row_.whole().probability(y);
+        if (uniform() * p < row_.left(y, p)) return y;
+      }
+      return exact(uniform());
+    }
+
+   private:
+    static constexpr int most_tries = 64;
+
+    Token exact(double u) {
+      if (!exact_ && !nothing_left_) {
+        row_.set_mass(row_.left());
+        nothing_left_ = row_.mass() == 0;
+        if (!nothing_left_) exact_.emplace(row_);
+      }
+      return nothing_left_ ? plain_(u) : (*exact_)(u);
+    }
+
+    Remainder<P, Taken> row_;
+    decltype(std::declval<const P&>().sampler()) plain_;
+    std::optional<ComputedSampler<Remainder<P, Taken>>> exact_;
+    bool nothing_left_ = false;
+  };
+
+  Sampler sampler() const { return Sampler(*this); }
+};
+template <Distribution P, class Taken>
+RoughRemainder(const P&, const Taken&, double) -> RoughRemainder<P, Taken>;
+
+}  // namespace specdec::detail

@@ -1,0 +1,151 @@
+// What is left of a row without multiples of others: on rows of all kinds, in one piece and over ranks.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <random>
+#include <specdec/ranks.hpp>
+#include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+#include "support/lists.hpp"
+#include "support/message_of.hpp"
+#include "support/shards.hpp"
+#include "support/thread_ranks.hpp"
+
+namespace test_rows_remainder {
+
+using namespace specdec;
+using specdec::detail::all_of_it;
+using specdec::detail::little_left;
+using specdec::detail::RoughRemainder;
+using support::RowMajor;
+using support::ThreadRank;
+
+namespace {
+
+// Two rows and a token.
+template <class R>
+struct Taken {
+  R first, second;
+  double b_first, b_second;
+  Token token;
+
+  void each(const auto& visit) const {
+    visit(b_first, first);
+    visit(all_of_it, OneHotRow(token));
+    visit(b_second, second);
+  }
+};
+
+struct Input {
+  RowMajor<double> p, q;  // a row and two that are taken away
+  double b_first = 0.5, b_second = 0.25;
+  Token token = 0;
+
+  Input(Index size, std::mt19937_64& rng)
+      : p(support::random_rows(1, size, rng)), q(support::random_rows(2, size, rng)) {
+    p.row(0).maxCoeff(&token);
+  }
+
+  Eigen::ArrayXd left() const {
+    Eigen::ArrayXd left = (p.row(0) - b_first * q.row(0) - b_second * q.row(1)).array().max(0).transpose();
+    left[token] = 0;
+    return left;
+  }
+  auto taken() const {
+    const DenseRows rows(q);
+    return Taken<RowOf<DenseRows<decltype(numbers(q))>>>{rows.row(0), rows.row(1), b_first, b_second, token};
+  }
+};
+
+// Takes so much away that little is left.
+void take_nearly_all(Input& in) {
+  in.q.row(0) = in.p.row(0);
+  in.b_first = 1 - little_left / 8;
+  in.b_second = 0;
+}
+
+void check_row(const auto& row, const Eigen::ArrayXd& expected) {
+  const Index size = expected.size();
+  for (Token x = 0; x < size; ++x) CHECK(row.probability(x) == Approx(expected[x]).margin(1e-14));
+  CHECK(row.sum(0, size) == Approx(1));
+  CHECK(row.sum(1, size - 3) == Approx(expected.segment(1, size - 3).sum()).margin(1e-14));
+}
+
+// The tokens of ascending numbers, which are to be those of the sums of the probabilities.
+std::vector<Token> drawn(auto sampler) {
+  std::vector<Token> tokens;
+  for (int k = 0; k < 200; ++k) tokens.push_back(sampler((k + 0.5) / 200));
+  return tokens;
+}
+std::vector<Token> drawn_of(const Eigen::ArrayXd& probabilities) {
+  std::vector<Token> tokens;
+  double below = probabilities[0];
+  Token x = 0;
+  for (int k = 0; k < 200; ++k) {
+    while ((k + 0.5) / 200 >= below) below += probabilities[++x];
+    tokens.push_back(x);
+  }
+  return tokens;
+}
+
+}  // namespace
+
+TEST_CASE("what is left of a row is one: look-ups, sums and draws agree, on rows and on lists") {
+  std::mt19937_64 rng(61);
+  for (const Index size : {6, 40, 2500}) {
+    const Input in(size, rng);
+    const Eigen::ArrayXd left = in.left(), expected = left / left.sum();
+    const support::Lists lists(in.p);
+    const RoughRemainder row(DenseRows(in.p).row(0), in.taken(), left.sum());
+    const RoughRemainder list(lists.view().row(0), in.taken(), left.sum());
+    static_assert(ListedRow<decltype(list)> && !ListedRow<decltype(row)>);
+    check_row(row, expected);
+    check_row(list, expected);
+    CHECK(row.left() == Approx(left.sum()));
+    CHECK(list.left() == Approx(left.sum()));
+    CHECK(row.left(in.token) == 0);
+    CHECK(drawn(row.sampler()) == drawn_of(expected));
+    CHECK(drawn(list.sampler()) == drawn_of(expected));
+  }
+}
+
+TEST_CASE(
+    "over ranks what is left of a row is drawn from by one number as in one piece, however little it is") {
+  std::mt19937_64 rng(62);
+  for (int n = 0; n < 12; ++n) {
+    Input in(8 + n, rng);
+    if (n % 2 == 0) take_nearly_all(in);
+    const Eigen::ArrayXd left = in.left(), expected = left / left.sum();
+    support::rethrow_first(support::on_ranks(1 + n % 4, [&](ThreadRank& rank) {
+      const support::Columns mine = support::columns_of(rank, in.p.cols());
+      const RowMajor<double> p = support::part(in.p, mine);
+      Shards shards(p, mine.first, in.p.cols(), rank);
+      const RoughRemainder row(shards.rows().row(0), in.taken(), left.sum());
+      for (Token x = 0; x < in.p.cols(); ++x)
+        if (!(std::abs(row.probability(x) - expected[x]) < 1e-12))
+          throw std::logic_error("another probability than in one piece");
+      if (!(std::abs(row.sum(2, 5) - expected.segment(2, 5).sum()) < 1e-12))
+        throw std::logic_error("another sum than in one piece");
+      if (drawn(row.sampler()) != drawn_of(expected)) throw std::logic_error("other draws than in one piece");
+    }));
+  }
+}
+
+TEST_CASE("where nothing is left of a row the row itself is drawn from; what is no number is an error") {
+  const RowMajor<double> p = RowMajor<double>::Constant(1, 4, 0.25);
+  RowMajor<double> q = RowMajor<double>::Constant(2, 4, 0.5);
+  const DenseRows rows(q);
+  const Taken<RowOf<decltype(rows)>> all{rows.row(0), rows.row(1), 1, 1, 0};
+  CHECK(drawn(RoughRemainder(DenseRows(p).row(0), all, 1e-17).sampler()) ==
+        drawn_of(Eigen::ArrayXd::Constant(4, 0.25)));
+  q(0, 1) = std::nan("");
+  CHECK(support::message_of<InvalidDistribution>([&] {
+          RoughRemainder(DenseRows(p).row(0), all, 1.0).left();
+        }).find("what is left of the row sums to nan") != std::string::npos);
+}
+
+}  // namespace test_rows_remainder
