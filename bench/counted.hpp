@@ -121,7 +121,7 @@ class CountingChance {
   bool coin(double h) { return chance_.coin(h); }
 
   template <specdec::Distribution R>
-  Token draw(const R& row) {
+  Token draw(const R& row, Index /*place*/ = 0) {
     ++draws;
     return chance_.draw(row);
   }

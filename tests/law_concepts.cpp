@@ -88,7 +88,7 @@ struct LeastDrafter {
 
 struct LeastChance {
   bool coin(double h) { return h > 0.5; }
-  Token draw(const auto& row) { return row.argmax(); }
+  Token draw(const auto& row, Index /*place*/ = 0) { return row.argmax(); }
   std::optional<Token> race(double, const auto& p, const auto&) { return p.argmax(); }
   std::optional<Token> race(double, const auto& p) { return p.argmax(); }
 };

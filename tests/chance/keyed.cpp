@@ -114,17 +114,17 @@ TEST_CASE("keyed draws have the row's law, and are independent over positions an
   CHECK(testing::check_sampled(seeds_in_a_row, pairs, 100000));
 }
 
-TEST_CASE("a keyed source moves on by a token a draw, and behind() it does not") {
+TEST_CASE("a keyed source moves on by a token a draw, and not where the place is told") {
   const std::vector<double> p(50, 0.02);
   const DenseRow<double> row(p.data(), 50);
   Keyed keyed(1, 10);
-  const Keyed third = keyed.behind(2);
-  Keyed there = third;
+  const Token third = keyed.draw(row, 2), again = keyed.draw(row, 2);
+  CHECK(keyed.position() == 10);
   std::vector<Token> tokens;
   for (int i = 0; i < 4; ++i) tokens.push_back(keyed.draw(row));
   CHECK(keyed.position() == 14);
   for (Index i = 0; i < 4; ++i) CHECK(Keyed(1, 10 + i).draw(row) == tokens[static_cast<std::size_t>(i)]);
-  CHECK((there.draw(row) == tokens[2] && there.draw(row) == tokens[2]));
+  CHECK((third == tokens[2] && again == tokens[2]));
   keyed.stand_at(11);
   CHECK(keyed.draw(row) == tokens[1]);
   CHECK(tokens != std::vector<Token>(4, tokens[0]));

@@ -44,11 +44,11 @@ mutant("race-of-many-rounds", "chance/race.hpp", "tests/chance/race", "max_race_
 
 mutant = promise("a keyed draw is what its numbers say, at its place, on rows of any kind")
 mutant("keyed-place-forgotten", "chance/keyed.hpp", "tests/chance/keyed",
-       "SplitMix64(seed_)() + static_cast<std::uint64_t>(position_)", "SplitMix64(seed_)()")
+       "SplitMix64(seed_)() + static_cast<std::uint64_t>(position_ + place)", "SplitMix64(seed_)()")
 mutant("keyed-seed-beside-place", "chance/keyed.hpp", "tests/chance/keyed",
        "SplitMix64(SplitMix64(seed_)() + static_cast", "SplitMix64(seed_ + static_cast")
 mutant("keyed-stays", "chance/keyed.hpp", "tests/chance/keyed", "if (moves_) ++position_;", "")
-mutant("keyed-behind-moves", "chance/keyed.hpp", "tests/chance/keyed", "there.moves_ = false;", "")
+mutant("keyed-place-of-a-draw-forgotten", "chance/keyed.hpp", "tests/chance/keyed", "static_cast<std::uint64_t>(position_ + place)", "static_cast<std::uint64_t>(position_)")
 mutant("keyed-rest-of-a-row-lost", "rows/read/first_arrival.hpp", "tests/chance/keyed",
        "if (whole == count) return;", "if (whole > 0) return;")
 mutant("keyed-rest-from-the-start", "rows/read/first_arrival.hpp", "tests/chance/keyed",

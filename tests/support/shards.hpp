@@ -58,11 +58,11 @@ struct Settled {
 
   bool coin(double h) { return inner.coin(h); }
   template <specdec::Distribution P, specdec::Distribution Q>
-  Token draw(const specdec::ResidualRow<P, Q>& row) {
+  Token draw(const specdec::ResidualRow<P, Q>& row, specdec::Index /*place*/ = 0) {
     return draw_any(row);
   }
   template <specdec::Distribution R>
-  Token draw(const R& row) {
+  Token draw(const R& row, specdec::Index /*place*/ = 0) {
     return ahead > 0 ? row.sampler()(0.5) : draw_any(row);
   }
   Token draw_again(auto& sampler, const auto&) { return sampler(0.5); }

@@ -13,6 +13,7 @@
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
+#include "specdec/types.hpp"
 
 namespace specdec {
 
@@ -20,14 +21,18 @@ namespace specdec {
 ///
 ///   coin(h)          true with probability h (surely for h >= 1, never for h <= 0)
 ///   draw(row)        a token from a Distribution
+///   draw(row, place) such a token, to stand in the text after so many others that are yet to come: for sources whose
+///                    numbers belong to places. The others ignore the place, and write draw(row, place = 0)
 ///   race(w, p, q)    see race.hpp: a token ∝ (w·p − q)+ with probability S/(S + 1 − w), else empty
 ///   race(w, p)       the race against q = 0: a token from p with probability min(1, w), else empty
 ///
-/// RandomChance is one over a generator; Keyed (chance/keyed.hpp) one for rules that draw and do nothing else.
+/// RandomChance is one over a generator; Keyed (chance/keyed.hpp) one for rules that draw and do nothing else. One whose
+/// numbers belong to places may have a stand_at(position), by which a loop says how many tokens are before the next one.
 template <class C>
-concept Chance = requires(C& chance, double h, const OneHotRow& row) {
+concept Chance = requires(C& chance, double h, const OneHotRow& row, Index place) {
   { chance.coin(h) } -> std::same_as<bool>;
   { chance.draw(row) } -> std::same_as<Token>;
+  { chance.draw(row, place) } -> std::same_as<Token>;
   { chance.race(h, row, row) } -> std::same_as<std::optional<Token>>;
   { chance.race(h, row) } -> std::same_as<std::optional<Token>>;
 };
@@ -41,6 +46,12 @@ bool coin(double h, Flip&& flip) {
   if (h <= 0) return false;
   if (std::isnan(h)) throw InvalidDistribution("specdec: a coin has probability nan");
   return flip(h);
+}
+
+/// Tells a source whose numbers belong to places how many tokens are before the next one.
+template <class C>
+void stand_at(C& chance, Index position) {
+  if constexpr (requires { chance.stand_at(position); }) chance.stand_at(position);
 }
 
 }  // namespace detail
@@ -59,7 +70,7 @@ class RandomChance {
   }
 
   template <Distribution R>
-  Token draw(const R& row) {
+  Token draw(const R& row, Index /*place*/ = 0) {
     auto sampler = row.sampler();
     return draw_again(sampler, row);
   }

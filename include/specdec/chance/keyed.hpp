@@ -29,8 +29,8 @@ inline constexpr bool never = false;
 ///
 /// The draw from a row at position n is the y with the least e(seed, n, y)/row(y), the lowest of equals, where the e are
 /// independent exponential numbers of mean 1. So it is y with probability row(y), and draws at different positions are
-/// independent. The loop says where it stands; by hand that is stand_at(tokens of the context). Draws that follow one
-/// another are then of one position after the other, and those of behind(i) all of the one i tokens further.
+/// independent. The loop says where it stands; by hand that is stand_at(tokens of the context). draw(row, i) is then of the
+/// position i tokens further, whenever it is asked for; draws without a place are of one position after the other.
 ///
 /// One seed serves one text. Two texts of one seed and one prompt are the same text, which is what it is for; texts of
 /// other prompts have their numbers in common, and are not independent.
@@ -51,7 +51,7 @@ class Keyed {
  public:
   explicit Keyed(std::uint64_t seed, Index position = 0) : seed_(seed), position_(position) {}
 
-  /// The next draw is that of the token behind so many others, the prompt's included.
+  /// The next draw is that of the token after so many others, the prompt's included.
   void stand_at(Index position) { position_ = position; }
   Index position() const { return position_; }
 
@@ -62,11 +62,19 @@ class Keyed {
     return there;
   }
 
+  /// Of where it stands; it then moves on by a token.
   template <Distribution R>
   Token draw(const R& row) {
-    const Token token = draw_here(row);
+    const Token token = draw(row, 0);
     if (moves_) ++position_;
     return token;
+  }
+  /// Of the place that has `place` tokens more before it.
+  template <Distribution R>
+  Token draw(const R& row, Index place) const {
+    if constexpr (requires { row.named([] { return Token{}; }); })
+      return row.named([&] { return detail::first_to_arrive(row, key(place)); });
+    else return detail::first_to_arrive(row, key(place));
   }
 
   template <class W>
@@ -88,15 +96,8 @@ class Keyed {
                   "would bias the text with them: use KeyedVerifier");
   }
 
-  template <Distribution R>
-  Token draw_here(const R& row) const {
-    if constexpr (requires { row.named([] { return Token{}; }); })
-      return row.named([&] { return detail::first_to_arrive(row, key()); });
-    else return detail::first_to_arrive(row, key());
-  }
-
-  std::uint64_t key() const {
-    return SplitMix64(SplitMix64(seed_)() + static_cast<std::uint64_t>(position_))();
+  std::uint64_t key(Index place) const {
+    return SplitMix64(SplitMix64(seed_)() + static_cast<std::uint64_t>(position_ + place))();
   }
 
   std::uint64_t seed_;
@@ -109,12 +110,6 @@ template <class C>
 concept KeyedSource = std::derived_from<std::remove_cvref_t<C>, Keyed>;
 
 namespace detail {
-
-/// Tells a source whose numbers belong to places that so many tokens are before the next one.
-template <class C>
-void stand_at(C& chance, Index position) {
-  if constexpr (KeyedSource<C>) chance.stand_at(position);
-}
 
 /// The source for all that is drawn behind so many drafted tokens.
 template <class C>

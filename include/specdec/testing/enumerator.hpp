@@ -45,7 +45,7 @@ class Enumerator {
   }
 
   template <Distribution R>
-  Token draw(const R& row) {
+  Token draw(const R& row, Index /*place*/ = 0) {
     return static_cast<Token>(
         choose(row.vocab_size(), [&](Index x) { return row.probability(static_cast<Token>(x)); }));
   }

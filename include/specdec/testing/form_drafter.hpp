@@ -108,7 +108,7 @@ class FormDrafter {
       if (!(row.sum() > 0)) continue;
       numbers_[k] = size();
       rows_.row(size()) = row;
-      tokens_.push_back(chance.draw(DenseRow<double>(row.data(), row.size())));
+      tokens_.push_back(chance.draw(DenseRow<double>(row.data(), row.size()), depths_[k] - 1));
       parents_.push_back(parent);
     }
     return {tokens_, {rows_.data(), size(), rows_.cols()}, parents_};

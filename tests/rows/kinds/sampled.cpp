@@ -36,7 +36,7 @@ class FirstDrawByRow {
   bool coin(double h) { return chance_ ? chance_->coin(h) : random_->coin(h); }
 
   template <Distribution R>
-  Token draw(const R& row) {
+  Token draw(const R& row, Index /*place*/ = 0) {
     if (!chance_) return random_->draw(row);
     // A sampler whose first draw is settled answers the same to every u.
     auto sampler = row.sampler(), same = sampler;
