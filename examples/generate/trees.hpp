@@ -127,7 +127,7 @@ std::unique_ptr<TreeDrafter> text_drafter(Model&, const Tree&, double) {
   return erased_tree(D{});
 }
 
-inline constexpr std::array<TreeKind, 8> tree_kinds{{
+inline constexpr std::array<TreeKind, 7> tree_kinds{{
     {"spares", "spares", Siblings::trunk, Size::widths,
      [](Model& draft, const Tree& tree, double temperature) {
        if (temperature == 0) return likeliest_drafter(draft, tree, 0);
@@ -156,8 +156,6 @@ inline constexpr std::array<TreeKind, 8> tree_kinds{{
        const specdec::ConfidentTree wanted{.width = 8, .depth = tree.depth, .nodes = tree.nodes};
        return erased_tree(specdec::ConfidentTreeDrafter{choosing_model(draft, temperature), wanted});
      }},
-    {"prompt-lookup", "prompt lookup", Siblings::chosen, Size::nodes,
-     text_drafter<specdec::PromptLookupTreeDrafter>},
     {"suffix", "suffix automaton", Siblings::chosen, Size::nodes,
      text_drafter<specdec::SuffixDrafter<specdec::Branching>>},
 }};

@@ -121,7 +121,7 @@ void check(const Settings& settings) {
   if (!tree) return;
   const std::string option = "--tree " + settings.tree;
   if (tree->kind().by_model && settings.draft_model.empty())
-    throw std::invalid_argument(option + " needs a draft model (-md): without one, --tree prompt-lookup");
+    throw std::invalid_argument(option + " needs a draft model (-md): without one, --tree suffix");
   if (!tree->kind().by_model && !settings.draft_model.empty())
     throw std::invalid_argument(option + " is looked up in the text, without the draft model of -md");
   const std::string_view objection =
@@ -236,7 +236,7 @@ auto with_drafter(const Settings& settings, Pair& pair, F&& f) {
 // Calls f with the drafter of trees.
 template <class F>
 auto with_tree_drafter(const gguf::Tree& tree, const Settings& settings, Pair& pair, F&& f) {
-  if (!pair.draft) return f(gguf::LookedUp{tree.depth()});
+  if (!pair.draft) return f(gguf::FromText{tree.depth()});
   return gguf::with_model_drafter(tree, pair.draft_by(settings.draft_chain()),
                                   pair.draft_by(settings.choosing_chain()), settings.draws(), f);
 }

@@ -20,7 +20,7 @@ using specdec::Index;
 struct TreeKind {
   std::string_view option;  ///< its name for --tree
   Siblings siblings;
-  bool by_model;  ///< whether the draft model drafts it, or it is looked up
+  bool by_model;  ///< whether the draft model drafts it, or it comes from the text
 };
 
 inline constexpr std::array<TreeKind, 6> tree_kinds{{{"spares", Siblings::trunk, true},
@@ -28,7 +28,7 @@ inline constexpr std::array<TreeKind, 6> tree_kinds{{{"spares", Siblings::trunk,
                                                      {"independent", Siblings::drawn, true},
                                                      {"likeliest", Siblings::chosen, true},
                                                      {"confident", Siblings::chosen, true},
-                                                     {"prompt-lookup", Siblings::chosen, false}}};
+                                                     {"suffix", Siblings::chosen, false}}};
 
 inline const TreeKind& tree_kind_named(std::string_view option) {
   return *std::ranges::find(tree_kinds, option, &TreeKind::option);
@@ -61,12 +61,10 @@ inline Room room_of(const specdec::TreeShape& shape) {
   return room;
 }
 
-/// A tree that is looked up in the text, in so many levels at most.
-class LookedUp {
+/// A tree of what followed in the text before, in so many levels at most.
+class FromText {
  public:
-  static constexpr Index paths = 4;
-
-  explicit LookedUp(Index depth) : depth_(depth) {}
+  explicit FromText(Index depth) : depth_(depth) {}
 
   template <specdec::RandomSource Source>
   auto draft(std::span<const specdec::Token> context, specdec::TreeLimits limits, Source& source) {
@@ -77,7 +75,7 @@ class LookedUp {
 
  private:
   Index depth_;
-  specdec::PromptLookupTreeDrafter drafter_{{.paths = paths}};
+  specdec::SuffixDrafter<specdec::Branching> drafter_;
 };
 
 /// The most that a step drafts, in so many levels.
@@ -98,7 +96,7 @@ class Tree {
 
   Room of_target() const {
     if (has_shape()) return room_of(shape_);
-    return {nodes(), is("prompt-lookup") ? LookedUp::paths : nodes()};
+    return {nodes(), nodes()};
   }
   /// A draft model takes in what gets children; of a confident tree, what might.
   Room of_draft() const {
@@ -108,7 +106,7 @@ class Tree {
   }
 
  private:
-  bool has_shape() const { return !is("confident") && !is("prompt-lookup"); }
+  bool has_shape() const { return !is("confident") && kind_->by_model; }
 
   const TreeKind* kind_;
   Index depth_;

@@ -16,7 +16,6 @@
 #include "specdec/draft/forced_tokens.hpp"
 #include "specdec/draft/from_text/lookahead.hpp"
 #include "specdec/draft/from_text/prompt_lookup.hpp"
-#include "specdec/draft/from_text/prompt_lookup_tree.hpp"
 #include "specdec/draft/from_text/suffix_drafter.hpp"
 #include "specdec/draft/intersection_drafter.hpp"
 #include "specdec/draft/length/cost_optimal_length.hpp"

@@ -138,7 +138,7 @@ TEST_CASE("rows of a chain of trees are those of the member that proposed") {
 TEST_CASE("a chain of trees tells what its members refer to") {
   std::mt19937_64 rng{4};
   auto model = TableModel<>::random(4, 2, rng);
-  ChainDrafter chain{PromptLookupTreeDrafter{}, SparesDrafter{model, 2, {1}}};
+  ChainDrafter chain{SuffixDrafter<Branching>{}, SparesDrafter{model, 2, {1}}};
   std::vector<const void*> refers_to;
   chain.each_identity([&](const void* shared, specdec::detail::Role) { refers_to.push_back(shared); });
   CHECK(refers_to == std::vector<const void*>{&model});

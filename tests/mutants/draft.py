@@ -212,6 +212,8 @@ mutant("sequoia-chances-unchecked", "draft/length/sequoia_shape.hpp", SEQUOIA, "
 SIBLINGS = "tests/draft/strategies/siblings"
 TREE = "tests/draft/model_tree_drafter"
 mutant = promise("a tree reports the very rows that its tokens were drawn from, given their elder siblings")
+mutant("independent-twins", "draft/strategies/siblings.hpp", "tests/draft/strategies/siblings",
+       "if (static_cast<double>(q.probability(tokens.back())) == 1) return;", "")
 mutant("sibling-with-its-elders", "draft/strategies/siblings.hpp", SIBLINGS + " " + TREE, "chance.draw(detail::NamedRow(rest, ", "chance.draw(detail::NamedRow(q, ")
 mutant("siblings-report-the-whole-row", "draft/strategies/siblings.hpp", SIBLINGS + " " + TREE, "      rows.push_back(rest);", "      rows.emplace_back(q, siblings.first(0));")
 mutant("siblings-never-end", "draft/strategies/siblings.hpp", SIBLINGS + " " + TREE, "if (!(rest.mass() > 0)) return;", "")
@@ -289,20 +291,6 @@ mutant("confident-behind-another-token", "draft/confident_tree_drafter.hpp", CON
 mutant("confident-of-too-many", "draft/confident_tree_drafter.hpp", CONFIDENT, "if (std::ssize(best_) > nodes) best_.resize(static_cast<std::size_t>(nodes));", "")
 mutant("spares-before-the-trunk", "draft/strategies/growing_spares.hpp", "tests/law_tree_loop",
        "std::max<Index>(limits.trunk - d - 1, 0);", "0;")
-
-LOOKUP_TREE = "tests/draft/from_text/prompt_lookup_tree"
-mutant = promise("trees of prompt lookup follow the best matches, and share beginnings")
-mutant("tree-of-the-worst-matches", "draft/from_text/prompt_lookup_tree.hpp", LOOKUP_TREE,
-       "return a.match > b.match;", "return a.match < b.match;")
-mutant("occurrences-not-chained", "draft/from_text/prompt_lookup_tree.hpp", LOOKUP_TREE,
-       "      previous_.back() = latest;\n", "")
-mutant("tree-of-twins", "draft/from_text/prompt_lookup_tree.hpp", LOOKUP_TREE,
-       "tokens_[static_cast<std::size_t>(k)] == token)", "false)")
-mutant("tree-index-not-cut", "draft/from_text/prompt_lookup_tree.hpp", LOOKUP_TREE,
-       "    latest_.clear();\n    previous_.assign(1, 0);\n  }\n\n private:", "  }\n\n private:")
-mutant("lookup-tree-without-limit", "draft/from_text/prompt_lookup_tree.hpp", LOOKUP_TREE, "if (size >= nodes) return -1;", "")
-mutant("independent-twins", "draft/strategies/siblings.hpp", "tests/draft/strategies/siblings",
-       "if (static_cast<double>(q.probability(tokens.back())) == 1) return;", "")
 
 LIKELY = "tests/draft/from_text/likely_tree"
 mutant = promise("a tree of counts has the nodes of the largest probability by them, on the line's own draft")

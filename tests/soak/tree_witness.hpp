@@ -53,7 +53,7 @@ class AnyTreeDrafter {
     stage_->call();
   }
 
-  void clear() {}  // none of them learns
+  void clear() { drafter_.clear(); }
 
  private:
   // What the model holds behind the text is a part of the draft.

@@ -42,7 +42,7 @@ class AnyTreeDrafter {
     by_paths,
     spares,
     confident,
-    lookup,
+    suffixes,
     cheapest,  // by a policy
     kinds
   };
@@ -52,7 +52,7 @@ class AnyTreeDrafter {
                                           "siblings, path by path",
                                           "spares",
                                           "confident tree",
-                                          "prompt lookup tree",
+                                          "suffixes",
                                           "cheapest tree"};
 
   AnyTreeDrafter(Index which, Model& small, const specdec::CostOptimalTree* trees = nullptr)
@@ -98,6 +98,15 @@ class AnyTreeDrafter {
     std::visit([&](auto& drafter) { drafter.truncate(length); }, drafter_);
   }
 
+  // Of those that learn.
+  void clear() {
+    std::visit(
+        [](auto& drafter) {
+          if constexpr (requires { drafter.clear(); }) drafter.clear();
+        },
+        drafter_);
+  }
+
  private:
   template <class Siblings>
   using ByModel = specdec::ModelTreeDrafter<Model&, Siblings>;
@@ -106,7 +115,7 @@ class AnyTreeDrafter {
                                              std::reference_wrapper<const specdec::CostOptimalTree>>;
 
   Index vocab_size_;
-  std::variant<specdec::PromptLookupTreeDrafter, ByModel<specdec::Independent>,
+  std::variant<specdec::SuffixDrafter<specdec::Branching>, ByModel<specdec::Independent>,
                ByModel<specdec::WithoutReplacement>, ByModel<specdec::Likeliest>, ByPaths,
                specdec::SparesDrafter<Model&>, specdec::ConfidentTreeDrafter<Model&>, Cheapest>
       drafter_;

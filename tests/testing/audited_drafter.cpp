@@ -99,7 +99,7 @@ concept ObservesTrees = requires(D& drafter, const RowMajor<double>& rows, const
 
 static_assert(TreeDrafter<AuditedDrafter<ObservingTrees&>> && !Drafter<AuditedDrafter<ObservingTrees&>>);
 static_assert(ObservesTrees<AuditedDrafter<ObservingTrees>> &&
-              !ObservesTrees<AuditedDrafter<PromptLookupTreeDrafter>>);
+              !ObservesTrees<AuditedDrafter<SuffixDrafter<Branching>>>);
 static_assert(!TreeDrafter<AuditedDrafter<Fragile>>);
 static_assert(Drafter<AuditedDrafter<Fragile&>> && Drafter<AuditedDrafter<PromptLookupDrafter>>);
 static_assert(Observes<AuditedDrafter<Observing>> && !Observes<AuditedDrafter<Fragile>>);

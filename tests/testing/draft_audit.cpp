@@ -400,7 +400,7 @@ TEST_CASE("of trees of chosen tokens nothing is learnt, but that they are what t
   for (const auto& report :
        {audit(ModelTreeDrafter{words(), TreeShape::of_widths({3, 2}), Likeliest{}}, 1, 1000),
         audit(ConfidentTreeDrafter{words(), {.width = 3, .depth = 3, .nodes = 8}}, 1, 1000),
-        audit(PromptLookupTreeDrafter{}, 1, 1000)}) {
+        audit(SuffixDrafter<Branching>{}, 1, 1000)}) {
     INFO(report);
     CHECK(report.tokens >= 1000);
     CHECK_FALSE(report.convicted());
