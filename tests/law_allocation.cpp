@@ -477,7 +477,6 @@ void check_trees() {
   CHECK(allocated_by_trees(ModelTreeDrafter{OverwritingTree(model), shape, WithoutReplacement{}}) == 0);
   CHECK(allocated_by_trees(ModelTreeDrafter{OverwritingTree(model), shape, Likeliest{}}) == 0);
   CHECK(allocated_by_trees(SparesDrafter{OverwritingTree(model), 4, {3, 1}, 2}) == 0);
-  CHECK(allocated_by_trees(ConfidentSparesDrafter{OverwritingTree(model), {.nodes = 14, .tails = 2}}) == 0);
   CHECK(allocated_by_trees(ConfidentTreeDrafter{OverwritingTree(model), {.width = 3}}) == 0);
 }
 

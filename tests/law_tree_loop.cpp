@@ -18,6 +18,7 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 #include "support/models.hpp"
+#include "support/tree_models.hpp"
 #include "support/trees.hpp"
 
 namespace law_tree_loop {
@@ -140,28 +141,86 @@ TEST_CASE("the place of a sibling that a thin row does not have goes to no other
   }
 }
 
-TEST_CASE("spares, and tails behind them, may depend on what was drawn of the trunk") {
+namespace {
+
+// Draws a line, has spares beside that token of it which was the least probable, and draws a token after the first spare.
+class WhereUnsure {
+ public:
+  WhereUnsure(TableModel<> model, Index most_spares) : model_(std::move(model)), spares_(most_spares) {}
+
+  template <RandomSource Source>
+  auto draft(std::span<const Token> context, const TreeLimits& limits, Source& source) {
+    auto&& chance = as_chance(source);
+    tree_ = {};
+    tree_.rows.resize(limits.nodes < 1 ? 0 : std::min(limits.nodes, most), model_.vocab_size());
+    const Index line = std::min({std::max<Index>(2, limits.trunk), limits.depth, tree_.rows.rows()});
+    Index unsure = 0;
+    for (Index k = 0; k < line; ++k) {
+      draw(context, k - 1, chance);
+      if (drawn_with(k) < drawn_with(unsure)) unsure = k;
+    }
+    if (line > 0) add_spares(context, unsure);
+    if (size() > line && unsure + 2 <= limits.depth && size() < tree_.rows.rows())
+      draw(context, line, chance);
+    tree_.rows.conservativeResize(size(), Eigen::NoChange);
+    return tree_.view();
+  }
+  void truncate(Index) {}
+
+ private:
+  static constexpr Index most = 20;
+
+  Index size() const { return std::ssize(tree_.tokens); }
+  auto row_after(std::span<const Token> context, Index node) const {
+    return model_.distribution(text_before(context, tree_.tokens, tree_.parents, node));
+  }
+  double drawn_with(Index k) const { return tree_.rows(k, tree_.tokens[static_cast<std::size_t>(k)]); }
+
+  void draw(std::span<const Token> context, Index parent, auto& chance) {
+    const auto q = row_after(context, parent);
+    for (Token x = 0; x < model_.vocab_size(); ++x) tree_.rows(size(), x) = q.probability(x);
+    tree_.tokens.push_back(chance.draw(q));
+    tree_.parents.push_back(parent);
+  }
+  void add_spares(std::span<const Token> context, Index beside) {
+    const auto q = row_after(context, beside - 1);
+    const Token drawn = tree_.tokens[static_cast<std::size_t>(beside)];
+    Index left = std::min(spares_, tree_.rows.rows() - size());
+    for (Token x = 0; x < model_.vocab_size() && left > 0; ++x) {
+      if (x == drawn || q.probability(x) == 0) continue;
+      tree_.rows.row(size()).setZero();
+      tree_.rows(size(), x) = 1;
+      tree_.tokens.push_back(x);
+      tree_.parents.push_back(beside - 1);
+      --left;
+    }
+  }
+
+  TableModel<> model_;
+  Index spares_;
+  ProposedTree tree_;
+};
+
+}  // namespace
+
+TEST_CASE("where spares stand, and what is drawn after them, may depend on what was drawn of the line") {
   for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(bound(2, 12)); ++seed) {
     Models models = random_models(seed, 2 + static_cast<Index>(seed % 2));
-    for (const ConfidentSpares& tree : {ConfidentSpares{.trunk = 2, .nodes = 4, .tails = 1},
-                                        {.trunk = 2, .nodes = 5, .tails = 2},
-                                        {.trunk = 1, .nodes = 3, .tails = 1, .tail = 2},
-                                        {.trunk = 2, .nodes = 5, .tails = 1, .drawn = false}})
-      for (const AnyTreeRule& rule : rules) {
-        SpecDec decoder{models.target, ConfidentSparesDrafter{TableModel<>(models.draft), tree}, rule};
-        const Options options{.max_new_tokens = 4, .gamma = tree.nodes};
-        const Law expected = target_law(models.target, prompt, options);
-        CHECK(largest_difference(enumerate_generate(decoder, prompt, options).law, expected).size < 1e-12);
-      }
+    for (const Index most_spares : {1, 2})
+      for (const AnyTreeRule& rule : rules)
+        for (const Index gamma : {3, 5}) {
+          SpecDec decoder{models.target, WhereUnsure(models.draft, most_spares), rule};
+          const Options options{.max_new_tokens = 4, .gamma = gamma};
+          const Law expected = target_law(models.target, prompt, options);
+          CHECK(largest_difference(enumerate_generate(decoder, prompt, options).law, expected).size < 1e-12);
+        }
   }
 }
 
 TEST_CASE("a rule that remembers its sequence keeps its law with spares that depend on what was drawn") {
   for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(bound(4, 20)); ++seed) {
     Models models = random_models(seed, 2 + static_cast<Index>(seed % 2));
-    const ConfidentSpares tree{.trunk = 2, .nodes = 5, .tails = 1, .tail = 2};
-    SpecDec decoder{models.target, ConfidentSparesDrafter{TableModel<>(models.draft), tree},
-                    TrunkAndSpares<GreedyBlockVerifier>{}};
+    SpecDec decoder{models.target, WhereUnsure(models.draft, 2), TrunkAndSpares<GreedyBlockVerifier>{}};
     const Options options{.max_new_tokens = 4, .gamma = 5};
     const Law expected = target_law(models.target, prompt, options);
     CHECK(largest_difference(exact_generate(decoder, prompt, options).law, expected).size < 1e-12);
@@ -173,7 +232,7 @@ namespace {
 // One of the ways to draft a tree, chosen when the program runs.
 class AnyStrategy {
  public:
-  static constexpr int kinds = 6;
+  static constexpr int kinds = 5;
 
   AnyStrategy(int kind, const TableModel<>& small, std::mt19937_64& rng)
       : drafter_(of(kind, small, rng)), size_(small.vocab_size()) {}
@@ -190,8 +249,7 @@ class AnyStrategy {
   template <class Siblings>
   using OfShape = ModelTreeDrafter<TableModel<>, Siblings>;
   using Any = std::variant<OfShape<Independent>, OfShape<WithoutReplacement>, OfShape<Likeliest>,
-                           SparesDrafter<TableModel<>>, ConfidentSparesDrafter<TableModel<>>,
-                           ConfidentTreeDrafter<TableModel<>>>;
+                           SparesDrafter<TableModel<>>, ConfidentTreeDrafter<TableModel<>>>;
 
   static Any of(int kind, const TableModel<>& small, std::mt19937_64& rng) {
     const auto below = [&](Index n) { return static_cast<Index>(uniform01(rng) * static_cast<double>(n)); };
@@ -208,12 +266,6 @@ class AnyStrategy {
         return OfShape<Likeliest>(TableModel<>(small), shape, Likeliest{});
       case 3:
         return SparesDrafter<TableModel<>>(TableModel<>(small), trunk, {below(3), 1 + below(2)}, below(3));
-      case 4:
-        return ConfidentSparesDrafter<TableModel<>>(TableModel<>(small), {.trunk = trunk,
-                                                                          .nodes = 3 + below(3),
-                                                                          .tails = below(3),
-                                                                          .tail = 1 + below(2),
-                                                                          .drawn = below(4) > 0});
       default:
         return ConfidentTreeDrafter<TableModel<>>(TableModel<>(small), {.width = 2, .depth = 2, .nodes = 3});
     }

@@ -62,8 +62,7 @@ class TreeWays {
       add(spares, widths, depth);
     for (const Widths& widths : {Widths{2, 1}, {2, 2, 1, 1}, {4, 1, 1, 1}}) add(full_, widths, depth);
     add(tree_kind_named("independent"), {4, 1, 1, 1}, depth);
-    for (const char* kind : {"confident-spares", "confident"})
-      add(kind, tree_of(tree_kind_named(kind), nodes, depth));
+    add("confident", tree_of(tree_kind_named("confident"), nodes, depth));
     if (!by_rank_.empty())
       add("sequoia", tree_of(full_, specdec::sequoia_shape(by_rank_, nodes, depth).shape));
   }

@@ -29,10 +29,9 @@ class TreeDrafter {
   using Independent = RowsOf<specdec::ModelTreeDrafter<SampledModel, specdec::Independent>>;
   using Apart = RowsOf<specdec::ModelTreeDrafter<SampledModel, specdec::WithoutReplacement>>;
   using Spared = RowsOf<specdec::SparesDrafter<SampledModel>>;
-  using Unsure = RowsOf<specdec::ConfidentSparesDrafter<SampledModel>>;
 
  public:
-  using Rows = specdec::VariantRows<Chosen, Independent, Apart, Spared, Unsure, specdec::OneHotRows>;
+  using Rows = specdec::VariantRows<Chosen, Independent, Apart, Spared, specdec::OneHotRows>;
 
   TreeDrafter() = default;
   TreeDrafter(const TreeDrafter&) = delete;
@@ -75,8 +74,7 @@ class TreeDrafterOf final : public TreeDrafter {
   static Rows rows(const Independent& rows) { return Rows(std::in_place_index<1>, rows); }
   static Rows rows(const Apart& rows) { return Rows(std::in_place_index<2>, rows); }
   static Rows rows(const Spared& rows) { return Rows(std::in_place_index<3>, rows); }
-  static Rows rows(const Unsure& rows) { return Rows(std::in_place_index<4>, rows); }
-  static Rows rows(const specdec::OneHotRows& rows) { return Rows(std::in_place_index<5>, rows); }
+  static Rows rows(const specdec::OneHotRows& rows) { return Rows(std::in_place_index<4>, rows); }
 
   D drafter_;
 };
@@ -127,18 +125,12 @@ std::unique_ptr<TreeDrafter> text_drafter(Model&, const Tree&, double) {
   return erased_tree(D{});
 }
 
-inline constexpr std::array<TreeKind, 7> tree_kinds{{
+inline constexpr std::array<TreeKind, 6> tree_kinds{{
     {"spares", "spares", Siblings::trunk, Size::widths,
      [](Model& draft, const Tree& tree, double temperature) {
        if (temperature == 0) return likeliest_drafter(draft, tree, 0);
        return erased_tree(
            specdec::SparesDrafter{sampled(draft, temperature), tree.depth, spares_of(tree.shape)});
-     }},
-    {"confident-spares", "confident spares", Siblings::trunk, Size::nodes,
-     [](Model& draft, const Tree& tree, double temperature) {
-       const specdec::ConfidentSpares wanted{
-           .trunk = tree.depth, .nodes = tree.nodes, .drawn = temperature > 0};
-       return erased_tree(specdec::ConfidentSparesDrafter{choosing_model(draft, temperature), wanted});
      }},
     {"without-replacement", "no repeats", Siblings::drawn, Size::widths,
      [](Model& draft, const Tree& tree, double temperature) {

@@ -11,7 +11,6 @@
 #include "specdec/draft/batch_spares_drafter.hpp"
 #include "specdec/draft/batch_tree_drafter.hpp"
 #include "specdec/draft/chain_drafter.hpp"
-#include "specdec/draft/confident_spares_drafter.hpp"
 #include "specdec/draft/confident_tree_drafter.hpp"
 #include "specdec/draft/forced_tokens.hpp"
 #include "specdec/draft/from_text/lookahead.hpp"

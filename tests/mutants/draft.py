@@ -311,23 +311,6 @@ mutant("suffix-tree-of-another-place", "draft/from_text/suffix_drafter.hpp", "te
        "places_[static_cast<std::size_t>(place)]", "places_[0 * static_cast<std::size_t>(place)]")
 mutant("suffix-siblings-lost", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter",
        "i != none; i = automaton.edge(i).next)", "i != none; i = none)")
-mutant("suffix-tree-of-what-nothing-followed", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter",
-       "if (i != best && automaton.edge(i).count > 0)", "if (i != best)")
-
-UNSURE = "tests/draft/confident_spares_drafter"
-mutant = promise("a line has the spares by which the text most probably leaves it")
-mutant("confident-spares-wherever", "draft/confident_spares_drafter.hpp", UNSURE, "return reached * static_cast<double>(q.probability(token));", "return reached;")
-mutant("confident-spares-of-the-trunk", "draft/confident_spares_drafter.hpp", UNSURE, "if (likely.token != token) spares_", "spares_")
-mutant("confident-spare-one-short", "draft/confident_spares_drafter.hpp", UNSURE, "likeliest_.of(q, most + 1)", "likeliest_.of(q, most)")
-mutant("confident-spares-before-the-trunk", "draft/confident_spares_drafter.hpp", UNSURE, "std::max(tree_.nodes, limits.trunk)", "tree_.nodes")
-mutant("confident-spares-reports-a-drawn-row", "draft/confident_spares_drafter.hpp", UNSURE,
-       "add(spare.token, spare.parent, Row(std::in_place_index<1>, OneHotRow(spare.token)));", "add(spare.token, spare.parent, Row(std::in_place_index<0>, behind_[0]));")
-mutant("confident-spares-tail-from-the-trunk", "draft/confident_spares_drafter.hpp", UNSURE + " tests/law_tree_loop", "    go_back_to(spare.parent);\n", "")
-mutant("confident-spares-tail-too-deep", "draft/confident_spares_drafter.hpp", UNSURE, "depth_ - depth, nodes_", "depth_ - depth + 1, nodes_")
-mutant("confident-spares-tail-kept", "draft/confident_spares_drafter.hpp", UNSURE, "if (at < context.size() && context[at] == taken_in_[i]) continue;", "if (at < context.size()) continue;")
-mutant("confident-spares-trunk-fed-anew", "draft/confident_spares_drafter.hpp", UNSURE,
-       "      if (at < context.size() && context[at] == taken_in_[i]) continue;\n      model_.truncate(static_cast<Index>(at));", "      model_.truncate(static_cast<Index>(at));")
-mutant("confident-spares-row-overwritten", "draft/confident_spares_drafter.hpp", UNSURE, "StoredRows<typename DraftModel::Row, false>", "typename DraftModel::Rows")
 
 TREE_POLICY = "tests/draft/length/cost_optimal_tree"
 mutant = promise("the tree policy takes the shape of the least time per token")
@@ -384,8 +367,6 @@ mutant("keyed-spares-depth", "draft/strategies/growing_spares.hpp", "tests/verif
        "const Token drawn = behind(chance, depth).draw(name);", "const Token drawn = behind(chance, 0).draw(name);")
 mutant("keyed-second-trunk-depth", "draft/strategies/growing_spares.hpp", "tests/verify/keyed",
        "second_depth_ = 1;", "second_depth_ = 0;")
-mutant("keyed-confident-depth", "draft/confident_spares_drafter.hpp", "tests/verify/keyed",
-       "detail::behind(chance, depth(parent))", "detail::behind(chance, size())")
 mutant("keyed-siblings-depth", "draft/strategies/growing_tree.hpp", "tests/verify/keyed",
        "behind(chance, depth(k));", "behind(chance, k + 1);")
 FORCED = "tests/draft/forced_tokens"

@@ -155,7 +155,6 @@ TEST_CASE("a drafter that is the target guesses every token, at whatever depth i
   CHECK(calls({"model", ModelDrafter{Table(target)}}) == 5);
   CHECK(calls({"cascade", CascadeDrafter{Table(target), PromptLookupDrafter{}, KeyedVerifier{}, 2}}) == 5);
   CHECK(calls({"spares", SparesDrafter{Table(target), 4, {0, 1}}}) == 10);
-  CHECK(calls({"confident spares", ConfidentSparesDrafter{Table(target), ConfidentSpares{}}}) <= 10);
   CHECK(calls({"siblings", ModelTreeDrafter{Table(target), bush(), WithoutReplacement{}}}) ==
         17);  // two levels of 9 tokens
 }
@@ -182,7 +181,6 @@ TEST_CASE("in a drafted tree the numbers are those of a token's depth, not of it
     CHECK(eldest == 4 + drawn_beside_line);
   };
   check(SparesDrafter{Table(model), 4, {2, 1}, 3}, 3);
-  check(ConfidentSparesDrafter{Table(model), ConfidentSpares{.nodes = 14, .tails = 2, .tail = 1}}, 2);
   check(ModelTreeDrafter{Table(model), TreeShape::of_widths({2, 2, 1, 1}), WithoutReplacement{}}, 7);
 }
 
