@@ -195,8 +195,8 @@ Outcome serve_all(const Pair& pair, const Settings& settings, const std::vector<
   const Index most = std::min<Index>(settings.batch, std::ssize(requests));
   serve::make_contexts(large, most);
   if (!settings.no_draft) serve::make_contexts(small, most);
-  specdec::ProcessedBatch target{large, chain};
-  specdec::BatchModelDrafter drafter{specdec::ProcessedBatch{small, chain}};
+  specdec::ProcessedModel target{large, chain};
+  specdec::BatchModelDrafter drafter{specdec::ProcessedModel{small, chain}};
   const specdec::BatchOptions room{.tokens_per_call = settings.tokens_per_call.value_or(specdec::unlimited)};
   serve::Threads threads(settings.threads);
   const auto run = [&](auto&& batch) {
@@ -206,7 +206,7 @@ Outcome serve_all(const Pair& pair, const Settings& settings, const std::vector<
   if (settings.no_draft)
     return run(specdec::Batch{target, specdec::NoDrafter{}, specdec::BlockVerifier{}, room});
   if (settings.two_drafts()) {
-    specdec::BatchModelTreeDrafter drafts{specdec::ProcessedBatch{small, chain}, two_lines(settings),
+    specdec::BatchModelTreeDrafter drafts{specdec::ProcessedModel{small, chain}, two_lines(settings),
                                           specdec::Independent{}};
     return run(specdec::Batch{target, drafts, serve::LinesRule{settings.verifier == "k-seq"}, room});
   }

@@ -249,11 +249,11 @@ TEST_CASE("processors with state allocate nothing where the text has been as lon
   CHECK(allocations == before);
 }
 
-TEST_CASE("a processed batch allocates nothing where its texts have been as long") {
+TEST_CASE("a processed model of many texts allocates nothing where its texts have been as long") {
   const Chain chain{Temperature{0.9}, TopK{5}};
-  ProcessedBatch plain{FlatLogitsBatch{}, chain};
-  ProcessedBatch one_each{FlatLogitsBatch{}, [&](Index) { return chain; }};
-  ProcessedBatch stateful{
+  ProcessedModel plain{FlatLogitsBatch{}, chain};
+  ProcessedModel one_each{FlatLogitsBatch{}, [&](Index) { return chain; }};
+  ProcessedModel stateful{
       FlatLogitsBatch{}, chain,
       Processors{RepetitionPenalty{1.1}, PresencePenalty{0.1, 5}, NoRepeatNgrams{3}, Grammar{Changing{}}}};
   const std::vector<Token> tokens{1, 2, 3, 4, 4}, tree{5, 1, 2, 9, 9};

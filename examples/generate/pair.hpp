@@ -42,7 +42,7 @@ class Model {
 };
 
 /// The model M as one.
-template <specdec::LogitsModel M>
+template <specdec::Model M>
 class ModelOf final : public Model {
  public:
   explicit ModelOf(std::shared_ptr<M> model) : model_(std::move(model)) {}
@@ -52,13 +52,13 @@ class ModelOf final : public Model {
   Logits forward(std::span<const Token> tokens, Index rows) override { return model_->forward(tokens, rows); }
   void truncate(Index length) override { model_->truncate(length); }
 
-  bool takes_trees() const override { return specdec::LogitsTreeModel<M>; }
+  bool takes_trees() const override { return specdec::takes_trees<M>; }
   Logits forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) override {
-    if constexpr (specdec::LogitsTreeModel<M>) return model_->forward(tokens, parents, rows);
+    if constexpr (specdec::takes_trees<M>) return model_->forward(tokens, parents, rows);
     else refuse();
   }
   void keep(std::span<const Index> path) override {
-    if constexpr (specdec::LogitsTreeModel<M>) model_->keep(path);
+    if constexpr (specdec::takes_trees<M>) model_->keep(path);
     else refuse();
   }
 

@@ -11,8 +11,8 @@
 #include "llama_recurrent.hpp"
 #include "llama_weights.hpp"
 
-/// A LlamaModel, or, where the weights are of a recurrent model, a LlamaRecurrent that is Replayed. Satisfies
-/// specdec::LogitsTreeModel; trees are for the former only.
+/// A LlamaModel, or, where the weights are of a recurrent model, a LlamaRecurrent that is Replayed. A
+/// specdec::Model of logits that takes trees; trees are for the former only.
 class AnyLlama {
   using Recurrent = specdec::Replayed<LlamaRecurrent>;
 
@@ -64,4 +64,4 @@ class AnyLlama {
   Made model_;
 };
 
-static_assert(specdec::LogitsTreeModel<AnyLlama>);
+static_assert(specdec::Model<AnyLlama> && specdec::takes_trees<AnyLlama>);

@@ -1,11 +1,11 @@
-// llama.cpp as a backend for many texts at a time: a context of a GGUF model as a specdec::LogitsBatchModel, for target
-// and draft model alike.
+// llama.cpp as a backend for many texts at a time: a context of a GGUF model as a specdec::BatchModel of logits, for
+// target and draft model alike.
 //
 //   LlamaBatch target{LlamaWeights{"target.gguf"}, {.sequences = 8}}, draft{LlamaWeights{"draft.gguf"}, {.sequences = 8}};
 //   check_same_vocabulary(target.weights(), draft.weights());
 //   specdec::Chain chain{specdec::Temperature{0.8}};
-//   specdec::Batch batch{specdec::ProcessedBatch{target, chain},
-//                        specdec::BatchModelDrafter{specdec::ProcessedBatch{draft, chain}}};
+//   specdec::Batch batch{specdec::ProcessedModel{target, chain},
+//                        specdec::BatchModelDrafter{specdec::ProcessedModel{draft, chain}}};
 #pragma once
 
 #include <llama.h>
@@ -24,7 +24,7 @@
 #include "llama_context.hpp"
 #include "llama_weights.hpp"
 
-/// A context over weights, with one KV cache for many sequences. Satisfies specdec::LogitsBatchModel, for lines of tokens.
+/// A context over weights, with one KV cache for many sequences. A specdec::BatchModel of logits, for lines of tokens.
 ///
 /// It shares the weights, and can be moved but not copied. A call is one llama_decode, and what forward() returns points
 /// to where llama.cpp keeps the logits, until the next call. Each sequence has an id of llama.cpp's, which serves the next
@@ -260,4 +260,4 @@ class LlamaBatch {
   std::vector<const float*> pointers_;
 };
 
-static_assert(specdec::LogitsBatchModel<LlamaBatch>);
+static_assert(specdec::BatchModel<LlamaBatch>);

@@ -1,4 +1,4 @@
-// llama.cpp as a backend: a context of a GGUF model as a specdec::LogitsModel, for target and draft model
+// llama.cpp as a backend: a context of a GGUF model as a specdec::Model of logits, for target and draft model
 // alike, whose calls may branch.
 //
 //   LlamaModel target{LlamaWeights{"target.gguf"}}, draft{LlamaWeights{"draft.gguf"}};
@@ -26,7 +26,7 @@
 #include "llama_tree.hpp"
 #include "llama_weights.hpp"
 
-/// A context over weights, with its KV cache. Satisfies specdec::LogitsTreeModel, hence specdec::LogitsModel.
+/// A context over weights, with its KV cache. A specdec::Model of logits that takes trees.
 ///
 /// It shares the weights, and can be moved but not copied. What forward() returns points into the context's
 /// own memory, until the next call.
@@ -175,4 +175,4 @@ class LlamaModel {
   std::vector<const float*> pointers_;  // where the logits of its last batch are
 };
 
-static_assert(specdec::LogitsTreeModel<LlamaModel>);
+static_assert(specdec::Model<LlamaModel> && specdec::takes_trees<LlamaModel>);

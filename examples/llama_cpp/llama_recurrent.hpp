@@ -19,7 +19,7 @@
 #include "llama_weights.hpp"
 
 /// A context over weights, with its state. Satisfies specdec::RecurrentModel: inside specdec::Replayed it is a
-/// specdec::LogitsModel. Takes models that can be rolled back, too, though for them that is a waste.
+/// specdec::Model of logits. Takes models that can be rolled back, too, though for them that is a waste.
 ///
 /// It shares the weights, and can be moved but not copied. What forward() returns points into the context's own memory,
 /// until the next call. A snapshot holds all that llama.cpp has of the text: of a hybrid model the keys and values, too.
@@ -90,4 +90,4 @@ class LlamaRecurrent {
 };
 
 static_assert(specdec::RecurrentModel<LlamaRecurrent>);
-static_assert(specdec::LogitsModel<specdec::Replayed<LlamaRecurrent>>);
+static_assert(specdec::Model<specdec::Replayed<LlamaRecurrent>>);

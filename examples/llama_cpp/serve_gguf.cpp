@@ -192,7 +192,7 @@ Outcome serve_all(const Settings& settings, const Work& work, Index texts, const
   const gguf::Chain chain = settings.sampling.chain();
   const specdec::BatchOptions room{.tokens_per_call = settings.tokens_per_call.value_or(specdec::unlimited)};
   LlamaBatch large = open(work.target, settings, work, most);
-  specdec::ProcessedBatch target{large, chain};
+  specdec::ProcessedModel target{large, chain};
   const auto run = [&](auto&& batch) {
     specdec::InOrder in_order;
     return serve::run(batch, work.requests, most, options_of(work, drafts),
@@ -201,7 +201,7 @@ Outcome serve_all(const Settings& settings, const Work& work, Index texts, const
   if (drafts.gamma == 0)
     return run(specdec::Batch{target, specdec::NoDrafter{}, specdec::BlockVerifier{}, room});
   LlamaBatch small = open(*work.draft, settings, work, most);
-  specdec::BatchModelDrafter drafter{specdec::ProcessedBatch{small, chain}};
+  specdec::BatchModelDrafter drafter{specdec::ProcessedModel{small, chain}};
   if (!drafts.automatic) return run(specdec::Batch{target, drafter, specdec::BlockVerifier{}, room});
   specdec::GoodputLength length{most, serve::target_costs(large, most, drafts.gamma),
                                 serve::draft_costs(small, most)};

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-/// A model of logits (specdec::LogitsModel) by a module of the form that export.py describes. Copies share the module and
+/// A model of logits (specdec::Model) by a module of the form that export.py describes. Copies share the module and
 /// have a context each: tensors of keys and values are never written to.
 /// Throws std::runtime_error on a file that is no such module.
 class TorchModel {

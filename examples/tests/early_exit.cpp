@@ -30,8 +30,8 @@ using transformer::Transformer;
 using Tokens = std::vector<Token>;
 using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-static_assert(LogitsModel<EarlyExit<float>>);
-static_assert(LogitsModel<EarlyExit<Eigen::half>>);
+static_assert(Model<EarlyExit<float>>);
+static_assert(Model<EarlyExit<Eigen::half>>);
 
 namespace {
 

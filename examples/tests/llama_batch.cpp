@@ -150,8 +150,8 @@ TEST_CASE("texts of a batch on llama.cpp are what they are alone, whichever call
     constexpr std::array<std::size_t, 5> order{0, 1, 2, 1, 0};
     const LlamaBatch::Options room{.sequences = 3};
     LlamaBatch target(weights(), room), draft(weights(), room);
-    specdec::Batch batch{specdec::ProcessedBatch{target, chain},
-                         specdec::BatchModelDrafter{specdec::ProcessedBatch{draft, draft_chain}},
+    specdec::Batch batch{specdec::ProcessedModel{target, chain},
+                         specdec::BatchModelDrafter{specdec::ProcessedModel{draft, draft_chain}},
                          specdec::BlockVerifier{}, specdec::BatchOptions{.tokens_per_call = 14}};
     state.calls_until_failure = failing;
     std::size_t added = 0;

@@ -39,8 +39,8 @@ using transformer::Vectors;
 using Tokens = std::vector<Token>;
 using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-static_assert(specdec::LogitsModel<Transformer<float>>);
-static_assert(specdec::LogitsModel<Transformer<Eigen::half>>);
+static_assert(specdec::Model<Transformer<float>>);
+static_assert(specdec::Model<Transformer<Eigen::half>>);
 static_assert(std::copyable<Transformer<float>>);
 static_assert(std::is_same_v<Token, specdec::Token>);
 using Target = decltype(specdec::ProcessedModel{std::declval<Transformer<float>&>(),

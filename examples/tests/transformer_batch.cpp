@@ -34,8 +34,9 @@ using Tokens = std::vector<Token>;
 using Numbers = std::vector<Index>;
 using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-static_assert(specdec::LogitsBatchTreeModel<TransformerBatch<float>>);
-static_assert(specdec::LogitsBatchTreeModel<TransformerBatch<Eigen::half>>);
+static_assert(specdec::BatchModel<TransformerBatch<float>> && specdec::takes_trees<TransformerBatch<float>>);
+static_assert(specdec::BatchModel<TransformerBatch<Eigen::half>> &&
+              specdec::takes_trees<TransformerBatch<Eigen::half>>);
 static_assert(std::copyable<TransformerBatch<float>>);
 
 namespace {
@@ -291,8 +292,8 @@ TEST_CASE("texts of a batch over the transformer are what they are alone, trees 
   const Tokens prompt{1, 2, 3};
 
   SECTION("lines, drafted together") {
-    specdec::Batch batch{specdec::ProcessedBatch{target, chain},
-                         specdec::BatchModelDrafter{specdec::ProcessedBatch{draft, chain}},
+    specdec::Batch batch{specdec::ProcessedModel{target, chain},
+                         specdec::BatchModelDrafter{specdec::ProcessedModel{draft, chain}},
                          specdec::BlockVerifier{}, specdec::BatchOptions{.tokens_per_call = 16}};
     specdec::SpecDec alone{specdec::ProcessedModel{one, chain},
                            specdec::ModelDrafter{specdec::ProcessedModel{one_draft, chain}}};
@@ -307,7 +308,7 @@ TEST_CASE("texts of a batch over the transformer are what they are alone, trees 
       return specdec::SparesDrafter{specdec::ProcessedModel{Transformer<float>(one_draft), chain}, 3, {1}};
     };
     const specdec::TrunkAndSpares<specdec::BlockVerifier> rule;
-    specdec::Batch batch{specdec::ProcessedBatch{target, chain}, drafter(), rule};
+    specdec::Batch batch{specdec::ProcessedModel{target, chain}, drafter(), rule};
     specdec::SpecDec alone{specdec::ProcessedModel{one, chain}, drafter(), rule};
     for (unsigned seed = 0; seed < 7; ++seed) batch.add(prompt, options, std::mt19937_64(seed));
     for (const specdec::Finished& finished : batch.run()) {

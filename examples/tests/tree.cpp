@@ -33,8 +33,8 @@ using Tokens = std::vector<Token>;
 using Numbers = std::vector<Index>;
 using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-static_assert(specdec::LogitsTreeModel<Transformer<float>>);
-static_assert(specdec::LogitsTreeModel<Transformer<Eigen::half>>);
+static_assert(specdec::Model<Transformer<float>> && specdec::takes_trees<Transformer<float>>);
+static_assert(specdec::Model<Transformer<Eigen::half>> && specdec::takes_trees<Transformer<Eigen::half>>);
 static_assert(specdec::takes_trees<specdec::ProcessedModel<Transformer<float>&, specdec::Chain<>>>);
 
 namespace {

@@ -22,11 +22,11 @@
 
 namespace transformer {
 
-/// A Transformer for many sequences: a batch model of logits as specdec::ProcessedBatch takes it, for lines of tokens and
+/// A Transformer for many sequences: a batch model of logits as specdec::ProcessedModel takes it, for lines of tokens and
 /// for trees.
 ///
 ///   transformer::TransformerBatch<float> model("stories15M.bin");
-///   specdec::ProcessedBatch target{model, specdec::Chain{specdec::Temperature{0.8}}};
+///   specdec::ProcessedModel target{model, specdec::Chain{specdec::Temperature{0.8}}};
 ///
 /// All tokens of a call, whosever they are, go through a layer together, so that its weights are read once for all
 /// sequences; each attends to its own context only. The context of a sequence is made when it is first met. One that is

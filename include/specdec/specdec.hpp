@@ -63,7 +63,6 @@
 #include "specdec/sample/min_p.hpp"
 #include "specdec/sample/no_repeat_ngrams.hpp"
 #include "specdec/sample/penalties.hpp"
-#include "specdec/sample/processed_batch.hpp"
 #include "specdec/sample/processed_model.hpp"
 #include "specdec/sample/processed_rows.hpp"
 #include "specdec/sample/processors.hpp"

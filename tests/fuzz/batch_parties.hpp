@@ -210,7 +210,7 @@ class BatchEngine {
 
   BatchModel model_;
   BatchProcessing processing_;
-  std::optional<specdec::ProcessedBatch<BatchModel&, Steps, Processors>> processed_;
+  std::optional<specdec::ProcessedModel<BatchModel&, Steps, Processors>> processed_;
   Matrix rows_, raw_;
   std::vector<std::exception_ptr> errors_;
 };

@@ -28,7 +28,7 @@ using Fed = std::map<Index, int>;
 
 static_assert(RecurrentModel<Recurrent> && !Model<Recurrent>);
 static_assert(Model<Replayed<Recurrent>> && Model<Replayed<Recurrent&>> && !takes_trees<Replayed<Recurrent>>);
-static_assert(LogitsModel<Replayed<Recurrent>>);
+static_assert(NumberMatrix<specdec::detail::OutputOf<Replayed<Recurrent>>>);
 static_assert(ProcessedModel<Replayed<Recurrent>, Chain<Temperature>>::keeps_context);
 static_assert(takes_trees<PathByPath<Replayed<Recurrent&>>>);
 static_assert(specdec::detail::MayBeShared<Replayed<Recurrent&>> &&

@@ -103,7 +103,8 @@ Tokens tokens_of(Index count, Index vocab_size, std::mt19937_64& rng) {
 
 }  // namespace
 
-static_assert(Model<Windowed<Remembering>> && LogitsModel<Windowed<Remembering&>>);
+static_assert(Model<Windowed<Remembering>> && Model<Windowed<Remembering&>>);
+static_assert(NumberMatrix<specdec::detail::OutputOf<Windowed<Remembering&>>>);
 static_assert(Model<Windowed<NgramModel>> && Model<Windowed<PathByPath<NgramModel>>>);
 static_assert(!has_stable_rows<Windowed<NgramModel>>);
 
@@ -214,7 +215,7 @@ TEST_CASE("Windowed: goes in and around a ProcessedModel, and a hook outside see
   const Chain chain{Temperature{0.7}, TopK{3}};
   ProcessedModel around{Windowed{Remembering(logits), 2, 4}, chain, noting(outside)};
   Windowed within{ProcessedModel{Remembering(logits), chain, noting(inside)}, 2, 4};
-  static_assert(Model<decltype(within)> && !LogitsModel<decltype(within)>);
+  static_assert(Model<decltype(within)> && !NumberMatrix<specdec::detail::OutputOf<decltype(within)>>);
   const Tokens text{0, 3, 2, 1, 1, 2, 0, 3, 3};
   const auto p = around.forward(text, 4);
   const auto q = within.forward(text, 4);

@@ -27,8 +27,8 @@ mutant("context-end-unreported", "loop/sequence.hpp", "tests/loop/spec_dec",
        "return !text_.done() && room() < 0 ? StopReason::context : text_.stop_reason();", "return text_.stop_reason();")
 mutant("draft-context-one-short", "draft/draft_model.hpp", "tests/draft/model_drafter", "most - size + 1 : 0", "most - size : 0")
 mutant("draft-context-overfed", "draft/draft_model.hpp", "tests/draft/model_drafter", "most - size + 1 : 0", "most - size + 2 : 0")
-mutant("processed-context-unbounded", "sample/processed_model.hpp", "tests/sample/processed_model",
-       "Index context_size() const { return specdec::context_size(model_); }", "")
+mutant("wrapped-context-unbounded", "model/feeds.hpp", "tests/sample/processed_model",
+       "return specdec::context_size(inner_.model());", "return unlimited;")
 
 mutant = promise("after a step both models keep just the tokens that survived; a throw leaves them as before")
 SEEN = "seen_ = before + kept;"
@@ -78,8 +78,8 @@ mutant("rows-lost-with-their-model", "model/turn.hpp", "tests/loop/sequence", "i
 mutant("copied-rows-held-for-lost", "model/turn.hpp", "tests/loop/sequence", "if (owns_rows) visit", "visit")
 mutant("own-draft-taken-for-anothers", "loop/sequence.hpp", "tests/loop/sequence",
        "      drafter_turn_.go_on(shared_->drafter_turns);\n", "")
-mutant("wrapped-model-unidentified", "sample/processed_model.hpp", "tests/loop/sequence tests/model/turn",
-       "return detail::identity(model_);", "return this;")
+mutant("wrapped-model-unidentified", "model/feeds.hpp", "tests/loop/sequence tests/model/turn",
+       "return detail::identity(inner_.model());", "return this;")
 mutant("pointed-at-unidentified", "model/turn.hpp", "tests/loop/sequence",
        "if constexpr (requires { drafter.each_identity(visit); }) drafter.each_identity(visit);\n  else visit",
        "visit")
@@ -420,12 +420,9 @@ mutant("log-likeliest-told-by-old-ends", "loop/log_probabilities.hpp", LOGS, "  
 mutant("log-probabilities-outlive-their-text", "loop/sequence.hpp", LOGS, "    record_.truncate(0);\n", "")
 mutant("raw-is-processed", "sample/processed_rows.hpp", LOGS,
        "return Processed(logits());", "return processed();")
-mutant("raw-is-hooked", "sample/processed_model.hpp", LOGS,
-       "return detail::ChangedRows(ProcessedRows(output_.topRows(rows), steps_), from);",
-       "return ProcessedRows(output_.topRows(rows), steps_);")
-mutant("raw-of-a-batch-is-hooked", "sample/processed_batch.hpp", "tests/sample/processed_batch",
-       "const detail::ChangedRows changed(steps_.of(output_.topRows(rows)), numbers(logits));",
-       "const auto changed = steps_.of(output_.topRows(rows));")
+mutant("raw-is-hooked", "sample/processed_model.hpp", LOGS + " tests/sample/texts_of_model",
+       "detail::ChangedRows(steps_.of(output_.topRows(rows)), numbers(logits))",
+       "steps_.of(output_.topRows(rows))")
 mutant("raw-keeps-the-temperature", "rows/kinds/logits_row.hpp", LOGS,
        "temperature_ == 1 && !(cut_ > no_cut) ? *this", "!(cut_ > no_cut) ? *this")
 mutant("raw-keeps-the-cut", "rows/kinds/logits_row.hpp", "tests/rows/read/log_probability",

@@ -28,12 +28,15 @@ mutant("min-p-without-temperature", "sample/min_p.hpp", "tests/sample/min_p",
        "temperature * std::log(p_)", "std::log(p_)")
 mutant("hook-context-too-long", "sample/hooked_context.hpp", "tests/sample/processed_model",
        "static_cast<std::size_t>(length_ - rows + 1 + i)", "static_cast<std::size_t>(length_ + 0 * (rows + i))")
-mutant("hook-context-not-rolled-back", "sample/processed_model.hpp", "tests/sample/processed_model",
-       "    } catch (...) {\n      truncate(length);", "    } catch (...) {")
+mutant("hook-context-not-rolled-back", "sample/texts_of_model.hpp", "tests/sample/processed_model",
+       "if (!found_tree(k)) text.truncate(feeds[k].from);", "")
+mutant("hook-line-stays-in-model", "sample/processed_model.hpp", "tests/sample/processed_model",
+       "if (!texts_.found_tree(k)) this->inner().keep(feeds[k].sequence, feeds[k].from);", "")
 
 mutant = promise("a processed model copies every row that a hook may change")
 mutant("processed-rows-do-not-grow", "sample/processed_model.hpp", "tests/sample/processed_model",
-       "if (output_.rows() < rows || output_.cols() != vocab_size())", "if (output_.cols() != vocab_size())")
+       "if (output_.rows() < rows || output_.cols() != this->vocab_size())",
+       "if (output_.cols() != this->vocab_size())")
 
 mutant = promise("a tree passes through a processed model, whose hook sees the way to each token")
 mutant("hook-way-backwards", "sample/hooked_context.hpp", "tests/sample/processed_model",
@@ -44,32 +47,38 @@ mutant("hook-way-stays-in-line", "sample/hooked_context.hpp", "tests/sample/proc
        "    tokens_.resize(static_cast<std::size_t>(length_));\n    tokens_.insert", "    tokens_.insert")
 mutant("hook-row-of-first-tokens", "sample/hooked_context.hpp", "tests/sample/processed_model",
        "tree_.size() - rows + i", "i")
-mutant("hook-tree-not-rolled-back", "sample/processed_model.hpp", "tests/sample/processed_model",
-       "context_.forget_from(nodes);", "")
-mutant("hook-tree-stays-in-model", "sample/processed_model.hpp", "tests/sample/processed_model",
-       "if (nodes == 0) truncate(length);", "")
+mutant("hook-tree-not-rolled-back", "sample/texts_of_model.hpp", "tests/sample/processed_model",
+       "text.forget_from(nodes_[k]);", "")
 mutant("hook-tree-lost-tokens-uncounted", "model/wrapped_tree.hpp", "tests/sample/processed_model",
        "{ taken_ += tokens; }", "{ taken_ = size() + 0 * tokens; }")
 mutant("hook-tree-not-kept", "sample/hooked_context.hpp", "tests/sample/processed_model",
        "for (const Index node : path) tokens_.push_back(tree_.token(node));", "")
 mutant("hook-tree-kept-by-own-number", "sample/processed_model.hpp", "tests/sample/processed_model",
-       "model_.keep(context_.of_model(path));", "model_.keep(path);")
+       "this->inner().keep(sequence, texts_.of_model(sequence, path));", "this->inner().keep(sequence, path);")
 mutant("hook-tree-left-open", "sample/hooked_context.hpp", "tests/sample/processed_model",
        "length_ = std::clamp<Index>(length, 0, length_);\n    tree_.clear();", "length_ = std::clamp<Index>(length, 0, length_);")
 
-BATCH, BATCH_TEST = "sample/processed_batch.hpp", "tests/sample/processed_batch"
+MODEL, STEPS, TEXTS = "sample/processed_model.hpp", "sample/steps_of_rows.hpp", "sample/texts_of_model.hpp"
+TEXTS_TEST = "tests/sample/texts_of_model"
 
 mutant = promise("a processed batch has each row by its own sequence's chain, and loses no context to bad rows")
-mutant("batch-chain-of-first-row", BATCH, BATCH_TEST, "steps_[static_cast<std::size_t>(i)])", "steps_[0 * static_cast<std::size_t>(i)])")
-mutant("batch-chain-once-a-feed", BATCH, BATCH_TEST, "for (Index i = 0; i < feed.rows; ++i) steps_", "steps_")
-mutant("batch-chains-pile-up", BATCH, BATCH_TEST, "    steps_.clear();\n", "")
-mutant("batch-no-rows-of-a-width", "sample/processed_model.hpp", BATCH_TEST, "(rows > 0 && logits.cols() != vocab_size)", "logits.cols() != vocab_size")
-mutant("batch-chain-asked-for-nothing", BATCH, BATCH_TEST, "if (feed.rows < 1) continue;", "")
-mutant("batch-bad-rows-taken-in", BATCH, BATCH_TEST,
-       "for (const BatchFeed& feed : feeds) model_.keep(feed.sequence, feed.from);", "")
-mutant("batch-shape-unchecked", BATCH, BATCH_TEST, "detail::check_shape(logits, rows_of(feeds), vocab_size());", "(void)logits;")
-mutant("batch-tree-not-passed-on", BATCH, BATCH_TEST, "return model_.keep(sequence, path);", "return (void)path;")
-mutant("batch-release-not-passed-on", BATCH, BATCH_TEST, "    model_.release(sequence);\n    contexts_", "    contexts_")
+mutant("batch-chain-of-first-row", STEPS, TEXTS_TEST, "steps_[static_cast<std::size_t>(i)])", "steps_[0 * static_cast<std::size_t>(i)])")
+mutant("batch-chain-once-a-feed", STEPS, TEXTS_TEST, "for (Index i = 0; i < feed.rows; ++i) steps_", "steps_")
+mutant("batch-chains-pile-up", STEPS, TEXTS_TEST, "    steps_.clear();\n", "")
+mutant("batch-no-rows-of-a-width", "sample/model_logits.hpp", TEXTS_TEST, "(rows > 0 && logits.cols() != vocab_size)", "logits.cols() != vocab_size")
+mutant("batch-chain-asked-for-nothing", STEPS, TEXTS_TEST, "if (feed.rows < 1) continue;", "")
+mutant("batch-bad-rows-taken-in", MODEL, TEXTS_TEST,
+       "for (const BatchFeed& feed : feeds) this->inner().keep(feed.sequence, feed.from);", "")
+mutant("batch-shape-unchecked", MODEL, TEXTS_TEST, "detail::check_shape(logits, detail::rows_of(feeds), this->vocab_size());", "(void)logits;")
+mutant("batch-tree-not-passed-on", TEXTS, TEXTS_TEST, "if (text == nullptr) return path;", "if (text == nullptr) return {};")
+mutant("batch-release-not-passed-on", MODEL, TEXTS_TEST, "    this->inner().release(sequence);\n", "")
+
+mutant = promise("a wrapper takes a model for one text as a batch of one")
+mutant("feeds-of-one-context-uncounted", "model/feeds.hpp", "tests/sample/processed_model", "    cached_ += std::ssize(path);\n", "")
+mutant("feeds-of-one-context-not-cut", "model/feeds.hpp", "tests/sample/processed_model",
+       "    cached_ = std::clamp<Index>(length, 0, cached_);\n", "")
+mutant("feeds-of-one-tree-as-a-line", "model/feeds.hpp", "tests/sample/processed_model",
+       "if (!feed.parents.empty()) return model_.forward(feed.tokens, feed.parents, rows);", "")
 
 mutant = promise("min-p keeps the tokens with p(x) >= min_p · max p, no others")
 mutant("min-p-rounded-down", "sample/min_p.hpp", "tests/sample/min_p",
@@ -149,15 +158,15 @@ mutant("weight-unit-without-temperature", "sample/token_weight.hpp", "tests/samp
        "(static_cast<double>(top) - static_cast<double>(shift)) * 1.0),")
 
 mutant = promise("a hook in a batch sees each sequence's own context, and fails its own sequence alone")
-mutant("batch-hook-not-rolled-back", BATCH, BATCH_TEST, "      leave(feeds);\n      throw;", "      throw;")
-mutant("batch-hook-half-entered", BATCH, BATCH_TEST, "      leave(feeds.first(k));\n", "")
-mutant("batch-hook-begins-anywhere", BATCH, BATCH_TEST, "if (context.length() != feed.from)", "if (false)")
-mutant("batch-hook-keeps-all", BATCH, BATCH_TEST, "if (Text* text = find(sequence)) text->truncate(length);", "")
-mutant("batch-hook-remembers-released", BATCH, BATCH_TEST, "    model_.release(sequence);\n    contexts_.erase(sequence);", "    model_.release(sequence);")
-mutant("batch-hook-row-of-another", BATCH, BATCH_TEST, "from.row(i).read(0, vocab_size(), output_", "from.row(i - row).read(0, vocab_size(), output_")
-mutant("batch-hook-fails-for-all", BATCH, BATCH_TEST, "if (const std::exception_ptr& error = errors_[static_cast<std::size_t>(i)])", "if (const std::exception_ptr& error = errors_[0])")
-mutant("batch-hook-tree-untaken", BATCH, BATCH_TEST, "if (!feed.parents.empty()) context.taken(std::ssize(feed.tokens));", "")
-mutant("batch-hook-way-not-kept", BATCH, BATCH_TEST, "    text->keep(path);\n", "")
+mutant("batch-hook-not-rolled-back", MODEL, TEXTS_TEST, "      leave(feeds);\n      throw;", "      throw;")
+mutant("batch-hook-half-entered", TEXTS, TEXTS_TEST, "      leave(feeds.first(k));\n", "")
+mutant("batch-hook-begins-anywhere", "model/feeds.hpp", TEXTS_TEST, "if (feed.from != length)", "if (false)")
+mutant("batch-hook-keeps-all", TEXTS, TEXTS_TEST, "if (Text* const text = texts_.find(sequence)) text->truncate(length);", "")
+mutant("batch-hook-remembers-released", MODEL, TEXTS_TEST, "    texts_.forget(sequence);\n", "")
+mutant("batch-hook-row-of-another", TEXTS, TEXTS_TEST, "      first += feed.rows;\n", "")
+mutant("batch-hook-fails-for-all", "sample/row_errors.hpp", TEXTS_TEST, "if (const std::exception_ptr& error = errors_[static_cast<std::size_t>(i)])", "if (const std::exception_ptr& error = errors_[0])")
+mutant("batch-hook-tree-untaken", TEXTS, TEXTS_TEST, "if (!feed.parents.empty()) texts_.at(feed.sequence).taken(std::ssize(feed.tokens));", "{}")
+mutant("batch-hook-way-not-kept", TEXTS, TEXTS_TEST, "if (Text* const text = texts_.find(sequence)) text->keep(path);", "(void)path;")
 
 PROCESSED, PROCESSED_TEST = "sample/processed_text.hpp", "tests/sample/processed_text"
 mutant = promise("a processor with state makes of a row what it makes of it from scratch, over drafts, trees and failures")
@@ -181,11 +190,12 @@ mutant("processed-break-not-noted", PROCESSED, PROCESSED_TEST, "    broken_off_ 
 mutant("processed-fork-anywhere", PROCESSED, PROCESSED_TEST, "fork_ = seen > asked_from_ ? seen : -1;", "fork_ = seen;")
 mutant("processed-fork-nowhere", PROCESSED, PROCESSED_TEST, "if (first == 0 && taken == 0 && seen_ == fork_) break;", "")
 mutant("processed-break-not-forgotten", PROCESSED, PROCESSED_TEST, "    if (pending_.empty()) broken_off_ = false;\n", "")
-mutant("batch-processor-of-a-feed-refused", BATCH, BATCH_TEST, "      contexts_.erase(sequence);\n      throw;", "      throw;")
+mutant("batch-processor-of-a-feed-refused", TEXTS, TEXTS_TEST, "      texts_.erase(sequence);\n      throw;", "      throw;")
 mutant("processed-rows-unchecked", PROCESSED, PROCESSED_TEST, "if (rows > added_)", "if (false)")
-mutant("batch-processor-fails-for-one-row", BATCH, BATCH_TEST, "std::ranges::fill(errors, error);", "if (!errors.empty()) errors[0] = error;")
-mutant("batch-processor-of-a-failed-call", BATCH, BATCH_TEST, "if (context.length() + context.tree_size() == 0) contexts_.erase(feeds[k].sequence);", "")
-mutant("batch-processor-of-another", BATCH, BATCH_TEST, "else return given(sequence);", "else return given(0 * sequence);")
+mutant("batch-processor-fails-for-one-row", "sample/row_errors.hpp", TEXTS_TEST,
+       "std::fill_n(errors_.begin() + first, count, error);", "errors_[static_cast<std::size_t>(first + 0 * count)] = error;")
+mutant("batch-processor-of-a-failed-call", TEXTS, TEXTS_TEST, "if (text.length() + text.tree_size() == 0) texts_.erase(feeds[k].sequence);", "")
+mutant("batch-processor-of-another", TEXTS, TEXTS_TEST, "else return given(sequence);", "else return given(0 * sequence);")
 
 mutant = promise("processors are what they are said to be, forward and back")
 mutant("repetition-of-negatives", "sample/penalties.hpp", "tests/sample/penalties", "logit > 0 ? logit / theta : logit * theta", "logit / theta")

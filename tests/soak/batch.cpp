@@ -156,7 +156,7 @@ class World {
   };
   using Steps = specdec::Chain<specdec::Temperature, specdec::TopK>;
   using Target =
-      std::conditional_t<keyed, specdec::ProcessedBatch<FailingModel&, Steps, ProcessorOf>, FailingModel&>;
+      std::conditional_t<keyed, specdec::ProcessedModel<FailingModel&, Steps, ProcessorOf>, FailingModel&>;
 
  public:
   World(const V& verifier, Length&& length, std::uint64_t seed)

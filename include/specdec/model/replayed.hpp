@@ -20,7 +20,7 @@ namespace specdec {
 /// A language model that remembers its context in a state of fixed size, which no token can be taken out of again:
 ///
 ///   vocab_size()            number of tokens
-///   forward(tokens, rows)   takes `tokens` in, and returns what Model or LogitsModel returns, that lives until the next
+///   forward(tokens, rows)   takes `tokens` in, and returns what Model returns, that lives until the next
 ///                           call of forward(). After a throw the state may be any.
 ///   Snapshot                a type whose values hold a state. A new one holds any.
 ///   save(snapshot)          makes `snapshot` hold the present state, which stays as it is, also after a throw. In memory

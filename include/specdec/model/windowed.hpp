@@ -46,8 +46,7 @@ class Windowed {
       std::remove_cvref_t<decltype(std::declval<Bare&>().forward(std::span<const Token>{}, Index{1}))>;
   static_assert(
       Probabilities<Output>,
-      "the model is no specdec::Model and no specdec::LogitsModel: its forward(tokens, rows) returns rows of "
-      "probabilities or of logits");
+      "the model is no specdec::Model: its forward(tokens, rows) returns rows of probabilities or of logits");
 
  public:
   /// The window begins anew when it is full, with half of it.

@@ -14,27 +14,10 @@
 #include "specdec/model/path_by_path.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/model/wrapped_tree.hpp"
-#include "specdec/sample/hooked_context.hpp"
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
-
-/// The text of a hook, which is shown all of it for each row.
-template <class Hook>
-class HookedText : public HookedContext {
- public:
-  explicit HookedText(Hook hook) : hook_(std::move(hook)) {}
-
-  /// Changes the last `rows` rows, of which logits(i) is the i-th.
-  template <class LogitsOf>
-  void process(Index rows, const LogitsOf& logits) {
-    for (Index i = 0; i < rows; ++i) hook_(before(i, rows), logits(i));
-  }
-
- private:
-  Hook hook_;
-};
 
 /// The text of a processor with state: how far it has gone through the context, and where in the open tree it stands.
 ///
@@ -239,9 +222,5 @@ class ProcessedText {
   std::vector<Index> way_;
   DepthFirst depth_first_;
 };
-
-/// The text of a hook or of a processor.
-template <class Hook, class Logits>
-using TextOf = std::conditional_t<TextProcessor<Hook, Logits>, ProcessedText<Hook>, HookedText<Hook>>;
 
 }  // namespace specdec::detail

@@ -13,8 +13,9 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/model/feeds.hpp"
 #include "specdec/rows/numbers.hpp"
-#include "specdec/sample/processed_model.hpp"
+#include "specdec/sample/model_logits.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
@@ -169,7 +170,7 @@ inline void check_call_sizes(std::span<const Index> sizes) {
 template <class M>
 double precision_of_logits() {
   using Stored = typename std::remove_cvref_t<
-      decltype(numbers(std::declval<specdec::detail::LogitsOf<M>&>()).row(0))>::Stored;
+      decltype(numbers(std::declval<specdec::detail::OutputOf<M>&>()).row(0))>::Stored;
   if constexpr (std::floating_point<Stored>) return std::numeric_limits<Stored>::epsilon() / 2;
   else return rounding_of_itself<Stored>;
 }
@@ -187,9 +188,13 @@ double precision_of_logits() {
 /// Throws std::invalid_argument on an empty prompt, tokens outside the vocabulary, call sizes below 1 or none; what the model
 /// throws. The model's context is left empty.
 /// Cost: twice as many passes over the context as there are call sizes.
-template <LogitsModel M>
+template <class M>
 Divergence explain_divergence(M& model, TokenIds prompt, std::span<const Token> left,
                               std::span<const Token> right, const DivergenceOptions& options = {}) {
+  static_assert(specdec::detail::sized_and_truncatable<M>());
+  static_assert(NumberMatrix<specdec::detail::OutputOf<M>>,
+                "the model returns no logits: its forward(tokens, rows) returns them as an Eigen matrix, "
+                "RowPointers or RowVectors");
   using specdec::detail::check_tokens;
   if (prompt.empty()) specdec::detail::invalid_argument("prompt is empty: there is nothing to continue");
   check_tokens("prompt", prompt, model.vocab_size());

@@ -1,4 +1,5 @@
-// ProcessedBatch: every row by the chain of its own sequence, and texts in company that are what they are alone.
+// ProcessedModel around a model for many texts: every row by the chain of its own sequence, and texts in company that are
+// what they are alone.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +21,7 @@
 #include "support/processors.hpp"
 #include "support/threads.hpp"
 
-namespace test_sample_processed_batch {
+namespace test_sample_texts_of_model {
 
 using namespace specdec;
 
@@ -32,7 +33,7 @@ using Feeds = std::vector<BatchFeed>;
 
 constexpr Index vocabulary = 6;
 
-// Logits by the last two tokens of each sequence. Of a model for one, too.
+// Logits by the last two tokens of each sequence.
 class LogitsTable {
  public:
   explicit LogitsTable(unsigned seed) : table_((vocabulary + 1) * (vocabulary + 1), vocabulary) {
@@ -65,13 +66,6 @@ class LogitsTable {
   }
   void release(Index sequence) { contexts.erase(sequence); }
 
-  const Rows& forward(std::span<const Token> tokens, Index rows) {
-    output_.resize(rows, vocabulary);
-    append(contexts[0], tokens, rows, 0);
-    return output_;
-  }
-  void truncate(Index length) { keep(0, length); }
-
   const Rows& output() const { return output_; }
 
   std::map<Index, Tokens> contexts;
@@ -94,6 +88,17 @@ class LogitsTable {
   }
 
   Rows table_, output_;
+};
+
+// The same, of one text.
+struct OneText {
+  LogitsTable table;
+  Index vocab_size() const { return vocabulary; }
+  const Rows& forward(std::span<const Token> tokens, Index rows) {
+    const Index from = std::ssize(table.contexts[0]);
+    return table.forward(std::vector<BatchFeed>{{{.tokens = tokens, .from = from, .rows = rows}, 0}});
+  }
+  void truncate(Index length) { table.keep(0, length); }
 };
 
 // One that takes trees, and notes what is kept of them.
@@ -141,18 +146,16 @@ bool is_processed(const Row& row, const Rows& logits, Index i, const Steps& step
 
 }  // namespace
 
-static_assert(LogitsBatchModel<LogitsTable> && !LogitsBatchTreeModel<LogitsTable>);
-static_assert(LogitsBatchTreeModel<TreeTable>);
-static_assert(BatchModel<ProcessedBatch<LogitsTable&, Steps>>);
-static_assert(BatchModel<ProcessedBatch<LogitsTable, Steps (*)(Index)>>);
-static_assert(BatchModel<ProcessedBatch<ByValue, Steps>>);
-static_assert(takes_trees<ProcessedBatch<TreeTable&, Steps>>);
-static_assert(!takes_trees<ProcessedBatch<LogitsTable&, Steps>>);
+static_assert(BatchModel<ProcessedModel<LogitsTable&, Steps>>);
+static_assert(BatchModel<ProcessedModel<LogitsTable, Steps (*)(Index)>>);
+static_assert(BatchModel<ProcessedModel<ByValue, Steps>>);
+static_assert(takes_trees<ProcessedModel<TreeTable&, Steps>>);
+static_assert(!takes_trees<ProcessedModel<LogitsTable&, Steps>>);
 
-TEST_CASE("a processed batch has one chain for all rows, where they lie") {
+TEST_CASE("a processed model of many texts has one chain for all rows, where they lie") {
   LogitsTable model(3);
   const Steps steps = chain_of(0.7, 4, 0.9);
-  ProcessedBatch tested{model, steps};
+  ProcessedModel tested{model, steps};
   CHECK(tested.vocab_size() == vocabulary);
   CHECK(tested.context_size() == 1000);
   const Tokens a{1, 2, 3}, b{4};
@@ -165,10 +168,10 @@ TEST_CASE("a processed batch has one chain for all rows, where they lie") {
   CHECK(model.contexts.size() == 1);
 }
 
-TEST_CASE("a processed batch has each sequence's own chain") {
+TEST_CASE("a processed model of many texts has each sequence's own chain") {
   LogitsTable model(4);
   std::vector<Index> asked;
-  ProcessedBatch tested{model, [&](Index sequence) {
+  ProcessedModel tested{model, [&](Index sequence) {
                           asked.push_back(sequence);
                           return own_steps(sequence);
                         }};
@@ -185,12 +188,12 @@ TEST_CASE("a processed batch has each sequence's own chain") {
   }
 }
 
-TEST_CASE("a processed batch holds an rvalue, and logits that are returned by value") {
+TEST_CASE("a processed model of many texts holds an rvalue, and logits that are returned by value") {
   const Tokens a{1, 2, 3};
   LogitsTable model(3);
-  ProcessedBatch referred{model, own_steps};
-  ProcessedBatch moved{LogitsTable(3), own_steps};
-  ProcessedBatch by_value{ByValue{}, own_steps};
+  ProcessedModel referred{model, own_steps};
+  ProcessedModel moved{LogitsTable(3), own_steps};
+  ProcessedModel by_value{ByValue{}, own_steps};
   const auto expected = referred.forward(Feeds{feed(1, a, 2)});
   const auto rows = moved.forward(Feeds{feed(1, a, 2)});
   const auto copied = by_value.forward(Feeds{feed(1, a, 2)});
@@ -210,15 +213,15 @@ TEST_CASE("where no rows are wanted, logits without rows have any width") {
     void release(Index) {}
   };
   const Tokens tokens{1, 2};
-  ProcessedBatch plain{Silent{}, Chain{}};
+  ProcessedModel plain{Silent{}, Chain{}};
   CHECK(plain.forward(Feeds{feed(1, tokens, 0)}).rows() == 0);
-  ProcessedBatch hooked{Silent{}, Chain{}, [](Index, std::span<const Token>, const auto&) {}};
+  ProcessedModel hooked{Silent{}, Chain{}, [](Index, std::span<const Token>, const auto&) {}};
   CHECK(hooked.forward(Feeds{feed(1, tokens, 0)}).rows() == 0);
 }
 
-TEST_CASE("a processed batch names logits of another shape, and the model keeps what it held") {
+TEST_CASE("a processed model of many texts names logits of another shape, and the model keeps what it held") {
   LogitsTable model(5);
-  ProcessedBatch tested{model, own_steps};
+  ProcessedModel tested{model, own_steps};
   const Tokens a{1, 2, 3}, b{4};
   tested.forward(Feeds{feed(1, a, 1)});
   const Feeds feeds{feed(1, b, 1, 3), feed(2, a, 2)};
@@ -236,19 +239,19 @@ TEST_CASE("a processed batch names logits of another shape, and the model keeps 
   CHECK(model.contexts[1] == a);
 }
 
-TEST_CASE("a processed batch does not call the model where a sequence's chain cannot be told") {
+TEST_CASE("a processed model of many texts does not call the model where a sequence's chain cannot be told") {
   LogitsTable model(5);
   const std::map<Index, Steps> known{{1, own_steps(1)}};
-  ProcessedBatch tested{model, [&](Index sequence) -> const Steps& { return known.at(sequence); }};
+  ProcessedModel tested{model, [&](Index sequence) -> const Steps& { return known.at(sequence); }};
   const Tokens a{1, 2, 3};
   CHECK_THROWS_AS(tested.forward(Feeds{feed(1, a, 1), feed(2, a, 1)}), std::out_of_range);
   CHECK(model.calls == 0);
   CHECK(tested.forward(Feeds{feed(1, a, 1)}).rows() == 1);
 }
 
-TEST_CASE("a tree passes through a processed batch") {
+TEST_CASE("a tree passes through a processed model of many texts") {
   TreeTable model(6);
-  ProcessedBatch tested{model, own_steps};
+  ProcessedModel tested{model, own_steps};
   const std::vector<Index> path{0, 2};
   tested.keep(4, path);
   CHECK(model.kept[4] == path);
@@ -270,10 +273,10 @@ struct NotesWhatItIsShown {
   }
 };
 
-TEST_CASE("a hook of a processed batch sees whose row it is and what it follows") {
+TEST_CASE("a hook of a processed model of many texts sees whose row it is and what it follows") {
   LogitsTable model(9), beside(9);
   std::vector<Shown> shown;
-  ProcessedBatch tested{model, Chain{Temperature{1.0}}, NotesWhatItIsShown{&shown}};
+  ProcessedModel tested{model, Chain{Temperature{1.0}}, NotesWhatItIsShown{&shown}};
   const Tokens a{1, 2, 3}, b{4}, c{0, 2}, more{3, 1};
   const std::vector<BatchFeed> first{feed(7, a, 2), feed(5, b, 0), feed(6, c, 1)};
   const auto expect = [&](const auto& rows, std::vector<Shown> expected, const Rows& logits) {
@@ -299,10 +302,10 @@ TEST_CASE("a hook of a processed batch sees whose row it is and what it follows"
   expect(tested.forward(second), {{6, {4}, 0}, {5, {4, 3, 1}, 0}, {7, {1, 3, 1}, 0}}, beside.forward(second));
 }
 
-TEST_CASE("a call of a hooked batch that fails leaves all contexts as they were") {
+TEST_CASE("a call of a processed model of many texts that fails leaves all contexts as they were") {
   LogitsTable model(9);
   std::vector<Shown> shown;
-  ProcessedBatch tested{model, Chain{Temperature{1.0}}, NotesWhatItIsShown{&shown}};
+  ProcessedModel tested{model, Chain{Temperature{1.0}}, NotesWhatItIsShown{&shown}};
   const Tokens a{1, 2, 3}, b{4};
   const std::vector<BatchFeed> good{feed(7, a, 1)};
   tested.forward(good);
@@ -343,7 +346,7 @@ TEST_CASE("what a hook throws about a row is thrown where the row is asked for")
   const auto hook = [](Index sequence, std::span<const Token>, RowRef) {
     if (sequence == 8) throw std::runtime_error("no grammar");
   };
-  ProcessedBatch tested{model, Chain{Temperature{1.0}}, hook};
+  ProcessedModel tested{model, Chain{Temperature{1.0}}, hook};
   const Tokens a{1, 2, 3};
   const std::vector<BatchFeed> feeds{feed(7, a, 1), feed(8, a, 2), feed(9, a, 1)};
   const auto rows = tested.forward(feeds);
@@ -352,17 +355,17 @@ TEST_CASE("what a hook throws about a row is thrown where the row is asked for")
   CHECK_THROWS_WITH(rows.row(2), "no grammar");
   CHECK(rows.row(3).probability(1) > 0);
 
-  Batch batch{ProcessedBatch{LogitsTable(7), Chain{Temperature{1.0}}, hook},
-              BatchModelDrafter{ProcessedBatch{LogitsTable(8), Chain{Temperature{1.0}}}}};
+  Batch batch{ProcessedModel{LogitsTable(7), Chain{Temperature{1.0}}, hook},
+              BatchModelDrafter{ProcessedModel{LogitsTable(8), Chain{Temperature{1.0}}}}};
   for (std::uint64_t i = 0; i < 12; ++i)
     batch.add(a, Options{.max_new_tokens = 5, .gamma = 2}, std::mt19937_64(i));
   for (const Finished& finished : batch.run()) CHECK(bool(finished.error) == (finished.sequence == 8));
 }
 
-TEST_CASE("a hook of a processed batch sees the way to a token of a tree") {
+TEST_CASE("a hook of a processed model of many texts sees the way to a token of a tree") {
   TreeTable model(9);
   std::vector<Shown> shown;
-  ProcessedBatch tested{model, Chain{Temperature{1.0}}, NotesWhatItIsShown{&shown}};
+  ProcessedModel tested{model, Chain{Temperature{1.0}}, NotesWhatItIsShown{&shown}};
   const Tokens a{1, 2}, tree{3, 4, 5}, more{0};
   const std::vector<Index> parents{-1, -1, 0}, of_more{1}, path{1, 3};
   const std::vector<BatchFeed> line{feed(7, a, 1)};
@@ -396,7 +399,7 @@ TEST_CASE("texts under a hook are what they are alone") {
     logits[(context.back() + sequence) % vocabulary] = -std::numeric_limits<float>::infinity();
   };
   const Chain chain{Temperature{0.9}};
-  Batch batch{ProcessedBatch{large, chain, hook}, BatchModelDrafter{ProcessedBatch{small, chain, hook}},
+  Batch batch{ProcessedModel{large, chain, hook}, BatchModelDrafter{ProcessedModel{small, chain, hook}},
               BlockVerifier{}, BatchOptions{.tokens_per_call = 40}};
   const Options options{.max_new_tokens = 60, .gamma = 3};
   const Tokens prompt{1, 2};
@@ -405,24 +408,25 @@ TEST_CASE("texts under a hook are what they are alone") {
     const auto own = [&](std::span<const Token> context, RowRef logits) {
       hook(finished.sequence, context, logits);
     };
-    SpecDec alone{ProcessedModel{LogitsTable(7), chain, own},
-                  ModelDrafter{ProcessedModel{LogitsTable(8), chain, own}}};
+    SpecDec alone{ProcessedModel{OneText{LogitsTable(7)}, chain, own},
+                  ModelDrafter{ProcessedModel{OneText{LogitsTable(8)}, chain, own}}};
     std::mt19937_64 rng(static_cast<std::uint64_t>(finished.sequence));
     REQUIRE_FALSE(finished.error);
     CHECK(finished.result.tokens == alone.generate(prompt, options, rng).tokens);
   }
 }
 
-TEST_CASE("texts of processed batches are what they are alone, each by its own chain") {
+TEST_CASE("texts of processed models are what they are alone, each by its own chain") {
   LogitsTable large(7), small(8);
-  Batch batch{ProcessedBatch{large, own_steps}, BatchModelDrafter{ProcessedBatch{small, own_steps}},
+  Batch batch{ProcessedModel{large, own_steps}, BatchModelDrafter{ProcessedModel{small, own_steps}},
               BlockVerifier{}, BatchOptions{.tokens_per_call = 40}};
   const Options options{.max_new_tokens = 60, .gamma = 3};
   const Tokens prompt{1, 2};
   for (std::uint64_t i = 0; i < 12; ++i) batch.add(prompt, options, std::mt19937_64(i));
   for (const Finished& finished : batch.run()) {
     const Steps steps = own_steps(finished.sequence);
-    SpecDec alone{ProcessedModel{LogitsTable(7), steps}, ModelDrafter{ProcessedModel{LogitsTable(8), steps}}};
+    SpecDec alone{ProcessedModel{OneText{LogitsTable(7)}, steps},
+                  ModelDrafter{ProcessedModel{OneText{LogitsTable(8)}, steps}}};
     std::mt19937_64 rng(static_cast<std::uint64_t>(finished.sequence));
     REQUIRE_FALSE(finished.error);
     CHECK(finished.result.tokens == alone.generate(prompt, options, rng).tokens);
@@ -456,12 +460,14 @@ struct Spells {
 
 }  // namespace
 
-static_assert(takes_trees<ProcessedBatch<TreeTable&, Steps, Spells>>);
+static_assert(takes_trees<ProcessedModel<TreeTable&, Steps, Spells>>);
 
-TEST_CASE("a processor of a processed batch follows each text, in pieces, back, through trees and anew") {
+TEST_CASE(
+    "a processor of a processed model of many texts follows each text, in pieces, back, through trees and "
+    "anew") {
   TreeTable model(9);
   std::vector<Index> begun;
-  ProcessedBatch tested{model, Chain{Temperature{1.0}}, [&](Index sequence) {
+  ProcessedModel tested{model, Chain{Temperature{1.0}}, [&](Index sequence) {
                           begun.push_back(sequence);
                           return Spells{sequence == 3 ? std::size_t{3} : 100};
                         }};
@@ -511,8 +517,8 @@ TEST_CASE("texts under processors with state are what they are alone") {
   };
   LogitsTable large(7), small(8);
   const Chain chain{Temperature{0.9}};
-  Batch batch{ProcessedBatch{large, chain, processor_of},
-              BatchModelDrafter{ProcessedBatch{small, chain, processor_of}}, BlockVerifier{},
+  Batch batch{ProcessedModel{large, chain, processor_of},
+              BatchModelDrafter{ProcessedModel{small, chain, processor_of}}, BlockVerifier{},
               BatchOptions{.tokens_per_call = 10}};
   const Options options{.max_new_tokens = 40, .gamma = 3};
   const Tokens prompt{1, 2, 0, 5, 1, 2, 3, 4, 4, 1, 0, 2, 5};  // more than a call has room for
@@ -521,8 +527,8 @@ TEST_CASE("texts under processors with state are what they are alone") {
   batch.cancel(4);
   for (const Finished& finished : batch.run()) {
     const auto own = processor_of(finished.sequence);
-    SpecDec alone{ProcessedModel{LogitsTable(7), chain, own},
-                  ModelDrafter{ProcessedModel{LogitsTable(8), chain, own}}};
+    SpecDec alone{ProcessedModel{OneText{LogitsTable(7)}, chain, own},
+                  ModelDrafter{ProcessedModel{OneText{LogitsTable(8)}, chain, own}}};
     std::mt19937_64 rng(static_cast<std::uint64_t>(finished.sequence));
     REQUIRE_FALSE(finished.error);
     CHECK(finished.result.tokens == alone.generate(prompt, options, rng).tokens);
@@ -575,8 +581,8 @@ TEST_CASE("texts under processors with state are what they are alone, by trees t
   LogTables large(7), small(8);
   const Chain chain{Temperature{0.9}, TopK{4}};
   const TreeShape shape = TreeShape::of_widths({2, 2, 1});
-  Batch batch{ProcessedBatch{large, chain, processor_of},
-              BatchModelTreeDrafter{ProcessedBatch{small, chain, processor_of}, shape, WithoutReplacement{}},
+  Batch batch{ProcessedModel{large, chain, processor_of},
+              BatchModelTreeDrafter{ProcessedModel{small, chain, processor_of}, shape, WithoutReplacement{}},
               TraversalVerifier{}, BatchOptions{.tokens_per_call = 60}};
   const Options options{.max_new_tokens = 30, .gamma = 10};
   const Tokens prompt{1, 2, 0, 5, 1, 2, 3};
@@ -602,4 +608,4 @@ TEST_CASE("texts under processors with state are what they are alone, by trees t
   CHECK(large.size() + small.size() == 0);
 }
 
-}  // namespace test_sample_processed_batch
+}  // namespace test_sample_texts_of_model

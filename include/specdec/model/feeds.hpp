@@ -1,0 +1,269 @@
+// Any model, called over feeds: one text is a batch of one.
+//
+// What wraps a model is written once, over feeds. Around a model for many texts it passes their feeds on; around a model
+// for one text the only sequence is number 0.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+
+#include "specdec/error.hpp"
+#include "specdec/model/feed.hpp"
+#include "specdec/model/model.hpp"
+#include "specdec/model/turn.hpp"
+#include "specdec/parents.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+/// A model for many texts, or a wrapper of one. What its rows are is not asked.
+template <class M>
+concept TakesFeeds = requires(M& model, std::span<const BatchFeed> feeds) { model.forward(feeds); };
+
+/// Says in words what a model lacks of what a wrapper calls. What forward() returns is asked for elsewhere.
+template <class M>
+consteval bool can_be_wrapped() {
+  if constexpr (TakesFeeds<M>) {
+    static_assert(
+        requires(const M& model) {
+          { model.vocab_size() } -> Count;
+        }, "the model has no vocab_size() const that returns the number of tokens: see specdec::BatchModel");
+    static_assert(
+        requires(M& model, Index sequence, Index length) { model.keep(sequence, length); },
+        "the model has no keep(specdec::Index sequence, specdec::Index length), which keeps the first tokens "
+        "of a context: see specdec::BatchModel");
+    static_assert(
+        requires(M& model, Index sequence) { model.release(sequence); },
+        "the model has no release(specdec::Index sequence), which forgets a sequence: see "
+        "specdec::BatchModel");
+  } else {
+    sized_and_truncatable<M>();
+    static_assert(
+        requires(M& model, std::span<const Token> tokens, Index rows) { model.forward(tokens, rows); },
+        "the model has no forward(std::span<const specdec::Token> tokens, specdec::Index rows) for one text, "
+        "and no forward(std::span<const specdec::BatchFeed> feeds) for many: see specdec::Model and "
+        "specdec::BatchModel");
+  }
+  return true;
+}
+
+/// A model that is held by value (M), or referred to (M&), called over feeds.
+///
+///   forward(feeds)            what the model returns. A model for one text is given the only feed; it has no call without
+///                             rows, and is asked for one where the feed wants none
+///   keep(sequence, length)    truncate(length) of a model for one text
+///   keep(sequence, path)      where the model takes trees
+///   release(sequence)         of a model for many texts
+template <class M>
+class OverFeeds {
+ public:
+  using Value = std::remove_reference_t<M>;
+  static constexpr bool for_many = TakesFeeds<Value>;
+
+  explicit OverFeeds(M&& model) : model_(std::forward<M>(model)) {}
+
+  Value& model() { return model_; }
+  const Value& model() const { return model_; }
+
+  decltype(auto) forward(std::span<const BatchFeed> feeds) {
+    if constexpr (for_many) return model_.forward(feeds);
+    else return forward_one(feeds.front());
+  }
+  void keep(Index sequence, Index length) {
+    if constexpr (for_many) model_.keep(sequence, length);
+    else model_.truncate(length);
+  }
+  void keep(Index sequence, std::span<const Index> path)
+    requires takes_trees<Value>
+  {
+    if constexpr (for_many) model_.keep(sequence, path);
+    else model_.keep(path);
+  }
+  void release(Index sequence) { model_.release(sequence); }
+
+ private:
+  decltype(auto) forward_one(const BatchFeed& feed) {
+    const Index rows = std::max<Index>(feed.rows, 1);
+    if constexpr (takes_trees<Value>) {
+      static_assert(std::same_as<decltype(model_.forward(feed.tokens, rows)),
+                                 decltype(model_.forward(feed.tokens, feed.parents, rows))>,
+                    "the model's rows after a tree are of another type than its rows after a line");
+      if (!feed.parents.empty()) return model_.forward(feed.tokens, feed.parents, rows);
+    }
+    return model_.forward(feed.tokens, rows);
+  }
+
+  M model_;
+};
+
+/// What a call of a model returns, be it for one text or for many.
+template <class M>
+using OutputOf = decltype(std::declval<OverFeeds<M&>&>().forward(std::span<const BatchFeed>{}));
+
+/// How many rows the feeds want together.
+inline Index rows_of(std::span<const BatchFeed> feeds) {
+  Index rows = 0;
+  for (const BatchFeed& feed : feeds) rows += feed.rows;
+  return rows;
+}
+
+/// Refuses what cannot be feed number k of a call, by the name that the caller gave it.
+template <bool for_many>
+struct FeedCheck {
+  const BatchFeed& feed;
+  std::size_t k;
+
+  /// A feed goes on where its sequence's context ends.
+  void from(Index length) const {
+    if (feed.from != length)
+      invalid_argument("feeds[", k, "].from = ", feed.from, ", but the context of sequence ", feed.sequence,
+                       " holds ", length, " tokens");
+  }
+  /// A prompt's part may be fed without a row, but not to a model for one text.
+  void rows() const {
+    const Index least = for_many ? 0 : 1, tokens = std::ssize(feed.tokens);
+    if (feed.rows >= least && feed.rows <= tokens) return;
+    if constexpr (for_many)
+      invalid_argument("feeds[", k, "].rows = ", feed.rows, " is outside 0..", tokens,
+                       ", the number of its tokens");
+    else invalid_argument("rows = ", feed.rows, " is outside 1..", tokens, ", the number of tokens");
+  }
+  /// A line follows the context, which is not told while a tree is open.
+  void branches(bool tree_is_open) const {
+    if (!feed.parents.empty() || !tree_is_open) return;
+    if constexpr (for_many)
+      throw std::logic_error(message("specdec: feeds[", k, "] has no parents while the tree of sequence ",
+                                     feed.sequence, " is open: keep() closes it"));
+    else
+      throw std::logic_error(
+          "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
+  }
+};
+
+/// What is kept for each sequence: for a model for one text there is one State at most, of sequence 0.
+template <class State, bool for_many>
+class PerSequence {
+ public:
+  State* find(Index) { return state_ ? &*state_ : nullptr; }
+  State& at(Index) { return *state_; }
+  /// The sequence's, which is made by State(arguments...) where there is none.
+  template <class... Arguments>
+  State& make(Index, Arguments&&... arguments) {
+    return state_ ? *state_ : state_.emplace(std::forward<Arguments>(arguments)...);
+  }
+  void erase(Index) { state_.reset(); }
+
+ private:
+  std::optional<State> state_;
+};
+template <class State>
+class PerSequence<State, true> {
+ public:
+  State* find(Index sequence) {
+    const auto found = states_.find(sequence);
+    return found == states_.end() ? nullptr : &found->second;
+  }
+  State& at(Index sequence) { return states_.find(sequence)->second; }
+  template <class... Arguments>
+  State& make(Index sequence, Arguments&&... arguments) {
+    return states_.try_emplace(sequence, std::forward<Arguments>(arguments)...).first->second;
+  }
+  void erase(Index sequence) { states_.erase(sequence); }
+
+ private:
+  std::unordered_map<Index, State> states_;
+};
+
+/// Holds the model of a wrapper W, and gives the wrapper the functions that such a model has: around one for one text
+/// forward(tokens, rows) and truncate(length), and, if it takes trees, forward(tokens, parents, rows) and keep(path);
+/// around one for many texts forward(feeds), keep(sequence, length), release(sequence), and, if it takes trees,
+/// keep(sequence, path). The wrapper itself is written over feeds. It may keep to itself, if this is its friend:
+///
+///   forward_feeds(feeds)               the rows of the feeds; after a throw all contexts are as before
+///   keep_length(sequence, length)      must not throw
+///   keep_path(sequence, path)          if it takes trees
+///   forget(sequence)                   if the model is for many texts; must not throw
+template <class W, class M, bool trees = takes_trees<std::remove_reference_t<M>>>
+class WrapsModel {
+ protected:
+  static constexpr bool for_many = OverFeeds<M>::for_many;
+
+ public:
+  Index vocab_size() const { return inner_.model().vocab_size(); }
+  Index context_size() const { return specdec::context_size(inner_.model()); }
+
+  /// The model, where others may refer to it, too: two wrappers around one model share its context.
+  const void* identity() const
+    requires(!for_many && MayBeShared<M>)
+  {
+    return detail::identity(inner_.model());
+  }
+
+  decltype(auto) forward(std::span<const Token> tokens, Index rows) &
+        requires(!for_many)
+  {
+    const BatchFeed feed{{.tokens = tokens, .from = cached_, .rows = rows}, 0};
+    decltype(auto) output = wrapper().forward_feeds(std::span(&feed, 1));
+    cached_ += std::ssize(tokens);
+    return output;
+  }
+  decltype(auto) forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) &
+      requires(!for_many && trees) {
+        check_parent_count(std::ssize(parents), std::ssize(tokens));
+        const BatchFeed feed{{.tokens = tokens, .from = cached_, .rows = rows, .parents = parents}, 0};
+        return wrapper().forward_feeds(std::span(&feed, 1));
+      } void keep(std::span<const Index> path)
+        requires(!for_many && trees)
+  {
+    wrapper().keep_path(0, path);
+    cached_ += std::ssize(path);
+  }
+  void truncate(Index length)
+    requires(!for_many)
+  {
+    wrapper().keep_length(0, length);
+    cached_ = std::clamp<Index>(length, 0, cached_);
+  }
+
+  decltype(auto) forward(std::span<const BatchFeed> feeds) &
+        requires for_many
+  {
+    return wrapper().forward_feeds(feeds);
+  }
+  void keep(Index sequence, Index length)
+    requires for_many
+  {
+    wrapper().keep_length(sequence, length);
+  }
+  void keep(Index sequence, std::span<const Index> path)
+    requires(for_many && trees)
+  {
+    wrapper().keep_path(sequence, path);
+  }
+  void release(Index sequence)
+    requires for_many
+  {
+    wrapper().forget(sequence);
+  }
+
+ protected:
+  explicit WrapsModel(M&& model) : inner_(std::forward<M>(model)) {}
+
+  OverFeeds<M>& inner() { return inner_; }
+
+ private:
+  W& wrapper() { return static_cast<W&>(*this); }
+
+  OverFeeds<M> inner_;
+  Index cached_ = 0;  // tokens of the only context that were fed through here
+};
+
+}  // namespace specdec::detail

@@ -1,0 +1,70 @@
+// What is thrown about a row, by what changes its logits.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <span>
+#include <vector>
+
+#include "specdec/error.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+/// Of a model for one text: it is thrown at once.
+template <bool for_many>
+class RowErrors {
+ public:
+  void begin(Index) {}
+  template <class F>
+  void about(Index, Index, F&& f) {
+    f();
+  }
+  template <class Rows>
+  Rows in(const Rows& rows) const {
+    return rows;
+  }
+};
+
+/// Rows of many texts, each with what was thrown about it, if anything was. A view of both.
+template <class Rows>
+class RowsWithErrors {
+ public:
+  RowsWithErrors(const Rows& rows, std::span<const std::exception_ptr> errors)
+      : rows_(rows), errors_(errors) {}
+
+  Index rows() const { return rows_.rows(); }
+  Index vocab_size() const { return rows_.vocab_size(); }
+  auto row(Index i) const {
+    if (const std::exception_ptr& error = errors_[static_cast<std::size_t>(i)]) std::rethrow_exception(error);
+    return rows_.row(i);
+  }
+
+ private:
+  Rows rows_;
+  std::span<const std::exception_ptr> errors_;
+};
+
+/// Of a model for many texts: it is thrown where the row is asked for, so that it is the failure of the row's sequence.
+template <>
+class RowErrors<true> {
+ public:
+  /// Before a call that returns so many rows.
+  void begin(Index rows) { errors_.assign(static_cast<std::size_t>(rows), nullptr); }
+  /// Calls f(), which changes `count` rows from number `first` on.
+  template <class F>
+  void about(Index first, Index count, F&& f) {
+    if (const std::exception_ptr error = error_of(f)) std::fill_n(errors_.begin() + first, count, error);
+  }
+  /// They live until the next call.
+  template <class Rows>
+  RowsWithErrors<Rows> in(const Rows& rows) const {
+    return {rows, errors_};
+  }
+
+ private:
+  std::vector<std::exception_ptr> errors_;
+};
+
+}  // namespace specdec::detail

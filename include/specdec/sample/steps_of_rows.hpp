@@ -1,0 +1,88 @@
+// By which steps each row of a model is sampled: one chain for all, or one for each sequence.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "specdec/model/feed.hpp"
+#include "specdec/rows/numbers.hpp"
+#include "specdec/sample/chain.hpp"
+#include "specdec/sample/processed_rows.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// Tells the steps of a sequence by its number.
+template <class F>
+concept StepsOfSequence =
+    !RowStep<F> && std::invocable<F&, Index> && RowStep<std::remove_cvref_t<std::invoke_result_t<F&, Index>>>;
+
+namespace detail {
+
+/// One chain for all rows.
+template <class Steps>
+class StepsOfRows {
+ public:
+  explicit StepsOfRows(Steps steps) : steps_(std::move(steps)) {}
+
+  /// Before a call of the model: asks for the steps of the rows that the feeds want.
+  void ask(std::span<const BatchFeed>) {}
+  /// The rows of that call, by their steps. The logits must outlive them.
+  template <class Logits>
+  auto of(const Logits& logits) const {
+    return ProcessedRows(logits, steps_);
+  }
+
+ private:
+  Steps steps_;
+};
+
+/// A matrix of logits whose rows have their own steps. A view of both.
+template <class Numbers, RowStep Steps>
+class RowsOfOwnSteps {
+ public:
+  RowsOfOwnSteps(const Numbers& numbers, std::span<const Steps> steps) : numbers_(numbers), steps_(steps) {}
+
+  Index rows() const { return numbers_.rows(); }
+  Index vocab_size() const { return numbers_.cols(); }
+  auto row(Index i) const { return ProcessedRow(numbers_.row(i), steps_[static_cast<std::size_t>(i)]); }
+
+ private:
+  Numbers numbers_;
+  std::span<const Steps> steps_;
+};
+
+/// A chain for each sequence.
+template <StepsOfSequence F>
+class StepsOfRows<F> {
+  using Steps = std::remove_cvref_t<std::invoke_result_t<F&, Index>>;
+
+ public:
+  explicit StepsOfRows(F steps_of) : steps_of_(std::move(steps_of)) {}
+
+  void ask(std::span<const BatchFeed> feeds) {
+    steps_.clear();
+    for (const BatchFeed& feed : feeds) {
+      if (feed.rows < 1) continue;
+      decltype(auto) steps = steps_of_(feed.sequence);
+      for (Index i = 0; i < feed.rows; ++i) steps_.push_back(steps);
+    }
+  }
+  template <class Logits>
+  auto of(const Logits& logits) const {
+    return RowsOfOwnSteps<NumbersOf<Logits>, Steps>(numbers(logits), steps_);
+  }
+
+ private:
+  F steps_of_;
+  std::vector<Steps> steps_;  // of the rows of the last call
+};
+
+}  // namespace detail
+
+}  // namespace specdec

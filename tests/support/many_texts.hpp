@@ -1,0 +1,111 @@
+// One text of a model for many, as if the model were for one; and a model for one text, as if it were for many.
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <type_traits>
+#include <utility>
+
+#include "support/catch.hpp"
+
+namespace support {
+
+inline constexpr specdec::Index only_sequence = 7;
+
+// A model for many texts that has met one of them: a wrapper is tested around it by what it says of the model for one.
+template <class M>
+class OnlyText {
+ public:
+  using Token = specdec::Token;
+  using Index = specdec::Index;
+
+  explicit OnlyText(M&& model) : model_(std::forward<M>(model)) {}
+
+  Index vocab_size() const { return model_.vocab_size(); }
+  Index context_size() const { return specdec::context_size(model_); }
+
+  decltype(auto) forward(std::span<const specdec::BatchFeed> feeds) {
+    REQUIRE(feeds.size() == 1);
+    const specdec::BatchFeed& feed = feeds.front();
+    REQUIRE(feed.sequence == only_sequence);
+    REQUIRE(feed.from == cached_);
+    decltype(auto) output = call(feed);
+    if (feed.parents.empty()) cached_ += std::ssize(feed.tokens);
+    return output;
+  }
+  void keep(Index sequence, Index length) {
+    if (sequence != only_sequence) return;
+    model_.truncate(length);
+    cached_ = std::clamp<Index>(length, 0, cached_);
+  }
+  void keep(Index sequence, std::span<const Index> path)
+    requires specdec::takes_trees<std::remove_reference_t<M>>
+  {
+    REQUIRE(sequence == only_sequence);
+    model_.keep(path);
+    cached_ += std::ssize(path);
+  }
+  void release(Index sequence) { keep(sequence, Index{0}); }
+
+ private:
+  decltype(auto) call(const specdec::BatchFeed& feed) {
+    if constexpr (specdec::takes_trees<std::remove_reference_t<M>>)
+      if (!feed.parents.empty()) return model_.forward(feed.tokens, feed.parents, feed.rows);
+    return model_.forward(feed.tokens, feed.rows);
+  }
+
+  M model_;
+  Index cached_ = 0;
+};
+template <class M>
+OnlyText(M&&) -> OnlyText<M>;
+
+// A model for many texts, called with one of them, as a model for one.
+template <class M>
+class AsOneText {
+ public:
+  using Token = specdec::Token;
+  using Index = specdec::Index;
+
+  explicit AsOneText(M&& model) : model_(std::forward<M>(model)) {}
+
+  Index vocab_size() const { return model_.vocab_size(); }
+  Index context_size() const { return specdec::context_size(model_); }
+
+  decltype(auto) forward(std::span<const Token> tokens, Index rows) {
+    decltype(auto) output = call(tokens, {}, rows);
+    cached_ += std::ssize(tokens);
+    return output;
+  }
+  decltype(auto) forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows)
+    requires specdec::takes_trees<std::remove_reference_t<M>>
+  {
+    return call(tokens, parents, rows);
+  }
+  void truncate(Index length) {
+    model_.keep(only_sequence, length);
+    cached_ = std::clamp<Index>(length, 0, cached_);
+  }
+  void keep(std::span<const Index> path)
+    requires specdec::takes_trees<std::remove_reference_t<M>>
+  {
+    model_.keep(only_sequence, path);
+    cached_ += std::ssize(path);
+  }
+
+ private:
+  decltype(auto) call(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
+    const specdec::BatchFeed feed{{.tokens = tokens, .from = cached_, .rows = rows, .parents = parents},
+                                  only_sequence};
+    return model_.forward(std::span(&feed, 1));
+  }
+
+  M model_;
+  Index cached_ = 0;
+};
+template <class M>
+AsOneText(M&&) -> AsOneText<M>;
+
+}  // namespace support
