@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/many_texts.hpp"
 #include "support/message_of.hpp"
 
 namespace test_model_windowed {
@@ -95,6 +96,16 @@ struct Shown {
   Row distribution(std::span<const Token> context) const { return model.distribution(window.shown(context)); }
 };
 
+// Around a model for one text, and around a model for many texts, of which there is one.
+struct ForOne {
+  static auto windowed(auto& model, auto... window) { return Windowed{model, window...}; }
+};
+struct ForMany {
+  static auto windowed(auto& model, auto... window) {
+    return support::AsOneText{Windowed{support::OnlyText{model}, window...}};
+  }
+};
+
 Tokens tokens_of(Index count, Index vocab_size, std::mt19937_64& rng) {
   Tokens tokens(static_cast<std::size_t>(count));
   for (Token& x : tokens) x = static_cast<Token>(rng() % static_cast<std::uint64_t>(vocab_size));
@@ -108,8 +119,9 @@ static_assert(NumberMatrix<specdec::detail::OutputOf<Windowed<Remembering&>>>);
 static_assert(Model<Windowed<NgramModel>> && Model<Windowed<PathByPath<NgramModel>>>);
 static_assert(!has_stable_rows<Windowed<NgramModel>>);
 
-TEST_CASE(
-    "Windowed: a row depends on the context alone, however that came about and whatever fails, to the bit") {
+TEMPLATE_TEST_CASE(
+    "Windowed: a row depends on the context alone, however that came about and whatever fails, to the bit",
+    "", ForOne, ForMany) {
   std::mt19937_64 rng{1};
   const auto below = [&](Index n) { return static_cast<Index>(rng() % static_cast<std::uint64_t>(n)); };
   int failures = 0;
@@ -117,7 +129,7 @@ TEST_CASE(
     for (int seed = 0; seed < 6; ++seed) {
       Remembering remembering{.vocabulary = 3, .most = w.first + w.last};
       const Shown right{remembering, w};
-      Windowed model{remembering, w.first, w.last, w.stride};
+      auto model = TestType::windowed(remembering, w.first, w.last, w.stride);
       Tokens context;
       for (int n = 0; n < 80; ++n) {
         if (below(2) == 0) {
@@ -178,9 +190,9 @@ TEST_CASE("Windowed: a text beyond the model's context is drafted to its end") {
   CHECK(stats.drafted >= 4 * (stats.target_calls - 2));
 }
 
-TEST_CASE("Windowed: feeds what is new, and the window where it begins anew") {
+TEMPLATE_TEST_CASE("Windowed: feeds what is new, and the window where it begins anew", "", ForOne, ForMany) {
   Remembering inner{.vocabulary = 3, .most = 12};
-  Windowed model{inner, 2, 10};  // hence begins anew every 5 tokens
+  auto model = TestType::windowed(inner, 2, 10);  // hence begins anew every 5 tokens
   const auto cost = [&](Index tokens, Index rows) {
     inner.calls = inner.fed = 0;
     model.forward(Tokens(static_cast<std::size_t>(tokens), 1), rows);
@@ -201,6 +213,49 @@ TEST_CASE("Windowed: feeds what is new, and the window where it begins anew") {
   CHECK(inner.context.size() == 8);
   model.truncate(0);
   CHECK(cost(1000, 1).second <= 12);
+}
+
+TEST_CASE("Windowed: texts of one batch, each in a window of its own, are what they are alone") {
+  const Remembering large{.vocabulary = 3, .most = 9}, small{.vocabulary = 3, .most = 7};
+  Batch batch{Windowed{ModelPerSequence{large}, 2, 7, 3},
+              BatchModelDrafter{Windowed{ModelPerSequence{small}, 1, 6, 2}}, BlockVerifier{},
+              BatchOptions{.tokens_per_call = 20}};
+  support::check_texts_alone(batch, [&] {
+    return SpecDec{Windowed{Remembering(large), 2, 7, 3},
+                   ModelDrafter{Windowed{Remembering(small), 1, 6, 2}}};
+  });
+}
+
+TEST_CASE("Windowed: of many texts a prompt is fed in parts, and bad feeds are named") {
+  Remembering inner{.vocabulary = 3, .most = 12};
+  Windowed model{support::OnlyText{inner}, 2, 10};
+  Tokens text;
+  const auto feed = [&](Index tokens, Index rows) {
+    const Index from = std::ssize(text);
+    text.resize(text.size() + static_cast<std::size_t>(tokens), 1);
+    return std::vector<BatchFeed>{
+        {{.tokens = std::span(text).last(static_cast<std::size_t>(tokens)), .from = from, .rows = rows},
+         support::only_sequence}};
+  };
+  const auto cost = [&](Index tokens, Index rows) {
+    inner.calls = inner.fed = 0;
+    CHECK(model.forward(feed(tokens, rows)).rows() == rows);
+    return std::pair(inner.calls, inner.fed);
+  };
+  using Cost = std::pair<Index, Index>;
+  CHECK(cost(11, 0) == Cost(1, 11));  // not left for later, when a call would be larger than agreed on
+  CHECK(cost(8, 0) == Cost(1, 7));    // what the window of its last token begins with, and on
+  CHECK(cost(1, 1) == Cost(1, 1));
+  CHECK(cost(0, 0) == Cost(0, 0));
+  CHECK(message_of([&] {
+          model.forward(std::vector<BatchFeed>{{{.tokens = text, .from = 3, .rows = 1}, 7}});
+        }) == "specdec: feeds[0].from = 3, but the context of sequence 7 holds 20 tokens");
+  CHECK(message_of([&] { model.forward(feed(1, 2)); }) ==
+        "specdec: feeds[0].rows = 2 is outside 0..1, the number of its tokens");
+  model.release(7);
+  CHECK(inner.context.empty());
+  text.clear();
+  CHECK(cost(1, 1) == Cost(1, 1));
 }
 
 TEST_CASE("Windowed: goes in and around a ProcessedModel, and a hook outside sees all of the context") {

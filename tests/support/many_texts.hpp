@@ -2,11 +2,15 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <iterator>
+#include <random>
 #include <span>
 #include <specdec/specdec.hpp>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "support/catch.hpp"
 
@@ -107,5 +111,31 @@ class AsOneText {
 };
 template <class M>
 AsOneText(M&&) -> AsOneText<M>;
+
+// Texts of a batch of several prompts come out as each comes out alone, by what `alone` makes, with its own seed.
+template <class Batch, class Alone>
+void check_texts_alone(Batch& batch, const Alone& alone, specdec::Index gamma = 3) {
+  const auto prompt = [](specdec::Index number) {
+    std::vector<specdec::Token> tokens(static_cast<std::size_t>(1 + 7 * (number % 4)));
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      tokens[i] = static_cast<specdec::Token>((i * i + static_cast<std::size_t>(number)) % 3);
+    return tokens;
+  };
+  const specdec::Options options{.max_new_tokens = 40, .gamma = gamma};
+  for (specdec::Index number = 0; number < 10; ++number) {
+    batch.add(prompt(number), options, std::mt19937_64(static_cast<std::uint64_t>(number)));
+    batch.step();
+  }
+  batch.cancel(9);
+  std::size_t texts = 0;
+  for (const specdec::Finished& finished : batch.run()) {
+    REQUIRE_FALSE(finished.error);
+    std::mt19937_64 rng(static_cast<std::uint64_t>(finished.sequence));
+    CHECK(finished.result.tokens == alone().generate(prompt(finished.sequence), options, rng).tokens);
+    CHECK(finished.result.tokens.size() == 40);
+    ++texts;
+  }
+  CHECK(texts == 9);
+}
 
 }  // namespace support

@@ -1,13 +1,16 @@
 // What several calls of a model return, as if one had.
 #pragma once
 
+#include <cstddef>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "specdec/error.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/row_span.hpp"
 #include "specdec/rows/kinds/stored_rows.hpp"
+#include "specdec/rows/named_row.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/types.hpp"
 
@@ -15,35 +18,56 @@ namespace specdec::detail {
 
 /// Refuses rows of another shape than asked for: they would be copied out of bounds.
 inline void check_gathered(Index rows, Index size, Index asked, Index vocab_size) {
-  if (rows != asked || size != vocab_size)
+  if (rows != asked || (asked > 0 && size != vocab_size))
     invalid_argument("the model returned ", rows, " rows over ", size, " tokens, expected ", asked,
                      " over its vocabulary of ", vocab_size);
 }
 
-/// Copies of the rows of several calls, each of which returns an Output. No allocation in steady state.
+/// Copies of the rows of several calls, each of which returns an Output. Always copies: rows that a model calls stable live
+/// until their positions are truncated away, which the next call may do. No allocation in steady state.
 template <class Output>
 class GatheredRows {
   using Row = RowOf<decltype(distributions(std::declval<const Output&>()))>;
+  using Rows = StoredRows<Row, false>;
+  using Stored = typename Rows::Stored;
 
  public:
   /// Forgets what there was; room for so many rows.
-  void begin(Index, Index vocab_size) {
+  void begin(Index count, Index vocab_size) {
     vocab_size_ = vocab_size;
     rows_.clear();
+    places_.resize(static_cast<std::size_t>(count));
+    gathered_.reserve(places_.size());
   }
 
-  /// Throws: std::invalid_argument where the call returned something else than so many rows over the vocabulary.
-  void add(const Output& output, Index count) {
+  /// The rows that a call returned, as put() takes them. The output must outlive them.
+  /// Throws: std::invalid_argument where they are not so many rows over the vocabulary.
+  auto checked(const Output& output, Index count) const {
     const auto rows = distributions(output);
     check_gathered(rows.rows(), rows.rows() > 0 ? Index{rows.row(0).vocab_size()} : Index{0}, count,
                    vocab_size_);
-    for (Index i = 0; i < count; ++i) rows_.add(rows.row(i));
+    return rows;
   }
 
-  auto all() const& { return rows_.first(rows_.size(), vocab_size_); }
+  /// Row i of them becomes row number `place` of all.
+  template <class Matrix>
+  void put(Index place, const Matrix& rows, Index i) {
+    places_[static_cast<std::size_t>(place)] = rows_.size();
+    const auto row = rows.row(i);
+    rows_.add(NamedRow(row, "model", i));
+  }
+
+  /// All rows, once each has been put in its place. They live until begin().
+  RowSpan<Stored> all() & {
+    gathered_.clear();
+    for (const Index k : places_) gathered_.push_back(rows_[k]);
+    return {gathered_, vocab_size_};
+  }
 
  private:
-  StoredRows<Row, false> rows_;
+  Rows rows_;                  // in the order of the calls
+  std::vector<Index> places_;  // where among them each row is
+  std::vector<Stored> gathered_;
   Index vocab_size_ = 0;
 };
 
@@ -54,21 +78,26 @@ class GatheredRows<Output> {
 
  public:
   void begin(Index count, Index vocab_size) {
-    used_ = 0;
+    count_ = count;
     if (rows_.rows() < count || rows_.cols() != vocab_size) rows_.resize(count, vocab_size);
   }
 
-  void add(const Output& output, Index count) {
+  auto checked(const Output& output, Index count) const {
     const auto rows = numbers(output);
     check_gathered(rows.rows(), rows.rows() > 0 ? rows.cols() : 0, count, rows_.cols());
-    for (Index i = 0; i < count; ++i) rows.row(i).copy_to(rows_.row(used_++).data());
+    return rows;
   }
 
-  auto all() const& { return rows_.topRows(used_); }
+  template <class Matrix>
+  void put(Index place, const Matrix& rows, Index i) {
+    rows.row(i).copy_to(rows_.row(place).data());
+  }
+
+  auto all() & { return std::as_const(rows_).topRows(count_); }
 
  private:
   Eigen::Matrix<Stored, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> rows_;
-  Index used_ = 0;
+  Index count_ = 0;
 };
 
 }  // namespace specdec::detail
