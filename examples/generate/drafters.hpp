@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "drafters/lookahead.hpp"
 #include "generate/other_tokenizers.hpp"
 #include "generate/pair.hpp"
 #include "generate/sampled.hpp"
@@ -141,7 +142,7 @@ inline constexpr std::array<DrafterKind, 11> drafters{{
     {"suffix", "suffix automaton",
      [](Pair&, const DrafterSettings&) { return erased(specdec::SuffixDrafter{}); }},
     {"lookahead", "lookahead",
-     [](Pair&, const DrafterSettings&) { return erased(specdec::LookaheadDrafter{}); }},
+     [](Pair&, const DrafterSettings&) { return erased(::drafters::LookaheadDrafter{}); }},
     {"chain", "suffix, then model",
      [](Pair& pair, const DrafterSettings& s) {
        // A short match is no better a guess than the model's.

@@ -13,7 +13,6 @@
 #include "specdec/draft/chain_drafter.hpp"
 #include "specdec/draft/confident_tree_drafter.hpp"
 #include "specdec/draft/forced_tokens.hpp"
-#include "specdec/draft/from_text/lookahead.hpp"
 #include "specdec/draft/from_text/prompt_lookup.hpp"
 #include "specdec/draft/from_text/suffix_drafter.hpp"
 #include "specdec/draft/intersection_drafter.hpp"

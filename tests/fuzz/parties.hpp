@@ -15,6 +15,7 @@
 #include "fuzz/bytes.hpp"
 #include "fuzz/engine.hpp"
 #include "fuzz/model.hpp"
+#include "support/answers_drafter.hpp"
 #include "support/rules.hpp"
 
 namespace fuzz {
@@ -42,7 +43,7 @@ class OneOf {
         put<SuffixDrafter<>>();
         break;
       case 4:
-        put<LookaheadDrafter>();
+        put<support::AnswersDrafter>();
         break;
       case 5:
         put<Chain>(SuffixDrafter{}, SmallDrafter(small));
@@ -134,7 +135,7 @@ class OneOf {
   Matrix rows_;
 };
 
-using AnyDrafter = OneOf<specdec::PromptLookupDrafter, specdec::SuffixDrafter<>, specdec::LookaheadDrafter,
+using AnyDrafter = OneOf<specdec::PromptLookupDrafter, specdec::SuffixDrafter<>, support::AnswersDrafter,
                          Chain, SmallDrafter, Cascade, RememberingCascade>;
 // Under keyed rules, where nobody may verify by ratios.
 using KeyedDrafter = OneOf<specdec::PromptLookupDrafter, specdec::SuffixDrafter<>, Chain, SmallDrafter>;

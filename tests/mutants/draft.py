@@ -100,22 +100,6 @@ mutant("suffix-share-of-all-counts", "draft/from_text/learnt_suffixes.hpp", "tes
 mutant("suffix-counts-a-text-twice", "draft/from_text/learnt_suffixes.hpp", "tests/draft/from_text/suffix_drafter",
        "if (i <= survived || automaton_.state(state).is_text)", "if (i <= survived)")
 
-mutant = promise("lookahead proposes the target's answers again, each in its place, and pools those that followed one another")
-mutant("lookahead-place-before", "draft/from_text/lookahead.hpp", "tests/draft/from_text/lookahead",
-       "begin_ = seen_ + verdict.accepted + 1;", "begin_ = seen_ + verdict.accepted;")
-mutant("lookahead-guesses-not-passed-by", "draft/from_text/lookahead.hpp", "tests/draft/from_text/lookahead",
-       "else guesses_.erase(guesses_.begin(), guesses_.begin() + grown);", "")
-mutant("lookahead-guesses-of-another-text", "draft/from_text/lookahead.hpp", "tests/draft/from_text/lookahead",
-       "seen_ = std::max<Index>(length, 0);\n    guesses_.clear();", "seen_ = std::max<Index>(length, 0);")
-mutant("lookahead-trail-lost", "draft/from_text/lookahead.hpp", "tests/draft/from_text/lookahead",
-       "propose(guesses_[i]);", "propose({guesses_[i].back()});")
-mutant("lookahead-pool-drops-the-latest", "draft/from_text/lookahead.hpp", "tests/draft/from_text/lookahead",
-       "== most_) at = rests.begin();", "== most_) at = rests.end() - rest_;")
-mutant("lookahead-guess-has-no-say", "draft/from_text/lookahead.hpp", "tests/draft/from_text/lookahead",
-       "pool_.rest(trail.back(), guess(tokens_.size()))", "pool_.rest(trail.back(), std::nullopt)")
-mutant("lookahead-bad-row-behind-the-stop", "draft/from_text/lookahead.hpp", "tests/draft/from_text/lookahead",
-       "catch (const InvalidDistribution&)", "catch (const std::bad_alloc&)")
-
 mutant = promise("a chain passes on the first proposal, rolls all members back, and keeps the rows' meaning")
 mutant("chain-refuses-short-proposals", "draft/chain_drafter.hpp", "tests/draft/chain_drafter",
        "if (tokens.empty()) return propose", "if (tokens.size() < 2) return propose")

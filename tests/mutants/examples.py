@@ -1,6 +1,23 @@
-"""Mutants of the examples' transformer."""
+"""Mutants of the examples: of a drafter, and of the transformer."""
 
 from mutants import promise
+
+LOOKAHEAD = "examples/drafters/lookahead.hpp"
+mutant = promise("lookahead proposes the target's answers again, each in its place, and pools those that followed one another")
+mutant("lookahead-place-before", LOOKAHEAD, "examples/tests/lookahead",
+       "begin_ = seen_ + verdict.accepted + 1;", "begin_ = seen_ + verdict.accepted;")
+mutant("lookahead-guesses-not-passed-by", LOOKAHEAD, "examples/tests/lookahead",
+       "else guesses_.erase(guesses_.begin(), guesses_.begin() + grown);", "")
+mutant("lookahead-guesses-of-another-text", LOOKAHEAD, "examples/tests/lookahead",
+       "seen_ = std::max<Index>(length, 0);\n    guesses_.clear();", "seen_ = std::max<Index>(length, 0);")
+mutant("lookahead-trail-lost", LOOKAHEAD, "examples/tests/lookahead",
+       "propose(guesses_[i]);", "propose({guesses_[i].back()});")
+mutant("lookahead-pool-drops-the-latest", LOOKAHEAD, "examples/tests/lookahead",
+       "== most_) at = rests.begin();", "== most_) at = rests.end() - rest_;")
+mutant("lookahead-guess-has-no-say", LOOKAHEAD, "examples/tests/lookahead",
+       "pool_.rest(trail.back(), guess(tokens_.size()))", "pool_.rest(trail.back(), std::nullopt)")
+mutant("lookahead-bad-row-behind-the-stop", LOOKAHEAD, "examples/tests/lookahead",
+       "catch (const specdec::InvalidDistribution&)", "catch (const std::bad_alloc&)")
 
 mutant = promise("a checkpoint asks for no more memory than its bytes are good for")
 mutant("checkpoint-context-of-any-size", "examples/transformer/checkpoint.hpp", "examples/tests/checkpoint",

@@ -22,7 +22,7 @@ namespace {
 
 // Greedy block verification is not for drafters whose rows of a place change from draft to draft.
 bool fit(Index drafter, const support::AnyVerifier& rule) {
-  const bool changing = drafter == AnyDrafter::lookahead || drafter == AnyDrafter::chain;
+  const bool changing = drafter == AnyDrafter::answers || drafter == AnyDrafter::chain;
   return !(changing && std::holds_alternative<specdec::GreedyBlockVerifier>(rule.rule));
 }
 

@@ -14,6 +14,8 @@
 #include <variant>
 #include <vector>
 
+#include "support/answers_drafter.hpp"
+
 namespace soak {
 
 using specdec::Index;
@@ -236,9 +238,9 @@ class Model {
 // One of the library's drafters of lines. Its rows are copied, so that those of all have one type.
 class AnyDrafter {
  public:
-  enum Kind : Index { none, model, prompt_lookup, suffixes, lookahead, chain, cascade, kinds };
-  static constexpr const char* names[] = {"none",      "model", "prompt lookup", "suffixes",
-                                          "lookahead", "chain", "cascade"};
+  enum Kind : Index { none, model, prompt_lookup, suffixes, answers, chain, cascade, kinds };
+  static constexpr const char* names[] = {"none",    "model", "prompt lookup", "suffixes",
+                                          "answers", "chain", "cascade"};
 
   // Whether the draft model's context is a beginning of the text between steps.
   static bool model_keeps_text(Index which) { return which != cascade; }
@@ -256,8 +258,8 @@ class AnyDrafter {
       case suffixes:
         drafter_.emplace<SuffixDrafter<>>();
         break;
-      case lookahead:
-        drafter_.emplace<LookaheadDrafter>();
+      case answers:
+        drafter_.emplace<support::AnswersDrafter>();
         break;
       case chain:
         drafter_.emplace<Chain>(PromptLookupDrafter({.max_ngram = 4, .min_ngram = 3}),
@@ -329,7 +331,7 @@ class AnyDrafter {
   const Model* small_;
   const Model* middle_;
   std::variant<specdec::NoDrafter, specdec::ModelDrafter<Model&>, specdec::PromptLookupDrafter,
-               specdec::SuffixDrafter<>, specdec::LookaheadDrafter, Chain, Cascade>
+               specdec::SuffixDrafter<>, support::AnswersDrafter, Chain, Cascade>
       drafter_;
   Matrix rows_;
 };

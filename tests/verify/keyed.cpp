@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/answers_drafter.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 
@@ -98,7 +99,7 @@ std::vector<AnyDrafter> all_drafters(const Table& small) {
       {"model", ModelDrafter{Table(small)}},
       {"prompt lookup", lookup},
       {"suffixes", SuffixDrafter{}},
-      {"lookahead", LookaheadDrafter{}},
+      {"answers", support::AnswersDrafter{}},
       {"chain",
        ChainDrafter{PromptLookupDrafter{{.max_ngram = 3, .min_ngram = 3}}, ModelDrafter{Table(small)}}},
       {"cascade", CascadeDrafter{Table(small), PromptLookupDrafter{}, KeyedVerifier{}, 2}},

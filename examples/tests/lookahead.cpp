@@ -1,3 +1,7 @@
+// A worked case of a drafter that learns from the rows that the target gives. The oracles: its definition, from a record of
+// every guess, and the target's law.
+#include "drafters/lookahead.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -10,12 +14,14 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/drafter_laws.hpp"
 #include "support/message_of.hpp"
 #include "support/propose.hpp"
 
-namespace test_draft_lookahead {
+namespace test_examples_lookahead {
 
 using namespace specdec;
+using drafters::LookaheadDrafter;
 using support::message_of;
 
 static_assert(Drafter<LookaheadDrafter>);
@@ -44,7 +50,7 @@ constexpr LookaheadDrafter::Options jacobi{.ngram = 20, .text = false};
 }  // namespace
 
 TEST_CASE("a pool keeps the latest n-grams of each first token, each once") {
-  detail::NgramPool pool(3, 2);
+  drafters::NgramPool pool(3, 2);
   const auto rest = [&](Token first, std::optional<Token> guess = std::nullopt) {
     const auto found = pool.rest(first, guess);
     return Tokens(found.begin(), found.end());
@@ -357,18 +363,33 @@ TEST_CASE(
 TEST_CASE("lookahead's options and what it observes are checked") {
   CHECK_NOTHROW(LookaheadDrafter{{.ngram = 2, .pool = 1}});
   CHECK_NOTHROW(LookaheadDrafter{{.pool = std::numeric_limits<Index>::max()}});
-  CHECK(message_of([] { LookaheadDrafter{{.ngram = 1}}; }) ==
-        "specdec: lookahead needs ngram >= 2, not ngram = 1");
-  CHECK(message_of([] { LookaheadDrafter{{.pool = 0}}; }) ==
-        "specdec: lookahead needs pool >= 1, not pool = 0");
+  CHECK(message_of([] { LookaheadDrafter{{.ngram = 1}}; }) == "lookahead needs ngram >= 2, not ngram = 1");
+  CHECK(message_of([] { LookaheadDrafter{{.pool = 0}}; }) == "lookahead needs pool >= 1, not pool = 0");
   LookaheadDrafter drafter;
   CHECK(message_of([&] {
           drafter.observe(rows_of({1, 2}), Tokens{1, 2}, {0, 1});
-        }) == "specdec: lookahead observes 2 target rows, expected 3, one more than drafted tokens");
+        }) == "lookahead observes 2 target rows, expected 3, one more than drafted tokens");
   CHECK(message_of([&] {
           drafter.observe(rows_of({1, 2}), Tokens{1}, {2, 1});
-        }) == "specdec: lookahead observes 2 of 1 drafted tokens accepted");
+        }) == "lookahead observes 2 of 1 drafted tokens accepted");
   CHECK_FALSE(message_of([&] { drafter.observe(rows_of({1, 2}), Tokens{1}, {-1, 1}); }).empty());
 }
 
-}  // namespace test_draft_lookahead
+namespace {
+
+LookaheadDrafter with_text() { return LookaheadDrafter{{.ngram = 2}}; }
+LookaheadDrafter without_text() { return LookaheadDrafter{{.ngram = 3, .pool = 1, .text = false}}; }
+
+}  // namespace
+
+TEST_CASE("lossless with lookahead", "[law]") {
+  support::check_lossless_with(with_text);
+  support::check_lossless_with(without_text);
+}
+
+TEST_CASE("the next text is independent of the one that lookahead has learnt from", "[law]") {
+  support::check_two_generations_with(with_text);
+  support::check_two_generations_with(without_text);
+}
+
+}  // namespace test_examples_lookahead

@@ -6,19 +6,17 @@
 #include <iterator>
 #include <optional>
 #include <span>
+#include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "specdec/chance/random.hpp"
-#include "specdec/draft/drafter.hpp"
-#include "specdec/error.hpp"
-#include "specdec/rows/kinds/dense.hpp"
-#include "specdec/rows/kinds/one_hot.hpp"
-#include "specdec/verify/verdict.hpp"
+namespace drafters {
 
-namespace specdec {
-namespace detail {
+using specdec::Index;
+using specdec::Token;
 
 /// For every first token the n-grams that were added last, each once: at most `most` of them.
 class NgramPool {
@@ -53,8 +51,6 @@ class NgramPool {
   std::ptrdiff_t most_;
   std::unordered_map<Token, std::vector<Token>> rests_;  // one after the other, the latest at the end
 };
-
-}  // namespace detail
 
 /// Proposes gamma tokens, always: those that the target's own answers to rejected drafts make likely. The rows
 /// of a call that lie behind the stop are answers to a wrong text; still their argmax is a better guess for the
@@ -99,15 +95,15 @@ class LookaheadDrafter {
       : options_(checked(options)), pool_(options.ngram, options.pool) {}
 
   /// Always gamma tokens, unless the context is empty.
-  template <RandomSource Source>
-  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) & {
+  template <specdec::RandomSource Source>
+  specdec::Draft<specdec::OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) & {
     arrive(context);
     tokens_.clear();
     trails_.clear();
     propose_from_pool(context, gamma);
     propose_guesses(gamma);
     propose_first_guesses(context, gamma);
-    return {tokens_, OneHotRows(tokens_)};
+    return {tokens_, specdec::OneHotRows(tokens_)};
   }
 
   /// What became of the draft: `target` are the γ+1 rows, row i the target's distribution after i drafted
@@ -116,10 +112,11 @@ class LookaheadDrafter {
   /// Throws: std::invalid_argument on another number of rows, and where more was accepted than drafted. The
   /// guesses end at a row that is no distribution: behind the stop that is no error (a grammar may allow
   /// nothing behind a token that it rules out).
-  template <Probabilities Target>
-  void observe(const Target& target, std::span<const Token> drafted, const Verdict& verdict) {
-    const auto rows = distributions(target);
-    static_assert(ArgmaxRow<RowOf<decltype(rows)>>, "the target's rows are no specdec::ArgmaxRow");
+  template <specdec::Probabilities Target>
+  void observe(const Target& target, std::span<const Token> drafted, const specdec::Verdict& verdict) {
+    const auto rows = specdec::distributions(target);
+    static_assert(specdec::ArgmaxRow<specdec::RowOf<decltype(rows)>>,
+                  "the target's rows are no specdec::ArgmaxRow");
     check(rows.rows(), std::ssize(drafted), verdict);
     if (drafted.empty()) return;
     guesses_.clear();
@@ -127,7 +124,7 @@ class LookaheadDrafter {
     try {
       for (Index i = verdict.accepted + 1; i <= std::ssize(drafted); ++i)
         refine(trail(drafted, i - 1), rows.row(i).argmax());
-    } catch (const InvalidDistribution&) {  // the guesses so far stand
+    } catch (const specdec::InvalidDistribution&) {  // the guesses so far stand
     }
   }
 
@@ -148,18 +145,19 @@ class LookaheadDrafter {
 
   static const Options& checked(const Options& options) {
     if (options.ngram < 2)
-      detail::invalid_argument("lookahead needs ngram >= 2, not ngram = ", options.ngram);
-    if (options.pool < 1) detail::invalid_argument("lookahead needs pool >= 1, not pool = ", options.pool);
+      throw std::invalid_argument("lookahead needs ngram >= 2, not ngram = " + std::to_string(options.ngram));
+    if (options.pool < 1)
+      throw std::invalid_argument("lookahead needs pool >= 1, not pool = " + std::to_string(options.pool));
     return options;
   }
 
-  static void check(Index rows, Index gamma, const Verdict& verdict) {
+  static void check(Index rows, Index gamma, const specdec::Verdict& verdict) {
     if (rows != gamma + 1)
-      detail::invalid_argument("lookahead observes ", rows, " target rows, expected ", gamma + 1,
-                               ", one more than drafted tokens");
+      throw std::invalid_argument("lookahead observes " + std::to_string(rows) + " target rows, expected " +
+                                  std::to_string(gamma + 1) + ", one more than drafted tokens");
     if (verdict.accepted < 0 || verdict.accepted > gamma)
-      detail::invalid_argument("lookahead observes ", verdict.accepted, " of ", gamma,
-                               " drafted tokens accepted");
+      throw std::invalid_argument("lookahead observes " + std::to_string(verdict.accepted) + " of " +
+                                  std::to_string(gamma) + " drafted tokens accepted");
   }
 
   // The text has grown: guesses for what is text now are done with.
@@ -240,7 +238,7 @@ class LookaheadDrafter {
   }
 
   Options options_;
-  detail::NgramPool pool_;
+  NgramPool pool_;
   std::vector<Trail> guesses_;  // the first of them for the place begin_ of the text
   Index begin_ = 0;
   Index seen_ = 0;             // the length of the context last shown
@@ -248,4 +246,4 @@ class LookaheadDrafter {
   std::vector<Trail> trails_;  // of its tokens
 };
 
-}  // namespace specdec
+}  // namespace drafters

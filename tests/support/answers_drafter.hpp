@@ -1,0 +1,46 @@
+// A drafter that learns from the rows that the target gives.
+#pragma once
+
+#include <span>
+#include <specdec/specdec.hpp>
+#include <vector>
+
+namespace support {
+
+using specdec::Index;
+using specdec::Token;
+
+// Proposes for every place of a text what the target last held most likely there, in this text or in one before.
+class AnswersDrafter {
+ public:
+  specdec::Draft<specdec::OneHotRows> draft(std::span<const Token> context, Index gamma, auto&) & {
+    seen_ = std::ssize(context);
+    tokens_.clear();
+    for (Index place = seen_; place < seen_ + gamma && place < std::ssize(answers_); ++place)
+      tokens_.push_back(answers_[static_cast<std::size_t>(place)]);
+    return {tokens_, specdec::OneHotRows(tokens_)};
+  }
+
+  void observe(const auto& target, std::span<const Token> drafted, const specdec::Verdict&) {
+    const auto rows = specdec::distributions(target);
+    // The place after these has not been answered: the first guess for it is token 0.
+    if (std::ssize(answers_) < seen_ + rows.rows() + 1)
+      answers_.resize(static_cast<std::size_t>(seen_ + rows.rows() + 1));
+    try {
+      for (Index i = 0; i <= std::ssize(drafted); ++i)
+        answers_[static_cast<std::size_t>(seen_ + i)] = rows.row(i).argmax();
+    } catch (const specdec::
+                 InvalidDistribution&) {  // after a token that a grammar rules out nothing may be allowed
+    }
+  }
+
+  void truncate(Index) noexcept {}
+  void clear() { *this = {}; }
+
+ private:
+  std::vector<Token> answers_;  // by place
+  std::vector<Token> tokens_;
+  Index seen_ = 0;  // of the context
+};
+
+}  // namespace support
