@@ -345,7 +345,7 @@ std::vector<double> of_tree() {
   const auto rows = model.forward(tokens, parents, 5);
   std::vector<double> all;
   for (Index i = 0; i < 5; ++i)
-    for (Token x = 0; x < 3; ++x) all.push_back(rows.row(i).probability(x));
+    for (Token x = 0; x < 3; ++x) all.push_back(distributions(rows).row(i).probability(x));
   return all;
 }
 

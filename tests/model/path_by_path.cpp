@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/many_texts.hpp"
 #include "support/message_of.hpp"
 
 namespace test_model_path_by_path {
@@ -142,7 +143,7 @@ class Walk {
     text_.parents.insert(text_.parents.end(), parents.begin(), parents.end());
     REQUIRE(output.rows() == rows);
     for (Index i = 0; i < rows; ++i)
-      check(output.row(i), expected, text_.behind(std::ssize(text_.tree) - rows + i));
+      check(distributions(output).row(i), expected, text_.behind(std::ssize(text_.tree) - rows + i));
   }
 
   Numbers any_path() {
@@ -202,27 +203,36 @@ struct Columns {
   void truncate(Index length) { table.truncate(length); }
 };
 
-template <class M>
+// Around a model for one text, and around a model for many texts, of which there is one.
+struct ForOne {
+  static auto by_path(auto& model) { return PathByPath{model}; }
+};
+struct ForMany {
+  static auto by_path(auto& model) { return support::AsOneText{PathByPath{support::OnlyText{model}}}; }
+};
+
+template <class Form, class M>
 void walk(const M& fresh, std::uint64_t seed) {
   M copy = fresh;
-  PathByPath model{std::move(copy)};
+  auto model = Form::by_path(copy);
   Walk calls(model, seed);
   for (int n = 0; n < 300; ++n) calls.step(linear_rows(fresh));
 }
 
 }  // namespace
 
-TEST_CASE("PathByPath: rows of a tree are those of the ways to its tokens, to the bit") {
+TEMPLATE_TEST_CASE("PathByPath: rows of a tree are those of the ways to its tokens, to the bit", "", ForOne,
+                   ForMany) {
   std::mt19937_64 rng{1};
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
-    walk(TableModel<float>::random(3, 3, rng), seed);
-    walk(TableModel<double>::random(2, 5, rng), seed);
+    walk<TestType>(TableModel<float>::random(3, 3, rng), seed);
+    walk<TestType>(TableModel<double>::random(2, 5, rng), seed);
   }
   Tokens text(500);
   for (Token& x : text) x = static_cast<Token>(rng() % 4);
-  walk(NgramModel::train(text, {.order = 3, .vocab_size = 5}), 1);
-  walk(ProcessedModel{LogitsTable(), Chain{Temperature(0.7), TopK(3)}}, 2);
-  walk(Columns{TableModel<>::random(3, 2, rng)}, 3);
+  walk<TestType>(NgramModel::train(text, {.order = 3, .vocab_size = 5}), 1);
+  walk<TestType>(ProcessedModel{LogitsTable(), Chain{Temperature(0.7), TopK(3)}}, 2);
+  walk<TestType>(Columns{TableModel<>::random(3, 2, rng)}, 3);
 }
 
 TEST_CASE("PathByPath: a model that returns columns drafts trees and is their target, alone and in a batch") {
@@ -252,11 +262,12 @@ TEST_CASE("PathByPath: a model that returns columns drafts trees and is their ta
       CHECK(rows.row(i).probability(x) == table.distribution(ways[i]).probability(x));
 }
 
-TEST_CASE("PathByPath: the model's context is what was kept, once there is something to take in") {
+TEMPLATE_TEST_CASE("PathByPath: the model's context is what was kept, once there is something to take in", "",
+                   ForOne, ForMany) {
   std::mt19937_64 rng{2};
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Watched watched{TableModel<float>::random(3, 2, rng)};
-    PathByPath model{watched};
+    auto model = TestType::by_path(watched);
     Walk calls(model, seed);
     for (int n = 0; n < 50; ++n) calls.step(linear_rows(watched.table));
     model.keep({});
@@ -267,13 +278,14 @@ TEST_CASE("PathByPath: the model's context is what was kept, once there is somet
   }
 }
 
-TEST_CASE("PathByPath: whatever call of the model fails, context and tree are as before") {
+TEMPLATE_TEST_CASE("PathByPath: whatever call of the model fails, context and tree are as before", "", ForOne,
+                   ForMany) {
   std::mt19937_64 rng{3};
   int failures = 0;
   for (const Fault fault : {Fault::before, Fault::after})
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       Watched watched{TableModel<float>::random(3, 3, rng)};
-      PathByPath model{watched};
+      auto model = TestType::by_path(watched);
       Walk calls(model, seed);
       for (int n = 0; n < 100; ++n) {
         watched.goes_well = calls.below(4);
@@ -288,10 +300,11 @@ TEST_CASE("PathByPath: whatever call of the model fails, context and tree are as
   CHECK(failures > 300);
 }
 
-TEST_CASE("PathByPath: what ways have in common is fed once, and what is not asked for not at all") {
+TEMPLATE_TEST_CASE("PathByPath: what ways have in common is fed once, and what is not asked for not at all",
+                   "", ForOne, ForMany) {
   SplitMix64 generator;
   Watched watched{TableModel<float>::random(4, 2, generator)};
-  PathByPath model{watched};
+  auto model = TestType::by_path(watched);
   const auto cost = [&](auto&& call) {
     watched.calls = watched.fed = 0;
     call();
@@ -314,6 +327,62 @@ TEST_CASE("PathByPath: what ways have in common is fed once, and what is not ask
   model.forward(tokens, parents, 7);
   CHECK(cost([&] { model.keep(Numbers{0, 1, 3}); }) == Cost(0, 0));
   CHECK(cost([&] { model.forward(Tokens{3}, Numbers{-1}, 1); }).first == 1);
+}
+
+TEST_CASE("PathByPath: trees of one batch, a branch of each in a call, are what they are alone") {
+  std::mt19937_64 rng{7};
+  const auto large = TableModel<>::random(3, 2, rng), small = TableModel<>::random(3, 1, rng);
+  const TreeShape shape = TreeShape::of_widths({2, 2, 1});
+  Batch batch{
+      PathByPath{ModelPerSequence{large}},
+      BatchModelTreeDrafter{PathByPath{Windowed{ModelPerSequence{small}, 1, 9, 3}}, shape, Independent{}},
+      TraversalVerifier{}, BatchOptions{.tokens_per_call = 40}};
+  support::check_texts_alone(
+      batch,
+      [&] {
+        return SpecDec{
+            PathByPath{TableModel<>(large)},
+            ModelTreeDrafter{PathByPath{Windowed{TableModel<>(small), 1, 9, 3}}, shape, Independent{}},
+            TraversalVerifier{}};
+      },
+      8);
+}
+
+TEST_CASE("PathByPath: of many texts a call feeds one branch of each, and a prompt's part at once") {
+  std::mt19937_64 rng{8};
+  struct Counted : ModelPerSequence<TableModel<>> {
+    using ModelPerSequence::ModelPerSequence;
+    auto forward(std::span<const BatchFeed> feeds) {
+      sizes.push_back(feeds.size());
+      return ModelPerSequence::forward(feeds);
+    }
+    std::vector<std::size_t> sizes;
+  };
+  const auto table = TableModel<>::random(3, 2, rng);
+  Counted counted(table);
+  PathByPath model{counted};
+  const Tokens text{1, 2}, tree{0, 1, 2};
+  const Numbers fork{-1, -1, -1}, line{-1, 0, 1};
+  model.forward(std::vector<BatchFeed>{{{.tokens = text, .from = 0, .rows = 0}, 1},
+                                       {{.tokens = text, .from = 0, .rows = 1}, 2}});
+  const auto rows =
+      model.forward(std::vector<BatchFeed>{{{.tokens = tree, .from = 2, .rows = 3, .parents = fork}, 1},
+                                           {{.tokens = tree, .from = 2, .rows = 2, .parents = line}, 2}});
+  CHECK(counted.sizes == std::vector<std::size_t>{2, 2, 1, 1});
+  const Tokens ways[] = {{1, 2, 0}, {1, 2, 1}, {1, 2, 2}, {1, 2, 0, 1}, {1, 2, 0, 1, 2}};
+  REQUIRE(rows.rows() == 5);
+  for (Index i = 0; i < 5; ++i)
+    for (Token x = 0; x < 3; ++x)
+      CHECK(distributions(rows).row(i).probability(x) == table.distribution(ways[i]).probability(x));
+  CHECK(message_of<std::logic_error>([&] {
+          model.forward(std::vector<BatchFeed>{{{.tokens = text, .from = 2, .rows = 1}, 1}});
+        }) == "specdec: feeds[0] has no parents while the tree of sequence 1 is open: keep() closes it");
+  CHECK(message_of([&] {
+          model.forward(std::vector<BatchFeed>{{{.tokens = text, .from = 1, .rows = 1}, 2}});
+        }) == "specdec: feeds[0].from = 1, but the context of sequence 2 holds 2 tokens");
+  model.release(1);
+  CHECK(counted.size() == 1);
+  model.forward(std::vector<BatchFeed>{{{.tokens = text, .from = 0, .rows = 1}, 1}});
 }
 
 TEST_CASE("PathByPath: bad calls are named") {
@@ -339,7 +408,8 @@ TEST_CASE("PathByPath: bad calls are named") {
         "specdec: rows = 2 is outside 1..1, the number of tokens");
 }
 
-TEST_CASE("PathByPath: rows of another shape than asked for are named, and cost the call only") {
+TEMPLATE_TEST_CASE("PathByPath: rows of another shape than asked for are named, and cost the call only", "",
+                   ForOne, ForMany) {
   struct Misshapen {
     TableModel<> table;
     Index more_rows = 0, more_columns = 0;
@@ -354,7 +424,7 @@ TEST_CASE("PathByPath: rows of another shape than asked for are named, and cost 
   };
   std::mt19937_64 rng{5};
   Misshapen misshapen{TableModel<>::random(3, 1, rng)};
-  PathByPath model{misshapen};
+  auto model = TestType::by_path(misshapen);
   model.forward(Tokens{1}, 1);
   const auto complaint = [&](Index more_rows, Index more_columns) {
     misshapen.more_rows = more_rows;
@@ -373,7 +443,8 @@ TEST_CASE("PathByPath: rows of another shape than asked for are named, and cost 
   CHECK(complaint(0, 0).empty());
 }
 
-TEST_CASE("PathByPath: a row that cannot be copied is named, and costs the call only") {
+TEMPLATE_TEST_CASE("PathByPath: a row that cannot be copied is named, and costs the call only", "", ForOne,
+                   ForMany) {
   struct Disordered {
     std::vector<Token> ids{1, 0}, context;
     std::vector<double> p{0.5, 0.5};
@@ -387,7 +458,7 @@ TEST_CASE("PathByPath: a row that cannot be copied is named, and costs the call 
     void truncate(Index length) { context.resize(static_cast<std::size_t>(length)); }
   };
   Disordered disordered;
-  PathByPath model{disordered};
+  auto model = TestType::by_path(disordered);
   CHECK(message_of<InvalidDistribution>([&] {
           model.forward(Tokens{1, 1}, 2);
         }) == "specdec: model row 0: the ids of a sparse row do not ascend: ids[1] = 0, after ids[0] = 1");

@@ -12,32 +12,38 @@ mutant("path-beyond-the-tree", "model/trees.hpp", TEST,
        "path[i] <= last || path[i] >= std::ssize(parents)", "path[i] <= last || path[i] > std::ssize(parents)")
 mutant("tree-depth-of-a-parent", "model/trees.hpp", "tests/law_tree_loop tests/draft/strategies/tree_shape tests/verify/drafted_tree",
        "parent < 0 ? 1 : depths[static_cast<std::size_t>(parent)] + 1", "parent < 0 ? 1 : depths[static_cast<std::size_t>(parent)]")
-mutant("tree-branch-not-left", PATH, TEST, "leave(std::ranges::mismatch(way_, entered_).in2 - entered_.begin());",
-       "leave(std::min<Index>(std::ssize(entered_), std::ssize(way_) - 1));")
-mutant("tree-rows-by-visit", PATH, TEST, "output_.push_back(rows_[k])", "output_.push_back(rows_[std::ssize(output_) + 0 * k])")
-mutant("tree-way-backwards", PATH, TEST, "std::ranges::reverse(way_);", "")
-mutant("tree-rows-of-unwanted", PATH, TEST, "const Index first = std::ssize(tree_) - wanted;",
-       "const Index first = std::max<Index>(std::ssize(tree_) - wanted - 1, 0);")
-mutant("tree-all-branches-walked", PATH, TEST, "if (token < size - wanted && child(token) < 0) continue;", "")
-mutant("tree-siblings-skipped", PATH, TEST, "next_[k] = child(parents[k]);", "")
+mutant("tree-branch-not-left", PATH, TEST, "std::ranges::mismatch(text.way, text.entered).in2 - text.entered.begin()",
+       "std::min<Index>(std::ssize(text.entered), std::ssize(text.way) - 1)")
+mutant("tree-rows-by-visit", PATH, TEST, "rows_.put(text.place + *node - text.first, rows, row++);", "rows_.put(row, rows, row);\n      ++row;")
+mutant("tree-way-backwards", PATH, TEST, "std::ranges::reverse(text.way);", "")
+mutant("tree-rows-of-unwanted", PATH, TEST, "text.first = text.size() - feed.rows;", "text.first = std::max<Index>(text.size() - feed.rows - 1, 0);")
+mutant("tree-all-branches-walked", "model/depth_first.hpp", TEST, "if (token < size - wanted && child(token) < 0) continue;", "")
+mutant("tree-siblings-skipped", "model/depth_first.hpp", TEST, "next_[k] = child(parents[k]);", "")
 mutant("tree-kept-not-fed", PATH, TEST,
-       "for (auto node = rest; node != path.end(); ++node) missing_.push_back(token(*node));", "")
-mutant("tree-kept-fed-twice", PATH, TEST, "seen_ += std::ssize(missing_);\n    missing_.clear();", "seen_ += std::ssize(missing_);")
-mutant("tree-branch-stays-behind-kept", PATH, TEST, "seen_ += std::ssize(entered_);\n    model_.truncate(seen_);",
-       "seen_ += std::ssize(entered_);")
-mutant("tree-missing-outlives-rollback", PATH, TEST, "if (missing < std::ssize(missing_)) missing_", "if (false) missing_")
-mutant("tree-failed-call-stays", PATH, TEST, "forget_from(before);", "")
-mutant("tree-model-stays-in-failed-call", PATH, TEST, "leave(std::ranges::lower_bound(entered_, static_cast<Index>(size)) - entered_.begin());", "")
-mutant("tree-half-fed-model", PATH, TEST, "model_.truncate(seen_ + std::ssize(entered_));\n      throw;", "throw;")
-mutant("tree-shape-unchecked", PATH, TEST, "if (rows.rows() != expected || ", "if (false && ")
-mutant("tree-row-of-missing-tokens", PATH, TEST, "check_rows(tokens, rows);\n    detail::check_tokens", "detail::check_tokens")
-mutant("line-by-path-never-kept", PATH, TEST, "    seen_ += std::ssize(entered_);\n    forget_tree();\n    return output;",
-       "    forget_tree();\n    return output;")
-mutant("line-by-path-stays-a-tree", PATH, TEST, "    forget_tree();\n    return output;", "    return output;")
-mutant("copied-row-of-a-way-unnamed", PATH, TEST, "rows_.add(detail::NamedRow(row, \"model\", i));", "rows_.add(row);")
-mutant("tree-joined-by-line", PATH, TEST, "if (!tree_.empty())", "if (false)")
-mutant("tree-row-of-a-branch-that-was-left", PATH, "tests/law_concepts", "using Rows = StoredRows<Row, false>;",
-       "using Rows = StoredRows<Row, has_stable_rows<Bare>>;")
+       "for (auto node = rest; node != path.end(); ++node) text.missing.push_back(text.token(*node));", "")
+mutant("tree-kept-fed-twice", PATH, TEST, "      text.missing.clear();\n", "")
+mutant("tree-branch-stays-behind-kept", PATH, TEST, "    this->inner().keep(sequence, text.seen);\n", "")
+mutant("tree-missing-outlives-rollback", PATH, TEST, "if (missing < std::ssize(text->missing)) text", "if (false) text")
+mutant("tree-failed-call-stays", PATH, TEST, "forget_from(text->before, feed.sequence, *text);", "(void)text;")
+mutant("tree-model-stays-in-failed-call", PATH, TEST, "text.entered.erase(std::ranges::lower_bound(text.entered, size), text.entered.end());", "")
+mutant("tree-half-fed-model", PATH, TEST, "    this->inner().keep(sequence, text.seen + std::ssize(text.entered));\n", "")
+mutant("tree-shape-unchecked", PATH, TEST, "detail::rows_of(round_));\n    Index row", "std::min(detail::rows_of(round_), Index{distributions(output).rows()}));\n    Index row")
+mutant("tree-row-of-missing-tokens", PATH, TEST, "    check.rows();\n", "")
+mutant("line-by-path-never-kept", PATH, TEST, "    text.seen += std::ssize(text.entered);\n    text.forget_tree();\n  }",
+       "    text.forget_tree();\n  }")
+mutant("line-by-path-stays-a-tree", PATH, TEST, "    text.seen += std::ssize(text.entered);\n    text.forget_tree();\n  }",
+       "    text.seen += std::ssize(text.entered);\n  }")
+mutant("copied-row-of-a-way-unnamed", "model/gathered_rows.hpp", TEST, "rows_.add(NamedRow(row, \"model\", i));", "rows_.add(row);")
+mutant("tree-joined-by-line", PATH, TEST, "    check.branches(size > 0);\n", "")
+mutant("tree-row-of-a-branch-that-was-left", "model/gathered_rows.hpp", "tests/law_concepts", "using Rows = StoredRows<Row, false>;",
+       "using Rows = StoredRows<Row, true>;")
+
+mutant("tree-over-what-others-left", PATH, "tests/loop/sequence tests/model/turn " + TEST, "return this->inner().keep(sequence, Index{0});", "return;")
+mutant("tree-prompt-left-for-later", PATH, TEST, "is_line && !feed.tokens.empty() ? std::max<Index>(feed.rows, 1) : feed.rows", "feed.rows + 0 * is_line")
+mutant("tree-branches-of-one-after-another", PATH, TEST, "if (text.next < text.ends.size()) round_", "if (round_.empty() && text.next < text.ends.size()) round_")
+mutant("tree-rows-of-the-first-text", PATH, TEST, "      place += feed.rows;\n", "")
+mutant("tree-released-in-part", PATH, TEST, "    this->inner().release(sequence);\n", "")
+mutant("tree-text-remembers-released", PATH, TEST, "    texts_.erase(sequence);\n", "")
 
 SEQUENCES, SEQUENCES_TEST = "model/model_per_sequence.hpp", "tests/model/model_per_sequence"
 

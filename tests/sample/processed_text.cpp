@@ -181,14 +181,27 @@ TEST_CASE("a processor makes of a row what it makes of it from scratch, after an
   CHECK(refused > 100);
 }
 
+namespace {
+
+// Its calls do not branch.
+struct OfLines {
+  LogTable& table;
+  Index vocab_size() const { return table.vocab_size(); }
+  decltype(auto) forward(std::span<const Token> tokens, Index rows) { return table.forward(tokens, rows); }
+  void truncate(Index length) { table.truncate(length); }
+};
+
+}  // namespace
+
 TEST_CASE("rows of a tree that is gone through path by path are those of the tree") {
   std::mt19937_64 rng{9};
   const auto below = [&](Index end) { return static_cast<Index>(uniform01(rng) * static_cast<double>(end)); };
   Index refused = 0;
   for (const AnyProcessor& processor : all_processors(1))
     for (int n = 0; n < 20; ++n) {
-      LogTable table(3, 1, 5), same(3, 1, 5);
+      LogTable table(3, 1, 5), same(3, 1, 5), another(3, 1, 5);
       Processed whole{table, steps, processor};
+      ProcessedModel around{PathByPath{OfLines{another}}, steps, processor};
       PathByPath by_path{Processed{same, steps, processor}};
       std::vector<Token> context{1}, tokens{0};
       std::vector<Index> parents{-1};
@@ -199,15 +212,24 @@ TEST_CASE("rows of a tree that is gone through path by path are those of the tre
         }
         whole.forward(context, 1);
         by_path.forward(context, 1);
+        around.forward(context, 1);
         const auto rows = whole.forward(tokens, parents, 8);
         const auto rows_by_path = by_path.forward(tokens, parents, 8);
+        const auto rows_around = around.forward(tokens, parents, 8);
         for (Index i = 0; i < 8; ++i)
-          for (Token x = 0; x < 3; ++x)
+          for (Token x = 0; x < 3; ++x) {
             CHECK(rows_by_path.row(i).probability(x) == rows.row(i).probability(x));
+            CHECK(rows_around.row(i).probability(x) == rows.row(i).probability(x));
+          }
+        // Processed outside it sees the tree, and is asked for any row of it.
+        if (parents.back() > 0)
+          CHECK(around.forward(std::vector<Token>{0}, std::vector<Index>{7}, 1).row(0).probability(1) ==
+                whole.forward(std::vector<Token>{0}, std::vector<Index>{7}, 1).row(0).probability(1));
         for (const Token x : tokens)
           refused += from_scratch(table, processor, std::vector<Token>{1, 0, x}) ? 0 : 1;
         whole.truncate(0);  // what was refused is forgotten
         by_path.truncate(0);
+        around.truncate(0);
         tokens.resize(1);
         parents.resize(1);
       }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
-#include "specdec/model/path_by_path.hpp"
+#include "specdec/model/depth_first.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/model/wrapped_tree.hpp"
 #include "specdec/sample/text_processor.hpp"

@@ -1,0 +1,57 @@
+// The branches of a tree of tokens, one after another.
+#pragma once
+
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <vector>
+
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+/// Goes from end to end of a tree, depth first, so that what two ways have in common is walked once.
+class DepthFirst {
+ public:
+  /// Room for a tree of so many tokens.
+  void reserve(std::size_t tokens) {
+    first_.reserve(tokens + 1);
+    next_.reserve(tokens);
+  }
+
+  /// Calls visit(end) for the end of each way that leads to one of the last `wanted` tokens. What leads to none of
+  /// them is left out. Allocates nothing within the reserve.
+  template <class Visit>
+  void operator()(std::span<const Index> parents, Index wanted, const Visit& visit) {
+    link(parents, wanted);
+    for (Index token = -1;;) {
+      while (child(token) >= 0) token = child(token);
+      visit(token);
+      while (token >= 0 && sibling(token) < 0) token = parents[static_cast<std::size_t>(token)];
+      if (token < 0) return;
+      token = sibling(token);
+    }
+  }
+
+ private:
+  // From the last token to the first: whether anything that follows a token is wanted is known before its own turn.
+  void link(std::span<const Index> parents, Index wanted) {
+    const Index size = std::ssize(parents);
+    first_.assign(parents.size() + 1, -1);
+    next_.assign(parents.size(), -1);
+    for (Index token = size - 1; token >= 0; --token) {
+      if (token < size - wanted && child(token) < 0) continue;
+      const auto k = static_cast<std::size_t>(token);
+      next_[k] = child(parents[k]);
+      first_[static_cast<std::size_t>(parents[k] + 1)] = token;
+    }
+  }
+
+  Index child(Index token) const { return first_[static_cast<std::size_t>(token + 1)]; }
+  Index sibling(Index token) const { return next_[static_cast<std::size_t>(token)]; }
+
+  std::vector<Index> first_;  // the first child of the context, and of every token
+  std::vector<Index> next_;   // the next sibling
+};
+
+}  // namespace specdec::detail
