@@ -468,6 +468,14 @@ TEMPLATE_TEST_CASE("PathByPath: a row that cannot be copied is named, and costs 
   CHECK(disordered.context == Tokens{1});
 }
 
+TEMPLATE_TEST_CASE("PathByPath: whoever takes over begins with an empty context", "", ForOne, ForMany) {
+  auto table = TableModel<>::context_free(Eigen::RowVector2d(0.5, 0.5));
+  table.forward(Tokens{1, 0}, 1);
+  auto model = TestType::by_path(table);
+  model.truncate(0);
+  CHECK(table.context().empty());
+}
+
 TEST_CASE("PathByPath: passes on what the model says of itself") {
   struct Bounded : TableModel<> {
     using TableModel<>::TableModel;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/many_texts.hpp"
 #include "support/message_of.hpp"
 #include "support/recurrent_model.hpp"
 
@@ -27,6 +28,9 @@ using Tokens = std::vector<Token>;
 using Fed = std::map<Index, int>;
 
 static_assert(RecurrentModel<Recurrent> && !Model<Recurrent>);
+static_assert(RecurrentModel<support::RecurrentModels> && !BatchModel<support::RecurrentModels>);
+static_assert(BatchModel<Replayed<support::RecurrentModels>> &&
+              BatchModel<ModelPerSequence<Replayed<Recurrent>>>);
 static_assert(Model<Replayed<Recurrent>> && Model<Replayed<Recurrent&>> && !takes_trees<Replayed<Recurrent>>);
 static_assert(NumberMatrix<specdec::detail::OutputOf<Replayed<Recurrent>>>);
 static_assert(ProcessedModel<Replayed<Recurrent>, Chain<Temperature>>::keeps_context);
@@ -75,20 +79,47 @@ struct Truncatable {
   }
 };
 
+// The same model, as one for many texts that has met one.
+struct OnlyState {
+  Recurrent& model;
+  using Snapshot = Recurrent::Snapshot;
+  Index vocab_size() const { return model.vocab_size(); }
+  const Eigen::MatrixXd& forward(std::span<const BatchFeed> feeds) {
+    REQUIRE(feeds.size() == 1);
+    return model.forward(feeds[0].tokens, feeds[0].rows);
+  }
+  void save(Index, Snapshot& snapshot) { model.save(snapshot); }
+  void restore(Index, const Snapshot& snapshot) { model.restore(snapshot); }
+  void release(Index) {}
+};
+
+// Around a model for one text, and around a model for many texts, of which there is one.
+struct ForOne {
+  static auto replayed(Recurrent& model, const ReplayedOptions& options = {}) {
+    return Replayed{model, options};
+  }
+};
+struct ForMany {
+  static auto replayed(Recurrent& model, const ReplayedOptions& options = {}) {
+    return support::AsOneText{Replayed{OnlyState{model}, options}};
+  }
+};
+
 constexpr ReplayedOptions many_options[] = {
     {}, {.snapshots = 1, .carried = 0}, {.snapshots = 1}, {.snapshots = 2, .carried = 3}, {.snapshots = 3}};
 
 }  // namespace
 
-TEST_CASE(
-    "Replayed: a row is that behind the context, however that came about and whatever fails, to the bit") {
+TEMPLATE_TEST_CASE(
+    "Replayed: a row is that behind the context, however that came about and whatever fails, to the bit", "",
+    ForOne, ForMany) {
   std::mt19937_64 rng{1};
   const auto below = [&](Index n) { return static_cast<Index>(rng() % static_cast<std::uint64_t>(n)); };
   int failures = 0, rows_seen = 0;
   for (int seed = 0; seed < 60; ++seed) {
     Recurrent recurrent(4, static_cast<std::uint64_t>(seed));
     const Recurrent fresh = recurrent;
-    Replayed model{recurrent, many_options[seed % 5]};
+    auto model = TestType::replayed(recurrent, many_options[seed % 5]);
     Tokens context;
     for (int n = 0; n < 120; ++n) {
       if (below(2) == 0) {
@@ -130,7 +161,7 @@ TEST_CASE("Replayed: as target and as draft model it writes by the target's law"
     }
 }
 
-TEST_CASE("Replayed: a prompt is fed once, and of what follows little twice") {
+TEMPLATE_TEST_CASE("Replayed: a prompt is fed once, and of what follows little twice", "", ForOne, ForMany) {
   std::mt19937_64 rng{2};
   const Tokens prompt = tokens_of(100, 5, rng);
   const Options length{.max_new_tokens = 300, .gamma = 5};
@@ -153,7 +184,7 @@ TEST_CASE("Replayed: a prompt is fed once, and of what follows little twice") {
   large.fed = &by_target;
   large.calls = &calls;
   small.fed = &by_draft;
-  Replayed target{large}, draft{small};
+  auto target = TestType::replayed(large), draft = TestType::replayed(small);
   const Result result = write(target, draft), as_ever = write(cut_large, cut_small);
   CHECK(result.tokens == as_ever.tokens);
   CHECK(result.stats.accepted < result.stats.drafted - 100);
@@ -170,11 +201,12 @@ TEST_CASE("Replayed: a prompt is fed once, and of what follows little twice") {
   CHECK(calls < steps + 10 + steps / 4);
 }
 
-TEST_CASE("Replayed: the way back is short from where the context stood lately, and never too long") {
+TEMPLATE_TEST_CASE("Replayed: the way back is short from where the context stood lately, and never too long",
+                   "", ForOne, ForMany) {
   Recurrent recurrent(3, 5);
   Fed fed;
   recurrent.fed = &fed;
-  Replayed model{recurrent, {.snapshots = 12}};
+  auto model = TestType::replayed(recurrent, {.snapshots = 12});
   std::mt19937_64 rng{6};
   const Tokens text = tokens_of(2000, 3, rng);
   // Taken in one by one: those that a way back by so many tokens feeds again.
@@ -197,6 +229,70 @@ TEST_CASE("Replayed: the way back is short from where the context stood lately, 
     CAPTURE(back);
     CHECK(again(back) <= 3 * back);
   }
+}
+
+TEST_CASE("Replayed: texts of one batch, each with its own states, are what they are alone") {
+  const Recurrent large(4, 13), small(4, 14);
+  const Chain chain{Temperature{0.8}, TopK{3}};
+  SECTION("lines") {
+    Batch batch{ProcessedModel{Replayed{support::RecurrentModels(large)}, chain},
+                BatchModelDrafter{ProcessedModel{Replayed{support::RecurrentModels(small)}, chain}},
+                BlockVerifier{}, BatchOptions{.tokens_per_call = 25}};
+    support::check_texts_alone(batch, [&] {
+      return SpecDec{ProcessedModel{Replayed{Recurrent(large)}, chain},
+                     ModelDrafter{ProcessedModel{Replayed{Recurrent(small)}, chain}}};
+    });
+  }
+  SECTION("trees") {
+    const Processors processor{RepetitionPenalty{1.3}, AfterPrompt{2, NoRepeatNgrams{6}}};
+    const TreeShape shape = TreeShape::of_widths({2, 1});
+    Batch batch{ProcessedModel{PathByPath{Replayed{support::RecurrentModels(large)}}, chain, processor},
+                BatchModelTreeDrafter{
+                    ProcessedModel{PathByPath{Replayed{support::RecurrentModels(small)}}, chain, processor},
+                    shape, WithoutReplacement{}},
+                TraversalVerifier{}};
+    support::check_texts_alone(
+        batch,
+        [&] {
+          return SpecDec{
+              ProcessedModel{PathByPath{Replayed{Recurrent(large)}}, chain, processor},
+              ModelTreeDrafter{ProcessedModel{PathByPath{Replayed{Recurrent(small)}}, chain, processor},
+                               shape, WithoutReplacement{}},
+              TraversalVerifier{}};
+        },
+        6);
+  }
+}
+
+TEST_CASE("Replayed: of many texts all rows are of one call, and what has piled up has one before it") {
+  const Recurrent fresh(3, 5);
+  support::RecurrentModels models(fresh);
+  Replayed model{models, {.carried = 2}};
+  const Tokens much{0, 1, 2, 1, 0}, little{2, 1};
+  const auto feed = [](Index sequence, const Tokens& tokens, Index rows, Index from = 0) {
+    return BatchFeed{{.tokens = tokens, .from = from, .rows = rows}, sequence};
+  };
+  const auto rows =
+      model.forward(std::vector<BatchFeed>{feed(1, much, 1), feed(2, little, 2), feed(3, much, 0)});
+  CHECK(models.calls == 2);
+  REQUIRE(rows.rows() == 3);
+  CHECK(is_behind(rows, 0, fresh, much));
+  CHECK(is_behind(rows, 1, fresh, Tokens{2}));
+  CHECK(is_behind(rows, 2, fresh, little));
+  model.forward(std::vector<BatchFeed>{feed(3, little, 1, 5)});
+  CHECK(models.calls == 3);
+
+  models.of(2).fails_in = 1;  // after the text that comes before it has been saved
+  CHECK_THROWS_AS(model.forward(std::vector<BatchFeed>{feed(1, little, 1, 5), feed(2, little, 1, 2)}),
+                  support::Failure);
+  const auto again = model.forward(std::vector<BatchFeed>{feed(2, much, 1, 2), feed(1, little, 1, 5)});
+  CHECK(is_behind(again, 0, fresh, Tokens{2, 1, 0, 1, 2, 1, 0}));
+  CHECK(is_behind(again, 1, fresh, Tokens{0, 1, 2, 1, 0, 2, 1}));
+  model.release(1);
+  CHECK(models.size() == 2);
+  CHECK(is_behind(model.forward(std::vector<BatchFeed>{feed(1, little, 1)}), 0, fresh, little));
+  CHECK(message_of([&] { model.forward(std::vector<BatchFeed>{feed(1, little, 1, 1)}); }) ==
+        "specdec: feeds[0].from = 1, but the context of sequence 1 holds 2 tokens");
 }
 
 TEST_CASE("Replayed: takes trees path by path, and logits into a ProcessedModel") {

@@ -38,7 +38,7 @@ mutant("tree-joined-by-line", PATH, TEST, "    check.branches(size > 0);\n", "")
 mutant("tree-row-of-a-branch-that-was-left", "model/gathered_rows.hpp", "tests/law_concepts", "using Rows = StoredRows<Row, false>;",
        "using Rows = StoredRows<Row, true>;")
 
-mutant("tree-over-what-others-left", PATH, "tests/loop/sequence tests/model/turn " + TEST, "return this->inner().keep(sequence, Index{0});", "return;")
+mutant("tree-over-what-others-left", PATH, TEST, "return this->inner().keep(sequence, Index{0});", "return;")
 mutant("tree-prompt-left-for-later", PATH, TEST, "is_line && !feed.tokens.empty() ? std::max<Index>(feed.rows, 1) : feed.rows", "feed.rows + 0 * is_line")
 mutant("tree-branches-of-one-after-another", PATH, TEST, "if (text.next < text.ends.size()) round_", "if (round_.empty() && text.next < text.ends.size()) round_")
 mutant("tree-rows-of-the-first-text", PATH, TEST, "      place += feed.rows;\n", "")
@@ -54,20 +54,27 @@ mutant("sequences-before-the-failure-taken-in", SEQUENCES, SEQUENCES_TEST, "std:
 REPLAYED, REPLAYED_TEST = "model/replayed.hpp", "tests/model/replayed"
 
 mutant = promise("what cannot be cut back goes on behind what was kept, and takes little in again")
-mutant("replayed-goes-on-from-rejected", REPLAYED, REPLAYED_TEST, "if (taken_in_ > length) taken_in_ = unknown;", "")
-mutant("replayed-empty-by-trust", REPLAYED, REPLAYED_TEST, "Index taken_in_ = unknown;", "Index taken_in_ = 0;")
-mutant("replayed-state-of-rejected-kept", REPLAYED, REPLAYED_TEST, "snapshots_.forget_behind(length);", "")
-mutant("replayed-failed-tokens-stay", REPLAYED, REPLAYED_TEST, "truncate(length);\n      throw;", "throw;")
-mutant("replayed-state-of-failure-trusted", REPLAYED, REPLAYED_TEST, "std::exchange(taken_in_, unknown);", "taken_in_;")
-mutant("replayed-prompt-with-draft", REPLAYED, REPLAYED_TEST, "if (unwanted > carried_) run(unwanted, 1);", "")
-mutant("replayed-nothing-carried", REPLAYED, REPLAYED_TEST, "if (unwanted > carried_) run", "if (unwanted > 0) run")
-mutant("replayed-never-kept", REPLAYED, REPLAYED_TEST, "snapshots_.keep(taken_in_, saving());", "")
-mutant("snapshots-latest-dropped", REPLAYED, REPLAYED_TEST, "= (most_ + 1) / 2 - 1;", "= 0;")
-mutant("snapshots-oldest-dropped", REPLAYED, REPLAYED_TEST, "if (longer_by(i) < longer_by(least)) least = i;",
+mutant("replayed-goes-on-from-rejected", REPLAYED, REPLAYED_TEST, "if (text->taken_in > length) text->taken_in = unknown;", "")
+mutant("replayed-empty-by-trust", REPLAYED, REPLAYED_TEST, "Index taken_in = unknown;", "Index taken_in = 0;")
+mutant("replayed-state-of-rejected-kept", REPLAYED, REPLAYED_TEST, "text->states.forget_behind(length);", "")
+mutant("replayed-failed-tokens-stay", REPLAYED, REPLAYED_TEST,
+       "for (const BatchFeed& feed : feeds) keep_length(feed.sequence, feed.from);", "")
+mutant("replayed-state-of-failure-trusted", REPLAYED, REPLAYED_TEST, "for (const BatchFeed& feed : call_) texts_.at(feed.sequence).taken_in = unknown;", "")
+mutant("replayed-prompt-with-draft", REPLAYED, REPLAYED_TEST, "if (begin_call_ahead(feeds)) run();", "")
+mutant("replayed-nothing-carried", REPLAYED, REPLAYED_TEST, "unwanted > options_.carried) add", "unwanted > 0) add")
+mutant("replayed-never-kept", REPLAYED, REPLAYED_TEST, "text.states.keep(text.taken_in, saving(feed.sequence));", "(void)text;")
+mutant("replayed-prompt-in-two", REPLAYED, REPLAYED_TEST, "if (feed.rows > 0 && unwanted", "if (unwanted")
+mutant("replayed-state-of-another", REPLAYED, REPLAYED_TEST, "this->inner().model().save(sequence, snapshot);", "this->inner().model().save(0 * sequence, snapshot);")
+mutant("replayed-back-to-another", REPLAYED, REPLAYED_TEST, "this->inner().model().restore(sequence, snapshot);", "this->inner().model().restore(0 * sequence, snapshot);")
+mutant("replayed-released-in-part", REPLAYED, REPLAYED_TEST, "    this->inner().release(sequence);\n", "")
+mutant("replayed-text-remembers-released", REPLAYED, REPLAYED_TEST, "    texts_.erase(sequence);\n", "")
+mutant("replayed-begins-late", REPLAYED, REPLAYED_TEST, "if constexpr (!for_many) text_of(0);", "")
+mutant("snapshots-latest-dropped", "model/kept_states.hpp", REPLAYED_TEST, "= (most_ + 1) / 2 - 1;", "= 0;")
+mutant("snapshots-oldest-dropped", "model/kept_states.hpp", REPLAYED_TEST, "if (longer_by(i) < longer_by(least)) least = i;",
        "if (longer_by(i) < 0) least = i;")
-mutant("snapshots-last-overwritten", REPLAYED, REPLAYED_TEST,
+mutant("snapshots-last-overwritten", "model/kept_states.hpp", REPLAYED_TEST,
        "std::rotate(dropped, dropped + 1, marks_.begin() + static_cast<std::ptrdiff_t>(used_));", "static_cast<void>(dropped);")
-mutant("snapshots-kept-twice", REPLAYED, REPLAYED_TEST, "if (marks_[used_ - 1].length == length) return;", "")
+mutant("snapshots-kept-twice", "model/kept_states.hpp", REPLAYED_TEST, "if (marks_[used_ - 1].length == length) return;", "")
 
 WINDOWED, WINDOWED_TEST = "model/windowed.hpp", "tests/model/windowed"
 

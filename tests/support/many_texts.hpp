@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <iterator>
 #include <random>
 #include <span>
@@ -129,7 +130,7 @@ void check_texts_alone(Batch& batch, const Alone& alone, specdec::Index gamma = 
   batch.cancel(9);
   std::size_t texts = 0;
   for (const specdec::Finished& finished : batch.run()) {
-    REQUIRE_FALSE(finished.error);
+    if (finished.error) std::rethrow_exception(finished.error);
     std::mt19937_64 rng(static_cast<std::uint64_t>(finished.sequence));
     CHECK(finished.result.tokens == alone().generate(prompt(finished.sequence), options, rng).tokens);
     CHECK(finished.result.tokens.size() == 40);

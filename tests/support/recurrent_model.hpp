@@ -109,4 +109,40 @@ class RecurrentModel {
   Eigen::MatrixXd output_;
 };
 
+// Many texts, each with a state of its own. Logits of all rows in one matrix.
+class RecurrentModels {
+ public:
+  using Snapshot = RecurrentModel::Snapshot;
+  using Index = specdec::Index;
+
+  explicit RecurrentModels(const RecurrentModel& fresh) : fresh_(fresh) {}
+
+  Index vocab_size() const { return fresh_.vocab_size(); }
+  const Eigen::MatrixXd& forward(std::span<const specdec::BatchFeed> feeds) {
+    ++calls;
+    Index rows = 0;
+    for (const specdec::BatchFeed& feed : feeds) rows += feed.rows;
+    output_.resize(rows, vocab_size());
+    rows = 0;
+    for (const specdec::BatchFeed& feed : feeds) {
+      output_.middleRows(rows, feed.rows) = of(feed.sequence).forward(feed.tokens, feed.rows);
+      rows += feed.rows;
+    }
+    return output_;
+  }
+  void save(Index sequence, Snapshot& snapshot) { of(sequence).save(snapshot); }
+  void restore(Index sequence, const Snapshot& snapshot) { of(sequence).restore(snapshot); }
+  void release(Index sequence) { models_.erase(sequence); }
+
+  RecurrentModel& of(Index sequence) { return models_.try_emplace(sequence, fresh_).first->second; }
+  Index size() const { return static_cast<Index>(models_.size()); }
+
+  Index calls = 0;
+
+ private:
+  RecurrentModel fresh_;
+  std::map<Index, RecurrentModel> models_;
+  Eigen::MatrixXd output_;
+};
+
 }  // namespace support

@@ -11,11 +11,33 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/model/feed.hpp"
+#include "specdec/model/feeds.hpp"
+#include "specdec/model/kept_states.hpp"
 #include "specdec/model/model.hpp"
-#include "specdec/model/turn.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
+
+namespace detail {
+
+template <class M, class Snapshot>
+concept RecurrentForOne =
+    requires(M& model, std::span<const Token> tokens, Index n, Snapshot& snapshot, const Snapshot& saved) {
+      model.forward(tokens, n);
+      model.save(snapshot);
+      model.restore(saved);
+    };
+template <class M, class Snapshot>
+concept RecurrentForMany = requires(M& model, std::span<const BatchFeed> feeds, Index sequence,
+                                    Snapshot& snapshot, const Snapshot& saved) {
+  model.forward(feeds);
+  model.save(sequence, snapshot);
+  model.restore(sequence, saved);
+  model.release(sequence);
+};
+
+}  // namespace detail
 
 /// A language model that remembers its context in a state of fixed size, which no token can be taken out of again:
 ///
@@ -26,15 +48,17 @@ namespace specdec {
 ///   save(snapshot)          makes `snapshot` hold the present state, which stays as it is, also after a throw. In memory
 ///                           that `snapshot` has already, if it can: then nothing is allocated in steady state.
 ///   restore(snapshot)       makes the state the one that was saved, from whatever it is. After a throw it may be any.
+///
+/// One for many texts has a state for each, and in place of the last functions
+///
+///   forward(feeds)                as BatchModel has it. After a throw the states of the sequences in the call may be any.
+///   save(sequence, snapshot)      a number that it has not met begins with an empty context, as in forward()
+///   restore(sequence, snapshot)
+///   release(sequence)             forgets the sequence and its state. Must not throw.
 template <class M>
-concept RecurrentModel = std::default_initializable<typename M::Snapshot> &&
-                         requires(M& model, const M& constant, std::span<const Token> tokens, Index n,
-                                  typename M::Snapshot& snapshot, const typename M::Snapshot& saved) {
-                           { constant.vocab_size() } -> detail::Count;
-                           model.forward(tokens, n);
-                           model.save(snapshot);
-                           model.restore(saved);
-                         };
+concept RecurrentModel = std::default_initializable<typename M::Snapshot> && requires(const M& constant) {
+  { constant.vocab_size() } -> detail::Count;
+} && (detail::RecurrentForOne<M, typename M::Snapshot> || detail::RecurrentForMany<M, typename M::Snapshot>);
 
 /// How Replayed goes about it.
 struct ReplayedOptions {
@@ -47,77 +71,9 @@ struct ReplayedOptions {
   Index carried = 16;
 };
 
-namespace detail {
-
-/// States of a model by the length of its context, of which that of the empty one is there forever. The rest is for the
-/// latest half the latest there were, and for the other half such that gaps are the wider the older they are: then
-/// the way back from any of them costs little, and from a recent one nothing.
-template <class Snapshot>
-class KeptStates {
- public:
-  /// For so many states beside that of the empty context, which `save` writes into a snapshot.
-  template <class Save>
-  KeptStates(Index most, const Save& save) : most_(static_cast<std::size_t>(most)) {
-    add(0, save);
-  }
-
-  /// Keeps the present state, of a context of that length, none being kept of a longer one.
-  template <class Save>
-  void keep(Index length, const Save& save) {
-    if (marks_[used_ - 1].length == length) return;
-    if (used_ > most_) drop(length);
-    add(length, save);
-  }
-
-  void forget_behind(Index length) {
-    while (marks_[used_ - 1].length > length) --used_;
-  }
-
-  Index latest_length() const { return marks_[used_ - 1].length; }
-  const Snapshot& latest() const { return states_[marks_[used_ - 1].slot]; }
-
- private:
-  struct Mark {
-    Index length;
-    std::size_t slot;
-  };
-
-  template <class Save>
-  void add(Index length, const Save& save) {
-    if (used_ == states_.size()) {
-      marks_.reserve(used_ + 1);
-      states_.emplace_back();
-      marks_.push_back({0, used_});
-    }
-    save(states_[marks_[used_].slot]);
-    marks_[used_++].length = length;
-  }
-
-  // Before one of length `now` is added: the older one without which a way back gets longer by the least part of itself.
-  void drop(Index now) {
-    const auto longer_by = [&](std::size_t i) {
-      const Index next = i + 1 < used_ ? marks_[i + 1].length : now, previous = marks_[i - 1].length;
-      return static_cast<double>(next - previous) / static_cast<double>(now - previous);
-    };
-    const std::size_t latest = (most_ + 1) / 2 - 1;  // which stay
-    std::size_t least = 1;
-    for (std::size_t i = 2; i < used_ - latest; ++i)
-      if (longer_by(i) < longer_by(least)) least = i;
-    const auto dropped = marks_.begin() + static_cast<std::ptrdiff_t>(least);
-    std::rotate(dropped, dropped + 1, marks_.begin() + static_cast<std::ptrdiff_t>(used_));
-    --used_;
-  }
-
-  std::size_t most_, used_ = 0;
-  std::vector<Snapshot> states_;
-  std::vector<Mark>
-      marks_;  // one for each state: those in use, the shortest context first, and then the rest
-};
-
-}  // namespace detail
-
-/// Makes a Model of a RecurrentModel: truncate() only notes how much is kept, and the next forward() goes back to a
-/// state that was kept before, and takes in what follows it of the context together with its own tokens.
+/// Makes a Model of a RecurrentModel, or a BatchModel of one for many texts: truncate(), or keep(), only notes how much is
+/// kept, and the next forward() goes back to a state that was kept before, and takes in what follows it of the context
+/// together with its own tokens.
 ///
 ///   Replayed target{model};
 ///   Replayed draft{model, {.snapshots = 4}};
@@ -129,63 +85,79 @@ class KeptStates {
 /// back by more than the latest calls took in: then what follows the next older state is taken in again, if need be all.
 /// A model passed as an lvalue is referred to and must outlive this; an rvalue is moved in. Give it with an empty
 /// context. Those who refer to one model take turns: whoever takes over says truncate(0) first.
-/// Throws: std::invalid_argument on options out of range, and on rows outside 1..tokens.size(); what the model throws. After
-/// a throw of forward() the context is as before.
-/// Cost: for a call that wants rows a call of the model, with up to ReplayedOptions::carried tokens more, or two of them;
-/// a save() before each, and a restore() after a truncate(). Memory: a state for each snapshot that was ever needed, and
-/// the tokens of the context. No allocation in steady state.
+/// Throws: std::invalid_argument on options out of range, on rows outside 1..tokens.size() (of many texts 0..), and where a
+/// context does not hold feed.from tokens; what the model throws. After a throw of forward() all contexts are as before.
+/// Cost: for a call that wants rows a call of the model, with up to ReplayedOptions::carried tokens more of each text, or
+/// two of them; a save() of each text before each, and a restore() after it was cut back. Memory: of each text a state for
+/// each snapshot that was ever needed, and the tokens of the context. No allocation in steady state.
 /// Example: examples/no_way_back.cpp.
 template <class M>
-class Replayed {
+class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
+  using Base = detail::WrapsModel<Replayed, M, false>;
+  friend Base;
+  using Base::for_many;
   using Bare = std::remove_reference_t<M>;
   static_assert(RecurrentModel<Bare>,
                 "the model is no specdec::RecurrentModel: it has vocab_size(), forward(tokens, rows), a type "
-                "Snapshot, save(snapshot) and restore(snapshot)");
+                "Snapshot, save(snapshot) and restore(snapshot); one for many texts forward(feeds), a type "
+                "Snapshot, save(sequence, snapshot), restore(sequence, snapshot) and release(sequence)");
+  using Snapshot = typename Bare::Snapshot;
+
+  static constexpr Index unknown = -1;
+
+  struct Text {
+    template <class Save>
+    Text(Index snapshots, const Save& save) : states(snapshots, save) {}
+
+    detail::KeptStates<Snapshot> states;
+    std::vector<Token> tokens;  // the context
+    Index taken_in = unknown;   // how many of its tokens make the model's state, if these do
+
+    Index size() const { return std::ssize(tokens); }
+  };
 
  public:
   explicit Replayed(M&& model, const ReplayedOptions& options = {})
-      : model_(std::forward<M>(model)),
-        carried_(checked(options).carried),
-        snapshots_(options.snapshots, saving()) {}
-
-  Index vocab_size() const { return model_.vocab_size(); }
-  Index context_size() const { return specdec::context_size(model_); }
+      : Base(std::forward<M>(model)), options_(checked(options)) {
+    // Later somebody else may have used the model.
+    if constexpr (!for_many) text_of(0);
+  }
 
   /// What the model alone was fed with is not known here.
   static constexpr bool keeps_context = true;
 
-  /// The model, where others may refer to it, too.
-  const void* identity() const
-    requires detail::MayBeShared<M>
-  {
-    return detail::identity(model_);
-  }
-
-  decltype(auto) forward(std::span<const Token> tokens, Index rows) & {
-    if (rows < 1 || rows > std::ssize(tokens))
-      detail::invalid_argument("rows = ", rows, " is outside 1..", tokens.size(), ", the number of tokens");
-    const Index length = std::ssize(text_);
-    text_.insert(text_.end(), tokens.begin(), tokens.end());
+ private:
+  decltype(auto) forward_feeds(std::span<const BatchFeed> feeds) {
+    for (std::size_t k = 0; k < feeds.size(); ++k) {
+      const Text* const text = texts_.find(feeds[k].sequence);
+      const detail::FeedCheck<for_many> check{feeds[k], k};
+      check.from(text == nullptr ? 0 : text->size());
+      check.rows();
+    }
     try {
-      if (taken_in_ == unknown) go_back();
-      const Index unwanted = std::ssize(text_) - rows - taken_in_;
-      if (unwanted > carried_) run(unwanted, 1);
-      return run(std::ssize(text_) - taken_in_, rows);
+      for (const BatchFeed& feed : feeds) enter(feed);
+      if (begin_call_ahead(feeds)) run();
+      begin_call(feeds);
+      return run();
     } catch (...) {
-      truncate(length);
+      for (const BatchFeed& feed : feeds) keep_length(feed.sequence, feed.from);
       throw;
     }
   }
 
-  void truncate(Index length) {
-    length = std::clamp<Index>(length, 0, std::ssize(text_));
-    if (taken_in_ > length) taken_in_ = unknown;
-    text_.resize(static_cast<std::size_t>(length));
-    snapshots_.forget_behind(length);
+  void keep_length(Index sequence, Index length) {
+    Text* const text = texts_.find(sequence);
+    if (text == nullptr) return;
+    length = std::clamp<Index>(length, 0, text->size());
+    if (text->taken_in > length) text->taken_in = unknown;
+    text->tokens.resize(static_cast<std::size_t>(length));
+    text->states.forget_behind(length);
   }
 
- private:
-  static constexpr Index unknown = -1;
+  void forget(Index sequence) {
+    this->inner().release(sequence);
+    texts_.erase(sequence);
+  }
 
   static const ReplayedOptions& checked(const ReplayedOptions& options) {
     if (options.snapshots < 1) detail::invalid_argument("snapshots = ", options.snapshots, " is less than 1");
@@ -193,32 +165,70 @@ class Replayed {
     return options;
   }
 
-  auto saving() {
-    return [this](typename Bare::Snapshot& snapshot) { model_.save(snapshot); };
+  void save([[maybe_unused]] Index sequence, Snapshot& snapshot) {
+    if constexpr (for_many) this->inner().model().save(sequence, snapshot);
+    else this->inner().model().save(snapshot);
+  }
+  void restore([[maybe_unused]] Index sequence, const Snapshot& snapshot) {
+    if constexpr (for_many) this->inner().model().restore(sequence, snapshot);
+    else this->inner().model().restore(snapshot);
+  }
+  auto saving(Index sequence) {
+    return [this, sequence](Snapshot& snapshot) { save(sequence, snapshot); };
   }
 
-  void go_back() {
-    model_.restore(snapshots_.latest());
-    taken_in_ = snapshots_.latest_length();
+  Text& text_of(Index sequence) { return texts_.make(sequence, options_.snapshots, saving(sequence)); }
+
+  void enter(const BatchFeed& feed) {
+    Text& text = text_of(feed.sequence);
+    text.tokens.insert(text.tokens.end(), feed.tokens.begin(), feed.tokens.end());
+    if (text.taken_in != unknown) return;
+    restore(feed.sequence, text.states.latest());
+    text.taken_in = text.states.latest_length();
   }
 
-  // The next of the tokens, in one call.
-  decltype(auto) run(Index count, Index rows) {
-    snapshots_.keep(taken_in_, saving());
-    const Index first = std::exchange(taken_in_, unknown);
-    decltype(auto) output =
-        model_.forward(std::span<const Token>(text_).subspan(static_cast<std::size_t>(first),
-                                                             static_cast<std::size_t>(count)),
-                       rows);
-    taken_in_ = first + count;
+  // A call of what comes before the rows that are wanted, where that is much. False where it is not.
+  bool begin_call_ahead(std::span<const BatchFeed> feeds) {
+    call_.clear();
+    for (const BatchFeed& feed : feeds) {
+      const Text& text = texts_.at(feed.sequence);
+      const Index unwanted = text.size() - feed.rows - text.taken_in;
+      if (feed.rows > 0 && unwanted > options_.carried) add(feed.sequence, text, unwanted, 0);
+    }
+    return !call_.empty();
+  }
+
+  // A call of the rest, with all rows.
+  void begin_call(std::span<const BatchFeed> feeds) {
+    call_.clear();
+    for (const BatchFeed& feed : feeds) {
+      const Text& text = texts_.at(feed.sequence);
+      add(feed.sequence, text, text.size() - text.taken_in, feed.rows);
+    }
+  }
+
+  void add(Index sequence, const Text& text, Index count, Index rows) {
+    const auto tokens =
+        std::span<const Token>(text.tokens)
+            .subspan(static_cast<std::size_t>(text.taken_in), static_cast<std::size_t>(count));
+    call_.push_back({{.tokens = tokens, .from = text.taken_in, .rows = rows}, sequence});
+  }
+
+  decltype(auto) run() {
+    for (const BatchFeed& feed : call_) {
+      Text& text = texts_.at(feed.sequence);
+      text.states.keep(text.taken_in, saving(feed.sequence));
+    }
+    for (const BatchFeed& feed : call_) texts_.at(feed.sequence).taken_in = unknown;
+    decltype(auto) output = this->inner().forward(std::span<const BatchFeed>(call_));
+    for (const BatchFeed& feed : call_)
+      texts_.at(feed.sequence).taken_in = feed.from + std::ssize(feed.tokens);
     return output;
   }
 
-  M model_;
-  Index carried_;
-  detail::KeptStates<typename Bare::Snapshot> snapshots_;
-  std::vector<Token> text_;   // the context
-  Index taken_in_ = unknown;  // how many of its tokens make the model's state, if these do
+  ReplayedOptions options_;
+  detail::PerSequence<Text, for_many> texts_;
+  std::vector<BatchFeed> call_;
 };
 
 template <class M>
