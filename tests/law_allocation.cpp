@@ -256,6 +256,7 @@ TEST_CASE("a processed model of many texts allocates nothing where its texts hav
   ProcessedModel stateful{
       FlatLogitsBatch{}, chain,
       Processors{RepetitionPenalty{1.1}, PresencePenalty{0.1, 5}, NoRepeatNgrams{3}, Grammar{Changing{}}}};
+  ProcessedModel by_path{PathByPath{Windowed{FlatLogitsBatch{}, 1, 4}}, chain, PresencePenalty{0.1, 5}};
   const std::vector<Token> tokens{1, 2, 3, 4, 4}, tree{5, 1, 2, 9, 9};
   const std::vector<Index> parents{-1, 0, 0, 1, 3}, path{0, 1, 3};
   const std::vector<BatchFeed> lines{{{.tokens = tokens, .from = 0, .rows = 3}, 0},
@@ -276,6 +277,7 @@ TEST_CASE("a processed model of many texts allocates nothing where its texts hav
   CHECK(allocated(plain) == 0);
   CHECK(allocated(one_each) == 0);
   CHECK(allocated(stateful) == 0);
+  CHECK(allocated(by_path) == 0);
 }
 
 TEST_CASE("a verify call allocates nothing once its draft length has been seen, under any rule") {

@@ -17,14 +17,15 @@ using namespace specdec;
 
 namespace {
 
-// Returns a row too few behind token 2, and throws at token 3. Its rows tell how much it holds.
+// Returns a row too few after token 2, throws at token 3, and has a token too many after token 0. Its rows tell how much it holds.
 class Moody {
  public:
   static Index vocab_size() { return 4; }
   const support::RowMajor<double>& forward(std::span<const Token> tokens, Index rows) {
     if (tokens.back() == 3) throw std::runtime_error("the model failed");
     length_ += std::ssize(tokens);
-    rows_.setConstant(tokens.back() == 2 ? rows - 1 : rows, 4, static_cast<double>(length_));
+    rows_.setConstant(tokens.back() == 2 ? rows - 1 : rows, tokens.back() == 0 ? 5 : 4,
+                      static_cast<double>(length_));
     return rows_;
   }
   void truncate(Index length) { length_ = std::min(length, length_); }
@@ -41,14 +42,15 @@ TEST_CASE("where a call fails, what each sequence's model holds is as before") {
   const auto feed = [](Index sequence, std::span<const Token> tokens, Index from) {
     return BatchFeed{{.tokens = tokens, .from = from, .rows = 1}, sequence};
   };
-  const std::vector<Token> good{1, 1}, short_of_rows{1, 2}, throws{3};
+  const std::vector<Token> good{1, 1}, short_of_rows{1, 2}, throws{3}, wide{0};
   models.forward(std::vector{feed(0, good, 0), feed(1, good, 0)});
   CHECK_THROWS_AS(models.forward(std::vector{feed(0, good, 2), feed(1, short_of_rows, 2)}),
                   std::invalid_argument);
   CHECK_THROWS_AS(models.forward(std::vector{feed(0, good, 2), feed(1, throws, 2)}), std::runtime_error);
+  CHECK_THROWS_AS(models.forward(std::vector{feed(0, good, 2), feed(1, wide, 2)}), std::invalid_argument);
   const auto rows = models.forward(std::vector{feed(0, good, 2), feed(1, good, 2)});
-  CHECK(rows.row(0).probability(0) == 4);  // how much there is behind the call
-  CHECK(rows.row(1).probability(0) == 4);
+  CHECK(rows.row(0)[0] == 4);  // how much there is behind the call
+  CHECK(rows.row(1)[0] == 4);
 }
 
 }  // namespace test_model_model_per_sequence

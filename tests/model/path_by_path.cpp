@@ -259,7 +259,7 @@ TEST_CASE("PathByPath: a model that returns columns drafts trees and is their ta
   const Tokens ways[] = {{0, 1}, {0, 2}, {0, 1, 2}};
   for (Index i = 0; i < 3; ++i)
     for (Token x = 0; x < 3; ++x)
-      CHECK(rows.row(i).probability(x) == table.distribution(ways[i]).probability(x));
+      CHECK(distributions(rows).row(i).probability(x) == table.distribution(ways[i]).probability(x));
 }
 
 TEMPLATE_TEST_CASE("PathByPath: the model's context is what was kept, once there is something to take in", "",

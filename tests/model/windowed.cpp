@@ -226,6 +226,21 @@ TEST_CASE("Windowed: texts of one batch, each in a window of its own, are what t
   });
 }
 
+TEST_CASE(
+    "Windowed: inside a ProcessedModel texts of one batch are what they are alone, as the processor sees all "
+    "of each") {
+  const Remembering large{.vocabulary = 6}, small{.vocabulary = 6, .most = 7};
+  const Chain chain{Temperature{0.1}, TopK{5}};
+  const Processors processors{RepetitionPenalty{1.2}, NoRepeatNgrams{4}};
+  Batch batch{
+      ProcessedModel{ModelPerSequence{large}, chain, processors},
+      BatchModelDrafter{ProcessedModel{Windowed{ModelPerSequence{small}, 1, 6, 2}, chain, processors}}};
+  support::check_texts_alone(batch, [&] {
+    return SpecDec{ProcessedModel{Remembering(large), chain, processors},
+                   ModelDrafter{ProcessedModel{Windowed{Remembering(small), 1, 6, 2}, chain, processors}}};
+  });
+}
+
 TEST_CASE("Windowed: of many texts a prompt is fed in parts, and bad feeds are named") {
   Remembering inner{.vocabulary = 3, .most = 12};
   Windowed model{support::OnlyText{inner}, 2, 10};

@@ -15,7 +15,9 @@
 #include "specdec/model/batch_model.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/trees.hpp"
+#include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/row_span.hpp"
+#include "specdec/rows/numbers.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -25,7 +27,8 @@ namespace specdec {
 ///   ModelPerSequence target{model};    // each sequence begins with a copy of the model as it is now
 ///
 /// For tests, for models whose copies share their weights, and to see what a call for all sequences at once is worth.
-/// Takes trees where the model does. The model is moved in, or copied; its context is empty.
+/// Takes trees where the model does. Where the model returns numbers, probabilities or logits, so does this, and goes into a
+/// ProcessedModel. The model is moved in, or copied; its context is empty.
 /// Throws: std::invalid_argument where the model returns rows of another shape than asked for; what the model throws.
 /// Cost: a call of a model for each feed. Memory: a model for each sequence.
 template <Model M>
@@ -33,7 +36,11 @@ template <Model M>
 class ModelPerSequence {
   using Output =
       std::remove_cvref_t<decltype(std::declval<M&>().forward(std::span<const Token>{}, Index{1}))>;
-  using Row = RowOf<decltype(distributions(std::declval<const Output&>()))>;
+  static auto rows_in(const Output& output) {
+    if constexpr (NumberMatrix<Output>) return numbers(output);
+    else return distributions(output);
+  }
+  using Row = std::remove_cvref_t<decltype(rows_in(std::declval<const Output&>()).row(0))>;
   // What the rows of a call are views of where forward() returns a matrix by value.
   using Kept = std::unique_ptr<const Output>;
 
@@ -43,7 +50,7 @@ class ModelPerSequence {
   Index vocab_size() const { return prototype_.vocab_size(); }
   Index context_size() const { return specdec::context_size(prototype_); }
 
-  RowSpan<Row> forward(std::span<const BatchFeed> feeds) & {
+  auto forward(std::span<const BatchFeed> feeds) & {
     outputs_.clear();
     rows_.clear();
     std::size_t fed = 0;
@@ -54,7 +61,8 @@ class ModelPerSequence {
       for (std::size_t i = 0; i <= fed; ++i) keep(feeds[i].sequence, feeds[i].from);
       throw;
     }
-    return {rows_, vocab_size()};
+    if constexpr (NumberMatrix<Output>) return detail::NumberRows<Row>(rows_, vocab_size());
+    else return RowSpan<Row>(rows_, vocab_size());
   }
 
   void keep(Index sequence, Index length) {
@@ -91,10 +99,14 @@ class ModelPerSequence {
     const Output* kept = nullptr;
     if constexpr (std::is_lvalue_reference_v<Rows>) kept = &output;
     else kept = outputs_.emplace_back(std::make_unique<const Output>(std::forward<Rows>(output))).get();
-    const auto rows = distributions(*kept);
+    const auto rows = rows_in(*kept);
     if (rows.rows() != feed.rows)
       detail::invalid_argument("the model returned ", Index{rows.rows()}, " rows for sequence ",
                                feed.sequence, ", expected ", feed.rows);
+    if constexpr (NumberMatrix<Output>)
+      if (rows.rows() > 0 && rows.cols() != vocab_size())
+        detail::invalid_argument("the model returned rows over ", Index{rows.cols()}, " tokens for sequence ",
+                                 feed.sequence, ", expected its vocabulary of ", Index{vocab_size()});
     for (Index i = 0; i < feed.rows; ++i) rows_.push_back(rows.row(i));
   }
 

@@ -287,8 +287,25 @@ template <std::ranges::contiguous_range Rows>
 RowVectors(const Rows&) -> RowVectors<std::ranges::range_value_t<Rows>>;
 
 namespace detail {
+/// Rows of numbers wherever they lie, each a NumberRow of `cols` numbers, as a matrix. They must outlive it.
+template <class Row>
+class NumberRows {
+ public:
+  NumberRows(std::span<const Row> rows, Index cols) : rows_(rows), cols_(cols) {}
+
+  Index rows() const { return std::ssize(rows_); }
+  Index cols() const { return cols_; }
+  Row row(Index i) const { return rows_[static_cast<std::size_t>(i)]; }
+
+ private:
+  std::span<const Row> rows_;
+  Index cols_;
+};
+
 template <class M>
 inline constexpr bool is_row_list = false;
+template <class Row>
+inline constexpr bool is_row_list<NumberRows<Row>> = true;
 template <Real S, int Stride>
 inline constexpr bool is_row_list<RowPointers<S, Stride>> = true;
 template <class Row>
