@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <span>
+#include <specdec/ranks/logit_columns.hpp>
 #include <utility>
 
 #include "transformer/panels.hpp"
@@ -45,7 +46,7 @@ Weights<Scalar> with_output_of(Weights<Scalar> weights, TokenRange tokens) {
 template <class Scalar>
 class Columns {
  public:
-  using Logits = typename Transformer<Scalar>::Logits;
+  using Logits = specdec::LogitColumns<specdec::NumbersOf<typename Transformer<Scalar>::Logits>>;
 
   Columns(Weights<Scalar> whole, TokenRange tokens)
       : first_(tokens.first),
@@ -53,12 +54,11 @@ class Columns {
 
   /// Tokens of the whole vocabulary.
   Index vocab_size() const { return model_.vocab_size(); }
-  Index first_column() const { return first_; }
   Index context_size() const { return model_.context_size(); }
 
-  Logits forward(std::span<const Token> tokens, Index rows) { return model_.forward(tokens, rows); }
+  Logits forward(std::span<const Token> tokens, Index rows) { return {model_.forward(tokens, rows), first_}; }
   Logits forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
-    return model_.forward(tokens, parents, rows);
+    return {model_.forward(tokens, parents, rows), first_};
   }
   void keep(std::span<const Index> path) { model_.keep(path); }
   void truncate(Index length) { model_.truncate(length); }

@@ -298,7 +298,7 @@ mutant("shards-vocabularies-need-not-agree", "ranks/sharded.hpp", SHARDED, 'exch
 mutant("shards-largest-on-every-rank", "ranks/rank_masses.hpp", SHARDED, "w == largest && w > -infinity && all == 0 ? 1.0 : 0.0", "w == largest && w > -infinity ? 1.0 : 0.0")
 mutant("shard-segment-of-each-alone", "ranks/sharded.hpp", SHARDED, "out.push_back(has_mass(i) ? share(i) * mine_.probability(i, static_cast<Token>(x)) : 0.0);", "out.push_back(has_mass(i) ? mine_.probability(i, static_cast<Token>(x)) : 0.0);")
 mutant("shard-sum-of-each-alone", "ranks/sharded.hpp", SHARDED, "has_mass(i) ? share(i) * mine_.sum(i, start, count) : 0.0;", "has_mass(i) ? mine_.sum(i, start, count) : 0.0;")
-mutant("shard-draws-ahead-by-one-number", "ranks/sharded.hpp", SHARDED, "for (double& u : us_) u = uniform();", "if (!us_.empty()) us_.assign(draws, uniform());")
+mutant("shard-draws-ahead-by-one-number", "ranks/sharded.hpp", SHARDED, "if constexpr (std::invocable<Uniform&>) us_[k] = uniform();", "if constexpr (std::invocable<Uniform&>) us_[k] = k == 0 ? uniform() : us_[0];")
 mutant("shard-draw-of-no-probability", "ranks/rank_draws.hpp", SHARDED, "if (!(token >= 0) || !(p > 0))", "if (!(token >= 0))")
 mutant("shard-mass-beyond-one", "ranks/rank_masses.hpp", SHARDED, "if (kind == RankWeight::mass && all > most)", "if (false)")
 mutant("shard-part-below-zero", "ranks/rank_masses.hpp", SHARDED, "if (mass < 0) throw", "if (false) throw")

@@ -3,10 +3,13 @@
 #include "specdec/ranks/sharded_model.hpp"
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <limits>
+#include <map>
 #include <random>
 #include <set>
 #include <span>
@@ -15,6 +18,7 @@
 #include <specdec/testing.hpp>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -50,26 +54,29 @@ class Columns {
   Columns(const Table& table, Index first, Index count) : table_(table), first_(first), count_(count) {}
 
   Index vocab_size() const { return table_.vocab_size(); }
-  Index first_column() const { return first_; }
-  const RowMajor<double>& forward(std::span<const Token> tokens, Index rows) {
+  Index first() const { return first_; }
+  Index count() const { return count_; }
+  LogitColumns<NumbersOf<RowMajor<double>>> forward(std::span<const Token> tokens, Index rows) {
     fed += std::ssize(tokens);
     return mine(table_.forward(tokens, rows));
   }
-  const RowMajor<double>& forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
+  LogitColumns<NumbersOf<RowMajor<double>>> forward(std::span<const Token> tokens,
+                                                    std::span<const Index> parents, Index rows) {
     fed += std::ssize(tokens);
     return mine(table_.forward(tokens, parents, rows));
   }
   void keep(std::span<const Index> path) { table_.keep(path); }
   void truncate(Index length) { table_.truncate(length); }
   Index length() const { return std::ssize(table_.context()); }
+  const RowMajor<double>& logits() const { return logits_; }  // of the last call
 
   Index fed = 0, spoilt_from = unlimited, spoilt_to = unlimited;
 
  private:
-  const RowMajor<double>& mine(const RowMajor<double>& whole) {
+  LogitColumns<NumbersOf<RowMajor<double>>> mine(const RowMajor<double>& whole) {
     logits_ = whole.middleCols(first_, count_).array().log();
     if (fed > spoilt_from && fed <= spoilt_to) logits_(0, 0) = std::numeric_limits<double>::quiet_NaN();
-    return logits_;
+    return {logits_, first_};
   }
 
   Table table_;
@@ -81,6 +88,41 @@ Columns columns_of(const ThreadRank& rank, const Table& table) {
   const Index size = table.vocab_size(), first = size * rank.rank() / rank.size();
   return {table, first, size * (rank.rank() + 1) / rank.size() - first};
 }
+
+// A model for many texts, each of which is a copy of a model for one.
+class ManyColumns {
+ public:
+  explicit ManyColumns(Columns prototype) : prototype_(std::move(prototype)) {}
+
+  Index vocab_size() const { return prototype_.vocab_size(); }
+  LogitColumns<NumbersOf<RowMajor<double>>> forward(std::span<const BatchFeed> feeds) {
+    Index rows = 0, first = 0;
+    for (const BatchFeed& feed : feeds) rows += feed.rows;
+    logits_.resize(rows, prototype_.count());
+    for (const BatchFeed& feed : feeds) {
+      Columns& text = texts_.try_emplace(feed.sequence, prototype_).first->second;
+      if (text.length() != feed.from) throw std::logic_error("a feed that does not go on where the text is");
+      const Index asked = std::max<Index>(feed.rows, 1);
+      if (feed.parents.empty()) text.forward(feed.tokens, asked);
+      else text.forward(feed.tokens, feed.parents, asked);
+      logits_.middleRows(first, feed.rows) = text.logits().topRows(feed.rows);
+      first += feed.rows;
+    }
+    return {logits_, prototype_.first()};
+  }
+  void keep(Index sequence, Index length) {
+    if (const auto text = texts_.find(sequence); text != texts_.end()) text->second.truncate(length);
+  }
+  void keep(Index sequence, std::span<const Index> path) { texts_.at(sequence).keep(path); }
+  void release(Index sequence) { texts_.erase(sequence); }
+  Columns& text(Index sequence) { return texts_.at(sequence); }
+  Index size() const { return std::ssize(texts_); }
+
+ private:
+  Columns prototype_;
+  std::map<Index, Columns> texts_;
+  RowMajor<double> logits_;
+};
 
 // Counts what passes through.
 struct Counted {
@@ -94,7 +136,12 @@ struct Counted {
   Index exchanges = 0;
 };
 
+using SeedOf = std::mt19937_64 (*)(Index);
+
+static_assert(Model<ShardedModel<Columns, ThreadRank, std::mt19937_64>>);
 static_assert(takes_trees<ShardedModel<Columns, ThreadRank, std::mt19937_64>>);
+static_assert(BatchModel<ShardedModel<ManyColumns, ThreadRank, SeedOf>>);
+static_assert(takes_trees<ShardedModel<ManyColumns, ThreadRank, SeedOf>>);
 
 // A row of which some tokens have been drawn.
 template <class R>
@@ -229,6 +276,16 @@ TEST_CASE("a tree over ranks looks tokens up behind their parents, and is as bef
     const std::vector<Index> path{0, 1, 3, 4, 5, 6};
     model.keep(path);
     check(columns.length() == 6);
+    if (rank.rank() == 1) columns.spoilt_to = unlimited;
+    failed = false;
+    try {
+      model.forward(Tokens{2}, 1);
+    } catch (const InvalidDistribution&) {
+      failed = true;
+    }
+    check(failed);
+    columns.spoilt_to = 0;
+    check(columns.length() == 6);
     model.forward(Tokens{2}, 1);
     model.truncate(3);
     check(columns.length() == 3);
@@ -323,6 +380,133 @@ TEST_CASE("a text written over ranks by a chain of steps is that of the chain on
   CHECK(check(Chain{Temperature{1.5}, TopK{9}, TopP{0.8}, MinP{0.1}}, 1, steps(1, 1.5, 9, 0.8, 0.1)) > 5);
   CHECK(check(TopP{0.7}, 0.5, steps(0.5, 1, 0, 0.7)) > 5);
   check(Chain<>{}, 0, steps(0));
+}
+
+TEST_CASE(
+    "a batch over ranks writes the texts that each writes alone, lines and trees, by as many exchanges") {
+  std::mt19937_64 rng(41);
+  const Table target = fine_model(9, 2, rng), small = fine_model(9, 1, rng);
+  const std::vector<Tokens> prompts{{1, 2}, {0}, {3, 1, 4, 1, 5, 8, 2, 6}, {1, 2}, {8, 8, 8}};
+  const auto seeds = [](Index n) { return std::mt19937_64{static_cast<std::uint64_t>(100 + n)}; };
+  const auto check = [&](const auto& drafter, const auto& rule, const auto& chain, Index draws, Index gamma) {
+    const Options options{.max_new_tokens = 60, .gamma = gamma};
+    const ShardedOptions sharded{.temperature = 0.9, .draws = draws};
+    for (const Index ranks : {1, 3})
+      support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {
+        std::vector<Tokens> alone;
+        Index exchanges_alone = 0, calls_alone = 0;
+        for (std::size_t n = 0; n < prompts.size(); ++n) {
+          Counted counted{&rank};
+          ShardedModel model{columns_of(rank, target), counted, seeds(std::ssize(alone)), chain, sharded};
+          SpecDec decoder{model, std::remove_cvref_t<decltype(drafter)>(drafter), rule};
+          std::mt19937_64 source(n);
+          const Result result = decoder.generate(prompts[n], options, source);
+          alone.push_back(result.tokens);
+          exchanges_alone += counted.exchanges;
+          calls_alone += result.stats.target_calls;
+        }
+        for (const Index tokens_per_call : {unlimited, gamma + 4}) {
+          Counted counted{&rank};
+          ShardedModel model{ManyColumns(columns_of(rank, target)), counted, seeds, chain, sharded};
+          Batch batch{model, std::remove_cvref_t<decltype(drafter)>(drafter), rule,
+                      BatchOptions{.tokens_per_call = tokens_per_call}};
+          for (std::size_t n = 0; n < prompts.size(); ++n) {
+            batch.add(prompts[n], options, std::mt19937_64(n));
+            if (n % 2 == 0) batch.step();
+          }
+          Index texts = 0;
+          for (const Finished& finished : batch.run()) {
+            if (finished.error) std::rethrow_exception(finished.error);
+            ++texts;
+            if (finished.result.tokens != alone[static_cast<std::size_t>(finished.sequence)])
+              throw std::logic_error("another text than alone");
+          }
+          if (texts != std::ssize(prompts)) throw std::logic_error("a text is lost");
+          if (tokens_per_call != unlimited) continue;
+          // What a call takes by itself it takes once, for all texts.
+          if (2 * batch.target_calls() > calls_alone) throw std::logic_error("calls for each text");
+          if (counted.exchanges + 2 * (calls_alone - batch.target_calls()) > exchanges_alone)
+            throw std::logic_error("exchanges for each text");
+        }
+      }));
+  };
+  check(ModelDrafter{Table(small)}, BlockVerifier{}, Chain<>{}, 2, 3);
+  check(ModelDrafter{Table(small)}, GreedyBlockVerifier{}, Chain{TopK{6}, TopP{0.95}}, 1, 4);
+  const ModelTreeDrafter tree{Table(small), TreeShape::of_widths({2, 2, 1}), Independent{}};
+  check(tree, TraversalVerifier{}, Chain<>{}, 3, 8);
+  check(tree, TraversalVerifier{}, Chain{Temperature{0.9}, TopP{0.9}}, 0, 8);
+}
+
+TEST_CASE("where a text of many fails over ranks, all are as before, lines and open trees") {
+  std::mt19937_64 rng(42);
+  const Table target = fine_model(6, 2, rng);
+  support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
+    const auto check = [](bool right) {
+      if (!right) throw std::logic_error("a text is another");
+    };
+    ManyColumns columns(columns_of(rank, target));
+    ShardedModel model{
+        columns, rank, [](Index n) { return std::mt19937_64{static_cast<std::uint64_t>(n)}; }, {.draws = 1}};
+    std::map<Index, Table> whole{{4, target}, {9, target}};
+    const Tokens line{3, 1, 0}, tree{2, 5, 5}, more{1, 4}, last{0, 2};
+    const std::vector<Index> branches{-1, -1, 0}, behind{2, 1}, behind_too{1, 3};
+    const auto rows_are = [&](const auto& rows, const RowMajor<double>& of_four,
+                              const RowMajor<double>& of_nine) {
+      check(rows.rows() == of_four.rows() + of_nine.rows());
+      for (Token x = 0; x < 6; ++x) {
+        for (Index i = 0; i < of_four.rows(); ++i)
+          check(std::abs(rows.row(i).probability(x) - of_four(i, x)) < 1e-12);
+        for (Index i = 0; i < of_nine.rows(); ++i)
+          check(std::abs(rows.row(of_four.rows() + i).probability(x) - of_nine(i, x)) < 1e-12);
+      }
+    };
+    const std::vector<BatchFeed> prompts{{{.tokens = line, .from = 0, .rows = 0}, 4},
+                                         {{.tokens = tree, .from = 0, .rows = 2, .parents = branches}, 9}};
+    const RowMajor<double> first = whole.at(9).forward(tree, branches, 2);
+    whole.at(4).forward(line, 1);
+    rows_are(model.forward(prompts), RowMajor<double>(0, 6), first);
+    const std::vector<BatchFeed> fails{{{.tokens = more, .from = 3, .rows = 2}, 4},
+                                       {{.tokens = more, .from = 0, .rows = 1, .parents = behind}, 9}};
+    Columns& failing = columns.text(rank.rank() == 1 ? 9 : 4);
+    if (rank.rank() == 1) failing.spoilt_from = 0, failing.spoilt_to = unlimited;
+    bool failed = false;
+    try {
+      model.forward(fails);
+    } catch (const InvalidDistribution&) {
+      failed = true;
+    }
+    check(failed && columns.text(4).length() == 3 && columns.text(9).length() == 0);
+    failing.spoilt_from = unlimited;
+    const std::vector<BatchFeed> next{{{.tokens = last, .from = 3, .rows = 2}, 4},
+                                      {{.tokens = last, .from = 0, .rows = 2, .parents = behind_too}, 9}};
+    const auto rows = model.forward(next);
+    const RowMajor<double> of_four = whole.at(4).forward(last, 2),
+                           of_nine = whole.at(9).forward(last, behind_too, 2);
+    rows_are(rows, of_four, of_nine);
+    const std::vector<Index> path{1, 3, 4};
+    model.keep(9, path);
+    check(columns.text(9).length() == 3);
+    model.keep(4, 1);
+    check(columns.text(4).length() == 1);
+    model.release(4);
+    check(columns.size() == 1);
+    // Feeds that are none leave all as before.
+    const std::vector<Index> none{7, 0};
+    const std::vector<BatchFeed> wrong{{{.tokens = more, .from = 3, .rows = 1, .parents = branches}, 9}},
+        odd{{{.tokens = more, .from = 3, .rows = 1, .parents = none}, 9}};
+    for (const auto& feeds : {wrong, odd}) {
+      failed = false;
+      try {
+        model.forward(feeds);
+      } catch (const std::invalid_argument&) {
+        failed = true;
+      }
+      check(failed && columns.text(9).length() == 3);
+    }
+    const std::vector<BatchFeed> on{{{.tokens = more, .from = 3, .rows = 1}, 9}};
+    whole.at(9).keep(path);
+    rows_are(model.forward(on), RowMajor<double>(0, 6), whole.at(9).forward(more, 1));
+  }));
 }
 
 TEST_CASE("the rows of a sharded model are the steps' own, ties included") {

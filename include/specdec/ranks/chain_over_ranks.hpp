@@ -8,6 +8,7 @@
 #include "specdec/ranks/communicator.hpp"
 #include "specdec/ranks/cut_logits.hpp"
 #include "specdec/ranks/exchange.hpp"
+#include "specdec/ranks/logit_columns.hpp"
 #include "specdec/ranks/rank_cut_search.hpp"
 #include "specdec/ranks/steps_over_ranks.hpp"
 #include "specdec/rows/numbers.hpp"
@@ -46,8 +47,13 @@ class ChainOverRanks {
   template <NumberMatrix M>
     requires(!detail::OwningTemporary<M>)
   CutLogits<NumbersOf<M>> operator()(M&& logits, Index vocab_size, double temperature = 1) & {
-    const NumbersOf<M> columns = numbers(std::as_const(logits));
-    using Taken = detail::StepsOverRanks<NumbersOf<M>, C>;
+    return (*this)(LogitColumns(logits, 0), vocab_size, temperature);
+  }
+  template <class Numbers>
+  CutLogits<Numbers> operator()(const LogitColumns<Numbers>& mine, Index vocab_size,
+                                double temperature = 1) & {
+    const Numbers& columns = mine.logits();
+    using Taken = detail::StepsOverRanks<Numbers, C>;
     if (!std::holds_alternative<typename Taken::Searches>(searches_)) searches_ = typename Taken::Searches();
     Taken taken(columns, vocab_size, temperature, exchange_, cuts_,
                 std::get<typename Taken::Searches>(searches_));

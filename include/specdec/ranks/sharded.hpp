@@ -71,7 +71,7 @@ class Shards {
       : mine_(distributions(mine), first), exchange_(ranks), vocab_size_(vocab_size) {
     begin(tokens, [](Index k) { return k; }, {});
   }
-  /// The rows of a tree, where row 0 stands behind the context and row k + 1 behind tokens[k]: tokens[k] is looked up in row
+  /// The rows of a tree, where row 0 stands after the context and row k + 1 after tokens[k]: tokens[k] is looked up in row
   /// parents[k] + 1, if there is one.
   template <Probabilities Rows>
   Shards(const Rows& mine, Index first, Index vocab_size, C& ranks, TokenIds tokens, TokenIds parents)
@@ -92,15 +92,19 @@ class Shards {
   void rows() && = delete;
 
   /// Draws so many tokens from every row, by numbers of [0, 1), row after row: the first ones that its sampler returns. One
-  /// exchange.
+  /// exchange. uniform(i), if it can be called so, is a number for row i.
   /// Each of them is used once, no matter which sampler of the row asks; when all are used, a draw takes an exchange.
-  template <std::invocable Uniform>
+  template <class Uniform>
+    requires std::invocable<Uniform&> || std::invocable<Uniform&, Index>
   void draw_ahead(Index count, Uniform&& uniform) {
     if (count < 0) detail::invalid_argument("count = ", count, " is negative");
     exchange_.prepare([&] {
       const auto draws = static_cast<std::size_t>(size() * count);
       us_.resize(draws);
-      for (double& u : us_) u = uniform();
+      for (std::size_t k = 0; k < draws; ++k) {
+        if constexpr (std::invocable<Uniform&>) us_[k] = uniform();
+        else us_[k] = uniform(static_cast<Index>(k) / count);
+      }
       drawing_.clear();
       drawing_.reserve(draws);
       used_.reserve(static_cast<std::size_t>(size()));
@@ -187,6 +191,7 @@ class Shards {
   void check_columns() const {
     exchange_.check_alike(0, "how many rows they have");
     exchange_.check_alike(1, "the size of the vocabulary");
+    if (size() == 0) return;
     Index next = 0;
     for (Index r = 0; r < exchange_.ranks(); ++r) {
       const auto first = static_cast<Index>(exchange_.from(r, 3)),
@@ -196,7 +201,7 @@ class Shards {
                                  ", where those of the ranks before it end");
       next = first + count;
     }
-    if (size() > 0 && next != vocab_size_)
+    if (next != vocab_size_)
       detail::invalid_argument("the ranks have ", next,
                                " columns together, expected vocab_size = ", vocab_size_);
   }

@@ -14,41 +14,25 @@
 
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
-#include "specdec/model/model.hpp"
+#include "specdec/model/feed.hpp"
+#include "specdec/model/feeds.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/model/wrapped_tree.hpp"
 #include "specdec/ranks/chain_over_ranks.hpp"
 #include "specdec/ranks/communicator.hpp"
 #include "specdec/ranks/cut_logits.hpp"
+#include "specdec/ranks/logit_columns.hpp"
 #include "specdec/ranks/sharded.hpp"
-#include "specdec/rows/numbers.hpp"
 #include "specdec/sample/chain.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
 
-/// A language model of which each rank computes some columns of the logits: the output layer cut by vocabulary.
-///
-///   vocab_size()            number of tokens, of all ranks together
-///   first_column()          the first token that this rank has a column for
-///   forward(tokens, rows)   appends the tokens; the logits after each of the last `rows` of them, in this rank's columns
-///   truncate(length)
-template <class M>
-concept ColumnsModel = requires(M& model, const M& constant, std::span<const Token> tokens, Index n) {
-  { constant.vocab_size() } -> detail::Count;
-  { constant.first_column() } -> detail::Count;
-  { model.forward(tokens, n) } -> NumberMatrix;
-  model.truncate(n);
-};
-
-/// A ColumnsModel whose calls may branch: see model/trees.hpp.
-template <class M>
-concept ColumnsTreeModel = ColumnsModel<M> && requires(M& model, std::span<const Token> tokens,
-                                                       std::span<const Index> numbers, Index n) {
-  { model.forward(tokens, numbers, n) } -> std::same_as<decltype(model.forward(tokens, n))>;
-  model.keep(numbers);
-};
+/// Tells the generator that draws ahead for a sequence by its number.
+template <class F>
+concept GeneratorOfSequence = !RandomBitGenerator<F> && std::invocable<F&, Index> &&
+                              RandomBitGenerator<std::remove_cvref_t<std::invoke_result_t<F&, Index>>>;
 
 /// How the rows of a ShardedModel are sampled.
 struct ShardedOptions {
@@ -58,9 +42,11 @@ struct ShardedOptions {
       2;  ///< tokens that are drawn ahead from every row; what a verdict needs beyond them costs an exchange
 };
 
-/// Makes a target of a model that is spread over ranks. All of them run the same loop on it, with drafters and generators of
-/// equal seeds, and write the same text. It is that of one rank, too, as far as the rounding of sums decides nothing. A draft
-/// length or a tree that goes by measured times is none for ranks: these differ, and the ranks find out, and throw.
+/// Makes a target of a model of which each rank computes some columns of the logits: the output layer cut by vocabulary. Its
+/// calls return LogitColumns, in place of probabilities, and its vocab_size() is that of all ranks together. All ranks run one
+/// and the same loop on it, with drafters and generators of equal seeds, and write the same text. It is that of one rank,
+/// too, as far as the rounding of sums decides nothing. A draft length or a tree that goes by measured times is none for
+/// ranks: these differ, and the ranks find out, and throw.
 ///
 ///   specdec::ShardedModel target{mine, ranks, std::mt19937_64{seed}, {.temperature = 0.8}};
 ///   specdec::ShardedModel target{mine, ranks, std::mt19937_64{seed}, specdec::Chain{specdec::TopK{40}}};
@@ -68,30 +54,45 @@ struct ShardedOptions {
 ///
 /// A chain of Temperature, TopK, TopP and MinP leaves of the rows what it leaves of whole ones: see ChainOverRanks. The
 /// drafter has the chain by itself, as in a loop of one rank.
-/// A call takes two exchanges, whatever the vocabulary: the tokens that are fed last are those that were drafted, so they
-/// are looked up with the normalisers, and draws are made ahead, from a generator of the model's own. To them come those
-/// that the chain takes, one for MinP, three to five as a rule for each TopK and TopP.
-/// Takes trees where the model is a ColumnsTreeModel: a call that takes in a tree looks up each token behind its
-/// parent, and takes as many exchanges.
+/// Around a model for one text it is a Model, around one for many texts a BatchModel, and takes trees where the model does.
+/// Many texts draw ahead by a generator of their own, which a function tells by the sequence's number when it begins:
+///
+///   specdec::ShardedModel target{many, ranks, [&](specdec::Index n) { return std::mt19937_64{seeds.at(n)}; }};
+///   specdec::Batch batch{target, drafter, specdec::BlockVerifier{}};        // on every rank
+///
+/// Every rank adds the same texts in the same order, and steps with InOrder, which is what Batch does by itself: what judges
+/// a text may ask the other ranks.
+/// A call takes two exchanges, whatever the vocabulary and however many texts there are: the tokens that are fed last are
+/// those that were drafted, so they are looked up with the normalisers, each in the row that it follows, and draws are made
+/// ahead. To them come those that the chain takes, one for MinP, three to five as a rule for each TopK and TopP.
 /// A model passed as an lvalue is referred to and must outlive this, as must the communicator; an rvalue is moved in. Give it
-/// with an empty context. For targets: a draft model is small, and runs whole on every rank.
-/// Throws what ChainOverRanks and Shards throw, on all ranks alike, with the context as it was before; an open tree,
-/// too, but for room that is lost in the model's own until keep() or truncate(). What the model throws has to be thrown on
-/// all ranks, too: those that go on would wait.
-template <class M, Communicator C, RandomBitGenerator Generator, RowStep Steps = Chain<>>
-class ShardedModel {
+/// with empty contexts. For targets: a draft model is small, and runs whole on every rank.
+/// Throws what ChainOverRanks and Shards throw, on all ranks alike, with the contexts as they were before; open trees, too,
+/// but for room that is lost in the model's own until they are closed. A row that is no distribution fails the call, also
+/// of many texts. What the model and the function throw has to be thrown on all ranks, too: those that go on would wait.
+template <class M, Communicator C, class Source, RowStep Steps = Chain<>>
+class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>, M> {
+  using Base = detail::WrapsModel<ShardedModel, M>;
+  friend Base;
+  using Base::for_many;
   using Bare = std::remove_reference_t<M>;
-  static_assert(ColumnsModel<Bare>, "the model is no specdec::ColumnsModel");
-  using Output =
-      std::remove_cvref_t<decltype(std::declval<Bare&>().forward(std::span<const Token>{}, Index{1}))>;
-  using Mine = CutLogits<NumbersOf<Output>>;
+  static_assert(detail::can_be_wrapped<Bare>());
+  using Output = std::remove_cvref_t<detail::OutputOf<Bare>>;
+  static_assert(detail::is_logit_columns<Output>,
+                "the model's forward() returns no specdec::LogitColumns, the logits of this rank's tokens");
+  static_assert(for_many || RandomBitGenerator<Source>, "the source is no random bit generator");
+  static_assert(!for_many || GeneratorOfSequence<Source>,
+                "of a model for many texts each draws ahead by a generator of its own: the source is no "
+                "function that tells one by a specdec::Index");
+
+  using Mine = CutLogits<std::remove_cvref_t<decltype(std::declval<const Output&>().logits())>>;
 
  public:
-  ShardedModel(M&& model, C& ranks, Generator source, const ShardedOptions& options = {})
+  ShardedModel(M&& model, C& ranks, Source source, const ShardedOptions& options = {})
     requires std::same_as<Steps, Chain<>>
       : ShardedModel(std::forward<M>(model), ranks, std::move(source), Chain<>{}, options) {}
-  ShardedModel(M&& model, C& ranks, Generator source, Steps steps, const ShardedOptions& options = {})
-      : model_(std::forward<M>(model)),
+  ShardedModel(M&& model, C& ranks, Source source, Steps steps, const ShardedOptions& options = {})
+      : Base(std::forward<M>(model)),
         ranks_(&ranks),
         source_(std::move(source)),
         steps_(std::move(steps), ranks),
@@ -101,83 +102,139 @@ class ShardedModel {
     if (options.draws < 0) detail::invalid_argument("draws = ", options.draws, " is negative");
   }
 
-  Index vocab_size() const { return model_.vocab_size(); }
-  Index context_size() const { return specdec::context_size(model_); }
-
-  ShardedRows<Mine, C> forward(std::span<const Token> tokens, Index rows) & {
-    shards_.reset();
-    output_.emplace(model_.forward(tokens, rows));
-    try {
-      share(drafted(tokens, rows));
-    } catch (...) {
-      model_.truncate(length_);
-      throw;
-    }
-    length_ += std::ssize(tokens);
-    return shards_->rows();
-  }
-
-  ShardedRows<Mine, C> forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) &
-        requires ColumnsTreeModel<Bare>
-  {
-    detail::check_parents(tokens, parents, tree_.size());
-    const Index before = tree_.size();
-    shards_.reset();
-    tree_.reserve(tokens.size());
-    tree_.add(tokens, parents);
-    try {
-      output_.emplace(model_.forward(tokens, tree_.of_model(parents), rows));
-      tree_.taken(std::ssize(tokens));
-      parents_.clear();
-      for (const Index parent : drafted(parents, rows))
-        parents_.push_back(parent - (tree_.size() - rows) - 1);
-      share(drafted(tokens, rows), TokenIds(parents_));
-    } catch (...) {
-      tree_.forget_from(before);
-      if (before == 0) truncate(length_);
-      throw;
-    }
-    return shards_->rows();
-  }
-
-  void keep(std::span<const Index> path)
-    requires ColumnsTreeModel<Bare>
-  {
-    detail::check_path(path, tree_.parents());
-    model_.keep(tree_.of_model(path));
-    length_ += std::ssize(path);
-    tree_.clear();
-  }
-
-  void truncate(Index length) {
-    length_ = std::clamp<Index>(length, 0, length_);
-    model_.truncate(length_);
-    tree_.clear();
-  }
-
  private:
-  // Row 0 stands behind what was not drafted in this call, the others behind what was.
-  template <class Number>
-  static std::span<const Number> drafted(std::span<const Number> fed, Index rows) {
-    return fed.last(static_cast<std::size_t>(std::clamp<Index>(rows - 1, 0, std::ssize(fed))));
+  static decltype(auto) generator_of(Source& source, [[maybe_unused]] Index sequence) {
+    if constexpr (for_many && GeneratorOfSequence<Source>) return source(sequence);
+    else return (source);
+  }
+  using Generator = std::remove_cvref_t<decltype(generator_of(std::declval<Source&>(), Index{}))>;
+
+  // What is kept of a sequence.
+  struct Text {
+    explicit Text(Generator generator) : source(std::move(generator)) {}
+
+    Generator source;  // draws ahead
+    detail::WrappedTree tree;
+  };
+
+  ShardedRows<Mine, C> forward_feeds(std::span<const BatchFeed> feeds) {
+    shards_.reset();
+    enter(feeds);
+    try {
+      output_.emplace(this->inner().forward(std::span<const BatchFeed>(of_model_)));
+      taken(feeds);
+      share();
+    } catch (...) {
+      leave(feeds);
+      throw;
+    }
+    return shards_->rows();
   }
 
-  // Makes shards of the output, in which tokens, and their parents if these are told, are looked up.
-  template <class... Parents>
-  void share(std::span<const Token> tokens, const Parents&... parents) {
-    shards_.emplace(steps_(*output_, vocab_size(), options_.temperature), model_.first_column(), vocab_size(),
-                    *ranks_, tokens, parents...);
-    shards_->draw_ahead(options_.draws, [this] { return uniform01(source_); });
+  void keep_path(Index sequence, std::span<const Index> path) {
+    Text* const text = texts_.find(sequence);
+    if (text == nullptr) return;
+    detail::check_path(path, text->tree.parents());
+    this->inner().keep(sequence, text->tree.of_model(path));
+    text->tree.clear();
   }
 
-  M model_;
+  void keep_length(Index sequence, Index length) {
+    this->inner().keep(sequence, length);
+    if (Text* const text = texts_.find(sequence)) text->tree.clear();
+  }
+
+  void forget(Index sequence) {
+    this->inner().release(sequence);
+    texts_.erase(sequence);
+  }
+
+  // Takes all feeds into the trees of their texts, or, after a throw, none, and puts them by the model's numbers.
+  void enter(std::span<const BatchFeed> feeds) {
+    of_model_.assign(feeds.begin(), feeds.end());
+    nodes_.clear();
+    nodes_.reserve(feeds.size());
+    try {
+      for (BatchFeed& feed : of_model_) enter(feed);
+    } catch (...) {
+      for (std::size_t k = 0; k < nodes_.size(); ++k) tree_of(feeds[k]).forget_from(nodes_[k]);
+      throw;
+    }
+  }
+  void enter(BatchFeed& feed) {
+    detail::WrappedTree& tree = text_of(feed.sequence).tree;
+    const detail::FeedCheck<for_many> check{feed, nodes_.size()};
+    check.rows();
+    check.branches(!tree.empty());
+    if (!feed.parents.empty()) {
+      detail::check_parents(feed.tokens, feed.parents, tree.size());
+      tree.reserve(feed.tokens.size());
+    }
+    nodes_.push_back(tree.size());
+    if (feed.parents.empty()) return;
+    tree.add(feed.tokens, feed.parents);
+    feed.parents = tree.of_model(feed.parents);
+  }
+
+  Text& text_of(Index sequence) {
+    if (Text* const known = texts_.find(sequence)) return *known;
+    return texts_.make(sequence, generator_of(source_, sequence));
+  }
+  detail::WrappedTree& tree_of(const BatchFeed& feed) { return texts_.at(feed.sequence).tree; }
+
+  // The model has taken the feeds in: where what was drafted is looked up, and whose the rows are.
+  void taken(std::span<const BatchFeed> feeds) {
+    tokens_.clear();
+    parents_.clear();
+    texts_of_rows_.clear();
+    for (const BatchFeed& feed : feeds) {
+      if (!feed.parents.empty()) tree_of(feed).taken(std::ssize(feed.tokens));
+      find_drafted(feed, std::ssize(texts_of_rows_));
+      texts_of_rows_.insert(texts_of_rows_.end(), static_cast<std::size_t>(feed.rows),
+                            &texts_.at(feed.sequence));
+    }
+  }
+
+  // The feed has the rows from number `first` on, of which the first one stands after what was not drafted in this call.
+  void find_drafted(const BatchFeed& feed, Index first) {
+    const auto drafted = static_cast<std::size_t>(std::max<Index>(feed.rows - 1, 0));
+    const std::span<const Token> tokens = feed.tokens.last(drafted);
+    tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+    const Index before = feed.parents.empty() ? 0 : tree_of(feed).size() - feed.rows;
+    for (std::size_t k = 0; k < drafted; ++k) {
+      const Index row = feed.parents.empty() ? static_cast<Index>(k) : feed.parents.last(drafted)[k] - before;
+      parents_.push_back(row < 0 ? nowhere : first + row - 1);
+    }
+  }
+
+  void share() {
+    shards_.emplace(steps_(*output_, this->vocab_size(), options_.temperature), output_->first(),
+                    this->vocab_size(), *ranks_, std::span<const Token>(tokens_), TokenIds(parents_));
+    shards_->draw_ahead(options_.draws, [this](Index row) {
+      return uniform01(texts_of_rows_[static_cast<std::size_t>(row)]->source);
+    });
+  }
+
+  // A tree that was open stays open: what the call added to the model's own has no number here.
+  void leave(std::span<const BatchFeed> feeds) {
+    for (std::size_t k = 0; k < feeds.size(); ++k) {
+      tree_of(feeds[k]).forget_from(nodes_[k]);
+      if (nodes_[k] == 0) keep_length(feeds[k].sequence, feeds[k].from);
+    }
+  }
+
+  static constexpr Index nowhere = -2;  // for Shards: after no token whose row there is
+
   C* ranks_;
-  Generator source_;
+  Source source_;
   ChainOverRanks<Steps, C> steps_;
   ShardedOptions options_;
-  Index length_ = 0;  // of the context
-  detail::WrappedTree tree_;
-  std::vector<Index> parents_;  // of the drafted tokens; −1 is the node that row 0 stands behind
+  detail::PerSequence<Text, for_many> texts_;
+  std::vector<BatchFeed> of_model_;
+  std::vector<Index> nodes_;    // of each feed's tree, before the call
+  std::vector<Token> tokens_;   // that were drafted
+  std::vector<Index> parents_;  // of these: one less than the row that each is looked up in
+  std::vector<Text*> texts_of_rows_;
   std::optional<Output> output_;
   std::optional<Shards<Mine, C>> shards_;
 };
