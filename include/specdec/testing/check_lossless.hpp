@@ -41,7 +41,7 @@ struct LosslessCheck {
 };
 
 /// What a check found.
-struct LosslessReport {
+struct [[nodiscard]] LosslessReport {
   bool lossless = true;
   Index models = 0;             ///< pairs of models checked
   double worst_difference = 0;  ///< between the probabilities of one output

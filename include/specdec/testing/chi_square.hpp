@@ -12,7 +12,7 @@
 namespace specdec::testing {
 
 /// The outcome of a chi-square test of outputs against a law.
-struct SampledReport {
+struct [[nodiscard]] SampledReport {
   bool accepted = true;
   double statistic = 0;  ///< Pearson's X²
   double threshold = 0;  ///< accepted up to here

@@ -45,7 +45,7 @@ inline std::ostream& operator<<(std::ostream& out, DraftFault fault) {
 }
 
 /// The outcome of an audit.
-struct DraftAuditReport {
+struct [[nodiscard]] DraftAuditReport {
   DraftFault fault = DraftFault::none;
   Index tokens = 0;       ///< drafted tokens seen
   Index informative = 0;  ///< of which the row left something to be ordered

@@ -27,7 +27,7 @@ class Enumerator {
   double probability() const { return probability_; }
 
   /// Moves on to the next run; false when all have been.
-  bool next() {
+  [[nodiscard]] bool next() {
     if (depth_ != path_.size())
       throw std::logic_error("specdec: a run made fewer choices than the same run before");
     while (!path_.empty() && path_.back().following < 0) path_.pop_back();
