@@ -68,8 +68,8 @@ void print(double overlap, std::string_view kind, Index nodes, Index calls, cons
 // How often the (k+1)-th of eight siblings is the one accepted.
 std::vector<double> acceptance_by_rank(const Laboratory& laboratory) {
   specdec::Stats stats;
-  const specdec::ModelTreeDrafter drafter{laboratory.small(), specdec::TreeShape::of_widths({8}),
-                                          specdec::WithoutReplacement{}};
+  const specdec::ModelDrafter drafter{
+      laboratory.small(), specdec::Tree{specdec::TreeShape::of_widths({8}), specdec::WithoutReplacement{}}};
   laboratory.run(drafter, specdec::TraversalVerifier{}, 8, &stats);
   return stats.acceptance_by_rank();
 }
@@ -91,16 +91,16 @@ void measure(double overlap, Index steps) {
             laboratory.run(ModelDrafter{laboratory.draft()}, BlockVerifier{}, nodes));
     if (nodes < draft_calls) continue;
     const TreeShape shape = sequoia_shape(by_rank, nodes, draft_calls).shape;
-    const ModelTreeDrafter drawn{laboratory.small(), shape, WithoutReplacement{}};
+    const ModelDrafter drawn{laboratory.small(), Tree{shape, WithoutReplacement{}}};
     print(overlap, "drawn under traversal", nodes, shape.depth(),
           laboratory.run(drawn, TraversalVerifier{}, nodes));
     print(overlap, "drawn under recursive rejection", nodes, shape.depth(),
           laboratory.run(drawn, RecursiveRejectionVerifier{}, nodes));
     print(overlap, "trunk and spares", nodes, draft_calls,
-          laboratory.run(SparesDrafter{laboratory.draft(), draft_calls, spares_of(nodes)},
+          laboratory.run(ModelDrafter{laboratory.draft(), Spares{draft_calls, spares_of(nodes)}},
                          TrunkAndSpares<BlockVerifier>{}, nodes));
-    const ConfidentTreeDrafter confident{laboratory.small(),
-                                         ConfidentTree{.width = 8, .depth = draft_calls, .nodes = nodes}};
+    const ModelDrafter confident{laboratory.small(),
+                                 ConfidentTree{.width = 8, .depth = draft_calls, .nodes = nodes}};
     print(overlap, "chosen under sample-and-match", nodes, draft_calls,
           laboratory.run(confident, TrunkAndSpares<SampleMatchVerifier>{}, nodes));
   }

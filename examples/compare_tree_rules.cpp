@@ -35,8 +35,8 @@ std::vector<Pair> random_pairs() {
 template <class Siblings, class Rule>
 double expected_accepted(const Pair& pair, const TreeShape& shape, const Siblings& siblings,
                          const Rule& rule) {
-  specdec::SpecDec decoder{Model(pair.target), specdec::ModelTreeDrafter{Model(pair.draft), shape, siblings},
-                           rule};
+  specdec::SpecDec decoder{Model(pair.target),
+                           specdec::ModelDrafter{Model(pair.draft), specdec::Tree{shape, siblings}}, rule};
   const std::vector<specdec::Token> prompt{0, 1};
   double accepted = 0;
   specdec::testing::enumerate([&](specdec::testing::Enumerator& chance) {

@@ -134,7 +134,7 @@ int main() {
   const specdec::ModelDrafter drafter{specdec::ProcessedModel{small, chain, grammar}};
   show("The drafter, too:", target, drafter);
 
-  // What the grammar leaves no choice about needs no model. (Before one: ChainDrafter{forced, drafter}.)
+  // What the grammar leaves no choice about needs no model. (Before one: FallbackDrafter{forced, drafter}.)
   const specdec::ForcedTokens forced{grammar, large.vocab_size()};
   show("No draft model, only tokens without an alternative:", target, forced);
 }

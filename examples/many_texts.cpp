@@ -27,7 +27,7 @@ int main() {
 
   // Models for one text at a time, a copy for each. An engine that takes tokens of many texts in one call is a BatchModel.
   specdec::ModelPerSequence large{target}, small{target.with_order(3)};
-  specdec::Batch batch{large, specdec::BatchModelDrafter{small}};
+  specdec::Batch batch{large, specdec::ModelDrafter{small}};
   const specdec::Options until_a_dot{.max_new_tokens = 200, .gamma = 6, .stop_tokens = {'.'}};
   batch.add(letters("This is the"), until_a_dot, std::mt19937_64{4});
   batch.add(letters("the rat"), until_a_dot, std::mt19937_64{5});

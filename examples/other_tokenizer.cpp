@@ -63,7 +63,7 @@ int main() {
   const auto matched = specdec::match_tokens(parts.size(), part, words.size(), word);
   const specdec::TokenMap map{matched, words.size()};
   const auto spelled = [&](Token x) { return parts.encode(words.bytes(x)); };
-  specdec::IntersectionDrafter by_common_tokens{small, map, spelled};
+  specdec::ModelDrafter by_common_tokens{specdec::CommonTokens{small, map, spelled}};
 
   // What the draft model writes, as text.
   const auto as_words = [&](std::string_view text) { return words.encode(text); };

@@ -196,7 +196,7 @@ Outcome serve_all(const Pair& pair, const Settings& settings, const std::vector<
   serve::make_contexts(large, most);
   if (!settings.no_draft) serve::make_contexts(small, most);
   specdec::ProcessedModel target{large, chain};
-  specdec::BatchModelDrafter drafter{specdec::ProcessedModel{small, chain}};
+  specdec::ModelDrafter drafter{specdec::ProcessedModel{small, chain}};
   const specdec::BatchOptions room{.tokens_per_call = settings.tokens_per_call.value_or(specdec::unlimited)};
   serve::Threads threads(settings.threads);
   const auto run = [&](auto&& batch) {
@@ -206,15 +206,15 @@ Outcome serve_all(const Pair& pair, const Settings& settings, const std::vector<
   if (settings.no_draft)
     return run(specdec::Batch{target, specdec::NoDrafter{}, specdec::BlockVerifier{}, room});
   if (settings.two_drafts()) {
-    specdec::BatchModelTreeDrafter drafts{specdec::ProcessedModel{small, chain}, two_lines(settings),
-                                          specdec::Independent{}};
+    specdec::ModelDrafter drafts{specdec::ProcessedModel{small, chain},
+                                 specdec::Tree{two_lines(settings), specdec::Independent{}}};
     return run(specdec::Batch{target, drafts, serve::LinesRule{settings.verifier == "k-seq"}, room});
   }
   const serve::LineRule rule{settings.verifier == "token"};
   if (!settings.automatic()) return run(specdec::Batch{target, drafter, rule, room});
   specdec::GoodputLength length{most, serve::target_costs(large, most, settings.most_gamma()),
                                 serve::draft_costs(small, most)};
-  return run(specdec::Batch{target, drafter, rule, length, room});
+  return run(specdec::Batch{target, drafter, rule, specdec::shared(length), room});
 }
 
 /// How many texts are not what they are alone.
@@ -234,7 +234,7 @@ Index differences(const Pair& pair, const Settings& settings, const std::vector<
   specdec::ProcessedModel target{large, chain}, draft{small, chain};
   if (settings.two_drafts())
     return count(specdec::SpecDec{
-        target, specdec::ModelTreeDrafter{draft, two_lines(settings), specdec::Independent{}},
+        target, specdec::ModelDrafter{draft, specdec::Tree{two_lines(settings), specdec::Independent{}}},
         serve::LinesRule{settings.verifier == "k-seq"}});
   return count(
       specdec::SpecDec{target, specdec::ModelDrafter{draft}, serve::LineRule{settings.verifier == "token"}});

@@ -385,7 +385,7 @@ std::size_t allocated_by(Drafter drafter, std::mt19937_64& rng) {
   for (int n = 0; n < 40; ++n) {
     if (n == 20) before = allocations;
     drafter.truncate(1);
-    const auto draft = drafter.draft(std::span<const Token>(context), 1 + 7 * (n % 3), rng);
+    const auto draft = specdec::ask_drafter(drafter, context, DraftLimits{1 + 7 * (n % 3)}, rng);
     if (distributions(draft.rows).rows() != 1 + 7 * (n % 3))
       throw std::logic_error("a draft of another length");
   }
@@ -399,15 +399,6 @@ std::size_t allocated_by_drafter() {
 }
 
 }  // namespace
-
-TEST_CASE("a drafter of another vocabulary allocates nothing in steady state") {
-  std::mt19937_64 rng{5};
-  std::vector<Token> targets(3000, TokenMap::none);
-  for (Token d = 0; d < 3000; d += d % 5 + 1) targets[static_cast<std::size_t>(d)] = 2999 - d;
-  using Model = Overwriting<support::AsLogits<float, 70>>;
-  CHECK(allocated_by(IntersectionDrafter{Model(random_rows(5, 3000, rng)), TokenMap{targets, 3000}}, rng) ==
-        0);
-}
 
 TEST_CASE("a model drafter allocates nothing in steady state, whatever rows its model hands out") {
   using namespace support;
@@ -475,11 +466,11 @@ void check_trees() {
   std::mt19937_64 rng{6};
   const OverwritingTree<Layout> model(rng);
   const TreeShape shape = TreeShape::of_widths({3, 2, 1, 1});
-  CHECK(allocated_by_trees(ModelTreeDrafter{OverwritingTree(model), shape, Independent{}}) == 0);
-  CHECK(allocated_by_trees(ModelTreeDrafter{OverwritingTree(model), shape, WithoutReplacement{}}) == 0);
-  CHECK(allocated_by_trees(ModelTreeDrafter{OverwritingTree(model), shape, Likeliest{}}) == 0);
-  CHECK(allocated_by_trees(SparesDrafter{OverwritingTree(model), 4, {3, 1}, 2}) == 0);
-  CHECK(allocated_by_trees(ConfidentTreeDrafter{OverwritingTree(model), {.width = 3}}) == 0);
+  CHECK(allocated_by_trees(ModelDrafter{OverwritingTree(model), Tree{shape, Independent{}}}) == 0);
+  CHECK(allocated_by_trees(ModelDrafter{OverwritingTree(model), Tree{shape, WithoutReplacement{}}}) == 0);
+  CHECK(allocated_by_trees(ModelDrafter{OverwritingTree(model), Tree{shape, Likeliest{}}}) == 0);
+  CHECK(allocated_by_trees(ModelDrafter{OverwritingTree(model), Spares{4, {3, 1}, 2}}) == 0);
+  CHECK(allocated_by_trees(ModelDrafter{OverwritingTree(model), ConfidentTree{.width = 3}}) == 0);
 }
 
 }  // namespace
@@ -487,6 +478,22 @@ void check_trees() {
 TEST_CASE("drafters of trees allocate nothing in steady state") {
   check_trees<support::AsPointers<float>>();
   check_trees<support::AsLogits<float, 70>>();
+}
+
+TEST_CASE("drafters with a model of another vocabulary allocate nothing in steady state") {
+  std::mt19937_64 rng{5};
+  std::vector<Token> targets(3000, TokenMap::none);
+  for (Token d = 0; d < 3000; d += d % 5 + 1) targets[static_cast<std::size_t>(d)] = 2999 - d;
+  const TokenMap map{targets, 3000};
+  using Logits = support::AsLogits<float, 70>;
+  CHECK(allocated_by(ModelDrafter{CommonTokens{Overwriting<Logits>(random_rows(5, 3000, rng)), map}}, rng) ==
+        0);
+  const OverwritingTree<Logits> model(rng);
+  for (const std::vector<Token>& spelling : {std::vector<Token>{}, {3}, {1, 2, 3}}) {
+    const CommonTokens common{OverwritingTree(model), map, [&](Token) { return spelling; }};
+    CHECK(allocated_by_trees(ModelDrafter{CommonTokens(common), ConfidentTree{.width = 3}}) == 0);
+    CHECK(allocated_by_trees(ModelDrafter{CommonTokens(common), Spares{4, {3, 1}, 2}}) == 0);
+  }
 }
 
 namespace {
@@ -508,9 +515,7 @@ class OverwritingBatch : public OverwritingTree<Layout> {
 
 template <class Drafter>
 std::size_t allocated_in_company(Drafter drafter) {
-  constexpr bool branches = BatchTreeDrafter<Drafter>;
-  using Request = std::conditional_t<branches, TreeDraftRequest<std::mt19937_64>,
-                                     DraftRequest<std::mt19937_64, detail::AlwaysGoesOn>>;
+  using Request = DraftRequest<std::mt19937_64>;
   std::mt19937_64 rng{4};
   std::vector<std::vector<Token>> contexts(3);
   std::vector<Request> requests(3);
@@ -526,8 +531,7 @@ std::size_t allocated_in_company(Drafter drafter) {
       request.sequence = k;
       request.context = context;
       request.source = &rng;
-      if constexpr (branches) request.limits = {.nodes = 20 - n % 3, .depth = 4 - n % 2};
-      else request.gamma = 4 - n % 3;
+      request.limits = {.nodes = 20 - n % 3, .depth = 4 - n % 2};
     }
     drafter.draft(std::span(requests));
     for (Request& request : requests) {
@@ -543,10 +547,11 @@ template <class Layout>
 void check_in_company() {
   std::mt19937_64 rng{6};
   const OverwritingBatch<Layout> model(rng);
-  CHECK(allocated_in_company(BatchModelDrafter{OverwritingBatch(model)}) == 0);
-  CHECK(allocated_in_company(BatchModelTreeDrafter{
-            OverwritingBatch(model), TreeShape::of_widths({2, 2, 1, 1}), WithoutReplacement{}}) == 0);
-  CHECK(allocated_in_company(BatchSparesDrafter{OverwritingBatch(model), 4, {3, 1}, 2}) == 0);
+  CHECK(allocated_in_company(ModelDrafter{OverwritingBatch(model)}) == 0);
+  CHECK(allocated_in_company(ModelDrafter{
+            OverwritingBatch(model), Tree{TreeShape::of_widths({2, 2, 1, 1}), WithoutReplacement{}}}) == 0);
+  CHECK(allocated_in_company(ModelDrafter{OverwritingBatch(model), Spares{4, {3, 1}, 2}}) == 0);
+  CHECK(allocated_in_company(ModelDrafter{OverwritingBatch(model), ConfidentTree{.width = 3}}) == 0);
 }
 
 }  // namespace

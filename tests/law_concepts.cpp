@@ -411,18 +411,18 @@ static_assert(Drafter<Unsteady> && BatchDrafter<UnsteadyTogether>);
 TEST_CASE("that a drafter is not steady is known through whatever wraps it") {
   using Model = testing::TableModel<>;
   CHECK(is_steady<ModelDrafter<Model>>);
-  CHECK(!is_steady<IntersectionDrafter<Model>>);
+  CHECK(is_steady<ModelDrafter<CommonTokens<Model>>>);
   CHECK(!is_steady<Unsteady>);
   CHECK(is_steady<testing::AuditedDrafter<ModelDrafter<Model>>>);
   CHECK(!is_steady<testing::AuditedDrafter<Unsteady&>>);
-  CHECK(is_steady<ChainDrafter<ModelDrafter<Model>>>);
-  CHECK(!is_steady<ChainDrafter<Unsteady&>>);
+  CHECK(is_steady<FallbackDrafter<ModelDrafter<Model>>>);
+  CHECK(!is_steady<FallbackDrafter<Unsteady&>>);
   CHECK(!is_steady<
-        ChainDrafter<ModelDrafter<Model>, ModelDrafter<Model>>>);  // who drafts a position may change
-  CHECK(is_steady<CascadeDrafter<Model, Unsteady>>);               // its drafts are whole
+        FallbackDrafter<ModelDrafter<Model>, ModelDrafter<Model>>>);  // who drafts a position may change
+  CHECK(is_steady<CascadeDrafter<Model, Unsteady>>);                  // its drafts are whole
   CHECK(!is_steady<specdec::detail::RecordingDrafter<Unsteady&, int>>);
-  CHECK(!is_steady<specdec::detail::EntryDrafter<UnsteadyTogether>::Type>);
-  CHECK(is_steady<specdec::detail::EntryDrafter<BatchModelDrafter<ModelPerSequence<Model>>>::Type>);
+  CHECK(!is_steady<UnsteadyTogether>);
+  CHECK(is_steady<ModelDrafter<ModelPerSequence<Model>>>);
 }
 
 TEST_CASE("which rules remember their sequence") {

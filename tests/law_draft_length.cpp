@@ -79,7 +79,7 @@ class Dropping {
   explicit Dropping(TableModel<> model) : inner_(std::move(model)) {}
   template <RandomSource Source>
   auto draft(std::span<const Token> context, Index gamma, Source& source) {
-    auto draft = inner_.draft(context, gamma, source);
+    auto draft = inner_.draft(context, {gamma}, source);
     std::size_t kept = 0;
     while (kept < draft.tokens.size() &&
            draft.rows.row(static_cast<Index>(kept)).probability(draft.tokens[kept]) >= 0.4)
@@ -92,7 +92,7 @@ class Dropping {
 
  private:
   using Inner = ModelDrafter<TableModel<>>;
-  using Row = RowOf<decltype(std::declval<Inner&>().draft({}, 0, std::declval<Enumerator&>()).rows)>;
+  using Row = RowOf<decltype(std::declval<Inner&>().draft({}, {}, std::declval<Enumerator&>()).rows)>;
   Inner inner_;
   std::vector<Row> rows_;
 };

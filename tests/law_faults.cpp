@@ -79,11 +79,13 @@ struct FailingDrafter {
 
   auto draft(std::span<const Token> context, Index gamma, auto& chance) {
     plan->call(Fault::drafter);
-    const auto draft = inner.draft(context, gamma, chance);
+    const auto draft = inner.draft(context, {gamma}, chance);
     plan->call(Fault::drafter_done);
     return draft;
   }
-  void observe(const auto&, std::span<const Token>, const Verdict&) { plan->call(Fault::observer); }
+  void observe(const auto&, std::span<const Token>, std::span<const Index>, const NodeVerdict&) {
+    plan->call(Fault::observer);
+  }
   void truncate(Index length) { inner.truncate(length); }
 };
 

@@ -51,7 +51,7 @@ TEST_CASE("block verification takes one expected round at every position", "[law
         do {
           chance.rounds.clear();
           ModelDrafter drafter{TableModel<>(draft_model)};
-          const auto draft = drafter.draft(std::span<const Token>(prompt), gamma, chance);
+          const auto draft = drafter.draft(std::span<const Token>(prompt), {gamma}, chance);
           std::vector<Token> all = prompt;
           all.insert(all.end(), draft.tokens.begin(), draft.tokens.end());
           target.truncate(0);
@@ -70,7 +70,7 @@ TEST_CASE("block verification takes one expected round at every position", "[law
           double alive = 0;  // probability of prefixes x_1..x_i with S_i + 1 − w_i > 0
           enumerate([&](Enumerator& e) {
             ModelDrafter drafter{TableModel<>(draft_model)};
-            const auto draft = drafter.draft(std::span<const Token>(prompt), i, e);
+            const auto draft = drafter.draft(std::span<const Token>(prompt), {i}, e);
             std::vector<Token> context = prompt;
             double w = 1;
             for (Index j = 0; j < i; ++j) {

@@ -132,7 +132,7 @@ TEST_CASE("Lemma 3: given x_1..x_i, block verification keeps them with probabili
     std::map<std::vector<Token>, double> drafted, kept;
     enumerate([&](Enumerator& chance) {
       ModelDrafter drafter{TableModel<>(pair.draft)};
-      const auto draft = drafter.draft(std::span<const Token>(prompt), gamma, chance);
+      const auto draft = drafter.draft(std::span<const Token>(prompt), {gamma}, chance);
       std::vector<Token> all = prompt;
       all.insert(all.end(), draft.tokens.begin(), draft.tokens.end());
       target.truncate(0);

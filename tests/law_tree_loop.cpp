@@ -149,7 +149,7 @@ class WhereUnsure {
   WhereUnsure(TableModel<> model, Index most_spares) : model_(std::move(model)), spares_(most_spares) {}
 
   template <RandomSource Source>
-  auto draft(std::span<const Token> context, const TreeLimits& limits, Source& source) {
+  auto draft(std::span<const Token> context, const DraftLimits& limits, Source& source) {
     auto&& chance = as_chance(source);
     tree_ = {};
     tree_.rows.resize(limits.nodes < 1 ? 0 : std::min(limits.nodes, most), model_.vocab_size());
@@ -237,7 +237,7 @@ class AnyStrategy {
   AnyStrategy(int kind, const TableModel<>& small, std::mt19937_64& rng)
       : drafter_(of(kind, small, rng)), size_(small.vocab_size()) {}
 
-  ProposedTree& draft(std::span<const Token> context, const TreeLimits& limits, auto& chance) {
+  ProposedTree& draft(std::span<const Token> context, const DraftLimits& limits, auto& chance) {
     std::visit([&](auto& drafter) { tree_.assign(drafter.draft(context, limits, chance), size_); }, drafter_);
     return tree_;
   }
@@ -247,9 +247,9 @@ class AnyStrategy {
 
  private:
   template <class Siblings>
-  using OfShape = ModelTreeDrafter<TableModel<>, Siblings>;
+  using OfShape = ModelDrafter<TableModel<>, Tree<Siblings>>;
   using Any = std::variant<OfShape<Independent>, OfShape<WithoutReplacement>, OfShape<Likeliest>,
-                           SparesDrafter<TableModel<>>, ConfidentTreeDrafter<TableModel<>>>;
+                           ModelDrafter<TableModel<>, Spares<>>, ModelDrafter<TableModel<>, ConfidentTree>>;
 
   static Any of(int kind, const TableModel<>& small, std::mt19937_64& rng) {
     const auto below = [&](Index n) { return static_cast<Index>(uniform01(rng) * static_cast<double>(n)); };
@@ -259,15 +259,17 @@ class AnyStrategy {
     const Index trunk = 1 + below(3);
     switch (kind) {
       case 0:
-        return OfShape<Independent>(TableModel<>(small), shape, Independent{});
+        return OfShape<Independent>(TableModel<>(small), Tree{shape, Independent{}});
       case 1:
-        return OfShape<WithoutReplacement>(TableModel<>(small), shape, WithoutReplacement{});
+        return OfShape<WithoutReplacement>(TableModel<>(small), Tree{shape, WithoutReplacement{}});
       case 2:
-        return OfShape<Likeliest>(TableModel<>(small), shape, Likeliest{});
+        return OfShape<Likeliest>(TableModel<>(small), Tree{shape, Likeliest{}});
       case 3:
-        return SparesDrafter<TableModel<>>(TableModel<>(small), trunk, {below(3), 1 + below(2)}, below(3));
+        return ModelDrafter<TableModel<>, Spares<>>(TableModel<>(small),
+                                                    Spares{trunk, {below(3), 1 + below(2)}, below(3)});
       default:
-        return ConfidentTreeDrafter<TableModel<>>(TableModel<>(small), {.width = 2, .depth = 2, .nodes = 3});
+        return ModelDrafter<TableModel<>, ConfidentTree>(TableModel<>(small),
+                                                         ConfidentTree{.width = 2, .depth = 2, .nodes = 3});
     }
   }
 
@@ -352,7 +354,7 @@ struct Alternating {
 
 TEST_CASE("a trunk is as long as a rule that remembers needs, however few nodes are asked for") {
   Models models = random_models(3, 4);
-  SpecDec decoder{models.target, SparesDrafter{TableModel<>(models.draft), 4, {2, 1}},
+  SpecDec decoder{models.target, ModelDrafter{TableModel<>(models.draft), Spares{4, {2, 1}}},
                   TrunkAndSpares<GreedyBlockVerifier>{}, Alternating{}};
   std::mt19937_64 rng{1};
   auto sequence = decoder.start(prompt, {.max_new_tokens = 400, .gamma = 9});
@@ -535,8 +537,7 @@ struct Liar {
   std::vector<Index> parents;
   RowMajor<double> rows;
 
-  TreeDraft<Eigen::Map<const RowMajor<double>>> draft(std::span<const Token>, const TreeLimits&,
-                                                      auto&) const {
+  Draft<Eigen::Map<const RowMajor<double>>> draft(std::span<const Token>, const DraftLimits&, auto&) const {
     return {tokens, {rows.data(), rows.rows(), rows.cols()}, parents};
   }
   void truncate(Index) {}

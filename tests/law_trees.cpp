@@ -166,7 +166,7 @@ void check_verdicts(const LinearRule& linear, const TreeRule& rule) {
     const Verdict expected = verify(fresh, drafted.target, drafted.draft, drafted.tokens, one);
     TreeRule fresh_tree = rule;
     const TreeVerdict verdict =
-        verify_tree(fresh_tree, drafted.target, drafted.draft, drafted.tokens, drafted.parents, other);
+        verify(fresh_tree, drafted.target, drafted.draft, drafted.tokens, drafted.parents, other);
     CHECK(std::ssize(verdict.path) == expected.accepted);
     for (std::size_t i = 0; i < verdict.path.size(); ++i) CHECK(verdict.path[i] == static_cast<Index>(i));
     CHECK(verdict.token == expected.token);

@@ -78,7 +78,7 @@ struct AnyTreeRule {
                TrunkAndSpares<GreedyBlockVerifier>>
       rule;
 
-  Stop judge(const auto& drafted, auto& chance) {
+  NodeVerdict judge(const auto& drafted, auto& chance) {
     return std::visit([&](auto& verifier) { return verifier.judge(drafted, chance); }, rule);
   }
 };
@@ -95,7 +95,7 @@ Outcomes check_law(const AnyTreeRule& rule, const Input& in, Index ranks, bool d
   const RowMajor<double> logits = in.target.array().log();
   const Outcomes whole = outcomes([&](auto& chance) {
     AnyTreeRule fresh = rule;
-    return verify_tree(fresh, in.target, in.draft, in.tokens, in.parents, chance);
+    return verify(fresh, in.target, in.draft, in.tokens, in.parents, chance);
   });
   std::vector<Outcomes> each(static_cast<std::size_t>(ranks));
   support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {
@@ -107,9 +107,9 @@ Outcomes check_law(const AnyTreeRule& rule, const Input& in, Index ranks, bool d
       support::Settled settled{chance};
       Shards shards(my_logits, mine.first, vocab_size, rank, in.tokens, in.parents);
       const auto rows = shards.rows();
-      if (!drafts_spread) return verify_tree(fresh, rows, in.draft, in.tokens, in.parents, settled);
+      if (!drafts_spread) return verify(fresh, rows, in.draft, in.tokens, in.parents, settled);
       Shards drafted(q, mine.first, vocab_size, rank, in.tokens);
-      return verify_tree(fresh, rows, drafted.rows(), in.tokens, in.parents, settled);
+      return verify(fresh, rows, drafted.rows(), in.tokens, in.parents, settled);
     });
   }));
   for (const Outcomes& law : each) CHECK(largest_difference(whole, law).size < 1e-12);

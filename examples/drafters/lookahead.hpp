@@ -113,16 +113,17 @@ class LookaheadDrafter {
   /// guesses end at a row that is no distribution: behind the stop that is no error (a grammar may allow
   /// nothing behind a token that it rules out).
   template <specdec::Probabilities Target>
-  void observe(const Target& target, std::span<const Token> drafted, const specdec::Verdict& verdict) {
+  void observe(const Target& target, std::span<const Token> drafted, std::span<const Index>,
+               const specdec::NodeVerdict& verdict) {
     const auto rows = specdec::distributions(target);
     static_assert(specdec::ArgmaxRow<specdec::RowOf<decltype(rows)>>,
                   "the target's rows are no specdec::ArgmaxRow");
-    check(rows.rows(), std::ssize(drafted), verdict);
+    check(rows.rows(), std::ssize(drafted), verdict.node);
     if (drafted.empty()) return;
     guesses_.clear();
-    begin_ = seen_ + verdict.accepted + 1;
+    begin_ = seen_ + verdict.node + 1;
     try {
-      for (Index i = verdict.accepted + 1; i <= std::ssize(drafted); ++i)
+      for (Index i = verdict.node + 1; i <= std::ssize(drafted); ++i)
         refine(trail(drafted, i - 1), rows.row(i).argmax());
     } catch (const specdec::InvalidDistribution&) {  // the guesses so far stand
     }
@@ -151,12 +152,12 @@ class LookaheadDrafter {
     return options;
   }
 
-  static void check(Index rows, Index gamma, const specdec::Verdict& verdict) {
+  static void check(Index rows, Index gamma, Index accepted) {
     if (rows != gamma + 1)
       throw std::invalid_argument("lookahead observes " + std::to_string(rows) + " target rows, expected " +
                                   std::to_string(gamma + 1) + ", one more than drafted tokens");
-    if (verdict.accepted < 0 || verdict.accepted > gamma)
-      throw std::invalid_argument("lookahead observes " + std::to_string(verdict.accepted) + " of " +
+    if (accepted < 0 || accepted > gamma)
+      throw std::invalid_argument("lookahead observes " + std::to_string(accepted) + " of " +
                                   std::to_string(gamma) + " drafted tokens accepted");
   }
 

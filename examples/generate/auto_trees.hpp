@@ -51,12 +51,13 @@ inline std::unique_ptr<Shaper> cost_optimal_tree(const Tree& most) {
 
 template <class Siblings>
 std::unique_ptr<TreeDrafter> shaped_drafter(Model& draft, const Shaper& shaper, double temperature) {
-  return erased_tree(specdec::ModelTreeDrafter{sampled(draft, temperature), std::cref(shaper), Siblings{}});
+  return erased_tree(
+      specdec::ModelDrafter{sampled(draft, temperature), specdec::Tree{std::cref(shaper), Siblings{}}});
 }
 
 inline std::unique_ptr<TreeDrafter> shaped_likeliest(Model& draft, const Shaper& shaper, double temperature) {
-  return erased_tree(
-      specdec::ModelTreeDrafter{choosing_model(draft, temperature), std::cref(shaper), specdec::Likeliest{}});
+  return erased_tree(specdec::ModelDrafter{choosing_model(draft, temperature),
+                                           specdec::Tree{std::cref(shaper), specdec::Likeliest{}}});
 }
 
 inline std::unique_ptr<Shaper> cost_optimal_spares(const Tree& most) {
@@ -66,7 +67,7 @@ inline std::unique_ptr<Shaper> cost_optimal_spares(const Tree& most) {
 
 inline std::unique_ptr<TreeDrafter> shaped_spares(Model& draft, const Shaper& shaper, double temperature) {
   if (temperature == 0) return shaped_likeliest(draft, shaper, 0);
-  return erased_tree(specdec::SparesDrafter{sampled(draft, temperature), std::cref(shaper)});
+  return erased_tree(specdec::ModelDrafter{sampled(draft, temperature), specdec::Spares{std::cref(shaper)}});
 }
 
 inline constexpr std::array<AutoTrees, 4> auto_trees{{

@@ -23,20 +23,22 @@ using Generator = std::mt19937_64;
 using SampledModel = decltype(sampled(std::declval<Model&>(), 1.0));
 
 /// A drafter of which no more is known, so that decoders are compiled once for all drafters. It is taken for steady (see
-/// specdec::Drafter), which a chain and an intersection are not: objection() keeps them from rules that ask for it.
+/// specdec::Drafter), which a chain is not: objection() keeps it from rules that ask for that.
 class Drafter {
  protected:
   using Chance = specdec::RandomChance<Generator>;
-  using ModelRows = decltype(std::declval<specdec::ModelDrafter<SampledModel>&>()
-                                 .draft({}, Index{}, std::declval<Chance&>())
-                                 .rows);
+  template <class D>
+  using RowsOf =
+      decltype(specdec::ask_drafter(std::declval<D&>(), {}, specdec::DraftLimits{}, std::declval<Chance&>())
+                   .rows);
+  using ModelRows = RowsOf<specdec::ModelDrafter<SampledModel>>;
   using OwnRows = specdec::VariantRows<specdec::OneHotRows, ModelRows>;
-  using CommonRows = decltype(std::declval<specdec::IntersectionDrafter<SampledModel>&>()
-                                  .draft({}, Index{}, std::declval<Chance&>())
-                                  .rows);
+  using CommonRows = RowsOf<specdec::ModelDrafter<specdec::CommonTokens<SampledModel>>>;
   using TargetRows = decltype(std::declval<SampledModel&>().forward({}, Index{}));
 
  public:
+  static constexpr bool drafts_trees = false;
+
   /// Either a drafter's only tokens, or the rows that they were drawn from, of either vocabulary.
   using Rows = specdec::VariantRows<OwnRows, CommonRows>;
 
@@ -46,15 +48,17 @@ class Drafter {
   virtual ~Drafter() = default;
 
   template <specdec::RandomSource Source>
-  specdec::Draft<Rows> draft(std::span<const Token> context, Index gamma, Source& chance) {
-    return propose(context, gamma, chance);
+  specdec::Draft<Rows> draft(std::span<const Token> context, const specdec::DraftLimits& limits,
+                             Source& chance) {
+    return propose(context, limits, chance);
   }
   virtual void truncate(Index length) = 0;
-  virtual void observe(const TargetRows& rows, std::span<const Token> drafted,
-                       const specdec::Verdict& verdict) = 0;
+  virtual void observe(const TargetRows& rows, std::span<const Token> drafted, std::span<const Index> parents,
+                       const specdec::NodeVerdict& verdict) = 0;
 
  private:
-  virtual specdec::Draft<Rows> propose(std::span<const Token> context, Index gamma, Chance& chance) = 0;
+  virtual specdec::Draft<Rows> propose(std::span<const Token> context, const specdec::DraftLimits& limits,
+                                       Chance& chance) = 0;
 
   template <class D>
   friend class DrafterOf;
@@ -68,15 +72,16 @@ class DrafterOf final : public Drafter {
 
   void truncate(Index length) override { drafter_.truncate(length); }
 
-  void observe(const TargetRows& rows, std::span<const Token> drafted,
-               const specdec::Verdict& verdict) override {
-    if constexpr (requires { drafter_.observe(rows, drafted, verdict); })
-      drafter_.observe(rows, drafted, verdict);
+  void observe(const TargetRows& rows, std::span<const Token> drafted, std::span<const Index> parents,
+               const specdec::NodeVerdict& verdict) override {
+    if constexpr (requires { drafter_.observe(rows, drafted, parents, verdict); })
+      drafter_.observe(rows, drafted, parents, verdict);
   }
 
  private:
-  specdec::Draft<Rows> propose(std::span<const Token> context, Index gamma, Chance& chance) override {
-    const auto draft = drafter_.draft(context, gamma, chance);
+  specdec::Draft<Rows> propose(std::span<const Token> context, const specdec::DraftLimits& limits,
+                               Chance& chance) override {
+    const auto draft = specdec::ask_drafter(drafter_, context, limits, chance);
     return {draft.tokens, rows(draft.rows)};
   }
 
@@ -113,12 +118,14 @@ inline auto model_drafter(Model& model, double temperature) {
 /// Drafts with a model that nobody else holds.
 class OwningDrafter {
  public:
+  static constexpr bool drafts_trees = false;
+
   OwningDrafter(std::shared_ptr<Model> model, double temperature)
       : model_(std::move(model)), drafter_(model_drafter(*model_, temperature)) {}
 
   template <specdec::RandomSource Source>
-  auto draft(std::span<const Token> context, Index gamma, Source& source) {
-    return drafter_.draft(context, gamma, source);
+  auto draft(std::span<const Token> context, const specdec::DraftLimits& limits, Source& source) {
+    return drafter_.draft(context, limits, source);
   }
   void truncate(Index length) { drafter_.truncate(length); }
 
@@ -146,8 +153,8 @@ inline constexpr std::array<DrafterKind, 11> drafters{{
     {"chain", "suffix, then model",
      [](Pair& pair, const DrafterSettings& s) {
        // A short match is no better a guess than the model's.
-       return erased(specdec::ChainDrafter{specdec::SuffixDrafter{{.min_match = 4, .min_share = 0.5}},
-                                           model_drafter(*pair.draft, s.temperature)});
+       return erased(specdec::FallbackDrafter{specdec::SuffixDrafter{{.min_match = 4, .min_share = 0.5}},
+                                              model_drafter(*pair.draft, s.temperature)});
      }},
     {"cascade", "suffix for the model",
      [](Pair& pair, const DrafterSettings& s) {

@@ -23,7 +23,7 @@ struct LastDraft {
 
   /// Of a tree it is the way that was accepted and, from where the rule stopped, that of the eldest children.
   void set(std::span<const specdec::Token> tokens, std::span<const specdec::Index> parents,
-           const specdec::Stop& stop) {
+           const specdec::NodeVerdict& stop) {
     drafted.clear();
     specdec::Index node = stop.node - 1;
     for (auto k = node; k >= 0; k = parents[static_cast<std::size_t>(k)])

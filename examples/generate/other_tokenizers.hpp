@@ -82,12 +82,12 @@ inline auto intersection_drafter(Pair& pair, TextModel& draft, double temperatur
   };
   const Tokens matched = specdec::match_tokens(draft.model->vocab_size(), bytes(draft.tokenizer),
                                                pair.target->vocab_size(), bytes(pair.tokenizer));
-  return specdec::IntersectionDrafter{sampled(*draft.model, temperature),
-                                      specdec::TokenMap{matched, pair.target->vocab_size()}, [&](Token x) {
-                                        const std::string text = pair.tokenizer.bytes(x);
-                                        return text.empty() ? draft.tokenizer.encode(text)
-                                                            : encode_alone(draft.tokenizer, text);
-                                      }};
+  const auto spelled = [&](Token x) {
+    const std::string text = pair.tokenizer.bytes(x);
+    return text.empty() ? draft.tokenizer.encode(text) : encode_alone(draft.tokenizer, text);
+  };
+  return specdec::ModelDrafter{specdec::CommonTokens{
+      sampled(*draft.model, temperature), specdec::TokenMap{matched, pair.target->vocab_size()}, spelled}};
 }
 
 }  // namespace generate

@@ -64,10 +64,6 @@ inline std::string_view objection(const Rule& rule, const DrafterKind& drafter) 
   if (rule.option == "greedy-block" && drafter.option == "chain")
     return "greedy block verification needs drafts of one q for a position, which a chain with a model in it "
            "does not give";
-  if (rule.option == "greedy-block" && drafter.option == "intersection")
-    return "greedy block verification needs drafts of a settled length; this drafter ends a draft where a "
-           "row "
-           "has no mass on common tokens";
   return {};
 }
 

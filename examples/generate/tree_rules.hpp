@@ -17,7 +17,7 @@ class TreeRule {
   template <class R>
   explicit TreeRule(std::in_place_type_t<R> rule) : rule_(rule) {}
 
-  specdec::Stop judge(const auto& drafted, auto& chance) {
+  specdec::NodeVerdict judge(const auto& drafted, auto& chance) {
     return std::visit([&](auto& rule) { return rule.judge(drafted, chance); }, rule_);
   }
   specdec::Index min_draft_length() const {

@@ -24,11 +24,11 @@ class TreeDrafter {
   using Chance = specdec::RandomChance<Generator>;
   using TargetRows = decltype(std::declval<SampledModel&>().forward({}, {}, Index{}));
   template <class D>
-  using RowsOf = decltype(std::declval<D&>().draft({}, specdec::TreeLimits{}, std::declval<Chance&>()).rows);
-  using Chosen = RowsOf<specdec::ModelTreeDrafter<SampledModel, specdec::Likeliest>>;
-  using Independent = RowsOf<specdec::ModelTreeDrafter<SampledModel, specdec::Independent>>;
-  using Apart = RowsOf<specdec::ModelTreeDrafter<SampledModel, specdec::WithoutReplacement>>;
-  using Spared = RowsOf<specdec::SparesDrafter<SampledModel>>;
+  using RowsOf = decltype(std::declval<D&>().draft({}, specdec::DraftLimits{}, std::declval<Chance&>()).rows);
+  using Chosen = RowsOf<specdec::ModelDrafter<SampledModel, specdec::Tree<specdec::Likeliest>>>;
+  using Independent = RowsOf<specdec::ModelDrafter<SampledModel, specdec::Tree<specdec::Independent>>>;
+  using Apart = RowsOf<specdec::ModelDrafter<SampledModel, specdec::Tree<specdec::WithoutReplacement>>>;
+  using Spared = RowsOf<specdec::ModelDrafter<SampledModel, specdec::Spares<>>>;
 
  public:
   using Rows = specdec::VariantRows<Chosen, Independent, Apart, Spared, specdec::OneHotRows>;
@@ -39,17 +39,17 @@ class TreeDrafter {
   virtual ~TreeDrafter() = default;
 
   template <specdec::RandomSource Source>
-  specdec::TreeDraft<Rows> draft(std::span<const Token> context, const specdec::TreeLimits& limits,
-                                 Source& chance) {
+  specdec::Draft<Rows> draft(std::span<const Token> context, const specdec::DraftLimits& limits,
+                             Source& chance) {
     return propose(context, limits, chance);
   }
   virtual void truncate(Index length) = 0;
   virtual void observe(const TargetRows&, std::span<const Token>, std::span<const Index>,
-                       const specdec::Stop&) {}
+                       const specdec::NodeVerdict&) {}
 
  private:
-  virtual specdec::TreeDraft<Rows> propose(std::span<const Token> context, const specdec::TreeLimits& limits,
-                                           Chance& chance) = 0;
+  virtual specdec::Draft<Rows> propose(std::span<const Token> context, const specdec::DraftLimits& limits,
+                                       Chance& chance) = 0;
 
   template <class D>
   friend class TreeDrafterOf;
@@ -64,8 +64,8 @@ class TreeDrafterOf final : public TreeDrafter {
   void truncate(Index length) override { drafter_.truncate(length); }
 
  private:
-  specdec::TreeDraft<Rows> propose(std::span<const Token> context, const specdec::TreeLimits& limits,
-                                   Chance& chance) override {
+  specdec::Draft<Rows> propose(std::span<const Token> context, const specdec::DraftLimits& limits,
+                               Chance& chance) override {
     const auto draft = drafter_.draft(context, limits, chance);
     return {draft.tokens, rows(draft.rows), draft.parents};
   }
@@ -115,8 +115,9 @@ inline auto choosing_model(Model& model, double temperature) {
 }
 
 inline std::unique_ptr<TreeDrafter> likeliest_drafter(Model& draft, const Tree& tree, double temperature) {
-  return erased_tree(specdec::ModelTreeDrafter{choosing_model(draft, temperature),
-                                               specdec::TreeShape(tree.shape), specdec::Likeliest{}});
+  return erased_tree(
+      specdec::ModelDrafter{choosing_model(draft, temperature),
+                            specdec::Tree{specdec::TreeShape(tree.shape), specdec::Likeliest{}}});
 }
 
 /// A drafter that learns from the texts, and has no temperature.
@@ -129,24 +130,26 @@ inline constexpr std::array<TreeKind, 6> tree_kinds{{
     {"spares", "spares", Siblings::trunk, Size::widths,
      [](Model& draft, const Tree& tree, double temperature) {
        if (temperature == 0) return likeliest_drafter(draft, tree, 0);
-       return erased_tree(
-           specdec::SparesDrafter{sampled(draft, temperature), tree.depth, spares_of(tree.shape)});
+       return erased_tree(specdec::ModelDrafter{sampled(draft, temperature),
+                                                specdec::Spares{tree.depth, spares_of(tree.shape)}});
      }},
     {"without-replacement", "no repeats", Siblings::drawn, Size::widths,
      [](Model& draft, const Tree& tree, double temperature) {
-       return erased_tree(specdec::ModelTreeDrafter{
-           sampled(draft, temperature), specdec::TreeShape(tree.shape), specdec::WithoutReplacement{}});
+       return erased_tree(specdec::ModelDrafter{
+           sampled(draft, temperature),
+           specdec::Tree{specdec::TreeShape(tree.shape), specdec::WithoutReplacement{}}});
      }},
     {"independent", "independent", Siblings::drawn, Size::widths,
      [](Model& draft, const Tree& tree, double temperature) {
-       return erased_tree(specdec::ModelTreeDrafter{sampled(draft, temperature),
-                                                    specdec::TreeShape(tree.shape), specdec::Independent{}});
+       return erased_tree(
+           specdec::ModelDrafter{sampled(draft, temperature),
+                                 specdec::Tree{specdec::TreeShape(tree.shape), specdec::Independent{}}});
      }},
     {"likeliest", "likeliest", Siblings::chosen, Size::widths, likeliest_drafter},
     {"confident", "confident", Siblings::chosen, Size::nodes,
      [](Model& draft, const Tree& tree, double temperature) {
        const specdec::ConfidentTree wanted{.width = 8, .depth = tree.depth, .nodes = tree.nodes};
-       return erased_tree(specdec::ConfidentTreeDrafter{choosing_model(draft, temperature), wanted});
+       return erased_tree(specdec::ModelDrafter{choosing_model(draft, temperature), wanted});
      }},
     {"suffix", "suffix automaton", Siblings::chosen, Size::nodes,
      text_drafter<specdec::SuffixDrafter<specdec::Branching>>},

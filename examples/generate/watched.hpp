@@ -20,15 +20,16 @@ class WatchedDrafter final : public Drafter {
 
   void truncate(Index length) override { drafter_->truncate(length); }
 
-  void observe(const TargetRows& rows, std::span<const Token> drafted,
-               const specdec::Verdict& verdict) override {
-    drafter_->observe(rows, drafted, verdict);
-    last_.set(drafted, verdict);
+  void observe(const TargetRows& rows, std::span<const Token> drafted, std::span<const Index> parents,
+               const specdec::NodeVerdict& verdict) override {
+    drafter_->observe(rows, drafted, parents, verdict);
+    last_.set(drafted, {verdict.node, verdict.token});
   }
 
  private:
-  specdec::Draft<Rows> propose(std::span<const Token> context, Index gamma, Chance& chance) override {
-    return drafter_->draft(context, gamma, chance);
+  specdec::Draft<Rows> propose(std::span<const Token> context, const specdec::DraftLimits& limits,
+                               Chance& chance) override {
+    return drafter_->draft(context, limits, chance);
   }
 
   std::unique_ptr<Drafter> drafter_;
@@ -44,14 +45,14 @@ class WatchedTreeDrafter final : public TreeDrafter {
   void truncate(Index length) override { drafter_->truncate(length); }
 
   void observe(const TargetRows& rows, std::span<const Token> drafted, std::span<const Index> parents,
-               const specdec::Stop& stop) override {
+               const specdec::NodeVerdict& stop) override {
     drafter_->observe(rows, drafted, parents, stop);
     last_.set(drafted, parents, stop);
   }
 
  private:
-  specdec::TreeDraft<Rows> propose(std::span<const Token> context, const specdec::TreeLimits& limits,
-                                   Chance& chance) override {
+  specdec::Draft<Rows> propose(std::span<const Token> context, const specdec::DraftLimits& limits,
+                               Chance& chance) override {
     return drafter_->draft(context, limits, chance);
   }
 

@@ -5,7 +5,7 @@
 //   check_same_vocabulary(target.weights(), draft.weights());
 //   specdec::Chain chain{specdec::Temperature{0.8}};
 //   specdec::Batch batch{specdec::ProcessedModel{target, chain},
-//                        specdec::BatchModelDrafter{specdec::ProcessedModel{draft, chain}}};
+//                        specdec::ModelDrafter{specdec::ProcessedModel{draft, chain}}};
 #pragma once
 
 #include <llama.h>

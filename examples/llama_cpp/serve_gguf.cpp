@@ -201,11 +201,11 @@ Outcome serve_all(const Settings& settings, const Work& work, Index texts, const
   if (drafts.gamma == 0)
     return run(specdec::Batch{target, specdec::NoDrafter{}, specdec::BlockVerifier{}, room});
   LlamaBatch small = open(*work.draft, settings, work, most);
-  specdec::BatchModelDrafter drafter{specdec::ProcessedModel{small, chain}};
+  specdec::ModelDrafter drafter{specdec::ProcessedModel{small, chain}};
   if (!drafts.automatic) return run(specdec::Batch{target, drafter, specdec::BlockVerifier{}, room});
   specdec::GoodputLength length{most, serve::target_costs(large, most, drafts.gamma),
                                 serve::draft_costs(small, most)};
-  return run(specdec::Batch{target, drafter, specdec::BlockVerifier{}, length, room});
+  return run(specdec::Batch{target, drafter, specdec::BlockVerifier{}, specdec::shared(length), room});
 }
 
 // One way to serve them all, and the fastest it was.

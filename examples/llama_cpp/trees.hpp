@@ -67,7 +67,7 @@ class FromText {
   explicit FromText(Index depth) : depth_(depth) {}
 
   template <specdec::RandomSource Source>
-  auto draft(std::span<const specdec::Token> context, specdec::TreeLimits limits, Source& source) {
+  auto draft(std::span<const specdec::Token> context, specdec::DraftLimits limits, Source& source) {
     limits.depth = std::min(limits.depth, depth_);
     return drafter_.draft(context, limits, source);
   }
@@ -117,14 +117,16 @@ class Tree {
 /// `choosing`, with the same rows or, where those know one token alone, with others, is one to choose from.
 template <class Model, class F>
 auto with_model_drafter(const Tree& tree, Model drawing, Model choosing, bool draws, F&& f) {
-  if (tree.is("confident")) return f(specdec::ConfidentTreeDrafter{std::move(choosing), tree.confident()});
+  if (tree.is("confident")) return f(specdec::ModelDrafter{std::move(choosing), tree.confident()});
   if (tree.is("likeliest") || !draws)
-    return f(specdec::ModelTreeDrafter{std::move(choosing), tree.shape(), specdec::Likeliest{}});
+    return f(specdec::ModelDrafter{std::move(choosing), specdec::Tree{tree.shape(), specdec::Likeliest{}}});
   if (tree.is("spares"))
-    return f(specdec::SparesDrafter{std::move(drawing), tree.depth(), generate::spares_of(tree.shape())});
+    return f(specdec::ModelDrafter{std::move(drawing),
+                                   specdec::Spares{tree.depth(), generate::spares_of(tree.shape())}});
   if (tree.is("independent"))
-    return f(specdec::ModelTreeDrafter{std::move(drawing), tree.shape(), specdec::Independent{}});
-  return f(specdec::ModelTreeDrafter{std::move(drawing), tree.shape(), specdec::WithoutReplacement{}});
+    return f(specdec::ModelDrafter{std::move(drawing), specdec::Tree{tree.shape(), specdec::Independent{}}});
+  return f(
+      specdec::ModelDrafter{std::move(drawing), specdec::Tree{tree.shape(), specdec::WithoutReplacement{}}});
 }
 
 }  // namespace gguf

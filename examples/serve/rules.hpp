@@ -19,7 +19,7 @@ struct LineRule {
 struct LinesRule {
   bool by_k_seq = false;
 
-  specdec::Stop judge(const auto& drafted, auto& chance) const {
+  specdec::NodeVerdict judge(const auto& drafted, auto& chance) const {
     return by_k_seq ? specdec::KSeqVerifier{}.judge(drafted, chance)
                     : specdec::RecursiveRejectionVerifier{}.judge(drafted, chance);
   }

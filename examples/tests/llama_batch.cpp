@@ -151,7 +151,7 @@ TEST_CASE("texts of a batch on llama.cpp are what they are alone, whichever call
     const LlamaBatch::Options room{.sequences = 3};
     LlamaBatch target(weights(), room), draft(weights(), room);
     specdec::Batch batch{specdec::ProcessedModel{target, chain},
-                         specdec::BatchModelDrafter{specdec::ProcessedModel{draft, draft_chain}},
+                         specdec::ModelDrafter{specdec::ProcessedModel{draft, draft_chain}},
                          specdec::BlockVerifier{}, specdec::BatchOptions{.tokens_per_call = 14}};
     state.calls_until_failure = failing;
     std::size_t added = 0;

@@ -293,7 +293,7 @@ TEST_CASE("texts of a batch over the transformer are what they are alone, trees 
 
   SECTION("lines, drafted together") {
     specdec::Batch batch{specdec::ProcessedModel{target, chain},
-                         specdec::BatchModelDrafter{specdec::ProcessedModel{draft, chain}},
+                         specdec::ModelDrafter{specdec::ProcessedModel{draft, chain}},
                          specdec::BlockVerifier{}, specdec::BatchOptions{.tokens_per_call = 16}};
     specdec::SpecDec alone{specdec::ProcessedModel{one, chain},
                            specdec::ModelDrafter{specdec::ProcessedModel{one_draft, chain}}};
@@ -305,7 +305,8 @@ TEST_CASE("texts of a batch over the transformer are what they are alone, trees 
   }
   SECTION("trees, drafted by each") {
     const auto drafter = [&] {
-      return specdec::SparesDrafter{specdec::ProcessedModel{Transformer<float>(one_draft), chain}, 3, {1}};
+      return specdec::ModelDrafter{specdec::ProcessedModel{Transformer<float>(one_draft), chain},
+                                   specdec::Spares{3, {1}}};
     };
     const specdec::TrunkAndSpares<specdec::BlockVerifier> rule;
     specdec::Batch batch{specdec::ProcessedModel{target, chain}, drafter(), rule};

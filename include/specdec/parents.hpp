@@ -1,7 +1,10 @@
 // Who follows whom in a tree of tokens, as numbers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <span>
 
 #include "specdec/error.hpp"
 #include "specdec/types.hpp"
@@ -18,6 +21,13 @@ inline void check_parent(Index k, std::int64_t parent, Index before = 0) {
 inline void check_parent_count(Index parents, Index tokens) {
   if (parents != tokens)
     invalid_argument("parents has ", parents, " numbers, expected one for each of ", tokens, " tokens");
+}
+
+/// Whether some token follows another one than the one before it.
+inline bool branches(std::span<const Index> parents) {
+  for (Index k = 0; k < std::ssize(parents); ++k)
+    if (parents[static_cast<std::size_t>(k)] != k - 1) return true;
+  return false;
 }
 
 }  // namespace specdec::detail

@@ -1,4 +1,4 @@
-// must say: drafts trees, which this verifier does not judge
+// must say: which this verifier does not judge: try
 // A suffix drafter that branches, under a rule for lines.
 #include <random>
 #include <specdec/specdec.hpp>

@@ -1,5 +1,5 @@
 // must say: needs drafts whose length is settled
-// A draft that may end by a row after a drawn token, under a rule that remembers its sequence.
+// A drafter that says of itself that it is not steady, under a rule that remembers its sequence.
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
@@ -10,9 +10,14 @@ using Rule = specdec::BlockVerifier;
 using Rule = specdec::GreedyBlockVerifier;
 #endif
 
-void use(specdec::testing::TableModel<>& target, specdec::testing::TableModel<>& small,
-         const specdec::TokenMap& map) {
-  specdec::SpecDec decoder{target, specdec::IntersectionDrafter{small, map}, Rule{}};
+// Ends a draft where a row is none to draw from.
+struct EndsByRows : specdec::ModelDrafter<specdec::testing::TableModel<>&> {
+  static constexpr bool steady = false;
+  using ModelDrafter::ModelDrafter;
+};
+
+void use(specdec::testing::TableModel<>& target, specdec::testing::TableModel<>& small) {
+  specdec::SpecDec decoder{target, EndsByRows{small}, Rule{}};
   std::mt19937_64 rng;
   decoder.generate(std::vector<specdec::Token>{0}, {}, rng);
 }

@@ -18,5 +18,5 @@ struct Small {
 };
 
 void use(Small& small) {
-  specdec::ModelTreeDrafter drafter{small, specdec::TreeShape::linear(2), specdec::Likeliest{}};
+  specdec::ModelDrafter drafter{small, specdec::Tree{specdec::TreeShape::linear(2), specdec::Likeliest{}}};
 }

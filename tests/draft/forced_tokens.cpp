@@ -127,7 +127,7 @@ TEST_CASE("forced tokens before a model are all accepted, and leave the target's
   CHECK(forced.drafted > 0.5);
   CHECK(std::abs(forced.accepted - forced.drafted) < 1e-12);
   const GenerationLaw chained =
-      law_with(ChainDrafter{ForcedTokens{behind, 3}, ModelDrafter{ProcessedModel{small, steps, behind}}});
+      law_with(FallbackDrafter{ForcedTokens{behind, 3}, ModelDrafter{ProcessedModel{small, steps, behind}}});
   CHECK(largest_difference(plain.law, chained.law).size < 1e-12);
   CHECK(chained.accepted > forced.accepted);
 }

@@ -1,23 +1,25 @@
+// What a drafter with a model promises whatever its strategy, for one text and for many.
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <exception>
 #include <limits>
-#include <memory>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "support/bookkeeper.hpp"
 #include "support/catch.hpp"
-#include "support/layouts.hpp"
+#include "support/company.hpp"
 #include "support/message_of.hpp"
 #include "support/models.hpp"
+#include "support/tree_models.hpp"
 
 namespace test_draft_model_drafter {
 
@@ -27,396 +29,377 @@ using namespace support;
 
 namespace {
 
-// Overwrites its one row at every call, as engines do, and counts the tokens it takes in.
-class OverwritingModel {
- public:
-  explicit OverwritingModel(TableModel<> table) : table_(std::move(table)), row_(table_.vocab_size()) {}
-  Index vocab_size() const { return table_.vocab_size(); }
-  auto forward(std::span<const Token> tokens, Index rows) {
-    fed += static_cast<Index>(tokens.size());
-    row_ = table_.forward(tokens, rows).row(rows - 1);
-    return Eigen::Map<const Eigen::RowVectorXd>(row_.data(), row_.size());
-  }
-  void truncate(Index length) { table_.truncate(length); }
-  auto distribution(std::span<const Token> context) const { return table_.distribution(context); }
-  std::span<const Token> context() const { return table_.context(); }
-  Index fed = 0;
+using Tokens = std::vector<Token>;
+using Request = DraftRequest<SplitMix64>;
 
- private:
-  TableModel<> table_;
-  Eigen::RowVectorXd row_;
-};
+// A strategy of a user's own: the likeliest token, then the likeliest after it, and so on.
+struct Likely {
+  static constexpr bool drafts_trees = false, branches = false;
 
-// Rows that stay where they are for good.
-class StableModel {
- public:
-  static constexpr bool stable_rows = true;
-  explicit StableModel(TableModel<> table) : table_(std::move(table)) {}
-  Index vocab_size() const { return table_.vocab_size(); }
-  auto forward(std::span<const Token> tokens, Index rows) {
-    table_.forward(tokens, rows);
-    const auto row = table_.distribution(table_.context());
-    return Eigen::Map<const Eigen::RowVectorXd>(row.segment(0, 0).data(), vocab_size());
-  }
-  void truncate(Index length) { table_.truncate(length); }
-  auto distribution(std::span<const Token> context) const { return table_.distribution(context); }
-  std::span<const Token> context() const { return table_.context(); }
-  Index fed = 0;
+  template <Distribution Q, bool>
+  struct Growth {
+    Tokens tokens;
+    Index most = 0;
+    LikeliestTokens likeliest;
 
- private:
-  TableModel<> table_;
-};
-
-static_assert(Drafter<ModelDrafter<OverwritingModel>>);
-static_assert(has_stable_rows<StableModel>);
-static_assert(!has_stable_rows<OverwritingModel>);
-
-}  // namespace
-
-namespace {
-
-// What is the matter with the drafts, over all their outcomes.
-struct Deviations {
-  bool shapes = true;        // three tokens, three rows over four
-  double rows = 0;           // of a row from the model's
-  double probabilities = 0;  // of a draft's from the product of its rows'
-  double sum = -1;           // of the probabilities of all drafts, from 1
-};
-
-// Exactly: the law of each drafted token is its row, whatever came before.
-template <class Model>
-Deviations deviations() {
-  std::mt19937_64 seed{1};
-  Model model(TableModel<>::random(4, 2, seed));
-  ModelDrafter drafter{model};
-  const std::vector<Token> context{2, 0, 3};
-  Deviations out;
-  enumerate([&](Enumerator& chance) {
-    drafter.truncate(0);
-    const auto draft = drafter.draft(std::span<const Token>(context), 3, chance);
-    const auto rows = distributions(draft.rows);
-    if (draft.tokens.size() != 3 || rows.rows() != 3 || rows.vocab_size() != 4) {
-      out.shapes = false;
-      return;
+    void begin(const Likely&, const DraftLimits& limits, Index room) {
+      tokens.clear();
+      most = std::min(limits.length(), room);
     }
-    std::vector<Token> so_far = context;
-    double product = 1;
-    for (Index i = 0; i < 3; ++i) {
-      const auto row = rows.row(i), expected = model.distribution(so_far);
-      for (Token x = 0; x < 4; ++x)
-        out.rows = std::max(out.rows, std::abs(row.probability(x) - expected.probability(x)));
-      const Token x = draft.tokens[static_cast<std::size_t>(i)];
-      product *= row.probability(x);
-      so_far.push_back(x);
+    bool next() const { return std::ssize(tokens) < most; }
+    DraftWish wish() const { return {.tokens = std::span(tokens).last(tokens.empty() ? 0 : 1)}; }
+    void take(const auto& rows, auto&, const auto& keep_drafting) {
+      const auto q = rows.row(0);
+      if (!keep_drafting(q, std::ssize(tokens))) return end();
+      tokens.push_back(likeliest.of(q, 1).front().token);
     }
-    out.probabilities = std::max(out.probabilities, std::abs(chance.probability() / product - 1));
-    out.sum += chance.probability();
-  });
-  return out;
-}
-
-}  // namespace
-
-TEST_CASE("the reported rows are the rows that were drawn from") {
-  for (const Deviations& found : {deviations<OverwritingModel>(), deviations<StableModel>()}) {
-    CHECK(found.shapes);
-    CHECK(found.rows == 0);
-    CHECK(found.probabilities < 1e-14);
-    CHECK(std::abs(found.sum) < 1e-12);
-  }
-}
-
-TEST_CASE("the model takes in only what it has not seen") {
-  std::mt19937_64 rng{2};
-  OverwritingModel model(TableModel<>::random(4, 2, rng));
-  ModelDrafter drafter{model};
-  std::vector<Token> context{1, 2, 3};
-  const auto fed_by = [&](Index gamma) {
-    const Index before = model.fed;
-    const auto draft = drafter.draft(std::span<const Token>(context), gamma, rng);
-    CHECK(static_cast<Index>(draft.tokens.size()) == gamma);
-    return model.fed - before;
+    void end() { most = 0; }
+    Draft<OneHotRows> draft(Index) const { return {tokens, OneHotRows(tokens)}; }
   };
-  CHECK(fed_by(4) == 3 + 3);  // the context, then all drafted tokens but the last
-  drafter.truncate(3 + 2);    // two of them accepted, then Y
-  context.insert(context.end(), {0, 1, 2});
-  CHECK(fed_by(4) == 6 - 5 + 3);
-  drafter.truncate(6 + 4);  // full acceptance: x_γ has not been seen either
-  context.insert(context.end(), {3, 3, 3, 3, 0});
-  CHECK(fed_by(2) == 2 + 1);
-  CHECK(fed_by(0) == 0);  // no draft, no call: the context runs ahead of the cache
-  drafter.truncate(11);
-  context.insert(context.end(), {1, 2});
-  CHECK(fed_by(1) == 2);
-}
-
-TEST_CASE("no more is proposed than the model's context has room for") {
-  std::mt19937_64 rng{4};
-  ModelDrafter drafter{BoundedModel(TableModel<>::random(4, 2, rng), 6)};
-  std::vector<Token> context{1, 2, 3};
-  const auto proposed = [&](Index gamma) {
-    return std::ssize(drafter.draft(std::span<const Token>(context), gamma, rng).tokens);
-  };
-  CHECK(proposed(3) == 3);
-  CHECK(proposed(9) == 4);  // the last of them is not fed
-  context.assign(6, 1);
-  drafter.truncate(0);
-  CHECK(proposed(2) == 1);
-  context.push_back(1);
-  CHECK(proposed(2) == 0);
-}
-
-TEST_CASE("a draft can be asked for again without a truncate in between") {
-  std::mt19937_64 rng{3};
-  OverwritingModel model(TableModel<>::random(4, 2, rng));
-  ModelDrafter drafter{model};
-  const std::vector<Token> context{1, 2, 3};
-  std::mt19937_64 a{7}, b{7};
-  drafter.draft(std::span<const Token>(context), 1, rng);  // leaves the model with just the context
-  const auto one = drafter.draft(std::span<const Token>(context), 3, a);
-  const std::vector<Token> tokens(one.tokens.begin(), one.tokens.end());
-  const auto two = drafter.draft(std::span<const Token>(context), 3, b);
-  CHECK(std::vector<Token>(two.tokens.begin(), two.tokens.end()) == tokens);
-}
-
-TEST_CASE("a draft model whose row is no distribution is named") {
-  Eigen::Matrix<double, 1, Eigen::Dynamic> row(2);
-  row << 0, 0;
-  ModelDrafter drafter{TableModel<>::context_free(row)};
-  std::mt19937_64 rng{1};
-  CHECK(message_of([&] { drafter.draft(std::span<const Token>(std::vector<Token>{0}), 2, rng); }) ==
-        "specdec: draft row 0: the probabilities sum to 0");
-}
-
-namespace {
-
-// Lists its tokens in no order, where the context is longer than one token.
-struct DisorderedModel {
-  std::vector<Token> ids;
-  std::vector<double> p{0.5, 0.5};
-  std::vector<SparseRow<double>> rows;
-  Index seen = 0;
-  Index vocab_size() const { return 4; }
-  RowSpan<SparseRow<double>> forward(std::span<const Token> tokens, Index wanted) {
-    seen += std::ssize(tokens);
-    ids = seen > 1 ? std::vector<Token>{3, 1} : std::vector<Token>{1, 3};
-    rows.assign(static_cast<std::size_t>(wanted), {ids, p, 4});
-    return {rows, 4};
-  }
-  void truncate(Index length) { seen = length; }
 };
 
+// Whether a message is about a row of NaN, and names it, as those of the library do.
+template <class Strategy>
+bool tells_of_row(const std::string& complaint) {
+  return complaint.ends_with("nan") &&
+         (std::is_same_v<Strategy, Likely> || complaint.starts_with("specdec: draft row 0: "));
+}
+
+// Calls f(strategy) for each of the library, and for the user's.
+template <class F>
+void for_each_strategy(const F& f) {
+  const auto with = [&](const char* name, const auto& strategy) {
+    INFO(name);
+    f(strategy);
+  };
+  with("line", Line{});
+  with("tree", Tree{TreeShape::of_widths({2, 2, 1}), WithoutReplacement{}});
+  with("spares", Spares{3, {2, 1}, 2});
+  with("confident tree", ConfidentTree{.width = 3, .depth = 3, .nodes = 9});
+  with("likely line", Likely{});
+}
+
+template <class M, class Strategy>
+ModelDrafter<M, Strategy> drafter_with(M&& model, const Strategy& strategy) {
+  return ModelDrafter<M, Strategy>(std::forward<M>(model), strategy);
+}
+
+// What is asked for where it does not matter how much.
+constexpr DraftLimits some{.nodes = 9, .depth = 3};
+
+// A draft by a seed, over four tokens.
+KeptTree drafted_by(auto& drafter, std::span<const Token> context, std::uint64_t seed,
+                    const DraftLimits& limits = some) {
+  std::mt19937_64 rng{seed};
+  return kept(drafter.draft(context, limits, rng), 4);
+}
+
+// The draft of a drafter that is new.
+template <class Strategy>
+KeptTree fresh(const Strategy& strategy, const TableModel<>& table, std::span<const Token> context,
+               std::uint64_t seed, const DraftLimits& limits = some) {
+  auto drafter = drafter_with(TableModel<>(table), strategy);
+  return drafted_by(drafter, context, seed, limits);
+}
+
+template <class Strategy>
+constexpr bool fits =
+    Drafter<ModelDrafter<TableModel<>, Strategy>> && Drafter<ModelDrafter<TableModel<>&, Strategy>> &&
+    BatchDrafter<ModelDrafter<Bookkeeper&, Strategy>> &&
+    !BatchDrafter<ModelDrafter<TableModel<>, Strategy>> && !Drafter<ModelDrafter<Bookkeeper&, Strategy>> &&
+    drafts_trees<ModelDrafter<TableModel<>, Strategy>> == Strategy::drafts_trees &&
+    drafts_trees<ModelDrafter<Bookkeeper&, Strategy>> == Strategy::drafts_trees;
+static_assert(fits<Line> && fits<Tree<Independent>> && fits<Spares<>> && fits<ConfidentTree> && fits<Likely>);
+static_assert(
+    std::is_same_v<decltype(ModelDrafter{std::declval<TableModel<>&>()}), ModelDrafter<TableModel<>&, Line>>);
+static_assert(BatchDrafter<ModelDrafter<ModelPerSequence<TableModel<>>, Tree<Likeliest>>>);
+
 }  // namespace
 
-TEST_CASE("a row that the drafter cannot copy is named") {
-  const auto complaint = [](auto drafter, const auto& limits) {
+TEST_CASE("lossless with every strategy, one of a user's own included", "[law]") {
+  for_each_strategy([]<class Strategy>(const Strategy& strategy) {
     std::mt19937_64 rng{1};
-    return message_of<InvalidDistribution>(
-        [&] { drafter.draft(std::span<const Token>(std::vector<Token>{0}), limits, rng); });
-  };
-  const std::string words = "the ids of a sparse row do not ascend: ids[1] = 1, after ids[0] = 3";
-  CHECK(complaint(ModelDrafter{DisorderedModel{}}, Index{2}) == "specdec: draft row 1: " + words);
-  CHECK(complaint(IntersectionDrafter{DisorderedModel{}, TokenMap{std::vector<Token>{0, 1, 2, 3}, 4}},
-                  Index{2}) == "specdec: draft row 1: " + words);
-}
-
-namespace {
-
-// Returns what it is told to, whatever was asked for.
-struct MisshapenModel {
-  Index rows, cols;
-  Index vocab_size() const { return 4; }
-  Eigen::MatrixXd forward(std::span<const Token>, Index) {
-    return Eigen::MatrixXd::Constant(rows, cols, 0.25);
-  }
-  void truncate(Index) {}
-};
-
-}  // namespace
-
-TEST_CASE("rows of another shape than asked for are named, not read") {
-  std::mt19937_64 rng{1};
-  const std::vector<Token> context{0};
-  const auto complaint = [&](Index rows, Index cols) {
-    ModelDrafter drafter{MisshapenModel{rows, cols}};
-    return message_of([&] { drafter.draft(std::span<const Token>(context), 2, rng); });
-  };
-  CHECK(complaint(1, 4).empty());
-  CHECK(complaint(1, 3) ==
-        "specdec: the draft model returned 1 rows over 3 tokens, expected 1 row over its vocabulary of 4");
-  CHECK(complaint(1, 5).find("over 5 tokens") != std::string::npos);
-  CHECK(complaint(2, 4).find("returned 2 rows") != std::string::npos);
-  CHECK(complaint(0, 4).find("returned 0 rows") != std::string::npos);
-}
-
-TEST_CASE("there is nothing to draft after an empty context") {
-  std::mt19937_64 rng{1};
-  ModelDrafter drafter{MisshapenModel{1, 4}};
-  CHECK(message_of([&] { drafter.draft(std::span<const Token>{}, 2, rng); }) ==
-        "specdec: context is empty: there is nothing to continue");
-}
-
-namespace {
-
-// What the drafter keeps of a model's rows is their kind: logits as logits, lists as lists.
-template <class Layout>
-using KeptRow =
-    RowOf<decltype(std::declval<ModelDrafter<LayoutModel<Layout>>&>()
-                       .draft(std::span<const Token>(), Index{1}, std::declval<std::mt19937_64&>())
-                       .rows)>;
-static_assert(std::is_same_v<KeptRow<AsLogits<float>>, LogitsRow<float>>);
-static_assert(std::is_same_v<KeptRow<AsSparse<float, std::int64_t>>, SparseRow<double>>);
-static_assert(std::is_same_v<KeptRow<AsColMajor<float>>, DenseRow<float>>);
-
-}  // namespace
-
-namespace {
-
-// What a drafter says of the rows of its draft: the tokens, the size of the vocabulary, every probability.
-struct Drafted {
-  std::vector<Token> tokens;
-  Index vocab_size = 0;
-  std::vector<std::vector<double>> rows = {};
-};
-
-// A drafter and its model, whatever its rows are.
-struct AnyModelDrafter {
-  std::function<Drafted(std::span<const Token>, Index, std::mt19937_64&)> draft;
-  std::function<void(Index)> truncate;
-  std::function<double(std::span<const Token>, Token)> meant;  // the model's probability
-};
-
-template <class Layout>
-AnyModelDrafter drafter_of(LayoutModel<Layout>& model) {
-  const auto drafter = std::make_shared<ModelDrafter<LayoutModel<Layout>&>>(model);
-  const auto draft = [drafter](std::span<const Token> context, Index gamma, std::mt19937_64& rng) {
-    const auto proposal = drafter->draft(context, gamma, rng);
-    const auto rows = distributions(proposal.rows);
-    Drafted out{{proposal.tokens.begin(), proposal.tokens.end()}, rows.vocab_size()};
-    for (Index i = 0; i < rows.rows(); ++i) {
-      const auto row = rows.row(i);
-      std::vector<double>& p = out.rows.emplace_back();
-      for (Token x = 0; x < row.vocab_size(); ++x) p.push_back(row.probability(x));
+    double accepted = 0;
+    for (const Index vocab_size : {2, 3}) {
+      auto target = TableModel<>::random(vocab_size, 1, rng);
+      const auto small = TableModel<>::random(vocab_size, 1, rng);
+      const Tokens prompt{0, 1};
+      const Options options{.max_new_tokens = 4, .gamma = 3};
+      using Rule = std::conditional_t<Strategy::drafts_trees, TraversalVerifier, BlockVerifier>;
+      SpecDec decoder{target, drafter_with(TableModel<>(small), strategy), Rule{}};
+      const GenerationLaw written = enumerate_generate(decoder, prompt, options);
+      CHECK(largest_difference(written.law, target_law(target, prompt, options)).size < 1e-12);
+      accepted += written.accepted;
     }
-    return out;
-  };
-  return {draft, [drafter](Index length) { drafter->truncate(length); },
-          [&model](std::span<const Token> context, Token x) {
-            return model.distribution(context).probability(x);
-          }};
+    CHECK(accepted > 0.2);
+  });
 }
 
-void check_rows(const AnyModelDrafter& drafter, std::mt19937_64& seed) {
-  const std::vector<Token> context{2, 0, 3};
-  for (int n = 0; n < 20; ++n) {
-    drafter.truncate(n % 3);
-    const Index gamma = 1 + n % 5;
-    const Drafted draft = drafter.draft(context, gamma, seed);
-    REQUIRE(std::ssize(draft.rows) == gamma);
-    REQUIRE(draft.vocab_size == 4);
-    std::vector<Token> so_far = context;
-    for (std::size_t i = 0; i < draft.rows.size(); ++i) {
-      REQUIRE(draft.rows[i].size() == 4);
-      for (Token x = 0; x < 4; ++x)
-        CHECK(draft.rows[i][static_cast<std::size_t>(x)] == Approx(drafter.meant(so_far, x)).epsilon(1e-6));
-      so_far.push_back(draft.tokens[i]);
-      CHECK(draft.rows[i][static_cast<std::size_t>(so_far.back())] > 0);
+TEST_CASE("drafts that are made together are those that each sequence would get alone") {
+  for_each_strategy([](const auto& strategy) {
+    check_company(strategy, false);
+    check_company(strategy, true);
+    check_company(strategy, false, 12);
+  });
+}
+
+TEST_CASE("what fails of one text costs its own draft, which grows no further") {
+  std::mt19937_64 rng{4};
+  const auto table = coarse_model(4, 2, rng);
+  const Tokens context{1, 2}, none;
+  const auto said = [](const std::exception_ptr& error) {
+    return message_of<std::exception>([&] { std::rethrow_exception(error); });
+  };
+  for_each_strategy([&]<class Strategy>(const Strategy& strategy) {
+    Bookkeeper model(table);
+    auto drafter = drafter_with(model, strategy);
+    const auto drafted = [&](std::span<const Index> sequences) {
+      std::vector<SplitMix64> sources(3, SplitMix64{7});
+      std::vector<Request> requests;
+      for (const Index i : sequences)
+        requests.push_back({.sequence = i,
+                            .context = i == 2 ? none : context,
+                            .limits = some,
+                            .source = &sources[static_cast<std::size_t>(i)]});
+      drafter.draft(std::span<Request>(requests));
+      return requests;
+    };
+    const std::vector<Index> all{0, 1, 2}, spoilt{1};
+    SplitMix64 source{7};
+    auto alone = drafter_with(TableModel<>(table), strategy);
+    const KeptTree expected = kept(alone.draft(context, some, source), 4);
+    REQUIRE(expected.tokens.size() > 1);
+    model.spoils = 1;
+    for (int again = 0; again < 2; ++again) {
+      const auto requests = drafted(all);
+      CHECK_FALSE(requests[0].error);
+      CHECK(kept(drafter.drafted(0), 4) == expected);
+      REQUIRE(requests[1].error);
+      CHECK(tells_of_row<Strategy>(said(requests[1].error)));
+      REQUIRE(requests[2].error);
+      CHECK(said(requests[2].error) == "specdec: context is empty: there is nothing to continue");
     }
-  }
+    model.calls = 0;
+    drafted(spoilt);
+    CHECK(model.calls == 1);
+    model.spoils = -1;
+    CHECK_FALSE(drafted(spoilt)[0].error);
+    CHECK(kept(drafter.drafted(1), 4) == expected);
+  });
 }
 
-template <class Layout>
-void check_layout() {
-  std::mt19937_64 seed{6};
-  // The layout is overwritten with every call of the model, so nothing but the drafter's copies holds its rows.
-  LayoutModel<Layout> model(coarse_model<typename Layout::Scalar>(4, 2, seed));
-  check_rows(drafter_of(model), seed);
+TEST_CASE("a draft is within its limits, and none of no room calls no model") {
+  std::mt19937_64 rng{9};
+  const auto table = coarse_model(4, 2, rng);
+  const Tokens context{1, 2, 3};
+  std::vector<Index> depths;
+  for_each_strategy([&](const auto& strategy) {
+    WatchedTreeModel model(table);
+    auto drafter = drafter_with(model, strategy);
+    for (const Index nodes : {-1, 0, 1, 2, 5})
+      for (const Index depth : {-1, 0, 1, 2, 5}) {
+        const Index calls = model.calls;
+        const KeptTree tree = drafted_by(drafter, context, 3, {nodes, depth});
+        CHECK(std::ssize(tree.tokens) <= std::max<Index>(nodes, 0));
+        CHECK(specdec::detail::depth(tree.parents, depths) <= std::max<Index>(depth, 0));
+        CHECK(tree.tokens.empty() == (nodes < 1 || depth < 1));
+        CHECK((model.calls == calls) == tree.tokens.empty());
+      }
+  });
 }
 
-}  // namespace
-
-TEST_CASE("rows of every kind are reported as they were drawn from") {
-  check_layout<AsColMajor<float>>();
-  check_layout<AsStridedPointers<double>>();
-  check_layout<AsLogits<float, 70>>();
-  check_layout<AsNormalisedLogits<double>>();
-  check_layout<AsSparse<double>>();
-  check_layout<AsSparse<float, std::int64_t>>();
+TEST_CASE("the model is never fed past its context, which is all that a draft is cut to") {
+  std::mt19937_64 rng{5};
+  const auto table = coarse_model(4, 2, rng);
+  for_each_strategy([&](const auto& strategy) {
+    for (std::size_t size = 1; size <= 8; ++size) {
+      WatchedTreeModel model(table, 6);
+      auto drafter = drafter_with(model, strategy);
+      const KeptTree tree = drafted_by(drafter, Tokens(size, 1), 3);
+      if (size > 6) CHECK(tree.tokens.empty());
+      if (size < 6) CHECK_FALSE(tree.tokens.empty());
+      if (size > 6) CHECK(model.calls == 0);
+      if (size == 1) CHECK(tree == fresh(strategy, table, Tokens(size, 1), 3));
+    }
+  });
 }
 
-TEST_CASE("a drafter leaves a model alone that another one has") {
-  std::mt19937_64 seed{9}, rng{1};
-  OverwritingModel model(TableModel<>::random(4, 3, seed));
-  ModelDrafter first{model}, second{model};
-  const std::vector<Token> text{0, 1, 2, 3, 1, 0}, other{3, 3, 3, 2, 2, 1};
-  first.draft(std::span<const Token>(other), 2, rng);
-  second.draft(std::span(text).first(5), 1, rng);
-  second.truncate(5);
-  first.truncate(2);  // of a context that the model no longer has
-  const auto draft = second.draft(std::span<const Token>(text), 1, rng);
-  const auto expected = model.distribution(text);
-  for (Token x = 0; x < 4; ++x) CHECK(draft.rows.row(0).probability(x) == expected.probability(x));
+TEST_CASE("tokens of the context that the model does not know are token 0 to it") {
+  std::mt19937_64 rng{6};
+  const auto table = coarse_model(4, 2, rng);
+  for_each_strategy([&](const auto& strategy) {
+    auto drafter = drafter_with(WatchedTreeModel(table), strategy);
+    CHECK(drafted_by(drafter, Tokens{0, 1, 70}, 1) == fresh(strategy, table, Tokens{0, 1, 0}, 1));
+    drafter.truncate(0);
+    CHECK(drafted_by(drafter, Tokens{9, 1, 2}, 2) == fresh(strategy, table, Tokens{0, 1, 2}, 2));
+  });
 }
 
-namespace {
-
-// Rows of the right number over the wrong vocabulary, as a span may hold them.
-struct MisspannedModel {
-  std::vector<Token> ids{1};
-  std::vector<double> certain{1};
-  std::vector<SparseRow<double>> rows{{ids, certain, 9}};
-  Index vocab_size() const { return 4; }
-  auto forward(std::span<const Token>, Index) const { return RowSpan(rows, 4); }
-  void truncate(Index) {}
-};
-
-}  // namespace
-
-TEST_CASE("a row over another vocabulary than the matrix says is named") {
-  std::mt19937_64 rng{1};
-  MisspannedModel model;
-  ModelDrafter drafter{model};
-  const std::vector<Token> context{0};
-  CHECK(message_of([&] { drafter.draft(std::span<const Token>(context), 2, rng); }).find("over 9 tokens") !=
-        std::string::npos);
+TEST_CASE("a drafter that is told another text drafts what a new one does") {
+  std::mt19937_64 rng{4};
+  const auto table = coarse_model(4, 3, rng);
+  for_each_strategy([&](const auto& strategy) {
+    WatchedTreeModel model(table);
+    auto drafter = drafter_with(model, strategy);
+    Tokens text{0};
+    for (std::uint64_t n = 0; n < 200; ++n) {
+      const KeptTree tree = drafted_by(drafter, text, n);
+      REQUIRE(tree == fresh(strategy, table, text, n));
+      const auto before = std::ssize(text);
+      switch (rng() % 4) {
+        case 0:  // back, as far as to nothing
+          text.resize(1 + rng() % text.size());
+          drafter.truncate(std::ssize(text) - static_cast<Index>(rng() % 2));
+          text.push_back(static_cast<Token>(rng() % 4));
+          break;
+        case 1:
+          break;    // once more
+        default: {  // on, by a path of the draft
+          const Index node = static_cast<Index>(rng() % (tree.tokens.size() + 1)) - 1;
+          text = text_before(text, tree.tokens, tree.parents, node);
+          if (rng() % 4 != 0) drafter.truncate(std::ssize(text) - static_cast<Index>(rng() % 2));
+          if (rng() % 8 == 0) drafter.truncate(before);
+          text.push_back(static_cast<Token>(rng() % 4));
+        }
+      }
+    }
+  });
 }
 
-TEST_CASE("a draft model whose logits are NaN is named") {
-  struct Model {
-    Eigen::MatrixXf logits = Eigen::MatrixXf::Constant(1, 4, std::numeric_limits<float>::quiet_NaN());
-    Index vocab_size() const { return 4; }
-    auto forward(std::span<const Token>, Index) const { return Logits{logits}; }
-    void truncate(Index) {}
-  };
-  std::mt19937_64 rng{1};
-  ModelDrafter drafter{Model{}};
-  const std::vector<Token> context{0};
-  CHECK(message_of([&] { drafter.draft(std::span<const Token>(context), 2, rng); }) ==
-        "specdec: draft row 0: the largest logit is nan");
+TEST_CASE("a draft goes on with another token than the one that was drafted, and nobody says so") {
+  std::mt19937_64 rng{14};
+  const auto table = coarse_model(4, 3, rng);
+  for_each_strategy([&](const auto& strategy) {
+    auto drafter = drafter_with(WatchedTreeModel(table), strategy);
+    for (std::uint64_t n = 0; n < 20; ++n) {
+      Tokens text{1, 2, 3};
+      const KeptTree tree = drafted_by(drafter, text, n);
+      for (const Token x : {1, 2, 3})
+        text.push_back(static_cast<Token>((tree.tokens[0] + x) % 4));  // none of the eldest children's path
+      CHECK(drafted_by(drafter, text, n + 50) == fresh(strategy, table, text, n + 50));
+    }
+  });
 }
 
 TEST_CASE("a drafter is cut to nothing by any length below") {
   std::mt19937_64 rng{1};
-  auto table = TableModel<>::random(3, 2, rng);
-  ModelDrafter drafter{table};
-  const std::vector<Token> context{0, 1, 2};
-  for (const Index length : {Index{0}, Index{-1}, std::numeric_limits<Index>::min()}) {
-    drafter.draft(context, 2, rng);
-    drafter.truncate(length);
-    CHECK(table.context().empty());
-    CHECK(drafter.draft(context, 2, rng).tokens.size() == 2);
-  }
+  const auto table = coarse_model(4, 2, rng);
+  const Tokens context{0, 1, 2};
+  for_each_strategy([&](const auto& strategy) {
+    WatchedTreeModel model(table);
+    auto drafter = drafter_with(model, strategy);
+    for (const Index length : {Index{0}, Index{-1}, std::numeric_limits<Index>::min()}) {
+      drafted_by(drafter, context, 2);
+      drafter.truncate(length);
+      CHECK(model.context().empty());
+      CHECK(drafted_by(drafter, context, 3) == fresh(strategy, table, context, 3));
+    }
+  });
 }
 
-TEST_CASE("a drafter that was moved away does not draft") {
-  std::mt19937_64 rng{1};
-  auto table = TableModel<>::random(3, 2, rng);
-  ModelDrafter drafter{table};
-  const std::vector<Token> context{0, 1, 2};
-  ModelDrafter moved = std::move(drafter);
-  CHECK(moved.draft(context, 2, rng).tokens.size() == 2);
-  CHECK(support::message_of<std::logic_error>([&] { drafter.draft(context, 2, rng); }) ==  // NOLINT
-        "specdec: a drafter drafts that was moved away, into a decoder, say: ask what it was moved into");
+TEST_CASE("after a failure of the model, at any call, a drafter drafts what a new one does") {
+  std::mt19937_64 rng{6};
+  const auto table = coarse_model(4, 2, rng);
+  for_each_strategy([&](const auto& strategy) {
+    int failed = 0;
+    for (Index fails_at = 0; fails_at < 8; ++fails_at) {
+      WatchedTreeModel model(table);
+      auto drafter = drafter_with(model, strategy);
+      model.fails_at = fails_at;
+      Tokens text{1, 2};
+      for (std::uint64_t n = 0; n < 4; ++n) {
+        KeptTree tree;
+        while (tree.tokens.empty()) {
+          try {
+            tree = drafted_by(drafter, text, n);
+          } catch (const std::runtime_error&) {
+            ++failed;
+            if (fails_at % 2 == 0) drafter.truncate(std::ssize(text));
+          }
+        }
+        CHECK(tree == fresh(strategy, table, text, n));
+        text = text_before(text, tree.tokens, tree.parents, std::ssize(tree.tokens) - 1);
+        drafter.truncate(std::ssize(text));
+        text.push_back(3);
+      }
+    }
+    CHECK(failed == 8);
+  });
+}
+
+TEST_CASE("drafters of one model take turns, copies have models of their own, and what was moved is told") {
+  std::mt19937_64 rng{8};
+  const auto table = coarse_model(4, 3, rng);
+  const Tokens text{0, 1, 2}, other{3, 3, 3, 2};
+  for_each_strategy([&](const auto& strategy) {
+    WatchedTreeModel model(table);
+    auto first = drafter_with(model, strategy);
+    ModelDrafter second{model};
+    CHECK(drafted_by(first, text, 1) == fresh(strategy, table, text, 1));
+    second.draft(other, {2}, rng);
+    first.truncate(2);  // of a context that the model no longer has
+    CHECK(model.context().size() == 5);
+    CHECK(drafted_by(first, text, 2) == fresh(strategy, table, text, 2));
+    std::vector<const void*> refers_to;
+    first.each_identity([&](const void* shared, specdec::detail::Role) { refers_to.push_back(shared); });
+    CHECK(refers_to == std::vector<const void*>{&model});
+
+    auto own = drafter_with(WatchedTreeModel(table), strategy);
+    drafted_by(own, text, 3);
+    auto copy = own;
+    CHECK(drafted_by(copy, other, 4) == fresh(strategy, table, other, 4));
+    CHECK(drafted_by(own, text, 5) == fresh(strategy, table, text, 5));
+    auto moved = std::move(own);
+    CHECK(drafted_by(moved, text, 6) == fresh(strategy, table, text, 6));
+    CHECK(message_of<std::logic_error>([&] { drafted_by(own, text, 7); }) ==  // NOLINT
+          "specdec: a drafter drafts that was moved away, into a decoder, say: ask what it was moved into");
+  });
+}
+
+namespace {
+
+// Returns what it is told to, whatever was asked for, and rows of the right number over the wrong vocabulary.
+struct Misshapen {
+  Index rows, row_size;
+  std::vector<double> values = std::vector<double>(9, 0.25);
+  std::vector<DenseRow<double>> views = {};
+  Index vocab_size() const { return 4; }
+  RowSpan<DenseRow<double>> forward(std::span<const Token>, Index) {
+    views.assign(static_cast<std::size_t>(rows), DenseRow<double>(values.data(), row_size));
+    return {views, 4};
+  }
+  RowSpan<DenseRow<double>> forward(std::span<const Token> tokens, std::span<const Index>, Index wanted) {
+    return forward(tokens, wanted);
+  }
+  void keep(std::span<const Index>) {}
+  void truncate(Index) {}
+};
+
+}  // namespace
+
+TEST_CASE("rows of another shape than asked for are named, not read, by every strategy") {
+  for_each_strategy([](const auto& strategy) {
+    const auto complaint = [&](Index rows, Index row_size) {
+      auto drafter = drafter_with(Misshapen{rows, row_size}, strategy);
+      return message_of([&] { drafted_by(drafter, Tokens{0}, 1, {.depth = 1}); });
+    };
+    CHECK(complaint(1, 4).empty());
+    CHECK(complaint(1, 3) ==
+          "specdec: the draft model returned 1 rows over 3 tokens, expected 1 row over its vocabulary of 4");
+    CHECK(complaint(1, 9).find("over 9 tokens") != std::string::npos);
+    CHECK(complaint(2, 4).find("returned 2 rows") != std::string::npos);
+    CHECK(complaint(0, 4).find("returned 0 rows") != std::string::npos);
+  });
+}
+
+TEST_CASE("a row that is no distribution, and an empty context, are named by every strategy") {
+  const Eigen::RowVectorXd row = Eigen::RowVectorXd::Constant(3, std::numeric_limits<double>::quiet_NaN());
+  for_each_strategy([&]<class Strategy>(const Strategy& strategy) {
+    auto drafter = drafter_with(TableModel<>::context_free(row), strategy);
+    CHECK(tells_of_row<Strategy>(message_of([&] { drafted_by(drafter, Tokens{0}, 1); })));
+    CHECK(message_of([&] { drafted_by(drafter, Tokens{}, 1); }) ==
+          "specdec: context is empty: there is nothing to continue");
+  });
 }
 
 }  // namespace test_draft_model_drafter

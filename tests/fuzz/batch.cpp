@@ -60,7 +60,7 @@ struct Setting {
 // Drafts are lines.
 struct Lines {
   using Rule = AnyRule;
-  using Drafter = specdec::BatchModelDrafter<BatchEngine&>;
+  using Drafter = specdec::ModelDrafter<BatchEngine&>;
   using Length = AnyLength;
 
   static Setting setting(Bytes& bytes) {

@@ -232,22 +232,22 @@ class TreesTogether {
     const TreeShape shape = TreeShape::of_widths({3, 2, 1});
     switch (which) {
       case independent:
-        drafter_.emplace<ByModel<Independent>>(small, shape, Independent{});
+        drafter_.emplace<ByModel<Independent>>(small, Tree{shape, Independent{}});
         break;
       case without_replacement:
-        drafter_.emplace<ByModel<WithoutReplacement>>(small, shape, WithoutReplacement{});
+        drafter_.emplace<ByModel<WithoutReplacement>>(small, Tree{shape, WithoutReplacement{}});
         break;
       case likeliest:
-        drafter_.emplace<ByModel<Likeliest>>(small, TreeShape{-1, 0, 0, -1, 1, 2, 4}, Likeliest{});
+        drafter_.emplace<ByModel<Likeliest>>(small, Tree{TreeShape{-1, 0, 0, -1, 1, 2, 4}, Likeliest{}});
         break;
       default:
-        drafter_.emplace<Spares>(small, Index{4}, std::vector<Index>{2, 1}, Index{2});
+        drafter_.emplace<BySpares>(small, Spares{4, {2, 1}, 2});
         break;
     }
   }
 
-  template <class Source>
-  void draft(std::span<specdec::TreeDraftRequest<Source>> requests) {
+  template <class Request>
+  void draft(std::span<Request> requests) {
     visit([&](auto& drafter) {
       drafter.draft(requests);
       for (const auto& request : requests)
@@ -265,8 +265,8 @@ class TreesTogether {
 
  private:
   template <class Siblings>
-  using ByModel = specdec::BatchModelTreeDrafter<BatchEngine&, Siblings>;
-  using Spares = specdec::BatchSparesDrafter<BatchEngine&>;
+  using ByModel = specdec::ModelDrafter<BatchEngine&, specdec::Tree<Siblings>>;
+  using BySpares = specdec::ModelDrafter<BatchEngine&, specdec::Spares<>>;
 
   template <class F>
   void visit(const F& f) {
@@ -278,7 +278,7 @@ class TreesTogether {
   }
 
   std::variant<std::monostate, ByModel<specdec::Independent>, ByModel<specdec::WithoutReplacement>,
-               ByModel<specdec::Likeliest>, Spares>
+               ByModel<specdec::Likeliest>, BySpares>
       drafter_;
   std::map<Index, support::ProposedTree> drafted_;
 };

@@ -97,7 +97,8 @@ struct TreeSetting {
 
   template <class Rule>
   bool learns() const {
-    return drafter == AnyTreeDrafter::Kind::cheapest || length == AnyNodes::cheapest;
+    using Kind = AnyTreeDrafter::Kind;
+    return drafter == Kind::suffixes || drafter == Kind::cheapest || length == AnyNodes::cheapest;
   }
 };
 

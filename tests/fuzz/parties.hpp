@@ -21,7 +21,7 @@
 namespace fuzz {
 
 using SmallDrafter = specdec::ModelDrafter<Engine&>;
-using Chain = specdec::ChainDrafter<specdec::SuffixDrafter<>, SmallDrafter>;
+using Chain = specdec::FallbackDrafter<specdec::SuffixDrafter<>, SmallDrafter>;
 using Cascade =
     specdec::CascadeDrafter<Engine&, SmallDrafter, specdec::BlockVerifier, specdec::ConfidentLength>;
 using RememberingCascade = specdec::CascadeDrafter<Engine&, SmallDrafter, specdec::GreedyBlockVerifier>;
@@ -66,13 +66,11 @@ class OneOf {
   auto draft(std::span<const Token> context, Index gamma, auto& chance) {
     return draft(context, gamma, chance, [](const auto&, Index) { return true; });
   }
-  auto draft(std::span<const Token> context, Index gamma, auto& chance, const auto& goes_on) {
+  auto draft(std::span<const Token> context, Index gamma, auto& chance, const auto& keep_drafting) {
     faults_->may_fail();
     std::visit(
         [&](auto& drafter) {
-          if constexpr (requires { drafter.draft(context, gamma, chance, goes_on); })
-            keep(drafter.draft(context, gamma, chance, goes_on));
-          else keep(drafter.draft(context, gamma, chance));
+          keep(specdec::ask_drafter(drafter, context, specdec::DraftLimits{gamma}, chance, keep_drafting));
         },
         drafter_);
     faults_->may_fail();
@@ -85,12 +83,13 @@ class OneOf {
   }
 
   template <class Rows>
-  void observe(const Rows& rows, std::span<const Token> drafted, const specdec::Verdict& verdict) {
+  void observe(const Rows& rows, std::span<const Token> drafted, std::span<const Index> parents,
+               const specdec::NodeVerdict& verdict) {
     faults_->may_fail();
     std::visit(
         [&](auto& drafter) {
-          if constexpr (requires { drafter.observe(rows, drafted, verdict); })
-            drafter.observe(rows, drafted, verdict);
+          if constexpr (requires { drafter.observe(rows, drafted, parents, verdict); })
+            drafter.observe(rows, drafted, parents, verdict);
         },
         drafter_);
     faults_->may_fail();
@@ -189,9 +188,9 @@ class AnyLengthByRows {
   }
   void observe(const specdec::StepRecord&) const {}
   template <class Row>
-  bool goes_on(const Row& row, Index i) const {
+  bool keep_drafting(const Row& row, Index i) const {
     faults_->may_fail();
-    return std::visit([&](const auto& length) { return length.goes_on(row, i); }, length_);
+    return std::visit([&](const auto& length) { return length.keep_drafting(row, i); }, length_);
   }
 
  private:

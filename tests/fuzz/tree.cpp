@@ -44,7 +44,7 @@ std::optional<TreeVerdict> judged(Rule& rule, const Target& target, const Draft&
     specdec::SplitMix64 source(seed);
     return std::visit(
         [&](auto& verifier) {
-          return specdec::verify_tree(verifier, target, draft, tree.tokens, tree.parents, source);
+          return specdec::verify(verifier, target, draft, tree.tokens, tree.parents, source);
         },
         rule);
   } catch (const std::invalid_argument&) {

@@ -28,7 +28,7 @@ class AnyTreeDrafter {
   AnyTreeDrafter(Index which, Engine& small, const specdec::CostOptimalTree& trees, Faults& faults)
       : faults_(&faults), drafter_(which, small, &trees) {}
 
-  auto draft(std::span<const Token> context, const specdec::TreeLimits& limits, auto& chance) {
+  auto draft(std::span<const Token> context, const specdec::DraftLimits& limits, auto& chance) {
     require(limits.nodes >= 0 && limits.depth >= 0);
     require(limits.trunk <= limits.nodes && limits.trunk <= limits.depth);
     faults_->may_fail();
@@ -42,7 +42,7 @@ class AnyTreeDrafter {
 
   template <class Rows>
   void observe(const Rows& rows, std::span<const Token> tokens, std::span<const Index> parents,
-               const specdec::Stop& stop) {
+               const specdec::NodeVerdict& stop) {
     require(specdec::distributions(rows).rows() == std::ssize(tokens) + 1);
     require(parents.size() == tokens.size() && stop.node >= 0 && stop.node <= std::ssize(tokens));
     faults_->may_fail();

@@ -147,7 +147,7 @@ void check_together(const V& verifier, Length length = {}, specdec::BatchOptions
   const auto by_itself = [&](const Job& job) {
     return result_alone(job, models.target, specdec::ModelDrafter{Table(models.small)}, verifier, length);
   };
-  Batch batch{ModelPerSequence{models.target}, specdec::BatchModelDrafter{ModelPerSequence{models.small}},
+  Batch batch{ModelPerSequence{models.target}, specdec::ModelDrafter{ModelPerSequence{models.small}},
               verifier, Length(length), options};
   come_and_go(
       batch, 5, by_itself, [](auto& b) { return b.step(); }, rng);
@@ -212,10 +212,11 @@ void check_levels_together(const specdec::TreeShape& shape, const Siblings& sibl
                            specdec::BatchOptions options = {}) {
   check_trees_together(
       [&](Bookkeeper& small) {
-        return specdec::BatchModelTreeDrafter<Bookkeeper&, Siblings>(small, shape, siblings);
+        return specdec::ModelDrafter<Bookkeeper&, specdec::Tree<Siblings>>(small,
+                                                                           specdec::Tree{shape, siblings});
       },
       [&](Table small) {
-        return specdec::ModelTreeDrafter{std::move(small), shape, siblings};
+        return specdec::ModelDrafter{std::move(small), specdec::Tree{shape, siblings}};
       },
       specdec::TraversalVerifier{}, options);
 }
@@ -223,10 +224,11 @@ void check_levels_together(const specdec::TreeShape& shape, const Siblings& sibl
 void check_spares_together(Index second_trunk, specdec::BatchOptions options = {}) {
   check_trees_together(
       [&](Bookkeeper& small) {
-        return specdec::BatchSparesDrafter<Bookkeeper&>(small, 3, {2, 1}, second_trunk);
+        return specdec::ModelDrafter<Bookkeeper&, specdec::Spares<>>(
+            small, specdec::Spares{3, {2, 1}, second_trunk});
       },
       [&](Table small) {
-        return specdec::SparesDrafter{std::move(small), 3, {2, 1}, second_trunk};
+        return specdec::ModelDrafter{std::move(small), specdec::Spares{3, {2, 1}, second_trunk}};
       },
       specdec::TrunkAndSpares<specdec::BlockVerifier>{}, options);
 }
@@ -235,7 +237,7 @@ void check_spares_together(Index second_trunk, specdec::BatchOptions options = {
 struct Choosy {
   auto draft(std::span<const Token> context, Index gamma, auto& chance) {
     if (std::ranges::find(context, poison) != context.end()) throw std::runtime_error("the drafter failed");
-    return inner.draft(context, gamma, chance);
+    return inner.draft(context, {gamma}, chance);
   }
   void truncate(Index length) { inner.truncate(length); }
 
@@ -279,9 +281,9 @@ TEST_CASE("in a batch a text is what it is alone, by drafters of its own on two 
 }
 
 TEST_CASE("in a batch a text is what it is alone, by drafts that branch") {
-  check_apart(specdec::SparesDrafter{small_model(), 3, {1}},
+  check_apart(specdec::ModelDrafter{small_model(), specdec::Spares{3, {1}}},
               specdec::TrunkAndSpares<specdec::BlockVerifier>{});
-  check_apart(specdec::SparesDrafter{small_model(), 2, {2}},
+  check_apart(specdec::ModelDrafter{small_model(), specdec::Spares{2, {2}}},
               specdec::TrunkAndSpares<specdec::BlockVerifier>{}, {.tokens_per_call = 7});
 }
 
@@ -301,7 +303,7 @@ TEST_CASE("who fails leaves a batch with its error, and the others do not notice
   std::mt19937_64 rng(3);
   const Models models = models_of(rng);
   Bookkeeper target(models.target);
-  Batch batch{target, specdec::BatchModelDrafter{ModelPerSequence{models.small}}, specdec::BlockVerifier{}};
+  Batch batch{target, specdec::ModelDrafter{ModelPerSequence{models.small}}, specdec::BlockVerifier{}};
   const Options options{.max_new_tokens = 12, .gamma = 3};
   const Tokens prompt{1, 2};
   const auto by_itself = [&](std::uint64_t seed) {
@@ -370,7 +372,7 @@ TEST_CASE("a call that fails leaves a batch as before, and can be tried again") 
   std::mt19937_64 rng(6);
   const Models models = models_of(rng);
   Bookkeeper target(models.target), small(models.small);
-  Batch batch{target, specdec::BatchModelDrafter{small}, specdec::BlockVerifier{}};
+  Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{}};
   for (std::uint64_t seed = 0; seed < 4; ++seed)
     batch.add(Tokens{1, 2}, {.max_new_tokens = 20, .gamma = 3}, std::mt19937_64(seed));
   std::vector<Finished> all;
@@ -416,7 +418,7 @@ TEST_CASE("after an executor that throws half-way those that it ran have taken t
   std::mt19937_64 rng(16);
   const Models models = models_of(rng);
   Bookkeeper target(models.target), small(models.small);
-  Batch batch{target, specdec::BatchModelDrafter{small}, specdec::BlockVerifier{}};
+  Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{}};
   const Options options{.max_new_tokens = 20, .gamma = 3};
   std::map<Index, Tokens> told;
   for (std::uint64_t seed = 0; seed < 4; ++seed)
@@ -462,6 +464,7 @@ namespace {
 
 // Fails for every sequence the first time, and then proposes token 1.
 struct FailsOnce {
+  static constexpr bool drafts_trees = false;
   bool failed = false;
   std::vector<Token> tokens{1};
 
@@ -494,7 +497,7 @@ TEST_CASE("a call never has more tokens than it may, and nobody waits for ever")
   std::mt19937_64 rng(9);
   const Models models = models_of(rng);
   Bookkeeper target(models.target);
-  Batch batch{target, specdec::BatchModelDrafter{ModelPerSequence{models.small}}, specdec::BlockVerifier{},
+  Batch batch{target, specdec::ModelDrafter{ModelPerSequence{models.small}}, specdec::BlockVerifier{},
               specdec::BatchOptions{.tokens_per_call = 8}};
   for (std::uint64_t seed = 0; seed < 6; ++seed)
     batch.add(Tokens(1 + 9 * seed, 2), {.max_new_tokens = 10, .gamma = 4}, std::mt19937_64(seed));
@@ -511,7 +514,7 @@ TEST_CASE("a call never has more tokens than it may, and nobody waits for ever")
 TEST_CASE("where a call has not room for all, they take turns") {
   std::mt19937_64 rng(13);
   const Models models = models_of(rng);
-  Batch batch{ModelPerSequence{models.target}, specdec::BatchModelDrafter{ModelPerSequence{models.small}},
+  Batch batch{ModelPerSequence{models.target}, specdec::ModelDrafter{ModelPerSequence{models.small}},
               specdec::BlockVerifier{}, specdec::BatchOptions{.tokens_per_call = 8}};
   for (std::uint64_t seed = 0; seed < 3; ++seed)
     batch.add(Tokens{1}, {.max_new_tokens = 100, .gamma = 5}, std::mt19937_64(seed));
@@ -527,7 +530,7 @@ TEST_CASE(
   const Models models = models_of(rng);
   for (const bool at_once : {false, true}) {
     Bookkeeper target(models.target);
-    Batch batch{target, specdec::BatchModelDrafter{ModelPerSequence{models.small}}, specdec::BlockVerifier{},
+    Batch batch{target, specdec::ModelDrafter{ModelPerSequence{models.small}}, specdec::BlockVerifier{},
                 specdec::BatchOptions{.tokens_per_call = 3}};
     for (const Index tokens : {2, 2, 2, 1})
       batch.add(Tokens{1}, {.max_new_tokens = tokens, .gamma = 0}, std::mt19937_64(1));
@@ -547,7 +550,7 @@ TEST_CASE("in a batch a text is what it is alone, by a draft model that knows an
   std::mt19937_64 rng(19);
   const Models models{Table::random(5, 2, rng), Table::random(3, 1, rng)};
   Bookkeeper target(models.target), small(models.small, 9);
-  Batch batch{target, specdec::BatchModelDrafter{small}, specdec::BlockVerifier{}};
+  Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{}};
   const Job job{Tokens{4, 1, 3}, {.max_new_tokens = 20, .gamma = 4}, 1};
   batch.add(job.prompt, job.options, std::mt19937_64(job.seed));
   for (int step = 0; !batch.empty(); ++step) {
@@ -569,7 +572,7 @@ TEST_CASE("models that served a batch which was given up can serve another") {
   Bookkeeper target(models.target), small(models.small);
   const Job job{Tokens{1, 2}, {.max_new_tokens = 9, .gamma = 3}, 1};
   for (int n = 0; n < 2; ++n) {
-    Batch batch{target, specdec::BatchModelDrafter{small}, specdec::BlockVerifier{}};
+    Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{}};
     batch.add(job.prompt, job.options, std::mt19937_64(job.seed));
     batch.step();
     if (n == 0) continue;
@@ -620,8 +623,8 @@ TEST_CASE("a draft length that is shared is asked once a step and told of every 
   std::mt19937_64 rng(10);
   const Models models = models_of(rng);
   Counting length;
-  Batch batch{ModelPerSequence{models.target}, specdec::BatchModelDrafter{ModelPerSequence{models.small}},
-              specdec::BlockVerifier{}, length};
+  Batch batch{ModelPerSequence{models.target}, specdec::ModelDrafter{ModelPerSequence{models.small}},
+              specdec::BlockVerifier{}, specdec::shared(length)};
   for (std::uint64_t seed = 0; seed < 3; ++seed)
     batch.add(Tokens{1}, {.max_new_tokens = 9, .gamma = 1 + static_cast<Index>(seed)}, std::mt19937_64(seed));
   batch.step();
@@ -641,6 +644,101 @@ TEST_CASE("a draft length that is shared is asked once a step and told of every 
   CHECK(length.asked == 4);
   CHECK(length.told == 9);
   CHECK(length.drafted == 5);
+}
+
+// Asks for two, and counts: by itself, and for all its copies.
+struct Two {
+  Index next(Index most) { return ++asked, ++*asked_of_all, std::min<Index>(most, 2); }
+  void observe(const specdec::StepRecord&) {}
+
+  Index* asked_of_all;
+  Index asked = 0;
+};
+
+TEST_CASE("a draft length that is not said to be shared is copied for each sequence") {
+  std::mt19937_64 rng(10);
+  const Models models = models_of(rng);
+  Index asked = 0;
+  Two length{&asked};
+  Batch batch{ModelPerSequence{models.target}, specdec::ModelDrafter{ModelPerSequence{models.small}},
+              specdec::BlockVerifier{}, length};
+  for (std::uint64_t seed = 0; seed < 3; ++seed)
+    batch.add(Tokens{1}, {.max_new_tokens = 9, .gamma = 4}, std::mt19937_64(seed));
+  batch.step();
+  CHECK(length.asked == 0);
+  CHECK(asked == 3);
+  for (Index i = 0; i < 3; ++i) CHECK(batch.sequence(i).stats().drafted == 2);
+}
+
+TEST_CASE("an engine that owns its forward takes the two halves of a step, and writes what step() writes") {
+  std::mt19937_64 rng(21);
+  const Models models = models_of(rng);
+  const auto add_all = [](auto& batch) {
+    for (std::uint64_t seed = 0; seed < 5; ++seed)
+      batch.add(Tokens{0, 1, 0}, {.max_new_tokens = 12 + static_cast<Index>(seed), .gamma = 5},
+                std::mt19937_64(seed));
+  };
+  const auto check = [&](auto make_drafter, const auto& rule, specdec::BatchOptions options) {
+    Batch whole{ModelPerSequence{models.target}, make_drafter(), rule, options};
+    add_all(whole);
+    const auto expected = whole.run();
+
+    Batch halves{specdec::ExternalTarget{.vocabulary = models.target.vocab_size()}, make_drafter(), rule,
+                 options};
+    add_all(halves);
+    ModelPerSequence engine{models.target};
+    std::size_t ended = 0;
+    CHECK_THROWS_AS(halves.accept(Eigen::MatrixXd(0, 2)), std::logic_error);
+    for (int call = 0; !halves.empty(); ++call) {
+      REQUIRE(call < 1000);
+      if (call % 3 == 1) halves.propose();  // which is forgotten
+      const auto feeds = halves.propose();
+      const std::vector<specdec::BatchFeed> fed(feeds.begin(), feeds.end());
+      const auto rows = engine.forward(feeds);
+      std::vector<Index> gone;
+      for (const Finished& done : halves.accept(rows)) {
+        CHECK_FALSE(done.error);
+        const auto same =
+            std::ranges::find(expected, done.sequence, [](const Finished& each) { return each.sequence; });
+        REQUIRE(same != expected.end());
+        CHECK(done.result.tokens == same->result.tokens);
+        gone.push_back(done.sequence);
+        ++ended;
+      }
+      for (const specdec::BatchFeed& feed : fed) {
+        if (std::ranges::find(gone, feed.sequence) != gone.end()) engine.release(feed.sequence);
+        else if (feed.rows == 0) continue;
+        else if (!feed.parents.empty())
+          engine.keep(feed.sequence, halves.sequence(feed.sequence).kept_path());
+        else engine.keep(feed.sequence, halves.sequence(feed.sequence).kept());
+      }
+    }
+    CHECK(ended == expected.size());
+    CHECK(halves.target_calls() == whole.target_calls());
+  };
+  using specdec::BlockVerifier, specdec::ModelDrafter, specdec::TraversalVerifier;
+  const auto lines = [&] { return ModelDrafter{ModelPerSequence{models.small}}; };
+  const auto lines_of_each = [&] { return ModelDrafter{Table(models.small)}; };
+  const auto trees = [&] {
+    return ModelDrafter{ModelPerSequence{models.small},
+                        specdec::Tree{specdec::TreeShape::of_widths({2, 1}), specdec::WithoutReplacement{}}};
+  };
+  check(lines, BlockVerifier{}, {});
+  check(lines, BlockVerifier{}, {.tokens_per_call = 7});
+  check(lines_of_each, BlockVerifier{}, {});
+  check(trees, TraversalVerifier{}, {});
+
+  // Rows of another number than the feeds want are refused, and the step can be begun again.
+  Batch batch{specdec::ExternalTarget{.vocabulary = models.target.vocab_size()},
+              ModelDrafter{ModelPerSequence{models.small}}, BlockVerifier{}};
+  add_all(batch);
+  batch.propose();
+  const Eigen::MatrixXd none(0, models.target.vocab_size());
+  CHECK_THROWS_AS(batch.accept(none), std::invalid_argument);
+  CHECK_THROWS_AS(batch.accept(none), std::logic_error);
+  batch.propose();
+  batch.cancel(0);
+  CHECK_THROWS_AS(batch.accept(none), std::logic_error);  // its feeds name a sequence that is gone
 }
 
 // Asks for the one and the other in turns, and counts.
@@ -680,7 +778,7 @@ TEST_CASE("a draft length of a sequence's own is asked once a step, though this 
     }
   };
   const Fickle five_or_two{&asked, 5, 2}, none_or_seven{&asked, 0, 7};
-  run(Batch{target, specdec::BatchModelDrafter{ModelPerSequence{models.small}}, specdec::BlockVerifier{},
+  run(Batch{target, specdec::ModelDrafter{ModelPerSequence{models.small}}, specdec::BlockVerifier{},
             Fickle(five_or_two)},
       five_or_two, 2);
   CHECK(target.most_fed == 2 * 6);
@@ -708,7 +806,7 @@ TEST_CASE("what a batch cannot take is said") {
         Batch batch{ModelPerSequence{models.target}, specdec::ModelDrafter{small}, specdec::BlockVerifier{}};
       }).find("each sequence's copy") != std::string::npos);
   Batch batch{ModelPerSequence{models.target},
-              specdec::ChainDrafter{specdec::PromptLookupDrafter{}, specdec::NoDrafter{}},
+              specdec::FallbackDrafter{specdec::PromptLookupDrafter{}, specdec::NoDrafter{}},
               specdec::BlockVerifier{}};
   CHECK(message([&] { batch.add(Tokens{}, {}, std::mt19937_64(1)); }).find("prompt is empty") !=
         std::string::npos);

@@ -200,7 +200,7 @@ namespace {
 struct OneToken {
   Index next(Index most) const { return most; }
   void observe(const StepRecord&) const {}
-  bool goes_on(const auto&, Index i) const { return i < 1; }
+  bool keep_drafting(const auto&, Index i) const { return i < 1; }
 };
 
 }  // namespace
@@ -224,7 +224,7 @@ TEST_CASE("a cascade's draft may be cut anywhere, whatever its inner rule rememb
   }
 }
 
-TEST_CASE("goes_on is asked for every row once, in order") {
+TEST_CASE("keep_drafting is asked for every row once, in order") {
   std::mt19937_64 rng{6};
   auto model = TableModel<>::random(3, 2, rng), small = TableModel<>::random(3, 2, rng);
   SampledCascade cascade = sampled_cascade({&model}, small, 3);
@@ -372,6 +372,30 @@ TEST_CASE("an inner draft length learns from draft to draft") {
   SampledCascade cascade = sampled_cascade({&model}, same, 8, {&length});
   cascade.draft(Tokens{0}, 10, rng);
   CHECK(length.next(8) > 1);  // the model guesses itself
+}
+
+TEST_CASE("a cascade of its own for each text of a batch writes what the text alone has") {
+  std::mt19937_64 rng{31};
+  using Table = testing::TableModel<>;
+  const auto target = Table::random(5, 2, rng), middle = Table::random(5, 2, rng),
+             small = Table::random(5, 2, rng);
+  const CascadeDrafter drafter{Table(middle), ModelDrafter{Table(small)}, BlockVerifier{}, 2};
+  const Options options{.max_new_tokens = 30, .gamma = 4};
+  const std::vector<Token> prompt{0, 1};
+  Batch batch{ModelPerSequence{target}, CascadeDrafter(drafter), BlockVerifier{}};
+  for (std::uint64_t seed = 0; seed < 4; ++seed) batch.add(prompt, options, std::mt19937_64(seed));
+  for (const Finished& each : batch.run()) {
+    CHECK_FALSE(each.error);
+    SpecDec alone{Table(target), CascadeDrafter(drafter), BlockVerifier{}};
+    std::mt19937_64 generator(static_cast<std::uint64_t>(each.sequence));
+    CHECK(each.result.tokens == alone.generate(prompt, options, generator).tokens);
+  }
+
+  // A model that all copies would refer to is refused.
+  Table shared(middle);
+  CHECK_THROWS_AS(
+      (Batch{ModelPerSequence{target}, CascadeDrafter{shared, ModelDrafter{Table(small)}}, BlockVerifier{}}),
+      std::invalid_argument);
 }
 
 }  // namespace test_loop_cascade_drafter

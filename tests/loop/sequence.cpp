@@ -83,9 +83,9 @@ struct ScriptedDrafter {
   auto draft(std::span<const Token> context, Index gamma, auto& chance) {
     script->seen = context.data();
     std::this_thread::sleep_for(script->draft_nap);
-    return inner.draft(context, script->lazy ? 0 : gamma, chance);
+    return inner.draft(context, {script->lazy ? 0 : gamma}, chance);
   }
-  void observe(const auto&, std::span<const Token>, const Verdict&) {
+  void observe(const auto&, std::span<const Token>, std::span<const Index>, const NodeVerdict&) {
     if (script->observer_fails) throw std::runtime_error("observer");
   }
   void truncate(Index length) { inner.truncate(length); }
@@ -332,7 +332,7 @@ TEST_CASE("what a drafter or a verifier of somebody else returns is checked") {
     CHECK(complaint({1}, {1, 2}).empty());
   }
   // A token that the drafter alone knows may be proposed, but not accepted.
-  CHECK(judged({0, 4}, {2, 0}) == "specdec: accepted[1] = 4 is outside the vocabulary 0..2");
+  CHECK(judged({0, 4}, {2, 0}) == "specdec: the accepted tokens[1] = 4 is outside the vocabulary 0..2");
   CHECK(judged({0, 4}, {1, 0}).empty());
   CHECK(judged({0, 5}, {1, 0}) == "specdec: draft[1] = 5 is outside the vocabulary 0..4");
 }
@@ -957,8 +957,8 @@ TEST_CASE("wrappers held by value know that they share what they wrap") {
   }
   ModelDrafter drafter{TableModel<>(small)};
   {
-    SpecDec left{ExternalTarget{4}, ChainDrafter{PromptLookupDrafter{}, drafter}};
-    SpecDec right{ExternalTarget{4}, ChainDrafter{PromptLookupDrafter{}, drafter}};
+    SpecDec left{ExternalTarget{4}, FallbackDrafter{PromptLookupDrafter{}, drafter}};
+    SpecDec right{ExternalTarget{4}, FallbackDrafter{PromptLookupDrafter{}, drafter}};
     overwritten(left, right);
   }
   {
@@ -1000,7 +1000,7 @@ namespace {
 struct Pointing {
   ModelDrafter<LoopModel>* drafter;
   auto draft(std::span<const Token> context, Index gamma, auto& chance) {
-    return drafter->draft(context, gamma, chance);
+    return drafter->draft(context, {gamma}, chance);
   }
   void truncate(Index length) { drafter->truncate(length); }
   template <class Visit>
@@ -1062,9 +1062,9 @@ TEST_CASE("a proposal does not outlive the use of anything that it stands on") {
   // Any member of a chain, in whatever order, and under an audit.
   ModelDrafter drafter{TableModel<>(table)};
   PromptLookupDrafter lookup;
-  SpecDec chained{outside, ChainDrafter{lookup, drafter}};
-  SpecDec turned{outside, ChainDrafter{drafter, lookup}};
-  SpecDec audited{outside, testing::AuditedDrafter{ChainDrafter{lookup, drafter}}};
+  SpecDec chained{outside, FallbackDrafter{lookup, drafter}};
+  SpecDec turned{outside, FallbackDrafter{drafter, lookup}};
+  SpecDec audited{outside, testing::AuditedDrafter{FallbackDrafter{lookup, drafter}}};
   SpecDec alone{outside, drafter};
   SpecDec looking{outside, lookup};
   CHECK(said_after_the_other(chained, propose(alone)).starts_with(lost));
@@ -1296,16 +1296,18 @@ TEST_CASE("a draft length is asked once for a step, by draft_limits() if this is
   SpecDec decoder{ExternalTarget{.vocabulary = 2}, ThreeTokens{}, BlockVerifier{}, Falling{4}};
   auto sequence = decoder.start(prompt, options);
   CHECK(sequence.draft_limits().nodes == 4);
-  CHECK(sequence.draft_limits().depth == 3);
-  CHECK(sequence.propose(rng).rows == 1 + 3);  // what was answered last
-  CHECK(sequence.propose(rng).rows == 1 + 3);  // and still holds where a step is tried again
-  CHECK_THROWS(sequence.accept(rows.topRows(1), rng));
+  CHECK(sequence.draft_limits().depth == 4);  // the same answer
   CHECK(sequence.propose(rng).rows == 1 + 3);
-  CHECK(sequence.draft_limits().nodes == 2);  // while the proposal stands
+  CHECK(sequence.propose(rng).rows == 1 + 3);  // it still holds where a step is tried again
+  CHECK_THROWS(sequence.accept(rows.topRows(1), rng));
+  CHECK(sequence.draft_limits().nodes == 4);
+  CHECK(sequence.propose(rng).rows == 1 + 3);
+  CHECK(sequence.draft_limits().nodes == 4);  // while the proposal stands
   CHECK_FALSE(sequence.accept(rows, rng).empty());
-  CHECK(sequence.propose(rng).rows == 1 + 1);  // that answer was about a text that has gone on
-  CHECK_FALSE(sequence.accept(rows.topRows(2), rng).empty());
-  CHECK(sequence.propose(rng).rows == 1 + 0);  // the answer was about a text that has gone on
+  CHECK(sequence.draft_limits().nodes == 3);  // that answer was about a text that has gone on
+  CHECK(sequence.propose(rng).rows == 1 + 3);
+  CHECK_FALSE(sequence.accept(rows, rng).empty());
+  CHECK(sequence.propose(rng).rows == 1 + 2);
 
   SpecDec another{ExternalTarget{.vocabulary = 2}, ThreeTokens{}, BlockVerifier{}, Falling{3}};
   auto resumed = another.start(prompt, options);

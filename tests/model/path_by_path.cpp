@@ -240,8 +240,8 @@ TEST_CASE("PathByPath: a model that returns columns drafts trees and is their ta
   for (int n = 0; n < 4; ++n) {
     auto table = TableModel<>::random(2, 2, rng);
     SpecDec decoder{PathByPath{Columns{table}},
-                    ModelTreeDrafter{PathByPath{Columns{TableModel<>::random(2, 1, rng)}},
-                                     TreeShape::of_widths({2, 1}), Independent{}},
+                    ModelDrafter{PathByPath{Columns{TableModel<>::random(2, 1, rng)}},
+                                 Tree{TreeShape::of_widths({2, 1}), Independent{}}},
                     TraversalVerifier{}};
     const Options options{.max_new_tokens = 4, .gamma = 4};
     const GenerationLaw written = enumerate_generate(decoder, Tokens{0, 1}, options);
@@ -335,14 +335,14 @@ TEST_CASE("PathByPath: trees of one batch, a branch of each in a call, are what 
   const TreeShape shape = TreeShape::of_widths({2, 2, 1});
   Batch batch{
       PathByPath{ModelPerSequence{large}},
-      BatchModelTreeDrafter{PathByPath{Windowed{ModelPerSequence{small}, 1, 9, 3}}, shape, Independent{}},
+      ModelDrafter{PathByPath{Windowed{ModelPerSequence{small}, 1, 9, 3}}, Tree{shape, Independent{}}},
       TraversalVerifier{}, BatchOptions{.tokens_per_call = 40}};
   support::check_texts_alone(
       batch,
       [&] {
         return SpecDec{
             PathByPath{TableModel<>(large)},
-            ModelTreeDrafter{PathByPath{Windowed{TableModel<>(small), 1, 9, 3}}, shape, Independent{}},
+            ModelDrafter{PathByPath{Windowed{TableModel<>(small), 1, 9, 3}}, Tree{shape, Independent{}}},
             TraversalVerifier{}};
       },
       8);

@@ -236,7 +236,7 @@ TEST_CASE("Replayed: texts of one batch, each with its own states, are what they
   const Chain chain{Temperature{0.8}, TopK{3}};
   SECTION("lines") {
     Batch batch{ProcessedModel{Replayed{support::RecurrentModels(large)}, chain},
-                BatchModelDrafter{ProcessedModel{Replayed{support::RecurrentModels(small)}, chain}},
+                ModelDrafter{ProcessedModel{Replayed{support::RecurrentModels(small)}, chain}},
                 BlockVerifier{}, BatchOptions{.tokens_per_call = 25}};
     support::check_texts_alone(batch, [&] {
       return SpecDec{ProcessedModel{Replayed{Recurrent(large)}, chain},
@@ -246,18 +246,18 @@ TEST_CASE("Replayed: texts of one batch, each with its own states, are what they
   SECTION("trees") {
     const Processors processor{RepetitionPenalty{1.3}, AfterPrompt{2, NoRepeatNgrams{6}}};
     const TreeShape shape = TreeShape::of_widths({2, 1});
-    Batch batch{ProcessedModel{PathByPath{Replayed{support::RecurrentModels(large)}}, chain, processor},
-                BatchModelTreeDrafter{
-                    ProcessedModel{PathByPath{Replayed{support::RecurrentModels(small)}}, chain, processor},
-                    shape, WithoutReplacement{}},
-                TraversalVerifier{}};
+    Batch batch{
+        ProcessedModel{PathByPath{Replayed{support::RecurrentModels(large)}}, chain, processor},
+        ModelDrafter{ProcessedModel{PathByPath{Replayed{support::RecurrentModels(small)}}, chain, processor},
+                     Tree{shape, WithoutReplacement{}}},
+        TraversalVerifier{}};
     support::check_texts_alone(
         batch,
         [&] {
           return SpecDec{
               ProcessedModel{PathByPath{Replayed{Recurrent(large)}}, chain, processor},
-              ModelTreeDrafter{ProcessedModel{PathByPath{Replayed{Recurrent(small)}}, chain, processor},
-                               shape, WithoutReplacement{}},
+              ModelDrafter{ProcessedModel{PathByPath{Replayed{Recurrent(small)}}, chain, processor},
+                           Tree{shape, WithoutReplacement{}}},
               TraversalVerifier{}};
         },
         6);
@@ -282,6 +282,8 @@ TEST_CASE("Replayed: of many texts all rows are of one call, and what has piled 
   model.forward(std::vector<BatchFeed>{feed(3, little, 1, 5)});
   CHECK(models.calls == 3);
 
+  model.forward(std::vector<BatchFeed>{feed(4, much, 0)});  // in one call, as no rows are wanted
+  CHECK(models.calls == 4);
   models.of(2).fails_in = 1;  // after the text that comes before it has been saved
   CHECK_THROWS_AS(model.forward(std::vector<BatchFeed>{feed(1, little, 1, 5), feed(2, little, 1, 2)}),
                   support::Failure);
@@ -289,7 +291,7 @@ TEST_CASE("Replayed: of many texts all rows are of one call, and what has piled 
   CHECK(is_behind(again, 0, fresh, Tokens{2, 1, 0, 1, 2, 1, 0}));
   CHECK(is_behind(again, 1, fresh, Tokens{0, 1, 2, 1, 0, 2, 1}));
   model.release(1);
-  CHECK(models.size() == 2);
+  CHECK(models.size() == 3);
   CHECK(is_behind(model.forward(std::vector<BatchFeed>{feed(1, little, 1)}), 0, fresh, little));
   CHECK(message_of([&] { model.forward(std::vector<BatchFeed>{feed(1, little, 1, 1)}); }) ==
         "specdec: feeds[0].from = 1, but the context of sequence 1 holds 2 tokens");

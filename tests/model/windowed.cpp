@@ -218,7 +218,7 @@ TEMPLATE_TEST_CASE("Windowed: feeds what is new, and the window where it begins 
 TEST_CASE("Windowed: texts of one batch, each in a window of its own, are what they are alone") {
   const Remembering large{.vocabulary = 3, .most = 9}, small{.vocabulary = 3, .most = 7};
   Batch batch{Windowed{ModelPerSequence{large}, 2, 7, 3},
-              BatchModelDrafter{Windowed{ModelPerSequence{small}, 1, 6, 2}}, BlockVerifier{},
+              ModelDrafter{Windowed{ModelPerSequence{small}, 1, 6, 2}}, BlockVerifier{},
               BatchOptions{.tokens_per_call = 20}};
   support::check_texts_alone(batch, [&] {
     return SpecDec{Windowed{Remembering(large), 2, 7, 3},
@@ -232,9 +232,8 @@ TEST_CASE(
   const Remembering large{.vocabulary = 6}, small{.vocabulary = 6, .most = 7};
   const Chain chain{Temperature{0.1}, TopK{5}};
   const Processors processors{RepetitionPenalty{1.2}, NoRepeatNgrams{4}};
-  Batch batch{
-      ProcessedModel{ModelPerSequence{large}, chain, processors},
-      BatchModelDrafter{ProcessedModel{Windowed{ModelPerSequence{small}, 1, 6, 2}, chain, processors}}};
+  Batch batch{ProcessedModel{ModelPerSequence{large}, chain, processors},
+              ModelDrafter{ProcessedModel{Windowed{ModelPerSequence{small}, 1, 6, 2}, chain, processors}}};
   support::check_texts_alone(batch, [&] {
     return SpecDec{ProcessedModel{Remembering(large), chain, processors},
                    ModelDrafter{ProcessedModel{Windowed{Remembering(small), 1, 6, 2}, chain, processors}}};

@@ -47,7 +47,7 @@ mutant("keyed-place-forgotten", "chance/keyed.hpp", "tests/chance/keyed",
        "SplitMix64(seed_)() + static_cast<std::uint64_t>(position_ + place)", "SplitMix64(seed_)()")
 mutant("keyed-seed-beside-place", "chance/keyed.hpp", "tests/chance/keyed",
        "SplitMix64(SplitMix64(seed_)() + static_cast", "SplitMix64(seed_ + static_cast")
-mutant("keyed-stays", "chance/keyed.hpp", "tests/chance/keyed", "if (moves_) ++position_;", "")
+mutant("keyed-stays", "chance/keyed.hpp", "tests/chance/keyed", "    ++position_;\n", "")
 mutant("keyed-place-of-a-draw-forgotten", "chance/keyed.hpp", "tests/chance/keyed", "static_cast<std::uint64_t>(position_ + place)", "static_cast<std::uint64_t>(position_)")
 mutant("keyed-rest-of-a-row-lost", "rows/read/first_arrival.hpp", "tests/chance/keyed",
        "if (whole == count) return;", "if (whole > 0) return;")

@@ -5,17 +5,18 @@ from mutants import promise
 LENGTHS = "tests/draft/length/draft_length tests/law_draft_length"
 
 mutant = promise("the draft is as long as the policy says, which learns what really happened")
-mutant("policy-unchecked", "loop/sequence.hpp", LENGTHS, "if (wanted < 0 || wanted > most)", "if (false)")
-mutant("policy-not-told", "loop/sequence.hpp", LENGTHS, "    shared_->length.observe(step);\n", "")
-mutant("confidence-after-the-draw", "draft/model_drafter.hpp", LENGTHS, "      if (!goes_on(q, i)) break;\n      const detail::NamedRow name(q, \"draft\", i);\n      tokens_.push_back(chance.draw(name));",
-       "      const detail::NamedRow name(q, \"draft\", i);\n      const Token drawn = chance.draw(name);\n      if (q.probability(drawn) < 0.4) break;\n      tokens_.push_back(drawn);")
-mutant("confidence-ignored", "draft/model_drafter.hpp", LENGTHS, "      if (!goes_on(q, i)) break;\n", "")
+mutant("policy-unchecked", "loop/step.hpp", LENGTHS, "if (wanted < 0 || wanted > most)", "if (false)")
+mutant("policy-not-told", "loop/sequence.hpp", LENGTHS, "    shared_->length.observe(step_.last());\n", "")
+mutant("confidence-after-the-draw", "draft/strategies/line.hpp", LENGTHS,
+       "      rows_.add(name);\n",
+       "      if (q.probability(tokens_.back()) < 0.4) return tokens_.pop_back(), end();\n      rows_.add(name);\n")
+mutant("confidence-ignored", "draft/strategies/line.hpp", LENGTHS, "      if (!keep_drafting(q, i)) return end();\n", "")
 mutant("schedule-grows-by-one", "draft/length/draft_length.hpp", LENGTHS, ") + 2", ") + 1")
 mutant("schedule-below-one", "draft/length/draft_length.hpp", LENGTHS, "std::max<Index>(1, length_ - 1)", "length_ - 1")
-mutant("survival-of-another-rule", "loop/sequence.hpp", LENGTHS, "if constexpr (TellsSurvival<V> && !drafts_trees) {", "if constexpr (TellsSurvival<Drafter>) {")
+mutant("survival-of-another-rule", "loop/step.hpp", LENGTHS, "if constexpr (TellsSurvival<V> && !branches) {", "if constexpr (TellsSurvival<Drafter>) {")
 mutant("token-survival-unclipped", "verify/token.hpp", "tests/measure/acceptance", "before * std::min(1.0, p / q)", "before * p / q")
 mutant("block-survival-clipped-twice", "verify/block.hpp", "tests/measure/acceptance", "std::min(1.0, before * (p / q))", "before * std::min(1.0, p / q)")
-mutant("expectations-of-costly-rows", "loop/sequence.hpp", "tests/measure/acceptance", "if (!drafted.all_looked_up()) return false;", "")
+mutant("expectations-of-costly-rows", "loop/step.hpp", "tests/measure/acceptance", "if (!drafted.all_looked_up()) return false;", "")
 mutant("rate-without-covariance", "measure/acceptance.hpp", "tests/measure/acceptance", "- 2 * alpha * product_ ", "")
 OPTIMAL = "tests/draft/length/cost_optimal_length"
 mutant("never-switched-off", "draft/length/cost_optimal_length.hpp", OPTIMAL, "return best_from(0, std::min(", "return best_from(1, std::min(")
@@ -39,14 +40,14 @@ mutant("outliers-believed", "measure/cost_curve.hpp", OPTIMAL, "std::min(cost, 2
 mutant = promise("a model drafter reports the very rows it drew from, and its cache follows the context")
 mutant("drafter-rows-unchecked", "draft/draft_model.hpp", "tests/draft/model_drafter", "  if (rows.rows() != asked)\n", "  if (false)\n")
 mutant("drafter-row-sizes-unchecked", "draft/draft_model.hpp", "tests/draft/model_drafter", "  check_model_rows(asked, row.vocab_size(), asked, vocab_size);\n", "")
-mutant("drafter-catch-up-skipped", "draft/draft_model.hpp", "tests/draft/model_drafter tests/law_lossless",
-       "return context.subspan(static_cast<std::size_t>(seen_));", "return context.last(1);")
-mutant("drafter-stable-row-of-previous", "rows/kinds/stored_rows.hpp", "tests/draft/model_drafter tests/law_concepts tests/model/ngram",
-       "rows_.push_back(row);", "rows_.push_back(rows_.empty() ? row : rows_.back());")
-mutant("drafter-cache-not-cut", "draft/draft_model.hpp", "tests/draft/model_drafter tests/law_lossless",
-       "    model_.truncate(seen_);", "")
-mutant("drafter-count-not-cut", "draft/draft_model.hpp", "tests/draft/model_drafter tests/law_lossless",
-       "seen_ = std::clamp<Index>(length, 0, seen_);", "")
+mutant("drafter-catch-up-skipped", "draft/draft_model.hpp", "tests/draft/retokenized_drafter",
+       "return context.subspan(static_cast<std::size_t>(seen_));",
+       "return context.last(1);")
+mutant("drafter-stable-row-of-previous", "rows/kinds/stored_rows.hpp", "tests/draft/strategies/line tests/law_concepts tests/model/ngram",
+       "rows_.push_back(row);",
+       "rows_.push_back(rows_.empty() ? row : rows_.back());")
+mutant("drafter-cache-not-cut", "draft/draft_model.hpp", "tests/draft/retokenized_drafter", "    model_.truncate(seen_);", "")
+mutant("drafter-count-not-cut", "draft/draft_model.hpp", "tests/draft/retokenized_drafter", "seen_ = std::clamp<Index>(length, 0, seen_);", "")
 
 mutant = promise("prompt lookup proposes what followed the latest earlier occurrence")
 mutant("lookup-matches-itself", "draft/from_text/prompt_lookup.hpp", "tests/draft/from_text/prompt_lookup",
@@ -71,7 +72,7 @@ mutant("suffix-ties-to-the-first", "draft/from_text/learnt_suffixes.hpp", "tests
        "count >= edge(at(state).best).count", "count > edge(at(state).best).count")
 mutant("suffix-joins-texts", "draft/from_text/learnt_suffixes.hpp", "tests/draft/from_text/suffix_drafter",
        "    End end;\n    for (Index i = 0; i < tokens.size()", "    End& end = end_;\n    for (Index i = 0; i < tokens.size()")
-mutant("suffix-goes-on-in-another-text", "draft/from_text/learnt_suffixes.hpp", "tests/draft/from_text/suffix_drafter",
+mutant("suffix-keep-drafting-in-another-text", "draft/from_text/learnt_suffixes.hpp", "tests/draft/from_text/suffix_drafter",
        "if (length >= end_.length) return;", "return;")
 mutant("suffix-short-matches-too", "draft/from_text/learnt_suffixes.hpp", "tests/draft/from_text/suffix_drafter",
        "match.length < min_match_ ? Match{none, 0} : match", "match.length < 1 ? Match{none, 0} : match")
@@ -101,28 +102,31 @@ mutant("suffix-counts-a-text-twice", "draft/from_text/learnt_suffixes.hpp", "tes
        "if (i <= survived || automaton_.state(state).is_text)", "if (i <= survived)")
 
 mutant = promise("a chain passes on the first proposal, rolls all members back, and keeps the rows' meaning")
-mutant("chain-refuses-short-proposals", "draft/chain_drafter.hpp", "tests/draft/chain_drafter",
+mutant("chain-refuses-short-proposals", "draft/fallback_drafter.hpp", "tests/draft/fallback_drafter",
        "if (tokens.empty()) return propose", "if (tokens.size() < 2) return propose")
-mutant("chain-rolls-back-one", "draft/chain_drafter.hpp", "tests/draft/chain_drafter",
+mutant("chain-rolls-back-one", "draft/fallback_drafter.hpp", "tests/draft/fallback_drafter",
        "(member.truncate(length), ...);", "std::get<0>(std::tie(member...)).truncate(length);")
-mutant("chain-policy-not-asked", "draft/chain_drafter.hpp", "tests/draft/chain_drafter",
-       "    return member.draft(context, limit, source, goes_on...);",
-       "    ((void)goes_on, ...);\n    return member.draft(context, limit, source);")
-mutant("chain-line-that-branches", "draft/chain_drafter.hpp", "tests/draft/chain_of_trees",
-       "std::iota(parents_.begin(), parents_.end(), Index{-1});", "std::fill(parents_.begin(), parents_.end(), Index{-1});")
-mutant("chain-line-beyond-its-depth", "draft/chain_drafter.hpp", "tests/draft/chain_of_trees",
-       "std::min(limit.nodes, limit.depth), source)", "limit.nodes, source)")
-mutant("chain-line-told-of-branches", "draft/chain_drafter.hpp", "tests/draft/chain_of_trees",
-       "        if (line == std::ssize(parents)) member", "        member")
-mutant("chain-tree-not-told", "draft/chain_drafter.hpp", "tests/draft/chain_of_trees",
-       "if constexpr (observes_trees<M, Rows>) member", "if constexpr (observes_trees<M, Rows> && observes<M, Rows>) member")
-mutant("chain-members-not-told", "draft/chain_drafter.hpp", "tests/draft/chain_drafter",
-       "if constexpr (observes<std::remove_cvref_t<decltype(member)>, Rows>)", "if constexpr (false)")
+mutant("chain-policy-not-asked", "draft/fallback_drafter.hpp", "tests/draft/fallback_drafter",
+       "ask_drafter(std::get<I>(drafters_), context, limits, source, keep_drafting...);",
+       "[&](auto&...) -> decltype(auto) {\n      return ask_drafter(std::get<I>(drafters_), context, limits, source);\n    }(keep_drafting...);")
+mutant("chain-line-that-branches", "draft/fallback_drafter.hpp", "tests/draft/fallback_to_trees",
+       "    parents_.assign(parents.begin(), parents.end());\n",
+       "    parents_.assign(tokens.size(), -1);\n")
+mutant("chain-line-beyond-its-depth", "draft/drafter.hpp", "tests/draft/drafter tests/draft/fallback_to_trees",
+       "drafter.draft(context, limits.length(), chance, more...);",
+       "drafter.draft(context, limits.nodes, chance, more...);")
+mutant("chain-line-told-of-branches", "draft/fallback_drafter.hpp", "tests/draft/fallback_to_trees", "else if (is_line) member", "else member")
+mutant("chain-tree-not-told", "draft/fallback_drafter.hpp", "tests/draft/fallback_to_trees",
+       "if constexpr (specdec::drafts_trees<M>) member.observe(target_rows, drafted, parents, verdict);\n        else if (is_line)",
+       "if (is_line)")
+mutant("chain-members-not-told", "draft/fallback_drafter.hpp", "tests/draft/fallback_drafter",
+       "if constexpr (observes<M, Rows>) {",
+       "if constexpr (false) {")
 mutant("variant-list-misplaced", "rows/kinds/variant_rows.hpp", "tests/rows/kinds/variant_rows",
        "segment[row.support(k) - start] = row.listed(k);", "segment[k] = row.listed(k);")
 mutant("variant-list-unchecked", "rows/kinds/variant_rows.hpp", "tests/rows/kinds/variant_rows",
        "      detail::check_ascending(row, k, start);\n", "")
-mutant("variant-claims-a-vocabulary", "rows/kinds/variant_rows.hpp", "tests/rows/kinds/variant_rows tests/draft/chain_drafter",
+mutant("variant-claims-a-vocabulary", "rows/kinds/variant_rows.hpp", "tests/rows/kinds/variant_rows tests/draft/fallback_drafter",
        "    else return 0;\n", "    else return Index{1} << 40;\n")
 
 mutant = promise("the goodput of a batch: what its calls and drafts cost, and what comes of them")
@@ -152,8 +156,8 @@ mutant("counts-of-other-parents", "model/ngram_counts.hpp", "tests/model/ngram_c
        "nodes().back().parent == parent && nodes().back().token == token", "nodes().back().token == token")
 
 mutant = promise("a draft goes on at a row that is just sure enough")
-mutant("policy-heard-in-vain", "draft/length/goes_on.hpp", "tests/draft/length/draft_length",
-       "return length->goes_on(row, i);", "static_cast<void>(length->goes_on(row, i));\n      return true;")
+mutant("policy-heard-in-vain", "draft/length/keep_drafting.hpp", "tests/draft/length/draft_length",
+       "return length->keep_drafting(row, i);", "static_cast<void>(length->keep_drafting(row, i));\n      return true;")
 mutant("confident-beyond-its-least", "draft/length/draft_length.hpp", "tests/draft/length/draft_length",
        "return checked.probability(checked.argmax()) >= least_;", "return checked.probability(checked.argmax()) > least_;")
 mutant("entropy-short-of-its-most", "draft/length/draft_length.hpp", "tests/draft/length/draft_length",
@@ -194,87 +198,149 @@ mutant("sequoia-a-level-short", "draft/length/sequoia_shape.hpp", SEQUOIA, "d < 
 mutant("sequoia-chances-unchecked", "draft/length/sequoia_shape.hpp", SEQUOIA, "if (sum > 1 + rounding)", "if (false)")
 
 SIBLINGS = "tests/draft/strategies/siblings"
-TREE = "tests/draft/model_tree_drafter"
+TREE = "tests/draft/strategies/tree"
 mutant = promise("a tree reports the very rows that its tokens were drawn from, given their elder siblings")
 mutant("independent-twins", "draft/strategies/siblings.hpp", "tests/draft/strategies/siblings",
        "if (static_cast<double>(q.probability(tokens.back())) == 1) return;", "")
 mutant("sibling-with-its-elders", "draft/strategies/siblings.hpp", SIBLINGS + " " + TREE, "chance.draw(detail::NamedRow(rest, ", "chance.draw(detail::NamedRow(q, ")
 mutant("siblings-report-the-whole-row", "draft/strategies/siblings.hpp", SIBLINGS + " " + TREE, "      rows.push_back(rest);", "      rows.emplace_back(q, siblings.first(0));")
 mutant("siblings-never-end", "draft/strategies/siblings.hpp", SIBLINGS + " " + TREE, "if (!(rest.mass() > 0)) return;", "")
-mutant("tree-of-the-row-before", "draft/strategies/growing_tree.hpp", TREE, "behind_[row + static_cast<Index>(i)], siblings", "behind_[row], siblings")
-mutant("tree-behind-another-token", "draft/strategies/growing_tree.hpp", TREE, "numbers_[static_cast<std::size_t>(parents_[at])]);", "numbers_[static_cast<std::size_t>(parents_[at])] * 0);")
-mutant("tree-beyond-its-limits", "draft/strategies/growing_tree.hpp", TREE, "std::clamp<Index>(most_ - shape_->first_child(place), 0, shape_->children(place))", "shape_->children(place)")
-mutant("tree-rows-unchecked", "draft/model_tree_drafter.hpp", TREE, "tree_.take(model_.row(rows, i, tree_.level_size()));", "tree_.take(rows.row(i));")
-mutant("tree-context-overfed", "draft/strategies/growing_tree.hpp", TREE, "if (taken_in == inner) return k;", "if (taken_in > inner) return k;")
-mutant("tree-context-overflowed", "draft/strategies/growing_tree.hpp", TREE, "if (inner < 0) return 0;", "")
-mutant("tree-leaves-taken-in", "draft/strategies/growing_tree.hpp", TREE, "if (children(place(k)) > 0) add_to_level(k);", "add_to_level(k);")
+mutant("tree-of-the-row-before", "draft/strategies/tree.hpp", TREE, "after_[first + static_cast<Index>(i)]", "after_[first]")
+mutant("tree-behind-another-token", "draft/strategies/tree.hpp", TREE,
+       "numbers_[static_cast<std::size_t>(parents_[at])]);",
+       "numbers_[static_cast<std::size_t>(parents_[at])] * 0);")
+mutant("tree-beyond-its-limits", "draft/strategies/tree.hpp", TREE,
+       "std::clamp<Index>(most_ - shape().first_child(place), 0, shape().children(place))",
+       "shape().children(place)")
+mutant("tree-context-overfed", "draft/strategies/tree.hpp", TREE, "if (taken_in == inner) return k;", "if (taken_in > inner) return k;")
+mutant("tree-context-overflowed", "draft/strategies/tree.hpp", TREE, "if (inner < 0) return 0;", "")
+mutant("tree-leaves-taken-in", "draft/strategies/tree.hpp", TREE, "if (children(place(k)) > 0) add_to_level(k);", "add_to_level(k);")
 
 mutant = promise("a draft model keeps what the context goes on with of its tree, and nothing else")
 mutant("unknown-token-that-is-the-vocabulary-size", "model/known_tokens.hpp",
-       "tests/draft/model_drafter tests/loop/cascade_drafter tests/draft/intersection_drafter", "return x >= vocab_size;", "return x > vocab_size;")
-mutant("tree-limits-of-one-token", "draft/tree_draft.hpp", "tests/draft/tree_draft",
-       "Index depth = unlimited;", "Index depth = 1;")
-mutant("tree-kept-against-truncate", "draft/strategies/open_tree.hpp", TREE, "std::ssize(context) - 1 - seen, lasting_)", "std::ssize(context) - 1 - seen, unlimited)")
-mutant("tree-never-kept", "draft/strategies/open_tree.hpp", TREE, "if (node < 0) break;", "break;")
-mutant("tree-of-another-token-kept", "draft/strategies/open_tree.hpp", TREE, "parents_[static_cast<std::size_t>(k)] == node && tokens_[static_cast<std::size_t>(k)] == token", "parents_[static_cast<std::size_t>(k)] == node && token >= 0")
-mutant("tree-kept-but-not-counted", "draft/branching_model.hpp", TREE, "    this->has_seen_more(std::ssize(path));\n", "")
-mutant("tree-stays-open", "draft/branching_model.hpp", TREE, "if (path.empty()) this->model().truncate(this->seen());\n    else this->model().keep(path);", "if (!path.empty()) this->model().keep(path);")
-mutant("tree-remembered-across-turns", "draft/branching_model.hpp", TREE, "if (this->take()) tree_.clear();", "this->take();")
-mutant("tree-lasts-beyond-the-draft", "draft/strategies/open_tree.hpp", TREE, "    if (empty()) return false;\n", "")
+       "tests/draft/model_drafter tests/loop/cascade_drafter", "return x >= vocab_size;", "return x > vocab_size;")
+mutant("tree-limits-of-one-token", "draft/drafter.hpp", "tests/draft/drafter", "Index depth = unlimited;", "Index depth = 1;")
+mutant("tree-kept-against-truncate", "draft/cached_draft.hpp", TREE,
+       "std::ssize(context) - 1 - cached_, lasting_)",
+       "std::ssize(context) - 1 - cached_, unlimited)")
+mutant("tree-never-kept", "draft/cached_draft.hpp", TREE, "if (node < 0) break;", "break;")
+mutant("tree-of-another-token-kept", "draft/cached_draft.hpp", TREE,
+       "parents_[static_cast<std::size_t>(k)] == node && tokens_[static_cast<std::size_t>(k)] == token",
+       "parents_[static_cast<std::size_t>(k)] == node && token >= 0")
+mutant("tree-kept-but-not-counted", "draft/cached_draft.hpp", TREE, "      cached_ += std::ssize(path);\n", "")
+mutant("tree-stays-open", "draft/cached_draft.hpp", TREE, "if (tokens_.empty() && length >= cached_) return;", "if (length >= cached_) return;")
+mutant("tree-remembered-across-turns", "draft/model_drafter.hpp", "tests/draft/model_drafter", "        context.cached = {};\n", "")
+mutant("tree-lasts-beyond-the-draft", "draft/cached_draft.hpp", TREE, "    if (!tokens_.empty()) {\n      lasting_", "    {\n      lasting_")
+mutant("tree-open-after-a-failed-call", "draft/cached_draft.hpp", "tests/draft/model_drafter",
+       "    close(model, sequence, unlimited);\n",
+       "    static_cast<void>(model), static_cast<void>(sequence);\n")
 
-TOGETHER, TREES = "draft/batch_model_tree_drafter.hpp", "tests/draft/batch_model_tree_drafter"
-mutant = promise("trees that are drafted together are those that each sequence would get alone")
-mutant("trees-of-another-row", TOGETHER, TREES, "(rows, row + i, asked_", "(rows, i, asked_")
-mutant("trees-stay-open", TOGETHER, TREES, "    model_.keep(sequence, context.seen);\n", "")
-mutant("trees-kept-but-not-counted", TOGETHER, TREES, "      context.seen += std::ssize(path);\n", "")
-mutant("trees-never-kept", TOGETHER, TREES, "if (!path.empty()) {", "if (false) {")
-mutant("trees-of-failed-calls-remembered", TOGETHER, TREES,
-       "for (const BatchFeed& feed : feeds_) close(feed.sequence, contexts_.at(feed.sequence));", "")
-mutant("trees-grow-after-an-error", TOGETHER, TREES, "if (request.error) tree.end();", "")
-mutant("trees-of-short-rows", TOGETHER, TREES, "    detail::check_row_count(rows, asked_, model_.vocab_size());\n", "")
+mutant = promise("drafts that are made together are those that each sequence would get alone, whatever the strategy")
+mutant("drafts-of-another-row", "draft/model_drafter.hpp", "tests/draft/model_drafter",
+       "RowsOfDraftModel(rows, first, rows_, vocab_size())",
+       "RowsOfDraftModel(rows, 0 * first, rows_, vocab_size())")
+mutant("drafts-of-short-rows", "draft/model_drafter.hpp", "tests/draft/model_drafter",
+       "    detail::check_row_count(rows, rows_, vocab_size());\n",
+       "")
+mutant("drafts-grow-after-an-error", "draft/model_drafter.hpp", "tests/draft/model_drafter",
+       "    if (request.error) growth.end();\n",
+       "", endless=True)
+mutant("drafts-of-failed-calls-remembered", "draft/model_drafter.hpp", "tests/draft/model_drafter",
+       "          contexts_.at(feed.sequence).cached.abandon(model_, feed.sequence);\n",
+       "          static_cast<void>(feed);\n")
+mutant("drafts-begun-at-every-stage", "draft/model_drafter.hpp", "tests/draft/model_drafter",
+       "    if (std::exchange(context.begun, true)) return;\n",
+       "")
+mutant("drafts-beyond-the-context", "draft/model_drafter.hpp", "tests/draft/model_drafter",
+       "context_size(model_.model()) - std::ssize(request.context);",
+       "context_size(model_.model()) - std::ssize(request.context) + 1;")
+mutant("drafts-after-nothing", "draft/model_drafter.hpp", "tests/draft/model_drafter", "if (request.context.empty()) detail", "if (false) detail")
+mutant("released-sequence-kept", "draft/model_drafter.hpp", "tests/draft/model_drafter", "    model_.release(sequence);\n", "")
+mutant("model-of-another-taken-as-it-is", "draft/model_drafter.hpp", "tests/draft/model_drafter", "        model_.keep(0, 0);\n", "")
+mutant("strategy-unchecked", "draft/model_drafter.hpp", "tests/draft/strategies/confident_tree",
+       "if constexpr (requires { strategy_.check(); }) strategy_.check();",
+       "")
+mutant("last-token-with-no-room", "draft/strategies/strategy.hpp", "tests/draft/strategies/line tests/draft/model_drafter",
+       "room == unlimited ? room : room + 1;",
+       "room;")
+mutant("tree-drafted-as-a-line", "model/feeds.hpp", "tests/draft/model_drafter",
+       "      if (!feed.parents.empty()) return model_.forward(feed.tokens, feed.parents, rows);\n",
+       "")
 
-SPARES = "tests/draft/spares_drafter"
+LINE = "tests/draft/strategies/line"
+mutant = promise("a draft model keeps what the context goes on with of its line, and nothing else")
+mutant("line-kept-behind-another-token", "draft/cached_draft.hpp", "tests/draft/model_drafter",
+       "if (from_ + i >= context.size() || context[from_ + i] != line_[i])",
+       "if (from_ + i >= context.size())")
+mutant("line-never-kept", "draft/cached_draft.hpp", LINE,
+       "      if (from_ + i >= context.size() || context[from_ + i] != line_[i])",
+       "      if (true)")
+mutant("line-not-cut", "draft/cached_draft.hpp", "tests/draft/model_drafter",
+       "if (length < cached_) keep(model, sequence, length);",
+       "static_cast<void>(model), static_cast<void>(sequence), static_cast<void>(length);")
+mutant("line-of-two-drafts", "draft/cached_draft.hpp", "tests/draft/model_drafter", "    line_.clear();\n", "")
+mutant("line-not-remembered", "draft/cached_draft.hpp", "tests/draft/model_drafter",
+       "    line_.insert(line_.end(), wish.tokens.begin(), wish.tokens.end());\n",
+       "")
+mutant("line-taken-in-but-not-counted", "draft/cached_draft.hpp", "tests/draft/model_drafter",
+       "    cached_ += std::ssize(feed.tokens);\n    line_",
+       "    line_")
+mutant("line-kept-but-not-counted", "draft/cached_draft.hpp", "tests/draft/model_drafter",
+       "  void keep(M& model, Index sequence, Index length) {\n    cached_ = std::clamp<Index>(length, 0, cached_);\n",
+       "  void keep(M& model, Index sequence, Index length) {\n")
+mutant("line-kept-by-the-drafter-alone", "draft/cached_draft.hpp", "tests/draft/model_drafter",
+       "  void keep(M& model, Index sequence, Index length) {\n    cached_ = std::clamp<Index>(length, 0, cached_);\n    model.keep(sequence, cached_);\n",
+       "  void keep(M& model, Index sequence, Index length) {\n    static_cast<void>(model), static_cast<void>(sequence);\n    cached_ = std::clamp<Index>(length, 0, cached_);\n")
+mutant("trunk-stays-in-the-way", "draft/cached_draft.hpp", "tests/draft/model_drafter",
+       "    if (wish.kept < std::ssize(line_)) {\n",
+       "    if (false) {\n")
+mutant("line-beyond-its-length", "draft/strategies/line.hpp", LINE, "return std::ssize(tokens_) < most_;", "return std::ssize(tokens_) <= most_;")
+
+SPARES = "tests/draft/strategies/spares"
 mutant = promise("trunk and spares: what was drawn reports its row, what was chosen is the likeliest else")
-mutant("spare-reports-a-drawn-row", "draft/strategies/growing_spares.hpp", SPARES, "Row(std::in_place_index<1>, OneHotRow(likely.token))", "Row(std::in_place_index<0>, behind_[behind_.size() - 1])")
-mutant("spare-drawn-already", "draft/strategies/growing_spares.hpp", SPARES, "likely.token != drawn && count-- > 0", "count-- > 0")
-mutant("spare-one-short", "draft/strategies/growing_spares.hpp", SPARES, "likeliest_.of(q, count + 1)", "likeliest_.of(q, count)")
-mutant("spares-beyond-the-limit", "draft/strategies/growing_spares.hpp", SPARES, "std::clamp<Index>(left - 1 - to_come, 0, plan.spares_at(d))", "plan.spares_at(d)")
-mutant("trunk-beyond-the-limit", "draft/strategies/growing_spares.hpp", SPARES, "std::min(limits.depth, room)", "room")
-mutant("trunk-kept-behind-a-spare", "draft/strategies/growing_spares.hpp", SPARES, "context[from_ + i] != tokens_[i])", "false)")
-mutant("trunk-never-kept", "draft/strategies/growing_spares.hpp", SPARES, "      if (from_ + i >= context.size() || context[from_ + i] != tokens_[i])\n", "")
-mutant("trunk-behind-a-spare", "draft/strategies/growing_spares.hpp", SPARES, "spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });", "spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });\n    last_ = std::ssize(tokens_) - 1;")
-mutant("second-trunk-overwritten", "draft/spares_drafter.hpp", SPARES, "StoredRows<typename DraftModel::Row, false>", "typename DraftModel::Rows")
-mutant("second-trunk-in-the-way", "draft/spares_drafter.hpp", SPARES, "      if (tree_.anew()) go_back_to(context);\n", "")
-mutant("second-trunk-before-its-level", "draft/strategies/growing_spares.hpp", SPARES, "left -= 1 + spares_.back();", "--left;")
-mutant("second-trunk-too-deep", "draft/strategies/growing_spares.hpp", SPARES, "std::min(depth, std::max(trunk, plan.second_trunk() + 1))", "std::max(trunk, plan.second_trunk() + 1)")
-mutant("second-trunk-behind-the-first", "draft/strategies/growing_spares.hpp", SPARES, "second_last_ = 1;", "second_last_ = 0;")
-mutant("spares-unbounded", "draft/strategies/growing_spares.hpp", SPARES, "left -= 1 + spares_at(d);", "left -= 1;")
-mutant("trunk-ends-where-spares-are-missing", "draft/strategies/growing_spares.hpp", "tests/law_tree_loop",
+mutant("spare-reports-a-drawn-row", "draft/strategies/spares.hpp", SPARES,
+       "Row(std::in_place_index<1>, OneHotRow(likely.token))",
+       "Row(std::in_place_index<0>, after_[after_.size() - 1])")
+mutant("spare-drawn-already", "draft/strategies/spares.hpp", SPARES, "likely.token != drawn && count-- > 0", "count-- > 0")
+mutant("spare-one-short", "draft/strategies/spares.hpp", SPARES, "likeliest_.of(q, count + 1)", "likeliest_.of(q, count)")
+mutant("spares-beyond-the-limit", "draft/strategies/spares.hpp", SPARES,
+       "std::clamp<Index>(left - 1 - to_come, 0, plan.spares_at(d))",
+       "plan.spares_at(d)")
+mutant("trunk-beyond-the-limit", "draft/strategies/spares.hpp", SPARES, "std::min(limits.depth, room)", "room")
+mutant("trunk-behind-a-spare", "draft/strategies/spares.hpp", SPARES,
+       "spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });",
+       "spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });\n    last_ = std::ssize(tokens_) - 1;")
+mutant("second-trunk-overwritten", "draft/strategies/spares.hpp", SPARES, "using Copies = StoredRows<Q, false>;", "using Copies = Rows;")
+mutant("second-trunk-in-the-way", "draft/strategies/spares.hpp", SPARES, ".kept = anew_ && second_left_ == 0 ? 0 : unlimited", ".kept = unlimited")
+mutant("second-trunk-before-its-level", "draft/strategies/spares.hpp", SPARES, "left -= 1 + spares_.back();", "--left;")
+mutant("second-trunk-too-deep", "draft/strategies/spares.hpp", SPARES,
+       "std::min(depth, std::max(trunk, plan.second_trunk() + 1))",
+       "std::max(trunk, plan.second_trunk() + 1)")
+mutant("second-trunk-behind-the-first", "draft/strategies/spares.hpp", SPARES, "second_last_ = 1;", "second_last_ = 0;")
+mutant("spares-unbounded", "draft/strategies/spares.hpp", SPARES, "left -= 1 + spares_at(d);", "left -= 1;")
+mutant("trunk-ends-where-spares-are-missing", "draft/strategies/spares.hpp", "tests/law_tree_loop",
        "if (spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });",
        "if (spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });\n    if (std::ssize(tokens_) - last_ <= spares) trunk_ = drawn_;")
-mutant("second-trunk-of-no-spare", "draft/strategies/growing_spares.hpp", SPARES, "if (drawn_ > 1 || tokens_.size() < 2) return;", "if (drawn_ > 1) return;")
+mutant("second-trunk-of-no-spare", "draft/strategies/spares.hpp", SPARES, "if (drawn_ > 1 || tokens_.size() < 2) return;", "if (drawn_ > 1) return;")
 
-TOGETHER, TREES = "draft/batch_spares_drafter.hpp", "tests/draft/batch_spares_drafter"
-mutant = promise("trunks and spares that are drafted together are those that each sequence would get alone")
-mutant("together-row-of-the-first", TOGETHER, TREES, "(rows, k, std::ssize(feeds_)", "(rows, 0 * k, std::ssize(feeds_)")
-mutant("together-second-trunk-in-the-way", TOGETHER, TREES, "if (context.tree.anew()) {", "if (false) {")
-mutant("together-trunk-kept-behind-a-spare", TOGETHER, TREES, "std::min(context.taken_in.agreed(request.context), size - 1)", "size - 1")
-mutant("together-trunk-never-kept", TOGETHER, TREES, "std::min(context.taken_in.agreed(request.context), size - 1)", "Index{0 * size}")
-mutant("together-model-not-cut", TOGETHER, TREES, "    model_.keep(sequence, context.seen);\n", "")
-mutant("together-failed-trunk-grows", TOGETHER, TREES, "    if (request.error) tree.end();\n", "", endless=True)
-
-CONFIDENT = "tests/draft/confident_tree_drafter"
+CONFIDENT = "tests/draft/strategies/confident_tree"
 mutant = promise("a confident tree is that of the largest products of draft probabilities")
-mutant("confident-of-the-last-token-alone", "draft/confident_tree_drafter.hpp", CONFIDENT, "confidence * std::min(probability, 1.0)", "0 * confidence + std::min(probability, 1.0)")
-mutant("confident-later-of-equals", "draft/confident_tree_drafter.hpp", CONFIDENT, ": a < b;", ": a > b;")
-mutant("confident-leaves-of-all-levels", "draft/confident_tree_drafter.hpp", CONFIDENT, "if (k >= level_ && ", "if (")
-mutant("confident-first-leaves", "draft/confident_tree_drafter.hpp", CONFIDENT, "  void choose_leaves(Index most) {\n", "  void choose_leaves(Index most) {\n    std::sort(best_.begin(), best_.end());\n")
-mutant("confident-wider", "draft/confident_tree_drafter.hpp", CONFIDENT, "choose_leaves(std::min(tree_.width, room));", "choose_leaves(room);")
-mutant("confident-context-overfed", "draft/confident_tree_drafter.hpp", CONFIDENT, "      room -= std::ssize(leaves_);\n", "")
-mutant("confident-behind-another-token", "draft/confident_tree_drafter.hpp", CONFIDENT, "node(k).number = number++;", "node(k).number = number;")
-mutant("confident-of-too-many", "draft/confident_tree_drafter.hpp", CONFIDENT, "if (std::ssize(best_) > nodes) best_.resize(static_cast<std::size_t>(nodes));", "")
-mutant("spares-before-the-trunk", "draft/strategies/growing_spares.hpp", "tests/law_tree_loop",
-       "std::max<Index>(limits.trunk - d - 1, 0);", "0;")
+mutant("confident-of-the-last-token-alone", "draft/strategies/confident_tree.hpp", CONFIDENT,
+       "confidence * std::min(probability, 1.0)",
+       "0 * confidence + std::min(probability, 1.0)")
+mutant("confident-later-of-equals", "draft/strategies/confident_tree.hpp", CONFIDENT, ": a < b;", ": a > b;")
+mutant("confident-leaves-of-all-levels", "draft/strategies/confident_tree.hpp", CONFIDENT, "if (k >= level_ && ", "if (")
+mutant("confident-first-leaves", "draft/strategies/confident_tree.hpp", CONFIDENT,
+       "    const Index most = std::min(width_, room_);\n",
+       "    const Index most = std::min(width_, room_);\n    std::sort(best_.begin(), best_.end());\n")
+mutant("confident-wider", "draft/strategies/confident_tree.hpp", CONFIDENT, "std::min(width_, room_);", "room_;")
+mutant("confident-context-overfed", "draft/strategies/confident_tree.hpp", CONFIDENT, "    room_ -= std::ssize(leaves_);\n", "")
+mutant("confident-behind-another-token", "draft/strategies/confident_tree.hpp", CONFIDENT, ".number = taken_in_++;", ".number = taken_in_;")
+mutant("confident-of-too-many", "draft/strategies/confident_tree.hpp", CONFIDENT,
+       "if (std::ssize(best_) > nodes_) best_.resize(static_cast<std::size_t>(nodes_));",
+       "")
+mutant("confident-context-overflowed", "draft/strategies/confident_tree.hpp", CONFIDENT, "nodes_ > 0 && room >= 0 ?", "nodes_ > 0 ?")
+mutant("spares-before-the-trunk", "draft/strategies/spares.hpp", "tests/law_tree_loop", "std::max<Index>(limits.trunk - d - 1, 0);", "0;")
 
 LIKELY = "tests/draft/from_text/likely_tree"
 mutant = promise("a tree of counts has the nodes of the largest probability by them, on the line's own draft")
@@ -325,8 +391,7 @@ mutant("spares-policy-probes-for-free", "draft/length/cost_optimal_spares.hpp", 
        "budget_.affords(probe_loss_)", "budget_.affords(0 * probe_loss_)")
 mutant("spares-policy-beyond-gamma", "draft/length/cost_optimal_spares.hpp", SPARES_POLICY,
        "return std::min(shape_.size(), most_);", "return shape_.size();")
-mutant("spares-without-their-shape", "draft/spares_drafter.hpp", SPARES_POLICY,
-       "if constexpr (follows_policy) plan_.take(policy_->shape());", "")
+mutant("spares-without-their-shape", "draft/strategies/spares.hpp", SPARES, "if constexpr (follows_policy) plan_.take(policy_->shape());", "")
 
 mutant = promise("shares of spares are those of their depth, where that is known")
 mutant("shares-of-all-depths", "draft/length/spare_shares.hpp", "tests/draft/length/spare_shares",
@@ -347,12 +412,16 @@ mutant("tree-costs-of-catching-up", "draft/length/tree_costs.hpp", "tests/draft/
 mutant("tree-costs-soon-forgotten", "draft/length/tree_costs.hpp", "tests/draft/length/tree_costs", "++idle_ % 8 == 0", "true")
 
 mutant = promise("a keyed draft is drawn by the numbers of each token's depth")
-mutant("keyed-spares-depth", "draft/strategies/growing_spares.hpp", "tests/verify/keyed",
-       "const Token drawn = behind(chance, depth).draw(name);", "const Token drawn = behind(chance, 0).draw(name);")
-mutant("keyed-second-trunk-depth", "draft/strategies/growing_spares.hpp", "tests/verify/keyed",
-       "second_depth_ = 1;", "second_depth_ = 0;")
-mutant("keyed-siblings-depth", "draft/strategies/growing_tree.hpp", "tests/verify/keyed",
-       "behind(chance, depth(k));", "behind(chance, k + 1);")
+mutant("keyed-spares-depth", "draft/strategies/spares.hpp", "tests/verify/keyed",
+       "const Token drawn = chance.draw(name, depth);",
+       "const Token drawn = chance.draw(name, 0);")
+mutant("keyed-second-trunk-depth", "draft/strategies/spares.hpp", "tests/verify/keyed", "second_depth_ = 1;", "second_depth_ = 0;")
+mutant("keyed-siblings-depth", "draft/strategies/tree.hpp", "tests/verify/keyed",
+       "children(place(k)), depth(k), chance",
+       "children(place(k)), k + 1, chance")
+mutant("keyed-line-depth", "draft/strategies/line.hpp", "tests/verify/keyed",
+       "chance.draw(name, i)",
+       "chance.draw(name, 0)")
 FORCED = "tests/draft/forced_tokens"
 mutant = promise("what is forced is proposed, and nothing else")
 mutant("forced-of-two", "draft/forced_tokens.hpp", FORCED, ".count() != 1)", ".count() > 2)")
@@ -361,31 +430,14 @@ mutant("forced-failure-stays", "draft/forced_tokens.hpp", FORCED, "      process
 mutant("forced-behind-what-is-refused", "draft/forced_tokens.hpp", FORCED, "[static_cast<std::size_t>(seen_)])) return false;", "[static_cast<std::size_t>(seen_)])) return true;")
 mutant("forced-text-not-taken-back", "draft/forced_tokens.hpp", FORCED, "if (seen < seen_) processor_.pop(seen_ - seen);", "")
 mutant = promise("a draft model is shown token 0 for what it does not know")
-mutant("draft-model-shown-unknown-tokens", "draft/draft_model.hpp", "tests/draft/confident_tree_drafter tests/law_tree_loop",
-       "model_.forward(known_tokens(tokens, model_.vocab_size(), known_), Index{1});", "model_.forward(tokens, Index{1});")
-mutant("unknown-tokens-are-the-last", "model/known_tokens.hpp", "tests/draft/confident_tree_drafter",
-       "foreign, Token{0});", "foreign, static_cast<Token>(vocab_size - 1));")
-mutant("batch-trees-shown-unknown-tokens", "draft/batch_model_tree_drafter.hpp", "tests/draft/batch_model_tree_drafter",
-       ".tokens = detail::known_tokens(unseen, model_.vocab_size(), context.known),", ".tokens = unseen,")
-mutant("batch-spares-shown-unknown-tokens", "draft/batch_spares_drafter.hpp", "tests/draft/batch_spares_drafter",
-       ".tokens = detail::known_tokens(unseen, model_.vocab_size(), context.known),", ".tokens = unseen,")
+mutant("unknown-tokens-are-the-last", "model/known_tokens.hpp", "tests/draft/model_drafter tests/draft/strategies/confident_tree",
+       "foreign, Token{0});",
+       "foreign, static_cast<Token>(vocab_size - 1));")
+mutant("model-drafter-shown-unknown-tokens", "draft/cached_draft.hpp", "tests/draft/model_drafter",
+       ".tokens = known_tokens(rest, vocab_size, known)",
+       ".tokens = rest")
 mutant("target-fed-unknown-tokens", "loop/feed_buffer.hpp", "tests/loop/sequence tests/law_tree_loop",
        "tokens_.push_back(x < vocab_size ? x : Token{0});", "tokens_.push_back(x);")
-
-INTERSECTION = "tests/draft/intersection_drafter"
-mutant = promise("a model of another vocabulary drafts from common tokens, and reports the very rows it drew from")
-mutant("intersection-reports-all-that-was-left", "rows/kinds/part_alone.hpp", INTERSECTION, "mass_ > 0 ? p / mass_ : p", "p")
-mutant("intersection-draws-from-nothing", "draft/intersection_drafter.hpp", INTERSECTION, "!(q.row().mass() > 0) || ", "")
-mutant("intersection-row-unnamed", "draft/intersection_drafter.hpp", INTERSECTION,
-       "return name.named([&] { return Row(OnlyTokensRow(inner_[i], map_.mapped()), map_); });",
-       "return Row(OnlyTokensRow(inner_[i], map_.mapped()), map_);")
-mutant("intersection-matches-nothing-with-nothing", "draft/intersection_drafter.hpp", INTERSECTION, "piece.empty() ? targets.end() : ", "")
-mutant("intersection-matches-twice", "draft/intersection_drafter.hpp", INTERSECTION, "    targets.erase(found);  // the next one of these bytes finds nothing\n", "")
-mutant("intersection-reads-ids-unmapped", "draft/intersection_drafter.hpp", INTERSECTION, "read_.push_back(map_.from(x));", "read_.push_back(x);")
-mutant("intersection-text-not-cut", "draft/intersection_drafter.hpp", INTERSECTION, "if (length < ends_.size()) ends_.resize(length);", "")
-mutant("intersection-cache-not-cut", "draft/intersection_drafter.hpp", INTERSECTION, "    model_.truncate(std::ssize(read_));\n", "")
-mutant("intersection-reads-beyond-the-map", "draft/intersection_drafter.hpp", INTERSECTION, "if (i < spelling_ends_.size()) {", "if (true) {")
-mutant("intersection-spelling-unchecked", "draft/intersection_drafter.hpp", INTERSECTION, "spellings_).subspan(before)", "spellings_).first(0)")
 
 RETOKENIZED = "tests/draft/retokenized_drafter"
 mutant = promise("what a model of another tokenizer writes is proposed in the target's tokens, behind the committed text")
@@ -401,12 +453,9 @@ mutant("retokenized-too-many", "draft/retokenized_drafter.hpp", RETOKENIZED, " |
 mutant("retokenized-encoder-unchecked", "draft/retokenized_drafter.hpp", RETOKENIZED, "TokenIds(tokens_).segment(first, std::ssize(tokens_) - first)", "TokenIds(tokens_).segment(first, 0)")
 
 mutant = promise("that a drafter is not steady is known through whatever wraps it")
-mutant("intersection-taken-for-steady", "draft/intersection_drafter.hpp", "tests/law_concepts",
-       "static constexpr bool steady = false;", "static constexpr bool steady = true;")
-mutant("turns-taken-for-steady", "draft/chain_drafter.hpp", "tests/law_concepts", "sizeof...(D) == 1 && (is_steady", "(is_steady")
-mutant("member-taken-for-steady", "draft/chain_drafter.hpp", "tests/law_concepts",
+mutant("turns-taken-for-steady", "draft/fallback_drafter.hpp", "tests/law_concepts", "sizeof...(D) == 1 && (is_steady", "(is_steady")
+mutant("member-taken-for-steady", "draft/fallback_drafter.hpp", "tests/law_concepts",
        "sizeof...(D) == 1 && (is_steady<std::remove_reference_t<D>> && ...)", "sizeof...(D) == 1")
 mutant("audited-taken-for-steady", "testing/audited_drafter.hpp", "tests/law_concepts", "steady = is_steady<Drafter>;", "steady = true;")
 mutant("inner-drafter-taken-for-steady", "loop/cascade_drafter.hpp", "tests/law_concepts",
        "steady = is_steady<std::remove_reference_t<D>>;", "steady = true;")
-mutant("drafter-of-all-taken-for-steady", "loop/batch_entry.hpp", "tests/law_concepts", "steady = is_steady_drafter;", "steady = true;")

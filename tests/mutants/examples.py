@@ -5,7 +5,7 @@ from mutants import promise
 LOOKAHEAD = "examples/drafters/lookahead.hpp"
 mutant = promise("lookahead proposes the target's answers again, each in its place, and pools those that followed one another")
 mutant("lookahead-place-before", LOOKAHEAD, "examples/tests/lookahead",
-       "begin_ = seen_ + verdict.accepted + 1;", "begin_ = seen_ + verdict.accepted;")
+       "begin_ = seen_ + verdict.node + 1;", "begin_ = seen_ + verdict.node;")
 mutant("lookahead-guesses-not-passed-by", LOOKAHEAD, "examples/tests/lookahead",
        "else guesses_.erase(guesses_.begin(), guesses_.begin() + grown);", "")
 mutant("lookahead-guesses-of-another-text", LOOKAHEAD, "examples/tests/lookahead",
@@ -109,7 +109,7 @@ mutant("llama-leaves-uncounted", BRANCHES, HELD, "      shrink();\n", "")
 mutant("llama-children-not-taken-back", BRANCHES, HELD, "--children_[at(parents_[at(token)])];", "(void)token;")
 mutant("llama-room-without-the-tree", LLAMA, IN_LITTLE, "context_.check(length_ + tree_.size(), count, rows);", "context_.check(length_, count, rows);")
 mutant("llama-line-behind-open-tree", LLAMA, IN_LITTLE, "if (!tree_.empty())\n      throw std::logic_error", "if (false)\n      throw std::logic_error")
-mutant("llama-goes-on-with-what-stayed", LLAMA, IN_LITTLE, "if (!context_.remove(sequence, from)) broken_ = true;", "if (!context_.remove(sequence, from)) broken_ = false;")
+mutant("llama-keep-drafting-with-what-stayed", LLAMA, IN_LITTLE, "if (!context_.remove(sequence, from)) broken_ = true;", "if (!context_.remove(sequence, from)) broken_ = false;")
 
 RECURRENT, TAKEN_BACK = "examples/llama_cpp/llama_recurrent.hpp", "examples/tests/llama_recurrent"
 

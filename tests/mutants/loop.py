@@ -9,44 +9,48 @@ mutant("stop-token-in-block-missed", "loop/text.hpp", LOOP,
 mutant("budget-one-short", "loop/text.hpp", LOOP, "stopped_ || remaining() <= 0;", "stopped_ || remaining() <= 1;")
 mutant("budget-overrun", "loop/text.hpp", LOOP,
        "if (cut.stop || cut.tokens >= remaining()) return;", "if (cut.stop) return;")
-mutant("drafts-what-cannot-be-emitted", "loop/sequence.hpp", LOOP,
+mutant("drafts-what-cannot-be-emitted", "loop/step.hpp", LOOP,
        "std::min(wanted, text_.remaining() - 1)", "std::min(wanted, text_.remaining())")
-mutant("verifier-needs-ignored", "loop/sequence.hpp", LOOP,
+mutant("verifier-needs-ignored", "loop/step.hpp", LOOP,
        "std::max(std::min(wanted, text_.remaining() - 1), min_draft_length(verifier_))",
        "std::min(wanted, text_.remaining() - 1)")
-mutant("rejected-token-emitted", "loop/sequence.hpp", LOOP,
-       "text_.append(path_.tokens(), stop_.token, cut_)", "text_.append(proposal.tokens(), stop_.token, cut_)")
+mutant("rejected-token-emitted", "loop/step.hpp", LOOP,
+       "text_.append(path_.tokens(), verdict_.token, cut_)", "text_.append(proposal.tokens(), verdict_.token, cut_)")
 mutant("correction-not-emitted", "loop/text.hpp", LOOP, "    look_at(last, cut);\n", "    if (tokens.empty()) look_at(last, cut);\n")
-mutant("overlong-draft-accepted", "loop/sequence.hpp", "tests/loop/spec_dec tests/loop/sequence",
-       "if (proposal.size() > limits.nodes)", "if (false)")
+mutant("overlong-draft-accepted", "loop/step.hpp", "tests/loop/spec_dec tests/loop/sequence",
+       "if (offer.size() > limits.nodes)", "if (false)")
 
 mutant = promise("a bounded context is filled to its end, and never fed past it")
-mutant("context-one-short", "loop/sequence.hpp", "tests/loop/spec_dec", "text_.done() || room() < 0; }", "text_.done() || room() <= 0; }")
-mutant("context-overdrafted", "loop/sequence.hpp", "tests/loop/spec_dec", ", min_draft_length(verifier_)), room())", ", min_draft_length(verifier_)), room() + 1)")
-mutant("context-end-unreported", "loop/sequence.hpp", "tests/loop/spec_dec",
+mutant("context-one-short", "loop/step.hpp", "tests/loop/spec_dec", "text_.done() || room() < 0; }", "text_.done() || room() <= 0; }")
+mutant("context-overdrafted", "loop/step.hpp", "tests/loop/spec_dec", ", min_draft_length(verifier_)), room())", ", min_draft_length(verifier_)), room() + 1)")
+mutant("context-end-unreported", "loop/step.hpp", "tests/loop/spec_dec",
        "return !text_.done() && room() < 0 ? StopReason::context : text_.stop_reason();", "return text_.stop_reason();")
-mutant("draft-context-one-short", "draft/draft_model.hpp", "tests/draft/model_drafter", "most - size + 1 : 0", "most - size : 0")
-mutant("draft-context-overfed", "draft/draft_model.hpp", "tests/draft/model_drafter", "most - size + 1 : 0", "most - size + 2 : 0")
+mutant("draft-context-one-short", "draft/draft_model.hpp", "tests/draft/retokenized_drafter",
+       "most - size + 1 : 0",
+       "most - size : 0")
+mutant("draft-context-overfed", "draft/draft_model.hpp", "tests/draft/retokenized_drafter",
+       "most - size + 1 : 0",
+       "most - size + 2 : 0")
 mutant("wrapped-context-unbounded", "model/feeds.hpp", "tests/sample/processed_model",
        "return specdec::context_size(inner_.model());", "return unlimited;")
 
 mutant = promise("after a step both models keep just the tokens that survived; a throw leaves them as before")
 SEEN = "seen_ = before + kept;"
-mutant("target-keeps-one-too-many", "loop/sequence.hpp", LOOP, SEEN, SEEN.replace("before", "before + 1"))
-mutant("target-keeps-one-too-few", "loop/sequence.hpp", LOOP, SEEN, SEEN.replace("before", "before - 1"))
+mutant("target-keeps-one-too-many", "loop/step.hpp", LOOP, "cached_ = before + kept;", "cached_ = before + 1 + kept;")
+mutant("target-keeps-one-too-few", "loop/step.hpp", LOOP, "cached_ = before + kept;", "cached_ = before - 1 + kept;")
 mutant("target-keeps-all", "loop/sequence.hpp", LOOP,
-       "      shared_->target.truncate(seen_);\n      return emitted;", "      return emitted;")
+       "      shared_->target.truncate(kept());\n      return emitted;", "      return emitted;")
 mutant("drafter-keeps-all", "loop/sequence.hpp", LOOP,
-       "    shared_->drafter.truncate(seen_);\n    return emitted;", "    return emitted;")
+       "    shared_->drafter.truncate(kept());\n    return emitted;", "    return emitted;")
 mutant("drafter-keeps-one-too-many", "loop/sequence.hpp", LOOP,
-       "    shared_->drafter.truncate(seen_);\n    return emitted;", "    shared_->drafter.truncate(seen_ + 1);\n    return emitted;")
+       "    shared_->drafter.truncate(kept());\n    return emitted;", "    shared_->drafter.truncate(kept() + 1);\n    return emitted;")
 mutant("no-rollback-of-target", "loop/sequence.hpp", "tests/loop/spec_dec tests/loop/sequence",
-       "      withdraw();\n      shared_->target.truncate(seen_);\n      throw;", "      withdraw();\n      throw;")
+       "      withdraw();\n      shared_->target.truncate(kept());\n      throw;", "      withdraw();\n      throw;")
 mutant("no-rollback-of-drafter", "loop/sequence.hpp", "tests/loop/spec_dec tests/loop/sequence tests/draft/model_drafter",
-       "      proposal_.value.reset();\n      shared_->drafter.truncate(text_.size());\n      throw;",
-       "      proposal_.value.reset();\n      throw;")
+       "      draft_.value.reset();\n      shared_->drafter.truncate(std::ssize(context()));\n      throw;",
+       "      draft_.value.reset();\n      throw;")
 mutant("no-rollback-behind-the-verdict", "loop/sequence.hpp", "tests/loop/sequence",
-       "if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(text_.size());", "")
+       "if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(std::ssize(context()));", "")
 
 mutant = promise("who has lost a model's context knows")
 mutant("stale-target-at-start", "loop/sequence.hpp", "tests/loop/spec_dec tests/loop/sequence",
@@ -69,9 +73,9 @@ mutant("model-counted-as-drafter", "model/turn.hpp", "tests/loop/sequence",
        "entry.model == model && entry.role == role", "entry.model == model")
 mutant("draft-model-unidentified", "draft/draft_model.hpp", "tests/loop/sequence",
        "    each_identity_of_model(model_,", "    each_identity_of_model(*this,")
-mutant("chain-unidentified", "draft/chain_drafter.hpp", "tests/loop/sequence",
+mutant("chain-unidentified", "draft/fallback_drafter.hpp", "tests/loop/sequence",
        "if (shared) specdec::each_identity(member, visit);", "if (shared) visit(&member + 1, detail::Role::drafter);")
-mutant("chain-by-its-first-member", "draft/chain_drafter.hpp", "tests/loop/sequence",
+mutant("chain-by-its-first-member", "draft/fallback_drafter.hpp", "tests/loop/sequence",
        "    const auto tell = [&](const auto& member, bool shared) {\n      if (shared) specdec",
        "    bool told = false;\n    const auto tell = [&](const auto& member, bool shared) {\n      if (shared && !std::exchange(told, true)) specdec")
 mutant("rows-lost-with-their-model", "model/turn.hpp", "tests/loop/sequence", "if (owns_rows) visit", "if (false) visit")
@@ -87,66 +91,66 @@ mutant("audited-unidentified", "testing/audited_drafter.hpp", "tests/loop/sequen
        "specdec::each_identity(drafter_, visit);", "visit(this, specdec::detail::Role::drafter);")
 mutant("by-hand-unnoticed", "loop/sequence.hpp", "tests/loop/sequence", "    if constexpr (Model<Target>) shared_->target_turns.next();\n", "")
 mutant("filled-context-released", "loop/sequence.hpp", "tests/loop/sequence",
-       "    if (filled_ > 0)\n      throw std::logic_error(\"specdec: a context", "    if (false)\n      throw std::logic_error(\"specdec: a context")
+       "    if (step_.filled() > 0)\n      throw std::logic_error(\"specdec: a context", "    if (false)\n      throw std::logic_error(\"specdec: a context")
 mutant("hook-over-a-filled-context", "loop/sequence.hpp", "tests/loop/sequence", "if (knows_its_context<Target>)", "if (false)")
-mutant("draft-model-not-its-own", "draft/model_drafter.hpp", "tests/loop/sequence",
-       "if (most > 0) model_.take();", "")
-mutant("draft-model-cut-by-another", "draft/draft_model.hpp", "tests/loop/sequence tests/draft/model_drafter",
-       "    if (!has_turn()) return;\n    seen_", "    seen_")
+mutant("draft-model-not-its-own", "draft/model_drafter.hpp", "tests/draft/model_drafter tests/loop/sequence",
+       "      if (!turn_.lasts(turns_)) {\n",
+       "      if (false) {\n")
+mutant("draft-model-cut-by-another", "draft/model_drafter.hpp", "tests/draft/model_drafter", "    if (!turn_.lasts(turns_)) return;\n", "")
 mutant("target-drafts-for-itself", "loop/sequence.hpp", "tests/loop/sequence",
        "      if (!turn_.lasts(shared_->target_turns))\n        throw", "      if (false)\n        throw")
 mutant("release-keeps-the-turn", "loop/sequence.hpp", "tests/loop/sequence",
-       "    turn_ = drafter_turn_ = detail::Turn();\n    seen_ = 0;\n", "    seen_ = 0;\n")
+       "    turn_ = drafter_turn_ = detail::Turn();\n    step_.target_is_empty();\n", "    step_.target_is_empty();\n")
 
 mutant = promise("half steps: what is proposed is judged once, and by nobody else's draft")
 mutant("judged-without-proposal", "loop/sequence.hpp", "tests/loop/sequence",
-       "    if (!proposal_.value)\n      throw", "    if (false)\n      throw")
+       "if (!draft_.value) throw", "if (false) throw")
 mutant("judged-by-anothers-draft", "loop/sequence.hpp", "tests/loop/sequence",
-       "    if (!drafter_turn_.lasts(shared_->drafter_turns)) {\n      proposal_.value.reset();",
-       "    if (false) {\n      proposal_.value.reset();")
-mutant("proposal-judged-twice", "loop/sequence.hpp", "tests/loop/sequence",
-       "    seen_ = before + kept;\n    proposal_.value.reset();\n",
-       "    seen_ = before + kept;\n")
+       "    if (!drafter_turn_.lasts(shared_->drafter_turns)) {\n      withdraw();",
+       "    if (false) {\n      withdraw();")
+mutant("proposal-judged-twice", "loop/step.hpp", "tests/loop/sequence",
+       "    cached_ = before + kept;\n    offer_.value.reset();\n",
+       "    cached_ = before + kept;\n")
 mutant("turns-and-proposals-copied", "model/uncopied.hpp", "tests/model/turn tests/loop/sequence", "  Uncopied(const Uncopied&) {}",
        "  Uncopied(const Uncopied& other) : value(other.value) {}")
 mutant("lost-proposal-kept-by-drafter", "loop/sequence.hpp", "tests/loop/sequence",
-       "    withdraw();\n    if (done()) return {{}, seen_, 0};", "    if (done()) return {{}, seen_, 0};")
-mutant("feed-of-the-finished", "loop/sequence.hpp", "tests/loop/sequence", "return {{}, seen_, 0};", "return {};")
+       "    withdraw();\n    if (done()) return {{}, kept(), 0};", "    if (done()) return {{}, kept(), 0};")
+mutant("feed-of-the-finished", "loop/sequence.hpp", "tests/loop/sequence", "return {{}, kept(), 0};", "return {};")
 mutant("filled-context-fed-again", "loop/sequence.hpp", "tests/loop/sequence",
        "    turn_.take(shared.target_turns);\n", "")
-mutant("filled-context-one-too-long", "loop/sequence.hpp", "tests/loop/sequence",
-       "seen_ = std::min(filled.seen, prompt.size() - 1);", "seen_ = filled.seen;")
+mutant("filled-context-one-too-long", "loop/step.hpp", "tests/loop/sequence",
+       "cached_ = std::min(filled.seen, prompt.size() - 1);", "cached_ = filled.seen;")
 mutant("filled-context-made-up", "loop/sequence.hpp", "tests/loop/sequence",
-       "    if (filled_ > 0)\n      throw std::logic_error(\n", "    if (false)\n      throw std::logic_error(\n")
+       "    if (step_.filled() > 0)\n      throw std::logic_error(\n", "    if (false)\n      throw std::logic_error(\n")
 
 mutant = promise("a sequence resumed from a context is a fresh one there, but for what the models know already")
-mutant("resume-stale-verifier", "loop/sequence.hpp", "tests/loop/sequence", "    if (!same) verifier = fresh_;\n", "")
-mutant("resume-forgets-what-is-remembered", "loop/sequence.hpp", "tests/loop/sequence", "    if (!same) verifier = fresh_;\n", "    verifier = fresh_;\n")
-mutant("resume-of-a-cut-text", "loop/sequence.hpp", "tests/loop/sequence", " && !text_.ended_by_itself();", ";")
+mutant("resume-stale-verifier", "loop/step.hpp", "tests/loop/sequence", "    if (!same) verifier = fresh_;\n", "")
+mutant("resume-forgets-what-is-remembered", "loop/step.hpp", "tests/loop/sequence", "    if (!same) verifier = fresh_;\n", "    verifier = fresh_;\n")
+mutant("resume-of-a-cut-text", "loop/step.hpp", "tests/loop/sequence", " && !text_.ended_by_itself();", ";")
 mutant("resume-keeps-context", "loop/text.hpp", "tests/loop/sequence",
        "context_.resize(static_cast<std::size_t>(kept));",
        "context_.resize(std::min(context_.size(), static_cast<std::size_t>(kept) + 1));")
-mutant("resume-forgets-all", "loop/sequence.hpp", "tests/loop/sequence",
-       "seen_ = std::min({seen_, common, text_.size() - 1});", "seen_ = 0;")
-mutant("resume-last-token-unfed", "loop/sequence.hpp", "tests/loop/sequence tests/loop/cascade_drafter",
-       "std::min({seen_, common, text_.size() - 1})", "std::min(seen_, common)")
+mutant("resume-forgets-all", "loop/step.hpp", "tests/loop/sequence",
+       "cached_ = std::min({cached_, common, text_.size() - 1});", "cached_ = 0;")
+mutant("resume-last-token-unfed", "loop/step.hpp", "tests/loop/sequence tests/loop/cascade_drafter",
+       "std::min({cached_, common, text_.size() - 1})", "std::min(cached_, common)")
 mutant("resume-keeps-cache", "loop/sequence.hpp", "tests/loop/sequence",
-       "      if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(seen_);\n    if (drafter",
+       "      if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(kept());\n    if (drafter",
        "      {}\n    if (drafter")
 mutant("resume-keeps-drafter", "loop/sequence.hpp", "tests/loop/sequence",
-       "if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(seen_);", "")
+       "if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(kept());", "")
 mutant("resume-others-models", "loop/sequence.hpp", "tests/loop/sequence",
-       "      if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(seen_);\n    if (drafter",
-       "      shared_->target.truncate(seen_);\n    if (drafter")
+       "      if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(kept());\n    if (drafter",
+       "      shared_->target.truncate(kept());\n    if (drafter")
 mutant("resume-stays-stopped", "loop/text.hpp", "tests/loop/sequence", "    stopped_ = false;\n", "")
-mutant("resume-of-a-view", "loop/sequence.hpp", "tests/loop/sequence",
+mutant("resume-of-a-view", "loop/step.hpp", "tests/loop/sequence",
        "text_.go_on(common, more, std::move(options));", "text_.go_on(common, text_.context().last(more.size()), std::move(options));")
 
 mutant = promise("a cascade drafts its model's text and reports its model's rows")
 mutant("cascade-rows-of-rejected", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
-       "i <= verdict.accepted; ++i) recorded->add", "i < rows.rows(); ++i) recorded->add")
+       "i <= verdict.node; ++i) recorded->add", "i < rows.rows(); ++i) recorded->add")
 mutant("cascade-correction-row-lost", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
-       "i <= verdict.accepted; ++i) recorded->add", "i < verdict.accepted; ++i) recorded->add")
+       "i <= verdict.node; ++i) recorded->add", "i < verdict.node; ++i) recorded->add")
 mutant("cascade-old-rows-first", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter", "    inner_->rows.clear();\n", "")
 mutant("cascade-never-cleared", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
        "if (length <= 0 && inner_ && inner_->sequence)", "if (length < 0 && inner_ && inner_->sequence)")
@@ -154,18 +158,18 @@ mutant("cascade-policy-one-late", "loop/cascade_drafter.hpp", "tests/loop/cascad
        "return drafted(sequence, asked);\n    }", "return drafted(sequence, asked + 1);\n    }")
 mutant("cascade-remembers-its-draft", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
        "      inner_->sequence->forget();\n", "")
-mutant("stored-rows-one-copy", "rows/kinds/stored_rows.hpp", "tests/loop/cascade_drafter tests/draft/model_drafter",
+mutant("stored-rows-one-copy", "rows/kinds/stored_rows.hpp", "tests/loop/cascade_drafter tests/draft/strategies/line",
        "copies_[rows_.size()].assign(row)", "copies_[0].assign(row)")
 
 mutant("cascade-row-told-as-the-outer-loops", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
        "throw error.of(\"cascade\");", "throw;")
 
 mutant = promise("what drafters of others return is checked before it is used")
-mutant("drafted-ids-unchecked", "loop/sequence.hpp", "tests/loop/sequence",
-       "    detail::check_tokens(\"draft\", proposal.tokens(), known);\n", "")
-mutant("rows-wider-than-the-target", "loop/sequence.hpp", "tests/loop/sequence",
-       "const Index known = shared_->target.vocab_size();", "const Index known = drafted.vocab_size();")
-mutant("rows-narrower-than-the-target", "loop/sequence.hpp", "tests/loop/sequence",
+mutant("drafted-ids-unchecked", "loop/step.hpp", "tests/loop/sequence",
+       "    detail::check_tokens(\"draft\", offer.tokens, known);\n", "")
+mutant("rows-wider-than-the-target", "loop/step.hpp", "tests/loop/sequence",
+       "const Index known = target_.vocabulary;", "const Index known = drafted.vocab_size();")
+mutant("rows-narrower-than-the-target", "loop/step.hpp", "tests/loop/sequence",
        "if (drafted.vocab_size() < known)", "if (false)")
 mutant("moved-text-measured", "loop/text.hpp", "tests/loop/sequence",
        "std::min(prompt_size_, context_.size())", "prompt_size_")
@@ -174,11 +178,11 @@ mutant("stop-tokens-unchecked", "loop/text.hpp", "tests/loop/sequence",
 
 mutant = promise("a throw leaves the step undone, also one of a drafter that is told of the verdict")
 OBSERVE = "    observe(rows);\n"
-mutant("committed-before-observed", "loop/sequence.hpp", "tests/loop/sequence",
-       OBSERVE + "    detail::commit(verifier_);\n", "    detail::commit(verifier_);\n" + OBSERVE)
-mutant("rule-not-restored", "loop/sequence.hpp", "tests/loop/sequence",
-       "if (rule_ != nullptr) *rule_ = std::move(before_);", "")
-mutant("rule-always-restored", "loop/sequence.hpp", "tests/loop/sequence", "    backup.drop();\n", "")
+mutant("committed-before-observed", "loop/step.hpp", "tests/loop/sequence",
+       "    verdict_ = detail::judge_at_node(verifier_, drafted, chance, known);\n", "    verdict_ = detail::judge_at_node(verifier_, drafted, chance, known);\n    detail::commit(verifier_);\n")
+mutant("rule-not-restored", "loop/step.hpp", "tests/loop/sequence",
+       "if (before_) verifier_ = *std::exchange(before_, std::nullopt);", "before_.reset();")
+mutant("rule-always-restored", "loop/step.hpp", "tests/loop/sequence", "    before_.reset();\n    const Index before", "    if (before_) verifier_ = *std::exchange(before_, std::nullopt);\n    const Index before")
 mutant("context-moves-under-drafter", "loop/text.hpp", "tests/loop/sequence",
        "    if (context_.capacity() < needed) context_.reserve(2 * needed);\n", "")
 
@@ -193,15 +197,15 @@ mutant("callbacks-throw-ends-the-text", "loop/sequence.hpp", GOES, "        on_s
 mutant("callbacks-throw-forgets-the-rule", "loop/sequence.hpp", "tests/law_faults", "        on_step(emitted);\n",
        "        try { on_step(emitted); } catch (...) { forget(); throw; }\n")
 mutant("rule-judges-beyond-a-throw", "loop/sequence.hpp", "tests/law_faults",
-       "      withdraw();\n      shared_->target.truncate(seen_);\n      throw;",
-       "      withdraw();\n      shared_->target.truncate(seen_);\n      verifier_ = fresh_;\n      throw;")
+       "      withdraw();\n      shared_->target.truncate(kept());\n      throw;",
+       "      withdraw();\n      shared_->target.truncate(kept());\n      verifier_ = fresh_;\n      throw;")
 
 mutant = promise("a million tokens, from lines and from trees: contexts exact, the text the target's, memory constant")
 SOAK = "tests/soak/soak"
 mutant("lost-proposal-kept-in-contexts", "loop/sequence.hpp", SOAK,
-       "    proposal_.value.reset();\n    if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(text_.size());",
-       "    proposal_.value.reset();")
-mutant("kept-less-than-survived", "loop/sequence.hpp", SOAK, SEEN, SEEN.replace("before", "before + (accepted() > 4 ? -1 : 0)"))
+       "    draft_.value.reset();\n    if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(std::ssize(context()));",
+       "    draft_.value.reset();")
+mutant("kept-less-than-survived", "loop/step.hpp", SOAK, "cached_ = before + kept;", "cached_ = before + (accepted() > 4 ? -1 : 0) + kept;")
 mutant("resume-takes-more-room", "loop/text.hpp", SOAK, "context_.reserve(static_cast<std::size_t>(kept) + more.size());",
        "context_.reserve(context_.capacity() + more.size());")
 mutant("room-doubles-with-each-step", "loop/text.hpp", SOAK, "if (context_.capacity() < needed) context_.reserve(2 * needed);",
@@ -211,33 +215,31 @@ mutant("statistics-grow-with-steps", "measure/stats.hpp", SOAK,
        "accepted_lengths.resize(accepted_lengths.size() + static_cast<std::size_t>(step.drafted) + 1);")
 mutant("a-copy-more-for-each-row", "rows/kinds/stored_rows.hpp", SOAK,
        "if (copies_.size() == rows_.size()) copies_.emplace_back();", "copies_.emplace_back();")
-mutant("trunk-left-where-a-spare-was-taken", "draft/spares_drafter.hpp", SOAK,
-       "if (const Index agreed = taken_in_.agreed(context); agreed != unlimited) model_.truncate(agreed);", "")
 
 mutant = promise("each moment of a step is in one of the three times")
-mutant("target-time-from-the-start", "loop/sequence.hpp", "tests/loop/sequence",
-       "start - proposal_.value->made)", "start - proposal_.value->made + proposal_.value->draft_time)")
-mutant("draft-time-to-the-verdict", "loop/sequence.hpp", "tests/loop/sequence",
-       ".draft_time = proposal.draft_time,", ".draft_time = proposal.draft_time + (Clock::now() - proposal.made),")
-mutant("verify-time-of-last-step", "loop/sequence.hpp", "tests/loop/sequence",
+mutant("target-time-from-the-start", "loop/step.hpp", "tests/loop/sequence",
+       ".target_time = judged_at_ - offer.made,", ".target_time = judged_at_ - offer.made + offer.draft_time,")
+mutant("draft-time-to-the-verdict", "loop/step.hpp", "tests/loop/sequence",
+       ".draft_time = offer.draft_time,", ".draft_time = offer.draft_time + (Clock::now() - offer.made),")
+mutant("verify-time-of-last-step", "loop/step.hpp", "tests/loop/sequence",
        "stats_.verify_time += Clock::now()", "stats_.verify_time = Clock::now()")
-mutant("verify-time-from-the-start", "loop/sequence.hpp", "tests/loop/sequence",
-       "stats_.verify_time += Clock::now() - start;", "stats_.verify_time += Clock::now() - start + proposal_.value->draft_time;")
+mutant("verify-time-from-the-start", "loop/step.hpp", "tests/loop/sequence",
+       "stats_.verify_time += Clock::now() - judged_at_;", "stats_.verify_time += Clock::now() - judged_at_ + offer.draft_time;")
 
 mutant = promise("the baseline asks nobody for a draft")
-mutant("no-drafter-guesses", "draft/drafter.hpp", "tests/loop/sequence tests/text/stop_strings",
-       "const { return {{}, OneHotRows({})}; }",
-       "const { static constexpr Token guess[] = {0}; return {guess, OneHotRows(guess)}; }")
+mutant("no-drafter-guesses", "draft/drafter.hpp", "tests/draft/drafter tests/loop/sequence tests/text/stop_strings",
+       "const { return {{}, OneHotRows({}), {}}; }",
+       "const { static constexpr Token guess[] = {0}; return {guess, OneHotRows(guess), {}}; }")
 mutant("baseline-asks-for-drafts", "loop/spec_dec.hpp", "tests/loop/spec_dec", "  options.gamma = 0;\n", "")
 
 mutant = promise("unlimited is one word, what is beyond it or below 0 is named, and what was moved away does nothing")
 mutant("gamma-beyond-any-draft", "verify/draft_limit.hpp", "tests/loop/spec_dec", "if (gamma < unlimited) check_drafted", "if (false) check_drafted")
 mutant("gamma-unlimited-refused", "verify/draft_limit.hpp", "tests/loop/sequence", "if (gamma < unlimited) check_drafted", "check_drafted")
-mutant("draft-without-bounds", "loop/sequence.hpp", "tests/loop/sequence", "if (asked > longest_draft)", "if (false)")
-mutant("moved-sequence-goes-on", "loop/text.hpp", "tests/loop/sequence", "return context_.empty() || stopped_", "return stopped_")
+mutant("draft-without-bounds", "loop/step.hpp", "tests/loop/sequence", "if (asked > longest_draft)", "if (false)")
+mutant("moved-sequence-keep-drafting", "loop/text.hpp", "tests/loop/sequence", "return context_.empty() || stopped_", "return stopped_")
 mutant("vocabulary-unlooked-at", "loop/text.hpp", "tests/loop/sequence", "if (vocab_size < 1) invalid_argument", "if (false) invalid_argument")
-mutant("moved-cascade-goes-on", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter", "if (!inner_) throw", "if (false) throw")
-mutant("moved-drafter-goes-on", "model/turn.hpp", "tests/draft/model_drafter", "if (turns.moved_away())", "if (false)")
+mutant("moved-cascade-keep-drafting", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter", "if (!inner_) throw", "if (false) throw")
+mutant("moved-drafter-drafts", "model/turn.hpp", "tests/draft/model_drafter", "if (turns.moved_away())", "if (false)")
 mutant("unsigned-context-negative", "model/model.hpp", "tests/loop/sequence",
        "std::min<std::uintmax_t>(model.context_size(), unlimited)", "model.context_size()")
 mutant("ids-cut", "loop/options.hpp", "tests/loop/sequence", "if (static_cast<Token>(out.back()) != x)", "if (false)")
@@ -249,15 +251,19 @@ mutant("tree-keeps-other-tokens", "loop/feed_buffer.hpp", TREE_LOOP,
        "for (const Index k : accepted) kept_.push_back(unseen_ + k);", "for (const Index k : accepted) kept_.push_back(k);")
 mutant("fed-behind-another-token", "loop/feed_buffer.hpp", TREE_LOOP,
        "parents_.push_back(unseen_ + parent);", "parents_.push_back(parent);")
-mutant("tree-deeper-than-the-budget", "loop/sequence.hpp", TREE_LOOP,
+mutant("tree-deeper-than-the-budget", "loop/step.hpp", TREE_LOOP,
        "std::min({std::max(text_.remaining() - 1, least), room(), longest_draft})", "longest_draft")
-mutant("tree-larger-than-the-context", "loop/sequence.hpp", TREE_LOOP,
-       "std::min({std::max(wanted_length(), least), room(), longest_draft})", "wanted_length()")
-mutant("deep-tree-judged", "loop/sequence.hpp", TREE_LOOP, "if (depth_ > limits.depth)", "if (false)")
-mutant("drafter-of-trees-trusted", "loop/sequence.hpp", TREE_LOOP,
-       "detail::check_parents(proposal.tokens(), proposal.parents());", "")
+mutant("tree-larger-than-the-context", "loop/step.hpp", TREE_LOOP,
+       "std::min({std::max(wanted, least), room(), longest_draft})", "wanted")
+mutant("deep-tree-judged", "loop/step.hpp", TREE_LOOP, "if (depth_ > limits.depth)", "if (false)")
+mutant("drafter-of-trees-trusted", "loop/step.hpp", TREE_LOOP,
+       "detail::check_parents(offer.tokens, offer.parents);", "")
+mutant("drafter-of-lines-trusted", "loop/step.hpp", "tests/draft/drafter", "if (detail::branches(parents))", "if (false)")
+mutant("line-that-branches", "loop/step.hpp", "tests/draft/drafter",
+       "std::iota(line_.begin(), line_.end(), Index{-1});",
+       "std::fill(line_.begin(), line_.end(), Index{-1});")
 mutant("tree-cut-not-kept", "loop/sequence.hpp", TREE_LOOP,
-       "shared_->target.keep(feed_.kept());", "shared_->target.truncate(seen_);")
+       "shared_->target.keep(step_.kept_path());", "shared_->target.truncate(kept());")
 mutant("rank-of-the-eldest", "loop/accepted_path.hpp", TREE_LOOP,
        "ranks_.push_back(children(drafted, at, k));", "ranks_.push_back(0);")
 mutant("stop-offers-nothing", "loop/accepted_path.hpp", TREE_LOOP,
@@ -268,12 +274,12 @@ mutant = promise("in a batch a text is what it is alone")
 mutant("any-generator-stands-still", "chance/any_generator.hpp", BATCH, "return random_bits64(generator); }",
        "Generator again = generator; return random_bits64(again); }")
 mutant("batch-target-keeps-all", "loop/batch_entry.hpp", BATCH,
-       "if (feed_.rows > 0) target.keep(number_, sequence_.kept());", "")
+       "if (feed_.rows > 0) target.keep(number_, step_.kept());", "")
 mutant("batch-tree-not-kept", "loop/batch_entry.hpp", BATCH,
-       "return target.keep(number_, sequence_.kept_path());", "return target.keep(number_, sequence_.kept());")
-mutant("batch-rows-of-another", "loop/batch.hpp", BATCH, "firsts_.push_back(rows);", "firsts_.push_back(0);")
+       "return target.keep(number_, step_.kept_path());", "return target.keep(number_, step_.kept());")
+mutant("batch-rows-of-another", "loop/batch.hpp", BATCH, "firsts_.push_back(expected);", "firsts_.push_back(0);")
 mutant("batch-drafter-keeps-all", "loop/batch.hpp", BATCH,
-       "drafter_.keep(entry->number(), entry->drafter().length());", "{}")
+       "drafter_.keep(entry->number(), entry->step().kept());", "{}")
 mutant("batch-source-of-another", "loop/batch.hpp", BATCH,
        "requests_.push_back(request_of(*entry));",
        "requests_.push_back(request_of(*entry)), requests_.back().source = &drafting_.front()->source();")
@@ -281,24 +287,19 @@ mutant("batch-trees-without-limits", "loop/batch.hpp", BATCH, "request.limits = 
 mutant("batch-prompt-fed-twice", "loop/batch_entry.hpp", BATCH,
        "filled_ += std::ssize(feed_.tokens);", "filled_ = prefill_;")
 mutant("batch-prompt-without-its-end", "loop/batch.hpp", BATCH, "fits ? 0 : prompt.size() - 1", "fits ? 0 : prompt.size()")
-mutant("batch-drafts-with-stale-tokens", "draft/batch_model_drafter.hpp", BATCH,
-       "keep(request.sequence, context, std::ssize(request.context) - 1);",
-       "keep(request.sequence, context, std::ssize(request.context));")
-mutant("batch-draft-model-not-cut", "draft/batch_model_drafter.hpp", BATCH,
-       "    model_.keep(sequence, context.seen);\n", "")
-mutant("batch-draft-beyond-its-length", "draft/batch_model_drafter.hpp", BATCH,
-       "if (context.ended || i >= most(requests[r])) continue;", "if (context.ended) continue;", endless=True)
-mutant("batch-confidence-ignored", "draft/batch_model_drafter.hpp", BATCH, "if (!request.goes_on(q, i)) {", "if (false) {")
+mutant("batch-confidence-ignored", "draft/model_drafter.hpp", "tests/draft/strategies/line",
+       "growth.take(rows, chance, request.keep_drafting);",
+       "growth.take(rows, chance, detail::AlwaysKeepDrafting{});")
 
 mutant = promise("in a batch each fails by itself")
-mutant("batch-failure-unnoticed", "loop/batch_entry.hpp", BATCH, "return error_ || sequence_.done();", "return sequence_.done();")
+mutant("batch-failure-unnoticed", "loop/batch_entry.hpp", BATCH, "return error_ || step_.done();", "return step_.done();")
 mutant("batch-short-rows-taken-in", "loop/batch.hpp", BATCH,
        "if (!entry->judged()) target_.keep(entry->number(), entry->feed().from);", "{}")
-mutant("batch-failed-sequence-remembered", "loop/batch.hpp", BATCH, "    target_.release(sequence);\n", "")
+mutant("batch-failed-sequence-remembered", "loop/batch.hpp", BATCH, "if constexpr (called_here) target_.release(sequence);", "")
 mutant("batch-sequences-left-behind", "loop/batch.hpp", BATCH, "for (const auto& entry : entries_) forget(entry->number());", "")
 mutant("batch-failed-draft-remembered", "loop/batch.hpp", BATCH,
        "if constexpr (drafts_together) drafter_.release(sequence);", "")
-mutant("batch-callbacks-no-unheard", "loop/batch_entry.hpp", BATCH, "if (!on_step_(emitted_)) sequence_.stop();", "on_step_(emitted_);")
+mutant("batch-callbacks-no-unheard", "loop/batch_entry.hpp", BATCH, "if (!on_step_(emitted_)) step_.stop();", "on_step_(emitted_);")
 mutant("batch-drafters-copies-share", "loop/batch.hpp", BATCH, "    check_copies();\n", "")
 
 mutant = promise("a call of a batch has no more tokens than it may, and who waits is next")
@@ -306,16 +307,16 @@ mutant("batch-calls-overfull", "loop/batch.hpp", BATCH, "if (count > left || cou
 mutant("batch-overtakes", "loop/batch.hpp", BATCH, "entries_.begin() + looked_at_", "entries_.begin()")
 mutant("batch-changed-within-a-callback", "loop/batch.hpp", BATCH, "    telling_ = true;\n", "")
 mutant("batch-drafts-beyond-a-call", "loop/batch.hpp", BATCH, "most != unlimited && options.gamma >= most", "false")
-mutant("batch-length-asked-by-each", "loop/batch.hpp", BATCH,
-       "for (const auto& entry : entries_) entry->wants(wanted);",
-       "for (const auto& entry : entries_) entry->wants(length_.next(most));")
-mutant("batch-length-not-told", "loop/batch_entry.hpp", BATCH, "if (step_) policy_->observe(*step_);", "")
+mutant("batch-length-asked-by-each", "loop/batch_entry.hpp", BATCH,
+       "return policy_.wanted(wanted_of_all, most);",
+       "return policy_.wanted(wanted_of_all + 1, most);")
+mutant("batch-length-not-told", "loop/batch_entry.hpp", BATCH, "if (feed_.rows > 0 && !error_) policy.observe(step_.last());", "static_cast<void>(policy);")
 
 mutant = promise("a call of a batch that fails can be tried again, with the same luck")
-mutant("rewound-generator-goes-on", "chance/rewindable_generator.hpp", BATCH, "void rewind() { next_ = 0; }", "void rewind() {}")
+mutant("rewound-generator-keep-drafting", "chance/rewindable_generator.hpp", BATCH, "void rewind() { next_ = 0; }", "void rewind() {}")
 mutant("batch-luck-not-rewound", "loop/batch_entry.hpp", BATCH, "    source_.rewind();", "    source_.mark();")
 mutant("batch-luck-never-marked", "loop/batch_entry.hpp", BATCH, "    source_.mark();\n", "")
-mutant("batch-finished-before-the-call", "loop/batch.hpp", "tests/soak/batch", "    finished_.clear();\n", "    finished_.clear();\n    leave(finished_);\n")
+mutant("batch-finished-before-the-call", "loop/batch.hpp", "tests/soak/batch", "    finished_.clear();\n    step_into(", "    finished_.clear();\n    leave(finished_);\n    step_into(")
 mutant("batch-luck-lost-with-the-mark", "chance/rewindable_generator.hpp", "tests/chance/rewindable_generator",
        "given_.erase(given_.begin(), given_.begin() + static_cast<std::ptrdiff_t>(next_));", "given_.clear();")
 mutant("batch-judged-taken-back", "loop/batch.hpp", BATCH,
@@ -324,38 +325,31 @@ mutant("batch-unjudged-told", "loop/batch.hpp", BATCH,
        "std::erase_if(stepping_, [](const Entry* entry) { return !entry->judged(); });", "")
 mutant("batch-judged-for-ever", "loop/batch_entry.hpp", BATCH, "    judged_ = false;\n", "")
 mutant("batch-cancelled-before-its-result", "loop/batch.hpp", "tests/law_allocation",
-       "Result result = (*entry)->sequence().result();", "(*entry)->sequence().stop();\n    Result result = (*entry)->sequence().result();")
+       "Result result = (*entry)->step().result();", "(*entry)->step().stop();\n    Result result = (*entry)->step().result();")
 mutant("batch-results-told-twice", "loop/batch.hpp", "tests/law_allocation",
        "finished.erase(finished.begin() + before, finished.end());", "(void)before;")
 
 mutant = promise("a draft length is asked once a step, and the answer holds for this step")
-mutant("length-asked-twice-a-step", "loop/sequence.hpp", "tests/loop/batch tests/loop/sequence", "if (!limits_) draft_limits();", "draft_limits();")
-mutant("length-asked-again-for-a-retry", "loop/batch_entry.hpp", BATCH, "if (!limits_) error_ =", "error_ =")
-mutant("length-for-all-of-a-step-before", "loop/batch_entry.hpp", BATCH,
-       "    shared_.length.wants(length);\n    limits_.reset();\n", "    shared_.length.wants(length);\n")
-mutant("length-of-a-batch-never-asked-again", "loop/batch_entry.hpp", BATCH,
-       "source_); });\n      limits_.reset();\n", "source_); });\n")
-mutant("length-of-a-text-that-went-on", "loop/sequence.hpp", "tests/loop/sequence",
-       "    limits_.reset();\n    shared_->drafter.truncate(seen_);", "    shared_->drafter.truncate(seen_);")
-mutant("length-of-another-budget", "loop/sequence.hpp", "tests/loop/sequence",
+mutant("length-asked-twice-a-step", "loop/step.hpp", "tests/loop/batch tests/loop/sequence", "    if (!limits_) {\n", "    {\n")
+mutant("length-asked-again-for-a-retry", "loop/batch_entry.hpp", BATCH, "    withdraw();\n    error_ =", "    withdraw();\n    step_.forget_limits();\n    error_ =")
+mutant("length-for-all-of-a-step-before", "loop/batch.hpp", BATCH,
+       "for (const auto& entry : entries_) entry->step().forget_limits();", "")
+mutant("length-of-a-text-that-went-on", "loop/step.hpp", "tests/loop/sequence",
+       "    offer_.value.reset();\n    limits_.reset();\n    return emitted;", "    offer_.value.reset();\n    return emitted;")
+mutant("length-of-another-budget", "loop/step.hpp", "tests/loop/sequence",
        "    limits_.reset();\n    record_.truncate(0);", "    record_.truncate(0);")
 
 mutant = promise("a batch tells who has finished in the order of their numbers, and what it fed")
 mutant("batch-finished-in-any-order", "loop/batch.hpp", BATCH,
-       "    std::ranges::sort(finished_, {}, &Finished::sequence);\n", "")
+       "    step_into(finished_, for_each);\n    std::ranges::sort(finished_, {}, &Finished::sequence);\n", "    step_into(finished_, for_each);\n")
 mutant("batch-run-in-any-order", "loop/batch.hpp", BATCH,
        "    std::ranges::sort(all_finished_, {}, &Finished::sequence);\n", "")
 mutant("batch-feeds-of-nothing", "loop/batch.hpp", BATCH,
        "if (count > left || count == 0) break;", "if (count > left) break;")
-mutant("batch-old-error-kept", "loop/batch_entry.hpp", BATCH, "    error_ = nullptr;  // of a step that failed before it was told\n", "")
 mutant("batch-fed-uncounted", "loop/batch.hpp", BATCH,
        "    for (const BatchFeed& feed : feeds_) fed_ += std::ssize(feed.tokens);\n", "")
 
 mutant = promise("a draft model of a batch may know other tokens, and hold less, than the target")
-mutant("batch-unknown-tokens-shown", "draft/batch_model_drafter.hpp", BATCH,
-       "const auto tokens = detail::known_tokens(unseen, model_.vocab_size(), context.known);", "const auto tokens = unseen;")
-mutant("batch-draft-past-its-context", "draft/batch_model_drafter.hpp", BATCH,
-       "return std::min(request.gamma, detail::room_behind(request.context, model_));", "return request.gamma;")
 mutant("sequences-take-trees-as-lines", "model/model_per_sequence.hpp", BATCH,
        "if (!feed.parents.empty()) return model.forward(feed.tokens, feed.parents, rows);", "")
 
@@ -394,7 +388,7 @@ mutant("stream-searches-on-in-another-text", "loop/text_stream.hpp", "tests/loop
        "    search_ = {};\n", "")
 mutant("stream-loses-what-it-held", "loop/text_stream.hpp", "tests/loop/text_stream",
        "    detail::StopSearch search = search_;\n", "    forget_shown();\n    detail::StopSearch& search = search_;\n")
-mutant("stream-goes-on-behind-a-stop", "loop/text_stream.hpp", "tests/loop/text_stream",
+mutant("stream-keep-drafting-behind-a-stop", "loop/text_stream.hpp", "tests/loop/text_stream",
        "    if (ended_) return {};\n", "")
 mutant("stream-shows-what-follows-a-stop-token", "loop/text_stream.hpp", "tests/loop/text_stream",
        "token != tokens.end() && !ends; ++token", "token != tokens.end() && !match; ++token")
@@ -407,17 +401,17 @@ LOGS = "tests/loop/log_probabilities"
 mutant = promise("log-probabilities are those of the target's rows that the tokens stand in")
 mutant("log-likeliest-from-the-first", "loop/log_probabilities.hpp", LOGS,
        "const std::size_t begin = i == 0 ? 0 :", "const std::size_t begin = i >= 0 ? 0 :")
-mutant("log-probability-of-the-next-row", "loop/sequence.hpp", LOGS,
+mutant("log-probability-of-the-next-row", "loop/step.hpp", LOGS,
        "record_.add(drafted.target(node), drawn_here", "record_.add(drafted.target(std::min(node + 1, drafted.gamma())), drawn_here")
-mutant("log-probabilities-not-cut", "loop/sequence.hpp", LOGS, "i < cut_.tokens; ++i", "i <= accepted(); ++i")
-mutant("log-probabilities-of-another-branch", "loop/sequence.hpp", LOGS,
+mutant("log-probabilities-not-cut", "loop/step.hpp", LOGS, "i < cut_.tokens; ++i", "i <= accepted(); ++i")
+mutant("log-probabilities-of-another-branch", "loop/step.hpp", LOGS,
        "if (!drawn_here) node = path_.numbers()[k] + 1;", "if (!drawn_here) node = i + 1;")
-mutant("log-probabilities-of-a-failed-step", "loop/sequence.hpp", LOGS,
-       "      record_.truncate(std::ssize(text_.tokens()));\n", "")
+mutant("log-probabilities-of-a-failed-step", "loop/step.hpp", LOGS,
+       "    record_.truncate(std::ssize(text_.tokens()));\n", "")
 mutant("log-likeliest-of-a-failed-step", "loop/log_probabilities.hpp", LOGS,
        "    top_.resize(kept == 0 ? 0 : ends_.back());\n", "")
 mutant("log-likeliest-told-by-old-ends", "loop/log_probabilities.hpp", LOGS, "    ends_.resize(kept);\n", "")
-mutant("log-probabilities-outlive-their-text", "loop/sequence.hpp", LOGS, "    record_.truncate(0);\n", "")
+mutant("log-probabilities-outlive-their-text", "loop/step.hpp", LOGS, "    record_.truncate(0);\n", "")
 mutant("raw-is-processed", "sample/processed_rows.hpp", LOGS,
        "return Processed(logits());", "return processed();")
 mutant("raw-is-hooked", "sample/processed_model.hpp", LOGS + " tests/sample/texts_of_model",
@@ -432,8 +426,15 @@ mutant("log-probability-of-an-underflow", "rows/read/log_probability.hpp", "test
 
 mutant = promise("the loop tells a keyed source where it stands")
 mutant("keyed-draft-elsewhere", "loop/sequence.hpp", "tests/verify/keyed",
-       "detail::stand_at(chance, text_.size());\n    take_drafter();", "take_drafter();")
-mutant("keyed-verdict-elsewhere", "loop/sequence.hpp", "tests/verify/keyed",
-       "detail::stand_at(chance, text_.size());\n    try {", "try {")
+       "detail::stand_at(chance, std::ssize(context()));\n    take_drafter();", "take_drafter();")
+mutant("keyed-verdict-elsewhere", "loop/step.hpp", "tests/verify/keyed",
+       "    detail::stand_at(chance, text_.size());\n", "")
 mutant("keyed-batch-drafts-elsewhere", "loop/batch.hpp", "tests/verify/keyed",
        "    detail::stand_at(entry.source(), std::ssize(request.context));\n", "")
+
+mutant = promise("an engine that owns its forward takes a step of a batch in two halves; what was proposed is judged once, and by rows of its own")
+mutant("halves-without-a-proposal", "loop/batch.hpp", "tests/loop/batch", "if (!proposed_) throw", "if (false) throw")
+mutant("halves-judged-twice", "loop/batch.hpp", "tests/loop/batch", "    proposed_ = false;\n    finished_.clear();\n    take_rows", "    finished_.clear();\n    take_rows")
+mutant("halves-after-a-cancel", "loop/batch.hpp", "tests/loop/batch", 'check_between_steps("cancel()");\n    proposed_ = false;\n', 'check_between_steps("cancel()");\n')
+mutant("halves-proposed-twice", "loop/batch_entry.hpp", "tests/loop/batch", "    if (!step_.offers()) return;\n    step_.withdraw();\n", "    return;\n")
+mutant("shared-length-of-each", "draft/length/shared.hpp", "tests/loop/batch", "inline constexpr bool is_shared_policy<SharedPolicy<Policy>> = true;", "inline constexpr bool is_shared_policy<SharedPolicy<Policy>> = false;")

@@ -56,7 +56,7 @@ mutant("sequences-wide-rows-taken-in", SEQUENCES, SEQUENCES_TEST, "if (rows.rows
 REPLAYED, REPLAYED_TEST = "model/replayed.hpp", "tests/model/replayed"
 
 mutant = promise("what cannot be cut back goes on behind what was kept, and takes little in again")
-mutant("replayed-goes-on-from-rejected", REPLAYED, REPLAYED_TEST, "if (text->taken_in > length) text->taken_in = unknown;", "")
+mutant("replayed-keep-drafting-from-rejected", REPLAYED, REPLAYED_TEST, "if (text->taken_in > length) text->taken_in = unknown;", "")
 mutant("replayed-empty-by-trust", REPLAYED, REPLAYED_TEST, "Index taken_in = unknown;", "Index taken_in = 0;")
 mutant("replayed-state-of-rejected-kept", REPLAYED, REPLAYED_TEST, "text->states.forget_behind(length);", "")
 mutant("replayed-failed-tokens-stay", REPLAYED, REPLAYED_TEST,
@@ -104,3 +104,38 @@ mutant("window-released-in-part", WINDOWED, WINDOWED_TEST, "    this->inner().re
 mutant("window-text-remembers-released", WINDOWED, WINDOWED_TEST, "    texts_.erase(sequence);\n", "")
 mutant("window-one-text-after-another", WINDOWED, WINDOWED_TEST, "      place += feed.rows;\n", "")
 mutant("gathered-shape-unchecked", "model/gathered_rows.hpp", WINDOWED_TEST, "if (rows != asked || ", "if (rows > asked || ")
+
+COMMON, SPELLED, COMMON_ROW, COMMON_TEST = "model/common_tokens.hpp", "model/spelled_text.hpp", "rows/kinds/common_tokens_row.hpp", "tests/model/common_tokens"
+
+mutant = promise("a model of another vocabulary has rows of the tokens that both have, after the text in its own")
+mutant("common-reports-all-that-was-left", "rows/kinds/part_alone.hpp", COMMON_TEST, "mass_ > 0 ? p / mass_ : p", "p")
+mutant("common-draws-from-nothing", COMMON_ROW, COMMON_TEST, "if (common.mass() > 0) row_.emplace(common, map);", "row_.emplace(common, map);")
+mutant("common-without-mass-any-token", COMMON_ROW, COMMON_TEST, "x == otherwise_ ? 1.0 : 0.0", "1.0 / static_cast<double>(vocab_size_ + 0 * x)")
+mutant("common-without-mass-another-draw", COMMON_ROW, COMMON_TEST, "otherwise = otherwise_](double", "otherwise = Token{0}](double")
+mutant("common-copy-of-no-mass", COMMON_ROW, COMMON_TEST, "    if (row_) copied.row_.emplace", "    if (false) copied.row_.emplace")
+mutant("common-map-unchecked", COMMON, COMMON_TEST, "if (map.draft_vocab_size() != vocab_size)", "if (false)")
+mutant("common-rows-of-the-first-text", COMMON, COMMON_TEST, "place == detail::SpelledText::nowhere ? place : rows_ + place", "place")
+mutant("common-failed-tokens-stay", COMMON, COMMON_TEST, "for (const BatchFeed& feed : feeds) keep_length(feed.sequence, feed.from);", "")
+mutant("common-shape-unchecked", COMMON, COMMON_TEST, "rows_,\n                           map_.draft_vocab_size());", "rows.rows(),\n                           rows.rows() > 0 ? Index{rows.row(0).vocab_size()} : Index{0});")
+mutant("common-reads-ids-unmapped", SPELLED, COMMON_TEST, "tokens.push_back(d);\n      } else", "tokens.push_back(x);\n      } else")
+mutant("common-reads-beyond-the-map", SPELLED, COMMON_TEST, "if (i >= content_->ends.size()) return {&unknown, 1};", "")
+mutant("common-spelling-unchecked", SPELLED, COMMON_TEST, "(tokens).subspan(before), map", "(tokens).first(0), map")
+mutant("common-text-begins-with-nothing", SPELLED, COMMON_TEST, "tokens.empty() && is_first", "false && is_first")
+mutant("common-text-not-cut", SPELLED, COMMON_TEST, "shown_.resize(static_cast<std::size_t>(ends_.empty() ? 0 : ends_.back()));", "")
+mutant("common-line-not-fed-again", SPELLED, COMMON_TEST, "if (first_ <= held_) keep(held_ = first_ - 1);", "if (first_ <= held_) held_ = first_ - 1;")
+mutant("common-line-past-the-room", SPELLED, COMMON_TEST, "return std::min(std::ssize(shown_), room_);", "return std::ssize(shown_);")
+mutant("common-tree-past-the-room", SPELLED, COMMON_TEST, "held_ + std::ssize(nodes_) + std::ssize(chain) > room_", "false")
+mutant("common-tree-not-fed-again", SPELLED, COMMON_TEST, "if (first_ < fed_) {", "if (false) {")
+mutant("common-tree-again-beside-itself", SPELLED, COMMON_TEST, "    keep(held_);\n  }", "  }")
+mutant("common-tree-without-the-rest-of-the-text", SPELLED, COMMON_TEST, "if (nodes_.empty()) begin_tree();", "")
+mutant("common-nodes-not-moved-up", SPELLED, COMMON_TEST, "number += number == lost ? 0 : 1;", "number += 0;")
+mutant("common-path-by-its-own-numbers", SPELLED, COMMON_TEST, "end = lasts_[at(node)];", "end = node;")
+mutant("common-path-backwards", SPELLED, COMMON_TEST, "std::ranges::reverse(path_);", "")
+mutant("common-row-unnamed", "draft/strategies/line.hpp", COMMON_TEST, 'detail::in_row("draft", i, [&] { return output.row(0); })', "output.row(0)")
+mutant("common-row-beside-spares-unnamed", "draft/strategies/spares.hpp", COMMON_TEST, 'detail::in_row("draft", std::ssize(tokens_), [&] { return output.row(0); })', "output.row(0)")
+
+MATCH, MATCH_TEST = "text/match_tokens.hpp", "tests/text/match_tokens"
+
+mutant = promise("tokens of two vocabularies are matched by their bytes, one to one")
+mutant("nothing-matched-with-nothing", MATCH, MATCH_TEST, "piece.empty() ? targets.end() : ", "")
+mutant("tokens-matched-twice", MATCH, MATCH_TEST, "    targets.erase(found);  // the next one of these bytes finds nothing\n", "")

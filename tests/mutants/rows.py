@@ -93,7 +93,7 @@ mutant("copy-first-segment-only", "rows/kinds/row_copy.hpp", "tests/rows/kinds/r
        "copy_.data() + ids(0), p.size()) = p;", "copy_.data(), p.size()) = p;")
 mutant("copy-of-the-first-listed", "rows/kinds/row_copy.hpp", "tests/rows/kinds/row_copy",
        "probabilities_.push_back(p[k]);", "probabilities_.push_back(p[0]);")
-mutant("copy-is-a-view", "rows/kinds/row_copy.hpp", "tests/rows/kinds/row_copy tests/draft/model_drafter",
+mutant("copy-is-a-view", "rows/kinds/row_copy.hpp", "tests/rows/kinds/row_copy tests/draft/strategies/line",
        "return row.over(copy_.data());", "return row.over(row.logits().data());")
 mutant("ids-wide-cut", "token_ids.hpp", "tests/token_ids",
        "return wide_ ? wide_[i] : std::int64_t{narrow_[i]};", "return wide_ ? static_cast<std::int32_t>(wide_[i]) : narrow_[i];")
@@ -150,8 +150,8 @@ mutant("validate-row-size", "rows/read/validate.hpp", "tests/rows/read/validate"
 mutant("foreign-token-known", "rows/distribution.hpp", "tests/verify/drafted tests/law_rows",
        "return x < row.vocab_size() ? static_cast<double>(row.probability(x)) : 0.0;", "return static_cast<double>(row.probability(x < row.vocab_size() ? x : 0));")
 mutant("foreign-token-refused", "verify/drafted.hpp", "tests/verify/drafted tests/law_rows",
-       "return std::max<Index>(vocab_size(), draft_.matrix().vocab_size());",
-       "return std::min<Index>(vocab_size(), draft_.matrix().vocab_size());")
+       "return std::max<Index>(vocab_size(), rows_.draft.matrix().vocab_size());",
+       "return std::min<Index>(vocab_size(), rows_.draft.matrix().vocab_size());")
 mutant("rows-made-twice", "rows/row_cache.hpp", "tests/verify/drafted",
        "      word |= bit;\n", "")
 mutant("row-behind-the-few", "rows/row_cache.hpp", "tests/verify/drafted",
@@ -215,7 +215,7 @@ mutant("stored-rows-never-cleared", "rows/kinds/stored_rows.hpp", "tests/rows/ki
 mutant("stored-rows-in-one-memory", "rows/kinds/stored_rows.hpp", "tests/rows/kinds/stored_rows",
        "copies_[rows_.size()].assign(row)", "copies_[0].assign(row)")
 
-mutant("stored-copy-unnamed", "rows/kinds/stored_rows.hpp", "tests/draft/model_drafter",
+mutant("stored-copy-unnamed", "rows/kinds/stored_rows.hpp", "tests/draft/strategies/line",
        "row.named([&] { add(row.unnamed()); });", "add(row.unnamed());")
 
 mutant = promise("the laws themselves notice, each by what it alone enumerates or samples")

@@ -53,11 +53,14 @@ mutant("audit-kept-after-throw", "testing/draft_audit.hpp", "tests/testing/audit
 
 mutant = promise("an audit of trees holds every token to its row, and is no part of the text")
 mutant("audit-of-trees-blind", "testing/audited_drafter.hpp", "tests/testing/audited_drafter tests/testing/draft_audit",
-       "limits, source);\n    audit_.add(draft.rows, draft.tokens);", "limits, source);")
+       "    audit_.add(draft.rows, draft.tokens);\n",
+       "")
 mutant("audit-of-trees-unlimited", "testing/audited_drafter.hpp", "tests/testing/audited_drafter",
-       "drafter_.draft(context, limits, source)", "drafter_.draft(context, TreeLimits{}, source)")
+       "ask_drafter(drafter_, context, limits, source, keep_drafting...)",
+       "ask_drafter(drafter_, context, DraftLimits{}, source, keep_drafting...)")
 mutant("audit-of-trees-keeps-verdicts", "testing/audited_drafter.hpp", "tests/testing/audited_drafter",
-       "drafter_.observe(target_rows, tokens, parents, stop);\n  }", "}")
+       "    drafter_.observe(target_rows, tokens, parents, verdict);\n",
+       "")
 
 mutant = promise("the harness checks what it is asked for, and no law of no numbers passes")
 mutant("harness-passes-nan", "testing/check_lossless.hpp", "tests/testing/check_lossless",

@@ -5,8 +5,7 @@ from mutants import promise
 mutant = promise("bad input is named, never guessed around")
 mutant("undrawn-token-accepted", "verify/drafted.hpp", "tests/verify/drafted",
        "for (Index i = 0; needs_draft && i < gamma(); ++i)", "for (Index i = 0; false && i < gamma(); ++i)")
-mutant("undrawn-token-looked-over", "verify/drafted.hpp", "tests/verify/drafted",
-       "if (q_now ? !drawn(q_[i]) :", "if (q_now ? false :")
+mutant("undrawn-token-looked-over", "verify/drafted.hpp", "tests/verify/drafted", "if (q_now ? !drawn(rows_.q[i]) :", "if (q_now ? false :")
 mutant("impossible-token-looked-over", "verify/drafted.hpp", "tests/verify/drafted",
        ": !draft(i).possible(token_at(i)))", ": false)")
 mutant("honest-q-asked-of-all", "verify/verifier.hpp", "tests/verify/drafted tests/verify/verifier",
@@ -18,19 +17,21 @@ mutant("index-before-the-draft", "verify/drafted.hpp", "tests/verify/drafted",
 mutant("verdict-on-too-many", "verify/verifier.hpp", "tests/verify/drafted tests/loop/sequence",
        "verdict.accepted < 0 || verdict.accepted > drafted.gamma()", "verdict.accepted < 0")
 mutant("verdict-of-no-token", "verify/verifier.hpp", "tests/verify/drafted tests/loop/sequence",
-       "if (verdict.token < 0 || verdict.token >= vocab_size)", "if (verdict.token < 0)")
+       "if (token < 0 || token >= vocab_size)",
+       "if (token < 0)")
 mutant("accepted-ids-unchecked", "verify/verifier.hpp", "tests/loop/sequence",
-       "if (drafted.token(i) >= vocab_size)", "if (false)")
+       "  for (Index i = 0; i < verdict.accepted; ++i) check_accepted(i, drafted.token(i), vocab_size);\n",
+       "")
 mutant("token-id-one-too-far", "token_ids.hpp", "tests/verify/drafted",
        "tokens[i] >= vocab_size)", "tokens[i] > vocab_size)")
 mutant("negative-id", "token_ids.hpp", "tests/verify/drafted",
        "tokens[i] < 0 || ", "")
-mutant("token-ids-unchecked", "verify/drafted.hpp", "tests/verify/drafted",
-       "detail::check_tokens(\"tokens\", tokens_, known_ids());", "")
+mutant("token-ids-unchecked", "verify/drafted.hpp", "tests/verify/drafted", "detail::check_tokens(\"tokens\", rows_.tokens, known_ids());", "")
 mutant("target-row-missing", "verify/drafted.hpp", "tests/verify/drafted",
        "if (targets == gamma() + 1) return;", "if (targets <= gamma() + 1) return;")
 mutant("vocabularies-differ", "verify/drafted.hpp", "tests/verify/drafted",
-       "return std::max<Index>(vocab_size(), draft_.matrix().vocab_size());", "return vocab_size();")
+       "return std::max<Index>(vocab_size(), rows_.draft.matrix().vocab_size());",
+       "return vocab_size();")
 mutant("nan-probability", "rows/named_row.hpp", "tests/verify/drafted",
        "if (!is_probability(value))", "if (value < 0)")
 mutant("negative-probability", "rows/named_row.hpp", "tests/verify/drafted",
@@ -51,8 +52,8 @@ mutant("ratio-epsilon", "verify/drafted.hpp", "tests/law_lossless",
 mutant("probabilities-of-another-row", "verify/drafted.hpp", "tests/verify/drafted tests/law_lossless",
        "const auto here = rows.matrix().row(number);", "const auto here = rows.matrix().row(0);")
 mutant("late-probability-of-another-row", "verify/drafted.hpp", "tests/verify/drafted tests/law_rows",
-       "specdec::probability(row(\"target\", target_, node_before(i)), token_at(i));",
-       "specdec::probability(row(\"target\", target_, i + 1), token_at(i));")
+       "named(\"target\", rows_.target, links_.judged_by(i)), token_at(k));",
+       "named(\"target\", rows_.target, i + 1), token_at(k));")
 mutant("race-at-previous-target-row", "verify/drafted.hpp", "tests/verify/block tests/law_lossless",
        "    const auto p = target(i);\n    return p.named([&] { return i == gamma()",
        "    const auto p = target(i > 0 && i < gamma() ? i - 1 : i);\n    return p.named([&] { return i == gamma()")
@@ -69,7 +70,7 @@ mutant("token-correction-from-next-row", "verify/token.hpp", "tests/verify/token
        "*drafted.race(chance, 1.0, i)", "*chance.race(1.0, drafted.target(i + 1), drafted.draft(i))")
 mutant("token-bonus-from-previous-row", "verify/token.hpp", "tests/verify/token tests/law_lossless",
        "drafted.draw(chance, drafted.gamma())", "drafted.draw(chance, std::max<Index>(drafted.gamma() - 1, 0))")
-mutant("token-stop-goes-on", "verify/token.hpp", "tests/verify/token tests/law_lossless",
+mutant("token-stop-keep-drafting", "verify/token.hpp", "tests/verify/token tests/law_lossless",
        "return {i, *drafted", "return {std::min(i + 1, drafted.gamma()), *drafted")
 
 mutant = promise("lossless: block verification")
@@ -161,23 +162,24 @@ mutant("race-reads-on", "chance/race.hpp", "tests/verify/drafted", "if (w <= 0) 
 
 mutant = promise("a drafted token with q = 0 is an error, also where only a pass over its row tells")
 mutant("ratio-by-unchecked-q", "verify/drafted.hpp", "tests/verify/drafted",
-       "if (!drawn(q_[i])) look_up_drawn(i);",
-       "if (q_[i] < 0) q_[i] = specdec::probability(draft(i), token_at(i));")
-mutant("undrawn-token-unchecked-late", "verify/drafted.hpp", "tests/verify/drafted",
-       "    if (q_[i] != 0) return;\n", "    return;\n")
+       "if (!drawn(rows_.q[k])) look_up_drawn(k);",
+       "if (rows_.q[k] < 0) rows_.q[k] = specdec::probability(draft(i), token_at(k));")
+mutant("undrawn-token-unchecked-late", "verify/drafted.hpp", "tests/verify/drafted", "    if (known != 0) return;\n", "    return;\n")
 mutant("undrawn-token-of-a-list-out-of-order", "verify/drafted.hpp", "tests/verify/drafted",
        "detail::check_list(q);", "")
 
 mutant = promise("what a rule has looked up, and no more, is told to the statistics")
 mutant("all-looked-up-from-the-start", "verify/drafted.hpp", "tests/verify/drafted tests/measure/acceptance",
-       "mutable bool all_looked_up_ = p_now && q_now;",
-       "mutable bool all_looked_up_ = true;")
+       "rows_(distributions(target), distributions(draft), tokens, p_now && q_now), links_(tokens.size())",
+       "rows_(distributions(target), distributions(draft), tokens, true), links_(tokens.size())")
 mutant("looked-up-behind-an-impossible-token", "verify/drafted.hpp", "tests/verify/drafted",
        "if (q(i), p(i) == 0 && linear) break;", "q(i), p(i);")
 mutant("half-looked-up", "verify/drafted.hpp", "tests/verify/drafted",
-       "if (!detail::is_probability(p_[i]) || !drawn(q_[i])) return {};", "if (!drawn(q_[i])) return {};")
+       "if (!detail::is_probability(rows_.p[k]) || !drawn(rows_.q[k])) return {};",
+       "if (!drawn(rows_.q[k])) return {};")
 mutant("dishonest-q-told", "verify/drafted.hpp", "tests/measure/acceptance",
-       "|| !drawn(q_[i])) return {};", "|| !detail::is_probability(q_[i])) return {};")
+       "|| !drawn(rows_.q[k])) return {};",
+       "|| !detail::is_probability(rows_.q[k])) return {};")
 mutant("one-trip-a-token", "verify/drafted.hpp", "tests/verify/drafted",
        "} else if constexpr (in_order && detail::LooksUpTogether<Matrix>) {",
        "} else if constexpr (false) {")
@@ -242,11 +244,11 @@ mutant("traversal-weight-not-renewed", "verify/traversal.hpp", TREES,
        "w[above] = mass / (mass + lost);", "")
 mutant("traversal-weight-of-the-root", "verify/traversal.hpp", TREES,
        "w[above] * (rest.probability(k) / drafted.q(k))", "rest.probability(k) / drafted.q(k)")
-mutant("traversal-goes-on-behind-zero", "verify/traversal.hpp", "tests/verify/tree_rules",
+mutant("traversal-keep-drafting-behind-zero", "verify/traversal.hpp", "tests/verify/tree_rules",
        "while (w[node] > 0 && drafted.first_child(node) >= 0)", "while (drafted.first_child(node) >= 0)")
 mutant("traversal-loses-the-root", "verify/traversal.hpp", "tests/verify/tree_rules",
        "if (mass == 0 && lost == 0) return {above, drafted.draw(chance, above)};", "")
-mutant("recursive-goes-on-without-mass", "verify/recursive_rejection.hpp", "tests/verify/tree_rules",
+mutant("recursive-keep-drafting-without-mass", "verify/recursive_rejection.hpp", "tests/verify/tree_rules",
        "if (rest.reject(k, 1.0) == 0) break;", "rest.reject(k, 1.0);")
 mutant("recursive-rejects-nothing", "verify/recursive_rejection.hpp", TREES,
        "if (rest.reject(k, 1.0) == 0) break;", "")
@@ -263,8 +265,7 @@ mutant("trunk-taken-for-a-spare", "verify/trunk_and_spares.hpp", "tests/law_tree
        "drafted.token(k) != token && ((k = drafted.next_sibling(k)), true)) {")
 mutant("spare-not-entered", "verify/trunk_and_spares.hpp", TREES + " tests/law_tree_loop",
        "if (spare < 0 ||", "if (true ||")
-mutant("spare-of-another-node", "verify/trunk_and_spares.hpp", TREES,
-       "node = trunk.node(verdict.accepted);", "")
+mutant("spare-of-another-node", "verify/trunk_and_spares.hpp", TREES, "node = trunk.row(verdict.accepted);", "")
 mutant("spares-forget", "verify/trunk_and_spares.hpp", "tests/law_tree_loop",
        "    std::swap(rule_, next_);", "")
 mutant("spares-remember-what-failed", "verify/trunk_and_spares.hpp", "tests/law_tree_loop",
@@ -278,8 +279,25 @@ mutant("chosen-token-takes-a-pass", "verify/sibling_residual.hpp", "tests/verify
        "if (others > little_left) {", "if (false) {")
 mutant("stretch-of-a-shorter-row", "rows/read/walk.hpp", "tests/verify/tree_rules",
        "const Index end = std::min<Index>(start + out.size(), row.vocab_size());", "const Index end = start + out.size();")
-mutant("trunk-by-numbers-of-the-tree", "verify/trunk_and_spares.hpp", "tests/verify/tree_rules",
-       "double q(Index i) const { return tree_.q(number(i)); }", "double q(Index i) const { return tree_.q(i); }")
+mutant("trunk-by-numbers-of-the-tree", "verify/drafted.hpp", "tests/verify/drafted_tree tests/verify/tree_rules",
+       "    const Index k = links_.number(i);\n    if (!drawn",
+       "    const Index k = i;\n    if (!drawn")
+mutant("trunk-of-other-rows", "verify/links.hpp", "tests/verify/drafted_tree",
+       "Index row(Index i) const { return nodes_[i]; }",
+       "Index row(Index i) const { return i; }")
+mutant("trunk-of-other-tokens", "verify/links.hpp", "tests/verify/drafted_tree",
+       "Index number(Index i) const { return nodes_[i + 1] - 1; }",
+       "Index number(Index i) const { return i; }")
+mutant("trunk-judged-by-other-rows", "verify/links.hpp", "tests/verify/drafted_tree",
+       "Index judged_by(Index i) const { return nodes_[i]; }",
+       "Index judged_by(Index i) const { return i; }")
+mutant("trunk-of-a-trunk-by-its-own-numbers", "verify/links.hpp", "tests/verify/drafted_tree", "nodes_[i] = tree.row(node);", "nodes_[i] = node;")
+mutant("trunk-looked-up-for-the-tree", "verify/drafted.hpp", "tests/verify/drafted_tree",
+       "if constexpr (!of_a_tree) rows_.all_looked_up = true;",
+       "rows_.all_looked_up = true;")
+mutant("row-asked-for-of-a-q-that-is-known", "verify/drafted.hpp", "tests/verify/drafted",
+       "if (known != 0) known = specdec::probability(named(\"draft\", rows_.draft, k), token_at(k));",
+       "if (const auto q = named(\"draft\", rows_.draft, k); known != 0) known = specdec::probability(q, token_at(k));")
 mutant("traversal-weight-beyond-one", "verify/traversal.hpp", TREES,
        "w[k + 1] = std::min(1.0, w[above] * (rest.probability(k) / drafted.q(k)));",
        "w[k + 1] = w[above] * (rest.probability(k) / drafted.q(k));")
@@ -298,16 +316,18 @@ mutant("siblings-youngest-first", "verify/links.hpp", TREE + " tests/law_trees",
        "for (Index k = tokens - 1; k >= 0; --k) {", "for (Index k = 0; k < tokens; ++k) {")
 mutant("equal-chosen-siblings", "verify/drafted.hpp", TREE,
        "if (chosen(next) && token_at(next) == token_at(k))", "if (false)")
-mutant("stop-behind-the-tree", "verify/tree_verifier.hpp", TREE, "stop.node > drafted.gamma()", "false")
-mutant("stop-before-the-tree", "verify/tree_verifier.hpp", TREE, "stop.node < 0 || ", "")
-mutant("path-beyond-the-target", "verify/tree_verifier.hpp", TREE,
-       "if (drafted.token(k) >= vocab_size)", "if (false)")
-mutant("stop-with-no-token", "verify/tree_verifier.hpp", TREE,
-       "if (stop.token < 0 || stop.token >= vocab_size)", "if (stop.token < 0)")
-mutant("path-backwards", "verify/tree_verifier.hpp", TREE,
-       "  std::reverse(verdict.path.begin(), verdict.path.end());\n", "")
-mutant("look-up-behind-the-last-token", "verify/drafted.hpp", TREE,
-       "Index node_before(Index i) const { return links_.parent(i) + 1; }", "Index node_before(Index i) const { return i; }")
+mutant("stop-behind-the-tree", "verify/verifier.hpp", TREE, "verdict.node > drafted.gamma()", "false")
+mutant("stop-before-the-tree", "verify/verifier.hpp", TREE, "verdict.node < 0 || ", "")
+mutant("path-beyond-the-target", "verify/verifier.hpp", TREE,
+       "    each_before(drafted, verdict.node, [&](Index k) { check_accepted(k, drafted.token(k), vocab_size); });\n",
+       "")
+mutant("stop-with-no-token", "verify/verifier.hpp", TREE,
+       "check_accepted(k, drafted.token(k), vocab_size); });\n    check_added(verdict.token, vocab_size);",
+       "check_accepted(k, drafted.token(k), vocab_size); });")
+mutant("path-backwards", "verify/verifier.hpp", TREE, "  std::ranges::reverse(verdict.path);\n", "")
+mutant("look-up-behind-the-last-token", "verify/links.hpp", TREE,
+       "Index judged_by(Index i) const { return parent(i) + 1; }",
+       "Index judged_by(Index i) const { return i; }")
 
 BATCH = "tests/verify/verify_batch"
 mutant = promise("drafts judged together are judged as alone")
@@ -325,9 +345,10 @@ mutant("keyed-rule-accepts-unseen", "verify/keyed.hpp", KEYED, "return SampleMat
        "return {drafted.gamma(), drafted.draw(chance, drafted.gamma())};")
 mutant("keyed-rule-accepts-nothing", "verify/keyed.hpp", KEYED, "return SampleMatchVerifier{}.judge(drafted, chance);",
        "return {0, drafted.draw(chance, 0)};")
-mutant("keyed-depth-of-a-line", "verify/drafted.hpp", KEYED, "if constexpr (linear) return i;\n    Index depth", "if constexpr (linear) return 0;\n    Index depth")
-mutant("keyed-depth-of-a-tree", "verify/drafted.hpp", KEYED,
-       "for (; i > 0; i = links_.parent(i - 1) + 1) ++depth;", "depth = i;")
-mutant("keyed-depth-of-a-trunk", "verify/trunk_and_spares.hpp", KEYED, "return tree_.depth(node(i));", "return i;")
+mutant("keyed-depth-of-a-line", "verify/links.hpp", KEYED,
+       "  Index judged_by(Index i) const { return i; }\n  Index depth(Index i) const { return i; }",
+       "  Index judged_by(Index i) const { return i; }\n  Index depth(Index) const { return 0; }")
+mutant("keyed-depth-of-a-tree", "verify/links.hpp", KEYED, "for (; i > 0; i = parent(i - 1) + 1) ++depth;", "depth = i;")
+mutant("keyed-depth-of-a-trunk", "verify/links.hpp", KEYED, "return depth_ + i;", "return i;")
 mutant("keyed-draws-where-it-stands", "verify/drafted.hpp", KEYED,
-       "chance.behind(depth(i)).draw(p);", "chance.behind(0).draw(p);")
+       "chance.draw(p, links_.depth(i));", "chance.draw(p, 0);")

@@ -218,7 +218,7 @@ TEST_CASE(
   const Table target = fine_model(9, 2, rng), small = fine_model(9, 1, rng);
   const Options options{.max_new_tokens = 300, .gamma = 8};
   const auto written = [&](auto& model) {
-    ModelTreeDrafter drafter{Table(small), TreeShape::of_widths({2, 2, 1}), Independent{}};
+    ModelDrafter drafter{Table(small), Tree{TreeShape::of_widths({2, 2, 1}), Independent{}}};
     SpecDec decoder{model, std::move(drafter), TraversalVerifier{}};
     std::mt19937_64 source(2);
     return decoder.generate(Tokens{1, 2}, options, source);
@@ -432,7 +432,7 @@ TEST_CASE(
   };
   check(ModelDrafter{Table(small)}, BlockVerifier{}, Chain<>{}, 2, 3);
   check(ModelDrafter{Table(small)}, GreedyBlockVerifier{}, Chain{TopK{6}, TopP{0.95}}, 1, 4);
-  const ModelTreeDrafter tree{Table(small), TreeShape::of_widths({2, 2, 1}), Independent{}};
+  const ModelDrafter tree{Table(small), Tree{TreeShape::of_widths({2, 2, 1}), Independent{}}};
   check(tree, TraversalVerifier{}, Chain<>{}, 3, 8);
   check(tree, TraversalVerifier{}, Chain{Temperature{0.9}, TopP{0.9}}, 0, 8);
 }

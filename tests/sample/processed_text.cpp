@@ -303,7 +303,8 @@ Found lines(const AnyProcessor& processor, const AnyProcessor& of_drafter, std::
 
 Found trees(const AnyProcessor& processor, const AnyProcessor& of_drafter, std::uint64_t seed) {
   LogTable large(3, 1, seed), small(3, 1, seed + 100);
-  ModelTreeDrafter drafter{Processed{small, steps, of_drafter}, TreeShape::of_widths({2, 1}), Independent{}};
+  ModelDrafter drafter{Processed{small, steps, of_drafter},
+                       Tree{TreeShape::of_widths({2, 1}), Independent{}}};
   SpecDec decoder{Processed{large, steps, processor}, drafter, TraversalVerifier{}};
   const Options options{.max_new_tokens = std::max(bound(3, 4), 3), .gamma = 4};
   const GenerationLaw got = enumerate_generate(decoder, prompt, options);

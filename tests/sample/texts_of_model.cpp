@@ -356,7 +356,7 @@ TEST_CASE("what a hook throws about a row is thrown where the row is asked for")
   CHECK(rows.row(3).probability(1) > 0);
 
   Batch batch{ProcessedModel{LogitsTable(7), Chain{Temperature{1.0}}, hook},
-              BatchModelDrafter{ProcessedModel{LogitsTable(8), Chain{Temperature{1.0}}}}};
+              ModelDrafter{ProcessedModel{LogitsTable(8), Chain{Temperature{1.0}}}}};
   for (std::uint64_t i = 0; i < 12; ++i)
     batch.add(a, Options{.max_new_tokens = 5, .gamma = 2}, std::mt19937_64(i));
   for (const Finished& finished : batch.run()) CHECK(bool(finished.error) == (finished.sequence == 8));
@@ -399,7 +399,7 @@ TEST_CASE("texts under a hook are what they are alone") {
     logits[(context.back() + sequence) % vocabulary] = -std::numeric_limits<float>::infinity();
   };
   const Chain chain{Temperature{0.9}};
-  Batch batch{ProcessedModel{large, chain, hook}, BatchModelDrafter{ProcessedModel{small, chain, hook}},
+  Batch batch{ProcessedModel{large, chain, hook}, ModelDrafter{ProcessedModel{small, chain, hook}},
               BlockVerifier{}, BatchOptions{.tokens_per_call = 40}};
   const Options options{.max_new_tokens = 60, .gamma = 3};
   const Tokens prompt{1, 2};
@@ -418,7 +418,7 @@ TEST_CASE("texts under a hook are what they are alone") {
 
 TEST_CASE("texts of processed models are what they are alone, each by its own chain") {
   LogitsTable large(7), small(8);
-  Batch batch{ProcessedModel{large, own_steps}, BatchModelDrafter{ProcessedModel{small, own_steps}},
+  Batch batch{ProcessedModel{large, own_steps}, ModelDrafter{ProcessedModel{small, own_steps}},
               BlockVerifier{}, BatchOptions{.tokens_per_call = 40}};
   const Options options{.max_new_tokens = 60, .gamma = 3};
   const Tokens prompt{1, 2};
@@ -518,7 +518,7 @@ TEST_CASE("texts under processors with state are what they are alone") {
   LogitsTable large(7), small(8);
   const Chain chain{Temperature{0.9}};
   Batch batch{ProcessedModel{large, chain, processor_of},
-              BatchModelDrafter{ProcessedModel{small, chain, processor_of}}, BlockVerifier{},
+              ModelDrafter{ProcessedModel{small, chain, processor_of}}, BlockVerifier{},
               BatchOptions{.tokens_per_call = 10}};
   const Options options{.max_new_tokens = 40, .gamma = 3};
   const Tokens prompt{1, 2, 0, 5, 1, 2, 3, 4, 4, 1, 0, 2, 5};  // more than a call has room for
@@ -582,7 +582,7 @@ TEST_CASE("texts under processors with state are what they are alone, by trees t
   const Chain chain{Temperature{0.9}, TopK{4}};
   const TreeShape shape = TreeShape::of_widths({2, 2, 1});
   Batch batch{ProcessedModel{large, chain, processor_of},
-              BatchModelTreeDrafter{ProcessedModel{small, chain, processor_of}, shape, WithoutReplacement{}},
+              ModelDrafter{ProcessedModel{small, chain, processor_of}, Tree{shape, WithoutReplacement{}}},
               TraversalVerifier{}, BatchOptions{.tokens_per_call = 60}};
   const Options options{.max_new_tokens = 30, .gamma = 10};
   const Tokens prompt{1, 2, 0, 5, 1, 2, 3};
@@ -595,8 +595,8 @@ TEST_CASE("texts under processors with state are what they are alone, by trees t
   for (const Finished& finished : batch.run(support::TwoThreads{})) {
     const auto own = processor_of(finished.sequence);
     SpecDec alone{ProcessedModel{support::LogTable(vocabulary, 2, 7), chain, own},
-                  ModelTreeDrafter{ProcessedModel{support::LogTable(vocabulary, 2, 8), chain, own}, shape,
-                                   WithoutReplacement{}},
+                  ModelDrafter{ProcessedModel{support::LogTable(vocabulary, 2, 8), chain, own},
+                               Tree{shape, WithoutReplacement{}}},
                   TraversalVerifier{}};
     std::mt19937_64 rng(static_cast<std::uint64_t>(finished.sequence));
     REQUIRE_FALSE(finished.error);

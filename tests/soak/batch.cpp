@@ -125,8 +125,8 @@ class SharedConfidence {
   Index next(Index most) const { return most; }
   void observe(const specdec::StepRecord& step) { drafted_ += step.drafted; }
   template <class Row>
-  bool goes_on(const Row& row, Index i) const {
-    return drafted_ >= 0 && confident_.goes_on(row, i);
+  bool keep_drafting(const Row& row, Index i) const {
+    return drafted_ >= 0 && confident_.keep_drafting(row, i);
   }
 
  private:
@@ -136,13 +136,23 @@ class SharedConfidence {
 
 // Drafters of which a batch has one for all, or a copy for each.
 struct Together {
-  using Drafter = specdec::BatchModelDrafter<FailingModel>;
+  using Drafter = specdec::ModelDrafter<FailingModel>;
   static Drafter of(const Table& small) { return Drafter(FailingModel(small, 0.005, 0.001)); }
 };
 struct Apart {
   using Drafter = specdec::ModelDrafter<Table>;
   static Drafter of(const Table& small) { return Drafter(Table(small)); }
 };
+
+// What a text alone goes by: a copy, of a length that is shared, too.
+template <class Length>
+Length own(const Length& length) {
+  return length;
+}
+template <class Policy>
+Policy own(const specdec::detail::SharedPolicy<Policy>& shared) {
+  return *shared.policy;
+}
 
 // Under a keyed rule texts have processors.
 template <class Drafters, class V, class Length>
@@ -159,15 +169,14 @@ class World {
       std::conditional_t<keyed, specdec::ProcessedModel<FailingModel&, Steps, ProcessorOf>, FailingModel&>;
 
  public:
-  World(const V& verifier, Length&& length, std::uint64_t seed)
+  World(const V& verifier, const Length& length, std::uint64_t seed)
       : rng_(seed),
         target_(Table::random(vocabulary, 2, rng_)),
         small_(Table::random(vocabulary, 1, rng_)),
         verifier_(verifier),
         length_(length),
         failing_(target_, 0.01, 0.004),
-        batch_(target(), Drafters::of(small_), verifier, std::forward<Length>(length),
-               {.tokens_per_call = 40}) {}
+        batch_(target(), Drafters::of(small_), verifier, length, {.tokens_per_call = 40}) {}
 
   // Somebody comes, or goes; and a step.
   void turn() {
@@ -248,8 +257,7 @@ class World {
     if constexpr (keyed) {
       return drawn_text(job, told);
     } else {
-      specdec::SpecDec decoder{Table(target_), specdec::ModelDrafter{Table(small_)}, verifier_,
-                               std::remove_cvref_t<Length>(length_)};
+      specdec::SpecDec decoder{Table(target_), specdec::ModelDrafter{Table(small_)}, verifier_, own(length_)};
       auto rng = source(job.seed);
       return decoder.generate(job.prompt, job.options, rng).tokens;
     }
@@ -284,17 +292,17 @@ class World {
   std::mt19937_64 rng_;
   Table target_, small_;
   V verifier_;
-  const std::remove_cvref_t<Length> length_;
+  const Length length_;
   FailingModel failing_;
   specdec::Batch<Target, typename Drafters::Drafter, V, Length> batch_;
   std::map<Index, Job> jobs_;
 };
 
 template <class Drafters, class V, class Length>
-void soak(const V& verifier, Length&& length, Index tokens) {
+void soak(const V& verifier, const Length& length, Index tokens) {
   std::size_t early = 0, late = 0;
   const std::size_t before = live_bytes();
-  World<Drafters, V, Length> world(verifier, std::forward<Length>(length), 17);
+  World<Drafters, V, Length> world(verifier, length, 17);
   while (world.tally.tokens < tokens) {
     world.turn();
     std::size_t& most = world.tally.tokens < tokens / 5 ? early : late;
@@ -319,7 +327,7 @@ TEST_CASE("a million tokens in batches: every text is what it is alone, memory c
   soak<Together>(specdec::BlockVerifier{}, specdec::ScheduledLength{3}, tokens);
   soak<Together>(specdec::GreedyBlockVerifier{}, specdec::FixedLength{}, tokens);
   SharedConfidence shared;
-  soak<Apart>(specdec::BlockVerifier{}, shared, tokens / 5);
+  soak<Apart>(specdec::BlockVerifier{}, specdec::shared(shared), tokens / 5);
 }
 
 TEST_CASE("keyed texts with processors and stop strings in batches: every token is the one that is drawn") {

@@ -27,7 +27,7 @@ class AnyTreeDrafter {
   AnyTreeDrafter(Index which, Stage& stage, Model& small, Model&)
       : which_(which), stage_(&stage), small_(&small), drafter_(which, small) {}
 
-  auto draft(std::span<const Token> context, const specdec::TreeLimits& limits, auto& chance) {
+  auto draft(std::span<const Token> context, const specdec::DraftLimits& limits, auto& chance) {
     require(begins_with(context, stage_->author->text()) && context.size() == stage_->author->text().size(),
             "a draft for another text");
     require(limits.trunk <= limits.nodes && limits.trunk <= limits.depth, "no room for the trunk");
@@ -45,7 +45,7 @@ class AnyTreeDrafter {
   void truncate(Index length) { drafter_.truncate(length); }
 
   void observe(const auto& rows, std::span<const Token> tokens, std::span<const Index> parents,
-               const specdec::Stop& stop) {
+               const specdec::NodeVerdict& stop) {
     require(specdec::distributions(rows).rows() == std::ssize(tokens) + 1, "rows of another tree");
     require(std::ranges::equal(tokens, stage_->draft) && std::ranges::equal(parents, stage_->parents),
             "another tree was judged");

@@ -278,7 +278,11 @@ class AnyDrafter {
             "a draft for another text");
     stage_->call();
     stage_->drawn = false;
-    std::visit([&](auto& drafter) { keep(drafter.draft(context, gamma, chance)); }, drafter_);
+    std::visit(
+        [&](auto& drafter) {
+          keep(specdec::ask_drafter(drafter, context, specdec::DraftLimits{gamma}, chance));
+        },
+        drafter_);
     for (const Model* drafting : {small_, middle_}) {
       const auto held = drafting->context();
       if (held.size() <= context.size()) continue;
@@ -293,12 +297,13 @@ class AnyDrafter {
   }
 
   template <class Rows>
-  void observe(const Rows& rows, std::span<const Token> drafted, const specdec::Verdict& verdict) {
+  void observe(const Rows& rows, std::span<const Token> drafted, std::span<const Index> parents,
+               const specdec::NodeVerdict& verdict) {
     stage_->call();
     std::visit(
         [&](auto& drafter) {
-          if constexpr (requires { drafter.observe(rows, drafted, verdict); })
-            drafter.observe(rows, drafted, verdict);
+          if constexpr (requires { drafter.observe(rows, drafted, parents, verdict); })
+            drafter.observe(rows, drafted, parents, verdict);
         },
         drafter_);
     stage_->call();
@@ -314,7 +319,7 @@ class AnyDrafter {
   }
 
  private:
-  using Chain = specdec::ChainDrafter<specdec::PromptLookupDrafter, specdec::ModelDrafter<Model&>>;
+  using Chain = specdec::FallbackDrafter<specdec::PromptLookupDrafter, specdec::ModelDrafter<Model&>>;
   using Cascade =
       specdec::CascadeDrafter<Model&, specdec::ModelDrafter<Model&>, specdec::GreedyBlockVerifier>;
 

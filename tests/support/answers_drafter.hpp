@@ -21,7 +21,8 @@ class AnswersDrafter {
     return {tokens_, specdec::OneHotRows(tokens_)};
   }
 
-  void observe(const auto& target, std::span<const Token> drafted, const specdec::Verdict&) {
+  void observe(const auto& target, std::span<const Token> drafted, std::span<const Index>,
+               const specdec::NodeVerdict&) {
     const auto rows = specdec::distributions(target);
     // The place after these has not been answered: the first guess for it is token 0.
     if (std::ssize(answers_) < seen_ + rows.rows() + 1)

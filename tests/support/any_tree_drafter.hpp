@@ -18,7 +18,7 @@ struct ProposedTree {
   RowMajor<double> rows;
   std::vector<Index> parents;
 
-  specdec::TreeDraft<Eigen::Ref<const RowMajor<double>, 0, Eigen::OuterStride<>>> view() const {
+  specdec::Draft<Eigen::Ref<const RowMajor<double>, 0, Eigen::OuterStride<>>> view() const {
     return {tokens, rows, parents};
   }
   template <class Draft>
@@ -61,26 +61,27 @@ class AnyTreeDrafter {
     const TreeShape shape = TreeShape::of_widths({3, 2, 1});
     switch (which) {
       case independent:
-        drafter_.template emplace<ByModel<Independent>>(small, shape, Independent{});
+        drafter_.template emplace<ByModel<Independent>>(small, Tree{shape, Independent{}});
         break;
       case without_replacement:
-        drafter_.template emplace<ByModel<WithoutReplacement>>(small, shape, WithoutReplacement{});
+        drafter_.template emplace<ByModel<WithoutReplacement>>(small, Tree{shape, WithoutReplacement{}});
         break;
       case likeliest:
-        drafter_.template emplace<ByModel<Likeliest>>(small, TreeShape{-1, 0, 0, -1, 1, 2, 4}, Likeliest{});
+        drafter_.template emplace<ByModel<Likeliest>>(small,
+                                                      Tree{TreeShape{-1, 0, 0, -1, 1, 2, 4}, Likeliest{}});
         break;
       case by_paths:
-        drafter_.template emplace<ByPaths>(PathByPath<Model&>(small), shape, WithoutReplacement{});
+        drafter_.template emplace<ByPaths>(PathByPath<Model&>(small), Tree{shape, WithoutReplacement{}});
         break;
       case spares:
-        drafter_.template emplace<SparesDrafter<Model&>>(small, Index{4}, std::vector<Index>{2, 1}, Index{2});
+        drafter_.template emplace<ModelDrafter<Model&, Spares<>>>(small, Spares{4, {2, 1}, 2});
         break;
       case confident:
-        drafter_.template emplace<ConfidentTreeDrafter<Model&>>(
+        drafter_.template emplace<ModelDrafter<Model&, ConfidentTree>>(
             small, ConfidentTree{.width = 2, .depth = 4, .nodes = 7});
         break;
       case cheapest:
-        drafter_.template emplace<Cheapest>(small, std::cref(*trees), WithoutReplacement{});
+        drafter_.template emplace<Cheapest>(small, Tree{std::cref(*trees), WithoutReplacement{}});
         break;
       default:
         break;
@@ -88,7 +89,7 @@ class AnyTreeDrafter {
   }
 
   // What it proposes, as a copy, so that all proposals have one type.
-  ProposedTree& draft(std::span<const Token> context, const specdec::TreeLimits& limits, auto& chance) {
+  ProposedTree& draft(std::span<const Token> context, const specdec::DraftLimits& limits, auto& chance) {
     std::visit([&](auto& drafter) { proposed_.assign(drafter.draft(context, limits, chance), vocab_size_); },
                drafter_);
     return proposed_;
@@ -109,15 +110,18 @@ class AnyTreeDrafter {
 
  private:
   template <class Siblings>
-  using ByModel = specdec::ModelTreeDrafter<Model&, Siblings>;
-  using ByPaths = specdec::ModelTreeDrafter<specdec::PathByPath<Model&>, specdec::WithoutReplacement>;
-  using Cheapest = specdec::ModelTreeDrafter<Model&, specdec::WithoutReplacement,
-                                             std::reference_wrapper<const specdec::CostOptimalTree>>;
+  using ByModel = specdec::ModelDrafter<Model&, specdec::Tree<Siblings>>;
+  using ByPaths =
+      specdec::ModelDrafter<specdec::PathByPath<Model&>, specdec::Tree<specdec::WithoutReplacement>>;
+  using Cheapest =
+      specdec::ModelDrafter<Model&, specdec::Tree<specdec::WithoutReplacement,
+                                                  std::reference_wrapper<const specdec::CostOptimalTree>>>;
 
   Index vocab_size_;
   std::variant<specdec::SuffixDrafter<specdec::Branching>, ByModel<specdec::Independent>,
                ByModel<specdec::WithoutReplacement>, ByModel<specdec::Likeliest>, ByPaths,
-               specdec::SparesDrafter<Model&>, specdec::ConfidentTreeDrafter<Model&>, Cheapest>
+               specdec::ModelDrafter<Model&, specdec::Spares<>>,
+               specdec::ModelDrafter<Model&, specdec::ConfidentTree>, Cheapest>
       drafter_;
   ProposedTree proposed_;
 };

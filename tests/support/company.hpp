@@ -1,4 +1,4 @@
-// Drafters of trees for many sequences, held against a drafter for each.
+// Drafters for many sequences, held against a drafter for each.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,6 @@
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>
-#include <utility>
 #include <vector>
 
 #include "support/bookkeeper.hpp"
@@ -28,28 +27,28 @@ struct Alone {
   D drafter;
   std::vector<Token> text;
 
-  Alone(const specdec::testing::TableModel<>& table, Index most, const auto& make, std::size_t prompt)
-      : model(table, most), drafter(make(model)), text(prompt, 2) {}
+  Alone(const specdec::testing::TableModel<>& table, Index most, const auto& strategy, std::size_t prompt)
+      : model(table, most), drafter(model, strategy), text(prompt, 2) {}
 };
 
-// Sequences come and go, and some of them ask for trees; calls fail, and are tried again with the luck they had. Each tree
+// Sequences come and go, and some of them ask for drafts; calls fail, and are tried again with the luck they had. Each draft
 // is what it is alone, and so is what the model is fed where no call fails.
-template <class Together, class Apart>
-void check_company(const Together& together, const Apart& apart, bool calls_fail,
-                   Index most = specdec::unlimited) {
+template <class Strategy>
+void check_company(const Strategy& strategy, bool calls_fail, Index most = specdec::unlimited) {
   using specdec::SplitMix64;
-  using Request = specdec::TreeDraftRequest<SplitMix64>;
-  using Own = Alone<decltype(apart(std::declval<WatchedTreeModel&>()))>;
+  using Request = specdec::DraftRequest<SplitMix64>;
+  using Own = Alone<specdec::ModelDrafter<WatchedTreeModel&, Strategy>>;
   std::mt19937_64 rng{21};
   const auto below = [&](Index n) { return static_cast<Index>(rng() % static_cast<std::uint64_t>(n)); };
   const auto table = coarse_model(4, 3, rng);
   Bookkeeper model(table, most);
-  auto drafter = together(model);
+  specdec::ModelDrafter<Bookkeeper&, Strategy> drafter(model, strategy);
   std::map<Index, std::unique_ptr<Own>> sequences;
-  Index next = 0, gone = 0, fed_to_gone = 0, trees = 0;
+  Index next = 0, gone = 0, fed_to_gone = 0, drafts = 0;
   for (int step = 0; step < 220; ++step) {
     if (sequences.size() < 5 && below(3) == 0)
-      sequences[next++] = std::make_unique<Own>(table, most, apart, static_cast<std::size_t>(1 + below(5)));
+      sequences[next++] =
+          std::make_unique<Own>(table, most, strategy, static_cast<std::size_t>(1 + below(5)));
     if (!sequences.empty() && below(12) == 0) {
       const auto leaves = std::next(sequences.begin(), below(std::ssize(sequences)));
       fed_to_gone += leaves->second->model.fed;
@@ -100,7 +99,7 @@ void check_company(const Together& together, const Apart& apart, bool calls_fail
       const KeptTree tree = kept(drafter.drafted(request.sequence), 4);
       REQUIRE(tree == kept(own.drafter.draft(own.text, request.limits, source), 4));
       REQUIRE(source() == sources[i]());
-      trees += tree.tokens.size() > 1;
+      drafts += tree.tokens.size() > 1;
       const Index node = below(std::ssize(tree.tokens) + 1) - 1;
       own.text = text_before(own.text, tree.tokens, tree.parents, node);
       own.drafter.truncate(std::ssize(own.text));
@@ -109,7 +108,7 @@ void check_company(const Together& together, const Apart& apart, bool calls_fail
     }
   }
   CHECK(gone > 2);
-  CHECK(trees > (most == specdec::unlimited ? 50 : 10));
+  CHECK(drafts > (most == specdec::unlimited ? 50 : 10));
   CHECK((model.failures > 20) == calls_fail);
   if (calls_fail) return;
   for (const auto& [number, sequence] : sequences) fed_to_gone += sequence->model.fed;

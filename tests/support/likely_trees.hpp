@@ -21,12 +21,12 @@ struct ChosenTree {
   friend bool operator==(const ChosenTree&, const ChosenTree&) = default;
 };
 
-inline ChosenTree chosen_tree(const specdec::TreeDraft<specdec::OneHotRows>& draft) {
+inline ChosenTree chosen_tree(const specdec::Draft<specdec::OneHotRows>& draft) {
   return {{draft.tokens.begin(), draft.tokens.end()}, {draft.parents.begin(), draft.parents.end()}};
 }
 
 inline ChosenTree draft_chosen(auto& drafter, std::span<const Token> context,
-                               const specdec::TreeLimits& limits) {
+                               const specdec::DraftLimits& limits) {
   specdec::SplitMix64 none{0};
   return chosen_tree(drafter.draft(context, limits, none));
 }
@@ -114,7 +114,7 @@ class ScannedTexts {
 class LikelyTreeByDefinition {
  public:
   LikelyTreeByDefinition(ScannedTexts counted, std::span<const Token> context,
-                         const specdec::TreeLimits& limits)
+                         const specdec::DraftLimits& limits)
       : counted_(std::move(counted)), depth_(limits.depth) {
     if (limits.nodes < 1 || limits.depth < 1) return;
     counted_.begin(context);

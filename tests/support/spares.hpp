@@ -1,21 +1,16 @@
-// What drafters of a trunk and spares have in common, whichever spares they choose.
+// What drafts of a trunk and spares are held against.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <iterator>
-#include <random>
 #include <span>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
-#include <stdexcept>
-#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
-#include "support/models.hpp"
 #include "support/tree_models.hpp"
 
 namespace support {
@@ -72,7 +67,7 @@ inline std::vector<Token> drawn_of(const KeptTree& tree) {
 
 // Over all outcomes: whether the trees are right, and the error of their probabilities.
 template <class D, class Expected>
-void check_trees(D drafter, std::span<const Token> context, const specdec::TreeLimits& limits,
+void check_trees(D drafter, std::span<const Token> context, const specdec::DraftLimits& limits,
                  Index vocab_size, const Expected& expected) {
   bool right = true;
   double error = 0, sum = 0;
@@ -89,72 +84,6 @@ void check_trees(D drafter, std::span<const Token> context, const specdec::TreeL
   CHECK(right);
   CHECK(error < 1e-15);
   CHECK(std::abs(sum - 1) < 1e-12);
-}
-
-// What a drafter proposes by a seed, over four tokens.
-KeptTree drafted_by(auto& drafter, std::span<const Token> context, std::uint64_t seed,
-                    const specdec::TreeLimits& limits = {}) {
-  std::mt19937_64 rng{seed};
-  return kept(drafter.draft(context, limits, rng), 4);
-}
-
-// make(model) is a drafter with that model.
-template <class Make>
-KeptTree fresh_tree(const Make& make, const specdec::testing::TableModel<>& table,
-                    std::span<const Token> context, std::uint64_t seed) {
-  auto drafter = make(specdec::testing::TableModel<>(table));
-  return drafted_by(drafter, context, seed);
-}
-
-// After a failure of the model, at any call, a drafter drafts what a new one does.
-template <class Make>
-void check_after_failures(const Make& make) {
-  std::mt19937_64 rng{6};
-  const auto table = coarse_model(4, 2, rng);
-  for (Index fails_at = 0; fails_at < 20; ++fails_at) {
-    WatchedTreeModel model(table);
-    auto drafter = make(model);
-    model.fails_at = fails_at;
-    int failures = 0;
-    std::vector<Token> text{1, 2};
-    for (std::uint64_t n = 0; n < 4; ++n) {
-      KeptTree tree;
-      while (tree.tokens.empty()) {
-        try {
-          tree = drafted_by(drafter, text, n);
-        } catch (const std::runtime_error&) {
-          ++failures;
-        }
-      }
-      CHECK(tree == fresh_tree(make, table, text, n));
-      text = text_before(text, tree.tokens, tree.parents, std::ssize(tree.tokens) - 1);
-      drafter.truncate(std::ssize(text));
-      text.push_back(3);
-    }
-    CHECK(failures == 1);
-  }
-}
-
-// Drafters of one model take turns, and copies have models of their own.
-template <class Make>
-void check_turns(const Make& make) {
-  std::mt19937_64 rng{8};
-  const auto table = coarse_model(4, 3, rng);
-  CountingModel model{table};
-  auto drafter = make(model);
-  specdec::ModelDrafter other{model};
-  const std::vector<Token> text{0, 1, 2};
-  CHECK(drafted_by(drafter, text, 1) == fresh_tree(make, table, text, 1));
-  other.draft(std::vector<Token>{3, 3, 3, 2}, 2, rng);
-  drafter.truncate(3);
-  CHECK(drafted_by(drafter, text, 2) == fresh_tree(make, table, text, 2));
-  std::vector<const void*> refers_to;
-  drafter.each_identity([&](const void* shared, specdec::detail::Role) { refers_to.push_back(shared); });
-  CHECK(refers_to == std::vector<const void*>{&model});
-  auto own = make(specdec::testing::TableModel<>(table));
-  own.draft(text, {}, rng);
-  auto copy = own;
-  CHECK(drafted_by(copy, text, 3) == fresh_tree(make, table, text, 3));
 }
 
 }  // namespace support

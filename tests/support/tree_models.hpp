@@ -118,7 +118,7 @@ inline std::vector<Token> elders_of(std::span<const Token> tokens, std::span<con
   return elders;
 }
 
-// A proposal that outlives the drafter's next call.
+// A proposal that outlives the drafter's next call. A line is a tree whose tokens follow one another.
 struct KeptTree {
   std::vector<Token> tokens;
   std::vector<Index> parents;
@@ -129,6 +129,8 @@ struct KeptTree {
 template <class Proposal>
 KeptTree kept(const Proposal& draft, Index vocab_size) {
   KeptTree out{{draft.tokens.begin(), draft.tokens.end()}, {draft.parents.begin(), draft.parents.end()}, {}};
+  if (out.parents.empty())
+    for (Index k = 0; k < std::ssize(out.tokens); ++k) out.parents.push_back(k - 1);
   const auto rows = specdec::distributions(draft.rows);
   for (Index k = 0; k < rows.rows(); ++k) {
     const auto row = rows.row(k);

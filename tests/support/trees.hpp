@@ -64,7 +64,7 @@ struct AnyTreeRule {
       specdec::TrunkAndSpares<specdec::SampleMatchVerifier>, specdec::TrunkAndSpares<specdec::ArgmaxVerifier>>
       rule;
 
-  specdec::Stop judge(const auto& drafted, auto& chance) {
+  specdec::NodeVerdict judge(const auto& drafted, auto& chance) {
     return std::visit([&](auto& verifier) { return verifier.judge(drafted, chance); }, rule);
   }
   void commit() {
@@ -89,7 +89,7 @@ TreeStep tree_step(const auto& target, const auto& draft, const std::vector<Toke
   specdec::testing::enumerate([&](specdec::testing::Enumerator& chance) {
     const DraftedTree tree = draft_tree(target, draft, context, form, chance);
     const specdec::TreeVerdict verdict =
-        specdec::verify_tree(rule, tree.target, tree.draft, tree.tokens, tree.parents, chance);
+        specdec::verify(rule, tree.target, tree.draft, tree.tokens, tree.parents, chance);
     std::vector<Token> tokens;
     for (const Index k : verdict.path) tokens.push_back(tree.tokens[static_cast<std::size_t>(k)]);
     tokens.push_back(verdict.token);

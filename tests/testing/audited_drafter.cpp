@@ -61,8 +61,10 @@ struct Fragile {
 // Counts what reaches it.
 struct Observing : ModelDrafter<TableModel<>> {
   int observed = 0, lengths = 0;
-  void observe(const auto& target_rows, std::span<const Token> drafted, const Verdict& verdict) {
-    observed += target_rows.rows() == std::ssize(drafted) + 1 && verdict.accepted <= std::ssize(drafted);
+  void observe(const auto& target_rows, std::span<const Token> drafted, std::span<const Index> parents,
+               const NodeVerdict& verdict) {
+    observed += target_rows.rows() == std::ssize(drafted) + 1 && parents.empty() &&
+                verdict.node <= std::ssize(drafted);
   }
   void truncate(Index length) {
     ++lengths;
@@ -71,40 +73,35 @@ struct Observing : ModelDrafter<TableModel<>> {
 };
 
 template <class D>
-concept Observes = requires(D& drafter, const RowMajor<double>& rows, const Verdict& verdict) {
-  drafter.observe(rows, std::span<const Token>(), verdict);
+concept Observes = requires(D& drafter, const RowMajor<double>& rows, const NodeVerdict& verdict) {
+  drafter.observe(rows, std::span<const Token>(), std::span<const Index>(), verdict);
 };
 template <class D>
-concept TakesGoesOn = requires(D& drafter, std::mt19937_64& rng) {
-  drafter.draft(std::span<const Token>(), Index{}, rng, [](const auto&, Index) { return true; });
+concept EndsByRow = requires(D& drafter, std::mt19937_64& rng) {
+  drafter.draft(std::span<const Token>(), DraftLimits{}, rng, [](const auto&, Index) { return true; });
 };
 
 // Counts what reaches it, where drafts are trees.
-struct ObservingTrees : ModelTreeDrafter<TableModel<>, WithoutReplacement> {
+struct ObservingTrees : ModelDrafter<TableModel<>, Tree<WithoutReplacement>> {
   int observed = 0, lengths = 0;
   void observe(const auto& target_rows, std::span<const Token> tokens, std::span<const Index> parents,
-               const Stop& stop) {
+               const NodeVerdict& verdict) {
     observed += target_rows.rows() == std::ssize(tokens) + 1 && parents.size() == tokens.size() &&
-                stop.node <= std::ssize(tokens);
+                verdict.node <= std::ssize(tokens);
   }
   void truncate(Index length) {
     ++lengths;
-    ModelTreeDrafter::truncate(length);
+    ModelDrafter::truncate(length);
   }
 };
-template <class D>
-concept ObservesTrees = requires(D& drafter, const RowMajor<double>& rows, const Stop& stop) {
-  drafter.observe(rows, std::span<const Token>(), std::span<const Index>(), stop);
-};
 
-static_assert(TreeDrafter<AuditedDrafter<ObservingTrees&>> && !Drafter<AuditedDrafter<ObservingTrees&>>);
-static_assert(ObservesTrees<AuditedDrafter<ObservingTrees>> &&
-              !ObservesTrees<AuditedDrafter<SuffixDrafter<Branching>>>);
-static_assert(!TreeDrafter<AuditedDrafter<Fragile>>);
+static_assert(Drafter<AuditedDrafter<ObservingTrees&>> && drafts_trees<AuditedDrafter<ObservingTrees&>>);
+static_assert(Observes<AuditedDrafter<ObservingTrees>>);
+static_assert(!drafts_trees<AuditedDrafter<Fragile>>);
 static_assert(Drafter<AuditedDrafter<Fragile&>> && Drafter<AuditedDrafter<PromptLookupDrafter>>);
 static_assert(Observes<AuditedDrafter<Observing>> && !Observes<AuditedDrafter<Fragile>>);
-static_assert(TakesGoesOn<AuditedDrafter<ModelDrafter<TableModel<>>>>);
-static_assert(!TakesGoesOn<AuditedDrafter<PromptLookupDrafter>>);
+static_assert(EndsByRow<AuditedDrafter<ModelDrafter<TableModel<>>>>);
+static_assert(!EndsByRow<AuditedDrafter<PromptLookupDrafter>>);
 
 }  // namespace
 
@@ -112,7 +109,7 @@ TEST_CASE("a throw leaves an audit as it was") {
   Fragile fragile;
   AuditedDrafter audited{fragile};
   std::mt19937_64 rng(1);
-  const auto draft = [&] { audited.draft(std::span<const Token>(prompt), 2, rng); };
+  const auto draft = [&] { audited.draft(prompt, {2}, rng); };
   draft();
   CHECK(audited.report().tokens == 2);
   fragile.breaks = true;
@@ -141,18 +138,22 @@ struct MaybeAudited {
   Observing drafter;
   AuditedDrafter<Observing&> around{drafter};
 
+  static constexpr bool drafts_trees = false;
   template <class Source>
-  auto draft(std::span<const Token> context, Index gamma, Source& source, auto&& goes_on) {
-    return audited ? around.draft(context, gamma, source, goes_on)
-                   : drafter.draft(context, gamma, source, goes_on);
+  auto draft(std::span<const Token> context, const DraftLimits& limits, Source& source,
+             auto&& keep_drafting) {
+    return audited ? around.draft(context, limits, source, keep_drafting)
+                   : drafter.draft(context, limits, source, keep_drafting);
   }
   template <class Source>
-  auto draft(std::span<const Token> context, Index gamma, Source& source) {
-    return drafter.draft(context, gamma, source);
+  auto draft(std::span<const Token> context, const DraftLimits& limits, Source& source) {
+    return drafter.draft(context, limits, source);
   }
   void truncate(Index length) { audited ? around.truncate(length) : drafter.truncate(length); }
-  void observe(const auto& target_rows, std::span<const Token> drafted, const Verdict& verdict) {
-    audited ? around.observe(target_rows, drafted, verdict) : drafter.observe(target_rows, drafted, verdict);
+  void observe(const auto& target_rows, std::span<const Token> drafted, std::span<const Index> parents,
+               const NodeVerdict& verdict) {
+    audited ? around.observe(target_rows, drafted, parents, verdict)
+            : drafter.observe(target_rows, drafted, parents, verdict);
   }
 };
 
@@ -163,7 +164,7 @@ TEST_CASE("the audited text is the text, and what a drafter is told passes throu
   auto target = TableModel<>::random(12, 2, seed);
   const auto small = TableModel<>::random(12, 2, seed);
   std::vector<std::vector<Token>> texts;
-  for (const double least : {0.0, 0.5}) {  // the drafter is asked by way of goes_on
+  for (const double least : {0.0, 0.5}) {  // the drafter is asked by way of keep_drafting
     const auto text = [&](MaybeAudited& drafter) {
       SpecDec decoder{target, drafter, BlockVerifier{}, ConfidentLength{least}};
       std::mt19937_64 rng(7);
@@ -189,7 +190,7 @@ TEST_CASE("trees are audited in the loop, which writes what it writes without") 
   const TreeShape shape = TreeShape::of_widths({3, 2});
   const Options options{.max_new_tokens = 300, .gamma = 9};
   const auto drafter = [&] {
-    return ObservingTrees{ModelTreeDrafter{TableModel<>(small), shape, WithoutReplacement{}}};
+    return ObservingTrees{ModelDrafter{TableModel<>(small), Tree{shape, WithoutReplacement{}}}};
   };
   ObservingTrees plain = drafter(), held = drafter();
   AuditedDrafter audited{held};
@@ -208,7 +209,8 @@ TEST_CASE("drafters of trees may be moved into their audit, and it into a decode
   std::mt19937_64 seed(6);
   auto target = TableModel<>::random(12, 2, seed), small = TableModel<>::random(12, 2, seed);
   const TreeShape shape = TreeShape::of_widths({2, 2});
-  SpecDec decoder{target, AuditedDrafter{ModelTreeDrafter{small, shape, Independent{}}}, TraversalVerifier{}};
+  SpecDec decoder{target, AuditedDrafter{ModelDrafter{small, Tree{shape, Independent{}}}},
+                  TraversalVerifier{}};
   CHECK(decoder.generate(prompt, {.max_new_tokens = 30, .gamma = 6}, seed).tokens.size() == 30);
 }
 
@@ -221,7 +223,7 @@ TEST_CASE("drafters that do not ask whether to go on are audited, too, and may b
   for (int i = 0; i < 100; ++i) {
     text.push_back(static_cast<Token>(4 * uniform01(rng)));
     std::mt19937_64 a(7), b(7);
-    const auto expected = plain.draft(text, 4, a), got = audited.draft(text, 4, b);
+    const auto expected = plain.draft(text, 4, a), got = audited.draft(text, {4}, b);
     CHECK(std::ranges::equal(got.tokens, expected.tokens));
     drafted += std::ssize(got.tokens);
   }

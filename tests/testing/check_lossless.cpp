@@ -246,7 +246,7 @@ namespace {
 
 // Recursive rejection that has forgotten that p changes when a sibling is rejected.
 struct ForgetsRejections {
-  Stop judge(const auto& drafted, auto& chance) const {
+  NodeVerdict judge(const auto& drafted, auto& chance) const {
     Index node = 0;
     for (Index k = drafted.first_child(0); k >= 0;) {
       const bool accepted = chance.coin(drafted.ratio(k));

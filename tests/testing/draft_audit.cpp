@@ -141,7 +141,7 @@ template <class D>
 Audited audited(D drafter, std::uint64_t seed) {
   const auto held = std::make_shared<AuditedDrafter<D>>(std::move(drafter), AuditOptions{.seed = seed});
   return {[held](std::span<const Token> context, Index gamma, std::mt19937_64& rng) {
-            const auto draft = held->draft(context, gamma, rng);
+            const auto draft = held->draft(context, {gamma}, rng);
             return std::vector<Token>(draft.tokens.begin(), draft.tokens.end());
           },
           [held](Index length) { held->truncate(length); }, [held] { return held->report(); }};
@@ -232,7 +232,7 @@ TEST_CASE("an audit acquits honest drafters") {
     std::mt19937_64 rng(seed);
     acquitted(audit(ModelDrafter{LayoutModel<AsNarrow<Eigen::bfloat16>>(coarse_model(60, 1, rng))}, seed));
     acquitted(audit(ModelDrafter{LayoutModel<AsSparse<double>>(TableModel<>::random(20, 1, rng))}, seed));
-    acquitted(audit(ChainDrafter{PromptLookupDrafter{{.min_ngram = 2}}, word_drafter({TopK{9}})}, seed));
+    acquitted(audit(FallbackDrafter{PromptLookupDrafter{{.min_ngram = 2}}, word_drafter({TopK{9}})}, seed));
   }
 }
 
@@ -270,8 +270,7 @@ class TreeLiar {
   TreeLiar(const WordModel& model, TreeLie lie) : model_(&model), lie_(lie) {}
 
   template <RandomSource Source>
-  TreeDraft<const RowMajor<double>&> draft(std::span<const Token> context, const TreeLimits&,
-                                           Source& source) {
+  Draft<const RowMajor<double>&> draft(std::span<const Token> context, const DraftLimits&, Source& source) {
     auto&& chance = as_chance(source);
     tokens_.clear();
     parents_.clear();
@@ -331,7 +330,8 @@ class TreeLiar {
 };
 
 // Lets a drafter of trees go along with texts of 500 tokens that a target writes.
-template <TreeDrafter D>
+template <Drafter D>
+  requires drafts_trees<D>
 DraftAuditReport audit(D drafter, std::uint64_t seed, Index tokens = 5000) {
   const WordModel target;
   std::mt19937_64 rng(seed);
@@ -341,7 +341,7 @@ DraftAuditReport audit(D drafter, std::uint64_t seed, Index tokens = 5000) {
   while (audited.report().tokens < tokens) {
     if (text.size() > 500) text.resize(prompt.size());
     audited.truncate(std::ssize(text) - 1);
-    const auto drafted = audited.draft(text, {}, rng);
+    const auto drafted = audited.draft(text, DraftLimits{.nodes = 20}, rng);
     REQUIRE(drafted.parents.size() == drafted.tokens.size());
     text.push_back(chance.draw(target.after(text.back())));
   }
@@ -387,19 +387,19 @@ TEST_CASE("an audit acquits honest drafters of trees") {
       CHECK(report.fault == DraftFault::none);
     };
     acquitted(audit(TreeLie::none, seed));
-    acquitted(audit(ModelTreeDrafter{words(), shape, Independent{}}, seed));
-    acquitted(audit(ModelTreeDrafter{words(), shape, WithoutReplacement{}}, seed));
-    acquitted(audit(SparesDrafter{words(), 4, {2, 1}, 2}, seed));
+    acquitted(audit(ModelDrafter{words(), Tree{shape, Independent{}}}, seed));
+    acquitted(audit(ModelDrafter{words(), Tree{shape, WithoutReplacement{}}}, seed));
+    acquitted(audit(ModelDrafter{words(), Spares{4, {2, 1}, 2}}, seed));
     std::mt19937_64 rng(seed);
-    acquitted(audit(ModelTreeDrafter{TableModel<>::random(20, 1, rng), shape, WithoutReplacement{}}, seed));
+    acquitted(audit(ModelDrafter{TableModel<>::random(20, 1, rng), Tree{shape, WithoutReplacement{}}}, seed));
   }
 }
 
 TEST_CASE("of trees of chosen tokens nothing is learnt, but that they are what their rows name") {
   const auto words = [] { return PathByPath{ProcessedModel{WordModel(), Step{Temperature{0.8}}}}; };
   for (const auto& report :
-       {audit(ModelTreeDrafter{words(), TreeShape::of_widths({3, 2}), Likeliest{}}, 1, 1000),
-        audit(ConfidentTreeDrafter{words(), {.width = 3, .depth = 3, .nodes = 8}}, 1, 1000),
+       {audit(ModelDrafter{words(), Tree{TreeShape::of_widths({3, 2}), Likeliest{}}}, 1, 1000),
+        audit(ModelDrafter{words(), ConfidentTree{.width = 3, .depth = 3, .nodes = 8}}, 1, 1000),
         audit(SuffixDrafter<Branching>{}, 1, 1000)}) {
     INFO(report);
     CHECK(report.tokens >= 1000);

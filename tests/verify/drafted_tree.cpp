@@ -36,8 +36,8 @@ std::string complaint(const Input& in) {
 }
 
 struct Wrong {
-  Stop stop;
-  Stop judge(const auto&, auto&) const { return stop; }
+  NodeVerdict stop;
+  NodeVerdict judge(const auto&, auto&) const { return stop; }
 };
 
 }  // namespace
@@ -79,6 +79,77 @@ TEST_CASE("a linear draft is the tree without branches") {
     CHECK(drafted.next_sibling(k) == -1);
   }
   CHECK(drafted.first_child(5) == -1);
+}
+
+TEST_CASE("the trunk after a node of a tree is a linear draft, by the tree's own rows and numbers") {
+  const Input in;
+  const Drafted tree(in.target, in.draft, in.tokens, in.parents);
+  // Of each node: the tokens from eldest child to eldest child after it, and how many tokens are before it.
+  const std::vector<std::vector<Index>> trunks{{0, 2, 4}, {2, 4}, {}, {4}, {}, {}};
+  const std::vector<Index> depths{0, 1, 1, 2, 2, 3};
+  for (Index node = 0; node <= 5; ++node) {
+    const auto& numbers = trunks[static_cast<std::size_t>(node)];
+    const Drafted trunk(tree, node);
+    REQUIRE(trunk.gamma() == std::ssize(numbers));
+    CHECK(trunk.vocab_size() == 5);
+    CHECK(trunk.row(0) == node);
+    CHECK(trunk.depth(0) == depths[static_cast<std::size_t>(node)]);
+    CHECK(trunk.target(0).probability(3) == in.target(node, 3));
+    for (Index i = 0; i < trunk.gamma(); ++i) {
+      const Index k = numbers[static_cast<std::size_t>(i)];
+      CHECK(trunk.row(i + 1) == k + 1);
+      CHECK(trunk.depth(i + 1) == trunk.depth(0) + i + 1);
+      CHECK(trunk.token(i) == tree.token(k));
+      CHECK(trunk.p(i) == tree.p(k));
+      CHECK(trunk.q(i) == tree.q(k));
+      CHECK(trunk.ratio(i) == tree.ratio(k));
+      CHECK(trunk.draft(i).probability(3) == in.draft(k, 3));
+      CHECK(trunk.target(i + 1).probability(3) == in.target(k + 1, 3));
+      CHECK(trunk.parent(i) == i - 1);
+      CHECK(trunk.first_child(i) == i);
+      CHECK(trunk.next_sibling(i) == -1);
+    }
+    CHECK(trunk.first_child(trunk.gamma()) == -1);
+    CHECK(message_of([&] { (void)trunk.token(trunk.gamma()); }).find("outside") != std::string::npos);
+    CHECK(message_of([&] { (void)trunk.row(trunk.gamma() + 1); }).find("outside") != std::string::npos);
+  }
+  CHECK(message_of([&] { Drafted(tree, 6); }) ==
+        "specdec: a rule asks for number 6, outside 0..5 of the draft");
+}
+
+TEST_CASE("the trunk after a node of a trunk is the rest of it, and of a line the rest of that") {
+  const Input in;
+  const Drafted tree(in.target, in.draft, in.tokens, in.parents);
+  const Drafted trunk(tree, 1);
+  const Drafted rest(trunk, 1);
+  REQUIRE(rest.gamma() == 1);
+  CHECK(rest.token(0) == 4);
+  CHECK(rest.p(0) == tree.p(4));
+  CHECK((rest.row(0) == 3 && rest.row(1) == 5));
+  CHECK((rest.depth(0) == 2 && rest.depth(1) == 3));
+  const Drafted line(in.target, in.draft, in.tokens);
+  const Drafted end(line, 3);
+  REQUIRE(end.gamma() == 2);
+  CHECK(end.token(1) == 4);
+  CHECK(end.p(1) == line.p(4));
+  CHECK(end.row(2) == 5);
+}
+
+TEST_CASE("a trunk shares what is looked up with its tree") {
+  const Input in;
+  const RowMajor<float> p = in.target.array().log().cast<float>(), q = in.draft.array().log().cast<float>();
+  const Logits target(p), draft(q);
+  const Drafted tree(target, draft, in.tokens, in.parents);
+  const Drafted trunk(tree, 1);
+  CHECK_FALSE(trunk.looked_up(1));
+  CHECK(trunk.p(1) == Approx(in.target(3, 4)));
+  CHECK(trunk.q(1) == Approx(in.draft(4, 4)));
+  CHECK(tree.looked_up(4));
+  CHECK_FALSE(tree.looked_up(2));
+  trunk.look_up_all();
+  CHECK(tree.looked_up(2));
+  CHECK_FALSE(tree.all_looked_up());  // but what the trunk has
+  CHECK_FALSE(tree.looked_up(3));
 }
 
 TEST_CASE("what is no tree is an error that names the token") {
@@ -138,25 +209,25 @@ TEST_CASE("a rule that stops where nothing is, or says what is no token, is told
   SplitMix64 rng(1);
   const auto said = [&](Index node, Token token) {
     return message_of([&] {
-      verify_tree(Wrong{{node, token}}, in.target, in.draft, in.tokens, in.parents, rng);
+      (void)verify(Wrong{{node, token}}, in.target, in.draft, in.tokens, in.parents, rng);
     });
   };
   CHECK(said(5, 4).empty());
   CHECK(said(6, 0) == "specdec: the verifier stopped at node 6, outside 0..5, the number of drafted tokens");
   CHECK(said(-1, 0) ==
         "specdec: the verifier stopped at node -1, outside 0..5, the number of drafted tokens");
-  CHECK(said(0, 5) == "specdec: the verifier's token = 5 is outside the vocabulary 0..4");
-  CHECK(said(0, -1) == "specdec: the verifier's token = -1 is outside the vocabulary 0..4");
+  CHECK(said(0, 5) == "specdec: verdict.token = 5 is outside the vocabulary 0..4");
+  CHECK(said(0, -1) == "specdec: verdict.token = -1 is outside the vocabulary 0..4");
   // A token that the drafter alone knows, where the rule stops or on the way there.
   const RowMajor<double> wide = RowMajor<double>::Constant(5, 6, 1.0 / 6);
   const std::vector<Token> unknown{0, 1, 5, 3, 4};
   const auto accepting = [&](Index node) {
-    return message_of([&] { verify_tree(Wrong{{node, 0}}, in.target, wide, unknown, in.parents, rng); });
+    return message_of([&] { (void)verify(Wrong{{node, 0}}, in.target, wide, unknown, in.parents, rng); });
   };
   for (const Index node : {0, 1, 2, 4}) CHECK(accepting(node).empty());
   for (const Index node : {3, 5})
     CHECK(accepting(node) == "specdec: the accepted tokens[2] = 5 is outside the vocabulary 0..4");
-  const TreeVerdict verdict = verify_tree(Wrong{{5, 4}}, in.target, in.draft, in.tokens, in.parents, rng);
+  const TreeVerdict verdict = verify(Wrong{{5, 4}}, in.target, in.draft, in.tokens, in.parents, rng);
   CHECK(verdict.path == std::vector<Index>{0, 2, 4});
   CHECK(verdict.token == 4);
 }

@@ -19,7 +19,7 @@ using namespace specdec;
 using Table = testing::TableModel<>;
 using Tokens = std::vector<Token>;
 
-static_assert(Verifier<KeyedVerifier> && TreeVerifier<TrunkAndSpares<KeyedVerifier>>);
+static_assert(Verifier<KeyedVerifier> && judges_trees<TrunkAndSpares<KeyedVerifier>>);
 static_assert(draws_keyed<TrunkAndSpares<KeyedVerifier>> && !draws_keyed<SampleMatchVerifier>);
 static_assert(!needs_draft<KeyedVerifier> && draws_from_target<KeyedVerifier>);
 static_assert(!TellsSurvival<KeyedVerifier>);
@@ -32,35 +32,36 @@ class AnyDrafter {
   template <class D>
   AnyDrafter(std::string name, D drafter) : name_(std::move(name)) {
     auto held = std::make_shared<D>(std::move(drafter));
-    draft_ = [held](std::span<const Token> context, const TreeLimits& limits, Keyed& keyed) {
-      if constexpr (TreeDrafter<D>) {
+    draft_ = [held](std::span<const Token> context, const DraftLimits& limits, Keyed& keyed) {
+      if constexpr (drafts_trees<D>) {
         const auto draft = held->draft(context, limits, keyed);
         return Proposal{{draft.tokens.begin(), draft.tokens.end()},
                         {draft.parents.begin(), draft.parents.end()}};
       } else {
         Proposal line;
-        const auto draft = held->draft(context, std::min(limits.nodes, limits.depth), keyed);
+        const auto draft = ask_drafter(*held, context, limits, keyed);
         line.tokens.assign(draft.tokens.begin(), draft.tokens.end());
         for (Index k = 0; k < std::ssize(line.tokens); ++k) line.parents.push_back(k - 1);
         return line;
       }
     };
     truncate_ = [held](Index length) { held->truncate(length); };
-    observe_ = [held](const Table::Rows& rows, std::span<const Token> tokens, const Stop& stop) {
-      const Verdict verdict{stop.node, stop.token};
-      if constexpr (requires { held->observe(rows, tokens, verdict); }) held->observe(rows, tokens, verdict);
+    observe_ = [held](const Table::Rows& rows, std::span<const Token> tokens, std::span<const Index> parents,
+                      const NodeVerdict& verdict) {
+      if constexpr (requires { held->observe(rows, tokens, parents, verdict); })
+        held->observe(rows, tokens, parents, verdict);
     };
   }
 
   template <class Source>
-  TreeDraft<OneHotRows> draft(std::span<const Token> context, const TreeLimits& limits, Source& source) {
+  Draft<OneHotRows> draft(std::span<const Token> context, const DraftLimits& limits, Source& source) {
     if constexpr (KeyedSource<Source>) proposal_ = draft_(context, limits, source);
     return {proposal_.tokens, OneHotRows(proposal_.tokens), proposal_.parents};
   }
   void truncate(Index length) { truncate_(length); }
-  void observe(const Table::Rows& rows, std::span<const Token> tokens, std::span<const Index>,
-               const Stop& stop) {
-    observe_(rows, tokens, stop);
+  void observe(const Table::Rows& rows, std::span<const Token> tokens, std::span<const Index> parents,
+               const NodeVerdict& verdict) {
+    observe_(rows, tokens, parents, verdict);
   }
   const std::string& name() const { return name_; }
 
@@ -70,9 +71,10 @@ class AnyDrafter {
     std::vector<Index> parents;
   };
   std::string name_;
-  std::function<Proposal(std::span<const Token>, const TreeLimits&, Keyed&)> draft_;
+  std::function<Proposal(std::span<const Token>, const DraftLimits&, Keyed&)> draft_;
   std::function<void(Index)> truncate_;
-  std::function<void(const Table::Rows&, std::span<const Token>, const Stop&)> observe_;
+  std::function<void(const Table::Rows&, std::span<const Token>, std::span<const Index>, const NodeVerdict&)>
+      observe_;
   Proposal proposal_;
 };
 
@@ -95,22 +97,22 @@ TreeShape bush() { return TreeShape::of_widths({3, 2, 1}); }
 
 std::vector<AnyDrafter> all_drafters(const Table& small) {
   const PromptLookupDrafter lookup;
-  return {
-      {"model", ModelDrafter{Table(small)}},
-      {"prompt lookup", lookup},
-      {"suffixes", SuffixDrafter{}},
-      {"answers", support::AnswersDrafter{}},
-      {"chain",
-       ChainDrafter{PromptLookupDrafter{{.max_ngram = 3, .min_ngram = 3}}, ModelDrafter{Table(small)}}},
-      {"cascade", CascadeDrafter{Table(small), PromptLookupDrafter{}, KeyedVerifier{}, 2}},
-      {"cascade of a chain of a cascade",
-       CascadeDrafter{Table(small),
-                      ChainDrafter{PromptLookupDrafter{{.max_ngram = 3, .min_ngram = 3}},
-                                   CascadeDrafter{Table(small), PromptLookupDrafter{}, KeyedVerifier{}, 2}},
-                      KeyedVerifier{}, 2}},
-      {"spares", SparesDrafter{Table(small), 4, {2, 1}, 3}},
-      {"drawn siblings", ModelTreeDrafter{Table(small), bush(), WithoutReplacement{}}},
-      {"likely siblings", ModelTreeDrafter{Table(small), bush(), Likeliest{}}}};
+  return {{"model", ModelDrafter{Table(small)}},
+          {"prompt lookup", lookup},
+          {"suffixes", SuffixDrafter{}},
+          {"answers", support::AnswersDrafter{}},
+          {"chain", FallbackDrafter{PromptLookupDrafter{{.max_ngram = 3, .min_ngram = 3}},
+                                    ModelDrafter{Table(small)}}},
+          {"cascade", CascadeDrafter{Table(small), PromptLookupDrafter{}, KeyedVerifier{}, 2}},
+          {"cascade of a chain of a cascade",
+           CascadeDrafter{
+               Table(small),
+               FallbackDrafter{PromptLookupDrafter{{.max_ngram = 3, .min_ngram = 3}},
+                               CascadeDrafter{Table(small), PromptLookupDrafter{}, KeyedVerifier{}, 2}},
+               KeyedVerifier{}, 2}},
+          {"spares", ModelDrafter{Table(small), Spares{4, {2, 1}, 3}}},
+          {"drawn siblings", ModelDrafter{Table(small), Tree{bush(), WithoutReplacement{}}}},
+          {"likely siblings", ModelDrafter{Table(small), Tree{bush(), Likeliest{}}}}};
 }
 
 std::vector<AnyLength> all_lengths() {
@@ -155,8 +157,8 @@ TEST_CASE("a drafter that is the target guesses every token, at whatever depth i
   };
   CHECK(calls({"model", ModelDrafter{Table(target)}}) == 5);
   CHECK(calls({"cascade", CascadeDrafter{Table(target), PromptLookupDrafter{}, KeyedVerifier{}, 2}}) == 5);
-  CHECK(calls({"spares", SparesDrafter{Table(target), 4, {0, 1}}}) == 10);
-  CHECK(calls({"siblings", ModelTreeDrafter{Table(target), bush(), WithoutReplacement{}}}) ==
+  CHECK(calls({"spares", ModelDrafter{Table(target), Spares{4, {0, 1}}}}) == 10);
+  CHECK(calls({"siblings", ModelDrafter{Table(target), Tree{bush(), WithoutReplacement{}}}}) ==
         17);  // two levels of 9 tokens
 }
 
@@ -176,13 +178,12 @@ TEST_CASE("in a drafted tree the numbers are those of a token's depth, not of it
       for (Index i = 0; i < k; ++i) first = first && tree.parents[static_cast<std::size_t>(i)] != parent;
       if (!first) continue;
       ++eldest;
-      CHECK(tree.tokens[static_cast<std::size_t>(k)] ==
-            keyed.behind(depths.back()).draw(distributions(row).row(0)));
+      CHECK(tree.tokens[static_cast<std::size_t>(k)] == keyed.draw(distributions(row).row(0), depths.back()));
     }
     CHECK(eldest == 4 + drawn_beside_line);
   };
-  check(SparesDrafter{Table(model), 4, {2, 1}, 3}, 3);
-  check(ModelTreeDrafter{Table(model), TreeShape::of_widths({2, 2, 1, 1}), WithoutReplacement{}}, 7);
+  check(ModelDrafter{Table(model), Spares{4, {2, 1}, 3}}, 3);
+  check(ModelDrafter{Table(model), Tree{TreeShape::of_widths({2, 2, 1, 1}), WithoutReplacement{}}}, 7);
 }
 
 TEST_CASE("a batch writes the keyed texts, and drafts for all by their numbers") {
@@ -199,9 +200,9 @@ TEST_CASE("a batch writes the keyed texts, and drafts for all by their numbers")
       CHECK(finished.result.stats.target_calls == 6);
     }
   };
-  Batch lines{ModelPerSequence{target}, BatchModelDrafter{ModelPerSequence{target}}, KeyedVerifier{}};
+  Batch lines{ModelPerSequence{target}, ModelDrafter{ModelPerSequence{target}}, KeyedVerifier{}};
   check(lines);
-  Batch trees{ModelPerSequence{target}, BatchSparesDrafter{ModelPerSequence{target}, 4, {0}},
+  Batch trees{ModelPerSequence{target}, ModelDrafter{ModelPerSequence{target}, Spares{4, {0}}},
               TrunkAndSpares<KeyedVerifier>{}};
   check(trees);
 }
@@ -226,7 +227,7 @@ TEST_CASE("keyed verification by hand draws at the places behind where the sourc
   const OneHotRows chosen(y);
   const Drafted line(target, chosen, y);
   const Drafted tree(target, chosen, y, parents);
-  const detail::Trunk spare(tree, 2);
+  const Drafted spare(tree, 2);
   for (Index i = 0; i < 4; ++i) CHECK(line.depth(i) == i);
   CHECK((tree.depth(0) == 0 && tree.depth(1) == 1 && tree.depth(2) == 1 && tree.depth(3) == 2));
   CHECK((spare.depth(0) == 1 && spare.depth(1) == 2));

@@ -56,7 +56,7 @@ template <class Rule, class Target, class Draft>
 Outcomes outcomes(const Rule& rule, const Target& target, const Draft& draft, const Input& in) {
   Outcomes out;
   enumerate([&](Enumerator& chance) {
-    const TreeVerdict verdict = verify_tree(rule, target, draft, in.tokens, in.parents, chance);
+    const TreeVerdict verdict = verify(rule, target, draft, in.tokens, in.parents, chance);
     std::vector<Token> key(verdict.path.begin(), verdict.path.end());
     key.push_back(-1);
     key.push_back(verdict.token);
@@ -162,6 +162,38 @@ TEST_CASE("a stranger's rule is asked about a trunk by the trunk's own numbers")
 
 namespace {
 
+// A user's rule for trees, written over the trunks of a tree: token verification on the trunk after the context, and where
+// its token is a spare there, on the trunk after that.
+struct SparesByHand {
+  NodeVerdict judge(const auto& drafted, auto& chance) const {
+    for (Index node = 0;;) {
+      const Drafted trunk(drafted, node);
+      const Verdict verdict = TokenByHand{}.judge(trunk, chance);
+      node = trunk.row(verdict.accepted);
+      Index spare = drafted.first_child(node);
+      while (spare >= 0 && (spare = drafted.next_sibling(spare)) >= 0)
+        if (drafted.token(spare) == verdict.token) break;
+      if (spare < 0) return {node, verdict.token};
+      node = spare + 1;
+    }
+  }
+};
+static_assert(judges_trees<SparesByHand> && !judges_trees<TokenByHand>);
+
+}  // namespace
+
+TEST_CASE("a stranger's rule judges the trunks of a tree, one after another") {
+  std::mt19937_64 rng{17};
+  for (int n = 0; n < 20; ++n) {
+    const Input in(rng);
+    const auto by_hand = outcomes(SparesByHand{}, in.target, in.draft, in);
+    const auto expected = outcomes(TrunkAndSpares<TokenVerifier>{}, in.target, in.draft, in);
+    CHECK(largest_difference(by_hand, expected).size < 1e-12);
+  }
+}
+
+namespace {
+
 // A row that counts how often it is handed out, a segment at a time, to whom would read all of it.
 struct CountedRow {
   Eigen::VectorXd numbers;
@@ -247,7 +279,7 @@ TEST_CASE("what a generator draws has the law that was enumerated, however often
     const auto check = [&](const auto& rule) {
       const Outcomes expected = outcomes(rule, in.target, in.draft, in);
       const auto sample = [&] {
-        const TreeVerdict verdict = verify_tree(rule, in.target, in.draft, in.tokens, in.parents, rng);
+        const TreeVerdict verdict = verify(rule, in.target, in.draft, in.tokens, in.parents, rng);
         std::vector<Token> key(verdict.path.begin(), verdict.path.end());
         key.push_back(-1);
         key.push_back(verdict.token);
@@ -359,7 +391,7 @@ TEST_CASE("rounding is no mass: where all that a row has was chosen, the law is 
       target.row(0) << p / sum, (sum - p) / sum, 0;  // 1 − p(0) − p(1) is 0 but for rounding
       Eigen::RowVector3d law = Eigen::RowVector3d::Zero();
       enumerate([&](Enumerator& chance) {
-        const TreeVerdict verdict = verify_tree(rule, target, draft, tokens, parents, chance);
+        const TreeVerdict verdict = verify(rule, target, draft, tokens, parents, chance);
         const Token first =
             verdict.path.empty() ? verdict.token : tokens[static_cast<std::size_t>(verdict.path[0])];
         const double probability = chance.probability();

@@ -1,8 +1,12 @@
 // What a verifier says of itself, which the loop, its statistics and cascades go by.
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -45,6 +49,36 @@ struct Mumbling : Silent {
   void survival(double, double, double) const {}
 };
 static_assert(Verifier<Silent> && Verifier<Talkative> && Verifier<Mumbling>);
+
+// A rule for trees that says nothing of itself, and one whose answer is neither.
+struct SilentOfTrees {
+  NodeVerdict judge(const auto& drafted, auto&) const { return {drafted.gamma(), 0}; }
+};
+struct Pathfinder {
+  TreeVerdict judge(const auto&, auto&) const { return {}; }
+};
+static_assert(Verifier<SilentOfTrees> && judges_trees<SilentOfTrees> && !judges_trees<Silent>);
+static_assert(!Verifier<Pathfinder> && !judges_trees<Pathfinder>);
+static_assert(judges_trees<TraversalVerifier> && judges_trees<RecursiveRejectionVerifier> &&
+              judges_trees<KSeqVerifier> && judges_trees<TrunkAndSpares<GreedyBlockVerifier>>);
+static_assert(!judges_trees<TokenVerifier> && !judges_trees<BlockVerifier> &&
+              !judges_trees<GreedyBlockVerifier> && !judges_trees<KeyedVerifier>);
+
+using support::RowMajor;
+using Tokens = std::vector<Token>;
+using Parents = std::vector<Index>;
+
+// How the library's rules are called: by line alone, or by tree alone; one that remembers on a variable.
+template <class R, class... Given>
+concept Takes =
+    requires(R&& rule, const RowMajor<double>& rows, const Tokens& tokens, std::mt19937_64& rng,
+             const Given&... parents) { std::forward<R>(rule)(rows, rows, tokens, parents..., rng); };
+static_assert(Takes<BlockVerifier> && Takes<const BlockVerifier&> && !Takes<BlockVerifier, Parents>);
+static_assert(Takes<TraversalVerifier, Parents> && !Takes<TraversalVerifier>);
+static_assert(Takes<GreedyBlockVerifier&> && !Takes<GreedyBlockVerifier> &&
+              !Takes<const GreedyBlockVerifier&>);
+using GreedySpares = TrunkAndSpares<GreedyBlockVerifier>;
+static_assert(Takes<GreedySpares&, Parents> && !Takes<GreedySpares, Parents> && !Takes<GreedySpares&>);
 
 }  // namespace
 
@@ -96,6 +130,31 @@ TEST_CASE(
              {.draws_from_target = true, .needs_draft = true, .tells_survival = false, .remembers = false});
   CHECK(min_draft_length(Silent{}) == 0);
   CHECK(min_draft_length(Talkative{}) == 3);
+}
+
+TEST_CASE("a rule for trees judges a line as a tree without branches") {
+  std::mt19937_64 seed{3};
+  auto target = testing::TableModel<>::random(4, 1, seed), small = testing::TableModel<>::random(4, 1, seed);
+  const Tokens text{0, 1, 2, 3}, line{1, 2, 3};
+  const Parents parents{-1, 0, 1};
+  const RowMajor<double> p = target.forward(text, 4), q = small.forward(text, 4);
+  const RowMajor<double> draft = q.topRows(3);
+  Index accepted = 0;
+  const auto check = [&](const auto& rule) {
+    for (std::uint64_t n = 0; n < 50; ++n) {
+      SplitMix64 a(n), b(n);
+      const Verdict by_line = verify(rule, p, draft, line, a);
+      const TreeVerdict by_tree = verify(rule, p, draft, line, parents, b);
+      CHECK(std::ssize(by_tree.path) == by_line.accepted);
+      CHECK(by_tree.token == by_line.token);
+      for (Index i = 0; i < by_line.accepted; ++i) CHECK(by_tree.path[static_cast<std::size_t>(i)] == i);
+      accepted += by_line.accepted;
+    }
+  };
+  check(TraversalVerifier{});
+  check(RecursiveRejectionVerifier{});
+  check(TrunkAndSpares<BlockVerifier>{});
+  CHECK(accepted > 50);
 }
 
 TEST_CASE("only modifications need drafts of a length") {

@@ -55,18 +55,11 @@ class Keyed {
   void stand_at(Index position) { position_ = position; }
   Index position() const { return position_; }
 
-  /// A source whose draws are all for the token that has `depth` more before it than the next one has.
-  Keyed behind(Index depth) const {
-    Keyed there(seed_, position_ + depth);
-    there.moves_ = false;
-    return there;
-  }
-
   /// Of where it stands; it then moves on by a token.
   template <Distribution R>
   Token draw(const R& row) {
     const Token token = draw(row, 0);
-    if (moves_) ++position_;
+    ++position_;
     return token;
   }
   /// Of the place that has `place` tokens more before it.
@@ -102,21 +95,10 @@ class Keyed {
 
   std::uint64_t seed_;
   Index position_;
-  bool moves_ = true;
 };
 
 /// A source of chance whose numbers belong to places.
 template <class C>
 concept KeyedSource = std::derived_from<std::remove_cvref_t<C>, Keyed>;
 
-namespace detail {
-
-/// The source for all that is drawn behind so many drafted tokens.
-template <class C>
-decltype(auto) behind(C& chance, Index depth) {
-  if constexpr (KeyedSource<C>) return chance.behind(depth);
-  else return static_cast<C&>(chance);
-}
-
-}  // namespace detail
 }  // namespace specdec

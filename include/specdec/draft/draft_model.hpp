@@ -7,10 +7,8 @@
 #include <span>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "specdec/error.hpp"
-#include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/rows/distribution.hpp"
@@ -53,7 +51,23 @@ auto row_of_model(const Matrix& rows, Index i, Index asked, Index vocab_size) {
   return row;
 }
 
-/// What the drafters with a model have in common. The model's context holds the first tokens of the context that is
+/// The rows of a draft model's call that one draft of it wished for.
+template <class Matrix>
+class RowsOfDraftModel {
+ public:
+  /// From row `first` on, of a call that `asked` rows were wanted of.
+  RowsOfDraftModel(const Matrix& rows, Index first, Index asked, Index vocab_size)
+      : rows_(rows), first_(first), asked_(asked), vocab_size_(vocab_size) {}
+
+  /// Throws: std::invalid_argument where the model returned rows of another shape.
+  auto row(Index i) const { return row_of_model(rows_, first_ + i, asked_, vocab_size_); }
+
+ private:
+  const Matrix& rows_;
+  Index first_, asked_, vocab_size_;
+};
+
+/// A model that a drafter for one text calls token by token. The model's context holds the first tokens of the context that is
 /// drafted for, and then drafted ones. Every forward is one call of the model, whose output lives until the next.
 template <class M>
 class DraftModel {
@@ -91,7 +105,7 @@ class DraftModel {
 
   /// The row after the last of the tokens.
   decltype(auto) forward(std::span<const Token> tokens) {
-    decltype(auto) output = model_.forward(known_tokens(tokens, model_.vocab_size(), known_), Index{1});
+    decltype(auto) output = model_.forward(tokens, Index{1});
     seen_ += static_cast<Index>(tokens.size());
     return output;
   }
@@ -113,20 +127,13 @@ class DraftModel {
     each_identity_of_model(model_, has_stable_rows<Value>, visit);
   }
 
- protected:
-  bool has_turn() const { return turn_.lasts(turns_); }
-  Value& model() { return model_; }
-  const Value& model() const { return model_; }
-  /// The length of the model's context.
-  Index seen() const { return seen_; }
-  void has_seen_more(Index count) { seen_ += count; }
-
  private:
+  bool has_turn() const { return turn_.lasts(turns_); }
+
   M model_;
   Turns turns_;
   Turn turn_;
   Index seen_ = 0;
-  std::vector<Token> known_;
 };
 
 }  // namespace specdec::detail

@@ -22,7 +22,7 @@ namespace specdec {
 
 /// Proposes, with certainty, the tokens that a processor leaves no choice about: as long as it forbids all but one.
 ///
-///   ChainDrafter drafter{ForcedTokens{grammar, target.vocab_size()}, ModelDrafter{small}};
+///   FallbackDrafter drafter{ForcedTokens{grammar, target.vocab_size()}, ModelDrafter{small}};
 ///
 /// Known as jump-ahead or fast-forward decoding (SGLang, guidance, llguidance). With the target's processor every token
 /// proposed is accepted, and the text is the target's to the token: nothing is tokenised anew, so where a string can be

@@ -1,85 +1,268 @@
 // Drafts with a small model.
 #pragma once
 
-#include <algorithm>
 #include <concepts>
+#include <cstddef>
+#include <exception>
+#include <iterator>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "specdec/chance/chance.hpp"
+#include "specdec/draft/batch_drafter.hpp"
+#include "specdec/draft/cached_draft.hpp"
 #include "specdec/draft/draft_model.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/draft/strategies/line.hpp"
+#include "specdec/draft/strategies/strategy.hpp"
+#include "specdec/error.hpp"
+#include "specdec/model/batch_model.hpp"
+#include "specdec/model/feeds.hpp"
+#include "specdec/model/model.hpp"
 #include "specdec/model/turn.hpp"
-#include "specdec/rows/kinds/row_span.hpp"
-#include "specdec/rows/named_row.hpp"
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/dense.hpp"
+#include "specdec/types.hpp"
 
 namespace specdec {
 
-/// Drafts autoregressively with a model, and reports the very rows it drew from.
+/// Drafts with a model, as a strategy says, and reports the very rows that it drew from.
 ///
-/// Source: Leviathan et al., arXiv:2211.17192, Alg. 1, lines 1–3 (the guesses of the approximation model).
-/// A model passed as an lvalue is referred to and must outlive the drafter; an rvalue is moved in. Drafters that
-/// refer to one model, and copies of a drafter, may take turns: whoever takes over feeds its context anew.
-/// The model's vocabulary may be smaller or larger than the target's. Tokens of the context that the model does
-/// not know are shown to it as token 0, which costs acceptance, never exactness. Where its context is bounded
-/// (context_size) it proposes as many tokens as that has room for, in the end none.
-/// Random: one draw per token. Cost: γ calls of the model; the first also takes in what the model has not
-/// seen of the context (after full acceptance that is x_γ as well as Y). No allocation in steady state.
-template <class M>
+///   ModelDrafter line{small};                                                                   // token after token
+///   ModelDrafter tree{small, Tree{TreeShape::of_widths({3, 1, 1}), WithoutReplacement{}}};      // level after level
+///   ModelDrafter spares{small, Spares{4, {2, 1}}};
+///   ModelDrafter sure{small, ConfidentTree{.nodes = 48}};
+///
+/// Around a Model it is a Drafter; around a BatchModel it is a BatchDrafter: the drafts of all sequences grow together, each
+/// stage in one call, and a sequence gets the draft that it would get alone.
+///
+/// A model passed as an lvalue is referred to and must outlive the drafter; an rvalue is moved in. Drafters that refer to one
+/// Model, and copies of a drafter, may take turns: the one that takes over feeds its context anew. A BatchModel serves one
+/// drafter. The model's vocabulary may be smaller or larger than the target's. Tokens of the context that the model does not
+/// know are shown to it as token 0, which costs acceptance, never exactness. Where its context is bounded (context_size) it
+/// proposes as much as that has room for, in the end nothing.
+/// Throws: std::invalid_argument on an empty context, and where the model returns rows of another shape than asked for;
+/// what the model throws. For many texts an empty context and a row that holds no distribution, or is of another size, are
+/// the failure of their own request.
+/// Random: what the strategy draws, from each request's own source. Cost: as many calls of the model as the longest draft has
+/// stages; the first also takes in what the model has not seen of the context (after full acceptance that is x_γ as well as
+/// Y). No allocation in steady state.
+template <class M, class Strategy = Line>
 class ModelDrafter {
-  using DraftModel = detail::DraftModel<M>;
-  using Row = typename DraftModel::Row;
-  using Rows = typename DraftModel::Rows;
+  using Feeds = detail::OverFeeds<M>;
+  using Value = typename Feeds::Value;
+  static constexpr bool for_many = Feeds::for_many;
+  static_assert(detail::can_be_wrapped<Value>());
+  static_assert(
+      for_many ? BatchModel<Value> : Model<Value>,
+      "the draft model is no specdec::Model, and no specdec::BatchModel: its forward() returns rows of "
+      "probabilities (a model of logits goes into a ProcessedModel)");
+  static_assert(DraftStrategy<Strategy>, "the second argument is no specdec::DraftStrategy");
+  static_assert(takes_trees<Value> || !Strategy::branches,
+                "the draft model takes no trees, which this strategy drafts: see specdec::takes_trees, and "
+                "specdec::PathByPath, with which any model takes them");
+
+  using Output = std::remove_cvref_t<decltype(std::declval<Feeds&>().forward(std::span<const BatchFeed>{}))>;
+  using Row = RowOf<decltype(distributions(std::declval<const Output&>()))>;
+  using Growth = typename Strategy::template Growth<Row, !for_many && has_stable_rows<Value>>;
+  using Drafted = decltype(std::declval<const Growth&>().draft(Index{}));
+
+  // What there is of a sequence.
+  struct Context {
+    std::conditional_t<Strategy::branches, detail::CachedTree, detail::CachedLine> cached;
+    Growth growth;
+    bool begun = false;        // the model has gone on with the context
+    std::vector<Token> known;  // what the model is fed, where it does not know all tokens
+  };
 
  public:
-  explicit ModelDrafter(M&& model) : model_(std::forward<M>(model)) {}
+  static constexpr bool drafts_trees = Strategy::drafts_trees, steady = is_steady<Strategy>;
 
-  /// Throws: std::invalid_argument on an empty context, and where the model returns rows of another shape
-  /// than asked for.
-  template <RandomSource Source>
-  Draft<RowSpan<typename Rows::Stored>> draft(std::span<const Token> context, Index gamma, Source& source) & {
-    return draft(context, gamma, source, [](const Row&, Index) { return true; });
+  explicit ModelDrafter(M&& model)
+    requires std::default_initializable<Strategy>
+      : ModelDrafter(std::forward<M>(model), Strategy{}) {}
+  /// Throws what the strategy throws about its numbers.
+  ModelDrafter(M&& model, Strategy strategy)
+      : model_(std::forward<M>(model)),
+        strategy_(std::move(strategy)),
+        turns_(detail::Turns::of<M>(model_.model())) {
+    if constexpr (requires { strategy_.check(); }) strategy_.check();
   }
 
-  /// Drafts, and ends the draft where goes_on(row, i) says no to the row that token i would be drawn from.
-  template <RandomSource Source, std::predicate<const Row&, Index> GoesOn>
-  Draft<RowSpan<typename Rows::Stored>> draft(std::span<const Token> context, Index gamma, Source& source,
-                                              GoesOn&& goes_on) & {
-    if (context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
-    auto&& chance = as_chance(source);
-    tokens_.clear();
-    rows_.clear();
-    const Index most = std::min(gamma, model_.room(context));
-    if (most > 0) model_.take();
-    for (Index i = 0; i < most; ++i) {
-      const auto& output =
-          model_.forward(i == 0 ? model_.unseen(context) : std::span<const Token>(tokens_).last(1));
-      const auto q = model_.row(distributions(output));
-      if (!goes_on(q, i)) break;
-      const detail::NamedRow name(q, "draft", i);
-      tokens_.push_back(chance.draw(name));
-      rows_.add(name);
-    }
-    return {tokens_, rows_.first(rows_.size(), model_.vocab_size())};
+  const Strategy& strategy() const& { return strategy_; }
+  const Strategy& strategy() const&& = delete;
+
+  // Of a model for one text: a Drafter.
+
+  template <RandomSource Source>
+    requires(!for_many)
+  Drafted draft(std::span<const Token> context, const DraftLimits& limits, Source& source) & {
+    const detail::AlwaysKeepDrafting always;
+    return draft_alone(context, limits, source, always);
+  }
+  /// Ends a line before token i where keep_drafting(row, i) says no to the row that it would be drawn from.
+  template <RandomSource Source, class KeepDrafting>
+    requires(!for_many && !drafts_trees)
+  Drafted draft(std::span<const Token> context, const DraftLimits& limits, Source& source,
+                KeepDrafting&& keep_drafting) & {
+    return draft_alone(context, limits, source, keep_drafting);
+  }
+
+  void truncate(Index length)
+    requires(!for_many)
+  {
+    if (!turn_.lasts(turns_)) return;
+    if (Context* const context = contexts_.find(0)) context->cached.keep(model_, 0, length);
   }
 
   /// The model, where others may refer to it, too.
   template <class Visit>
-    requires detail::MayBeShared<M>
+    requires(!for_many && detail::MayBeShared<M>)
   void each_identity(const Visit& visit) const {
-    model_.each_identity(visit);
+    detail::each_identity_of_model(model_.model(), has_stable_rows<Value>, visit);
   }
 
-  void truncate(Index length) { model_.truncate(length); }
+  // Of a model for many texts: a BatchDrafter.
+
+  template <class Request>
+    requires for_many
+  void draft(std::span<Request> requests) & {
+    grow(requests);
+  }
+
+  Drafted drafted(Index sequence) const&
+    requires for_many
+  {
+    return contexts_.at(sequence).growth.draft(vocab_size());
+  }
+
+  void keep(Index sequence, Index length)
+    requires for_many
+  {
+    if (Context* const context = contexts_.find(sequence)) context->cached.keep(model_, sequence, length);
+  }
+
+  void release(Index sequence)
+    requires for_many
+  {
+    if (contexts_.find(sequence) == nullptr) return;
+    contexts_.erase(sequence);
+    model_.release(sequence);
+  }
 
  private:
-  DraftModel model_;
-  std::vector<Token> tokens_;
-  Rows rows_;
+  Index vocab_size() const { return model_.model().vocab_size(); }
+
+  template <class Source, class KeepDrafting>
+  Drafted draft_alone(std::span<const Token> context, const DraftLimits& limits, Source& source,
+                      KeepDrafting& keep_drafting) {
+    const auto asked = [&keep_drafting](const auto& row, Index i) { return keep_drafting(row, i); };
+    DraftRequest<Source, decltype(asked)> request{0, context, limits, &source, asked, nullptr};
+    grow(std::span(&request, 1));
+    if (request.error) std::rethrow_exception(request.error);
+    return contexts_.at(0).growth.draft(vocab_size());
+  }
+
+  // All drafts, stage after stage.
+  template <class Request>
+  void grow(std::span<Request> requests) {
+    for (Request& request : requests) request.error = detail::error_of([&] { begin(request); });
+    while (wish(requests)) {
+      try {
+        call(requests);
+      } catch (...) {
+        for (const BatchFeed& feed : feeds_)
+          contexts_.at(feed.sequence).cached.abandon(model_, feed.sequence);
+        throw;
+      }
+    }
+  }
+
+  template <class Request>
+  void begin(const Request& request) {
+    Context& context = contexts_.make(request.sequence);
+    context.growth.end();
+    context.begun = false;
+    if (request.context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
+    const Index room = context_size(model_.model()) - std::ssize(request.context);
+    context.growth.begin(strategy_, request.limits, room);
+  }
+
+  // What those are fed whose drafts grow further. False where none does.
+  template <class Request>
+  bool wish(std::span<Request> requests) {
+    feeds_.clear();
+    growing_.clear();
+    rows_ = 0;
+    for (std::size_t r = 0; r < requests.size(); ++r) {
+      if (requests[r].error) continue;
+      const Index sequence = requests[r].sequence;
+      Context& context = contexts_.at(sequence);
+      if (!context.growth.next()) continue;
+      go_on(requests[r], context);
+      feeds_.push_back(context.cached.feed(model_, sequence, requests[r].context, context.growth.wish(),
+                                           vocab_size(), context.known));
+      growing_.push_back(r);
+      rows_ += feeds_.back().rows;
+    }
+    return !feeds_.empty();
+  }
+
+  // Where somebody else has used a model for one text, or nobody yet, it begins anew.
+  template <class Request>
+  void go_on(const Request& request, Context& context) {
+    if (std::exchange(context.begun, true)) return;
+    if constexpr (!for_many) {
+      if (!turn_.lasts(turns_)) {
+        turn_.take(turns_);
+        context.cached = {};
+        model_.keep(0, 0);
+      }
+    }
+    context.cached.go_on_with(model_, request.sequence, request.context);
+  }
+
+  template <class Request>
+  void call(std::span<Request> requests) {
+    decltype(auto) output = model_.forward(std::span<const BatchFeed>(feeds_));
+    for (const BatchFeed& feed : feeds_) {
+      Context& context = contexts_.at(feed.sequence);
+      context.cached.taken(feed, context.growth.wish());
+    }
+    const auto rows = distributions(output);
+    detail::check_row_count(rows, rows_, vocab_size());
+    Index first = 0;
+    for (std::size_t k = 0; k < growing_.size(); ++k) {
+      take(requests[growing_[k]], detail::RowsOfDraftModel(rows, first, rows_, vocab_size()));
+      first += feeds_[k].rows;
+    }
+  }
+
+  template <class Request, class Rows>
+  void take(Request& request, const Rows& rows) {
+    Growth& growth = contexts_.at(request.sequence).growth;
+    request.error = detail::error_of([&] {
+      auto&& chance = as_chance(*request.source);
+      growth.take(rows, chance, request.keep_drafting);
+    });
+    if (request.error) growth.end();
+  }
+
+  Feeds model_;
+  Strategy strategy_;
+  detail::Turns turns_;  // of a model for one text
+  detail::Turn turn_;
+  detail::PerSequence<Context, for_many> contexts_;
+  std::vector<BatchFeed> feeds_;      // of one call
+  std::vector<std::size_t> growing_;  // whose they are
+  Index rows_ = 0;                    // how many they want
 };
 
 template <class M>
 ModelDrafter(M&&) -> ModelDrafter<M>;
+template <class M, class Strategy>
+ModelDrafter(M&&, Strategy) -> ModelDrafter<M, Strategy>;
 
 }  // namespace specdec

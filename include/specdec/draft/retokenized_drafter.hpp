@@ -158,7 +158,7 @@ class EncodedText {
 /// q is one-hot at what is proposed, whatever that was drawn from, so the proposal may be anything that does not depend on
 /// the verifier's coins: how a tokenizer cuts a text, what it does to half a character or to a merge over the end of the
 /// text, costs acceptance, never exactness. A guess without probabilities is accepted with p(x) alone, so a model at
-/// temperature 0 guesses best. Where the two vocabularies share many tokens IntersectionDrafter accepts more.
+/// temperature 0 guesses best. Where the two vocabularies share many tokens, a ModelDrafter with CommonTokens accepts more.
 /// The last token proposed may be the beginning of a longer one that the target prefers. It is proposed nonetheless: those
 /// before it are none the worse for it. Where the encoder merges the end of the text with what follows, nothing is proposed.
 ///

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "specdec/types.hpp"
-#include "specdec/verify/tree_verifier.hpp"
+#include "specdec/verify/verifier.hpp"
 
 namespace specdec::detail {
 

@@ -15,12 +15,12 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/chance/keyed.hpp"
+#include "specdec/chance/chance.hpp"
 #include "specdec/draft/batch_drafter.hpp"
-#include "specdec/draft/batch_tree_drafter.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/length/draft_length.hpp"
-#include "specdec/draft/tree_draft.hpp"
+#include "specdec/draft/length/keep_drafting.hpp"
+#include "specdec/draft/length/shared.hpp"
 #include "specdec/error.hpp"
 #include "specdec/executor.hpp"
 #include "specdec/loop/batch_entry.hpp"
@@ -33,7 +33,6 @@
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/block.hpp"
-#include "specdec/verify/tree_verifier.hpp"
 #include "specdec/verify/verifier.hpp"
 
 namespace specdec {
@@ -54,7 +53,7 @@ struct BatchOptions {
 
 /// Many texts in the making, a step of all of them a call of the target. Sequences come and go between steps:
 ///
-///   specdec::Batch batch{target, specdec::BatchModelDrafter{small}, specdec::BlockVerifier{}};
+///   specdec::Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{}};
 ///   const specdec::Index a = batch.add(prompt, {.max_new_tokens = 256, .gamma = 4}, std::mt19937_64{seed});
 ///   while (!batch.empty())
 ///     for (const specdec::Finished& done : batch.step()) use(done.sequence, done.result);
@@ -64,13 +63,19 @@ struct BatchOptions {
 /// what else is in a call). Only a draft length that is shared looks at all of them.
 ///
 /// target     a BatchModel; one that takes trees for drafts that branch
-/// drafter    a BatchDrafter or a BatchTreeDrafter, which drafts for all at once; or any Drafter or TreeDrafter that can be
-///            copied: each sequence begins with a copy of it
+/// drafter    a BatchDrafter, which drafts for all at once; or any Drafter that can be copied: each sequence begins with a
+///            copy of it
 /// verifier   copied for each sequence
-/// length     a draft length: where it is passed as an rvalue each sequence has a copy, an lvalue is one for all. It is then
-///            asked once a step, and told of every sequence's step; if it has batch(n) it is told how many there are. Its
-///            goes_on(), if it has one, must be safe to call for several drafts at a time where these are made on several
-///            threads
+/// length     a draft length, copied for each sequence; shared(policy) is one for all
+///
+/// An engine that owns its forward, or has a scheduler of its own, does the middle itself: its target is an ExternalTarget,
+/// and a step in two halves is
+///
+///   while (!batch.empty()) {
+///     const std::span<const specdec::BatchFeed> feeds = batch.propose();
+///   // the engine's call: each feed's tokens after the first feed.from of its sequence; the rows of its last feed.rows
+///   for (const specdec::Finished& done : batch.accept(rows)) ...
+///   // of each sequence batch.sequence(number).kept() tokens, or kept_path()
 ///
 /// Target and a drafter for all passed as lvalues are referred to and must outlive the batch; rvalues are moved in. A batch can
 /// neither be copied nor moved.
@@ -78,37 +83,44 @@ template <class TargetModel, class DraftSource, class V = BlockVerifier, class L
 class Batch {
   using Target = std::remove_reference_t<TargetModel>;
   using Drafter = std::remove_cvref_t<DraftSource>;
-  using Policy = std::remove_reference_t<Length>;
-  static_assert(BatchModel<Target>,
+  static constexpr bool called_here = !std::same_as<std::remove_const_t<Target>, ExternalTarget>;
+  static_assert(BatchModel<Target> || !called_here,
                 "the target is no specdec::BatchModel: specdec::ModelPerSequence makes one of a model that "
                 "can be copied");
-  static constexpr bool drafts_together = detail::DraftsTogether<Drafter>;
-  static constexpr bool drafts_trees = TreeDrafter<Drafter> || BatchTreeDrafter<Drafter>;
-  static_assert(drafts_together ||
-                    ((specdec::Drafter<Drafter> || drafts_trees) && std::copy_constructible<Drafter>),
-                "the drafter is no specdec::BatchDrafter or BatchTreeDrafter, and no specdec::Drafter or "
-                "TreeDrafter that can be copied, one for each sequence");
-  static_assert(!drafts_trees || takes_trees<Target>,
-                "the drafter drafts trees, which the target does not take: see specdec::takes_trees");
-  static_assert(Verifier<V> || TreeVerifier<V>, "the verifier is no specdec::Verifier");
-  static_assert(TreeVerifier<V> || !drafts_trees,
-                "the drafter drafts trees, which this verifier does not judge");
+  static constexpr bool drafts_together = BatchDrafter<Drafter>;
+  static_assert(
+      drafts_together || (specdec::Drafter<Drafter> && std::copy_constructible<Drafter>),
+      "the drafter is no specdec::BatchDrafter, and no specdec::Drafter that can be copied, one for "
+      "each sequence");
+  static constexpr bool drafts_trees = detail::any_drafts_trees<Drafter>;
+  static_assert(!drafts_trees || takes_trees<Target> || !called_here,
+                "the drafter drafts trees, which the target does not take: see specdec::takes_trees, and "
+                "specdec::PathByPath, with which any model takes them");
+  static_assert(Verifier<V>,
+                "the verifier is no specdec::Verifier: it is copied, and judge(drafted, chance) returns a "
+                "specdec::Verdict, or of trees a specdec::NodeVerdict");
+  static_assert(
+      judges_trees<V> || !drafts_trees,
+      "the drafter drafts trees (a drafter of lines says drafts_trees = false), which this verifier "
+      "does not judge");
+  static constexpr bool shares_length = detail::is_shared_policy<Length>;
+  using Policy = typename detail::PolicyOf<Length>::Type;
   static_assert(DraftLength<Policy>, "the draft length is no specdec::DraftLength");
   static_assert(counts_nodes<Policy> || !drafts_trees,
                 "the drafter drafts trees, and the draft length counts the positions of a line: see "
                 "specdec::DraftLength");
 
-  static constexpr bool shares_length = std::is_lvalue_reference_v<Length>;
-  using EntryLength = std::conditional_t<shares_length, detail::SharedLength<Policy>, Policy>;
-  using EntryDrafter = typename detail::EntryDrafter<Drafter>::Type;
-  using Entry = detail::BatchEntry<EntryDrafter, V, EntryLength>;
+  static_assert(shares_length || !(
+                                     requires(Policy& policy, Index n) { policy.batch(n); } ||
+                                     requires(const Policy& policy) { policy.shape(); }),
+                "this draft length is one for all sequences: pass specdec::shared(policy)");
+  using Entry = detail::BatchEntry<Drafter, V, Policy, shares_length>;
   using EntrySource = typename Entry::Source;
-  using Request = std::conditional_t<drafts_trees, TreeDraftRequest<EntrySource>,
-                                     DraftRequest<EntrySource, detail::GoesOn<EntryLength, V>>>;
+  using Request = DraftRequest<EntrySource, detail::KeepDrafting<Policy, V>>;
 
  public:
-  /// One text in the making.
-  using Sequence = typename Entry::Sequence;
+  /// One text in the making: its tokens, its statistics, and what the target keeps of it.
+  using Sequence = typename Entry::Step;
   /// What a sequence draws by: any generator; under KeyedVerifier a Keyed.
   using Source = typename detail::EntrySource<V>::Given;
 
@@ -119,11 +131,11 @@ class Batch {
 
   /// Throws std::invalid_argument where tokens_per_call is below 1, and where the drafter refers to others that its copies
   /// would all refer to.
-  Batch(TargetModel&& target, DraftSource&& drafter, V verifier, Length&& length, BatchOptions options = {})
+  Batch(TargetModel&& target, DraftSource&& drafter, V verifier, Length length, BatchOptions options = {})
       : target_(std::forward<TargetModel>(target)),
         drafter_(std::forward<DraftSource>(drafter)),
         verifier_(std::move(verifier)),
-        length_(std::forward<Length>(length)),
+        length_(std::move(length)),
         options_(options) {
     if (options.tokens_per_call < 1)
       detail::invalid_argument("tokens_per_call = ", options.tokens_per_call, " is below 1");
@@ -152,9 +164,10 @@ class Batch {
   /// that number, and std::logic_error within a callback, which returns false to end its own.
   Result cancel(Index sequence) {
     check_between_steps("cancel()");
+    proposed_ = false;
     const auto entry = find(sequence);
-    Result result = (*entry)->sequence().result();  // if there is no memory for it the sequence stays
-    if (!(*entry)->sequence().done()) result.stop_reason = StopReason::callback;
+    Result result = (*entry)->step().result();  // if there is no memory for it the sequence stays
+    if (!(*entry)->step().done()) result.stop_reason = StopReason::callback;
     forget(sequence);
     entries_.erase(entry);
     return result;
@@ -164,7 +177,7 @@ class Batch {
   Index size() const { return std::ssize(entries_); }
   bool empty() const { return entries_.empty(); }
   /// The sequence of that number: its tokens and its statistics. Throws std::invalid_argument where there is none.
-  const Sequence& sequence(Index number) const& { return (*find(number))->sequence(); }
+  const Sequence& sequence(Index number) const& { return (*find(number))->step(); }
   const Sequence& sequence(Index number) const&& = delete;
   /// Calls of the target so far, and the tokens that they were fed.
   Index target_calls() const { return target_calls_; }
@@ -189,6 +202,39 @@ class Batch {
     return finished_;
   }
 
+  /// The first half of a step: drafts, and says what the target has to be fed, sequence by sequence. Nothing where none is to
+  /// be fed: accept() of no rows then returns the sequences that have failed. The view lives until accept(). A proposal that was made before and not accepted is forgotten, and so is
+  /// one after which a sequence was cancelled.
+  /// Throws what step() throws, but for the target.
+  template <Executor E = InOrder>
+  std::span<const BatchFeed> propose(E&& for_each = {}) & {
+    check_between_steps("propose()");
+    proposed_ = false;
+    make_feeds(for_each);
+    proposed_ = true;
+    return feeds_;
+  }
+
+  /// The second half: judges the last proposal by the rows that the feeds want, one matrix, feed after feed. Returns what
+  /// step() returns.
+  /// Throws: std::logic_error without a proposal; std::invalid_argument where there are not so many rows as the feeds want;
+  /// else what step() throws. The step then begins again with propose().
+  template <class Rows, Executor E = InOrder>
+  std::span<const Finished> accept(const Rows& rows, E&& for_each = {}) & {
+    static_assert(Probabilities<Rows>,
+                  "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, "
+                  "RowPointers or another specdec::DistributionMatrix, with as many rows as the feeds want");
+    check_between_steps("accept()");
+    if (!proposed_) throw std::logic_error("specdec: accept() has no proposal to judge: propose() first");
+    proposed_ = false;
+    finished_.clear();
+    take_rows(rows, for_each);
+    settle();
+    end_step(finished_);
+    std::ranges::sort(finished_, {}, &Finished::sequence);
+    return finished_;
+  }
+
   /// Steps until no sequence is left; all that have finished, in the order of their numbers. Throws what step() throws:
   /// what had finished before is then kept for the next call.
   template <Executor E = InOrder>
@@ -208,8 +254,8 @@ class Batch {
       each_identity(drafter_, [](const void*, detail::Role) {
         detail::invalid_argument(
             "the drafter refers to a model or a drafter that each sequence's copy would use: hold it by "
-            "value, or draft for all sequences together (specdec::BatchModelDrafter, "
-            "BatchModelTreeDrafter, BatchSparesDrafter)");
+            "value, or draft for all sequences together (a specdec::ModelDrafter around a "
+            "specdec::BatchModel)");
       });
   }
 
@@ -231,27 +277,46 @@ class Batch {
                                " and one more token do not fit in a call of tokens_per_call = ", most);
     const bool fits = most == unlimited || prompt.size() <= most - options.gamma;
     entries_.reserve(entries_.size() + 1);
-    entries_.push_back(
-        std::make_unique<Entry>(next_, ExternalTarget{target_.vocab_size(), specdec::context_size(target_)},
-                                entry_drafter(), verifier_, entry_length(), prompt, options,
-                                fits ? 0 : prompt.size() - 1, std::move(source), std::move(on_step)));
+    entries_.push_back(std::make_unique<Entry>(next_, detail::described(target_), entry_drafter(), verifier_,
+                                               entry_policy(), prompt, options, fits ? 0 : prompt.size() - 1,
+                                               std::move(source), std::move(on_step)));
     return next_++;
   }
 
-  EntryDrafter entry_drafter() const {
+  detail::OwnDrafter<Drafter> entry_drafter() const {
     if constexpr (drafts_together) return {};
-    else return drafter_;
+    else return {drafter_};
   }
-  EntryLength entry_length() { return EntryLength(length_); }
+
+  detail::OwnPolicy<Policy, shares_length> entry_policy() const {
+    if constexpr (shares_length) return {};
+    else return {length_};
+  }
 
   // Adds the sequences that have come to an end.
   template <class E>
   void step_into(std::vector<Finished>& finished, E& for_each) {
+    static_assert(called_here, "an ExternalTarget is called by the caller: propose() and accept()");
+    proposed_ = false;
+    make_feeds(for_each);
+    if (!feeds_.empty()) {
+      decltype(auto) output = target_.forward(std::span<const BatchFeed>(feeds_));
+      take_rows(output, for_each);
+    }
+    settle();
+    end_step(finished);
+  }
+
+  template <class E>
+  void make_feeds(E& for_each) {
     admit();
     draft(for_each);
-    call(for_each);
-    settle();
-    // A sequence that has waited is first the next time.
+    feeds_.clear();
+    for (const Entry* entry : stepping_) feeds_.push_back(entry->feed());
+  }
+
+  // A sequence that has waited is first the next time.
+  void end_step(std::vector<Finished>& finished) {
     std::rotate(entries_.begin(), entries_.begin() + looked_at_, entries_.end());
     leave(finished);
   }
@@ -265,7 +330,7 @@ class Batch {
     for (looked_at_ = 0; looked_at_ < size(); ++looked_at_) {
       Entry& entry = *entries_[static_cast<std::size_t>(looked_at_)];
       if (entry.over()) continue;
-      const Index count = entry.unfilled() > 0 ? std::min(entry.unfilled(), left) : entry.most_fed();
+      const Index count = entry.unfilled() > 0 ? std::min(entry.unfilled(), left) : entry.most_fed(wanted_);
       if (entry.error()) continue;
       if (count > left || count == 0) break;
       if (entry.unfilled() > 0) entry.feed_prompt(count);
@@ -279,9 +344,10 @@ class Batch {
       if (entries_.empty()) return;
       Index most = 0;
       for (const auto& entry : entries_) most = std::max(most, entry->most());
-      if constexpr (requires { length_.batch(size()); }) length_.batch(size());
-      const Index wanted = length_.next(most);
-      for (const auto& entry : entries_) entry->wants(wanted);
+      auto& policy = *length_.policy;
+      if constexpr (requires { policy.batch(size()); }) policy.batch(size());
+      wanted_ = policy.next(most);
+      for (const auto& entry : entries_) entry->step().forget_limits();
     }
   }
 
@@ -290,52 +356,48 @@ class Batch {
     drafting_.clear();
     for (Entry* entry : stepping_)
       if (entry->unfilled() == 0) drafting_.push_back(entry);
-    if constexpr (drafts_together) draft_together();
-    for_each(std::ssize(drafting_), [this](Index i) { drafting_[static_cast<std::size_t>(i)]->propose(); });
+    if constexpr (drafts_together) draft_together(for_each);
+    else
+      for_each(std::ssize(drafting_),
+               [this](Index i) { draft_alone(*drafting_[static_cast<std::size_t>(i)]); });
     std::erase_if(stepping_, [](const Entry* entry) { return entry->error() != nullptr; });
   }
 
-  void draft_together() {
+  void draft_alone(Entry& entry) { entry.draft(detail::KeepDrafting<Policy, V>{&policy_of(entry)}); }
+
+  template <class E>
+  void draft_together(E& for_each) {
     requests_.clear();
     for (Entry* entry : drafting_) requests_.push_back(request_of(*entry));
     drafter_.draft(std::span<Request>(requests_));
-    for (std::size_t i = 0; i < requests_.size(); ++i) {
-      if (requests_[i].error) drafting_[i]->drafter().prepare(requests_[i].error);
-      else drafting_[i]->drafter().prepare(drafter_.drafted(drafting_[i]->number()));
-    }
+    for_each(std::ssize(drafting_), [this](Index i) {
+      Entry& entry = *drafting_[static_cast<std::size_t>(i)];
+      if (const auto& error = requests_[static_cast<std::size_t>(i)].error) entry.fail(error);
+      else entry.offer(std::as_const(drafter_).drafted(entry.number()));
+    });
   }
 
-  static Request request_of(Entry& entry) {
+  Policy& policy_of(Entry& entry) {
+    if constexpr (shares_length) return *length_.policy;
+    else return entry.policy();
+  }
+
+  Request request_of(Entry& entry) {
     Request request;
     request.sequence = entry.number();
-    request.context = entry.sequence().context();
+    request.context = entry.step().context();
     request.source = &entry.source();
     detail::stand_at(entry.source(), std::ssize(request.context));
-    if constexpr (drafts_trees) {
-      request.limits = entry.limits();
-    } else {
-      request.gamma = entry.limits().nodes;
-      request.goes_on = {&entry.length()};
-    }
+    request.limits = entry.limits();
+    request.keep_drafting = {&policy_of(entry)};
     return request;
   }
 
-  template <class E>
-  void call(E& for_each) {
-    if (stepping_.empty()) return;
-    feeds_.clear();
-    firsts_.clear();
-    Index rows = 0;
-    for (const Entry* entry : stepping_) {
-      feeds_.push_back(entry->feed());
-      firsts_.push_back(rows);
-      rows += entry->feed().rows;
-    }
-    decltype(auto) output = target_.forward(std::span<const BatchFeed>(feeds_));
-    ++target_calls_;
-    for (const BatchFeed& feed : feeds_) fed_ += std::ssize(feed.tokens);
+  template <class Output, class E>
+  void take_rows(const Output& output, E& for_each) {
+    const auto rows = distributions(output);
     try {
-      judge(distributions(output), rows, for_each);
+      judge(rows, for_each);
     } catch (...) {
       settle_judged();
       throw;
@@ -345,13 +407,22 @@ class Batch {
   // After a throw: those that were judged before it have taken the step, the others have not.
   void settle_judged() {
     for (const Entry* entry : stepping_)
-      if (!entry->judged()) target_.keep(entry->number(), entry->feed().from);
+      if constexpr (called_here)
+        if (!entry->judged()) target_.keep(entry->number(), entry->feed().from);
     std::erase_if(stepping_, [](const Entry* entry) { return !entry->judged(); });
     settle();
   }
 
   template <class Rows, class E>
-  void judge(const Rows& all, Index expected, E& for_each) {
+  void judge(const Rows& all, E& for_each) {
+    firsts_.clear();
+    Index expected = 0;
+    for (const BatchFeed& feed : feeds_) {
+      firsts_.push_back(expected);
+      expected += feed.rows;
+    }
+    if (!feeds_.empty()) ++target_calls_;
+    for (const BatchFeed& feed : feeds_) fed_ += std::ssize(feed.tokens);
     if (all.rows() != expected)
       detail::invalid_argument("the target returned ", Index{all.rows()}, " rows, expected ", expected);
     for_each(std::ssize(stepping_), [&](Index i) {
@@ -363,10 +434,11 @@ class Batch {
   // What the models keep, who learns, and who is told.
   void settle() {
     for (Entry* entry : stepping_) {
-      if (!entry->error()) entry->keep_in(target_);
-      if constexpr (shares_length) entry->length().tell();
+      if constexpr (called_here)
+        if (!entry->error()) entry->keep_in(target_);
+      entry->tell(policy_of(*entry));
       if constexpr (drafts_together)
-        if (entry->feed().rows > 0) drafter_.keep(entry->number(), entry->drafter().length());
+        if (entry->feed().rows > 0) drafter_.keep(entry->number(), entry->step().kept());
     }
     telling_ = true;
     for (Entry* entry : stepping_)
@@ -379,7 +451,7 @@ class Batch {
     const auto before = std::ssize(finished);
     try {
       for (const auto& entry : entries_)
-        if (entry->over()) finished.push_back({entry->number(), entry->sequence().result(), entry->error()});
+        if (entry->over()) finished.push_back({entry->number(), entry->step().result(), entry->error()});
     } catch (...) {
       finished.erase(finished.begin() + before, finished.end());
       throw;
@@ -392,7 +464,7 @@ class Batch {
   }
 
   void forget(Index sequence) {
-    target_.release(sequence);
+    if constexpr (called_here) target_.release(sequence);
     if constexpr (drafts_together) drafter_.release(sequence);
   }
 
@@ -403,8 +475,9 @@ class Batch {
   BatchOptions options_;
   Entries entries_;  // who has waited longest first
   Index next_ = 0, target_calls_ = 0, fed_ = 0;
+  Index wanted_ = 0;     // what a draft length for all sequences wants of each
   Index looked_at_ = 0;  // how many entries have taken part in this step, or are over
-  bool telling_ = false;
+  bool telling_ = false, proposed_ = false;
   std::vector<Entry*> stepping_, drafting_;  // of this step
   std::vector<Request> requests_;
   std::vector<BatchFeed> feeds_;
@@ -416,7 +489,7 @@ template <class T, class D, class V = BlockVerifier>
 Batch(T&&, D&&, V = {}, BatchOptions = {}) -> Batch<T, D, V>;
 
 template <class T, class D, class V, class L>
-  requires(!std::same_as<std::remove_cvref_t<L>, BatchOptions>)
-Batch(T&&, D&&, V, L&&, BatchOptions = {}) -> Batch<T, D, V, L>;
+  requires(!std::same_as<L, BatchOptions>)
+Batch(T&&, D&&, V, L, BatchOptions = {}) -> Batch<T, D, V, L>;
 
 }  // namespace specdec

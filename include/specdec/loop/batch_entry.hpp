@@ -2,28 +2,27 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <concepts>
+#include <cstddef>
 #include <exception>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
 
 #include "specdec/chance/any_generator.hpp"
+#include "specdec/chance/chance.hpp"
 #include "specdec/chance/keyed.hpp"
 #include "specdec/chance/rewindable_generator.hpp"
 #include "specdec/draft/batch_drafter.hpp"
-#include "specdec/draft/batch_tree_drafter.hpp"
 #include "specdec/draft/drafter.hpp"
-#include "specdec/draft/length/draft_length.hpp"
-#include "specdec/draft/length/goes_on.hpp"
-#include "specdec/draft/tree_draft.hpp"
+#include "specdec/draft/length/keep_drafting.hpp"
 #include "specdec/error.hpp"
 #include "specdec/loop/options.hpp"
-#include "specdec/loop/sequence.hpp"
-#include "specdec/measure/step_record.hpp"
-#include "specdec/model/batch_model.hpp"
+#include "specdec/loop/step.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/token_ids.hpp"
@@ -47,85 +46,6 @@ struct EntrySource {
   using Kept = std::conditional_t<draws_keyed<V>, RewindableKeyed, RewindableGenerator>;
 };
 
-/// A drafter that drafts for many sequences at once.
-template <class D>
-concept DraftsTogether = BatchDrafter<D> || BatchTreeDrafter<D>;
-
-/// The drafter of a sequence whose drafts are made together with others': hands out what was made, a line or a tree.
-template <class D, bool is_steady_drafter>
-class PreparedDrafter {
-  using Most = std::conditional_t<requires(const D& draft) { draft.parents; }, TreeLimits, Index>;
-
- public:
-  static constexpr bool steady = is_steady_drafter;
-
-  /// What the next draft() returns: a draft, or an error.
-  void prepare(const D& draft) {
-    draft_.emplace(draft);
-    error_ = nullptr;  // of a step that failed before it was told
-  }
-  void prepare(std::exception_ptr error) { error_ = std::move(error); }
-
-  D draft(std::span<const Token>, const Most&, const auto&) {
-    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
-    return *draft_;
-  }
-  void truncate(Index length) { length_ = length; }
-
-  /// How much of the context the drafter of all sequences has to keep, as said last.
-  Index length() const { return length_; }
-
- private:
-  std::optional<D> draft_;
-  std::exception_ptr error_;
-  Index length_ = 0;
-};
-
-/// A draft length that all sequences of a batch go by. It is asked once for a step, and told of what each of them did when
-/// all are through, so that they may be judged side by side.
-template <class Policy>
-class SharedLength {
- public:
-  static constexpr bool counts_nodes = specdec::counts_nodes<Policy>;
-
-  explicit SharedLength(Policy& policy) : policy_(&policy) {}
-
-  void wants(Index length) { wanted_ = length; }
-  Index next(Index most) const { return std::min(wanted_, most); }
-
-  void observe(const StepRecord& step) { step_ = step; }
-  /// Passes on what was observed. Its views live until the sequence's next step.
-  void tell() {
-    if (step_) policy_->observe(*step_);
-    step_.reset();
-  }
-
-  template <class Row>
-  bool goes_on(const Row& row, Index i) const
-    requires requires(Policy& policy) { policy.goes_on(row, i); }
-  {
-    return policy_->goes_on(row, i);
-  }
-
- private:
-  Policy* policy_;
-  Index wanted_ = 0;
-  std::optional<StepRecord> step_;
-};
-
-/// The draft that a drafter of many makes for one sequence.
-template <class D>
-using DraftedBy = std::remove_cvref_t<decltype(std::declval<D&>().drafted(Index{}))>;
-
-template <class D>
-struct EntryDrafter {
-  using Type = D;
-};
-template <DraftsTogether D>
-struct EntryDrafter<D> {
-  using Type = PreparedDrafter<DraftedBy<D>, is_steady<D>>;
-};
-
 /// Told of a sequence's tokens as they come; false ends it.
 using OnStep = std::function<bool(std::span<const Token>)>;
 
@@ -138,27 +58,71 @@ OnStep on_step_of(F&& f) {
   }
 }
 
-/// A sequence, with what it drafts with, its source of chance and its callback. What it does in a step touches nothing of
-/// others; what fails is noted, and thrown by nobody.
-template <class D, class V, class L>
+/// Whether the drafter's drafts may branch, be it one for all sequences or one for each.
+template <class D>
+inline constexpr bool any_drafts_trees = [] {
+  if constexpr (BatchDrafter<D>) return batch_drafts_trees<D>;
+  else return drafts_trees<D>;
+}();
+
+/// A draft of one sequence of a batch.
+template <class D, class Source, class KeepDrafting>
+struct DraftOfEntry {
+  using Type = std::remove_cvref_t<decltype(ask_drafter(
+      std::declval<D&>(), std::span<const Token>{}, DraftLimits{},
+      std::declval<std::remove_reference_t<decltype(as_chance(std::declval<Source&>()))>&>(),
+      std::declval<const KeepDrafting&>()))>;
+};
+template <BatchDrafter D, class Source, class KeepDrafting>
+struct DraftOfEntry<D, Source, KeepDrafting> {
+  using Type = std::remove_cvref_t<decltype(std::declval<D&>().drafted(Index{}))>;
+};
+
+/// A drafter of its own, or none where one drafts for all sequences.
+template <class D>
+struct OwnDrafter {
+  D drafter;
+};
+template <BatchDrafter D>
+struct OwnDrafter<D> {};
+
+/// A draft length of its own, or none where all sequences share one.
+template <class Policy, bool shared>
+struct OwnPolicy {
+  Policy policy;
+  Index wanted(Index /*of_all*/, Index most) { return policy.next(most); }
+};
+template <class Policy>
+struct OwnPolicy<Policy, true> {
+  Index wanted(Index of_all, Index most) const { return std::min(of_all, most); }
+};
+
+/// A sequence of a batch: its step, its source of chance, its callback, and what it drafts with if that is its own. What it
+/// does in a step touches nothing of others; what fails is noted, and thrown by nobody.
+template <class D, class V, class Policy, bool shares_policy>
 class BatchEntry {
-  using Shared = detail::Shared<ExternalTarget, D, L>;
+  using KeepDrafting = detail::KeepDrafting<Policy, V>;
+  using Draft = typename DraftOfEntry<D, typename EntrySource<V>::Kept, KeepDrafting>::Type;
+  static_assert(suits<D, Draft, V>());
 
  public:
-  using Sequence = specdec::Sequence<Shared, V>;
+  using Step = specdec::Step<V, any_drafts_trees<D>>;
   using Source = typename EntrySource<V>::Kept;
 
   /// Of the prompt the first `prefill` tokens are fed apart, before the first step.
-  BatchEntry(Index number, const ExternalTarget& target, D drafter, const V& verifier, L length,
-             TokenIds prompt, const Options& options, Index prefill, typename EntrySource<V>::Given source,
-             OnStep on_step)
+  BatchEntry(Index number, const ExternalTarget& target, OwnDrafter<D> drafter, const V& verifier,
+             OwnPolicy<Policy, shares_policy> policy, TokenIds prompt, const Options& options, Index prefill,
+             typename EntrySource<V>::Given source, OnStep on_step)
       : number_(number),
         most_(options.gamma),
         source_(std::move(source)),
         on_step_(std::move(on_step)),
-        shared_(ExternalTarget(target), std::move(drafter), std::move(length)),
-        sequence_(shared_, verifier, prompt, options, Filled{prefill}),
-        prefill_(prefill) {}
+        own_(std::move(drafter)),
+        policy_(std::move(policy)),
+        step_(target, verifier, prompt, options, Filled{prefill}),
+        prefill_(prefill) {
+    if constexpr (!BatchDrafter<D>) own_.drafter.truncate(0);
+  }
   BatchEntry(const BatchEntry&) = delete;
   BatchEntry& operator=(const BatchEntry&) = delete;
 
@@ -168,38 +132,49 @@ class BatchEntry {
   Source& source() { return source_; }
   /// Why the sequence cannot go on, if it cannot.
   const std::exception_ptr& error() const { return error_; }
-  Sequence& sequence() { return sequence_; }
-  const Sequence& sequence() const { return sequence_; }
-  D& drafter() { return shared_.drafter; }
-  L& length() { return shared_.length; }
-  bool over() const { return error_ || sequence_.done(); }
+  Step& step() { return step_; }
+  const Step& step() const { return step_; }
+  bool over() const { return error_ || step_.done(); }
 
   /// How many tokens of the prompt are still to be fed before the first step.
   Index unfilled() const { return prefill_ - filled_; }
   void feed_prompt(Index count) {
     const auto tokens =
-        sequence_.context().subspan(static_cast<std::size_t>(filled_), static_cast<std::size_t>(count));
+        step_.context().subspan(static_cast<std::size_t>(filled_), static_cast<std::size_t>(count));
     is_fed({.tokens = tokens, .from = filled_, .rows = 0});
   }
 
-  /// What a draft length for all sequences wants of each.
-  void wants(Index length) {
-    shared_.length.wants(length);
-    limits_.reset();
-  }
+  Policy& policy() { return policy_.policy; }
 
-  /// How many tokens the next step feeds at most. The limits of its draft are asked for once, even if it has to wait for
-  /// room or to be tried again, so that the draft length is the one that the sequence would have alone.
-  Index most_fed() {
+  /// How many tokens the next step feeds at most, where a draft length for all sequences wants so many of each.
+  Index most_fed(Index wanted_of_all) {
     source_.rewind();  // the last step may have failed
-    if (!limits_) error_ = error_of([&] { limits_ = sequence_.draft_limits(); });
-    return std::ssize(sequence_.context()) - sequence_.kept() + limits().nodes;
+    withdraw();
+    error_ = error_of(
+        [&] { limits_ = step_.limits([&](Index most) { return policy_.wanted(wanted_of_all, most); }); });
+    return std::ssize(step_.context()) - step_.kept() + limits_.nodes;
   }
-  TreeLimits limits() const { return limits_.value_or(TreeLimits{.nodes = 0, .depth = 0}); }
+  const DraftLimits& limits() const { return limits_; }
 
-  void propose() {
-    error_ = error_of([&] { is_fed(sequence_.propose(source_)); });
+  /// Drafts by itself, and says what it is to be fed.
+  void draft(const KeepDrafting& keep_drafting) {
+    auto&& chance = as_chance(source_);
+    stand_at(chance, std::ssize(step_.context()));
+    error_ = error_of([&] {
+      const auto start = std::chrono::steady_clock::now();
+      draft_.emplace(ask_drafter(own_.drafter, step_.context(), limits_, chance, keep_drafting));
+      is_fed(step_.offer(*draft_, std::chrono::steady_clock::now() - start));
+    });
   }
+  /// With a draft that was made for it, or what went wrong with that.
+  void offer(const Draft& draft) {
+    error_ = error_of([&] {
+      draft_.emplace(draft);
+      is_fed(step_.offer(*draft_));
+    });
+  }
+  void fail(std::exception_ptr error) { error_ = std::move(error); }
+
   const BatchFeed& feed() const { return feed_; }
 
   /// By its rows of a call.
@@ -210,8 +185,8 @@ class BatchEntry {
       filled_ += std::ssize(feed_.tokens);
       emitted_ = {};
     } else {
-      error_ = error_of([&] { emitted_ = sequence_.accept(rows, source_); });
-      limits_.reset();
+      error_ = error_of([&] { judge(rows); });
+      if (error_) withdraw();
     }
   }
 
@@ -222,16 +197,20 @@ class BatchEntry {
   template <class M>
   void keep_in(M& target) const {
     if constexpr (takes_trees<M>)
-      if (!feed_.parents.empty()) return target.keep(number_, sequence_.kept_path());
-    if (feed_.rows > 0) target.keep(number_, sequence_.kept());
+      if (!feed_.parents.empty()) return target.keep(number_, step_.kept_path());
+    if (feed_.rows > 0) target.keep(number_, step_.kept());
   }
 
+  /// Tells the draft length of the step that was taken, if one was.
+  void tell(Policy& policy) {
+    if (feed_.rows > 0 && !error_) policy.observe(step_.last());
+  }
   /// Tells of what the last step emitted, which nothing undoes any more.
   void tell() {
     source_.mark();
     if (emitted_.empty() || !on_step_) return;
     error_ = error_of([&] {
-      if (!on_step_(emitted_)) sequence_.stop();
+      if (!on_step_(emitted_)) step_.stop();
     });
   }
 
@@ -241,14 +220,33 @@ class BatchEntry {
     judged_ = false;
   }
 
+  template <class Rows>
+  void judge(const Rows& rows) {
+    [[maybe_unused]] auto&& chance = as_chance(source_);
+    [[maybe_unused]] const NodeVerdict verdict = step_.judge(rows, *draft_, chance);
+    if constexpr (!BatchDrafter<D>)
+      tell_drafter(own_.drafter, rows, step_.drafted(), step_.parents(), verdict);
+    emitted_ = step_.commit();
+    if constexpr (!BatchDrafter<D>) own_.drafter.truncate(step_.kept());
+  }
+
+  // What was offered in a step that has failed.
+  void withdraw() {
+    if (!step_.offers()) return;
+    step_.withdraw();
+    if constexpr (!BatchDrafter<D>) own_.drafter.truncate(std::ssize(step_.context()));
+  }
+
   Index number_, most_;
   Source source_;
   OnStep on_step_;
   std::exception_ptr error_;
-  Shared shared_;
-  Sequence sequence_;
+  OwnDrafter<D> own_;
+  OwnPolicy<Policy, shares_policy> policy_;
+  Step step_;
   Index prefill_, filled_ = 0;
-  std::optional<TreeLimits> limits_;
+  DraftLimits limits_ = {.nodes = 0, .depth = 0};
+  std::optional<Draft> draft_;
   BatchFeed feed_;
   bool judged_ = false;
   std::span<const Token> emitted_;

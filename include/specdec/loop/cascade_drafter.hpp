@@ -41,15 +41,14 @@ struct RecordingDrafter {
 
   static constexpr bool steady = is_steady<std::remove_reference_t<D>>;
 
-  template <class Source>
-  auto draft(std::span<const Token> context, Index gamma, Source& source)
-      -> decltype(drafter.draft(context, gamma, source)) {
-    return drafter.draft(context, gamma, source);
-  }
-  template <class Source, class GoesOn>
-  auto draft(std::span<const Token> context, Index gamma, Source& source, const GoesOn& goes_on)
-      -> decltype(drafter.draft(context, gamma, source, goes_on)) {
-    return drafter.draft(context, gamma, source, goes_on);
+  static constexpr bool drafts_trees = specdec::drafts_trees<std::remove_reference_t<D>>;
+
+  template <class Source, class... KeepDrafting>
+    requires Drafts<std::remove_reference_t<D>, Source, KeepDrafting...>
+  auto draft(std::span<const Token> context, const DraftLimits& limits, Source& source,
+             KeepDrafting&... keep_drafting)
+      -> decltype(ask_drafter(drafter, context, limits, source, keep_drafting...)) {
+    return ask_drafter(drafter, context, limits, source, keep_drafting...);
   }
   void truncate(Index length) { drafter.truncate(length); }
   template <class Visit>
@@ -59,11 +58,11 @@ struct RecordingDrafter {
   }
 
   template <class Target>
-  void observe(const Target& target_rows, std::span<const Token> drafted, const Verdict& verdict) {
-    if constexpr (requires { drafter.observe(target_rows, drafted, verdict); })
-      drafter.observe(target_rows, drafted, verdict);
+  void observe(const Target& target_rows, std::span<const Token> drafted, std::span<const Index> parents,
+               const NodeVerdict& verdict) {
+    tell_drafter(drafter, target_rows, drafted, parents, verdict);
     const auto rows = distributions(target_rows);
-    for (Index i = 0; i <= verdict.accepted; ++i) recorded->add(rows.row(i));
+    for (Index i = 0; i <= verdict.node; ++i) recorded->add(rows.row(i));
   }
 };
 
@@ -95,7 +94,10 @@ class CascadeDrafter {
   // Not constraints of the class: see SpecDec.
   static_assert(Model<std::remove_reference_t<M>>, "the model of the cascade is no specdec::Model");
   static_assert(Drafter<std::remove_reference_t<D>>, "the drafter of the cascade is no specdec::Drafter");
-  static_assert(Verifier<V>, "the verifier of the cascade is no specdec::Verifier");
+  static_assert(!drafts_trees<std::remove_reference_t<D>>,
+                "the drafter of the cascade drafts trees, not lines");
+  static_assert(Verifier<V> && !judges_trees<V>,
+                "the verifier of the cascade is no specdec::Verifier of lines");
   static_assert(draws_from_target<V>, "the cascade would report rows that its drafts are not drawn from");
   static_assert(DraftLength<std::remove_reference_t<Length>>,
                 "the draft length of the cascade is no specdec::DraftLength");
@@ -125,16 +127,31 @@ class CascadeDrafter {
     detail::check_gamma_option(gamma);
   }
 
+  /// A copy drafts with copies of what is held by value, from empty contexts: a Batch makes one for each sequence. A model
+  /// that is referred to is shared. An inner drafter or a draft length that is referred to cannot be copied.
+  CascadeDrafter(const CascadeDrafter& other)
+    requires(std::copy_constructible<M> && std::copy_constructible<D> && std::copy_constructible<Length> &&
+             !detail::MayBeShared<D> && !std::is_lvalue_reference_v<Length>)
+      : inner_(std::make_unique<Inner>(copy_of<M>(other.inner().shared.target),
+                                       copy_of<D>(other.inner().shared.drafter.drafter),
+                                       copy_of<Length>(other.inner().shared.length))),
+        verifier_(other.verifier_),
+        gamma_(other.gamma_) {}
+  CascadeDrafter(CascadeDrafter&&) noexcept = default;
+  CascadeDrafter& operator=(const CascadeDrafter&) = delete;
+  CascadeDrafter& operator=(CascadeDrafter&&) noexcept = default;
+  ~CascadeDrafter() = default;
+
   template <RandomSource Source>
   Draft<RowSpan<Stored>> draft(std::span<const Token> context, Index gamma, Source& source) & {
     return draft(context, gamma, source, [](const Stored&, Index) { return true; });
   }
 
-  /// Drafts, and ends the draft where goes_on(row, i) says no to the row of token i. (That token is drawn by
+  /// Drafts, and ends the draft where keep_drafting(row, i) says no to the row of token i. (That token is drawn by
   /// then. To drop it is lossless nonetheless: the row is a function of the tokens before it.)
-  template <RandomSource Source, std::predicate<const Stored&, Index> GoesOn>
+  template <RandomSource Source, std::predicate<const Stored&, Index> KeepDrafting>
   Draft<RowSpan<Stored>> draft(std::span<const Token> context, Index gamma, Source& source,
-                               GoesOn&& goes_on) & {
+                               KeepDrafting&& keep_drafting) & {
     if (context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
     const Index vocab_size = inner().shared.target.vocab_size();
     inner_->rows.clear();
@@ -145,7 +162,7 @@ class CascadeDrafter {
     while (!sequence.done()) {
       step(sequence, source);
       for (; asked < std::ssize(sequence.tokens()); ++asked)
-        if (!goes_on(inner_->rows[asked], asked)) return drafted(sequence, asked);
+        if (!keep_drafting(inner_->rows[asked], asked)) return drafted(sequence, asked);
     }
     return drafted(sequence, asked);
   }
@@ -175,6 +192,20 @@ class CascadeDrafter {
     Shared shared;
     std::optional<Sequence> sequence;
   };
+
+  // Of what is held as T: a copy of a value, the thing itself where it is referred to.
+  template <class T>
+  static T&& copy_of(std::remove_reference_t<T>& held)
+    requires std::is_lvalue_reference_v<T>
+  {
+    return held;
+  }
+  template <class T>
+  static T copy_of(const T& held)
+    requires(!std::is_lvalue_reference_v<T>)
+  {
+    return held;
+  }
 
   Inner& inner() const {
     if (!inner_) throw std::logic_error("specdec: the cascade was moved away: ask what it was moved into");

@@ -6,16 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "specdec/parents.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
-
-/// Whether some token follows another one than the one before it.
-inline bool branches(std::span<const Index> parents) {
-  for (Index k = 0; k < std::ssize(parents); ++k)
-    if (parents[static_cast<std::size_t>(k)] != k - 1) return true;
-  return false;
-}
 
 /// The tokens that the target has not seen, and the draft behind them. No allocation in steady state.
 class FeedBuffer {

@@ -154,6 +154,7 @@ class PerSequence {
  public:
   State* find(Index) { return state_ ? &*state_ : nullptr; }
   State& at(Index) { return *state_; }
+  const State& at(Index) const { return *state_; }
   /// The sequence's, which is made by State(arguments...) where there is none.
   template <class... Arguments>
   State& make(Index, Arguments&&... arguments) {
@@ -172,6 +173,7 @@ class PerSequence<State, true> {
     return found == states_.end() ? nullptr : &found->second;
   }
   State& at(Index sequence) { return states_.find(sequence)->second; }
+  const State& at(Index sequence) const { return states_.find(sequence)->second; }
   template <class... Arguments>
   State& make(Index sequence, Arguments&&... arguments) {
     return states_.try_emplace(sequence, std::forward<Arguments>(arguments)...).first->second;
@@ -215,13 +217,15 @@ class WrapsModel {
     cached_ += std::ssize(tokens);
     return output;
   }
-  decltype(auto) forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) &
-      requires(!for_many && trees) {
-        check_parent_count(std::ssize(parents), std::ssize(tokens));
-        const BatchFeed feed{{.tokens = tokens, .from = cached_, .rows = rows, .parents = parents}, 0};
-        return wrapper().forward_feeds(std::span(&feed, 1));
-      } void keep(std::span<const Index> path)
-        requires(!for_many && trees)
+  decltype(auto) forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows)
+    requires(!for_many && trees)
+  {
+    check_parent_count(std::ssize(parents), std::ssize(tokens));
+    const BatchFeed feed{{.tokens = tokens, .from = cached_, .rows = rows, .parents = parents}, 0};
+    return wrapper().forward_feeds(std::span(&feed, 1));
+  }
+  void keep(std::span<const Index> path)
+    requires(!for_many && trees)
   {
     wrapper().keep_path(0, path);
     cached_ += std::ssize(path);

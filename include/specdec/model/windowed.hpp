@@ -58,10 +58,12 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
       "specdec::BatchModel");
 
   struct Text {
-    Index begin;                     // where in it the window begins
-    std::vector<Token> tokens = {};  // the context
-    Index held = 0;  // how many tokens the model's context holds, of the beginning and the window
-    std::vector<Token> fed = {};
+    explicit Text(Index first) : begin(first) {}
+
+    Index begin;                // where in it the window begins
+    std::vector<Token> tokens;  // the context
+    Index held = 0;             // how many tokens the model's context holds, of the beginning and the window
+    std::vector<Token> fed;
     Index wanted = 0;  // the next row of the call follows so many tokens
     Index place = 0;   // the number that it has among the rows of the call
   };
@@ -133,7 +135,7 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
   void enter(std::span<const BatchFeed> feeds) {
     Index place = 0;
     for (const BatchFeed& feed : feeds) {
-      Text& text = texts_.make(feed.sequence, Text{.begin = first_});
+      Text& text = texts_.make(feed.sequence, first_);
       text.tokens.insert(text.tokens.end(), feed.tokens.begin(), feed.tokens.end());
       // Of a part of a prompt no row is wanted, but the model takes in what it would be shown for the last one.
       text.wanted = std::ssize(text.tokens) + 1 - std::max<Index>(feed.rows, feed.tokens.empty() ? 0 : 1);

@@ -7,7 +7,6 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/drafter.hpp"
-#include "specdec/draft/tree_draft.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/testing/draft_audit.hpp"
 #include "specdec/testing/draft_audit_report.hpp"
@@ -30,40 +29,21 @@ namespace specdec::testing {
 template <class D>
 class AuditedDrafter {
   using Drafter = std::remove_reference_t<D>;
-  static constexpr bool drafts_trees = specdec::TreeDrafter<Drafter>;
-  static_assert(specdec::Drafter<Drafter> || drafts_trees,
-                "what is audited is no specdec::Drafter, and no specdec::TreeDrafter");
+  static_assert(specdec::Drafter<Drafter>, "what is audited is no specdec::Drafter");
 
  public:
+  static constexpr bool drafts_trees = specdec::drafts_trees<Drafter>;
   static constexpr bool steady = is_steady<Drafter>;
 
   explicit AuditedDrafter(D&& drafter, const AuditOptions& options = {})
       : drafter_(std::forward<D>(drafter)), audit_(options) {}
 
-  template <RandomSource Source>
-    requires(!drafts_trees)
-  decltype(auto) draft(std::span<const Token> context, Index gamma, Source& source) & {
-    decltype(auto) draft = drafter_.draft(context, gamma, source);
-    audit_.add(draft.rows, draft.tokens);
-    return draft;
-  }
-
-  /// Where the drafter has it.
-  template <RandomSource Source, class GoesOn>
-    requires requires(Drafter& drafter, std::span<const Token> context, Source& source, GoesOn& goes_on) {
-      drafter.draft(context, Index{}, source, goes_on);
-    }
-  decltype(auto) draft(std::span<const Token> context, Index gamma, Source& source, GoesOn&& goes_on) & {
-    decltype(auto) draft = drafter_.draft(context, gamma, source, goes_on);
-    audit_.add(draft.rows, draft.tokens);
-    return draft;
-  }
-
-  /// Of a drafter of trees.
-  template <RandomSource Source>
-    requires drafts_trees
-  decltype(auto) draft(std::span<const Token> context, const TreeLimits& limits, Source& source) & {
-    decltype(auto) draft = drafter_.draft(context, limits, source);
+  /// With keep_drafting, where the drafter takes it.
+  template <RandomSource Source, class... KeepDrafting>
+    requires specdec::detail::Drafts<Drafter, Source, KeepDrafting...>
+  auto draft(std::span<const Token> context, const DraftLimits& limits, Source& source,
+             KeepDrafting&&... keep_drafting) & {
+    auto draft = ask_drafter(drafter_, context, limits, source, keep_drafting...);
     audit_.add(draft.rows, draft.tokens);
     return draft;
   }
@@ -79,20 +59,12 @@ class AuditedDrafter {
 
   /// Where the drafter has it.
   template <class Rows>
-    requires requires(Drafter& drafter, const Rows& target_rows, std::span<const Token> drafted,
-                      const Verdict& verdict) { drafter.observe(target_rows, drafted, verdict); }
-  void observe(const Rows& target_rows, std::span<const Token> drafted, const Verdict& verdict) {
-    drafter_.observe(target_rows, drafted, verdict);
-  }
-
-  /// Where the drafter of trees has it.
-  template <class Rows>
     requires requires(Drafter& drafter, const Rows& target_rows, std::span<const Token> tokens,
                       std::span<const Index> parents,
-                      const Stop& stop) { drafter.observe(target_rows, tokens, parents, stop); }
+                      const NodeVerdict& verdict) { drafter.observe(target_rows, tokens, parents, verdict); }
   void observe(const Rows& target_rows, std::span<const Token> tokens, std::span<const Index> parents,
-               const Stop& stop) {
-    drafter_.observe(target_rows, tokens, parents, stop);
+               const NodeVerdict& verdict) {
+    drafter_.observe(target_rows, tokens, parents, verdict);
   }
 
   DraftAuditReport report() const { return audit_.report(); }

@@ -16,7 +16,7 @@
 #include "specdec/testing/form_drafter.hpp"
 #include "specdec/testing/law.hpp"
 #include "specdec/testing/table_model.hpp"
-#include "specdec/verify/tree_verifier.hpp"
+#include "specdec/verify/verifier.hpp"
 
 namespace specdec::testing {
 
@@ -74,7 +74,7 @@ inline void check_that_something_is_checked(const LosslessCheck& check) {
 /// What a rule is checked on: a line of drafted tokens, or a random tree where it judges trees.
 template <class V, class M, class Generator>
 auto drafter_for(const LosslessCheck& check, M draft, Index gamma, Generator& generator) {
-  if constexpr (TreeVerifier<V>)
+  if constexpr (judges_trees<V>)
     return FormDrafter(std::move(draft), TreeForm::random(gamma, check.siblings, generator));
   else return ModelDrafter{std::move(draft)};
 }

@@ -11,7 +11,7 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/chance/random.hpp"
-#include "specdec/draft/tree_draft.hpp"
+#include "specdec/draft/drafter.hpp"
 #include "specdec/error.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/testing/table_model.hpp"
@@ -80,7 +80,7 @@ Row sibling_row(Row q, Sibling kind, std::span<const Token> elders) {
 
 /// Drafts trees of one form with a model whose every distribution is known, TableModel for one. Of a form that is larger
 /// than the limits its first tokens are drafted, but for those that are too deep. Where a node can have no more children
-/// their places stay empty: what else is drafted depends on no row. limits.trunk is not looked at. Satisfies TreeDrafter.
+/// their places stay empty: what else is drafted depends on no row. limits.trunk is not looked at. Satisfies Drafter.
 ///
 /// Random: one draw a token, by ascending number. Cost: a proof's.
 template <class M = TableModel<>>
@@ -90,8 +90,8 @@ class FormDrafter {
 
   FormDrafter(M model, TreeForm form) : model_(std::move(model)), form_(std::move(form)) {}
 
-  TreeDraft<Eigen::Map<const Rows>> draft(std::span<const Token> context, const TreeLimits& limits,
-                                          auto& source) {
+  Draft<Eigen::Map<const Rows>> draft(std::span<const Token> context, const DraftLimits& limits,
+                                      auto& source) {
     auto&& chance = as_chance(source);
     tokens_.clear();
     parents_.clear();

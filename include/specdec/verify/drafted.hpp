@@ -8,7 +8,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "specdec/chance/keyed.hpp"
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
@@ -39,6 +38,19 @@ inline constexpr bool cheap_look_ups = LooksUpTogether<M> || constant_time_proba
 /// What a rule makes of q: whether a drafted token without any is an error.
 enum class DraftRows { needed, unused };
 
+/// The tokens and rows of one verification, and what has been looked up in them.
+template <class Target, class Draft>
+struct DraftedRows {
+  DraftedRows(const Target& t, const Draft& d, TokenIds ids, bool known)
+      : target(t), draft(d), tokens(ids), p(ids.size()), q(ids.size()), all_looked_up(known) {}
+
+  RowCache<Target> target;
+  RowCache<Draft> draft;
+  TokenIds tokens;
+  mutable Scratch p, q;  // of the tokens; no probability where it is unknown
+  mutable bool all_looked_up;
+};
+
 }  // namespace detail
 
 /// γ drafted tokens, the rows of the draft model that they were drawn from and the rows of the target that they
@@ -51,8 +63,7 @@ enum class DraftRows { needed, unused };
 ///   race(chance, w, i)  of a linear draft: a token ∝ (w·target row i − draft row i)+, of mass S, with probability
 ///                       S/(S + 1 − w), else nothing; certain at w = 1. At i = γ, where
 ///                       there is no draft row, a token of the target row with probability min(1, w)
-///   draw(chance, i)     a token from target row i, i <= γ; of numbers that belong to places (Keyed), by those of
-///                       the place depth(i) behind the context
+///   draw(chance, i)     a token from target row i, i <= γ, at the place that is depth(i) tokens after the context
 ///   depth(i)            how many drafted tokens target row i has before it: i, in a linear draft
 ///   target(i), draft(i) the rows themselves
 ///   look_up_all()       has p and q of all tokens known, up to one that the target rules out: for rules that judge a
@@ -66,7 +77,9 @@ enum class DraftRows { needed, unused };
 ///   first_child(node)   the first token that follows the context (node 0) or token node − 1; −1 if none does
 ///   next_sibling(k)     the next token with token k's parent; −1 if there is none
 ///
-/// A linear draft is the tree without branches, of which token k's parent is k − 1.
+/// A linear draft is the tree without branches, of which token k's parent is k − 1. The tokens from eldest child to eldest
+/// child after a node are a linear draft, too: Drafted(tree, node) refers to the tree, shares what is looked up, and
+/// row(i) says which row of the tree its row i is.
 ///
 /// Shapes: target (γ+1)×V, draft γ×V', γ tokens and, for a tree, γ parents; γ >= 0, V >= 1. Ids that the drafter alone
 /// knows are judged like any other: the target gives them probability 0.
@@ -77,21 +90,19 @@ enum class DraftRows { needed, unused };
 /// InvalidDistribution where a number that is asked for is no probability.
 /// Cost: the p and q of all tokens are looked up at once, and once; where that takes passes, as they are asked
 /// for. No allocation for γ <= 64. Rows are made when they are first needed and keep what they learn.
-template <SizedDistributionMatrix Target, DistributionMatrix Draft, class Links = detail::Line>
+template <SizedDistributionMatrix Target, DistributionMatrix Draft, class Links = detail::LineLinks>
 class Drafted {
-  static constexpr bool linear = std::same_as<Links, detail::Line>;
+  static constexpr bool linear = Links::linear, of_a_tree = std::same_as<Links, detail::TrunkLinks>;
+  using Rows = detail::DraftedRows<Target, Draft>;
+  template <SizedDistributionMatrix, DistributionMatrix, class>
+  friend class Drafted;
 
  public:
   template <Probabilities TargetRows, Probabilities DraftRows>
   Drafted(const TargetRows& target, const DraftRows& draft, TokenIds tokens,
           detail::DraftRows use = detail::DraftRows::needed)
-    requires(linear)
-      : target_(distributions(target)),
-        draft_(distributions(draft)),
-        tokens_(tokens),
-        links_(tokens.size()),
-        p_(tokens.size()),
-        q_(tokens.size()) {
+    requires(linear && !of_a_tree)
+      : rows_(distributions(target), distributions(draft), tokens, p_now && q_now), links_(tokens.size()) {
     check(use);
   }
   /// A tree: tokens[k] follows tokens[parents[k]], or the context where parents[k] = −1.
@@ -99,35 +110,37 @@ class Drafted {
   Drafted(const TargetRows& target, const DraftRows& draft, TokenIds tokens, TokenIds parents,
           detail::DraftRows use = detail::DraftRows::needed)
     requires(!linear)
-      : target_(distributions(target)),
-        draft_(distributions(draft)),
-        tokens_(tokens),
-        links_(parents, tokens.size()),
-        p_(tokens.size()),
-        q_(tokens.size()) {
+      : rows_(distributions(target), distributions(draft), tokens, p_now && q_now),
+        links_(parents, tokens.size()) {
     check(use);
     if (use == detail::DraftRows::needed) check_chosen();
   }
+  /// The trunk of a tree after one of its nodes.
+  template <class TreeLinks>
+  Drafted(const Drafted<Target, Draft, TreeLinks>& tree, Index node)
+    requires(of_a_tree)
+      : rows_(tree.rows_), links_(tree, node) {}
   /// Rows, tokens and parents must outlive it: temporaries that own theirs are refused.
   template <class TargetRows, class DraftRows, class Tokens, class... More>
     requires(detail::OwningTemporary<TargetRows> || detail::OwningTemporary<DraftRows> ||
              detail::OwningTemporary<Tokens> || (detail::OwningTemporary<More> || ...))
   Drafted(TargetRows&&, DraftRows&&, Tokens&&, More&&...) = delete;
 
-  Index gamma() const { return tokens_.size(); }
+  Index gamma() const { return links_.gamma(); }
   /// The target's.
-  Index vocab_size() const { return target_.matrix().vocab_size(); }
+  Index vocab_size() const { return rows_.target.matrix().vocab_size(); }
   Token token(Index i) const {
     check_index(i, gamma());
-    return token_at(i);
+    return token_at(links_.number(i));
   }
 
   Index depth(Index i) const {
     check_index(i, gamma() + 1);
-    if constexpr (linear) return i;
-    Index depth = 0;
-    for (; i > 0; i = links_.parent(i - 1) + 1) ++depth;
-    return depth;
+    return links_.depth(i);
+  }
+  Index row(Index i) const {
+    check_index(i, gamma() + 1);
+    return links_.row(i);
   }
 
   Index parent(Index k) const {
@@ -145,14 +158,16 @@ class Drafted {
 
   double p(Index i) const {
     check_index(i, gamma());
-    if (!detail::is_probability(p_[i]))
-      p_[i] = specdec::probability(row("target", target_, node_before(i)), token_at(i));
-    return p_[i];
+    const Index k = links_.number(i);
+    if (!detail::is_probability(rows_.p[k]))
+      rows_.p[k] = specdec::probability(named("target", rows_.target, links_.judged_by(i)), token_at(k));
+    return rows_.p[k];
   }
   double q(Index i) const {
     check_index(i, gamma());
-    if (!drawn(q_[i])) look_up_drawn(i);
-    return q_[i];
+    const Index k = links_.number(i);
+    if (!drawn(rows_.q[k])) look_up_drawn(k);
+    return rows_.q[k];
   }
   double ratio(Index i) const { return detail::bounded(p(i) / q(i)); }
 
@@ -165,38 +180,38 @@ class Drafted {
   template <class Chance>
   Token draw(Chance& chance, Index i) const {
     const auto p = target(i);
-    if constexpr (KeyedSource<Chance>) return chance.behind(depth(i)).draw(p);
-    else return p.named([&] { return chance.draw(p); });
+    return p.named([&] { return chance.draw(p, links_.depth(i)); });
   }
 
   auto target(Index i) const& {
     check_index(i, gamma() + 1);
-    return row("target", target_, i);
+    return named("target", rows_.target, links_.row(i));
   }
   auto draft(Index i) const& {
     check_index(i, gamma());
-    return row("draft", draft_, i);
+    return named("draft", rows_.draft, links_.number(i));
   }
   /// The rows of a temporary would be gone with it.
   void target(Index i) const&& = delete;
   void draft(Index i) const&& = delete;
 
   void look_up_all() const {
-    if (all_looked_up_) return;
+    if (rows_.all_looked_up) return;
     for (Index i = 0; i < gamma(); ++i)
       if (q(i), p(i) == 0 && linear) break;
-    all_looked_up_ = true;
+    if constexpr (!of_a_tree) rows_.all_looked_up = true;
   }
 
   /// Whether p and q of all tokens, up to one that the target rules out, have been looked up, whatever came of it.
-  bool all_looked_up() const { return all_looked_up_; }
+  bool all_looked_up() const { return rows_.all_looked_up; }
 
   /// p and q of token i where both have been looked up and are probabilities with q > 0. Looks at no row: what
   /// statistics may use at no cost.
   std::optional<std::pair<double, double>> looked_up(Index i) const {
     check_index(i, gamma());
-    if (!detail::is_probability(p_[i]) || !drawn(q_[i])) return {};
-    return std::pair(p_[i], q_[i]);
+    const Index k = links_.number(i);
+    if (!detail::is_probability(rows_.p[k]) || !drawn(rows_.q[k])) return {};
+    return std::pair(rows_.p[k], rows_.q[k]);
   }
 
  private:
@@ -206,13 +221,12 @@ class Drafted {
       linear ? detail::cheap_look_ups<Target> : constant_time_probability<RowOf<Target>>;
   static constexpr bool q_now = detail::cheap_look_ups<Draft>;
 
-  template <class Rows>
-  static auto row(const char* name, const Rows& rows, Index i) {
+  template <class Cache>
+  static auto named(const char* name, const Cache& rows, Index i) {
     return detail::NamedRow(rows[i], name, i);
   }
 
-  Token token_at(Index i) const { return static_cast<Token>(tokens_[i]); }
-  Index node_before(Index i) const { return links_.parent(i) + 1; }
+  Token token_at(Index k) const { return static_cast<Token>(rows_.tokens[k]); }
 
   static void check_index(Index i, Index end) {
     if (i < 0 || i >= end)
@@ -221,13 +235,13 @@ class Drafted {
 
   void check(detail::DraftRows use) {
     check_shapes();
-    detail::check_tokens("tokens", tokens_, known_ids());
+    detail::check_tokens("tokens", rows_.tokens, known_ids());
     look_up(use == detail::DraftRows::needed);
   }
 
   void check_shapes() const {
     if (vocab_size() < 1) detail::invalid_argument("target has an empty vocabulary");
-    const Index drafts = draft_.matrix().rows(), targets = target_.matrix().rows();
+    const Index drafts = rows_.draft.matrix().rows(), targets = rows_.target.matrix().rows();
     if (drafts != gamma())
       detail::invalid_argument("draft has ", drafts, " rows, expected gamma = ", gamma(), ", one per token");
     if (targets == gamma() + 1) return;
@@ -240,7 +254,7 @@ class Drafted {
   // Of siblings that were chosen the second of two equal ones could never come out: a mistake of the drafter. Nor could
   // that of two draws from a row that gives one token all its probability. O(siblings²).
   void check_chosen() const {
-    const auto chosen = [&](Index k) { return q_[k] == 1; };
+    const auto chosen = [&](Index k) { return rows_.q[k] == 1; };
     for (Index k = 0; k < gamma(); ++k)
       for (Index next = links_.next_sibling(k); chosen(k) && next >= 0; next = links_.next_sibling(next))
         if (chosen(next) && token_at(next) == token_at(k))
@@ -253,7 +267,7 @@ class Drafted {
   // instead would look at the outcome of a draw and bias the text.
   Index known_ids() const {
     if constexpr (SizedDistributionMatrix<Draft>)
-      return std::max<Index>(vocab_size(), draft_.matrix().vocab_size());
+      return std::max<Index>(vocab_size(), rows_.draft.matrix().vocab_size());
     else return vocab_size();
   }
 
@@ -261,26 +275,28 @@ class Drafted {
   // accept it, or to guess a q for it, would bias the output.
   void look_up(bool needs_draft) {
     for (Index i = 0; i < gamma(); ++i) {  // so that the cache misses of the look-ups overlap
-      if constexpr (constant_time_probability<RowOf<Draft>>) prefetch(draft_.matrix().row(i), token_at(i));
+      if constexpr (constant_time_probability<RowOf<Draft>>)
+        prefetch(rows_.draft.matrix().row(i), token_at(i));
       if constexpr (constant_time_probability<RowOf<Target>>)
-        prefetch(target_.matrix().row(node_before(i)), token_at(i));
+        prefetch(rows_.target.matrix().row(links_.judged_by(i)), token_at(i));
     }
-    look_up<q_now, true>("draft", draft_, q_, [](Index i) { return i; });
-    look_up<p_now, linear>("target", target_, p_, [this](Index i) { return node_before(i); });
+    look_up<q_now, true>("draft", rows_.draft, rows_.q, [](Index i) { return i; });
+    look_up<p_now, linear>("target", rows_.target, rows_.p, [this](Index i) { return links_.judged_by(i); });
     for (Index i = 0; needs_draft && i < gamma(); ++i)
-      if (q_now ? !drawn(q_[i]) : !draft(i).possible(token_at(i)))
+      if (q_now ? !drawn(rows_.q[i]) : !draft(i).possible(token_at(i)))
         look_up_drawn(i);  // throws, and tells NaN from 0
   }
 
   // Token i in row row_of(i), which is i where rows are asked `in_order`. Unchecked: a number that is none is an error
   // where it is asked for.
-  template <bool now, bool in_order, class Rows, class RowNumber>
-  void look_up(const char* name, const Rows& rows, detail::Scratch& out, const RowNumber& row_of) const {
+  template <bool now, bool in_order, class Cache, class RowNumber>
+  void look_up(const char* name, const Cache& rows, detail::Scratch& out, const RowNumber& row_of) const {
     using Matrix = std::remove_cvref_t<decltype(rows.matrix())>;
     if constexpr (!now) {
       std::fill_n(out.data(), gamma(), unknown);
     } else if constexpr (in_order && detail::LooksUpTogether<Matrix>) {
-      rows.matrix().probabilities(tokens_, std::span<double>(out.data(), static_cast<std::size_t>(gamma())));
+      rows.matrix().probabilities(rows_.tokens,
+                                  std::span<double>(out.data(), static_cast<std::size_t>(gamma())));
     } else {
       for (Index i = 0; i < gamma(); ++i) {
         const Index number = row_of(i);
@@ -295,23 +311,20 @@ class Drafted {
   // Whether a token with this q can have been drawn.
   static bool drawn(double q) { return q > 0 && detail::is_probability(q); }
 
-  void look_up_drawn(Index i) const {
-    if (q_[i] != 0) q_[i] = specdec::probability(draft(i), token_at(i));
-    if (q_[i] != 0) return;
+  void look_up_drawn(Index k) const {
+    double& known = rows_.q[k];
+    if (known != 0) known = specdec::probability(named("draft", rows_.draft, k), token_at(k));
+    if (known != 0) return;
     if constexpr (ListedRow<RowOf<Draft>>) {  // one that is out of order hides its tokens
-      const auto q = draft(i);
+      const auto q = named("draft", rows_.draft, k);
       q.named([&] { detail::check_list(q); });
     }
-    detail::invalid_argument("tokens[", i, "] = ", token_at(i), " has probability 0 in draft row ", i,
+    detail::invalid_argument("tokens[", k, "] = ", token_at(k), " has probability 0 in draft row ", k,
                              ", so it was not drawn from it");
   }
 
-  detail::RowCache<Target> target_;
-  detail::RowCache<Draft> draft_;
-  TokenIds tokens_;
+  std::conditional_t<of_a_tree, const Rows&, Rows> rows_;
   Links links_;
-  mutable detail::Scratch p_, q_;  // of the tokens; no probability where it is unknown
-  mutable bool all_looked_up_ = p_now && q_now;
 };
 
 template <Probabilities Target, Probabilities Draft>
@@ -327,6 +340,9 @@ Drafted(const Target&, const Draft&, TokenIds, detail::DraftRows)
 template <Probabilities Target, Probabilities Draft, class... Use>
 Drafted(const Target&, const Draft&, TokenIds, TokenIds, Use...)
     -> Drafted<decltype(distributions(std::declval<const Target&>())),
-               decltype(distributions(std::declval<const Draft&>())), detail::Branches>;
+               decltype(distributions(std::declval<const Draft&>())), detail::TreeLinks>;
+
+template <class Target, class Draft, class Links>
+Drafted(const Drafted<Target, Draft, Links>&, Index) -> Drafted<Target, Draft, detail::TrunkLinks>;
 
 }  // namespace specdec

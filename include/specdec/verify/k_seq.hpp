@@ -8,7 +8,7 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/read/overlap.hpp"
 #include "specdec/rows/read/residual.hpp"
-#include "specdec/verify/tree_verifier.hpp"
+#include "specdec/verify/verifier.hpp"
 
 namespace specdec {
 
@@ -17,14 +17,14 @@ namespace specdec {
 /// Source: SpecTr, Alg. 2, taken at every level. A child x of K is accepted with probability min(1, p(x)/(ρ·q(x))), ρ in
 /// [1, K] being the solution of 1 − (1 − β)^K = ρ·β with β = Σ min(p/ρ, q); where none is, Y ∝ p − c·min(q, p/ρ) with
 /// c = (1 − (1 − β)^K)/β. At the solution c = ρ, so that is (p − ρ·q)+. K = 1 is token verification.
-/// Shapes, Throws: see verify_tree; std::invalid_argument where siblings were not drawn from one row, as far as their
+/// Shapes, Throws: see verify; std::invalid_argument where siblings were not drawn from one row, as far as their
 /// tokens' probabilities tell. Units: probabilities.
 /// Random: a coin for each child that is judged, then a draw.
 /// Cost: ρ is found by bisection, some fifty passes over both rows at each node that branches, and as many exchanges of one
 /// number where rows are spread over ranks. No allocation (γ <= 64).
 /// Numeric: ρ is rounded to where c <= ρ, so that p − c·min(q, p/ρ) is negative nowhere.
-struct KSeqVerifier : detail::TreeCallable<KSeqVerifier> {
-  Stop judge(const auto& drafted, auto& chance) const {
+struct KSeqVerifier : detail::Callable<KSeqVerifier> {
+  NodeVerdict judge(const auto& drafted, auto& chance) const {
     Index node = 0;
     for (Index eldest = drafted.first_child(node); eldest >= 0; eldest = drafted.first_child(node)) {
       const auto p = drafted.target(node);

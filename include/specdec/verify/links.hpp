@@ -1,7 +1,7 @@
-// Who follows whom in a draft.
+// Who follows whom in a draft, and which of a target's and a draft's rows belong to it.
 //
-// Nodes are numbered as the target's rows are: 0 is the context, k + 1 stands behind token k. A token is a child of the
-// node it follows; siblings are judged in the order of their numbers.
+// Nodes are numbered as the target's rows are: 0 is the context, k + 1 stands after token k. A token is a child of the
+// node that it follows; siblings are judged in the order of their numbers.
 #pragma once
 
 #include "specdec/parents.hpp"
@@ -11,10 +11,25 @@
 
 namespace specdec::detail {
 
+// What is here says of a draft
+//
+//   gamma()             how many tokens it has
+//   number(i), row(i)   which of all drafted tokens token i is, and which of the target's rows its row i is
+//   judged_by(i)        the target's row by which token i is judged
+//   depth(i)            how many drafted tokens the text has before its row i
+//   parent(k), first_child(node), next_sibling(k)
+
 /// A linear draft: token k follows token k − 1, the first one the context.
-class Line {
+class LineLinks {
  public:
-  explicit Line(Index tokens) : tokens_(tokens) {}
+  static constexpr bool linear = true;
+
+  explicit LineLinks(Index tokens) : tokens_(tokens) {}
+  Index gamma() const { return tokens_; }
+  Index number(Index i) const { return i; }
+  Index row(Index i) const { return i; }
+  Index judged_by(Index i) const { return i; }
+  Index depth(Index i) const { return i; }
   Index parent(Index k) const { return k - 1; }
   Index first_child(Index node) const { return node < tokens_ ? node : -1; }
   Index next_sibling(Index) const { return -1; }
@@ -27,9 +42,11 @@ class Line {
 ///
 /// Throws std::invalid_argument where there is not one parent a token, and where one is not before its child.
 /// Cost: O(tokens); no allocation for up to 64 tokens.
-class Branches {
+class TreeLinks {
  public:
-  Branches(TokenIds parents, Index tokens)
+  static constexpr bool linear = false;
+
+  TreeLinks(TokenIds parents, Index tokens)
       : parents_(parents), first_child_(tokens + 1), next_sibling_(tokens) {
     check(tokens);
     for (Index node = 0; node <= tokens; ++node) first_child_[node] = -1;
@@ -39,6 +56,15 @@ class Branches {
     }
   }
 
+  Index gamma() const { return parents_.size(); }
+  Index number(Index i) const { return i; }
+  Index row(Index i) const { return i; }
+  Index judged_by(Index i) const { return parent(i) + 1; }
+  Index depth(Index i) const {
+    Index depth = 0;
+    for (; i > 0; i = parent(i - 1) + 1) ++depth;
+    return depth;
+  }
   Index parent(Index k) const { return static_cast<Index>(parents_[k]); }
   Index first_child(Index node) const { return first_child_[node]; }
   Index next_sibling(Index k) const { return next_sibling_[k]; }
@@ -51,6 +77,42 @@ class Branches {
 
   TokenIds parents_;
   ScratchOf<Index> first_child_, next_sibling_;
+};
+
+/// How many tokens there are after a node of a tree, from eldest child to eldest child.
+template <class Tree>
+Index trunk_length(const Tree& tree, Index node) {
+  Index tokens = 0;
+  for (Index k = tree.first_child(node); k >= 0; k = tree.first_child(k + 1)) ++tokens;
+  return tokens;
+}
+
+/// The linear draft that begins after a node of a tree and goes on with the eldest children.
+class TrunkLinks {
+ public:
+  static constexpr bool linear = true;
+
+  template <class Tree>
+  TrunkLinks(const Tree& tree, Index node)
+      : tokens_(trunk_length(tree, node)), depth_(tree.depth(node)), nodes_(tokens_ + 1) {
+    for (Index i = 0; i <= tokens_; ++i) {
+      nodes_[i] = tree.row(node);  // which is another number where the tree is a trunk itself
+      node = tree.first_child(node) + 1;
+    }
+  }
+
+  Index gamma() const { return tokens_; }
+  Index number(Index i) const { return nodes_[i + 1] - 1; }
+  Index row(Index i) const { return nodes_[i]; }
+  Index judged_by(Index i) const { return nodes_[i]; }
+  Index depth(Index i) const { return depth_ + i; }
+  Index parent(Index k) const { return k - 1; }
+  Index first_child(Index node) const { return node < tokens_ ? node : -1; }
+  Index next_sibling(Index) const { return -1; }
+
+ private:
+  Index tokens_, depth_;
+  ScratchOf<Index> nodes_;
 };
 
 }  // namespace specdec::detail

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "specdec/verify/sibling_residual.hpp"
-#include "specdec/verify/tree_verifier.hpp"
+#include "specdec/verify/verifier.hpp"
 
 namespace specdec {
 
@@ -14,13 +14,13 @@ namespace specdec {
 /// Source: SpecInfer, Alg. 2. At a node each child x in turn is accepted with probability min(1, t(x)/q(x)), t being the
 /// target's row, else t ← (t − q)+ normalised; of the last child's rejection that is a race of weight 1 (race.hpp). A
 /// child that is accepted is entered; where none is, Y ~ t.
-/// Shapes, Throws: see verify_tree. Units: probabilities.
+/// Shapes, Throws: see verify. Units: probabilities.
 /// Random: a coin for each child that is judged, then a race or, at a leaf, a draw.
 /// Cost: a look-up of p and q for each token that is judged, and of its elder siblings' q; one race or draw; a pass over
 /// the target's row and the rows of the rejected siblings for each rejected token that has a younger sibling and was drawn,
 /// or, chosen, leaves less than 1/64 of the row. No allocation (γ <= 64). Numeric: where rounding leaves nothing of t, Y ~ p.
-struct RecursiveRejectionVerifier : detail::TreeCallable<RecursiveRejectionVerifier> {
-  Stop judge(const auto& drafted, auto& chance) const {
+struct RecursiveRejectionVerifier : detail::Callable<RecursiveRejectionVerifier> {
+  NodeVerdict judge(const auto& drafted, auto& chance) const {
     detail::SiblingResiduals rest(drafted);
     rest.enter(0);
     Index node = 0, k = drafted.first_child(node);

@@ -6,7 +6,7 @@
 
 #include "specdec/rows/scratch.hpp"
 #include "specdec/verify/sibling_residual.hpp"
-#include "specdec/verify/tree_verifier.hpp"
+#include "specdec/verify/verifier.hpp"
 
 namespace specdec {
 
@@ -18,15 +18,15 @@ namespace specdec {
 /// have, the node is won with probability w by Y ~ t. The last child's update and the node's own chance are one
 /// race of weight w between t and q (race.hpp), so a linear draft takes no sum, and gets the very verdict of block
 /// verification from the same source.
-/// Shapes, Throws: see verify_tree. Units: probabilities.
+/// Shapes, Throws: see verify. Units: probabilities.
 /// Random: a race at each leaf and at each inner node whose children have all lost, until one is won.
 /// Cost: a look-up of p and q for each token that is come to, and of its elder siblings' q; a draw for each race; and a
 /// pass over the target's row and the rows of the rejected siblings for each rejected token that was drawn and has a
 /// younger sibling, so that siblings of which j are rejected take j passes, over up to j + 1 rows each. Chosen tokens
 /// (q = 1) take no pass, until they leave less than 1/64 of the row. No allocation (γ <= 64).
 /// Numeric: where rounding leaves S = 0 at w = 1, Y ~ p. A q that was rounded to 1 is taken for one-hot.
-struct TraversalVerifier : detail::TreeCallable<TraversalVerifier> {
-  Stop judge(const auto& drafted, auto& chance) const {
+struct TraversalVerifier : detail::Callable<TraversalVerifier> {
+  NodeVerdict judge(const auto& drafted, auto& chance) const {
     detail::SiblingResiduals rest(drafted);
     detail::Scratch w(drafted.gamma() + 1);
     const auto enter = [&](Index k) {

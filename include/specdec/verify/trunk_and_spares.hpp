@@ -2,84 +2,14 @@
 #pragma once
 
 #include <concepts>
-#include <optional>
 #include <utility>
 
-#include "specdec/error.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
-#include "specdec/rows/scratch.hpp"
-#include "specdec/verify/tree_verifier.hpp"
+#include "specdec/verify/drafted.hpp"
+#include "specdec/verify/links.hpp"
+#include "specdec/verify/verifier.hpp"
 
 namespace specdec {
-namespace detail {
-
-/// How many tokens there are behind a node, from eldest child to eldest child.
-template <class D>
-Index trunk_length(const D& tree, Index node) {
-  Index tokens = 0;
-  for (Index k = tree.first_child(node); k >= 0; k = tree.first_child(k + 1)) ++tokens;
-  return tokens;
-}
-
-/// The linear draft that begins behind a node of a tree and goes on with the eldest child: a Drafted for rules, whose
-/// rows and numbers are the tree's. Refers to it.
-template <class D>
-class Trunk {
- public:
-  Trunk(const D& tree, Index node) : tree_(tree), gamma_(trunk_length(tree, node)), nodes_(gamma_ + 1) {
-    for (Index i = 0; i <= gamma_; ++i) {
-      nodes_[i] = node;
-      node = tree.first_child(node) + 1;
-    }
-  }
-
-  Index gamma() const { return gamma_; }
-  Index vocab_size() const { return tree_.vocab_size(); }
-  /// The tree's number of the node behind i tokens.
-  Index node(Index i) const {
-    check_index(i, gamma_ + 1);
-    return nodes_[i];
-  }
-
-  /// Behind the context, not the trunk's first node.
-  Index depth(Index i) const { return tree_.depth(node(i)); }
-
-  Token token(Index i) const { return tree_.token(number(i)); }
-  double p(Index i) const { return tree_.p(number(i)); }
-  double q(Index i) const { return tree_.q(number(i)); }
-  double ratio(Index i) const { return tree_.ratio(number(i)); }
-  auto target(Index i) const { return tree_.target(node(i)); }
-  auto draft(Index i) const { return tree_.draft(number(i)); }
-
-  std::optional<Token> race(auto& chance, double w, Index i) const {
-    const auto p = target(i);
-    return p.named([&] { return i == gamma_ ? chance.race(w, p) : chance.race(w, p, draft(i)); });
-  }
-  Token draw(auto& chance, Index i) const { return tree_.draw(chance, node(i)); }
-
-  void look_up_all() const {
-    for (Index i = 0; i < gamma_; ++i)
-      if (q(i), p(i) == 0) break;
-  }
-  bool all_looked_up() const { return tree_.all_looked_up(); }
-  auto looked_up(Index i) const { return tree_.looked_up(number(i)); }
-
- private:
-  Index number(Index i) const {
-    check_index(i, gamma_);
-    return nodes_[i + 1] - 1;
-  }
-  static void check_index(Index i, Index end) {
-    if (i < 0 || i >= end)
-      invalid_argument("a rule asks for number ", i, ", outside 0..", end - 1, " of the draft");
-  }
-
-  const D& tree_;
-  Index gamma_;
-  ScratchOf<Index> nodes_;
-};
-
-}  // namespace detail
 
 /// Verifies a tree by a rule for linear drafts. The eldest children are the trunk, which the rule judges; all others are
 /// spares. Where the rule stops with a Y that is a spare there, the same target call holds the rows behind it, and what
@@ -94,14 +24,15 @@ class Trunk {
 ///   TrunkAndSpares<ArgmaxVerifier>        greedy decoding (T = 0) on a tree, token for token
 ///
 /// A tree without branches gets the very verdict of the rule. A rule that remembers its sequence takes a step for each
-/// trunk, and stops where the next one is shorter than it needs (TreeLimits::trunk tells a drafter). What greedy block
+/// trunk, and stops where the next one is shorter than it needs (DraftLimits::trunk tells a drafter). What greedy block
 /// verification asks of a drafter it asks of every trunk: rows that depend on the context alone, so drawn tokens, and as
 /// many as min_draft_length() says.
-/// Shapes, Throws: see verify_tree; and what the rule throws. What it remembers is then as it was.
+/// Shapes, Throws: see verify; and what the rule throws. What it remembers is then as it was.
 /// Random, Cost: those of the rule, for each trunk that is come to. No allocation but the rule's (γ <= 64).
 template <class V>
-class TrunkAndSpares : public detail::TreeCallable<TrunkAndSpares<V>> {
-  static_assert(Verifier<V>, "TrunkAndSpares takes a rule for linear drafts: see specdec::Verifier");
+class TrunkAndSpares : public detail::Callable<TrunkAndSpares<V>> {
+  static_assert(Verifier<V> && !judges_trees<V>,
+                "TrunkAndSpares takes a rule for lines: see specdec::Verifier");
   // Its judge() may change it.
   static constexpr bool remembers =
       detail::Remembers<V> ||
@@ -119,12 +50,12 @@ class TrunkAndSpares : public detail::TreeCallable<TrunkAndSpares<V>> {
   = default;
   explicit TrunkAndSpares(const V& rule) : rule_(rule), next_(rule) {}
 
-  using detail::TreeCallable<TrunkAndSpares>::operator();
+  using detail::Callable<TrunkAndSpares>::operator();
   /// Of a rule that asks for no draft's rows.
   template <Probabilities Target, RandomSource Source>
     requires(!needs_draft && !remembers)
   TreeVerdict operator()(const Target& target, TokenIds tokens, TokenIds parents, Source& source) const {
-    return verify_tree(*this, target, OneHotRows(tokens), tokens, parents, source);
+    return verify(*this, target, OneHotRows(tokens), tokens, parents, source);
   }
 
   /// The rule, with what it remembers of its sequence.
@@ -137,13 +68,13 @@ class TrunkAndSpares : public detail::TreeCallable<TrunkAndSpares<V>> {
     return specdec::min_draft_length(rule_);
   }
 
-  Stop judge(const auto& drafted, auto& chance)
+  NodeVerdict judge(const auto& drafted, auto& chance)
     requires remembers
   {
     next_ = rule_;
     return judge_by(next_, drafted, chance);
   }
-  Stop judge(const auto& drafted, auto& chance) const
+  NodeVerdict judge(const auto& drafted, auto& chance) const
     requires(!remembers)
   {
     V rule = rule_;
@@ -164,12 +95,12 @@ class TrunkAndSpares : public detail::TreeCallable<TrunkAndSpares<V>> {
   }
 
  private:
-  static Stop judge_by(V& rule, const auto& drafted, auto& chance) {
+  static NodeVerdict judge_by(V& rule, const auto& drafted, auto& chance) {
     for (Index node = 0;;) {
-      const detail::Trunk trunk(drafted, node);
+      const Drafted trunk(drafted, node);
       const Verdict verdict = detail::judge(rule, trunk, chance, drafted.vocab_size());
       detail::commit(rule);
-      node = trunk.node(verdict.accepted);
+      node = trunk.row(verdict.accepted);
       const Index spare = spare_of(drafted, node, verdict.token);
       if (spare < 0 || detail::trunk_length(drafted, spare + 1) < specdec::min_draft_length(rule))
         return {node, verdict.token};

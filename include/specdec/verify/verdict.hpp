@@ -15,12 +15,13 @@ struct Verdict {
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };
 
-/// Where a rule for trees stops: the step emits the tokens from the context to the node, and then `token`.
-struct Stop {
-  Index node = 0;   ///< the target row behind the last token that survives: 0 the context, k + 1 tokens[k]
+/// What a rule for trees says: the step emits the tokens from the context to the node, and then `token`. A node is a row
+/// of the target.
+struct NodeVerdict {
+  Index node = 0;   ///< where the rule stops: 0 after the context, k + 1 after tokens[k]. In a line it is τ
   Token token = 0;  ///< Y, drawn from what that row has left
 
-  friend bool operator==(const Stop&, const Stop&) = default;
+  friend bool operator==(const NodeVerdict&, const NodeVerdict&) = default;
 };
 
 /// The outcome of the verification of a tree: the step emits tokens[path[0]], tokens[path[1]], ... and then `token`.

@@ -21,15 +21,22 @@
 
 namespace specdec {
 
-/// A rule that judges what was drafted:
+/// A rule that judges what was drafted, a line or a tree:
 ///
 ///   struct Mine {
 ///     specdec::Verdict judge(const auto& drafted, auto& chance) const;
+///   };
+///   struct MineForTrees {
+///     specdec::NodeVerdict judge(const auto& drafted, auto& chance) const;
 ///   };
 ///
 ///   drafted   a Drafted: tokens, rows and their probabilities, checked
 ///   chance    a source of chance (Chance): all that is random has to come from it, so that a proof can take every
 ///             branch
+///
+/// A rule for lines says how many tokens survive. A rule for trees asks what was drafted for its nodes, too, and says at
+/// which node it stops. The way to a node is known, so no answer is a wrong path. It judges a line as a tree without
+/// branches.
 ///
 /// That is all that verify(), SpecDec, the proofs and the measurements of acceptance (bench/acceptance) ask for. A rule
 /// may also offer
@@ -52,8 +59,19 @@ namespace specdec {
 /// A rule that remembers serves one sequence. The loop starts every sequence with a copy of a fresh one.
 template <class R, class D = Drafted<DenseRows<RowPointers<double>>, DenseRows<RowPointers<double>>>,
           class C = RandomChance<SplitMix64>>
-concept Verifier = std::copyable<R> && requires(R& rule, const D& drafted, C& chance) {
-  { rule.judge(drafted, chance) } -> std::same_as<Verdict>;
+concept Verifier = std::copyable<R> && (
+                                           requires(R& rule, const D& drafted, C& chance) {
+                                             { rule.judge(drafted, chance) } -> std::same_as<Verdict>;
+                                           } ||
+                                           requires(R& rule, const D& drafted, C& chance) {
+                                             { rule.judge(drafted, chance) } -> std::same_as<NodeVerdict>;
+                                           });
+
+/// Whether the rule judges trees: whether its verdict is a NodeVerdict.
+template <class R, class D = Drafted<DenseRows<RowPointers<double>>, DenseRows<RowPointers<double>>>,
+          class C = RandomChance<SplitMix64>>
+inline constexpr bool judges_trees = requires(R& rule, const D& drafted, C& chance) {
+  { rule.judge(drafted, chance) } -> std::same_as<NodeVerdict>;
 };
 
 /// Whether the rule remembers its sequence, and needs a next draft of a least length.
@@ -136,18 +154,59 @@ auto ask(R& rule, const D& drafted, C& chance) {
   }
 }
 
-/// What the rule says, if that can be on a target of this vocabulary.
+/// Calls visit(k) for the tokens on the way from the context to the node, the last one first.
+template <class D, class Visit>
+void each_before(const D& drafted, Index node, const Visit& visit) {
+  for (Index k = node - 1; k >= 0; k = drafted.parent(k)) visit(k);
+}
+
+/// Refuses an accepted token that a target of this vocabulary cannot write.
+inline void check_accepted(Index i, Token token, Index vocab_size) {
+  if (token >= vocab_size)
+    invalid_argument("the accepted tokens[", i, "] = ", token, " is outside the vocabulary 0..",
+                     vocab_size - 1);
+}
+
+/// Refuses a Y that a target of this vocabulary cannot write.
+inline void check_added(Token token, Index vocab_size) {
+  if (token < 0 || token >= vocab_size)
+    invalid_argument("verdict.token = ", token, " is outside the vocabulary 0..", vocab_size - 1);
+}
+
+/// What a rule for lines says, if that can be on a target of this vocabulary.
 template <class R, class D, class C>
 Verdict judge(R& rule, const D& drafted, C& chance, Index vocab_size) {
   const Verdict verdict = ask(rule, drafted, chance);
   if (verdict.accepted < 0 || verdict.accepted > drafted.gamma())
     invalid_argument("the verifier accepted ", verdict.accepted, " of ", drafted.gamma(), " drafted tokens");
-  for (Index i = 0; i < verdict.accepted; ++i)
-    if (drafted.token(i) >= vocab_size)
-      invalid_argument("accepted[", i, "] = ", drafted.token(i), " is outside the vocabulary 0..",
-                       vocab_size - 1);
-  if (verdict.token < 0 || verdict.token >= vocab_size)
-    invalid_argument("verdict.token = ", verdict.token, " is outside the vocabulary 0..", vocab_size - 1);
+  for (Index i = 0; i < verdict.accepted; ++i) check_accepted(i, drafted.token(i), vocab_size);
+  check_added(verdict.token, vocab_size);
+  return verdict;
+}
+
+/// Where any rule stops, if that can be on a target of this vocabulary. In a line the node is τ.
+template <class R, class D, class C>
+NodeVerdict judge_at_node(R& rule, const D& drafted, C& chance, Index vocab_size) {
+  if constexpr (judges_trees<R, D, C>) {
+    const NodeVerdict verdict = ask(rule, drafted, chance);
+    if (verdict.node < 0 || verdict.node > drafted.gamma())
+      invalid_argument("the verifier stopped at node ", verdict.node, ", outside 0..", drafted.gamma(),
+                       ", the number of drafted tokens");
+    each_before(drafted, verdict.node, [&](Index k) { check_accepted(k, drafted.token(k), vocab_size); });
+    check_added(verdict.token, vocab_size);
+    return verdict;
+  } else {
+    const Verdict verdict = judge(rule, drafted, chance, vocab_size);
+    return {verdict.accepted, verdict.token};
+  }
+}
+
+/// The way to where a rule stops, from the context outward.
+template <class D>
+TreeVerdict verdict_at(const D& drafted, const NodeVerdict& stop) {
+  TreeVerdict verdict{{}, stop.token};
+  each_before(drafted, stop.node, [&](Index k) { verdict.path.push_back(k); });
+  std::ranges::reverse(verdict.path);
   return verdict;
 }
 
@@ -174,6 +233,28 @@ consteval bool rows_are_probabilities() {
   return true;
 }
 
+/// Asks the rule where it stops, and commits what it remembers.
+template <class R, class D, class Source>
+NodeVerdict verify_at_node(R& rule, const D& drafted, Source& source) {
+  auto&& chance = as_chance(source);
+  static_assert(
+      requires { rule.judge(drafted, chance); }, "the rule has no judge(drafted, chance)");
+  const NodeVerdict verdict = judge_at_node(rule, drafted, chance, drafted.vocab_size());
+  commit(rule);
+  return verdict;
+}
+
+/// Says what of verify()'s arguments does not fit.
+template <class R, class Target>
+consteval bool can_be_verified() {
+  static_assert(
+      requires(const Target& target) { distributions(target).vocab_size(); },
+      "a target matrix needs vocab_size(): see SizedDistributionMatrix");
+  static_assert(std::is_lvalue_reference_v<R> || !Remembers<std::remove_cvref_t<R>>,
+                "a rule that remembers its sequence is called on a variable, one for a sequence");
+  return true;
+}
+
 }  // namespace detail
 
 /// Calls a rule by hand: target (γ+1)×V, draft γ×V', γ tokens, and a random bit generator or a source of chance.
@@ -182,20 +263,30 @@ consteval bool rows_are_probabilities() {
 ///
 /// Throws what Drafted throws, and what the rule throws: what it remembers is then as it was, if it has commit().
 template <class R, Probabilities Target, Probabilities Draft, RandomSource Source>
-Verdict verify(R&& rule, const Target& target, const Draft& draft, TokenIds tokens, Source& source) {
-  using Rule = std::remove_cvref_t<R>;
+[[nodiscard]] Verdict verify(R&& rule, const Target& target, const Draft& draft, TokenIds tokens,
+                             Source& source) {
+  static_assert(detail::can_be_verified<R, Target>());
+  const Drafted drafted(target, draft, tokens, detail::draft_rows_for<std::remove_cvref_t<R>>);
+  const NodeVerdict verdict = detail::verify_at_node(rule, drafted, source);
+  return {verdict.node, verdict.token};
+}
+
+/// Calls a rule for trees by hand. tokens[k] follows tokens[parents[k]], or the context where parents[k] = −1; parents
+/// come before their children, and siblings are judged in the order of their numbers.
+///
+/// Shapes: target (γ+1)×V, its row 0 after the context and row k + 1 after tokens[k]; draft γ×V', its row k what
+/// tokens[k] was drawn from given its elder siblings (one-hot where it was chosen); γ tokens and γ parents.
+/// Throws what Drafted throws, and what the rule throws: what it remembers is then as it was, if it has commit().
+template <class R, Probabilities Target, Probabilities Draft, RandomSource Source>
+[[nodiscard]] TreeVerdict verify(R&& rule, const Target& target, const Draft& draft, TokenIds tokens,
+                                 TokenIds parents, Source& source) {
+  static_assert(detail::can_be_verified<R, Target>());
   static_assert(
-      requires { distributions(target).vocab_size(); },
-      "a target matrix needs vocab_size(): see SizedDistributionMatrix");
-  const Drafted drafted(target, draft, tokens, detail::draft_rows_for<Rule>);
-  static_assert(std::is_lvalue_reference_v<R> || !detail::Remembers<Rule>,
-                "a rule that remembers its sequence is called on a variable, one for a sequence");
-  auto&& chance = as_chance(source);
-  static_assert(
-      requires { rule.judge(drafted, chance); }, "the rule has no judge(drafted, chance)");
-  const Verdict verdict = detail::judge(rule, drafted, chance, drafted.vocab_size());
-  detail::commit(rule);
-  return verdict;
+      judges_trees<std::remove_cvref_t<R>>,
+      "this rule judges lines, no trees: try specdec::TraversalVerifier, or specdec::TrunkAndSpares "
+      "of it");
+  const Drafted drafted(target, draft, tokens, parents, detail::draft_rows_for<std::remove_cvref_t<R>>);
+  return detail::verdict_at(drafted, detail::verify_at_node(rule, drafted, source));
 }
 
 /// What does not fit fails with a word that says why.
@@ -208,32 +299,50 @@ Verdict verify(R&&, const Target&, const Draft&, TokenIds, Source&) {
 
 namespace detail {
 
-/// Gives a rule of the library its call: rule(target, draft, tokens, source) is verify(rule, ...).
+/// Gives a rule of the library its call: rule(target, draft, tokens, source) is verify(rule, ...), and of a rule for trees
+/// rule(target, draft, tokens, parents, source). A rule that remembers its sequence is a variable: a temporary would
+/// forget what the next tokens of its sequence depend on.
 template <class R>
 struct Callable {
   template <Probabilities Target, Probabilities Draft, RandomSource Source>
-    requires Remembers<R>
+    requires(!Remembers<R> && !judges_trees<R>)
+  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) const {
+    return verify(static_cast<const R&>(*this), target, draft, tokens, source);
+  }
+  template <Probabilities Target, Probabilities Draft, RandomSource Source>
+    requires(!Remembers<R> && judges_trees<R>)
+  TreeVerdict operator()(const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
+                         Source& source) const {
+    return verify(static_cast<const R&>(*this), target, draft, tokens, parents, source);
+  }
+  template <Probabilities Target, Probabilities Draft, RandomSource Source>
+    requires(Remembers<R> && !judges_trees<R>)
   Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) & {
     return verify(static_cast<R&>(*this), target, draft, tokens, source);
   }
   template <Probabilities Target, Probabilities Draft, RandomSource Source>
-    requires Remembers<R>
-  [[deprecated(
-      "a temporary forgets what the next tokens of its sequence depend on: keep one verifier a "
-      "sequence")]] Verdict
-  operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) && {
-    return verify(static_cast<R&>(*this), target, draft, tokens, source);
+    requires(Remembers<R> && judges_trees<R>)
+  TreeVerdict operator()(const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
+                         Source& source) & {
+    return verify(static_cast<R&>(*this), target, draft, tokens, parents, source);
   }
   template <Probabilities Target, Probabilities Draft, RandomSource Source>
-    requires(!Remembers<R>)
-  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) const {
-    return verify(static_cast<const R&>(*this), target, draft, tokens, source);
-  }
+    requires(Remembers<R> && !judges_trees<R>)
+  Verdict operator()(const Target&, const Draft&, TokenIds, Source&) && = delete;
+  template <Probabilities Target, Probabilities Draft, RandomSource Source>
+    requires(Remembers<R> && judges_trees<R>)
+  TreeVerdict operator()(const Target&, const Draft&, TokenIds, TokenIds, Source&) && = delete;
 
   /// What does not fit fails with a word that says why.
   template <class Target, class Draft, RandomSource Source>
-    requires(!Probabilities<Target> || !Probabilities<Draft>)
+    requires((!Probabilities<Target> || !Probabilities<Draft>) && !judges_trees<R>)
   Verdict operator()(const Target&, const Draft&, TokenIds, Source&) const {
+    static_assert(rows_are_probabilities<Target, Draft>());
+    return {};
+  }
+  template <class Target, class Draft, RandomSource Source>
+    requires((!Probabilities<Target> || !Probabilities<Draft>) && judges_trees<R>)
+  TreeVerdict operator()(const Target&, const Draft&, TokenIds, TokenIds, Source&) const {
     static_assert(rows_are_probabilities<Target, Draft>());
     return {};
   }

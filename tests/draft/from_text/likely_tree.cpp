@@ -18,7 +18,7 @@ using namespace support;
 
 namespace {
 
-ChosenTree grown(ScannedTexts& counted, std::span<const Token> context, const TreeLimits& limits) {
+ChosenTree grown(ScannedTexts& counted, std::span<const Token> context, const DraftLimits& limits) {
   detail::LikelyTree tree;
   counted.begin(context);
   tree.grow(counted, limits);
@@ -70,7 +70,7 @@ TEST_CASE("trees of the likeliest continuations are those of the definition, wit
     ScannedTexts counted({text, random_text(9, tokens, rng)}, 1 + n % 2, 1 + n % 5 + n % 2, 1 + n % 3 / 2);
     for (const Index nodes : {1, 2, 5, 13, 40})
       for (const Index trunk : {0, 2, 6}) {
-        const TreeLimits limits{.nodes = nodes, .depth = n % 4 == 0 ? unlimited : 1 + n % 5, .trunk = trunk};
+        const DraftLimits limits{.nodes = nodes, .depth = n % 4 == 0 ? unlimited : 1 + n % 5, .trunk = trunk};
         const ChosenTree tree = grown(counted, context, limits);
         CAPTURE(n, nodes, trunk);
         REQUIRE(tree == LikelyTreeByDefinition(counted, context, limits).tree());

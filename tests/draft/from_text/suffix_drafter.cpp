@@ -27,8 +27,8 @@ using support::propose;
 
 using BranchingDrafter = SuffixDrafter<Branching>;
 
-static_assert(Drafter<SuffixDrafter<>> && !TreeDrafter<SuffixDrafter<>>);
-static_assert(TreeDrafter<BranchingDrafter> && !Drafter<BranchingDrafter>);
+static_assert(Drafter<SuffixDrafter<>> && !drafts_trees<SuffixDrafter<>>);
+static_assert(Drafter<BranchingDrafter> && drafts_trees<BranchingDrafter>);
 static_assert(noexcept(std::declval<SuffixDrafter<>&>().truncate(0)));
 static_assert(noexcept(std::declval<BranchingDrafter&>().truncate(0)));
 
@@ -89,7 +89,7 @@ class Record {
     return out;
   }
 
-  ChosenTree tree(const Tokens& context, const TreeLimits& limits,
+  ChosenTree tree(const Tokens& context, const DraftLimits& limits,
                   const BranchingDrafter::Options& options) const {
     support::ScannedTexts counted({}, options.min_match, options.max_match);
     for (const Piece& piece : pieces_) counted.add(piece.text, piece.begin);
@@ -424,7 +424,7 @@ TEST_CASE(
       }
       author.append(random_text(rng, 4, 1 + n % 3));
       author.show();
-      const TreeLimits limits{.nodes = n % 20, .depth = n % 9, .trunk = n % 4};
+      const DraftLimits limits{.nodes = n % 20, .depth = n % 9, .trunk = n % 4};
       const ChosenTree drafted = draft_chosen(tree, author.text(), limits);
       REQUIRE(drafted == author.record().tree(author.text(), limits, options));
       const Tokens proposed = propose(line, author.text(), limits.depth);

@@ -33,7 +33,7 @@ std::vector<Index> spares_of(const TreeShape& shape) {
 // A world in which a trunk goes on at depth d with a chance of its own, the stops there hit the spares there with theirs,
 // and calls take so long.
 struct World {
-  std::vector<double> goes_on;            // by depth; the last for all beyond
+  std::vector<double> keep_drafting;      // by depth; the last for all beyond
   std::vector<std::vector<double>> hits;  // by depth and rank
   double draft_call = 0;
   std::vector<double> target_call;  // [n − 1]: over n tokens; beyond, as the last two go on
@@ -60,7 +60,7 @@ struct World {
     for (std::size_t d = 0;; ++d) {
       offered.push_back(shape.children(node));
       if (offered.back() == 0) break;
-      if (uniform01(rng) < at(goes_on, d)) {
+      if (uniform01(rng) < at(keep_drafting, d)) {
         ranks.push_back(0);
         node = shape.first_child(node);
         continue;
@@ -90,7 +90,7 @@ struct World {
     double tokens = 1, reached = 1;
     Index nodes = std::ssize(spares);
     for (std::size_t d = 0; d < spares.size(); ++d) {
-      const double on = at(goes_on, d);
+      const double on = at(keep_drafting, d);
       for (Index k = 0; k < spares[d]; ++k)
         tokens += reached * (1 - on) * hit(d, static_cast<std::size_t>(k));
       nodes += spares[d];
@@ -228,7 +228,7 @@ TEST_CASE("the policy shapes what a drafter of spares drafts, and the law stays 
   testing::enumerate([&](testing::Enumerator& chance) {
     CostOptimalSpares spares;
     SpecDec decoder{testing::TableModel<>(target),
-                    SparesDrafter{testing::TableModel<>(draft), std::cref(spares)},
+                    ModelDrafter{testing::TableModel<>(draft), Spares{std::cref(spares)}},
                     TrunkAndSpares<BlockVerifier>{}, spares};
     const auto tokens = decoder.generate(prompt, options, chance).tokens;
     const double probability = chance.probability();
@@ -237,7 +237,7 @@ TEST_CASE("the policy shapes what a drafter of spares drafts, and the law stays 
   CHECK(testing::largest_difference(law, testing::target_law(target, prompt, options)).size < 1e-12);
   CostOptimalSpares spares;
   SpecDec decoder{testing::TableModel<>(target),
-                  SparesDrafter{testing::TableModel<>(draft), std::cref(spares)},
+                  ModelDrafter{testing::TableModel<>(draft), Spares{std::cref(spares)}},
                   TrunkAndSpares<BlockVerifier>{}, spares};
   const Stats stats = decoder.generate(prompt, {.max_new_tokens = 300, .gamma = 16}, rng).stats;
   CHECK(stats.offered_by_rank.size() >= 3);
@@ -249,7 +249,7 @@ TEST_CASE("a rule that needs longer trunks gets them from a drafter that a polic
              draft = testing::TableModel<>::random(3, 1, rng);
   CostOptimalSpares spares;
   SpecDec decoder{testing::TableModel<>(target),
-                  SparesDrafter{testing::TableModel<>(draft), std::cref(spares)},
+                  ModelDrafter{testing::TableModel<>(draft), Spares{std::cref(spares)}},
                   TrunkAndSpares<GreedyBlockVerifier>{}, spares};
   CHECK(decoder.generate(std::vector<Token>{0, 1}, {.max_new_tokens = 300, .gamma = 9}, rng).tokens.size() ==
         300);

@@ -131,7 +131,7 @@ TEST_CASE("the policy shapes the trees of a drafter, and the law stays the targe
   testing::enumerate([&](testing::Enumerator& chance) {
     CostOptimalTree trees;
     SpecDec decoder{testing::TableModel<>(target),
-                    ModelTreeDrafter{testing::TableModel<>(draft), std::cref(trees), WithoutReplacement{}},
+                    ModelDrafter{testing::TableModel<>(draft), Tree{std::cref(trees), WithoutReplacement{}}},
                     TraversalVerifier{}, trees};
     const auto tokens = decoder.generate(prompt, options, chance).tokens;
     const double probability = chance.probability();
@@ -140,7 +140,7 @@ TEST_CASE("the policy shapes the trees of a drafter, and the law stays the targe
   CHECK(testing::largest_difference(law, testing::target_law(target, prompt, options)).size < 1e-12);
   CostOptimalTree trees;
   SpecDec decoder{testing::TableModel<>(target),
-                  ModelTreeDrafter{testing::TableModel<>(draft), std::cref(trees), WithoutReplacement{}},
+                  ModelDrafter{testing::TableModel<>(draft), Tree{std::cref(trees), WithoutReplacement{}}},
                   TraversalVerifier{}, trees};
   const Stats stats = decoder.generate(prompt, {.max_new_tokens = 300, .gamma = 16}, rng).stats;
   CHECK(stats.offered_by_rank.size() >= 3);

@@ -151,13 +151,13 @@ TEST_CASE("drafting stops before a row that the draft model is unsure of") {
 TEST_CASE("a row that is just sure enough is drawn from") {
   const Eigen::RowVector2d even(0.5, 0.5), sure(0, 1);
   const auto even_rows = distributions(even), sure_rows = distributions(sure);
-  CHECK(ConfidentLength(0.5).goes_on(even_rows.row(0), 0));
-  CHECK_FALSE(ConfidentLength(0.5000001).goes_on(even_rows.row(0), 0));
-  CHECK(ConfidentLength(1).goes_on(sure_rows.row(0), 0));
+  CHECK(ConfidentLength(0.5).keep_drafting(even_rows.row(0), 0));
+  CHECK_FALSE(ConfidentLength(0.5000001).keep_drafting(even_rows.row(0), 0));
+  CHECK(ConfidentLength(1).keep_drafting(sure_rows.row(0), 0));
   const double most = entropy(even_rows.row(0));
-  CHECK(EntropyLength(most).goes_on(even_rows.row(0), 0));
-  CHECK_FALSE(EntropyLength(most - 1e-7).goes_on(even_rows.row(0), 0));
-  CHECK(EntropyLength(0).goes_on(sure_rows.row(0), 0));
+  CHECK(EntropyLength(most).keep_drafting(even_rows.row(0), 0));
+  CHECK_FALSE(EntropyLength(most - 1e-7).keep_drafting(even_rows.row(0), 0));
+  CHECK(EntropyLength(0).keep_drafting(sure_rows.row(0), 0));
 }
 
 namespace {
@@ -178,7 +178,7 @@ struct CarelessRow {
 TEST_CASE("a row of numbers that are none does not end a draft quietly") {
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   const auto said = [](const auto& policy, const auto& row) {
-    return message_of<InvalidDistribution>([&] { policy.goes_on(row, 2); });
+    return message_of<InvalidDistribution>([&] { policy.keep_drafting(row, 2); });
   };
   for (const double bad : {nan, inf, -0.5}) {
     const Eigen::RowVector2d numbers(0.5, bad);

@@ -12,7 +12,7 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 
-namespace test_draft_siblings {
+namespace test_draft_strategies_siblings {
 
 using namespace specdec;
 using namespace specdec::testing;
@@ -39,7 +39,7 @@ Found found(const std::vector<double>& p, Index count) {
     tokens.reserve(static_cast<std::size_t>(count + 1));
     tokens.push_back(7);  // others stand before them
     rows.clear();
-    siblings.grow(q, count, chance, tokens, rows);
+    siblings.grow(q, count, 0, chance, tokens, rows);
     REQUIRE(tokens.size() == rows.size() + 1);
     double product = 1;
     for (std::size_t k = 0; k < rows.size(); ++k) product *= probability(rows[k], tokens[k + 1]);
@@ -129,7 +129,7 @@ TEST_CASE("a sibling that cannot be drawn is named by its number") {
     std::vector<Token> tokens;
     std::vector<typename decltype(siblings)::template Row<Q>> rows;
     tokens.reserve(3);
-    return message_of([&] { siblings.grow(Q(p.data(), std::ssize(p)), 2, chance, tokens, rows); });
+    return message_of([&] { siblings.grow(Q(p.data(), std::ssize(p)), 2, 0, chance, tokens, rows); });
   };
   CHECK(complaint({0, 0}, Independent{}) == "specdec: draft row 0: the probabilities sum to 0");
   CHECK(complaint({0, 0}, WithoutReplacement{}) == "specdec: draft row 0: the probabilities sum to 0");
@@ -142,4 +142,4 @@ TEST_CASE("a sibling that cannot be drawn is named by its number") {
         "specdec: draft row 1: the probabilities of the other tokens sum to nan");
 }
 
-}  // namespace test_draft_siblings
+}  // namespace test_draft_strategies_siblings

@@ -9,7 +9,7 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 
-namespace test_draft_tree_shape {
+namespace test_draft_strategies_tree_shape {
 
 using namespace specdec;
 using support::message_of;
@@ -122,4 +122,4 @@ TEST_CASE("what is no tree is refused") {
   CHECK(message_of([] { TreeShape::linear(unlimited); }).find("size = ") != std::string::npos);
 }
 
-}  // namespace test_draft_tree_shape
+}  // namespace test_draft_strategies_tree_shape

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "specdec/draft/tree_draft.hpp"
+#include "specdec/draft/drafter.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/types.hpp"
 
@@ -51,7 +51,7 @@ concept Continuations = requires(C& counted, Index place, Index match, Token tok
 class LikelyTree {
  public:
   template <Continuations C>
-  void grow(C& counted, const TreeLimits& limits) {
+  void grow(C& counted, const DraftLimits& limits) {
     clear();
     nodes_ = limits.nodes;
     depth_ = limits.depth;
@@ -63,7 +63,7 @@ class LikelyTree {
     while (size() < nodes_ && !open_.empty()) offer(take(counted, next()));
   }
 
-  TreeDraft<OneHotRows> draft() const { return {tokens_, OneHotRows(tokens_), parents_}; }
+  Draft<OneHotRows> draft() const { return {tokens_, OneHotRows(tokens_), parents_}; }
 
  private:
   static constexpr Index none = -1;

@@ -12,7 +12,6 @@
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/from_text/learnt_suffixes.hpp"
 #include "specdec/draft/from_text/likely_tree.hpp"
-#include "specdec/draft/tree_draft.hpp"
 #include "specdec/error.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/types.hpp"
@@ -107,7 +106,7 @@ class SuffixDrafter : public detail::LearntSuffixes {
 
   template <RandomSource Source>
     requires branches
-  TreeDraft<OneHotRows> draft(std::span<const Token> context, const TreeLimits& limits, Source&) & {
+  Draft<OneHotRows> draft(std::span<const Token> context, const DraftLimits& limits, Source&) & {
     show(context);
     return proposal_.of(*this, limits);
   }
@@ -150,7 +149,7 @@ class SuffixDrafter : public detail::LearntSuffixes {
    public:
     explicit Tree(const Options&) {}
 
-    TreeDraft<OneHotRows> of(const SuffixDrafter& learnt, const TreeLimits& limits) {
+    Draft<OneHotRows> of(const SuffixDrafter& learnt, const DraftLimits& limits) {
       Counted counted(learnt, places_);
       tree_.grow(counted, limits);
       return tree_.draft();

@@ -21,7 +21,7 @@ namespace specdec {
 /// line or nothing at all where that is better.
 ///
 ///   CostOptimalSpares spares;
-///   SpecDec decoder{target, SparesDrafter{small, std::cref(spares)}, TrunkAndSpares<BlockVerifier>{}, spares};
+///   SpecDec decoder{target, ModelDrafter{small, Spares{std::cref(spares)}}, TrunkAndSpares<BlockVerifier>{}, spares};
 ///
 /// With s(d, k) the chance that the rule leaves the trunk at depth d for the k-th spare there, each spare adds s(d, k)
 /// tokens to a step, for no call of the drafter. So of n spares the n greatest are the best, and γ and n are those of the

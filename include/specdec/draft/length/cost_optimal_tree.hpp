@@ -23,7 +23,7 @@ namespace specdec {
 /// one of the least time per token, a line or nothing at all where that is better.
 ///
 ///   CostOptimalTree trees;
-///   SpecDec decoder{target, ModelTreeDrafter{small, std::cref(trees), WithoutReplacement{}}, TraversalVerifier{}, trees};
+///   SpecDec decoder{target, ModelDrafter{small, Tree{std::cref(trees), WithoutReplacement{}}}, TraversalVerifier{}, trees};
 ///
 /// A tree of n nodes and d levels is taken to emit 1 + T(n, d) tokens (sequoia_shape, by how often the (k+1)-th child of a
 /// node has been the accepted one) in the time of d calls of the drafter and one of the target over n + 1 tokens, each as

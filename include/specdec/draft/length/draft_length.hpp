@@ -20,12 +20,12 @@ namespace specdec {
 ///                    for, StepRecord::asked tells to what. Asked once for a step, however often the step is tried until
 ///                    it succeeds; where a Batch has one length for all sequences, once for each Batch::step().
 ///   observe(step)    called after every step with its StepRecord. Must not throw.
-///   goes_on(row, i)  optional: whether to draw the (i+1)-th token from the draft model's row; false ends the draft
+///   keep_drafting(row, i)  optional: whether to draw the (i+1)-th token from the draft model's row; false ends the draft
 ///                    before it. Only for drafters that show their rows (ModelDrafter), and not under greedy block
 ///                    verification, whose modifications of what follows know one length for all drafts.
 ///
 /// Where drafts are trees, a length is a number of nodes, and a policy has to say that it means these: by a member
-/// `static constexpr bool counts_nodes = true`, and without goes_on. What learns P(τ > i) by position counts a line.
+/// `static constexpr bool counts_nodes = true`, and without keep_drafting. What learns P(τ > i) by position counts a line.
 ///
 /// Any such rule leaves a lossless verifier lossless, for it knows the past and the rows only. A rule that
 /// looks at a drawn token and drops it would not: what is kept would no longer be distributed as q says.
@@ -92,7 +92,7 @@ class ConfidentLength {
   void observe(const StepRecord&) const {}
 
   template <class Row>
-  bool goes_on(const Row& row, Index i) const {
+  bool keep_drafting(const Row& row, Index i) const {
     const detail::NamedRow checked(row, "draft", i);
     return checked.probability(checked.argmax()) >= least_;
   }
@@ -117,7 +117,7 @@ class EntropyLength {
   void observe(const StepRecord&) const {}
 
   template <class Row>
-  bool goes_on(const Row& row, Index i) const {
+  bool keep_drafting(const Row& row, Index i) const {
     return detail::NamedRow(row, "draft", i).named([&] { return finite_entropy(row) <= most_; });
   }
 

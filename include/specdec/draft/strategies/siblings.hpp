@@ -1,7 +1,8 @@
 // How the children of a node come from the row behind it.
 //
 // A policy of siblings appends up to `count` tokens to `tokens`, and to `rows`, token for token, the row that each was
-// drawn from given its elder siblings. `tokens` has room for them, so that views of it last.
+// drawn from given its elder siblings. `tokens` has room for them, so that views of it last. `place` is how many tokens are
+// between the context and them.
 #pragma once
 
 #include <cstddef>
@@ -28,9 +29,10 @@ struct Independent {
   using Row = Q;
 
   template <Distribution Q, Chance C>
-  void grow(const Q& q, Index count, C& chance, std::vector<Token>& tokens, std::vector<Q>& rows) const {
+  void grow(const Q& q, Index count, Index place, C& chance, std::vector<Token>& tokens,
+            std::vector<Q>& rows) const {
     for (Index c = 0; c < count; ++c) {
-      tokens.push_back(chance.draw(detail::NamedRow(q, "draft", std::ssize(tokens))));
+      tokens.push_back(chance.draw(detail::NamedRow(q, "draft", std::ssize(tokens)), place));
       rows.push_back(q);
       if (static_cast<double>(q.probability(tokens.back())) == 1) return;
     }
@@ -47,17 +49,18 @@ struct WithoutReplacement {
   using Row = WithoutTokensRow<Q>;
 
   template <Distribution Q, Chance C>
-  void grow(const Q& q, Index count, C& chance, std::vector<Token>& tokens, std::vector<Row<Q>>& rows) const {
+  void grow(const Q& q, Index count, Index place, C& chance, std::vector<Token>& tokens,
+            std::vector<Row<Q>>& rows) const {
     if (count < 1) return;
     const std::span<const Token> siblings(tokens.data() + tokens.size(), static_cast<std::size_t>(count));
     const Index first = std::ssize(tokens);
-    tokens.push_back(chance.draw(detail::NamedRow(q, "draft", first)));
+    tokens.push_back(chance.draw(detail::NamedRow(q, "draft", first), place));
     rows.emplace_back(q, siblings.first(0));
     for (Index c = 1; c < count; ++c) {
       const auto elders = siblings.first(static_cast<std::size_t>(c));
       const auto rest = detail::NamedRow(q, "draft", first + c).named([&] { return Row<Q>(q, elders); });
       if (!(rest.mass() > 0)) return;
-      tokens.push_back(chance.draw(detail::NamedRow(rest, "draft", first + c)));
+      tokens.push_back(chance.draw(detail::NamedRow(rest, "draft", first + c), place));
       rows.push_back(rest);
     }
   }
@@ -73,7 +76,8 @@ class Likeliest {
   using Row = OneHotRow;
 
   template <Distribution Q, Chance C>
-  void grow(const Q& q, Index count, C&, std::vector<Token>& tokens, std::vector<OneHotRow>& rows) {
+  void grow(const Q& q, Index count, Index /*place*/, C&, std::vector<Token>& tokens,
+            std::vector<OneHotRow>& rows) {
     const auto chosen =
         detail::NamedRow(q, "draft", std::ssize(tokens)).named([&] { return likeliest_.of(q, count); });
     for (const LikelyToken& likely : chosen) {

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "specdec/draft/tree_draft.hpp"
+#include "specdec/draft/drafter.hpp"
 #include "specdec/error.hpp"
 #include "specdec/parents.hpp"
 #include "specdec/types.hpp"
@@ -86,12 +86,12 @@ class TreeShape {
   Index first_child(Index k) const { return first_children_[static_cast<std::size_t>(k + 1)]; }
 
   /// How many nodes are within the limits; they are the first ones.
-  Index size_within(const TreeLimits& limits) const {
+  Index size_within(const DraftLimits& limits) const {
     const Index deep = sizes_[static_cast<std::size_t>(std::clamp<Index>(limits.depth, 0, depth()))];
     return std::clamp<Index>(limits.nodes, 0, deep);
   }
   /// The part within the limits.
-  TreeShape cut(const TreeLimits& limits) const {
+  TreeShape cut(const DraftLimits& limits) const {
     return TreeShape(std::span(parents_).first(static_cast<std::size_t>(size_within(limits))));
   }
 

@@ -104,6 +104,12 @@ class MappedRow {
   /// By the draft's ids.
   const R& row() const { return row_; }
 
+  /// A copy of the row, by the target's ids.
+  template <Distribution Copy>
+  MappedRow<Copy> of_copy(const Copy& copy) const {
+    return {copy, map_};
+  }
+
   Index vocab_size() const { return std::ssize(map_->from); }
 
   double probability(Token x) const {
@@ -143,6 +149,11 @@ class MappedRow {
   }
 
  private:
+  template <Distribution>
+  friend class MappedRow;
+
+  MappedRow(const R& row, const TokenMap::Content* map) : row_(row), map_(map) {}
+
   R row_;
   const TokenMap::Content* map_;
 };

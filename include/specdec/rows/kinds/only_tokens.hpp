@@ -27,6 +27,7 @@ class MaskedRow {
   static constexpr double rounding_of_small = detail::rounding_of_small<R>;
 
   const R& row() const { return row_; }
+  std::span<const std::uint8_t> kept() const { return kept_; }
   bool may_have(Token x) const {
     const auto i = static_cast<std::size_t>(x);
     return i < kept_.size() && kept_[i] != 0;
@@ -106,7 +107,20 @@ class OnlyTokensRow : public detail::PartAlone<detail::MaskedRow<R>> {
 
   static constexpr bool constant_time_probability = specdec::constant_time_probability<R>;
 
+  /// The row with the tokens that are not kept.
+  const R& row() const { return this->part().row(); }
+
+  /// These tokens of a copy of the row, which is not summed up again.
+  template <Distribution Copy>
+  OnlyTokensRow<Copy> of_copy(const Copy& copy) const {
+    return {detail::MaskedRow<Copy>(copy, this->part().kept()), this->mass()};
+  }
+
  private:
+  template <Distribution>
+  friend class OnlyTokensRow;
+
+  OnlyTokensRow(const Part& part, double mass) : detail::PartAlone<Part>(part, mass) {}
   explicit OnlyTokensRow(const Part& part) : detail::PartAlone<Part>(part, mass_of(part)) {}
 
   static double mass_of(const Part& part) {

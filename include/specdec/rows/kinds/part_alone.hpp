@@ -50,6 +50,9 @@ class PartAlone {
     return [draw = part_.sampler(), mass = mass_](double u) mutable { return draw(u * mass); };
   }
 
+ protected:
+  const Part& part() const { return part_; }
+
  private:
   double normalised(double p) const { return mass_ > 0 ? p / mass_ : p; }
 

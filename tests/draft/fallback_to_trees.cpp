@@ -14,7 +14,7 @@
 #include "support/trees.hpp"
 #include "support/trusted.hpp"
 
-namespace test_draft_chain_of_trees {
+namespace test_draft_fallback_to_trees {
 
 using namespace specdec;
 using namespace specdec::testing;
@@ -23,15 +23,15 @@ using namespace support;
 namespace {
 
 using Tokens = std::vector<Token>;
-using Chain = ChainDrafter<SuffixDrafter<Branching>, PromptLookupDrafter, SparesDrafter<TableModel<>>>;
-static_assert(TreeDrafter<Chain>);
-static_assert(!Drafter<Chain>);
-static_assert(!TreeDrafter<ChainDrafter<PromptLookupDrafter, SuffixDrafter<>>>);
+using Chain =
+    FallbackDrafter<SuffixDrafter<Branching>, PromptLookupDrafter, ModelDrafter<TableModel<>, Spares<>>>;
+static_assert(Drafter<Chain> && drafts_trees<Chain>);
+static_assert(!drafts_trees<FallbackDrafter<PromptLookupDrafter, SuffixDrafter<>>>);
 
 // Proposes what it is told to, and remembers what it is told.
 struct Scripted {
   Tokens tokens = {};
-  TreeLimits limits = {};
+  DraftLimits limits = {};
   int asked = 0, observed = 0;
   Index length = -1, accepted = -1;
   Scripted() = default;
@@ -49,10 +49,12 @@ struct Line : Scripted {
         std::min(tokens.size(), static_cast<std::size_t>(std::max<Index>(gamma, 0))));
     return {some, OneHotRows(some)};
   }
-  void observe(const auto& rows, std::span<const Token> drafted, const Verdict& verdict) {
+  void observe(const auto& rows, std::span<const Token> drafted, std::span<const Index> parents,
+               const NodeVerdict& verdict) {
     CHECK(rows.rows() == std::ssize(drafted) + 1);
-    CHECK(verdict.accepted <= std::ssize(drafted));
-    accepted = verdict.accepted;
+    CHECK(parents.empty());
+    CHECK(verdict.node <= std::ssize(drafted));
+    accepted = verdict.node;
     ++observed;
   }
 };
@@ -60,7 +62,7 @@ struct Line : Scripted {
 struct Brood : Scripted {
   std::vector<Index> parents;
   using Scripted::Scripted;
-  TreeDraft<OneHotRows> draft(std::span<const Token>, const TreeLimits& asked_for, auto&) {
+  Draft<OneHotRows> draft(std::span<const Token>, const DraftLimits& asked_for, auto&) {
     ++asked;
     limits = asked_for;
     const auto some = std::span<const Token>(tokens).first(
@@ -69,10 +71,10 @@ struct Brood : Scripted {
     return {some, OneHotRows(some), parents};
   }
   void observe(const auto& rows, std::span<const Token> drafted, std::span<const Index> ways,
-               const Stop& stop) {
+               const NodeVerdict& verdict) {
     CHECK(rows.rows() == std::ssize(drafted) + 1);
     CHECK(ways.size() == drafted.size());
-    accepted = stop.node;
+    accepted = verdict.node;
     ++observed;
   }
 };
@@ -84,8 +86,8 @@ const Tokens context{0, 1, 2};
 TEST_CASE("the first member that has a tree or a line makes the proposal; a line does not branch") {
   Line first, third({5, 6, 7});
   Brood second({3, 4});
-  ChainDrafter chain{first, second, third};
-  const TreeLimits limits{.nodes = 9, .depth = 2, .trunk = 1};
+  FallbackDrafter chain{first, second, third};
+  const DraftLimits limits{.nodes = 9, .depth = 2, .trunk = 1};
   CHECK(draft_chosen(chain, context, limits) == ChosenTree{{3, 4}, {-1, -1}});
   CHECK(first.asked == 1);
   CHECK(first.limits.nodes == 2);
@@ -94,8 +96,8 @@ TEST_CASE("the first member that has a tree or a line makes the proposal; a line
   CHECK(second.limits.trunk == 1);
   CHECK(third.asked == 0);
   second.tokens.clear();
-  CHECK(draft_chosen(chain, context, limits) == ChosenTree{{5, 6}, {-1, 0}});
-  CHECK(draft_chosen(chain, context, {.nodes = 1, .depth = 2}) == ChosenTree{{5}, {-1}});
+  CHECK(draft_chosen(chain, context, limits) == ChosenTree{{5, 6}, {}});
+  CHECK(draft_chosen(chain, context, {.nodes = 1, .depth = 2}) == ChosenTree{{5}, {}});
   third.tokens.clear();
   CHECK(draft_chosen(chain, context, limits) == ChosenTree{});
   chain.truncate(2);
@@ -107,7 +109,7 @@ TEST_CASE("members of a chain of trees are shown the target's calls, linear ones
   auto target = TableModel<>::random(3, 1, rng);
   Line line({2});
   Brood brood({0, 1}), silent;
-  SpecDec decoder{target, ChainDrafter{silent, brood, line}, TrunkAndSpares<SampleMatchVerifier>{}};
+  SpecDec decoder{target, FallbackDrafter{silent, brood, line}, TrunkAndSpares<SampleMatchVerifier>{}};
   const Result branched = decoder.generate(context, {.max_new_tokens = 10, .gamma = 4}, rng);
   const int last_calls = 1;  // with nothing to draft for, the last token is a line of none
   CHECK(brood.observed == branched.stats.target_calls);
@@ -125,8 +127,8 @@ TEST_CASE("rows of a chain of trees are those of the member that proposed") {
   std::mt19937_64 rng{2};
   const auto table = TableModel<>::random(4, 2, rng);
   Chain chain{SuffixDrafter{{.min_match = 2}, Branching{}}, PromptLookupDrafter{{.min_ngram = 3}},
-              SparesDrafter{TableModel<>(table), 2, {1}}};
-  SparesDrafter alone{TableModel<>(table), 2, {1}};
+              ModelDrafter{TableModel<>(table), Spares{2, {1}}}};
+  ModelDrafter alone{TableModel<>(table), Spares{2, {1}}};
   std::mt19937_64 a{3}, b{3};
   const Tokens unheard_of{0, 1, 2, 3};
   CHECK(kept(chain.draft(unheard_of, {}, a), 4) == kept(alone.draft(unheard_of, {}, b), 4));
@@ -138,7 +140,7 @@ TEST_CASE("rows of a chain of trees are those of the member that proposed") {
 TEST_CASE("a chain of trees tells what its members refer to") {
   std::mt19937_64 rng{4};
   auto model = TableModel<>::random(4, 2, rng);
-  ChainDrafter chain{SuffixDrafter<Branching>{}, SparesDrafter{model, 2, {1}}};
+  FallbackDrafter chain{SuffixDrafter<Branching>{}, ModelDrafter{model, Spares{2, {1}}}};
   std::vector<const void*> refers_to;
   chain.each_identity([&](const void* shared, specdec::detail::Role) { refers_to.push_back(shared); });
   CHECK(refers_to == std::vector<const void*>{&model});
@@ -159,7 +161,7 @@ TEST_CASE("lossless with a tree of matches first, else a line with spares", "[la
       GenerationLaw written;
       enumerate([&](Enumerator& chance) {
         Chain chain{SuffixDrafter{{.min_match = 2}, Branching{}}, PromptLookupDrafter{{.min_ngram = 2}},
-                    SparesDrafter{TableModel<>(small), 2, {1}}};
+                    ModelDrafter{TableModel<>(small), Spares{2, {1}}}};
         SpecDec decoder{target, Trusted{std::move(chain)}, rule};
         const Result result = decoder.generate(prompt, options, chance);
         written.law[result.tokens] += chance.probability();
@@ -170,4 +172,4 @@ TEST_CASE("lossless with a tree of matches first, else a line with spares", "[la
     }
 }
 
-}  // namespace test_draft_chain_of_trees
+}  // namespace test_draft_fallback_to_trees

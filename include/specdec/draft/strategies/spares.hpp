@@ -1,26 +1,31 @@
-// A trunk and its spares that are being drafted, whoever is asked for the rows behind the tokens.
+// Trunk and spares: a line of tokens, and at each of them what else the model thought likely.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <iterator>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "specdec/chance/keyed.hpp"
+#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/strategies/strategy.hpp"
 #include "specdec/draft/strategies/tree_shape.hpp"
-#include "specdec/draft/tree_draft.hpp"
 #include "specdec/error.hpp"
+#include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/rows/kinds/row_span.hpp"
+#include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/rows/kinds/variant_rows.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/likeliest.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
-namespace specdec::detail {
+namespace specdec {
+namespace detail {
 
 /// How long trunks are, and how many spares stand beside the first one.
 class SparesPlan {
@@ -75,7 +80,7 @@ class SparesWithin {
  public:
   /// Level by level: the token of the trunk, its spares, the token of the second trunk. The tokens that limits.trunk asks
   /// for come first of all; no path has more than `room` tokens.
-  void set(const SparesPlan& plan, const TreeLimits& limits, Index room) {
+  void set(const SparesPlan& plan, const DraftLimits& limits, Index room) {
     spares_.clear();
     second_trunk_ = 0;
     const Index depth = std::min(limits.depth, room);
@@ -106,73 +111,95 @@ class SparesWithin {
   Index second_trunk_ = 0;
 };
 
-/// What a model has taken in behind the context of a draft, a line, of which the next context may go on with a part.
-class TakenIn {
+}  // namespace detail
+
+/// Drafts a line, the trunk, and beside each drawn token chooses the likeliest other ones of its row, the spares, for which no
+/// further call is needed.
+///
+///   Spares{4, {2, 1}}       // 4 tokens; 2 spares beside the first, 1 beside each of the others
+///   Spares{4, {2, 1}, 3}    // and after the likeliest spare of the first a trunk of 3
+///
+/// A drawn token is the eldest of its siblings and reports the very row it was drawn from; spares follow, the likeliest
+/// first, of equals the lower id first, and report one-hot rows. spares[d] is for depth d, the last entry for all
+/// depths beyond it; where fewer tokens have any probability, there are fewer, and nothing else takes their place. The
+/// second trunk stands after the likeliest spare of the first token, if there is one, and has no spares. Limits take away
+/// the deepest tokens first, of a level that of the second trunk, then the unlikeliest spares.
+/// Where a policy chooses (CostOptimalSpares), it is handed in as std::cref(policy): of its shape() the eldest children are
+/// the trunk, their siblings spares.
+/// The model need not take trees: it takes in one trunk after the other. Where its context is bounded (context_size) trunks
+/// are no longer than that has room for, in the end there is none.
+/// Throws: std::invalid_argument where a trunk or a number of spares is negative, or all make more than longest_draft
+/// tokens.
+/// Random: one draw per token of a trunk, by ascending number: the first token, the second trunk, the rest of the trunk.
+/// Cost: a call of the model for each, and a pass over its row where it has spares. No allocation in steady state.
+template <class Policy = void>
+class Spares {
+  static constexpr bool follows_policy = !std::is_void_v<Policy>;
+
  public:
-  /// How much of the context the model can have taken in, as far as these tokens tell; `unlimited` where they agree.
-  Index agreed(std::span<const Token> context) const {
-    for (std::size_t i = 0; i < tokens_.size(); ++i)
-      if (from_ + i >= context.size() || context[from_ + i] != tokens_[i])
-        return static_cast<Index>(from_ + i);
-    return unlimited;
-  }
-  /// Nothing yet, behind a context of this size.
-  void begin(std::size_t from) {
-    tokens_.clear();
-    from_ = from;
-  }
-  /// Room for another token: adding it throws nothing then.
-  void reserve() { tokens_.reserve(tokens_.size() + 1); }
-  void add(Token token) { tokens_.push_back(token); }
+  static constexpr bool drafts_trees = true, branches = false;
+
+  explicit Spares(std::reference_wrapper<const Policy> policy)
+    requires follows_policy
+      : policy_(&policy.get()) {}
+
+  Spares(Index trunk, std::vector<Index> spares, Index second_trunk = 0)
+    requires(!follows_policy)
+      : plan_(trunk, std::move(spares), second_trunk) {}
+
+  template <Distribution Q, bool stable>
+  class Growth;
 
  private:
-  std::vector<Token> tokens_;  // behind the first from_ tokens
-  std::size_t from_ = 0;
+  const detail::SparesPlan& plan() {
+    if constexpr (follows_policy) plan_.take(policy_->shape());
+    return plan_;
+  }
+
+  const Policy* policy_ = nullptr;
+  detail::SparesPlan plan_;
 };
 
-/// Grows token by token: first that behind the context, then the second trunk, then the rest of the trunk.
-///
-///   tree.begin(plan, limits, room);
-///   while (tree.next()) {
-///     // where tree.anew(), the model goes back to the context; it takes in the context at first, then tree.token()
-///     tree.grow(row, chance);
-///   }
-///
-/// Rows of the trunk last as long as the model lets them, those of the second trunk are copied. No allocation in steady
-/// state.
-template <class Behind, class Copies>
-class GrowingSpares {
- public:
-  using Row = VariantRow<typename Behind::Stored, OneHotRow, typename Copies::Stored>;
+Spares(Index, std::vector<Index>) -> Spares<>;
+Spares(Index, std::vector<Index>, Index) -> Spares<>;
+template <class Policy>
+Spares(std::reference_wrapper<Policy>) -> Spares<std::remove_const_t<Policy>>;
 
-  /// A tree of the plan within the limits; no path has more than `room` tokens.
-  void begin(const SparesPlan& plan, const TreeLimits& limits, Index room) {
-    within_.set(plan, limits, room);
+/// Grows token by token: first the one after the context, then the second trunk, then the rest of the trunk.
+template <class Policy>
+template <Distribution Q, bool stable>
+class Spares<Policy>::Growth {
+  using Rows = StoredRows<Q, stable>;
+  using Copies = StoredRows<Q, false>;
+  using Row = VariantRow<typename Rows::Stored, OneHotRow, typename Copies::Stored>;
+
+ public:
+  void begin(Spares& strategy, const DraftLimits& limits, Index room) {
+    within_.set(strategy.plan(), limits, detail::longest_line(room));
     trunk_ = within_.trunk();
     tokens_.clear();
     rows_.clear();
     parents_.clear();
-    behind_.clear();
-    second_behind_.clear();
+    after_.clear();
+    second_after_.clear();
     drawn_ = second_left_ = 0;
     last_ = -1;
     anew_ = false;
   }
-  /// It does not grow any more.
   void end() { trunk_ = second_left_ = 0; }
 
-  /// Whether it has another token to draw.
   bool next() const { return second_left_ > 0 || drawn_ < trunk_; }
-  /// Whether it is the token behind the context.
-  bool at_context() const { return drawn_ == 0; }
-  /// Whether the model has taken in the second trunk, which is in the way of the first.
-  bool anew() const { return anew_ && second_left_ == 0; }
-  /// What is taken in before the next token.
-  const Token& token() const { return tokens_[static_cast<std::size_t>(parent())]; }
+  /// Where the model has taken in the second trunk, which is in the way of the first, it goes back to the context.
+  DraftWish wish() const {
+    if (drawn_ == 0) return {};
+    return {.tokens = std::span(tokens_).subspan(static_cast<std::size_t>(parent()), 1),
+            .kept = anew_ && second_left_ == 0 ? 0 : unlimited};
+  }
 
-  /// The next token, from the row behind that, and its spares.
-  template <class Q, class C>
-  void grow(const Q& q, C& chance) {
+  /// The next token, from the row before it, and its spares.
+  template <class Output, class C, class KeepDrafting>
+  void take(const Output& output, C& chance, const KeepDrafting&) {
+    const auto q = detail::in_row("draft", std::ssize(tokens_), [&] { return output.row(0); });
     if (second_left_ > 0) return grow_second(q, chance);
     anew_ = false;
     grow_trunk(q, chance);
@@ -183,41 +210,40 @@ class GrowingSpares {
     anew_ = second_left_ > 0;
   }
 
-  TreeDraft<RowSpan<Row>> draft(Index vocab_size) const {
+  Draft<RowSpan<Row>> draft(Index vocab_size) const {
     return {tokens_, RowSpan<Row>(rows_, vocab_size), parents_};
   }
 
  private:
   Index parent() const { return second_left_ > 0 ? second_last_ : last_; }
 
-  template <class Q, class C>
+  template <class C>
   void grow_trunk(const Q& q, C& chance) {
     const Index depth = drawn_, parent = last_;
-    const auto name = NamedRow(q, "draft", std::ssize(tokens_));
-    const Token drawn = behind(chance, depth).draw(name);
+    const auto name = detail::NamedRow(q, "draft", std::ssize(tokens_));
+    const Token drawn = chance.draw(name, depth);
     last_ = std::ssize(tokens_);
     ++drawn_;
-    behind_.add(name);
-    add(drawn, parent, Row(std::in_place_index<0>, behind_[depth]));
+    after_.add(name);
+    add(drawn, parent, Row(std::in_place_index<0>, after_[depth]));
     const Index spares = within_.spares_at(depth);
     if (spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });
   }
 
-  template <class Q>
   void add_spares(const Q& q, Token drawn, Index parent, Index count) {
     for (const LikelyToken& likely : likeliest_.of(q, count + 1))
       if (likely.token != drawn && count-- > 0)
         add(likely.token, parent, Row(std::in_place_index<1>, OneHotRow(likely.token)));
   }
 
-  template <class Q, class C>
+  template <class C>
   void grow_second(const Q& q, C& chance) {
     const Index depth = second_depth_++;
-    const NamedRow name(q, "draft", std::ssize(tokens_));
-    const Token token = behind(chance, depth).draw(name);
+    const detail::NamedRow name(q, "draft", std::ssize(tokens_));
+    const Token token = chance.draw(name, depth);
     const Index parent = std::exchange(second_last_, std::ssize(tokens_));
-    second_behind_.add(name);
-    add(token, parent, Row(std::in_place_index<2>, second_behind_[second_behind_.size() - 1]));
+    second_after_.add(name);
+    add(token, parent, Row(std::in_place_index<2>, second_after_[second_after_.size() - 1]));
     --second_left_;
   }
 
@@ -227,18 +253,18 @@ class GrowingSpares {
     parents_.push_back(parent);
   }
 
-  SparesWithin within_;
+  detail::SparesWithin within_;
   Index trunk_ = 0;  // tokens
   std::vector<Token> tokens_;
   std::vector<Row> rows_;
   std::vector<Index> parents_;
-  Behind behind_;  // the rows that the trunk was drawn from
-  Copies second_behind_;
+  Rows after_;                   // the rows that the trunk was drawn from
+  Copies second_after_;          // the model forgets these before the draft is made
   Index drawn_ = 0, last_ = -1;  // of the trunk: how many tokens there are, and which is the last
   Index second_left_ = 0, second_last_ = -1,
-        second_depth_ = 0;  // of the second trunk: how many are to be drawn, behind which, and how deep
+        second_depth_ = 0;  // of the second trunk: how many are to be drawn, after which, and how deep
   bool anew_ = false;
   LikeliestTokens likeliest_;
 };
 
-}  // namespace specdec::detail
+}  // namespace specdec

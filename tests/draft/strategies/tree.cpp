@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
 #include <limits>
 #include <random>
 #include <span>
@@ -12,11 +15,14 @@
 #include <utility>
 #include <vector>
 
+#include "support/bookkeeper.hpp"
 #include "support/catch.hpp"
+#include "support/company.hpp"
 #include "support/message_of.hpp"
+#include "support/models.hpp"
 #include "support/tree_models.hpp"
 
-namespace test_draft_model_tree_drafter {
+namespace test_draft_strategies_tree {
 
 using namespace specdec;
 using namespace specdec::testing;
@@ -24,12 +30,14 @@ using namespace support;
 
 namespace {
 
-static_assert(TreeDrafter<ModelTreeDrafter<WatchedTreeModel, Independent>>);
-static_assert(TreeDrafter<ModelTreeDrafter<StableTreeModel, WithoutReplacement>>);
-static_assert(TreeDrafter<ModelTreeDrafter<TableModel<>&, Likeliest>>);
+static_assert(drafts_trees<ModelDrafter<WatchedTreeModel, Tree<Independent>>>);
+static_assert(drafts_trees<ModelDrafter<StableTreeModel, Tree<WithoutReplacement>>>);
+static_assert(drafts_trees<ModelDrafter<TableModel<>&, Tree<Likeliest>>>);
+static_assert(BatchDrafter<ModelDrafter<ModelPerSequence<TableModel<>>, Tree<Likeliest>>>);
 
 using Tokens = std::vector<Token>;
 using Parents = std::vector<Index>;
+using Request = DraftRequest<SplitMix64>;
 
 // What the row of a token has to be, where the row behind its parent is q and its elders are these tokens.
 double expected_row(Independent, const auto& q, const Tokens&, Token, Token x) { return q.probability(x); }
@@ -83,10 +91,11 @@ bool is_of_shape(const KeptTree& tree, const TreeShape& shape, Index most, const
 }
 
 template <class Model, class Siblings>
-Deviations deviations(const TreeShape& shape, Siblings siblings, Index order, const TreeLimits& limits = {}) {
+Deviations deviations(const TreeShape& shape, Siblings siblings, Index order,
+                      const DraftLimits& limits = {}) {
   std::mt19937_64 seed{static_cast<std::uint64_t>(shape.size())};
   Model model(TableModel<>::random(3, order, seed));
-  ModelTreeDrafter drafter{model, shape, siblings};
+  ModelDrafter drafter{model, Tree{shape, siblings}};
   const Tokens context{2, 0, 1};
   Deviations out;
   enumerate([&](Enumerator& chance) {
@@ -153,7 +162,7 @@ template <class Siblings>
 KeptTree fresh(const TableModel<>& table, const TreeShape& shape, const Siblings& siblings,
                const Tokens& context, std::uint64_t seed) {
   std::mt19937_64 rng{seed};
-  ModelTreeDrafter drafter{WatchedTreeModel(table), shape, siblings};
+  ModelDrafter drafter{WatchedTreeModel(table), Tree{shape, siblings}};
   return kept(drafter.draft(context, {}, rng), table.vocab_size());
 }
 
@@ -174,7 +183,7 @@ TableModel<> full_model(Index vocab_size, Index order, std::mt19937_64& rng) {
 TEST_CASE("a call a level, of the nodes that have children, and of what the model has not seen") {
   std::mt19937_64 rng{2};
   WatchedTreeModel model(full_model(5, 2, rng));
-  ModelTreeDrafter drafter{model, TreeShape::of_widths({3, 2, 1}), WithoutReplacement{}};
+  ModelDrafter drafter{model, Tree{TreeShape::of_widths({3, 2, 1}), WithoutReplacement{}}};
   Tokens context{1, 2, 3};
   drafter.draft(context, {}, rng);
   CHECK(model.calls == 3);
@@ -201,10 +210,10 @@ TEST_CASE("what the context goes on with of the tree is not taken in again, in t
   const auto table = full_model(5, 3, rng);
   const TreeShape shape = TreeShape::of_widths({3, 2, 1});
   WatchedTreeModel model(table);
-  ModelTreeDrafter drafter{model, shape, WithoutReplacement{}};
+  ModelDrafter drafter{model, Tree{shape, WithoutReplacement{}}};
   const Tokens context{1, 2, 3};
   // What the next draft takes in of the context, and keeps, after `accepted` tokens on the way to a node and Y.
-  const auto goes_on = [&](Index node, Index accepted, Index told) {
+  const auto keep_drafting = [&](Index node, Index accepted, Index told) {
     drafter.truncate(0);
     std::mt19937_64 draws{5};
     const auto tree = kept(drafter.draft(context, {}, draws), 5);
@@ -219,22 +228,22 @@ TEST_CASE("what the context goes on with of the tree is not taken in again, in t
     CHECK(model.kept + model.fed - 3 - 6 == std::ssize(text) - 3);
     return model.kept;
   };
-  CHECK(goes_on(15 - 1, 0, 3) == 0);
+  CHECK(keep_drafting(15 - 1, 0, 3) == 0);
   for (const Index leaf : {9, 12, 14}) {
-    CHECK(goes_on(leaf, 1, 4) == 1);
-    CHECK(goes_on(leaf, 2, 5) == 2);
-    CHECK(goes_on(leaf, 3, 6) == 2);  // a leaf has not been taken in
-    CHECK(goes_on(leaf, 3, 5) == 2);
-    CHECK(goes_on(leaf, 3, 4) == 1);  // truncate() forbids more
-    CHECK(goes_on(leaf, 3, 3) == 0);
-    CHECK(goes_on(leaf, 3, -1) == 2);  // nobody said anything
+    CHECK(keep_drafting(leaf, 1, 4) == 1);
+    CHECK(keep_drafting(leaf, 2, 5) == 2);
+    CHECK(keep_drafting(leaf, 3, 6) == 2);  // a leaf has not been taken in
+    CHECK(keep_drafting(leaf, 3, 5) == 2);
+    CHECK(keep_drafting(leaf, 3, 4) == 1);  // truncate() forbids more
+    CHECK(keep_drafting(leaf, 3, 3) == 0);
+    CHECK(keep_drafting(leaf, 3, -1) == 2);  // nobody said anything
   }
 }
 
 TEST_CASE("what was forbidden of one tree is not of the next") {
   std::mt19937_64 rng{3};
   WatchedTreeModel model(full_model(5, 3, rng));
-  ModelTreeDrafter drafter{model, TreeShape::linear(4), Independent{}};
+  ModelDrafter drafter{model, Tree{TreeShape::linear(4), Independent{}}};
   Tokens context{1, 2};
   drafter.draft(context, {.depth = 1}, rng);  // of which the model has taken in nothing
   drafter.truncate(3);
@@ -246,43 +255,12 @@ TEST_CASE("what was forbidden of one tree is not of the next") {
   CHECK(model.kept == 3);
 }
 
-TEST_CASE("a drafter that is told another text drafts what a new one does") {
-  std::mt19937_64 rng{4};
-  const auto table = full_model(4, 3, rng);
-  const TreeShape shape{-1, -1, 0, 0, 1, 2};
-  WatchedTreeModel model(table);
-  ModelTreeDrafter drafter{model, shape, Independent{}};
-  Tokens text{0};
-  for (std::uint64_t n = 0; n < 300; ++n) {
-    std::mt19937_64 draws{n};
-    const auto tree = kept(drafter.draft(text, {}, draws), 4);
-    REQUIRE(tree == fresh(table, shape, Independent{}, text, n));
-    const auto before = std::ssize(text);
-    switch (rng() % 4) {
-      case 0:  // back, as far as to nothing
-        text.resize(1 + rng() % text.size());
-        drafter.truncate(std::ssize(text) - static_cast<Index>(rng() % 2));
-        text.push_back(static_cast<Token>(rng() % 4));
-        break;
-      case 1:
-        break;    // once more
-      default: {  // on, by a path of the tree
-        text = text_before(text, tree.tokens, tree.parents, static_cast<Index>(rng() % 7) - 1);
-        if (rng() % 4 != 0) drafter.truncate(std::ssize(text) - static_cast<Index>(rng() % 2));
-        if (rng() % 8 == 0) drafter.truncate(before);
-        text.push_back(static_cast<Token>(rng() % 4));
-      }
-    }
-  }
-  CHECK(model.kept > 50);
-}
-
-TEST_CASE("no more nodes have children than the model's context has room for") {
+TEST_CASE("no more nodes have children than the model's context has room for, in trees of a shape") {
   std::mt19937_64 rng{5};
   const auto table = full_model(5, 2, rng);
   const auto drafted = [&](Index context, Index most, const TreeShape& shape) {
     WatchedTreeModel model(table, most);
-    ModelTreeDrafter drafter{model, shape, WithoutReplacement{}};
+    ModelDrafter drafter{model, Tree{shape, WithoutReplacement{}}};
     const Tokens text(static_cast<std::size_t>(context), 1);
     const auto tree = kept(drafter.draft(text, {}, rng), 5);
     return std::ssize(tree.tokens);
@@ -300,92 +278,6 @@ TEST_CASE("no more nodes have children than the model's context has room for") {
   CHECK(drafted(2, 10, wide) == 14);
   CHECK(drafted(2, 11, wide) == 15);
   CHECK(drafted(7, 6, wide) == 0);
-}
-
-TEST_CASE("tokens of the context that the model does not know are token 0 to it") {
-  std::mt19937_64 rng{6};
-  const auto table = full_model(3, 2, rng);
-  ModelTreeDrafter drafter{WatchedTreeModel(table), TreeShape::of_widths({2, 1}), WithoutReplacement{}};
-  const Tokens known{0, 1, 0}, foreign{0, 1, 9};
-  const auto tree = [&](const Tokens& context) {
-    drafter.truncate(0);
-    std::mt19937_64 draws{1};
-    return kept(drafter.draft(context, {}, draws), 3);
-  };
-  CHECK(tree(known) == tree(foreign));
-  const auto rows = drafter.draft(foreign, {}, rng).rows;
-  CHECK(rows.vocab_size() == 3);
-}
-
-TEST_CASE(
-    "after a failure of the model, at any call, a drafter drafts what a new one does, in trees of a shape") {
-  std::mt19937_64 rng{7};
-  const auto table = full_model(4, 2, rng);
-  const TreeShape shape = TreeShape::of_widths({2, 2, 1});
-  const Tokens context{1, 2};
-  for (Index fails_at = 0; fails_at < 6; ++fails_at) {
-    WatchedTreeModel model(table);
-    ModelTreeDrafter drafter{model, shape, WithoutReplacement{}};
-    Tokens text = context;
-    int failures = 0;
-    model.fails_at = fails_at;
-    for (std::uint64_t n = 0; n < 3; ++n) {
-      KeptTree tree;
-      for (bool done = false; !done;) {
-        std::mt19937_64 draws{n};
-        try {
-          tree = kept(drafter.draft(text, {}, draws), 4);
-          done = true;
-        } catch (const std::runtime_error&) {
-          ++failures;
-          if (fails_at % 2 == 0) drafter.truncate(std::ssize(text));
-        }
-      }
-      CHECK(tree == fresh(table, shape, WithoutReplacement{}, text, n));
-      text = text_before(text, tree.tokens, tree.parents, 2);
-      drafter.truncate(std::ssize(text));
-      text.push_back(3);
-    }
-    CHECK(failures == 1);
-  }
-}
-
-TEST_CASE("drafters of one model take turns, and copies have models of their own, in trees of a shape") {
-  std::mt19937_64 rng{8};
-  const auto table = full_model(4, 3, rng);
-  WatchedTreeModel model(table);
-  const TreeShape shape = TreeShape::of_widths({2, 1});
-  ModelTreeDrafter first{model, shape, Independent{}};
-  ModelDrafter linear{model};
-  ModelTreeDrafter own{WatchedTreeModel(table), shape, Independent{}};
-  const Tokens text{0, 1, 2}, other{3, 3, 3, 2};
-  const auto check = [&](auto& drafter, const Tokens& context) {
-    std::mt19937_64 draws{1};
-    CHECK(kept(drafter.draft(context, {}, draws), 4) == fresh(table, shape, Independent{}, context, 1));
-  };
-  check(first, text);
-  linear.draft(other, 2, rng);  // while a tree is open
-  first.truncate(2);            // of a context that the model no longer has
-  CHECK(std::ssize(model.context()) == 5);
-  check(first, text);
-  check(own, text);
-  auto copy = own;
-  check(copy, other);
-  check(own, text);
-  auto moved = std::move(own);
-  check(moved, text);
-  std::vector<const void*> refers_to;
-  first.each_identity([&](const void* shared, specdec::detail::Role) { refers_to.push_back(shared); });
-  CHECK(refers_to == std::vector<const void*>{&model});
-  CHECK(message_of<std::logic_error>([&] { own.draft(text, {}, rng); }) ==  // NOLINT
-        "specdec: a drafter drafts that was moved away, into a decoder, say: ask what it was moved into");
-}
-
-TEST_CASE("there is nothing to draft after an empty context, in trees of a shape") {
-  std::mt19937_64 rng{1};
-  ModelTreeDrafter drafter{WatchedTreeModel(full_model(3, 1, rng)), TreeShape::linear(2), Likeliest{}};
-  CHECK(message_of([&] { drafter.draft(Tokens{}, {}, rng); }) ==
-        "specdec: context is empty: there is nothing to continue");
 }
 
 namespace {
@@ -409,7 +301,7 @@ struct MisshapenModel {
 TEST_CASE("rows of another shape than asked for are named, not read, in trees of a shape") {
   std::mt19937_64 rng{1};
   const auto complaint = [&](MisshapenModel model) {
-    ModelTreeDrafter drafter{std::move(model), TreeShape::of_widths({2, 1}), WithoutReplacement{}};
+    ModelDrafter drafter{std::move(model), Tree{TreeShape::of_widths({2, 1}), WithoutReplacement{}}};
     return message_of([&] { drafter.draft(Tokens{0}, {}, rng); });
   };
   CHECK(complaint({1, 4, 2, 4}).empty());
@@ -422,20 +314,11 @@ TEST_CASE("rows of another shape than asked for are named, not read, in trees of
   CHECK(complaint({1, 4, 2, 5}).find("over 5 tokens, expected 2 rows") != std::string::npos);
 }
 
-TEST_CASE("a draft model whose row is no distribution is named, in trees of a shape") {
-  Eigen::Matrix<double, 1, Eigen::Dynamic> row(2);
-  row << 0, 0;
-  ModelTreeDrafter drafter{TableModel<>::context_free(row), TreeShape::linear(2), Independent{}};
-  std::mt19937_64 rng{1};
-  CHECK(message_of([&] { drafter.draft(Tokens{0}, {}, rng); }) ==
-        "specdec: draft row 0: the probabilities sum to 0");
-}
-
 TEST_CASE("an audit finds nothing in trees that are as they say") {
   std::mt19937_64 rng{11};
   const auto table = full_model(12, 1, rng);
   DraftAudit audit;
-  ModelTreeDrafter drafter{WatchedTreeModel(table), TreeShape::of_widths({3, 2}), WithoutReplacement{}};
+  ModelDrafter drafter{WatchedTreeModel(table), Tree{TreeShape::of_widths({3, 2}), WithoutReplacement{}}};
   Tokens context{0};
   for (int n = 0; n < 150; ++n) {
     const auto draft = drafter.draft(context, {}, rng);
@@ -447,4 +330,101 @@ TEST_CASE("an audit finds nothing in trees that are as they say") {
   CHECK(report.fault == DraftFault::none);
 }
 
-}  // namespace test_draft_model_tree_drafter
+TEST_CASE(
+    "trees of every kind of siblings that are drafted together are those that each sequence would get "
+    "alone") {
+  const TreeShape bushy = TreeShape::of_widths({3, 2, 1}), uneven{-1, 0, 0, -1, 1, 2, 4};
+  for (const bool calls_fail : {false, true}) {
+    check_company(Tree{uneven, WithoutReplacement{}}, calls_fail);
+    check_company(Tree{bushy, Independent{}}, calls_fail);
+    check_company(Tree{uneven, Likeliest{}}, calls_fail);
+  }
+  check_company(Tree{TreeShape::linear(4), WithoutReplacement{}}, false);
+}
+
+TEST_CASE("a level of all trees is one call") {
+  Bookkeeper model(TableModel<>::context_free(Eigen::RowVector4d::Constant(0.25)));
+  ModelDrafter drafter{model, Tree{TreeShape::of_widths({2, 2, 1}), WithoutReplacement{}}};
+  const Tokens context{1, 2, 3};
+  std::vector<SplitMix64> sources{SplitMix64{1}, SplitMix64{2}, SplitMix64{3}};
+  std::vector<Request> requests;
+  for (Index i = 0; i < 3; ++i)
+    requests.push_back({.sequence = i,
+                        .context = context,
+                        .limits = {.depth = i + 1},
+                        .source = &sources[static_cast<std::size_t>(i)]});
+  drafter.draft(std::span<Request>(requests));
+  CHECK(model.calls == 3);
+  for (Index i = 0; i < 3; ++i)
+    CHECK(std::ssize(drafter.drafted(i).tokens) ==
+          TreeShape::of_widths({2, 2, 1}).size_within({.depth = i + 1}));
+}
+
+namespace {
+
+// A model of the row 1/4, 1/4, 1/4, 1/4 whose rows are too short for one of its sequences.
+struct ShortOfTokens {
+  Index vocab_size() const { return 4; }
+  RowSpan<DenseRow<double>> forward(std::span<const BatchFeed> feeds) {
+    views.clear();
+    for (const BatchFeed& feed : feeds)
+      for (Index i = 0; i < feed.rows; ++i) views.emplace_back(row.data(), feed.sequence == 1 ? 3 : 4);
+    return {views, 4};
+  }
+  void keep(Index, Index) {}
+  void keep(Index, std::span<const Index>) {}
+  void release(Index) {}
+
+  std::vector<double> row = std::vector<double>(4, 0.25);
+  std::vector<DenseRow<double>> views;
+};
+
+}  // namespace
+
+TEST_CASE("a row of another size costs the tree that it belongs to") {
+  ModelDrafter drafter{ShortOfTokens(), Tree{TreeShape::of_widths({2, 1}), Likeliest{}}};
+  const Tokens context{1, 2};
+  std::vector<SplitMix64> sources(2, SplitMix64{7});
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < 2; ++i)
+    requests.push_back({.sequence = static_cast<Index>(i), .context = context, .source = &sources[i]});
+  drafter.draft(std::span<Request>(requests));
+  CHECK_FALSE(requests[0].error);
+  CHECK(kept(drafter.drafted(0), 4).tokens == Tokens{0, 1, 0, 0});
+  REQUIRE(requests[1].error);
+  CHECK(message_of([&] { std::rethrow_exception(requests[1].error); }) ==
+        "specdec: the draft model returned 2 rows over 3 tokens, expected 2 rows over its vocabulary of 4");
+}
+
+TEST_CASE("a tree that has failed does not grow any more") {
+  Bookkeeper model(TableModel<>::context_free(Eigen::RowVector4d::Constant(0.25)));
+  model.spoils_behind = 2;
+  ModelDrafter drafter{model, Tree{TreeShape::of_widths({4, 1, 1}), Likeliest{}}};
+  const Tokens context{1};
+  SplitMix64 source{1};
+  std::vector<Request> requests(1, {.context = context, .source = &source});
+  drafter.draft(std::span<Request>(requests));
+  CHECK(requests[0].error);
+  CHECK(model.calls == 2);
+}
+
+TEST_CASE("a policy chooses the shape of all trees that are drafted together") {
+  struct Policy {
+    const TreeShape& shape() const { return now; }
+    TreeShape now;
+  };
+  Policy policy{TreeShape::linear(2)};
+  std::mt19937_64 rng{5};
+  ModelDrafter drafter{ModelPerSequence{coarse_model(4, 2, rng)}, Tree{std::cref(policy), Likeliest{}}};
+  const Tokens context{1};
+  SplitMix64 source{1};
+  std::vector<Request> requests(1, {.context = context, .source = &source});
+  drafter.draft(std::span<Request>(requests));
+  CHECK(drafter.drafted(0).tokens.size() == 2);
+  policy.now = TreeShape::of_widths({2, 1});
+  drafter.draft(std::span<Request>(requests));
+  CHECK(drafter.drafted(0).tokens.size() == 4);
+  CHECK(drafter.strategy().shape() == policy.now);
+}
+
+}  // namespace test_draft_strategies_tree

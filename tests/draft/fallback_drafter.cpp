@@ -18,7 +18,7 @@
 #include "support/rules.hpp"
 #include "support/trusted.hpp"
 
-namespace test_draft_chain_drafter {
+namespace test_draft_fallback_drafter {
 
 using namespace specdec;
 using namespace specdec::testing;
@@ -39,12 +39,14 @@ class Logged {
  public:
   Logged(Log& log, D drafter) : log_(&log), drafter_(std::move(drafter)) {}
 
-  template <RandomSource Source, class... GoesOn>
-    requires requires(D& drafter, std::span<const Token> text, Source& source, GoesOn&... goes_on) {
-      drafter.draft(text, Index{}, source, goes_on...);
-    }
-  auto draft(std::span<const Token> context, Index gamma, Source& source, GoesOn&&... goes_on) {
-    const auto draft = drafter_.draft(context, log_->open ? gamma : 0, source, goes_on...);
+  static constexpr bool drafts_trees = specdec::drafts_trees<D>;
+
+  template <RandomSource Source, class... KeepDrafting>
+    requires specdec::detail::Drafts<D, Source, KeepDrafting...>
+  auto draft(std::span<const Token> context, const DraftLimits& limits, Source& source,
+             KeepDrafting&&... keep_drafting) {
+    const auto draft = specdec::ask_drafter(drafter_, context, log_->open ? limits : DraftLimits{0}, source,
+                                            keep_drafting...);
     ++log_->asked;
     log_->proposed += !draft.tokens.empty();
     return draft;
@@ -84,43 +86,46 @@ struct Scripted {
 // The same, interested in what becomes of its proposals.
 struct Learning : Scripted {
   using Scripted::Scripted;
-  void observe(const auto& rows, std::span<const Token> drafted, const Verdict& verdict) {
+  void observe(const auto& rows, std::span<const Token> drafted, std::span<const Index> parents,
+               const NodeVerdict& verdict) {
     CHECK(rows.rows() == std::ssize(drafted) + 1);
-    CHECK(verdict.accepted <= std::ssize(drafted));
+    CHECK(parents.empty());
+    CHECK(verdict.node <= std::ssize(drafted));
     ++log.observed;
   }
 };
 
 template <class D>
-concept Observes = requires(D& drafter, const Eigen::MatrixXd& rows, const Verdict& verdict) {
-  drafter.observe(rows, std::span<const Token>(), verdict);
+concept Observes = requires(D& drafter, const Eigen::MatrixXd& rows, const NodeVerdict& verdict) {
+  drafter.observe(rows, std::span<const Token>(), std::span<const Index>(), verdict);
 };
 template <class D>
-concept TakesGoesOn = requires(D& drafter, std::mt19937_64& rng) {
-  drafter.draft(std::span<const Token>(), Index{}, rng, [](const auto&, Index) { return true; });
+concept EndsByRow = requires(D& drafter, std::mt19937_64& rng) {
+  drafter.draft(std::span<const Token>(), DraftLimits{}, rng, [](const auto&, Index) { return true; });
 };
 template <class D>
 using RowsOf = decltype(std::declval<D&>()
-                            .draft(std::span<const Token>(), Index{}, std::declval<std::mt19937_64&>())
+                            .draft(std::span<const Token>(), DraftLimits{}, std::declval<std::mt19937_64&>())
                             .rows);
 
 using Lookup = PromptLookupDrafter;
 using Small = ModelDrafter<TableModel<>>;
-static_assert(Drafter<ChainDrafter<Lookup, Small>> && Drafter<ChainDrafter<Lookup&, Scripted&, Small&>>);
-static_assert(Drafter<ChainDrafter<ChainDrafter<Lookup, Small>, NoDrafter>>);
-static_assert(std::is_same_v<RowsOf<ChainDrafter<Lookup, Scripted&>>, OneHotRows>);
-static_assert(std::is_same_v<RowsOf<ChainDrafter<Small, Small>>, RowsOf<Small>>);
-static_assert(
-    std::is_same_v<RowsOf<ChainDrafter<Lookup, Small>>, VariantRows<OneHotRows, RowSpan<DenseRow<double>>>>);
-static_assert(Observes<ChainDrafter<Lookup, Learning&>> && !Observes<ChainDrafter<Lookup, Scripted&>>);
-static_assert(TakesGoesOn<ChainDrafter<Lookup, Small>> && !TakesGoesOn<ChainDrafter<Lookup, Scripted&>>);
+static_assert(Drafter<FallbackDrafter<Lookup, Small>> &&
+              Drafter<FallbackDrafter<Lookup&, Scripted&, Small&>>);
+static_assert(Drafter<FallbackDrafter<FallbackDrafter<Lookup, Small>, NoDrafter>>);
+static_assert(std::is_same_v<RowsOf<FallbackDrafter<Lookup, Scripted&>>, OneHotRows>);
+static_assert(std::is_same_v<RowsOf<FallbackDrafter<Small, Small>>, RowsOf<Small>>);
+static_assert(std::is_same_v<RowsOf<FallbackDrafter<Lookup, Small>>,
+                             VariantRows<OneHotRows, RowSpan<DenseRow<double>>>>);
+static_assert(Observes<FallbackDrafter<Lookup, Learning&>> && !Observes<FallbackDrafter<Lookup, Scripted&>>);
+static_assert(EndsByRow<FallbackDrafter<Lookup, Small>> && !EndsByRow<FallbackDrafter<Lookup, Scripted&>>);
 
 std::vector<Token> tokens_of(const auto& draft) { return {draft.tokens.begin(), draft.tokens.end()}; }
 
 const std::vector<Token> context{0, 1, 2, 0, 1};
 
 // What is tried in the loop is tried with one type of chain, of which a test uses the members that it needs.
-using LoopChain = ChainDrafter<Learning&, Learning&, Lookup, Logged<Small>>;
+using LoopChain = FallbackDrafter<Learning&, Learning&, Lookup, Logged<Small>>;
 auto loop_decoder(TableModel<>& target, LoopChain& chain, double confidence = 0) {
   return SpecDec{target, chain, BlockVerifier{}, ConfidentLength{confidence}};
 }
@@ -131,9 +136,9 @@ constexpr PromptLookupDrafter::Options never{.max_ngram = 300, .min_ngram = 300}
 
 TEST_CASE("the first drafter that proposes anything makes the proposal; those behind it are not asked") {
   Scripted silent, first({5, 6, 7}), second({8});
-  ChainDrafter chain{silent, first, second};
+  FallbackDrafter chain{silent, first, second};
   std::mt19937_64 rng(1);
-  const auto draft = chain.draft(std::span<const Token>(context), 2, rng);
+  const auto draft = chain.draft(context, {2}, rng);
   CHECK(tokens_of(draft) == std::vector<Token>{5, 6});
   CHECK(draft.rows.rows() == 2);
   CHECK(draft.rows.row(1).probability(6) == 1);
@@ -142,9 +147,9 @@ TEST_CASE("the first drafter that proposes anything makes the proposal; those be
   CHECK(first.log.gamma == 2);
   CHECK(second.log.asked == 0);
   first.tokens.clear();
-  CHECK(tokens_of(chain.draft(std::span<const Token>(context), 2, rng)) == std::vector<Token>{8});
+  CHECK(tokens_of(chain.draft(context, {2}, rng)) == std::vector<Token>{8});
   second.tokens.clear();
-  const auto none = chain.draft(std::span<const Token>(context), 2, rng);
+  const auto none = chain.draft(context, {2}, rng);
   CHECK(none.tokens.empty());
   CHECK(none.rows.rows() == 0);
 }
@@ -152,15 +157,15 @@ TEST_CASE("the first drafter that proposes anything makes the proposal; those be
 TEST_CASE("a prompt lookup draws nothing, and what the small model draws is its own") {
   std::mt19937_64 seed(2);
   const auto table = TableModel<>::random(4, 2, seed);
-  ChainDrafter chain{PromptLookupDrafter{}, ModelDrafter{TableModel<>(table)}};
+  FallbackDrafter chain{PromptLookupDrafter{}, ModelDrafter{TableModel<>(table)}};
   ModelDrafter alone{TableModel<>(table)};
   std::mt19937_64 a(3), b(3);
-  CHECK(tokens_of(chain.draft(std::span<const Token>(context), 2, a)) == std::vector<Token>{2, 0});
+  CHECK(tokens_of(chain.draft(context, {2}, a)) == std::vector<Token>{2, 0});
   CHECK(a == b);
   const std::vector<Token> unheard_of{0, 1, 2, 3};
   chain.truncate(0);
-  const auto got = chain.draft(std::span<const Token>(unheard_of), 3, a);
-  const auto expected = alone.draft(std::span<const Token>(unheard_of), 3, b);
+  const auto got = chain.draft(unheard_of, {3}, a);
+  const auto expected = alone.draft(unheard_of, {3}, b);
   CHECK(tokens_of(got) == tokens_of(expected));
   CHECK(a == b);
   for (Index i = 0; i < 3; ++i)
@@ -185,9 +190,9 @@ TEST_CASE("rows and vocabulary are those of the member that proposed") {
   Log lookup, dense, logits, lists;
   const auto table = TableModel<>::random(7, 1, rng);
   const auto listed = coarse_model(4, 1, rng);
-  ChainDrafter chain{Logged{lookup, PromptLookupDrafter{}}, Logged{dense, Small(TableModel<>(table))},
-                     Logged{logits, ModelDrafter{LogitsOfOneRow{}}},
-                     Logged{lists, ModelDrafter{LayoutModel<AsSparse<double>>(listed)}}};
+  FallbackDrafter chain{Logged{lookup, PromptLookupDrafter{}}, Logged{dense, Small(TableModel<>(table))},
+                        Logged{logits, ModelDrafter{LogitsOfOneRow{}}},
+                        Logged{lists, ModelDrafter{LayoutModel<AsSparse<double>>(listed)}}};
   using Row = std::vector<double>;
   const auto values = [](const auto& row) {
     Row p;
@@ -195,7 +200,7 @@ TEST_CASE("rows and vocabulary are those of the member that proposed") {
     return p;
   };
   const auto check = [&](Index vocab_size, const std::function<Row(Token)>& row_after) {
-    const auto draft = chain.draft(std::span<const Token>(context), 3, rng);
+    const auto draft = chain.draft(context, {3}, rng);
     REQUIRE(draft.tokens.size() == 3);
     REQUIRE(draft.rows.rows() == 3);
     CHECK(draft.rows.vocab_size() == vocab_size);
@@ -250,9 +255,9 @@ TEST_CASE("a policy may end the draft of those members that ask it") {
   std::vector<Token> text = context;
   Index ended = 0;
   for (int k = 0; k < 50; ++k) {
-    const auto goes_on = [](const auto& row, Index) { return row.probability(row.argmax()) >= 0.6; };
-    const auto got = tokens_of(chain.draft(text, 4, rng, goes_on));
-    CHECK(got == tokens_of(alone.draft(text, 4, other, goes_on)));
+    const auto keep_drafting = [](const auto& row, Index) { return row.probability(row.argmax()) >= 0.6; };
+    const auto got = tokens_of(chain.draft(text, {4}, rng, keep_drafting));
+    CHECK(got == tokens_of(alone.draft(text, {4}, other, keep_drafting)));
     CHECK(rng == other);
     ended += got.size() < 4;
     text.push_back(static_cast<Token>(k % 5));
@@ -319,10 +324,11 @@ template <class D>
 struct Fickle {
   D drafter;
   bool fickle = false;
+  static constexpr bool drafts_trees = false;
   template <RandomSource Source>
-  auto draft(std::span<const Token> text, Index gamma, Source& source) {
-    auto draft = drafter.draft(text, gamma, source);
-    if (fickle && !draft.tokens.empty() && draft.tokens[0] == 0) draft = drafter.draft(text, 0, source);
+  auto draft(std::span<const Token> text, const DraftLimits& limits, Source& source) {
+    auto draft = drafter.draft(text, limits, source);
+    if (fickle && !draft.tokens.empty() && draft.tokens[0] == 0) draft = drafter.draft(text, {0}, source);
     return draft;
   }
   void truncate(Index length) { drafter.truncate(length); }
@@ -343,12 +349,12 @@ struct Members {
 auto chain_decoder(TableModel<>& target, Members& members, const Rule& rule) {
   Fickle<Small> first{Small(TableModel<>(members.dense)), members.fickle};
   return SpecDec{target,
-                 Trusted{ChainDrafter{
-                     Logged{members.match_log, ChainDrafter{PromptLookupDrafter{members.match},
-                                                            PromptLookupDrafter{members.other_match}}},
+                 Trusted{FallbackDrafter{
+                     Logged{members.match_log, FallbackDrafter{PromptLookupDrafter{members.match},
+                                                               PromptLookupDrafter{members.other_match}}},
                      Logged{members.lists_log, ModelDrafter{LayoutModel<AsSparse<double>>(members.lists)}},
                      Logged{members.dense_log,
-                            ChainDrafter{std::move(first), Small(TableModel<>(members.other_dense))}}}},
+                            FallbackDrafter{std::move(first), Small(TableModel<>(members.other_dense))}}}},
                  rule};
 }
 
@@ -421,8 +427,8 @@ TEST_CASE("greedy block verification keeps its law with a chain of one-hot draft
   }
 }
 
-static_assert(!is_steady<ChainDrafter<PromptLookupDrafter, Small>> && is_steady<ChainDrafter<Small>>);
-static_assert(!is_steady<ChainDrafter<ChainDrafter<Small, Small>>>);
+static_assert(!is_steady<FallbackDrafter<PromptLookupDrafter, Small>> && is_steady<FallbackDrafter<Small>>);
+static_assert(!is_steady<FallbackDrafter<FallbackDrafter<Small, Small>>>);
 
 TEST_CASE("greedy block verification does not fit a chain with a model in it, as documented", "[law]") {
   std::mt19937_64 rng(14);
@@ -461,4 +467,4 @@ TEST_CASE("a member that drops what it drew biases the text, as documented", "[l
   CHECK(off_by(true) > 0.01);
 }
 
-}  // namespace test_draft_chain_drafter
+}  // namespace test_draft_fallback_drafter

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <random>
 #include <span>
@@ -12,13 +13,15 @@
 #include <utility>
 #include <vector>
 
+#include "support/bookkeeper.hpp"
 #include "support/catch.hpp"
+#include "support/company.hpp"
 #include "support/message_of.hpp"
 #include "support/models.hpp"
 #include "support/spares.hpp"
 #include "support/tree_models.hpp"
 
-namespace test_draft_spares_drafter {
+namespace test_draft_strategies_spares {
 
 using namespace specdec;
 using namespace specdec::testing;
@@ -26,12 +29,13 @@ using namespace support;
 
 namespace {
 
-static_assert(TreeDrafter<SparesDrafter<TableModel<>>>);
-static_assert(TreeDrafter<SparesDrafter<support::StableModel>>);
+static_assert(drafts_trees<ModelDrafter<TableModel<>, Spares<>>>);
+static_assert(drafts_trees<ModelDrafter<support::StableModel, Spares<>>>);
 static_assert(!takes_trees<support::StableModel>, "the model need not take in trees");
 
 using Tokens = std::vector<Token>;
 using Counts = std::vector<Index>;
+using Request = DraftRequest<SplitMix64>;
 
 // Rows that stay as long as their positions do, and are another thing afterwards.
 class ForgetfulModel {
@@ -76,7 +80,7 @@ struct Wanted {
   Index trunk;
   Counts spares = {};
   Index second = 0;
-  TreeLimits limits = {};
+  DraftLimits limits = {};
   Index spares_at(Index d) const {
     return spares.empty() ? 0 : spares[std::min(static_cast<std::size_t>(d), spares.size() - 1)];
   }
@@ -134,8 +138,8 @@ void check_law(const Wanted& wanted) {
   const Tokens context{2, 0, 3};
   INFO("trunk " << wanted.trunk << ", second " << wanted.second << ", limits " << wanted.limits.nodes
                 << " and " << wanted.limits.depth);
-  check_trees(SparesDrafter{Model{table}, wanted.trunk, wanted.spares, wanted.second}, context, wanted.limits,
-              4, [&](const Tokens& drawn) { return expected(table, context, drawn, wanted); });
+  check_trees(ModelDrafter{Model{table}, Spares{wanted.trunk, wanted.spares, wanted.second}}, context,
+              wanted.limits, 4, [&](const Tokens& drawn) { return expected(table, context, drawn, wanted); });
 }
 
 }  // namespace
@@ -164,16 +168,15 @@ TEST_CASE("limits take the deepest level first, of it the second trunk, then the
 
 namespace {
 
-// With this model.
-constexpr auto three_with_spares = []<class M>(M&& model) {
-  return SparesDrafter<M>{std::forward<M>(model), 3, {2, 1}};
-};
-constexpr auto two_trunks = []<class M>(M&& model) {
-  return SparesDrafter<M>{std::forward<M>(model), 3, {2, 1}, 2};
-};
+KeptTree drafted_by(auto& drafter, const Tokens& context, std::uint64_t seed,
+                    const DraftLimits& limits = {}) {
+  std::mt19937_64 rng{seed};
+  return kept(drafter.draft(context, limits, rng), 4);
+}
 
 KeptTree fresh(const TableModel<>& table, const Tokens& context, std::uint64_t seed) {
-  return fresh_tree(three_with_spares, table, context, seed);
+  ModelDrafter drafter{TableModel<>(table), Spares{3, {2, 1}}};
+  return drafted_by(drafter, context, seed);
 }
 
 }  // namespace
@@ -182,8 +185,8 @@ TEST_CASE("the model takes in the trunk, and only what it has not seen") {
   std::mt19937_64 rng{1};
   const auto table = coarse_model(4, 2, rng);
   CountingModel model{table};
-  SparesDrafter drafter{model, 3, {2, 1}};
-  const auto fed_by = [&](const Tokens& context, const TreeLimits& limits = {}) {
+  ModelDrafter drafter{model, Spares{3, {2, 1}}};
+  const auto fed_by = [&](const Tokens& context, const DraftLimits& limits = {}) {
     const Index before = model.fed;
     drafted_by(drafter, context, 1, limits);
     return model.fed - before;
@@ -202,7 +205,7 @@ TEST_CASE("where the context goes on with a spare, the model forgets the trunk")
   for (std::uint64_t n = 0; n < 60; ++n) {
     const auto table = coarse_model(4, 3, rng);
     CountingModel model{table};
-    SparesDrafter drafter{model, 3, {2, 1}};
+    ModelDrafter drafter{model, Spares{3, {2, 1}}};
     Tokens text{1, 2, 3};
     for (std::uint64_t step = 0; step < 6; ++step) {
       const KeptTree tree = drafted_by(drafter, text, step);
@@ -231,7 +234,7 @@ TEST_CASE("where the context goes on with a spare, the model forgets the trunk")
 
 TEST_CASE("the trunk is no longer than the model's context has room for") {
   std::mt19937_64 rng{4};
-  SparesDrafter drafter{BoundedModel(coarse_model(4, 2, rng), 6), 5, {}};
+  ModelDrafter drafter{BoundedModel(coarse_model(4, 2, rng), 6), Spares{5, {}}};
   const auto proposed = [&](std::size_t size) {
     drafter.truncate(0);
     return std::ssize(drafter.draft(Tokens(size, 1), {}, rng).tokens);
@@ -242,41 +245,11 @@ TEST_CASE("the trunk is no longer than the model's context has room for") {
   CHECK(proposed(7) == 0);
 }
 
-TEST_CASE(
-    "tokens of the context that the model does not know are token 0 to it; its own may be more than the "
-    "target's") {
-  std::mt19937_64 rng{5};
-  SparesDrafter drafter{coarse_model(4, 2, rng), 2, {1}};
-  const auto tree = [&](const Tokens& context) {
-    drafter.truncate(0);
-    std::mt19937_64 draws{1};
-    return kept(drafter.draft(context, {}, draws), 4);
-  };
-  CHECK(tree({1, 0}) == tree({1, 70}));
-  CHECK(drafter.draft(Tokens{1}, {}, rng).rows.vocab_size() == 4);
-}
-
-TEST_CASE(
-    "after a failure of the model, at any call, a drafter drafts what a new one does, in trunks with "
-    "spares") {
-  check_after_failures(two_trunks);
-}
-
-TEST_CASE("drafters of one model take turns, and copies have models of their own, in trunks with spares") {
-  check_turns(three_with_spares);
-  std::mt19937_64 rng{8};
-  SparesDrafter own{TableModel<>::random(4, 3, rng), 3, {2, 1}};
-  const auto moved = std::move(own);
-  CHECK(message_of<std::logic_error>([&] {
-          own.draft(Tokens{0}, {}, rng);  // NOLINT
-        }).find("was moved away") != std::string::npos);
-}
-
 TEST_CASE("what cannot be drafted is named, in trunks with spares") {
   std::mt19937_64 rng{1};
   const auto table = coarse_model(4, 1, rng);
   const auto complaint = [&](Index trunk, const Counts& spares, Index second = 0) {
-    return message_of([&] { SparesDrafter(TableModel<>(table), trunk, spares, second); });
+    return message_of([&] { ModelDrafter(TableModel<>(table), Spares{trunk, spares, second}); });
   };
   CHECK(complaint(4, {2, 1}).empty());
   CHECK(complaint(-1, {}) == "specdec: trunk = -1 is negative");
@@ -289,16 +262,60 @@ TEST_CASE("what cannot be drafted is named, in trunks with spares") {
   CHECK(complaint(1 << 19, {2, 1}) ==
         "specdec: trunk = 524288, second_trunk = 0 and the spares make more than 1048576 tokens, the longest "
         "draft");
-  SparesDrafter drafter{TableModel<>(table), 2, {1}};
-  CHECK(message_of([&] { drafter.draft(Tokens{}, {}, rng); }) ==
-        "specdec: context is empty: there is nothing to continue");
   Eigen::RowVectorXd row(2000);
   row.setZero();
   row[0] = 1;
   row[1999] = std::numeric_limits<double>::quiet_NaN();  // not in the stretch that the draw reads
-  SparesDrafter unread{TableModel<>::context_free(row), 2, {1}};
+  ModelDrafter unread{TableModel<>::context_free(row), Spares{2, {1}}};
   CHECK(message_of([&] { unread.draft(Tokens{0}, {}, rng); }) ==
         "specdec: draft row 0: the probability of token 1999 is nan");
 }
 
-}  // namespace test_draft_spares_drafter
+TEST_CASE("trunks and spares that are drafted together are those that each sequence would get alone") {
+  for (const bool calls_fail : {false, true}) {
+    check_company(Spares{3, {2, 1}}, calls_fail);
+    check_company(Spares{4, {}}, calls_fail);
+  }
+  check_company(Spares{4, {1}, 2}, false, 12);
+}
+
+namespace {
+
+Bookkeeper uniform_model() {
+  return Bookkeeper(TableModel<>::context_free(Eigen::RowVector4d::Constant(0.25)));
+}
+
+}  // namespace
+
+TEST_CASE("a token of all trunks is one call") {
+  Bookkeeper model = uniform_model();
+  ModelDrafter drafter{model, Spares{3, {2, 1}, 2}};
+  const Tokens context{1, 2, 3};
+  std::vector<SplitMix64> sources{SplitMix64{1}, SplitMix64{2}, SplitMix64{3}};
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < 3; ++i)
+    requests.push_back({.sequence = static_cast<Index>(i), .context = context, .source = &sources[i]});
+  drafter.draft(std::span<Request>(requests));
+  CHECK(model.calls == 3 + 2);
+  for (Index i = 0; i < 3; ++i) CHECK(drafter.drafted(i).tokens.size() == 3 + 4 + 2);
+}
+
+TEST_CASE("a policy chooses trunk and spares of all sequences") {
+  struct Policy {
+    const TreeShape& shape() const { return now; }
+    TreeShape now;
+  };
+  Policy policy{TreeShape::linear(2)};
+  Bookkeeper model = uniform_model();
+  ModelDrafter drafter{model, Spares{std::cref(policy)}};
+  const Tokens context{1};
+  SplitMix64 source{1};
+  std::vector<Request> requests(1, {.context = context, .source = &source});
+  drafter.draft(std::span<Request>(requests));
+  CHECK(drafter.drafted(0).tokens.size() == 2);
+  policy.now = TreeShape{-1, -1, 0};
+  drafter.draft(std::span<Request>(requests));
+  CHECK(drafter.drafted(0).tokens.size() == 3);
+}
+
+}  // namespace test_draft_strategies_spares

@@ -9,15 +9,15 @@ namespace specdec::detail {
 /// What a drafter asks before it draws from a row: the policy, if that may end a draft there. V is the rule that will
 /// judge the draft.
 template <class Policy, class V>
-struct GoesOn {
+struct KeepDrafting {
   Policy* length = nullptr;
 
   template <class Row>
   bool operator()([[maybe_unused]] const Row& row, [[maybe_unused]] Index i) const {
-    if constexpr (requires { length->goes_on(row, i); }) {
+    if constexpr (requires { length->keep_drafting(row, i); }) {
       static_assert(!remembers_sequence<V>,
                     "a verifier with state needs a draft length that does not depend on what was drafted");
-      return length->goes_on(row, i);
+      return length->keep_drafting(row, i);
     } else {
       return true;
     }

@@ -10,12 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "support/bookkeeper.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 #include "support/models.hpp"
 #include "support/tree_models.hpp"
 
-namespace test_draft_confident_tree_drafter {
+namespace test_draft_strategies_confident_tree {
 
 using namespace specdec;
 using namespace specdec::testing;
@@ -23,7 +24,7 @@ using namespace support;
 
 namespace {
 
-static_assert(TreeDrafter<ConfidentTreeDrafter<WatchedTreeModel>>);
+static_assert(drafts_trees<ModelDrafter<WatchedTreeModel, ConfidentTree>>);
 
 using Tokens = std::vector<Token>;
 
@@ -85,7 +86,8 @@ KeptTree expected(const auto& model, const Tokens& context, const ConfidentTree&
 }
 
 template <class Model>
-KeptTree drafted(ConfidentTreeDrafter<Model>& drafter, const Tokens& context, const TreeLimits& limits = {}) {
+KeptTree drafted(ModelDrafter<Model, ConfidentTree>& drafter, const Tokens& context,
+                 const DraftLimits& limits = {}) {
   std::mt19937_64 rng{1}, untouched{1};
   const auto tree = kept(drafter.draft(context, limits, rng), 6);
   CHECK(rng == untouched);
@@ -99,12 +101,12 @@ TEST_CASE("the tree is that of the largest confidence") {
   for (int n = 0; n < 150; ++n) {
     const auto table = coarse_model(6, 2, rng);  // of which many tokens have equal probabilities, or none
     const ConfidentTree tree{.width = 1 + n % 4, .depth = n % 5, .nodes = static_cast<Index>(rng() % 12)};
-    ConfidentTreeDrafter drafter{WatchedTreeModel(table), tree};
+    ModelDrafter drafter{WatchedTreeModel(table), tree};
     const Tokens context{1, static_cast<Token>(n % 6)};
     INFO("case " << n);
     CHECK(drafted(drafter, context) == expected(table, context, tree));
     // Limits are further bounds of the same kind.
-    const TreeLimits limits{.nodes = static_cast<Index>(rng() % 6), .depth = static_cast<Index>(rng() % 4)};
+    const DraftLimits limits{.nodes = static_cast<Index>(rng() % 6), .depth = static_cast<Index>(rng() % 4)};
     drafter.truncate(0);
     CHECK(drafted(drafter, context, limits) ==
           expected(table, context,
@@ -116,7 +118,7 @@ TEST_CASE("a model that is sure makes a line of it, and one that is not a bush")
   const auto shape = [](const std::vector<double>& p) {
     Eigen::RowVectorXd row(6);
     for (Index x = 0; x < 6; ++x) row[x] = p[static_cast<std::size_t>(x)];
-    ConfidentTreeDrafter drafter{TableModel<>::context_free(row), {.width = 3, .depth = 4, .nodes = 4}};
+    ModelDrafter drafter{TableModel<>::context_free(row), ConfidentTree{.width = 3, .depth = 4, .nodes = 4}};
     return drafted(drafter, Tokens{0});
   };
   CHECK(shape({0, 1, 0, 0, 0, 0}).parents == std::vector<Index>{-1, 0, 1, 2});
@@ -133,7 +135,7 @@ TEST_CASE("a call a level, as long as a child could be proposed") {
   row << 0.3, 0.2, 0.2, 0.1, 0.1, 0.1;
   const auto calls = [&](const ConfidentTree& tree) {
     WatchedTreeModel model(TableModel<>::context_free(row));
-    ConfidentTreeDrafter drafter{model, tree};
+    ModelDrafter drafter{model, tree};
     drafted(drafter, Tokens{0, 1});
     return std::pair(model.calls, model.fed);
   };
@@ -148,7 +150,7 @@ TEST_CASE("what the context goes on with of the tree is not taken in again, in c
   const auto table = coarse_model(6, 3, rng);
   const ConfidentTree tree{.width = 3, .depth = 4, .nodes = 14};
   WatchedTreeModel model(table);
-  ConfidentTreeDrafter drafter{model, tree};
+  ModelDrafter drafter{model, tree};
   Tokens text{1, 2, 3};
   for (int n = 0; n < 100; ++n) {
     const KeptTree draft = drafted(drafter, text);
@@ -160,13 +162,13 @@ TEST_CASE("what the context goes on with of the tree is not taken in again, in c
   CHECK(model.kept > 50);
 }
 
-TEST_CASE("no more nodes get children than the model's context has room for") {
+TEST_CASE("no more nodes get children than the model's context has room for, in confident trees") {
   std::mt19937_64 rng{4};
   const auto table = coarse_model(6, 2, rng);
   const ConfidentTree tree{.width = 2, .depth = 4, .nodes = 100};
   for (const Index most : {2, 3, 4, 5, 6, 20}) {
     WatchedTreeModel model(table, most);
-    ConfidentTreeDrafter drafter{model, tree};
+    ModelDrafter drafter{model, tree};
     const KeptTree draft = drafted(drafter, {1, 2, 3});
     if (most < 3) CHECK(draft.tokens.empty());
     if (most == 3) CHECK(draft == expected(table, Tokens{1, 2, 3}, {2, 1, 100}));
@@ -176,52 +178,11 @@ TEST_CASE("no more nodes get children than the model's context has room for") {
   }
 }
 
-TEST_CASE(
-    "after a failure of the model, at any call, a drafter drafts what a new one does, in confident trees") {
-  std::mt19937_64 rng{5};
-  const auto table = coarse_model(6, 2, rng);
-  const ConfidentTree tree{.width = 3, .depth = 3, .nodes = 9};
-  for (Index fails_at = 0; fails_at < 3; ++fails_at) {
-    WatchedTreeModel model(table);
-    ConfidentTreeDrafter drafter{model, tree};
-    model.fails_at = fails_at;
-    CHECK_THROWS_AS(drafted(drafter, {1, 2}), std::runtime_error);
-    if (fails_at == 1) drafter.truncate(2);
-    CHECK(drafted(drafter, {1, 2}) == expected(table, Tokens{1, 2}, tree));
-  }
-}
-
-TEST_CASE("tokens that the model does not know, drafters of one model, and copies") {
-  std::mt19937_64 rng{6};
-  const auto table = coarse_model(6, 2, rng);
-  const ConfidentTree tree{.width = 2, .depth = 3, .nodes = 6};
-  WatchedTreeModel model(table);
-  ConfidentTreeDrafter drafter{model, tree};
-  CHECK(drafted(drafter, {1, 70}) == expected(table, Tokens{1, 0}, tree));
-  ModelDrafter other{model};
-  other.draft(Tokens{3, 3, 3, 2}, 2, rng);
-  drafter.truncate(2);
-  CHECK(drafted(drafter, {1, 2}) == expected(table, Tokens{1, 2}, tree));
-  CHECK(drafter.draft(Tokens{1, 2}, {}, rng).rows.vocab_size() == 6);
-  std::vector<const void*> refers_to;
-  drafter.each_identity([&](const void* shared, specdec::detail::Role) { refers_to.push_back(shared); });
-  CHECK(refers_to == std::vector<const void*>{&model});
-  ConfidentTreeDrafter own{WatchedTreeModel(table), tree};
-  drafted(own, {1, 2});
-  auto copy = own;
-  CHECK(drafted(copy, {3, 2}) == expected(table, Tokens{3, 2}, tree));
-  const auto moved = std::move(own);
-  CHECK(message_of<std::logic_error>([&] {
-          own.draft(Tokens{1}, {}, rng);
-        }).find("was moved away") !=  // NOLINT
-        std::string::npos);
-}
-
 TEST_CASE("what cannot be drafted is named, in confident trees") {
   std::mt19937_64 rng{1};
   const auto table = coarse_model(4, 1, rng);
   const auto complaint = [&](const ConfidentTree& tree) {
-    return message_of([&] { ConfidentTreeDrafter(WatchedTreeModel(table), tree); });
+    return message_of([&] { ModelDrafter(WatchedTreeModel(table), tree); });
   };
   CHECK(complaint({}).empty());
   CHECK(complaint({.width = 0}) == "specdec: width = 0 is outside 1..1024");
@@ -229,13 +190,23 @@ TEST_CASE("what cannot be drafted is named, in confident trees") {
   CHECK(complaint({.depth = -1}) == "specdec: depth = -1 is negative");
   CHECK(complaint({.nodes = -1}) == "specdec: nodes = -1 is negative");
   CHECK(complaint({.nodes = unlimited}).find("nodes = ") != std::string::npos);
-  ConfidentTreeDrafter drafter{WatchedTreeModel(table)};
-  CHECK(message_of([&] { drafter.draft(Tokens{}, {}, rng); }) ==
-        "specdec: context is empty: there is nothing to continue");
   Eigen::RowVectorXd row = Eigen::RowVectorXd::Constant(3, std::numeric_limits<double>::quiet_NaN());
-  ConfidentTreeDrafter bad{TableModel<>::context_free(row)};
+  ModelDrafter bad{TableModel<>::context_free(row), ConfidentTree{}};
   CHECK(message_of([&] { bad.draft(Tokens{0}, {}, rng); }) ==
         "specdec: draft row 0: the probability of token 0 is nan");
 }
 
-}  // namespace test_draft_confident_tree_drafter
+TEST_CASE("a level of all confident trees is one call") {
+  Bookkeeper model(TableModel<>::context_free(Eigen::RowVector4d(0.4, 0.3, 0.2, 0.1)));
+  ModelDrafter drafter{model, ConfidentTree{.width = 2, .depth = 3, .nodes = 99}};
+  const Tokens context{1, 2, 3};
+  SplitMix64 source{1};
+  std::vector<DraftRequest<SplitMix64>> requests;
+  for (Index i = 0; i < 3; ++i)
+    requests.push_back({.sequence = i, .context = context, .limits = {.depth = i + 1}, .source = &source});
+  drafter.draft(std::span(requests));
+  CHECK(model.calls == 3);
+  for (Index i = 0; i < 3; ++i) CHECK(std::ssize(drafter.drafted(i).tokens) == 2 + 4 * i);
+}
+
+}  // namespace test_draft_strategies_confident_tree

@@ -1,0 +1,176 @@
+// What a draft model has cached of a text and of the draft after it, and what of that the next context goes on with.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <vector>
+
+#include "specdec/draft/strategies/strategy.hpp"
+#include "specdec/model/feed.hpp"
+#include "specdec/model/known_tokens.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+// Both classes below are asked, for a draft,
+//
+//   go_on_with(model, sequence, context)   before the first call: the model keeps what the context goes on with
+//   feed(...)                              before each call, what the sequence is to be fed for a wish
+//   taken(feed, wish)                      after it
+//   abandon(model, sequence)               after a call that threw
+//   keep(model, sequence, length)          after the draft: no more than so many tokens of the text survive
+//
+// At least the last token of a context is fed, as the row after it is wanted.
+
+/// What the model is fed of a context that it has cached the beginning of: tokens that it does not know are token 0.
+inline BatchFeed feed_of_context(Index sequence, std::span<const Token> context, Index cached,
+                                 Index vocab_size, std::vector<Token>& known) {
+  const auto rest = context.subspan(static_cast<std::size_t>(cached));
+  return {{.tokens = known_tokens(rest, vocab_size, known), .from = cached, .rows = 1}, sequence};
+}
+
+/// A line: its tokens enter the model's context as any others do.
+class CachedLine {
+ public:
+  template <class M>
+  void go_on_with(M& model, Index sequence, std::span<const Token> context) {
+    cut(model, sequence, std::min(agreed(context), std::ssize(context) - 1));
+    line_.clear();
+    from_ = context.size();
+  }
+
+  template <class M>
+  BatchFeed feed(M& model, Index sequence, std::span<const Token> context, const DraftWish& wish,
+                 Index vocab_size, std::vector<Token>& known) {
+    if (wish.kept < std::ssize(line_)) {
+      line_.resize(static_cast<std::size_t>(wish.kept));
+      cut(model, sequence, std::ssize(context) + wish.kept);
+    }
+    if (wish.tokens.empty()) return feed_of_context(sequence, context, cached_, vocab_size, known);
+    line_.reserve(line_.size() + wish.tokens.size());  // so that taken() throws nothing
+    return {{.tokens = wish.tokens, .from = cached_, .rows = wish.rows()}, sequence};
+  }
+  void taken(const BatchFeed& feed, const DraftWish& wish) {
+    cached_ += std::ssize(feed.tokens);
+    line_.insert(line_.end(), wish.tokens.begin(), wish.tokens.end());
+  }
+  template <class M>
+  void abandon(M&, Index) {}
+
+  template <class M>
+  void keep(M& model, Index sequence, Index length) {
+    cached_ = std::clamp<Index>(length, 0, cached_);
+    model.keep(sequence, cached_);
+  }
+
+ private:
+  // How much of the context the model can have cached, as far as the line tells; `unlimited` where they agree.
+  Index agreed(std::span<const Token> context) const {
+    for (std::size_t i = 0; i < line_.size(); ++i)
+      if (from_ + i >= context.size() || context[from_ + i] != line_[i]) return static_cast<Index>(from_ + i);
+    return unlimited;
+  }
+  template <class M>
+  void cut(M& model, Index sequence, Index length) {
+    if (length < cached_) keep(model, sequence, length);
+  }
+
+  Index cached_ = 0;         // tokens of the text and of the line
+  std::vector<Token> line_;  // after the first from_ tokens of the text
+  std::size_t from_ = 0;
+};
+
+/// A tree, whose tokens are numbered in the order in which the model took them in. It stays open when the draft is made:
+/// where the next context goes on with a path of it, the model keeps that, and need not take it in again.
+class CachedTree {
+ public:
+  template <class M>
+  void go_on_with(M& model, Index sequence, std::span<const Token> context) {
+    if (const std::span<const Index> path = path_of(context); !path.empty()) {
+      model.keep(sequence, path);
+      cached_ += std::ssize(path);
+      clear();
+    }
+    close(model, sequence, std::ssize(context) - 1);
+  }
+
+  template <class M>
+  BatchFeed feed(M&, Index sequence, std::span<const Token> context, const DraftWish& wish, Index vocab_size,
+                 std::vector<Token>& known) {
+    if (wish.tokens.empty()) return feed_of_context(sequence, context, cached_, vocab_size, known);
+    reserve(wish.tokens.size());
+    return {{.tokens = wish.tokens, .from = cached_, .rows = wish.rows(), .parents = wish.parents}, sequence};
+  }
+  void taken(const BatchFeed& feed, const DraftWish& wish) {
+    if (wish.tokens.empty()) cached_ += std::ssize(feed.tokens);
+    tokens_.insert(tokens_.end(), wish.tokens.begin(), wish.tokens.end());
+    parents_.insert(parents_.end(), wish.parents.begin(), wish.parents.end());
+  }
+  /// The call may have closed the tree.
+  template <class M>
+  void abandon(M& model, Index sequence) {
+    close(model, sequence, unlimited);
+  }
+
+  template <class M>
+  void keep(M& model, Index sequence, Index length) {
+    if (!tokens_.empty()) {
+      lasting_ = std::min(lasting_, length - std::min(length, cached_));
+      if (lasting_ > 0) return;  // the next context tells which path
+    }
+    clear();
+    cached_ = std::clamp<Index>(length, 0, cached_);
+    model.keep(sequence, cached_);
+  }
+
+ private:
+  // Forgets the tree, and of the text what is beyond the length.
+  template <class M>
+  void close(M& model, Index sequence, Index length) {
+    if (tokens_.empty() && length >= cached_) return;
+    clear();
+    cached_ = std::clamp<Index>(length, 0, cached_);
+    model.keep(sequence, cached_);
+  }
+  void clear() {
+    tokens_.clear();
+    parents_.clear();
+    lasting_ = unlimited;
+  }
+  void reserve(std::size_t more) {
+    const std::size_t size = tokens_.size() + more;
+    if (size <= tokens_.capacity()) return;
+    tokens_.reserve(2 * size);
+    parents_.reserve(2 * size);
+    path_.reserve(2 * size);
+  }
+
+  // The numbers of the tokens that the context goes on with. Its last token is left to be taken in.
+  std::span<const Index> path_of(std::span<const Token> context) {
+    path_.clear();
+    const Index most = std::min(std::ssize(context) - 1 - cached_, lasting_);
+    Index node = -1;
+    for (Index i = 0; i < most; ++i) {
+      node = child(node, context[static_cast<std::size_t>(cached_ + i)]);
+      if (node < 0) break;
+      path_.push_back(node);
+    }
+    return path_;
+  }
+  // The first child of a node that is this token, −1 where none is. Of equal ones each will do.
+  Index child(Index node, Token token) const {
+    for (Index k = node + 1; k < std::ssize(tokens_); ++k)
+      if (parents_[static_cast<std::size_t>(k)] == node && tokens_[static_cast<std::size_t>(k)] == token)
+        return k;
+    return -1;
+  }
+
+  Index cached_ = 0;           // tokens of the text
+  std::vector<Token> tokens_;  // of the tree
+  std::vector<Index> parents_, path_;
+  Index lasting_ = unlimited;  // how many tokens of a path may survive
+};
+
+}  // namespace specdec::detail

@@ -1,0 +1,178 @@
+// Trees that are deep where the model is sure, and wide where it is not.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <vector>
+
+#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/strategies/strategy.hpp"
+#include "specdec/error.hpp"
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/one_hot.hpp"
+#include "specdec/rows/kinds/row_span.hpp"
+#include "specdec/rows/named_row.hpp"
+#include "specdec/rows/read/likeliest.hpp"
+#include "specdec/types.hpp"
+#include "specdec/verify/draft_limit.hpp"
+
+namespace specdec {
+
+/// Drafts the tokens that the model is most confident of. The confidence in a token is the product of the draft
+/// probabilities on the way to it. Level by level, the `width` nodes of the largest confidence get their `width`
+/// likeliest tokens as children; of all of these the `nodes` tokens of the largest confidence are proposed, which are a
+/// tree, as the confidence falls along a path. Of equals those come first that were found first: nearer to the context,
+/// after the earlier node, of the lower id.
+///
+///   ModelDrafter drafter{small, ConfidentTree{.width = 8, .depth = 5, .nodes = 48}};
+///
+/// All tokens are chosen, none is drawn, so that all rows are one-hot.
+/// Source: Li et al., "EAGLE-2", arXiv:2406.16858, sections 4.1 and 4.2. Nodes of which no child could be proposed get
+/// none, which changes nothing but the cost.
+/// Where the model's context is bounded (context_size) no more nodes get children than that has room for, in the end none,
+/// nor the context.
+/// Throws: std::invalid_argument, for every draft, unless 1 <= width <= 1024 and depth and nodes are in 0..longest_draft.
+/// Random: none. Cost: a call of the model a level, and a pass over each of its rows. No allocation in steady state.
+struct ConfidentTree {
+  Index width = 10;  ///< how many nodes of a level get children, and how many children each of them gets
+  Index depth = 6;   ///< how many levels there are
+  Index nodes = 60;  ///< how many tokens are proposed
+
+  static constexpr bool drafts_trees = true, branches = true;
+
+  template <Distribution Q, bool stable>
+  class Growth;
+
+  /// What ModelDrafter asks when it is made.
+  void check() const {
+    if (width < 1 || width > widest) detail::invalid_argument("width = ", width, " is outside 1..", widest);
+    detail::check_drafted("depth", depth);
+    detail::check_drafted("nodes", nodes);
+  }
+
+ private:
+  static constexpr Index widest = 1024;  // a level has no more than longest_draft tokens
+};
+
+/// Grows level by level, and proposes the best when there are no more.
+template <Distribution Q, bool stable>
+class ConfidentTree::Growth {
+ public:
+  void begin(const ConfidentTree& tree, const DraftLimits& limits, Index room) {
+    clear();
+    width_ = tree.width;
+    nodes_ = std::min(tree.nodes, limits.nodes);
+    room_ = room;
+    levels_ = nodes_ > 0 && room >= 0 ? std::min(tree.depth, limits.depth) : 0;
+  }
+  void end() { levels_ = 0; }
+
+  bool next() {
+    if (levels_-- > 0) {
+      if (found_.empty()) leaves_.assign(1, -1);
+      else choose_leaves();
+      if (!leaves_.empty()) return true;
+    }
+    end();
+    propose();
+    return false;
+  }
+  DraftWish wish() const { return {.tokens = leaf_tokens_, .parents = leaf_parents_}; }
+
+  /// The children of the leaves, of which those stay among the best that no `nodes` others precede.
+  template <class Output, class C, class KeepDrafting>
+  void take(const Output& output, C&, const KeepDrafting&) {
+    level_ = std::ssize(found_);
+    for (std::size_t i = 0; i < leaves_.size(); ++i) {
+      if (leaves_[i] >= 0) node(leaves_[i]).number = taken_in_++;
+      grow(leaves_[i], output.row(static_cast<Index>(i)));
+    }
+    std::sort(best_.begin(), best_.end(), [this](Index a, Index b) {
+      return node(a).confidence != node(b).confidence ? node(a).confidence > node(b).confidence : a < b;
+    });
+    if (std::ssize(best_) > nodes_) best_.resize(static_cast<std::size_t>(nodes_));
+  }
+
+  Draft<RowSpan<OneHotRow>> draft(Index vocab_size) const {
+    return {tokens_, RowSpan<OneHotRow>(rows_, vocab_size), parents_};
+  }
+
+ private:
+  struct Node {
+    Token token;
+    Index parent;
+    double confidence;
+    Index number;  // in what the model has taken in, −1: not there; at last, in the proposal
+  };
+
+  Node& node(Index k) { return found_[static_cast<std::size_t>(k)]; }
+
+  void clear() {
+    found_.clear();
+    best_.clear();
+    leaves_.clear();
+    leaf_tokens_.clear();
+    leaf_parents_.clear();
+    tokens_.clear();
+    rows_.clear();
+    parents_.clear();
+    level_ = taken_in_ = 0;
+  }
+
+  // The most promising nodes of the last level, by ascending number.
+  void choose_leaves() {
+    leaves_.clear();
+    leaf_tokens_.clear();
+    leaf_parents_.clear();
+    const Index most = std::min(width_, room_);
+    for (const Index k : best_)
+      if (k >= level_ && std::ssize(leaves_) < most) leaves_.push_back(k);
+    std::sort(leaves_.begin(), leaves_.end());
+    for (const Index k : leaves_) {
+      leaf_tokens_.push_back(node(k).token);
+      leaf_parents_.push_back(node(k).parent < 0 ? -1 : node(node(k).parent).number);
+    }
+    room_ -= std::ssize(leaves_);
+  }
+
+  template <class Row>
+  void grow(Index leaf, const Row& q) {
+    const double confidence = leaf < 0 ? 1.0 : node(leaf).confidence;
+    const auto likeliest =
+        detail::NamedRow(q, "draft", std::ssize(found_)).named([&] { return likeliest_.of(q, width_); });
+    for (const auto& [token, probability] : likeliest) {
+      best_.push_back(std::ssize(found_));
+      found_.push_back({token, leaf, confidence * std::min(probability, 1.0), -1});
+    }
+  }
+
+  // A parent is among the best where its child is, and was found before it.
+  void propose() {
+    if (!tokens_.empty()) return;
+    std::sort(best_.begin(), best_.end());
+    for (const Index k : best_) {
+      Node& chosen = node(k);
+      chosen.number = std::ssize(tokens_);
+      tokens_.push_back(chosen.token);
+      rows_.emplace_back(chosen.token);
+      parents_.push_back(chosen.parent < 0 ? -1 : node(chosen.parent).number);
+    }
+  }
+
+  Index width_ = 0, nodes_ = 0, levels_ = 0, room_ = 0;
+  std::vector<Node> found_;
+  std::vector<Index> best_;
+  Index level_ = 0;     // where the last level begins
+  Index taken_in_ = 0;  // how many of the nodes the model has taken in
+  std::vector<Index> leaves_;
+  std::vector<Token> leaf_tokens_;
+  std::vector<Index> leaf_parents_;
+  std::vector<Token> tokens_;
+  std::vector<OneHotRow> rows_;
+  std::vector<Index> parents_;
+  LikeliestTokens likeliest_;
+};
+
+}  // namespace specdec

@@ -1,0 +1,62 @@
+// The plain way to draft: one token after the other.
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <vector>
+
+#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/strategies/strategy.hpp"
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/row_span.hpp"
+#include "specdec/rows/kinds/stored_rows.hpp"
+#include "specdec/rows/named_row.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// Draws token after token, each from the row after the one before it, up to the length that is asked for.
+///
+/// Source: Leviathan et al., arXiv:2211.17192, Alg. 1, lines 1–3 (the guesses of the approximation model).
+/// Random: one draw per token. Cost: a call of the model per token.
+struct Line {
+  static constexpr bool drafts_trees = false, branches = false;
+
+  template <Distribution Q, bool stable>
+  class Growth {
+    using Rows = StoredRows<Q, stable>;
+
+   public:
+    void begin(const Line&, const DraftLimits& limits, Index room) {
+      tokens_.clear();
+      rows_.clear();
+      most_ = std::min(limits.length(), detail::longest_line(room));
+    }
+    void end() { most_ = 0; }
+
+    bool next() const { return std::ssize(tokens_) < most_; }
+    DraftWish wish() const { return {.tokens = std::span(tokens_).last(tokens_.empty() ? 0 : 1)}; }
+
+    template <class Output, class C, class KeepDrafting>
+    void take(const Output& output, C& chance, const KeepDrafting& keep_drafting) {
+      const Index i = std::ssize(tokens_);
+      const auto q = detail::in_row("draft", i, [&] { return output.row(0); });
+      if (!keep_drafting(q, i)) return end();
+      const detail::NamedRow name(q, "draft", i);
+      tokens_.push_back(chance.draw(name, i));
+      rows_.add(name);
+    }
+
+    Draft<RowSpan<typename Rows::Stored>> draft(Index vocab_size) const {
+      return {tokens_, rows_.first(rows_.size(), vocab_size)};
+    }
+
+   private:
+    Index most_ = 0;
+    std::vector<Token> tokens_;
+    Rows rows_;
+  };
+};
+
+}  // namespace specdec

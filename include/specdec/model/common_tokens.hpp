@@ -1,0 +1,222 @@
+// Models of another vocabulary, as models over the target's.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "specdec/error.hpp"
+#include "specdec/model/feed.hpp"
+#include "specdec/model/feeds.hpp"
+#include "specdec/model/gathered_rows.hpp"
+#include "specdec/model/model.hpp"
+#include "specdec/model/spelled_text.hpp"
+#include "specdec/model/trees.hpp"
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/common_tokens_row.hpp"
+#include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/kinds/mapped.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+namespace detail {
+
+/// The rows that a model of another vocabulary returned, over the target's. `places` tell for each row which of the model's
+/// it is. A view of both, and of the map.
+template <class Matrix>
+class CommonTokensRows {
+ public:
+  CommonTokensRows(const std::optional<Matrix>& rows, std::span<const Index> places, const TokenMap& map,
+                   Token otherwise)
+      : rows_(rows), places_(places), map_(&map), otherwise_(otherwise) {}
+
+  Index rows() const { return std::ssize(places_); }
+  Index vocab_size() const { return map_->vocab_size(); }
+  CommonTokensRow<RowOf<Matrix>> row(Index i) const {
+    const Index place = places_[static_cast<std::size_t>(i)];
+    if (place == SpelledText::nowhere) return {*map_, otherwise_};
+    return {rows_->row(place), *map_, otherwise_};
+  }
+
+ private:
+  std::optional<Matrix> rows_;  // none where the model was not called
+  std::span<const Index> places_;
+  const TokenMap* map_;
+  Token otherwise_;
+};
+
+}  // namespace detail
+
+/// A model of another vocabulary as one over the target's: its rows have those of its tokens that the target has, too, each
+/// as likely as it is among them. Around a model for one text it is one, around a model for many texts it is one, and it
+/// takes trees where the model does.
+///
+///   ModelDrafter drafter{CommonTokens{small, map}};    // a reduced draft head, or token-level intersection
+///   ModelDrafter drafter{CommonTokens{small, map, spelled}, ConfidentTree{.nodes = 48}};
+///   CommonTokens{Windowed{ProcessedModel{engine, chain}, 4, 508}, map, spelled};
+///
+/// The model is shown the text in its own tokens: a token of the target that it has by its partner, any other as token 0, or
+/// as spelled(x), a range of draft tokens (for its bytes by the draft's tokenizer, say), which is asked once for each. The
+/// range may be empty: then the row after the token is that of the token before, and where a text begins with it the model
+/// is shown token 0. A token beyond the map, which the padding of a target's rows may have, is token 0 to the model, too.
+/// How the text is shown costs acceptance, never exactness: the rows depend on the text alone, and tokens are drawn from
+/// nothing else.
+///
+/// Where the model's row has no mass on common tokens, the row is one-hot at the common token of the lowest draft id, which
+/// costs acceptance, too. So is the row after a text that takes more of the model's tokens than the model's context holds,
+/// where all nodes of a tree count: context_size() is the model's, and a spelling may take more tokens than the one that it
+/// spells. With a Windowed inside, around a model for lines, the model is shown the latest of the text.
+/// What the model's rows are cut to (top-k, temperature 0) is cut before that. To have it cut from common tokens, forbid the
+/// others in the hook of a ProcessedModel: a logit of −inf where map.mapped() is 0.
+///
+/// Source: Timor et al., "Accelerating LLM Inference with Lossless Speculative Decoding Algorithms for Heterogeneous
+/// Vocabularies", arXiv:2502.05202 (token-level intersection, TLI); the spelling is ours. Li et al., "EAGLE-3",
+/// arXiv:2503.01840 (heads over a part of the target's vocabulary, where the map leaves nothing out).
+/// A model passed as an lvalue is referred to and must outlive this; an rvalue is moved in. Give it with an empty context.
+/// Throws: std::invalid_argument where the map is of another vocabulary than the model's or maps nothing, on a spelling that
+/// holds a token outside the model's vocabulary, for rows outside 1..tokens.size() (of many texts 0..), where a context does
+/// not hold feed.from tokens, on parents that make no tree, and where the model returns rows of another shape than asked for;
+/// std::logic_error on a line while a tree is open; what spelled() and the model throw. After a throw of forward() all
+/// contexts are as before, and the trees of the texts in the call are closed. A row whose mass on common tokens is no finite
+/// number is an InvalidDistribution where it is asked for.
+/// Cost: a call of the model, with the tokens of the spellings; a pass over each row that is asked for. After a token of an
+/// empty spelling the last draft token is fed once more, and in a tree all of the tree. No allocation in steady state.
+/// Example: examples/other_tokenizer.cpp.
+template <class M>
+class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
+  using Base = detail::WrapsModel<CommonTokens, M>;
+  friend Base;
+  using Base::for_many;
+  using Bare = std::remove_reference_t<M>;
+  static_assert(detail::can_be_wrapped<Bare>());
+  using Output = detail::OutputOf<Bare>;
+  using Value = std::remove_cvref_t<Output>;
+  static_assert(Probabilities<Value>,
+                "the model's forward() returns no rows of probabilities: a model of logits goes into a "
+                "ProcessedModel, and that into this");
+  using Matrix = std::remove_cvref_t<decltype(distributions(std::declval<const Value&>()))>;
+
+ public:
+  CommonTokens(M&& model, TokenMap map)
+      : CommonTokens(std::forward<M>(model), std::move(map),
+                     [](Token) { return std::span(&detail::Spellings::unknown, 1); }) {}
+
+  template <std::invocable<Token> Spelled>
+  CommonTokens(M&& model, TokenMap map, const Spelled& spelled)
+      : Base(std::forward<M>(model)),
+        map_(checked(std::move(map), this->inner().model().vocab_size())),
+        spellings_(map_, spelled) {
+    while (map_.to(otherwise_) == TokenMap::none) ++otherwise_;
+  }
+
+  /// The target's.
+  Index vocab_size() const { return map_.vocab_size(); }
+
+  /// What the model alone was fed with is not known here.
+  static constexpr bool keeps_context = true;
+
+ private:
+  static TokenMap checked(TokenMap map, Index vocab_size) {
+    if (map.draft_vocab_size() != vocab_size)
+      detail::invalid_argument("the map is one of ", map.draft_vocab_size(),
+                               " draft tokens, but the draft model has ", vocab_size);
+    if (map.size() == 0) detail::invalid_argument("the map maps no token: nothing can be drafted");
+    return map;
+  }
+
+  auto forward_feeds(std::span<const BatchFeed> feeds) {
+    check(feeds);
+    std::optional<Matrix> rows;
+    try {
+      enter(feeds);
+      if (!of_model_.empty()) rows.emplace(ask());
+      for (const BatchFeed& feed : feeds) texts_.at(feed.sequence).taken(!feed.parents.empty());
+    } catch (...) {
+      for (const BatchFeed& feed : feeds) keep_length(feed.sequence, feed.from);
+      throw;
+    }
+    return detail::CommonTokensRows<Matrix>(rows, places_, map_, map_.to(otherwise_));
+  }
+
+  void keep_length(Index sequence, Index length) {
+    detail::SpelledText* const text = texts_.find(sequence);
+    this->inner().keep(sequence, text == nullptr ? 0 : text->keep(length));
+  }
+
+  void keep_path(Index sequence, std::span<const Index> path) {
+    if (detail::SpelledText* const text = texts_.find(sequence))
+      this->inner().keep(sequence, text->keep(path, spellings_));
+  }
+
+  void forget(Index sequence) {
+    this->inner().release(sequence);
+    texts_.erase(sequence);
+  }
+
+  void check(std::span<const BatchFeed> feeds) {
+    for (std::size_t k = 0; k < feeds.size(); ++k) {
+      const BatchFeed& feed = feeds[k];
+      const detail::SpelledText* const text = texts_.find(feed.sequence);
+      const Index nodes = text == nullptr ? 0 : text->tree_size();
+      const detail::FeedCheck<for_many> check{feed, k};
+      check.from(text == nullptr ? 0 : text->length());
+      check.rows();
+      check.branches(nodes > 0);
+      if (!feed.parents.empty()) detail::check_parents(feed.tokens, feed.parents, nodes);
+    }
+  }
+
+  // Takes the feeds into their texts, and finds what the model is fed, and where its rows will be.
+  void enter(std::span<const BatchFeed> feeds) {
+    of_model_.clear();
+    places_.clear();
+    rows_ = 0;
+    for (const BatchFeed& feed : feeds) {
+      const bool is_tree = !feed.parents.empty();
+      detail::SpelledText& text = texts_.make(feed.sequence);
+      text.add(feed.tokens, feed.parents, spellings_, this->context_size());
+      const Feed shown =
+          text.feed(feed.rows, is_tree, [&](Index length) { this->inner().keep(feed.sequence, length); });
+      text.places(feed.rows, is_tree, [this](Index place) {
+        places_.push_back(place == detail::SpelledText::nowhere ? place : rows_ + place);
+      });
+      if (shown.tokens.empty()) continue;
+      of_model_.push_back({shown, feed.sequence});
+      rows_ += std::max<Index>(shown.rows, for_many ? 0 : 1);
+    }
+  }
+
+  Matrix ask() {
+    const Value& output = output_of_model();
+    Matrix rows = distributions(output);
+    detail::check_gathered(rows.rows(), rows.rows() > 0 ? Index{rows.row(0).vocab_size()} : Index{0}, rows_,
+                           map_.draft_vocab_size());
+    return rows;
+  }
+  const Value& output_of_model() {
+    if constexpr (std::is_reference_v<Output>)
+      return this->inner().forward(std::span<const BatchFeed>(of_model_));
+    else return kept_.emplace(this->inner().forward(std::span<const BatchFeed>(of_model_)));
+  }
+
+  TokenMap map_;
+  detail::Spellings spellings_;
+  Token otherwise_ = 0;  // in the draft vocabulary: the first token that both have
+  detail::PerSequence<detail::SpelledText, for_many> texts_;
+  std::vector<BatchFeed> of_model_;
+  std::vector<Index> places_;  // of the rows, among the model's
+  Index rows_ = 0;             // of the model's
+  std::optional<Value> kept_;  // what the rows are views of, where the model returns a matrix by value
+};
+
+template <class M>
+CommonTokens(M&&, TokenMap) -> CommonTokens<M>;
+template <class M, class Spelled>
+CommonTokens(M&&, TokenMap, const Spelled&) -> CommonTokens<M>;
+
+}  // namespace specdec

@@ -1,0 +1,21 @@
+// must say: this draft length is one for all sequences
+// A draft length that goes by how many sequences there are, copied for each of them.
+#include <random>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+
+using Many = specdec::ModelPerSequence<specdec::testing::TableModel<>>;
+
+struct Length : specdec::FixedLength {
+  void batch(specdec::Index) {}
+};
+
+void use(Many& target, Many& small, Length& length) {
+#ifdef FIXED
+  specdec::Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{},
+                       specdec::shared(length)};
+#else
+  specdec::Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{}, length};
+#endif
+  batch.run();
+}
