@@ -28,15 +28,17 @@ struct DraftRequest {
 ///   draft(requests)           drafts for each request, and sets the error of those that fail by themselves. What it
 ///                             throws is everybody's failure: the step can be tried again.
 ///   drafted(sequence)         the Draft that the last draft() made for a sequence that was in it without an error, a
-///                             view that lives until the next draft(); no other call may change it. It is const, and may be called for
-///                             several sequences at a time, on several threads
+///                             view that lives until the next draft(); no other call may change it. It is const, and may
+///                             be called for several sequences at a time, on several threads
 ///   keep(sequence, length)    only the first `length` tokens of what was seen survive, and of what was drafted those that
 ///                             the next context goes on with. Must not throw.
 ///   release(sequence)         forgets the sequence. Must not throw.
 ///
-/// A request's random numbers come from its own source, in the order of its tokens, so that its draft does not depend on
-/// the others. A drafter of lines alone says so: `static constexpr bool drafts_trees = false`. What Drafter says of rows, of
-/// what may decide which tokens are in a draft, and of `steady` holds here.
+/// draft() is a template, `template <class Request> void draft(std::span<Request> requests)`: requests have the batch's
+/// source of chance, and its keep_drafting. A request's random numbers come from its own source, in the order of its
+/// tokens, so that its draft does not depend on the others. A drafter of lines alone says so: `static constexpr bool
+/// drafts_trees = false`. What Drafter says of rows, of what may decide which tokens are in a draft, and of `steady` holds
+/// here.
 template <class D>
 concept BatchDrafter =
     requires(D& drafter, const D& constant, std::span<DraftRequest<SplitMix64>> requests, Index n) {
