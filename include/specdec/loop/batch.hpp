@@ -202,9 +202,9 @@ class Batch {
     return finished_;
   }
 
-  /// The first half of a step: drafts, and says what the target has to be fed, sequence by sequence. Nothing where none is to
-  /// be fed: accept() of no rows then returns the sequences that have failed. The view lives until accept(). A proposal that was made before and not accepted is forgotten, and so is
-  /// one after which a sequence was cancelled.
+  /// The first half of a step: drafts, and says what the target has to be fed, sequence by sequence. Nothing where none is
+  /// to be fed: accept() of no rows then returns the sequences that have failed. The view lives until accept(). A proposal
+  /// that was made before and not accepted is forgotten, and so is one after which a sequence was cancelled.
   /// Throws what step() throws, but for the target.
   template <Executor E = InOrder>
   std::span<const BatchFeed> propose(E&& for_each = {}) & {
