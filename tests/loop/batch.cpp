@@ -734,11 +734,12 @@ TEST_CASE("an engine that owns its forward takes the two halves of a step, and w
   add_all(batch);
   batch.propose();
   const Eigen::MatrixXd none(0, models.target.vocab_size());
-  CHECK_THROWS_AS(batch.accept(none), std::invalid_argument);
-  CHECK_THROWS_AS(batch.accept(none), std::logic_error);
+  const auto complaint = [&] { return support::message_of<std::exception>([&] { batch.accept(none); }); };
+  CHECK(complaint().find("rows, expected") != std::string::npos);
+  CHECK(complaint().find("no proposal") != std::string::npos);
   batch.propose();
   batch.cancel(0);
-  CHECK_THROWS_AS(batch.accept(none), std::logic_error);  // its feeds name a sequence that is gone
+  CHECK(complaint().find("no proposal") != std::string::npos);  // its feeds name a sequence that is gone
 }
 
 // Asks for the one and the other in turns, and counts.

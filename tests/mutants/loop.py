@@ -436,5 +436,3 @@ mutant = promise("an engine that owns its forward takes a step of a batch in two
 mutant("halves-without-a-proposal", "loop/batch.hpp", "tests/loop/batch", "if (!proposed_) throw", "if (false) throw")
 mutant("halves-judged-twice", "loop/batch.hpp", "tests/loop/batch", "    proposed_ = false;\n    finished_.clear();\n    take_rows", "    finished_.clear();\n    take_rows")
 mutant("halves-after-a-cancel", "loop/batch.hpp", "tests/loop/batch", 'check_between_steps("cancel()");\n    proposed_ = false;\n', 'check_between_steps("cancel()");\n')
-mutant("halves-proposed-twice", "loop/batch_entry.hpp", "tests/loop/batch", "    if (!step_.offers()) return;\n    step_.withdraw();\n", "    return;\n")
-mutant("shared-length-of-each", "draft/length/shared.hpp", "tests/loop/batch", "inline constexpr bool is_shared_policy<SharedPolicy<Policy>> = true;", "inline constexpr bool is_shared_policy<SharedPolicy<Policy>> = false;")
