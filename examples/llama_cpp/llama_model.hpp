@@ -84,7 +84,7 @@ class LlamaModel {
     return {pointers_, vocab_size()};
   }
 
-  /// Adds the tokens to the tree that is open behind the context: see specdec/model/trees.hpp. Every token takes a place in
+  /// Adds the tokens to the tree that is open after the context: see specdec/model/trees.hpp. Every token takes a place in
   /// the context until keep() or truncate().
   ///
   /// Throws, with context and tree as they were: as forward(tokens, rows), std::invalid_argument unless there is a

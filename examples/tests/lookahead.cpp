@@ -84,7 +84,7 @@ TEST_CASE("first guesses: the last gamma tokens over again") {
 TEST_CASE("the target's answers behind the stop are the next guesses, each in its place") {
   LookaheadDrafter drafter(jacobi);
   CHECK(propose(drafter, Tokens{5, 6, 7}, 4) == Tokens{5, 6, 7, 5});
-  // One accepted, then 9: the rows behind answer for the places behind the 9.
+  // One accepted, then 9: the rows after it answer for the places after the 9.
   drafter.observe(rows_of({40, 41, 20, 21, 22}), Tokens{5, 6, 7, 5}, {}, {1, 9});
   drafter.truncate(4);
   CHECK(propose(drafter, Tokens{5, 6, 7, 5, 9}, 4) == Tokens{20, 21, 22, 9});

@@ -86,7 +86,10 @@ static_assert(Drafter<Either> && drafts_trees<Either>);
 static_assert(Drafter<NoDrafter> && !drafts_trees<NoDrafter>);
 static_assert(!Drafter<Forgetless>);
 static_assert(!Drafter<Rowless>);
-static_assert(std::is_same_v<specdec::detail::DraftOf<Line>, Draft<OneHotRows>>);
+static_assert(
+    std::is_same_v<decltype(specdec::ask_drafter(std::declval<Line&>(), std::span<const Token>{},
+                                                 DraftLimits{}, std::declval<RandomChance<SplitMix64>&>())),
+                   Draft<OneHotRows>>);
 
 }  // namespace
 

@@ -11,9 +11,6 @@
 #include "specdec/error.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/turn.hpp"
-#include "specdec/rows/distribution.hpp"
-#include "specdec/rows/kinds/dense.hpp"
-#include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -78,11 +75,6 @@ class DraftModel {
                 "the draft model is no specdec::Model: its forward(tokens, rows) returns rows of "
                 "probabilities (a model of logits goes into a ProcessedModel)");
 
-  using Output =
-      std::remove_cvref_t<decltype(std::declval<Value&>().forward(std::span<const Token>{}, Index{1}))>;
-  using Row = RowOf<decltype(distributions(std::declval<const Output&>()))>;
-  using Rows = StoredRows<Row, has_stable_rows<Value>>;
-
   explicit DraftModel(M&& model) : model_(std::forward<M>(model)), turns_(Turns::of<M>(model_)) {}
 
   Index vocab_size() const { return model_.vocab_size(); }
@@ -111,8 +103,8 @@ class DraftModel {
   }
 
   template <class Matrix>
-  auto row(const Matrix& rows, Index i = 0, Index asked = 1) const {
-    return row_of_model(rows, i, asked, vocab_size());
+  auto row(const Matrix& rows) const {
+    return row_of_model(rows, 0, 1, vocab_size());
   }
 
   void truncate(Index length) {

@@ -152,11 +152,6 @@ auto ask_drafter(D& drafter, std::span<const Token> context, const DraftLimits& 
 
 namespace detail {
 
-/// The draft of a drafter, by a source of chance.
-template <class D, class Source = RandomChance<SplitMix64>>
-using DraftOf = std::remove_cvref_t<decltype(ask_drafter(std::declval<D&>(), std::span<const Token>{},
-                                                         DraftLimits{}, std::declval<Source&>()))>;
-
 template <class D, class Rows>
 concept Observes =
     requires(D& drafter, const Rows& rows, std::span<const Token> tokens, std::span<const Index> parents,

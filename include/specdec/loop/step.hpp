@@ -168,7 +168,7 @@ class Step {
   void forget_limits() { limits_.reset(); }
 
   /// What the target has to be fed to judge this draft, which was made within the limits, and was `draft_time` in the
-  /// making. Views live until the next offer(); those of the draft have to live until commit().
+  /// making. Its views live until the next offer(); the draft's have to live until commit().
   /// Throws std::invalid_argument where the draft is larger than its limits, or is no tree, or has a token that nobody
   /// knows: nothing is offered then.
   template <class D>
@@ -383,7 +383,7 @@ class Step {
 
   Index accepted() const { return std::ssize(path_.numbers()); }
 
-  // P(τ > i | x_1..x_{i+1}) under the rule in use if it says how, else what happened. Tokens behind one that the
+  // P(τ > i | x_1..x_{i+1}) under the rule in use if it says how, else what happened. Tokens after one that the
   // target rules out do not survive, whatever they are.
   template <class D>
   void measure(const D& drafted) {

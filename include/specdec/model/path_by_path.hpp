@@ -55,7 +55,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
 
   struct Text {
     Index seen = 0;                   // tokens of the context that the model has taken in
-    std::vector<Token> missing = {};  // those of the context that come next
+    std::vector<Token> missing = {};  // tokens of the context that come next
     std::vector<Token> tree = {};     // the open tree's tokens, by number, and whom they follow
     std::vector<Index> parents = {};
     std::vector<Index> entered = {};  // the tokens of the tree that the model has taken in
