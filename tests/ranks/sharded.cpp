@@ -642,9 +642,10 @@ TEST_CASE("a row over ranks is the whole row in its sums, segments and at a temp
     RowMajor<double> logits(1, vocab_size);
     for (double& l : logits.reshaped()) l = std::round(8 * uniform01(rng)) / 4;  // with ties
     const LogitsOptions options{.temperature = n % 2 == 0 ? 0 : 0.7};
-    const Logits whole_rows(logits, options);
-    const auto whole = distributions(whole_rows).row(0);
     support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {
+      // A row of logits is normalised when it is first read, so it is one thread's.
+      const Logits whole_rows(logits, options);
+      const auto whole = distributions(whole_rows).row(0);
       const Columns mine = columns_of(rank, vocab_size);
       const RowMajor<double> l = part(logits, mine);
       const Logits my_logits(l, options);
