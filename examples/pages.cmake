@@ -10,6 +10,7 @@
 # the page, one after the other, and its links lead to files and headings that there are.
 #
 #   cmake -DPAGE=README.md -DROOT=source_dir -DBIN=examples_binary_dir -P pages.cmake     checks one page
+#   (TOGETHER: the program of together.cmake, which has the examples that are no programs of their own)
 #   cmake -DPAGE=README.md -DROOT=source_dir -DWRITE=program.cpp -P pages.cmake           writes its C++ as one program
 #
 # In the program the statements below each heading are a scope of their own, within that of the heading above it.
@@ -110,8 +111,13 @@ next_block()
 while(kind)
   if(kind STREQUAL "printed by")
     separate_arguments(command UNIX_COMMAND "${source}")
-    list(POP_FRONT command program)
-    execute_process(COMMAND ${BIN}/${program} ${command} OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
+    list(GET command 0 program)
+    if(EXISTS ${BIN}/${program})
+      list(TRANSFORM command PREPEND ${BIN}/ AT 0)
+    else()
+      list(PREPEND command ${TOGETHER})
+    endif()
+    execute_process(COMMAND ${command} OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
   else()
     file(READ ${ROOT}/${source} text)
   endif()
