@@ -1,4 +1,5 @@
 // How errors are told.
+#include <cstdint>
 #include <limits>
 #include <specdec/error.hpp>
 #include <stdexcept>
@@ -19,7 +20,10 @@ static_assert(std::is_base_of_v<std::invalid_argument, InvalidDistribution>);
 TEST_CASE("a message is its parts, numbers to nine digits") {
   CHECK(detail::message("row ", 3, ": ", std::string("p")) == "row 3: p");
   CHECK(detail::message(1.0 / 3) == "0.333333333");
-  CHECK(detail::message(1.0f) == "1");
+  CHECK(detail::message(1.0f, " ", 0.1f, " ", 1e300) == "1 0.100000001 1e+300");
+  CHECK(detail::message(std::numeric_limits<std::uint64_t>::max(), " ",
+                        std::numeric_limits<std::int64_t>::min()) ==
+        "18446744073709551615 -9223372036854775808");
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   CHECK(detail::message(nan, ", ", -nan, ", ", -std::numeric_limits<float>::infinity()) == "nan, nan, -inf");
 }

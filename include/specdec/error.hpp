@@ -3,9 +3,9 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdio>
 #include <exception>
-#include <limits>
-#include <sstream>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -16,28 +16,65 @@ namespace specdec {
 
 namespace detail {
 
-/// What a message tells of a part of it. A NaN is told without its sign, which differs between machines.
-template <class Part>
-const Part& told(const Part& part) {
-  if constexpr (std::is_floating_point_v<Part>) {
-    static constexpr Part nan = std::numeric_limits<Part>::quiet_NaN();
-    return std::isnan(part) ? nan : part;
-  } else {
-    return part;
+/// A part of a message: a text or a number. One function joins a list of these: a function for each mix of types would be
+/// compiled into every program.
+class MessagePart {
+ public:
+  MessagePart(std::string_view text) : text_(text), kind_(Kind::text) {}
+  MessagePart(const std::string& text) : MessagePart(std::string_view(text)) {}
+  MessagePart(const char* text) : MessagePart(std::string_view(text)) {}
+  template <class N>
+    requires std::is_arithmetic_v<N>
+  MessagePart(N number) {
+    if constexpr (std::is_floating_point_v<N>) real_ = static_cast<double>(number), kind_ = Kind::real;
+    else if constexpr (std::is_signed_v<N>) integer_ = number;
+    else natural_ = number, kind_ = Kind::natural;
   }
+
+  void append_to(std::string& message) const {
+    if (kind_ == Kind::text) message += text_;
+    else if (kind_ == Kind::natural) message += std::to_string(natural_);
+    else if (kind_ == Kind::integer) message += std::to_string(integer_);
+    else append_real(message);
+  }
+
+ private:
+  enum class Kind { text, integer, natural, real };
+
+  // A NaN is told without its sign, which differs between machines.
+  void append_real(std::string& message) const {
+    char digits[32];
+    std::snprintf(digits, sizeof digits, "%.9g", std::isnan(real_) ? std::abs(real_) : real_);
+    message += digits;
+  }
+
+  std::string_view text_ = {};
+  union {
+    long long integer_ = 0;
+    unsigned long long natural_;
+    double real_;
+  };
+  Kind kind_ = Kind::integer;
+};
+
+inline std::string joined(std::initializer_list<MessagePart> parts) {
+  std::string message;
+  for (const MessagePart& part : parts) part.append_to(message);
+  return message;
 }
 
 template <class... Parts>
 std::string message(const Parts&... parts) {
-  std::ostringstream text;
-  text.precision(9);
-  (text << ... << told(parts));
-  return text.str();
+  return joined({parts...});
+}
+
+[[noreturn]] inline void throw_invalid_argument(std::initializer_list<MessagePart> parts) {
+  throw std::invalid_argument(joined(parts));
 }
 
 template <class... Parts>
 [[noreturn]] void invalid_argument(const Parts&... parts) {
-  throw std::invalid_argument(message("specdec: ", parts...));
+  throw_invalid_argument({"specdec: ", parts...});
 }
 
 /// What f() throws; null where it throws nothing.
