@@ -108,7 +108,7 @@ mutant("gathered-shape-unchecked", "model/gathered_rows.hpp", WINDOWED_TEST, "if
 COMMON, SPELLED, COMMON_ROW, COMMON_TEST = "model/common_tokens.hpp", "model/spelled_text.hpp", "rows/kinds/common_tokens_row.hpp", "tests/model/common_tokens"
 
 mutant = promise("a model of another vocabulary has rows of the tokens that both have, after the text in its own")
-mutant("common-reports-all-that-was-left", "rows/kinds/part_alone.hpp", COMMON_TEST, "mass_ > 0 ? p / mass_ : p", "p")
+mutant("common-reports-all-that-was-left", "rows/kinds/part_of_row.hpp", COMMON_TEST, "mass_ > 0 ? p / mass_ : p", "p")
 mutant("common-draws-from-nothing", COMMON_ROW, COMMON_TEST, "if (common.mass() > 0) row_.emplace(common, map);", "row_.emplace(common, map);")
 mutant("common-without-mass-any-token", COMMON_ROW, COMMON_TEST, "x == otherwise_ ? 1.0 : 0.0", "1.0 / static_cast<double>(vocab_size_ + 0 * x)")
 mutant("common-without-mass-another-draw", COMMON_ROW, COMMON_TEST, "otherwise = otherwise_](double", "otherwise = Token{0}](double")

@@ -252,14 +252,18 @@ mutant("sparse-row-below-zero", "rows/kinds/sparse.hpp", "tests/rows/kinds/spars
 mutant("library-named-twice", "error.hpp", "tests/error", "text.starts_with(library) ?", "false ?")
 mutant("no-number-of-tokens-told-as-a-double", "types.hpp", "tests/types", " && !std::floating_point<std::remove_cvref_t<N>>;", ";")
 
-WITHOUT = "tests/rows/kinds/without_tokens"
-mutant = promise("a row without tokens is the row given that it is none of them")
-mutant("without-what-cancels-out", "rows/kinds/without_tokens.hpp", WITHOUT, "if (taken <= 0.5) return 1 - taken;", "return 1 - taken;")
-mutant("without-unnormalised", "rows/kinds/part_alone.hpp", WITHOUT, "mass_ > 0 ? p / mass_ : p", "p")
-mutant("without-segments-with", "rows/kinds/without_tokens.hpp", WITHOUT, "stretch[x - start] = 0;", "stretch[x - start] *= 1;")
-mutant("without-counted-twice", "rows/kinds/without_tokens.hpp", WITHOUT, "if (!again && gaps_[i] >= 0)", "if (gaps_[i] >= 0)")
-mutant("without-the-first-gap-only", "rows/kinds/without_tokens.hpp", WITHOUT, "if (gap >= start && gap < end) end = gap;", "if (gap >= start) return std::min<Index>(gap, end);")
-mutant("without-nan", "rows/kinds/without_tokens.hpp", WITHOUT, "if (!detail::is_probability(left))", "if (false)")
+PART, PART_TEST = "rows/kinds/part_of_row.hpp", "tests/rows/kinds/part_of_row"
+mutant = promise("a part of a row is the row given that it is one of some tokens")
+mutant("part-unnormalised", PART, PART_TEST, "mass_ > 0 ? p / mass_ : p", "p")
+mutant("part-drawn-of-all", PART, PART_TEST, "return draw(u * mass);", "return draw(u);")
+mutant("part-lists-of-all", PART, PART_TEST, "return tokens_.has(row_.support(k)) ? normalised(", "return true ? normalised(")
+mutant("part-of-nan", PART, PART_TEST, "if (!(mass >= 0) || !std::isfinite(mass))", "if (false)")
+mutant("without-what-cancels-out", PART, PART_TEST, "if (taken <= 0.5) return 1 - taken;", "return 1 - taken;")
+mutant("without-segments-with", PART, PART_TEST, "stretch[x - start] = 0;", "stretch[x - start] *= 1;")
+mutant("without-counted-twice", PART, PART_TEST, "if (*x >= 0 && std::find(gone.begin(), x, *x) == x)", "if (*x >= 0)")
+mutant("without-the-first-gap-only", PART, PART_TEST, "if (x >= start && x < end) end = x;", "if (x >= start) return std::min<Index>(x, end);")
+mutant("only-segments-of-all", PART, PART_TEST, "tokens_.has(static_cast<Token>(start + i)) ? stretch[i] : 0.0", "stretch[i]")
+mutant("only-keeps-what-is-not-told", PART, PART_TEST, "i < kept.size() && kept[i] != 0", "i >= kept.size() || kept[i] != 0")
 
 LIKELIEST = "tests/rows/read/likeliest"
 mutant = promise("the likeliest tokens of a row are those that sorting finds")
@@ -268,7 +272,7 @@ mutant("likeliest-nan-passed-over", "rows/read/likeliest.hpp", LIKELIEST, "if (!
 mutant("likeliest-of-the-first-ones", "rows/read/likeliest.hpp", LIKELIEST, "if (std::ssize(found_) == count_) found_.pop_back();", "if (std::ssize(found_) == count_) return;")
 mutant("likeliest-of-no-probability", "rows/read/likeliest.hpp", LIKELIEST, "return !(likely.probability > 0); }", "return !(likely.probability >= 0); }")
 mutant("likeliest-lots-passed-over", "rows/read/likeliest.hpp", LIKELIEST, "if (has_none(data + start, end - start)) continue;", "if (start > 0 && !has_none(data + start, end - start)) continue;")
-mutant("logits-sum-of-half-a-stretch", "rows/kinds/logits_row.hpp", "tests/rows/kinds/logits_row " + WITHOUT, "start % stretch_ == 0 && next - start == stretch_size(start)", "start % stretch_ == 0")
+mutant("logits-sum-of-half-a-stretch", "rows/kinds/logits_row.hpp", "tests/rows/kinds/logits_row " + PART_TEST, "start % stretch_ == 0 && next - start == stretch_size(start)", "start % stretch_ == 0")
 
 SHARDED = "tests/ranks/sharded"
 mutant = promise("rows spread over ranks have the whole rows' law, on every rank")
@@ -343,11 +347,3 @@ mutant("mapped-draw-of-nobody", "rows/kinds/mapped.hpp", MAPPED, "if (x == Token
 mutant("mapped-look-up-unmapped", "rows/kinds/mapped.hpp", MAPPED, "d == TokenMap::none ? 0.0 : specdec::probability(row_, d)", "d == TokenMap::none ? 0.0 : specdec::probability(row_, x)")
 mutant("mapped-segments-from-0", "rows/kinds/mapped.hpp", MAPPED, "probability(static_cast<Token>(start + i))", "probability(static_cast<Token>(i))")
 
-mutant = promise("what is kept of a row is the row given that it is one of those tokens")
-ONLY = "tests/rows/kinds/only_tokens"
-mutant("only-unnormalised", "rows/kinds/part_alone.hpp", ONLY, "mass_ > 0 ? p / mass_ : p", "p")
-mutant("only-drawn-of-all", "rows/kinds/part_alone.hpp", ONLY, "return draw(u * mass);", "return draw(u);")
-mutant("only-segments-of-all", "rows/kinds/only_tokens.hpp", ONLY, "may_have(static_cast<Token>(start + i)) ? p[i] : 0.0", "p[i]")
-mutant("only-lists-of-all", "rows/kinds/only_tokens.hpp", ONLY, "may_have(row_.support(k)) ? static_cast<double>(row_.listed(k)) : 0.0", "static_cast<double>(row_.listed(k))")
-mutant("only-keeps-what-is-not-told", "rows/kinds/only_tokens.hpp", ONLY, "i < kept_.size() && kept_[i] != 0", "i >= kept_.size() || kept_[i] != 0")
-mutant("only-of-nan", "rows/kinds/only_tokens.hpp", ONLY, "if (!(mass >= 0) || !std::isfinite(mass))", "if (false)")

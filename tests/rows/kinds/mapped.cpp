@@ -65,7 +65,7 @@ double deviation(std::mt19937_64& rng) {
   Layout layout;
   layout.hold(table.forward(std::vector<Token>{0}, 1));
   const auto row = distributions(std::as_const(layout).view()).row(0);
-  const MappedRow mapped(OnlyTokensRow(row, map.mapped()), map);
+  const MappedRow mapped(PartOfRow(row, OnlyTokens{map.mapped()}), map);
   std::vector<double> left(8, 0.0);
   double worst = mapped.vocab_size() == 8 ? 0 : 1;
   for (Token d = 0; d < 7; ++d)

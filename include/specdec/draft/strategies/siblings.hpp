@@ -13,7 +13,7 @@
 #include "specdec/chance/chance.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
-#include "specdec/rows/kinds/without_tokens.hpp"
+#include "specdec/rows/kinds/part_of_row.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/likeliest.hpp"
 #include "specdec/types.hpp"
@@ -46,7 +46,7 @@ struct Independent {
 /// mass.
 struct WithoutReplacement {
   template <Distribution Q>
-  using Row = WithoutTokensRow<Q>;
+  using Row = PartOfRow<Q, WithoutTokens>;
 
   template <Distribution Q, Chance C>
   void grow(const Q& q, Index count, Index place, C& chance, std::vector<Token>& tokens,
@@ -55,9 +55,9 @@ struct WithoutReplacement {
     const std::span<const Token> siblings(tokens.data() + tokens.size(), static_cast<std::size_t>(count));
     const Index first = std::ssize(tokens);
     tokens.push_back(chance.draw(detail::NamedRow(q, "draft", first), place));
-    rows.emplace_back(q, siblings.first(0));
+    rows.push_back({q, {siblings.first(0)}});
     for (Index c = 1; c < count; ++c) {
-      const auto elders = siblings.first(static_cast<std::size_t>(c));
+      const WithoutTokens elders{siblings.first(static_cast<std::size_t>(c))};
       const auto rest = detail::NamedRow(q, "draft", first + c).named([&] { return Row<Q>(q, elders); });
       if (!(rest.mass() > 0)) return;
       tokens.push_back(chance.draw(detail::NamedRow(rest, "draft", first + c), place));

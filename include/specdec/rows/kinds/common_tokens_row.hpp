@@ -5,7 +5,7 @@
 
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/mapped.hpp"
-#include "specdec/rows/kinds/only_tokens.hpp"
+#include "specdec/rows/kinds/part_of_row.hpp"
 #include "specdec/rows/kinds/row_copy.hpp"
 #include "specdec/types.hpp"
 
@@ -16,16 +16,16 @@ namespace specdec {
 /// The map, or a copy of it, must outlive the row.
 ///
 /// Throws: InvalidDistribution where the mass of these tokens is no finite number.
-/// Cost: one pass over the row. Look-ups and draws cost what MappedRow and OnlyTokensRow say.
+/// Cost: one pass over the row. Look-ups and draws cost what MappedRow and PartOfRow say.
 template <Distribution R>
 class CommonTokensRow {
-  using Common = OnlyTokensRow<R>;
+  using Common = PartOfRow<R, OnlyTokens>;
   using Mapped = MappedRow<Common>;
   using Segment = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
 
  public:
   CommonTokensRow(const R& row, const TokenMap& map, Token otherwise)
-      : CommonTokensRow(Common(row, map.mapped()), map, otherwise) {}
+      : CommonTokensRow(Common(row, {map.mapped()}), map, otherwise) {}
   CommonTokensRow(const R& row, TokenMap&& map, Token otherwise) = delete;
 
   /// No row.

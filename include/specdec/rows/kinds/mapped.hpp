@@ -87,7 +87,7 @@ class TokenMap {
 /// A row over a draft vocabulary, by the target's ids: the probability of x is that of the draft token that stands for it,
 /// 0 where there is none, and a draw is what the drawn token is mapped to. The map, or a copy of it, must outlive the row.
 ///
-/// The row may have mass only on tokens that are mapped: OnlyTokensRow(row, map.mapped()) sees to that where the map leaves
+/// The row may have mass only on tokens that are mapped: PartOfRow(row, OnlyTokens{map.mapped()}) sees to that where the map leaves
 /// some out. Throws: InvalidDistribution where a token is drawn that is not mapped.
 /// Cost: a look-up takes one read more than the row's. What the row lists, or has side by side, is in another order by the
 /// target's ids: segments and sums are gathered look-up by look-up, and lists are not offered.
