@@ -40,7 +40,7 @@ struct Likely {
   struct Growth {
     Tokens tokens;
     Index most = 0;
-    LikeliestTokens likeliest;
+    TopTokens likeliest;
 
     void begin(const Likely&, const DraftLimits& limits, Index room) {
       tokens.clear();

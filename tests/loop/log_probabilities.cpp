@@ -223,7 +223,7 @@ TEST_CASE("What was entered of a token whose row fails is cut away, wherever the
   int failures = 0;
   for (Index fails_at = 0;; ++fails_at) {
     LogProbabilities recorded;
-    LikeliestTokens likeliest;
+    TopTokens likeliest;
     recorded.add(FailingRow{row}, 1, 1, likeliest);
     try {
       recorded.add(FailingRow{row, fails_at}, 0, 2, likeliest);

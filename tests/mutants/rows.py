@@ -61,7 +61,7 @@ mutant("pointers-stride-forgotten", "rows/numbers.hpp", "tests/rows/numbers test
        "return {pointers_[static_cast<std::size_t>(i)], cols_, stride_};", "return {pointers_[static_cast<std::size_t>(i)], cols_};")
 mutant("numbers-copied-packed", "rows/numbers.hpp", "tests/rows/numbers tests/rows/kinds/row_copy",
        "out[x] = data_[x * step()];", "out[x] = data_[x];")
-mutant("pairs-last-lot-lost", "rows/read/walk.hpp", "tests/rows/read/residual tests/rows/read/overlap",
+mutant("pairs-last-lot-lost", "rows/read/segments.hpp", "tests/rows/read/residual tests/rows/read/overlap",
        "if (whole == count) return sum;", "return sum;")
 mutant("numbers-filled-up-with-0", "rows/numbers.hpp", "tests/rows/numbers",
        "each_lots(start, count, least, [&]", "each_lots(start, count, Scalar{0}, [&]")
@@ -99,20 +99,20 @@ mutant("ids-wide-cut", "token_ids.hpp", "tests/token_ids",
        "return wide_ ? wide_[i] : std::int64_t{narrow_[i]};", "return wide_ ? static_cast<std::int32_t>(wide_[i]) : narrow_[i];")
 mutant("one-hot-sum", "rows/kinds/one_hot.hpp", "tests/rows/kinds/one_hot",
        "start <= token_ && token_ < start + count", "start <= token_ && token_ <= start + count")
-mutant("residual-draft-tail-lost", "rows/read/walk.hpp", "tests/rows/read/residual tests/law_rows",
+mutant("residual-draft-tail-lost", "rows/read/segments.hpp", "tests/rows/read/residual tests/law_rows",
        "return sum_over_segments(f, p, q, start, common) + f.alone(p, common, end);",
        "return sum_over_segments(f, p, q, start, common);")
-mutant("residual-sparse-head-only", "rows/read/walk.hpp", "tests/rows/read/residual tests/law_rows",
+mutant("residual-sparse-head-only", "rows/read/segments.hpp", "tests/rows/read/residual tests/law_rows",
        "return sum + f.alone(p, start, end);", "return sum;")
 mutant("residual-gap-weight-forgotten", "rows/read/residual.hpp", "tests/rows/read/residual",
        "a * static_cast<double>(p.sum(start, end - start))", "static_cast<double>(p.sum(start, end - start))")
-mutant("residual-sparse-unmerged", "rows/read/walk.hpp", "tests/rows/read/residual tests/law_rows",
+mutant("residual-sparse-unmerged", "rows/read/segments.hpp", "tests/rows/read/residual tests/law_rows",
        "q.support(j) == x) q_x = q.listed(j);", "q.support(j) == x) q_x = 0;")
-mutant("residual-sparse-merge-late", "rows/read/walk.hpp", "tests/rows/read/residual tests/law_rows",
+mutant("residual-sparse-merge-late", "rows/read/segments.hpp", "tests/rows/read/residual tests/law_rows",
        "if constexpr (ListedRow<Q>) j = lower_bound(q, start);", "if constexpr (ListedRow<Q>) j = lower_bound(q, start + 1);")
-mutant("residual-sparse-out-of-order", "rows/read/walk.hpp", "tests/rows/kinds/sparse",
+mutant("residual-sparse-out-of-order", "rows/read/segments.hpp", "tests/rows/kinds/sparse",
        "    check_ascending(p, k, start);\n    start = Index{x} + 1;\n    double q_x = 0;", "    start = Index{x} + 1;\n    double q_x = 0;")
-mutant("residual-gap-out-of-order", "rows/read/walk.hpp", "tests/rows/kinds/sparse",
+mutant("residual-gap-out-of-order", "rows/read/segments.hpp", "tests/rows/kinds/sparse",
        "    check_ascending(q, k, start);\n    sum += f.alone", "    sum += f.alone")
 mutant("residual-weight-of-padding", "rows/read/residual.hpp", "tests/rows/kinds/sparse",
        "    detail::check_ascending(p_, k, 0);\n", "")
@@ -163,19 +163,19 @@ mutant("sampler-search-without-end", "rows/read/prefix_sampler.hpp", "tests/rows
 
 mutant = promise("entropy is that of the whole row, and a policy stops before a row that has more than it allows")
 mutant("entropy-noughts", "rows/read/entropy.hpp", "tests/rows/read/entropy", "(p == 0).select(p, p * p.log())", "(p * p.log())")
-mutant("walk-out-of-order", "rows/read/walk.hpp", "tests/rows/read/walk",
+mutant("segments-out-of-order", "rows/read/segments.hpp", "tests/rows/read/segments",
        "      check_ascending(row, k, least);\n      least = Index{x} + 1;\n", "")
-mutant("walk-loses-the-rest", "rows/read/walk.hpp", "tests/rows/read/walk", "    });\n    hand_out();\n", "    });\n")
-mutant("walk-ids-from-the-start", "rows/read/walk.hpp", "tests/rows/read/walk",
+mutant("segments-loses-the-rest", "rows/read/segments.hpp", "tests/rows/read/segments", "    });\n    hand_out();\n", "    });\n")
+mutant("segments-ids-from-the-start", "rows/read/segments.hpp", "tests/rows/read/segments",
        "visit([start](Index k) { return static_cast<Token>(start + k); }, p);",
        "visit([](Index k) { return static_cast<Token>(k); }, p);")
-mutant("segments-looked-up", "rows/read/walk.hpp", "tests/rows/read/walk",
+mutant("segments-looked-up", "rows/read/segments.hpp", "tests/rows/read/segments",
        "} else if constexpr (SegmentedRow<P> && SegmentedRow<Q> && p_may_stand_alone) {", "} else if constexpr (false) {")
-mutant("segments-gathered", "rows/read/walk.hpp", "tests/rows/read/walk",
+mutant("segments-gathered", "rows/read/segments.hpp", "tests/rows/read/segments",
        "if constexpr (SegmentedRow<R> && !ListedRow<R>) {", "if constexpr (false) {")
-mutant("lists-looked-up", "rows/read/walk.hpp", "tests/rows/read/walk",
+mutant("lists-looked-up", "rows/read/segments.hpp", "tests/rows/read/segments",
        "} else if constexpr (ListedRow<Q> && p_may_stand_alone) {", "} else if constexpr (false) {")
-mutant("walk-first-segment", "rows/read/walk.hpp", "tests/rows/read/walk tests/rows/read/entropy",
+mutant("segments-first-segment", "rows/read/segments.hpp", "tests/rows/read/segments tests/rows/read/entropy",
        "row.segment(start, std::min<Index>(", "row.segment(0, std::min<Index>(")
 mutant("entropy-policy-inverted", "draft/length/draft_length.hpp", "tests/draft/length/draft_length",
        "return finite_entropy(row) <= most_;", "return finite_entropy(row) > most_;")
@@ -234,7 +234,7 @@ mutant("overlap-nan", "rows/read/overlap.hpp", "tests/rows/read/overlap", "retur
 mutant("overlap-largest", "rows/read/overlap.hpp", "tests/rows/read/overlap", "scaled_p < scaled_q ? scaled_p", "scaled_p > scaled_q ? scaled_p")
 mutant("overlap-lenience", "rows/read/overlap.hpp", "tests/rows/read/overlap", "OverlapOf{1 / lenience, 1.0}", "OverlapOf{1.0, lenience}")
 mutant("overlap-lists-swapped", "rows/read/overlap.hpp", "tests/rows/read/overlap", "scaled_p = a * p, scaled_q = b * q;", "scaled_p = b * p, scaled_q = a * q;")
-mutant("segments-overlap", "rows/read/walk.hpp", "tests/rows/read/overlap tests/rows/read/residual",
+mutant("segments-overlap", "rows/read/segments.hpp", "tests/rows/read/overlap tests/rows/read/residual",
        "  for (; start < end; start += max_segment_size) {", "  for (; start < end; start += max_segment_size + 1) {")
 
 mutant = promise("numbers that cannot be are named, and no view of what is gone is taken")
@@ -265,13 +265,13 @@ mutant("without-the-first-gap-only", PART, PART_TEST, "if (x >= start && x < end
 mutant("only-segments-of-all", PART, PART_TEST, "tokens_.has(static_cast<Token>(start + i)) ? stretch[i] : 0.0", "stretch[i]")
 mutant("only-keeps-what-is-not-told", PART, PART_TEST, "i < kept.size() && kept[i] != 0", "i >= kept.size() || kept[i] != 0")
 
-LIKELIEST = "tests/rows/read/likeliest"
+TOP_TOKENS = "tests/rows/read/top_tokens"
 mutant = promise("the likeliest tokens of a row are those that sorting finds")
-mutant("likeliest-later-of-equals", "rows/read/likeliest.hpp", LIKELIEST, "std::upper_bound(found_.begin()", "std::lower_bound(found_.begin()")
-mutant("likeliest-nan-passed-over", "rows/read/likeliest.hpp", LIKELIEST, "if (!(data[k] <= least_)) enter", "if (data[k] > least_) enter")
-mutant("likeliest-of-the-first-ones", "rows/read/likeliest.hpp", LIKELIEST, "if (std::ssize(found_) == count_) found_.pop_back();", "if (std::ssize(found_) == count_) return;")
-mutant("likeliest-of-no-probability", "rows/read/likeliest.hpp", LIKELIEST, "return !(likely.probability > 0); }", "return !(likely.probability >= 0); }")
-mutant("likeliest-lots-passed-over", "rows/read/likeliest.hpp", LIKELIEST, "if (has_none(data + start, end - start)) continue;", "if (start > 0 && !has_none(data + start, end - start)) continue;")
+mutant("top-later-of-equals", "rows/read/top_tokens.hpp", TOP_TOKENS, "std::upper_bound(found_.begin()", "std::lower_bound(found_.begin()")
+mutant("top-nan-passed-over", "rows/read/top_tokens.hpp", TOP_TOKENS, "if (!(data[k] <= least_)) enter", "if (data[k] > least_) enter")
+mutant("top-of-the-first-ones", "rows/read/top_tokens.hpp", TOP_TOKENS, "if (std::ssize(found_) == count_) found_.pop_back();", "if (std::ssize(found_) == count_) return;")
+mutant("top-of-no-probability", "rows/read/top_tokens.hpp", TOP_TOKENS, "return !(top.probability > 0); }", "return !(top.probability >= 0); }")
+mutant("top-lots-passed-over", "rows/read/top_tokens.hpp", TOP_TOKENS, "if (has_none(data + start, end - start)) continue;", "if (start > 0 && !has_none(data + start, end - start)) continue;")
 mutant("logits-sum-of-half-a-stretch", "rows/kinds/logits_row.hpp", "tests/rows/kinds/logits_row " + PART_TEST, "start % stretch_ == 0 && next - start == stretch_size(start)", "start % stretch_ == 0")
 
 SHARDED = "tests/ranks/sharded"
@@ -321,13 +321,13 @@ mutant("mpi-ranks-backwards", "ranks/mpi.hpp", "tests/mpi/mpi", "std::ranges::co
 mutant("mpi-counts-believed", "ranks/mpi.hpp", "tests/mpi/mpi", "    check_counts();\n", "")
 
 mutant = promise("what is summed over rows that are spread over ranks takes one number, and is the whole rows'")
-mutant("spread-sums-token-by-token", "rows/read/walk.hpp", SHARDED, "if constexpr (SpreadRow<P> || SpreadRow<Q>) {", "if constexpr (false) {")
+mutant("spread-sums-token-by-token", "rows/read/segments.hpp", SHARDED, "if constexpr (SpreadRow<P> || SpreadRow<Q>) {", "if constexpr (false) {")
 mutant("spread-part-normalised-alone", "ranks/sharded.hpp", SHARDED, "has_mass(i) ? share(i) : 0.0);", "has_mass(i) ? 1.0 : 0.0);")
 mutant("spread-part-unshifted", "ranks/rank_part.hpp", SHARDED, "row_.segment(columns_.first + start, n)", "row_.segment(start, n)")
 mutant("spread-part-of-a-shorter-row", "ranks/rank_part.hpp", SHARDED, "std::min<Index>(count, row_.vocab_size() - columns_.first - start)", "count")
 mutant("spread-list-unshifted", "ranks/rank_part.hpp", SHARDED, "row_.support(listed_from_ + k) - columns_.first", "row_.support(listed_from_ + k)")
 mutant("spread-draw-unshifted", "ranks/rank_draws.hpp", SHARDED, "out.assign({static_cast<double>(mine_.first() + x), row.probability(x)});", "out.assign({static_cast<double>(x), row.probability(x)});")
-mutant("spread-sum-ends-with-the-shorter", "rows/read/walk.hpp", SHARDED, "return sum(q.spread()) + f.alone(p, std::max<Index>(start, q.vocab_size()), end);", "return sum(q.spread());")
+mutant("spread-sum-ends-with-the-shorter", "rows/read/segments.hpp", SHARDED, "return sum(q.spread()) + f.alone(p, std::max<Index>(start, q.vocab_size()), end);", "return sum(q.spread());")
 mutant("spread-residual-drawn-in-pieces", "rows/read/computed_sampler.hpp", SHARDED, "std::conditional_t<SpreadRow<Row>, SpreadSampler<Row>,", "std::conditional_t<false, SpreadSampler<Row>,")
 REMAINDER = "tests/rows/read/remainder"
 mutant("remainder-of-ranks-token-by-token", "rows/read/remainder.hpp", "tests/law_trees_over_ranks", "if constexpr (SpreadRow<P>) {", "if constexpr (false) {")

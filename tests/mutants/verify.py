@@ -277,7 +277,7 @@ mutant("short-trunk-judged", "verify/trunk_and_spares.hpp", "tests/law_tree_loop
 
 mutant("chosen-token-takes-a-pass", "verify/sibling_residual.hpp", "tests/verify/tree_rules",
        "if (others > little_left) {", "if (false) {")
-mutant("stretch-of-a-shorter-row", "rows/read/walk.hpp", "tests/verify/tree_rules",
+mutant("stretch-of-a-shorter-row", "rows/read/segments.hpp", "tests/verify/tree_rules",
        "const Index end = std::min<Index>(start + out.size(), row.vocab_size());", "const Index end = start + out.size();")
 mutant("trunk-by-numbers-of-the-tree", "verify/drafted.hpp", "tests/verify/drafted_tree tests/verify/tree_rules",
        "    const Index k = links_.number(i);\n    if (!drawn",

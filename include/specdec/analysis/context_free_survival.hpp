@@ -25,7 +25,7 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/overlap.hpp"
-#include "specdec/rows/read/walk.hpp"
+#include "specdec/rows/read/segments.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/draft_limit.hpp"

@@ -8,7 +8,7 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/named_row.hpp"
-#include "specdec/rows/read/walk.hpp"
+#include "specdec/rows/read/segments.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {

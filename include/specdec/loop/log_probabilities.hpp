@@ -9,8 +9,8 @@
 
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/read/likeliest.hpp"
 #include "specdec/rows/read/log_probability.hpp"
+#include "specdec/rows/read/top_tokens.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -58,8 +58,8 @@ class LogProbabilities {
   /// Enters one more token, and the `top` likeliest of the row. Throws what the row throws; truncate() then makes good
   /// what has been entered in part.
   template <Distribution R>
-  void add(const R& row, Token token, Index top, LikeliestTokens& likeliest) {
-    for (const LikelyToken& likely : likeliest.of(row, top))
+  void add(const R& row, Token token, Index top, TopTokens& likeliest) {
+    for (const TopToken& likely : likeliest.of(row, top))
       top_.push_back({likely.token, log_probability(row, likely.token)});
     ends_.push_back(top_.size());
     values_.push_back(log_probability(row, token));
@@ -96,7 +96,7 @@ inline void check_log_probabilities(const LogProbabilityOptions& options) {
 /// What a sequence records.
 struct LogProbabilityRecord {
   LogProbabilities processed, raw;
-  LikeliestTokens likeliest;
+  TopTokens likeliest;
 
   /// One more token that came out of a row that knows its name.
   template <class Named>

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/read/walk.hpp"
+#include "specdec/rows/read/segments.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::testing::detail {
@@ -23,7 +23,8 @@ class RowReading {
  public:
   template <Distribution R>
   RowReading(const R& row, Token x) : value_(value_of(row, x)) {
-    specdec::detail::walk(row, [this](const auto&, const auto& segment) { take(evaluated(segment)); });
+    specdec::detail::each_segment(row,
+                                  [this](const auto&, const auto& segment) { take(evaluated(segment)); });
   }
 
   double value() const { return value_; }

@@ -68,7 +68,7 @@ Deviations deviations(const Part& part, const std::vector<double>& left) {
       for (Index x = start; x < start + count; ++x) sum += at(x);
       out.sum = std::max(out.sum, std::abs(part.sum(start, count) - sum));
     }
-  detail::walk(part, [&](const auto& ids, const auto& q) {
+  detail::each_segment(part, [&](const auto& ids, const auto& q) {
     for (Index k = 0; k < q.size(); ++k) read[static_cast<std::size_t>(ids(k))] = static_cast<double>(q[k]);
   });
   constexpr int draws = 2000;

@@ -14,7 +14,7 @@
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/rows/kinds/row_span.hpp"
 #include "specdec/rows/named_row.hpp"
-#include "specdec/rows/read/likeliest.hpp"
+#include "specdec/rows/read/top_tokens.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
@@ -172,7 +172,7 @@ class ConfidentTree::Growth {
   std::vector<Token> tokens_;
   std::vector<OneHotRow> rows_;
   std::vector<Index> parents_;
-  LikeliestTokens likeliest_;
+  TopTokens likeliest_;
 };
 
 }  // namespace specdec

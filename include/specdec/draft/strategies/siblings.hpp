@@ -15,7 +15,7 @@
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/rows/kinds/part_of_row.hpp"
 #include "specdec/rows/named_row.hpp"
-#include "specdec/rows/read/likeliest.hpp"
+#include "specdec/rows/read/top_tokens.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -80,14 +80,14 @@ class Likeliest {
             std::vector<OneHotRow>& rows) {
     const auto chosen =
         detail::NamedRow(q, "draft", std::ssize(tokens)).named([&] { return likeliest_.of(q, count); });
-    for (const LikelyToken& likely : chosen) {
+    for (const TopToken& likely : chosen) {
       tokens.push_back(likely.token);
       rows.emplace_back(likely.token);
     }
   }
 
  private:
-  LikeliestTokens likeliest_;
+  TopTokens likeliest_;
 };
 
 }  // namespace specdec

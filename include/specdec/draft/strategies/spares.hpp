@@ -20,7 +20,7 @@
 #include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/rows/kinds/variant_rows.hpp"
 #include "specdec/rows/named_row.hpp"
-#include "specdec/rows/read/likeliest.hpp"
+#include "specdec/rows/read/top_tokens.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
@@ -231,7 +231,7 @@ class Spares<Policy>::Growth {
   }
 
   void add_spares(const Q& q, Token drawn, Index parent, Index count) {
-    for (const LikelyToken& likely : likeliest_.of(q, count + 1))
+    for (const TopToken& likely : likeliest_.of(q, count + 1))
       if (likely.token != drawn && count-- > 0)
         add(likely.token, parent, Row(std::in_place_index<1>, OneHotRow(likely.token)));
   }
@@ -264,7 +264,7 @@ class Spares<Policy>::Growth {
   Index second_left_ = 0, second_last_ = -1,
         second_depth_ = 0;  // of the second trunk: how many are to be drawn, after which, and how deep
   bool anew_ = false;
-  LikeliestTokens likeliest_;
+  TopTokens likeliest_;
 };
 
 }  // namespace specdec

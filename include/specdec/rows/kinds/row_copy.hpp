@@ -10,7 +10,7 @@
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/sparse.hpp"
-#include "specdec/rows/read/walk.hpp"
+#include "specdec/rows/read/segments.hpp"
 
 namespace specdec {
 
@@ -34,7 +34,7 @@ class RowCopy {
   View assign(const Row& row) & {
     const Index size = row.vocab_size();
     copy_.resize(static_cast<std::size_t>(size));
-    detail::walk(row, [this](const auto& ids, const auto& p) {
+    detail::each_segment(row, [this](const auto& ids, const auto& p) {
       Eigen::Map<Eigen::Array<Scalar, Eigen::Dynamic, 1>>(copy_.data() + ids(0), p.size()) = p;
     });
     return {copy_.data(), size};
@@ -74,7 +74,7 @@ class RowCopy<Row> {
   View assign(const Row& row) & {
     ids_.clear();
     probabilities_.clear();
-    detail::walk(row, [this](const auto& ids, const auto& p) {
+    detail::each_segment(row, [this](const auto& ids, const auto& p) {
       for (Index k = 0; k < p.size(); ++k) {
         ids_.push_back(ids(k));
         probabilities_.push_back(p[k]);

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/read/walk.hpp"
+#include "specdec/rows/read/segments.hpp"
 
 namespace specdec {
 
@@ -15,7 +15,7 @@ namespace specdec {
 template <Distribution Row>
 double entropy(const Row& row) {
   double sum = 0;
-  detail::walk(row, [&](const auto&, const auto& segment) {
+  detail::each_segment(row, [&](const auto&, const auto& segment) {
     const auto p = segment.eval();
     sum += static_cast<double>((p == 0).select(p, p * p.log()).sum());
   });

@@ -13,7 +13,7 @@
 #include "specdec/rows/kinds/spread_row.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/named_row.hpp"
-#include "specdec/rows/read/walk.hpp"
+#include "specdec/rows/read/segments.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -26,7 +26,7 @@ class FirstOfRow {
   /// Looks at a row, or at a part of one whose token 0 is the whole's `from`.
   template <Distribution R>
   void look_at(const R& row, Index from = 0) {
-    walk(row, [&](const auto& ids, const auto& segment) {
+    each_segment(row, [&](const auto& ids, const auto& segment) {
       const auto& p = side_by_side(segment);
       const Index count = p.size(), first = from + ids(0);
       const bool consecutive = ids(count - 1) - ids(0) == count - 1;

@@ -8,7 +8,7 @@
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/read/residual.hpp"
-#include "specdec/rows/read/walk.hpp"
+#include "specdec/rows/read/segments.hpp"
 
 namespace specdec {
 namespace detail {

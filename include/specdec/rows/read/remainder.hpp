@@ -12,7 +12,7 @@
 #include "specdec/rows/kinds/spread_row.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/read/computed_sampler.hpp"
-#include "specdec/rows/read/walk.hpp"
+#include "specdec/rows/read/segments.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {

@@ -1,7 +1,7 @@
 // How whole rows are read: the one place that knows in which ways a row may show itself.
 //
 // A row lists the tokens that may have mass (ListedRow), or hands itself out in segments (SegmentedRow), or answers
-// for one token at a time. What reads a whole row goes through walk() or each_token(), what reads two together
+// for one token at a time. What reads a whole row goes through each_segment() or each_token(), what reads two together
 // through sum_over(): a new kind of row then serves residuals, overlaps, entropies, copies and audits at the speed
 // that it offers.
 #pragma once
@@ -52,7 +52,7 @@ void each_token(const R& row, Visit&& visit) {
 ///
 /// Throws InvalidDistribution where the ids of a list do not ascend.
 template <Distribution R, class Visit>
-void walk(const R& row, Visit&& visit) {
+void each_segment(const R& row, Visit&& visit) {
   if constexpr (SegmentedRow<R> && !ListedRow<R>) {
     for (Index start = 0; start < row.vocab_size(); start += max_segment_size) {
       const auto& p = row.segment(start, std::min<Index>(max_segment_size, row.vocab_size() - start));

@@ -12,19 +12,19 @@
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/kernels/reductions.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/read/walk.hpp"
+#include "specdec/rows/read/segments.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
 
 /// A token of a row, and its probability there.
-struct LikelyToken {
+struct TopToken {
   Token token;
   double probability;
 };
 
 /// Finds the likeliest tokens of one row after the other, in memory that serves again.
-class LikeliestTokens {
+class TopTokens {
  public:
   /// The `count` tokens of the largest probabilities, the likeliest first, of equals the lower id first; fewer where
   /// fewer have any. They live until the next call. Of logits the larger one is the likelier, however near their
@@ -34,17 +34,17 @@ class LikeliestTokens {
   /// is no distribution. Cost: a pass over the row, and `count` moves at most for each token that is among the likeliest
   /// up to it; of a row of logits that has not been read, another pass.
   template <Distribution R>
-  std::span<const LikelyToken> of(const R& row, Index count) & {
+  std::span<const TopToken> of(const R& row, Index count) & {
     found_.clear();
     count_ = count;
     if (count < 1) return found_;
     if constexpr (requires { row.over(row.logits().data()); }) {
       find_logits(row.logits());
-      for (LikelyToken& likely : found_) likely.probability = row.probability(likely.token);
-      std::erase_if(found_, [](const LikelyToken& likely) { return !(likely.probability > 0); });
+      for (TopToken& top : found_) top.probability = row.probability(top.token);
+      std::erase_if(found_, [](const TopToken& top) { return !(top.probability > 0); });
     } else {
       least_ = 0;
-      detail::walk(row, [&](const auto& ids, const auto& p) { find("probability", ids, p); });
+      detail::each_segment(row, [&](const auto& ids, const auto& p) { find("probability", ids, p); });
     }
     return found_;
   }
@@ -82,19 +82,19 @@ class LikeliestTokens {
            detail::run_wide<detail::LargestNumber<Scalar>>(numbers, count) <= least_;
   }
 
-  void enter(const char* name, const LikelyToken& likely) {
-    if (!std::isfinite(likely.probability))
+  void enter(const char* name, const TopToken& top) {
+    if (!std::isfinite(top.probability))
       throw InvalidDistribution(
-          detail::message("the ", name, " of token ", likely.token, " is ", likely.probability));
+          detail::message("the ", name, " of token ", top.token, " is ", top.probability));
     if (std::ssize(found_) == count_) found_.pop_back();
-    const auto less_likely = [](const LikelyToken& left, const LikelyToken& right) {
+    const auto less = [](const TopToken& left, const TopToken& right) {
       return left.probability > right.probability;
     };
-    found_.insert(std::upper_bound(found_.begin(), found_.end(), likely, less_likely), likely);
+    found_.insert(std::upper_bound(found_.begin(), found_.end(), top, less), top);
     if (std::ssize(found_) == count_) least_ = found_.back().probability;
   }
 
-  std::vector<LikelyToken> found_;  // by probability, or by logit
+  std::vector<TopToken> found_;  // by probability, or by logit
   Index count_ = 0;
   double least_ = 0;  // what has a place in the list is more
 };

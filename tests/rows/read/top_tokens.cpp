@@ -12,7 +12,7 @@
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 
-namespace test_rows_likeliest {
+namespace test_rows_top_tokens {
 
 using namespace specdec;
 using namespace support;
@@ -31,10 +31,10 @@ std::vector<Token> expected(const Row& row, Index count) {
 }
 
 template <class Row>
-void check(const Row& row, LikeliestTokens& likeliest) {
+void check(const Row& row, TopTokens& top) {
   for (const Index count : {-1, 0, 1, 2, 3, 7, 100}) {
     std::vector<Token> found;
-    for (const auto& [token, probability] : likeliest.of(row, count)) {
+    for (const auto& [token, probability] : top.of(row, count)) {
       CHECK(probability == Approx(row.probability(token)).epsilon(1e-6));
       found.push_back(token);
     }
@@ -54,29 +54,29 @@ RowMajor<double> ties(Index size, std::mt19937_64& rng) {
 
 TEST_CASE("the likeliest tokens of rows of every kind are those that sorting finds") {
   std::mt19937_64 rng{1};
-  LikeliestTokens likeliest;
+  TopTokens top;
   for (const Index size : {Index{1}, Index{2}, Index{5}, Index{40}, max_segment_size + 30}) {
     const RowMajor<double> p = ties(size, rng);
     const auto dense = distributions(p);
-    check(dense.row(0), likeliest);
-    check(AnyRow(dense.row(0)), likeliest);
+    check(dense.row(0), top);
+    check(AnyRow(dense.row(0)), top);
     AsSparse<float> sparse;
     sparse.hold(p);
-    check(distributions(std::as_const(sparse).view()).row(0), likeliest);
+    check(distributions(std::as_const(sparse).view()).row(0), top);
     AsLogits<double> logits;
     logits.hold(p);
-    check(distributions(std::as_const(logits).view()).row(0), likeliest);
+    check(distributions(std::as_const(logits).view()).row(0), top);
   }
-  check(OneHotRow(3), likeliest);
+  check(OneHotRow(3), top);
 }
 
 TEST_CASE("logits of probability 0 are not likely, and those that differ are in their order") {
-  LikeliestTokens likeliest;
+  TopTokens top;
   const std::vector<float> numbers{1, 3, 3, 2, -5, 2.5f};
   const NumberRow<float> logits(numbers.data(), 6);
   const auto tokens = [&](const LogitsRow<float>& row) {
     std::vector<Token> found;
-    for (const LikelyToken& likely : likeliest.of(row, 4)) found.push_back(likely.token);
+    for (const TopToken& likely : top.of(row, 4)) found.push_back(likely.token);
     return found;
   };
   CHECK(tokens(LogitsRow<float>(logits)) == std::vector<Token>{1, 2, 5, 3});
@@ -93,18 +93,18 @@ TEST_CASE("logits of probability 0 are not likely, and those that differ are in 
 }
 
 TEST_CASE("what is no probability is never the likeliest") {
-  LikeliestTokens likeliest;
+  TopTokens top;
   for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})
     for (const Index place : {0, 1, 2}) {
       std::vector<double> p{0.5, 0.25, 0.25};
       p[static_cast<std::size_t>(place)] = bad;
       CHECK(message_of<InvalidDistribution>([&] {
-              likeliest.of(DenseRow<double>(p.data(), 3), 1);
+              top.of(DenseRow<double>(p.data(), 3), 1);
             }).starts_with("the probability of token " + std::to_string(place) + " is "));
-      CHECK(likeliest.of(DenseRow<double>(p.data(), 3), 0).empty());
+      CHECK(top.of(DenseRow<double>(p.data(), 3), 0).empty());
     }
   const std::vector<double> p{0.5, -1, 0.5};
-  CHECK(likeliest.of(DenseRow<double>(p.data(), 3), 3).size() == 2);
+  CHECK(top.of(DenseRow<double>(p.data(), 3), 3).size() == 2);
 }
 
-}  // namespace test_rows_likeliest
+}  // namespace test_rows_top_tokens

@@ -1,10 +1,10 @@
-// One way to walk a row: a new kind of row is one file, and all that reads whole rows takes what it offers.
+// One way to read a whole row: a new kind of row is one file, and all that reads whole rows takes what it offers.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <random>
 #include <specdec/rows/kinds/row_copy.hpp>
-#include <specdec/rows/read/walk.hpp>
+#include <specdec/rows/read/segments.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <utility>
@@ -14,7 +14,7 @@
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 
-namespace test_rows_walk {
+namespace test_rows_segments {
 
 using namespace specdec;
 using support::RowMajor;
@@ -172,11 +172,11 @@ TEST_CASE("a new kind of row with a list is read by its list") {
   CHECK(testing::detail::RowReading(q, 3).total() == Approx(1).epsilon(1e-12));
 }
 
-TEST_CASE("a walk visits each token that may have mass once, in order") {
+TEST_CASE("each_segment() visits each token that may have mass once, in order") {
   Asked asked;
   const auto visited = [](const auto& row) {
     std::vector<std::pair<Token, double>> out;
-    detail::walk(row, [&](const auto& ids, const auto& p) {
+    detail::each_segment(row, [&](const auto& ids, const auto& p) {
       CHECK(p.size() > 0);
       CHECK(p.size() <= max_segment_size);
       for (Index k = 0; k < p.size(); ++k) out.emplace_back(ids(k), p[k]);
@@ -210,4 +210,4 @@ TEST_CASE("a walk visits each token that may have mass once, in order") {
         "the ids of a sparse row do not ascend: ids[2] = 5, after ids[1] = 5");
 }
 
-}  // namespace test_rows_walk
+}  // namespace test_rows_segments
