@@ -93,7 +93,7 @@ class CountedRow : public R {
 };
 
 /// A matrix of counted rows; reads[i] is for row i.
-template <specdec::SizedDistributionMatrix M, bool Normalises>
+template <specdec::DistributionMatrix M, bool Normalises>
 class CountedRows {
  public:
   CountedRows(M rows, std::vector<Reads>& reads) : rows_(std::move(rows)), reads_(&reads) {
@@ -126,7 +126,7 @@ class CountingChance {
     return chance_.draw(row);
   }
 
-  template <specdec::TokenSampler S, specdec::Distribution R>
+  template <class S, specdec::Distribution R>
   Token draw_again(S& sampler, const R& row) {
     ++draws;
     return chance_.draw_again(sampler, row);

@@ -97,10 +97,9 @@ struct LeastVerifier {
   Verdict judge(const auto&, auto&) { return {0, 1}; }
 };
 
-static_assert(TokenSampler<Sampler>);
 static_assert(Distribution<Row>);
-static_assert(DistributionMatrix<UnsizedRows> && !SizedDistributionMatrix<UnsizedRows>);
-static_assert(SizedDistributionMatrix<Rows>);
+static_assert(DistributionMatrix<UnsizedRows> && !has_vocab_size<UnsizedRows>);
+static_assert(DistributionMatrix<Rows> && has_vocab_size<Rows>);
 static_assert(Probabilities<Rows> && !NumberMatrix<Rows>);
 static_assert(Model<LeastModel> && !std::copy_constructible<LeastModel> && !has_stable_rows<LeastModel>);
 static_assert(takes_trees<LeastTreeModel> && !takes_trees<LeastModel>);
@@ -127,10 +126,12 @@ static_assert(Distribution<LogitsRow<float>> && ArgmaxRow<LogitsRow<double>> &&
               SegmentedRow<LogitsRow<float>>);
 static_assert(Distribution<SampledRow<SparseRow<float>>> && ListedRow<SampledRow<SparseRow<float>>>);
 static_assert(Distribution<ResidualRow<SparseRow<double>, LogitsRow<float>>>);
-static_assert(SizedDistributionMatrix<Logits<NumbersOf<Eigen::MatrixXf>>> &&
-              SizedDistributionMatrix<Logits<RowPointers<float>>>);
-static_assert(SizedDistributionMatrix<SampledRows<Logits<RowPointers<float>>>> &&
-              !SizedDistributionMatrix<SampledRows<OneHotRows>>);
+static_assert(DistributionMatrix<Logits<NumbersOf<Eigen::MatrixXf>>> &&
+              has_vocab_size<Logits<NumbersOf<Eigen::MatrixXf>>> &&
+              DistributionMatrix<Logits<RowPointers<float>>> && has_vocab_size<Logits<RowPointers<float>>>);
+static_assert(DistributionMatrix<SampledRows<Logits<RowPointers<float>>>> &&
+              has_vocab_size<SampledRows<Logits<RowPointers<float>>>> &&
+              !has_vocab_size<SampledRows<OneHotRows>>);
 static_assert(Verifier<GreedyBlockVerifier, SampledRows<Logits<RowPointers<Eigen::half>>>,
                        RowSpan<SparseRow<float, std::int64_t>>>);
 
@@ -161,12 +162,18 @@ struct ModelOfExpressions : ModelWithoutTruncate {
   decltype(Eigen::MatrixXd() + Eigen::MatrixXd()) forward(std::span<const Token>, Index);
   void truncate(Index);
 };
-struct WrongSampler {
-  int* operator()(double) const;
+struct RowWithWrongSampler : Row {
+  struct WrongSampler {
+    int* operator()(double) const;
+  };
+  WrongSampler sampler() const;
+};
+struct RowWithoutSampler : Row {
+  int sampler() const;
 };
 static_assert(!Model<ModelWithoutTruncate> && !Model<ModelOfExpressions> && !Model<int>);
 static_assert(!Drafter<LeastModel> && !Drafter<int>);
-static_assert(!TokenSampler<WrongSampler> && !TokenSampler<int>);
+static_assert(!Distribution<RowWithWrongSampler> && !Distribution<RowWithoutSampler>);
 static_assert(!RandomSource<std::vector<int>> && !RandomSource<int> && !Chance<std::mt19937>);
 static_assert(!Verifier<Row> && !Verifier<int>);
 

@@ -114,7 +114,7 @@ TellingRule telling(const V& verifier, std::mt19937_64& generator) {
 template <class V>
 Compared compared(const acceptance::Rule<V>& rule, std::mt19937_64& generator) {
   const AnyRule any = any_rule(rule.verifier, &generator);
-  if constexpr (specdec::TellsSurvival<V>)
+  if constexpr (specdec::tells_survival<V>)
     return {rule.name, rule.reference, any, telling(rule.verifier, generator)};
   else if constexpr (specdec::SurvivalRule<V>) return {rule.name, rule.reference, any, rule.verifier};
   else return {rule.name, rule.reference, any, any};

@@ -22,7 +22,7 @@ using namespace specdec;
 using support::RowMajor;
 
 static_assert(Chance<Keyed> && RandomSource<Keyed>);
-static_assert(KeyedSource<Keyed&> && !KeyedSource<RandomChance<std::mt19937>>);
+static_assert(is_keyed<Keyed&> && !is_keyed<RandomChance<std::mt19937>>);
 
 namespace {
 

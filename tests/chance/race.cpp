@@ -227,7 +227,7 @@ struct EitherChance {
     auto sampler = row.sampler();
     return draw_again(sampler, row);
   }
-  template <TokenSampler S, Distribution R>
+  template <class S, Distribution R>
   Token draw_again(S& sampler, const R& row) {
     if (!enumerator) return sampler(uniform01(*generator));
     Eigen::RowVectorXd p(row.vocab_size());

@@ -1,4 +1,4 @@
-// must say: SizedDistributionMatrix
+// must say: a target matrix needs vocab_size()
 // One-hot rows fit any vocabulary; the target's has to be known.
 #include <specdec/specdec.hpp>
 #include <vector>

@@ -13,7 +13,7 @@ mutant("confidence-after-the-draw", "draft/strategies/line.hpp", LENGTHS,
 mutant("confidence-ignored", "draft/strategies/line.hpp", LENGTHS, "      if (!keep_drafting(q, i)) return end();\n", "")
 mutant("schedule-grows-by-one", "draft/length/draft_length.hpp", LENGTHS, ") + 2", ") + 1")
 mutant("schedule-below-one", "draft/length/draft_length.hpp", LENGTHS, "std::max<Index>(1, length_ - 1)", "length_ - 1")
-mutant("survival-of-another-rule", "loop/step.hpp", LENGTHS, "if constexpr (TellsSurvival<V> && !branches) {", "if constexpr (TellsSurvival<Drafter>) {")
+mutant("survival-of-another-rule", "loop/step.hpp", LENGTHS, "if constexpr (tells_survival<V> && !branches) {", "if constexpr (tells_survival<Drafter>) {")
 mutant("token-survival-unclipped", "verify/token.hpp", "tests/measure/acceptance", "before * std::min(1.0, p / q)", "before * p / q")
 mutant("block-survival-clipped-twice", "verify/block.hpp", "tests/measure/acceptance", "std::min(1.0, before * (p / q))", "before * std::min(1.0, p / q)")
 mutant("expectations-of-costly-rows", "loop/step.hpp", "tests/measure/acceptance", "if (!drafted.all_looked_up()) return false;", "")

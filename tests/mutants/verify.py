@@ -138,7 +138,7 @@ mutant("greedy-bonus-from-previous-row", "verify/greedy_block.hpp", "tests/verif
        "drafted.race(chance, at(gamma).g, gamma)",
        "chance.race(at(gamma).g, drafted.target(gamma > 0 ? gamma - 1 : 0))")
 mutant("greedy-never-committed", "verify/verifier.hpp", "tests/verify/greedy_block tests/law_lossless",
-       "if constexpr (Remembers<R>) rule.commit();", "")
+       "if constexpr (has_commit<R>) rule.commit();", "")
 
 mutant = promise("argmax is greedy decoding, sample-and-match the target's own draws, lenience bounded by 1/l")
 mutant("argmax-last-of-equals", "rows/numbers.hpp", "tests/rows/kinds/dense tests/verify/argmax",
@@ -181,7 +181,7 @@ mutant("dishonest-q-told", "verify/drafted.hpp", "tests/measure/acceptance",
        "|| !drawn(rows_.q[k])) return {};",
        "|| !detail::is_probability(rows_.q[k])) return {};")
 mutant("one-trip-a-token", "verify/drafted.hpp", "tests/verify/drafted",
-       "} else if constexpr (in_order && detail::LooksUpTogether<Matrix>) {",
+       "} else if constexpr (in_order && detail::looks_up_together<Matrix>) {",
        "} else if constexpr (false) {")
 
 mutant = promise("rows kept for a verification are destroyed after it, those alone that were made")

@@ -20,7 +20,8 @@ using namespace specdec;
 using namespace support;
 
 static_assert(
-    SizedDistributionMatrix<decltype(ProcessedRows(std::declval<const Eigen::MatrixXf&>(), MinP(0.1)))>);
+    DistributionMatrix<decltype(ProcessedRows(std::declval<const Eigen::MatrixXf&>(), MinP(0.1)))> &&
+    has_vocab_size<decltype(ProcessedRows(std::declval<const Eigen::MatrixXf&>(), MinP(0.1)))>);
 static_assert(ArgmaxRow<ProcessedRow<float, 1, MinP>> && SummableRow<ProcessedRow<float, 1, MinP>> &&
               SegmentedRow<ProcessedRow<float, 1, MinP>>);
 

@@ -101,7 +101,7 @@ struct AnyOf {
     std::visit([](auto& verifier) { specdec::detail::commit(verifier); }, rule);
   }
   double survival(double before, double p, double q) const
-    requires(specdec::TellsSurvival<Rules> && ...)
+    requires(specdec::tells_survival<Rules> && ...)
   {
     return std::visit([&](const auto& verifier) { return verifier.survival(before, p, q); }, rule);
   }

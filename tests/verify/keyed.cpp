@@ -22,7 +22,7 @@ using Tokens = std::vector<Token>;
 static_assert(Verifier<KeyedVerifier> && judges_trees<TrunkAndSpares<KeyedVerifier>>);
 static_assert(draws_keyed<TrunkAndSpares<KeyedVerifier>> && !draws_keyed<SampleMatchVerifier>);
 static_assert(!needs_draft<KeyedVerifier> && draws_from_target<KeyedVerifier>);
-static_assert(!TellsSurvival<KeyedVerifier>);
+static_assert(!tells_survival<KeyedVerifier>);
 
 namespace {
 
@@ -55,7 +55,7 @@ class AnyDrafter {
 
   template <class Source>
   Draft<OneHotRows> draft(std::span<const Token> context, const DraftLimits& limits, Source& source) {
-    if constexpr (KeyedSource<Source>) proposal_ = draft_(context, limits, source);
+    if constexpr (is_keyed<Source>) proposal_ = draft_(context, limits, source);
     return {proposal_.tokens, OneHotRows(proposal_.tokens), proposal_.parents};
   }
   void truncate(Index length) { truncate_(length); }

@@ -25,7 +25,7 @@ struct Said {
   bool draws_from_target, needs_draft, tells_survival, remembers;
 };
 template <class V>
-constexpr Said said{draws_from_target<V>, needs_draft<V>, TellsSurvival<V>, detail::Remembers<V>};
+constexpr Said said{draws_from_target<V>, needs_draft<V>, tells_survival<V>, detail::has_commit<V>};
 
 void check_said(const Said& said, const Said& expected) {
   CHECK(said.draws_from_target == expected.draws_from_target);
@@ -107,17 +107,17 @@ TEST_CASE("rules that take ratios need an honest q, and one rule remembers") {
   CHECK(needs_draft<LenientVerifier>);
   CHECK_FALSE(needs_draft<SampleMatchVerifier>);
   CHECK_FALSE(needs_draft<ArgmaxVerifier>);
-  CHECK(detail::Remembers<GreedyBlockVerifier>);
-  CHECK_FALSE(detail::Remembers<BlockVerifier>);
+  CHECK(detail::has_commit<GreedyBlockVerifier>);
+  CHECK_FALSE(detail::has_commit<BlockVerifier>);
 }
 
 TEST_CASE("survival is told where it depends on nothing but p and q of the tokens so far") {
-  CHECK(TellsSurvival<TokenVerifier>);
-  CHECK(TellsSurvival<BlockVerifier>);
-  CHECK(TellsSurvival<SampleMatchVerifier>);
-  CHECK(TellsSurvival<LenientVerifier>);
-  CHECK_FALSE(TellsSurvival<GreedyBlockVerifier>);  // modifications have a say
-  CHECK_FALSE(TellsSurvival<ArgmaxVerifier>);       // what counts is whether a token is the largest
+  CHECK(tells_survival<TokenVerifier>);
+  CHECK(tells_survival<BlockVerifier>);
+  CHECK(tells_survival<SampleMatchVerifier>);
+  CHECK(tells_survival<LenientVerifier>);
+  CHECK_FALSE(tells_survival<GreedyBlockVerifier>);  // modifications have a say
+  CHECK_FALSE(tells_survival<ArgmaxVerifier>);       // what counts is whether a token is the largest
 }
 
 TEST_CASE(

@@ -36,11 +36,12 @@
 
 namespace specdec {
 
-/// A rule whose weight is a running product of ratios, clipped or not.
-template <class Rule>
-concept ProductRule = std::same_as<Rule, BlockVerifier> || std::same_as<Rule, GreedyBlockVerifier>;
-
 namespace detail {
+
+/// Whether the rule's weight is a running product of ratios, clipped or not.
+template <class Rule>
+inline constexpr bool is_product_rule =
+    std::same_as<Rule, BlockVerifier> || std::same_as<Rule, GreedyBlockVerifier>;
 
 /// A value of a positive random variable.
 struct Atom {
@@ -236,7 +237,8 @@ Survival context_free_survival(const LenientVerifier& rule, const P& p, const Q&
 /// open: time R·N a token, some 100·N bytes. Two or three ratios: any γ. All of V = 1000: γ = 2.
 /// Numeric: weights that agree to about 2^-36 (and so all that are equal but for rounding) are taken for their
 /// mean; by the square of that, 2^-72, results may differ, which is below rounding.
-template <ProductRule Rule, Distribution P, Distribution Q>
+template <class Rule, Distribution P, Distribution Q>
+  requires detail::is_product_rule<Rule>
 Survival context_free_survival(const Rule&, const P& p, const Q& q, Index gamma,
                                std::size_t most_weights = std::size_t{1} << 18) {
   using detail::WeightWalk;
@@ -260,7 +262,8 @@ struct SurvivalBounds {
 /// Source, throws: as context_free_survival; also unless cell is within [2^-20, 1].
 /// Cost: time K·N a token, K <= V being the number of cells that hold ratios, N <= γ·(log max r − log min r)/cell
 /// that of cells that hold weights whose fate is open; memory N.
-template <ProductRule Rule, Distribution P, Distribution Q>
+template <class Rule, Distribution P, Distribution Q>
+  requires detail::is_product_rule<Rule>
 SurvivalBounds context_free_survival_bounds(const Rule&, const P& p, const Q& q, Index gamma,
                                             double cell = 1.0 / 64) {
   using detail::WeightWalk;

@@ -16,26 +16,22 @@
 
 namespace specdec {
 
-/// What maps a context to its next-token distribution: row(context).
-template <class S>
-concept RowOfContext = std::invocable<S&, std::span<const Token>> &&
-                       Distribution<std::remove_cvref_t<std::invoke_result_t<S&, std::span<const Token>>>>;
-
-/// Rows by context: a callable, or what a Model offers.
-template <class S>
-concept RowSource = RowOfContext<S> || requires(S& model, std::span<const Token> tokens) {
-  { model.forward(tokens, Index{1}) } -> Probabilities;
-  model.truncate(Index{0});
-};
-
 namespace detail {
 
-/// f(the row of the context).
-template <RowSource S, class F>
+/// f(the row of the context), which a callable gives, or a model.
+template <class S, class F>
 void with_row(S& source, std::span<const Token> context, F&& f) {
-  if constexpr (RowOfContext<S>) {
-    f(source(context));
+  if constexpr (std::invocable<S&, std::span<const Token>>) {
+    const auto& row = source(context);
+    static_assert(Distribution<std::remove_cvref_t<decltype(row)>>,
+                  "row(context) is no specdec::Distribution");
+    f(row);
   } else {
+    static_assert(
+        requires {
+          distributions(source.forward(context, Index{1}));
+          source.truncate(Index{0});
+        }, "what gives rows by context is neither a row(context) nor a specdec::Model");
     source.truncate(0);
     const auto& matrix = source.forward(context, 1);
     f(distributions(matrix).row(0));
@@ -113,7 +109,7 @@ class SurvivalWalk {
 /// Throws: std::invalid_argument for a gamma that is negative or more than longest_draft; InvalidDistribution for
 /// numbers that are no probabilities. Cost: two rows for each of up to V^i prefixes of each length i < γ, and V^γ
 /// ratios: for small models.
-template <SurvivalRule Rule, RowSource Target, RowSource Draft>
+template <SurvivalRule Rule, class Target, class Draft>
 Survival enumerated_survival(const Rule& rule, Target&& target, Draft&& draft, std::span<const Token> prompt,
                              Index gamma) {
   detail::check_drafted("gamma", gamma);

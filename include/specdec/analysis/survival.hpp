@@ -46,11 +46,13 @@ struct Survival {
 namespace detail {
 
 /// The weight behind a token of probabilities p and q. One that is not 0 can become so, but not the reverse.
-template <TellsSurvival Rule>
+template <class Rule>
+  requires tells_survival<Rule>
 double next_weight(const Rule& rule, double before, double p, double q) {
   return rule.survival(before, p, q);
 }
-template <TellsSurvival Rule>
+template <class Rule>
+  requires tells_survival<Rule>
 double survival(const Rule&, double weight) {
   return weight;
 }

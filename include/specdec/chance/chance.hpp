@@ -76,7 +76,7 @@ class RandomChance {
   }
 
   /// A sampler that can do with several numbers what takes more reading with one has a draw(uniform).
-  template <TokenSampler S, Distribution R>
+  template <class S, Distribution R>
   Token draw_again(S& sampler, const R&) {
     const auto uniform = [this] { return uniform01(*generator_); };
     if constexpr (requires { sampler.draw(uniform); }) return sampler.draw(uniform);

@@ -97,8 +97,8 @@ class Keyed {
   Index position_;
 };
 
-/// A source of chance whose numbers belong to places.
+/// Whether a source of chance is one whose numbers belong to places.
 template <class C>
-concept KeyedSource = std::derived_from<std::remove_cvref_t<C>, Keyed>;
+inline constexpr bool is_keyed = std::derived_from<std::remove_cvref_t<C>, Keyed>;
 
 }  // namespace specdec

@@ -114,9 +114,10 @@ struct LogProbabilityRecord {
   }
 
  private:
+  // Of a row that knows what it was before temperature, cuts and hooks.
   template <class R>
   void add_raw(const R& row, Token token, Index top) {
-    if constexpr (ProcessedDistribution<R>) raw.add(row.unprocessed(), token, top, likeliest);
+    if constexpr (requires { row.unprocessed(); }) raw.add(row.unprocessed(), token, top, likeliest);
     else
       invalid_argument(
           "log_probabilities.raw is asked for, but the target's rows do not tell what they were before they "

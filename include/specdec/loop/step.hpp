@@ -352,7 +352,7 @@ class Step {
     }
     Index known = target_.vocabulary;
     const auto rows = distributions(draft.rows);
-    if constexpr (SizedDistributionMatrix<decltype(rows)>) known = std::max<Index>(known, rows.vocab_size());
+    if constexpr (has_vocab_size<decltype(rows)>) known = std::max<Index>(known, rows.vocab_size());
     detail::check_tokens("draft", offer.tokens, known);
   }
 
@@ -373,7 +373,7 @@ class Step {
     if (drafted.vocab_size() < known)
       detail::invalid_argument("the target's rows are over ", drafted.vocab_size(),
                                " tokens, fewer than its vocabulary of ", known);
-    if constexpr (!detail::Remembers<V> && !std::is_empty_v<V>) before_ = verifier_;
+    if constexpr (!detail::has_commit<V> && !std::is_empty_v<V>) before_ = verifier_;
     verdict_ = detail::judge_at_node(verifier_, drafted, chance, known);
     path_.set(drafted, verdict_.node);
     cut_ = text_.cut(path_.tokens(), verdict_.token);
@@ -389,7 +389,7 @@ class Step {
   void measure(const D& drafted) {
     survival_.assign(static_cast<std::size_t>(drafted.gamma()), 0.0);
     told_ = !branches && tell(drafted);
-    if constexpr (TellsSurvival<V> && !branches) {
+    if constexpr (tells_survival<V> && !branches) {
       double survival = 1;
       for (std::size_t i = 0; i < probabilities_.size(); ++i)
         survival_[i] = survival =

@@ -16,7 +16,7 @@ namespace specdec {
 template <DistributionMatrix M, Communicator C>
 class Shards;
 
-/// The ranks that a row of Shards is spread over: see spread_row.hpp.
+/// The ranks that a row of Shards is spread over: see detail::SpreadRow.
 template <DistributionMatrix M, Communicator C>
 class RankSpread {
  public:
@@ -64,7 +64,7 @@ class ShardedRow {
   }
   Token argmax() const { return shards_->argmax(i_); }
 
-  /// For sums and draws of what is made of rows: see spread_row.hpp.
+  /// For sums and draws of what is made of rows: see detail::SpreadRow.
   RankSpread<M, C> spread() const { return RankSpread<M, C>(*shards_); }
   auto made_of(const detail::RankPart& part) const { return shards_->part(i_, part.columns()); }
 

@@ -14,24 +14,18 @@
 
 namespace specdec {
 
-/// An inverse distribution function: maps u uniform on [0, 1) to a token of the row it came from.
-/// One sampler may be asked many times; what it has learned about its row serves the later draws.
-template <class S>
-concept TokenSampler = requires(S& sampler, double u) {
-  { sampler(u) } -> std::same_as<Token>;
-};
-
 /// One distribution over tokens 0..vocab_size()-1. Cheap to copy: a view, not a container.
 ///
 ///   vocab_size()      number of tokens; those beyond it have probability 0
 ///   probability(x)    the probability of token x, 0 <= x < vocab_size()
-///   sampler()         a TokenSampler; the row must outlive it. It never returns a token of probability 0 and
-///                     throws InvalidDistribution where the row has no mass or holds NaN
+///   sampler()         the inverse distribution function: called with u uniform on [0, 1) it gives a token, never one of
+///                     probability 0, and throws InvalidDistribution where the row has no mass or holds NaN. It may be
+///                     asked many times, and what it has learnt of the row serves the later draws. The row outlives it
 template <class R>
-concept Distribution = std::copy_constructible<R> && requires(const R& row, Token x) {
+concept Distribution = std::copy_constructible<R> && requires(const R& row, Token x, double u) {
   { row.vocab_size() } -> detail::Count;
   { row.probability(x) } -> std::convertible_to<double>;
-  { row.sampler() } -> TokenSampler;
+  { row.sampler()(u) } -> std::same_as<Token>;
 };
 
 /// A row that also knows its most probable token, the lowest id among equals: what greedy decoding asks.
@@ -66,6 +60,23 @@ concept ListedRow = requires(const R& row, Index k) {
   { row.support(k) } -> std::convertible_to<Token>;
   { row.listed(k) } -> std::convertible_to<double>;
 };
+
+namespace detail {
+
+/// A row of which only a part is here, as of rows spread over ranks: the others who read it have the rest. What is summed over
+/// such a row each of them sums over its own part, so that one number crosses. spread() offers that; all of them ask together:
+///
+///   spread().sum(start, end, f)          Σ f(part, from, to) over all parts that have any of tokens start..end − 1: to this
+///                                        part they are from..to − 1. part(row) is what is here of any row
+///   spread().draw(u, row)                the token that u of [0, 1) draws from the row
+///   spread().first_to_arrive(row, f)     the token of the first of all arrivals f(part of the row, its first token)
+///
+/// A row that is made of such rows offers the spread() of one of them, and made_of(part): itself, made of part(row) in place
+/// of each row that it is made of.
+template <class R>
+concept SpreadRow = requires(const R& row) { row.spread(); };
+
+}  // namespace detail
 
 /// The probability of a token that may lie beyond the row's vocabulary, where there is none.
 template <class R>
@@ -107,9 +118,9 @@ concept DistributionMatrix = std::copy_constructible<M> && requires(const M& mat
   { matrix.row(i) } -> Distribution;
 };
 
-/// A matrix over a vocabulary of known size, as a target must be.
+/// Whether a matrix tells the size of its vocabulary, as that of a target must.
 template <class M>
-concept SizedDistributionMatrix = DistributionMatrix<M> && requires(const M& matrix) {
+inline constexpr bool has_vocab_size = requires(const M& matrix) {
   { matrix.vocab_size() } -> detail::Count;
 };
 

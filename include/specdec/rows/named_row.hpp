@@ -7,7 +7,6 @@
 
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/kinds/spread_row.hpp"
 
 namespace specdec::detail {
 

@@ -243,13 +243,6 @@ template <class Pointers>
 RowPointers(const Pointers&, Index, Index)
     -> RowPointers<std::remove_const_t<std::remove_pointer_t<typename Pointers::value_type>>, Eigen::Dynamic>;
 
-namespace detail {
-/// A vector, a span or another contiguous range of numbers.
-template <class R>
-concept NumberRange = std::ranges::contiguous_range<const R> && std::ranges::sized_range<const R> &&
-                      Real<std::ranges::range_value_t<R>>;
-}  // namespace detail
-
 /// Rows given as a range of vectors (or of arrays, spans or other contiguous ranges of numbers): row i is rows[i]. They
 /// must outlive it; a temporary container of rows is refused. Taken as a matrix wherever an Eigen one is.
 ///
@@ -257,7 +250,8 @@ concept NumberRange = std::ranges::contiguous_range<const R> && std::ranges::siz
 ///   verifier(RowVectors{target}, RowVectors{draft}, tokens, rng)
 ///
 /// Throws std::invalid_argument where the rows are not all of one length. Cost: a look at the length of each.
-template <detail::NumberRange Row>
+template <std::ranges::contiguous_range Row>
+  requires std::ranges::sized_range<const Row> && Real<std::ranges::range_value_t<Row>>
 class RowVectors {
   using S = std::ranges::range_value_t<Row>;
 

@@ -14,19 +14,18 @@ inline constexpr bool may_hold_a_copy = false;
 template <class M, int Options, class Stride>
 inline constexpr bool may_hold_a_copy<Eigen::Ref<const M, Options, Stride>> = true;
 
-/// A matrix or an array of Eigen's with memory of its own, other than a Map, a Ref to be written to or a Block.
-template <class M>
-concept EigenOwner = std::derived_from<M, Eigen::PlainObjectBase<M>> || may_hold_a_copy<M>;
-
-/// A vector, an array or another range with memory of its own, other than a span: one that is not a borrowed range.
-template <class R>
-concept RangeOwner =
-    !std::derived_from<R, Eigen::EigenBase<R>> && std::ranges::range<R> && !std::ranges::borrowed_range<R>;
+/// Whether it has memory of its own: a matrix or an array of Eigen's, other than a Map, a Ref to be written to or a Block; a
+/// vector, an array or another range that is not borrowed, as a span is.
+template <class T>
+inline constexpr bool owns_its_entries = [] {
+  if constexpr (std::derived_from<T, Eigen::EigenBase<T>>)
+    return std::derived_from<T, Eigen::PlainObjectBase<T>> || may_hold_a_copy<T>;
+  else return std::ranges::range<T> && !std::ranges::borrowed_range<T>;
+}();
 
 /// A temporary that takes its entries with it when it dies. `T` is what a forwarding reference deduces.
 template <class T>
-concept OwningTemporary = !std::is_lvalue_reference_v<T> &&
-                          (EigenOwner<std::remove_cvref_t<T>> || RangeOwner<std::remove_cvref_t<T>>);
+concept OwningTemporary = !std::is_lvalue_reference_v<T> && owns_its_entries<std::remove_cvref_t<T>>;
 
 /// A span that refuses to look at such a temporary.
 template <class T>

@@ -51,7 +51,7 @@ class Enumerator {
   }
 
   /// For run_race: the rounds share nothing here.
-  template <TokenSampler S, Distribution R>
+  template <class S, Distribution R>
   Token draw_again(S&, const R& row) {
     return draw(row);
   }

@@ -27,13 +27,13 @@ inline constexpr double largest_weight = 1e300;
 
 inline double bounded(double weight) { return std::min(weight, largest_weight); }
 
-/// Whether the probabilities of tokens, one a row, can be had without reading a row: all at once where the
-/// matrix offers that, else one by one.
+/// Whether the probabilities of tokens, one a row, can be had without reading a row: all at once where the matrix offers
+/// that, else one by one.
 template <class M>
-concept LooksUpTogether =
+inline constexpr bool looks_up_together =
     requires(const M& matrix, TokenIds tokens, std::span<double> out) { matrix.probabilities(tokens, out); };
 template <class M>
-inline constexpr bool cheap_look_ups = LooksUpTogether<M> || constant_time_probability<RowOf<M>>;
+inline constexpr bool cheap_look_ups = looks_up_together<M> || constant_time_probability<RowOf<M>>;
 
 /// What a rule makes of q: whether a drafted token without any is an error.
 enum class DraftRows { needed, unused };
@@ -90,11 +90,13 @@ struct DraftedRows {
 /// InvalidDistribution where a number that is asked for is no probability.
 /// Cost: the p and q of all tokens are looked up at once, and once; where that takes passes, as they are asked
 /// for. No allocation for γ <= 64. Rows are made when they are first needed and keep what they learn.
-template <SizedDistributionMatrix Target, DistributionMatrix Draft, class Links = detail::LineLinks>
+template <DistributionMatrix Target, DistributionMatrix Draft, class Links = detail::LineLinks>
 class Drafted {
+  static_assert(has_vocab_size<Target>,
+                "the target's rows tell no size of the vocabulary: a target matrix needs vocab_size()");
   static constexpr bool linear = Links::linear, of_a_tree = std::same_as<Links, detail::TrunkLinks>;
   using Rows = detail::DraftedRows<Target, Draft>;
-  template <SizedDistributionMatrix, DistributionMatrix, class>
+  template <DistributionMatrix, DistributionMatrix, class>
   friend class Drafted;
 
  public:
@@ -266,7 +268,7 @@ class Drafted {
   // Ids that the drafter alone knows are judged, and rejected, by probability 0. To drop them from the draft
   // instead would look at the outcome of a draw and bias the text.
   Index known_ids() const {
-    if constexpr (SizedDistributionMatrix<Draft>)
+    if constexpr (has_vocab_size<Draft>)
       return std::max<Index>(vocab_size(), rows_.draft.matrix().vocab_size());
     else return vocab_size();
   }
@@ -294,7 +296,7 @@ class Drafted {
     using Matrix = std::remove_cvref_t<decltype(rows.matrix())>;
     if constexpr (!now) {
       std::fill_n(out.data(), gamma(), unknown);
-    } else if constexpr (in_order && detail::LooksUpTogether<Matrix>) {
+    } else if constexpr (in_order && detail::looks_up_together<Matrix>) {
       rows.matrix().probabilities(rows_.tokens,
                                   std::span<double>(out.data(), static_cast<std::size_t>(gamma())));
     } else {

@@ -35,7 +35,7 @@ class TrunkAndSpares : public detail::Callable<TrunkAndSpares<V>> {
                 "TrunkAndSpares takes a rule for lines: see specdec::Verifier");
   // Its judge() may change it.
   static constexpr bool remembers =
-      detail::Remembers<V> ||
+      detail::has_commit<V> ||
       !requires(const V& rule,
                 const Drafted<DenseRows<RowPointers<double>>, DenseRows<RowPointers<double>>>& drafted,
                 RandomChance<SplitMix64>& chance) { rule.judge(drafted, chance); };

@@ -90,9 +90,9 @@ Index min_draft_length(const R& rule) {
   }
 }
 
-/// A rule that tells how likely a draft survives.
+/// Whether the rule tells how likely a draft survives.
 template <class R>
-concept TellsSurvival = requires(const R& rule) {
+inline constexpr bool tells_survival = requires(const R& rule) {
   { rule.survival(1.0, 1.0, 1.0) } -> std::convertible_to<double>;
 };
 
@@ -139,10 +139,10 @@ std::string told_probabilities(const D& drafted) {
 /// it is told with what the rule was judging. Costs nothing where nothing is thrown.
 template <class R, class D, class C>
 auto ask(R& rule, const D& drafted, C& chance) {
-  static_assert(draws_keyed<R> || !KeyedSource<C>,
+  static_assert(draws_keyed<R> || !is_keyed<C>,
                 "the numbers of a specdec::Keyed are those that the draft was drawn by, and this rule would "
                 "bias the text with them: use KeyedVerifier");
-  static_assert(!draws_keyed<R> || KeyedSource<C>,
+  static_assert(!draws_keyed<R> || is_keyed<C>,
                 "KeyedVerifier draws by the numbers that the draft was drawn by: its source of chance is a "
                 "specdec::Keyed, not a generator");
   try {
@@ -210,13 +210,13 @@ TreeVerdict verdict_at(const D& drafted, const NodeVerdict& stop) {
   return verdict;
 }
 
-/// A rule that remembers its sequence, and says so.
+/// Whether the rule remembers its sequence, and says so.
 template <class R>
-concept Remembers = requires(R& rule) { rule.commit(); };
+inline constexpr bool has_commit = requires(R& rule) { rule.commit(); };
 
 template <class R>
 void commit(R& rule) {
-  if constexpr (Remembers<R>) rule.commit();
+  if constexpr (has_commit<R>) rule.commit();
 }
 
 /// Says which argument of a verifier is no matrix of distributions, and what would be one.
@@ -244,13 +244,10 @@ NodeVerdict verify_at_node(R& rule, const D& drafted, Source& source) {
   return verdict;
 }
 
-/// Says what of verify()'s arguments does not fit.
-template <class R, class Target>
-consteval bool can_be_verified() {
-  static_assert(
-      requires(const Target& target) { distributions(target).vocab_size(); },
-      "a target matrix needs vocab_size(): see SizedDistributionMatrix");
-  static_assert(std::is_lvalue_reference_v<R> || !Remembers<std::remove_cvref_t<R>>,
+/// Says whether a rule can be called so.
+template <class R>
+consteval bool can_be_called() {
+  static_assert(std::is_lvalue_reference_v<R> || !has_commit<std::remove_cvref_t<R>>,
                 "a rule that remembers its sequence is called on a variable, one for a sequence");
   return true;
 }
@@ -265,7 +262,7 @@ consteval bool can_be_verified() {
 template <class R, Probabilities Target, Probabilities Draft, RandomSource Source>
 [[nodiscard]] Verdict verify(R&& rule, const Target& target, const Draft& draft, TokenIds tokens,
                              Source& source) {
-  static_assert(detail::can_be_verified<R, Target>());
+  static_assert(detail::can_be_called<R>());
   const Drafted drafted(target, draft, tokens, detail::draft_rows_for<std::remove_cvref_t<R>>);
   const NodeVerdict verdict = detail::verify_at_node(rule, drafted, source);
   return {verdict.node, verdict.token};
@@ -280,7 +277,7 @@ template <class R, Probabilities Target, Probabilities Draft, RandomSource Sourc
 template <class R, Probabilities Target, Probabilities Draft, RandomSource Source>
 [[nodiscard]] TreeVerdict verify(R&& rule, const Target& target, const Draft& draft, TokenIds tokens,
                                  TokenIds parents, Source& source) {
-  static_assert(detail::can_be_verified<R, Target>());
+  static_assert(detail::can_be_called<R>());
   static_assert(
       judges_trees<std::remove_cvref_t<R>>,
       "this rule judges lines, no trees: try specdec::TraversalVerifier, or specdec::TrunkAndSpares "
@@ -305,32 +302,32 @@ namespace detail {
 template <class R>
 struct Callable {
   template <Probabilities Target, Probabilities Draft, RandomSource Source>
-    requires(!Remembers<R> && !judges_trees<R>)
+    requires(!has_commit<R> && !judges_trees<R>)
   Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) const {
     return verify(static_cast<const R&>(*this), target, draft, tokens, source);
   }
   template <Probabilities Target, Probabilities Draft, RandomSource Source>
-    requires(!Remembers<R> && judges_trees<R>)
+    requires(!has_commit<R> && judges_trees<R>)
   TreeVerdict operator()(const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
                          Source& source) const {
     return verify(static_cast<const R&>(*this), target, draft, tokens, parents, source);
   }
   template <Probabilities Target, Probabilities Draft, RandomSource Source>
-    requires(Remembers<R> && !judges_trees<R>)
+    requires(has_commit<R> && !judges_trees<R>)
   Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) & {
     return verify(static_cast<R&>(*this), target, draft, tokens, source);
   }
   template <Probabilities Target, Probabilities Draft, RandomSource Source>
-    requires(Remembers<R> && judges_trees<R>)
+    requires(has_commit<R> && judges_trees<R>)
   TreeVerdict operator()(const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
                          Source& source) & {
     return verify(static_cast<R&>(*this), target, draft, tokens, parents, source);
   }
   template <Probabilities Target, Probabilities Draft, RandomSource Source>
-    requires(Remembers<R> && !judges_trees<R>)
+    requires(has_commit<R> && !judges_trees<R>)
   Verdict operator()(const Target&, const Draft&, TokenIds, Source&) && = delete;
   template <Probabilities Target, Probabilities Draft, RandomSource Source>
-    requires(Remembers<R> && judges_trees<R>)
+    requires(has_commit<R> && judges_trees<R>)
   TreeVerdict operator()(const Target&, const Draft&, TokenIds, TokenIds, Source&) && = delete;
 
   /// What does not fit fails with a word that says why.

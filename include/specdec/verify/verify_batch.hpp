@@ -79,7 +79,7 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
     detail::check_size("rule", "rules", static_cast<Index>(std::ranges::size(rule)), drafts);
   else
     static_assert(
-        !detail::Remembers<std::remove_cvref_t<Rule>>,
+        !detail::has_commit<std::remove_cvref_t<Rule>>,
         "a rule that remembers its sequence is not one for all: pass a span of rules, one for each draft");
   const auto judge = [&](Index i) -> Verdict {
     const Index first = offsets[static_cast<std::size_t>(i)],

@@ -22,7 +22,8 @@ static_assert(NumberMatrix<Eigen::Block<Eigen::MatrixXd>>);
 static_assert(NumberMatrix<Eigen::ArrayXXd>);
 static_assert(!NumberMatrix<decltype(Eigen::MatrixXd() + Eigen::MatrixXd())>, "would have to be computed");
 static_assert(!NumberMatrix<Eigen::MatrixXi>, "integers are no probabilities");
-static_assert(SizedDistributionMatrix<DenseRows<NumbersOf<Eigen::MatrixXd>>>);
+static_assert(DistributionMatrix<DenseRows<NumbersOf<Eigen::MatrixXd>>> &&
+              has_vocab_size<DenseRows<NumbersOf<Eigen::MatrixXd>>>);
 static_assert(Distribution<DenseRow<float>>);
 
 namespace {

@@ -19,7 +19,8 @@ static_assert(Distribution<LogitsRow<float>>);
 static_assert(Distribution<LogitsRow<Eigen::half, Eigen::Dynamic>>);
 static_assert(SummableRow<LogitsRow<double>> && SegmentedRow<LogitsRow<Eigen::bfloat16>> &&
               ArgmaxRow<LogitsRow<float>>);
-static_assert(SizedDistributionMatrix<decltype(Logits(std::declval<const Eigen::MatrixXf&>()))>);
+static_assert(DistributionMatrix<decltype(Logits(std::declval<const Eigen::MatrixXf&>()))> &&
+              has_vocab_size<decltype(Logits(std::declval<const Eigen::MatrixXf&>()))>);
 
 namespace {
 

@@ -11,7 +11,7 @@ using namespace specdec;
 
 static_assert(Distribution<OneHotRow>);
 static_assert(DistributionMatrix<OneHotRows>);
-static_assert(!SizedDistributionMatrix<OneHotRows>, "one-hot rows fit any vocabulary");
+static_assert(!has_vocab_size<OneHotRows>, "one-hot rows fit any vocabulary");
 
 TEST_CASE("a one-hot row gives one token everything") {
   const OneHotRow row(3);

@@ -13,8 +13,8 @@ namespace test_rows_row_span {
 using namespace specdec;
 using support::message_of;
 
-static_assert(SizedDistributionMatrix<RowSpan<DenseRow<float>>>);
-static_assert(SizedDistributionMatrix<RowSpan<LogitsRow<float>>>);
+static_assert(DistributionMatrix<RowSpan<DenseRow<float>>> && has_vocab_size<RowSpan<DenseRow<float>>>);
+static_assert(DistributionMatrix<RowSpan<LogitsRow<float>>> && has_vocab_size<RowSpan<LogitsRow<float>>>);
 static_assert(std::is_same_v<RowOf<RowSpan<SparseRow<float>>>, SparseRow<float>>);
 
 TEST_CASE("a span of rows is a matrix of them, in their order") {

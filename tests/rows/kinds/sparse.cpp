@@ -21,7 +21,8 @@ using Row = SparseRow<double>;
 
 static_assert(Distribution<Row> && ListedRow<Row> && SummableRow<Row> && ArgmaxRow<Row>);
 static_assert(Distribution<SparseRow<float, std::int64_t>> && ListedRow<SparseRow<Eigen::half>>);
-static_assert(SizedDistributionMatrix<RowSpan<Row>> && Probabilities<RowSpan<Row>>);
+static_assert(DistributionMatrix<RowSpan<Row>> && has_vocab_size<RowSpan<Row>> &&
+              Probabilities<RowSpan<Row>>);
 static_assert(ListedRow<ResidualRow<Row, DenseRow<float>>> && ListedRow<detail::NamedRow<Row>>);
 static_assert(!ListedRow<ResidualRow<DenseRow<float>, Row>> && !ListedRow<DenseRow<float>>);
 

@@ -41,9 +41,9 @@ static_assert(Distribution<Least> && !ArgmaxRow<Least> && !SummableRow<Least> &&
 static_assert(!ListedRow<Least> && !constant_time_probability<Least>);
 
 using Sized = VariantRows<DenseRows<NumbersOf<Eigen::MatrixXf>>, OneHotRows>;
-static_assert(SizedDistributionMatrix<Sized>);
+static_assert(DistributionMatrix<Sized> && has_vocab_size<Sized>);
 static_assert(DistributionMatrix<VariantRows<OneHotRows, OneHotRows>> &&
-              !SizedDistributionMatrix<VariantRows<OneHotRows, OneHotRows>>);
+              !has_vocab_size<VariantRows<OneHotRows, OneHotRows>>);
 
 // Longer than two blocks, with mass at both ends and in the middle.
 constexpr Index size = 2 * max_segment_size + 100;

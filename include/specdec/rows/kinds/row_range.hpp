@@ -22,7 +22,7 @@ class RowRange {
 
   Index rows() const { return count_; }
   Index vocab_size() const
-    requires SizedDistributionMatrix<M>
+    requires has_vocab_size<M>
   {
     return matrix_.vocab_size();
   }

@@ -90,7 +90,7 @@ class SampledRows {
 
   Index rows() const { return rows_.rows(); }
   Index vocab_size() const
-    requires SizedDistributionMatrix<M>
+    requires has_vocab_size<M>
   {
     return rows_.vocab_size();
   }

@@ -136,7 +136,7 @@ class VariantRows {
     return std::visit([](const auto& matrix) -> Index { return distributions(matrix).rows(); }, matrix_);
   }
   Index vocab_size() const
-    requires(SizedDistributionMatrix<DistributionsOf<M>> || ...)
+    requires(has_vocab_size<DistributionsOf<M>> || ...)
   {
     return std::visit([](const auto& matrix) { return size(distributions(matrix)); }, matrix_);
   }
@@ -145,7 +145,7 @@ class VariantRows {
  private:
   template <class Matrix>
   static Index size([[maybe_unused]] const Matrix& matrix) {
-    if constexpr (SizedDistributionMatrix<Matrix>) return matrix.vocab_size();
+    if constexpr (has_vocab_size<Matrix>) return matrix.vocab_size();
     else return 0;
   }
 

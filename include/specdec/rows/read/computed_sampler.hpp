@@ -4,7 +4,6 @@
 #include <type_traits>
 
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/kinds/spread_row.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/read/prefix_sampler.hpp"
 

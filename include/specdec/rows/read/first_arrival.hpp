@@ -10,7 +10,6 @@
 #include "specdec/kernels/arrivals.hpp"
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/kinds/spread_row.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/segments.hpp"

@@ -1,8 +1,7 @@
-// Log-probabilities, and what rows were before they were processed.
+// Log-probabilities of tokens.
 #pragma once
 
 #include <cmath>
-#include <concepts>
 
 #include "specdec/rows/distribution.hpp"
 #include "specdec/types.hpp"
@@ -16,11 +15,5 @@ double log_probability(const R& row, Token x) {
   if constexpr (requires { row.log_probability(x); }) return row.log_probability(x);
   else return std::log(probability(row, x));
 }
-
-/// A row that knows what it was before temperature, cuts and hooks: unprocessed() is that as a Distribution.
-template <class R>
-concept ProcessedDistribution = requires(const R& row) {
-  { row.unprocessed() } -> Distribution;
-};
 
 }  // namespace specdec

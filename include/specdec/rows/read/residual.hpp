@@ -11,7 +11,6 @@
 #include "specdec/error.hpp"
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/kinds/spread_row.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/read/computed_sampler.hpp"
 #include "specdec/rows/read/segments.hpp"
@@ -107,7 +106,7 @@ class ResidualRow {
   }
 
   auto spread() const
-    requires SpreadRow<P>
+    requires detail::SpreadRow<P>
   {
     return p_.spread();
   }

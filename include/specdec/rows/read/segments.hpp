@@ -16,7 +16,6 @@
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/kernels/pair_sum.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/kinds/spread_row.hpp"
 #include "specdec/rows/list.hpp"
 
 namespace specdec::detail {

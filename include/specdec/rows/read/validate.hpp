@@ -49,7 +49,7 @@ void validate_row(const R& row, Index vocab_size, double tolerance) {
 /// The verifiers do not call this: they check in O(γ) what they are about to use. Call it where rows come
 /// from code you do not trust, or while a backend is new. Cost: one pass over all rows.
 template <Probabilities M>
-  requires SizedDistributionMatrix<decltype(distributions(std::declval<const M&>()))>
+  requires has_vocab_size<decltype(distributions(std::declval<const M&>()))>
 void validate(const M& matrix, std::string_view name = "probabilities", double tolerance = 1e-3) {
   if (!(tolerance >= 0)) detail::invalid_argument("tolerance = ", tolerance, " is no number >= 0");
   const auto rows = distributions(matrix);
