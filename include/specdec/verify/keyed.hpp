@@ -1,7 +1,6 @@
 // Keyed coupling: sample-and-match by numbers that the drafter draws by, too. The text does not depend on the drafting.
 #pragma once
 
-#include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/verify/sample_match.hpp"
 #include "specdec/verify/verifier.hpp"
 
@@ -28,12 +27,6 @@ namespace specdec {
 /// Cost: a pass over each of τ+1 target rows; no allocation (γ <= 64).
 struct KeyedVerifier : detail::Callable<KeyedVerifier> {
   static constexpr bool needs_draft = false, draws_keyed = true;
-
-  using Callable::operator();
-  template <Probabilities Target, RandomSource Source>
-  Verdict operator()(const Target& target, TokenIds tokens, Source& source) const {
-    return verify(*this, target, OneHotRows(tokens), tokens, source);
-  }
 
   // Whose the numbers are makes no difference to the rule. It tells no survival: that a token was drawn by these numbers
   // says more than its p and q.

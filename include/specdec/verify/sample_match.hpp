@@ -1,7 +1,6 @@
 // Sample-and-match: the target draws its own tokens; the draft saves calls where it guessed them.
 #pragma once
 
-#include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/verify/verifier.hpp"
 
 namespace specdec {
@@ -17,12 +16,6 @@ namespace specdec {
 /// τ+1 lazy draws; no allocation (γ <= 64).
 struct SampleMatchVerifier : detail::Callable<SampleMatchVerifier> {
   static constexpr bool needs_draft = false;
-
-  using Callable::operator();
-  template <Probabilities Target, RandomSource Source>
-  Verdict operator()(const Target& target, TokenIds tokens, Source& source) const {
-    return verify(*this, target, OneHotRows(tokens), tokens, source);
-  }
 
   Verdict judge(const auto& drafted, auto& chance) const {
     for (Index i = 0;; ++i) {

@@ -4,7 +4,6 @@
 #include <concepts>
 #include <utility>
 
-#include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/verify/drafted.hpp"
 #include "specdec/verify/links.hpp"
 #include "specdec/verify/verifier.hpp"
@@ -49,14 +48,6 @@ class TrunkAndSpares : public detail::Callable<TrunkAndSpares<V>> {
     requires std::default_initializable<V>
   = default;
   explicit TrunkAndSpares(const V& rule) : rule_(rule), next_(rule) {}
-
-  using detail::Callable<TrunkAndSpares>::operator();
-  /// Of a rule that asks for no draft's rows.
-  template <Probabilities Target, RandomSource Source>
-    requires(!needs_draft && !remembers)
-  TreeVerdict operator()(const Target& target, TokenIds tokens, TokenIds parents, Source& source) const {
-    return verify(*this, target, OneHotRows(tokens), tokens, parents, source);
-  }
 
   /// The rule, with what it remembers of its sequence.
   const V& rule() const& { return rule_; }

@@ -287,9 +287,10 @@ template <class R, Probabilities Target, Probabilities Draft, RandomSource Sourc
 }
 
 /// What does not fit fails with a word that says why.
-template <class R, class Target, class Draft, RandomSource Source>
+template <class R, class Target, class Draft, class... More>
   requires(!Probabilities<Target> || !Probabilities<Draft>)
-Verdict verify(R&&, const Target&, const Draft&, TokenIds, Source&) {
+std::conditional_t<sizeof...(More) == 2, Verdict, TreeVerdict> verify(R&&, const Target&, const Draft&,
+                                                                      const More&...) {
   static_assert(detail::rows_are_probabilities<Target, Draft>());
   return {};
 }
@@ -297,54 +298,49 @@ Verdict verify(R&&, const Target&, const Draft&, TokenIds, Source&) {
 namespace detail {
 
 /// Gives a rule of the library its call: rule(target, draft, tokens, source) is verify(rule, ...), and of a rule for trees
-/// rule(target, draft, tokens, parents, source). A rule that remembers its sequence is a variable: a temporary would
-/// forget what the next tokens of its sequence depend on.
+/// rule(target, draft, tokens, parents, source); a rule that asks for no draft's rows may be called without. A rule that
+/// remembers its sequence is a variable: a temporary would forget what the next tokens of its sequence depend on.
 template <class R>
-struct Callable {
-  template <Probabilities Target, Probabilities Draft, RandomSource Source>
+class Callable {
+ public:
+  template <class Target, class Draft, RandomSource Source>
     requires(!has_commit<R> && !judges_trees<R>)
   Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) const {
-    return verify(static_cast<const R&>(*this), target, draft, tokens, source);
+    return verify(self(), target, draft, tokens, source);
   }
-  template <Probabilities Target, Probabilities Draft, RandomSource Source>
+  template <class Target, class Draft, RandomSource Source>
     requires(!has_commit<R> && judges_trees<R>)
   TreeVerdict operator()(const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
                          Source& source) const {
-    return verify(static_cast<const R&>(*this), target, draft, tokens, parents, source);
+    return verify(self(), target, draft, tokens, parents, source);
   }
-  template <Probabilities Target, Probabilities Draft, RandomSource Source>
+  template <class Target, class Draft, RandomSource Source>
     requires(has_commit<R> && !judges_trees<R>)
   Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) & {
-    return verify(static_cast<R&>(*this), target, draft, tokens, source);
+    return verify(self(), target, draft, tokens, source);
   }
-  template <Probabilities Target, Probabilities Draft, RandomSource Source>
+  template <class Target, class Draft, RandomSource Source>
     requires(has_commit<R> && judges_trees<R>)
   TreeVerdict operator()(const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
                          Source& source) & {
-    return verify(static_cast<R&>(*this), target, draft, tokens, parents, source);
+    return verify(self(), target, draft, tokens, parents, source);
   }
-  template <Probabilities Target, Probabilities Draft, RandomSource Source>
-    requires(has_commit<R> && !judges_trees<R>)
-  Verdict operator()(const Target&, const Draft&, TokenIds, Source&) && = delete;
-  template <Probabilities Target, Probabilities Draft, RandomSource Source>
-    requires(has_commit<R> && judges_trees<R>)
-  TreeVerdict operator()(const Target&, const Draft&, TokenIds, TokenIds, Source&) && = delete;
-
-  /// What does not fit fails with a word that says why.
-  template <class Target, class Draft, RandomSource Source>
-    requires((!Probabilities<Target> || !Probabilities<Draft>) && !judges_trees<R>)
-  Verdict operator()(const Target&, const Draft&, TokenIds, Source&) const {
-    static_assert(rows_are_probabilities<Target, Draft>());
-    return {};
+  template <class Target, RandomSource Source>
+    requires(!has_commit<R> && !judges_trees<R> && !needs_draft<R>)
+  Verdict operator()(const Target& target, TokenIds tokens, Source& source) const {
+    return verify(self(), target, OneHotRows(tokens), tokens, source);
   }
-  template <class Target, class Draft, RandomSource Source>
-    requires((!Probabilities<Target> || !Probabilities<Draft>) && judges_trees<R>)
-  TreeVerdict operator()(const Target&, const Draft&, TokenIds, TokenIds, Source&) const {
-    static_assert(rows_are_probabilities<Target, Draft>());
-    return {};
+  template <class Target, RandomSource Source>
+    requires(!has_commit<R> && judges_trees<R> && !needs_draft<R>)
+  TreeVerdict operator()(const Target& target, TokenIds tokens, TokenIds parents, Source& source) const {
+    return verify(self(), target, OneHotRows(tokens), tokens, parents, source);
   }
 
   friend bool operator==(const Callable&, const Callable&) = default;
+
+ private:
+  const R& self() const { return static_cast<const R&>(*this); }
+  R& self() { return static_cast<R&>(*this); }
 };
 
 }  // namespace detail
