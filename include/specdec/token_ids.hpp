@@ -1,6 +1,7 @@
-// Token ids as engines have them, and the check that all of them pass.
+// Token ids as engines have them, the check that all of them pass, and what a model of fewer tokens is shown.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <iterator>
@@ -8,6 +9,7 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "specdec/error.hpp"
 #include "specdec/types.hpp"
@@ -77,6 +79,17 @@ inline void check_tokens(std::string_view name, TokenIds tokens, Index vocab_siz
     if (tokens[i] > largest)
       invalid_argument(name, "[", i, "] = ", tokens[i], " is more than ", largest, ", the largest token id");
   }
+}
+
+/// The tokens for a model of this vocabulary, ids beyond it as token 0, which costs acceptance, never exactness: the
+/// tokens themselves where there is none, else a copy in `replaced`.
+inline std::span<const Token> tokens_in_vocabulary(std::span<const Token> tokens, Index vocab_size,
+                                                   std::vector<Token>& replaced) {
+  const auto is_foreign = [vocab_size](Token x) { return x >= vocab_size; };
+  if (std::none_of(tokens.begin(), tokens.end(), is_foreign)) return tokens;
+  replaced.assign(tokens.begin(), tokens.end());
+  std::replace_if(replaced.begin(), replaced.end(), is_foreign, Token{0});
+  return replaced;
 }
 
 }  // namespace detail

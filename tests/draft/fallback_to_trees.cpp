@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
-#include "support/likely_trees.hpp"
+#include "support/counted_trees.hpp"
 #include "support/tree_models.hpp"
 #include "support/trees.hpp"
 #include "support/trusted.hpp"

@@ -212,12 +212,12 @@ mutant("tree-behind-another-token", "draft/strategies/tree.hpp", TREE,
 mutant("tree-beyond-its-limits", "draft/strategies/tree.hpp", TREE,
        "std::clamp<Index>(most_ - shape().first_child(place), 0, shape().children(place))",
        "shape().children(place)")
-mutant("tree-context-overfed", "draft/strategies/tree.hpp", TREE, "if (taken_in == inner) return k;", "if (taken_in > inner) return k;")
+mutant("tree-context-overfed", "draft/strategies/tree.hpp", TREE, "if (cached == inner) return k;", "if (cached > inner) return k;")
 mutant("tree-context-overflowed", "draft/strategies/tree.hpp", TREE, "if (inner < 0) return 0;", "")
 mutant("tree-leaves-taken-in", "draft/strategies/tree.hpp", TREE, "if (children(place(k)) > 0) add_to_level(k);", "add_to_level(k);")
 
 mutant = promise("a draft model keeps what the context goes on with of its tree, and nothing else")
-mutant("unknown-token-that-is-the-vocabulary-size", "model/known_tokens.hpp",
+mutant("unknown-token-that-is-the-vocabulary-size", "token_ids.hpp",
        "tests/draft/model_drafter tests/loop/cascade_drafter", "return x >= vocab_size;", "return x > vocab_size;")
 mutant("tree-limits-of-one-token", "draft/drafter.hpp", "tests/draft/drafter", "Index depth = unlimited;", "Index depth = 1;")
 mutant("tree-kept-against-truncate", "draft/cached_draft.hpp", TREE,
@@ -335,25 +335,25 @@ mutant("confident-first-leaves", "draft/strategies/confident_tree.hpp", CONFIDEN
        "    const Index most = std::min(width_, room_);\n    std::sort(best_.begin(), best_.end());\n")
 mutant("confident-wider", "draft/strategies/confident_tree.hpp", CONFIDENT, "std::min(width_, room_);", "room_;")
 mutant("confident-context-overfed", "draft/strategies/confident_tree.hpp", CONFIDENT, "    room_ -= std::ssize(leaves_);\n", "")
-mutant("confident-behind-another-token", "draft/strategies/confident_tree.hpp", CONFIDENT, ".number = taken_in_++;", ".number = taken_in_;")
+mutant("confident-behind-another-token", "draft/strategies/confident_tree.hpp", CONFIDENT, ".number = cached_++;", ".number = cached_;")
 mutant("confident-of-too-many", "draft/strategies/confident_tree.hpp", CONFIDENT,
        "if (std::ssize(best_) > nodes_) best_.resize(static_cast<std::size_t>(nodes_));",
        "")
 mutant("confident-context-overflowed", "draft/strategies/confident_tree.hpp", CONFIDENT, "nodes_ > 0 && room >= 0 ?", "nodes_ > 0 ?")
 mutant("spares-before-the-trunk", "draft/strategies/spares.hpp", "tests/law_tree_loop", "std::max<Index>(limits.trunk - d - 1, 0);", "0;")
 
-LIKELY = "tests/draft/from_text/likely_tree"
+COUNTED = "tests/draft/from_text/counted_tree"
 mutant = promise("a tree of counts has the nodes of the largest probability by them, on the line's own draft")
-mutant("likely-shares-all", "draft/from_text/likely_tree.hpp", LIKELY, "(found_[i].probability - 0.5) / times;", "found_[i].probability / times;")
-mutant("likely-twins", "draft/from_text/likely_tree.hpp", LIKELY, "if (longer != none && counted.has(longer, token)) return;", "")
-mutant("likely-shorter-match-as-sure", "draft/from_text/likely_tree.hpp", LIKELY, "left *= read(", "read(")
-mutant("likely-trunk-forgotten", "draft/from_text/likely_tree.hpp", LIKELY, "found(eldest).depth <= limits.trunk && ", "false && ")
-mutant("likely-too-deep", "draft/from_text/likely_tree.hpp", LIKELY, "return node.depth < depth_ && ", "return node.depth <= depth_ && ")
-mutant("likely-eldest-by-probability", "draft/from_text/likely_tree.hpp", LIKELY,
+mutant("counted-shares-all", "draft/from_text/counted_tree.hpp", COUNTED, "(found_[i].probability - 0.5) / times;", "found_[i].probability / times;")
+mutant("counted-twins", "draft/from_text/counted_tree.hpp", COUNTED, "if (longer != none && counted.has(longer, token)) return;", "")
+mutant("counted-shorter-match-as-sure", "draft/from_text/counted_tree.hpp", COUNTED, "left *= read(", "read(")
+mutant("counted-trunk-forgotten", "draft/from_text/counted_tree.hpp", COUNTED, "found(eldest).depth <= limits.trunk && ", "false && ")
+mutant("counted-too-deep", "draft/from_text/counted_tree.hpp", COUNTED, "return node.depth < depth_ && ", "return node.depth <= depth_ && ")
+mutant("counted-eldest-by-probability", "draft/from_text/counted_tree.hpp", COUNTED,
        "const auto younger = found_.begin() + static_cast<std::ptrdiff_t>(eldest + 1);", "const auto younger = found_.begin() + static_cast<std::ptrdiff_t>(eldest);")
-mutant("likely-eldest-waits", "draft/from_text/likely_tree.hpp", LIKELY, "std::max(found_[eldest].priority, found_[eldest + 1].priority)", "found_[eldest].priority")
-mutant("likely-one-too-few", "draft/from_text/likely_tree.hpp", LIKELY, "std::ssize(best_) < nodes_ ? 0 : best_.front()", "best_.empty() ? 0 : best_.front()")
-mutant("likely-reads-all", "draft/from_text/likely_tree.hpp", LIKELY, "if (found_.size() > eldest && left <= least()) return false;", "")
+mutant("counted-eldest-waits", "draft/from_text/counted_tree.hpp", COUNTED, "std::max(found_[eldest].priority, found_[eldest + 1].priority)", "found_[eldest].priority")
+mutant("counted-one-too-few", "draft/from_text/counted_tree.hpp", COUNTED, "std::ssize(best_) < nodes_ ? 0 : best_.front()", "best_.empty() ? 0 : best_.front()")
+mutant("counted-reads-all", "draft/from_text/counted_tree.hpp", COUNTED, "if (found_.size() > eldest && left <= least()) return false;", "")
 mutant("suffix-tree-of-the-longest-match", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter", "if (!visit(match.state)) return;", "return void(visit(match.state));")
 mutant("suffix-tree-behind-another-token", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter",
        "automaton.edge(automaton.find(match.state, token))", "automaton.edge(automaton.state(match.state).best)")
@@ -427,14 +427,14 @@ mutant = promise("what is forced is proposed, and nothing else")
 mutant("forced-of-two", "draft/forced_tokens.hpp", FORCED, ".count() != 1)", ".count() > 2)")
 mutant("forced-draft-stays", "draft/forced_tokens.hpp", FORCED, "      throw;\n    }\n    processor_.pop(pushed);", "      throw;\n    }")
 mutant("forced-failure-stays", "draft/forced_tokens.hpp", FORCED, "      processor_.pop(pushed);\n      throw;", "      throw;")
-mutant("forced-behind-what-is-refused", "draft/forced_tokens.hpp", FORCED, "[static_cast<std::size_t>(seen_)])) return false;", "[static_cast<std::size_t>(seen_)])) return true;")
-mutant("forced-text-not-taken-back", "draft/forced_tokens.hpp", FORCED, "if (seen < seen_) processor_.pop(seen_ - seen);", "")
+mutant("forced-behind-what-is-refused", "draft/forced_tokens.hpp", FORCED, "[static_cast<std::size_t>(shown_)])) return false;", "[static_cast<std::size_t>(shown_)])) return true;")
+mutant("forced-text-not-taken-back", "draft/forced_tokens.hpp", FORCED, "if (shown < shown_) processor_.pop(shown_ - shown);", "")
 mutant = promise("a draft model is shown token 0 for what it does not know")
-mutant("unknown-tokens-are-the-last", "model/known_tokens.hpp", "tests/draft/model_drafter tests/draft/strategies/confident_tree",
-       "foreign, Token{0});",
-       "foreign, static_cast<Token>(vocab_size - 1));")
+mutant("unknown-tokens-are-the-last", "token_ids.hpp", "tests/draft/model_drafter tests/draft/strategies/confident_tree",
+       "is_foreign, Token{0});",
+       "is_foreign, static_cast<Token>(vocab_size - 1));")
 mutant("model-drafter-shown-unknown-tokens", "draft/cached_draft.hpp", "tests/draft/model_drafter",
-       ".tokens = known_tokens(rest, vocab_size, known)",
+       ".tokens = tokens_in_vocabulary(rest, vocab_size, replaced)",
        ".tokens = rest")
 mutant("target-fed-unknown-tokens", "loop/feed_buffer.hpp", "tests/loop/sequence tests/law_tree_loop",
        "tokens_.push_back(x < vocab_size ? x : Token{0});", "tokens_.push_back(x);")

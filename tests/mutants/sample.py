@@ -50,7 +50,7 @@ mutant("hook-row-of-first-tokens", "sample/hooked_context.hpp", "tests/sample/pr
 mutant("hook-tree-not-rolled-back", "sample/texts_of_model.hpp", "tests/sample/processed_model",
        "text.forget_from(nodes_[k]);", "")
 mutant("hook-tree-lost-tokens-uncounted", "model/wrapped_tree.hpp", "tests/sample/processed_model",
-       "{ taken_ += tokens; }", "{ taken_ = size() + 0 * tokens; }")
+       "{ cached_ += tokens; }", "{ cached_ = size() + 0 * tokens; }")
 mutant("hook-tree-not-kept", "sample/hooked_context.hpp", "tests/sample/processed_model",
        "for (const Index node : path) tokens_.push_back(tree_.token(node));", "")
 mutant("hook-tree-kept-by-own-number", "sample/processed_model.hpp", "tests/sample/processed_model",

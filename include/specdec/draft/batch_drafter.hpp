@@ -30,7 +30,7 @@ struct DraftRequest {
 ///   drafted(sequence)         the Draft that the last draft() made for a sequence that was in it without an error, a
 ///                             view that lives until the next draft(); no other call may change it. It is const, and may
 ///                             be called for several sequences at a time, on several threads
-///   keep(sequence, length)    only the first `length` tokens of what was seen survive, and of what was drafted those that
+///   keep(sequence, length)    only the first `length` tokens of the text stay cached, and of what was drafted those that
 ///                             the next context goes on with. Must not throw.
 ///   release(sequence)         forgets the sequence. Must not throw.
 ///

@@ -9,7 +9,7 @@
 
 #include "specdec/draft/strategies/strategy.hpp"
 #include "specdec/model/feed.hpp"
-#include "specdec/model/known_tokens.hpp"
+#include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -26,9 +26,9 @@ namespace specdec::detail {
 
 /// What the model is fed of a context that it has cached the beginning of: tokens that it does not know are token 0.
 inline BatchFeed feed_of_context(Index sequence, std::span<const Token> context, Index cached,
-                                 Index vocab_size, std::vector<Token>& known) {
+                                 Index vocab_size, std::vector<Token>& replaced) {
   const auto rest = context.subspan(static_cast<std::size_t>(cached));
-  return {{.tokens = known_tokens(rest, vocab_size, known), .from = cached, .rows = 1}, sequence};
+  return {{.tokens = tokens_in_vocabulary(rest, vocab_size, replaced), .from = cached, .rows = 1}, sequence};
 }
 
 /// A line: its tokens enter the model's context as any others do.
@@ -43,12 +43,12 @@ class CachedLine {
 
   template <class M>
   BatchFeed feed(M& model, Index sequence, std::span<const Token> context, const DraftWish& wish,
-                 Index vocab_size, std::vector<Token>& known) {
+                 Index vocab_size, std::vector<Token>& replaced) {
     if (wish.kept < std::ssize(line_)) {
       line_.resize(static_cast<std::size_t>(wish.kept));
       cut(model, sequence, std::ssize(context) + wish.kept);
     }
-    if (wish.tokens.empty()) return feed_of_context(sequence, context, cached_, vocab_size, known);
+    if (wish.tokens.empty()) return feed_of_context(sequence, context, cached_, vocab_size, replaced);
     line_.reserve(line_.size() + wish.tokens.size());  // so that taken() throws nothing
     return {{.tokens = wish.tokens, .from = cached_, .rows = wish.rows()}, sequence};
   }
@@ -98,8 +98,8 @@ class CachedTree {
 
   template <class M>
   BatchFeed feed(M&, Index sequence, std::span<const Token> context, const DraftWish& wish, Index vocab_size,
-                 std::vector<Token>& known) {
-    if (wish.tokens.empty()) return feed_of_context(sequence, context, cached_, vocab_size, known);
+                 std::vector<Token>& replaced) {
+    if (wish.tokens.empty()) return feed_of_context(sequence, context, cached_, vocab_size, replaced);
     reserve(wish.tokens.size());
     return {{.tokens = wish.tokens, .from = cached_, .rows = wish.rows(), .parents = wish.parents}, sequence};
   }

@@ -76,7 +76,7 @@ concept Drafts = DraftsBy<D, DraftLimits, Source, More...> || DraftsBy<D, Index,
 ///                                   that were chosen; to drop a token that was drawn because of what was drawn makes
 ///                                   drafts lossy, too.
 ///   draft(context, gamma, chance)   in its place, of a drafter of lines: up to gamma tokens
-///   truncate(length)                only the first `length` tokens of what was seen survive, and of what was drafted
+///   truncate(length)                only the first `length` tokens of the text stay cached, and of what was drafted
 ///                                   those that the next context goes on with. Must not throw.
 ///
 /// A drafter may also offer

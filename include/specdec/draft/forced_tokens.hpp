@@ -50,17 +50,17 @@ class ForcedTokens {
   }
 
   void truncate(Index length) {
-    const Index seen = std::clamp<Index>(length, 0, seen_);
-    if (seen < seen_) processor_.pop(seen_ - seen);
-    seen_ = seen;
+    const Index shown = std::clamp<Index>(length, 0, shown_);
+    if (shown < shown_) processor_.pop(shown_ - shown);
+    shown_ = shown;
   }
 
  private:
   // Whether the processor could be shown all of the context.
   bool follow(std::span<const Token> context) {
     truncate(std::ssize(context));
-    for (; seen_ < std::ssize(context); ++seen_)
-      if (!push_token(processor_, context[static_cast<std::size_t>(seen_)])) return false;
+    for (; shown_ < std::ssize(context); ++shown_)
+      if (!push_token(processor_, context[static_cast<std::size_t>(shown_)])) return false;
     return true;
   }
 
@@ -91,7 +91,7 @@ class ForcedTokens {
   }
 
   P processor_;
-  Index seen_ = 0;  // tokens of the context that it has been shown
+  Index shown_ = 0;  // tokens of the context that it has been shown
   Eigen::RowVectorXf logits_;
   std::vector<Token> tokens_;
 };

@@ -47,7 +47,7 @@ namespace specdec {
 /// what the model throws. For many texts an empty context and a row that holds no distribution, or is of another size, are
 /// the failure of their own request.
 /// Random: what the strategy draws, from each request's own source. Cost: as many calls of the model as the longest draft has
-/// stages; the first also takes in what the model has not seen of the context (after full acceptance that is x_γ as well as
+/// stages; the first also takes in what the model has not cached of the context (after full acceptance that is x_γ as well as
 /// Y). No allocation in steady state.
 template <class M, class Strategy = Line>
 class ModelDrafter {
@@ -73,8 +73,8 @@ class ModelDrafter {
   struct Context {
     std::conditional_t<Strategy::branches, detail::CachedTree, detail::CachedLine> cached;
     Growth growth;
-    bool begun = false;        // the model has gone on with the context
-    std::vector<Token> known;  // what the model is fed, where it does not know all tokens
+    bool begun = false;           // the model has gone on with the context
+    std::vector<Token> replaced;  // see tokens_in_vocabulary
   };
 
  public:
@@ -203,7 +203,7 @@ class ModelDrafter {
       if (!context.growth.next()) continue;
       go_on(requests[r], context);
       feeds_.push_back(context.cached.feed(model_, sequence, requests[r].context, context.growth.wish(),
-                                           vocab_size(), context.known));
+                                           vocab_size(), context.replaced));
       growing_.push_back(r);
       rows_ += feeds_.back().rows;
     }

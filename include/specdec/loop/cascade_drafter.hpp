@@ -16,7 +16,6 @@
 #include "specdec/draft/length/draft_length.hpp"
 #include "specdec/error.hpp"
 #include "specdec/loop/sequence.hpp"
-#include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/rows/kinds/dense.hpp"
@@ -157,7 +156,7 @@ class CascadeDrafter {
     inner_->rows.clear();
     if (gamma <= 0 || std::ssize(context) > context_size(inner_->shared.target))
       return {{}, inner_->rows.first(0, vocab_size)};
-    Sequence& sequence = take_up(detail::known_tokens(context, vocab_size, known_), gamma);
+    Sequence& sequence = take_up(detail::tokens_in_vocabulary(context, vocab_size, replaced_), gamma);
     Index asked = 0;
     while (!sequence.done()) {
       step(sequence, source);
@@ -243,7 +242,7 @@ class CascadeDrafter {
   std::unique_ptr<Inner> inner_;
   V verifier_;
   Index gamma_;
-  std::vector<Token> known_;
+  std::vector<Token> replaced_;
 };
 
 template <class M, class D, class V = BlockVerifier>

@@ -54,12 +54,12 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
       "specdec::BatchModel");
 
   struct Text {
-    Index seen = 0;                   // tokens of the context that the model has taken in
-    std::vector<Token> missing = {};  // tokens of the context that come next
-    std::vector<Token> tree = {};     // the open tree's tokens, by number, and whom they follow
+    Index cached = 0;                  // how many tokens of the context the model has cached
+    std::vector<Token> uncached = {};  // the tokens of the context after these
+    std::vector<Token> tree = {};      // the open tree's tokens, by number, and whom they follow
     std::vector<Index> parents = {};
-    std::vector<Index> entered = {};  // the tokens of the tree that the model has taken in
-    std::vector<Index> way = {};      // to the end of the branch that is fed
+    std::vector<Index> cached_way = {};  // of the tree's tokens those that the model has cached
+    std::vector<Index> way = {};         // to the end of the branch that is fed
     std::vector<Token> fed = {};
 
     // Of a call: the tokens that there were before, the ends of the branches that it feeds, how many of them have been
@@ -69,14 +69,14 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     std::size_t next = 0;
     Index first = 0, place = 0;
 
-    Index length() const { return seen + std::ssize(missing); }
+    Index length() const { return cached + std::ssize(uncached); }
     Index size() const { return std::ssize(tree); }
     Token token(Index node) const { return tree[static_cast<std::size_t>(node)]; }
     Index parent(Index node) const { return parents[static_cast<std::size_t>(node)]; }
     void forget_tree() {
       tree.clear();
       parents.clear();
-      entered.clear();
+      cached_way.clear();
     }
   };
 
@@ -106,11 +106,11 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   void keep_path(Index sequence, std::span<const Index> path) {
     Text& text = texts_.make(sequence);
     detail::check_path(path, text.parents);
-    const auto [rest, end] = std::ranges::mismatch(path, text.entered);
-    text.entered.erase(end, text.entered.end());
-    text.seen += std::ssize(text.entered);
-    this->inner().keep(sequence, text.seen);
-    for (auto node = rest; node != path.end(); ++node) text.missing.push_back(text.token(*node));
+    const auto [rest, end] = std::ranges::mismatch(path, text.cached_way);
+    text.cached_way.erase(end, text.cached_way.end());
+    text.cached += std::ssize(text.cached_way);
+    this->inner().keep(sequence, text.cached);
+    for (auto node = rest; node != path.end(); ++node) text.uncached.push_back(text.token(*node));
     text.forget_tree();
   }
 
@@ -118,10 +118,10 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     Text* const text = texts_.find(sequence);
     if (text == nullptr) return this->inner().keep(sequence, Index{0});  // what others left there
     text->forget_tree();
-    const Index missing = std::max<Index>(length - text->seen, 0);
-    if (missing < std::ssize(text->missing)) text->missing.resize(static_cast<std::size_t>(missing));
-    text->seen = std::clamp<Index>(length, 0, text->seen);
-    this->inner().keep(sequence, text->seen);
+    const Index uncached = std::max<Index>(length - text->cached, 0);
+    if (uncached < std::ssize(text->uncached)) text->uncached.resize(static_cast<std::size_t>(uncached));
+    text->cached = std::clamp<Index>(length, 0, text->cached);
+    this->inner().keep(sequence, text->cached);
   }
 
   void forget(Index sequence) {
@@ -172,10 +172,10 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     text.tree.reserve(tokens);
     text.parents.reserve(tokens);
     text.way.reserve(tokens);
-    text.entered.reserve(tokens);
+    text.cached_way.reserve(tokens);
     text.ends.reserve(tokens);
-    text.missing.reserve(text.missing.size() + tokens);
-    text.fed.reserve(text.missing.size() + tokens);
+    text.uncached.reserve(text.uncached.size() + tokens);
+    text.fed.reserve(text.uncached.size() + tokens);
     depth_first_.reserve(tokens);
   }
 
@@ -195,30 +195,30 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     text.way.clear();
     for (; end >= 0; end = text.parent(end)) text.way.push_back(end);
     std::ranges::reverse(text.way);
-    leave(std::ranges::mismatch(text.way, text.entered).in2 - text.entered.begin(), sequence, text);
-    const Index entered = std::ssize(text.entered);
-    text.fed.assign(text.missing.begin(), text.missing.end());
-    for (auto node = text.way.begin() + entered; node != text.way.end(); ++node)
+    leave(std::ranges::mismatch(text.way, text.cached_way).in2 - text.cached_way.begin(), sequence, text);
+    const Index cached = std::ssize(text.cached_way);
+    text.fed.assign(text.uncached.begin(), text.uncached.end());
+    for (auto node = text.way.begin() + cached; node != text.way.end(); ++node)
       text.fed.push_back(text.token(*node));
     const auto rows =
-        text.way.end() - std::ranges::lower_bound(text.way.begin() + entered, text.way.end(), text.first);
-    return {{.tokens = text.fed, .from = text.seen + entered, .rows = rows}, sequence};
+        text.way.end() - std::ranges::lower_bound(text.way.begin() + cached, text.way.end(), text.first);
+    return {{.tokens = text.fed, .from = text.cached + cached, .rows = rows}, sequence};
   }
 
-  // Of the tokens of the tree that the model has taken in, keeps the first.
+  // Keeps the first of the cached tokens of the tree.
   void leave(Index kept, Index sequence, Text& text) {
-    if (kept == std::ssize(text.entered)) return;
-    text.entered.resize(static_cast<std::size_t>(kept));
-    this->inner().keep(sequence, text.seen + kept);
+    if (kept == std::ssize(text.cached_way)) return;
+    text.cached_way.resize(static_cast<std::size_t>(kept));
+    this->inner().keep(sequence, text.cached + kept);
   }
 
-  // The model has taken the branches in.
+  // The model has cached the branches.
   void take_rows(const Output& output) {
     for (const BatchFeed& feed : round_) {
       Text& text = texts_.at(feed.sequence);
-      text.seen += std::ssize(text.missing);
-      text.missing.clear();
-      text.entered = text.way;
+      text.cached += std::ssize(text.uncached);
+      text.uncached.clear();
+      text.cached_way = text.way;
     }
     const auto rows = rows_.checked(output, detail::rows_of(round_));
     Index row = 0;
@@ -230,7 +230,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   }
 
   static void close_line(Text& text) {
-    text.seen += std::ssize(text.entered);
+    text.cached += std::ssize(text.cached_way);
     text.forget_tree();
   }
 
@@ -238,8 +238,8 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   void forget_from(Index size, Index sequence, Text& text) {
     text.tree.resize(static_cast<std::size_t>(size));
     text.parents.resize(static_cast<std::size_t>(size));
-    text.entered.erase(std::ranges::lower_bound(text.entered, size), text.entered.end());
-    this->inner().keep(sequence, text.seen + std::ssize(text.entered));
+    text.cached_way.erase(std::ranges::lower_bound(text.cached_way, size), text.cached_way.end());
+    this->inner().keep(sequence, text.cached + std::ssize(text.cached_way));
   }
 
   detail::PerSequence<Text, for_many> texts_;

@@ -111,7 +111,7 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
 
     detail::KeptStates<Snapshot> states;
     std::vector<Token> tokens;  // the context
-    Index taken_in = unknown;   // how many of its tokens make the model's state, if these do
+    Index cached = unknown;     // how many of its tokens make the model's state, if these do
 
     Index size() const { return std::ssize(tokens); }
   };
@@ -149,7 +149,7 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
     Text* const text = texts_.find(sequence);
     if (text == nullptr) return;
     length = std::clamp<Index>(length, 0, text->size());
-    if (text->taken_in > length) text->taken_in = unknown;
+    if (text->cached > length) text->cached = unknown;
     text->tokens.resize(static_cast<std::size_t>(length));
     text->states.forget_behind(length);
   }
@@ -182,9 +182,9 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
   void enter(const BatchFeed& feed) {
     Text& text = text_of(feed.sequence);
     text.tokens.insert(text.tokens.end(), feed.tokens.begin(), feed.tokens.end());
-    if (text.taken_in != unknown) return;
+    if (text.cached != unknown) return;
     restore(feed.sequence, text.states.latest());
-    text.taken_in = text.states.latest_length();
+    text.cached = text.states.latest_length();
   }
 
   // A call of what comes before the rows that are wanted, where that is much. False where it is not.
@@ -192,7 +192,7 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
     call_.clear();
     for (const BatchFeed& feed : feeds) {
       const Text& text = texts_.at(feed.sequence);
-      const Index unwanted = text.size() - feed.rows - text.taken_in;
+      const Index unwanted = text.size() - feed.rows - text.cached;
       if (feed.rows > 0 && unwanted > options_.carried) add(feed.sequence, text, unwanted, 0);
     }
     return !call_.empty();
@@ -203,26 +203,24 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
     call_.clear();
     for (const BatchFeed& feed : feeds) {
       const Text& text = texts_.at(feed.sequence);
-      add(feed.sequence, text, text.size() - text.taken_in, feed.rows);
+      add(feed.sequence, text, text.size() - text.cached, feed.rows);
     }
   }
 
   void add(Index sequence, const Text& text, Index count, Index rows) {
-    const auto tokens =
-        std::span<const Token>(text.tokens)
-            .subspan(static_cast<std::size_t>(text.taken_in), static_cast<std::size_t>(count));
-    call_.push_back({{.tokens = tokens, .from = text.taken_in, .rows = rows}, sequence});
+    const auto tokens = std::span<const Token>(text.tokens)
+                            .subspan(static_cast<std::size_t>(text.cached), static_cast<std::size_t>(count));
+    call_.push_back({{.tokens = tokens, .from = text.cached, .rows = rows}, sequence});
   }
 
   decltype(auto) run() {
     for (const BatchFeed& feed : call_) {
       Text& text = texts_.at(feed.sequence);
-      text.states.keep(text.taken_in, saving(feed.sequence));
+      text.states.keep(text.cached, saving(feed.sequence));
     }
-    for (const BatchFeed& feed : call_) texts_.at(feed.sequence).taken_in = unknown;
+    for (const BatchFeed& feed : call_) texts_.at(feed.sequence).cached = unknown;
     decltype(auto) output = this->inner().forward(std::span<const BatchFeed>(call_));
-    for (const BatchFeed& feed : call_)
-      texts_.at(feed.sequence).taken_in = feed.from + std::ssize(feed.tokens);
+    for (const BatchFeed& feed : call_) texts_.at(feed.sequence).cached = feed.from + std::ssize(feed.tokens);
     return output;
   }
 

@@ -61,7 +61,7 @@ class Spellings {
   std::shared_ptr<const Content> content_;
 };
 
-/// What of a text, and of the tree after it, a model of another vocabulary holds, and what it is fed next.
+/// What of a text, and of the tree after it, a model of another vocabulary has cached, and what it is fed next.
 ///
 /// The text is shown as the spellings of its tokens, one after the other; one that begins with an empty spelling begins
 /// with the unknown token. In a tree a spelling of several tokens is a chain of nodes. The row after a token is the model's
@@ -102,7 +102,7 @@ class SpelledText {
 
   /// The model has taken the feed in.
   void taken(bool is_tree) {
-    if (!is_tree) held_ = fed_end();
+    if (!is_tree) cached_ = fed_end();
   }
 
   /// Keeps the first tokens of the text and forgets the tree. Returns how many tokens the model's context keeps.
@@ -110,7 +110,7 @@ class SpelledText {
     forget_tree();
     ends_.resize(static_cast<std::size_t>(std::clamp<Index>(length, 0, this->length())));
     shown_.resize(static_cast<std::size_t>(ends_.empty() ? 0 : ends_.back()));
-    return held_ = std::min(held_, std::ssize(shown_));
+    return cached_ = std::min(cached_, std::ssize(shown_));
   }
 
   /// Appends a path of the tree to the text, and forgets the rest. Returns that path, for the model, which lives until the
@@ -125,7 +125,7 @@ class SpelledText {
     path_.clear();
     for (; end >= 0; end = node_parents_[at(end)]) path_.push_back(end);
     std::ranges::reverse(path_);
-    held_ += std::ssize(path_);
+    cached_ += std::ssize(path_);
     forget_tree();
     return path_;
   }
@@ -160,9 +160,9 @@ class SpelledText {
   Feed line_feed(std::span<const Index> ends, const Keep& keep) {
     const Index end = fed_end();
     first_ = ends.empty() ? end + 1 : std::min(ends.front(), end + 1);
-    if (first_ <= held_) keep(held_ = first_ - 1);
-    return {.tokens = std::span<const Token>(shown_).subspan(at(held_), at(end - held_)),
-            .from = held_,
+    if (first_ <= cached_) keep(cached_ = first_ - 1);
+    return {.tokens = std::span<const Token>(shown_).subspan(at(cached_), at(end - cached_)),
+            .from = cached_,
             .rows = end + 1 - first_};
   }
 
@@ -191,11 +191,11 @@ class SpelledText {
   }
 
   // What the model lacks of the text is a line that the tree branches from.
-  void begin_tree() { root_ = add_nodes(std::span<const Token>(shown_).subspan(at(held_)), context); }
+  void begin_tree() { root_ = add_nodes(std::span<const Token>(shown_).subspan(at(cached_)), context); }
 
   // The chain's last node. Where the model has no room for all of it, beside all the rest, none is added.
   Index add_nodes(std::span<const Token> chain, Index parent) {
-    if (parent == lost || held_ + std::ssize(nodes_) + std::ssize(chain) > room_) return lost;
+    if (parent == lost || cached_ + std::ssize(nodes_) + std::ssize(chain) > room_) return lost;
     for (const Token d : chain) {
       nodes_.push_back(d);
       node_parents_.push_back(parent);
@@ -212,7 +212,7 @@ class SpelledText {
       first_ = first_of(lasts);
     }
     return {.tokens = std::span<const Token>(nodes_).subspan(at(fed_)),
-            .from = held_,
+            .from = cached_,
             .rows = std::ssize(nodes_) - first_,
             .parents = std::span<const Index>(node_parents_).subspan(at(fed_))};
   }
@@ -228,15 +228,15 @@ class SpelledText {
   template <class Keep>
   void feed_again(const Keep& keep) {
     fed_ = 0;
-    if (held_ > 0) {
-      --held_;
+    if (cached_ > 0) {
+      --cached_;
       for (std::vector<Index>* const numbers : {&node_parents_, &lasts_})
         for (Index& number : *numbers) number += number == lost ? 0 : 1;
-      nodes_.insert(nodes_.begin(), shown_[at(held_)]);
+      nodes_.insert(nodes_.begin(), shown_[at(cached_)]);
       node_parents_.insert(node_parents_.begin(), context);
       ++root_;
     }
-    keep(held_);
+    keep(cached_);
   }
 
   void forget_tree() {
@@ -251,7 +251,7 @@ class SpelledText {
 
   std::vector<Token> shown_;  // the text in the model's tokens
   std::vector<Index> ends_;   // of the text's tokens in it
-  Index held_ = 0;            // how many of them the model's context holds
+  Index cached_ = 0;          // how many of them the model has cached
   Index room_ = unlimited;    // how many it can hold
   Index first_ = 0;           // which token, or node, of the model's the first row of the feed follows
 

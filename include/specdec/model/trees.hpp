@@ -11,7 +11,7 @@
 //                                    not throw.
 //
 // and truncate(length) forgets the whole tree. The tree stays open, and may grow call by call, until keep() or
-// truncate(). The first tokens of a call may be a part of the text that was not taken in before, a prompt, say: a line
+// truncate(). The first tokens of a call may be a part of the text that is not cached, a prompt, say: a line
 // from which the tree branches. Rows live until the next call of the model. While a tree is open, forward(tokens, rows) is
 // not called.
 //

@@ -62,7 +62,7 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
 
     Index begin;                // where in it the window begins
     std::vector<Token> tokens;  // the context
-    Index held = 0;             // how many tokens the model's context holds, of the beginning and the window
+    Index cached = 0;           // how many tokens of the beginning and the window the model has cached
     std::vector<Token> fed;
     Index wanted = 0;  // the next row of the call follows so many tokens
     Index place = 0;   // the number that it has among the rows of the call
@@ -113,9 +113,9 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
     if (text == nullptr) return this->inner().keep(sequence, Index{0});  // what others left there
     length = std::clamp<Index>(length, 0, std::ssize(text->tokens));
     text->tokens.resize(static_cast<std::size_t>(length));
-    if (length <= first_) text->held = std::min(text->held, length);
-    else text->held = std::min(text->held, std::max(first_, shown(length, text->begin)));
-    this->inner().keep(sequence, text->held);
+    if (length <= first_) text->cached = std::min(text->cached, length);
+    else text->cached = std::min(text->cached, std::max(first_, shown(length, text->begin)));
+    this->inner().keep(sequence, text->cached);
   }
 
   void forget(Index sequence) {
@@ -153,10 +153,10 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
       move_to(begin(text.wanted), feed.sequence, text);
       const Index end = std::min(std::ssize(text.tokens), text.begin + last_), rows = end - text.wanted + 1;
       text.fed.clear();
-      for (Index i = text.held; i < shown(end, text.begin); ++i)
+      for (Index i = text.cached; i < shown(end, text.begin); ++i)
         text.fed.push_back(text.tokens[static_cast<std::size_t>(i < first_ ? i : i - first_ + text.begin)]);
       round_.push_back(
-          {{.tokens = text.fed, .from = text.held, .rows = feed.rows == 0 ? 0 : rows}, feed.sequence});
+          {{.tokens = text.fed, .from = text.cached, .rows = feed.rows == 0 ? 0 : rows}, feed.sequence});
       text.wanted = end + 1;
     }
     return !round_.empty();
@@ -165,8 +165,8 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
   void move_to(Index begin, Index sequence, Text& text) {
     if (begin == text.begin) return;
     text.begin = begin;
-    if (text.held <= first_) return;
-    text.held = first_;
+    if (text.cached <= first_) return;
+    text.cached = first_;
     this->inner().keep(sequence, first_);
   }
 
@@ -176,7 +176,7 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
     for (const BatchFeed& feed : round_) {
       Text& text = texts_.at(feed.sequence);
       for (Index i = 0; i < feed.rows; ++i) rows_.put(text.place++, rows, row++);
-      text.held += std::ssize(feed.tokens);
+      text.cached += std::ssize(feed.tokens);
     }
   }
 

@@ -29,13 +29,13 @@ class WrappedTree {
     numbered_.reserve(size);
   }
 
-  /// Adds tokens. The model has them once it is said to have taken as many.
+  /// Adds tokens. The model has cached them once taken() says so.
   void add(std::span<const Token> tokens, std::span<const Index> parents) {
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
     parents_.insert(parents_.end(), parents.begin(), parents.end());
-    for (Index k = 0; k < std::ssize(tokens); ++k) numbers_.push_back(taken_ + k);
+    for (Index k = 0; k < std::ssize(tokens); ++k) numbers_.push_back(cached_ + k);
   }
-  void taken(Index tokens) { taken_ += tokens; }
+  void taken(Index tokens) { cached_ += tokens; }
 
   void forget_from(Index node) {
     tokens_.resize(static_cast<std::size_t>(node));
@@ -44,7 +44,7 @@ class WrappedTree {
   }
   void clear() {
     forget_from(0);
-    taken_ = 0;
+    cached_ = 0;
   }
 
   /// The numbers by which the model knows these tokens; −1, the context, is −1. They live until the next call.
@@ -58,7 +58,7 @@ class WrappedTree {
  private:
   std::vector<Token> tokens_;
   std::vector<Index> parents_, numbers_, numbered_;
-  Index taken_ = 0;  // tokens of the model's tree
+  Index cached_ = 0;  // tokens of the model's tree
 };
 
 }  // namespace specdec::detail

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
-#include "support/likely_trees.hpp"
+#include "support/counted_trees.hpp"
 #include "support/message_of.hpp"
 #include "support/propose.hpp"
 
@@ -93,7 +93,7 @@ class Record {
                   const BranchingDrafter::Options& options) const {
     support::ScannedTexts counted({}, options.min_match, options.max_match);
     for (const Piece& piece : pieces_) counted.add(piece.text, piece.begin);
-    return support::LikelyTreeByDefinition(counted, context, limits).tree();
+    return support::CountedTreeByDefinition(counted, context, limits).tree();
   }
 
  private:

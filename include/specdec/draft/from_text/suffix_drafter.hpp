@@ -10,8 +10,8 @@
 
 #include "specdec/chance/random.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/draft/from_text/counted_tree.hpp"
 #include "specdec/draft/from_text/learnt_suffixes.hpp"
-#include "specdec/draft/from_text/likely_tree.hpp"
 #include "specdec/error.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/types.hpp"
@@ -52,7 +52,7 @@ struct SuffixOptions<Linear> {
 ///
 /// With Branching it drafts a tree: after each token what followed the longest match, the most frequent first, and what
 /// followed shorter matches, as far as there is room for the nodes that are most probably reached, by the counts (see
-/// detail::LikelyTree). The path of eldest children is the line. All tokens are chosen, so the rule for it is
+/// detail::CountedTree). The path of eldest children is the line. All tokens are chosen, so the rule for it is
 /// TrunkAndSpares<SampleMatchVerifier>, or <ArgmaxVerifier> at temperature 0; a rule for lines does not compile with it.
 ///
 ///   SuffixDrafter drafter{{.max_match = 32}, Branching{}};
@@ -144,7 +144,7 @@ class SuffixDrafter : public detail::LearntSuffixes {
     std::vector<Token> tokens_;
   };
 
-  // All that followed, of which a LikelyTree takes the most probable.
+  // All that followed, of which a CountedTree takes the most probable.
   class Tree {
    public:
     explicit Tree(const Options&) {}
@@ -197,7 +197,7 @@ class SuffixDrafter : public detail::LearntSuffixes {
     };
 
     std::vector<Match> places_;
-    detail::LikelyTree tree_;
+    detail::CountedTree tree_;
   };
 
   std::conditional_t<branches, Tree, Line> proposal_;

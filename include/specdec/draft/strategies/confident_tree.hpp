@@ -86,7 +86,7 @@ class ConfidentTree::Growth {
   void take(const Output& output, C&, const KeepDrafting&) {
     level_ = std::ssize(found_);
     for (std::size_t i = 0; i < leaves_.size(); ++i) {
-      if (leaves_[i] >= 0) node(leaves_[i]).number = taken_in_++;
+      if (leaves_[i] >= 0) node(leaves_[i]).number = cached_++;
       grow(leaves_[i], output.row(static_cast<Index>(i)));
     }
     std::sort(best_.begin(), best_.end(), [this](Index a, Index b) {
@@ -104,7 +104,7 @@ class ConfidentTree::Growth {
     Token token;
     Index parent;
     double confidence;
-    Index number;  // in what the model has taken in, −1: not there; at last, in the proposal
+    Index number;  // among those that the model has cached, −1: not there; at last, in the proposal
   };
 
   Node& node(Index k) { return found_[static_cast<std::size_t>(k)]; }
@@ -118,7 +118,7 @@ class ConfidentTree::Growth {
     tokens_.clear();
     rows_.clear();
     parents_.clear();
-    level_ = taken_in_ = 0;
+    level_ = cached_ = 0;
   }
 
   // The most promising nodes of the last level, by ascending number.
@@ -164,8 +164,8 @@ class ConfidentTree::Growth {
   Index width_ = 0, nodes_ = 0, levels_ = 0, room_ = 0;
   std::vector<Node> found_;
   std::vector<Index> best_;
-  Index level_ = 0;     // where the last level begins
-  Index taken_in_ = 0;  // how many of the nodes the model has taken in
+  Index level_ = 0;   // where the last level begins
+  Index cached_ = 0;  // how many of the nodes the model has cached
   std::vector<Index> leaves_;
   std::vector<Token> leaf_tokens_;
   std::vector<Index> leaf_parents_;

@@ -189,7 +189,7 @@ class Spares<Policy>::Growth {
   void end() { trunk_ = second_left_ = 0; }
 
   bool next() const { return second_left_ > 0 || drawn_ < trunk_; }
-  /// Where the model has taken in the second trunk, which is in the way of the first, it goes back to the context.
+  /// Where the model has cached the second trunk, which is in the way of the first, it goes back to the context.
   DraftWish wish() const {
     if (drawn_ == 0) return {};
     return {.tokens = std::span(tokens_).subspan(static_cast<std::size_t>(parent()), 1),

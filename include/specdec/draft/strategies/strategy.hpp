@@ -21,10 +21,10 @@ namespace specdec {
 struct DraftWish {
   /// Drafted tokens, of each of which the row after it is wanted. None: the context, of which the last row is wanted.
   std::span<const Token> tokens = {};
-  /// Of a strategy that branches, whom they follow: numbers among all drafted tokens that were taken in so far, −1 the
+  /// Of a strategy that branches, whom they follow: numbers among all drafted tokens that are cached, −1 the
   /// context. Of another, each follows the one before it.
   std::span<const Index> parents = {};
-  /// Of a strategy that does not branch: how many of the drafted tokens that were taken in so far are to stay before them.
+  /// Of a strategy that does not branch: how many of the cached drafted tokens are to stay before them.
   Index kept = unlimited;
 
   Index rows() const { return std::max<Index>(1, std::ssize(tokens)); }

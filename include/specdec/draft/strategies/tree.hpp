@@ -27,12 +27,12 @@ namespace detail {
 inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, Index inner) {
   const Index size = shape.size_within(limits);
   if (inner < 0) return 0;
-  Index taken_in = 0, last = -1;
+  Index cached = 0, last = -1;
   for (Index k = 0; k < size; ++k) {
     const Index parent = shape.parents()[static_cast<std::size_t>(k)];
     if (parent == last) continue;
-    if (taken_in == inner) return k;
-    ++taken_in;
+    if (cached == inner) return k;
+    ++cached;
     last = parent;
   }
   return size;
@@ -97,7 +97,7 @@ class Tree<Siblings, Shape>::Growth {
     numbers_.clear();
     after_.clear();
     next_ = -1;
-    taken_in_ = 0;
+    cached_ = 0;
     tokens_.reserve(static_cast<std::size_t>(most_));  // which rows of siblings may be views of
   }
   void end() { most_ = 0; }
@@ -122,7 +122,7 @@ class Tree<Siblings, Shape>::Growth {
     const Index first = after_.size(), size = std::ssize(level_);
     for (Index i = 0; i < size; ++i) after_.add(output.row(i));
     for (std::size_t i = 0; i < level_.size(); ++i) {
-      if (level_[i] >= 0) numbers_[static_cast<std::size_t>(level_[i])] = taken_in_++;
+      if (level_[i] >= 0) numbers_[static_cast<std::size_t>(level_[i])] = cached_++;
       grow(level_[i], after_[first + static_cast<Index>(i)], chance);
     }
   }
@@ -174,10 +174,10 @@ class Tree<Siblings, Shape>::Growth {
   std::vector<Row> rows_;
   std::vector<Index> parents_;
   std::vector<Index> places_;   // of each token in the shape
-  std::vector<Index> numbers_;  // of each token in what the model has taken in, −1: not there
+  std::vector<Index> numbers_;  // of each token among those that the model has cached, −1: not there
   Rows after_;                  // the rows after the context and the tokens that have children
   Index next_ = -1;             // the first node of the next level
-  Index taken_in_ = 0;
+  Index cached_ = 0;
   std::vector<Index> level_;
   std::vector<Token> level_tokens_;
   std::vector<Index> level_parents_;

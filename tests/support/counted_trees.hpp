@@ -111,9 +111,9 @@ class ScannedTexts {
 };
 
 // The definition: all continuations of all nodes that are in the tree, of which the next one is the best.
-class LikelyTreeByDefinition {
+class CountedTreeByDefinition {
  public:
-  LikelyTreeByDefinition(ScannedTexts counted, std::span<const Token> context,
+  CountedTreeByDefinition(ScannedTexts counted, std::span<const Token> context,
                          const specdec::DraftLimits& limits)
       : counted_(std::move(counted)), depth_(limits.depth) {
     if (limits.nodes < 1 || limits.depth < 1) return;

@@ -1,4 +1,4 @@
-#include "specdec/draft/from_text/likely_tree.hpp"
+#include "specdec/draft/from_text/counted_tree.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "support/catch.hpp"
-#include "support/likely_trees.hpp"
+#include "support/counted_trees.hpp"
 
-namespace test_draft_likely_tree {
+namespace test_draft_counted_tree {
 
 using namespace specdec;
 using namespace support;
@@ -19,7 +19,7 @@ using namespace support;
 namespace {
 
 ChosenTree grown(ScannedTexts& counted, std::span<const Token> context, const DraftLimits& limits) {
-  detail::LikelyTree tree;
+  detail::CountedTree tree;
   counted.begin(context);
   tree.grow(counted, limits);
   return chosen_tree(tree.draft());
@@ -73,7 +73,7 @@ TEST_CASE("trees of the likeliest continuations are those of the definition, wit
         const DraftLimits limits{.nodes = nodes, .depth = n % 4 == 0 ? unlimited : 1 + n % 5, .trunk = trunk};
         const ChosenTree tree = grown(counted, context, limits);
         CAPTURE(n, nodes, trunk);
-        REQUIRE(tree == LikelyTreeByDefinition(counted, context, limits).tree());
+        REQUIRE(tree == CountedTreeByDefinition(counted, context, limits).tree());
         for (const Index parent : tree.parents) branches += std::ranges::count(tree.parents, parent) > 1;
       }
   }
@@ -105,7 +105,7 @@ TEST_CASE("what no longer counts is not read") {
   for (Token x = 10; x < 60; ++x)
     for (const Token y : {4, x}) text.push_back(y);
   Watched counted({text}, 1, 3);
-  detail::LikelyTree tree;
+  detail::CountedTree tree;
   counted.begin(std::vector<Token>{5, 1, 2});
   tree.grow(counted, {.nodes = 2, .depth = 3});
   CHECK(chosen_tree(tree.draft()) == ChosenTree{{4, 5}, {-1, 0}});
@@ -115,4 +115,4 @@ TEST_CASE("what no longer counts is not read") {
   CHECK(counted.read > 50);
 }
 
-}  // namespace test_draft_likely_tree
+}  // namespace test_draft_counted_tree

@@ -48,7 +48,7 @@ concept Continuations = requires(C& counted, Index place, Index match, Token tok
 /// Cost: for each node that is not of the deepest level a look at what followed each of its matches, longest first, up to
 /// one whose share no longer counts among as many nodes as are wanted; and for each continuation of a shorter match one
 /// has(). No allocation in steady state.
-class LikelyTree {
+class CountedTree {
  public:
   template <Continuations C>
   void grow(C& counted, const DraftLimits& limits) {
