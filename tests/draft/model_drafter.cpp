@@ -340,9 +340,7 @@ TEST_CASE("drafters of one model take turns, copies have models of their own, an
     first.truncate(2);  // of a context that the model no longer has
     CHECK(model.context().size() == 5);
     CHECK(drafted_by(first, text, 2) == fresh(strategy, table, text, 2));
-    std::vector<const void*> refers_to;
-    first.each_identity([&](const void* shared, specdec::detail::Role) { refers_to.push_back(shared); });
-    CHECK(refers_to == std::vector<const void*>{&model});
+    CHECK(first.identities() == std::vector<const void*>{&model});
 
     auto own = drafter_with(WatchedTreeModel(table), strategy);
     drafted_by(own, text, 3);

@@ -396,6 +396,9 @@ TEST_CASE("a cascade of its own for each text of a batch writes what the text al
   CHECK_THROWS_AS(
       (Batch{ModelPerSequence{target}, CascadeDrafter{shared, ModelDrafter{Table(small)}}, BlockVerifier{}}),
       std::invalid_argument);
+  CHECK_THROWS_AS(
+      (Batch{ModelPerSequence{target}, CascadeDrafter{Table(middle), ModelDrafter{shared}}, BlockVerifier{}}),
+      std::invalid_argument);
 }
 
 }  // namespace test_loop_cascade_drafter

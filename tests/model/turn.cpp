@@ -7,6 +7,7 @@
 #include <specdec/testing.hpp>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "support/catch.hpp"
 
@@ -107,11 +108,16 @@ TEST_CASE("a wrapper that refers to a model stands for it, one that holds a mode
   Logits model;
   ProcessedModel a{model, Chain{Temperature{1}}}, b{model, Chain{Temperature{0.5}}};
   ProcessedModel own{Logits{}, Chain{Temperature{1}}};
-  CHECK(detail::identity(a) == &model);
-  CHECK(detail::identity(b) == detail::identity(a));
-  CHECK(detail::identity(own) == &own);
-  ProcessedModel<Logits&, Chain<Temperature>>& same = a;
-  CHECK(detail::identity(same) == &model);
+  using Addresses = std::vector<const void*>;
+  CHECK(identities(a) == Addresses{&model});
+  CHECK(identities(b) == identities(a));
+  CHECK(identities(own) == Addresses{&own});
+  using Refers = ProcessedModel<Logits&, Chain<Temperature>>;
+  using Holds = ProcessedModel<Logits, Chain<Temperature>>;
+  CHECK(detail::shared_identities<Refers>(a) == Addresses{&model});
+  CHECK(detail::shared_identities<Refers&>(a) == Addresses{&model});
+  CHECK(detail::shared_identities<Holds>(own).empty());
+  CHECK(detail::shared_identities<Holds&>(own) == Addresses{&own});
 }
 
 }  // namespace test_model_turn

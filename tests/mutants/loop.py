@@ -59,36 +59,31 @@ mutant("stale-drafter-at-start", "loop/sequence.hpp", "tests/loop/spec_dec tests
        "    drafter_turn_.take(shared_->drafter_turns);\n    shared_->drafter.truncate(0);\n",
        "    drafter_turn_.take(shared_->drafter_turns);\n")
 mutant("turns-uncounted", "model/turn.hpp", "tests/loop/sequence", "for (const Count& count : counts_) ++*count;", "")
-mutant("turns-of-one-decoder", "model/turn.hpp", "tests/loop/sequence", "std::is_lvalue_reference_v<M> || RefersToOthers<M>", "RefersToOthers<M>")
-mutant("turns-by-any-address", "model/turn.hpp", "tests/model/turn", "if (entry.model == model && entry.role == role) return", "if (entry.role == role) return")
+mutant("turns-of-one-decoder", "model/turn.hpp", "tests/loop/sequence tests/model/turn", "if constexpr (std::is_lvalue_reference_v<X>) return identities(x);\n  else if", "if")
+mutant("turns-by-any-address", "model/turn.hpp", "tests/model/turn", "table.counts[address]", "table.counts[address == nullptr ? address : nullptr]")
+mutant("turns-of-a-model-that-is-gone", "model/turn.hpp", "tests/model/turn", "if (!count) known = count =", "if (true) known = count =")
 mutant("copies-count-with-the-copied", "model/turn.hpp", "tests/model/turn",
        "counts_(other.shared_ ? other.counts_ : own().counts_)", "counts_(other.counts_)")
 mutant("turn-left-behind", "model/uncopied.hpp", "tests/model/turn", " : value(std::move(other.value)) { other.value.reset(); }",
        " : value(other.value) {}")
 mutant("wrapper-for-its-model", "model/turn.hpp", "tests/model/turn tests/loop/sequence",
-       "if constexpr (requires { model.identity(); }) return", "if constexpr (false) return")
-mutant("wrapper-by-value", "model/turn.hpp", "tests/loop/sequence",
-       "std::is_lvalue_reference_v<M> || RefersToOthers<M>", "std::is_lvalue_reference_v<M>")
-mutant("model-counted-as-drafter", "model/turn.hpp", "tests/loop/sequence",
-       "entry.model == model && entry.role == role", "entry.model == model")
-mutant("draft-model-unidentified", "draft/draft_model.hpp", "tests/loop/sequence",
-       "    each_identity_of_model(model_,", "    each_identity_of_model(*this,")
+       "if constexpr (requires { x.identities(); }) found = x.identities();\n", "")
+mutant("wrapper-by-value", "model/turn.hpp", "tests/loop/sequence tests/model/turn",
+       "else if constexpr (requires { x.identities(); }) return x.identities();\n", "")
+mutant("draft-model-unidentified", "draft/model_drafter.hpp", "tests/loop/sequence tests/draft/model_drafter",
+       "return detail::shared_identities<M>(model_.model());", "return {};")
 mutant("chain-unidentified", "draft/fallback_drafter.hpp", "tests/loop/sequence",
-       "if (shared) specdec::each_identity(member, visit);", "if (shared) visit(&member + 1, detail::Role::drafter);")
+       "found.insert(found.end(), more.begin(), more.end());", "found.insert(found.end(), more.size(), &found);")
 mutant("chain-by-its-first-member", "draft/fallback_drafter.hpp", "tests/loop/sequence",
-       "    const auto tell = [&](const auto& member, bool shared) {\n      if (shared) specdec",
-       "    bool told = false;\n    const auto tell = [&](const auto& member, bool shared) {\n      if (shared && !std::exchange(told, true)) specdec")
-mutant("rows-lost-with-their-model", "model/turn.hpp", "tests/loop/sequence", "if (owns_rows) visit", "if (false) visit")
-mutant("copied-rows-held-for-lost", "model/turn.hpp", "tests/loop/sequence", "if (owns_rows) visit", "visit")
+       "      found.insert(found.end()", "      if (found.empty()) found.insert(found.end()")
 mutant("own-draft-taken-for-anothers", "loop/sequence.hpp", "tests/loop/sequence",
        "      drafter_turn_.go_on(shared_->drafter_turns);\n", "")
 mutant("wrapped-model-unidentified", "model/feeds.hpp", "tests/loop/sequence tests/model/turn",
-       "return detail::identity(inner_.model());", "return this;")
-mutant("pointed-at-unidentified", "model/turn.hpp", "tests/loop/sequence",
-       "if constexpr (requires { drafter.each_identity(visit); }) drafter.each_identity(visit);\n  else visit",
-       "visit")
+       "return shared_identities<M>(inner_.model());", "return {};")
+mutant("cascade-by-its-model-alone", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
+       "    found.insert(found.end(), more.begin(), more.end());\n", "")
 mutant("audited-unidentified", "testing/audited_drafter.hpp", "tests/loop/sequence",
-       "specdec::each_identity(drafter_, visit);", "visit(this, specdec::detail::Role::drafter);")
+       "return specdec::detail::shared_identities<D>(drafter_);", "return {};")
 mutant("by-hand-unnoticed", "loop/sequence.hpp", "tests/loop/sequence", "    if constexpr (Model<Target>) shared_->target_turns.next();\n", "")
 mutant("filled-context-released", "loop/sequence.hpp", "tests/loop/sequence",
        "    if (step_.filled() > 0)\n      throw std::logic_error(\"specdec: a context", "    if (false)\n      throw std::logic_error(\"specdec: a context")

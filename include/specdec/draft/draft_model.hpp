@@ -7,6 +7,7 @@
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "specdec/error.hpp"
 #include "specdec/model/model.hpp"
@@ -114,10 +115,7 @@ class DraftModel {
   }
 
   /// The model, where others may refer to it, too.
-  template <class Visit>
-  void each_identity(const Visit& visit) const {
-    each_identity_of_model(model_, has_stable_rows<Value>, visit);
-  }
+  std::vector<const void*> identities() const { return shared_identities<M>(model_); }
 
  private:
   bool has_turn() const { return turn_.lasts(turns_); }

@@ -98,9 +98,10 @@ concept Drafts = DraftsBy<D, DraftLimits, Source, More...> || DraftsBy<D, Index,
 ///                                   (GreedyBlockVerifier) change what follows a rejection by the rows and the length
 ///                                   of the rejected draft. They do not compile with such a drafter, unless all its
 ///                                   rows are one-hot
-///   each_identity(visit)            for a drafter, held by value, that refers to others (by a pointer, say):
-///                                   specdec::each_identity(other, visit) for each of them. Without it nobody
-///                                   notices that another decoder drafts with them in between
+///   identities()                    for a drafter, held by value, that refers to a drafter or a model that it drafts with
+///                                   (by a pointer, say): specdec::identities(other), a std::vector<const void*>; of
+///                                   several, all together. Without it nobody notices that another decoder uses them
+///                                   in between
 ///
 /// The context that a drafter is shown extends what survived, so a cache needs only the new tokens. Of a tree one path
 /// survives at most, and the context that is shown next tells which.

@@ -86,14 +86,14 @@ class FallbackDrafter {
     return propose<0>(context, limits, source, keep_drafting);
   }
 
-  /// Those members that others may use, too.
-  template <class Visit>
-    requires(detail::MayBeShared<D> || ...)
-  void each_identity(const Visit& visit) const {
-    const auto tell = [&](const auto& member, bool shared) {
-      if (shared) specdec::each_identity(member, visit);
+  /// What others may use, too, of the members.
+  std::vector<const void*> identities() const {
+    std::vector<const void*> found;
+    const auto add = [&found](const std::vector<const void*>& more) {
+      found.insert(found.end(), more.begin(), more.end());
     };
-    std::apply([&](const auto&... member) { (tell(member, detail::MayBeShared<D>), ...); }, drafters_);
+    std::apply([&](const auto&... member) { (add(detail::shared_identities<D>(member)), ...); }, drafters_);
+    return found;
   }
 
   void truncate(Index length) {

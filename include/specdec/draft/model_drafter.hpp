@@ -118,11 +118,7 @@ class ModelDrafter {
   }
 
   /// The model, where others may refer to it, too.
-  template <class Visit>
-    requires(!for_many && detail::MayBeShared<M>)
-  void each_identity(const Visit& visit) const {
-    detail::each_identity_of_model(model_.model(), has_stable_rows<Value>, visit);
-  }
+  std::vector<const void*> identities() const { return detail::shared_identities<M>(model_.model()); }
 
   // Of a model for many texts: a BatchDrafter.
 

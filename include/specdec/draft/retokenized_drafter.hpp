@@ -16,7 +16,6 @@
 #include "specdec/draft/draft_model.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/error.hpp"
-#include "specdec/model/turn.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/text/token_bytes.hpp"
@@ -208,11 +207,7 @@ class RetokenizedDrafter {
   }
 
   /// The model, where others may refer to it, too.
-  template <class Visit>
-    requires detail::MayBeShared<M>
-  void each_identity(const Visit& visit) const {
-    model_.each_identity(visit);
-  }
+  std::vector<const void*> identities() const { return model_.identities(); }
 
  private:
   static std::size_t checked(Index window) {

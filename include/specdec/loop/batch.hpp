@@ -250,13 +250,11 @@ class Batch {
 
   // Copies of a drafter that refers to a model would take it from one another within a step.
   void check_copies() const {
-    if constexpr (!drafts_together && detail::RefersToOthers<Drafter>)
-      each_identity(drafter_, [](const void*, detail::Role) {
-        detail::invalid_argument(
-            "the drafter refers to a model or a drafter that each sequence's copy would use: hold it by "
-            "value, or draft for all sequences together (a specdec::ModelDrafter around a "
-            "specdec::BatchModel)");
-      });
+    if (!drafts_together && !detail::shared_identities<Drafter>(drafter_).empty())
+      detail::invalid_argument(
+          "the drafter refers to a model or a drafter that each sequence's copy would use: hold it by "
+          "value, or draft for all sequences together (a specdec::ModelDrafter around a "
+          "specdec::BatchModel)");
   }
 
   void check_between_steps(const char* call) const {

@@ -50,11 +50,7 @@ struct RecordingDrafter {
     return ask_drafter(drafter, context, limits, source, keep_drafting...);
   }
   void truncate(Index length) { drafter.truncate(length); }
-  template <class Visit>
-    requires MayBeShared<D>
-  void each_identity(const Visit& visit) const {
-    specdec::each_identity(drafter, visit);
-  }
+  std::vector<const void*> identities() const { return shared_identities<D>(drafter); }
 
   template <class Target>
   void observe(const Target& target_rows, std::span<const Token> drafted, std::span<const Index> parents,
@@ -130,7 +126,7 @@ class CascadeDrafter {
   /// that is referred to is shared. An inner drafter or a draft length that is referred to cannot be copied.
   CascadeDrafter(const CascadeDrafter& other)
     requires(std::copy_constructible<M> && std::copy_constructible<D> && std::copy_constructible<Length> &&
-             !detail::MayBeShared<D> && !std::is_lvalue_reference_v<Length>)
+             !std::is_lvalue_reference_v<D> && !std::is_lvalue_reference_v<Length>)
       : inner_(std::make_unique<Inner>(copy_of<M>(other.inner().shared.target),
                                        copy_of<D>(other.inner().shared.drafter.drafter),
                                        copy_of<Length>(other.inner().shared.length))),
@@ -166,11 +162,12 @@ class CascadeDrafter {
     return drafted(sequence, asked);
   }
 
-  /// The model, where others may refer to it, too.
-  template <class Visit>
-    requires detail::MayBeShared<M>
-  void each_identity(const Visit& visit) const {
-    detail::each_identity_of_model(inner().shared.target, has_stable_rows<std::remove_reference_t<M>>, visit);
+  /// The model and what the inner drafter refers to, where others may use them, too.
+  std::vector<const void*> identities() const {
+    auto found = detail::shared_identities<M>(inner().shared.target);
+    const auto more = inner().shared.drafter.identities();
+    found.insert(found.end(), more.begin(), more.end());
+    return found;
   }
 
   /// A later draft takes its context from the inner models as far as it is the same.

@@ -40,7 +40,7 @@ struct Shared {
         drafter(std::forward<DraftSource>(d)),
         length(std::forward<Length>(l)),
         target_turns(Turns::of<TargetModel>(target)),
-        drafter_turns(Turns::of_drafter<DraftSource>(drafter)) {}
+        drafter_turns(Turns::of<DraftSource>(drafter)) {}
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
 

@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "specdec/error.hpp"
 #include "specdec/model/feed.hpp"
@@ -203,11 +204,7 @@ class WrapsModel {
   Index context_size() const { return specdec::context_size(inner_.model()); }
 
   /// The model, where others may refer to it, too: two wrappers around one model share its context.
-  const void* identity() const
-    requires(!for_many && MayBeShared<M>)
-  {
-    return detail::identity(inner_.model());
-  }
+  std::vector<const void*> identities() const { return shared_identities<M>(inner_.model()); }
 
   decltype(auto) forward(std::span<const Token> tokens, Index rows) &
         requires(!for_many)

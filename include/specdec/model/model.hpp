@@ -24,9 +24,9 @@ namespace specdec {
 /// A model whose rows stay valid until their positions are truncated away can say so with a member
 /// `static constexpr bool stable_rows = true`: ModelDrafter then keeps the rows themselves instead of a copy.
 /// A model whose context is bounded can say so with a member `Index context_size() const`: see context_size.
-/// A wrapper around a reference to a model can say so with a member `const void* identity() const`, the address of that
-/// model: wrappers around one model then know that they share its context. One whose calls may branch (takes_trees) has
-/// two functions more: see model/trees.hpp.
+/// A wrapper that refers to a model can say so with a member `std::vector<const void*> identities() const` that returns
+/// specdec::identities(model): wrappers around one model then know that they share its context. One whose calls may branch
+/// (takes_trees) has two functions more: see model/trees.hpp.
 template <class M>
 concept Model = requires(M& model, const M& constant, std::span<const Token> tokens, Index n) {
   { constant.vocab_size() } -> detail::Count;

@@ -4,6 +4,7 @@
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/drafter.hpp"
@@ -50,12 +51,8 @@ class AuditedDrafter {
 
   void truncate(Index length) { drafter_.truncate(length); }
 
-  /// The drafter that is audited, where others may use it, too.
-  template <class Visit>
-    requires specdec::detail::MayBeShared<D>
-  void each_identity(const Visit& visit) const {
-    specdec::each_identity(drafter_, visit);
-  }
+  /// What others may use, too, of the drafter that is audited.
+  std::vector<const void*> identities() const { return specdec::detail::shared_identities<D>(drafter_); }
 
   /// Where the drafter has it.
   template <class Rows>
