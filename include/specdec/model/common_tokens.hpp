@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -30,6 +31,8 @@ namespace detail {
 /// it is. A view of both, and of the map.
 template <class Matrix>
 class CommonTokensRows {
+  using Row = RowOf<Matrix>;
+
  public:
   CommonTokensRows(const std::optional<Matrix>& rows, std::span<const Index> places, const TokenMap& map,
                    Token otherwise)
@@ -37,10 +40,10 @@ class CommonTokensRows {
 
   Index rows() const { return std::ssize(places_); }
   Index vocab_size() const { return map_->vocab_size(); }
-  CommonTokensRow<RowOf<Matrix>> row(Index i) const {
+  CommonTokensRow<Row> row(Index i) const {
     const Index place = places_[static_cast<std::size_t>(i)];
-    if (place == SpelledText::nowhere) return {*map_, otherwise_};
-    return {rows_->row(place), *map_, otherwise_};
+    if (place == SpelledText::nowhere) return no_common_tokens<Row>(*map_, otherwise_);
+    return common_tokens<Row>(rows_->row(place), *map_, otherwise_);
   }
 
  private:
@@ -60,12 +63,10 @@ class CommonTokensRows {
 ///   ModelDrafter drafter{CommonTokens{small, map, spelled}, ConfidentTree{.nodes = 48}};
 ///   CommonTokens{Windowed{ProcessedModel{engine, chain}, 4, 508}, map, spelled};
 ///
-/// The model is shown the text in its own tokens: a token of the target that it has by its partner, any other as token 0, or
-/// as spelled(x), a range of draft tokens (for its bytes by the draft's tokenizer, say), which is asked once for each. The
-/// range may be empty: then the row after the token is that of the token before, and where a text begins with it the model
-/// is shown token 0. A token beyond the map, which the padding of a target's rows may have, is token 0 to the model, too.
-/// How the text is shown costs acceptance, never exactness: the rows depend on the text alone, and tokens are drawn from
-/// nothing else.
+/// The model is shown the text in its own tokens: a token of the target that it has by its partner, any other as
+/// spelled(x), a range of draft tokens (for its bytes by the draft's tokenizer, say), which is asked once for each. Without
+/// spelled(), where that is empty, and beyond the map, as in the padding of a target's rows, it is token 0. How the text is
+/// shown costs acceptance, never exactness: the rows depend on the text alone, and tokens are drawn from nothing else.
 ///
 /// Where the model's row has no mass on common tokens, the row is one-hot at the common token of the lowest draft id, which
 /// costs acceptance, too. So is the row after a text that takes more of the model's tokens than the model's context holds,
@@ -84,8 +85,8 @@ class CommonTokensRows {
 /// std::logic_error on a line while a tree is open; what spelled() and the model throw. After a throw of forward() all
 /// contexts are as before, and the trees of the texts in the call are closed. A row whose mass on common tokens is no finite
 /// number is an InvalidDistribution where it is asked for.
-/// Cost: a call of the model, with the tokens of the spellings; a pass over each row that is asked for. After a token of an
-/// empty spelling the last draft token is fed once more, and in a tree all of the tree. No allocation in steady state.
+/// Cost: a call of the model, with the tokens of the spellings; a pass over each row that is asked for. Rows are stable where
+/// the model's are. No allocation in steady state.
 /// Example: examples/other_tokenizer.cpp.
 template <class M>
 class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
@@ -103,14 +104,14 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
 
  public:
   CommonTokens(M&& model, TokenMap map)
-      : CommonTokens(std::forward<M>(model), std::move(map),
-                     [](Token) { return std::span(&detail::Spellings::unknown, 1); }) {}
+      : CommonTokens(std::forward<M>(model), std::move(map), [](Token) { return std::span<const Token>{}; }) {
+  }
 
   template <std::invocable<Token> Spelled>
   CommonTokens(M&& model, TokenMap map, const Spelled& spelled)
       : Base(std::forward<M>(model)),
         map_(checked(std::move(map), this->inner().model().vocab_size())),
-        spellings_(map_, spelled) {
+        spellings_(std::make_shared<const detail::Spellings>(map_, spelled)) {
     while (map_.to(otherwise_) == TokenMap::none) ++otherwise_;
   }
 
@@ -119,6 +120,7 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
 
   /// What the model alone was fed with is not known here.
   static constexpr bool keeps_context = true;
+  static constexpr bool stable_rows = has_stable_rows<Bare>;
 
  private:
   static TokenMap checked(TokenMap map, Index vocab_size) {
@@ -130,17 +132,18 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
   }
 
   auto forward_feeds(std::span<const BatchFeed> feeds) {
-    check(feeds);
+    for (std::size_t k = 0; k < feeds.size(); ++k) check(feeds[k], k);
     std::optional<Matrix> rows;
     try {
       enter(feeds);
       if (!of_model_.empty()) rows.emplace(ask());
-      for (const BatchFeed& feed : feeds) texts_.at(feed.sequence).taken(!feed.parents.empty());
     } catch (...) {
       for (const BatchFeed& feed : feeds) keep_length(feed.sequence, feed.from);
       throw;
     }
-    return detail::CommonTokensRows<Matrix>(rows, places_, map_, map_.to(otherwise_));
+    for (const BatchFeed& feed : feeds)
+      if (feed.parents.empty()) texts_.at(feed.sequence).close_line(*spellings_);
+    return detail::CommonTokensRows<Matrix>(rows, places_, map_, otherwise_);
   }
 
   void keep_length(Index sequence, Index length) {
@@ -150,7 +153,7 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
 
   void keep_path(Index sequence, std::span<const Index> path) {
     if (detail::SpelledText* const text = texts_.find(sequence))
-      this->inner().keep(sequence, text->keep(path, spellings_));
+      this->inner().keep(sequence, text->keep(path, *spellings_));
   }
 
   void forget(Index sequence) {
@@ -158,33 +161,24 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
     texts_.erase(sequence);
   }
 
-  void check(std::span<const BatchFeed> feeds) {
-    for (std::size_t k = 0; k < feeds.size(); ++k) {
-      const BatchFeed& feed = feeds[k];
-      const detail::SpelledText* const text = texts_.find(feed.sequence);
-      const Index nodes = text == nullptr ? 0 : text->tree_size();
-      const detail::FeedCheck<for_many> check{feed, k};
-      check.from(text == nullptr ? 0 : text->length());
-      check.rows();
-      check.branches(nodes > 0);
-      if (!feed.parents.empty()) detail::check_parents(feed.tokens, feed.parents, nodes);
-    }
+  void check(const BatchFeed& feed, std::size_t k) {
+    const detail::SpelledText* const text = texts_.find(feed.sequence);
+    const Index nodes = text == nullptr ? 0 : text->tree_size();
+    const detail::FeedCheck<for_many> check{feed, k};
+    check.from(text == nullptr ? 0 : text->length());
+    check.rows();
+    check.branches(nodes > 0);
+    if (!feed.parents.empty()) detail::check_parents(feed.tokens, feed.parents, nodes);
   }
 
-  // Takes the feeds into their texts, and finds what the model is fed, and where its rows will be.
+  // Adds the feeds to their texts, and finds what the model is fed, and where its rows will be.
   void enter(std::span<const BatchFeed> feeds) {
     of_model_.clear();
     places_.clear();
     rows_ = 0;
     for (const BatchFeed& feed : feeds) {
-      const bool is_tree = !feed.parents.empty();
-      detail::SpelledText& text = texts_.make(feed.sequence);
-      text.add(feed.tokens, feed.parents, spellings_, this->context_size());
       const Feed shown =
-          text.feed(feed.rows, is_tree, [&](Index length) { this->inner().keep(feed.sequence, length); });
-      text.places(feed.rows, is_tree, [this](Index place) {
-        places_.push_back(place == detail::SpelledText::nowhere ? place : rows_ + place);
-      });
+          texts_.make(feed.sequence).feed(feed, *spellings_, this->context_size(), rows_, places_);
       if (shown.tokens.empty()) continue;
       of_model_.push_back({shown, feed.sequence});
       rows_ += std::max<Index>(shown.rows, for_many ? 0 : 1);
@@ -205,7 +199,7 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
   }
 
   TokenMap map_;
-  detail::Spellings spellings_;
+  std::shared_ptr<const detail::Spellings> spellings_;  // copies share them
   Token otherwise_ = 0;  // in the draft vocabulary: the first token that both have
   detail::PerSequence<detail::SpelledText, for_many> texts_;
   std::vector<BatchFeed> of_model_;

@@ -1,99 +1,53 @@
 // A row over a draft vocabulary, as one over the target's, of the tokens that both have.
 #pragma once
 
-#include <optional>
+#include <utility>
+#include <variant>
 
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/mapped.hpp"
+#include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/rows/kinds/part_of_row.hpp"
 #include "specdec/rows/kinds/row_copy.hpp"
+#include "specdec/rows/kinds/variant_rows.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
 
-/// The distribution of a draft model's tokens given that the target has the token, too, by the target's ids. Where the model's
-/// row has no mass on these, or there is no row, it is one-hot at a token that both have, the `otherwise` of the target.
-/// The map, or a copy of it, must outlive the row.
-///
-/// Throws: InvalidDistribution where the mass of these tokens is no finite number.
-/// Cost: one pass over the row. Look-ups and draws cost what MappedRow and PartOfRow say.
+/// The distribution of a draft model's tokens given that the target has the token, too, by the target's ids: what
+/// common_tokens() and no_common_tokens() make. Look-ups and draws cost what MappedRow and PartOfRow say.
 template <Distribution R>
-class CommonTokensRow {
-  using Common = PartOfRow<R, OnlyTokens>;
-  using Mapped = MappedRow<Common>;
-  using Segment = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
+using CommonTokensRow = MappedRow<VariantRow<PartOfRow<R, OnlyTokens>, OneHotRow>>;
 
- public:
-  CommonTokensRow(const R& row, const TokenMap& map, Token otherwise)
-      : CommonTokensRow(Common(row, {map.mapped()}), map, otherwise) {}
-  CommonTokensRow(const R& row, TokenMap&& map, Token otherwise) = delete;
+/// One-hot at draft token `otherwise`, which the target has, too. The map, or a copy of it, must outlive the row.
+template <Distribution R>
+CommonTokensRow<R> no_common_tokens(const TokenMap& map, Token otherwise) {
+  return {{std::in_place_index<1>, OneHotRow(otherwise)}, map};
+}
 
-  /// No row.
-  CommonTokensRow(const TokenMap& map, Token otherwise)
-      : vocab_size_(map.vocab_size()), otherwise_(otherwise) {}
-  CommonTokensRow(TokenMap&& map, Token otherwise) = delete;
-
-  static constexpr bool constant_time_probability = specdec::constant_time_probability<R>;
-
-  Index vocab_size() const { return vocab_size_; }
-
-  double probability(Token x) const { return row_ ? row_->probability(x) : only(x); }
-  bool possible(Token x) const { return row_ ? row_->possible(x) : x == otherwise_; }
-  void prefetch(Token x) const {
-    if (row_) row_->prefetch(x);
-  }
-
-  Segment segment(Index start, Index count) const {
-    if (row_) return row_->segment(start, count);
-    return Segment::NullaryExpr(count,
-                                [this, start](Index i) { return only(static_cast<Token>(start + i)); });
-  }
-
-  double sum(Index start, Index count) const {
-    if (row_) return row_->sum(start, count);
-    return start <= otherwise_ && otherwise_ < start + count ? 1.0 : 0.0;
-  }
-
-  auto sampler() const {
-    using Draw = decltype(row_->sampler());
-    return [draw = row_ ? std::optional<Draw>(row_->sampler()) : std::nullopt,
-            otherwise = otherwise_](double u) mutable { return draw ? (*draw)(u) : otherwise; };
-  }
-
-  /// This over a copy of the row that it is made of, which copy_of(row) makes.
-  template <class CopyOf>
-  auto copied(const CopyOf& copy_of) const {
-    using Copied = CommonTokensRow<decltype(copy_of(row_->row().row()))>;
-    Copied copied(vocab_size_, otherwise_);
-    if (row_) copied.row_.emplace(row_->of_copy(row_->row().of_copy(copy_of(row_->row().row()))));
-    return copied;
-  }
-
- private:
-  template <Distribution>
-  friend class CommonTokensRow;
-
-  CommonTokensRow(Index vocab_size, Token otherwise) : vocab_size_(vocab_size), otherwise_(otherwise) {}
-  CommonTokensRow(const Common& common, const TokenMap& map, Token otherwise)
-      : CommonTokensRow(map, otherwise) {
-    if (common.mass() > 0) row_.emplace(common, map);
-  }
-
-  double only(Token x) const { return x == otherwise_ ? 1.0 : 0.0; }
-
-  std::optional<Mapped> row_;
-  Index vocab_size_;
-  Token otherwise_;
-};
+/// Of a row: one-hot at `otherwise` where it has no mass on tokens that the target has, too. The map, or a copy of it, must
+/// outlive the row. Throws: InvalidDistribution where the mass of these tokens is no finite number. Cost: one pass over the row.
+template <Distribution R>
+CommonTokensRow<R> common_tokens(const R& row, const TokenMap& map, Token otherwise) {
+  const PartOfRow<R, OnlyTokens> common(row, {map.mapped()});
+  if (!(common.mass() > 0)) return no_common_tokens<R>(map, otherwise);
+  return {{std::in_place_index<0>, common}, map};
+}
 
 /// Copied is the draft model's row, as that is copied.
 template <class R>
 class RowCopy<CommonTokensRow<R>> {
+  using Copied = typename RowCopy<R>::View;
+  using Either = VariantRow<PartOfRow<Copied, OnlyTokens>, OneHotRow>;
+
  public:
-  using View = CommonTokensRow<typename RowCopy<R>::View>;
+  using View = CommonTokensRow<Copied>;
 
   View assign(const CommonTokensRow<R>& row) & {
-    return row.copied([this](const R& inner) { return copy_.assign(inner); });
+    const auto& held = row.row().held();
+    if (const auto* const common = std::get_if<0>(&held))
+      return row.of_copy(Either(std::in_place_index<0>, common->of_copy(copy_.assign(common->row()))));
+    return row.of_copy(Either(std::in_place_index<1>, std::get<1>(held)));
   }
 
  private:

@@ -30,6 +30,9 @@ class VariantRow {
   template <std::size_t I, class Row>
   VariantRow(std::in_place_index_t<I> kind, const Row& row) : row_(kind, row) {}
 
+  /// The row, as one of the kinds.
+  const std::variant<R...>& held() const { return row_; }
+
   Index vocab_size() const {
     return ask([](const auto& row) -> Index { return row.vocab_size(); });
   }
