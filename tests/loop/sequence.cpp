@@ -803,7 +803,7 @@ TEST_CASE("a context that the caller has filled is taken over") {
       if (seen > 0) target.forward(std::span(text).first(static_cast<std::size_t>(seen)), 1);
     };
     fill();
-    auto sequence = decoder.start(text, options, {.seen = seen});
+    auto sequence = decoder.start(text, options, {.cached = seen});
     CHECK(sequence.kept() == std::min<Index>(seen, 5));
     target.fed() = 0;
     sequence.step(rng);
@@ -812,26 +812,26 @@ TEST_CASE("a context that the caller has filled is taken over") {
 
     fill();
     Outside other = outside(small, script);
-    auto outer = other.start(text, options, {.seen = seen});
+    auto outer = other.start(text, options, {.cached = seen});
     while (!outer.done()) half_steps(outer, target, half);
     CHECK(copy(outer.tokens()) == expected);
   }
   std::mt19937_64 rng{1};
-  CHECK(message_of([&] { decoder.start(text, options, {.seen = 7}); }) ==
-        "specdec: seen = 7 is outside 0..6, the length of the prompt");
-  CHECK(message_of([&] { decoder.start(text, options, {.seen = -1}); }) ==
-        "specdec: seen = -1 is outside 0..6, the length of the prompt");
-  auto full = decoder.start(text, options, {.seen = 3});
+  CHECK(message_of([&] { decoder.start(text, options, {.cached = 7}); }) ==
+        "specdec: cached = 7 is outside 0..6, the length of the prompt");
+  CHECK(message_of([&] { decoder.start(text, options, {.cached = -1}); }) ==
+        "specdec: cached = -1 is outside 0..6, the length of the prompt");
+  auto full = decoder.start(text, options, {.cached = 3});
   CHECK(message_of<std::logic_error>([&] { full.release(); }) ==
         "specdec: a context that the caller had filled cannot be released");
   const auto hook = [](std::span<const Token>, Eigen::Ref<Eigen::RowVectorXd>) {};
   LogitsOfTable engine{TableModel<>(target.table())};
   SpecDec hooked{ProcessedModel{engine, Chain{Temperature{1}}, hook}, NoDrafter{}};
   CHECK(message_of([&] {
-          hooked.start(text, options, {.seen = 3});
-        }).starts_with("specdec: seen = 3, but the target keeps a context of its own"));
+          hooked.start(text, options, {.cached = 3});
+        }).starts_with("specdec: cached = 3, but the target keeps a context of its own"));
   // What the caller had put there may be more than the ids say (an image, say): it is not made up again.
-  auto filled = decoder.start(text, options, {.seen = 3});
+  auto filled = decoder.start(text, options, {.cached = 3});
   auto other = decoder.start(prompt, options);
   other.step(rng);
   CHECK(message_of<std::logic_error>([&] { filled.step(rng); }) ==

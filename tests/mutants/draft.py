@@ -5,8 +5,8 @@ from mutants import promise
 LENGTHS = "tests/draft/length/draft_length tests/law_draft_length"
 
 mutant = promise("the draft is as long as the policy says, which learns what really happened")
-mutant("policy-unchecked", "loop/step.hpp", LENGTHS, "if (wanted < 0 || wanted > most)", "if (false)")
-mutant("policy-not-told", "loop/sequence.hpp", LENGTHS, "    shared_->length.observe(step_.last());\n", "")
+mutant("policy-unchecked", "loop/step_base.hpp", LENGTHS, "if (wanted < 0 || wanted > most)", "if (false)")
+mutant("policy-not-told", "loop/sequence.hpp", LENGTHS, "    shared_->length.observe(Base::last());\n", "")
 mutant("confidence-after-the-draw", "draft/strategies/line.hpp", LENGTHS,
        "      rows_.add(name);\n",
        "      if (q.probability(tokens_.back()) < 0.4) return tokens_.pop_back(), end();\n      rows_.add(name);\n")
@@ -16,7 +16,7 @@ mutant("schedule-below-one", "draft/length/draft_length.hpp", LENGTHS, "std::max
 mutant("survival-of-another-rule", "loop/step.hpp", LENGTHS, "if constexpr (tells_survival<V> && !branches) {", "if constexpr (tells_survival<Drafter>) {")
 mutant("token-survival-unclipped", "verify/token.hpp", "tests/measure/acceptance", "before * std::min(1.0, p / q)", "before * p / q")
 mutant("block-survival-clipped-twice", "verify/block.hpp", "tests/measure/acceptance", "std::min(1.0, before * (p / q))", "before * std::min(1.0, p / q)")
-mutant("expectations-of-costly-rows", "loop/step.hpp", "tests/measure/acceptance", "if (!drafted.all_looked_up()) return false;", "")
+mutant("expectations-of-costly-rows", "loop/step_base.hpp", "tests/measure/acceptance", "if (!drafted.all_looked_up()) return false;", "")
 mutant("rate-without-covariance", "measure/acceptance.hpp", "tests/measure/acceptance", "- 2 * alpha * product_ ", "")
 OPTIMAL = "tests/draft/length/cost_optimal_length"
 mutant("never-switched-off", "draft/length/cost_optimal_length.hpp", OPTIMAL, "return best_from(0, std::min(", "return best_from(1, std::min(")

@@ -9,22 +9,22 @@ mutant("stop-token-in-block-missed", "loop/text.hpp", LOOP,
 mutant("budget-one-short", "loop/text.hpp", LOOP, "stopped_ || remaining() <= 0;", "stopped_ || remaining() <= 1;")
 mutant("budget-overrun", "loop/text.hpp", LOOP,
        "if (cut.stop || cut.tokens >= remaining()) return;", "if (cut.stop) return;")
-mutant("drafts-what-cannot-be-emitted", "loop/step.hpp", LOOP,
+mutant("drafts-what-cannot-be-emitted", "loop/step_base.hpp", LOOP,
        "std::min(wanted, text_.remaining() - 1)", "std::min(wanted, text_.remaining())")
-mutant("verifier-needs-ignored", "loop/step.hpp", LOOP,
-       "std::max(std::min(wanted, text_.remaining() - 1), min_draft_length(verifier_))",
+mutant("verifier-needs-ignored", "loop/step_base.hpp", LOOP,
+       "std::max(std::min(wanted, text_.remaining() - 1), least)",
        "std::min(wanted, text_.remaining() - 1)")
-mutant("rejected-token-emitted", "loop/step.hpp", LOOP,
-       "text_.append(path_.tokens(), verdict_.token, cut_)", "text_.append(proposal.tokens(), verdict_.token, cut_)")
+mutant("rejected-token-emitted", "loop/step_base.hpp", LOOP,
+       "text_.append(path_.tokens(), verdict_.token, cut_)", "text_.append(offered().tokens, verdict_.token, cut_)")
 mutant("correction-not-emitted", "loop/text.hpp", LOOP, "    look_at(last, cut);\n", "    if (tokens.empty()) look_at(last, cut);\n")
-mutant("overlong-draft-accepted", "loop/step.hpp", "tests/loop/spec_dec tests/loop/sequence",
+mutant("overlong-draft-accepted", "loop/step_base.hpp", "tests/loop/spec_dec tests/loop/sequence",
        "if (offer.size() > limits.nodes)", "if (false)")
 
 mutant = promise("a bounded context is filled to its end, and never fed past it")
-mutant("context-one-short", "loop/step.hpp", "tests/loop/spec_dec", "text_.done() || room() < 0; }", "text_.done() || room() <= 0; }")
-mutant("context-overdrafted", "loop/step.hpp", "tests/loop/spec_dec", ", min_draft_length(verifier_)), room())", ", min_draft_length(verifier_)), room() + 1)")
-mutant("context-end-unreported", "loop/step.hpp", "tests/loop/spec_dec",
-       "return !text_.done() && room() < 0 ? StopReason::context : text_.stop_reason();", "return text_.stop_reason();")
+mutant("context-one-short", "loop/step_base.hpp", "tests/loop/spec_dec", "text_.done() || room() < 0; }", "text_.done() || room() <= 0; }")
+mutant("context-overdrafted", "loop/step_base.hpp", "tests/loop/spec_dec", ", least), room())", ", least), room() + 1)")
+mutant("context-end-unreported", "loop/step_base.hpp", "tests/loop/spec_dec",
+       "!text_.done() && room() < 0 ? StopReason::context : text_.stop_reason()", "text_.stop_reason()")
 mutant("draft-context-one-short", "draft/draft_model.hpp", "tests/draft/retokenized_drafter",
        "most - size + 1 : 0",
        "most - size : 0")
@@ -35,9 +35,8 @@ mutant("wrapped-context-unbounded", "model/feeds.hpp", "tests/sample/processed_m
        "return specdec::context_size(inner_.model());", "return unlimited;")
 
 mutant = promise("after a step both models keep just the tokens that survived; a throw leaves them as before")
-SEEN = "seen_ = before + kept;"
-mutant("target-keeps-one-too-many", "loop/step.hpp", LOOP, "cached_ = before + kept;", "cached_ = before + 1 + kept;")
-mutant("target-keeps-one-too-few", "loop/step.hpp", LOOP, "cached_ = before + kept;", "cached_ = before - 1 + kept;")
+mutant("target-keeps-one-too-many", "loop/step_base.hpp", LOOP, "cached_ = before + kept;", "cached_ = before + 1 + kept;")
+mutant("target-keeps-one-too-few", "loop/step_base.hpp", LOOP, "cached_ = before + kept;", "cached_ = before - 1 + kept;")
 mutant("target-keeps-all", "loop/sequence.hpp", LOOP,
        "      shared_->target.truncate(kept());\n      return emitted;", "      return emitted;")
 mutant("drafter-keeps-all", "loop/sequence.hpp", LOOP,
@@ -86,7 +85,7 @@ mutant("audited-unidentified", "testing/audited_drafter.hpp", "tests/loop/sequen
        "return specdec::detail::shared_identities<D>(drafter_);", "return {};")
 mutant("by-hand-unnoticed", "loop/sequence.hpp", "tests/loop/sequence", "    if constexpr (Model<Target>) shared_->target_turns.next();\n", "")
 mutant("filled-context-released", "loop/sequence.hpp", "tests/loop/sequence",
-       "    if (step_.filled() > 0)\n      throw std::logic_error(\"specdec: a context", "    if (false)\n      throw std::logic_error(\"specdec: a context")
+       "    if (Base::filled() > 0)\n      throw std::logic_error(\"specdec: a context", "    if (false)\n      throw std::logic_error(\"specdec: a context")
 mutant("hook-over-a-filled-context", "loop/sequence.hpp", "tests/loop/sequence", "if (knows_its_context<Target>)", "if (false)")
 mutant("draft-model-not-its-own", "draft/model_drafter.hpp", "tests/draft/model_drafter tests/loop/sequence",
        "      if (!turn_.lasts(turns_)) {\n",
@@ -95,7 +94,7 @@ mutant("draft-model-cut-by-another", "draft/model_drafter.hpp", "tests/draft/mod
 mutant("target-drafts-for-itself", "loop/sequence.hpp", "tests/loop/sequence",
        "      if (!turn_.lasts(shared_->target_turns))\n        throw", "      if (false)\n        throw")
 mutant("release-keeps-the-turn", "loop/sequence.hpp", "tests/loop/sequence",
-       "    turn_ = drafter_turn_ = detail::Turn();\n    step_.target_is_empty();\n", "    step_.target_is_empty();\n")
+       "    turn_ = drafter_turn_ = detail::Turn();\n    Base::target_is_empty();\n", "    Base::target_is_empty();\n")
 
 mutant = promise("half steps: what is proposed is judged once, and by nobody else's draft")
 mutant("judged-without-proposal", "loop/sequence.hpp", "tests/loop/sequence",
@@ -103,9 +102,10 @@ mutant("judged-without-proposal", "loop/sequence.hpp", "tests/loop/sequence",
 mutant("judged-by-anothers-draft", "loop/sequence.hpp", "tests/loop/sequence",
        "    if (!drafter_turn_.lasts(shared_->drafter_turns)) {\n      withdraw();",
        "    if (false) {\n      withdraw();")
-mutant("proposal-judged-twice", "loop/step.hpp", "tests/loop/sequence",
+mutant("proposal-judged-twice", "loop/step_base.hpp", "tests/loop/sequence",
        "    cached_ = before + kept;\n    offer_.value.reset();\n",
        "    cached_ = before + kept;\n")
+mutant("accepted-without-an-offer", "loop/step_base.hpp", "tests/loop/step", "    if (!offers())\n", "    if (false)\n")
 mutant("turns-and-proposals-copied", "model/uncopied.hpp", "tests/model/turn tests/loop/sequence", "  Uncopied(const Uncopied&) {}",
        "  Uncopied(const Uncopied& other) : value(other.value) {}")
 mutant("lost-proposal-kept-by-drafter", "loop/sequence.hpp", "tests/loop/sequence",
@@ -113,21 +113,21 @@ mutant("lost-proposal-kept-by-drafter", "loop/sequence.hpp", "tests/loop/sequenc
 mutant("feed-of-the-finished", "loop/sequence.hpp", "tests/loop/sequence", "return {{}, kept(), 0};", "return {};")
 mutant("filled-context-fed-again", "loop/sequence.hpp", "tests/loop/sequence",
        "    turn_.take(shared.target_turns);\n", "")
-mutant("filled-context-one-too-long", "loop/step.hpp", "tests/loop/sequence",
-       "cached_ = std::min(filled.seen, prompt.size() - 1);", "cached_ = filled.seen;")
+mutant("filled-context-one-too-long", "loop/step_base.hpp", "tests/loop/sequence",
+       "cached_ = std::min(filled.cached, prompt.size() - 1);", "cached_ = filled.cached;")
 mutant("filled-context-made-up", "loop/sequence.hpp", "tests/loop/sequence",
-       "    if (step_.filled() > 0)\n      throw std::logic_error(\n", "    if (false)\n      throw std::logic_error(\n")
+       "    if (Base::filled() > 0)\n      throw std::logic_error(\n", "    if (false)\n      throw std::logic_error(\n")
 
 mutant = promise("a sequence resumed from a context is a fresh one there, but for what the models know already")
-mutant("resume-stale-verifier", "loop/step.hpp", "tests/loop/sequence", "    if (!same) verifier = fresh_;\n", "")
-mutant("resume-forgets-what-is-remembered", "loop/step.hpp", "tests/loop/sequence", "    if (!same) verifier = fresh_;\n", "    verifier = fresh_;\n")
-mutant("resume-of-a-cut-text", "loop/step.hpp", "tests/loop/sequence", " && !text_.ended_by_itself();", ";")
+mutant("resume-stale-verifier", "loop/step.hpp", "tests/loop/sequence", "    if (!continues_in(context)) fresh = fresh_;\n", "")
+mutant("resume-forgets-what-is-remembered", "loop/step.hpp", "tests/loop/sequence", "    if (!continues_in(context)) fresh = fresh_;\n", "    fresh = fresh_;\n")
+mutant("resume-of-a-cut-text", "loop/step_base.hpp", "tests/loop/sequence", " &&\n           !text_.ended_by_itself();", ";")
 mutant("resume-keeps-context", "loop/text.hpp", "tests/loop/sequence",
        "context_.resize(static_cast<std::size_t>(kept));",
        "context_.resize(std::min(context_.size(), static_cast<std::size_t>(kept) + 1));")
-mutant("resume-forgets-all", "loop/step.hpp", "tests/loop/sequence",
+mutant("resume-forgets-all", "loop/step_base.hpp", "tests/loop/sequence",
        "cached_ = std::min({cached_, common, text_.size() - 1});", "cached_ = 0;")
-mutant("resume-last-token-unfed", "loop/step.hpp", "tests/loop/sequence tests/loop/cascade_drafter",
+mutant("resume-last-token-unfed", "loop/step_base.hpp", "tests/loop/sequence tests/loop/cascade_drafter",
        "std::min({cached_, common, text_.size() - 1})", "std::min(cached_, common)")
 mutant("resume-keeps-cache", "loop/sequence.hpp", "tests/loop/sequence",
        "      if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(kept());\n    if (drafter",
@@ -138,7 +138,7 @@ mutant("resume-others-models", "loop/sequence.hpp", "tests/loop/sequence",
        "      if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(kept());\n    if (drafter",
        "      shared_->target.truncate(kept());\n    if (drafter")
 mutant("resume-stays-stopped", "loop/text.hpp", "tests/loop/sequence", "    stopped_ = false;\n", "")
-mutant("resume-of-a-view", "loop/step.hpp", "tests/loop/sequence",
+mutant("resume-of-a-view", "loop/step_base.hpp", "tests/loop/sequence",
        "text_.go_on(common, more, std::move(options));", "text_.go_on(common, text_.context().last(more.size()), std::move(options));")
 
 mutant = promise("a cascade drafts its model's text and reports its model's rows")
@@ -160,24 +160,23 @@ mutant("cascade-row-told-as-the-outer-loops", "loop/cascade_drafter.hpp", "tests
        "throw error.of(\"cascade\");", "throw;")
 
 mutant = promise("what drafters of others return is checked before it is used")
-mutant("drafted-ids-unchecked", "loop/step.hpp", "tests/loop/sequence",
-       "    detail::check_tokens(\"draft\", offer.tokens, known);\n", "")
+mutant("drafted-ids-unchecked", "loop/step_base.hpp", "tests/loop/sequence",
+       "    check_tokens(\"draft\", offer.tokens, std::max(target_.vocabulary, known));\n", "")
 mutant("rows-wider-than-the-target", "loop/step.hpp", "tests/loop/sequence",
-       "const Index known = target_.vocabulary;", "const Index known = drafted.vocab_size();")
-mutant("rows-narrower-than-the-target", "loop/step.hpp", "tests/loop/sequence",
-       "if (drafted.vocab_size() < known)", "if (false)")
+       "judge_at_node(verifier_, drafted, chance, vocabulary())", "judge_at_node(verifier_, drafted, chance, drafted.vocab_size())")
+mutant("rows-narrower-than-the-target", "loop/step_base.hpp", "tests/loop/sequence",
+       "if (vocab_size < target_.vocabulary)", "if (false)")
 mutant("moved-text-measured", "loop/text.hpp", "tests/loop/sequence",
        "std::min(prompt_size_, context_.size())", "prompt_size_")
 mutant("stop-tokens-unchecked", "loop/text.hpp", "tests/loop/sequence",
        "  check_tokens(\"stop_tokens\", options.stop_tokens.ids(), vocab_size);\n", "")
 
 mutant = promise("a throw leaves the step undone, also one of a drafter that is told of the verdict")
-OBSERVE = "    observe(rows);\n"
 mutant("committed-before-observed", "loop/step.hpp", "tests/loop/sequence",
-       "    verdict_ = detail::judge_at_node(verifier_, drafted, chance, known);\n", "    verdict_ = detail::judge_at_node(verifier_, drafted, chance, known);\n    detail::commit(verifier_);\n")
+       "    set_verdict(verdict);\n", "    set_verdict(verdict);\n    detail::commit(verifier_);\n")
 mutant("rule-not-restored", "loop/step.hpp", "tests/loop/sequence",
        "if (before_) verifier_ = *std::exchange(before_, std::nullopt);", "before_.reset();")
-mutant("rule-always-restored", "loop/step.hpp", "tests/loop/sequence", "    before_.reset();\n    const Index before", "    if (before_) verifier_ = *std::exchange(before_, std::nullopt);\n    const Index before")
+mutant("rule-always-restored", "loop/step.hpp", "tests/loop/sequence", "    before_.reset();\n    return enter();", "    withdraw_verdict();\n    return enter();")
 mutant("context-moves-under-drafter", "loop/text.hpp", "tests/loop/sequence",
        "    if (context_.capacity() < needed) context_.reserve(2 * needed);\n", "")
 
@@ -200,7 +199,7 @@ SOAK = "tests/soak/soak"
 mutant("lost-proposal-kept-in-contexts", "loop/sequence.hpp", SOAK,
        "    draft_.value.reset();\n    if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(std::ssize(context()));",
        "    draft_.value.reset();")
-mutant("kept-less-than-survived", "loop/step.hpp", SOAK, "cached_ = before + kept;", "cached_ = before + (accepted() > 4 ? -1 : 0) + kept;")
+mutant("kept-less-than-survived", "loop/step_base.hpp", SOAK, "cached_ = before + kept;", "cached_ = before + (accepted() > 4 ? -1 : 0) + kept;")
 mutant("resume-takes-more-room", "loop/text.hpp", SOAK, "context_.reserve(static_cast<std::size_t>(kept) + more.size());",
        "context_.reserve(context_.capacity() + more.size());")
 mutant("room-doubles-with-each-step", "loop/text.hpp", SOAK, "if (context_.capacity() < needed) context_.reserve(2 * needed);",
@@ -212,14 +211,14 @@ mutant("a-copy-more-for-each-row", "rows/kinds/stored_rows.hpp", SOAK,
        "if (copies_.size() == rows_.size()) copies_.emplace_back();", "copies_.emplace_back();")
 
 mutant = promise("each moment of a step is in one of the three times")
-mutant("target-time-from-the-start", "loop/step.hpp", "tests/loop/sequence",
-       ".target_time = judged_at_ - offer.made,", ".target_time = judged_at_ - offer.made + offer.draft_time,")
-mutant("draft-time-to-the-verdict", "loop/step.hpp", "tests/loop/sequence",
-       ".draft_time = offer.draft_time,", ".draft_time = offer.draft_time + (Clock::now() - offer.made),")
-mutant("verify-time-of-last-step", "loop/step.hpp", "tests/loop/sequence",
+mutant("target-time-from-the-start", "loop/step_base.hpp", "tests/loop/sequence",
+       ".target_time = judged_at_ - offered().made,", ".target_time = judged_at_ - offered().made + offered().draft_time,")
+mutant("draft-time-to-the-verdict", "loop/step_base.hpp", "tests/loop/sequence",
+       ".draft_time = offered().draft_time,", ".draft_time = offered().draft_time + (Clock::now() - offered().made),")
+mutant("verify-time-of-last-step", "loop/step_base.hpp", "tests/loop/sequence",
        "stats_.verify_time += Clock::now()", "stats_.verify_time = Clock::now()")
-mutant("verify-time-from-the-start", "loop/step.hpp", "tests/loop/sequence",
-       "stats_.verify_time += Clock::now() - judged_at_;", "stats_.verify_time += Clock::now() - judged_at_ + offer.draft_time;")
+mutant("verify-time-from-the-start", "loop/step_base.hpp", "tests/loop/sequence",
+       "stats_.verify_time += Clock::now() - judged_at_;", "stats_.verify_time += Clock::now() - judged_at_ + offered().draft_time;")
 
 mutant = promise("the baseline asks nobody for a draft")
 mutant("no-drafter-guesses", "draft/drafter.hpp", "tests/draft/drafter tests/loop/sequence tests/text/stop_strings",
@@ -230,7 +229,7 @@ mutant("baseline-asks-for-drafts", "loop/spec_dec.hpp", "tests/loop/spec_dec", "
 mutant = promise("unlimited is one word, what is beyond it or below 0 is named, and what was moved away does nothing")
 mutant("gamma-beyond-any-draft", "verify/draft_limit.hpp", "tests/loop/spec_dec", "if (gamma < unlimited) check_drafted", "if (false) check_drafted")
 mutant("gamma-unlimited-refused", "verify/draft_limit.hpp", "tests/loop/sequence", "if (gamma < unlimited) check_drafted", "check_drafted")
-mutant("draft-without-bounds", "loop/step.hpp", "tests/loop/sequence", "if (asked > longest_draft)", "if (false)")
+mutant("draft-without-bounds", "loop/step_base.hpp", "tests/loop/sequence", "if (asked > longest_draft)", "if (false)")
 mutant("moved-sequence-keep-drafting", "loop/text.hpp", "tests/loop/sequence", "return context_.empty() || stopped_", "return stopped_")
 mutant("vocabulary-unlooked-at", "loop/text.hpp", "tests/loop/sequence", "if (vocab_size < 1) invalid_argument", "if (false) invalid_argument")
 mutant("moved-cascade-keep-drafting", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter", "if (!inner_) throw", "if (false) throw")
@@ -243,26 +242,26 @@ mutant("moved-model-without-counts", "model/ngram.hpp", "tests/model/ngram", "  
 TREE_LOOP = "tests/law_tree_loop"
 mutant = promise("the loop over trees keeps what was accepted, and no more")
 mutant("tree-keeps-other-tokens", "loop/feed_buffer.hpp", TREE_LOOP,
-       "for (const Index k : accepted) kept_.push_back(unseen_ + k);", "for (const Index k : accepted) kept_.push_back(k);")
+       "for (const Index k : accepted) kept_.push_back(uncached_ + k);", "for (const Index k : accepted) kept_.push_back(k);")
 mutant("fed-behind-another-token", "loop/feed_buffer.hpp", TREE_LOOP,
-       "parents_.push_back(unseen_ + parent);", "parents_.push_back(parent);")
-mutant("tree-deeper-than-the-budget", "loop/step.hpp", TREE_LOOP,
+       "parents_.push_back(uncached_ + parent);", "parents_.push_back(parent);")
+mutant("tree-deeper-than-the-budget", "loop/step_base.hpp", TREE_LOOP,
        "std::min({std::max(text_.remaining() - 1, least), room(), longest_draft})", "longest_draft")
-mutant("tree-larger-than-the-context", "loop/step.hpp", TREE_LOOP,
+mutant("tree-larger-than-the-context", "loop/step_base.hpp", TREE_LOOP,
        "std::min({std::max(wanted, least), room(), longest_draft})", "wanted")
-mutant("deep-tree-judged", "loop/step.hpp", TREE_LOOP, "if (depth_ > limits.depth)", "if (false)")
-mutant("drafter-of-trees-trusted", "loop/step.hpp", TREE_LOOP,
-       "detail::check_parents(offer.tokens, offer.parents);", "")
-mutant("drafter-of-lines-trusted", "loop/step.hpp", "tests/draft/drafter", "if (detail::branches(parents))", "if (false)")
-mutant("line-that-branches", "loop/step.hpp", "tests/draft/drafter",
+mutant("deep-tree-judged", "loop/step_base.hpp", TREE_LOOP, "if (depth_ > limits.depth)", "if (false)")
+mutant("drafter-of-trees-trusted", "loop/step_base.hpp", TREE_LOOP,
+       "check_parents(offer.tokens, offer.parents);", "")
+mutant("drafter-of-lines-trusted", "loop/step_base.hpp", "tests/draft/drafter", "if (branches(parents))", "if (false)")
+mutant("line-that-branches", "loop/step_base.hpp", "tests/draft/drafter",
        "std::iota(line_.begin(), line_.end(), Index{-1});",
        "std::fill(line_.begin(), line_.end(), Index{-1});")
 mutant("tree-cut-not-kept", "loop/sequence.hpp", TREE_LOOP,
-       "shared_->target.keep(step_.kept_path());", "shared_->target.truncate(kept());")
+       "shared_->target.keep(kept_path());", "shared_->target.truncate(kept());")
 mutant("rank-of-the-eldest", "loop/accepted_path.hpp", TREE_LOOP,
-       "ranks_.push_back(children(drafted, at, k));", "ranks_.push_back(0);")
+       "ranks_.push_back(children(parents, at, at + 1, k));", "ranks_.push_back(0);")
 mutant("stop-offers-nothing", "loop/accepted_path.hpp", TREE_LOOP,
-       "    offered_.push_back(children(drafted, at, -1));\n  }\n\n", "  }\n\n")
+       "    offered_.push_back(children(parents, at, at + 1, std::ssize(parents)));\n", "")
 
 BATCH = "tests/loop/batch"
 mutant = promise("in a batch a text is what it is alone")
@@ -280,7 +279,7 @@ mutant("batch-source-of-another", "loop/batch.hpp", BATCH,
        "requests_.push_back(request_of(*entry)), requests_.back().source = &drafting_.front()->source();")
 mutant("batch-trees-without-limits", "loop/batch.hpp", BATCH, "request.limits = entry.limits();", "")
 mutant("batch-prompt-fed-twice", "loop/batch_entry.hpp", BATCH,
-       "filled_ += std::ssize(feed_.tokens);", "filled_ = prefill_;")
+       "cached_ += std::ssize(feed_.tokens);", "cached_ = prefill_;")
 mutant("batch-prompt-without-its-end", "loop/batch.hpp", BATCH, "fits ? 0 : prompt.size() - 1", "fits ? 0 : prompt.size()")
 mutant("batch-confidence-ignored", "draft/model_drafter.hpp", "tests/draft/strategies/line",
        "growth.take(rows, chance, request.keep_drafting);",
@@ -325,14 +324,14 @@ mutant("batch-results-told-twice", "loop/batch.hpp", "tests/law_allocation",
        "finished.erase(finished.begin() + before, finished.end());", "(void)before;")
 
 mutant = promise("a draft length is asked once a step, and the answer holds for this step")
-mutant("length-asked-twice-a-step", "loop/step.hpp", "tests/loop/batch tests/loop/sequence", "    if (!limits_) {\n", "    {\n")
+mutant("length-asked-twice-a-step", "loop/step.hpp", "tests/loop/batch tests/loop/sequence", "    if (!has_limits()) set", "    set")
 mutant("length-asked-again-for-a-retry", "loop/batch_entry.hpp", BATCH, "    withdraw();\n    error_ =", "    withdraw();\n    step_.forget_limits();\n    error_ =")
 mutant("length-for-all-of-a-step-before", "loop/batch.hpp", BATCH,
        "for (const auto& entry : entries_) entry->step().forget_limits();", "")
-mutant("length-of-a-text-that-went-on", "loop/step.hpp", "tests/loop/sequence",
+mutant("length-of-a-text-that-went-on", "loop/step_base.hpp", "tests/loop/sequence",
        "    offer_.value.reset();\n    limits_.reset();\n    return emitted;", "    offer_.value.reset();\n    return emitted;")
-mutant("length-of-another-budget", "loop/step.hpp", "tests/loop/sequence",
-       "    limits_.reset();\n    record_.truncate(0);", "    record_.truncate(0);")
+mutant("length-of-another-budget", "loop/step_base.hpp", "tests/loop/sequence",
+       "    limits_.reset();\n    cached_ = std::min({", "    cached_ = std::min({")
 
 mutant = promise("a batch tells who has finished in the order of their numbers, and what it fed")
 mutant("batch-finished-in-any-order", "loop/batch.hpp", BATCH,
@@ -396,17 +395,17 @@ LOGS = "tests/loop/log_probabilities"
 mutant = promise("log-probabilities are those of the target's rows that the tokens stand in")
 mutant("log-likeliest-from-the-first", "loop/log_probabilities.hpp", LOGS,
        "const std::size_t begin = i == 0 ? 0 :", "const std::size_t begin = i >= 0 ? 0 :")
-mutant("log-probability-of-the-next-row", "loop/step.hpp", LOGS,
+mutant("log-probability-of-the-next-row", "loop/step_base.hpp", LOGS,
        "record_.add(drafted.target(node), drawn_here", "record_.add(drafted.target(std::min(node + 1, drafted.gamma())), drawn_here")
-mutant("log-probabilities-not-cut", "loop/step.hpp", LOGS, "i < cut_.tokens; ++i", "i <= accepted(); ++i")
-mutant("log-probabilities-of-another-branch", "loop/step.hpp", LOGS,
+mutant("log-probabilities-not-cut", "loop/step_base.hpp", LOGS, "i < cut_.tokens; ++i", "i <= accepted(); ++i")
+mutant("log-probabilities-of-another-branch", "loop/step_base.hpp", LOGS,
        "if (!drawn_here) node = path_.numbers()[k] + 1;", "if (!drawn_here) node = i + 1;")
-mutant("log-probabilities-of-a-failed-step", "loop/step.hpp", LOGS,
-       "    record_.truncate(std::ssize(text_.tokens()));\n", "")
+mutant("log-probabilities-of-a-failed-step", "loop/step_base.hpp", LOGS,
+       "record_.truncate(std::ssize(text_.tokens()));", "")
 mutant("log-likeliest-of-a-failed-step", "loop/log_probabilities.hpp", LOGS,
        "    top_.resize(kept == 0 ? 0 : ends_.back());\n", "")
 mutant("log-likeliest-told-by-old-ends", "loop/log_probabilities.hpp", LOGS, "    ends_.resize(kept);\n", "")
-mutant("log-probabilities-outlive-their-text", "loop/step.hpp", LOGS, "    record_.truncate(0);\n", "")
+mutant("log-probabilities-outlive-their-text", "loop/step.hpp", LOGS, "    withdraw_verdict();  // nothing throws from here on\n", "")
 mutant("raw-is-processed", "sample/processed_rows.hpp", LOGS,
        "return Processed(logits());", "return processed();")
 mutant("raw-is-hooked", "sample/processed_model.hpp", LOGS + " tests/sample/texts_of_model",
@@ -423,7 +422,7 @@ mutant = promise("the loop tells a keyed source where it stands")
 mutant("keyed-draft-elsewhere", "loop/sequence.hpp", "tests/verify/keyed",
        "detail::stand_at(chance, std::ssize(context()));\n    take_drafter();", "take_drafter();")
 mutant("keyed-verdict-elsewhere", "loop/step.hpp", "tests/verify/keyed",
-       "    detail::stand_at(chance, text_.size());\n", "")
+       "    detail::stand_at(chance, std::ssize(context()));\n", "")
 mutant("keyed-batch-drafts-elsewhere", "loop/batch.hpp", "tests/verify/keyed",
        "    detail::stand_at(entry.source(), std::ssize(request.context));\n", "")
 

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <span>
 #include <vector>
 
 #include "specdec/types.hpp"
-#include "specdec/verify/verifier.hpp"
 
 namespace specdec::detail {
 
@@ -23,19 +23,21 @@ class AcceptedPath {
     offered_.reserve(size + 1);
   }
 
-  template <class D>
-  void set(const D& drafted, Index node) {
+  /// To the node, which is after token node - 1; 0 is the context. `parents` says who follows whom, and nothing of a line,
+  /// which has no siblings to count.
+  void set(std::span<const Token> tokens, std::span<const Index> parents, Index node) {
     clear();
-    each_before(drafted, node, [&](Index k) { numbers_.push_back(k); });
-    std::reverse(numbers_.begin(), numbers_.end());
-    Index at = 0;
+    for (Index k = node - 1; k >= 0; k = parents.empty() ? k - 1 : parents[static_cast<std::size_t>(k)])
+      numbers_.push_back(k);
+    std::ranges::reverse(numbers_);
+    Index at = -1;
     for (const Index k : numbers_) {
-      tokens_.push_back(drafted.token(k));
-      ranks_.push_back(children(drafted, at, k));
-      offered_.push_back(children(drafted, at, -1));
-      at = k + 1;
+      tokens_.push_back(tokens[static_cast<std::size_t>(k)]);
+      ranks_.push_back(children(parents, at, at + 1, k));
+      offered_.push_back(ranks_.back() + children(parents, at, k, std::ssize(parents)));
+      at = k;
     }
-    offered_.push_back(children(drafted, at, -1));
+    offered_.push_back(children(parents, at, at + 1, std::ssize(parents)));
   }
 
   /// Of the accepted tokens: their numbers in the draft, and the tokens.
@@ -53,11 +55,11 @@ class AcceptedPath {
     offered_.clear();
   }
 
-  // How many there are before token `end`, or at all.
-  template <class D>
-  static Index children(const D& drafted, Index node, Index end) {
+  // How many of the tokens first..end-1 follow token `at`.
+  static Index children(std::span<const Index> parents, Index at, Index first, Index end) {
     Index count = 0;
-    for (Index k = drafted.first_child(node); k >= 0 && k != end; k = drafted.next_sibling(k)) ++count;
+    for (Index k = first; k < std::min(end, std::ssize(parents)); ++k)
+      count += parents[static_cast<std::size_t>(k)] == at;
     return count;
   }
 

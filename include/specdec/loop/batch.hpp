@@ -328,10 +328,10 @@ class Batch {
     for (looked_at_ = 0; looked_at_ < size(); ++looked_at_) {
       Entry& entry = *entries_[static_cast<std::size_t>(looked_at_)];
       if (entry.over()) continue;
-      const Index count = entry.unfilled() > 0 ? std::min(entry.unfilled(), left) : entry.most_fed(wanted_);
+      const Index count = entry.uncached() > 0 ? std::min(entry.uncached(), left) : entry.most_fed(wanted_);
       if (entry.error()) continue;
       if (count > left || count == 0) break;
-      if (entry.unfilled() > 0) entry.feed_prompt(count);
+      if (entry.uncached() > 0) entry.feed_prompt(count);
       stepping_.push_back(&entry);
       left -= count;
     }
@@ -353,7 +353,7 @@ class Batch {
   void draft(E& for_each) {
     drafting_.clear();
     for (Entry* entry : stepping_)
-      if (entry->unfilled() == 0) drafting_.push_back(entry);
+      if (entry->uncached() == 0) drafting_.push_back(entry);
     if constexpr (drafts_together) draft_together(for_each);
     else
       for_each(std::ssize(drafting_),

@@ -137,11 +137,11 @@ class BatchEntry {
   bool over() const { return error_ || step_.done(); }
 
   /// How many tokens of the prompt are still to be fed before the first step.
-  Index unfilled() const { return prefill_ - filled_; }
+  Index uncached() const { return prefill_ - cached_; }
   void feed_prompt(Index count) {
     const auto tokens =
-        step_.context().subspan(static_cast<std::size_t>(filled_), static_cast<std::size_t>(count));
-    is_fed({.tokens = tokens, .from = filled_, .rows = 0});
+        step_.context().subspan(static_cast<std::size_t>(cached_), static_cast<std::size_t>(count));
+    is_fed({.tokens = tokens, .from = cached_, .rows = 0});
   }
 
   Policy& policy() { return policy_.policy; }
@@ -182,7 +182,7 @@ class BatchEntry {
   void accept(const Rows& rows) {
     judged_ = true;
     if (feed_.rows == 0) {
-      filled_ += std::ssize(feed_.tokens);
+      cached_ += std::ssize(feed_.tokens);
       emitted_ = {};
     } else {
       error_ = error_of([&] { judge(rows); });
@@ -222,12 +222,13 @@ class BatchEntry {
 
   template <class Rows>
   void judge(const Rows& rows) {
-    [[maybe_unused]] auto&& chance = as_chance(source_);
-    [[maybe_unused]] const NodeVerdict verdict = step_.judge(rows, *draft_, chance);
-    if constexpr (!BatchDrafter<D>)
-      tell_drafter(own_.drafter, rows, step_.drafted(), step_.parents(), verdict);
-    emitted_ = step_.commit();
-    if constexpr (!BatchDrafter<D>) own_.drafter.truncate(step_.kept());
+    auto&& chance = as_chance(source_);
+    if constexpr (BatchDrafter<D>) {
+      emitted_ = step_.accept(rows, *draft_, chance);
+    } else {
+      emitted_ = step_.accept(rows, *draft_, chance, own_.drafter);
+      own_.drafter.truncate(step_.kept());
+    }
   }
 
   // What was offered in a step that has failed.
@@ -244,7 +245,7 @@ class BatchEntry {
   OwnDrafter<D> own_;
   OwnPolicy<Policy, shares_policy> policy_;
   Step step_;
-  Index prefill_, filled_ = 0;
+  Index prefill_, cached_ = 0;  // how much of the prompt is fed apart, and how much of that is cached
   DraftLimits limits_ = {.nodes = 0, .depth = 0};
   std::optional<Draft> draft_;
   BatchFeed feed_;

@@ -11,29 +11,29 @@
 
 namespace specdec::detail {
 
-/// The tokens that the target has not seen, and the draft behind them. No allocation in steady state.
+/// The tokens of a text that are not cached, and after them the draft. No allocation in steady state.
 class FeedBuffer {
  public:
   /// Tokens outside the vocabulary, which the target cannot be fed, become 0. `parents` is empty for a linear draft.
-  void fill(std::span<const Token> unseen, std::span<const Token> drafted, std::span<const Index> parents,
+  void fill(std::span<const Token> uncached, std::span<const Token> drafted, std::span<const Index> parents,
             Index vocab_size) {
-    unseen_ = std::ssize(unseen);
-    tokens_.assign(unseen.begin(), unseen.end());
+    uncached_ = std::ssize(uncached);
+    tokens_.assign(uncached.begin(), uncached.end());
     for (const Token x : drafted) tokens_.push_back(x < vocab_size ? x : Token{0});
     parents_.clear();
     if (branches(parents)) {
-      for (Index i = 0; i < unseen_; ++i) parents_.push_back(i - 1);
-      for (const Index parent : parents) parents_.push_back(unseen_ + parent);
+      for (Index i = 0; i < uncached_; ++i) parents_.push_back(i - 1);
+      for (const Index parent : parents) parents_.push_back(uncached_ + parent);
     }
     kept_.reserve(tokens_.size());
     kept_.clear();
   }
 
-  /// What the target keeps: all that it had not seen, and the accepted tokens with these numbers in the draft.
+  /// What the target keeps: all that was not cached, and the accepted tokens with these numbers in the draft.
   void keep(std::span<const Index> accepted) {
     kept_.clear();
-    for (Index i = 0; i < unseen_; ++i) kept_.push_back(i);
-    for (const Index k : accepted) kept_.push_back(unseen_ + k);
+    for (Index i = 0; i < uncached_; ++i) kept_.push_back(i);
+    for (const Index k : accepted) kept_.push_back(uncached_ + k);
   }
 
   std::span<const Token> tokens() const { return tokens_; }
@@ -43,7 +43,7 @@ class FeedBuffer {
  private:
   std::vector<Token> tokens_;
   std::vector<Index> parents_, kept_;
-  Index unseen_ = 0;
+  Index uncached_ = 0;
 };
 
 }  // namespace specdec::detail

@@ -56,7 +56,7 @@ struct Shared {
 ///
 ///   while (!sequence.done()) sequence.step(rng);
 ///
-/// drafts x_1..x_γ with their rows q, calls the target over what it has not seen and the draft (the first call takes
+/// drafts x_1..x_γ with their rows q, calls the target over what is not cached and the draft (the first call takes
 /// the prompt along), verifies, and appends x_1..x_τ, Y; both models keep exactly the tokens that survived. An
 /// engine that owns its forward, or has many sequences in one call, does the middle itself:
 ///
@@ -85,13 +85,12 @@ struct Shared {
 /// as before the step, which can be tried again (between propose() and accept() it begins again with propose());
 /// only the generator has moved on.
 template <class Shared, class V>
-class Sequence {
+class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
   using Target = typename Shared::Target;
   using Drafter = typename Shared::Drafter;
-  using Clock = std::chrono::steady_clock;
+  using Base = Step<V, drafts_trees<Drafter>>;
   using KeepDrafting = detail::KeepDrafting<typename Shared::Policy, V>;
 
-  static constexpr bool drafts_trees = specdec::drafts_trees<Drafter>;
   template <class C>
   using DraftBy = std::remove_cvref_t<decltype(ask_drafter(std::declval<Drafter&>(), std::span<const Token>{},
                                                            DraftLimits{}, std::declval<C&>(),
@@ -103,51 +102,32 @@ class Sequence {
  public:
   /// What SpecDec::start calls.
   Sequence(Shared& shared, V verifier, TokenIds prompt, Options options, Filled filled)
-      : shared_(&shared),
-        step_(detail::described(shared.target), std::move(verifier), prompt, std::move(options), filled) {
-    if (filled.seen == 0) return;
+      : Base(detail::described(shared.target), std::move(verifier), prompt, std::move(options), filled),
+        shared_(&shared) {
+    if (filled.cached == 0) return;
     if (knows_its_context<Target>)
-      detail::invalid_argument("seen = ", filled.seen,
+      detail::invalid_argument("cached = ", filled.cached,
                                ", but the target keeps a context of its own (a hook's), which is not filled");
     turn_.take(shared.target_turns);
-    if constexpr (Model<Target>) shared.target.truncate(step_.kept());
+    if constexpr (Model<Target>) shared.target.truncate(kept());
   }
 
-  /// Whether the text is complete: there is nothing left to do.
-  /// A sequence that was moved away is done.
-  bool done() const { return step_.done(); }
+  /// What is known of the text: see Step.
+  using Base::context;
+  using Base::done;
+  using Base::kept;
+  using Base::kept_path;
+  using Base::log_probabilities;
+  using Base::raw_log_probabilities;
+  using Base::result;
+  using Base::stats;
+  using Base::tokens;
+  using Base::verifier;
 
-  /// The new tokens so far. The view lives until the next step.
-  std::span<const Token> tokens() const& { return step_.tokens(); }
-  /// The prompt and the new tokens.
-  std::span<const Token> context() const& { return step_.context(); }
-  /// Counts and times so far.
-  const Stats& stats() const& { return step_.stats(); }
-  /// The sequence's own copy of the verifier, with what it remembers.
-  const V& verifier() const& { return step_.verifier(); }
-  /// Of the new tokens so far, as Options::log_probabilities asks: in the rows that are sampled, and before they were
-  /// processed.
-  const LogProbabilities& log_probabilities() const& { return step_.log_probabilities(); }
-  const LogProbabilities& raw_log_probabilities() const& { return step_.raw_log_probabilities(); }
-  /// Which tokens of the last Feed the target keeps, by their numbers, after accept(): the ones on the
-  /// path that was accepted, and what the target had not seen before the draft.
-  std::span<const Index> kept_path() const& { return step_.kept_path(); }
-  /// What a temporary shows would be gone with it: keep the sequence, or its result().
-  std::span<const Token> tokens() const&& = delete;
-  std::span<const Token> context() const&& = delete;
-  const Stats& stats() const&& = delete;
-  const V& verifier() const&& = delete;
-  const LogProbabilities& log_probabilities() const&& = delete;
-  const LogProbabilities& raw_log_probabilities() const&& = delete;
-  std::span<const Index> kept_path() const&& = delete;
-  /// What has been generated so far, with the reason why it ended if it has.
-  Result result() const { return step_.result(); }
-  /// How many tokens of the sequence the target's context holds, between steps.
-  Index kept() const { return step_.kept(); }
   /// How large the next draft may be. The draft-length policy is asked once for a step; its answer stays until a step has
   /// succeeded. The depth of a linear draft is its length. No tokens when done(). Throws what the policy throws.
   DraftLimits draft_limits() {
-    return step_.limits([this](Index most) { return shared_->length.next(most); });
+    return Base::limits([this](Index most) { return shared_->length.next(most); });
   }
 
   /// Generates the tokens of one target call and returns those emitted; none when done(). The view lives until the
@@ -215,17 +195,16 @@ class Sequence {
           "specdec: the drafter, or a model that it refers to, was used elsewhere between propose() and "
           "accept(): sequences that run side by side need a decoder each, with a drafter of its own");
     }
-    auto&& chance = as_chance(source);
+    std::span<const Token> emitted;
     try {
-      const NodeVerdict verdict = step_.judge(rows, *draft_.value, chance);
-      detail::tell_drafter(shared_->drafter, rows, step_.drafted(), step_.parents(), verdict);
+      auto&& chance = as_chance(source);
+      emitted = Base::accept(rows, *draft_.value, chance, shared_->drafter);
     } catch (...) {
       withdraw();
       throw;
     }
-    const std::span<const Token> emitted = step_.commit();  // nothing throws from here on
     draft_.value.reset();
-    shared_->length.observe(step_.last());
+    shared_->length.observe(Base::last());
     shared_->drafter.truncate(kept());
     return emitted;
   }
@@ -239,7 +218,7 @@ class Sequence {
   /// depends on what it drew; a text that a stop token or the budget has ended is.)
   /// Throws std::invalid_argument where SpecDec::start does, and leaves the sequence as it was.
   void resume(TokenIds context, Options options) {
-    step_.resume(context, std::move(options));
+    Base::resume(context, std::move(options));
     draft_.value.reset();  // nothing throws from here on
     if constexpr (Model<Target>)
       if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(kept());
@@ -249,27 +228,27 @@ class Sequence {
   /// Starts the verifier afresh: before resume() with a text that reads as this one, but whose end somebody else wrote.
   void forget() {
     withdraw();
-    step_.forget();
+    Base::forget();
   }
 
   /// Ends the sequence here.
   void stop() {
     withdraw();
-    step_.stop();
+    Base::stop();
   }
 
   /// Clears the contexts of both models; the next step takes the whole sequence in again. For memory that is wanted
   /// elsewhere, and for models that were used elsewhere in between. Throws std::logic_error where the caller had filled
   /// the target's context, which nobody else can make up again.
   void release() {
-    if (step_.filled() > 0)
+    if (Base::filled() > 0)
       throw std::logic_error("specdec: a context that the caller had filled cannot be released");
     withdraw();
     if constexpr (Model<Target>)
       if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(0);
     if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(0);
     turn_ = drafter_turn_ = detail::Turn();
-    step_.target_is_empty();
+    Base::target_is_empty();
   }
 
  private:
@@ -283,11 +262,11 @@ class Sequence {
       if (!turn_.lasts(shared_->target_turns))
         throw std::logic_error(
             "specdec: the drafter has used the target itself: give each a model of its own");
-      if constexpr (drafts_trees)
+      if constexpr (drafts_trees<Drafter>)
         if (!feed.parents.empty()) {
           const auto& rows = shared_->target.forward(feed.tokens, feed.parents, feed.rows);
           const std::span<const Token> emitted = accept(rows, chance);
-          shared_->target.keep(step_.kept_path());
+          shared_->target.keep(kept_path());
           return emitted;
         }
       const auto& rows = shared_->target.forward(feed.tokens, feed.rows);
@@ -310,9 +289,9 @@ class Sequence {
     take_drafter();
     const DraftLimits limits = draft_limits();
     try {
-      const Clock::duration draft_time = draft(limits, chance);
+      const auto draft_time = draft(limits, chance);
       drafter_turn_.go_on(shared_->drafter_turns);
-      return step_.offer(*draft_.value, draft_time);
+      return Base::offer(*draft_.value, draft_time);
     } catch (...) {
       draft_.value.reset();
       shared_->drafter.truncate(std::ssize(context()));
@@ -321,24 +300,24 @@ class Sequence {
   }
 
   template <class C>
-  Clock::duration draft(const DraftLimits& limits, C& chance) {
+  std::chrono::nanoseconds draft(const DraftLimits& limits, C& chance) {
     static_assert(std::same_as<DraftOf, DraftBy<C>>,
                   "the drafter's proposal is of another type for another source of chance");
-    const auto start = Clock::now();
+    const auto start = std::chrono::steady_clock::now();
     const KeepDrafting keep_drafting{&shared_->length};
     draft_.value.emplace(ask_drafter(shared_->drafter, context(), limits, chance, keep_drafting));
-    return Clock::now() - start;
+    return std::chrono::steady_clock::now() - start;
   }
 
   void take_target() {
     if (turn_.lasts(shared_->target_turns)) return;
-    if (step_.filled() > 0)
+    if (Base::filled() > 0)
       throw std::logic_error(
           "specdec: the target's context, which the caller had filled, was used in between, by another "
           "sequence or by propose()");
     turn_.take(shared_->target_turns);
     shared_->target.truncate(0);
-    step_.target_is_empty();
+    Base::target_is_empty();
   }
 
   void take_drafter() {
@@ -349,7 +328,7 @@ class Sequence {
 
   // Takes back what was proposed.
   void withdraw() {
-    step_.withdraw();
+    Base::withdraw();
     if (!draft_.value) return;
     draft_.value.reset();
     if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(std::ssize(context()));
@@ -357,7 +336,6 @@ class Sequence {
 
   Shared* shared_;
   detail::Turn turn_, drafter_turn_;
-  Step<V, drafts_trees> step_;
   detail::Uncopied<DraftOf> draft_;  // what is proposed
 };
 
