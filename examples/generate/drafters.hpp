@@ -5,7 +5,6 @@
 #include <array>
 #include <memory>
 #include <optional>
-#include <random>
 #include <span>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
@@ -13,89 +12,23 @@
 #include <utility>
 
 #include "drafters/lookahead.hpp"
+#include "generate/any_drafter.hpp"
 #include "generate/other_tokenizers.hpp"
 #include "generate/pair.hpp"
 #include "generate/sampled.hpp"
 
 namespace generate {
 
-using Generator = std::mt19937_64;
-using SampledModel = decltype(sampled(std::declval<Model&>(), 1.0));
+using ModelRows = RowsOf<specdec::ModelDrafter<SampledModel>>;
 
-/// A drafter of which no more is known, so that decoders are compiled once for all drafters. It is taken for steady (see
-/// specdec::Drafter), which a chain is not: objection() keeps it from rules that ask for that.
-class Drafter {
- protected:
-  using Chance = specdec::RandomChance<Generator>;
-  template <class D>
-  using RowsOf =
-      decltype(specdec::ask_drafter(std::declval<D&>(), {}, specdec::DraftLimits{}, std::declval<Chance&>())
-                   .rows);
-  using ModelRows = RowsOf<specdec::ModelDrafter<SampledModel>>;
-  using OwnRows = specdec::VariantRows<specdec::OneHotRows, ModelRows>;
-  using CommonRows = RowsOf<specdec::ModelDrafter<specdec::CommonTokens<SampledModel>>>;
-  using TargetRows = decltype(std::declval<SampledModel&>().forward({}, Index{}));
-
- public:
-  static constexpr bool drafts_trees = false;
-
-  /// Either a drafter's only tokens, or the rows that they were drawn from, of either vocabulary.
-  using Rows = specdec::VariantRows<OwnRows, CommonRows>;
-
-  Drafter() = default;
-  Drafter(const Drafter&) = delete;
-  Drafter& operator=(const Drafter&) = delete;
-  virtual ~Drafter() = default;
-
-  template <specdec::RandomSource Source>
-  specdec::Draft<Rows> draft(std::span<const Token> context, const specdec::DraftLimits& limits,
-                             Source& chance) {
-    return propose(context, limits, chance);
-  }
-  virtual void truncate(Index length) = 0;
-  virtual void observe(const TargetRows& rows, std::span<const Token> drafted, std::span<const Index> parents,
-                       const specdec::NodeVerdict& verdict) = 0;
-
- private:
-  virtual specdec::Draft<Rows> propose(std::span<const Token> context, const specdec::DraftLimits& limits,
-                                       Chance& chance) = 0;
-
-  template <class D>
-  friend class DrafterOf;
-};
-
-/// The drafter D as one.
-template <class D>
-class DrafterOf final : public Drafter {
- public:
-  explicit DrafterOf(D drafter) : drafter_(std::move(drafter)) {}
-
-  void truncate(Index length) override { drafter_.truncate(length); }
-
-  void observe(const TargetRows& rows, std::span<const Token> drafted, std::span<const Index> parents,
-               const specdec::NodeVerdict& verdict) override {
-    if constexpr (requires { drafter_.observe(rows, drafted, parents, verdict); })
-      drafter_.observe(rows, drafted, parents, verdict);
-  }
-
- private:
-  specdec::Draft<Rows> propose(std::span<const Token> context, const specdec::DraftLimits& limits,
-                               Chance& chance) override {
-    const auto draft = specdec::ask_drafter(drafter_, context, limits, chance);
-    return {draft.tokens, rows(draft.rows)};
-  }
-
-  static Rows rows(const OwnRows& rows) { return Rows(std::in_place_index<0>, rows); }
-  static Rows rows(const specdec::OneHotRows& one) { return rows(OwnRows(std::in_place_index<0>, one)); }
-  static Rows rows(const ModelRows& drawn) { return rows(OwnRows(std::in_place_index<1>, drawn)); }
-  static Rows rows(const CommonRows& drawn) { return Rows(std::in_place_index<1>, drawn); }
-
-  D drafter_;
-};
+/// Of lines: by their only tokens, or by the rows that they were drawn from, of either vocabulary.
+using Drafter =
+    AnyDrafter<false, specdec::OneHotRows, ModelRows, specdec::VariantRows<specdec::OneHotRows, ModelRows>,
+               RowsOf<specdec::ModelDrafter<specdec::CommonTokens<SampledModel>>>>;
 
 template <class D>
 std::unique_ptr<Drafter> erased(D drafter) {
-  return std::make_unique<DrafterOf<D>>(std::move(drafter));
+  return erased_as<Drafter>(std::move(drafter));
 }
 
 /// What a drafter may want to know.

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "generate/any_drafter.hpp"
 #include "generate/drafters.hpp"
 #include "generate/pair.hpp"
 #include "generate/sampled.hpp"
@@ -18,70 +19,17 @@
 
 namespace generate {
 
-/// A drafter of trees of which no more is known, so that the decoder is compiled once for all of them.
-class TreeDrafter {
- protected:
-  using Chance = specdec::RandomChance<Generator>;
-  using TargetRows = decltype(std::declval<SampledModel&>().forward({}, {}, Index{}));
-  template <class D>
-  using RowsOf = decltype(std::declval<D&>().draft({}, specdec::DraftLimits{}, std::declval<Chance&>()).rows);
-  using Chosen = RowsOf<specdec::ModelDrafter<SampledModel, specdec::Tree<specdec::Likeliest>>>;
-  using Independent = RowsOf<specdec::ModelDrafter<SampledModel, specdec::Tree<specdec::Independent>>>;
-  using Apart = RowsOf<specdec::ModelDrafter<SampledModel, specdec::Tree<specdec::WithoutReplacement>>>;
-  using Spared = RowsOf<specdec::ModelDrafter<SampledModel, specdec::Spares<>>>;
+template <class Strategy>
+using RowsBy = RowsOf<specdec::ModelDrafter<SampledModel, Strategy>>;
 
- public:
-  using Rows = specdec::VariantRows<Chosen, Independent, Apart, Spared, specdec::OneHotRows>;
-
-  TreeDrafter() = default;
-  TreeDrafter(const TreeDrafter&) = delete;
-  TreeDrafter& operator=(const TreeDrafter&) = delete;
-  virtual ~TreeDrafter() = default;
-
-  template <specdec::RandomSource Source>
-  specdec::Draft<Rows> draft(std::span<const Token> context, const specdec::DraftLimits& limits,
-                             Source& chance) {
-    return propose(context, limits, chance);
-  }
-  virtual void truncate(Index length) = 0;
-  virtual void observe(const TargetRows&, std::span<const Token>, std::span<const Index>,
-                       const specdec::NodeVerdict&) {}
-
- private:
-  virtual specdec::Draft<Rows> propose(std::span<const Token> context, const specdec::DraftLimits& limits,
-                                       Chance& chance) = 0;
-
-  template <class D>
-  friend class TreeDrafterOf;
-};
-
-/// The drafter D as one.
-template <class D>
-class TreeDrafterOf final : public TreeDrafter {
- public:
-  explicit TreeDrafterOf(D drafter) : drafter_(std::move(drafter)) {}
-
-  void truncate(Index length) override { drafter_.truncate(length); }
-
- private:
-  specdec::Draft<Rows> propose(std::span<const Token> context, const specdec::DraftLimits& limits,
-                               Chance& chance) override {
-    const auto draft = drafter_.draft(context, limits, chance);
-    return {draft.tokens, rows(draft.rows), draft.parents};
-  }
-
-  static Rows rows(const Chosen& rows) { return Rows(std::in_place_index<0>, rows); }
-  static Rows rows(const Independent& rows) { return Rows(std::in_place_index<1>, rows); }
-  static Rows rows(const Apart& rows) { return Rows(std::in_place_index<2>, rows); }
-  static Rows rows(const Spared& rows) { return Rows(std::in_place_index<3>, rows); }
-  static Rows rows(const specdec::OneHotRows& rows) { return Rows(std::in_place_index<4>, rows); }
-
-  D drafter_;
-};
+using TreeDrafter =
+    AnyDrafter<true, RowsBy<specdec::Tree<specdec::Likeliest>>, RowsBy<specdec::Tree<specdec::Independent>>,
+               RowsBy<specdec::Tree<specdec::WithoutReplacement>>, RowsBy<specdec::Spares<>>,
+               specdec::OneHotRows>;
 
 template <class D>
 std::unique_ptr<TreeDrafter> erased_tree(D drafter) {
-  return std::make_unique<TreeDrafterOf<D>>(std::move(drafter));
+  return erased_as<TreeDrafter>(std::move(drafter));
 }
 
 // ---- Kinds ------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "generate/any_drafter.hpp"
 #include "generate/auto_trees.hpp"
 #include "generate/drafters.hpp"
 #include "generate/lengths.hpp"
@@ -16,7 +17,6 @@
 #include "generate/sampled.hpp"
 #include "generate/tree_rules.hpp"
 #include "generate/trees.hpp"
-#include "generate/watched.hpp"
 
 namespace generate {
 
@@ -61,7 +61,7 @@ inline Writer writer(const Way& way, Pair& pair, const DrafterSettings& settings
   Model& target = *pair.target;
   if (way.tree) {
     auto drafter = tree_drafter(way, *pair.draft, length, drafting.temperature);
-    if (last != nullptr) drafter = std::make_unique<WatchedTreeDrafter>(std::move(drafter), *last);
+    if (last != nullptr) drafter = std::make_unique<WatchedDrafter<TreeDrafter>>(std::move(drafter), *last);
     return [&target, &length, rule = tree_rule(way.tree->kind->siblings, way.rule->option),
             drafter = std::shared_ptr<TreeDrafter>(std::move(drafter))](const Job& job, Generator& generator,
                                                                         const OnStep& on_step) {
@@ -69,7 +69,7 @@ inline Writer writer(const Way& way, Pair& pair, const DrafterSettings& settings
     };
   }
   auto drafter = way.drafter->make(pair, drafting);
-  if (last != nullptr) drafter = std::make_unique<WatchedDrafter>(std::move(drafter), *last);
+  if (last != nullptr) drafter = std::make_unique<WatchedDrafter<Drafter>>(std::move(drafter), *last);
   return [&target, &length, rule = way.rule, drafter = std::shared_ptr<Drafter>(std::move(drafter))](
              const Job& job, Generator& generator, const OnStep& on_step) {
     return rule->generate(target, *drafter, length, job, generator, on_step);

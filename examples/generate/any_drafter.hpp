@@ -1,0 +1,119 @@
+// A drafter of which no more is known than which rows it may propose with.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <utility>
+
+#include "generate/last_draft.hpp"
+#include "generate/pair.hpp"
+#include "generate/sampled.hpp"
+
+namespace generate {
+
+using Generator = std::mt19937_64;
+using SampledModel = decltype(sampled(std::declval<Model&>(), 1.0));
+
+/// A drafter of lines or trees, by rows of one of the kinds, so that decoders are compiled once for all drafters. It is taken
+/// for steady (see specdec::Drafter), which a chain is not: objection() keeps it from rules that ask for that.
+template <bool trees, class... Kinds>
+class AnyDrafter {
+ public:
+  static constexpr bool drafts_trees = trees;
+  using Chance = specdec::RandomChance<Generator>;
+  using TargetRows = decltype(std::declval<SampledModel&>().forward({}, Index{}));
+  using Rows = specdec::VariantRows<Kinds...>;
+
+  AnyDrafter() = default;
+  AnyDrafter(const AnyDrafter&) = delete;
+  AnyDrafter& operator=(const AnyDrafter&) = delete;
+  virtual ~AnyDrafter() = default;
+
+  template <specdec::RandomSource Source>
+  specdec::Draft<Rows> draft(std::span<const Token> context, const specdec::DraftLimits& limits,
+                             Source& chance) {
+    return propose(context, limits, chance);
+  }
+  virtual specdec::Draft<Rows> propose(std::span<const Token> context, const specdec::DraftLimits& limits,
+                                       Chance& chance) = 0;
+  virtual void truncate(Index length) = 0;
+  virtual void observe(const TargetRows& rows, std::span<const Token> drafted, std::span<const Index> parents,
+                       const specdec::NodeVerdict& verdict) = 0;
+};
+
+/// The drafter D as an AnyDrafter.
+template <class Any, class D>
+class DrafterOf final : public Any {
+ public:
+  explicit DrafterOf(D drafter) : drafter_(std::move(drafter)) {}
+
+  specdec::Draft<typename Any::Rows> propose(std::span<const Token> context,
+                                             const specdec::DraftLimits& limits,
+                                             typename Any::Chance& chance) override {
+    const auto draft = specdec::ask_drafter(drafter_, context, limits, chance);
+    return {draft.tokens, as<typename Any::Rows>(draft.rows), draft.parents};
+  }
+  void truncate(Index length) override { drafter_.truncate(length); }
+  void observe(const typename Any::TargetRows& rows, std::span<const Token> drafted,
+               std::span<const Index> parents, const specdec::NodeVerdict& verdict) override {
+    if constexpr (requires { drafter_.observe(rows, drafted, parents, verdict); })
+      drafter_.observe(rows, drafted, parents, verdict);
+  }
+
+ private:
+  template <class Rows>
+  static Rows as(const auto& rows) {
+    return as(rows, static_cast<const Rows*>(nullptr));
+  }
+  template <class R, class... Kinds>
+  static specdec::VariantRows<Kinds...> as(const R& rows, const specdec::VariantRows<Kinds...>*) {
+    constexpr bool of_kind[] = {std::same_as<R, Kinds>...};
+    constexpr std::ptrdiff_t kind = std::ranges::find(of_kind, true) - std::begin(of_kind);
+    return specdec::VariantRows<Kinds...>(std::in_place_index<static_cast<std::size_t>(kind)>, rows);
+  }
+
+  D drafter_;
+};
+
+template <class Any, class D>
+std::unique_ptr<Any> erased_as(D drafter) {
+  return std::make_unique<DrafterOf<Any, D>>(std::move(drafter));
+}
+
+/// Drafts as another drafter does, and has its last draft and the verdict on it remembered.
+template <class Any>
+class WatchedDrafter final : public Any {
+ public:
+  WatchedDrafter(std::unique_ptr<Any> drafter, LastDraft& last) : drafter_(std::move(drafter)), last_(last) {}
+
+  specdec::Draft<typename Any::Rows> propose(std::span<const Token> context,
+                                             const specdec::DraftLimits& limits,
+                                             typename Any::Chance& chance) override {
+    return drafter_->propose(context, limits, chance);
+  }
+  void truncate(Index length) override { drafter_->truncate(length); }
+  void observe(const typename Any::TargetRows& rows, std::span<const Token> drafted,
+               std::span<const Index> parents, const specdec::NodeVerdict& verdict) override {
+    drafter_->observe(rows, drafted, parents, verdict);
+    if (Any::drafts_trees) last_.set(drafted, parents, verdict);
+    else last_.set(drafted, {verdict.node, verdict.token});
+  }
+
+ private:
+  std::unique_ptr<Any> drafter_;
+  LastDraft& last_;
+};
+
+/// The rows that a drafter proposes with.
+template <class D>
+using RowsOf = decltype(specdec::ask_drafter(std::declval<D&>(), {}, specdec::DraftLimits{},
+                                             std::declval<specdec::RandomChance<Generator>&>())
+                            .rows);
+
+}  // namespace generate
