@@ -35,6 +35,7 @@ struct Settings {
   double temperature = 0.8;
   Index top_k = 0;
   double top_p = 1;
+  double repeat_penalty = 1;
   Index seed = 1;
   bool seed_of_rank = false;
 };
@@ -50,6 +51,9 @@ void add_options(CLI::App& app, Settings& settings) {
       ->check(CLI::Range(0, 1000000));
   app.add_option("--top-p", settings.top_p, "Sample from the fewest tokens of so much mass")
       ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--repeat-penalty", settings.repeat_penalty,
+                 "Divide the logits above 0 of tokens that occur, and multiply the others, by so much")
+      ->check(CLI::Range(0.1, 100.0));
   app.add_option("--seed", settings.seed, "Seed of all that is random")->check(CLI::Range(0, 1000000000));
   app.add_flag("--seed-of-rank", settings.seed_of_rank,
                "Add the rank's number to its seed: the ranks find out, and stop");
@@ -110,9 +114,11 @@ void generate(const Settings& settings, Counted& ranks) {
                                    transformer::tokens_of_rank(vocab_size, ranks.rank(), ranks.size()));
   const specdec::Chain chain{specdec::Temperature{settings.temperature}, specdec::TopK{settings.top_k},
                              specdec::TopP{settings.top_p}};
-  specdec::ShardedModel target{mine, ranks, std::mt19937_64{seed + 1u}, chain};
+  const specdec::RepetitionPenalty penalty{settings.repeat_penalty};
+  specdec::ShardedModel target{specdec::ProcessedModel{mine, penalty}, ranks, std::mt19937_64{seed + 1u},
+                               chain};
   transformer::Transformer<float> small(folder + "draft.bin");
-  specdec::SpecDec decoder{target, specdec::ModelDrafter{specdec::ProcessedModel{small, chain}},
+  specdec::SpecDec decoder{target, specdec::ModelDrafter{specdec::ProcessedModel{small, chain, penalty}},
                            specdec::BlockVerifier{}};
   std::mt19937_64 rng(seed);
   const specdec::Result result = decoder.generate(

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <span>
-#include <specdec/ranks/logit_columns.hpp>
+#include <specdec/sample/logit_columns.hpp>
 #include <utility>
 
 #include "transformer/panels.hpp"

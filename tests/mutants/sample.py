@@ -35,8 +35,8 @@ mutant("hook-line-stays-in-model", "sample/processed_model.hpp", "tests/sample/p
 
 mutant = promise("a processed model copies every row that a hook may change")
 mutant("processed-rows-do-not-grow", "sample/processed_model.hpp", "tests/sample/processed_model",
-       "if (output_.rows() < rows || output_.cols() != this->vocab_size())",
-       "if (output_.cols() != this->vocab_size())")
+       "if (output_.rows() < rows || output_.cols() != columns)",
+       "if (output_.cols() != columns)")
 
 mutant = promise("a tree passes through a processed model, whose hook sees the way to each token")
 mutant("hook-way-backwards", "sample/hooked_context.hpp", "tests/sample/processed_model",
@@ -65,7 +65,7 @@ mutant = promise("a processed batch has each row by its own sequence's chain, an
 mutant("batch-chain-of-first-row", STEPS, TEXTS_TEST, "steps_[static_cast<std::size_t>(i)])", "steps_[0 * static_cast<std::size_t>(i)])")
 mutant("batch-chain-once-a-feed", STEPS, TEXTS_TEST, "for (Index i = 0; i < feed.rows; ++i) steps_", "steps_")
 mutant("batch-chains-pile-up", STEPS, TEXTS_TEST, "    steps_.clear();\n", "")
-mutant("batch-no-rows-of-a-width", "sample/model_logits.hpp", TEXTS_TEST, "(rows > 0 && logits.cols() != vocab_size)", "logits.cols() != vocab_size")
+mutant("batch-no-rows-of-a-width", "sample/model_logits.hpp", TEXTS_TEST, "!is_logit_columns<Logits> && rows > 0 && logits.cols()", "!is_logit_columns<Logits> && logits.cols()")
 mutant("batch-chain-asked-for-nothing", STEPS, TEXTS_TEST, "if (feed.rows < 1) continue;", "")
 mutant("batch-bad-rows-taken-in", MODEL, TEXTS_TEST,
        "for (const BatchFeed& feed : feeds) this->inner().keep(feed.sequence, feed.from);", "")
@@ -205,7 +205,7 @@ mutant("penalty-to-infinity", "sample/finite_logit.hpp", "tests/sample/penalties
 mutant("penalty-makes-forbidden-finite", "sample/finite_logit.hpp", "tests/sample/penalties", "std::isfinite(logit) ? std::clamp(changed, Limits::lowest(), Limits::max()) : changed", "std::clamp(changed, Limits::lowest(), Limits::max())")
 mutant("counts-last-not-moved", "sample/token_counts.hpp", "tests/sample/penalties", "    slots_[find(last.token)] = place;\n", "", endless=True)
 mutant("frequency-once", "sample/penalties.hpp", "tests/sample/penalties", "every_time ? price_ * static_cast<double>(count) : price_;", "price_;")
-mutant("penalty-beyond-the-row", "sample/penalties.hpp", "tests/sample/penalties", "if (x >= 0 && x < logits.size()) change", "if (x < logits.size()) change")
+mutant("token-beyond-the-row", "sample/partial_logits.hpp", "tests/sample/partial_logits", "k >= 0 && k < size_ ? logits_ + k : nullptr", "k < size_ ? logits_ + k : nullptr")
 mutant("counts-list-full", "sample/token_counts.hpp", "tests/sample/penalties", "if (distinct_ < counted_.size()) return;", "if (distinct_ + 1 < slots_.size()) return;")
 mutant("counts-window-too-long", "sample/token_counts.hpp", "tests/sample/penalties", "if (size() > window_) drop(", "if (size() > window_ + 1) drop(")
 mutant("counts-window-not-taken-back", "sample/token_counts.hpp", "tests/sample/penalties", "      if (size() > window_) add(leaves_window(size()));\n", "")
@@ -222,11 +222,11 @@ mutant("prompt-one-too-short", "sample/after_prompt.hpp", "tests/sample/processo
 mutant("prompt-taken-back", "sample/after_prompt.hpp", "tests/sample/processors", "std::min(n, std::max<Index>(length_ - prompt_, 0))", "n")
 mutant("length-one-less", "sample/min_length.hpp", "tests/sample/processors", "if (length_ >= n_) return;", "if (length_ >= n_ - 1) return;")
 mutant("bias-unchecked", "sample/logit_bias.hpp", "tests/sample/processors", "if (!(std::isfinite(biases_[i].bias) || biases_[i].bias < 0))", "if (false)")
-mutant("mask-first-word-alone", "sample/grammar.hpp", "tests/sample/grammar", "first < size; first += 32)", "first < 32; first += 32)")
+mutant("mask-first-word-alone", "sample/grammar.hpp", "tests/sample/grammar", "k < known; k += count)", "k < std::min<Index>(known, 32); k += count)")
 mutant("mask-not-cleared", "sample/grammar.hpp", "tests/sample/grammar", "mask_.assign(static_cast<std::size_t>((tokens + 31) / 32), 0);", "mask_.resize(static_cast<std::size_t>((tokens + 31) / 32), 0);")
-mutant("mask-of-the-row", "sample/grammar.hpp", "tests/sample/grammar", "static_cast<std::size_t>((tokens + 31) / 32)", "static_cast<std::size_t>((logits.size() + 31) / 32)")
-mutant("mask-beyond-the-row", "sample/grammar.hpp", "tests/sample/grammar", "size = std::min<Index>(tokens, logits.size());", "size = tokens;")
-mutant("mask-unknown-tokens-allowed", "sample/grammar.hpp", "tests/sample/grammar", "logits.tail(logits.size() - size).setConstant(-std::numeric_limits<Scalar>::infinity());", "")
+mutant("mask-of-the-row", "sample/grammar.hpp", "tests/sample/grammar", "static_cast<std::size_t>((tokens + 31) / 32)", "static_cast<std::size_t>((row.vocab_size() + 31) / 32)")
+mutant("mask-beyond-the-row", "sample/grammar.hpp", "tests/sample/grammar", "std::clamp<Index>(tokens - row.first(), 0, columns.size());", "tokens - row.first();")
+mutant("mask-unknown-tokens-allowed", "sample/grammar.hpp", "tests/sample/grammar", "columns.tail(columns.size() - known).setConstant(-std::numeric_limits<Scalar>::infinity());", "")
 mutant("snapshot-written-over", "sample/snapshots.hpp", "tests/sample/grammar", "oldest_ = length - most_ + 1;", "oldest_ = length - most_;")
 mutant("snapshot-forgotten", "sample/snapshots.hpp", "tests/sample/grammar", "if (size() >= oldest_) go_back();", "if (size() > oldest_) go_back();")
 mutant("snapshot-of-what-failed", "sample/snapshots.hpp", "tests/sample/grammar", "    } catch (...) {\n      undo();", "    } catch (...) {")
@@ -266,5 +266,14 @@ mutant("sharded-tree-length-uncounted", "model/feeds.hpp", SHARDED, "    cached_
 mutant("sharded-steps-left-out", "ranks/sharded_model.hpp", SHARDED, "steps_(*output_, this->vocab_size(), options_.temperature)", "steps_(*output_, this->vocab_size(), 1.0)")
 mutant("sharded-draws-ahead-by-one-number", "ranks/sharded_model.hpp", SHARDED, "return uniform01(texts_of_rows_[static_cast<std::size_t>(row)]->source);", "return uniform01(texts_of_rows_.front()->source);")
 mutant("sharded-draws-never-move-on", "ranks/sharded_model.hpp", SHARDED, "return uniform01(texts_of_rows_[static_cast<std::size_t>(row)]->source);", "auto source = texts_of_rows_[static_cast<std::size_t>(row)]->source;\n      return uniform01(source);")
+mutant("sharded-model-fails-alone", "ranks/sharded_model.hpp", "tests/ranks/processors_over_ranks", "      exchange.prepare([&] {\n        output_", "      ([](auto&& f) { f(); })([&] {\n        output_")
 mutant("sharded-tree-outlives-rollback", "ranks/sharded_model.hpp", SHARDED, "    if (Text* const text = texts_.find(sequence)) text->tree.clear();\n", "")
-mutant("sharded-columns-from-the-first", "ranks/logit_columns.hpp", SHARDED, "logits_(numbers(std::as_const(logits))), first_(first) {}", "logits_(numbers(std::as_const(logits))), first_(first * 0) {}")
+mutant("sharded-columns-from-the-first", "sample/logit_columns.hpp", SHARDED, "first_(first), errors_(errors) {}", "first_(first * 0), errors_(errors) {}")
+
+OVER_RANKS = "tests/ranks/processors_over_ranks"
+mutant = promise("over ranks processors make of a row what they make of the whole, and what fails on one rank fails on all")
+mutant("partial-grammar-from-the-first-token", "sample/grammar.hpp", "tests/sample/partial_logits", "const Index x = row.first() + k;", "const Index x = k;")
+mutant("partial-grammar-word-from-its-beginning", "sample/grammar.hpp", "tests/sample/partial_logits", "mask_[static_cast<std::size_t>(x / 32)] >> (x % 32)", "mask_[static_cast<std::size_t>(x / 32)]")
+mutant("partial-columns-from-the-first", "sample/processed_model.hpp", OVER_RANKS, "return LogitsRef(output_.row(i), first, size);", "return LogitsRef(output_.row(i), 0 * first, size);")
+mutant("partial-error-unheard", "sample/logit_columns.hpp", OVER_RANKS, "k < errors_.size() && errors_[k])", "false && errors_[k])")
+mutant("partial-error-of-others-words", "ranks/steps_over_ranks.hpp", OVER_RANKS, "      logits_.row(i);  // what this rank failed at is told in its own words\n", "")

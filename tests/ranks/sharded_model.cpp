@@ -23,13 +23,19 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/columns.hpp"
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
+#include "support/processors.hpp"
 #include "support/thread_ranks.hpp"
 
 namespace test_sample_sharded_model {
 
 using namespace specdec;
+using support::Columns;
+using support::columns_of;
+using support::Counted;
+using support::ManyColumns;
 using support::RowMajor;
 using support::ThreadRank;
 using Table = specdec::testing::TableModel<>;
@@ -48,94 +54,6 @@ Table fine_model(Index vocab_size, Index order, std::mt19937_64& rng) {
   return Table(rows, order);
 }
 
-// Some columns of the logarithms of a table.
-class Columns {
- public:
-  Columns(const Table& table, Index first, Index count) : table_(table), first_(first), count_(count) {}
-
-  Index vocab_size() const { return table_.vocab_size(); }
-  Index first() const { return first_; }
-  Index count() const { return count_; }
-  LogitColumns<NumbersOf<RowMajor<double>>> forward(std::span<const Token> tokens, Index rows) {
-    fed += std::ssize(tokens);
-    return mine(table_.forward(tokens, rows));
-  }
-  LogitColumns<NumbersOf<RowMajor<double>>> forward(std::span<const Token> tokens,
-                                                    std::span<const Index> parents, Index rows) {
-    fed += std::ssize(tokens);
-    return mine(table_.forward(tokens, parents, rows));
-  }
-  void keep(std::span<const Index> path) { table_.keep(path); }
-  void truncate(Index length) { table_.truncate(length); }
-  Index length() const { return std::ssize(table_.context()); }
-  const RowMajor<double>& logits() const { return logits_; }  // of the last call
-
-  Index fed = 0, spoilt_from = unlimited, spoilt_to = unlimited;
-
- private:
-  LogitColumns<NumbersOf<RowMajor<double>>> mine(const RowMajor<double>& whole) {
-    logits_ = whole.middleCols(first_, count_).array().log();
-    if (fed > spoilt_from && fed <= spoilt_to) logits_(0, 0) = std::numeric_limits<double>::quiet_NaN();
-    return {logits_, first_};
-  }
-
-  Table table_;
-  Index first_, count_;
-  RowMajor<double> logits_;
-};
-
-Columns columns_of(const ThreadRank& rank, const Table& table) {
-  const Index size = table.vocab_size(), first = size * rank.rank() / rank.size();
-  return {table, first, size * (rank.rank() + 1) / rank.size() - first};
-}
-
-// A model for many texts, each of which is a copy of a model for one.
-class ManyColumns {
- public:
-  explicit ManyColumns(Columns prototype) : prototype_(std::move(prototype)) {}
-
-  Index vocab_size() const { return prototype_.vocab_size(); }
-  LogitColumns<NumbersOf<RowMajor<double>>> forward(std::span<const BatchFeed> feeds) {
-    Index rows = 0, first = 0;
-    for (const BatchFeed& feed : feeds) rows += feed.rows;
-    logits_.resize(rows, prototype_.count());
-    for (const BatchFeed& feed : feeds) {
-      Columns& text = texts_.try_emplace(feed.sequence, prototype_).first->second;
-      if (text.length() != feed.from) throw std::logic_error("a feed that does not go on where the text is");
-      const Index asked = std::max<Index>(feed.rows, 1);
-      if (feed.parents.empty()) text.forward(feed.tokens, asked);
-      else text.forward(feed.tokens, feed.parents, asked);
-      logits_.middleRows(first, feed.rows) = text.logits().topRows(feed.rows);
-      first += feed.rows;
-    }
-    return {logits_, prototype_.first()};
-  }
-  void keep(Index sequence, Index length) {
-    if (const auto text = texts_.find(sequence); text != texts_.end()) text->second.truncate(length);
-  }
-  void keep(Index sequence, std::span<const Index> path) { texts_.at(sequence).keep(path); }
-  void release(Index sequence) { texts_.erase(sequence); }
-  Columns& text(Index sequence) { return texts_.at(sequence); }
-  Index size() const { return std::ssize(texts_); }
-
- private:
-  Columns prototype_;
-  std::map<Index, Columns> texts_;
-  RowMajor<double> logits_;
-};
-
-// Counts what passes through.
-struct Counted {
-  Index rank() const { return inner->rank(); }
-  Index size() const { return inner->size(); }
-  void all_gather(std::span<const double> mine, std::span<double> all) {
-    ++exchanges;
-    inner->all_gather(mine, all);
-  }
-  ThreadRank* inner;
-  Index exchanges = 0;
-};
-
 using SeedOf = std::mt19937_64 (*)(Index);
 
 static_assert(Model<ShardedModel<Columns, ThreadRank, std::mt19937_64>>);
@@ -143,70 +61,14 @@ static_assert(takes_trees<ShardedModel<Columns, ThreadRank, std::mt19937_64>>);
 static_assert(BatchModel<ShardedModel<ManyColumns, ThreadRank, SeedOf>>);
 static_assert(takes_trees<ShardedModel<ManyColumns, ThreadRank, SeedOf>>);
 
-// A row of which some tokens have been drawn.
-template <class R>
-struct Drawn : R {
-  std::vector<Token> tokens;
-
-  auto sampler() const {
-    return [tokens = tokens, k = std::size_t{0}, rest = R::sampler()](double u) mutable {
-      return k < tokens.size() ? tokens[k++] : rest(u);
-    };
-  }
-};
-
 using Steps = Chain<Temperature, Temperature, TopK, TopP, MinP>;
 
 Steps steps(double temperature, double again = 1, Index top_k = 0, double top_p = 1, double min_p = 0) {
   return Steps{Temperature{temperature}, Temperature{again}, TopK{top_k}, TopP{top_p}, MinP{min_p}};
 }
 
-// What a sharded model is to be, on whole rows: its steps, and tokens drawn ahead from row after row, by a number of its
-// generator each.
-class Whole {
-  using Row = decltype(ProcessedRows(std::declval<const RowMajor<double>&>(), std::declval<Steps>()).row(0));
-
- public:
-  using Rows = RowSpan<Drawn<Row>>;
-
-  Whole(const Table& table, const Steps& steps, Index draws) : table_(table), steps_(steps), draws_(draws) {}
-
-  Index vocab_size() const { return table_.vocab_size(); }
-  Rows forward(std::span<const Token> tokens, Index rows) { return drawn(table_.forward(tokens, rows)); }
-  Rows forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
-    return drawn(table_.forward(tokens, parents, rows));
-  }
-  void keep(std::span<const Index> path) { table_.keep(path); }
-  void truncate(Index length) { table_.truncate(length); }
-
- private:
-  Rows drawn(const RowMajor<double>& probabilities) {
-    logits_ = probabilities.array().log();
-    rows_.clear();
-    for (Index i = 0; i < logits_.rows(); ++i) {
-      const Row row = ProcessedRows(logits_, steps_).row(i);
-      rows_.push_back({row, {}});
-      auto sampler = row.sampler();
-      for (Index k = 0; k < draws_; ++k) rows_.back().tokens.push_back(sampler(uniform01(source_)));
-    }
-    return Rows(rows_, vocab_size());
-  }
-
-  Table table_;
-  Steps steps_;
-  Index draws_;
-  std::mt19937_64 source_{1};
-  RowMajor<double> logits_;
-  std::vector<Drawn<Row>> rows_;
-};
-
-// What all ranks write, from use(rank, text), which is to be `expected`.
-template <class Use>
-void check_texts(Index ranks, const Tokens& expected, const Use& use) {
-  std::vector<Tokens> each(static_cast<std::size_t>(ranks));
-  support::rethrow_first(support::on_ranks(
-      ranks, [&](ThreadRank& rank) { each[static_cast<std::size_t>(rank.rank())] = use(rank); }));
-  for (const Tokens& text : each) CHECK(text == expected);
+auto whole_rows(const Table& table, const Steps& steps, Index draws) {
+  return support::DrawnAhead(ProcessedModel{support::LogTable(table), steps}, draws);
 }
 
 }  // namespace
@@ -224,10 +86,10 @@ TEST_CASE(
     return decoder.generate(Tokens{1, 2}, options, source);
   };
   for (const Index draws : {6, 1}) {
-    Whole whole(target, steps(1), draws);
+    auto whole = whole_rows(target, steps(1), draws);
     const Tokens expected = written(whole).tokens;
     for (const Index ranks : {1, 2, 4})
-      check_texts(ranks, expected, [&](ThreadRank& rank) {
+      support::check_texts(ranks, expected, [&](ThreadRank& rank) {
         Counted counted{&rank};
         ShardedModel model{columns_of(rank, target), counted, std::mt19937_64{1}, {.draws = draws}};
         const Result result = written(model);
@@ -343,10 +205,10 @@ TEST_CASE("every number of ranks writes the text of whole rows") {
     return decoder.generate(Tokens{1, 2}, options, source);
   };
   for (const Index draws : {0, 1, 2}) {
-    Whole whole(target, steps(1), draws);
+    auto whole = whole_rows(target, steps(1), draws);
     const Tokens expected = written(whole).tokens;
     for (const Index ranks : {1, 2, 4})
-      check_texts(ranks, expected, [&](ThreadRank& rank) {
+      support::check_texts(ranks, expected, [&](ThreadRank& rank) {
         Counted counted{&rank};
         ShardedModel model{columns_of(rank, target), counted, std::mt19937_64{1}, {.draws = draws}};
         const Result result = written(model);
@@ -368,9 +230,9 @@ TEST_CASE("a text written over ranks by a chain of steps is that of the chain on
     return decoder.generate(Tokens{0}, options, source).tokens;
   };
   const auto check = [&](const auto& chain, double temperature, const Steps& as_steps) {
-    Whole whole(target, as_steps, 2);
+    auto whole = whole_rows(target, as_steps, 2);
     const Tokens expected = written(whole);
-    check_texts(4, expected, [&](ThreadRank& rank) {
+    support::check_texts(4, expected, [&](ThreadRank& rank) {
       ShardedModel model{
           columns_of(rank, target), rank, std::mt19937_64{1}, chain, {.temperature = temperature}};
       return written(model);
@@ -516,7 +378,7 @@ TEST_CASE("the rows of a sharded model are the steps' own, ties included") {
     support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
       ShardedModel model{
           columns_of(rank, target), rank, std::mt19937_64{1}, TopK{4}, {.temperature = temperature}};
-      Whole whole(target, steps(temperature, 1, 4), 2);
+      auto whole = whole_rows(target, steps(temperature, 1, 4), 2);
       const Tokens tokens{0, 1, 2, 3, 4, 5, 6};
       const auto rows = model.forward(tokens, 7);
       const auto expected = whole.forward(tokens, 7);

@@ -20,10 +20,11 @@
 
 namespace support {
 
-// A model of the logits that are the logarithms of a table's probabilities, none of which is 0.
+// A model of the logits that are the logarithms of a table's probabilities.
 class LogTable {
  public:
   LogTable(Index vocab_size, Index order, std::uint64_t seed) : table(random(vocab_size, order, seed)) {}
+  explicit LogTable(specdec::testing::TableModel<> probabilities) : table(std::move(probabilities)) {}
 
   Index vocab_size() const { return table.vocab_size(); }
   const RowMajor<double>& forward(std::span<const Token> tokens, Index rows) {

@@ -8,12 +8,12 @@
 #include "specdec/ranks/communicator.hpp"
 #include "specdec/ranks/cut_logits.hpp"
 #include "specdec/ranks/exchange.hpp"
-#include "specdec/ranks/logit_columns.hpp"
 #include "specdec/ranks/rank_cut_search.hpp"
 #include "specdec/ranks/steps_over_ranks.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/owning_temporary.hpp"
 #include "specdec/sample/chain.hpp"
+#include "specdec/sample/logit_columns.hpp"
 
 namespace specdec {
 
@@ -46,14 +46,13 @@ class ChainOverRanks {
   /// the next call, and no longer than this and the logits.
   template <NumberMatrix M>
     requires(!detail::OwningTemporary<M>)
-  CutLogits<NumbersOf<M>> operator()(M&& logits, Index vocab_size, double temperature = 1) & {
+  CutLogits<LogitColumns<NumbersOf<M>>> operator()(M&& logits, Index vocab_size, double temperature = 1) & {
     return (*this)(LogitColumns(logits, 0), vocab_size, temperature);
   }
   template <class Numbers>
-  CutLogits<Numbers> operator()(const LogitColumns<Numbers>& mine, Index vocab_size,
-                                double temperature = 1) & {
-    const Numbers& columns = mine.logits();
-    using Taken = detail::StepsOverRanks<Numbers, C>;
+  CutLogits<LogitColumns<Numbers>> operator()(const LogitColumns<Numbers>& columns, Index vocab_size,
+                                              double temperature = 1) & {
+    using Taken = detail::StepsOverRanks<LogitColumns<Numbers>, C>;
     if (!std::holds_alternative<typename Taken::Searches>(searches_)) searches_ = typename Taken::Searches();
     Taken taken(columns, vocab_size, temperature, exchange_, cuts_,
                 std::get<typename Taken::Searches>(searches_));

@@ -43,7 +43,10 @@ class RankColumns {
 
   Index rows() const { return rows_.matrix().rows(); }
   Index first() const { return first_; }
-  Index count() const { return rows() > 0 ? rows_[0].vocab_size() : 0; }
+  Index count() const {
+    if constexpr (SizedDistributionMatrix<M>) return rows() > 0 ? rows_.matrix().vocab_size() : 0;
+    else return rows() > 0 ? rows_[0].vocab_size() : 0;
+  }
   bool hold(Token x) const { return x >= first_ && x < first_ + count(); }
   const Row& row(Index i) const { return rows_[i]; }
 

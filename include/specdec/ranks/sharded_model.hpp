@@ -21,9 +21,10 @@
 #include "specdec/ranks/chain_over_ranks.hpp"
 #include "specdec/ranks/communicator.hpp"
 #include "specdec/ranks/cut_logits.hpp"
-#include "specdec/ranks/logit_columns.hpp"
+#include "specdec/ranks/exchange.hpp"
 #include "specdec/ranks/sharded.hpp"
 #include "specdec/sample/chain.hpp"
+#include "specdec/sample/logit_columns.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
@@ -52,8 +53,9 @@ struct ShardedOptions {
 ///   specdec::ShardedModel target{mine, ranks, std::mt19937_64{seed}, specdec::Chain{specdec::TopK{40}}};
 ///   specdec::SpecDec decoder{target, drafter, specdec::BlockVerifier{}};    // on every rank
 ///
-/// A chain of Temperature, TopK, TopP and MinP leaves of the rows what it leaves of whole ones: see ChainOverRanks. The
-/// drafter has the chain by itself, as in a loop of one rank.
+/// A chain of Temperature, TopK, TopP and MinP leaves of the rows what it leaves of whole ones: see ChainOverRanks.
+/// Penalties, grammars and hooks come before it: ShardedModel{ProcessedModel{mine, processor}, ranks, source, chain}. The
+/// drafter has both by itself, as in a loop of one rank.
 /// Around a model for one text it is a Model, around one for many texts a BatchModel, and takes trees where the model does.
 /// Many texts draw ahead by a generator of their own, which a function tells by the sequence's number when it begins:
 ///
@@ -69,7 +71,8 @@ struct ShardedOptions {
 /// with empty contexts. For targets: a draft model is small, and runs whole on every rank.
 /// Throws what ChainOverRanks and Shards throw, on all ranks alike, with the contexts as they were before; open trees, too,
 /// but for room that is lost in the model's own until they are closed. A row that is no distribution fails the call, also
-/// of many texts. What the model and the function throw has to be thrown on all ranks, too: those that go on would wait.
+/// of many texts. What the model, a processor or the function throws on one rank alone is thrown there; the others throw
+/// InvalidDistribution where it is about a row, else what their communicator throws.
 template <class M, Communicator C, class Source, RowStep Steps = Chain<>>
 class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>, M> {
   using Base = detail::WrapsModel<ShardedModel, M>;
@@ -85,7 +88,7 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
                 "of a model for many texts each draws ahead by a generator of its own: the source is no "
                 "function that tells one by a specdec::Index");
 
-  using Mine = CutLogits<std::remove_cvref_t<decltype(std::declval<const Output&>().logits())>>;
+  using Mine = CutLogits<Output>;
 
  public:
   ShardedModel(M&& model, C& ranks, Source source, const ShardedOptions& options = {})
@@ -119,10 +122,14 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
 
   ShardedRows<Mine, C> forward_feeds(std::span<const BatchFeed> feeds) {
     shards_.reset();
-    enter(feeds);
+    // A rank that fails by itself leaves none waiting: the others throw at the exchange that follows.
+    detail::Exchange<C> exchange(*ranks_);
+    exchange.prepare([&] { enter(feeds); });
     try {
-      output_.emplace(this->inner().forward(std::span<const BatchFeed>(of_model_)));
-      taken(feeds);
+      exchange.prepare([&] {
+        output_.emplace(this->inner().forward(std::span<const BatchFeed>(of_model_)));
+        taken(feeds);
+      });
       share();
     } catch (...) {
       leave(feeds);

@@ -119,7 +119,10 @@ class StepsOverRanks {
     double& old = cuts_[static_cast<std::size_t>(i)];
     old = std::max(old, static_cast<double>(cut));
   }
-  bool is_argmax() const { return logits_.rows() == 0 || row(0).is_argmax(); }
+  // As LogitsRow says.
+  bool is_argmax() const {
+    return !(1 / temperature_ <= static_cast<double>(std::numeric_limits<Scalar>::max()));
+  }
 
   // The k-th largest logit of the part that there still is; the cut where there are fewer.
   double largest_of(Index i, Index k) const {
@@ -146,10 +149,12 @@ class StepsOverRanks {
       }
     });
     for (Index i = 0; i < logits_.rows(); ++i) {
+      logits_.row(i);  // what this rank failed at is told in its own words
       for (Index r = 0; r < exchange_.ranks(); ++r)
         if (const double n = exchange_.from(r, static_cast<std::size_t>(i) * count);
             !(n <= std::numeric_limits<double>::max()))
-          throw InvalidDistribution(message("rank ", r, " has a logit in row ", i, " that is nan or inf"));
+          throw InvalidDistribution(
+              message("rank ", r, " has a logit in row ", i, " that is nan or inf, or none"));
       if (largest<count>(i, 0) == none)
         throw InvalidDistribution(message("no token of row ", i, " has a finite logit"));
     }

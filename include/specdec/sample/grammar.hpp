@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "specdec/sample/partial_logits.hpp"
 #include "specdec/sample/snapshots.hpp"
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
@@ -86,14 +87,21 @@ class Grammar {
   template <class Logits>
   void apply(Logits&& logits) {
     using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
+    const auto row = detail::partial(logits);
+    auto columns = row.columns();
     M& matcher = matcher_.state().matcher;
-    const Index tokens = vocab_size(matcher, logits.size()), size = std::min<Index>(tokens, logits.size());
+    const Index tokens = vocab_size(matcher, row.vocab_size()),
+                known = std::clamp<Index>(tokens - row.first(), 0, columns.size());
     mask_.assign(static_cast<std::size_t>((tokens + 31) / 32), 0);
     matcher.allow(std::span<std::uint32_t>(mask_));
-    for (Index first = 0; first < size; first += 32)
-      if (const std::uint32_t allowed = mask_[static_cast<std::size_t>(first / 32)]; ~allowed != 0)
-        forbid(logits.segment(first, std::min<Index>(32, size - first)), ~allowed);
-    logits.tail(logits.size() - size).setConstant(-std::numeric_limits<Scalar>::infinity());
+    // A word of the mask at a time, of which the first one may begin before the columns.
+    for (Index k = 0, count = 0; k < known; k += count) {
+      const Index x = row.first() + k;
+      count = std::min<Index>(32 - x % 32, known - k);
+      if (const std::uint32_t allowed = mask_[static_cast<std::size_t>(x / 32)] >> (x % 32); ~allowed != 0)
+        forbid(columns.segment(k, count), ~allowed);
+    }
+    columns.tail(columns.size() - known).setConstant(-std::numeric_limits<Scalar>::infinity());
   }
 
   bool push(Token x) { return matcher_.push(x); }

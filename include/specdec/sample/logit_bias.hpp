@@ -10,6 +10,7 @@
 
 #include "specdec/error.hpp"
 #include "specdec/sample/finite_logit.hpp"
+#include "specdec/sample/partial_logits.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -26,8 +27,8 @@ struct TokenBias {
 ///
 /// Source: logit_bias of OpenAI's API and of llama.cpp; sequence_bias of Hugging Face transformers for single tokens, whose
 /// sequences of several have no counterpart here. The biases of a token that is listed twice add up, to the
-/// largest finite number at most. An id that the row has
-/// no logit for is left alone, as by llama.cpp; Hugging Face refuses it.
+/// largest finite number at most. An id that the row has no logit for is left alone, as by llama.cpp; Hugging Face refuses
+/// it.
 /// Throws std::invalid_argument: a negative id; a bias that is NaN or +inf.
 /// Cost: O(tokens listed) a row. It has no state.
 class LogitBias {
@@ -45,11 +46,12 @@ class LogitBias {
   template <class Logits>
   void apply(Logits&& logits) const {
     using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
+    const auto row = detail::partial(logits);
     for (const TokenBias& each : biases_) {
-      if (each.token >= logits.size()) continue;
-      Scalar& logit = logits[each.token];
-      if (std::isinf(each.bias)) logit += static_cast<Scalar>(each.bias);
-      else detail::change_finite<Scalar>(logit, logit + detail::nearest_finite<Scalar>(each.bias));
+      Scalar* const logit = row.find(each.token);
+      if (logit == nullptr) continue;
+      if (std::isinf(each.bias)) *logit += static_cast<Scalar>(each.bias);
+      else detail::change_finite<Scalar>(*logit, *logit + detail::nearest_finite<Scalar>(each.bias));
     }
   }
   void push(Token) {}

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/sample/partial_logits.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
@@ -33,8 +34,9 @@ class MinLength {
   void apply(Logits&& logits) const {
     using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
     if (length_ >= n_) return;
+    const auto row = detail::partial(logits);
     for (const Token end : ends_)
-      if (end < logits.size()) logits[end] = -std::numeric_limits<Scalar>::infinity();
+      if (Scalar* const logit = row.find(end)) *logit = -std::numeric_limits<Scalar>::infinity();
   }
   void push(Token) { ++length_; }
   void pop(Index n) { length_ -= n; }

@@ -6,17 +6,41 @@
 #include <utility>
 
 #include "specdec/error.hpp"
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/spread_row.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/owning_temporary.hpp"
+#include "specdec/sample/logit_columns.hpp"
+#include "specdec/sample/partial_logits.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
 
+/// Whether what a model returns is a matrix of rows that are spread over ranks.
+template <class Output>
+consteval bool returns_spread_rows() {
+  if constexpr (DistributionMatrix<std::remove_cvref_t<Output>>)
+    return SpreadRow<RowOf<std::remove_cvref_t<Output>>>;
+  else return false;
+}
+
+/// The numbers that a model has returned, with rows(), cols() and row(i): of all tokens or of LogitColumns.
+template <class Logits>
+auto numbers_of(const Logits& logits) {
+  if constexpr (is_logit_columns<Logits>) return logits;
+  else return numbers(logits);
+}
+
 /// One row of logits to be changed in place, in the arithmetic of the model's logits.
 template <class Logits>
-using LogitsRef = Eigen::Ref<
-    Eigen::Matrix<typename std::remove_cvref_t<decltype(std::declval<NumbersOf<Logits>&>().row(0))>::Scalar,
-                  1, Eigen::Dynamic>>;
+struct RowToChange {
+  using Scalar =
+      typename std::remove_cvref_t<decltype(numbers_of(std::declval<const Logits&>()).row(0))>::Scalar;
+  using Whole = Eigen::Ref<Eigen::Matrix<Scalar, 1, Eigen::Dynamic>>;
+  using Type = std::conditional_t<is_logit_columns<Logits>, PartialLogits<Scalar>, Whole>;
+};
+template <class Logits>
+using LogitsRef = typename RowToChange<std::remove_cvref_t<Logits>>::Type;
 
 /// What logits that are returned as a matrix are kept as; nothing of others, which the model keeps.
 template <class Logits, bool kept = OwningTemporary<Logits>>
@@ -33,10 +57,11 @@ struct KeptAs<Logits, true> {
   using Type = typename Logits::PlainObject;
 };
 
-/// Refuses logits of another shape than asked for.
+/// Refuses logits of another shape than asked for. Whether the columns of all ranks make up the vocabulary they find out
+/// together.
 template <class Logits>
 void check_shape(const Logits& logits, Index rows, Index vocab_size) {
-  if (logits.rows() != rows || (rows > 0 && logits.cols() != vocab_size))
+  if (logits.rows() != rows || (!is_logit_columns<Logits> && rows > 0 && logits.cols() != vocab_size))
     invalid_argument("the model returned logits of ", logits.rows(), " rows over ", logits.cols(),
                      " tokens, expected ", rows, " rows over its vocabulary of ", vocab_size);
 }

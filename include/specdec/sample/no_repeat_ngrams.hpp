@@ -13,6 +13,7 @@
 
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
+#include "specdec/sample/partial_logits.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -35,11 +36,12 @@ class NoRepeatNgrams {
   void apply(Logits&& logits) const {
     using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
     if (size() < n_ - 1 || latest_.empty()) return;
+    const auto row = detail::partial(logits);
     const std::span<const Token> begun = ngram_before(size());
     for (Index end = latest_[slot(begun)]; end >= 0; end = previous_[static_cast<std::size_t>(end)]) {
-      const Token x = text_[static_cast<std::size_t>(end)];
-      if (x >= 0 && x < logits.size() && std::ranges::equal(begun, ngram_before(end)))
-        logits[x] = -std::numeric_limits<Scalar>::infinity();
+      Scalar* const logit = row.find(text_[static_cast<std::size_t>(end)]);
+      if (logit != nullptr && std::ranges::equal(begun, ngram_before(end)))
+        *logit = -std::numeric_limits<Scalar>::infinity();
     }
   }
 

@@ -21,6 +21,7 @@
 
 #include "specdec/error.hpp"
 #include "specdec/sample/finite_logit.hpp"
+#include "specdec/sample/partial_logits.hpp"
 #include "specdec/sample/token_counts.hpp"
 #include "specdec/types.hpp"
 
@@ -30,8 +31,9 @@ namespace detail {
 /// Calls change(logit, count) for each token that was counted.
 template <class Logits, class Change>
 void change_counted(const TokenCounts& counts, Logits& logits, const Change& change) {
+  const auto row = partial(logits);
   counts.each([&](Token x, Index count) {
-    if (x >= 0 && x < logits.size()) change(logits[x], count);
+    if (auto* const logit = row.find(x)) change(*logit, count);
   });
 }
 

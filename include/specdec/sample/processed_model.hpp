@@ -33,6 +33,7 @@ struct NoHook {};
 ///   ProcessedModel target{engine, Chain{Temperature{0.8}, TopP{0.95}}};
 ///   ProcessedModel target{engine, chain, hook};
 ///   ProcessedModel target{engine, chain, Processors{RepetitionPenalty{1.1}, Grammar{matcher}}};
+///   ProcessedModel target{engine, Grammar{matcher}};
 ///
 /// A hook is a processor of your own that sees the context: penalties, a grammar (a logit of −inf forbids a
 /// token). It is called for every row before the chain, as
@@ -59,6 +60,13 @@ struct NoHook {};
 /// processor is given each sequence begins with a copy of it. Both functions are called on the thread that calls forward().
 /// A hook may be told whose row it is: hook(Index sequence, context, logits).
 ///
+/// Of a model that returns LogitColumns, each rank's processor or hook changes the columns of its rank, which it is handed as
+/// PartialLogits, and the calls return LogitColumns, for ShardedModel, which has the chain:
+///
+///   ShardedModel target{ProcessedModel{mine, Grammar{matcher}}, ranks, source, chain};      // on every rank
+///
+/// What a hook or a processor throws about a row is then the failure of that row on all ranks.
+///
 /// A model passed as an lvalue is referred to and must outlive this; an rvalue is moved in. Give it with empty contexts.
 /// Throws: std::invalid_argument where the model returns logits of another shape than asked for, and where a processor
 /// refuses a token of the context, or one that it has not forbidden; what the model, the hook, the processor and a function
@@ -77,25 +85,38 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
   using Bare = std::remove_reference_t<M>;
   static_assert(detail::can_be_wrapped<Bare>());
   using Logits = detail::OutputOf<Bare>;
+  static constexpr bool of_columns = detail::is_logit_columns<std::remove_cvref_t<Logits>>;
   static_assert(
-      NumberMatrix<Logits>,
+      !detail::returns_spread_rows<Logits>(),
+      "the rows of a specdec::ShardedModel are drawn from already: processors come before it, as in "
+      "specdec::ShardedModel{specdec::ProcessedModel{model, processor}, ranks, source, chain}");
+  static_assert(
+      NumberMatrix<Logits> || of_columns || detail::returns_spread_rows<Logits>(),
       "the model returns no logits: its forward() returns those of all rows as one Eigen matrix, RowPointers "
-      "or RowVectors");
+      "or RowVectors, or a rank's as specdec::LogitColumns");
   static_assert(
       RowStep<Steps> || (for_many && StepsOfSequence<Steps>),
       "the chain is no specdec::RowStep, such as specdec::Chain, and, of a model for many texts, no "
       "function that tells one by a specdec::Index");
+  static_assert(
+      !of_columns || std::same_as<Steps, Chain<>>,
+      "a chain cuts whole rows, and the model returns some columns of them: over ranks the chain is "
+      "an argument of specdec::ShardedModel, which this model is the model of");
 
   using LogitsRef = detail::LogitsRef<Logits>;
   using Buffer = Eigen::Matrix<typename LogitsRef::Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   static constexpr bool has_hook = !std::same_as<Hook, NoHook>;
   static constexpr bool returns_matrix = detail::OwningTemporary<Logits>;
-  static_assert(!has_hook || TextProcessor<Hook, LogitsRef> || detail::ContextHook<Hook, LogitsRef> ||
-                    (for_many &&
-                     (ProcessorOfSequence<Hook, LogitsRef> || detail::SequenceHook<Hook, LogitsRef>)),
+  static constexpr bool changes_logits =
+      TextProcessor<Hook, LogitsRef> || detail::ContextHook<Hook, LogitsRef> ||
+      (for_many && (ProcessorOfSequence<Hook, LogitsRef> || detail::SequenceHook<Hook, LogitsRef>));
+  static_assert(!has_hook || changes_logits || of_columns,
                 "the hook cannot be called with (std::span<const Token>, Eigen::Ref of a row of logits), and "
                 "is no specdec::TextProcessor; of a model for many texts, it cannot be called with a "
                 "specdec::Index before these, and tells no processor by a specdec::Index either");
+  static_assert(changes_logits || !of_columns,
+                "the model returns some columns of the logits, and the hook or processor takes no "
+                "specdec::PartialLogits, which is what it is handed then in place of an Eigen::Ref of a row");
 
  public:
   /// Where the rows are those of the model itself, they live as long.
@@ -106,6 +127,9 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
 
   ProcessedModel(M&& model, Steps steps, Hook hook = {})
       : Base(std::forward<M>(model)), steps_(std::move(steps)), texts_(std::move(hook)) {}
+  ProcessedModel(M&& model, Hook hook)
+    requires(has_hook && std::same_as<Steps, Chain<>>)
+      : ProcessedModel(std::forward<M>(model), Chain<>{}, std::move(hook)) {}
 
  private:
   auto forward_feeds(std::span<const BatchFeed> feeds) {
@@ -156,8 +180,14 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
       texts_.taken(feeds);
       const Index rows = detail::rows_of(feeds);
       copy(logits, rows);
-      texts_.change(feeds, [this](Index i) { return LogitsRef(output_.row(i)); });
-      return texts_.with_errors(detail::ChangedRows(steps_.of(output_.topRows(rows)), numbers(logits)));
+      if constexpr (of_columns) {
+        const Index first = logits.first(), size = this->vocab_size();
+        texts_.change(feeds, [&](Index i) { return LogitsRef(output_.row(i), first, size); });
+        return LogitColumns(output_.topRows(rows), first, texts_.errors());
+      } else {
+        texts_.change(feeds, [this](Index i) { return LogitsRef(output_.row(i)); });
+        return texts_.with_errors(detail::ChangedRows(steps_.of(output_.topRows(rows)), numbers(logits)));
+      }
     } catch (...) {
       leave(feeds);
       throw;
@@ -167,10 +197,10 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
   template <class Matrix>
   void copy(const Matrix& logits, Index rows) {
     detail::check_shape(logits, rows, this->vocab_size());
-    if (output_.rows() < rows || output_.cols() != this->vocab_size())
-      output_.resize(rows, this->vocab_size());
-    const auto from = numbers(logits);
-    for (Index i = 0; i < rows; ++i) from.row(i).read(0, this->vocab_size(), output_.row(i).data());
+    const auto from = detail::numbers_of(logits);
+    const Index columns = from.cols();
+    if (output_.rows() < rows || output_.cols() != columns) output_.resize(rows, columns);
+    for (Index i = 0; i < rows; ++i) from.row(i).read(0, columns, output_.row(i).data());
   }
 
   // A tree that was open stays open: what the call added to the model's own has no number here.
@@ -181,13 +211,17 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
   }
 
   detail::StepsOfRows<Steps> steps_;
-  detail::TextsOfModel<Hook, LogitsRef, for_many> texts_;  // what the model has been fed, for the hook
+  detail::TextsOfModel<Hook, LogitsRef, for_many, for_many || of_columns>
+      texts_;  // what the model has been fed, for the hook
   typename detail::KeptAs<Logits>::Type kept_;
   Buffer output_;  // what the hook has changed
 };
 
 template <class M, class Steps>
 ProcessedModel(M&&, Steps) -> ProcessedModel<M, Steps>;
+template <class M, class Hook>
+  requires(!RowStep<Hook> && !StepsOfSequence<Hook>)
+ProcessedModel(M&&, Hook) -> ProcessedModel<M, Chain<>, Hook>;
 template <class M, class Steps, class Hook>
 ProcessedModel(M&&, Steps, Hook) -> ProcessedModel<M, Steps, Hook>;
 

@@ -14,6 +14,7 @@
 #include "specdec/model/depth_first.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/model/wrapped_tree.hpp"
+#include "specdec/sample/partial_logits.hpp"
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
 
@@ -201,10 +202,11 @@ class ProcessedText {
 
   // What is refused would else be drawn one day, and the text could not go on.
   template <class Logits>
-  static void check_forbidden(const Logits& logits, Token x) {
-    using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
-    if (x >= 0 && x < logits.size() && logits[x] != -std::numeric_limits<Scalar>::infinity())
-      invalid_argument("the processor refuses token ", x, ", which it leaves a logit of ", logits[x],
+  static void check_forbidden(Logits logits, Token x) {
+    using Scalar = typename Logits::Scalar;
+    const Scalar* const logit = partial(logits).find(x);
+    if (logit != nullptr && *logit != -std::numeric_limits<Scalar>::infinity())
+      invalid_argument("the processor refuses token ", x, ", which it leaves a logit of ", *logit,
                        ": what it refuses has to be forbidden");
   }
 

@@ -12,8 +12,8 @@
 
 namespace specdec::detail {
 
-/// Of a model for one text: it is thrown at once.
-template <bool for_many>
+/// Where all rows are of one text: it is thrown at once.
+template <bool kept>
 class RowErrors {
  public:
   void begin(Index) {}
@@ -46,7 +46,8 @@ class RowsWithErrors {
   std::span<const std::exception_ptr> errors_;
 };
 
-/// Of a model for many texts: it is thrown where the row is asked for, so that it is the failure of the row's sequence.
+/// Of many texts, and over ranks: it is kept, and thrown where the row is asked for, so that it is the failure of the row's
+/// sequence, and of all ranks.
 template <>
 class RowErrors<true> {
  public:
@@ -57,7 +58,8 @@ class RowErrors<true> {
   void about(Index first, Index count, F&& f) {
     if (const std::exception_ptr error = error_of(f)) std::fill_n(errors_.begin() + first, count, error);
   }
-  /// They live until the next call.
+  /// What was thrown about each row. It lives until the next call, and so do the rows with it.
+  std::span<const std::exception_ptr> all() const { return errors_; }
   template <class Rows>
   RowsWithErrors<Rows> in(const Rows& rows) const {
     return {rows, errors_};

@@ -11,7 +11,8 @@ namespace specdec {
 /// A processor of logits with state: a penalty, a grammar, a ban.
 ///
 ///   apply(logits)   changes the logits of the next token, an Eigen::Ref of a row of float (of double, where the model's
-///                   logits are); −inf forbids a token. It changes nothing that later calls depend on.
+///                   logits are), or over ranks PartialLogits; −inf forbids a token. It changes nothing that later calls
+///                   depend on.
 ///   push(token)     the text goes on with `token`. It may return bool: false where the text cannot go on so, which then
 ///                   has not been pushed. What is refused has to be forbidden by apply().
 ///   pop(n)          takes the last n tokens back that were pushed; there are as many. Must not throw.
@@ -23,7 +24,8 @@ namespace specdec {
 ///
 /// Ready ones are RepetitionPenalty, PresencePenalty, FrequencyPenalty, NoRepeatNgrams, MinLength, LogitBias and Grammar;
 /// Processors{a, b} makes one of several, AfterPrompt{n, a} leaves the prompt out, and Snapshots{a} adds pop() to what can
-/// be copied. ProcessedModel and ForcedTokens take them.
+/// be copied. All of
+/// them work over ranks. ProcessedModel and ForcedTokens take them.
 template <class P, class Logits = Eigen::Ref<Eigen::RowVectorXf>>
 concept TextProcessor =
     std::copy_constructible<P> && requires(P& processor, Logits logits, Token x, Index n) {

@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <exception>
 #include <iterator>
 #include <span>
 #include <type_traits>
@@ -82,8 +83,8 @@ class LogitsChanger<P, Logits> {
   P processor_;
 };
 
-/// The texts of a model's contexts, kept for a hook or a processor.
-template <class Hook, class Logits, bool for_many>
+/// The texts of a model's contexts, kept for a hook or a processor, and what these throw about rows, if it is to be kept.
+template <class Hook, class Logits, bool for_many, bool keeps_errors = for_many>
 class TextsOfModel {
   using Changer = LogitsChanger<Hook, Logits>;
   using Text = typename Changer::Text;
@@ -138,6 +139,8 @@ class TextsOfModel {
     }
   }
 
+  /// What was thrown about each row. It lives until the next call.
+  std::span<const std::exception_ptr> errors() const { return errors_.all(); }
   /// The rows that were changed, with what was thrown about them.
   template <class Rows>
   auto with_errors(const Rows& rows) const {
@@ -186,7 +189,7 @@ class TextsOfModel {
   PerSequence<Text, for_many> texts_;
   std::vector<BatchFeed> of_model_;
   std::vector<Index> nodes_;  // of each feed's tree, before the call
-  RowErrors<for_many> errors_;
+  RowErrors<keeps_errors> errors_;
 };
 
 }  // namespace detail

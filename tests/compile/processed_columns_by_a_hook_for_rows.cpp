@@ -1,0 +1,21 @@
+// must say: takes no specdec::PartialLogits
+// A hook that takes whole rows cannot know which columns it would be given.
+#include <specdec/specdec.hpp>
+
+struct Mine {
+  specdec::Index vocab_size() const { return 8; }
+  specdec::LogitColumns<specdec::NumbersOf<Eigen::MatrixXf>> forward(std::span<const specdec::Token>,
+                                                                     specdec::Index);
+  void truncate(specdec::Index);
+};
+
+#ifdef FIXED
+using Logits = specdec::PartialLogits<float>;
+#else
+using Logits = Eigen::Ref<Eigen::RowVectorXf>;
+#endif
+
+void use(Mine& model) {
+  specdec::ProcessedModel target{model, [](std::span<const specdec::Token>, Logits) {}};
+  target.truncate(0);
+}

@@ -1,0 +1,30 @@
+// must say: processors come before it
+// Over ranks tokens are drawn ahead from the rows, so what changes them comes before.
+#include <random>
+#include <specdec/ranks.hpp>
+#include <specdec/specdec.hpp>
+
+struct Mine {
+  specdec::Index vocab_size() const { return 8; }
+  specdec::LogitColumns<specdec::NumbersOf<Eigen::MatrixXf>> forward(std::span<const specdec::Token>,
+                                                                     specdec::Index);
+  void truncate(specdec::Index);
+};
+
+struct Ranks {
+  specdec::Index rank() const;
+  specdec::Index size() const;
+  void all_gather(std::span<const double> mine, std::span<double> all);
+};
+
+void use(Mine& model, Ranks& ranks) {
+  const specdec::Chain chain{specdec::TopK{2}};
+  const specdec::RepetitionPenalty penalty{1.1};
+  const std::mt19937_64 source{42};
+#ifdef FIXED
+  specdec::ShardedModel target{specdec::ProcessedModel{model, penalty}, ranks, source, chain};
+#else
+  specdec::ProcessedModel target{specdec::ShardedModel{model, ranks, source}, chain, penalty};
+#endif
+  target.truncate(0);
+}

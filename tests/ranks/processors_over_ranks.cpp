@@ -1,0 +1,244 @@
+// Processors before a target that is spread over ranks: each rank changes its own columns, all write the text of whole rows,
+// and what fails on one rank fails on all.
+#include <Eigen/Core>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <random>
+#include <set>
+#include <span>
+#include <specdec/ranks.hpp>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/columns.hpp"
+#include "support/processors.hpp"
+#include "support/thread_ranks.hpp"
+
+namespace test_ranks_processors_over_ranks {
+
+using namespace specdec;
+using support::Columns, support::columns_of, support::LogTable, support::ManyColumns, support::Table,
+    support::ThreadRank;
+using Tokens = std::vector<Token>;
+
+namespace {
+
+constexpr Index vocabulary = 9;
+const Tokens prompt{1, 2};
+
+// A hook for whole rows and for parts of them: forbids to repeat the last token, where there is another.
+struct NoRepeat {
+  void operator()(std::span<const Token> context, auto&& logits) const {
+    const auto row = detail::partial(logits);
+    if (auto* const logit = row.find(context.back())) *logit = -std::numeric_limits<double>::infinity();
+  }
+};
+
+// Writes a text over a target, by lines or by trees.
+template <class Target>
+Tokens written(Target& target, bool tree, const Tokens& text = prompt, std::uint64_t seed = 2) {
+  const Options options{.max_new_tokens = 30, .gamma = tree ? Index{6} : Index{3}};
+  const LogTable small(vocabulary, 1, 7);
+  std::mt19937_64 source(seed);
+  if (tree)
+    return SpecDec{target,
+                   ModelDrafter{Table(small.table), Tree{TreeShape::of_widths({2, 2}), Independent{}}},
+                   TraversalVerifier{}}
+        .generate(text, options, source)
+        .tokens;
+  return SpecDec{target, ModelDrafter{Table(small.table)}, BlockVerifier{}}
+      .generate(text, options, source)
+      .tokens;
+}
+
+const auto chains = [](auto&& use) {
+  use(Chain<>{});
+  use(Chain{Temperature{1.2}, TopK{5}, TopP{0.9}});
+};
+
+}  // namespace
+
+TEST_CASE("a processor over ranks writes the text that it writes on whole rows, lines and trees") {
+  const LogTable target(vocabulary, 2, 5);
+  const auto check = [&](const auto& processor) {
+    chains([&](const auto& chain) {
+      for (const bool tree : {false, true}) {
+        support::DrawnAhead whole(ProcessedModel{LogTable(target), chain, processor}, 2);
+        const Tokens expected = written(whole, tree);
+        CHECK(std::set<Token>(expected.begin(), expected.end()).size() > 1);
+        for (const Index ranks : {1, 3, 5})
+          support::check_texts(ranks, expected, [&](ThreadRank& rank) {
+            ShardedModel model{ProcessedModel{columns_of(rank, target.table), processor}, rank,
+                               std::mt19937_64{1}, chain};
+            return written(model, tree);
+          });
+      }
+    });
+  };
+  for (const auto& processor : support::all_processors(std::ssize(prompt))) check(processor);
+  check(NoRepeat{});
+  check(Processors{LogitBias{{4, 2.0}, {7, -std::numeric_limits<double>::infinity()}},
+                   AfterPrompt{prompt.size(), MinLength{40, {0, 3}}}});
+}
+
+TEST_CASE("a batch over ranks whose texts have processors of their own writes what each writes alone") {
+  const LogTable target(vocabulary, 2, 6);
+  const LogTable small(vocabulary, 1, 7);
+  const std::vector<support::AnyProcessor> processors = support::all_processors(2);
+  const std::vector<Tokens> prompts{{1, 2}, {0, 2}, {1, 1}, {1, 2}, {0, 2}, {1, 2}};
+  const auto seeds = [](Index n) { return std::mt19937_64{static_cast<std::uint64_t>(100 + n)}; };
+  const auto of = [&](Index n) { return processors[static_cast<std::size_t>(n)]; };
+  const Options options{.max_new_tokens = 40, .gamma = 6};
+  const auto check = [&](const auto& drafter, const auto& rule) {
+    support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
+      ShardedModel many{ProcessedModel{ManyColumns(columns_of(rank, target.table)), of}, rank, seeds};
+      Batch batch{many, std::remove_cvref_t<decltype(drafter)>(drafter), rule};
+      for (std::size_t n = 0; n < prompts.size(); ++n) batch.add(prompts[n], options, std::mt19937_64(n));
+      std::vector<Tokens> texts(prompts.size());
+      for (const Finished& finished : batch.run()) {
+        if (finished.error) std::rethrow_exception(finished.error);
+        texts[static_cast<std::size_t>(finished.sequence)] = finished.result.tokens;
+      }
+      for (std::size_t n = 0; n < prompts.size(); ++n) {
+        const auto number = static_cast<Index>(n);
+        ShardedModel one{ProcessedModel{columns_of(rank, target.table), of(number)}, rank, seeds(number)};
+        SpecDec decoder{one, std::remove_cvref_t<decltype(drafter)>(drafter), rule};
+        std::mt19937_64 source(n);
+        if (decoder.generate(prompts[n], options, source).tokens != texts[n])
+          throw std::logic_error("another text than alone");
+      }
+    }));
+  };
+  check(ModelDrafter{Table(small.table)}, BlockVerifier{});
+  check(ModelDrafter{Table(small.table), Tree{TreeShape::of_widths({2, 2}), Independent{}}},
+        TraversalVerifier{});
+}
+
+namespace {
+
+// Fails on one rank, and says so there, once the text is so long.
+struct Fails {
+  bool here;
+  std::size_t from;
+
+  void operator()(std::span<const Token> context, PartialLogits<double>) const {
+    if (here && context.size() >= from) throw std::domain_error("a hook fails");
+  }
+};
+
+// Forbids tokens, and all where the text is as long as `all_at`.
+struct Forbids {
+  std::set<Token> tokens;
+  std::size_t all_at;
+
+  void operator()(std::span<const Token> context, PartialLogits<double> logits) const {
+    for (Token x = 0; x < vocabulary; ++x)
+      if (double* const logit = logits.find(x); logit && (context.size() == all_at || tokens.contains(x)))
+        *logit = -std::numeric_limits<double>::infinity();
+  }
+};
+
+// Refuses a token that it does not forbid, which one rank alone can find out.
+struct Forgets {
+  void apply(PartialLogits<double>) const {}
+  bool push(Token x) const { return x != 8; }
+  void pop(Index) const {}
+};
+
+// What each of three ranks throws of a call after a text, and whether its context is as before; what comes next is right.
+template <class Processor>
+std::vector<std::exception_ptr> failures(const Tokens& text, const Tokens& call, const auto& chain,
+                                         const Processor& of) {
+  const LogTable target(vocabulary, 1, 8);
+  return support::on_ranks(3, [&](ThreadRank& rank) {
+    Columns columns = columns_of(rank, target.table);
+    ShardedModel model{ProcessedModel{columns, of(rank.rank())}, rank, std::mt19937_64{1}, chain};
+    model.forward(text, 1);
+    try {
+      model.forward(call, std::ssize(call));
+    } catch (...) {
+      if (columns.length() != std::ssize(text)) throw std::logic_error("the context has grown");
+      const auto rows = model.forward(Tokens{0}, 1);
+      double sum = 0;
+      for (Token x = 0; x < vocabulary; ++x) sum += rows.row(0).probability(x);
+      if (!(sum > 1 - 1e-9)) throw std::logic_error("the next row is none");
+      throw;
+    }
+  });
+}
+
+template <class Error>
+void check_throws(const std::exception_ptr& error) {
+  REQUIRE(error);
+  CHECK_THROWS_AS(std::rethrow_exception(error), Error);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a hook that fails on one rank fails on all, in its own words there, and the contexts are as before") {
+  chains([](const auto& chain) {
+    for (const std::size_t from : {3u, 4u}) {
+      const auto errors = failures({1, 2}, {3, 4, 5}, chain, [&](Index r) { return Fails{r == 1, from}; });
+      check_throws<InvalidDistribution>(errors[0]);
+      check_throws<std::domain_error>(errors[1]);
+      check_throws<InvalidDistribution>(errors[2]);
+    }
+  });
+}
+
+TEST_CASE(
+    "a rank without a token that is allowed has no part in a row, and a row without any is an error on all") {
+  chains([](const auto& chain) {
+    const auto of = [](std::size_t all_at) {
+      return [=](Index) { return Forbids{{0, 1, 2, 6, 7, 8}, all_at}; };
+    };
+    for (const auto& error : failures({1, 2}, {3, 4, 5}, chain, of(9))) CHECK(!error);
+    for (const auto& error : failures({1, 2}, {3, 4, 5}, chain, of(4)))
+      check_throws<InvalidDistribution>(error);
+  });
+}
+
+TEST_CASE("a processor that refuses what it has not forbidden is told by the rank that has the token") {
+  const auto errors = failures({1, 2}, {3, 8, 5}, Chain<>{}, [](Index) { return Forgets{}; });
+  check_throws<InvalidDistribution>(errors[0]);
+  check_throws<InvalidDistribution>(errors[1]);
+  check_throws<std::invalid_argument>(errors[2]);
+}
+
+TEST_CASE("a model that throws on one rank leaves none waiting") {
+  struct Breaks : Columns {
+    Breaks(Columns columns, bool here) : Columns(std::move(columns)), breaks(here) {}
+    auto forward(std::span<const Token> tokens, Index rows) {
+      if (breaks && length() == 2) throw std::bad_alloc();
+      return Columns::forward(tokens, rows);
+    }
+    bool breaks;
+  };
+  const LogTable target(vocabulary, 1, 8);
+  const auto errors = support::on_ranks(3, [&](ThreadRank& rank) {
+    Breaks columns(columns_of(rank, target.table), rank.rank() == 2);
+    ShardedModel model{columns, rank, std::mt19937_64{1}};
+    model.forward(Tokens{1, 2}, 1);
+    try {
+      model.forward(Tokens{3}, 1);
+    } catch (...) {
+      if (columns.length() != 2) throw std::domain_error("the context has grown");
+      throw;
+    }
+  });
+  check_throws<std::logic_error>(errors[0]);  // the communicator's
+  check_throws<std::logic_error>(errors[1]);
+  check_throws<std::bad_alloc>(errors[2]);
+}
+
+}  // namespace test_ranks_processors_over_ranks
