@@ -278,8 +278,8 @@ SHARDED = "tests/ranks/sharded"
 mutant = promise("rows spread over ranks have the whole rows' law, on every rank")
 mutant("exchanged-sum-without-the-first", "ranks/exchange.hpp", SHARDED,
        "for (Index r = 0; r < ranks(); ++r) sum += from(r, k);", "for (Index r = 1; r < ranks(); ++r) sum += from(r, k);")
-mutant("known-probability-of-another-row", "ranks/known_probabilities.hpp", SHARDED,
-       "known.row == row && known.token == token", "known.token == token && row >= 0")
+mutant("known-probability-of-another-row", "ranks/looked_up.hpp", SHARDED,
+       "each.row == row && each.token == token", "each.token == token && row >= 0")
 mutant("shard-columns-unshifted", "ranks/rank_draws.hpp", SHARDED, "token = static_cast<double>(mine_.first() + x)", "token = static_cast<double>(x)")
 mutant("shard-logits-normalised-alone", "ranks/rank_masses.hpp", SHARDED, "return normalised_alone(i) ? of(i, rank) : 1.0;", "return 1.0;")
 mutant("shard-draws-from-the-first", "ranks/rank_masses.hpp", SHARDED, "if (u < 0 && owner == r) break;", "if (owner == r) break;")
@@ -287,7 +287,7 @@ mutant("shard-draws-unshifted", "ranks/rank_masses.hpp", SHARDED, "for (Index r 
 mutant("shard-draw-serves-twice", "ranks/sharded.hpp", SHARDED, "drawn(i, used++)", "drawn(i, 0 * used++)")
 mutant("shard-draw-for-each-sampler", "ranks/sharded_rows.hpp", SHARDED, "return [shards = shards_, i = i_](double u) { return shards->next_draw(i, u); };",
        "return [shards = shards_, i = i_, k = Index{0}](double u) mutable { return k < shards->ahead_ ? shards->drawn(i, k++) : shards->draw(i, u); };")
-mutant("shard-tokens-unlooked-up", "ranks/sharded.hpp", SHARDED, "if (const auto known = known_.find(i, x)) return *known;", "")
+mutant("shard-tokens-unlooked-up", "ranks/sharded.hpp", SHARDED, "if (const auto known = looked_up_.find(i, x)) return *known;", "")
 mutant("shards-need-not-agree", "ranks/sharded.hpp", SHARDED, 'check_alike(2, "the tokens', 'check_alike(1, "the tokens')
 mutant("shards-generators-need-not-agree", "ranks/rank_draws.hpp", SHARDED, "    exchange_.check_alike(0, what_generators_give);\n    for", "    for")
 mutant("shard-of-nan-is-empty", "ranks/rank_columns.hpp", SHARDED, "possible(row, x) || nan(x)", "possible(row, x)")
@@ -311,7 +311,7 @@ mutant = promise("what fails on one rank is an error on all of them, and none wa
 mutant("failed-rank-gives-zero", "ranks/exchange.hpp", SHARDED, "    return no_number;\n", "    return 0;\n")
 mutant("failed-rank-gives-zeros", "ranks/exchange.hpp", SHARDED, "given_.assign(count, no_number);", "given_.assign(count, 0.0);")
 mutant("failed-rank-leaves", "ranks/exchange.hpp", SHARDED, "error_of([&] { ranks_->all_gather(std::span<const double>(), std::span<double>()); });", "")
-mutant("rank-without-memory-for-look-ups-leaves", "ranks/sharded.hpp", "tests/law_allocation", "    exchange_.prepare([&] { known_.make_room(tokens.size()); });\n", "")
+mutant("rank-without-memory-for-look-ups-leaves", "ranks/sharded.hpp", "tests/law_allocation", "    exchange_.prepare([&] { looked_up_.make_room(tokens.size()); });\n", "")
 mutant("rank-without-memory-for-draws-leaves", "ranks/sharded.hpp", "tests/law_allocation", "    exchange_.prepare([&] {\n      const auto draws", "    ([](auto&& f) { f(); })([&] {\n      const auto draws")
 mutant("rank-without-room-leaves", "ranks/exchange.hpp", SHARDED, "    prepare([&] {\n      given_.clear();", "    ([](auto&& f) { f(); })([&] {\n      given_.clear();")
 

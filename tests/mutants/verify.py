@@ -332,6 +332,7 @@ mutant("look-up-behind-the-last-token", "verify/links.hpp", TREE,
 BATCH = "tests/verify/verify_batch"
 mutant = promise("drafts judged together are judged as alone")
 mutant("batch-first-rows-for-all", "rows/kinds/row_range.hpp", BATCH, "matrix_.row(first_ + i)", "matrix_.row(i)")
+mutant("batch-looks-up-first-rows", "rows/kinds/row_range.hpp", "tests/ranks/sharded_model", "matrix_.probabilities(tokens, out, first_);", "matrix_.probabilities(tokens, out, 0 * first_);")
 mutant("batch-rows-beyond-the-matrix", "rows/kinds/row_range.hpp", BATCH, "count > matrix.rows() - first", "count > matrix.rows()")
 mutant("in-order-without-the-last", "executor.hpp", BATCH, "i < n; ++i", "i + 1 < n; ++i")
 mutant("batch-target-rows-shifted", "verify/verify_batch.hpp", BATCH, "RowRange p(all, first + i, gamma + 1)", "RowRange p(all, first, gamma + 1)")

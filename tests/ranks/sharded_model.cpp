@@ -255,7 +255,7 @@ TEST_CASE(
     const ShardedOptions sharded{.temperature = 0.9, .draws = draws};
     for (const Index ranks : {1, 3})
       support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {
-        std::vector<Tokens> alone;
+        std::vector<Result> alone;
         Index exchanges_alone = 0, calls_alone = 0;
         for (std::size_t n = 0; n < prompts.size(); ++n) {
           Counted counted{&rank};
@@ -263,7 +263,7 @@ TEST_CASE(
           SpecDec decoder{model, std::remove_cvref_t<decltype(drafter)>(drafter), rule};
           std::mt19937_64 source(n);
           const Result result = decoder.generate(prompts[n], options, source);
-          alone.push_back(result.tokens);
+          alone.push_back(result);
           exchanges_alone += counted.exchanges;
           calls_alone += result.stats.target_calls;
         }
@@ -280,8 +280,12 @@ TEST_CASE(
           for (const Finished& finished : batch.run()) {
             if (finished.error) std::rethrow_exception(finished.error);
             ++texts;
-            if (finished.result.tokens != alone[static_cast<std::size_t>(finished.sequence)])
-              throw std::logic_error("another text than alone");
+            const Result& expected = alone[static_cast<std::size_t>(finished.sequence)];
+            if (finished.result.tokens != expected.tokens) throw std::logic_error("another text than alone");
+            // By the probabilities of all drafted tokens, also of those that the rule did not ask for.
+            if (finished.result.stats.acceptance.block_survival() !=
+                expected.stats.acceptance.block_survival())
+              throw std::logic_error("another acceptance than alone");
           }
           if (texts != std::ssize(prompts)) throw std::logic_error("a text is lost");
           if (tokens_per_call != unlimited) continue;
@@ -293,6 +297,7 @@ TEST_CASE(
       }));
   };
   check(ModelDrafter{Table(small)}, BlockVerifier{}, Chain<>{}, 2, 3);
+  check(ModelDrafter{Table(small)}, TokenVerifier{}, Chain<>{}, 2, 3);
   check(ModelDrafter{Table(small)}, GreedyBlockVerifier{}, Chain{TopK{6}, TopP{0.95}}, 1, 4);
   const ModelDrafter tree{Table(small), Tree{TreeShape::of_widths({2, 2, 1}), Independent{}}};
   check(tree, TraversalVerifier{}, Chain<>{}, 3, 8);

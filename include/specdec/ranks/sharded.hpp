@@ -5,7 +5,7 @@
 //   rank_masses.hpp          how much of each row each rank has, and whose a draw is
 //   rank_part.hpp            the columns of a row that a rank has, as a row
 //   rank_draws.hpp           draws: whose it is draws and tells
-//   known_probabilities.hpp  what has been looked up
+//   looked_up.hpp            what has been looked up
 //   sharded_rows.hpp         the rows as verifiers see them
 #pragma once
 
@@ -23,7 +23,7 @@
 #include "specdec/parents.hpp"
 #include "specdec/ranks/communicator.hpp"
 #include "specdec/ranks/exchange.hpp"
-#include "specdec/ranks/known_probabilities.hpp"
+#include "specdec/ranks/looked_up.hpp"
 #include "specdec/ranks/rank_columns.hpp"
 #include "specdec/ranks/rank_draws.hpp"
 #include "specdec/ranks/rank_masses.hpp"
@@ -108,7 +108,7 @@ class Shards {
       drawing_.clear();
       drawing_.reserve(draws);
       used_.reserve(static_cast<std::size_t>(size()));
-      known_.make_room(draws);
+      looked_up_.make_room(draws);
     });
     draws_.draw(us_, count,
                 [&](Index i, const detail::ToldDraw& told) { drawing_.push_back(learn(i, told)); });
@@ -122,11 +122,11 @@ class Shards {
 
   /// Looks up tokens[k] in row rows[k], for all k in one exchange. What was looked up, or drawn, is not asked for again.
   void look_up(std::span<const Index> rows, std::span<const Token> tokens) {
-    exchange_.prepare([&] { known_.make_room(tokens.size()); });
+    exchange_.prepare([&] { looked_up_.make_room(tokens.size()); });
     exchange_(tokens.size(), [&](auto& out) {
       for (std::size_t k = 0; k < tokens.size(); ++k) out.push_back(own(rows[k], tokens[k]));
     });
-    for (std::size_t k = 0; k < tokens.size(); ++k) known_.add(rows[k], tokens[k], exchange_.sum(k));
+    for (std::size_t k = 0; k < tokens.size(); ++k) looked_up_.add(rows[k], tokens[k], exchange_.sum(k));
   }
 
   /// How often the ranks have exchanged numbers, and how many each has given.
@@ -152,7 +152,7 @@ class Shards {
     each_look_up([&](Index, Token) { ++count; });
     exchange_.prepare([&] {
       masses_.resize(size(), exchange_.ranks());
-      known_.make_room(static_cast<std::size_t>(tokens.size()));
+      looked_up_.make_room(static_cast<std::size_t>(tokens.size()));
     });
     exchange_(count, [&](auto& out) {
       out.assign({static_cast<double>(size()), static_cast<double>(vocab_size_), fingerprint(tokens, parents),
@@ -170,7 +170,7 @@ class Shards {
       for (Index r = 0; r < exchange_.ranks(); ++r)
         if (masses_.of(i, r) > 0)  // a part without mass has no probabilities
           p += masses_.share(i, r) * exchange_.from(r, at);
-      known_.add(i, x, p);
+      looked_up_.add(i, x, p);
       ++at;
     });
   }
@@ -230,11 +230,11 @@ class Shards {
 
   double probability(Index i, Token x) {
     if (x < 0 || x >= vocab_size_) return 0;
-    if (const auto known = known_.find(i, x)) return *known;
+    if (const auto known = looked_up_.find(i, x)) return *known;
     const Token tokens[] = {x};
     const Index rows[] = {i};
     look_up(rows, tokens);
-    return *known_.find(i, x);
+    return *looked_up_.find(i, x);
   }
 
   double sum(Index i, Index start, Index count) {
@@ -279,11 +279,11 @@ class Shards {
     return used < ahead_ ? drawn(i, used++) : draw(i, u);
   }
   Token draw(Index i, double u) {
-    exchange_.prepare([&] { known_.make_room(1); });
+    exchange_.prepare([&] { looked_up_.make_room(1); });
     return learn(i, draws_.draw(i, u));
   }
   Token learn(Index i, const detail::ToldDraw& told) {
-    if (!known_.find(i, told.token)) known_.add(i, told.token, told.p);
+    if (!looked_up_.find(i, told.token)) looked_up_.add(i, told.token, told.p);
     return told.token;
   }
 
@@ -332,7 +332,7 @@ class Shards {
   detail::RankMasses masses_;
   detail::RankDraws<M, C> draws_{mine_, masses_, exchange_};
   Index vocab_size_, ahead_ = 0;
-  detail::KnownProbabilities known_;
+  detail::LookedUp looked_up_;
   std::vector<double> us_;
   std::vector<Token> drawn_, drawing_;
   std::vector<Index> used_;  // how many of a row's

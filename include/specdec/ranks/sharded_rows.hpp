@@ -88,10 +88,10 @@ class ShardedRows {
   Index vocab_size() const { return shards_->vocab_size(); }
   ShardedRow<M, C> row(Index i) const { return {*shards_, i}; }
 
-  /// tokens[i] in row i, together: no exchange for those that were told when the Shards were made.
-  void probabilities(TokenIds tokens, std::span<double> out) const {
+  /// tokens[i] in row first + i, together: no exchange for those that were told when the Shards were made.
+  void probabilities(TokenIds tokens, std::span<double> out, Index first = 0) const {
     for (Index i = 0; i < tokens.size(); ++i)
-      out[static_cast<std::size_t>(i)] = shards_->probability(i, static_cast<Token>(tokens[i]));
+      out[static_cast<std::size_t>(i)] = shards_->probability(first + i, static_cast<Token>(tokens[i]));
   }
 
  private:

@@ -1,9 +1,12 @@
 // Some rows of a matrix as a matrix.
 #pragma once
 
+#include <span>
+
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
+#include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -27,6 +30,13 @@ class RowRange {
     return matrix_.vocab_size();
   }
   decltype(auto) row(Index i) const { return matrix_.row(first_ + i); }
+
+  /// The probability of tokens[i] in row i, all together, where the matrix looks tokens up from any row on.
+  void probabilities(TokenIds tokens, std::span<double> out) const
+    requires requires(const M& matrix, Index first) { matrix.probabilities(tokens, out, first); }
+  {
+    matrix_.probabilities(tokens, out, first_);
+  }
 
  private:
   M matrix_;
