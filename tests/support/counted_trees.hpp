@@ -114,7 +114,7 @@ class ScannedTexts {
 class CountedTreeByDefinition {
  public:
   CountedTreeByDefinition(ScannedTexts counted, std::span<const Token> context,
-                         const specdec::DraftLimits& limits)
+                          const specdec::DraftLimits& limits)
       : counted_(std::move(counted)), depth_(limits.depth) {
     if (limits.nodes < 1 || limits.depth < 1) return;
     counted_.begin(context);

@@ -50,7 +50,7 @@ ExternalTarget described(const M& target) {
 
 /// Of how many tokens the rows tell, or 0 where they do not say.
 Index vocabulary_of(const auto& rows) {
-  if constexpr (SizedDistributionMatrix<decltype(rows)>) return rows.vocab_size();
+  if constexpr (has_vocab_size<decltype(rows)>) return rows.vocab_size();
   else return 0;
 }
 

@@ -44,7 +44,7 @@ class RankColumns {
   Index rows() const { return rows_.matrix().rows(); }
   Index first() const { return first_; }
   Index count() const {
-    if constexpr (SizedDistributionMatrix<M>) return rows() > 0 ? rows_.matrix().vocab_size() : 0;
+    if constexpr (has_vocab_size<M>) return rows() > 0 ? rows_.matrix().vocab_size() : 0;
     else return rows() > 0 ? rows_[0].vocab_size() : 0;
   }
   bool hold(Token x) const { return x >= first_ && x < first_ + count(); }

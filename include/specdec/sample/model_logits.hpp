@@ -7,7 +7,6 @@
 
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/kinds/spread_row.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/owning_temporary.hpp"
 #include "specdec/sample/logit_columns.hpp"
@@ -20,7 +19,7 @@ namespace specdec::detail {
 template <class Output>
 consteval bool returns_spread_rows() {
   if constexpr (DistributionMatrix<std::remove_cvref_t<Output>>)
-    return SpreadRow<RowOf<std::remove_cvref_t<Output>>>;
+    return detail::SpreadRow<RowOf<std::remove_cvref_t<Output>>>;
   else return false;
 }
 
