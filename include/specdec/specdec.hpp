@@ -48,7 +48,6 @@
 #include "specdec/rows/kinds/sparse.hpp"
 #include "specdec/rows/kinds/variant_rows.hpp"
 #include "specdec/rows/read/entropy.hpp"
-#include "specdec/rows/read/log_probability.hpp"
 #include "specdec/rows/read/overlap.hpp"
 #include "specdec/rows/read/top_tokens.hpp"
 #include "specdec/rows/read/validate.hpp"

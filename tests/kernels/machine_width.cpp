@@ -4,7 +4,6 @@
 #include <specdec/kernels/exponentials.hpp>
 #include <specdec/kernels/keyed_weights.hpp>
 #include <specdec/kernels/machine_width.hpp>
-#include <specdec/kernels/pair_sum.hpp>
 #include <specdec/kernels/reductions.hpp>
 #include <type_traits>
 #include <vector>

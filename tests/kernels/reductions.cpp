@@ -1,7 +1,6 @@
 // The largest of many numbers and their sums, against one after the other.
 #include <algorithm>
 #include <cmath>
-#include <specdec/kernels/pair_sum.hpp>
 #include <specdec/kernels/reductions.hpp>
 
 #include "kernels/widths.hpp"

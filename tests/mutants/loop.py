@@ -413,9 +413,9 @@ mutant("raw-is-hooked", "sample/processed_model.hpp", LOGS + " tests/sample/text
        "steps_.of(output_.topRows(rows))")
 mutant("raw-keeps-the-temperature", "rows/kinds/logits_row.hpp", LOGS,
        "temperature_ == 1 && !(cut_ > no_cut) ? *this", "!(cut_ > no_cut) ? *this")
-mutant("raw-keeps-the-cut", "rows/kinds/logits_row.hpp", "tests/rows/read/log_probability",
+mutant("raw-keeps-the-cut", "rows/kinds/logits_row.hpp", "tests/rows/distribution",
        "temperature_ == 1 && !(cut_ > no_cut) ? *this", "temperature_ == 1 ? *this")
-mutant("log-probability-of-an-underflow", "rows/read/log_probability.hpp", "tests/rows/read/log_probability",
+mutant("log-probability-of-an-underflow", "rows/distribution.hpp", "tests/rows/distribution",
        "if constexpr (requires { row.log_probability(x); })", "if constexpr (false)")
 
 mutant = promise("the loop tells a keyed source where it stands")

@@ -28,16 +28,6 @@ inline void check_ratio(const char* name, double ratio) {
     invalid_argument(name, " = ", ratio, " is no finite number >= 0");
 }
 
-inline void check_positive(const char* name, double cost) {
-  if (!(cost > 0 && std::isfinite(cost))) invalid_argument(name, " = ", cost, " is no finite number > 0");
-}
-
-/// Whether 1 <= tokens <= most, but for the rounding of sums over rows of float.
-inline bool within_rounding(double tokens, double most) {
-  constexpr double rounding = 1e-6;
-  return tokens >= 1 - rounding && tokens <= most * (1 + rounding);
-}
-
 }  // namespace detail
 
 /// Expected tokens per target call, (1 − α^{γ+1})/(1 − α) = 1 + α + ... + α^γ; γ+1 at α = 1.
@@ -136,39 +126,20 @@ struct StepCosts {
 ///
 ///   tokens per target call / (cost of a call over γ+1 tokens + γ · cost of a drafted token)
 ///
+/// Of the emitted fraction r' of Chen et al., arXiv:2302.01318, tokens_per_call is r'(γ+1).
 /// Throws: std::invalid_argument unless tokens_per_call is within [1, γ+1] (and 1e-6), gamma >= 0, costs.call is finite
 /// and > 0, and costs.draft finite and >= 0.
 inline double speed_up(double tokens_per_call, Index gamma, const StepCosts& costs) {
   detail::check_gamma(gamma);
-  if (!detail::within_rounding(tokens_per_call, static_cast<double>(gamma) + 1))
-    detail::invalid_argument("tokens_per_call = ", tokens_per_call,
-                             " is outside [1, gamma + 1 = ", static_cast<double>(gamma) + 1, "]");
-  detail::check_positive("costs.call", costs.call);
+  constexpr double rounding = 1e-6;  // of sums over rows of float
+  const double most = static_cast<double>(gamma) + 1;
+  if (!(tokens_per_call >= 1 - rounding && tokens_per_call <= most * (1 + rounding)))
+    detail::invalid_argument("tokens_per_call = ", tokens_per_call, " is outside [1, gamma + 1 = ", most,
+                             "]");
+  if (!(costs.call > 0 && std::isfinite(costs.call)))
+    detail::invalid_argument("costs.call = ", costs.call, " is no finite number > 0");
   detail::check_ratio("costs.draft", costs.draft);
   return tokens_per_call / (costs.call + static_cast<double>(gamma) * costs.draft);
-}
-
-/// Times of one call each, in one unit.
-struct CallTimes {
-  double target = 1;
-  double draft = 0;
-};
-
-/// The speed-up from the emitted fraction r' = tokens per round/(γ+1) and the times of a target and of a draft
-/// call: r'(γ+1)·t_target/(t_draft·γ + t_target).
-///
-/// Source: the setting of Chen et al., arXiv:2302.01318, whose K is γ.
-/// Throws: std::invalid_argument unless 1/(γ+1) <= emitted_fraction <= 1 (within 1e-6), times.target is finite and
-/// > 0 and times.draft finite and >= 0.
-inline double speed_up_from_fraction(double emitted_fraction, Index gamma, const CallTimes& times) {
-  detail::check_gamma(gamma);
-  const double most = static_cast<double>(gamma) + 1, tokens = emitted_fraction * most;
-  if (!detail::within_rounding(tokens, most))
-    detail::invalid_argument("emitted_fraction = ", emitted_fraction,
-                             " is outside [1/(gamma + 1), 1], gamma = ", gamma);
-  detail::check_positive("times.target", times.target);
-  detail::check_ratio("times.draft", times.draft);
-  return speed_up(tokens, gamma, {.call = 1, .draft = times.draft / times.target});
 }
 
 }  // namespace specdec

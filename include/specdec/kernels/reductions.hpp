@@ -1,4 +1,4 @@
-// The largest of many numbers, and their sum.
+// The largest of many numbers, their sum, and sums over two rows at once.
 #pragma once
 
 #include <cmath>
@@ -94,6 +94,21 @@ struct LargestNumber {
 
  private:
   static constexpr Index half = lot / 2;
+};
+
+/// Σ f(p[i], q[i]) over `count` pairs, whole lots. Numeric: in double.
+template <class F, std::floating_point P, std::floating_point Q>
+struct PairSum {
+  static SPECDEC_KERNEL double run(F f, const P* p, const Q* q, Index count) {
+    LotSum sum;
+    double values[lot];
+    for (Index start = 0; start < count; start += lot) {
+      for (Index i = 0; i < lot; ++i)
+        values[i] = f(static_cast<double>(p[start + i]), static_cast<double>(q[start + i]));
+      sum.add(values);
+    }
+    return sum.total();
+  }
 };
 
 }  // namespace specdec::detail

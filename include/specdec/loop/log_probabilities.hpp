@@ -9,7 +9,6 @@
 
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/read/log_probability.hpp"
 #include "specdec/rows/read/top_tokens.hpp"
 #include "specdec/types.hpp"
 

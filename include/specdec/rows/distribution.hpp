@@ -6,6 +6,7 @@
 // rows that live on another machine can all stand behind the same five lines of a verifier.
 #pragma once
 
+#include <cmath>
 #include <concepts>
 #include <type_traits>
 #include <utility>
@@ -45,6 +46,14 @@ concept SummableRow = requires(const R& row, Token x, Index i) {
 /// The most tokens that a SegmentedRow is asked for at a time: a stretch that stays in the innermost cache.
 inline constexpr Index max_segment_size = 1024;
 
+namespace detail {
+
+/// A segment in memory of its own.
+template <class Scalar = double>
+using Segment = Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
+
+}  // namespace detail
+
 /// A row that hands out pieces of itself, of up to max_segment_size tokens, as Eigen arrays or expressions, so
 /// that arithmetic over it is fused and vectorised.
 template <class R>
@@ -83,6 +92,14 @@ template <class R>
 double probability(const R& row, Token x) {
   if constexpr (requires { R::answers_any_id; }) return row.probability(x);
   else return x < row.vocab_size() ? static_cast<double>(row.probability(x)) : 0.0;
+}
+
+/// The natural logarithm of a token's probability, −inf where that is 0: by the row's own log_probability(x), which is finite
+/// where the probability underflows, or of what it gives the token.
+template <class R>
+double log_probability(const R& row, Token x) {
+  if constexpr (requires { row.log_probability(x); }) return row.log_probability(x);
+  else return std::log(probability(row, x));
 }
 
 /// Whether a token may have a probability above 0: by the row's own possible(x), where that is cheaper than

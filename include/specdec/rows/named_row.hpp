@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "specdec/error.hpp"
@@ -15,7 +16,7 @@ inline bool is_probability(double value) { return value >= 0 && value <= std::nu
 
 /// f(), and what it complains about is told with the row's name, unless another row's is told already.
 template <class F>
-auto in_row(const char* matrix, Index i, F&& f) {
+auto in_row(std::string_view matrix, Index i, F&& f) {
   try {
     return f();
   } catch (const InvalidDistribution& error) {

@@ -93,7 +93,7 @@ class NumberRow {
       return Eigen::Map<const Stretch, Eigen::Unaligned, Eigen::InnerStride<Stride>>(
           data_ + start * step(), count, Eigen::InnerStride<Stride>(step()));
     } else {
-      Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size> wide(count);
+      detail::Segment<Scalar> wide(count);
       read(start, count, wide.data());
       return wide;
     }

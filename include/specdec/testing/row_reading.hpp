@@ -47,7 +47,7 @@ class RowReading {
   bool is_informative() const { return equal_ < (1 - 1e-6) * total_ && powers_[squares] < 0.9; }
 
  private:
-  using Piece = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
+  using Piece = specdec::detail::Segment<>;
 
   // The token's probability as the segments have it, to the last bit.
   template <Distribution R>
@@ -64,8 +64,7 @@ class RowReading {
   // In the row's own scalar, as a whole: entry by entry Eigen may round another way.
   template <class Segment>
   static Piece evaluated(const Segment& segment) {
-    const Eigen::Array<typename Segment::Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size> piece =
-        segment;
+    const specdec::detail::Segment<typename Segment::Scalar> piece = segment;
     return piece.template cast<double>();
   }
 

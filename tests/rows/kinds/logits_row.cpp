@@ -79,7 +79,7 @@ Answers answers(const Row& row) {
     for (const Index length : {Index{1}, Index{7}, Index{64}, Index{1024}, size}) {
       const Index count = std::min(length, size - start);
       Stretch stretch{start, static_cast<double>(row.sum(start, count)), {}, count};
-      if (count <= Row::max_segment) {
+      if (count <= max_segment_size) {
         const auto block = row.segment(start, count);
         for (Index k = 0; k < count; ++k) stretch.block.push_back(static_cast<double>(block[k]));
         stretch.block.resize(static_cast<std::size_t>(block.size()));

@@ -182,13 +182,10 @@ class LogitsRow {
     return state_ == State::read ? stretch_ : Index{0};
   }
 
-  /// The most that segment() hands out at a time.
-  static constexpr Index max_segment = max_segment_size;
-
-  /// The probabilities of `count` <= max_segment tokens from `start` on.
+  /// The probabilities of `count` <= max_segment_size tokens from `start` on.
   auto segment(Index start, Index count) const {
     read();
-    Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment> out(count);
+    detail::Segment<Scalar> out(count);
     if (is_argmax()) {
       out.setZero();
       if (start <= argmax_ && argmax_ < start + count) out[argmax_ - start] = 1;

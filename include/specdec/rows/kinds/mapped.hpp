@@ -93,7 +93,7 @@ class TokenMap {
 /// target's ids: segments and sums are gathered look-up by look-up, and lists are not offered.
 template <Distribution R>
 class MappedRow {
-  using Segment = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
+  using Segment = detail::Segment<>;
 
  public:
   MappedRow(const R& row, const TokenMap& map) : row_(row), map_(map.content_.get()) {}

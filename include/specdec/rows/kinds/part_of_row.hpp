@@ -62,7 +62,7 @@ struct WithoutTokens {
 /// Numeric: the mass is summed up in double, or is what less than half of it leaves of 1, so that nothing cancels out.
 template <Distribution R, class Tokens>
 class PartOfRow {
-  using Stretch = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
+  using Segment = detail::Segment<>;
 
  public:
   PartOfRow(const R& row, const Tokens& tokens) : PartOfRow(row, tokens, 1.0) { mass_ = mass_of_tokens(); }
@@ -92,7 +92,7 @@ class PartOfRow {
   auto segment(Index start, Index count) const
     requires SegmentedRow<R>
   {
-    Stretch segment = stretch(start, count);
+    Segment segment = stretch(start, count);
     if (mass_ > 0) segment /= mass_;
     return segment;
   }
@@ -170,8 +170,8 @@ class PartOfRow {
   }
 
   // Some entries of the row, with zeros where a token is left out.
-  Stretch stretch(Index start, Index count) const {
-    Stretch stretch = row_.segment(start, count).template cast<double>();
+  Segment stretch(Index start, Index count) const {
+    Segment stretch = row_.segment(start, count).template cast<double>();
     if constexpr (Tokens::leaves_most) {
       for (const Token x : tokens_.gone)
         if (x >= start && x < start + count) stretch[x - start] = 0;

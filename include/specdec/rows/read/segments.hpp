@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "specdec/kernels/machine_width.hpp"
-#include "specdec/kernels/pair_sum.hpp"
+#include "specdec/kernels/reductions.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
 
@@ -23,9 +23,7 @@ namespace specdec::detail {
 /// A segment that was gathered, of doubles. Its type depends on the row's, so that compilers come to it only where a row
 /// has no segments of its own.
 template <class R>
-using GatheredSegment =
-    Eigen::Array<decltype(static_cast<double>(std::declval<const R&>().probability(Token{}))), Eigen::Dynamic,
-                 1, Eigen::ColMajor, max_segment_size>;
+using GatheredSegment = Segment<decltype(static_cast<double>(std::declval<const R&>().probability(Token{})))>;
 
 /// Calls visit(x, p(x)) for the tokens that may have mass, by ascending id, with what the row answers for each.
 ///
@@ -74,13 +72,10 @@ void each_segment(const R& row, Visit&& visit) {
   }
 }
 
-/// Some probabilities side by side, in double.
-using Stretch = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
-
 /// Adds factor·row(x) to out[x − start], for as many tokens x from `start` on as `out` has numbers, of which the row may
 /// have fewer. Added to zeros with factor 1 it copies the row.
 template <Distribution R>
-void add_stretch(const R& row, double factor, Index start, Stretch& out) {
+void add_stretch(const R& row, double factor, Index start, Segment<>& out) {
   const Index end = std::min<Index>(start + out.size(), row.vocab_size());
   if (start >= end) return;
   if constexpr (ListedRow<R>) {
@@ -139,18 +134,16 @@ double sum_around_list(const F& f, const P& p, const Q& q, Index start, Index en
 }
 
 /// A segment as floats or doubles side by side in memory: itself where it is that.
-template <class Segment>
-decltype(auto) side_by_side(const Segment& segment) {
-  using Given = typename Segment::Scalar;
-  using Scalar = std::conditional_t<std::same_as<Given, float>, float, double>;
+template <class Given>
+decltype(auto) side_by_side(const Given& segment) {
+  using Stored = typename Given::Scalar;
+  using Scalar = std::conditional_t<std::same_as<Stored, float>, float, double>;
   constexpr bool lies_so = [] {
-    if constexpr ((Segment::Flags & Eigen::DirectAccessBit) == 0) return false;
-    else return std::same_as<Given, Scalar> && Segment::InnerStrideAtCompileTime == 1;
+    if constexpr ((Given::Flags & Eigen::DirectAccessBit) == 0) return false;
+    else return std::same_as<Stored, Scalar> && Given::InnerStrideAtCompileTime == 1;
   }();
   if constexpr (lies_so) return (segment);
-  else
-    return Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>(
-        segment.template cast<Scalar>());
+  else return Segment<Scalar>(segment.template cast<Scalar>());
 }
 
 /// Σ f(p[i], q[i]) over numbers in memory: the last lot filled up with zeros.

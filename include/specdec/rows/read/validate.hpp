@@ -8,6 +8,7 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/list.hpp"
+#include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/prefix_sampler.hpp"
 
 namespace specdec {
@@ -53,13 +54,8 @@ template <Probabilities M>
 void validate(const M& matrix, std::string_view name = "probabilities", double tolerance = 1e-3) {
   if (!(tolerance >= 0)) detail::invalid_argument("tolerance = ", tolerance, " is no number >= 0");
   const auto rows = distributions(matrix);
-  for (Index i = 0; i < rows.rows(); ++i) {
-    try {
-      detail::validate_row(rows.row(i), rows.vocab_size(), tolerance);
-    } catch (const InvalidDistribution& error) {
-      throw error.in(name, i);
-    }
-  }
+  for (Index i = 0; i < rows.rows(); ++i)
+    detail::in_row(name, i, [&] { detail::validate_row(rows.row(i), rows.vocab_size(), tolerance); });
 }
 
 }  // namespace specdec

@@ -5,7 +5,7 @@
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 
-namespace test_rows_log_probability {
+namespace test_rows_distribution {
 
 using namespace specdec;
 using namespace support;
@@ -25,4 +25,4 @@ TEST_CASE("A log-probability is finite where its probability underflows, and -in
   CHECK(log_probability(DenseRow<double>(uniform, 2), 1) == std::log(0.5));
 }
 
-}  // namespace test_rows_log_probability
+}  // namespace test_rows_distribution
