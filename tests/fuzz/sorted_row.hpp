@@ -156,8 +156,8 @@ class SortedRow {
   static void check_segments(const Row& row, const std::vector<double>& p) {
     constexpr double relative = is_double<Row> ? 1e-9 : 4e-5, absolute = is_double<Row> ? 1e-280 : 1e-28;
     const Index size = std::ssize(p);
-    for (Index start = 0; start < size; start += max_segment_size) {
-      const Index count = std::min(max_segment_size, size - start);
+    for (Index start = 0; start < size; start += specdec::max_segment_size) {
+      const Index count = std::min(specdec::max_segment_size, size - start);
       const auto segment = row.segment(start, count);
       double sum = 0;
       for (Index i = 0; i < count; ++i) {
