@@ -5,8 +5,7 @@
 #include <cstddef>
 #include <exception>
 #include <iterator>
-#include <ranges>
-#include <span>
+#include <span>  // and std::ranges::random_access_range: <ranges> takes a while to compile
 #include <type_traits>
 #include <utility>
 
