@@ -284,6 +284,17 @@ TEST_CASE("encoders are shown texts that begin with a token and with a character
   CHECK(amid == 0);
 }
 
+TEST_CASE("what the model writes is drawn at the places where it would stand") {
+  const Pieces letters{{"a", "b"}};
+  const Eigen::RowVector2d even(0.5, 0.5);
+  RetokenizedDrafter drafter{TableModel<>::context_free(even), tokenizer(letters), tokenizer(letters)};
+  const Tokens context{0, 1, 1};
+  Keyed keyed{27}, expected{27, std::ssize(context)};
+  const auto draft = drafter.draft(std::span<const Token>(context), 20, keyed);
+  REQUIRE(draft.tokens.size() == 20);
+  for (const Token x : draft.tokens) CHECK(x == expected.draw(distributions(even).row(0)));
+}
+
 TEST_CASE("what a retokenized draft cannot be made with is named") {
   std::mt19937_64 rng{25};
   const auto pieces = tokenizer(target_pieces);

@@ -523,9 +523,9 @@ TEST_CASE("common tokens: maps, spellings and calls that do not fit are named") 
   CommonTokens wrong{Misshapen{}, map};
   CHECK(message_of([&] {
           wrong.forward(Tokens{1, 0}, 2);
-        }) == "specdec: the model returned 1 rows over 3 tokens, expected 2 over its vocabulary of 2");
+        }) == "specdec: the model returned 1 rows over 3 tokens, expected 2 rows over its vocabulary of 2");
   CHECK(message_of([&] { wrong.forward(Tokens{1}, 1); }) ==
-        "specdec: the model returned 1 rows over 3 tokens, expected 1 over its vocabulary of 2");
+        "specdec: the model returned 1 rows over 3 tokens, expected 1 row over its vocabulary of 2");
 }
 
 }  // namespace test_model_common_tokens

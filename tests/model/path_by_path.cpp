@@ -432,11 +432,11 @@ TEMPLATE_TEST_CASE("PathByPath: rows of another shape than asked for are named, 
     return said;
   };
   CHECK(complaint(1, 0) ==
-        "specdec: the model returned 3 rows over 3 tokens, expected 2 over its vocabulary of 3");
+        "specdec: the model returned 3 rows over 3 tokens, expected 2 rows over its vocabulary of 3");
   CHECK(complaint(0, -1) ==
-        "specdec: the model returned 2 rows over 2 tokens, expected 2 over its vocabulary of 3");
+        "specdec: the model returned 2 rows over 2 tokens, expected 2 rows over its vocabulary of 3");
   CHECK(complaint(-2, 0) ==
-        "specdec: the model returned 0 rows over 0 tokens, expected 2 over its vocabulary of 3");
+        "specdec: the model returned 0 rows over 0 tokens, expected 2 rows over its vocabulary of 3");
   CHECK(misshapen.table.context().size() == 1);
   CHECK(complaint(0, 0).empty());
 }

@@ -339,11 +339,11 @@ TEST_CASE("Windowed: passes on what the model says of itself, and names bad argu
   Windowed wrong{misshapen, 0, 3};
   CHECK(message_of([&] {
           wrong.forward(Tokens{1, 2}, 2);
-        }) == "specdec: the model returned 1 rows over 3 tokens, expected 2 over its vocabulary of 3");
+        }) == "specdec: the model returned 1 rows over 3 tokens, expected 2 rows over its vocabulary of 3");
   misshapen.columns = 4;
   CHECK(message_of([&] {
           wrong.forward(Tokens{1, 2}, 1);
-        }) == "specdec: the model returned 1 rows over 4 tokens, expected 1 over its vocabulary of 3");
+        }) == "specdec: the model returned 1 rows over 4 tokens, expected 1 row over its vocabulary of 3");
 }
 
 }  // namespace test_model_windowed

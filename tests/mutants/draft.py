@@ -38,16 +38,10 @@ mutant("always-proposes", "measure/running_survival.hpp", OPTIMAL + " tests/draf
 mutant("outliers-believed", "measure/cost_curve.hpp", OPTIMAL, "std::min(cost, 2 * mean.value())", "cost")
 
 mutant = promise("a model drafter reports the very rows it drew from, and its cache follows the context")
-mutant("drafter-rows-unchecked", "draft/draft_model.hpp", "tests/draft/model_drafter", "  if (rows.rows() != asked)\n", "  if (false)\n")
-mutant("drafter-row-sizes-unchecked", "draft/draft_model.hpp", "tests/draft/model_drafter", "  check_model_rows(asked, row.vocab_size(), asked, vocab_size);\n", "")
-mutant("drafter-catch-up-skipped", "draft/draft_model.hpp", "tests/draft/retokenized_drafter",
-       "return context.subspan(static_cast<std::size_t>(seen_));",
-       "return context.last(1);")
+mutant("drafter-row-sizes-unchecked", "draft/model_drafter.hpp", "tests/draft/model_drafter", "    check_shape(\"draft model\", rows_.rows(), row.vocab_size(), rows_.rows(), vocab_size_);\n", "")
 mutant("drafter-stable-row-of-previous", "rows/kinds/stored_rows.hpp", "tests/draft/strategies/line tests/law_concepts tests/model/ngram",
        "rows_.push_back(row);",
        "rows_.push_back(rows_.empty() ? row : rows_.back());")
-mutant("drafter-cache-not-cut", "draft/draft_model.hpp", "tests/draft/retokenized_drafter", "    model_.truncate(seen_);", "")
-mutant("drafter-count-not-cut", "draft/draft_model.hpp", "tests/draft/retokenized_drafter", "seen_ = std::clamp<Index>(length, 0, seen_);", "")
 
 mutant = promise("prompt lookup proposes what followed the latest earlier occurrence")
 mutant("lookup-matches-itself", "draft/from_text/prompt_lookup.hpp", "tests/draft/from_text/prompt_lookup",
@@ -237,11 +231,11 @@ mutant("tree-open-after-a-failed-call", "draft/cached_draft.hpp", "tests/draft/m
 
 mutant = promise("drafts that are made together are those that each sequence would get alone, whatever the strategy")
 mutant("drafts-of-another-row", "draft/model_drafter.hpp", "tests/draft/model_drafter",
-       "RowsOfDraftModel(rows, first, rows_, vocab_size())",
-       "RowsOfDraftModel(rows, 0 * first, rows_, vocab_size())")
+       "RowsOfDraft(rows, first, vocab_size())",
+       "RowsOfDraft(rows, 0 * first, vocab_size())")
 mutant("drafts-of-short-rows", "draft/model_drafter.hpp", "tests/draft/model_drafter",
-       "    detail::check_row_count(rows, rows_, vocab_size());\n",
-       "")
+       "    if (rows.rows() != rows_)\n",
+       "    if (false)\n")
 mutant("drafts-grow-after-an-error", "draft/model_drafter.hpp", "tests/draft/model_drafter",
        "    if (request.error) growth.end();\n",
        "", endless=True)
@@ -439,18 +433,20 @@ mutant("model-drafter-shown-unknown-tokens", "draft/cached_draft.hpp", "tests/dr
 mutant("target-fed-unknown-tokens", "loop/feed_buffer.hpp", "tests/loop/sequence tests/law_tree_loop",
        "tokens_.push_back(x < vocab_size ? x : Token{0});", "tokens_.push_back(x);")
 
-RETOKENIZED = "tests/draft/retokenized_drafter"
-mutant = promise("what a model of another tokenizer writes is proposed in the target's tokens, behind the committed text")
-mutant("retokenized-behind-a-merge", "draft/retokenized_drafter.hpp", RETOKENIZED, "if (at + piece.size() > committed.size()) return;", "if (false) return;")
-mutant("retokenized-cache-of-other-tokens", "draft/retokenized_drafter.hpp", RETOKENIZED, "const auto common = std::ranges::mismatch(text, fed_).in1 - text.begin();", "const auto common = std::min(std::ssize(text), std::ssize(fed_));")
+RETOKENIZED, TOKENIZED = "tests/draft/retokenized_drafter", "text/text_tokenizer.hpp"
+mutant = promise("what a model of another tokenizer writes is proposed in the target's tokens, after the committed text")
+mutant("retokenized-line-forgotten", "draft/retokenized_drafter.hpp", RETOKENIZED, "      read_.push_back(draft.tokens.front());\n", "      read_.back() = draft.tokens.front();\n")
+mutant("retokenized-drawn-at-one-place", "draft/retokenized_drafter.hpp", RETOKENIZED, "detail::stand_at(chance, position++);", "detail::stand_at(chance, position);")
+mutant("retokenized-behind-a-merge", TOKENIZED, RETOKENIZED, "if (at + piece.size() > before.size()) return;", "if (false) return;")
+mutant("retokenized-cache-of-other-tokens", "draft/retokenized_drafter.hpp", RETOKENIZED, "    drafter_.truncate(std::ranges::mismatch(text, read_).in1 - text.begin());\n", "")
 mutant("retokenized-text-of-before", "draft/retokenized_drafter.hpp", RETOKENIZED, "    unchanged_ = std::min(unchanged_, text_.bytes().size());\n", "")
-mutant("retokenized-without-window", "draft/retokenized_drafter.hpp", RETOKENIZED, "(ends_[kept - 1] + window > unchanged ||", "(ends_[kept - 1] > unchanged ||")
-mutant("retokenized-from-amid-a-character", "draft/retokenized_drafter.hpp", RETOKENIZED, "(ends_[kept - 1] + window > unchanged || !begins_character(text, ends_[kept - 1]))", "ends_[kept - 1] + window > unchanged")
-mutant("retokenized-text-from-amid-a-character", "draft/retokenized_drafter.hpp", RETOKENIZED, "(ends_[end - 1] + window > bytes_.size() || !begins_character(bytes_, ends_[end - 1]))", "ends_[end - 1] + window > bytes_.size()")
-mutant("retokenized-half-characters", "draft/retokenized_drafter.hpp", RETOKENIZED, "return text.size() - incomplete_utf8(text);", "return text.size();")
-mutant("retokenized-other-beginning", "draft/retokenized_drafter.hpp", RETOKENIZED, " || !text.starts_with(committed)", "")
-mutant("retokenized-too-many", "draft/retokenized_drafter.hpp", RETOKENIZED, " || tokens_.size() == most", "")
-mutant("retokenized-encoder-unchecked", "draft/retokenized_drafter.hpp", RETOKENIZED, "TokenIds(tokens_).segment(first, std::ssize(tokens_) - first)", "TokenIds(tokens_).segment(first, 0)")
+mutant("retokenized-without-window", TOKENIZED, RETOKENIZED, "(ends_[kept - 1] + window > unchanged ||", "(ends_[kept - 1] > unchanged ||")
+mutant("retokenized-from-amid-a-character", TOKENIZED, RETOKENIZED, "(ends_[kept - 1] + window > unchanged || !begins_character(text, ends_[kept - 1]))", "ends_[kept - 1] + window > unchanged")
+mutant("retokenized-text-from-amid-a-character", TOKENIZED, RETOKENIZED, "(ends_[end - 1] + window > bytes_.size() || !begins_character(bytes_, ends_[end - 1]))", "ends_[end - 1] + window > bytes_.size()")
+mutant("retokenized-half-characters", "text/token_bytes.hpp", RETOKENIZED, "return text.size() - incomplete_utf8(text);", "return text.size();")
+mutant("retokenized-other-beginning", TOKENIZED, RETOKENIZED, " || !text.starts_with(before)", "")
+mutant("retokenized-too-many", TOKENIZED, RETOKENIZED, " || tokens.size() == most", "")
+mutant("retokenized-encoder-unchecked", TOKENIZED, RETOKENIZED, "TokenIds(tokens_).segment(first, std::ssize(tokens_) - first)", "TokenIds(tokens_).segment(first, 0)")
 
 mutant = promise("that a drafter is not steady is known through whatever wraps it")
 mutant("turns-taken-for-steady", "draft/fallback_drafter.hpp", "tests/law_concepts", "sizeof...(D) == 1 && (is_steady", "(is_steady")

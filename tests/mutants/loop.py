@@ -25,12 +25,6 @@ mutant("context-one-short", "loop/step_base.hpp", "tests/loop/spec_dec", "text_.
 mutant("context-overdrafted", "loop/step_base.hpp", "tests/loop/spec_dec", ", least), room())", ", least), room() + 1)")
 mutant("context-end-unreported", "loop/step_base.hpp", "tests/loop/spec_dec",
        "!text_.done() && room() < 0 ? StopReason::context : text_.stop_reason()", "text_.stop_reason()")
-mutant("draft-context-one-short", "draft/draft_model.hpp", "tests/draft/retokenized_drafter",
-       "most - size + 1 : 0",
-       "most - size : 0")
-mutant("draft-context-overfed", "draft/draft_model.hpp", "tests/draft/retokenized_drafter",
-       "most - size + 1 : 0",
-       "most - size + 2 : 0")
 mutant("wrapped-context-unbounded", "model/feeds.hpp", "tests/sample/processed_model",
        "return specdec::context_size(inner_.model());", "return unlimited;")
 

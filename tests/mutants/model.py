@@ -96,14 +96,14 @@ mutant("window-larger-than-the-context", WINDOWED, WINDOWED_TEST, "last > most |
 mutant("gathered-rows-overwritten", "model/gathered_rows.hpp", WINDOWED_TEST, "copy_to(rows_.row(place).data())", "copy_to(rows_.row(0 * place).data())")
 mutant("gathered-rows-by-call", "model/gathered_rows.hpp", WINDOWED_TEST, "places_[static_cast<std::size_t>(place)] = rows_.size();",
        "places_[static_cast<std::size_t>(rows_.size() + 0 * place)] = rows_.size();")
-mutant("gathered-prompt-without-rows-refused", "model/gathered_rows.hpp", WINDOWED_TEST, "(asked > 0 && size != vocab_size)", "size != vocab_size")
+mutant("gathered-prompt-without-rows-refused", "model/model.hpp", WINDOWED_TEST, "(asked > 0 && size != vocab_size)", "size != vocab_size")
 mutant("window-over-what-others-left", WINDOWED, WINDOWED_TEST, "return this->inner().keep(sequence, Index{0});", "return;")
 mutant("window-prompt-left-for-later", WINDOWED, WINDOWED_TEST, "feed.tokens.empty() ? 0 : 1", "0")
 mutant("window-rows-for-a-prompt", WINDOWED, WINDOWED_TEST, ".rows = feed.rows == 0 ? 0 : rows", ".rows = rows")
 mutant("window-released-in-part", WINDOWED, WINDOWED_TEST, "    this->inner().release(sequence);\n", "")
 mutant("window-text-remembers-released", WINDOWED, WINDOWED_TEST, "    texts_.erase(sequence);\n", "")
 mutant("window-one-text-after-another", WINDOWED, WINDOWED_TEST, "      place += feed.rows;\n", "")
-mutant("gathered-shape-unchecked", "model/gathered_rows.hpp", WINDOWED_TEST, "if (rows != asked || ", "if (rows > asked || ")
+mutant("gathered-shape-unchecked", "model/model.hpp", WINDOWED_TEST, "if (rows != asked || ", "if (rows > asked || ")
 
 COMMON, SPELLED, COMMON_ROW, COMMON_TEST = "model/common_tokens.hpp", "model/spelled_text.hpp", "rows/kinds/common_tokens_row.hpp", "tests/model/common_tokens"
 
@@ -115,7 +115,7 @@ mutant("common-copy-of-no-mass", COMMON_ROW, COMMON_TEST, "return row.of_copy(Ei
 mutant("common-map-unchecked", COMMON, COMMON_TEST, "if (map.draft_vocab_size() != vocab_size)", "if (false)")
 mutant("common-rows-of-the-first-text", COMMON, COMMON_TEST, "this->context_size(), rows_, places_", "this->context_size(), 0 * rows_, places_")
 mutant("common-failed-tokens-stay", COMMON, COMMON_TEST, "for (const BatchFeed& feed : feeds) keep_length(feed.sequence, feed.from);", "")
-mutant("common-shape-unchecked", COMMON, COMMON_TEST, "rows_,\n                           map_.draft_vocab_size());", "rows.rows(),\n                           rows.rows() > 0 ? Index{rows.row(0).vocab_size()} : Index{0});")
+mutant("common-shape-unchecked", COMMON, COMMON_TEST, "detail::row_size(rows), rows_, map_.draft_vocab_size());", "0, rows.rows(), 0);")
 mutant("common-reads-ids-unmapped", SPELLED, COMMON_TEST, "tokens_.push_back(d);", "tokens_.push_back(static_cast<Token>(x + 0 * d));")
 mutant("common-reads-beyond-the-map", SPELLED, COMMON_TEST, "if (i >= ends_.size()) return {&unknown, 1};", "")
 mutant("common-spelling-unchecked", SPELLED, COMMON_TEST, "(tokens_).subspan(before), map", "(tokens_).first(0), map")

@@ -13,7 +13,6 @@
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/batch_drafter.hpp"
 #include "specdec/draft/cached_draft.hpp"
-#include "specdec/draft/draft_model.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/strategies/line.hpp"
 #include "specdec/draft/strategies/strategy.hpp"
@@ -27,6 +26,29 @@
 #include "specdec/types.hpp"
 
 namespace specdec {
+namespace detail {
+
+/// The rows of a draft model's call that one draft of it wished for.
+template <class Matrix>
+class RowsOfDraft {
+ public:
+  /// From row `first` on.
+  RowsOfDraft(const Matrix& rows, Index first, Index vocab_size)
+      : rows_(rows), first_(first), vocab_size_(vocab_size) {}
+
+  /// Throws: std::invalid_argument where the model returned a row over another vocabulary.
+  auto row(Index i) const {
+    auto row = rows_.row(first_ + i);
+    check_shape("draft model", rows_.rows(), row.vocab_size(), rows_.rows(), vocab_size_);
+    return row;
+  }
+
+ private:
+  const Matrix& rows_;
+  Index first_, vocab_size_;
+};
+
+}  // namespace detail
 
 /// Drafts with a model, as a strategy says, and reports the very rows that it drew from.
 ///
@@ -228,10 +250,11 @@ class ModelDrafter {
       context.cached.taken(feed, context.growth.wish());
     }
     const auto rows = distributions(output);
-    detail::check_row_count(rows, rows_, vocab_size());
+    if (rows.rows() != rows_)
+      detail::check_shape("draft model", rows.rows(), detail::row_size(rows), rows_, vocab_size());
     Index first = 0;
     for (std::size_t k = 0; k < growing_.size(); ++k) {
-      take(requests[growing_[k]], detail::RowsOfDraftModel(rows, first, rows_, vocab_size()));
+      take(requests[growing_[k]], detail::RowsOfDraft(rows, first, vocab_size()));
       first += feeds_[k].rows;
     }
   }

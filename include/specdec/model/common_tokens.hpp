@@ -14,7 +14,6 @@
 #include "specdec/error.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
-#include "specdec/model/gathered_rows.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/spelled_text.hpp"
 #include "specdec/model/trees.hpp"
@@ -188,8 +187,7 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
   Matrix ask() {
     const Value& output = output_of_model();
     Matrix rows = distributions(output);
-    detail::check_gathered(rows.rows(), rows.rows() > 0 ? Index{rows.row(0).vocab_size()} : Index{0}, rows_,
-                           map_.draft_vocab_size());
+    detail::check_shape("model", rows.rows(), detail::row_size(rows), rows_, map_.draft_vocab_size());
     return rows;
   }
   const Value& output_of_model() {

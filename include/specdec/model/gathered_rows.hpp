@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/error.hpp"
+#include "specdec/model/model.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/row_span.hpp"
 #include "specdec/rows/kinds/stored_rows.hpp"
@@ -15,13 +15,6 @@
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
-
-/// Refuses rows of another shape than asked for: they would be copied out of bounds.
-inline void check_gathered(Index rows, Index size, Index asked, Index vocab_size) {
-  if (rows != asked || (asked > 0 && size != vocab_size))
-    invalid_argument("the model returned ", rows, " rows over ", size, " tokens, expected ", asked,
-                     " over its vocabulary of ", vocab_size);
-}
 
 /// Copies of the rows of several calls, each of which returns an Output. Always copies: rows that a model calls stable live
 /// until their positions are truncated away, which the next call may do. No allocation in steady state.
@@ -44,8 +37,7 @@ class GatheredRows {
   /// Throws: std::invalid_argument where they are not so many rows over the vocabulary.
   auto checked(const Output& output, Index count) const {
     const auto rows = distributions(output);
-    check_gathered(rows.rows(), rows.rows() > 0 ? Index{rows.row(0).vocab_size()} : Index{0}, count,
-                   vocab_size_);
+    check_shape("model", rows.rows(), row_size(rows), count, vocab_size_);
     return rows;
   }
 
@@ -84,7 +76,7 @@ class GatheredRows<Output> {
 
   auto checked(const Output& output, Index count) const {
     const auto rows = numbers(output);
-    check_gathered(rows.rows(), rows.rows() > 0 ? rows.cols() : 0, count, rows_.cols());
+    check_shape("model", rows.rows(), rows.rows() > 0 ? rows.cols() : 0, count, rows_.cols());
     return rows;
   }
 

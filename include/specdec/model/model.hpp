@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "specdec/error.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/types.hpp"
 
@@ -49,6 +50,20 @@ consteval bool sized_and_truncatable() {
       "the model has no truncate(specdec::Index length), which keeps the first tokens of its context: see "
       "specdec::Model");
   return true;
+}
+
+/// Refuses rows, over `size` tokens each, of another shape than asked for: they would be read, or copied, out of bounds.
+/// `model` is what the message calls the model.
+inline void check_shape(const char* model, Index rows, Index size, Index asked, Index vocab_size) {
+  if (rows != asked || (asked > 0 && size != vocab_size))
+    invalid_argument("the ", model, " returned ", rows, " rows over ", size, " tokens, expected ", asked,
+                     asked == 1 ? " row" : " rows", " over its vocabulary of ", vocab_size);
+}
+
+/// Over how many tokens the rows of a matrix are, if it has any.
+template <class Matrix>
+Index row_size(const Matrix& rows) {
+  return rows.rows() > 0 ? Index{rows.row(0).vocab_size()} : Index{0};
 }
 
 }  // namespace detail

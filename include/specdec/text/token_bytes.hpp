@@ -34,5 +34,13 @@ inline std::size_t incomplete_utf8(std::string_view text) {
   return 0;
 }
 
+/// How much of the text is whole characters of UTF-8: all of it but for the beginning of a character at its end.
+inline std::size_t whole_characters(std::string_view text) { return text.size() - incomplete_utf8(text); }
+
+/// Whether a character begins at this place of a text, or could.
+inline bool begins_character(std::string_view text, std::size_t at) {
+  return at == 0 || at >= text.size() || (static_cast<unsigned char>(text[at]) & 0xC0U) != 0x80U;
+}
+
 }  // namespace detail
 }  // namespace specdec
