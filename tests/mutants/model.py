@@ -58,7 +58,7 @@ REPLAYED, REPLAYED_TEST = "model/replayed.hpp", "tests/model/replayed"
 mutant = promise("what cannot be cut back goes on behind what was kept, and takes little in again")
 mutant("replayed-keep-drafting-from-rejected", REPLAYED, REPLAYED_TEST, "if (text->cached > length) text->cached = unknown;", "")
 mutant("replayed-empty-by-trust", REPLAYED, REPLAYED_TEST, "Index cached = unknown;", "Index cached = 0;")
-mutant("replayed-state-of-rejected-kept", REPLAYED, REPLAYED_TEST, "text->states.forget_behind(length);", "")
+mutant("replayed-state-of-rejected-kept", REPLAYED, REPLAYED_TEST, "text->states.forget_beyond(length);", "")
 mutant("replayed-failed-tokens-stay", REPLAYED, REPLAYED_TEST,
        "for (const BatchFeed& feed : feeds) keep_length(feed.sequence, feed.from);", "")
 mutant("replayed-state-of-failure-trusted", REPLAYED, REPLAYED_TEST, "for (const BatchFeed& feed : call_) texts_.at(feed.sequence).cached = unknown;", "")

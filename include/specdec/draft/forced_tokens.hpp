@@ -30,7 +30,7 @@ namespace specdec {
 /// It does not know which token ends a text. A processor that allows the end again and again, as Grammar does, has it
 /// proposed again and again, up to gamma. The loop emits nothing after a stop token, so this changes no text: it costs rows
 /// of the target's last call, where the end is forced.
-/// Random: none; q is one-hot. Nothing is proposed behind a text that the processor refuses. Throws:
+/// Random: none; q is one-hot. Nothing is proposed after a text that the processor refuses. Throws:
 /// std::invalid_argument where vocab_size is below 1; what the processor throws. It is then as before.
 /// Cost: a row of the vocabulary, to which the processor is applied, for each token proposed and one more. No allocation in
 /// steady state.

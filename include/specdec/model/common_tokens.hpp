@@ -55,8 +55,7 @@ class CommonTokensRows {
 }  // namespace detail
 
 /// A model of another vocabulary as one over the target's: its rows have those of its tokens that the target has, too, each
-/// as likely as it is among them. Around a model for one text it is one, around a model for many texts it is one, and it
-/// takes trees where the model does.
+/// as likely as it is among them. A wrapper (see model/feeds.hpp), which takes trees where the model does.
 ///
 ///   ModelDrafter drafter{CommonTokens{small, map}};    // a reduced draft head, or token-level intersection
 ///   ModelDrafter drafter{CommonTokens{small, map, spelled}, ConfidentTree{.nodes = 48}};
@@ -77,15 +76,11 @@ class CommonTokensRows {
 /// Source: Timor et al., "Accelerating LLM Inference with Lossless Speculative Decoding Algorithms for Heterogeneous
 /// Vocabularies", arXiv:2502.05202 (token-level intersection, TLI); the spelling is ours. Li et al., "EAGLE-3",
 /// arXiv:2503.01840 (heads over a part of the target's vocabulary, where the map leaves nothing out).
-/// A model passed as an lvalue is referred to and must outlive this; an rvalue is moved in. Give it with an empty context.
-/// Throws: std::invalid_argument where the map is of another vocabulary than the model's or maps nothing, on a spelling that
-/// holds a token outside the model's vocabulary, for rows outside 1..tokens.size() (of many texts 0..), where a context does
-/// not hold feed.from tokens, on parents that make no tree, and where the model returns rows of another shape than asked for;
-/// std::logic_error on a line while a tree is open; what spelled() and the model throw. After a throw of forward() all
-/// contexts are as before, and the trees of the texts in the call are closed. A row whose mass on common tokens is no finite
-/// number is an InvalidDistribution where it is asked for.
+/// Throws: also std::invalid_argument where the map is of another vocabulary than the model's or maps nothing, and on a
+/// spelling that holds a token outside the model's vocabulary; what spelled() throws. A throw of forward() closes the trees of
+/// the texts in the call. A row whose mass on common tokens is no finite number is an InvalidDistribution where it is asked for.
 /// Cost: a call of the model, with the tokens of the spellings; a pass over each row that is asked for. Rows are stable where
-/// the model's are. No allocation in steady state.
+/// the model's are.
 /// Example: examples/other_tokenizer.cpp.
 template <class M>
 class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {

@@ -1,7 +1,17 @@
 // Any model, called over feeds: one text is a batch of one.
 //
 // What wraps a model is written once, over feeds. Around a model for many texts it passes their feeds on; around a model
-// for one text the only sequence is number 0.
+// for one text the only sequence is number 0. Of each wrapper holds, beside what it says itself:
+//
+//   a model    around a model for one text it is a model for one text, around a model for many texts a model for many
+//   holds      a model passed as an lvalue is referred to and must outlive the wrapper; an rvalue is moved in. The model's
+//              contexts are empty when it is given. Wrappers and drafters that refer to one model take turns: the one that
+//              takes over says truncate(0) first
+//   throws     std::invalid_argument for rows outside 1..tokens.size() (of many texts 0..), where a context does not hold
+//              feed.from tokens, on parents that make no tree, and where the model returns rows of another shape than asked
+//              for; std::logic_error on a line while a tree is open; what the model throws. After a throw of forward() all
+//              contexts are as before
+//   costs      no allocation in steady state
 #pragma once
 
 #include <algorithm>

@@ -29,7 +29,7 @@ class KeptStates {
     add(length, save);
   }
 
-  void forget_behind(Index length) {
+  void forget_beyond(Index length) {
     while (marks_[used_ - 1].length > length) --used_;
   }
 

@@ -168,7 +168,7 @@ class BasicNgramModel {
     context_.insert(context_.end(), tokens.begin(), tokens.end());
   }
 
-  // The longest suffix of the context, of at most order−1 tokens, that the text has something behind.
+  // The longest suffix of the context, of at most order−1 tokens, that something follows in the text.
   Index longest_seen(std::span<const Token> context) const {
     Index node = Counts::root;
     const auto used = std::min(context.size(), static_cast<std::size_t>(order_ - 1));

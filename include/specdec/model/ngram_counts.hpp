@@ -14,7 +14,7 @@ namespace specdec::detail {
 
 /// The counts c(h, w) of every token w after every context h of up to order−1 tokens of a text, exactly.
 ///
-/// A node is a context h that occurs in the text with a token behind it. Its parent is h without its first
+/// A node is a context h that occurs in the text with a token after it. Its parent is h without its first
 /// (oldest) token, so the trie reads contexts backwards, and a walk from the root along the latest tokens of
 /// any context ends at the longest of its suffixes that was seen. Nodes lie level by level, the children of a
 /// node side by side in the order of their tokens, and so do the successors of a node. No hashing.
@@ -73,7 +73,7 @@ class NgramCounts {
   const Node& at(Index node) const { return nodes_[static_cast<std::size_t>(node)]; }
 
   Index order_, vocab_size_;
-  std::vector<Node> nodes_;  // behind the last one a sentinel
+  std::vector<Node> nodes_;  // after the last one a sentinel
   std::vector<Successor> successors_;
 };
 

@@ -21,25 +21,21 @@
 namespace specdec {
 
 /// Lets any model take trees: runs each way from the context to the end of a branch by cutting the context back and feeding
-/// the way. Around a model for one text it is one, around a model for many texts it is one.
+/// the way. A wrapper: see model/feeds.hpp.
 ///
 ///   PathByPath target{model};
 ///   ProcessedModel target{PathByPath{engine}, chain, processor};    // where the calls return logits
 ///
 /// Every row is the model's own after the context and the tokens on the way. For tests, and for models whose calls
 /// are cheap: a tree of many branches costs as many calls. Of many texts each call feeds one branch of each tree.
-/// A model passed as an lvalue is referred to and must outlive this; an rvalue is moved in. Give it with an empty
-/// context.
 /// A processor goes around this, as above: it sees the tree then. Inside it would be shown each branch as a text, and a row
 /// after a token that it refuses could be asked for only in the call that asks for that token's own row, too.
-/// Throws: std::invalid_argument on arguments that make no call, no tree or no way through it, where a context does not hold
-/// feed.from tokens, and where the model returns rows of another shape than asked for; std::logic_error on a line while a
-/// tree is open; what the model throws. After a throw contexts and trees are as before, and keep(path) throws for no path of
-/// the tree.
+/// Throws: also std::invalid_argument on a token outside the vocabulary, and in keep(path) on no path of the tree. After a
+/// throw open trees are as before, too.
 /// Cost: a call of the model for each branch that leads to a row asked for, which takes in what it does not have in
 /// common with the branch before; of many texts as many calls as the tree of the most such branches has. A copy of each row,
 /// of a line's, too, so that rows are of one type. Tokens of a tree that lead to no such row are not fed at all, nor what
-/// keep() keeps before the next call. No allocation in steady state.
+/// keep() keeps before the next call.
 template <class M>
 class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   using Base = detail::WrapsModel<PathByPath, M, true>;

@@ -66,7 +66,7 @@ struct ReplayedOptions {
   /// draft model of γ calls nothing is fed again where it is 2γ − 3 or more: the default will do up to γ = 5.
   Index snapshots = 8;
   /// How many tokens a call takes in, at most, in front of those whose rows are wanted; if there are more, they get a
-  /// call of their own, behind which the state is kept. With b tokens emitted a step, and calls that cost what r more
+  /// call of their own, after which the state is kept. With b tokens emitted a step, and calls that cost what r more
   /// tokens in them cost, √(2br) costs least: the default is for r of about 40.
   Index carried = 16;
 };
@@ -83,13 +83,10 @@ struct ReplayedOptions {
 /// rows nobody asked for are taken in before the others where they are many: so what is rejected of a draft costs the
 /// tokens of the draft that were accepted once more, and the prompt is taken in once. Not so where the context is cut
 /// back by more than the latest calls took in: then what follows the next older state is taken in again, if need be all.
-/// A model passed as an lvalue is referred to and must outlive this; an rvalue is moved in. Give it with an empty
-/// context. Those who refer to one model take turns: whoever takes over says truncate(0) first.
-/// Throws: std::invalid_argument on options out of range, on rows outside 1..tokens.size() (of many texts 0..), and where a
-/// context does not hold feed.from tokens; what the model throws. After a throw of forward() all contexts are as before.
+/// A wrapper: see model/feeds.hpp. Throws: also std::invalid_argument on options out of range.
 /// Cost: for a call that wants rows a call of the model, with up to ReplayedOptions::carried tokens more of each text, or
 /// two of them; a save() of each text before each, and a restore() after it was cut back. Memory: of each text a state for
-/// each snapshot that was ever needed, and the tokens of the context. No allocation in steady state.
+/// each snapshot that was ever needed, and the tokens of the context.
 /// Example: examples/no_way_back.cpp.
 template <class M>
 class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
@@ -151,7 +148,7 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
     length = std::clamp<Index>(length, 0, text->size());
     if (text->cached > length) text->cached = unknown;
     text->tokens.resize(static_cast<std::size_t>(length));
-    text->states.forget_behind(length);
+    text->states.forget_beyond(length);
   }
 
   void forget(Index sequence) {

@@ -20,8 +20,7 @@
 namespace specdec {
 
 /// Shows a model the beginning of the context and the latest of it, and reports a context without end: so a draft
-/// model whose context is short drafts for texts of any length. Around a model for one text it is one, around a model for
-/// many texts it is one, with a window for each text.
+/// model whose context is short drafts for texts of any length. A wrapper (see model/feeds.hpp), with a window for each text.
 ///
 ///   ModelDrafter drafter{Windowed{model, 4, 508}};                  // of a context of 512
 ///   ModelDrafter drafter{Windowed{model, 4, 508, 127}};             // which begins anew every 127 tokens
@@ -33,16 +32,12 @@ namespace specdec {
 /// drafting demands. As a target, what is written is by the law of the windowed model, not of the model.
 /// Outside a ProcessedModel it is shown probabilities and inside one logits; a hook sees the whole context where it
 /// is outside, as above, and what the model is shown where it is inside.
-/// A model passed as an lvalue is referred to and must outlive this; an rvalue is moved in. Give it with an empty
-/// context.
-/// Throws: std::invalid_argument where first < 0, last < 1, stride is outside 1..last or first + last are more tokens than
-/// the model's context holds; for rows outside 1..tokens.size() (of many texts 0..), where a context does not hold feed.from
-/// tokens, and where the model returns rows of another shape than asked for; what the model throws. After a throw of
-/// forward() all contexts are as before.
+/// Throws: also std::invalid_argument where first < 0, last < 1, stride is outside 1..last or first + last are more tokens
+/// than the model's context holds.
 /// Cost: while the window stays, a call is one of the model's with the same tokens; where it begins anew the model takes in
 /// up to `last` tokens, which, once in `stride` tokens, is (last − stride)/stride more for each. A call whose rows are from both
 /// sides of such a place is two of the model's, or more; so is a call for many texts where that is so for one of them, and
-/// the others wait. A copy of each row. No allocation in steady state.
+/// the others wait. A copy of each row.
 /// Example: examples/short_memory.cpp.
 template <class M>
 class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {

@@ -67,7 +67,7 @@ struct NoHook {};
 ///
 /// What a hook or a processor throws about a row is then the failure of that row on all ranks.
 ///
-/// A model passed as an lvalue is referred to and must outlive this; an rvalue is moved in. Give it with empty contexts.
+/// A wrapper: see model/feeds.hpp.
 /// Throws: std::invalid_argument where the model returns logits of another shape than asked for, and where a processor
 /// refuses a token of the context, or one that it has not forbidden; what the model, the hook, the processor and a function
 /// of numbers throw. With a hook or a processor also std::logic_error on a line while the sequence's tree is open, and of

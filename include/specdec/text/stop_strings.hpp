@@ -63,7 +63,7 @@ class StopStrings {
   }
   std::span<const std::string> strings() const&& = delete;  // they would be gone
 
-  /// Searches the bytes of one more token, and stops behind the first string that is complete.
+  /// Searches the bytes of one more token, and stops after the first string that is complete.
   std::optional<StopMatch> find(detail::StopSearch& search, Token token) const {
     return empty() ? std::nullopt : shared_->find_in_token(*shared_, search, token);
   }

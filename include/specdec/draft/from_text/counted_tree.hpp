@@ -15,10 +15,10 @@
 
 namespace specdec::detail {
 
-/// Something that has counted what follows what. It stands at places: number 0 is behind the context, and follow() makes
+/// Something that has counted what follows what. It stands at places: number 0 is after the context, and follow() makes
 /// the next one. A match is a number for an end of the text up to a place, longer or shorter, that something followed.
 ///
-///   follow(place, token)             the place behind a token at that place; places are numbered in this order
+///   follow(place, token)             the place after a token at that place; places are numbered in this order
 ///   each_match(place, visit)         visit(match) for the ends of the text up to the place that something followed, the
 ///                                    longest first, while it returns true
 ///   each_continuation(match, visit)  visit(token, count) for what followed the match, distinct tokens: first what a
@@ -41,7 +41,7 @@ concept Continuations = requires(C& counted, Index place, Index match, Token tok
 /// each of the tokens, is for what did not, and is shared out in the same way by the next shorter match that was
 /// followed by other tokens. The probability of a node is the product along its path. The tree has limits.trunk eldest
 /// children of eldest children, then the nodes of the largest probability. An eldest child comes before its siblings,
-/// whatever its probability; of equals those come first that were found first: behind the earlier node, of the lower id.
+/// whatever its probability; of equals those come first that were found first: after the earlier node, of the lower id.
 ///
 /// Source: the probabilities are those of escape method D (Howard and Vitter, "Practical Implementations of Arithmetic
 /// Coding", 1993) of prediction by partial matching, with exclusion.

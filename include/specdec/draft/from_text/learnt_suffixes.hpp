@@ -72,7 +72,7 @@ class SuffixAutomaton {
     return added;
   }
 
-  /// Counts `token` behind the strings of a state and all their suffixes.
+  /// Counts `token` after the strings of a state and all their suffixes.
   void count(Index state, Token token) {
     for (; state != none; state = at(state).link) {
       const Index i = find(state, token);
@@ -171,7 +171,7 @@ class LearntSuffixes {
     for (Index i = 0; i < tokens.size(); ++i) advance(end, static_cast<Token>(tokens[i]));
   }
 
-  /// Forgets where the text stood behind so many tokens. What was seen stays.
+  /// Forgets where the text stood after so many tokens. What was seen stays.
   void truncate(Index length) noexcept {
     if (length >= end_.length) return;
     end_.length = std::max<Index>(length, 0);
@@ -225,7 +225,7 @@ class LearntSuffixes {
     return {automaton_.suffix(end_.match, length), length};
   }
 
-  /// The longest match, from this one on, behind which anything was counted; none where that is too short.
+  /// The longest match, from this one on, after which anything was counted; none where that is too short.
   Match followed(Match match) const {
     while (match.state != none && automaton_.state(match.state).best == none) match = shorter(match);
     return match.length < min_match_ ? Match{none, 0} : match;
@@ -236,7 +236,7 @@ class LearntSuffixes {
     return {link, link == none ? 0 : automaton_.state(link).length};
   }
 
-  /// The match with the token of an edge behind it.
+  /// The match with the token of an edge after it.
   Match longer(Match match, const SuffixAutomaton::Edge& edge) const {
     const Index length = std::min(match.length + 1, max_match_);
     return {automaton_.suffix(edge.to, length), length};

@@ -34,7 +34,7 @@ namespace specdec {
 /// Where the model's context is bounded (context_size) no more nodes get children than that has room for, in the end none,
 /// nor the context.
 /// Throws: std::invalid_argument, for every draft, unless 1 <= width <= 1024 and depth and nodes are in 0..longest_draft.
-/// Random: none. Cost: a call of the model a level, and a pass over each of its rows. No allocation in steady state.
+/// Random: none. Cost: a call of the model a level, and a pass over each of its rows.
 struct ConfidentTree {
   Index width = 10;  ///< how many nodes of a level get children, and how many children each of them gets
   Index depth = 6;   ///< how many levels there are

@@ -1,4 +1,4 @@
-// How the children of a node come from the row behind it.
+// How the children of a node come from the row after it.
 //
 // A policy of siblings appends up to `count` tokens to `tokens`, and to `rows`, token for token, the row that each was
 // drawn from given its elder siblings. `tokens` has room for them, so that views of it last. `place` is how many tokens are

@@ -131,7 +131,7 @@ class SparesWithin {
 /// Throws: std::invalid_argument where a trunk or a number of spares is negative, or all make more than longest_draft
 /// tokens.
 /// Random: one draw per token of a trunk, by ascending number: the first token, the second trunk, the rest of the trunk.
-/// Cost: a call of the model for each, and a pass over its row where it has spares. No allocation in steady state.
+/// Cost: a call of the model for each, and a pass over its row where it has spares.
 template <class Policy = void>
 class Spares {
   static constexpr bool follows_policy = !std::is_void_v<Policy>;

@@ -51,7 +51,7 @@ inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, 
 /// Source: SpecInfer, arXiv:2305.09781 (trees of drafts); Jeon et al., arXiv:2402.14160, and Chen et al.,
 /// arXiv:2402.12374 (siblings without replacement).
 /// Random: one draw per token that is drawn, by ascending number. Cost: as many calls of the model as the tree has
-/// levels; all but the first take in all nodes of a level that have children. No allocation in steady state.
+/// levels; all but the first take in all nodes of a level that have children.
 template <class Siblings, class Shape = TreeShape>
 class Tree {
  public:

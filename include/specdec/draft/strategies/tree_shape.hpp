@@ -19,7 +19,7 @@ namespace specdec {
 /// The shape of a tree: who follows whom, numbered breadth first. So the nodes of a level follow one another, the
 /// children of a node do, and any first nodes make a tree.
 ///
-///   TreeShape::of_widths({4, 2, 1})    4 tokens behind the context, 2 behind each of them, 1 behind each of those
+///   TreeShape::of_widths({4, 2, 1})    4 tokens after the context, 2 after each of them, 1 after each of these
 ///   TreeShape::linear(5)               no branches
 ///   TreeShape{-1, -1, 0, 0, 1}         by hand: node k follows node parents[k], or the context
 ///
@@ -43,7 +43,7 @@ class TreeShape {
   TreeShape& operator=(const TreeShape&) = default;
   ~TreeShape() = default;
 
-  /// widths[d] children behind each node of depth d, the context being of depth 0.
+  /// widths[d] children after each node of depth d, the context being of depth 0.
   static TreeShape of_widths(std::span<const Index> widths) {
     std::vector<Index> parents;
     Index from = -1, to = 0;  // the level above
