@@ -164,7 +164,7 @@ mutant("batch-hook-begins-anywhere", "model/feeds.hpp", TEXTS_TEST, "if (feed.fr
 mutant("batch-hook-keeps-all", TEXTS, TEXTS_TEST, "if (Text* const text = texts_.find(sequence)) text->truncate(length);", "")
 mutant("batch-hook-remembers-released", MODEL, TEXTS_TEST, "    texts_.forget(sequence);\n", "")
 mutant("batch-hook-row-of-another", TEXTS, TEXTS_TEST, "      first += feed.rows;\n", "")
-mutant("batch-hook-fails-for-all", "sample/row_errors.hpp", TEXTS_TEST, "if (const std::exception_ptr& error = errors_[static_cast<std::size_t>(i)])", "if (const std::exception_ptr& error = errors_[0])")
+mutant("batch-hook-fails-for-all", "sample/row_errors.hpp", TEXTS_TEST, "    rethrow_error_of(errors_, i);\n    return", "    rethrow_error_of(errors_, 0);\n    return")
 mutant("batch-hook-tree-untaken", TEXTS, TEXTS_TEST, "if (!feed.parents.empty()) texts_.at(feed.sequence).taken(std::ssize(feed.tokens));", "{}")
 mutant("batch-hook-way-not-kept", TEXTS, TEXTS_TEST, "if (Text* const text = texts_.find(sequence)) text->keep(path);", "(void)path;")
 
@@ -236,22 +236,24 @@ mutant("snapshot-older-than-it-is", "sample/snapshots.hpp", "tests/sample/gramma
 OVER_RANKS = "tests/ranks/chain_over_ranks"
 mutant = promise("over ranks steps keep the tokens that they keep of whole rows")
 mutant("rank-cut-of-first-row", "ranks/cut_logits.hpp", OVER_RANKS,
-       "cuts_[static_cast<std::size_t>(i)]", "cuts_[static_cast<std::size_t>(0 * i)]")
+       "left_->cuts[k]", "left_->cuts[0 * k]")
 mutant("rank-chain-without-temperature-before", "ranks/chain_over_ranks.hpp", OVER_RANKS,
        "Taken taken(columns, vocab_size, temperature,", "Taken taken(columns, vocab_size, 1.0,")
-mutant("rank-chain-without-temperature-of-steps", "ranks/chain_over_ranks.hpp", OVER_RANKS,
-       "return {columns, taken.temperature(), cuts_};", "return {columns, temperature, cuts_};")
+mutant("rank-chain-without-temperature-of-steps", "ranks/steps_over_ranks.hpp", OVER_RANKS,
+       "if (const double t = step_of(i).value(); t != 1)", "if (const double t = step_of(i).value(); t != t)")
 mutant("rank-cut-list-without-the-rest", "ranks/rank_cut_search.hpp", OVER_RANKS, "double weight = number(r, 1);", "double weight = 0;")
 mutant("rank-cut-ends-without-the-rest", "ranks/rank_cut_search.hpp", OVER_RANKS, "      weight += number(r, 1);\n", "")
 mutant("rank-cut-forgets-the-rest", "ranks/rank_cut_search.hpp", OVER_RANKS, "if (l > high) above_ += weight_(l);", "")
 mutant("rank-cut-by-value-alone", "ranks/rank_cut_search.hpp", OVER_RANKS, "round_++ < 3", "true")
-mutant("over-ranks-top-k-bracket-too-low", "ranks/steps_over_ranks.hpp", OVER_RANKS, "(step.value() - 1) / exchange_.ranks() + 1", "step.value()")
-mutant("over-ranks-top-p-bracket-closed", "ranks/steps_over_ranks.hpp", OVER_RANKS, "search(i, -largest<3>(i, 1),", "search(i, largest<3>(i, 2),")
+mutant("over-ranks-top-k-bracket-too-low", "ranks/steps_over_ranks.hpp", OVER_RANKS, "(k(i) - 1) / exchange_.ranks() + 1", "k(i)")
+mutant("over-ranks-top-p-bracket-closed", "ranks/steps_over_ranks.hpp", OVER_RANKS, "i, -told.largest(i, 1),", "i, told.largest(i, 2),")
 mutant("over-ranks-top-p-of-the-largest", "ranks/steps_over_ranks.hpp", OVER_RANKS, "return most + std::log(sum);", "return most;")
 mutant("over-ranks-cut-lowered", "ranks/steps_over_ranks.hpp", OVER_RANKS, "old = std::max(old, static_cast<double>(cut));", "old = static_cast<double>(cut);")
-mutant("over-ranks-searches-made-anew", "ranks/chain_over_ranks.hpp", "tests/law_allocation", "if (!std::holds_alternative<typename Taken::Searches>(searches_)) searches_ =", "searches_ =")
-mutant("over-ranks-without-memory-leaves", "ranks/steps_over_ranks.hpp", "tests/law_allocation", "exchange_.prepare([&] {", "([](auto&& f) { f(); })([&] {")
-mutant("over-ranks-nan-unheard", "ranks/steps_over_ranks.hpp", OVER_RANKS, "told.fill(no_number)", "told.fill(none)")
+mutant("over-ranks-searches-made-anew", "ranks/chain_over_ranks.hpp", "tests/law_allocation", "if (!std::holds_alternative<Searches>(searches_)) searches_ =", "searches_ =")
+mutant("over-ranks-without-memory-leaves", "ranks/steps_over_ranks.hpp", "tests/law_allocation", "exchange_.prepare([&] {\n      search.make_room", "([](auto&& f) { f(); })([&] {\n      search.make_room")
+mutant("over-ranks-nan-unheard", "ranks/steps_over_ranks.hpp", OVER_RANKS, "mine.fill(no_number)", "mine.fill(none)")
+mutant("over-ranks-steps-of-the-first-row", "ranks/chain_over_ranks.hpp", "tests/ranks/sharded_model", "return steps[i];", "return steps[0 * i];")
+mutant("over-ranks-failed-row-cut", "ranks/steps_over_ranks.hpp", OVER_RANKS, "return !left_.errors[at(i)] &&", "return")
 
 SHARDED = "tests/ranks/sharded_model"
 mutant = promise("a target spread over ranks writes the target's text")
@@ -263,7 +265,10 @@ mutant("sharded-tree-looked-up-behind-others", "ranks/sharded_model.hpp", SHARDE
 mutant("sharded-tree-kept-by-own-number", "ranks/sharded_model.hpp", SHARDED, "this->inner().keep(sequence, text->tree.of_model(path));", "this->inner().keep(sequence, path);")
 mutant("sharded-tree-failure-taken-in", "ranks/sharded_model.hpp", SHARDED, "      tree_of(feeds[k]).forget_from(nodes_[k]);\n      if", "      if")
 mutant("sharded-tree-length-uncounted", "model/feeds.hpp", SHARDED, "    cached_ += std::ssize(path);\n", "")
-mutant("sharded-steps-left-out", "ranks/sharded_model.hpp", SHARDED, "steps_(*output_, this->vocab_size(), options_.temperature)", "steps_(*output_, this->vocab_size(), 1.0)")
+mutant("sharded-steps-left-out", "ranks/sharded_model.hpp", SHARDED, "cuts_(*output_, vocab_size, options_.temperature, steps_)", "cuts_(*output_, vocab_size, 1.0, steps_)")
+mutant("sharded-bad-row-fails-all", "ranks/sharded.hpp", SHARDED, "if (!row_by_row_) f();\n    else", "f();\n    if (row_by_row_)")
+mutant("sharded-bad-row-drawn-from", "ranks/sharded.hpp", SHARDED, "      if (has_failed(i)) masses_.clear(i);\n", "")
+mutant("sharded-bad-row-unsaid", "ranks/sharded_rows.hpp", SHARDED, "    shards_->check(i);\n", "")
 mutant("sharded-draws-ahead-by-one-number", "ranks/sharded_model.hpp", SHARDED, "return uniform01(texts_of_rows_[static_cast<std::size_t>(row)]->source);", "return uniform01(texts_of_rows_.front()->source);")
 mutant("sharded-draws-never-move-on", "ranks/sharded_model.hpp", SHARDED, "return uniform01(texts_of_rows_[static_cast<std::size_t>(row)]->source);", "auto source = texts_of_rows_[static_cast<std::size_t>(row)]->source;\n      return uniform01(source);")
 mutant("sharded-model-fails-alone", "ranks/sharded_model.hpp", "tests/ranks/processors_over_ranks", "      exchange.prepare([&] {\n        output_", "      ([](auto&& f) { f(); })([&] {\n        output_")
@@ -275,5 +280,5 @@ mutant = promise("over ranks processors make of a row what they make of the whol
 mutant("partial-grammar-from-the-first-token", "sample/grammar.hpp", "tests/sample/partial_logits", "const Index x = row.first() + k;", "const Index x = k;")
 mutant("partial-grammar-word-from-its-beginning", "sample/grammar.hpp", "tests/sample/partial_logits", "mask_[static_cast<std::size_t>(x / 32)] >> (x % 32)", "mask_[static_cast<std::size_t>(x / 32)]")
 mutant("partial-columns-from-the-first", "sample/processed_model.hpp", OVER_RANKS, "return LogitsRef(output_.row(i), first, size);", "return LogitsRef(output_.row(i), 0 * first, size);")
-mutant("partial-error-unheard", "sample/logit_columns.hpp", OVER_RANKS, "k < errors_.size() && errors_[k])", "false && errors_[k])")
-mutant("partial-error-of-others-words", "ranks/steps_over_ranks.hpp", OVER_RANKS, "      logits_.row(i);  // what this rank failed at is told in its own words\n", "")
+mutant("partial-error-unheard", "sample/logit_columns.hpp", OVER_RANKS, "    detail::rethrow_error_of(errors_, i);\n", "")
+mutant("partial-error-of-others-words", "ranks/steps_over_ranks.hpp", OVER_RANKS, "    logits_.row(i);  // what this rank failed at is told in its own words\n", "")

@@ -196,6 +196,36 @@ TEST_CASE(
   });
 }
 
+TEST_CASE("a hook that fails on one rank costs its own text of a batch alone") {
+  const LogTable target(vocabulary, 2, 6), small(vocabulary, 1, 7);
+  const auto seeds = [](Index n) { return std::mt19937_64{static_cast<std::uint64_t>(100 + n)}; };
+  const Options options{.max_new_tokens = 30, .gamma = 3};
+  const auto errors = support::on_ranks(3, [&](ThreadRank& rank) {
+    const auto hook = [&](Index n, std::span<const Token> context, PartialLogits<double> logits) {
+      Fails{n == 1 && rank.rank() == 2, 9}(context, logits);
+    };
+    ShardedModel many{ProcessedModel{ManyColumns(columns_of(rank, target.table)), hook}, rank, seeds};
+    Batch batch{many, ModelDrafter{Table(small.table)}, BlockVerifier{}};
+    for (std::size_t n = 0; n < 3; ++n) batch.add(prompt, options, std::mt19937_64(n));
+    std::exception_ptr error;
+    for (const Finished& finished : batch.run()) {
+      if (finished.sequence == 1) {
+        error = finished.error;
+        continue;
+      }
+      if (finished.error) throw std::logic_error("another text fails");
+      ShardedModel one{columns_of(rank, target.table), rank, seeds(finished.sequence)};
+      if (written(one, false, prompt, static_cast<std::uint64_t>(finished.sequence)) !=
+          finished.result.tokens)
+        throw std::logic_error("another text than alone");
+    }
+    if (error) std::rethrow_exception(error);
+  });
+  check_throws<InvalidDistribution>(errors[0]);
+  check_throws<InvalidDistribution>(errors[1]);
+  check_throws<std::domain_error>(errors[2]);
+}
+
 TEST_CASE(
     "a rank without a token that is allowed has no part in a row, and a row without any is an error on all") {
   chains([](const auto& chain) {

@@ -304,7 +304,7 @@ TEST_CASE(
   check(tree, TraversalVerifier{}, Chain{Temperature{0.9}, TopP{0.9}}, 0, 8);
 }
 
-TEST_CASE("where a text of many fails over ranks, all are as before, lines and open trees") {
+TEST_CASE("where a call of many texts fails on one rank, all are as before, lines and open trees") {
   std::mt19937_64 rng(42);
   const Table target = fine_model(6, 2, rng);
   support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
@@ -335,15 +335,15 @@ TEST_CASE("where a text of many fails over ranks, all are as before, lines and o
     const std::vector<BatchFeed> fails{{{.tokens = more, .from = 3, .rows = 2}, 4},
                                        {{.tokens = more, .from = 0, .rows = 1, .parents = behind}, 9}};
     Columns& failing = columns.text(rank.rank() == 1 ? 9 : 4);
-    if (rank.rank() == 1) failing.spoilt_from = 0, failing.spoilt_to = unlimited;
+    failing.throws = rank.rank() == 1;
     bool failed = false;
     try {
       model.forward(fails);
-    } catch (const InvalidDistribution&) {
+    } catch (const std::exception&) {
       failed = true;
     }
     check(failed && columns.text(4).length() == 3 && columns.text(9).length() == 0);
-    failing.spoilt_from = unlimited;
+    failing.throws = false;
     const std::vector<BatchFeed> next{{{.tokens = last, .from = 3, .rows = 2}, 4},
                                       {{.tokens = last, .from = 0, .rows = 2, .parents = behind_too}, 9}};
     const auto rows = model.forward(next);
@@ -373,6 +373,67 @@ TEST_CASE("where a text of many fails over ranks, all are as before, lines and o
     const std::vector<BatchFeed> on{{{.tokens = more, .from = 3, .rows = 1}, 9}};
     whole.at(9).keep(path);
     rows_are(model.forward(on), RowMajor<double>(0, 6), whole.at(9).forward(more, 1));
+  }));
+}
+
+TEST_CASE("over ranks a bad row costs its own text alone") {
+  std::mt19937_64 rng(43);
+  const Table target = fine_model(6, 1, rng);
+  const auto seeds = [](Index n) { return std::mt19937_64{static_cast<std::uint64_t>(n)}; };
+  for (const Index k : {0, 3})
+    support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
+      ManyColumns columns(columns_of(rank, target));
+      ShardedModel model{columns, rank, seeds, Chain{TopK{k}}, {.draws = 2}};
+      const Tokens text{3, 1, 0};
+      std::vector<BatchFeed> feeds;
+      for (const Index n : {0, 1, 2}) feeds.push_back({{.tokens = text, .from = 0, .rows = 2}, n});
+      model.forward(feeds);
+      for (BatchFeed& feed : feeds) feed.from = 3;
+      if (rank.rank() == 1) columns.text(1).spoilt_from = 0;
+      const auto rows = model.forward(feeds);  // the first of text 1 is bad
+      Table whole = target;
+      const RowMajor<double> logits = whole.forward(text, 2).array().log();
+      for (const Index i : {0, 1, 3, 4, 5})
+        for (Token x = 0; x < 6; ++x)
+          if (!(std::abs(rows.row(i).probability(x) -
+                         TopK{k}(LogitsRow(numbers(logits).row(i % 2))).probability(x)) < 1e-12))
+            throw std::logic_error("another row than alone");
+      bool failed = false;
+      try {
+        rows.row(2);
+      } catch (const InvalidDistribution&) {
+        failed = true;
+      }
+      if (!failed) throw std::logic_error("a bad row is none");
+      // The others can be drawn from, ahead and further.
+      for (const Index i : {0, 1, 3, 4, 5})
+        for (int n = 0; n < 4; ++n)
+          if (const Token x = rows.row(i).sampler()(0.3); !(rows.row(i).probability(x) > 0))
+            throw std::logic_error("a token of no probability");
+    }));
+}
+
+TEST_CASE("the texts of a batch over ranks may have chains of their own") {
+  std::mt19937_64 rng(44);
+  const Table target = fine_model(9, 2, rng), small = fine_model(9, 1, rng);
+  const Options options{.max_new_tokens = 60, .gamma = 3};
+  const auto seeds = [](Index n) { return std::mt19937_64{static_cast<std::uint64_t>(100 + n)}; };
+  const std::vector<Steps> chains{steps(0.7, 1, 4), steps(1), steps(0), steps(1.5, 0.8, 0, 0.7, 0.1),
+                                  steps(1, 1, 6, 0.9)};
+  support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
+    const auto chain_of = [&](Index n) { return chains[static_cast<std::size_t>(n)]; };
+    ShardedModel many{ManyColumns(columns_of(rank, target)), rank, seeds, chain_of};
+    Batch batch{many, ModelDrafter{Table(small)}, BlockVerifier{}};
+    for (std::size_t n = 0; n < chains.size(); ++n) batch.add(Tokens{1, 2}, options, std::mt19937_64(n));
+    for (const Finished& finished : batch.run()) {
+      if (finished.error) std::rethrow_exception(finished.error);
+      const Index n = finished.sequence;
+      ShardedModel one{columns_of(rank, target), rank, seeds(n), chain_of(n)};
+      SpecDec decoder{one, ModelDrafter{Table(small)}, BlockVerifier{}};
+      std::mt19937_64 source(static_cast<std::uint64_t>(n));
+      if (decoder.generate(Tokens{1, 2}, options, source).tokens != finished.result.tokens)
+        throw std::logic_error("another text than alone");
+    }
   }));
 }
 

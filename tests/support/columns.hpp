@@ -32,12 +32,12 @@ class Columns {
   Index first() const { return first_; }
   Index count() const { return count_; }
   LogitColumns<NumbersOf<RowMajor<double>>> forward(std::span<const Token> tokens, Index rows) {
-    fed += std::ssize(tokens);
+    begin(tokens);
     return mine(table_.forward(tokens, rows));
   }
   LogitColumns<NumbersOf<RowMajor<double>>> forward(std::span<const Token> tokens,
                                                     std::span<const Index> parents, Index rows) {
-    fed += std::ssize(tokens);
+    begin(tokens);
     return mine(table_.forward(tokens, parents, rows));
   }
   void keep(std::span<const Index> path) { table_.keep(path); }
@@ -45,9 +45,14 @@ class Columns {
   Index length() const { return std::ssize(table_.context()); }
   const RowMajor<double>& logits() const { return logits_; }  // of the last call
 
+  bool throws = false;
   Index fed = 0, spoilt_from = unlimited, spoilt_to = unlimited;
 
  private:
+  void begin(std::span<const Token> tokens) {
+    if (throws) throw std::runtime_error("the model fails");
+    fed += std::ssize(tokens);
+  }
   LogitColumns<NumbersOf<RowMajor<double>>> mine(const RowMajor<double>& whole) {
     logits_ = whole.middleCols(first_, count_).array().log();
     if (fed > spoilt_from && fed <= spoilt_to) logits_(0, 0) = std::numeric_limits<double>::quiet_NaN();

@@ -14,8 +14,40 @@
 #include "specdec/rows/owning_temporary.hpp"
 #include "specdec/sample/chain.hpp"
 #include "specdec/sample/logit_columns.hpp"
+#include "specdec/sample/steps_of_rows.hpp"
+#include "specdec/types.hpp"
 
 namespace specdec {
+namespace detail {
+
+/// Takes the steps of all rows, and keeps what they have left.
+template <Communicator C>
+class CutsOverRanks {
+ public:
+  explicit CutsOverRanks(C& ranks) : exchange_(ranks) {}
+
+  /// steps[i] are those of row i. What is returned lives until the next call.
+  template <class Numbers, class StepsOfRow>
+  CutLogits<LogitColumns<Numbers>> operator()(const LogitColumns<Numbers>& columns, Index vocab_size,
+                                              double temperature, const StepsOfRow& steps) & {
+    using Taken = StepsOverRanks<LogitColumns<Numbers>, C>;
+    using Searches = typename Taken::Searches;
+    if (!std::holds_alternative<Searches>(searches_)) searches_ = Searches();
+    Taken taken(columns, vocab_size, temperature, exchange_, left_, std::get<Searches>(searches_));
+    taken([&](Index i) -> const auto& { return steps[i]; });
+    return {columns, left_};
+  }
+
+  Index exchanges() const { return exchange_.exchanges(); }
+  Index numbers_given() const { return exchange_.numbers_given(); }
+
+ private:
+  Exchange<C> exchange_;
+  RowsLeft left_;
+  std::variant<std::vector<RankCut<float>>, std::vector<RankCut<double>>> searches_;
+};
+
+}  // namespace detail
 
 /// Temperature, top-k, top-p, min-p and chains of them on a matrix of logits of which each rank holds some columns. What is
 /// left of a row is what the steps leave of the whole row, ties included, on any number of ranks: each step keeps the
@@ -26,10 +58,9 @@ namespace specdec {
 ///
 /// All ranks call it together, with columns in the order of their numbers and equal steps. Steps of one's own, which see one
 /// row of one rank, are refused when compiled.
-/// Throws, on all ranks alike: InvalidDistribution where a step looks at a logit that is NaN or +inf, and where TopP or MinP
-/// looks at a row without a finite one, which TopK leaves to Shards.
-/// Throws: what Shards throws of exchanges. A rank that has no memory for the cuts of its first rows leaves the others
-/// waiting.
+/// Throws, on all ranks alike, where the row is asked for: InvalidDistribution where a step looks at a logit that is NaN or
+/// +inf, and where TopP or MinP looks at a row without a finite one, which TopK leaves to Shards. What Shards throws of
+/// exchanges.
 /// Cost: min-p one exchange of one number a row. Top-k and top-p one of two or three numbers a row, and then rounds of 18
 /// numbers for each row that is not settled, all rows in one exchange: two to four as a rule, at most 11 where logits are
 /// float or less and 19 where they are double. Temperature and steps that are switched off: none. On each rank top-k and
@@ -40,35 +71,23 @@ template <RowStep Steps, Communicator C>
 class ChainOverRanks {
  public:
   /// The communicator must outlive this.
-  ChainOverRanks(Steps steps, C& ranks) : steps_(std::move(steps)), exchange_(ranks) {}
+  ChainOverRanks(Steps steps, C& ranks) : steps_(std::move(steps)), cuts_(ranks) {}
 
   /// What the steps leave of the logits at this temperature, as a matrix of this rank's columns: for Shards. It lives until
   /// the next call, and no longer than this and the logits.
   template <NumberMatrix M>
     requires(!detail::OwningTemporary<M>)
   CutLogits<LogitColumns<NumbersOf<M>>> operator()(M&& logits, Index vocab_size, double temperature = 1) & {
-    return (*this)(LogitColumns(logits, 0), vocab_size, temperature);
-  }
-  template <class Numbers>
-  CutLogits<LogitColumns<Numbers>> operator()(const LogitColumns<Numbers>& columns, Index vocab_size,
-                                              double temperature = 1) & {
-    using Taken = detail::StepsOverRanks<LogitColumns<Numbers>, C>;
-    if (!std::holds_alternative<typename Taken::Searches>(searches_)) searches_ = typename Taken::Searches();
-    Taken taken(columns, vocab_size, temperature, exchange_, cuts_,
-                std::get<typename Taken::Searches>(searches_));
-    taken(steps_);
-    return {columns, taken.temperature(), cuts_};
+    return cuts_(LogitColumns(logits, 0), vocab_size, temperature, steps_);
   }
 
   /// How often the ranks have exchanged numbers, and how many each has given.
-  Index exchanges() const { return exchange_.exchanges(); }
-  Index numbers_given() const { return exchange_.numbers_given(); }
+  Index exchanges() const { return cuts_.exchanges(); }
+  Index numbers_given() const { return cuts_.numbers_given(); }
 
  private:
-  Steps steps_;
-  detail::Exchange<C> exchange_;
-  std::vector<double> cuts_;
-  std::variant<std::vector<detail::RankCut<float>>, std::vector<detail::RankCut<double>>> searches_;
+  detail::StepsOfRows<Steps> steps_;
+  detail::CutsOverRanks<C> cuts_;
 };
 
 template <RowStep Steps, Communicator C>

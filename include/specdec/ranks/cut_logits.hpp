@@ -2,33 +2,44 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
+#include <exception>
+#include <vector>
 
 #include "specdec/rows/kinds/logits_row.hpp"
-#include "specdec/rows/numbers.hpp"
+#include "specdec/sample/row_errors.hpp"
+#include "specdec/types.hpp"
 
 namespace specdec {
+namespace detail {
 
-/// A matrix of logits as a DistributionMatrix in which tokens of a logit below cuts[i] have probability 0 in row i. Logits
-/// and cuts must outlive it. The cuts are numbers of the logits' own arithmetic.
+/// What steps have left of each row: its tokens of logits from the cut on, at a temperature, or an error, on all ranks.
+struct RowsLeft {
+  std::vector<double> temperatures, cuts;
+  std::vector<std::exception_ptr> errors;
+};
+
+}  // namespace detail
+
+/// A matrix of logits as a DistributionMatrix in which tokens of a logit below the row's cut have probability 0. A row that a
+/// step has failed at throws where it is asked for. Logits and cuts must outlive it.
 template <class Numbers>
 class CutLogits {
  public:
-  CutLogits(const Numbers& logits, double temperature, std::span<const double> cuts)
-      : logits_(logits), temperature_(temperature), cuts_(cuts) {}
+  CutLogits(const Numbers& logits, const detail::RowsLeft& left) : logits_(logits), left_(&left) {}
 
   Index rows() const { return logits_.rows(); }
   Index vocab_size() const { return logits_.cols(); }
   auto row(Index i) const {
+    detail::rethrow_error_of(left_->errors, i);
     using Row = decltype(LogitsRow(logits_.row(i)));
-    const double cut = cuts_[static_cast<std::size_t>(i)];
-    return LogitsRow(logits_.row(i), temperature_, static_cast<typename Row::Scalar>(cut));
+    const auto k = static_cast<std::size_t>(i);
+    return LogitsRow(logits_.row(i), left_->temperatures[k],
+                     static_cast<typename Row::Scalar>(left_->cuts[k]));
   }
 
  private:
   Numbers logits_;
-  double temperature_;
-  std::span<const double> cuts_;
+  const detail::RowsLeft* left_;
 };
 
 }  // namespace specdec

@@ -30,7 +30,8 @@ class RankDraws {
   RankDraws(const RankColumns<M>& mine, const RankMasses& masses, Exchange<C>& exchange)
       : mine_(mine), masses_(masses), exchange_(exchange) {}
 
-  /// `count` draws from every row, by us[row·count + k]: visit(row, draw). One exchange of 1 + 2·rows·count numbers.
+  /// `count` draws from every row, by us[row·count + k]: visit(row, draw), where draw() is a ToldDraw, or throws. One exchange
+  /// of 1 + 2·rows·count numbers.
   template <class Visit>
   void draw(std::span<const double> us, Index count, const Visit& visit) {
     exchange_(1 + 2 * us.size(), [&](auto& out) {
@@ -38,7 +39,8 @@ class RankDraws {
       for (std::size_t k = 0; k < us.size(); ++k) give(out, static_cast<Index>(k) / count, us[k]);
     });
     exchange_.check_alike(0, what_generators_give);
-    for (std::size_t k = 0; k < us.size(); ++k) visit(static_cast<Index>(k) / count, told(1 + 2 * k));
+    for (std::size_t k = 0; k < us.size(); ++k)
+      visit(static_cast<Index>(k) / count, [&] { return told(1 + 2 * k); });
   }
 
   /// One draw. One exchange of three numbers.

@@ -48,6 +48,11 @@ class RankMasses {
       for (Index r = 0; r < ranks_; ++r) at(i, r) /= all;
   }
 
+  /// No rank has anything of row i.
+  void clear(Index i) {
+    for (Index r = 0; r < ranks_; ++r) at(i, r) = 0;
+  }
+
   double of(Index i, Index rank) const { return masses_[static_cast<std::size_t>(i * ranks_ + rank)]; }
 
   /// By what the rank's own numbers are to be multiplied.

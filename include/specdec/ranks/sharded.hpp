@@ -31,6 +31,7 @@
 #include "specdec/ranks/sharded_rows.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
+#include "specdec/sample/row_errors.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
@@ -72,10 +73,15 @@ class Shards {
     begin(tokens, [](Index k) { return k; }, {});
   }
   /// The rows of a tree, where row 0 stands after the context and row k + 1 after tokens[k]: tokens[k] is looked up in row
-  /// parents[k] + 1, if there is one.
+  /// parents[k] + 1, if there is one. With `row_by_row` what is thrown about a row, here and in draw_ahead(), is thrown where
+  /// that row is asked for: it is the failure of one of many texts.
   template <Probabilities Rows>
-  Shards(const Rows& mine, Index first, Index vocab_size, C& ranks, TokenIds tokens, TokenIds parents)
-      : mine_(distributions(mine), first), exchange_(ranks), vocab_size_(vocab_size) {
+  Shards(const Rows& mine, Index first, Index vocab_size, C& ranks, TokenIds tokens, TokenIds parents,
+         bool row_by_row = false)
+      : mine_(distributions(mine), first),
+        exchange_(ranks),
+        vocab_size_(vocab_size),
+        row_by_row_(row_by_row) {
     begin(
         tokens, [&](Index k) { return k < parents.size() ? static_cast<Index>(parents[k]) + 1 : size(); },
         parents);
@@ -110,8 +116,10 @@ class Shards {
       used_.reserve(static_cast<std::size_t>(size()));
       looked_up_.make_room(draws);
     });
-    draws_.draw(us_, count,
-                [&](Index i, const detail::ToldDraw& told) { drawing_.push_back(learn(i, told)); });
+    draws_.draw(us_, count, [&](Index i, const auto& told) {
+      drawing_.push_back(0);
+      about(i, [&] { drawing_.back() = learn(i, told()); });
+    });
     used_.assign(static_cast<std::size_t>(size()), 0);
     drawn_.swap(drawing_);
     ahead_ = count;
@@ -153,6 +161,7 @@ class Shards {
     exchange_.prepare([&] {
       masses_.resize(size(), exchange_.ranks());
       looked_up_.make_room(static_cast<std::size_t>(tokens.size()));
+      errors_.begin(row_by_row_ ? size() : 0);
     });
     exchange_(count, [&](auto& out) {
       out.assign({static_cast<double>(size()), static_cast<double>(vocab_size_), fingerprint(tokens, parents),
@@ -163,7 +172,10 @@ class Shards {
     });
     check_columns();
     exchange_.check_alike(2, "the tokens that were drafted (by a number made of them)");
-    for (Index i = 0; i < size(); ++i) take_masses(i, weight_at(i));
+    for (Index i = 0; i < size(); ++i) {
+      about(i, [&] { take_masses(i, weight_at(i)); });
+      if (has_failed(i)) masses_.clear(i);
+    }
     std::size_t at = weight_at(size());
     each_look_up([&](Index i, Token x) {
       double p = 0;
@@ -175,6 +187,15 @@ class Shards {
     });
   }
   static constexpr std::size_t header = 5;
+
+  // f(), which is about row i.
+  template <class F>
+  void about(Index i, F&& f) {
+    if (!row_by_row_) f();
+    else if (!has_failed(i)) errors_.about(i, 1, f);
+  }
+  bool has_failed(Index i) const { return row_by_row_ && errors_.all()[static_cast<std::size_t>(i)]; }
+  void check(Index i) const { detail::rethrow_error_of(errors_.all(), i); }
 
   // Of row i, from the k-th number of each rank.
   void take_masses(Index i, std::size_t k) {
@@ -229,6 +250,7 @@ class Shards {
   // ---- What rows ask for
 
   double probability(Index i, Token x) {
+    check(i);
     if (x < 0 || x >= vocab_size_) return 0;
     if (const auto known = looked_up_.find(i, x)) return *known;
     const Token tokens[] = {x};
@@ -332,6 +354,8 @@ class Shards {
   detail::RankMasses masses_;
   detail::RankDraws<M, C> draws_{mine_, masses_, exchange_};
   Index vocab_size_, ahead_ = 0;
+  bool row_by_row_ = false;
+  detail::RowErrors<true> errors_;
   detail::LookedUp looked_up_;
   std::vector<double> us_;
   std::vector<Token> drawn_, drawing_;

@@ -25,6 +25,7 @@
 #include "specdec/ranks/sharded.hpp"
 #include "specdec/sample/chain.hpp"
 #include "specdec/sample/logit_columns.hpp"
+#include "specdec/sample/steps_of_rows.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
@@ -62,7 +63,8 @@ struct ShardedOptions {
 ///   specdec::ShardedModel target{many, ranks, [&](specdec::Index n) { return std::mt19937_64{seeds.at(n)}; }};
 ///   specdec::Batch batch{target, drafter, specdec::BlockVerifier{}};        // on every rank
 ///
-/// Every rank adds the same texts in the same order, and steps with InOrder, which is what Batch does by itself: what judges
+/// Each may have a chain of its own, which a function tells, too: ShardedModel{many, ranks, generator_of, chain_of}. Every
+/// rank adds the same texts in the same order, and steps with InOrder, which is what Batch does by itself: what judges
 /// a text may ask the other ranks.
 /// A call takes two exchanges, whatever the vocabulary and however many texts there are: the tokens that are fed last are
 /// those that were drafted, so they are looked up with the normalisers, each in the row that it follows, and draws are made
@@ -70,10 +72,10 @@ struct ShardedOptions {
 /// A model passed as an lvalue is referred to and must outlive this, as must the communicator; an rvalue is moved in. Give it
 /// with empty contexts. For targets: a draft model is small, and runs whole on every rank.
 /// Throws what ChainOverRanks and Shards throw, on all ranks alike, with the contexts as they were before; open trees, too,
-/// but for room that is lost in the model's own until they are closed. A row that is no distribution fails the call, also
-/// of many texts. What the model, a processor or the function throws on one rank alone is thrown there; the others throw
+/// but for room that is lost in the model's own until they are closed. Of many texts what is thrown about a row, as of one
+/// that is no distribution, is thrown where the row is asked for: it is the failure of that sequence. What the model, a processor or the function throws on one rank alone is thrown there; the others throw
 /// InvalidDistribution where it is about a row, else what their communicator throws.
-template <class M, Communicator C, class Source, RowStep Steps = Chain<>>
+template <class M, Communicator C, class Source, class Steps = Chain<>>
 class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>, M> {
   using Base = detail::WrapsModel<ShardedModel, M>;
   friend Base;
@@ -87,6 +89,10 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   static_assert(!for_many || GeneratorOfSequence<Source>,
                 "of a model for many texts each draws ahead by a generator of its own: the source is no "
                 "function that tells one by a specdec::Index");
+  static_assert(
+      RowStep<Steps> || (for_many && StepsOfSequence<Steps>),
+      "the chain is no specdec::RowStep, such as specdec::Chain, and, of a model for many texts, no "
+      "function that tells one by a specdec::Index");
 
   using Mine = CutLogits<Output>;
 
@@ -98,7 +104,8 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
       : Base(std::forward<M>(model)),
         ranks_(&ranks),
         source_(std::move(source)),
-        steps_(std::move(steps), ranks),
+        steps_(std::move(steps)),
+        cuts_(ranks),
         options_(options) {
     if (!(options.temperature >= 0 && options.temperature <= std::numeric_limits<double>::max()))
       detail::invalid_argument("temperature = ", options.temperature, " is not a finite number >= 0");
@@ -124,7 +131,10 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
     shards_.reset();
     // A rank that fails by itself leaves none waiting: the others throw at the exchange that follows.
     detail::Exchange<C> exchange(*ranks_);
-    exchange.prepare([&] { enter(feeds); });
+    exchange.prepare([&] {
+      steps_.ask(feeds);
+      enter(feeds);
+    });
     try {
       exchange.prepare([&] {
         output_.emplace(this->inner().forward(std::span<const BatchFeed>(of_model_)));
@@ -215,8 +225,9 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   }
 
   void share() {
-    shards_.emplace(steps_(*output_, this->vocab_size(), options_.temperature), output_->first(),
-                    this->vocab_size(), *ranks_, std::span<const Token>(tokens_), TokenIds(parents_));
+    const Index vocab_size = this->vocab_size();
+    shards_.emplace(cuts_(*output_, vocab_size, options_.temperature, steps_), output_->first(), vocab_size,
+                    *ranks_, std::span<const Token>(tokens_), TokenIds(parents_), for_many);
     shards_->draw_ahead(options_.draws, [this](Index row) {
       return uniform01(texts_of_rows_[static_cast<std::size_t>(row)]->source);
     });
@@ -234,7 +245,8 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
 
   C* ranks_;
   Source source_;
-  ChainOverRanks<Steps, C> steps_;
+  detail::StepsOfRows<Steps> steps_;
+  detail::CutsOverRanks<C> cuts_;
   ShardedOptions options_;
   detail::PerSequence<Text, for_many> texts_;
   std::vector<BatchFeed> of_model_;
@@ -248,7 +260,8 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
 
 template <class M, class C, class G>
 ShardedModel(M&&, C&, G, const ShardedOptions& = {}) -> ShardedModel<M, C, G>;
-template <class M, class C, class G, RowStep Steps>
+template <class M, class C, class G, class Steps>
+  requires(!std::same_as<Steps, ShardedOptions>)
 ShardedModel(M&&, C&, G, Steps, const ShardedOptions& = {}) -> ShardedModel<M, C, G, Steps>;
 
 }  // namespace specdec

@@ -86,7 +86,10 @@ class ShardedRows {
 
   Index rows() const { return shards_->size(); }
   Index vocab_size() const { return shards_->vocab_size(); }
-  ShardedRow<M, C> row(Index i) const { return {*shards_, i}; }
+  ShardedRow<M, C> row(Index i) const {
+    shards_->check(i);
+    return {*shards_, i};
+  }
 
   /// tokens[i] in row first + i, together: no exchange for those that were told when the Shards were made.
   void probabilities(TokenIds tokens, std::span<double> out, Index first = 0) const {

@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <limits>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "specdec/error.hpp"
 #include "specdec/ranks/communicator.hpp"
+#include "specdec/ranks/cut_logits.hpp"
 #include "specdec/ranks/exchange.hpp"
 #include "specdec/ranks/rank_columns.hpp"
 #include "specdec/ranks/rank_cut_search.hpp"
@@ -28,8 +30,8 @@
 
 namespace specdec::detail {
 
-/// Takes step after step on one matrix of logits of which this rank holds some columns. What the steps so far have left of
-/// row i are its tokens of logits from cuts[i] on.
+/// Takes step after step on one matrix of logits of which this rank holds some columns. A row may have steps of its own, of
+/// the type of the others' steps. A row that a step fails at has failed on all ranks, and the rest goes on without it.
 template <class Numbers, Communicator C>
 class StepsOverRanks {
   using Row = decltype(LogitsRow(std::declval<const Numbers&>().row(0)));
@@ -39,89 +41,109 @@ class StepsOverRanks {
   using Searches = std::vector<RankCut<Scalar>>;
 
   StepsOverRanks(const Numbers& logits, Index vocab_size, double temperature, Exchange<C>& exchange,
-                 std::vector<double>& cuts, Searches& searches)
-      : logits_(logits),
-        vocab_size_(vocab_size),
-        temperature_(temperature),
-        exchange_(exchange),
-        cuts_(cuts),
-        searches_(searches) {
-    cuts_.assign(static_cast<std::size_t>(logits.rows()), static_cast<double>(Row::no_cut));
-    searches_.resize(cuts_.size());
+                 RowsLeft& left, Searches& searches)
+      : logits_(logits), vocab_size_(vocab_size), exchange_(exchange), left_(left), searches_(searches) {
+    exchange_.prepare([&] {
+      const auto rows = static_cast<std::size_t>(logits.rows());
+      left_.temperatures.assign(rows, temperature);
+      left_.cuts.assign(rows, static_cast<double>(Row::no_cut));
+      left_.errors.assign(rows, nullptr);
+      searches_.resize(rows);
+    });
   }
 
-  double temperature() const { return temperature_; }
-
-  template <class Step>
-  void operator()(const Step& step) {
-    if constexpr (requires { step.each(*this); }) step.each(*this);
-    else take(step);
+  /// step_of(i) is row i's step, or its chain of steps.
+  template <class StepOf>
+  void operator()(const StepOf& step_of) {
+    using Step = std::remove_cvref_t<decltype(step_of(Index{0}))>;
+    if constexpr (requires { Step::size; }) each(step_of, std::make_index_sequence<Step::size>());
+    else if constexpr (std::same_as<Step, Temperature>) take_temperatures(step_of);
+    else if constexpr (std::same_as<Step, TopK>) take_top_k(step_of);
+    else if constexpr (std::same_as<Step, TopP>) take_top_p(step_of);
+    else {
+      static_assert(std::same_as<Step, MinP>,
+                    "over ranks work the steps Temperature, TopK, TopP and MinP, and chains of them");
+      take_min_p(step_of);
+    }
   }
 
  private:
   static constexpr double none = -std::numeric_limits<double>::infinity();
 
-  void take(const Temperature& step) {
-    if (step.value() != 1)
-      temperature_ = std::min(temperature_ * step.value(), std::numeric_limits<double>::max());
+  template <class ChainOf, std::size_t... i>
+  void each(const ChainOf& chain_of, std::index_sequence<i...>) {
+    ((*this)([&](Index row) -> const auto& { return chain_of(row).template step<i>(); }), ...);
+  }
+
+  template <class StepOf>
+  void take_temperatures(const StepOf& step_of) {
+    for (Index i = 0; i < logits_.rows(); ++i)
+      if (const double t = step_of(i).value(); t != 1)
+        left_.temperatures[at(i)] = std::min(temperature(i) * t, std::numeric_limits<double>::max());
   }
 
   // The k-th largest of all is at least that of any rank; and it is at most the largest of the ranks' own k/ranks-th, as
   // fewer than k are above all of these.
-  void take(const TopK& step) {
-    if (step.value() == 0 || step.value() >= vocab_size_ || is_argmax()) return;
-    const Index each = (step.value() - 1) / exchange_.ranks() + 1;
-    tell([&](Index i) { return std::array{largest_of(i, step.value()), largest_of(i, each)}; });
-    for (Index i = 0; i < logits_.rows(); ++i)
-      search(i, largest<2>(i, 0), largest<2>(i, 1), static_cast<double>(step.value()), {.counts = true});
-    find();
+  template <class StepOf>
+  void take_top_k(const StepOf& step_of) {
+    const auto k = [&](Index i) { return step_of(i).value(); };
+    const auto cuts = [&](Index i) { return is_open(i) && k(i) != 0 && k(i) < vocab_size_; };
+    if (!any(cuts)) return;
+    const auto told = tell(cuts, [&](Index i) {
+      return std::array{largest_of(i, k(i)), largest_of(i, (k(i) - 1) / exchange_.ranks() + 1)};
+    });
+    find(cuts, [&](Index i) {
+      search(i, told.largest(i, 0), told.largest(i, 1), static_cast<double>(k(i)), {.counts = true});
+    });
   }
 
   // Where every rank has the share p of what is its own, so have all together: that is at the least of their cuts, and
   // above the largest none has.
-  void take(const TopP& step) {
-    if (step.value() == 1 || is_argmax()) return;
-    tell([&](Index i) {
+  template <class StepOf>
+  void take_top_p(const StepOf& step_of) {
+    const auto cuts = [&](Index i) { return is_open(i) && step_of(i).value() != 1; };
+    if (!any(cuts)) return;
+    const auto told = tell(cuts, [&](Index i) {
       const Row part = row(i);
       if (has_no_token(part)) return std::array{none, none, none};
       const double weight = part.log_sum_exp().value;
-      const auto cut = static_cast<double>(step(part).cut());
+      const auto cut = static_cast<double>(step_of(i)(part).cut());
       return std::array{weight, -cut, cut};
     });
-    const double target = std::max(step.value(), std::numeric_limits<double>::min());
-    for (Index i = 0; i < logits_.rows(); ++i)
-      search(i, -largest<3>(i, 1), largest<3>(i, 2), target,
-             {.counts = false, .inverse_temperature = 1 / temperature_, .log_sum_exp = log_sum_exp(i)});
-    find();
+    find(cuts, [&](Index i) {
+      const double target = std::max(step_of(i).value(), std::numeric_limits<double>::min());
+      search(
+          i, -told.largest(i, 1), told.largest(i, 2), target,
+          {.counts = false, .inverse_temperature = 1 / temperature(i), .log_sum_exp = told.log_sum_exp(i)});
+    });
   }
 
-  void take(const MinP& step) {
-    if (step.value() == 0 || is_argmax()) return;
-    tell([&](Index i) {
+  template <class StepOf>
+  void take_min_p(const StepOf& step_of) {
+    const auto cuts = [&](Index i) { return is_open(i) && step_of(i).value() != 0; };
+    if (!any(cuts)) return;
+    const auto told = tell(cuts, [&](Index i) {
       const auto part = logits_.row(i);
       return std::array{part.size() > 0 ? static_cast<double>(part.max(0, part.size())) : none};
     });
     for (Index i = 0; i < logits_.rows(); ++i)
-      raise(i, step.least(static_cast<Scalar>(largest<1>(i, 0)), temperature_));
-  }
-
-  template <class Other>
-  void take(const Other&) {
-    static_assert(std::same_as<Other, TopK>,
-                  "over ranks work the steps Temperature, TopK, TopP and MinP, and chains of them");
+      if (cuts(i)) raise(i, step_of(i).least(static_cast<Scalar>(told.largest(i, 0)), temperature(i)));
   }
 
   // ---- What this rank has by itself
 
-  Row row(Index i) const { return Row(logits_.row(i), temperature_, cut(i)); }
-  Scalar cut(Index i) const { return static_cast<Scalar>(cuts_[static_cast<std::size_t>(i)]); }
+  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+  double temperature(Index i) const { return left_.temperatures[at(i)]; }
+  Scalar cut(Index i) const { return static_cast<Scalar>(left_.cuts[at(i)]); }
+  Row row(Index i) const { return Row(logits_.row(i), temperature(i), cut(i)); }
   void raise(Index i, Scalar cut) {
-    double& old = cuts_[static_cast<std::size_t>(i)];
+    double& old = left_.cuts[at(i)];
     old = std::max(old, static_cast<double>(cut));
   }
-  // As LogitsRow says.
-  bool is_argmax() const {
-    return !(1 / temperature_ <= static_cast<double>(std::numeric_limits<Scalar>::max()));
+  // Whether a step may cut the row: it has not failed, and its temperature does not put all on the argmax.
+  bool is_open(Index i) const {
+    return !left_.errors[at(i)] &&
+           1 / temperature(i) <= static_cast<double>(std::numeric_limits<Scalar>::max());
   }
 
   // The k-th largest logit of the part that there still is; the cut where there are fewer.
@@ -133,51 +155,80 @@ class StepsOverRanks {
 
   // ---- What the ranks have together
 
-  // A few numbers of each row from every rank. Any number that is none is found out by all.
-  template <class NumbersOfRow>
-  void tell(const NumbersOfRow& numbers) {
+  // Of each row `count` numbers from every rank.
+  template <std::size_t count>
+  struct Told {
+    const Exchange<C>& exchange;
+
+    double from(Index r, Index i, std::size_t k) const { return exchange.from(r, at(i) * count + k); }
+    // Of the ranks' k-th numbers about row i.
+    double largest(Index i, std::size_t k) const {
+      double largest = none;
+      for (Index r = 0; r < exchange.ranks(); ++r) largest = std::max(largest, from(r, i, k));
+      return largest;
+    }
+    double log_sum_exp(Index i) const {
+      const double most = largest(i, 0);
+      double sum = 0;
+      for (Index r = 0; r < exchange.ranks(); ++r) sum += std::exp(from(r, i, 0) - most);
+      return most + std::log(sum);
+    }
+  };
+
+  template <class Cuts>
+  bool any(const Cuts& cuts) const {
+    for (Index i = 0; i < logits_.rows(); ++i)
+      if (cuts(i)) return true;
+    return false;
+  }
+
+  // Every rank tells a few numbers of each row that is cut. A row with a number that is none fails.
+  template <class Cuts, class NumbersOfRow>
+  auto tell(const Cuts& cuts, const NumbersOfRow& numbers) {
     constexpr std::size_t count = std::tuple_size_v<decltype(numbers(Index{0}))>;
-    exchange_(count * cuts_.size(), [&](std::vector<double>& out) {
-      for (Index i = 0; i < logits_.rows(); ++i) {
-        std::array<double, count> told;
+    const Told<count> told{exchange_};
+    const Index rows = logits_.rows();
+    exchange_(count * at(rows), [&](std::vector<double>& out) {
+      for (Index i = 0; i < rows; ++i) {
+        std::array<double, count> mine{};
         try {
-          told = numbers(i);
+          if (cuts(i)) mine = numbers(i);
         } catch (...) {
-          told.fill(no_number);
+          mine.fill(no_number);
         }
-        out.insert(out.end(), told.begin(), told.end());
+        out.insert(out.end(), mine.begin(), mine.end());
       }
     });
-    for (Index i = 0; i < logits_.rows(); ++i) {
-      logits_.row(i);  // what this rank failed at is told in its own words
-      for (Index r = 0; r < exchange_.ranks(); ++r)
-        if (const double n = exchange_.from(r, static_cast<std::size_t>(i) * count);
-            !(n <= std::numeric_limits<double>::max()))
-          throw InvalidDistribution(
-              message("rank ", r, " has a logit in row ", i, " that is nan or inf, or none"));
-      if (largest<count>(i, 0) == none)
-        throw InvalidDistribution(message("no token of row ", i, " has a finite logit"));
-    }
+    for (Index i = 0; i < rows; ++i)
+      if (cuts(i)) left_.errors[at(i)] = error_of([&] { check(i, told); });
+    return told;
   }
-  // Of the ranks' k-th numbers about row i, where each has told `count`.
+
   template <std::size_t count>
-  double largest(Index i, std::size_t k) const {
-    double largest = none;
+  void check(Index i, const Told<count>& told) const {
+    logits_.row(i);  // what this rank failed at is told in its own words
     for (Index r = 0; r < exchange_.ranks(); ++r)
-      largest = std::max(largest, exchange_.from(r, static_cast<std::size_t>(i) * count + k));
-    return largest;
+      if (!(told.from(r, i, 0) <= std::numeric_limits<double>::max()))
+        throw InvalidDistribution(
+            message("rank ", r, " has a logit in row ", i, " that is nan or inf, or none"));
+    if (told.largest(i, 0) == none)
+      throw InvalidDistribution(message("no token of row ", i, " has a finite logit"));
   }
-  double log_sum_exp(Index i) const {
-    const double most = largest<3>(i, 0);
-    double sum = 0;
-    for (Index r = 0; r < exchange_.ranks(); ++r)
-      sum += std::exp(exchange_.from(r, static_cast<std::size_t>(i) * 3) - most);
-    return most + std::log(sum);
+
+  // The cuts of all rows that are cut and have not failed. begin(i) is what begins to search row i.
+  template <class Cuts, class Begin>
+  void find(const Cuts& cuts, const Begin& begin) {
+    for (Index i = 0; i < logits_.rows(); ++i) {
+      if (cuts(i)) begin(i);
+      else searches_[at(i)].begin(cut(i), cut(i), 0, {.counts = true});  // which is found
+    }
+    find_cuts(exchange_, searches_);
+    for (Index i = 0; i < logits_.rows(); ++i) raise(i, searches_[at(i)].cut());
   }
 
   // Gets ready to search row i for a cut between low and high.
   void search(Index i, double low, double high, double target, const RankTokenWeight& weight) {
-    auto& search = searches_[static_cast<std::size_t>(i)];
+    auto& search = searches_[at(i)];
     const auto least = static_cast<Scalar>(low), most = static_cast<Scalar>(high);
     search.begin(least, most, target, weight);
     if (search.found()) return;
@@ -195,16 +246,11 @@ class StepsOverRanks {
     });
     search.put_above(weight.counts ? sum : sum * weight(static_cast<double>(most)));
   }
-  void find() {
-    find_cuts(exchange_, searches_);
-    for (Index i = 0; i < logits_.rows(); ++i) raise(i, searches_[static_cast<std::size_t>(i)].cut());
-  }
 
   Numbers logits_;
   Index vocab_size_;
-  double temperature_;
   Exchange<C>& exchange_;
-  std::vector<double>& cuts_;
+  RowsLeft& left_;
   Searches& searches_;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <tuple>
 #include <utility>
 
@@ -36,10 +37,11 @@ class Chain {
     return row;
   }
 
-  /// Calls visit(step) for each step, in the order written.
-  template <class Visit>
-  void each(Visit&& visit) const {
-    std::apply([&](const auto&... step) { (visit(step), ...); }, steps_);
+  /// How many steps there are, and the i-th one.
+  static constexpr std::size_t size = sizeof...(Steps);
+  template <std::size_t i>
+  const auto& step() const {
+    return std::get<i>(steps_);
   }
 
  private:

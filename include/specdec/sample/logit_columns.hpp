@@ -1,13 +1,13 @@
 // The logits that one rank has computed.
 #pragma once
 
-#include <cstddef>
 #include <exception>
 #include <span>
 #include <utility>
 
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/owning_temporary.hpp"
+#include "specdec/sample/row_errors.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -33,8 +33,7 @@ class LogitColumns {
   Index cols() const { return logits_.cols(); }
   Index first() const { return first_; }
   auto row(Index i) const {
-    if (const auto k = static_cast<std::size_t>(i); k < errors_.size() && errors_[k])
-      std::rethrow_exception(errors_[k]);
+    detail::rethrow_error_of(errors_, i);
     return logits_.row(i);
   }
 

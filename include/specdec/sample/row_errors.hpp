@@ -12,6 +12,12 @@
 
 namespace specdec::detail {
 
+/// Throws what was thrown about row i, if anything was. Errors may be none at all.
+inline void rethrow_error_of(std::span<const std::exception_ptr> errors, Index i) {
+  const auto k = static_cast<std::size_t>(i);
+  if (k < errors.size() && errors[k]) std::rethrow_exception(errors[k]);
+}
+
 /// Where all rows are of one text: it is thrown at once.
 template <bool kept>
 class RowErrors {
@@ -37,7 +43,7 @@ class RowsWithErrors {
   Index rows() const { return rows_.rows(); }
   Index vocab_size() const { return rows_.vocab_size(); }
   auto row(Index i) const {
-    if (const std::exception_ptr& error = errors_[static_cast<std::size_t>(i)]) std::rethrow_exception(error);
+    rethrow_error_of(errors_, i);
     return rows_.row(i);
   }
 

@@ -32,6 +32,8 @@ class StepsOfRows {
 
   /// Before a call of the model: asks for the steps of the rows that the feeds want.
   void ask(std::span<const BatchFeed>) {}
+  /// Those of row i of that call.
+  const Steps& operator[](Index) const { return steps_; }
   /// The rows of that call, by their steps. The logits must outlive them.
   template <class Logits>
   auto of(const Logits& logits) const {
@@ -73,6 +75,7 @@ class StepsOfRows<F> {
       for (Index i = 0; i < feed.rows; ++i) steps_.push_back(steps);
     }
   }
+  const Steps& operator[](Index i) const { return steps_[static_cast<std::size_t>(i)]; }
   template <class Logits>
   auto of(const Logits& logits) const {
     return RowsOfOwnSteps<NumbersOf<Logits>, Steps>(numbers(logits), steps_);
