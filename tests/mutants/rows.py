@@ -328,7 +328,7 @@ mutant("spread-part-of-a-shorter-row", "ranks/rank_part.hpp", SHARDED, "std::min
 mutant("spread-list-unshifted", "ranks/rank_part.hpp", SHARDED, "row_.support(listed_from_ + k) - columns_.first", "row_.support(listed_from_ + k)")
 mutant("spread-draw-unshifted", "ranks/rank_draws.hpp", SHARDED, "out.assign({static_cast<double>(mine_.first() + x), row.probability(x)});", "out.assign({static_cast<double>(x), row.probability(x)});")
 mutant("spread-sum-ends-with-the-shorter", "rows/read/segments.hpp", SHARDED, "return sum(q.spread()) + f.alone(p, std::max<Index>(start, q.vocab_size()), end);", "return sum(q.spread());")
-mutant("spread-residual-drawn-in-pieces", "rows/read/computed_sampler.hpp", SHARDED, "std::conditional_t<SpreadRow<Row>, SpreadSampler<Row>,", "std::conditional_t<false, SpreadSampler<Row>,")
+mutant("spread-residual-drawn-in-pieces", "rows/list.hpp", SHARDED, "std::conditional_t<SpreadRow<Row>, SpreadSampler<Row>,", "std::conditional_t<false, SpreadSampler<Row>,")
 REMAINDER = "tests/rows/read/remainder"
 mutant("remainder-of-ranks-token-by-token", "rows/read/remainder.hpp", "tests/law_trees_over_ranks", "if constexpr (SpreadRow<P>) {", "if constexpr (false) {")
 mutant("remainder-of-ranks-unshifted", "rows/read/remainder.hpp", REMAINDER, "visit(factor, part(row));", "visit(factor, row);")

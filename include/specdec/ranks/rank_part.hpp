@@ -7,7 +7,6 @@
 
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
-#include "specdec/rows/read/computed_sampler.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {

@@ -1,5 +1,7 @@
-// What rows that list their tokens have in common: searches, checks and draws.
+// What rows that list their tokens have in common: searches, checks and draws; and how rows are drawn from that are computed.
 #pragma once
+
+#include <type_traits>
 
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
@@ -88,5 +90,23 @@ class ListSampler {
   R row_;
   PrefixSampler<Positions<R>> draw_;
 };
+
+/// Draws from a SpreadRow by what its parts sum to.
+template <class Row>  // complete only by the time of a draw
+class SpreadSampler {
+ public:
+  explicit SpreadSampler(const Row& row) : row_(row) {}
+
+  Token operator()(double u) { return row_.spread().draw(u, row_); }
+
+ private:
+  Row row_;
+};
+
+/// Draws from a row in the way that reads least: by its parts, by its list, or by sums of its segments.
+template <class Row>
+using ComputedSampler =
+    std::conditional_t<SpreadRow<Row>, SpreadSampler<Row>,
+                       std::conditional_t<ListedRow<Row>, ListSampler<Row>, PrefixSampler<Row>>>;
 
 }  // namespace specdec::detail

@@ -88,27 +88,29 @@ inline void check_enumerable(const char* name, Index tokens) {
 inline constexpr auto sampled = [](const auto& row, Token x) { return row.probability(x); };
 inline constexpr auto greedy = [](const auto& row, Token x) { return x == row.argmax() ? 1.0 : 0.0; };
 
+/// The law of what the model writes alone, of which choose(row, x) is the probability of token x.
+template <class M, class Choose>
+Law law_of(const M& model, std::span<const Token> prompt, const Options& options, const Choose& choose) {
+  check_enumerable("max_new_tokens", options.max_new_tokens);
+  Law law;
+  std::vector<Token> context(prompt.begin(), prompt.end());
+  continue_law(model, context, context.size(), 1.0, options, choose, law);
+  return law;
+}
+
 }  // namespace detail
 
 /// The law of the target alone. `model` offers distribution(context), as TableModel does. All laws here throw
 /// std::invalid_argument on a max_new_tokens that is negative or more than could ever be enumerated.
 template <class M>
 Law target_law(const M& model, std::span<const Token> prompt, const Options& options) {
-  detail::check_enumerable("max_new_tokens", options.max_new_tokens);
-  Law law;
-  std::vector<Token> context(prompt.begin(), prompt.end());
-  detail::continue_law(model, context, context.size(), 1.0, options, detail::sampled, law);
-  return law;
+  return detail::law_of(model, prompt, options, detail::sampled);
 }
 
 /// The law of greedy decoding with the target alone: all on one output.
 template <class M>
 Law greedy_law(const M& model, std::span<const Token> prompt, const Options& options) {
-  detail::check_enumerable("max_new_tokens", options.max_new_tokens);
-  Law law;
-  std::vector<Token> context(prompt.begin(), prompt.end());
-  detail::continue_law(model, context, context.size(), 1.0, options, detail::greedy, law);
-  return law;
+  return detail::law_of(model, prompt, options, detail::greedy);
 }
 
 /// The exact law of a whole generation and exact expectations over it.
@@ -119,6 +121,15 @@ struct GenerationLaw {
   double accepted = 0;
   double emitted = 0;
   double block_efficiency() const { return emitted / target_calls; }
+
+  /// Enters what was done from `before` to `after` with probability p.
+  void count(double p, const Stats& after, const Stats& before = {}) {
+    const auto share = [p](Index now, Index then) { return p * static_cast<double>(now - then); };
+    target_calls += share(after.target_calls, before.target_calls);
+    drafted += share(after.drafted, before.drafted);
+    accepted += share(after.accepted, before.accepted);
+    emitted += share(after.emitted, before.emitted);
+  }
 };
 
 /// Enumerates decoder.generate() as it stands: every draft, every coin, every race of every step, models and
@@ -131,10 +142,7 @@ GenerationLaw enumerate_generate(Decoder& decoder, std::span<const Token> prompt
     const Result result = decoder.generate(prompt, options, chance);
     const double p = chance.probability();
     out.law[result.tokens] += p;
-    out.target_calls += p * static_cast<double>(result.stats.target_calls);
-    out.drafted += p * static_cast<double>(result.stats.drafted);
-    out.accepted += p * static_cast<double>(result.stats.accepted);
-    out.emitted += p * static_cast<double>(result.stats.emitted);
+    out.count(p, result.stats);
   });
   return out;
 }
@@ -184,11 +192,7 @@ GenerationLaw exact_generate(Decoder& decoder, std::span<const Token> prompt, co
         const Stats before = sequence.stats();
         sequence.step(chance);
         const double p = state.probability * chance.probability();
-        const Stats& after = sequence.stats();
-        out.target_calls += p;
-        out.drafted += p * static_cast<double>(after.drafted - before.drafted);
-        out.accepted += p * static_cast<double>(after.accepted - before.accepted);
-        out.emitted += p * static_cast<double>(after.emitted - before.emitted);
+        out.count(p, sequence.stats(), before);
         enter(std::move(sequence), p);
       });
   }

@@ -127,10 +127,9 @@ class PartOfRow {
   PartOfRow(const R& row, const Tokens& tokens, double mass) : row_(row), tokens_(tokens), mass_(mass) {}
 
   static auto sampler_of(const PartOfRow& part) {
-    if constexpr (ListedRow<R>) return detail::ListSampler<PartOfRow>(part);
-    else if constexpr (Tokens::leaves_most && requires { part.row_.known_stretch(); })
+    if constexpr (Tokens::leaves_most && requires { part.row_.known_stretch(); })
       return PrefixSampler<PartOfRow>(part, part.row_.known_stretch());
-    else return PrefixSampler<PartOfRow>(part);
+    else return detail::ComputedSampler<PartOfRow>(part);
   }
 
   double normalised(double p) const { return mass_ > 0 ? p / mass_ : p; }

@@ -10,7 +10,6 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
-#include "specdec/rows/read/computed_sampler.hpp"
 #include "specdec/rows/read/segments.hpp"
 #include "specdec/types.hpp"
 

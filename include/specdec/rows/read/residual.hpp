@@ -12,7 +12,6 @@
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
-#include "specdec/rows/read/computed_sampler.hpp"
 #include "specdec/rows/read/segments.hpp"
 
 namespace specdec {
