@@ -139,10 +139,9 @@ TEST_CASE("A token that cannot come out is never within the numbers") {
   CHECK(explain_divergence(passing, prompt, counts, jumps).kind == Kind::right);
   std::ostringstream words;
   words << never;
-  CHECK(
-      words.str() ==
-      "the texts part behind 3 tokens: 4 is 0 below the largest logit, 0 is inf; calls of other shapes move "
-      "logits by 0.499023, rounding may by 1.96684e-06: the right text is not greedy");
+  CHECK(words.str() ==
+        "the texts part after 3 tokens: 4 is 0 below the largest logit, 0 is inf; calls of other shapes move "
+        "logits by 0.499023, rounding may by 1.96684e-06: the right text is not greedy");
 }
 
 TEST_CASE("What cannot be explained is refused") {

@@ -172,7 +172,7 @@ TEST_CASE("what is no tree is an error that names the token") {
   in = {};
   in.target.conservativeResize(4, 5);
   CHECK(complaint(in) ==
-        "specdec: target has 4 rows, expected gamma + 1 = 6: the one behind tokens[3] is missing");
+        "specdec: target has 4 rows, expected gamma + 1 = 6: the one after tokens[3] is missing");
   in = {};
   in.draft.conservativeResize(4, 5);
   CHECK(complaint(in) == "specdec: draft has 4 rows, expected gamma = 5, one per token");

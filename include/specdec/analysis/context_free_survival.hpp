@@ -1,7 +1,7 @@
 // The expected acceptance of models without context: one row of the target and one of the draft, for every
 // position.
 //
-// Then the weight behind i tokens is a random walk: it is multiplied by a ratio p(x)/q(x), x ~ q, and clipped at
+// Then the weight after i tokens is a random walk: it is multiplied by a ratio p(x)/q(x), x ~ q, and clipped at
 // 1 (block verification) or not (greedy block verification, the bound with full information). The number of
 // weights that it can take grows like that of multisets of i ratios. Where they are few, their law is computed;
 // where they are many, it is enclosed between two laws on a grid of cells of the logarithm:
@@ -96,7 +96,7 @@ class WeightWalk {
     for (const Atom& r : ratios_) log_ratios_.push_back(std::log(r.value));
   }
 
-  /// One more token, which `remaining` others may follow; P(τ >= i) behind it. Throws std::invalid_argument
+  /// One more token, which `remaining` others may follow; P(τ >= i) after it. Throws std::invalid_argument
   /// where more than `most` weights would have to be kept.
   double step(Index remaining, std::size_t most) {
     set_region(static_cast<double>(remaining));

@@ -76,7 +76,7 @@ class SurvivalWalk {
     }
   }
 
-  // A copy of the rows here, for those of a model live no longer than until its next call.
+  // A copy of the rows here, for rows of a model live until its next call only.
   void read(std::vector<Drafted>& level) {
     const Index i = static_cast<Index>(&level - levels_.data());
     level.clear();

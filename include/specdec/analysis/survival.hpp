@@ -45,7 +45,7 @@ struct Survival {
 
 namespace detail {
 
-/// The weight behind a token of probabilities p and q. One that is not 0 can become so, but not the reverse.
+/// The weight after a token of probabilities p and q. One that is not 0 can become so, but not the reverse.
 template <class Rule>
   requires tells_survival<Rule>
 double next_weight(const Rule& rule, double before, double p, double q) {
@@ -76,10 +76,10 @@ concept SurvivalRule = requires(const Rule& rule) {
 };
 
 /// P(τ > i | x_1..x_{i+1}) for i < γ along a given draft: what the rule is expected to make of it, over coins and over
-/// the tokens behind the (i+1)-th. Their means over drafts are P(τ > i), which Acceptance estimates so.
+/// the tokens after the (i+1)-th. Their means over drafts are P(τ > i), which Acceptance estimates so.
 ///
 /// Source: Sun et al., Lemma 3. (Given *all* of the draft block verification may do otherwise: what it does at i
-/// then depends on how well the tokens behind x_i suit the target.)
+/// then depends on how well the tokens after x_i suit the target.)
 /// Arguments, and what is thrown, are as for verify(). Random: none. Cost: γ look-ups in each matrix.
 template <SurvivalRule Rule, Probabilities Target, Probabilities Draft>
 Survival survival_of_draft(const Rule& rule, const Target& target, const Draft& draft, TokenIds tokens) {

@@ -1,4 +1,4 @@
-// Chance that belongs to a place in the text: the same numbers for whoever draws the token there.
+// Chance that belongs to a place in the text: target and drafter draw the token there by equal numbers.
 #pragma once
 
 #include <concepts>
@@ -20,9 +20,8 @@ inline constexpr bool never = false;
 
 }  // namespace detail
 
-/// A source of chance of which every token of a text has numbers of its own, so that whoever draws the token at a place
-/// from equal rows draws the same one, and from similar rows nearly always: the target, the drafter with the target's
-/// numbers, the target again.
+/// A source of chance of which every token of a text has numbers of its own. Target and drafter, who draw the token at a
+/// place by equal numbers, draw one token from equal rows, and nearly always from similar ones.
 ///
 ///   specdec::Keyed keyed{seed};
 ///   decoder.generate(prompt, options, keyed);          // SpecDec of a KeyedVerifier

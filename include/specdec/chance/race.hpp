@@ -53,7 +53,7 @@ std::optional<Token> settle_race(Chance& chance, double w, const P& p, const Q& 
 template <class Chance, Distribution P, Distribution Q>
 std::optional<Token> run_race(Chance& chance, double w, const P& p, const Q& q,
                               int rounds = max_race_rounds) {
-  if (w <= 0) return std::nullopt;  // without a look at p, which may be a row behind an impossible token
+  if (w <= 0) return std::nullopt;  // without a look at p, which may be the row after an impossible token
   auto sampler = p.sampler();
   for (int round = 0; round < rounds; ++round) {
     if (!chance.coin(w)) return std::nullopt;

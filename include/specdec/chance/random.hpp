@@ -1,7 +1,7 @@
 // Portable randomness. std::uniform_real_distribution and std::discrete_distribution differ between standard
 // libraries; these do not, so one seed gives one text under libstdc++, libc++ and MSVC.
 //
-// <random> itself is not included: whoever uses the library only for its templates should not wait for it.
+// <random> itself is not included: it takes a while to compile, and the templates do not need it.
 #pragma once
 
 #include <bit>

@@ -58,7 +58,7 @@ struct SumOfNumbers {
   static constexpr Index lanes = lot / 8;
 };
 
-/// The sum of those of `count` numbers, whole lots, whose keys are not below a threshold.
+/// The sum of the numbers, of `count`, whole lots, whose keys are not below a threshold.
 template <std::floating_point Scalar>
 struct SumOfNotBelow {
   static SPECDEC_KERNEL double run(const Scalar* numbers, const Scalar* keys, Index count, Scalar threshold) {

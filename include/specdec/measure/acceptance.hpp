@@ -124,7 +124,7 @@ struct Acceptance {
   std::vector<double> token_acceptance() const { return per(drafted, token); }
   std::vector<double> block_acceptance() const { return per(drafted, block); }
 
-  /// The acceptance rate α = E Σ min(p, q): the mean of min(1, p/q) over drafted tokens (but for those behind
+  /// The acceptance rate α = E Σ min(p, q): the mean of min(1, p/q) over drafted tokens (but for tokens after
   /// one that the target rules out), and its standard error with the tokens of a draft taken
   /// together (ratio estimator), since they are not independent.
   Estimate rate() const {

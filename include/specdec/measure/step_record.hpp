@@ -39,7 +39,7 @@ struct StepRecord {
   /// How many tokens a path of the draft has at most.
   Index depth() const { return tree.depth < 0 ? drafted : tree.depth; }
 
-  /// Enters the times, in seconds, where they tell of a step's own work: not those of models that took in a prompt as
+  /// Enters the times, in seconds, where they tell of a step's own work: not of models that took in a prompt as
   /// well, nor of a draft model that took in what was written without it (`after_a_draft`: the step before
   /// drafted, too).
   void add_costs_to(CostCurve& draft_cost, CostCurve& target_cost, bool after_a_draft) const {

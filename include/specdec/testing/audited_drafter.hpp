@@ -25,7 +25,7 @@ namespace specdec::testing {
 ///
 /// A drafter passed as an lvalue is referred to and must outlive this; an rvalue is moved in. What goes in
 /// and what comes out is passed on as it is, and the audit's randomness is its own: the text is that of the
-/// drafter alone. Guarantees and costs are those of DraftAudit. A throw of the drafter leaves the audit as it
+/// drafter alone. DraftAudit tells guarantees and costs. A throw of the drafter leaves the audit as it
 /// was; drafts of steps that fail later are counted all the same, for they were drawn.
 template <class D>
 class AuditedDrafter {

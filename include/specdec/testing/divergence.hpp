@@ -23,7 +23,7 @@ namespace specdec::testing {
 
 /// How two texts were compared.
 struct DivergenceOptions {
-  /// How many tokens of the text a call takes in at a time, asked for the rows behind all of them, as verification of γ
+  /// How many tokens of the text a call takes in at a time, asked for the rows after all of them, as verification of γ
   /// drafted tokens does with γ + 1. Of each the model is asked twice about the parting: by the first row of a call, and by
   /// the last.
   std::vector<Index> call_sizes = {1, 2, 3, 5, 9};
@@ -67,7 +67,7 @@ struct Divergence {
   friend std::ostream& operator<<(std::ostream& out, const Divergence& d) {
     if (d.kind == Kind::none) return out << "the texts do not part";
     if (d.kind == Kind::shorter) return out << "one text is the beginning of the other";
-    out << "the texts part behind " << d.position << " tokens: " << d.left << " is " << d.left_short
+    out << "the texts part after " << d.position << " tokens: " << d.left << " is " << d.left_short
         << " below the largest logit, " << d.right << " is " << d.right_short
         << "; calls of other shapes move logits by " << d.moved << ", rounding may by " << d.rounding << ": ";
     switch (d.kind) {
@@ -85,11 +85,11 @@ struct Divergence {
 
 namespace detail {
 
-/// Asks a model about the row behind one of the tokens of a text.
+/// Asks a model about the row after one of the tokens of a text.
 template <class M>
 class AtParting {
  public:
-  /// The row behind the first `length` tokens of the text, the first `prompt` of which are fed together.
+  /// The row after the first `length` tokens of the text, the first `prompt` of which are fed together.
   AtParting(M& model, std::span<const Token> text, Index prompt, Index length, Token left, Token right)
       : model_(model), text_(text), prompt_(prompt), last_(length - 1), left_(left), right_(right) {}
 
@@ -181,7 +181,7 @@ double precision_of_logits() {
 /// are below the largest logit there, and whether that lies within what the model's own numbers do. For that the model is
 /// asked about that place by calls of several shapes, since kernels that add in another order give other last bits.
 ///
-/// `left` and `right` are the new tokens behind `prompt`. Two greedy texts may part where both tokens are within
+/// `left` and `right` are the new tokens after `prompt`. Two greedy texts may part where both tokens are within
 /// moved + rounding of the largest logit: then nothing is wrong but the wish for equal texts. Else something is: a cache
 /// that was not rolled back, a row of another position, a rule that is not greedy. The logits are the model's own: where a
 /// hook or a processor changed them, give a model of logits that does so, too.

@@ -21,7 +21,7 @@ namespace specdec::testing {
 
 /// How a token of a tree comes about, given its elder siblings.
 enum class Sibling {
-  independent,          ///< drawn from the row behind its parent
+  independent,          ///< drawn from the row after its parent
   without_replacement,  ///< drawn from that row without the elders' tokens
   chosen,               ///< the likeliest token that no elder has
 };
@@ -104,7 +104,7 @@ class FormDrafter {
       const Index parent = above < 0 ? -1 : numbers_[static_cast<std::size_t>(above)];
       if (parent == left_out || depths_[k] > limits.depth || static_cast<Index>(k) >= limits.nodes) continue;
       const Eigen::RowVectorXd row =
-          detail::sibling_row(row_behind(context, parent), form_.kinds[k], elders(parent));
+          detail::sibling_row(row_after(context, parent), form_.kinds[k], elders(parent));
       if (!(row.sum() > 0)) continue;
       numbers_[k] = size();
       rows_.row(size()) = row;
@@ -128,7 +128,7 @@ class FormDrafter {
     return out;
   }
 
-  Eigen::RowVectorXd row_behind(std::span<const Token> context, Index k) const {
+  Eigen::RowVectorXd row_after(std::span<const Token> context, Index k) const {
     std::vector<Token> way;
     for (; k >= 0; k = parents_[static_cast<std::size_t>(k)])
       way.push_back(tokens_[static_cast<std::size_t>(k)]);

@@ -70,7 +70,7 @@ struct DraftedRows {
 ///                       draft as a whole. Costs nothing where look-ups are cheap; elsewhere the statistics tell
 ///                       acceptance only of such rules
 ///
-/// Tokens may branch. Target row 0 stands behind the context, row k + 1 behind token k, and so do the nodes of the tree;
+/// Tokens may branch. Target row 0 stands after the context, row k + 1 after token k, and so do the nodes of the tree;
 /// draft row k is what token k was drawn from given its elder siblings. Rules for trees ask as well
 ///
 ///   parent(k)           the token that token k follows; −1 for the context
@@ -249,7 +249,7 @@ class Drafted {
     if (targets == gamma() + 1) return;
     if (!linear && targets > 0 && targets <= gamma())
       detail::invalid_argument("target has ", targets, " rows, expected gamma + 1 = ", gamma() + 1,
-                               ": the one behind tokens[", targets - 1, "] is missing");
+                               ": the one after tokens[", targets - 1, "] is missing");
     detail::invalid_argument("target has ", targets, " rows, expected gamma + 1 = ", gamma() + 1);
   }
 

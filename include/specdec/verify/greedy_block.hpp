@@ -111,7 +111,7 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
     at(0).live.assign(live_.begin(), live_.end());
     for (Index i = 0; i < gamma; ++i) {
       at(i + 1).g = 0;
-      if (at(i).g == 0) continue;  // behind a token that the target rules out, its rows decide nothing
+      if (at(i).g == 0) continue;  // after a token that the target rules out, its rows decide nothing
       level(at(i), drafted.target(i), drafted.draft(i));
       const double p = drafted.p(i), q = drafted.q(i);
       const double t = at(i).levels.back().probability(p, q);
@@ -145,7 +145,7 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
     }
   }
 
-  // The modifications that are live behind a token of this row, which has probability p under the target and q
+  // The modifications that are live after a token of this row, which has probability p under the target and q
   // under the draft.
   static void pass(const Position& here, double p, double q, std::vector<Modification>& next) {
     for (std::size_t k = 0; k < here.live.size(); ++k) {

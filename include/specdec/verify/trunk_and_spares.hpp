@@ -11,10 +11,10 @@
 namespace specdec {
 
 /// Verifies a tree by a rule for linear drafts. The eldest children are the trunk, which the rule judges; all others are
-/// spares. Where the rule stops with a Y that is a spare there, the same target call holds the rows behind it, and what
+/// spares. Where the rule stops with a Y that is a spare there, the same target call holds the rows after it, and what
 /// comes next is the next step of the loop, judged on the spare's own trunk, and so on. Lossless where the rule is: a
 /// loop in which some steps find their rows made already. For that a spare may be there for any reason, be it chosen or
-/// drawn; but what follows a spare is to be drafted from the rows behind it, as anything is.
+/// drawn; but what follows a spare is to be drafted from the rows after it, as anything is.
 ///
 ///   TrunkAndSpares<BlockVerifier>         the best rule for linear drafts, for one more look-up a stop
 ///   TrunkAndSpares<SampleMatchVerifier>   sample-and-match on a tree: down to the child that holds the target's own draw.
@@ -99,7 +99,7 @@ class TrunkAndSpares : public detail::Callable<TrunkAndSpares<V>> {
     }
   }
 
-  // The eldest child is none: what lies behind it has been judged, and is no fresh draft.
+  // The eldest child is none: what follows it has been judged, and is no fresh draft.
   static Index spare_of(const auto& drafted, Index node, Token token) {
     Index k = drafted.first_child(node);
     while (k >= 0 && (k = drafted.next_sibling(k)) >= 0 && drafted.token(k) != token) {

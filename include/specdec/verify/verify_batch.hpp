@@ -51,7 +51,7 @@ inline void check_size(const char* name, const char* of, Index size, Index expec
 
 /// Judges many drafts of any lengths: draft i is tokens[offsets[i]] to tokens[offsets[i + 1] − 1], γ_i of them. Its rows
 /// are as many of `draft`, and γ_i + 1 of `target`, which begin at row offsets[i] + i; its chance is sources[i], and what
-/// comes of it verdicts[i]. Each gets the verdict that verify() would give it, whoever runs it beside what.
+/// comes of it verdicts[i]. Each gets the verdict that verify() would give it, in any order and on any thread.
 ///
 ///   specdec::verify_batch(specdec::BlockVerifier{}, target, draft, tokens, offsets, rngs, verdicts, for_each);
 ///

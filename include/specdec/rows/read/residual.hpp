@@ -39,7 +39,7 @@ struct ResidualOf {
     return difference < 0 ? 0 : difference;
   }
 
-  // A row need not answer for a stretch that begins behind its end.
+  // A row need not answer for a stretch that begins after its end.
   double alone(const SummableRow auto& p, Index start, Index end) const {
     return start < end ? a * static_cast<double>(p.sum(start, end - start)) : 0.0;
   }
