@@ -157,7 +157,7 @@ mutant("lenience-not-in-correction", "verify/lenient.hpp", "tests/verify/lenient
 mutant = promise("rows behind a token that the target rules out are not read")
 mutant("block-reads-on", "verify/block.hpp", "tests/verify/drafted", "w[i] > 0 ? ", "true ? ")
 mutant("greedy-reads-on", "verify/greedy_block.hpp", "tests/verify/drafted",
-       "if (at(i).g == 0) continue;  // behind", "// behind")
+       "if (at(i).g == 0) continue;  // after", "// after")
 mutant("race-reads-on", "chance/race.hpp", "tests/verify/drafted", "if (w <= 0) return std::nullopt;", "")
 
 mutant = promise("a drafted token with q = 0 is an error, also where only a pass over its row tells")
