@@ -13,7 +13,7 @@ mutant("confidence-after-the-draw", "draft/strategies/line.hpp", LENGTHS,
 mutant("confidence-ignored", "draft/strategies/line.hpp", LENGTHS, "      if (!keep_drafting(q, i)) return end();\n", "")
 mutant("schedule-grows-by-one", "draft/length/draft_length.hpp", LENGTHS, ") + 2", ") + 1")
 mutant("schedule-below-one", "draft/length/draft_length.hpp", LENGTHS, "std::max<Index>(1, length_ - 1)", "length_ - 1")
-mutant("survival-of-another-rule", "loop/step.hpp", LENGTHS, "if constexpr (tells_survival<V> && !branches) {", "if constexpr (tells_survival<Drafter>) {")
+mutant("survival-of-another-rule", "loop/step.hpp", LENGTHS, "if constexpr (tells_survival<V> && !branches) {", "if constexpr (false) {")
 mutant("token-survival-unclipped", "verify/token.hpp", "tests/measure/acceptance", "before * std::min(1.0, p / q)", "before * p / q")
 mutant("block-survival-clipped-twice", "verify/block.hpp", "tests/measure/acceptance", "std::min(1.0, before * (p / q))", "before * std::min(1.0, p / q)")
 mutant("expectations-of-costly-rows", "loop/step_base.hpp", "tests/measure/acceptance", "if (!drafted.all_looked_up()) return false;", "")
@@ -254,7 +254,9 @@ mutant("model-of-another-taken-as-it-is", "draft/model_drafter.hpp", "tests/draf
 mutant("strategy-unchecked", "draft/model_drafter.hpp", "tests/draft/strategies/confident_tree",
        "if constexpr (requires { strategy_.check(); }) strategy_.check();",
        "")
-mutant("last-token-with-no-room", "draft/strategies/strategy.hpp", "tests/draft/strategies/line tests/draft/model_drafter",
+mutant("wish-for-no-row", "draft/strategies/strategy.hpp", "tests/draft/strategies/line",
+       "std::max<Index>(1, std::ssize(tokens))", "std::ssize(tokens)")
+mutant("last-token-with-no-room", "draft/drafter.hpp", "tests/draft/strategies/line tests/draft/model_drafter",
        "room == unlimited ? room : room + 1;",
        "room;")
 mutant("tree-drafted-as-a-line", "model/feeds.hpp", "tests/draft/model_drafter",

@@ -49,6 +49,9 @@ struct DraftLimits {
 
 namespace detail {
 
+/// How many tokens a line may have where the model has room for so many drafted tokens: the last one need not enter it.
+inline Index longest_line(Index room) { return room < 0 ? 0 : room == unlimited ? room : room + 1; }
+
 struct AlwaysKeepDrafting {
   bool operator()(const auto&, Index) const { return true; }
 };

@@ -70,10 +70,4 @@ concept DraftStrategy =
       { growth.draft(n).tokens } -> std::convertible_to<std::span<const Token>>;
     };
 
-namespace detail {
-
-/// How many tokens a line may have where the model has room for so many drafted tokens: the last one need not enter it.
-inline Index longest_line(Index room) { return room < 0 ? 0 : room == unlimited ? room : room + 1; }
-
-}  // namespace detail
 }  // namespace specdec
