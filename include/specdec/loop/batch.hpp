@@ -116,7 +116,8 @@ class Batch {
                 "this draft length is one for all sequences: pass specdec::shared(policy)");
   using Entry = detail::BatchEntry<Drafter, V, Policy, shares_length>;
   using EntrySource = typename Entry::Source;
-  using Request = DraftRequest<EntrySource, detail::KeepDrafting<Policy, V>>;
+  using KeepDrafting = detail::KeepDrafting<Policy, remembers_sequence<V>>;
+  using Request = DraftRequest<EntrySource, KeepDrafting>;
 
  public:
   /// One text in the making: its tokens, its statistics, and what the target keeps of it.
@@ -361,7 +362,7 @@ class Batch {
     std::erase_if(stepping_, [](const Entry* entry) { return entry->error() != nullptr; });
   }
 
-  void draft_alone(Entry& entry) { entry.draft(detail::KeepDrafting<Policy, V>{&policy_of(entry)}); }
+  void draft_alone(Entry& entry) { entry.draft(KeepDrafting{&policy_of(entry)}); }
 
   template <class E>
   void draft_together(E& for_each) {

@@ -101,7 +101,7 @@ struct OwnPolicy<Policy, true> {
 /// does in a step touches nothing of others; what fails is noted, and thrown by nobody.
 template <class D, class V, class Policy, bool shares_policy>
 class BatchEntry {
-  using KeepDrafting = detail::KeepDrafting<Policy, V>;
+  using KeepDrafting = detail::KeepDrafting<Policy, remembers_sequence<V>>;
   using Draft = typename DraftOfEntry<D, typename EntrySource<V>::Kept, KeepDrafting>::Type;
   static_assert(suits<D, Draft, V>());
 

@@ -89,7 +89,7 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
   using Target = typename Shared::Target;
   using Drafter = typename Shared::Drafter;
   using Base = Step<V, drafts_trees<Drafter>>;
-  using KeepDrafting = detail::KeepDrafting<typename Shared::Policy, V>;
+  using KeepDrafting = detail::KeepDrafting<typename Shared::Policy, remembers_sequence<V>>;
 
   template <class C>
   using DraftBy = std::remove_cvref_t<decltype(ask_drafter(std::declval<Drafter&>(), std::span<const Token>{},

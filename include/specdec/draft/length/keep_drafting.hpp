@@ -2,20 +2,19 @@
 #pragma once
 
 #include "specdec/types.hpp"
-#include "specdec/verify/verifier.hpp"
 
 namespace specdec::detail {
 
-/// What a drafter asks before it draws from a row: the policy, if that may end a draft there. V is the rule that will
-/// judge the draft.
-template <class Policy, class V>
+/// What a drafter asks before it draws from a row: the policy, if that may end a draft there. `remembers` says
+/// whether the rule that will judge the draft remembers its sequence; a drafter is compiled once for all others.
+template <class Policy, bool remembers>
 struct KeepDrafting {
   Policy* length = nullptr;
 
   template <class Row>
   bool operator()([[maybe_unused]] const Row& row, [[maybe_unused]] Index i) const {
     if constexpr (requires { length->keep_drafting(row, i); }) {
-      static_assert(!remembers_sequence<V>,
+      static_assert(!remembers,
                     "a verifier with state needs a draft length that does not depend on what was drafted");
       return length->keep_drafting(row, i);
     } else {
