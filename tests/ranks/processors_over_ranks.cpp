@@ -204,7 +204,8 @@ TEST_CASE("a hook that fails on one rank costs its own text of a batch alone") {
     const auto hook = [&](Index n, std::span<const Token> context, PartialLogits<double> logits) {
       Fails{n == 1 && rank.rank() == 2, 9}(context, logits);
     };
-    ShardedModel many{ProcessedModel{ManyColumns(columns_of(rank, target.table)), hook}, rank, seeds};
+    const Chain chain{Temperature{1.2}, TopK{5}, TopP{0.9}};
+    ShardedModel many{ProcessedModel{ManyColumns(columns_of(rank, target.table)), hook}, rank, seeds, chain};
     Batch batch{many, ModelDrafter{Table(small.table)}, BlockVerifier{}};
     for (std::size_t n = 0; n < 3; ++n) batch.add(prompt, options, std::mt19937_64(n));
     std::exception_ptr error;
@@ -214,7 +215,7 @@ TEST_CASE("a hook that fails on one rank costs its own text of a batch alone") {
         continue;
       }
       if (finished.error) throw std::logic_error("another text fails");
-      ShardedModel one{columns_of(rank, target.table), rank, seeds(finished.sequence)};
+      ShardedModel one{columns_of(rank, target.table), rank, seeds(finished.sequence), chain};
       if (written(one, false, prompt, static_cast<std::uint64_t>(finished.sequence)) !=
           finished.result.tokens)
         throw std::logic_error("another text than alone");

@@ -1,12 +1,4 @@
 // Rows that are spread over ranks, each of which holds some columns.
-//
-//   exchange.hpp             numbers that ranks give one another
-//   rank_columns.hpp         what a rank knows of its own columns
-//   rank_masses.hpp          how much of each row each rank has, and whose a draw is
-//   rank_part.hpp            the columns of a row that a rank has, as a row
-//   rank_draws.hpp           draws: whose it is draws and tells
-//   looked_up.hpp            what has been looked up
-//   sharded_rows.hpp         the rows as verifiers see them
 #pragma once
 
 #include <algorithm>

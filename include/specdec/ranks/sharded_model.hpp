@@ -24,17 +24,14 @@
 #include "specdec/ranks/exchange.hpp"
 #include "specdec/ranks/sharded.hpp"
 #include "specdec/sample/chain.hpp"
+#include "specdec/sample/fed_texts.hpp"
 #include "specdec/sample/logit_columns.hpp"
+#include "specdec/sample/of_sequence.hpp"
 #include "specdec/sample/steps_of_rows.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
-
-/// Tells the generator that draws ahead for a sequence by its number.
-template <class F>
-concept GeneratorOfSequence = !RandomBitGenerator<F> && std::invocable<F&, Index> &&
-                              RandomBitGenerator<std::remove_cvref_t<std::invoke_result_t<F&, Index>>>;
 
 /// How the rows of a ShardedModel are sampled.
 struct ShardedOptions {
@@ -86,11 +83,11 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   static_assert(detail::is_logit_columns<Output>,
                 "the model's forward() returns no specdec::LogitColumns, the logits of this rank's tokens");
   static_assert(for_many || RandomBitGenerator<Source>, "the source is no random bit generator");
-  static_assert(!for_many || GeneratorOfSequence<Source>,
+  static_assert(!for_many || RandomBitGenerator<detail::OfSequence<Source>>,
                 "of a model for many texts each draws ahead by a generator of its own: the source is no "
                 "function that tells one by a specdec::Index");
   static_assert(
-      RowStep<Steps> || (for_many && StepsOfSequence<Steps>),
+      RowStep<Steps> || (for_many && RowStep<detail::OfSequence<Steps>>),
       "the chain is no specdec::RowStep, such as specdec::Chain, and, of a model for many texts, no "
       "function that tells one by a specdec::Index");
 
@@ -114,98 +111,75 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
 
  private:
   static decltype(auto) generator_of(Source& source, [[maybe_unused]] Index sequence) {
-    if constexpr (for_many && GeneratorOfSequence<Source>) return source(sequence);
+    if constexpr (for_many) return source(sequence);
     else return (source);
   }
   using Generator = std::remove_cvref_t<decltype(generator_of(std::declval<Source&>(), Index{}))>;
 
   // What is kept of a sequence.
-  struct Text {
+  class Text {
+   public:
     explicit Text(Generator generator) : source(std::move(generator)) {}
 
+    Index length() const { return length_; }
+    detail::WrappedTree& tree() { return tree_; }
+    void add(std::span<const Token> tokens) { length_ += std::ssize(tokens); }
+    void add(std::span<const Token> tokens, std::span<const Index> parents) {
+      detail::check_parents(tokens, parents, tree_.size());
+      tree_.reserve(tokens.size());
+      tree_.add(tokens, parents);
+    }
+    void keep(std::span<const Index> path) {
+      length_ += std::ssize(path);
+      tree_.clear();
+    }
+    void forget_from(Index node) { tree_.forget_from(node); }
+    void truncate(Index length) {
+      length_ = std::clamp<Index>(length, 0, length_);
+      tree_.clear();
+    }
+
     Generator source;  // draws ahead
-    detail::WrappedTree tree;
+
+   private:
+    Index length_ = 0;
+    detail::WrappedTree tree_;
   };
 
   ShardedRows<Mine, C> forward_feeds(std::span<const BatchFeed> feeds) {
     shards_.reset();
     // A rank that fails by itself leaves none waiting: the others throw at the exchange that follows.
     detail::Exchange<C> exchange(*ranks_);
+    std::span<const BatchFeed> of_model;
     exchange.prepare([&] {
+      for (std::size_t k = 0; k < feeds.size(); ++k) detail::FeedCheck<for_many>{feeds[k], k}.rows();
       steps_.ask(feeds);
-      enter(feeds);
+      of_model = texts_.enter(feeds, [this](Index n) { return Text(generator_of(source_, n)); });
     });
     try {
       exchange.prepare([&] {
-        output_.emplace(this->inner().forward(std::span<const BatchFeed>(of_model_)));
-        taken(feeds);
+        output_.emplace(this->inner().forward(of_model));
+        texts_.taken(feeds);
+        find_drafted(feeds);
       });
       share();
     } catch (...) {
-      leave(feeds);
+      texts_.leave(feeds, this->inner());
       throw;
     }
     return shards_->rows();
   }
 
-  void keep_path(Index sequence, std::span<const Index> path) {
-    Text* const text = texts_.find(sequence);
-    if (text == nullptr) return;
-    detail::check_path(path, text->tree.parents());
-    this->inner().keep(sequence, text->tree.of_model(path));
-    text->tree.clear();
-  }
+  void keep_path(Index sequence, std::span<const Index> path) { texts_.keep(sequence, path, this->inner()); }
+  void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }
+  void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
 
-  void keep_length(Index sequence, Index length) {
-    this->inner().keep(sequence, length);
-    if (Text* const text = texts_.find(sequence)) text->tree.clear();
-  }
-
-  void forget(Index sequence) {
-    this->inner().release(sequence);
-    texts_.erase(sequence);
-  }
-
-  // Takes all feeds into the trees of their texts, or, after a throw, none, and puts them by the model's numbers.
-  void enter(std::span<const BatchFeed> feeds) {
-    of_model_.assign(feeds.begin(), feeds.end());
-    nodes_.clear();
-    nodes_.reserve(feeds.size());
-    try {
-      for (BatchFeed& feed : of_model_) enter(feed);
-    } catch (...) {
-      for (std::size_t k = 0; k < nodes_.size(); ++k) tree_of(feeds[k]).forget_from(nodes_[k]);
-      throw;
-    }
-  }
-  void enter(BatchFeed& feed) {
-    detail::WrappedTree& tree = text_of(feed.sequence).tree;
-    const detail::FeedCheck<for_many> check{feed, nodes_.size()};
-    check.rows();
-    check.branches(!tree.empty());
-    if (!feed.parents.empty()) {
-      detail::check_parents(feed.tokens, feed.parents, tree.size());
-      tree.reserve(feed.tokens.size());
-    }
-    nodes_.push_back(tree.size());
-    if (feed.parents.empty()) return;
-    tree.add(feed.tokens, feed.parents);
-    feed.parents = tree.of_model(feed.parents);
-  }
-
-  Text& text_of(Index sequence) {
-    if (Text* const known = texts_.find(sequence)) return *known;
-    return texts_.make(sequence, generator_of(source_, sequence));
-  }
-  detail::WrappedTree& tree_of(const BatchFeed& feed) { return texts_.at(feed.sequence).tree; }
-
-  // The model has taken the feeds in: where what was drafted is looked up, and whose the rows are.
-  void taken(std::span<const BatchFeed> feeds) {
+  // Where what was drafted is looked up, and whose the rows are.
+  void find_drafted(std::span<const BatchFeed> feeds) {
     tokens_.clear();
     parents_.clear();
     texts_of_rows_.clear();
     for (const BatchFeed& feed : feeds) {
-      if (!feed.parents.empty()) tree_of(feed).taken(std::ssize(feed.tokens));
       find_drafted(feed, std::ssize(texts_of_rows_));
       texts_of_rows_.insert(texts_of_rows_.end(), static_cast<std::size_t>(feed.rows),
                             &texts_.at(feed.sequence));
@@ -217,7 +191,7 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
     const auto drafted = static_cast<std::size_t>(std::max<Index>(feed.rows - 1, 0));
     const std::span<const Token> tokens = feed.tokens.last(drafted);
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
-    const Index before = feed.parents.empty() ? 0 : tree_of(feed).size() - feed.rows;
+    const Index before = feed.parents.empty() ? 0 : texts_.at(feed.sequence).tree().size() - feed.rows;
     for (std::size_t k = 0; k < drafted; ++k) {
       const Index row = feed.parents.empty() ? static_cast<Index>(k) : feed.parents.last(drafted)[k] - before;
       parents_.push_back(row < 0 ? nowhere : first + row - 1);
@@ -233,14 +207,6 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
     });
   }
 
-  // A tree that was open stays open: what the call added to the model's own has no number here.
-  void leave(std::span<const BatchFeed> feeds) {
-    for (std::size_t k = 0; k < feeds.size(); ++k) {
-      tree_of(feeds[k]).forget_from(nodes_[k]);
-      if (nodes_[k] == 0) keep_length(feeds[k].sequence, feeds[k].from);
-    }
-  }
-
   static constexpr Index nowhere = -2;  // for Shards: after no token whose row there is
 
   C* ranks_;
@@ -248,9 +214,7 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   detail::StepsOfRows<Steps> steps_;
   detail::CutsOverRanks<C> cuts_;
   ShardedOptions options_;
-  detail::PerSequence<Text, for_many> texts_;
-  std::vector<BatchFeed> of_model_;
-  std::vector<Index> nodes_;    // of each feed's tree, before the call
+  detail::FedTexts<Text, for_many> texts_;
   std::vector<Token> tokens_;   // that were drafted
   std::vector<Index> parents_;  // of these: one less than the row that each is looked up in
   std::vector<Text*> texts_of_rows_;

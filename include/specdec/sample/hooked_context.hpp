@@ -12,21 +12,18 @@
 
 namespace specdec::detail {
 
-/// The tokens of a model's context, and the tree that is open behind them.
+/// The tokens of a model's context, and of the tree that is open after them: a Text of FedTexts.
 class HookedContext {
  public:
   Index length() const { return length_; }
-  Index tree_size() const { return tree_.size(); }
+  WrappedTree& tree() { return tree_; }
 
-  /// Takes a line in, where no tree is open. After a throw nothing has changed.
   void add(std::span<const Token> tokens) {
     tokens_.resize(static_cast<std::size_t>(length_));
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
     length_ += static_cast<Index>(tokens.size());
   }
 
-  /// Takes in tokens of a tree. The model has them once it is said to have taken as many.
-  /// Throws: std::invalid_argument on parents that make no tree. After a throw nothing has changed.
   void add(std::span<const Token> tokens, std::span<const Index> parents) {
     check_parents(tokens, parents, tree_.size());
     tree_.reserve(tokens.size());
@@ -34,10 +31,6 @@ class HookedContext {
                     tokens.size());  // for any way, and for keep()
     tree_.add(tokens, parents);
   }
-  void taken(Index tokens) { tree_.taken(tokens); }
-
-  /// The numbers by which the model knows tokens of the tree. They live until the next call.
-  std::span<const Index> of_model(std::span<const Index> nodes) & { return tree_.of_model(nodes); }
 
   /// The tokens that the i-th of the last `rows` rows follows. They live until the next call.
   std::span<const Token> before(Index i, Index rows) & {
@@ -50,9 +43,6 @@ class HookedContext {
     return tokens_;
   }
 
-  void check_path(std::span<const Index> path) const { detail::check_path(path, tree_.parents()); }
-
-  /// Makes a way of the tree part of the context, and forgets the rest of the tree.
   void keep(std::span<const Index> path) {
     tokens_.resize(static_cast<std::size_t>(length_));
     for (const Index node : path) tokens_.push_back(tree_.token(node));
@@ -60,10 +50,8 @@ class HookedContext {
     tree_.clear();
   }
 
-  /// Forgets the tree's tokens from a number on.
   void forget_from(Index node) { tree_.forget_from(node); }
 
-  /// Forgets the tree, and all but the first `length` tokens.
   void truncate(Index length) {
     length_ = std::clamp<Index>(length, 0, length_);
     tree_.clear();

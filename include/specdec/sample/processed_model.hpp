@@ -15,6 +15,7 @@
 #include "specdec/rows/owning_temporary.hpp"
 #include "specdec/sample/chain.hpp"
 #include "specdec/sample/model_logits.hpp"
+#include "specdec/sample/of_sequence.hpp"
 #include "specdec/sample/processed_rows.hpp"
 #include "specdec/sample/steps_of_rows.hpp"
 #include "specdec/sample/text_processor.hpp"
@@ -95,7 +96,7 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
       "the model returns no logits: its forward() returns those of all rows as one Eigen matrix, RowPointers "
       "or RowVectors, or a rank's as specdec::LogitColumns");
   static_assert(
-      RowStep<Steps> || (for_many && StepsOfSequence<Steps>),
+      RowStep<Steps> || (for_many && RowStep<detail::OfSequence<Steps>>),
       "the chain is no specdec::RowStep, such as specdec::Chain, and, of a model for many texts, no "
       "function that tells one by a specdec::Index");
   static_assert(
@@ -108,8 +109,9 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
   static constexpr bool has_hook = !std::same_as<Hook, NoHook>;
   static constexpr bool returns_matrix = detail::OwningTemporary<Logits>;
   static constexpr bool changes_logits =
-      TextProcessor<Hook, LogitsRef> || detail::ContextHook<Hook, LogitsRef> ||
-      (for_many && (ProcessorOfSequence<Hook, LogitsRef> || detail::SequenceHook<Hook, LogitsRef>));
+      TextProcessor<Hook, LogitsRef> || std::invocable<Hook&, std::span<const Token>, LogitsRef> ||
+      (for_many && (TextProcessor<detail::OfSequence<Hook>, LogitsRef> ||
+                    std::invocable<Hook&, Index, std::span<const Token>, LogitsRef>));
   static_assert(!has_hook || changes_logits || of_columns,
                 "the hook cannot be called with (std::span<const Token>, Eigen::Ref of a row of logits), and "
                 "is no specdec::TextProcessor; of a model for many texts, it cannot be called with a "
@@ -138,20 +140,11 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
     else return view(ask(feeds), feeds);
   }
 
-  void keep_path(Index sequence, std::span<const Index> path) {
-    this->inner().keep(sequence, texts_.of_model(sequence, path));
-    texts_.keep(sequence, path);
-  }
+  void keep_path(Index sequence, std::span<const Index> path) { texts_.keep(sequence, path, this->inner()); }
 
-  void keep_length(Index sequence, Index length) {
-    this->inner().keep(sequence, length);
-    texts_.truncate(sequence, length);
-  }
+  void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }
 
-  void forget(Index sequence) {
-    this->inner().release(sequence);
-    texts_.forget(sequence);
-  }
+  void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
 
   // The model's logits, which then stay until the next call.
   decltype(auto) ask(std::span<const BatchFeed> feeds) {
@@ -189,7 +182,7 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
         return texts_.with_errors(detail::ChangedRows(steps_.of(output_.topRows(rows)), numbers(logits)));
       }
     } catch (...) {
-      leave(feeds);
+      texts_.leave(feeds, this->inner());
       throw;
     }
   }
@@ -203,13 +196,6 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
     for (Index i = 0; i < rows; ++i) from.row(i).read(0, columns, output_.row(i).data());
   }
 
-  // A tree that was open stays open: what the call added to the model's own has no number here.
-  void leave(std::span<const BatchFeed> feeds) {
-    for (std::size_t k = 0; k < feeds.size(); ++k)
-      if (!texts_.found_tree(k)) this->inner().keep(feeds[k].sequence, feeds[k].from);
-    texts_.leave(feeds);
-  }
-
   detail::StepsOfRows<Steps> steps_;
   detail::TextsOfModel<Hook, LogitsRef, for_many, for_many || of_columns>
       texts_;  // what the model has been fed, for the hook
@@ -220,7 +206,7 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
 template <class M, class Steps>
 ProcessedModel(M&&, Steps) -> ProcessedModel<M, Steps>;
 template <class M, class Hook>
-  requires(!RowStep<Hook> && !StepsOfSequence<Hook>)
+  requires(!RowStep<Hook> && !RowStep<detail::OfSequence<Hook>>)
 ProcessedModel(M&&, Hook) -> ProcessedModel<M, Chain<>, Hook>;
 template <class M, class Steps, class Hook>
 ProcessedModel(M&&, Steps, Hook) -> ProcessedModel<M, Steps, Hook>;

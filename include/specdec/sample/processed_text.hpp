@@ -20,7 +20,8 @@
 
 namespace specdec::detail {
 
-/// The text of a processor with state: how far it has gone through the context, and where in the open tree it stands.
+/// The text of a processor with state, a Text of FedTexts: how far the processor has gone through the context, and where in
+/// the open tree it stands.
 ///
 /// It is shown tokens when a row behind them is asked for. A throw leaves it somewhere in the text that there was before
 /// the call, once the tokens of the call are taken back by truncate() or forget_from().
@@ -30,16 +31,13 @@ class ProcessedText {
   explicit ProcessedText(Processor processor) : processor_(std::move(processor)) {}
 
   Index length() const { return seen_ + std::ssize(pending_); }
-  Index tree_size() const { return tree_.size(); }
+  WrappedTree& tree() { return tree_; }
 
-  /// Takes a line in, where no tree is open. After a throw nothing has changed.
   void add(std::span<const Token> tokens) {
     pending_.insert(pending_.end(), tokens.begin(), tokens.end());
     added_ = std::ssize(tokens);
   }
 
-  /// Takes in tokens of a tree. The model has them once it is said to have taken as many.
-  /// Throws: std::invalid_argument on parents that make no tree. After a throw nothing has changed.
   void add(std::span<const Token> tokens, std::span<const Index> parents) {
     check_parents(tokens, parents, tree_.size());
     const std::size_t size = static_cast<std::size_t>(tree_.size()) + tokens.size();
@@ -54,10 +52,6 @@ class ProcessedText {
     refused_.resize(size);
     added_ = std::ssize(tokens);
   }
-  void taken(Index tokens) { tree_.taken(tokens); }
-
-  /// The numbers by which the model knows tokens of the tree. They live until the next call.
-  std::span<const Index> of_model(std::span<const Index> nodes) & { return tree_.of_model(nodes); }
 
   /// Applies the processor to the last `rows` rows, of which logits(i) is the i-th. Those behind a token that it refuses
   /// stay as they are, in this call and in those after it, until the token is truncated away. A draft may also begin with
@@ -74,9 +68,6 @@ class ProcessedText {
     depth_first_(tree_.parents(), rows, [&](Index end) { go_to(end, first, logits); });
   }
 
-  void check_path(std::span<const Index> path) const { detail::check_path(path, tree_.parents()); }
-
-  /// Makes a way of the tree part of the context, and forgets the rest of the tree.
   void keep(std::span<const Index> path) {
     const Index common = std::ranges::mismatch(path, entered_).in1 - path.begin();
     leave(common);
@@ -88,14 +79,12 @@ class ProcessedText {
     clear_tree();
   }
 
-  /// Forgets the tree's tokens from a number on.
   void forget_from(Index node) {
     leave(std::ranges::lower_bound(entered_, node) - entered_.begin());
     tree_.forget_from(node);
     refused_.resize(static_cast<std::size_t>(node));
   }
 
-  /// Forgets the tree, and all but the first `length` tokens.
   void truncate(Index length) {
     leave(0);
     clear_tree();

@@ -2,25 +2,19 @@
 #pragma once
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <span>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "specdec/model/feed.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/sample/chain.hpp"
+#include "specdec/sample/of_sequence.hpp"
 #include "specdec/sample/processed_rows.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
-
-/// Tells the steps of a sequence by its number.
-template <class F>
-concept StepsOfSequence =
-    !RowStep<F> && std::invocable<F&, Index> && RowStep<std::remove_cvref_t<std::invoke_result_t<F&, Index>>>;
 
 namespace detail {
 
@@ -59,10 +53,11 @@ class RowsOfOwnSteps {
   std::span<const Steps> steps_;
 };
 
-/// A chain for each sequence.
-template <StepsOfSequence F>
+/// A chain for each sequence, which a function tells.
+template <class F>
+  requires(!RowStep<F>)
 class StepsOfRows<F> {
-  using Steps = std::remove_cvref_t<std::invoke_result_t<F&, Index>>;
+  using Steps = OfSequence<F>;
 
  public:
   explicit StepsOfRows(F steps_of) : steps_of_(std::move(steps_of)) {}

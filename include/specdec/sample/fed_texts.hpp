@@ -1,0 +1,123 @@
+// The texts in a model's contexts, as a wrapper of the model keeps up with them.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "specdec/model/feed.hpp"
+#include "specdec/model/feeds.hpp"
+#include "specdec/model/trees.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+/// What a wrapper keeps of each text in its model, and of the tree that is open after it. A Text has
+///
+///   length()               how many tokens the context has
+///   tree()                 the WrappedTree
+///   add(tokens)            takes in a line; after a throw nothing has changed
+///   add(tokens, parents)   takes in tokens of the tree; after a throw, as of std::invalid_argument on parents that make no
+///                          tree, nothing has changed
+///   keep(path)             makes a way of the tree part of the context, and forgets the rest of the tree
+///   forget_from(node)      forgets the tree's tokens from a number on
+///   truncate(length)       forgets the tree, and all but the first tokens
+template <class Text, bool for_many>
+class FedTexts {
+ public:
+  /// Takes all feeds into their texts, which begin(sequence) begins, or, after a throw, none. The feeds by the numbers that the
+  /// model knows the nodes of trees by; they live until the next call.
+  /// Throws: std::invalid_argument where a context does not hold feed.from tokens, and on parents that make no tree;
+  /// std::logic_error on a line while the sequence's tree is open; what begin() throws.
+  template <class Begin>
+  std::span<const BatchFeed> enter(std::span<const BatchFeed> feeds, const Begin& begin) {
+    of_model_.assign(feeds.begin(), feeds.end());
+    nodes_.resize(feeds.size());
+    std::size_t k = 0;
+    try {
+      for (; k < feeds.size(); ++k) enter(k, begin);
+    } catch (...) {
+      leave(feeds.first(k));
+      throw;
+    }
+    return of_model_;
+  }
+
+  /// The model has taken the feeds in.
+  void taken(std::span<const BatchFeed> feeds) {
+    for (const BatchFeed& feed : feeds)
+      if (!feed.parents.empty()) texts_.at(feed.sequence).tree().taken(std::ssize(feed.tokens));
+  }
+
+  Text& at(Index sequence) { return texts_.at(sequence); }
+
+  /// Takes feeds back that were taken in, here and by the model. A tree that was open stays open: what the call added to the
+  /// model's own has no number here.
+  template <class Model>
+  void leave(std::span<const BatchFeed> feeds, Model& model) {
+    for (std::size_t k = 0; k < feeds.size(); ++k)
+      if (!found_tree(k)) model.keep(feeds[k].sequence, feeds[k].from);
+    leave(feeds);
+  }
+
+  template <class Model>
+  void keep(Index sequence, std::span<const Index> path, Model& model) {
+    Text* const text = texts_.find(sequence);
+    if (text == nullptr) return model.keep(sequence, path);
+    check_path(path, text->tree().parents());
+    model.keep(sequence, text->tree().of_model(path));
+    text->keep(path);
+  }
+  template <class Model>
+  void truncate(Index sequence, Index length, Model& model) {
+    model.keep(sequence, length);
+    if (Text* const text = texts_.find(sequence)) text->truncate(length);
+  }
+  template <class Model>
+  void forget(Index sequence, Model& model) {
+    model.release(sequence);
+    texts_.erase(sequence);
+  }
+
+ private:
+  template <class Begin>
+  void enter(std::size_t k, const Begin& begin) {
+    const Index sequence = of_model_[k].sequence;
+    if (Text* const known = texts_.find(sequence)) return enter(k, *known);
+    Text& begun = texts_.make(sequence, begin(sequence));
+    try {
+      enter(k, begun);
+    } catch (...) {
+      texts_.erase(sequence);
+      throw;
+    }
+  }
+  void enter(std::size_t k, Text& text) {
+    BatchFeed& feed = of_model_[k];
+    const FeedCheck<for_many> check{feed, k};
+    check.from(text.length());
+    nodes_[k] = text.tree().size();
+    check.branches(found_tree(k));
+    if (feed.parents.empty()) return text.add(feed.tokens);
+    text.add(feed.tokens, feed.parents);
+    feed.parents = text.tree().of_model(feed.parents);
+  }
+
+  void leave(std::span<const BatchFeed> feeds) {
+    for (std::size_t k = 0; k < feeds.size(); ++k) {
+      Text& text = texts_.at(feeds[k].sequence);
+      text.forget_from(nodes_[k]);
+      if (!found_tree(k)) text.truncate(feeds[k].from);
+      if (text.length() + text.tree().size() == 0) texts_.erase(feeds[k].sequence);
+    }
+  }
+
+  // Whether feed number k of the call found a tree open.
+  bool found_tree(std::size_t k) const { return nodes_[k] > 0; }
+
+  PerSequence<Text, for_many> texts_;
+  std::vector<BatchFeed> of_model_;
+  std::vector<Index> nodes_;  // of each feed's tree, before the call
+};
+
+}  // namespace specdec::detail
