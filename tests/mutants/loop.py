@@ -96,7 +96,7 @@ mutant("judged-without-proposal", "loop/sequence.hpp", "tests/loop/sequence",
 mutant("judged-by-anothers-draft", "loop/sequence.hpp", "tests/loop/sequence",
        "    if (!drafter_turn_.lasts(shared_->drafter_turns)) {\n      withdraw();",
        "    if (false) {\n      withdraw();")
-mutant("proposal-judged-twice", "loop/step_base.hpp", "tests/loop/sequence",
+mutant("proposal-judged-twice", "loop/step_base.hpp", "tests/loop/step",
        "    cached_ = before + kept;\n    offer_.value.reset();\n",
        "    cached_ = before + kept;\n")
 mutant("accepted-without-an-offer", "loop/step_base.hpp", "tests/loop/step", "    if (!offers())\n", "    if (false)\n")

@@ -25,6 +25,7 @@
 #include "specdec/executor.hpp"
 #include "specdec/loop/batch_entry.hpp"
 #include "specdec/loop/options.hpp"
+#include "specdec/loop/step.hpp"
 #include "specdec/model/batch_model.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/turn.hpp"
@@ -92,23 +93,9 @@ class Batch {
       drafts_together || (specdec::Drafter<Drafter> && std::copy_constructible<Drafter>),
       "the drafter is no specdec::BatchDrafter, and no specdec::Drafter that can be copied, one for "
       "each sequence");
-  static constexpr bool drafts_trees = detail::any_drafts_trees<Drafter>;
-  static_assert(!drafts_trees || takes_trees<Target> || !called_here,
-                "the drafter drafts trees, which the target does not take: see specdec::takes_trees, and "
-                "specdec::PathByPath, with which any model takes them");
-  static_assert(Verifier<V>,
-                "the verifier is no specdec::Verifier: it is copied, and judge(drafted, chance) returns a "
-                "specdec::Verdict, or of trees a specdec::NodeVerdict");
-  static_assert(
-      judges_trees<V> || !drafts_trees,
-      "the drafter drafts trees (a drafter of lines says drafts_trees = false), which this verifier "
-      "does not judge");
   static constexpr bool shares_length = detail::is_shared_policy<Length>;
   using Policy = typename detail::PolicyOf<Length>::Type;
-  static_assert(DraftLength<Policy>, "the draft length is no specdec::DraftLength");
-  static_assert(counts_nodes<Policy> || !drafts_trees,
-                "the drafter drafts trees, and the draft length counts the positions of a line: see "
-                "specdec::DraftLength");
+  static_assert(detail::fit_together<Target, detail::any_drafts_trees<Drafter>, V, Policy>());
 
   static_assert(shares_length || !(
                                      requires(Policy& policy, Index n) { policy.batch(n); } ||

@@ -101,8 +101,8 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
 
  public:
   /// What SpecDec::start calls.
-  Sequence(Shared& shared, V verifier, TokenIds prompt, Options options, Filled filled)
-      : Base(detail::described(shared.target), std::move(verifier), prompt, std::move(options), filled),
+  Sequence(Shared& shared, V rule, TokenIds prompt, Options options, Filled filled)
+      : Base(detail::described(shared.target), std::move(rule), prompt, std::move(options), filled),
         shared_(&shared) {
     if (filled.cached == 0) return;
     if (knows_its_context<Target>)
@@ -217,8 +217,8 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
   /// text between two steps is none of the target's law by itself, only with what follows, for where a step ends
   /// depends on what it drew; a text that a stop token or the budget has ended is.)
   /// Throws std::invalid_argument where SpecDec::start does, and leaves the sequence as it was.
-  void resume(TokenIds context, Options options) {
-    Base::resume(context, std::move(options));
+  void resume(TokenIds text, Options options) {
+    Base::resume(text, std::move(options));
     draft_.value.reset();  // nothing throws from here on
     if constexpr (Model<Target>)
       if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(kept());

@@ -11,8 +11,8 @@
 #include "specdec/draft/length/draft_length.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/sequence.hpp"
+#include "specdec/loop/step.hpp"
 #include "specdec/model/model.hpp"
-#include "specdec/model/trees.hpp"
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/verifier.hpp"
 
@@ -34,25 +34,12 @@ class SpecDec {
   static_assert(Model<std::remove_reference_t<TargetModel>> ||
                     std::same_as<std::remove_cvref_t<TargetModel>, ExternalTarget>,
                 "the target is no specdec::Model");
-  static constexpr bool drafts_trees = specdec::drafts_trees<std::remove_reference_t<DraftSource>>;
   static_assert(
       Drafter<std::remove_reference_t<DraftSource>>,
       "the drafter is no specdec::Drafter (one around a model for many texts drafts in a specdec::Batch)");
-  static_assert(Verifier<V>,
-                "the verifier is no specdec::Verifier: it is copied, and judge(drafted, chance) returns a "
-                "specdec::Verdict, or of trees a specdec::NodeVerdict");
-  static_assert(judges_trees<V> || !drafts_trees,
-                "the drafter drafts trees (a drafter of lines says drafts_trees = false), which this "
-                "verifier does not judge: try "
-                "specdec::TraversalVerifier, or specdec::TrunkAndSpares of a rule for lines");
-  static_assert(takes_trees<std::remove_reference_t<TargetModel>> || !drafts_trees ||
-                    std::same_as<std::remove_cvref_t<TargetModel>, ExternalTarget>,
-                "the drafter drafts trees, which the target does not take: see specdec::takes_trees, and "
-                "specdec::PathByPath, with which any model takes them");
-  static_assert(DraftLength<std::remove_reference_t<Length>>, "the draft length is no specdec::DraftLength");
-  static_assert(counts_nodes<std::remove_reference_t<Length>> || !drafts_trees,
-                "the drafter drafts trees, and the draft length counts the positions of a line: see "
-                "specdec::DraftLength");
+  static_assert(detail::fit_together<std::remove_reference_t<TargetModel>,
+                                     drafts_trees<std::remove_reference_t<DraftSource>>, V,
+                                     std::remove_reference_t<Length>>());
 
   using Shared = detail::Shared<TargetModel, DraftSource, Length>;
 

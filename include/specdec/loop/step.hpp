@@ -13,10 +13,12 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/draft/length/draft_length.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/step_base.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/model/trees.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
@@ -39,6 +41,26 @@ consteval bool suits() {
       is_steady<Drafter> || std::same_as<Row, OneHotRow> || !remembers_sequence<V>,
       "a rule that remembers its sequence needs drafts whose length is settled and whose rows depend on "
       "the tokens before them alone: the drafter says that it is not steady (see specdec::Drafter)");
+  return true;
+}
+
+/// Says what is wrong where target, rule and draft length do not fit drafts that are lines, or that may branch.
+template <class Target, bool trees, class V, class Policy>
+consteval bool fit_together() {
+  static_assert(Verifier<V>,
+                "the verifier is no specdec::Verifier: it is copied, and judge(drafted, chance) returns a "
+                "specdec::Verdict, or of trees a specdec::NodeVerdict");
+  static_assert(judges_trees<V> || !trees,
+                "the drafter drafts trees (a drafter of lines says drafts_trees = false), which this "
+                "verifier does not judge: try specdec::TraversalVerifier, or specdec::TrunkAndSpares of a "
+                "rule for lines");
+  static_assert(takes_trees<Target> || !trees || std::same_as<std::remove_const_t<Target>, ExternalTarget>,
+                "the drafter drafts trees, which the target does not take: see specdec::takes_trees, and "
+                "specdec::PathByPath, with which any model takes them");
+  static_assert(DraftLength<Policy>, "the draft length is no specdec::DraftLength");
+  static_assert(counts_nodes<Policy> || !trees,
+                "the drafter drafts trees, and the draft length counts the positions of a line: see "
+                "specdec::DraftLength");
   return true;
 }
 
@@ -114,7 +136,7 @@ class Step : public detail::StepBase {
     withdraw_verdict();
     begin_verdict();
     detail::stand_at(chance, std::ssize(context()));
-    const NodeVerdict verdict = judge(rows, draft, chance);
+    [[maybe_unused]] const NodeVerdict verdict = judge(rows, draft, chance);
     (detail::tell_drafter(drafter, rows, offered().tokens, offered().parents, verdict), ...);
     detail::commit(verifier_);  // nothing throws from here on
     before_.reset();
