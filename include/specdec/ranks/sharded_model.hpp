@@ -41,11 +41,11 @@ struct ShardedOptions {
       2;  ///< tokens that are drawn ahead from every row; what a verdict needs beyond them costs an exchange
 };
 
-/// Makes a target of a model of which each rank computes some columns of the logits: the output layer cut by vocabulary. Its
-/// calls return LogitColumns, in place of probabilities, and its vocab_size() is that of all ranks together. All ranks run one
-/// and the same loop on it, with drafters and generators of equal seeds, and write the same text. It is that of one rank,
-/// too, as far as the rounding of sums decides nothing. A draft length or a tree that goes by measured times is none for
-/// ranks: these differ, and the ranks find out, and throw.
+/// Makes a target of a model of which each rank computes some columns of the logits: the output layer cut by vocabulary. The
+/// model's calls return LogitColumns, and its vocab_size() is that of all ranks together. All ranks run one loop on the target,
+/// with drafters and generators of equal seeds, and write one text, which is that of one rank as far as the rounding of sums
+/// decides nothing. A draft length or a tree that goes by measured times is none for ranks: these differ, and the ranks find
+/// out, and throw.
 ///
 ///   specdec::ShardedModel target{mine, ranks, std::mt19937_64{seed}, {.temperature = 0.8}};
 ///   specdec::ShardedModel target{mine, ranks, std::mt19937_64{seed}, specdec::Chain{specdec::TopK{40}}};
@@ -55,13 +55,13 @@ struct ShardedOptions {
 /// Penalties, grammars and hooks come before it: ShardedModel{ProcessedModel{mine, processor}, ranks, source, chain}. The
 /// drafter has both by itself, as in a loop of one rank.
 /// Around a model for one text it is a Model, around one for many texts a BatchModel, and takes trees where the model does.
-/// Many texts draw ahead by a generator of their own, which a function tells by the sequence's number when it begins:
+/// Of many texts each draws ahead by a generator of its own, which a function tells by the sequence's number when it begins,
+/// and may have a chain of its own, which a function tells before each call:
 ///
-///   specdec::ShardedModel target{many, ranks, [&](specdec::Index n) { return std::mt19937_64{seeds.at(n)}; }};
+///   specdec::ShardedModel target{many, ranks, [&](specdec::Index n) { return std::mt19937_64{seeds.at(n)}; }, chain_of};
 ///   specdec::Batch batch{target, drafter, specdec::BlockVerifier{}};        // on every rank
 ///
-/// Each may have a chain of its own, which a function tells, too: ShardedModel{many, ranks, generator_of, chain_of}. Every
-/// rank adds the same texts in the same order, and steps with InOrder, which is what Batch does by itself: what judges
+/// Every rank adds the same texts in the same order, and steps with InOrder, which is what Batch does by itself: what judges
 /// a text may ask the other ranks.
 /// A call takes two exchanges, whatever the vocabulary and however many texts there are: the tokens that are fed last are
 /// those that were drafted, so they are looked up with the normalisers, each in the row that it follows, and draws are made
@@ -69,9 +69,9 @@ struct ShardedOptions {
 /// A model passed as an lvalue is referred to and must outlive this, as must the communicator; an rvalue is moved in. Give it
 /// with empty contexts. For targets: a draft model is small, and runs whole on every rank.
 /// Throws what ChainOverRanks and Shards throw, on all ranks alike, with the contexts as they were before; open trees, too,
-/// but for room that is lost in the model's own until they are closed. Of many texts what is thrown about a row, as of one
-/// that is no distribution, is thrown where the row is asked for: it is the failure of that sequence. What the model, a processor or the function throws on one rank alone is thrown there; the others throw
-/// InvalidDistribution where it is about a row, else what their communicator throws.
+/// but for room that is lost in the model's own until they are closed. Of many texts, what is thrown about a row is thrown
+/// where the row is asked for: it is the failure of that sequence. What the model, a processor or a function throws on one rank
+/// alone is thrown there; the others throw InvalidDistribution where it is about a row, else what their communicator throws.
 template <class M, Communicator C, class Source, class Steps = Chain<>>
 class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>, M> {
   using Base = detail::WrapsModel<ShardedModel, M>;

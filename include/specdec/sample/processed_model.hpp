@@ -61,12 +61,11 @@ struct NoHook {};
 /// processor is given each sequence begins with a copy of it. Both functions are called on the thread that calls forward().
 /// A hook may be told whose row it is: hook(Index sequence, context, logits).
 ///
-/// Of a model that returns LogitColumns, each rank's processor or hook changes the columns of its rank, which it is handed as
-/// PartialLogits, and the calls return LogitColumns, for ShardedModel, which has the chain:
+/// Where the vocabulary is spread over ranks the model returns LogitColumns, and so does this, for ShardedModel, which has the
+/// chain. Each rank's processor or hook is handed the columns of its rank as PartialLogits, and what it throws about a row
+/// is the failure of that row on all ranks:
 ///
 ///   ShardedModel target{ProcessedModel{mine, Grammar{matcher}}, ranks, source, chain};      // on every rank
-///
-/// What a hook or a processor throws about a row is then the failure of that row on all ranks.
 ///
 /// A wrapper: see model/feeds.hpp.
 /// Throws: std::invalid_argument where the model returns logits of another shape than asked for, and where a processor

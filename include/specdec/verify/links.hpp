@@ -88,30 +88,24 @@ Index trunk_length(const Tree& tree, Index node) {
 }
 
 /// The linear draft that begins after a node of a tree and goes on with the eldest children.
-class TrunkLinks {
+class TrunkLinks : public LineLinks {
  public:
-  static constexpr bool linear = true;
-
   template <class Tree>
   TrunkLinks(const Tree& tree, Index node)
-      : tokens_(trunk_length(tree, node)), depth_(tree.depth(node)), nodes_(tokens_ + 1) {
-    for (Index i = 0; i <= tokens_; ++i) {
+      : LineLinks(trunk_length(tree, node)), depth_(tree.depth(node)), nodes_(gamma() + 1) {
+    for (Index i = 0; i <= gamma(); ++i) {
       nodes_[i] = tree.row(node);  // which is another number where the tree is a trunk itself
       node = tree.first_child(node) + 1;
     }
   }
 
-  Index gamma() const { return tokens_; }
   Index number(Index i) const { return nodes_[i + 1] - 1; }
   Index row(Index i) const { return nodes_[i]; }
   Index judged_by(Index i) const { return nodes_[i]; }
   Index depth(Index i) const { return depth_ + i; }
-  Index parent(Index k) const { return k - 1; }
-  Index first_child(Index node) const { return node < tokens_ ? node : -1; }
-  Index next_sibling(Index) const { return -1; }
 
  private:
-  Index tokens_, depth_;
+  Index depth_;
   ScratchOf<Index> nodes_;
 };
 
