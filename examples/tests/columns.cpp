@@ -53,8 +53,7 @@ TEMPLATE_TEST_CASE("pieces of a transformer make up its logits", "", float, Eige
           CHECK(piece.vocab_size() == 37);
           const auto columns = forward(piece);
           RowMajor mine(columns.rows(), columns.cols());
-          for (Index i = 0; i < mine.rows(); ++i)
-            columns.row(i).read(0, mine.cols(), mine.row(i).data());
+          for (Index i = 0; i < mine.rows(); ++i) columns.row(i).read(0, mine.cols(), mine.row(i).data());
           REQUIRE(mine.rows() == expected.rows());
           CHECK(mine == expected.middleCols(columns.first(), mine.cols()));
         }
