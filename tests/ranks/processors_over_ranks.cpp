@@ -19,14 +19,14 @@
 #include <vector>
 
 #include "support/catch.hpp"
-#include "support/columns.hpp"
+#include "support/columns_model.hpp"
 #include "support/processors.hpp"
 #include "support/thread_ranks.hpp"
 
 namespace test_ranks_processors_over_ranks {
 
 using namespace specdec;
-using support::Columns, support::columns_of, support::LogTable, support::ManyColumns, support::Table,
+using support::ColumnsModel, support::model_of, support::LogTable, support::ManyColumnsModel, support::Table,
     support::ThreadRank;
 using Tokens = std::vector<Token>;
 
@@ -77,7 +77,7 @@ TEST_CASE("a processor over ranks writes the text that it writes on whole rows, 
         CHECK(std::set<Token>(expected.begin(), expected.end()).size() > 1);
         for (const Index ranks : {1, 3, 5})
           support::check_texts(ranks, expected, [&](ThreadRank& rank) {
-            ShardedModel model{ProcessedModel{columns_of(rank, target.table), processor}, rank,
+            ShardedModel model{ProcessedModel{model_of(rank, target.table), processor}, rank,
                                std::mt19937_64{1}, chain};
             return written(model, tree);
           });
@@ -100,7 +100,7 @@ TEST_CASE("a batch over ranks whose texts have processors of their own writes wh
   const Options options{.max_new_tokens = 40, .gamma = 6};
   const auto check = [&](const auto& drafter, const auto& rule) {
     support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
-      ShardedModel many{ProcessedModel{ManyColumns(columns_of(rank, target.table)), of}, rank, seeds};
+      ShardedModel many{ProcessedModel{ManyColumnsModel(model_of(rank, target.table)), of}, rank, seeds};
       Batch batch{many, std::remove_cvref_t<decltype(drafter)>(drafter), rule};
       for (std::size_t n = 0; n < prompts.size(); ++n) batch.add(prompts[n], options, std::mt19937_64(n));
       std::vector<Tokens> texts(prompts.size());
@@ -110,7 +110,7 @@ TEST_CASE("a batch over ranks whose texts have processors of their own writes wh
       }
       for (std::size_t n = 0; n < prompts.size(); ++n) {
         const auto number = static_cast<Index>(n);
-        ShardedModel one{ProcessedModel{columns_of(rank, target.table), of(number)}, rank, seeds(number)};
+        ShardedModel one{ProcessedModel{model_of(rank, target.table), of(number)}, rank, seeds(number)};
         SpecDec decoder{one, std::remove_cvref_t<decltype(drafter)>(drafter), rule};
         std::mt19937_64 source(n);
         if (decoder.generate(prompts[n], options, source).tokens != texts[n])
@@ -160,7 +160,7 @@ std::vector<std::exception_ptr> failures(const Tokens& text, const Tokens& call,
                                          const Processor& of) {
   const LogTable target(vocabulary, 1, 8);
   return support::on_ranks(3, [&](ThreadRank& rank) {
-    Columns columns = columns_of(rank, target.table);
+    ColumnsModel columns = model_of(rank, target.table);
     ShardedModel model{ProcessedModel{columns, of(rank.rank())}, rank, std::mt19937_64{1}, chain};
     model.forward(text, 1);
     try {
@@ -205,7 +205,8 @@ TEST_CASE("a hook that fails on one rank costs its own text of a batch alone") {
       Fails{n == 1 && rank.rank() == 2, 9}(context, logits);
     };
     const Chain chain{Temperature{1.2}, TopK{5}, TopP{0.9}};
-    ShardedModel many{ProcessedModel{ManyColumns(columns_of(rank, target.table)), hook}, rank, seeds, chain};
+    ShardedModel many{ProcessedModel{ManyColumnsModel(model_of(rank, target.table)), hook}, rank, seeds,
+                      chain};
     Batch batch{many, ModelDrafter{Table(small.table)}, BlockVerifier{}};
     for (std::size_t n = 0; n < 3; ++n) batch.add(prompt, options, std::mt19937_64(n));
     std::exception_ptr error;
@@ -215,7 +216,7 @@ TEST_CASE("a hook that fails on one rank costs its own text of a batch alone") {
         continue;
       }
       if (finished.error) throw std::logic_error("another text fails");
-      ShardedModel one{columns_of(rank, target.table), rank, seeds(finished.sequence), chain};
+      ShardedModel one{model_of(rank, target.table), rank, seeds(finished.sequence), chain};
       if (written(one, false, prompt, static_cast<std::uint64_t>(finished.sequence)) !=
           finished.result.tokens)
         throw std::logic_error("another text than alone");
@@ -247,17 +248,17 @@ TEST_CASE("a processor that refuses what it has not forbidden is told by the ran
 }
 
 TEST_CASE("a model that throws on one rank leaves none waiting") {
-  struct Breaks : Columns {
-    Breaks(Columns columns, bool here) : Columns(std::move(columns)), breaks(here) {}
+  struct Breaks : ColumnsModel {
+    Breaks(ColumnsModel columns, bool here) : ColumnsModel(std::move(columns)), breaks(here) {}
     auto forward(std::span<const Token> tokens, Index rows) {
       if (breaks && length() == 2) throw std::bad_alloc();
-      return Columns::forward(tokens, rows);
+      return ColumnsModel::forward(tokens, rows);
     }
     bool breaks;
   };
   const LogTable target(vocabulary, 1, 8);
   const auto errors = support::on_ranks(3, [&](ThreadRank& rank) {
-    Breaks columns(columns_of(rank, target.table), rank.rank() == 2);
+    Breaks columns(model_of(rank, target.table), rank.rank() == 2);
     ShardedModel model{columns, rank, std::mt19937_64{1}};
     model.forward(Tokens{1, 2}, 1);
     try {

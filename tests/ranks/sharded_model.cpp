@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
-#include "support/columns.hpp"
+#include "support/columns_model.hpp"
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 #include "support/processors.hpp"
@@ -32,10 +32,10 @@
 namespace test_sample_sharded_model {
 
 using namespace specdec;
-using support::Columns;
-using support::columns_of;
+using support::ColumnsModel;
 using support::Counted;
-using support::ManyColumns;
+using support::ManyColumnsModel;
+using support::model_of;
 using support::RowMajor;
 using support::ThreadRank;
 using Table = specdec::testing::TableModel<>;
@@ -56,10 +56,10 @@ Table fine_model(Index vocab_size, Index order, std::mt19937_64& rng) {
 
 using SeedOf = std::mt19937_64 (*)(Index);
 
-static_assert(Model<ShardedModel<Columns, ThreadRank, std::mt19937_64>>);
-static_assert(takes_trees<ShardedModel<Columns, ThreadRank, std::mt19937_64>>);
-static_assert(BatchModel<ShardedModel<ManyColumns, ThreadRank, SeedOf>>);
-static_assert(takes_trees<ShardedModel<ManyColumns, ThreadRank, SeedOf>>);
+static_assert(Model<ShardedModel<ColumnsModel, ThreadRank, std::mt19937_64>>);
+static_assert(takes_trees<ShardedModel<ColumnsModel, ThreadRank, std::mt19937_64>>);
+static_assert(BatchModel<ShardedModel<ManyColumnsModel, ThreadRank, SeedOf>>);
+static_assert(takes_trees<ShardedModel<ManyColumnsModel, ThreadRank, SeedOf>>);
 
 using Steps = Chain<Temperature, Temperature, TopK, TopP, MinP>;
 
@@ -91,7 +91,7 @@ TEST_CASE(
     for (const Index ranks : {1, 2, 4})
       support::check_texts(ranks, expected, [&](ThreadRank& rank) {
         Counted counted{&rank};
-        ShardedModel model{columns_of(rank, target), counted, std::mt19937_64{1}, {.draws = draws}};
+        ShardedModel model{model_of(rank, target), counted, std::mt19937_64{1}, {.draws = draws}};
         const Result result = written(model);
         if (result.stats.accepted < 100) throw std::logic_error("hardly a drafted token is accepted");
         if (draws == 6 && counted.exchanges > 5 * result.stats.target_calls)
@@ -105,7 +105,7 @@ TEST_CASE("a tree over ranks looks tokens up behind their parents, and is as bef
   std::mt19937_64 rng(38);
   const Table target = fine_model(6, 2, rng);
   support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
-    Columns columns = columns_of(rank, target);
+    ColumnsModel columns = model_of(rank, target);
     if (rank.rank() == 1) columns.spoilt_from = 5, columns.spoilt_to = 8;
     Counted counted{&rank};
     ShardedModel model{columns, counted, std::mt19937_64{1}, {.draws = 0}};
@@ -158,7 +158,7 @@ TEST_CASE("truncate() forgets the open tree over ranks, and the next tree is num
   std::mt19937_64 rng(40);
   const Table target = fine_model(6, 2, rng);
   support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
-    Columns columns = columns_of(rank, target);
+    ColumnsModel columns = model_of(rank, target);
     Counted counted{&rank};
     ShardedModel model{columns, counted, std::mt19937_64{1}, {.draws = 0}};
     Table whole = target;
@@ -210,7 +210,7 @@ TEST_CASE("every number of ranks writes the text of whole rows") {
     for (const Index ranks : {1, 2, 4})
       support::check_texts(ranks, expected, [&](ThreadRank& rank) {
         Counted counted{&rank};
-        ShardedModel model{columns_of(rank, target), counted, std::mt19937_64{1}, {.draws = draws}};
+        ShardedModel model{model_of(rank, target), counted, std::mt19937_64{1}, {.draws = draws}};
         const Result result = written(model);
         if (result.stats.accepted <= 30) throw std::logic_error("hardly a drafted token is accepted");
         if (draws == 2 && counted.exchanges >= 3 * result.stats.target_calls)
@@ -234,7 +234,7 @@ TEST_CASE("a text written over ranks by a chain of steps is that of the chain on
     const Tokens expected = written(whole);
     support::check_texts(4, expected, [&](ThreadRank& rank) {
       ShardedModel model{
-          columns_of(rank, target), rank, std::mt19937_64{1}, chain, {.temperature = temperature}};
+          model_of(rank, target), rank, std::mt19937_64{1}, chain, {.temperature = temperature}};
       return written(model);
     });
     return std::set<Token>(expected.begin(), expected.end()).size();
@@ -259,7 +259,7 @@ TEST_CASE(
         Index exchanges_alone = 0, calls_alone = 0;
         for (std::size_t n = 0; n < prompts.size(); ++n) {
           Counted counted{&rank};
-          ShardedModel model{columns_of(rank, target), counted, seeds(std::ssize(alone)), chain, sharded};
+          ShardedModel model{model_of(rank, target), counted, seeds(std::ssize(alone)), chain, sharded};
           SpecDec decoder{model, std::remove_cvref_t<decltype(drafter)>(drafter), rule};
           std::mt19937_64 source(n);
           const Result result = decoder.generate(prompts[n], options, source);
@@ -269,7 +269,7 @@ TEST_CASE(
         }
         for (const Index tokens_per_call : {unlimited, gamma + 4}) {
           Counted counted{&rank};
-          ShardedModel model{ManyColumns(columns_of(rank, target)), counted, seeds, chain, sharded};
+          ShardedModel model{ManyColumnsModel(model_of(rank, target)), counted, seeds, chain, sharded};
           Batch batch{model, std::remove_cvref_t<decltype(drafter)>(drafter), rule,
                       BatchOptions{.tokens_per_call = tokens_per_call}};
           for (std::size_t n = 0; n < prompts.size(); ++n) {
@@ -311,7 +311,7 @@ TEST_CASE("where a call of many texts fails on one rank, all are as before, line
     const auto check = [](bool right) {
       if (!right) throw std::logic_error("a text is another");
     };
-    ManyColumns columns(columns_of(rank, target));
+    ManyColumnsModel columns(model_of(rank, target));
     ShardedModel model{
         columns, rank, [](Index n) { return std::mt19937_64{static_cast<std::uint64_t>(n)}; }, {.draws = 1}};
     std::map<Index, Table> whole{{4, target}, {9, target}};
@@ -334,7 +334,7 @@ TEST_CASE("where a call of many texts fails on one rank, all are as before, line
     rows_are(model.forward(prompts), RowMajor<double>(0, 6), first);
     const std::vector<BatchFeed> fails{{{.tokens = more, .from = 3, .rows = 2}, 4},
                                        {{.tokens = more, .from = 0, .rows = 1, .parents = behind}, 9}};
-    Columns& failing = columns.text(rank.rank() == 1 ? 9 : 4);
+    ColumnsModel& failing = columns.text(rank.rank() == 1 ? 9 : 4);
     failing.throws = rank.rank() == 1;
     bool failed = false;
     try {
@@ -382,7 +382,7 @@ TEST_CASE("over ranks a bad row costs its own text alone") {
   const auto seeds = [](Index n) { return std::mt19937_64{static_cast<std::uint64_t>(n)}; };
   for (const Index k : {0, 3})
     support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
-      ManyColumns columns(columns_of(rank, target));
+      ManyColumnsModel columns(model_of(rank, target));
       ShardedModel model{columns, rank, seeds, Chain{TopK{k}}, {.draws = 2}};
       const Tokens text{3, 1, 0};
       std::vector<BatchFeed> feeds;
@@ -422,13 +422,13 @@ TEST_CASE("the texts of a batch over ranks may have chains of their own") {
                                   steps(1, 1, 6, 0.9)};
   support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
     const auto chain_of = [&](Index n) { return chains[static_cast<std::size_t>(n)]; };
-    ShardedModel many{ManyColumns(columns_of(rank, target)), rank, seeds, chain_of};
+    ShardedModel many{ManyColumnsModel(model_of(rank, target)), rank, seeds, chain_of};
     Batch batch{many, ModelDrafter{Table(small)}, BlockVerifier{}};
     for (std::size_t n = 0; n < chains.size(); ++n) batch.add(Tokens{1, 2}, options, std::mt19937_64(n));
     for (const Finished& finished : batch.run()) {
       if (finished.error) std::rethrow_exception(finished.error);
       const Index n = finished.sequence;
-      ShardedModel one{columns_of(rank, target), rank, seeds(n), chain_of(n)};
+      ShardedModel one{model_of(rank, target), rank, seeds(n), chain_of(n)};
       SpecDec decoder{one, ModelDrafter{Table(small)}, BlockVerifier{}};
       std::mt19937_64 source(static_cast<std::uint64_t>(n));
       if (decoder.generate(Tokens{1, 2}, options, source).tokens != finished.result.tokens)
@@ -443,7 +443,7 @@ TEST_CASE("the rows of a sharded model are the steps' own, ties included") {
   for (const double temperature : {0.0, 0.6, 1.0})
     support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
       ShardedModel model{
-          columns_of(rank, target), rank, std::mt19937_64{1}, TopK{4}, {.temperature = temperature}};
+          model_of(rank, target), rank, std::mt19937_64{1}, TopK{4}, {.temperature = temperature}};
       auto whole = whole_rows(target, steps(temperature, 1, 4), 2);
       const Tokens tokens{0, 1, 2, 3, 4, 5, 6};
       const auto rows = model.forward(tokens, 7);
@@ -459,7 +459,7 @@ TEST_CASE("numbers that are none on one rank are an error on all, which are as b
   std::mt19937_64 rng(33);
   const Table target = Table::random(6, 1, rng);
   const auto errors = support::on_ranks(3, [&](ThreadRank& rank) {
-    Columns columns = columns_of(rank, target);
+    ColumnsModel columns = model_of(rank, target);
     if (rank.rank() == 1) columns.spoilt_from = 2;
     ShardedModel model{columns, rank, std::mt19937_64{1}};
     const Tokens tokens{1, 2};
@@ -483,8 +483,7 @@ TEST_CASE("ranks of different seeds say so, and none waits") {
   for (const bool drafts_differ : {true, false})
     for (const std::exception_ptr& error : support::on_ranks(3, [&](ThreadRank& rank) {
            const bool odd = rank.rank() == 2;
-           ShardedModel model{columns_of(rank, target), rank,
-                              std::mt19937_64{odd && !drafts_differ ? 8u : 7u}};
+           ShardedModel model{model_of(rank, target), rank, std::mt19937_64{odd && !drafts_differ ? 8u : 7u}};
            SpecDec decoder{model, ModelDrafter{Table(small)}, BlockVerifier{}};
            std::mt19937_64 source(odd && drafts_differ ? 6 : 5);
            decoder.generate(Tokens{1}, {.max_new_tokens = 50, .gamma = 4}, source);
@@ -503,7 +502,7 @@ TEST_CASE("odd options of a sharded model are named") {
   ThreadRank rank(alone, 0);
   const auto message = [&](const ShardedOptions& options) {
     return support::message_of<std::invalid_argument>(
-        [&] { ShardedModel model(columns_of(rank, target), rank, std::mt19937_64{1}, options); });
+        [&] { ShardedModel model(model_of(rank, target), rank, std::mt19937_64{1}, options); });
   };
   CHECK(message({.temperature = -1}).find("temperature = -1") != std::string::npos);
   CHECK(message({.draws = -1}).find("draws = -1") != std::string::npos);

@@ -24,9 +24,9 @@ using specdec::BatchFeed, specdec::LogitColumns, specdec::NumbersOf, specdec::To
 using Table = specdec::testing::TableModel<>;
 
 // Some columns of the logarithms of a table.
-class Columns {
+class ColumnsModel {
  public:
-  Columns(const Table& table, Index first, Index count) : table_(table), first_(first), count_(count) {}
+  ColumnsModel(const Table& table, Index first, Index count) : table_(table), first_(first), count_(count) {}
 
   Index vocab_size() const { return table_.vocab_size(); }
   Index first() const { return first_; }
@@ -64,15 +64,15 @@ class Columns {
   RowMajor<double> logits_;
 };
 
-Columns columns_of(const ThreadRank& rank, const Table& table) {
+inline ColumnsModel model_of(const ThreadRank& rank, const Table& table) {
   const Index size = table.vocab_size(), first = size * rank.rank() / rank.size();
   return {table, first, size * (rank.rank() + 1) / rank.size() - first};
 }
 
 // A model for many texts, each of which is a copy of a model for one.
-class ManyColumns {
+class ManyColumnsModel {
  public:
-  explicit ManyColumns(Columns prototype) : prototype_(std::move(prototype)) {}
+  explicit ManyColumnsModel(ColumnsModel prototype) : prototype_(std::move(prototype)) {}
 
   Index vocab_size() const { return prototype_.vocab_size(); }
   LogitColumns<NumbersOf<RowMajor<double>>> forward(std::span<const BatchFeed> feeds) {
@@ -80,7 +80,7 @@ class ManyColumns {
     for (const BatchFeed& feed : feeds) rows += feed.rows;
     logits_.resize(rows, prototype_.count());
     for (const BatchFeed& feed : feeds) {
-      Columns& text = texts_.try_emplace(feed.sequence, prototype_).first->second;
+      ColumnsModel& text = texts_.try_emplace(feed.sequence, prototype_).first->second;
       if (text.length() != feed.from) throw std::logic_error("a feed that does not go on where the text is");
       const Index asked = std::max<Index>(feed.rows, 1);
       if (feed.parents.empty()) text.forward(feed.tokens, asked);
@@ -95,12 +95,12 @@ class ManyColumns {
   }
   void keep(Index sequence, std::span<const Index> path) { texts_.at(sequence).keep(path); }
   void release(Index sequence) { texts_.erase(sequence); }
-  Columns& text(Index sequence) { return texts_.at(sequence); }
+  ColumnsModel& text(Index sequence) { return texts_.at(sequence); }
   Index size() const { return std::ssize(texts_); }
 
  private:
-  Columns prototype_;
-  std::map<Index, Columns> texts_;
+  ColumnsModel prototype_;
+  std::map<Index, ColumnsModel> texts_;
   RowMajor<double> logits_;
 };
 
