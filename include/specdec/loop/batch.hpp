@@ -95,7 +95,7 @@ class Batch {
       "each sequence");
   static constexpr bool shares_length = detail::is_shared_policy<Length>;
   using Policy = typename detail::PolicyOf<Length>::Type;
-  static_assert(detail::fit_together<Target, detail::any_drafts_trees<Drafter>, V, Policy>());
+  static_assert(detail::fit_together<Target, Drafter, detail::any_drafts_trees<Drafter>, V, Policy>());
 
   static_assert(shares_length || !(
                                      requires(Policy& policy, Index n) { policy.batch(n); } ||

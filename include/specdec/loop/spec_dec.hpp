@@ -37,9 +37,9 @@ class SpecDec {
   static_assert(
       Drafter<std::remove_reference_t<DraftSource>>,
       "the drafter is no specdec::Drafter (one around a model for many texts drafts in a specdec::Batch)");
-  static_assert(detail::fit_together<std::remove_reference_t<TargetModel>,
-                                     drafts_trees<std::remove_reference_t<DraftSource>>, V,
-                                     std::remove_reference_t<Length>>());
+  static_assert(detail::fit_together<
+                std::remove_reference_t<TargetModel>, std::remove_reference_t<DraftSource>,
+                drafts_trees<std::remove_reference_t<DraftSource>>, V, std::remove_reference_t<Length>>());
 
   using Shared = detail::Shared<TargetModel, DraftSource, Length>;
 

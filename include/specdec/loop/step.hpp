@@ -44,8 +44,8 @@ consteval bool suits() {
   return true;
 }
 
-/// Says what is wrong where target, rule and draft length do not fit drafts that are lines, or that may branch.
-template <class Target, bool trees, class V, class Policy>
+/// Says what is wrong where target, rule and draft length do not fit the drafts of a drafter, which are lines, or `trees`.
+template <class Target, class Drafter, bool trees, class V, class Policy>
 consteval bool fit_together() {
   static_assert(Verifier<V>,
                 "the verifier is no specdec::Verifier: it is copied, and judge(drafted, chance) returns a "
