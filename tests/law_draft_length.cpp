@@ -64,7 +64,7 @@ constexpr auto honest = [](const TableModel<>& small) { return ModelDrafter{Tabl
 
 // Costs as a function of what was done, so that a branch replays as it was.
 struct Timed {
-  CostOptimalLength policy;
+  CostOptimalLength<> policy;
   Index next(Index most) { return policy.next(most); }
   void observe(StepRecord step) {
     step.draft_time = std::chrono::milliseconds(step.drafted);

@@ -43,10 +43,15 @@ struct AutoTrees {
   std::unique_ptr<TreeDrafter> (*make)(Model& draft, const Shaper&, double temperature);
 };
 
-inline std::unique_ptr<Shaper> cost_optimal_tree(const Tree& most) {
-  const specdec::CostOptimalTree::Options options{.most_nodes = most.nodes,
-                                                  .most_depth = std::min<Index>(most.depth, 32)};
-  return std::make_unique<ShaperOf<specdec::CostOptimalTree>>(specdec::CostOptimalTree(options));
+template <class Shapes>
+std::unique_ptr<Shaper> cost_optimal(const Shapes& shapes) {
+  using Policy = specdec::CostOptimalLength<Shapes>;
+  return std::make_unique<ShaperOf<Policy>>(Policy(shapes));
+}
+
+inline std::unique_ptr<Shaper> cost_optimal_trees(const Tree& most) {
+  return cost_optimal(
+      specdec::TreeShapes{.most_nodes = most.nodes, .most_depth = std::min<Index>(most.depth, 32)});
 }
 
 template <class Siblings>
@@ -61,8 +66,7 @@ inline std::unique_ptr<TreeDrafter> shaped_likeliest(Model& draft, const Shaper&
 }
 
 inline std::unique_ptr<Shaper> cost_optimal_spares(const Tree& most) {
-  const specdec::CostOptimalSpares::Options options{.most_nodes = most.nodes, .most_trunk = most.depth};
-  return std::make_unique<ShaperOf<specdec::CostOptimalSpares>>(specdec::CostOptimalSpares(options));
+  return cost_optimal(specdec::SpareShapes{.most_nodes = most.nodes, .most_trunk = most.depth});
 }
 
 inline std::unique_ptr<TreeDrafter> shaped_spares(Model& draft, const Shaper& shaper, double temperature) {
@@ -72,9 +76,9 @@ inline std::unique_ptr<TreeDrafter> shaped_spares(Model& draft, const Shaper& sh
 
 inline constexpr std::array<AutoTrees, 4> auto_trees{{
     {"spares", cost_optimal_spares, shaped_spares},
-    {"without-replacement", cost_optimal_tree, shaped_drafter<specdec::WithoutReplacement>},
-    {"independent", cost_optimal_tree, shaped_drafter<specdec::Independent>},
-    {"likeliest", cost_optimal_tree, shaped_likeliest},
+    {"without-replacement", cost_optimal_trees, shaped_drafter<specdec::WithoutReplacement>},
+    {"independent", cost_optimal_trees, shaped_drafter<specdec::Independent>},
+    {"likeliest", cost_optimal_trees, shaped_likeliest},
 }};
 
 /// How trees of the kind are drafted in shapes that a policy chooses; null where there is no such way.

@@ -40,7 +40,7 @@ struct Gamma {
   Index most = 3;
 
   std::unique_ptr<Length> policy() const {
-    if (automatic) return std::make_unique<LengthOf<specdec::CostOptimalLength>>();
+    if (automatic) return std::make_unique<LengthOf<specdec::CostOptimalLength<>>>();
     return std::make_unique<LengthOf<specdec::FixedLength>>();
   }
 };

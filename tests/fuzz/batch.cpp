@@ -71,7 +71,7 @@ struct Lines {
   }
   static Rule rule(const Setting& setting) { return rule_of(setting.rule); }
   static Drafter together(const Setting&, BatchEngine& small) { return Drafter(small); }
-  static auto alone(const Setting&, Engine& small, const specdec::CostOptimalTree&, Faults&) {
+  static auto alone(const Setting&, Engine& small, const support::TreePolicy&, Faults&) {
     return specdec::ModelDrafter<Engine&>(small);
   }
   static specdec::SplitMix64 source(std::uint64_t seed) { return specdec::SplitMix64(seed); }
@@ -95,8 +95,7 @@ struct Trees {
   }
   static Rule rule(const Setting& setting) { return tree_rule_of(setting.rule); }
   static Drafter together(const Setting& setting, BatchEngine& small) { return {setting.drafter, small}; }
-  static auto alone(const Setting& setting, Engine& small, const specdec::CostOptimalTree& trees,
-                    Faults& faults) {
+  static auto alone(const Setting& setting, Engine& small, const support::TreePolicy& trees, Faults& faults) {
     return AnyTreeDrafter(TreesTogether::alone(setting.drafter), small, trees, faults);
   }
   static specdec::SplitMix64 source(std::uint64_t seed) { return specdec::SplitMix64(seed); }
@@ -284,7 +283,7 @@ class World {
   Bytes* bytes_;
   Faults faults_, none_;
   Harm harm_;
-  specdec::CostOptimalTree trees_;
+  support::TreePolicy trees_;
   BatchEngine target_, small_;
   specdec::Batch<BatchEngine&, typename Kind::Drafter, typename Kind::Rule, typename Kind::Length> batch_;
   std::map<Index, Job> jobs_;

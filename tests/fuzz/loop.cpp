@@ -146,7 +146,7 @@ struct TreeWorld {
   Faults faults;
   Party<Target> target;
   Party<Engine> small;
-  specdec::CostOptimalTree trees;
+  support::TreePolicy trees;
   Decoder decoder;
 
   explicit TreeWorld(const Setting& setting)

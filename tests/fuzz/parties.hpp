@@ -152,7 +152,7 @@ class AnyLength {
         length_.emplace<ScheduledLength>(2);
         break;
       case 2:
-        length_.emplace<CostOptimalLength>();
+        length_.emplace<CostOptimalLength<>>();
         break;
       case 3:
         length_.emplace<Goodput>(3, Cost{}, Cost{});
@@ -173,7 +173,7 @@ class AnyLength {
  private:
   Faults* faults_;
   using Goodput = specdec::GoodputLength<Cost, Cost>;
-  std::variant<specdec::FixedLength, specdec::ScheduledLength, specdec::CostOptimalLength, Goodput> length_;
+  std::variant<specdec::FixedLength, specdec::ScheduledLength, specdec::CostOptimalLength<>, Goodput> length_;
 };
 
 // One of the policies that look at the rows of the draft.

@@ -25,7 +25,7 @@ class AnyTreeDrafter {
  public:
   using Kind = Drafter::Kind;
 
-  AnyTreeDrafter(Index which, Engine& small, const specdec::CostOptimalTree& trees, Faults& faults)
+  AnyTreeDrafter(Index which, Engine& small, const support::TreePolicy& trees, Faults& faults)
       : faults_(&faults), drafter_(which, small, &trees) {}
 
   auto draft(std::span<const Token> context, const specdec::DraftLimits& limits, auto& chance) {
@@ -97,7 +97,7 @@ class AnyNodes {
   enum Kind : Index { all, cheapest, few, kinds };
   static constexpr bool counts_nodes = true;
 
-  AnyNodes(Index which, specdec::CostOptimalTree& trees, Faults& faults)
+  AnyNodes(Index which, support::TreePolicy& trees, Faults& faults)
       : which_(which), trees_(&trees), faults_(&faults) {}
 
   Index next(Index most) {
@@ -115,7 +115,7 @@ class AnyNodes {
 
  private:
   Index which_;
-  specdec::CostOptimalTree* trees_;
+  support::TreePolicy* trees_;
   Faults* faults_;
 };
 

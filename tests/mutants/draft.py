@@ -19,21 +19,21 @@ mutant("block-survival-clipped-twice", "verify/block.hpp", "tests/measure/accept
 mutant("expectations-of-costly-rows", "loop/step_base.hpp", "tests/measure/acceptance", "if (!drafted.all_looked_up()) return false;", "")
 mutant("rate-without-covariance", "measure/acceptance.hpp", "tests/measure/acceptance", "- 2 * alpha * product_ ", "")
 OPTIMAL = "tests/draft/length/cost_optimal_length"
-mutant("never-switched-off", "draft/length/cost_optimal_length.hpp", OPTIMAL, "return best_from(0, std::min(", "return best_from(1, std::min(")
-mutant("never-probes", "draft/length/cost_optimal_length.hpp", OPTIMAL, "if (budget_.rested()) consider", "if (false) consider")
-mutant("probes-for-free", "draft/length/cost_optimal_length.hpp", OPTIMAL, "if (!budget_.affords(static_cast<double>(steps)", "if (!budget_.affords(0 * static_cast<double>(steps)")
-mutant("prompt-taken-for-a-step", "measure/step_record.hpp", OPTIMAL, "if (fed != drafted + 1) return;", "")
-mutant("catching-up-timed", "measure/step_record.hpp", OPTIMAL, "asked > 0 && after_a_draft", "asked > 0")
-mutant("draft-for-nothing", "draft/length/cost_optimal_length.hpp", OPTIMAL, "target_cost_(n + 1) + draft_cost_(n)", "target_cost_(n + 1)")
-mutant("short-proposals-free", "draft/length/cost_optimal_length.hpp", OPTIMAL, "(at_least - proposed) * cost(i)", "0 * cost(i)")
+mutant("never-switched-off", "draft/length/cost_optimal_length.hpp", OPTIMAL, "drafting.time < nothing.time ? drafting : nothing", "true ? drafting : nothing")
+mutant("never-probes", "draft/length/cost_optimal_length.hpp", OPTIMAL, "!budget_.affords(probe_loss_)", "probe_loss_ < 1e9")
+mutant("probes-for-free", "draft/length/cost_optimal_length.hpp", OPTIMAL, "budget_.affords(probe_loss_)", "budget_.affords(0 * probe_loss_)")
+mutant("prompt-taken-for-a-step", "draft/length/step_costs.hpp", OPTIMAL, "if (step.fed != step.drafted + 1) return;", "")
+mutant("catching-up-timed", "draft/length/step_costs.hpp", OPTIMAL, "if (step.asked == 0 || !after_a_draft) return;", "if (step.asked == 0) return;")
+mutant("draft-for-nothing", "draft/length/step_costs.hpp", OPTIMAL, "(depth == 0 ? vain_(0) : draft_(depth)) + target_(nodes + 1)", "target_(nodes + 1)")
+mutant("short-proposals-free", "draft/length/cost_optimal_length.hpp", OPTIMAL, "(line.all_proposed - proposed) * costs_(i, i)", "0 * costs_(i, i)")
 mutant("reach-stays", "measure/running_survival.hpp", OPTIMAL + " tests/measure/running_survival",
        "2 * longest_)", "0 * longest_)")
 mutant("reach-of-all", "measure/running_survival.hpp", "tests/measure/running_survival", "return std::min({most, std::max(least_reach, 2 * longest_), longest_draft});", "return most;")
-mutant("longest-tried-first", "draft/length/cost_optimal_length.hpp", OPTIMAL, "std::min<Index>(4, most)})", "std::min<Index>(4, most), most})")
-mutant("estimates-not-renewed", "draft/length/cost_optimal_length.hpp", OPTIMAL, "    estimate();\n    schedule(step);", "    schedule(step);")
+mutant("longest-tried-first", "draft/length/cost_optimal_length.hpp", OPTIMAL, "trunks[] = {2, 2, 0, 4};", "trunks[] = {2, 2, 0, 16};")
+mutant("estimates-not-renewed", "draft/length/cost_optimal_length.hpp", OPTIMAL, "    learnt_.estimate();\n", "")
 mutant("gives-up-after-a-bad-start", "measure/running_survival.hpp", OPTIMAL, "positions_[0].survived.add(1);", "positions_[0].survived.add(0);")
 mutant("bad-times-outvote-good", "draft/length/cost_optimal_length.hpp", OPTIMAL,
-       "if (now == 0) survival_.limit(few);", "")
+       "    if (best_.size() == 0) learnt_.limit(few);\n", "")
 mutant("always-proposes", "measure/running_survival.hpp", OPTIMAL + " tests/draft/length/goodput_length", "position.proposed.add(drafted ? 1 : 0);", "position.proposed.add(1);")
 mutant("outliers-believed", "measure/cost_curve.hpp", OPTIMAL, "std::min(cost, 2 * mean.value())", "cost")
 
@@ -163,7 +163,7 @@ mutant("confidence-that-is-none", "draft/length/draft_length.hpp", "tests/draft/
 
 mutant = promise("a policy learns from nothing that it did not ask for")
 mutant("cost-optimal-observes-unasked", "draft/length/cost_optimal_length.hpp", "tests/draft/length/cost_optimal_length",
-       "    if (estimates_.empty()) return;  // next() was never asked\n", "")
+       "    if (asked_ < 0) return;  // next() was never asked\n", "")
 
 mutant = promise("lengths that are not looked at, and batches beyond counting, are named")
 mutant("schedule-overflows", "draft/length/draft_length.hpp", "tests/draft/length/draft_length", "std::min(step.drafted, longest)", "step.drafted")
@@ -188,7 +188,7 @@ mutant = promise("no tree of as many nodes is expected to have more accepted")
 mutant("sequoia-child-behind-nobody", "draft/length/sequoia_shape.hpp", SEQUOIA, "acceptance_[rank] * (1 + value_[behind])", "(acceptance_[rank] + value_[behind])")
 mutant("sequoia-nodes-spent-twice", "draft/length/sequoia_shape.hpp", SEQUOIA, "younger[n - 1 - behind]", "younger[n - 1]")
 mutant("sequoia-other-tree-than-its-value", "draft/length/sequoia_shape.hpp", SEQUOIA, "left -= static_cast<std::size_t>(behind) + 1;", "left -= static_cast<std::size_t>(behind);")
-mutant("sequoia-a-level-short", "draft/length/sequoia_shape.hpp", SEQUOIA, "d < std::min(depth, nodes) && add_level()", "d + 1 < std::min(depth, nodes) && add_level()")
+mutant("sequoia-a-level-short", "draft/length/sequoia_shape.hpp", SEQUOIA, "levels < std::min(depth, nodes) && add_level()", "levels + 1 < std::min(depth, nodes) && add_level()")
 mutant("sequoia-chances-unchecked", "draft/length/sequoia_shape.hpp", SEQUOIA, "if (sum > 1 + rounding)", "if (false)")
 
 SIBLINGS = "tests/draft/strategies/siblings"
@@ -358,35 +358,37 @@ mutant("suffix-tree-of-another-place", "draft/from_text/suffix_drafter.hpp", "te
 mutant("suffix-siblings-lost", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter",
        "i != none; i = automaton.edge(i).next)", "i != none; i = none)")
 
-TREE_POLICY = "tests/draft/length/cost_optimal_tree"
-mutant = promise("the tree policy takes the shape of the least time per token")
-mutant("tree-policy-without-draft-cost", "draft/length/cost_optimal_tree.hpp", TREE_POLICY,
-       "costs_(nodes, depth) / (1 +", "costs_(nodes, 0) / (1 +")
-mutant("tree-policy-of-free-tokens", "draft/length/cost_optimal_tree.hpp", TREE_POLICY,
-       "costs_(nodes, depth) / (1 +", "costs_(0, depth) / (1 +")
-mutant("tree-policy-never-probes", "draft/length/cost_optimal_tree.hpp", TREE_POLICY,
-       "return probe_steps_ > 0 ? probe_ : best_;", "return best_;")
-mutant("tree-policy-forgets-nothing", "draft/length/cost_optimal_tree.hpp", TREE_POLICY,
-       "accepted.fade(1 - 1 / options_.window)", "accepted.fade(1)")
+mutant = promise("a policy takes the tree of the least time per token")
+TREE_SHAPES = "tests/draft/length/tree_shapes"
+mutant("trees-without-draft-cost", "draft/length/cost_optimal_length.hpp", TREE_SHAPES,
+       "costs_(nodes, trunk.length)", "costs_(nodes, 0)")
+mutant("trees-of-free-tokens", "draft/length/cost_optimal_length.hpp", TREE_SHAPES,
+       "costs_(nodes, trunk.length)", "costs_(trunk.length, trunk.length)")
+mutant("trees-never-probed", "draft/length/cost_optimal_length.hpp", TREE_SHAPES,
+       "first_ < first_plans || probe_steps_ > 0 ? probe_ : best_", "first_ < first_plans ? probe_ : best_")
+mutant("trees-forget-nothing", "draft/length/tree_shapes.hpp", TREE_SHAPES, "      eldest_mean_.fade(decay_);\n", "")
+mutant("trees-of-equal-siblings", "draft/length/tree_shapes.hpp", TREE_SHAPES,
+       "rank < 0 ? -1 : rank - 1)", "rank < 0 ? -1 : 0)")
 
-SPARES_POLICY = "tests/draft/length/cost_optimal_spares"
-mutant = promise("the policy of spares takes the trunk and the spares of the least time per token")
-mutant("spares-policy-without-draft-cost", "draft/length/cost_optimal_spares.hpp", SPARES_POLICY,
-       "const double time = costs_(nodes, trunk);", "const double time = costs_(nodes, 0);")
-mutant("spares-policy-of-free-tokens", "draft/length/cost_optimal_spares.hpp", SPARES_POLICY,
-       "const double time = costs_(nodes, trunk);", "const double time = costs_(trunk, trunk);")
-mutant("spares-policy-of-bare-trunks", "draft/length/cost_optimal_spares.hpp", SPARES_POLICY,
-       "tokens += add_spare(probe_);", "tokens += 0 * add_spare(probe_);")
-mutant("spares-policy-at-the-context-only", "draft/length/cost_optimal_spares.hpp", SPARES_POLICY,
-       "for (std::size_t d = 1; d < plan.spares.size(); ++d)\n      if", "for (std::size_t d = 1; d < 1; ++d)\n      if")
-mutant("spares-policy-counts-hits-as-survival", "draft/length/cost_optimal_spares.hpp", SPARES_POLICY,
+mutant = promise("a policy takes the trunk and the spares of the least time per token")
+SPARE_SHAPES = "tests/draft/length/spare_shapes"
+mutant("spares-without-draft-cost", "draft/length/cost_optimal_length.hpp", SPARE_SHAPES,
+       "costs_(nodes, trunk.length)", "costs_(nodes, 0)")
+mutant("spares-of-free-tokens", "draft/length/cost_optimal_length.hpp", SPARE_SHAPES,
+       "costs_(nodes, trunk.length)", "costs_(trunk.length, trunk.length)")
+mutant("spares-of-bare-trunks", "draft/length/cost_optimal_length.hpp", SPARE_SHAPES,
+       "      if constexpr (counts_nodes) consider_others(trunk, best);\n", "")
+mutant("spares-at-the-context-only", "draft/length/spare_shapes.hpp", SPARE_SHAPES,
+       "if (!after_trunk) return 0;", "if (!after_trunk || (depth > 0 && rank > 0)) return 0;")
+mutant("spares-after-spares", "draft/length/spare_shapes.hpp", SPARE_SHAPES, "      if (!after_trunk) return 0;\n", "")
+mutant("spares-count-hits-as-survival", "draft/length/spare_shapes.hpp", SPARE_SHAPES,
        "[](Index rank) { return rank > 0; }", "[](Index rank) { return rank < 0; }")
-mutant("spares-policy-never-probes", "draft/length/cost_optimal_spares.hpp", SPARES_POLICY,
+mutant("spares-never-probed", "draft/length/cost_optimal_length.hpp", SPARE_SHAPES,
        "!budget_.affords(probe_loss_)", "probe_loss_ < 1e9")
-mutant("spares-policy-probes-for-free", "draft/length/cost_optimal_spares.hpp", SPARES_POLICY,
+mutant("spares-probed-for-free", "draft/length/cost_optimal_length.hpp", SPARE_SHAPES,
        "budget_.affords(probe_loss_)", "budget_.affords(0 * probe_loss_)")
-mutant("spares-policy-beyond-gamma", "draft/length/cost_optimal_spares.hpp", SPARES_POLICY,
-       "return std::min(shape_.size(), most_);", "return shape_.size();")
+mutant("spares-beyond-gamma", "draft/length/cost_optimal_length.hpp", SPARE_SHAPES,
+       "asked_ = std::min(plan.size(), limits_.nodes);", "asked_ = plan.size();")
 mutant("spares-without-their-shape", "draft/strategies/spares.hpp", SPARES, "if constexpr (follows_policy) plan_.take(policy_->shape());", "")
 
 mutant = promise("shares of spares are those of their depth, where that is known")
@@ -394,6 +396,8 @@ mutant("shares-of-all-depths", "draft/length/spare_shares.hpp", "tests/draft/len
        "here[k].with(all, depth_weight)", "all")
 mutant("shares-that-rise", "draft/length/spare_shares.hpp", "tests/draft/length/spare_shares",
        "static_cast<Index>(k) < offered; ++k", "k < ranks; ++k")
+mutant("shares-never-outvoted", "draft/length/spare_shares.hpp", "tests/draft/length/spare_shares",
+       "for (FadingMean& mean : here) mean.limit(stops);", ";")
 mutant("shares-not-forgotten", "draft/length/spare_shares.hpp", "tests/draft/length/spare_shares",
        "    for (FadingMean& mean : here) mean.fade(decay_);\n", "")
 
@@ -401,11 +405,28 @@ mutant = promise("a probe costs a share of the time, and rests")
 mutant("probe-without-rest", "draft/length/probe_budget.hpp", "tests/draft/length/probe_budget", "return rest_ >= least_rest;", "return true;")
 mutant("probe-for-nothing", "draft/length/probe_budget.hpp", "tests/draft/length/probe_budget", "    earned_ = 0;\n", "")
 
-mutant = promise("drafts of trees are timed by their depth")
-mutant("tree-costs-by-nodes", "draft/length/tree_costs.hpp", "tests/draft/length/tree_costs", "draft_.add(step.depth(),", "draft_.add(step.drafted,")
-mutant("tree-costs-of-prompts", "draft/length/tree_costs.hpp", "tests/draft/length/tree_costs", "if (step.fed == step.drafted + 1) {", "{")
-mutant("tree-costs-of-catching-up", "draft/length/tree_costs.hpp", "tests/draft/length/tree_costs", "if (step.drafted > 0 && drafted_before_)", "if (step.drafted > 0)")
-mutant("tree-costs-soon-forgotten", "draft/length/tree_costs.hpp", "tests/draft/length/tree_costs", "++idle_ % 8 == 0", "true")
+STEP_COSTS = "tests/draft/length/step_costs"
+mutant = promise("drafts are timed by their depth, and alone")
+mutant("step-costs-by-nodes", "draft/length/step_costs.hpp", STEP_COSTS, "draft_.add(step.depth(),", "draft_.add(step.drafted,")
+mutant("step-costs-of-prompts", "draft/length/step_costs.hpp", STEP_COSTS, "if (step.fed != step.drafted + 1) return;", "")
+mutant("step-costs-of-catching-up", "draft/length/step_costs.hpp", STEP_COSTS,
+       "if (step.asked == 0 || !after_a_draft) return;", "if (step.asked == 0) return;")
+mutant("step-costs-soon-forgotten", "draft/length/step_costs.hpp", STEP_COSTS, "idle_ < 8 || idle_ % 8 == 0", "true")
+mutant("step-costs-of-nothing-found", "draft/length/step_costs.hpp", STEP_COSTS, "depth == 0 ? vain_(0)", "depth == 0 ? 0")
+
+PLAN = "tests/draft/length/shape_plan"
+mutant = promise("a plan grows by the token that adds most, where its family says that it may")
+mutant("plan-deeper-than-its-trunk", "draft/length/shape_plan.hpp", PLAN, "if (node(parent).depth >= plan_.trunk) return;", "")
+mutant("plan-of-only-children", "draft/length/shape_plan.hpp", PLAN, "    open(chances, parent);\n    open(chances, plan_.size() - 1);", "    open(chances, plan_.size() - 1);")
+mutant("plan-of-childless-others", "draft/length/shape_plan.hpp", PLAN, "    open(chances, parent);\n    open(chances, plan_.size() - 1);", "    open(chances, parent);")
+mutant("plan-in-any-order", "draft/length/shape_plan.hpp", PLAN, "    std::ranges::push_heap(open_);\n", "")
+mutant("plan-forgets-its-others", "draft/length/shape_plan.hpp", PLAN, "    parents.insert(parents.end(), others.begin(), others.end());\n", "")
+mutant("shapes-deeper-than-the-step", "draft/length/shape_plan.hpp", PLAN, "std::min(nodes, depth_)", "depth_")
+
+LINE_SHAPES = "tests/draft/length/line_shapes"
+mutant = promise("lines are as long as the drafter proposes them")
+mutant("lines-always-proposed", "draft/length/line_shapes.hpp", LINE_SHAPES, "= {proposed, survival};", "= {1, survival};")
+mutant("lines-never-outvoted", "draft/length/line_shapes.hpp", LINE_SHAPES, "{ survival_.limit(steps); }", "{ (void)steps; }")
 
 mutant = promise("a keyed draft is drawn by the numbers of each token's depth")
 mutant("keyed-spares-depth", "draft/strategies/spares.hpp", "tests/verify/keyed",

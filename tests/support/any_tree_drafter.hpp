@@ -12,6 +12,9 @@
 
 namespace support {
 
+// What shapes the trees of one of them.
+using TreePolicy = specdec::CostOptimalLength<specdec::TreeShapes>;
+
 // A drafted tree that is nobody's view.
 struct ProposedTree {
   std::vector<Token> tokens;
@@ -55,7 +58,7 @@ class AnyTreeDrafter {
                                           "suffixes",
                                           "cheapest tree"};
 
-  AnyTreeDrafter(Index which, Model& small, const specdec::CostOptimalTree* trees = nullptr)
+  AnyTreeDrafter(Index which, Model& small, const TreePolicy* trees = nullptr)
       : vocab_size_(small.vocab_size()) {
     using namespace specdec;
     const TreeShape shape = TreeShape::of_widths({3, 2, 1});
@@ -113,9 +116,8 @@ class AnyTreeDrafter {
   using ByModel = specdec::ModelDrafter<Model&, specdec::Tree<Siblings>>;
   using ByPaths =
       specdec::ModelDrafter<specdec::PathByPath<Model&>, specdec::Tree<specdec::WithoutReplacement>>;
-  using Cheapest =
-      specdec::ModelDrafter<Model&, specdec::Tree<specdec::WithoutReplacement,
-                                                  std::reference_wrapper<const specdec::CostOptimalTree>>>;
+  using Cheapest = specdec::ModelDrafter<
+      Model&, specdec::Tree<specdec::WithoutReplacement, std::reference_wrapper<const TreePolicy>>>;
 
   Index vocab_size_;
   std::variant<specdec::SuffixDrafter<specdec::Branching>, ByModel<specdec::Independent>,

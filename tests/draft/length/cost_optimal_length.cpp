@@ -99,7 +99,7 @@ TEST_CASE("finds the fastest length, within 3 % of what the best fixed one takes
     CostOptimalLength policy;
     Simulation simulation(7);
     const double time = simulation.run(policy, pair, 16, 6000);
-    INFO("accepts " << pair.accepts << ", best " << policy.best(16));
+    INFO("accepts " << pair.accepts << ", best " << policy.best().size());
     CHECK(time <= 1.03 * pair.best_time(16));
   }
 }
@@ -118,7 +118,7 @@ TEST_CASE(
     CHECK(simulation.run(policy, pair, most, 1000) <= 1.3 * pair.best_time(1000));
     CHECK(policy.longest() <= 1024);
     CHECK((policy.longest() > 32) == (pair.accepts > 0.9));
-    CHECK(policy.best(most) <= policy.longest());
+    CHECK(policy.best().size() <= policy.longest());
   }
 }
 
@@ -137,9 +137,9 @@ TEST_CASE("does not give up after a bad start, but soon after") {
     return asked;
   };
   for (int step = 0; step < 6; ++step) CHECK(fail() <= 4);  // the lengths that are tried at first
-  CHECK(policy.best(16) > 0);
+  CHECK(policy.best().size() > 0);
   for (int step = 0; step < 30; ++step) fail();
-  CHECK(policy.best(16) == 0);
+  CHECK(policy.best().size() == 0);
 }
 
 // A text of 100 steps, with a policy that knows nothing; means over 200 of them.
@@ -161,7 +161,7 @@ TEST_CASE("switches a drafter off that does not pay, at a cost of at most 2 %") 
     CostOptimalLength policy;
     Simulation simulation(8);
     const double time = simulation.run(policy, pair, 16, 4000);
-    CHECK(policy.best(16) == 0);
+    CHECK(policy.best().size() == 0);
     CHECK(time <= 1.02 * pair.target_cost(1));
   }
 }
@@ -177,7 +177,7 @@ TEST_CASE("follows a pair that changes, also back from being switched off") {
     for (Index gamma = 0; gamma <= 16; ++gamma) fixed_times[gamma] += pair.time_per_token(gamma);
   }
   CHECK(time <= 1.03 * *std::min_element(fixed_times, fixed_times + 17));
-  CHECK(good.time_per_token(policy.best(16)) <= 1.03 * good.best_time(16));
+  CHECK(good.time_per_token(policy.best().size()) <= 1.03 * good.best_time(16));
 }
 
 TEST_CASE("times of a prompt and of catching up are not taken for those of a step") {
@@ -205,7 +205,7 @@ TEST_CASE("times of a prompt and of catching up are not taken for those of a ste
   CHECK(policy.time_per_token(0) == Approx(0.010));
   CHECK(policy.time_per_token(2) == Approx(0.020 / 3));
   CHECK(policy.time_per_token(4) == Approx(0.020 / 5));
-  CHECK(policy.best(4) == 4);
+  CHECK(policy.best().size() == 4);
 }
 
 TEST_CASE("a step before the policy was ever asked is not looked at") {
@@ -227,7 +227,7 @@ TEST_CASE("gamma 0 drafts nothing; options are checked") {
   CHECK(policy.next(0) == 0);
   policy.observe({});
   CHECK(policy.next(0) == 0);
-  using Options = CostOptimalLength::Options;
+  using Options = CostOptimalOptions;
   CHECK(support::message_of([] { CostOptimalLength(Options{.window = 0.5}); }) ==
         "specdec: window = 0.5 is below 1");
   CHECK(support::message_of([] { CostOptimalLength(Options{.probing = 1}); }) ==
@@ -242,8 +242,8 @@ TEST_CASE("what was learnt of a bad drafter does not outvote the probes that fin
     Simulation simulation(seed);
     simulation.run(policy, good, 8, 300);
     simulation.run(policy, bad, 8, 3000);
-    CHECK(policy.best(8) == 0);
-    for (; policy.best(8) < 3 && steps < 10000; ++steps) simulation.run(policy, good, 8, 1);
+    CHECK(policy.best().size() == 0);
+    for (; policy.best().size() < 3 && steps < 10000; ++steps) simulation.run(policy, good, 8, 1);
   }
   CHECK(steps < 10 * 200);
 }

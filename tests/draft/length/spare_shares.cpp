@@ -45,4 +45,13 @@ TEST_CASE("spares that were not offered were not missed, and old stops are forgo
   CHECK(sum <= 1);
 }
 
+TEST_CASE("what was seen of a depth can be made to weigh little") {
+  SpareShares shares(2, 1);
+  for (int stop = 0; stop < 1000; ++stop) shares.observe(1, 1, 0);
+  shares.limit(2);
+  for (int stop = 0; stop < 1000; ++stop) shares.observe(1, 1, -1);
+  CHECK(shares.at(0)[0] < 0.05);
+  CHECK(shares.at(1)[0] < 0.05);
+}
+
 }  // namespace test_draft_spare_shares

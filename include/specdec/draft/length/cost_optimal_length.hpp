@@ -1,187 +1,328 @@
-// The draft length that is measured to be the fastest.
+// The draft of the least time per token, as measured.
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <vector>
+#include <limits>
 
+#include "specdec/draft/drafter.hpp"
 #include "specdec/draft/length/draft_length.hpp"
+#include "specdec/draft/length/line_shapes.hpp"
 #include "specdec/draft/length/probe_budget.hpp"
+#include "specdec/draft/length/shape_plan.hpp"
+#include "specdec/draft/length/step_costs.hpp"
+#include "specdec/draft/strategies/tree_shape.hpp"
 #include "specdec/error.hpp"
-#include "specdec/measure/cost_curve.hpp"
-#include "specdec/measure/running_survival.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
 
-/// Chooses, step by step, the γ in 0..Options::gamma of the least expected time per token,
+/// What CostOptimalLength does whatever shapes it chooses from.
+struct CostOptimalOptions {
+  double window = 0;      ///< steps after which an estimate has mostly forgotten; 0: what suits the family
+  double probing = 0.01;  ///< share of the time that probes may cost
+};
+
+/// Chooses, step by step, the draft of the least expected time per token,
 ///
-///   (E[draft time] + E[target time]) / (1 + Σ_{i < γ} P(τ > i)),
+///   (E[draft time] + E[target time]) / (1 + the drafted tokens that are expected to be accepted),
 ///
-/// from running estimates of both sides: how many tokens the drafter proposes and the rule in use accepts at
-/// each position (StepRecord::survival: one long draft tells of every shorter one), what drafting n tokens
-/// costs and what a target call over n + 1 costs. γ = 0, ordinary decoding, is one of the choices: a drafter
-/// that does not pay is switched off.
+/// among the shapes of a family: lines, trunks with spares, trees. To draft nothing, ordinary decoding, is one of the choices:
+/// a drafter that does not pay is switched off.
 ///
-/// Source: the objective is that of Leviathan et al., arXiv:2211.17192, Theorem 3.8, with measured curves in
-/// the place of α and c. What is not tried cannot be known, so now and then a probe drafts another length: a
-/// neighbour of the best, or the next of a round over all lengths; while switched off, a pair of steps (the
-/// first lets a draft model catch up and is not timed). A probe waits until the share `probing` of the time
-/// spent would pay for what it is expected to lose.
+///   SpecDec line{target, ModelDrafter{small}, BlockVerifier{}, CostOptimalLength{}};
+///   CostOptimalLength trees{TreeShapes{.most_nodes = 32}};                          // or SpareShapes{}
+///   SpecDec tree{target, ModelDrafter{small, Tree{std::cref(trees), WithoutReplacement{}}}, TraversalVerifier{}, trees};
+///
+/// Both sides are running estimates: the family learns what survives of a draft, and drafts of each depth and target calls
+/// of each size are timed; a size that was not measured is taken to lie on a line through those that were. It begins with
+/// two steps each of a tree (in families that branch), a line, nothing and a longer line. What it drafts gives way to what
+/// is better by 1 %, as less may be noise.
+/// What is not tried cannot be known. So now and then a probe drafts a longer, smaller, barer or bushier shape or, among
+/// lines, the next of a round over all lengths. While nothing is drafted, a probe is the best draft there is, for two steps:
+/// the first lets a draft model catch up and is not timed. A probe waits until the share `probing` of the time spent would
+/// pay for what it is expected to lose.
+/// Source: the objective is that of Leviathan et al., arXiv:2211.17192, Theorem 3.8, with measured curves in the place of α
+/// and c.
 /// Lossless: as every DraftLength. The tokens of a seed then depend on how fast the machine was (not under KeyedVerifier).
-/// Looks no further than twice the longest draft so far, and 16: a larger Options::gamma is approached as drafts that
-/// long pay off.
-/// Throws: std::invalid_argument unless window >= 1 and 0 < probing < 1, and where `most` is negative. Cost:
-/// additions and memory for each of these lengths a step, however large Options::gamma.
+/// Throws: std::invalid_argument unless window >= 1 (or 0) and 0 < probing < 1, where the family is out of its bounds, and
+/// where `most` is negative.
+/// Cost: lines are chosen at every step, in some microseconds for 64 lengths; the time grows as their square, to half a
+/// millisecond for a thousand of them. Other shapes are chosen at every fourth step, in some tens of microseconds for 64
+/// nodes. No allocation but where the shape of a tree changes, or something is larger than all before.
+///
+/// A family of your own is a struct with a `usual_window` and a class Learner,
+///
+///   branches                    a static constant: whether there are shapes beside lines
+///   Learner(family, decay)      decay: what is left of a step's weight after another one
+///   reach(most)                 how large a draft may be for now, as DraftLimits, where next() may ask for `most` tokens
+///   observe(step)               learns from a step
+///   limit(steps)                from now on, what was seen so far counts as so many steps at most
+///   estimate()                  brings up to date what follows
+///   proposed(i)                 P(the drafter proposes more than i tokens, if it is asked for them); 1 where it always does
+///   reached(before, depth, rank, after_trunk)
+///                               P(a token is accepted that is the child of this rank of a token at this depth, the context
+///                               being at 0); falls with the rank. Its parent is accepted with the probability `before`;
+///                               `after_trunk`: the parent is the context, or is reached over eldest children alone
+template <class Family = LineShapes>
 class CostOptimalLength {
+  static_assert(
+      requires { typename Family::Learner; },
+      "CostOptimalLength takes a family of shapes: LineShapes, SpareShapes, TreeShapes or one of your own");
+  using Learner = typename Family::Learner;
+
  public:
-  struct Options {
-    double window = 100;    ///< steps after which an estimate has mostly forgotten
-    double probing = 0.01;  ///< share of the time that probes may cost
-  };
+  using Options = CostOptimalOptions;
+  static constexpr bool counts_nodes = Learner::branches;
 
-  CostOptimalLength() : CostOptimalLength(Options{}) {}
-
-  explicit CostOptimalLength(const Options& options)
-      : budget_(checked(options).probing),
-        draft_cost_(1 - 1 / options.window),
-        target_cost_(1 - 1 / options.window),
-        survival_(1 - 1 / options.window) {}
+  explicit CostOptimalLength(const Options& options = {}) : CostOptimalLength(Family{}, options) {}
+  explicit CostOptimalLength(const Family& family, const Options& options = {})
+      : budget_(options.probing), costs_(decay(options)), learnt_(family, decay(options)) {}
 
   Index next(Index most) {
-    const Index reach = survival_.reach(most);
-    reserve(reach);
-    if (reach == 0) return 0;
-    if (const Index first = unmeasured(reach); first >= 0) return first;
-    return probing_ ? std::min(probe_, reach) : best(reach);
+    if (most < 0) detail::invalid_argument("most = ", most, " is negative");
+    limits_ = learnt_.reach(most);
+    costs_.reserve(limits_);
+    const ShapePlan& plan = current();
+    if constexpr (counts_nodes) follow(plan);
+    asked_ = std::min(plan.size(), limits_.nodes);
+    return asked_;
   }
 
   void observe(const StepRecord& step) {
-    if (estimates_.empty()) return;  // next() was never asked
-    survival_.observe(step);
-    learn_costs(step);
-    caught_up_ = step.asked > 0;
-    estimate();
+    detail::check_step(step);
+    if (asked_ < 0) return;  // next() was never asked
+    learnt_.observe(step);
+    costs_.observe(step);
+    if (limits_.nodes == 0) return;
+    if (first_ < first_plans) return begin_with(step);
+    ++steps_;
+    const bool probed = probe_steps_ == 1;
     schedule(step);
+    if (probe_steps_ == 0 && (probed || steps_ % choice_every == 0)) choose();
   }
 
-  /// The length of the least estimated time per token, probes apart. The least of equals.
-  Index best(Index most) const { return best_from(0, std::min(most, longest())); }
+  /// The shape of the next tree, for a drafter: what next() has chosen.
+  const TreeShape& shape() const&
+    requires(counts_nodes)
+  {
+    return shape_;
+  }
+  const TreeShape& shape() const&& = delete;
 
-  /// The longest draft that is looked at so far; see the class. -1 before next() was asked.
-  Index longest() const { return static_cast<Index>(tried_.size()) - 1; }
+  /// What is estimated to take the least time per token, probes apart.
+  const ShapePlan& best() const& { return best_; }
+  const ShapePlan& best() const&& = delete;
 
-  /// The estimate for draft length gamma, in seconds; see the class.
-  /// Throws: std::invalid_argument unless 0 <= gamma <= longest(). Means something once a step was observed.
+  /// The longest line that is looked at so far. -1 before next() was asked.
+  Index longest() const { return limits_.depth; }
+
+  /// The estimate for a line of gamma tokens, in seconds.
+  /// Throws: std::invalid_argument unless 0 <= gamma <= longest(). Means something after the first choice.
   double time_per_token(Index gamma) const {
     if (gamma < 0 || gamma > longest())
       detail::invalid_argument("gamma = ", gamma, " is outside 0..longest() = ", longest());
-    return at(gamma).time_per_token;
+    const Line line = line_of(gamma);
+    return time(line, gamma) / line.tokens;
   }
 
  private:
-  static const Options& checked(const Options& options) {
+  static double decay(const Options& options) {
+    if (options.window == 0) return 1 - 1 / Family::usual_window;
     if (!(options.window >= 1)) detail::invalid_argument("window = ", options.window, " is below 1");
-    return options;
+    return 1 - 1 / options.window;
   }
 
-  // Lengths that are tried twice before anything is chosen: few, and between them costs are interpolated.
-  Index unmeasured(Index most) const {
-    for (const Index gamma : {std::min<Index>(2, most), Index{0}, std::min<Index>(4, most)})
-      if (tried(gamma) < 2) return gamma;
-    return -1;
+  // ---- What is drafted --------------------------------------------------------------------------------
+
+  const ShapePlan& current() {
+    if (first_ < first_plans) probe_ = first_plan();
+    return first_ < first_plans || probe_steps_ > 0 ? probe_ : best_;
   }
 
-  void reserve(Index most) {
-    const auto lengths = static_cast<std::size_t>(most) + 1;
-    if (tried_.size() >= lengths) return;
-    survival_.reserve(most);
-    tried_.resize(lengths);
-    estimates_.resize(lengths);
-    estimate();
+  void follow(const ShapePlan& plan) {
+    if (plan_ == plan) return;
+    shape_ = plan.tree();
+    plan_ = plan;
   }
 
-  void learn_costs(const StepRecord& step) {
-    step.add_costs_to(draft_cost_, target_cost_, caught_up_);
-    if (step.fed == step.drafted + 1 && static_cast<std::size_t>(step.asked) < tried_.size())
-      ++tried_[static_cast<std::size_t>(step.asked)];
+  // ---- The first steps --------------------------------------------------------------------------------
+
+  ShapePlan first_plan() const {
+    static constexpr Index trunks[] = {2, 2, 0, 4};
+    const Index trunk = std::min(trunks[first_], limits_.depth);
+    if (first_ > 0) return {trunk};
+    return trunk < 2 ? ShapePlan{trunk, {-1, -1}} : ShapePlan{trunk, {-1, -1, 0}};
   }
 
-  void schedule(const StepRecord& step) {
-    const Index most = longest();
-    if (most < 1 || unmeasured(most) >= 0) return;
-    if (probing_) {
-      if (--probe_steps_ == 0) probing_ = false;
-      return;
+  // Two steps of each, as the first of them may let a draft model catch up, which is not timed.
+  void begin_with(const StepRecord& step) {
+    if (step.asked != asked_ || step.fed != step.drafted + 1 || ++tries_ < 2) return;
+    tries_ = 0;
+    if (++first_ == first_plans) choose();
+  }
+
+  // ---- The best plan ----------------------------------------------------------------------------------
+
+  // What a step with a line is expected to emit and, where the drafter proposes fewer tokens, to take.
+  struct Line {
+    Index length = 0;
+    double reached = 1, tokens = 1;
+    double all_proposed = 1, shorter = 0;  // seconds
+  };
+
+  void lengthen(Line& line) const {
+    const Index i = line.length++;
+    const double proposed = learnt_.proposed(i);
+    if (proposed != line.all_proposed) line.shorter += (line.all_proposed - proposed) * costs_(i, i);
+    line.all_proposed = proposed;
+    line.tokens += line.reached = learnt_.reached(line.reached, i, 0, true);
+  }
+  Line line_of(Index length) const {
+    Line line;
+    while (line.length < length) lengthen(line);
+    return line;
+  }
+
+  // Of a step whose draft has this line for a trunk.
+  double time(const Line& trunk, Index nodes) const {
+    return nodes == 0 ? costs_.plain() : trunk.shorter + trunk.all_proposed * costs_(nodes, trunk.length);
+  }
+  double time(const ShapePlan& plan) const { return time(line_of(plan.trunk), plan.size()); }
+  double tokens(const ShapePlan& plan) {
+    growing_.begin(learnt_, plan);
+    return growing_.tokens();
+  }
+
+  struct Size {
+    Index trunk = 0, nodes = 0;
+    double time = std::numeric_limits<double>::infinity();  // per token
+  };
+
+  void choose() {
+    learnt_.estimate();
+    now_ = time(best_) / tokens(best_);
+    const Size drafting = best_draft();
+    const Size nothing{0, 0, costs_.plain()}, found = drafting.time < nothing.time ? drafting : nothing;
+    if (found.time < (1 - margin) * now_ || best_.size() > limits_.nodes) {
+      best_ = plan_of(found);
+      now_ = found.time;
     }
-    budget_.earn(step);
-    if (budget_.rested()) consider_probe(most);
+    plan_probe(drafting);
   }
 
-  void consider_probe(Index most) {
-    const Index now = best(most);
-    const Index probe = candidate(now, most), steps = now == 0 ? 2 : 1;
-    const double loss = at(probe).time - at(probe).tokens * at(now).time_per_token;
-    // What has been measured once, by a stalled machine, is not to be shunned for good.
-    if (!budget_.affords(static_cast<double>(steps) * std::min(loss, 3 * at(now).time))) return;
-    // While nothing is drafted nothing is learnt but from probes, which are rare: what is known of acceptance is
-    // not to outvote them for long.
-    if (now == 0) survival_.limit(few);
-    probe_ = probe;
-    probe_steps_ = steps;
-    probing_ = true;
-    ++probes_;
-    budget_.spend();
-  }
-
-  // What to try next: over the neighbour on each side, and one of all lengths in turn.
-  Index candidate(Index now, Index most) const {
-    if (now == 0) return best_from(1, most);
-    if (probes_ % 3 == 2) return probes_ / 3 % most + 1;
-    return probes_ % 3 == 0 ? std::min(now + 1, most) : now - 1;
-  }
-
-  Index best_from(Index first, Index most) const {
-    Index best = first;
-    for (Index gamma = first + 1; gamma <= most; ++gamma)
-      if (at(gamma).time_per_token < at(best).time_per_token) best = gamma;
+  // Of those that draft something.
+  Size best_draft() {
+    Size best;
+    for (Line trunk; trunk.length < limits_.depth;) {
+      lengthen(trunk);
+      consider({trunk.length, trunk.length, time(trunk, trunk.length) / trunk.tokens}, best);
+      if constexpr (counts_nodes) consider_others(trunk, best);
+    }
     return best;
   }
 
-  // The expected time and tokens of a step, for every length at once: each differs from the one before in its last
-  // position only.
-  void estimate() {
-    double at_least = 1, shorter = 0;  // P(γ tokens are proposed); the time of steps that propose fewer
-    estimates_[0] = {target_cost_(1), 1, target_cost_(1)};
-    survival_.for_each_position([&](Index i, double proposed, double survival) {
-      shorter += (at_least - proposed) * cost(i);
-      at_least = proposed;
-      const double time = shorter + at_least * cost(i + 1), tokens = at(i).tokens + survival;
-      estimates_[static_cast<std::size_t>(i) + 1] = {time, tokens, time / tokens};
-    });
+  static void consider(const Size& found, Size& best) {
+    if (found.time < best.time) best = found;
   }
 
-  // Of a step that was asked for tokens and got n.
-  double cost(Index n) const { return target_cost_(n + 1) + draft_cost_(n); }
+  void consider_others(const Line& trunk, Size& best) {
+    growing_.begin(learnt_, trunk.length);
+    for (Index nodes = trunk.length; nodes < limits_.nodes && growing_.gain() > 0;) {
+      const double most = growing_.tokens() + static_cast<double>(limits_.nodes - nodes) * growing_.gain();
+      const double time = this->time(trunk, ++nodes);
+      if (!(time < best.time * most)) return;
+      growing_.add(learnt_);
+      consider({trunk.length, nodes, time / growing_.tokens()}, best);
+    }
+  }
 
-  struct Expected {
-    double time = 0, tokens = 1, time_per_token = 0;
-  };
+  const ShapePlan& plan_of(const Size& size) {
+    growing_.begin(learnt_, size.trunk);
+    while (growing_.plan().size() < size.nodes && growing_.gain() > 0) growing_.add(learnt_);
+    return growing_.plan();
+  }
 
-  const Expected& at(Index gamma) const { return estimates_[static_cast<std::size_t>(gamma)]; }
-  Index tried(Index gamma) const { return tried_[static_cast<std::size_t>(gamma)]; }
+  // ---- Probes -----------------------------------------------------------------------------------------
 
-  static constexpr double few = 12;
+  void schedule(const StepRecord& step) {
+    if (probe_steps_ > 0) {
+      --probe_steps_;
+      return;
+    }
+    budget_.earn(step);
+    if (probe_ == best_ || !budget_.affords(probe_loss_)) return;
+    budget_.spend();
+    ++probes_;
+    probe_steps_ = steps_of_probe();
+    // While nothing is drafted nothing is learnt but from probes, which are rare: what is known of acceptance is not to
+    // outvote them for long.
+    if (best_.size() == 0) learnt_.limit(few);
+  }
+
+  // After a step without a draft the first one with it may not be timed.
+  Index steps_of_probe() const { return best_.size() == 0 ? 2 : 1; }
+
+  void plan_probe(const Size& drafting) {
+    probe_ = plan_of(best_.size() == 0 ? revival(drafting) : neighbour());
+    if (probe_ == best_) ++probes_;  // there is no such neighbour; the next choice tries the next one
+    // What has been measured once, by a stalled machine, is not to be shunned for good.
+    const double loss = std::min(time(probe_) - tokens(probe_) * now_, 3 * time(best_));
+    probe_loss_ = static_cast<double>(steps_of_probe()) * loss;
+  }
+
+  // While nothing is drafted: the best draft there is, and in turn that with some tokens more beside it, of which nothing
+  // would be learnt otherwise.
+  Size revival(const Size& drafting) const {
+    const Index more = counts_nodes && probes_ % 2 == 1 ? 3 : 0;
+    return within({drafting.trunk, drafting.nodes + more});
+  }
+
+  // Costs that were measured in worse times are not to keep a shape out: smaller ones and lines are tried, too.
+  Size neighbour() const {
+    const Index trunk = best_.trunk, nodes = best_.size();
+    switch (probes_ % (counts_nodes ? 5 : 3)) {
+      case 0:
+        return within({trunk + 1, nodes + 1});
+      case 1:
+        return smaller();
+      case 2:
+        return counts_nodes ? Size{trunk, trunk} : round();
+      case 3:
+        return within({trunk, nodes + 1});
+      default:
+        return within({trunk, nodes + std::max<Index>(1, nodes / 4)});
+    }
+  }
+  // Of all lengths in turn.
+  Size round() const {
+    const Index length = probes_ / 3 % limits_.depth + 1;
+    return {length, length};
+  }
+  Size smaller() const { return {best_.trunk - 1, best_.size() - 1}; }
+  Size within(Size size) const {
+    size.nodes = std::min(size.nodes, limits_.nodes);
+    size.trunk = std::min({size.trunk, limits_.depth, size.nodes});
+    return size;
+  }
+
+  static constexpr int first_plans = 4;
+  static constexpr Index choice_every = counts_nodes ? 4 : 1;  // a choice among trees takes longer
+  static constexpr double margin = 0.01, few = 12;
 
   detail::ProbeBudget budget_;
-  CostCurve draft_cost_, target_cost_;  // by tokens proposed, by tokens of the call; seconds
-  RunningSurvival survival_;
-  std::vector<Index> tried_;         // steps by length asked for
-  std::vector<Expected> estimates_;  // by length asked for
-  Index probes_ = 0;
-  Index probe_ = 0, probe_steps_ = 0;
-  bool probing_ = false;
-  bool caught_up_ = false;  // the step before drafted too, so the drafter has seen all but the latest tokens
+  detail::StepCosts costs_;
+  Learner learnt_;
+  detail::GrowingPlan<Learner> growing_;
+  DraftLimits limits_{.nodes = -1, .depth = -1};
+  ShapePlan best_, probe_, plan_;  // plan_ is that of shape_
+  TreeShape shape_;
+  Index asked_ = -1;
+  int first_ = counts_nodes ? 0 : 1;  // which plan is tried at first
+  int tries_ = 0;
+  Index steps_ = 0;
+  double now_ = 0;         // seconds per token of the best
+  double probe_loss_ = 0;  // seconds
+  Index probes_ = 0, probe_steps_ = 0;
 };
 
 }  // namespace specdec

@@ -34,26 +34,18 @@ class SequoiaTable {
             acceptance_by_rank.first(std::min(acceptance_by_rank.size(), static_cast<std::size_t>(nodes)))),
         nodes_(static_cast<std::size_t>(nodes)),
         value_(nodes_ + 1, 0.0) {
-    values_.push_back(value_);
-    for (Index d = 0; d < std::min(depth, nodes) && add_level(); ++d) values_.push_back(value_);
+    Index levels = 0;
+    while (levels < std::min(depth, nodes) && add_level()) ++levels;
   }
-
-  Index most_nodes() const { return static_cast<Index>(nodes_); }
 
   double value() const { return value_.back(); }
-  /// Of fewer nodes and levels.
-  double value(Index nodes, Index depth) const {
-    return values_[levels(depth)][static_cast<std::size_t>(nodes)];
-  }
-
-  TreeShape shape() const { return shape(static_cast<Index>(nodes_), std::ssize(plans_)); }
   /// The tree that has the value. It has no node that adds nothing.
-  TreeShape shape(Index nodes, Index depth) const {
+  TreeShape shape() const {
     struct Budget {
       Index node;
       std::size_t nodes, levels;
     };
-    std::vector<Budget> budgets{{-1, static_cast<std::size_t>(nodes), levels(depth)}};
+    std::vector<Budget> budgets{{-1, nodes_, plans_.size()}};
     std::vector<Index> parents;
     for (std::size_t b = 0; b < budgets.size(); ++b) {
       auto [node, left, levels] = budgets[b];
@@ -69,8 +61,6 @@ class SequoiaTable {
   }
 
  private:
-  std::size_t levels(Index depth) const { return std::min(static_cast<std::size_t>(depth), plans_.size()); }
-
   // One level more; false where it makes no difference, so that no further one would.
   bool add_level() {
     plans_.emplace_back(acceptance_.size() * (nodes_ + 1), std::int32_t{-1});
@@ -110,7 +100,6 @@ class SequoiaTable {
   std::span<const double> acceptance_;
   std::size_t nodes_;
   std::vector<double> value_;                     // by budget, of as many levels as there are plans
-  std::vector<std::vector<double>> values_;       // by levels, what it was
   std::vector<std::vector<std::int32_t>> plans_;  // by levels behind the node
 };
 

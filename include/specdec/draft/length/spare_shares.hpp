@@ -33,6 +33,18 @@ class SpareShares {
     }
   }
 
+  /// From now on, what was seen so far counts as so many stops at most, of each depth and of all together.
+  void limit(double stops) {
+    for (FadingMean& mean : all_) mean.limit(stops);
+    for (std::array<FadingMean, ranks>& here : at_)
+      for (FadingMean& mean : here) mean.limit(stops);
+  }
+
+  /// The share of the k-th; beyond what is counted, none.
+  static double of(const Shares& shares, Index k) {
+    return k < static_cast<Index>(ranks) ? shares[static_cast<std::size_t>(k)] : 0;
+  }
+
   Shares at(Index depth) const {
     const std::array<FadingMean, ranks>& here = at_[static_cast<std::size_t>(depth)];
     Shares shares{};

@@ -124,8 +124,8 @@ class SparesWithin {
 /// depths beyond it; where fewer tokens have any probability, there are fewer, and nothing else takes their place. The
 /// second trunk stands after the likeliest spare of the first token, if there is one, and has no spares. Limits take away
 /// the deepest tokens first, of a level that of the second trunk, then the unlikeliest spares.
-/// Where a policy chooses (CostOptimalSpares), it is handed in as std::cref(policy): of its shape() the eldest children are
-/// the trunk, their siblings spares.
+/// Where a policy chooses (CostOptimalLength with SpareShapes), it is handed in as std::cref(policy): of its shape() the
+/// eldest children are the trunk, their siblings spares.
 /// The model need not take trees: it takes in one trunk after the other. Where its context is bounded (context_size) trunks
 /// are no longer than that has room for, in the end there is none.
 /// Throws: std::invalid_argument where a trunk or a number of spares is negative, or all make more than longest_draft

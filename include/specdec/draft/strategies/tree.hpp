@@ -45,9 +45,10 @@ inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, 
 ///   ModelDrafter drafter{small, Tree{TreeShape::of_widths({4, 2, 1}), WithoutReplacement{}}};
 ///
 /// Siblings are drawn Independent or WithoutReplacement, or are the Likeliest tokens, which are chosen. Limits leave
-/// the first nodes of the shape; one that a policy chooses (CostOptimalTree) is handed in as std::cref(policy). A node
-/// has fewer children than in the shape where the row after it has no more tokens. Where the model's context is bounded
-/// (context_size) the tree has no more nodes with children than that has room for, in the end no node.
+/// the first nodes of the shape; one that a policy chooses (CostOptimalLength with TreeShapes) is handed in as
+/// std::cref(policy). A node has fewer children than in the shape where the row after it has no more tokens. Where the
+/// model's context is bounded (context_size) the tree has no more nodes with children than that has room for, in the end
+/// no node.
 /// Source: SpecInfer, arXiv:2305.09781 (trees of drafts); Jeon et al., arXiv:2402.14160, and Chen et al.,
 /// arXiv:2402.12374 (siblings without replacement).
 /// Random: one draw per token that is drawn, by ascending number. Cost: as many calls of the model as the tree has

@@ -11,13 +11,14 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 
-namespace test_draft_cost_optimal_tree {
+namespace test_draft_tree_shapes {
 
 using namespace specdec;
 using support::message_of;
 
-static_assert(DraftLength<CostOptimalTree> && counts_nodes<CostOptimalTree> &&
-              !counts_nodes<CostOptimalLength>);
+using Policy = CostOptimalLength<TreeShapes>;
+
+static_assert(DraftLength<Policy> && counts_nodes<Policy> && !counts_nodes<CostOptimalLength<>>);
 
 namespace {
 
@@ -27,7 +28,7 @@ struct World {
   double draft_call = 0, target_call = 1, target_token = 0;
 
   // What a step with the shape that the policy asks for does.
-  void step(CostOptimalTree& policy, Index gamma, std::mt19937_64& rng) const {
+  void step(Policy& policy, Index gamma, std::mt19937_64& rng) const {
     const Index nodes = policy.next(gamma);
     const TreeShape shape = policy.shape().cut({.nodes = nodes});
     std::vector<Index> ranks, offered;
@@ -54,10 +55,10 @@ struct World {
   }
 
   TreeShape best(Index gamma = 64) const {
-    CostOptimalTree policy;
+    CostOptimalLength policy{TreeShapes{}};
     std::mt19937_64 rng{7};
     for (int n = 0; n < 1100; ++n) step(policy, gamma, rng);
-    return policy.best();
+    return policy.best().tree();
   }
 };
 
@@ -112,7 +113,7 @@ TEST_CASE(
 
 TEST_CASE("a policy that had found nothing to pay sees when things change") {
   std::mt19937_64 rng{3};
-  CostOptimalTree policy{{.window = 200}};
+  CostOptimalLength policy{TreeShapes{}, {.window = 200}};
   for (int n = 0; n < 1000; ++n) World{{0.02}, 1}.step(policy, 32, rng);
   CHECK(policy.best().size() == 0);
   for (int n = 0; n < 6000; ++n) World{{0.6, 0.2}, 0.05}.step(policy, 32, rng);
@@ -129,7 +130,7 @@ TEST_CASE("the policy shapes the trees of a drafter, and the law stays the targe
   const Options options{.max_new_tokens = 4, .gamma = 5};
   testing::Law law;
   testing::enumerate([&](testing::Enumerator& chance) {
-    CostOptimalTree trees;
+    CostOptimalLength trees{TreeShapes{}};
     SpecDec decoder{testing::TableModel<>(target),
                     ModelDrafter{testing::TableModel<>(draft), Tree{std::cref(trees), WithoutReplacement{}}},
                     TraversalVerifier{}, trees};
@@ -138,7 +139,7 @@ TEST_CASE("the policy shapes the trees of a drafter, and the law stays the targe
     law[tokens] += probability;
   });
   CHECK(testing::largest_difference(law, testing::target_law(target, prompt, options)).size < 1e-12);
-  CostOptimalTree trees;
+  CostOptimalLength trees{TreeShapes{}};
   SpecDec decoder{testing::TableModel<>(target),
                   ModelDrafter{testing::TableModel<>(draft), Tree{std::cref(trees), WithoutReplacement{}}},
                   TraversalVerifier{}, trees};
@@ -147,12 +148,9 @@ TEST_CASE("the policy shapes the trees of a drafter, and the law stays the targe
 }
 
 TEST_CASE("what a tree policy cannot be is named") {
-  const auto said = [](const CostOptimalTree::Options& options) {
-    return message_of([&] { CostOptimalTree{options}; });
-  };
+  const auto said = [](const TreeShapes& shapes) { return message_of([&] { CostOptimalLength{shapes}; }); };
   CHECK(said({.most_nodes = 0}) == "specdec: most_nodes = 0 is outside 1..256");
   CHECK(said({.most_depth = 33}) == "specdec: most_depth = 33 is outside 1..32");
-  CHECK(said({.window = std::nan("")}) == "specdec: window = nan is below 64");
 }
 
-}  // namespace test_draft_cost_optimal_tree
+}  // namespace test_draft_tree_shapes

@@ -13,12 +13,14 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 
-namespace test_draft_cost_optimal_spares {
+namespace test_draft_spare_shapes {
 
 using namespace specdec;
 using support::message_of;
 
-static_assert(DraftLength<CostOptimalSpares> && counts_nodes<CostOptimalSpares>);
+using Policy = CostOptimalLength<SpareShapes>;
+
+static_assert(DraftLength<Policy> && counts_nodes<Policy>);
 
 namespace {
 
@@ -51,7 +53,7 @@ struct World {
   }
 
   // What a step with the shape that the policy asks for does.
-  void step(CostOptimalSpares& policy, Index gamma, std::mt19937_64& rng) const {
+  void step(Policy& policy, Index gamma, std::mt19937_64& rng) const {
     const Index nodes = policy.next(gamma);
     if (nodes > gamma) FAIL("asks for " << nodes << " tokens of " << gamma);
     const TreeShape shape = policy.shape().cut({.nodes = nodes});
@@ -121,10 +123,10 @@ struct World {
   }
 
   std::vector<Index> best(Index gamma = 64, std::uint64_t seed = 7) const {
-    CostOptimalSpares policy;
+    CostOptimalLength policy{SpareShapes{}};
     std::mt19937_64 rng{seed};
     for (int n = 0; n < 4000; ++n) step(policy, gamma, rng);
-    return spares_of(policy.best());
+    return spares_of(policy.best().tree());
   }
 };
 
@@ -178,22 +180,22 @@ TEST_CASE("the policy of spares finds lines, spares and nothing where one of the
 
 TEST_CASE("the policy of spares sees when things change") {
   std::mt19937_64 rng{3};
-  CostOptimalSpares policy{{.window = 100}};
+  CostOptimalLength policy{SpareShapes{}, {.window = 100}};
   const World hopeless{{0.02}, {{0.01}}, 1, linear}, trunks{{0.9}, {{0.0}}, 0.02, {1, 1.1}},
       spares{{0.4}, {{0.8, 0.1}}, 0.5, {1, 1.02}};
   for (int n = 0; n < 1000; ++n) hopeless.step(policy, 32, rng);
   CHECK(policy.best().size() == 0);
   for (int n = 0; n < 4000; ++n) trunks.step(policy, 32, rng);
-  CHECK(trunks.time_per_token(spares_of(policy.best())) < 1.05 * trunks.least_time(8, 0));
+  CHECK(trunks.time_per_token(spares_of(policy.best().tree())) < 1.05 * trunks.least_time(8, 0));
   for (int n = 0; n < 4000; ++n) spares.step(policy, 32, rng);
-  CHECK(spares.time_per_token(spares_of(policy.best())) < 1.05 * spares.least_time(3, 3));
+  CHECK(spares.time_per_token(spares_of(policy.best().tree())) < 1.05 * spares.least_time(3, 3));
   for (int n = 0; n < 2000; ++n) hopeless.step(policy, 32, rng);
   CHECK(policy.best().size() == 0);
 }
 
 TEST_CASE("where nothing pays, looking whether it does again costs a small share of the time") {
   const World hopeless{{0.02}, {{0.01}}, 1, linear};
-  CostOptimalSpares policy{{.probing = 0.01}};
+  CostOptimalLength policy{SpareShapes{}, {.probing = 0.01}};
   std::mt19937_64 rng{11};
   Index drafting = 0;
   const int steps = 5000;
@@ -207,7 +209,7 @@ TEST_CASE("where nothing pays, looking whether it does again costs a small share
 
 TEST_CASE("a machine that stalls now and then does not mislead the policy of spares") {
   const World world{{0.6}, {{0.4, 0.2, 0.1, 0.05}}, 0.1, {1, 1.02, 1.04}};
-  CostOptimalSpares policy;
+  CostOptimalLength policy{SpareShapes{}};
   std::mt19937_64 rng{13};
   for (int n = 0; n < 4000; ++n) {
     World now = world;
@@ -215,7 +217,7 @@ TEST_CASE("a machine that stalls now and then does not mislead the policy of spa
       for (double& cost : now.target_call) cost += 20;
     now.step(policy, 24, rng);
   }
-  CHECK(world.time_per_token(spares_of(policy.best())) < 1.05 * world.least_time(5, 4));
+  CHECK(world.time_per_token(spares_of(policy.best().tree())) < 1.05 * world.least_time(5, 4));
 }
 
 TEST_CASE("the policy shapes what a drafter of spares drafts, and the law stays the target's") {
@@ -226,7 +228,7 @@ TEST_CASE("the policy shapes what a drafter of spares drafts, and the law stays 
   const Options options{.max_new_tokens = 4, .gamma = 5};
   testing::Law law;
   testing::enumerate([&](testing::Enumerator& chance) {
-    CostOptimalSpares spares;
+    CostOptimalLength spares{SpareShapes{}};
     SpecDec decoder{testing::TableModel<>(target),
                     ModelDrafter{testing::TableModel<>(draft), Spares{std::cref(spares)}},
                     TrunkAndSpares<BlockVerifier>{}, spares};
@@ -235,7 +237,7 @@ TEST_CASE("the policy shapes what a drafter of spares drafts, and the law stays 
     law[tokens] += probability;
   });
   CHECK(testing::largest_difference(law, testing::target_law(target, prompt, options)).size < 1e-12);
-  CostOptimalSpares spares;
+  CostOptimalLength spares{SpareShapes{}};
   SpecDec decoder{testing::TableModel<>(target),
                   ModelDrafter{testing::TableModel<>(draft), Spares{std::cref(spares)}},
                   TrunkAndSpares<BlockVerifier>{}, spares};
@@ -247,7 +249,7 @@ TEST_CASE("a rule that needs longer trunks gets them from a drafter that a polic
   std::mt19937_64 rng{6};
   const auto target = testing::TableModel<>::random(3, 2, rng),
              draft = testing::TableModel<>::random(3, 1, rng);
-  CostOptimalSpares spares;
+  CostOptimalLength spares{SpareShapes{}};
   SpecDec decoder{testing::TableModel<>(target),
                   ModelDrafter{testing::TableModel<>(draft), Spares{std::cref(spares)}},
                   TrunkAndSpares<GreedyBlockVerifier>{}, spares};
@@ -256,15 +258,15 @@ TEST_CASE("a rule that needs longer trunks gets them from a drafter that a polic
 }
 
 TEST_CASE("what a policy of spares cannot be is named") {
-  const auto said = [](const CostOptimalSpares::Options& options) {
-    return message_of([&] { CostOptimalSpares{options}; });
+  const auto said = [](const SpareShapes& shapes, const CostOptimalOptions& options = {}) {
+    return message_of([&] { CostOptimalLength(shapes, options); });
   };
   CHECK(said({.most_nodes = 0}) == "specdec: most_nodes = 0 is outside 1..256");
   CHECK(said({.most_nodes = 257}) == "specdec: most_nodes = 257 is outside 1..256");
   CHECK(said({.most_trunk = 0}) == "specdec: most_trunk = 0 is outside 1..64");
   CHECK(said({.most_trunk = 65}) == "specdec: most_trunk = 65 is outside 1..64");
-  CHECK(said({.window = std::nan("")}) == "specdec: window = nan is below 16");
-  CHECK(said({.probing = 0}) == "specdec: probing = 0 is outside (0, 1)");
+  CHECK(said({}, {.window = std::nan("")}) == "specdec: window = nan is below 1");
+  CHECK(said({}, {.probing = 0}) == "specdec: probing = 0 is outside (0, 1)");
 }
 
-}  // namespace test_draft_cost_optimal_spares
+}  // namespace test_draft_spare_shapes

@@ -1,14 +1,14 @@
 #include <chrono>
-#include <specdec/draft/length/tree_costs.hpp>
+#include <specdec/draft/length/step_costs.hpp>
 #include <vector>
 
 #include "support/catch.hpp"
 
-namespace test_draft_tree_costs {
+namespace test_draft_step_costs {
 
 using specdec::Index;
 using specdec::StepRecord;
-using specdec::detail::TreeCosts;
+using specdec::detail::StepCosts;
 
 namespace {
 
@@ -25,29 +25,38 @@ StepRecord step(Index nodes, Index depth, int draft_seconds, int target_seconds)
 }  // namespace
 
 TEST_CASE("drafts cost by their depth, target calls by their tokens") {
-  TreeCosts costs(1);
+  StepCosts costs(1);
   costs.observe(step(0, 0, 7, 10));  // what was timed as a draft was none
   costs.observe(step(6, 2, 7, 16));  // the drafter has to catch up
   costs.observe(step(6, 2, 4, 18));
-  CHECK(costs.draft(0) == 0);
-  CHECK(costs.draft(2) == 4);
-  CHECK(costs.draft(1) == 2);
-  CHECK(costs.target(1) == 10);
-  CHECK(costs.target(7) == 17);
-  CHECK(costs(6, 2) == 21);
-  CHECK(costs(0, 0) == 10);
+  costs.observe(step(8, 4, 8, 20));
+  CHECK(costs.plain() == 10);
+  CHECK(costs(6, 2) == 4 + 17);
+  CHECK(costs(6, 1) == 2 + 17);
+  CHECK(costs(8, 4) == 8 + 20);
 }
 
 TEST_CASE("what drafts cost is remembered longer while there are none") {
-  TreeCosts costs(0.9);
+  StepCosts costs(0.9);
   for (int n = 0; n < 4; ++n) costs.observe(step(6, 2, 4, 18));
   for (int n = 0; n < 100; ++n) costs.observe(step(0, 0, 0, 10));
   CHECK(costs(6, 2) == Approx(22));
-  CHECK(costs(0, 0) == Approx(10));
+  CHECK(costs.plain() == Approx(10));
+}
+
+TEST_CASE("a step whose drafter proposes nothing costs what the drafter took to find that out") {
+  StepCosts costs(1);
+  for (int n = 0; n < 2; ++n)
+    costs.observe({.asked = 4,
+                   .fed = 1,
+                   .draft_time = std::chrono::seconds(3),
+                   .target_time = std::chrono::seconds(10)});
+  CHECK(costs(0, 0) == 13);
+  CHECK(costs.plain() == 10);
 }
 
 TEST_CASE("a call that takes in more than the draft is not timed") {
-  TreeCosts costs(1);
+  StepCosts costs(1);
   StepRecord prompt = step(2, 2, 50, 100);
   prompt.fed = 20;
   costs.observe(prompt);
@@ -56,4 +65,4 @@ TEST_CASE("a call that takes in more than the draft is not timed") {
   CHECK(costs(2, 2) == 8);
 }
 
-}  // namespace test_draft_tree_costs
+}  // namespace test_draft_step_costs

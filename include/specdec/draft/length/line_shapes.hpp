@@ -1,0 +1,60 @@
+// Lines: the family of shapes that do not branch.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "specdec/draft/drafter.hpp"
+#include "specdec/measure/running_survival.hpp"
+#include "specdec/measure/step_record.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// Lines of every length, for a ModelDrafter{small}, a drafter from text or any other that drafts lines; it may propose fewer
+/// tokens than it is asked for.
+///
+/// Looks no further than twice the longest draft so far, and 16: a larger Options::gamma is approached as drafts that
+/// long pay off.
+struct LineShapes {
+  static constexpr double usual_window = 100;
+
+  /// How many tokens are proposed and survive at each position (StepRecord::survival: one long draft tells of every shorter
+  /// one).
+  class Learner {
+   public:
+    static constexpr bool branches = false;
+
+    Learner(const LineShapes&, double decay) : survival_(decay) {}
+
+    DraftLimits reach(Index most) {
+      const Index reach = survival_.reach(most);
+      survival_.reserve(reach);
+      positions_.resize(static_cast<std::size_t>(survival_.most()));
+      return {.nodes = reach, .depth = reach};
+    }
+
+    void observe(const StepRecord& step) { survival_.observe(step); }
+    void limit(double steps) { survival_.limit(steps); }
+    void estimate() {
+      survival_.for_each_position([&](Index i, double proposed, double survival) {
+        positions_[static_cast<std::size_t>(i)] = {proposed, survival};
+      });
+    }
+
+    double proposed(Index i) const { return positions_[static_cast<std::size_t>(i)].proposed; }
+    double reached(double, Index depth, Index, bool) const {
+      return positions_[static_cast<std::size_t>(depth)].survival;
+    }
+
+   private:
+    struct Position {
+      double proposed = 1, survival = 0;
+    };
+
+    RunningSurvival survival_;
+    std::vector<Position> positions_;
+  };
+};
+
+}  // namespace specdec

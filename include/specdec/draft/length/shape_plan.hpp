@@ -1,0 +1,143 @@
+// A shape that is thought about: a trunk, and what else stands beside it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <vector>
+
+#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/strategies/tree_shape.hpp"
+#include "specdec/error.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// A trunk, which leads over the eldest children, and other tokens, none deeper than the trunk's last. Without others it is
+/// a line.
+struct ShapePlan {
+  Index trunk = 0;
+  /// Token trunk + i follows token others[i], or the context (−1). The tokens of the trunk are the first ones.
+  std::vector<Index> others = {};
+
+  Index size() const { return trunk + std::ssize(others); }
+
+  TreeShape tree() const {
+    std::vector<Index> parents(static_cast<std::size_t>(trunk));
+    for (Index k = 0; k < trunk; ++k) parents[static_cast<std::size_t>(k)] = k - 1;
+    parents.insert(parents.end(), others.begin(), others.end());
+    return TreeShape(std::span<const Index>(parents));
+  }
+
+  friend bool operator==(const ShapePlan&, const ShapePlan&) = default;
+};
+
+namespace detail {
+
+/// How large the shapes of a family are at most.
+/// Throws: std::invalid_argument where that is outside 1..256 nodes, or outside 1..deepest levels, which `name` tells.
+class LargestShape {
+ public:
+  LargestShape(Index nodes, const char* name, Index depth, Index deepest) : nodes_(nodes), depth_(depth) {
+    if (nodes < 1 || nodes > 256) invalid_argument("most_nodes = ", nodes, " is outside 1..256");
+    if (depth < 1 || depth > deepest) invalid_argument(name, " = ", depth, " is outside 1..", deepest);
+  }
+
+  DraftLimits within(Index most) const {
+    const Index nodes = std::min(most, nodes_);
+    return {.nodes = nodes, .depth = std::min(nodes, depth_)};
+  }
+
+ private:
+  Index nodes_, depth_;
+};
+
+/// Grows a plan by the token that adds most, and knows how many tokens a step with it is expected to emit. `Chances` is the
+/// Learner of a family of shapes. No allocation once plans as large have been grown.
+template <class Chances>
+class GrowingPlan {
+ public:
+  void begin(const Chances& chances, Index trunk) {
+    plan_.others.clear();
+    add_trunk(chances, trunk);
+    open_all(chances);
+  }
+  void begin(const Chances& chances, const ShapePlan& plan) {
+    plan_.others.assign(plan.others.begin(), plan.others.end());
+    add_trunk(chances, plan.trunk);
+    for (const Index parent : plan_.others) add_child(chances, parent);
+    open_all(chances);
+  }
+
+  const ShapePlan& plan() const { return plan_; }
+  double tokens() const { return tokens_; }
+  /// What the token that adds most would add; 0 where there is none.
+  double gain() const { return open_.empty() ? 0 : open_.front().gain; }
+
+  /// Adds that token. Pre: gain() > 0.
+  void add(const Chances& chances) {
+    std::ranges::pop_heap(open_);
+    const Index parent = open_.back().parent;
+    open_.pop_back();
+    plan_.others.push_back(parent);
+    add_child(chances, parent);
+    open(chances, parent);
+    open(chances, plan_.size() - 1);
+  }
+
+ private:
+  struct Node {
+    Index depth = 0, children = 0;
+    double reached = 1;
+  };
+  // A token that may be added.
+  struct Open {
+    double gain = 0;
+    Index parent = 0;
+    friend auto operator<=>(const Open&, const Open&) = default;
+  };
+
+  Node& node(Index k) { return nodes_[static_cast<std::size_t>(k + 1)]; }
+
+  void add_trunk(const Chances& chances, Index trunk) {
+    plan_.trunk = trunk;
+    nodes_.assign(1, Node{});
+    tokens_ = 1;
+    for (Index k = 0; k < trunk; ++k) add_child(chances, k - 1);
+  }
+
+  double next_child(const Chances& chances, Index parent) {
+    const Node& above = node(parent);
+    return chances.reached(above.reached, above.depth, above.children, parent < plan_.trunk);
+  }
+
+  void add_child(const Chances& chances, Index parent) {
+    const double reached = next_child(chances, parent);
+    ++node(parent).children;
+    nodes_.push_back({node(parent).depth + 1, 0, reached});
+    tokens_ += reached;
+  }
+
+  void open_all(const Chances& chances) {
+    open_.clear();
+    if constexpr (Chances::branches)
+      for (Index k = -1; k < plan_.size(); ++k) open(chances, k);
+  }
+  // Its next child may be added.
+  void open(const Chances& chances, Index parent) {
+    if (node(parent).depth >= plan_.trunk) return;
+    const double gain = next_child(chances, parent);
+    if (!(gain > 0)) return;
+    open_.push_back({gain, parent});
+    std::ranges::push_heap(open_);
+  }
+
+  ShapePlan plan_;
+  std::vector<Node> nodes_;  // the context first
+  std::vector<Open> open_;   // a heap
+  double tokens_ = 1;
+};
+
+}  // namespace detail
+}  // namespace specdec
