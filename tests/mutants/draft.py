@@ -19,6 +19,7 @@ mutant("block-survival-clipped-twice", "verify/block.hpp", "tests/measure/accept
 mutant("expectations-of-costly-rows", "loop/step_base.hpp", "tests/measure/acceptance", "if (!drafted.all_looked_up()) return false;", "")
 mutant("rate-without-covariance", "measure/acceptance.hpp", "tests/measure/acceptance", "- 2 * alpha * product_ ", "")
 OPTIMAL = "tests/draft/length/cost_optimal_length"
+mutant("length-of-the-latest-gamma", "draft/length/cost_optimal_length.hpp", OPTIMAL, "limits_.depth = std::max(limits_.depth, std::min(reach.depth, reach.nodes));", "limits_.depth = std::min(reach.depth, reach.nodes);")
 mutant("never-switched-off", "draft/length/cost_optimal_length.hpp", OPTIMAL, "drafting.time < nothing.time ? drafting : nothing", "true ? drafting : nothing")
 mutant("never-probes", "draft/length/cost_optimal_length.hpp", OPTIMAL, "!budget_.affords(probe_loss_)", "probe_loss_ < 1e9")
 mutant("probes-for-free", "draft/length/cost_optimal_length.hpp", OPTIMAL, "budget_.affords(probe_loss_)", "budget_.affords(0 * probe_loss_)")
@@ -388,7 +389,7 @@ mutant("spares-never-probed", "draft/length/cost_optimal_length.hpp", SPARE_SHAP
 mutant("spares-probed-for-free", "draft/length/cost_optimal_length.hpp", SPARE_SHAPES,
        "budget_.affords(probe_loss_)", "budget_.affords(0 * probe_loss_)")
 mutant("spares-beyond-gamma", "draft/length/cost_optimal_length.hpp", SPARE_SHAPES,
-       "asked_ = std::min(plan.size(), limits_.nodes);", "asked_ = plan.size();")
+       "asked_ = std::min(plan.size(), reach.nodes);", "asked_ = plan.size();")
 mutant("spares-without-their-shape", "draft/strategies/spares.hpp", SPARES, "if constexpr (follows_policy) plan_.take(policy_->shape());", "")
 
 mutant = promise("shares of spares are those of their depth, where that is known")

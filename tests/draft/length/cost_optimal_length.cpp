@@ -234,6 +234,21 @@ TEST_CASE("gamma 0 drafts nothing; options are checked") {
         "specdec: probing = 1 is outside (0, 1)");
 }
 
+TEST_CASE("texts of a smaller gamma, or of none, leave the length to the text of the largest") {
+  const Pair pair{0.9, 1, 0.05, flat};
+  for (const Index other : {0, 2}) {
+    CostOptimalLength policy;
+    Simulation simulation(7), beside(8);
+    for (int k = 0; k < 600; ++k) {
+      simulation.run(policy, pair, 8, 1);
+      beside.run(policy, pair, other, 1);
+    }
+    CHECK(policy.best().size() >= 6);
+    CHECK(policy.longest() == 8);
+    CHECK(policy.next(other) <= other);
+  }
+}
+
 TEST_CASE("what was learnt of a bad drafter does not outvote the probes that find it good again") {
   const Pair good{0.9, 1, 0.1, linear}, bad{0.03, 1, 0.1, linear};
   int steps = 0;

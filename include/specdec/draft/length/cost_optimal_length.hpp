@@ -43,6 +43,8 @@ struct CostOptimalOptions {
 /// pay for what it is expected to lose.
 /// Source: the objective is that of Leviathan et al., arXiv:2211.17192, Theorem 3.8, with measured curves in the place of α
 /// and c.
+/// Texts of different Options::gamma may share one: it chooses for the largest, and the others draft as much of that as they
+/// may.
 /// Lossless: as every DraftLength. The tokens of a seed then depend on how fast the machine was (not under KeyedVerifier).
 /// Throws: std::invalid_argument unless window >= 1 (or 0) and 0 < probing < 1, where the family is out of its bounds, and
 /// where `most` is negative.
@@ -80,11 +82,13 @@ class CostOptimalLength {
 
   Index next(Index most) {
     if (most < 0) detail::invalid_argument("most = ", most, " is negative");
-    limits_ = learnt_.reach(most);
+    const DraftLimits reach = learnt_.reach(most);
+    limits_.nodes = std::max(limits_.nodes, reach.nodes);
+    limits_.depth = std::max(limits_.depth, std::min(reach.depth, reach.nodes));
     costs_.reserve(limits_);
     const ShapePlan& plan = current();
     if constexpr (counts_nodes) follow(plan);
-    asked_ = std::min(plan.size(), limits_.nodes);
+    asked_ = std::min(plan.size(), reach.nodes);
     return asked_;
   }
 
@@ -156,7 +160,7 @@ class CostOptimalLength {
 
   // Two steps of each, as the first of them may let a draft model catch up, which is not timed.
   void begin_with(const StepRecord& step) {
-    if (step.asked != asked_ || step.fed != step.drafted + 1 || ++tries_ < 2) return;
+    if (step.asked > asked_ || step.fed != step.drafted + 1 || ++tries_ < 2) return;
     tries_ = 0;
     if (++first_ == first_plans) choose();
   }
