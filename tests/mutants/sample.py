@@ -48,7 +48,7 @@ mutant("hook-way-stays-in-line", "sample/hooked_context.hpp", "tests/sample/proc
 mutant("hook-row-of-first-tokens", "sample/hooked_context.hpp", "tests/sample/processed_model",
        "tree_.size() - rows + i", "i")
 mutant("hook-tree-not-rolled-back", "sample/fed_texts.hpp", "tests/sample/processed_model",
-       "text.forget_from(nodes_[k]);", "")
+       "text.forget_from(before_[k].nodes);", "")
 mutant("hook-tree-lost-tokens-uncounted", "model/wrapped_tree.hpp", "tests/sample/processed_model",
        "{ cached_ += tokens; }", "{ cached_ = size() + 0 * tokens; }")
 mutant("hook-tree-not-kept", "sample/hooked_context.hpp", "tests/sample/processed_model",
@@ -194,7 +194,7 @@ mutant("batch-processor-of-a-feed-refused", "sample/fed_texts.hpp", TEXTS_TEST, 
 mutant("processed-rows-unchecked", PROCESSED, PROCESSED_TEST, "if (rows > added_)", "if (false)")
 mutant("batch-processor-fails-for-one-row", "sample/row_errors.hpp", TEXTS_TEST,
        "std::fill_n(errors_.begin() + first, count, error);", "errors_[static_cast<std::size_t>(first + 0 * count)] = error;")
-mutant("batch-processor-of-a-failed-call", "sample/fed_texts.hpp", TEXTS_TEST, "if (text.length() + text.tree().size() == 0) texts_.erase(feeds[k].sequence);", "")
+mutant("batch-processor-of-a-failed-call", "sample/fed_texts.hpp", TEXTS_TEST, "before_[k].begins = known == nullptr;", "before_[k].begins = false;")
 mutant("batch-processor-of-another", TEXTS, TEXTS_TEST, "else return given(sequence);", "else return given(0 * sequence);")
 
 mutant = promise("processors are what they are said to be, forward and back")
@@ -260,6 +260,7 @@ mutant = promise("a target spread over ranks writes the target's text")
 mutant("sharded-drafts-not-looked-up", "ranks/sharded_model.hpp", SHARDED, "std::max<Index>(feed.rows - 1, 0)", "Index{0}")
 mutant("sharded-drafts-of-another-text", "ranks/sharded_model.hpp", SHARDED, "row < 0 ? nowhere : first + row - 1", "row < 0 ? nowhere : row - 1")
 mutant("sharded-failure-taken-in", "ranks/sharded_model.hpp", SHARDED, "      texts_.leave(feeds, this->inner());\n      throw;", "      throw;")
+mutant("sharded-draws-begin-again", "sample/fed_texts.hpp", SHARDED, "before_[k].begins = known == nullptr;", "before_[k].begins = known == nullptr || known->length() == 0;")
 mutant("sharded-failure-closes-trees", "sample/fed_texts.hpp", SHARDED, "if (!found_tree(k)) model.keep", "model.keep")
 mutant("sharded-tree-looked-up-behind-others", "ranks/sharded_model.hpp", SHARDED, "tree().size() - feed.rows;", "tree().size() - feed.rows - 1;")
 mutant("sharded-tree-length-unkept", "ranks/sharded_model.hpp", SHARDED, "      length_ += std::ssize(path);\n", "")

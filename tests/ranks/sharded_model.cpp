@@ -58,6 +58,8 @@ using SeedOf = std::mt19937_64 (*)(Index);
 
 static_assert(Model<ShardedModel<ColumnsModel, ThreadRank, std::mt19937_64>>);
 static_assert(takes_trees<ShardedModel<ColumnsModel, ThreadRank, std::mt19937_64>>);
+// It knows what it has fed: a context that the caller has filled would be taken for an empty one.
+static_assert(knows_its_context<ShardedModel<ColumnsModel, ThreadRank, std::mt19937_64>>);
 static_assert(BatchModel<ShardedModel<ManyColumnsModel, ThreadRank, SeedOf>>);
 static_assert(takes_trees<ShardedModel<ManyColumnsModel, ThreadRank, SeedOf>>);
 
@@ -453,6 +455,35 @@ TEST_CASE("the rows of a sharded model are the steps' own, ties included") {
           if (!(std::abs(rows.row(i).probability(x) - expected.row(i).probability(x)) < 1e-12))
             throw std::logic_error("another row than on one rank");
     }));
+}
+
+TEST_CASE("after a text whose first call failed the draws ahead go on, and do not begin again") {
+  std::mt19937_64 rng(44);
+  const Table target = fine_model(6, 1, rng);
+  const auto draws = [&](bool fails) {
+    Tokens drawn;
+    support::rethrow_first(support::on_ranks(1, [&](ThreadRank& rank) {
+      ColumnsModel columns = model_of(rank, target);
+      ShardedModel model{columns, rank, std::mt19937_64{1}, {.draws = 12}};
+      const Tokens prompt{3};
+      for (int text = 0; text < 2; ++text) {
+        if (columns.throws = fails && text == 1; columns.throws) {
+          try {
+            model.forward(prompt, 1);
+          } catch (const std::exception&) {
+          }
+          columns.throws = false;
+        }
+        auto sampler = model.forward(prompt, 1).row(0).sampler();
+        for (int k = 0; k < 12; ++k) drawn.push_back(sampler(0.5));
+        model.truncate(0);
+      }
+    }));
+    return drawn;
+  };
+  const Tokens expected = draws(false);
+  CHECK(!std::equal(expected.begin(), expected.begin() + 12, expected.begin() + 12));
+  CHECK(draws(true) == expected);
 }
 
 TEST_CASE("numbers that are none on one rank are an error on all, which are as before") {

@@ -94,6 +94,8 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   using Mine = CutLogits<Output>;
 
  public:
+  static constexpr bool keeps_context = true;
+
   ShardedModel(M&& model, C& ranks, Source source, const ShardedOptions& options = {})
     requires std::same_as<Steps, Chain<>>
       : ShardedModel(std::forward<M>(model), ranks, std::move(source), Chain<>{}, options) {}

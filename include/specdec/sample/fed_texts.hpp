@@ -32,7 +32,7 @@ class FedTexts {
   template <class Begin>
   std::span<const BatchFeed> enter(std::span<const BatchFeed> feeds, const Begin& begin) {
     of_model_.assign(feeds.begin(), feeds.end());
-    nodes_.resize(feeds.size());
+    before_.resize(feeds.size());
     std::size_t k = 0;
     try {
       for (; k < feeds.size(); ++k) enter(k, begin);
@@ -83,7 +83,9 @@ class FedTexts {
   template <class Begin>
   void enter(std::size_t k, const Begin& begin) {
     const Index sequence = of_model_[k].sequence;
-    if (Text* const known = texts_.find(sequence)) return enter(k, *known);
+    Text* const known = texts_.find(sequence);
+    before_[k].begins = known == nullptr;
+    if (known) return enter(k, *known);
     Text& begun = texts_.make(sequence, begin(sequence));
     try {
       enter(k, begun);
@@ -96,7 +98,7 @@ class FedTexts {
     BatchFeed& feed = of_model_[k];
     const FeedCheck<for_many> check{feed, k};
     check.from(text.length());
-    nodes_[k] = text.tree().size();
+    before_[k].nodes = text.tree().size();
     check.branches(found_tree(k));
     if (feed.parents.empty()) return text.add(feed.tokens);
     text.add(feed.tokens, feed.parents);
@@ -105,19 +107,28 @@ class FedTexts {
 
   void leave(std::span<const BatchFeed> feeds) {
     for (std::size_t k = 0; k < feeds.size(); ++k) {
+      if (before_[k].begins) {
+        texts_.erase(feeds[k].sequence);
+        continue;
+      }
       Text& text = texts_.at(feeds[k].sequence);
-      text.forget_from(nodes_[k]);
+      text.forget_from(before_[k].nodes);
       if (!found_tree(k)) text.truncate(feeds[k].from);
-      if (text.length() + text.tree().size() == 0) texts_.erase(feeds[k].sequence);
     }
   }
 
   // Whether feed number k of the call found a tree open.
-  bool found_tree(std::size_t k) const { return nodes_[k] > 0; }
+  bool found_tree(std::size_t k) const { return before_[k].nodes > 0; }
+
+  // What a feed has found.
+  struct Before {
+    Index nodes = 0;      // of its text's tree
+    bool begins = false;  // it is the first of its text
+  };
 
   PerSequence<Text, for_many> texts_;
   std::vector<BatchFeed> of_model_;
-  std::vector<Index> nodes_;  // of each feed's tree, before the call
+  std::vector<Before> before_;  // the call, of each feed
 };
 
 }  // namespace specdec::detail
