@@ -24,7 +24,7 @@ class MessagePart {
   MessagePart(const std::string& text) : MessagePart(std::string_view(text)) {}
   MessagePart(const char* text) : MessagePart(std::string_view(text)) {}
   template <class N>
-    requires std::is_arithmetic_v<N>
+    requires(std::is_arithmetic_v<N> && !std::is_same_v<N, char>)
   MessagePart(N number) {
     if constexpr (std::is_floating_point_v<N>) real_ = static_cast<double>(number), kind_ = Kind::real;
     else if constexpr (std::is_signed_v<N>) integer_ = number;

@@ -24,8 +24,7 @@ namespace specdec {
 ///
 /// Ready ones are RepetitionPenalty, PresencePenalty, FrequencyPenalty, NoRepeatNgrams, MinLength, LogitBias and Grammar;
 /// Processors{a, b} makes one of several, AfterPrompt{n, a} leaves the prompt out, and Snapshots{a} adds pop() to what can
-/// be copied. All of
-/// them work over ranks. ProcessedModel and ForcedTokens take them.
+/// be copied. All of them work over ranks. ProcessedModel and ForcedTokens take them.
 template <class P, class Logits = Eigen::Ref<Eigen::RowVectorXf>>
 concept TextProcessor =
     std::copy_constructible<P> && requires(P& processor, Logits logits, Token x, Index n) {

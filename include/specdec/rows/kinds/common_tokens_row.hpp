@@ -24,6 +24,8 @@ template <Distribution R>
 CommonTokensRow<R> no_common_tokens(const TokenMap& map, Token otherwise) {
   return {{std::in_place_index<1>, OneHotRow(otherwise)}, map};
 }
+template <Distribution R>
+CommonTokensRow<R> no_common_tokens(TokenMap&& map, Token otherwise) = delete;
 
 /// Of a row: one-hot at `otherwise` where it has no mass on tokens that the target has, too. The map, or a copy of it, must
 /// outlive the row. Throws: InvalidDistribution where the mass of these tokens is no finite number. Cost: one pass over the row.
@@ -33,6 +35,8 @@ CommonTokensRow<R> common_tokens(const R& row, const TokenMap& map, Token otherw
   if (!(common.mass() > 0)) return no_common_tokens<R>(map, otherwise);
   return {{std::in_place_index<0>, common}, map};
 }
+template <Distribution R>
+CommonTokensRow<R> common_tokens(const R& row, TokenMap&& map, Token otherwise) = delete;
 
 /// Copied is the draft model's row, as that is copied.
 template <class R>
