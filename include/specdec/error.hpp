@@ -26,34 +26,42 @@ class MessagePart {
   template <class N>
     requires(std::is_arithmetic_v<N> && !std::is_same_v<N, char>)
   MessagePart(N number) {
-    if constexpr (std::is_floating_point_v<N>) real_ = static_cast<double>(number), kind_ = Kind::real;
-    else if constexpr (std::is_signed_v<N>) integer_ = number;
-    else natural_ = number, kind_ = Kind::natural;
+    if constexpr (std::is_floating_point_v<N>) {
+      number_.real = static_cast<double>(number);
+      kind_ = Kind::real;
+    } else if constexpr (std::is_signed_v<N>) {
+      number_.integer = number;
+    } else {
+      number_.natural = number;
+      kind_ = Kind::natural;
+    }
   }
 
   void append_to(std::string& message) const {
     if (kind_ == Kind::text) message += text_;
-    else if (kind_ == Kind::natural) message += std::to_string(natural_);
-    else if (kind_ == Kind::integer) message += std::to_string(integer_);
+    else if (kind_ == Kind::natural) message += std::to_string(number_.natural);
+    else if (kind_ == Kind::integer) message += std::to_string(number_.integer);
     else append_real(message);
   }
 
  private:
   enum class Kind { text, integer, natural, real };
+  union Number {
+    long long integer = 0;
+    unsigned long long natural;
+    double real;
+  };
 
   // A NaN is told without its sign, which differs between machines.
   void append_real(std::string& message) const {
     char digits[32];
-    std::snprintf(digits, sizeof digits, "%.9g", std::isnan(real_) ? std::abs(real_) : real_);
+    const double real = std::isnan(number_.real) ? std::abs(number_.real) : number_.real;
+    std::snprintf(digits, sizeof digits, "%.9g", real);
     message += digits;
   }
 
   std::string_view text_ = {};
-  union {
-    long long integer_ = 0;
-    unsigned long long natural_;
-    double real_;
-  };
+  Number number_ = {};
   Kind kind_ = Kind::integer;
 };
 

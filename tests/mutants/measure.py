@@ -35,7 +35,7 @@ mutant("costs-below-free", "measure/cost_curve.hpp", "tests/measure/cost_curve",
        "return std::clamp(on_line(above, next, size), least, value(above));",
        "return std::min(on_line(above, next, size), value(above));")
 mutant("estimates-of-empty-drafts-alone", "loop/step_base.hpp", "tests/measure/acceptance",
-       "if (told_) stats_.acceptance", "if (told_ || last_.drafted == 0) stats_.acceptance")
+       "if (told) stats_.acceptance", "if (told || last_.drafted == 0) stats_.acceptance")
 mutant("sums-of-times-kept-apart", "measure/stats.hpp", "tests/measure/stats", "    draft_cost += other.draft_cost;\n", "")
 mutant("sums-of-squares-kept-apart", "measure/acceptance.hpp", "tests/measure/stats",
        "    product_ += other.product_;\n", "")

@@ -183,7 +183,7 @@ mutant("entropy-policy-inverted", "draft/length/draft_length.hpp", "tests/draft/
 mutant = promise("bad input is named, never guessed around")
 mutant("validate-loosely", "rows/read/validate.hpp", "tests/rows/read/validate", "double tolerance = 1e-3)", "double tolerance = 4e-2)")
 mutant("named-twice", "error.hpp", "tests/rows/named_row tests/error", "if (row_ >= 0) return *this;", "")
-mutant("sign-of-nan-told", "error.hpp", "tests/error", "std::isnan(real_) ? std::abs(real_) : real_", "real_")
+mutant("sign-of-nan-told", "error.hpp", "tests/error", "std::isnan(number_.real) ? std::abs(number_.real) : number_.real", "number_.real")
 mutant("origin-left-out", "error.hpp", "tests/error", "    named.row_ = row;\n", "")
 mutant("named-row-before-its-start", "rows/named_row.hpp", "tests/rows/named_row",
        "    check_id(x);\n    return 0;", "    return 0;")

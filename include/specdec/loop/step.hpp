@@ -200,16 +200,16 @@ class Step : public detail::StepBase {
   // target rules out do not survive, whatever they are.
   template <class D>
   void measure(const D& drafted) {
-    survival_.assign(static_cast<std::size_t>(drafted.gamma()), 0.0);
-    told_ = !branches && tell(drafted);
+    survivals.assign(static_cast<std::size_t>(drafted.gamma()), 0.0);
+    told = !branches && tell(drafted);
     if constexpr (tells_survival<V> && !branches) {
       double survival = 1;
-      for (std::size_t i = 0; i < probabilities_.size(); ++i)
-        survival_[i] = survival =
-            verifier_.survival(survival, probabilities_[i].first, probabilities_[i].second);
-      if (!probabilities_.empty()) return;
+      for (std::size_t i = 0; i < probabilities.size(); ++i)
+        survivals[i] = survival =
+            verifier_.survival(survival, probabilities[i].first, probabilities[i].second);
+      if (!probabilities.empty()) return;
     }
-    std::fill_n(survival_.begin(), accepted(), 1.0);
+    std::fill_n(survivals.begin(), accepted(), 1.0);
   }
 
   V fresh_, verifier_;

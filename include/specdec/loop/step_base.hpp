@@ -170,12 +170,12 @@ class StepBase {
   // q, which rules that need none let pass, leaves nothing to tell.
   template <class D>
   bool tell(const D& drafted) {
-    probabilities_.clear();
+    probabilities.clear();
     if (!drafted.all_looked_up()) return false;
     for (Index i = 0; i < drafted.gamma(); ++i) {
       const auto known = drafted.looked_up(i);
-      if (!known) return probabilities_.clear(), false;
-      probabilities_.push_back(*known);
+      if (!known) return probabilities.clear(), false;
+      probabilities.push_back(*known);
       if (known->first == 0) return true;
     }
     return true;
@@ -204,12 +204,12 @@ class StepBase {
              .drafted = offered().size(),
              .accepted = accepted(),
              .fed = std::ssize(feed_.tokens()),
-             .survival = survival_,
+             .survival = survivals,
              .draft_time = offered().draft_time,
              .target_time = judged_at_ - offered().made,
              .tree = branches_ ? TreeRecord{depth_, path_.ranks(), path_.offered()} : TreeRecord{}};
     stats_.add(last_, std::ssize(emitted));
-    if (told_) stats_.acceptance.add(probabilities_, last_.drafted, last_.asked);
+    if (told) stats_.acceptance.add(probabilities, last_.drafted, last_.asked);
     const Index kept = std::min(accepted(), static_cast<Index>(emitted.size()));
     feed_.keep(path_.numbers().first(static_cast<std::size_t>(kept)));
     cached_ = before + kept;
@@ -245,9 +245,11 @@ class StepBase {
     filled_ = std::min(filled_, common);
   }
 
-  bool told_ = false;  // whether p and q of all that could survive of the step's draft are known:
-  std::vector<std::pair<double, double>> probabilities_;
-  std::vector<double> survival_;  // see StepRecord
+  // Of the step's draft.
+  std::vector<std::pair<double, double>>
+      probabilities;              // p and q of its tokens, as far as they could survive
+  bool told = false;              // whether all of these are known
+  std::vector<double> survivals;  // see StepRecord::survival
 
  private:
   void check(const char* name, TokenIds prompt, const Options& options) const {
@@ -306,8 +308,8 @@ class StepBase {
   // All allocation of a step that could fail after the verdict happens here, but for the text's.
   void reserve(Index gamma) {
     stats_.reserve(gamma);
-    probabilities_.reserve(static_cast<std::size_t>(gamma));
-    survival_.reserve(static_cast<std::size_t>(gamma));
+    probabilities.reserve(static_cast<std::size_t>(gamma));
+    survivals.reserve(static_cast<std::size_t>(gamma));
     path_.reserve(gamma);
   }
 

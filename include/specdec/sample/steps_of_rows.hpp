@@ -14,9 +14,7 @@
 #include "specdec/sample/processed_rows.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
-
-namespace detail {
+namespace specdec::detail {
 
 /// One chain for all rows.
 template <class Steps>
@@ -81,6 +79,4 @@ class StepsOfRows<F> {
   std::vector<Steps> steps_;  // of the rows of the last call
 };
 
-}  // namespace detail
-
-}  // namespace specdec
+}  // namespace specdec::detail

@@ -17,9 +17,7 @@
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
-
-namespace detail {
+namespace specdec::detail {
 
 /// What changes logits, and the text that it needs of each sequence: a hook's, which is shown all of it for each row.
 template <class Hook, class Logits>
@@ -107,6 +105,4 @@ class TextsOfModel : public FedTexts<typename LogitsChanger<Hook, Logits>::Text,
   RowErrors<keeps_errors> errors_;
 };
 
-}  // namespace detail
-
-}  // namespace specdec
+}  // namespace specdec::detail

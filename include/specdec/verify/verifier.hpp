@@ -93,7 +93,7 @@ Index min_draft_length(const R& rule) {
 /// Whether the rule tells how likely a draft survives.
 template <class R>
 inline constexpr bool tells_survival = requires(const R& rule) {
-  { rule.survival(1.0, 1.0, 1.0) } -> std::convertible_to<double>;
+  { rule.survival(1.0, 1.0, 1.0) } -> std::convertible_to<double>;  // NOLINT: static in some
 };
 
 /// Whether what the rule writes is distributed as the target's rows say; true where it does not say.

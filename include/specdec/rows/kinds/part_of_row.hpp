@@ -65,7 +65,7 @@ class PartOfRow {
   using Segment = detail::Segment<>;
 
  public:
-  PartOfRow(const R& row, const Tokens& tokens) : PartOfRow(row, tokens, 1.0) { mass_ = mass_of_tokens(); }
+  PartOfRow(const R& row, const Tokens& tokens) : row_(row), tokens_(tokens), mass_(mass_of_tokens()) {}
 
   static constexpr bool constant_time_probability = specdec::constant_time_probability<R>;
   static constexpr double rounding_of_small = detail::rounding_of_small<R>;
