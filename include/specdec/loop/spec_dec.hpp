@@ -58,7 +58,7 @@ class SpecDec {
         verifier_(std::move(verifier)) {}
 
   /// A new sequence, to be stepped by hand. Its first step() clears the contexts of both models. With `filled` the
-  /// target's is left as it is: its first `cached` tokens are those of the prompt (a restored cache, say), which is taken
+  /// target's is left as it is: its first `cached` tokens are the prompt's (a restored cache, say), which is taken
   /// on trust.
   /// Throws std::invalid_argument: an empty prompt, a prompt or stop token outside the target's vocabulary, a
   /// negative max_new_tokens or gamma, a gamma above longest_draft that is not `unlimited`, `cached` negative or more

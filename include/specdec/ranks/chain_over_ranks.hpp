@@ -26,7 +26,7 @@ class CutsOverRanks {
  public:
   explicit CutsOverRanks(C& ranks) : exchange_(ranks) {}
 
-  /// steps[i] are those of row i. What is returned lives until the next call.
+  /// steps[i] are for row i. What is returned lives until the next call.
   template <class Numbers, class StepsOfRow>
   CutLogits<LogitColumns<Numbers>> operator()(const LogitColumns<Numbers>& columns, Index vocab_size,
                                               double temperature, const StepsOfRow& steps) & {

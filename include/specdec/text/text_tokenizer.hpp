@@ -89,7 +89,7 @@ class EncodedText {
   /// How much of the text they are.
   std::size_t size() const { return size_; }
 
-  /// The tokens of `text`, whose first `unchanged` bytes are those of the last one. Merges reach back over the end of a
+  /// The tokens of `text`, which begins with `unchanged` bytes of the text before it. Merges reach back over the end of a
   /// text, so what is encoded anew begins `window` bytes before the first that changed, or earlier, with a token.
   void encode(std::string_view text, std::size_t unchanged, std::size_t window, Index vocab_size) {
     unchanged = std::min({unchanged, size_, text.size()});
