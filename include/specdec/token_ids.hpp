@@ -85,11 +85,12 @@ inline void check_tokens(std::string_view name, TokenIds tokens, Index vocab_siz
 /// tokens themselves where there is none, else a copy in `replaced`.
 inline std::span<const Token> tokens_in_vocabulary(std::span<const Token> tokens, Index vocab_size,
                                                    std::vector<Token>& replaced) {
-  const auto is_foreign = [vocab_size](Token x) { return x >= vocab_size; };
-  if (std::none_of(tokens.begin(), tokens.end(), is_foreign)) return tokens;
-  replaced.assign(tokens.begin(), tokens.end());
-  std::replace_if(replaced.begin(), replaced.end(), is_foreign, Token{0});
-  return replaced;
+  Token largest = 0;
+  for (const Token x : tokens) largest = std::max(largest, x);
+  if (largest < vocab_size) return tokens;
+  replaced.clear();
+  for (const Token x : tokens) replaced.push_back(x < vocab_size ? x : 0);
+  return {replaced.data(), replaced.size()};
 }
 
 }  // namespace detail

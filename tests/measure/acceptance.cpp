@@ -15,7 +15,16 @@ using namespace specdec::testing;
 
 namespace {
 
-using Drafted = std::vector<std::pair<double, double>>;
+using Drafted = std::vector<std::pair<double, double>>;  // p and q of each token
+
+void add(Acceptance& acceptance, const Drafted& drafted, Index length, Index wanted) {
+  std::vector<double> ps, qs;
+  for (const auto& [p, q] : drafted) {
+    ps.push_back(p);
+    qs.push_back(q);
+  }
+  acceptance.add(ps, qs, length, wanted);
+}
 
 Eigen::RowVectorXd row(std::initializer_list<double> p) {
   Eigen::RowVectorXd r(static_cast<Index>(p.size()));
@@ -40,17 +49,17 @@ struct Liar {
 
 TEST_CASE("one draft by hand") {
   Acceptance acceptance;
-  acceptance.add(Drafted{{0.9, 0.3}, {0.1, 0.2}, {0.5, 0.5}}, 3, 3);
+  add(acceptance, Drafted{{0.9, 0.3}, {0.1, 0.2}, {0.5, 0.5}}, 3, 3);
   CHECK(acceptance.expected_token() == Approx(1 + 0.5 + 0.5));
   CHECK(acceptance.expected_block() == Approx(1 + 0.5 + 0.5));
   acceptance = {};
-  acceptance.add(Drafted{{0.1, 0.2}, {0.9, 0.3}, {0.0, 0.5}}, 4, 5);  // token 0.5, 0.5; block 0.5, 1
+  add(acceptance, Drafted{{0.1, 0.2}, {0.9, 0.3}, {0.0, 0.5}}, 4, 5);  // token 0.5, 0.5; block 0.5, 1
   CHECK(acceptance.expected_token() == Approx(1.0));
   CHECK(acceptance.expected_block() == Approx(1.5));
   CHECK(acceptance.drafted == std::vector<Index>{1, 1, 1, 1});
   CHECK(acceptance.asked == std::vector<Index>{1, 1, 1, 1, 1});
   CHECK(acceptance.rate().value == Approx(0.5));
-  acceptance.add({}, 0, 2);
+  add(acceptance, {}, 0, 2);
   CHECK(acceptance.expected_block() == Approx(0.75));
   CHECK(acceptance.rate().value == Approx(0.5));
   CHECK(acceptance.token_survival() == std::vector<double>{0.25, 0.25, 0, 0, 0});
@@ -62,8 +71,8 @@ TEST_CASE("one draft by hand") {
 
 TEST_CASE("the rate's standard error takes the tokens of a draft together") {
   Acceptance acceptance;
-  acceptance.add(Drafted{{0.9, 0.3}}, 1, 1);
-  acceptance.add(Drafted{{0.1, 0.2}, {0.1, 0.2}}, 2, 2);
+  add(acceptance, Drafted{{0.9, 0.3}}, 1, 1);
+  add(acceptance, Drafted{{0.1, 0.2}, {0.1, 0.2}}, 2, 2);
   CHECK(acceptance.rate().value == Approx(2 / 3.0));
   CHECK(acceptance.rate().standard_error == Approx(std::sqrt(2 / 9.0) / 3));  // residuals 1 - α and 1 - 2α
 }
@@ -85,7 +94,7 @@ TEST_CASE("the rate's interval covers the rate as often as it says, and stays wi
             p = u < alpha ? 0.6 : 0.0;
             if (!alike) u = uniform01(generator);
           }
-          acceptance.add(draft, 3, 3);
+          add(acceptance, draft, 3, 3);
         }
         const Interval rate = acceptance.rate_interval();
         CHECK(rate.low >= 0);
@@ -99,7 +108,7 @@ TEST_CASE("the rate's interval covers the rate as often as it says, and stays wi
   Acceptance sure;
   CHECK(sure.rate_interval().low == 0);
   CHECK(sure.rate_interval().high == 1);
-  for (int n = 0; n < 10; ++n) sure.add(Drafted{{0.5, 0.5}}, 1, 1);
+  for (int n = 0; n < 10; ++n) add(sure, Drafted{{0.5, 0.5}}, 1, 1);
   CHECK(sure.rate_interval().high == 1);
   CHECK(sure.rate_interval().low == Approx(10 / (10 + 1.96 * 1.96)));  // Wilson: n/(n + z²)
 }
@@ -191,9 +200,12 @@ TEST_CASE("drafts that cannot be are named, and nothing is entered") {
   const Drafted drafted{{0.5, 0.25}, {0.5, 0.5}};
   Acceptance acceptance;
   const auto complaint = [&](Index length, Index wanted) {
-    return message_of([&] { acceptance.add(drafted, length, wanted); });
+    return message_of([&] { add(acceptance, drafted, length, wanted); });
   };
   CHECK(complaint(1, 2) == "specdec: there are probabilities of 2 tokens for a draft of length = 1");
+  CHECK(message_of([&] {
+          acceptance.add(std::vector<double>{0.5, 0.5}, std::vector<double>{0.5}, 2, 2);
+        }) == "specdec: there are 2 probabilities under the target, but 1 under the drafter");
   CHECK(complaint(-1, 2) == "specdec: length = -1 is negative");
   CHECK(complaint(unlimited, 2) ==
         "specdec: length = 9223372036854775807 is more than 1048576, the longest draft");

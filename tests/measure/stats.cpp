@@ -11,6 +11,8 @@
 
 namespace test_measure_stats {
 
+using Numbers = std::vector<double>;
+
 using namespace specdec;
 
 TEST_CASE("statistics add up steps") {
@@ -60,7 +62,7 @@ TEST_CASE("costs are those of a step's own work") {
 TEST_CASE("projections from what was counted and timed") {
   using std::chrono::milliseconds;
   Stats stats;
-  CHECK(stats.projections(stats.survival()).empty());
+  CHECK(project(stats, stats.survival()).empty());
   const StepRecord step{.asked = 2,
                         .drafted = 2,
                         .accepted = 1,
@@ -69,7 +71,7 @@ TEST_CASE("projections from what was counted and timed") {
                         .target_time = milliseconds{30}};
   for (int n = 0; n < 3; ++n) stats.add(step, 2);
   stats.add({.fed = 1, .target_time = milliseconds{20}}, 1);
-  const auto projections = stats.projections(stats.survival(), 3);  // survival 1, 0: so 0 from there on
+  const auto projections = project(stats, stats.survival(), 3);  // survival 1, 0: so 0 from there on
   REQUIRE(projections.size() == 4);
   CHECK(projections[0].time_per_token == Approx(0.020));
   CHECK(projections[0].speed_up == Approx(1));
@@ -98,8 +100,8 @@ TEST_CASE("statistics print as a table, and leave the stream as it was") {
         "drafted                 2      2\n"
         "accepted            1.000  0.500\n"
         "0.123457");
-  stats.acceptance.add(std::vector<std::pair<double, double>>{{0.2, 0.4}, {0.4, 0.4}}, 2, 2);
-  stats.acceptance.add(std::vector<std::pair<double, double>>{{0.4, 0.4}, {0.2, 0.4}}, 2, 2);
+  stats.acceptance.add(Numbers{0.2, 0.4}, Numbers{0.4, 0.4}, 2, 2);
+  stats.acceptance.add(Numbers{0.4, 0.2}, Numbers{0.4, 0.4}, 2, 2);
   out.str("");
   out << stats;
   CHECK(out.str().find("expected accepted  1.250 a step under token verification, 1.250 under block\n") !=
@@ -122,7 +124,7 @@ TEST_CASE("projections where no call took a single token") {
                .fed = gamma + 1,
                .target_time = milliseconds{100 + 10 * gamma}},
               gamma + 1);
-  const auto projections = stats.projections(stats.survival());
+  const auto projections = project(stats, stats.survival());
   CHECK(projections[0].time_per_token == Approx(0.100));
   CHECK(projections[5].speed_up == Approx(0.100 * 6 / 0.150));
 }
@@ -137,8 +139,8 @@ TEST_CASE("what a stop token cut off was accepted, and is not counted so") {
 TEST_CASE("sums of statistics without a spread have an interval, too") {
   Stats one, other;
   for (int n = 0; n < 5; ++n) {
-    one.acceptance.add(std::vector<std::pair<double, double>>{{0.5, 0.5}}, 1, 1);
-    other.acceptance.add(std::vector<std::pair<double, double>>{{0.5, 0.5}}, 1, 1);
+    one.acceptance.add(Numbers{0.5}, Numbers{0.5}, 1, 1);
+    other.acceptance.add(Numbers{0.5}, Numbers{0.5}, 1, 1);
   }
   one += other;
   CHECK(one.acceptance.rate_interval().low == Approx(10 / (10 + 1.96 * 1.96)));
@@ -155,7 +157,7 @@ TEST_CASE("the sum of two statistics is the statistics of all their steps") {
                           .target_time = std::chrono::milliseconds{20 + which}};
     for (int n = 0; n < 3; ++n) stats.add(step, 2);
     for (int n = 0; n < 3 + which; ++n)
-      stats.acceptance.add(std::vector<std::pair<double, double>>{{p, 0.4}, {0.1 * n, 0.4}}, 2, 2 + which);
+      stats.acceptance.add(Numbers{p, 0.1 * n}, Numbers{0.4, 0.4}, 2, 2 + which);
     stats.verify_time += std::chrono::milliseconds{1};
   };
   Stats one, other, both;

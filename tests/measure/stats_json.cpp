@@ -11,6 +11,8 @@
 
 namespace test_measure_stats_json {
 
+using Numbers = std::vector<double>;
+
 using namespace specdec;
 
 namespace {
@@ -32,7 +34,7 @@ TEST_CASE("statistics as JSON, to the letter") {
   stats.add(
       {.asked = 1, .drafted = 1, .accepted = 1, .fed = 2, .target_time = std::chrono::milliseconds{1500}}, 2);
   stats.add({.fed = 1, .target_time = std::chrono::seconds{1}}, 1);
-  stats.acceptance.add(std::vector<std::pair<double, double>>{{0.25, 0.5}}, 1, 1);
+  stats.acceptance.add(Numbers{0.25}, Numbers{0.5}, 1, 1);
   const std::string json = to_json(stats);
   CHECK(holds(json, R"({"target_calls":2,"drafted":1,"accepted":1,"emitted":3,"block_efficiency":1.5,)"));
   CHECK(holds(json, R"("accepted_lengths":[1,1],"asked_by_position":[1],)"));

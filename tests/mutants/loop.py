@@ -51,14 +51,17 @@ mutant("stale-target-at-start", "loop/sequence.hpp", "tests/loop/spec_dec tests/
 mutant("stale-drafter-at-start", "loop/sequence.hpp", "tests/loop/spec_dec tests/loop/sequence",
        "    drafter_turn_.take(shared_->drafter_turns);\n    shared_->drafter.truncate(0);\n",
        "    drafter_turn_.take(shared_->drafter_turns);\n")
-mutant("turns-uncounted", "model/turn.hpp", "tests/loop/sequence", "for (const Count& count : counts_) ++*count;", "")
+mutant("turns-uncounted", "model/turn.hpp", "tests/loop/sequence", "for (const auto& count : counts_) ++count->turns;", "")
 mutant("turns-of-one-decoder", "model/turn.hpp", "tests/loop/sequence tests/model/turn", "if constexpr (std::is_lvalue_reference_v<X>) return identities(x);\n  else if", "if")
-mutant("turns-by-any-address", "model/turn.hpp", "tests/model/turn", "table.counts[address]", "table.counts[address == nullptr ? address : nullptr]")
-mutant("turns-of-a-model-that-is-gone", "model/turn.hpp", "tests/model/turn", "if (!count) known = count =", "if (true) known = count =")
+mutant("turns-by-any-address", "model/turn.hpp", "tests/model/turn", "count->address == address", "true")
+mutant("turns-of-each-alone", "model/turn.hpp", "tests/model/turn", "else if (count->address == address) return count;", "")
 mutant("copies-count-with-the-copied", "model/turn.hpp", "tests/model/turn",
        "counts_(other.shared_ ? other.counts_ : own().counts_)", "counts_(other.counts_)")
-mutant("turn-left-behind", "model/uncopied.hpp", "tests/model/turn", " : value(std::move(other.value)) { other.value.reset(); }",
-       " : value(other.value) {}")
+mutant("turn-left-behind", "model/uncopied.hpp", "tests/model/turn", "UncopiedNumber(UncopiedNumber&& other) noexcept : value(std::exchange(other.value, 0)) {}",
+       "UncopiedNumber(UncopiedNumber&& other) noexcept : value(other.value) {}")
+mutant("turn-of-a-copy", "model/uncopied.hpp", "tests/model/turn", "  UncopiedNumber(const UncopiedNumber&) {}",
+       "  UncopiedNumber(const UncopiedNumber& other) : value(other.value) {}")
+mutant("turn-that-nobody-took", "model/turn.hpp", "tests/model/turn", "number_.value > 0 && ", "")
 mutant("wrapper-for-its-model", "model/turn.hpp", "tests/model/turn tests/loop/sequence",
        "if constexpr (requires { x.identities(); }) found = x.identities();\n", "")
 mutant("wrapper-by-value", "model/turn.hpp", "tests/loop/sequence tests/model/turn",
@@ -97,7 +100,7 @@ mutant("judged-by-anothers-draft", "loop/sequence.hpp", "tests/loop/sequence",
        "    if (!drafter_turn_.lasts(shared_->drafter_turns)) {\n      withdraw();",
        "    if (false) {\n      withdraw();")
 mutant("proposal-judged-twice", "loop/step_base.hpp", "tests/loop/step",
-       "    cached_ = before + kept;\n    offer_.value.reset();\n",
+       "    cached_ = before + kept;\n    offers_.value = 0;\n",
        "    cached_ = before + kept;\n")
 mutant("accepted-without-an-offer", "loop/step_base.hpp", "tests/loop/step", "    if (!offers())\n", "    if (false)\n")
 mutant("turns-and-proposals-copied", "model/uncopied.hpp", "tests/model/turn tests/loop/sequence", "  Uncopied(const Uncopied&) {}",
@@ -248,8 +251,7 @@ mutant("drafter-of-trees-trusted", "loop/step_base.hpp", TREE_LOOP,
        "check_parents(offer.tokens, offer.parents);", "")
 mutant("drafter-of-lines-trusted", "loop/step_base.hpp", "tests/draft/drafter", "if (branches(parents))", "if (false)")
 mutant("line-that-branches", "loop/step_base.hpp", "tests/draft/drafter",
-       "std::iota(line_.begin(), line_.end(), Index{-1});",
-       "std::fill(line_.begin(), line_.end(), Index{-1});")
+       "line_[k] = static_cast<Index>(k) - 1;", "line_[k] = -1;")
 mutant("tree-cut-not-kept", "loop/sequence.hpp", TREE_LOOP,
        "shared_->target.keep(kept_path());", "shared_->target.truncate(kept());")
 mutant("rank-of-the-eldest", "loop/accepted_path.hpp", TREE_LOOP,
@@ -323,15 +325,15 @@ mutant("length-asked-again-for-a-retry", "loop/batch_entry.hpp", BATCH, "    wit
 mutant("length-for-all-of-a-step-before", "loop/batch.hpp", BATCH,
        "for (const auto& entry : entries_) entry->step().forget_limits();", "")
 mutant("length-of-a-text-that-went-on", "loop/step_base.hpp", "tests/loop/sequence",
-       "    offer_.value.reset();\n    limits_.reset();\n    return emitted;", "    offer_.value.reset();\n    return emitted;")
+       "    offers_.value = 0;\n    limits_.reset();\n    return emitted;", "    offers_.value = 0;\n    return emitted;")
 mutant("length-of-another-budget", "loop/step_base.hpp", "tests/loop/sequence",
        "    limits_.reset();\n    cached_ = std::min({", "    cached_ = std::min({")
 
 mutant = promise("a batch tells who has finished in the order of their numbers, and what it fed")
 mutant("batch-finished-in-any-order", "loop/batch.hpp", BATCH,
-       "    step_into(finished_, for_each);\n    std::ranges::sort(finished_, {}, &Finished::sequence);\n", "    step_into(finished_, for_each);\n")
+       "    step_into(finished_, for_each);\n    sort_by_number(finished_);\n", "    step_into(finished_, for_each);\n")
 mutant("batch-run-in-any-order", "loop/batch.hpp", BATCH,
-       "    std::ranges::sort(all_finished_, {}, &Finished::sequence);\n", "")
+       "    sort_by_number(all_finished_);\n", "")
 mutant("batch-feeds-of-nothing", "loop/batch.hpp", BATCH,
        "if (count > left || count == 0) break;", "if (count > left) break;")
 mutant("batch-fed-uncounted", "loop/batch.hpp", BATCH,
@@ -347,7 +349,7 @@ mutant("characters-of-four-bytes-broken", "text/token_bytes.hpp", "tests/loop/te
 mutant("whole-characters-held-back", "text/token_bytes.hpp", "tests/loop/text_stream", "return length > k ? k : 0;", "return length >= k ? k : 0;")
 mutant("overlong-bytes-taken-for-a-character", "text/token_bytes.hpp", "tests/loop/text_stream", "byte >= 0xC2U ? 2", "byte >= 0xC0U ? 2")
 mutant("stop-string-within-a-token-only", "text/stop_strings.hpp", STOPS,
-       "search.state = matcher.next(search.state, byte);", "search.state = matcher.next(search.state * (byte == bytes.front() ? 0 : 1), byte);")
+       "search.state = matcher_.next(search.state, byte);", "search.state = matcher_.next(search.state * (byte == bytes.front() ? 0 : 1), byte);")
 mutant("stop-string-begins-where-it-ends", "text/stop_strings.hpp", STOPS,
        "StopMatch{string, search.bytes - length, search.bytes}", "StopMatch{string, search.bytes - 1 + 0 * length, search.bytes}")
 mutant("stop-string-begins-anew-each-token", "loop/text.hpp", STOPS,
@@ -360,12 +362,11 @@ mutant("budget-before-stop-string", "loop/text.hpp", STOPS,
 mutant("stop-string-behind-stop-token", "loop/text.hpp", STOPS,
        "    if (options_.stop_tokens.contains(x)) {", "    cut.match = options_.stop_strings.find(cut.search, x);\n    if (options_.stop_tokens.contains(x)) {")
 mutant("stop-string-shorter-first", "text/string_matcher.hpp", "tests/text/string_matcher",
-       "if (nodes_[state].string < 0) nodes_[state].string = nodes_[shorter].string;",
-       "if (nodes_[shorter].string >= 0) nodes_[state].string = nodes_[shorter].string;")
+       "if (known < 0) known = string(end);", "if (string(end) >= 0) known = string(end);")
 mutant("stop-string-inside-another-missed", "text/string_matcher.hpp", "tests/text/string_matcher",
-       "if (nodes_[state].string < 0) nodes_[state].string = nodes_[shorter].string;", "")
+       "if (known < 0) known = string(end);", "")
 mutant("stop-string-falls-to-the-beginning", "text/string_matcher.hpp", "tests/text/string_matcher",
-       "nodes_[next].shorter = beside;", "nodes_[next].shorter = 0;")
+       "shorter[static_cast<std::size_t>(next)] = beside;", "shorter[static_cast<std::size_t>(next)] = 0;")
 mutant("stream-shows-what-may-stop", "loop/text_stream.hpp", "tests/loop/text_stream",
        "std::max(stop_strings_.begun(search_), static_cast<Index>(detail::incomplete_utf8(held_)))", "static_cast<Index>(detail::incomplete_utf8(held_))")
 mutant("stream-breaks-characters", "loop/text_stream.hpp", "tests/loop/text_stream",
@@ -388,7 +389,7 @@ mutant("stream-holds-back-at-a-stop-token", "loop/text_stream.hpp", "tests/loop/
 LOGS = "tests/loop/log_probabilities"
 mutant = promise("log-probabilities are those of the target's rows that the tokens stand in")
 mutant("log-likeliest-from-the-first", "loop/log_probabilities.hpp", LOGS,
-       "const std::size_t begin = i == 0 ? 0 :", "const std::size_t begin = i >= 0 ? 0 :")
+       "const Index begin = i == 0 ? 0 :", "const Index begin = i >= 0 ? 0 :")
 mutant("log-probability-of-the-next-row", "loop/step_base.hpp", LOGS,
        "record_.add(drafted.target(node), drawn_here", "record_.add(drafted.target(std::min(node + 1, drafted.gamma())), drawn_here")
 mutant("log-probabilities-not-cut", "loop/step_base.hpp", LOGS, "i < cut_.tokens; ++i", "i <= accepted(); ++i")
@@ -397,7 +398,7 @@ mutant("log-probabilities-of-another-branch", "loop/step_base.hpp", LOGS,
 mutant("log-probabilities-of-a-failed-step", "loop/step_base.hpp", LOGS,
        "record_.truncate(std::ssize(text_.tokens()));", "")
 mutant("log-likeliest-of-a-failed-step", "loop/log_probabilities.hpp", LOGS,
-       "    top_.resize(kept == 0 ? 0 : ends_.back());\n", "")
+       "    while (std::ssize(top_) > (kept == 0 ? 0 : ends_.back())) top_.pop_back();\n", "")
 mutant("log-likeliest-told-by-old-ends", "loop/log_probabilities.hpp", LOGS, "    ends_.resize(kept);\n", "")
 mutant("log-probabilities-outlive-their-text", "loop/step.hpp", LOGS, "    withdraw_verdict();  // nothing throws from here on\n", "")
 mutant("raw-is-processed", "sample/processed_rows.hpp", LOGS,

@@ -8,7 +8,8 @@ mutant("stats-asked-as-drafted", "measure/stats.hpp", "tests/measure/stats",
        "std::max(step.asked, step.drafted)", "step.drafted")
 mutant("costs-of-a-prompt", "measure/step_record.hpp", "tests/measure/stats", "    if (fed != drafted + 1) return;\n", "")
 mutant("costs-of-catching-up", "measure/step_record.hpp", "tests/measure/stats", "if (asked > 0 && after_a_draft)", "if (asked > 0)")
-mutant("projection-flat-drafts", "measure/stats.hpp", "tests/measure/stats", "    if (!draft.measured(0)) draft.add(0, 0);\n", "")
+mutant("seconds-of-another-size", "measure/clock.hpp", "tests/measure/stats", "/ 1e9", "/ 1e6")
+mutant("projection-flat-drafts", "measure/projection.hpp", "tests/measure/stats", "  if (!draft.measured(0)) draft.add(0, 0);\n", "")
 mutant("projection-one-token-late", "measure/projection.hpp", "tests/measure/projection",
        "continued(survival, gamma - 1)", "continued(survival, gamma)")
 mutant("projection-stops-falling", "measure/projection.hpp", "tests/measure/projection",
@@ -62,7 +63,8 @@ mutant("accepted-more-than-drafted", "measure/step_record.hpp", "tests/measure/s
 mutant("survival-too-short", "measure/running_survival.hpp", "tests/measure/running_survival",
        "if (std::ssize(step.survival) < step.drafted)", "if (false)")
 mutant("probabilities-beyond-the-draft", "measure/acceptance.hpp", "tests/measure/acceptance",
-       "if (std::ssize(probabilities) > length)", "if (false)")
+       "if (std::ssize(p) > length)", "if (false)")
+mutant("probabilities-of-one-side", "measure/acceptance.hpp", "tests/measure/acceptance", "if (p.size() != q.size())", "if (false)")
 mutant("cost-of-no-number", "measure/cost_curve.hpp", "tests/measure/cost_curve", "if (!(cost >= 0 && std::isfinite(cost)))", "if (cost < 0)")
 mutant("size-below-zero", "measure/cost_curve.hpp", "tests/measure/cost_curve", "return size >= 0 && size < sizes() && known(size);", "return size < sizes() && known(size);")
 mutant("lengths-without-end", "measure/projection.hpp", "tests/measure/projection", "  detail::check_drafted(\"most\", most);\n", "  if (most < 0) detail::check_drafted(\"most\", most);\n  most = std::min<Index>(most, 16);\n")

@@ -12,20 +12,21 @@ mutant("path-beyond-the-tree", "model/trees.hpp", TEST,
        "path[i] <= last || path[i] >= std::ssize(parents)", "path[i] <= last || path[i] > std::ssize(parents)")
 mutant("tree-depth-of-a-parent", "model/trees.hpp", "tests/law_tree_loop tests/draft/strategies/tree_shape tests/verify/drafted_tree",
        "parent < 0 ? 1 : depths[static_cast<std::size_t>(parent)] + 1", "parent < 0 ? 1 : depths[static_cast<std::size_t>(parent)]")
-mutant("tree-branch-not-left", PATH, TEST, "std::ranges::mismatch(text.way, text.cached_way).in2 - text.cached_way.begin()",
+mutant("tree-branch-not-left", PATH, TEST, "detail::common_length(text.way, text.cached_way)",
        "std::min<Index>(std::ssize(text.cached_way), std::ssize(text.way) - 1)")
 mutant("tree-rows-by-visit", PATH, TEST, "rows_.put(text.place + *node - text.first, rows, row++);", "rows_.put(row, rows, row);\n      ++row;")
-mutant("tree-way-backwards", PATH, TEST, "std::ranges::reverse(text.way);", "")
+mutant("tree-way-backwards", PATH, TEST, "std::reverse(text.way.begin(), text.way.end());", "")
 mutant("tree-rows-of-unwanted", PATH, TEST, "text.first = text.size() - feed.rows;", "text.first = std::max<Index>(text.size() - feed.rows - 1, 0);")
 mutant("tree-all-branches-walked", "model/depth_first.hpp", TEST, "if (token < size - wanted && child(token) < 0) continue;", "")
 mutant("tree-siblings-skipped", "model/depth_first.hpp", TEST, "next_[k] = child(parents[k]);", "")
 mutant("tree-kept-not-fed", PATH, TEST,
-       "for (auto node = rest; node != path.end(); ++node) text.uncached.push_back(text.token(*node));", "")
+       "    for (const Index node : path.subspan(static_cast<std::size_t>(common)))\n      text.uncached.push_back(text.token(node));\n", "")
+mutant("common-length-of-the-shorter", "lists.hpp", TEST, " && a[length] == b[length]", "")
 mutant("tree-kept-fed-twice", PATH, TEST, "      text.uncached.clear();\n", "")
 mutant("tree-branch-stays-behind-kept", PATH, TEST, "    this->inner().keep(sequence, text.cached);\n", "")
 mutant("tree-missing-outlives-rollback", PATH, TEST, "if (uncached < std::ssize(text->uncached)) text", "if (false) text")
 mutant("tree-failed-call-stays", PATH, TEST, "forget_from(text->before, feed.sequence, *text);", "(void)text;")
-mutant("tree-model-stays-in-failed-call", PATH, TEST, "text.cached_way.erase(std::ranges::lower_bound(text.cached_way, size), text.cached_way.end());", "")
+mutant("tree-model-stays-in-failed-call", PATH, TEST, "text.cached_way.erase(std::lower_bound(text.cached_way.begin(), text.cached_way.end(), size),\n                          text.cached_way.end());", "")
 mutant("tree-half-fed-model", PATH, TEST, "    this->inner().keep(sequence, text.cached + std::ssize(text.cached_way));\n", "")
 mutant("tree-shape-unchecked", PATH, TEST, "detail::rows_of(round_));\n    Index row", "std::min(detail::rows_of(round_), Index{distributions(output).rows()}));\n    Index row")
 mutant("tree-row-of-missing-tokens", PATH, TEST, "    check.rows();\n", "")
@@ -127,7 +128,7 @@ mutant("common-past-the-room", SPELLED, COMMON_TEST, "cached_ + std::ssize(nodes
 mutant("common-tree-without-the-rest-of-the-text", SPELLED, COMMON_TEST, "if (lasts_.empty()) root_ = add_chain(std::span(shown_).subspan(at(cached_)), context, room);", "")
 mutant("common-row-of-another-node", SPELLED, COMMON_TEST, "first + node - first_node", "first + node - std::ssize(nodes_) + std::ssize(wanted)")
 mutant("common-path-by-its-own-numbers", SPELLED, COMMON_TEST, "end = lasts_[at(node)];", "end = node;")
-mutant("common-path-backwards", SPELLED, COMMON_TEST, "std::ranges::reverse(path_);", "")
+mutant("common-path-backwards", SPELLED, COMMON_TEST, "std::reverse(path_.begin(), path_.end());", "")
 mutant("common-row-unnamed", "draft/strategies/line.hpp", COMMON_TEST, 'detail::in_row("draft", i, [&] { return output.row(0); })', "output.row(0)")
 mutant("common-row-beside-spares-unnamed", "draft/strategies/spares.hpp", COMMON_TEST, 'detail::in_row("draft", std::ssize(tokens_), [&] { return output.row(0); })', "output.row(0)")
 

@@ -267,10 +267,10 @@ mutant("only-keeps-what-is-not-told", PART, PART_TEST, "i < kept.size() && kept[
 
 TOP_TOKENS = "tests/rows/read/top_tokens"
 mutant = promise("the likeliest tokens of a row are those that sorting finds")
-mutant("top-later-of-equals", "rows/read/top_tokens.hpp", TOP_TOKENS, "std::upper_bound(found_.begin()", "std::lower_bound(found_.begin()")
+mutant("top-later-of-equals", "rows/read/top_tokens.hpp", TOP_TOKENS, "found_[k - 1].probability < top.probability", "found_[k - 1].probability <= top.probability")
 mutant("top-nan-passed-over", "rows/read/top_tokens.hpp", TOP_TOKENS, "if (!(data[k] <= least_)) enter", "if (data[k] > least_) enter")
 mutant("top-of-the-first-ones", "rows/read/top_tokens.hpp", TOP_TOKENS, "if (std::ssize(found_) == count_) found_.pop_back();", "if (std::ssize(found_) == count_) return;")
-mutant("top-of-no-probability", "rows/read/top_tokens.hpp", TOP_TOKENS, "return !(top.probability > 0); }", "return !(top.probability >= 0); }")
+mutant("top-of-no-probability", "rows/read/top_tokens.hpp", TOP_TOKENS, "!(found_.back().probability > 0)", "!(found_.back().probability >= 0)")
 mutant("top-lots-passed-over", "rows/read/top_tokens.hpp", TOP_TOKENS, "if (has_none(data + start, end - start)) continue;", "if (start > 0 && !has_none(data + start, end - start)) continue;")
 mutant("logits-sum-of-half-a-stretch", "rows/kinds/logits_row.hpp", "tests/rows/kinds/logits_row " + PART_TEST, "start % stretch_ == 0 && next - start == stretch_size(start)", "start % stretch_ == 0")
 

@@ -40,7 +40,7 @@ mutant("processed-rows-do-not-grow", "sample/processed_model.hpp", "tests/sample
 
 mutant = promise("a tree passes through a processed model, whose hook sees the way to each token")
 mutant("hook-way-backwards", "sample/hooked_context.hpp", "tests/sample/processed_model",
-       "std::ranges::reverse(std::span(tokens_).subspan(static_cast<std::size_t>(length_)));", "")
+       "std::reverse(tokens_.begin() + length_, tokens_.end());", "")
 mutant("hook-way-stays-in-context", "sample/hooked_context.hpp", "tests/sample/processed_model",
        "    tokens_.resize(static_cast<std::size_t>(length_));\n    for (Index node = tree_", "    for (Index node = tree_")
 mutant("hook-way-stays-in-line", "sample/hooked_context.hpp", "tests/sample/processed_model",
@@ -180,10 +180,10 @@ mutant("processed-refused-root-keep-drafting", PROCESSED, PROCESSED_TEST, "if (n
 mutant("processed-refused-node-forbidden-nowhere", PROCESSED, PROCESSED_TEST, "if (tree_.parent(node) >= first)", "if (tree_.parent(node) >= first && false)")
 mutant("processed-failure-stays", PROCESSED, PROCESSED_TEST, "      if (taken > 0) processor_.pop(taken);\n", "")
 mutant("processed-failed-row-stays", PROCESSED, PROCESSED_TEST, "      processor_.pop(1);\n", "")
-mutant("processed-way-not-left", PROCESSED, PROCESSED_TEST, "leave(std::ranges::mismatch(way_, entered_).in2 - entered_.begin());", "")
+mutant("processed-way-not-left", PROCESSED, PROCESSED_TEST, "leave(common_length(way_, entered_));", "")
 mutant("processed-branch-from-the-root", PROCESSED, PROCESSED_TEST, "    leave(common);\n    seen_ += common;", "    leave(common);\n    seen_ += 0;")
 mutant("processed-path-not-pending", PROCESSED, PROCESSED_TEST, "      pending_.push_back(tree_.token(node));", "      if (node < 1) pending_.push_back(tree_.token(node));")
-mutant("processed-failed-tree-entered", PROCESSED, PROCESSED_TEST, "    leave(std::ranges::lower_bound(entered_, node) - entered_.begin());\n", "")
+mutant("processed-failed-tree-entered", PROCESSED, PROCESSED_TEST, "    leave(std::lower_bound(entered_.begin(), entered_.end(), node) - entered_.begin());\n", "")
 mutant("processed-tree-before-its-text", PROCESSED, PROCESSED_TEST, "if (!pending_.empty()) go_through_line(0, logits);", "")
 mutant("processed-refused-node-entered", PROCESSED, PROCESSED_TEST, "refused_[static_cast<std::size_t>(node)] ||", "")
 mutant("processed-break-not-noted", PROCESSED, PROCESSED_TEST, "    broken_off_ = !pending_.empty();\n", "")
@@ -211,7 +211,7 @@ mutant("counts-window-too-long", "sample/token_counts.hpp", "tests/sample/penalt
 mutant("counts-window-not-taken-back", "sample/token_counts.hpp", "tests/sample/penalties", "      if (size() > window_) add(leaves_window(size()));\n", "")
 mutant("counts-gap-not-closed", "sample/token_counts.hpp", "tests/sample/penalties", "if (from_home < from_gap) continue;", "continue;")
 mutant("counts-moved-before-their-home", "sample/token_counts.hpp", "tests/sample/penalties", "if (from_home < from_gap) continue;", "")
-mutant("ngram-by-hash-alone", "sample/no_repeat_ngrams.hpp", "tests/sample/no_repeat_ngrams", " && std::ranges::equal(begun, ngram_before(end)))", ")")
+mutant("ngram-by-hash-alone", "sample/no_repeat_ngrams.hpp", "tests/sample/no_repeat_ngrams", " && std::equal(begun.begin(), begun.end(), ngram_before(end).begin()))", ")")
 mutant("ngram-latest-alone", "sample/no_repeat_ngrams.hpp", "tests/sample/no_repeat_ngrams", "previous_.back() = std::exchange(latest, end);", "latest = end;")
 mutant("ngram-not-taken-back", "sample/no_repeat_ngrams.hpp", "tests/sample/no_repeat_ngrams", "      if (last >= n_ - 1) latest_[slot(ngram_before(last))] = previous_[static_cast<std::size_t>(last)];\n", "", endless=True)
 mutant("ngram-list-of-a-smaller-table", "sample/no_repeat_ngrams.hpp", "tests/sample/no_repeat_ngrams", "for (Index end = 0; end < size(); ++end) enter(end);", "for (Index end = 0; end < size(); ++end) previous_.push_back(-1);")

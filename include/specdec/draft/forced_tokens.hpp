@@ -82,12 +82,15 @@ class ForcedTokens {
   }
 
   std::optional<Token> only_choice() {
-    logits_.setZero();
+    std::fill_n(logits_.data(), logits_.size(), 0.0F);
     processor_.apply(Eigen::Ref<Eigen::RowVectorXf>(logits_));
-    if ((logits_.array() > -std::numeric_limits<float>::infinity()).count() != 1) return std::nullopt;
-    Index x = 0;
-    logits_.maxCoeff(&x);
-    return static_cast<Token>(x);
+    std::optional<Token> only;
+    for (Index x = 0; x < logits_.size(); ++x) {
+      if (!(logits_[x] > -std::numeric_limits<float>::infinity())) continue;
+      if (only) return std::nullopt;
+      only = static_cast<Token>(x);
+    }
+    return only;
   }
 
   P processor_;

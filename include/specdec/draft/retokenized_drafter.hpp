@@ -16,6 +16,7 @@
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/model_drafter.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/text/text_tokenizer.hpp"
@@ -110,7 +111,7 @@ class RetokenizedDrafter {
   template <class C>
   void write(double bytes, Index position, C& chance) {
     const std::span<const Token> text = encoded_.tokens();
-    drafter_.truncate(std::ranges::mismatch(text, read_).in1 - text.begin());
+    drafter_.truncate(detail::common_length(text, read_));
     read_.assign(text.begin(), text.end());
     if (read_.empty()) return;
     for (double written = 0; written < bytes;) {

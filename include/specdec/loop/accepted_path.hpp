@@ -29,7 +29,7 @@ class AcceptedPath {
     clear();
     for (Index k = node - 1; k >= 0; k = parents.empty() ? k - 1 : parents[static_cast<std::size_t>(k)])
       numbers_.push_back(k);
-    std::ranges::reverse(numbers_);
+    std::reverse(numbers_.begin(), numbers_.end());
     Index at = -1;
     for (const Index k : numbers_) {
       tokens_.push_back(tokens[static_cast<std::size_t>(k)]);

@@ -23,6 +23,7 @@
 #include "specdec/draft/length/shared.hpp"
 #include "specdec/error.hpp"
 #include "specdec/executor.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/loop/batch_entry.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/step.hpp"
@@ -186,8 +187,8 @@ class Batch {
     check_between_steps("step()");
     finished_.clear();
     step_into(finished_, for_each);
-    std::ranges::sort(finished_, {}, &Finished::sequence);
-    return finished_;
+    sort_by_number(finished_);
+    return detail::view_of(finished_);
   }
 
   /// The first half of a step: drafts, and says what the target has to be fed, sequence by sequence. Nothing where none is
@@ -200,7 +201,7 @@ class Batch {
     proposed_ = false;
     make_feeds(for_each);
     proposed_ = true;
-    return feeds_;
+    return detail::view_of(feeds_);
   }
 
   /// The second half: judges the last proposal by the rows that the feeds want, one matrix, feed after feed. Returns what
@@ -219,8 +220,8 @@ class Batch {
     take_rows(rows, for_each);
     settle();
     end_step(finished_);
-    std::ranges::sort(finished_, {}, &Finished::sequence);
-    return finished_;
+    sort_by_number(finished_);
+    return detail::view_of(finished_);
   }
 
   /// Steps until no sequence is left; all that have finished, in the order of their numbers. Throws what step() throws:
@@ -229,7 +230,7 @@ class Batch {
   std::vector<Finished> run(E&& for_each = {}) {
     check_between_steps("run()");
     while (!empty()) step_into(all_finished_, for_each);
-    std::ranges::sort(all_finished_, {}, &Finished::sequence);
+    sort_by_number(all_finished_);
     return std::exchange(all_finished_, {});
   }
 
@@ -250,8 +251,14 @@ class Batch {
       throw std::logic_error(detail::message("specdec: ", call, " within a callback of the batch"));
   }
 
+  static void sort_by_number(std::vector<Finished>& finished) {
+    std::sort(finished.begin(), finished.end(),
+              [](const Finished& a, const Finished& b) { return a.sequence < b.sequence; });
+  }
+
   auto find(Index number) const {
-    const auto found = std::ranges::find(entries_, number, [](const auto& entry) { return entry->number(); });
+    const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                    [number](const auto& entry) { return entry->number() == number; });
     if (found == entries_.end()) detail::invalid_argument("there is no sequence ", number, " in the batch");
     return found;
   }
@@ -286,7 +293,7 @@ class Batch {
     proposed_ = false;
     make_feeds(for_each);
     if (!feeds_.empty()) {
-      decltype(auto) output = target_.forward(std::span<const BatchFeed>(feeds_));
+      decltype(auto) output = target_.forward(detail::view_of(feeds_));
       take_rows(output, for_each);
     }
     settle();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <exception>
@@ -23,6 +22,7 @@
 #include "specdec/error.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/step.hpp"
+#include "specdec/measure/clock.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/token_ids.hpp"
@@ -161,9 +161,9 @@ class BatchEntry {
     auto&& chance = as_chance(source_);
     stand_at(chance, std::ssize(step_.context()));
     error_ = error_of([&] {
-      const auto start = std::chrono::steady_clock::now();
+      const auto start = Clock::now();
       draft_.emplace(ask_drafter(own_.drafter, step_.context(), limits_, chance, keep_drafting));
-      is_fed(step_.offer(*draft_, std::chrono::steady_clock::now() - start));
+      is_fed(step_.offer(*draft_, Clock::now() - start));
     });
   }
   /// With a draft that was made for it, or what went wrong with that.

@@ -18,7 +18,9 @@ class FeedBuffer {
   void fill(std::span<const Token> uncached, std::span<const Token> drafted, std::span<const Index> parents,
             Index vocab_size) {
     uncached_ = std::ssize(uncached);
-    tokens_.assign(uncached.begin(), uncached.end());
+    tokens_.clear();
+    tokens_.reserve(uncached.size() + drafted.size());
+    for (const Token x : uncached) tokens_.push_back(x);
     for (const Token x : drafted) tokens_.push_back(x < vocab_size ? x : Token{0});
     parents_.clear();
     if (branches(parents)) {

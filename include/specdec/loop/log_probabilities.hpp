@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
+#include <iterator>
 #include <span>
 #include <vector>
 
@@ -44,13 +44,17 @@ class LogProbabilities {
   std::span<const double> values() const& { return values_; }
   std::span<const double> values() const&& = delete;
   /// Of the whole text.
-  double sum() const { return std::accumulate(values_.begin(), values_.end(), 0.0); }
+  double sum() const {
+    double sum = 0;
+    for (const double value : values_) sum += value;
+    return sum;
+  }
   /// The likeliest tokens where token i came out, the likeliest first, of equals the lower id first: as many as were asked
   /// for, or fewer where fewer can come out.
   std::span<const TokenLogProbability> top(Index i) const& {
     check(i);
-    const std::size_t begin = i == 0 ? 0 : ends_[static_cast<std::size_t>(i) - 1];
-    return std::span(top_).subspan(begin, ends_[static_cast<std::size_t>(i)] - begin);
+    const Index begin = i == 0 ? 0 : ends_[static_cast<std::size_t>(i) - 1];
+    return {top_.data() + begin, static_cast<std::size_t>(ends_[static_cast<std::size_t>(i)] - begin)};
   }
   std::span<const TokenLogProbability> top(Index i) const&& = delete;
 
@@ -60,7 +64,7 @@ class LogProbabilities {
   void add(const R& row, Token token, Index top, TopTokens& likeliest) {
     for (const TopToken& likely : likeliest.of(row, top))
       top_.push_back({likely.token, log_probability(row, likely.token)});
-    ends_.push_back(top_.size());
+    ends_.push_back(std::ssize(top_));
     values_.push_back(log_probability(row, token));
   }
 
@@ -69,7 +73,7 @@ class LogProbabilities {
     const auto kept = std::min(static_cast<std::size_t>(size), values_.size());
     values_.resize(kept);
     ends_.resize(kept);
-    top_.resize(kept == 0 ? 0 : ends_.back());
+    while (std::ssize(top_) > (kept == 0 ? 0 : ends_.back())) top_.pop_back();
   }
 
  private:
@@ -80,7 +84,7 @@ class LogProbabilities {
 
   std::vector<double> values_;
   std::vector<TokenLogProbability> top_;
-  std::vector<std::size_t> ends_;  // of each token's part of top_
+  std::vector<Index> ends_;  // of each token's part of top_
 };
 
 namespace detail {

@@ -2,7 +2,6 @@
 // Source: SPECDEC, Algorithm 3 of Sun et al., arXiv:2403.10444 (after Leviathan et al., arXiv:2211.17192).
 #pragma once
 
-#include <chrono>
 #include <concepts>
 #include <span>
 #include <stdexcept>
@@ -15,6 +14,7 @@
 #include "specdec/error.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/step.hpp"
+#include "specdec/measure/clock.hpp"
 #include "specdec/measure/stats.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/model.hpp"
@@ -303,10 +303,10 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
   std::chrono::nanoseconds draft(const DraftLimits& limits, C& chance) {
     static_assert(std::same_as<DraftOf, DraftBy<C>>,
                   "the drafter's proposal is of another type for another source of chance");
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = detail::Clock::now();
     const KeepDrafting keep_drafting{&shared_->length};
     draft_.value.emplace(ask_drafter(shared_->drafter, context(), limits, chance, keep_drafting));
-    return std::chrono::steady_clock::now() - start;
+    return detail::Clock::now() - start;
   }
 
   void take_target() {

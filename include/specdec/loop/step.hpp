@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "specdec/draft/length/draft_length.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/step_base.hpp"
+#include "specdec/measure/clock.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/trees.hpp"
@@ -204,10 +204,9 @@ class Step : public detail::StepBase {
     told = !branches && tell(drafted);
     if constexpr (tells_survival<V> && !branches) {
       double survival = 1;
-      for (std::size_t i = 0; i < probabilities.size(); ++i)
-        survivals[i] = survival =
-            verifier_.survival(survival, probabilities[i].first, probabilities[i].second);
-      if (!probabilities.empty()) return;
+      for (std::size_t i = 0; i < ps.size(); ++i)
+        survivals[i] = survival = verifier_.survival(survival, ps[i], qs[i]);
+      if (!ps.empty()) return;
     }
     std::fill_n(survivals.begin(), accepted(), 1.0);
   }

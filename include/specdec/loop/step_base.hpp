@@ -2,10 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <iterator>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -19,6 +17,7 @@
 #include "specdec/loop/log_probabilities.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/text.hpp"
+#include "specdec/measure/clock.hpp"
 #include "specdec/measure/stats.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/model/feed.hpp"
@@ -84,20 +83,18 @@ class StepBase {
   /// The draft length may change its mind before the next draft.
   void forget_limits() { limits_.reset(); }
   /// Whether something is offered that is neither accepted nor withdrawn.
-  bool offers() const { return offer_.value.has_value(); }
+  bool offers() const { return offers_.value > 0; }
   /// The step that was taken last. Its views live until the next offer(), and are this object's, not a copy's.
   const StepRecord& last() const { return last_; }
   /// The target's context is empty now.
   void target_is_empty() { cached_ = 0; }
 
  protected:
-  using Clock = std::chrono::steady_clock;
-
   // What was offered. Its views are the drafter's.
   struct Offer {
     std::span<const Token> tokens;
     std::span<const Index> parents;  // none of a line
-    std::chrono::nanoseconds draft_time;
+    std::chrono::nanoseconds draft_time{0};
     Clock::time_point made;
 
     Index size() const { return std::ssize(tokens); }
@@ -113,7 +110,7 @@ class StepBase {
     cached_ = std::min(filled.cached, prompt.size() - 1);  // the row after the last token is wanted
   }
 
-  const Offer& offered() const { return *offer_.value; }
+  const Offer& offered() const { return offer_; }
   const Options& options() const { return text_.options(); }
   Index vocabulary() const { return target_.vocabulary; }
   bool has_limits() const { return limits_.has_value(); }
@@ -134,14 +131,15 @@ class StepBase {
   Feed make_offer(std::span<const Token> tokens, std::span<const Index> parents, Index known,
                   std::chrono::nanoseconds draft_time) {
     if (!limits_) throw std::logic_error("specdec: a draft is offered that no limits() were asked for");
-    offer_.value.reset();
+    offers_.value = 0;
     Offer offer{tokens, parents_of(tokens, parents), draft_time, {}};
     check(offer, known);
     reserve(branches_ ? offer.size() : limits_->nodes);  // a tree may be much smaller than it might be
     feed_.fill(text_.context().subspan(static_cast<std::size_t>(cached_)), offer.tokens, offer.parents,
                target_.vocabulary);
     offer.made = Clock::now();
-    offer_.value = offer;
+    offer_ = offer;
+    offers_.value = 1;
     return {feed_.tokens(), cached_, offer.size() + 1, feed_.parents()};
   }
 
@@ -170,13 +168,14 @@ class StepBase {
   // q, which rules that need none let pass, leaves nothing to tell.
   template <class D>
   bool tell(const D& drafted) {
-    probabilities.clear();
+    ps.clear();
+    qs.clear();
     if (!drafted.all_looked_up()) return false;
     for (Index i = 0; i < drafted.gamma(); ++i) {
-      const auto known = drafted.looked_up(i);
-      if (!known) return probabilities.clear(), false;
-      probabilities.push_back(*known);
-      if (known->first == 0) return true;
+      if (!drafted.looked_up(i)) return ps.clear(), qs.clear(), false;
+      ps.push_back(drafted.p(i));
+      qs.push_back(drafted.q(i));
+      if (ps.back() == 0) return true;
     }
     return true;
   }
@@ -209,16 +208,16 @@ class StepBase {
              .target_time = judged_at_ - offered().made,
              .tree = branches_ ? TreeRecord{depth_, path_.ranks(), path_.offered()} : TreeRecord{}};
     stats_.add(last_, std::ssize(emitted));
-    if (told) stats_.acceptance.add(probabilities, last_.drafted, last_.asked);
+    if (told) stats_.acceptance.add(ps, qs, last_.drafted, last_.asked);
     const Index kept = std::min(accepted(), static_cast<Index>(emitted.size()));
     feed_.keep(path_.numbers().first(static_cast<std::size_t>(kept)));
     cached_ = before + kept;
-    offer_.value.reset();
+    offers_.value = 0;
     limits_.reset();
     return emitted;
   }
 
-  void withdraw_offer() { offer_.value.reset(); }
+  void withdraw_offer() { offers_.value = 0; }
   // Of a verdict that was taken back.
   void withdraw_record() { record_.truncate(std::ssize(text_.tokens())); }
 
@@ -239,15 +238,14 @@ class StepBase {
     std::vector<Token> more;  // a copy of what is new, for `context` may be a view of ours
     for (Index i = common; i < context.size(); ++i) more.push_back(static_cast<Token>(context[i]));
     text_.go_on(common, more, std::move(options));
-    offer_.value.reset();  // nothing throws from here on
+    offers_.value = 0;  // nothing throws from here on
     limits_.reset();
     cached_ = std::min({cached_, common, text_.size() - 1});
     filled_ = std::min(filled_, common);
   }
 
   // Of the step's draft.
-  std::vector<std::pair<double, double>>
-      probabilities;              // p and q of its tokens, as far as they could survive
+  std::vector<double> ps, qs;     // p and q of its tokens, as far as they could survive
   bool told = false;              // whether all of these are known
   std::vector<double> survivals;  // see StepRecord::survival
 
@@ -284,7 +282,7 @@ class StepBase {
     }
     if (!parents.empty() || tokens.empty()) return parents;
     line_.resize(tokens.size());
-    std::iota(line_.begin(), line_.end(), Index{-1});
+    for (std::size_t k = 0; k < line_.size(); ++k) line_[k] = static_cast<Index>(k) - 1;
     return line_;
   }
 
@@ -308,7 +306,8 @@ class StepBase {
   // All allocation of a step that could fail after the verdict happens here, but for the text's.
   void reserve(Index gamma) {
     stats_.reserve(gamma);
-    probabilities.reserve(static_cast<std::size_t>(gamma));
+    ps.reserve(static_cast<std::size_t>(gamma));
+    qs.reserve(static_cast<std::size_t>(gamma));
     survivals.reserve(static_cast<std::size_t>(gamma));
     path_.reserve(gamma);
   }
@@ -320,10 +319,11 @@ class StepBase {
   Index filled_ = 0;  // how many of them the caller has filled in
   FeedBuffer feed_;
   std::optional<DraftLimits> limits_;  // of the step's draft, once they have been asked for
-  Uncopied<Offer> offer_;              // its views are of a drafter that a copy does not have
-  std::vector<Index> line_;            // who follows whom in a line
-  Index depth_ = 0;                    // of the tree that is offered
-  std::vector<Index> depths_;          // and of its tokens
+  Offer offer_;
+  UncopiedNumber offers_;      // 1 where there is one: its views are of a drafter that a copy does not have
+  std::vector<Index> line_;    // who follows whom in a line
+  Index depth_ = 0;            // of the tree that is offered
+  std::vector<Index> depths_;  // and of its tokens
   Clock::time_point judged_at_;
   NodeVerdict verdict_;  // the last one
   AcceptedPath path_;    // and what it accepted

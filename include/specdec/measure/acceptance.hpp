@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <iterator>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "specdec/error.hpp"
@@ -72,11 +71,14 @@ struct Acceptance {
   /// Enters a draft of `length` tokens, where `wanted` were asked for: p and q of each under its own prefix, up to
   /// one with p = 0 at least. Allocates nothing after reserve(wanted). Throws std::invalid_argument on more
   /// probabilities than tokens, and on numbers that no draft has; nothing has been entered then.
-  void add(std::span<const std::pair<double, double>> probabilities, Index length, Index wanted) {
+  void add(std::span<const double> p, std::span<const double> q, Index length, Index wanted) {
     detail::check_drafted("length", length);
     detail::check_drafted("wanted", wanted);
-    if (std::ssize(probabilities) > length)
-      detail::invalid_argument("there are probabilities of ", probabilities.size(),
+    if (p.size() != q.size())
+      detail::invalid_argument("there are ", p.size(), " probabilities under the target, but ", q.size(),
+                               " under the drafter");
+    if (std::ssize(p) > length)
+      detail::invalid_argument("there are probabilities of ", p.size(),
                                " tokens for a draft of length = ", length);
     ++steps;
     detail::count(asked, std::max(wanted, length));
@@ -84,15 +86,14 @@ struct Acceptance {
     token.resize(drafted.size());
     block.resize(drafted.size());
     double token_survival = 1, block_survival = 1, accepted = 0;
-    for (std::size_t i = 0; i < probabilities.size(); ++i) {
-      const auto [p, q] = probabilities[i];
-      token_survival = TokenVerifier::survival(token_survival, p, q);
-      block_survival = BlockVerifier::survival(block_survival, p, q);
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      token_survival = TokenVerifier::survival(token_survival, p[i], q[i]);
+      block_survival = BlockVerifier::survival(block_survival, p[i], q[i]);
       token[i] += token_survival;
       block[i] += block_survival;
-      accepted += std::min(1.0, p / q);
+      accepted += std::min(1.0, p[i] / q[i]);
     }
-    add_rate(accepted, static_cast<double>(probabilities.size()));
+    add_rate(accepted, static_cast<double>(p.size()));
   }
 
   /// Enters the drafts of another run.

@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "specdec/measure/cost_curve.hpp"
+#include "specdec/measure/stats.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
@@ -41,7 +43,7 @@ double expected_step_cost(Index gamma, const Proposed& proposed, const TargetCos
 }
 
 /// Projections for γ = 0..most from P(τ > i) and P(more than i tokens are proposed), [i], where more than i are
-/// asked for. Behind their ends both go on falling as they did last.
+/// asked for. After their ends both go on falling as they did last.
 ///
 /// Pre: target_cost(1) > 0. Throws std::invalid_argument where `most` is negative or more than longest_draft.
 template <std::invocable<Index> TargetCost, std::invocable<Index> DraftCost>
@@ -64,6 +66,21 @@ std::vector<Projection> project(std::span<const double> survival, std::span<cons
     out.push_back({gamma, tokens, cost / tokens, target_cost(1) * tokens / cost});
   }
   return out;
+}
+
+/// Projections for a run, by the costs that it measured. `survival` is P(τ > i): stats.survival(),
+/// stats.acceptance.token_survival() or stats.acceptance.block_survival().
+///
+/// Costs of sizes that did not occur lie on lines through those that did, and through 0 for a draft of nothing; where target
+/// calls had one size only, all are held to cost the same, which flatters long drafts (a draft length that varies tells
+/// more). After the drafted positions survival goes on falling as it did last. Empty where no target call was measured.
+inline std::vector<Projection> project(const Stats& stats, std::span<const double> survival,
+                                       Index most = 16) {
+  if (!(stats.target_cost(1) > 0)) return {};
+  CostCurve draft = stats.draft_cost;
+  if (!draft.measured(0)) draft.add(0, 0);
+  const std::vector<double> proposed = detail::shares(stats.drafted_by_position, stats.asked_by_position);
+  return project(survival, proposed, stats.target_cost, draft, most);
 }
 
 }  // namespace specdec

@@ -2,22 +2,34 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <ostream>
-#include <span>
 #include <string_view>
 #include <vector>
 
 #include "specdec/error.hpp"
 #include "specdec/measure/acceptance.hpp"
+#include "specdec/measure/clock.hpp"
 #include "specdec/measure/cost_curve.hpp"
-#include "specdec/measure/projection.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
 namespace specdec {
+namespace detail {
+
+inline double ratio(Index part, Index whole) {
+  return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+/// part[i] / whole[i]: as many as there are wholes.
+inline std::vector<double> shares(const std::vector<Index>& part, const std::vector<Index>& whole) {
+  std::vector<double> out(whole.size());
+  for (std::size_t i = 0; i < part.size(); ++i) out[i] = ratio(part[i], whole[i]);
+  return out;
+}
+
+}  // namespace detail
 
 /// Counts over one generation, or, added up, over several. What a stop token, the budget or a callback cut off the
 /// output is in no count but `drafted`, and the ranks of siblings.
@@ -47,35 +59,21 @@ struct Stats {
   CostCurve draft_cost, target_cost;
 
   /// Tokens emitted per target call; 0 before the first. 1 is ordinary decoding, γ+1 the most.
-  double block_efficiency() const { return ratio(emitted, target_calls); }
+  double block_efficiency() const { return detail::ratio(emitted, target_calls); }
 
   /// Share of the proposed tokens that reached the output; 0 where nothing was proposed. (Not the acceptance
   /// rate α, which is a property of the two models: E Σ min(p, q).)
-  double accepted_fraction() const { return ratio(accepted, drafted); }
+  double accepted_fraction() const { return detail::ratio(accepted, drafted); }
 
   /// Tokens accepted per target call; 0 before the first.
-  double accepted_per_step() const { return ratio(accepted, target_calls); }
+  double accepted_per_step() const { return detail::ratio(accepted, target_calls); }
 
   /// [i]: P(τ > i) where more than i tokens were asked for, as counted. What the estimates in `acceptance` tell
   /// of token and block verification with less noise.
-  std::vector<double> survival() const { return shares(accepted_by_position, asked_by_position); }
+  std::vector<double> survival() const { return detail::shares(accepted_by_position, asked_by_position); }
 
   /// [k]: how often the (k+1)-th child of a node is the one accepted, of nodes that were come to and have one.
-  std::vector<double> acceptance_by_rank() const { return shares(accepted_by_rank, offered_by_rank); }
-
-  /// What the draft lengths 0..most are to be expected to bring on these models, by the costs that were measured and
-  /// P(τ > i) as given: survival(), acceptance.token_survival() or acceptance.block_survival().
-  ///
-  /// Costs of sizes that did not occur lie on lines through those that did, and through 0 for a draft of nothing;
-  /// where target calls had one size only, all are held to cost the same, which flatters long drafts (a
-  /// DraftLength that varies tells more). Beyond the drafted positions survival goes on falling as it did last.
-  /// Empty where no target call was measured.
-  std::vector<Projection> projections(std::span<const double> survival, Index most = 16) const {
-    if (!(target_cost(1) > 0)) return {};
-    CostCurve draft = draft_cost;
-    if (!draft.measured(0)) draft.add(0, 0);
-    return project(survival, shares(drafted_by_position, asked_by_position), target_cost, draft, most);
-  }
+  std::vector<double> acceptance_by_rank() const { return detail::shares(accepted_by_rank, offered_by_rank); }
 
   /// Makes room for steps of up to gamma drafted tokens, without a change to see.
   void reserve(Index gamma) {
@@ -154,17 +152,8 @@ struct Stats {
     for (const Index rank : tree.ranks) ++accepted_by_rank[static_cast<std::size_t>(rank)];
   }
 
-  // As many as there are wholes.
-  static std::vector<double> shares(const std::vector<Index>& part, const std::vector<Index>& whole) {
-    std::vector<double> out(whole.size());
-    for (std::size_t i = 0; i < part.size(); ++i) out[i] = ratio(part[i], whole[i]);
-    return out;
-  }
-
   void print_totals(std::ostream& out) const {
-    const auto ms = [](std::chrono::nanoseconds t) {
-      return std::chrono::duration<double, std::milli>(t).count();
-    };
+    const auto ms = [](std::chrono::nanoseconds t) { return 1e3 * detail::seconds(t); };
     out << "target calls       " << target_calls << "\n"
         << "emitted            " << emitted << "\n"
         << "drafted, accepted  " << drafted << ", " << accepted << "\n"
@@ -193,11 +182,11 @@ struct Stats {
       }
       out << "\n";
     };
-    row("position", numbers_to(drafted_by_position.size()));
+    row("position", numbers_to(std::ssize(drafted_by_position)));
     row("drafted", drafted_by_position);
-    row("accepted", shares(accepted_by_position, drafted_by_position));
+    row("accepted", detail::shares(accepted_by_position, drafted_by_position));
     if (!offered_by_rank.empty()) {
-      row("rank of sibling", numbers_to(offered_by_rank.size()));
+      row("rank of sibling", numbers_to(std::ssize(offered_by_rank)));
       row("accepted", acceptance_by_rank());
     }
     if (acceptance.drafted.empty()) return;
@@ -205,14 +194,10 @@ struct Stats {
     row("  expected, block", acceptance.block_acceptance());
   }
 
-  static std::vector<std::size_t> numbers_to(std::size_t last) {
-    std::vector<std::size_t> numbers(last);
-    for (std::size_t i = 0; i < last; ++i) numbers[i] = i + 1;
+  static std::vector<Index> numbers_to(Index last) {
+    std::vector<Index> numbers;
+    for (Index i = 1; i <= last; ++i) numbers.push_back(i);
     return numbers;
-  }
-
-  static double ratio(Index part, Index whole) {
-    return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
   }
 
   bool drafts_every_step_ = false;  // whether the step before drafted, too

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "specdec/measure/projection.hpp"
 #include "specdec/measure/stats.hpp"
 
 namespace specdec {
@@ -100,7 +101,7 @@ inline void write_rule(JsonWriter& json, const Stats& stats, double expected,
   json.key("expected_accepted").value(expected);
   json.key("survival").value(survival);
   json.key("projections");
-  write_projections(json, stats.projections(survival));
+  write_projections(json, project(stats, survival));
   json.close('}');
 }
 

@@ -1,12 +1,12 @@
 // What a step of the loop tells those that learn from it: draft lengths and statistics.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <iterator>
 #include <span>
 
 #include "specdec/error.hpp"
+#include "specdec/measure/clock.hpp"
 #include "specdec/measure/cost_curve.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
@@ -43,10 +43,9 @@ struct StepRecord {
   /// well, nor of a draft model that took in what was written without it (`after_a_draft`: the step before
   /// drafted, too).
   void add_costs_to(CostCurve& draft_cost, CostCurve& target_cost, bool after_a_draft) const {
-    const auto seconds = [](std::chrono::nanoseconds t) { return std::chrono::duration<double>(t).count(); };
     if (fed != drafted + 1) return;
-    if (asked > 0 && after_a_draft) draft_cost.add(drafted, seconds(draft_time));
-    target_cost.add(fed, seconds(target_time));
+    if (asked > 0 && after_a_draft) draft_cost.add(drafted, detail::seconds(draft_time));
+    target_cost.add(fed, detail::seconds(target_time));
   }
 };
 

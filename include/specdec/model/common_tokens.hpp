@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
@@ -186,9 +187,8 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
     return rows;
   }
   const Value& output_of_model() {
-    if constexpr (std::is_reference_v<Output>)
-      return this->inner().forward(std::span<const BatchFeed>(of_model_));
-    else return kept_.emplace(this->inner().forward(std::span<const BatchFeed>(of_model_)));
+    if constexpr (std::is_reference_v<Output>) return this->inner().forward(detail::view_of(of_model_));
+    else return kept_.emplace(this->inner().forward(detail::view_of(of_model_)));
   }
 
   TokenMap map_;

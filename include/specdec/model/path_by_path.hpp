@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "specdec/lists.hpp"
 #include "specdec/model/depth_first.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
@@ -88,7 +89,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     try {
       rows_.begin(detail::rows_of(feeds), this->vocab_size());
       enter(feeds);
-      while (begin_round(feeds)) take_rows(this->inner().forward(std::span<const BatchFeed>(round_)));
+      while (begin_round(feeds)) take_rows(this->inner().forward(detail::view_of(round_)));
     } catch (...) {
       for (const BatchFeed& feed : feeds)
         if (Text* const text = texts_.find(feed.sequence)) forget_from(text->before, feed.sequence, *text);
@@ -102,11 +103,12 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   void keep_path(Index sequence, std::span<const Index> path) {
     Text& text = texts_.make(sequence);
     detail::check_path(path, text.parents);
-    const auto [rest, end] = std::ranges::mismatch(path, text.cached_way);
-    text.cached_way.erase(end, text.cached_way.end());
-    text.cached += std::ssize(text.cached_way);
+    const Index common = detail::common_length(path, text.cached_way);
+    text.cached_way.resize(static_cast<std::size_t>(common));
+    text.cached += common;
     this->inner().keep(sequence, text.cached);
-    for (auto node = rest; node != path.end(); ++node) text.uncached.push_back(text.token(*node));
+    for (const Index node : path.subspan(static_cast<std::size_t>(common)))
+      text.uncached.push_back(text.token(node));
     text.forget_tree();
   }
 
@@ -190,14 +192,14 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   BatchFeed branch(Index sequence, Text& text, Index end) {
     text.way.clear();
     for (; end >= 0; end = text.parent(end)) text.way.push_back(end);
-    std::ranges::reverse(text.way);
-    leave(std::ranges::mismatch(text.way, text.cached_way).in2 - text.cached_way.begin(), sequence, text);
+    std::reverse(text.way.begin(), text.way.end());
+    leave(detail::common_length(text.way, text.cached_way), sequence, text);
     const Index cached = std::ssize(text.cached_way);
     text.fed.assign(text.uncached.begin(), text.uncached.end());
     for (auto node = text.way.begin() + cached; node != text.way.end(); ++node)
       text.fed.push_back(text.token(*node));
     const auto rows =
-        text.way.end() - std::ranges::lower_bound(text.way.begin() + cached, text.way.end(), text.first);
+        text.way.end() - std::lower_bound(text.way.begin() + cached, text.way.end(), text.first);
     return {{.tokens = text.fed, .from = text.cached + cached, .rows = rows}, sequence};
   }
 
@@ -234,7 +236,8 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   void forget_from(Index size, Index sequence, Text& text) {
     text.tree.resize(static_cast<std::size_t>(size));
     text.parents.resize(static_cast<std::size_t>(size));
-    text.cached_way.erase(std::ranges::lower_bound(text.cached_way, size), text.cached_way.end());
+    text.cached_way.erase(std::lower_bound(text.cached_way.begin(), text.cached_way.end(), size),
+                          text.cached_way.end());
     this->inner().keep(sequence, text.cached + std::ssize(text.cached_way));
   }
 

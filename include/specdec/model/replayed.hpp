@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/kept_states.hpp"
@@ -216,7 +217,7 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
       text.states.keep(text.cached, saving(feed.sequence));
     }
     for (const BatchFeed& feed : call_) texts_.at(feed.sequence).cached = unknown;
-    decltype(auto) output = this->inner().forward(std::span<const BatchFeed>(call_));
+    decltype(auto) output = this->inner().forward(detail::view_of(call_));
     for (const BatchFeed& feed : call_) texts_.at(feed.sequence).cached = feed.from + std::ssize(feed.tokens);
     return output;
   }

@@ -112,7 +112,7 @@ class SpelledText {
     }
     path_.clear();
     for (; end >= 0; end = node_parents_[at(end)]) path_.push_back(end);
-    std::ranges::reverse(path_);
+    std::reverse(path_.begin(), path_.end());
     cached_ += std::ssize(path_);
     forget_tree();
     return path_;

@@ -11,7 +11,6 @@
 #include <mutex>
 #include <stdexcept>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -66,7 +65,7 @@ class Turns {
   ~Turns() = default;
 
   std::uint64_t next() {
-    for (const Count& count : counts_) ++*count;
+    for (const auto& count : counts_) ++count->turns;
     return count();
   }
   /// Whether nothing is left to count: what others do to the models would not be seen.
@@ -74,35 +73,43 @@ class Turns {
   /// Moves on with each of the counts, as none ever goes back.
   std::uint64_t count() const {
     std::uint64_t sum = 0;
-    for (const Count& count : counts_) sum += *count;
+    for (const auto& count : counts_) sum += count->turns;
     return sum;
   }
 
  private:
-  using Count = std::shared_ptr<std::uint64_t>;
+  struct Count {
+    const void* address;  // of what is counted; null where nobody else can refer to it
+    std::uint64_t turns = 0;
+  };
 
   Turns() = default;
   static Turns own() {
     Turns turns;
-    turns.counts_.push_back(std::make_shared<std::uint64_t>(0));
+    turns.counts_.push_back(std::make_shared<Count>(Count{nullptr}));
     return turns;
   }
 
-  static Count count_of(const void* address) {
+  static std::shared_ptr<Count> count_of(const void* address) {
     struct Table {
       std::mutex mutex;
-      std::unordered_map<const void*, std::weak_ptr<std::uint64_t>> counts;
+      std::vector<std::weak_ptr<Count>> counts;  // of all that is referred to, and of some that no longer is
     };
     static Table& table = *new Table;  // never destroyed: decoders may be static, too
-    const std::scoped_lock lock(table.mutex);
-    std::erase_if(table.counts, [](const auto& entry) { return entry.second.expired(); });
-    auto& known = table.counts[address];
-    Count count = known.lock();
-    if (!count) known = count = std::make_shared<std::uint64_t>(0);
+    const std::lock_guard lock(table.mutex);
+    std::weak_ptr<Count>* unused = nullptr;
+    for (std::weak_ptr<Count>& known : table.counts) {
+      const std::shared_ptr<Count> count = known.lock();
+      if (!count) unused = &known;
+      else if (count->address == address) return count;
+    }
+    auto count = std::make_shared<Count>(Count{address});
+    if (unused) *unused = count;
+    else table.counts.push_back(count);
     return count;
   }
 
-  std::vector<Count> counts_;
+  std::vector<std::shared_ptr<Count>> counts_;
   bool shared_ = false;
 };
 
@@ -118,10 +125,10 @@ class Turn {
   /// Goes on with a turn during which its holder has used the models itself.
   void go_on(const Turns& turns) { number_.value = turns.count(); }
   /// Whether nobody has had one since.
-  bool lasts(const Turns& turns) const { return number_.value == turns.count(); }
+  bool lasts(const Turns& turns) const { return number_.value > 0 && number_.value == turns.count(); }
 
  private:
-  Uncopied<std::uint64_t> number_;
+  UncopiedNumber number_;
 };
 
 }  // namespace detail

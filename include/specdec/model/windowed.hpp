@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/gathered_rows.hpp"
@@ -95,7 +96,7 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
     try {
       rows_.begin(detail::rows_of(feeds), this->vocab_size());
       enter(feeds);
-      while (begin_round(feeds)) take_rows(this->inner().forward(std::span<const BatchFeed>(round_)));
+      while (begin_round(feeds)) take_rows(this->inner().forward(detail::view_of(round_)));
     } catch (...) {
       for (const BatchFeed& feed : feeds) keep_length(feed.sequence, feed.from);
       throw;

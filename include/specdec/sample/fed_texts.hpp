@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "specdec/lists.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/trees.hpp"
@@ -40,7 +41,7 @@ class FedTexts {
       leave(feeds.first(k));
       throw;
     }
-    return of_model_;
+    return view_of(of_model_);
   }
 
   /// The model has taken the feeds in.

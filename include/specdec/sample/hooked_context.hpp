@@ -39,7 +39,7 @@ class HookedContext {
     tokens_.resize(static_cast<std::size_t>(length_));
     for (Index node = tree_.size() - rows + i; node >= 0; node = tree_.parent(node))
       tokens_.push_back(tree_.token(node));
-    std::ranges::reverse(std::span(tokens_).subspan(static_cast<std::size_t>(length_)));
+    std::reverse(tokens_.begin() + length_, tokens_.end());
     return tokens_;
   }
 

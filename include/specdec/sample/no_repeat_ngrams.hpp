@@ -40,7 +40,7 @@ class NoRepeatNgrams {
     const std::span<const Token> begun = ngram_before(size());
     for (Index end = latest_[slot(begun)]; end >= 0; end = previous_[static_cast<std::size_t>(end)]) {
       Scalar* const logit = row.find(text_[static_cast<std::size_t>(end)]);
-      if (logit != nullptr && std::ranges::equal(begun, ngram_before(end)))
+      if (logit != nullptr && std::equal(begun.begin(), begun.end(), ngram_before(end).begin()))
         *logit = -std::numeric_limits<Scalar>::infinity();
     }
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/model/depth_first.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/model/wrapped_tree.hpp"
@@ -69,7 +70,7 @@ class ProcessedText {
   }
 
   void keep(std::span<const Index> path) {
-    const Index common = std::ranges::mismatch(path, entered_).in1 - path.begin();
+    const Index common = common_length(path, entered_);
     leave(common);
     seen_ += common;
     for (const Index node : path.subspan(static_cast<std::size_t>(common)))
@@ -80,7 +81,7 @@ class ProcessedText {
   }
 
   void forget_from(Index node) {
-    leave(std::ranges::lower_bound(entered_, node) - entered_.begin());
+    leave(std::lower_bound(entered_.begin(), entered_.end(), node) - entered_.begin());
     tree_.forget_from(node);
     refused_.resize(static_cast<std::size_t>(node));
   }
@@ -141,7 +142,7 @@ class ProcessedText {
   template <class LogitsOf>
   void go_to(Index end, Index first, const LogitsOf& logits) {
     find_way(end);
-    leave(std::ranges::mismatch(way_, entered_).in2 - entered_.begin());
+    leave(common_length(way_, entered_));
     for (std::size_t i = entered_.size(); i < way_.size(); ++i) {
       const Index node = way_[i];
       if (refused_[static_cast<std::size_t>(node)] || !enter(node, first, logits)) return;
@@ -167,7 +168,7 @@ class ProcessedText {
   void find_way(Index end) {
     way_.clear();
     for (; end >= 0; end = tree_.parent(end)) way_.push_back(end);
-    std::ranges::reverse(way_);
+    std::reverse(way_.begin(), way_.end());
   }
 
   // Goes back to the first nodes of the way that the processor stands at the end of.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -65,10 +66,10 @@ class RowErrors<true> {
     if (const std::exception_ptr error = error_of(f)) std::fill_n(errors_.begin() + first, count, error);
   }
   /// What was thrown about each row. It lives until the next call, and so do the rows with it.
-  std::span<const std::exception_ptr> all() const { return errors_; }
+  std::span<const std::exception_ptr> all() const { return view_of(errors_); }
   template <class Rows>
   RowsWithErrors<Rows> in(const Rows& rows) const {
-    return {rows, errors_};
+    return {rows, view_of(errors_)};
   }
 
  private:

@@ -1,7 +1,8 @@
 // Strings that end a text, wherever its tokens break them.
 #pragma once
 
-#include <functional>
+#include <cstddef>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,6 +34,55 @@ struct StopSearch {
   Index bytes = 0;  // of the new tokens
 };
 
+/// Some strings, and how they are found. A base class: what needs the tokenizer's type is compiled where there is one.
+class StopSearcher {
+ public:
+  explicit StopSearcher(std::vector<std::string> strings) : strings_(std::move(strings)) {}
+  StopSearcher(const StopSearcher&) = delete;
+  StopSearcher& operator=(const StopSearcher&) = delete;
+  virtual ~StopSearcher() = default;
+
+  const std::vector<std::string>& strings() const { return strings_; }
+  /// In the bytes of one more token; in some more bytes.
+  virtual std::optional<StopMatch> find(StopSearch& search, Token token) const = 0;
+  virtual std::optional<StopMatch> find(StopSearch& search, std::string_view bytes) const = 0;
+  /// How many of the bytes searched last may begin a string.
+  virtual Index begun(const StopSearch& search) const = 0;
+
+ private:
+  std::vector<std::string> strings_;
+};
+
+template <class Bytes>
+class StopSearcherOf final : public StopSearcher {
+ public:
+  StopSearcherOf(std::vector<std::string> strings, Bytes bytes)
+      : StopSearcher(std::move(strings)), matcher_(this->strings()), bytes_(std::move(bytes)) {}
+
+  std::optional<StopMatch> find(StopSearch& search, Token token) const override {
+    const auto& piece = bytes_(token);
+    return find(search, std::string_view(piece));
+  }
+
+  std::optional<StopMatch> find(StopSearch& search, std::string_view bytes) const override {
+    for (const char byte : bytes) {
+      search.state = matcher_.next(search.state, byte);
+      ++search.bytes;
+      const Index string = matcher_.string(search.state);
+      if (string < 0) continue;
+      const Index length = std::ssize(this->strings()[static_cast<std::size_t>(string)]);
+      return StopMatch{string, search.bytes - length, search.bytes};
+    }
+    return std::nullopt;
+  }
+
+  Index begun(const StopSearch& search) const override { return matcher_.depth(search.state); }
+
+ private:
+  StringMatcher matcher_;
+  Bytes bytes_;
+};
+
 }  // namespace detail
 
 /// Strings that end a text: the last token is the one in which the first of them is complete, wherever it begins and
@@ -48,63 +98,32 @@ class StopStrings {
   StopStrings() = default;
   template <TokenBytes Bytes>
   StopStrings(std::vector<std::string> strings, Bytes bytes) {
-    if (strings.empty()) return;
-    shared_ = std::make_shared<const Shared>(
-        std::move(strings), [bytes = std::move(bytes)](const Shared& shared, Search& search, Token token) {
-          const auto& piece = bytes(token);
-          return shared.find(search, std::string_view(piece));
-        });
+    if (!strings.empty())
+      searcher_ = std::make_shared<const detail::StopSearcherOf<Bytes>>(std::move(strings), std::move(bytes));
   }
 
-  bool empty() const { return shared_ == nullptr; }
+  bool empty() const { return searcher_ == nullptr; }
   std::span<const std::string> strings() const& {
     if (empty()) return {};
-    return shared_->strings;
+    return {searcher_->strings().data(), searcher_->strings().size()};
   }
   std::span<const std::string> strings() const&& = delete;  // they would be gone
 
   /// Searches the bytes of one more token, and stops after the first string that is complete.
   std::optional<StopMatch> find(detail::StopSearch& search, Token token) const {
-    return empty() ? std::nullopt : shared_->find_in_token(*shared_, search, token);
+    return empty() ? std::nullopt : searcher_->find(search, token);
   }
   /// Searches some more bytes.
   std::optional<StopMatch> find(detail::StopSearch& search, std::string_view bytes) const {
-    if (!empty()) return shared_->find(search, bytes);
+    if (!empty()) return searcher_->find(search, bytes);
     search.bytes += std::ssize(bytes);
     return std::nullopt;
   }
   /// How many of the bytes searched last may begin a string.
-  Index begun(const detail::StopSearch& search) const {
-    return empty() ? 0 : shared_->matcher.depth(search.state);
-  }
+  Index begun(const detail::StopSearch& search) const { return empty() ? 0 : searcher_->begun(search); }
 
  private:
-  using Search = detail::StopSearch;
-
-  struct Shared {
-    using InToken = std::function<std::optional<StopMatch>(const Shared&, Search&, Token)>;
-
-    Shared(std::vector<std::string> given, InToken find)
-        : strings(std::move(given)), matcher(strings), find_in_token(std::move(find)) {}
-
-    std::optional<StopMatch> find(Search& search, std::string_view bytes) const {
-      for (const char byte : bytes) {
-        search.state = matcher.next(search.state, byte);
-        ++search.bytes;
-        const Index string = matcher.string(search.state);
-        if (string < 0) continue;
-        const Index length = std::ssize(strings[static_cast<std::size_t>(string)]);
-        return StopMatch{string, search.bytes - length, search.bytes};
-      }
-      return std::nullopt;
-    }
-
-    std::vector<std::string> strings;
-    detail::StringMatcher matcher;
-    InToken find_in_token;
-  };
-
-  std::shared_ptr<const Shared> shared_;
+  std::shared_ptr<const detail::StopSearcher> searcher_;
 };
 
 }  // namespace specdec

@@ -1,7 +1,6 @@
 // Finds any of several strings in bytes that come a few at a time.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -21,9 +20,10 @@ namespace specdec::detail {
 /// Cost: 1 kB for each byte of the strings.
 class StringMatcher {
  public:
-  using State = std::uint32_t;
+  using State = std::int32_t;
 
-  explicit StringMatcher(const std::vector<std::string>& strings) : nodes_(1) {
+  explicit StringMatcher(const std::vector<std::string>& strings) {
+    add_state(0);
     for (std::size_t i = 0; i < strings.size(); ++i) {
       if (strings[i].empty()) invalid_argument("stop_strings[", i, "] is empty: it would end every text");
       enter(strings[i], static_cast<Index>(i));
@@ -31,55 +31,65 @@ class StringMatcher {
     complete();
   }
 
-  State next(State state, char byte) const { return nodes_[state].next[static_cast<unsigned char>(byte)]; }
+  State next(State state, char byte) const { return next_[place(state, static_cast<unsigned char>(byte))]; }
 
   /// The longest string that ends in this state, the first of equal ones; −1 if none does.
-  Index string(State state) const { return nodes_[state].string; }
+  Index string(State state) const { return strings_[static_cast<std::size_t>(state)]; }
 
   /// How many of the bytes read last may begin a string.
-  Index depth(State state) const { return nodes_[state].depth; }
+  Index depth(State state) const { return depths_[static_cast<std::size_t>(state)]; }
 
  private:
-  struct Node {
-    std::array<State, 256> next{};
-    State shorter = 0;  // of its longest proper end that begins a string
-    Index string = -1, depth = 0;
-  };
+  static std::size_t place(State state, std::size_t byte) {
+    return 256 * static_cast<std::size_t>(state) + byte;
+  }
+
+  State add_state(Index depth) {
+    next_.resize(next_.size() + 256, 0);
+    strings_.push_back(-1);
+    depths_.push_back(depth);
+    return static_cast<State>(depths_.size() - 1);
+  }
 
   void enter(std::string_view string, Index number) {
     State state = 0;
     for (const char byte : string) {
-      const auto k = static_cast<unsigned char>(byte);
-      if (nodes_[state].next[k] == 0) {
-        const Index depth = nodes_[state].depth + 1;
-        nodes_[state].next[k] = static_cast<State>(nodes_.size());
-        nodes_.emplace_back().depth = depth;
+      const std::size_t at = place(state, static_cast<unsigned char>(byte));
+      if (next_[at] == 0) {
+        const State added = add_state(depth(state) + 1);
+        next_[at] = added;
       }
-      state = nodes_[state].next[k];
+      state = next_[at];
     }
-    if (nodes_[state].string < 0) nodes_[state].string = number;
+    Index& known = strings_[static_cast<std::size_t>(state)];
+    if (known < 0) known = number;
   }
 
-  // Breadth first: where a string does not go on, what goes on is its longest end that begins one.
+  // Breadth first: where a string does not go on, what goes on is its longest proper end that begins one.
   void complete() {
-    std::vector<State> order{0};
+    std::vector<State> order, shorter(depths_.size(), 0);  // shorter[state]: the state of that end
+    order.push_back(0);
     for (std::size_t i = 0; i < order.size(); ++i) {
-      const State state = order[i], shorter = nodes_[state].shorter;
-      if (nodes_[state].string < 0) nodes_[state].string = nodes_[shorter].string;
+      const State state = order[i], end = shorter[static_cast<std::size_t>(state)];
+      Index& known = strings_[static_cast<std::size_t>(state)];
+      if (known < 0) known = string(end);
       for (std::size_t byte = 0; byte < 256; ++byte) {
-        State& next = nodes_[state].next[byte];
-        const State beside = state == 0 ? 0 : nodes_[shorter].next[byte];
+        State& next = next_[place(state, byte)];
+        const State beside = state == 0 ? 0 : next_[place(end, byte)];
         if (next == 0) {
           next = beside;
         } else {
-          nodes_[next].shorter = beside;
+          shorter[static_cast<std::size_t>(next)] = beside;
           order.push_back(next);
         }
       }
     }
   }
 
-  std::vector<Node> nodes_;
+  // [state]; of next_ 256 a state. Vectors of numbers, and not of states: the library has these anyway, and each further type of
+  // vector takes a compiler its time.
+  std::vector<State> next_;
+  std::vector<Index> strings_, depths_;
 };
 
 }  // namespace specdec::detail

@@ -207,13 +207,12 @@ class Drafted {
   /// Whether p and q of all tokens, up to one that the target rules out, have been looked up, whatever came of it.
   bool all_looked_up() const { return rows_.all_looked_up; }
 
-  /// p and q of token i where both have been looked up and are probabilities with q > 0. Looks at no row: what
-  /// statistics may use at no cost.
-  std::optional<std::pair<double, double>> looked_up(Index i) const {
+  /// Whether p and q of token i have both been looked up and are probabilities with q > 0, so that statistics may use them at
+  /// no cost. Looks at no row.
+  bool looked_up(Index i) const {
     check_index(i, gamma());
     const Index k = links_.number(i);
-    if (!detail::is_probability(rows_.p[k]) || !drawn(rows_.q[k])) return {};
-    return std::pair(rows_.p[k], rows_.q[k]);
+    return detail::is_probability(rows_.p[k]) && drawn(rows_.q[k]);
   }
 
  private:

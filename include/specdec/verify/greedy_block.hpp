@@ -61,7 +61,7 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
   };
 
   /// The live modifications, oldest first.
-  std::span<const Modification> modifications() const& { return live_; }
+  std::span<const Modification> modifications() const& { return {live_.data(), live_.size()}; }
   std::span<const Modification> modifications() const&& = delete;  // they would be gone
 
   /// Modified positions need q, so the next draft must cover the longest live modification: at most γ−1
@@ -106,7 +106,7 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
     const Index gamma = drafted.gamma();
     if (static_cast<Index>(positions_.size()) <= gamma)
       positions_.resize(static_cast<std::size_t>(gamma) + 1);
-    reserve(static_cast<std::size_t>(gamma));
+    reserve(gamma);
     at(0).g = 1;
     at(0).live.assign(live_.begin(), live_.end());
     for (Index i = 0; i < gamma; ++i) {
@@ -123,8 +123,8 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
 
   // Room for as many modifications as drafts of no more than γ tokens can leave alive: a stop adds one, which
   // lives for less than γ tokens.
-  void reserve(std::size_t gamma) {
-    const std::size_t most = std::max(gamma, live_.size() + 1);
+  void reserve(auto gamma) {
+    const std::size_t most = std::max(static_cast<std::size_t>(gamma), live_.size() + 1);
     live_.reserve(most);
     next_.reserve(most);
     for (Position& position : positions_) {
@@ -147,7 +147,7 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
 
   // The modifications that are live after a token of this row, which has probability p under the target and q
   // under the draft.
-  static void pass(const Position& here, double p, double q, std::vector<Modification>& next) {
+  static void pass(const Position& here, double p, double q, auto& next) {
     for (std::size_t k = 0; k < here.live.size(); ++k) {
       const double t = here.levels[k].probability(p, q);
       const Modification m{here.live[k].ratio * q / t, here.live[k].left - 1};

@@ -128,9 +128,9 @@ std::string told_probabilities(const D& drafted) {
   constexpr Index most = 8;
   std::string text;
   for (Index i = 0; i < std::min(drafted.gamma(), most); ++i) {
-    const auto known = drafted.looked_up(i);
+    const bool known = drafted.looked_up(i);
     text += message(i == 0 ? " " : ", ", "tokens[", i, "] with ");
-    text += known ? message("p = ", known->first, ", q = ", known->second) : "p and q not looked up";
+    text += known ? message("p = ", drafted.p(i), ", q = ", drafted.q(i)) : "p and q not looked up";
   }
   return text + (drafted.gamma() > most ? ", ..." : "");
 }
@@ -206,7 +206,7 @@ template <class D>
 TreeVerdict verdict_at(const D& drafted, const NodeVerdict& stop) {
   TreeVerdict verdict{{}, stop.token};
   each_before(drafted, stop.node, [&](Index k) { verdict.path.push_back(k); });
-  std::ranges::reverse(verdict.path);
+  std::reverse(verdict.path.begin(), verdict.path.end());
   return verdict;
 }
 

@@ -54,7 +54,7 @@ class NgramEnds {
     const auto key = ngram(text, end, n);
     for (std::uint64_t slot = hash(key);; ++slot) {
       Index& found = ends_[table + (slot & (slots_ - 1))];
-      if (found == 0 || std::ranges::equal(key, ngram(text, found, n))) return found;
+      if (found == 0 || std::equal(key.begin(), key.end(), ngram(text, found, n).begin())) return found;
     }
   }
 

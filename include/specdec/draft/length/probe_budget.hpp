@@ -1,9 +1,8 @@
 // How often a policy may try what it does not think best.
 #pragma once
 
-#include <chrono>
-
 #include "specdec/error.hpp"
+#include "specdec/measure/clock.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"
 
@@ -20,7 +19,7 @@ class ProbeBudget {
 
   /// Enters a step that was no probe.
   void earn(const StepRecord& step) {
-    earned_ += share_ * std::chrono::duration<double>(step.draft_time + step.target_time).count();
+    earned_ += share_ * seconds(step.draft_time + step.target_time);
     ++rest_;
   }
 

@@ -26,7 +26,7 @@ inline constexpr Index largest_sequoia = 4096;
 
 namespace detail {
 
-/// The most expected accepted tokens behind one node, by budget of nodes and by levels: T(n, d) of the paper.
+/// The most expected accepted tokens below one node, by budget of nodes and by levels: T(n, d) of the paper.
 class SequoiaTable {
  public:
   SequoiaTable(std::span<const double> acceptance_by_rank, Index nodes, Index depth)
@@ -41,20 +41,19 @@ class SequoiaTable {
   double value() const { return value_.back(); }
   /// The tree that has the value. It has no node that adds nothing.
   TreeShape shape() const {
-    struct Budget {
-      Index node;
-      std::size_t nodes, levels;
-    };
-    std::vector<Budget> budgets{{-1, nodes_, plans_.size()}};
-    std::vector<Index> parents;
+    // Of the context, and of node k in place k + 1: how many nodes and levels go below.
+    std::vector<Index> budgets(1, static_cast<Index>(nodes_)), depths(1, static_cast<Index>(levels_)),
+        parents;
     for (std::size_t b = 0; b < budgets.size(); ++b) {
-      auto [node, left, levels] = budgets[b];
+      auto left = static_cast<std::size_t>(budgets[b]);
+      const auto levels = static_cast<std::size_t>(depths[b]);
       for (std::size_t rank = 0; levels > 0 && rank < acceptance_.size(); ++rank) {
-        const std::int32_t behind = plan(levels - 1, rank, left);
-        if (behind < 0) break;
-        budgets.push_back({std::ssize(parents), static_cast<std::size_t>(behind), levels - 1});
-        parents.push_back(node);
-        left -= static_cast<std::size_t>(behind) + 1;
+        const std::int32_t below = plan(levels - 1, rank, left);
+        if (below < 0) break;
+        parents.push_back(static_cast<Index>(b) - 1);
+        budgets.push_back(below);
+        depths.push_back(static_cast<Index>(levels) - 1);
+        left -= static_cast<std::size_t>(below) + 1;
       }
     }
     return TreeShape(std::span<const Index>(parents));
@@ -63,44 +62,49 @@ class SequoiaTable {
  private:
   // One level more; false where it makes no difference, so that no further one would.
   bool add_level() {
-    plans_.emplace_back(acceptance_.size() * (nodes_ + 1), std::int32_t{-1});
+    ++levels_;
+    plans_.resize(levels_ * acceptance_.size() * (nodes_ + 1), std::int32_t{-1});
     std::vector<double> younger(nodes_ + 1, 0.0), value(nodes_ + 1, 0.0);
     for (std::size_t rank = acceptance_.size(); rank-- > 0;) {
       for (std::size_t n = 0; n <= nodes_; ++n) value[n] = best(rank, n, younger);
       std::swap(value, younger);
     }
     if (younger == value_) {
-      plans_.pop_back();
+      --levels_;
       return false;
     }
     value_ = std::move(younger);
     return true;
   }
 
-  // C(n, d, rank): a child of this rank with `behind` nodes behind it, and its younger siblings; or none of them.
+  // C(n, d, rank): a child of this rank with `below` nodes below it, and its younger siblings; or none of them.
   double best(std::size_t rank, std::size_t n, const std::vector<double>& younger) {
     double best = 0;
-    for (std::size_t behind = 0; behind < n; ++behind) {
-      const double value = acceptance_[rank] * (1 + value_[behind]) + younger[n - 1 - behind];
+    for (std::size_t below = 0; below < n; ++below) {
+      const double value = acceptance_[rank] * (1 + value_[below]) + younger[n - 1 - below];
       if (!(value > best)) continue;
       best = value;
-      plan(plans_.size() - 1, rank, n) = static_cast<std::int32_t>(behind);
+      plan(levels_ - 1, rank, n) = static_cast<std::int32_t>(below);
     }
     return best;
   }
 
-  // How many nodes go behind the child of this rank, of n for it and its younger siblings; −1: there is none.
+  // How many nodes go below the child of this rank, of n for it and its younger siblings; −1: there is none.
   std::int32_t& plan(std::size_t level, std::size_t rank, std::size_t n) {
-    return plans_[level][rank * (nodes_ + 1) + n];
+    return plans_[place(level, rank, n)];
   }
   std::int32_t plan(std::size_t level, std::size_t rank, std::size_t n) const {
-    return plans_[level][rank * (nodes_ + 1) + n];
+    return plans_[place(level, rank, n)];
+  }
+  std::size_t place(std::size_t level, std::size_t rank, std::size_t n) const {
+    return (level * acceptance_.size() + rank) * (nodes_ + 1) + n;
   }
 
   std::span<const double> acceptance_;
   std::size_t nodes_;
-  std::vector<double> value_;                     // by budget, of as many levels as there are plans
-  std::vector<std::vector<std::int32_t>> plans_;  // by levels behind the node
+  std::size_t levels_ = 0;
+  std::vector<double> value_;        // by budget, of so many levels
+  std::vector<std::int32_t> plans_;  // by levels below the node
 };
 
 inline void check_sequoia(std::span<const double> acceptance_by_rank, Index nodes, Index depth) {

@@ -77,7 +77,7 @@ class GrowingPlan {
 
   /// Adds that token. Pre: gain() > 0.
   void add(const Chances& chances) {
-    std::ranges::pop_heap(open_);
+    std::pop_heap(open_.begin(), open_.end());
     const Index parent = open_.back().parent;
     open_.pop_back();
     plan_.others.push_back(parent);
@@ -130,7 +130,7 @@ class GrowingPlan {
     const double gain = next_child(chances, parent);
     if (!(gain > 0)) return;
     open_.push_back({gain, parent});
-    std::ranges::push_heap(open_);
+    std::push_heap(open_.begin(), open_.end());
   }
 
   ShapePlan plan_;

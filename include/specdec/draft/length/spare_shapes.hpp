@@ -50,7 +50,7 @@ struct SpareShapes {
       const Index trunk = std::min(step.depth(), most_trunk_);
       if (trunk == 0) return;
       const auto& [depth, ranks, offered] = step.tree;
-      const auto off = std::ranges::find_if(ranks, [](Index rank) { return rank > 0; });
+      const auto off = std::find_if(ranks.begin(), ranks.end(), [](Index rank) { return rank > 0; });
       const Index accepted = std::min(depth < 0 ? step.accepted : off - ranks.begin(), trunk);
       std::fill_n(survived_.begin(), accepted, 1.0);
       std::fill(survived_.begin() + accepted, survived_.end(), 0.0);

@@ -1,9 +1,8 @@
 // What steps cost, as measured.
 #pragma once
 
-#include <chrono>
-
 #include "specdec/draft/drafter.hpp"
+#include "specdec/measure/clock.hpp"
 #include "specdec/measure/cost_curve.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"
@@ -25,7 +24,6 @@ class StepCosts {
   }
 
   void observe(const StepRecord& step) {
-    const auto seconds = [](std::chrono::nanoseconds t) { return std::chrono::duration<double>(t).count(); };
     const bool after_a_draft = idle_ == 0;
     idle_ = step.asked > 0 ? 0 : idle_ + 1;
     if (step.fed != step.drafted + 1) return;

@@ -43,7 +43,7 @@ class TokenMap {
   Token from(Token x) const { return at(content_->from, x); }
 
   /// For each draft token whether it has a partner, as 1 or 0. Lives as long as any copy of the map.
-  std::span<const std::uint8_t> mapped() const { return content_->mapped; }
+  std::span<const std::uint8_t> mapped() const { return {content_->mapped.data(), content_->mapped.size()}; }
 
  private:
   template <Distribution R>

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <iterator>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "specdec/error.hpp"
@@ -37,16 +39,16 @@ class TopTokens {
   std::span<const TopToken> of(const R& row, Index count) & {
     found_.clear();
     count_ = count;
-    if (count < 1) return found_;
+    if (count < 1) return {};
     if constexpr (requires { row.over(row.logits().data()); }) {
       find_logits(row.logits());
       for (TopToken& top : found_) top.probability = row.probability(top.token);
-      std::erase_if(found_, [](const TopToken& top) { return !(top.probability > 0); });
+      while (!found_.empty() && !(found_.back().probability > 0)) found_.pop_back();
     } else {
       least_ = 0;
       detail::each_segment(row, [&](const auto& ids, const auto& p) { find("probability", ids, p); });
     }
-    return found_;
+    return {found_.data(), found_.size()};
   }
 
  private:
@@ -87,10 +89,9 @@ class TopTokens {
       throw InvalidDistribution(
           detail::message("the ", name, " of token ", top.token, " is ", top.probability));
     if (std::ssize(found_) == count_) found_.pop_back();
-    const auto less = [](const TopToken& left, const TopToken& right) {
-      return left.probability > right.probability;
-    };
-    found_.insert(std::upper_bound(found_.begin(), found_.end(), top, less), top);
+    found_.push_back(top);
+    for (std::size_t k = found_.size() - 1; k > 0 && found_[k - 1].probability < top.probability; --k)
+      std::swap(found_[k - 1], found_[k]);
     if (std::ssize(found_) == count_) least_ = found_.back().probability;
   }
 
