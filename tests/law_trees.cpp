@@ -84,7 +84,7 @@ const std::vector<Token> prompt{0, 1};
 }  // namespace
 
 TEST_CASE("what a loop over trees writes is the target's law, under every rule") {
-  for_random_pairs(bound(320, 1600), [](const Pair& models, const TreeForm& form, std::size_t tokens) {
+  for_random_pairs(bound(160, 1600), [](const Pair& models, const TreeForm& form, std::size_t tokens) {
     const Options options{.max_new_tokens = static_cast<Index>(tokens)};
     const Law expected = target_law(models.target, prompt, options);
     const auto check = [&](const char* rule, const auto& verifier) {
@@ -103,7 +103,7 @@ TEST_CASE("what a loop over trees writes is the target's law, under every rule")
 
 TEST_CASE("traversal accepts no less than recursive rejection, whatever the tree") {
   double gained = 0;
-  for_random_pairs(bound(320, 1600), [&](const Pair& models, const TreeForm& form, std::size_t) {
+  for_random_pairs(bound(160, 1600), [&](const Pair& models, const TreeForm& form, std::size_t) {
     const auto accepted = [&](const auto& rule) {
       return tree_step(models.target, models.draft, prompt, form, rule).accepted;
     };
@@ -116,7 +116,7 @@ TEST_CASE("traversal accepts no less than recursive rejection, whatever the tree
 }
 
 TEST_CASE("on a tree of chosen tokens traversal and sample-and-match have one law, emission by emission") {
-  for_random_pairs(bound(320, 1600), [](const Pair& models, const TreeForm& form, std::size_t) {
+  for_random_pairs(bound(160, 1600), [](const Pair& models, const TreeForm& form, std::size_t) {
     if (!chosen_alone(form)) return;
     const auto by_traversal = tree_step(models.target, models.draft, prompt, form, TraversalVerifier{});
     const auto by_match =

@@ -53,7 +53,8 @@ TEST_CASE("at temperature 0 every rule writes what the trained target alone writ
     for (const AnyVerifier& rule :
          {AnyVerifier{TokenVerifier{}}, AnyVerifier{BlockVerifier{}}, AnyVerifier{GreedyBlockVerifier{}},
           AnyVerifier{SampleMatchVerifier{}}, AnyVerifier{ArgmaxVerifier{}}})
-      for (const Index gamma : {1, 3, 8, 16}) {
+      for (const Index gamma :
+           support::exhaustive() ? std::vector<Index>{1, 3, 8, 16} : std::vector<Index>{3, 16}) {
         INFO(rule.name() << ", gamma " << gamma);
         SpecDec decoder{sampled(target, 0), ModelDrafter{sampled(draft, 0)}, rule};
         CHECK(decoder.generate(prompt, {.max_new_tokens = 60, .gamma = gamma}, rng).tokens == alone);
@@ -71,11 +72,12 @@ support::TrainedReport check_trained_pair(const AnyVerifier& rule) {
 }
 }  // namespace
 
-// False-alarm rate 1e-6 each; the seed is fixed.
+// False-alarm rate 1e-6 each; the seed is fixed. The usual run has one rule: law_lossless has them all.
 TEST_CASE("what the trained pair writes follows the target's distribution, token after token",
           "[law][sampled]") {
-  for (const AnyVerifier& rule : {AnyVerifier{TokenVerifier{}}, AnyVerifier{BlockVerifier{}},
-                                  AnyVerifier{GreedyBlockVerifier{}}, AnyVerifier{SampleMatchVerifier{}}}) {
+  for (const AnyVerifier& rule : {AnyVerifier{GreedyBlockVerifier{}}, AnyVerifier{TokenVerifier{}},
+                                  AnyVerifier{BlockVerifier{}}, AnyVerifier{SampleMatchVerifier{}}}) {
+    if (!support::exhaustive() && rule != AnyVerifier{GreedyBlockVerifier{}}) continue;
     const auto report = check_trained_pair(rule);
     INFO(rule.name() << ": " << report);
     CHECK(report.accepted());

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <algorithm>
-#include <barrier>
+#include <condition_variable>
 #include <cstddef>
 #include <exception>
+#include <mutex>
 #include <span>
 #include <specdec/ranks/communicator.hpp>
 #include <stdexcept>
@@ -15,6 +16,36 @@ namespace support {
 
 using specdec::Index;
 
+// A barrier that sleeps. std::barrier may spin first, which takes the time of the ranks that it waits for where there are
+// more of them than cores.
+class Barrier {
+ public:
+  explicit Barrier(Index size) : expected_(size) {}
+
+  void arrive_and_wait() {
+    std::unique_lock lock(mutex_);
+    const auto phase = phase_;
+    if (++arrived_ == expected_) open();
+    else opened_.wait(lock, [&] { return phase_ != phase; });
+  }
+  void arrive_and_drop() {
+    const std::lock_guard lock(mutex_);
+    if (arrived_ == --expected_) open();
+  }
+
+ private:
+  void open() {
+    arrived_ = 0;
+    ++phase_;
+    opened_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable opened_;
+  Index expected_, arrived_ = 0;
+  std::size_t phase_ = 0;
+};
+
 // What the ranks of a group meet at.
 class Meeting {
  public:
@@ -23,7 +54,7 @@ class Meeting {
 
   std::vector<std::span<const double>> given;
   std::vector<char> gone;  // ranks that have left
-  std::barrier<> barrier;
+  Barrier barrier;
 };
 
 class ThreadRank {
