@@ -10,7 +10,8 @@
 # the page, one after the other, and its links lead to files and headings that there are.
 #
 #   cmake -DPAGE=README.md -DROOT=source_dir -DBIN=examples_binary_dir -P pages.cmake     checks one page
-#   (TOGETHER: the program of together.cmake, which has the examples that are no programs of their own)
+#   (TOGETHER: the program of together.cmake, which has the examples that are no programs of their own; LEFT_OUT: one that
+#   is not built, whose blocks are left to a build that has it)
 #   cmake -DPAGE=README.md -DROOT=source_dir -DWRITE=program.cpp -P pages.cmake           writes its C++ as one program
 #
 # In the program the statements below each heading are a scope of their own, within that of the heading above it.
@@ -112,7 +113,11 @@ while(kind)
   if(kind STREQUAL "printed by")
     separate_arguments(command UNIX_COMMAND "${source}")
     list(GET command 0 program)
-    if(EXISTS ${BIN}/${program})
+    if(program STREQUAL "${LEFT_OUT}")
+      math(EXPR checked "${checked} + 1")
+      next_block()
+      continue()
+    elseif(EXISTS ${BIN}/${program})
       list(TRANSFORM command PREPEND ${BIN}/ AT 0)
     else()
       list(PREPEND command ${TOGETHER})
