@@ -395,7 +395,7 @@ std::size_t allocated_by(Drafter drafter, std::mt19937_64& rng) {
 template <class Layout>
 std::size_t allocated_by_drafter() {
   std::mt19937_64 rng{4};
-  return allocated_by(ModelDrafter{Overwriting<Layout>(random_rows(5, 3000, rng))}, rng);
+  return allocated_by(ModelDrafter{Overwriting<Layout>(random_rows(5, 1000, rng))}, rng);
 }
 
 }  // namespace
@@ -421,11 +421,11 @@ class OverwritingTree {
   explicit OverwritingTree(std::mt19937_64& rng) {
     layouts_.resize(12);
     for (std::size_t i = 0; i < layouts_.size(); ++i) {
-      const RowMajor<double> rows = random_rows(static_cast<Index>(i) + 1, 3000, rng);
+      const RowMajor<double> rows = random_rows(static_cast<Index>(i) + 1, 1000, rng);
       layouts_[i].hold(rows.cast<typename Layout::Scalar>());
     }
   }
-  Index vocab_size() const { return 3000; }
+  Index vocab_size() const { return 1000; }
   auto forward(std::span<const Token>, Index rows) {
     return std::as_const(layouts_[static_cast<std::size_t>(rows - 1)]).view();
   }
@@ -483,11 +483,11 @@ TEST_CASE("drafters of trees allocate nothing in steady state") {
 
 TEST_CASE("drafters with a model of another vocabulary allocate nothing in steady state") {
   std::mt19937_64 rng{5};
-  std::vector<Token> targets(3000, TokenMap::none);
-  for (Token d = 0; d < 3000; d += d % 5 + 1) targets[static_cast<std::size_t>(d)] = 2999 - d;
-  const TokenMap map{targets, 3000};
+  std::vector<Token> targets(1000, TokenMap::none);
+  for (Token d = 0; d < 1000; d += d % 5 + 1) targets[static_cast<std::size_t>(d)] = 999 - d;
+  const TokenMap map{targets, 1000};
   using Logits = support::AsLogits<float, 70>;
-  CHECK(allocated_by(ModelDrafter{CommonTokens{Overwriting<Logits>(random_rows(5, 3000, rng)), map}}, rng) ==
+  CHECK(allocated_by(ModelDrafter{CommonTokens{Overwriting<Logits>(random_rows(5, 1000, rng)), map}}, rng) ==
         0);
   const OverwritingTree<Logits> model(rng);
   for (const std::vector<Token>& spelling : {std::vector<Token>{}, {3}, {1, 2, 3}}) {
