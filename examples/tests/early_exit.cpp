@@ -142,19 +142,21 @@ TEST_CASE("an exit behind the last layer is the target: all it drafts is accepte
 
 namespace {
 
-// Now and then the policy asks for nothing, and the target goes on alone.
-struct Sometimes {
-  Index next(Index most) { return steps_++ % 3 == 2 ? 0 : most; }
+// Where it pauses, the policy asks for nothing now and then, and the target goes on alone.
+struct Pausing {
+  Index next(Index most) { return pauses && steps++ % 3 == 2 ? 0 : most; }
   void observe(const StepRecord&) {}
-  int steps_ = 0;
+  bool pauses = false;
+  int steps = 0;
 };
 
-// Block verification that fails at every other step.
+// Block verification that fails at every other step, if it is to fail.
 struct Failing {
   Verdict judge(const auto& drafted, auto& chance) const {
-    if (++*calls % 2 == 1) throw std::runtime_error("verifier");
+    if (fails && ++*calls % 2 == 1) throw std::runtime_error("verifier");
     return BlockVerifier{}.judge(drafted, chance);
   }
+  bool fails = false;
   std::shared_ptr<int> calls = std::make_shared<int>(0);
 };
 
@@ -172,16 +174,16 @@ TEST_CASE("greedy text with early exits is the plain target's, token for token, 
     EarlyExit exit(target, layers);
     ModelDrafter drafter{sampled(exit, 0)};
     INFO(layers << " layers");
-    SpecDec decoder{sampled(target, 0), drafter, BlockVerifier{}};
+    SpecDec decoder{sampled(target, 0), drafter, Failing{}, Pausing{}};
     const Result r = decoder.generate(prompt, options, rng);
     CHECK(r.tokens == alone);
     CHECK(r.stats.accepted > 0);
     CHECK(decoder.generate(prompt, options, rng).tokens == alone);  // the second text, on the same models
 
-    SpecDec pausing{sampled(target, 0), drafter, BlockVerifier{}, Sometimes{}};
+    SpecDec pausing{sampled(target, 0), drafter, Failing{}, Pausing{.pauses = true}};
     CHECK(pausing.generate(prompt, options, rng).tokens == alone);
 
-    SpecDec failing{sampled(target, 0), drafter, Failing{}};
+    SpecDec failing{sampled(target, 0), drafter, Failing{.fails = true}, Pausing{}};
     auto sequence = failing.start(prompt, options);
     while (!sequence.done()) {
       CHECK_THROWS_AS(sequence.step(rng), std::runtime_error);
