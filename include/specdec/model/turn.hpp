@@ -99,7 +99,7 @@ class Turns {
     const std::lock_guard lock(table.mutex);
     std::weak_ptr<Count>* unused = nullptr;
     for (std::weak_ptr<Count>& known : table.counts) {
-      const std::shared_ptr<Count> count = known.lock();
+      std::shared_ptr<Count> count = known.lock();
       if (!count) unused = &known;
       else if (count->address == address) return count;
     }
