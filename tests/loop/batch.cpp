@@ -276,7 +276,8 @@ TEST_CASE("in a batch a text is what it is alone, however little room a call has
 }
 
 TEST_CASE("in a batch a text is what it is alone, by drafters of its own on two threads") {
-  check_apart(specdec::PromptLookupDrafter{}, specdec::BlockVerifier{});
+  check_apart(specdec::FallbackDrafter{specdec::PromptLookupDrafter{}, specdec::NoDrafter{}},
+              specdec::BlockVerifier{});
   check_apart(specdec::ModelDrafter{small_model()}, specdec::BlockVerifier{}, {.tokens_per_call = 7});
 }
 
@@ -302,8 +303,8 @@ TEST_CASE("in a batch a text is what it is alone, by trees that are drafted toge
 TEST_CASE("who fails leaves a batch with its error, and the others do not notice") {
   std::mt19937_64 rng(3);
   const Models models = models_of(rng);
-  Bookkeeper target(models.target);
-  Batch batch{target, specdec::ModelDrafter{ModelPerSequence{models.small}}, specdec::BlockVerifier{}};
+  Bookkeeper target(models.target), small(models.small);
+  Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{}};
   const Options options{.max_new_tokens = 12, .gamma = 3};
   const Tokens prompt{1, 2};
   const auto by_itself = [&](std::uint64_t seed) {
@@ -496,8 +497,8 @@ TEST_CASE("a draft that failed in a step that failed is forgotten when the step 
 TEST_CASE("a call never has more tokens than it may, and nobody waits for ever") {
   std::mt19937_64 rng(9);
   const Models models = models_of(rng);
-  Bookkeeper target(models.target);
-  Batch batch{target, specdec::ModelDrafter{ModelPerSequence{models.small}}, specdec::BlockVerifier{},
+  Bookkeeper target(models.target), small(models.small);
+  Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{},
               specdec::BatchOptions{.tokens_per_call = 8}};
   for (std::uint64_t seed = 0; seed < 6; ++seed)
     batch.add(Tokens(1 + 9 * seed, 2), {.max_new_tokens = 10, .gamma = 4}, std::mt19937_64(seed));
@@ -529,8 +530,8 @@ TEST_CASE(
   std::mt19937_64 rng(18);
   const Models models = models_of(rng);
   for (const bool at_once : {false, true}) {
-    Bookkeeper target(models.target);
-    Batch batch{target, specdec::ModelDrafter{ModelPerSequence{models.small}}, specdec::BlockVerifier{},
+    Bookkeeper target(models.target), small(models.small);
+    Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{},
                 specdec::BatchOptions{.tokens_per_call = 3}};
     for (const Index tokens : {2, 2, 2, 1})
       batch.add(Tokens{1}, {.max_new_tokens = tokens, .gamma = 0}, std::mt19937_64(1));
@@ -585,7 +586,7 @@ TEST_CASE("models that served a batch which was given up can serve another") {
 TEST_CASE("a callback may bring in a sequence, but neither step nor take one out") {
   std::mt19937_64 rng(14);
   const Models models = models_of(rng);
-  Batch batch{ModelPerSequence{models.target}, specdec::NoDrafter{}, specdec::TokenVerifier{}};
+  Batch batch{ModelPerSequence{models.target}, specdec::NoDrafter{}, specdec::BlockVerifier{}};
   const Options options{.max_new_tokens = 3, .gamma = 0};
   int refused = 0;
   batch.add(Tokens{1}, options, std::mt19937_64(1), [&](std::span<const Token>) {
@@ -806,9 +807,7 @@ TEST_CASE("what a batch cannot take is said") {
       message([&] {
         Batch batch{ModelPerSequence{models.target}, specdec::ModelDrafter{small}, specdec::BlockVerifier{}};
       }).find("each sequence's copy") != std::string::npos);
-  Batch batch{ModelPerSequence{models.target},
-              specdec::FallbackDrafter{specdec::PromptLookupDrafter{}, specdec::NoDrafter{}},
-              specdec::BlockVerifier{}};
+  Batch batch{ModelPerSequence{models.target}, specdec::NoDrafter{}, specdec::BlockVerifier{}};
   CHECK(message([&] { batch.add(Tokens{}, {}, std::mt19937_64(1)); }).find("prompt is empty") !=
         std::string::npos);
   CHECK(message([&] { batch.add(Tokens{5}, {}, std::mt19937_64(1)); }).find("prompt") != std::string::npos);
