@@ -16,8 +16,8 @@ namespace specdec {
 
 namespace detail {
 
-/// A part of a message: a text or a number. One function joins a list of these: a function for each mix of types would be
-/// compiled into every program.
+/// A part of a message: a text or a number. One function joins a list of parts. A function for each mix of types would be
+/// compiled again and again in every program.
 class MessagePart {
  public:
   MessagePart(std::string_view text) : text_(text), kind_(Kind::text) {}
@@ -52,7 +52,7 @@ class MessagePart {
     double real;
   };
 
-  // A NaN is told without its sign, which differs between machines.
+  // A NaN is written without its sign: the sign differs between machines.
   void append_real(std::string& message) const {
     char digits[32];
     const double real = std::isnan(number_.real) ? std::abs(number_.real) : number_.real;
@@ -85,7 +85,7 @@ template <class... Parts>
   throw_invalid_argument({"specdec: ", parts...});
 }
 
-/// What f() throws; null where it throws nothing.
+/// The exception that f() throws; null if f() throws nothing.
 template <class F>
 std::exception_ptr error_of(F&& f) {
   try {
@@ -98,22 +98,21 @@ std::exception_ptr error_of(F&& f) {
 
 }  // namespace detail
 
-/// Thrown when a row of numbers turns out not to be a distribution: NaN, infinite or negative entries, or no mass
-/// at all. Found only where a decision needs the numbers; validate() looks at all of them.
+/// Thrown when a row of numbers is not a distribution: NaN, infinite or negative entries, or no mass at all.
 ///
-/// A row that complains does not know where it stands; whoever does catches the complaint and throws
-/// error.in(matrix, row) instead.
+/// A verifier checks only the numbers that it needs for a decision; validate() checks all of them. A row does not know its
+/// matrix or its number. So the code that knows them catches the error and throws error.in(matrix, row) instead.
 class InvalidDistribution : public std::invalid_argument {
  public:
   explicit InvalidDistribution(const std::string& complaint) : std::invalid_argument(complaint) {}
 
-  /// "target", "draft" or what else the matrix is called that holds the row; empty where it is not known.
+  /// The name of the matrix that holds the row: "target", "draft" or another one; empty if it is not known.
   const std::string& matrix() const& { return matrix_; }
   std::string matrix() && { return std::move(matrix_); }
-  /// The number of the row in its matrix; -1 where it is not known.
+  /// The number of the row in its matrix; -1 if it is not known.
   std::ptrdiff_t row() const { return row_; }
 
-  /// The complaint with its origin, which the message begins with; one that has an origin keeps it.
+  /// This error, with a message that begins with the matrix and the row. An error that has a row already stays unchanged.
   InvalidDistribution in(std::string_view matrix, std::ptrdiff_t row) const {
     if (row_ >= 0) return *this;
     InvalidDistribution named(detail::message("specdec: ", matrix, " row ", row, ": ", complaint()));
@@ -122,8 +121,8 @@ class InvalidDistribution : public std::invalid_argument {
     return named;
   }
 
-  /// The complaint, told as that of `inner`, a loop within the caller's: its matrix "target" is "cascade's target" where
-  /// `inner` is "cascade".
+  /// This error as an error of `inner`, a loop inside the caller's loop. If `inner` is "cascade", the matrix "target" is
+  /// renamed to "cascade's target".
   InvalidDistribution of(std::string_view inner) const {
     const bool named = row_ >= 0;
     InvalidDistribution told(detail::message("specdec: ", inner, named ? "'s " : ": ", complaint()));

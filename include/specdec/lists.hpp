@@ -1,4 +1,4 @@
-// What is asked of lists.
+// Helpers for lists.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace specdec::detail {
 
-/// A view of all of a vector. It is for lists of other things than numbers: a std::span that is made of the vector itself asks
-/// whether that is a range, which takes a compiler three times as long for each type.
+/// A view of all of a vector, for lists that hold other things than numbers. It compiles three times as fast, for each type,
+/// as a std::span made of the vector: that one checks whether the vector is a range.
 template <class T>
 std::span<const T> view_of(const std::vector<T>& list) {
   return {list.data(), list.size()};
 }
 
-/// How many elements two lists begin with in common.
+/// The length of the common prefix of two lists.
 template <class A, class B>
 Index common_length(const A& a, const B& b) {
   std::size_t length = 0;

@@ -1,4 +1,4 @@
-// Token ids as engines have them, the check that all of them pass, and what a model of fewer tokens is shown.
+// Token ids of 32 or 64 bits, their check, and their replacement for a model with a smaller vocabulary.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace specdec {
 namespace detail {
 
-/// A range of integers that are no token ids.
+/// A range of integers that are neither std::int32_t nor std::int64_t.
 template <class Ids>
 concept ForeignIds = std::ranges::range<const Ids> && std::integral<std::ranges::range_value_t<Ids>> &&
                      !std::same_as<std::ranges::range_value_t<Ids>, std::int32_t> &&
@@ -25,8 +25,8 @@ concept ForeignIds = std::ranges::range<const Ids> && std::integral<std::ranges:
 
 }  // namespace detail
 
-/// A sequence of token ids of 32 or 64 bits, seen without a copy. Converts from any contiguous range of
-/// either width. The ids must outlive it.
+/// A view of token ids of 32 or 64 bits, without a copy. Converts from any contiguous range of either width.
+/// The ids must outlive the view.
 class TokenIds {
  public:
   TokenIds() = default;
@@ -39,7 +39,7 @@ class TokenIds {
     requires std::is_convertible_v<const Ids&, std::span<const std::int64_t>>
   TokenIds(const Ids& ids) : TokenIds(std::span<const std::int64_t>(ids)) {}
 
-  /// Other widths, and unsigned ids, would have to be copied: that is left to the caller.
+  /// Ids of another width and unsigned ids do not compile: they would need a copy. Copy them yourself.
   template <class NeitherInt32NorInt64>
     requires detail::ForeignIds<NeitherInt32NorInt64>
   TokenIds(const NeitherInt32NorInt64& ids) = delete;
@@ -52,7 +52,9 @@ class TokenIds {
 
   std::int64_t operator[](Index i) const { return wide_ ? wide_[i] : std::int64_t{narrow_[i]}; }
 
-  /// `count` of them from number `first` on, which must be there.
+  /// A view of `count` ids from ids[first] on.
+  ///
+  /// Pre: first + count <= size().
   TokenIds segment(Index first, Index count) const {
     TokenIds ids = *this;
     if (wide_) ids.wide_ += first;
@@ -69,8 +71,8 @@ class TokenIds {
 
 namespace detail {
 
-/// Throws unless every token is an id of the vocabulary that a Token can hold: cut to 32 bits, another id would be
-/// judged. `name` is what the message calls the argument.
+/// Throws unless every id is in the vocabulary and fits into a Token. (An id that is cut to 32 bits would become another
+/// token.) The message calls the argument `name`.
 inline void check_tokens(std::string_view name, TokenIds tokens, Index vocab_size) {
   constexpr Index largest = std::numeric_limits<Token>::max();
   for (Index i = 0; i < tokens.size(); ++i) {
@@ -81,8 +83,8 @@ inline void check_tokens(std::string_view name, TokenIds tokens, Index vocab_siz
   }
 }
 
-/// The tokens for a model of this vocabulary, ids beyond it as token 0, which costs acceptance, never exactness: the
-/// tokens themselves where there is none, else a copy in `replaced`.
+/// The tokens, with 0 in place of each id outside the vocabulary. A model with a smaller vocabulary can then read them. This
+/// lowers acceptance, but the output stays exact. Where no id is outside, `tokens` is returned; else a copy in `replaced`.
 inline std::span<const Token> tokens_in_vocabulary(std::span<const Token> tokens, Index vocab_size,
                                                    std::vector<Token>& replaced) {
   Token largest = 0;

@@ -19,14 +19,12 @@ using Token = std::int32_t;
 /// Row numbers, lengths and vocabulary sizes: Eigen's signed index.
 using Index = Eigen::Index;
 
-/// "No limit", wherever a number of tokens may have none: Options::max_new_tokens, Options::gamma, the size of a
-/// model's context. The largest Index.
+/// The largest Index. It means "no limit" for Options::max_new_tokens, Options::gamma and the size of a model's context.
 inline constexpr Index unlimited = std::numeric_limits<Index>::max();
 
 namespace detail {
 
-/// How a number of tokens or rows may be told: not as a floating-point number, which could be NaN, or more than any
-/// Index.
+/// A type for a number of tokens or rows. Floating-point numbers are refused: they may be NaN or larger than any Index.
 template <class N>
 concept Count = std::convertible_to<N, Index> && !std::floating_point<std::remove_cvref_t<N>>;
 
