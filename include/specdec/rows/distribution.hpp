@@ -1,9 +1,8 @@
-// What a verifier may ask of a row, and what it may ask of a matrix of rows.
+// The concepts of rows and of matrices of rows: what a verifier may ask of them.
 //
-// A row is a probability distribution over the vocabulary, seen through two questions: what probability has
-// this token, and which token does this uniform number draw? No rule of the library needs more (algorithms
-// that replace residuals by a race are why), so dense probabilities, logits, sparse lists, one-hot rows, or
-// rows that live on another machine can all stand behind the same five lines of a verifier.
+// A row is a probability distribution over the vocabulary. It answers two questions. What probability has this token?
+// Which token does this uniform number draw? No rule of the library needs more, because a race (chance/race.hpp) replaces
+// residuals. So a verifier takes dense probabilities, logits, sparse lists, one-hot rows, or rows on another machine.
 #pragma once
 
 #include <cmath>
@@ -17,11 +16,11 @@ namespace specdec {
 
 /// One distribution over tokens 0..vocab_size()-1. Cheap to copy: a view, not a container.
 ///
-///   vocab_size()      number of tokens; those beyond it have probability 0
+///   vocab_size()      number of tokens; all other tokens have probability 0
 ///   probability(x)    the probability of token x, 0 <= x < vocab_size()
-///   sampler()         the inverse distribution function: called with u uniform on [0, 1) it gives a token, never one of
-///                     probability 0, and throws InvalidDistribution where the row has no mass or holds NaN. It may be
-///                     asked many times, and what it has learnt of the row serves the later draws. The row outlives it
+///   sampler()         the inverse distribution function: called with u uniform on [0, 1) it returns a token, never one of
+///                     probability 0. It throws InvalidDistribution if the row has no mass or holds NaN. It may be called
+///                     many times, and may keep what it has read of the row for later draws. The row outlives it
 template <class R>
 concept Distribution = std::copy_constructible<R> && requires(const R& row, Token x, double u) {
   { row.vocab_size() } -> detail::Count;
@@ -29,13 +28,13 @@ concept Distribution = std::copy_constructible<R> && requires(const R& row, Toke
   { row.sampler()(u) } -> std::same_as<Token>;
 };
 
-/// A row that also knows its most probable token, the lowest id among equals: what greedy decoding asks.
+/// A row that also has argmax(): its most probable token, the lowest id among equals. Greedy decoding needs it.
 template <class R>
 concept ArgmaxRow = requires(const R& row) {
   { row.argmax() } -> std::same_as<Token>;
 };
 
-/// A row that can be summed piecewise: sum(start, count) is the mass of `count` tokens from `start` on.
+/// A row that can be summed in pieces: sum(start, count) is the mass of `count` tokens from `start` on.
 template <class R>
 concept SummableRow = requires(const R& row, Token x, Index i) {
   { row.vocab_size() } -> detail::Count;
@@ -43,7 +42,7 @@ concept SummableRow = requires(const R& row, Token x, Index i) {
   { row.sum(i, i) } -> std::convertible_to<double>;
 };
 
-/// The most tokens that a SegmentedRow is asked for at a time: a stretch that stays in the innermost cache.
+/// The most tokens that a SegmentedRow is asked for in one call. A segment of this size stays in the innermost cache.
 inline constexpr Index max_segment_size = 1024;
 
 namespace detail {
@@ -54,15 +53,15 @@ using Segment = Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_seg
 
 }  // namespace detail
 
-/// A row that hands out pieces of itself, of up to max_segment_size tokens, as Eigen arrays or expressions, so
-/// that arithmetic over it is fused and vectorised.
+/// A row that returns segments of up to max_segment_size tokens as Eigen arrays or expressions. So arithmetic over the row is
+/// fused and vectorised.
 template <class R>
 concept SegmentedRow = requires(const R& row, Index i) {
   { row.segment(i, i).sum() };
 };
 
-/// A row that lists the tokens that may have mass: support(0) < support(1) < ... have the probabilities
-/// listed(0), listed(1), ..., and all others have none.
+/// A row that lists the tokens that may have mass. The tokens support(0) < support(1) < ... have the probabilities
+/// listed(0), listed(1), .... All other tokens have probability 0.
 template <class R>
 concept ListedRow = requires(const R& row, Index k) {
   { row.support_size() } -> detail::Count;
@@ -72,38 +71,38 @@ concept ListedRow = requires(const R& row, Index k) {
 
 namespace detail {
 
-/// A row of which only a part is here, as of rows spread over ranks: the others who read it have the rest. What is summed over
-/// such a row each of them sums over its own part, so that one number crosses. spread() offers that; all of them ask together:
+/// A row that is spread over ranks: each rank has only a part of it. To sum over the row, each rank sums over its own part, and
+/// only one number is exchanged. spread() offers these calls; all ranks make them together:
 ///
-///   spread().sum(start, end, f)          Σ f(part, from, to) over all parts that have any of tokens start..end − 1: to this
-///                                        part they are from..to − 1. part(row) is what is here of any row
+///   spread().sum(start, end, f)          Σ f(part, from, to) over all parts that have any of the tokens start..end − 1. Within
+///                                        a part these tokens are from..to − 1. part(row) is this rank's part of any row
 ///   spread().draw(u, row)                the token that u of [0, 1) draws from the row
 ///   spread().first_to_arrive(row, f)     the token of the first of all arrivals f(part of the row, its first token)
 ///
-/// A row that is made of such rows offers the spread() of one of them, and made_of(part): itself, made of part(row) in place
-/// of each row that it is made of.
+/// A row that is computed from spread rows offers the spread() of one of them. It also offers made_of(part): the row computed
+/// from part(row) in place of each of these rows.
 template <class R>
 concept SpreadRow = requires(const R& row) { row.spread(); };
 
 }  // namespace detail
 
-/// The probability of a token that may lie beyond the row's vocabulary, where there is none.
+/// The probability of a token; 0 if the token lies outside the row's vocabulary.
 template <class R>
 double probability(const R& row, Token x) {
   if constexpr (requires { R::answers_any_id; }) return row.probability(x);
   else return x < row.vocab_size() ? static_cast<double>(row.probability(x)) : 0.0;
 }
 
-/// The natural logarithm of a token's probability, −inf where that is 0: by the row's own log_probability(x), which is finite
-/// where the probability underflows, or of what it gives the token.
+/// The natural logarithm of a token's probability; −inf if the probability is 0. It calls the row's own log_probability(x)
+/// if there is one, which stays finite where the probability underflows; else it takes the logarithm of the probability.
 template <class R>
 double log_probability(const R& row, Token x) {
   if constexpr (requires { row.log_probability(x); }) return row.log_probability(x);
   else return std::log(probability(row, x));
 }
 
-/// Whether a token may have a probability above 0: by the row's own possible(x), where that is cheaper than
-/// the probability and may say yes too often.
+/// Whether a token may have a probability above 0. It calls the row's own possible(x) if there is one: cheaper than the
+/// probability, but it may answer yes for a token of probability 0.
 template <class R>
 bool possible(const R& row, Token x) {
   if (x >= row.vocab_size()) return false;
@@ -111,15 +110,15 @@ bool possible(const R& row, Token x) {
   else return row.probability(x) != 0;
 }
 
-/// A hint that the row will be asked about x soon, for rows that have a prefetch(x).
+/// A hint that token x will be looked up soon, for rows that have a prefetch(x).
 template <class R>
 void prefetch(const R& row, Token x) {
   if constexpr (requires { row.prefetch(x); })
     if (x < row.vocab_size()) row.prefetch(x);
 }
 
-/// Whether a look-up is cheap from the first on, as the row type says with a static member of this name. Rows
-/// of logits do not: their first one reads the row.
+/// Whether every look-up is cheap, even the first one. The row type says so with a static member of this name. Rows of
+/// logits do not say so: their first look-up reads the whole row.
 template <class R>
 inline constexpr bool constant_time_probability = [] {
   if constexpr (requires { R::constant_time_probability; })
@@ -127,15 +126,15 @@ inline constexpr bool constant_time_probability = [] {
   else return false;
 }();
 
-/// Rows that follow one another: row(i) is the distribution after i drafted tokens. Cheap to copy.
-/// A matrix without vocab_size() fits any vocabulary (one-hot rows do).
+/// A list of rows: row(i) is the distribution after i drafted tokens. Cheap to copy.
+/// A matrix without vocab_size() fits any vocabulary: one-hot rows are such a matrix.
 template <class M>
 concept DistributionMatrix = std::copy_constructible<M> && requires(const M& matrix, Index i) {
   { matrix.rows() } -> detail::Count;
   { matrix.row(i) } -> Distribution;
 };
 
-/// Whether a matrix tells the size of its vocabulary, as that of a target must.
+/// Whether a matrix has vocab_size(). The target's matrix must have it.
 template <class M>
 inline constexpr bool has_vocab_size = requires(const M& matrix) {
   { matrix.vocab_size() } -> detail::Count;

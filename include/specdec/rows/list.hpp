@@ -1,4 +1,4 @@
-// What rows that list their tokens have in common: searches, checks and draws; and how rows are drawn from that are computed.
+// Searches, checks and draws for rows that list their tokens; and samplers for computed rows.
 #pragma once
 
 #include <type_traits>
@@ -9,7 +9,7 @@
 
 namespace specdec::detail {
 
-/// The first k with support(k) >= x; support_size() where there is none.
+/// The first k with support(k) >= x; support_size() if there is none.
 template <ListedRow R>
 Index lower_bound(const R& row, Index x) {
   Index first = 0, count = row.support_size();
@@ -25,14 +25,14 @@ Index lower_bound(const R& row, Index x) {
   return first;
 }
 
-/// Ids are taken on trust until one of them is the answer.
+/// Throws if x lies outside the vocabulary. Only the id of a drawn token is checked; the others are taken on trust.
 inline void check_id(Token x, Index vocab_size) {
   if (x < 0 || x >= vocab_size)
     throw InvalidDistribution(message("id ", x, " is outside the vocabulary 0..", vocab_size - 1));
 }
 
-/// Refuses number k of a list where it is below `least`, which is at most one more than the number before it. Ids out of
-/// order would be read out of bounds.
+/// Throws if id k of a list is below `least`. `least` is at most the id before plus one. An id out of order would be read
+/// out of bounds.
 template <ListedRow R>
 void check_ascending(const R& row, Index k, Index least) {
   const Token x = row.support(k);
@@ -43,7 +43,9 @@ void check_ascending(const R& row, Index k, Index least) {
                                     ", after ids[", k - 1, "] = ", row.support(k - 1)));
 }
 
-/// Refuses a list of which an id does not ascend or lies outside the vocabulary. Rows without a list pass. Cost: O(k).
+/// Throws if the ids of a list do not ascend or lie outside the vocabulary. Rows without a list pass.
+///
+/// Cost: O(k) for a list of k ids.
 template <class R>
 void check_list(const R& row) {
   if constexpr (ListedRow<R>) {
@@ -74,7 +76,7 @@ class Positions {
   R row_;
 };
 
-/// The inverse distribution function of a row that lists its tokens: that of the positions.
+/// The inverse distribution function of a row that lists its tokens: it draws a position in the list.
 template <class R>  // a ListedRow, complete only by the time of a draw
 class ListSampler {
  public:
@@ -91,7 +93,7 @@ class ListSampler {
   PrefixSampler<Positions<R>> draw_;
 };
 
-/// Draws from a SpreadRow by what its parts sum to.
+/// Draws from a SpreadRow by the sums of its parts.
 template <class Row>  // complete only by the time of a draw
 class SpreadSampler {
  public:

@@ -1,4 +1,4 @@
-// A row that knows its name, so that bad numbers are reported with the place they stand in.
+// A row that knows its matrix and its number, so that errors name them.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace specdec::detail {
 /// Finite and not negative.
 inline bool is_probability(double value) { return value >= 0 && value <= std::numeric_limits<double>::max(); }
 
-/// f(), and what it complains about is told with the row's name, unless another row's is told already.
+/// Calls f(). An InvalidDistribution that f throws is given the row's name, unless it has the name of a row already.
 template <class F>
 auto in_row(std::string_view matrix, Index i, F&& f) {
   try {
@@ -24,8 +24,8 @@ auto in_row(std::string_view matrix, Index i, F&& f) {
   }
 }
 
-/// Row i of the matrix called `matrix`, which must outlive it. Every probability that is looked up is checked:
-/// finite and not negative.
+/// Row i of the matrix called `matrix`. The row and the name must outlive it. Every probability that is looked up is checked:
+/// it must be finite and not negative.
 template <Distribution R>
 class NamedRow {
  public:
@@ -40,7 +40,7 @@ class NamedRow {
     return named([&] { return specdec::possible(*row_, x); });
   }
 
-  /// 0 beyond the vocabulary.
+  /// 0 for ids above the vocabulary.
   double probability(Token x) const {
     if (static_cast<std::size_t>(x) >= static_cast<std::size_t>(vocab_size())) [[unlikely]]
       return outside(x);
@@ -104,7 +104,7 @@ class NamedRow {
   /// The row itself.
   const R& unnamed() const { return *row_; }
 
-  /// f(), and what it complains about is told with the row's name: see in_row().
+  /// Calls f(); errors get the row's name: see in_row().
   template <class F>
   auto named(F&& f) const {
     return in_row(matrix_, i_, std::forward<F>(f));

@@ -1,4 +1,4 @@
-// What a view refuses to look at, because it would be gone with the end of the line.
+// Temporaries that a view refuses, because they die at the end of the line.
 #pragma once
 
 #include <Eigen/Core>
@@ -8,14 +8,14 @@
 
 namespace specdec::detail {
 
-/// A Ref<const M> holds a copy where it was made of what is no M: nobody can tell by its type.
+/// A Ref<const M> holds a copy if it was made of something that is no M. Its type does not show whether it does.
 template <class M>
 inline constexpr bool may_hold_a_copy = false;
 template <class M, int Options, class Stride>
 inline constexpr bool may_hold_a_copy<Eigen::Ref<const M, Options, Stride>> = true;
 
-/// Whether it has memory of its own: a matrix or an array of Eigen's, other than a Map, a Ref to be written to or a Block; a
-/// vector, an array or another range that is not borrowed, as a span is.
+/// Whether T owns its memory. Eigen's matrices and arrays do; a Map, a writable Ref and a Block do not. Vectors, arrays and
+/// other ranges do, unless they are borrowed ranges like a span.
 template <class T>
 inline constexpr bool owns_its_entries = [] {
   if constexpr (std::derived_from<T, Eigen::EigenBase<T>>)
@@ -23,11 +23,11 @@ inline constexpr bool owns_its_entries = [] {
   else return std::ranges::range<T> && !std::ranges::borrowed_range<T>;
 }();
 
-/// A temporary that takes its entries with it when it dies. `T` is what a forwarding reference deduces.
+/// A temporary that owns its entries, so they die with it. `T` is the type that a forwarding reference deduces.
 template <class T>
 concept OwningTemporary = !std::is_lvalue_reference_v<T> && owns_its_entries<std::remove_cvref_t<T>>;
 
-/// A span that refuses to look at such a temporary.
+/// A span that refuses an owning temporary.
 template <class T>
 struct Borrowed : std::span<T> {
   Borrowed() = default;

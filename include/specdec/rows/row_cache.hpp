@@ -14,8 +14,8 @@
 
 namespace specdec::detail {
 
-/// Each row of the matrix is made when it is first asked for, and kept: so what a row learns about itself (a
-/// log-sum-exp, a cut) is learnt once per verification. No allocation for up to few_rows.
+/// The rows of a matrix. Each row is made at its first use, and kept. So a row computes its log-sum-exp or its cut once per
+/// verification. No allocation for up to few_rows rows.
 template <DistributionMatrix M>
 class RowCache {
   using Row = RowOf<M>;

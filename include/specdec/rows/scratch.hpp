@@ -1,4 +1,4 @@
-// Memory for what is known of each row of a draft while it is judged.
+// Memory for one number per row while a draft is verified.
 #pragma once
 
 #include <array>
@@ -9,10 +9,10 @@
 
 namespace specdec::detail {
 
-/// The rows of a draft of 64 tokens: up to here a verification allocates nothing.
+/// The number of rows of a draft of 64 tokens. A verification of at most this many rows allocates nothing.
 inline constexpr Index few_rows = 65;
 
-/// Numbers, one a row: in place where they are few. They are not initialised.
+/// One number per row, inside the object for up to few_rows rows. The numbers are not initialised.
 template <class T>
 class ScratchOf {
  public:
