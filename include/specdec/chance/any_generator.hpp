@@ -1,4 +1,4 @@
-// A random bit generator of which no more is known.
+// A random bit generator of any type, behind one type.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace specdec {
 
-/// Holds a generator of any kind, whose bits it hands on 64 at a time: draws and coins come out as with the generator
-/// itself. For those who keep the generators of others, one a sequence.
+/// Holds a generator of any type and passes on its bits, 64 at a time. Draws and coins are equal to those of the generator
+/// itself. Use it to store generators of several types, one per sequence.
 class AnyGenerator {
  public:
   using result_type = std::uint64_t;

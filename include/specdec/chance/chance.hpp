@@ -1,8 +1,8 @@
-// Chance: everything random that a verifier, a drafter or the loop may do, behind four calls.
+// Chance: the source of randomness of verifiers, drafters and the loop.
 //
-// What a rule computes is arithmetic; what it leaves to chance goes through here. Normally chance is a random
-// bit generator and inlines to nothing. In a proof it is testing::Enumerator, which takes every branch in
-// turn with its exact probability, so that the shipped templates themselves are run over all their outcomes.
+// A rule computes probabilities; every random decision goes through a source of chance. Normally the source is a random bit
+// generator, and inlines to nothing. In a proof the source is testing::Enumerator. It takes every branch in turn with its
+// exact probability. So the templates that ship are run over all their outcomes.
 #pragma once
 
 #include <cmath>
@@ -21,13 +21,13 @@ namespace specdec {
 ///
 ///   coin(h)          true with probability h (surely for h >= 1, never for h <= 0)
 ///   draw(row)        a token from a Distribution
-///   draw(row, place) such a token, to stand in the text after so many others that are yet to come: for sources whose
-///                    numbers belong to places. The others ignore the place, and write draw(row, place = 0)
+///   draw(row, place) a token for the position that is `place` tokens after the next one. Keyed sources use the random
+///                    numbers of that position; all other sources ignore it, and declare draw(row, place = 0)
 ///   race(w, p, q)    see race.hpp: a token ∝ (w·p − q)+ with probability S/(S + 1 − w), else empty
 ///   race(w, p)       the race against q = 0: a token from p with probability min(1, w), else empty
 ///
-/// RandomChance is one over a generator; Keyed (chance/keyed.hpp) one for rules that draw and do nothing else. One whose
-/// numbers belong to places may have a stand_at(position), by which a loop says how many tokens are before the next one.
+/// RandomChance draws from a generator. Keyed (chance/keyed.hpp) is for rules that only draw. A keyed source may have a
+/// stand_at(position): the loop calls it with the number of tokens before the next one.
 template <class C>
 concept Chance = requires(C& chance, double h, const OneHotRow& row, Index place) {
   { chance.coin(h) } -> std::same_as<bool>;
@@ -39,7 +39,7 @@ concept Chance = requires(C& chance, double h, const OneHotRow& row, Index place
 
 namespace detail {
 
-/// A certain coin costs no randomness; a coin that is not a number is an error, not a "no".
+/// A certain coin takes no random number. A NaN probability is an error, not a "no".
 template <class Flip>
 bool coin(double h, Flip&& flip) {
   if (h >= 1) return true;
@@ -48,7 +48,7 @@ bool coin(double h, Flip&& flip) {
   return flip(h);
 }
 
-/// Tells a source whose numbers belong to places how many tokens are before the next one.
+/// Tells a keyed source how many tokens are before the next one; other sources ignore the call.
 template <class C>
 void stand_at(C& chance, Index position) {
   if constexpr (requires { chance.stand_at(position); }) chance.stand_at(position);
@@ -58,8 +58,8 @@ void stand_at(C& chance, Index position) {
 
 /// Chance from a random bit generator, which must outlive it.
 ///
-/// Random: coin and draw take one uniform01 each (a certain coin none; a draw from what rejected siblings leave of a row
-/// as many as it takes); a race as run_race says.
+/// Random: coin and draw take one uniform01 each; a certain coin takes none. A draw from the residual of rejected siblings
+/// takes as many as it needs. A race: see run_race.
 template <RandomBitGenerator Generator>
 class RandomChance {
  public:
@@ -75,7 +75,7 @@ class RandomChance {
     return draw_again(sampler, row);
   }
 
-  /// A sampler that can do with several numbers what takes more reading with one has a draw(uniform).
+  /// Draws with a sampler of the row. A sampler with draw(uniform) may take several random numbers, to read less of the row.
   template <class S, Distribution R>
   Token draw_again(S& sampler, const R&) {
     const auto uniform = [this] { return uniform01(*generator_); };
@@ -98,11 +98,11 @@ class RandomChance {
   Generator* generator_;
 };
 
-/// What the last argument of a verifier, a drafter of the library or the loop may be.
+/// The random argument of a verifier, a drafter of the library or the loop: a generator or a source of chance.
 template <class R>
 concept RandomSource = RandomBitGenerator<R> || Chance<R>;
 
-/// The source as chance: a source of chance is passed through, a generator is wrapped.
+/// A source of chance: the argument itself if it is one, else a RandomChance around the generator.
 template <RandomSource R>
 decltype(auto) as_chance(R& source) {
   if constexpr (RandomBitGenerator<R>) return RandomChance<R>(source);

@@ -1,4 +1,4 @@
-// Chance that belongs to a place in the text: target and drafter draw the token there by equal numbers.
+// Keyed chance: random numbers that depend on the position in the text only. Target and drafter share them.
 #pragma once
 
 #include <concepts>
@@ -14,54 +14,55 @@
 namespace specdec {
 namespace detail {
 
-/// False; told of a template's argument, so that only its use is an error.
+/// False. It depends on a template argument, so a static_assert on it fails only where the template is used.
 template <class>
 inline constexpr bool never = false;
 
 }  // namespace detail
 
-/// A source of chance of which every token of a text has numbers of its own. Target and drafter, who draw the token at a
-/// place by equal numbers, draw one token from equal rows, and nearly always from similar ones.
+/// A source of chance that has random numbers of its own for each position of a text. Target and drafter draw the token at a
+/// position with equal numbers. From equal rows they draw the same token; from similar rows they nearly always do.
 ///
 ///   specdec::Keyed keyed{seed};
 ///   decoder.generate(prompt, options, keyed);          // SpecDec of a KeyedVerifier
 ///
-/// The draw from a row at position n is the y with the least e(seed, n, y)/row(y), the lowest of equals, where the e are
-/// independent exponential numbers of mean 1. So it is y with probability row(y), and draws at different positions are
-/// independent. The loop says where it stands; by hand that is stand_at(tokens of the context). draw(row, i) is then of the
-/// position i tokens further, whenever it is asked for; draws without a place are of one position after the other.
+/// The draw from a row at position n is the token y with the least e(seed, n, y)/row(y); among equals, the lowest id. The e
+/// are independent exponential numbers of mean 1. So y is drawn with probability row(y), and draws at different positions
+/// are independent. The loop sets the position. By hand, call stand_at(number of context tokens). Then draw(row, i) draws
+/// for the position i tokens further, in any order of calls. draw(row) draws for the current position and moves on by one
+/// token.
 ///
-/// One seed serves one text. Two texts of one seed and one prompt are the same text, which is what it is for; texts of
-/// other prompts have their numbers in common, and are not independent.
-/// There is no coin and no race: a rule of ratios decides by numbers that the draft does not depend on, so it would bias
-/// the text with these. That it does not compile is the point.
+/// Use one seed for one text. Equal seeds and equal prompts give equal texts: that is the purpose. Texts of one seed and
+/// different prompts share random numbers, so they are not independent.
+/// coin() and race() do not compile, on purpose. A rule that accepts by ratios needs random numbers that are independent of
+/// the draft. The draft was drawn with these numbers, so the rule would bias the text.
 ///
 /// Source: Gumbel-max coupling, Daliri, Musco and Suresh, arXiv:2408.07978; as a race of exponential numbers there and in
 /// arXiv:2506.05632.
-/// Throws InvalidDistribution where a probability of the row is negative or not finite, and where no token has any; it has
-/// then not moved.
-/// Random: e(seed, n, y) = −log(1 − (b + ½)/2^64) with b number y (from 0) of a SplitMix64 seeded with the first number of
-/// a SplitMix64 seeded with n + the first number of SplitMix64(seed), n added modulo 2^64.
-/// Cost: a look at all of the row: of a list at what it lists; a hash for each token, and a logarithm for few. Of a row
-/// that is spread over ranks each looks at its own columns: one exchange of two numbers. No allocation.
-/// Numeric: e to 2^−50 of itself, so that a token has its probability to 1e-15, as far as the row's numbers tell it. The
-/// same to the bit on all processors.
+/// Throws: InvalidDistribution if a probability is negative or not finite, or if no token has a positive probability. The
+/// position has not moved then.
+/// Random: e(seed, n, y) = −log(1 − (b + ½)/2^64). b is number y, counted from 0, of SplitMix64(k). k is the first number of
+/// SplitMix64(n + s), with n + s modulo 2^64. s is the first number of SplitMix64(seed).
+/// Cost: one pass over the row, or over its list if it has one; a hash for each token, and a logarithm for few tokens. If
+/// the row is spread over ranks, each rank reads its own columns, and two numbers are exchanged once. No allocation.
+/// Numeric: the relative error of e is at most 2^−50, so a token's probability is off by at most 1e-15 (beside the rounding
+/// of the row's own numbers). The result is equal to the bit on all processors.
 class Keyed {
  public:
   explicit Keyed(std::uint64_t seed, Index position = 0) : seed_(seed), position_(position) {}
 
-  /// The next draw is that of the token after so many others, the prompt's included.
+  /// Sets the position of the next draw: the number of tokens before it, prompt included.
   void stand_at(Index position) { position_ = position; }
   Index position() const { return position_; }
 
-  /// Of where it stands; it then moves on by a token.
+  /// Draws for the current position, then moves on by one token.
   template <Distribution R>
   Token draw(const R& row) {
     const Token token = draw(row, 0);
     ++position_;
     return token;
   }
-  /// Of the place that has `place` tokens more before it.
+  /// Draws for the position `place` tokens further. Does not move.
   template <Distribution R>
   Token draw(const R& row, Index place) const {
     if constexpr (requires { row.named([] { return Token{}; }); })
@@ -96,7 +97,7 @@ class Keyed {
   Index position_;
 };
 
-/// Whether a source of chance is one whose numbers belong to places.
+/// Whether a source of chance is keyed: its random numbers belong to positions.
 template <class C>
 inline constexpr bool is_keyed = std::derived_from<std::remove_cvref_t<C>, Keyed>;
 

@@ -1,16 +1,16 @@
-// The race: one rejection loop in place of every residual.
+// The race: residual rejection sampling without computing the residual.
 //
 // All rules of the library need the residual mass S = Σ (w·p − q)+ for two things only: to flip a coin with
-// h = S/(S + 1 − w), and to draw Y ∝ (w·p − q)+. A race settles both without summing anything:
+// h = S/(S + 1 − w), and to draw Y ∝ (w·p − q)+. A race does both without any sum:
 //
 //     repeat:  with probability 1 − w (never if w >= 1): lost
 //              y ~ p;  with probability (w·p(y) − q(y))+ / (w·p(y)): won by y
 //
-// A round is won by y with probability (w·p(y) − q(y))+, lost with probability 1 − w and repeated otherwise,
-// so the race is won with probability S/(S + 1 − w) = h and its winner has the residual's law.
+// A round is won by y with probability (w·p(y) − q(y))+, is lost with probability 1 − w, and is repeated otherwise. So the
+// race is won with probability S/(S + 1 − w) = h, and the winner has the distribution of the residual.
 //
-// Cost: 1/(S + 1 − w) rounds for w <= 1. Block verification reaches a position with exactly the probability
-// S + 1 − w given its prefix, so each position costs one round in expectation, whatever the models.
+// Cost: 1/(S + 1 − w) rounds for w <= 1. Block verification reaches a position, given its prefix, with exactly the
+// probability S + 1 − w. So each position costs one round in expectation, for any pair of models.
 #pragma once
 
 #include <algorithm>
@@ -22,14 +22,14 @@
 
 namespace specdec {
 
-/// Rounds after which a race is settled by summing the residual. The race is memoryless, so switching does
-/// not change its law; it bounds the time spent where S + 1 − w is close to 0.
+/// After so many rounds a race sums the residual instead. The race is memoryless, so this does not change the distribution
+/// of its result. It bounds the time if S + 1 − w is close to 0.
 inline constexpr int max_race_rounds = 64;
 
 namespace detail {
 
-/// The rest of a race from the masses: won with probability S/(S + 1 − w), its winner drawn ∝ (w·p − q)+.
-/// Where w >= 1 and no residual mass is left (p = q up to rounding), the winner is drawn from p.
+/// Ends a race by summing the residual: it is won with probability S/(S + 1 − w), and the winner is drawn ∝ (w·p − q)+.
+/// If w >= 1 and no residual mass is left (p = q up to rounding), the winner is drawn from p.
 template <class Chance, Distribution P, Distribution Q>
 std::optional<Token> settle_race(Chance& chance, double w, const P& p, const Q& q) {
   const ResidualRow<P, Q> rest(w, p, 1.0, q);
@@ -44,16 +44,16 @@ std::optional<Token> settle_race(Chance& chance, double w, const P& p, const Q& 
 
 }  // namespace detail
 
-/// Runs the race of weight w between target row p and draft row q; empty when it is lost.
+/// Runs the race of weight w between target row p and draft row q. Returns the winner; empty if the race is lost.
 ///
-/// `chance` needs coin(h), draw(row) and draw_again(sampler, row): one more draw from a row whose sampler is
-/// kept, so that the rounds share what it has read.
+/// Pre: `chance` has coin(h), draw(row) and draw_again(sampler, row). The last one draws with a kept sampler, so that all
+/// rounds share the sums that the sampler has read.
 /// Random: a round takes one coin if 0 < w < 1, one draw, and one coin unless the outcome is certain.
-/// Cost: a lookup in each row and a lazy draw per round; no pass over a row in the first `rounds` rounds.
+/// Cost: a look-up in each row and a lazy draw per round; no pass over a row in the first `rounds` rounds.
 template <class Chance, Distribution P, Distribution Q>
 std::optional<Token> run_race(Chance& chance, double w, const P& p, const Q& q,
                               int rounds = max_race_rounds) {
-  if (w <= 0) return std::nullopt;  // without a look at p, which may be the row after an impossible token
+  if (w <= 0) return std::nullopt;  // p is not read: it may be the row after an impossible token
   auto sampler = p.sampler();
   for (int round = 0; round < rounds; ++round) {
     if (!chance.coin(w)) return std::nullopt;

@@ -1,7 +1,7 @@
-// Portable randomness. std::uniform_real_distribution and std::discrete_distribution differ between standard
-// libraries; these do not, so one seed gives one text under libstdc++, libc++ and MSVC.
+// Portable randomness: one seed gives one text under libstdc++, libc++ and MSVC. std::uniform_real_distribution and
+// std::discrete_distribution differ between standard libraries, so they are not used.
 //
-// <random> itself is not included: it takes a while to compile, and the templates do not need it.
+// <random> is not included: the templates do not need it, and it takes long to compile.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,7 @@
 
 namespace specdec {
 
-/// Just what std::uniform_random_bit_generator asks for: all generators of <random> qualify.
+/// Equal to std::uniform_random_bit_generator: all generators of <random> qualify.
 template <class G>
 concept RandomBitGenerator =
     std::invocable<G&> && std::unsigned_integral<std::invoke_result_t<G&>> && requires {
@@ -21,8 +21,8 @@ concept RandomBitGenerator =
       requires std::bool_constant<(G::min() < G::max())>::value;
     };
 
-/// A generator with 64 bits of state: for the random models of the proofs, not for text. In a concept it
-/// stands for any generator.
+/// A generator with 64 bits of state: for the random models of the proofs, not for text. Concepts use it as an example of a
+/// generator.
 ///
 /// Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
 class SplitMix64 {
@@ -47,8 +47,8 @@ class SplitMix64 {
 
 /// 64 independent fair bits from any generator.
 ///
-/// Random: one call for a 64-bit generator, two for a 32-bit one (the first gives the high half). A generator
-/// whose range is no power of two is used through its largest power of two, by rejection.
+/// Random: one call of a 64-bit generator, two calls of a 32-bit one (the first gives the high half). If the range is no
+/// power of two, only the numbers below its largest power of two are used; the others are rejected.
 template <RandomBitGenerator Generator>
 std::uint64_t random_bits64(Generator& generator) {
   constexpr auto range = static_cast<std::uint64_t>(Generator::max() - Generator::min());

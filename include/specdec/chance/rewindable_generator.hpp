@@ -1,4 +1,4 @@
-// A generator that can give again what it gave.
+// A generator that can repeat its latest numbers.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace specdec {
 
-/// A generator that remembers the bits that it gave since the last mark(), and after rewind() gives the same ones again:
-/// what was tried in vain can be tried again with the same luck. No allocation in steady state.
+/// A generator that remembers its numbers since the last mark(). After rewind() it gives these numbers again, so a failed
+/// attempt can be repeated with equal random numbers. No allocation in steady state.
 class RewindableGenerator {
  public:
   using result_type = AnyGenerator::result_type;
@@ -27,7 +27,7 @@ class RewindableGenerator {
   }
 
   void rewind() { next_ = 0; }
-  /// What has been given so far is not given again.
+  /// Forgets the numbers given so far: rewind() does not repeat them.
   void mark() {
     given_.erase(given_.begin(), given_.begin() + static_cast<std::ptrdiff_t>(next_));
     next_ = 0;
