@@ -53,8 +53,8 @@ using Segment = Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_seg
 
 }  // namespace detail
 
-/// A row that returns segments of up to max_segment_size tokens as Eigen arrays or expressions. So arithmetic over the row is
-/// fused and vectorised.
+/// A row that returns segments of up to max_segment_size tokens as Eigen arrays or expressions. So arithmetic over the row
+/// is fused and vectorised.
 template <class R>
 concept SegmentedRow = requires(const R& row, Index i) {
   { row.segment(i, i).sum() };
@@ -71,16 +71,16 @@ concept ListedRow = requires(const R& row, Index k) {
 
 namespace detail {
 
-/// A row that is spread over ranks: each rank has only a part of it. To sum over the row, each rank sums over its own part, and
-/// only one number is exchanged. spread() offers these calls; all ranks make them together:
+/// A row that is spread over ranks: each rank has only a part of it. To sum over the row, each rank sums over its own part,
+/// and only one number is exchanged. spread() offers these calls; all ranks make them together:
 ///
-///   spread().sum(start, end, f)          Σ f(part, from, to) over all parts that have any of the tokens start..end − 1. Within
-///                                        a part these tokens are from..to − 1. part(row) is this rank's part of any row
+///   spread().sum(start, end, f)          Σ f(part, from, to) over all parts that have any of the tokens start..end − 1.
+///                                        Within a part they are from..to − 1. part(row) is this rank's part of any row
 ///   spread().draw(u, row)                the token that u of [0, 1) draws from the row
 ///   spread().first_to_arrive(row, f)     the token of the first of all arrivals f(part of the row, its first token)
 ///
-/// A row that is computed from spread rows offers the spread() of one of them. It also offers made_of(part): the row computed
-/// from part(row) in place of each of these rows.
+/// A row that is computed from spread rows offers the spread() of one of them. It also offers made_of(part): the row
+/// computed from part(row) in place of each of these rows.
 template <class R>
 concept SpreadRow = requires(const R& row) { row.spread(); };
 

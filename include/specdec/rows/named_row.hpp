@@ -24,8 +24,8 @@ auto in_row(std::string_view matrix, Index i, F&& f) {
   }
 }
 
-/// Row i of the matrix called `matrix`. The row and the name must outlive it. Every probability that is looked up is checked:
-/// it must be finite and not negative.
+/// Row i of the matrix called `matrix`. The row and the name must outlive it. Every probability that is looked up is
+/// checked: it must be finite and not negative.
 template <Distribution R>
 class NamedRow {
  public:

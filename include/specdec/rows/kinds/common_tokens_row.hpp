@@ -1,4 +1,4 @@
-// A row over a draft vocabulary, as one over the target's, of the tokens that both have.
+// A row over a draft vocabulary, restricted to the tokens that the target has, too, and read with the target's ids.
 #pragma once
 
 #include <utility>
@@ -14,12 +14,16 @@
 
 namespace specdec {
 
-/// The distribution of a draft model's tokens given that the target has the token, too, by the target's ids: what
-/// common_tokens() and no_common_tokens() make. Look-ups and draws cost what MappedRow and PartOfRow say.
+/// The draft model's distribution restricted to the tokens that the target has, too, and read with the target's ids.
+/// common_tokens() and no_common_tokens() make it.
+///
+/// Cost: for look-ups and draws see MappedRow and PartOfRow.
 template <Distribution R>
 using CommonTokensRow = MappedRow<VariantRow<PartOfRow<R, OnlyTokens>, OneHotRow>>;
 
-/// One-hot at draft token `otherwise`, which the target has, too. The map, or a copy of it, must outlive the row.
+/// The one-hot row of draft token `otherwise`. The map, or a copy of it, must outlive the row.
+///
+/// Pre: the target has this token, too.
 template <Distribution R>
 CommonTokensRow<R> no_common_tokens(const TokenMap& map, Token otherwise) {
   return {{std::in_place_index<1>, OneHotRow(otherwise)}, map};
@@ -27,8 +31,11 @@ CommonTokensRow<R> no_common_tokens(const TokenMap& map, Token otherwise) {
 template <Distribution R>
 CommonTokensRow<R> no_common_tokens(TokenMap&& map, Token otherwise) = delete;
 
-/// Of a row: one-hot at `otherwise` where it has no mass on tokens that the target has, too. The map, or a copy of it, must
-/// outlive the row. Throws: InvalidDistribution where the mass of these tokens is no finite number. Cost: one pass over the row.
+/// The row restricted to the tokens that the target has, too. If they have no mass, the one-hot row of draft token
+/// `otherwise`. The map, or a copy of it, must outlive the row.
+///
+/// Throws: InvalidDistribution if the mass of these tokens is no finite number.
+/// Cost: one pass over the row.
 template <Distribution R>
 CommonTokensRow<R> common_tokens(const R& row, const TokenMap& map, Token otherwise) {
   const PartOfRow<R, OnlyTokens> common(row, {map.mapped()});
@@ -38,7 +45,7 @@ CommonTokensRow<R> common_tokens(const R& row, const TokenMap& map, Token otherw
 template <Distribution R>
 CommonTokensRow<R> common_tokens(const R& row, TokenMap&& map, Token otherwise) = delete;
 
-/// Copied is the draft model's row, as that is copied.
+/// Copies the draft model's row inside, with the RowCopy of that row.
 template <class R>
 class RowCopy<CommonTokensRow<R>> {
   using Copied = typename RowCopy<R>::View;

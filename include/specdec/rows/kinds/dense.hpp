@@ -1,4 +1,4 @@
-// Dense rows of probabilities, seen where they lie, without a copy.
+// Dense rows of probabilities, read in place, without a copy.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,9 @@ class DenseRow {
   void prefetch(Token x) const { numbers_.prefetch(x); }
   PrefixSampler<DenseRow> sampler() const { return PrefixSampler<DenseRow>(*this); }
 
-  /// Lowest id among equals. Throws InvalidDistribution on NaN and where no token has positive probability.
+  /// The most probable token, the lowest id among equals.
+  ///
+  /// Throws: InvalidDistribution on NaN, and if no token has positive probability.
   /// Cost: one vectorised pass, and a scan of the segment that holds the answer.
   Token argmax() const {
     const Index x = numbers_.first_largest();
@@ -37,10 +39,10 @@ class DenseRow {
     return static_cast<Token>(x);
   }
 
-  /// The probabilities of `count` tokens from `start` on, as an Eigen array to compute with.
+  /// The probabilities of `count` tokens from `start` on, as an Eigen array.
   auto segment(Index start, Index count) const { return numbers_.segment(start, count); }
 
-  /// Numeric: in the scalar's arithmetic over up to max_segment_size tokens, in double across.
+  /// Numeric: summed in the scalar's arithmetic over up to max_segment_size tokens, and in double across these sums.
   double sum(Index start, Index count) const { return numbers_.sum(start, count); }
 
  private:
@@ -66,13 +68,12 @@ class DenseRows {
 template <NumberMatrix M>
 DenseRows(M&&) -> DenseRows<NumbersOf<M>>;
 
-/// What the verifiers accept as a matrix of distributions: numbers in memory, which are then probabilities,
-/// or any DistributionMatrix.
+/// A matrix that a verifier takes: numbers in memory, read as probabilities, or any DistributionMatrix.
 template <class M>
 concept Probabilities = NumberMatrix<M> || DistributionMatrix<std::remove_cvref_t<M>>;
 
-/// The matrix as a DistributionMatrix: a view of numbers in memory, or what was given. A temporary that owns
-/// its entries is refused.
+/// The matrix as a DistributionMatrix: a view of numbers in memory, or the argument itself if it is a DistributionMatrix.
+/// A temporary that owns its entries is refused.
 template <Probabilities M>
   requires(!detail::OwningTemporary<M>)
 auto distributions(M&& matrix) {

@@ -14,18 +14,18 @@ namespace specdec {
 
 /// How logits become probabilities.
 struct LogitsOptions {
-  double temperature = 1;  ///< 0 puts all on the largest logit, the lowest id among equals
+  double temperature = 1;  ///< at 0 the largest logit has probability 1; among equals, the lowest id
   detail::Borrowed<const double> log_sum_exp =
-      {};  ///< of logits/temperature, one a row, where they are known
+      {};  ///< log Σ exp(logits/temperature), one per row, if you know them
 };
 
-/// A matrix of logits as a DistributionMatrix of softmax(logits / temperature). Nothing is computed before it
-/// is asked for, and a row that is not asked for is not read. The logits must outlive it.
+/// A matrix of logits as a DistributionMatrix of softmax(logits / temperature). Nothing is computed before it is needed, and
+/// an unused row is never read. The logits must outlive it, and so must log_sum_exp.
 ///
 ///   verifier(Logits{target, {.temperature = 0.8}}, Logits{draft, {.temperature = 0.8}}, tokens, rng)
 ///
-/// Throws std::invalid_argument: a temperature that is negative or not finite, log_sum_exp of another length
-/// than the rows.
+/// Throws: std::invalid_argument if the temperature is negative or not finite, or if log_sum_exp is given and has not one
+/// entry per row.
 template <class Numbers>
 class Logits {
  public:

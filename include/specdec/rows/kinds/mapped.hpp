@@ -1,4 +1,4 @@
-// Rows over one vocabulary, seen as rows over another.
+// Rows over a draft vocabulary, seen as rows over the target's vocabulary.
 #pragma once
 
 #include <cstddef>
@@ -15,34 +15,36 @@
 
 namespace specdec {
 
-/// Which token of the target's vocabulary each token of a draft vocabulary is, and the other way round. No two are one.
+/// A one-to-one map between the tokens of a draft vocabulary and of the target's vocabulary, for look-ups in both
+/// directions.
 ///
 ///   const TokenMap map{std::vector<Token>{0, 5, TokenMap::none, 7}, 32000};    // draft token 1 is the target's 5
 ///
-/// Copies share their content, which never changes. Cost: O(V) numbers of both vocabularies, once; a look-up is one read.
+/// Copies share their content, which never changes.
+/// Cost: memory for O(V) numbers of both vocabularies, once; a look-up is one read.
 class TokenMap {
  public:
-  /// What a token without a partner is mapped to.
+  /// A token without a partner is mapped to this.
   static constexpr Token none = -1;
 
-  /// `targets[d]` is the target's token that draft token d stands for, or `none`; `vocab_size` the number of tokens of the
-  /// target. Throws: std::invalid_argument on a token outside the target's vocabulary, and where two draft tokens are
-  /// mapped to one.
+  /// `targets[d]` is the target's token for draft token d, or `none`. `vocab_size` is the size of the target's vocabulary.
+  ///
+  /// Throws: std::invalid_argument if a token lies outside the target's vocabulary, or if two draft tokens have one target.
   TokenMap(std::span<const Token> targets, Index vocab_size)
       : content_(std::make_shared<const Content>(targets, vocab_size)) {}
 
-  /// How many tokens the draft vocabulary has, and the target's.
+  /// The sizes of the draft vocabulary and of the target's vocabulary.
   Index draft_vocab_size() const { return std::ssize(content_->to); }
   Index vocab_size() const { return std::ssize(content_->from); }
   /// How many tokens have a partner.
   Index size() const { return content_->size; }
 
-  /// The target's token for draft token d, the draft's for the target's x; `none` where there is none, and for ids that no
-  /// token has.
+  /// to(d) is the target's token for draft token d. from(x) is the draft token for target token x. `none` if there is no
+  /// such token, and for ids outside the vocabulary.
   Token to(Token d) const { return at(content_->to, d); }
   Token from(Token x) const { return at(content_->from, x); }
 
-  /// For each draft token whether it has a partner, as 1 or 0. Lives as long as any copy of the map.
+  /// For each draft token 1 if it has a partner, else 0. The list lives as long as any copy of the map.
   std::span<const std::uint8_t> mapped() const { return {content_->mapped.data(), content_->mapped.size()}; }
 
  private:
@@ -84,13 +86,13 @@ class TokenMap {
   std::shared_ptr<const Content> content_;
 };
 
-/// A row over a draft vocabulary, by the target's ids: the probability of x is that of the draft token that stands for it,
-/// 0 where there is none, and a draw is what the drawn token is mapped to. The map, or a copy of it, must outlive the row.
+/// A row over a draft vocabulary, read with the target's ids. A target token has the probability of its draft token; 0 if it
+/// has none. A draw draws a draft token, and returns its target token. The map, or a copy of it, must outlive the row.
 ///
-/// The row may have mass only on tokens that are mapped: PartOfRow(row, OnlyTokens{map.mapped()}) sees to that where the map leaves
-/// some out. Throws: InvalidDistribution where a token is drawn that is not mapped.
-/// Cost: a look-up takes one read more than the row's. What the row lists, or has side by side, is in another order by the
-/// target's ids: segments and sums are gathered look-up by look-up, and lists are not offered.
+/// Pre: only mapped tokens have mass. If the map leaves tokens out, PartOfRow(row, OnlyTokens{map.mapped()}) is such a row.
+/// Throws: InvalidDistribution if a token without a target token is drawn.
+/// Cost: a look-up takes one read more than the row's own. Segments and sums take one look-up per token, because the
+/// target's ids are in another order. For this reason there are no lists.
 template <Distribution R>
 class MappedRow {
   using Segment = detail::Segment<>;
@@ -101,10 +103,10 @@ class MappedRow {
 
   static constexpr bool constant_time_probability = specdec::constant_time_probability<R>;
 
-  /// By the draft's ids.
+  /// The row over the draft vocabulary.
   const R& row() const { return row_; }
 
-  /// A copy of the row, by the target's ids.
+  /// A copy of the row, read with the target's ids.
   template <Distribution Copy>
   MappedRow<Copy> of_copy(const Copy& copy) const {
     return {copy, map_};
@@ -158,10 +160,10 @@ class MappedRow {
   const TokenMap::Content* map_;
 };
 
-/// A matrix of rows over a draft vocabulary as one over the target's: what a reduced draft head returns, say. Any verifier
-/// takes it.
+/// A matrix of rows over a draft vocabulary, as a matrix over the target's vocabulary, for any verifier. For example, the
+/// rows of a reduced draft head.
 ///
-///   verifier(target, MappedRows{distributions(draft), map}, tokens, rng)    // tokens by the target's ids
+///   verifier(target, MappedRows{distributions(draft), map}, tokens, rng)    // tokens: ids of the target's vocabulary
 template <DistributionMatrix M>
 class MappedRows {
  public:

@@ -1,4 +1,4 @@
-// One-hot rows: the q of a drafter that proposes tokens without probabilities.
+// One-hot rows: the draft rows of a drafter that proposes tokens without probabilities.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace specdec {
 
-/// The distribution that gives one token probability 1, over the least vocabulary that holds it.
+/// The distribution that gives one token probability 1. Its vocabulary is the smallest one that holds the token.
 class OneHotRow {
  public:
   explicit OneHotRow(Token token) : token_(token) {}
@@ -37,8 +37,8 @@ class OneHotRow {
 
 /// Row i is one-hot at tokens[i]. The tokens must outlive the view; a temporary container of them is refused.
 ///
-/// This is the honest q of a deterministic proposal: it did draw tokens[i] with probability 1. (A q of 1 for
-/// every token is not a distribution, and rules that are fed one are biased.)
+/// These are the correct draft rows of a deterministic drafter: it does propose tokens[i] with probability 1. (Rows with 1
+/// for every token are no distributions: they bias the rules.)
 class OneHotRows {
  public:
   explicit OneHotRows(TokenIds tokens) : tokens_(tokens) {}
@@ -46,7 +46,7 @@ class OneHotRows {
   explicit OneHotRows(Temporary&& tokens) = delete;
 
   Index rows() const { return tokens_.size(); }
-  /// An id that no Token can hold is told as the largest, which no vocabulary has.
+  /// An id that does not fit into a Token is taken as the largest Token, which no vocabulary has.
   OneHotRow row(Index i) const {
     const std::int64_t id = tokens_[i];
     return OneHotRow(std::in_range<Token>(id) ? static_cast<Token>(id) : std::numeric_limits<Token>::max());

@@ -1,4 +1,4 @@
-// A row of which only some tokens may be drawn.
+// A row restricted to some of its tokens.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,8 @@
 
 namespace specdec {
 
-/// The tokens x of which kept[x] is not 0, of those that another vocabulary has, say. Tokens beyond the list are not kept.
+/// The tokens x with kept[x] != 0: the tokens of another vocabulary, for example. Tokens beyond the end of the list are not
+/// kept.
 struct OnlyTokens {
   detail::Borrowed<const std::uint8_t> kept;
 
@@ -27,8 +28,8 @@ struct OnlyTokens {
   }
 };
 
-/// All tokens but a handful: what a next sibling may be where siblings are drawn without replacement. Tokens that the row
-/// does not have, or that are listed twice, change nothing.
+/// All tokens except a few: the candidates for the next sibling, if siblings are drawn without replacement. A token that the
+/// row does not have is ignored, and so is a token that is listed twice.
 struct WithoutTokens {
   detail::Borrowed<const Token> gone;
 
@@ -36,14 +37,14 @@ struct WithoutTokens {
   static constexpr const char* name = "the other tokens";
   bool has(Token x) const { return std::find(gone.begin(), gone.end(), x) == gone.end(); }
 
-  /// The first token from `start` on that is gone, at most `end`.
+  /// The first excluded token from `start` on; `end` if there is none before it.
   Index next_gap(Index start, Index end) const {
     for (const Token x : gone)
       if (x >= start && x < end) end = x;
     return end;
   }
 
-  /// What the row gives to them.
+  /// The mass of the excluded tokens in the row.
   template <class R>
   double taken_from(const R& row) const {
     double taken = 0;
@@ -53,13 +54,13 @@ struct WithoutTokens {
   }
 };
 
-/// The distribution of a row's tokens given that it is one of some: OnlyTokens{kept} or WithoutTokens{gone}, whose list must
-/// outlive it. Where these have no mass there is no distribution to draw from.
+/// A row restricted to OnlyTokens{kept} or to WithoutTokens{gone}, and normalised. The list of tokens must outlive it. If
+/// the remaining tokens have no mass, nothing can be drawn.
 ///
-/// Throws: InvalidDistribution where their mass is no finite number.
-/// Cost: one pass over the row; of WithoutTokens as many look-ups as it lists, and the pass only where these have more than
-/// half of the mass. A draw reads the row up to the token that is drawn.
-/// Numeric: the mass is summed up in double, or is what less than half of it leaves of 1, so that nothing cancels out.
+/// Throws: InvalidDistribution if the mass of the remaining tokens is no finite number.
+/// Cost: one pass over the row. With WithoutTokens, one look-up per excluded token; the pass is needed only if these tokens
+/// have more than half of the mass. A draw reads the row up to the drawn token.
+/// Numeric: the mass is summed in double, or is 1 minus at most one half. So nothing cancels out.
 template <Distribution R, class Tokens>
 class PartOfRow {
   using Segment = detail::Segment<>;
@@ -70,12 +71,12 @@ class PartOfRow {
   static constexpr bool constant_time_probability = specdec::constant_time_probability<R>;
   static constexpr double rounding_of_small = detail::rounding_of_small<R>;
 
-  /// What the row has on the tokens that are left.
+  /// The mass of the remaining tokens in the whole row.
   double mass() const { return mass_; }
   /// The row with all its tokens.
   const R& row() const { return row_; }
 
-  /// These tokens of a copy of the row, which is not summed up again.
+  /// The restriction of a copy of the row. The mass is not summed again.
   template <Distribution Copy>
   PartOfRow<Copy, Tokens> of_copy(const Copy& copy) const {
     return {copy, tokens_, mass_};
@@ -113,7 +114,7 @@ class PartOfRow {
     return tokens_.has(row_.support(k)) ? normalised(static_cast<double>(row_.listed(k))) : 0.0;
   }
 
-  /// Draws from what the row itself has on these tokens, at u times their mass.
+  /// Draws from the unnormalised probabilities of the remaining tokens, at u times their mass.
   auto sampler() const {
     return [draw = sampler_of(PartOfRow(row_, tokens_, 1.0)), mass = mass_](double u) mutable {
       return draw(u * mass);
@@ -145,7 +146,7 @@ class PartOfRow {
     return mass;
   }
 
-  // What the row itself has on these tokens. What is left out is never summed and subtracted, which would leave its rounding.
+  // The unnormalised mass of the remaining tokens. Excluded mass is never subtracted from a sum: its rounding would stay.
   double sum_of_row(Index start, Index count) const {
     const Index end = start + count;
     double sum = 0;

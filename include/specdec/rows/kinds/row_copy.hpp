@@ -1,4 +1,4 @@
-// Copies of rows, for models that overwrite theirs before a draft has been judged.
+// Copies of rows, for models that overwrite their rows before the draft is verified.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace specdec {
 
-/// Memory for a copy of one row, reused from row to row: assign(row) copies it and returns a view of the copy
-/// (type View) that lives until the next assign(). Here as probabilities, in the scalar of the row's segments.
+/// Memory for a copy of one row, reused from row to row. assign(row) copies the row and returns a View of the copy, which
+/// lives until the next assign(). This general template copies probabilities, in the scalar of the row's segments.
 template <Distribution Row>
 class RowCopy {
   template <class R>
@@ -44,7 +44,7 @@ class RowCopy {
   std::vector<Scalar> copy_;
 };
 
-/// A row of logits is copied as logits, with what it has learnt about itself.
+/// Copies a row of logits as logits, together with its normaliser if that is known.
 template <Distribution Row>
   requires requires(const Row& row) { row.over(row.logits().data()); }
 class RowCopy<Row> {
@@ -64,7 +64,7 @@ class RowCopy<Row> {
   std::vector<Stored> copy_;
 };
 
-/// A row that lists its tokens is copied as a list.
+/// Copies a row that lists its tokens as a list.
 template <Distribution Row>
   requires ListedRow<Row>
 class RowCopy<Row> {

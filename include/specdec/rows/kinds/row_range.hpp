@@ -1,4 +1,4 @@
-// Some rows of a matrix as a matrix.
+// A range of rows of a matrix, as a matrix.
 #pragma once
 
 #include <span>
@@ -11,9 +11,10 @@
 
 namespace specdec {
 
-/// `count` rows of a matrix from row `first` on: a sequence's own of what many have in one. A view as the matrix is one.
+/// `count` rows of a matrix from row `first` on: the rows of one sequence in the matrix of a batch, for example. It is a
+/// view, like the matrix.
 ///
-/// Throws: std::invalid_argument where the matrix does not have them.
+/// Throws: std::invalid_argument if the matrix does not have these rows.
 template <DistributionMatrix M>
 class RowRange {
  public:
@@ -31,7 +32,7 @@ class RowRange {
   }
   decltype(auto) row(Index i) const { return matrix_.row(first_ + i); }
 
-  /// The probability of tokens[i] in row i, all together, where the matrix looks tokens up from any row on.
+  /// Writes the probability of tokens[i] in row i, for all i in one call, if the matrix has such a look-up from any row on.
   void probabilities(TokenIds tokens, std::span<double> out) const
     requires requires(const M& matrix, Index first) { matrix.probabilities(tokens, out, first); }
   {

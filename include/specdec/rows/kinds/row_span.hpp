@@ -11,9 +11,10 @@
 
 namespace specdec {
 
-/// Rows of any one kind as a matrix: row(i) is rows[i]. What sparse rows are passed as, and rows that differ
-/// in more than their numbers (a temperature each, say). The rows must outlive it; a temporary container of them is
-/// refused. Throws std::invalid_argument where a row has a larger vocabulary than the matrix is said to have.
+/// A list of rows of one type as a matrix: row(i) is rows[i]. Use it for sparse rows, and for rows with a temperature each.
+/// The rows must outlive it; a temporary container of rows is refused.
+///
+/// Throws: std::invalid_argument if the vocabulary of a row is larger than vocab_size.
 template <Distribution Row>
 class RowSpan {
  public:

@@ -1,4 +1,4 @@
-// Rows of which the engine has already drawn a token.
+// Rows with a token that the engine has already drawn.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace specdec {
 
-/// A row, and a token that has been drawn from it: the first draw of the first sampler is that token, without a look at the
-/// row; the draws after it, and all draws of other samplers, are the row's own.
+/// A row, and a token that was drawn from it. The first draw of the first sampler returns that token, without a pass over
+/// the row. All later draws, and all draws of other samplers, draw from the row.
 template <Distribution R>
 class SampledRow : public R {
  public:
@@ -35,7 +35,8 @@ class SampledRow : public R {
   template <Distribution>
   friend class SampledRow;
 
-  // A copy that has the token (and that of a SampledRow within this one), which this row has then given away.
+  // A copy that has the token; this row has then given it away. A SampledRow inside this one gives its token to the copy,
+  // too.
   SampledRow taken() const {
     SampledRow row = *this;
     give_away();
@@ -53,8 +54,8 @@ class SampledRow : public R {
         detail::message("token ", token_, " is said to be drawn from it, but has no positive probability"));
   }
 
-  // A NaN is no positive probability. Where more than this would take a pass over the row, the token is
-  // trusted.
+  // Whether the token can have been drawn, as far as that shows without a pass over the row. A NaN is no positive
+  // probability.
   bool drawable() const {
     const R& row = *this;
     if constexpr (requires { row.possible(token_); }) return specdec::possible(row, token_);
@@ -65,16 +66,17 @@ class SampledRow : public R {
   mutable bool fresh_ = true;  // whether no sampler has the token
 };
 
-/// Rows with one token already drawn from each, as an engine has them that samples every row of a target call
-/// on its device. The first draw from row i is tokens[i]: a verdict then rarely has to draw at all.
+/// Rows with one token already drawn from each: for engines that sample every row of a target call on the device. The first
+/// draw from row i is tokens[i], so a verification rarely has to draw from a row.
 ///
-/// tokens[i] must be distributed as row i says, independently of the draft and of the other tokens, and may
-/// serve one verification only: a token used twice is no independent draw. That it can have been drawn is
-/// checked where that takes no pass over the row: of logits, that the token's own is above −inf; not that a
-/// temperature of 0 or a chain leaves it. A verification makes each row once, so that a rule that races in a row and then
-/// draws from it gets two independent tokens there.
-/// Rows and tokens must outlive it; temporary containers of either are refused.
-/// Throws std::invalid_argument unless there is a token for every row.
+/// Pre: tokens[i] was drawn from row i, independently of the draft and of the other tokens. Use tokens for one verification
+/// only: a token that is used twice is no independent draw. Rows and tokens must outlive it; temporary containers of either
+/// are refused.
+/// Throws: std::invalid_argument unless there is one token per row. A draw throws InvalidDistribution if its token cannot
+/// have been drawn, as far as that shows without a pass over the row. For a row of logits the token's own logit must be
+/// above −inf; whether a temperature of 0 or a chain leaves the token is not checked.
+/// Random: a verification makes each row once. So a rule that races in a row and then draws from it gets two independent
+/// tokens.
 template <DistributionMatrix M>
 class SampledRows {
  public:

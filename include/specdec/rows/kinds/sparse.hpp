@@ -1,4 +1,4 @@
-// Sparse rows: a list of tokens and their probabilities, such as top-k leaves behind.
+// Sparse rows: a list of tokens and their probabilities, as top-k leaves it.
 #pragma once
 
 #include <algorithm>
@@ -16,14 +16,13 @@
 #include "specdec/rows/owning_temporary.hpp"
 
 namespace specdec {
-/// A row of probabilities given for some tokens only, by ascending id; the others have probability 0. The
-/// probabilities must sum to 1 like any row's. Ids may be of any integral type. Both must outlive the row; temporary
-/// containers of them are refused.
+/// A row of probabilities for some tokens only, by ascending id; all other tokens have probability 0.
 ///
-/// Throws std::invalid_argument: ids and probabilities of different number, a negative vocabulary. That ids ascend
-/// and lie in the vocabulary is taken on trust where that costs O(k): see validate(). Where a drafted token is not found in
-/// the list the error says which id is out of order, if one is. Cost: a look-up takes log k
-/// steps, a draw at most k; nothing depends on the size of the vocabulary.
+/// Pre: the probabilities sum to 1. The ids ascend and lie in the vocabulary. A full check of the ids would cost O(k), so it
+/// is left to validate(). If a drafted token is not found in the list, the error names an id that is out of order, if there
+/// is one. Ids may be of any integral type. Ids and probabilities must outlive the row; temporary containers are refused.
+/// Throws: std::invalid_argument if there are not as many ids as probabilities, or if the vocabulary is negative.
+/// Cost: log k steps for a look-up in a list of k tokens, at most k steps for a draw, for any size of the vocabulary.
 template <Real S, std::integral Id = Token>
 class SparseRow {
  public:
@@ -39,13 +38,13 @@ class SparseRow {
   template <detail::OwningTemporary Temporary>
   SparseRow(std::span<const Id> ids, Temporary&& probabilities, Index vocab_size) = delete;
 
-  static constexpr bool constant_time_probability = true;  // all but: a binary search
+  static constexpr bool constant_time_probability = true;  // nearly: it is a binary search
   static constexpr double rounding_of_small = rounding_at_zero<S>;
   static constexpr double rounding = rounding_of_itself<S>;
 
   Index vocab_size() const { return vocab_size_; }
   Index support_size() const { return std::ssize(ids_); }
-  /// An id that no Token can hold is told as the largest, which no vocabulary has.
+  /// An id that does not fit into a Token is returned as the largest Token, which no vocabulary has.
   Token support(Index k) const {
     const Id id = ids_[static_cast<std::size_t>(k)];
     return std::in_range<Token>(id) ? static_cast<Token>(id) : std::numeric_limits<Token>::max();
@@ -68,7 +67,9 @@ class SparseRow {
 
   detail::ListSampler<SparseRow> sampler() const { return detail::ListSampler<SparseRow>(*this); }
 
-  /// Lowest id among equals. Throws InvalidDistribution on NaN and where no token has positive probability.
+  /// The most probable token, the lowest id among equals.
+  ///
+  /// Throws: InvalidDistribution on NaN, and if no token has positive probability.
   Token argmax() const {
     Index best = -1;
     for (Index k = 0; k < support_size(); ++k) {

@@ -14,14 +14,15 @@
 
 namespace specdec {
 
-/// Rows one after the other: copies, or the very rows where they are `stable`. No allocation in steady state.
+/// A list of rows that stay valid: copies of the rows, or the rows themselves if they are `stable`. No allocation in steady
+/// state.
 template <Distribution Row, bool stable>
 class StoredRows {
  public:
   using Stored = std::conditional_t<stable, Row, typename RowCopy<Row>::View>;
 
   StoredRows() = default;
-  /// Views of the other's copies would be gone with it: a copy begins empty.
+  /// A copy begins empty: its views would point into memory of the other.
   StoredRows(const StoredRows&) {}
   StoredRows& operator=(const StoredRows&) {
     clear();
@@ -42,7 +43,7 @@ class StoredRows {
     }
   }
 
-  /// What a copy complains about is told with the row's name.
+  /// Errors during the copy get the row's name.
   void add(const detail::NamedRow<Row>& row) {
     row.named([&] { add(row.unnamed()); });
   }
@@ -50,7 +51,7 @@ class StoredRows {
   Index size() const { return std::ssize(rows_); }
   const Stored& operator[](Index i) const& { return rows_[static_cast<std::size_t>(i)]; }
 
-  /// The first `count` of them as a matrix, which lives until the next add() or clear().
+  /// The first `count` rows as a matrix, which lives until the next add() or clear().
   RowSpan<Stored> first(Index count, Index vocab_size) const& {
     return {std::span<const Stored>(rows_).first(static_cast<std::size_t>(count)), vocab_size};
   }
@@ -58,7 +59,7 @@ class StoredRows {
   void first(Index count, Index vocab_size) const&& = delete;
 
  private:
-  std::vector<RowCopy<Row>> copies_;  // what rows_ are views of, unless stable
+  std::vector<RowCopy<Row>> copies_;  // unless stable: rows_ are views of these
   std::vector<Stored> rows_;
 };
 

@@ -1,4 +1,4 @@
-// Rows of one of several kinds, known only at run time: what a chain of drafters proposes with.
+// Rows of one of several types, known only at run time. A chain of drafters proposes with such rows.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@
 
 namespace specdec {
 
-/// A row of one of the kinds R..., which answers as that row does. It offers what all kinds can: argmax,
-/// sums, support; and segments where some can and the others list their support, so that a residual against it
-/// is one fused pass whatever it holds.
+/// A row of one of the types R.... It offers argmax, sums or a list if all types offer them. It offers segments if some
+/// types have segments and the others have lists. So a residual against it is one fused pass, whichever row it holds.
 ///
-/// Cost: a branch per question over that of the row it holds. Numeric: segments in double.
+/// Cost: one branch per call more than the held row.
+/// Numeric: segments in double.
 template <Distribution... R>
 class VariantRow {
   static constexpr bool all_sparse = (ListedRow<R> && ...);
@@ -26,11 +26,11 @@ class VariantRow {
  public:
   static constexpr bool constant_time_probability = (specdec::constant_time_probability<R> && ...);
 
-  /// Holds a row of the kind number I.
+  /// Holds a row of type number I.
   template <std::size_t I, class Row>
   VariantRow(std::in_place_index_t<I> kind, const Row& row) : row_(kind, row) {}
 
-  /// The row, as one of the kinds.
+  /// The held row.
   const std::variant<R...>& held() const { return row_; }
 
   Index vocab_size() const {
@@ -107,7 +107,7 @@ class VariantRow {
     return segment;
   }
 
-  // By number, for several kinds of rows may have one kind of sampler.
+  // By number: several types of rows may have one type of sampler.
   template <std::size_t I>
   auto sampler_of() const {
     using Sampler = std::variant<decltype(std::declval<const R&>().sampler())...>;
@@ -119,10 +119,9 @@ class VariantRow {
   std::variant<R...> row_;
 };
 
-/// A matrix of one of the kinds M..., all of whose rows are of one type: VariantRow. Kinds may occur twice.
+/// A matrix of one of the types M.... All its rows are of the type VariantRow. A type may occur twice.
 ///
-/// vocab_size() is there where some kind has it; it is 0, which claims nothing, while the matrix at hand is
-/// one that fits any vocabulary.
+/// It has vocab_size() if any of the types has it. vocab_size() is 0 if the held matrix fits any vocabulary.
 template <Probabilities... M>
 class VariantRows {
   template <class Matrix>
@@ -131,7 +130,7 @@ class VariantRows {
  public:
   using Row = VariantRow<RowOf<DistributionsOf<M>>...>;
 
-  /// Holds a matrix of the kind number I.
+  /// Holds a matrix of type number I.
   template <std::size_t I, class Matrix>
   VariantRows(std::in_place_index_t<I> kind, const Matrix& matrix) : matrix_(kind, matrix) {}
 
