@@ -1,4 +1,4 @@
-// What token and block verification accept in expectation, from the drafts that a run judged anyway.
+// The expected acceptance of token and block verification, estimated from the drafts of a run.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct Estimate {
   double standard_error = 0;
 };
 
-/// Where a number lies with some confidence.
+/// A confidence interval.
 struct Interval {
   double low = 0;
   double high = 1;
@@ -30,7 +30,7 @@ struct Interval {
 
 namespace detail {
 
-/// One more for each of the first `length` positions.
+/// Adds 1 to each of the first `length` positions.
 inline void count(std::vector<Index>& positions, Index length) {
   positions.resize(std::max(positions.size(), static_cast<std::size_t>(length)));
   for (Index i = 0; i < length; ++i) ++positions[static_cast<std::size_t>(i)];
@@ -45,20 +45,20 @@ void add_elements(std::vector<Number>& a, const std::vector<Number>& b) {
 
 }  // namespace detail
 
-/// Estimates from the probabilities of drafted tokens alone, whatever rule was used: no pass over a row, and
-/// less noise than counting what was accepted.
+/// Estimates of acceptance from the probabilities of the drafted tokens alone, for any rule in use. They need no pass over a
+/// row, and have less noise than a count of the accepted tokens.
 ///
-/// Source: Sun et al., arXiv:2403.10444, Lemma 3: w_i is P(τ >= i | x_1..x_i) under block verification; Π
-/// min(1, p/q) is the same for token verification (Leviathan et al., arXiv:2211.17192). Their means over
-/// drafts are unbiased, and since the i-th depends on the first i tokens only, they hold for every draft
-/// length up to the one drafted.
+/// Source: Sun et al., arXiv:2403.10444, Lemma 3: w_i is P(τ >= i | x_1..x_i) under block verification. Under token
+/// verification this probability is Π min(1, p/q) (Leviathan et al., arXiv:2211.17192). Their means over drafts are
+/// unbiased. The i-th estimate depends on the first i tokens only, so it holds for every draft length from i to the drafted
+/// length.
 struct Acceptance {
-  Index steps = 0;                   ///< drafts seen, empty ones too
+  Index steps = 0;                   ///< drafts seen, empty drafts included
   std::vector<Index> asked;          ///< [i]: drafts that were asked for an (i+1)-th token
   std::vector<Index> drafted;        ///< [i]: drafts with an (i+1)-th token
   std::vector<double> token, block;  ///< [i]: Σ over drafts of P(τ > i | the draft) under the rule
 
-  /// Makes room for drafts of gamma tokens, without a change to see.
+  /// Allocates memory for drafts of gamma tokens. Changes no value.
   void reserve(Index gamma) {
     detail::check_drafted("gamma", gamma);
     const auto size = static_cast<std::size_t>(gamma);
@@ -68,9 +68,12 @@ struct Acceptance {
     block.reserve(size);
   }
 
-  /// Enters a draft of `length` tokens, where `wanted` were asked for: p and q of each under its own prefix, up to
-  /// one with p = 0 at least. Allocates nothing after reserve(wanted). Throws std::invalid_argument on more
-  /// probabilities than tokens, and on numbers that no draft has; nothing has been entered then.
+  /// Adds a draft of `length` tokens; `wanted` tokens were asked for. p and q are the probabilities of the drafted tokens,
+  /// each under its own prefix. They may end early, after a token with p = 0.
+  ///
+  /// Throws: std::invalid_argument if there are more probabilities than tokens, if p and q differ in size, or if a length is
+  /// impossible. Nothing is added then.
+  /// Cost: no allocation after reserve(wanted).
   void add(std::span<const double> p, std::span<const double> q, Index length, Index wanted) {
     detail::check_drafted("length", length);
     detail::check_drafted("wanted", wanted);
@@ -96,7 +99,7 @@ struct Acceptance {
     add_rate(accepted, static_cast<double>(p.size()));
   }
 
-  /// Enters the drafts of another run.
+  /// Adds the drafts of another run.
   Acceptance& operator+=(const Acceptance& other) {
     steps += other.steps;
     detail::add_elements(asked, other.asked);
@@ -112,22 +115,20 @@ struct Acceptance {
     return *this;
   }
 
-  /// Expected accepted tokens a step under token and under block verification, had each judged all the
-  /// drafts.
+  /// The expected number of accepted tokens per step under token and under block verification of all these drafts.
   double expected_token() const { return per_step(token); }
   double expected_block() const { return per_step(block); }
 
-  /// [i]: P(τ > i) under token and under block verification where more than i tokens are asked for.
+  /// [i]: P(τ > i) under token and under block verification, over the drafts that were asked for more than i tokens.
   std::vector<double> token_survival() const { return per(asked, token); }
   std::vector<double> block_survival() const { return per(asked, block); }
 
-  /// [i]: P(τ > i) under token and under block verification where an (i+1)-th token was drafted.
+  /// [i]: P(τ > i) under token and under block verification, over the drafts with more than i tokens.
   std::vector<double> token_acceptance() const { return per(drafted, token); }
   std::vector<double> block_acceptance() const { return per(drafted, block); }
 
-  /// The acceptance rate α = E Σ min(p, q): the mean of min(1, p/q) over drafted tokens (but for tokens after
-  /// one that the target rules out), and its standard error with the tokens of a draft taken
-  /// together (ratio estimator), since they are not independent.
+  /// The acceptance rate α = E Σ min(p, q): the mean of min(1, p/q) over drafted tokens. Tokens after a token with p = 0 are
+  /// left out. The tokens of a draft are not independent, so the standard error is that of a ratio estimator over drafts.
   Estimate rate() const {
     if (tokens_ == 0) return {};
     const double alpha = accepted_ / tokens_;
@@ -135,9 +136,11 @@ struct Acceptance {
     return {alpha, std::sqrt(std::max(squares, 0.0)) / tokens_};
   }
 
-  /// Where α lies, `z` standard errors to both sides: 1.96 for a confidence of 95 %. Wilson's interval, for as many
-  /// coins as would have this standard error (as there are drafts, where it is 0), so that it stays within
-  /// [0, 1] and is no point at its ends. Throws std::invalid_argument unless 0 <= z <= 1e100.
+  /// The confidence interval of α, `z` standard errors to both sides; z = 1.96 has a confidence of 95 %.
+  ///
+  /// Source: Wilson's interval of n coins. n is the number of coins with this standard error; if the error is 0, the number
+  /// of drafts. So the interval stays within [0, 1], and is not a single point at 0 or 1.
+  /// Throws: std::invalid_argument unless 0 <= z <= 1e100.
   Interval rate_interval(double z = 1.96) const {
     if (!(z >= 0 && z <= 1e100)) detail::invalid_argument("z = ", z, " is outside [0, 1e100]");
     const auto [alpha, error] = rate();
@@ -171,7 +174,7 @@ struct Acceptance {
     return mean;
   }
 
-  double drafts_ = 0;  // with a token
+  double drafts_ = 0;  // drafts with at least one probability
   // Σ over drafts of A = Σ_i min(1, p/q), of n = tokens, and of A², A·n, n².
   double accepted_ = 0, tokens_ = 0, accepted_squared_ = 0, product_ = 0, tokens_squared_ = 0;
 };

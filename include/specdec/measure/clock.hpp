@@ -1,8 +1,8 @@
 // The clock by which steps are timed.
 #pragma once
 
-// It needs the durations and the clocks of <chrono>, and brings them: <chrono> itself brings calendars and time zones, too,
-// which take a compiler a while to read.
+// <mutex> brings the durations and clocks of <chrono>. <chrono> itself also brings calendars and time zones, which compile
+// slowly.
 #include <mutex>
 
 namespace specdec::detail {

@@ -1,4 +1,4 @@
-// What a call costs, as a function of how many tokens it takes.
+// The cost of a model call as a function of its number of tokens.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace specdec {
 
-/// A mean whose values lose weight: fade() once a step, before what the step adds.
+/// A mean of values that lose weight over time. Call fade() once per step, before you add the values of the step.
 class FadingMean {
  public:
   void fade(double decay) {
@@ -28,16 +28,16 @@ class FadingMean {
     sum_ += other.sum_;
     weight_ += other.weight_;
   }
-  /// From now on, what was seen so far counts as `values` values at most.
+  /// Lowers the weight of all values so far to at most `values` fresh values.
   void limit(double values) {
     if (weight_ > values) fade(values / weight_);
   }
 
   bool empty() const { return weight_ == 0; }
-  /// How many fresh values it is worth.
+  /// The weight of all values so far, in fresh values.
   double weight() const { return weight_; }
   double value() const { return sum_ / weight_; }
-  /// The value when a guess joins in as if it had been seen `weight` times.
+  /// The mean with a guess added `weight` times.
   double with(double guess, double weight) const { return (sum_ + weight * guess) / (weight_ + weight); }
 
  private:
@@ -46,7 +46,7 @@ class FadingMean {
 
 namespace detail {
 
-/// What is left of a weight after a step.
+/// The fraction of a weight that is left after a step. Throws unless it is within [0, 1].
 inline double checked_decay(double decay) {
   if (!(decay >= 0 && decay <= 1)) invalid_argument("decay = ", decay, " is outside [0, 1]");
   return decay;
@@ -54,30 +54,31 @@ inline double checked_decay(double decay) {
 
 }  // namespace detail
 
-/// Measured costs by size. Sizes that have not been measured, or not for so long that it has faded, are
-/// guessed: on the line between the nearest two that have or, beyond them, on the line through the nearest two, as far
-/// as a larger call does not cost less, nor more for each of its tokens, than a smaller one.
+/// Measured costs by size, with an estimate for all other sizes.
 ///
-/// Outliers (another process had the processor) are held against what is known: a cost counts as twice the
-/// mean at most, so that costs that really rise are followed within some steps; and one below half the mean
-/// shows that the mean was the outlier.
-/// Throws: std::invalid_argument unless 0 <= decay <= 1, on a size that is negative or, where memory would be taken
-/// for it, above largest_size, and on a cost that is negative, infinite or NaN.
+/// A size that was never measured, or so long ago that its weight has faded, is estimated. Between two known sizes the
+/// estimate lies on the line between them. Outside it lies on the line through the nearest two, within two bounds: a larger
+/// call does not cost less than a smaller one, and a smaller call does not cost less per token than the smallest known one.
+///
+/// Outliers (another process had the processor) are damped. A cost counts as at most twice the mean, so a real rise is
+/// followed within some steps. A cost below half the mean replaces the mean: then the mean was the outlier.
+/// Throws: std::invalid_argument unless 0 <= decay <= 1; if a size is negative; if a size that needs memory is above
+/// largest_size; if a cost is negative, infinite or NaN.
 class CostCurve {
  public:
-  /// `decay`: what is left of a cost's weight after another one has been added; 1 forgets nothing.
+  /// `decay` is the fraction of a cost's weight that is left after another cost is added; 1 forgets nothing.
   explicit CostCurve(double decay = 1) : decay_(detail::checked_decay(decay)) {}
 
-  /// The most tokens of a call that costs are kept of.
+  /// The largest size that a cost can be added for.
   static constexpr Index largest_size = std::numeric_limits<std::int32_t>::max();
 
-  /// Makes room for sizes up to `largest`, without a change to see.
+  /// Allocates memory for sizes up to `largest`. Changes no value.
   void reserve(Index largest) {
     check_kept("largest", largest);
     means_.reserve(static_cast<std::size_t>(largest) + 1);
   }
 
-  /// Allocates nothing after reserve(size).
+  /// Adds a measured cost. Allocates nothing after reserve(size).
   void add(Index size, double cost) {
     check_kept("size", size);
     if (!(cost >= 0 && std::isfinite(cost)))
@@ -89,19 +90,19 @@ class CostCurve {
     mean.add(mean.empty() ? cost : std::min(cost, 2 * mean.value()));
   }
 
-  /// Enters all that another curve knows, as if it had been added here.
+  /// Adds all measurements of another curve, with their weights.
   CostCurve& operator+=(const CostCurve& other) {
     means_.resize(std::max(means_.size(), other.means_.size()));
     for (std::size_t i = 0; i < other.means_.size(); ++i) means_[i].add(other.means_[i]);
     return *this;
   }
 
-  /// Whether costs of this very size have been added, and not faded away.
+  /// Whether costs of exactly this size were added and have not faded away.
   bool measured(Index size) const { return size >= 0 && size < sizes() && known(size); }
-  /// One more than the largest size that costs were added of.
+  /// One more than the largest size with an added cost.
   Index sizes() const { return static_cast<Index>(means_.size()); }
 
-  /// In the unit of what was added; 0 where nothing is known.
+  /// The cost of a call of this size, in the unit of the added costs; 0 if nothing is known.
   double operator()(Index size) const {
     check_size("size", size);
     if (measured(size)) return value(size);

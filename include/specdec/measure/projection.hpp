@@ -1,4 +1,4 @@
-// What other draft lengths would have been worth.
+// The expected speed-up of other draft lengths.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@
 
 namespace specdec {
 
-/// What is to be expected of a draft length.
+/// The expected performance of a draft length.
 struct Projection {
   Index gamma = 0;
   double tokens_per_call = 1;
@@ -23,12 +23,13 @@ struct Projection {
   double speed_up = 1;        ///< over γ = 0, the target alone
 };
 
-/// The expected time of a step that asks for gamma tokens: `proposed(i)` is the probability that the drafter, asked
-/// for them, proposes more than i, `target_cost(n)` what a target call over n tokens costs and `draft_cost(n)`
-/// a proposal of n tokens.
+/// The expected time of a step that asks for gamma tokens. `proposed(i)` is the probability that the drafter then proposes
+/// more than i tokens. `target_cost(n)` is the cost of a target call over n tokens, `draft_cost(n)` that of a proposal of n
+/// tokens.
 ///
-/// Source: the denominator of Leviathan et al., arXiv:2211.17192, Theorem 3.8, with costs as they were measured
-/// and drafts as long as they are. Throws std::invalid_argument where gamma is negative or more than longest_draft.
+/// Source: the denominator of Leviathan et al., arXiv:2211.17192, Theorem 3.8, with measured costs, and with drafts that may
+/// be shorter than gamma.
+/// Throws: std::invalid_argument if gamma is negative or more than longest_draft.
 template <std::invocable<Index> Proposed, std::invocable<Index> TargetCost, std::invocable<Index> DraftCost>
 double expected_step_cost(Index gamma, const Proposed& proposed, const TargetCost& target_cost,
                           const DraftCost& draft_cost) {
@@ -42,10 +43,11 @@ double expected_step_cost(Index gamma, const Proposed& proposed, const TargetCos
   return cost;
 }
 
-/// Projections for γ = 0..most from P(τ > i) and P(more than i tokens are proposed), [i], where more than i are
-/// asked for. After their ends both go on falling as they did last.
+/// Projections for γ = 0..most. survival[i] is P(τ > i) and proposed[i] is P(more than i tokens are proposed), both for
+/// drafts that are asked for more than i tokens. After its end each list goes on falling at its last rate.
 ///
-/// Pre: target_cost(1) > 0. Throws std::invalid_argument where `most` is negative or more than longest_draft.
+/// Pre: target_cost(1) > 0.
+/// Throws: std::invalid_argument if `most` is negative or more than longest_draft.
 template <std::invocable<Index> TargetCost, std::invocable<Index> DraftCost>
 std::vector<Projection> project(std::span<const double> survival, std::span<const double> proposed,
                                 const TargetCost& target_cost, const DraftCost& draft_cost, Index most = 16) {
@@ -68,12 +70,12 @@ std::vector<Projection> project(std::span<const double> survival, std::span<cons
   return out;
 }
 
-/// Projections for a run, by the costs that it measured. `survival` is P(τ > i): stats.survival(),
-/// stats.acceptance.token_survival() or stats.acceptance.block_survival().
+/// Projections for a run, from the costs that it measured. `survival` is P(τ > i): stats.survival(),
+/// stats.acceptance.token_survival() or stats.acceptance.block_survival(). Empty if no target call was measured.
 ///
-/// Costs of sizes that did not occur lie on lines through those that did, and through 0 for a draft of nothing; where target
-/// calls had one size only, all are held to cost the same, which flatters long drafts (a draft length that varies tells
-/// more). After the drafted positions survival goes on falling as it did last. Empty where no target call was measured.
+/// Sizes that did not occur are estimated: see CostCurve. An empty draft costs 0 unless it was measured. If all target calls
+/// had one size, all sizes are taken to cost the same. This flatters long drafts, so a run with varying draft lengths tells
+/// more. After the last drafted position, survival goes on falling at its last rate.
 inline std::vector<Projection> project(const Stats& stats, std::span<const double> survival,
                                        Index most = 16) {
   if (!(stats.target_cost(1) > 0)) return {};

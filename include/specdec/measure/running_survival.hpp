@@ -1,4 +1,4 @@
-// How many tokens a drafter proposes and how many of them survive, as it has been of late.
+// Running estimates: how many tokens a drafter proposes, and how many of them survive.
 #pragma once
 
 #include <algorithm>
@@ -14,41 +14,44 @@
 
 namespace specdec {
 
-/// Running estimates, by position, from the steps that asked for as many: the probability that the drafter proposes
-/// an (i+1)-th token, and that it is proposed and survives (StepRecord::survival: one long draft tells of every
-/// shorter one). Positions that are not asked for any more fade away, into what the ones before them suggest:
-/// that proposals come as they do there and survival goes on falling as it did.
+/// Running estimates for each position i: the probability that the drafter proposes an (i+1)-th token, and the probability
+/// that this token is proposed and survives (StepRecord::survival).
+///
+/// Position i learns from steps that asked for more than i tokens. So one long draft informs all shorter drafts. If a
+/// position is no longer asked for, its survival fades into an extrapolation: survival goes on falling as at the positions
+/// before. A position without data takes the probability of a proposal from the position before.
 class RunningSurvival {
  public:
-  /// `decay`: what is left of a step's weight after another one.
-  /// Throws std::invalid_argument unless 0 <= decay <= 1.
+  /// `decay` is the fraction of a step's weight that is left after another step.
+  /// Throws: std::invalid_argument unless 0 <= decay <= 1.
   explicit RunningSurvival(double decay) : decay_(detail::checked_decay(decay)) {}
 
-  /// From now on.
+  /// Sets the decay from now on.
   void decay(double decay) { decay_ = detail::checked_decay(decay); }
 
-  /// Makes room for drafts of `most` tokens, and never less. Throws std::invalid_argument where that is negative or
-  /// more than longest_draft.
+  /// Allocates memory for drafts of `most` tokens. Never shrinks.
+  /// Throws: std::invalid_argument if `most` is negative or more than longest_draft.
   void reserve(Index most) {
     detail::check_drafted("most", most);
     if (most <= this->most()) return;
     const bool first = positions_.empty();
     positions_.resize(static_cast<std::size_t>(most));
-    if (first) positions_[0].survived.add(1);  // so as not to give up after a bad start
+    if (first) positions_[0].survived.add(1);  // so that drafting does not stop after a bad start
   }
 
-  /// The longest draft there is room for: what is asked for beyond is not looked at.
+  /// The longest draft there is memory for. Positions beyond it are ignored.
   Index most() const { return static_cast<Index>(positions_.size()); }
 
-  /// How far a policy that may draft `most` tokens has to look: to twice the longest draft so far, and to 16 at least.
-  /// Nothing is known of what lies beyond, and to look there would cost what `most` is.
+  /// The longest draft that a policy should consider if it may draft `most` tokens: twice the longest draft so far, but at
+  /// least 16. Nothing is known about longer drafts, and to consider them would cost time for up to `most` tokens.
   Index reach(Index most) const {
     if (most < 0) detail::invalid_argument("most = ", most, " is negative");
     return std::min({most, std::max(least_reach, 2 * longest_), longest_draft});
   }
 
-  /// Allocates nothing. Throws std::invalid_argument on a step that cannot be, or without a survival for each drafted
-  /// token; nothing has been learnt then.
+  /// Learns from a step. Allocates nothing.
+  /// Throws: std::invalid_argument on an impossible step, and on a step without a survival for each drafted token. Nothing
+  /// is learnt then.
   void observe(const StepRecord& step) {
     detail::check_step(step);
     if (std::ssize(step.survival) < step.drafted)
@@ -67,7 +70,7 @@ class RunningSurvival {
     }
   }
 
-  /// From now on, what was seen so far counts as `steps` steps at most.
+  /// Lowers the weight of all steps so far to at most `steps` fresh steps.
   void limit(double steps) {
     for (Position& position : positions_) {
       position.proposed.limit(steps);
@@ -97,7 +100,7 @@ class RunningSurvival {
   };
 
   static constexpr Index least_reach = 16;
-  static constexpr double guess_weight = 3;  // of a guess from the positions before, in steps
+  static constexpr double guess_weight = 3;  // the weight, in steps, of a guess from the positions before
 
   double decay_;
   Index longest_ = 0;

@@ -1,4 +1,4 @@
-// What a generation did, in numbers.
+// Statistics of a generation.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ inline double ratio(Index part, Index whole) {
   return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-/// part[i] / whole[i]: as many as there are wholes.
+/// part[i] / whole[i] for each number of `whole`; 0 beyond the end of `part`.
 inline std::vector<double> shares(const std::vector<Index>& part, const std::vector<Index>& whole) {
   std::vector<double> out(whole.size());
   for (std::size_t i = 0; i < part.size(); ++i) out[i] = ratio(part[i], whole[i]);
@@ -31,8 +31,8 @@ inline std::vector<double> shares(const std::vector<Index>& part, const std::vec
 
 }  // namespace detail
 
-/// Counts over one generation, or, added up, over several. What a stop token, the budget or a callback cut off the
-/// output is in no count but `drafted`, and the ranks of siblings.
+/// Counts over one generation, or the sum of several. Tokens that a stop token, the budget or a callback cut off the output
+/// are counted in the drafted tokens and in the ranks of siblings, but in no other count.
 struct Stats {
   Index target_calls = 0;
   Index drafted = 0;   ///< tokens proposed
@@ -44,38 +44,38 @@ struct Stats {
   std::vector<Index> drafted_by_position;   ///< [i]: steps that proposed an (i+1)-th token
   std::vector<Index> accepted_by_position;  ///< [i]: steps that accepted an (i+1)-th token
 
-  /// Of drafts that branch, by the rank of a sibling, 0 for the eldest. [k]: how often a node that a verdict came to had
-  /// a (k+1)-th child, and how often that was the one accepted. Empty for linear drafts.
+  /// For drafts that branch, by the rank k of a sibling (0 for the eldest): how often the context or an accepted token had a
+  /// (k+1)-th child, and how often this child was accepted. Empty for linear drafts.
   std::vector<Index> offered_by_rank, accepted_by_rank;
 
-  /// What token and block verification would accept of the same drafts in expectation. Empty (0 steps) where
-  /// the rule in use did not look at all of a draft and looking would cost a pass over a row.
+  /// The expected acceptance of token and block verification on these drafts. Empty (0 steps) if the rule in use did not
+  /// read the probabilities of the whole draft, and reading them would cost a pass over a row.
   Acceptance acceptance;
 
   std::chrono::nanoseconds draft_time{0}, target_time{0}, verify_time{0};
 
-  /// Seconds, of proposals by their length and of target calls by their tokens. Calls and proposals in which a
-  /// model also took in a prompt, or what was written without it, are left out.
+  /// Seconds of proposals by their length, and of target calls by their number of tokens. Calls and proposals in which a
+  /// model also read a prompt, or text that was written without it, are left out.
   CostCurve draft_cost, target_cost;
 
-  /// Tokens emitted per target call; 0 before the first. 1 is ordinary decoding, γ+1 the most.
+  /// Tokens emitted per target call; 0 before the first call. Ordinary decoding has 1; the most is γ+1.
   double block_efficiency() const { return detail::ratio(emitted, target_calls); }
 
-  /// Share of the proposed tokens that reached the output; 0 where nothing was proposed. (Not the acceptance
-  /// rate α, which is a property of the two models: E Σ min(p, q).)
+  /// The share of the proposed tokens that reached the output; 0 if nothing was proposed. This is not the acceptance rate
+  /// α = E Σ min(p, q), which is a property of the two models.
   double accepted_fraction() const { return detail::ratio(accepted, drafted); }
 
-  /// Tokens accepted per target call; 0 before the first.
+  /// Tokens accepted per target call; 0 before the first call.
   double accepted_per_step() const { return detail::ratio(accepted, target_calls); }
 
-  /// [i]: P(τ > i) where more than i tokens were asked for, as counted. What the estimates in `acceptance` tell
-  /// of token and block verification with less noise.
+  /// [i]: P(τ > i) as counted, over the steps that asked for more than i tokens. `acceptance` has estimates with less noise
+  /// for token and block verification.
   std::vector<double> survival() const { return detail::shares(accepted_by_position, asked_by_position); }
 
-  /// [k]: how often the (k+1)-th child of a node is the one accepted, of nodes that were come to and have one.
+  /// [k]: how often the (k+1)-th child was accepted, over the nodes that were reached and have such a child.
   std::vector<double> acceptance_by_rank() const { return detail::shares(accepted_by_rank, offered_by_rank); }
 
-  /// Makes room for steps of up to gamma drafted tokens, without a change to see.
+  /// Allocates memory for steps of up to gamma drafted tokens. Changes no value.
   void reserve(Index gamma) {
     detail::check_drafted("gamma", gamma);
     const auto size = static_cast<std::size_t>(gamma);
@@ -90,8 +90,8 @@ struct Stats {
     target_cost.reserve(gamma + 1);
   }
 
-  /// Enters one step, of whose tokens the first `step_emitted` reached the output. Allocates nothing after
-  /// reserve(step.asked). Throws std::invalid_argument on a step that cannot be; nothing has been counted then.
+  /// Adds one step. The first `step_emitted` of its tokens reached the output. Allocates nothing after reserve(step.asked).
+  /// Throws: std::invalid_argument on an impossible step. Nothing is counted then.
   void add(const StepRecord& step, Index step_emitted) {
     detail::check_step(step);
     if (step_emitted < 0) detail::invalid_argument("step_emitted = ", step_emitted, " is negative");
@@ -113,7 +113,7 @@ struct Stats {
     drafts_every_step_ = step.asked > 0;
   }
 
-  /// Enters all of another generation.
+  /// Adds all counts of another generation.
   Stats& operator+=(const Stats& other) {
     target_calls += other.target_calls;
     drafted += other.drafted;
@@ -200,7 +200,7 @@ struct Stats {
     return numbers;
   }
 
-  bool drafts_every_step_ = false;  // whether the step before drafted, too
+  bool drafts_every_step_ = false;  // whether the last step drafted
 };
 
 }  // namespace specdec

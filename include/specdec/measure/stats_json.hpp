@@ -1,4 +1,4 @@
-// Statistics as JSON, for those who collect them.
+// Statistics as JSON.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 namespace specdec {
 namespace detail {
 
-/// Writes what statistics need of RFC 8259: objects and arrays of numbers, under names that need no escapes.
+/// Writes the part of JSON (RFC 8259) that statistics need: objects and arrays of numbers, under names without escapes.
 class JsonWriter {
  public:
   void open(char bracket) {
@@ -36,7 +36,7 @@ class JsonWriter {
     return *this;
   }
 
-  /// The shortest text that reads back as the number, whatever the locale; null for what JSON has no number for.
+  /// Writes the shortest text that reads back as the number, in any locale; null for NaN and infinity.
   template <class Number>
     requires std::integral<Number> || std::floating_point<Number>
   void value(Number number) {
@@ -107,10 +107,10 @@ inline void write_rule(JsonWriter& json, const Stats& stats, double expected,
 
 }  // namespace detail
 
-/// All of the statistics as one JSON object in one line: counts, times in seconds, by position and by size; the
-/// acceptance rate with its 95 % interval; and for the rule in use as counted ("counted"), and for token and
-/// block verification as expected ("token", "block"; absent where nothing is known of them) P(τ > i) and the
-/// projections for γ = 0..16. Numbers read back as they are; unknown ones are null.
+/// All statistics as one JSON object in one line: the counts, the times and costs in seconds, and the acceptance rate with
+/// its 95 % interval. P(τ > i) and the projections for γ = 0..16 come three times: as counted for the rule in use
+/// ("counted"), and as expected for token and block verification ("token" and "block"). "acceptance_rate", "token" and
+/// "block" are absent if nothing is known of them. Numbers read back exactly; NaN and infinity are null.
 inline std::string to_json(const Stats& stats) {
   const auto seconds = [](std::chrono::nanoseconds t) { return std::chrono::duration<double>(t).count(); };
   detail::JsonWriter json;

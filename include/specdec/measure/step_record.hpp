@@ -1,4 +1,4 @@
-// What a step of the loop tells those that learn from it: draft lengths and statistics.
+// The record of a step of the loop. Draft lengths and statistics learn from it.
 #pragma once
 
 #include <cstddef>
@@ -13,35 +13,35 @@
 
 namespace specdec {
 
-/// What a step did with a draft that may branch.
+/// The record of a draft that may branch.
 struct TreeRecord {
-  Index depth = -1;                   ///< tokens of the longest path; −1 of a linear draft
-  std::span<const Index> ranks = {};  ///< of the accepted tokens: how many elder siblings each has
+  Index depth = -1;                   ///< tokens of the longest path; −1 for a linear draft
+  std::span<const Index> ranks = {};  ///< for each accepted token: the number of its elder siblings
   std::span<const Index> offered =
-      {};  ///< of the nodes that were come to, the context first: how many children
+      {};  ///< for the context and each accepted token: the number of its children
 };
 
-/// What one step of the loop did.
+/// The record of one step of the loop.
 struct StepRecord {
   Index asked = 0;     ///< tokens the drafter was asked for
   Index drafted = 0;   ///< tokens it proposed
   Index accepted = 0;  ///< tokens that survived
-  Index fed = 0;       ///< tokens of the target call: drafted + 1, and what the target had not seen before
+  Index fed = 0;       ///< tokens of the target call: drafted + 1, and earlier tokens new to the target
 
-  /// [i], i < drafted: P(τ > i | x_1..x_{i+1}) under the rule in use; where that is unknown, 1 for tokens
-  /// that survived and 0 for the others. The mean is P(τ > i) either way.
+  /// [i], i < drafted: P(τ > i | x_1..x_{i+1}) under the rule in use. If that is unknown: 1 for tokens that survived, 0 for
+  /// the others. In both cases the mean is P(τ > i).
   std::span<const double> survival = {};
 
   std::chrono::nanoseconds draft_time{0}, target_time{0};
 
   TreeRecord tree = {};
 
-  /// How many tokens a path of the draft has at most.
+  /// The number of tokens of the longest path of the draft.
   Index depth() const { return tree.depth < 0 ? drafted : tree.depth; }
 
-  /// Enters the times, in seconds, where they tell of a step's own work: not of models that took in a prompt as
-  /// well, nor of a draft model that took in what was written without it (`after_a_draft`: the step before
-  /// drafted, too).
+  /// Adds the times of the step, in seconds, if they show the work of this step only. Nothing is added if the target also
+  /// read a prompt. No draft time is added if the draft model also read text that was written without a draft;
+  /// `after_a_draft` says that the step before drafted, too.
   void add_costs_to(CostCurve& draft_cost, CostCurve& target_cost, bool after_a_draft) const {
     if (fed != drafted + 1) return;
     if (asked > 0 && after_a_draft) draft_cost.add(drafted, detail::seconds(draft_time));
@@ -51,7 +51,7 @@ struct StepRecord {
 
 namespace detail {
 
-/// Of a step with a draft that branched: whether depth, ranks and offers fit one another.
+/// Throws unless depth, ranks and offers of a branching draft fit together.
 inline void check_tree(const StepRecord& step) {
   const auto& [depth, ranks, offered] = step.tree;
   if (depth < step.accepted || depth > step.drafted)
@@ -69,7 +69,7 @@ inline void check_tree(const StepRecord& step) {
   }
 }
 
-/// Refuses what no step can have done, before anybody reads or counts by it.
+/// Throws on an impossible step. Call it before any number of the step is used.
 inline void check_step(const StepRecord& step) {
   check_drafted("step.asked", step.asked);
   check_drafted("step.drafted", step.drafted);
