@@ -1,4 +1,4 @@
-// Numbers in memory, one row a distribution to be: what rows of probabilities and rows of logits are read from.
+// Rows of numbers in memory. Rows of probabilities and rows of logits read them.
 #pragma once
 
 #include <algorithm>
@@ -22,28 +22,28 @@
 
 namespace specdec {
 
-/// What a row may be stored in. Narrow scalars are widened to float as they are read.
+/// A scalar type that rows may be stored in. Eigen::half and Eigen::bfloat16 are widened to float as they are read.
 template <class S>
 concept Real = std::floating_point<S> || std::same_as<S, Eigen::half> || std::same_as<S, Eigen::bfloat16>;
 
-/// The scalar that arithmetic on stored numbers is done in.
+/// The scalar type of the arithmetic on stored numbers.
 template <Real S>
 using Arithmetic = std::conditional_t<std::floating_point<S>, S, float>;
 
-/// By how much a number next to 0 may be off once it is stored, however small it is itself: half the distance between
-/// neighbours there. Of bfloat16 and wider scalars that is less than 1e-40, and no vocabulary makes it count.
+/// The rounding error of a stored number next to 0, however small the number is: half the distance of neighbours there. For
+/// bfloat16 and wider scalars it is below 1e-40, too small to matter in any vocabulary.
 template <Real S>
 inline constexpr double rounding_at_zero = std::same_as<S, Eigen::half> ? 0x1p-25 : 0.0;
 
-/// By how much of itself a number may be off once it is stored, where that makes a row's sum another: half a unit of its
-/// last bit.
+/// The relative rounding error of a stored number: half a unit of its last bit. 0 for scalars that are so exact that the sum
+/// of a row does not change.
 template <Real S>
 inline constexpr double rounding_of_itself = std::same_as<S, Eigen::bfloat16> ? 0x1p-9
                                              : std::same_as<S, Eigen::half>   ? 0x1p-11
                                                                               : 0.0;
 
-/// One row of numbers in memory. `Stride` is 1 where neighbours in the row are known to be neighbours in
-/// memory, else Eigen::Dynamic.
+/// One row of numbers in memory. `Stride` is 1 if neighbours in the row are known to be neighbours in memory, else
+/// Eigen::Dynamic.
 template <Real S, int Stride = 1>
 class NumberRow {
  public:
@@ -56,14 +56,14 @@ class NumberRow {
   Index size() const { return size_; }
   Scalar operator[](Index x) const { return static_cast<Scalar>(data_[x * step()]); }
 
-  /// A hint that number x will be read, so that fetches from memory overlap.
+  /// A hint that number x will be read soon, so that memory accesses overlap.
   void prefetch([[maybe_unused]] Index x) const {
 #ifdef __GNUC__
     __builtin_prefetch(data_ + x * step());
 #endif
   }
 
-  /// Writes `count` numbers from `start` on, in the scalar that is computed with, to where `out` points.
+  /// Writes `count` numbers from `start` on to `out`, as Scalar.
   void read(Index start, Index count, Scalar* out) const {
     Index done = 0;
     if constexpr (!std::floating_point<S>) {
@@ -86,7 +86,7 @@ class NumberRow {
     }
   }
 
-  /// `count` numbers from `start` on, as an Eigen array to compute with: up to max_segment_size where they are narrow.
+  /// `count` numbers from `start` on, as an Eigen array. At most max_segment_size of half or bfloat16.
   auto segment(Index start, Index count) const {
     if constexpr (std::floating_point<S>) {
       using Stretch = Eigen::Array<S, Eigen::Dynamic, 1>;
@@ -99,8 +99,8 @@ class NumberRow {
     }
   }
 
-  /// Calls f(numbers, offset, size) with all of `count` numbers from `start` on, in pieces of whole lots for the kernels:
-  /// where they lie if they can be read there, else as a copy. The last one is filled up with `filler`.
+  /// Calls f(numbers, offset, size) for `count` numbers from `start` on, in pieces of whole lots for the kernels. Numbers
+  /// that a kernel can read in place are not copied. The last lot is filled up with `filler`.
   template <class F>
   void each_lots(Index start, Index count, Scalar filler, F&& f) const {
     using detail::lot;
@@ -118,12 +118,12 @@ class NumberRow {
     }
   }
 
-  /// Writes all numbers, as they are stored, to where `out` points.
+  /// Writes all numbers to `out`, as they are stored.
   void copy_to(S* out) const {
     for (Index x = 0; x < size_; ++x) out[x] = data_[x * step()];
   }
 
-  /// The largest of `count` numbers; NaN if one of them is.
+  /// The largest of `count` numbers; NaN if one of them is NaN.
   Scalar max(Index start, Index count) const {
     constexpr Scalar least = -std::numeric_limits<Scalar>::infinity();
     Scalar largest = least;
@@ -143,8 +143,10 @@ class NumberRow {
     return sum;
   }
 
-  /// Where the largest number stands first; 0 in an empty row. Throws InvalidDistribution on NaN.
-  /// Cost: one vectorised pass, and a scan of the segment that holds it.
+  /// The first index of the largest number; 0 for an empty row.
+  ///
+  /// Throws: InvalidDistribution on NaN.
+  /// Cost: one vectorised pass, and a scan of the segment that holds the largest number.
   Index first_largest() const {
     constexpr Index segment_size = 1024;
     Scalar largest = 0;
@@ -173,8 +175,8 @@ class NumberRow {
 
 namespace detail {
 
-/// Eigen expressions whose entries lie in memory: Matrix, Map (strides included), Ref, Block; row- or
-/// column-major. One that would have to be computed (a sum, a product) does not qualify: evaluate it first.
+/// Eigen expressions with entries in memory: Matrix, Map (strides included), Ref, Block; row- or column-major. An expression
+/// that must be computed (a sum, a product) does not qualify: evaluate it first.
 template <class M>
 concept DirectExpression = std::derived_from<M, Eigen::DenseBase<M>> && Real<typename M::Scalar> &&
                            (M::Flags & Eigen::DirectAccessBit) != 0;
@@ -207,16 +209,17 @@ class EigenNumbers {
 
 }  // namespace detail
 
-/// Rows given as one pointer each, as engines hold them: row i is `vocab_size` numbers from pointers[i] on,
-/// `stride` apart. Pointers and numbers must outlive it; a temporary container of pointers is refused. Taken as a matrix
-/// wherever an Eigen one is. Throws std::invalid_argument on a null pointer, a negative vocabulary or stride, and
-/// one of a size that no memory has.
+/// Rows given as one pointer each: row i is `vocab_size` numbers from pointers[i] on, `stride` apart. Every function that
+/// takes an Eigen matrix takes them. Pointers and numbers must outlive it; a temporary container of pointers is refused.
+///
+/// Throws: std::invalid_argument on a null pointer, a negative vocabulary, a stride below 1, and a row that is larger than
+/// any memory.
 template <Real S, int Stride = 1>
 class RowPointers {
  public:
   RowPointers(std::span<const S* const> pointers, Index vocab_size, Index stride = 1)
       : pointers_(pointers), cols_(vocab_size), stride_(stride) {
-    constexpr Index most = unlimited / static_cast<Index>(sizeof(S));  // that can lie in memory
+    constexpr Index most = unlimited / static_cast<Index>(sizeof(S));  // numbers in memory
     if (vocab_size < 0 || stride < 1 || vocab_size > most / stride ||
         (Stride != Eigen::Dynamic && stride != Stride))
       detail::invalid_argument("rows by pointer cannot have ", vocab_size, " entries ", stride, " apart");
@@ -243,13 +246,14 @@ template <class Pointers>
 RowPointers(const Pointers&, Index, Index)
     -> RowPointers<std::remove_const_t<std::remove_pointer_t<typename Pointers::value_type>>, Eigen::Dynamic>;
 
-/// Rows given as a range of vectors (or of arrays, spans or other contiguous ranges of numbers): row i is rows[i]. They
-/// must outlive it; a temporary container of rows is refused. Taken as a matrix wherever an Eigen one is.
+/// Rows given as a range of vectors (or of arrays, spans or other contiguous ranges of numbers): row i is rows[i]. Every
+/// function that takes an Eigen matrix takes them. The rows must outlive it; a temporary container of rows is refused.
 ///
 ///   std::vector<std::vector<float>> target, draft;
 ///   verifier(RowVectors{target}, RowVectors{draft}, tokens, rng)
 ///
-/// Throws std::invalid_argument where the rows are not all of one length. Cost: a look at the length of each.
+/// Throws: std::invalid_argument if the rows differ in length.
+/// Cost: one check of each row's length.
 template <std::ranges::contiguous_range Row>
   requires std::ranges::sized_range<const Row> && Real<std::ranges::range_value_t<Row>>
 class RowVectors {
@@ -281,7 +285,7 @@ template <std::ranges::contiguous_range Rows>
 RowVectors(const Rows&) -> RowVectors<std::ranges::range_value_t<Rows>>;
 
 namespace detail {
-/// Rows of numbers wherever they lie, each a NumberRow of `cols` numbers, as a matrix. They must outlive it.
+/// A list of NumberRows of `cols` numbers each, as a matrix. The rows must outlive it.
 template <class Row>
 class NumberRows {
  public:
@@ -306,9 +310,8 @@ template <class Row>
 inline constexpr bool is_row_list<RowVectors<Row>> = true;
 }  // namespace detail
 
-/// A matrix of numbers in memory, one row a distribution to be: an Eigen expression with direct access
-/// (Matrix, Map, Ref, Block; row- or column-major), RowPointers or RowVectors; float, double, Eigen::half or
-/// Eigen::bfloat16.
+/// A matrix of numbers in memory, one row per distribution: an Eigen expression with direct access (Matrix, Map, Ref, Block;
+/// row- or column-major), RowPointers or RowVectors. The numbers are float, double, Eigen::half or Eigen::bfloat16.
 template <class M>
 concept NumberMatrix =
     detail::DirectExpression<std::remove_cvref_t<M>> || detail::is_row_list<std::remove_cvref_t<M>>;

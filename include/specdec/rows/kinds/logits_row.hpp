@@ -17,28 +17,28 @@
 
 namespace specdec {
 
-/// log Σ exp(l/T) of a row of logits l, where it is known.
+/// A known log Σ exp(l/T) of a row of logits l.
 struct LogSumExp {
   double value;
 };
 
 /// One row of logits l as the distribution p(x) = exp(l(x)/T − log Σ exp(l/T)).
 ///
-/// The first question that needs the normaliser reads the row once; after that a probability is O(1) and a
-/// draw reads two small stretches of the row. A row whose log-sum-exp is handed in is never read as a whole.
+/// At temperature 0 (or so small that 1/T overflows) the largest logit has probability 1; among equals, the lowest id. A
+/// logit of −inf has probability 0. Tokens with a logit below `cut` have probability 0, and the others are normalised
+/// without them: sample/ implements top-k, top-p and min-p in this way.
 ///
-/// Temperature 0 (or so small that 1/T overflows) is the one-hot distribution at the largest logit, the
-/// lowest id among equals. A logit of −inf is a probability of 0. Tokens below `cut` have probability 0, and
-/// the rest is normalised without them: that is what sample/ makes of top-k, top-p and min-p.
-/// Throws InvalidDistribution, when the row is read: a NaN, a logit of +inf, no finite logit.
-/// Numeric: exponentials in the logits' own arithmetic (float for float, half and bfloat16), see detail::Exponentials,
-/// summed in it over 64 tokens and in double across; probability(x) in double.
+/// Throws: InvalidDistribution, when the row is read: on a NaN, on a logit of +inf, or if no logit is finite.
+/// Cost: the first call that needs the normaliser reads the row once. After it a probability is O(1), and a draw reads two
+/// small stretches of the row. A row with a given log-sum-exp is never read as a whole.
+/// Numeric: exponentials in the logits' own arithmetic (float for float, half and bfloat16), see detail::Exponentials. They
+/// are summed in this arithmetic over 64 tokens, and in double across these sums. probability(x) is computed in double.
 template <Real S, int Stride = 1>
 class LogitsRow {
  public:
   using Scalar = Arithmetic<S>;
 
-  /// No token is below it but one of logit −inf.
+  /// Only tokens with a logit of −inf are below this cut.
   static constexpr Scalar no_cut = std::numeric_limits<Scalar>::lowest();
 
   explicit LogitsRow(const NumberRow<S, Stride>& logits, double temperature = 1, Scalar cut = no_cut)
@@ -50,11 +50,11 @@ class LogitsRow {
     if (!(temperature >= 0)) detail::invalid_argument("temperature = ", temperature, " is not a number >= 0");
   }
 
-  /// With the normaliser of the whole row, which is taken on trust.
+  /// With a known normaliser of the whole row. It is not checked.
   LogitsRow(const NumberRow<S, Stride>& logits, double temperature, LogSumExp normaliser)
       : LogitsRow(logits, temperature, no_cut, normaliser) {}
 
-  /// With the normaliser of the tokens that are not below the cut, which is taken on trust.
+  /// With a known normaliser of the tokens that are not below the cut. It is not checked.
   LogitsRow(const NumberRow<S, Stride>& logits, double temperature, Scalar cut, LogSumExp normaliser)
       : LogitsRow(logits, temperature, cut) {
     hand_in(normaliser);
@@ -63,11 +63,12 @@ class LogitsRow {
   Index vocab_size() const { return logits_.size(); }
   NumberRow<S, Stride> logits() const { return logits_; }
   double temperature() const { return temperature_; }
-  /// As it is computed with. Not 0, which would make NaN of −inf: temperatures above 1e37 (of float logits) are alike.
+  /// 1/T as used in the arithmetic. It is never 0, because 0·(−inf) is NaN. So all temperatures above 1e37 are equal for
+  /// float logits.
   Scalar inverse_temperature() const { return static_cast<Scalar>(inverse_temperature_); }
-  /// Tokens of a smaller logit have probability 0.
+  /// Tokens with a smaller logit have probability 0.
   Scalar cut() const { return cut_; }
-  /// Whether the temperature is 0, so that all is on the argmax.
+  /// Whether the temperature is 0 (or so small that 1/T overflows): the argmax has probability 1.
   bool is_argmax() const {
     return !(inverse_temperature_ <= static_cast<double>(std::numeric_limits<Scalar>::max()));
   }
@@ -75,7 +76,9 @@ class LogitsRow {
   /// Whether the normaliser is known.
   bool is_normalised() const { return state_ != State::unread; }
 
-  /// The largest logit. Cost: one pass, without an exponential, where the row has not been read.
+  /// The largest logit.
+  ///
+  /// Cost: one pass without exponentials if the row has not been read yet.
   Scalar largest() const {
     if (std::isnan(largest_)) {
       const Scalar largest = vocab_size() > 0 ? logits_.max(0, vocab_size()) : no_logit;
@@ -91,7 +94,7 @@ class LogitsRow {
     return {static_cast<double>(shift_) * inverse_temperature_ - std::log(scale_)};
   }
 
-  /// What the probabilities are made of: p = scale() · exponentials(). Not for T = 0.
+  /// The factors of the probabilities: p = scale() · exponentials(). Not for T = 0.
   detail::Exponentials<Scalar> exponentials() const {
     read();
     return shifted_exponentials();
@@ -101,8 +104,8 @@ class LogitsRow {
     return scale_;
   }
 
-  /// The logits at `factor` times the temperature, or at the largest number if that is beyond it: an infinite one
-  /// could not be multiplied by 0.
+  /// The row at `factor` times the temperature. The product is limited to the largest double, because an infinite
+  /// temperature times 0 is NaN.
   LogitsRow tempered(double factor) const {
     if (factor == 1) return *this;
     LogitsRow row(logits_, std::min(temperature_ * factor, std::numeric_limits<double>::max()), cut_);
@@ -110,7 +113,7 @@ class LogitsRow {
     return row;
   }
 
-  /// The row without the tokens of a smaller logit than `cut`; itself where there are none to take away.
+  /// The row without the tokens below `cut`; a copy of this row if its own cut is as high.
   LogitsRow above(Scalar cut) const {
     if (!(cut > cut_)) return *this;
     LogitsRow row(logits_, temperature_, cut);
@@ -118,7 +121,7 @@ class LogitsRow {
     return row;
   }
 
-  /// The row without the tokens below the cut, where Σ exp((l − shift)/T) over those that stay is known.
+  /// The row without the tokens below the cut, if `sum` = Σ exp((l − shift)/T) over the remaining tokens is known.
   LogitsRow above(Scalar cut, Scalar shift, double sum) const {
     LogitsRow row = above(cut);
     if (row.state_ != State::unread || row.is_argmax()) return row;
@@ -128,15 +131,16 @@ class LogitsRow {
     return row;
   }
 
-  /// A row over a contiguous copy of this one's logits, which knows what this one has learnt: for rows that have to
-  /// outlive the memory they were made on.
+  /// A row over a contiguous copy of the logits. It keeps this row's normaliser if that is known. For rows that must outlive
+  /// the memory of their logits.
   LogitsRow<S, 1> over(const S* copy) const {
     LogitsRow<S, 1> row(NumberRow<S, 1>(copy, vocab_size()), temperature_, cut_);
     row.learn(*this);
     return row;
   }
 
-  /// Whether a token may have a probability above 0, decided without reading the row. Not for NaN.
+  /// Whether a token may have a probability above 0: whether its logit is not below the cut. Does not read the row. False
+  /// for NaN.
   bool possible(Token x) const { return logits_[x] >= cut_; }
 
   double probability(Token x) const {
@@ -147,7 +151,7 @@ class LogitsRow {
     return scale_ * std::exp((static_cast<double>(l) - static_cast<double>(shift_)) * inverse_temperature_);
   }
 
-  /// Its natural logarithm. Cost: that of the probability, without an exponential.
+  /// The natural logarithm of the probability, without an exponential.
   double log_probability(Token x) const {
     read();
     constexpr double none = -std::numeric_limits<double>::infinity();
@@ -160,7 +164,9 @@ class LogitsRow {
   /// The softmax of the logits, at temperature 1 and without a cut.
   LogitsRow unprocessed() const { return temperature_ == 1 && !(cut_ > no_cut) ? *this : LogitsRow(logits_); }
 
-  /// The largest logit, the lowest id among equals. Cost: one pass, without an exponential.
+  /// The token with the largest logit, the lowest id among equals.
+  ///
+  /// Cost: one pass without exponentials.
   Token argmax() const {
     const Index x = logits_.first_largest();
     check_largest(x < vocab_size() ? logits_[x] : no_logit);
@@ -176,7 +182,7 @@ class LogitsRow {
            (state_ == State::read ? sum_of_stretches(start, count) : sum_of_exponentials(start, count));
   }
 
-  /// How many tokens, from a multiple of as many on, it knows the sum of; 0 where it knows none.
+  /// The length of the stretches with a known sum, which start at multiples of this length; 0 if no sums are known.
   Index known_stretch() const {
     read();
     return state_ == State::read ? stretch_ : Index{0};
@@ -191,7 +197,7 @@ class LogitsRow {
       if (start <= argmax_ && argmax_ < start + count) out[argmax_ - start] = 1;
       return out;
     }
-    // The array has room for whole lots, however few of its numbers are asked for.
+    // The array has room for whole lots, even if fewer numbers are needed.
     logits_.each_lots(start, count, no_logit, [&](const Scalar* l, Index offset, Index size) {
       detail::run_wide<detail::WriteExponentials<Scalar>>(l, size, shifted_exponentials(),
                                                           static_cast<Scalar>(scale_), out.data() + offset);
@@ -210,7 +216,7 @@ class LogitsRow {
 
   enum class State { unread, read, handed_in };
 
-  // Whole lines of a cache.
+  // A multiple of whole cache lines.
   static Index stretch_for(Index size) {
     constexpr Index line = 64;
     return std::max(min_stretch, (size + max_stretches * line - 1) / (max_stretches * line) * line);
@@ -223,7 +229,7 @@ class LogitsRow {
     return {shift_, inverse_temperature(), cut_, state_ != State::handed_in};
   }
 
-  // Whole stretches are known.
+  // The sums of whole stretches are known; only the ends are summed.
   double sum_of_stretches(Index start, Index count) const {
     const Index end = start + count;
     double sum = 0;
@@ -245,8 +251,8 @@ class LogitsRow {
     return sum;
   }
 
-  // The shift need not be the largest logit, only near it, as temperatures go. At one so large that no Scalar holds the
-  // product, or what lies as far from it, 0 is.
+  // The shift need not be the largest logit, only near it relative to the temperature. normaliser·T is near it. If the
+  // temperature is so large that this product does not fit into a Scalar, 0 is near enough.
   void hand_in(LogSumExp normaliser) {
     if (is_argmax()) return;
     const double near = normaliser.value * temperature_;
@@ -270,8 +276,8 @@ class LogitsRow {
     if (state_ == State::unread) normalise();
   }
 
-  // One pass: the largest logit and the sums of exponentials, piece by piece of a stretch, rescaled whenever a piece
-  // holds a larger logit than all before it.
+  // One pass for the largest logit and the sums of exponentials, piece by piece. The sums are rescaled whenever a piece
+  // holds a larger logit than all pieces before it.
   void normalise() const {
     if (is_argmax()) {
       argmax_ = argmax();
@@ -303,7 +309,7 @@ class LogitsRow {
     state_ = State::read;
   }
 
-  // Takes exponentials relative to a larger logit from here on; returns by how much those so far shrink.
+  // Sets the shift to a larger logit. Returns the factor by which the sums so far shrink.
   double raise_shift(Scalar largest, std::size_t stretches) const {
     check_number(largest);
     const double factor =
@@ -329,7 +335,7 @@ class LogitsRow {
   double temperature_, inverse_temperature_;
   Scalar cut_;
   Index stretch_;
-  // What reading the row has taught: p = scale·exp((l − shift)/T), and the sums of exp over its stretches.
+  // Known once the row was read: p = scale·exp((l − shift)/T), and the sums of exp over its stretches.
   mutable State state_ = State::unread;
   mutable Scalar shift_ = 0;
   mutable Scalar largest_ = unknown;
