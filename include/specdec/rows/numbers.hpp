@@ -219,7 +219,7 @@ class RowPointers {
  public:
   RowPointers(std::span<const S* const> pointers, Index vocab_size, Index stride = 1)
       : pointers_(pointers), cols_(vocab_size), stride_(stride) {
-    constexpr Index most = unlimited / static_cast<Index>(sizeof(S));  // numbers in memory
+    constexpr Index most = unlimited / static_cast<Index>(sizeof(S));  // that fit into memory
     if (vocab_size < 0 || stride < 1 || vocab_size > most / stride ||
         (Stride != Eigen::Dynamic && stride != Stride))
       detail::invalid_argument("rows by pointer cannot have ", vocab_size, " entries ", stride, " apart");

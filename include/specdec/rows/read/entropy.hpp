@@ -8,10 +8,11 @@
 
 namespace specdec {
 
-/// −Σ p(x) log p(x), in nats: 0 where one token has all the mass, log V where all are alike.
+/// −Σ p(x) log p(x): 0 if one token has all the mass, log V if all V tokens are equally likely.
 ///
+/// Units: nats.
 /// Numeric: logarithms in the scalar of the row's segments, sums in double across segments. NaN anywhere gives NaN.
-/// Cost: one pass over the row, or over its list where it has one.
+/// Cost: one pass over the row, or over its list if it has one.
 template <Distribution Row>
 double entropy(const Row& row) {
   double sum = 0;

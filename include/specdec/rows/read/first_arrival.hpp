@@ -1,4 +1,4 @@
-// The token of a row that arrives first, by the numbers that tokens have of a key.
+// The keyed draw from a row: the token with the first arrival (see kernels/arrivals.hpp).
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class FirstOfRow {
  public:
   explicit FirstOfRow(std::uint64_t key) : key_(key) {}
 
-  /// Looks at a row, or at a part of one whose token 0 is the whole's `from`.
+  /// Reads a row, or a part of a row. Token 0 of the part is token `from` of the whole row.
   template <Distribution R>
   void look_at(const R& row, Index from = 0) {
     each_segment(row, [&](const auto& ids, const auto& segment) {
@@ -47,7 +47,7 @@ class FirstOfRow {
     first_ = run_wide<FirstArrival<Scalar, Tokens>>(p, count, tokens, key_, first_);
   }
 
-  // What is left over whole lots is filled up with tokens that do not arrive.
+  // The last, partial lot is filled up with tokens that do not arrive.
   template <class Scalar>
   void look_at_stretch(const Scalar* p, Index count, Index first) {
     const Index whole = count / lot * lot;
@@ -83,8 +83,9 @@ class FirstOfRow {
   Arrival first_;
 };
 
-/// The token that arrives first of all of a row. Throws InvalidDistribution where a number is no probability, and where
-/// no token has any.
+/// The token of a row that arrives first.
+///
+/// Throws: InvalidDistribution if a number is no probability, or if no token has a positive probability.
 template <Distribution R>
 Token first_to_arrive(const R& row, std::uint64_t key) {
   if constexpr (SpreadRow<R>) {

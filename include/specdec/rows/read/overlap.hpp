@@ -1,4 +1,4 @@
-// How much two rows have in common: what is accepted of a draft at one prefix.
+// The overlap of two rows: the acceptance of a drafted token at one prefix.
 #pragma once
 
 #include <algorithm>
@@ -34,10 +34,11 @@ struct OverlapOf {
 /// token drawn from q is accepted. Its mean over prefixes is the lenient acceptance rate.
 ///
 /// Source: Leviathan et al., arXiv:2211.17192, App. A.5; l = 1 is overlap().
-/// Throws: std::invalid_argument unless 0 < lenience <= 1 and 1/lenience is finite; InvalidDistribution where
-/// the sum is no finite number.
-/// Cost: one fused pass over both rows where both hand out segments; where one has a list, a look-up in the other
-/// for each token on it; else one look-up each per token. Numeric: minima and sums in double.
+/// Throws: std::invalid_argument unless 0 < lenience <= 1 and 1/lenience is finite; InvalidDistribution if the sum is not
+/// finite.
+/// Cost: if one row has a list, a look-up in the other row for each token on it. If both rows have segments, one fused pass
+/// over both. Else one look-up in each row per token.
+/// Numeric: minima and sums in double.
 template <Distribution P, Distribution Q>
 double lenient_overlap(const P& p, const Q& q, double lenience) {
   if (!(lenience > 0 && lenience <= 1 && std::isfinite(1 / lenience)))
@@ -52,19 +53,21 @@ double lenient_overlap(const P& p, const Q& q, double lenience) {
 /// The acceptance at a prefix, β = Σ min(p, q): the probability that token verification accepts a token drawn
 /// from q. Its mean over prefixes is the acceptance rate α.
 ///
-/// Source: Leviathan et al., Definition 3.1 and Theorem 3.5. Symmetric in p and q; vocabularies of different
-/// sizes overlap in what they share. Throws: InvalidDistribution where the sum is no
-/// finite number. Cost: at most a pass over both rows.
+/// Symmetric in p and q. If the vocabularies differ in size, only the tokens of both count.
+/// Source: Leviathan et al., Definition 3.1 and Theorem 3.5.
+/// Throws: InvalidDistribution if the sum is not finite.
+/// Cost: at most a pass over both rows.
 template <Distribution P, Distribution Q>
 double overlap(const P& p, const Q& q) {
   return lenient_overlap(p, q, 1.0);
 }
 
-/// The distance D_LK(p, q) = Σ |p − (p + q)/2| = Σ (p − q)+ of two rows that sum to 1, their total variation:
-/// 1 − β, and told exactly where it is small.
+/// The total variation of two rows that sum to 1: D_LK(p, q) = Σ |p − (p + q)/2| = Σ (p − q)+ = 1 − β.
 ///
-/// Source: Leviathan et al., Definition 3.2 and Lemma 3.3. Throws: InvalidDistribution where the sum is no
-/// finite number. Cost: at most a pass over both rows.
+/// Source: Leviathan et al., Definition 3.2 and Lemma 3.3.
+/// Throws: InvalidDistribution if the sum is not finite.
+/// Cost: at most a pass over both rows.
+/// Numeric: summed directly, so a small distance is exact, too.
 template <Distribution P, Distribution Q>
 double total_variation(const P& p, const Q& q) {
   return residual_mass(1.0, p, 1.0, q);

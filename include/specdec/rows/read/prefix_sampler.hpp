@@ -1,4 +1,4 @@
-// Draws from a row by its prefix sums, reading no further than the draw must.
+// Draws from a row by its prefix sums, and reads no more of the row than the draw needs.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +13,15 @@
 namespace specdec {
 namespace detail {
 
-/// By how much a small probability of the row may be off, as the row type says with a static member of this name; 0
-/// where it does not.
+/// The rounding error of a small probability of the row. The row type says it with a static member of this name; else it is
+/// 0.
 template <class Row>
 inline constexpr double rounding_of_small = [] {
   if constexpr (requires { Row::rounding_of_small; }) return static_cast<double>(Row::rounding_of_small);
   else return 0.0;
 }();
 
-/// The largest sum of a row of so many probabilities that rounding explains: see PrefixSampler.
+/// The largest sum of `size` probabilities that rounding explains: see PrefixSampler.
 template <class Row>
 constexpr double most_mass(Index size) {
   if constexpr (rounding_of_small<Row> == 0) return 1.01;
@@ -30,27 +30,26 @@ constexpr double most_mass(Index size) {
 
 }  // namespace detail
 
-/// The inverse distribution function of a row, computed from segment sums that are extended only as far as the
-/// largest u asked for: where tokens are ordered by frequency a draw reads a small head of the row.
+/// The inverse distribution function of a row, computed from sums of segments. Tokens of probability 0 are never returned.
 ///
-/// Numeric: sums in double across segments. A row that sums to less than 1 (by rounding) is drawn from as if it
-/// were normalised; mass beyond 1 is never drawn, and where it is more than rounding it is an error. Rounding may make
-/// of 1 up to 1.01 + V·r: a number that is stored in eight bits or more (bfloat16) is off by 1/256 of itself at most,
-/// or by r = rounding_of_small next to 0 (2^−25 where numbers are halves, else 0). Tokens of probability 0 are never
-/// returned; a row without mass, or with a NaN in a segment that a draw has to read, throws InvalidDistribution; a u
-/// that is no number of [0, 1), where it would be past the row's mass or below 0, std::invalid_argument.
-/// Cost: amortised one pass over the part of the row that was needed, then a binary search and one segment. No
-/// allocation: the segment sums lie inside the object.
+/// Throws: InvalidDistribution if the row has no mass, if a segment that the draw reads holds a NaN, or if the mass is above
+/// 1 by more than rounding explains. std::invalid_argument if u is below 0, NaN, or at least 1 and past the row's mass.
+/// Cost: segments are summed only up to the largest u so far, and only once. If tokens are ordered by frequency, a draw
+/// reads only the small head of the row. A draw then takes a binary search, and reads one segment. No allocation: the sums
+/// lie inside the object.
+/// Numeric: sums in double across segments. If a row sums to less than 1 (by rounding), draws are as if it were normalised.
+/// Mass above 1 is never drawn. Rounding explains a sum of up to 1.01 + V·r. A number stored with eight bits or more
+/// (bfloat16) is off by at most 1/256 of itself, or next to 0 by r = rounding_of_small (2^−25 for halves, else 0).
 template <class Row>  // a SummableRow, complete only by the time of a draw
 class PrefixSampler {
  public:
-  /// `segment` is the number of tokens summed at a time, for rows that know some sums already.
+  /// `segment` is the number of tokens per sum, for rows that know such sums already.
   explicit PrefixSampler(const Row& row, Index segment = 0)
       : row_(row),
         size_(row.vocab_size()),
         segment_size_(std::max({segment, min_segment, (size_ + max_segments - 1) / max_segments})) {}
 
-  /// Copies what has been summed so far, and no more.
+  /// Copies only the sums so far, not the unused part of the array.
   PrefixSampler(const PrefixSampler& other)
       : row_(other.row_),
         size_(other.size_),
@@ -74,7 +73,7 @@ class PrefixSampler {
  private:
   static constexpr Index min_segment = 256;
   static constexpr Index max_segments = 512;
-  static constexpr Index stretch = 64;  // of a segment, as it is searched
+  static constexpr Index stretch = 64;  // tokens per step of the search in a segment
 
   double most() const { return detail::most_mass<Row>(size_); }
 
@@ -95,14 +94,14 @@ class PrefixSampler {
     ++segments_;
   }
 
-  // A long pass over a row is held up by the translation of addresses, a page at a time: whenever the pass
-  // enters a new page (of 4 KiB, if the row holds floats), one entry of a page some way ahead is touched.
+  // The translation of addresses, once per memory page, slows down a long pass over a row. So whenever the pass enters a new
+  // page (of 4 KiB, if the row holds floats), it prefetches one entry of a later page.
   void prefetch_page(Index count) const {
     constexpr Index page = 1024, ahead = 8 * page;
     if (read_ / page != (read_ + count) / page) specdec::prefetch(row_, static_cast<Token>(read_ + ahead));
   }
 
-  // Called where a number that is none of [0, 1) ends up, which is on no way of the others.
+  // Called only on paths that a u outside [0, 1) ends up in, so the usual paths do not pay for the check.
   static void check(double u) {
     if (!(u >= 0 && u < 1)) detail::invalid_argument("u = ", u, " is outside [0, 1)");
   }
@@ -116,8 +115,8 @@ class PrefixSampler {
     return v < total() ? v : 0.0;
   }
 
-  // The token of `segment` at which its running sum passes u: stretch by stretch, then token by token. Where
-  // rounding ends the segment before that, its last token that has mass.
+  // The token of `segment` at which the running sum passes u: searched by stretches, then by tokens. If the segment ends
+  // before that (by rounding), the last token with mass.
   Token search(Index segment, double u) const {
     const Index first = segment * segment_size_, end = std::min(first + segment_size_, size_);
     Index start = first;
@@ -134,7 +133,7 @@ class PrefixSampler {
     return static_cast<Token>(chosen);
   }
 
-  // The token from `start` on at which the running sum passes u, else the last one that has mass, else -1.
+  // The token from `start` on at which the running sum passes u; else the last token with mass; else -1.
   Index scan(Index start, Index end, double u) const {
     Index chosen = -1;
     double sum = 0;

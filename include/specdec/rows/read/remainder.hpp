@@ -1,4 +1,4 @@
-// What is left of a row from which multiples of other rows are taken away: the residual of many rows.
+// The residual of a row against several other rows.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,10 @@
 
 namespace specdec::detail {
 
-/// A factor of a one-hot row: nothing of its token is left.
+/// A factor for a one-hot row: it takes away all of the token.
 inline constexpr double all_of_it = std::numeric_limits<double>::max();
 
-/// Where less than this is left of a row, it is summed, and drawn from, by a pass.
+/// If less mass than this is left of a row, the row is summed and drawn from with a pass.
 inline constexpr double little_left = 1.0 / 64;
 
 /// Rows with their factors, each replaced by part(row).
@@ -33,23 +33,23 @@ struct PartsOf {
   }
 };
 
-/// The distribution ∝ (p − Σ b·q)+ as a row; a list where p is one. The rows q and their factors b, which may be of several
-/// kinds, are those of taken.each(visit), which calls visit(b, q) for each.
+/// The distribution ∝ (p − Σ b·q)+ as a row. It lists its tokens if p does. taken.each(visit) calls visit(b, q) for each row
+/// q with its factor b. The rows q may be of several types.
 template <Distribution P, class Taken>
 class Remainder {
  public:
-  /// Where Σ (p − Σ b·q)+ is known.
+  /// With a known mass = Σ (p − Σ b·q)+.
   Remainder(const P& p, const Taken& taken, double mass) : p_(p), taken_(taken), mass_(mass) {}
 
   /// (p(x) − Σ b·q(x))+.
   double left(Token x) const { return left(x, p_.probability(x)); }
-  /// Where p(x) is known.
+  /// left(x), if p(x) is known.
   double left(Token x, double p) const {
     taken_.each([&](double factor, const auto& q) { p -= factor * specdec::probability(q, x); });
     return std::max(p, 0.0);
   }
 
-  /// Σ left(x). Throws InvalidDistribution where that is no finite number.
+  /// Σ left(x). Throws InvalidDistribution if the sum is not finite.
   double left() const {
     double sum = 0;
     if constexpr (ListedRow<P>) {
@@ -132,16 +132,16 @@ class Remainder {
   double mass_;
 };
 
-/// A Remainder whose mass may be off by what rounding makes of it.
+/// A Remainder with a mass that may be off by rounding.
 ///
-/// Draws: by rejection from p while that is cheap, 1/mass tries; else, and where a caller has one number only, by a pass
-/// over what there is, whatever the mass has come to. Where no token has anything left, from p.
+/// Random: a draw rejects draws from p, which takes 1/mass tries. If the mass is small, or if the caller has only one random
+/// number, the draw makes a pass that sums the row again. If no token has anything left, the draw is from p.
 template <Distribution P, class Taken>
 class RoughRemainder : public Remainder<P, Taken> {
  public:
   using Remainder<P, Taken>::Remainder;
 
-  /// Of one number, or of as many as it takes: see RandomChance::draw_again.
+  /// Draws with one random number, or with as many as it needs: see RandomChance::draw_again.
   class Sampler {
    public:
     explicit Sampler(const Remainder<P, Taken>& row) : row_(row), plain_(row_.whole().sampler()) {}

@@ -1,7 +1,7 @@
-// The residual (a·p − b·q)+: the one place where a whole row is read against another.
+// The residual (a·p − b·q)+ of two rows.
 //
-// The verifiers do not sum residuals (they race, see race.hpp). Masses are needed when a race has gone on for
-// too long, and for the live modifications of greedy block verification.
+// The verifiers do not sum residuals: they race (see chance/race.hpp). The sum is needed only if a race takes too many
+// rounds, and for the live modifications of greedy block verification.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,9 @@
 
 namespace specdec {
 
-/// (a·p(x) − b·q(x))+ for one token. Throws InvalidDistribution when that is not a finite number.
+/// (a·p(x) − b·q(x))+ for one token.
+///
+/// Throws: InvalidDistribution if the result is not finite.
 template <Distribution P, Distribution Q>
 double residual(double a, const P& p, double b, const Q& q, Token x) {
   const double difference = a * specdec::probability(p, x) - b * specdec::probability(q, x);
@@ -39,7 +41,7 @@ struct ResidualOf {
     return difference < 0 ? 0 : difference;
   }
 
-  // A row need not answer for a stretch that begins after its end.
+  // A row is not asked about a stretch that begins after its end.
   double alone(const SummableRow auto& p, Index start, Index end) const {
     return start < end ? a * static_cast<double>(p.sum(start, end - start)) : 0.0;
   }
@@ -47,19 +49,21 @@ struct ResidualOf {
 
 }  // namespace detail
 
-/// Σ (a·p(x) − b·q(x))+ over `count` tokens from `start` on, which p's vocabulary must hold; q's may be of
-/// another size.
+/// Σ (a·p(x) − b·q(x))+ over `count` tokens from `start` on. q's vocabulary may have another size.
 ///
+/// Pre: the tokens are in p's vocabulary.
 /// Numeric: differences and sums in double. NaN anywhere gives NaN.
-/// Cost: one fused pass over both rows where both hand out segments; where p has a list that alone, where q has
-/// one, p and q's list; else one look-up each per token. Of a row that is spread over ranks each sums its own columns: one
-/// exchange of one number.
+/// Cost: if p has a list, a pass over this list. If only q has a list, a pass over p and over this list. If both rows have
+/// segments, one fused pass over both. Else one look-up in each row per token. If a row is spread over ranks, each rank sums
+/// its own columns, and one number is exchanged once.
 template <Distribution P, Distribution Q>
 double residual_mass(double a, const P& p, double b, const Q& q, Index start, Index count) {
   return detail::sum_over(detail::ResidualOf{a, b}, p, q, start, start + count);
 }
 
-/// Σ (a·p(x) − b·q(x))+ over the whole row, which must come to a finite number: else InvalidDistribution.
+/// Σ (a·p(x) − b·q(x))+ over the whole row.
+///
+/// Throws: InvalidDistribution if the sum is not finite.
 template <Distribution P, Distribution Q>
 double residual_mass(double a, const P& p, double b, const Q& q) {
   const double mass = residual_mass(a, p, b, q, 0, p.vocab_size());
@@ -68,7 +72,7 @@ double residual_mass(double a, const P& p, double b, const Q& q) {
   return mass;
 }
 
-/// The distribution ∝ (a·p − b·q)+ as a row; sparse where p is.
+/// The distribution ∝ (a·p − b·q)+ as a row. It lists its tokens if p does.
 template <Distribution P, Distribution Q>
 class ResidualRow {
  public:
@@ -76,11 +80,11 @@ class ResidualRow {
   ResidualRow(double a, const P& p, double b, const Q& q)
       : ResidualRow(a, p, b, q, residual_mass(a, p, b, q)) {}
 
-  /// Where the mass is known.
+  /// With a known mass.
   ResidualRow(double a, const P& p, double b, const Q& q, double mass)
       : a_(a), b_(b), p_(p), q_(q), mass_(mass) {}
 
-  /// Σ (a·p − b·q)+; 0 where rounding or the data left nothing: then there is no distribution to draw from.
+  /// Σ (a·p − b·q)+. If it is 0, by rounding or by the data, nothing can be drawn from the row.
   double mass() const { return mass_; }
 
   Index vocab_size() const { return p_.vocab_size(); }

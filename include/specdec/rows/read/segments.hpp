@@ -1,9 +1,8 @@
-// How whole rows are read: the one place that knows in which ways a row may show itself.
+// Functions that read whole rows, in the fastest way that the row offers.
 //
-// A row lists the tokens that may have mass (ListedRow), or hands itself out in segments (SegmentedRow), or answers
-// for one token at a time. What reads a whole row goes through each_segment() or each_token(), what reads two together
-// through sum_over(): a new kind of row then serves residuals, overlaps, entropies, copies and audits at the speed
-// that it offers.
+// A row lists the tokens that may have mass (ListedRow), or offers segments (SegmentedRow), or answers for one token at a
+// time. Code that reads a whole row calls each_segment() or each_token(). Code that reads two rows together calls
+// sum_over(). So a new type of row works with residuals, overlaps, entropies, copies and audits at full speed.
 #pragma once
 
 #include <algorithm>
@@ -20,14 +19,14 @@
 
 namespace specdec::detail {
 
-/// A segment that was gathered, of doubles. Its type depends on the row's, so that compilers come to it only where a row
-/// has no segments of its own.
+/// A segment of doubles that is gathered token by token. Its type depends on the row type, so it is compiled only for rows
+/// without segments.
 template <class R>
 using GatheredSegment = Segment<decltype(static_cast<double>(std::declval<const R&>().probability(Token{})))>;
 
-/// Calls visit(x, p(x)) for the tokens that may have mass, by ascending id, with what the row answers for each.
+/// Calls visit(x, p(x)) for the tokens that may have mass, by ascending id.
 ///
-/// Throws InvalidDistribution where the ids of a list do not ascend.
+/// Throws: InvalidDistribution if the ids of a list do not ascend.
 template <Distribution R, class Visit>
 void each_token(const R& row, Visit&& visit) {
   if constexpr (ListedRow<R>) {
@@ -44,10 +43,10 @@ void each_token(const R& row, Visit&& visit) {
   }
 }
 
-/// Calls visit(ids, p) with one stretch of the row after the other: p[k], of an Eigen array or expression, is the
-/// probability of token ids(k). Tokens that a row does not list are left out: they have none.
+/// Calls visit(ids, p) for one stretch of the row after the other. p is an Eigen array or expression; p[k] is the
+/// probability of token ids(k). Tokens that a row does not list are left out: their probability is 0.
 ///
-/// Throws InvalidDistribution where the ids of a list do not ascend.
+/// Throws: InvalidDistribution if the ids of a list do not ascend.
 template <Distribution R, class Visit>
 void each_segment(const R& row, Visit&& visit) {
   if constexpr (SegmentedRow<R> && !ListedRow<R>) {
@@ -72,8 +71,8 @@ void each_segment(const R& row, Visit&& visit) {
   }
 }
 
-/// Adds factor·row(x) to out[x − start], for as many tokens x from `start` on as `out` has numbers, of which the row may
-/// have fewer. Added to zeros with factor 1 it copies the row.
+/// Adds factor·row(x) to out[x − start] for each token x from `start` on, up to the end of `out` or of the row. With zeros
+/// in `out` and factor 1 it copies the row.
 template <Distribution R>
 void add_stretch(const R& row, double factor, Index start, Segment<>& out) {
   const Index end = std::min<Index>(start + out.size(), row.vocab_size());
@@ -93,12 +92,12 @@ void add_stretch(const R& row, double factor, Index start, Segment<>& out) {
   }
 }
 
-// Sums over the tokens start..end-1, which p's vocabulary holds, of a function f of p(x) and q(x) that is 0 where p is:
+// Sums of f(p(x), q(x)) over the tokens start..end-1, which are in p's vocabulary. f must be 0 where p(x) is 0.
 //
-//   f(p, q)                 for one token; 0 of two zeros, and SPECDEC_KERNEL, for it is run in one
+//   f(p, q)                 for one token; f(0, 0) = 0; SPECDEC_KERNEL, because a kernel calls it
 //   f.alone(p, start, end)  Σ over a stretch of row p where q is 0
 
-/// Only tokens that p lists count. Where q has a list, too, the two are merged.
+/// p has a list: only the tokens on it count. If q has a list, too, the two lists are merged.
 template <class F, ListedRow P, Distribution Q>
 double sum_over_list(const F& f, const P& p, const Q& q, Index start, Index end) {
   double sum = 0;
@@ -120,7 +119,7 @@ double sum_over_list(const F& f, const P& p, const Q& q, Index start, Index end)
   return sum;
 }
 
-/// Only q has a list: between the tokens on it p stands alone.
+/// Only q has a list: between the tokens on it, f.alone sums p.
 template <class F, Distribution P, ListedRow Q>
 double sum_around_list(const F& f, const P& p, const Q& q, Index start, Index end) {
   double sum = 0;
@@ -133,7 +132,7 @@ double sum_around_list(const F& f, const P& p, const Q& q, Index start, Index en
   return sum + f.alone(p, start, end);
 }
 
-/// A segment as floats or doubles side by side in memory: itself where it is that.
+/// A segment as contiguous floats or doubles: the segment itself if it is contiguous already, else a copy.
 template <class Given>
 decltype(auto) side_by_side(const Given& segment) {
   using Stored = typename Given::Scalar;
@@ -146,7 +145,7 @@ decltype(auto) side_by_side(const Given& segment) {
   else return Segment<Scalar>(segment.template cast<Scalar>());
 }
 
-/// Σ f(p[i], q[i]) over numbers in memory: the last lot filled up with zeros.
+/// Σ f(p[i], q[i]) over numbers in memory. The last lot is filled up with zeros.
 template <class F, class P, class Q>
 double sum_of_pairs(const F& f, const P* p, const Q* q, Index count) {
   using Sum = PairSum<F, P, Q>;
@@ -179,7 +178,7 @@ double sum_over_segments(const F& f, const P& p, const Q& q, Index start, Index 
 template <class F, Distribution P, Distribution Q>
 double sum_over(const F& f, const P& p, const Q& q, Index start, Index end);
 
-/// Of rows that are spread: everyone sums over the own part of both.
+/// For rows that are spread over ranks: each rank sums over its own part of both rows.
 template <class F, Distribution P, Distribution Q>
 double sum_over_parts(const F& f, const P& p, const Q& q, Index start, Index end) {
   const auto sum = [&](const auto& spread) {
@@ -192,7 +191,7 @@ double sum_over_parts(const F& f, const P& p, const Q& q, Index start, Index end
   else return sum(q.spread()) + f.alone(p, std::max<Index>(start, q.vocab_size()), end);
 }
 
-/// Σ f(p(x), q(x)), in the way that reads least.
+/// Σ f(p(x), q(x)), in the way that reads the fewest numbers.
 template <class F, Distribution P, Distribution Q>
 double sum_over(const F& f, const P& p, const Q& q, Index start, Index end) {
   constexpr bool p_may_stand_alone = requires { f.alone(p, start, end); };

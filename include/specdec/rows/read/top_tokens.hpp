@@ -1,4 +1,4 @@
-// The likeliest tokens of a row.
+// The most likely tokens of a row.
 #pragma once
 
 #include <algorithm>
@@ -19,22 +19,23 @@
 
 namespace specdec {
 
-/// A token of a row, and its probability there.
+/// A token of a row, and its probability.
 struct TopToken {
   Token token;
   double probability;
 };
 
-/// Finds the likeliest tokens of one row after the other, in memory that serves again.
+/// Finds the most likely tokens of rows. The memory is reused from row to row.
 class TopTokens {
  public:
-  /// The `count` tokens of the largest probabilities, the likeliest first, of equals the lower id first; fewer where
-  /// fewer have any. They live until the next call. Of logits the larger one is the likelier, however near their
-  /// probabilities.
+  /// The `count` most likely tokens, the most likely first; among equals, the lower id first. There are fewer if fewer
+  /// tokens have a positive probability. The span lives until the next call. Logits are compared as logits, so two tokens
+  /// with different logits are never equal.
   ///
-  /// Throws: InvalidDistribution where an entry that would be among them is no finite number, and where a row of logits
-  /// is no distribution. Cost: a pass over the row, and `count` moves at most for each token that is among the likeliest
-  /// up to it; of a row of logits that has not been read, another pass.
+  /// Throws: InvalidDistribution if an entry that would be among these tokens is not finite, or if a row of logits is no
+  /// distribution.
+  /// Cost: one pass over the row; at most `count` moves for each token that is among the `count` most likely up to it; one
+  /// more pass over a row of logits that was not read before.
   template <Distribution R>
   std::span<const TopToken> of(const R& row, Index count) & {
     found_.clear();
@@ -62,7 +63,7 @@ class TopTokens {
     }
   }
 
-  // Numbers larger than the least of those that were found. Most pieces have none.
+  // Enters the numbers that are larger than the least number found so far. Most pieces have none.
   template <class Ids, class Segment>
   void find(const char* name, const Ids& ids, const Segment& segment) {
     const auto& numbers = detail::side_by_side(segment);
@@ -77,7 +78,7 @@ class TopTokens {
     }
   }
 
-  // A NaN is larger, too.
+  // Whether no number is larger than least_. A NaN counts as larger.
   template <class Scalar>
   bool has_none(const Scalar* numbers, Index count) const {
     return count % detail::lot == 0 &&
@@ -97,7 +98,7 @@ class TopTokens {
 
   std::vector<TopToken> found_;  // by probability, or by logit
   Index count_ = 0;
-  double least_ = 0;  // what has a place in the list is more
+  double least_ = 0;  // only larger numbers enter the list
 };
 
 }  // namespace specdec

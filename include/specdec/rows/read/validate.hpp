@@ -1,4 +1,4 @@
-// The costly checks, for trust boundaries: every entry of every row.
+// A full check of every entry of every row, for rows from code that you do not trust.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@ namespace specdec {
 
 namespace detail {
 
-/// By how much a row's sum may be off because its numbers were rounded to be stored, as the row type says.
+/// The error of a row's sum that the rounding of its stored numbers explains, as the row type says.
 template <class R>
 double rounding_of_sum(Index vocab_size) {
   double rounding = static_cast<double>(vocab_size) * rounding_of_small<R>;
@@ -42,13 +42,13 @@ void validate_row(const R& row, Index vocab_size, double tolerance) {
 
 }  // namespace detail
 
-/// Throws InvalidDistribution unless every row holds finite, non-negative probabilities that sum to 1 within
-/// `tolerance`, beside what storing them as half or bfloat16 rounds, and, where it lists its tokens, lists them by
-/// ascending id and inside the vocabulary. std::invalid_argument unless tolerance >= 0. `name` is what the message
-/// calls the matrix.
+/// Checks that every row holds finite, non-negative probabilities that sum to 1 within `tolerance`. Rounding of numbers
+/// stored as half or bfloat16 is allowed for. If a row lists its tokens, the ids must ascend and lie in the vocabulary.
 ///
-/// The verifiers do not call this: they check in O(γ) what they are about to use. Call it where rows come
-/// from code you do not trust, or while a backend is new. Cost: one pass over all rows.
+/// The verifiers do not call this: they check in O(γ) only the numbers that they use. Call it for rows from code that you do
+/// not trust, or while a backend is new. The error message calls the matrix `name`.
+/// Throws: InvalidDistribution if the check fails; std::invalid_argument unless tolerance >= 0.
+/// Cost: one pass over all rows.
 template <Probabilities M>
   requires has_vocab_size<decltype(distributions(std::declval<const M&>()))>
 void validate(const M& matrix, std::string_view name = "probabilities", double tolerance = 1e-3) {
