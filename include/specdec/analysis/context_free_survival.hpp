@@ -1,16 +1,16 @@
 // The expected acceptance of models without context: one row of the target and one of the draft, for every
 // position.
 //
-// Then the weight after i tokens is a random walk: it is multiplied by a ratio p(x)/q(x), x ~ q, and clipped at
-// 1 (block verification) or not (greedy block verification, the bound with full information). The number of
-// weights that it can take grows like that of multisets of i ratios. Where they are few, their law is computed;
-// where they are many, it is enclosed between two laws on a grid of cells of the logarithm:
+// Then the weight after i tokens is a random walk. Each token multiplies the weight by a ratio p(x)/q(x), x ~ q. Block
+// verification clips the weight at 1. Greedy block verification (the bound with full information) does not. The number of
+// possible weights grows like the number of multisets of i ratios. If there are few weights, their distribution is computed.
+// If there are many, two distributions on a grid of cells of the logarithm bound it from above and from below:
 //
-//   E[P(τ >= i+j) | weight] is concave in the weight w: it is made of w ↦ min(1, w·r), which are concave and
-//   increasing. By Jensen's inequality to put all weights of a cell on their mean is not to lower it, and to
-//   put each on the two ends of its cell, leaving the mean as it is, not to raise it.
+//   E[P(τ >= i+j) | weight] is concave in the weight w, because it is built from w ↦ min(1, w·r), which are concave and
+//   increasing. By Jensen's inequality it does not fall if all weights of a cell are moved to their mean. It does not rise
+//   if each weight is spread over the two ends of its cell with an unchanged mean.
 //
-// Both err by the square of the cell's width only. The ratios themselves are put into cells in these two ways, too.
+// The error of both bounds is of the order of the squared width of a cell. The ratios are put into cells in both ways, too.
 #pragma once
 
 #include <algorithm>
@@ -80,8 +80,8 @@ inline void merge(Cells& cells, const Cells& more, Cells& scratch) {
   cells.swap(scratch);
 }
 
-/// Of weights and ratios, which are kept within these bounds: what lies beyond has no mass to speak of, for
-/// the mean of a ratio is at most 1.
+/// Weights and ratios are kept within these bounds. Values outside have negligible mass, because the mean of a ratio is at
+/// most 1.
 inline const double log_largest = std::log(largest_weight);
 
 /// The walk of the weights.
@@ -89,15 +89,15 @@ class WeightWalk {
  public:
   enum class Kind { collapsed, spread };
 
-  /// `clipped`: at 1. `kind`: what becomes of the law within a cell, see above.
+  /// `clipped`: weights are clipped at 1. `kind`: what is done with the distribution within a cell, see above.
   WeightWalk(bool clipped, Kind kind, double width, const Cells& ratios)
       : clipped_(clipped), kind_(kind), width_(width), law_{{1.0, 1.0}} {
     ratios_ = atoms(ratios, no_key, -no_key);
     for (const Atom& r : ratios_) log_ratios_.push_back(std::log(r.value));
   }
 
-  /// One more token, which `remaining` others may follow; P(τ >= i) after it. Throws std::invalid_argument
-  /// where more than `most` weights would have to be kept.
+  /// Adds a token, with up to `remaining` tokens to follow, and returns P(τ >= i) after it. Throws std::invalid_argument if
+  /// more than `most` weights would have to be kept.
   double step(Index remaining, std::size_t most) {
     set_region(static_cast<double>(remaining));
     log_law_.clear();
@@ -116,7 +116,7 @@ class WeightWalk {
     return survival;
   }
 
-  /// More than the relative error that rounding can have made so far: all are sums of products of numbers >= 0.
+  /// An upper bound of the relative rounding error so far. All numbers are sums of products of numbers >= 0.
   double rounding() const { return 4 * additions_ * std::numeric_limits<double>::epsilon(); }
 
  private:
@@ -125,8 +125,8 @@ class WeightWalk {
 
   std::int64_t key(double log_value) const { return cell_key(log_value, width_); }
 
-  // A weight that no further ratios can lift above 1 enters the result as itself, one that none can take below 1
-  // as 1 (or, clipped, is 1): of either sort the mass and the mean are all that matters. One cell holds each.
+  // Two sorts of weights need one cell each. A weight that no further ratios can lift above 1 enters the result unchanged. A
+  // weight that no further ratios can take below 1 enters as 1 (or, if clipped, is 1). For both, only mass and mean matter.
   void set_region(double remaining) {
     if (ratios_.empty()) return;
     const double rise = std::max(0.0, log_ratios_.back()), fall = std::min(0.0, log_ratios_.front());
@@ -211,32 +211,31 @@ inline Survival independent_survival(double acceptance, Index gamma) {
 
 }  // namespace detail
 
-/// P(τ > i) of token verification between two rows that stand at every position: β^(i+1), β = Σ min(p, q).
+/// P(τ > i) of token verification if every position has these two rows: β^(i+1), β = Σ min(p, q).
 ///
-/// Throws: std::invalid_argument for a gamma that is negative or more than longest_draft; InvalidDistribution as
-/// overlap().
+/// Throws: std::invalid_argument if gamma is negative or more than longest_draft; InvalidDistribution: see overlap().
 template <Distribution P, Distribution Q>
 Survival context_free_survival(const TokenVerifier&, const P& p, const Q& q, Index gamma) {
   return detail::independent_survival(overlap(p, q), gamma);
 }
 
-/// P(τ > i) of lenient verification between two such rows: β^(i+1), β being the lenient overlap.
+/// P(τ > i) of lenient verification if every position has these two rows: β^(i+1), with the lenient overlap β.
 template <Distribution P, Distribution Q>
 Survival context_free_survival(const LenientVerifier& rule, const P& p, const Q& q, Index gamma) {
   return detail::independent_survival(lenient_overlap(p, q, rule.lenience()), gamma);
 }
 
-/// The exact P(τ > i) of block verification, or of one step of greedy block verification (which is the bound
-/// with full information, Σ min(Πp, Πq)), between two rows that stand at every position.
+/// The exact P(τ > i) of block verification if every position has these two rows. Or of one step of greedy block
+/// verification, which is the bound with full information, Σ min(Πp, Πq).
 ///
 /// Source: Sun et al., arXiv:2403.10444, Lemma 3; see the top of this file.
-/// Throws: std::invalid_argument for a gamma that is negative or more than longest_draft, and where the weights take
-/// more than most_weights values: then there are bounds, see context_free_survival_bounds. InvalidDistribution for
-/// numbers that are no probabilities.
-/// Cost: with R different ratios up to N = C(γ−1+R, R) weights, of which those are kept apart whose fate is
-/// open: time R·N a token, some 100·N bytes. Two or three ratios: any γ. All of V = 1000: γ = 2.
-/// Numeric: weights that agree to about 2^-36 (and so all that are equal but for rounding) are taken for their
-/// mean; by the square of that, 2^-72, results may differ, which is below rounding.
+/// Throws: std::invalid_argument if gamma is negative or more than longest_draft, or if there are more than most_weights
+/// weights: then use context_free_survival_bounds. InvalidDistribution if a number is no probability.
+/// Cost: R different ratios make up to N = C(γ−1+R, R) weights. Weights that no further ratio can move across 1 share a
+/// cell. Time R·N per token, about 100·N bytes. With two or three ratios any γ is possible; with V = 1000 different ones γ =
+/// 2.
+/// Numeric: weights that agree to about 2^-36 (so all that differ by rounding only) are merged into their mean. This changes
+/// results by the square, 2^-72, which is below rounding.
 template <class Rule, Distribution P, Distribution Q>
   requires detail::is_product_rule<Rule>
 Survival context_free_survival(const Rule&, const P& p, const Q& q, Index gamma,
@@ -251,14 +250,15 @@ Survival context_free_survival(const Rule&, const P& p, const Q& q, Index gamma,
   return out;
 }
 
-/// What holds the true values, element by element.
+/// Bounds of the true values, element by element.
 struct SurvivalBounds {
   Survival lower, upper;
 };
 
-/// Bounds on P(τ > i) for any rows: true ones, rounding included (values below 1e-290 aside).
+/// Bounds on P(τ > i) for any two rows. The true values lie between the bounds, rounding included (except values below
+/// 1e-290).
 ///
-/// `cell` is the width of the cells, in the logarithm of a weight: the bounds are apart by about its square.
+/// `cell` is the width of a cell in the logarithm of a weight. The distance of the bounds is about its square.
 /// Source, throws: as context_free_survival; also unless cell is within [2^-20, 1].
 /// Cost: time K·N a token, K <= V being the number of cells that hold ratios, N <= γ·(log max r − log min r)/cell
 /// that of cells that hold weights whose fate is open; memory N.

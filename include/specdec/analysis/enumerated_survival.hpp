@@ -18,7 +18,7 @@ namespace specdec {
 
 namespace detail {
 
-/// f(the row of the context), which a callable gives, or a model.
+/// Calls f with the row of the context. `source` is a callable or a model.
 template <class S, class F>
 void with_row(S& source, std::span<const Token> context, F&& f) {
   if constexpr (std::invocable<S&, std::span<const Token>>) {
@@ -38,7 +38,7 @@ void with_row(S& source, std::span<const Token> context, F&& f) {
   }
 }
 
-/// A depth-first walk over all drafts that have a chance to survive.
+/// A depth-first walk over all drafts that may survive.
 template <class Rule, class Target, class Draft>
 class SurvivalWalk {
  public:
@@ -62,7 +62,7 @@ class SurvivalWalk {
     double p, q;
   };
 
-  // `depth` tokens have been drafted, with probability `mass`, and left this weight.
+  // `depth` tokens have been drafted, with probability `mass`. The weight after them is `weight`.
   void visit(std::size_t depth, double mass, double weight) {
     if (depth == levels_.size()) return;
     read(levels_[depth]);
@@ -76,7 +76,7 @@ class SurvivalWalk {
     }
   }
 
-  // A copy of the rows here, for rows of a model live until its next call only.
+  // Copies the two rows at this place: rows of a model live only until its next call.
   void read(std::vector<Drafted>& level) {
     const Index i = static_cast<Index>(&level - levels_.data());
     level.clear();
@@ -103,12 +103,13 @@ class SurvivalWalk {
 
 /// The exact P(τ > i) of one iteration over all drafts of gamma tokens after the prompt.
 ///
-/// Source: Sun et al., arXiv:2403.10444, Lemma 3. `target` and `draft` are each row(context), context being the
-/// prompt and what has been drafted, or a Model, which is left with a context that is not to be relied on (and
-/// needs a prompt).
-/// Throws: std::invalid_argument for a gamma that is negative or more than longest_draft; InvalidDistribution for
-/// numbers that are no probabilities. Cost: two rows for each of up to V^i prefixes of each length i < γ, and V^γ
-/// ratios: for small models.
+/// `target` and `draft` are callables row(context), or Models. The context is the prompt and the drafted tokens.
+///
+/// Source: Sun et al., arXiv:2403.10444, Lemma 3.
+/// Pre: a Model needs a prompt. Afterwards its context is unspecified.
+/// Throws: std::invalid_argument if gamma is negative or more than longest_draft; InvalidDistribution if a number is no
+/// probability.
+/// Cost: two rows for each of up to V^i prefixes of each length i < γ, and V^γ ratios. Only for small models.
 template <SurvivalRule Rule, class Target, class Draft>
 Survival enumerated_survival(const Rule& rule, Target&& target, Draft&& draft, std::span<const Token> prompt,
                              Index gamma) {

@@ -1,4 +1,4 @@
-// How often two rows are drawn alike by numbers that the draws share.
+// How often keyed draws from two rows give the same token.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace specdec {
 namespace detail {
 
-/// The tokens that two rows have in common, and the mass that each has beside them.
+/// The common tokens of two rows, and the mass of each row on all other tokens.
 class CommonTokens {
  public:
   struct Numbers {
@@ -47,23 +47,25 @@ class CommonTokens {
 
 }  // namespace detail
 
-/// The probability that draws from p and from q are one token where both are made by the same numbers (Keyed):
+/// The probability that keyed draws from p and from q, with equal random numbers (see Keyed), give the same token:
 ///
 ///   Σ_x 1/Σ_y max(p(y)/p(x), q(y)/q(x))
 ///
-/// which is what KeyedVerifier accepts at a prefix. It is at least (1 − TV)/(1 + TV), where token verification accepts
-/// 1 − TV = overlap(p, q), and independent draws agree with probability Σ p·q. Symmetric; of rows that do not sum to 1 it
-/// is that of the rows normalised.
+/// This is the acceptance of KeyedVerifier at a prefix. It is at least (1 − TV)/(1 + TV), with the total variation TV of p
+/// and q. Token verification accepts 1 − TV = overlap(p, q). Independent draws agree with probability Σ p·q. Symmetric in p
+/// and q; rows that do not sum to 1 are taken as normalised.
 ///
-/// Source: Daliri, Musco and Suresh, arXiv:2408.07978. Throws: InvalidDistribution where a number is no probability.
-/// Cost: O(n log n) of the n tokens that both rows have, which are sorted by p/q: of the y in the inner sum those above x
-/// count by p, those below by q. A pass over each row, where it has a list over that, with a look-up in the other for
-/// each token; two allocations. Numeric: in double.
+/// Source: Daliri, Musco and Suresh, arXiv:2408.07978.
+/// Throws: InvalidDistribution if a number is no probability.
+/// Cost: a pass over each row, or over its list if it has one, with a look-up in the other row for each token; O(n log n) to
+/// sort the n common tokens by p/q; two allocations. After the sort, the inner sum takes p for the tokens y from x on, and q
+/// for the tokens before x.
+/// Numeric: in double.
 template <Distribution P, Distribution Q>
 double keyed_agreement(const P& p, const Q& q) {
   detail::CommonTokens common(p, q);
   std::ranges::sort(common.tokens, {}, &detail::CommonTokens::Numbers::ratio);
-  // Sums from either end: to subtract would leave what rounding left where little is to come.
+  // Sums from both ends. A subtraction from the total would keep its rounding error, which matters if the rest is small.
   std::vector<double> p_from(common.tokens.size());
   double p_sum = common.p_alone, q_sum = common.q_alone, agreement = 0;
   for (auto k = common.tokens.size(); k-- > 0;) p_from[k] = p_sum += common.tokens[k].p;

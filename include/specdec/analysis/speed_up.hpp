@@ -1,9 +1,9 @@
-// What drafting is worth: the closed forms of the field.
+// The speed-up of speculative decoding: the closed forms of the field.
 //
-// alpha is the acceptance rate of a pair of models, gamma the draft length, the cost ratio c that of a drafted
-// token over a target call. Formulae in alpha are for token verification and take every token to be accepted
-// with probability alpha, whatever came before; they hold a target call over γ+1 tokens to cost what one over
-// a single token does. speed_up() assumes neither.
+// alpha is the acceptance rate of a pair of models, and gamma the draft length. The cost ratio c is the cost of a drafted
+// token over that of a target call. The formulae in alpha are for token verification and assume two things. Every token is
+// accepted with probability alpha, independently of the text before. A target call over γ+1 tokens costs as much as a call
+// over one token. speed_up() assumes neither.
 #pragma once
 
 #include <algorithm>
@@ -33,9 +33,9 @@ inline void check_ratio(const char* name, double ratio) {
 /// Expected tokens per target call, (1 − α^{γ+1})/(1 − α) = 1 + α + ... + α^γ; γ+1 at α = 1.
 ///
 /// Source: Leviathan et al., arXiv:2211.17192, equation (1).
-/// Throws: std::invalid_argument unless 0 <= alpha <= 1 and gamma >= 0. Cost: O(1).
-/// Numeric: to some units in the last place, near α = 1 too; exact at α = 0, α = 1 and γ = 0,
-/// never above γ+1.
+/// Throws: std::invalid_argument unless 0 <= alpha <= 1 and gamma >= 0.
+/// Cost: O(1).
+/// Numeric: accurate to some units in the last place, also near α = 1. Exact at α = 0, α = 1 and γ = 0. Never above γ+1.
 inline double expected_tokens(double alpha, Index gamma) {
   detail::check_alpha(alpha);
   detail::check_gamma(gamma);
@@ -45,7 +45,7 @@ inline double expected_tokens(double alpha, Index gamma) {
   return std::min(n, std::expm1(n * std::log(alpha)) / (alpha - 1));
 }
 
-/// The factor by which token verification shortens the walltime, (1 − α^{γ+1})/((1 − α)(γc + 1)).
+/// The speed-up of token verification in walltime, (1 − α^{γ+1})/((1 − α)(γc + 1)).
 ///
 /// Source: Leviathan et al., Theorem 3.8.
 /// Throws: std::invalid_argument unless 0 <= alpha <= 1, gamma >= 0 and cost_ratio is finite and >= 0.
@@ -56,28 +56,31 @@ inline double walltime_improvement(double alpha, Index gamma, double cost_ratio)
 
 /// Whether some γ makes token verification faster than the target alone: if and only if α > c.
 ///
-/// Source: Leviathan et al., Corollary 3.9. Throws: as walltime_improvement.
+/// Source: Leviathan et al., Corollary 3.9.
+/// Throws: std::invalid_argument unless 0 <= alpha <= 1 and cost_ratio is finite and >= 0.
 inline bool drafting_helps(double alpha, double cost_ratio) {
   detail::check_alpha(alpha);
   detail::check_ratio("cost_ratio", cost_ratio);
   return alpha > cost_ratio;
 }
 
-/// What the best γ improves the walltime by at least: (1 + α)/(1 + c), which is γ = 1, where drafting helps; 1,
-/// which is γ = 0, where it does not.
+/// A lower bound of the walltime improvement of the best γ. If drafting helps, it is (1 + α)/(1 + c), the improvement of
+/// γ = 1. Else it is 1, the improvement of γ = 0.
 ///
-/// Source: Leviathan et al., Corollary 3.9. Throws: as walltime_improvement.
+/// Source: Leviathan et al., Corollary 3.9.
+/// Throws: std::invalid_argument unless 0 <= alpha <= 1 and cost_ratio is finite and >= 0.
 inline double assured_improvement(double alpha, double cost_ratio) {
   return drafting_helps(alpha, cost_ratio) ? (1 + alpha) / (1 + cost_ratio) : 1.0;
 }
 
-/// The γ in 0..most of the greatest walltime_improvement, the least of equals.
+/// The γ in 0..most with the greatest walltime_improvement; among equals, the least γ.
 ///
-/// The improvement of γ+1 is the greater one just if d(γ) = α^{γ+1}(1 + cγ) − c(1 + α + ... + α^γ) > 0. Now
-/// d(γ) − d(γ−1) = −α^γ(1 − α)(1 + cγ) <= 0: the improvement rises, then falls, and the first γ with
-/// d(γ) <= 0 is the best of all. It is found by bisection. Since 1 + ... + α^γ >= 1 + γα^γ, d(γ) <= α^{γ+1} − c:
-/// no best γ exceeds log c / log α. It has no bound where c = 0 < α or c < α = 1: then the answer is `most`.
-/// Throws: as walltime_improvement, and unless most >= 0. Cost: O(log most).
+/// γ+1 is better than γ if and only if d(γ) = α^{γ+1}(1 + cγ) − c(1 + α + ... + α^γ) > 0. And
+/// d(γ) − d(γ−1) = −α^γ(1 − α)(1 + cγ) <= 0. So the improvement rises, then falls, and the first γ with d(γ) <= 0 is the
+/// best. Bisection finds it. Since 1 + ... + α^γ >= 1 + γα^γ, d(γ) <= α^{γ+1} − c: so the best γ is at most log c / log α.
+/// If c = 0 < α or c < α = 1, there is no such bound, and the answer is `most`.
+/// Throws: std::invalid_argument unless 0 <= alpha <= 1, cost_ratio is finite and >= 0, and most >= 0.
+/// Cost: O(log most).
 inline Index best_gamma(double alpha, double cost_ratio, Index most) {
   if (most < 0) detail::invalid_argument("most = ", most, " is negative");
   if (!drafting_helps(alpha, cost_ratio)) return 0;
@@ -86,7 +89,7 @@ inline Index best_gamma(double alpha, double cost_ratio, Index most) {
     const double n = static_cast<double>(gamma);
     return std::pow(alpha, n + 1) * (1 + cost_ratio * n) > cost_ratio * expected_tokens(alpha, gamma);
   };
-  Index best = 0, end = most;  // the next is better before `best`, and not from `end` on
+  Index best = 0, end = most;  // γ+1 is better than γ for all γ < best, and for no γ >= end
   while (best < end) {
     const Index middle = best + (end - best) / 2;
     if (next_is_better(middle)) best = middle + 1;
@@ -95,40 +98,41 @@ inline Index best_gamma(double alpha, double cost_ratio, Index most) {
   return best;
 }
 
-/// The walltime improvement of an oracle that drafts just what will be accepted, and so 1/(1 − α) tokens per
-/// target call for αc/(1 − α) of drafting: 1/(1 − α + αc). Infinite where α = 1 and c = 0.
+/// The walltime improvement of an oracle, 1/(1 − α + αc). The oracle drafts exactly the tokens that will be accepted: it
+/// emits 1/(1 − α) tokens per target call, and drafts for a cost of αc/(1 − α). Infinite if α = 1 and c = 0.
 ///
-/// Source: Leviathan et al., section 3.5: no schedule of draft lengths does better. Throws: as
-/// walltime_improvement.
+/// Source: Leviathan et al., section 3.5: no schedule of draft lengths does better.
+/// Throws: std::invalid_argument unless 0 <= alpha <= 1 and cost_ratio is finite and >= 0.
 inline double oracle_improvement(double alpha, double cost_ratio) {
   detail::check_alpha(alpha);
   detail::check_ratio("cost_ratio", cost_ratio);
   return 1 / (1 - alpha + alpha * cost_ratio);
 }
 
-/// The factor by which token verification multiplies the arithmetic operations,
-/// (1 − α)(γĉ + γ + 1)/(1 − α^{γ+1}), ĉ being the operations per token of the drafter over the target's.
+/// The increase in arithmetic operations under token verification, (1 − α)(γĉ + γ + 1)/(1 − α^{γ+1}). ĉ = operations_ratio
+/// is the drafter's operations per token over the target's operations per token.
 ///
-/// Source: Leviathan et al., Theorem 3.11. Throws: as walltime_improvement.
+/// Source: Leviathan et al., Theorem 3.11.
+/// Throws: std::invalid_argument unless 0 <= alpha <= 1, gamma >= 0 and operations_ratio is finite and >= 0.
 inline double operations_factor(double alpha, Index gamma, double operations_ratio) {
   detail::check_ratio("operations_ratio", operations_ratio);
   const double n = static_cast<double>(gamma);
   return (n * operations_ratio + n + 1) / expected_tokens(alpha, gamma);
 }
 
-/// What the parts of a step cost, in target calls over one token.
+/// The costs of a step. The unit is a target call over one token.
 struct StepCosts {
   double call = 1;   ///< the step's target call, over γ+1 tokens
   double draft = 0;  ///< one drafted token
 };
 
-/// The speed-up over the target alone of any rule, from what was measured:
+/// The speed-up of any rule over the target alone, from measured numbers:
 ///
 ///   tokens per target call / (cost of a call over γ+1 tokens + γ · cost of a drafted token)
 ///
-/// Of the emitted fraction r' of Chen et al., arXiv:2302.01318, tokens_per_call is r'(γ+1).
-/// Throws: std::invalid_argument unless tokens_per_call is within [1, γ+1] (and 1e-6), gamma >= 0, costs.call is finite
-/// and > 0, and costs.draft finite and >= 0.
+/// Source: with the emitted fraction r' of Chen et al., arXiv:2302.01318, tokens_per_call is r'(γ+1).
+/// Throws: std::invalid_argument unless tokens_per_call is within [1, γ+1] (up to 1e-6), gamma >= 0, costs.call is finite
+/// and > 0, and costs.draft is finite and >= 0.
 inline double speed_up(double tokens_per_call, Index gamma, const StepCosts& costs) {
   detail::check_gamma(gamma);
   constexpr double rounding = 1e-6;  // of sums over rows of float

@@ -1,12 +1,12 @@
-// How many drafted tokens a rule accepts in expectation, computed rather than sampled.
+// The expected number of accepted tokens of a rule, computed exactly instead of sampled.
 //
-// Every rule with a law of survival carries a weight along a draft, and P(τ >= i | x_1..x_i) is told from the
-// i-th weight (Sun et al., arXiv:2403.10444, Lemma 3 and its kin), so that
+// Such a rule carries a weight along a draft. The i-th weight gives P(τ >= i | x_1..x_i) (Sun et al., arXiv:2403.10444,
+// Lemma 3, and similar results for other rules). Then
 //
 //   P(τ >= i) = Σ over x_1..x_i of q(x_1..x_i) · P(τ >= i | x_1..x_i)
 //
-// Here is the weight itself, along a draft at hand. enumerated_survival.hpp sums over all drafts of small models,
-// context_free_survival.hpp over all weights of models without context.
+// This header computes the weights along a given draft. enumerated_survival.hpp sums over all drafts of small models.
+// context_free_survival.hpp sums over all weights of models without context.
 #pragma once
 
 #include <algorithm>
@@ -24,18 +24,17 @@
 
 namespace specdec {
 
-/// P(τ > i) for i < γ. Since each depends on the first i + 1 tokens alone, with all rules below, they tell of every
-/// draft length up to γ at once.
+/// P(τ > i) for i < γ. For all rules below, P(τ > i) depends on the first i + 1 tokens only. So these numbers hold for every
+/// draft length up to γ.
 struct Survival {
-  std::vector<double>
-      beyond;  ///< [i]: P(τ > i), which is what project(), Stats and Acceptance mean by survival, too
+  std::vector<double> beyond;  ///< [i]: P(τ > i), called survival in project(), Stats and Acceptance, too
 
   Index gamma() const { return static_cast<Index>(beyond.size()); }
 
   /// E[τ] = Σ_{i<γ} P(τ > i).
   double expected_accepted() const { return expected_accepted(gamma()); }
 
-  /// E[τ] had the draft been of `length` tokens; 0 <= length <= γ, else std::invalid_argument.
+  /// E[τ] for a draft of `length` tokens. Throws std::invalid_argument unless 0 <= length <= γ.
   double expected_accepted(Index length) const {
     if (length < 0 || length > gamma())
       detail::invalid_argument("length = ", length, " is outside 0..gamma = ", gamma());
@@ -45,7 +44,7 @@ struct Survival {
 
 namespace detail {
 
-/// The weight after a token of probabilities p and q. One that is not 0 can become so, but not the reverse.
+/// The weight after a token with probabilities p and q. A weight of 0 stays 0.
 template <class Rule>
   requires tells_survival<Rule>
 double next_weight(const Rule& rule, double before, double p, double q) {
@@ -65,22 +64,23 @@ inline double survival(const GreedyBlockVerifier&, double weight) { return std::
 
 }  // namespace detail
 
-/// A rule of which it is known how likely a draft survives: TokenVerifier, BlockVerifier, SampleMatchVerifier,
-/// LenientVerifier, any with a member survival(before, p, q) (see Verifier), and one step of GreedyBlockVerifier
-/// from a fresh state, whose E[τ] is the most that any rule reaches in one iteration, Σ_i Σ min(p, q) over joint
-/// prefixes of i tokens.
+/// A rule with a known survival probability of a draft: TokenVerifier, BlockVerifier, SampleMatchVerifier, LenientVerifier,
+/// and any rule with a member survival(before, p, q) (see Verifier). Also one step of GreedyBlockVerifier from a fresh
+/// state. Its E[τ] is the greatest that any rule reaches in one iteration: Σ_i Σ min(p, q) over joint prefixes of i tokens.
 template <class Rule>
 concept SurvivalRule = requires(const Rule& rule) {
   { detail::next_weight(rule, 1.0, 1.0, 1.0) } -> std::convertible_to<double>;
   { detail::survival(rule, 1.0) } -> std::convertible_to<double>;
 };
 
-/// P(τ > i | x_1..x_{i+1}) for i < γ along a given draft: what the rule is expected to make of it, over coins and over
-/// the tokens after the (i+1)-th. Their means over drafts are P(τ > i), which Acceptance estimates so.
+/// P(τ > i | x_1..x_{i+1}) for i < γ along a given draft. The probability is over the rule's coins and over the tokens after
+/// the (i+1)-th. Its mean over drafts is P(τ > i); Acceptance estimates it in this way.
 ///
-/// Source: Sun et al., Lemma 3. (Given *all* of the draft block verification may do otherwise: what it does at i
-/// then depends on how well the tokens after x_i suit the target.)
-/// Arguments, and what is thrown, are as for verify(). Random: none. Cost: γ look-ups in each matrix.
+/// Source: Sun et al., Lemma 3. The probability given the *whole* draft may differ for block verification: its decision at i
+/// depends on the tokens after x_i, too.
+/// Pre / Throws: see verify(), which has these arguments, too.
+/// Random: none.
+/// Cost: γ look-ups in each matrix.
 template <SurvivalRule Rule, Probabilities Target, Probabilities Draft>
 Survival survival_of_draft(const Rule& rule, const Target& target, const Draft& draft, TokenIds tokens) {
   const Drafted drafted(target, draft, tokens, detail::draft_rows_for<Rule>);
