@@ -1,7 +1,7 @@
-// Exponential numbers that tokens have of a key, and which token of a row comes first by them.
+// Keyed exponential numbers of tokens, and the token of a row that arrives first.
 //
-// Token y has the number e(y), exponential of mean 1, and arrives at the time e(y)/p(y). The first to arrive is y with
-// probability p(y)/Σp.
+// A key gives each token y an exponential number e(y) of mean 1. The token arrives at the time e(y)/p(y). Token y arrives
+// first with probability p(y)/Σp.
 #pragma once
 
 #include <bit>
@@ -15,10 +15,10 @@
 
 namespace specdec::detail {
 
-/// By how much SplitMix64 goes on from number to number.
+/// The step of the state of SplitMix64 from number to number.
 inline constexpr std::uint64_t splitmix_step = 0x9e3779b97f4a7c15u;
 
-/// What SplitMix64 makes of its state.
+/// The number that SplitMix64 computes from its state.
 SPECDEC_KERNEL std::uint64_t splitmix_of(std::uint64_t state) {
   std::uint64_t z = state;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -26,8 +26,8 @@ SPECDEC_KERNEL std::uint64_t splitmix_of(std::uint64_t state) {
   return z ^ (z >> 31);
 }
 
-/// An integer as a number, rounded once. In halves, each of which a processor without such a conversion can write into
-/// the fraction of a number.
+/// An integer as a double, rounded once. It is converted in two halves: each half fits into the fraction of a double, so no
+/// conversion instruction is needed.
 SPECDEC_KERNEL double number_of(std::uint64_t n) {
   const double low = std::bit_cast<double>((n & 0xffffffffu) | 0x4330000000000000u) - 0x1p52;
   const double high = std::bit_cast<double>((n >> 32) | 0x4530000000000000u) - 0x1p84;
@@ -55,11 +55,11 @@ SPECDEC_KERNEL double twice_atanh_ratio(double s) {
 
 /// −log(1 − u) of u = (bits + ½)/2^64, an exponential number.
 ///
-/// What is rare is right, too: small numbers, by which improbable tokens come first, have all the bits of u, the least
-/// being 2^−65. Numeric: off by up to 2^−50 of itself.
+/// Numeric: the relative error is at most 2^−50. Rare events are exact, too: an improbable token comes first by a small
+/// number, and small numbers have all bits of u. The least is 2^−65.
 ///
-/// With 1 − u = m·2^−n and m next to 1, −log(1 − u) = n·log 2 − 2·atanh(t/(2 + t)), t = m − 1. Where n = 0 that is done
-/// without 1 − u, which would round u.
+/// With 1 − u = m·2^−n and m near 1, −log(1 − u) = n·log 2 − 2·atanh(t/(2 + t)), t = m − 1. If n = 0, t is −u: to compute
+/// 1 − u would round u.
 SPECDEC_KERNEL double exponential_of(std::uint64_t bits) {
   SPECDEC_UNFUSED
   constexpr std::uint64_t least = std::bit_cast<std::uint64_t>(0x1.6a09e667f3bcdp-1);  // √½
@@ -75,11 +75,11 @@ SPECDEC_KERNEL double exponential_of(std::uint64_t bits) {
   return number_of(halvings) * std::numbers::ln2 - s * twice_atanh_ratio(s);
 }
 
-/// Tokens that follow one another.
+/// Tokens with consecutive ids.
 struct ConsecutiveTokens {
   Index first;
 
-  /// The bits of a lot of them.
+  /// Writes the random bits of a lot of tokens.
   SPECDEC_KERNEL void write_bits(std::uint64_t key, Index start, std::uint64_t* bits) const {
     const std::uint64_t state = key + static_cast<std::uint64_t>(first + start + 1) * splitmix_step;
     for (Index i = 0; i < lot; ++i)
@@ -103,13 +103,13 @@ struct ListedTokens {
 struct Arrival {
   double time = std::numeric_limits<double>::infinity();
   Token token = -1;          ///< none
-  bool has_bad_row = false;  ///< a number that is no probability was met
+  bool has_bad_row = false;  ///< whether a number was no probability
 };
 
-/// The first of `count` tokens, whole lots, and of one that arrived elsewhere, which is the first of equals. Token y has
+/// The first arrival among `count` tokens (whole lots) and `first`, an earlier result, which wins among equals. Token y has
 /// number y of SplitMix64 seeded with the key. Tokens of probability 0 do not arrive.
 ///
-/// Since e >= u, a token with u/p beyond the first so far is not it; so logarithms are taken in few lots.
+/// Since e >= u, a token with u/p after the first arrival so far cannot be first. So logarithms are needed in few lots only.
 template <std::floating_point Scalar, class Tokens>
 struct FirstArrival {
   static SPECDEC_KERNEL Arrival run(const Scalar* p, Index count, Tokens tokens, std::uint64_t key,
@@ -142,7 +142,7 @@ struct FirstArrival {
     return some != 0;
   }
 
-  // By the first 52 bits of u.
+  // Compares with the first 52 bits of u.
   static SPECDEC_KERNEL bool one_may_be_before(double time, const Scalar* p, const std::uint64_t* bits) {
     constexpr double more_than_rounding = 1 + 0x1p-40;
     const double most = time * more_than_rounding * 0x1p52;

@@ -15,8 +15,8 @@
 
 namespace specdec::detail {
 
-/// What 2^x is computed with: integers as wide as the scalar, and the polynomial 1 + c₀r + c₁r² + ... nearest to 2^r by
-/// its largest relative error for |r| <= 1/2: 9e-8 of the one for float, 3e-18 of the one for double.
+/// The parts of the computation of 2^x: integers as wide as the scalar, and a polynomial 1 + c₀r + c₁r² + ... for 2^r. It
+/// has the least possible largest relative error for |r| <= 1/2: 9e-8 for float, 3e-18 for double.
 template <std::floating_point Scalar>
 struct PowerOfTwo;
 
@@ -45,11 +45,10 @@ SPECDEC_KERNEL Scalar polynomial(Scalar r) {
   else return polynomial<k + 1>(r) * r + c[k];
 }
 
-/// 2^x, for x from that of the least normal number to that of the largest, or just beyond, where 2^x is infinite. NaN
-/// stays NaN.
+/// 2^x, if 2^x is a normal number, or if x is just above the largest exponent: then it is infinite. NaN stays NaN.
 ///
-/// With n the whole number next to x, 2^x = 2^(x − n)·2^n. The sum of x and a number so large that it has no bits left
-/// for a fraction ends in the bits of n; shifted to where the exponent is stored they make 2^n of the number 1.
+/// With n the integer nearest to x, 2^x = 2^(x − n)·2^n. To get n, x is added to a number so large that it has no bits for a
+/// fraction: the last bits of the sum are the bits of n. Shifted into the exponent of the number 1, they make it 2^n.
 template <std::floating_point Scalar>
 SPECDEC_KERNEL Scalar power_of_two(Scalar x) {
   SPECDEC_UNFUSED
@@ -62,43 +61,43 @@ SPECDEC_KERNEL Scalar power_of_two(Scalar x) {
   return (polynomial<0>(r) * r + 1) * std::bit_cast<Scalar>(exponent + std::bit_cast<Bits>(Scalar{1}));
 }
 
-/// exp((l − shift)/T) of logits l; 0 of those below `cut`.
+/// exp((l − shift)/T) of logits l; 0 for logits below `cut`.
 ///
-/// Numeric: a value e^x is off by up to ε·(1.2 + |x|) of itself, with ε = 2^−23 for floats and 2^−52 for doubles; that is
-/// about what the logit's own rounding makes. NaN stays NaN, also below the cut.
+/// Numeric: the relative error of e^x is at most ε·(1.2 + |x|), with ε = 2^−23 for floats and 2^−52 for doubles. The
+/// rounding of the logit itself makes about such an error, too. NaN stays NaN, also below the cut.
 template <std::floating_point Scalar>
 struct Exponentials {
-  /// No token is below it but one of logit −inf.
+  /// Only logits of −inf are below this cut.
   static constexpr Scalar no_cut = std::numeric_limits<Scalar>::lowest();
 
   Scalar shift, inverse_temperature;
   Scalar cut = no_cut;
-  /// Whether no logit is larger than the shift.
+  /// Promises that no logit is larger than the shift.
   bool at_most_one = false;
 
-  // Powers of two are kept between that of infinity and one for 0, at which they are normal numbers: processors may
-  // take a hundred times as long for subnormal ones, and logits of −inf are common.
+  // Exponents are kept in a range without subnormal numbers. Processors may take a hundred times as long for subnormal
+  // numbers, and logits of −inf are common.
   static constexpr Scalar largest_power = std::numeric_limits<Scalar>::max_exponent;
   static constexpr Scalar least_power = 13 - largest_power;
-  /// Above 2^least_power, however it is rounded.
+  /// Above 2^least_power for any rounding.
   static constexpr Scalar negligible = std::numeric_limits<Scalar>::min() * 0x1p13F;
 
   SPECDEC_KERNEL bool has_cut() const { return cut > no_cut; }
 
-  /// Whether the cut leaves nothing of a lot, NaN apart.
+  /// Whether all numbers of a lot are below the cut. A NaN is not below it.
   SPECDEC_KERNEL bool cuts_all(const Scalar* logits) const {
     unsigned left = 0;
     for (Index i = 0; i < lot; ++i) left |= static_cast<unsigned>(!(logits[i] < cut));
     return left == 0;
   }
 
-  /// Of a lot.
+  /// Writes the exponentials of a lot.
   SPECDEC_KERNEL void write(const Scalar* logits, Scalar* out) const {
     SPECDEC_UNFUSED
     const Scalar factor = inverse_temperature * std::numbers::log2e_v<Scalar>;
     const Scalar scale =
         factor < std::numeric_limits<Scalar>::max() ? factor : std::numeric_limits<Scalar>::max();
-    // A loop for each choice between two numbers: one with two choices not every compiler vectorises.
+    // One loop for each choice between two numbers: not every compiler vectorises a loop with two choices.
     for (Index i = 0; i < lot; ++i) {
       const Scalar power = (logits[i] - shift) * scale;
       out[i] = power < least_power ? least_power : power;
@@ -110,7 +109,7 @@ struct Exponentials {
     for (Index i = 0; i < lot; ++i) out[i] = power_of_two(out[i]);
   }
 
-  /// The sum of so many values, or 0 where it is what zeros alone may make.
+  /// The sum of `count` values; 0 if the sum is so small that zeros alone, written as 2^least_power, may make it.
   static SPECDEC_KERNEL double without_negligible(double sum, Index count) {
     return sum < static_cast<double>(count) * static_cast<double>(negligible) ? 0.0 : sum;
   }

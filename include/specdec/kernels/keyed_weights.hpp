@@ -1,6 +1,6 @@
-// Questions to integers that stand for numbers, each with a weight: what a cut is looked for among.
+// Sums and counts over integer keys with weights, for the search of a cut. (A key is an integer in the order of a number.)
 //
-// Each takes whole lots. Sums and counts are kept in 64 places, one for each number of a lot, until the end.
+// Each kernel takes whole lots. Sums and counts are kept in 64 places, one for each number of a lot, until the end.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace specdec::detail {
 
-/// The sum of the weights whose keys are at least `cut`. In halves of words, so that sums of up to 2^15 of them fit the
-/// words.
+/// The sum of the weights with keys of at least `cut`. The two halves of each word are summed apart, so sums of up to 2^15
+/// weights fit.
 template <std::signed_integral Key, std::unsigned_integral Weight>
 struct WeightAtLeast {
   static SPECDEC_KERNEL std::uint64_t run(const Key* keys, const Weight* weights, Index count, Key cut) {
@@ -34,7 +34,7 @@ struct WeightAtLeast {
   }
 };
 
-/// How many keys are not below `low` and not above `high`.
+/// The number of keys in [low, high].
 template <std::signed_integral Key>
 struct CountBetween {
   static SPECDEC_KERNEL Index run(const Key* keys, Index count, Key low, Key high) {
@@ -48,7 +48,7 @@ struct CountBetween {
   }
 };
 
-/// The key that comes before all others; the last there could be where there are none.
+/// The first key in the order of Before; for no keys, the last possible key.
 template <std::signed_integral Key, class Before>
 struct FirstKey {
   static SPECDEC_KERNEL Key run(const Key* keys, Index count) {

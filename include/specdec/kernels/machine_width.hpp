@@ -1,40 +1,41 @@
-// Loops as wide as the machine's vectors, whatever flags the compiler was given.
+// Loops that use the widest vectors of the machine, independently of the compiler's flags.
 //
-// A program for x86-64 that is built without -march=native computes with four floats at a time, on processors that
-// take sixteen. So each loop that reads whole rows, a *kernel*, is compiled here three times over, by function
-// attributes that reach nothing else, and the widest that the processor knows is chosen at run time. On other
-// processors, and by other compilers than GCC and Clang, it is compiled once, for what the flags say.
+// A program for x86-64 that is built without -march=native computes with four floats at a time, even on processors that
+// compute with sixteen. So each loop that reads whole rows, a *kernel*, is compiled three times, with function attributes
+// that affect nothing else. The widest version that the processor supports is chosen at run time. For other processors, and
+// with compilers other than GCC and Clang, a kernel is compiled once, as the flags say.
 //
-// A kernel gives the same result to the last bit at every width, because it is written so that neither the order of
-// its additions nor the number of its roundings is left to the compiler:
+// A kernel gives equal results to the last bit at every width. The compiler can change neither the order of its additions
+// nor the number of its roundings:
 //
-//   - numbers are taken by lots of `lot`, in plain loops over so many: a fixed length is what makes compilers vectorise
-//     a loop at -O2 already. A row is filled up to whole lots by who calls;
-//   - sums are kept in a number of places that no width changes, and these are added up in one order;
-//   - a product is never fused with a sum (which rounds once where two operations round twice).
+//   - numbers are taken in lots of `lot`, in plain loops of this length: compilers vectorise loops of a fixed length at -O2
+//     already. The caller fills a row up to whole lots;
+//   - sums are kept in a fixed number of places, for every width, and these are added up in one order;
+//   - a product is never fused with a sum (a fused operation rounds once, two operations round twice).
 //
-// It is a class with a static run(), which is SPECDEC_KERNEL as are all the functions it calls: only what is inlined
-// is compiled for the width.
+// A kernel is a class with a static run(). run() and all functions that it calls are SPECDEC_KERNEL: only inlined functions
+// are compiled for the width.
 #pragma once
 
 #include "specdec/types.hpp"
 
-/// The most bits that a vector may have; 128 leaves all to the compiler's flags. The same in a whole program.
+/// The most bits that a vector may have. At 128 the compiler's flags decide. It must be equal in the whole program.
 #ifndef SPECDEC_MAX_VECTOR_BITS
 #define SPECDEC_MAX_VECTOR_BITS 512
 #endif
 
 #define SPECDEC_KERNEL EIGEN_ALWAYS_INLINE
 
-// First in the body of a function that multiplies and adds: Clang is told there, GCC by the attribute below.
+// Put it first in the body of a function that multiplies and adds: it forbids fusing in Clang. For GCC the attribute below
+// forbids it.
 #if defined(__clang__)
 #define SPECDEC_UNFUSED _Pragma("clang fp contract(off)")
 #else
 #define SPECDEC_UNFUSED
 #endif
 
-// What a function that runs a kernel is told: GCC vectorises, at -O1 too, and does not fuse; neither compiler makes do
-// with half of a vector.
+// Attributes of a function that runs a kernel. GCC vectorises, also at -O1, and does not fuse. Both compilers use full
+// vectors instead of halves.
 #if defined(__clang__)
 #define SPECDEC_RUNS_KERNEL
 #define SPECDEC_AVX512 \
@@ -48,10 +49,10 @@
 
 namespace specdec::detail {
 
-/// How many numbers a kernel takes at a time.
+/// The number of numbers that a kernel takes at a time.
 inline constexpr Index lot = 64;
 
-/// A hint that the numbers some way ahead of a lot will be read: while it is computed with, memory is idle.
+/// Prefetches numbers some way after a lot, because memory is idle while the lot is computed with.
 template <class Scalar>
 SPECDEC_KERNEL void prefetch_ahead([[maybe_unused]] const Scalar* numbers) {
 #ifdef __GNUC__
@@ -60,7 +61,7 @@ SPECDEC_KERNEL void prefetch_ahead([[maybe_unused]] const Scalar* numbers) {
 #endif
 }
 
-/// What a kernel is compiled for.
+/// The vector widths that a kernel is compiled for.
 enum class VectorWidth { portable, avx2, avx512 };
 
 template <class Kernel, class... Arguments>
@@ -89,13 +90,13 @@ inline VectorWidth widest() {
   return __builtin_cpu_supports("avx2") ? VectorWidth::avx2 : VectorWidth::portable;
 }
 
-/// What this machine runs fastest.
+/// The fastest width of this machine.
 inline VectorWidth machine_width() {
   static const VectorWidth width = widest();
   return width;
 }
 
-/// Runs a kernel as compiled for that width, which the machine must know.
+/// Runs a kernel as compiled for this width. The machine must support the width.
 template <class Kernel, class... Arguments>
 auto run_at(VectorWidth width, Arguments... arguments) {
   switch (width) {

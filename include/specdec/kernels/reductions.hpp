@@ -1,4 +1,4 @@
-// The largest of many numbers, their sum, and sums over two rows at once.
+// Kernels for the largest of many numbers, for their sum, and for sums over two rows.
 #pragma once
 
 #include <cmath>
@@ -9,10 +9,10 @@
 
 namespace specdec::detail {
 
-/// A sum of lots: each by halving in its own scalar, then in double, in as many lanes as one vector has at most.
+/// A sum of lots. Each lot is halved in its own scalar until it fits into one vector; these lanes are summed in double.
 class LotSum {
  public:
-  /// Adds a lot, which is written over.
+  /// Adds a lot, and overwrites it.
   template <std::floating_point Scalar>
   SPECDEC_KERNEL void add(Scalar* numbers) {
     for (Index i = 0; i < 32; ++i) numbers[i] += numbers[i + 32];
@@ -58,7 +58,7 @@ struct SumOfNumbers {
   static constexpr Index lanes = lot / 8;
 };
 
-/// The sum of the numbers, of `count`, whole lots, whose keys are not below a threshold.
+/// The sum of the numbers with keys not below a threshold, of `count` numbers (whole lots).
 template <std::floating_point Scalar>
 struct SumOfNotBelow {
   static SPECDEC_KERNEL double run(const Scalar* numbers, const Scalar* keys, Index count, Scalar threshold) {
@@ -74,7 +74,7 @@ struct SumOfNotBelow {
   }
 };
 
-/// The largest of `count` numbers, whole lots; NaN if one of them is.
+/// The largest of `count` numbers (whole lots); NaN if one of them is NaN.
 template <std::floating_point Scalar>
 struct LargestNumber {
   static SPECDEC_KERNEL Scalar run(const Scalar* numbers, Index count) {

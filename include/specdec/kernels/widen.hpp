@@ -1,4 +1,4 @@
-// Numbers of sixteen bits as floats.
+// Conversion of 16-bit numbers to floats.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,7 @@
 
 namespace specdec::detail {
 
-/// All bits, where the condition holds: a choice that no compiler makes a branch of.
+/// All bits set if the condition holds, else 0. No compiler makes a branch of it.
 SPECDEC_KERNEL std::uint32_t all_if(bool condition) {
   return ~std::uint32_t{0} * static_cast<std::uint32_t>(condition);
 }
@@ -17,8 +17,8 @@ SPECDEC_KERNEL std::uint32_t all_if(bool condition) {
 /// A bfloat16 is the upper half of a float.
 SPECDEC_KERNEL std::uint32_t widened(std::uint32_t bits, Eigen::bfloat16) { return bits << 16; }
 
-/// A half has five bits of exponent where a float has eight. Those of exponent 0 have no leading 1: with one put before
-/// them they are too large by just that.
+/// A half has five bits of exponent, a float has eight. Halves with exponent 0 have no leading 1: the float is made with a
+/// leading 1, and then this 1 is subtracted.
 SPECDEC_KERNEL std::uint32_t widened(std::uint32_t bits, Eigen::half) {
   constexpr std::uint32_t exponent_1 = 1U << 23, infinite = 31 * exponent_1, rebias = 112 * exponent_1;
   const std::uint32_t sign = (bits & 0x8000U) << 16, magnitude = (bits & 0x7FFFU) << 13;
