@@ -259,9 +259,10 @@ struct SurvivalBounds {
 /// 1e-290).
 ///
 /// `cell` is the width of a cell in the logarithm of a weight. The distance of the bounds is about its square.
-/// Source, throws: as context_free_survival; also unless cell is within [2^-20, 1].
-/// Cost: time K·N a token, K <= V being the number of cells that hold ratios, N <= γ·(log max r − log min r)/cell
-/// that of cells that hold weights whose fate is open; memory N.
+/// Source: see context_free_survival.
+/// Throws: see context_free_survival; std::invalid_argument also unless cell is within [2^-20, 1].
+/// Cost: time K·N per token and memory N. K <= V is the number of cells that hold ratios. N is the number of cells that hold
+/// weights which later ratios can still move across 1: N <= γ·(log max r − log min r)/cell.
 template <class Rule, Distribution P, Distribution Q>
   requires detail::is_product_rule<Rule>
 SurvivalBounds context_free_survival_bounds(const Rule&, const P& p, const Q& q, Index gamma,

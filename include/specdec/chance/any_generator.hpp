@@ -1,4 +1,4 @@
-// A random bit generator of any type, behind one type.
+// One type for random bit generators of all types.
 #pragma once
 
 #include <cstdint>

@@ -66,7 +66,7 @@ struct SumOfNotBelow {
     Scalar those[lot];
     for (Index start = 0; start < count; start += lot) {
       for (Index i = 0; i < lot; ++i)
-        those[i] = numbers[start + i];  // all, as a choice of what to read is a branch
+        those[i] = numbers[start + i];  // all of them: to choose which to read would be a branch
       for (Index i = 0; i < lot; ++i) those[i] = keys[start + i] < threshold ? Scalar{0} : those[i];
       sum.add(those);
     }

@@ -74,8 +74,8 @@ std::vector<Projection> project(std::span<const double> survival, std::span<cons
 /// stats.acceptance.token_survival() or stats.acceptance.block_survival(). Empty if no target call was measured.
 ///
 /// Sizes that did not occur are estimated: see CostCurve. An empty draft costs 0 unless it was measured. If all target calls
-/// had one size, all sizes are taken to cost the same. This flatters long drafts, so a run with varying draft lengths tells
-/// more. After the last drafted position, survival goes on falling at its last rate.
+/// had one size, every size is taken to cost as much as this one. This flatters long drafts, so a run with varying draft
+/// lengths tells more. After the last drafted position, survival goes on falling at its last rate.
 inline std::vector<Projection> project(const Stats& stats, std::span<const double> survival,
                                        Index most = 16) {
   if (!(stats.target_cost(1) > 0)) return {};

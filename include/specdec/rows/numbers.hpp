@@ -212,8 +212,8 @@ class EigenNumbers {
 /// Rows given as one pointer each: row i is `vocab_size` numbers from pointers[i] on, `stride` apart. Every function that
 /// takes an Eigen matrix takes them. Pointers and numbers must outlive it; a temporary container of pointers is refused.
 ///
-/// Throws: std::invalid_argument on a null pointer, a negative vocabulary, a stride below 1, and a row that is larger than
-/// any memory.
+/// Throws: std::invalid_argument on a null pointer, a negative vocabulary, a stride below 1 or other than a fixed `Stride`,
+/// and a row that is larger than any memory.
 template <Real S, int Stride = 1>
 class RowPointers {
  public:
