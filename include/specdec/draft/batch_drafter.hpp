@@ -1,4 +1,4 @@
-// What a drafter has to offer that drafts for many sequences at once.
+// What a drafter for many sequences at once has to offer.
 #pragma once
 
 #include <concepts>
@@ -12,33 +12,33 @@
 #include "specdec/types.hpp"
 
 namespace specdec {
-/// One sequence's wish for a draft.
+/// One sequence's request for a draft.
 template <RandomSource S, class KeepDrafting = detail::AlwaysKeepDrafting>
 struct DraftRequest {
   Index sequence = 0;                   ///< its number
   std::span<const Token> context = {};  ///< what the draft is to follow
   DraftLimits limits = {};              ///< how large it may be
-  S* source = nullptr;                  ///< of all that is random in this draft
+  S* source = nullptr;                  ///< the random numbers of this draft
   KeepDrafting keep_drafting = {};      ///< keep_drafting(row, i): whether token i may be drawn from the row
-  std::exception_ptr error = nullptr;   ///< to be set where this draft alone fails
+  std::exception_ptr error = nullptr;   ///< the drafter sets this where only this draft fails
 };
 
 /// A source of guesses for many sequences:
 ///
-///   draft(requests)           drafts for each request, and sets the error of those that fail by themselves. What it
-///                             throws is everybody's failure: the step can be tried again.
-///   drafted(sequence)         the Draft that the last draft() made for a sequence that was in it without an error, a
-///                             view that lives until the next draft(); no other call may change it. It is const, and may
-///                             be called for several sequences at a time, on several threads
-///   keep(sequence, length)    only the first `length` tokens of the text stay cached, and of what was drafted those that
-///                             the next context goes on with. Must not throw.
+///   draft(requests)           drafts for each request. It sets the error of each request that fails alone. If it throws,
+///                             all requests have failed, and the step can be tried again.
+///   drafted(sequence)         the Draft that the last draft() made for the sequence, if the sequence was requested and had
+///                             no error. A view that lives until the next draft(); no other call may change it. A const
+///                             function, which several threads may call at a time for different sequences
+///   keep(sequence, length)    rollback: the first `length` tokens of the text stay cached, and those drafted tokens that
+///                             the next context contains. Must not throw.
 ///   release(sequence)         forgets the sequence. Must not throw.
 ///
-/// draft() is a template, `template <class Request> void draft(std::span<Request> requests)`: requests have the batch's
-/// source of chance, and its keep_drafting. A request's random numbers come from its own source, in the order of its
-/// tokens, so that its draft does not depend on the others. A drafter of lines alone says so: `static constexpr bool
-/// drafts_trees = false`. What Drafter says of rows, of what may decide which tokens are in a draft, and of `steady` holds
-/// here.
+/// draft() is a template, `template <class Request> void draft(std::span<Request> requests)`, because the batch decides the
+/// types of the random source and of keep_drafting. A request's random numbers come from its own source, in the order of its
+/// tokens, so that its draft does not depend on other requests. A drafter that drafts only lines has
+/// `static constexpr bool drafts_trees = false`. The rules of Drafter hold here, too: those on rows, on which tokens may be
+/// in a draft, and on `steady`.
 template <class D>
 concept BatchDrafter =
     requires(D& drafter, const D& constant, std::span<DraftRequest<SplitMix64>> requests, Index n) {

@@ -1,4 +1,4 @@
-// What a drafter has to offer, and the drafter that never proposes anything.
+// What a drafter has to offer, and the drafter that proposes nothing.
 #pragma once
 
 #include <algorithm>
@@ -16,18 +16,18 @@
 
 namespace specdec {
 
-/// A proposal: the drafted tokens and, row for row, the distributions that they were really drawn from.
+/// A proposal: the drafted tokens, and for each token the distribution that it was really drawn from (its row).
 ///
-/// Without parents it is a line: each token follows the one before it. With parents it may branch: tokens[k] follows
-/// tokens[parents[k]], or the context where parents[k] = −1; parents[k] < k. Siblings are judged in the order of their
-/// numbers, and row k is what tokens[k] was drawn from given its elder siblings:
+/// Without parents the draft is a line: each token follows the one before it. With parents the draft may be a tree:
+/// tokens[k] follows tokens[parents[k]], or the context where parents[k] = −1; parents[k] < k. A verifier judges siblings in
+/// the order of their numbers. Row k is the distribution of tokens[k] given its elder siblings:
 ///
-///   drawn independently of them       the row after the parent; equal tokens may occur among siblings, but where that
-///                                     row gives one token all its probability there is one child
-///   drawn without replacement         that row without the elders' tokens, renormalised
-///   chosen, not drawn                 one-hot; chosen siblings differ from one another, and from drawn elders
+///   drawn independently of them       the row after the parent. Siblings may be equal tokens; but where the row gives one
+///                                     token all its probability there is one child
+///   drawn without replacement         the row after the parent without the elder siblings, renormalised
+///   chosen, not drawn                 one-hot; chosen siblings differ from one another and from drawn elders
 ///
-/// All are views that live until the drafter's next call.
+/// All members are views that live until the drafter's next call.
 template <Probabilities Rows>
 struct Draft {
   std::span<const Token> tokens;
@@ -35,12 +35,12 @@ struct Draft {
   std::span<const Index> parents = {};
 };
 
-/// How large a draft may be. Limits below 1 leave room for nothing.
+/// How large a draft may be. A limit below 1 leaves room for no token.
 struct DraftLimits {
   Index nodes = unlimited;  ///< how many tokens it may have
-  Index depth = unlimited;  ///< how many tokens a path may have, from the context outward
-  /// How many tokens the path of eldest children has to have at least, for a rule that remembers its sequence: nodes are
-  /// given to it first.
+  Index depth = unlimited;  ///< how many tokens a path may have, counted from the context
+  /// The least length of the path of eldest children. This path gets its nodes before the rest of the tree. For verifiers
+  /// that remember their sequence (GreedyBlockVerifier).
   Index trunk = 0;
 
   /// How many tokens a line within the limits may have.
@@ -49,7 +49,8 @@ struct DraftLimits {
 
 namespace detail {
 
-/// How many tokens a line may have where the model has room for so many drafted tokens: the last one need not enter it.
+/// How many tokens a line may have where the model has room for `room` drafted tokens. The last token need not enter the
+/// model.
 inline Index longest_line(Index room) { return room < 0 ? 0 : room == unlimited ? room : room + 1; }
 
 struct AlwaysKeepDrafting {
@@ -72,46 +73,44 @@ concept Drafts = DraftsBy<D, DraftLimits, Source, More...> || DraftsBy<D, Index,
 
 /// A source of guesses:
 ///
-///   draft(context, limits, chance)  proposes tokens to follow `context`, within the limits (DraftLimits), as a Draft.
-///                                   Everything random must come from `chance`, and row i must be the very
-///                                   distribution that token i was drawn from: reporting another is how drafts
-///                                   become lossy. Which tokens are in the draft may depend on rows and on tokens
-///                                   that were chosen; to drop a token that was drawn because of what was drawn makes
-///                                   drafts lossy, too.
-///   draft(context, gamma, chance)   in its place, of a drafter of lines: up to gamma tokens
-///   truncate(length)                only the first `length` tokens of the text stay cached, and of what was drafted
-///                                   those that the next context goes on with. Must not throw.
+///   draft(context, limits, chance)  returns a Draft of tokens to follow `context`, within the limits (DraftLimits).
+///                                   All randomness must come from `chance`. Row i must be the very distribution that
+///                                   token i was drawn from: with another row the output is no longer the target's.
+///                                   Rows, and tokens that were chosen, may decide which tokens are in the draft. A drawn
+///                                   token may not: to drop a token because of a draw makes the output lossy, too.
+///   draft(context, gamma, chance)   for a drafter of lines, instead of the above: up to gamma tokens
+///   truncate(length)                rollback: the first `length` tokens of the text stay cached, and those drafted tokens
+///                                   that the next context contains. Must not throw.
 ///
 /// A drafter may also offer
 ///
-///   drafts_trees                    a static constant: whether its drafts may branch. Without it true of a drafter that
-///                                   takes limits, false of one that takes a length
+///   drafts_trees                    a static constant: whether its drafts may branch. Default: true if draft() takes
+///                                   limits, false if draft() takes gamma
 ///   draft(context, limits or gamma, chance, keep_drafting)
-///                                   ends the proposal where keep_drafting(row, i), asked before token i is drawn from
-///                                   the row, says no: for draft lengths that depend on the draft model's own
-///                                   confidence (DraftLength). Of drafters of lines
+///                                   for drafters of lines: asks keep_drafting(row, i) before it draws token i from the
+///                                   row, and ends the draft if the answer is no. Draft lengths use this to stop where
+///                                   the draft model is not confident (DraftLength)
 ///   observe(target_rows, tokens, parents, verdict)
-///                                   called after every target call, before anything is rolled back, with the γ+1 rows,
-///                                   the γ drafted tokens, who follows whom (none of a line) and where the rule stopped
-///                                   (NodeVerdict; of a line verdict.node tokens were accepted): for drafters that learn
-///                                   from the target's calls
-///   steady                          a static constant, false where one of these holds: the length of a draft, or of the
-///                                   path of eldest children, may depend on a row after a token drawn on it; or a
-///                                   position may get another row in the next draft. Rules that remember their sequence
-///                                   (GreedyBlockVerifier) change what follows a rejection by the rows and the length
-///                                   of the rejected draft. They do not compile with such a drafter, unless all its
-///                                   rows are one-hot
-///   identities()                    for a drafter, held by value, that refers to a drafter or a model that it drafts with
-///                                   (by a pointer, say): specdec::identities(other), a std::vector<const void*>; of
-///                                   several, all together. Without it nobody notices that another decoder uses them
-///                                   in between
+///                                   for drafters that learn from the target: called after every target call and before
+///                                   the rollback, with the γ+1 rows, the γ drafted tokens, their parents (empty for a
+///                                   line) and where the verifier stopped (NodeVerdict; in a line verdict.node is the
+///                                   number of accepted tokens)
+///   steady                          a static constant. It must be false if the length of a draft, or of its path of
+///                                   eldest children, may depend on a row after a token drawn on that path; or if a
+///                                   position may get another row in the next draft. Verifiers that remember their
+///                                   sequence (GreedyBlockVerifier) do not compile with an unsteady drafter, unless all
+///                                   its rows are one-hot: after a rejection they use the rejected draft's rows and length
+///   identities()                    for a drafter, held by value, that refers to another drafter or model (by a pointer,
+///                                   say): specdec::identities(other), a std::vector<const void*>; for several others,
+///                                   all of their identities. Without this function the library cannot notice that
+///                                   another decoder uses them in between
 ///
-/// The context that a drafter is shown extends what survived, so a cache needs only the new tokens. Of a tree one path
-/// survives at most, and the context that is shown next tells which.
+/// Each context begins with the tokens that survived the last step, so a cache takes in only the new tokens. Of a tree at
+/// most one path survives; the next context shows which.
 ///
-/// A head on the target's hidden states (EAGLE, Medusa) is a drafter that refers to the target's model: in observe()
-/// that model still holds the states of the call, of which the one at verdict.node is where the next draft begins.
-/// One that shares the target's layers and cache is examples/transformer/early_exit.hpp.
+/// A head on the target's hidden states (EAGLE, Medusa) is a drafter that refers to the target's model. In observe() the
+/// model still holds the hidden states of the call, and the next draft begins from the state at verdict.node.
+/// Example: examples/transformer/early_exit.hpp, a drafter that shares the target's layers and KV cache.
 template <class D, class Source = RandomChance<SplitMix64>>
 concept Drafter = detail::Drafts<D, Source> && requires(D& drafter, Index n) { drafter.truncate(n); };
 
@@ -122,19 +121,19 @@ inline constexpr bool drafts_trees = [] {
   else return detail::DraftsBy<D, DraftLimits, Source>;
 }();
 
-/// Whether the length of a draft is settled before its first token is drawn, and each row depends on the tokens before it
-/// alone; true where the drafter does not say.
+/// Whether the length of a draft is fixed before its first token is drawn, and each row depends only on the tokens before
+/// it. True where the drafter has no `steady`.
 template <class D>
 inline constexpr bool is_steady = [] {
   if constexpr (requires { D::steady; }) return static_cast<bool>(D::steady);
   else return true;
 }();
 
-// What is returned is declared, not deduced: to ask whether a drafter of drafters is a Drafter compiles no draft by a source
-// of chance that one of them may refuse.
+// The return types are declared, not deduced: to check that a drafter of drafters is a Drafter must not compile the body
+// of a member's draft(), for a member may refuse the source of chance that the check uses.
 
-/// Asks a drafter for a draft, by limits or by a length, as it takes them: for what wraps drafters. One that does not end
-/// its drafts by a row is not told keep_drafting.
+/// Calls draft() with limits or with gamma, whichever the drafter takes: for drafters that wrap others. A drafter without
+/// keep_drafting is called without it.
 template <class D, class Source, class... More>
   requires detail::DraftsBy<D, DraftLimits, Source, More...>
 auto ask_drafter(D& drafter, std::span<const Token> context, const DraftLimits& limits, Source& chance,
@@ -161,7 +160,7 @@ concept Observes =
     requires(D& drafter, const Rows& rows, std::span<const Token> tokens, std::span<const Index> parents,
              const NodeVerdict& verdict) { drafter.observe(rows, tokens, parents, verdict); };
 
-/// Tells a drafter that learns from the target's calls.
+/// Calls observe() if the drafter has it.
 template <class D, class Rows>
 void tell_drafter([[maybe_unused]] D& drafter, [[maybe_unused]] const Rows& rows,
                   [[maybe_unused]] std::span<const Token> tokens,
@@ -177,7 +176,7 @@ void tell_drafter([[maybe_unused]] D& drafter, [[maybe_unused]] const Rows& rows
   }
 }
 
-/// Who follows whom in a draft; of one that is a line, nobody is told.
+/// The parents of a draft's tokens; empty for a draft type without parents.
 std::span<const Index> parents_of(const auto& draft) {
   if constexpr (requires { draft.parents; }) return draft.parents;
   else return {};
@@ -185,7 +184,7 @@ std::span<const Index> parents_of(const auto& draft) {
 
 }  // namespace detail
 
-/// Proposes nothing: the loop becomes ordinary decoding.
+/// Proposes nothing, so that the loop is ordinary decoding.
 struct NoDrafter {
   Draft<OneHotRows> draft(std::span<const Token>, Index, auto&) const { return {{}, OneHotRows({}), {}}; }
   void truncate(Index) const {}

@@ -1,4 +1,4 @@
-// Drafters in turn: the first that has a guess makes the proposal.
+// Several drafters in one: the first drafter that has a guess makes the proposal.
 #pragma once
 
 #include <concepts>
@@ -19,28 +19,28 @@
 
 namespace specdec {
 
-/// Asks its drafters in the order given and passes on the proposal of the first that proposes anything.
+/// Asks its drafters in the order given and returns the first proposal that is not empty.
 ///
 ///   FallbackDrafter drafter{PromptLookupDrafter{}, ModelDrafter{small}};    // a match, else the small model
 ///
-/// Drafters passed as lvalues are referred to and must outlive this; rvalues are moved in. The rows are
-/// of the type that all members have, else VariantRows of theirs. All members are truncated, and shown every
-/// target call (observe); those that can end a draft by a row (keep_drafting) are told to.
+/// Drafters passed as lvalues are referred to and must outlive this; rvalues are moved in. If all members have rows of one
+/// type, the rows are of that type, else they are VariantRows of the members' types. All members are truncated and are shown
+/// every target call (observe). Members that take keep_drafting get it.
 ///
 ///   FallbackDrafter drafter{SuffixDrafter{{.min_match = 4}, Branching{}}, ModelDrafter{small, Spares{4, {2, 1}}}};
 ///
-/// With a drafter of trees among its members it is one. A member for lines is then asked for as many tokens as a path may
-/// have, and shown those target calls alone whose draft did not branch.
+/// If one member drafts trees, this is a drafter of trees. A member for lines is then asked for as many tokens as a path may
+/// have, and is shown only the target calls of drafts that did not branch.
 ///
-/// Needs: a member that proposes nothing has drawn nothing. Whether it proposes may depend on the context, on
-/// the rounds before and on rows it has not drawn from, never on tokens that it drew and dropped: the next
-/// member's proposal would follow the outcome of a draw, of which its q knows nothing, and the text be
-/// biased. The drafters of the library keep to that.
-/// Greedy block verification does not compile with it, unless all members propose one-hot rows. After a rejection that
-/// rule changes the target of the next positions by the rows they were drafted from; the next draft may give
-/// the same positions to another member, with other rows, and the text would be biased.
-/// Random: that of the member that proposes. Cost: that of all members up to it; the tokens are copied. No
-/// allocation of its own in steady state.
+/// Pre: a member that proposes nothing has drawn nothing. Whether a member proposes may depend on the context, on earlier
+/// steps and on rows that it has not drawn from. It must not depend on tokens that were drawn and dropped: the next member's
+/// proposal would then depend on those draws, its rows would not say so, and the text would be biased. All drafters of the
+/// library obey this rule.
+/// Greedy block verification does not compile with this drafter, unless all members propose one-hot rows. After a rejection
+/// that verifier changes the target at the next positions by the rows they were drafted from. The next draft may take these
+/// positions from another member, with other rows, and the text would be biased.
+/// Random: the draws of the member that proposes.
+/// Cost: all members up to the one that proposes; the tokens are copied. No allocation of its own in steady state.
 template <class... D>
 class FallbackDrafter {
   static_assert(sizeof...(D) > 0, "a fallback drafter has a member at least");
@@ -67,7 +67,7 @@ class FallbackDrafter {
 
  public:
   static constexpr bool drafts_trees = (specdec::drafts_trees<std::remove_reference_t<D>> || ...);
-  /// Members that take turns give one position different rows.
+  /// False for several members: the next draft may give a position the row of another member.
   static constexpr bool steady = sizeof...(D) == 1 && (is_steady<std::remove_reference_t<D>> && ...);
 
   explicit FallbackDrafter(D&&... drafters) : drafters_(std::forward<D>(drafters)...) {}
@@ -77,7 +77,7 @@ class FallbackDrafter {
     return propose<0>(context, limits, source);
   }
 
-  /// Drafts, with keep_drafting(row, i) handed to the members that ask it (see Drafter).
+  /// Drafts, and hands keep_drafting(row, i) to the members that take it (see Drafter).
   template <RandomSource Source, class KeepDrafting>
     requires(detail::Drafts<std::remove_reference_t<D>, Source, KeepDrafting> || ...)
   Draft<Rows<Source, std::remove_reference_t<KeepDrafting>>> draft(std::span<const Token> context,
@@ -86,7 +86,7 @@ class FallbackDrafter {
     return propose<0>(context, limits, source, keep_drafting);
   }
 
-  /// What others may use, too, of the members.
+  /// The members, or their models, that other decoders may use, too.
   std::vector<const void*> identities() const {
     std::vector<const void*> found;
     const auto add = [&found](const std::vector<const void*>& more) {
@@ -100,7 +100,7 @@ class FallbackDrafter {
     std::apply([length](auto&... member) { (member.truncate(length), ...); }, drafters_);
   }
 
-  /// For the members that learn from the target's calls.
+  /// Calls observe() of the members that learn from the target's calls.
   template <class Rows>
     requires(observes<std::remove_reference_t<D>, Rows> || ...)
   void observe(const Rows& target_rows, std::span<const Token> drafted, std::span<const Index> parents,

@@ -1,4 +1,4 @@
-// Drafts of what a grammar leaves no choice about.
+// Drafts the tokens that a grammar forces.
 #pragma once
 
 #include <Eigen/Core>
@@ -20,19 +20,20 @@
 
 namespace specdec {
 
-/// Proposes, with certainty, the tokens that a processor leaves no choice about: as long as it forbids all but one.
+/// Proposes the tokens that a processor forces: one after the other, as long as the processor allows exactly one token.
 ///
 ///   FallbackDrafter drafter{ForcedTokens{grammar, target.vocab_size()}, ModelDrafter{small}};
 ///
-/// Known as jump-ahead or fast-forward decoding (SGLang, guidance, llguidance). With the target's processor every token
-/// proposed is accepted, and the text is the target's to the token: nothing is tokenised anew, so where a string can be
-/// written by several tokens there is a choice. With another processor the drafts are no more than guesses.
-/// It does not know which token ends a text. A processor that allows the end again and again, as Grammar does, has it
-/// proposed again and again, up to gamma. The loop emits nothing after a stop token, so this changes no text: it costs rows
-/// of the target's last call, where the end is forced.
-/// Random: none; q is one-hot. Nothing is proposed after a text that the processor refuses. Throws:
-/// std::invalid_argument where vocab_size is below 1; what the processor throws. It is then as before.
-/// Cost: a row of the vocabulary, to which the processor is applied, for each token proposed and one more. No allocation in
+/// Known as jump-ahead or fast-forward decoding (SGLang, guidance, llguidance). With the target's processor every proposed
+/// token is accepted. Nothing is tokenised anew: where a string can be written with different tokens, no token is forced,
+/// and the target chooses. With another processor the drafts are only guesses.
+/// The drafter does not know which token ends a text. A processor that allows the end token again and again (Grammar does)
+/// makes it propose the end token up to gamma times. The text does not change, because the loop emits nothing after a stop
+/// token. It costs some rows of the target's last call.
+/// It proposes nothing after a text that the processor refuses.
+/// Random: none; rows are one-hot.
+/// Throws: std::invalid_argument where vocab_size is below 1; what the processor throws. The drafter is then as before.
+/// Cost: for each proposed token, and once more, a row of the vocabulary and one apply() of the processor. No allocation in
 /// steady state.
 template <TextProcessor P>
 class ForcedTokens {
@@ -56,7 +57,7 @@ class ForcedTokens {
   }
 
  private:
-  // Whether the processor could be shown all of the context.
+  // Whether the processor takes all of the context.
   bool follow(std::span<const Token> context) {
     truncate(std::ssize(context));
     for (; shown_ < std::ssize(context); ++shown_)
@@ -94,7 +95,7 @@ class ForcedTokens {
   }
 
   P processor_;
-  Index shown_ = 0;  // tokens of the context that it has been shown
+  Index shown_ = 0;  // tokens of the context that the processor has been shown
   Eigen::RowVectorXf logits_;
   std::vector<Token> tokens_;
 };

@@ -28,15 +28,15 @@
 namespace specdec {
 namespace detail {
 
-/// The rows of a draft model's call that one draft of it wished for.
+/// The rows of a draft model's call that one of its drafts asked for.
 template <class Matrix>
 class RowsOfDraft {
  public:
-  /// From row `first` on.
+  /// The draft's rows begin at row `first`.
   RowsOfDraft(const Matrix& rows, Index first, Index vocab_size)
       : rows_(rows), first_(first), vocab_size_(vocab_size) {}
 
-  /// Throws: std::invalid_argument where the model returned a row over another vocabulary.
+  /// Throws: std::invalid_argument where the model returned a row of another vocabulary size.
   auto row(Index i) const {
     auto row = rows_.row(first_ + i);
     check_shape("draft model", rows_.rows(), row.vocab_size(), rows_.rows(), vocab_size_);
@@ -50,27 +50,27 @@ class RowsOfDraft {
 
 }  // namespace detail
 
-/// Drafts with a model, as a strategy says, and reports the very rows that it drew from.
+/// Drafts with a model, in the way that a strategy says, and reports the very rows that the tokens were drawn from.
 ///
 ///   ModelDrafter line{small};                                                                   // token after token
 ///   ModelDrafter tree{small, Tree{TreeShape::of_widths({3, 1, 1}), WithoutReplacement{}}};      // level after level
 ///   ModelDrafter spares{small, Spares{4, {2, 1}}};
 ///   ModelDrafter sure{small, ConfidentTree{.nodes = 48}};
 ///
-/// Around a Model it is a Drafter; around a BatchModel it is a BatchDrafter: the drafts of all sequences grow together, each
-/// stage in one call, and a sequence gets the draft that it would get alone.
+/// With a Model this is a Drafter. With a BatchModel this is a BatchDrafter: the drafts of all sequences grow together, one
+/// model call for each stage, and each sequence gets the draft that it would get alone.
 ///
-/// A model passed as an lvalue is referred to and must outlive the drafter; an rvalue is moved in. Drafters that refer to one
-/// Model, and copies of a drafter, may take turns: the one that takes over feeds its context anew. A BatchModel serves one
-/// drafter. The model's vocabulary may be smaller or larger than the target's. Tokens of the context that the model does not
-/// know are shown to it as token 0, which costs acceptance, never exactness. Where its context is bounded (context_size) it
-/// proposes as much as that has room for, in the end nothing.
+/// A model passed as an lvalue is referred to and must outlive the drafter; an rvalue is moved in. Several drafters, or
+/// copies of one, may use one Model in turn: a drafter that takes over feeds its whole context again. A BatchModel serves
+/// one drafter. The model's vocabulary may be smaller or larger than the target's. The model is shown token 0 in place of a
+/// context token that it does not know: this costs acceptance, never exactness. Where the model's context is bounded
+/// (context_size), drafts get shorter near its end, and at last empty.
 /// Throws: std::invalid_argument on an empty context, and where the model returns rows of another shape than asked for;
-/// what the model throws. For many texts an empty context and a row that holds no distribution, or is of another size, are
-/// the failure of their own request.
-/// Random: what the strategy draws, from each request's own source. Cost: as many calls of the model as the longest draft has
-/// stages; the first also takes in what the model has not cached of the context (after full acceptance that is x_γ as well as
-/// Y). No allocation in steady state.
+/// what the model throws. With a BatchModel three errors fail their own request only: an empty context, a row that is no
+/// distribution, a row of another size.
+/// Random: what the strategy draws, from each request's own source.
+/// Cost: as many model calls as the longest draft has stages. The first call also takes in the part of the context that the
+/// model has not cached (after full acceptance two tokens: x_γ and Y). No allocation in steady state.
 template <class M, class Strategy = Line>
 class ModelDrafter {
   using Feeds = detail::OverFeeds<M>;
@@ -91,11 +91,11 @@ class ModelDrafter {
   using Growth = typename Strategy::template Growth<Row, !for_many && has_stable_rows<Value>>;
   using Drafted = decltype(std::declval<const Growth&>().draft(Index{}));
 
-  // What there is of a sequence.
+  // The state of one sequence.
   struct Context {
     std::conditional_t<Strategy::branches, detail::CachedTree, detail::CachedLine> cached;
     Growth growth;
-    bool begun = false;           // the model has gone on with the context
+    bool begun = false;           // the model's cache has been cut to this draft's context
     std::vector<Token> replaced;  // see tokens_in_vocabulary
   };
 
@@ -105,7 +105,7 @@ class ModelDrafter {
   explicit ModelDrafter(M&& model)
     requires std::default_initializable<Strategy>
       : ModelDrafter(std::forward<M>(model), Strategy{}) {}
-  /// Throws what the strategy throws about its numbers.
+  /// Throws: what the strategy's check() throws.
   ModelDrafter(M&& model, Strategy strategy)
       : model_(std::forward<M>(model)),
         strategy_(std::move(strategy)),
@@ -116,7 +116,7 @@ class ModelDrafter {
   const Strategy& strategy() const& { return strategy_; }
   const Strategy& strategy() const&& = delete;
 
-  // Of a model for one text: a Drafter.
+  // With a Model: a Drafter.
 
   template <RandomSource Source>
     requires(!for_many)
@@ -124,7 +124,7 @@ class ModelDrafter {
     const detail::AlwaysKeepDrafting always;
     return draft_alone(context, limits, source, always);
   }
-  /// Ends a line before token i where keep_drafting(row, i) says no to the row that it would be drawn from.
+  /// Ends a line before token i where keep_drafting(row, i) is false for the row that token i would be drawn from.
   template <RandomSource Source, class KeepDrafting>
     requires(!for_many && !drafts_trees)
   Drafted draft(std::span<const Token> context, const DraftLimits& limits, Source& source,
@@ -139,10 +139,10 @@ class ModelDrafter {
     if (Context* const context = contexts_.find(0)) context->cached.keep(model_, 0, length);
   }
 
-  /// The model, where others may refer to it, too.
+  /// The model, if other drafters may refer to it, too.
   std::vector<const void*> identities() const { return detail::shared_identities<M>(model_.model()); }
 
-  // Of a model for many texts: a BatchDrafter.
+  // With a BatchModel: a BatchDrafter.
 
   template <class Request>
     requires for_many
@@ -183,7 +183,7 @@ class ModelDrafter {
     return contexts_.at(0).growth.draft(vocab_size());
   }
 
-  // All drafts, stage after stage.
+  // Grows all drafts, one stage after the other.
   template <class Request>
   void grow(std::span<Request> requests) {
     for (Request& request : requests) request.error = detail::error_of([&] { begin(request); });
@@ -208,7 +208,7 @@ class ModelDrafter {
     context.growth.begin(strategy_, request.limits, room);
   }
 
-  // What those are fed whose drafts grow further. False where none does.
+  // Collects the feeds of all drafts that still grow. False: no draft grows any more.
   template <class Request>
   bool wish(std::span<Request> requests) {
     feeds_.clear();
@@ -228,7 +228,7 @@ class ModelDrafter {
     return !feeds_.empty();
   }
 
-  // Where somebody else has used a model for one text, or nobody yet, it begins anew.
+  // A Model that another drafter has used since, or that is new, begins with an empty cache.
   template <class Request>
   void go_on(const Request& request, Context& context) {
     if (std::exchange(context.begun, true)) return;
@@ -271,12 +271,12 @@ class ModelDrafter {
 
   Feeds model_;
   Strategy strategy_;
-  detail::Turns turns_;  // of a model for one text
+  detail::Turns turns_;  // of a Model
   detail::Turn turn_;
   detail::PerSequence<Context, for_many> contexts_;
   std::vector<BatchFeed> feeds_;      // of one call
-  std::vector<std::size_t> growing_;  // whose they are
-  Index rows_ = 0;                    // how many they want
+  std::vector<std::size_t> growing_;  // the request of each feed
+  Index rows_ = 0;                    // how many rows the feeds ask for
 };
 
 template <class M>

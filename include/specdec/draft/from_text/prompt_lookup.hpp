@@ -1,4 +1,4 @@
-// Drafts without a model: what followed the last time these words occurred.
+// Drafts without a model: repeats what followed the last words of the text when they occurred before.
 #pragma once
 
 #include <algorithm>
@@ -16,15 +16,16 @@
 
 namespace specdec {
 
-/// Prompt lookup: finds the latest earlier occurrence of the last n tokens of the context, for the largest
-/// n <= max_ngram that has one, and proposes what followed it. Proposes nothing where no n >= min_ngram
-/// matches.
+/// Prompt lookup: searches the context for its own last n tokens and proposes the tokens that followed them. It takes the
+/// largest n <= max_ngram with an earlier occurrence, and of several occurrences the latest. It proposes nothing where no
+/// n >= min_ngram has one. For longer matches use SuffixDrafter: its memory does not grow with the length of the match.
 ///
-/// Source: Saxena, "Prompt Lookup Decoding" (2023), https://github.com/apoorvumang/prompt-lookup-decoding,
-/// which takes the first occurrence; the latest follows a text that drifts. The proposal is deterministic, so
-/// q is one-hot. Random: none. Throws: std::invalid_argument unless 1 <= min_ngram <= max_ngram <= 512. Cost:
-/// every context token is indexed once, in a hash table for each n; a proposal takes a look-up in each. Memory: 16 to
-/// 64 bytes for each token and n. For longer matches there is SuffixDrafter, whose memory does not grow with them.
+/// Source: Saxena, "Prompt Lookup Decoding" (2023), https://github.com/apoorvumang/prompt-lookup-decoding. Deviation: the
+/// source takes the first occurrence; the latest follows a text that drifts.
+/// Random: none. The proposal is deterministic, so its rows are one-hot.
+/// Throws: std::invalid_argument unless 1 <= min_ngram <= max_ngram <= 512.
+/// Cost: each context token is indexed once, in one hash table for each n; a proposal takes a look-up in each table.
+/// Memory: 16 to 64 bytes for each token and n.
 class PromptLookupDrafter {
  public:
   struct Options {
@@ -32,7 +33,7 @@ class PromptLookupDrafter {
     Index min_ngram = 1;
   };
 
-  /// The limit of max_ngram: there is a table as long as the context for every n.
+  /// The limit of max_ngram, as each n needs a table as long as the context.
   static constexpr Index longest_ngram = detail::NgramEnds::longest_ngram;
 
   PromptLookupDrafter() : PromptLookupDrafter(Options{}) {}
@@ -58,7 +59,7 @@ class PromptLookupDrafter {
   }
 
  private:
-  // Enters every n-gram that ends before some token of the context, so that a continuation exists.
+  // Enters only n-grams with a token after them in the context: that token is the proposal.
   void index(std::span<const Token> context) {
     if (ends_.make_room(context.size())) indexed_ = 0;
     for (; indexed_ < std::ssize(context); ++indexed_)

@@ -1,4 +1,4 @@
-// How many tokens to draft: what a policy has to offer, and the plain ones.
+// How many tokens to draft: what a draft length has to offer, and the simple draft lengths.
 #pragma once
 
 #include <algorithm>
@@ -15,27 +15,27 @@ namespace specdec {
 
 /// A rule for the draft length, the fourth argument of SpecDec:
 ///
-///   next(most)       how many tokens to ask for in the next step, 0..most; `most` is Options::gamma, which may be
-///                    `unlimited`, also where the budget or a context has room for fewer: the loop cuts what is asked
-///                    for, StepRecord::asked tells to what. Asked once for a step, however often the step is tried until
-///                    it succeeds; where a Batch has one length for all sequences, once for each Batch::step().
+///   next(most)       how many tokens to ask for in the next step, 0..most. `most` is always Options::gamma, which may be
+///                    `unlimited`. Where the budget or a context has room for fewer tokens, the loop cuts the number;
+///                    StepRecord::asked is the number after the cut. Called once for a step, also if the step has to be
+///                    tried again; where all sequences of a Batch share one draft length, once for each Batch::step().
 ///   observe(step)    called after every step with its StepRecord. Must not throw.
 ///   keep_drafting(row, i)  optional: whether to draw the (i+1)-th token from the draft model's row; false ends the draft
-///                    before it. Only for drafters that show their rows (ModelDrafter), and not under greedy block
-///                    verification, whose modifications of what follows know one length for all drafts.
+///                    before that token. Only for drafters that show their rows (ModelDrafter). Not with greedy block
+///                    verification, which needs the same length for all drafts.
 ///
-/// Where drafts are trees, a length is a number of nodes, and a policy has to say that it means these: by a member
-/// `static constexpr bool counts_nodes = true`, and without keep_drafting. What learns P(τ > i) by position counts a line.
+/// For trees, the length is a number of nodes. A draft length made for trees has a member
+/// `static constexpr bool counts_nodes = true`, and no keep_drafting. One that learns P(τ > i) by position is for lines.
 ///
-/// Any such rule leaves a lossless verifier lossless, for it knows the past and the rows only. A rule that
-/// looks at a drawn token and drops it would not: what is kept would no longer be distributed as q says.
+/// Every such rule leaves a lossless verifier lossless, because the rule sees only past steps and rows. Do not drop a drawn
+/// token because of its value: the tokens that stay would no longer be distributed as their rows say.
 template <class P>
 concept DraftLength = requires(P& policy, Index most, const StepRecord& step) {
   { policy.next(most) } -> detail::Count;
   policy.observe(step);
 };
 
-/// Whether a policy's lengths may be the number of nodes of a tree.
+/// Whether a draft length may give the number of nodes of a tree.
 template <class P>
 inline constexpr bool counts_nodes = [] {
   if constexpr (requires { P::counts_nodes; }) return static_cast<bool>(P::counts_nodes);
@@ -50,10 +50,10 @@ struct FixedLength {
   void observe(const StepRecord&) const {}
 };
 
-/// Two more after a draft that survived whole, one less after any other, never below one.
+/// Asks for two tokens more after a draft that was accepted whole, for one less after any other; always for 1 to 1024.
 ///
 /// Source: the "heuristic" schedule of Hugging Face Transformers' assisted generation.
-/// Throws: std::invalid_argument unless initial >= 1. Never asks for more than 1024.
+/// Throws: std::invalid_argument unless initial >= 1.
 class ScheduledLength {
  public:
   explicit ScheduledLength(Index initial = 5) : length_(std::min(initial, longest)) {
@@ -62,7 +62,7 @@ class ScheduledLength {
 
   Index next(Index most) const { return std::min(length_, most); }
 
-  /// A step that drafted nothing (the end of the budget, a drafter without a guess) says nothing.
+  /// A step that drafted nothing (the budget ended, or the drafter had no guess) changes nothing.
   void observe(const StepRecord& step) {
     if (step.drafted == 0) return;
     length_ = step.accepted == step.drafted ? std::max(length_, std::min(step.drafted, longest)) + 2
@@ -71,17 +71,17 @@ class ScheduledLength {
   }
 
  private:
-  static constexpr Index longest = 1024;  // a draft that never fails is not to overflow
+  static constexpr Index longest = 1024;  // no overflow if every draft is accepted
   Index length_;
 };
 
-/// Drafts while the draft model is sure of itself: until its likeliest token has a probability below `least`.
+/// Drafts while the draft model is confident: until its likeliest token has a probability below `least`.
 ///
-/// Source: the static confidence threshold that DISCO (Mamou et al., arXiv:2405.04304) sets out from. It is
-/// decided from the row before a token is drawn; to drop a drawn token for its small probability, as is
-/// tempting, biases the output.
-/// Throws: std::invalid_argument unless 0 <= least <= 1; InvalidDistribution on a row whose largest number is no
-/// probability. Cost: an argmax of each row of the draft model.
+/// Source: the static confidence threshold that DISCO (Mamou et al., arXiv:2405.04304) starts from. The row decides, before
+/// a token is drawn from it. To drop a drawn token because its probability is small would bias the output.
+/// Throws: std::invalid_argument unless 0 <= least <= 1; InvalidDistribution on a row if its largest number is no
+/// probability.
+/// Cost: an argmax of each row of the draft model.
 class ConfidentLength {
  public:
   explicit ConfidentLength(double least = 0.4) : least_(least) {
@@ -101,12 +101,13 @@ class ConfidentLength {
   double least_;
 };
 
-/// Drafts while the draft model has little to choose from: until a row's entropy is above `most` nats.
+/// Drafts while the draft model is confident: until a row's entropy is above `most` nats.
 ///
-/// Source: AdaEDL (Agrawal et al., arXiv:2410.18351), which stops where its estimate of the acceptance, 1 − √(0.2
-/// H), falls below a threshold λ: that is most = (1 − λ)²/0.2. Here λ is fixed.
-/// Throws: std::invalid_argument unless most >= 0; InvalidDistribution on a row of which a number is NaN, infinite or
-/// negative. Cost: a pass with logarithms over each row of the draft model.
+/// Source: AdaEDL (Agrawal et al., arXiv:2410.18351). AdaEDL stops where its estimate of the acceptance, 1 − √(0.2 H), falls
+/// below a threshold λ: this is most = (1 − λ)²/0.2. Deviation: here λ is fixed.
+/// Throws: std::invalid_argument unless most >= 0; InvalidDistribution on a row with a number that is NaN, infinite or
+/// negative.
+/// Cost: a pass with logarithms over each row of the draft model.
 class EntropyLength {
  public:
   explicit EntropyLength(double most = 2) : most_(most) {
@@ -122,7 +123,7 @@ class EntropyLength {
   }
 
  private:
-  // NaN is above no bound and below none, so it would end the draft without a word.
+  // A NaN compares false with every bound: without this check it would end the draft, and nobody would see the error.
   template <class Row>
   static double finite_entropy(const Row& row) {
     const double nats = entropy(row);
