@@ -40,49 +40,45 @@ struct SuffixOptions<Linear> {
 
 }  // namespace detail
 
-/// Finds the longest end of the context, of up to max_match tokens, that something followed before, in this
-/// text or in one shown earlier, and proposes what followed it most often, the latest among equals; and so on
-/// from there, token by token, always by the longest match, which its own proposals lengthen. Where nothing
-/// of at least min_match tokens matches, or where the best token is not at least min_share of what followed
-/// the match, the proposal ends.
+/// Finds the longest match: the longest end of the context, up to max_match tokens, that occurred before in this text or in
+/// an earlier one, with a token after it. It proposes the token that followed the match most often (of equals the latest).
+/// From there it goes on token by token; each proposed token lengthens the match. The proposal ends where no match has
+/// min_match tokens, or where the best token is less than min_share of all that followed the match.
 ///
-///   SuffixDrafter drafter;               // one for all requests: what one wrote is drafted to the next
-///   drafter.learn(document);             // what is going to be quoted
+///   SuffixDrafter drafter;               // one for all requests: it learns from each request for the next
+///   drafter.learn(document);             // a text that will be quoted
 ///   SpecDec decoder{target, drafter};
 ///
-/// With Branching it drafts a tree: after each token what followed the longest match, the most frequent first, and what
-/// followed shorter matches, as far as there is room for the nodes that are most probably reached, by the counts (see
-/// detail::CountedTree). The path of eldest children is the line. All tokens are chosen, so the rule for it is
-/// TrunkAndSpares<SampleMatchVerifier>, or <ArgmaxVerifier> at temperature 0; a rule for lines does not compile with it.
+/// With Branching it drafts a tree. The children of a node are tokens that followed the longest match, the most frequent
+/// first, and then tokens that followed shorter matches. The tree has the nodes that are most probable by the counts (see
+/// detail::CountedTree). Its path of eldest children is the line above. All tokens are chosen, none is drawn, so verify with
+/// TrunkAndSpares<SampleMatchVerifier>, or <ArgmaxVerifier> at temperature 0. A verifier for lines does not compile.
 ///
 ///   SuffixDrafter drafter{{.max_match = 32}, Branching{}};
 ///   SpecDec decoder{target, drafter, TrunkAndSpares<SampleMatchVerifier>{}};
 ///
-/// What was seen stays until clear(): truncate() forgets where the text stood, not what it said. Every
-/// context that is shown is counted, once: one that begins with a context shown before is counted from there
-/// on, so a prompt counts once however often it is used. What the last step of a generation wrote is shown to
-/// no drafter, unless a later context has it.
+/// The drafter remembers all texts until clear(); truncate() forgets only the position in the current text. Each context is
+/// counted once: if it begins with a context shown before, only the rest is counted. So a prompt counts once, however often
+/// it is used. The tokens of a generation's last step are counted only if a later context contains them.
 ///
-/// Beside a ModelDrafter of an NgramModel of the same text: that one draws from a smoothed distribution and reports it,
-/// of which more is accepted where the target is far from certain; but it is trained once, and every drafted token costs
-/// it a row of V numbers. Counts suit targets of low temperature, text that repeats itself, large vocabularies, and cases
-/// where there is nothing to train on.
+/// Compared with a ModelDrafter of an NgramModel of the same text: the n-gram model draws from a smoothed distribution and
+/// reports it, so more is accepted where the target is far from certain. But it is trained once, and each drafted token
+/// costs a row of V numbers. Counts suit low temperatures, text that repeats itself, large vocabularies, and cases with
+/// nothing to train on.
 ///
-/// Source: Hu et al., "SAM Decoding: Speculative Decoding via Suffix Automaton", arXiv:2411.10666, which
-/// copies what followed an occurrence of the longest match; the continuation by frequency, from one store of
-/// all outputs, after Oliaro et al., "SuffixDecoding", arXiv:2411.04975, whose suffix trees limit a draft by the length of
-/// its match, and whose draft trees grow by the product of the counts' shares; here shorter matches stand beside the
-/// longest. The proposal depends on nothing but what was shown and learnt, so q is one-hot.
-/// Pre: what is learnt are tokens of the target; the loop refuses a proposed one that the target does not
-/// know.
-/// Random: none. Throws: std::invalid_argument unless 1 <= min_match <= max_match and 0 <= min_share <= 1.
-/// Cost: a token that is learnt takes amortised O(1) steps to enter and up to max_match to count (as many as
-/// it has matches of different frequency), a proposed one up to max_match. Counts are exact: a limit on the
-/// match is what makes that affordable, for a text of n equal tokens has n matches at every token. A node of a tree also
-/// takes a look at every continuation of its matches, the longest first, down to the first whose share no longer counts:
-/// in large corpora a single frequent token has many, which a larger min_match spares. No allocation in steady state but
-/// for what is learnt. Memory is bounded by what was learnt, and by nothing else: two states and three edges a token, some
-/// 300 bytes, whatever max_match.
+/// Source: Hu et al., "SAM Decoding: Speculative Decoding via Suffix Automaton", arXiv:2411.10666, which copies the tokens
+/// after an occurrence of the longest match. The choice by frequency, from one store of all outputs, comes from Oliaro et
+/// al., "SuffixDecoding", arXiv:2411.04975; their suffix trees limit a draft by the length of its match, and their draft
+/// trees grow by the product of the counts' shares. Deviation: here trees use shorter matches beside the longest one.
+/// Pre: learnt tokens are tokens of the target; the loop refuses a proposed token that the target does not know.
+/// Random: none. The proposal depends only on texts shown and learnt, so its rows are one-hot.
+/// Throws: std::invalid_argument unless 1 <= min_match <= max_match and 0 <= min_share <= 1.
+/// Cost: a learnt token takes amortised O(1) steps to enter and up to max_match to count (one for each of its matches of
+/// different frequency); a proposed token takes up to max_match. Counts are exact. Only max_match makes this affordable: a
+/// text of n equal tokens has n matches at every token. A node of a tree also reads every continuation of its matches, the
+/// longest match first, until a match's share no longer counts. In large corpora one frequent token has many
+/// continuations; a larger min_match avoids them. No allocation in steady state but for what is learnt.
+/// Memory: two states and three edges for each learnt token, some 300 bytes, whatever max_match is. There is no other bound.
 template <class Form = detail::Linear>
 class SuffixDrafter : public detail::LearntSuffixes {
   static constexpr bool branches = std::same_as<Form, Branching>;
@@ -112,7 +108,7 @@ class SuffixDrafter : public detail::LearntSuffixes {
   }
 
  private:
-  // What most often followed, and so on from there.
+  // Token by token the most frequent continuation of the longest match.
   class Line {
    public:
     explicit Line(const Options& options) : min_share_(options.min_share) {
@@ -144,7 +140,7 @@ class SuffixDrafter : public detail::LearntSuffixes {
     std::vector<Token> tokens_;
   };
 
-  // All that followed, of which a CountedTree takes the most probable.
+  // Gives a CountedTree all continuations; the CountedTree takes the most probable.
   class Tree {
    public:
     explicit Tree(const Options&) {}

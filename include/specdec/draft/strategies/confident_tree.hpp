@@ -1,4 +1,4 @@
-// Trees that are deep where the model is sure, and wide where it is not.
+// Trees that are deep where the draft model is confident, and wide where it is not.
 #pragma once
 
 #include <algorithm>
@@ -21,20 +21,22 @@
 namespace specdec {
 
 /// Drafts the tokens that the model is most confident of. The confidence in a token is the product of the draft
-/// probabilities on the way to it. Level by level, the `width` nodes of the largest confidence get their `width`
-/// likeliest tokens as children; of all of these the `nodes` tokens of the largest confidence are proposed, which are a
-/// tree, as the confidence falls along a path. Of equals those come first that were found first: nearer to the context,
-/// after the earlier node, of the lower id.
+/// probabilities along its path. In each level the `width` nodes of largest confidence get their `width` likeliest tokens as
+/// children. Of all tokens found, the `nodes` tokens of largest confidence are proposed. They form a tree, because the
+/// confidence falls along a path. Of equals the first found comes first: nearer to the context, then after the earlier node,
+/// then with the lower id.
 ///
 ///   ModelDrafter drafter{small, ConfidentTree{.width = 8, .depth = 5, .nodes = 48}};
 ///
-/// All tokens are chosen, none is drawn, so that all rows are one-hot.
-/// Source: Li et al., "EAGLE-2", arXiv:2406.16858, sections 4.1 and 4.2. Nodes of which no child could be proposed get
-/// none, which changes nothing but the cost.
-/// Where the model's context is bounded (context_size) no more nodes get children than that has room for, in the end none,
-/// nor the context.
-/// Throws: std::invalid_argument, for every draft, unless 1 <= width <= 1024 and depth and nodes are in 0..longest_draft.
-/// Random: none. Cost: a call of the model a level, and a pass over each of its rows.
+/// All tokens are chosen, none is drawn, so all rows are one-hot.
+/// Where the model's context is bounded (context_size), near its end fewer nodes get children, at last not even the
+/// context.
+/// Source: Li et al., "EAGLE-2", arXiv:2406.16858, sections 4.1 and 4.2. Deviation: a node gets no children if none of them
+/// could be proposed; this changes only the cost.
+/// Throws: std::invalid_argument, when a ModelDrafter is made, unless 1 <= width <= 1024 and depth and nodes are in
+/// 0..longest_draft.
+/// Random: none.
+/// Cost: a model call for each level, and a pass over each of its rows.
 struct ConfidentTree {
   Index width = 10;  ///< how many nodes of a level get children, and how many children each of them gets
   Index depth = 6;   ///< how many levels there are
@@ -45,7 +47,7 @@ struct ConfidentTree {
   template <Distribution Q, bool stable>
   class Growth;
 
-  /// What ModelDrafter asks when it is made.
+  /// Called by ModelDrafter's constructor.
   void check() const {
     if (width < 1 || width > widest) detail::invalid_argument("width = ", width, " is outside 1..", widest);
     detail::check_drafted("depth", depth);
@@ -56,7 +58,7 @@ struct ConfidentTree {
   static constexpr Index widest = 1024;  // a level has no more than longest_draft tokens
 };
 
-/// Grows level by level, and proposes the best when there are no more.
+/// Grows level by level, and proposes the best nodes after the last level.
 template <Distribution Q, bool stable>
 class ConfidentTree::Growth {
  public:
@@ -81,7 +83,7 @@ class ConfidentTree::Growth {
   }
   DraftWish wish() const { return {.tokens = leaf_tokens_, .parents = leaf_parents_}; }
 
-  /// The children of the leaves, of which those stay among the best that no `nodes` others precede.
+  /// Adds the children of the leaves, and keeps the best `nodes` of all nodes found in best_.
   template <class Output, class C, class KeepDrafting>
   void take(const Output& output, C&, const KeepDrafting&) {
     level_ = std::ssize(found_);
@@ -104,7 +106,7 @@ class ConfidentTree::Growth {
     Token token;
     Index parent;
     double confidence;
-    Index number;  // among those that the model has cached, −1: not there; at last, in the proposal
+    Index number;  // among the nodes that the model has cached (−1: not cached); in propose(): in the draft
   };
 
   Node& node(Index k) { return found_[static_cast<std::size_t>(k)]; }
@@ -148,7 +150,7 @@ class ConfidentTree::Growth {
     }
   }
 
-  // A parent is among the best where its child is, and was found before it.
+  // If a child is among the best, so is its parent, and the parent was found earlier.
   void propose() {
     if (!tokens_.empty()) return;
     std::sort(best_.begin(), best_.end());

@@ -16,10 +16,11 @@
 
 namespace specdec {
 
-/// Draws token after token, each from the row after the one before it, up to the length that is asked for.
+/// Draws token after token, each from the row after the previous token, up to the length asked for.
 ///
 /// Source: Leviathan et al., arXiv:2211.17192, Alg. 1, lines 1–3 (the guesses of the approximation model).
-/// Random: one draw per token. Cost: a call of the model per token.
+/// Random: one draw per token.
+/// Cost: one model call per token.
 struct Line {
   static constexpr bool drafts_trees = false, branches = false;
 

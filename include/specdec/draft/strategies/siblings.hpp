@@ -1,8 +1,8 @@
-// How the children of a node come from the row after it.
+// How the children of a node are drawn or chosen from the row after it.
 //
-// A policy of siblings appends up to `count` tokens to `tokens`, and to `rows`, token for token, the row that each was
-// drawn from given its elder siblings. `tokens` has room for them, so that views of it last. `place` is how many tokens are
-// between the context and them.
+// grow() appends up to `count` tokens to `tokens`, and for each token a row to `rows`: the distribution of the token given
+// its elder siblings. `tokens` has room for them, so that views of it stay valid. `place` is the number of tokens between the
+// context and the siblings.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,10 @@
 
 namespace specdec {
 
-/// Siblings are drawn from the row q independently of one another, so that equal ones may occur; all report q. Where q
-/// gives one token all of its probability there is one child: that token again could not come out.
+/// Siblings are drawn from the row q independently of one another, so they may be equal; all report q. Where q gives one
+/// token all of its probability there is only one child: once refused, that token could not be accepted.
 ///
-/// Random: one draw each.
+/// Random: one draw for each sibling.
 struct Independent {
   template <Distribution Q>
   using Row = Q;
@@ -39,11 +39,11 @@ struct Independent {
   }
 };
 
-/// Each sibling is drawn from the row without its elders, renormalised. Where these have all the mass, there are no
-/// more.
+/// Each sibling is drawn from the row without its elder siblings, renormalised. Where the elders have all the mass, there
+/// are no more siblings.
 ///
-/// Random: one draw each. Cost: look-ups of the elders, and a pass over the rest where they have more than half of the
-/// mass.
+/// Random: one draw for each sibling.
+/// Cost: look-ups of the elders; where the elders have more than half of the mass, also a pass over the rest.
 struct WithoutReplacement {
   template <Distribution Q>
   using Row = PartOfRow<Q, WithoutTokens>;
@@ -66,10 +66,11 @@ struct WithoutReplacement {
   }
 };
 
-/// The likeliest tokens of the row are chosen, the likeliest first, of equals the lower id first; tokens of probability
-/// 0 are not. A token that was chosen reports a one-hot row.
+/// The likeliest tokens of the row are chosen, the likeliest first, of equals the lower id first. Tokens of probability 0
+/// are never chosen. A chosen token reports a one-hot row.
 ///
-/// Random: none. Cost: a pass over the row.
+/// Random: none.
+/// Cost: a pass over the row.
 class Likeliest {
  public:
   template <Distribution Q>

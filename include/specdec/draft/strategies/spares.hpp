@@ -1,4 +1,4 @@
-// Trunk and spares: a line of tokens, and at each of them what else the model thought likely.
+// Trunk and spares: a drawn line of tokens, and beside each token the other tokens that the model thought likely.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@
 namespace specdec {
 namespace detail {
 
-/// How long trunks are, and how many spares stand beside the first one.
+/// How long the trunks are, and how many spares stand beside each token of the first trunk.
 class SparesPlan {
  public:
   SparesPlan() = default;
@@ -48,8 +48,8 @@ class SparesPlan {
                        " and the spares make more than ", longest_draft, " tokens, the longest draft");
   }
 
-  /// Of the shape the eldest children are the trunk, their siblings spares. Beyond it, where a rule needs a longer trunk,
-  /// there are no spares.
+  /// Takes the plan from a shape: the eldest children are the trunk, their siblings are spares. If a verifier needs a longer
+  /// trunk than the shape has, the additional tokens have no spares.
   void take(const TreeShape& shape) {
     spares_.clear();
     for (Index trunk = -1; shape.children(trunk) > 0;) {
@@ -62,7 +62,7 @@ class SparesPlan {
 
   Index trunk() const { return trunk_; }
   Index second_trunk() const { return second_trunk_; }
-  /// Beside the token of the trunk at this depth, the first being at 0.
+  /// How many spares stand beside the trunk's token at this depth; the first token is at depth 0.
   Index spares_at(Index depth) const {
     if (spares_.empty()) return 0;
     return spares_[static_cast<std::size_t>(std::min(depth, std::ssize(spares_) - 1))];
@@ -73,13 +73,13 @@ class SparesPlan {
   std::vector<Index> spares_;
 };
 
-/// The part of a plan that fits within the limits of a draft. It is settled before anything is drawn. Where a row has too
-/// few tokens for its spares, their places stay empty: greedy block verification asks for trunks whose length does not
-/// depend on what is drawn, and an empty place that went to the trunk would make it depend on a row after a drawn token.
+/// The part of a plan that fits within the limits of a draft. It is fixed before anything is drawn. Where a row has too few
+/// tokens for its spares, their places stay empty: if the trunk took these places, its length would depend on a row after a
+/// drawn token, and greedy block verification forbids that.
 class SparesWithin {
  public:
-  /// Level by level: the token of the trunk, its spares, the token of the second trunk. The tokens that limits.trunk asks
-  /// for come first of all; no path has more than `room` tokens.
+  /// Gives out the nodes level by level: the token of the trunk, its spares, the token of the second trunk. The tokens that
+  /// limits.trunk asks for come before all others. No path has more than `room` tokens.
   void set(const SparesPlan& plan, const DraftLimits& limits, Index room) {
     spares_.clear();
     second_trunk_ = 0;
@@ -113,25 +113,25 @@ class SparesWithin {
 
 }  // namespace detail
 
-/// Drafts a line, the trunk, and beside each drawn token chooses the likeliest other ones of its row, the spares, for which no
-/// further call is needed.
+/// Drafts a line, the trunk, and adds spares beside each drawn token: the likeliest other tokens of the token's row. Spares
+/// need no further call of the model.
 ///
 ///   Spares{4, {2, 1}}       // 4 tokens; 2 spares beside the first, 1 beside each of the others
-///   Spares{4, {2, 1}, 3}    // and after the likeliest spare of the first a trunk of 3
+///   Spares{4, {2, 1}, 3}    // and after the first token's likeliest spare a second trunk of 3
 ///
-/// A drawn token is the eldest of its siblings and reports the very row it was drawn from; spares follow, the likeliest
-/// first, of equals the lower id first, and report one-hot rows. spares[d] is for depth d, the last entry for all
-/// depths beyond it; where fewer tokens have any probability, there are fewer, and nothing else takes their place. The
-/// second trunk stands after the likeliest spare of the first token, if there is one, and has no spares. Limits take away
-/// the deepest tokens first, of a level that of the second trunk, then the unlikeliest spares.
-/// Where a policy chooses (CostOptimalLength with SpareShapes), it is handed in as std::cref(policy): of its shape() the
-/// eldest children are the trunk, their siblings spares.
-/// The model need not take trees: it takes in one trunk after the other. Where its context is bounded (context_size) trunks
-/// are no longer than that has room for, in the end there is none.
-/// Throws: std::invalid_argument where a trunk or a number of spares is negative, or all make more than longest_draft
-/// tokens.
+/// A drawn token is the eldest of its siblings and reports the very row that it was drawn from. The spares follow, the
+/// likeliest first (of equals the lower id first), and report one-hot rows. spares[d] is for depth d; the last entry is also
+/// for all greater depths. Where too few tokens have any probability there are fewer spares, and nothing takes their place.
+/// The second trunk follows the likeliest spare of the first token, if there is one, and has no spares. Limits remove the
+/// deepest level first; within a level first the second trunk's token, then the least likely spares.
+/// To let a draft length choose (CostOptimalLength with SpareShapes), pass std::cref(policy): the eldest children of its
+/// shape() are the trunk, their siblings are spares.
+/// The model need not take trees: it takes in one trunk after the other. Where the model's context is bounded
+/// (context_size), trunks get shorter near its end, and at last empty.
+/// Throws: std::invalid_argument where a trunk or a number of spares is negative, or all together are more than
+/// longest_draft tokens.
 /// Random: one draw per token of a trunk, by ascending number: the first token, the second trunk, the rest of the trunk.
-/// Cost: a call of the model for each, and a pass over its row where it has spares.
+/// Cost: a model call for each drawn token, and a pass over its row where it has spares.
 template <class Policy = void>
 class Spares {
   static constexpr bool follows_policy = !std::is_void_v<Policy>;
@@ -165,7 +165,7 @@ Spares(Index, std::vector<Index>, Index) -> Spares<>;
 template <class Policy>
 Spares(std::reference_wrapper<Policy>) -> Spares<std::remove_const_t<Policy>>;
 
-/// Grows token by token: first the one after the context, then the second trunk, then the rest of the trunk.
+/// Grows token by token: first the token after the context, then the second trunk, then the rest of the trunk.
 template <class Policy>
 template <Distribution Q, bool stable>
 class Spares<Policy>::Growth {
@@ -189,7 +189,7 @@ class Spares<Policy>::Growth {
   void end() { trunk_ = second_left_ = 0; }
 
   bool next() const { return second_left_ > 0 || drawn_ < trunk_; }
-  /// Where the model has cached the second trunk, which is in the way of the first, it goes back to the context.
+  /// After the second trunk the model's cache is rolled back to the context: the rest of the trunk is not after it.
   DraftWish wish() const {
     if (drawn_ == 0) return {};
     return {.tokens = std::span(tokens_).subspan(static_cast<std::size_t>(parent()), 1),
@@ -259,10 +259,10 @@ class Spares<Policy>::Growth {
   std::vector<Row> rows_;
   std::vector<Index> parents_;
   Rows after_;                   // the rows that the trunk was drawn from
-  Copies second_after_;          // the model forgets these before the draft is made
+  Copies second_after_;          // copies: the model drops these rows before the draft is complete
   Index drawn_ = 0, last_ = -1;  // of the trunk: how many tokens there are, and which is the last
   Index second_left_ = 0, second_last_ = -1,
-        second_depth_ = 0;  // of the second trunk: how many are to be drawn, after which, and how deep
+        second_depth_ = 0;  // of the second trunk: how many tokens are left, after which, how deep
   bool anew_ = false;
   TopTokens likeliest_;
 };

@@ -1,7 +1,7 @@
-// What a drafting strategy has to offer: how a draft grows from what a draft model says.
+// What a drafting strategy has to offer: how a draft grows from the rows of a draft model.
 //
-// A strategy calls nobody. It is asked what the draft model is to take in, and told which rows that gave; ModelDrafter calls
-// the model, for one text or for many.
+// A strategy does not call the model. It says which tokens the draft model takes in, and is given the rows.
+// ModelDrafter calls the model, for one text or for many.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,14 @@
 
 namespace specdec {
 
-/// What a strategy wants the draft model to take in next.
+/// The tokens that the draft model is to take in next.
 struct DraftWish {
-  /// Drafted tokens, of each of which the row after it is wanted. None: the context, of which the last row is wanted.
+  /// Drafted tokens; the row after each token is wanted. Empty: the context; its last row is wanted.
   std::span<const Token> tokens = {};
-  /// Of a strategy that branches, whom they follow: numbers among all drafted tokens that are cached, −1 the
-  /// context. Of another, each follows the one before it.
+  /// For a strategy that branches: the tokens' parents, as numbers among all cached drafted tokens; −1: the context. For
+  /// other strategies, each token follows the one before it.
   std::span<const Index> parents = {};
-  /// Of a strategy that does not branch: how many of the cached drafted tokens are to stay before them.
+  /// For a strategy that does not branch: how many of the cached drafted tokens stay before these tokens.
   Index kept = unlimited;
 
   Index rows() const { return std::max<Index>(1, std::ssize(tokens)); }
@@ -33,25 +33,25 @@ struct DraftWish {
 /// How a draft grows, the second argument of ModelDrafter:
 ///
 ///   drafts_trees         a static constant: whether its drafts may branch
-///   branches             a static constant: whether the draft model has to take trees (takes_trees)
-///   steady               optional, a static constant: false where Drafter says that a drafter is not steady
-///   Growth<Row, stable>  a draft in the making, from rows of type Row, which live as long as their positions if they are
-///                        stable (has_stable_rows), else until the model's next call. Default-constructible; of a
-///                        batch each sequence has one
+///   branches             a static constant: whether the draft model must take trees (takes_trees)
+///   steady               optional, a static constant with the meaning of Drafter's `steady`
+///   Growth<Row, stable>  a draft in the making, from rows of type Row. Stable rows (has_stable_rows) live as long as their
+///                        positions, other rows until the model's next call. Default-constructible; in a batch each
+///                        sequence has its own
 ///
-/// and of a Growth, in this order,
+/// and the functions of Growth are called in this order:
 ///
-///   begin(strategy, limits, room)      a new draft within the limits (DraftLimits). The model has room for `room` drafted
-///                                      tokens after the context; negative: not even for the context
-///   next()                             whether the model is to take in more; asked once before each call of it
-///   wish()                             what, as a DraftWish; the context comes first
-///   take(rows, chance, keep_drafting)  rows.row(i) are the rows that were wished for; all that is random comes from
-///                                      `chance`. keep_drafting(row, i) false ends a line before token i (see Drafter)
-///   end()                              next() is false from here on
-///   draft(vocab_size)                  the Draft, of rows over so many tokens: views that live until begin()
+///   begin(strategy, limits, room)      begins a draft within the limits (DraftLimits). The model has room for `room`
+///                                      drafted tokens after the context; negative: not even for the context
+///   next()                             whether the model is to be called again; called once before each model call
+///   wish()                             the DraftWish for that call; the first is the context
+///   take(rows, chance, keep_drafting)  takes the wanted rows, rows.row(i), and draws from `chance`. A line ends before
+///                                      token i if keep_drafting(row, i) is false (see Drafter)
+///   end()                              makes next() false from here on
+///   draft(vocab_size)                  the Draft, with rows over vocab_size tokens: views that live until begin()
 ///
-/// What Drafter says of which tokens may be in a draft holds here. Nothing is called between a begin() and the next one
-/// after something has thrown. No allocation in steady state.
+/// Drafter's rule on which tokens may be in a draft holds here, too. After an exception the next call is begin(). No
+/// allocation in steady state.
 template <class S>
 concept DraftStrategy =
     std::move_constructible<S> &&

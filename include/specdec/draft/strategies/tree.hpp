@@ -22,8 +22,8 @@
 namespace specdec {
 namespace detail {
 
-/// How many nodes of the shape fit into a model that has room for `inner` tokens of a tree: it takes in those that have
-/// children. Negative room is none for the context itself.
+/// How many nodes of the shape fit, where the model has room for `inner` tokens of a tree. The model takes in only the nodes
+/// with children. Negative `inner`: there is no room even for the context.
 inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, Index inner) {
   const Index size = shape.size_within(limits);
   if (inner < 0) return 0;
@@ -40,19 +40,19 @@ inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, 
 
 }  // namespace detail
 
-/// Drafts trees of a shape, a level at a time.
+/// Drafts trees of a given shape, one level after the other.
 ///
 ///   ModelDrafter drafter{small, Tree{TreeShape::of_widths({4, 2, 1}), WithoutReplacement{}}};
 ///
-/// Siblings are drawn Independent or WithoutReplacement, or are the Likeliest tokens, which are chosen. Limits leave
-/// the first nodes of the shape; one that a policy chooses (CostOptimalLength with TreeShapes) is handed in as
-/// std::cref(policy). A node has fewer children than in the shape where the row after it has no more tokens. Where the
-/// model's context is bounded (context_size) the tree has no more nodes with children than that has room for, in the end
-/// no node.
+/// Siblings are drawn (Independent, WithoutReplacement) or chosen (Likeliest). Limits keep the first nodes of the shape. To
+/// let a draft length choose the shape (CostOptimalLength with TreeShapes), pass std::cref(policy). Where a row has too few
+/// tokens, its node has fewer children than in the shape. Where the model's context is bounded (context_size), fewer nodes
+/// get children near its end, and at last the tree is empty.
 /// Source: SpecInfer, arXiv:2305.09781 (trees of drafts); Jeon et al., arXiv:2402.14160, and Chen et al.,
 /// arXiv:2402.12374 (siblings without replacement).
-/// Random: one draw per token that is drawn, by ascending number. Cost: as many calls of the model as the tree has
-/// levels; all but the first take in all nodes of a level that have children.
+/// Random: one draw per drawn token, by ascending number.
+/// Cost: one model call for each level of the tree. The first call takes in the context, each other call all nodes of a
+/// level that have children.
 template <class Siblings, class Shape = TreeShape>
 class Tree {
  public:
@@ -60,7 +60,7 @@ class Tree {
 
   Tree(Shape shape, Siblings siblings) : shape_(std::move(shape)), siblings_(std::move(siblings)) {}
 
-  /// The shape that was given, or that the policy has now.
+  /// The given shape, or the policy's present shape.
   const TreeShape& shape() const& {
     if constexpr (std::same_as<Shape, TreeShape>) return shape_;
     else return shape_.get().shape();
@@ -80,7 +80,7 @@ Tree(TreeShape, Siblings) -> Tree<Siblings>;
 template <class Policy, class Siblings>
 Tree(std::reference_wrapper<Policy>, Siblings) -> Tree<Siblings, std::reference_wrapper<Policy>>;
 
-/// The levels say which tokens a model takes in; by the rows after these they get their children.
+/// Grows level by level: the model takes in the tokens of a level, and their children come from the rows after them.
 template <class Siblings, class Shape>
 template <Distribution Q, bool stable>
 class Tree<Siblings, Shape>::Growth {
@@ -99,7 +99,7 @@ class Tree<Siblings, Shape>::Growth {
     after_.clear();
     next_ = -1;
     cached_ = 0;
-    tokens_.reserve(static_cast<std::size_t>(most_));  // which rows of siblings may be views of
+    tokens_.reserve(static_cast<std::size_t>(most_));  // rows of siblings may be views of tokens_
   }
   void end() { most_ = 0; }
 
@@ -135,10 +135,10 @@ class Tree<Siblings, Shape>::Growth {
  private:
   const TreeShape& shape() const { return strategy_->shape(); }
 
-  // Of a node in the shape, or of the context.
+  // The node's number in the shape; −1 for the context.
   Index place(Index k) const { return k < 0 ? -1 : places_[static_cast<std::size_t>(k)]; }
 
-  // Of a node of the shape, as far as there is room.
+  // How many children a node of the shape gets, as far as there is room.
   Index children(Index place) const {
     return std::clamp<Index>(most_ - shape().first_child(place), 0, shape().children(place));
   }
@@ -151,14 +151,14 @@ class Tree<Siblings, Shape>::Growth {
     level_parents_.push_back(parents_[at] < 0 ? -1 : numbers_[static_cast<std::size_t>(parents_[at])]);
   }
 
-  // How many tokens there are on the way to a node, that included.
+  // How many tokens the path to a node has, the node included.
   Index depth(Index k) const {
     Index depth = 0;
     for (; k >= 0; k = parents_[static_cast<std::size_t>(k)]) ++depth;
     return depth;
   }
 
-  // The children of a node, after which the row q stands.
+  // Adds the children of node k; q is the row after the node.
   template <class C>
   void grow(Index k, const typename Rows::Stored& q, C& chance) {
     strategy_->siblings_.grow(q, children(place(k)), depth(k), chance, tokens_, rows_);
@@ -174,8 +174,8 @@ class Tree<Siblings, Shape>::Growth {
   std::vector<Token> tokens_;
   std::vector<Row> rows_;
   std::vector<Index> parents_;
-  std::vector<Index> places_;   // of each token in the shape
-  std::vector<Index> numbers_;  // of each token among those that the model has cached, −1: not there
+  std::vector<Index> places_;   // each token's number in the shape
+  std::vector<Index> numbers_;  // each token's number in the model's cache; −1: not cached
   Rows after_;                  // the rows after the context and the tokens that have children
   Index next_ = -1;             // the first node of the next level
   Index cached_ = 0;

@@ -1,4 +1,4 @@
-// Which nodes a drafted tree has, where that is known beforehand.
+// The shape of a drafted tree that is known before anything is drawn.
 #pragma once
 
 #include <algorithm>
@@ -16,21 +16,21 @@
 
 namespace specdec {
 
-/// The shape of a tree: who follows whom, numbered breadth first. So the nodes of a level follow one another, the
-/// children of a node do, and any first nodes make a tree.
+/// The shape of a tree: each node's parent, with nodes numbered breadth first. So the nodes of a level have consecutive
+/// numbers, and so have the children of a node; the first n nodes are a tree for every n.
 ///
 ///   TreeShape::of_widths({4, 2, 1})    4 tokens after the context, 2 after each of them, 1 after each of these
 ///   TreeShape::linear(5)               no branches
 ///   TreeShape{-1, -1, 0, 0, 1}         by hand: node k follows node parents[k], or the context
 ///
-/// Throws: std::invalid_argument where parents[k] is outside −1..k−1, a width below 1, a size negative, or the tree
+/// Throws: std::invalid_argument where parents[k] is outside −1..k−1, a width is below 1, a size is negative, or the tree is
 /// larger than longest_draft.
 class TreeShape {
  public:
-  /// Of no node.
+  /// Has no node.
   TreeShape() : TreeShape(std::span<const Index>()) {}
 
-  /// By hand. Parents of another order are renumbered breadth first; siblings keep their order.
+  /// By hand. Nodes in another order are renumbered breadth first; siblings keep their order.
   explicit TreeShape(std::span<const Index> parents) {
     check(parents);
     number(parents);
@@ -38,12 +38,12 @@ class TreeShape {
   }
   TreeShape(std::initializer_list<Index> parents) : TreeShape(std::span(parents.begin(), parents.size())) {}
 
-  /// A move copies: what was moved away is a shape still.
+  /// A move copies, so that the source stays a valid shape.
   TreeShape(const TreeShape&) = default;
   TreeShape& operator=(const TreeShape&) = default;
   ~TreeShape() = default;
 
-  /// widths[d] children after each node of depth d, the context being of depth 0.
+  /// widths[d] children after each node of depth d. The context has depth 0.
   static TreeShape of_widths(std::span<const Index> widths) {
     std::vector<Index> parents;
     Index from = -1, to = 0;  // the level above
@@ -77,15 +77,15 @@ class TreeShape {
   std::span<const Index> parents() const& { return parents_; }
   std::span<const Index> parents() const&& = delete;
 
-  // Of node k, or of the context, which is number −1.
+  // In the next three functions k is a node, or −1 for the context.
 
-  /// The length of the path to it.
+  /// The length of the path to the node.
   Index depth_of(Index k) const { return std::upper_bound(sizes_.begin(), sizes_.end(), k) - sizes_.begin(); }
   Index children(Index k) const { return first_child(k + 1) - first_child(k); }
-  /// The number of its first child; the others follow. Where it has none, the number that it would have.
+  /// The number of the node's first child; the others follow. Without children: the number that the first would have.
   Index first_child(Index k) const { return first_children_[static_cast<std::size_t>(k + 1)]; }
 
-  /// How many nodes are within the limits; they are the first ones.
+  /// How many nodes are within the limits. They are the first nodes.
   Index size_within(const DraftLimits& limits) const {
     const Index deep = sizes_[static_cast<std::size_t>(std::clamp<Index>(limits.depth, 0, depth()))];
     return std::clamp<Index>(limits.nodes, 0, deep);
@@ -106,8 +106,8 @@ class TreeShape {
       detail::check_parent(k, parents[static_cast<std::size_t>(k)]);
   }
 
-  // Nodes by ascending number of their parent, level by level: the children of the context, then those of the first
-  // of them, and so on.
+  // Renumbers the nodes by ascending number of their parent: the children of the context, then the children of the first
+  // child, and so on.
   void number(std::span<const Index> parents) {
     const std::size_t size = parents.size();
     std::vector<std::size_t> starts(size + 2, 0), children(size);
