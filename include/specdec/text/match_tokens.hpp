@@ -13,15 +13,16 @@
 
 namespace specdec {
 
-/// For each token of a draft vocabulary the target's token of the very same bytes, TokenMap::none where there is none: the
-/// list that a TokenMap is made of, once the tokens that are no text (an end of text, say) have been paired by hand.
+/// Returns, for each token of a draft vocabulary, the target's token with equal bytes, or TokenMap::none if there is none.
+/// A TokenMap is made from this list. First pair by hand the tokens that are no text, for example the end of text.
 ///
 ///   auto targets = match_tokens(draft.vocab_size(), draft_bytes, target.vocab_size(), target_bytes);
 ///   targets[draft_end] = target_end;
 ///   const TokenMap map{targets, target.vocab_size()};
 ///
-/// bytes(token) returns what converts to std::string_view. Tokens without bytes match nothing; of tokens with equal bytes in
-/// one vocabulary the lowest id counts. Cost: O(bytes) of both vocabularies, in a hash table.
+/// draft_bytes(token) and target_bytes(token) return something that converts to std::string_view. A token without bytes
+/// matches nothing. If several tokens of one vocabulary have equal bytes, the lowest id counts.
+/// Cost: O(bytes) of both vocabularies, in a hash table.
 template <class DraftBytes, class TargetBytes>
 std::vector<Token> match_tokens(Index draft_vocab_size, const DraftBytes& draft_bytes,
                                 Index target_vocab_size, const TargetBytes& target_bytes) {
@@ -37,7 +38,7 @@ std::vector<Token> match_tokens(Index draft_vocab_size, const DraftBytes& draft_
     const auto found = piece.empty() ? targets.end() : targets.find(std::string(piece));
     if (found == targets.end()) continue;
     matched[d] = found->second;
-    targets.erase(found);  // the next one of these bytes finds nothing
+    targets.erase(found);  // a later draft token of equal bytes finds nothing
   }
   return matched;
 }

@@ -20,8 +20,8 @@ namespace specdec {
 /// Where a stop string stands in the bytes of the new tokens.
 struct StopMatch {
   Index string = 0;  ///< which one, by its place in the list
-  Index begin = 0;   ///< how many bytes there are before it: the text that a reader is shown
-  Index end = 0;     ///< and up to its end; the last token may have more
+  Index begin = 0;   ///< how many bytes stand before the string: the text to show to a reader
+  Index end = 0;     ///< how many bytes there are up to the string's end; the last token may go beyond
 
   friend bool operator==(const StopMatch&, const StopMatch&) = default;
 };
@@ -34,7 +34,8 @@ struct StopSearch {
   Index bytes = 0;  // of the new tokens
 };
 
-/// Some strings, and how they are found. A base class: what needs the tokenizer's type is compiled where there is one.
+/// Stop strings, and the search for them. A base class, so that only the constructor of StopStrings needs the
+/// tokenizer's type.
 class StopSearcher {
  public:
   explicit StopSearcher(std::vector<std::string> strings) : strings_(std::move(strings)) {}
@@ -43,10 +44,10 @@ class StopSearcher {
   virtual ~StopSearcher() = default;
 
   const std::vector<std::string>& strings() const { return strings_; }
-  /// In the bytes of one more token; in some more bytes.
+  /// Searches the bytes of one more token, or some more bytes.
   virtual std::optional<StopMatch> find(StopSearch& search, Token token) const = 0;
   virtual std::optional<StopMatch> find(StopSearch& search, std::string_view bytes) const = 0;
-  /// How many of the bytes searched last may begin a string.
+  /// How many of the last searched bytes may be the beginning of a stop string.
   virtual Index begun(const StopSearch& search) const = 0;
 
  private:
@@ -85,14 +86,15 @@ class StopSearcherOf final : public StopSearcher {
 
 }  // namespace detail
 
-/// Strings that end a text: the last token is the one in which the first of them is complete, wherever it begins and
-/// however tokens break it. Of strings that are complete at the same byte the longest counts. The prompt is not searched.
+/// Strings that end a text: the text ends with the token that completes a stop string, however the tokens cut the string. If
+/// several strings are complete at one byte, the longest counts. The prompt is not searched.
 ///
 ///   specdec::Options options{.stop_strings = {{"\n\n", "User:"}, bytes}};
 ///
-/// `bytes` is any tokenizer (TokenBytes). It is copied, and called with every token that comes out, in a Batch on the threads
-/// that judge; copies of this share it. A token that is a stop token ends the text before its bytes are looked at.
-/// Throws std::invalid_argument on an empty string. Cost: a look-up a byte; 1 kB for each byte of the strings.
+/// `bytes` is any tokenizer (TokenBytes). It is copied; copies of a StopStrings share it. It is called with every emitted
+/// token; in a Batch on the threads that verify. A stop token ends the text before its bytes are searched.
+/// Throws: std::invalid_argument on an empty string.
+/// Cost: one look-up for each byte searched. Memory: 1 kB for each byte of the strings.
 class StopStrings {
  public:
   StopStrings() = default;
@@ -107,7 +109,7 @@ class StopStrings {
     if (empty()) return {};
     return {searcher_->strings().data(), searcher_->strings().size()};
   }
-  std::span<const std::string> strings() const&& = delete;  // they would be gone
+  std::span<const std::string> strings() const&& = delete;  // the span would dangle
 
   /// Searches the bytes of one more token, and stops after the first string that is complete.
   std::optional<StopMatch> find(detail::StopSearch& search, Token token) const {
@@ -119,7 +121,7 @@ class StopStrings {
     search.bytes += std::ssize(bytes);
     return std::nullopt;
   }
-  /// How many of the bytes searched last may begin a string.
+  /// How many of the last searched bytes may be the beginning of a stop string.
   Index begun(const detail::StopSearch& search) const { return empty() ? 0 : searcher_->begun(search); }
 
  private:

@@ -1,4 +1,4 @@
-// Finds any of several strings in bytes that come a few at a time.
+// Finds any of several strings in a stream of bytes.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@
 
 namespace specdec::detail {
 
-/// The automaton of some strings: one look-up a byte, however many strings there are.
+/// The automaton of some strings: one look-up for each byte, however many strings there are.
 ///
 /// Source: Aho, Corasick, "Efficient string matching: an aid to bibliographic search", CACM 18(6), 1975.
-/// A state is the longest end of what has been read that begins a string. State 0 is the beginning.
-/// Throws std::invalid_argument on a string without bytes.
-/// Cost: 1 kB for each byte of the strings.
+/// A state stands for the longest end of the bytes read that is the beginning of a string. State 0: no bytes.
+/// Throws: std::invalid_argument on a string without bytes.
+/// Cost: memory of 1 kB for each byte of the strings.
 class StringMatcher {
  public:
   using State = std::int32_t;
@@ -33,10 +33,10 @@ class StringMatcher {
 
   State next(State state, char byte) const { return next_[place(state, static_cast<unsigned char>(byte))]; }
 
-  /// The longest string that ends in this state, the first of equal ones; −1 if none does.
+  /// The number of the longest string that ends in this state, the first of equal strings; −1 if no string ends here.
   Index string(State state) const { return strings_[static_cast<std::size_t>(state)]; }
 
-  /// How many of the bytes read last may begin a string.
+  /// How many of the last bytes read may be the beginning of a string.
   Index depth(State state) const { return depths_[static_cast<std::size_t>(state)]; }
 
  private:
@@ -65,7 +65,8 @@ class StringMatcher {
     if (known < 0) known = number;
   }
 
-  // Breadth first: where a string does not go on, what goes on is its longest proper end that begins one.
+  // Breadth first: where no string goes on with a byte, the search goes on from the state's longest proper end that begins
+  // a string.
   void complete() {
     std::vector<State> order, shorter(depths_.size(), 0);  // shorter[state]: the state of that end
     order.push_back(0);
@@ -86,8 +87,8 @@ class StringMatcher {
     }
   }
 
-  // [state]; of next_ 256 a state. Vectors of numbers, and not of states: the library has these anyway, and each further type of
-  // vector takes a compiler its time.
+  // Indexed by state; next_ has 256 entries for each state. Vectors of numbers, not of states: the library uses these vector
+  // types anyway, and each further one takes compile time.
   std::vector<State> next_;
   std::vector<Index> strings_, depths_;
 };

@@ -1,4 +1,4 @@
-// Texts as the tokens of one tokenizer and of another.
+// Converts a text between the tokens of two tokenizers.
 #pragma once
 
 #include <algorithm>
@@ -15,13 +15,13 @@
 
 namespace specdec {
 
-/// How the tokens of a vocabulary and text become one another:
+/// A tokenizer, as two functions:
 ///
-///   bytes(token)     what the token adds to a text, as what converts to std::string_view: any bytes, a part of a character
-///                    of UTF-8 among them, nothing for a token that is no text
-///   encode(text)     a range of the tokens of a std::string_view; it may put tokens without bytes before and after them.
-///                    It is shown pieces of a text, which begin with a token and with a character of UTF-8, and should
-///                    add no space of its own to them
+///   bytes(token)     decodes: returns the bytes that the token adds to a text, as something that converts to
+///                    std::string_view. Any bytes, also a part of a UTF-8 character; empty for a token that is no text
+///   encode(text)     encodes a std::string_view: returns a range of tokens. Tokens without bytes may stand before and after
+///                    them. The text is a piece of a longer one and begins at a token and at a UTF-8 character. encode()
+///                    should add no space of its own
 template <class Bytes, class Encode>
 struct TextTokenizer {
   Bytes bytes;
@@ -32,7 +32,7 @@ TextTokenizer(Bytes, Encode) -> TextTokenizer<Bytes, Encode>;
 
 namespace detail {
 
-/// A text that grows and is cut by tokens.
+/// The bytes of a text that grows and shrinks by tokens.
 template <class Tokenizer>
 class TokenText {
  public:
@@ -47,7 +47,7 @@ class TokenText {
     bytes_.resize(ends_.empty() ? 0 : ends_.back());
   }
 
-  /// What is known of the context is its beginning; the rest is new.
+  /// Makes `context` the text. Pre: the known text and the context are equal up to the end of the shorter one.
   void extend_to(std::span<const Token> context) {
     keep(context.size());
     for (const Token x : context.subspan(ends_.size())) {
@@ -57,7 +57,7 @@ class TokenText {
     }
   }
 
-  /// Where the last token begins that does so `window` bytes before the end or earlier, and at a character; else 0.
+  /// Where the last token begins that begins at least `window` bytes before the end, and at a character; 0 if none does.
   std::size_t begin_of_last(std::size_t window) const {
     auto end = ends_.size();
     while (end > 0 && (ends_[end - 1] + window > bytes_.size() || !begins_character(bytes_, ends_[end - 1])))
@@ -65,7 +65,7 @@ class TokenText {
     return end == 0 ? 0 : ends_[end - 1];
   }
 
-  /// Of the bytes from `first` on; 1 where they have none.
+  /// The mean number of bytes of the tokens after byte `first`, at least 1.
   double bytes_per_token(std::size_t first) const {
     const auto begin = std::upper_bound(ends_.begin(), ends_.end(), first);
     const auto bytes = static_cast<double>(bytes_.size() - first);
@@ -75,10 +75,10 @@ class TokenText {
  private:
   Tokenizer tokenizer_;
   std::string bytes_;
-  std::vector<std::size_t> ends_;  // of the tokens
+  std::vector<std::size_t> ends_;  // where each token ends
 };
 
-/// The tokens of a text by a tokenizer, encoded anew from where it has changed.
+/// The tokens of a text. When the text changes, only its end is encoded again.
 template <class Tokenizer>
 class EncodedText {
  public:
@@ -86,11 +86,11 @@ class EncodedText {
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
   std::span<const Token> tokens() const { return tokens_; }
-  /// How much of the text they are.
+  /// How many bytes of the text the tokens stand for.
   std::size_t size() const { return size_; }
 
-  /// The tokens of `text`, which begins with `unchanged` bytes of the text before it. Merges reach back over the end of a
-  /// text, so what is encoded anew begins `window` bytes before the first that changed, or earlier, with a token.
+  /// Encodes `text`; its first `unchanged` bytes are those of the last text. Merges can reach back over the end of a text,
+  /// so encoding begins at a token at least `window` bytes before the first changed byte.
   void encode(std::string_view text, std::size_t unchanged, std::size_t window, Index vocab_size) {
     unchanged = std::min({unchanged, size_, text.size()});
     if (unchanged > 0 && unchanged == text.size() && unchanged == size_) return;
@@ -108,8 +108,8 @@ class EncodedText {
   }
 
  private:
-  // Tokens without bytes belong before a text. After one whose bytes are not the text's nobody knows where the others
-  // stand: next time these are encoded anew.
+  // Tokens without bytes are kept only at the beginning of a text. If a token's bytes differ from the text, the places of
+  // all later tokens are unknown, and these tokens are encoded again next time.
   void add(Token x, std::string_view text) {
     const auto& bytes = tokenizer_.bytes(x);
     const std::string_view piece = bytes;
@@ -122,12 +122,12 @@ class EncodedText {
 
   Tokenizer tokenizer_;
   std::vector<Token> tokens_;
-  std::vector<std::size_t> ends_;  // in the text, as far as they are known
+  std::vector<std::size_t> ends_;  // where tokens end in the text, as far as known
   std::size_t size_ = 0;
 };
 
-/// Encodes a text that may go on after `before`, and appends the tokens of what follows it to `tokens`, which are `most` in the
-/// end; none where the text begins otherwise, or no token begins where `before` ends.
+/// Encodes `text`, and appends the tokens after its beginning `before` to `tokens`, until `tokens` has `most` of them.
+/// Appends nothing where `text` does not begin with `before`, or where no token begins at the end of `before`.
 template <class Tokenizer>
 void encode_after(const Tokenizer& tokenizer, std::string_view before, std::string_view text,
                   std::size_t most, std::vector<Token>& tokens) {
@@ -140,7 +140,7 @@ void encode_after(const Tokenizer& tokenizer, std::string_view before, std::stri
     if (piece.empty()) continue;
     if (!text.substr(at).starts_with(piece) || tokens.size() == most) return;
     if (at >= before.size()) tokens.push_back(x);
-    else if (at + piece.size() > before.size()) return;  // it holds the end of `before`
+    else if (at + piece.size() > before.size()) return;  // the token goes beyond the end of `before`
     at += piece.size();
   }
 }

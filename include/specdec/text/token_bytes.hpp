@@ -1,4 +1,4 @@
-// What tokens are as text.
+// The bytes of tokens.
 #pragma once
 
 #include <concepts>
@@ -9,8 +9,8 @@
 
 namespace specdec {
 
-/// What a tokenizer has to offer: bytes(token) are the bytes that the token stands for, as a std::string, a
-/// std::string_view or what converts to one.
+/// What a tokenizer has to offer: bytes(token) returns the bytes that the token stands for, as something that converts to
+/// std::string_view (a std::string, for example).
 template <class B>
 concept TokenBytes = requires(const B& bytes, Token token) {
   { bytes(token) } -> std::convertible_to<std::string_view>;
@@ -18,12 +18,11 @@ concept TokenBytes = requires(const B& bytes, Token token) {
 
 namespace detail {
 
-/// How many bytes at the end of a text begin a character of UTF-8 and do not complete it. Bytes that are no UTF-8 are
-/// complete.
+/// How many bytes at the end of a text are an incomplete UTF-8 character. Bytes that are no UTF-8 count as complete.
 inline std::size_t incomplete_utf8(std::string_view text) {
   for (std::size_t k = 1; k <= 3 && k <= text.size(); ++k) {
     const auto byte = static_cast<unsigned char>(text[text.size() - k]);
-    if ((byte & 0xC0U) == 0x80U) continue;  // goes on with a character
+    if ((byte & 0xC0U) == 0x80U) continue;  // a continuation byte
     const std::size_t length = byte >= 0xF8U   ? 1
                                : byte >= 0xF0U ? 4
                                : byte >= 0xE0U ? 3
@@ -34,10 +33,10 @@ inline std::size_t incomplete_utf8(std::string_view text) {
   return 0;
 }
 
-/// How much of the text is whole characters of UTF-8: all of it but for the beginning of a character at its end.
+/// The size of the text without an incomplete UTF-8 character at its end.
 inline std::size_t whole_characters(std::string_view text) { return text.size() - incomplete_utf8(text); }
 
-/// Whether a character begins at this place of a text, or could.
+/// Whether a character begins, or could begin, at this place of a text.
 inline bool begins_character(std::string_view text, std::size_t at) {
   return at == 0 || at >= text.size() || (static_cast<unsigned char>(text[at]) & 0xC0U) != 0x80U;
 }
