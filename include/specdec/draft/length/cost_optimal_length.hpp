@@ -1,4 +1,4 @@
-// The draft of the least time per token, as measured.
+// Chooses the draft of the least measured time per token.
 #pragma once
 
 #include <algorithm>
@@ -16,55 +16,54 @@
 
 namespace specdec {
 
-/// What CostOptimalLength does whatever shapes it chooses from.
+/// The options of CostOptimalLength for every family of shapes.
 struct CostOptimalOptions {
-  double window = 0;      ///< steps after which an estimate has mostly forgotten; 0: what suits the family
-  double probing = 0.01;  ///< share of the time that probes may cost
+  double window = 0;      ///< steps after which a step is mostly forgotten; 0: the family's usual_window
+  double probing = 0.01;  ///< the share of the time that probes may cost
 };
 
 /// Chooses, step by step, the draft of the least expected time per token,
 ///
 ///   (E[draft time] + E[target time]) / (1 + the drafted tokens that are expected to be accepted),
 ///
-/// among the shapes of a family: lines, trunks with spares, trees. To draft nothing, ordinary decoding, is one of the choices:
-/// a drafter that does not pay is switched off.
+/// among the shapes of a family: lines, trunks with spares, trees. One choice is to draft nothing: a drafter that does not
+/// pay is switched off, and decoding is ordinary.
 ///
 ///   SpecDec line{target, ModelDrafter{small}, BlockVerifier{}, CostOptimalLength{}};
 ///   CostOptimalLength trees{TreeShapes{.most_nodes = 32}};                          // or SpareShapes{}
 ///   SpecDec tree{target, ModelDrafter{small, Tree{std::cref(trees), WithoutReplacement{}}}, TraversalVerifier{}, trees};
 ///
-/// Both sides are running estimates: the family learns what survives of a draft, and drafts of each depth and target calls
-/// of each size are timed; a size that was not measured is taken to lie on a line through those that were. It begins with
-/// two steps each of a tree (in families that branch), a line, nothing and a longer line. What it drafts gives way to what
-/// is better by 1 %, as less may be noise.
-/// What is not tried cannot be known. So now and then a probe drafts a longer, smaller, barer or bushier shape or, among
-/// lines, the next of a round over all lengths. While nothing is drafted, a probe is the best draft there is, for two steps:
-/// the first lets a draft model catch up and is not timed. A probe waits until the share `probing` of the time spent would
-/// pay for what it is expected to lose.
-/// Source: the objective is that of Leviathan et al., arXiv:2211.17192, Theorem 3.8, with measured curves in the place of α
-/// and c.
-/// Texts of different Options::gamma may share one: it chooses for the largest, and the others draft as much of that as they
-/// may.
-/// Lossless: as every DraftLength. The tokens of a seed then depend on how fast the machine was (not under KeyedVerifier).
-/// Throws: std::invalid_argument unless window >= 1 (or 0) and 0 < probing < 1, where the family is out of its bounds, and
-/// where `most` is negative.
-/// Cost: lines are chosen at every step, in some microseconds for 64 lengths; the time grows as their square, to half a
-/// millisecond for a thousand of them. Other shapes are chosen at every fourth step, in some tens of microseconds for 64
-/// nodes. No allocation but where the shape of a tree changes, or something is larger than all before.
+/// Time and acceptance are running estimates. The family learns which drafted tokens are accepted. Drafts are timed by depth
+/// and target calls by size; the cost of a size not yet measured is read from a line through the measured sizes. The first
+/// steps draft a tree (in families that branch), a line, nothing and a longer line, two steps each. Later the shape changes
+/// only if another is better by 1 %; smaller differences may be noise.
+/// A probe is a step that tries another shape, to learn about it: a longer, smaller, barer or bushier one. For lines, probes
+/// also go through all lengths in turn. While nothing is drafted, a probe is the best draft, for two steps: the first step
+/// lets a draft model catch up and is not timed. A probe waits until the share `probing` of the time spent pays for its
+/// expected loss.
+/// Source: the objective is that of Leviathan et al., arXiv:2211.17192, Theorem 3.8, with measured curves for α and c.
+/// Texts of different Options::gamma may share one CostOptimalLength: it chooses for the largest gamma, and the other texts
+/// draft as much of that shape as they may.
+/// Lossless, as every DraftLength. But the tokens for a seed depend on the speed of the machine (not under KeyedVerifier).
+/// Throws: std::invalid_argument unless window >= 1 (or 0) and 0 < probing < 1, where a number of the family is out of its
+/// bounds, and where `most` is negative.
+/// Cost: lines are chosen at every step, in some microseconds for 64 lengths; the time grows with the square of the number
+/// of lengths, to half a millisecond for a thousand. Other shapes are chosen at every fourth step, in some tens of microseconds
+/// for 64 nodes. No allocation, except where the shape of a tree changes, or something is larger than ever before.
 ///
 /// A family of your own is a struct with a `usual_window` and a class Learner,
 ///
-///   branches                    a static constant: whether there are shapes beside lines
-///   Learner(family, decay)      decay: what is left of a step's weight after another one
+///   branches                    a static constant: whether the family has other shapes than lines
+///   Learner(family, decay)      decay: the factor by which each step reduces the weight of the steps before
 ///   reach(most)                 how large a draft may be for now, as DraftLimits, where next() may ask for `most` tokens
 ///   observe(step)               learns from a step
-///   limit(steps)                from now on, what was seen so far counts as so many steps at most
-///   estimate()                  brings up to date what follows
-///   proposed(i)                 P(the drafter proposes more than i tokens, if it is asked for them); 1 where it always does
+///   limit(steps)                from now on, everything seen so far counts as at most `steps` steps
+///   estimate()                  updates the estimates for the two functions below
+///   proposed(i)                 P(the drafter proposes more than i tokens, if asked for them); 1 where it always does
 ///   reached(before, depth, rank, after_trunk)
-///                               P(a token is accepted that is the child of this rank of a token at this depth, the context
-///                               being at 0); falls with the rank. Its parent is accepted with the probability `before`;
-///                               `after_trunk`: the parent is the context, or is reached over eldest children alone
+///                               P(a token is accepted). The token is the child of this rank of a parent at this depth
+///                               (the context has depth 0); the parent is accepted with probability `before`. Falls with
+///                               the rank. `after_trunk`: the parent is the context, or is on the path of eldest children
 template <class Family = LineShapes>
 class CostOptimalLength {
   static_assert(
@@ -105,7 +104,7 @@ class CostOptimalLength {
     if (probe_steps_ == 0 && (probed || steps_ % choice_every == 0)) choose();
   }
 
-  /// The shape of the next tree, for a drafter: what next() has chosen.
+  /// The shape of the next tree, which next() has chosen. For a drafter.
   const TreeShape& shape() const&
     requires(counts_nodes)
   {
@@ -113,15 +112,16 @@ class CostOptimalLength {
   }
   const TreeShape& shape() const&& = delete;
 
-  /// What is estimated to take the least time per token, probes apart.
+  /// The shape of the least estimated time per token. Not changed by probes.
   const ShapePlan& best() const& { return best_; }
   const ShapePlan& best() const&& = delete;
 
-  /// The longest line that is looked at so far. -1 before next() was asked.
+  /// The longest line that is considered so far; -1 before the first next().
   Index longest() const { return limits_.depth; }
 
   /// The estimate for a line of gamma tokens, in seconds.
-  /// Throws: std::invalid_argument unless 0 <= gamma <= longest(). Means something after the first choice.
+  /// Pre: a choice has been made, else the number means nothing.
+  /// Throws: std::invalid_argument unless 0 <= gamma <= longest().
   double time_per_token(Index gamma) const {
     if (gamma < 0 || gamma > longest())
       detail::invalid_argument("gamma = ", gamma, " is outside 0..longest() = ", longest());
@@ -136,7 +136,7 @@ class CostOptimalLength {
     return 1 - 1 / options.window;
   }
 
-  // ---- What is drafted --------------------------------------------------------------------------------
+  // ---- The shape of the next draft --------------------------------------------------------------------
 
   const ShapePlan& current() {
     if (first_ < first_plans) probe_ = first_plan();
@@ -158,7 +158,7 @@ class CostOptimalLength {
     return trunk < 2 ? ShapePlan{trunk, {-1, -1}} : ShapePlan{trunk, {-1, -1, 0}};
   }
 
-  // Two steps of each, as the first of them may let a draft model catch up, which is not timed.
+  // Two steps of each plan: in the first step a draft model may have to catch up, and such a step is not timed.
   void begin_with(const StepRecord& step) {
     if (step.asked > asked_ || step.fed != step.drafted + 1 || ++tries_ < 2) return;
     tries_ = 0;
@@ -167,7 +167,7 @@ class CostOptimalLength {
 
   // ---- The best plan ----------------------------------------------------------------------------------
 
-  // What a step with a line is expected to emit and, where the drafter proposes fewer tokens, to take.
+  // The tokens that a step with a line is expected to emit, and the time for cases where the drafter proposes fewer tokens.
   struct Line {
     Index length = 0;
     double reached = 1, tokens = 1;
@@ -187,7 +187,7 @@ class CostOptimalLength {
     return line;
   }
 
-  // Of a step whose draft has this line for a trunk.
+  // The time of a step with a draft of `nodes` tokens and this trunk.
   double time(const Line& trunk, Index nodes) const {
     return nodes == 0 ? costs_.plain() : trunk.shorter + trunk.all_proposed * costs_(nodes, trunk.length);
   }
@@ -214,7 +214,7 @@ class CostOptimalLength {
     plan_probe(drafting);
   }
 
-  // Of those that draft something.
+  // The best shape with at least one token.
   Size best_draft() {
     Size best;
     for (Line trunk; trunk.length < limits_.depth;) {
@@ -258,30 +258,30 @@ class CostOptimalLength {
     budget_.spend();
     ++probes_;
     probe_steps_ = steps_of_probe();
-    // While nothing is drafted nothing is learnt but from probes, which are rare: what is known of acceptance is not to
+    // While nothing is drafted only probes teach something, and probes are rare: older observations of acceptance must not
     // outvote them for long.
     if (best_.size() == 0) learnt_.limit(few);
   }
 
-  // After a step without a draft the first one with it may not be timed.
+  // The first draft after a step without one may not be timed, so a second follows.
   Index steps_of_probe() const { return best_.size() == 0 ? 2 : 1; }
 
   void plan_probe(const Size& drafting) {
     probe_ = plan_of(best_.size() == 0 ? revival(drafting) : neighbour());
-    if (probe_ == best_) ++probes_;  // there is no such neighbour; the next choice tries the next one
-    // What has been measured once, by a stalled machine, is not to be shunned for good.
+    if (probe_ == best_) ++probes_;  // no such neighbour exists; the next choice tries the next neighbour
+    // The limit on the loss: a shape that was measured once, on a stalled machine, must be tried again some day.
     const double loss = std::min(time(probe_) - tokens(probe_) * now_, 3 * time(best_));
     probe_loss_ = static_cast<double>(steps_of_probe()) * loss;
   }
 
-  // While nothing is drafted: the best draft there is, and in turn that with some tokens more beside it, of which nothing
-  // would be learnt otherwise.
+  // While nothing is drafted: the best draft, and every other time the best draft with some more tokens beside it, to learn
+  // about these, too.
   Size revival(const Size& drafting) const {
     const Index more = counts_nodes && probes_ % 2 == 1 ? 3 : 0;
     return within({drafting.trunk, drafting.nodes + more});
   }
 
-  // Costs that were measured in worse times are not to keep a shape out: smaller ones and lines are tried, too.
+  // Smaller shapes and lines are tried, too: costs measured in worse times must not keep a shape out.
   Size neighbour() const {
     const Index trunk = best_.trunk, nodes = best_.size();
     switch (probes_ % (counts_nodes ? 5 : 3)) {
@@ -297,7 +297,7 @@ class CostOptimalLength {
         return within({trunk, nodes + std::max<Index>(1, nodes / 4)});
     }
   }
-  // Of all lengths in turn.
+  // Lines of all lengths in turn.
   Size round() const {
     const Index length = probes_ / 3 % limits_.depth + 1;
     return {length, length};
@@ -318,10 +318,10 @@ class CostOptimalLength {
   Learner learnt_;
   detail::GrowingPlan<Learner> growing_;
   DraftLimits limits_{.nodes = -1, .depth = -1};
-  ShapePlan best_, probe_, plan_;  // plan_ is that of shape_
+  ShapePlan best_, probe_, plan_;  // plan_: the plan of shape_
   TreeShape shape_;
   Index asked_ = -1;
-  int first_ = counts_nodes ? 0 : 1;  // which plan is tried at first
+  int first_ = counts_nodes ? 0 : 1;  // the present one of the first plans
   int tries_ = 0;
   Index steps_ = 0;
   double now_ = 0;         // seconds per token of the best

@@ -14,33 +14,34 @@
 
 namespace specdec {
 
-/// Chooses the γ of the greatest goodput for sequences that share their target calls,
+/// Chooses the γ of greatest goodput, for sequences that share their target calls:
 ///
 ///   batch · (1 + Σ_{i < γ} P(τ > i)) / (target_cost(tokens of the call) + γ · draft_cost(batch)),
 ///
-/// tokens per unit of cost, the call taking batch · (1 + the proposed tokens) of them. Where calls are bound by
-/// arithmetic rather than by the reading of weights, as those of large batches are, every drafted token costs
-/// its share, and γ shrinks, to 0 in the end: CostOptimalLength's objective, where costs are known beforehand.
+/// Goodput is emitted tokens per unit of cost. A target call takes in batch · (1 + the proposed tokens) tokens. Calls of
+/// large batches are bound by arithmetic, not by reading weights: there each drafted token costs its share, and γ shrinks, at last
+/// to 0. The objective is CostOptimalLength's, but the costs are known beforehand.
 ///
 ///   GoodputLength length{32, target_cost, draft_cost};    // one for the whole batch
-///   const Index gamma = length.next(16);                  // once for a call that all sequences share
+///   const Index gamma = length.next(16);                  // once for each call that all sequences share
 ///   length.observe(step);                                 // then for every sequence
 ///   length.batch(29);                                     // as sequences end
 ///
-/// `target_cost(n)` is what a target call over n tokens costs (of all sequences together) and `draft_cost(b)`
-/// what one drafted token costs each of b sequences together; a CostCurve filled when the engine starts will do.
+/// `target_cost(n)` is the cost of a target call over n tokens of all sequences together. `draft_cost(b)` is the cost of
+/// drafting one token for each of b sequences. Each may be a CostCurve that is filled when the engine starts.
 ///
 /// Source: SmartSpec's goodput (Liu et al., "Optimizing Speculative Decoding for Serving Large Language Models
-/// Using Goodput", arXiv:2406.14066); acceptance by position from StepRecord::survival in place of a single rate.
-/// While γ = 0 nothing is learnt of the drafter: a probe drafts once in a while, when the share `probing` of the cost
-/// spent since the last draft would pay for what it is expected to lose. The first steps draft to learn, too.
-/// Looks no further than twice the longest draft so far, and 16.
+/// Using Goodput", arXiv:2406.14066). Deviation: acceptance by position, from StepRecord::survival, not a single rate.
+/// While γ = 0 nothing is learnt about the drafter. So a probe drafts now and then: when the share `probing` of the cost
+/// since the last draft pays for the probe's expected loss. The first steps draft to learn, too.
+/// Considers lengths up to twice the longest draft so far, and up to 16 in any case.
 /// Throws: std::invalid_argument unless 1 <= batch <= largest_batch, window >= 1 and 0 < probing < 1, and where
-/// next() is asked for a negative number. Cost: O(1) for each of these lengths a step.
+/// next() gets a negative number.
+/// Cost: O(1) a step for each length considered.
 template <std::invocable<Index> TargetCost, std::invocable<Index> DraftCost>
 class GoodputLength {
  public:
-  /// `window`: steps of the batch after which an estimate has mostly forgotten.
+  /// `window`: steps of the batch after which a step is mostly forgotten.
   GoodputLength(Index batch, TargetCost target_cost, DraftCost draft_cost, double window = 100,
                 double probing = 0.01)
       : batch_(batch),
@@ -54,7 +55,7 @@ class GoodputLength {
     this->batch(batch);
   }
 
-  /// The most sequences: the tokens of their calls can be counted.
+  /// The most sequences. With so many, the tokens of a call can still be counted in an Index.
   static constexpr Index largest_batch = Index{1} << 30;
 
   /// From now on, calls are shared by this many sequences.
@@ -88,9 +89,9 @@ class GoodputLength {
     survival_.observe(step);
   }
 
-  /// Tokens that the batch is expected to emit per unit of cost when each sequence drafts gamma.
-  /// Throws: std::invalid_argument unless some next(most) had most >= gamma >= 0, and gamma is among the lengths that
-  /// are looked at; see the class.
+  /// The tokens that the batch is expected to emit per unit of cost if each sequence drafts gamma tokens.
+  /// Throws: std::invalid_argument unless some next(most) had most >= gamma >= 0, and gamma is a length that is considered
+  /// (see the class).
   double goodput(Index gamma) const {
     if (gamma < 0 || gamma > survival_.most())
       detail::invalid_argument("gamma = ", gamma, " is outside 0..", survival_.most(),
@@ -129,7 +130,7 @@ class GoodputLength {
     return out;
   }
 
-  // The least of equals.
+  // Of equally good lengths the shortest.
   Index best_from(Index first, Index most) const {
     Index best = first;
     double goodput = -1;

@@ -11,16 +11,16 @@
 
 namespace specdec {
 
-/// Lines of every length, for a ModelDrafter{small}, a drafter from text or any other that drafts lines; it may propose fewer
-/// tokens than it is asked for.
+/// Lines of every length, for a ModelDrafter{small}, a drafter from text or any other drafter of lines. The drafter may
+/// propose fewer tokens than it is asked for.
 ///
-/// Looks no further than twice the longest draft so far, and 16: a larger Options::gamma is approached as drafts that
-/// long pay off.
+/// Considers lengths up to twice the longest draft so far, and up to 16 in any case: lengths grow towards a large
+/// Options::gamma only as long drafts pay off.
 struct LineShapes {
   static constexpr double usual_window = 100;
 
-  /// How many tokens are proposed and survive at each position (StepRecord::survival: one long draft tells of every shorter
-  /// one).
+  /// Learns how often a token is proposed, and how often it survives, at each position (StepRecord::survival: one long draft
+  /// also tells about every shorter one).
   class Learner {
    public:
     static constexpr bool branches = false;

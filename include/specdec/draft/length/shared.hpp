@@ -4,7 +4,7 @@
 namespace specdec {
 namespace detail {
 
-/// A draft length that somebody else holds.
+/// Refers to a draft length.
 template <class Policy>
 struct SharedPolicy {
   Policy* policy;
@@ -12,13 +12,13 @@ struct SharedPolicy {
 
 }  // namespace detail
 
-/// Says that all sequences of a Batch go by this one draft length, which must outlive the batch:
+/// Makes all sequences of a Batch use one draft length, which must outlive the batch:
 ///
 ///   specdec::Batch batch{target, drafter, verifier, specdec::shared(policy)};
 ///
-/// It is asked once a step, and told of the steps of all sequences. If it has batch(n) it is told before how many sequences
-/// there are. Its keep_drafting(), if it has one, must be safe to call for several drafts at a time where these are made on
-/// several threads.
+/// next() is called once for each step of the batch, observe() for the steps of all sequences. If the draft length has
+/// batch(n), this is called before with the number of sequences. If it has keep_drafting() and drafts are made on several
+/// threads, keep_drafting() must be safe to call for several drafts at a time.
 template <class Policy>
 detail::SharedPolicy<Policy> shared(Policy& policy) {
   return {&policy};

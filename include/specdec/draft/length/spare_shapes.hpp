@@ -19,17 +19,17 @@ namespace specdec {
 ///   CostOptimalLength spares{SpareShapes{}};
 ///   SpecDec decoder{target, ModelDrafter{small, Spares{std::cref(spares)}}, TrunkAndSpares<BlockVerifier>{}, spares};
 ///
-/// With s(d, k) the chance that the rule leaves the trunk at depth d for the k-th spare there, each spare adds s(d, k)
-/// tokens to a step, for no call of the drafter. So of n spares the n greatest are the best.
+/// Let s(d, k) be the probability that the verifier leaves the trunk at depth d for the k-th spare there. Each spare then
+/// adds s(d, k) tokens to a step without a further draft call. So the best n spares have the n greatest s(d, k).
 /// Source: ours.
 /// Throws: std::invalid_argument unless most_nodes is in 1..256 and most_trunk in 1..64.
 struct SpareShapes {
   static constexpr double usual_window = 300;
 
-  Index most_nodes = 64;  ///< tokens of the trunk, and spares
+  Index most_nodes = 64;  ///< tokens of the trunk and spares together
   Index most_trunk = 16;
 
-  /// What survives of the trunk at each position, and which of the spares there is hit where it stops.
+  /// Learns how often the trunk survives at each position, and which spare is accepted where the trunk stops.
   class Learner {
    public:
     static constexpr bool branches = true;
@@ -82,7 +82,7 @@ struct SpareShapes {
    private:
     struct Beside {
       double survival = 0;  // P(τ > d)
-      double stop = 0;      // P(τ = d) where the trunk goes on
+      double stop = 0;      // P(τ = d) while the trunk is longer than d
       detail::SpareShares::Shares shares{};
     };
 

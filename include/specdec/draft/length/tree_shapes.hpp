@@ -12,14 +12,14 @@
 
 namespace specdec {
 
-/// Trees, of which the rank of a child among its siblings says how often it is the accepted one, wherever they stand, for
+/// Trees where the rank of a child among its siblings decides how often it is accepted, anywhere in the tree, for
 ///
 ///   CostOptimalLength trees{TreeShapes{}};
 ///   SpecDec decoder{target, ModelDrafter{small, Tree{std::cref(trees), WithoutReplacement{}}}, TraversalVerifier{}, trees};
 ///
-/// Of as many nodes and levels the best tree has the likeliest nodes.
-/// Source: Chen et al., "Sequoia", arXiv:2402.12374, section 4.1 (acceptance by rank) and 4.3 (the choice of nodes and levels
-/// by measured time). Acceptance by rank is learnt from the run itself, of all nodes together, and taken to fall.
+/// For a given number of nodes and levels, the best tree has the likeliest nodes.
+/// Source: Chen et al., "Sequoia", arXiv:2402.12374, section 4.1 (acceptance by rank) and 4.3 (the choice of nodes and
+/// levels by measured time). Acceptance by rank is learnt during the run, from all nodes together, and assumed to fall by rank.
 /// Throws: std::invalid_argument unless most_nodes is in 1..256 and most_depth in 1..32.
 struct TreeShapes {
   static constexpr double usual_window = 300;
@@ -27,7 +27,7 @@ struct TreeShapes {
   Index most_nodes = 64;
   Index most_depth = 8;
 
-  /// How often the eldest child is accepted and, where it is not, which of its siblings.
+  /// Learns how often the eldest child is accepted and, where it is not, which of its siblings.
   class Learner {
    public:
     static constexpr bool branches = true;
@@ -48,7 +48,7 @@ struct TreeShapes {
         if (rank != 0) others_.observe(0, offered[i] - 1, rank < 0 ? -1 : rank - 1);
       }
     }
-    /// A step tells of many nodes, and a few that are hit by chance are not to outvote them.
+    /// A step counts as many nodes: else a few nodes accepted by luck would outvote the past.
     void limit(double steps) { eldest_mean_.limit(nodes_of_a_step * steps); }
     void estimate() {
       eldest_ = eldest_mean_.with(0, 1e-9);  // a number, even if all has faded
