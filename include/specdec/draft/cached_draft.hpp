@@ -1,4 +1,4 @@
-// What a draft model has cached of a text and of the draft after it, and what of that the next context goes on with.
+// Which tokens of a text and of its draft a draft model has cached, and which of them the next context keeps.
 #pragma once
 
 #include <algorithm>
@@ -14,24 +14,24 @@
 
 namespace specdec::detail {
 
-// Both classes below are asked, for a draft,
+// For each draft, both classes below are called in this order:
 //
-//   go_on_with(model, sequence, context)   before the first call: the model keeps what the context goes on with
-//   feed(...)                              before each call, what the sequence is to be fed for a wish
-//   taken(feed, wish)                      after it
-//   abandon(model, sequence)               after a call that threw
-//   keep(model, sequence, length)          after the draft: no more than so many tokens of the text survive
+//   go_on_with(model, sequence, context)   before the first model call: rolls the model back to the tokens of the context
+//   feed(...)                              before each model call: returns the feed of the sequence for a wish
+//   taken(feed, wish)                      after each model call
+//   abandon(model, sequence)               after a model call that threw
+//   keep(model, sequence, length)          after the draft: at most `length` tokens of the text survive
 //
-// At least the last token of a context is fed, as the row after it is wanted.
+// At least the last token of a context is fed, because the row after it is wanted.
 
-/// What the model is fed of a context that it has cached the beginning of: tokens that it does not know are token 0.
+/// The feed of the context's tokens after the first `cached` ones. Tokens that the model does not know become token 0.
 inline BatchFeed feed_of_context(Index sequence, std::span<const Token> context, Index cached,
                                  Index vocab_size, std::vector<Token>& replaced) {
   const auto rest = context.subspan(static_cast<std::size_t>(cached));
   return {{.tokens = tokens_in_vocabulary(rest, vocab_size, replaced), .from = cached, .rows = 1}, sequence};
 }
 
-/// A line: its tokens enter the model's context as any others do.
+/// For a line: its tokens enter the model's cache like tokens of the text.
 class CachedLine {
  public:
   template <class M>
@@ -66,7 +66,7 @@ class CachedLine {
   }
 
  private:
-  // How much of the context the model can have cached, as far as the line tells; `unlimited` where they agree.
+  // How many tokens of the context agree with the cached text and line; `unlimited` where the whole line agrees.
   Index agreed(std::span<const Token> context) const {
     for (std::size_t i = 0; i < line_.size(); ++i)
       if (from_ + i >= context.size() || context[from_ + i] != line_[i]) return static_cast<Index>(from_ + i);
@@ -82,8 +82,8 @@ class CachedLine {
   std::size_t from_ = 0;
 };
 
-/// A tree, whose tokens are numbered in the order in which the model took them in. It stays open when the draft is made:
-/// where the next context goes on with a path of it, the model keeps that, and need not take it in again.
+/// For a tree: its tokens are numbered in the order in which the model took them in. The model keeps the tree after the
+/// draft: if the next context contains a path of the tree, the model need not take in that path again.
 class CachedTree {
  public:
   template <class M>
@@ -108,7 +108,7 @@ class CachedTree {
     tokens_.insert(tokens_.end(), wish.tokens.begin(), wish.tokens.end());
     parents_.insert(parents_.end(), wish.parents.begin(), wish.parents.end());
   }
-  /// The call may have closed the tree.
+  /// The model may have dropped the tree in the call that threw.
   template <class M>
   void abandon(M& model, Index sequence) {
     close(model, sequence, unlimited);
@@ -118,7 +118,7 @@ class CachedTree {
   void keep(M& model, Index sequence, Index length) {
     if (!tokens_.empty()) {
       lasting_ = std::min(lasting_, length - std::min(length, cached_));
-      if (lasting_ > 0) return;  // the next context tells which path
+      if (lasting_ > 0) return;  // the next context shows which path
     }
     clear();
     cached_ = std::clamp<Index>(length, 0, cached_);
@@ -126,7 +126,7 @@ class CachedTree {
   }
 
  private:
-  // Forgets the tree, and of the text what is beyond the length.
+  // Drops the tree, and the text's tokens after the first `length`.
   template <class M>
   void close(M& model, Index sequence, Index length) {
     if (tokens_.empty() && length >= cached_) return;
@@ -147,7 +147,7 @@ class CachedTree {
     path_.reserve(2 * size);
   }
 
-  // The numbers of the tokens that the context goes on with. Its last token is left to be taken in.
+  // The path of the tree that the context contains. The context's last token is left out, as it must be fed.
   std::span<const Index> path_of(std::span<const Token> context) {
     path_.clear();
     const Index most = std::min(std::ssize(context) - 1 - cached_, lasting_);
@@ -159,7 +159,7 @@ class CachedTree {
     }
     return path_;
   }
-  // The first child of a node that is this token, −1 where none is. Of equal ones each will do.
+  // The first child of the node with this token, −1 if there is none. Any of several equal children would do.
   Index child(Index node, Token token) const {
     for (Index k = node + 1; k < std::ssize(tokens_); ++k)
       if (parents_[static_cast<std::size_t>(k)] == node && tokens_[static_cast<std::size_t>(k)] == token)

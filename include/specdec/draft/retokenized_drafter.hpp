@@ -1,4 +1,4 @@
-// Drafts with a small model of another tokenizer: what it writes as text, in the target's tokens.
+// Drafts with a small model of another tokenizer: the model's text is encoded in the target's tokens.
 #pragma once
 
 #include <algorithm>
@@ -25,31 +25,33 @@
 
 namespace specdec {
 
-/// Drafts with a model of another tokenizer: the model continues the text in its own tokens, and what it wrote is encoded in
-/// the target's and proposed without probabilities.
+/// Drafts with a model of another tokenizer. The model continues the text in its own tokens; the new text is encoded in the
+/// target's tokens and proposed without probabilities.
 ///
 ///   RetokenizedDrafter drafter{small, TextTokenizer{target_bytes, target_encode}, TextTokenizer{bytes, encode}};
 ///
-/// Source: Timor et al., arXiv:2502.05202 (string-level exact match, SLEM). There a draft is dropped unless the committed
-/// tokens come out of the encoder as they are; here a proposal begins wherever one of its tokens begins after the
-/// committed text, as the model may have written that in tokens that no encoder would choose.
+/// Source: Timor et al., arXiv:2502.05202 (string-level exact match, SLEM). Deviation: SLEM drops a draft unless the encoder
+/// returns the committed tokens unchanged. Here the proposal only needs a token that begins at the end of the committed
+/// text, because the target may have written the text in tokens that no encoder would choose.
 ///
-/// q is one-hot at what is proposed, whatever that was drawn from, so the proposal may be anything that does not depend on
-/// the verifier's coins: how a tokenizer cuts a text, what it does to half a character or to a merge over the end of the
-/// text, costs acceptance, never exactness. A guess without probabilities is accepted with p(x) alone, so a model at
-/// temperature 0 guesses best. Where the two vocabularies share many tokens, a ModelDrafter with CommonTokens accepts more.
-/// The last token proposed may be the beginning of a longer one that the target prefers. It is proposed nonetheless: those
-/// before it are none the worse for it. Where the encoder merges the end of the text with what follows, nothing is proposed.
+/// Rows are one-hot at the proposed tokens, so any proposal is exact that does not depend on the verifier's random numbers.
+/// How a tokenizer cuts a text, or treats half a character or a merge over the end of the text, costs only acceptance. A
+/// guess x without probabilities is accepted with probability p(x), so a model at temperature 0 guesses best. Where the two
+/// vocabularies share many tokens, a ModelDrafter with CommonTokens gets more accepted.
+/// The last proposed token may be only the beginning of the token that the target prefers. This does not harm the tokens
+/// before it. Where the encoder merges the end of the text with the new text, nothing is proposed.
 ///
-/// `window`: how many bytes before the new ones are encoded with them, at least; `unlimited`: the whole text, whose tokens
-/// are then what the tokenizers make of the whole. The model is held, and shared, as in a ModelDrafter, and writes no more
-/// than its context (context_size) has room for.
-/// Throws: std::invalid_argument on an empty context, a negative window, and tokens of the draft's encoder that the model
+/// `window`: how many bytes before the new bytes are encoded again with them, at least; `unlimited`: the whole text is
+/// encoded each time. The model is held, and shared, as in a ModelDrafter. It writes no more than its context (context_size)
+/// has room for.
+/// Throws: std::invalid_argument on an empty context, a negative window, and a token of the draft's encoder that the model
 /// does not have; what the tokenizers throw.
-/// Random: a draw for each token of the draft model. Cost: calls of the model until it has written as many bytes as γ tokens
-/// of the text's end have, of which the first takes in what it has not cached, or has cached otherwise; an encoding by either
-/// tokenizer of window + O(γ) bytes; a comparison of the context's draft tokens with those that the model was shown last. Memory:
-/// the text, and both its tokens. It allocates what the encoders do, and little more.
+/// Random: one draw for each token of the draft model.
+/// Cost: model calls until the model has written as many bytes as γ tokens at the end of the text have; the first call takes
+/// in the tokens that the model has not cached, or has cached differently. Each tokenizer encodes window + O(γ) bytes. The
+/// context's draft tokens are compared with those that the model was shown last. Allocates what the encoders allocate, and
+/// little more.
+/// Memory: the text, and its tokens in both vocabularies.
 template <class M, class TargetTokenizer, class DraftTokenizer>
 class RetokenizedDrafter {
   static_assert(
@@ -93,11 +95,11 @@ class RetokenizedDrafter {
     text_.keep(static_cast<std::size_t>(std::max<Index>(length, 0)));
     unchanged_ = std::min(unchanged_, text_.bytes().size());
     if (length > 0) return;
-    drafter_.truncate(0);  // for memory that is wanted elsewhere
+    drafter_.truncate(0);  // frees the model's memory for other uses
     read_.clear();
   }
 
-  /// The model, where others may refer to it, too.
+  /// The model, if other drafters may refer to it, too.
   std::vector<const void*> identities() const { return drafter_.identities(); }
 
  private:
@@ -106,8 +108,8 @@ class RetokenizedDrafter {
     return static_cast<std::size_t>(window);
   }
 
-  // Shows the model the text, and writes down what it adds to it, a token at a time, as its bytes tell whether it is enough:
-  // so many bytes, where it says nothing without bytes before.
+  // Shows the model the text, and appends to written_ what the model adds, token by token, until it has added `bytes` bytes.
+  // Ends earlier at a token without bytes.
   template <class C>
   void write(double bytes, Index position, C& chance) {
     const std::span<const Token> text = encoded_.tokens();
@@ -132,9 +134,9 @@ class RetokenizedDrafter {
   detail::TokenText<TargetTokenizer> text_;
   detail::EncodedText<DraftTokenizer> encoded_;
   std::size_t window_;
-  std::size_t unchanged_ = 0;  // how much of the text is what was encoded last
-  std::vector<Token> read_;    // what the model was shown last, and what it drew
-  std::string written_;        // the end of the text, and what the model adds to it
+  std::size_t unchanged_ = 0;  // how many bytes of the text are unchanged since the last encoding
+  std::vector<Token> read_;    // the tokens that the model was shown last, and those it drew
+  std::string written_;        // the end of the text, and the bytes that the model adds to it
   std::vector<Token> tokens_;
 };
 

@@ -48,8 +48,9 @@ struct CostOptimalOptions {
 /// Throws: std::invalid_argument unless window >= 1 (or 0) and 0 < probing < 1, where a number of the family is out of its
 /// bounds, and where `most` is negative.
 /// Cost: lines are chosen at every step, in some microseconds for 64 lengths; the time grows with the square of the number
-/// of lengths, to half a millisecond for a thousand. Other shapes are chosen at every fourth step, in some tens of microseconds
-/// for 64 nodes. No allocation, except where the shape of a tree changes, or something is larger than ever before.
+/// of lengths, to half a millisecond for a thousand. Other shapes are chosen at every fourth step, in some tens of
+/// microseconds for 64 nodes. No allocation, except where the shape of a tree changes, or something is larger than ever
+/// before.
 ///
 /// A family of your own is a struct with a `usual_window` and a class Learner,
 ///

@@ -19,8 +19,8 @@ namespace specdec {
 ///   batch · (1 + Σ_{i < γ} P(τ > i)) / (target_cost(tokens of the call) + γ · draft_cost(batch)),
 ///
 /// Goodput is emitted tokens per unit of cost. A target call takes in batch · (1 + the proposed tokens) tokens. Calls of
-/// large batches are bound by arithmetic, not by reading weights: there each drafted token costs its share, and γ shrinks, at last
-/// to 0. The objective is CostOptimalLength's, but the costs are known beforehand.
+/// large batches are bound by arithmetic, not by reading weights: there each drafted token costs its share, and γ shrinks,
+/// at last to 0. The objective is CostOptimalLength's, but the costs are known beforehand.
 ///
 ///   GoodputLength length{32, target_cost, draft_cost};    // one for the whole batch
 ///   const Index gamma = length.next(16);                  // once for each call that all sequences share

@@ -19,7 +19,8 @@ namespace specdec {
 ///
 /// For a given number of nodes and levels, the best tree has the likeliest nodes.
 /// Source: Chen et al., "Sequoia", arXiv:2402.12374, section 4.1 (acceptance by rank) and 4.3 (the choice of nodes and
-/// levels by measured time). Acceptance by rank is learnt during the run, from all nodes together, and assumed to fall by rank.
+/// levels by measured time). Acceptance by rank is learnt during the run, from all nodes together, and assumed to fall by
+/// rank.
 /// Throws: std::invalid_argument unless most_nodes is in 1..256 and most_depth in 1..32.
 struct TreeShapes {
   static constexpr double usual_window = 300;

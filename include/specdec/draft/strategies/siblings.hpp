@@ -1,8 +1,8 @@
 // How the children of a node are drawn or chosen from the row after it.
 //
 // grow() appends up to `count` tokens to `tokens`, and for each token a row to `rows`: the distribution of the token given
-// its elder siblings. `tokens` has room for them, so that views of it stay valid. `place` is the number of tokens between the
-// context and the siblings.
+// its elder siblings. `tokens` has room for them, so that views of it stay valid. `place` is the number of tokens between
+// the context and the siblings.
 #pragma once
 
 #include <cstddef>
