@@ -1,4 +1,4 @@
-// Trees of what followed most often: the nodes that are most probably reached, by counts.
+// Trees of the continuations that are most probable by their counts.
 #pragma once
 
 #include <algorithm>
@@ -15,17 +15,17 @@
 
 namespace specdec::detail {
 
-/// Something that has counted what follows what. It stands at places: number 0 is after the context, and follow() makes
-/// the next one. A match is a number for an end of the text up to a place, longer or shorter, that something followed.
+/// Counts of which tokens followed which strings. A place is a position in the draft: place 0 is after the context, and each
+/// follow() makes the next place. A match is a number for an end of the text up to a place that some token followed before.
 ///
-///   follow(place, token)             the place after a token at that place; places are numbered in this order
-///   each_match(place, visit)         visit(match) for the ends of the text up to the place that something followed, the
-///                                    longest first, while it returns true
-///   each_continuation(match, visit)  visit(token, count) for what followed the match, distinct tokens: first what a
-///                                    line would go on with, then the others in any order
-///   has(match, token)                whether the token is among these
+///   follow(place, token)             makes the place after `token` at `place`; places are numbered in the order of calls
+///   each_match(place, visit)         calls visit(match) for the matches at the place, the longest first, while visit
+///                                    returns true
+///   each_continuation(match, visit)  calls visit(token, count) for each distinct token that followed the match: first for
+///                                    the token of a line's draft, then for the others in any order
+///   has(match, token)                whether the token followed the match
 ///
-/// What followed a longer match has followed the shorter ones, as often at least.
+/// Pre: a token that followed a match has followed each shorter match at least as often.
 template <class C>
 concept Continuations = requires(C& counted, Index place, Index match, Token token) {
   counted.follow(place, token);
@@ -34,20 +34,21 @@ concept Continuations = requires(C& counted, Index place, Index match, Token tok
   { counted.has(match, token) } -> std::same_as<bool>;
 };
 
-/// The tree of the continuations of a context that are most probable by their counts. A line's draft is its path of
-/// eldest children.
+/// The tree of a context's continuations that are most probable by their counts. Its path of eldest children is the draft
+/// that a line would have.
 ///
-/// Of what followed a match T times, a token that did so c times has the probability (2c − 1)/2T; the rest, of 1/2T for
-/// each of the tokens, is for what did not, and is shared out in the same way by the next shorter match that was
-/// followed by other tokens. The probability of a node is the product along its path. The tree has limits.trunk eldest
-/// children of eldest children, then the nodes of the largest probability. An eldest child comes before its siblings,
-/// whatever its probability; of equals those come first that were found first: after the earlier node, of the lower id.
+/// Let a match be followed T times in all, and c times by a token: the token then has probability (2c − 1)/2T. The rest,
+/// 1/2T for each distinct token, is for tokens that did not follow this match; the next shorter match with other tokens
+/// after it shares out the rest in this way, and so on. The probability of a node is the product along its path. The tree
+/// first gets limits.trunk nodes of the path of eldest children, then the nodes of largest probability. An eldest child
+/// comes before its siblings, whatever its probability. Of equals the first found comes first: after the earlier node, then
+/// with the lower id.
 ///
-/// Source: the probabilities are those of escape method D (Howard and Vitter, "Practical Implementations of Arithmetic
-/// Coding", 1993) of prediction by partial matching, with exclusion.
-/// Cost: for each node that is not of the deepest level a look at what followed each of its matches, longest first, up to
-/// one whose share no longer counts among as many nodes as are wanted; and for each continuation of a shorter match one
-/// has(). No allocation in steady state.
+/// Source: prediction by partial matching with escape method D (Howard and Vitter, "Practical Implementations of Arithmetic
+/// Coding", 1993), with exclusion.
+/// Cost: each node above the deepest level reads the continuations of its matches, the longest match first, until a match's
+/// share is too small for the nodes that are wanted; each continuation of a shorter match takes one has(). No allocation in
+/// steady state.
 class CountedTree {
  public:
   template <Continuations C>
@@ -74,7 +75,7 @@ class CountedTree {
     double probability;
   };
 
-  // A continuation of a node; those of one node follow one another, each after its elder sibling.
+  // A continuation of a node. The continuations of one node are stored in sequence, each after its elder sibling.
   struct Found {
     Token token;
     Index parent;
@@ -95,7 +96,7 @@ class CountedTree {
     best_.clear();
   }
 
-  // Adds the continuation to the tree. Its eldest child, if it may have any.
+  // Adds continuation i to the tree. Returns its eldest child, or none.
   template <class C>
   Index take(C& counted, Index i) {
     const Found taken = found(i);
@@ -114,7 +115,7 @@ class CountedTree {
     };
   }
 
-  // Of the nodes that could be added next these are open: of siblings one, as the elder one goes first.
+  // Opens a continuation: open ones may be added next. At most one of several siblings is open, as elders go first.
   void offer(Index i) {
     if (i == none) return;
     open_.push_back(i);
@@ -126,7 +127,7 @@ class CountedTree {
     open_.pop_back();
     return i;
   }
-  // What has no more than this is not among as many continuations as there are nodes.
+  // A continuation of this priority or less cannot come into the tree.
   double least() const { return std::ssize(best_) < nodes_ ? 0 : best_.front(); }
 
   void remember(double priority) {
@@ -139,7 +140,7 @@ class CountedTree {
     std::push_heap(best_.begin(), best_.end(), std::greater<>());
   }
 
-  // Finds the continuations of a node that may come into the tree. The eldest; none where there is none.
+  // Finds the continuations of a node that may come into the tree. Returns the eldest, or none.
   template <class C>
   Index expand(C& counted, const Node& node) {
     const std::size_t eldest = found_.size();
@@ -156,7 +157,7 @@ class CountedTree {
     return static_cast<Index>(eldest);
   }
 
-  // What followed a match and no longer one. The share of what did not.
+  // Finds the tokens that followed a match and no longer match. Returns the share for tokens that did not follow it.
   template <class C>
   double read(C& counted, Index match, Index longer, std::size_t eldest, const Node& node) {
     const std::size_t start = found_.size();
@@ -195,7 +196,7 @@ class CountedTree {
   std::vector<Index> parents_;
   std::vector<Found> found_;
   std::vector<Index> open_;   // a heap
-  std::vector<double> best_;  // a heap, the least of them in front: the largest priorities that were found
+  std::vector<double> best_;  // the largest priorities found, a heap with the least of them in front
   Index nodes_ = 0, depth_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What drafters learn of texts as the suffixes of them all.
+// A store of texts in which drafters look up the longest match.
 #pragma once
 
 #include <algorithm>
@@ -17,18 +17,17 @@
 
 namespace specdec::detail {
 
-/// The suffix automaton of several texts that may all still grow: every string that occurs in one of them
-/// leads from the root along its tokens to one state, and strings share a state if they end at the same
-/// places.
+/// The suffix automaton of several texts, each of which may still grow. Every string that occurs in a text leads from the
+/// root along its tokens to one state. Strings share a state if they end at the same places.
 ///
 /// Source: Blumer, Blumer, Haussler, Ehrenfeucht, Chen, Seiferas, "The smallest automaton recognizing the
-/// subwords of a text", Theoretical Computer Science 40, 1985. For a further text the construction begins at
-/// the root again; a string that is known already gets a state that ends with it, if it has none.
+/// subwords of a text", Theoretical Computer Science 40, 1985. For each further text the construction begins at
+/// the root again. A known string gets a state of which it is the longest string, if it has none.
 ///
-/// A state's strings are the suffixes of its longest one that are longer than what its link holds. So the
-/// suffixes of a text are the states along the links from its end.
-/// Cost: n tokens, however many texts they are, make at most 2n states of 48 bytes and 3n edges of 40 bytes
-/// and two to four slots of 8; building them takes expected O(n).
+/// A state holds its longest string, and all suffixes of it that are longer than the longest string of its link. So the
+/// states along the links from a text's end hold the suffixes of the text.
+/// Cost: n tokens, in any number of texts, take expected O(n) time.
+/// Memory: at most 2n states of 48 bytes and 3n edges of 40 bytes, each edge with two to four slots of 8 bytes.
 class SuffixAutomaton {
  public:
   static constexpr Index root = 0;
@@ -59,9 +58,9 @@ class SuffixAutomaton {
   /// The edge of a state for a token, or none.
   Index find(Index state, Token token) const { return slots_.empty() ? none : slots_[slot(state, token)]; }
 
-  /// The state of the text that ended in state `end`, with a token more.
+  /// Adds a token to the text that ends in state `end`. Returns the state where the text now ends.
   Index extend(Index end, Token token) {
-    if (find(end, token) != none) return shorten(end, token);  // as in another text
+    if (find(end, token) != none) return shorten(end, token);  // another text has this string
     const Index added = add_state({.length = state(end).length + 1, .link = root});
     Index p = end;
     for (; p != none && find(p, token) == none; p = state(p).link) add_edge(p, token, added, 0);
@@ -78,7 +77,7 @@ class SuffixAutomaton {
       const Index i = find(state, token);
       const Index count = ++edges_[static_cast<std::size_t>(i)].count;
       ++at(state).followed;
-      // Only this edge's count has changed, so that comparing it with the leader finds the new one.
+      // Only this edge's count has changed, so comparing it with the best edge is enough.
       if (at(state).best == none || count >= edge(at(state).best).count) at(state).best = i;
     }
   }
@@ -94,8 +93,7 @@ class SuffixAutomaton {
  private:
   State& at(Index i) { return states_[static_cast<std::size_t>(i)]; }
 
-  // Where p's longest string leads with the token: a state of which that is the longest string, made if need
-  // be.
+  // The state where p's longest string with the token after it is the longest string; made if there is none.
   Index shorten(Index p, Token token) {
     const Index q = edge(find(p, token)).to;
     if (state(q).length == state(p).length + 1) return q;
@@ -109,7 +107,7 @@ class SuffixAutomaton {
     return clone;
   }
 
-  // A state for the shorter strings of q, which have been followed by the same tokens as often.
+  // A state for the shorter strings of q, with q's edges and counts.
   Index copy(Index q, Index length) {
     const Index clone = add_state({.length = length, .link = state(q).link, .followed = state(q).followed});
     for (Index i = state(q).first; i != none; i = edge(i).next) {
@@ -135,7 +133,7 @@ class SuffixAutomaton {
     for (Index i = 0; i < edges(); ++i) slots_[slot(edge(i).from, edge(i).token)] = i;
   }
 
-  // Where the edge stands, or would stand: open addressing, at most half full.
+  // The slot of the edge, or the empty slot for it. Open addressing, at most half full.
   std::size_t slot(Index from, Token token) const {
     const auto key = SplitMix64(static_cast<std::uint64_t>(from))() ^ static_cast<std::uint32_t>(token);
     for (std::uint64_t slot = SplitMix64(key)();; ++slot) {
@@ -151,10 +149,10 @@ class SuffixAutomaton {
   std::vector<Index> slots_;
 };
 
-/// What drafters of suffixes learn, from every context that is shown, and from texts of their own.
+/// What a SuffixDrafter has learnt: from every context that it was shown, and from texts that it was given with learn().
 ///
 /// Throws: std::invalid_argument unless 1 <= min_match <= max_match.
-/// Cost: a token that is learnt takes amortised O(1) steps to enter and up to max_match to count.
+/// Cost: a learnt token takes amortised O(1) steps to enter and up to max_match steps to count.
 class LearntSuffixes {
  public:
   LearntSuffixes(Index min_match, Index max_match) : min_match_(min_match), max_match_(max_match) {
@@ -163,15 +161,15 @@ class LearntSuffixes {
                        ", max_match = ", max_match);
   }
 
-  /// Learns a text of its own: no match reaches from one text into another. Every call counts.
-  /// Throws: std::invalid_argument on an id that is negative or no Token holds; nothing has been learnt then.
+  /// Learns a separate text: no match reaches from one text into another. A text that is learnt twice counts twice.
+  /// Throws: std::invalid_argument on an id that is negative or too large for a Token; then nothing has been learnt.
   void learn(TokenIds tokens) {
     check_tokens("tokens", tokens, Index{std::numeric_limits<Token>::max()} + 1);
     End end;
     for (Index i = 0; i < tokens.size(); ++i) advance(end, static_cast<Token>(tokens[i]));
   }
 
-  /// Forgets where the text stood after so many tokens. What was seen stays.
+  /// Rolls back the position in the text to `length` tokens. All that was learnt stays.
   void truncate(Index length) noexcept {
     if (length >= end_.length) return;
     end_.length = std::max<Index>(length, 0);
@@ -181,8 +179,8 @@ class LearntSuffixes {
   /// Forgets all that was learnt.
   void clear() { *this = LearntSuffixes(min_match_, max_match_); }
 
-  /// How often the tokens occurred in all that was learnt. Throws: std::invalid_argument unless they are 1 to
-  /// max_match + 1, which are counted.
+  /// How often the string of tokens occurred in all that was learnt.
+  /// Throws: std::invalid_argument unless there are 1 to max_match + 1 tokens: only such strings are counted.
   Index occurrences(std::span<const Token> tokens) const {
     if (tokens.empty() || std::ssize(tokens) - 1 > max_match_)
       invalid_argument("strings of 1 token to max_match + 1 are counted, not of ", tokens.size(),
@@ -211,7 +209,7 @@ class LearntSuffixes {
   const SuffixAutomaton& automaton() const { return automaton_; }
   Index max_match() const { return max_match_; }
 
-  /// Learns what is new of the context.
+  /// Learns the new tokens of the context.
   void show(std::span<const Token> context) {
     truncate(std::ssize(context));
     if (cut_) resume(context);
@@ -219,13 +217,13 @@ class LearntSuffixes {
     automaton_.mark_text(end_.text);
   }
 
-  /// What is matched at the end of the context that was shown last.
+  /// The longest match at the end of the context that was shown last.
   Match longest() const {
     const Index length = matched(end_);
     return {automaton_.suffix(end_.match, length), length};
   }
 
-  /// The longest match, from this one on, after which anything was counted; none where that is too short.
+  /// The longest match, not longer than this one, with a counted token after it; none if it is shorter than min_match.
   Match followed(Match match) const {
     while (match.state != none && automaton_.state(match.state).best == none) match = shorter(match);
     return match.length < min_match_ ? Match{none, 0} : match;
@@ -247,13 +245,13 @@ class LearntSuffixes {
   struct End {
     Index length = 0;
     Index text = SuffixAutomaton::root;  // the state of the whole text
-    // That of its last max_match tokens, or one that had them until another text told them from its longer
-    // strings; those end here too, so counting may begin with them.
+    // The state of the last max_match tokens; or the state that held them until another text split it. That state's longer
+    // strings end here, too, so counting may begin with them.
     Index match = SuffixAutomaton::root;
   };
 
-  // How much of the context has been learnt: what survived the cut, or the longest beginning that was shown.
-  // A beginning of a text is always the longest string of its state, as nothing stands before it.
+  // Finds how much of the context has been learnt: the tokens that survived the cut, or the longest beginning that was
+  // shown. A beginning of a text is always the longest string of its state, as no token stands before it.
   void resume(std::span<const Token> context) {
     const Index survived = end_.length;
     end_ = {};
@@ -281,7 +279,7 @@ class LearntSuffixes {
   Index min_match_, max_match_;
   SuffixAutomaton automaton_;
   End end_;           // of the current text, as far as it has been learnt
-  bool cut_ = false;  // whether the text may be another one since
+  bool cut_ = false;  // the text was cut: the next context may be another text
 };
 
 }  // namespace specdec::detail

@@ -1,4 +1,4 @@
-// Where the n-grams of a text occurred last.
+// Where the n-grams of a text occurred last: the tables of prompt lookup.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,15 @@
 
 namespace specdec::detail {
 
-/// For every n-gram of a text, of min_ngram to max_ngram tokens, where the last occurrence ends that was entered. The
-/// n-grams stand in the text, which every call is given anew: one that goes on with what was entered.
+/// Stores for each n-gram of a text, of min_ngram to max_ngram tokens, where its last entered occurrence ends. The n-grams
+/// are not copied: every call is given the text again. Pre: this text begins with all that was entered.
 ///
-/// Throws: std::invalid_argument unless 1 <= min_ngram <= max_ngram <= 512. Cost: an expected O(n) a call. Memory: 16 to
-/// 64 bytes for each token and n. No allocation but in make_room().
+/// Throws: std::invalid_argument unless 1 <= min_ngram <= max_ngram <= 512.
+/// Cost: expected O(n) for each call. No allocation except in make_room().
+/// Memory: 16 to 64 bytes for each token and n.
 class NgramEnds {
  public:
-  /// The limit of max_ngram: there is a table as long as the text for every n.
+  /// The limit of max_ngram, as each n needs a table as long as the text.
   static constexpr Index longest_ngram = 512;
 
   NgramEnds(Index min_ngram, Index max_ngram) : min_ngram_(min_ngram), max_ngram_(max_ngram) {
@@ -37,7 +38,7 @@ class NgramEnds {
   Index min_ngram() const { return min_ngram_; }
   Index max_ngram() const { return max_ngram_; }
 
-  /// Makes room for all n-grams of so long a text. True where none is entered any more.
+  /// Makes room for all n-grams of a text of `length` tokens. Returns whether this has removed all entries.
   bool make_room(std::size_t length) {
     if (slots_ >= 2 * length) return false;
     const std::size_t slots = std::bit_ceil(4 * length);
@@ -48,7 +49,7 @@ class NgramEnds {
 
   void clear() { ends_.assign(ends_.size(), 0); }
 
-  /// Where the last occurrence of text[end - n..end) ends that was entered, for the caller to enter another; 0: none.
+  /// Where the last entered occurrence of text[end - n..end) ends; 0: none. The caller enters another by assigning to it.
   Index& latest(std::span<const Token> text, Index end, Index n) {
     const auto table = static_cast<std::size_t>(n - min_ngram_) * slots_;
     const auto key = ngram(text, end, n);
