@@ -34,9 +34,9 @@ struct CostOptimalOptions {
 ///   SpecDec tree{target, ModelDrafter{small, Tree{std::cref(trees), WithoutReplacement{}}}, TraversalVerifier{}, trees};
 ///
 /// Time and acceptance are running estimates. The family learns which drafted tokens are accepted. Drafts are timed by depth
-/// and target calls by size; the cost of a size not yet measured is read from a line through the measured sizes. The first
-/// steps draft a tree (in families that branch), a line, nothing and a longer line, two steps each. Later the shape changes
-/// only if another is better by 1 %; smaller differences may be noise.
+/// and target calls by size; the cost of a size not yet measured is read from a line through the nearest measured sizes. The
+/// first steps draft a tree (in families that branch), a line, nothing and a longer line, two steps each. Later the shape
+/// changes only if another is better by 1 %; smaller differences may be noise.
 /// A probe is a step that tries another shape, to learn about it: a longer, smaller, barer or bushier one. For lines, probes
 /// also go through all lengths in turn. While nothing is drafted, a probe is the best draft, for two steps: the first step
 /// lets a draft model catch up and is not timed. A probe waits until the share `probing` of the time spent pays for its
@@ -55,7 +55,7 @@ struct CostOptimalOptions {
 /// A family of your own is a struct with a `usual_window` and a class Learner,
 ///
 ///   branches                    a static constant: whether the family has other shapes than lines
-///   Learner(family, decay)      decay: the factor by which each step reduces the weight of the steps before
+///   Learner(family, decay)      each step multiplies the weight of earlier steps by decay
 ///   reach(most)                 how large a draft may be for now, as DraftLimits, where next() may ask for `most` tokens
 ///   observe(step)               learns from a step
 ///   limit(steps)                from now on, everything seen so far counts as at most `steps` steps

@@ -5,8 +5,9 @@
 
 namespace specdec::detail {
 
-/// What a drafter asks before it draws from a row: the policy, if that may end a draft there. `remembers` says
-/// whether the rule that will judge the draft remembers its sequence; a drafter is compiled once for all others.
+/// What a drafter asks before it draws from a row: the draft length's keep_drafting, or always yes if it has none.
+/// `remembers`: whether the verifier remembers its sequence. A bool, so that a drafter is compiled once for all verifiers
+/// that do not.
 template <class Policy, bool remembers>
 struct KeepDrafting {
   Policy* length = nullptr;

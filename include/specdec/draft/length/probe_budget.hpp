@@ -1,4 +1,4 @@
-// How often a policy may try what it does not think best.
+// How often a draft length may try a draft that it does not expect to be the best (a probe).
 #pragma once
 
 #include "specdec/error.hpp"
@@ -8,8 +8,8 @@
 
 namespace specdec::detail {
 
-/// Lets probes cost a share of the time: one waits until the steps since the last one have earned what it is expected to
-/// lose, and for a few steps in any case.
+/// Limits the cost of probes to a share of the time: a probe waits until the steps since the last probe have earned its
+/// expected loss, and a few steps in any case.
 /// Throws: std::invalid_argument unless 0 < share < 1.
 class ProbeBudget {
  public:
@@ -23,11 +23,11 @@ class ProbeBudget {
     ++rest_;
   }
 
-  /// Whether there has been rest enough to think of a probe.
+  /// Whether there were enough steps since the last probe.
   bool rested() const { return rest_ >= least_rest; }
-  /// Whether a probe may lose so many seconds.
+  /// Whether a probe may lose `loss` seconds.
   bool affords(double loss) const { return rested() && !(earned_ < loss); }
-  /// There is a probe.
+  /// Enters a probe.
   void spend() {
     earned_ = 0;
     rest_ = 0;

@@ -1,4 +1,4 @@
-// The tree that gets the most tokens accepted, where only the rank of a child among its siblings matters.
+// The tree with the most accepted tokens, where acceptance depends only on the rank of a child among its siblings.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ inline constexpr Index largest_sequoia = 4096;
 
 namespace detail {
 
-/// The most expected accepted tokens below one node, by budget of nodes and by levels: T(n, d) of the paper.
+/// The largest expected number of accepted tokens below one node, by budget of nodes and by levels: T(n, d) of the paper.
 class SequoiaTable {
  public:
   SequoiaTable(std::span<const double> acceptance_by_rank, Index nodes, Index depth)
@@ -39,9 +39,9 @@ class SequoiaTable {
   }
 
   double value() const { return value_.back(); }
-  /// The tree that has the value. It has no node that adds nothing.
+  /// The tree of that value, without nodes that add nothing.
   TreeShape shape() const {
-    // Of the context, and of node k in place k + 1: how many nodes and levels go below.
+    // How many nodes and levels go below the context (place 0) and below node k (place k + 1).
     std::vector<Index> budgets(1, static_cast<Index>(nodes_)), depths(1, static_cast<Index>(levels_)),
         parents;
     for (std::size_t b = 0; b < budgets.size(); ++b) {
@@ -60,7 +60,7 @@ class SequoiaTable {
   }
 
  private:
-  // One level more; false where it makes no difference, so that no further one would.
+  // Adds a level. False: the level makes no difference, so no further level would.
   bool add_level() {
     ++levels_;
     plans_.resize(levels_ * acceptance_.size() * (nodes_ + 1), std::int32_t{-1});
@@ -77,7 +77,8 @@ class SequoiaTable {
     return true;
   }
 
-  // C(n, d, rank): a child of this rank with `below` nodes below it, and its younger siblings; or none of them.
+  // C(n, d, rank): the best of a child of this rank with `below` nodes below it, together with its younger siblings; or of
+  // no such children.
   double best(std::size_t rank, std::size_t n, const std::vector<double>& younger) {
     double best = 0;
     for (std::size_t below = 0; below < n; ++below) {
@@ -89,7 +90,7 @@ class SequoiaTable {
     return best;
   }
 
-  // How many nodes go below the child of this rank, of n for it and its younger siblings; −1: there is none.
+  // How many nodes go below the child of this rank, if it and its younger siblings have n nodes; −1: there is no such child.
   std::int32_t& plan(std::size_t level, std::size_t rank, std::size_t n) {
     return plans_[place(level, rank, n)];
   }
@@ -103,7 +104,7 @@ class SequoiaTable {
   std::span<const double> acceptance_;
   std::size_t nodes_;
   std::size_t levels_ = 0;
-  std::vector<double> value_;        // by budget, of so many levels
+  std::vector<double> value_;        // by budget, for levels_ levels
   std::vector<std::int32_t> plans_;  // by levels below the node
 };
 
@@ -124,16 +125,15 @@ inline void check_sequoia(std::span<const double> acceptance_by_rank, Index node
 
 }  // namespace detail
 
-/// The shape of at most `nodes` nodes and at most `depth` levels of which the most tokens are expected to be accepted,
-/// where acceptance_by_rank[k] is the chance that of the children of a node the k-th is the one accepted, wherever the
-/// node stands.
+/// Returns the shape with the most expected accepted tokens, of at most `nodes` nodes and at most `depth` levels.
+/// acceptance_by_rank[k] is the probability that the accepted child of a node is its k-th; it is equal for all nodes.
 ///
 /// Source: Chen et al., "Sequoia: Scalable, Robust, and Hardware-aware Speculative Decoding" (2024), arXiv:2402.12374,
-/// section 4.1. Nodes that add nothing are left out, so that the tree may be smaller.
-/// Throws: std::invalid_argument where a chance is outside [0, 1], or they sum to more than 1; nodes outside
-/// 0..largest_sequoia; a negative depth.
-/// Cost: time nodes² · ranks · depth / 2, memory 4 · nodes · ranks · depth bytes, of as many ranks and levels as make a
-/// difference: a fraction of a second for 256 nodes. To be called once.
+/// section 4.1. Nodes that add nothing are left out, so the tree may be smaller than `nodes`.
+/// Throws: std::invalid_argument where a probability is outside [0, 1], the probabilities sum to more than 1, nodes is
+/// outside 0..largest_sequoia, or depth is negative.
+/// Cost: time nodes² · ranks · depth / 2, memory 4 · nodes · ranks · depth bytes. Only ranks and levels that make a
+/// difference count. A fraction of a second for 256 nodes. To be called once.
 inline SequoiaShape sequoia_shape(std::span<const double> acceptance_by_rank, Index nodes,
                                   Index depth = unlimited) {
   detail::check_sequoia(acceptance_by_rank, nodes, depth);

@@ -1,4 +1,4 @@
-// A shape that is thought about: a trunk, and what else stands beside it.
+// A shape that a draft length considers: a trunk, and other tokens beside it.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace specdec {
 
-/// A trunk, which leads over the eldest children, and other tokens, none deeper than the trunk's last. Without others it is
-/// a line.
+/// A trunk (the path of eldest children), and other tokens, none deeper than the trunk's last token. Without other tokens it
+/// is a line.
 struct ShapePlan {
   Index trunk = 0;
   /// Token trunk + i follows token others[i], or the context (−1). The tokens of the trunk are the first ones.
@@ -35,8 +35,9 @@ struct ShapePlan {
 
 namespace detail {
 
-/// How large the shapes of a family are at most.
-/// Throws: std::invalid_argument where that is outside 1..256 nodes, or outside 1..deepest levels, which `name` tells.
+/// The largest size of a family's shapes.
+/// Throws: std::invalid_argument where `nodes` is outside 1..256, or `depth` is outside 1..deepest. The message calls the
+/// depth `name`.
 class LargestShape {
  public:
   LargestShape(Index nodes, const char* name, Index depth, Index deepest) : nodes_(nodes), depth_(depth) {
@@ -53,8 +54,8 @@ class LargestShape {
   Index nodes_, depth_;
 };
 
-/// Grows a plan by the token that adds most, and knows how many tokens a step with it is expected to emit. `Chances` is the
-/// Learner of a family of shapes. No allocation once plans as large have been grown.
+/// Grows a plan, each time by the token that adds most, and knows how many tokens a step with the plan is expected to emit.
+/// `Chances` is the Learner of a family of shapes. No allocation, except where a plan is larger than ever before.
 template <class Chances>
 class GrowingPlan {
  public:
@@ -72,10 +73,10 @@ class GrowingPlan {
 
   const ShapePlan& plan() const { return plan_; }
   double tokens() const { return tokens_; }
-  /// What the token that adds most would add; 0 where there is none.
+  /// The expected tokens that the best further token would add; 0 if there is none.
   double gain() const { return open_.empty() ? 0 : open_.front().gain; }
 
-  /// Adds that token. Pre: gain() > 0.
+  /// Adds the best further token. Pre: gain() > 0.
   void add(const Chances& chances) {
     std::pop_heap(open_.begin(), open_.end());
     const Index parent = open_.back().parent;
@@ -91,7 +92,7 @@ class GrowingPlan {
     Index depth = 0, children = 0;
     double reached = 1;
   };
-  // A token that may be added.
+  // A token that may be added, after `parent`.
   struct Open {
     double gain = 0;
     Index parent = 0;
@@ -124,7 +125,7 @@ class GrowingPlan {
     if constexpr (Chances::branches)
       for (Index k = -1; k < plan_.size(); ++k) open(chances, k);
   }
-  // Its next child may be added.
+  // From now on the parent's next child may be added.
   void open(const Chances& chances, Index parent) {
     if (node(parent).depth >= plan_.trunk) return;
     const double gain = next_child(chances, parent);

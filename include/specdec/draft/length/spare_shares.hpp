@@ -1,4 +1,4 @@
-// How often a spare is what the target draws where a trunk is left.
+// How often each spare is accepted where the trunk is left.
 #pragma once
 
 #include <algorithm>
@@ -11,17 +11,19 @@
 
 namespace specdec::detail {
 
-/// Running shares of the stops at a depth of a trunk that hit the first spare there, the second, and so on. Each begins
-/// with what all depths together show, and that with what the ranks before suggest. They fall with the rank.
+/// Running estimates: of all stops at a depth of a trunk, the share that hits the first spare there, the second, and so on.
+/// The estimate for a depth begins from the estimate for all depths together, and the latter begins from the ranks before.
+/// The shares fall with the rank.
 class SpareShares {
  public:
   static constexpr std::size_t ranks = 16;
   using Shares = std::array<double, ranks>;
 
-  /// `depths`: the longest trunk. `decay`: what is left of a stop's weight after another one.
+  /// `depths`: the length of the longest trunk. `decay`: each new stop multiplies the weight of earlier stops by this.
   SpareShares(Index depths, double decay) : decay_(decay), at_(static_cast<std::size_t>(depths)) {}
 
-  /// The trunk was left at this depth, of `offered` spares for the one of rank `hit`, 0 being the first; −1: for none.
+  /// Enters a stop: the trunk was left at this depth, where `offered` spares stood, for the spare of rank `hit` (0 is the
+  /// first); −1: for no spare.
   void observe(Index depth, Index offered, Index hit) {
     for (FadingMean& mean : all_) mean.fade(decay_);
     std::array<FadingMean, ranks>& here = at_[static_cast<std::size_t>(depth)];
@@ -33,14 +35,14 @@ class SpareShares {
     }
   }
 
-  /// From now on, what was seen so far counts as so many stops at most, of each depth and of all together.
+  /// From now on, everything seen so far counts as at most `stops` stops, for each depth and for all depths together.
   void limit(double stops) {
     for (FadingMean& mean : all_) mean.limit(stops);
     for (std::array<FadingMean, ranks>& here : at_)
       for (FadingMean& mean : here) mean.limit(stops);
   }
 
-  /// The share of the k-th; beyond what is counted, none.
+  /// The share of the k-th spare; 0 for ranks that are not counted.
   static double of(const Shares& shares, Index k) {
     return k < static_cast<Index>(ranks) ? shares[static_cast<std::size_t>(k)] : 0;
   }
