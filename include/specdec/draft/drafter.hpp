@@ -80,7 +80,7 @@ concept Drafts = DraftsBy<D, DraftLimits, Source, More...> || DraftsBy<D, Index,
 ///                                   token may not: to drop a token because of a draw makes the output lossy, too.
 ///   draft(context, gamma, chance)   for a drafter of lines, instead of the above: up to gamma tokens
 ///   truncate(length)                rollback: the first `length` tokens of the text stay cached, and those drafted tokens
-///                                   that the next context contains. Must not throw.
+///                                   that the next context begins with. Must not throw.
 ///
 /// A drafter may also offer
 ///

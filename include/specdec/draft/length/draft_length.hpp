@@ -17,8 +17,8 @@ namespace specdec {
 ///
 ///   next(most)       how many tokens to ask for in the next step, 0..most. `most` is always Options::gamma, which may be
 ///                    `unlimited`. Where the budget or a context has room for fewer tokens, the loop cuts the number;
-///                    StepRecord::asked is the number after the cut. Called once for a step, also if the step has to be
-///                    tried again; where all sequences of a Batch share one draft length, once for each Batch::step().
+///                    StepRecord::asked is the number after the cut. Called once for a step, even if the step is tried
+///                    several times; where all sequences of a Batch share one draft length, once for each Batch::step().
 ///   observe(step)    called after every step with its StepRecord. Must not throw.
 ///   keep_drafting(row, i)  optional: whether to draw the (i+1)-th token from the draft model's row; false ends the draft
 ///                    before that token. Only for drafters that show their rows (ModelDrafter). Not with greedy block
@@ -50,7 +50,7 @@ struct FixedLength {
   void observe(const StepRecord&) const {}
 };
 
-/// Asks for two tokens more after a draft that was accepted whole, for one less after any other; always for 1 to 1024.
+/// Asks for two tokens more after a draft that was accepted whole, for one less after any other; between 1 and 1024.
 ///
 /// Source: the "heuristic" schedule of Hugging Face Transformers' assisted generation.
 /// Throws: std::invalid_argument unless initial >= 1.
