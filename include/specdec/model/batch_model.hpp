@@ -1,4 +1,4 @@
-// What a model has to offer that takes in tokens of many sequences in one call.
+// What a model needs to take tokens of many sequences in one call.
 #pragma once
 
 #include <concepts>
@@ -10,22 +10,22 @@
 
 namespace specdec {
 
-/// A language model with a context for each of many sequences, which it knows by numbers:
+/// A language model for many sequences. Each sequence has a number and a context of its own:
 ///
-///   vocab_size()              number of tokens
-///   forward(feeds)            appends each feed's tokens to its sequence's context, which holds feed.from tokens, and
-///                             returns, as one matrix of probabilities, the next-token distributions after each of the
-///                             last feed.rows of them, feed after feed. Of a feed without rows it returns none: a part
-///                             of a long prompt. A number that it has not met begins an empty context. The rows live
-///                             until the next call of the model. Where it throws, all contexts are as before.
-///   keep(sequence, length)    keeps the first `length` tokens of the sequence's context; does nothing where there are
-///                             no more. Must not throw.
+///   vocab_size()              number of tokens in the vocabulary
+///   forward(feeds)            appends each feed's tokens to the context of its sequence, which holds feed.from tokens.
+///                             Returns one matrix of probabilities: feed after feed, the next-token distributions after
+///                             each of the last feed.rows tokens. A feed with 0 rows, such as a part of a long prompt,
+///                             gets no row. A new number begins an empty context. The rows live until the next call of
+///                             the model. After a throw all contexts are as before.
+///   keep(sequence, length)    keeps the first `length` tokens of the sequence's context. Does nothing if there are no
+///                             more than that. Must not throw.
 ///   release(sequence)         forgets the sequence and its context. Must not throw.
 ///
-/// keep() and release() do nothing for a number that it has not met. No sequence is in two feeds of a call. Rows must not
-/// depend on what else is in the call, if one seed is to give one text in any company. A model serves one Batch at a time,
-/// whose numbers it is given. One whose contexts are bounded can say so with a member `Index context_size() const`, for
-/// each of them. One whose feeds may branch (takes_trees) has a keep(sequence, path), too: see model/trees.hpp.
+/// keep() and release() do nothing for an unknown number. No sequence is in two feeds of one call. A row must not depend on
+/// the other feeds of the call; otherwise a seed gives different texts in different batches. A model serves one Batch at a
+/// time, and the Batch chooses the numbers. If contexts are bounded, a member `Index context_size() const` says how many
+/// tokens each one holds. A model that takes trees (takes_trees) also has keep(sequence, path): see model/trees.hpp.
 template <class M>
 concept BatchModel =
     requires(M& model, const M& constant, std::span<const BatchFeed> feeds, Index sequence, Index length) {

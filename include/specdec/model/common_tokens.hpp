@@ -1,4 +1,4 @@
-// Models of another vocabulary, as models over the target's.
+// Draft models that have another vocabulary than the target.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,8 @@
 namespace specdec {
 namespace detail {
 
-/// The rows that a model of another vocabulary returned, over the target's. `places` tell for each row which of the model's
-/// it is. A view of both, and of the map.
+/// The rows of a model with another vocabulary, as rows over the target's vocabulary. Row i is the model's row places[i]. A
+/// view of the model's rows, of `places` and of the map.
 template <class Matrix>
 class CommonTokensRows {
   using Row = RowOf<Matrix>;
@@ -55,33 +55,35 @@ class CommonTokensRows {
 
 }  // namespace detail
 
-/// A model of another vocabulary as one over the target's: its rows have those of its tokens that the target has, too, each
-/// as likely as it is among them. A wrapper (see model/feeds.hpp), which takes trees where the model does.
+/// Makes a model with another vocabulary a model over the target's vocabulary. Its rows hold the tokens that both
+/// vocabularies have, with the model's probabilities renormalised over these common tokens. A wrapper (see model/feeds.hpp)
+/// that takes trees if the model does.
 ///
 ///   ModelDrafter drafter{CommonTokens{small, map}};    // a reduced draft head, or token-level intersection
 ///   ModelDrafter drafter{CommonTokens{small, map, spelled}, ConfidentTree{.nodes = 48}};
 ///   CommonTokens{Windowed{ProcessedModel{engine, chain}, 4, 508}, map, spelled};
 ///
-/// The model is shown the text in its own tokens: a token of the target that it has by its partner, any other as
-/// spelled(x), a range of draft tokens (for its bytes by the draft's tokenizer, say), which is asked once for each. Without
-/// spelled(), where that is empty, and beyond the map, as in the padding of a target's rows, it is token 0. How the text is
-/// shown costs acceptance, never exactness: the rows depend on the text alone, and tokens are drawn from nothing else.
+/// The model reads the text in its own tokens. A common token is shown as its partner in the model's vocabulary. Any other
+/// token x is shown as spelled(x), a range of draft tokens: for example its bytes as the draft's tokenizer writes them.
+/// spelled() is called once for each such token. A token is shown as token 0 if there is no spelled(), if its spelling is
+/// empty, or if it lies beyond the map (padding of a target's rows). A bad spelling costs acceptance, never exactness: the
+/// rows depend on the text alone, and tokens are drawn from these rows alone.
 ///
-/// Where the model's row has no mass on common tokens, the row is one-hot at the common token of the lowest draft id, which
-/// costs acceptance, too. So is the row after a text that takes more of the model's tokens than the model's context holds,
-/// where all nodes of a tree count: context_size() is the model's, and a spelling may take more tokens than the one that it
-/// spells. With a Windowed inside, around a model for lines, the model is shown the latest of the text.
-/// What the model's rows are cut to (top-k, temperature 0) is cut before that. To have it cut from common tokens, forbid the
-/// others in the hook of a ProcessedModel: a logit of −inf where map.mapped() is 0.
+/// If the model's row has no mass on common tokens, the row is one-hot at the common token with the lowest draft id. This
+/// costs acceptance, too. The row is also one-hot there if the spelled text does not fit into the model's context. This can
+/// happen because context_size() is the model's own, a spelling may take more tokens than the one it spells, and all nodes
+/// of a tree count. To show the model the latest part of the text instead, put a Windowed inside, as above; it takes no trees.
+/// Top-k, temperature 0 and other cuts inside the model come before the renormalisation. To cut among common tokens only,
+/// forbid the other tokens in the hook of a ProcessedModel: a logit of −inf where map.mapped() is 0.
 ///
 /// Source: Timor et al., "Accelerating LLM Inference with Lossless Speculative Decoding Algorithms for Heterogeneous
 /// Vocabularies", arXiv:2502.05202 (token-level intersection, TLI); the spelling is ours. Li et al., "EAGLE-3",
-/// arXiv:2503.01840 (heads over a part of the target's vocabulary, where the map leaves nothing out).
-/// Throws: also std::invalid_argument where the map is of another vocabulary than the model's or maps nothing, and on a
-/// spelling that holds a token outside the model's vocabulary; what spelled() throws. A throw of forward() closes the trees of
-/// the texts in the call. A row whose mass on common tokens is no finite number is an InvalidDistribution where it is asked for.
-/// Cost: a call of the model, with the tokens of the spellings; a pass over each row that is asked for. Rows are stable where
-/// the model's are.
+/// arXiv:2503.01840 (draft heads over a part of the target's vocabulary: all their tokens are common).
+/// Throws: also std::invalid_argument if the map is for another vocabulary than the model's, if it maps nothing, or if a
+/// spelling has a token outside the model's vocabulary; what spelled() throws. A throw of forward() closes the trees of the
+/// texts in the call. Reading a row with a mass on common tokens that is not finite throws InvalidDistribution.
+/// Cost: a call of the model, with the tokens of the spellings; a pass over each row that is read. Rows are stable if the
+/// model's are.
 /// Example: examples/other_tokenizer.cpp.
 template <class M>
 class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
@@ -110,10 +112,10 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
     while (map_.to(otherwise_) == TokenMap::none) ++otherwise_;
   }
 
-  /// The target's.
+  /// The size of the target's vocabulary.
   Index vocab_size() const { return map_.vocab_size(); }
 
-  /// What the model alone was fed with is not known here.
+  /// This does not know tokens that the model was fed directly.
   static constexpr bool keeps_context = true;
   static constexpr bool stable_rows = has_stable_rows<Bare>;
 
@@ -166,7 +168,7 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
     if (!feed.parents.empty()) detail::check_parents(feed.tokens, feed.parents, nodes);
   }
 
-  // Adds the feeds to their texts, and finds what the model is fed, and where its rows will be.
+  // Adds the feeds to their texts. Finds the tokens that the model is fed, and the places of its rows.
   void enter(std::span<const BatchFeed> feeds) {
     of_model_.clear();
     places_.clear();
@@ -196,9 +198,9 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
   Token otherwise_ = 0;  // in the draft vocabulary: the first token that both have
   detail::PerSequence<detail::SpelledText, for_many> texts_;
   std::vector<BatchFeed> of_model_;
-  std::vector<Index> places_;  // of the rows, among the model's
-  Index rows_ = 0;             // of the model's
-  std::optional<Value> kept_;  // what the rows are views of, where the model returns a matrix by value
+  std::vector<Index> places_;  // places_[i] is the model's row for row i
+  Index rows_ = 0;             // how many rows the model returns
+  std::optional<Value> kept_;  // a matrix that the model returned by value: rows are views of it
 };
 
 template <class M>

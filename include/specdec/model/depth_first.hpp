@@ -10,17 +10,17 @@
 
 namespace specdec::detail {
 
-/// Goes from end to end of a tree, depth first, so that what two ways have in common is walked once.
+/// Visits the ends of a tree's branches, depth first: tokens that two branches share are walked once.
 class DepthFirst {
  public:
-  /// Room for a tree of so many tokens.
+  /// Makes room for a tree of so many tokens.
   void reserve(std::size_t tokens) {
     first_.reserve(tokens + 1);
     next_.reserve(tokens);
   }
 
-  /// Calls visit(end) for the end of each way that leads to one of the last `wanted` tokens. What leads to none of
-  /// them is left out. Allocates nothing within the reserve.
+  /// Calls visit(end) for the end of each branch that leads to one of the last `wanted` tokens, and skips the others.
+  /// Allocates nothing within the reserve.
   template <class Visit>
   void operator()(std::span<const Index> parents, Index wanted, const Visit& visit) {
     link(parents, wanted);
@@ -34,7 +34,7 @@ class DepthFirst {
   }
 
  private:
-  // From the last token to the first: whether anything that follows a token is wanted is known before its own turn.
+  // From the last token to the first: a token's children come before it, so it is known whether one of them is wanted.
   void link(std::span<const Index> parents, Index wanted) {
     const Index size = std::ssize(parents);
     first_.assign(parents.size() + 1, -1);

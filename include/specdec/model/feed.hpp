@@ -1,4 +1,4 @@
-// What the target has to be fed for a step.
+// The tokens that the target is fed for a step.
 #pragma once
 
 #include <span>
@@ -7,19 +7,19 @@
 
 namespace specdec {
 
-/// What the target has to be fed for a step.
+/// The tokens that the target is fed for a step.
 struct Feed {
-  std::span<const Token> tokens = {};  ///< to be fed after the first `from` tokens of the sequence
+  std::span<const Token> tokens = {};  ///< come after the first `from` tokens of the sequence
   Index from = 0;                      ///< how many tokens of the sequence the target has cached
-  Index rows = 0;  ///< the next-token rows of so many of the tokens, the last ones, are wanted
-  /// Of a draft that branches: tokens[k] follows tokens[parents[k]], or what the target has cached where that is −1. Empty
-  /// where each token follows the one before.
+  Index rows = 0;                      ///< next-token rows are wanted after the last `rows` tokens
+  /// For a draft that branches: tokens[k] follows tokens[parents[k]]. If parents[k] is −1, it follows the cached tokens.
+  /// Empty if each token follows the one before it.
   std::span<const Index> parents = {};
 };
 
-/// What one of many sequences is to be fed.
+/// The tokens that one of many sequences is fed.
 struct BatchFeed : Feed {
-  Index sequence = 0;  ///< its number: whose context the tokens go into
+  Index sequence = 0;  ///< the number of the sequence
 };
 
 }  // namespace specdec

@@ -1,16 +1,16 @@
-// Any model, called over feeds: one text is a batch of one.
+// Calls any model with feeds: one text is a batch of one.
 //
-// What wraps a model is written once, over feeds. Around a model for many texts it passes their feeds on; around a model
-// for one text the only sequence is number 0. Of each wrapper holds, beside what it says itself:
+// A wrapper of a model is written once, over feeds. Around a model for many texts it passes their feeds on. Around a model
+// for one text the only sequence has number 0. All wrappers promise this, in addition to their own comments:
 //
-//   a model    around a model for one text it is a model for one text, around a model for many texts a model for many
+//   a model    a wrapper around a model for one text is a model for one text; around a model for many texts, for many
 //   holds      a model passed as an lvalue is referred to and must outlive the wrapper; an rvalue is moved in. The model's
-//              contexts are empty when it is given. Wrappers and drafters that refer to one model take turns: the one that
-//              takes over says truncate(0) first
-//   throws     std::invalid_argument for rows outside 1..tokens.size() (of many texts 0..), where a context does not hold
-//              feed.from tokens, on parents that make no tree, and where the model returns rows of another shape than asked
-//              for; std::logic_error on a line while a tree is open; what the model throws. After a throw of forward() all
-//              contexts are as before
+//              contexts must be empty then. Wrappers and drafters that refer to one model take turns: the one that takes
+//              over calls truncate(0) first
+//   throws     std::invalid_argument if rows is outside 1..tokens.size() (for many texts 0..tokens.size()), if a context
+//              does not hold feed.from tokens, if parents make no tree, or if the model returns rows of the wrong shape;
+//              std::logic_error on a line (a feed without parents) while a tree is open; what the model throws. After a
+//              throw of forward() all contexts are as before
 //   costs      no allocation in steady state
 #pragma once
 
@@ -35,11 +35,12 @@
 
 namespace specdec::detail {
 
-/// A model for many texts, or a wrapper of one. What its rows are is not asked.
+/// A model for many texts, or a wrapper of one. The type of its rows is not checked.
 template <class M>
 concept TakesFeeds = requires(M& model, std::span<const BatchFeed> feeds) { model.forward(feeds); };
 
-/// Says in words what a model lacks of what a wrapper calls. What forward() returns is asked for elsewhere.
+/// A compile error that names the function if a model lacks one that wrappers call. The result of forward() is checked
+/// elsewhere.
 template <class M>
 consteval bool can_be_wrapped() {
   if constexpr (TakesFeeds<M>) {
@@ -66,13 +67,13 @@ consteval bool can_be_wrapped() {
   return true;
 }
 
-/// A model that is held by value (M), or referred to (M&), called over feeds.
+/// Calls a model with feeds. The model is held by value (M) or referred to (M&).
 ///
-///   forward(feeds)            what the model returns. A model for one text is given the only feed; it has no call without
-///                             rows, and is asked for one where the feed wants none
-///   keep(sequence, length)    truncate(length) of a model for one text
-///   keep(sequence, path)      where the model takes trees
-///   release(sequence)         of a model for many texts
+///   forward(feeds)            returns what the model returns. A model for one text is given the only feed. It cannot be
+///                             called for 0 rows: if the feed wants none, it is asked for one
+///   keep(sequence, length)    calls truncate(length) of a model for one text
+///   keep(sequence, path)      only if the model takes trees
+///   release(sequence)         only for a model for many texts
 template <class M>
 class OverFeeds {
  public:
@@ -115,30 +116,30 @@ class OverFeeds {
   M model_;
 };
 
-/// What a call of a model returns, be it for one text or for many.
+/// The type that a call of a model returns, for one text or for many.
 template <class M>
 using OutputOf = decltype(std::declval<OverFeeds<M&>&>().forward(std::span<const BatchFeed>{}));
 
-/// How many rows the feeds want together.
+/// How many rows all feeds want together.
 inline Index rows_of(std::span<const BatchFeed> feeds) {
   Index rows = 0;
   for (const BatchFeed& feed : feeds) rows += feed.rows;
   return rows;
 }
 
-/// Refuses what cannot be feed number k of a call, by the name that the caller gave it.
+/// Throws if feed number k of a call is not valid. Messages use the names of the caller's arguments.
 template <bool for_many>
 struct FeedCheck {
   const BatchFeed& feed;
   std::size_t k;
 
-  /// A feed goes on where its sequence's context ends.
+  /// A feed must begin where its sequence's context ends.
   void from(Index length) const {
     if (feed.from != length)
       invalid_argument("feeds[", k, "].from = ", feed.from, ", but the context of sequence ", feed.sequence,
                        " holds ", length, " tokens");
   }
-  /// A prompt's part may be fed without a row, but not to a model for one text.
+  /// A feed for a model for many texts may want 0 rows: it is a part of a prompt.
   void rows() const {
     const Index least = for_many ? 0 : 1, tokens = std::ssize(feed.tokens);
     if (feed.rows >= least && feed.rows <= tokens) return;
@@ -147,7 +148,7 @@ struct FeedCheck {
                        ", the number of its tokens");
     else invalid_argument("rows = ", feed.rows, " is outside 1..", tokens, ", the number of tokens");
   }
-  /// A line follows the context, which is not told while a tree is open.
+  /// A line continues the context, which is not settled while a tree is open.
   void branches(bool tree_is_open) const {
     if (!feed.parents.empty() || !tree_is_open) return;
     if constexpr (for_many)
@@ -159,14 +160,14 @@ struct FeedCheck {
   }
 };
 
-/// What is kept for each sequence: for a model for one text there is one State at most, of sequence 0.
+/// A State for each sequence. A model for one text has at most one State, for sequence 0.
 template <class State, bool for_many>
 class PerSequence {
  public:
   State* find(Index) { return state_ ? &*state_ : nullptr; }
   State& at(Index) { return *state_; }
   const State& at(Index) const { return *state_; }
-  /// The sequence's, which is made by State(arguments...) where there is none.
+  /// The sequence's State. If there is none, State(arguments...) makes one.
   template <class... Arguments>
   State& make(Index, Arguments&&... arguments) {
     return state_ ? *state_ : state_.emplace(std::forward<Arguments>(arguments)...);
@@ -195,10 +196,13 @@ class PerSequence<State, true> {
   std::unordered_map<Index, State> states_;
 };
 
-/// Holds the model of a wrapper W, and gives the wrapper the functions that such a model has: around one for one text
-/// forward(tokens, rows) and truncate(length), and, if it takes trees, forward(tokens, parents, rows) and keep(path);
-/// around one for many texts forward(feeds), keep(sequence, length), release(sequence), and, if it takes trees,
-/// keep(sequence, path). The wrapper itself is written over feeds. It may keep to itself, if this is its friend:
+/// Holds the model of a wrapper W and gives W the public functions of a model:
+///
+///   for one text      forward(tokens, rows) and truncate(length); with trees also forward(tokens, parents, rows) and
+///                     keep(path)
+///   for many texts    forward(feeds), keep(sequence, length), release(sequence); with trees also keep(sequence, path)
+///
+/// W itself is written over feeds. It has these functions, which may be private if WrapsModel is a friend of W:
 ///
 ///   forward_feeds(feeds)               the rows of the feeds; after a throw all contexts are as before
 ///   keep_length(sequence, length)      must not throw
@@ -213,7 +217,7 @@ class WrapsModel {
   Index vocab_size() const { return inner_.model().vocab_size(); }
   Index context_size() const { return specdec::context_size(inner_.model()); }
 
-  /// The model, where others may refer to it, too: two wrappers around one model share its context.
+  /// The addresses of a model that others may refer to, too: two wrappers around one model share its context.
   std::vector<const void*> identities() const { return shared_identities<M>(inner_.model()); }
 
   decltype(auto) forward(std::span<const Token> tokens, Index rows) &
@@ -274,7 +278,7 @@ class WrapsModel {
   W& wrapper() { return static_cast<W&>(*this); }
 
   OverFeeds<M> inner_;
-  Index cached_ = 0;  // tokens of the only context that were fed through here
+  Index cached_ = 0;  // for one text: how many tokens of the context were fed through this wrapper
 };
 
 }  // namespace specdec::detail

@@ -1,4 +1,4 @@
-// What several calls of a model return, as if one had.
+// The rows of several calls of a model, as if one call had returned them.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace specdec::detail {
 
-/// Copies of the rows of several calls, each of which returns an Output. Always copies: rows that a model calls stable live
-/// until their positions are truncated away, which the next call may do. No allocation in steady state.
+/// Copies the rows of several calls, which return an Output each. Even stable rows are copied: they live until their
+/// positions are truncated away, and that may happen before the next call. No allocation in steady state.
 template <class Output>
 class GatheredRows {
   using Row = RowOf<decltype(distributions(std::declval<const Output&>()))>;
@@ -25,7 +25,7 @@ class GatheredRows {
   using Stored = typename Rows::Stored;
 
  public:
-  /// Forgets what there was; room for so many rows.
+  /// Forgets all rows and makes room for `count` new ones.
   void begin(Index count, Index vocab_size) {
     vocab_size_ = vocab_size;
     rows_.clear();
@@ -33,15 +33,15 @@ class GatheredRows {
     gathered_.reserve(places_.size());
   }
 
-  /// The rows that a call returned, as put() takes them. The output must outlive them.
-  /// Throws: std::invalid_argument where they are not so many rows over the vocabulary.
+  /// The rows that a call returned, for put(). The output must outlive them.
+  /// Throws: std::invalid_argument unless there are `count` rows over the vocabulary.
   auto checked(const Output& output, Index count) const {
     const auto rows = distributions(output);
     check_shape("model", rows.rows(), row_size(rows), count, vocab_size_);
     return rows;
   }
 
-  /// Row i of them becomes row number `place` of all.
+  /// Copies row i of `rows`: it becomes row number `place`.
   template <class Matrix>
   void put(Index place, const Matrix& rows, Index i) {
     places_[static_cast<std::size_t>(place)] = rows_.size();
@@ -49,7 +49,7 @@ class GatheredRows {
     rows_.add(NamedRow(row, "model", i));
   }
 
-  /// All rows, once each has been put in its place. They live until begin().
+  /// All rows. Each must have been put in its place. They live until begin().
   RowSpan<Stored> all() & {
     gathered_.clear();
     for (const Index k : places_) gathered_.push_back(rows_[k]);
@@ -58,12 +58,12 @@ class GatheredRows {
 
  private:
   Rows rows_;                  // in the order of the calls
-  std::vector<Index> places_;  // where among them each row is
+  std::vector<Index> places_;  // the index in rows_ of each row
   std::vector<Stored> gathered_;
   Index vocab_size_ = 0;
 };
 
-/// Numbers stay numbers, be they probabilities or logits, as they are stored.
+/// For models that return numbers, probabilities or logits: copies them in the type in which they are stored.
 template <NumberMatrix Output>
 class GatheredRows<Output> {
   using Stored = typename std::remove_cvref_t<decltype(std::declval<NumbersOf<Output>&>().row(0))>::Stored;

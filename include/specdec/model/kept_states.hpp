@@ -1,4 +1,4 @@
-// States of a model that cannot be cut back, kept for a way back.
+// Saved states of a model that cannot cut its context back.
 #pragma once
 
 #include <algorithm>
@@ -9,19 +9,19 @@
 
 namespace specdec::detail {
 
-/// States of a model by the length of its context, of which that of the empty one is there forever. The rest is for the
-/// latest half the latest there were, and for the other half such that gaps are the wider the older they are: then
-/// the way back from any of them costs little, and from a recent one nothing.
+/// Keeps states of a model, each with the length of its context. The state of the empty context always stays. Of the others
+/// this keeps the newest half, and older ones ever further apart. Going back then costs little, and to a recent state
+/// nothing.
 template <class Snapshot>
 class KeptStates {
  public:
-  /// For so many states beside that of the empty context, which `save` writes into a snapshot.
+  /// Room for `most` states besides the state of the empty context. `save` writes that state into a snapshot now.
   template <class Save>
   KeptStates(Index most, const Save& save) : most_(static_cast<std::size_t>(most)) {
     add(0, save);
   }
 
-  /// Keeps the present state, of a context of that length, none being kept of a longer one.
+  /// Keeps the present state, of a context of that length. No state of a longer context may be kept at this time.
   template <class Save>
   void keep(Index length, const Save& save) {
     if (marks_[used_ - 1].length == length) return;
@@ -53,13 +53,13 @@ class KeptStates {
     marks_[used_++].length = length;
   }
 
-  // Before one of length `now` is added: the older one without which a way back gets longer by the least part of itself.
+  // Makes room for a state of length `now`: drops the older state that shortens a way back by the smallest share.
   void drop(Index now) {
     const auto longer_by = [&](std::size_t i) {
       const Index next = i + 1 < used_ ? marks_[i + 1].length : now, previous = marks_[i - 1].length;
       return static_cast<double>(next - previous) / static_cast<double>(now - previous);
     };
-    const std::size_t latest = (most_ + 1) / 2 - 1;  // which stay
+    const std::size_t latest = (most_ + 1) / 2 - 1;  // so many of the newest stay
     std::size_t least = 1;
     for (std::size_t i = 2; i < used_ - latest; ++i)
       if (longer_by(i) < longer_by(least)) least = i;
@@ -71,7 +71,7 @@ class KeptStates {
   std::size_t most_, used_ = 0;
   std::vector<Snapshot> states_;
   std::vector<Mark>
-      marks_;  // one for each state: those in use, the shortest context first, and then the rest
+      marks_;  // one for each state: first the states in use, from the shortest context on, then the unused
 };
 
 }  // namespace specdec::detail

@@ -1,4 +1,4 @@
-// Many sequences for models that know one.
+// Many sequences for models that have one context.
 #pragma once
 
 #include <algorithm>
@@ -22,14 +22,15 @@
 
 namespace specdec {
 
-/// Makes a BatchModel of any Model that can be copied: a copy of it for each sequence, called one after the other.
+/// Makes a BatchModel of any Model that can be copied. Each sequence has a copy of the model; the copies are called one
+/// after another.
 ///
 ///   ModelPerSequence target{model};    // each sequence begins with a copy of the model as it is now
 ///
-/// For tests, for models whose copies share their weights, and to see what a call for all sequences at once is worth.
-/// Takes trees where the model does. Where the model returns numbers, probabilities or logits, so does this, and goes into a
-/// ProcessedModel. The model is moved in, or copied; its context is empty.
-/// Throws: std::invalid_argument where the model returns rows of another shape than asked for; what the model throws.
+/// For tests, for models whose copies share their weights, and to measure what one call for all sequences would gain. Takes
+/// trees if the model does. If the model returns numbers (probabilities or logits), so does this, and ProcessedModel can
+/// wrap it. The model is moved in or copied. Its context must be empty.
+/// Throws: std::invalid_argument if the model returns rows of the wrong shape; what the model throws.
 /// Cost: a call of a model for each feed. Memory: a model for each sequence.
 template <Model M>
   requires std::copy_constructible<M>
@@ -41,7 +42,7 @@ class ModelPerSequence {
     else return distributions(output);
   }
   using Row = std::remove_cvref_t<decltype(rows_in(std::declval<const Output&>()).row(0))>;
-  // What the rows of a call are views of where forward() returns a matrix by value.
+  // A matrix that the model returned by value: the rows of the call are views of it.
   using Kept = std::unique_ptr<const Output>;
 
  public:
@@ -57,7 +58,7 @@ class ModelPerSequence {
     try {
       for (; fed < feeds.size(); ++fed) feed(feeds[fed]);
     } catch (...) {
-      // The last one's model may have taken its tokens in, if it is its rows that were wrong.
+      // The last model, too, may have taken its tokens in: its rows may have been the error.
       for (std::size_t i = 0; i <= fed; ++i) keep(feeds[i].sequence, feeds[i].from);
       throw;
     }
@@ -80,7 +81,7 @@ class ModelPerSequence {
   Index size() const { return std::ssize(models_); }
 
  private:
-  // A prompt's part without rows is asked for one, for a Model has no call without.
+  // A Model cannot be called for 0 rows: for a part of a prompt it is asked for one.
   void feed(const BatchFeed& feed) {
     M& model = models_.try_emplace(feed.sequence, prototype_).first->second;
     take_rows(call(model, feed), feed);

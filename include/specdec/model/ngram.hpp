@@ -3,12 +3,12 @@
 // interpolated as in Chen, Goodman, "An empirical study of smoothing techniques for language modeling",
 // Harvard TR-10-98, 1998.
 //
-// With h a context of k−1 tokens, h' the same without its first token, c(h, w) how often w follows h in the
-// text, c(h) = Σ_w c(h, w) and T(h) how many different tokens follow h:
+// h is a context of k−1 tokens, and h' is h without its first token. c(h, w) is how often w follows h in the text,
+// c(h) = Σ_w c(h, w), and T(h) is the number of different tokens that follow h:
 //
 //     P_k(w | h) = (c(h, w) + T(h)·P_{k−1}(w | h')) / (c(h) + T(h)),    P_0(w) = 1/V
 //
-// Where h was never followed by anything, P_k(w | h) = P_{k−1}(w | h').
+// If nothing ever follows h in the text, P_k(w | h) = P_{k−1}(w | h').
 #pragma once
 
 #include <algorithm>
@@ -28,19 +28,19 @@
 
 namespace specdec {
 
-/// An n-gram model with interpolated Witten-Bell smoothing: every token has positive probability in every
-/// context, and the next token depends on the last order−1 tokens only. Satisfies Model. Mostly used as
+/// An n-gram model with interpolated Witten-Bell smoothing. Every token has positive probability in every
+/// context. The next token depends on the last order−1 tokens only. Satisfies Model. The usual type is
 /// NgramModel, which is BasicNgramModel<double>.
 ///
 ///   auto target = NgramModel::train(text, {.order = 6, .vocab_size = 256});
 ///   ModelDrafter drafter{target.with_order(2)};    // a bigram model on the same counts
 ///
-/// Copies share their counts, which never change, and have a context each: a copy is cheap to make.
+/// Copies are cheap: they share the counts, which never change. Each copy has a context of its own.
 /// Source: above. Units: probabilities, in Scalar.
 /// Cost: a row takes order−1 binary searches, a pass over V numbers, and one addition per distinct successor
 /// of each suffix of the context. No allocation once the longest context and the most rows have been seen.
-/// Numeric: rows sum to 1 up to rounding; a context gives the same bits however it was fed. At orders in the
-/// hundreds the weight of the shortest contexts may underflow: unseen tokens then get probability 0.
+/// Numeric: rows sum to 1 up to rounding. A context gives the same bits however it was fed. At orders in the
+/// hundreds the weight of the shortest contexts may underflow. Unseen tokens then get probability 0.
 /// Example: examples/generate.cpp.
 template <std::floating_point Scalar>
 class BasicNgramModel {
@@ -48,7 +48,7 @@ class BasicNgramModel {
 
  public:
   struct Options {
-    Index order = 3;  ///< tokens that are counted together: 1 unigram, 2 bigram, ...
+    Index order = 3;  ///< how many tokens are counted together: 1 unigram, 2 bigram, ...
     Index vocab_size = 256;
   };
 
@@ -63,9 +63,9 @@ class BasicNgramModel {
     Token argmax() const {
       return static_cast<Token>(std::max_element(values_.begin(), values_.end()) - values_.begin());
     }
-    /// A view of it, as verifiers and chance take rows.
+    /// A view of the distribution, which verifiers and chance take as a row.
     DenseRow<Scalar> view() const& { return {values_.data(), vocab_size()}; }
-    DenseRow<Scalar> view() const&& = delete;  // it would be gone
+    DenseRow<Scalar> view() const&& = delete;  // the view would dangle
 
    private:
     friend BasicNgramModel;
@@ -75,7 +75,7 @@ class BasicNgramModel {
 
   BasicNgramModel(const BasicNgramModel&) = default;
   BasicNgramModel& operator=(const BasicNgramModel&) = default;
-  /// What was moved away keeps the counts, and is a model with an empty context.
+  /// A moved-from model keeps the counts and has an empty context.
   BasicNgramModel(BasicNgramModel&& other) noexcept
       : counts_(other.counts_),
         order_(other.order_),
@@ -92,8 +92,8 @@ class BasicNgramModel {
 
   /// A model of the text, with an empty context. An empty text gives the uniform distribution.
   ///
-  /// Throws: std::invalid_argument on an order below 1, on a vocab_size that is not positive or too large for
-  /// Token, and on a token of the text outside the vocabulary.
+  /// Throws: std::invalid_argument if order is below 1, if vocab_size is not positive or is too large for
+  /// Token, or if a token of the text is outside the vocabulary.
   /// Cost: O(order·(n + V)) for n tokens.
   static BasicNgramModel train(std::span<const Token> text, const Options& options) {
     check(options);
@@ -102,7 +102,7 @@ class BasicNgramModel {
                            options.order);
   }
 
-  /// The model of a lower order on the same counts, with an empty context: exactly what train() would give.
+  /// A model of a lower order on the same counts, with an empty context: exactly the model that train() would make.
   /// Throws: std::invalid_argument unless 1 <= order <= the order that was trained.
   BasicNgramModel with_order(Index order) const {
     if (order < 1 || order > counts_->order())
@@ -137,7 +137,7 @@ class BasicNgramModel {
     if (kept < context_.size()) context_.resize(kept);
   }
 
-  /// The distribution after `context`, whatever the model has been fed: the same bits as a row of forward().
+  /// The distribution after `context`, with the bits that a row of forward() has. The model's own context plays no part.
   /// Throws: std::invalid_argument on a token outside the vocabulary. Cost: that of a row, and an allocation.
   Row distribution(std::span<const Token> context) const {
     detail::check_tokens("context", context, vocab_size());
@@ -168,7 +168,7 @@ class BasicNgramModel {
     context_.insert(context_.end(), tokens.begin(), tokens.end());
   }
 
-  // The longest suffix of the context, of at most order−1 tokens, that something follows in the text.
+  // The longest suffix of the context, of at most order−1 tokens, that has a token after it in the text.
   Index longest_seen(std::span<const Token> context) const {
     Index node = Counts::root;
     const auto used = std::min(context.size(), static_cast<std::size_t>(order_ - 1));

@@ -1,4 +1,4 @@
-// How often what followed what: a trie of the contexts of a text.
+// How often each token follows each context in a text: a trie of contexts.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace specdec::detail {
 /// The counts c(h, w) of every token w after every context h of up to order−1 tokens of a text, exactly.
 ///
 /// A node is a context h that occurs in the text with a token after it. Its parent is h without its first
-/// (oldest) token, so the trie reads contexts backwards, and a walk from the root along the latest tokens of
-/// any context ends at the longest of its suffixes that was seen. Nodes lie level by level, the children of a
-/// node side by side in the order of their tokens, and so do the successors of a node. No hashing.
-/// A template so that only programs that count have to compile it.
+/// (oldest) token, so the trie reads contexts backwards. A walk from the root along the latest tokens of
+/// a context ends at the longest suffix that the text contains. Nodes lie level by level. The children of a
+/// node lie side by side in the order of their tokens, and so do its successors. No hashing.
+/// It is a template so that only programs that count have to compile it.
 /// Cost: a node takes 40 bytes, a successor 16; there are at most order·n of each for n tokens.
 template <std::signed_integral Count>
 class NgramCounts {
@@ -63,7 +63,7 @@ class NgramCounts {
  private:
   class Builder;
 
-  // What a node owns begins here and ends where the next node's begins.
+  // A node's children and successors end where those of the next node begin.
   struct Node {
     Token token;
     Index parent, first_child, first_successor;
@@ -73,13 +73,13 @@ class NgramCounts {
   const Node& at(Index node) const { return nodes_[static_cast<std::size_t>(node)]; }
 
   Index order_, vocab_size_;
-  std::vector<Node> nodes_;  // after the last one a sentinel
+  std::vector<Node> nodes_;  // and a sentinel at the end
   std::vector<Successor> successors_;
 };
 
-/// Builds the trie level by level. Positions of the text (a position stands for the token there and the
-/// context before it) are kept sorted by their node and, within it, by their token: so a node is a run of
-/// positions, and its successors are runs within that run. Level k needs one more token of context: two
+/// Builds the trie level by level. A position of the text stands for the token there and the context before
+/// it. Positions are kept sorted by their node and, within a node, by their token. So a node is a run of
+/// positions, and its successors are runs within that run. Each level adds a token of context with two
 /// stable counting sorts.
 template <std::signed_integral Count>
 class NgramCounts<Count>::Builder {
@@ -98,9 +98,9 @@ class NgramCounts<Count>::Builder {
   }
 
  private:
-  // The contexts of `length` tokens, from those of one token less.
+  // Adds the contexts of `length` tokens, made from the contexts of `length` − 1.
   void add_level(Index length) {
-    std::erase(positions_, length - 1);  // has only length − 1 tokens before it
+    std::erase(positions_, length - 1);  // this position has only length − 1 tokens before it
     const Index first = level_, size = node_count() - first;
     sort([&](Index i) { return token(i - length); }, counts_.vocab_size_);
     sort([&](Index i) { return node_of(i) - first; }, size);
@@ -127,7 +127,7 @@ class NgramCounts<Count>::Builder {
     node_of(i) = node_count() - 1;
   }
 
-  // Nodes follow one another by their parents, so the children of each begin where those of the last one end.
+  // Nodes lie in the order of their parents: a node's children begin where the children of the node before it end.
   void link() {
     const Index size = node_count();
     Index child = 1;

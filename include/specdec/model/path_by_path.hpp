@@ -21,22 +21,22 @@
 
 namespace specdec {
 
-/// Lets any model take trees: runs each way from the context to the end of a branch by cutting the context back and feeding
-/// the way. A wrapper: see model/feeds.hpp.
+/// Lets any model take trees. Feeds one branch after another, and cuts the context back between them. A wrapper: see
+/// model/feeds.hpp.
 ///
 ///   PathByPath target{model};
-///   ProcessedModel target{PathByPath{engine}, chain, processor};    // where the calls return logits
+///   ProcessedModel target{PathByPath{engine}, chain, processor};    // if the model returns logits
 ///
-/// Every row is the model's own after the context and the tokens on the way. For tests, and for models whose calls
-/// are cheap: a tree of many branches costs as many calls. Of many texts each call feeds one branch of each tree.
-/// A processor goes around this, as above: it sees the tree then. Inside it would be shown each branch as a text, and a row
-/// after a token that it refuses could be asked for only in the call that asks for that token's own row, too.
-/// Throws: also std::invalid_argument on a token outside the vocabulary, and in keep(path) on no path of the tree. After a
-/// throw open trees are as before, too.
-/// Cost: a call of the model for each branch that leads to a row asked for, which takes in what it does not have in
-/// common with the branch before; of many texts as many calls as the tree of the most such branches has. A copy of each row,
-/// of a line's, too, so that rows are of one type. Tokens of a tree that lead to no such row are not fed at all, nor what
-/// keep() keeps before the next call.
+/// Each row is the model's own row after the context and the tokens on the way. For tests, and for models with cheap calls:
+/// each branch of a tree costs a call. With many texts, each call feeds one branch of each tree.
+/// Put the ProcessedModel with a processor outside, as above: then the processor sees the tree. Inside, it would see each
+/// branch as a text. A row after a refused token could then be asked for only together with the row before that token.
+/// Throws: also std::invalid_argument on a token outside the vocabulary, and in keep(path) if `path` is no path of the tree.
+/// After a throw open trees, too, are as before.
+/// Cost: a call of the model for each branch that leads to a wanted row. The call feeds only tokens that the branch before
+/// does not share. With many texts, the tree with the most such branches decides the number of calls. Each row is copied,
+/// also after a line, so that all rows have one type. Tokens that lead to no wanted row are not fed. Tokens that keep()
+/// keeps without the model having cached them are fed in the next call.
 template <class M>
 class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   using Base = detail::WrapsModel<PathByPath, M, true>;
@@ -52,15 +52,15 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
 
   struct Text {
     Index cached = 0;                  // how many tokens of the context the model has cached
-    std::vector<Token> uncached = {};  // the tokens of the context after these
-    std::vector<Token> tree = {};      // the open tree's tokens, by number, and whom they follow
+    std::vector<Token> uncached = {};  // the other tokens of the context
+    std::vector<Token> tree = {};      // the open tree's tokens, by number, and their parents
     std::vector<Index> parents = {};
-    std::vector<Index> cached_way = {};  // of the tree's tokens those that the model has cached
+    std::vector<Index> cached_way = {};  // the tree's cached tokens: a way from the context
     std::vector<Index> way = {};         // to the end of the branch that is fed
     std::vector<Token> fed = {};
 
-    // Of a call: the tokens that there were before, the ends of the branches that it feeds, how many of them have been
-    // fed, from which token on rows are wanted, and the number of the first of these among the rows of the call.
+    // For one call: the tree's size before it, the ends of the branches to feed, how many of them have been fed, the first
+    // token whose row is wanted, and the place of that row among the rows of the call.
     Index before = 0;
     std::vector<Index> ends = {};
     std::size_t next = 0;
@@ -80,7 +80,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
  public:
   explicit PathByPath(M&& model) : Base(std::forward<M>(model)) {}
 
-  /// What the model alone was fed with is not known here.
+  /// This does not know tokens that the model was fed directly.
   static constexpr bool keeps_context = true;
 
  private:
@@ -127,7 +127,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     texts_.erase(sequence);
   }
 
-  // Refuses what is no call. What a failed call has to go back to is known from here on.
+  // Throws if the feed is not valid. Notes the tree's size, which a failed call goes back to.
   void check(const BatchFeed& feed, std::size_t k) {
     Text* const text = texts_.find(feed.sequence);
     const Index size = text == nullptr ? 0 : text->size();
@@ -160,12 +160,12 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     text.first = text.size() - feed.rows;
     text.next = 0;
     text.ends.clear();
-    // A part of a prompt is fed, too, though no row of it is wanted.
+    // A part of a prompt is fed although no row is wanted.
     const Index wanted = is_line && !feed.tokens.empty() ? std::max<Index>(feed.rows, 1) : feed.rows;
     if (wanted > 0) depth_first_(text.parents, wanted, [&](Index end) { text.ends.push_back(end); });
   }
 
-  // Room for a tree of so many tokens: nothing that is noted of it later needs memory.
+  // Makes room for a tree of so many tokens: later steps need no memory.
   void reserve(Text& text, std::size_t tokens) {
     text.tree.reserve(tokens);
     text.parents.reserve(tokens);
@@ -177,7 +177,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     depth_first_.reserve(tokens);
   }
 
-  // The next branch of each tree that has one. False where none has.
+  // Takes the next branch of each tree. False if no tree has one left.
   bool begin_round(std::span<const BatchFeed> feeds) {
     round_.clear();
     for (const BatchFeed& feed : feeds) {
@@ -187,8 +187,8 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     return !round_.empty();
   }
 
-  // What the model lacks of the way to a token. The rows that are asked for on it are those of the last tokens of the tree,
-  // hence of the last ones of the way.
+  // The tokens on the way to `end` that the model has not cached. Rows are wanted for the last tokens of the tree, so on the
+  // way, too, they belong to its last tokens.
   BatchFeed branch(Index sequence, Text& text, Index end) {
     text.way.clear();
     for (; end >= 0; end = text.parent(end)) text.way.push_back(end);
@@ -203,7 +203,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     return {{.tokens = text.fed, .from = text.cached + cached, .rows = rows}, sequence};
   }
 
-  // Keeps the first of the cached tokens of the tree.
+  // Keeps the first `kept` of the tree's cached tokens.
   void leave(Index kept, Index sequence, Text& text) {
     if (kept == std::ssize(text.cached_way)) return;
     text.cached_way.resize(static_cast<std::size_t>(kept));
@@ -232,7 +232,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     text.forget_tree();
   }
 
-  // The tokens of the tree from number `size` on. A model that fails half-way may have taken some in.
+  // Forgets the tree's tokens from number `size` on. The model may have cached some of them before it failed.
   void forget_from(Index size, Index sequence, Text& text) {
     text.tree.resize(static_cast<std::size_t>(size));
     text.parents.resize(static_cast<std::size_t>(size));

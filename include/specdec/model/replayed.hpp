@@ -1,4 +1,4 @@
-// Models whose context cannot be cut back: recurrent and hybrid ones.
+// Rollback for models that cannot cut their context back: recurrent and hybrid models.
 #pragma once
 
 #include <algorithm>
@@ -40,20 +40,20 @@ concept RecurrentForMany = requires(M& model, std::span<const BatchFeed> feeds, 
 
 }  // namespace detail
 
-/// A language model that remembers its context in a state of fixed size, which no token can be taken out of again:
+/// A language model that keeps its context in a state of fixed size. No token can be taken out of the state again:
 ///
-///   vocab_size()            number of tokens
-///   forward(tokens, rows)   takes `tokens` in, and returns what Model returns, that lives until the next
-///                           call of forward(). After a throw the state may be any.
-///   Snapshot                a type whose values hold a state. A new one holds any.
-///   save(snapshot)          makes `snapshot` hold the present state, which stays as it is, also after a throw. In memory
-///                           that `snapshot` has already, if it can: then nothing is allocated in steady state.
-///   restore(snapshot)       makes the state the one that was saved, from whatever it is. After a throw it may be any.
+///   vocab_size()            number of tokens in the vocabulary
+///   forward(tokens, rows)   takes `tokens` in and returns rows as Model::forward() does. They live until the next
+///                           call of forward(). After a throw the state may be anything.
+///   Snapshot                a type that holds a state. A new Snapshot may hold any state.
+///   save(snapshot)          copies the present state into `snapshot`. The state does not change, not even in a throw.
+///                           Should use the memory that `snapshot` already has, so that steady state allocates nothing.
+///   restore(snapshot)       makes the saved state the present one. After a throw the state may be anything.
 ///
-/// One for many texts has a state for each, and in place of the last functions
+/// A model for many texts has a state for each sequence. It has these functions instead:
 ///
-///   forward(feeds)                as BatchModel has it. After a throw the states of the sequences in the call may be any.
-///   save(sequence, snapshot)      a number that it has not met begins with an empty context, as in forward()
+///   forward(feeds)                see BatchModel. After a throw the states of the sequences in the call may be anything.
+///   save(sequence, snapshot)      an unknown number begins with an empty context, here and in forward()
 ///   restore(sequence, snapshot)
 ///   release(sequence)             forgets the sequence and its state. Must not throw.
 template <class M>
@@ -61,33 +61,34 @@ concept RecurrentModel = std::default_initializable<typename M::Snapshot> && req
   { constant.vocab_size() } -> detail::Count;
 } && (detail::RecurrentForOne<M, typename M::Snapshot> || detail::RecurrentForMany<M, typename M::Snapshot>);
 
-/// How Replayed goes about it.
+/// Settings of Replayed.
 struct ReplayedOptions {
-  /// How many states are kept at once, beside that of the empty context; at least 1. Of a target one is enough. For a
-  /// draft model of γ calls nothing is fed again where it is 2γ − 3 or more: the default will do up to γ = 5.
+  /// How many states are kept at once, besides the state of the empty context; at least 1. One is enough for a target. A
+  /// draft model that is called γ times a step is fed no token twice with 2γ − 3 states or more. The default is enough up
+  /// to γ = 5.
   Index snapshots = 8;
-  /// How many tokens a call takes in, at most, in front of those whose rows are wanted; if there are more, they get a
-  /// call of their own, after which the state is kept. With b tokens emitted a step, and calls that cost what r more
-  /// tokens in them cost, √(2br) costs least: the default is for r of about 40.
+  /// How many tokens without a wanted row one call may feed before the tokens with wanted rows. If there are more, they get
+  /// a call of their own, and the state after it is kept. Let b tokens be emitted a step, and let a call cost as much as r
+  /// more tokens in a call: then √(2br) costs least. The default is for r of about 40.
   Index carried = 16;
 };
 
-/// Makes a Model of a RecurrentModel, or a BatchModel of one for many texts: truncate(), or keep(), only notes how much is
-/// kept, and the next forward() goes back to a state that was kept before, and takes in what follows it of the context
-/// together with its own tokens.
+/// Makes a RecurrentModel a Model, and one for many texts a BatchModel. truncate() or keep() only notes the new length. The
+/// next forward() restores a saved state, and feeds the rest of the context again together with its own tokens.
 ///
 ///   Replayed target{model};
 ///   Replayed draft{model, {.snapshots = 4}};
-///   ProcessedModel target{Replayed{engine}, Chain{Temperature{0.8}}};    // where the calls return logits
+///   ProcessedModel target{Replayed{engine}, Chain{Temperature{0.8}}};    // if the model returns logits
 ///
-/// Returns what the model returns, as long-lived. The state is kept before every call of the model, and tokens whose
-/// rows nobody asked for are taken in before the others where they are many: so what is rejected of a draft costs the
-/// tokens of the draft that were accepted once more, and the prompt is taken in once. Not so where the context is cut
-/// back by more than the latest calls took in: then what follows the next older state is taken in again, if need be all.
-/// A wrapper: see model/feeds.hpp. Throws: also std::invalid_argument on options out of range.
-/// Cost: for a call that wants rows a call of the model, with up to ReplayedOptions::carried tokens more of each text, or
-/// two of them; a save() of each text before each, and a restore() after it was cut back. Memory: of each text a state for
-/// each snapshot that was ever needed, and the tokens of the context.
+/// Returns the model's own rows, which live as long as the model says. The state is saved before every call of the model.
+/// Many tokens without wanted rows are fed first, in a call of their own. So after a rejection only the accepted tokens of
+/// the draft are fed again, and the prompt is fed once. If the context is cut back by more than the latest calls fed, the
+/// tokens after the next older saved state are fed again; in the worst case the whole context.
+/// A wrapper: see model/feeds.hpp.
+/// Throws: also std::invalid_argument on options out of range.
+/// Cost: a call that wants rows takes one or two calls of the model, with up to ReplayedOptions::carried more tokens of each
+/// text; a save() of each text before each call, and a restore() after a text was cut back.
+/// Memory: for each text the states of all snapshots that it ever needed, and the tokens of the context.
 /// Example: examples/no_way_back.cpp.
 template <class M>
 class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
@@ -109,7 +110,7 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
 
     detail::KeptStates<Snapshot> states;
     std::vector<Token> tokens;  // the context
-    Index cached = unknown;     // how many of its tokens make the model's state, if these do
+    Index cached = unknown;     // the model's state is the one after so many of its tokens
 
     Index size() const { return std::ssize(tokens); }
   };
@@ -117,11 +118,11 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
  public:
   explicit Replayed(M&& model, const ReplayedOptions& options = {})
       : Base(std::forward<M>(model)), options_(checked(options)) {
-    // Later somebody else may have used the model.
+    // Saves the empty state now: later somebody else may have used the model.
     if constexpr (!for_many) text_of(0);
   }
 
-  /// What the model alone was fed with is not known here.
+  /// This does not know tokens that the model was fed directly.
   static constexpr bool keeps_context = true;
 
  private:
@@ -185,7 +186,7 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
     text.cached = text.states.latest_length();
   }
 
-  // A call of what comes before the rows that are wanted, where that is much. False where it is not.
+  // Prepares a call for the tokens before the wanted rows. False if there are too few of them for a call of their own.
   bool begin_call_ahead(std::span<const BatchFeed> feeds) {
     call_.clear();
     for (const BatchFeed& feed : feeds) {
@@ -196,7 +197,7 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
     return !call_.empty();
   }
 
-  // A call of the rest, with all rows.
+  // Prepares a call for the remaining tokens, with all wanted rows.
   void begin_call(std::span<const BatchFeed> feeds) {
     call_.clear();
     for (const BatchFeed& feed : feeds) {

@@ -16,10 +16,10 @@
 
 namespace specdec::detail {
 
-/// The draft tokens that each token of the target is shown as: its partner, or spelled(x), which is asked for once.
+/// The draft tokens that each target token is shown as: its partner, or else spelled(x), which is called once.
 class Spellings {
  public:
-  /// What stands for a token of which nothing is known, in a vocabulary of any size.
+  /// Shown for a token without partner and spelling; every vocabulary has it.
   static constexpr Token unknown = 0;
 
   /// Throws: std::invalid_argument on a spelling with a token outside the draft vocabulary; what spelled() throws.
@@ -36,7 +36,7 @@ class Spellings {
     }
   }
 
-  /// Never empty. Of a token beyond the map it is the unknown one.
+  /// The spelling of x, never empty. A token beyond the map is shown as `unknown`.
   std::span<const Token> of(Token x) const& {
     const auto i = static_cast<std::size_t>(x);
     if (i >= ends_.size()) return {&unknown, 1};
@@ -45,30 +45,31 @@ class Spellings {
   }
 
  private:
-  std::vector<Token> tokens_;  // of all spellings, one after the other
+  std::vector<Token> tokens_;  // all spellings, one after another
   std::vector<std::size_t> ends_;
 };
 
-/// What of a text, and of the tree after it, a model of another vocabulary has cached, and what it is fed next.
+/// A text and the tree after it, for a model with another vocabulary: what the model has cached, and what it is fed next.
 ///
-/// The text is shown as the spellings of its tokens, one after the other; in a tree a spelling of several tokens is a chain
-/// of nodes. A line that is fed is a tree without branches. What is beyond the room of the model's context, in which all nodes
-/// of a tree take a place, is not fed, and has no row.
+/// The text is shown as the spellings of its tokens, one after another. In a tree, a spelling of several tokens is a chain
+/// of nodes. A line is treated as a tree without branches. Tokens for which the model's context has no room are not fed and
+/// have no row; all nodes of a tree take room.
 class SpelledText {
  public:
   /// The place of a row that the model has no room for.
   static constexpr Index nowhere = -1;
 
-  /// How many tokens the text has, in the vocabulary that it is told in, and its tree.
+  /// How many tokens the text and its tree have, in the target's vocabulary.
   Index length() const { return std::ssize(ends_); }
   Index tree_size() const { return std::ssize(lasts_); }
 
-  /// Adds the tokens of a feed. What the model is fed for the rows that are wanted; nothing where it has no room. Appended to
-  /// `places` are the places of these rows among those that the model returns, of which the first has the number `first`.
+  /// Adds the tokens of a feed. Returns what the model is fed for the wanted rows; nothing if its context has no room.
+  /// Appends to `places` where each wanted row is among the model's rows. The first of the model's rows for this feed has
+  /// the number `first`.
   Feed feed(const Feed& told, const Spellings& spellings, Index room, Index first,
             std::vector<Index>& places) {
     const auto begin = nodes_.size();
-    // What the model lacks of the text is a line that the tree branches from.
+    // The part of the text that the model has not cached is a line; the tree branches from its end.
     if (lasts_.empty()) root_ = add_chain(std::span(shown_).subspan(at(cached_)), context, room);
     for (std::size_t k = 0; k < told.tokens.size(); ++k)
       add(told.tokens[k], told.parents.empty() ? std::ssize(tokens_) - 1 : told.parents[k], spellings, room);
@@ -101,8 +102,9 @@ class SpelledText {
     return cached_ = std::min(cached_, std::ssize(shown_));
   }
 
-  /// Appends a path of the tree to the text, and forgets the rest. Returns that path, for the model, which lives until the
-  /// next call. Throws: std::invalid_argument on no path of the tree, and nothing else.
+  /// Appends a path of the tree to the text and forgets the rest. Returns the path in the model's tree; it lives until the
+  /// next call.
+  /// Throws: std::invalid_argument if `path` is no path of the tree; nothing else.
   std::span<const Index> keep(std::span<const Index> path, const Spellings& spellings) & {
     check_path(path, parents_);
     Index end = root_;
@@ -137,7 +139,7 @@ class SpelledText {
     spelled_ += spelled.size();
   }
 
-  // The chain's last node. Where the model has no room for all of it, beside all the rest, none is added.
+  // Adds a chain of nodes and returns the last one. Adds nothing if the model's context has no room for the whole chain.
   Index add_chain(std::span<const Token> chain, Index parent, Index room) {
     if (parent == lost || cached_ + std::ssize(nodes_) + std::ssize(chain) > room) return lost;
     for (const Token d : chain) {
@@ -148,7 +150,7 @@ class SpelledText {
     return parent;
   }
 
-  // So that keeping what is fed allocates nothing.
+  // Makes room now: keep() must not allocate.
   void reserve_for_keep() {
     reserve(shown_, shown_.size() + spelled_);
     reserve(ends_, ends_.size() + tokens_.size());
@@ -168,12 +170,12 @@ class SpelledText {
   }
 
   std::vector<Token> shown_;  // the text in the model's tokens
-  std::vector<Index> ends_;   // of the text's tokens in it
-  Index cached_ = 0;          // how many of them the model has cached
+  std::vector<Index> ends_;   // where each token's spelling ends in shown_
+  Index cached_ = 0;          // how many tokens of shown_ the model has cached
 
-  std::vector<Token> tokens_;   // of the tree
-  std::vector<Index> parents_;  // of them
-  std::vector<Index> lasts_;    // the model's node that each one's spelling ends with
+  std::vector<Token> tokens_;   // the tree in the target's tokens
+  std::vector<Index> parents_;  // their parents
+  std::vector<Index> lasts_;    // the last node of each one's spelling in the model's tree
   std::size_t spelled_ = 0;     // how many tokens all spellings in the tree have
   Index root_ = context;        // the model's node that the text ends with
   std::vector<Token> nodes_;    // the model's tree

@@ -1,28 +1,27 @@
-// What a model has to offer to take trees of tokens, and what makes a tree.
+// What a model needs to take trees of tokens.
 //
-// A model for one text whose calls may branch has, beside what Model asks for,
+// A model for one text that takes trees has two functions more than Model asks for:
 //
-//   forward(tokens, parents, rows)   adds `tokens` to the tree after the context, which numbers its tokens from 0 on,
-//                                    across calls. tokens[k] follows token number parents[k], one before it, or the
-//                                    context where parents[k] = −1. Returns the next-token rows after each of the last
-//                                    `rows` of the tokens, each by the context and the tokens on the way to it alone.
-//   keep(path)                       makes the tokens with the numbers path[0] < path[1] < ... part of the context,
-//                                    each of which follows the one before it, and forgets the rest of the tree. Must
-//                                    not throw.
+//   forward(tokens, parents, rows)   adds `tokens` to the tree after the context. The tree's tokens have numbers from 0 on,
+//                                    which go on across calls. tokens[k] follows an earlier token, number parents[k]; if
+//                                    parents[k] = −1, it follows the context. Returns the next-token rows after each of
+//                                    the last `rows` tokens. A row depends only on the context and on the tokens on the
+//                                    way to its token.
+//   keep(path)                       path[0] < path[1] < ... are numbers of tokens, and each token follows the one before
+//                                    it. Adds these tokens to the context and forgets the rest of the tree. Must not throw.
 //
-// and truncate(length) forgets the whole tree. The tree stays open, and may grow call by call, until keep() or
-// truncate(). The first tokens of a call may be a part of the text that is not cached, a prompt, say: a line
-// from which the tree branches. Rows live until the next call of the model. While a tree is open, forward(tokens, rows) is
-// not called.
+// truncate(length) forgets the whole tree. The tree stays open, and may grow with each call, until keep() or truncate().
+// The first tokens of a call may be text that is not cached yet, for example a prompt: a line from which the tree branches.
+// Rows live until the next call of the model. forward(tokens, rows) is not called while a tree is open.
 //
-// A model for many texts takes feeds with parents: tokens[k] of a feed follows tokens[parents[k]] of the sequence's tree,
-// whose numbers go on across feeds, and feed.from is the length of the context without the tree. It has, beside what
-// BatchModel asks for,
+// A model for many texts that takes trees is given feeds with parents. tokens[k] of a feed follows token number parents[k]
+// of the sequence's tree. The numbers go on across feeds. feed.from is the length of the context without the tree. The model
+// has one function more than BatchModel asks for:
 //
-//   keep(sequence, path)             as keep(path), of that sequence
+//   keep(sequence, path)             does for that sequence what keep(path) does for one text
 //
-// and keep(sequence, length) forgets the sequence's tree. A call that throws may close the trees of the sequences in it.
-// While a tree is open its sequence has no feed without parents.
+// keep(sequence, length) forgets the sequence's tree. A call that throws may close the trees of its sequences. A sequence
+// has no feed without parents while its tree is open.
 #pragma once
 
 #include <algorithm>
@@ -37,14 +36,14 @@
 
 namespace specdec::detail {
 
-/// Refuses parents that make no tree of the tokens, the first of which has the number `first`.
+/// Throws if the parents make no tree of the tokens. The first token has the number `first`.
 inline void check_parents(std::span<const Token> tokens, std::span<const Index> parents, Index first = 0) {
   check_parent_count(std::ssize(parents), std::ssize(tokens));
   for (Index k = 0; k < std::ssize(parents); ++k)
     check_parent(k, parents[static_cast<std::size_t>(k)], first);
 }
 
-/// How many tokens the longest path has. `depths` becomes what each token's has.
+/// The number of tokens on the longest path. Sets `depths` to the number of tokens on the path to each token.
 inline Index depth(std::span<const Index> parents, std::vector<Index>& depths) {
   depths.clear();
   for (const Index parent : parents)
@@ -52,7 +51,7 @@ inline Index depth(std::span<const Index> parents, std::vector<Index>& depths) {
   return depths.empty() ? 0 : *std::max_element(depths.begin(), depths.end());
 }
 
-/// Refuses what is no way from the context to a token of the tree.
+/// Throws if `path` does not lead from the context to a token of the tree, each token following the one before it.
 inline void check_path(std::span<const Index> path, std::span<const Index> parents) {
   Index last = -1;
   for (std::size_t i = 0; i < path.size(); ++i) {

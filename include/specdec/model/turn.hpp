@@ -1,9 +1,9 @@
-// Who has a model's context at present.
+// Who uses a model's context at present.
 //
-// A model has one context, and may be referred to from several places: two decoders over one target, a target that
-// is its own draft model. None of them can see in the context that another one has been there. So they take turns,
-// and count them: one that finds that the count has moved on has lost the context, and knows. A drafter that two decoders
-// refer to is counted in the same way.
+// A model has one context, but may have several users: two decoders over one target, or a target that is its own draft
+// model. A user cannot see in the context that another one has changed it. So users take turns, and the turns are counted.
+// If the count has moved on since a user's own turn, that user has lost the context. A drafter that two decoders refer to
+// has a count, too.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 
 namespace specdec {
 
-/// The addresses by which a model or a drafter is known that is referred to: its own, or, where it refers to others and
-/// says to which (a member identities()), theirs.
+/// The addresses that identify a model or a drafter: the result of its member identities(), or its own address if it has no
+/// such member or the result is empty.
 template <class X>
 std::vector<const void*> identities(const X& x) {
   std::vector<const void*> found;
@@ -30,7 +30,8 @@ std::vector<const void*> identities(const X& x) {
 
 namespace detail {
 
-/// The addresses of what others may use, too, of what is held as X: none of a value that refers to nothing.
+/// The addresses of models and drafters that others may use, too, through an object held as X. A value that refers to
+/// nothing has none.
 template <class X>
 std::vector<const void*> shared_identities(const std::remove_reference_t<X>& x) {
   if constexpr (std::is_lvalue_reference_v<X>) return identities(x);
@@ -38,13 +39,13 @@ std::vector<const void*> shared_identities(const std::remove_reference_t<X>& x) 
   else return {};
 }
 
-/// The count of the turns of a model, or of all that a drafter refers to, shared by all that refer to it.
+/// Counts the turns of a model, or of everything that a drafter refers to. All users share the count.
 ///
-/// Those who were handed a reference cannot know of each other, so the counts of what they refer to are found by address,
-/// in a table of the program. It is locked, and looked into only where a decoder or a drafter is made.
+/// Users that were handed a reference do not know each other. So a count is found by address, in one table of the program.
+/// The table is locked. It is used only when a decoder or a drafter is made.
 class Turns {
  public:
-  /// Of a model or a drafter that is held by value (X), or referred to (X&).
+  /// The turns of a model or a drafter that is held by value (X) or referred to (X&).
   template <class X>
   static Turns of(const std::remove_reference_t<X>& x) {
     Turns turns;
@@ -53,7 +54,7 @@ class Turns {
     return turns.shared_ ? turns : own();
   }
 
-  /// What holds a model by value has, as a copy, a model of its own.
+  /// A copy of an object that holds its model by value has a model of its own, and so a count of its own.
   Turns(const Turns& other)
       : counts_(other.shared_ ? other.counts_ : own().counts_), shared_(other.shared_) {}
   Turns(Turns&&) = default;
@@ -68,9 +69,9 @@ class Turns {
     for (const auto& count : counts_) ++count->turns;
     return count();
   }
-  /// Whether nothing is left to count: what others do to the models would not be seen.
+  /// Whether this was moved from. Then there is no count left, and turns of other users would not be seen.
   bool moved_away() const { return counts_.empty(); }
-  /// Moves on with each of the counts, as none ever goes back.
+  /// The sum of all counts. It grows when any of them does, because none ever goes back.
   std::uint64_t count() const {
     std::uint64_t sum = 0;
     for (const auto& count : counts_) sum += count->turns;
@@ -79,7 +80,7 @@ class Turns {
 
  private:
   struct Count {
-    const void* address;  // of what is counted; null where nobody else can refer to it
+    const void* address;  // of the model or drafter; null if nobody else can refer to it
     std::uint64_t turns = 0;
   };
 
@@ -93,7 +94,7 @@ class Turns {
   static std::shared_ptr<Count> count_of(const void* address) {
     struct Table {
       std::mutex mutex;
-      std::vector<std::weak_ptr<Count>> counts;  // of all that is referred to, and of some that no longer is
+      std::vector<std::weak_ptr<Count>> counts;  // one for each address in use, and some expired ones
     };
     static Table& table = *new Table;  // never destroyed: decoders may be static, too
     const std::lock_guard lock(table.mutex);
@@ -113,7 +114,7 @@ class Turns {
   bool shared_ = false;
 };
 
-/// A turn that was taken, or none. A copy has not had it: of two that hold a turn of one context one has lost it.
+/// A turn that was taken, or none. A copy holds none: only one of two users can have the context.
 class Turn {
  public:
   void take(Turns& turns) {
@@ -122,9 +123,9 @@ class Turn {
           "specdec: a drafter drafts that was moved away, into a decoder, say: ask what it was moved into");
     number_.value = turns.next();
   }
-  /// Goes on with a turn during which its holder has used the models itself.
+  /// Continues this turn: the count moved on because its holder used the models itself.
   void go_on(const Turns& turns) { number_.value = turns.count(); }
-  /// Whether nobody has had one since.
+  /// Whether nobody has taken a turn since.
   bool lasts(const Turns& turns) const { return number_.value > 0 && number_.value == turns.count(); }
 
  private:

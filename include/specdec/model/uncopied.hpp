@@ -1,4 +1,4 @@
-// A member that copies do not share.
+// A member that is not copied with its holder.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace specdec::detail {
 
-/// A value that is left behind where its holder is copied, and goes along where that is moved.
+/// A value that moves with its holder but is not copied with it: a copy of the holder has no value.
 template <class T>
 struct Uncopied {
   std::optional<T> value = {};
@@ -27,7 +27,7 @@ struct Uncopied {
   ~Uncopied() = default;
 };
 
-/// A number of which that holds, too: 0 is none. It costs a compiler less than an optional one.
+/// A number that moves but is not copied; 0 means none. Cheaper to compile than Uncopied.
 struct UncopiedNumber {
   std::uint64_t value = 0;
   UncopiedNumber() = default;

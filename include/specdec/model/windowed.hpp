@@ -20,25 +20,26 @@
 
 namespace specdec {
 
-/// Shows a model the beginning of the context and the latest of it, and reports a context without end: so a draft
-/// model whose context is short drafts for texts of any length. A wrapper (see model/feeds.hpp), with a window for each text.
+/// Shows a model only the first and the latest tokens of the context, so that a draft model with a short context drafts for
+/// texts of any length. A wrapper (see model/feeds.hpp), with a window for each text.
 ///
-///   ModelDrafter drafter{Windowed{model, 4, 508}};                  // of a context of 512
-///   ModelDrafter drafter{Windowed{model, 4, 508, 127}};             // which begins anew every 127 tokens
-///   ProcessedModel draft{Windowed{engine, 4, 508}, chain, hook};    // where the calls return logits
+///   ModelDrafter drafter{Windowed{model, 4, 508}};                  // for a model with a context of 512 tokens
+///   ModelDrafter drafter{Windowed{model, 4, 508, 127}};             // the window moves on by 127 tokens at a time
+///   ProcessedModel draft{Windowed{engine, 4, 508}, chain, hook};    // if the model returns logits
 ///
-/// Of a context of n tokens the model is shown the first `first`, and after them, as if they followed, those from number
-/// first + k·stride on, with the least k >= 0 that leaves `last` of them at most: all, up to first + last tokens. Where the
-/// window begins depends on n alone, hence each row on the context alone, however it came about, as lossless
-/// drafting demands. As a target, what is written is by the law of the windowed model, not of the model.
-/// Outside a ProcessedModel it is shown probabilities and inside one logits; a hook sees the whole context where it
-/// is outside, as above, and what the model is shown where it is inside.
-/// Throws: also std::invalid_argument where first < 0, last < 1, stride is outside 1..last or first + last are more tokens
-/// than the model's context holds.
-/// Cost: while the window stays, a call is one of the model's with the same tokens; where it begins anew the model takes in
-/// up to `last` tokens, which, once in `stride` tokens, is (last − stride)/stride more for each. A call whose rows are from both
-/// sides of such a place is two of the model's, or more; so is a call for many texts where that is so for one of them, and
-/// the others wait. A copy of each row.
+/// The model is shown the first `first` tokens of the context, and directly after them the window: the tokens from number
+/// first + k·stride on. k >= 0 is the smallest number that leaves at most `last` tokens in the window. So the model is shown
+/// a context of up to first + last tokens as a whole. The window's beginning depends only on the length of the context.
+/// So each row depends only on the context, however it was fed, as lossless drafting demands. If a Windowed is the target,
+/// the text has the distribution of the windowed model, not of the model alone.
+/// A hook of a ProcessedModel around a Windowed, as above, sees the whole context. A hook of a ProcessedModel inside a
+/// Windowed sees only the tokens that the model is shown.
+/// Throws: also std::invalid_argument if first < 0, last < 1, stride is outside 1..last, or the model's context holds fewer
+/// than first + last tokens.
+/// Cost: while the window stays, a call is one call of the model with its tokens. When the window moves, once in `stride`
+/// tokens, the model is fed up to `last` tokens: (last − stride)/stride more for each token of the text. A call with wanted
+/// rows before and after a move takes two calls of the model or more. With many texts one such text is enough, and the
+/// other texts wait. Each row is copied.
 /// Example: examples/short_memory.cpp.
 template <class M>
 class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
@@ -56,16 +57,16 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
   struct Text {
     explicit Text(Index first) : begin(first) {}
 
-    Index begin;                // where in it the window begins
+    Index begin;                // the token that the window begins with
     std::vector<Token> tokens;  // the context
-    Index cached = 0;           // how many tokens of the beginning and the window the model has cached
+    Index cached = 0;           // how many of the first tokens and of the window the model has cached
     std::vector<Token> fed;
     Index wanted = 0;  // the next row of the call follows so many tokens
-    Index place = 0;   // the number that it has among the rows of the call
+    Index place = 0;   // the place of that row among the rows of the call
   };
 
  public:
-  /// The window begins anew when it is full, with half of it.
+  /// When the window is full, it begins anew with half of its tokens.
   Windowed(M&& model, Index first, Index last)
       : Windowed(std::forward<M>(model), first, last, std::max<Index>(last - last / 2, 1)) {}
 
@@ -82,7 +83,7 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
 
   Index context_size() const { return unlimited; }
 
-  /// What the model alone was fed with is not known here.
+  /// This does not know tokens that the model was fed directly.
   static constexpr bool keeps_context = true;
 
  private:
@@ -119,13 +120,13 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
     texts_.erase(sequence);
   }
 
-  // Where the window of the first `length` tokens begins.
+  // Where the window begins in a context of `length` tokens.
   Index begin(Index length) const {
     const Index beyond = length - first_ - last_;
     return beyond <= 0 ? first_ : first_ + (beyond + stride_ - 1) / stride_ * stride_;
   }
 
-  // How many of the first `length` tokens are shown in the beginning and in a window from number `begin` on.
+  // How many tokens of a context of `length` the model is shown if the window begins at number `begin`.
   Index shown(Index length, Index begin) const { return length - begin + first_; }
 
   void enter(std::span<const BatchFeed> feeds) {
@@ -133,14 +134,14 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
     for (const BatchFeed& feed : feeds) {
       Text& text = texts_.make(feed.sequence, first_);
       text.tokens.insert(text.tokens.end(), feed.tokens.begin(), feed.tokens.end());
-      // Of a part of a prompt no row is wanted, but the model takes in what it would be shown for the last one.
+      // A part of a prompt wants no row. The model is fed the tokens that it would be shown for the last row.
       text.wanted = std::ssize(text.tokens) + 1 - std::max<Index>(feed.rows, feed.tokens.empty() ? 0 : 1);
       text.place = place;
       place += feed.rows;
     }
   }
 
-  // The next call of the model: of each text the rows whose windows begin at one place. False where none is wanted.
+  // Prepares the next call of the model: for each text, the rows whose windows begin at one place. False if none is left.
   bool begin_round(std::span<const BatchFeed> feeds) {
     round_.clear();
     for (const BatchFeed& feed : feeds) {

@@ -1,4 +1,4 @@
-// The tree that is open in a model, for whoever stands before the model.
+// The tree that is open in a model, kept by a wrapper of the model.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace specdec::detail {
 
-/// The tokens of a model's open tree, for a wrapper whose own part of a call may fail when the model has done its part.
-/// Such tokens stay in the model's tree, which cannot forget them alone, and have no number here.
+/// The tokens of a model's open tree, for a wrapper that may fail after the model has taken the tokens of a call. The
+/// model's tree cannot forget these tokens alone. They stay there, and have no number here.
 class WrappedTree {
  public:
   Index size() const { return std::ssize(tokens_); }
@@ -20,7 +20,7 @@ class WrappedTree {
   Index parent(Index node) const { return parents_[static_cast<std::size_t>(node)]; }
   std::span<const Index> parents() const& { return parents_; }
 
-  /// Room for so many tokens more, and for any path: nothing else allocates.
+  /// Makes room for `more` tokens and for any path. No other function allocates.
   void reserve(std::size_t more) {
     const std::size_t size = tokens_.size() + more;
     tokens_.reserve(size);
@@ -29,7 +29,7 @@ class WrappedTree {
     numbered_.reserve(size);
   }
 
-  /// Adds tokens. The model has cached them once taken() says so.
+  /// Adds tokens. Call taken() when the model has cached them.
   void add(std::span<const Token> tokens, std::span<const Index> parents) {
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
     parents_.insert(parents_.end(), parents.begin(), parents.end());
@@ -47,7 +47,7 @@ class WrappedTree {
     cached_ = 0;
   }
 
-  /// The numbers by which the model knows these tokens; −1, the context, is −1. They live until the next call.
+  /// The numbers that these tokens have in the model's tree; −1, the context, stays −1. They live until the next call.
   std::span<const Index> of_model(std::span<const Index> nodes) & {
     numbered_.clear();
     for (const Index node : nodes)
@@ -58,7 +58,7 @@ class WrappedTree {
  private:
   std::vector<Token> tokens_;
   std::vector<Index> parents_, numbers_, numbered_;
-  Index cached_ = 0;  // tokens of the model's tree
+  Index cached_ = 0;  // how many tokens the model's tree has
 };
 
 }  // namespace specdec::detail
