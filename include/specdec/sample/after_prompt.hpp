@@ -1,4 +1,4 @@
-// A processor that looks at what is generated alone.
+// A processor that sees only the generated tokens.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,13 @@
 
 namespace specdec {
 
-/// Leaves the first tokens of the text, the prompt, out of what a processor is shown, and the rows before their end as they
-/// are:
+/// Hides the first tokens of the text, the prompt, from a processor. Rows inside the prompt are not changed:
 ///
 ///   Processors{RepetitionPenalty{1.1}, AfterPrompt{prompt_length, PresencePenalty{0.5}}}
 ///
-/// For processors of the new text: a grammar, a shortest length, and penalties where they are to count what was generated.
-/// Its length is any integer, such as prompt.size().
-/// Throws std::invalid_argument: a length that is negative, or more than an Index.
+/// For processors of the new text: a grammar, a minimum length, or penalties that count only generated tokens.
+/// The prompt's length may be any integer, such as prompt.size().
+/// Throws: std::invalid_argument if the length is negative, or larger than any Index.
 template <class P>
 class AfterPrompt {
  public:

@@ -1,4 +1,4 @@
-// Steps one after another: from logits to the distribution that is sampled.
+// A chain of sampling steps: from logits to the distribution that tokens are sampled from.
 #pragma once
 
 #include <concepts>
@@ -10,22 +10,22 @@
 
 namespace specdec {
 
-/// A step makes of a row of logits another one over the same logits: Temperature, TopK, TopP, MinP, or a
-/// class of your own. It must leave the largest logits in place, so that the argmax stays what it is.
+/// A step takes a row of logits and returns another row over these logits: Temperature, TopK, TopP, MinP, or a
+/// class of your own. It must keep the largest logits, so that the argmax does not change.
 template <class P>
 concept RowStep = std::copy_constructible<P> && requires(const P& step, const LogitsRow<float>& row) {
   { step(row) } -> std::same_as<LogitsRow<float>>;
 };
 
-/// Steps in the order written. Each sees what the one before it has left.
+/// Applies steps in the order written. Each step sees the result of the step before it.
 ///
 ///   Chain{Temperature{0.8}, TopK{40}, TopP{0.95}, MinP{0.05}}    as Hugging Face transformers order them
 ///   Chain{TopK{40}, TopP{0.95}, MinP{0.05}, Temperature{0.8}}    as llama.cpp does by default
 ///
-/// The order matters: a nucleus that is cut at temperature 1 is not that of the sharpened distribution. (For
-/// top-k the temperature makes no difference.) Penalties come before both: see TextProcessor.
-/// Neutral values switch a step off, so that one type of chain serves all requests: Temperature{1}, TopK{0},
-/// TopP{1}, MinP{0}.
+/// The order matters: top-p before Temperature{0.8} keeps other tokens than top-p after it. (For top-k the order
+/// makes no difference.) Penalties come before the chain: see TextProcessor.
+/// Neutral values switch a step off: Temperature{1}, TopK{0}, TopP{1}, MinP{0}. So one type of chain serves all
+/// requests.
 template <RowStep... Steps>
 class Chain {
  public:

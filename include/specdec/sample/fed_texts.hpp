@@ -1,4 +1,4 @@
-// The texts in a model's contexts, as a wrapper of the model keeps up with them.
+// The texts in a model's contexts, as far as a wrapper of the model knows them.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,22 @@
 
 namespace specdec::detail {
 
-/// What a wrapper keeps of each text in its model, and of the tree that is open after it. A Text has
+/// The texts that a wrapper keeps, one for each context of its model, with the open tree after it. A Text has
 ///
 ///   length()               how many tokens the context has
 ///   tree()                 the WrappedTree
-///   add(tokens)            takes in a line; after a throw nothing has changed
-///   add(tokens, parents)   takes in tokens of the tree; after a throw, as of std::invalid_argument on parents that make no
-///                          tree, nothing has changed
-///   keep(path)             makes a way of the tree part of the context, and forgets the rest of the tree
-///   forget_from(node)      forgets the tree's tokens from a number on
-///   truncate(length)       forgets the tree, and all but the first tokens
+///   add(tokens)            adds a line; after a throw nothing has changed
+///   add(tokens, parents)   adds tokens to the tree; std::invalid_argument if parents make no tree. After a throw nothing
+///                          has changed
+///   keep(path)             makes a path of the tree part of the context and forgets the rest of the tree
+///   forget_from(node)      forgets the tree's tokens from number `node` on
+///   truncate(length)       forgets the tree, and keeps the first `length` tokens of the context
 template <class Text, bool for_many>
 class FedTexts {
  public:
-  /// Takes all feeds into their texts, which begin(sequence) begins, or, after a throw, none. The feeds by the numbers that the
-  /// model knows the nodes of trees by; they live until the next call.
-  /// Throws: std::invalid_argument where a context does not hold feed.from tokens, and on parents that make no tree;
+  /// Adds all feeds to their texts; after a throw, none. begin(sequence) makes the Text of a new sequence. Returns the feeds
+  /// with the node numbers of the model's own trees; they live until the next call.
+  /// Throws: std::invalid_argument if a context does not hold feed.from tokens, or if parents make no tree;
   /// std::logic_error on a line while the sequence's tree is open; what begin() throws.
   template <class Begin>
   std::span<const BatchFeed> enter(std::span<const BatchFeed> feeds, const Begin& begin) {
@@ -44,7 +44,7 @@ class FedTexts {
     return view_of(of_model_);
   }
 
-  /// The model has taken the feeds in.
+  /// Notes that the model has taken the feeds in.
   void taken(std::span<const BatchFeed> feeds) {
     for (const BatchFeed& feed : feeds)
       if (!feed.parents.empty()) texts_.at(feed.sequence).tree().taken(std::ssize(feed.tokens));
@@ -52,8 +52,8 @@ class FedTexts {
 
   Text& at(Index sequence) { return texts_.at(sequence); }
 
-  /// Takes feeds back that were taken in, here and by the model. A tree that was open stays open: what the call added to the
-  /// model's own has no number here.
+  /// Removes the feeds of the last call again, here and in the model. A tree that was open before the call stays open. In
+  /// the model's tree the tokens of the call remain; they have no number here.
   template <class Model>
   void leave(std::span<const BatchFeed> feeds, Model& model) {
     for (std::size_t k = 0; k < feeds.size(); ++k)
@@ -121,15 +121,15 @@ class FedTexts {
   // Whether feed number k of the call found a tree open.
   bool found_tree(std::size_t k) const { return before_[k].nodes > 0; }
 
-  // What a feed has found.
+  // The state of a feed's text before the call.
   struct Before {
-    Index nodes = 0;      // of its text's tree
-    bool begins = false;  // it is the first of its text
+    Index nodes = 0;      // how many nodes the text's tree had
+    bool begins = false;  // the feed is the first one of its text
   };
 
   PerSequence<Text, for_many> texts_;
   std::vector<BatchFeed> of_model_;
-  std::vector<Before> before_;  // the call, of each feed
+  std::vector<Before> before_;  // for each feed of the call
 };
 
 }  // namespace specdec::detail

@@ -1,4 +1,4 @@
-// Logits that are changed stay numbers.
+// Changes logits without making them infinite.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace specdec::detail {
 
-/// The nearest number that a scalar of a row can be. Not for NaN.
+/// The finite Scalar that is nearest to x. Not for NaN.
 template <class Scalar>
 Scalar nearest_finite(double x) {
   using Limits = std::numeric_limits<Scalar>;
@@ -15,7 +15,7 @@ Scalar nearest_finite(double x) {
       std::clamp(x, static_cast<double>(Limits::lowest()), static_cast<double>(Limits::max())));
 }
 
-/// What a finite logit is changed to stays finite. One that is forbidden stays what it is made.
+/// Sets a logit to `changed`. If the logit was finite, the result is kept finite.
 template <class Scalar>
 void change_finite(Scalar& logit, Scalar changed) {
   using Limits = std::numeric_limits<Scalar>;

@@ -1,4 +1,4 @@
-// Grammars: a matcher that says which tokens may come next as a processor.
+// Grammars: a processor made of a matcher, which says which tokens may come next.
 #pragma once
 
 #include <algorithm>
@@ -18,21 +18,21 @@
 
 namespace specdec {
 
-/// What follows a text through a grammar:
+/// Follows a text through a grammar:
 ///
-///   allow(mask)     sets the bits of the tokens that may come next: bit x % 32 of mask[x / 32] for token x. The mask comes
-///                   with all bits unset.
-///   advance(token)  takes the token in; returns false where it may not come next.
-///   rollback(n)     takes the last n tokens back; must not throw. A matcher without it can be copied.
-///   vocab_size()    how many tokens it knows, for which the mask has room then. Without it the mask has room for those of
-///                   the row, which are fewer where a draft model has a smaller vocabulary: allow() has to stay below
+///   allow(mask)     sets the bits of the tokens that may come next: bit x % 32 of mask[x / 32] for token x. All bits are
+///                   unset before the call.
+///   advance(token)  takes the token in; returns false if it may not come next.
+///   rollback(n)     optional: takes the last n tokens back; must not throw. A matcher without it is copied instead.
+///   vocab_size()    optional: how many tokens the matcher knows. The mask then has room for them. Without it the mask has
+///                   room for the tokens of the row, and a draft model may have fewer: allow() must then stay within
 ///                   32 · mask.size() tokens.
 ///
-/// Where advance() throws or returns false, a matcher that has rollback() is as before, and one without it may be anything.
-/// Where the text is complete, the token that ends it may come next, and again and again: rows behind the end of a text, of
-/// which a draft may have some, are distributions, too.
+/// If advance() throws or returns false, a matcher with rollback() must be as before; a matcher without it may be in any
+/// state. When the text is complete, allow() must allow the token that ends it, again and again: a draft may go on after the
+/// end of the text, and its rows must be distributions, too.
 ///
-/// Masks like this one are those of xgrammar (FillNextTokenBitmask) and llguidance (compute_mask).
+/// xgrammar (FillNextTokenBitmask) and llguidance (compute_mask) use masks of this form.
 template <class M>
 concept GrammarMatcher = std::copyable<M> && requires(M& matcher, std::span<std::uint32_t> mask, Token x) {
   matcher.allow(mask);
@@ -41,7 +41,7 @@ concept GrammarMatcher = std::copyable<M> && requires(M& matcher, std::span<std:
 
 namespace detail {
 
-/// A matcher by the words of processors.
+/// Gives a matcher the functions push() and pop().
 template <class M>
 struct Advancing {
   M matcher;
@@ -55,7 +55,7 @@ struct Advancing {
   }
 };
 
-/// What can be taken back of a matcher's text: by itself, or by snapshots.
+/// A matcher that can go back: by its own rollback(), or else by Snapshots.
 template <class M>
 struct TakenBack {
   using Type = Snapshots<Advancing<M>>;
@@ -68,17 +68,17 @@ struct TakenBack<M> {
 
 }  // namespace detail
 
-/// Forbids what the grammar of a matcher does not allow. Satisfies TextProcessor.
+/// Forbids the tokens that a matcher's grammar does not allow. Satisfies TextProcessor.
 ///
 ///   ProcessedModel target{engine, chain, AfterPrompt{prompt.size(), Grammar{matcher}}};
 ///
-/// Tokens of the row that the matcher does not know are forbidden, and bits of those that the row has not are left alone.
-/// The text that it is shown is the grammar's from its first token on: AfterPrompt leaves the prompt out. The target goes
-/// through the grammar, and so does, for the sake of acceptance, a drafter; each has a copy of the matcher. Tokens that a
-/// drafter without a grammar proposes and the matcher refuses are rejected; what is behind them the matcher is not shown.
-/// A matcher without rollback() is copied before each token (Snapshots).
-/// Throws: what the matcher throws. A row of which it allows no token is an InvalidDistribution once it is read.
-/// Cost: that of the matcher; a pass over its mask and the logits that it forbids. No allocation of its own in steady state.
+/// Tokens of the row that the matcher does not know are forbidden. Bits for tokens that the row does not have are ignored.
+/// The grammar begins with the first token that this is shown: AfterPrompt leaves the prompt out. The target needs the
+/// grammar. A drafter with it, too, gets more tokens accepted. Each of them has its own copy of the matcher. A drafter
+/// without the grammar may propose a token that the matcher refuses: the token is rejected, and the matcher is not shown the
+/// tokens after it. A matcher without rollback() is copied before each token (Snapshots).
+/// Throws: what the matcher throws. If the matcher allows no token, reading the row throws InvalidDistribution.
+/// Cost: the matcher's own; a pass over its mask and the logits that it forbids. No allocation of its own in steady state.
 template <GrammarMatcher M>
 class Grammar {
  public:
@@ -94,7 +94,7 @@ class Grammar {
                 known = std::clamp<Index>(tokens - row.first(), 0, columns.size());
     mask_.assign(static_cast<std::size_t>((tokens + 31) / 32), 0);
     matcher.allow(std::span<std::uint32_t>(mask_));
-    // A word of the mask at a time, of which the first one may begin before the columns.
+    // One word of the mask at a time. The first word may begin before the first column.
     for (Index k = 0, count = 0; k < known; k += count) {
       const Index x = row.first() + k;
       count = std::min<Index>(32 - x % 32, known - k);

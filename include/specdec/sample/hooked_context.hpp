@@ -1,4 +1,4 @@
-// What a model has been fed, kept for a hook that sees the context.
+// The tokens that a model was fed, kept for a hook that sees the context.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace specdec::detail {
 
-/// The tokens of a model's context, and of the tree that is open after them: a Text of FedTexts.
+/// The tokens of a model's context and of the open tree after it: a Text of FedTexts.
 class HookedContext {
  public:
   Index length() const { return length_; }
@@ -32,7 +32,7 @@ class HookedContext {
     tree_.add(tokens, parents);
   }
 
-  /// The tokens that the i-th of the last `rows` rows follows. They live until the next call.
+  /// All tokens before the i-th of the last `rows` rows. They live until the next call.
   std::span<const Token> before(Index i, Index rows) & {
     if (tree_.empty())
       return std::span<const Token>(tokens_).first(static_cast<std::size_t>(length_ - rows + 1 + i));
@@ -58,7 +58,7 @@ class HookedContext {
   }
 
  private:
-  std::vector<Token> tokens_;  // behind the context's, maybe a way of the tree
+  std::vector<Token> tokens_;  // the context, and sometimes a way through the tree after it
   Index length_ = 0;
   WrappedTree tree_;
 };

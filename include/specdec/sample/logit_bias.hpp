@@ -1,4 +1,4 @@
-// Tokens that are wanted more, or less, or not at all.
+// Logit bias: makes tokens more likely, less likely or impossible.
 #pragma once
 
 #include <cmath>
@@ -15,22 +15,23 @@
 
 namespace specdec {
 
-/// What is added to a token's logit.
+/// A token and the bias that is added to its logit.
 struct TokenBias {
   Token token;
   double bias;
 };
 
-/// Adds to the logits of the tokens that are listed; −inf forbids one.
+/// Adds a bias to the logit of each listed token; −inf forbids the token.
 ///
 ///   LogitBias{{eos, -infinity}, {yes, 1.5}}
 ///
-/// Source: logit_bias of OpenAI's API and of llama.cpp; sequence_bias of Hugging Face transformers for single tokens, whose
-/// sequences of several have no counterpart here. The biases of a token that is listed twice add up, to the
-/// largest finite number at most. An id that the row has no logit for is left alone, as by llama.cpp; Hugging Face refuses
-/// it.
-/// Throws std::invalid_argument: a negative id; a bias that is NaN or +inf.
-/// Cost: O(tokens listed) a row. It has no state.
+/// If a token is listed twice, its biases add up, at most to the largest finite number. An id without a logit in the row is
+/// ignored, in llama.cpp, too; Hugging Face refuses it.
+///
+/// Source: logit_bias of OpenAI's API and of llama.cpp; sequence_bias of Hugging Face transformers, but only for single
+/// tokens.
+/// Throws: std::invalid_argument on a negative id, or on a bias that is NaN or +inf.
+/// Cost: O(listed tokens) a row. It has no state.
 class LogitBias {
  public:
   LogitBias(std::initializer_list<TokenBias> biases) : LogitBias(std::vector<TokenBias>(biases)) {}

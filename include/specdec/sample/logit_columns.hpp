@@ -12,12 +12,12 @@
 
 namespace specdec {
 
-/// Some columns of a matrix of logits: those of tokens first, first + 1, ... What a model returns that is spread over ranks.
+/// The columns of tokens first, first + 1, ... of a matrix of logits. A model that is spread over ranks returns it.
 ///
 ///   return specdec::LogitColumns{logits_, first_};
 ///
-/// errors[i], if there is one, is thrown where row i is asked for, which this rank could not make: so it fails on all ranks.
-/// The matrix and the errors must outlive it; a temporary that owns its entries is refused.
+/// If this rank could not make row i, errors[i] says why: row(i) throws it, and the row fails on all ranks.
+/// The matrix and the errors must outlive this; a temporary that owns its entries does not compile.
 template <class Numbers>
 class LogitColumns {
  public:

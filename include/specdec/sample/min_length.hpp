@@ -15,12 +15,13 @@ namespace specdec {
 
 /// Forbids the tokens that end a text until it has n tokens, the prompt included:
 ///
-///   AfterPrompt{prompt_length, MinLength{20, {end}}}    // 20 new ones, and then maybe the end
+///   AfterPrompt{prompt_length, MinLength{20, {end}}}    // 20 new tokens, then the text may end
 ///
+/// An end token without a logit in the row is ignored.
 /// Source: Hugging Face transformers: min_length counts the prompt of a decoder, min_new_tokens leaves it out. vLLM's
-/// min_tokens leaves it out. llama.cpp has none, but for ignore_eos, which is LogitBias{{end, −inf}}.
-/// An end that the row has no logit for is left alone. Throws std::invalid_argument: n negative; an end that is no Token.
-/// Cost: O(ends) a row until then.
+/// min_tokens leaves it out. llama.cpp has only ignore_eos, which is LogitBias{{end, −inf}}.
+/// Throws: std::invalid_argument if n is negative, or if an end is no Token.
+/// Cost: O(ends) for each row, as long as the text has fewer than n tokens.
 class MinLength {
  public:
   MinLength(Index n, std::initializer_list<Token> ends) : MinLength(n, TokenIds(std::span(ends))) {}

@@ -10,13 +10,14 @@
 
 namespace specdec {
 
-/// Keeps the tokens with p(x) >= min_p · max p, which is l(x) >= max l + T·log(min_p): no normaliser is
-/// needed, and it does not matter what earlier steps took away.
+/// Keeps the tokens with p(x) >= min_p · max p, which is l(x) >= max l + T·log(min_p). This needs no normaliser,
+/// and does not depend on which tokens earlier steps removed. 0 keeps all tokens, 1 only those equal to the
+/// largest.
 ///
-/// Source: Nguyen et al., arXiv:2407.01082; Hugging Face transformers and llama.cpp define it so, too.
-/// 0 keeps all, 1 what equals the largest. Throws std::invalid_argument unless 0 <= p <= 1;
-/// InvalidDistribution on a NaN, a logit of +inf, no finite logit.
-/// Cost: one pass without an exponential where the largest logit is not known.
+/// Source: Nguyen et al., arXiv:2407.01082; the definition of Hugging Face transformers and llama.cpp, too.
+/// Throws: std::invalid_argument unless 0 <= p <= 1; InvalidDistribution on a NaN, a logit of +inf, or a row
+/// without a finite logit.
+/// Cost: one pass without exponentials if the largest logit is not known yet.
 class MinP {
  public:
   explicit MinP(double p) : p_(p) {
@@ -31,7 +32,7 @@ class MinP {
     return row.above(least(row.largest(), row.temperature()));
   }
 
-  /// The least logit that stays, where the largest is known.
+  /// The smallest logit that stays, given the largest logit of the row.
   template <std::floating_point Scalar>
   Scalar least(Scalar largest, double temperature) const {
     const double exact = static_cast<double>(largest) + temperature * std::log(p_);

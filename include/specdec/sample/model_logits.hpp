@@ -15,7 +15,7 @@
 
 namespace specdec::detail {
 
-/// Whether what a model returns is a matrix of rows that are spread over ranks.
+/// Whether a model returns rows that are spread over ranks.
 template <class Output>
 consteval bool returns_spread_rows() {
   if constexpr (DistributionMatrix<std::remove_cvref_t<Output>>)
@@ -23,14 +23,14 @@ consteval bool returns_spread_rows() {
   else return false;
 }
 
-/// The numbers that a model has returned, with rows(), cols() and row(i): of all tokens or of LogitColumns.
+/// The numbers that a model returned, with rows(), cols() and row(i): all columns, or those of LogitColumns.
 template <class Logits>
 auto numbers_of(const Logits& logits) {
   if constexpr (is_logit_columns<Logits>) return logits;
   else return numbers(logits);
 }
 
-/// One row of logits to be changed in place, in the arithmetic of the model's logits.
+/// The type of a row of logits that is changed in place, in the arithmetic of the model's logits.
 template <class Logits>
 struct RowToChange {
   using Scalar =
@@ -41,7 +41,7 @@ struct RowToChange {
 template <class Logits>
 using LogitsRef = typename RowToChange<std::remove_cvref_t<Logits>>::Type;
 
-/// What logits that are returned as a matrix are kept as; nothing of others, which the model keeps.
+/// The type in which logits that a model returns by value are kept. Empty for other logits: the model keeps them.
 template <class Logits, bool kept = OwningTemporary<Logits>>
 struct KeptAs {
   struct Type {};
@@ -56,8 +56,8 @@ struct KeptAs<Logits, true> {
   using Type = typename Logits::PlainObject;
 };
 
-/// Refuses logits of another shape than asked for. Whether the columns of all ranks make up the vocabulary they find out
-/// together.
+/// Throws if the logits have the wrong shape. Does not check that the columns of all ranks make up the vocabulary: the ranks
+/// check this together.
 template <class Logits>
 void check_shape(const Logits& logits, Index rows, Index vocab_size) {
   if (logits.rows() != rows || (!is_logit_columns<Logits> && rows > 0 && logits.cols() != vocab_size))

@@ -1,4 +1,4 @@
-// No n-gram of the text a second time.
+// No n-gram occurs twice in a text.
 #pragma once
 
 #include <algorithm>
@@ -18,14 +18,14 @@
 
 namespace specdec {
 
-/// Forbids every token that would complete an n-gram that the text has already, the prompt included (AfterPrompt leaves it
-/// out). With n = 1 no token occurs twice.
+/// Forbids every token that would repeat an n-gram of the text, including the prompt (AfterPrompt leaves the prompt out).
+/// With n = 1 no token occurs twice.
 ///
 /// Source: no_repeat_ngram_size of Hugging Face transformers. llama.cpp has none; its DRY sampler lowers the logits of
-/// tokens that go on with a repetition, the more the longer it is.
-/// Throws std::invalid_argument: n below 1. Where every token is forbidden, the row is an InvalidDistribution once it is read.
-/// Cost: O(n) for each token, and for each row and place where the last n − 1 tokens occurred. Memory: 16 bytes for each
-/// token, and a table as long as the text. No allocation where the text was as long before.
+/// tokens that continue a repetition, more for a longer one.
+/// Throws: std::invalid_argument if n is below 1. If every token is forbidden, reading the row throws InvalidDistribution.
+/// Cost: O(n) for each token; for each row, O(n) for each place where the last n − 1 tokens occurred before. No allocation
+/// if the text was as long before. Memory: 16 bytes for each token, and a table as long as the text.
 class NoRepeatNgrams {
  public:
   explicit NoRepeatNgrams(Index n) : n_(n) {
@@ -63,7 +63,7 @@ class NoRepeatNgrams {
  private:
   Index size() const { return std::ssize(text_); }
 
-  // The n − 1 tokens before that place.
+  // The n − 1 tokens before place `end`.
   std::span<const Token> ngram_before(Index end) const {
     return std::span(text_).subspan(static_cast<std::size_t>(end - n_ + 1), static_cast<std::size_t>(n_ - 1));
   }
@@ -74,7 +74,7 @@ class NoRepeatNgrams {
     return static_cast<std::size_t>(h) & (latest_.size() - 1);
   }
 
-  // Links the place into the list of those that may be behind the same tokens. There is room.
+  // Links the place into the list of places after tokens with the same hash. There is room.
   void enter(Index end) {
     previous_.push_back(-1);
     if (end < n_ - 1) return;
@@ -82,7 +82,7 @@ class NoRepeatNgrams {
     previous_.back() = std::exchange(latest, end);
   }
 
-  // For one token more.
+  // Makes room for one token more.
   void make_room() {
     const std::size_t tokens = text_.size() + 1;
     if (tokens <= latest_.size() && tokens <= text_.capacity() && tokens <= previous_.capacity()) return;
@@ -96,8 +96,8 @@ class NoRepeatNgrams {
 
   Index n_;
   std::vector<Token> text_;
-  std::vector<Index> previous_;  // of each place the one before it in its list, −1: none
-  std::vector<Index> latest_;    // by the hash of n − 1 tokens
+  std::vector<Index> previous_;  // for each place the place before it in its list; −1 if none
+  std::vector<Index> latest_;    // the latest place of each list, by the hash of n − 1 tokens
 };
 
 }  // namespace specdec

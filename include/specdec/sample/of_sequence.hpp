@@ -1,4 +1,4 @@
-// What each of many texts has of its own, told by a function of the sequence's number.
+// Chains, processors and generators of single sequences: a function of the sequence's number returns them.
 #pragma once
 
 #include <concepts>
@@ -18,7 +18,8 @@ struct Tells<F> {
   using Type = std::remove_cvref_t<std::invoke_result_t<F&, Index>>;
 };
 
-/// What a function tells of a sequence: its chain, its processor, its generator. void where F is no such function.
+/// The type that the function F returns for a sequence's number: a chain, a processor or a generator. void if F is no such
+/// function.
 template <class F>
 using OfSequence = typename Tells<F>::Type;
 

@@ -1,4 +1,4 @@
-// Floating-point numbers as integers of the same order.
+// Maps floating-point numbers to integers and keeps their order.
 #pragma once
 
 #include <bit>
@@ -9,15 +9,15 @@
 
 namespace specdec::detail {
 
-/// The integer as wide as a float or a double.
+/// The integer type as wide as F: float or double.
 template <std::floating_point F>
   requires(sizeof(F) == 4 || sizeof(F) == 8)
 using OrderedKey = std::conditional_t<sizeof(F) == 4, std::int32_t, std::int64_t>;
 
-/// x < y exactly if ordered_key(x) < ordered_key(y); the two zeros are one. Not for NaN.
+/// x < y exactly if ordered_key(x) < ordered_key(y). Both zeros have one key. Not for NaN.
 ///
-/// IEEE numbers are a sign and a magnitude, which is made a signed integer. Why: comparisons and sums of
-/// integers may be reordered, so compilers vectorise them unasked, and halving a range of integers ends.
+/// An IEEE number is a sign and a magnitude; the key is a signed integer made of them. Why: comparisons and sums of
+/// integers may be reordered, so compilers vectorise them unasked. And a bisection over integers always ends.
 template <std::floating_point F>
 OrderedKey<F> ordered_key(F x) {
   const auto bits = std::bit_cast<OrderedKey<F>>(x);
@@ -30,7 +30,7 @@ F from_ordered_key(OrderedKey<F> key) {
   return std::bit_cast<F>(key >= 0 ? key : std::numeric_limits<OrderedKey<F>>::min() - key);
 }
 
-/// The numbers of keys low..high.
+/// The numbers with keys low..high, both included.
 template <std::floating_point F>
 struct KeyRange {
   OrderedKey<F> low, high;

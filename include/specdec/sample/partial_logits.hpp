@@ -1,4 +1,4 @@
-// Some columns of a row of logits, for what changes them.
+// Some columns of a row of logits, for processors and hooks over ranks.
 #pragma once
 
 #include <Eigen/Core>
@@ -9,8 +9,8 @@
 
 namespace specdec {
 
-/// The logits of tokens first(), first() + 1, ... of a row whose other columns other ranks have. A processor or a hook is
-/// handed them in place of an Eigen::Ref where the model returns LogitColumns:
+/// The logits of tokens first(), first() + 1, ... of a row. Other ranks have the other columns of the row. A processor or a
+/// hook is handed a PartialLogits in place of an Eigen::Ref if the model returns LogitColumns:
 ///
 ///   void apply(specdec::PartialLogits<float> logits) const {
 ///     if (float* const logit = logits.find(eos)) *logit = -infinity;    // null on the ranks that do not have it
@@ -26,12 +26,12 @@ class PartialLogits {
   PartialLogits(Eigen::Ref<Columns> columns, Index first, Index vocab_size)
       : logits_(columns.data()), size_(columns.size()), first_(first), vocab_size_(vocab_size) {}
 
-  /// How many tokens the whole row has.
+  /// The number of tokens of the whole row.
   Index vocab_size() const { return vocab_size_; }
   Index first() const { return first_; }
   /// columns()[k] is the logit of token first() + k.
   Eigen::Map<Columns> columns() const { return {logits_, size_}; }
-  /// The logit of a token; null where it is not among these.
+  /// The logit of a token; null if the token is not in these columns.
   S* find(Token x) const {
     const Index k = x - first_;
     return k >= 0 && k < size_ ? logits_ + k : nullptr;
@@ -44,7 +44,7 @@ class PartialLogits {
 
 namespace detail {
 
-/// What a processor is handed, be it some columns of a row or all: a processor that asks this works on both.
+/// A PartialLogits of what a processor is handed, a whole row or some of its columns: so a processor works on both.
 template <class Logits>
 auto partial(Logits& logits) {
   using Partial = PartialLogits<typename Logits::Scalar>;

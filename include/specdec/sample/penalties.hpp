@@ -1,17 +1,18 @@
-// Penalties on the tokens that a text has already.
+// Penalties on tokens that the text already contains.
 //
-// Each counts the last n tokens of the text, the prompt included; AfterPrompt leaves the prompt out. Programs differ:
+// Each penalty counts the last n tokens of the text, including the prompt. AfterPrompt leaves the prompt out. Programs
+// count different tokens:
 //
 //                          repetition               presence, frequency
 //   this library           the last n of the text   the last n of the text
 //   llama.cpp              the last n of the text   the last n of the text
 //   Hugging Face           the whole text           it has none
-//   vLLM, OpenAI           the whole text           what was generated
+//   vLLM, OpenAI           the whole text           the generated tokens
 //
 // llama.cpp (penalty_last_n, 64 by default) applies them in the order
 // Processors{RepetitionPenalty{θ, n}, FrequencyPenalty{f, n}, PresencePenalty{p, n}}.
-// A token that the row has no logit for is left alone: a draft model's vocabulary may be smaller. A finite logit stays
-// finite, however large the penalty, and one that is forbidden stays forbidden.
+// A counted token without a logit in the row is skipped: a draft model's vocabulary may be smaller. A finite logit stays
+// finite, however large the penalty. A forbidden token stays forbidden.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +29,7 @@
 namespace specdec {
 namespace detail {
 
-/// Calls change(logit, count) for each token that was counted.
+/// Calls change(logit, count) for each counted token that has a logit.
 template <class Logits, class Change>
 void change_counted(const TokenCounts& counts, Logits& logits, const Change& change) {
   const auto row = partial(logits);
@@ -37,7 +38,7 @@ void change_counted(const TokenCounts& counts, Logits& logits, const Change& cha
   });
 }
 
-/// Subtracts a price from the logits of tokens that were counted: once, or for every time.
+/// Subtracts a price from the logits of counted tokens: once, or once for each occurrence.
 template <bool every_time>
 class Price {
  public:
@@ -67,12 +68,12 @@ class Price {
 
 }  // namespace detail
 
-/// Makes tokens that occur less likely, however often they do: divides their logits by θ where they are above 0, and
-/// multiplies them by θ where they are not. θ < 1 makes them likelier, 1 changes nothing.
+/// Makes tokens that already occur less likely. Divides a logit above 0 by θ and multiplies any other by θ. How often
+/// the token occurs does not matter. θ < 1 makes such tokens likelier, 1 changes nothing.
 ///
-/// Source: CTRL (Keskar et al., arXiv:1909.05858, section 4.1), with the multiplication for negative logits that Hugging
-/// Face (repetition_penalty) and llama.cpp (repeat_penalty) have, too. It is not invariant under a shift of the logits.
-/// Throws std::invalid_argument: θ not above 0, infinite or NaN; last_n negative.
+/// Source: CTRL (Keskar et al., arXiv:1909.05858, section 4.1). Negative logits are multiplied, by Hugging Face
+/// (repetition_penalty) and llama.cpp (repeat_penalty), too. The result is not invariant under a shift of the logits.
+/// Throws: std::invalid_argument if θ is not above 0, infinite or NaN, or if last_n is negative.
 /// Cost: O(distinct tokens) a row. No allocation in steady state.
 class RepetitionPenalty {
  public:
@@ -99,10 +100,10 @@ class RepetitionPenalty {
   detail::TokenCounts counts_;
 };
 
-/// Subtracts α from the logits of tokens that occur, however often they do. 0 changes nothing.
+/// Subtracts α from the logit of each token that already occurs, once, however often it occurs. 0 changes nothing.
 ///
 /// Source: presence_penalty of OpenAI's API, of vLLM and of llama.cpp.
-/// Throws std::invalid_argument: α infinite or NaN; last_n negative.
+/// Throws: std::invalid_argument if α is infinite or NaN, or if last_n is negative.
 /// Cost: O(distinct tokens) a row. No allocation in steady state.
 class PresencePenalty : public detail::Price<false> {
  public:
@@ -110,10 +111,10 @@ class PresencePenalty : public detail::Price<false> {
       : Price("PresencePenalty", alpha, last_n) {}
 };
 
-/// Subtracts α for every time that a token occurs. 0 changes nothing.
+/// Subtracts α from a token's logit once for each time that the token occurs. 0 changes nothing.
 ///
 /// Source: frequency_penalty of OpenAI's API, of vLLM and of llama.cpp.
-/// Throws std::invalid_argument: α infinite or NaN; last_n negative.
+/// Throws: std::invalid_argument if α is infinite or NaN, or if last_n is negative.
 /// Cost: O(distinct tokens) a row. No allocation in steady state.
 class FrequencyPenalty : public detail::Price<true> {
  public:

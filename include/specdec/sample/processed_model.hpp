@@ -1,4 +1,4 @@
-// A model of logits as a model of the distributions that are sampled.
+// Turns a model that returns logits into a model of the distributions that tokens are sampled from.
 #pragma once
 
 #include <Eigen/Core>
@@ -24,59 +24,59 @@
 
 namespace specdec {
 
-/// No hook: the rows of the model go through the chain where they lie.
+/// No hook: the chain reads the model's rows without a copy.
 struct NoHook {};
 
-/// Wraps a model of logits, so that target and drafter are processed alike and the q that is reported is the q
-/// that was drawn from. Around a model for one text it is a Model, around one for many texts a BatchModel, and takes trees
-/// where the model does. The calls of the model return logits, in place of probabilities, as one matrix.
+/// Wraps a model of logits. Target and drafter are then processed alike, and the reported q is the q that tokens were drawn
+/// from. The calls of the wrapped model return logits as one matrix, in place of probabilities. Around a model for one text
+/// this is a Model, around one for many texts a BatchModel. It takes trees if the model does.
 ///
 ///   ProcessedModel target{engine, Chain{Temperature{0.8}, TopP{0.95}}};
 ///   ProcessedModel target{engine, chain, hook};
 ///   ProcessedModel target{engine, chain, Processors{RepetitionPenalty{1.1}, Grammar{matcher}}};
 ///   ProcessedModel target{engine, Grammar{matcher}};
 ///
-/// A hook is a processor of your own that sees the context: penalties, a grammar (a logit of −inf forbids a
-/// token). It is called for every row before the chain, as
+/// A hook is a function of yours that changes logits, for example a penalty or a grammar (a logit of −inf forbids a
+/// token). It is called for every row, before the chain:
 ///
 ///   hook(std::span<const Token> context, Eigen::Ref<Eigen::Matrix<Scalar, 1, Eigen::Dynamic>> logits)
 ///
-/// with the tokens that the row follows and a copy of its logits that it may change; Scalar is float, or
-/// double where the model's logits are. It must depend on these arguments alone: it is asked again about a
-/// context that has been rolled back, and for target and drafter the text must be processed alike. A row that
-/// it leaves without a finite logit is an InvalidDistribution once it is read.
+/// `context` is all tokens before the row, and `logits` is a copy of the row's logits that the hook may change. Scalar is
+/// float, or double if the model's logits are double. The hook must depend on these arguments alone: it is called again
+/// after a rollback, and must process target and drafter alike. If it leaves no finite logit in a row, reading that row
+/// throws InvalidDistribution.
 ///
-/// A TextProcessor in its place keeps of the text what it needs. It is shown each token once, the prompt's, too, when a row
-/// after it is asked for, and taken back with the context. Where it refuses a drafted token, which has probability 0 then,
-/// the rows after that token are the model's own: they decide nothing. It may go on to another text, which begins anew; for
-/// other settings make another wrapper around the same model.
+/// A TextProcessor may take the place of the hook. It keeps what it needs of the text. It is shown each token once, also
+/// each token of the prompt, when a row after the token is wanted. On a rollback its tokens are taken back. A drafted token
+/// that it refuses has probability 0. Rows after a refused token are left unprocessed; they are never used. After a rollback
+/// to 0 tokens it begins another text; for other settings make another wrapper around the same model.
 ///
-/// Of many texts each may have its own of these, which a function tells by the sequence's number:
+/// With many texts, each sequence may have its own chain or processor. A function of the sequence's number returns it:
 ///
 ///   ProcessedModel target{many, [&](Index sequence) -> const auto& { return requests.at(sequence).chain; }};
 ///   ProcessedModel target{many, chain, [&](Index sequence) { return Grammar{requests.at(sequence).matcher}; }};
 ///
-/// A chain is asked for before each call of the model, once for each feed that rows are wanted of; neutral values switch a
-/// step off, so that one type of chain serves all requests. A processor is asked for when its sequence begins; where one
-/// processor is given each sequence begins with a copy of it. Both functions are called on the thread that calls forward().
-/// A hook may be told whose row it is: hook(Index sequence, context, logits).
+/// The function for chains is called before each call of the model, once for each feed with wanted rows. Neutral values
+/// switch a step off, so that one type of chain serves all requests. The function for processors is called when a sequence
+/// begins. If a processor is given instead, each sequence begins with a copy of it. Both functions are called on the thread
+/// that calls forward(). A hook may also take the sequence's number: hook(Index sequence, context, logits).
 ///
-/// Where the vocabulary is spread over ranks the model returns LogitColumns, and so does this, for ShardedModel, which has the
-/// chain. Each rank's processor or hook is handed the columns of its rank as PartialLogits, and what it throws about a row
-/// is the failure of that row on all ranks:
+/// If the vocabulary is spread over ranks, the model returns LogitColumns. This wrapper then returns LogitColumns, too, and
+/// the chain goes to the ShardedModel around it. The processor or hook of each rank is handed that rank's columns as
+/// PartialLogits. If it throws about a row, that row fails on all ranks:
 ///
 ///   ShardedModel target{ProcessedModel{mine, Grammar{matcher}}, ranks, source, chain};      // on every rank
 ///
 /// A wrapper: see model/feeds.hpp.
-/// Throws: std::invalid_argument where the model returns logits of another shape than asked for, and where a processor
-/// refuses a token of the context, or one that it has not forbidden; what the model, the hook, the processor and a function
-/// of numbers throw. With a hook or a processor also std::logic_error on a line while the sequence's tree is open, and of
-/// many texts std::invalid_argument where a context does not hold feed.from tokens. All contexts are then as before, and
-/// open trees, but for room that is lost in the model's own until they are closed; of a model for one text only with a hook
-/// or a processor. Of many texts, what a hook or a processor throws about a row, or a refused token before it, is thrown
-/// where the row is asked for: it is the failure of that sequence.
-/// Cost: without a hook none, with one, or a processor, a copy of each row; a copy of a chain for each row where sequences
-/// have their own. No allocation in steady state.
+/// Throws: std::invalid_argument if the model returns logits of the wrong shape, or if a processor refuses a token of the
+/// context or a token that it has not forbidden; what the model, the hook, the processor and the functions of numbers
+/// throw. With a hook or a processor also std::logic_error on a line (a feed without parents) while the sequence's tree is
+/// open, and for many texts std::invalid_argument if a context does not hold feed.from tokens. After a throw all contexts
+/// and open trees are as before, but tokens of the failed call take room in the model's own tree until that tree is closed.
+/// For a model for one text this holds only with a hook or a processor. With many texts, the error of a hook or processor
+/// about a row, or a refused token before the row, is thrown when row(i) asks for that row: only that sequence fails.
+/// Cost: none without a hook or processor; with one, a copy of each row. If sequences have their own chains, a copy of a
+/// chain for each row. No allocation in steady state.
 template <class M, class Steps, class Hook = NoHook>
 class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>, M> {
   using Base = detail::WrapsModel<ProcessedModel, M>;
@@ -120,10 +120,10 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
                 "specdec::PartialLogits, which is what it is handed then in place of an Eigen::Ref of a row");
 
  public:
-  /// Where the rows are those of the model itself, they live as long.
+  /// Rows that are not copied live as long as the model's own.
   static constexpr bool stable_rows = !for_many && has_stable_rows<Bare> && !has_hook && !returns_matrix;
 
-  /// Whether the context is kept, for the hook or the processor, or by the model: what somebody else fed it is not in it.
+  /// Whether this or the model inside remembers its context: see knows_its_context.
   static constexpr bool keeps_context = has_hook || knows_its_context<Bare>;
 
   ProcessedModel(M&& model, Steps steps, Hook hook = {})
@@ -145,7 +145,7 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
 
   void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
 
-  // The model's logits, which then stay until the next call.
+  // Calls the model. Logits that it returns by value are kept until the next call.
   decltype(auto) ask(std::span<const BatchFeed> feeds) {
     if constexpr (returns_matrix) return (kept_ = this->inner().forward(feeds));
     else return this->inner().forward(feeds);
@@ -156,7 +156,7 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
     try {
       detail::check_shape(logits, detail::rows_of(feeds), this->vocab_size());
     } catch (...) {
-      // How much a model for one text holds that others may have fed is not known here.
+      // The context length of a model for one text is not known here: others may have fed it.
       if constexpr (for_many)
         for (const BatchFeed& feed : feeds) this->inner().keep(feed.sequence, feed.from);
       throw;
@@ -164,7 +164,7 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
     return steps_.of(logits);
   }
 
-  // Lets the hook, or the processor, change a copy of the logits.
+  // Lets the hook or the processor change a copy of the logits.
   auto changed(std::span<const BatchFeed> feeds) {
     const std::span<const BatchFeed> of_model = texts_.enter(feeds);
     try {
@@ -197,9 +197,9 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
 
   detail::StepsOfRows<Steps> steps_;
   detail::TextsOfModel<Hook, LogitsRef, for_many, for_many || of_columns>
-      texts_;  // what the model has been fed, for the hook
+      texts_;  // the tokens that the model was fed, for the hook
   typename detail::KeptAs<Logits>::Type kept_;
-  Buffer output_;  // what the hook has changed
+  Buffer output_;  // the changed logits
 };
 
 template <class M, class Steps>

@@ -1,5 +1,5 @@
-// A matrix of logits as the distributions that are sampled: each row goes through a chain of steps, once, when
-// a question needs it.
+// Turns a matrix of logits into the distributions that tokens are sampled from. A chain of steps processes each row once,
+// when it is first read.
 #pragma once
 
 #include <utility>
@@ -10,10 +10,10 @@
 
 namespace specdec {
 
-/// One row of logits behind a chain of steps (any RowStep). A row that is not asked for costs nothing.
+/// One row of logits with a chain of steps (any RowStep) applied. A row that is never read costs nothing.
 ///
-/// Throws InvalidDistribution as LogitsRow does, when the row is read.
-/// Cost: the steps run at the first question that needs a probability; from then on as LogitsRow.
+/// Throws: InvalidDistribution when the row is read, for the reasons of LogitsRow.
+/// Cost: the steps run when a probability is first needed; afterwards the costs of LogitsRow.
 template <Real S, int Stride, RowStep Steps>
 class ProcessedRow {
  public:
@@ -22,10 +22,10 @@ class ProcessedRow {
   ProcessedRow(const NumberRow<S, Stride>& logits, const Steps& steps) : row_(logits), steps_(steps) {}
 
   Index vocab_size() const { return row_.vocab_size(); }
-  /// Before any step.
+  /// The logits before any step.
   NumberRow<S, Stride> logits() const { return row_.logits(); }
 
-  /// Whether the token may have a probability above 0: its logit is not −inf. The steps are not run for it.
+  /// Whether the token may have a probability above 0: its logit is not −inf. Does not run the steps.
   bool possible(Token x) const { return logits()[x] >= Processed::no_cut; }
 
   double probability(Token x) const { return processed().probability(x); }
@@ -40,7 +40,7 @@ class ProcessedRow {
   /// The largest logit, the lowest id among equals: no step changes that.
   Token argmax() const { return row_.argmax(); }
 
-  /// The row that the steps make of it.
+  /// The row after all steps.
   const Processed& processed() const& {
     if (!done_) {
       row_ = steps_(row_);
@@ -48,13 +48,13 @@ class ProcessedRow {
     }
     return row_;
   }
-  /// Of a temporary by value.
+  /// By value, because a temporary does not live on.
   Processed processed() const&& {
     const ProcessedRow& row = *this;
     return row.processed();
   }
 
-  /// A row over a contiguous copy of this one's logits, which knows what this one has learnt.
+  /// A row over a contiguous copy of these logits. It keeps the results that this row has computed.
   ProcessedRow<S, 1, Steps> over(const S* copy) const { return {row_.over(copy), steps_, done_}; }
 
  private:
@@ -68,7 +68,7 @@ class ProcessedRow {
   mutable bool done_ = false;
 };
 
-/// A matrix of logits as a DistributionMatrix of what a chain of steps makes of each row. The logits must
+/// Makes a DistributionMatrix of a matrix of logits: a chain of steps is applied to each row. The logits must
 /// outlive it.
 ///
 ///   verifier(ProcessedRows{target, chain}, ProcessedRows{draft, chain}, tokens, rng)
@@ -96,20 +96,20 @@ ProcessedRows(M&&, const Steps&) -> ProcessedRows<NumbersOf<M>, Steps>;
 
 namespace detail {
 
-/// A ProcessedRow of logits that a hook has changed, which knows those of before.
+/// A ProcessedRow of logits that a hook has changed. It also knows the logits before the hook.
 template <class Row, class Raw>
 class ChangedRow : public Row {
  public:
   ChangedRow(const Row& row, const Raw& raw) : Row(row), raw_(raw) {}
 
-  /// Before the hook and any step.
+  /// The softmax of the logits before the hook and any step.
   auto unprocessed() const { return LogitsRow(raw_); }
 
  private:
   Raw raw_;
 };
 
-/// ProcessedRows of logits that a hook has changed, and those of before.
+/// ProcessedRows of logits that a hook has changed. They also know the logits before the hook.
 template <class Rows, class Raw>
 class ChangedRows {
  public:

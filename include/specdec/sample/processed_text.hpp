@@ -1,4 +1,4 @@
-// The text of a model's context, as what changes its logits goes through it.
+// The text of a model's context, and how far a processor has gone through it.
 #pragma once
 
 #include <algorithm>
@@ -21,11 +21,10 @@
 
 namespace specdec::detail {
 
-/// The text of a processor with state, a Text of FedTexts: how far the processor has gone through the context, and where in
-/// the open tree it stands.
+/// A Text of FedTexts for a processor: how far the processor has gone through the context, and where it is in the open tree.
 ///
-/// It is shown tokens when a row behind them is asked for. A throw leaves it somewhere in the text that there was before
-/// the call, once the tokens of the call are taken back by truncate() or forget_from().
+/// The processor is shown tokens when a row after them is wanted. After a throw, call truncate() or forget_from() to remove
+/// the tokens of the call. Then the processor is somewhere in the text that there was before the call.
 template <class Processor>
 class ProcessedText {
  public:
@@ -54,11 +53,11 @@ class ProcessedText {
     added_ = std::ssize(tokens);
   }
 
-  /// Applies the processor to the last `rows` rows, of which logits(i) is the i-th. Those behind a token that it refuses
-  /// stay as they are, in this call and in those after it, until the token is truncated away. A draft may also begin with
-  /// such a token in a call of its own, where one has been taken back behind a row that was asked for.
-  /// Throws: std::invalid_argument where it refuses a token that all rows are behind, where it refuses one that it has not
-  /// forbidden, and where there are not so many rows; what the processor throws.
+  /// Applies the processor to the last `rows` rows; logits(i) is the i-th of them. Rows after a refused token are left
+  /// unprocessed, in this call and in later ones, until the token is truncated away. A new draft may start with a refused
+  /// token if the previous draft was rolled back to here, and the row before the token was wanted in an earlier call.
+  /// Throws: std::invalid_argument if the processor refuses a token before all rows, if it refuses a token that it has not
+  /// forbidden, or if the call has fewer than `rows` tokens; what the processor throws.
   template <class LogitsOf>
   void process(Index rows, const LogitsOf& logits) {
     if (rows > added_) invalid_argument("rows = ", rows, " is outside 1..", added_, ", the number of tokens");
@@ -100,7 +99,7 @@ class ProcessedText {
   }
 
  private:
-  // The processor goes through what it has not seen of the context, all or nothing.
+  // The processor goes through the tokens of the context that it has not seen; after a throw, through none.
   template <class LogitsOf>
   void go_through_line(Index rows, const LogitsOf& logits) {
     const Index size = std::ssize(pending_), first = size - rows;
@@ -137,8 +136,8 @@ class ProcessedText {
     }
   }
 
-  // The processor goes from where it stands in the tree to another node, by what the ways have in common. Rows are those of
-  // the nodes from number `first` on, none of which it has been at.
+  // The processor goes to another node: back to where the two ways part, then forward. Nodes from number `first` on have
+  // rows; the processor has not been at any of them.
   template <class LogitsOf>
   void go_to(Index end, Index first, const LogitsOf& logits) {
     find_way(end);
@@ -171,7 +170,7 @@ class ProcessedText {
     std::reverse(way_.begin(), way_.end());
   }
 
-  // Goes back to the first nodes of the way that the processor stands at the end of.
+  // Goes back: only the first `kept` nodes of the processor's way stay.
   void leave(Index kept) {
     const Index left = std::ssize(entered_) - kept;
     if (left == 0) return;
@@ -190,7 +189,7 @@ class ProcessedText {
         ", which the processor refuses: it sees the prompt, too, where no AfterPrompt leaves it out");
   }
 
-  // What is refused would else be drawn one day, and the text could not go on.
+  // A refused token that is not forbidden would be drawn one day, and the text could not go on.
   template <class Logits>
   static void check_forbidden(Logits logits, Token x) {
     using Scalar = typename Logits::Scalar;
@@ -201,16 +200,16 @@ class ProcessedText {
   }
 
   Processor processor_;
-  Index seen_ = 0;              // tokens of the context that the processor has taken in
-  std::vector<Token> pending_;  // those that come next
-  bool broken_off_ = false;     // the first of them is a draft's, and refused
-  Index asked_from_ = 0;        // the rows behind the tokens from this one on have been asked for
-  Index fork_ = -1;        // where a draft has been taken back to, behind such a row: another may begin there
-  Index added_ = 0;        // tokens of the last call
-  WrappedTree tree_;       // behind the context
-  bool new_tree_ = false;  // no tree was open before the last call
-  std::vector<bool> refused_;   // whether the processor refuses a node
-  std::vector<Index> entered_;  // the way through the tree that it has gone
+  Index seen_ = 0;              // how many tokens of the context the processor has taken in
+  std::vector<Token> pending_;  // the context's tokens after these
+  bool broken_off_ = false;     // the first pending token is a draft's, and was refused
+  Index asked_from_ = 0;        // the rows after the tokens from this one on were wanted
+  Index fork_ = -1;             // a draft was rolled back to here, after such a row: another may begin here
+  Index added_ = 0;             // how many tokens the last call added
+  WrappedTree tree_;            // after the context
+  bool new_tree_ = false;       // no tree was open before the last call
+  std::vector<bool> refused_;   // for each node, whether the processor refuses it
+  std::vector<Index> entered_;  // the processor's way through the tree
   std::vector<Index> way_;
   DepthFirst depth_first_;
 };

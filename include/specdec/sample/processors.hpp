@@ -1,4 +1,4 @@
-// Processors one after another.
+// Several processors, one after another.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace specdec {
 
-/// Several processors as one, applied in the order written: each sees what the one before it has left.
+/// Makes one processor of several. They are applied in the order written: each sees the logits that the one before it left.
 ///
 ///   Processors{RepetitionPenalty{1.1}, PresencePenalty{0.5}, LogitBias{{7, -2.0}}}
 ///
-/// The text cannot go on with a token that one of them refuses. Satisfies TextProcessor where all do.
-/// Throws: what they throw; all are then as before.
+/// A token is refused if one of them refuses it. Satisfies TextProcessor if all of them do.
+/// Throws: what they throw; then all are as before.
 template <class... P>
 class Processors {
  public:
@@ -34,7 +34,7 @@ class Processors {
   }
 
  private:
-  // All from the I-th on, or none.
+  // Pushes the token into all processors from the I-th on, or into none.
   template <std::size_t I>
   bool push_from(Token x) {
     if constexpr (I < sizeof...(P)) {

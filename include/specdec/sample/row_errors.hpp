@@ -1,4 +1,4 @@
-// What is thrown about a row, by what changes its logits.
+// Exceptions of a hook or a processor about single rows.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 
 namespace specdec::detail {
 
-/// Throws what was thrown about row i, if anything was. Errors may be none at all.
+/// Rethrows the exception about row i, if there is one. `errors` may be empty.
 inline void rethrow_error_of(std::span<const std::exception_ptr> errors, Index i) {
   const auto k = static_cast<std::size_t>(i);
   if (k < errors.size() && errors[k]) std::rethrow_exception(errors[k]);
 }
 
-/// Where all rows are of one text: it is thrown at once.
+/// For rows of one text: an exception is thrown at once.
 template <bool kept>
 class RowErrors {
  public:
@@ -34,7 +34,7 @@ class RowErrors {
   }
 };
 
-/// Rows of many texts, each with what was thrown about it, if anything was. A view of both.
+/// Rows of many texts, and for each row the exception about it, if there is one. A view of the rows and the exceptions.
 template <class Rows>
 class RowsWithErrors {
  public:
@@ -53,19 +53,19 @@ class RowsWithErrors {
   std::span<const std::exception_ptr> errors_;
 };
 
-/// Of many texts, and over ranks: it is kept, and thrown where the row is asked for, so that it is the failure of the row's
-/// sequence, and of all ranks.
+/// For many texts, and over ranks: an exception is kept, and thrown when the row is asked for. So only the row's sequence
+/// fails, on all ranks.
 template <>
 class RowErrors<true> {
  public:
-  /// Before a call that returns so many rows.
+  /// Call this before each call that returns so many rows.
   void begin(Index rows) { errors_.assign(static_cast<std::size_t>(rows), nullptr); }
-  /// Calls f(), which changes `count` rows from number `first` on.
+  /// Calls f(), which changes `count` rows from number `first` on. Keeps an exception of f() for these rows.
   template <class F>
   void about(Index first, Index count, F&& f) {
     if (const std::exception_ptr error = error_of(f)) std::fill_n(errors_.begin() + first, count, error);
   }
-  /// What was thrown about each row. It lives until the next call, and so do the rows with it.
+  /// The exception about each row, or null. They live until the next call, and so do the rows from in().
   std::span<const std::exception_ptr> all() const { return view_of(errors_); }
   template <class Rows>
   RowsWithErrors<Rows> in(const Rows& rows) const {

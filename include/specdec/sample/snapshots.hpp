@@ -1,4 +1,4 @@
-// Going back, for what can only go forward.
+// Rollback for processors that can only go forward.
 #pragma once
 
 #include <concepts>
@@ -15,27 +15,28 @@
 
 namespace specdec {
 
-/// Makes a TextProcessor of what has apply() and push(), and in place of pop() can be copied: keeps a copy from before each
-/// of the last tokens.
+/// Makes a TextProcessor of a class that has apply() and push() and can be copied, but has no pop(). Keeps a copy from
+/// before each of the last tokens.
 ///
-///   Snapshots{state}        keeps 64
+///   Snapshots{state}        keeps 64 copies
 ///   Snapshots{state, 16}
 ///
-/// Whoever goes back further is brought there anew from the beginning, when it is next asked. Where push() throws or
-/// refuses, it may leave the state in any condition.
-/// Throws: std::invalid_argument: `most` below 1. What the state throws; this is then as before.
-/// Cost: a copy of the state for each token pushed, a swap for each taken back. Memory: the text, and so many states. No
+/// To go back further than the copies reach, the text is pushed again from its beginning, at the next push() or apply().
+/// The state's own push() may leave it in any condition when it throws or refuses.
+/// Throws: std::invalid_argument if `most` is below 1; what the state throws, and then this is as before.
+/// Cost: a copy of the state for each pushed token, a swap for each pop(). Memory: the text and `most` states. No
 /// allocation of its own in steady state.
 template <std::copyable State>
   requires std::is_nothrow_swappable_v<State>
 class Snapshots {
  public:
-  /// `most` is how many copies are kept: the longest way back that is cheap, which is that of the longest draft.
+  /// `most` is how many copies are kept. Going back by at most `most` tokens is cheap: choose the longest draft's length.
   explicit Snapshots(State state, Index most = 64) : first_(state), state_(std::move(state)), most_(most) {
     if (most < 1) detail::invalid_argument("most = ", most, ": there is a snapshot at least");
   }
 
-  /// The state behind the text. Throws where it has to be brought there anew and that throws.
+  /// The state after the text.
+  /// Throws: what pushing the text again throws, if that is needed.
   State& state() & {
     bring_forward();
     return state_;
@@ -77,7 +78,7 @@ class Snapshots {
     swap(state_, saved(size()));
   }
 
-  // Behind all of the text but its last token.
+  // Saves the state, which is the one before the text's last token.
   void save() {
     const Index length = size() - 1;
     if (std::ssize(saved_) <= length % most_) {
@@ -85,11 +86,11 @@ class Snapshots {
       return;
     }
     if (oldest_ <= length - most_)
-      oldest_ = length - most_ + 1;  // what is written over, even if it fails half-way
+      oldest_ = length - most_ + 1;  // the oldest copy is lost even if the next line throws
     saved(length) = state_;
   }
 
-  // Where it comes to nothing, the state is what was saved.
+  // If the push throws or is refused, goes back to the saved state.
   bool push_saved(Token x) {
     const auto undo = [this] {
       using std::swap;
@@ -118,9 +119,9 @@ class Snapshots {
   State first_, state_;
   Index most_;
   std::vector<Token> text_;
-  std::vector<State> saved_;  // by the length of their text, of which the last `most_` lengths are kept
-  Index oldest_ = 0;          // the shortest text of which there is one
-  bool lost_ = false;         // the state is not the text's
+  std::vector<State> saved_;  // copies for the last `most_` lengths of the text, at length % most_
+  Index oldest_ = 0;          // the shortest length with a copy
+  bool lost_ = false;         // the state does not belong to the text: push the text again
 };
 
 }  // namespace specdec

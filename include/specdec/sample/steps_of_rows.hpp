@@ -1,4 +1,4 @@
-// By which steps each row of a model is sampled: one chain for all, or one for each sequence.
+// The chain of steps for each row of a model: one chain for all rows, or one for each sequence.
 #pragma once
 
 #include <algorithm>
@@ -22,11 +22,11 @@ class StepsOfRows {
  public:
   explicit StepsOfRows(Steps steps) : steps_(std::move(steps)) {}
 
-  /// Before a call of the model: asks for the steps of the rows that the feeds want.
+  /// Finds the steps of the rows that the feeds want. Call it before each call of the model.
   void ask(std::span<const BatchFeed>) {}
-  /// Those of row i of that call.
+  /// The steps of row i of that call.
   const Steps& operator[](Index) const { return steps_; }
-  /// The rows of that call, by their steps. The logits must outlive them.
+  /// The rows of that call, with their steps. The logits must outlive them.
   template <class Logits>
   auto of(const Logits& logits) const {
     return ProcessedRows(logits, steps_);
@@ -36,7 +36,7 @@ class StepsOfRows {
   Steps steps_;
 };
 
-/// A matrix of logits whose rows have their own steps. A view of both.
+/// A matrix of logits with steps for each row. A view of the logits and the steps.
 template <class Numbers, RowStep Steps>
 class RowsOfOwnSteps {
  public:
@@ -51,7 +51,7 @@ class RowsOfOwnSteps {
   std::span<const Steps> steps_;
 };
 
-/// A chain for each sequence, which a function tells.
+/// A chain for each sequence: a function of the sequence's number returns it.
 template <class F>
   requires(!RowStep<F>)
 class StepsOfRows<F> {
@@ -76,7 +76,7 @@ class StepsOfRows<F> {
 
  private:
   F steps_of_;
-  std::vector<Steps> steps_;  // of the rows of the last call
+  std::vector<Steps> steps_;  // for each row of the last call
 };
 
 }  // namespace specdec::detail

@@ -8,11 +8,11 @@
 
 namespace specdec {
 
-/// Divides the logits by t: p(x) ∝ exp(l(x)/t), on top of the temperature that the row already has.
+/// Divides the logits by t: p(x) ∝ exp(l(x)/t). Multiplies the temperature that the row already has by t.
 ///
-/// 1 changes nothing. 0 puts all on the largest logit, the lowest id among equals, whatever stands before and behind
-/// it in the chain. Temperatures whose product is too large to be a number are as the largest one.
-/// Throws std::invalid_argument: t negative, infinite or NaN.
+/// t = 1 changes nothing. t = 0 gives probability 1 to the largest logit (the lowest id if several are equal), whatever the
+/// other steps of the chain do. A product of temperatures that is too large for a number becomes the largest number.
+/// Throws: std::invalid_argument if t is negative, infinite or NaN.
 class Temperature {
  public:
   explicit Temperature(double t) : t_(t) {

@@ -1,4 +1,4 @@
-// What changes logits by the text that they follow, and keeps of the text what it needs.
+// Logits processors with state: they depend on the text before the logits.
 #pragma once
 
 #include <Eigen/Core>
@@ -10,21 +10,20 @@ namespace specdec {
 
 /// A processor of logits with state: a penalty, a grammar, a ban.
 ///
-///   apply(logits)   changes the logits of the next token, an Eigen::Ref of a row of float (of double, where the model's
-///                   logits are), or over ranks PartialLogits; −inf forbids a token. It changes nothing that later calls
-///                   depend on.
-///   push(token)     the text goes on with `token`. It may return bool: false where the text cannot go on so, which then
-///                   has not been pushed. What is refused has to be forbidden by apply().
-///   pop(n)          takes the last n tokens back that were pushed; there are as many. Must not throw.
+///   apply(logits)   changes the logits of the next token; −inf forbids a token. `logits` is an Eigen::Ref of a row of
+///                   float (of double, if the model's logits are double), or over ranks a PartialLogits. It changes
+///                   nothing that later calls depend on.
+///   push(token)     the text goes on with `token`. push() may return bool: false refuses the token, which then has not
+///                   been pushed. apply() must forbid each token that push() would refuse.
+///   pop(n)          takes back the last n pushed tokens; n is never more than there are. Must not throw.
 ///
-/// What apply() does depends on the tokens that were pushed and not taken back, and on nothing else. Where apply() or
-/// push() throws, the processor is as before. The text begins with the prompt, and tokens are pushed once, in order; over a
-/// draft, and from one branch of a tree to the next, the processor goes forward and back. Copies are processors of texts of
-/// their own.
+/// apply() depends only on the tokens that were pushed and not taken back. After a throw of apply() or push() the processor
+/// is as before. The text begins with the prompt. Tokens are pushed once, in order. Over a draft, and from one branch of a
+/// tree to the next, the processor is pushed forward and popped back. A copy of a processor is for another text.
 ///
-/// Ready ones are RepetitionPenalty, PresencePenalty, FrequencyPenalty, NoRepeatNgrams, MinLength, LogitBias and Grammar;
-/// Processors{a, b} makes one of several, AfterPrompt{n, a} leaves the prompt out, and Snapshots{a} adds pop() to what can
-/// be copied. All of them work over ranks. ProcessedModel and ForcedTokens take them.
+/// Ready processors are RepetitionPenalty, PresencePenalty, FrequencyPenalty, NoRepeatNgrams, MinLength, LogitBias and
+/// Grammar. Processors{a, b} combines several, AfterPrompt{n, a} leaves the prompt out, and Snapshots{a} adds pop() to a
+/// class that can be copied. All of them work over ranks. ProcessedModel and ForcedTokens take processors.
 template <class P, class Logits = Eigen::Ref<Eigen::RowVectorXf>>
 concept TextProcessor =
     std::copy_constructible<P> && requires(P& processor, Logits logits, Token x, Index n) {
@@ -33,7 +32,7 @@ concept TextProcessor =
       processor.pop(n);
     };
 
-/// Shows a processor the next token of its text. False where it refuses it: nothing has been pushed then.
+/// Pushes the next token of a processor's text. False if the processor refuses the token: then it has not been pushed.
 template <class P>
 bool push_token(P& processor, Token x) {
   if constexpr (std::same_as<decltype(processor.push(x)), void>) {

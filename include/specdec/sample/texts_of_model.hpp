@@ -1,4 +1,4 @@
-// The texts in a model's contexts, as what changes its logits sees them.
+// The texts in a model's contexts, kept for a hook or a processor.
 #pragma once
 
 #include <concepts>
@@ -19,7 +19,7 @@
 
 namespace specdec::detail {
 
-/// What changes logits, and the text that it needs of each sequence: a hook's, which is shown all of it for each row.
+/// Changes logits by a hook. The Text of a sequence is its whole context, which the hook is shown for each row.
 template <class Hook, class Logits>
 class LogitsChanger {
  public:
@@ -29,7 +29,7 @@ class LogitsChanger {
 
   Text begin(Index) { return {}; }
 
-  /// Changes the `rows` rows from number `first` on, of which logits(i) is number i.
+  /// Changes `rows` rows from number `first` on. logits(i) is row number i.
   template <class LogitsOf, class Errors>
   void process(Index sequence, Text& text, Index first, Index rows, const LogitsOf& logits, Errors& errors) {
     for (Index i = 0; i < rows; ++i)
@@ -46,7 +46,7 @@ class LogitsChanger {
   Hook hook_;
 };
 
-/// A processor's, of which each sequence has a copy, or one of its own.
+/// Changes logits by a processor. Each sequence has a copy of the processor, or one of its own.
 template <class P, class Logits>
   requires(TextProcessor<P, Logits> || TextProcessor<OfSequence<P>, Logits>)
 class LogitsChanger<P, Logits> {
@@ -71,7 +71,7 @@ class LogitsChanger<P, Logits> {
   P processor_;
 };
 
-/// The texts of a model's contexts, kept for a hook or a processor, and what these throw about rows, if it is to be kept.
+/// The texts of a model's contexts, kept for a hook or a processor. Also keeps their exceptions about rows, if keeps_errors.
 template <class Hook, class Logits, bool for_many, bool keeps_errors = for_many>
 class TextsOfModel : public FedTexts<typename LogitsChanger<Hook, Logits>::Text, for_many> {
  public:
@@ -81,7 +81,7 @@ class TextsOfModel : public FedTexts<typename LogitsChanger<Hook, Logits>::Text,
     return TextsOfModel::FedTexts::enter(feeds, [this](Index sequence) { return changer_.begin(sequence); });
   }
 
-  /// Changes the rows of the feeds, of which logits(i) is number i.
+  /// Changes the rows of the feeds. logits(i) is row number i.
   template <class LogitsOf>
   void change(std::span<const BatchFeed> feeds, const LogitsOf& logits) {
     errors_.begin(rows_of(feeds));
@@ -92,9 +92,9 @@ class TextsOfModel : public FedTexts<typename LogitsChanger<Hook, Logits>::Text,
     }
   }
 
-  /// What was thrown about each row. It lives until the next call.
+  /// The exception about each row, or null. They live until the next call.
   std::span<const std::exception_ptr> errors() const { return errors_.all(); }
-  /// The rows that were changed, with what was thrown about them.
+  /// The changed rows, with the exceptions about them.
   template <class Rows>
   auto with_errors(const Rows& rows) const {
     return errors_.in(rows);

@@ -12,11 +12,12 @@
 
 namespace specdec::detail {
 
-/// The counts of the last `window` tokens of a text that grows and is taken back.
+/// Counts the last `window` tokens of a text that can grow and be rolled back.
 ///
-/// Throws std::invalid_argument: a negative window. A push that throws has changed nothing.
-/// Cost: an expected O(1) for each token; each() goes over the distinct tokens that are counted now. Memory: the text, a list
-/// of the distinct tokens, and a hash table into it with open addressing, at most half full. No allocation where both were as large before.
+/// Throws: std::invalid_argument if the window is negative. A push that throws has changed nothing.
+/// Cost: expected O(1) for each token; each() visits the distinct tokens that are counted now. No allocation if the text and
+/// the list were as large before. Memory: the text, a list of the distinct tokens, and a hash table into the list with open
+/// addressing, at most half full.
 class TokenCounts {
  public:
   explicit TokenCounts(Index window) : window_(window) {
@@ -55,21 +56,21 @@ class TokenCounts {
   static constexpr std::size_t empty = static_cast<std::size_t>(-1);
 
   Index size() const { return std::ssize(text_); }
-  // The token that is no longer counted once the text is so long.
+  // The token that leaves the window when the text has `size` tokens.
   Token leaves_window(Index size) const { return text_[static_cast<std::size_t>(size - 1 - window_)]; }
 
   std::size_t mask() const { return slots_.size() - 1; }
   std::size_t home(Token x) const {
     return static_cast<std::size_t>(SplitMix64(static_cast<std::uint32_t>(x))()) & mask();
   }
-  // Where the token is, or would be.
+  // The slot of the token, or the empty slot for it.
   std::size_t find(Token x) const {
     std::size_t at = home(x);
     while (slots_[at] != empty && counted_[slots_[at]].token != x) at = (at + 1) & mask();
     return at;
   }
 
-  // For one token more; within pop() there are never more than there were before.
+  // Makes room for one token more. pop() needs no call: it never counts more tokens than there were before.
   void make_room() {
     if (distinct_ < counted_.size()) return;
     std::vector<std::size_t> larger(std::bit_ceil(4 * (distinct_ + 4)), empty);
@@ -97,7 +98,7 @@ class TokenCounts {
     counted_[place] = last;
   }
 
-  // Moves up what would no longer be found behind an empty slot.
+  // Moves up the tokens that a search would no longer find because of the empty slot.
   void close_gap(std::size_t gap) {
     slots_[gap] = empty;
     for (std::size_t at = (gap + 1) & mask(); slots_[at] != empty; at = (at + 1) & mask()) {
@@ -111,8 +112,8 @@ class TokenCounts {
 
   Index window_;
   std::vector<Token> text_;
-  std::vector<std::size_t> slots_;  // where a token is in the list, or empty
-  std::vector<Counted> counted_;    // its first `distinct_` are in use
+  std::vector<std::size_t> slots_;  // a token's place in the list, or empty
+  std::vector<Counted> counted_;    // the list; its first `distinct_` entries are in use
   std::size_t distinct_ = 0;
 };
 

@@ -10,14 +10,13 @@
 
 namespace specdec {
 
-/// Keeps the tokens whose logit is at least the k-th largest, of those that the row still has.
+/// Keeps the k largest logits among the tokens that earlier steps have kept. k = 0 or k >= V keeps all.
 ///
-/// Ties: all tokens that equal the k-th stay, as in Hugging Face transformers and vLLM; llama.cpp keeps
-/// exactly k of them.
-/// 0 keeps all, and so does k >= V. Throws std::invalid_argument on a negative k; InvalidDistribution on a
-/// NaN or a logit of +inf.
-/// Cost: about one pass of comparisons, see ThresholdSearch; the row is normalised along with it for k up to
-/// some thousand.
+/// Ties: all tokens equal to the k-th largest stay, in Hugging Face transformers and vLLM, too; llama.cpp keeps
+/// exactly k tokens.
+/// Throws: std::invalid_argument if k is negative; InvalidDistribution on a NaN or a logit of +inf.
+/// Cost: about one pass of comparisons, see ThresholdSearch. For k up to a few thousand this pass normalises the
+/// row, too.
 class TopK {
  public:
   explicit TopK(Index k) : k_(k) {

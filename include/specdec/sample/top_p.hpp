@@ -1,4 +1,4 @@
-// Top-p, nucleus sampling: the most probable tokens that together have probability p.
+// Top-p (nucleus sampling): the most probable tokens that together have probability p.
 #pragma once
 
 #include <algorithm>
@@ -13,18 +13,17 @@
 
 namespace specdec {
 
-/// Keeps the smallest set of most probable tokens whose mass is at least p: the token that crosses p stays.
-/// The mass is that of the row as earlier steps have left it, at its temperature.
+/// Keeps the smallest set of most probable tokens with mass at least p: the token that crosses p stays. p = 1 keeps
+/// all. The mass is measured after the earlier steps, at the row's temperature.
 ///
-/// Source: Holtzman et al., arXiv:1904.09751, §3.1; Hugging Face transformers and llama.cpp take the crossing
-/// token in as well.
-/// Ties: tokens of equal logit stay or go together; those two, which cut a sorted list, may part them.
-/// 1 keeps all. Throws std::invalid_argument unless 0 < p <= 1; InvalidDistribution as reading the row does, and where
-/// a log-sum-exp was handed in that is NaN, infinite or beyond all logits.
-/// Numeric: where the mass of a set is within about 1e-6 of p (float logits), either it or the next larger
-/// set may be what stays.
-/// Cost: the normalisation of the row where that is not known, then see ThresholdSearch. What stays is
-/// normalised.
+/// Source: Holtzman et al., arXiv:1904.09751, §3.1; Hugging Face transformers and llama.cpp also keep the crossing
+/// token.
+/// Ties: tokens of equal logit stay or go together. Hugging Face and llama.cpp cut a sorted list and may separate them.
+/// Throws: std::invalid_argument unless 0 < p <= 1; InvalidDistribution if the row cannot be read, or if a log-sum-exp that
+/// was handed in is NaN, infinite or beyond all logits.
+/// Numeric: if the mass of a set is within about 1e-6 of p (float logits), this set or the next larger one may
+/// stay.
+/// Cost: normalises the row if that is not done yet, then see ThresholdSearch. The resulting row is normalised.
 class TopP {
  public:
   explicit TopP(double p) : p_(p) {
@@ -43,22 +42,22 @@ class TopP {
     const double total = 1 / row.scale();
     check_normaliser(e.shift, total);
     detail::ThresholdSearch search(row.logits(), detail::TokenMass<Scalar>{e.shift, e.inverse_temperature});
-    // A share of next to nothing must not become nothing: no token would be needed for it.
+    // A tiny share must not round to 0: then no token would be kept.
     const double target = std::max(p_ * total, std::numeric_limits<double>::min());
     const Scalar cut = search(row.cut(), std::numeric_limits<Scalar>::max(), target, total);
     return row.above(cut, e.shift, search.kept().value_or(total));
   }
 
  private:
-  // Only one that was handed in can fail: a sum that was computed is a positive number. With NaN no token would be
-  // found to weigh too little.
+  // Only a log-sum-exp that was handed in can fail: a computed sum is a positive number. With NaN no weight would compare as
+  // too small.
   template <class Scalar>
   static void check_normaliser(Scalar shift, double total) {
     if (!std::isfinite(shift) || !(total > 0) || !std::isfinite(total))
       throw InvalidDistribution("the log-sum-exp handed in cannot be that of its logits");
   }
 
-  // Without the pass that normalises, where many tokens share the mass.
+  // Saves the normalising pass if many tokens share the mass.
   template <Real S, int Stride>
   std::optional<LogitsRow<S, Stride>> at_once(const LogitsRow<S, Stride>& row) const {
     using Scalar = Arithmetic<S>;
