@@ -1,4 +1,4 @@
-// Picking the few of many numbers that meet a condition, without a branch for each.
+// Picks the few numbers out of many that meet a condition, without a branch for each number.
 #pragma once
 
 #include <array>
@@ -11,24 +11,23 @@
 
 namespace specdec::detail {
 
-/// Whether both are true, without a branch, as a flag.
+/// 1 if both are true, else 0; without a branch.
 SPECDEC_KERNEL constexpr std::uint8_t both(bool a, bool b) {
   return static_cast<std::uint8_t>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
 }
 
-/// A byte each for 512 numbers, 1 for those to be picked: a loop that compilers vectorise fills them in.
+/// A byte for each of 512 numbers: 1 if the number is to be picked. A loop that compilers vectorise fills them in.
 class Flags {
  public:
   static constexpr std::size_t size = 512;
-  /// How many more than there are may be put.
+  /// pick() may put so many more than were flagged.
   static constexpr std::size_t excess = 4;
 
   std::uint8_t& operator[](std::size_t i) { return bytes_[i]; }
   std::uint8_t* data() { return bytes_.data(); }
 
-  /// Calls put(k, i) where number i is the k-th to be picked, from k = first on, and returns one past the last
-  /// k. Puts a few more without meaning after it: a branch that is taken for some numbers and not for others
-  /// cannot be predicted, and costs more than all of that.
+  /// Calls put(k, i) for each flagged number i, with k = first, first + 1, ... Returns one past the last k. Also puts a few
+  /// meaningless numbers after the last one. A branch that avoids them could not be predicted, and would cost more.
   template <class Put>
   std::size_t pick(std::size_t first, Put&& put) const {
     const std::array<std::uint8_t, row_size> folded = fold();
@@ -45,7 +44,7 @@ class Flags {
  private:
   static constexpr std::size_t rows = 8, row_size = size / rows;
 
-  // Bit `row` of byte k is flag row·64 + k. (Doubling instead of shifts: those of bytes are no instruction.)
+  // Bit `row` of byte k is flag row·64 + k. (Doubles instead of shifting: there is no instruction that shifts bytes.)
   std::array<std::uint8_t, row_size> fold() const {
     std::array<std::uint8_t, row_size> folded{};
     for (std::size_t row = rows; row-- > 0;)

@@ -1,8 +1,7 @@
-// One pass over a row of logits: weighs those above a bracket, and gathers those inside it.
+// One pass over a row of logits: weighs the logits above a bracket, and gathers the logits in it.
 //
-// A cut that is known to lie between two values leaves little to be found out. What is above both stays in any case, so
-// that only its weight matters. What is between them, a few thousand logits, is copied to memory near at hand, in
-// which the cut is then found exactly.
+// The cut lies in the bracket. Logits above the bracket stay in any case: only their total weight matters. The few
+// thousand logits in the bracket are copied to a small buffer, where the exact cut is then found.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +21,8 @@
 
 namespace specdec::detail {
 
-/// Calls f with a pointer to each chunk of the row in turn: where it lies if it can be read there, else a copy. The
-/// last chunk is filled up with −inf.
+/// Calls f with a pointer to each chunk of the row in turn. Contiguous floats and doubles are read where they lie; other
+/// chunks are copied. The last chunk is filled up with −inf.
 template <Real S, int Stride, class F>
 void each_chunk(const NumberRow<S, Stride>& row, F&& f) {
   using Scalar = Arithmetic<S>;
@@ -43,12 +42,12 @@ void each_chunk(const NumberRow<S, Stride>& row, F&& f) {
   }
 }
 
-/// What there is in a chunk.
+/// Whether a chunk has logits above the bracket, and whether it has bad ones.
 struct Parted {
   bool any_above, any_bad;
 };
 
-/// Flags the logits of a chunk that lie in [low, high]; tells whether there are any above, and any NaN or +inf.
+/// Flags the logits of a chunk that lie in [low, high]. Returns whether any lies above, and whether any is NaN or +inf.
 template <class Scalar>
 struct PartChunk {
   static SPECDEC_KERNEL Parted run(const Scalar* logits, Scalar low, Scalar high, std::uint8_t* inside) {
@@ -56,7 +55,7 @@ struct PartChunk {
     unsigned above = 0, bad = 0;
     for (Index start = 0; start < static_cast<Index>(Flags::size); start += lot)
       prefetch_ahead(logits + start);
-    std::uint8_t flags[Flags::size];  // bytes elsewhere might overlap the logits, for all a compiler knows
+    std::uint8_t flags[Flags::size];  // local: a compiler must assume that bytes elsewhere overlap the logits
     for (std::size_t i = 0; i < Flags::size; ++i) flags[i] = both(logits[i] >= low, logits[i] <= high);
     for (std::size_t i = 0; i < Flags::size; ++i) above |= static_cast<unsigned>(logits[i] > high);
     for (std::size_t i = 0; i < Flags::size; ++i) bad |= static_cast<unsigned>(!(logits[i] < infinity));
@@ -65,15 +64,16 @@ struct PartChunk {
   }
 };
 
-/// What a pass has found out.
+/// The result of a pass.
 struct Gathered {
-  double above = 0;       // the weight of the logits above the bracket
-  bool overflow = false;  // whether there are more in it than there is room for: then not all were gathered
+  double above = 0;  // the weight of the logits above the bracket
+  bool overflow =
+      false;  // whether the bracket holds more logits than there is room for: then some are missing
 };
 
-/// Gathers the keys of the logits in the bracket, which must not take in −inf, into `near`. weigh_above(logits, any)
-/// returns the weight of the logits of a chunk that are above the bracket; `any` tells whether there are some.
-/// Throws InvalidDistribution on a NaN and on a logit of +inf.
+/// Gathers the keys of the logits in the bracket into `near`. The bracket must not contain −inf. weigh_above(logits, any)
+/// returns the weight of a chunk's logits above the bracket; `any` says whether there are any.
+/// Throws: InvalidDistribution on a NaN and on a logit of +inf.
 template <Real S, int Stride, class WeighAbove>
 Gathered gather(const NumberRow<S, Stride>& row, const KeyRange<Arithmetic<S>>& bracket,
                 Weighed<Arithmetic<S>>& near, WeighAbove&& weigh_above) {

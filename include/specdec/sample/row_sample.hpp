@@ -1,7 +1,7 @@
-// Between which two values the cut of a row probably lies: what a sample of its logits shows.
+// A sample of a row's logits, and the bracket that it gives: two values with the row's cut probably between them.
 //
-// The sample is some hundred to two thousand logits at equal distances. Its own cut is near that of the row; how near
-// follows from how much the weights in the sample vary. A bracket that is wrong costs time and nothing else.
+// The sample is a few hundred to two thousand logits at equal distances. Its own cut is near the row's cut. How near
+// follows from how much the weights in the sample vary. A wrong bracket costs time and nothing else.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 
 namespace specdec::detail {
 
-/// A sample of a row. Its logits and weights lie in memory that is lent to it, `near`, and are gone as soon as that
-/// serves for something else.
+/// A sample of a row. Its logits and weights lie in `near`, a buffer of the caller. They are gone when the caller uses the
+/// buffer for something else.
 template <Real S, int Stride, class TokenWeight>
 class RowSample {
  public:
@@ -29,7 +29,7 @@ class RowSample {
 
   RowSample(const NumberRow<S, Stride>& row, Weighed<Scalar>& near) : row_(row), near_(near) {}
 
-  /// Takes the sample, of logits that are not below the floor. Whether there is one: a short row needs none.
+  /// Takes a sample of the logits >= floor. Returns whether there is one: a short row needs none.
   bool take(Scalar floor, const TokenWeight& weight) {
     if (row_.size() <= few) return false;
     near_.size = 0;
@@ -45,21 +45,22 @@ class RowSample {
     return true;
   }
 
-  /// How many logits of the row stand behind each of the sample.
+  /// How many logits of the row each logit of the sample stands for.
   double stride() const { return static_cast<double>(row_.size()) / static_cast<double>(size()); }
 
-  /// The weight of all of it, in whole units.
+  /// The weight of the whole sample, in whole units.
   double weight() const { return static_cast<double>(near_.at_least(near_.smallest())); }
 
   /// How a bracket is chosen.
   struct Wish {
-    double aim;         // the weight above the cut, in units of the sample
-    bool from_below;    // whether that is told by the weight below the cut, so that this is what varies
+    double aim;  // the weight above the cut, in units of the sample
+    bool
+        from_below;  // whether the aim comes from the weight below the cut: then that weight's deviation counts
     double deviations;  // how many standard deviations the bracket is wide on each side
-    bool fit;           // whether it may be narrower, so that what it holds can be gathered
+    bool fit;           // whether it may be narrower, so that there is room for its logits
   };
 
-  /// Where the cut must lie by what the sample shows; open where the sample does not tell.
+  /// The bracket that the sample gives. Where the sample gives no bound, the bound of `open`.
   Range bracket(const Wish& wish, const Range& open) {
     centre_ = cut(wish.aim);
     const double margin = wish.deviations * standard_deviation(wish.from_below);
@@ -68,7 +69,7 @@ class RowSample {
     return wish.fit && expected > room ? around(wish.aim, margin * room / expected, open) : range;
   }
 
-  /// The cut of the sample that the last bracket was made around.
+  /// The sample's own cut: the centre of the last bracket.
   Key centre() const { return centre_; }
 
  private:
@@ -79,7 +80,7 @@ class RowSample {
 
   Key cut(double aim) const { return near_.largest_cut(near_.smallest(), near_.largest(), whole_units(aim)); }
 
-  // Of the weight that the sample has below its cut, or above it.
+  // The standard deviation of the sample's weight below its cut, or above it.
   double standard_deviation(bool below) const {
     constexpr int shift = std::max(0, TokenWeight::bits - 19);  // so that squares can be summed
     std::uint64_t sum = 0, squares = 0;
@@ -94,8 +95,8 @@ class RowSample {
     return std::ldexp(std::sqrt(std::max(variance, 1.0)), shift);
   }
 
-  // Where few tokens are above it the bracket takes them all in, so that no exponential is needed to weigh them, and
-  // not too few: the sample knows how many they are much better than what the heaviest weigh.
+  // If few tokens lie above the cut, the bracket contains them all, and no exponential is needed to weigh them. It then
+  // contains a good number of tokens: the sample knows their number much better than the weight of the heaviest.
   Range around(double aim, double margin, const Range& open) const {
     Range range{cut(aim + margin), open.high};
     const double room = 0.35 * static_cast<double>(near_.capacity);

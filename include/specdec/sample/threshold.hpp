@@ -1,12 +1,12 @@
-// The cut of a row of logits: the largest c for which the tokens of logit >= c weigh enough.
+// Finds the cut of a row of logits: the largest c such that the tokens with logit >= c weigh enough.
 //
-// It is found without sorting, in three steps:
+// The search does not sort. It has three steps:
 //
-//   row_sample.hpp    a sample of the row says between which two values the cut probably lies
-//   gather.hpp        one pass weighs the logits above these values and gathers those between
-//   weighed.hpp       the cut is found among the few thousand gathered, exactly
+//   row_sample.hpp    a sample of the row gives a bracket: two values with the cut probably between them
+//   gather.hpp        one pass weighs the logits above the bracket and gathers the logits in it
+//   weighed.hpp       the exact cut is found among the few thousand gathered logits
 //
-// Where the sample was wrong, the pass has shown on which side the cut lies, and the search goes on there. So the
+// If the bracket was wrong, the pass has shown on which side of it the cut lies, and the search goes on there. So the
 // sample decides how long the search takes, never what it finds.
 #pragma once
 
@@ -29,24 +29,24 @@
 
 namespace specdec::detail {
 
-/// Finds the cut of one row, once. Tokens of equal logit stand or fall together.
+/// Finds the cut of one row. One object does one search. Tokens of equal logit stay or go together.
 ///
-/// Cost: one pass over the row (of comparisons where the tokens above the cut are few, else with their
-/// exponentials), some ten microseconds for the sample; a further pass where the sample misled, at worst as
-/// many as a logit has bits. No allocation: 64 KiB on the stack.
+/// Cost: one pass over the row (comparisons only if few tokens lie above the cut, else also their exponentials),
+/// and some ten microseconds for the sample. Each time that the sample was wrong, a further pass; at worst as many
+/// passes as a logit has bits. No allocation: 64 KiB on the stack.
 template <Real S, int Stride, class TokenWeight>
 class ThresholdSearch {
  public:
   using Scalar = Arithmetic<S>;
 
   ThresholdSearch(const NumberRow<S, Stride>& row, const TokenWeight& weight) : row_(row), weight_(weight) {}
-  ThresholdSearch(const ThresholdSearch&) = delete;  // the sample refers to what is near
+  ThresholdSearch(const ThresholdSearch&) = delete;  // sample_ refers to near_
   ThresholdSearch& operator=(const ThresholdSearch&) = delete;
 
-  /// The largest cut in [floor, ceiling] above which tokens weigh at least `target`; floor where all above it
-  /// weigh less. `total` is the weight of those above the floor, where it is known: then the sample has to
-  /// tell the weight of the light tokens only, which it represents well, not that of the few heavy ones.
-  /// Throws InvalidDistribution on a NaN and on a logit of +inf.
+  /// The largest cut in [floor, ceiling] such that the tokens that it keeps weigh at least `target`. If all tokens from the
+  /// floor on weigh less, the result is floor. `total` is the weight of these tokens, if known. With it the sample
+  /// estimates only the weight of the many light tokens, which it does well, and not that of the few heavy ones.
+  /// Throws: InvalidDistribution on a NaN and on a logit of +inf.
   Scalar operator()(Scalar floor, Scalar ceiling, double target, std::optional<double> total = {}) {
     open_ = {ordered_key(floor), ordered_key(ceiling)};
     kept_ = total;
@@ -61,9 +61,9 @@ class ThresholdSearch {
     return from_ordered_key<Scalar>(open_.low);
   }
 
-  /// The cut above which tokens have the given share of the weight of the whole row, which is not known, in a
-  /// single pass that comes to know it. Only where the sample can tell how the weight is spread, which is
-  /// where many tokens share it, and has told rightly; else nothing.
+  /// The cut that keeps the given share of the whole row's weight. The weight is not known before: the single pass
+  /// computes it, too. Returns nothing if few tokens share the weight, so that the sample cannot tell how it is
+  /// spread, or if the sample was wrong.
   std::optional<Scalar> cut_of_share(double share) {
     constexpr double many = 10;
     constexpr Scalar lowest = std::numeric_limits<Scalar>::lowest();
@@ -85,13 +85,13 @@ class ThresholdSearch {
     return from_ordered_key<Scalar>(open_.low);
   }
 
-  /// The weights that were used, whose shift the search may have chosen.
+  /// The TokenWeight that was used. The search may have chosen its shift.
   const TokenWeight& weight() const { return weight_; }
 
-  /// The weight of the tokens that the cut leaves, where the search came to know it.
+  /// The weight of the tokens that the cut keeps, if the search found it.
   std::optional<double> kept() const { return kept_; }
 
-  /// Σ exp((l − shift)/T) of the logits that the cut leaves, where the search has come to hold them all.
+  /// Σ exp((l − shift)/T) over the logits that the cut keeps, if the search has gathered all of them.
   struct Mass {
     Scalar shift;
     double sum;
@@ -107,8 +107,8 @@ class ThresholdSearch {
   using Range = KeyRange<Scalar>;
   using Key = OrderedKey<Scalar>;
 
-  // The bracket of a sample, so many standard deviations wide on each side, or fewer to make it `fit`; all that is
-  // open where there is no sample.
+  // A bracket from a sample, so many standard deviations wide on each side. With `fit` it may be narrower, so that there
+  // is room for its logits. Without a sample, the whole open range.
   Range sampled_bracket(Scalar floor, double target, std::optional<double> total, double deviations,
                         bool fit) {
     if (!sample_.take(floor, weight_)) return open_;
@@ -117,16 +117,16 @@ class ThresholdSearch {
     return sample_.bracket({aim, total.has_value(), deviations, fit}, open_);
   }
 
-  // What of a bracket has not been ruled out; all that has not where nothing of it is left.
+  // The part of a bracket that is still open. If nothing of it is, the whole open range.
   Range still_open(const Range& bracket) const {
     if (bracket.low > open_.high || bracket.high < open_.low) return open_;
     return {std::max(bracket.low, open_.low), std::min(bracket.high, open_.high)};
   }
 
-  // The least number above a bracket; there is one, as +inf is in none.
+  // The smallest number above a bracket. It exists, because no bracket contains +inf.
   static Scalar above(const Range& bracket) { return from_ordered_key<Scalar>(bracket.high + 1); }
 
-  // Whether that settles the matter; if not, open_ or overflow_ tells why.
+  // Looks for the cut in a bracket. If it is not found, open_ is narrower or overflow_ is set.
   bool try_within(const Range& bracket, double target) {
     const Gathered gathered = gather(row_, bracket, near_, [&](const Scalar* logits, bool any) {
       return any ? weight_.sum(logits, above(bracket)) : 0.0;
@@ -143,10 +143,10 @@ class ThresholdSearch {
     }
     if (select(target, gathered.above)) return true;
     open_.high = bracket.low - 1;
-    return bracket.low == open_.low;  // all that there is weighs less
+    return bracket.low == open_.low;  // all tokens together weigh less
   }
 
-  // The cut among what is near, if it is there.
+  // Finds the cut among the gathered logits, if it is there.
   bool select(double target, double above) {
     if (near_.size == 0) return false;
     const auto top = from_ordered_key<Scalar>(near_.largest());
@@ -161,8 +161,8 @@ class ThresholdSearch {
     return true;
   }
 
-  // Narrows what is open by one pass: at the cut of the sample, right above it (where very many logits are
-  // equal, that is all it takes), then in the middle.
+  // Narrows the open range by one pass at one value: first the cut of the sample, then the value right above it (that is
+  // enough if very many logits are equal), then the middle.
   void guess(double target) {
     if (open_.low >= open_.high) return;
     const Key cut = next_guess();
@@ -185,8 +185,8 @@ class ThresholdSearch {
 
   NumberRow<S, Stride> row_;
   TokenWeight weight_;
-  // Where the cut is still looked for. Tokens above its low end weigh kept_, which is enough, if known; those above its
-  // high end do not weigh enough.
+  // The open range: the cut lies in [low, high]. Tokens from low on weigh kept_, if that is known, and this is enough.
+  // Tokens above high do not weigh enough.
   Range open_ = {0, 0};
   std::optional<double> kept_;
   bool overflow_ = false, holds_all_kept_ = false;

@@ -1,8 +1,8 @@
-// What a token weighs when a cut is looked for: 1 for top-k, its exponential for top-p.
+// The weight of a token in the search for a cut: 1 for top-k, its exponential for top-p.
 //
-//   sum(l, c)          the weight of those of Flags::size logits that are not below c, which is not −inf
-//   weigh(l, top, w)   the weights of Flags::size logits as integers, in units that depend on the largest, `top`;
-//                      0 of logits of −inf
+//   sum(l, c)          the total weight of the logits >= c among Flags::size logits; c is not −inf
+//   weigh(l, top, w)   writes the weights of Flags::size logits as integers, in a unit that depends on `top`, the largest
+//                      logit; a logit of −inf weighs 0
 //   unit(top)          that unit
 //   bits               how many bits the integers take
 #pragma once
@@ -25,7 +25,7 @@
 
 namespace specdec::detail {
 
-/// Every token counts.
+/// Every token weighs 1.
 template <class Scalar>
 struct TokenCount {
   using Weight = typename Weighed<Scalar>::Weight;
@@ -46,8 +46,8 @@ struct TokenCount {
   }
 };
 
-/// Tokens weigh exp((l − shift)/T). Relative to the largest among them the integers lose nothing that the
-/// exponential in its own arithmetic had.
+/// A token weighs exp((l − shift)/T). Integers relative to the largest weight keep the precision of the exponentials in
+/// Scalar.
 template <class Scalar>
 struct TokenMass {
   using Weight = typename Weighed<Scalar>::Weight;
@@ -61,7 +61,7 @@ struct TokenMass {
                                                Exponentials<Scalar>{shift, inverse_temperature, cut});
   }
 
-  /// The weight of all of Flags::size logits, and of those that are not below the cut.
+  /// The total weight of Flags::size logits, and the weight of the logits >= cut among them.
   std::pair<double, double> sums(const Scalar* logits, Scalar cut) const {
     const std::array<Scalar, Flags::size> w = exponentials(logits, shift, 1);
     return {run_wide<SumOfNumbers<Scalar>>(w.data(), size),
@@ -83,7 +83,7 @@ struct TokenMass {
  private:
   static constexpr auto size = static_cast<Index>(Flags::size);
 
-  // Times a factor, relative to a number that is not always the largest.
+  // factor · exp((l − relative_to)/T). `relative_to` is not always the largest logit.
   std::array<Scalar, Flags::size> exponentials(const Scalar* logits, Scalar relative_to,
                                                Scalar factor) const {
     std::array<Scalar, Flags::size> w;
@@ -93,7 +93,7 @@ struct TokenMass {
   }
 };
 
-/// Fills in the weights of numbers, of which `top` is the largest.
+/// Fills in the weights of `numbers`. `top` is the largest of them.
 template <class Scalar, class TokenWeight>
 void weigh(Weighed<Scalar>& numbers, const TokenWeight& weight, Scalar top) {
   std::array<Scalar, Flags::size> values;
@@ -106,8 +106,7 @@ void weigh(Weighed<Scalar>& numbers, const TokenWeight& weight, Scalar top) {
   }
 }
 
-/// How many whole units a weight is that a cut has to leave: one at least, also where the weight is NaN, and no more
-/// than can be counted.
+/// Rounds a wanted weight down to whole units. At least 1, also if the weight is NaN, and at most 2^62.
 inline std::uint64_t whole_units(double weight) {
   return weight > 1 ? static_cast<std::uint64_t>(std::min(weight, 0x1p62)) : 1;
 }

@@ -1,4 +1,4 @@
-// A few thousand numbers with weights, and the cut that leaves a given weight above it.
+// A few thousand numbers with weights, and the search for the cut that keeps a given weight.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 
 namespace specdec::detail {
 
-/// Numbers by their ordered keys, and weights in a unit that whoever fills it in chooses. Integers all: so a
-/// sum is exact whatever its order, and every question is one vectorised pass over memory near at hand.
+/// Numbers, stored as their ordered keys, and their weights. The code that fills in the weights chooses their unit. All are
+/// integers: so a sum is exact in any order, and each function is a few vectorised passes over a small buffer.
 template <class Scalar, std::size_t max_size = std::size_t{32768} / sizeof(Scalar)>
 struct Weighed {
   using Key = OrderedKey<Scalar>;
@@ -25,10 +25,10 @@ struct Weighed {
 
   static constexpr std::size_t capacity = max_size;
 
-  /// The bits of the largest weight that may be stored: all of them then sum to less than 2^63.
+  /// The largest weight that may be stored has so many bits. The sum of all weights is then less than 2^63.
   static constexpr int weight_bits = sizeof(Scalar) == 4 ? 31 : 50;
 
-  /// Looked at in whole lots of flags.
+  /// Room for `capacity` numbers and the excess of Flags, in whole chunks of flags.
   static constexpr std::size_t room =
       (capacity + Flags::excess + Flags::size - 1) / Flags::size * Flags::size;
 
@@ -36,8 +36,8 @@ struct Weighed {
   alignas(64) std::array<Key, room> keys;
   alignas(64) std::array<Weight, room> weights;
 
-  /// To be called when there are as many as there will be. Fills up the last lot, which the questions below look at as
-  /// a whole: with a key that is there already, so that the smallest and the largest stay, of no weight.
+  /// Call this when all numbers are there. The functions below read whole lots, so this fills up the last lot. The filler is
+  /// a key that is there already, with weight 0: the smallest and the largest key do not change.
   void fill_up() {
     for (std::size_t i = size; i < whole_lots(); ++i) {
       keys[i] = keys[0];
@@ -58,7 +58,7 @@ struct Weighed {
   Key smallest() const { return run_wide<SmallestKey<Key>>(keys.data(), lots()); }
   Key largest() const { return run_wide<LargestKey<Key>>(keys.data(), lots()); }
 
-  /// The largest key in [low, high] with at_least(key) >= target; low where there is none.
+  /// The largest key in [low, high] with at_least(key) >= target; low if there is none.
   Key largest_cut(Key low, Key high, std::uint64_t target) const {
     constexpr std::size_t few = max_size / 16;
     for (int step = 0; low < high; ++step) {
@@ -71,7 +71,7 @@ struct Weighed {
     return low;
   }
 
-  /// The largest key that is not larger than that many of them; the smallest where there are fewer.
+  /// The largest key such that at least `rank` numbers have this key or a larger one; the smallest if there are fewer.
   Key of_rank(std::size_t rank) const {
     Key low = smallest(), high = largest();
     for (int step = 0; low < high; ++step) {
@@ -89,20 +89,20 @@ struct Weighed {
   }
   Index lots() const { return static_cast<Index>(whole_lots()); }
 
-  // Numbers are spread more evenly than their keys, of which half are those below 1; but only halving the
-  // keys is sure to end soon.
+  // The middle of the numbers, not of their keys: numbers are spread more evenly, and half of all keys stand for numbers
+  // below 1. But only halving the keys is sure to end soon.
   static Key middle_value(Key low, Key high) {
     const Scalar middle = std::midpoint(from_ordered_key<Scalar>(low), from_ordered_key<Scalar>(high));
     return std::clamp(ordered_key(middle), static_cast<Key>(low + 1), high);
   }
 
-  // What of the target is left for those not above `high`.
+  // The part of the target that numbers above `high` do not cover.
   std::uint64_t rest(std::uint64_t target, Key high) const {
     const std::uint64_t above = high < std::numeric_limits<Key>::max() ? at_least(high + 1) : 0;
     return target > above ? target - above : 0;
   }
 
-  // Those in [low, high], of which there are no more than that.
+  // The numbers in [low, high]. There must be no more than `few`.
   template <std::size_t few>
   Weighed<Scalar, few> within(Key low, Key high) const {
     Weighed<Scalar, few> out;
