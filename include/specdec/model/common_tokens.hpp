@@ -47,7 +47,7 @@ class CommonTokensRows {
   }
 
  private:
-  std::optional<Matrix> rows_;  // none where the model was not called
+  std::optional<Matrix> rows_;  // none if the model was not called
   std::span<const Index> places_;
   const TokenMap* map_;
   Token otherwise_;

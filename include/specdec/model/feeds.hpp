@@ -39,8 +39,8 @@ namespace specdec::detail {
 template <class M>
 concept TakesFeeds = requires(M& model, std::span<const BatchFeed> feeds) { model.forward(feeds); };
 
-/// A compile error that names the function if a model lacks one that wrappers call. The result of forward() is checked
-/// elsewhere.
+/// Compiles only if a model has the functions that wrappers call; the error names the missing one. The result of forward()
+/// is checked elsewhere.
 template <class M>
 consteval bool can_be_wrapped() {
   if constexpr (TakesFeeds<M>) {
@@ -139,7 +139,7 @@ struct FeedCheck {
       invalid_argument("feeds[", k, "].from = ", feed.from, ", but the context of sequence ", feed.sequence,
                        " holds ", length, " tokens");
   }
-  /// A feed for a model for many texts may want 0 rows: it is a part of a prompt.
+  /// With many texts a feed may want 0 rows: it is a part of a prompt.
   void rows() const {
     const Index least = for_many ? 0 : 1, tokens = std::ssize(feed.tokens);
     if (feed.rows >= least && feed.rows <= tokens) return;

@@ -40,8 +40,8 @@ concept Model = requires(M& model, const M& constant, std::span<const Token> tok
 
 namespace detail {
 
-/// A compile error that names the function if a model lacks vocab_size() or truncate(). The result of forward() is checked
-/// elsewhere: a model returns either probabilities or logits.
+/// Compiles only if a model has vocab_size() and truncate(); the error names the missing one. The result of forward() is
+/// checked elsewhere: some models return probabilities, others logits.
 template <class M>
 consteval bool sized_and_truncatable() {
   static_assert(

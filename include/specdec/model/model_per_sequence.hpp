@@ -31,7 +31,8 @@ namespace specdec {
 /// trees if the model does. If the model returns numbers (probabilities or logits), so does this, and ProcessedModel can
 /// wrap it. The model is moved in or copied. Its context must be empty.
 /// Throws: std::invalid_argument if the model returns rows of the wrong shape; what the model throws.
-/// Cost: a call of a model for each feed. Memory: a model for each sequence.
+/// Cost: a call of a model for each feed.
+/// Memory: a model for each sequence.
 template <Model M>
   requires std::copy_constructible<M>
 class ModelPerSequence {

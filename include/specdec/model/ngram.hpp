@@ -138,7 +138,8 @@ class BasicNgramModel {
   }
 
   /// The distribution after `context`, with the bits that a row of forward() has. The model's own context plays no part.
-  /// Throws: std::invalid_argument on a token outside the vocabulary. Cost: that of a row, and an allocation.
+  /// Throws: std::invalid_argument on a token outside the vocabulary.
+  /// Cost: the cost of a row, and an allocation.
   Row distribution(std::span<const Token> context) const {
     detail::check_tokens("context", context, vocab_size());
     Row result(static_cast<std::size_t>(vocab_size()));

@@ -32,7 +32,8 @@ class NgramCounts {
   static constexpr Index root = 0;
   static constexpr Index none = -1;
 
-  /// `text` must hold tokens of the vocabulary. Cost: O(order·(n + V)), whatever the text.
+  /// Pre: all tokens of `text` are in the vocabulary.
+  /// Cost: O(order·(n + V)) for any text.
   NgramCounts(std::span<const Token> text, Index order, Index vocab_size);
 
   Index order() const { return order_; }

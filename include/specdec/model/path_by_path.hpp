@@ -35,8 +35,8 @@ namespace specdec {
 /// After a throw open trees, too, are as before.
 /// Cost: a call of the model for each branch that leads to a wanted row. The call feeds only tokens that the branch before
 /// does not share. With many texts, the tree with the most such branches decides the number of calls. Each row is copied,
-/// also after a line, so that all rows have one type. Tokens that lead to no wanted row are not fed. Tokens that keep()
-/// keeps without the model having cached them are fed in the next call.
+/// also after a line, so that all rows have one type. Tokens that lead to no wanted row are not fed. keep() may keep tokens
+/// that the model has not cached: the next call feeds them.
 template <class M>
 class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   using Base = detail::WrapsModel<PathByPath, M, true>;

@@ -63,9 +63,9 @@ concept RecurrentModel = std::default_initializable<typename M::Snapshot> && req
 
 /// Settings of Replayed.
 struct ReplayedOptions {
-  /// How many states are kept at once, besides the state of the empty context; at least 1. One is enough for a target. A
-  /// draft model that is called γ times a step is fed no token twice with 2γ − 3 states or more. The default is enough up
-  /// to γ = 5.
+  /// How many states are kept at once, besides the state of the empty context; at least 1. One is enough for a target. For a
+  /// draft model with γ calls a step, 2γ − 3 states or more mean that no token is fed twice. The default is enough up to
+  /// γ = 5.
   Index snapshots = 8;
   /// How many tokens without a wanted row one call may feed before the tokens with wanted rows. If there are more, they get
   /// a call of their own, and the state after it is kept. Let b tokens be emitted a step, and let a call cost as much as r

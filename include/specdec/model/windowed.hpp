@@ -38,8 +38,8 @@ namespace specdec {
 /// than first + last tokens.
 /// Cost: while the window stays, a call is one call of the model with its tokens. When the window moves, once in `stride`
 /// tokens, the model is fed up to `last` tokens: (last − stride)/stride more for each token of the text. A call with wanted
-/// rows before and after a move takes two calls of the model or more. With many texts one such text is enough, and the
-/// other texts wait. Each row is copied.
+/// rows before and after a move takes two calls of the model or more. With many texts, one such text is enough for more
+/// calls, and the other texts wait. Each row is copied.
 /// Example: examples/short_memory.cpp.
 template <class M>
 class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {

@@ -25,7 +25,8 @@ namespace specdec {
 /// tokens that continue a repetition, more for a longer one.
 /// Throws: std::invalid_argument if n is below 1. If every token is forbidden, reading the row throws InvalidDistribution.
 /// Cost: O(n) for each token; for each row, O(n) for each place where the last n − 1 tokens occurred before. No allocation
-/// if the text was as long before. Memory: 16 bytes for each token, and a table as long as the text.
+/// if the text was as long before.
+/// Memory: 16 bytes for each token, and a table as long as the text.
 class NoRepeatNgrams {
  public:
   explicit NoRepeatNgrams(Index n) : n_(n) {

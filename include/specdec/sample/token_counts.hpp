@@ -16,8 +16,8 @@ namespace specdec::detail {
 ///
 /// Throws: std::invalid_argument if the window is negative. A push that throws has changed nothing.
 /// Cost: expected O(1) for each token; each() visits the distinct tokens that are counted now. No allocation if the text and
-/// the list were as large before. Memory: the text, a list of the distinct tokens, and a hash table into the list with open
-/// addressing, at most half full.
+/// the list were as large before.
+/// Memory: the text, a list of the distinct tokens, and a hash table into the list with open addressing, at most half full.
 class TokenCounts {
  public:
   explicit TokenCounts(Index window) : window_(window) {

@@ -42,7 +42,7 @@ class TopP {
     const double total = 1 / row.scale();
     check_normaliser(e.shift, total);
     detail::ThresholdSearch search(row.logits(), detail::TokenMass<Scalar>{e.shift, e.inverse_temperature});
-    // A tiny share must not round to 0: then no token would be kept.
+    // A tiny share must not round to 0: then no token would be needed to reach it.
     const double target = std::max(p_ * total, std::numeric_limits<double>::min());
     const Scalar cut = search(row.cut(), std::numeric_limits<Scalar>::max(), target, total);
     return row.above(cut, e.shift, search.kept().value_or(total));
