@@ -52,8 +52,8 @@ class FedTexts {
 
   Text& at(Index sequence) { return texts_.at(sequence); }
 
-  /// Removes the feeds of the last call again, here and in the model. A tree that was open before the call stays open. In
-  /// the model's tree the tokens of the call remain; they have no number here.
+  /// Removes the feeds of the last call again, here and in the model. A tree that was open before the call stays open. The
+  /// model's own tree then keeps the call's tokens; they have no number here.
   template <class Model>
   void leave(std::span<const BatchFeed> feeds, Model& model) {
     for (std::size_t k = 0; k < feeds.size(); ++k)
