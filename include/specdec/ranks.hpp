@@ -1,4 +1,4 @@
-// Vocabularies that are spread over ranks. A communicator over MPI is in specdec/ranks/mpi.hpp.
+// Rows of which each rank holds a part of the vocabulary. The communicator over MPI is in specdec/ranks/mpi.hpp.
 #pragma once
 
 #include "specdec/ranks/chain_over_ranks.hpp"

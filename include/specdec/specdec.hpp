@@ -1,5 +1,5 @@
-// specdec: lossless draft verifiers and the speculative decoding loop: what a program that generates needs. Rows over
-// ranks, the theory, the proofs, the n-gram model and the JSON of statistics have headers of their own.
+// specdec: lossless draft verifiers and the speculative decoding loop. This header has all that text generation needs.
+// Not included: ranks.hpp, analysis.hpp, testing.hpp, model/ngram.hpp and measure/stats_json.hpp.
 #pragma once
 
 #include "specdec/chance/any_generator.hpp"

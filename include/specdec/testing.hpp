@@ -1,4 +1,4 @@
-// specdec for proofs: the enumerator, exact laws, the checks of rules and of drafters. Everything of testing/.
+// Proofs and tests: the enumerator, exact laws, checks of rules and of drafters. Includes all of testing/.
 #pragma once
 
 #include "specdec/testing/audited_drafter.hpp"

@@ -1,4 +1,4 @@
-// What a verdict accepts of a draft, and what it passes by.
+// The tokens of a draft that a verdict accepts, and their siblings.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,11 @@
 
 namespace specdec::detail {
 
-/// The way from the context to the node where a rule stopped. No allocation after reserve().
+/// The path from the context to the node where a rule stopped.
+/// Cost: no allocation after reserve().
 class AcceptedPath {
  public:
-  /// Room for a draft of so many tokens.
+  /// Makes room for a draft of this many tokens.
   void reserve(Index tokens) {
     const auto size = static_cast<std::size_t>(tokens);
     numbers_.reserve(size);
@@ -23,8 +24,8 @@ class AcceptedPath {
     offered_.reserve(size + 1);
   }
 
-  /// To the node, which is after token node - 1; 0 is the context. `parents` says who follows whom, and nothing of a line,
-  /// which has no siblings to count.
+  /// Sets the path to `node`. Node 0 is the context, node k + 1 stands after token k. `parents` is empty for a line, which
+  /// has no siblings.
   void set(std::span<const Token> tokens, std::span<const Index> parents, Index node) {
     clear();
     for (Index k = node - 1; k >= 0; k = parents.empty() ? k - 1 : parents[static_cast<std::size_t>(k)])
@@ -40,10 +41,11 @@ class AcceptedPath {
     offered_.push_back(children(parents, at, at + 1, std::ssize(parents)));
   }
 
-  /// Of the accepted tokens: their numbers in the draft, and the tokens.
+  /// The accepted tokens: their numbers in the draft, and the tokens.
   std::span<const Index> numbers() const { return numbers_; }
   std::span<const Token> tokens() const { return tokens_; }
-  /// How many elder siblings each of them has; and how many children the nodes have that were come to, the context first.
+  /// ranks(): how many elder siblings each accepted token has. offered(): how many children each node of the path has, from
+  /// the context to the last node.
   std::span<const Index> ranks() const { return ranks_; }
   std::span<const Index> offered() const { return offered_; }
 

@@ -1,4 +1,4 @@
-// The outer loop for many sequences: one call of the target a step.
+// The outer loop for many sequences: one target call per step.
 // Source: SPECDEC, Algorithm 3 of Sun et al., arXiv:2403.10444, for each sequence; batches whose members come and go: Yu et
 // al., "Orca", OSDI 2022.
 #pragma once
@@ -43,35 +43,34 @@ namespace specdec {
 struct Finished {
   Index sequence = 0;                  ///< its number
   Result result = {};                  ///< what was generated, up to the error if there was one
-  std::exception_ptr error = nullptr;  ///< why it could not go on
+  std::exception_ptr error = nullptr;  ///< the error that ended it, if one did
 };
 
-/// How a batch shares its calls out.
+/// How a batch uses its target calls.
 struct BatchOptions {
-  /// Tokens of a call of the target, at most. Who does not find room waits, and goes first the next time; of a prompt
-  /// that is too long there is fed, call by call, what there is room for.
+  /// The most tokens in one target call. A sequence that finds no room waits, and goes first in the next call. A prompt that
+  /// is too long for one call is fed in parts.
   Index tokens_per_call = unlimited;
 };
 
-/// Many texts in the making, a step of all of them a call of the target. Sequences come and go between steps:
+/// Generates many texts together: each step is one target call. Sequences come and go between steps:
 ///
 ///   specdec::Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{}};
 ///   const specdec::Index a = batch.add(prompt, {.max_new_tokens = 256, .gamma = 4}, std::mt19937_64{seed});
 ///   while (!batch.empty())
 ///     for (const specdec::Finished& done : batch.step()) use(done.sequence, done.result);
 ///
-/// A sequence has its own options, rule, statistics and generator, and its text is that of SpecDec::generate with its seed:
-/// alone, in any company, in any order of arrival, on any number of threads (as far as the target's rows do not depend on
-/// what else is in a call). Only a draft length that is shared looks at all of them.
+/// A sequence has its own options, rule, statistics and generator. Its text is the text of SpecDec::generate with the same
+/// seed. The other sequences, the order of arrival and the number of threads do not change it, if the target's rows do not
+/// depend on the other tokens in a call. Only a shared draft length looks at all sequences.
 ///
-/// target     a BatchModel; one that takes trees for drafts that branch
-/// drafter    a BatchDrafter, which drafts for all at once; or any Drafter that can be copied: each sequence begins with a
-///            copy of it
+/// target     a BatchModel; for drafts that are trees, one that takes trees
+/// drafter    a BatchDrafter, which drafts for all sequences at once; or a Drafter that can be copied: each sequence gets
+///            a copy
 /// verifier   copied for each sequence
-/// length     a draft length, copied for each sequence; shared(policy) is one for all
+/// length     a draft length, copied for each sequence; shared(policy) is one policy for all
 ///
-/// An engine that owns its forward, or has a scheduler of its own, does the middle itself: its target is an ExternalTarget,
-/// and a step in two halves is
+/// An engine that runs its model itself, or has its own scheduler, passes an ExternalTarget and splits the step in two:
 ///
 ///   while (!batch.empty()) {
 ///     const std::span<const specdec::BatchFeed> feeds = batch.propose();
@@ -79,8 +78,8 @@ struct BatchOptions {
 ///   for (const specdec::Finished& done : batch.accept(rows)) ...
 ///   // of each sequence batch.sequence(number).kept() tokens, or kept_path()
 ///
-/// Target and a drafter for all passed as lvalues are referred to and must outlive the batch; rvalues are moved in. A batch can
-/// neither be copied nor moved.
+/// The batch refers to a target or a BatchDrafter that is passed as an lvalue; the object must outlive the batch. An rvalue
+/// is moved in. A batch can neither be copied nor moved.
 template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength>
 class Batch {
   using Target = std::remove_reference_t<TargetModel>;
@@ -108,9 +107,9 @@ class Batch {
   using Request = DraftRequest<EntrySource, KeepDrafting>;
 
  public:
-  /// One text in the making: its tokens, its statistics, and what the target keeps of it.
+  /// One text in generation: its tokens, its statistics, and the tokens that the target keeps.
   using Sequence = typename Entry::Step;
-  /// What a sequence draws by: any generator; under KeyedVerifier a Keyed.
+  /// A sequence's source of random numbers: any generator; for KeyedVerifier a Keyed.
   using Source = typename detail::EntrySource<V>::Given;
 
   Batch(TargetModel&& target, DraftSource&& drafter, V verifier = {}, BatchOptions options = {})
@@ -118,8 +117,8 @@ class Batch {
       : Batch(std::forward<TargetModel>(target), std::forward<DraftSource>(drafter), std::move(verifier),
               Length{}, options) {}
 
-  /// Throws std::invalid_argument where tokens_per_call is below 1, and where the drafter refers to others that its copies
-  /// would all refer to.
+  /// Throws: std::invalid_argument if tokens_per_call is below 1, or if copies of the drafter would share a model or a
+  /// drafter.
   Batch(TargetModel&& target, DraftSource&& drafter, V verifier, Length length, BatchOptions options = {})
       : target_(std::forward<TargetModel>(target)),
         drafter_(std::forward<DraftSource>(drafter)),
@@ -132,15 +131,15 @@ class Batch {
   }
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
-  /// The models are asked to forget the sequences that are left, so that they can serve another batch.
+  /// Releases the remaining sequences in the models, so that the models can serve another batch.
   ~Batch() {
     for (const auto& entry : entries_) forget(entry->number());
   }
 
-  /// A new sequence, which takes part from the next step on, and its number. on_step, if there is one, is called on the
-  /// thread that steps, with what each step emitted; where it returns false the sequence ends. It may add() others.
-  /// Throws what SpecDec::start throws, and std::invalid_argument where a draft may have more tokens than a call. The batch
-  /// is then as before.
+  /// Adds a sequence, which takes part from the next step on. Returns its number. on_step, if given, is called on the thread
+  /// that steps, with the tokens of each step; if it returns false the sequence ends. on_step may add() sequences.
+  /// Throws: what SpecDec::start throws, and std::invalid_argument if gamma + 1 tokens do not fit in a call. The batch is
+  /// then as before.
   Index add(TokenIds prompt, const Options& options, Source source) {
     return enter(prompt, options, std::move(source), nullptr);
   }
@@ -149,39 +148,41 @@ class Batch {
     return enter(prompt, options, std::move(source), detail::on_step_of(std::move(on_step)));
   }
 
-  /// Takes a sequence out, and returns what has been generated so far. Throws std::invalid_argument where there is none of
-  /// that number, and std::logic_error within a callback, which returns false to end its own.
+  /// Removes a sequence, and returns what has been generated so far.
+  /// Throws: std::invalid_argument if there is no sequence of that number; std::logic_error within a callback (a callback
+  /// returns false to end its own sequence).
   Result cancel(Index sequence) {
     check_between_steps("cancel()");
     proposed_ = false;
     const auto entry = find(sequence);
-    Result result = (*entry)->step().result();  // if there is no memory for it the sequence stays
+    Result result = (*entry)->step().result();  // may throw bad_alloc: the sequence then stays
     if (!(*entry)->step().done()) result.stop_reason = StopReason::callback;
     forget(sequence);
     entries_.erase(entry);
     return result;
   }
 
-  /// How many sequences there are.
+  /// How many sequences are in the batch.
   Index size() const { return std::ssize(entries_); }
   bool empty() const { return entries_.empty(); }
-  /// The sequence of that number: its tokens and its statistics. Throws std::invalid_argument where there is none.
+  /// The sequence of that number: its tokens and its statistics.
+  /// Throws: std::invalid_argument if there is none.
   const Sequence& sequence(Index number) const& { return (*find(number))->step(); }
   const Sequence& sequence(Index number) const&& = delete;
-  /// Calls of the target so far, and the tokens that they were fed.
+  /// Target calls so far, and the tokens fed in these calls.
   Index target_calls() const { return target_calls_; }
   Index fed() const { return fed_; }
 
-  /// Drafts, calls the target once and judges, for all sequences or as many as a call has room for. Returns those that
-  /// have come to an end, or failed: bad rows, a drafter, a rule or a callback that throws cost their own sequence only.
-  /// In the order of their numbers. The view lives until the next step.
+  /// Drafts, calls the target once and judges, for all sequences or as many as a call has room for. Returns the finished and
+  /// the failed sequences, in the order of their numbers. The view lives until the next step. Bad rows fail their own
+  /// sequence only, and so does a drafter, a rule or a callback that throws.
   ///
-  /// `for_each` runs what sequences do on their own: drafting, where each has its own drafter, and judging.
-  /// Throws what the target throws, a drafter for all where it fails altogether, and `for_each`: all sequences are then as
-  /// before the step, their generators included, and it can be tried again. There are two exceptions. Where `for_each`
-  /// throws after it has judged some of the sequences, these have taken the step, and told their callbacks. Where memory for
-  /// the results is missing (std::bad_alloc) all have taken it. A sequence that has come to an end in a step that throws is
-  /// returned by the next one.
+  /// `for_each` runs the work that each sequence does alone: judging, and drafting if each has its own drafter.
+  /// Throws: what the target, a BatchDrafter as a whole, and `for_each` throw. All sequences and their generators are then
+  /// as before the step, and the step can be tried again. There are two exceptions. If `for_each` throws after it has judged
+  /// some sequences, these have taken the step and called their callbacks. If there is no memory for the results
+  /// (std::bad_alloc), all sequences have taken the step. A sequence that finished in a step that throws is returned by the
+  /// next step.
   template <Executor E = InOrder>
   std::span<const Finished> step(E&& for_each = {}) & {
     check_between_steps("step()");
@@ -191,10 +192,10 @@ class Batch {
     return detail::view_of(finished_);
   }
 
-  /// The first half of a step: drafts, and says what the target has to be fed, sequence by sequence. Nothing where none is
-  /// to be fed: accept() of no rows then returns the sequences that have failed. The view lives until accept(). A proposal
-  /// that was made before and not accepted is forgotten, and so is one after which a sequence was cancelled.
-  /// Throws what step() throws, but for the target.
+  /// The first half of a step: drafts, and returns what the target must be fed, sequence by sequence. The list may be empty:
+  /// accept() of no rows then returns the failed sequences. The view lives until accept(). An earlier proposal that was not
+  /// accepted is forgotten. cancel() discards a proposal, too.
+  /// Throws: what step() throws, but for the target's errors.
   template <Executor E = InOrder>
   std::span<const BatchFeed> propose(E&& for_each = {}) & {
     check_between_steps("propose()");
@@ -204,9 +205,9 @@ class Batch {
     return detail::view_of(feeds_);
   }
 
-  /// The second half: judges the last proposal by the rows that the feeds want, one matrix, feed after feed. Returns what
-  /// step() returns.
-  /// Throws: std::logic_error without a proposal; std::invalid_argument where there are not so many rows as the feeds want;
+  /// The second half: judges the last proposal. Returns what step() returns.
+  /// Shapes: `rows` is one matrix with the rows that the feeds want, feed after feed.
+  /// Throws: std::logic_error without a proposal; std::invalid_argument if the number of rows is not what the feeds want;
   /// else what step() throws. The step then begins again with propose().
   template <class Rows, Executor E = InOrder>
   std::span<const Finished> accept(const Rows& rows, E&& for_each = {}) & {
@@ -224,8 +225,8 @@ class Batch {
     return detail::view_of(finished_);
   }
 
-  /// Steps until no sequence is left; all that have finished, in the order of their numbers. Throws what step() throws:
-  /// what had finished before is then kept for the next call.
+  /// Steps until no sequence is left. Returns all finished sequences, in the order of their numbers.
+  /// Throws: what step() throws. The sequences finished so far are then kept for the next call.
   template <Executor E = InOrder>
   std::vector<Finished> run(E&& for_each = {}) {
     check_between_steps("run()");
@@ -237,7 +238,7 @@ class Batch {
  private:
   using Entries = std::vector<std::unique_ptr<Entry>>;
 
-  // Copies of a drafter that refers to a model would take it from one another within a step.
+  // If copies of a drafter refer to one model, they overwrite each other's context within a step.
   void check_copies() const {
     if (!drafts_together && !detail::shared_identities<Drafter>(drafter_).empty())
       detail::invalid_argument(
@@ -286,7 +287,7 @@ class Batch {
     else return {length_};
   }
 
-  // Adds the sequences that have come to an end.
+  // Takes a step, and adds the sequences that are over to `finished`.
   template <class E>
   void step_into(std::vector<Finished>& finished, E& for_each) {
     static_assert(called_here, "an ExternalTarget is called by the caller: propose() and accept()");
@@ -308,14 +309,14 @@ class Batch {
     for (const Entry* entry : stepping_) feeds_.push_back(entry->feed());
   }
 
-  // A sequence that has waited is first the next time.
+  // Moves the sequences that have waited to the front.
   void end_step(std::vector<Finished>& finished) {
     std::rotate(entries_.begin(), entries_.begin() + looked_at_, entries_.end());
     leave(finished);
   }
 
-  // Who takes part in the step: by the order of waiting and by how much each may be fed at most, which no token that is
-  // drawn in it has a say in.
+  // Chooses the sequences of the step, in the order of waiting, by the most tokens that each may be fed. Drafts are drawn
+  // later: no drawn token influences the choice.
   void admit() {
     ask_shared_length();
     stepping_.clear();
@@ -397,7 +398,7 @@ class Batch {
     }
   }
 
-  // After a throw: those that were judged before it have taken the step, the others have not.
+  // After a throw: sequences that were judged before the throw have taken the step, the others have not.
   void settle_judged() {
     for (const Entry* entry : stepping_)
       if constexpr (called_here)
@@ -424,7 +425,7 @@ class Batch {
     });
   }
 
-  // What the models keep, who learns, and who is told.
+  // Cuts the models' contexts, tells the draft lengths, and calls the callbacks.
   void settle() {
     for (Entry* entry : stepping_) {
       if constexpr (called_here)
@@ -435,11 +436,11 @@ class Batch {
     }
     telling_ = true;
     for (Entry* entry : stepping_)
-      if (!entry->error()) entry->tell();  // which throws nothing
+      if (!entry->error()) entry->tell();  // throws nothing
     telling_ = false;
   }
 
-  // Takes out the sequences that are over: all of them, or none where there is no memory for their results.
+  // Removes the sequences that are over: all of them, or none if there is no memory for their results.
   void leave(std::vector<Finished>& finished) {
     const auto before = std::ssize(finished);
     try {
@@ -466,7 +467,7 @@ class Batch {
   V verifier_;
   Length length_;
   BatchOptions options_;
-  Entries entries_;  // who has waited longest first
+  Entries entries_;  // the one that has waited longest comes first
   Index next_ = 0, target_calls_ = 0, fed_ = 0;
   Index wanted_ = 0;     // what a draft length for all sequences wants of each
   Index looked_at_ = 0;  // how many entries have taken part in this step, or are over
@@ -474,7 +475,7 @@ class Batch {
   std::vector<Entry*> stepping_, drafting_;  // of this step
   std::vector<Request> requests_;
   std::vector<BatchFeed> feeds_;
-  std::vector<Index> firsts_;  // of their rows
+  std::vector<Index> firsts_;  // the first row of each feed
   std::vector<Finished> finished_, all_finished_;
 };
 

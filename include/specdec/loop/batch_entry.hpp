@@ -1,4 +1,4 @@
-// A sequence of a batch, with all that is its own.
+// A sequence of a batch, with its own drafter, source of chance and callback.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@
 
 namespace specdec::detail {
 
-/// Numbers that belong to places are the same ones again wherever they are asked for.
+/// A Keyed needs no rewinding: its numbers depend on the place in the text only.
 class RewindableKeyed : public Keyed {
  public:
   explicit RewindableKeyed(const Keyed& keyed) : Keyed(keyed) {}
@@ -39,14 +39,14 @@ class RewindableKeyed : public Keyed {
   void mark() {}
 };
 
-/// What a sequence under this rule is given to draw by, and what it makes of that.
+/// The source of chance that the caller gives to a sequence with this rule, and the type that the sequence keeps it in.
 template <class V>
 struct EntrySource {
   using Given = std::conditional_t<draws_keyed<V>, Keyed, AnyGenerator>;
   using Kept = std::conditional_t<draws_keyed<V>, RewindableKeyed, RewindableGenerator>;
 };
 
-/// Told of a sequence's tokens as they come; false ends it.
+/// Called with the new tokens of a sequence; returning false ends the sequence.
 using OnStep = std::function<bool(std::span<const Token>)>;
 
 template <class F>
@@ -58,14 +58,14 @@ OnStep on_step_of(F&& f) {
   }
 }
 
-/// Whether the drafter's drafts may branch, be it one for all sequences or one for each.
+/// Whether the drafts may be trees, of a drafter for all sequences or for one.
 template <class D>
 inline constexpr bool any_drafts_trees = [] {
   if constexpr (BatchDrafter<D>) return batch_drafts_trees<D>;
   else return drafts_trees<D>;
 }();
 
-/// A draft of one sequence of a batch.
+/// The type of a draft for one sequence of a batch.
 template <class D, class Source, class KeepDrafting>
 struct DraftOfEntry {
   using Type = std::remove_cvref_t<decltype(ask_drafter(
@@ -78,7 +78,7 @@ struct DraftOfEntry<D, Source, KeepDrafting> {
   using Type = std::remove_cvref_t<decltype(std::declval<D&>().drafted(Index{}))>;
 };
 
-/// A drafter of its own, or none where one drafts for all sequences.
+/// The sequence's own drafter; empty if one drafter serves all sequences.
 template <class D>
 struct OwnDrafter {
   D drafter;
@@ -86,7 +86,7 @@ struct OwnDrafter {
 template <BatchDrafter D>
 struct OwnDrafter<D> {};
 
-/// A draft length of its own, or none where all sequences share one.
+/// The sequence's own draft length; empty if all sequences share one.
 template <class Policy, bool shared>
 struct OwnPolicy {
   Policy policy;
@@ -97,8 +97,8 @@ struct OwnPolicy<Policy, true> {
   Index wanted(Index of_all, Index most) const { return std::min(of_all, most); }
 };
 
-/// A sequence of a batch: its step, its source of chance, its callback, and what it drafts with if that is its own. What it
-/// does in a step touches nothing of others; what fails is noted, and thrown by nobody.
+/// A sequence of a batch: its step, its source of chance, its callback, and its own drafter if it has one. In a step it
+/// touches no other sequence. Exceptions are caught and kept in error().
 template <class D, class V, class Policy, bool shares_policy>
 class BatchEntry {
   using KeepDrafting = detail::KeepDrafting<Policy, remembers_sequence<V>>;
@@ -109,7 +109,7 @@ class BatchEntry {
   using Step = specdec::Step<V, any_drafts_trees<D>>;
   using Source = typename EntrySource<V>::Kept;
 
-  /// Of the prompt the first `prefill` tokens are fed apart, before the first step.
+  /// The first `prefill` tokens of the prompt are fed separately, before the first step.
   BatchEntry(Index number, const ExternalTarget& target, OwnDrafter<D> drafter, const V& verifier,
              OwnPolicy<Policy, shares_policy> policy, TokenIds prompt, const Options& options, Index prefill,
              typename EntrySource<V>::Given source, OnStep on_step)
@@ -127,10 +127,10 @@ class BatchEntry {
   BatchEntry& operator=(const BatchEntry&) = delete;
 
   Index number() const { return number_; }
-  /// Tokens of a draft, at most.
+  /// The most tokens of a draft (Options::gamma).
   Index most() const { return most_; }
   Source& source() { return source_; }
-  /// Why the sequence cannot go on, if it cannot.
+  /// The error that ended the sequence, if one did.
   const std::exception_ptr& error() const { return error_; }
   Step& step() { return step_; }
   const Step& step() const { return step_; }
@@ -146,7 +146,7 @@ class BatchEntry {
 
   Policy& policy() { return policy_.policy; }
 
-  /// How many tokens the next step feeds at most, where a draft length for all sequences wants so many of each.
+  /// The most tokens that the next step may feed. `wanted_of_all`: the wish of a shared draft length.
   Index most_fed(Index wanted_of_all) {
     source_.rewind();  // the last step may have failed
     withdraw();
@@ -156,7 +156,7 @@ class BatchEntry {
   }
   const DraftLimits& limits() const { return limits_; }
 
-  /// Drafts by itself, and says what it is to be fed.
+  /// Drafts with the sequence's own drafter, and sets feed().
   void draft(const KeepDrafting& keep_drafting) {
     auto&& chance = as_chance(source_);
     stand_at(chance, std::ssize(step_.context()));
@@ -166,7 +166,7 @@ class BatchEntry {
       is_fed(step_.offer(*draft_, Clock::now() - start));
     });
   }
-  /// With a draft that was made for it, or what went wrong with that.
+  /// Takes a draft from a drafter for all sequences, and sets feed(). If drafting failed, call fail() instead.
   void offer(const Draft& draft) {
     error_ = error_of([&] {
       draft_.emplace(draft);
@@ -177,7 +177,7 @@ class BatchEntry {
 
   const BatchFeed& feed() const { return feed_; }
 
-  /// By its rows of a call.
+  /// Judges the draft by the sequence's rows of the target call.
   template <class Rows>
   void accept(const Rows& rows) {
     judged_ = true;
@@ -193,7 +193,7 @@ class BatchEntry {
   /// Whether accept() has been called with the rows of the last feed.
   bool judged() const { return judged_; }
 
-  /// What the target keeps of what it was fed.
+  /// Tells the target which of the fed tokens to keep.
   template <class M>
   void keep_in(M& target) const {
     if constexpr (takes_trees<M>)
@@ -201,11 +201,11 @@ class BatchEntry {
     if (feed_.rows > 0) target.keep(number_, step_.kept());
   }
 
-  /// Tells the draft length of the step that was taken, if one was.
+  /// Reports the step to the draft length, if the sequence took one.
   void tell(Policy& policy) {
     if (feed_.rows > 0 && !error_) policy.observe(step_.last());
   }
-  /// Tells of what the last step emitted, which nothing undoes any more.
+  /// Calls the callback with the tokens of the last step. The step is final from here on.
   void tell() {
     source_.mark();
     if (emitted_.empty() || !on_step_) return;
@@ -231,7 +231,7 @@ class BatchEntry {
     }
   }
 
-  // What was offered in a step that has failed.
+  // Takes back the offer of a failed step.
   void withdraw() {
     if (!step_.offers()) return;
     step_.withdraw();
@@ -245,7 +245,7 @@ class BatchEntry {
   OwnDrafter<D> own_;
   OwnPolicy<Policy, shares_policy> policy_;
   Step step_;
-  Index prefill_, cached_ = 0;  // how much of the prompt is fed apart, and how much of that is cached
+  Index prefill_, cached_ = 0;  // prompt tokens to feed separately, and how many of these are cached
   DraftLimits limits_ = {.nodes = 0, .depth = 0};
   std::optional<Draft> draft_;
   BatchFeed feed_;

@@ -1,4 +1,4 @@
-// A drafter that is itself the loop, over a smaller pair.
+// A drafter that itself runs speculative decoding, with a smaller target and drafter.
 #pragma once
 
 #include <concepts>
@@ -30,9 +30,9 @@ namespace specdec {
 
 namespace detail {
 
-/// A drafter that keeps, of every target call, the rows of the tokens that come out of it: y_{i+1} stands where
-/// row i is the target's distribution. What it returns is declared, not deduced: to ask whether it is a Drafter compiles no
-/// draft by a source of chance that the drafter within may refuse.
+/// Wraps the inner drafter, and records the target row of each emitted token: emitted token i + 1 was judged by row i.
+/// draft() declares its return type. A deduced type would compile the body for the Drafter check, with a source of chance
+/// that the inner drafter may refuse.
 template <class D, class Rows>
 struct RecordingDrafter {
   D drafter;
@@ -63,30 +63,30 @@ struct RecordingDrafter {
 
 }  // namespace detail
 
-/// Drafts with a model that is itself sped up by a drafter of its own: speculative decoding inside, with the
-/// model as its target.
+/// Drafts with a model that is itself sped up by a smaller drafter: an inner loop of speculative decoding, with the model as
+/// its target.
 ///
 ///   CascadeDrafter drafter{middle, ModelDrafter{small}, BlockVerifier{}, 3};
 ///   SpecDec decoder{large, drafter, BlockVerifier{}};
 ///
-/// The drafts are distributed as the model's own text, whatever the inner drafter, and are reported with the
-/// model's rows: the outer loop cannot tell a cascade from ModelDrafter{middle}, but by its speed.
+/// The drafts have the distribution of the model's own text, with any inner drafter. They come with the model's rows. For
+/// the outer loop a cascade differs from ModelDrafter{middle} only in speed.
 ///
 /// Source: Chen et al., "Cascade Speculative Drafting for Even Faster LLM Inference", arXiv:2312.11462 (the vertical
 /// cascade); Spector and Ré, "Accelerating LLM Inference with Staged Speculative Decoding", arXiv:2308.04623.
-/// Needs: an inner rule whose tokens the model's rows are the law of (draws_from_target: not LenientVerifier, nor
-/// ArgmaxVerifier), and an inner drafter and draft length that are lossless in a loop of their own.
-/// Model, drafter and draft length passed as lvalues are referred to and must outlive the cascade; rvalues are
-/// moved in. Tokens of the context that the model does not know are shown to it as token 0; where its context
-/// is bounded (context_size) no more is proposed than that has room for.
-/// Throws: std::invalid_argument on an empty context, and what the loop throws; an InvalidDistribution about a row of the
-/// model calls the matrix "cascade's target", one about a row of the inner drafter "cascade's draft".
-/// Random: the inner loop's. Cost: the inner loop's, and copies of the rows of the tokens that come out where
-/// the model does not promise stable ones; the context is compared with the last one. What lies behind a
-/// rejection is taken in again.
+/// Pre: the inner rule draws from the model's rows (draws_from_target: not LenientVerifier, not ArgmaxVerifier). The inner
+/// drafter and draft length are lossless in an ordinary loop.
+/// The cascade refers to a model, drafter or draft length that is passed as an lvalue; the object must outlive the cascade.
+/// An rvalue is moved in. A context token outside the model's vocabulary is fed as token 0. A model with a bounded context
+/// (context_size) drafts only as far as the context has room.
+/// Throws: std::invalid_argument on an empty context, and what the loop throws. An InvalidDistribution calls the model's
+/// rows "cascade's target" and the inner drafter's rows "cascade's draft".
+/// Random: what the inner loop draws.
+/// Cost: the inner loop; a comparison of the context with the last one; tokens after the common prefix are fed again. The
+/// rows of the emitted tokens are copied, unless the model promises stable rows.
 template <class M, class D, class V = BlockVerifier, class Length = FixedLength>
 class CascadeDrafter {
-  // Not constraints of the class: see SpecDec.
+  // Assertions, not constraints: with deduced arguments, compilers would not say which constraint failed.
   static_assert(Model<std::remove_reference_t<M>>, "the model of the cascade is no specdec::Model");
   static_assert(Drafter<std::remove_reference_t<D>>, "the drafter of the cascade is no specdec::Drafter");
   static_assert(!drafts_trees<std::remove_reference_t<D>>,
@@ -107,8 +107,8 @@ class CascadeDrafter {
   using Sequence = specdec::Sequence<Shared, V>;
 
  public:
-  /// `gamma`: how many tokens the inner drafter is asked for, at most. Throws std::invalid_argument where that is no
-  /// Options::gamma.
+  /// `gamma`: the most tokens that the inner drafter is asked for.
+  /// Throws: std::invalid_argument if `gamma` is not valid as Options::gamma.
   CascadeDrafter(M&& model, D&& drafter, V verifier = {}, Index gamma = 4)
     requires std::default_initializable<Length>
       : CascadeDrafter(std::forward<M>(model), std::forward<D>(drafter), std::move(verifier), gamma,
@@ -122,8 +122,9 @@ class CascadeDrafter {
     detail::check_gamma_option(gamma);
   }
 
-  /// A copy drafts with copies of what is held by value, from empty contexts: a Batch makes one for each sequence. A model
-  /// that is referred to is shared. An inner drafter or a draft length that is referred to cannot be copied.
+  /// Copies what the cascade holds by value; the copy begins with empty contexts. A Batch makes a copy for each sequence.
+  /// A model that is held by reference is shared. If the inner drafter or the draft length is held by reference, the cascade
+  /// cannot be copied.
   CascadeDrafter(const CascadeDrafter& other)
     requires(std::copy_constructible<M> && std::copy_constructible<D> && std::copy_constructible<Length> &&
              !std::is_lvalue_reference_v<D> && !std::is_lvalue_reference_v<Length>)
@@ -142,8 +143,8 @@ class CascadeDrafter {
     return draft(context, gamma, source, [](const Stored&, Index) { return true; });
   }
 
-  /// Drafts, and ends the draft where keep_drafting(row, i) says no to the row of token i. (That token is drawn by
-  /// then. To drop it is lossless nonetheless: the row is a function of the tokens before it.)
+  /// Drafts, and ends the draft before token i if keep_drafting(row of token i, i) returns false. Token i is already drawn
+  /// by then. Dropping it is lossless, since its row depends only on the tokens before it.
   template <RandomSource Source, std::predicate<const Stored&, Index> KeepDrafting>
   Draft<RowSpan<Stored>> draft(std::span<const Token> context, Index gamma, Source& source,
                                KeepDrafting&& keep_drafting) & {
@@ -162,7 +163,7 @@ class CascadeDrafter {
     return drafted(sequence, asked);
   }
 
-  /// The model and what the inner drafter refers to, where others may use them, too.
+  /// The addresses of the model and of the inner drafter's models, if other code may use them, too.
   std::vector<const void*> identities() const {
     auto found = detail::shared_identities<M>(inner().shared.target);
     const auto more = inner().shared.drafter.identities();
@@ -170,17 +171,17 @@ class CascadeDrafter {
     return found;
   }
 
-  /// A later draft takes its context from the inner models as far as it is the same.
+  /// truncate(0) clears the inner contexts. Any other length does nothing: the next draft keeps the common prefix anyway.
   void truncate(Index length) {
     if (length <= 0 && inner_ && inner_->sequence) inner_->sequence->release();
   }
 
   /// Counts and times of the inner loop, over all drafts.
-  /// Throws std::logic_error where the cascade was moved away: into a decoder, say.
+  /// Throws: std::logic_error if the cascade was moved away: into a decoder, say.
   Stats stats() const { return inner().sequence ? inner().sequence->stats() : Stats{}; }
 
  private:
-  // What the inner sequence refers to, at an address of its own: a drafter may be moved.
+  // On the heap, since a drafter may be moved and the inner sequence refers to these members.
   struct Inner {
     Inner(M&& m, D&& d, Length&& l)
         : shared(std::forward<M>(m), InnerDrafter{std::forward<D>(d), &rows}, std::forward<Length>(l)) {}
@@ -189,7 +190,7 @@ class CascadeDrafter {
     std::optional<Sequence> sequence;
   };
 
-  // Of what is held as T: a copy of a value, the thing itself where it is referred to.
+  // Copies a value; passes a reference on.
   template <class T>
   static T&& copy_of(std::remove_reference_t<T>& held)
     requires std::is_lvalue_reference_v<T>
@@ -208,8 +209,8 @@ class CascadeDrafter {
     return *inner_;
   }
 
-  // The inner sequence, about to continue the context by gamma tokens. The outer loop wrote the end of the context,
-  // though it may read as the draft did: what the inner rule remembers of its own end is not the outer loop's.
+  // The inner sequence, ready to continue the context by gamma tokens. The inner rule's memory is reset, since the outer
+  // loop wrote the end of the context, even if its tokens are those of the draft.
   Sequence& take_up(std::span<const Token> context, Index gamma) {
     const Options options{.max_new_tokens = gamma, .gamma = gamma_};
     if (inner_->sequence) {
@@ -221,7 +222,7 @@ class CascadeDrafter {
     return *inner_->sequence;
   }
 
-  // The rows of the inner loop are not those of the outer one.
+  // Steps the inner loop. An error about its rows must not look like an error about the outer loop's rows.
   template <class Source>
   static void step(Sequence& sequence, Source& source) {
     try {

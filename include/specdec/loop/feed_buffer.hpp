@@ -11,10 +11,11 @@
 
 namespace specdec::detail {
 
-/// The tokens of a text that are not cached, and after them the draft. No allocation in steady state.
+/// The tokens of a text that are not cached, then the draft.
+/// Cost: no allocation in steady state.
 class FeedBuffer {
  public:
-  /// Tokens outside the vocabulary, which the target cannot be fed, become 0. `parents` is empty for a linear draft.
+  /// A token outside the target's vocabulary is fed as 0. `parents` is empty for a linear draft.
   void fill(std::span<const Token> uncached, std::span<const Token> drafted, std::span<const Index> parents,
             Index vocab_size) {
     uncached_ = std::ssize(uncached);
@@ -31,7 +32,7 @@ class FeedBuffer {
     kept_.clear();
   }
 
-  /// What the target keeps: all that was not cached, and the accepted tokens with these numbers in the draft.
+  /// Sets kept(): all tokens that were not cached, and the draft tokens with the numbers in `accepted`.
   void keep(std::span<const Index> accepted) {
     kept_.clear();
     for (Index i = 0; i < uncached_; ++i) kept_.push_back(i);

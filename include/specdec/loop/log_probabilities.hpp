@@ -1,4 +1,4 @@
-// How likely the tokens of a text were where they came out.
+// Log-probabilities of the tokens of a text.
 #pragma once
 
 #include <algorithm>
@@ -14,43 +14,46 @@
 
 namespace specdec {
 
-/// What is told of the tokens of a text: nothing, unless a row is named.
+/// Which log-probabilities are recorded. By default none.
 struct LogProbabilityOptions {
-  bool processed = false;  ///< in the target's rows, which tokens are sampled from
+  bool processed = false;  ///< in the target's rows that tokens are sampled from
   bool raw = false;        ///< in the target's rows before temperature, cuts and hooks
-  Index top = 0;           ///< and of so many of the likeliest tokens, in each row that is asked for
+  Index top = 0;           ///< also this many of the likeliest tokens, in each kind of row chosen above
 
   bool any() const { return processed || raw; }
 };
 
-/// A token that might have come out, and the natural logarithm of its probability.
+/// A possible token, and the natural logarithm of its probability.
 struct TokenLogProbability {
   Token token = 0;
   double value = 0;
 };
 
-/// Of each token of a text the natural logarithm of its probability in the target's row at its place: never in a draft's, a
-/// residual's or a modified row, whatever the token came out of. And, where they are asked for, the likeliest tokens there.
+/// For each token of a text: the natural logarithm of its probability in the target's row at its place. It is never taken
+/// from a draft row, a residual or a modified row, even if the token was drawn there. If asked for, also the likeliest
+/// tokens at that place.
 class LogProbabilities {
  public:
-  /// As many as there are tokens, or 0 where they are not recorded.
+  /// The number of tokens, or 0 if nothing is recorded.
   Index size() const { return std::ssize(values_); }
   bool empty() const { return values_.empty(); }
-  /// Of token i. Throws std::invalid_argument where there is none.
+  /// The log-probability of token i.
+  /// Throws: std::invalid_argument if there is no token i.
   double operator[](Index i) const {
     check(i);
     return values_[static_cast<std::size_t>(i)];
   }
   std::span<const double> values() const& { return values_; }
   std::span<const double> values() const&& = delete;
-  /// Of the whole text.
+  /// The log-probability of the whole text.
   double sum() const {
     double sum = 0;
     for (const double value : values_) sum += value;
     return sum;
   }
-  /// The likeliest tokens where token i came out, the likeliest first, of equals the lower id first: as many as were asked
-  /// for, or fewer where fewer can come out.
+  /// The likeliest tokens at the place of token i: the likeliest first, equal ones by ascending id. As many as were asked
+  /// for, or fewer if fewer have a probability above 0.
+  /// Throws: std::invalid_argument if there is no token i.
   std::span<const TokenLogProbability> top(Index i) const& {
     check(i);
     const Index begin = i == 0 ? 0 : ends_[static_cast<std::size_t>(i) - 1];
@@ -58,8 +61,8 @@ class LogProbabilities {
   }
   std::span<const TokenLogProbability> top(Index i) const&& = delete;
 
-  /// Enters one more token, and the `top` likeliest of the row. Throws what the row throws; truncate() then makes good
-  /// what has been entered in part.
+  /// Adds a token, and the `top` likeliest tokens of the row.
+  /// Throws: what the row throws. Call truncate() then, to remove what was added in part.
   template <Distribution R>
   void add(const R& row, Token token, Index top, TopTokens& likeliest) {
     for (const TopToken& likely : likeliest.of(row, top))
@@ -84,7 +87,7 @@ class LogProbabilities {
 
   std::vector<double> values_;
   std::vector<TokenLogProbability> top_;
-  std::vector<Index> ends_;  // of each token's part of top_
+  std::vector<Index> ends_;  // where each token's part of top_ ends
 };
 
 namespace detail {
@@ -96,12 +99,12 @@ inline void check_log_probabilities(const LogProbabilityOptions& options) {
                      ", but neither processed nor raw rows are asked for");
 }
 
-/// What a sequence records.
+/// The log-probabilities that a sequence records.
 struct LogProbabilityRecord {
   LogProbabilities processed, raw;
   TopTokens likeliest;
 
-  /// One more token that came out of a row that knows its name.
+  /// Adds a token. Errors about the row carry the row's name.
   template <class Named>
   void add(const Named& row, Token token, const LogProbabilityOptions& options) {
     row.named([&] {
@@ -117,7 +120,7 @@ struct LogProbabilityRecord {
   }
 
  private:
-  // Of a row that knows what it was before temperature, cuts and hooks.
+  // Needs a row that has unprocessed(): its values before temperature, cuts and hooks.
   template <class R>
   void add_raw(const R& row, Token token, Index top) {
     if constexpr (requires { row.unprocessed(); }) raw.add(row.unprocessed(), token, top, likeliest);

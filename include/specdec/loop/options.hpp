@@ -1,4 +1,4 @@
-// How much to generate, and what came of it.
+// Options and result of a generation.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ class StopTokens {
   bool contains(Token x) const { return std::find(ids_.begin(), ids_.end(), x) != ids_.end(); }
   bool empty() const { return ids_.empty(); }
   TokenIds ids() const& { return ids_; }
-  TokenIds ids() const&& = delete;  // they would be gone
+  TokenIds ids() const&& = delete;  // the view would outlive its list
 
  private:
   std::vector<std::int64_t> ids_;
@@ -44,14 +44,15 @@ class StopTokens {
 
 /// How much to generate, and how.
 struct Options {
-  /// The token budget; 0 generates nothing. `unlimited`: until a stop token, the context's end or the caller's word.
+  /// The token budget; 0 generates nothing. `unlimited`: until a stop token, a stop string, a full context, or until the
+  /// caller stops.
   Index max_new_tokens = 128;
-  /// Tokens drafted per target call, at most; 0 is ordinary decoding. `unlimited` leaves that to the draft-length
-  /// policy, the budget and the target's context: what these let through is to be no more than longest_draft.
+  /// The most tokens drafted per target call; 0 is ordinary decoding. With `unlimited`, the draft-length policy, the
+  /// budget and the target's context limit the draft. They must keep it to at most longest_draft tokens.
   Index gamma = 4;
-  StopTokens stop_tokens = {};    ///< the output ends with the first of these, which is part of it
-  StopStrings stop_strings = {};  ///< and with the token in which the first of these is complete
-  LogProbabilityOptions log_probabilities = {};  ///< what is told of the tokens: by default nothing
+  StopTokens stop_tokens = {};    ///< the first of these ends the output; it is part of the output
+  StopStrings stop_strings = {};  ///< the token that completes one of these ends the output
+  LogProbabilityOptions log_probabilities = {};  ///< which log-probabilities to record; by default none
 
   bool stops_at(Token x) const { return stop_tokens.contains(x); }
 };
@@ -62,7 +63,7 @@ enum class StopReason {
   context,      ///< the target's context is full: it holds all tokens but the last
   stop_token,   ///< the last token is a stop token
   stop_string,  ///< the last token completes a stop string
-  callback,     ///< the caller said so
+  callback,     ///< the caller stopped it
 };
 
 /// What was generated: the new tokens only.
@@ -70,11 +71,13 @@ struct Result {
   std::vector<Token> tokens;
   Stats stats;
   StopReason stop_reason = StopReason::length;
-  std::optional<StopMatch> stop_match = {};  ///< where the stop string is that ended the text, if one did
-  /// Of each token, as Options::log_probabilities asks: in the rows that are sampled, and before they were processed.
+  std::optional<StopMatch> stop_match = {};  ///< the place of the stop string that ended the text, if one did
+  /// One value for each token, if Options::log_probabilities asks for it: in the rows that are sampled, and in the raw
+  /// rows before processing.
   LogProbabilities log_probabilities = {}, raw_log_probabilities = {};
 
-  /// The text of the tokens, without a stop string and what lies behind it. Throws what `bytes` throws.
+  /// The text of the tokens, cut before a stop string.
+  /// Throws: what `bytes` throws.
   template <TokenBytes Bytes>
   std::string text(const Bytes& bytes) const {
     std::string out;
@@ -83,7 +86,8 @@ struct Result {
     return out;
   }
 
-  /// The tokens as ids of another type. Throws std::invalid_argument on one that the type cannot hold.
+  /// The tokens as ids of another type.
+  /// Throws: std::invalid_argument for an id that the type cannot hold.
   template <std::integral Id>
   std::vector<Id> ids() const {
     std::vector<Id> out;

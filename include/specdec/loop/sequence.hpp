@@ -1,4 +1,4 @@
-// One text in the making, on the models of a SpecDec: the outer loop, a step at a time, or half a step.
+// One text in generation, on the models of a SpecDec: the outer loop, one step or half a step at a time.
 // Source: SPECDEC, Algorithm 3 of Sun et al., arXiv:2403.10444 (after Leviathan et al., arXiv:2211.17192).
 #pragma once
 
@@ -28,7 +28,7 @@
 namespace specdec {
 namespace detail {
 
-/// What the sequences of a decoder share. They refer to it, so it stays where it is.
+/// The models and the draft length that the sequences of a decoder share. The sequences refer to it, so it cannot move.
 template <class TargetModel, class DraftSource, class Length>
 struct Shared {
   using Target = std::remove_reference_t<TargetModel>;
@@ -52,38 +52,38 @@ struct Shared {
 
 }  // namespace detail
 
-/// One text in the making, on what a SpecDec holds, which must outlive it.
+/// One text in generation, on the models of a SpecDec. The SpecDec must outlive it.
 ///
 ///   while (!sequence.done()) sequence.step(rng);
 ///
-/// drafts x_1..x_γ with their rows q, calls the target over what is not cached and the draft (the first call takes
-/// the prompt along), verifies, and appends x_1..x_τ, Y; both models keep exactly the tokens that survived. An
-/// engine that owns its forward, or has many sequences in one call, does the middle itself:
+/// A step drafts x_1..x_γ with their rows q. It calls the target on the tokens that are not cached and on the draft (the
+/// first call also feeds the prompt). It verifies, and appends x_1..x_τ, Y. Both models drop the rejected tokens.
+///
+/// An engine that runs its model itself, or puts many sequences into one call, splits the step in two:
 ///
 ///   const specdec::Feed feed = sequence.propose(rng);
 ///   // cut the target's context to feed.from tokens, feed it feed.tokens, take the rows of the last feed.rows
 ///   sequence.accept(rows, rng);
 ///   // cut the target's context to sequence.kept() tokens
 ///
-/// A draft may be a tree (drafts_trees, judges_trees): then γ is its number of tokens, no path is longer than the budget
-/// can take, and a target that takes trees gets it in one call. feed.parents says who follows whom, and
-/// sequence.kept_path() which of the tokens that were fed the target keeps.
+/// The decoder then asks its target for vocab_size() and context_size() only; ExternalTarget has nothing else. The
+/// engine manages its own contexts. If a call fails, nothing need be undone: the next propose() forgets the old proposal.
 ///
-/// The target of the decoder is then asked for its vocab_size() and context_size() alone (ExternalTarget is one that
-/// has nothing else), and what the engine's contexts hold is the engine's business. A proposal that is never accepted,
-/// because a call failed or was abandoned, is forgotten by the next propose().
+/// A draft may be a tree (drafts_trees, judges_trees). Then γ is its number of tokens, and no path is longer than the
+/// budget allows. A target that takes trees gets the tree in one call. feed.parents gives the parent of each token;
+/// sequence.kept_path() says which of the fed tokens the target keeps.
 ///
-/// γ is what the draft-length policy asks for (Options::gamma at most), cut to what the target's context (see
-/// context_size) and the budget can still take, the latter except where the verifier needs more (min_draft_length).
+/// γ is the length that the draft-length policy asks for, at most Options::gamma. It is cut to the free room in the
+/// target's context (context_size) and to the remaining budget. If the verifier needs a longer draft (min_draft_length),
+/// only the context limits it.
 ///
-/// Sequences of one decoder may take turns, a step each, and so may decoders that refer to one model, and copies of
-/// a sequence: whoever takes over feeds the context anew. That costs; for sequences that run side by side give each
-/// a decoder, with a drafter of its own. Between propose() and accept() nobody else may use the drafter: accept()
-/// then throws std::logic_error.
+/// Sequences of one decoder may take turns, a step each. So may decoders that refer to one model, and copies of a
+/// sequence. Each change feeds the whole context again, which is slow: for sequences that run side by side give each a
+/// decoder with its own drafter. If another sequence uses the drafter between propose() and accept(), accept() throws
+/// std::logic_error.
 ///
-/// Throws: what models, drafter and verifier throw. After a throw the sequence, the statistics and both contexts are
-/// as before the step, which can be tried again (between propose() and accept() it begins again with propose());
-/// only the generator has moved on.
+/// Throws: what models, drafter and verifier throw. The sequence, the statistics and both contexts are then as before the
+/// step, and the step can be tried again, from propose() on. Only the generator has moved on.
 template <class Shared, class V>
 class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
   using Target = typename Shared::Target;
@@ -112,7 +112,7 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
     if constexpr (Model<Target>) shared.target.truncate(kept());
   }
 
-  /// What is known of the text: see Step.
+  /// The state of the text: see Step.
   using Base::context;
   using Base::done;
   using Base::kept;
@@ -124,14 +124,14 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
   using Base::tokens;
   using Base::verifier;
 
-  /// How large the next draft may be. The draft-length policy is asked once for a step; its answer stays until a step has
-  /// succeeded. The depth of a linear draft is its length. No tokens when done(). Throws what the policy throws.
+  /// How large the next draft may be; no tokens when done(). The depth of a linear draft is its length. The draft-length
+  /// policy is asked once for a step: its answer holds until a step succeeds.
+  /// Throws: what the policy throws.
   DraftLimits draft_limits() {
     return Base::limits([this](Index most) { return shared_->length.next(most); });
   }
 
-  /// Generates the tokens of one target call and returns those emitted; none when done(). The view lives until the
-  /// next step.
+  /// Makes one target call and returns the tokens it emitted; none when done(). The view lives until the next step.
   template <RandomSource Source>
   std::span<const Token> step(Source& source) & {
     static_assert(Model<Target>, "an ExternalTarget is called by the caller: propose() and accept()");
@@ -147,11 +147,10 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
     return generate(source, [](std::span<const Token>) {});
   }
 
-  /// Steps until done(), and calls on_step(tokens) with what each step emitted: for streaming text. A callback that
-  /// returns bool ends the text with false, as stop() does.
-  ///
-  /// Throws what step() and on_step throw. A step that fails is undone; one that on_step throws for has been taken,
-  /// and told: its tokens are in tokens(). So another call goes on, and nothing is lost or told twice.
+  /// Steps until done(), and calls on_step(tokens) with the tokens of each step, to stream them. A callback may return
+  /// bool: false ends the text like stop().
+  /// Throws: what step() and on_step throw. A step that fails is undone. If on_step throws, the step counts: its tokens
+  /// are in tokens(). Another call goes on; no token is lost or reported twice.
   template <RandomSource Source, std::invocable<std::span<const Token>> OnStep>
   Result generate(Source& source, OnStep&& on_step) {
     while (!done()) {
@@ -165,22 +164,22 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
     return result();
   }
 
-  /// Drafts, and says what the target has to be fed for the verdict; nothing (0 rows) when done(). Views live until
-  /// accept(). A proposal that was made before and not accepted is forgotten.
+  /// Drafts, and returns what the target must be fed; nothing (0 rows) when done(). Views live until accept(). An earlier
+  /// proposal that was not accepted is forgotten.
   template <RandomSource Source>
   Feed propose(Source& source) & {
-    // Whoever steps on this target, this sequence included, is to feed it anew.
+    // The next step() on this target, by any sequence, has to feed the whole context.
     if constexpr (Model<Target>) shared_->target_turns.next();
     return propose_half(source);
   }
   template <RandomSource Source>
   void propose(Source& source) && = delete;  // the views would be gone
 
-  /// Judges the last proposal by the target's rows, as many as the Feed asked for, and returns the tokens emitted;
-  /// none when done(). The view lives until the next step. Rows may be padded: a token beyond the target's vocabulary
-  /// that comes out is an error.
-  ///
-  /// Throws std::logic_error without a proposal, and where somebody else has used the drafter since.
+  /// Judges the last proposal by the target's rows, and returns the tokens emitted; none when done(). The view lives until
+  /// the next step.
+  /// Shapes: as many rows as the Feed asked for. Rows may be padded, but no token beyond the target's vocabulary may be
+  /// emitted: that is an error.
+  /// Throws: std::logic_error without a proposal, and if another sequence has used the drafter since; else see above.
   template <class Rows, RandomSource Source>
   std::span<const Token> accept(const Rows& rows, Source& source) & {
     static_assert(Probabilities<Rows>,
@@ -209,14 +208,14 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
     return emitted;
   }
 
-  /// Goes on from another context (the next turn of a conversation, say, or a part of the present one) with options
-  /// of its own. The models do not take in again what the two contexts begin with in common. The statistics go on.
+  /// Goes on from another context with new options: the next turn of a conversation, say, or a part of the present text.
+  /// The models keep the common prefix of both contexts in their caches. The statistics go on.
   ///
-  /// What the verifier remembers is kept where the context is the very text of the sequence, which had not come to
-  /// its end: so it is after stop(), and between steps. Else it starts afresh. (Under greedy block verification the
-  /// text between two steps is none of the target's law by itself, only with what follows, for where a step ends
-  /// depends on what it drew; a text that a stop token or the budget has ended is.)
-  /// Throws std::invalid_argument where SpecDec::start does, and leaves the sequence as it was.
+  /// The verifier keeps its memory if `text` is exactly context() and the text was not complete: between steps, or after
+  /// stop(). Else the verifier starts afresh. The reason is greedy block verification: where a step ends depends on the
+  /// tokens it drew. A text that is cut there follows the target's law only together with the tokens that come next. A
+  /// text that a stop token or the budget has ended follows that law by itself.
+  /// Throws: std::invalid_argument where SpecDec::start does. The sequence is then unchanged.
   void resume(TokenIds text, Options options) {
     Base::resume(text, std::move(options));
     draft_.value.reset();  // nothing throws from here on
@@ -225,7 +224,7 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
     if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(kept());
   }
 
-  /// Starts the verifier afresh: before resume() with a text that reads as this one, but whose end somebody else wrote.
+  /// Starts the verifier afresh. Call it before resume() if the text is equal to this one but another writer wrote its end.
   void forget() {
     withdraw();
     Base::forget();
@@ -237,9 +236,9 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
     Base::stop();
   }
 
-  /// Clears the contexts of both models; the next step takes the whole sequence in again. For memory that is wanted
-  /// elsewhere, and for models that were used elsewhere in between. Throws std::logic_error where the caller had filled
-  /// the target's context, which nobody else can make up again.
+  /// Clears the contexts of both models; the next step feeds them the whole sequence again. Use it to free memory, and
+  /// after other code has used the models.
+  /// Throws: std::logic_error if the caller had filled the target's context (Filled): the sequence cannot restore it.
   void release() {
     if (Base::filled() > 0)
       throw std::logic_error("specdec: a context that the caller had filled cannot be released");
@@ -326,7 +325,7 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
     shared_->drafter.truncate(0);
   }
 
-  // Takes back what was proposed.
+  // Takes back the proposal.
   void withdraw() {
     Base::withdraw();
     if (!draft_.value) return;
@@ -336,7 +335,7 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
 
   Shared* shared_;
   detail::Turn turn_, drafter_turn_;
-  detail::Uncopied<DraftOf> draft_;  // what is proposed
+  detail::Uncopied<DraftOf> draft_;  // the proposal
 };
 
 }  // namespace specdec

@@ -19,18 +19,18 @@
 namespace specdec {
 
 /// The outer loop. With a lossless verifier the text is distributed exactly as if the target alone had
-/// written it, whatever the drafter; the drafter only decides how few target calls that takes.
+/// written it, with any drafter. A better drafter only saves target calls.
 ///
 ///   SpecDec decoder{target, drafter, BlockVerifier{}};
 ///   Result r = decoder.generate(prompt, {.max_new_tokens = 256, .gamma = 8}, rng);
 ///
-/// Target and drafter passed as lvalues are referred to and must outlive the decoder; rvalues are moved in.
-/// The verifier is copied: every generation starts with a fresh copy of it. A draft-length policy
-/// (draft_length.hpp) is held as the models are, and goes on learning from one generation to the next.
+/// The decoder refers to a target, drafter or draft-length policy (draft_length.hpp) that is passed as an lvalue; the
+/// object must outlive the decoder. An rvalue is moved in. The policy keeps learning from one generation to the next.
+/// The verifier is copied: every generation starts with a fresh copy.
 /// A decoder can neither be copied nor moved, since its sequences refer to it.
 template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength>
 class SpecDec {
-  // Not constraints of the class: where its arguments are deduced, compilers would not say which one failed.
+  // Assertions, not constraints: with deduced arguments, compilers would not say which constraint failed.
   static_assert(Model<std::remove_reference_t<TargetModel>> ||
                     std::same_as<std::remove_cvref_t<TargetModel>, ExternalTarget>,
                 "the target is no specdec::Model");
@@ -44,7 +44,7 @@ class SpecDec {
   using Shared = detail::Shared<TargetModel, DraftSource, Length>;
 
  public:
-  /// One text in the making.
+  /// One text in generation.
   using Sequence = specdec::Sequence<Shared, V>;
 
   SpecDec(TargetModel&& target, DraftSource&& drafter, V verifier = {})
@@ -58,31 +58,30 @@ class SpecDec {
         verifier_(std::move(verifier)) {}
 
   /// A new sequence, to be stepped by hand. Its first step() clears the contexts of both models. With `filled` the
-  /// target's is left as it is: its first `cached` tokens are the prompt's (a restored cache, say), which is taken
-  /// on trust.
-  /// Throws std::invalid_argument: an empty prompt, a prompt or stop token outside the target's vocabulary, a
-  /// negative max_new_tokens or gamma, a gamma above longest_draft that is not `unlimited`, `cached` negative or more
-  /// than the prompt has.
+  /// target's context is kept: its first `cached` tokens must be the prompt's (a restored KV cache, say). They are not
+  /// checked.
+  /// Throws: std::invalid_argument for an empty prompt, a prompt or stop token outside the target's vocabulary, a
+  /// negative max_new_tokens or gamma, a gamma above longest_draft that is not `unlimited`, and a `cached` that is
+  /// negative or larger than the prompt.
   Sequence start(TokenIds prompt, const Options& options, Filled filled = {}) & {
     return Sequence(shared_, verifier_, prompt, options, filled);
   }
   void start(TokenIds prompt, const Options& options,
-             Filled filled = {}) && = delete;  // it would refer to nothing
+             Filled filled = {}) && = delete;  // the sequence would refer to a dead decoder
 
-  /// Generates a continuation of the prompt (ids of 32 or 64 bits): a fresh sequence, from empty contexts.
-  ///
-  /// `source` is a random bit generator or a source of chance. Throws what start() and Sequence::step() throw.
+  /// Generates a continuation of the prompt (ids of 32 or 64 bits) in a fresh sequence, from empty contexts.
+  /// `source` is a random bit generator or a source of chance.
+  /// Throws: what start() and Sequence::step() throw.
   template <RandomSource Source>
   Result generate(TokenIds prompt, const Options& options, Source& source) {
     return start(prompt, options).generate(source);
   }
 
-  /// Generates, and calls on_step(tokens) with what each step emitted: for streaming text. A callback that
-  /// returns bool ends the generation with false.
-  ///
-  /// Throws what on_step throws, too. Whatever throws, on_step has been told all that there is. Who wants to go on
-  /// behind that keeps the sequence: start() and Sequence::generate(). (To generate anew from the tokens that were
-  /// told is lossless only with a rule that remembers nothing: see Sequence::resume.)
+  /// Generates, and calls on_step(tokens) with the tokens of each step, to stream them. A callback may return bool:
+  /// false ends the generation.
+  /// Throws: what start(), Sequence::step() and on_step throw. By then on_step has received all generated tokens. To go on
+  /// after an exception, keep the sequence: use start() and Sequence::generate(). A new generation from the received
+  /// tokens is lossless only if the rule remembers nothing (see Sequence::resume).
   template <RandomSource Source, std::invocable<std::span<const Token>> OnStep>
   Result generate(TokenIds prompt, const Options& options, Source& source, OnStep&& on_step) {
     return start(prompt, options).generate(source, on_step);
@@ -99,7 +98,7 @@ SpecDec(T&&, D&&, V = {}) -> SpecDec<T, D, V>;
 template <class T, class D, class V, class L>
 SpecDec(T&&, D&&, V, L&&) -> SpecDec<T, D, V, L>;
 
-/// The baseline: the target alone, one token per call, with the same options (gamma is ignored) and result.
+/// The baseline: the target alone writes one token per call. Options and result are those of SpecDec; gamma is ignored.
 /// autoregressive<ArgmaxVerifier>(...) is greedy decoding.
 template <Verifier V = BlockVerifier, class M, RandomSource Source, class... OnStep>
   requires Model<std::remove_reference_t<M>>

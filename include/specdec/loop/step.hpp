@@ -1,4 +1,4 @@
-// One text in the making, a step at a time, calling neither model nor drafter.
+// One text in generation, one step at a time. A Step calls neither model nor drafter.
 // Source: SPECDEC, Algorithm 3 of Sun et al., arXiv:2403.10444 (after Leviathan et al., arXiv:2211.17192).
 #pragma once
 
@@ -33,7 +33,7 @@ namespace specdec {
 
 namespace detail {
 
-/// Says what is wrong where a rule cannot judge what a drafter makes. A one-hot row leaves a rule nothing to remember.
+/// Fails with a message if the rule cannot judge this drafter's drafts. Under one-hot rows a rule has nothing to remember.
 template <class Drafter, class Draft, class V>
 consteval bool suits() {
   using Row = RowOf<decltype(distributions(std::declval<const Draft&>().rows))>;
@@ -44,7 +44,7 @@ consteval bool suits() {
   return true;
 }
 
-/// Says what is wrong where target, rule and draft length do not fit the drafts of a drafter, which are lines, or `trees`.
+/// Fails with a message if target, rule and draft length do not fit the drafter. `trees`: its drafts may branch.
 template <class Target, class Drafter, bool trees, class V, class Policy>
 consteval bool fit_together() {
   static_assert(Verifier<V>,
@@ -64,13 +64,13 @@ consteval bool fit_together() {
   return true;
 }
 
-/// What is known of a target without calling it.
+/// The sizes of a target, to use where the target itself must not be called.
 template <class M>
 ExternalTarget described(const M& target) {
   return {target.vocab_size(), context_size(target)};
 }
 
-/// Of how many tokens the rows tell, or 0 where they do not say.
+/// The vocabulary size of the rows, or 0 if they do not tell one.
 Index vocabulary_of(const auto& rows) {
   if constexpr (has_vocab_size<decltype(rows)>) return rows.vocab_size();
   else return 0;
@@ -78,25 +78,24 @@ Index vocabulary_of(const auto& rows) {
 
 }  // namespace detail
 
-/// A text, the rule that judges its drafts and its statistics. It is asked how large a draft may be, is offered one, says
-/// what the target has to be fed, and is told the rows:
+/// A text, the rule that judges its drafts, and its statistics. The caller does the drafting and calls the target:
 ///
 ///   const DraftLimits limits = step.limits(wanted);   // wanted(most): how many tokens the draft length asks for
 ///   // a drafter drafts to follow step.context() within the limits
 ///   const Feed feed = step.offer(draft);
-///   // the target: the first feed.from tokens of its context stay, it is fed feed.tokens, with rows for the last feed.rows
+///   // the target: cut its context to feed.from tokens, feed it feed.tokens, take the rows of the last feed.rows
 ///   step.accept(rows, draft, chance);   // the tokens emitted; the target keeps kept() tokens, or kept_path()
 ///
-/// What fails has changed nothing, once withdraw() is called: the step can be tried again. Sequence drives one text with a
-/// model and a drafter, Batch many.
+/// If anything throws, call withdraw(): the step is then undone and can be tried again. Sequence drives one text with a
+/// model and a drafter; Batch drives many texts.
 ///
-/// V is the rule; `branches` says whether drafts may branch: then a draft's size is its number of tokens, and no path is
-/// longer than the budget can take.
+/// V is the rule. `branches` says whether drafts may be trees. The size of a tree is its number of tokens, and no path of
+/// the tree is longer than the budget allows.
 template <class V, bool branches>
 class Step : public detail::StepBase {
  public:
-  /// Of a target the step knows how many tokens there are, and how many its context holds.
-  /// Throws std::invalid_argument: what SpecDec::start throws.
+  /// `target` tells the size of the vocabulary and of the target's context.
+  /// Throws: std::invalid_argument where SpecDec::start does.
   Step(const ExternalTarget& target, V verifier, TokenIds prompt, Options options, Filled filled = {})
       : StepBase(branches, target, prompt, std::move(options), filled),
         fresh_(verifier),
@@ -104,11 +103,12 @@ class Step : public detail::StepBase {
 
   /// The text's own copy of the verifier, with what it remembers.
   const V& verifier() const& { return verifier_; }
-  const V& verifier() const&& = delete;  // it would be gone
+  const V& verifier() const&& = delete;  // the reference would dangle
 
-  /// How large the next draft may be; no tokens when done(). wanted(most) is what a draft length asks for, where most is
-  /// Options::gamma. It is asked once for a step: the answer stays until a step has succeeded. The depth of a linear draft
-  /// is its length. Throws what wanted() throws.
+  /// How large the next draft may be; no tokens when done(). wanted(most) is the draft length's wish; `most` is
+  /// Options::gamma. It is called once for a step: the answer holds until a step succeeds. The depth of a linear draft is
+  /// its length.
+  /// Throws: what wanted() throws.
   template <class Wanted>
   DraftLimits limits(const Wanted& wanted) {
     if (done()) return {.nodes = 0, .depth = 0};
@@ -116,21 +116,22 @@ class Step : public detail::StepBase {
     return reserved_limits();
   }
 
-  /// What the target has to be fed to judge this draft, which was made within the limits, and was `draft_time` in the
-  /// making. Its views live until the next offer(); the draft's have to live until accept() or withdraw().
-  /// Throws std::invalid_argument where the draft is larger than its limits, or is no tree, or has a token that nobody
-  /// knows: nothing is offered then.
+  /// Takes a draft and returns what the target must be fed to judge it. `draft_time` is the time that drafting took. The
+  /// Feed's views live until the next offer(). The draft's views must live until accept() or withdraw().
+  /// Pre: limits() was called.
+  /// Throws: std::invalid_argument if the draft exceeds its limits, is no valid tree, or has a token outside both the
+  /// target's and the draft's vocabulary. Nothing is offered then.
   template <class D>
   Feed offer(const D& draft, std::chrono::nanoseconds draft_time = {}) {
     return make_offer(draft.tokens, detail::parents_of(draft),
                       detail::vocabulary_of(distributions(draft.rows)), draft_time);
   }
 
-  /// c += x_1..x_τ, Y: judges the draft that was offered by the target's rows, as many as the Feed asked for, and makes what
-  /// comes out part of the text. Returns the tokens emitted, a view that lives until the next limits(). In between the
-  /// drafter is told of the verdict, if there is one that wants to know. Rows may be padded: a token beyond the target's
-  /// vocabulary that comes out is an error.
-  /// Throws what the rows, the rule and the drafter throw, and std::logic_error where nothing was offered.
+  /// Judges the offered draft by the target's rows, and appends x_1..x_τ, Y to the text. Returns the tokens emitted; the
+  /// view lives until the next limits(). A drafter that has observe() is told the verdict before the text changes.
+  /// Shapes: as many rows as the Feed asked for. Rows may be padded, but no token beyond the target's vocabulary may be
+  /// emitted: that is an error.
+  /// Throws: what the rows, the rule and the drafter throw; std::logic_error if nothing was offered.
   template <class Rows, class D, class C, class... Drafter>
   std::span<const Token> accept(const Rows& rows, const D& draft, C& chance, Drafter&... drafter) {
     withdraw_verdict();
@@ -143,13 +144,13 @@ class Step : public detail::StepBase {
     return enter();
   }
 
-  /// Takes back what was offered, and what was judged of it.
+  /// Takes back the offer, and the verdict on it.
   void withdraw() {
     withdraw_offer();
     withdraw_verdict();
   }
 
-  /// Goes on from another context with options of its own: see Sequence::resume.
+  /// Goes on from another context with new options: see Sequence::resume.
   void resume(TokenIds context, Options options) {
     std::optional<V> fresh;
     if (!continues_in(context)) fresh = fresh_;
@@ -183,7 +184,8 @@ class Step : public detail::StepBase {
     else return judge(Drafted(rows, draft.rows, offered().tokens, needed), chance);
   }
 
-  // What the verifier remembers is committed later; one that has members and no commit() is given back by withdraw().
+  // A verifier with commit() changes its memory only there. Of any other verifier with members a copy is kept, which
+  // withdraw() restores.
   template <class D, class C>
   NodeVerdict judge(const D& drafted, C& chance) {
     static_assert(Verifier<V, D, C>, "the verifier is no specdec::Verifier for these rows");
@@ -196,8 +198,8 @@ class Step : public detail::StepBase {
     return verdict;
   }
 
-  // P(τ > i | x_1..x_{i+1}) under the rule in use if it says how, else what happened. Tokens after one that the
-  // target rules out do not survive, whatever they are.
+  // survivals[i] = P(τ > i | x_1..x_{i+1}) if the rule has survival(); else 1 for an accepted token and 0 for others.
+  // Tokens after one that the target rules out never survive.
   template <class D>
   void measure(const D& drafted) {
     survivals.assign(static_cast<std::size_t>(drafted.gamma()), 0.0);

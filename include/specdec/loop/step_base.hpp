@@ -1,4 +1,4 @@
-// What a step does whatever the rule and the rows are: a program with many decoders compiles it once.
+// The part of a step that depends on neither rule nor rows: a program with many decoders compiles it once.
 #pragma once
 
 #include <algorithm>
@@ -32,18 +32,17 @@
 
 namespace specdec {
 
-/// A context that the caller has filled.
+/// A target context (KV cache) that the caller has filled.
 struct Filled {
-  Index cached = 0;  ///< the target's context holds the first `cached` tokens of the prompt
+  Index cached = 0;  ///< the context holds the first `cached` tokens of the prompt
 };
 
 namespace detail {
 
-/// A text in the making, what is offered to follow it, and what was counted. Step adds the rule.
+/// A text in generation, the draft offered for it, and its statistics. Step adds the rule.
 class StepBase {
  public:
-  /// Whether the text is complete: there is nothing left to do.
-  /// A text that was moved away is done.
+  /// Whether the text is complete. A moved-from text is done.
   bool done() const { return text_.done() || room() < 0; }
 
   /// The new tokens so far. The view lives until the next step.
@@ -52,21 +51,21 @@ class StepBase {
   std::span<const Token> context() const& { return text_.context(); }
   /// Counts and times so far.
   const Stats& stats() const& { return stats_; }
-  /// Of the new tokens so far, as Options::log_probabilities asks: in the rows that are sampled, and before they were
-  /// processed.
+  /// Log-probabilities of the new tokens so far, if Options::log_probabilities asks for them: in the rows that are sampled,
+  /// and in the raw rows before processing.
   const LogProbabilities& log_probabilities() const& { return record_.processed; }
   const LogProbabilities& raw_log_probabilities() const& { return record_.raw; }
-  /// Which tokens of the last Feed the target keeps, by their numbers, after accept(): the accepted path, and before it what
-  /// was not cached.
+  /// After accept(): the numbers of the tokens in the last Feed that the target keeps. First the tokens of the text that
+  /// were not cached, then the accepted path.
   std::span<const Index> kept_path() const& { return feed_.kept(); }
-  /// What a temporary shows would be gone with it: keep the sequence, or its result().
+  /// Views of a temporary would dangle: keep the sequence, or its result().
   std::span<const Token> tokens() const&& = delete;
   std::span<const Token> context() const&& = delete;
   const Stats& stats() const&& = delete;
   const LogProbabilities& log_probabilities() const&& = delete;
   const LogProbabilities& raw_log_probabilities() const&& = delete;
   std::span<const Index> kept_path() const&& = delete;
-  /// What has been generated so far, with the reason why it ended if it has.
+  /// The tokens so far, their statistics, and why the text ended if it has.
   Result result() const {
     return {.tokens = {tokens().begin(), tokens().end()},
             .stats = stats_,
@@ -75,25 +74,26 @@ class StepBase {
             .log_probabilities = record_.processed,
             .raw_log_probabilities = record_.raw};
   }
-  /// How many tokens of the text are cached (the target's context holds them), between steps.
+  /// Between steps: how many tokens of the text the target's context holds.
   Index kept() const { return cached_; }
-  /// How many of them the caller has filled in.
+  /// How many of these tokens the caller has filled in.
   Index filled() const { return filled_; }
 
-  /// The draft length may change its mind before the next draft.
+  /// The next limits() asks the draft length again.
   void forget_limits() { limits_.reset(); }
-  /// Whether something is offered that is neither accepted nor withdrawn.
+  /// Whether there is an offer that is neither accepted nor withdrawn.
   bool offers() const { return offers_.value > 0; }
-  /// The step that was taken last. Its views live until the next offer(), and are this object's, not a copy's.
+  /// The record of the last step. Its views live until the next offer(). They point into this object: a copy's last() points
+  /// here, too.
   const StepRecord& last() const { return last_; }
-  /// The target's context is empty now.
+  /// The caller says that the target's context is empty now.
   void target_is_empty() { cached_ = 0; }
 
  protected:
-  // What was offered. Its views are the drafter's.
+  // The draft on offer. Its views point into the drafter.
   struct Offer {
     std::span<const Token> tokens;
-    std::span<const Index> parents;  // none of a line
+    std::span<const Index> parents;  // empty for a line
     std::chrono::nanoseconds draft_time{0};
     Clock::time_point made;
 
@@ -107,7 +107,7 @@ class StepBase {
       invalid_argument("cached = ", filled.cached, " is outside 0..", prompt.size(),
                        ", the length of the prompt");
     filled_ = filled.cached;
-    cached_ = std::min(filled.cached, prompt.size() - 1);  // the row after the last token is wanted
+    cached_ = std::min(filled.cached, prompt.size() - 1);  // feed the last token for its row
   }
 
   const Offer& offered() const { return offer_; }
@@ -127,7 +127,7 @@ class StepBase {
     return *limits_;
   }
 
-  // Of a draft whose rows are over `known` tokens.
+  // `known`: the vocabulary size of the draft's rows, or 0.
   Feed make_offer(std::span<const Token> tokens, std::span<const Index> parents, Index known,
                   std::chrono::nanoseconds draft_time) {
     if (!limits_) throw std::logic_error("specdec: a draft is offered that no limits() were asked for");
@@ -149,7 +149,7 @@ class StepBase {
     judged_at_ = Clock::now();
   }
 
-  // Rows over more tokens than the target has are no licence to write these; rows over fewer are another model's.
+  // Rows may be wider than the vocabulary (the verdict is checked); narrower rows come from another model.
   void check_width(Index vocab_size) const {
     if (vocab_size < target_.vocabulary)
       invalid_argument("the target's rows are over ", vocab_size, " tokens, fewer than its vocabulary of ",
@@ -164,8 +164,8 @@ class StepBase {
 
   Index accepted() const { return std::ssize(path_.numbers()); }
 
-  // p and q of the tokens, up to one that the target rules out; whether they are known. A token without an honest
-  // q, which rules that need none let pass, leaves nothing to tell.
+  // Collects p and q of the tokens, up to one that the target rules out (p = 0). Returns whether all of them are known.
+  // A token may have no valid q if the rule does not need q; then nothing is collected.
   template <class D>
   bool tell(const D& drafted) {
     ps.clear();
@@ -180,7 +180,7 @@ class StepBase {
     return true;
   }
 
-  // The log-probabilities of what is about to be emitted.
+  // Records the log-probabilities of the tokens that will be emitted.
   template <class D>
   void record(const D& drafted) {
     const LogProbabilityOptions& wanted = options().log_probabilities;
@@ -194,7 +194,7 @@ class StepBase {
     }
   }
 
-  // What was judged becomes part of the text. Throws nothing.
+  // Appends the accepted tokens and Y to the text. Throws nothing.
   std::span<const Token> enter() {
     const Index before = text_.size();
     const std::span<const Token> emitted = text_.append(path_.tokens(), verdict_.token, cut_);
@@ -218,24 +218,25 @@ class StepBase {
   }
 
   void withdraw_offer() { offers_.value = 0; }
-  // Of a verdict that was taken back.
+  // Drops the log-probabilities of a verdict that was taken back.
   void withdraw_record() { record_.truncate(std::ssize(text_.tokens())); }
 
   void stop_text() {
     if (!done()) text_.stop();
   }
 
-  // Whether what the rule remembers holds in this context: it is the very text, which somebody has stopped.
+  // Whether the rule's memory is valid in this context: the context is exactly the text, and the text is unfinished or
+  // stopped by the caller.
   bool continues_in(TokenIds context) const {
     return text_.common_length(context) == context.size() && context.size() == text_.size() &&
            !text_.ended_by_itself();
   }
 
-  // Goes on from another context with options of its own, or throws and changes nothing.
+  // Goes on from another context with new options. Changes nothing if it throws.
   void go_on(TokenIds context, Options options) {
     check("context", context, options);
     const Index common = text_.common_length(context);
-    std::vector<Token> more;  // a copy of what is new, for `context` may be a view of ours
+    std::vector<Token> more;  // a copy of the new tokens, since `context` may be a view of text_
     for (Index i = common; i < context.size(); ++i) more.push_back(static_cast<Token>(context[i]));
     text_.go_on(common, more, std::move(options));
     offers_.value = 0;  // nothing throws from here on
@@ -244,9 +245,9 @@ class StepBase {
     filled_ = std::min(filled_, common);
   }
 
-  // Of the step's draft.
-  std::vector<double> ps, qs;     // p and q of its tokens, as far as they could survive
-  bool told = false;              // whether all of these are known
+  // About the step's draft.
+  std::vector<double> ps, qs;     // p and q of its tokens, up to one that the target rules out
+  bool told = false;              // whether all of these p and q are known
   std::vector<double> survivals;  // see StepRecord::survival
 
  private:
@@ -254,7 +255,7 @@ class StepBase {
     check_prompt(name, prompt, options, target_.vocabulary, target_.context);
   }
 
-  // How many tokens may be drafted before the target's context is full; negative: it cannot even take in Y.
+  // How many tokens may be drafted before the target's context is full. Negative: there is not even room for Y.
   Index room() const { return target_.context - text_.size(); }
 
   DraftLimits line_limits(Index wanted, Index least) const {
@@ -266,14 +267,14 @@ class StepBase {
     return {.nodes = asked, .depth = asked};
   }
 
-  // All tokens of a tree have to find room in the target's context, and a path in the budget.
+  // All tokens of a tree must fit in the target's context. Only a path must fit in the budget.
   DraftLimits tree_limits(Index wanted, Index least) const {
     return {.nodes = std::min({std::max(wanted, least), room(), longest_draft}),
             .depth = std::min({std::max(text_.remaining() - 1, least), room(), longest_draft}),
             .trunk = least};
   }
 
-  // A drafter of trees may propose a line without saying so; a drafter of lines no tree.
+  // A drafter of trees may propose a line with empty parents. A drafter of lines may propose no tree.
   std::span<const Index> parents_of(std::span<const Token> tokens, std::span<const Index> parents) {
     if (!branches_) {
       if (branches(parents))
@@ -286,8 +287,8 @@ class StepBase {
     return line_;
   }
 
-  // What drafters of others return is checked before it is used. Only rows over a vocabulary of their own can
-  // honestly propose a token that the target does not know.
+  // A draft is checked before it is used. A token outside the target's vocabulary is valid only if the draft's rows
+  // cover it (`known`).
   void check(const Offer& offer, Index known) {
     const DraftLimits& limits = *limits_;
     if (offer.size() > limits.nodes)
@@ -303,7 +304,7 @@ class StepBase {
     check_tokens("draft", offer.tokens, std::max(target_.vocabulary, known));
   }
 
-  // All allocation of a step that could fail after the verdict happens here, but for the text's.
+  // Allocates now what the step needs after the verdict, so that nothing can fail there. (Text reserves its own room.)
   void reserve(Index gamma) {
     stats_.reserve(gamma);
     ps.reserve(static_cast<std::size_t>(gamma));
@@ -316,18 +317,18 @@ class StepBase {
   ExternalTarget target_;
   Text text_;
   Index cached_ = 0;  // how many tokens of the text the target's context holds
-  Index filled_ = 0;  // how many of them the caller has filled in
+  Index filled_ = 0;  // how many of these the caller has filled in
   FeedBuffer feed_;
-  std::optional<DraftLimits> limits_;  // of the step's draft, once they have been asked for
+  std::optional<DraftLimits> limits_;  // of the step's draft, once limits() has been called
   Offer offer_;
-  UncopiedNumber offers_;      // 1 where there is one: its views are of a drafter that a copy does not have
-  std::vector<Index> line_;    // who follows whom in a line
-  Index depth_ = 0;            // of the tree that is offered
-  std::vector<Index> depths_;  // and of its tokens
+  UncopiedNumber offers_;      // 1 if there is an offer. A copy has none: the drafter is not copied
+  std::vector<Index> line_;    // the parents of a line
+  Index depth_ = 0;            // of the offered tree
+  std::vector<Index> depths_;  // of its tokens
   Clock::time_point judged_at_;
   NodeVerdict verdict_;  // the last one
-  AcceptedPath path_;    // and what it accepted
-  Cut cut_;              // and how much of that is emitted
+  AcceptedPath path_;    // the tokens it accepted
+  Cut cut_;              // how many of the tokens are emitted
   StepRecord last_;
   LogProbabilityRecord record_;
   Stats stats_;

@@ -1,4 +1,4 @@
-// The text of a sequence, and when it ends.
+// The text of a sequence, and where it ends.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,8 @@
 
 namespace specdec::detail {
 
-/// What a model of this vocabulary, whose context holds `most` tokens, can go on from.
+/// Throws std::invalid_argument if a model with this vocabulary and a context of `most` tokens cannot continue the prompt
+/// with these options.
 inline void check_prompt(const char* name, TokenIds prompt, const Options& options, Index vocab_size,
                          Index most) {
   if (vocab_size < 1) invalid_argument("the target has a vocabulary of ", vocab_size, " tokens");
@@ -32,16 +33,16 @@ inline void check_prompt(const char* name, TokenIds prompt, const Options& optio
   check_log_probabilities(options.log_probabilities);
 }
 
-/// How much of what a step brings enters a text, and whether the text ends there.
+/// How many tokens of a step enter a text, and whether the text ends there.
 struct Cut {
   Index tokens = 0;
-  std::optional<StopReason> stop = {};  // none where there are no more tokens, or the budget is spent
+  std::optional<StopReason> stop = {};  // set for a stop token or a stop string only, not for a spent budget
   std::optional<StopMatch> match = {};
   StopSearch search = {};  // how far stop strings have been looked for
 };
 
-/// A prompt and the tokens that have followed it: up to a stop token, a stop string, the end of the budget or the caller's
-/// word.
+/// A prompt and the new tokens after it. The text ends at a stop token, at a stop string, when the budget is spent, or when
+/// the caller stops it.
 class Text {
  public:
   Text(TokenIds prompt, Options options) : options_(std::move(options)) {
@@ -51,36 +52,37 @@ class Text {
 
   const Options& options() const { return options_; }
   std::span<const Token> context() const { return context_; }
-  /// None of a text that was moved away.
+  /// Empty for a moved-from text.
   std::span<const Token> tokens() const {
     return std::span(context_).subspan(std::min(prompt_size_, context_.size()));
   }
   Index size() const { return static_cast<Index>(context_.size()); }
   Index remaining() const { return options_.max_new_tokens - static_cast<Index>(tokens().size()); }
 
-  /// A text that was moved away is done, too.
+  /// A moved-from text is done, too.
   bool done() const { return context_.empty() || stopped_ || remaining() <= 0; }
   StopReason stop_reason() const { return stop_reason_; }
-  /// None of a text that was moved away.
+  /// Empty for a moved-from text.
   std::optional<StopMatch> stop_match() const { return context_.empty() ? std::nullopt : stop_match_; }
-  /// Whether it came to its end by itself: at a place that depends on nothing but the text.
+  /// Whether the text ended by a stop token, a stop string or the budget, not by the caller.
   bool ended_by_itself() const { return done() && stop_reason_ != StopReason::callback; }
 
-  /// Of a text that is not done.
+  /// Pre: not done().
   void stop() {
     stop_reason_ = StopReason::callback;
     stopped_ = true;
   }
 
-  /// Room for that many more, so that append() allocates nothing. The context moves here alone: drafters may hold
-  /// views of it in between.
+  /// Makes room for `more` tokens, so that append() allocates nothing. Drafters may hold views of the context: append()
+  /// does not move it.
   void reserve(Index more) {
     const auto needed = context_.size() + static_cast<std::size_t>(more);
     if (context_.capacity() < needed) context_.reserve(2 * needed);
   }
 
-  /// Where the tokens, and then `last`, have to be cut: behind a stop token or the token that completes a stop string, both
-  /// of which count before the end of the budget does. Changes nothing. Throws what the tokenizer of the stop strings throws.
+  /// Where to cut the tokens and then `last`: after a stop token, after the token that completes a stop string, or where
+  /// the budget ends. If the last token of the budget is also a stop, the stop is the reason. Changes nothing.
+  /// Throws: what the tokenizer of the stop strings throws.
   Cut cut(std::span<const Token> tokens, Token last) const {
     Cut cut{.search = search_};
     for (const Token x : tokens) look_at(x, cut);
@@ -88,7 +90,7 @@ class Text {
     return cut;
   }
 
-  /// Enters the tokens and then `last`, as far as the cut goes; what lies behind never happened. Returns what was entered.
+  /// Appends the tokens and then `last`, up to the cut; drops the rest. Returns the appended tokens.
   std::span<const Token> append(std::span<const Token> tokens, Token last, const Cut& cut) {
     const std::size_t before = context_.size();
     const auto entered = static_cast<std::size_t>(cut.tokens);
@@ -102,7 +104,7 @@ class Text {
     return std::span<const Token>(context_).subspan(before);
   }
 
-  /// How many tokens another context and this one begin with in common.
+  /// The length of the common prefix with another context.
   Index common_length(TokenIds other) const {
     const Index most = std::min(other.size(), size());
     Index length = 0;
@@ -110,7 +112,7 @@ class Text {
     return length;
   }
 
-  /// Goes on with other options from the first `kept` tokens and `more`, all of which are the prompt from here on.
+  /// Goes on with new options. The new prompt is the first `kept` tokens and `more`.
   void go_on(Index kept, std::span<const Token> more, Options options) {
     context_.reserve(static_cast<std::size_t>(kept) + more.size());
     options_ = std::move(options);  // nothing throws from here on
@@ -133,7 +135,7 @@ class Text {
     }
   }
 
-  // There has to be room.
+  // Pre: there is room for the prompt.
   void extend(TokenIds prompt) {
     for (Index i = 0; i < prompt.size(); ++i) context_.push_back(static_cast<Token>(prompt[i]));
     prompt_size_ = context_.size();

@@ -1,4 +1,4 @@
-// New tokens as text that can be shown while it is written.
+// Turns new tokens into text that can be shown during generation.
 #pragma once
 
 #include <algorithm>
@@ -17,25 +17,25 @@
 
 namespace specdec {
 
-/// Turns new tokens into the text that can be shown at once. Held back is what may begin a stop string, and a character of
-/// UTF-8 of which bytes are missing. Of a stop string, and of what lies behind it, nothing is shown.
+/// Turns new tokens into text that can be shown at once. The stream holds back bytes that may begin a stop string, and an
+/// incomplete UTF-8 character. It never shows a stop string or anything after it.
 ///
 ///   specdec::TextStream stream{bytes, options};
 ///   decoder.generate(prompt, options, rng, [&](std::span<const Token> emitted) { std::cout << stream.push(emitted); });
 ///   std::cout << stream.finish();
 ///
-/// `bytes` is any tokenizer (TokenBytes). What has been shown, taken together, is Result::text(bytes) of the text with these
-/// options: up to a stop string, or up to a stop token, with its bytes, or all of it. Of tokens after either nothing is
-/// shown. finish() ends a text; the next push() begins another.
-/// Throws what `bytes` throws; the stream is then as before.
+/// `bytes` is any tokenizer (TokenBytes). All pieces together are Result::text(bytes) of a generation with these options.
+/// The text ends before a stop string, or after the bytes of a stop token. Later tokens are ignored. finish() ends a text;
+/// the next push() begins another.
+/// Throws: what `bytes` throws; the stream is then as before.
 template <TokenBytes Bytes>
 class TextStream {
  public:
-  /// Of a text that ends as the options say.
+  /// Reads the stop tokens and stop strings of the options.
   explicit TextStream(Bytes bytes, const Options& options = {})
       : bytes_(std::move(bytes)), stop_tokens_(options.stop_tokens), stop_strings_(options.stop_strings) {}
 
-  /// What can be shown now. The view lives until the next call.
+  /// Takes new tokens and returns the text that can be shown now. The view lives until the next call.
   std::string_view push(std::span<const Token> tokens) & {
     detail::StopSearch search = search_;
     std::optional<StopMatch> match;
@@ -62,9 +62,9 @@ class TextStream {
     return show(std::ssize(held_) -
                 std::max(stop_strings_.begun(search_), static_cast<Index>(detail::incomplete_utf8(held_))));
   }
-  void push(std::span<const Token> tokens) && = delete;  // the view would be gone
+  void push(std::span<const Token> tokens) && = delete;  // the view would dangle
 
-  /// What was held back, where the text ended otherwise than by a stop string. The view lives until the next call.
+  /// Ends the text and returns the bytes held back; none after a stop string. The view lives until the next call.
   std::string_view finish() & {
     forget_shown();
     if (std::exchange(stopped_, false)) held_.clear();
@@ -74,7 +74,7 @@ class TextStream {
   }
   void finish() && = delete;
 
-  /// Whether a stop string has come.
+  /// Whether a stop string has ended the text.
   bool stopped() const { return stopped_; }
 
  private:
@@ -92,8 +92,8 @@ class TextStream {
   StopTokens stop_tokens_;
   StopStrings stop_strings_;
   detail::StopSearch search_;
-  std::string held_;       // what has not been shown yet, and before it the last that was
-  std::size_t shown_ = 0;  // how many bytes that was
+  std::string held_;       // the piece shown last, then the bytes not shown yet
+  std::size_t shown_ = 0;  // the bytes of the piece shown last
   bool ended_ = false;     // by a stop token or a stop string
   bool stopped_ = false;   // by a stop string
 };
