@@ -1,4 +1,4 @@
-// Argmax verification: greedy decoding (temperature 0), faster and token for token the same.
+// Argmax verification: greedy decoding (temperature 0), faster, with exactly the same tokens.
 #pragma once
 
 #include "specdec/chance/random.hpp"
@@ -8,14 +8,15 @@
 
 namespace specdec {
 
-/// Accepts a drafted token while it is the target's argmax; the token added is the argmax at the stop. The
-/// output is, token for token, what greedy decoding with the target alone gives.
+/// The output is exactly the output of greedy decoding with the target alone. A drafted token is accepted while it is the
+/// target's argmax. Y is the argmax where the rule stops. Among equal maxima the lowest id wins.
 ///
-/// Source: the rule of temperature 0 in Leviathan et al., arXiv:2211.17192, §2.2 (argmax as a degenerate
-/// distribution). Shapes: target (γ+1)×V, tokens γ; the draft's rows, γ×V, may be left out, and are not read. Units:
-/// probabilities.
-/// Throws: std::invalid_argument on wrong shapes or tokens, InvalidDistribution on NaN. Random: none. Cost:
-/// one pass over each of τ+1 target rows. Ties: the lowest id.
+/// Source: Leviathan et al., arXiv:2211.17192, §2.2: temperature 0, with the argmax as a degenerate distribution.
+/// Shapes: target (γ+1)×V, tokens γ; the draft's rows, γ×V, are not read and may be left out.
+/// Units: probabilities.
+/// Throws: std::invalid_argument on wrong shapes or tokens, InvalidDistribution on NaN.
+/// Random: none.
+/// Cost: one pass over each of τ+1 target rows.
 struct ArgmaxVerifier : detail::Callable<ArgmaxVerifier> {
   static constexpr bool draws_from_target = false, needs_draft = false;
 

@@ -6,20 +6,20 @@
 
 namespace specdec {
 
-/// The most tokens that a draft may have: far more than is ever worth drafting, and few enough that there is memory
-/// for what is counted by position. More is an error that names the argument.
+/// The most tokens that a draft may have. A larger number is an error that names the argument. No useful draft is so long,
+/// and the statistics by position still fit in memory.
 inline constexpr Index longest_draft = Index{1} << 20;
 
 namespace detail {
 
-/// Of a number of drafted tokens, which `name` tells.
+/// Throws std::invalid_argument if a draft cannot have this many tokens. `name` is the argument in the message.
 inline void check_drafted(const char* name, Index tokens) {
   if (tokens < 0) invalid_argument(name, " = ", tokens, " is negative");
   if (tokens > longest_draft)
     invalid_argument(name, " = ", tokens, " is more than ", longest_draft, ", the longest draft");
 }
 
-/// Of a draft length that may be left open.
+/// Throws std::invalid_argument if gamma is neither a draft length nor `unlimited`.
 inline void check_gamma_option(Index gamma) {
   if (gamma > longest_draft && gamma < unlimited)
     invalid_argument("gamma = ", gamma, " is more than ", longest_draft,

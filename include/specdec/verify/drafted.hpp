@@ -1,4 +1,4 @@
-// The drafted block: everything that a rule judges, checked once.
+// A draft with its rows: everything that a rule judges, checked once.
 #pragma once
 
 #include <algorithm>
@@ -22,23 +22,23 @@
 namespace specdec {
 namespace detail {
 
-/// Weights and ratios are kept below this, so that products with them stay finite even where q is subnormal.
+/// Weights and ratios are cut to this, so that their products stay finite even if q is subnormal.
 inline constexpr double largest_weight = 1e300;
 
 inline double bounded(double weight) { return std::min(weight, largest_weight); }
 
-/// Whether the probabilities of tokens, one a row, can be had without reading a row: all at once where the matrix offers
-/// that, else one by one.
+/// looks_up_together: the matrix returns the probabilities of tokens, one per row, in one call.
+/// cheap_look_ups: it returns them without a pass over a row, in one call or one by one.
 template <class M>
 inline constexpr bool looks_up_together =
     requires(const M& matrix, TokenIds tokens, std::span<double> out) { matrix.probabilities(tokens, out); };
 template <class M>
 inline constexpr bool cheap_look_ups = looks_up_together<M> || constant_time_probability<RowOf<M>>;
 
-/// What a rule makes of q: whether a drafted token without any is an error.
+/// Whether the rule needs q. Only then a drafted token with q = 0 is an error.
 enum class DraftRows { needed, unused };
 
-/// The tokens and rows of one verification, and what has been looked up in them.
+/// The tokens and rows of one verification, and the probabilities looked up so far.
 template <class Target, class Draft>
 struct DraftedRows {
   DraftedRows(const Target& t, const Draft& d, TokenIds ids, bool known)
@@ -47,49 +47,49 @@ struct DraftedRows {
   RowCache<Target> target;
   RowCache<Draft> draft;
   TokenIds tokens;
-  mutable Scratch p, q;  // of the tokens; no probability where it is unknown
+  mutable Scratch p, q;  // of the tokens; outside [0, 1] where unknown
   mutable bool all_looked_up;
 };
 
 }  // namespace detail
 
-/// γ drafted tokens, the rows of the draft model that they were drawn from and the rows of the target that they
-/// are judged by. A rule asks it, and nothing else:
+/// γ drafted tokens, the draft rows that they were drawn from, and the target rows that judge them. A rule reads its input
+/// here only:
 ///
 ///   gamma()             how many tokens were drafted
-///   token(i)            token i; it was drawn from draft row i. In a linear draft it is judged by target row i
-///   p(i), q(i)          its probability in the target row that it is judged by and in draft row i
+///   token(i)            token i; it was drawn from draft row i. In a linear draft target row i judges it
+///   p(i), q(i)          the probability of token i in the target row that judges it, and in draft row i
 ///   ratio(i)            p(i)/q(i), kept finite
-///   race(chance, w, i)  of a linear draft: a token ∝ (w·target row i − draft row i)+, of mass S, with probability
-///                       S/(S + 1 − w), else nothing; certain at w = 1. At i = γ, where
-///                       there is no draft row, a token of the target row with probability min(1, w)
-///   draw(chance, i)     a token from target row i, i <= γ, at the place that is depth(i) tokens after the context
-///   depth(i)            how many drafted tokens target row i has before it: i, in a linear draft
+///   race(chance, w, i)  linear drafts only. Returns a token ∝ (w·target row i − draft row i)+, of mass S, with probability
+///                       S/(S + 1 − w), else nothing. At w = 1 it always returns a token. At i = γ there is no draft row:
+///                       a token of the target row with probability min(1, w)
+///   draw(chance, i)     a token from target row i, i <= γ; its place is depth(i) tokens after the context
+///   depth(i)            how many drafted tokens stand before target row i; i in a linear draft
 ///   target(i), draft(i) the rows themselves
-///   look_up_all()       has p and q of all tokens known, up to one that the target rules out: for rules that judge a
-///                       draft as a whole. Costs nothing where look-ups are cheap; elsewhere the statistics tell
-///                       acceptance only of such rules
+///   look_up_all()       looks up p and q of all tokens, up to one that the target rules out: for rules that judge a draft
+///                       as a whole. Free where look-ups are cheap. Where look-ups are dear, the statistics have
+///                       acceptance only for such rules
 ///
-/// Tokens may branch. Target row 0 stands after the context, row k + 1 after token k, and so do the nodes of the tree;
-/// draft row k is what token k was drawn from given its elder siblings. Rules for trees ask as well
+/// A draft may be a tree. Node 0 is the context, node k + 1 stands after token k; target row i belongs to node i. Draft
+/// row k is the distribution of token k given its elder siblings. Rules for trees also use
 ///
 ///   parent(k)           the token that token k follows; −1 for the context
-///   first_child(node)   the first token that follows the context (node 0) or token node − 1; −1 if none does
+///   first_child(node)   the first token after the node; −1 if there is none
 ///   next_sibling(k)     the next token with token k's parent; −1 if there is none
 ///
-/// A linear draft is the tree without branches, of which token k's parent is k − 1. The tokens from eldest child to eldest
-/// child after a node are a linear draft, too: Drafted(tree, node) refers to the tree, shares what is looked up, and
-/// row(i) says which row of the tree its row i is.
+/// A linear draft is a tree without branches: token k's parent is k − 1. Drafted(tree, node) is the linear draft that
+/// begins after a node and follows the eldest children. It refers to the tree and shares the tree's look-ups. row(i) is the
+/// row of the tree for row i of this draft.
 ///
-/// Shapes: target (γ+1)×V, draft γ×V', γ tokens and, for a tree, γ parents; γ >= 0, V >= 1. Ids that the drafter alone
-/// knows are judged like any other: the target gives them probability 0.
-/// Throws: std::invalid_argument, before a rule is asked, on wrong shapes, ids that neither side knows and
-/// tokens with q = 0, which cannot have been drawn (where a look-up takes a pass over a row, as it does in rows
-/// of logits, it is found when q(i) is asked for, unless the token's own logit tells); on a parent that is not before
-/// its child and on siblings that were chosen (q = 1) and are one token; on an index out of range;
-/// InvalidDistribution where a number that is asked for is no probability.
-/// Cost: the p and q of all tokens are looked up at once, and once; where that takes passes, as they are asked
-/// for. No allocation for γ <= 64. Rows are made when they are first needed and keep what they learn.
+/// Shapes: target (γ+1)×V, draft γ×V', γ tokens and, for a tree, γ parents; γ >= 0, V >= 1. An id in the draft's vocabulary
+/// only has target probability 0.
+/// Throws: std::invalid_argument, before the rule runs, on wrong shapes, on ids outside both vocabularies, on tokens with
+/// q = 0 (they cannot have been drawn), on a parent that is not before its child, and on equal siblings that were both
+/// chosen (q = 1). In rows where a look-up needs a pass, such as logits, q = 0 is found when q(i) is asked for, unless the
+/// token's logit shows it. Later: std::invalid_argument on an index out of range; InvalidDistribution if a number that is
+/// asked for is no probability.
+/// Cost: p and q of all tokens are looked up once, at the start; where a look-up needs a pass, on demand. Rows are made on
+/// first use, and cache their results. No allocation for γ <= 64.
 template <DistributionMatrix Target, DistributionMatrix Draft, class Links = detail::LineLinks>
 class Drafted {
   static_assert(has_vocab_size<Target>,
@@ -107,7 +107,7 @@ class Drafted {
       : rows_(distributions(target), distributions(draft), tokens, p_now && q_now), links_(tokens.size()) {
     check(use);
   }
-  /// A tree: tokens[k] follows tokens[parents[k]], or the context where parents[k] = −1.
+  /// A tree: tokens[k] follows tokens[parents[k]], or the context if parents[k] = −1.
   template <Probabilities TargetRows, Probabilities DraftRows>
   Drafted(const TargetRows& target, const DraftRows& draft, TokenIds tokens, TokenIds parents,
           detail::DraftRows use = detail::DraftRows::needed)
@@ -117,19 +117,19 @@ class Drafted {
     check(use);
     if (use == detail::DraftRows::needed) check_chosen();
   }
-  /// The trunk of a tree after one of its nodes.
+  /// The trunk after a node of a tree: its eldest child, that child's eldest child, and so on.
   template <class TreeLinks>
   Drafted(const Drafted<Target, Draft, TreeLinks>& tree, Index node)
     requires(of_a_tree)
       : rows_(tree.rows_), links_(tree, node) {}
-  /// Rows, tokens and parents must outlive it: temporaries that own theirs are refused.
+  /// Rows, tokens and parents must outlive the Drafted: temporaries that own their data are refused.
   template <class TargetRows, class DraftRows, class Tokens, class... More>
     requires(detail::OwningTemporary<TargetRows> || detail::OwningTemporary<DraftRows> ||
              detail::OwningTemporary<Tokens> || (detail::OwningTemporary<More> || ...))
   Drafted(TargetRows&&, DraftRows&&, Tokens&&, More&&...) = delete;
 
   Index gamma() const { return links_.gamma(); }
-  /// The target's.
+  /// The size of the target's vocabulary.
   Index vocab_size() const { return rows_.target.matrix().vocab_size(); }
   Token token(Index i) const {
     check_index(i, gamma());
@@ -193,7 +193,7 @@ class Drafted {
     check_index(i, gamma());
     return named("draft", rows_.draft, links_.number(i));
   }
-  /// The rows of a temporary would be gone with it.
+  /// The rows of a temporary would dangle.
   void target(Index i) const&& = delete;
   void draft(Index i) const&& = delete;
 
@@ -204,11 +204,11 @@ class Drafted {
     if constexpr (!of_a_tree) rows_.all_looked_up = true;
   }
 
-  /// Whether p and q of all tokens, up to one that the target rules out, have been looked up, whatever came of it.
+  /// Whether p and q of all tokens, up to one that the target rules out, have been looked up. The values may be invalid.
   bool all_looked_up() const { return rows_.all_looked_up; }
 
-  /// Whether p and q of token i have both been looked up and are probabilities with q > 0, so that statistics may use them at
-  /// no cost. Looks at no row.
+  /// Whether p and q of token i have been looked up and are valid, with q > 0. Statistics may then use them for free. Reads
+  /// no row.
   bool looked_up(Index i) const {
     check_index(i, gamma());
     const Index k = links_.number(i);
@@ -217,7 +217,7 @@ class Drafted {
 
  private:
   static constexpr double unknown = -1;
-  // Matrices that look up together do so for token i in row i, which in a tree is not the target's.
+  // A matrix that looks up together reads token i in row i. In a tree, another target row judges token i.
   static constexpr bool p_now =
       linear ? detail::cheap_look_ups<Target> : constant_time_probability<RowOf<Target>>;
   static constexpr bool q_now = detail::cheap_look_ups<Draft>;
@@ -252,8 +252,8 @@ class Drafted {
     detail::invalid_argument("target has ", targets, " rows, expected gamma + 1 = ", gamma() + 1);
   }
 
-  // Of siblings that were chosen the second of two equal ones could never come out: a mistake of the drafter. Nor could
-  // that of two draws from a row that gives one token all its probability. O(siblings²).
+  // If two equal siblings have q = 1 (chosen, or drawn from a one-hot row), the second can never be accepted: a mistake of
+  // the drafter. O(siblings²).
   void check_chosen() const {
     const auto chosen = [&](Index k) { return rows_.q[k] == 1; };
     for (Index k = 0; k < gamma(); ++k)
@@ -264,18 +264,18 @@ class Drafted {
                                    "], the same token: leave out what cannot come out");
   }
 
-  // Ids that the drafter alone knows are judged, and rejected, by probability 0. To drop them from the draft
-  // instead would look at the outcome of a draw and bias the text.
+  // Ids in the draft's vocabulary only are judged, and rejected, with p = 0. Dropping them from the draft would depend on
+  // the outcome of a draw, and bias the text.
   Index known_ids() const {
     if constexpr (has_vocab_size<Draft>)
       return std::max<Index>(vocab_size(), rows_.draft.matrix().vocab_size());
     else return vocab_size();
   }
 
-  // All that costs no pass. A drafted token cannot have been drawn from a row that gives it no probability: to
-  // accept it, or to guess a q for it, would bias the output.
+  // Looks up all that needs no pass. A token with q = 0 cannot have been drawn from its row: accepting it, or guessing a q,
+  // would bias the output.
   void look_up(bool needs_draft) {
-    for (Index i = 0; i < gamma(); ++i) {  // so that the cache misses of the look-ups overlap
+    for (Index i = 0; i < gamma(); ++i) {  // cache misses of the look-ups overlap
       if constexpr (constant_time_probability<RowOf<Draft>>)
         prefetch(rows_.draft.matrix().row(i), token_at(i));
       if constexpr (constant_time_probability<RowOf<Target>>)
@@ -285,11 +285,11 @@ class Drafted {
     look_up<p_now, linear>("target", rows_.target, rows_.p, [this](Index i) { return links_.judged_by(i); });
     for (Index i = 0; needs_draft && i < gamma(); ++i)
       if (q_now ? !drawn(rows_.q[i]) : !draft(i).possible(token_at(i)))
-        look_up_drawn(i);  // throws, and tells NaN from 0
+        look_up_drawn(i);  // throws, with different messages for NaN and 0
   }
 
-  // Token i in row row_of(i), which is i where rows are asked `in_order`. Unchecked: a number that is none is an error
-  // where it is asked for.
+  // Looks up token i in row row_of(i); `in_order` says that row_of(i) = i. The values are checked later, when a rule asks
+  // for them.
   template <bool now, bool in_order, class Cache, class RowNumber>
   void look_up(const char* name, const Cache& rows, detail::Scratch& out, const RowNumber& row_of) const {
     using Matrix = std::remove_cvref_t<decltype(rows.matrix())>;
@@ -316,7 +316,7 @@ class Drafted {
     double& known = rows_.q[k];
     if (known != 0) known = specdec::probability(named("draft", rows_.draft, k), token_at(k));
     if (known != 0) return;
-    if constexpr (ListedRow<RowOf<Draft>>) {  // one that is out of order hides its tokens
+    if constexpr (ListedRow<RowOf<Draft>>) {  // in an unsorted list a look-up misses tokens
       const auto q = named("draft", rows_.draft, k);
       q.named([&] { detail::check_list(q); });
     }

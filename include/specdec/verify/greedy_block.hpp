@@ -1,4 +1,4 @@
-// Greedy block verification with distribution modification: the most that one iteration can accept.
+// Greedy block verification: accepts the most tokens that one step can, and modifies the target of the next tokens.
 // Source: Sun et al., "Block Verification Accelerates Speculative Decoding", ICLR 2025, arXiv:2403.10444,
 // Appendix C, Algorithms 4–6.
 #pragma once
@@ -18,42 +18,43 @@
 namespace specdec {
 namespace detail {
 
-/// The target of one position as t = (p − b·q)+ / mass; b = 0 and mass = 1 is the target itself.
+/// The modified target of one position: t = (p − b·q)+ / mass. With b = 0 and mass = 1 it is the target itself.
 struct TargetLevel {
   double b = 0;
   double mass = 1;
 
-  /// Of a token that has probability p under the target and q under the draft.
+  /// t(x) of a token x with p = p(x), q = q(x).
   double probability(double p, double q) const { return b == 0 ? p : std::max(p - b * q, 0.0) / mass; }
 };
 
 }  // namespace detail
 
-/// Greedy block verification. One iteration accepts Σ_i Σ min(p, q) of the joint prefixes in expectation: the
-/// bound with full information, at least what block verification accepts. By itself such a step is biased;
-/// the verifier keeps the output lossless by modifying the target that the next tokens follow. Over whole
-/// generations that costs more than it gains: the paper finds, as we do, block verification slightly ahead.
+/// Greedy block verification. Lossless over a sequence. One step accepts Σ_i Σ min(p, q) of the joint prefixes in
+/// expectation: the bound with full information, at least what block verification accepts. A single step is biased. The
+/// verifier corrects this: it modifies the target of the next tokens. Over whole generations the modification costs more
+/// than the step gains: in the paper and in our measurements, block verification is slightly ahead.
 ///
-/// Source: Sun et al., Alg. 4–6. g_0 = 1, g_{i+1} = g_i·t_i(x_{i+1})/q_i(x_{i+1}) is not clipped; the rest is
-/// block verification's race. A stop at τ < γ that drew Y leaves a modification (r, n) =
-/// (q_τ(Y)/(g_τ·t_τ(Y)), γ−τ−1): for the next n tokens the target is t ∝ (t' − r·q)+, t' being the target
-/// without it, and past a token x r becomes r·q(x)/t'(x). Since (max(a, 0) − b)+ = (a − b)+ for b >= 0, any
-/// number of nested modifications of one row is a single coefficient on q, which TargetLevel holds.
+/// Source: Sun et al., Alg. 4–6. g_0 = 1, g_{i+1} = g_i·t_i(x_{i+1})/q_i(x_{i+1}), which is not clipped. The race is that
+/// of block verification. A stop at τ < γ with token Y leaves a modification (r, n) = (q_τ(Y)/(g_τ·t_τ(Y)), γ−τ−1). For the
+/// next n tokens the target is then t ∝ (t' − r·q)+, with t' the target without this modification. After each token x, r
+/// becomes r·q(x)/t'(x). Since (max(a, 0) − b)+ = (a − b)+ for b >= 0, nested modifications of a row need only one
+/// coefficient on q (TargetLevel).
 ///
-/// State: the live modifications of one sequence. Start a new sequence with a fresh object (SpecDec does).
-/// Needs: a drafter whose q depends on the context alone, so that a position keeps its q in the next draft, and whose
-/// drafts have a length that is settled before the first token is drawn, min_draft_length() tokens at least (one-hot drafts
-/// need none). A drafter that cannot promise this says `steady = false` (see Drafter), and the loop then does not compile.
-/// Shapes: target (γ+1)×V, draft γ×V, tokens γ. Units: probabilities. Throws: std::invalid_argument on wrong shapes, on
-/// a token that cannot have been drafted and on a draft shorter than min_draft_length(), InvalidDistribution where a
-/// number it needs is no probability. A throw leaves the state as it was. By hand it is called on a variable, one for a sequence:
-/// on a temporary, which would forget, compilers warn.
-/// Random: a race per position from γ down to τ.
-/// Cost: as block verification; plus a pass over both rows per live modification of a position.
-/// Numeric: where rounding leaves a modified row without mass, that modification is passed over.
+/// State: the live modifications of one sequence. Start a new sequence with a fresh object (SpecDec does). By hand, call
+/// the verifier on a variable, one for each sequence. On a temporary, which would forget, compilers warn.
+/// Pre: q depends on the context only, so that a position has one q in all drafts. The draft's length is fixed before its
+/// first token is drawn, and is at least min_draft_length(). One-hot drafts need neither. A drafter that cannot promise
+/// this says `steady = false` (see Drafter); the loop then does not compile.
+/// Shapes: target (γ+1)×V, draft γ×V, tokens γ.
+/// Units: probabilities.
+/// Throws: std::invalid_argument on wrong shapes, on a token that cannot have been drafted and on a draft shorter than
+/// min_draft_length(). InvalidDistribution if a number that a decision needs is no probability. The state is then unchanged.
+/// Random: a race per position, from γ down to τ.
+/// Cost: that of block verification, and a pass over both rows per live modification of a position.
+/// Numeric: a modification is skipped where rounding leaves no mass in the modified row.
 class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
  public:
-  /// An inverse ratio r, 0 < r < 1, and the number of tokens it still holds for.
+  /// The coefficient r, 0 < r < 1, and for how many more tokens it holds.
   struct Modification {
     double ratio = 0;
     Index left = 0;
@@ -62,10 +63,10 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
 
   /// The live modifications, oldest first.
   std::span<const Modification> modifications() const& { return {live_.data(), live_.size()}; }
-  std::span<const Modification> modifications() const&& = delete;  // they would be gone
+  std::span<const Modification> modifications() const&& = delete;  // the view would dangle
 
-  /// Modified positions need q, so the next draft must cover the longest live modification: at most γ−1
-  /// tokens.
+  /// The length of the longest live modification, at most γ−1: modified positions need q, so the next draft must cover
+  /// them.
   Index min_draft_length() const {
     Index longest = 0;
     for (const Modification& m : live_) longest = std::max(longest, m.left);
@@ -84,7 +85,7 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
     return verdict;
   }
 
-  /// The modifications that the last verdict leaves to the tokens after Y are live from here on.
+  /// Makes the last verdict's modifications live, for the tokens after Y.
   void commit() { live_.swap(next_); }
 
   friend bool operator==(const GreedyBlockVerifier& a, const GreedyBlockVerifier& b) {
@@ -92,7 +93,7 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
   }
 
  private:
-  // What is known at row i, given the drafted tokens before it.
+  // The state at row i, given the drafted tokens before it.
   struct Position {
     double g = 1;
     std::vector<Modification> live;
@@ -101,7 +102,7 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
 
   Position& at(Index i) { return positions_[static_cast<std::size_t>(i)]; }
 
-  // Forward: g_i, the live modifications and the modified target of every row.
+  // Forward pass: g_i, the live modifications and the modified target of every row.
   void score(const auto& drafted) {
     const Index gamma = drafted.gamma();
     if (static_cast<Index>(positions_.size()) <= gamma)
@@ -111,7 +112,7 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
     at(0).live.assign(live_.begin(), live_.end());
     for (Index i = 0; i < gamma; ++i) {
       at(i + 1).g = 0;
-      if (at(i).g == 0) continue;  // after a token that the target rules out, its rows decide nothing
+      if (at(i).g == 0) continue;  // after a token that the target rules out, no row is used
       level(at(i), drafted.target(i), drafted.draft(i));
       const double p = drafted.p(i), q = drafted.q(i);
       const double t = at(i).levels.back().probability(p, q);
@@ -121,8 +122,7 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
     }
   }
 
-  // Room for as many modifications as drafts of no more than γ tokens can leave alive: a stop adds one, which
-  // lives for less than γ tokens.
+  // Room for all live modifications: a stop adds one, which lives for less than γ tokens.
   void reserve(auto gamma) {
     const std::size_t most = std::max(static_cast<std::size_t>(gamma), live_.size() + 1);
     live_.reserve(most);
@@ -133,7 +133,7 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
     }
   }
 
-  // The target of a row under 0, 1, ... of its modifications.
+  // The target of a row under its first 0, 1, ... modifications.
   template <Distribution P, Distribution Q>
   static void level(Position& here, const P& p, const Q& q) {
     here.levels.assign(1, detail::TargetLevel{});
@@ -145,8 +145,7 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
     }
   }
 
-  // The modifications that are live after a token of this row, which has probability p under the target and q
-  // under the draft.
+  // The modifications that stay live after a token of this row, with target probability p and draft probability q.
   static void pass(const Position& here, double p, double q, auto& next) {
     for (std::size_t k = 0; k < here.live.size(); ++k) {
       const double t = here.levels[k].probability(p, q);
@@ -155,7 +154,7 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
     }
   }
 
-  // Backward: the longest prefix whose race is won.
+  // Backward pass: the longest prefix with a won race.
   Verdict decide(const auto& drafted, auto& chance) {
     const Index gamma = drafted.gamma();
     if (const std::optional<Token> y = drafted.race(chance, at(gamma).g, gamma)) return {gamma, *y};
@@ -165,7 +164,7 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
     }
   }
 
-  // The race of row i, in which live modifications stand for the target row.
+  // The race of row i, with the modified target if there are live modifications.
   std::optional<Token> race(const auto& drafted, auto& chance, Index i) {
     const detail::TargetLevel t = at(i).levels.back();
     if (t.b == 0) return drafted.race(chance, at(i).g, i);
@@ -174,7 +173,7 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
     return p.named([&] { return chance.race(at(i).g, ResidualRow(1.0, p, t.b, q, t.mass), q); });
   }
 
-  // What the verdict leaves to the tokens after Y.
+  // The modifications for the tokens after Y.
   void modify(const auto& drafted, const Verdict& verdict) {
     const Index stop = verdict.accepted, left = drafted.gamma() - stop - 1;
     next_.clear();
@@ -188,7 +187,7 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
   }
 
   std::vector<Modification> live_;
-  std::vector<Modification> next_;   // what the last verdict makes of them
+  std::vector<Modification> next_;   // live_ after the last verdict
   std::vector<Position> positions_;  // scratch
 };
 

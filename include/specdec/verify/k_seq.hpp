@@ -1,4 +1,4 @@
-// K-SEQ: siblings that were drawn independently from one row are tried in turn, by one threshold.
+// K-SEQ: tries siblings in turn, with one threshold. The siblings were drawn independently from one row.
 // Source: Sun et al., "SpecTr: Fast Speculative Decoding via Optimal Transport", arXiv:2310.15141, Algorithm 2.
 #pragma once
 
@@ -12,17 +12,19 @@
 
 namespace specdec {
 
-/// K-SEQ, for trees whose siblings are independent draws from one row. Lossless.
+/// K-SEQ, for trees with siblings that are independent draws from one row. Lossless. K = 1 is token verification.
 ///
-/// Source: SpecTr, Alg. 2, taken at every level. A child x of K is accepted with probability min(1, p(x)/(ρ·q(x))), ρ in
-/// [1, K] being the solution of 1 − (1 − β)^K = ρ·β with β = Σ min(p/ρ, q); where none is, Y ∝ p − c·min(q, p/ρ) with
-/// c = (1 − (1 − β)^K)/β. At the solution c = ρ, so that is (p − ρ·q)+. K = 1 is token verification.
-/// Shapes, Throws: see verify; std::invalid_argument where siblings were not drawn from one row, as far as their
-/// tokens' probabilities tell. Units: probabilities.
+/// Source: SpecTr, Alg. 2, at every level. Each of K children x is accepted with probability min(1, p(x)/(ρ·q(x))). ρ in
+/// [1, K] solves 1 − (1 − β)^K = ρ·β with β = Σ min(p/ρ, q). If no child is accepted, Y ∝ p − c·min(q, p/ρ) with
+/// c = (1 − (1 − β)^K)/β. At the solution c = ρ, so Y ∝ (p − ρ·q)+.
+/// Shapes: see verify.
+/// Units: probabilities.
+/// Throws: what verify throws. std::invalid_argument if a sibling's q differs from its token's probability in the eldest
+/// sibling's row.
 /// Random: a coin for each child that is judged, then a draw.
-/// Cost: ρ is found by bisection, some fifty passes over both rows at each node that branches, and as many exchanges of one
-/// number where rows are spread over ranks. No allocation (γ <= 64).
-/// Numeric: ρ is rounded to where c <= ρ, so that p − c·min(q, p/ρ) is negative nowhere.
+/// Cost: ρ is found by bisection: some fifty passes over both rows at each node that branches. If rows are spread over
+/// ranks, as many exchanges of one number. No allocation (γ <= 64).
+/// Numeric: ρ is rounded up so that c <= ρ. Then p − c·min(q, p/ρ) is nowhere negative.
 struct KSeqVerifier : detail::Callable<KSeqVerifier> {
   NodeVerdict judge(const auto& drafted, auto& chance) const {
     Index node = 0;
@@ -47,7 +49,7 @@ struct KSeqVerifier : detail::Callable<KSeqVerifier> {
     return -1;
   }
 
-  // How many siblings there are, which must have been drawn from one row.
+  // How many siblings there are. Throws if they were not drawn from one row.
   static Index count(const auto& drafted, Index eldest, const auto& q) {
     Index siblings = 1;
     for (Index k = drafted.next_sibling(eldest); k >= 0; k = drafted.next_sibling(k), ++siblings)
@@ -59,7 +61,7 @@ struct KSeqVerifier : detail::Callable<KSeqVerifier> {
     return siblings;
   }
 
-  // The least ρ of [1, K] with 1 − (1 − β)^K <= ρ·β, to the last bit. At K = 1 it is 1, without a look at the rows.
+  // The least ρ in [1, K] with 1 − (1 − β)^K <= ρ·β, to the last bit. At K = 1 it is 1, without reading the rows.
   static double solve(const auto& p, const auto& q, Index siblings) {
     double low = 1, high = static_cast<double>(siblings);
     while (true) {
@@ -75,7 +77,7 @@ struct KSeqVerifier : detail::Callable<KSeqVerifier> {
     return lenient_overlap(q, p, 1 / rho) / rho;
   }
 
-  // Y ∝ (p − ρ·q)+; where rounding has left none of it, Y ~ p.
+  // Y ∝ (p − ρ·q)+; if rounding leaves no mass, Y ~ p.
   static Token correct(auto& chance, const auto& p, const auto& q, double rho) {
     const ResidualRow rest(1.0, p, rho, q);
     return rest.mass() > 0 ? chance.draw(rest) : chance.draw(p);

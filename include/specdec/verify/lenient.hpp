@@ -10,14 +10,15 @@
 
 namespace specdec {
 
-/// Token verification with lenience l in (0, 1]. LOSSY for l < 1: the output is not the target's. What it
-/// does guarantee: no token is emitted with more than 1/l times the probability that the target gives it.
+/// Token verification with lenience l in (0, 1]. LOSSY for l < 1: the output does not follow the target. One bound holds:
+/// no token comes out with more than 1/l times the target's probability. l = 1 is token verification.
 ///
-/// Source: Leviathan et al., App. A.5: accept with min(1, p/(l·q)), correct from (p − l·q)+. Dividing by l
-/// shows the residual as that of a race of weight 1/l. l = 1 is token verification.
-/// Shapes: target (γ+1)×V, draft γ×V, tokens γ. Units: probabilities. Throws: std::invalid_argument on wrong shapes and
-/// on a token that cannot have been drafted, InvalidDistribution where a number it needs is no probability; the
-/// constructor std::invalid_argument unless 0 < l <= 1.
+/// Source: Leviathan et al., App. A.5: accept with min(1, p/(l·q)), correct from (p − l·q)+. Divided by l, this residual
+/// is the residual of a race of weight 1/l (race.hpp).
+/// Shapes: target (γ+1)×V, draft γ×V, tokens γ.
+/// Units: probabilities.
+/// Throws: std::invalid_argument on wrong shapes, and on a token that cannot have been drafted. InvalidDistribution if a
+/// number that a decision needs is no probability. The constructor: std::invalid_argument unless 0 < l <= 1.
 class LenientVerifier : public detail::Callable<LenientVerifier> {
  public:
   static constexpr bool draws_from_target = false;
@@ -36,7 +37,7 @@ class LenientVerifier : public detail::Callable<LenientVerifier> {
     return {drafted.gamma(), drafted.draw(chance, drafted.gamma())};
   }
 
-  /// Each token survives by its own coin, of probability min(1, p/(l·q)).
+  /// Each token survives with probability min(1, p/(l·q)), independently.
   double survival(double before, double p, double q) const {
     return before * std::min(1.0, p / (lenience_ * q));
   }

@@ -1,7 +1,7 @@
-// Who follows whom in a draft, and which of a target's and a draft's rows belong to it.
+// The parents, children and siblings of the tokens of a draft, and the rows that belong to each token.
 //
-// Nodes are numbered as the target's rows are: 0 is the context, k + 1 stands after token k. A token is a child of the
-// node that it follows; siblings are judged in the order of their numbers.
+// Node i belongs to target row i: node 0 is the context, node k + 1 stands after token k. A token is a child of the node
+// that it follows. Siblings are judged in the order of their numbers.
 #pragma once
 
 #include "specdec/parents.hpp"
@@ -11,15 +11,15 @@
 
 namespace specdec::detail {
 
-// What is here says of a draft
+// Each class here offers
 //
 //   gamma()             how many tokens it has
-//   number(i), row(i)   which of all drafted tokens token i is, and which of the target's rows its row i is
-//   judged_by(i)        the target's row by which token i is judged
-//   depth(i)            how many drafted tokens the text has before its row i
+//   number(i), row(i)   the number of token i among all drafted tokens; the target row of its row i
+//   judged_by(i)        the target row that judges token i
+//   depth(i)            how many drafted tokens stand before row i
 //   parent(k), first_child(node), next_sibling(k)
 
-/// A linear draft: token k follows token k − 1, the first one the context.
+/// A linear draft: token k follows token k − 1; token 0 follows the context.
 class LineLinks {
  public:
   static constexpr bool linear = true;
@@ -38,9 +38,8 @@ class LineLinks {
   Index tokens_;
 };
 
-/// A tree: token k follows token parents[k], or the context where that is −1.
-///
-/// Throws std::invalid_argument where there is not one parent a token, and where one is not before its child.
+/// A tree: token k follows token parents[k], or the context if parents[k] = −1.
+/// Throws: std::invalid_argument if the number of parents is wrong, or if a parent is not before its child.
 /// Cost: O(tokens); no allocation for up to 64 tokens.
 class TreeLinks {
  public:
@@ -79,7 +78,7 @@ class TreeLinks {
   ScratchOf<Index> first_child_, next_sibling_;
 };
 
-/// How many tokens there are after a node of a tree, from eldest child to eldest child.
+/// How many tokens follow a node, from eldest child to eldest child.
 template <class Tree>
 Index trunk_length(const Tree& tree, Index node) {
   Index tokens = 0;
@@ -87,14 +86,14 @@ Index trunk_length(const Tree& tree, Index node) {
   return tokens;
 }
 
-/// The linear draft that begins after a node of a tree and goes on with the eldest children.
+/// The linear draft that begins after a node of a tree and follows the eldest children.
 class TrunkLinks : public LineLinks {
  public:
   template <class Tree>
   TrunkLinks(const Tree& tree, Index node)
       : LineLinks(trunk_length(tree, node)), depth_(tree.depth(node)), nodes_(gamma() + 1) {
     for (Index i = 0; i <= gamma(); ++i) {
-      nodes_[i] = tree.row(node);  // which is another number where the tree is a trunk itself
+      nodes_[i] = tree.row(node);  // row(node) differs from node if the tree is a trunk itself
       node = tree.first_child(node) + 1;
     }
   }

@@ -1,4 +1,4 @@
-// Recursive rejection: the siblings of a level are tried one after the other, and the first that is accepted is entered.
+// Recursive rejection: tries siblings one after the other, and goes on below the first one that is accepted.
 // Source: Miao et al., "SpecInfer", arXiv:2305.09781, Algorithm 2; Yang et al., "Multi-Candidate Speculative Decoding",
 // arXiv:2401.06706.
 #pragma once
@@ -8,17 +8,19 @@
 
 namespace specdec {
 
-/// Recursive rejection: token verification where nothing branches. Lossless; accepts no more than traversal verification
-/// in expectation.
+/// Recursive rejection. Lossless; accepts no more than traversal verification in expectation. On a line it is token
+/// verification.
 ///
-/// Source: SpecInfer, Alg. 2. At a node each child x in turn is accepted with probability min(1, t(x)/q(x)), t being the
-/// target's row, else t ← (t − q)+ normalised; of the last child's rejection that is a race of weight 1 (race.hpp). A
-/// child that is accepted is entered; where none is, Y ~ t.
-/// Shapes, Throws: see verify. Units: probabilities.
+/// Source: SpecInfer, Alg. 2. At a node, t is first the target's row. Each child x in turn is accepted with probability
+/// min(1, t(x)/q(x)); if it is rejected, t ← (t − q)+ normalised. The rule goes on at the child that is accepted. If none
+/// is, Y ~ t. For the last child, a race of weight 1 (race.hpp) replaces the residual.
+/// Shapes, Throws: see verify.
+/// Units: probabilities.
 /// Random: a coin for each child that is judged, then a race or, at a leaf, a draw.
-/// Cost: a look-up of p and q for each token that is judged, and of its elder siblings' q; one race or draw; a pass over
-/// the target's row and the rows of the rejected siblings for each rejected token that has a younger sibling and was drawn,
-/// or, chosen, leaves less than 1/64 of the row. No allocation (γ <= 64). Numeric: where rounding leaves nothing of t, Y ~ p.
+/// Cost: a look-up of p and q for each token that is judged, and of its elder siblings' q; one race or draw. For some
+/// rejected tokens also a pass over the target's row and the rows of the rejected siblings: tokens with a younger sibling
+/// that were drawn, or were chosen and leave less than 1/64 of the row. No allocation (γ <= 64).
+/// Numeric: where rounding leaves nothing of t, Y ~ p.
 struct RecursiveRejectionVerifier : detail::Callable<RecursiveRejectionVerifier> {
   NodeVerdict judge(const auto& drafted, auto& chance) const {
     detail::SiblingResiduals rest(drafted);

@@ -1,13 +1,13 @@
-// What the rejection of elder siblings leaves of a node's target row.
+// The residual of a node's target row after the rejection of elder siblings.
 //
-// A rule for trees judges the children of a node in turn, and each rejection turns the target into a residual:
-// t ← (w·t − q)+/S. Since (max(a, 0) − b)+ = (a − b)+ for b >= 0, any number of them is one row,
+// A rule for trees judges the children of a node in turn. Each rejection turns the target into a residual:
+// t ← (w·t − q)+/S. Since (max(a, 0) − b)+ = (a − b)+ for b >= 0, all rejections together give one row:
 //
-//     t = (p − Σ_k b_k·q_k)+ / M,        b_k = M/w and then M ← Σ (p − ...)+ at the rejection of child k,
+//     t = (p − Σ_k b_k·q_k)+ / M,        b_k = M/w and then M ← Σ (p − ...)+ at the rejection of child k
 //
-// so nothing is rewritten: a coefficient for each rejected token is kept, and one mass for each node. Of a child that
-// was chosen (q = 1) the rejection leaves all but that token, M ← M·(1 − t(x)), which takes no pass. Where that leaves
-// little, the difference is mostly rounding, and could be some mass where no token has any: M is then summed anew.
+// So no row is rewritten: only a coefficient for each rejected token and a mass for each node are stored. The rejection of
+// a chosen child (q = 1) removes that token only: M ← M·(1 − t(x)), without a pass. If little mass is left, this difference
+// is mostly rounding, and may be positive where no token has any mass. M is then summed anew.
 #pragma once
 
 #include <optional>
@@ -20,8 +20,7 @@
 
 namespace specdec::detail {
 
-/// The rows of a node's children up to `last`, all of which have been rejected, with their coefficients. Refers to all that
-/// it is made of.
+/// The rows and coefficients of a node's rejected children, up to child `last`. Refers to its arguments.
 template <class D>
 class RejectedSiblings {
  public:
@@ -42,24 +41,24 @@ class RejectedSiblings {
   Index node_, last_;
 };
 
-/// What is left of the target rows of all nodes of a drafted tree, while a rule rejects its tokens.
+/// The residual target rows of all nodes of a drafted tree, while a rule rejects its tokens.
 template <class D>
 class SiblingResiduals {
  public:
   explicit SiblingResiduals(const D& drafted)
       : drafted_(drafted), b_(drafted.gamma()), mass_(drafted.gamma() + 1) {}
 
-  /// Before the children of the node are judged.
+  /// Call before the children of the node are judged.
   void enter(Index node) { mass_[node] = 1; }
 
-  /// t(x) of token k, which is to be judged next among its siblings.
+  /// t(x) of token k, the next of its siblings to be judged.
   double probability(Index k) const {
     const Index node = drafted_.parent(k) + 1;
     if (eldest(k)) return drafted_.p(k);
     return row(node, k - 1).left(drafted_.token(k), drafted_.p(k)) / mass_[node];
   }
 
-  /// Token k is rejected at a node that had the weight w: t ← (w·t − q)+/S. Returns S.
+  /// Rejects token k at a node of weight w: t ← (w·t − q)+/S. Returns S.
   double reject(Index k, double w) {
     const Index node = drafted_.parent(k) + 1;
     const double before = mass_[node];
@@ -75,8 +74,7 @@ class SiblingResiduals {
     return w * (mass_[node] / before);
   }
 
-  /// The race of weight w between what is left and the row of the last child k: the rejection of k and the win or loss
-  /// of its node in one.
+  /// The race of weight w between the residual and the row of the last child k. It rejects k and decides its node at once.
   template <class Chance>
   std::optional<Token> race(Chance& chance, double w, Index k) const {
     const Index node = drafted_.parent(k) + 1;
@@ -87,7 +85,7 @@ class SiblingResiduals {
 
  private:
   bool eldest(Index k) const { return drafted_.first_child(drafted_.parent(k) + 1) == k; }
-  // The row t of a node whose children up to `last` have all been rejected.
+  // The row t of a node after the rejection of its children up to `last`.
   auto row(Index node, Index last) const {
     const RejectedSiblings<D> rejected(drafted_, b_, node, last);
     return RoughRemainder(drafted_.target(node), rejected, mass_[node]);

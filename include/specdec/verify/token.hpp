@@ -1,4 +1,4 @@
-// Token verification: each drafted token stands or falls alone.
+// Token verification: each drafted token is accepted or rejected by itself.
 // Source: Leviathan, Kalman, Matias, "Fast Inference from Transformers via Speculative Decoding",
 // arXiv:2211.17192, Algorithm 1; Chen et al., arXiv:2302.01318, Algorithm 2.
 #pragma once
@@ -11,14 +11,16 @@ namespace specdec {
 
 /// Token verification. Lossless: the output is distributed as if the target alone had written it.
 ///
-/// Source: Leviathan et al., Alg. 1, with the residual draw replaced by a race of weight 1 (race.hpp).
-/// Shapes: target (γ+1)×V, draft γ×V, tokens γ; γ >= 0, V >= 1. Units: probabilities.
-/// Throws: std::invalid_argument on wrong shapes, a token outside the vocabulary or with q = 0, and numbers a
-/// decision needs that are no probabilities (InvalidDistribution).
-/// Random: a coin per token up to the first rejection, then a race or, after full acceptance, a draw.
-/// Cost: γ look-ups in each matrix and, in expectation, one draw from a row of the target for each position
-/// reached; no allocation (γ <= 64).
-/// Numeric: decisions in double. Example: examples/verify_block.cpp (same call).
+/// Source: Leviathan et al., Alg. 1. A race of weight 1 (race.hpp) replaces the residual draw.
+/// Shapes: target (γ+1)×V, draft γ×V, tokens γ; γ >= 0, V >= 1.
+/// Units: probabilities.
+/// Throws: std::invalid_argument on wrong shapes, and on a token outside the vocabulary or with q = 0. InvalidDistribution
+/// if a number that a decision needs is no probability.
+/// Random: a coin per token up to the first rejection, then a race; or, after full acceptance, a draw.
+/// Cost: γ look-ups in each matrix. For each position reached one draw from a target row, in expectation. No allocation
+/// (γ <= 64).
+/// Numeric: decisions in double.
+/// Example: examples/verify_block.cpp, with this rule in place of BlockVerifier.
 struct TokenVerifier : detail::Callable<TokenVerifier> {
   Verdict judge(const auto& drafted, auto& chance) const {
     for (Index i = 0; i < drafted.gamma(); ++i)

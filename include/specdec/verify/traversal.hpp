@@ -1,4 +1,4 @@
-// Traversal verification: the tree of drafted tokens is judged from its leaves to its root.
+// Traversal verification: judges a tree of drafted tokens from its leaves to its root.
 // Source: Weng et al., "Traversal Verification for Speculative Tree Decoding", arXiv:2505.12398, Algorithm 2.
 #pragma once
 
@@ -10,21 +10,22 @@
 
 namespace specdec {
 
-/// Traversal verification, the best rule for trees that is known: block verification where nothing branches. Lossless.
+/// Traversal verification, the best known rule for trees. Lossless. On a line it gives the verdict of block verification,
+/// from an equal source of chance.
 ///
-/// Source: arXiv:2505.12398. The root has the weight w = 1, and a child x of a node, drawn from q given its elder
-/// siblings, has min(1, w·t(x)/q(x)), t being what the rejected siblings have left of the target's row. Depth first: a
-/// leaf is won with probability w by Y ~ p; when child x has lost, t ← (w·t − q)+/S and w ← S/(S + 1 − w); when all
-/// have, the node is won with probability w by Y ~ t. The last child's update and the node's own chance are one
-/// race of weight w between t and q (race.hpp), so a linear draft takes no sum, and gets the very verdict of block
-/// verification from the same source.
-/// Shapes, Throws: see verify. Units: probabilities.
-/// Random: a race at each leaf and at each inner node whose children have all lost, until one is won.
-/// Cost: a look-up of p and q for each token that is come to, and of its elder siblings' q; a draw for each race; and a
-/// pass over the target's row and the rows of the rejected siblings for each rejected token that was drawn and has a
-/// younger sibling, so that siblings of which j are rejected take j passes, over up to j + 1 rows each. Chosen tokens
-/// (q = 1) take no pass, until they leave less than 1/64 of the row. No allocation (γ <= 64).
-/// Numeric: where rounding leaves S = 0 at w = 1, Y ~ p. A q that was rounded to 1 is taken for one-hot.
+/// Source: arXiv:2505.12398. Let t be the residual of a node's target row after its rejected children. The root has weight
+/// w = 1. A child x, drawn from q given its elder siblings, has weight min(1, w·t(x)/q(x)). The rule goes depth first. A
+/// leaf is accepted with probability w, with Y ~ p. When child x has lost, t ← (w·t − q)+/S and w ← S/(S + 1 − w). When all
+/// children have lost, their node is accepted with probability w, with Y ~ t. For the last child, one race of weight w
+/// between t and q (race.hpp) does both: the update, and the decision on the node. So a line needs no sum.
+/// Shapes, Throws: see verify.
+/// Units: probabilities.
+/// Random: one race at a time, at a leaf or at an inner node after all its children have lost, until a race is won.
+/// Cost: a look-up of p and q for each token reached, and of its elder siblings' q; a draw for each race. For each rejected
+/// token that was drawn and has a younger sibling, also a pass over the target's row and the rows of the rejected siblings.
+/// So j rejected siblings take j passes, over up to j + 1 rows each. A chosen token (q = 1) takes a pass only if less than
+/// 1/64 of the row is left. No allocation (γ <= 64).
+/// Numeric: where rounding leaves S = 0 at w = 1, Y ~ p. A q that was rounded to 1 counts as one-hot.
 struct TraversalVerifier : detail::Callable<TraversalVerifier> {
   NodeVerdict judge(const auto& drafted, auto& chance) const {
     detail::SiblingResiduals rest(drafted);
@@ -60,7 +61,7 @@ struct TraversalVerifier : detail::Callable<TraversalVerifier> {
   friend bool operator==(const TraversalVerifier&, const TraversalVerifier&) = default;
 
  private:
-  // Of a leaf.
+  // The race of a leaf.
   static std::optional<Token> race(const auto& drafted, auto& chance, double w, Index leaf) {
     const auto p = drafted.target(leaf);
     return p.named([&] { return chance.race(w, p); });

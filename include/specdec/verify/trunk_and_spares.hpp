@@ -1,4 +1,4 @@
-// Trunk and spares: any rule for linear drafts on a tree, by its own look-ups and draws.
+// Trunk and spares: uses a rule for linear drafts on trees.
 #pragma once
 
 #include <concepts>
@@ -10,29 +10,30 @@
 
 namespace specdec {
 
-/// Verifies a tree by a rule for linear drafts. The eldest children are the trunk, which the rule judges; all others are
-/// spares. Where the rule stops with a Y that is a spare there, the same target call holds the rows after it, and what
-/// comes next is the next step of the loop, judged on the spare's own trunk, and so on. Lossless where the rule is: a
-/// loop in which some steps find their rows made already. For that a spare may be there for any reason, be it chosen or
-/// drawn; but what follows a spare is to be drafted from the rows after it, as anything is.
+/// Verifies a tree by a rule for linear drafts. Lossless if the rule is lossless.
 ///
-///   TrunkAndSpares<BlockVerifier>         the best rule for linear drafts, for one more look-up a stop
-///   TrunkAndSpares<SampleMatchVerifier>   sample-and-match on a tree: down to the child that holds the target's own draw.
-///                                         It is optimal for trees of chosen tokens
-///   TrunkAndSpares<KeyedVerifier>         the same, and the text of a seed is the one without a draft
-///   TrunkAndSpares<ArgmaxVerifier>        greedy decoding (T = 0) on a tree, token for token
+/// The trunk is the path of eldest children; all other tokens are spares. The rule judges the trunk. If its Y is one of the
+/// spares at the stop, the target call already has the rows after that spare. The rule then judges the trunk that begins
+/// after the spare, as if this were the next step of the loop; and so on. So a spare may be any token, chosen or drawn. But
+/// the tokens after a spare must be drafted from the rows after it, as in any draft.
 ///
-/// A tree without branches gets the very verdict of the rule. A rule that remembers its sequence takes a step for each
-/// trunk, and stops where the next one is shorter than it needs (DraftLimits::trunk tells a drafter). What greedy block
-/// verification asks of a drafter it asks of every trunk: rows that depend on the context alone, so drawn tokens, and as
-/// many as min_draft_length() says.
-/// Shapes, Throws: see verify; and what the rule throws. What it remembers is then as it was.
-/// Random, Cost: those of the rule, for each trunk that is come to. No allocation but the rule's (γ <= 64).
+///   TrunkAndSpares<BlockVerifier>         the best rule for linear drafts, with one more look-up per stop
+///   TrunkAndSpares<SampleMatchVerifier>   sample-and-match on a tree: follows the child that equals the target's own draw.
+///                                         Optimal for trees of chosen tokens
+///   TrunkAndSpares<KeyedVerifier>         sample-and-match with a Keyed: the text of a seed is the text without a draft
+///   TrunkAndSpares<ArgmaxVerifier>        greedy decoding (T = 0) on a tree, with exactly its tokens
+///
+/// On a line the verdict is the rule's own. A rule that remembers its sequence takes one step for each trunk, and stops
+/// before a trunk that is shorter than min_draft_length() (DraftLimits::trunk tells a drafter this length). For greedy
+/// block verification, the rows of every trunk must depend on the context only: its tokens are drawn, not chosen.
+/// Shapes: see verify.
+/// Throws: what verify and the rule throw. The rule then has its old memory.
+/// Random, Cost: those of the rule, for each trunk that is judged. No allocation but the rule's (γ <= 64).
 template <class V>
 class TrunkAndSpares : public detail::Callable<TrunkAndSpares<V>> {
   static_assert(Verifier<V> && !judges_trees<V>,
                 "TrunkAndSpares takes a rule for lines: see specdec::Verifier");
-  // Its judge() may change it.
+  // Whether the rule has commit(), or a judge() that is not const.
   static constexpr bool remembers =
       detail::has_commit<V> ||
       !requires(const V& rule,
@@ -72,7 +73,7 @@ class TrunkAndSpares : public detail::Callable<TrunkAndSpares<V>> {
     return judge_by(rule, drafted, chance);
   }
 
-  /// What the rule remembers of the last verdict is live from here on.
+  /// Adds the last verdict to the rule's memory.
   void commit()
     requires remembers
   {
@@ -99,7 +100,7 @@ class TrunkAndSpares : public detail::Callable<TrunkAndSpares<V>> {
     }
   }
 
-  // The eldest child is none: what follows it has been judged, and is no fresh draft.
+  // The spare after `node` that equals `token`, or −1. The eldest child is no spare: the trunk after it has been judged.
   static Index spare_of(const auto& drafted, Index node, Token token) {
     Index k = drafted.first_child(node);
     while (k >= 0 && (k = drafted.next_sibling(k)) >= 0 && drafted.token(k) != token) {

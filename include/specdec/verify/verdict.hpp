@@ -1,4 +1,4 @@
-// What a verification answers.
+// The results of a verification.
 #pragma once
 
 #include <vector>
@@ -15,11 +15,11 @@ struct Verdict {
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };
 
-/// What a rule for trees says: the step emits the tokens from the context to the node, and then `token`. A node is a row
-/// of the target.
+/// The answer of a rule for trees: the step emits the tokens from the context to the node, and then `token`. Each node has
+/// a row of the target.
 struct NodeVerdict {
   Index node = 0;   ///< where the rule stops: 0 after the context, k + 1 after tokens[k]. In a line it is τ
-  Token token = 0;  ///< Y, drawn from what that row has left
+  Token token = 0;  ///< Y, drawn from the residual of the node's row
 
   friend bool operator==(const NodeVerdict&, const NodeVerdict&) = default;
 };

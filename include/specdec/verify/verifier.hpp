@@ -1,4 +1,4 @@
-// What a rule has to be, and how one is called by hand.
+// The concept of a verifier (a rule), and verify(), which calls one by hand.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 
 namespace specdec {
 
-/// A rule that judges what was drafted, a line or a tree:
+/// A rule that judges a draft, which is a line or a tree:
 ///
 ///   struct Mine {
 ///     specdec::Verdict judge(const auto& drafted, auto& chance) const;
@@ -31,32 +31,28 @@ namespace specdec {
 ///   };
 ///
 ///   drafted   a Drafted: tokens, rows and their probabilities, checked
-///   chance    a source of chance (Chance): all that is random has to come from it, so that a proof can take every
-///             branch
+///   chance    a source of chance (Chance). All randomness must come from it, so that a proof can try every outcome
 ///
-/// A rule for lines says how many tokens survive. A rule for trees asks what was drafted for its nodes, too, and says at
-/// which node it stops. The way to a node is known, so no answer is a wrong path. It judges a line as a tree without
-/// branches.
+/// A rule for lines returns how many tokens survive. A rule for trees returns the node at which it stops; the node fixes
+/// the path. A rule for trees judges a line as a tree without branches.
 ///
-/// That is all that verify(), SpecDec, the proofs and the measurements of acceptance (bench/acceptance) ask for. A rule
-/// may also offer
+/// verify(), SpecDec, the proofs and bench/acceptance need no more. A rule may also offer
 ///
-///   survival(before, p, q)    P(τ > i | x_1..x_{i+1}), where i or more tokens survive with probability `before` and
-///                             token i + 1 has probabilities p and q. The statistics then tell acceptance with less
-///                             noise than by counting
-///   min_draft_length()        of a rule that remembers its sequence: the next draft must not be shorter
-///   commit()                  of a rule that remembers: judge() leaves what was remembered as it was, commit() makes
-///                             the last verdict part of it, and throws nothing. A rule that has members and no commit()
-///                             is copied before every verdict of the loop, which gives it back what it was where the
-///                             step fails; verify() does not
-///   draws_from_target         a static constant: false if what comes out is not distributed as the target's rows say,
-///                             for rules that are lossy or greedy
-///   needs_draft               a static constant: false if it never asks for q, the draft's rows or a race: the draft
-///                             may then give its tokens no probability
-///   draws_keyed               a static constant: true if its chance is to be a Keyed, whose numbers are the draft's, too.
-///                             It then asks drafted.draw(chance, i) alone for what is random
+///   survival(before, p, q)    P(τ > i | x_1..x_{i+1}): `before` is the probability that at least i tokens survive, p and
+///                             q are the probabilities of token i + 1. The statistics of acceptance then have less noise
+///                             than counts
+///   min_draft_length()        for a rule that remembers its sequence: the next draft must not be shorter
+///   commit()                  for a rule that remembers: judge() must not change the memory; commit() adds the last
+///                             verdict to it, and must not throw. If a rule has members and no commit(), the loop copies
+///                             it before every verdict, and restores the copy if the step fails. verify() does not
+///   draws_from_target         a static constant: false if the output does not follow the target's rows (a lossy or a
+///                             greedy rule)
+///   needs_draft               a static constant: false if the rule never asks for q, the draft's rows or a race. A drafted
+///                             token may then have q = 0
+///   draws_keyed               a static constant: true if the rule's chance must be a Keyed, which the drafter may use, too.
+///                             The rule then takes randomness from drafted.draw(chance, i) only
 ///
-/// A rule that remembers serves one sequence. The loop starts every sequence with a copy of a fresh one.
+/// A rule that remembers serves one sequence. The loop starts every sequence with a fresh copy.
 template <class R, class D = Drafted<DenseRows<RowPointers<double>>, DenseRows<RowPointers<double>>>,
           class C = RandomChance<SplitMix64>>
 concept Verifier = std::copyable<R> && (
@@ -67,14 +63,14 @@ concept Verifier = std::copyable<R> && (
                                              { rule.judge(drafted, chance) } -> std::same_as<NodeVerdict>;
                                            });
 
-/// Whether the rule judges trees: whether its verdict is a NodeVerdict.
+/// Whether the rule judges trees: its verdict is then a NodeVerdict.
 template <class R, class D = Drafted<DenseRows<RowPointers<double>>, DenseRows<RowPointers<double>>>,
           class C = RandomChance<SplitMix64>>
 inline constexpr bool judges_trees = requires(R& rule, const D& drafted, C& chance) {
   { rule.judge(drafted, chance) } -> std::same_as<NodeVerdict>;
 };
 
-/// Whether the rule remembers its sequence, and needs a next draft of a least length.
+/// Whether the rule remembers its sequence. It has min_draft_length() then.
 template <class R>
 inline constexpr bool remembers_sequence = requires(const R& rule) { rule.min_draft_length(); };
 
@@ -90,27 +86,27 @@ Index min_draft_length(const R& rule) {
   }
 }
 
-/// Whether the rule tells how likely a draft survives.
+/// Whether the rule has survival().
 template <class R>
 inline constexpr bool tells_survival = requires(const R& rule) {
   { rule.survival(1.0, 1.0, 1.0) } -> std::convertible_to<double>;  // NOLINT: static in some
 };
 
-/// Whether what the rule writes is distributed as the target's rows say; true where it does not say.
+/// Whether the output follows the target's rows. The default is true.
 template <class R>
 inline constexpr bool draws_from_target = [] {
   if constexpr (requires { R::draws_from_target; }) return static_cast<bool>(R::draws_from_target);
   else return true;
 }();
 
-/// Whether the rule asks for what the draft model said; true where it does not say.
+/// Whether the rule asks for q or the draft's rows. The default is true.
 template <class R>
 inline constexpr bool needs_draft = [] {
   if constexpr (requires { R::needs_draft; }) return static_cast<bool>(R::needs_draft);
   else return true;
 }();
 
-/// Whether the rule draws by numbers that the draft was drawn by, too; false where it does not say.
+/// Whether the rule draws with a Keyed, which the drafter may have used, too. The default is false.
 template <class R>
 inline constexpr bool draws_keyed = [] {
   if constexpr (requires { R::draws_keyed; }) return static_cast<bool>(R::draws_keyed);
@@ -122,7 +118,7 @@ namespace detail {
 template <class R>
 inline constexpr DraftRows draft_rows_for = needs_draft<R> ? DraftRows::needed : DraftRows::unused;
 
-/// The p and q of the first drafted tokens, as far as they have been looked up, for a message.
+/// For an error message: the p and q of the first drafted tokens, if they have been looked up.
 template <class D>
 std::string told_probabilities(const D& drafted) {
   constexpr Index most = 8;
@@ -135,8 +131,8 @@ std::string told_probabilities(const D& drafted) {
   return text + (drafted.gamma() > most ? ", ..." : "");
 }
 
-/// What the rule says. A complaint that names no row is about a number of the rule's own, a coin's probability, say:
-/// it is told with what the rule was judging. Costs nothing where nothing is thrown.
+/// Calls the rule. An InvalidDistribution that names no row is about a number of the rule itself, such as a coin's
+/// probability. It is thrown on with the p and q of the drafted tokens.
 template <class R, class D, class C>
 auto ask(R& rule, const D& drafted, C& chance) {
   static_assert(draws_keyed<R> || !is_keyed<C>,
@@ -154,26 +150,26 @@ auto ask(R& rule, const D& drafted, C& chance) {
   }
 }
 
-/// Calls visit(k) for the tokens on the way from the context to the node, the last one first.
+/// Calls visit(k) for the tokens on the path from the context to the node, the last one first.
 template <class D, class Visit>
 void each_before(const D& drafted, Index node, const Visit& visit) {
   for (Index k = node - 1; k >= 0; k = drafted.parent(k)) visit(k);
 }
 
-/// Refuses an accepted token that a target of this vocabulary cannot write.
+/// Throws if an accepted token is outside the target's vocabulary.
 inline void check_accepted(Index i, Token token, Index vocab_size) {
   if (token >= vocab_size)
     invalid_argument("the accepted tokens[", i, "] = ", token, " is outside the vocabulary 0..",
                      vocab_size - 1);
 }
 
-/// Refuses a Y that a target of this vocabulary cannot write.
+/// Throws if Y is outside the target's vocabulary.
 inline void check_added(Token token, Index vocab_size) {
   if (token < 0 || token >= vocab_size)
     invalid_argument("verdict.token = ", token, " is outside the vocabulary 0..", vocab_size - 1);
 }
 
-/// What a rule for lines says, if that can be on a target of this vocabulary.
+/// The verdict of a rule for lines, checked: the number of tokens, and all tokens in the target's vocabulary.
 template <class R, class D, class C>
 Verdict judge(R& rule, const D& drafted, C& chance, Index vocab_size) {
   const Verdict verdict = ask(rule, drafted, chance);
@@ -184,7 +180,7 @@ Verdict judge(R& rule, const D& drafted, C& chance, Index vocab_size) {
   return verdict;
 }
 
-/// Where any rule stops, if that can be on a target of this vocabulary. In a line the node is τ.
+/// The verdict of any rule, checked: the node, and all tokens in the target's vocabulary. In a line the node is τ.
 template <class R, class D, class C>
 NodeVerdict judge_at_node(R& rule, const D& drafted, C& chance, Index vocab_size) {
   if constexpr (judges_trees<R, D, C>) {
@@ -201,7 +197,7 @@ NodeVerdict judge_at_node(R& rule, const D& drafted, C& chance, Index vocab_size
   }
 }
 
-/// The way to where a rule stops, from the context outward.
+/// The path to the node where a rule stops, from the context outward.
 template <class D>
 TreeVerdict verdict_at(const D& drafted, const NodeVerdict& stop) {
   TreeVerdict verdict{{}, stop.token};
@@ -210,7 +206,7 @@ TreeVerdict verdict_at(const D& drafted, const NodeVerdict& stop) {
   return verdict;
 }
 
-/// Whether the rule remembers its sequence, and says so.
+/// Whether the rule has commit().
 template <class R>
 inline constexpr bool has_commit = requires(R& rule) { rule.commit(); };
 
@@ -219,7 +215,7 @@ void commit(R& rule) {
   if constexpr (has_commit<R>) rule.commit();
 }
 
-/// Says which argument of a verifier is no matrix of distributions, and what would be one.
+/// Fails with a message that names the argument that is no matrix of distributions.
 template <class Target, class Draft>
 consteval bool rows_are_probabilities() {
   static_assert(
@@ -233,7 +229,7 @@ consteval bool rows_are_probabilities() {
   return true;
 }
 
-/// Asks the rule where it stops, and commits what it remembers.
+/// Calls the rule, checks its verdict, and commits its memory.
 template <class R, class D, class Source>
 NodeVerdict verify_at_node(R& rule, const D& drafted, Source& source) {
   auto&& chance = as_chance(source);
@@ -244,7 +240,7 @@ NodeVerdict verify_at_node(R& rule, const D& drafted, Source& source) {
   return verdict;
 }
 
-/// Says whether a rule can be called so.
+/// Fails with a message if a rule that remembers is called on a temporary.
 template <class R>
 consteval bool can_be_called() {
   static_assert(std::is_lvalue_reference_v<R> || !has_commit<std::remove_cvref_t<R>>,
@@ -254,11 +250,10 @@ consteval bool can_be_called() {
 
 }  // namespace detail
 
-/// Calls a rule by hand: target (γ+1)×V, draft γ×V', γ tokens, and a random bit generator or a source of chance.
-/// The argument order is the paper's: ps, qs, drafts. All that Drafted checks is checked before the rule is
-/// asked, and its verdict before it is returned.
-///
-/// Throws what Drafted throws, and what the rule throws: what it remembers is then as it was, if it has commit().
+/// Calls a rule by hand, and checks its input (see Drafted) and its verdict. The order of the arguments is the paper's: ps,
+/// qs, drafts. `source` is a random bit generator or a source of chance.
+/// Shapes: target (γ+1)×V, draft γ×V', γ tokens.
+/// Throws: what Drafted and the rule throw. A rule with commit() then has its old memory.
 template <class R, Probabilities Target, Probabilities Draft, RandomSource Source>
 [[nodiscard]] Verdict verify(R&& rule, const Target& target, const Draft& draft, TokenIds tokens,
                              Source& source) {
@@ -268,12 +263,11 @@ template <class R, Probabilities Target, Probabilities Draft, RandomSource Sourc
   return {verdict.node, verdict.token};
 }
 
-/// Calls a rule for trees by hand. tokens[k] follows tokens[parents[k]], or the context where parents[k] = −1; parents
-/// come before their children, and siblings are judged in the order of their numbers.
-///
-/// Shapes: target (γ+1)×V, its row 0 after the context and row k + 1 after tokens[k]; draft γ×V', its row k what
-/// tokens[k] was drawn from given its elder siblings (one-hot where it was chosen); γ tokens and γ parents.
-/// Throws what Drafted throws, and what the rule throws: what it remembers is then as it was, if it has commit().
+/// Calls a rule for trees by hand. tokens[k] follows tokens[parents[k]], or the context if parents[k] = −1. Parents come
+/// before their children. Siblings are judged in the order of their numbers.
+/// Shapes: target (γ+1)×V: row 0 after the context, row k + 1 after tokens[k]. Draft γ×V': row k is the distribution that
+/// tokens[k] was drawn from, given its elder siblings (one-hot if the token was chosen). γ tokens and γ parents.
+/// Throws: what Drafted and the rule throw. A rule with commit() then has its old memory.
 template <class R, Probabilities Target, Probabilities Draft, RandomSource Source>
 [[nodiscard]] TreeVerdict verify(R&& rule, const Target& target, const Draft& draft, TokenIds tokens,
                                  TokenIds parents, Source& source) {
@@ -286,7 +280,7 @@ template <class R, Probabilities Target, Probabilities Draft, RandomSource Sourc
   return detail::verdict_at(drafted, detail::verify_at_node(rule, drafted, source));
 }
 
-/// What does not fit fails with a word that says why.
+/// Catches arguments that are no rows, and fails with a message that says why.
 template <class R, class Target, class Draft, class... More>
   requires(!Probabilities<Target> || !Probabilities<Draft>)
 std::conditional_t<sizeof...(More) == 2, Verdict, TreeVerdict> verify(R&&, const Target&, const Draft&,
@@ -297,9 +291,9 @@ std::conditional_t<sizeof...(More) == 2, Verdict, TreeVerdict> verify(R&&, const
 
 namespace detail {
 
-/// Gives a rule of the library its call: rule(target, draft, tokens, source) is verify(rule, ...), and of a rule for trees
-/// rule(target, draft, tokens, parents, source); a rule that asks for no draft's rows may be called without. A rule that
-/// remembers its sequence is a variable: a temporary would forget what the next tokens of its sequence depend on.
+/// Gives a rule of the library its call operator: rule(target, draft, tokens, source), or for trees rule(target, draft,
+/// tokens, parents, source). It calls verify(). If the rule needs no draft rows (needs_draft), `draft` may be left out. A
+/// rule that remembers its sequence must be a variable: a temporary would lose its memory.
 template <class R>
 class Callable {
  public:

@@ -1,4 +1,4 @@
-// Many drafts, each with its own rows and its own chance, judged side by side.
+// Judges many drafts at once. Each draft has its own rows and its own source of chance.
 #pragma once
 
 #include <concepts>
@@ -21,7 +21,7 @@
 
 namespace specdec {
 
-/// What became of one draft of many: a verdict, or the error that it failed with.
+/// The result for one of many drafts: a verdict, or an error.
 struct BatchVerdict {
   Verdict verdict = {};
   std::exception_ptr error = nullptr;
@@ -29,7 +29,7 @@ struct BatchVerdict {
 
 namespace detail {
 
-/// Refuses offsets that do not cut so many tokens into so many drafts.
+/// Throws if the offsets do not cut this many tokens into this many drafts.
 inline void check_offsets(std::span<const Index> offsets, Index tokens, Index drafts) {
   if (std::ssize(offsets) != drafts + 1)
     invalid_argument("offsets has ", offsets.size(), " entries, expected one for each of ", drafts,
@@ -49,17 +49,19 @@ inline void check_size(const char* name, const char* of, Index size, Index expec
 
 }  // namespace detail
 
-/// Judges many drafts of any lengths: draft i is tokens[offsets[i]] to tokens[offsets[i + 1] − 1], γ_i of them. Its rows
-/// are as many of `draft`, and γ_i + 1 of `target`, which begin at row offsets[i] + i; its chance is sources[i], and what
-/// comes of it verdicts[i]. Each gets the verdict that verify() would give it, in any order and on any thread.
+/// Judges many drafts of any lengths. Each gets the verdict that verify() would give it, in any order and on any thread.
+/// Draft i has the γ_i tokens from tokens[offsets[i]] to tokens[offsets[i + 1] − 1]. Its rows are γ_i rows of `draft` from
+/// row offsets[i] on, and γ_i + 1 rows of `target` from row offsets[i] + i on. It draws from sources[i]. Its result is
+/// verdicts[i].
 ///
 ///   specdec::verify_batch(specdec::BlockVerifier{}, target, draft, tokens, offsets, rngs, verdicts, for_each);
 ///
-/// `rule` is one rule for all, or a span of rules, one a draft, as rules have to be that remember their sequence.
-/// Shapes: B drafts of Σγ tokens; target (Σγ + B)×V, draft Σγ×V', offsets B + 1 (as CUB has segments), sources and
+/// `rule` is one rule for all drafts, or a span with one rule per draft. Rules that remember their sequence need a span.
+/// Shapes: B drafts of Σγ tokens; target (Σγ + B)×V, draft Σγ×V', offsets B + 1 (segment offsets, see CUB), sources and
 /// verdicts B.
-/// Throws: std::invalid_argument where these do not fit. What is wrong with a single draft becomes its error.
-/// Random: verify() for each, from its own source. Cost: no allocation for γ <= 64 and where nothing fails.
+/// Throws: std::invalid_argument if the shapes do not fit. An error in a single draft goes to its BatchVerdict::error.
+/// Random: what verify() draws, for each draft from its own source.
+/// Cost: that of verify() for each draft. No allocation for γ <= 64 if nothing fails.
 template <class Rule, Probabilities Target, Probabilities Draft, std::ranges::random_access_range Sources,
           Executor E = InOrder>
   requires RandomSource<std::ranges::range_value_t<Sources>>
