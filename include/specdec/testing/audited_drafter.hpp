@@ -1,4 +1,4 @@
-// A drafter under audit, in the loop.
+// A drafter with an audit, for use in the loop.
 #pragma once
 
 #include <span>
@@ -15,18 +15,18 @@
 
 namespace specdec::testing {
 
-/// A drafter, of lines or of trees, and an audit of everything it drafts: a debug aid that costs a pass over every
-/// draft row and nothing where it is not asked for.
+/// A debug aid: wraps a drafter of lines or of trees, and audits all its drafts (see DraftAudit). The text is the text of
+/// the drafter alone.
 ///
 ///   testing::AuditedDrafter audited{drafter};
 ///   SpecDec decoder{target, audited};
 ///   ...
 ///   std::cout << audited.report();
 ///
-/// A drafter passed as an lvalue is referred to and must outlive this; an rvalue is moved in. What goes in
-/// and what comes out is passed on as it is, and the audit's randomness is its own: the text is that of the
-/// drafter alone. DraftAudit tells guarantees and costs. A throw of the drafter leaves the audit as it
-/// was; drafts of steps that fail later are counted all the same, for they were drawn.
+/// A drafter passed as an lvalue is referred to and must outlive the AuditedDrafter; an rvalue is moved in. If the drafter
+/// throws, the audit is unchanged. Drafts of steps that fail later count, since they were drawn.
+/// Random: the audit has its own generator.
+/// Cost: a pass over every draft row.
 template <class D>
 class AuditedDrafter {
   using Drafter = std::remove_reference_t<D>;
@@ -39,7 +39,7 @@ class AuditedDrafter {
   explicit AuditedDrafter(D&& drafter, const AuditOptions& options = {})
       : drafter_(std::forward<D>(drafter)), audit_(options) {}
 
-  /// With keep_drafting, where the drafter takes it.
+  /// Takes keep_drafting if the drafter does.
   template <RandomSource Source, class... KeepDrafting>
     requires specdec::detail::Drafts<Drafter, Source, KeepDrafting...>
   auto draft(std::span<const Token> context, const DraftLimits& limits, Source& source,
@@ -51,10 +51,10 @@ class AuditedDrafter {
 
   void truncate(Index length) { drafter_.truncate(length); }
 
-  /// What others may use, too, of the drafter that is audited.
+  /// The addresses of the drafter's models that other code may use, too.
   std::vector<const void*> identities() const { return specdec::detail::shared_identities<D>(drafter_); }
 
-  /// Where the drafter has it.
+  /// Exists if the drafter has observe().
   template <class Rows>
     requires requires(Drafter& drafter, const Rows& target_rows, std::span<const Token> tokens,
                       std::span<const Index> parents,

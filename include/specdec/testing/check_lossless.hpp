@@ -1,4 +1,4 @@
-// The proof harness: holds a verifier against the target's law on many small models, exactly.
+// The proof harness: compares a verifier's output with the target's law on many small models, exactly.
 #pragma once
 
 #include <algorithm>
@@ -20,31 +20,31 @@
 
 namespace specdec::testing {
 
-/// What "lossless" is measured against.
+/// The law that the output is compared with.
 enum class Reference {
   sampling,  ///< the target's own distribution
   greedy,    ///< the target's argmax at every position
 };
 
-/// The models that a check runs over: random context-dependent tables, target and draft, with zeros.
+/// The models of a check: random context-dependent tables for target and draft. Some probabilities are 0.
 struct LosslessCheck {
   std::vector<Index> vocab_sizes = {2, 3, 4};
-  std::vector<Index> gammas = {1, 2, 3, 4};  ///< drafted tokens; of rules for trees, in random trees
+  std::vector<Index> gammas = {1, 2, 3, 4};  ///< drafted tokens; for rules for trees, in random trees
   Index models = 10;                         ///< random pairs of models for every vocabulary size and γ
-  Index max_new_tokens = 5;  ///< length of the joint law: up to as many iterations of the loop
-  Index order = 2;           ///< tokens of context that the models depend on
-  double tolerance = 1e-12;  ///< largest difference of an output's probability that passes
-  std::uint64_t seed = 1;    ///< of the random models
+  Index max_new_tokens = 5;                  ///< length of the joint law, and the most iterations of the loop
+  Index order = 2;                           ///< how many context tokens the models depend on
+  double tolerance = 1e-12;                  ///< largest difference of an output's probability that passes
+  std::uint64_t seed = 1;                    ///< of the random models
   Reference reference = Reference::sampling;
-  /// How the tokens of the trees come about that rules for trees are checked on, at random.
+  /// For rules for trees: each token of a random tree comes about in one of these ways, at random.
   std::vector<Sibling> siblings = {Sibling::independent, Sibling::without_replacement, Sibling::chosen};
 };
 
-/// What a check found.
+/// The result of a check.
 struct [[nodiscard]] LosslessReport {
   bool lossless = true;
   Index models = 0;             ///< pairs of models checked
-  double worst_difference = 0;  ///< between the probabilities of one output
+  double worst_difference = 0;  ///< largest difference of an output's probability
   std::string counterexample;   ///< the first failure, in words; empty when lossless
   explicit operator bool() const { return lossless; }
 
@@ -58,7 +58,7 @@ struct [[nodiscard]] LosslessReport {
 
 namespace detail {
 
-/// A check of nothing would pass, and so would one that lets any difference pass.
+/// Throws if the check would pass in any case: with nothing to check, or with a tolerance that is too large.
 inline void check_that_something_is_checked(const LosslessCheck& check) {
   using specdec::detail::invalid_argument;
   if (check.vocab_sizes.empty()) invalid_argument("vocab_sizes is empty: nothing would be checked");
@@ -71,7 +71,7 @@ inline void check_that_something_is_checked(const LosslessCheck& check) {
   if (check.siblings.empty()) invalid_argument("siblings is empty: no tree could be checked");
 }
 
-/// What a rule is checked on: a line of drafted tokens, or a random tree where it judges trees.
+/// The drafter of a check: it drafts lines, or a random tree if the rule judges trees.
 template <class V, class M, class Generator>
 auto drafter_for(const LosslessCheck& check, M draft, Index gamma, Generator& generator) {
   if constexpr (judges_trees<V>)
@@ -81,14 +81,14 @@ auto drafter_for(const LosslessCheck& check, M draft, Index gamma, Generator& ge
 
 }  // namespace detail
 
-/// Runs a verifier inside SpecDec over all outcomes of small random models and compares the exact joint law
-/// of the output with the target's. Stops at the first pair of models where they differ.
+/// Runs a verifier inside SpecDec over all outcomes of small random models, and compares the exact joint law of the output
+/// with the target's. Stops at the first pair of models where they differ.
 ///
-/// `verifier` is a verifier (a fresh copy serves each model) or a function that makes one; one for trees is held
-/// against trees, a random one for each pair of models. No sampling is involved: a pass is a proof for the models tried,
-/// a failure names an output with both its probabilities.
-/// Throws std::invalid_argument where nothing would be checked: no sizes, no gammas, models or max_new_tokens below
-/// 1, a tolerance outside [0, 1).
+/// `verifier` is a verifier (each model gets a fresh copy), or a function that makes one. A verifier for trees gets a random
+/// tree for each pair of models. No sampling is involved. A pass is a proof for the models tried. A failure names an output
+/// with both probabilities.
+/// Throws: std::invalid_argument if nothing would be checked: vocab_sizes, gammas or siblings empty, models or
+/// max_new_tokens below 1, or a tolerance outside [0, 1).
 /// Cost: with the defaults, a tenth of a second in an optimised build.
 template <std::floating_point Scalar = double, class VerifierOrFactory>
 LosslessReport check_lossless(VerifierOrFactory verifier, const LosslessCheck& check = {}) {

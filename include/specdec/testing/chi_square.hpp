@@ -1,4 +1,4 @@
-// A sampled check of a law, for what cannot be enumerated.
+// Checks a law by sampling, where it cannot be enumerated.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@ struct [[nodiscard]] SampledReport {
   double threshold = 0;  ///< accepted up to here
   Index degrees = 0;     ///< of freedom
   Index impossible = 0;  ///< outputs seen that have probability 0
-  Index rare = 0;        ///< outputs seen that are too rare for a cell of their own, even together
+  Index rare = 0;        ///< outputs seen that are too rare for a cell, even pooled
   double rare_expected = 0;
   explicit operator bool() const { return accepted; }
 
@@ -30,19 +30,19 @@ struct [[nodiscard]] SampledReport {
   }
 };
 
-/// Draws `samples` outputs by calling sample() and tests them against the joint law `expected`. Joint laws of
-/// several tokens are what to test: bugs of verifiers often leave every marginal intact.
+/// Draws `samples` outputs by calling sample(), and tests them against the joint law `expected`. Test joint laws of several
+/// tokens: a bug of a verifier often leaves every marginal correct.
 ///
-/// A right law is rejected with probability at most `false_alarm` (as far as X² has its limiting law), half of
-/// it for X² and half for the outputs too rare to enter it. With t = −ln(false_alarm/2), X² on k degrees of
-/// freedom is rejected beyond k + 2√(k·t) + 2t (the tail bound of Laurent and Massart, 2000, Lemma 1). Outputs
-/// with an expected count below 10 are pooled; a pool that still expects μ < 10 and is seen n > μ times is
-/// rejected if μ − n + n·ln(n/μ) > t (Chernoff's bound). An output of probability 0 is rejected at once.
-/// `fitted`: how many numbers of the law were taken from these very samples (how often each context was come to, say). X²
-/// has a degree of freedom less for each.
-/// Throws std::invalid_argument where samples are too few for two cells (unless the law has one output only), unless
-/// `fitted` is 0 or leaves a degree of freedom, and unless 0 < false_alarm < 1: no other threshold rejects some outputs and
-/// not all.
+/// A correct law is rejected with probability at most `false_alarm` (as far as X² has its limiting law). Half of it is for
+/// X², half for outputs too rare for X². Let t = −ln(false_alarm/2). X² on k degrees of freedom is rejected above
+/// k + 2√(k·t) + 2t (tail bound of Laurent and Massart, 2000, Lemma 1). Outputs with an expected count below 10 are pooled.
+/// If the pool still expects μ < 10, and is seen n > μ times, it is rejected if μ − n + n·ln(n/μ) > t (Chernoff's bound).
+/// An output of probability 0 is rejected at once.
+///
+/// `fitted`: how many numbers of the law were estimated from these samples (how often each context occurred, say). X² has
+/// one degree of freedom less for each.
+/// Throws: std::invalid_argument if samples are too few for two cells (unless the law has one output only), if `fitted` is
+/// negative or leaves no degree of freedom, and unless 0 < false_alarm < 1.
 template <std::invocable Sample>
 SampledReport check_sampled(Sample&& sample, const Law& expected, Index samples, double false_alarm = 1e-6,
                             Index fitted = 0) {

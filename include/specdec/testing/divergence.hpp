@@ -1,4 +1,4 @@
-// Why two greedy texts that should agree do not.
+// Explains why two greedy texts differ that should be equal.
 #pragma once
 
 #include <algorithm>
@@ -21,45 +21,44 @@
 
 namespace specdec::testing {
 
-/// How two texts were compared.
+/// How to compare two texts.
 struct DivergenceOptions {
-  /// How many tokens of the text a call takes in at a time, asked for the rows after all of them, as verification of γ
-  /// drafted tokens does with γ + 1. Of each the model is asked twice about the parting: by the first row of a call, and by
-  /// the last.
+  /// Tokens per model call. A call returns the rows after all its tokens, like the verification of γ drafted tokens with
+  /// γ + 1 rows. For each size the model is asked twice: the parting is at the first row of a call, then at the last row.
   std::vector<Index> call_sizes = {1, 2, 3, 5, 9};
-  /// By how much of itself a logit may be off, whatever the call: half a unit of its last bit, where it is as the type that
-  /// it is handed over in; more where the engine computes in less. Negative: that of the type.
+  /// The relative error of a logit, in calls of any size: half a unit in the last place if the engine computes in the type
+  /// of the logits; more if it computes in a narrower type. Negative: computed from the type of the logits.
   double precision = -1;
 };
 
-/// What the model says where two texts part.
+/// The model's logits at the place where two texts part, from one call.
 struct CallAtParting {
-  Index call_size = 0, row = 0;  ///< by which row of a call of how many tokens, at most
+  Index call_size = 0, row = 0;  ///< the most tokens of the call, and the row of the call at the parting
   double left = 0, right = 0;    ///< the logits of the two tokens
-  double largest = 0;            ///< and of the row
+  double largest = 0;            ///< the largest logit of the row
 };
 
 /// Where two texts part, and why.
 struct Divergence {
   enum class Kind {
-    none,     ///< they do not: they are one text
-    shorter,  ///< they do not, but one ends before the other
-    numbers,  ///< within what the call's shape and the rounding of logits may do: both texts are greedy
-    left,     ///< the left text's token is not the model's: its logit is too small for numbers to be why
-    right,    ///< the right text's is not
-    both,     ///< nor is either
+    none,     ///< the texts are equal
+    shorter,  ///< one text is the beginning of the other
+    numbers,  ///< call shapes and rounding can explain the difference: both texts are greedy
+    left,     ///< the left text is not greedy: the logit of its token is too small
+    right,    ///< the right text is not greedy
+    both,     ///< neither text is greedy
   };
 
   Kind kind = Kind::none;
-  Index position = -1;          ///< how many tokens the two texts begin with in common, where they part
-  Token left = -1, right = -1;  ///< what they go on with
+  Index position = -1;          ///< the length of the common prefix; −1 if the texts do not part
+  Token left = -1, right = -1;  ///< the first tokens that differ
   double left_short = 0,
-         right_short = 0;  ///< by how much their logits are below the row's largest, at the least
-  /// By how much the shape of a call moves one of the logits against another, and by how much rounding may.
+         right_short = 0;  ///< how far their logits are below the largest; the least over all calls
+  /// How far the call shape moves the logits relative to each other, and how far rounding may move them.
   double moved = 0, rounding = 0;
   std::vector<CallAtParting> calls = {};
 
-  /// Whether both texts may be greedy ones.
+  /// Whether both texts can be greedy.
   explicit operator bool() const {
     return kind == Kind::none || kind == Kind::shorter || kind == Kind::numbers;
   }
@@ -85,16 +84,16 @@ struct Divergence {
 
 namespace detail {
 
-/// Asks a model about the row after one of the tokens of a text.
+/// Asks a model for the row after the common prefix of two texts.
 template <class M>
 class AtParting {
  public:
-  /// The row after the first `length` tokens of the text, the first `prompt` of which are fed together.
+  /// Asks for the row after the first `length` tokens of the text. The first `prompt` tokens are fed together.
   AtParting(M& model, std::span<const Token> text, Index prompt, Index length, Token left, Token right)
       : model_(model), text_(text), prompt_(prompt), last_(length - 1), left_(left), right_(right) {}
 
-  /// By row number `row` of a call of `size` tokens, where text and context have room for such a call. A call that would
-  /// begin in the prompt begins with it.
+  /// Reads row number `row` of a call of `size` tokens; the call is shorter if text or context end before. A call that would
+  /// begin within the prompt begins at its first token.
   CallAtParting ask(Index size, Index row) {
     model_.truncate(0);
     const Index begin = last_ - row < prompt_ ? 0 : last_ - row;
@@ -126,7 +125,8 @@ class AtParting {
   Token left_, right_;
 };
 
-/// How far apart numbers of the calls are. One that is infinite, of a token that cannot come out, tells nothing.
+/// The difference between the largest and the smallest number of the calls. Infinite numbers (of impossible tokens) are
+/// ignored.
 inline double spread(std::span<const CallAtParting> calls, auto&& number) {
   double least = std::numeric_limits<double>::infinity(), most = -least;
   for (const CallAtParting& call : calls) {
@@ -137,7 +137,7 @@ inline double spread(std::span<const CallAtParting> calls, auto&& number) {
   return std::max(0.0, most - least);
 }
 
-/// What the calls make of the two tokens.
+/// Decides from the calls what kind of divergence it is.
 inline void weigh(Divergence& out, double precision) {
   const auto left = [](const CallAtParting& call) { return call.largest - call.left; };
   const auto right = [](const CallAtParting& call) { return call.largest - call.right; };
@@ -147,7 +147,7 @@ inline void weigh(Divergence& out, double precision) {
     out.right_short = std::min(out.right_short, right(call));
     for (const double logit : {call.largest, call.left, call.right})
       if (std::isfinite(logit))
-        out.rounding = std::max(out.rounding, 2 * precision * std::abs(logit));  // of two
+        out.rounding = std::max(out.rounding, 2 * precision * std::abs(logit));  // two logits
   }
   const auto margin = [](const CallAtParting& call) { return call.left - call.right; };
   out.moved = std::max({spread(out.calls, left), spread(out.calls, right), spread(out.calls, margin)});
@@ -177,17 +177,17 @@ double precision_of_logits() {
 
 }  // namespace detail
 
-/// Explains why two texts that the same model should have written greedily differ: where they part, how far the two tokens
-/// are below the largest logit there, and whether that lies within what the model's own numbers do. For that the model is
-/// asked about that place by calls of several shapes, since kernels that add in another order give other last bits.
+/// Explains why two greedy texts of one model differ. It finds where they part, how far both tokens are below the largest
+/// logit there, and whether the model's own numerical noise can explain that. To measure the noise it asks for that place
+/// in calls of several shapes: kernels that add in another order give other last bits.
 ///
-/// `left` and `right` are the new tokens after `prompt`. Two greedy texts may part where both tokens are within
-/// moved + rounding of the largest logit: then nothing is wrong but the wish for equal texts. Else something is: a cache
-/// that was not rolled back, a row of another position, a rule that is not greedy. The logits are the model's own: where a
-/// hook or a processor changed them, give a model of logits that does so, too.
-/// Throws std::invalid_argument on an empty prompt, tokens outside the vocabulary, call sizes below 1 or none; what the model
-/// throws. The model's context is left empty.
-/// Cost: twice as many passes over the context as there are call sizes.
+/// `left` and `right` are the new tokens after `prompt`. If both tokens are within moved + rounding of the largest logit,
+/// nothing is wrong: greedy texts may part there. Else there is a bug: a KV cache that was not rolled back, a row of another
+/// position, a rule that is not greedy. If a hook or a processor changed the logits, pass a model that applies it, too. The
+/// model's context is left empty.
+/// Throws: std::invalid_argument on an empty prompt, tokens outside the vocabulary, and call sizes that are below 1 or
+/// missing; what the model throws.
+/// Cost: two passes over the context for each call size.
 template <class M>
 Divergence explain_divergence(M& model, TokenIds prompt, std::span<const Token> left,
                               std::span<const Token> right, const DivergenceOptions& options = {}) {

@@ -1,24 +1,23 @@
 // Does a drafter really draw its tokens from the rows that it reports? A statistical audit of a run.
 //
-// A q that the tokens were not drawn from (the raw row beside a draw from the processed one, the row of
-// another position) raises no error: it biases the text, quietly. Two questions are put to the tokens x and
-// their rows q, and neither needs a second run or a look into the drafter:
+// If the tokens were not drawn from q, no error is raised: the text is biased, quietly. Examples: a raw q with a draw from
+// the processed row, or the row of another position. Two tests on the tokens x and their rows q find this. Neither needs a
+// second run or access to the drafter.
 //
-//   Are the tokens likelier, or rarer, than q says? M_β = Π q(x)^(β−1) / Σ_y q(y)^β is the likelihood of the
-//   tokens at temperature 1/β over that under q. If x ~ q it is a martingale of mean 1, whatever the rows and
-//   however each depends on the past, so that it, or a mixture of several, ever exceeds 1/a with a
-//   probability of at most a (Ville, 1939; Shafer, Shen, Vereshchagin, Vovk, "Test martingales, Bayes factors
-//   and p-values", Statistical Science 26(1), 2011). Rows that are one-hot or flat leave it as it is. For β
-//   near 1 it is the test of Σ (log q(x) − E log q), but exact for any number of tokens.
+//   Are the tokens likelier, or rarer, than q says? M_β = Π q(x)^(β−1) / Σ_y q(y)^β is a likelihood ratio: the tokens at
+//   temperature 1/β against the tokens under q. If x ~ q, M_β is a martingale of mean 1, for any rows and any dependence
+//   on the past. So M_β, or a mixture of several, ever exceeds 1/a with a probability of at most a (Ville, 1939; Shafer,
+//   Shen, Vereshchagin, Vovk, "Test martingales, Bayes factors and p-values", Statistical Science 26(1), 2011). One-hot
+//   and flat rows do not change M_β. For β near 1 it is the test of Σ (log q(x) − E log q), but exact for any number of
+//   tokens.
 //
-//   Is U = Σ_{q(y) > q(x)} q(y) + V·Σ_{q(y) = q(x)} q(y), V uniform, uniform on [0, 1), and independent of
-//   the U before it? It is if x ~ q (Rosenblatt, "Remarks on a multivariate transformation", 1952; randomised
-//   where q is discrete, and testing forecasts by it, as in Diebold, Gunther, Tay, 1998). Ordered by
-//   decreasing q, U feels what temperature, top-k and argmax do; in pairs it also feels rows that are right
-//   on average only.
+//   Let U = Σ_{q(y) > q(x)} q(y) + V·Σ_{q(y) = q(x)} q(y) with V uniform. Is U uniform on [0, 1), and independent of the
+//   last U? It is if x ~ q (Rosenblatt, "Remarks on a multivariate transformation", 1952; randomised for discrete q; used
+//   to test forecasts by Diebold, Gunther, Tay, 1998). U orders tokens by decreasing q, so it detects a wrong temperature,
+//   top-k or argmax. Pairs of U also detect rows that are right only on average.
 //
-// A tree is a series of tokens, too, in the order of their numbers: q of a token is its law given its elder siblings, and
-// what else was drawn before it, ancestors apart, tells nothing about it.
+// A tree counts as a series of tokens, in the order of their numbers. The q of a token is its law given its elder siblings.
+// Apart from its ancestors, the other tokens before it tell nothing about it.
 #pragma once
 
 #include <algorithm>
@@ -41,15 +40,15 @@
 
 namespace specdec::testing {
 
-/// How an audit is done.
+/// Options of an audit.
 struct AuditOptions {
-  double false_alarm = 1e-4;  ///< the probability that an honest drafter is convicted, at most
-  std::uint64_t seed = 1;     ///< of the V that U is randomised by
+  double false_alarm = 1e-4;  ///< the largest probability that an honest drafter is convicted
+  std::uint64_t seed = 1;     ///< of the V in U
 };
 
 namespace detail {
 
-/// The test martingales: log M_β, and how large their mixtures have ever been.
+/// The test martingales: log M_β, and the largest values that their mixtures have had.
 class LikelihoodRatios {
  public:
   void add(const RowReading& row) {
@@ -69,7 +68,7 @@ class LikelihoodRatios {
   }
 
  private:
-  // The log of the mean.
+  // The log of the mean of the martingales.
   static double mixture(std::span<const double> logs) {
     const double largest = *std::max_element(logs.begin(), logs.end());
     double sum = 0;
@@ -100,18 +99,19 @@ inline std::optional<SampledReport> check_uniform(std::span<const Index> counts,
 
 }  // namespace detail
 
-/// The audit itself, for loops of your own: add() the rows and tokens of every draft, then ask for the
-/// report().
+/// The audit itself, for your own loop: add() the rows and tokens of every draft, then ask for the report().
 ///
-/// Convicts an honest drafter with a probability of at most `false_alarm` (as far as X² has its limiting
-/// law), a quarter of it each for tokens likelier and rarer than q, for the cells of U and for their pairs.
-/// The first two hold for all moments of a run at once, the others for one report. A token of probability 0
-/// and a row that is no distribution convict by themselves. Of rows that are one-hot or flat only that is
-/// checked, so of chosen tokens only that they are what their rows name. Rows that are wrong, but right on average and in the order of successive tokens, go unnoticed.
-/// Convicts by likelihood from the first token on, by U from 160 informative tokens, by pairs from 320;
-/// acquits from 320. (An informative token is one whose row has an order and is not all but one-hot.)
-/// Source: the top of this file. Throws: std::invalid_argument unless 0 < false_alarm < 1.
-/// Random: a generator of its own, one number per informative token.
+/// Convicts an honest drafter with a probability of at most `false_alarm` (as far as X² has its limiting law). Each of four
+/// tests gets a quarter: tokens likelier than q, tokens rarer than q, cells of U, pairs of U. The first two tests may be
+/// read at any time of a run, again and again; the other two are valid for one report. A token of probability 0, or a row
+/// that is no distribution, convicts by itself. In one-hot and flat rows nothing else is checked: a chosen token must only
+/// be the token of its row. Wrong rows go unnoticed if they are right on average and in pairs of successive tokens.
+///
+/// A token is informative if its row has unequal probabilities and is not nearly one-hot. The likelihood tests can convict
+/// from the first token on, U from 160 informative tokens, pairs from 320. An acquittal needs 320.
+/// Source: the top of this file.
+/// Throws: std::invalid_argument unless 0 < false_alarm < 1.
+/// Random: one number per informative token, from the audit's own generator.
 class DraftAudit {
  public:
   explicit DraftAudit(const AuditOptions& options = {}) : options_(options), state_(options.seed) {
@@ -119,9 +119,10 @@ class DraftAudit {
       specdec::detail::invalid_argument("false_alarm = ", options.false_alarm, " is outside (0, 1)");
   }
 
-  /// Row i is what tokens[i] is said to be drawn from; in a tree, given its elder siblings. A draft of a wrong shape is read as far as it goes: to
-  /// complain is up to the loop. A throw leaves the audit as it was.
-  /// Cost: a pass over each row, of its support where it lists it. No allocation.
+  /// Adds a draft. Row i is the row that the drafter reports for tokens[i]; in a tree, given the token's elder siblings. If
+  /// the numbers of rows and tokens differ, the common part is read; the loop reports the error. After a throw the audit is
+  /// unchanged.
+  /// Cost: a pass over each row; over the listed tokens of a sparse row. No allocation.
   template <Probabilities Rows>
   void add(const Rows& reported, std::span<const Token> tokens) {
     const auto rows = distributions(reported);
@@ -165,13 +166,13 @@ class DraftAudit {
     void enter(const detail::RowReading& row) {
       if (!row.is_distribution()) {
         ++bad_rows;
-      } else if (row.value() > 0) {  // blocks of logits may have 0 for what is all but 0
+      } else if (row.value() > 0) {  // blocks of logits may round a tiny probability to 0
         ratios.add(row);
         if (row.is_informative()) place(row.position(uniform01(generator)));
       }
     }
 
-    // Pairs do not overlap, so that they are independent of one another.
+    // Pairs do not overlap, so that they are independent.
     void place(double u) {
       const auto cell = std::min(static_cast<std::size_t>(u * 16), std::size_t{15});
       ++cells[cell];
@@ -186,7 +187,7 @@ class DraftAudit {
     std::size_t last = 0;
   };
 
-  // Most faults trip several tests; which likelihood they raise tells them apart.
+  // Most faults fail several tests. The likelihoods tell the faults apart.
   DraftFault fault(const DraftAuditReport& report) const {
     if (report.bad_rows > 0) return DraftFault::bad_row;
     if (report.impossible > 0) return DraftFault::impossible;

@@ -1,4 +1,4 @@
-// What an audit of a drafter found, in words.
+// The report of an audit of a drafter.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace specdec::testing {
 
-/// What an audit found, as far as it can tell.
+/// The fault that an audit found.
 enum class DraftFault {
   none,        ///< nothing speaks against the drafter
   bad_row,     ///< a row is no distribution
@@ -19,7 +19,7 @@ enum class DraftFault {
   unrelated,   ///< the tokens have little to do with their rows
 };
 
-/// A fault and what it smells of.
+/// Prints a fault, and its likely causes.
 inline std::ostream& operator<<(std::ostream& out, DraftFault fault) {
   switch (fault) {
     case DraftFault::none:
@@ -48,21 +48,21 @@ inline std::ostream& operator<<(std::ostream& out, DraftFault fault) {
 struct [[nodiscard]] DraftAuditReport {
   DraftFault fault = DraftFault::none;
   Index tokens = 0;       ///< drafted tokens seen
-  Index informative = 0;  ///< of which the row left something to be ordered
+  Index informative = 0;  ///< tokens with an informative row, see DraftAudit
   Index impossible = 0;   ///< tokens of probability 0
   Index bad_rows = 0;
   double likelier = 0, rarer = 0;      ///< largest log-likelihood ratios against q
-  double threshold = 0;                ///< of both: convicted beyond it
-  std::optional<SampledReport> order;  ///< U in 16 cells, where there were enough
-  std::optional<SampledReport> pairs;  ///< successive U in 4 × 4 cells, where there were enough
+  double threshold = 0;                ///< a ratio above it convicts
+  std::optional<SampledReport> order;  ///< U in 16 cells, if there were enough tokens
+  std::optional<SampledReport> pairs;  ///< successive U in 4 × 4 cells, if there were enough tokens
 
-  /// Below this many informative tokens that nothing was found means nothing.
+  /// With fewer informative tokens there is no acquittal: a fault may not have shown yet.
   static constexpr Index least_informative = 320;
 
   bool convicted() const { return fault != DraftFault::none; }
-  /// Enough was seen to speak of an honest drafter.
+  /// Whether no fault was found in enough tokens.
   bool acquitted() const { return !convicted() && informative >= least_informative; }
-  /// Nothing speaks against the drafter: acquitted, or too little seen.
+  /// Not convicted: acquitted, or too few tokens.
   explicit operator bool() const { return !convicted(); }
 
   friend std::ostream& operator<<(std::ostream& out, const DraftAuditReport& report) {

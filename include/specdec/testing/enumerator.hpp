@@ -1,4 +1,4 @@
-// Chance that takes every branch: the source of chance for proofs.
+// The source of chance for proofs: it takes every branch.
 #pragma once
 
 #include <algorithm>
@@ -13,20 +13,21 @@
 
 namespace specdec::testing {
 
-/// Runs code over all outcomes of its randomness, depth first, each with its exact probability:
+/// Runs code over all outcomes of its random choices, depth first. Each run has its exact probability:
 ///
 ///   Enumerator chance;
 ///   do { run(chance); use(chance.probability()); } while (chance.next());
 ///
-/// The code must make the same choices in the same order when it sees the same outcomes, and must reach its
-/// end after finitely many. A race is one choice between its winners and the loss, with the probabilities of
-/// its closed form; that the loop of RandomChance has that law is checked on its own (tests/chance/race.cpp).
+/// The code must be deterministic: equal outcomes lead to the same next choice. It must end after finitely many choices. A
+/// race is one choice between all its winners and the loss, with the probabilities of its closed form. That the race of
+/// RandomChance has this law is checked in tests/chance/race.cpp.
 class Enumerator {
  public:
   /// The probability of the outcomes of the current run so far.
   double probability() const { return probability_; }
 
-  /// Moves on to the next run; false when all have been.
+  /// Prepares the next run; false if there is none left.
+  /// Throws: std::logic_error if the last run made fewer choices than an earlier run with these outcomes.
   [[nodiscard]] bool next() {
     if (depth_ != path_.size())
       throw std::logic_error("specdec: a run made fewer choices than the same run before");
@@ -50,7 +51,7 @@ class Enumerator {
         choose(row.vocab_size(), [&](Index x) { return row.probability(static_cast<Token>(x)); }));
   }
 
-  /// For run_race: the rounds share nothing here.
+  /// For run_race(). Here the rounds of a race share no work.
   template <class S, Distribution R>
   Token draw_again(S&, const R& row) {
     return draw(row);
@@ -60,7 +61,7 @@ class Enumerator {
   std::optional<Token> race(double w, const P& p, const Q& q) {
     if (w <= 0) return std::nullopt;
     const Index size = p.vocab_size();
-    // Token by token, as the outcomes are weighed: a pass over segments may leave a mass where no token has any.
+    // Summed token by token, like the weights below: a pass over segments may round to a mass that no token has.
     double mass = 0;
     for (Index x = 0; x < size; ++x) mass += residual(w, p, 1.0, q, static_cast<Token>(x));
     const double lost = std::max(1 - w, 0.0), all = mass + lost;
@@ -86,8 +87,8 @@ class Enumerator {
     bool known;
   };
 
-  // One of `count` outcomes by their weights, which sum to 1: the recorded one on the path being replayed,
-  // the first possible one beyond it.
+  // Chooses one of `count` outcomes; their weights sum to 1. Replays the recorded path first. After it, takes the first
+  // possible outcome.
   template <class Weight>
   Index choose(Index count, Weight&& weight) {
     const auto possible_from = [&](Index i) {
@@ -114,8 +115,8 @@ class Enumerator {
   double probability_ = 1;
 };
 
-/// Calls run(chance) for every outcome of its randomness. chance.probability() is exact once run is at its
-/// end.
+/// Calls run(chance) for every outcome of its random choices. At the end of run, chance.probability() is the exact
+/// probability of the outcome.
 template <class Run>
 void enumerate(Run&& run) {
   Enumerator chance;

@@ -1,4 +1,4 @@
-// Drafts trees of any form, with tokens that come about in any way: for proofs.
+// For proofs: drafts trees of a given form, with tokens that are drawn or chosen.
 #pragma once
 
 #include <algorithm>
@@ -19,15 +19,15 @@
 
 namespace specdec::testing {
 
-/// How a token of a tree comes about, given its elder siblings.
+/// How a token of a tree is picked, given its elder siblings.
 enum class Sibling {
   independent,          ///< drawn from the row after its parent
   without_replacement,  ///< drawn from that row without the elders' tokens
   chosen,               ///< the likeliest token that no elder has
 };
 
-/// A tree of which the tokens are still to be drafted: token k follows token parents[k], or the context where that is −1,
-/// and comes about as kinds[k] says.
+/// A tree without its tokens: token k follows token parents[k], or the context if parents[k] = −1. kinds[k] says how token
+/// k is picked.
 struct TreeForm {
   std::vector<Index> parents;
   std::vector<Sibling> kinds;
@@ -40,7 +40,8 @@ struct TreeForm {
   }
   TreeForm(std::vector<Index> above, Sibling how) : parents(std::move(above)), kinds(parents.size(), how) {}
 
-  /// Any tree of so many tokens, of any of these kinds. Throws std::invalid_argument where there is none to choose from.
+  /// A random tree with this many tokens; each has one of these kinds.
+  /// Throws: std::invalid_argument if `kinds` is empty.
   template <RandomBitGenerator Generator>
   static TreeForm random(Index tokens, std::span<const Sibling> kinds, Generator& generator) {
     if (kinds.empty()) specdec::detail::invalid_argument("siblings is empty: no token could come about");
@@ -60,7 +61,7 @@ struct TreeForm {
 
 namespace detail {
 
-/// The row that the next sibling is drawn from; one without mass where nothing can follow the elders.
+/// The row that the next sibling is drawn from. It has no mass if there can be no more siblings.
 template <class Row>
 Row sibling_row(Row q, Sibling kind, std::span<const Token> elders) {
   const auto nothing = [&] { return Row(Row::Zero(q.size())); };
@@ -78,11 +79,13 @@ Row sibling_row(Row q, Sibling kind, std::span<const Token> elders) {
 
 }  // namespace detail
 
-/// Drafts trees of one form with a model whose every distribution is known, TableModel for one. Of a form that is larger
-/// than the limits its first tokens are drafted, but for those that are too deep. Where a node can have no more children
-/// their places stay empty: what else is drafted depends on no row. limits.trunk is not looked at. Satisfies Drafter.
+/// Drafts trees of one form with a model that has distribution(context), such as TableModel. Satisfies Drafter.
 ///
-/// Random: one draw a token, by ascending number. Cost: a proof's.
+/// If the form exceeds the limits, the first tokens are drafted, without tokens that are too deep. If a node can have no
+/// more children, their places stay empty: which of the other tokens are drafted does not depend on the rows. limits.trunk
+/// is ignored.
+/// Random: one draw per token, in the order of their numbers.
+/// Cost: not optimised.
 template <class M = TableModel<>>
 class FormDrafter {
  public:
@@ -143,7 +146,7 @@ class FormDrafter {
   M model_;
   TreeForm form_;
   std::vector<Token> tokens_;
-  std::vector<Index> parents_, numbers_, depths_;  // numbers_: of the form's tokens in the tree
+  std::vector<Index> parents_, numbers_, depths_;  // numbers_[k]: the form's token k in the tree
   Rows rows_;
 };
 

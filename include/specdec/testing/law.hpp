@@ -1,4 +1,4 @@
-// Exact laws: of what the target alone would write, and of what a decoder writes.
+// Exact laws (distributions over outputs): of the target alone, and of a decoder.
 #pragma once
 
 #include <algorithm>
@@ -55,7 +55,7 @@ inline Difference largest_difference(const Law& left, const Law& right) {
 
 namespace detail {
 
-// Adds to `law` the law of what `model` writes after `context` has `length` more tokens to go, or stops.
+// Adds to `law` the outputs of `model` that continue `context`, up to options.max_new_tokens or a stop token.
 template <class M, class Choose>
 void continue_law(const M& model, std::vector<Token>& context, std::size_t prompt_size, double probability,
                   const Options& options, const Choose& choose, Law& law) {
@@ -75,7 +75,7 @@ void continue_law(const M& model, std::vector<Token>& context, std::size_t promp
   }
 }
 
-/// More tokens than can be enumerated, whatever the models: each takes a level of recursion.
+/// The longest output that is accepted. No law of such outputs can be enumerated; each token takes a level of recursion.
 inline constexpr Index longest_output = 4096;
 
 inline void check_enumerable(const char* name, Index tokens) {
@@ -88,7 +88,7 @@ inline void check_enumerable(const char* name, Index tokens) {
 inline constexpr auto sampled = [](const auto& row, Token x) { return row.probability(x); };
 inline constexpr auto greedy = [](const auto& row, Token x) { return x == row.argmax() ? 1.0 : 0.0; };
 
-/// The law of what the model writes alone, of which choose(row, x) is the probability of token x.
+/// The law of the model's own outputs, where choose(row, x) is the probability of token x.
 template <class M, class Choose>
 Law law_of(const M& model, std::span<const Token> prompt, const Options& options, const Choose& choose) {
   check_enumerable("max_new_tokens", options.max_new_tokens);
@@ -100,14 +100,14 @@ Law law_of(const M& model, std::span<const Token> prompt, const Options& options
 
 }  // namespace detail
 
-/// The law of the target alone. `model` offers distribution(context), as TableModel does. All laws here throw
-/// std::invalid_argument on a max_new_tokens that is negative or more than could ever be enumerated.
+/// The law of the target alone. `model` has distribution(context), see TableModel.
+/// Throws: std::invalid_argument if max_new_tokens is negative or too large to be enumerated. All laws in this header do.
 template <class M>
 Law target_law(const M& model, std::span<const Token> prompt, const Options& options) {
   return detail::law_of(model, prompt, options, detail::sampled);
 }
 
-/// The law of greedy decoding with the target alone: all on one output.
+/// The law of greedy decoding with the target alone: one output has probability 1.
 template <class M>
 Law greedy_law(const M& model, std::span<const Token> prompt, const Options& options) {
   return detail::law_of(model, prompt, options, detail::greedy);
@@ -122,7 +122,7 @@ struct GenerationLaw {
   double emitted = 0;
   double block_efficiency() const { return emitted / target_calls; }
 
-  /// Enters what was done from `before` to `after` with probability p.
+  /// Adds the counts between `before` and `after`, weighted with p.
   void count(double p, const Stats& after, const Stats& before = {}) {
     const auto share = [p](Index now, Index then) { return p * static_cast<double>(now - then); };
     target_calls += share(after.target_calls, before.target_calls);
@@ -132,8 +132,8 @@ struct GenerationLaw {
   }
 };
 
-/// Enumerates decoder.generate() as it stands: every draft, every coin, every race of every step, models and
-/// caches included. Exponential in the number of tokens: a handful.
+/// The exact law of decoder.generate(). Runs it for every outcome of every draft, coin and race, with models and caches.
+/// Cost: exponential in the number of tokens: use a handful.
 template <class Decoder>
 GenerationLaw enumerate_generate(Decoder& decoder, std::span<const Token> prompt, const Options& options) {
   detail::check_enumerable("max_new_tokens", options.max_new_tokens);
@@ -147,11 +147,11 @@ GenerationLaw enumerate_generate(Decoder& decoder, std::span<const Token> prompt
   return out;
 }
 
-/// The law of what the decoder writes, as enumerate_generate() finds it, but faster: steps one sequence at a time,
-/// and continues only once from states that several histories reach (the same context and an equal verifier; a
-/// verifier that has members but no == is never merged). All branches share the decoder's drafter and draft length,
-/// so neither may go on learning (a law of those that do: enumerate() over fresh decoders). The contexts of the
-/// models are rebuilt for every step, so cache rollback is not exercised: enumerate_generate() does that.
+/// The law of enumerate_generate(), but faster. It enumerates step by step, and merges equal states: states with equal
+/// contexts and equal verifiers are continued only once. A verifier that has members but no == is never merged.
+/// Pre: the drafter and the draft length do not learn, since all branches share them. (For learners: enumerate() over
+/// fresh decoders.)
+/// The models' contexts are rebuilt for every step, so this does not test cache rollback; enumerate_generate() does.
 template <class Decoder>
 GenerationLaw exact_generate(Decoder& decoder, std::span<const Token> prompt, const Options& options) {
   detail::check_enumerable("max_new_tokens", options.max_new_tokens);
@@ -165,7 +165,7 @@ GenerationLaw exact_generate(Decoder& decoder, std::span<const Token> prompt, co
     if constexpr (std::equality_comparable<V>) return a.verifier() == b.verifier();
     else return std::is_empty_v<V>;
   };
-  // Contexts only grow, so the shortest first: all histories of a state have been found when it is continued.
+  // Contexts only grow. So the shortest is continued first: by then all histories of its states have been found.
   std::map<std::pair<std::size_t, std::vector<Token>>, std::vector<State>> open;
   GenerationLaw out;
   const auto enter = [&](Sequence sequence, double p) {
@@ -199,8 +199,8 @@ GenerationLaw exact_generate(Decoder& decoder, std::span<const Token> prompt, co
   return out;
 }
 
-/// One step from a fresh sequence: the law of its output completed by the target to γ+1 tokens (which is the
-/// target's law exactly if the rule is valid: Sun et al., Lemma 2), and P(τ > i) for i < γ.
+/// One step from a fresh sequence: P(τ > i) for i < γ, and the law of the output after the target alone has completed it to
+/// γ+1 tokens. This law is the target's if and only if the rule is valid (Sun et al., Lemma 2).
 struct StepLaw {
   Law law;
   std::vector<double> beyond;  ///< [i]: P(τ > i)
@@ -211,7 +211,7 @@ struct StepLaw {
   }
 };
 
-/// `target` offers distribution(context) as well as the Model calls.
+/// The exact StepLaw. `target` has distribution(context) besides the Model calls.
 template <class Target, class Drafter, class V>
 StepLaw exact_step(Target& target, Drafter& drafter, const V& verifier, std::span<const Token> prompt,
                    Index gamma) {

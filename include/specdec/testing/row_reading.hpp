@@ -1,4 +1,4 @@
-// What an audit wants to know of a row and the token that was drawn from it.
+// The numbers that an audit needs about a row and the token drawn from it.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +13,12 @@
 
 namespace specdec::testing::detail {
 
-/// The exponents β of the alternatives: powers that take square roots only. The likelier ones first.
+/// The exponents β of the alternatives, those above 1 first. Their powers need square roots and products only.
 inline constexpr std::array<double, 9> exponents{1.0625, 1.125, 1.25, 1.5, 2, 0.9375, 0.875, 0.75, 0.5};
-inline constexpr std::size_t sharper = 5;  // how many of them are above 1
+inline constexpr std::size_t sharper = 5;  // how many exponents are above 1
 inline constexpr std::size_t squares = 4;  // the place of β = 2
 
-/// What the audit wants to know of a row and the token drawn from it, in one pass over the row.
+/// Reads these numbers in one pass over the row.
 class RowReading {
  public:
   template <Distribution R>
@@ -33,7 +33,7 @@ class RowReading {
   /// Σ q(y)^β.
   double power(std::size_t k) const { return powers_[k]; }
 
-  /// Finite, not negative, and normalised up to what the rounding of a narrow scalar does.
+  /// Whether the row is finite, not negative, and normalised up to the rounding of a narrow scalar.
   bool is_distribution() const {
     return std::abs(total_ - 1) <= 0.01 &&
            std::isfinite(std::accumulate(powers_.begin(), powers_.end(), 0.0));
@@ -42,14 +42,14 @@ class RowReading {
   /// U for a given V.
   double position(double v) const { return (above_ + v * equal_) / total_; }
 
-  /// Whether there is an order: not where all mass is on tokens of one probability, one or several. (Where
-  /// nearly all is on one, U is V and little else, which would only dilute.)
+  /// Whether the row has unequal probabilities and is not nearly one-hot. (In a nearly one-hot row U is almost equal to V,
+  /// which weakens the test.)
   bool is_informative() const { return equal_ < (1 - 1e-6) * total_ && powers_[squares] < 0.9; }
 
  private:
   using Piece = specdec::detail::Segment<>;
 
-  // The token's probability as the segments have it, to the last bit.
+  // The token's probability, to the last bit equal to the value in the segments.
   template <Distribution R>
   static double value_of(const R& row, Token x) {
     if constexpr (SegmentedRow<R> && !ListedRow<R>) {
@@ -61,7 +61,7 @@ class RowReading {
     }
   }
 
-  // In the row's own scalar, as a whole: entry by entry Eigen may round another way.
+  // Evaluates a whole segment in the row's scalar: Eigen may round single entries differently.
   template <class Segment>
   static Piece evaluated(const Segment& segment) {
     const specdec::detail::Segment<typename Segment::Scalar> piece = segment;

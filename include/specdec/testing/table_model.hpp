@@ -1,4 +1,4 @@
-// Small models whose every distribution is known: what the proofs run on.
+// Small models with known distributions, for proofs.
 #pragma once
 
 #include <algorithm>
@@ -21,24 +21,23 @@
 
 namespace specdec::testing {
 
-/// A model whose next-token distribution is looked up by the last `order` tokens: a Markov source, different
-/// in every context that differs in them. Satisfies Model, and takes trees.
+/// A Markov model: looks up the next-token distribution by the last `order` tokens. Satisfies Model, and takes trees.
 template <std::floating_point Scalar = double>
 class TableModel {
  public:
   using Rows = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-  /// `table` is a (V+1)^order × V matrix of distributions. Its row for the tokens a, b, ..., z (the last
-  /// `order` ones, z the latest) has the digits a+1, b+1, ..., z+1 in base V+1; a shorter context has leading
-  /// zeros. Throws: std::invalid_argument unless V >= 1, order >= 0 and the table has just these rows.
+  /// `table` is a (V+1)^order × V matrix of distributions. Let a, b, ..., z be the last `order` tokens, z the latest. The
+  /// number of their row has the digits a+1, b+1, ..., z+1 in base V+1. A shorter context has leading zeros.
+  /// Throws: std::invalid_argument unless V >= 1, order >= 0 and the table has exactly these rows.
   TableModel(Rows table, Index order) : table_(std::move(table)), order_(order) {
     if (table_.rows() != states(table_.cols(), order))
       specdec::detail::invalid_argument("table has ", table_.rows(),
                                         " rows, expected (V+1)^order = ", states(table_.cols(), order));
   }
 
-  /// A model with random rows. All probabilities are multiples of 2^-10, so that rows sum to exactly 1 in
-  /// float, too; about a quarter of the entries are 0, and coarse rows make ties and p = q common.
+  /// A model with random rows. All probabilities are multiples of 2^-10, so that rows sum to exactly 1 even in float. About
+  /// a quarter of the entries are 0. About half of the rows are coarse, so that ties and p = q are common.
   template <RandomBitGenerator Generator>
   static TableModel random(Index vocab_size, Index order, Generator& generator) {
     Rows table(states(vocab_size, order), vocab_size);
@@ -66,8 +65,8 @@ class TableModel {
 
   Index vocab_size() const { return table_.cols(); }
 
-  /// The Model calls; bad arguments are named, and a call while a tree is open is a std::logic_error. After a throw
-  /// the context is as before.
+  /// Feeds tokens: see Model.
+  /// Throws: std::invalid_argument on bad arguments, std::logic_error while a tree is open. The context is then unchanged.
   const Rows& forward(std::span<const Token> tokens, Index rows) & {
     check(tokens, rows);
     if (!tree_.empty())
@@ -82,7 +81,8 @@ class TableModel {
     return output_;
   }
 
-  /// The calls that branch; bad arguments are named. After a throw context and tree are as before.
+  /// Feeds tokens of a tree: see takes_trees.
+  /// Throws: std::invalid_argument on bad arguments. Context and tree are then unchanged.
   const Rows& forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) & {
     check(tokens, rows);
     specdec::detail::check_parents(tokens, parents, std::ssize(tree_));
@@ -110,23 +110,23 @@ class TableModel {
     if (kept < context_.size()) context_.resize(kept);
   }
 
-  /// The distribution after `context`, whatever the model has been fed. Throws: std::invalid_argument where one of
-  /// the last `order` tokens is outside the vocabulary.
+  /// The distribution after `context`. It does not depend on the tokens that the model was fed.
+  /// Throws: std::invalid_argument if one of the last `order` tokens is outside the vocabulary.
   DenseRow<Scalar> distribution(std::span<const Token> context) const& {
     return DenseRow<Scalar>(table_.data() + state(context) * table_.cols(), table_.cols());
   }
 
-  /// What the model has been fed and not truncated; of a tree, what was kept.
+  /// The tokens in the model's context. An open tree is not part of it.
   std::span<const Token> context() const& { return context_; }
 
-  /// Of a temporary they would be gone.
+  /// Views of a temporary would dangle.
   DenseRow<Scalar> distribution(std::span<const Token> context) const&& = delete;
   std::span<const Token> context() const&& = delete;
 
  private:
   static constexpr Index most_entries = std::numeric_limits<std::int32_t>::max();
 
-  // (V+1)^order, if a table of so many rows can be.
+  // (V+1)^order. Throws if the table would be too large.
   static Index states(Index vocab_size, Index order) {
     if (vocab_size < 1) specdec::detail::invalid_argument("vocab_size = ", vocab_size, " is not positive");
     if (order < 0) specdec::detail::invalid_argument("order = ", order, " is negative");
@@ -150,7 +150,7 @@ class TableModel {
     parents_.clear();
   }
 
-  // The table's row after a token of the tree: the tokens on the way to it are the last digits.
+  // The table's row after a token of the tree. The tokens on the path to it are the last digits.
   Index state_after(Index node) const {
     Index row = 0, unit = 1, missing = order_;
     for (; node >= 0 && missing > 0; node = parents_[static_cast<std::size_t>(node)], --missing) {
@@ -175,7 +175,7 @@ class TableModel {
   Rows table_;
   Index order_;
   std::vector<Token> context_;
-  std::vector<Token> tree_;  // the open tree's tokens, by number, and whom they follow
+  std::vector<Token> tree_;  // the open tree's tokens by number; their parents are in parents_
   std::vector<Index> parents_;
   Rows output_;
 };
