@@ -281,4 +281,4 @@ mutant("partial-grammar-from-the-first-token", "sample/grammar.hpp", "tests/samp
 mutant("partial-grammar-word-from-its-beginning", "sample/grammar.hpp", "tests/sample/partial_logits", "mask_[static_cast<std::size_t>(x / 32)] >> (x % 32)", "mask_[static_cast<std::size_t>(x / 32)]")
 mutant("partial-columns-from-the-first", "sample/processed_model.hpp", OVER_RANKS, "return LogitsRef(output_.row(i), first, size);", "return LogitsRef(output_.row(i), 0 * first, size);")
 mutant("partial-error-unheard", "sample/logit_columns.hpp", OVER_RANKS, "    detail::rethrow_error_of(errors_, i);\n", "")
-mutant("partial-error-of-others-words", "ranks/steps_over_ranks.hpp", OVER_RANKS, "    logits_.row(i);  // what this rank failed at is told in its own words\n", "")
+mutant("partial-error-of-others-words", "ranks/steps_over_ranks.hpp", OVER_RANKS, "    logits_.row(i);  // throws this rank's own error, if it has one\n", "")

@@ -1,4 +1,4 @@
-// A chain of steps on logits that are spread over ranks.
+// A chain of sampling steps on logits that are spread over ranks.
 #pragma once
 
 #include <utility>
@@ -20,13 +20,13 @@
 namespace specdec {
 namespace detail {
 
-/// Takes the steps of all rows, and keeps what they have left.
+/// Applies the steps to all rows, and keeps the resulting cuts.
 template <Communicator C>
 class CutsOverRanks {
  public:
   explicit CutsOverRanks(C& ranks) : exchange_(ranks) {}
 
-  /// steps[i] are for row i. What is returned lives until the next call.
+  /// steps[i] are for row i. The result lives until the next call.
   template <class Numbers, class StepsOfRow>
   CutLogits<LogitColumns<Numbers>> operator()(const LogitColumns<Numbers>& columns, Index vocab_size,
                                               double temperature, const StepsOfRow& steps) & {
@@ -49,39 +49,38 @@ class CutsOverRanks {
 
 }  // namespace detail
 
-/// Temperature, top-k, top-p, min-p and chains of them on a matrix of logits of which each rank holds some columns. What is
-/// left of a row is what the steps leave of the whole row, ties included, on any number of ranks: each step keeps the
-/// tokens from some logit on, and the ranks look for that logit together.
+/// Temperature, top-k, top-p, min-p and chains of them, on a matrix of logits that is spread over ranks. The result is that
+/// of the steps on whole rows, ties included, on any number of ranks. Each step keeps the tokens from some logit on; the
+/// ranks search for this logit together.
 ///
 ///   specdec::ChainOverRanks steps{specdec::Chain{specdec::Temperature{0.8}, specdec::TopP{0.95}}, ranks};
 ///   specdec::Shards target{steps(mine, vocab_size), first, vocab_size, ranks, tokens};
 ///
-/// All ranks call it together, with columns in the order of their numbers and equal steps. Steps of one's own, which see one
-/// row of one rank, are refused when compiled.
-/// Throws, on all ranks alike, where the row is asked for: InvalidDistribution where a step looks at a logit that is NaN or
-/// +inf, and where TopP or MinP looks at a row without a finite one, which TopK leaves to Shards. What Shards throws of
-/// exchanges.
-/// Cost: min-p one exchange of one number a row. Top-k and top-p one of two or three numbers a row, and then rounds of 18
-/// numbers for each row that is not settled, all rows in one exchange: two to four as a rule, at most 11 where logits are
-/// float or less and 19 where they are double. Temperature and steps that are switched off: none. On each rank top-k and
-/// top-p take about two passes over its columns and gather the logits between the ranks' own cuts. No allocation in steady
-/// state but the communicator's.
-/// Numeric: of top-p what TopP says; the mass is summed in another order than on one rank.
+/// All ranks must call it together, with equal steps; their columns are in the order of the ranks. A step of your own does
+/// not compile, since it would see one rank's part of a row only.
+/// Throws, on all ranks, when the row is asked for: InvalidDistribution if a step reads a logit that is NaN or +inf, or if
+/// TopP or MinP gets a row without a finite logit (TopK leaves such a row to Shards). In exchanges: what Shards throws.
+/// Cost: min-p takes one exchange of one number a row. Top-k and top-p take one of two or three numbers a row, and then
+/// rounds. A round is one exchange of 18 numbers for each row that is not settled. Usually there are two to four rounds; at
+/// most 11 if logits are float or narrower, 19 for double. Temperature and steps that are switched off take none. On each
+/// rank top-k and top-p take about two passes over its columns, and copy the logits between the ranks' own cuts. No
+/// allocation in steady state but the communicator's.
+/// Numeric: for top-p see TopP; the order of summation differs from that on one rank.
 template <RowStep Steps, Communicator C>
 class ChainOverRanks {
  public:
-  /// The communicator must outlive this.
+  /// The communicator must outlive the object.
   ChainOverRanks(Steps steps, C& ranks) : steps_(std::move(steps)), cuts_(ranks) {}
 
-  /// What the steps leave of the logits at this temperature, as a matrix of this rank's columns: for Shards. It lives until
-  /// the next call, and no longer than this and the logits.
+  /// Applies the steps to the logits at this temperature. Returns the matrix of this rank's columns, for Shards. The matrix
+  /// is valid until the next call, while this object and the logits live.
   template <NumberMatrix M>
     requires(!detail::OwningTemporary<M>)
   CutLogits<LogitColumns<NumbersOf<M>>> operator()(M&& logits, Index vocab_size, double temperature = 1) & {
     return cuts_(LogitColumns(logits, 0), vocab_size, temperature, steps_);
   }
 
-  /// How often the ranks have exchanged numbers, and how many each has given.
+  /// How many exchanges there were, and how many numbers each rank has given.
   Index exchanges() const { return cuts_.exchanges(); }
   Index numbers_given() const { return cuts_.numbers_given(); }
 

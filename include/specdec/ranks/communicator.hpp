@@ -1,4 +1,4 @@
-// How ranks that each hold a part of something tell one another.
+// The transport between ranks.
 #pragma once
 
 #include <concepts>
@@ -8,18 +8,18 @@
 
 namespace specdec {
 
-/// One of several ranks that all run the same program:
+/// The transport of one rank. All ranks run the same program:
 ///
-///   rank()                  the number of this one, 0..size() − 1
-///   size()                  how many there are
-///   all_gather(mine, all)   every rank gives as many numbers, and gets those of all ranks, rank after rank: `all` has
-///                           mine.size()·size() places. Returns when they are there. Where ranks give different
-///                           counts all throw, rather than wait. A rank that has failed gives none: `mine` and `all`
-///                           are empty there.
+///   rank()                  the number of this rank, 0..size() − 1
+///   size()                  the number of ranks
+///   all_gather(mine, all)   every rank gives an equal count of numbers, and gets the numbers of all ranks, rank after rank:
+///                           `all` has mine.size()·size() places. Returns when all numbers are there. If ranks give
+///                           different counts, all ranks must throw, not wait. A rank that has failed gives no numbers:
+///                           its `mine` and `all` are empty.
 ///
-/// That is all that the library asks of a transport: what all ranks get is the same to the bit, and each adds up for
-/// itself, in one order, so that all come to the same verdict. That takes processors that compute alike: an exponential of
-/// the system's library may differ in the last bit between kinds of them. specdec/ranks/mpi.hpp has one over MPI.
+/// All ranks must get bit-identical numbers. Each rank then adds them in one order, so that all reach one verdict. The
+/// processors must also compute alike: exp() of the system's library may differ in the last bit between kinds of processors.
+/// specdec/ranks/mpi.hpp is a communicator over MPI.
 template <class C>
 concept Communicator =
     requires(C& ranks, const C& constant, std::span<const double> mine, std::span<double> all) {

@@ -1,4 +1,4 @@
-// Logits of which each row has lost its tokens below some cut.
+// Rows of logits without the tokens below a cut.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@
 namespace specdec {
 namespace detail {
 
-/// What steps have left of each row: its tokens of logits from the cut on, at a temperature, or an error, on all ranks.
+/// The result of the sampling steps for each row: a temperature, a cut (tokens with lower logits are gone), or an error. It
+/// is equal on all ranks.
 struct RowsLeft {
   std::vector<double> temperatures, cuts;
   std::vector<std::exception_ptr> errors;
@@ -20,8 +21,8 @@ struct RowsLeft {
 
 }  // namespace detail
 
-/// A matrix of logits as a DistributionMatrix in which tokens of a logit below the row's cut have probability 0. A row that a
-/// step has failed at throws where it is asked for. Logits and cuts must outlive it.
+/// A matrix of logits as a DistributionMatrix. Tokens with a logit below the row's cut have probability 0. Asking for a row
+/// throws the row's error, if it has one. The logits and `left` must outlive the object.
 template <class Numbers>
 class CutLogits {
  public:

@@ -1,4 +1,4 @@
-// Numbers that ranks give one another.
+// Exchanges of numbers between ranks.
 #pragma once
 
 #include <cmath>
@@ -15,10 +15,10 @@
 
 namespace specdec::detail {
 
-/// What a rank gives in place of a number that it could not make: the others wait for one.
+/// A rank gives this if it could not compute a number, since the others wait for one.
 inline constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
-/// f(), or no_number where that throws.
+/// Returns f(), or no_number if f throws.
 template <class F>
 double attempt(F&& f) {
   try {
@@ -28,9 +28,8 @@ double attempt(F&& f) {
   }
 }
 
-/// Gathers the numbers of all ranks, time and again, and counts how many. The communicator must outlive it.
-///
-/// Cost: no allocation once there has been room for as many numbers.
+/// Gathers numbers from all ranks, and counts them. The communicator must outlive the object.
+/// Cost: no allocation in steady state.
 template <Communicator C>
 class Exchange {
  public:
@@ -39,8 +38,9 @@ class Exchange {
   Index rank() const { return ranks_->rank(); }
   Index ranks() const { return ranks_->size(); }
 
-  /// Every rank gives the `count` numbers that fill(numbers) enters, as many as every other. Where that throws it gives
-  /// `count` times no_number. A rank that has no memory for the numbers throws std::bad_alloc, and the others throw, too.
+  /// Every rank gives `count` numbers, which fill(numbers) appends. If fill throws, the rank gives `count` times no_number.
+  /// `count` must be equal on all ranks.
+  /// Throws: std::bad_alloc on a rank without memory for the numbers; the others then throw, too.
   template <class Fill>
   void operator()(std::size_t count, Fill&& fill) {
     prepare([&] {
@@ -58,8 +58,8 @@ class Exchange {
     numbers_ += std::ssize(given_);
   }
 
-  /// f(), which this rank does by itself before the ranks exchange numbers, one at least. Where it throws, for want of
-  /// memory, say, the others do not wait: they get nothing from here, so that their communicator throws.
+  /// Calls f(), work of this rank alone before the next exchange. If f throws (out of memory, say), this rank gives no
+  /// numbers in that exchange: the others do not wait, since their communicator throws. Pre: the next exchange is not empty.
   template <class F>
   void prepare(F&& f) {
     try {
@@ -70,7 +70,7 @@ class Exchange {
     }
   }
 
-  /// One number of each rank, f().
+  /// Every rank gives one number, f().
   template <class F>
   void one(F&& f) {
     (*this)(1, [&](std::vector<double>& out) { out.push_back(f()); });
@@ -80,7 +80,7 @@ class Exchange {
   double from(Index rank, std::size_t k) const {
     return all_[static_cast<std::size_t>(rank) * given_.size() + k];
   }
-  /// Σ of the ranks' k-th numbers, in their order: on all ranks to the bit.
+  /// The sum of the ranks' k-th numbers, in the order of the ranks: bit-identical on all ranks.
   double sum(std::size_t k) const {
     double sum = 0;
     for (Index r = 0; r < ranks(); ++r) sum += from(r, k);
@@ -96,7 +96,7 @@ class Exchange {
                                        ", rank ", r, " has ", from(r, k)));
   }
 
-  /// How often numbers have been exchanged, and how many this rank has given.
+  /// How many exchanges there were, and how many numbers this rank has given.
   Index exchanges() const { return exchanges_; }
   Index numbers_given() const { return numbers_; }
 

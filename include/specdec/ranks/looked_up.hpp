@@ -1,4 +1,4 @@
-// Probabilities of some tokens that have been looked up.
+// A cache of looked-up probabilities.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 
 namespace specdec::detail {
 
-/// The probabilities that have been looked up in rows that are costly to ask. For few tokens: they are looked through.
+/// A cache for the probabilities of a few tokens, in rows that are slow to ask. The search is linear.
 class LookedUp {
  public:
-  /// Room for so many more: add() then takes no memory.
+  /// Makes room for this many more: add() then does not allocate.
   void make_room(std::size_t more) {
     const std::size_t needed = all_.size() + more;
     if (needed > all_.capacity()) all_.reserve(std::max(needed, 2 * all_.capacity()));

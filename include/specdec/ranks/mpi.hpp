@@ -1,4 +1,4 @@
-// Ranks that are processes of MPI. For programs that have it: nothing else of the library includes this.
+// A communicator over MPI. For programs that use MPI: no other header of the library includes this one.
 #pragma once
 
 #include <mpi.h>
@@ -19,20 +19,20 @@
 
 namespace specdec {
 
-/// A Communicator whose ranks are those of an MPI communicator.
+/// A Communicator with the ranks of an MPI communicator.
 ///
 ///   MPI_Init(&argc, &argv);
 ///   specdec::MpiCommunicator ranks;    // of MPI_COMM_WORLD
 ///   specdec::ShardedModel target{mine, ranks, std::mt19937_64{seed}};
 ///
-/// Link what find_package(MPI) finds, MPI::MPI_CXX. What is made here is a duplicate of the communicator, so that its
-/// messages meet none of the program's own; all ranks make it together, and destroy it together, before MPI_Finalize.
-/// A rank that fails alone leaves the others waiting, as always with MPI: a program that catches what no rank but its own
-/// may have thrown calls MPI_Abort.
-/// Throws: std::logic_error where MPI_Init has not been called, or where the ranks give different counts of numbers, on
-/// all of them; std::runtime_error, in MPI's words, where a call of MPI fails, and where another rank has no memory for the
-/// numbers, on which that is std::bad_alloc.
-/// Cost: one MPI_Allgather of 512 bytes a rank for up to 63 numbers; for more, one more of what is left.
+/// In CMake, link MPI::MPI_CXX of find_package(MPI). The constructor duplicates the MPI communicator, so that its messages
+/// do not mix with the program's. All ranks must construct it together, and destroy it together, before MPI_Finalize.
+/// With MPI, a rank that fails alone leaves the others waiting. If a program catches an error that perhaps only this rank
+/// has thrown, it should call MPI_Abort.
+/// Throws: std::logic_error if MPI_Init has not been called, and, on all ranks, if the ranks give different counts of
+/// numbers. std::runtime_error with MPI's message if an MPI call fails. If a rank has no memory for the numbers, it throws
+/// std::bad_alloc and the others throw std::runtime_error.
+/// Cost: one MPI_Allgather of 512 bytes a rank for up to 63 numbers; for more numbers, a second one with the rest.
 class MpiCommunicator {
  public:
   explicit MpiCommunicator(MPI_Comm communicator = MPI_COMM_WORLD) {
@@ -73,10 +73,10 @@ class MpiCommunicator {
   }
 
  private:
-  // MPI has no words for ranks that give different counts: it may wait forever, or answer with anything. So a first message
-  // is always as long, and says how many numbers there are.
+  // If ranks give different counts, MPI may wait forever, or return anything. So the first message has a fixed length, and
+  // begins with the count.
   static constexpr std::size_t frame_size = 64;
-  static constexpr double no_count = -1;  // of a rank that has no memory for the rest
+  static constexpr double no_count = -1;  // this rank has no memory for the rest
 
   void gather(std::span<const double> mine, std::span<double> all) {
     if (mine.size() > std::numeric_limits<int>::max())
@@ -101,7 +101,7 @@ class MpiCommunicator {
                                                frame(0)[0], " numbers, rank ", r, " gives ", frame(r)[0]));
   }
 
-  // Rank after rank, `first` numbers out of its frame and `more` that came behind.
+  // For each rank: `first` numbers from its frame, then `more` numbers from the second message.
   void put_together(std::size_t first, std::size_t more, std::span<double>::iterator out) const {
     for (Index r = 0; r < size_; ++r) {
       out = std::ranges::copy(frame(r).subspan(1, first), out).out;

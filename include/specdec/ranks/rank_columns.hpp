@@ -1,4 +1,4 @@
-// The columns of a matrix of rows that one rank holds.
+// The columns of a matrix that one rank holds.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +11,14 @@
 
 namespace specdec::detail {
 
-/// What a rank says of its part of a row before anything is normalised.
+/// The kind of number that a rank gives about its part of a row, before normalisation.
 enum class RankWeight {
-  mass,       // the sum of its probabilities, which are those of the whole row
-  logarithm,  // of a row that normalises itself, the logarithm of what it normalises by
-  largest,    // of a row that puts all on its largest logit, that logit
+  mass,       // rows of probabilities: their sum
+  logarithm,  // rows that normalise themselves (logits): the logarithm of the normaliser
+  largest,    // rows with all probability on the largest logit: that logit
 };
 
-/// Whether no token of a part of a row can be drawn, as may well be. Where some numbers are NaN it is not empty but wrong.
+/// Whether no token in this part of a row can be drawn. That is no error. A part with NaN does not count as empty.
 template <Distribution R>
 bool has_no_token(const R& row) {
   const auto nan = [&](Token x) {
@@ -30,8 +30,8 @@ bool has_no_token(const R& row) {
   return true;
 }
 
-/// The rows of a matrix over tokens first, first + 1, ... Rows that normalise themselves, as those of logits do, are
-/// distributions over these tokens alone.
+/// The rows of a matrix over tokens first, first + 1, ... Rows that normalise themselves, such as logits, are distributions
+/// over these tokens alone.
 template <DistributionMatrix M>
 class RankColumns {
   static constexpr bool normalises_itself = requires(const RowOf<M>& row) { row.log_sum_exp(); };
@@ -61,20 +61,20 @@ class RankColumns {
     else return argmax(i) ? static_cast<double>(row.largest()) : row.log_sum_exp().value;
   }
 
-  /// By what the likeliest token x of a part is held against those of other parts: its probability in the whole row, but of
-  /// rows that normalise themselves its logit, for the probabilities of equal ones differ by how their parts were rounded.
+  /// The number that compares the likeliest tokens x of all parts: the probability in the whole row; for rows that normalise
+  /// themselves the logit, since equal logits can get different probabilities when parts are rounded.
   double height(Index i, Token x) const {
     if constexpr (normalises_itself) return static_cast<double>(rows_[i].logits()[x]);
     else return static_cast<double>(rows_[i].probability(x));
   }
-  /// Tokens that can be drawn are above it.
+  /// Tokens that can be drawn have a larger height().
   static constexpr double least_height = normalises_itself ? -std::numeric_limits<double>::infinity() : 0.0;
 
-  /// Of the part by itself; 0 elsewhere.
+  /// The probability in the rank's own part; 0 for tokens elsewhere.
   double probability(Index i, Token x) const {
     return hold(x) ? static_cast<double>(rows_[i].probability(static_cast<Token>(x - first_))) : 0.0;
   }
-  /// Of those tokens start..start + count − 1 that are here.
+  /// The sum over the tokens start..start + count − 1 that this rank holds.
   double sum(Index i, Index start, Index count) const {
     const Index from = std::clamp<Index>(start - first_, 0, this->count()),
                 to = std::clamp<Index>(start + count - first_, 0, this->count());

@@ -1,10 +1,10 @@
-// The cut of rows of logits that are spread over ranks: the largest c for which the tokens of logit >= c, of all ranks
-// together, weigh enough.
+// Finds the cut of rows of logits that are spread over ranks: the largest c so that the tokens with logit >= c, on all ranks
+// together, reach a given weight.
 //
-// All rows are searched together, so that a round is one exchange. In a round each rank tells of each row what its tokens
-// weigh at sixteen numbers between which the cut may lie, and the cut is then known to lie between two of them. A rank that
-// has no more than sixteen tokens left there tells their logits instead, so that the search ends as soon as all do: as a
-// rule after two to four rounds. Ever smaller ranges of the ordered bits of a number would lead there in any case.
+// All rows are searched together: a round is one exchange. In a round, sixteen pivots divide the range of each row's cut.
+// Each rank tells the weight of its tokens from each pivot on. The cut then lies between two neighbouring pivots. A rank
+// with at most sixteen tokens left in the range tells their logits instead. The search ends when all ranks do so: usually
+// after two to four rounds. It always ends, since later pivots divide the range of the numbers' ordered bits.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 
 namespace specdec::detail {
 
-/// What a token of logit l weighs: 1, or its probability exp(l/T − log Σ exp(l/T)).
+/// The weight of a token with logit l: 1, or its probability exp(l/T − log Σ exp(l/T)).
 struct RankTokenWeight {
   bool counts;
   double inverse_temperature = 1, log_sum_exp = 0;
@@ -32,19 +32,20 @@ struct RankTokenWeight {
   double operator()(double l) const { return counts ? 1.0 : std::exp(l * inverse_temperature - log_sum_exp); }
 };
 
-/// The search in one row. The logits are numbers of type Scalar, held as doubles.
+/// The search in one row. The logits are Scalars, stored as doubles.
 template <class Scalar>
 class RankCut {
   using Key = OrderedKey<Scalar>;
   using Distance = std::make_unsigned_t<Key>;
 
  public:
-  /// How many numbers a rank tells in a round: what it tells of, what its tokens above all that is searched weigh, and
-  /// what they do at each pivot, or some logits.
+  /// A rank tells 18 numbers in a round: how many logits it lists (−1: none), the weight of its tokens above the range, and
+  /// the weights from each pivot on, or the listed logits.
   static constexpr std::size_t pivots = 16, numbers = pivots + 2;
 
-  /// Between low and high, with what this rank has there, `near`, and what it has above high. The tokens of all ranks from
-  /// low on weigh at least `target` where those of any number do, those above high less.
+  /// Begins a search for the cut in [low, high]. put() then adds this rank's logits in the range, put_above() its weight
+  /// above the range.
+  /// Pre: over all ranks, the weight from low on reaches the target, if any cut does; the weight above high does not.
   void begin(Scalar low, Scalar high, double target, const RankTokenWeight& weight) {
     low_ = ordered_key(low);
     high_ = ordered_key(high);
@@ -54,7 +55,7 @@ class RankCut {
     near_.clear();
     round_ = 0;
   }
-  /// Room for what all ranks list in the end. What is put takes more.
+  /// Makes room for the final lists of all ranks. put() may need more.
   void make_room(Index ranks) { near_.reserve(static_cast<std::size_t>(ranks) * pivots); }
   void put(Scalar logit) { near_.push_back(static_cast<double>(logit)); }
   void put_above(double weight) { above_ += weight; }
@@ -62,7 +63,7 @@ class RankCut {
   bool found() const { return low_ >= high_; }
   Scalar cut() const { return from_ordered_key<Scalar>(low_); }
 
-  /// What this rank tells.
+  /// Appends the numbers that this rank tells in this round.
   void tell(std::vector<double>& out) {
     choose_pivots();
     const bool list = near_.size() <= pivots;
@@ -74,7 +75,7 @@ class RankCut {
     }
   }
 
-  /// Learns from what number(r, k), the k-th of rank r, all ranks have told.
+  /// Narrows the range by the numbers of all ranks. number(r, k) is the k-th number of rank r.
   template <class Number>
   void hear(Index ranks, const Number& number) {
     bool all_listed = true;
@@ -84,8 +85,8 @@ class RankCut {
   }
 
  private:
-  // Numbers are spread more evenly than their keys, of which half are those below 1; but only ranges of keys are sure
-  // to end soon.
+  // The first three rounds divide the range by value, since logits are spread more evenly by value than by key: half of all
+  // keys are keys of numbers below 1. Later rounds divide it by key, which surely ends soon.
   void choose_pivots() {
     const bool by_value = round_++ < 3;
     const auto low = static_cast<double>(from_ordered_key<Scalar>(low_)),
@@ -103,7 +104,7 @@ class RankCut {
   }
   double pivot(std::size_t j) const { return static_cast<double>(from_ordered_key<Scalar>(pivots_[j])); }
 
-  // What of this rank's lies from a number on, of what is near.
+  // The weight of this rank's tokens in the range, from a number on.
   double from(double number) const {
     double sum = 0;
     for (const double l : near_) sum += l >= number ? weight_(l) : 0.0;
@@ -125,7 +126,7 @@ class RankCut {
     forget_the_rest();
   }
 
-  // What the tokens of rank r weigh from pivot j on.
+  // The weight of rank r's tokens from pivot j on.
   template <class Number>
   double told(const Number& number, Index r, std::size_t j) const {
     if (!(number(r, 0) >= 0)) return number(r, 2 + j);
@@ -144,7 +145,7 @@ class RankCut {
     });
   }
 
-  // All that is near lies open.
+  // Finds the cut when all ranks have listed their logits.
   template <class Number>
   void end_by_lists(Index ranks, const Number& number) {
     double weight = 0;
@@ -165,7 +166,7 @@ class RankCut {
     high_ = low_;
   }
 
-  Key low_ = 0, high_ = 0;  // the cut is one of these or between them
+  Key low_ = 0, high_ = 0;  // the cut lies in [low_, high_]
   double target_ = 0, above_ = 0;
   RankTokenWeight weight_{true};
   int round_ = 0;
@@ -173,10 +174,9 @@ class RankCut {
   std::vector<double> near_;
 };
 
-/// Searches in all rows, until all cuts are found.
-///
-/// Cost: a round is an exchange of 18 numbers for each row whose cut is open; three rounds and one for every four bits of a
-/// Scalar at most, which is 11 for floats. No allocation once there has been room.
+/// Searches in all rows until all cuts are found.
+/// Cost: a round is one exchange, of 18 numbers for each row without a cut yet. At most three rounds, and one for every four
+/// bits of a Scalar: 11 for float. No allocation in steady state.
 template <class Scalar, Communicator C>
 void find_cuts(Exchange<C>& exchange, std::vector<RankCut<Scalar>>& rows) {
   constexpr std::size_t each = RankCut<Scalar>::numbers;

@@ -17,21 +17,23 @@
 
 namespace specdec::detail {
 
-/// A token that a rank has drawn from its part of a row, and its probability in the whole row.
+/// A token that one rank has drawn from its part of a row, and the token's probability in the whole row.
 struct ToldDraw {
   Token token;
   double p;
 };
 
-/// The rank whose part of a row a number u falls into draws the token and tells. Refers to all that it is made of.
+/// Draws by a number u: the rank with the part of the row that u falls into draws the token, and tells it to the others.
+/// Refers to its arguments.
 template <DistributionMatrix M, Communicator C>
 class RankDraws {
  public:
   RankDraws(const RankColumns<M>& mine, const RankMasses& masses, Exchange<C>& exchange)
       : mine_(mine), masses_(masses), exchange_(exchange) {}
 
-  /// `count` draws from every row, by us[row·count + k]: visit(row, draw), where draw() is a ToldDraw, or throws. One exchange
-  /// of 1 + 2·rows·count numbers.
+  /// Makes `count` draws from every row, with the numbers us[row·count + k]. Calls visit(row, draw) for each: draw() returns
+  /// a ToldDraw, or throws.
+  /// Cost: one exchange of 1 + 2·rows·count numbers.
   template <class Visit>
   void draw(std::span<const double> us, Index count, const Visit& visit) {
     exchange_(1 + 2 * us.size(), [&](auto& out) {
@@ -43,7 +45,8 @@ class RankDraws {
       visit(static_cast<Index>(k) / count, [&] { return told(1 + 2 * k); });
   }
 
-  /// One draw. One exchange of three numbers.
+  /// One draw.
+  /// Cost: one exchange of three numbers.
   ToldDraw draw(Index i, double u) {
     exchange_(3, [&](auto& out) {
       out.push_back(u);
@@ -53,7 +56,8 @@ class RankDraws {
     return told(1);
   }
 
-  /// A draw from another row, of which part() is what this rank has. Two exchanges of three numbers together.
+  /// A draw from another row; part() returns this rank's part of it.
+  /// Cost: two exchanges, of three numbers together.
   template <class Part>
   Token draw_of(double u, const Part& part) {
     RankMasses masses;
@@ -62,7 +66,7 @@ class RankDraws {
     masses.take(
         0, RankWeight::mass, [&](Index r) { return exchange_.from(r, 0); },
         most_mass<std::invoke_result_t<const Part&>>(
-            0));  // the same on all ranks, however many columns each has
+            0));  // equal on all ranks: does not depend on the number of columns
     exchange_(2, [&](auto& out) {
       out.assign({-1.0, 0.0});
       if (masses.owner(0, u) != exchange_.rank()) return;
@@ -76,7 +80,7 @@ class RankDraws {
  private:
   static constexpr const char* what_generators_give = "what their generators give";
 
-  // A token and its probability, where u falls into this rank's part of the row; else nothing.
+  // Gives a token and its probability if u falls into this rank's part of the row; else −1 and 0.
   void give(std::vector<double>& out, Index i, double u) const {
     double token = -1, p = 0;
     if (const Index rank = exchange_.rank(); masses_.owner(i, u) == rank) {
@@ -90,7 +94,7 @@ class RankDraws {
     out.insert(out.end(), {token, p});
   }
 
-  // What the owner has given.
+  // Reads the numbers of the rank that has drawn.
   ToldDraw told(std::size_t at) const {
     Index owner = 0;
     for (Index r = 0; r < exchange_.ranks(); ++r)

@@ -1,4 +1,4 @@
-// How the mass of each row is spread over ranks.
+// The mass of each rank's part of each row.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace specdec::detail {
 
-/// The probability that each rank's columns have in each row.
+/// The total probability of each rank's columns in each row.
 class RankMasses {
  public:
   void resize(Index rows, Index ranks) {
@@ -23,8 +23,9 @@ class RankMasses {
     kinds_.resize(static_cast<std::size_t>(rows));
   }
 
-  /// Row i, by what the ranks said of it. Throws InvalidDistribution where that makes no distribution: where a part sums
-  /// to less than 0, or all together to 0, or to more than `most`.
+  /// Sets the masses of row i; weight_of(r) is the number that rank r gave.
+  /// Throws: InvalidDistribution if a part sums to less than 0, or if all parts sum to 0, to more than `most`, or to no
+  /// finite number.
   template <class WeightOf>
   void take(Index i, RankWeight kind, const WeightOf& weight_of, double most) {
     kinds_[static_cast<std::size_t>(i)] = kind;
@@ -48,20 +49,20 @@ class RankMasses {
       for (Index r = 0; r < ranks_; ++r) at(i, r) /= all;
   }
 
-  /// No rank has anything of row i.
+  /// Sets all masses of row i to 0.
   void clear(Index i) {
     for (Index r = 0; r < ranks_; ++r) at(i, r) = 0;
   }
 
   double of(Index i, Index rank) const { return masses_[static_cast<std::size_t>(i * ranks_ + rank)]; }
 
-  /// By what the rank's own numbers are to be multiplied.
+  /// The factor from the rank's own probabilities to those of the whole row.
   double share(Index i, Index rank) const { return normalised_alone(i) ? of(i, rank) : 1.0; }
 
-  /// The rank that a number u of [0, 1) falls to. A row that sums to less than 1 is drawn from as if it were normalised.
+  /// The rank that draws for a number u in [0, 1). A row that sums to less than 1 is treated as normalised.
   Index owner(Index i, double u) const {
     u = wrap(i, u);
-    Index owner = -1;  // the last one with mass, where rounding has u beyond all of them
+    Index owner = -1;  // if rounding puts u beyond all parts, the last rank with mass
     for (Index r = 0; r < ranks_; ++r) {
       if (of(i, r) > 0) owner = r;
       u -= of(i, r);
@@ -70,7 +71,7 @@ class RankMasses {
     return owner;
   }
 
-  /// u as the sampler of its owner's part takes it.
+  /// The number to pass to the sampler of the owner's part.
   double inside(Index i, Index owner, double u) const {
     u = wrap(i, u);
     for (Index r = 0; r < owner; ++r) u -= of(i, r);
@@ -80,7 +81,7 @@ class RankMasses {
   }
 
  private:
-  // What is not below the mass of all ranks is uniform beyond it, and decides anew.
+  // A u at or above the total mass is uniform there; it is rescaled to [0, total mass).
   double wrap(Index i, double u) const {
     double all = 0;
     for (Index r = 0; r < ranks_; ++r) all += of(i, r);

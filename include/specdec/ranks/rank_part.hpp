@@ -1,4 +1,4 @@
-// The columns of a row that one rank has.
+// The part of a row that one rank holds.
 #pragma once
 
 #include <Eigen/Core>
@@ -15,7 +15,7 @@ namespace specdec {
 struct ColumnRange {
   Index first, count;
 
-  /// What of tokens start..end − 1 is among them, counted from `first` on.
+  /// The tokens start..end − 1 that are in this range, as offsets from `first`.
   std::pair<Index, Index> within(Index start, Index end) const {
     return {std::clamp<Index>(start - first, 0, count), std::clamp<Index>(end - first, 0, count)};
   }
@@ -24,7 +24,7 @@ struct ColumnRange {
 
 namespace detail {
 
-/// Some columns of a row that is here, times a factor, counted from 0 on. Those that the row has not are 0.
+/// Some columns of a local row, times a factor, as a row that begins at token 0. Columns beyond the row are 0.
 template <Distribution R>
 class PartOfRow {
   using Stretch = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
@@ -78,7 +78,7 @@ class PartOfRow {
   auto sampler() const { return ComputedSampler<PartOfRow>(*this); }
 
  private:
-  // How many of the columns the row has, and has something in.
+  // How many of the columns the row has; 0 if the factor is 0.
   Index there(Index start, Index count) const {
     return factor_ == 0 ? 0 : std::min<Index>(count, row_.vocab_size() - columns_.first - start);
   }
@@ -89,7 +89,7 @@ class PartOfRow {
   Index listed_from_ = 0, listed_ = 0;
 };
 
-/// Gives of any row the columns of one rank, as a row by themselves, from token 0 on, that asks no other rank.
+/// Makes, of any row, a row of one rank's columns only. It begins at token 0 and needs no exchange.
 class RankPart {
  public:
   explicit RankPart(ColumnRange columns) : columns_(columns) {}

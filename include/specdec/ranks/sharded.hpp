@@ -1,4 +1,4 @@
-// Rows that are spread over ranks, each of which holds some columns.
+// Rows that are spread over ranks: each rank holds some columns.
 #pragma once
 
 #include <algorithm>
@@ -29,44 +29,44 @@
 
 namespace specdec {
 
-/// A matrix of distributions of which this rank has the columns from `first` on: probabilities, or logits (specdec::Logits)
-/// that are normalised over all ranks. All ranks hold some, in the order of their numbers, none twice, and some may hold
-/// none. What they do with it they do together: every rank makes the same calls with the same arguments, and gets the same
-/// answers, to the bit.
+/// A matrix of distributions that is spread over ranks: this rank has the columns from `first` on. The columns are
+/// probabilities, or logits (specdec::Logits), which are normalised over all ranks. The ranks' columns follow each other in
+/// the order of the ranks, without gap or overlap; a rank may have none. Every rank must make the same calls with the same
+/// arguments, and gets bit-identical answers.
 ///
 ///   specdec::Shards target{specdec::Logits(mine), first, vocab_size, ranks, tokens};    // 1 exchange
 ///   target.draw_ahead(2, [&] { return specdec::uniform01(rng); });                      // 1 more
 ///   specdec::Verdict v = specdec::BlockVerifier{}(target.rows(), draft, tokens, rng);   // none, nearly always
 ///
-/// The exchanges ask for all that a verification will surely ask: the normalisers, the probabilities of the drafted
-/// tokens, and a few draws from each row with theirs. The rule then runs on every rank on these numbers, with chance of
-/// equal seeds. What it asks beyond them takes more exchanges: a draw one, of three numbers; a sum over a row and over what
-/// a rule subtracts from it (a residual mass, an overlap) one, of one number, as each rank sums its own columns; a draw from
-/// such a residual two, of three numbers together. So whatever a rule does is O(1) numbers a question. Only what hands rows
-/// out in segments (copies, entropies) moves them.
-/// A draft that is spread over ranks, too, is to be so in the same columns. One that is not is the same on every rank.
-/// Source: what has to cross a wire is O(γ·k) numbers, whatever the vocabulary; an all-gather of the rows would be (2γ + 1)·V.
-/// Throws, on all ranks alike: std::invalid_argument where their columns do not make up the vocabulary; std::logic_error
-/// where they do not do the same (numbers of rows, tokens, parents or generators that differ); InvalidDistribution where a
-/// rank's numbers make no distribution, and where a row sums to more than rounding makes of 1 (PrefixSampler says how much),
-/// which a whole row tells when it is drawn from; std::runtime_error where a rank could not tell its numbers. A rank that
-/// has no memory for an exchange throws std::bad_alloc, and the others throw what their communicator throws where ranks give
-/// different counts. Before its first exchange a rank that has no memory (for more than 64 rows) leaves the others waiting.
-/// After a failure of one rank alone the generators of the ranks may differ, which the next exchange tells: go on with equal
-/// ones.
-/// Cost: numbers of an exchange: 5 + 2·rows for each rank, then 1 + 2·rows·draws. A few vectors of that size.
+/// These exchanges fetch what every verification needs: the normalisers, the probabilities of the drafted tokens, and a few
+/// draws from each row with their probabilities. The rule then runs on every rank with these numbers, and with generators
+/// of equal seeds. Further questions take further exchanges. A draw takes one, of three numbers. A sum over a row or a
+/// residual (a residual mass, an overlap) takes one, of one number, since each rank sums its own columns. A draw from a
+/// residual takes two, of three numbers together. So each question moves O(1) numbers. Only copies and entropies, which
+/// read whole rows in segments, move the rows.
+/// A draft's rows may be spread, too: then in the same columns. Else every rank holds the whole draft, and all are equal.
+/// Source: γ tokens and k draws need O(γ·k) numbers for any vocabulary; an all-gather of the rows needs (2γ + 1)·V.
+/// Throws, on all ranks: std::invalid_argument if the columns do not make up the vocabulary; std::logic_error if the ranks
+/// differ in their rows, tokens, parents or generators; std::runtime_error if a rank could not give its numbers.
+/// InvalidDistribution if the numbers make no distribution, or if a row sums to more than 1 beyond rounding (the limit is
+/// PrefixSampler's; a row that is not spread is checked when it is drawn from). A rank without memory for an exchange throws
+/// std::bad_alloc; the other ranks throw their communicator's error for different counts. If a rank has no memory (for more
+/// than 64 rows) before its first exchange, the others wait forever. After a failure of one rank alone, the generators may
+/// differ. The next exchange detects this: go on with equal generators.
+/// Cost: each rank gives 5 + 2·rows numbers at the start, and 1 + 2·rows·draws to draw ahead. A few vectors of that size.
 template <DistributionMatrix M, Communicator C>
 class Shards {
  public:
-  /// tokens[i], if there is one, is looked up in row i. The communicator, and what the matrix is a view of, must outlive this.
+  /// Looks up tokens[i], if there is one, in row i.
+  /// Pre: the communicator, and the data that `mine` views, outlive the object.
   template <Probabilities Rows>
   Shards(const Rows& mine, Index first, Index vocab_size, C& ranks, TokenIds tokens = {})
       : mine_(distributions(mine), first), exchange_(ranks), vocab_size_(vocab_size) {
     begin(tokens, [](Index k) { return k; }, {});
   }
-  /// The rows of a tree, where row 0 stands after the context and row k + 1 after tokens[k]: tokens[k] is looked up in row
-  /// parents[k] + 1, if there is one. With `row_by_row` what is thrown about a row, here and in draw_ahead(), is thrown where
-  /// that row is asked for: it is the failure of one of many texts.
+  /// The rows of a tree: row 0 stands after the context, row k + 1 after tokens[k]. Looks up tokens[k] in row
+  /// parents[k] + 1, if there is such a row. With `row_by_row`, an error about a row here or in draw_ahead() is thrown when
+  /// that row is asked for: only one of many texts fails.
   template <Probabilities Rows>
   Shards(const Rows& mine, Index first, Index vocab_size, C& ranks, TokenIds tokens, TokenIds parents,
          bool row_by_row = false)
@@ -85,13 +85,14 @@ class Shards {
   Index size() const { return mine_.rows(); }
   Index vocab_size() const { return vocab_size_; }
 
-  /// The whole as a matrix for verifiers. A view of this.
+  /// The whole matrix, for verifiers. A view of the Shards.
   ShardedRows<M, C> rows() & { return ShardedRows<M, C>(*this); }
   void rows() && = delete;
 
-  /// Draws so many tokens from every row, by numbers of [0, 1), row after row: the first ones that its sampler returns. One
-  /// exchange. uniform(i), if it can be called so, is a number for row i.
-  /// Each of them is used once, no matter which sampler of the row asks; when all are used, a draw takes an exchange.
+  /// Draws `count` tokens from every row, row after row. The row's samplers return these tokens first. Each token is used
+  /// once, by any sampler of the row. When all are used, a draw takes an exchange.
+  /// Random: uniform(), or uniform(i) for row i, returns a number in [0, 1) for each draw.
+  /// Cost: one exchange.
   template <class Uniform>
     requires std::invocable<Uniform&> || std::invocable<Uniform&, Index>
   void draw_ahead(Index count, Uniform&& uniform) {
@@ -117,10 +118,10 @@ class Shards {
     ahead_ = count;
   }
 
-  /// What the k-th draw ahead from row i was.
+  /// The k-th token drawn ahead from row i.
   Token drawn(Index i, Index k) const { return drawn_[static_cast<std::size_t>(i * ahead_ + k)]; }
 
-  /// Looks up tokens[k] in row rows[k], for all k in one exchange. What was looked up, or drawn, is not asked for again.
+  /// Looks up tokens[k] in row rows[k], for all k in one exchange. Looked-up and drawn probabilities are cached.
   void look_up(std::span<const Index> rows, std::span<const Token> tokens) {
     exchange_.prepare([&] { looked_up_.make_room(tokens.size()); });
     exchange_(tokens.size(), [&](auto& out) {
@@ -129,7 +130,7 @@ class Shards {
     for (std::size_t k = 0; k < tokens.size(); ++k) looked_up_.add(rows[k], tokens[k], exchange_.sum(k));
   }
 
-  /// How often the ranks have exchanged numbers, and how many each has given.
+  /// How many exchanges there were, and how many numbers each rank has given.
   Index exchanges() const { return exchange_.exchanges(); }
   Index numbers_given() const { return exchange_.numbers_given(); }
 
@@ -138,9 +139,9 @@ class Shards {
   friend class ShardedRow<M, C>;
   friend class ShardedRows<M, C>;
 
-  // ---- The first exchange: who has what, how much, and the tokens' own numbers
+  // ---- The first exchange: each rank's columns, its mass in each row, and the tokens' probabilities
 
-  // row_of(k) is the row that tokens[k] is looked up in.
+  // tokens[k] is looked up in row row_of(k).
   template <class RowOfToken>
   void begin(TokenIds tokens, const RowOfToken& row_of, TokenIds parents) {
     const auto weight_at = [](Index i) { return header + static_cast<std::size_t>(i); };
@@ -180,7 +181,7 @@ class Shards {
   }
   static constexpr std::size_t header = 5;
 
-  // f(), which is about row i.
+  // Calls f(). With row_by_row_, keeps its error for row i.
   template <class F>
   void about(Index i, F&& f) {
     if (!row_by_row_) f();
@@ -189,7 +190,7 @@ class Shards {
   bool has_failed(Index i) const { return row_by_row_ && errors_.all()[static_cast<std::size_t>(i)]; }
   void check(Index i) const { detail::rethrow_error_of(errors_.all(), i); }
 
-  // Of row i, from the k-th number of each rank.
+  // Sets the masses of row i, from the k-th number of each rank.
   void take_masses(Index i, std::size_t k) {
     try {
       masses_.take(
@@ -200,7 +201,7 @@ class Shards {
     }
   }
 
-  // All ranks find the same fault.
+  // Compares what all ranks have told, so that all ranks throw alike.
   void check_columns() const {
     exchange_.check_alike(0, "how many rows they have");
     exchange_.check_alike(1, "the size of the vocabulary");
@@ -219,7 +220,7 @@ class Shards {
                                " columns together, expected vocab_size = ", vocab_size_);
   }
 
-  // Of tokens and their parents: equal ones give one number, others another, nearly surely; exact in a double.
+  // A hash of tokens and parents that is exact in a double.
   static double fingerprint(TokenIds tokens, TokenIds parents) {
     std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a, of ids in place of bytes
     const auto add = [&](TokenIds ids) {
@@ -231,7 +232,7 @@ class Shards {
     return static_cast<double>(hash >> 11);
   }
 
-  // ---- What this rank knows by itself
+  // ---- What needs no exchange
 
   bool has_mass(Index i) const { return masses_.of(i, exchange_.rank()) > 0; }
   double share(Index i) const { return masses_.share(i, exchange_.rank()); }
@@ -239,7 +240,7 @@ class Shards {
     return has_mass(i) ? detail::attempt([&] { return share(i) * mine_.probability(i, x); }) : 0.0;
   }
 
-  // ---- What rows ask for
+  // ---- The calls of ShardedRow
 
   double probability(Index i, Token x) {
     check(i);
@@ -267,7 +268,7 @@ class Shards {
     return segment;
   }
 
-  // The lowest id among equals: that is on the first of the ranks that have one.
+  // Among equal maxima the lowest id wins: it is on the first rank that has one.
   Token argmax(Index i) {
     exchange_(2, [&](auto& out) {
       out.assign({0.0, -1.0});
@@ -278,7 +279,7 @@ class Shards {
     Index best = -1;
     for (Index r = 0; r < exchange_.ranks(); ++r) {
       if (!(masses_.of(i, r) > 0)) continue;
-      if (!(exchange_.from(r, 0) > mine_.least_height))  // nor a NaN is
+      if (!(exchange_.from(r, 0) > mine_.least_height))  // also true for NaN
         throw InvalidDistribution(
             detail::message("rank ", r, " could not tell the likeliest token of its part of row ", i));
       if (best < 0 || exchange_.from(r, 0) > exchange_.from(best, 0)) best = r;
@@ -286,7 +287,7 @@ class Shards {
     return static_cast<Token>(exchange_.from(best, 1));
   }
 
-  // What was drawn ahead, while there is some.
+  // Returns a token drawn ahead, while there are any.
   Token next_draw(Index i, double u) {
     if (ahead_ == 0) return draw(i, u);
     Index& used = used_[static_cast<std::size_t>(i)];
@@ -301,7 +302,7 @@ class Shards {
     return told.token;
   }
 
-  // ---- Sums over all columns of rows that are made of these, and draws from such rows
+  // ---- Sums over rows that are made of these rows (residuals, say), and draws from them
 
   ColumnRange columns() const { return {mine_.first(), mine_.count()}; }
 
@@ -323,7 +324,7 @@ class Shards {
     return draws_.draw_of(u, part);
   }
 
-  // Of equals that of the first rank, which has the lowest ids. A rank without mass has none, and no say.
+  // Among equal times the first rank wins: it has the lowest ids. A rank without mass is passed over.
   template <class F>
   Token first_to_arrive(const F& f) {
     exchange_(2, [&](auto& out) {
@@ -351,7 +352,7 @@ class Shards {
   detail::LookedUp looked_up_;
   std::vector<double> us_;
   std::vector<Token> drawn_, drawing_;
-  std::vector<Index> used_;  // how many of a row's
+  std::vector<Index> used_;  // draws used of each row
 };
 
 template <Probabilities Rows, class C, class... Tokens>

@@ -1,4 +1,4 @@
-// A target whose vocabulary is spread over ranks.
+// A target with a vocabulary that is spread over ranks.
 #pragma once
 
 #include <algorithm>
@@ -35,43 +35,43 @@ namespace specdec {
 
 /// How the rows of a ShardedModel are sampled.
 struct ShardedOptions {
-  double temperature =
-      1;  ///< before the steps of a chain; 0 puts all on the largest logit, the lowest id among equals
-  Index draws =
-      2;  ///< tokens that are drawn ahead from every row; what a verdict needs beyond them costs an exchange
+  double temperature = 1;  ///< applied before the chain; 0 is the argmax, the lowest id among equal logits
+  Index draws = 2;  ///< tokens drawn ahead from every row; each further draw of a verdict costs an exchange
 };
 
-/// Makes a target of a model of which each rank computes some columns of the logits: the output layer cut by vocabulary. The
-/// model's calls return LogitColumns, and its vocab_size() is that of all ranks together. All ranks run one loop on the target,
-/// with drafters and generators of equal seeds, and write one text, which is that of one rank as far as the rounding of sums
-/// decides nothing. A draft length or a tree that goes by measured times is none for ranks: these differ, and the ranks find
-/// out, and throw.
+/// Makes a target of a model with an output layer that is cut by vocabulary: each rank computes some columns of the logits.
+/// The model's calls return LogitColumns; its vocab_size() is that of all ranks together. Every rank runs the loop on the
+/// target, with equal drafters and with generators of equal seeds. All ranks write one text. It is the text of a single
+/// rank, unless the rounding of a sum decides. Do not use a draft length or a tree that depends on measured times: times
+/// differ between ranks, and the ranks then throw.
 ///
 ///   specdec::ShardedModel target{mine, ranks, std::mt19937_64{seed}, {.temperature = 0.8}};
 ///   specdec::ShardedModel target{mine, ranks, std::mt19937_64{seed}, specdec::Chain{specdec::TopK{40}}};
 ///   specdec::SpecDec decoder{target, drafter, specdec::BlockVerifier{}};    // on every rank
 ///
-/// A chain of Temperature, TopK, TopP and MinP leaves of the rows what it leaves of whole ones: see ChainOverRanks.
-/// Penalties, grammars and hooks come before it: ShardedModel{ProcessedModel{mine, processor}, ranks, source, chain}. The
-/// drafter has both by itself, as in a loop of one rank.
-/// Around a model for one text it is a Model, around one for many texts a BatchModel, and takes trees where the model does.
-/// Of many texts each draws ahead by a generator of its own, which a function tells by the sequence's number when it begins,
-/// and may have a chain of its own, which a function tells before each call:
+/// The chain may have Temperature, TopK, TopP and MinP, and acts on whole rows: see ChainOverRanks. Penalties, grammars and
+/// hooks come before it: ShardedModel{ProcessedModel{mine, processor}, ranks, source, chain}. The drafter needs its own
+/// chain and processor, as in a loop on one rank.
+/// Around a model for one text this is a Model, around a model for many texts a BatchModel. It takes trees if the model
+/// does. With many texts, each text draws ahead with its own generator: the source is a function that returns it for the
+/// sequence's number, called when the sequence begins. Each text may have its own chain: a function returns it before each
+/// call.
 ///
 ///   specdec::ShardedModel target{many, ranks, [&](specdec::Index n) { return std::mt19937_64{seeds.at(n)}; }, chain_of};
 ///   specdec::Batch batch{target, drafter, specdec::BlockVerifier{}};        // on every rank
 ///
-/// Every rank adds the same texts in the same order, and steps with InOrder, which is what Batch does by itself: what judges
-/// a text may ask the other ranks.
-/// A call takes two exchanges, whatever the vocabulary and however many texts there are: the tokens that are fed last are
-/// those that were drafted, so they are looked up with the normalisers, each in the row that it follows, and draws are made
-/// ahead. To them come those that the chain takes, one for MinP, three to five as a rule for each TopK and TopP.
-/// A model passed as an lvalue is referred to and must outlive this, as must the communicator; an rvalue is moved in. Give it
-/// with empty contexts. For targets: a draft model is small, and runs whole on every rank.
-/// Throws what ChainOverRanks and Shards throw, on all ranks alike, with the contexts as they were before; open trees, too,
-/// but for room that is lost in the model's own until they are closed. Of many texts, what is thrown about a row is thrown
-/// where the row is asked for: it is the failure of that sequence. What the model, a processor or a function throws on one rank
-/// alone is thrown there; the others throw InvalidDistribution where it is about a row, else what their communicator throws.
+/// Every rank adds the same texts in the same order, and steps with InOrder, the default of Batch: judging a text may take
+/// exchanges, in one order on all ranks.
+/// A model passed as an lvalue is referred to, and must outlive this target; an rvalue is moved in. The communicator must
+/// outlive it, too. The model's contexts must be empty. For targets only: a draft model is small, and runs whole on every
+/// rank.
+/// Throws, on all ranks: what ChainOverRanks and Shards throw. Contexts and open trees are then as before; only room in the
+/// model's own tree may be lost until the tree is closed. With many texts, an error about a row is thrown when the row is
+/// asked for, so that only its sequence fails. If the model, a processor or a function throws on one rank alone, that rank
+/// throws the error. The other ranks throw InvalidDistribution if the error is about a row, else their communicator's error.
+/// Cost: two exchanges a call, for any vocabulary and any number of texts: one for the normalisers and the probabilities of
+/// the last tokens fed, which are the drafted ones, and one for the draws ahead. The chain adds one for MinP, and usually
+/// three to five for each TopK and TopP.
 template <class M, Communicator C, class Source, class Steps = Chain<>>
 class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>, M> {
   using Base = detail::WrapsModel<ShardedModel, M>;
@@ -118,7 +118,7 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   }
   using Generator = std::remove_cvref_t<decltype(generator_of(std::declval<Source&>(), Index{}))>;
 
-  // What is kept of a sequence.
+  // The state of a sequence.
   class Text {
    public:
     explicit Text(Generator generator) : source(std::move(generator)) {}
@@ -150,7 +150,7 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
 
   ShardedRows<Mine, C> forward_feeds(std::span<const BatchFeed> feeds) {
     shards_.reset();
-    // A rank that fails by itself leaves none waiting: the others throw at the exchange that follows.
+    // If this rank fails alone, no other rank waits: the others throw at the next exchange.
     detail::Exchange<C> exchange(*ranks_);
     std::span<const BatchFeed> of_model;
     exchange.prepare([&] {
@@ -176,7 +176,7 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }
   void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
 
-  // Where what was drafted is looked up, and whose the rows are.
+  // Finds the drafted tokens, the row that each is looked up in, and the text of each row.
   void find_drafted(std::span<const BatchFeed> feeds) {
     tokens_.clear();
     parents_.clear();
@@ -188,7 +188,7 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
     }
   }
 
-  // The feed has the rows from number `first` on, of which the first one stands after what was not drafted in this call.
+  // The feed's rows begin at number `first`. Its first row stands after the last token that was not drafted in this call.
   void find_drafted(const BatchFeed& feed, Index first) {
     const auto drafted = static_cast<std::size_t>(std::max<Index>(feed.rows - 1, 0));
     const std::span<const Token> tokens = feed.tokens.last(drafted);
@@ -209,7 +209,7 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
     });
   }
 
-  static constexpr Index nowhere = -2;  // for Shards: after no token whose row there is
+  static constexpr Index nowhere = -2;  // for Shards: no row to look the token up in
 
   C* ranks_;
   Source source_;
@@ -217,8 +217,8 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   detail::CutsOverRanks<C> cuts_;
   ShardedOptions options_;
   detail::FedTexts<Text, for_many> texts_;
-  std::vector<Token> tokens_;   // that were drafted
-  std::vector<Index> parents_;  // of these: one less than the row that each is looked up in
+  std::vector<Token> tokens_;   // the drafted tokens
+  std::vector<Index> parents_;  // their parents: tokens_[k] is looked up in row parents_[k] + 1
   std::vector<Text*> texts_of_rows_;
   std::optional<Output> output_;
   std::optional<Shards<Mine, C>> shards_;

@@ -1,4 +1,4 @@
-// Rows that are spread over ranks, as verifiers see them.
+// Rows that are spread over ranks, for verifiers.
 #pragma once
 
 #include <Eigen/Core>
@@ -16,13 +16,14 @@ namespace specdec {
 template <DistributionMatrix M, Communicator C>
 class Shards;
 
-/// The ranks that a row of Shards is spread over: see detail::SpreadRow.
+/// Sums and draws over all ranks, for rows that are made of rows of Shards: see detail::SpreadRow.
 template <DistributionMatrix M, Communicator C>
 class RankSpread {
  public:
   explicit RankSpread(Shards<M, C>& shards) : shards_(&shards) {}
 
-  /// One exchange of one number. NaN where a rank throws.
+  /// The sum of f over all ranks; NaN if f throws on a rank.
+  /// Cost: one exchange of one number.
   template <class F>
   double sum(Index start, Index end, const F& f) const {
     const auto part = mine();
@@ -30,13 +31,13 @@ class RankSpread {
     return shards_->sum_of([&, from = from, to = to] { return from < to ? f(part, from, to) : 0.0; });
   }
 
-  /// Two exchanges, of a number, by which the ranks find whose it is, and of two.
+  /// Cost: two exchanges: one number, to find the rank that draws; then two, the token and its probability.
   template <class Row>
   Token draw(double u, const Row& row) const {
     return shards_->draw_of(u, [&, part = mine()] { return part(row); });
   }
 
-  /// One exchange of two numbers.
+  /// Cost: one exchange of two numbers.
   template <class Row, class F>
   Token first_to_arrive(const Row& row, const F& f) const {
     return shards_->first_to_arrive([&, part = mine()] { return f(part(row), part.columns().first); });
@@ -48,7 +49,7 @@ class RankSpread {
   Shards<M, C>* shards_;
 };
 
-/// A row of Shards. What it does not know yet it asks the ranks for, all of which have to be asking.
+/// A row of Shards. A number that is not known yet takes an exchange: all ranks must ask together.
 template <DistributionMatrix M, Communicator C>
 class ShardedRow {
   using Segment = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
@@ -64,11 +65,11 @@ class ShardedRow {
   }
   Token argmax() const { return shards_->argmax(i_); }
 
-  /// For sums and draws of what is made of rows: see detail::SpreadRow.
+  /// For rows that are made of this row: see detail::SpreadRow.
   RankSpread<M, C> spread() const { return RankSpread<M, C>(*shards_); }
   auto made_of(const detail::RankPart& part) const { return shards_->part(i_, part.columns()); }
 
-  /// First what was drawn ahead and no sampler has used, whatever u is.
+  /// Returns unused tokens that were drawn ahead first; u is then ignored.
   auto sampler() const {
     return [shards = shards_, i = i_](double u) { return shards->next_draw(i, u); };
   }
@@ -91,7 +92,7 @@ class ShardedRows {
     return {*shards_, i};
   }
 
-  /// tokens[i] in row first + i, together: no exchange for those that were told when the Shards were made.
+  /// Looks up tokens[i] in row first + i. Tokens that were passed to the constructor of Shards need no exchange.
   void probabilities(TokenIds tokens, std::span<double> out, Index first = 0) const {
     for (Index i = 0; i < tokens.size(); ++i)
       out[static_cast<std::size_t>(i)] = shards_->probability(first + i, static_cast<Token>(tokens[i]));

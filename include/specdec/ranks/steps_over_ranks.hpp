@@ -1,4 +1,4 @@
-// Steps of sampling, one after another, on logits that are spread over ranks.
+// Applies sampling steps one after another to logits that are spread over ranks.
 #pragma once
 
 #include <algorithm>
@@ -30,8 +30,8 @@
 
 namespace specdec::detail {
 
-/// Takes step after step on one matrix of logits of which this rank holds some columns. A row may have steps of its own, of
-/// the type of the others' steps. A row that a step fails at has failed on all ranks, and the rest goes on without it.
+/// Applies the steps to one matrix of logits, whose columns are spread over ranks. Each row may have its own steps; all are
+/// of one type. If a step fails at a row, the row fails on all ranks, and the other rows go on.
 template <class Numbers, Communicator C>
 class StepsOverRanks {
   using Row = decltype(LogitsRow(std::declval<const Numbers&>().row(0)));
@@ -52,7 +52,7 @@ class StepsOverRanks {
     });
   }
 
-  /// step_of(i) is row i's step, or its chain of steps.
+  /// step_of(i) is the step of row i, or its chain of steps.
   template <class StepOf>
   void operator()(const StepOf& step_of) {
     using Step = std::remove_cvref_t<decltype(step_of(Index{0}))>;
@@ -82,8 +82,8 @@ class StepsOverRanks {
         left_.temperatures[at(i)] = std::min(temperature(i) * t, std::numeric_limits<double>::max());
   }
 
-  // The k-th largest of all is at least that of any rank; and it is at most the largest of the ranks' own k/ranks-th, as
-  // fewer than k are above all of these.
+  // Low end: the k-th largest logit of all ranks is at least the k-th largest of any rank. High end: it is at most the
+  // largest of the ranks' (k/ranks)-th largest logits, since fewer than k logits are above that.
   template <class StepOf>
   void take_top_k(const StepOf& step_of) {
     const auto k = [&](Index i) { return step_of(i).value(); };
@@ -97,8 +97,8 @@ class StepsOverRanks {
     });
   }
 
-  // Where every rank has the share p of what is its own, so have all together: that is at the least of their cuts, and
-  // above the largest none has.
+  // Each rank finds the top-p cut of its own part. From the least of these cuts on, every rank has the share p, and so have
+  // all together. Above the largest of them, no rank has it.
   template <class StepOf>
   void take_top_p(const StepOf& step_of) {
     const auto cuts = [&](Index i) { return is_open(i) && step_of(i).value() != 1; };
@@ -130,7 +130,7 @@ class StepsOverRanks {
       if (cuts(i)) raise(i, step_of(i).least(static_cast<Scalar>(told.largest(i, 0)), temperature(i)));
   }
 
-  // ---- What this rank has by itself
+  // ---- Without an exchange
 
   static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
   double temperature(Index i) const { return left_.temperatures[at(i)]; }
@@ -146,22 +146,22 @@ class StepsOverRanks {
            1 / temperature(i) <= static_cast<double>(std::numeric_limits<Scalar>::max());
   }
 
-  // The k-th largest logit of the part that there still is; the cut where there are fewer.
+  // The k-th largest logit of this rank's part from the cut on; the cut if there are fewer.
   double largest_of(Index i, Index k) const {
     if (logits_.row(i).size() == 0) return none;
     ThresholdSearch search(logits_.row(i), TokenCount<Scalar>{});
     return static_cast<double>(search(cut(i), std::numeric_limits<Scalar>::max(), static_cast<double>(k)));
   }
 
-  // ---- What the ranks have together
+  // ---- With an exchange
 
-  // Of each row `count` numbers from every rank.
+  // For each row, `count` numbers from every rank.
   template <std::size_t count>
   struct Told {
     const Exchange<C>& exchange;
 
     double from(Index r, Index i, std::size_t k) const { return exchange.from(r, at(i) * count + k); }
-    // Of the ranks' k-th numbers about row i.
+    // The largest of the ranks' k-th numbers about row i.
     double largest(Index i, std::size_t k) const {
       double largest = none;
       for (Index r = 0; r < exchange.ranks(); ++r) largest = std::max(largest, from(r, i, k));
@@ -182,7 +182,8 @@ class StepsOverRanks {
     return false;
   }
 
-  // Every rank tells a few numbers of each row that is cut. A row with a number that is none fails.
+  // Every rank tells a few numbers about each row that is cut. The row fails if the first number of a rank is NaN or +inf,
+  // or if it is −inf on all ranks.
   template <class Cuts, class NumbersOfRow>
   auto tell(const Cuts& cuts, const NumbersOfRow& numbers) {
     constexpr std::size_t count = std::tuple_size_v<decltype(numbers(Index{0}))>;
@@ -206,7 +207,7 @@ class StepsOverRanks {
 
   template <std::size_t count>
   void check(Index i, const Told<count>& told) const {
-    logits_.row(i);  // what this rank failed at is told in its own words
+    logits_.row(i);  // throws this rank's own error, if it has one
     for (Index r = 0; r < exchange_.ranks(); ++r)
       if (!(told.from(r, i, 0) <= std::numeric_limits<double>::max()))
         throw InvalidDistribution(
@@ -215,24 +216,25 @@ class StepsOverRanks {
       throw InvalidDistribution(message("no token of row ", i, " has a finite logit"));
   }
 
-  // The cuts of all rows that are cut and have not failed. begin(i) is what begins to search row i.
+  // Finds the cuts of all rows that are cut and have not failed. begin(i) begins the search in row i.
   template <class Cuts, class Begin>
   void find(const Cuts& cuts, const Begin& begin) {
     for (Index i = 0; i < logits_.rows(); ++i) {
       if (cuts(i)) begin(i);
-      else searches_[at(i)].begin(cut(i), cut(i), 0, {.counts = true});  // which is found
+      else searches_[at(i)].begin(cut(i), cut(i), 0, {.counts = true});  // an empty search
     }
     find_cuts(exchange_, searches_);
     for (Index i = 0; i < logits_.rows(); ++i) raise(i, searches_[at(i)].cut());
   }
 
-  // Gets ready to search row i for a cut between low and high.
+  // Begins the search in row i for a cut in [low, high].
   void search(Index i, double low, double high, double target, const RankTokenWeight& weight) {
     auto& search = searches_[at(i)];
     const auto least = static_cast<Scalar>(low), most = static_cast<Scalar>(high);
     search.begin(least, most, target, weight);
     if (search.found()) return;
-    // No token is so far above the largest cut of any rank's nucleus that its weight relative to that is no number.
+    // Weights are taken relative to `most`, the largest cut of the ranks. No logit is so far above it that its weight
+    // overflows.
     const TokenMass<Scalar> mass{most, row(i).inverse_temperature()};
     const Scalar above = std::nextafter(most, std::numeric_limits<Scalar>::infinity());
     double sum = 0;
