@@ -178,11 +178,11 @@ class Batch {
   /// sequence only, and so does a drafter, a rule or a callback that throws.
   ///
   /// `for_each` runs the work that each sequence does alone: judging, and drafting if each has its own drafter.
-  /// Throws: what the target, a BatchDrafter as a whole, and `for_each` throw. All sequences and their generators are then
-  /// as before the step, and the step can be tried again. There are two exceptions. If `for_each` throws after it has judged
-  /// some sequences, these have taken the step and called their callbacks. If there is no memory for the results
-  /// (std::bad_alloc), all sequences have taken the step. A sequence that finished in a step that throws is returned by the
-  /// next step.
+  /// Throws: what the target and `for_each` throw, and a BatchDrafter that fails for all sequences. All sequences and their
+  /// generators are then as before the step, and the step can be tried again. There are two exceptions. If `for_each` throws
+  /// after it has judged some sequences, these have taken the step and called their callbacks. If there is no memory for the
+  /// results (std::bad_alloc), all sequences have taken the step. If a step throws, the next step returns the sequences that
+  /// finished in it.
   template <Executor E = InOrder>
   std::span<const Finished> step(E&& for_each = {}) & {
     check_between_steps("step()");

@@ -72,8 +72,8 @@ struct Result {
   Stats stats;
   StopReason stop_reason = StopReason::length;
   std::optional<StopMatch> stop_match = {};  ///< the place of the stop string that ended the text, if one did
-  /// One value for each token, if Options::log_probabilities asks for it: in the rows that are sampled, and in the raw
-  /// rows before processing.
+  /// One value for each token, if Options::log_probabilities asks for it: `log_probabilities` in the rows that are sampled,
+  /// `raw_log_probabilities` in the rows before processing.
   LogProbabilities log_probabilities = {}, raw_log_probabilities = {};
 
   /// The text of the tokens, cut before a stop string.

@@ -67,7 +67,7 @@ struct Shared {
 ///   // cut the target's context to sequence.kept() tokens
 ///
 /// The decoder then asks its target for vocab_size() and context_size() only; ExternalTarget has nothing else. The
-/// engine manages its own contexts. If a call fails, nothing need be undone: the next propose() forgets the old proposal.
+/// engine manages its own contexts. After a failed call nothing has to be undone: the next propose() forgets the proposal.
 ///
 /// A draft may be a tree (drafts_trees, judges_trees). Then γ is its number of tokens, and no path is longer than the
 /// budget allows. A target that takes trees gets the tree in one call. feed.parents gives the parent of each token;
@@ -78,9 +78,9 @@ struct Shared {
 /// only the context limits it.
 ///
 /// Sequences of one decoder may take turns, a step each. So may decoders that refer to one model, and copies of a
-/// sequence. Each change feeds the whole context again, which is slow: for sequences that run side by side give each a
-/// decoder with its own drafter. If another sequence uses the drafter between propose() and accept(), accept() throws
-/// std::logic_error.
+/// sequence. A sequence whose turn comes feeds its whole context again, which is slow. For sequences that run side by side,
+/// give each a decoder with its own drafter. If another sequence uses the drafter between propose() and accept(), accept()
+/// throws std::logic_error.
 ///
 /// Throws: what models, drafter and verifier throw. The sequence, the statistics and both contexts are then as before the
 /// step, and the step can be tried again, from propose() on. Only the generator has moved on.
@@ -179,7 +179,8 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
   /// the next step.
   /// Shapes: as many rows as the Feed asked for. Rows may be padded, but no token beyond the target's vocabulary may be
   /// emitted: that is an error.
-  /// Throws: std::logic_error without a proposal, and if another sequence has used the drafter since; else see above.
+  /// Throws: what the rows, the rule and the drafter throw; std::logic_error without a proposal, and if another sequence has
+  /// used the drafter since.
   template <class Rows, RandomSource Source>
   std::span<const Token> accept(const Rows& rows, Source& source) & {
     static_assert(Probabilities<Rows>,

@@ -79,7 +79,7 @@ class SpecDec {
 
   /// Generates, and calls on_step(tokens) with the tokens of each step, to stream them. A callback may return bool:
   /// false ends the generation.
-  /// Throws: what start(), Sequence::step() and on_step throw. By then on_step has received all generated tokens. To go on
+  /// Throws: what start(), Sequence::step() and on_step throw. on_step has then received all generated tokens. To go on
   /// after an exception, keep the sequence: use start() and Sequence::generate(). A new generation from the received
   /// tokens is lossless only if the rule remembers nothing (see Sequence::resume).
   template <RandomSource Source, std::invocable<std::span<const Token>> OnStep>

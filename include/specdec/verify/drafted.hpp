@@ -67,8 +67,8 @@ struct DraftedRows {
 ///   depth(i)            how many drafted tokens stand before target row i; i in a linear draft
 ///   target(i), draft(i) the rows themselves
 ///   look_up_all()       looks up p and q of all tokens, up to one that the target rules out: for rules that judge a draft
-///                       as a whole. Free where look-ups are cheap. Where look-ups are dear, the statistics have
-///                       acceptance only for such rules
+///                       as a whole. Free where look-ups are cheap. Where a look-up needs a pass, the statistics tell
+///                       acceptance only for rules that call look_up_all()
 ///
 /// A draft may be a tree. Node 0 is the context, node k + 1 stands after token k; target row i belongs to node i. Draft
 /// row k is the distribution of token k given its elder siblings. Rules for trees also use

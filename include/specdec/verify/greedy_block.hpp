@@ -29,10 +29,10 @@ struct TargetLevel {
 
 }  // namespace detail
 
-/// Greedy block verification. Lossless over a sequence. One step accepts Σ_i Σ min(p, q) of the joint prefixes in
-/// expectation: the bound with full information, at least what block verification accepts. A single step is biased. The
-/// verifier corrects this: it modifies the target of the next tokens. Over whole generations the modification costs more
-/// than the step gains: in the paper and in our measurements, block verification is slightly ahead.
+/// Greedy block verification. Lossless. One step accepts Σ_i Σ min(p, q) of the joint prefixes in expectation. This is the
+/// bound with full information, and at least what block verification accepts. A single step is biased. The verifier
+/// corrects the bias: it modifies the target of the next tokens. Over whole generations the modification costs more than
+/// the steps gain: in the paper and in our measurements, block verification is slightly ahead.
 ///
 /// Source: Sun et al., Alg. 4–6. g_0 = 1, g_{i+1} = g_i·t_i(x_{i+1})/q_i(x_{i+1}), which is not clipped. The race is that
 /// of block verification. A stop at τ < γ with token Y leaves a modification (r, n) = (q_τ(Y)/(g_τ·t_τ(Y)), γ−τ−1). For the

@@ -12,10 +12,10 @@ namespace specdec {
 
 /// Verifies a tree by a rule for linear drafts. Lossless if the rule is lossless.
 ///
-/// The trunk is the path of eldest children; all other tokens are spares. The rule judges the trunk. If its Y is one of the
-/// spares at the stop, the target call already has the rows after that spare. The rule then judges the trunk that begins
-/// after the spare, as if this were the next step of the loop; and so on. So a spare may be any token, chosen or drawn. But
-/// the tokens after a spare must be drafted from the rows after it, as in any draft.
+/// The trunk is the path of eldest children; all other tokens are spares. The rule judges the trunk, and stops with a token
+/// Y. If Y is a spare at the place of the stop, the target call already has the rows after that spare. The rule then judges
+/// the trunk that begins after the spare, like the draft of a next step; and so on. So a spare may be any token, chosen or
+/// drawn. But the tokens after a spare must be drafted from the rows after the spare.
 ///
 ///   TrunkAndSpares<BlockVerifier>         the best rule for linear drafts, with one more look-up per stop
 ///   TrunkAndSpares<SampleMatchVerifier>   sample-and-match on a tree: follows the child that equals the target's own draw.
