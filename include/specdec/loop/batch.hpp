@@ -74,9 +74,11 @@ struct BatchOptions {
 ///
 ///   while (!batch.empty()) {
 ///     const std::span<const specdec::BatchFeed> feeds = batch.propose();
-///   // the engine's call: each feed's tokens after the first feed.from of its sequence; the rows of its last feed.rows
-///   for (const specdec::Finished& done : batch.accept(rows)) ...
-///   // of each sequence batch.sequence(number).kept() tokens, or kept_path()
+///     // the engine's call, for each feed: cut its sequence to feed.from tokens, feed it feed.tokens, take the rows of the
+///     // last feed.rows
+///     for (const specdec::Finished& done : batch.accept(rows)) use(done.sequence, done.result);
+///     // cut each sequence to batch.sequence(number).kept() tokens, or keep its kept_path()
+///   }
 ///
 /// The batch refers to a target or a BatchDrafter that is passed as an lvalue; the object must outlive the batch. An rvalue
 /// is moved in. A batch can neither be copied nor moved.
@@ -469,7 +471,7 @@ class Batch {
   BatchOptions options_;
   Entries entries_;  // the one that has waited longest comes first
   Index next_ = 0, target_calls_ = 0, fed_ = 0;
-  Index wanted_ = 0;     // what a draft length for all sequences wants of each
+  Index wanted_ = 0;     // the wish of a shared draft length
   Index looked_at_ = 0;  // how many entries have taken part in this step, or are over
   bool telling_ = false, proposed_ = false;
   std::vector<Entry*> stepping_, drafting_;  // of this step

@@ -139,7 +139,7 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
     else return {};
   }
   template <RandomSource Source>
-  void step(Source& source) && = delete;  // the view would be gone
+  void step(Source& source) && = delete;  // the view would dangle
 
   /// Steps until done(), and returns the result().
   template <RandomSource Source>
@@ -173,7 +173,7 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
     return propose_half(source);
   }
   template <RandomSource Source>
-  void propose(Source& source) && = delete;  // the views would be gone
+  void propose(Source& source) && = delete;  // the views would dangle
 
   /// Judges the last proposal by the target's rows, and returns the tokens emitted; none when done(). The view lives until
   /// the next step.

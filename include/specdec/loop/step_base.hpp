@@ -134,7 +134,7 @@ class StepBase {
     offers_.value = 0;
     Offer offer{tokens, parents_of(tokens, parents), draft_time, {}};
     check(offer, known);
-    reserve(branches_ ? offer.size() : limits_->nodes);  // a tree may be much smaller than it might be
+    reserve(branches_ ? offer.size() : limits_->nodes);  // a tree is often much smaller than its limit
     feed_.fill(text_.context().subspan(static_cast<std::size_t>(cached_)), offer.tokens, offer.parents,
                target_.vocabulary);
     offer.made = Clock::now();

@@ -59,7 +59,8 @@ class Exchange {
   }
 
   /// Calls f(), work of this rank alone before the next exchange. If f throws (out of memory, say), this rank gives no
-  /// numbers in that exchange: the others do not wait, since their communicator throws. Pre: the next exchange is not empty.
+  /// numbers in that exchange: the others do not wait, since their communicator throws.
+  /// Pre: in the next exchange every rank gives at least one number.
   template <class F>
   void prepare(F&& f) {
     try {

@@ -29,7 +29,7 @@ struct TokenVerifier : detail::Callable<TokenVerifier> {
     return {drafted.gamma(), drafted.draw(chance, drafted.gamma())};
   }
 
-  /// Each token survives by its own coin, of probability min(1, p/q).
+  /// Each token survives with probability min(1, p/q), independently.
   static double survival(double before, double p, double q) { return before * std::min(1.0, p / q); }
 
   friend bool operator==(const TokenVerifier&, const TokenVerifier&) = default;

@@ -42,7 +42,7 @@ struct TraversalVerifier : detail::Callable<TraversalVerifier> {
       while (w[node] > 0 && drafted.first_child(node) >= 0) node = enter(drafted.first_child(node));
       if (w[node] > 0)
         if (const auto y = race(drafted, chance, w[node], node)) return {node, *y};
-      for (Index next = -1; next < 0;) {  // the node has lost: up, to where a sibling is left
+      for (Index next = -1; next < 0;) {  // the node has lost: go up until a sibling is left
         const Index k = node - 1, above = drafted.parent(k) + 1;
         next = drafted.next_sibling(k);
         if (next < 0) {
