@@ -136,4 +136,4 @@ MATCH, MATCH_TEST = "text/match_tokens.hpp", "tests/text/match_tokens"
 
 mutant = promise("tokens of two vocabularies are matched by their bytes, one to one")
 mutant("nothing-matched-with-nothing", MATCH, MATCH_TEST, "piece.empty() ? targets.end() : ", "")
-mutant("tokens-matched-twice", MATCH, MATCH_TEST, "    targets.erase(found);  // the next one of these bytes finds nothing\n", "")
+mutant("tokens-matched-twice", MATCH, MATCH_TEST, "    targets.erase(found);  // a later draft token of equal bytes finds nothing\n", "")

@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
@@ -204,6 +205,7 @@ TEST_CASE("disjoint supports accept nothing and correct from the target") {
 }
 
 TEST_CASE("no token of probability zero, whatever the rows hold") {
+  const int drafts = support::bound(20000, 20000);
   for (const AnyVerifier& rule : support::all_rules) {
     INFO(rule.name());
     // Garbage of every kind: the answer is a token that its row gives mass, or an error.
@@ -211,7 +213,7 @@ TEST_CASE("no token of probability zero, whatever the rows hold") {
     const float kinds[] = {0,     0,   0,   0.5f, 1, 0.25f, 1e-30f, std::numeric_limits<float>::denorm_min(),
                            3e38f, inf, NaN, -1};
     int verdicts = 0, errors = 0;
-    for (int n = 0; n < 20000; ++n) {
+    for (int n = 0; n < drafts; ++n) {
       Input in;
       const auto garbage = [&](auto& matrix) {
         const double mildness = uniform01(rng);
@@ -233,8 +235,8 @@ TEST_CASE("no token of probability zero, whatever the rows hold") {
         ++errors;
       }
     }
-    CHECK(verdicts > 1000);
-    CHECK(errors > 1000);
+    CHECK(verdicts > drafts / 20);
+    CHECK(errors > drafts / 20);
   }
 }
 
