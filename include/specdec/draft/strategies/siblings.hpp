@@ -21,7 +21,8 @@
 namespace specdec {
 
 /// Siblings are drawn from the row q independently of one another, so they may be equal; all report q. Where q gives one
-/// token all of its probability there is only one child: once refused, that token could not be accepted.
+/// token all of its probability there is only one child: after it is refused, a second child with that token could not be
+/// accepted.
 ///
 /// Random: one draw for each sibling.
 struct Independent {
