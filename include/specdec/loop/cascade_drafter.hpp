@@ -210,7 +210,7 @@ class CascadeDrafter {
   }
 
   // The inner sequence, ready to continue the context by gamma tokens. The inner rule's memory is reset, since the outer
-  // loop wrote the end of the context, even if its tokens are those of the draft.
+  // loop wrote the end of the context, even if its tokens equal the draft's.
   Sequence& take_up(std::span<const Token> context, Index gamma) {
     const Options options{.max_new_tokens = gamma, .gamma = gamma_};
     if (inner_->sequence) {

@@ -98,7 +98,7 @@ SpecDec(T&&, D&&, V = {}) -> SpecDec<T, D, V>;
 template <class T, class D, class V, class L>
 SpecDec(T&&, D&&, V, L&&) -> SpecDec<T, D, V, L>;
 
-/// The baseline: the target alone writes one token per call. Options and result are those of SpecDec; gamma is ignored.
+/// The baseline: the target alone writes one token per call. It takes SpecDec's options and returns a Result; gamma is ignored.
 /// autoregressive<ArgmaxVerifier>(...) is greedy decoding.
 template <Verifier V = BlockVerifier, class M, RandomSource Source, class... OnStep>
   requires Model<std::remove_reference_t<M>>

@@ -64,7 +64,7 @@ class NgramCounts {
  private:
   class Builder;
 
-  // A node's children and successors end where those of the next node begin.
+  // A node's children and successors end where the next node's begin.
   struct Node {
     Token token;
     Index parent, first_child, first_successor;

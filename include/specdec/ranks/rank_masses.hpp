@@ -56,7 +56,7 @@ class RankMasses {
 
   double of(Index i, Index rank) const { return masses_[static_cast<std::size_t>(i * ranks_ + rank)]; }
 
-  /// The factor from the rank's own probabilities to those of the whole row.
+  /// The factor from the rank's own probabilities to the whole row's.
   double share(Index i, Index rank) const { return normalised_alone(i) ? of(i, rank) : 1.0; }
 
   /// The rank that draws for a number u in [0, 1). A row that sums to less than 1 is treated as normalised.

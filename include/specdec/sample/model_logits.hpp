@@ -23,7 +23,7 @@ consteval bool returns_spread_rows() {
   else return false;
 }
 
-/// The numbers that a model returned, with rows(), cols() and row(i): all columns, or those of LogitColumns.
+/// The numbers that a model returned, with rows(), cols() and row(i): all columns, or the columns of a LogitColumns.
 template <class Logits>
 auto numbers_of(const Logits& logits) {
   if constexpr (is_logit_columns<Logits>) return logits;

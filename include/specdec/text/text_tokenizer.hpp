@@ -89,7 +89,7 @@ class EncodedText {
   /// How many bytes of the text the tokens stand for.
   std::size_t size() const { return size_; }
 
-  /// Encodes `text`; its first `unchanged` bytes are those of the last text. Merges can reach back over the end of a text,
+  /// Encodes `text`; its first `unchanged` bytes equal the last text's. Merges can reach back over the end of a text,
   /// so encoding begins at a token at least `window` bytes before the first changed byte.
   void encode(std::string_view text, std::size_t unchanged, std::size_t window, Index vocab_size) {
     unchanged = std::min({unchanged, size_, text.size()});

@@ -28,7 +28,7 @@ namespace specdec {
 /// block verification, the rows of every trunk must depend on the context only: its tokens are drawn, not chosen.
 /// Shapes: see verify.
 /// Throws: what verify and the rule throw. The rule then has its old memory.
-/// Random, Cost: those of the rule, for each trunk that is judged. No allocation but the rule's (γ <= 64).
+/// Random, Cost: the rule's, for each trunk that is judged. No allocation but the rule's (γ <= 64).
 template <class V>
 class TrunkAndSpares : public detail::Callable<TrunkAndSpares<V>> {
   static_assert(Verifier<V> && !judges_trees<V>,
