@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -92,7 +93,7 @@ inline std::span<const Token> tokens_in_vocabulary(std::span<const Token> tokens
   if (largest < vocab_size) return tokens;
   replaced.clear();
   for (const Token x : tokens) replaced.push_back(x < vocab_size ? x : 0);
-  return {replaced.data(), replaced.size()};
+  return view_of(replaced);
 }
 
 }  // namespace detail

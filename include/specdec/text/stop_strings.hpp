@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "specdec/lists.hpp"
 #include "specdec/text/string_matcher.hpp"
 #include "specdec/text/token_bytes.hpp"
 #include "specdec/types.hpp"
@@ -107,7 +108,7 @@ class StopStrings {
   bool empty() const { return searcher_ == nullptr; }
   std::span<const std::string> strings() const& {
     if (empty()) return {};
-    return {searcher_->strings().data(), searcher_->strings().size()};
+    return detail::view_of(searcher_->strings());
   }
   std::span<const std::string> strings() const&& = delete;  // the span would dangle
 

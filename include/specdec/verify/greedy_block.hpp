@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/read/residual.hpp"
 #include "specdec/verify/drafted.hpp"
@@ -62,7 +63,7 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
   };
 
   /// The live modifications, oldest first.
-  std::span<const Modification> modifications() const& { return {live_.data(), live_.size()}; }
+  std::span<const Modification> modifications() const& { return detail::view_of(live_); }
   std::span<const Modification> modifications() const&& = delete;  // the view would dangle
 
   /// The length of the longest live modification, at most γ−1: modified positions need q, so the next draft must cover

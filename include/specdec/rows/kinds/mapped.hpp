@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/types.hpp"
 
@@ -45,7 +46,7 @@ class TokenMap {
   Token from(Token x) const { return at(content_->from, x); }
 
   /// For each draft token 1 if it has a partner, else 0. The list lives as long as any copy of the map.
-  std::span<const std::uint8_t> mapped() const { return {content_->mapped.data(), content_->mapped.size()}; }
+  std::span<const std::uint8_t> mapped() const { return detail::view_of(content_->mapped); }
 
  private:
   template <Distribution R>

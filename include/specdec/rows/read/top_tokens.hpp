@@ -13,6 +13,7 @@
 #include "specdec/error.hpp"
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/kernels/reductions.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/read/segments.hpp"
 #include "specdec/types.hpp"
@@ -49,7 +50,7 @@ class TopTokens {
       least_ = 0;
       detail::each_segment(row, [&](const auto& ids, const auto& p) { find("probability", ids, p); });
     }
-    return {found_.data(), found_.size()};
+    return detail::view_of(found_);
   }
 
  private:
