@@ -62,6 +62,31 @@ TEMPLATE_TEST_CASE("a row of numbers is read in any stride", "", float, double, 
     CHECK(copy[static_cast<std::size_t>(x)] == of<TestType>(static_cast<int>(1 + 5 * x)));
 }
 
+TEMPLATE_TEST_CASE("a row that is read in several pieces is read in any stride", "", float, double, Half,
+                   BFloat) {
+  constexpr int size = 2 * static_cast<int>(max_segment_size) + 5;
+  for (const int stride : {1, 3})
+    for (const int largest : {0, size / 2, size - 1}) {
+      std::vector<TestType> memory(static_cast<std::size_t>(size * stride), of<TestType>(9));
+      for (int x = 0; x < size; ++x)
+        memory[static_cast<std::size_t>(x * stride)] = of<TestType>(x == largest ? 8 : x % 7 - 3);
+      const NumberRow<TestType, Eigen::Dynamic> strided(memory.data(), size, stride);
+      double sum = 0;
+      std::vector<Arithmetic<TestType>> read(static_cast<std::size_t>(size));
+      strided.read(0, size, read.data());
+      for (int x = 0; x < size; ++x) {
+        sum += x == largest ? 8 : x % 7 - 3;
+        if (read[static_cast<std::size_t>(x)] != strided[x]) FAIL("number " << x << " is read as another");
+      }
+      CHECK(strided.sum(0, size) == sum);
+      CHECK(strided.max(0, size) == 8);
+      if (stride > 1) continue;
+      const NumberRow<TestType> packed(memory.data(), size);
+      CHECK(packed.sum(0, size) == sum);
+      CHECK(packed.max(0, size) == 8);
+    }
+}
+
 TEMPLATE_TEST_CASE("the first of the largest numbers is found wherever it stands", "", float, double, Half,
                    BFloat) {
   for (const Index size : {1, 2, 9, 1000, 1024, 1025, 3000})
