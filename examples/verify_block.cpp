@@ -26,8 +26,4 @@ int main() {
   const specdec::Verdict verdict = verifier(target, draft, tokens, rng);
 
   std::cout << verdict.accepted << " of 3 accepted, then token " << verdict.token << "\n";
-  std::cout << "the text goes on:";
-  for (specdec::Index i = 0; i < verdict.accepted; ++i)
-    std::cout << " " << tokens[static_cast<std::size_t>(i)];
-  std::cout << " " << verdict.token << "\n";
 }
