@@ -4,6 +4,7 @@
 
 #include "specdec/chance/any_generator.hpp"
 #include "specdec/chance/keyed.hpp"
+#include "specdec/chance/philox.hpp"
 #include "specdec/chance/rewindable_generator.hpp"
 #include "specdec/draft/batch_drafter.hpp"
 #include "specdec/draft/drafter.hpp"

@@ -17,6 +17,13 @@ mutant = promise("a generator of any kind gives a batch the bits that it gives a
 mutant("any-generator-words", "chance/any_generator.hpp", "tests/chance/any_generator",
        "return random_bits64(generator); }", "return static_cast<std::uint64_t>(generator()); }")
 
+mutant = promise("a Philox gives the published numbers, from any of them on")
+mutant("philox-nine-rounds", "chance/philox.hpp", "tests/chance/philox", "round < 10;", "round < 9;")
+mutant("philox-high-half-first", "chance/philox.hpp", "tests/chance/philox", "offset_++ % 2 == 0 ? 0 : 2", "offset_++ % 2 == 0 ? 2 : 0")
+mutant("philox-stream-cut", "chance/philox.hpp", "tests/chance/philox", "low(stream_), high(stream_)}", "low(stream_), 0}")
+mutant("philox-offset-cut", "chance/philox.hpp", "tests/chance/philox", "block({low(n), high(n),", "block({low(n), 0,")
+mutant("philox-discards-blocks", "chance/philox.hpp", "tests/chance/philox", "{ offset_ += count; }", "{ offset_ += 2 * count; }")
+
 mutant = promise("a coin falls with its probability")
 mutant("coin-inverted", "chance/chance.hpp", "tests/chance/chance", "uniform01(*generator_) < p", "uniform01(*generator_) > p")
 mutant("coin-closed", "chance/chance.hpp", "tests/chance/chance tests/verify/token tests/verify/block",
