@@ -61,8 +61,8 @@ struct BatchOptions {
 ///     for (const specdec::Finished& done : batch.step()) use(done.sequence, done.result);
 ///
 /// A sequence has its own options, rule, statistics and generator. Its text is the text of SpecDec::generate with the same
-/// seed. The other sequences, the order of arrival and the number of threads do not change it, if the target's rows do not
-/// depend on the other tokens in a call. Only a shared draft length looks at all sequences.
+/// seed. The other sequences, the order of arrival and the number of threads do not change the text, if the target's rows do
+/// not depend on the other tokens in a call. One exception: a shared draft length looks at all sequences.
 ///
 /// target     a BatchModel; for drafts that are trees, one that takes trees
 /// drafter    a BatchDrafter, which drafts for all sequences at once; or a Drafter that can be copied: each sequence gets
@@ -80,8 +80,8 @@ struct BatchOptions {
 ///     // cut each sequence to batch.sequence(number).kept() tokens, or keep its kept_path()
 ///   }
 ///
-/// The batch refers to a target or a BatchDrafter that is passed as an lvalue; the object must outlive the batch. An rvalue
-/// is moved in. A batch can neither be copied nor moved.
+/// A target or a BatchDrafter that is passed as an lvalue must outlive the batch, as in SpecDec. A batch can neither be
+/// copied nor moved.
 template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength>
 class Batch {
   using Target = std::remove_reference_t<TargetModel>;
@@ -176,15 +176,15 @@ class Batch {
   Index fed() const { return fed_; }
 
   /// Drafts, calls the target once and judges, for all sequences or as many as a call has room for. Returns the finished and
-  /// the failed sequences, in the order of their numbers. The view lives until the next step. Bad rows fail their own
-  /// sequence only, and so does a drafter, a rule or a callback that throws.
+  /// the failed sequences, in the order of their numbers. The view lives until the next step. Bad rows end only their own
+  /// sequence. So does a drafter, a rule or a callback that throws.
   ///
   /// `for_each` runs the work that each sequence does alone: judging, and drafting if each has its own drafter.
   /// Throws: what the target and `for_each` throw, and a BatchDrafter that fails for all sequences. All sequences and their
   /// generators are then as before the step, and the step can be tried again. There are two exceptions. If `for_each` throws
   /// after it has judged some sequences, these have taken the step and called their callbacks. If there is no memory for the
-  /// results (std::bad_alloc), all sequences have taken the step. If a step throws, the next step returns the sequences that
-  /// finished in it.
+  /// results (std::bad_alloc), all sequences have taken the step. The next step returns the sequences that finished in the
+  /// step that threw.
   template <Executor E = InOrder>
   std::span<const Finished> step(E&& for_each = {}) & {
     check_between_steps("step()");
@@ -194,10 +194,10 @@ class Batch {
     return detail::view_of(finished_);
   }
 
-  /// The first half of a step: drafts, and returns what the target must be fed, sequence by sequence. The list may be empty:
-  /// accept() of no rows then returns the failed sequences. The view lives until accept(). An earlier proposal that was not
-  /// accepted is forgotten. cancel() discards a proposal, too.
-  /// Throws: what step() throws, but for the target's errors.
+  /// The first half of a step: drafts, and returns what the target must be fed, sequence by sequence. If the list is empty,
+  /// call accept() with no rows: it returns the failed sequences. The view lives until accept(). An earlier proposal that
+  /// was not accepted is forgotten. cancel() discards a proposal, too.
+  /// Throws: what step() throws, except the target's errors.
   template <Executor E = InOrder>
   std::span<const BatchFeed> propose(E&& for_each = {}) & {
     check_between_steps("propose()");
@@ -210,7 +210,7 @@ class Batch {
   /// The second half: judges the last proposal. Returns what step() returns.
   /// Shapes: `rows` is one matrix with the rows that the feeds want, feed after feed.
   /// Throws: std::logic_error without a proposal; std::invalid_argument if the number of rows is not what the feeds want;
-  /// else what step() throws. The step then begins again with propose().
+  /// else what step() throws. To try again, begin with propose().
   template <class Rows, Executor E = InOrder>
   std::span<const Finished> accept(const Rows& rows, E&& for_each = {}) & {
     static_assert(Probabilities<Rows>,
@@ -311,14 +311,14 @@ class Batch {
     for (const Entry* entry : stepping_) feeds_.push_back(entry->feed());
   }
 
-  // Moves the sequences that have waited to the front.
+  // Moves waiting sequences to the front.
   void end_step(std::vector<Finished>& finished) {
     std::rotate(entries_.begin(), entries_.begin() + looked_at_, entries_.end());
     leave(finished);
   }
 
-  // Chooses the sequences of the step, in the order of waiting, by the most tokens that each may be fed. Drafts are drawn
-  // later: no drawn token influences the choice.
+  // Chooses the sequences of the step: those that have waited longest come first. The call must have room for the most
+  // tokens that each may be fed. Drafts are drawn after the choice, so no drawn token influences it.
   void admit() {
     ask_shared_length();
     stepping_.clear();
@@ -469,9 +469,9 @@ class Batch {
   V verifier_;
   Length length_;
   BatchOptions options_;
-  Entries entries_;  // the one that has waited longest comes first
+  Entries entries_;  // the sequence that has waited longest comes first
   Index next_ = 0, target_calls_ = 0, fed_ = 0;
-  Index wanted_ = 0;     // the wish of a shared draft length
+  Index wanted_ = 0;     // what a shared draft length asks for
   Index looked_at_ = 0;  // how many entries have taken part in this step, or are over
   bool telling_ = false, proposed_ = false;
   std::vector<Entry*> stepping_, drafting_;  // of this step

@@ -39,7 +39,8 @@ class RewindableKeyed : public Keyed {
   void mark() {}
 };
 
-/// The source of chance that the caller gives to a sequence with this rule, and the type that the sequence keeps it in.
+/// Given: the source of chance that the caller passes for a sequence with rule V. Kept: the type that the sequence stores it
+/// in.
 template <class V>
 struct EntrySource {
   using Given = std::conditional_t<draws_keyed<V>, Keyed, AnyGenerator>;
@@ -58,7 +59,7 @@ OnStep on_step_of(F&& f) {
   }
 }
 
-/// Whether the drafts may be trees, of a drafter for all sequences or for one.
+/// Whether drafts of D may be trees. D drafts for all sequences or for one.
 template <class D>
 inline constexpr bool any_drafts_trees = [] {
   if constexpr (BatchDrafter<D>) return batch_drafts_trees<D>;
@@ -146,7 +147,7 @@ class BatchEntry {
 
   Policy& policy() { return policy_.policy; }
 
-  /// The most tokens that the next step may feed. `wanted_of_all`: the wish of a shared draft length.
+  /// The most tokens that the next step may feed. `wanted_of_all`: what a shared draft length asks for.
   Index most_fed(Index wanted_of_all) {
     source_.rewind();  // the last step may have failed
     withdraw();

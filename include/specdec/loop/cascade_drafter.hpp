@@ -30,9 +30,9 @@ namespace specdec {
 
 namespace detail {
 
-/// Wraps the inner drafter, and records the target row of each emitted token: emitted token i + 1 was judged by row i.
-/// draft() declares its return type. A deduced type would compile the body for the Drafter check, with a source of chance
-/// that the inner drafter may refuse.
+/// Wraps the inner drafter, and records the target row of each emitted token: row i for emitted token i, counted from 0.
+/// draft() declares its return type. To deduce the type, the compiler would compile the body for the Drafter check, with a
+/// source of chance that the inner drafter may refuse.
 template <class D, class Rows>
 struct RecordingDrafter {
   D drafter;
@@ -72,13 +72,13 @@ struct RecordingDrafter {
 /// The drafts have the distribution of the model's own text, with any inner drafter. They come with the model's rows. For
 /// the outer loop a cascade differs from ModelDrafter{middle} only in speed.
 ///
+/// A model, drafter or draft length that is passed as an lvalue must outlive the cascade (see SpecDec). The model is fed
+/// token 0 in place of a context token that it does not know (see token_ids.hpp). If the model's context is bounded
+/// (context_size), drafts end where it is full.
 /// Source: Chen et al., "Cascade Speculative Drafting for Even Faster LLM Inference", arXiv:2312.11462 (the vertical
 /// cascade); Spector and Ré, "Accelerating LLM Inference with Staged Speculative Decoding", arXiv:2308.04623.
 /// Pre: the inner rule draws from the model's rows (draws_from_target: not LenientVerifier, not ArgmaxVerifier). The inner
 /// drafter and draft length are lossless in an ordinary loop.
-/// The cascade refers to a model, drafter or draft length that is passed as an lvalue; the object must outlive the cascade.
-/// An rvalue is moved in. A context token outside the model's vocabulary is fed as token 0. A model with a bounded context
-/// (context_size) drafts only as far as the context has room.
 /// Throws: std::invalid_argument on an empty context, and what the loop throws. An InvalidDistribution calls the model's
 /// rows "cascade's target" and the inner drafter's rows "cascade's draft".
 /// Random: what the inner loop draws.
@@ -163,7 +163,7 @@ class CascadeDrafter {
     return drafted(sequence, asked);
   }
 
-  /// The addresses of the model and of the inner drafter's models, if other code may use them, too.
+  /// The addresses of those models in the cascade that other code may use, too.
   std::vector<const void*> identities() const {
     auto found = detail::shared_identities<M>(inner().shared.target);
     const auto more = inner().shared.drafter.identities();

@@ -15,7 +15,7 @@ namespace specdec::detail {
 /// Cost: no allocation in steady state.
 class FeedBuffer {
  public:
-  /// A token outside the target's vocabulary is fed as 0. `parents` is empty for a linear draft.
+  /// A token outside the target's vocabulary is fed as token 0 (see token_ids.hpp). `parents` is empty for a linear draft.
   void fill(std::span<const Token> uncached, std::span<const Token> drafted, std::span<const Index> parents,
             Index vocab_size) {
     uncached_ = std::ssize(uncached);

@@ -29,9 +29,9 @@ struct TokenLogProbability {
   double value = 0;
 };
 
-/// For each token of a text: the natural logarithm of its probability in the target's row at its place. It is never taken
-/// from a draft row, a residual or a modified row, even if the token was drawn there. If asked for, also the likeliest
-/// tokens at that place.
+/// For each token of a text: the natural logarithm of its probability in the target's row at its place. A draft row, a
+/// residual or a modified row is never used, even if the token was drawn from it. If asked for, also the likeliest tokens at
+/// that place.
 class LogProbabilities {
  public:
   /// The number of tokens, or 0 if nothing is recorded.
@@ -51,8 +51,8 @@ class LogProbabilities {
     for (const double value : values_) sum += value;
     return sum;
   }
-  /// The likeliest tokens at the place of token i: the likeliest first, equal ones by ascending id. As many as were asked
-  /// for, or fewer if fewer have a probability above 0.
+  /// The likeliest tokens at the place of token i: the likeliest first, equal ones by ascending id. There are as many as
+  /// were asked for, or fewer if fewer have a probability above 0.
   /// Throws: std::invalid_argument if there is no token i.
   std::span<const TokenLogProbability> top(Index i) const& {
     check(i);
@@ -62,7 +62,7 @@ class LogProbabilities {
   std::span<const TokenLogProbability> top(Index i) const&& = delete;
 
   /// Adds a token, and the `top` likeliest tokens of the row.
-  /// Throws: what the row throws. Call truncate() then, to remove what was added in part.
+  /// Throws: what the row throws. Then call truncate(): the token may have been added in part.
   template <Distribution R>
   void add(const R& row, Token token, Index top, TopTokens& likeliest) {
     for (const TopToken& likely : likeliest.of(row, top))

@@ -47,8 +47,8 @@ struct Options {
   /// The token budget; 0 generates nothing. `unlimited`: until a stop token, a stop string, a full context, or until the
   /// caller stops.
   Index max_new_tokens = 128;
-  /// The most tokens drafted per target call; 0 is ordinary decoding. With `unlimited`, the draft-length policy, the
-  /// budget and the target's context limit the draft. They must keep it to at most longest_draft tokens.
+  /// The most tokens drafted per target call; 0 is ordinary decoding. If it is `unlimited`, only the draft-length policy,
+  /// the budget and the target's context limit a draft. A linear draft of more than longest_draft tokens is then an error.
   Index gamma = 4;
   StopTokens stop_tokens = {};    ///< the first of these ends the output; it is part of the output
   StopStrings stop_strings = {};  ///< the token that completes one of these ends the output
@@ -72,8 +72,7 @@ struct Result {
   Stats stats;
   StopReason stop_reason = StopReason::length;
   std::optional<StopMatch> stop_match = {};  ///< the place of the stop string that ended the text, if one did
-  /// One value for each token, if Options::log_probabilities asks for it: `log_probabilities` in the rows that are sampled,
-  /// `raw_log_probabilities` in the rows before processing.
+  /// One value for each token, for the rows that Options::log_probabilities asks for.
   LogProbabilities log_probabilities = {}, raw_log_probabilities = {};
 
   /// The text of the tokens, cut before a stop string.

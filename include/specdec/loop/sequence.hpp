@@ -1,4 +1,4 @@
-// One text in generation, on the models of a SpecDec: the outer loop, one step or half a step at a time.
+// The outer loop for one text, one step or half a step at a time.
 // Source: SPECDEC, Algorithm 3 of Sun et al., arXiv:2403.10444 (after Leviathan et al., arXiv:2211.17192).
 #pragma once
 
@@ -56,8 +56,8 @@ struct Shared {
 ///
 ///   while (!sequence.done()) sequence.step(rng);
 ///
-/// A step drafts x_1..x_γ with their rows q. It calls the target on the tokens that are not cached and on the draft (the
-/// first call also feeds the prompt). It verifies, and appends x_1..x_τ, Y. Both models drop the rejected tokens.
+/// A step drafts x_1..x_γ with their rows q. It feeds the target the tokens that are not cached (at first the prompt) and
+/// the draft. The verifier judges the draft. The step appends x_1..x_τ, Y. Both models drop the rejected tokens.
 ///
 /// An engine that runs its model itself, or puts many sequences into one call, splits the step in two:
 ///
@@ -69,18 +69,18 @@ struct Shared {
 /// The decoder then asks its target for vocab_size() and context_size() only; ExternalTarget has nothing else. The
 /// engine manages its own contexts. After a failed call nothing has to be undone: the next propose() forgets the proposal.
 ///
-/// A draft may be a tree (drafts_trees, judges_trees). Then γ is its number of tokens, and no path is longer than the
+/// A draft may be a tree (drafts_trees, judges_trees). Then γ counts all tokens of the tree, and no path is longer than the
 /// budget allows. A target that takes trees gets the tree in one call. feed.parents gives the parent of each token;
 /// sequence.kept_path() says which of the fed tokens the target keeps.
 ///
-/// γ is the length that the draft-length policy asks for, at most Options::gamma. It is cut to the free room in the
-/// target's context (context_size) and to the remaining budget. If the verifier needs a longer draft (min_draft_length),
-/// only the context limits it.
+/// γ is the length that the draft-length policy asks for, at most Options::gamma. γ is cut to the free room in the target's
+/// context (context_size) and to the remaining budget. If the verifier needs a longer draft (min_draft_length), the draft is
+/// that long, even beyond the budget; the context still limits it.
 ///
-/// Sequences of one decoder may take turns, a step each. So may decoders that refer to one model, and copies of a
-/// sequence. A sequence whose turn comes feeds its whole context again, which is slow. For sequences that run side by side,
-/// give each a decoder with its own drafter. If another sequence uses the drafter between propose() and accept(), accept()
-/// throws std::logic_error.
+/// Several sequences may take turns on one model, a step each: sequences of one decoder, of decoders that refer to one
+/// model, and copies of a sequence. At each change of turn the next sequence feeds its whole context again, which is slow.
+/// For sequences that run side by side, give each a decoder with its own drafter. If another sequence uses the drafter
+/// between propose() and accept(), accept() throws std::logic_error.
 ///
 /// Throws: what models, drafter and verifier throw. The sequence, the statistics and both contexts are then as before the
 /// step, and the step can be tried again, from propose() on. Only the generator has moved on.
@@ -124,14 +124,13 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
   using Base::tokens;
   using Base::verifier;
 
-  /// How large the next draft may be; no tokens when done(). The depth of a linear draft is its length. The draft-length
-  /// policy is asked once for a step: its answer holds until a step succeeds.
+  /// How large the next draft may be, by the draft-length policy: see Step::limits.
   /// Throws: what the policy throws.
   DraftLimits draft_limits() {
     return Base::limits([this](Index most) { return shared_->length.next(most); });
   }
 
-  /// Makes one target call and returns the tokens it emitted; none when done(). The view lives until the next step.
+  /// Takes one step, with one target call. Returns the emitted tokens; none when done(). The view lives until the next step.
   template <RandomSource Source>
   std::span<const Token> step(Source& source) & {
     static_assert(Model<Target>, "an ExternalTarget is called by the caller: propose() and accept()");
@@ -149,8 +148,8 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
 
   /// Steps until done(), and calls on_step(tokens) with the tokens of each step, to stream them. A callback may return
   /// bool: false ends the text like stop().
-  /// Throws: what step() and on_step throw. A step that fails is undone. If on_step throws, the step counts: its tokens
-  /// are in tokens(). Another call goes on; no token is lost or reported twice.
+  /// Throws: what step() and on_step throw. A step that fails is undone. If on_step throws, the step counts: its tokens are
+  /// in tokens(). To go on, call generate() again: no token is lost or reported twice.
   template <RandomSource Source, std::invocable<std::span<const Token>> OnStep>
   Result generate(Source& source, OnStep&& on_step) {
     while (!done()) {
@@ -168,17 +167,16 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
   /// proposal that was not accepted is forgotten.
   template <RandomSource Source>
   Feed propose(Source& source) & {
-    // The next step() on this target, by any sequence, has to feed the whole context.
+    // The caller now feeds the target itself. So the next step() of any sequence on this target feeds its whole context.
     if constexpr (Model<Target>) shared_->target_turns.next();
     return propose_half(source);
   }
   template <RandomSource Source>
   void propose(Source& source) && = delete;  // the views would dangle
 
-  /// Judges the last proposal by the target's rows, and returns the tokens emitted; none when done(). The view lives until
-  /// the next step.
-  /// Shapes: as many rows as the Feed asked for. Rows may be padded, but no token beyond the target's vocabulary may be
-  /// emitted: that is an error.
+  /// Judges the last proposal by the target's rows. Returns the emitted tokens; none when done(). The view lives until the
+  /// next step.
+  /// Shapes: see Step::accept.
   /// Throws: what the rows, the rule and the drafter throw; std::logic_error without a proposal, and if another sequence has
   /// used the drafter since.
   template <class Rows, RandomSource Source>
@@ -213,9 +211,9 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
   /// The models keep the common prefix of both contexts in their caches. The statistics go on.
   ///
   /// The verifier keeps its memory if `text` is exactly context() and the text was not complete: between steps, or after
-  /// stop(). Else the verifier starts afresh. The reason is greedy block verification: where a step ends depends on the
-  /// tokens it drew. A text that is cut there follows the target's law only together with the tokens that come next. A
-  /// text that a stop token or the budget has ended follows that law by itself.
+  /// stop(). Otherwise the verifier starts afresh. Why: in greedy block verification a single step is biased, and the next
+  /// tokens correct the bias. So a text that was cut between steps must go on with the verifier's memory. A text that a stop
+  /// token or the budget has ended is unbiased.
   /// Throws: std::invalid_argument where SpecDec::start does. The sequence is then unchanged.
   void resume(TokenIds text, Options options) {
     Base::resume(text, std::move(options));
@@ -225,7 +223,7 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
     if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(kept());
   }
 
-  /// Starts the verifier afresh. Call it before resume() if the text is equal to this one but another writer wrote its end.
+  /// Starts the verifier afresh. Call it before resume() if the text equals this one, but its end was written by other code.
   void forget() {
     withdraw();
     Base::forget();

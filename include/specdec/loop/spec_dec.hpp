@@ -24,9 +24,9 @@ namespace specdec {
 ///   SpecDec decoder{target, drafter, BlockVerifier{}};
 ///   Result r = decoder.generate(prompt, {.max_new_tokens = 256, .gamma = 8}, rng);
 ///
-/// The decoder refers to a target, drafter or draft-length policy (draft_length.hpp) that is passed as an lvalue; the
-/// object must outlive the decoder. An rvalue is moved in. The policy keeps learning from one generation to the next.
-/// The verifier is copied: every generation starts with a fresh copy.
+/// A target, drafter or draft-length policy (draft_length.hpp) that is passed as an lvalue is used by reference: it must
+/// outlive the decoder. An rvalue is moved in. The policy keeps learning from one generation to the next. The verifier is
+/// copied: every generation starts with a fresh copy.
 /// A decoder can neither be copied nor moved, since its sequences refer to it.
 template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength>
 class SpecDec {
@@ -57,9 +57,9 @@ class SpecDec {
                 std::forward<Length>(length)),
         verifier_(std::move(verifier)) {}
 
-  /// A new sequence, to be stepped by hand. Its first step() clears the contexts of both models. With `filled` the
-  /// target's context is kept: its first `cached` tokens must be the prompt's (a restored KV cache, say). They are not
-  /// checked.
+  /// A new sequence, to be stepped by hand. Its first step() clears the contexts of both models. With `filled` the target
+  /// keeps its context, a restored KV cache for example. This context must begin with the first `cached` tokens of the
+  /// prompt; the tokens are not checked.
   /// Throws: std::invalid_argument for an empty prompt, a prompt or stop token outside the target's vocabulary, a
   /// negative max_new_tokens or gamma, a gamma above longest_draft that is not `unlimited`, and a `cached` that is
   /// negative or larger than the prompt.
@@ -79,9 +79,9 @@ class SpecDec {
 
   /// Generates, and calls on_step(tokens) with the tokens of each step, to stream them. A callback may return bool:
   /// false ends the generation.
-  /// Throws: what start(), Sequence::step() and on_step throw. on_step has then received all generated tokens. To go on
-  /// after an exception, keep the sequence: use start() and Sequence::generate(). A new generation from the received
-  /// tokens is lossless only if the rule remembers nothing (see Sequence::resume).
+  /// Throws: what start(), Sequence::step() and on_step throw. on_step has then received all generated tokens. To be able to
+  /// go on after an exception, use start() and Sequence::generate() instead. A new generation from the received tokens is
+  /// lossless only if the rule remembers nothing (see Sequence::resume).
   template <RandomSource Source, std::invocable<std::span<const Token>> OnStep>
   Result generate(TokenIds prompt, const Options& options, Source& source, OnStep&& on_step) {
     return start(prompt, options).generate(source, on_step);
@@ -98,7 +98,7 @@ SpecDec(T&&, D&&, V = {}) -> SpecDec<T, D, V>;
 template <class T, class D, class V, class L>
 SpecDec(T&&, D&&, V, L&&) -> SpecDec<T, D, V, L>;
 
-/// The baseline: the target alone writes one token per call. It takes SpecDec's options and returns a Result; gamma is ignored.
+/// The baseline: the target alone writes one token per call. Takes SpecDec's options (gamma is ignored), returns a Result.
 /// autoregressive<ArgmaxVerifier>(...) is greedy decoding.
 template <Verifier V = BlockVerifier, class M, RandomSource Source, class... OnStep>
   requires Model<std::remove_reference_t<M>>

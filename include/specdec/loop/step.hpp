@@ -33,7 +33,8 @@ namespace specdec {
 
 namespace detail {
 
-/// Fails with a message if the rule cannot judge this drafter's drafts. Under one-hot rows a rule has nothing to remember.
+/// A compile error with a message if the rule cannot judge this drafter's drafts. Where all draft rows are one-hot, a rule
+/// has nothing to remember.
 template <class Drafter, class Draft, class V>
 consteval bool suits() {
   using Row = RowOf<decltype(distributions(std::declval<const Draft&>().rows))>;
@@ -44,7 +45,7 @@ consteval bool suits() {
   return true;
 }
 
-/// Fails with a message if target, rule and draft length do not fit the drafter. `trees`: its drafts may branch.
+/// A compile error with a message if target, rule and draft length do not fit the drafter. `trees`: its drafts may branch.
 template <class Target, class Drafter, bool trees, class V, class Policy>
 consteval bool fit_together() {
   static_assert(Verifier<V>,
@@ -81,16 +82,15 @@ Index vocabulary_of(const auto& rows) {
 /// A text, the rule that judges its drafts, and its statistics. The caller does the drafting and calls the target:
 ///
 ///   const DraftLimits limits = step.limits(wanted);   // wanted(most): how many tokens the draft length asks for
-///   // a drafter drafts to follow step.context() within the limits
+///   // a drafter drafts tokens after step.context(), within the limits
 ///   const Feed feed = step.offer(draft);
 ///   // the target: cut its context to feed.from tokens, feed it feed.tokens, take the rows of the last feed.rows
 ///   step.accept(rows, draft, chance);   // the tokens emitted; the target keeps kept() tokens, or kept_path()
 ///
-/// If anything throws, call withdraw(): the step is then undone and can be tried again. Sequence drives one text with a
+/// If anything throws, call withdraw(): this undoes the step, and it can be tried again. Sequence drives one text with a
 /// model and a drafter; Batch drives many texts.
 ///
-/// V is the rule. `branches` says whether drafts may be trees. The size of a tree is its number of tokens, and no path of
-/// the tree is longer than the budget allows.
+/// V is the rule. `branches` says whether drafts may be trees.
 template <class V, bool branches>
 class Step : public detail::StepBase {
  public:
@@ -105,9 +105,9 @@ class Step : public detail::StepBase {
   const V& verifier() const& { return verifier_; }
   const V& verifier() const&& = delete;  // the reference would dangle
 
-  /// How large the next draft may be; no tokens when done(). wanted(most) is the draft length's wish; `most` is
-  /// Options::gamma. It is called once for a step: the answer holds until a step succeeds. The depth of a linear draft is
-  /// its length.
+  /// How large the next draft may be; no tokens when done(). For a tree, nodes counts all tokens, and depth limits each
+  /// path. For a line both are the length. wanted(most) returns what the draft length asks for; `most` is Options::gamma.
+  /// wanted() is called once for a step: its answer holds until a step succeeds.
   /// Throws: what wanted() throws.
   template <class Wanted>
   DraftLimits limits(const Wanted& wanted) {
@@ -127,8 +127,8 @@ class Step : public detail::StepBase {
                       detail::vocabulary_of(distributions(draft.rows)), draft_time);
   }
 
-  /// Judges the offered draft by the target's rows, and appends x_1..x_τ, Y to the text. Returns the tokens emitted; the
-  /// view lives until the next limits(). A drafter that has observe() is told the verdict before the text changes.
+  /// Judges the offered draft by the target's rows, and appends x_1..x_τ, Y to the text. Returns the emitted tokens; the
+  /// view lives until the next limits(). If the drafter has observe(), it is told the verdict before the text changes.
   /// Shapes: as many rows as the Feed asked for. Rows may be padded, but no token beyond the target's vocabulary may be
   /// emitted: that is an error.
   /// Throws: what the rows, the rule and the drafter throw; std::logic_error if nothing was offered.
@@ -184,8 +184,8 @@ class Step : public detail::StepBase {
     else return judge(Drafted(rows, draft.rows, offered().tokens, needed), chance);
   }
 
-  // A verifier with commit() changes its memory only there. Of any other verifier with members a copy is kept, which
-  // withdraw() restores.
+  // A verifier that has commit() changes its memory only in commit(). Any other verifier with members is copied before the
+  // verdict; withdraw() restores the copy.
   template <class D, class C>
   NodeVerdict judge(const D& drafted, C& chance) {
     static_assert(Verifier<V, D, C>, "the verifier is no specdec::Verifier for these rows");

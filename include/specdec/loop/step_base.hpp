@@ -51,12 +51,11 @@ class StepBase {
   std::span<const Token> context() const& { return text_.context(); }
   /// Counts and times so far.
   const Stats& stats() const& { return stats_; }
-  /// Log-probabilities of the new tokens so far, if Options::log_probabilities asks for them: in the rows that are sampled,
-  /// and in the raw rows before processing.
+  /// Log-probabilities of the new tokens so far, for the rows that Options::log_probabilities asks for.
   const LogProbabilities& log_probabilities() const& { return record_.processed; }
   const LogProbabilities& raw_log_probabilities() const& { return record_.raw; }
-  /// After accept(): the numbers of the tokens in the last Feed that the target keeps. First the tokens of the text that
-  /// were not cached, then the accepted path.
+  /// After accept(): which tokens of the last Feed the target keeps, by their numbers in the Feed. First the tokens of the
+  /// text that were not cached, then the accepted path.
   std::span<const Index> kept_path() const& { return feed_.kept(); }
   /// Views of a temporary would dangle: keep the sequence, or its result().
   std::span<const Token> tokens() const&& = delete;
@@ -83,8 +82,8 @@ class StepBase {
   void forget_limits() { limits_.reset(); }
   /// Whether there is an offer that is neither accepted nor withdrawn.
   bool offers() const { return offers_.value > 0; }
-  /// The record of the last step. Its views live until the next offer(). They point into this object: a copy's last() points
-  /// here, too.
+  /// The record of the last step. Its views live until the next offer(). They point into this object: so do the views in the
+  /// last() of a copy.
   const StepRecord& last() const { return last_; }
   /// The caller says that the target's context is empty now.
   void target_is_empty() { cached_ = 0; }
@@ -107,7 +106,7 @@ class StepBase {
       invalid_argument("cached = ", filled.cached, " is outside 0..", prompt.size(),
                        ", the length of the prompt");
     filled_ = filled.cached;
-    cached_ = std::min(filled.cached, prompt.size() - 1);  // feed the last token for its row
+    cached_ = std::min(filled.cached, prompt.size() - 1);  // the last token is always fed, for its row
   }
 
   const Offer& offered() const { return offer_; }
@@ -149,7 +148,7 @@ class StepBase {
     judged_at_ = Clock::now();
   }
 
-  // Rows may be wider than the vocabulary (the verdict is checked); narrower rows come from another model.
+  // Rows may be wider than the vocabulary: the verdict is checked. Narrower rows must come from another model.
   void check_width(Index vocab_size) const {
     if (vocab_size < target_.vocabulary)
       invalid_argument("the target's rows are over ", vocab_size, " tokens, fewer than its vocabulary of ",
@@ -232,7 +231,7 @@ class StepBase {
            !text_.ended_by_itself();
   }
 
-  // Goes on from another context with new options. Changes nothing if it throws.
+  // Goes on from another context with new options. If it throws, nothing has changed.
   void go_on(TokenIds context, Options options) {
     check("context", context, options);
     const Index common = text_.common_length(context);

@@ -73,15 +73,16 @@ class Text {
     stopped_ = true;
   }
 
-  /// Makes room for `more` tokens, so that append() allocates nothing. Drafters may hold views of the context: append()
-  /// does not move it.
+  /// Makes room for `more` tokens. append() then allocates nothing and does not move the context: drafters may hold views of
+  /// it.
   void reserve(Index more) {
     const auto needed = context_.size() + static_cast<std::size_t>(more);
     if (context_.capacity() < needed) context_.reserve(2 * needed);
   }
 
-  /// Where to cut the tokens and then `last`: after a stop token, after the token that completes a stop string, or where
-  /// the budget ends. If the last token of the budget is also a stop, the stop is the reason. Changes nothing.
+  /// How much of a step that emits `tokens` and then `last` enters the text: up to a stop token, up to the token that
+  /// completes a stop string, or up to the end of the budget. If the last token of the budget is also a stop, the stop is
+  /// the reason. Changes nothing.
   /// Throws: what the tokenizer of the stop strings throws.
   Cut cut(std::span<const Token> tokens, Token last) const {
     Cut cut{.search = search_};

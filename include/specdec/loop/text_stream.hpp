@@ -24,9 +24,9 @@ namespace specdec {
 ///   decoder.generate(prompt, options, rng, [&](std::span<const Token> emitted) { std::cout << stream.push(emitted); });
 ///   std::cout << stream.finish();
 ///
-/// `bytes` is any tokenizer (TokenBytes). All pieces together are Result::text(bytes) of a generation with these options.
-/// The text ends before a stop string, or after the bytes of a stop token. Later tokens are ignored. finish() ends a text;
-/// the next push() begins another.
+/// `bytes` is any tokenizer (TokenBytes). All pieces together are the Result::text(bytes) of a generation with these
+/// options. The text ends before a stop string, or after the bytes of a stop token. Later tokens are ignored. finish() ends
+/// a text; the next push() begins another text.
 /// Throws: what `bytes` throws; the stream is then as before.
 template <TokenBytes Bytes>
 class TextStream {
@@ -64,7 +64,7 @@ class TextStream {
   }
   void push(std::span<const Token> tokens) && = delete;  // the view would dangle
 
-  /// Ends the text and returns the bytes held back; none after a stop string. The view lives until the next call.
+  /// Ends the text and returns the bytes held back; after a stop string there are none. The view lives until the next call.
   std::string_view finish() & {
     forget_shown();
     if (std::exchange(stopped_, false)) held_.clear();
