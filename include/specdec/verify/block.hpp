@@ -21,10 +21,9 @@ namespace specdec {
 /// P(τ >= i | x_1..x_i) = w_i (Lemma 3).
 /// Shapes: target (γ+1)×V, draft γ×V, tokens γ.
 /// Units: probabilities.
-/// Throws: std::invalid_argument on wrong shapes, and on a token that cannot have been drafted. InvalidDistribution if a
-/// number that a decision needs is no probability.
+/// Throws: wrong shapes, tokens that cannot have been drafted and numbers that are no probabilities are errors: see Drafted.
 /// Random: a race per position, from γ down to τ.
-/// Cost: γ look-ups in each matrix. For each position, at most γ+1, one draw from a target row in expectation. No
+/// Cost: γ look-ups in each matrix. Each position costs one draw from a target row in expectation; there are at most γ+1. No
 /// allocation (γ <= 64).
 struct BlockVerifier : detail::Callable<BlockVerifier> {
   Verdict judge(const auto& drafted, auto& chance) const {

@@ -6,8 +6,8 @@
 
 namespace specdec {
 
-/// The most tokens that a draft may have. A larger number is an error that names the argument. No useful draft is so long,
-/// and the statistics by position still fit in memory.
+/// The most tokens that a draft may have. A larger number is an error that names the argument. No useful draft is this long,
+/// and statistics for each position still fit in memory.
 inline constexpr Index longest_draft = Index{1} << 20;
 
 namespace detail {

@@ -57,18 +57,18 @@ struct DraftedRows {
 /// here only:
 ///
 ///   gamma()             how many tokens were drafted
-///   token(i)            token i; it was drawn from draft row i. In a linear draft target row i judges it
+///   token(i)            token i; it was drawn from draft row i. In a linear draft, target row i judges it
 ///   p(i), q(i)          the probability of token i in the target row that judges it, and in draft row i
 ///   ratio(i)            p(i)/q(i), kept finite
-///   race(chance, w, i)  linear drafts only. Returns a token ∝ (w·target row i − draft row i)+, of mass S, with probability
-///                       S/(S + 1 − w), else nothing. At w = 1 it always returns a token. At i = γ there is no draft row:
-///                       a token of the target row with probability min(1, w)
-///   draw(chance, i)     a token from target row i, i <= γ; its place is depth(i) tokens after the context
+///   race(chance, w, i)  linear drafts only: a race of weight w (race.hpp) between target row i and draft row i. Returns the
+///                       winner, or nothing if the race is lost; at w = 1 it is never lost. At i = γ there is no draft row:
+///                       a token of the target row with probability min(1, w), else nothing
+///   draw(chance, i)     a token from target row i, i <= γ, for the place depth(i) tokens after the context
 ///   depth(i)            how many drafted tokens stand before target row i; i in a linear draft
 ///   target(i), draft(i) the rows themselves
-///   look_up_all()       looks up p and q of all tokens, up to one that the target rules out: for rules that judge a draft
-///                       as a whole. Free where look-ups are cheap. Where a look-up needs a pass, the statistics tell
-///                       acceptance only for rules that call look_up_all()
+///   look_up_all()       looks up p and q of all tokens, up to one that the target rules out. For rules that judge a draft
+///                       as a whole. Free where look-ups are cheap. If a look-up needs a pass over the row (logits), there
+///                       are statistics of acceptance only for rules that call this
 ///
 /// A draft may be a tree. Node 0 is the context, node k + 1 stands after token k; target row i belongs to node i. Draft
 /// row k is the distribution of token k given its elder siblings. Rules for trees also use
@@ -77,17 +77,17 @@ struct DraftedRows {
 ///   first_child(node)   the first token after the node; −1 if there is none
 ///   next_sibling(k)     the next token with token k's parent; −1 if there is none
 ///
-/// A linear draft is a tree without branches: token k's parent is k − 1. Drafted(tree, node) is the linear draft that
-/// begins after a node and follows the eldest children. It refers to the tree and shares the tree's look-ups. row(i) is the
-/// row of the tree for row i of this draft.
+/// A linear draft is a tree without branches: token k's parent is k − 1. Drafted(tree, node) is the linear draft that begins
+/// after a node and follows the eldest children. It refers to the tree and shares the tree's look-ups. Its row i is row(i)
+/// of the tree.
 ///
-/// Shapes: target (γ+1)×V, draft γ×V', γ tokens and, for a tree, γ parents; γ >= 0, V >= 1. An id in the draft's vocabulary
-/// only has target probability 0.
-/// Throws: std::invalid_argument, before the rule runs, on wrong shapes, on ids outside both vocabularies, on tokens with
-/// q = 0 (they cannot have been drawn), on a parent that is not before its child, and on equal siblings that were both
-/// chosen (q = 1). In rows where a look-up needs a pass, such as logits, q = 0 is found when q(i) is asked for, unless the
-/// token's logit shows it. Later: std::invalid_argument on an index out of range; InvalidDistribution if a number that is
-/// asked for is no probability.
+/// Shapes: target (γ+1)×V, draft γ×V', γ tokens and, for a tree, γ parents; γ >= 0, V >= 1. A token that only the draft's
+/// vocabulary has gets the target probability 0.
+/// Throws: std::invalid_argument, before the rule runs, on wrong shapes, on ids outside both vocabularies, on tokens that
+/// cannot have been drawn (q = 0), on a parent that is not before its child, and on equal siblings that were both chosen
+/// (q = 1). If a look-up needs a pass over the row, q = 0 is found later, when q(i) is asked for, unless the token's logit
+/// shows it. Later: std::invalid_argument on an index out of range; InvalidDistribution if a number that is asked for is no
+/// probability, or if a row cannot be drawn from.
 /// Cost: p and q of all tokens are looked up once, at the start; where a look-up needs a pass, on demand. Rows are made on
 /// first use, and cache their results. No allocation for γ <= 64.
 template <DistributionMatrix Target, DistributionMatrix Draft, class Links = detail::LineLinks>
@@ -264,16 +264,16 @@ class Drafted {
                                    "], the same token: leave out what cannot come out");
   }
 
-  // Ids in the draft's vocabulary only are judged, and rejected, with p = 0. Dropping them from the draft would depend on
-  // the outcome of a draw, and bias the text.
+  // A token that only the draft's vocabulary has is judged with p = 0, and rejected. It cannot be dropped from the draft:
+  // this would depend on the outcome of a draw, and bias the text.
   Index known_ids() const {
     if constexpr (has_vocab_size<Draft>)
       return std::max<Index>(vocab_size(), rows_.draft.matrix().vocab_size());
     else return vocab_size();
   }
 
-  // Looks up all that needs no pass. A token with q = 0 cannot have been drawn from its row: accepting it, or guessing a q,
-  // would bias the output.
+  // Looks up what can be looked up without a pass over a row. A token with q = 0 cannot have been drawn from its row:
+  // accepting it, or guessing a q, would bias the output.
   void look_up(bool needs_draft) {
     for (Index i = 0; i < gamma(); ++i) {  // cache misses of the look-ups overlap
       if constexpr (constant_time_probability<RowOf<Draft>>)

@@ -30,26 +30,26 @@ struct TargetLevel {
 
 }  // namespace detail
 
-/// Greedy block verification. Lossless. One step accepts Σ_i Σ min(p, q) of the joint prefixes in expectation. This is the
-/// bound with full information, and at least what block verification accepts. A single step is biased. The verifier
-/// corrects the bias: it modifies the target of the next tokens. Over whole generations the modification costs more than
-/// the steps gain: in the paper and in our measurements, block verification is slightly ahead.
+/// Greedy block verification. Lossless. One step accepts Σ_i Σ min(p, q) tokens in expectation, where p and q are the joint
+/// probabilities of the first i tokens. No rule accepts more in one step, even if it knows all rows of both models. But a
+/// single step is biased. The verifier corrects the bias: it modifies the target of the next tokens. Over whole generations
+/// this costs more than the steps gain: in the paper and in our measurements, block verification is slightly ahead.
 ///
-/// Source: Sun et al., Alg. 4–6. g_0 = 1, g_{i+1} = g_i·t_i(x_{i+1})/q_i(x_{i+1}), which is not clipped. The race is that
-/// of block verification. A stop at τ < γ with token Y leaves a modification (r, n) = (q_τ(Y)/(g_τ·t_τ(Y)), γ−τ−1). For the
-/// next n tokens the target is then t ∝ (t' − r·q)+, with t' the target without this modification. After each token x, r
-/// becomes r·q(x)/t'(x). Since (max(a, 0) − b)+ = (a − b)+ for b >= 0, nested modifications of a row need only one
+/// Source: Sun et al., Alg. 4–6. g_0 = 1, g_{i+1} = g_i·t_i(x_{i+1})/q_i(x_{i+1}), which is not clipped. The races have the
+/// weights g_i, with t_i in place of the target row. A stop at τ < γ with token Y leaves a modification (r, n) =
+/// (q_τ(Y)/(g_τ·t_τ(Y)), γ−τ−1). It changes the target of the next n tokens from t' to t ∝ (t' − r·q)+. After each token x,
+/// r becomes r·q(x)/t'(x). Since (max(a, 0) − b)+ = (a − b)+ for b >= 0, nested modifications of a row need only one
 /// coefficient on q (TargetLevel).
 ///
-/// State: the live modifications of one sequence. Start a new sequence with a fresh object (SpecDec does). By hand, call
-/// the verifier on a variable, one for each sequence. On a temporary, which would forget, compilers warn.
+/// State: the live modifications of one sequence. SpecDec starts a new sequence with a fresh object. By hand, call the
+/// verifier on a variable, one for each sequence: a call on a temporary, which would lose the state, does not compile.
 /// Pre: q depends on the context only, so that a position has one q in all drafts. The draft's length is fixed before its
 /// first token is drawn, and is at least min_draft_length(). One-hot drafts need neither. A drafter that cannot promise
 /// this says `steady = false` (see Drafter); the loop then does not compile.
 /// Shapes: target (γ+1)×V, draft γ×V, tokens γ.
 /// Units: probabilities.
-/// Throws: std::invalid_argument on wrong shapes, on a token that cannot have been drafted and on a draft shorter than
-/// min_draft_length(). InvalidDistribution if a number that a decision needs is no probability. The state is then unchanged.
+/// Throws: wrong shapes, tokens that cannot have been drafted and numbers that are no probabilities are errors: see Drafted.
+/// std::invalid_argument on a draft shorter than min_draft_length(). After an error the state is unchanged.
 /// Random: a race per position, from γ down to τ.
 /// Cost: that of block verification, and a pass over both rows per live modification of a position.
 /// Numeric: a modification is skipped where rounding leaves no mass in the modified row.

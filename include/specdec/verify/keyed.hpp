@@ -6,25 +6,25 @@
 
 namespace specdec {
 
-/// The text of a seed is exactly the text of autoregressive<KeyedVerifier>: with any drafter, any draft length, any tree,
-/// alone or in a batch. The rule draws y_i from target row i with random numbers that depend on the place in the text only
-/// (Keyed). It accepts the drafted token while it equals y_i. Y is the first y_i that differs, or the bonus token.
+/// One seed gives one text, exactly the text of autoregressive<KeyedVerifier>: with any drafter, any draft length, any tree,
+/// alone or in a batch. The rule is SampleMatchVerifier with random numbers that depend on the place in the text only
+/// (Keyed).
 ///
 ///   specdec::Keyed keyed{seed};
 ///   decoder.generate(prompt, options, keyed);
 ///   keyed.stand_at(context_length);                                          // by hand
 ///   const Verdict v = specdec::KeyedVerifier{}(target, draft, tokens, keyed);
 ///
-/// Over random seeds the text has the target's law. A drafter that draws with this Keyed guesses y_i with probability
-/// Σ_x 1/Σ_y max(p(y)/p(x), q(y)/q(x)) >= (1 − TV)/(1 + TV) (keyed_agreement). Token verification reaches 1 − TV, a little
-/// more. Tokens of any other drafter are accepted with probability p. For trees: TrunkAndSpares<KeyedVerifier>.
+/// Over random seeds the text has the target's law. Let y_i be the target's draw. A drafter that draws with this Keyed
+/// guesses y_i with probability Σ_x 1/Σ_y max(p(y)/p(x), q(y)/q(x)) >= (1 − TV)/(1 + TV) (keyed_agreement). Token
+/// verification reaches 1 − TV, a little more. Tokens of any other drafter are accepted with probability p. For trees:
+/// TrunkAndSpares<KeyedVerifier>.
 ///
 /// Source: Daliri, Musco and Suresh, "Coupling without Communication and Drafter-Invariant Speculative Decoding",
 /// arXiv:2408.07978; arXiv:2506.05632.
 /// Shapes: target (γ+1)×V, tokens γ; the draft's rows, γ×V, are not read and may be left out.
 /// Units: probabilities.
-/// Throws: std::invalid_argument on wrong shapes and on a token outside the vocabulary, InvalidDistribution where a row
-/// cannot be drawn from.
+/// Throws: wrong shapes, tokens outside the vocabulary and rows that cannot be drawn from are errors: see Drafted.
 /// Random: the source is a Keyed. Its place in the text does not change.
 /// Cost: a pass over each of τ+1 target rows; no allocation (γ <= 64).
 struct KeyedVerifier : detail::Callable<KeyedVerifier> {

@@ -13,12 +13,12 @@ namespace specdec {
 /// Token verification with lenience l in (0, 1]. LOSSY for l < 1: the output does not follow the target. One bound holds:
 /// no token comes out with more than 1/l times the target's probability. l = 1 is token verification.
 ///
-/// Source: Leviathan et al., App. A.5: accept with min(1, p/(l·q)), correct from (p − l·q)+. Divided by l, this residual
-/// is the residual of a race of weight 1/l (race.hpp).
+/// Source: Leviathan et al., App. A.5: accept with min(1, p/(l·q)), correct from (p − l·q)+. A race of weight 1/l (race.hpp)
+/// has this residual, divided by l.
 /// Shapes: target (γ+1)×V, draft γ×V, tokens γ.
 /// Units: probabilities.
-/// Throws: std::invalid_argument on wrong shapes, and on a token that cannot have been drafted. InvalidDistribution if a
-/// number that a decision needs is no probability. The constructor: std::invalid_argument unless 0 < l <= 1.
+/// Throws: wrong shapes, tokens that cannot have been drafted and numbers that are no probabilities are errors: see Drafted.
+/// The constructor: std::invalid_argument unless 0 < l <= 1.
 class LenientVerifier : public detail::Callable<LenientVerifier> {
  public:
   static constexpr bool draws_from_target = false;

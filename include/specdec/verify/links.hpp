@@ -14,7 +14,8 @@ namespace specdec::detail {
 // Each class here offers
 //
 //   gamma()             how many tokens it has
-//   number(i), row(i)   the number of token i among all drafted tokens; the target row of its row i
+//   number(i)           the number of token i among all drafted tokens
+//   row(i)              the target row that is row i of this draft
 //   judged_by(i)        the target row that judges token i
 //   depth(i)            how many drafted tokens stand before row i
 //   parent(k), first_child(node), next_sibling(k)

@@ -12,14 +12,14 @@ namespace specdec {
 /// verification.
 ///
 /// Source: SpecInfer, Alg. 2. At a node, t is first the target's row. Each child x in turn is accepted with probability
-/// min(1, t(x)/q(x)); if it is rejected, t ← (t − q)+ normalised. The rule goes on at the child that is accepted. If none
-/// is, Y ~ t. For the last child, a race of weight 1 (race.hpp) replaces the residual.
-/// Shapes, Throws: see verify.
+/// min(1, t(x)/q(x)); if it is rejected, t ← (t − q)+ normalised. The rule goes on at the accepted child. If all children
+/// are rejected, Y ~ t. For the last child, a race of weight 1 (race.hpp) replaces the residual.
+/// Shapes: see verify.
+/// Throws: see verify.
 /// Units: probabilities.
 /// Random: a coin for each child that is judged, then a race or, at a leaf, a draw.
 /// Cost: a look-up of p and q for each token that is judged, and of its elder siblings' q; one race or draw. For some
-/// rejected tokens also a pass over the target's row and the rows of the rejected siblings: tokens with a younger sibling
-/// that were drawn, or were chosen and leave less than 1/64 of the row. No allocation (γ <= 64).
+/// rejected tokens also a pass: see TraversalVerifier. No allocation (γ <= 64).
 /// Numeric: where rounding leaves nothing of t, Y ~ p.
 struct RecursiveRejectionVerifier : detail::Callable<RecursiveRejectionVerifier> {
   NodeVerdict judge(const auto& drafted, auto& chance) const {

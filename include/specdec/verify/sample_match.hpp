@@ -5,15 +5,14 @@
 
 namespace specdec {
 
-/// Lossless for any drafter, with or without q, since every emitted token is drawn from the target. The rule draws y_i
-/// from target row i, and accepts the drafted token while it equals y_i. Y is the first y_i that differs, or the bonus
+/// Lossless for any drafter, with or without q, since every emitted token is drawn from the target. The rule draws y_i from
+/// target row i, and accepts drafted tokens as long as each equals its y_i. Y is the first y_i that differs, or the bonus
 /// token. A token is accepted with probability Σ p·q; token verification accepts it with Σ min(p, q).
 ///
 /// Source: the rule of inference engines that verify with the target's own sampler; it has no paper.
 /// Shapes: target (γ+1)×V, tokens γ; the draft's rows, γ×V, are not read and may be left out.
 /// Units: probabilities.
-/// Throws: std::invalid_argument on wrong shapes and on a token outside the vocabulary, InvalidDistribution where a row
-/// cannot be drawn from.
+/// Throws: wrong shapes, tokens outside the vocabulary and rows that cannot be drawn from are errors: see Drafted.
 /// Random: one draw per position up to and including the stop.
 /// Cost: τ+1 lazy draws; no allocation (γ <= 64).
 struct SampleMatchVerifier : detail::Callable<SampleMatchVerifier> {

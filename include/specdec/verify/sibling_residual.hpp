@@ -5,9 +5,9 @@
 //
 //     t = (p − Σ_k b_k·q_k)+ / M,        b_k = M/w and then M ← Σ (p − ...)+ at the rejection of child k
 //
-// So no row is rewritten: only a coefficient for each rejected token and a mass for each node are stored. The rejection of
-// a chosen child (q = 1) removes that token only: M ← M·(1 − t(x)), without a pass. If little mass is left, this difference
-// is mostly rounding, and may be positive where no token has any mass. M is then summed anew.
+// So no row is rewritten: only a coefficient for each rejected token and a mass for each node are stored. The rejection of a
+// chosen child (q = 1) removes that token only: M ← M·(1 − t(x)), without a pass. If little mass is left, M would be mostly
+// rounding error, perhaps positive where no mass is left. M is then summed again.
 #pragma once
 
 #include <optional>

@@ -10,21 +10,22 @@
 
 namespace specdec {
 
-/// Traversal verification, the best known rule for trees. Lossless. On a line it gives the verdict of block verification,
-/// from an equal source of chance.
+/// Traversal verification, the best known rule for trees. Lossless. On a line it gives the verdict of block verification, if
+/// the random numbers are equal.
 ///
-/// Source: arXiv:2505.12398. Let t be the residual of a node's target row after its rejected children. The root has weight
-/// w = 1. A child x, drawn from q given its elder siblings, has weight min(1, w·t(x)/q(x)). The rule goes depth first. A
-/// leaf is accepted with probability w, with Y ~ p. When child x has lost, t ← (w·t − q)+/S and w ← S/(S + 1 − w). When all
-/// children have lost, their node is accepted with probability w, with Y ~ t. For the last child, one race of weight w
-/// between t and q (race.hpp) does both: the update, and the decision on the node. So a line needs no sum.
-/// Shapes, Throws: see verify.
+/// Source: arXiv:2505.12398. Let t be the residual of a node's target row after the rejection of children. The root has
+/// weight w = 1. A child x, drawn from q given its elder siblings, has weight min(1, w·t(x)/q(x)). The rule goes depth
+/// first. A leaf is accepted with probability w, with Y ~ p. When child x has lost, t ← (w·t − q)+/S and w ← S/(S + 1 − w).
+/// When all children have lost, their node is accepted with probability w, with Y ~ t. For the last child, one race of
+/// weight w between t and q (race.hpp) does both: the update, and the decision on the node. So a line needs no sum.
+/// Shapes: see verify.
+/// Throws: see verify.
 /// Units: probabilities.
 /// Random: one race at a time, at a leaf or at an inner node after all its children have lost, until a race is won.
-/// Cost: a look-up of p and q for each token reached, and of its elder siblings' q; a draw for each race. For each rejected
-/// token that was drawn and has a younger sibling, also a pass over the target's row and the rows of the rejected siblings.
-/// So j rejected siblings take j passes, over up to j + 1 rows each. A chosen token (q = 1) takes a pass only if less than
-/// 1/64 of the row is left. No allocation (γ <= 64).
+/// Cost: a look-up of p and q for each token reached, and of its elder siblings' q; a draw for each race. A rejected token
+/// that was drawn and has a younger sibling takes a pass over the target's row and the rows of the rejected siblings: j
+/// rejected siblings take j passes, over up to j + 1 rows each. A chosen token (q = 1) takes a pass only if less than 1/64
+/// of the row is left. No allocation (γ <= 64).
 /// Numeric: where rounding leaves S = 0 at w = 1, Y ~ p. A q that was rounded to 1 counts as one-hot.
 struct TraversalVerifier : detail::Callable<TraversalVerifier> {
   NodeVerdict judge(const auto& drafted, auto& chance) const {

@@ -13,9 +13,9 @@ namespace specdec {
 /// Verifies a tree by a rule for linear drafts. Lossless if the rule is lossless.
 ///
 /// The trunk is the path of eldest children; all other tokens are spares. The rule judges the trunk, and stops with a token
-/// Y. If Y is a spare at the place of the stop, the target call already has the rows after that spare. The rule then judges
-/// the trunk that begins after the spare, like the draft of a next step; and so on. So a spare may be any token, chosen or
-/// drawn. But the tokens after a spare must be drafted from the rows after the spare.
+/// Y. If a spare at this place equals Y, the target call already has the rows after the spare. The rule then judges the
+/// trunk that begins after the spare, like the draft of a next step; and so on. So a spare may be any token, chosen or
+/// drawn. But the tokens after a spare must be drafted from rows that follow the spare.
 ///
 ///   TrunkAndSpares<BlockVerifier>         the best rule for linear drafts, with one more look-up per stop
 ///   TrunkAndSpares<SampleMatchVerifier>   sample-and-match on a tree: follows the child that equals the target's own draw.
@@ -27,8 +27,9 @@ namespace specdec {
 /// before a trunk that is shorter than min_draft_length() (DraftLimits::trunk tells a drafter this length). For greedy
 /// block verification, the rows of every trunk must depend on the context only: its tokens are drawn, not chosen.
 /// Shapes: see verify.
-/// Throws: what verify and the rule throw. The rule then has its old memory.
-/// Random, Cost: the rule's, for each trunk that is judged. No allocation but the rule's (γ <= 64).
+/// Throws: what verify and the rule throw. The rule then keeps its old memory.
+/// Random: the rule's, for each trunk that is judged.
+/// Cost: the rule's, for each trunk that is judged. Allocates nothing more (γ <= 64).
 template <class V>
 class TrunkAndSpares : public detail::Callable<TrunkAndSpares<V>> {
   static_assert(Verifier<V> && !judges_trees<V>,

@@ -38,13 +38,12 @@ namespace specdec {
 ///
 /// verify(), SpecDec, the proofs and bench/acceptance need no more. A rule may also offer
 ///
-///   survival(before, p, q)    P(τ > i | x_1..x_{i+1}): `before` is the probability that at least i tokens survive, p and
-///                             q are the probabilities of token i + 1. The statistics of acceptance then have less noise
-///                             than counts
+///   survival(before, p, q)    P(τ > i | x_1..x_{i+1}): `before` is the probability that at least i tokens survive, p and q
+///                             are the probabilities of token i + 1. Acceptance statistics then have less noise than counts
 ///   min_draft_length()        for a rule that remembers its sequence: the next draft must not be shorter
-///   commit()                  for a rule that remembers: judge() must not change the memory; commit() adds the last
-///                             verdict to it, and must not throw. If a rule has members and no commit(), the loop copies
-///                             it before every verdict, and restores the copy if the step fails. verify() does not
+///   commit()                  for a rule that remembers: judge() must not change the memory; commit() adds the last verdict
+///                             to it, and must not throw. If a rule has members and no commit(), the loop copies it before
+///                             every verdict, and restores the copy if the step fails. verify() makes no copy
 ///   draws_from_target         a static constant: false if the output does not follow the target's rows (a lossy or a
 ///                             greedy rule)
 ///   needs_draft               a static constant: false if the rule never asks for q, the draft's rows or a race. A drafted
@@ -132,7 +131,7 @@ std::string told_probabilities(const D& drafted) {
 }
 
 /// Calls the rule. An InvalidDistribution that names no row is about a number of the rule itself, such as a coin's
-/// probability. It is thrown on with the p and q of the drafted tokens.
+/// probability. Its message gets the p and q of the drafted tokens.
 template <class R, class D, class C>
 auto ask(R& rule, const D& drafted, C& chance) {
   static_assert(draws_keyed<R> || !is_keyed<C>,
@@ -150,7 +149,7 @@ auto ask(R& rule, const D& drafted, C& chance) {
   }
 }
 
-/// Calls visit(k) for the tokens on the path from the context to the node, the last one first.
+/// Calls visit(k) for the tokens on the path from the node back to the context.
 template <class D, class Visit>
 void each_before(const D& drafted, Index node, const Visit& visit) {
   for (Index k = node - 1; k >= 0; k = drafted.parent(k)) visit(k);
@@ -169,7 +168,7 @@ inline void check_added(Token token, Index vocab_size) {
     invalid_argument("verdict.token = ", token, " is outside the vocabulary 0..", vocab_size - 1);
 }
 
-/// The verdict of a rule for lines, checked: the number of tokens, and all tokens in the target's vocabulary.
+/// Calls a rule for lines. Checks the number of accepted tokens, and that all tokens are in the target's vocabulary.
 template <class R, class D, class C>
 Verdict judge(R& rule, const D& drafted, C& chance, Index vocab_size) {
   const Verdict verdict = ask(rule, drafted, chance);
@@ -180,7 +179,7 @@ Verdict judge(R& rule, const D& drafted, C& chance, Index vocab_size) {
   return verdict;
 }
 
-/// The verdict of any rule, checked: the node, and all tokens in the target's vocabulary. In a line the node is τ.
+/// Calls any rule. Checks the node, and that all tokens are in the target's vocabulary. In a line the node is τ.
 template <class R, class D, class C>
 NodeVerdict judge_at_node(R& rule, const D& drafted, C& chance, Index vocab_size) {
   if constexpr (judges_trees<R, D, C>) {
@@ -215,7 +214,7 @@ void commit(R& rule) {
   if constexpr (has_commit<R>) rule.commit();
 }
 
-/// Fails with a message that names the argument that is no matrix of distributions.
+/// A compile error that names the argument, if an argument is no matrix of distributions.
 template <class Target, class Draft>
 consteval bool rows_are_probabilities() {
   static_assert(
@@ -240,7 +239,7 @@ NodeVerdict verify_at_node(R& rule, const D& drafted, Source& source) {
   return verdict;
 }
 
-/// Fails with a message if a rule that remembers is called on a temporary.
+/// A compile error with a message if a rule that remembers is called on a temporary.
 template <class R>
 consteval bool can_be_called() {
   static_assert(std::is_lvalue_reference_v<R> || !has_commit<std::remove_cvref_t<R>>,
@@ -253,7 +252,7 @@ consteval bool can_be_called() {
 /// Calls a rule by hand, and checks its input (see Drafted) and its verdict. The order of the arguments is the paper's: ps,
 /// qs, drafts. `source` is a random bit generator or a source of chance.
 /// Shapes: target (γ+1)×V, draft γ×V', γ tokens.
-/// Throws: what Drafted and the rule throw. A rule with commit() then has its old memory.
+/// Throws: what Drafted and the rule throw. A rule with commit() then keeps its old memory.
 template <class R, Probabilities Target, Probabilities Draft, RandomSource Source>
 [[nodiscard]] Verdict verify(R&& rule, const Target& target, const Draft& draft, TokenIds tokens,
                              Source& source) {
@@ -267,7 +266,7 @@ template <class R, Probabilities Target, Probabilities Draft, RandomSource Sourc
 /// before their children. Siblings are judged in the order of their numbers.
 /// Shapes: target (γ+1)×V: row 0 after the context, row k + 1 after tokens[k]. Draft γ×V': row k is the distribution that
 /// tokens[k] was drawn from, given its elder siblings (one-hot if the token was chosen). γ tokens and γ parents.
-/// Throws: what Drafted and the rule throw. A rule with commit() then has its old memory.
+/// Throws: what Drafted and the rule throw. A rule with commit() then keeps its old memory.
 template <class R, Probabilities Target, Probabilities Draft, RandomSource Source>
 [[nodiscard]] TreeVerdict verify(R&& rule, const Target& target, const Draft& draft, TokenIds tokens,
                                  TokenIds parents, Source& source) {
@@ -280,7 +279,7 @@ template <class R, Probabilities Target, Probabilities Draft, RandomSource Sourc
   return detail::verdict_at(drafted, detail::verify_at_node(rule, drafted, source));
 }
 
-/// Catches arguments that are no rows, and fails with a message that says why.
+/// Arguments that are no rows: a compile error that says why.
 template <class R, class Target, class Draft, class... More>
   requires(!Probabilities<Target> || !Probabilities<Draft>)
 std::conditional_t<sizeof...(More) == 2, Verdict, TreeVerdict> verify(R&&, const Target&, const Draft&,
