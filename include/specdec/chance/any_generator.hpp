@@ -10,8 +10,8 @@
 
 namespace specdec {
 
-/// Holds a generator of any type and passes on its bits, 64 at a time, so that draws and coins are the generator's own. Use
-/// it to store generators of several types, one per sequence.
+/// Holds a generator of any type and passes on its bits, 64 at a time. Draws and coins are equal to those from the generator
+/// itself. Use it to store generators of several types, one per sequence.
 class AnyGenerator {
  public:
   using result_type = std::uint64_t;

@@ -1,8 +1,8 @@
 // Chance: the source of randomness of verifiers, drafters and the loop.
 //
-// A rule computes probabilities; every random decision goes through a source of chance. Normally the source is a random bit
-// generator, and inlines to nothing. In a proof the source is testing::Enumerator. It takes every branch in turn with its
-// exact probability. So the templates that ship are run over all their outcomes.
+// A rule computes probabilities; a source of chance makes every random decision. Normally the source wraps a random bit
+// generator, which costs nothing. In a proof the source is testing::Enumerator: it takes every branch in turn, with its
+// exact probability. So the proof runs the rule's own code over all outcomes.
 #pragma once
 
 #include <cmath>
@@ -22,7 +22,7 @@ namespace specdec {
 ///   coin(h)          true with probability h (surely for h >= 1, never for h <= 0)
 ///   draw(row)        a token from a Distribution
 ///   draw(row, place) a token for the position that is `place` tokens after the next one. Keyed sources use the random
-///                    numbers of that position; all other sources ignore it, and declare draw(row, place = 0)
+///                    numbers of that position. All other sources ignore `place`, and declare draw(row, place = 0)
 ///   race(w, p, q)    see race.hpp: a token ∝ (w·p − q)+ with probability S/(S + 1 − w), else empty
 ///   race(w, p)       the race against q = 0: a token from p with probability min(1, w), else empty
 ///

@@ -1,7 +1,7 @@
 // The race: residual rejection sampling without computing the residual.
 //
-// All rules of the library need the residual mass S = Σ (w·p − q)+ for two things only: to flip a coin with
-// h = S/(S + 1 − w), and to draw Y ∝ (w·p − q)+. A race does both without any sum:
+// A rule needs the residual (w·p − q)+, with its mass S, for two things: to flip a coin with h = S/(S + 1 − w), and to draw
+// Y ∝ (w·p − q)+. A race does both without any sum:
 //
 //     repeat:  with probability 1 − w (never if w >= 1): lost
 //              y ~ p;  with probability (w·p(y) − q(y))+ / (w·p(y)): won by y

@@ -47,8 +47,8 @@ class SplitMix64 {
 
 /// 64 independent fair bits from any generator.
 ///
-/// Random: one call of a 64-bit generator, two calls of a 32-bit one (the first gives the high half). If the range is no
-/// power of two, only the numbers below its largest power of two are used; the others are rejected.
+/// Random: one call of a 64-bit generator, two calls of a 32-bit one (the first gives the high half). If the number of
+/// values is no power of two, the values from the largest power of two on are rejected.
 template <RandomBitGenerator Generator>
 std::uint64_t random_bits64(Generator& generator) {
   constexpr auto range = static_cast<std::uint64_t>(Generator::max() - Generator::min());
