@@ -1,6 +1,6 @@
 // The concepts of rows and of matrices of rows: what a verifier may ask of them.
 //
-// A row is a probability distribution over the vocabulary. It answers two questions. What probability has this token?
+// A row is a probability distribution over the vocabulary. It answers two questions. What is the probability of this token?
 // Which token does this uniform number draw? No rule of the library needs more, because a race (chance/race.hpp) replaces
 // residuals. So a verifier takes dense probabilities, logits, sparse lists, one-hot rows, or rows on another machine.
 #pragma once
@@ -53,8 +53,8 @@ using Segment = Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_seg
 
 }  // namespace detail
 
-/// A row that returns segments of up to max_segment_size tokens as Eigen arrays or expressions. So arithmetic over the row
-/// is fused and vectorised.
+/// A row that returns segments of up to max_segment_size tokens as Eigen arrays or expressions. Arithmetic over the row is
+/// then fused and vectorised.
 template <class R>
 concept SegmentedRow = requires(const R& row, Index i) {
   { row.segment(i, i).sum() };
@@ -74,13 +74,15 @@ namespace detail {
 /// A row that is spread over ranks: each rank has only a part of it. To sum over the row, each rank sums over its own part,
 /// and only one number is exchanged. spread() offers these calls; all ranks make them together:
 ///
-///   spread().sum(start, end, f)          Σ f(part, from, to) over all parts that have any of the tokens start..end − 1.
-///                                        Within a part they are from..to − 1. part(row) is this rank's part of any row
+///   spread().sum(start, end, f)          sums over the tokens start..end − 1. Each rank that has some of these tokens calls
+///                                        f(part, from, to): from..to − 1 are their places in the rank's part, and part(row)
+///                                        is the rank's part of a row. Returns the sum of all results
 ///   spread().draw(u, row)                the token that u of [0, 1) draws from the row
-///   spread().first_to_arrive(row, f)     the token of the first of all arrivals f(part of the row, its first token)
+///   spread().first_to_arrive(row, f)     each rank calls f(its part of the row, first token of the part), which returns an
+///                                        Arrival. Returns the token that arrives first on any rank
 ///
-/// A row that is computed from spread rows offers the spread() of one of them. It also offers made_of(part): the row
-/// computed from part(row) in place of each of these rows.
+/// A row that is computed from spread rows, such as a residual, offers the spread() of one of them. It also offers
+/// made_of(part): the row computed from this rank's parts of these rows.
 template <class R>
 concept SpreadRow = requires(const R& row) { row.spread(); };
 

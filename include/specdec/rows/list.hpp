@@ -1,4 +1,4 @@
-// Searches, checks and draws for rows that list their tokens; and samplers for computed rows.
+// Searches, checks and draws for rows that list their tokens. Samplers for rows that are computed from other rows.
 #pragma once
 
 #include <type_traits>
@@ -25,14 +25,14 @@ Index lower_bound(const R& row, Index x) {
   return first;
 }
 
-/// Throws if x lies outside the vocabulary. Only the id of a drawn token is checked; the others are taken on trust.
+/// Throws if x lies outside the vocabulary. Only the id of a drawn token is checked; other ids are trusted.
 inline void check_id(Token x, Index vocab_size) {
   if (x < 0 || x >= vocab_size)
     throw InvalidDistribution(message("id ", x, " is outside the vocabulary 0..", vocab_size - 1));
 }
 
-/// Throws if id k of a list is below `least`. `least` is at most the id before plus one. An id out of order would be read
-/// out of bounds.
+/// Throws if id k of a list is below `least`, which is at most the previous id plus 1. Without this check, an id out of
+/// order would lead to a read out of bounds.
 template <ListedRow R>
 void check_ascending(const R& row, Index k, Index least) {
   const Token x = row.support(k);
@@ -77,7 +77,7 @@ class Positions {
 };
 
 /// The inverse distribution function of a row that lists its tokens: it draws a position in the list.
-template <class R>  // a ListedRow, complete only by the time of a draw
+template <class R>  // a ListedRow; the type may be incomplete until a draw
 class ListSampler {
  public:
   explicit ListSampler(const R& row) : row_(row), draw_(Positions<R>(row)) {}
@@ -94,7 +94,7 @@ class ListSampler {
 };
 
 /// Draws from a SpreadRow by the sums of its parts.
-template <class Row>  // complete only by the time of a draw
+template <class Row>  // may be incomplete until a draw
 class SpreadSampler {
  public:
   explicit SpreadSampler(const Row& row) : row_(row) {}

@@ -14,7 +14,7 @@ namespace specdec::detail {
 /// Finite and not negative.
 inline bool is_probability(double value) { return value >= 0 && value <= std::numeric_limits<double>::max(); }
 
-/// Calls f(). An InvalidDistribution that f throws is given the row's name, unless it has the name of a row already.
+/// Calls f(). An InvalidDistribution from f is rethrown with the row's name, unless it names a row already.
 template <class F>
 auto in_row(std::string_view matrix, Index i, F&& f) {
   try {

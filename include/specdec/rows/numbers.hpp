@@ -30,20 +30,19 @@ concept Real = std::floating_point<S> || std::same_as<S, Eigen::half> || std::sa
 template <Real S>
 using Arithmetic = std::conditional_t<std::floating_point<S>, S, float>;
 
-/// The rounding error of a stored number next to 0, however small the number is: half the distance of neighbours there. For
-/// bfloat16 and wider scalars it is below 1e-40, too small to matter in any vocabulary.
+/// The largest rounding error of a stored number near 0: half the distance between neighbouring numbers there. For bfloat16
+/// and wider scalars it is below 1e-40, too small to matter in any vocabulary.
 template <Real S>
 inline constexpr double rounding_at_zero = std::same_as<S, Eigen::half> ? 0x1p-25 : 0.0;
 
-/// The relative rounding error of a stored number: half a unit of its last bit. 0 for scalars that are so exact that the sum
-/// of a row does not change.
+/// The relative rounding error of a stored number: half a unit of its last bit. Taken as 0 for float and wider scalars,
+/// which are exact enough for the sum of a row.
 template <Real S>
 inline constexpr double rounding_of_itself = std::same_as<S, Eigen::bfloat16> ? 0x1p-9
                                              : std::same_as<S, Eigen::half>   ? 0x1p-11
                                                                               : 0.0;
 
-/// One row of numbers in memory. `Stride` is 1 if neighbours in the row are known to be neighbours in memory, else
-/// Eigen::Dynamic.
+/// One row of numbers in memory. `Stride` is 1 if the numbers are known to lie side by side in memory, else Eigen::Dynamic.
 template <Real S, int Stride = 1>
 class NumberRow {
  public:
@@ -99,8 +98,8 @@ class NumberRow {
     }
   }
 
-  /// Calls f(numbers, offset, size) for `count` numbers from `start` on, in pieces of whole lots for the kernels. Numbers
-  /// that a kernel can read in place are not copied. The last lot is filled up with `filler`.
+  /// Calls f(numbers, offset, size) for `count` numbers from `start` on, in pieces of whole lots (64 numbers) for the
+  /// kernels. Numbers that a kernel can read in place are not copied. The last lot is filled up with `filler`.
   template <class F>
   void each_lots(Index start, Index count, Scalar filler, F&& f) const {
     using detail::lot;
@@ -209,8 +208,9 @@ class EigenNumbers {
 
 }  // namespace detail
 
-/// Rows given as one pointer each: row i is `vocab_size` numbers from pointers[i] on, `stride` apart. Every function that
-/// takes an Eigen matrix takes them. Pointers and numbers must outlive it; a temporary container of pointers is refused.
+/// Rows given as one pointer each: row i is the `vocab_size` numbers from pointers[i] on, which lie `stride` apart. Every
+/// function that takes an Eigen matrix takes RowPointers. Pointers and numbers must outlive it; a temporary container of
+/// pointers is refused.
 ///
 /// Throws: std::invalid_argument on a null pointer, a negative vocabulary, a stride below 1 or other than a fixed `Stride`,
 /// and a row that is larger than any memory.
@@ -247,7 +247,7 @@ RowPointers(const Pointers&, Index, Index)
     -> RowPointers<std::remove_const_t<std::remove_pointer_t<typename Pointers::value_type>>, Eigen::Dynamic>;
 
 /// Rows given as a range of vectors (or of arrays, spans or other contiguous ranges of numbers): row i is rows[i]. Every
-/// function that takes an Eigen matrix takes them. The rows must outlive it; a temporary container of rows is refused.
+/// function that takes an Eigen matrix takes RowVectors. The rows must outlive it; a temporary container of rows is refused.
 ///
 ///   std::vector<std::vector<float>> target, draft;
 ///   verifier(RowVectors{target}, RowVectors{draft}, tokens, rng)

@@ -8,14 +8,14 @@
 
 namespace specdec::detail {
 
-/// A Ref<const M> holds a copy if it was made of something that is no M. Its type does not show whether it does.
+/// A Ref<const M> that was made from another type than M holds a copy. Its type does not show whether it holds one.
 template <class M>
 inline constexpr bool may_hold_a_copy = false;
 template <class M, int Options, class Stride>
 inline constexpr bool may_hold_a_copy<Eigen::Ref<const M, Options, Stride>> = true;
 
-/// Whether T owns its memory. Eigen's matrices and arrays do; a Map, a writable Ref and a Block do not. Vectors, arrays and
-/// other ranges do, unless they are borrowed ranges like a span.
+/// Whether T owns its memory. Eigen's matrices and arrays own it; a Map, a writable Ref and a Block do not. Vectors, arrays
+/// and other ranges own it, unless they are borrowed ranges like a span.
 template <class T>
 inline constexpr bool owns_its_entries = [] {
   if constexpr (std::derived_from<T, Eigen::EigenBase<T>>)

@@ -14,8 +14,8 @@
 
 namespace specdec::detail {
 
-/// The rows of a matrix. Each row is made at its first use, and kept. So a row computes its log-sum-exp or its cut once per
-/// verification. No allocation for up to few_rows rows.
+/// The rows of a matrix. Each row is made at its first use, and kept. So its log-sum-exp or its cut is computed only once
+/// per verification. No allocation for up to few_rows rows.
 template <DistributionMatrix M>
 class RowCache {
   using Row = RowOf<M>;

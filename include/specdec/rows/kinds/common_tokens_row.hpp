@@ -1,4 +1,4 @@
-// A row over a draft vocabulary, restricted to the tokens that the target has, too, and read with the target's ids.
+// A draft model's row over the tokens that it shares with the target.
 #pragma once
 
 #include <utility>
@@ -45,7 +45,7 @@ CommonTokensRow<R> common_tokens(const R& row, const TokenMap& map, Token otherw
 template <Distribution R>
 CommonTokensRow<R> common_tokens(const R& row, TokenMap&& map, Token otherwise) = delete;
 
-/// Copies the draft model's row inside, with the RowCopy of that row.
+/// Copies the draft model's row with the RowCopy of that row's type.
 template <class R>
 class RowCopy<CommonTokensRow<R>> {
   using Copied = typename RowCopy<R>::View;

@@ -42,7 +42,7 @@ class DenseRow {
   /// The probabilities of `count` tokens from `start` on, as an Eigen array.
   auto segment(Index start, Index count) const { return numbers_.segment(start, count); }
 
-  /// Numeric: summed in the scalar's arithmetic over up to max_segment_size tokens, and in double across these sums.
+  /// Numeric: see NumberRow::sum.
   double sum(Index start, Index count) const { return numbers_.sum(start, count); }
 
  private:

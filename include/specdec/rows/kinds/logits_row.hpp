@@ -113,7 +113,7 @@ class LogitsRow {
     return row;
   }
 
-  /// The row without the tokens below `cut`; a copy of this row if its own cut is as high.
+  /// The row without the tokens below `cut`. If this row has an equal or higher cut, a copy of this row.
   LogitsRow above(Scalar cut) const {
     if (!(cut > cut_)) return *this;
     LogitsRow row(logits_, temperature_, cut);
@@ -131,8 +131,8 @@ class LogitsRow {
     return row;
   }
 
-  /// A row over a contiguous copy of the logits. It keeps this row's normaliser if that is known. For rows that must outlive
-  /// the memory of their logits.
+  /// This row over a contiguous copy of its logits, with its normaliser if that is known. For rows that must outlive the
+  /// memory of their logits.
   LogitsRow<S, 1> over(const S* copy) const {
     LogitsRow<S, 1> row(NumberRow<S, 1>(copy, vocab_size()), temperature_, cut_);
     row.learn(*this);

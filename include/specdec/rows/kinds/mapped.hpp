@@ -92,8 +92,8 @@ class TokenMap {
 ///
 /// Pre: only mapped tokens have mass. If the map leaves tokens out, PartOfRow(row, OnlyTokens{map.mapped()}) is such a row.
 /// Throws: InvalidDistribution if a token without a target token is drawn.
-/// Cost: a look-up takes one read more than the row's own. Segments and sums take one look-up per token, because the
-/// target's ids are in another order. For this reason there are no lists.
+/// Cost: a look-up takes one read more than the row's own. The target's ids are in another order: so segments and sums take
+/// one look-up per token, and there are no lists.
 template <Distribution R>
 class MappedRow {
   using Segment = detail::Segment<>;

@@ -32,7 +32,7 @@ class RowRange {
   }
   decltype(auto) row(Index i) const { return matrix_.row(first_ + i); }
 
-  /// Writes the probability of tokens[i] in row i, for all i in one call, if the matrix has such a look-up from any row on.
+  /// Writes the probability of tokens[i] in row i, for all i in one call. For matrices that can do this from any first row.
   void probabilities(TokenIds tokens, std::span<double> out) const
     requires requires(const M& matrix, Index first) { matrix.probabilities(tokens, out, first); }
   {

@@ -35,8 +35,8 @@ class SampledRow : public R {
   template <Distribution>
   friend class SampledRow;
 
-  // A copy that has the token; this row has then given it away. A SampledRow inside this one gives its token to the copy,
-  // too.
+  // A copy of this row that takes over the token: this row has no token afterwards. The token of a SampledRow inside this
+  // row goes to the copy, too.
   SampledRow taken() const {
     SampledRow row = *this;
     give_away();
@@ -73,8 +73,8 @@ class SampledRow : public R {
 /// only: a token that is used twice is no independent draw. Rows and tokens must outlive it; temporary containers of either
 /// are refused.
 /// Throws: std::invalid_argument unless there is one token per row. A draw throws InvalidDistribution if its token cannot
-/// have been drawn, as far as that shows without a pass over the row. For a row of logits the token's own logit must be
-/// above −inf; whether a temperature of 0 or a chain leaves the token is not checked.
+/// have been drawn, as far as this shows without a pass over the row. For a row of logits the token's own logit must be
+/// above −inf. It is not checked whether a temperature of 0 or a chain of processors would remove the token.
 /// Random: a verification makes each row once. So a rule that races in a row and then draws from it gets two independent
 /// tokens.
 template <DistributionMatrix M>

@@ -12,8 +12,8 @@
 
 namespace specdec {
 
-/// A row of one of the types R.... It offers argmax, sums or a list if all types offer them. It offers segments if some
-/// types have segments and the others have lists. So a residual against it is one fused pass, whichever row it holds.
+/// A row of one of the types R.... It offers argmax, sums or a list if all types offer them. It offers segments if each type
+/// has segments or a list, and not all have lists. So a residual against it is one fused pass, whichever row it holds.
 ///
 /// Cost: one branch per call more than the held row.
 /// Numeric: segments in double.
@@ -107,7 +107,7 @@ class VariantRow {
     return segment;
   }
 
-  // By number: several types of rows may have one type of sampler.
+  // Chosen by number, since several types of rows may have one type of sampler.
   template <std::size_t I>
   auto sampler_of() const {
     using Sampler = std::variant<decltype(std::declval<const R&>().sampler())...>;

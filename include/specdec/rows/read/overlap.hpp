@@ -17,7 +17,7 @@ namespace detail {
 struct OverlapOf {
   double a, b;
 
-  // NaN where either is.
+  // NaN if p or q is NaN.
   SPECDEC_KERNEL double operator()(double p, double q) const {
     SPECDEC_UNFUSED
     const double scaled_p = a * p, scaled_q = b * q;
@@ -30,8 +30,8 @@ struct OverlapOf {
 
 }  // namespace detail
 
-/// The acceptance at a prefix of token verification with lenience l, Σ min(p/l, q): the probability that a
-/// token drawn from q is accepted. Its mean over prefixes is the lenient acceptance rate.
+/// The acceptance of token verification with lenience l at one prefix, Σ min(p/l, q): the probability that a token drawn
+/// from q is accepted. Its mean over prefixes is the lenient acceptance rate.
 ///
 /// Source: Leviathan et al., arXiv:2211.17192, App. A.5; l = 1 is overlap().
 /// Throws: std::invalid_argument unless 0 < lenience <= 1 and 1/lenience is finite; InvalidDistribution if the sum is not
@@ -50,10 +50,10 @@ double lenient_overlap(const P& p, const Q& q, double lenience) {
   return mass;
 }
 
-/// The acceptance at a prefix, β = Σ min(p, q): the probability that token verification accepts a token drawn
-/// from q. Its mean over prefixes is the acceptance rate α.
+/// The acceptance at one prefix, β = Σ min(p, q): the probability that token verification accepts a token drawn from q. Its
+/// mean over prefixes is the acceptance rate α.
 ///
-/// Symmetric in p and q. If the vocabularies differ in size, only the tokens of both count.
+/// Symmetric in p and q. If the vocabularies differ in size, only the tokens that both have count.
 /// Source: Leviathan et al., Definition 3.1 and Theorem 3.5.
 /// Throws: InvalidDistribution if the sum is not finite.
 /// Cost: at most a pass over both rows.

@@ -13,7 +13,7 @@
 namespace specdec {
 namespace detail {
 
-/// The rounding error of a small probability of the row. The row type says it with a static member of this name; else it is
+/// The rounding error of a small probability of the row. The row type tells it by a static member of this name; else it is
 /// 0.
 template <class Row>
 inline constexpr double rounding_of_small = [] {
@@ -38,9 +38,9 @@ constexpr double most_mass(Index size) {
 /// reads only the small head of the row. A draw then takes a binary search, and reads one segment. No allocation: the sums
 /// lie inside the object.
 /// Numeric: sums in double across segments. If a row sums to less than 1 (by rounding), draws are as if it were normalised.
-/// Mass above 1 is never drawn. Rounding explains a sum of up to 1.01 + V·r. A number stored with eight bits or more
-/// (bfloat16) is off by at most 1/256 of itself, or next to 0 by r = rounding_of_small (2^−25 for halves, else 0).
-template <class Row>  // a SummableRow, complete only by the time of a draw
+/// Mass above 1 is never drawn. Rounding explains a sum of up to 1.01 + V·r: a number with eight or more bits of precision
+/// (bfloat16) is off by at most 1/256 of its value, or near 0 by r = rounding_of_small (2^−25 for halves, else 0).
+template <class Row>  // a SummableRow; the type may be incomplete until a draw
 class PrefixSampler {
  public:
   /// `segment` is the number of tokens per sum, for rows that know such sums already.
@@ -101,13 +101,13 @@ class PrefixSampler {
     if (read_ / page != (read_ + count) / page) specdec::prefetch(row_, static_cast<Token>(read_ + ahead));
   }
 
-  // Called only on paths that a u outside [0, 1) ends up in, so the usual paths do not pay for the check.
+  // A u outside [0, 1) always ends up in one of the rare paths that call this. The usual paths do not pay for the check.
   static void check(double u) {
     if (!(u >= 0 && u < 1)) detail::invalid_argument("u = ", u, " is outside [0, 1)");
   }
 
-  // The whole row sums to less than u < 1. Given that, (u − total)/(1 − total) is uniform on [0, 1), so the
-  // draw below has the law of the normalised row.
+  // The whole row sums to less than u < 1. Then (u − total)/(1 − total) is uniform on [0, 1), so the draw below has the law
+  // of the normalised row.
   double wrap(double u) const {
     check(u);
     if (!(total() > 0)) throw InvalidDistribution("the probabilities sum to 0");
@@ -115,8 +115,8 @@ class PrefixSampler {
     return v < total() ? v : 0.0;
   }
 
-  // The token of `segment` at which the running sum passes u: searched by stretches, then by tokens. If the segment ends
-  // before that (by rounding), the last token with mass.
+  // The token of `segment` at which the running sum passes u: searched by stretches, then by tokens. If the running sum
+  // stays below u (by rounding), the last token with mass.
   Token search(Index segment, double u) const {
     const Index first = segment * segment_size_, end = std::min(first + segment_size_, size_);
     Index start = first;

@@ -18,10 +18,10 @@ namespace specdec::detail {
 /// A factor for a one-hot row: it takes away all of the token.
 inline constexpr double all_of_it = std::numeric_limits<double>::max();
 
-/// If less mass than this is left of a row, the row is summed and drawn from with a pass.
+/// A row with less mass left than this is summed by a pass over the row, and drawn from by a pass.
 inline constexpr double little_left = 1.0 / 64;
 
-/// Rows with their factors, each replaced by part(row).
+/// The rows of `taken` with their factors; each row is replaced by part(row).
 template <class Taken, class Part>
 struct PartsOf {
   Taken taken;
@@ -49,7 +49,8 @@ class Remainder {
     return std::max(p, 0.0);
   }
 
-  /// Σ left(x). Throws InvalidDistribution if the sum is not finite.
+  /// Σ left(x).
+  /// Throws: InvalidDistribution if the sum is not finite.
   double left() const {
     double sum = 0;
     if constexpr (ListedRow<P>) {
@@ -134,8 +135,8 @@ class Remainder {
 
 /// A Remainder with a mass that may be off by rounding.
 ///
-/// Random: a draw rejects draws from p, which takes 1/mass tries. If the mass is small, or if the caller has only one random
-/// number, the draw makes a pass that sums the row again. If no token has anything left, the draw is from p.
+/// Random: a draw is made by rejection, with 1/mass draws from p in expectation. If the mass is small, or if the caller has
+/// only one random number, the draw makes a pass that sums the row again. If no token has any mass left, the draw is from p.
 template <Distribution P, class Taken>
 class RoughRemainder : public Remainder<P, Taken> {
  public:

@@ -1,7 +1,7 @@
 // The residual (a·p − b·q)+ of two rows.
 //
-// The verifiers do not sum residuals: they race (see chance/race.hpp). The sum is needed only if a race takes too many
-// rounds, and for the live modifications of greedy block verification.
+// Most rules do not sum residuals: they race (see chance/race.hpp). The sum is needed if a race takes too many rounds, for
+// the live modifications of greedy block verification, and for the correction token of K-SEQ.
 #pragma once
 
 #include <algorithm>

@@ -19,8 +19,8 @@
 
 namespace specdec::detail {
 
-/// A segment of doubles that is gathered token by token. Its type depends on the row type, so it is compiled only for rows
-/// without segments.
+/// A segment of doubles that is gathered token by token. The type depends on the row type R, so that it is compiled only for
+/// rows without segments.
 template <class R>
 using GatheredSegment = Segment<decltype(static_cast<double>(std::declval<const R&>().probability(Token{})))>;
 

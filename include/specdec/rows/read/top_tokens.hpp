@@ -35,7 +35,7 @@ class TopTokens {
   ///
   /// Throws: InvalidDistribution if an entry that would be among these tokens is not finite, or if a row of logits is no
   /// distribution.
-  /// Cost: one pass over the row; at most `count` moves for each token that is among the `count` most likely up to it; one
+  /// Cost: one pass over the row; at most `count` moves for each token that is among the `count` most likely so far; one
   /// more pass over a row of logits that was not read before.
   template <Distribution R>
   std::span<const TopToken> of(const R& row, Index count) & {

@@ -15,7 +15,7 @@ namespace specdec {
 
 namespace detail {
 
-/// The error of a row's sum that the rounding of its stored numbers explains, as the row type says.
+/// How much the rounding of stored numbers may change the sum of a row. The row type tells its rounding.
 template <class R>
 double rounding_of_sum(Index vocab_size) {
   double rounding = static_cast<double>(vocab_size) * rounding_of_small<R>;
