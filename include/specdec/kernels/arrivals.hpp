@@ -55,8 +55,8 @@ SPECDEC_KERNEL double twice_atanh_ratio(double s) {
 
 /// −log(1 − u) of u = (bits + ½)/2^64, an exponential number.
 ///
-/// Numeric: the relative error is at most 2^−50. Rare events are exact, too: an improbable token comes first by a small
-/// number, and small numbers have all bits of u. The least is 2^−65.
+/// Numeric: the relative error is at most 2^−50. This holds for improbable tokens, too: they come first only by a small e,
+/// and a small e has all bits of u. The least e is 2^−65.
 ///
 /// With 1 − u = m·2^−n and m near 1, −log(1 − u) = n·log 2 − 2·atanh(t/(2 + t)), t = m − 1. If n = 0, t is −u: to compute
 /// 1 − u would round u.
@@ -66,7 +66,7 @@ SPECDEC_KERNEL double exponential_of(std::uint64_t bits) {
   constexpr std::uint64_t fraction_bits = 52;
   const double u = (number_of(bits) + 0.5) * 0x1p-64;
   const double rest = (number_of(~bits) + 0.5) * 0x1p-64;
-  // None where the difference is below 0, which here is 2^12 − 1 in the bits of an exponent.
+  // If the difference is negative, its first 12 bits are all 1; plus 1 they give 0 halvings.
   const std::uint64_t halvings =
       (1 + ((least - 1 - std::bit_cast<std::uint64_t>(rest)) >> fraction_bits)) & 0xfffu;
   const double m = std::bit_cast<double>(std::bit_cast<std::uint64_t>(rest) + (halvings << fraction_bits));

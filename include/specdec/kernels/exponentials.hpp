@@ -15,8 +15,8 @@
 
 namespace specdec::detail {
 
-/// The parts of the computation of 2^x: integers as wide as the scalar, and a polynomial 1 + c₀r + c₁r² + ... for 2^r. It
-/// has the least possible largest relative error for |r| <= 1/2: 9e-8 for float, 3e-18 for double.
+/// What 2^x is computed from: integers as wide as the scalar, and a polynomial 1 + c₀r + c₁r² + ... for 2^r. Its largest
+/// relative error for |r| <= 1/2 is the least possible: 9e-8 for float, 3e-18 for double.
 template <std::floating_point Scalar>
 struct PowerOfTwo;
 
@@ -45,10 +45,10 @@ SPECDEC_KERNEL Scalar polynomial(Scalar r) {
   else return polynomial<k + 1>(r) * r + c[k];
 }
 
-/// 2^x, if 2^x is a normal number, or if x is just above the largest exponent: then it is infinite. NaN stays NaN.
+/// 2^x, if it is a normal number. Infinite for x just above the largest exponent. NaN stays NaN.
 ///
 /// With n the integer nearest to x, 2^x = 2^(x − n)·2^n. To get n, x is added to a number so large that it has no bits for a
-/// fraction: the last bits of the sum are the bits of n. Shifted into the exponent of the number 1, they make it 2^n.
+/// fraction: the last bits of the sum are then the bits of n. Added to the exponent of the number 1, they make it 2^n.
 template <std::floating_point Scalar>
 SPECDEC_KERNEL Scalar power_of_two(Scalar x) {
   SPECDEC_UNFUSED
@@ -75,8 +75,8 @@ struct Exponentials {
   /// Promises that no logit is larger than the shift.
   bool at_most_one = false;
 
-  // Exponents are kept in a range without subnormal numbers. Processors may take a hundred times as long for subnormal
-  // numbers, and logits of −inf are common.
+  // Exponents are kept in a range without subnormal numbers: processors may take a hundred times as long for these, and
+  // logits of −inf are common.
   static constexpr Scalar largest_power = std::numeric_limits<Scalar>::max_exponent;
   static constexpr Scalar least_power = 13 - largest_power;
   /// Above 2^least_power for any rounding.
@@ -109,7 +109,7 @@ struct Exponentials {
     for (Index i = 0; i < lot; ++i) out[i] = power_of_two(out[i]);
   }
 
-  /// The sum of `count` values; 0 if the sum is so small that zeros alone, written as 2^least_power, may make it.
+  /// The sum of `count` values. Zeros are written as 2^least_power: a sum that zeros alone could make is returned as 0.
   static SPECDEC_KERNEL double without_negligible(double sum, Index count) {
     return sum < static_cast<double>(count) * static_cast<double>(negligible) ? 0.0 : sum;
   }

@@ -1,4 +1,5 @@
-// Sums and counts over integer keys with weights, for the search of a cut. (A key is an integer in the order of a number.)
+// Sums and counts over integer keys with weights, for the search of a cut. (A key is an integer that stands for a number.
+// Keys sort like their numbers.)
 //
 // Each kernel takes whole lots. Sums and counts are kept in 64 places, one for each number of a lot, until the end.
 #pragma once
@@ -13,7 +14,7 @@
 
 namespace specdec::detail {
 
-/// The sum of the weights with keys of at least `cut`. The two halves of each word are summed apart, so sums of up to 2^15
+/// The sum of the weights with keys of at least `cut`. The two halves of each weight are summed apart, so sums of up to 2^15
 /// weights fit.
 template <std::signed_integral Key, std::unsigned_integral Weight>
 struct WeightAtLeast {

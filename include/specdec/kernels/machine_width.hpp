@@ -2,15 +2,15 @@
 //
 // A program for x86-64 that is built without -march=native computes with four floats at a time, even on processors that
 // compute with sixteen. So each loop that reads whole rows, a *kernel*, is compiled three times, with function attributes
-// that affect nothing else. The widest version that the processor supports is chosen at run time. For other processors, and
-// with compilers other than GCC and Clang, a kernel is compiled once, as the flags say.
+// that affect only the kernel. The widest version that the processor supports is chosen at run time. For other processors,
+// and with compilers other than GCC and Clang, a kernel is compiled once, with the program's flags.
 //
 // A kernel gives equal results to the last bit at every width. The compiler can change neither the order of its additions
 // nor the number of its roundings:
 //
-//   - numbers are taken in lots of `lot`, in plain loops of this length: compilers vectorise loops of a fixed length at -O2
-//     already. The caller fills a row up to whole lots;
-//   - sums are kept in a fixed number of places, for every width, and these are added up in one order;
+//   - numbers are taken in lots of 64 (`lot`), in plain loops of this length: compilers vectorise loops of a fixed length at
+//     -O2 already. The caller fills a row up to whole lots;
+//   - every width keeps the same number of partial sums, and adds them up in one order;
 //   - a product is never fused with a sum (a fused operation rounds once, two operations round twice).
 //
 // A kernel is a class with a static run(). run() and all functions that it calls are SPECDEC_KERNEL: only inlined functions
@@ -52,7 +52,7 @@ namespace specdec::detail {
 /// The number of numbers that a kernel takes at a time.
 inline constexpr Index lot = 64;
 
-/// Prefetches numbers some way after a lot, because memory is idle while the lot is computed with.
+/// Prefetches numbers some way after a lot. While the lot is computed, memory would be idle.
 template <class Scalar>
 SPECDEC_KERNEL void prefetch_ahead([[maybe_unused]] const Scalar* numbers) {
 #ifdef __GNUC__

@@ -9,7 +9,7 @@
 
 namespace specdec::detail {
 
-/// A sum of lots. Each lot is halved in its own scalar until it fits into one vector; these lanes are summed in double.
+/// A sum of lots. The 64 numbers of a lot become 16 partial sums in their own scalar type; these are summed in double.
 class LotSum {
  public:
   /// Adds a lot, and overwrites it.
@@ -33,7 +33,8 @@ class LotSum {
   double sums_[lanes] = {};
 };
 
-/// The sum of `count` numbers, whole lots. Numeric: in the numbers' own arithmetic over up to 1024, in double across.
+/// The sum of `count` numbers, whole lots.
+/// Numeric: in the numbers' own arithmetic over up to 1024, in double across.
 template <std::floating_point Scalar>
 struct SumOfNumbers {
   static SPECDEC_KERNEL double run(const Scalar* numbers, Index count) {
@@ -58,7 +59,7 @@ struct SumOfNumbers {
   static constexpr Index lanes = lot / 8;
 };
 
-/// The sum of the numbers with keys not below a threshold, of `count` numbers (whole lots).
+/// The sum of the numbers with a key that is not below a threshold. Each of the `count` numbers (whole lots) has a key.
 template <std::floating_point Scalar>
 struct SumOfNotBelow {
   static SPECDEC_KERNEL double run(const Scalar* numbers, const Scalar* keys, Index count, Scalar threshold) {
@@ -96,7 +97,8 @@ struct LargestNumber {
   static constexpr Index half = lot / 2;
 };
 
-/// Σ f(p[i], q[i]) over `count` pairs, whole lots. Numeric: in double.
+/// Σ f(p[i], q[i]) over `count` pairs, whole lots.
+/// Numeric: in double.
 template <class F, std::floating_point P, std::floating_point Q>
 struct PairSum {
   static SPECDEC_KERNEL double run(F f, const P* p, const Q* q, Index count) {
