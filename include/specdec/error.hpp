@@ -16,8 +16,8 @@ namespace specdec {
 
 namespace detail {
 
-/// A part of a message: a text or a number. One function joins a list of parts. A function for each mix of types would be
-/// compiled again and again in every program.
+/// A part of a message: a text or a number. A message is a list of parts, so a program compiles one function for all
+/// messages, not one for each mix of types.
 class MessagePart {
  public:
   MessagePart(std::string_view text) : text_(text), kind_(Kind::text) {}
@@ -101,7 +101,7 @@ std::exception_ptr error_of(F&& f) {
 /// Thrown when a row of numbers is not a distribution: NaN, infinite or negative entries, or no mass at all.
 ///
 /// A verifier checks only the numbers that it needs for a decision; validate() checks all of them. A row does not know its
-/// matrix or its number. So the code that knows them catches the error and throws error.in(matrix, row) instead.
+/// matrix and its number in the matrix. The calling code knows them: it catches the error and throws error.in(matrix, row).
 class InvalidDistribution : public std::invalid_argument {
  public:
   explicit InvalidDistribution(const std::string& complaint) : std::invalid_argument(complaint) {}
@@ -121,8 +121,8 @@ class InvalidDistribution : public std::invalid_argument {
     return named;
   }
 
-  /// This error as an error of `inner`, a loop inside the caller's loop. If `inner` is "cascade", the matrix "target" is
-  /// renamed to "cascade's target".
+  /// This error, marked as an error of an inner loop with the name `inner`. For example, of("cascade") renames the matrix
+  /// "target" to "cascade's target".
   InvalidDistribution of(std::string_view inner) const {
     const bool named = row_ >= 0;
     InvalidDistribution told(detail::message("specdec: ", inner, named ? "'s " : ": ", complaint()));

@@ -10,8 +10,8 @@
 
 namespace specdec::detail {
 
-/// A view of all of a vector, for lists that hold other things than numbers. It compiles three times as fast, for each type,
-/// as a std::span made of the vector: that one checks whether the vector is a range.
+/// A span over a whole vector, for vectors of anything but numbers. For each element type it compiles three times as fast as
+/// std::span(list), which checks that the vector is a range.
 template <class T>
 std::span<const T> view_of(const std::vector<T>& list) {
   return {list.data(), list.size()};

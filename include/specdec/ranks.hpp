@@ -1,4 +1,5 @@
-// Rows of which each rank holds a part of the vocabulary. The communicator over MPI is in specdec/ranks/mpi.hpp.
+// Rows that are split over ranks: each rank holds a part of the vocabulary. The communicator over MPI is in
+// specdec/ranks/mpi.hpp.
 #pragma once
 
 #include "specdec/ranks/chain_over_ranks.hpp"

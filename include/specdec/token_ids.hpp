@@ -1,4 +1,4 @@
-// Token ids of 32 or 64 bits, their check, and their replacement for a model with a smaller vocabulary.
+// Views of token ids of 32 or 64 bits. Checks the ids, and replaces the ids that a model does not know.
 #pragma once
 
 #include <algorithm>
@@ -84,8 +84,8 @@ inline void check_tokens(std::string_view name, TokenIds tokens, Index vocab_siz
   }
 }
 
-/// The tokens, with 0 in place of each id outside the vocabulary. A model with a smaller vocabulary can then read them. This
-/// lowers acceptance, but the output stays exact. Where no id is outside, `tokens` is returned; else a copy in `replaced`.
+/// The tokens, with token 0 in place of each id outside the vocabulary, for a model with a smaller vocabulary. This costs
+/// acceptance, never exactness. Returns `tokens` itself if all ids are inside, else a copy that lies in `replaced`.
 inline std::span<const Token> tokens_in_vocabulary(std::span<const Token> tokens, Index vocab_size,
                                                    std::vector<Token>& replaced) {
   Token largest = 0;

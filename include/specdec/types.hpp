@@ -1,4 +1,4 @@
-// The two vocabulary types of the library, and the word for "no limit".
+// The basic types: token ids and indices. `unlimited` means "no limit".
 #pragma once
 
 #if defined(min) || defined(max)
@@ -19,7 +19,7 @@ using Token = std::int32_t;
 /// Row numbers, lengths and vocabulary sizes: Eigen's signed index.
 using Index = Eigen::Index;
 
-/// The largest Index. It means "no limit" for Options::max_new_tokens, Options::gamma and the size of a model's context.
+/// The largest Index: "no limit" for Options::max_new_tokens, Options::gamma and the size of a model's context.
 inline constexpr Index unlimited = std::numeric_limits<Index>::max();
 
 namespace detail {
