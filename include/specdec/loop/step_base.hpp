@@ -148,7 +148,7 @@ class StepBase {
     judged_at_ = Clock::now();
   }
 
-  // Rows may be wider than the vocabulary: the verdict is checked. Narrower rows must come from another model.
+  // Rows may be wider than the vocabulary: the verdict is checked. Narrower rows belong to another model: an error.
   void check_width(Index vocab_size) const {
     if (vocab_size < target_.vocabulary)
       invalid_argument("the target's rows are over ", vocab_size, " tokens, fewer than its vocabulary of ",

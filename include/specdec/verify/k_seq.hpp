@@ -1,4 +1,4 @@
-// K-SEQ: tries siblings in turn, with one threshold. The siblings were drawn independently from one row.
+// K-SEQ: tries siblings in turn, all by one threshold ρ. The siblings were drawn independently from one row.
 // Source: Sun et al., "SpecTr: Fast Speculative Decoding via Optimal Transport", arXiv:2310.15141, Algorithm 2.
 #pragma once
 
@@ -23,7 +23,7 @@ namespace specdec {
 /// sibling's row.
 /// Random: a coin for each child that is judged, then a draw.
 /// Cost: ρ is found by bisection: some fifty passes over both rows at each node that branches. If rows are spread over
-/// ranks, as many exchanges of one number. No allocation (γ <= 64).
+/// ranks, each pass exchanges one number. No allocation (γ <= 64).
 /// Numeric: ρ is rounded up so that c <= ρ. Then p − c·min(q, p/ρ) is nowhere negative.
 struct KSeqVerifier : detail::Callable<KSeqVerifier> {
   NodeVerdict judge(const auto& drafted, auto& chance) const {

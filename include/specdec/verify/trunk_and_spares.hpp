@@ -20,7 +20,7 @@ namespace specdec {
 ///   TrunkAndSpares<BlockVerifier>         the best rule for linear drafts, with one more look-up per stop
 ///   TrunkAndSpares<SampleMatchVerifier>   sample-and-match on a tree: follows the child that equals the target's own draw.
 ///                                         Optimal for trees of chosen tokens
-///   TrunkAndSpares<KeyedVerifier>         sample-and-match with a Keyed: the text of a seed is the text without a draft
+///   TrunkAndSpares<KeyedVerifier>         sample-and-match with a Keyed: one seed gives one text, whatever is drafted
 ///   TrunkAndSpares<ArgmaxVerifier>        greedy decoding (T = 0) on a tree, with exactly its tokens
 ///
 /// On a line the verdict is the rule's own. A rule that remembers its sequence takes one step for each trunk, and stops

@@ -146,7 +146,7 @@ class PartOfRow {
     return mass;
   }
 
-  // The unnormalised mass of the remaining tokens. Excluded mass is never subtracted from a sum: its rounding would stay.
+  // The unnormalised mass of the remaining tokens. No excluded mass is subtracted from a sum: a rounding error would stay.
   double sum_of_row(Index start, Index count) const {
     const Index end = start + count;
     double sum = 0;
