@@ -30,15 +30,15 @@ struct DraftRequest {
 ///   drafted(sequence)         the Draft that the last draft() made for the sequence, if the sequence was requested and had
 ///                             no error. A view that lives until the next draft(); no other call may change it. A const
 ///                             function, which several threads may call at a time for different sequences
-///   keep(sequence, length)    rollback: the first `length` tokens of the text stay cached, and those drafted tokens that
-///                             the next context contains. Must not throw.
+///   keep(sequence, length)    rollback: the first `length` tokens of the text stay cached. A drafted token stays cached if
+///                             the next context has it at its place. Must not throw.
 ///   release(sequence)         forgets the sequence. Must not throw.
 ///
 /// draft() is a template, `template <class Request> void draft(std::span<Request> requests)`, because the batch decides the
 /// types of the random source and of keep_drafting. A request's random numbers come from its own source, in the order of its
-/// tokens, so that its draft does not depend on other requests. A drafter that drafts only lines has
-/// `static constexpr bool drafts_trees = false`. The rules of Drafter hold here, too: those on rows, on which tokens may be
-/// in a draft, and on `steady`.
+/// tokens. So its draft does not depend on other requests. A drafter that drafts only lines has
+/// `static constexpr bool drafts_trees = false`. Drafter's rules for rows, for the tokens in a draft and for `steady` hold
+/// here, too.
 template <class D>
 concept BatchDrafter =
     requires(D& drafter, const D& constant, std::span<DraftRequest<SplitMix64>> requests, Index n) {

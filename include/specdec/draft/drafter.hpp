@@ -19,11 +19,12 @@ namespace specdec {
 /// A proposal: the drafted tokens, and for each token the distribution that it was really drawn from (its row).
 ///
 /// Without parents the draft is a line: each token follows the one before it. With parents the draft may be a tree:
-/// tokens[k] follows tokens[parents[k]], or the context where parents[k] = −1; parents[k] < k. A verifier judges siblings in
-/// the order of their numbers. Row k is the distribution of tokens[k] given its elder siblings:
+/// tokens[k] follows tokens[parents[k]], or the context where parents[k] = −1; parents[k] < k. Siblings have one parent, and
+/// an elder sibling has a smaller number. A verifier judges siblings in the order of their numbers. Row k is the
+/// distribution of tokens[k] given its elder siblings:
 ///
-///   drawn independently of them       the row after the parent. Siblings may be equal tokens; but where the row gives one
-///                                     token all its probability there is one child
+///   drawn independently of them       the row after the parent. Siblings may be equal tokens. Where one token has all the
+///                                     probability of the row, there is one child
 ///   drawn without replacement         the row after the parent without the elder siblings, renormalised
 ///   chosen, not drawn                 one-hot; chosen siblings differ from one another and from drawn elders
 ///
@@ -39,8 +40,8 @@ struct Draft {
 struct DraftLimits {
   Index nodes = unlimited;  ///< how many tokens it may have
   Index depth = unlimited;  ///< how many tokens a path may have, counted from the context
-  /// The least length of the path of eldest children. This path gets its nodes before the rest of the tree. For verifiers
-  /// that remember their sequence (GreedyBlockVerifier).
+  /// How many tokens the trunk should have at least. The trunk is the path of eldest children. It gets its nodes before the
+  /// rest of the tree. For verifiers that remember their sequence (GreedyBlockVerifier).
   Index trunk = 0;
 
   /// How many tokens a line within the limits may have.
@@ -76,11 +77,11 @@ concept Drafts = DraftsBy<D, DraftLimits, Source, More...> || DraftsBy<D, Index,
 ///   draft(context, limits, chance)  returns a Draft of tokens to follow `context`, within the limits (DraftLimits).
 ///                                   All randomness must come from `chance`. Row i must be the very distribution that
 ///                                   token i was drawn from: with another row the output is no longer the target's.
-///                                   Rows, and tokens that were chosen, may decide which tokens are in the draft. A drawn
-///                                   token may not: to drop a token because of a draw makes the output lossy, too.
+///                                   Rows and chosen tokens may decide which tokens are in the draft. Drawn tokens must
+///                                   not: a draft that drops a token because of a draw makes the output lossy, too.
 ///   draft(context, gamma, chance)   for a drafter of lines, instead of the above: up to gamma tokens
-///   truncate(length)                rollback: the first `length` tokens of the text stay cached, and those drafted tokens
-///                                   that the next context begins with. Must not throw.
+///   truncate(length)                rollback: the first `length` tokens of the text stay cached. A drafted token stays
+///                                   cached if the next context has it at its place. Must not throw.
 ///
 /// A drafter may also offer
 ///
@@ -95,14 +96,14 @@ concept Drafts = DraftsBy<D, DraftLimits, Source, More...> || DraftsBy<D, Index,
 ///                                   the rollback, with the γ+1 rows, the γ drafted tokens, their parents (empty for a
 ///                                   line) and where the verifier stopped (NodeVerdict; in a line verdict.node is the
 ///                                   number of accepted tokens)
-///   steady                          a static constant. It must be false if the length of a draft, or of its path of
-///                                   eldest children, may depend on a row after a token drawn on that path; or if a
-///                                   position may get another row in the next draft. Verifiers that remember their
-///                                   sequence (GreedyBlockVerifier) do not compile with an unsteady drafter, unless all
-///                                   its rows are one-hot: after a rejection they use the rejected draft's rows and length
-///   identities()                    for a drafter, held by value, that refers to another drafter or model (by a pointer,
-///                                   say): specdec::identities(other), a std::vector<const void*>; for several others,
-///                                   all of their identities. Without this function the library cannot notice that
+///   steady                          a static constant. It must be false in two cases: the length of a draft (in a tree, of
+///                                   its trunk) may depend on a row after one of its drawn tokens; or the next draft may
+///                                   give a position another row. Verifiers that remember their sequence
+///                                   (GreedyBlockVerifier) use the rows and length of a rejected draft. So they do not
+///                                   compile with an unsteady drafter, unless all rows are one-hot
+///   identities()                    for a drafter that is held by value and refers to another drafter or model, say by a
+///                                   pointer. Returns specdec::identities(other), a std::vector<const void*>; with several
+///                                   others, the identities of all. Without this function the library cannot notice when
 ///                                   another decoder uses them in between
 ///
 /// Each context begins with the tokens that survived the last step, so a cache takes in only the new tokens. Of a tree at
@@ -129,8 +130,8 @@ inline constexpr bool is_steady = [] {
   else return true;
 }();
 
-// The return types are declared, not deduced: to check that a drafter of drafters is a Drafter must not compile the body
-// of a member's draft(), for a member may refuse the source of chance that the check uses.
+// The return types are declared, not deduced: the concept Drafter asks for them. To deduce a type would compile a member's
+// draft(), and a member may refuse the concept's source of chance.
 
 /// Calls draft() with limits or with gamma, whichever the drafter takes: for drafters that wrap others. A drafter without
 /// keep_drafting is called without it.

@@ -24,23 +24,24 @@ namespace specdec {
 ///   FallbackDrafter drafter{PromptLookupDrafter{}, ModelDrafter{small}};    // a match, else the small model
 ///
 /// Drafters passed as lvalues are referred to and must outlive this; rvalues are moved in. If all members have rows of one
-/// type, the rows are of that type, else they are VariantRows of the members' types. All members are truncated and are shown
-/// every target call (observe). Members that take keep_drafting get it.
+/// type, the rows are of that type. Else they are VariantRows of the members' types. All members are truncated, and all
+/// observe() every target call. Members that take keep_drafting get it.
 ///
 ///   FallbackDrafter drafter{SuffixDrafter{{.min_match = 4}, Branching{}}, ModelDrafter{small, Spares{4, {2, 1}}}};
 ///
 /// If one member drafts trees, this is a drafter of trees. A member for lines is then asked for as many tokens as a path may
-/// have, and is shown only the target calls of drafts that did not branch.
+/// have, and observes only the target calls of drafts that did not branch.
 ///
 /// Pre: a member that proposes nothing has drawn nothing. Whether a member proposes may depend on the context, on earlier
 /// steps and on rows that it has not drawn from. It must not depend on tokens that were drawn and dropped: the next member's
 /// proposal would then depend on those draws, its rows would not say so, and the text would be biased. All drafters of the
 /// library obey this rule.
 /// Greedy block verification does not compile with this drafter, unless all members propose one-hot rows. After a rejection
-/// that verifier changes the target at the next positions by the rows they were drafted from. The next draft may take these
-/// positions from another member, with other rows, and the text would be biased.
+/// that verifier changes the target's next rows by the rejected draft's rows. The next draft may come from another member
+/// with other rows: the text would be biased.
 /// Random: the draws of the member that proposes.
-/// Cost: all members up to the one that proposes; the tokens are copied. No allocation of its own in steady state.
+/// Cost: the drafts of all members up to the one that proposes, and a copy of the tokens. No allocation of its own in steady
+/// state.
 template <class... D>
 class FallbackDrafter {
   static_assert(sizeof...(D) > 0, "a fallback drafter has a member at least");
@@ -86,7 +87,7 @@ class FallbackDrafter {
     return propose<0>(context, limits, source, keep_drafting);
   }
 
-  /// The members, or their models, that other decoders may use, too.
+  /// The addresses of members, or of their models, that other decoders may use, too.
   std::vector<const void*> identities() const {
     std::vector<const void*> found;
     const auto add = [&found](const std::vector<const void*>& more) {

@@ -27,14 +27,14 @@ namespace specdec {
 /// Known as jump-ahead or fast-forward decoding (SGLang, guidance, llguidance). With the target's processor every proposed
 /// token is accepted. Nothing is tokenised anew: where a string can be written with different tokens, no token is forced,
 /// and the target chooses. With another processor the drafts are only guesses.
-/// The drafter does not know which token ends a text. A processor that allows the end token again and again (Grammar does)
-/// makes it propose the end token up to gamma times. The text does not change, because the loop emits nothing after a stop
-/// token. It costs some rows of the target's last call.
-/// It proposes nothing after a text that the processor refuses.
+/// The drafter does not know which token ends a text. If the processor allows only the end token, again and again (Grammar
+/// does), the drafter proposes it up to gamma times. The loop emits nothing after a stop token, so the text does not change.
+/// It wastes some rows of the target's last call.
+/// If the processor refuses the text, nothing is proposed.
 /// Random: none; rows are one-hot.
 /// Throws: std::invalid_argument where vocab_size is below 1; what the processor throws. The drafter is then as before.
-/// Cost: for each proposed token, and once more, a row of the vocabulary and one apply() of the processor. No allocation in
-/// steady state.
+/// Cost: one row of the vocabulary and one apply() of the processor for each proposed token, and once more at the end. No
+/// allocation in steady state.
 template <TextProcessor P>
 class ForcedTokens {
  public:
@@ -57,7 +57,7 @@ class ForcedTokens {
   }
 
  private:
-  // Whether the processor takes all of the context.
+  // Shows the processor the context. Returns whether it takes all tokens.
   bool follow(std::span<const Token> context) {
     truncate(std::ssize(context));
     for (; shown_ < std::ssize(context); ++shown_)

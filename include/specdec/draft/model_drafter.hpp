@@ -28,7 +28,7 @@
 namespace specdec {
 namespace detail {
 
-/// The rows of a draft model's call that one of its drafts asked for.
+/// One draft's rows. A draft model's call may return the rows of many drafts.
 template <class Matrix>
 class RowsOfDraft {
  public:
@@ -50,7 +50,7 @@ class RowsOfDraft {
 
 }  // namespace detail
 
-/// Drafts with a model, in the way that a strategy says, and reports the very rows that the tokens were drawn from.
+/// Drafts with a model. A strategy says how. Reports the very rows that the tokens were drawn from.
 ///
 ///   ModelDrafter line{small};                                                                   // token after token
 ///   ModelDrafter tree{small, Tree{TreeShape::of_widths({3, 1, 1}), WithoutReplacement{}}};      // level after level
@@ -61,16 +61,16 @@ class RowsOfDraft {
 /// model call for each stage, and each sequence gets the draft that it would get alone.
 ///
 /// A model passed as an lvalue is referred to and must outlive the drafter; an rvalue is moved in. Several drafters, or
-/// copies of one, may use one Model in turn: a drafter that takes over feeds its whole context again. A BatchModel serves
-/// one drafter. The model's vocabulary may be smaller or larger than the target's. The model is shown token 0 in place of a
-/// context token that it does not know: this costs acceptance, never exactness. Where the model's context is bounded
-/// (context_size), drafts get shorter near its end, and at last empty.
+/// copies of one, may use one Model in turn (model/turn.hpp): a drafter that takes over feeds its whole context again. A
+/// BatchModel serves one drafter. The model's vocabulary may be smaller or larger than the target's. The model is shown
+/// token 0 in place of a context token that it does not know: this costs acceptance, never exactness. Near the end of a
+/// bounded context (context_size), drafts get shorter, then empty.
 /// Throws: std::invalid_argument on an empty context, and where the model returns rows of another shape than asked for;
-/// what the model throws. With a BatchModel three errors fail their own request only: an empty context, a row that is no
-/// distribution, a row of another size.
-/// Random: what the strategy draws, from each request's own source.
-/// Cost: as many model calls as the longest draft has stages. The first call also takes in the part of the context that the
-/// model has not cached (after full acceptance two tokens: x_γ and Y). No allocation in steady state.
+/// what the model throws. With a BatchModel three errors make only their own request fail: an empty context, a row that is
+/// no distribution, a row of another size.
+/// Random: the strategy's draws. Each request draws from its own source.
+/// Cost: a model call for each stage; the draft with the most stages decides. The first call also takes in the part of the
+/// context that the model has not cached (after full acceptance two tokens: x_γ and Y). No allocation in steady state.
 template <class M, class Strategy = Line>
 class ModelDrafter {
   using Feeds = detail::OverFeeds<M>;
@@ -139,7 +139,7 @@ class ModelDrafter {
     if (Context* const context = contexts_.find(0)) context->cached.keep(model_, 0, length);
   }
 
-  /// The model, if other drafters may refer to it, too.
+  /// The model's addresses, if other drafters may refer to it, too.
   std::vector<const void*> identities() const { return detail::shared_identities<M>(model_.model()); }
 
   // With a BatchModel: a BatchDrafter.
@@ -208,7 +208,7 @@ class ModelDrafter {
     context.growth.begin(strategy_, request.limits, room);
   }
 
-  // Collects the feeds of all drafts that still grow. False: no draft grows any more.
+  // Collects the feeds of the drafts that still grow. Returns false if no draft does.
   template <class Request>
   bool wish(std::span<Request> requests) {
     feeds_.clear();
@@ -228,7 +228,7 @@ class ModelDrafter {
     return !feeds_.empty();
   }
 
-  // A Model that another drafter has used since, or that is new, begins with an empty cache.
+  // Once for a draft: rolls the cache back to the context. Empties the cache if another drafter has used the Model since.
   template <class Request>
   void go_on(const Request& request, Context& context) {
     if (std::exchange(context.begun, true)) return;

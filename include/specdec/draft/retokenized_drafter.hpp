@@ -34,23 +34,23 @@ namespace specdec {
 /// returns the committed tokens unchanged. Here the proposal only needs a token that begins at the end of the committed
 /// text, because the target may have written the text in tokens that no encoder would choose.
 ///
-/// Rows are one-hot at the proposed tokens, so any proposal is exact that does not depend on the verifier's random numbers.
-/// How a tokenizer cuts a text, or treats half a character or a merge over the end of the text, costs only acceptance. A
+/// Rows are one-hot at the proposed tokens. So the output stays exact, as long as the proposal does not depend on the
+/// verifier's random numbers. Different cuts, half characters and merges over the end of the text cost only acceptance. A
 /// guess x without probabilities is accepted with probability p(x), so a model at temperature 0 guesses best. Where the two
 /// vocabularies share many tokens, a ModelDrafter with CommonTokens gets more accepted.
 /// The last proposed token may be only the beginning of the token that the target prefers. This does not harm the tokens
 /// before it. Where the encoder merges the end of the text with the new text, nothing is proposed.
 ///
-/// `window`: how many bytes before the new bytes are encoded again with them, at least; `unlimited`: the whole text is
-/// encoded each time. The model is held, and shared, as in a ModelDrafter. It writes no more than its context (context_size)
-/// has room for.
+/// `window`: at least so many bytes before the new bytes are encoded again, together with them. `unlimited`: the whole text
+/// is encoded each time. The model is held and shared like a ModelDrafter's. It writes no more than its context
+/// (context_size) has room for.
 /// Throws: std::invalid_argument on an empty context, a negative window, and a token of the draft's encoder that the model
 /// does not have; what the tokenizers throw.
 /// Random: one draw for each token of the draft model.
-/// Cost: model calls until the model has written as many bytes as γ tokens at the end of the text have; the first call takes
-/// in the tokens that the model has not cached, or has cached differently. Each tokenizer encodes window + O(γ) bytes. The
-/// context's draft tokens are compared with those that the model was shown last. Allocates what the encoders allocate, and
-/// little more.
+/// Cost: model calls until the model has written the bytes of γ tokens, by the average token at the end of the text. The
+/// first call takes in the tokens that the model has not cached, or has cached differently. Each tokenizer encodes window +
+/// O(γ) bytes. The text's draft tokens are compared with the tokens that the model was shown last. Allocates what the
+/// encoders allocate, and little more.
 /// Memory: the text, and its tokens in both vocabularies.
 template <class M, class TargetTokenizer, class DraftTokenizer>
 class RetokenizedDrafter {
@@ -99,7 +99,7 @@ class RetokenizedDrafter {
     read_.clear();
   }
 
-  /// The model, if other drafters may refer to it, too.
+  /// The model's addresses, if other drafters may refer to it, too.
   std::vector<const void*> identities() const { return drafter_.identities(); }
 
  private:
@@ -109,7 +109,7 @@ class RetokenizedDrafter {
   }
 
   // Shows the model the text, and appends to written_ what the model adds, token by token, until it has added `bytes` bytes.
-  // Ends earlier at a token without bytes.
+  // A token without bytes ends this earlier.
   template <class C>
   void write(double bytes, Index position, C& chance) {
     const std::span<const Token> text = encoded_.tokens();

@@ -16,7 +16,8 @@
 namespace specdec::detail {
 
 /// Counts of which tokens followed which strings. A place is a position in the draft: place 0 is after the context, and each
-/// follow() makes the next place. A match is a number for an end of the text up to a place that some token followed before.
+/// follow() makes the next place. A match is a number that stands for the last tokens before a place, if some token has
+/// followed these tokens before.
 ///
 ///   follow(place, token)             makes the place after `token` at `place`; places are numbered in the order of calls
 ///   each_match(place, visit)         calls visit(match) for the matches at the place, the longest first, while visit
@@ -34,21 +35,20 @@ concept Continuations = requires(C& counted, Index place, Index match, Token tok
   { counted.has(match, token) } -> std::same_as<bool>;
 };
 
-/// The tree of a context's continuations that are most probable by their counts. Its path of eldest children is the draft
-/// that a line would have.
+/// The tree of a context's continuations that are most probable by their counts. Its path of eldest children equals the
+/// draft that the drafter would make as a line.
 ///
-/// Let a match be followed T times in all, and c times by a token: the token then has probability (2c − 1)/2T. The rest,
-/// 1/2T for each distinct token, is for tokens that did not follow this match; the next shorter match with other tokens
-/// after it shares out the rest in this way, and so on. The probability of a node is the product along its path. The tree
-/// first gets limits.trunk nodes of the path of eldest children, then the nodes of largest probability. An eldest child
-/// comes before its siblings, whatever its probability. Of equals the first found comes first: after the earlier node, then
-/// with the lower id.
+/// A match was followed T times in all, and c times by one token. This token has probability (2c − 1)/2T. So 1/2T is left
+/// for each distinct token. The next shorter match that other tokens followed shares out this rest in the same way, and so
+/// on. The probability of a node is the product along its path. The tree first gets limits.trunk nodes of the path of eldest
+/// children, then the nodes of largest probability. An eldest child comes before its siblings, whatever its probability. Of
+/// equally probable nodes the first found comes first: the child of the earlier node, then the lower id.
 ///
 /// Source: prediction by partial matching with escape method D (Howard and Vitter, "Practical Implementations of Arithmetic
 /// Coding", 1993), with exclusion.
 /// Cost: each node above the deepest level reads the continuations of its matches, the longest match first, until a match's
-/// share is too small for the nodes that are wanted; each continuation of a shorter match takes one has(). No allocation in
-/// steady state.
+/// share is too small to enter the tree; each continuation of a shorter match takes one has(). No allocation in steady
+/// state.
 class CountedTree {
  public:
   template <Continuations C>
@@ -80,7 +80,7 @@ class CountedTree {
     Token token;
     Index parent;
     Index depth;
-    double probability;  // while a match is read, how often it followed that
+    double probability;  // while a match is read: how often the token followed it
     double priority = 0;
     bool youngest = false;
   };
@@ -145,7 +145,7 @@ class CountedTree {
   Index expand(C& counted, const Node& node) {
     const std::size_t eldest = found_.size();
     Index longer = none;
-    double left = node.probability;  // for what followed no match up to here
+    double left = node.probability;  // the share left for tokens that followed no match so far
     counted.each_match(node.number + 1, [&](Index match) {
       if (found_.size() > eldest && left <= least()) return false;
       left *= read(counted, match, longer, eldest, {node.number, node.depth, left});

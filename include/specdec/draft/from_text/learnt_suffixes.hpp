@@ -22,10 +22,10 @@ namespace specdec::detail {
 ///
 /// Source: Blumer, Blumer, Haussler, Ehrenfeucht, Chen, Seiferas, "The smallest automaton recognizing the
 /// subwords of a text", Theoretical Computer Science 40, 1985. For each further text the construction begins at
-/// the root again. A known string gets a state of which it is the longest string, if it has none.
+/// the root again. If a known string is not the longest string of its state, it gets a state of its own.
 ///
-/// A state holds its longest string, and all suffixes of it that are longer than the longest string of its link. So the
-/// states along the links from a text's end hold the suffixes of the text.
+/// A state holds its longest string s, and each suffix of s that is longer than every string in the state's link. So the
+/// states along the links from a text's end hold all suffixes of the text.
 /// Cost: n tokens, in any number of texts, take expected O(n) time.
 /// Memory: at most 2n states of 48 bytes and 3n edges of 40 bytes, each edge with two to four slots of 8 bytes.
 class SuffixAutomaton {
@@ -93,7 +93,7 @@ class SuffixAutomaton {
  private:
   State& at(Index i) { return states_[static_cast<std::size_t>(i)]; }
 
-  // The state where p's longest string with the token after it is the longest string; made if there is none.
+  // Returns the state with this longest string: p's longest string, then the token. Makes the state if there is none.
   Index shorten(Index p, Token token) {
     const Index q = edge(find(p, token)).to;
     if (state(q).length == state(p).length + 1) return q;
@@ -245,8 +245,8 @@ class LearntSuffixes {
   struct End {
     Index length = 0;
     Index text = SuffixAutomaton::root;  // the state of the whole text
-    // The state of the last max_match tokens; or the state that held them until another text split it. That state's longer
-    // strings end here, too, so counting may begin with them.
+    // The state of the last max_match tokens. Or the state that held them until another text split it: its longer strings
+    // end here, too, so counting may begin with them.
     Index match = SuffixAutomaton::root;
   };
 

@@ -14,8 +14,9 @@
 
 namespace specdec::detail {
 
-/// Stores for each n-gram of a text, of min_ngram to max_ngram tokens, where its last entered occurrence ends. The n-grams
-/// are not copied: every call is given the text again. Pre: this text begins with all that was entered.
+/// For each n-gram of a text, n = min_ngram..max_ngram, stores where its last entered occurrence ends. The n-grams are not
+/// copied: every call is given the text again.
+/// Pre: this text begins with all tokens of the n-grams entered.
 ///
 /// Throws: std::invalid_argument unless 1 <= min_ngram <= max_ngram <= 512.
 /// Cost: expected O(n) for each call. No allocation except in make_room().

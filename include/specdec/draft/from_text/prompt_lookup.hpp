@@ -1,4 +1,4 @@
-// Drafts without a model: repeats what followed the last words of the text when they occurred before.
+// Drafts without a model: finds an earlier occurrence of the last tokens, and proposes the tokens that followed it.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 namespace specdec {
 
 /// Prompt lookup: searches the context for its own last n tokens and proposes the tokens that followed them. It takes the
-/// largest n <= max_ngram with an earlier occurrence, and of several occurrences the latest. It proposes nothing where no
-/// n >= min_ngram has one. For longer matches use SuffixDrafter: its memory does not grow with the length of the match.
+/// largest n <= max_ngram with an earlier occurrence, and the latest of its occurrences. If no n >= min_ngram has one, it
+/// proposes nothing. For longer matches use SuffixDrafter: its memory does not grow with the length of the match.
 ///
 /// Source: Saxena, "Prompt Lookup Decoding" (2023), https://github.com/apoorvumang/prompt-lookup-decoding. Deviation: the
 /// source takes the first occurrence; the latest follows a text that drifts.

@@ -27,15 +27,15 @@ struct Linear {};
 
 template <class Form>
 struct SuffixOptions {
-  Index max_match = 32;  ///< tokens of context that are matched, at most
-  Index min_match = 1;   ///< and at least
+  Index max_match = 32;  ///< the longest match, in tokens
+  Index min_match = 1;   ///< the shortest match
 };
 
 template <>
 struct SuffixOptions<Linear> {
-  Index max_match = 32;  ///< tokens of context that are matched, at most
-  Index min_match = 1;   ///< and at least
-  double min_share = 0;  ///< end where the best token is rarer than this among what followed
+  Index max_match = 32;  ///< the longest match, in tokens
+  Index min_match = 1;   ///< the shortest match
+  double min_share = 0;  ///< end where the best token has a smaller share of all that followed
 };
 
 }  // namespace detail
@@ -73,12 +73,12 @@ struct SuffixOptions<Linear> {
 /// Pre: learnt tokens are tokens of the target; the loop refuses a proposed token that the target does not know.
 /// Random: none. The proposal depends only on texts shown and learnt, so its rows are one-hot.
 /// Throws: std::invalid_argument unless 1 <= min_match <= max_match and 0 <= min_share <= 1.
-/// Cost: a learnt token takes amortised O(1) steps to enter and up to max_match to count (one for each of its matches of
-/// different frequency); a proposed token takes up to max_match. Counts are exact. Only max_match makes this affordable: a
+/// Cost: a learnt token takes amortised O(1) steps to enter, and up to max_match to count (one for each of its matches of
+/// different frequency). A proposed token takes up to max_match. Counts are exact. Only max_match makes this affordable: a
 /// text of n equal tokens has n matches at every token. A node of a tree also reads every continuation of its matches, the
-/// longest match first, until a match's share no longer counts. In large corpora one frequent token has many
+/// longest match first, until a match's share is too small. In large corpora one frequent token has many
 /// continuations; a larger min_match avoids them. No allocation in steady state but for what is learnt.
-/// Memory: two states and three edges for each learnt token, some 300 bytes, whatever max_match is. There is no other bound.
+/// Memory: two states and three edges for each learnt token, some 300 bytes, whatever max_match is. Unbounded: see clear().
 template <class Form = detail::Linear>
 class SuffixDrafter : public detail::LearntSuffixes {
   static constexpr bool branches = std::same_as<Form, Branching>;

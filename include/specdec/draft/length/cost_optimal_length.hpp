@@ -26,8 +26,8 @@ struct CostOptimalOptions {
 ///
 ///   (E[draft time] + E[target time]) / (1 + the drafted tokens that are expected to be accepted),
 ///
-/// among the shapes of a family: lines, trunks with spares, trees. One choice is to draft nothing: a drafter that does not
-/// pay is switched off, and decoding is ordinary.
+/// among the shapes of a family: lines, trunks with spares, trees. One choice is to draft nothing. This switches off a
+/// drafter that does not pay, and decoding is ordinary.
 ///
 ///   SpecDec line{target, ModelDrafter{small}, BlockVerifier{}, CostOptimalLength{}};
 ///   CostOptimalLength trees{TreeShapes{.most_nodes = 32}};                          // or SpareShapes{}
@@ -39,14 +39,15 @@ struct CostOptimalOptions {
 /// changes only if another is better by 1 %; smaller differences may be noise.
 /// A probe is a step that tries another shape, to learn about it: a longer, smaller, barer or bushier one. For lines, probes
 /// also go through all lengths in turn. While nothing is drafted, a probe is the best draft, for two steps: the first step
-/// lets a draft model catch up and is not timed. A probe waits until the share `probing` of the time spent pays for its
-/// expected loss.
+/// lets a draft model catch up and is not timed. A probe waits until `probing` times the time spent since the last probe
+/// covers its expected loss.
 /// Source: the objective is that of Leviathan et al., arXiv:2211.17192, Theorem 3.8, with measured curves for α and c.
-/// Texts of different Options::gamma may share one CostOptimalLength: it chooses for the largest gamma, and the other texts
-/// draft as much of that shape as they may.
-/// Lossless, as every DraftLength. But the tokens for a seed depend on the speed of the machine (not under KeyedVerifier).
-/// Throws: std::invalid_argument unless window >= 1 (or 0) and 0 < probing < 1, where a number of the family is out of its
-/// bounds, and where `most` is negative.
+/// Texts of different Options::gamma may share one CostOptimalLength: it chooses for the largest gamma. The other texts
+/// draft as much of that shape as their gamma allows.
+/// Lossless, like every DraftLength. But the tokens for a seed depend on the speed of the machine (with KeyedVerifier they
+/// do not).
+/// Throws: std::invalid_argument unless window >= 1 (or 0) and 0 < probing < 1, if a number of the family is out of its
+/// bounds, and if `most` is negative.
 /// Cost: lines are chosen at every step, in some microseconds for 64 lengths; the time grows with the square of the number
 /// of lengths, to half a millisecond for a thousand. Other shapes are chosen at every fourth step, in some tens of
 /// microseconds for 64 nodes. No allocation, except where the shape of a tree changes, or something is larger than ever
@@ -264,25 +265,24 @@ class CostOptimalLength {
     if (best_.size() == 0) learnt_.limit(few);
   }
 
-  // The first draft after a step without one may not be timed, so a second follows.
+  // The first draft after a step without a draft may not be timed, so a second draft follows.
   Index steps_of_probe() const { return best_.size() == 0 ? 2 : 1; }
 
   void plan_probe(const Size& drafting) {
     probe_ = plan_of(best_.size() == 0 ? revival(drafting) : neighbour());
     if (probe_ == best_) ++probes_;  // no such neighbour exists; the next choice tries the next neighbour
-    // The limit on the loss: a shape that was measured once, on a stalled machine, must be tried again some day.
+    // Limits the loss: a shape that was measured once, on a stalled machine, must get another try some day.
     const double loss = std::min(time(probe_) - tokens(probe_) * now_, 3 * time(best_));
     probe_loss_ = static_cast<double>(steps_of_probe()) * loss;
   }
 
-  // While nothing is drafted: the best draft, and every other time the best draft with some more tokens beside it, to learn
-  // about these, too.
+  // While nothing is drafted: the best draft. Every other time it has some more tokens beside it, to learn about these.
   Size revival(const Size& drafting) const {
     const Index more = counts_nodes && probes_ % 2 == 1 ? 3 : 0;
     return within({drafting.trunk, drafting.nodes + more});
   }
 
-  // Smaller shapes and lines are tried, too: costs measured in worse times must not keep a shape out.
+  // Smaller shapes and lines are tried, too: a shape must not stay out because it was measured on a busy machine.
   Size neighbour() const {
     const Index trunk = best_.trunk, nodes = best_.size();
     switch (probes_ % (counts_nodes ? 5 : 3)) {

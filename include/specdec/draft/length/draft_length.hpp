@@ -25,7 +25,8 @@ namespace specdec {
 ///                    verification, which needs the same length for all drafts.
 ///
 /// For trees, the length is a number of nodes. A draft length made for trees has a member
-/// `static constexpr bool counts_nodes = true`, and no keep_drafting. One that learns P(τ > i) by position is for lines.
+/// `static constexpr bool counts_nodes = true`, and no keep_drafting. A draft length that learns P(τ > i) by position is for
+/// lines.
 ///
 /// Every such rule leaves a lossless verifier lossless, because the rule sees only past steps and rows. Do not drop a drawn
 /// token because of its value: the tokens that stay would no longer be distributed as their rows say.
@@ -50,7 +51,7 @@ struct FixedLength {
   void observe(const StepRecord&) const {}
 };
 
-/// Asks for two tokens more after a draft that was accepted whole, for one less after any other; between 1 and 1024.
+/// Asks for two tokens more after a fully accepted draft, and for one less after any other draft; between 1 and 1024.
 ///
 /// Source: the "heuristic" schedule of Hugging Face Transformers' assisted generation.
 /// Throws: std::invalid_argument unless initial >= 1.
@@ -123,7 +124,7 @@ class EntropyLength {
   }
 
  private:
-  // A NaN compares false with every bound: without this check it would end the draft, and nobody would see the error.
+  // A NaN compares false with every bound. Without this check a NaN would end the draft, and hide the error.
   template <class Row>
   static double finite_entropy(const Row& row) {
     const double nats = entropy(row);

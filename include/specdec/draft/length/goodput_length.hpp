@@ -19,8 +19,8 @@ namespace specdec {
 ///   batch · (1 + Σ_{i < γ} P(τ > i)) / (target_cost(tokens of the call) + γ · draft_cost(batch)),
 ///
 /// Goodput is emitted tokens per unit of cost. A target call takes in batch · (1 + the proposed tokens) tokens. Calls of
-/// large batches are bound by arithmetic, not by reading weights: there each drafted token costs its share, and γ shrinks,
-/// at last to 0. The objective is CostOptimalLength's, but the costs are known beforehand.
+/// large batches are bound by arithmetic, not by reading weights: there each drafted token costs time, and γ shrinks, down
+/// to 0. The objective is CostOptimalLength's, but the costs are known beforehand.
 ///
 ///   GoodputLength length{32, target_cost, draft_cost};    // one for the whole batch
 ///   const Index gamma = length.next(16);                  // once for each call that all sequences share
@@ -32,9 +32,9 @@ namespace specdec {
 ///
 /// Source: SmartSpec's goodput (Liu et al., "Optimizing Speculative Decoding for Serving Large Language Models
 /// Using Goodput", arXiv:2406.14066). Deviation: acceptance by position, from StepRecord::survival, not a single rate.
-/// While γ = 0 nothing is learnt about the drafter. So a probe drafts now and then: when the share `probing` of the cost
-/// since the last draft pays for the probe's expected loss. The first steps draft to learn, too.
-/// Considers lengths up to twice the longest draft so far, and up to 16 in any case.
+/// While γ = 0 nothing is learnt about the drafter. So a probe drafts now and then: when `probing` times the cost since the
+/// last draft covers the probe's expected loss. The first steps draft to learn, too.
+/// Considers lengths up to RunningSurvival::reach(): twice the longest draft so far, at least 16.
 /// Throws: std::invalid_argument unless 1 <= batch <= largest_batch, window >= 1 and 0 < probing < 1, and where
 /// next() gets a negative number.
 /// Cost: O(1) a step for each length considered.
@@ -90,7 +90,7 @@ class GoodputLength {
   }
 
   /// The tokens that the batch is expected to emit per unit of cost if each sequence drafts gamma tokens.
-  /// Throws: std::invalid_argument unless some next(most) had most >= gamma >= 0, and gamma is a length that is considered
+  /// Throws: std::invalid_argument unless gamma is in 0..most of an earlier next(most), and is a length that is considered
   /// (see the class).
   double goodput(Index gamma) const {
     if (gamma < 0 || gamma > survival_.most())

@@ -6,8 +6,8 @@
 namespace specdec::detail {
 
 /// What a drafter asks before it draws from a row: the draft length's keep_drafting, or always yes if it has none.
-/// `remembers`: whether the verifier remembers its sequence. A bool, so that a drafter is compiled once for all verifiers
-/// that do not.
+/// `remembers`: whether the verifier remembers its sequence. A bool, not the verifier's type: so a drafter is compiled once
+/// for all verifiers that do not remember.
 template <class Policy, bool remembers>
 struct KeepDrafting {
   Policy* length = nullptr;

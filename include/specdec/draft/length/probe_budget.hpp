@@ -8,8 +8,8 @@
 
 namespace specdec::detail {
 
-/// Limits the cost of probes to a share of the time: a probe waits until the steps since the last probe have earned its
-/// expected loss, and a few steps in any case.
+/// Limits the cost of probes to a share of the time. Each step earns that share of its time. A probe waits until the steps
+/// since the last probe have earned its expected loss, and for a few steps in any case.
 /// Throws: std::invalid_argument unless 0 < share < 1.
 class ProbeBudget {
  public:

@@ -39,7 +39,7 @@ class SequoiaTable {
   }
 
   double value() const { return value_.back(); }
-  /// The tree of that value, without nodes that add nothing.
+  /// The best tree, without nodes that add nothing.
   TreeShape shape() const {
     // How many nodes and levels go below the context (place 0) and below node k (place k + 1).
     std::vector<Index> budgets(1, static_cast<Index>(nodes_)), depths(1, static_cast<Index>(levels_)),
@@ -77,8 +77,8 @@ class SequoiaTable {
     return true;
   }
 
-  // C(n, d, rank): the best of a child of this rank with `below` nodes below it, together with its younger siblings; or of
-  // no such children.
+  // C(n, d, rank) of the paper: the largest value of n nodes as a child of this rank and its younger siblings. `below` nodes
+  // go below the child. 0 if no such child pays.
   double best(std::size_t rank, std::size_t n, const std::vector<double>& younger) {
     double best = 0;
     for (std::size_t below = 0; below < n; ++below) {
@@ -133,7 +133,7 @@ inline void check_sequoia(std::span<const double> acceptance_by_rank, Index node
 /// Throws: std::invalid_argument where a probability is outside [0, 1], the probabilities sum to more than 1, nodes is
 /// outside 0..largest_sequoia, or depth is negative.
 /// Cost: time nodes² · ranks · depth / 2, memory 4 · nodes · ranks · depth bytes. Only ranks and levels that make a
-/// difference count. A fraction of a second for 256 nodes. To be called once.
+/// difference count. A fraction of a second for 256 nodes: call it once.
 inline SequoiaShape sequoia_shape(std::span<const double> acceptance_by_rank, Index nodes,
                                   Index depth = unlimited) {
   detail::check_sequoia(acceptance_by_rank, nodes, depth);

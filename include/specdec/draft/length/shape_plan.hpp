@@ -54,7 +54,7 @@ class LargestShape {
   Index nodes_, depth_;
 };
 
-/// Grows a plan, each time by the token that adds most, and knows how many tokens a step with the plan is expected to emit.
+/// Grows a plan, each time by the token that adds most. Knows how many tokens a step with the plan is expected to emit.
 /// `Chances` is the Learner of a family of shapes. No allocation, except where a plan is larger than ever before.
 template <class Chances>
 class GrowingPlan {
@@ -76,7 +76,8 @@ class GrowingPlan {
   /// The expected tokens that the best further token would add; 0 if there is none.
   double gain() const { return open_.empty() ? 0 : open_.front().gain; }
 
-  /// Adds the best further token. Pre: gain() > 0.
+  /// Adds the best further token.
+  /// Pre: gain() > 0.
   void add(const Chances& chances) {
     std::pop_heap(open_.begin(), open_.end());
     const Index parent = open_.back().parent;

@@ -12,8 +12,8 @@
 namespace specdec::detail {
 
 /// Running estimates: of all stops at a depth of a trunk, the share that hits the first spare there, the second, and so on.
-/// The estimate for a depth begins from the estimate for all depths together, and the latter begins from the ranks before.
-/// The shares fall with the rank.
+/// The estimate for one depth starts from the estimate for all depths together. The estimate for all depths starts from the
+/// ranks before. The shares fall with the rank.
 class SpareShares {
  public:
   static constexpr std::size_t ranks = 16;

@@ -29,10 +29,10 @@ class StepCosts {
     idle_ = step.asked > 0 ? 0 : idle_ + 1;
     if (step.fed != step.drafted + 1) return;
     // While nothing is drafted for long, target costs are entered less often, so that the costs of calls with drafts are
-    // not forgotten: a forgotten cost would be taken for nothing.
+    // not forgotten: a forgotten cost would count as 0.
     if (idle_ < 8 || idle_ % 8 == 0) target_.add(step.fed, seconds(step.target_time));
     if (!draft_.measured(0))
-      draft_.add(0, 0);  // so that short drafts are not thought as dear as the long ones measured
+      draft_.add(0, 0);  // else a short draft would be estimated at the cost of the long ones
     if (step.asked == 0 || !after_a_draft) return;
     if (step.drafted == 0) vain_.add(0, seconds(step.draft_time));
     else draft_.add(step.depth(), seconds(step.draft_time));
@@ -46,7 +46,7 @@ class StepCosts {
   }
 
  private:
-  CostCurve draft_, vain_, target_;  // vain_: of drafters that propose nothing
+  CostCurve draft_, vain_, target_;  // vain_: of drafts that stayed empty
   Index idle_ =
       1;  // steps since the last step that drafted; 0: the drafter has seen all but the latest tokens
 };

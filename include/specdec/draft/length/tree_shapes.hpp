@@ -49,7 +49,7 @@ struct TreeShapes {
         if (rank != 0) others_.observe(0, offered[i] - 1, rank < 0 ? -1 : rank - 1);
       }
     }
-    /// A step counts as many nodes: else a few nodes accepted by luck would outvote the past.
+    /// A step counts as several nodes. Else a few nodes that are accepted by luck would outvote the past.
     void limit(double steps) { eldest_mean_.limit(nodes_of_a_step * steps); }
     void estimate() {
       eldest_ = eldest_mean_.with(0, 1e-9);  // a number, even if all has faded

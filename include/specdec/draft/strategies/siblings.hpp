@@ -1,7 +1,7 @@
 // How the children of a node are drawn or chosen from the row after it.
 //
 // grow() appends up to `count` tokens to `tokens`, and for each token a row to `rows`: the distribution of the token given
-// its elder siblings. `tokens` has room for them, so that views of it stay valid. `place` is the number of tokens between
+// its elder siblings. `tokens` has room for them, so views of `tokens` stay valid. `place` is the number of tokens between
 // the context and the siblings.
 #pragma once
 
@@ -20,9 +20,8 @@
 
 namespace specdec {
 
-/// Siblings are drawn from the row q independently of one another, so they may be equal; all report q. Where q gives one
-/// token all of its probability there is only one child: after it is refused, a second child with that token could not be
-/// accepted.
+/// Siblings are drawn from the row q independently of one another, so they may be equal; all report q. If q gives one token
+/// all the probability, there is only one child: after its rejection, a second child with that token could not be accepted.
 ///
 /// Random: one draw for each sibling.
 struct Independent {
@@ -40,8 +39,8 @@ struct Independent {
   }
 };
 
-/// Each sibling is drawn from the row without its elder siblings, renormalised. Where the elders have all the mass, there
-/// are no more siblings.
+/// Each sibling is drawn from the row without its elder siblings' tokens, renormalised. Once the elders have all the mass,
+/// no more siblings are drawn.
 ///
 /// Random: one draw for each sibling.
 /// Cost: look-ups of the elders; where the elders have more than half of the mass, also a pass over the rest.
@@ -67,7 +66,7 @@ struct WithoutReplacement {
   }
 };
 
-/// The likeliest tokens of the row are chosen, the likeliest first, of equals the lower id first. Tokens of probability 0
+/// Chooses the likeliest tokens of the row, the likeliest first; among equals, the lower id first. Tokens of probability 0
 /// are never chosen. A chosen token reports a one-hot row.
 ///
 /// Random: none.

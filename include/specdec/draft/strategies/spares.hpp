@@ -32,7 +32,7 @@ class SparesPlan {
  public:
   SparesPlan() = default;
 
-  /// Throws: std::invalid_argument where a number is negative, or all make more than longest_draft tokens.
+  /// Throws: std::invalid_argument if a number is negative, or if all tokens together are more than longest_draft.
   SparesPlan(Index trunk, std::vector<Index> spares, Index second_trunk)
       : trunk_(trunk), second_trunk_(second_trunk), spares_(std::move(spares)) {
     check_drafted("trunk", trunk);
@@ -73,9 +73,9 @@ class SparesPlan {
   std::vector<Index> spares_;
 };
 
-/// The part of a plan that fits within the limits of a draft. It is fixed before anything is drawn. Where a row has too few
-/// tokens for its spares, their places stay empty: if the trunk took these places, its length would depend on a row after a
-/// drawn token, and greedy block verification forbids that.
+/// The part of a plan that fits within the limits of a draft. It is fixed before anything is drawn. If a row has too few
+/// tokens for its spares, the places stay empty. If the trunk took these places, its length would depend on a row after a
+/// drawn token. Greedy block verification forbids that.
 class SparesWithin {
  public:
   /// Gives out the nodes level by level: the token of the trunk, its spares, the token of the second trunk. The tokens that
@@ -121,15 +121,15 @@ class SparesWithin {
 ///
 /// A drawn token is the eldest of its siblings and reports the very row that it was drawn from. The spares follow, the
 /// likeliest first (of equals the lower id first), and report one-hot rows. spares[d] is for depth d; the last entry is also
-/// for all greater depths. Where too few tokens have any probability there are fewer spares, and nothing takes their place.
-/// The second trunk follows the likeliest spare of the first token, if there is one, and has no spares. Limits remove the
-/// deepest level first; within a level first the second trunk's token, then the least likely spares.
+/// for all greater depths. If too few tokens have positive probability, there are fewer spares; no other token takes their
+/// places. The second trunk follows the likeliest spare of the first token, if there is one, and has no spares. Limits
+/// remove the deepest level first. Within a level they first remove the second trunk's token, then the least likely spares.
 /// To let a draft length choose (CostOptimalLength with SpareShapes), pass std::cref(policy): the eldest children of its
 /// shape() are the trunk, their siblings are spares.
-/// The model need not take trees: it takes in one trunk after the other. Where the model's context is bounded
-/// (context_size), trunks get shorter near its end, and at last empty.
-/// Throws: std::invalid_argument where a trunk or a number of spares is negative, or all together are more than
-/// longest_draft tokens.
+/// The model need not take trees: it takes in one trunk after the other. Near the end of a bounded context (context_size)
+/// trunks get shorter, then empty.
+/// Throws: std::invalid_argument if a trunk or a number of spares is negative, or if trunks and spares together have more
+/// than longest_draft tokens.
 /// Random: one draw per token of a trunk, by ascending number: the first token, the second trunk, the rest of the trunk.
 /// Cost: a model call for each drawn token, and a pass over its row where it has spares.
 template <class Policy = void>
@@ -189,7 +189,7 @@ class Spares<Policy>::Growth {
   void end() { trunk_ = second_left_ = 0; }
 
   bool next() const { return second_left_ > 0 || drawn_ < trunk_; }
-  /// After the second trunk the model's cache is rolled back to the context: the rest of the trunk is not after it.
+  /// The first trunk's rest does not follow the second trunk: the cache is rolled back to the context.
   DraftWish wish() const {
     if (drawn_ == 0) return {};
     return {.tokens = std::span(tokens_).subspan(static_cast<std::size_t>(parent()), 1),

@@ -50,8 +50,8 @@ struct DraftWish {
 ///   end()                              makes next() false from here on
 ///   draft(vocab_size)                  the Draft, with rows over vocab_size tokens: views that live until begin()
 ///
-/// Drafter's rule on which tokens may be in a draft holds here, too. After an exception the next call is begin(). No
-/// allocation in steady state.
+/// Drafter's rule for the tokens in a draft holds here, too. After an exception the next call is begin(). No allocation in
+/// steady state.
 template <class S>
 concept DraftStrategy =
     std::move_constructible<S> &&
