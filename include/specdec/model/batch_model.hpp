@@ -18,8 +18,8 @@ namespace specdec {
 ///                             each of the last feed.rows tokens. A feed with 0 rows, such as a part of a long prompt,
 ///                             gets no row. A new number begins an empty context. The rows live until the next call of
 ///                             the model. After a throw all contexts are as before.
-///   keep(sequence, length)    keeps the first `length` tokens of the sequence's context. Does nothing if there are no
-///                             more than that. Must not throw.
+///   keep(sequence, length)    keeps the first `length` tokens of the sequence's context. Does nothing if the context is
+///                             not longer. Must not throw.
 ///   release(sequence)         forgets the sequence and its context. Must not throw.
 ///
 /// keep() and release() do nothing for an unknown number. No sequence is in two feeds of one call. A row must not depend on

@@ -34,7 +34,7 @@ class DepthFirst {
   }
 
  private:
-  // From the last token to the first: a token's children come before it, so it is known whether one of them is wanted.
+  // Goes from the last token to the first. So a token's children come before it, and whether one of them is wanted is known.
   void link(std::span<const Index> parents, Index wanted) {
     const Index size = std::ssize(parents);
     first_.assign(parents.size() + 1, -1);

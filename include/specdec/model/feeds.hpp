@@ -1,7 +1,7 @@
 // Calls any model with feeds: one text is a batch of one.
 //
-// A wrapper of a model is written once, over feeds. Around a model for many texts it passes their feeds on. Around a model
-// for one text the only sequence has number 0. All wrappers promise this, in addition to their own comments:
+// A wrapper of a model is written once, over feeds. Around a model for many texts it passes the feeds on. Around a model for
+// one text the only sequence has number 0. All wrappers promise this, in addition to their own comments:
 //
 //   a model    a wrapper around a model for one text is a model for one text; around a model for many texts, for many
 //   holds      a model passed as an lvalue is referred to and must outlive the wrapper; an rvalue is moved in. The model's
@@ -148,7 +148,7 @@ struct FeedCheck {
                        ", the number of its tokens");
     else invalid_argument("rows = ", feed.rows, " is outside 1..", tokens, ", the number of tokens");
   }
-  /// A line continues the context, which is not settled while a tree is open.
+  /// A line continues the context. While a tree is open, it is not known what the context will be.
   void branches(bool tree_is_open) const {
     if (!feed.parents.empty() || !tree_is_open) return;
     if constexpr (for_many)
@@ -217,7 +217,7 @@ class WrapsModel {
   Index vocab_size() const { return inner_.model().vocab_size(); }
   Index context_size() const { return specdec::context_size(inner_.model()); }
 
-  /// The addresses of a model that others may refer to, too: two wrappers around one model share its context.
+  /// The model's addresses, if others may refer to it, too. Two wrappers around one model share its context.
   std::vector<const void*> identities() const { return shared_identities<M>(inner_.model()); }
 
   decltype(auto) forward(std::span<const Token> tokens, Index rows) &

@@ -10,7 +10,7 @@
 namespace specdec::detail {
 
 /// Keeps states of a model, each with the length of its context. The state of the empty context always stays. Of the others
-/// this keeps the newest half, and older ones ever further apart. Going back then costs little, and to a recent state
+/// this keeps the newest half, and older ones ever further apart. So going back costs little; to a recent state it costs
 /// nothing.
 template <class Snapshot>
 class KeptStates {
@@ -53,7 +53,7 @@ class KeptStates {
     marks_[used_++].length = length;
   }
 
-  // Makes room for a state of length `now`: drops the older state that shortens a way back by the smallest share.
+  // Makes room for a state of length `now`: drops an older state. Without it a way back gets longer by the smallest share.
   void drop(Index now) {
     const auto longer_by = [&](std::size_t i) {
       const Index next = i + 1 < used_ ? marks_[i + 1].length : now, previous = marks_[i - 1].length;

@@ -55,8 +55,8 @@ consteval bool sized_and_truncatable() {
   return true;
 }
 
-/// Throws if a model returned the wrong number of rows, or rows of the wrong vocabulary size `size`: they would be read or
-/// copied out of bounds. The message calls the model `model`.
+/// Throws if a model returned the wrong number of rows, or rows of the wrong vocabulary size `size`. Such rows would be read
+/// out of bounds. The message calls the model `model`.
 inline void check_shape(const char* model, Index rows, Index size, Index asked, Index vocab_size) {
   if (rows != asked || (asked > 0 && size != vocab_size))
     invalid_argument("the ", model, " returned ", rows, " rows over ", size, " tokens, expected ", asked,
@@ -72,8 +72,8 @@ Index row_size(const Matrix& rows) {
 }  // namespace detail
 
 /// The largest number of tokens that the model's context can hold. A generation ends when the target's context is full. A
-/// drafter proposes no more tokens than its own model has room for. The result is `unlimited` if the model has no
-/// context_size(), or if that is an unsigned number larger than any Index.
+/// drafter proposes no more tokens than its own model has room for. `unlimited` if the model has no context_size(), or if
+/// context_size() is an unsigned number larger than any Index.
 template <class M>
 Index context_size(const M& model) {
   if constexpr (requires { model.context_size(); }) {
@@ -97,7 +97,7 @@ struct ExternalTarget {
 };
 
 /// Whether the model has a member `static constexpr bool keeps_context = true`. Many wrappers have it: they remember the
-/// tokens that they were fed. They do not know tokens that somebody else has fed to the model inside.
+/// tokens that they were fed. They do not know tokens that others fed directly to the model inside.
 template <class M>
 inline constexpr bool knows_its_context = [] {
   if constexpr (requires { M::keeps_context; }) return static_cast<bool>(M::keeps_context);

@@ -28,8 +28,8 @@ namespace specdec {
 ///   ModelPerSequence target{model};    // each sequence begins with a copy of the model as it is now
 ///
 /// For tests, for models whose copies share their weights, and to measure what one call for all sequences would gain. Takes
-/// trees if the model does. If the model returns numbers (probabilities or logits), so does this, and ProcessedModel can
-/// wrap it. The model is moved in or copied. Its context must be empty.
+/// trees if the model does. If the model returns numbers (probabilities or logits), ModelPerSequence returns numbers, too,
+/// and ProcessedModel can wrap it. The model is moved in or copied. Its context must be empty.
 /// Throws: std::invalid_argument if the model returns rows of the wrong shape; what the model throws.
 /// Cost: a call of a model for each feed.
 /// Memory: a model for each sequence.
@@ -59,7 +59,7 @@ class ModelPerSequence {
     try {
       for (; fed < feeds.size(); ++fed) feed(feeds[fed]);
     } catch (...) {
-      // The last model, too, may have taken its tokens in: its rows may have been the error.
+      // The last model may have taken its tokens in, too: the error may have been its rows.
       for (std::size_t i = 0; i <= fed; ++i) keep(feeds[i].sequence, feeds[i].from);
       throw;
     }
@@ -78,7 +78,6 @@ class ModelPerSequence {
 
   void release(Index sequence) { models_.erase(sequence); }
 
-  /// How many sequences there are.
   Index size() const { return std::ssize(models_); }
 
  private:

@@ -36,7 +36,8 @@ namespace specdec {
 ///   ModelDrafter drafter{target.with_order(2)};    // a bigram model on the same counts
 ///
 /// Copies are cheap: they share the counts, which never change. Each copy has a context of its own.
-/// Source: above. Units: probabilities, in Scalar.
+/// Source: above.
+/// Units: probabilities, in Scalar.
 /// Cost: a row takes order−1 binary searches, a pass over V numbers, and one addition per distinct successor
 /// of each suffix of the context. No allocation once the longest context and the most rows have been seen.
 /// Numeric: rows sum to 1 up to rounding. A context gives the same bits however it was fed. At orders in the

@@ -30,13 +30,13 @@ namespace specdec {
 /// Each row is the model's own row after the context and the tokens on the way. For tests, and for models with cheap calls:
 /// each branch of a tree costs a call. With many texts, each call feeds one branch of each tree.
 /// Put the ProcessedModel with a processor outside, as above: then the processor sees the tree. Inside, it would see each
-/// branch as a text. A row after a refused token could then be asked for only together with the row before that token.
+/// branch as a text. Then a call for a row after a refused token must also want the row before that token.
 /// Throws: also std::invalid_argument on a token outside the vocabulary, and in keep(path) if `path` is no path of the tree.
 /// After a throw open trees, too, are as before.
 /// Cost: a call of the model for each branch that leads to a wanted row. The call feeds only tokens that the branch before
-/// does not share. With many texts, the tree with the most such branches decides the number of calls. Each row is copied,
-/// also after a line, so that all rows have one type. Tokens that lead to no wanted row are not fed. keep() may keep tokens
-/// that the model has not cached: the next call feeds them.
+/// does not share. With many texts, the tree with the most branches to wanted rows decides the number of calls. Each row is
+/// copied, also after a line, so that all rows have one type. Tokens that lead to no wanted row are not fed. keep() may keep
+/// tokens that the model has not cached: the next call feeds them.
 template <class M>
 class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   using Base = detail::WrapsModel<PathByPath, M, true>;
@@ -127,7 +127,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     texts_.erase(sequence);
   }
 
-  // Throws if the feed is not valid. Notes the tree's size, which a failed call goes back to.
+  // Throws if the feed is not valid. Notes the tree's size: a failed call goes back to it.
   void check(const BatchFeed& feed, std::size_t k) {
     Text* const text = texts_.find(feed.sequence);
     const Index size = text == nullptr ? 0 : text->size();
@@ -187,8 +187,8 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     return !round_.empty();
   }
 
-  // The tokens on the way to `end` that the model has not cached. Rows are wanted for the last tokens of the tree, so on the
-  // way, too, they belong to its last tokens.
+  // The tokens on the way to `end` that the model has not cached. The wanted rows stand after the last tokens of the tree.
+  // So on the way, too, they stand after its last tokens.
   BatchFeed branch(Index sequence, Text& text, Index end) {
     text.way.clear();
     for (; end >= 0; end = text.parent(end)) text.way.push_back(end);

@@ -68,8 +68,8 @@ struct ReplayedOptions {
   /// γ = 5.
   Index snapshots = 8;
   /// How many tokens without a wanted row one call may feed before the tokens with wanted rows. If there are more, they get
-  /// a call of their own, and the state after it is kept. Let b tokens be emitted a step, and let a call cost as much as r
-  /// more tokens in a call: then √(2br) costs least. The default is for r of about 40.
+  /// a call of their own, and the state after it is kept. Let a step emit b tokens, and let a further call cost as much as r
+  /// tokens in a call: then √(2br) costs least. The default is for r of about 40.
   Index carried = 16;
 };
 

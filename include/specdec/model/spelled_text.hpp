@@ -52,8 +52,8 @@ class Spellings {
 /// A text and the tree after it, for a model with another vocabulary: what the model has cached, and what it is fed next.
 ///
 /// The text is shown as the spellings of its tokens, one after another. In a tree, a spelling of several tokens is a chain
-/// of nodes. A line is treated as a tree without branches. Tokens for which the model's context has no room are not fed and
-/// have no row; all nodes of a tree take room.
+/// of nodes. A line is treated as a tree without branches. If the model's context has no room for a token, the token is not
+/// fed and has no row. All nodes of a tree take room.
 class SpelledText {
  public:
   /// The place of a row that the model has no room for.

@@ -30,8 +30,8 @@ std::vector<const void*> identities(const X& x) {
 
 namespace detail {
 
-/// The addresses of models and drafters that others may use, too, through an object held as X. A value that refers to
-/// nothing has none.
+/// The addresses that an object held as X (by value, or X& by reference) shares with others. None, if it is held by value
+/// and refers to no model or drafter.
 template <class X>
 std::vector<const void*> shared_identities(const std::remove_reference_t<X>& x) {
   if constexpr (std::is_lvalue_reference_v<X>) return identities(x);

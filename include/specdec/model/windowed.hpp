@@ -27,19 +27,19 @@ namespace specdec {
 ///   ModelDrafter drafter{Windowed{model, 4, 508, 127}};             // the window moves on by 127 tokens at a time
 ///   ProcessedModel draft{Windowed{engine, 4, 508}, chain, hook};    // if the model returns logits
 ///
-/// The model is shown the first `first` tokens of the context, and directly after them the window: the tokens from number
-/// first + k·stride on. k >= 0 is the smallest number that leaves at most `last` tokens in the window. So the model is shown
-/// a context of up to first + last tokens as a whole. The window's beginning depends only on the length of the context.
+/// The model is shown the first `first` tokens of the context, and directly after them the window. The window has the tokens
+/// from number first + k·stride on, with the smallest k >= 0 such that they are at most `last` tokens. So the model sees a
+/// context of up to first + last tokens as a whole. The window's beginning depends only on the length of the context.
 /// So each row depends only on the context, however it was fed, as lossless drafting demands. If a Windowed is the target,
 /// the text has the distribution of the windowed model, not of the model alone.
 /// A hook of a ProcessedModel around a Windowed, as above, sees the whole context. A hook of a ProcessedModel inside a
 /// Windowed sees only the tokens that the model is shown.
 /// Throws: also std::invalid_argument if first < 0, last < 1, stride is outside 1..last, or the model's context holds fewer
 /// than first + last tokens.
-/// Cost: while the window stays, a call is one call of the model with its tokens. When the window moves, once in `stride`
-/// tokens, the model is fed up to `last` tokens: (last − stride)/stride more for each token of the text. A call with wanted
-/// rows before and after a move takes two calls of the model or more. With many texts, one such text is enough for more
-/// calls, and the other texts wait. Each row is copied.
+/// Cost: while the window stays, a call takes one call of the model with its own tokens. When the window moves, once in
+/// `stride` tokens, the model is fed up to `last` tokens: (last − stride)/stride more for each token of the text. A call
+/// takes two or more calls of the model if wanted rows lie before and after a move. With many texts, one such text is
+/// enough, and the other texts wait. Each row is copied.
 /// Example: examples/short_memory.cpp.
 template <class M>
 class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
