@@ -24,8 +24,8 @@ namespace specdec {
 ///                   unset before the call.
 ///   advance(token)  takes the token in; returns false if it may not come next.
 ///   rollback(n)     optional: takes the last n tokens back; must not throw. A matcher without it is copied instead.
-///   vocab_size()    optional: how many tokens the matcher knows. The mask then has room for them. Without it the mask has
-///                   room for the tokens of the row, and a draft model may have fewer: allow() must then stay within
+///   vocab_size()    optional: how many tokens the matcher knows. The mask then has room for them. Without vocab_size() the
+///                   mask has room for the row's tokens; a draft model may have fewer, so allow() must stay within
 ///                   32 · mask.size() tokens.
 ///
 /// If advance() throws or returns false, a matcher with rollback() must be as before; a matcher without it may be in any
@@ -74,9 +74,9 @@ struct TakenBack<M> {
 ///
 /// Tokens of the row that the matcher does not know are forbidden. Bits for tokens that the row does not have are ignored.
 /// The grammar begins with the first token that this is shown: AfterPrompt leaves the prompt out. The target needs the
-/// grammar. A drafter with it, too, gets more tokens accepted. Each of them has its own copy of the matcher. A drafter
-/// without the grammar may propose a token that the matcher refuses: the token is rejected, and the matcher is not shown the
-/// tokens after it. A matcher without rollback() is copied before each token (Snapshots).
+/// grammar. A drafter with the grammar gets more tokens accepted. Target and drafter have their own copies of the matcher. A
+/// drafter without the grammar may propose a token that the matcher refuses: the token is rejected, and the matcher is not
+/// shown the tokens after it. A matcher without rollback() is copied before each token (Snapshots).
 /// Throws: what the matcher throws. If the matcher allows no token, reading the row throws InvalidDistribution.
 /// Cost: the matcher's own; a pass over its mask and the logits that it forbids. No allocation of its own in steady state.
 template <GrammarMatcher M>

@@ -28,7 +28,7 @@ class HookedContext {
     check_parents(tokens, parents, tree_.size());
     tree_.reserve(tokens.size());
     tokens_.reserve(static_cast<std::size_t>(length_ + tree_.size()) +
-                    tokens.size());  // for any way, and for keep()
+                    tokens.size());  // room for any path, and for keep()
     tree_.add(tokens, parents);
   }
 

@@ -16,7 +16,7 @@ namespace specdec {
 ///
 ///   return specdec::LogitColumns{logits_, first_};
 ///
-/// If this rank could not make row i, errors[i] says why: row(i) throws it, and the row fails on all ranks.
+/// If this rank could not make row i, errors[i] is the exception. row(i) throws it, and the row fails on all ranks.
 /// The matrix and the errors must outlive this; a temporary that owns its entries does not compile.
 template <class Numbers>
 class LogitColumns {

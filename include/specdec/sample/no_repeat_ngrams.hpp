@@ -22,10 +22,10 @@ namespace specdec {
 /// With n = 1 no token occurs twice.
 ///
 /// Source: no_repeat_ngram_size of Hugging Face transformers. llama.cpp has none; its DRY sampler lowers the logits of
-/// tokens that continue a repetition, more for a longer one.
+/// tokens that continue a repetition; the longer the repetition, the more.
 /// Throws: std::invalid_argument if n is below 1. If every token is forbidden, reading the row throws InvalidDistribution.
-/// Cost: O(n) for each token; for each row, O(n) for each place where the last n − 1 tokens occurred before. No allocation
-/// if the text was as long before.
+/// Cost: O(n) for each token. For each row, O(n) for every earlier occurrence of the last n − 1 tokens. No allocation if the
+/// text was as long before.
 /// Memory: 16 bytes for each token, and a table as long as the text.
 class NoRepeatNgrams {
  public:

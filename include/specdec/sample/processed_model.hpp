@@ -28,8 +28,8 @@ namespace specdec {
 struct NoHook {};
 
 /// Wraps a model of logits. Target and drafter are then processed alike, and the reported q is the q that tokens were drawn
-/// from. The calls of the wrapped model return logits as one matrix, in place of probabilities. Around a model for one text
-/// this is a Model, around one for many texts a BatchModel. It takes trees if the model does.
+/// from. The wrapped model's calls return one matrix of logits in place of probabilities. Around a model for one text this
+/// is a Model, around one for many texts a BatchModel. It takes trees if the model does.
 ///
 ///   ProcessedModel target{engine, Chain{Temperature{0.8}, TopP{0.95}}};
 ///   ProcessedModel target{engine, chain, hook};
@@ -46,10 +46,10 @@ struct NoHook {};
 /// after a rollback, and must process target and drafter alike. If it leaves no finite logit in a row, reading that row
 /// throws InvalidDistribution.
 ///
-/// A TextProcessor may take the place of the hook. It keeps what it needs of the text. It is shown each token once, also
-/// each token of the prompt, when a row after the token is wanted. On a rollback its tokens are taken back. A drafted token
-/// that it refuses has probability 0. Rows after a refused token are left unprocessed; they are never used. After a rollback
-/// to 0 tokens it begins another text; for other settings make another wrapper around the same model.
+/// A TextProcessor may take the place of the hook. It keeps what it needs of the text. It is shown each token once, prompt
+/// included, when a row after the token is wanted. A rollback takes back the tokens. A drafted token that it refuses has
+/// probability 0. Rows after a refused token are left unprocessed; they are never used. After a rollback to 0 tokens it
+/// begins another text; for other settings make another wrapper around the same model.
 ///
 /// With many texts, each sequence may have its own chain or processor. A function of the sequence's number returns it:
 ///
@@ -69,13 +69,13 @@ struct NoHook {};
 ///
 /// A wrapper: see model/feeds.hpp.
 /// Throws: std::invalid_argument if the model returns logits of the wrong shape, or if a processor refuses a token of the
-/// context or a token that it has not forbidden; what the model, the hook, the processor and the functions of numbers
-/// throw. With a hook or a processor also std::logic_error on a line (a feed without parents) while the sequence's tree is
-/// open, and for many texts std::invalid_argument if a context does not hold feed.from tokens. After a throw all contexts
-/// and open trees are as before, but tokens of the failed call take room in the model's own tree until that tree is closed.
-/// For a model for one text this holds only with a hook or a processor. With many texts, the error of a hook or processor
-/// about a row, or a refused token before the row, is thrown when row(i) asks for that row: only that sequence fails.
-/// Cost: none without a hook or processor; with one, a copy of each row. If sequences have their own chains, a copy of a
+/// context or a token that it has not forbidden; what the model, the hook, the processor and the functions of the sequence's
+/// number throw. With a hook or a processor also std::logic_error on a line (a feed without parents) while the sequence's
+/// tree is open, and for many texts std::invalid_argument if a context does not hold feed.from tokens. After a throw all
+/// contexts and open trees are as before (for one text, only with a hook or a processor). Tokens of the failed call still
+/// take room in the model's own tree, until that tree is closed. With many texts, the error of a hook or processor about a
+/// row, or a refused token before the row, is thrown when row(i) asks for that row: only that sequence fails.
+/// Cost: none without a hook or processor, else a copy of each row. If sequences have their own chains, also a copy of a
 /// chain for each row. No allocation in steady state.
 template <class M, class Steps, class Hook = NoHook>
 class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>, M> {
@@ -156,7 +156,7 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
     try {
       detail::check_shape(logits, detail::rows_of(feeds), this->vocab_size());
     } catch (...) {
-      // The context length of a model for one text is not known here: others may have fed it.
+      // Others may have fed a model for one text: its context length is not known here.
       if constexpr (for_many)
         for (const BatchFeed& feed : feeds) this->inner().keep(feed.sequence, feed.from);
       throw;

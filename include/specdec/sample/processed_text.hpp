@@ -24,7 +24,7 @@ namespace specdec::detail {
 /// A Text of FedTexts for a processor: how far the processor has gone through the context, and where it is in the open tree.
 ///
 /// The processor is shown tokens when a row after them is wanted. After a throw, call truncate() or forget_from() to remove
-/// the tokens of the call. Then the processor is somewhere in the text that there was before the call.
+/// the tokens of the call. Then the processor stands somewhere in the text as it was before the call.
 template <class Processor>
 class ProcessedText {
  public:
@@ -53,7 +53,7 @@ class ProcessedText {
     added_ = std::ssize(tokens);
   }
 
-  /// Applies the processor to the last `rows` rows; logits(i) is the i-th of them. Rows after a refused token are left
+  /// Applies the processor to the last `rows` rows; logits(i) is the i-th row. Rows after a refused token are left
   /// unprocessed, in this call and in later ones, until the token is truncated away. A new draft may start with a refused
   /// token if the previous draft was rolled back to here, and the row before the token was wanted in an earlier call.
   /// Throws: std::invalid_argument if the processor refuses a token before all rows, if it refuses a token that it has not
@@ -99,7 +99,7 @@ class ProcessedText {
   }
 
  private:
-  // The processor goes through the tokens of the context that it has not seen; after a throw, through none.
+  // Shows the processor the tokens of the context that it has not seen. After a throw it has seen none of them.
   template <class LogitsOf>
   void go_through_line(Index rows, const LogitsOf& logits) {
     const Index size = std::ssize(pending_), first = size - rows;
@@ -136,8 +136,8 @@ class ProcessedText {
     }
   }
 
-  // The processor goes to another node: back to where the two ways part, then forward. Nodes from number `first` on have
-  // rows; the processor has not been at any of them.
+  // Moves the processor to another node: back to where the two ways part, then forward. Nodes from number `first` on have
+  // rows. The processor has not been at them yet.
   template <class LogitsOf>
   void go_to(Index end, Index first, const LogitsOf& logits) {
     find_way(end);
@@ -203,12 +203,12 @@ class ProcessedText {
   Index seen_ = 0;              // how many tokens of the context the processor has taken in
   std::vector<Token> pending_;  // the context's tokens after these
   bool broken_off_ = false;     // the first pending token is a draft's, and was refused
-  Index asked_from_ = 0;        // the rows after the tokens from this one on were wanted
-  Index fork_ = -1;             // a draft was rolled back to here, after such a row: another may begin here
-  Index added_ = 0;             // how many tokens the last call added
-  WrappedTree tree_;            // after the context
-  bool new_tree_ = false;       // no tree was open before the last call
-  std::vector<bool> refused_;   // for each node, whether the processor refuses it
+  Index asked_from_ = 0;        // rows after this token and later tokens were wanted
+  Index fork_ = -1;            // a draft was rolled back to here after such a row: a new draft may begin here
+  Index added_ = 0;            // how many tokens the last call added
+  WrappedTree tree_;           // after the context
+  bool new_tree_ = false;      // no tree was open before the last call
+  std::vector<bool> refused_;  // for each node, whether the processor refuses it
   std::vector<Index> entered_;  // the processor's way through the tree
   std::vector<Index> way_;
   DepthFirst depth_first_;

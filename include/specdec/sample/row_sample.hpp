@@ -95,8 +95,8 @@ class RowSample {
     return std::ldexp(std::sqrt(std::max(variance, 1.0)), shift);
   }
 
-  // If few tokens lie above the cut, the bracket contains them all, and no exponential is needed to weigh them. It then
-  // contains a good number of tokens: the sample knows their number much better than the weight of the heaviest.
+  // If few tokens lie above the cut, the bracket contains all of them, and a good number of tokens besides. Then weighing
+  // needs no exponential. The sample knows the tokens' number much better than the weight of the heaviest.
   Range around(double aim, double margin, const Range& open) const {
     Range range{cut(aim + margin), open.high};
     const double room = 0.35 * static_cast<double>(near_.capacity);

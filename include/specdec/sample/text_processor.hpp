@@ -18,8 +18,8 @@ namespace specdec {
 ///   pop(n)          takes back the last n pushed tokens; n is never more than there are. Must not throw.
 ///
 /// apply() depends only on the tokens that were pushed and not taken back. After a throw of apply() or push() the processor
-/// is as before. The text begins with the prompt. Tokens are pushed once, in order. Over a draft, and from one branch of a
-/// tree to the next, the processor is pushed forward and popped back. A copy of a processor is for another text.
+/// is as before. The text begins with the prompt. Tokens are pushed once, in order. The processor moves through a draft, and
+/// from branch to branch of a tree, by push() and pop(). A copy of a processor serves another text.
 ///
 /// Ready processors are RepetitionPenalty, PresencePenalty, FrequencyPenalty, NoRepeatNgrams, MinLength, LogitBias and
 /// Grammar. Processors{a, b} combines several, AfterPrompt{n, a} leaves the prompt out, and Snapshots{a} adds pop() to a

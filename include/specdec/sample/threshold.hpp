@@ -32,8 +32,8 @@ namespace specdec::detail {
 /// Finds the cut of one row. One object does one search. Tokens of equal logit stay or go together.
 ///
 /// Cost: one pass over the row (comparisons only if few tokens lie above the cut, else also their exponentials),
-/// and some ten microseconds for the sample. Each time that the sample was wrong, a further pass; at worst as many
-/// passes as a logit has bits. No allocation: 64 KiB on the stack.
+/// and some ten microseconds for the sample. Each wrong sample costs a further pass; at worst there are as many passes as a
+/// logit has bits. No allocation: 64 KiB on the stack.
 template <Real S, int Stride, class TokenWeight>
 class ThresholdSearch {
  public:
@@ -44,8 +44,8 @@ class ThresholdSearch {
   ThresholdSearch& operator=(const ThresholdSearch&) = delete;
 
   /// The largest cut in [floor, ceiling] such that the tokens that it keeps weigh at least `target`. If all tokens from the
-  /// floor on weigh less, the result is floor. `total` is the weight of these tokens, if known. With it the sample
-  /// estimates only the weight of the many light tokens, which it does well, and not that of the few heavy ones.
+  /// floor on weigh less, the result is floor. `total` is the weight of these tokens, if known. With `total`, the sample
+  /// estimates only the weight of the many light tokens. It does this well.
   /// Throws: InvalidDistribution on a NaN and on a logit of +inf.
   Scalar operator()(Scalar floor, Scalar ceiling, double target, std::optional<double> total = {}) {
     open_ = {ordered_key(floor), ordered_key(ceiling)};
@@ -107,8 +107,8 @@ class ThresholdSearch {
   using Range = KeyRange<Scalar>;
   using Key = OrderedKey<Scalar>;
 
-  // A bracket from a sample, so many standard deviations wide on each side. With `fit` it may be narrower, so that there
-  // is room for its logits. Without a sample, the whole open range.
+  // A bracket from a sample, `deviations` standard deviations wide on each side. With `fit` it may be narrower, so that its
+  // logits fit into the buffer. Without a sample, the whole open range.
   Range sampled_bracket(Scalar floor, double target, std::optional<double> total, double deviations,
                         bool fit) {
     if (!sample_.take(floor, weight_)) return open_;
@@ -117,7 +117,7 @@ class ThresholdSearch {
     return sample_.bracket({aim, total.has_value(), deviations, fit}, open_);
   }
 
-  // The part of a bracket that is still open. If nothing of it is, the whole open range.
+  // The part of a bracket that is still open. If no part is open, the whole open range.
   Range still_open(const Range& bracket) const {
     if (bracket.low > open_.high || bracket.high < open_.low) return open_;
     return {std::max(bracket.low, open_.low), std::min(bracket.high, open_.high)};

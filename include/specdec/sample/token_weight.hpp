@@ -106,7 +106,7 @@ void weigh(Weighed<Scalar>& numbers, const TokenWeight& weight, Scalar top) {
   }
 }
 
-/// Rounds a wanted weight down to whole units. At least 1, also if the weight is NaN, and at most 2^62.
+/// Rounds a wanted weight down to whole units: at least 1 (also for NaN), at most 2^62.
 inline std::uint64_t whole_units(double weight) {
   return weight > 1 ? static_cast<std::uint64_t>(std::min(weight, 0x1p62)) : 1;
 }
