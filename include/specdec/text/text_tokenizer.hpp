@@ -47,7 +47,8 @@ class TokenText {
     bytes_.resize(ends_.empty() ? 0 : ends_.back());
   }
 
-  /// Makes `context` the text. Pre: the known text and the context are equal up to the end of the shorter one.
+  /// Makes `context` the text.
+  /// Pre: the known text and the context are equal up to the end of the shorter one.
   void extend_to(std::span<const Token> context) {
     keep(context.size());
     for (const Token x : context.subspan(ends_.size())) {
@@ -57,7 +58,7 @@ class TokenText {
     }
   }
 
-  /// Where the last token begins that begins at least `window` bytes before the end, and at a character; 0 if none does.
+  /// The last place where a token and a character begin, at least `window` bytes before the end; 0 if there is none.
   std::size_t begin_of_last(std::size_t window) const {
     auto end = ends_.size();
     while (end > 0 && (ends_[end - 1] + window > bytes_.size() || !begins_character(bytes_, ends_[end - 1])))
