@@ -128,7 +128,7 @@ struct Acceptance {
   std::vector<double> block_acceptance() const { return per(drafted, block); }
 
   /// The acceptance rate α = E Σ min(p, q): the mean of min(1, p/q) over drafted tokens. Tokens after a token with p = 0 are
-  /// left out. The tokens of a draft are not independent, so the standard error is that of a ratio estimator over drafts.
+  /// left out. The tokens of a draft are not independent. So the standard error is computed for a ratio over drafts.
   Estimate rate() const {
     if (tokens_ == 0) return {};
     const double alpha = accepted_ / tokens_;
@@ -138,8 +138,8 @@ struct Acceptance {
 
   /// The confidence interval of α, `z` standard errors to both sides; z = 1.96 has a confidence of 95 %.
   ///
-  /// Source: Wilson's interval of n coins. n is the number of coins with this standard error; if the error is 0, the number
-  /// of drafts. So the interval stays within [0, 1], and is not a single point at 0 or 1.
+  /// Source: Wilson's interval for n coins. n is the number of coins that would have this standard error. If the error is 0,
+  /// n is the number of drafts. So the interval stays within [0, 1], and is not a single point at 0 or 1.
   /// Throws: std::invalid_argument unless 0 <= z <= 1e100.
   Interval rate_interval(double z = 1.96) const {
     if (!(z >= 0 && z <= 1e100)) detail::invalid_argument("z = ", z, " is outside [0, 1e100]");

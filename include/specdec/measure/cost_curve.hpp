@@ -56,12 +56,12 @@ inline double checked_decay(double decay) {
 
 /// Measured costs by size, with an estimate for all other sizes.
 ///
-/// A size that was never measured, or measured so long ago that its weight has faded, is estimated. Between two known sizes
-/// the estimate lies on the line between them. Outside it lies on the line through the nearest two, within two bounds: a
-/// larger call does not cost less than a smaller one, and a smaller call does not cost less per token than the smallest
-/// known one.
+/// A size is estimated if it was never measured, or if its weight has faded because it was measured long ago. Between two
+/// known sizes the estimate lies on the line between them. Outside it lies on the line through the nearest two, within two
+/// bounds: a larger call does not cost less than a smaller one, and a smaller call does not cost less per token than the
+/// smallest known one.
 ///
-/// Outliers (another process had the processor) are damped. A cost counts as at most twice the mean, so a real rise is
+/// Outliers (say, another process had the processor) are damped. A cost counts as at most twice the mean, so a real rise is
 /// followed within some steps. A cost below half the mean replaces the mean: then the mean was the outlier.
 /// Throws: std::invalid_argument unless 0 <= decay <= 1; if a size is negative; if a size that needs memory is above
 /// largest_size; if a cost is negative, infinite or NaN.

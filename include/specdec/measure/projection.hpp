@@ -44,7 +44,7 @@ double expected_step_cost(Index gamma, const Proposed& proposed, const TargetCos
 }
 
 /// Projections for γ = 0..most. survival[i] is P(τ > i) and proposed[i] is P(more than i tokens are proposed), both for
-/// drafts that are asked for more than i tokens. After its end each list goes on falling at its last rate.
+/// drafts that are asked for more than i tokens. Beyond its end, each list keeps falling at its last rate.
 ///
 /// Pre: target_cost(1) > 0.
 /// Throws: std::invalid_argument if `most` is negative or more than longest_draft.
@@ -75,7 +75,7 @@ std::vector<Projection> project(std::span<const double> survival, std::span<cons
 ///
 /// Sizes that did not occur are estimated: see CostCurve. An empty draft costs 0 unless it was measured. If all target calls
 /// had one size, every size is taken to cost as much as this one. This flatters long drafts, so a run with varying draft
-/// lengths tells more. After the last drafted position, survival goes on falling at its last rate.
+/// lengths tells more. After the last drafted position, survival keeps falling at its last rate.
 inline std::vector<Projection> project(const Stats& stats, std::span<const double> survival,
                                        Index most = 16) {
   if (!(stats.target_cost(1) > 0)) return {};

@@ -18,8 +18,8 @@ namespace specdec {
 /// that this token is proposed and survives (StepRecord::survival).
 ///
 /// Position i learns from steps that asked for more than i tokens. So one long draft informs all shorter drafts. If a
-/// position is no longer asked for, its survival fades into an extrapolation: survival goes on falling as at the positions
-/// before. A position without data takes the probability of a proposal from the position before.
+/// position is no longer asked for, its survival fades into an extrapolation, which keeps falling at the rate of the
+/// positions before. A position without data takes the proposal probability of the position before.
 class RunningSurvival {
  public:
   /// `decay` is the fraction of a step's weight that is left after another step.
@@ -43,7 +43,7 @@ class RunningSurvival {
   Index most() const { return static_cast<Index>(positions_.size()); }
 
   /// The longest draft that a policy should consider if it may draft `most` tokens: twice the longest draft so far, but at
-  /// least 16. Nothing is known about longer drafts, and to consider them would cost time for up to `most` tokens.
+  /// least 16. Nothing is known about longer drafts. To consider them would cost time for up to `most` tokens.
   Index reach(Index most) const {
     if (most < 0) detail::invalid_argument("most = ", most, " is negative");
     return std::min({most, std::max(least_reach, 2 * longest_), longest_draft});

@@ -31,8 +31,8 @@ inline std::vector<double> shares(const std::vector<Index>& part, const std::vec
 
 }  // namespace detail
 
-/// Counts over one generation, or the sum of several. Tokens that a stop token, the budget or a callback cut off the output
-/// are counted in the drafted tokens and in the ranks of siblings, but in no other count.
+/// Counts over one generation, or the sum of several. A stop token, the budget or a callback may cut tokens off the output.
+/// These tokens count as drafted, and in the ranks of siblings, but in no other count.
 struct Stats {
   Index target_calls = 0;
   Index drafted = 0;   ///< tokens proposed

@@ -40,8 +40,8 @@ struct StepRecord {
   Index depth() const { return tree.depth < 0 ? drafted : tree.depth; }
 
   /// Adds the times of the step, in seconds, if they show the work of this step only. Nothing is added if the target also
-  /// read a prompt. No draft time is added if the draft model also read text that was written without a draft;
-  /// `after_a_draft` says that the step before drafted, too.
+  /// read a prompt. No draft time is added if the draft model also read text that was written without a draft.
+  /// `after_a_draft`: the step before drafted, too.
   void add_costs_to(CostCurve& draft_cost, CostCurve& target_cost, bool after_a_draft) const {
     if (fed != drafted + 1) return;
     if (asked > 0 && after_a_draft) draft_cost.add(drafted, detail::seconds(draft_time));
