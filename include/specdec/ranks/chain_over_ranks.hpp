@@ -49,9 +49,9 @@ class CutsOverRanks {
 
 }  // namespace detail
 
-/// Temperature, top-k, top-p, min-p and chains of them, on a matrix of logits that is spread over ranks. The result is that
-/// of the steps on whole rows, ties included, on any number of ranks. Each step keeps the tokens from some logit on; the
-/// ranks search for this logit together.
+/// Temperature, top-k, top-p, min-p and chains of them, on a matrix of logits that is spread over ranks. On any number of
+/// ranks, the result is equal to the result on whole rows, ties included. Each step keeps the tokens with logits from some
+/// value on; the ranks search for this value together.
 ///
 ///   specdec::ChainOverRanks steps{specdec::Chain{specdec::Temperature{0.8}, specdec::TopP{0.95}}, ranks};
 ///   specdec::Shards target{steps(mine, vocab_size), first, vocab_size, ranks, tokens};

@@ -18,7 +18,7 @@ enum class RankWeight {
   largest,    // rows with all probability on the largest logit: that logit
 };
 
-/// Whether no token in this part of a row can be drawn. That is no error. A part with NaN does not count as empty.
+/// Whether this part of a row has no token that can be drawn. This is no error. A part with NaN is not empty.
 template <Distribution R>
 bool has_no_token(const R& row) {
   const auto nan = [&](Token x) {

@@ -3,8 +3,8 @@
 //
 // All rows are searched together: a round is one exchange. In a round, sixteen pivots divide the range of each row's cut.
 // Each rank tells the weight of its tokens from each pivot on. The cut then lies between two neighbouring pivots. A rank
-// with at most sixteen tokens left in the range tells their logits instead. The search ends when all ranks do so: usually
-// after two to four rounds. It always ends, since later pivots divide the range of the numbers' ordered bits.
+// with at most sixteen tokens left in the range tells their logits instead. The search ends when all ranks tell logits:
+// usually after two to four rounds. It always ends, since later pivots divide the range of the numbers' ordered bits.
 #pragma once
 
 #include <algorithm>
@@ -86,7 +86,7 @@ class RankCut {
 
  private:
   // The first three rounds divide the range by value, since logits are spread more evenly by value than by key: half of all
-  // keys are keys of numbers below 1. Later rounds divide it by key, which surely ends soon.
+  // keys belong to numbers below 1. Later rounds divide the range by key: this ends soon for sure.
   void choose_pivots() {
     const bool by_value = round_++ < 3;
     const auto low = static_cast<double>(from_ordered_key<Scalar>(low_)),

@@ -23,7 +23,7 @@ struct ToldDraw {
   double p;
 };
 
-/// Draws by a number u: the rank with the part of the row that u falls into draws the token, and tells it to the others.
+/// Draws by a number u. u falls into one rank's part of the row; this rank draws the token, and tells it to the others.
 /// Refers to its arguments.
 template <DistributionMatrix M, Communicator C>
 class RankDraws {

@@ -89,7 +89,7 @@ class PartOfRow {
   Index listed_from_ = 0, listed_ = 0;
 };
 
-/// Makes, of any row, a row of one rank's columns only. It begins at token 0 and needs no exchange.
+/// Takes one rank's columns of any row, as a row that begins at token 0. Needs no exchange.
 class RankPart {
  public:
   explicit RankPart(ColumnRange columns) : columns_(columns) {}

@@ -40,10 +40,10 @@ struct ShardedOptions {
 };
 
 /// Makes a target of a model with an output layer that is cut by vocabulary: each rank computes some columns of the logits.
-/// The model's calls return LogitColumns; its vocab_size() is that of all ranks together. Every rank runs the loop on the
-/// target, with equal drafters and with generators of equal seeds. All ranks write one text. It is the text of a single
-/// rank, unless the rounding of a sum decides. Do not use a draft length or a tree that depends on measured times: times
-/// differ between ranks, and the ranks then throw.
+/// The model's calls return LogitColumns; its vocab_size() counts the tokens of all ranks. Every rank runs the loop on the
+/// target, with equal drafters and with generators of equal seeds. All ranks write one text. One rank alone would write this
+/// text, too, unless the rounding of a sum decides. Do not use a draft length or a tree that depends on measured times:
+/// times differ between ranks, and the ranks then throw.
 ///
 ///   specdec::ShardedModel target{mine, ranks, std::mt19937_64{seed}, {.temperature = 0.8}};
 ///   specdec::ShardedModel target{mine, ranks, std::mt19937_64{seed}, specdec::Chain{specdec::TopK{40}}};
@@ -61,14 +61,13 @@ struct ShardedOptions {
 ///   specdec::Batch batch{target, drafter, specdec::BlockVerifier{}};        // on every rank
 ///
 /// Every rank adds the same texts in the same order, and steps with InOrder, the default of Batch: judging a text may take
-/// exchanges, in one order on all ranks.
-/// A model passed as an lvalue is referred to, and must outlive this target; an rvalue is moved in. The communicator must
-/// outlive it, too. The model's contexts must be empty. For targets only: a draft model is small, and runs whole on every
-/// rank.
-/// Throws, on all ranks: what ChainOverRanks and Shards throw. Contexts and open trees are then as before; only room in the
-/// model's own tree may be lost until the tree is closed. With many texts, an error about a row is thrown when the row is
-/// asked for, so that only its sequence fails. If the model, a processor or a function throws on one rank alone, that rank
-/// throws the error. The other ranks throw InvalidDistribution if the error is about a row, else their communicator's error.
+/// exchanges, and all ranks need one order.
+/// Holds the model like a wrapper (model/feeds.hpp): its contexts must be empty. The communicator must outlive this target.
+/// For targets only: a draft model is small, and runs whole on every rank.
+/// Throws, on all ranks: what ChainOverRanks and Shards throw. Contexts and open trees are then as before. Only the model's
+/// own tree may lose room, until it is closed. With many texts, an error about a row is thrown when the row is asked for, so
+/// that only its sequence fails. If the model, a processor or a function throws on one rank alone, that rank throws the
+/// error. The other ranks throw InvalidDistribution if the error is about a row, else their communicator's error.
 /// Cost: two exchanges a call, for any vocabulary and any number of texts: one for the normalisers and the probabilities of
 /// the last tokens fed, which are the drafted ones, and one for the draws ahead. The chain adds one for MinP, and usually
 /// three to five for each TopK and TopP.

@@ -97,8 +97,8 @@ class StepsOverRanks {
     });
   }
 
-  // Each rank finds the top-p cut of its own part. From the least of these cuts on, every rank has the share p, and so have
-  // all together. Above the largest of them, no rank has it.
+  // Each rank finds the top-p cut of its own part. Low end: the least of these cuts. There every rank keeps the share p, and
+  // so do all together. High end: the largest of these cuts. Above it no rank keeps the share p.
   template <class StepOf>
   void take_top_p(const StepOf& step_of) {
     const auto cuts = [&](Index i) { return is_open(i) && step_of(i).value() != 1; };
@@ -233,7 +233,7 @@ class StepsOverRanks {
     const auto least = static_cast<Scalar>(low), most = static_cast<Scalar>(high);
     search.begin(least, most, target, weight);
     if (search.found()) return;
-    // Weights are taken relative to `most`, the largest cut of the ranks. No logit is so far above it that its weight
+    // Weights are taken relative to `most`, the largest cut of the ranks. No logit is so far above `most` that its weight
     // overflows.
     const TokenMass<Scalar> mass{most, row(i).inverse_temperature()};
     const Scalar above = std::nextafter(most, std::numeric_limits<Scalar>::infinity());
