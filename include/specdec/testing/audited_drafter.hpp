@@ -54,7 +54,6 @@ class AuditedDrafter {
   /// The addresses of the drafter's models that other code may use, too.
   std::vector<const void*> identities() const { return specdec::detail::shared_identities<D>(drafter_); }
 
-  /// Exists if the drafter has observe().
   template <class Rows>
     requires requires(Drafter& drafter, const Rows& target_rows, std::span<const Token> tokens,
                       std::span<const Index> parents,

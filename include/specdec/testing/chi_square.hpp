@@ -39,8 +39,8 @@ struct [[nodiscard]] SampledReport {
 /// If the pool still expects μ < 10, and is seen n > μ times, it is rejected if μ − n + n·ln(n/μ) > t (Chernoff's bound).
 /// An output of probability 0 is rejected at once.
 ///
-/// `fitted`: how many numbers of the law were estimated from these samples (how often each context occurred, say). X² has
-/// one degree of freedom less for each.
+/// `fitted`: how many numbers of the law were estimated from these samples (how often each context occurred, say). Each such
+/// number takes one degree of freedom from X².
 /// Throws: std::invalid_argument if samples are too few for two cells (unless the law has one output only), if `fitted` is
 /// negative or leaves no degree of freedom, and unless 0 < false_alarm < 1.
 template <std::invocable Sample>

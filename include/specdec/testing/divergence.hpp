@@ -1,4 +1,4 @@
-// Explains why two greedy texts differ that should be equal.
+// Explains why two greedy texts differ although they should be equal.
 #pragma once
 
 #include <algorithm>
@@ -178,8 +178,8 @@ double precision_of_logits() {
 }  // namespace detail
 
 /// Explains why two greedy texts of one model differ. It finds where they part, how far both tokens are below the largest
-/// logit there, and whether the model's own numerical noise can explain that. To measure the noise it asks for that place
-/// in calls of several shapes: kernels that add in another order give other last bits.
+/// logit there, and whether the model's own numerical noise can explain that. To measure the noise, it asks for this row in
+/// calls of several shapes: kernels that add in another order give other last bits.
 ///
 /// `left` and `right` are the new tokens after `prompt`. If both tokens are within moved + rounding of the largest logit,
 /// nothing is wrong: greedy texts may part there. Else there is a bug: a KV cache that was not rolled back, a row of another

@@ -6,7 +6,7 @@
 //
 //   Are the tokens likelier, or rarer, than q says? M_β = Π q(x)^(β−1) / Σ_y q(y)^β is a likelihood ratio: the tokens at
 //   temperature 1/β against the tokens under q. If x ~ q, M_β is a martingale of mean 1, for any rows and any dependence
-//   on the past. So M_β, or a mixture of several, ever exceeds 1/a with a probability of at most a (Ville, 1939; Shafer,
+//   on the past. So the probability that M_β, or a mixture of several, ever exceeds 1/a is at most a (Ville, 1939; Shafer,
 //   Shen, Vereshchagin, Vovk, "Test martingales, Bayes factors and p-values", Statistical Science 26(1), 2011). One-hot
 //   and flat rows do not change M_β. For β near 1 it is the test of Σ (log q(x) − E log q), but exact for any number of
 //   tokens.
@@ -17,7 +17,7 @@
 //   top-k or argmax. Pairs of U also detect rows that are right only on average.
 //
 // A tree counts as a series of tokens, in the order of their numbers. The q of a token is its law given its elder siblings.
-// Apart from its ancestors, the other tokens before it tell nothing about it.
+// Tokens before it, other than its ancestors, tell nothing about it.
 #pragma once
 
 #include <algorithm>
@@ -104,8 +104,8 @@ inline std::optional<SampledReport> check_uniform(std::span<const Index> counts,
 /// Convicts an honest drafter with a probability of at most `false_alarm` (as far as X² has its limiting law). Each of four
 /// tests gets a quarter: tokens likelier than q, tokens rarer than q, cells of U, pairs of U. The first two tests may be
 /// read at any time of a run, again and again; the other two are valid for one report. A token of probability 0, or a row
-/// that is no distribution, convicts by itself. In one-hot and flat rows nothing else is checked: a chosen token must only
-/// be the token of its row. Wrong rows go unnoticed if they are right on average and in pairs of successive tokens.
+/// that is no distribution, convicts by itself. In one-hot and flat rows nothing else is checked: a chosen token must be the
+/// token of its row. Wrong rows go unnoticed if they are right on average and in pairs of successive tokens.
 ///
 /// A token is informative if its row has unequal probabilities and is not nearly one-hot. The likelihood tests can convict
 /// from the first token on, U from 160 informative tokens, pairs from 320. An acquittal needs 320.

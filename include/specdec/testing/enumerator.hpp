@@ -19,8 +19,8 @@ namespace specdec::testing {
 ///   do { run(chance); use(chance.probability()); } while (chance.next());
 ///
 /// The code must be deterministic: equal outcomes lead to the same next choice. It must end after finitely many choices. A
-/// race is one choice between all its winners and the loss, with the probabilities of its closed form. That the race of
-/// RandomChance has this law is checked in tests/chance/race.cpp.
+/// race is one choice between all its winners and the loss, with the probabilities of its closed form. tests/chance/race.cpp
+/// checks that the race of RandomChance has this law.
 class Enumerator {
  public:
   /// The probability of the outcomes of the current run so far.

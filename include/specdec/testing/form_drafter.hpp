@@ -82,8 +82,7 @@ Row sibling_row(Row q, Sibling kind, std::span<const Token> elders) {
 /// Drafts trees of one form with a model that has distribution(context), such as TableModel. Satisfies Drafter.
 ///
 /// If the form exceeds the limits, the first tokens are drafted, without tokens that are too deep. If a node can have no
-/// more children, their places stay empty: which of the other tokens are drafted does not depend on the rows. limits.trunk
-/// is ignored.
+/// more children, their places stay empty: the rows do not decide which other tokens are drafted. limits.trunk is ignored.
 /// Random: one draw per token, in the order of their numbers.
 /// Cost: not optimised.
 template <class M = TableModel<>>
