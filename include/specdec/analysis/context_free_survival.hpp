@@ -7,8 +7,8 @@
 // If there are many, two distributions on a grid of cells of the logarithm bound it from above and from below:
 //
 //   E[P(τ >= i+j) | weight] is concave in the weight w, because it is built from w ↦ min(1, w·r), which are concave and
-//   increasing. By Jensen's inequality it does not fall if all weights of a cell are moved to their mean. It does not rise
-//   if each weight is spread over the two ends of its cell with an unchanged mean.
+//   increasing. By Jensen's inequality, the expectation does not fall if all weights of a cell move to their mean. It does
+//   not rise if each weight is spread over the two ends of its cell with an unchanged mean.
 //
 // The error of both bounds is of the order of the squared width of a cell. The ratios are put into cells in both ways, too.
 #pragma once
@@ -56,7 +56,8 @@ struct Cell {
 };
 using Cells = std::vector<Cell>;  // by ascending key
 
-/// ⌊log_value/width⌋, for finite numbers: std::floor is a call where the processor is taken for an old one.
+/// ⌊log_value/width⌋, for finite numbers. Not std::floor, which is a function call where the compiler targets old
+/// processors.
 inline std::int64_t cell_key(double log_value, double width) {
   const double quotient = log_value / width;
   const auto truncated = static_cast<std::int64_t>(quotient);
@@ -80,8 +81,8 @@ inline void merge(Cells& cells, const Cells& more, Cells& scratch) {
   cells.swap(scratch);
 }
 
-/// Weights and ratios are kept within these bounds. Values outside have negligible mass, because the mean of a ratio is at
-/// most 1.
+/// Weights and ratios are kept within these bounds. The mean of a ratio is at most 1, so values outside have negligible
+/// mass.
 inline const double log_largest = std::log(largest_weight);
 
 /// The walk of the weights.
@@ -225,8 +226,8 @@ Survival context_free_survival(const LenientVerifier& rule, const P& p, const Q&
   return detail::independent_survival(lenient_overlap(p, q, rule.lenience()), gamma);
 }
 
-/// The exact P(τ > i) of block verification if every position has these two rows. Or of one step of greedy block
-/// verification, which is the bound with full information, Σ min(Πp, Πq).
+/// The exact P(τ > i) of block verification if every position has these two rows. With GreedyBlockVerifier: of one step,
+/// which is the bound with full information, Σ min(Πp, Πq).
 ///
 /// Source: Sun et al., arXiv:2403.10444, Lemma 3; see the top of this file.
 /// Throws: std::invalid_argument if gamma is negative or more than longest_draft, or if there are more than most_weights
@@ -235,7 +236,7 @@ Survival context_free_survival(const LenientVerifier& rule, const P& p, const Q&
 /// cell. Time R·N per token, about 100·N bytes. With two or three ratios any γ is possible; with V = 1000 different ones γ =
 /// 2.
 /// Numeric: weights that agree to about 2^-36 (so all that differ by rounding only) are merged into their mean. This changes
-/// results by the square, 2^-72, which is below rounding.
+/// results by the square, 2^-72: less than rounding.
 template <class Rule, Distribution P, Distribution Q>
   requires detail::is_product_rule<Rule>
 Survival context_free_survival(const Rule&, const P& p, const Q& q, Index gamma,

@@ -1,7 +1,7 @@
 // The expected number of accepted tokens of a rule, computed exactly instead of sampled.
 //
-// Such a rule carries a weight along a draft. The i-th weight gives P(τ >= i | x_1..x_i) (Sun et al., arXiv:2403.10444,
-// Lemma 3, and similar results for other rules). Then
+// A rule carries a weight along a draft. The i-th weight gives P(τ >= i | x_1..x_i) (Sun et al., arXiv:2403.10444, Lemma 3,
+// and similar results for other rules). Then
 //
 //   P(τ >= i) = Σ over x_1..x_i of q(x_1..x_i) · P(τ >= i | x_1..x_i)
 //
@@ -66,7 +66,8 @@ inline double survival(const GreedyBlockVerifier&, double weight) { return std::
 
 /// A rule with a known survival probability of a draft: TokenVerifier, BlockVerifier, SampleMatchVerifier, LenientVerifier,
 /// and any rule with a member survival(before, p, q) (see Verifier). Also one step of GreedyBlockVerifier from a fresh
-/// state. Its E[τ] is the greatest that any rule reaches in one iteration: Σ_i Σ min(p, q) over joint prefixes of i tokens.
+/// state. The E[τ] of GreedyBlockVerifier is the greatest that any rule reaches in one iteration: Σ_i Σ min(p, q) over joint
+/// prefixes of i tokens.
 template <class Rule>
 concept SurvivalRule = requires(const Rule& rule) {
   { detail::next_weight(rule, 1.0, 1.0, 1.0) } -> std::convertible_to<double>;
@@ -78,7 +79,8 @@ concept SurvivalRule = requires(const Rule& rule) {
 ///
 /// Source: Sun et al., Lemma 3. The probability given the *whole* draft may differ for block verification: its decision at i
 /// depends on the tokens after x_i, too.
-/// Pre / Throws: see verify(), which has these arguments, too.
+/// Pre: see verify().
+/// Throws: see verify().
 /// Random: none.
 /// Cost: γ look-ups in each matrix.
 template <SurvivalRule Rule, Probabilities Target, Probabilities Draft>
