@@ -1,9 +1,9 @@
 // The speed-up of speculative decoding: the closed forms of the field.
 //
 // alpha is the acceptance rate of a pair of models, and gamma the draft length. The cost ratio c is the cost of a drafted
-// token over that of a target call. The formulae in alpha are for token verification and assume two things. Every token is
-// accepted with probability alpha, independently of the text before. A target call over γ+1 tokens costs as much as a call
-// over one token. speed_up() assumes neither.
+// token, divided by the cost of a target call. The formulae in alpha are for token verification and assume two things. Every
+// token is accepted with probability alpha, independently of the text before. A target call over γ+1 tokens costs as much as
+// a call over one token. speed_up() assumes neither.
 #pragma once
 
 #include <algorithm>

@@ -47,10 +47,10 @@ namespace specdec {
 /// Throws: std::invalid_argument on an empty context, a negative window, and a token of the draft's encoder that the model
 /// does not have; what the tokenizers throw.
 /// Random: one draw for each token of the draft model.
-/// Cost: model calls until the model has written the bytes of γ tokens, by the average token at the end of the text. The
-/// first call takes in the tokens that the model has not cached, or has cached differently. Each tokenizer encodes window +
-/// O(γ) bytes. The text's draft tokens are compared with the tokens that the model was shown last. Allocates what the
-/// encoders allocate, and little more.
+/// Cost: model calls until the model has written as many bytes as γ average tokens at the end of the text have. The first
+/// call takes in the tokens that the model has not cached, or has cached differently. Each tokenizer encodes window + O(γ)
+/// bytes. The text's draft tokens are compared with the tokens that the model was shown last. Allocates what the encoders
+/// allocate, and little more.
 /// Memory: the text, and its tokens in both vocabularies.
 template <class M, class TargetTokenizer, class DraftTokenizer>
 class RetokenizedDrafter {
@@ -135,7 +135,7 @@ class RetokenizedDrafter {
   detail::EncodedText<DraftTokenizer> encoded_;
   std::size_t window_;
   std::size_t unchanged_ = 0;  // how many bytes of the text are unchanged since the last encoding
-  std::vector<Token> read_;    // the tokens that the model was shown last, and those it drew
+  std::vector<Token> read_;    // the tokens that the model was shown last, and the tokens that it drew
   std::string written_;        // the end of the text, and the bytes that the model adds to it
   std::vector<Token> tokens_;
 };

@@ -24,8 +24,8 @@ struct Projection {
 };
 
 /// The expected time of a step that asks for gamma tokens. `proposed(i)` is the probability that the drafter then proposes
-/// more than i tokens. `target_cost(n)` is the cost of a target call over n tokens, `draft_cost(n)` that of a proposal of n
-/// tokens.
+/// more than i tokens. `target_cost(n)` is the cost of a target call over n tokens, `draft_cost(n)` is the cost of a
+/// proposal of n tokens.
 ///
 /// Source: the denominator of Leviathan et al., arXiv:2211.17192, Theorem 3.8, with measured costs, and with drafts that may
 /// be shorter than gamma.

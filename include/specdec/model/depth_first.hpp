@@ -13,7 +13,7 @@ namespace specdec::detail {
 /// Visits the ends of a tree's branches, depth first: tokens that two branches share are walked once.
 class DepthFirst {
  public:
-  /// Makes room for a tree of so many tokens.
+  /// Makes room for a tree of `tokens` tokens.
   void reserve(std::size_t tokens) {
     first_.reserve(tokens + 1);
     next_.reserve(tokens);

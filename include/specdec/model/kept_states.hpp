@@ -59,7 +59,7 @@ class KeptStates {
       const Index next = i + 1 < used_ ? marks_[i + 1].length : now, previous = marks_[i - 1].length;
       return static_cast<double>(next - previous) / static_cast<double>(now - previous);
     };
-    const std::size_t latest = (most_ + 1) / 2 - 1;  // so many of the newest stay
+    const std::size_t latest = (most_ + 1) / 2 - 1;  // how many of the newest stay
     std::size_t least = 1;
     for (std::size_t i = 2; i < used_ - latest; ++i)
       if (longer_by(i) < longer_by(least)) least = i;

@@ -165,7 +165,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     if (wanted > 0) depth_first_(text.parents, wanted, [&](Index end) { text.ends.push_back(end); });
   }
 
-  // Makes room for a tree of so many tokens: later steps need no memory.
+  // Makes room for a tree of `tokens` tokens: later steps need no memory.
   void reserve(Text& text, std::size_t tokens) {
     text.tree.reserve(tokens);
     text.parents.reserve(tokens);

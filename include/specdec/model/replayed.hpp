@@ -110,7 +110,7 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
 
     detail::KeptStates<Snapshot> states;
     std::vector<Token> tokens;  // the context
-    Index cached = unknown;     // the model's state is the one after so many of its tokens
+    Index cached = unknown;     // how many of them the model's state has taken in
 
     Index size() const { return std::ssize(tokens); }
   };

@@ -123,7 +123,7 @@ class Turn {
           "specdec: a drafter drafts that was moved away, into a decoder, say: ask what it was moved into");
     number_.value = turns.next();
   }
-  /// Continues this turn: the count moved on because its holder used the models itself.
+  /// Continues this turn: the count moved on because the turn's holder used the models.
   void go_on(const Turns& turns) { number_.value = turns.count(); }
   /// Whether nobody has taken a turn since.
   bool lasts(const Turns& turns) const { return number_.value > 0 && number_.value == turns.count(); }

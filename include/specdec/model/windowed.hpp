@@ -61,7 +61,7 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
     std::vector<Token> tokens;  // the context
     Index cached = 0;           // how many of the first tokens and of the window the model has cached
     std::vector<Token> fed;
-    Index wanted = 0;  // the next row of the call follows so many tokens
+    Index wanted = 0;  // how many tokens stand before the next row of the call
     Index place = 0;   // the place of that row among the rows of the call
   };
 

@@ -40,9 +40,9 @@ namespace specdec {
 ///
 /// These exchanges fetch what every verification needs: the normalisers, the probabilities of the drafted tokens, and a few
 /// draws from each row with their probabilities. The rule then runs on every rank with these numbers, and with generators
-/// of equal seeds. Further questions take further exchanges. A draw takes one, of three numbers. A sum over a row or a
-/// residual (a residual mass, an overlap) takes one, of one number, since each rank sums its own columns. A draw from a
-/// residual takes two, of three numbers together. So each question moves O(1) numbers. Only copies and entropies, which
+/// of equal seeds. Further questions take further exchanges. A draw takes one exchange, of three numbers. A sum over a row
+/// or a residual (a residual mass, an overlap) takes one, of one number: each rank sums its own columns. A draw from a
+/// residual takes two, with three numbers in all. So each question moves O(1) numbers. Only copies and entropies, which
 /// read whole rows in segments, move the rows.
 /// A draft's rows may be spread, too, in the target's columns. Else every rank holds an equal whole draft.
 /// γ tokens and k draws need O(γ·k) numbers for any vocabulary; an all-gather of the rows would need (2γ + 1)·V.

@@ -20,7 +20,7 @@ SPECDEC_KERNEL constexpr std::uint8_t both(bool a, bool b) {
 class Flags {
  public:
   static constexpr std::size_t size = 512;
-  /// pick() may put so many more than were flagged.
+  /// How many numbers pick() may put beyond the flagged ones.
   static constexpr std::size_t excess = 4;
 
   std::uint8_t& operator[](std::size_t i) { return bytes_[i]; }

@@ -25,7 +25,7 @@ struct Weighed {
 
   static constexpr std::size_t capacity = max_size;
 
-  /// The largest weight that may be stored has so many bits. The sum of all weights is then less than 2^63.
+  /// How many bits a stored weight may have. The sum of all weights is then less than 2^63.
   static constexpr int weight_bits = sizeof(Scalar) == 4 ? 31 : 50;
 
   /// Room for `capacity` numbers and the excess of Flags, in whole chunks of flags.

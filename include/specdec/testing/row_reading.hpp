@@ -13,7 +13,7 @@
 
 namespace specdec::testing::detail {
 
-/// The exponents β of the alternatives, those above 1 first. Their powers need square roots and products only.
+/// The exponents β of the alternatives; exponents above 1 come first. Their powers need only square roots and products.
 inline constexpr std::array<double, 9> exponents{1.0625, 1.125, 1.25, 1.5, 2, 0.9375, 0.875, 0.75, 0.5};
 inline constexpr std::size_t sharper = 5;  // how many exponents are above 1
 inline constexpr std::size_t squares = 4;  // the place of β = 2

@@ -23,7 +23,7 @@ namespace specdec::detail {
 ///   each_match(place, visit)         calls visit(match) for the matches at the place, the longest first, while visit
 ///                                    returns true
 ///   each_continuation(match, visit)  calls visit(token, count) for each distinct token that followed the match: first for
-///                                    the token of a line's draft, then for the others in any order
+///                                    the token that a line would draft, then for the others in any order
 ///   has(match, token)                whether the token followed the match
 ///
 /// Pre: a token that followed a match has followed each shorter match at least as often.
@@ -38,11 +38,11 @@ concept Continuations = requires(C& counted, Index place, Index match, Token tok
 /// The tree of a context's continuations that are most probable by their counts. Its path of eldest children equals the
 /// draft that the drafter would make as a line.
 ///
-/// A match was followed T times in all, and c times by one token. This token has probability (2c − 1)/2T. So 1/2T is left
-/// for each distinct token. The next shorter match that other tokens followed shares out this rest in the same way, and so
-/// on. The probability of a node is the product along its path. The tree first gets limits.trunk nodes of the path of eldest
-/// children, then the nodes of largest probability. An eldest child comes before its siblings, whatever its probability. Of
-/// equally probable nodes the first found comes first: the child of the earlier node, then the lower id.
+/// A match was followed T times in all, and c times by one token. This token has probability (2c − 1)/2T. The rest, 1/2T for
+/// each distinct token, goes to tokens that did not follow the match. The next shorter match shares it out in the same way,
+/// and so on. The probability of a node is the product along its path. The tree first gets limits.trunk nodes of the path of
+/// eldest children, then the nodes of largest probability. An eldest child comes before its siblings, whatever its
+/// probability. Of equally probable nodes the first found comes first: the child of the earlier node, then the lower id.
 ///
 /// Source: prediction by partial matching with escape method D (Howard and Vitter, "Practical Implementations of Arithmetic
 /// Coding", 1993), with exclusion.

@@ -36,7 +36,7 @@ class SuffixAutomaton {
   struct State {
     Index length = 0;      // of the longest string
     Index link = none;     // the state of the longest suffix that ends in more places
-    Index first = none;    // of the edges, which are linked
+    Index first = none;    // the first of its edges, which form a linked list
     Index best = none;     // the edge that was counted most often, the latest among equals
     Index followed = 0;    // counts of all edges
     bool is_text = false;  // whether the longest string is the beginning of a text that was marked
@@ -194,7 +194,7 @@ class LearntSuffixes {
     return automaton_.edge(edge).count;
   }
 
-  /// The size of the automaton.
+  /// How many states the automaton has.
   Index states() const { return automaton_.states(); }
   Index edges() const { return automaton_.edges(); }
 

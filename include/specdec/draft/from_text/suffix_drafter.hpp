@@ -41,9 +41,9 @@ struct SuffixOptions<Linear> {
 }  // namespace detail
 
 /// Finds the longest match: the longest end of the context, up to max_match tokens, that occurred before in this text or in
-/// an earlier one, with a token after it. It proposes the token that followed the match most often (of equals the latest).
-/// From there it goes on token by token; each proposed token lengthens the match. The proposal ends where no match has
-/// min_match tokens, or where the best token is less than min_share of all that followed the match.
+/// an earlier one, with a token after it. It proposes the token that followed the match most often (among equals the
+/// latest). From there it goes on token by token; each proposed token lengthens the match. The proposal ends where no match
+/// has min_match tokens, or where the best token is less than min_share of all that followed the match.
 ///
 ///   SuffixDrafter drafter;               // one for all requests: it learns from each request for the next
 ///   drafter.learn(document);             // a text that will be quoted

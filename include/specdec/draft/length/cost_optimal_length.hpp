@@ -41,7 +41,7 @@ struct CostOptimalOptions {
 /// also go through all lengths in turn. While nothing is drafted, a probe is the best draft, for two steps: the first step
 /// lets a draft model catch up and is not timed. A probe waits until `probing` times the time spent since the last probe
 /// covers its expected loss.
-/// Source: the objective is that of Leviathan et al., arXiv:2211.17192, Theorem 3.8, with measured curves for α and c.
+/// Source: Leviathan et al., arXiv:2211.17192, Theorem 3.8, with measured curves for α and c.
 /// Texts of different Options::gamma may share one CostOptimalLength: it chooses for the largest gamma. The other texts
 /// draft as much of that shape as their gamma allows.
 /// Lossless, like every DraftLength. But the tokens for a seed depend on the speed of the machine (with KeyedVerifier they
@@ -57,11 +57,11 @@ struct CostOptimalOptions {
 ///
 ///   branches                    a static constant: whether the family has other shapes than lines
 ///   Learner(family, decay)      each step multiplies the weight of earlier steps by decay
-///   reach(most)                 how large a draft may be for now, as DraftLimits, where next() may ask for `most` tokens
+///   reach(most)                 how large a draft may be for now, as DraftLimits, if next() may ask for `most` tokens
 ///   observe(step)               learns from a step
 ///   limit(steps)                from now on, everything seen so far counts as at most `steps` steps
 ///   estimate()                  updates the estimates for the two functions below
-///   proposed(i)                 P(the drafter proposes more than i tokens, if asked for them); 1 where it always does
+///   proposed(i)                 P(the drafter proposes more than i tokens, if asked for them); 1 if it always does
 ///   reached(before, depth, rank, after_trunk)
 ///                               P(a token is accepted). The token is the child of this rank of a parent at this depth
 ///                               (the context has depth 0); the parent is accepted with probability `before`. Falls with
@@ -322,7 +322,7 @@ class CostOptimalLength {
   ShapePlan best_, probe_, plan_;  // plan_: the plan of shape_
   TreeShape shape_;
   Index asked_ = -1;
-  int first_ = counts_nodes ? 0 : 1;  // the present one of the first plans
+  int first_ = counts_nodes ? 0 : 1;  // which of the first plans is in use
   int tries_ = 0;
   Index steps_ = 0;
   double now_ = 0;         // seconds per token of the best

@@ -55,7 +55,7 @@ class GoodputLength {
     this->batch(batch);
   }
 
-  /// The most sequences. With so many, the tokens of a call can still be counted in an Index.
+  /// The most sequences. Their tokens of a call can still be counted in an Index.
   static constexpr Index largest_batch = Index{1} << 30;
 
   /// From now on, calls are shared by this many sequences.
@@ -130,7 +130,7 @@ class GoodputLength {
     return out;
   }
 
-  // Of equally good lengths the shortest.
+  // Among equally good lengths, the shortest.
   Index best_from(Index first, Index most) const {
     Index best = first;
     double goodput = -1;

@@ -40,7 +40,8 @@ class StepCosts {
 
   /// The cost of a step without a draft.
   double plain() const { return target_(1); }
-  /// The cost of a step with a draft of so many tokens and levels; (0, 0): the drafter was asked and proposed nothing.
+  /// The cost of a step with a draft of `nodes` tokens and `depth` levels; (0, 0): the drafter was asked and proposed
+  /// nothing.
   double operator()(Index nodes, Index depth) const {
     return (depth == 0 ? vain_(0) : draft_(depth)) + target_(nodes + 1);
   }

@@ -120,9 +120,9 @@ class SparesWithin {
 ///   Spares{4, {2, 1}, 3}    // and after the first token's likeliest spare a second trunk of 3
 ///
 /// A drawn token is the eldest of its siblings and reports the very row that it was drawn from. The spares follow, the
-/// likeliest first (of equals the lower id first), and report one-hot rows. spares[d] is for depth d; the last entry is also
-/// for all greater depths. If too few tokens have positive probability, there are fewer spares; no other token takes their
-/// places. The second trunk follows the likeliest spare of the first token, if there is one, and has no spares. Limits
+/// likeliest first (among equals the lower id first), and report one-hot rows. spares[d] is for depth d; the last entry is
+/// also for all greater depths. If too few tokens have positive probability, there are fewer spares; no other token takes
+/// their places. The second trunk follows the likeliest spare of the first token, if there is one, and has no spares. Limits
 /// remove the deepest level first. Within a level they first remove the second trunk's token, then the least likely spares.
 /// To let a draft length choose (CostOptimalLength with SpareShapes), pass std::cref(policy): the eldest children of its
 /// shape() are the trunk, their siblings are spares.
@@ -260,9 +260,9 @@ class Spares<Policy>::Growth {
   std::vector<Index> parents_;
   Rows after_;                   // the rows that the trunk was drawn from
   Copies second_after_;          // copies: the model drops these rows before the draft is complete
-  Index drawn_ = 0, last_ = -1;  // of the trunk: how many tokens there are, and which is the last
+  Index drawn_ = 0, last_ = -1;  // of the trunk: its number of tokens, and its last token
   Index second_left_ = 0, second_last_ = -1,
-        second_depth_ = 0;  // of the second trunk: how many tokens are left, after which, how deep
+        second_depth_ = 0;  // of the second trunk: tokens left to draw, its last token, the depth
   bool anew_ = false;
   TopTokens likeliest_;
 };
