@@ -70,9 +70,9 @@ class CommonTokensRows {
 /// rows depend on the text alone, and tokens are drawn from these rows alone.
 ///
 /// If the model's row has no mass on common tokens, the row is one-hot at the common token with the lowest draft id. This
-/// costs acceptance, too. The row is also one-hot there if the spelled text does not fit into the model's context. This can
-/// happen because context_size() is the model's own, a spelling may take more tokens than one, and all nodes of a tree
-/// count. A Windowed inside, as above, shows the model the latest part of the text instead; it takes no trees.
+/// costs acceptance, too. The row is also one-hot at this token if the spelled text does not fit into the model's context.
+/// This can happen because context_size() is the model's own, a spelling may take more tokens than one, and all nodes of a
+/// tree count. A Windowed inside, as above, shows the model the latest part of the text instead; it takes no trees.
 /// Top-k, temperature 0 and other cuts inside the model come before the renormalisation. To cut among common tokens only,
 /// forbid the other tokens in the hook of a ProcessedModel: a logit of −inf where map.mapped() is 0.
 ///

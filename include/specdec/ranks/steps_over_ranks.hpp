@@ -140,7 +140,7 @@ class StepsOverRanks {
     double& old = left_.cuts[at(i)];
     old = std::max(old, static_cast<double>(cut));
   }
-  // Whether a step may cut the row: it has not failed, and its temperature does not put all on the argmax.
+  // Whether a step may cut the row: it has not failed, and its temperature does not give the argmax all probability.
   bool is_open(Index i) const {
     return !left_.errors[at(i)] &&
            1 / temperature(i) <= static_cast<double>(std::numeric_limits<Scalar>::max());

@@ -14,7 +14,7 @@ namespace specdec {
 /// and does not depend on which tokens earlier steps removed. 0 keeps all tokens, 1 only those equal to the
 /// largest.
 ///
-/// Source: Nguyen et al., arXiv:2407.01082; the definition of Hugging Face transformers and llama.cpp, too.
+/// Source: Nguyen et al., arXiv:2407.01082. Hugging Face transformers and llama.cpp define it in this way, too.
 /// Throws: std::invalid_argument unless 0 <= p <= 1; InvalidDistribution on a NaN, a logit of +inf, or a row
 /// without a finite logit.
 /// Cost: one pass without exponentials if the largest logit is not known yet.

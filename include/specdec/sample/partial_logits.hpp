@@ -44,7 +44,7 @@ class PartialLogits {
 
 namespace detail {
 
-/// A PartialLogits of what a processor is handed, a whole row or some of its columns: so a processor works on both.
+/// Makes a PartialLogits of a processor's logits, a whole row or some columns: so a processor works on both.
 template <class Logits>
 auto partial(Logits& logits) {
   using Partial = PartialLogits<typename Logits::Scalar>;

@@ -24,7 +24,7 @@ namespace specdec::testing {
 /// How to compare two texts.
 struct DivergenceOptions {
   /// Tokens per model call. A call returns the rows after all its tokens, like the verification of γ drafted tokens with
-  /// γ + 1 rows. For each size the model is asked twice: the parting is at the first row of a call, then at the last row.
+  /// γ + 1 rows. For each size the model is asked twice: the texts part at the first row of a call, then at the last row.
   std::vector<Index> call_sizes = {1, 2, 3, 5, 9};
   /// The relative error of a logit, in calls of any size: half a unit in the last place if the engine computes in the type
   /// of the logits; more if it computes in a narrower type. Negative: computed from the type of the logits.
