@@ -40,8 +40,8 @@ struct Draft {
 struct DraftLimits {
   Index nodes = unlimited;  ///< how many tokens it may have
   Index depth = unlimited;  ///< how many tokens a path may have, counted from the context
-  /// How many tokens the trunk should have at least. The trunk is the path of eldest children. It gets its nodes before the
-  /// rest of the tree. For verifiers that remember their sequence (GreedyBlockVerifier).
+  /// The least length of the trunk, the path of eldest children. The trunk gets its nodes before the rest of the tree. For
+  /// verifiers that remember their sequence (GreedyBlockVerifier).
   Index trunk = 0;
 
   /// How many tokens a line within the limits may have.

@@ -58,7 +58,7 @@ class RowsWithErrors {
 template <>
 class RowErrors<true> {
  public:
-  /// Call this before each call of the model; it returns `rows` rows.
+  /// Call this before each call of the model that returns `rows` rows.
   void begin(Index rows) { errors_.assign(static_cast<std::size_t>(rows), nullptr); }
   /// Calls f(), which changes `count` rows from number `first` on. Keeps an exception of f() for these rows.
   template <class F>

@@ -42,7 +42,7 @@ concept Continuations = requires(C& counted, Index place, Index match, Token tok
 /// each distinct token, goes to tokens that did not follow the match. The next shorter match shares it out in the same way,
 /// and so on. The probability of a node is the product along its path. The tree first gets limits.trunk nodes of the path of
 /// eldest children, then the nodes of largest probability. An eldest child comes before its siblings, whatever its
-/// probability. Of equally probable nodes the first found comes first: the child of the earlier node, then the lower id.
+/// probability. Among equals, the child of the earlier node comes first, then the lower id.
 ///
 /// Source: prediction by partial matching with escape method D (Howard and Vitter, "Practical Implementations of Arithmetic
 /// Coding", 1993), with exclusion.

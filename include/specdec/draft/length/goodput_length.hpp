@@ -34,7 +34,7 @@ namespace specdec {
 /// Using Goodput", arXiv:2406.14066). Deviation: acceptance by position, from StepRecord::survival, not a single rate.
 /// While γ = 0 nothing is learnt about the drafter. So a probe drafts now and then: when `probing` times the cost since the
 /// last draft covers the probe's expected loss. The first steps draft to learn, too.
-/// Considers lengths up to RunningSurvival::reach(): twice the longest draft so far, at least 16.
+/// Considers lengths up to RunningSurvival::reach.
 /// Throws: std::invalid_argument unless 1 <= batch <= largest_batch, window >= 1 and 0 < probing < 1, and where
 /// next() gets a negative number.
 /// Cost: O(1) a step for each length considered.
@@ -55,7 +55,7 @@ class GoodputLength {
     this->batch(batch);
   }
 
-  /// The most sequences. Their tokens of a call can still be counted in an Index.
+  /// The most sequences: the tokens of one call of all of them fit into an Index.
   static constexpr Index largest_batch = Index{1} << 30;
 
   /// From now on, calls are shared by this many sequences.

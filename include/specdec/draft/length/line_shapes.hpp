@@ -14,7 +14,7 @@ namespace specdec {
 /// Lines of every length, for a ModelDrafter{small}, a drafter from text or any other drafter of lines. The drafter may
 /// propose fewer tokens than it is asked for.
 ///
-/// Considers lengths up to RunningSurvival::reach(): twice the longest draft so far, at least 16. So lengths reach a large
+/// Considers lengths up to RunningSurvival::reach, about twice the longest draft so far. So lengths reach a large
 /// Options::gamma only if long drafts pay off.
 struct LineShapes {
   static constexpr double usual_window = 100;

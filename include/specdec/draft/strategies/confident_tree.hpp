@@ -23,13 +23,13 @@ namespace specdec {
 /// Drafts the tokens that the model is most confident of. The confidence in a token is the product of the draft
 /// probabilities along its path. In each level the `width` nodes of largest confidence get their `width` likeliest tokens as
 /// children. Of all tokens found, the `nodes` tokens of largest confidence are proposed. They form a tree, because the
-/// confidence falls along a path. Of equally confident tokens the first found comes first: the one nearer to the context,
-/// then the child of the earlier node, then the lower id.
+/// confidence falls along a path. Among equals, the token nearer to the context comes first, then the child of the earlier
+/// node, then the lower id.
 ///
 ///   ModelDrafter drafter{small, ConfidentTree{.width = 8, .depth = 5, .nodes = 48}};
 ///
 /// All tokens are chosen, none is drawn, so all rows are one-hot.
-/// Near the end of a bounded context (context_size) fewer nodes get children; then the draft is empty.
+/// Near the end of a bounded context fewer nodes get children: see ModelDrafter.
 /// Source: Li et al., "EAGLE-2", arXiv:2406.16858, sections 4.1 and 4.2. Deviation: a node gets no children if none of them
 /// could be proposed; this changes only the cost.
 /// Throws: std::invalid_argument, when a ModelDrafter is made, unless 1 <= width <= 1024 and depth and nodes are in

@@ -126,8 +126,8 @@ class SparesWithin {
 /// remove the deepest level first. Within a level they first remove the second trunk's token, then the least likely spares.
 /// To let a draft length choose (CostOptimalLength with SpareShapes), pass std::cref(policy): the eldest children of its
 /// shape() are the trunk, their siblings are spares.
-/// The model need not take trees: it takes in one trunk after the other. Near the end of a bounded context (context_size)
-/// trunks get shorter, then empty.
+/// The model need not take trees: it takes in one trunk after the other. Near the end of a bounded context trunks get
+/// shorter: see ModelDrafter.
 /// Throws: std::invalid_argument if a trunk or a number of spares is negative, or if trunks and spares together have more
 /// than longest_draft tokens.
 /// Random: one draw per token of a trunk, by ascending number: the first token, the second trunk, the rest of the trunk.

@@ -46,8 +46,8 @@ inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, 
 ///
 /// Siblings are drawn (Independent, WithoutReplacement) or chosen (Likeliest). Limits keep the first nodes of the shape. To
 /// let a draft length choose the shape (CostOptimalLength with TreeShapes), pass std::cref(policy). If a row has too few
-/// tokens, its node has fewer children than in the shape. Near the end of a bounded context (context_size) fewer nodes get
-/// children; then the tree is empty.
+/// tokens, its node has fewer children than in the shape. Near the end of a bounded context fewer nodes get children: see
+/// ModelDrafter.
 /// Source: SpecInfer, arXiv:2305.09781 (trees of drafts); Jeon et al., arXiv:2402.14160, and Chen et al.,
 /// arXiv:2402.12374 (siblings without replacement).
 /// Random: one draw per drawn token, by ascending number.
