@@ -228,7 +228,8 @@ class ModelDrafter {
     return !feeds_.empty();
   }
 
-  // Once for a draft: rolls the cache back to the context. Empties the cache if another drafter has used the Model since.
+  // Once for a draft: rolls the cache back to the context. Empties the cache of a Model that is new or that others used
+  // since.
   template <class Request>
   void go_on(const Request& request, Context& context) {
     if (std::exchange(context.begun, true)) return;

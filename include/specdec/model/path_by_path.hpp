@@ -34,9 +34,9 @@ namespace specdec {
 /// Throws: also std::invalid_argument on a token outside the vocabulary, and in keep(path) if `path` is no path of the tree.
 /// After a throw open trees, too, are as before.
 /// Cost: a call of the model for each branch that leads to a wanted row. The call feeds only tokens that the branch before
-/// does not share. With many texts, the tree with the most of these branches decides. Each row is copied, also after a line,
-/// so that all rows have one type. Tokens that lead to no wanted row are not fed. keep() may keep tokens that the model has
-/// not cached: the next call feeds them.
+/// does not share. With many texts, the tree with the most of these branches decides how many calls. Each row is copied,
+/// also after a line, so that all rows have one type. Tokens that lead to no wanted row are not fed. keep() may keep tokens
+/// that the model has not cached: the next call feeds them.
 template <class M>
 class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   using Base = detail::WrapsModel<PathByPath, M, true>;

@@ -38,8 +38,8 @@ namespace specdec {
 /// than first + last tokens.
 /// Cost: while the window stays, a call takes one call of the model with its own tokens. When the window moves, once in
 /// `stride` tokens, the model is fed up to `last` tokens: (last − stride)/stride more for each token of the text. A call
-/// takes two or more calls of the model if wanted rows lie before and after a move. With many texts, one such text is
-/// enough, and the other texts wait. Each row is copied.
+/// takes two or more calls of the model if wanted rows lie before and after a move. With many texts, one such text causes
+/// the calls, and the other texts wait. Each row is copied.
 /// Example: examples/short_memory.cpp.
 template <class M>
 class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {

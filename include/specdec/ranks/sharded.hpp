@@ -44,7 +44,7 @@ namespace specdec {
 /// or a residual (a residual mass, an overlap) takes one, of one number: each rank sums its own columns. A draw from a
 /// residual takes two, with three numbers in all. So each question moves O(1) numbers. Only copies and entropies, which
 /// read whole rows in segments, move the rows.
-/// A draft's rows may be spread, too, in the target's columns. Else every rank holds an equal whole draft.
+/// A draft's rows may be spread, too, in the target's columns. Else every rank holds the whole draft; all copies are equal.
 /// γ tokens and k draws need O(γ·k) numbers for any vocabulary; an all-gather of the rows would need (2γ + 1)·V.
 /// Throws, on all ranks: std::invalid_argument if the columns do not make up the vocabulary; std::logic_error if the ranks
 /// differ in their rows, tokens, parents or generators; std::runtime_error if a rank could not give its numbers.
