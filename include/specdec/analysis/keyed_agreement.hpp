@@ -65,7 +65,7 @@ template <Distribution P, Distribution Q>
 double keyed_agreement(const P& p, const Q& q) {
   detail::CommonTokens common(p, q);
   std::ranges::sort(common.tokens, {}, &detail::CommonTokens::Numbers::ratio);
-  // Sums from both ends. A subtraction from the total would keep the total's rounding error.
+  // Sums from both ends. A subtraction would keep the total's rounding error, which matters if the rest is small.
   std::vector<double> p_from(common.tokens.size());
   double p_sum = common.p_alone, q_sum = common.q_alone, agreement = 0;
   for (auto k = common.tokens.size(); k-- > 0;) p_from[k] = p_sum += common.tokens[k].p;

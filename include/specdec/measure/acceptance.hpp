@@ -128,7 +128,7 @@ struct Acceptance {
   std::vector<double> block_acceptance() const { return per(drafted, block); }
 
   /// The acceptance rate α = E Σ min(p, q): the mean of min(1, p/q) over drafted tokens. Tokens after a token with p = 0 are
-  /// left out. The tokens of a draft are not independent. So the standard error is computed for a ratio over drafts.
+  /// left out. The tokens of a draft are not independent. So the standard error comes from a ratio estimator over drafts.
   Estimate rate() const {
     if (tokens_ == 0) return {};
     const double alpha = accepted_ / tokens_;

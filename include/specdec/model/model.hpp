@@ -56,7 +56,7 @@ consteval bool sized_and_truncatable() {
 }
 
 /// Throws if a model returned the wrong number of rows, or rows of the wrong vocabulary size `size`. Such rows would be read
-/// out of bounds. The message calls the model `model`.
+/// or copied out of bounds. The message calls the model `model`.
 inline void check_shape(const char* model, Index rows, Index size, Index asked, Index vocab_size) {
   if (rows != asked || (asked > 0 && size != vocab_size))
     invalid_argument("the ", model, " returned ", rows, " rows over ", size, " tokens, expected ", asked,

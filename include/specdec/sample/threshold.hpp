@@ -45,7 +45,7 @@ class ThresholdSearch {
 
   /// The largest cut in [floor, ceiling] such that the tokens that it keeps weigh at least `target`. If all tokens from the
   /// floor on weigh less, the result is floor. `total` is the weight of these tokens, if known. With `total`, the sample
-  /// estimates only the weight of the many light tokens. It does this well.
+  /// estimates only the many light tokens, which it does well, not the few heavy ones.
   /// Throws: InvalidDistribution on a NaN and on a logit of +inf.
   Scalar operator()(Scalar floor, Scalar ceiling, double target, std::optional<double> total = {}) {
     open_ = {ordered_key(floor), ordered_key(ceiling)};

@@ -26,8 +26,8 @@ struct CostOptimalOptions {
 ///
 ///   (E[draft time] + E[target time]) / (1 + the drafted tokens that are expected to be accepted),
 ///
-/// among the shapes of a family: lines, trunks with spares, trees. One choice is to draft nothing: this switches off a
-/// drafter that does not pay.
+/// among the shapes of a family: lines, trunks with spares, trees. One choice is to draft nothing: a drafter that does not
+/// pay is off, and decoding is ordinary.
 ///
 ///   SpecDec line{target, ModelDrafter{small}, BlockVerifier{}, CostOptimalLength{}};
 ///   CostOptimalLength trees{TreeShapes{.most_nodes = 32}};                          // or SpareShapes{}

@@ -189,7 +189,7 @@ class Spares<Policy>::Growth {
   void end() { trunk_ = second_left_ = 0; }
 
   bool next() const { return second_left_ > 0 || drawn_ < trunk_; }
-  /// The first trunk's rest does not follow the second trunk: the cache is rolled back to the context.
+  /// The first trunk's rest does not follow the second trunk. So after the second trunk the cache goes back to the context.
   DraftWish wish() const {
     if (drawn_ == 0) return {};
     return {.tokens = std::span(tokens_).subspan(static_cast<std::size_t>(parent()), 1),
