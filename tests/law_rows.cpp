@@ -259,6 +259,7 @@ const std::vector<Kind>& kinds() {
       kind<AsLogits<BFloat, 70>>("logits of bfloat16, T = 0.7", in_float),
       kind<AsNormalisedLogits<float>>("logits of float with their log-sum-exp", in_float),
       kind<AsSparse<float>>("lists of float"),
+      kind<AsList<double>>("lists of structs"),
       kind<AsTopTwo>("the likeliest two of logits"),
       kind<AsVariant>("one of two kinds"),
   };

@@ -40,6 +40,7 @@
 #include "specdec/model/replayed.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/model/windowed.hpp"
+#include "specdec/rows/kinds/list_row.hpp"
 #include "specdec/rows/kinds/logits.hpp"
 #include "specdec/rows/kinds/mapped.hpp"
 #include "specdec/rows/kinds/part_of_row.hpp"

@@ -69,6 +69,25 @@ mutant("numbers-first-max", "rows/numbers.hpp", "tests/rows/numbers",
        "if (!(m <= largest)) largest = std::isnan(largest) ? largest : m;", "largest = m;")
 mutant("numbers-strided-as-neighbours", "rows/numbers.hpp", "tests/rows/numbers",
        "if (step() == 1) {", "if (true) {")
+mutant("list-row-by-place", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row", "if (x < size() && id_at(x) == x) return x;", "if (x < size()) return x;")
+mutant("list-row-sum-one-too-far", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row",
+       "if (start <= id_at(k) && id_at(k) - start < count) sum", "if (start <= id_at(k) && id_at(k) - start <= count) sum")
+mutant("list-row-segment-one-too-early", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row",
+       "if (start <= id_at(k) && id_at(k) - start < count) out", "if (start < id_at(k) && id_at(k) - start < count) out")
+mutant("list-row-draws-places", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row",
+       "Token support(Index k) const { return row.id_at(k); }", "Token support(Index k) const { return static_cast<Token>(k); }")
+mutant("list-row-mass-unchecked", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row", "<= 1e-3 +", "<= 1e3 +")
+mutant("list-row-of-any-length-summed", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row",
+       "if (list.size() > checked_size) return;", "")
+mutant("list-row-temperature-forgotten", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row",
+       "normalise(1 / logits.temperature);", "normalise(1);")
+mutant("list-row-shift-forgotten", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row", "shift_ = value(largest_);", "")
+mutant("list-row-last-of-equals", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row",
+       "id_at(k) < id_at(best))) best", "id_at(k) > id_at(best))) best")
+mutant("list-row-infinite-logit", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row",
+       "if (largest_ < 0 || !std::isfinite(value(largest_)))", "if (largest_ < 0)")
+mutant("list-row-error-unnamed", "verify/drafted.hpp", "tests/rows/kinds/list_row",
+       "return detail::in_row(name, i, [&] { return detail::NamedRow(rows[i], name, i); });", "return detail::NamedRow(rows[i], name, i);")
 mutant("sparse-missing-token-has-neighbour's", "rows/kinds/sparse.hpp", "tests/rows/kinds/sparse",
        "return k < support_size() && support(k) == x ? listed(k) : 0.0;", "return k < support_size() ? listed(k) : 0.0;")
 mutant("sparse-lower-bound", "rows/list.hpp", "tests/rows/kinds/sparse",

@@ -199,4 +199,25 @@ struct AsSparse {
   }
 };
 
+// Lists of structs, as engines have them: the tokens that have mass. A whole vocabulary is listed where all have some.
+template <class S>
+struct AsList {
+  using Scalar = double;
+  struct Candidate {
+    std::int64_t id;
+    S p;
+  };
+  std::vector<std::vector<Candidate>> held;
+  Index cols = 0;
+
+  void hold(const RowMajor<double>& m) {
+    cols = m.cols();
+    held.assign(static_cast<std::size_t>(m.rows()), {});
+    for (Index i = 0; i < m.rows(); ++i)
+      for (Index x = 0; x < cols; ++x)
+        if (m(i, x) != 0) held[static_cast<std::size_t>(i)].push_back({x, static_cast<S>(m(i, x))});
+  }
+  auto view() const { return specdec::ListRows{held, &Candidate::id, &Candidate::p, cols}; }
+};
+
 }  // namespace support

@@ -224,7 +224,8 @@ class Drafted {
 
   template <class Cache>
   static auto named(const char* name, const Cache& rows, Index i) {
-    return detail::NamedRow(rows[i], name, i);
+    // A row may check itself as it is made.
+    return detail::in_row(name, i, [&] { return detail::NamedRow(rows[i], name, i); });
   }
 
   Token token_at(Index k) const { return static_cast<Token>(rows_.tokens[k]); }
