@@ -1,4 +1,4 @@
-# The tables of bench/report, out of Google Benchmark's JSON: one field a line, one object a run.
+# Prints the tables of bench/report from Google Benchmark's JSON, which has one field per line and one object per run.
 
 function value(line) {
   sub(/^[^:]*: */, "", line)
@@ -38,7 +38,7 @@ function time(what, rule, kind, order, vocab) { return median("native " bench(wh
 
 function ratio(a, b) { return a == "" || b == "" || b == 0 ? "" : a / b }
 
-# To two figures, as far as they stand behind the point.
+# Two significant figures; all figures before the decimal point.
 function number(x) {
   if (x == "") return "–"
   if (x >= 10) return sprintf("%.0f", x)
