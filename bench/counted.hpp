@@ -1,4 +1,4 @@
-// Rows and chance that count what a verifier asks of them.
+// Rows and a source of chance that count what a verifier reads and draws.
 #pragma once
 
 #include <optional>
@@ -19,11 +19,11 @@ using specdec::Token;
 /// How much of a row has been read.
 struct Reads {
   Index lookups = 0;  ///< single entries
-  Index summed = 0;   ///< entries read many at a time, as often as they were
+  Index summed = 0;   ///< entries read as part of a segment, counted each time
   bool touched() const { return lookups + summed > 0; }
 };
 
-/// A sampler of one kind of row as the sampler of another.
+/// The type of a sampler for another type of row.
 template <class Sampler, class R>
 struct Rebind;
 template <template <class> class Sampler, class Old, class R>
@@ -31,7 +31,7 @@ struct Rebind<Sampler<Old>, R> {
   using Type = Sampler<R>;
 };
 
-/// A row that counts what is read of it. `Normalises`: it reads itself whole, once, when it is first asked.
+/// A row that counts its reads. `Normalises`: the first request reads the whole row once.
 template <specdec::Distribution R, bool Normalises>
 class CountedRow : public R {
  public:
@@ -92,7 +92,7 @@ class CountedRow : public R {
   Reads* reads_;
 };
 
-/// A matrix of counted rows; reads[i] is for row i.
+/// A matrix of counted rows. reads[i] counts the reads of row i.
 template <specdec::DistributionMatrix M, bool Normalises>
 class CountedRows {
  public:
@@ -111,7 +111,7 @@ class CountedRows {
   std::vector<Reads>* reads_;
 };
 
-/// Chance from a generator that counts what it is asked for. Its race is the library's loop.
+/// Chance from a generator. Counts draws and rounds of races. A race is the library's run_race.
 class CountingChance {
  public:
   explicit CountingChance(std::mt19937_64& generator) : chance_(generator) {}
@@ -137,7 +137,7 @@ class CountingChance {
     const Index before = draws;
     const std::optional<Token> y = specdec::run_race(*this, w, p, q);
     const Index drawn = draws - before;
-    rounds += drawn + (y ? 0 : 1);  // the round that was lost drew nothing
+    rounds += drawn + (y ? 0 : 1);  // a lost round draws nothing
     if (drawn >= specdec::max_race_rounds) ++settled;
     return y;
   }

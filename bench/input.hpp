@@ -1,4 +1,4 @@
-// What one bench runs over: drafts really drawn from the draft rows, and the rows they are judged by.
+// The input of one bench: target and draft rows, and drafts that are drawn from the draft rows.
 #pragma once
 
 #include <algorithm>
@@ -18,18 +18,18 @@
 
 namespace bench {
 
-/// Which part of a pool a bench uses.
+/// The part of a pool that a bench uses.
 struct Cut {
   Index gamma;
   bool warm;
-  Index at_least;  // so many drafts
+  Index at_least;  // the least number of drafts
 
   std::string key() const { return std::to_string(gamma) + (warm ? "w" : "c") + std::to_string(at_least); }
 };
 
-/// The rows of a pool cut into blocks of γ+1 target and γ draft rows, and drafts for them. Draft k is for
-/// block k modulo the number of blocks. Cold, a batch of drafts visits no row twice; warm, it runs over the few
-/// blocks that fit the cache.
+/// The rows of a pool, cut into blocks of γ+1 target rows and γ draft rows, and drafts for these blocks. Draft k
+/// is for block k modulo the number of blocks. Cold: a batch of drafts visits no row twice. Warm: a batch visits
+/// only the few blocks that fit into the cache.
 template <class Kind>
 class Input {
  public:
@@ -65,7 +65,7 @@ class Input {
     return with_drawn(counted(kind_->rows(Side::target, first(k), gamma_ + 1), reads), k);
   }
 
-  /// Reading row i of block k once.
+  /// Reads row i of block k once.
   float read(Side side, Index k, Index i) const { return kind_->read(side, first(k) + i); }
   /// Writes row i of block k as float probabilities.
   void write(Side side, Index k, Index i, Eigen::Ref<Row> out) const {
@@ -99,7 +99,8 @@ class Input {
     return CountedRows<decltype(matrix), Kind::normalises>(matrix, reads);
   }
 
-  // A token of each of the first `count` rows of every draft's block; a row keeps what its sampler has read.
+  // Draws a token from each of the first `count` rows of every draft's block. All drafts of a block share the sampler of a
+  // row, so that its sums are computed once.
   std::vector<Token> draw(Side side, Index count, std::mt19937_64& generator) const {
     std::vector<Token> tokens(static_cast<std::size_t>(drafts_ * count));
     for (Index block = 0; block < blocks_; ++block) {
@@ -121,7 +122,7 @@ class Input {
   std::vector<Token> tokens_, drawn_;
 };
 
-/// The rows of an input as matrices of float probabilities: what a plain implementation makes of them first.
+/// The rows of an input as matrices of float probabilities, which a plain implementation needs.
 template <class Kind>
 class WholeRows {
  public:

@@ -1,14 +1,13 @@
-// The calls whose instructions are counted, one an argument; see the script `instructions`.
+// The calls for counting instructions, one for each argument; see the script `instructions`.
 //
-//   specdec_instructions --compiler     prints what the counts are filed under
+//   specdec_instructions --compiler     prints the compiler's name, under which the counts are kept
 //   specdec_instructions --list         prints the names of the calls
-//   specdec_instructions block_dense    makes that call 20 times, on the same inputs every time
+//   specdec_instructions block_dense    makes this call for 20 drafts, which are the same in every run
 //   specdec_instructions --step block_dense
-//                                       makes one in a process that it steps through, and prints the number of steps:
-//                                       slow, but for any instruction that the processor knows
+//                                       makes the call once in a process that it single-steps, and prints the number of
+//                                       steps: slow, but it counts any instruction that the processor knows
 //
-// Only the function of that name is of interest: it is not inlined and has C linkage, so that callgrind can be
-// told to collect inside it and nowhere else.
+// The function of a call is not inlined and has C linkage, so that callgrind can count inside this function only.
 #include <cstddef>
 #include <cstdlib>
 #include <iostream>
@@ -44,13 +43,13 @@ using bench::Rows;
 using specdec::Token;
 using specdec::Verdict;
 
-/// What a call works on.
+/// The input of a call.
 struct Block {
   Rows target, draft;
   std::span<const Token> tokens;
 };
 
-/// 64 tokens that branch, over the rows of a block.
+/// A tree of 64 tokens over the rows of a block.
 struct Tree {
   using Row = specdec::VariantRow<specdec::DenseRow<float>, specdec::OneHotRow>;
   static constexpr Index size = 64;
@@ -65,7 +64,7 @@ struct Tree {
     target.push_back(block.target.row(0).data());
   }
 
-  /// Four behind each.
+  /// Four chosen tokens after each token.
   static Tree of_chosen(const Block& block) {
     Tree tree(block);
     for (Index k = 0; k < size; ++k)
@@ -73,7 +72,7 @@ struct Tree {
     return tree;
   }
 
-  /// A drawn token and seven chosen ones behind each drawn one.
+  /// A drawn token and seven chosen tokens after each drawn token.
   static Tree of_trunk_and_spares(const Block& block) {
     Tree tree(block);
     for (Index i = 0; i < size / 8; ++i) {
@@ -161,7 +160,8 @@ constexpr Call calls[] = {
 
 constexpr Index drafts = 20;
 
-/// So many of the same 20 drafts of 8 tokens for every call and machine. Calls at_edge() before and after each.
+/// Makes the call for the first `times` of 20 drafts of 8 tokens. The drafts are the same for every call and machine.
+/// at_edge() runs before and after each call.
 template <class AtEdge>
 void make(const Call& call, Index times, AtEdge&& at_edge) {
   constexpr Index gamma = 8;
@@ -185,8 +185,8 @@ void make(const Call& call, Index times, AtEdge&& at_edge) {
 }
 
 #if defined(__linux__)
-/// The instructions of one call, counted one by one in a process that stops at every edge. (Stopping itself takes some
-/// dozens.) Negative where processes may not be stepped through.
+/// The instructions of one call, counted by single steps in a child process that stops before and after the call. Stopping
+/// itself adds some dozens. Negative if processes may not be stepped here.
 long steps(const Call& call) {
   const pid_t child = fork();
   if (child == 0) {

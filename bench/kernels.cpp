@@ -1,16 +1,16 @@
-// What it costs to read whole rows of 128 256 numbers from memory, beside reading them alone; see the script `kernels`.
+// Times the functions that read whole rows of 128 256 numbers from memory; see the script `kernels`.
 //
-//   read               the sum of a row of floats: what memory takes
-//   log_sum_exp        a row of float logits, normalised
-//   half_log_sum_exp   a row of logits of 16 bits
+//   read               the sum of a row of floats: the time of the memory
+//   log_sum_exp        the log-sum-exp of a row of float logits
+//   half_log_sum_exp   the log-sum-exp of a row of 16-bit logits
 //   top_p, top_k, chain
-//                      the steps of sampling, p = 0.95, k = 40, and both after temperature 0.8
+//                      sampling steps: p = 0.95, k = 40, and both after temperature 0.8
 //   residual           the mass of (p − q)+ of two rows of float probabilities
-//   logits_residual    of two rows of float logits whose log-sum-exps are known
+//   logits_residual    the mass of (p − q)+ of two rows of float logits with known log-sum-exps
 //   keyed              a keyed draw from a row of float probabilities
-//   logits_keyed       from a row of float logits
+//   logits_keyed       a keyed draw from a row of float logits
 //
-// Rows take turns, 256 MB of them, so that each is read from memory.
+// The calls go through 256 MB of rows, so that each row is read from memory.
 #include <benchmark/benchmark.h>
 
 #include <cmath>
@@ -33,7 +33,7 @@ using namespace specdec;
 
 constexpr Index vocab_size = 128'256, bytes = Index{1} << 28;
 
-/// Rows of N(0, 1) logits, or of probabilities that come of them: one row, again and again.
+/// 256 MB of copies of one row: N(0, 1) logits, or their probabilities.
 template <class S>
 const std::vector<S>& rows(bool probabilities) {
   static std::vector<S> kept[2];
@@ -53,7 +53,7 @@ const std::vector<S>& rows(bool probabilities) {
   return out;
 }
 
-/// Times f(row, next row).
+/// Times f(row, next row) over all rows.
 template <class S, class F>
 void time(benchmark::State& state, bool probabilities, F&& f) {
   const auto& all = rows<S>(probabilities);

@@ -1,16 +1,16 @@
-// The kinds of rows that a verifier can be given, each made of the same pool of logits.
+// The kinds of rows that a verifier can take, all made from the same pool of logits.
 //
 // A kind has
-//   name                      what the benches call it
+//   name                      its name in the benches
 //   rows(side, first, count)  `count` rows from `first` on, as a verifier takes them
-//   read(side, i)             what reading row i once comes to, vectorised
-//   write(side, i, out)       row i as float probabilities over the whole vocabulary
+//   read(side, i)             reads row i once, vectorised: a sum, or a log-sum-exp
+//   write(side, i, out)       writes row i as float probabilities over the whole vocabulary
 // and these traits
-//   plain                     whether rows() is a matrix of float probabilities as it is
-//   as_float                  whether its floor and its reference are those of that matrix
-//   normalises                whether the first look at a row has to read all of it
-//   drawn_ahead               whether the verifier also gets a token drawn from every target row
-//   entry_bytes               size of one number of a row
+//   plain                     rows() is already a matrix of float probabilities
+//   as_float                  floor and reference are not run, because those of FloatRows hold for it too
+//   normalises                the first look at a row must read all of it
+//   drawn_ahead               the verifier also gets a token drawn from every target row
+//   entry_bytes               bytes of one number of a row
 #pragma once
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class PerSide {
   T target_, draft_;
 };
 
-/// Eigen vectorises a sum, and a cast that is stored, but not the sum of a cast.
+/// The sum of a row. Eigen does not vectorise the sum of a cast, so numbers that are no floats are first stored as floats.
 template <class R>
 float vectorised_sum(const R& row) {
   if constexpr (std::is_same_v<typename R::Scalar, float>) {
@@ -64,7 +64,7 @@ float vectorised_sum(const R& row) {
   }
 }
 
-/// Probabilities, stored as S.
+/// Probabilities of type S.
 template <class S>
 class StoredRows : public KindTraits {
  public:
@@ -110,7 +110,7 @@ struct Bfloat16Rows : StoredRows<Eigen::bfloat16> {
   static constexpr const char* name = "bfloat16";
 };
 
-/// The rows of FloatRows over again; for kinds that differ in how they are passed.
+/// Base of kinds that pass the rows of FloatRows in another way.
 class SharedFloatRows : public KindTraits {
  public:
   static constexpr bool as_float = true;
@@ -124,7 +124,7 @@ class SharedFloatRows : public KindTraits {
   const FloatRows* floats_;
 };
 
-/// A pointer to each row.
+/// Float probabilities, with a pointer to each row.
 class PointerRows : public SharedFloatRows {
  public:
   static constexpr const char* name = "pointers";
@@ -154,7 +154,7 @@ struct SampledRows : SharedFloatRows {
   auto rows(Side side, Index first, Index count) const { return floats_->rows(side, first, count); }
 };
 
-/// What both kinds of logits share.
+/// Base of both kinds of logits.
 class PoolLogits : public KindTraits {
  public:
   explicit PoolLogits(const Pool& pool) : pool_(&pool) {}
@@ -169,7 +169,7 @@ class PoolLogits : public KindTraits {
   const Pool* pool_;
 };
 
-/// log Σ exp of a row of logits, as one would write it with Eigen.
+/// log Σ exp of a row of logits, written with Eigen.
 template <class L>
 float log_sum_exp(const L& l) {
   const float largest = l.maxCoeff();
@@ -188,7 +188,7 @@ struct LogitsRows : PoolLogits {
   float read(Side side, Index i) const { return log_sum_exp(pool_->logits(side, i)); }
 };
 
-/// The same, and log Σ exp of every row with them.
+/// Logits at temperature 1, with the log Σ exp of every row.
 class LogitsLseRows : public PoolLogits {
  public:
   static constexpr const char* name = "logits_lse";
@@ -213,7 +213,7 @@ class LogitsLseRows : public PoolLogits {
   PerSide<std::vector<double>> log_sum_exp_;
 };
 
-/// The 50 most probable tokens of every row (half the vocabulary where that is less), normalised, by id.
+/// The 50 most probable tokens of every row, normalised and sorted by id. (At most half of the vocabulary.)
 class SparseRows : public KindTraits {
  public:
   static constexpr const char* name = "sparse";

@@ -1,44 +1,45 @@
-// What one verification costs: every rule of the library over kind of row, draft length, vocabulary, order of
-// the ids and acceptance rate, with the rows in memory or in the cache.
+// Times one verification: every rule of the library over kind of row, draft length, vocabulary, order of the ids and
+// acceptance rate, with the rows in memory or in the cache.
 //
 //   specdec_bench                                                            a few minutes, see below
 //   specdec_bench --benchmark_filter='_block/gamma:8/vocab:32000/logits/ordered/accept:(30|95)/warm'
 //
 //   verify_<rule>      the verifier of the library
-//   reference_<rule>   the rule as its paper prints it, on whole rows of float probabilities (reference.hpp);
-//                      from any other kind of row these are made first, all of them, in memory
-//   floor_<rule>       no rule at all: reading once the rows that such a rule cannot but read, those whose
-//                      residual it needs and the one it draws from. A vectorised sum; of logits a log-sum-exp
-//   lse_<rule>         the log-sum-exp of those rows in which the verifier looks a probability up, by their
-//                      logits: what the library cannot but compute (for rows of logits only)
+//   reference_<rule>   the rule as its paper prints it, on whole rows of float probabilities (reference.hpp).
+//                      Rows of any other kind are first converted to these, in memory
+//   floor_<rule>       no rule: one pass over the rows that the reference must read, which are the rows with a
+//                      residual and the row of its draw. A vectorised sum; for logits a log-sum-exp
+//   lse_<rule>         the log-sum-exp of the rows in which the verifier looks up a probability: the library must
+//                      compute it (rows of logits only)
 //
-//   <rule>             token, block, greedy_block, argmax, sample_match; greedy_fresh is greedy_block where
-//                      every call is the first of its sequence, so that no modification is live
+//   <rule>             token, block, greedy_block, argmax, sample_match. greedy_fresh is greedy_block, but every
+//                      call is the first of its sequence, so that no modification is live
 //   gamma:1|4|8|16     drafted tokens
 //   vocab:1000|32000|128256|256000
 //   <kind>             float, half, bfloat16, pointers, logits, logits_lse, sparse, sampled: see kinds.hpp.
-//                      Floor and reference of pointers and sampled are those of float
-//   ordered|shuffled   ids by frequency, or every row in an order of its own
-//   accept:30|70|95    acceptance rate in percent: the drafter is made to have it (draft_noise in rows.hpp)
-//   cold|warm          every batch of calls finds a cache that has forgotten the rows; or its rows, 8 MB of
-//                      them or one block, have been read before
+//                      For pointers and sampled, use floor and reference of float
+//   ordered|shuffled   ids by frequency, or in every row another order
+//   accept:30|70|95    acceptance rate of the drafter in percent (draft_noise in rows.hpp)
+//   cold|warm          cold: no row is in the cache when a batch of calls begins. Warm: the rows of the batch
+//                      (8 MB, or one block) have been read before
 //
-// That makes some 24 000 (a filter makes listing them quick). Without a filter only those of gamma:8/vocab:128256/accept:70/cold run (and
-// what other files register). Benches of one vocabulary, order and acceptance rate share a pool of rows, which
-// takes seconds to make, and no two pools live at a time: with random interleaving, filter for one of them.
+// These are about 24 000 benches (with a filter, listing them is quick). Without a filter only
+// gamma:8/vocab:128256/accept:70/cold and the benches of other files are run. Benches with one vocabulary, order and
+// acceptance rate share a pool of rows. A pool takes seconds to make, and only one exists at a time. So, with
+// random interleaving, filter for one pool.
 //
-// What is timed is checked. Every verdict must be possible (0 <= τ <= γ, p_τ(Y) > 0), and on a small
-// vocabulary the verifier and the reference must accept equally many tokens in the mean; a bench that fails
-// says so instead of giving a time. Counters:
+// The results are checked. Every verdict must be possible (0 <= τ <= γ, p_τ(Y) > 0). On a small vocabulary, verifier and
+// reference must accept equally many tokens on average. A bench that fails reports an error instead of a time. Counters:
 //
 //   accepted           the mean τ
-//   alpha              the acceptance rate of the rows before any of them was cut to a list
+//   alpha              the acceptance rate of the rows, before any row is cut to a list
 //   draws              tokens drawn per verification
-//   rounds, rounds_se  rounds of the race (that for the bonus token is one) per position, which is 1 in
-//                      expectation for token and block verification whatever the models, and its standard
-//                      error. Less where races went on for so long that they were settled by a pass
+//   rounds, rounds_se  rounds of races per position, and the standard error. The race for the bonus token has one
+//                      round. For token and block verification the expectation is 1, whatever the models. It is
+//                      less if long races were ended by a pass over the rows
 //   rows               rows that the verifier looks at, or that the floor reads
-//   bytes              bytes that the verifier reads of them, twice where twice; of a list without its ids
+//   bytes              bytes that the verifier reads from them; bytes read twice count twice, ids of lists do not
+//                      count
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -67,7 +68,7 @@ void add(const Setting& setting) {
     add_kind(setting);
 }
 
-/// Pool by pool.
+/// Adds the benches pool by pool.
 void add_everything() {
   for (const Index vocab_size : {1000, 32000, 128256, 256000})
     for (const Order order : {Order::ordered, Order::shuffled})
@@ -83,7 +84,7 @@ void add_selection() {
 }  // namespace
 }  // namespace bench
 
-/// The short default of --benchmark_min_time is enough for medians of several repetitions.
+/// Sets a short default of --benchmark_min_time, which is enough for medians of several repetitions.
 int main(int argc, char** argv) {
   const bool everything = std::any_of(argv + 1, argv + argc, [](std::string_view argument) {
     return argument.starts_with("--benchmark_filter") || argument.starts_with("--benchmark_list_tests");

@@ -1,4 +1,4 @@
-// What is known of a rule on an input apart from its time: that it is right, its verdicts, what it reads.
+// Measures everything about a rule on an input but its time: whether it is right, its verdicts, what it reads.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class Mean {
   double count_ = 0, sum_ = 0, squares_ = 0;
 };
 
-/// Whether verifier and reference accept equally many tokens: within 5 standard errors over 3000 blocks of a
+/// Whether verifier and reference accept equally many tokens, within 5 standard errors over 3000 drafts with a
 /// small vocabulary.
 template <class Rule, class Kind>
 bool agree() {
@@ -56,7 +56,7 @@ bool agree() {
   return result;
 }
 
-/// The generator that a timed verifier starts with, and so do its verdicts.
+/// The generator of timed verifiers and of Verdicts, which therefore are the timed ones.
 inline std::mt19937_64 fresh_generator() { return std::mt19937_64(6); }
 
 /// The verdicts of a rule, one for each draft.
@@ -87,7 +87,7 @@ struct AcceptanceRate {
   Mean rate;
 };
 
-/// What a rule draws and reads, over all drafts.
+/// What a rule draws and reads over all drafts.
 template <class Rule, class Kind>
 struct Counts {
   Counts(Pool& pool, const Cut& cut) {
@@ -107,7 +107,7 @@ struct Counts {
   double rounds() const { return 1 + surplus.value() / positions.value(); }
   double rounds_error() const { return surplus.error() / positions.value(); }
 
-  /// Whether each position took one round within 5 standard errors; fewer where races were cut short.
+  /// Whether the mean is one round per position, within 5 standard errors. It may be less if races were cut short.
   bool one_round_per_position() const {
     return surplus.value() <= 5 * surplus.error() && (settled || surplus.value() >= -5 * surplus.error());
   }

@@ -1,9 +1,8 @@
 // The rules as the papers print them: whole rows, residuals summed and normalised, coins in the printed
-// order. What the verifiers of the library are timed against, and held against: see agree() in verify.cpp.
+// order. The verifiers of the library are timed beside these, and must accept as much: see agree() in measured.hpp.
 //
-// Written to be read beside the paper, on float rows and with the whole-row expressions that Eigen
-// vectorises; a scratch row is kept, so that token and block allocate nothing after the first call. No checks
-// of the input.
+// Read this beside the paper. Rows are float, and whole-row expressions are vectorised by Eigen. A scratch row is kept,
+// so that token and block allocate nothing after the first call. The input is not checked.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +21,7 @@ inline double uniform(std::mt19937_64& generator) {
   return std::uniform_real_distribution<double>()(generator);
 }
 
-/// A token ∝ weights, which need not be normalised.
+/// Draws a token ∝ weights. The weights need not be normalised.
 template <class Weights>
 Token sample(const Weights& weights, std::mt19937_64& generator) {
   const double u = uniform(generator) * static_cast<double>(weights.sum());
@@ -93,7 +92,7 @@ class PlainBlock {
   Row residual_;
 };
 
-/// The same paper, Algorithms 4 to 6: greedy block verification and the modified targets it leaves behind.
+/// Sun et al., arXiv:2403.10444, Algorithms 4 to 6: greedy block verification, and the targets that it modifies.
 class PlainGreedyBlock {
  public:
   Verdict operator()(const Rows& ps, const Rows& qs, std::span<const Token> xs, std::mt19937_64& generator) {
@@ -167,7 +166,7 @@ class PlainGreedyBlock {
   Row target_, residual_;
 };
 
-/// Temperature 0: the argmax of every row.
+/// Verification at temperature 0: accepts a drafted token if it is the argmax of its row.
 struct PlainArgmax {
   Verdict operator()(const Rows& ps, const Rows& qs, std::span<const Token> xs, std::mt19937_64&) {
     for (Index i = 0;; ++i) {
@@ -178,7 +177,7 @@ struct PlainArgmax {
   }
 };
 
-/// The target's own sample of every row, while the draft guessed it.
+/// Samples from every target row, and goes on while the drafted token equals the sample.
 struct PlainSampleMatch {
   Verdict operator()(const Rows& ps, const Rows& qs, std::span<const Token> xs, std::mt19937_64& generator) {
     for (Index i = 0;; ++i) {

@@ -1,5 +1,5 @@
-// The rows that the benches run over: logits like those of a language model, and those of a drafter that is
-// as often right as the bench asks for.
+// The rows of the benches: logits like those of a language model, and logits of a drafter with the acceptance rate that the
+// bench wants.
 #pragma once
 
 #include <algorithm>
@@ -31,12 +31,12 @@ using Row = Eigen::Array<float, 1, Eigen::Dynamic>;
 
 enum class Order {
   ordered,   ///< token ids by frequency, the most frequent first
-  shuffled,  ///< every row in an order of its own
+  shuffled,  ///< in every row another order
 };
 
 enum class Side { target, draft };
 
-/// What distinguishes one pool of rows from another; `accept` is the acceptance rate in percent.
+/// The setting of a pool of rows. `accept` is the acceptance rate in percent.
 struct PoolSetting {
   Index vocab_size;
   Order order;
@@ -63,8 +63,8 @@ class TargetLogits {
   std::normal_distribution<float> normal_;
 };
 
-/// The σ for which drafts of logits target + σ·N(0, 1) have the acceptance rate `accept`, which is
-/// E Σ min(p, q): by bisection over the heads of 256 rows, where all but half a percent of the mass is.
+/// The σ for which draft logits target + σ·N(0, 1) have the acceptance rate `accept` = E Σ min(p, q). Found by
+/// bisection over the first 4096 ranks of 256 rows, which hold all but half a percent of the mass.
 inline float draft_noise(Index vocab_size, double accept) {
   const Index rows = 256, head = std::min<Index>(vocab_size, 4096);
   std::mt19937_64 generator(7);
@@ -93,7 +93,7 @@ inline float draft_noise(Index vocab_size, double accept) {
   return (low + high) / 2;
 }
 
-/// Rows of logits, and whatever is made of them on the way: it goes when they go.
+/// Rows of logits. Keeps the objects that are made from them, and destroys them with the rows.
 class Pool {
  public:
   Pool(const PoolSetting& setting, Index rows)
@@ -120,7 +120,7 @@ class Pool {
   const RowMajor& logits(Side side) const { return side == Side::target ? target_ : draft_; }
   auto logits(Side side, Index i) const { return logits(side).row(i).array(); }
 
-  /// A T made of this pool and the arguments, when it is first asked for. `key` tells one from another.
+  /// A T made from this pool and the arguments at the first call. `key` distinguishes several objects of type T.
   template <class T, class... Arguments>
   T& made(const std::string& key, const Arguments&... arguments) {
     std::shared_ptr<void>& slot = made_[typeid(T).name() + key];
@@ -134,8 +134,8 @@ class Pool {
   std::map<std::string, std::shared_ptr<void>> made_;
 };
 
-/// The pool of a setting, made on demand. Only one lives at a time: 280 MB, and with every kind of row made of
-/// it less than 1 GB. Run benches of one pool together.
+/// The pool of a setting, made on demand. Only one pool exists at a time, because it takes 280 MB, and with all
+/// kinds of rows up to 1 GB. So run the benches of one pool together.
 inline Pool& pool(const PoolSetting& setting) {
   static std::unique_ptr<Pool> only;
   if (!only || only->setting() != setting) {
@@ -146,7 +146,7 @@ inline Pool& pool(const PoolSetting& setting) {
   return *only;
 }
 
-/// Reads 64 MB of something else.
+/// Empties the cache of all rows: reads 64 MB of other numbers.
 inline float evict() {
   static const Eigen::ArrayXf other = Eigen::ArrayXf::Ones(Index{1} << 24);
   return other.sum();

@@ -1,5 +1,6 @@
-// The rules. Each names its verifier, its reference, the rows that a plain implementation reads for a verdict
-// of τ, those that the library looks a probability up in, and the positions that a verification stands to visit.
+// The rules. Each rule names its verifier and its reference. For a verdict of τ it lists the rows that a plain
+// implementation must read (plain_rows) and the rows in which the library looks up a probability (visited_rows). It
+// also gives the number of positions that a verification may visit (positions).
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@ struct RowList {
   double size() const { return static_cast<double>(target.size() + draft.size()); }
 };
 
-/// Rows 0..last of the target, and those of the draft that there are.
+/// Rows 0..last of the target, and of the draft, which has γ rows.
 inline RowList rows_up_to(Index last, Index gamma) {
   RowList rows;
   for (Index i = 0; i <= last; ++i) rows.target.push_back(i);
@@ -34,7 +35,7 @@ struct TokenRule {
     return {{tau}, {tau}};
   }
   static RowList visited_rows(Index gamma, Index tau) { return rows_up_to(tau, gamma); }
-  // Token verification visits its positions from the first to the stop. A coin decides all but the race.
+  // Token verification visits the positions from the first to the stop. A coin decides each of them, a race the last.
   static Index positions(Index, Index tau) { return tau + 1; }
 };
 
@@ -66,7 +67,7 @@ struct GreedyBlockRule : BlockRule {
   using Reference = reference::PlainGreedyBlock;
 };
 
-/// A rule without its memory: every call is the first of a sequence.
+/// A rule without state: every call is the first of a sequence.
 template <class V>
 struct Fresh {
   auto operator()(const auto& target, const auto& draft, const auto& tokens, auto& source) const {

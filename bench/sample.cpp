@@ -1,21 +1,22 @@
-// What it costs to turn logits into the distribution that is sampled.
+// Times the steps from logits to the distribution that is sampled.
 //
 //   specdec_bench --benchmark_filter='_(top_p|top_k)/vocab:128256/'
 //
-//   sample_<step>      the step of the library, from a row that nothing is known about to its first probability
-//   reference_<step>   the same as samplers on the CPU commonly have it: a list of candidates, sorted as far as
-//                      is needed (for top-p: ever more of it until the mass is reached)
-//   lse_<step>         one log-sum-exp of the row, vectorised: the least that any of it takes, top-k apart
+//   sample_<step>      the step of the library, from a new row to its first probability
+//   reference_<step>   the step as CPU samplers commonly do it: a list of candidates, sorted as far as needed (for
+//                      top-p, ever more of the list until the mass is reached)
+//   lse_<step>         one log-sum-exp of the row, vectorised. No step can take less, except top-k
 //
-//   <step>             top_p (0.95), top_k (40), min_p (0.05), chain (0.8, then these three in the order top-k,
-//                      top-p, min-p)
+//   <step>             top_p (0.95), top_k (40), min_p (0.05), chain (temperature 0.8, then top-k, top-p, min-p)
 //   vocab:1000|32000|128256|256000
 //   normal             logits N(0, 1), so that most tokens stay in the nucleus
-//   ordered|shuffled   −1.6·log(1 + rank) + 0.7·N(0, 1), ids by frequency or in an order of their own
+//   ordered|shuffled   logits −1.6·log(1 + rank) + 0.7·N(0, 1), ids by frequency or in random order
 //
-// Rows take turns, 32 MB of them: above a vocabulary of 1000, where a single row is used, each is read from
-// memory. What is timed is checked: library and reference must keep the same number of tokens (give or take
-// what rounding at the boundary may do) and give the first of them the same probability.
+// The calls go through 32 MB of rows, so that each row is read from memory. For a vocabulary of 1000 there is only one
+// row.
+//
+// The results are checked: library and reference must keep equally many tokens (up to rounding at the boundary) and give
+// the likeliest of these tokens the same probability.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -63,7 +64,7 @@ Row make_row(const SampleSetting& setting, std::mt19937_64& generator) {
   return row;
 }
 
-// Made on demand; only those of one setting live at a time.
+// Rows are made on demand. Only the rows of one setting exist at a time.
 const std::vector<Row>& rows_of(const SampleSetting& setting) {
   static SampleSetting made{0, Shape::normal};
   static std::vector<Row> rows;
@@ -82,7 +83,7 @@ struct Candidate {
   float p = 0;
 };
 
-// A row as candidates, and the steps on them. Those in front of `sorted` are in order.
+// A row as a list of candidates, and the steps on this list. The first `sorted` candidates are in order.
 struct Candidates {
   std::vector<Candidate> list;
   std::size_t sorted = 0;

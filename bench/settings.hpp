@@ -1,4 +1,4 @@
-// What one bench differs in from the next, and what it is called for it.
+// The setting of a bench, and its name.
 #pragma once
 
 #include <string>

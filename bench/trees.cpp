@@ -1,7 +1,7 @@
-// How many tokens a call of the target emits, by the number of drafted nodes: trees of several kinds under several rules
-// beside linear drafts, on rows of the laboratory (acceptance/). Prints CSV; the script `trees` draws it.
+// Measures the tokens per target call by the number of drafted nodes: several kinds of trees under several rules, and linear
+// drafts, on the rows of acceptance/. Prints CSV; the script `trees` draws it.
 //
-//   specdec_trees [steps]      so many target calls for each figure (20000)
+//   specdec_trees [steps]      `steps` target calls for each figure (default: 20000)
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -22,7 +22,7 @@ using acceptance::Side;
 using specdec::Index;
 using specdec::Token;
 
-// All trees but the longest lines take this many calls of the draft model, one after the other.
+// Every tree takes this many calls of the draft model, one after the other. A linear draft takes one per node.
 constexpr Index draft_calls = 4;
 constexpr Index order = 2;
 
@@ -38,7 +38,7 @@ struct Laboratory {
   HashedModel draft() const { return HashedModel(pool, Side::draft, order); }
   specdec::PathByPath<HashedModel> small() const { return specdec::PathByPath<HashedModel>(draft()); }
 
-  // Tokens emitted by a target call, with the standard error that the means of 20 texts tell.
+  // Mean number of tokens per target call. The standard error comes from the means of 20 texts.
   template <class Drafter, class Rule>
   Figure run(const Drafter& drafter, const Rule& rule, Index nodes, specdec::Stats* stats = nullptr) const {
     constexpr Index texts = 20;
@@ -65,7 +65,7 @@ void print(double overlap, std::string_view kind, Index nodes, Index calls, cons
             << std::flush;
 }
 
-// How often the (k+1)-th of eight siblings is the one accepted.
+// [k]: how often the (k+1)-th of eight siblings is accepted.
 std::vector<double> acceptance_by_rank(const Laboratory& laboratory) {
   specdec::Stats stats;
   const specdec::ModelDrafter drafter{
@@ -74,7 +74,7 @@ std::vector<double> acceptance_by_rank(const Laboratory& laboratory) {
   return stats.acceptance_by_rank();
 }
 
-// Spares beside the tokens of a trunk of four, twice as many beside the first as beside each other one.
+// Spares beside the tokens of a trunk of four. The first token gets twice as many as each other token, or a few more.
 std::vector<Index> spares_of(Index nodes) {
   const Index spares = nodes - draft_calls, others = spares / (draft_calls + 1);
   return {spares - (draft_calls - 1) * others, others, others, others};

@@ -1,4 +1,4 @@
-// The benches of all rules on one kind of rows. What they are is told in main.cpp.
+// The benches of all rules on one kind of rows. main.cpp describes them.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -30,14 +30,14 @@ const T& made(const Setting& setting) {
   return pool(setting.pool).made<T>(cut.key(), cut);
 }
 
-/// Leaves in the cache what the bench wants there.
+/// Fills the cache with the rows (warm) or with other numbers (cold).
 template <class Kind>
 void prepare_cache(const Setting& setting, const Input<Kind>& input) {
   float sum = setting.warm ? input.read_all() : evict();
   benchmark::DoNotOptimize(sum);
 }
 
-/// Times call(k) over one draft after the other, a batch at a time; check(k, result) is not timed.
+/// Times call(k) for one draft after another, batch by batch. check(k, result) is not timed.
 template <class Kind, class Call, class Check>
 void time_calls(benchmark::State& state, const Setting& setting, const Input<Kind>& input, Call&& call,
                 Check&& check) {
@@ -56,7 +56,7 @@ void time_calls(benchmark::State& state, const Setting& setting, const Input<Kin
   }
 }
 
-/// Looks at verdicts: whether they are possible, and how much they accept.
+/// Checks that verdicts are possible, and counts the accepted tokens.
 template <class Kind>
 class Judge {
  public:
@@ -85,7 +85,7 @@ class Judge {
   bool possible_ = true;
 };
 
-/// The counters of a verifier; an error where its rounds are not what they must be.
+/// Reports the counters of a verifier. Where a rule takes one round per position, any other number is an error.
 template <class Rule, class Kind>
 void report_counts(benchmark::State& state, const Setting& setting) {
   const auto& counts = made<Counts<Rule, Kind>>(setting);
@@ -132,7 +132,7 @@ void time_reference(benchmark::State& state, const Setting& setting) {
   judge.report(state);
 }
 
-/// Times reading once the rows that `list` gives for each verdict.
+/// Times one pass over the rows that `list` gives for each verdict.
 template <class Rule, class Kind>
 void time_reading(benchmark::State& state, const Setting& setting, RowList (*list)(Index gamma, Index tau)) {
   const auto& input = bench::input<Kind>(setting);

@@ -1,13 +1,14 @@
-// What threads make of many verifications.
+// Times many verifications on several threads.
 //
 //   specdec_bench --benchmark_filter='verify_batch/'
 //
-//   verify_batch/batch:64/gamma:3/vocab:1000|128256/<kind>/threads:1|2|4   verify_batch by block verification, its
-//                                                                          executor so many threads
-//   <kind>             float probabilities, or logits, whose normalisers are computed on the way; the acceptance rate is
-//                      0.7, ids are shuffled, and above a vocabulary of 1000 all rows together are larger than the cache
+//   verify_batch/batch:64/gamma:3/vocab:1000|128256/<kind>/threads:1|2|4
+//                      specdec::verify_batch with block verification, on an executor with this many threads
+//   <kind>             float probabilities, or logits, whose normalisers are computed during the verification. The
+//                      acceptance rate is 0.7, ids are shuffled. Above a vocabulary of 1000, all rows together are
+//                      larger than the cache
 //
-// What is timed is checked: any number of threads must come to the verdicts of one.
+// The results are checked: any number of threads must give the verdicts of one thread.
 #include <benchmark/benchmark.h>
 
 #include <atomic>
@@ -32,7 +33,7 @@ constexpr Index batch = 64, gamma = 3;
 
 Setting setting_of(Index vocab_size) { return {{vocab_size, Order::shuffled, 70}, gamma, false}; }
 
-/// An executor that starts its threads anew each time, which is little beside the work here.
+/// An executor that starts new threads for each call. This takes little time beside the work here.
 struct Threads {
   Index count;
 
@@ -48,7 +49,7 @@ struct Threads {
   }
 };
 
-/// Many drafts one behind the other, as verify_batch takes them.
+/// Many drafts in one list, as verify_batch takes them.
 class Drafts {
  public:
   using Rows = specdec::RowPointers<float>;
@@ -60,7 +61,7 @@ class Drafts {
     }
   }
 
-  /// Points to the rows that `numbers(side, k)` are for draft k.
+  /// Points to the rows: numbers(side, i) is row i of a side. Draft k takes the rows from k·(γ + 1) on.
   template <class Numbers>
   void point_at(const Numbers& numbers) {
     for (const Side side : sides) pointers_[side].clear();
@@ -81,7 +82,7 @@ class Drafts {
   PerSide<std::vector<const float*>> pointers_;
 };
 
-/// Times judging all drafts; `as_rows` makes rows of distributions of the numbers.
+/// Times the verification of all drafts. `as_rows` turns the numbers into rows of distributions.
 template <class AsRows>
 void time_threads(benchmark::State& state, Index threads, const Drafts& drafts, const AsRows& as_rows) {
   std::vector<specdec::BatchVerdict> verdicts(batch), alone(batch);

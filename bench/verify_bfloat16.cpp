@@ -1,4 +1,4 @@
-// The rules on probabilities in bfloat16.
+// The benches of all rules on probabilities in bfloat16.
 #include "verify.hpp"
 
 namespace bench {

@@ -1,4 +1,4 @@
-// The rules on float probabilities.
+// The benches of all rules on float probabilities.
 #include "verify.hpp"
 
 namespace bench {

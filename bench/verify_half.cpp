@@ -1,4 +1,4 @@
-// The rules on probabilities in half precision.
+// The benches of all rules on probabilities in half precision.
 #include "verify.hpp"
 
 namespace bench {

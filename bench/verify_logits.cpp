@@ -1,4 +1,4 @@
-// The rules on logits.
+// The benches of all rules on logits.
 #include "verify.hpp"
 
 namespace bench {

@@ -1,4 +1,4 @@
-// The rules on logits of known log-sum-exp.
+// The benches of all rules on logits with a known log-sum-exp.
 #include "verify.hpp"
 
 namespace bench {

@@ -1,4 +1,4 @@
-// The rules on rows that are given by a pointer each.
+// The benches of all rules on float probabilities with a pointer to each row.
 #include "verify.hpp"
 
 namespace bench {

@@ -1,4 +1,4 @@
-// The rules on rows of which a token has been drawn.
+// The benches of all rules on float probabilities, with a token drawn from every target row.
 #include "verify.hpp"
 
 namespace bench {

@@ -1,4 +1,4 @@
-// The rules on lists of the most probable tokens.
+// The benches of all rules on lists of the most probable tokens.
 #include "verify.hpp"
 
 namespace bench {
