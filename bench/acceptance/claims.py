@@ -1,4 +1,4 @@
-"""What the block verification paper claims beside what was measured, as Markdown: claims.py acceptance.csv
+"""Prints the claims of the block verification paper beside the measured values, as Markdown: claims.py acceptance.csv
 
 Source of the claims: Sun et al., "Block Verification Accelerates Speculative Decoding", ICLR 2025,
 arXiv:2403.10444, Sections 2 and 6 and Appendix C.
@@ -77,7 +77,7 @@ def greedy(lines):
 
 
 def rates(lines):
-    """T5's acceptance rates at T = 1 (Leviathan et al., arXiv:2211.17192, Table 2), and what their formula makes of them."""
+    """T5's acceptance rates at T = 1 (Leviathan et al., arXiv:2211.17192, Table 2), their formula, and the measured values."""
     print("\n| acceptance rate α of | α | (1 − α⁹)/(1 − α) | token, measured | block, measured | gain, % |")
     print("| --- | --- | --- | --- | --- | --- |")
     for models, dialled in (("CNN-DM, T5-small", "0.53"), ("EnDe, T5-small", "0.62"), ("EnDe, T5-large", "0.71")):
@@ -90,7 +90,7 @@ def rates(lines):
 
 
 def comparison(lines):
-    """All rules, the reader's own among them, beside one another."""
+    """All rules side by side, rules added by the reader included."""
     rates = ("0.50", "0.70", "0.80", "0.90")
     here = [line for line in select(lines, scope="whole_loop", family="zipf", gamma=8, vocab=1000, temperature=1.0)
             if line.dialled in rates]

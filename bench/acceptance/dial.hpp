@@ -1,4 +1,4 @@
-// The dial: finds the knob at which two rows, or many pairs of them, overlap as much as is asked for.
+// The dial: finds the knob position at which pairs of rows have a wanted overlap.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace acceptance {
 
-/// Σ of the weights, one after the other: Eigen's sum would depend on the instruction set.
+/// Σ of the weights, added in order. Eigen's sum would depend on the instruction set.
 template <class P>
 double total(const P& weights) {
   double sum = 0;
@@ -27,12 +27,12 @@ double overlap(const P& p, const Q& q) {
   return sum;
 }
 
-/// How far the overlap that dial() arrives at may be from the one asked for.
+/// The largest difference between the overlap that dial() finds and the wanted overlap.
 inline constexpr double dial_tolerance = 1e-3;
 
-/// The knob in [0, most] at which overlap_at(knob), 1 at knob 0 and falling, is `wanted` within dial_tolerance:
-/// by bisection. Throws std::invalid_argument where even `most` leaves a larger overlap, and where a jump skips
-/// the one that is wanted.
+/// The knob in [0, most] at which overlap_at(knob) is `wanted` within dial_tolerance, by bisection. overlap_at is 1 at
+/// knob 0 and falls. Throws std::invalid_argument if the overlap at `most` is still too large, and if overlap_at jumps
+/// past `wanted`.
 template <class OverlapAt>
 double dial(OverlapAt&& overlap_at, double most, double wanted) {
   const double least = overlap_at(most);

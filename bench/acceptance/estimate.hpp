@@ -1,4 +1,4 @@
-// Means, their standard errors, and gains between two rules that were measured on the same drafts.
+// Means, their standard errors, and the gain of one rule over another on the same drafts.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,8 @@ inline Estimate mean(const std::vector<double>& samples) {
   return {value, n > 1 ? std::sqrt(squares / (n * (n - 1))) : 0};
 }
 
-/// mean(b)/mean(a) − 1, where a[i] and b[i] were measured together: the ratio estimator, whose error is that of
-/// the differences b − (mean(b)/mean(a))·a. What moves both alike does not count.
+/// mean(b)/mean(a) − 1, where a[i] and b[i] were measured on the same draft. This is the ratio estimator. Its error is
+/// the error of the differences b − (mean(b)/mean(a))·a, so that variation which a and b share does not count.
 inline Estimate gain(const std::vector<double>& a, const std::vector<double>& b) {
   const double ratio = mean(b).value / mean(a).value;
   std::vector<double> rest(a.size());

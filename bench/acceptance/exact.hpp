@@ -1,4 +1,4 @@
-// What is to be expected of a rule where that can be computed: on rows that are the same in every context.
+// The exact expectation of a rule, where it can be computed: on rows that are the same in every context.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace acceptance {
 
-/// The expected tokens of a step, 1 + E[τ], from a fresh verifier; nothing where the pool's rows depend on the
-/// context or the analysis does not know the rule.
+/// The expected tokens of one step, 1 + E[τ], with a fresh verifier. Empty if the pool's rows depend on the context, or if
+/// the analysis does not know the rule.
 template <class V>
 std::optional<double> exact_step_efficiency(const V& rule, const Pool& pool, Index gamma) {
   const auto row = [&](Side side) { return specdec::DenseRow<float>(pool.row(side, 0), pool.vocab_size()); };
@@ -26,14 +26,14 @@ std::optional<double> exact_step_efficiency(const V& rule, const Pool& pool, Ind
   return std::nullopt;
 }
 
-/// The same of every step of a generation: that of a fresh verifier, unless the rule has a state.
+/// The expected tokens of every step of a generation: exact_step_efficiency. Empty if the rule has state.
 template <class V>
 std::optional<double> exact_loop_efficiency(const V& rule, const Pool& pool, Index gamma) {
   if constexpr (requires { rule.min_draft_length(); }) return std::nullopt;
   else return exact_step_efficiency(rule, pool, gamma);
 }
 
-/// Of keyed verification, whose drafts agree with the target place by place.
+/// The expected tokens of a step of keyed verification, in which drafts and target agree place by place.
 inline std::optional<double> exact_keyed_efficiency(const Pool& pool, Index gamma) {
   if (!pool.context_free()) return std::nullopt;
   const auto row = [&](Side side) { return specdec::DenseRow<float>(pool.row(side, 0), pool.vocab_size()); };

@@ -1,9 +1,9 @@
-// Families of synthetic rows: pairs of a target and a draft distribution, closer or further apart as a knob says.
+// Families of synthetic rows: pairs of a target and a draft distribution. A knob sets how far apart they are.
 //
-// A family makes, for a context with a generator of its own, a target row and a direction; the draft row is a
-// function of the two and the knob. Knob 0 makes the draft the target itself; `most` is where the knob ends.
-// What of it is fixed (exponents, shapes) is a member. To add a family, write such a class and enter it in
-// `families`, at the end.
+// For each context, a family makes a target row and a direction from a generator of that context. The draft row is a
+// function of target row, direction and knob. At knob 0 the draft row is the target row; `most` is the end of the knob.
+// Constants of a family (exponents, shapes) are members. To add a family, write such a class and add it to `families`, at
+// the end of this file.
 #pragma once
 
 #include <Eigen/Core>
@@ -20,10 +20,10 @@
 
 namespace acceptance {
 
-/// Weights of the tokens, or whatever a family keeps as its direction.
+/// Weights of the tokens, or the direction of a family.
 using Row = Eigen::ArrayXd;
 
-/// A family; the rows have the size of the vocabulary. Weights need not sum to 1.
+/// A family. Its rows have one number per token. Weights need not sum to 1.
 template <class F>
 concept Family = requires(const F& family, SplitMix64& generator, const Row& row, double knob, Row& out) {
   { family.name } -> std::convertible_to<std::string_view>;
@@ -33,9 +33,9 @@ concept Family = requires(const F& family, SplitMix64& generator, const Row& row
   family.draft(row, row, knob, out);
 };
 
-/// Rows like those of a language model: a power law over the ranks, roughened, the ranks turned to another place
-/// in every context. The drafter's logits are the target's with normal noise of standard deviation `knob`: a
-/// drafter that errs by a factor, log-normally, on every token independently.
+/// Rows like those of a language model: a power law over the ranks, with noise. In every context the ranks begin at another
+/// token. The drafter's logits are the target's, plus normal noise of standard deviation `knob`. So on every token,
+/// independently, the drafter is wrong by a log-normal factor.
 struct Zipf {
   std::string_view name = "zipf";
   double exponent = 1.6;  ///< of the power law
@@ -62,8 +62,8 @@ inline void mix(const Row& a, const Row& b, double m, Row& out) {
   out = (1 - m) / total(a) * a + m / total(b) * b;
 }
 
-/// Dirichlet rows, uniform over all distributions at shape 1 and sparse below; the drafter is the target mixed
-/// with `knob` of another such row: it knows a part of what the target knows, and makes up the rest.
+/// Dirichlet rows: uniform over all distributions at shape 1, and sparse below 1. The drafter is the target, mixed with a
+/// share `knob` of another Dirichlet row. It knows a part of the target's row and invents the rest.
 struct Dirichlet {
   std::string_view name = "dirichlet";
   double shape = 0.1;
@@ -71,7 +71,7 @@ struct Dirichlet {
 
   void target(SplitMix64& generator, Row& out) const {
     for (double& x : out) x = gamma(generator, shape);
-    if (!(total(out) > 0)) out[0] = 1;  // all shares too small for a double: one has all
+    if (!(total(out) > 0)) out[0] = 1;  // all weights underflowed: one token gets all
   }
   void direction(SplitMix64& generator, Row& out) const { target(generator, out); }
   void draft(const Row& target, const Row& direction, double knob, Row& out) const {
@@ -79,14 +79,14 @@ struct Dirichlet {
   }
 };
 
-/// Rows raised to a power, relative to their largest weight so that nothing is lost below the smallest double.
+/// A row raised to a power. Weights are relative to the largest one, so that they do not underflow.
 inline void raise(const Row& row, double power, Row& out) {
   const double largest = row.maxCoeff();
   out.resize(row.size());
   for (Index x = 0; x < row.size(); ++x) out[x] = std::pow(row[x] / largest, power);
 }
 
-/// A drafter that is right but too sure: the target at temperature 1 − knob.
+/// A drafter that is right but too confident: the target at temperature 1 − knob.
 struct Sharpened : Zipf {
   Sharpened() { name = "sharpened", most = 0.99; }
   void draft(const Row& target, const Row&, double knob, Row& out) const {
@@ -94,14 +94,14 @@ struct Sharpened : Zipf {
   }
 };
 
-/// A drafter that is right but not sure enough: the target at temperature 1/(1 − knob).
+/// A drafter that is right but not confident enough: the target at temperature 1/(1 − knob).
 struct Flattened : Zipf {
   Flattened() { name = "flattened", most = 1; }
   void draft(const Row& target, const Row&, double knob, Row& out) const { raise(target, 1 - knob, out); }
 };
 
-/// Zipf rows of which target and drafter keep their `kept` likeliest tokens each, as under top-k sampling: what
-/// one keeps the other may have cut.
+/// Zipf rows with top-k sampling: target and drafter each keep their own `kept` likeliest tokens. A token that one keeps
+/// may be cut by the other.
 struct Truncated : Zipf {
   Index kept = 20;
   Truncated() { name = "truncated"; }
@@ -113,8 +113,8 @@ struct Truncated : Zipf {
   }
 };
 
-/// Partly disjoint supports: the target keeps to every other token, and the drafter spends `knob` of its mass on
-/// the ones between. The acceptance rate is 1 − knob in every context, and all that is lost is lost for certain.
+/// Partly disjoint supports: the target has every second token only, and the drafter spends a share `knob` of its mass on
+/// the others. The acceptance rate is 1 − knob in every context. A refused token always has p = 0.
 struct Disjoint : Zipf {
   Disjoint() { name = "disjoint", most = 1; }
   void target(SplitMix64& generator, Row& out) const { half(generator, 0, out); }
@@ -131,9 +131,9 @@ struct Disjoint : Zipf {
   }
 };
 
-/// The toy models of Sun et al., arXiv:2403.10444, Section 2, and more of their kind: the same rows in every
-/// context, straight lines over the ids that rise for the target and fall for the drafter. Over two tokens
-/// p = ((1 − knob)/2, (1 + knob)/2) and q is p reversed: at knob 1/3 (acceptance rate 2/3) the paper's example.
+/// The toy models of Sun et al., arXiv:2403.10444, Section 2, and similar ones: the same rows in every context. Over the
+/// ids, the target's weights rise in a straight line and the drafter's fall. With two tokens,
+/// p = ((1 − knob)/2, (1 + knob)/2), and q is p reversed. Knob 1/3 (acceptance rate 2/3) is the paper's example.
 struct Toy {
   std::string_view name = "toy";
   double most = 1;
@@ -143,7 +143,7 @@ struct Toy {
   void direction(SplitMix64&, Row& out) const {
     for (Index x = 0; x < out.size(); ++x) out[x] = slope(x, out.size());
   }
-  // Here the knob turns both rows.
+  // Here the knob changes both rows.
   void finish_target(const Row& direction, double knob, Row& out) const { out = 1 + knob * direction; }
   void draft(const Row&, const Row& direction, double knob, Row& out) const { out = 1 - knob * direction; }
 
@@ -157,7 +157,7 @@ struct Toy {
 inline const std::tuple families{Zipf{},      Dirichlet{}, Sharpened{}, Flattened{},
                                  Truncated{}, Disjoint{},  Toy{}};
 
-/// Calls f with the family of this name; false where there is none.
+/// Calls f with the family of this name. Returns false if there is none.
 template <class F>
 bool with_family(std::string_view name, F&& f) {
   const auto call = [&](const Family auto& family) { return family.name == name && (f(family), true); };

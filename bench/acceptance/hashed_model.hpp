@@ -1,4 +1,4 @@
-// A model over any vocabulary whose rows depend on the context: the last tokens choose a row of a pool.
+// A model over any vocabulary. Its rows depend on the context: the last tokens choose a row of a pool.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace acceptance {
 
-/// The number of the pool's context that follows these tokens: a hash of the last `order` of them.
+/// The pool's context for these tokens: a hash of the last `order` tokens.
 inline Index slot_of(std::span<const Token> context, Index order, Index slots) {
   const auto used = std::min(context.size(), static_cast<std::size_t>(order));
   std::uint64_t hash = used;
@@ -23,9 +23,9 @@ inline Index slot_of(std::span<const Token> context, Index order, Index slots) {
 
 /// One side of a pool as a language model. Satisfies specdec::Model.
 ///
-/// The row after a context is a deterministic function of its last `order` tokens: a Markov source of that
-/// order, over as many states as the pool has contexts. The models of both sides follow each other: the same
-/// tokens lead both to the same context. The pool must outlive it.
+/// The row after a context is a function of its last `order` tokens. So the model is a Markov source of this order, with as
+/// many states as the pool has contexts. The same tokens lead the models of both sides to the same context. The pool must
+/// outlive the model.
 class HashedModel {
  public:
   /// Rows lie in the pool.
@@ -53,7 +53,7 @@ class HashedModel {
     if (length < std::ssize(context_)) context_.resize(static_cast<std::size_t>(length));
   }
 
-  /// The distribution after `context`, whatever the model has been fed: for exact laws.
+  /// The distribution after `context`. Does not depend on what the model has been fed. For exact laws.
   specdec::DenseRow<float> distribution(std::span<const Token> context) const {
     return specdec::DenseRow<float>(row(context), vocab_size());
   }

@@ -1,4 +1,4 @@
-// Whether a rule keeps the target's law: found out by enumeration before anything is said about its acceptance.
+// Checks by enumeration whether a rule keeps the target's law, before its acceptance is measured.
 #pragma once
 
 #include <map>
@@ -11,14 +11,14 @@
 
 namespace acceptance {
 
-/// The check of a rule: exact, over all outcomes of a few dozen small models, several iterations deep.
+/// Checks a rule exactly, over all outcomes of a few dozen small models and several iterations.
 template <class V>
 specdec::testing::LosslessReport check_law(const Rule<V>& rule) {
   return specdec::testing::check_lossless(rule.verifier,
                                           {.vocab_sizes = {2, 3}, .reference = rule.reference});
 }
 
-/// What stands beside every figure of the rule.
+/// The label beside every figure of the rule.
 inline std::string law_label(const specdec::testing::LosslessReport& report) {
   if (report.lossless) return "lossless: exact";
   std::ostringstream text;
@@ -27,7 +27,7 @@ inline std::string law_label(const specdec::testing::LosslessReport& report) {
   return text.str();
 }
 
-/// The label of a rule, which is checked once.
+/// The label of a rule. The rule is checked once, at the first call.
 template <class V>
 const std::string& label_of(const Rule<V>& rule) {
   static std::map<std::string, std::string, std::less<>> labels;

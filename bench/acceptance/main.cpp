@@ -1,34 +1,34 @@
-// What the rules accept: every rule over families of synthetic rows, acceptance rates, draft lengths and
+// Measures what the rules accept: every rule over families of synthetic rows, acceptance rates, draft lengths and
 // vocabularies, in one step and over whole generations.
 //
 //   specdec_acceptance                                              one setting, in seconds
 //   specdec_acceptance --benchmark_filter='one_step/block/zipf/gamma:8/'
 //   specdec_acceptance --quick --seed=7 --benchmark_filter='toy'    fewer samples; other rows and drafts
 //
-//   one_step/<rule>      many drafts, each judged once by a rule that is fresh every time. All rules and all γ
-//                        see the same drafts
-//   whole_loop/<rule>    generations of many steps through SpecDec: for a rule with state (greedy block
-//                        verification) what one step gains the next ones pay for
+//   one_step/<rule>      many drafts; a fresh verifier judges each of them once. All rules and all γ see the same
+//                        drafts
+//   whole_loop/<rule>    generations of many steps through SpecDec. A rule with state (greedy block verification)
+//                        pays in the next steps for the gain of one step
 //
-//   <rule>               those of rules.hpp, where a verifier of your own takes one line; full_information is no
-//                        rule but what none can exceed in one step
-//   <family>             those of families.hpp: zipf, dirichlet, sharpened, flattened, truncated, disjoint, toy
+//   <rule>               a rule of rules.hpp; your own verifier takes one line there. full_information is no rule,
+//                        but the bound that no rule can exceed in one step
+//   <family>             a family of families.hpp: zipf, dirichlet, sharpened, flattened, truncated, disjoint, toy
 //   gamma:1|2|4|6|8|12|16
-//   beta:0.70            the acceptance rate that the rows are dialled to, at temperature 1
+//   beta:0.70            the acceptance rate to which the rows are dialled, at temperature 1
 //   vocab:1000
-//   temperature:0.6      where it is not 1: both models are cooled after the dial
+//   temperature:0.6      only if it is not 1: applied to both models after the dial
 //
-// Every line carries what enumeration found of the rule's law, "lossless: exact" or "LOSSY": an acceptance that
-// is bought with another text is no gain. Counters:
+// Every line says what enumeration found about the rule's law, "lossless: exact" or "LOSSY". A rule that changes the text
+// can accept more, but that is no gain. Counters:
 //
-//   block_efficiency     tokens a step, and its standard error (_se) over drafts or generations
-//   gain                 block efficiency over that of token verification on the same drafts (or after the same
-//                        prompts), a ratio − 1, and its standard error
-//   accepted_fraction    accepted over drafted tokens
-//   beta                 the acceptance rate of the rows as they were sampled
+//   block_efficiency     tokens per step, and the standard error (_se) over drafts or generations
+//   gain                 ratio of the block efficiency to token verification on the same drafts (or prompts),
+//                        minus 1, and the standard error
+//   accepted_fraction    accepted tokens divided by drafted tokens
+//   beta                 the acceptance rate of the rows, at the temperature of the setting
 //   beyond_<i>           the share of the steps that accepted more than i tokens
-//   exact                the block efficiency that is to be expected, where it can be computed (the toys): to be
-//                        further from it than five standard errors is an error
+//   exact                the expected block efficiency, where it can be computed (toy). A measurement more than five
+//                        standard errors away is an error
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ constexpr std::array<Index, 7> gammas{1, 2, 4, 6, 8, 12, 16};
 bool quick = false;
 std::uint64_t seed = 1;
 
-/// What the benches of a pool share. One lives at a time: benches of one pool are registered together.
+/// The shared data of a pool's benches. Only one exists at a time, so benches of one pool are registered together.
 Shared& shared(const PoolSetting& setting) {
   static std::unique_ptr<Shared> only;
   if (!only || only->pool().setting() != setting) {
@@ -103,7 +103,7 @@ std::string name_of(const PoolSetting& setting, Index gamma) {
   return name;
 }
 
-/// Registers a bench that runs once: measure(shared), and exact(pool) where that is known.
+/// Registers a bench that runs once: measure(shared), compared with exact(pool) if that is known.
 template <class Measure, class Exact>
 void add(const std::string& name, const PoolSetting& setting, const std::string& label, Measure measure,
          Exact exact) {
@@ -139,8 +139,8 @@ void add_rule(const Rule<V>& rule, const PoolSetting& setting, Index gamma) {
       [=](const Pool& pool) { return exact_loop_efficiency(verifier, pool, gamma); });
 }
 
-/// Keyed verification, whose drafts share its numbers, so that it has no drafts in common with the other rules; nor can
-/// its numbers be enumerated, but it emits nothing but the target's own draws, by the lines of sample_match.
+/// Adds keyed verification. Its drafts use its own random numbers, so it cannot judge the drafts of the other rules. These
+/// numbers cannot be enumerated either. But it only emits the target's own draws, by the code of sample_match.
 void add_keyed(const PoolSetting& setting, Index gamma) {
   if (setting.temperature == 0) return;
   add(
@@ -149,7 +149,7 @@ void add_keyed(const PoolSetting& setting, Index gamma) {
       [=](const Pool& pool) { return exact_keyed_efficiency(pool, gamma); });
 }
 
-/// Everything on one pool.
+/// Adds all benches of one pool.
 void add_pool(const PoolSetting& setting) {
   for (const Index gamma : gammas) {
     std::apply([&](const auto&... rule) { (add_rule(rule, setting, gamma), ...); }, rules);
@@ -174,7 +174,7 @@ void add_everything() {
   for (const double temperature : {0.0, 0.2, 0.6}) add_pool(setting("zipf", 1000, 0.7, temperature));
 }
 
-/// The laws of all rules, with the text that a lossy one gets wrong.
+/// Prints the laws of all rules, with the wrong text of a lossy rule.
 void print_laws() {
   const auto print = [](const auto& rule) {
     std::cerr << rule.name << ": " << law_label(check_law(rule)) << ": " << check_law(rule) << "\n";
@@ -182,7 +182,7 @@ void print_laws() {
   std::apply([&](const auto&... rule) { (print(rule), ...); }, rules);
 }
 
-/// Takes our own arguments out of the list; false where one of them makes no sense.
+/// Takes our own arguments out of the list. Returns false if one of them makes no sense.
 bool take_arguments(std::vector<char*>& arguments) {
   bool fine = true;
   const auto ours = [&](std::string_view argument) {

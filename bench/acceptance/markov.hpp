@@ -1,4 +1,4 @@
-// A small pair of models whose orders differ: the drafter sees less of the context than the target.
+// A small pair of models of different order: the drafter sees less of the context than the target.
 #pragma once
 
 #include <cmath>
@@ -15,10 +15,10 @@ struct MarkovPair {
   specdec::testing::TableModel<double> target, draft;
 };
 
-/// The drafter's rows are Dirichlet's; the target's are those of the same last k − 1 tokens with log-normal
-/// noise that depends on the token before them, too, as much as it takes for the mean overlap over its contexts
-/// to be `overlap` within dial_tolerance. What the drafter errs in is what it cannot see.
-/// Throws std::invalid_argument: order < 1, vocab_size < 1, an overlap out of reach.
+/// Makes a MarkovPair. The drafter's rows are Dirichlet rows. A row of the target is the drafter's row for the last k − 1
+/// tokens, times log-normal noise. The noise depends on the token before these, too, which the drafter cannot see. The noise
+/// is as strong as the mean overlap over the contexts needs to be `wanted` within dial_tolerance.
+/// Throws: std::invalid_argument if order < 1, vocab_size < 1 or the overlap is out of reach.
 inline MarkovPair markov_pair(Index vocab_size, Index order, double wanted, std::uint64_t seed) {
   if (order < 1 || vocab_size < 1)
     specdec::detail::invalid_argument("a Markov pair cannot have order = ", order,
@@ -35,7 +35,7 @@ inline MarkovPair markov_pair(Index vocab_size, Index order, double wanted, std:
   }
   for (Index i = 0; i < noise.rows(); ++i)
     for (Index x = 0; x < vocab_size; ++x) noise(i, x) = normal(generator);
-  // The state of k tokens modulo the number of those of k − 1 is that of the last k − 1 of them.
+  // The state of k tokens, modulo the number of states of k − 1 tokens, is the state of the last k − 1 tokens.
   const auto turn = [&](double knob) {
     target = noise.unaryExpr([knob](double x) { return std::exp(knob * x); });
     double sum = 0;

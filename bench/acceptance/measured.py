@@ -1,4 +1,4 @@
-"""The table that to_csv.py wrote, as objects to select from."""
+"""Reads the table of to_csv.py, and selects lines of it."""
 
 import csv
 from dataclasses import dataclass
@@ -40,5 +40,5 @@ def read(path):
 
 
 def select(lines, **wanted):
-    """Those lines that have these values, in the order of the table."""
+    """The lines with these values, in the order of the table."""
     return [line for line in lines if all(getattr(line, name) == value for name, value in wanted.items())]

@@ -1,4 +1,4 @@
-// One step: many drafts, each judged once by every rule, which is fresh every time.
+// One step: every rule judges each of many drafts once, with a fresh verifier each time.
 #pragma once
 
 #include <algorithm>
@@ -15,16 +15,16 @@
 
 namespace acceptance {
 
-/// What was measured of a rule, with standard errors over drafts (one step) or generations (whole loop).
+/// The measured figures of a rule. Standard errors are over drafts (one step) or generations (whole loop).
 struct Measured {
   Estimate efficiency;           ///< tokens a step
-  Estimate gain;                 ///< over token verification on the same drafts (or prompts): a ratio − 1
+  Estimate gain;                 ///< ratio to token verification on the same drafts (or prompts), minus 1
   double accepted_fraction = 0;  ///< of the drafted tokens
   std::vector<double> beyond;    ///< [i]: share of the steps that accepted more than i tokens
-  bool consistent = true;        ///< what was counted agrees with what was expected
+  bool consistent = true;        ///< the counted tokens agree with the expected ones
 };
 
-/// One draft: γ tokens and their rows, as HashedModels of the pool gave them.
+/// One draft of the pool's HashedModels: γ tokens and their rows.
 struct DraftedRows {
   std::vector<Token> tokens;
   std::vector<const float*> target, draft;
@@ -41,8 +41,8 @@ struct DraftedRows {
   }
 };
 
-/// Drafts of `gamma` tokens after random contexts of `order` tokens. A shorter draft is the front of a longer
-/// one, so that all draft lengths are measured on the same tokens.
+/// Drafts of `gamma` tokens after random contexts of `order` tokens. A shorter draft is the beginning of a longer one, so
+/// that all draft lengths are measured on the same tokens.
 class Drafts {
  public:
   Drafts(const Pool& pool, Index order, Index gamma, Index count, std::uint64_t seed)
@@ -92,8 +92,8 @@ std::vector<double> expected(const Rule& rule, const DraftedRows& draft, Index g
       .beyond;
 }
 
-/// Collects what was accepted of one draft after the other: P(τ > i | draft), or 1 and 0 where all that is
-/// known is what survived.
+/// Collects, for one draft after another, P(τ > i | draft). If only the verdict is known, these are ones for the accepted
+/// tokens, then zeros.
 class Collector {
  public:
   Collector(Index gamma, std::size_t count) : beyond_(static_cast<std::size_t>(gamma), 0.0) {
@@ -122,7 +122,7 @@ class Collector {
   std::vector<double> beyond_, tokens_;
 };
 
-/// What the rule stands to accept of each draft.
+/// The expected accepted tokens of each draft.
 template <specdec::SurvivalRule Rule>
 Collector expected(const Rule& rule, const Drafts& drafts, Index gamma) {
   Collector out(gamma, drafts.size());
@@ -131,7 +131,7 @@ Collector expected(const Rule& rule, const Drafts& drafts, Index gamma) {
   return out;
 }
 
-/// What the rule accepts of each draft when a fresh copy of it judges it.
+/// The accepted tokens of each draft, judged by a fresh copy of the rule.
 template <class V>
 Collector counted(const V& verifier, const Drafts& drafts, Index gamma, std::uint64_t seed) {
   Collector out(gamma, drafts.size());
@@ -148,8 +148,7 @@ Collector counted(const V& verifier, const Drafts& drafts, Index gamma, std::uin
   return out;
 }
 
-/// Whether two measurements of the same drafts have the same mean, within five standard errors of the
-/// difference.
+/// Whether two measurements of the same drafts have equal means, within five standard errors of the difference.
 inline bool agree(const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> difference(a.size());
   for (std::size_t k = 0; k < a.size(); ++k) difference[k] = a[k] - b[k];
@@ -157,16 +156,16 @@ inline bool agree(const std::vector<double>& a, const std::vector<double>& b) {
   return std::abs(off.value) <= 5 * off.standard_error + 1e-9;
 }
 
-/// What no rule can exceed in one step, Σ_i Σ min(p, q) of the joint prefixes: a step of greedy block
+/// The bound that no rule can exceed in one step: Σ_i Σ min(p, q) of the joint prefixes. A fresh step of greedy block
 /// verification reaches it.
 inline Measured full_information(const Drafts& drafts, Index gamma) {
   return expected(specdec::GreedyBlockVerifier{}, drafts, gamma)
       .measured(expected(specdec::TokenVerifier{}, drafts, gamma).tokens());
 }
 
-/// Judges every draft with a fresh copy of the verifier. A rule whose survival is known (specdec::SurvivalRule: a
-/// member survival(before, p, q) is enough) is measured by its expectation given the draft, which leaves no noise
-/// but that of the drafts, and has to agree with what it was counted to accept.
+/// Judges every draft with a fresh copy of the verifier. If the rule's survival is known (specdec::SurvivalRule; a member
+/// survival(before, p, q) is enough), the result is the expectation given the draft, so that only the drafts cause noise.
+/// The counted tokens must agree with this expectation.
 template <class V>
 Measured one_step(const V& verifier, const Drafts& drafts, Index gamma, std::uint64_t seed) {
   const Collector baseline = expected(specdec::TokenVerifier{}, drafts, gamma);

@@ -1,4 +1,4 @@
-"""Draws what the laboratory found: pictures.py folder (with acceptance.csv and, if it was measured, cost.txt)"""
+"""Draws the measured acceptance: pictures.py folder (which holds acceptance.csv and, with --cost, cost.txt)"""
 
 import csv
 import io
@@ -9,7 +9,7 @@ import sys
 import matplotlib.pyplot as plt
 from measured import read, select
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart; a marker and a line for each besides.
+# Okabe and Ito's colours, which colour-blind readers can distinguish. Each curve has its own marker or line, too.
 STYLES = {
     "full_information": ("full information (bound)", "#000000", "", ":"),
     "token": ("token", "#E69F00", "o", "-"),
@@ -32,7 +32,7 @@ plt.rcParams.update({"font.size": 12, "axes.titlesize": 12, "axes.grid": True, "
 
 
 def style(line, lines):
-    """Label, colour, marker and dashes of a rule; a lossy one says so. Rules of the reader's own get what is left."""
+    """Label, colour, marker and dashes of a rule. The label of a lossy rule says so. Rules added by the reader get OTHERS."""
     others = list(dict.fromkeys(x.rule for x in lines if x.rule not in STYLES))
     if line.rule in STYLES:
         name, colour, marker, dashes = STYLES[line.rule]
@@ -64,7 +64,7 @@ def legend_below(fig, axes, columns):
 
 
 def save(fig, folder, name):
-    """Equal numbers make equal files: no date, fixed ids. Coordinates are cut to a hundredth of a point."""
+    """Saves an SVG. Equal numbers make equal files: no date, fixed ids. Coordinates are rounded to a hundredth of a point."""
     text = io.StringIO()
     fig.savefig(text, format="svg", metadata={"Date": None})
     plt.close(fig)
@@ -74,7 +74,7 @@ def save(fig, folder, name):
 
 
 def accepted_length(lines, folder):
-    """As Figure 3 of Sun et al.: how often a step accepts more than so many tokens."""
+    """As Figure 3 of Sun et al.: how often a step accepts at least ℓ tokens."""
     fig, panels = figure(2, 4.3, sharey=True)
     shown = [("toy", "0.67", 2, "the paper's toy model"), ("zipf", "0.70", 1000, "rows with log-normal errors, β = 0.7")]
     for axes, (family, dialled, vocab, title) in zip(panels, shown):
@@ -89,7 +89,7 @@ def accepted_length(lines, folder):
 
 
 def block_efficiency(lines, folder):
-    """As Figure 4 of Sun et al.: tokens a step over the draft length, for a good and a poor drafter."""
+    """As Figure 4 of Sun et al.: tokens per step over the draft length, for a good and a poor drafter."""
     fig, panels = figure(2, 4.3)
     for axes, dialled in zip(panels, ["0.50", "0.80"]):
         here = select(lines, scope="whole_loop", family="zipf", dialled=dialled, vocab=1000, temperature=1.0)
@@ -105,8 +105,8 @@ def block_efficiency(lines, folder):
 
 
 def gain(lines, folder):
-    """As Figure 5 of Sun et al.: block, greedy block and the reader's rules over token verification, by draft length and by
-    drafter."""
+    """As Figure 5 of Sun et al.: the gain of block, greedy block and the reader's rules over token verification, by draft length
+    and by drafter."""
     fig, (left, right) = figure(2, 4.3, sharey=True)
     own = [rule for rule in rules(lines) if rule not in STYLES and rule != "argmax"]
     for rule in ("block", "greedy_block", *own):
@@ -131,7 +131,7 @@ def gain(lines, folder):
 
 
 def gain_by_family(lines, folder):
-    """What block verification gains depends on how a drafter errs, not on how often alone."""
+    """The gain of block verification by the kind of the drafter's errors, and by temperature."""
     fig, (axes, bars) = figure(2, 4.3, width_ratios=[1.55, 1])
     for family, (label, colour, marker) in FAMILIES.items():
         series = sorted(select(lines, scope="whole_loop", rule="block", family=family, gamma=8, vocab=1000,
@@ -157,7 +157,7 @@ def gain_by_family(lines, folder):
 
 
 def speed_up(lines, folder):
-    """Expected speed-up over what a drafted token costs, where a target call costs the same for any γ."""
+    """Expected speed-up over the cost of a drafted token, if a target call costs the same for any γ."""
     fig, panels = figure(2, 4.3)
     costs = [10 ** (-3 + 3 * i / 120) for i in range(121)]
     shades = {2: ("#E69F00", "-."), 4: ("#009E73", "--"), 8: ("#0072B2", "-"), 16: ("#000000", ":")}
@@ -180,7 +180,7 @@ def speed_up(lines, folder):
 
 
 def verify_cost(folder):
-    """Time of a verification over the vocabulary, from the timing benches."""
+    """Time of a verification over the vocabulary size, from the timing benches."""
     medians = {}
     with open(folder / "cost.txt") as file:
         rows = [line for line in csv.reader(file) if len(line) > 3 and line[0].endswith("_median")]

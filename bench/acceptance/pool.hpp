@@ -1,4 +1,4 @@
-// A pool of contexts: their target and draft rows, made when a bench first asks for them.
+// A pool of contexts, with a target row and a draft row for each.
 #pragma once
 
 #include <Eigen/Core>
@@ -17,22 +17,23 @@ namespace acceptance {
 
 enum class Side { target, draft };
 
-/// What distinguishes one pool from another.
+/// The setting of a pool.
 struct PoolSetting {
   std::string family = "zipf";
   Index vocab_size = 1000;
   double overlap = 0.7;    ///< β = E Σ min(p, q) over the contexts, at temperature 1
-  double temperature = 1;  ///< at which both models are then sampled; 0 is the argmax
+  double temperature = 1;  ///< of both models, applied after the dial; 0 is the argmax
   std::uint64_t seed = 1;
   auto operator<=>(const PoolSetting&) const = default;
 };
 
-/// Rows for a fixed number of contexts, as float probabilities. The same setting makes the same rows.
+/// Rows for a fixed number of contexts, as float probabilities. Equal settings make equal rows.
 ///
-/// The knob of the family is turned until the mean overlap over the very contexts of the pool is what was asked
-/// for, within dial_tolerance; temperature comes after that, on both sides. Throws std::invalid_argument: a
-/// family that there is not, a vocabulary of none, an overlap that the family does not reach there.
-/// Size: between 32 and 1024 contexts, at most 66 MB for vocabularies of up to 256 000.
+/// The knob of the family is turned until the mean overlap over the contexts of this pool is the wanted one, within
+/// dial_tolerance. Then the temperature is applied to both sides.
+/// Throws: std::invalid_argument for an unknown family, an empty vocabulary, a negative temperature, and an overlap that the
+/// family does not reach with this vocabulary.
+/// Size: 32 to 1024 contexts; at most 66 MB for vocabularies of up to 256 000.
 class Pool {
  public:
   explicit Pool(const PoolSetting& setting) : setting_(setting) {
@@ -50,9 +51,9 @@ class Pool {
   Index vocab_size() const { return setting_.vocab_size; }
   Index contexts() const { return std::clamp<Index>((Index{1} << 22) / vocab_size(), 32, 1024); }
 
-  /// Whether all contexts have the same rows, by what the family says of itself.
+  /// Whether all contexts have the same rows, as the family declares.
   bool context_free() const { return context_free_; }
-  /// Where the knob of the family stands.
+  /// The knob of the family after the dial.
   double knob() const { return knob_; }
   /// The mean of Σ min(p, q) over the contexts, at the temperature of the setting.
   double overlap() const {

@@ -1,4 +1,4 @@
-// A wrong rule, kept to show what the laboratory makes of one.
+// A wrong rule, kept to show how the checks report one.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 
 namespace acceptance {
 
-/// Block verification with a mistake: the coin of the prefix of i tokens falls with probability w_i, which is
-/// what block verification keeps that prefix with all in all, where the paper's h_i <= w_i belongs (Sun et al.,
-/// arXiv:2403.10444, Eq. 5). It accepts more, and its text is not the target's. LOSSY.
+/// Block verification with a mistake. LOSSY. The coin for the prefix of i tokens has probability w_i, where the paper has
+/// h_i <= w_i (Sun et al., arXiv:2403.10444, Eq. 5). w_i is the probability that block verification keeps this prefix in the
+/// end. The wrong rule accepts more, but its text does not have the target's law.
 struct PrefixCoins {
   specdec::Verdict judge(const auto& drafted, auto& chance) const {
     std::vector<double> w{1.0};

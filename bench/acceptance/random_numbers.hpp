@@ -1,4 +1,4 @@
-// Random numbers that are the same under every standard library: those of <random> are not.
+// Random numbers that are the same under every standard library. The distributions of <random> are not.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,8 @@ using specdec::Token;
 
 /// N(0, 1).
 ///
-/// Source: Box and Muller, 1958; the sine is not used. Random: two uniform01.
+/// Source: Box and Muller, 1958; the sine is not used.
+/// Random: two uniform01.
 inline double normal(SplitMix64& generator) {
   const double u = 1 - specdec::uniform01(generator);  // never 0
   return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * specdec::uniform01(generator));
@@ -40,12 +41,12 @@ inline double gamma(SplitMix64& generator, double shape) {
   }
 }
 
-/// Uniform on 0..count−1, by the high half of a product (its bias, below count/2^32, is of no concern here).
+/// Uniform on 0..count−1, by the high half of a product. The bias is below count/2^32, which is small enough here.
 inline Index below(SplitMix64& generator, Index count) {
   return static_cast<Index>((generator() >> 32) * static_cast<std::uint64_t>(count) >> 32);
 }
 
-/// A number that depends on every bit of both: a generator of its own for each thing that has a number.
+/// A number that depends on every bit of a and b. Gives each numbered object a seed of its own.
 inline std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
   return SplitMix64(SplitMix64(a)() ^ (b * 0xd1342543de82ef95u + 1))();
 }

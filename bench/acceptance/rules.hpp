@@ -1,4 +1,4 @@
-// The rules that are compared. A verifier of your own enters by one line here.
+// The compared rules. To add a verifier of your own, write one line here.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace acceptance {
 
-/// A verifier under a name, and what its text is held against.
+/// A verifier with its name, and the reference for the law of its text.
 template <class V>
 struct Rule {
   std::string_view name;
@@ -23,8 +23,8 @@ Rule(std::string_view, V) -> Rule<V>;
 template <class V>
 Rule(std::string_view, V, specdec::testing::Reference) -> Rule<V>;
 
-/// Any specdec::Verifier. The second column of every result says whether it
-/// kept the law: nothing is taken on trust.
+/// Any specdec::Verifier may stand here. Every result says whether the rule keeps the law; this is checked, not
+/// assumed.
 inline const std::tuple rules{
     Rule{"token", specdec::TokenVerifier{}},
     Rule{"block", specdec::BlockVerifier{}},
@@ -35,8 +35,8 @@ inline const std::tuple rules{
     Rule{"prefix_coins", PrefixCoins{}},
 };
 
-/// Whether the rule can be compared at this temperature of sampling: one that writes the target's likeliest
-/// tokens is no rival of those that sample, except where that is what sampling does.
+/// Whether the rule can be compared at this temperature. A rule that writes the target's likeliest tokens is compared at
+/// temperature 0 only, where sampling writes them, too.
 template <class V>
 bool has_place(const Rule<V>& rule, double temperature) {
   return rule.reference == specdec::testing::Reference::sampling || temperature == 0;

@@ -1,4 +1,4 @@
-// What all benches on one pool share: its rows, the drafts that every rule judges, the baselines of all gains.
+// Data that all benches on one pool share: its rows, the drafts that every rule judges, the baseline of all gains.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace acceptance {
 
-/// How much is measured: so many drafts, and generations of some length.
+/// How much is measured: the number of drafts, and the number and length of generations.
 struct Effort {
   Index drafts;
   Length length;
@@ -31,7 +31,7 @@ class Shared {
   Shared(const PoolSetting& setting, const Effort& effort, Index longest)
       : pool_(setting), effort_(effort), longest_(longest) {}
 
-  // What is made here points into the pool.
+  // Not copyable: the members point into the pool.
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
 
@@ -53,11 +53,11 @@ class Shared {
   }
 
  private:
-  static constexpr Index order = 2;  // tokens that a context is made of
+  static constexpr Index order = 2;  // number of tokens that choose the context
 
   std::uint64_t seed(std::uint64_t of) const { return mixed(pool_.setting().seed, of << 32); }
 
-  // Token verification over the whole loop.
+  // Token verification over whole generations: the baseline.
   const Collector& token(Index gamma) {
     const auto found = token_.find(gamma);
     if (found != token_.end()) return found->second;

@@ -1,4 +1,4 @@
-"""Turns Google Benchmark's JSON into a table without times: to_csv.py acceptance.json acceptance.csv"""
+"""Converts Google Benchmark's JSON to a table without times: to_csv.py acceptance.json acceptance.csv"""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Draws what trees bring: trees.py table.csv folder"""
+"""Draws tokens per target call by drafted nodes, for trees and linear drafts: trees.py table.csv folder"""
 
 import csv
 import pathlib

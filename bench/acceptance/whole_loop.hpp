@@ -1,4 +1,4 @@
-// The whole loop: generations of many steps, in which a rule lives with what its last step left behind.
+// The whole loop: generations of many steps. Here the state that a step leaves behind affects the next steps.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@
 
 namespace acceptance {
 
-/// How much is generated: so many texts, each from so many target calls.
+/// How much is generated: the number of texts, and the target calls of each.
 struct Length {
   Index generations = 64;
   Index steps = 1000;
 };
 
-/// A draft length that never changes, and sums what each step stood to accept (StepRecord::survival).
+/// A fixed draft length. Sums the survival of every step (StepRecord::survival).
 class Recorder {
  public:
   explicit Recorder(Index gamma) : sums_(static_cast<std::size_t>(gamma), 0.0) {}
@@ -41,14 +41,14 @@ class Recorder {
   std::vector<double> sums_;
 };
 
-/// Random prompts of `size` tokens, the same for every rule.
+/// A random prompt of `size` tokens. All rules get the same prompts.
 inline std::vector<Token> prompt(Index size, Index vocab_size, SplitMix64& generator) {
   std::vector<Token> tokens;
   for (Index i = 0; i < size; ++i) tokens.push_back(static_cast<Token>(below(generator, vocab_size)));
   return tokens;
 }
 
-/// Takes so many steps by numbers of the generator; a keyed rule by those of a seed from it.
+/// Takes `steps` steps with the generator. For a keyed rule, the generator gives the seed of a Keyed.
 template <class V, class Sequence>
 void take(Index steps, Sequence& sequence, SplitMix64& generator) {
   const auto by = [&](auto& source) {
@@ -62,8 +62,8 @@ void take(Index steps, Sequence& sequence, SplitMix64& generator) {
   }
 }
 
-/// Runs the verifier in SpecDec and collects every generation's means. Texts end after a number of target calls,
-/// not of tokens, so that no draft is cut short. `target` and `draft` are models, copied for the run.
+/// Runs the verifier in SpecDec and collects the means of every generation. A text ends after a number of target calls, not
+/// of tokens, so that no draft is cut short. `target` and `draft` are models; they are copied for the run.
 template <class V, class TargetModel, class DraftModel>
 Collector generate(const V& verifier, TargetModel target, DraftModel draft, Index gamma, const Length& length,
                    std::uint64_t seed) {
@@ -82,7 +82,7 @@ Collector generate(const V& verifier, TargetModel target, DraftModel draft, Inde
   return out;
 }
 
-/// The rule over whole generations, beside what generate() collected of token verification after the same prompts.
+/// Measures the rule over whole generations. `token` is the result of generate() for token verification on the same prompts.
 template <class V, class TargetModel, class DraftModel>
 Measured whole_loop(const V& verifier, const TargetModel& target, const DraftModel& draft, Index gamma,
                     const Length& length, std::uint64_t seed, const Collector& token) {

@@ -1,9 +1,9 @@
-// bench/acceptance: what is measured of the rules, on rows where it can be known.
-// Oracles: enumeration of the verifiers and of the loop (testing/), the toy example of Sun et al., Section 2, sums
-// over all drafts, and estimators worked out by hand.
-// Seeds are fixed, so what passes once passes always. Samples are allowed four standard errors, which a right mean
-// exceeds with probability 6.3e-5: with other seeds one of the 53 that are held against exact values would fail in
-// 0.34 % of the cases.
+// Tests of bench/acceptance: the measured figures of the rules, on rows where the exact values are known.
+// Oracles: enumeration of the verifiers and of the loop (testing/), the toy example of Sun et al., Section 2, sums over all
+// drafts, and estimators computed by hand.
+// Seeds are fixed, so that a passing test always passes. Samples may differ by four standard errors. A right mean exceeds
+// this with probability 6.3e-5: with other seeds, one of the 53 comparisons with exact values would fail in 0.34 % of the
+// cases.
 #include <algorithm>
 #include <cmath>
 #include <concepts>
@@ -50,11 +50,11 @@ using specdec::Token;
 using specdec::testing::Enumerator;
 using support::RowMajor;
 
-// Any of the rules. It judges copies of the rows, by code that tests/support has compiled for all tests: here it
-// matters what the laboratory makes of a rule's verdicts, not how the rule reads its rows.
+// Any of the rules. It judges copies of the rows, with code that tests/support compiles for all tests. These tests are about
+// the figures that are computed from verdicts, not about how a rule reads its rows.
 struct AnyRule {
   std::variant<support::AnyVerifier, acceptance::PrefixCoins> rule;
-  std::mt19937_64* generator = nullptr;  // of all chance but the enumerator's
+  std::mt19937_64* generator = nullptr;  // used for all chance but an Enumerator's
 
   Index min_draft_length() const {
     return std::visit([](const auto& verifier) { return specdec::min_draft_length(verifier); }, rule);
@@ -74,12 +74,12 @@ struct AnyRule {
   }
 };
 
-// Promises more than any rule does.
+// Claims a higher survival than any rule has.
 struct Boastful {
   static double survival(double before, double, double) { return before; }
 };
 
-// A rule that says how likely a draft survives.
+// A rule that has survival().
 struct TellingRule : AnyRule {
   std::variant<specdec::TokenVerifier, specdec::BlockVerifier, specdec::SampleMatchVerifier,
                specdec::LenientVerifier, Boastful>
@@ -92,7 +92,7 @@ struct TellingRule : AnyRule {
 
 static_assert(specdec::SurvivalRule<TellingRule> && !specdec::SurvivalRule<AnyRule>);
 
-// A rule of the laboratory, with whatever it tells of its survival.
+// A rule of acceptance/rules.hpp, with its survival if that is known.
 struct Compared {
   std::string_view name;
   specdec::testing::Reference reference;
@@ -133,10 +133,10 @@ Measured one_step(const specdec::GreedyBlockVerifier& rule, const Drafts& drafts
   return acceptance::one_step(rule, drafts, gamma, seed);
 }
 
-// A target's or a drafter's row behind a context.
+// The row of a target or a drafter after a context.
 using Rows = std::function<Eigen::RowVectorXd(std::span<const Token>)>;
 
-// Two models as a definition: a row for every context.
+// Two models, each defined by a row for every context.
 struct Models {
   Index vocab_size;
   Rows p, q;
@@ -178,7 +178,7 @@ std::vector<std::vector<Token>> contexts(Index vocab_size, Index size) {
   return all;
 }
 
-// Drafts after the context, has the draft judged, and adds what the step emits to the context.
+// One step: drafts after the context, judges the draft, and appends the emitted tokens to the context.
 void step(const Models& models, AnyRule& verifier, Index gamma, std::vector<Token>& context,
           Enumerator& chance) {
   gamma = std::max(gamma, verifier.min_draft_length());
@@ -196,7 +196,7 @@ void step(const Models& models, AnyRule& verifier, Index gamma, std::vector<Toke
   context.push_back(verdict.token);
 }
 
-// Tokens a step over the first `steps` of them, in expectation over all prompts of `size` tokens.
+// Expected tokens per step over the first `steps` steps, averaged over all prompts of `size` tokens.
 double exact_efficiency(const AnyRule& rule, const Models& models, Index size, Index gamma, Index steps) {
   double sum = 0;
   const auto all = contexts(models.vocab_size, size);
@@ -210,7 +210,7 @@ double exact_efficiency(const AnyRule& rule, const Models& models, Index size, I
   return sum / static_cast<double>(all.size()) / static_cast<double>(steps);
 }
 
-// 1 + Σ over all prefixes of up to `gamma` tokens of min(P, Q), the joint probabilities, after `context`.
+// 1 + Σ min(P, Q) over all prefixes of up to `gamma` tokens after `context`. P and Q are the joint probabilities.
 double joint_overlap(const Pool& pool, Index order, std::vector<Token>& context, Index gamma, double p,
                      double q) {
   if (gamma == 0) return std::min(p, q);
@@ -232,7 +232,7 @@ double exact_bound(const Pool& pool, Index order, Index gamma) {
   return sum / static_cast<double>(all.size());
 }
 
-// A side of such a pair as a model for the loop.
+// One side of Models as a model for the loop.
 class RowModel {
  public:
   RowModel(Index vocab_size, Rows rows) : vocab_size_(vocab_size), rows_(std::move(rows)) {}
@@ -256,14 +256,14 @@ class RowModel {
   RowMajor<double> out_;
 };
 
-// Any rule over whole generations, beside the baseline there.
+// Measures a rule over whole generations, with the given baseline.
 Measured measure_loop(const AnyRule& rule, const Models& models, Index gamma,
                       const acceptance::Length& length, const acceptance::Collector& baseline) {
   return acceptance::whole_loop(rule, RowModel(models.vocab_size, models.p),
                                 RowModel(models.vocab_size, models.q), gamma, length, 4, baseline);
 }
 
-// What the laboratory measures of a rule by itself, on its own models.
+// Runs generate() on HashedModels.
 template <class V>
 acceptance::Collector generate_hashed(const V& verifier, const Pool& pool, Index order, Index gamma,
                                       const acceptance::Length& length, std::uint64_t seed) {
@@ -293,7 +293,7 @@ TEST_CASE("The toy example: 10/9, 11/9 and 12/9 accepted tokens") {
 TEST_CASE("What is to be expected is told where it is known") {
   const Pool toy({.family = "toy", .vocab_size = 2, .overlap = 2. / 3}),
       zipf({.vocab_size = 2, .overlap = 0.8});
-  const auto off = 1e-4;  // the dial's
+  const auto off = 1e-4;  // error of the dial
   CHECK(*acceptance::exact_step_efficiency(specdec::TokenVerifier{}, toy, 2) ==
         Approx(1 + 10. / 9).margin(off));
   CHECK(*acceptance::exact_step_efficiency(specdec::BlockVerifier{}, toy, 2) ==
@@ -302,7 +302,7 @@ TEST_CASE("What is to be expected is told where it is known") {
         Approx(1 + 12. / 9).margin(off));
   CHECK(*acceptance::exact_loop_efficiency(specdec::BlockVerifier{}, toy, 2) ==
         Approx(1 + 11. / 9).margin(off));
-  CHECK_FALSE(acceptance::exact_loop_efficiency(specdec::GreedyBlockVerifier{}, toy, 2));  // has a memory
+  CHECK_FALSE(acceptance::exact_loop_efficiency(specdec::GreedyBlockVerifier{}, toy, 2));  // has state
   CHECK_FALSE(acceptance::exact_step_efficiency(acceptance::PrefixCoins{}, toy, 2));
   CHECK_FALSE(
       acceptance::exact_step_efficiency(specdec::BlockVerifier{}, zipf, 2));  // depends on the context
@@ -424,7 +424,7 @@ TEST_CASE("Drafts are drawn from their rows, and a shorter one is the front of a
       CHECK(q > 0);
       CHECK(p == static_cast<double>(longer[k].target[i][longer[k].tokens[i]]));
     }
-    // From the third token on the context is all drafted.
+    // From the third token on, all tokens of the context are drafted.
     const std::vector<Token> context{longer[k].tokens[2], longer[k].tokens[3]};
     const Index slot = acceptance::slot_of(context, 2, pool.contexts());
     CHECK(longer[k].target[4] == pool.row(Side::target, slot));
@@ -452,7 +452,7 @@ TEST_CASE("Means, gains and their errors") {
   CHECK(mean.standard_error == Approx(std::sqrt(14. / 12)));
   CHECK(acceptance::mean({2}).standard_error == 0);
 
-  // b = 1.5·a + {0.5, −1, 0.5}: the mean of the rests is 0, their squares sum to 1.5.
+  // b = 1.5·a + {0.5, −1, 0.5}: the residuals have the mean 0, and their squares sum to 1.5.
   const Estimate gain = acceptance::gain({1, 2, 3}, {2, 2, 5});
   CHECK(gain.value == Approx(0.5));
   CHECK(gain.standard_error == Approx(std::sqrt(1.5 / 6) / 2));

@@ -1,8 +1,8 @@
-// bench/acceptance: the synthetic rows, their dial, and the models that are made of them.
-// Oracles: sums, overlaps and orders taken here from the rows themselves; moments of the normal and the gamma
-// law; the toy models of Sun et al., Section 2; a few numbers written down once.
-// Seeds are fixed, so what passes once passes always. Moments and counts are allowed four standard errors, which a right
-// generator exceeds with probability 6.3e-5: with other seeds one of the 19 would fail in 0.12 % of the cases.
+// Tests of bench/acceptance: the synthetic rows, their dial, and the models with these rows.
+// Oracles: sums, overlaps and orders computed here from the rows; moments of the normal and the gamma distribution; the toy
+// models of Sun et al., Section 2; a few recorded numbers.
+// Seeds are fixed, so that a passing test always passes. Moments and counts may differ by four standard errors. A right
+// generator exceeds this with probability 6.3e-5: with other seeds, one of the 19 would fail in 0.12 % of the cases.
 #include <algorithm>
 #include <cmath>
 #include <exception>
@@ -60,7 +60,7 @@ double overlap_of(const Pool& pool) {
   return sum / static_cast<double>(pool.contexts());
 }
 
-// What is wrong with the pool's rows as distributions; nothing if all is well.
+// What is wrong with the pool's rows as distributions. Empty if they are valid.
 std::string complaint_about(const Pool& pool) {
   std::vector<const float*> rows;
   for (const Side side : {Side::target, Side::draft})
@@ -75,7 +75,7 @@ void check_says(const char* what, const std::function<void()>& f) {
   CHECK(message.find(what) != std::string::npos);
 }
 
-// Pools that take seconds are made where the bounds are the larger ones.
+// Pools that take seconds are made with the larger bounds only.
 using support::exhaustive;
 
 TEST_CASE("Rows of every family are distributions that overlap as much as was dialled") {
@@ -98,7 +98,7 @@ TEST_CASE("The dial goes from 0.1 to 0.99, and vocabularies to 256 000") {
     for (const double beta : {0.1, 0.5})
       CHECK(overlap_of(Pool({.family = family, .vocab_size = 300, .overlap = beta})) ==
             Approx(beta).margin(acceptance::dial_tolerance));
-  const char* family = exhaustive() ? "disjoint" : "toy";  // whose rows cost nothing to make
+  const char* family = exhaustive() ? "disjoint" : "toy";  // toy rows are quick to make
   const double beta = exhaustive() ? 0.1 : 0.75;
   const Pool large({.family = family, .vocab_size = 256'000, .overlap = beta});
   CHECK(large.contexts() == 32);
@@ -146,10 +146,10 @@ TEST_CASE("A family that there is not, and an overlap out of reach, are named") 
   check_says("family = gauss", [&] { Pool({.family = "gauss"}); });
   check_says("vocab_size = 0", [&] { Pool({.vocab_size = 0}); });
   check_says("temperature = -1", [&] { Pool({.temperature = -1}); });
-  // A drafter that errs however much still hits one of two tokens every other time.
+  // With two tokens, even the worst drafter is right every second time.
   check_says("overlap = 0.1 is outside", [&] { Pool({.vocab_size = 2, .overlap = 0.1}); });
   check_says("overlap = 1.1 is outside", [&] { Pool({.overlap = 1.1}); });
-  // A step from 1 to 0: what lies between is in no one's reach.
+  // A step from 1 to 0: no knob gives a value between.
   check_says("skipped by a jump at knob 0.3",
              [&] { acceptance::dial([](double knob) { return knob < 0.3 ? 1.0 : 0.0; }, 1, 0.5); });
 }
@@ -174,10 +174,10 @@ TEST_CASE("Truncation keeps the likeliest tokens of each row, and no more") {
     CHECK(std::count_if(q.begin(), q.end(), [](float x) { return x > 0; }) == 20);
     for (std::size_t x = 0; x < p.size(); ++x) elsewhere += p[x] == 0 && q[x] > 0;
   }
-  CHECK(elsewhere > pool.contexts());  // each cuts its own row
+  CHECK(elsewhere > pool.contexts());  // target and draft cut different tokens
 }
 
-// The exponent c of q ∝ p^c, from two tokens; the same for all pairs if that is what q is.
+// The exponent c of q ∝ p^c, from two tokens. If q is such a power, all pairs of tokens give the same c.
 double exponent(const std::vector<float>& p, const std::vector<float>& q, std::size_t x, std::size_t y) {
   return std::log(q[x] / q[y]) / std::log(p[x] / p[y]);
 }
@@ -334,7 +334,7 @@ TEST_CASE("The drafter of a Markov pair sees one token less than the target") {
         sum += std::min(p.probability(x), q.probability(x));
       }
     }
-  // All but the four states (a, none) of the table, which no context has.
+  // The table also has four states (a, none), which no context reaches.
   CHECK(sum / 21 == Approx(0.75).margin(0.05));
   const std::vector<Token> ab{0, 1}, cb{2, 1}, ba{1, 0};
   CHECK(pair.target.distribution(ab).probability(0) != pair.target.distribution(cb).probability(0));
