@@ -77,7 +77,7 @@ def greedy(lines):
 
 
 def rates(lines):
-    """T5's acceptance rates at T = 1 (Leviathan et al., arXiv:2211.17192, Table 2), their formula, and the measured values."""
+    """T5's acceptance rates at T = 1 (Leviathan et al., arXiv:2211.17192, Table 2), their formula, and measured values."""
     print("\n| acceptance rate α of | α | (1 − α⁹)/(1 − α) | token, measured | block, measured | gain, % |")
     print("| --- | --- | --- | --- | --- | --- |")
     for models, dialled in (("CNN-DM, T5-small", "0.53"), ("EnDe, T5-small", "0.62"), ("EnDe, T5-large", "0.71")):

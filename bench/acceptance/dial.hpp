@@ -31,8 +31,9 @@ double overlap(const P& p, const Q& q) {
 inline constexpr double dial_tolerance = 1e-3;
 
 /// The knob in [0, most] at which overlap_at(knob) is `wanted` within dial_tolerance, by bisection. overlap_at is 1 at
-/// knob 0 and falls. Throws std::invalid_argument if the overlap at `most` is still too large, and if overlap_at jumps
-/// past `wanted`.
+/// knob 0 and falls.
+///
+/// Throws: std::invalid_argument if the overlap at `most` is still too large, and if overlap_at jumps past `wanted`.
 template <class OverlapAt>
 double dial(OverlapAt&& overlap_at, double most, double wanted) {
   const double least = overlap_at(most);

@@ -22,7 +22,7 @@ inline Estimate mean(const std::vector<double>& samples) {
   return {value, n > 1 ? std::sqrt(squares / (n * (n - 1))) : 0};
 }
 
-/// mean(b)/mean(a) − 1, where a[i] and b[i] were measured on the same draft. This is the ratio estimator. Its error is
+/// mean(b)/mean(a) − 1, where a[i] and b[i] were measured together. This is the ratio estimator. Its error is
 /// the error of the differences b − (mean(b)/mean(a))·a, so that variation which a and b share does not count.
 inline Estimate gain(const std::vector<double>& a, const std::vector<double>& b) {
   const double ratio = mean(b).value / mean(a).value;

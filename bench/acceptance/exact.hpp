@@ -26,7 +26,7 @@ std::optional<double> exact_step_efficiency(const V& rule, const Pool& pool, Ind
   return std::nullopt;
 }
 
-/// The expected tokens of every step of a generation: exact_step_efficiency. Empty if the rule has state.
+/// The expected tokens per step of a generation, equal to exact_step_efficiency. Empty if the rule has state.
 template <class V>
 std::optional<double> exact_loop_efficiency(const V& rule, const Pool& pool, Index gamma) {
   if constexpr (requires { rule.min_draft_length(); }) return std::nullopt;

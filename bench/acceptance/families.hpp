@@ -33,7 +33,7 @@ concept Family = requires(const F& family, SplitMix64& generator, const Row& row
   family.draft(row, row, knob, out);
 };
 
-/// Rows like those of a language model: a power law over the ranks, with noise. In every context the ranks begin at another
+/// Rows like those of a language model: a power law over the ranks, with noise. In every context the ranks begin at a random
 /// token. The drafter's logits are the target's, plus normal noise of standard deviation `knob`. So on every token,
 /// independently, the drafter is wrong by a log-normal factor.
 struct Zipf {

@@ -15,9 +15,10 @@ struct MarkovPair {
   specdec::testing::TableModel<double> target, draft;
 };
 
-/// Makes a MarkovPair. The drafter's rows are Dirichlet rows. A row of the target is the drafter's row for the last k − 1
-/// tokens, times log-normal noise. The noise depends on the token before these, too, which the drafter cannot see. The noise
-/// is as strong as the mean overlap over the contexts needs to be `wanted` within dial_tolerance.
+/// Makes a MarkovPair whose mean overlap over the contexts is `wanted` within dial_tolerance. The drafter's rows are
+/// Dirichlet rows. A row of the target is the drafter's row for the last k − 1 tokens, times log-normal noise. The noise also
+/// depends on the token before these, which the drafter cannot see. The dial sets the strength of the noise.
+///
 /// Throws: std::invalid_argument if order < 1, vocab_size < 1 or the overlap is out of reach.
 inline MarkovPair markov_pair(Index vocab_size, Index order, double wanted, std::uint64_t seed) {
   if (order < 1 || vocab_size < 1)

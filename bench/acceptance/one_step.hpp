@@ -92,8 +92,8 @@ std::vector<double> expected(const Rule& rule, const DraftedRows& draft, Index g
       .beyond;
 }
 
-/// Collects, for one draft after another, P(τ > i | draft). If only the verdict is known, these are ones for the accepted
-/// tokens, then zeros.
+/// Collects, for one draft after another, P(τ > i | draft). If only the verdict is known, this is 1 for an accepted token
+/// and 0 for any other.
 class Collector {
  public:
   Collector(Index gamma, std::size_t count) : beyond_(static_cast<std::size_t>(gamma), 0.0) {

@@ -32,7 +32,7 @@ plt.rcParams.update({"font.size": 12, "axes.titlesize": 12, "axes.grid": True, "
 
 
 def style(line, lines):
-    """Label, colour, marker and dashes of a rule. The label of a lossy rule says so. Rules added by the reader get OTHERS."""
+    """Label, colour, marker and dashes of a rule. The label of a lossy rule says so. The reader's rules get OTHERS."""
     others = list(dict.fromkeys(x.rule for x in lines if x.rule not in STYLES))
     if line.rule in STYLES:
         name, colour, marker, dashes = STYLES[line.rule]
@@ -64,7 +64,7 @@ def legend_below(fig, axes, columns):
 
 
 def save(fig, folder, name):
-    """Saves an SVG. Equal numbers make equal files: no date, fixed ids. Coordinates are rounded to a hundredth of a point."""
+    """Saves an SVG. Equal numbers make equal files: no date, fixed ids. Coordinates are rounded to 0.01 points."""
     text = io.StringIO()
     fig.savefig(text, format="svg", metadata={"Date": None})
     plt.close(fig)
@@ -105,7 +105,7 @@ def block_efficiency(lines, folder):
 
 
 def gain(lines, folder):
-    """As Figure 5 of Sun et al.: the gain of block, greedy block and the reader's rules over token verification, by draft length
+    """As Figure 5 of Sun et al.: gain of block, greedy block and the reader's rules over token verification, by draft length
     and by drafter."""
     fig, (left, right) = figure(2, 4.3, sharey=True)
     own = [rule for rule in rules(lines) if rule not in STYLES and rule != "argmax"]

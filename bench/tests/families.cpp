@@ -75,7 +75,7 @@ void check_says(const char* what, const std::function<void()>& f) {
   CHECK(message.find(what) != std::string::npos);
 }
 
-// Pools that take seconds are made with the larger bounds only.
+// Pools that take seconds to make are tested with the larger bounds only.
 using support::exhaustive;
 
 TEST_CASE("Rows of every family are distributions that overlap as much as was dialled") {
