@@ -3,6 +3,7 @@
 
 #include "specdec/testing/audited_drafter.hpp"
 #include "specdec/testing/check_lossless.hpp"
+#include "specdec/testing/check_model.hpp"
 #include "specdec/testing/chi_square.hpp"
 #include "specdec/testing/divergence.hpp"
 #include "specdec/testing/draft_audit.hpp"

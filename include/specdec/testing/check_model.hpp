@@ -1,0 +1,464 @@
+// Checks a model against itself, one token at a time: rollbacks, rows, trees, and other texts in the call.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <ostream>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "specdec/chance/random.hpp"
+#include "specdec/error.hpp"
+#include "specdec/model/batch_model.hpp"
+#include "specdec/model/feeds.hpp"
+#include "specdec/model/model.hpp"
+#include "specdec/model/trees.hpp"
+#include "specdec/rows/kinds/dense.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::testing {
+
+/// How much check_model() does.
+struct ModelCheckOptions {
+  int rounds = 20;          ///< how many random histories
+  int calls = 8;            ///< calls of forward() in each
+  Index longest = 24;       ///< the longest context, in tokens; also limited by context_size()
+  Index together = 3;       ///< how many sequences a model for many texts serves at a time
+  double tolerance = 1e-3;  ///< how far a number of a row may be off
+  std::uint64_t seed = 1;   ///< of tokens and histories
+};
+
+/// What check_model() has found.
+struct ModelReport {
+  bool right = true;
+  std::string complaint = {};  ///< the first mistake, in words; empty if there is none
+  Index rows = 0;              ///< how many rows were compared
+  double difference =
+      0;  ///< the largest difference of two numbers that should be equal, among the rows that passed
+
+  explicit operator bool() const { return right; }
+
+  friend std::ostream& operator<<(std::ostream& out, const ModelReport& report) {
+    if (!report.right) return out << "wrong: " << report.complaint;
+    return out << "right in " << report.rows << " rows, worst difference " << report.difference;
+  }
+};
+
+namespace detail {
+
+/// A mistake that was found. It ends the check.
+struct Complaint : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// One row that the model returned, and the call that it came from.
+struct SeenRow {
+  std::vector<Token> context;  ///< all tokens on the way to the row's token
+  std::vector<Token> uncut;    ///< these, if no token had been cut away since the context was empty
+  std::vector<Token> line;     ///< these, if the tree's tokens followed each other as a line
+  std::vector<Token> feed;     ///< the tokens of the feed
+  bool branches;               ///< whether the feed had parents
+  Index place, together;       ///< the number of the row's token in the feed; the number of feeds of the call
+  Eigen::RowVectorXd row;
+
+  /// How many tokens were cached before the call.
+  Index cached() const { return std::ssize(line) - place - 1; }
+  bool is_cut() const { return uncut != context; }
+};
+
+/// A sequence of the check, and what its context should hold.
+struct CheckedSequence {
+  Index number = 0;
+  std::vector<Token> context = {}, uncut = {};
+
+  Index size() const { return std::ssize(context); }
+  void keep(Index length) {
+    if (length >= size()) return;
+    context.resize(static_cast<std::size_t>(length));
+    if (length == 0) uncut.clear();
+  }
+  void append(Token x) {
+    context.push_back(x);
+    uncut.push_back(x);
+  }
+};
+
+/// The largest difference of two numbers of the rows. Equal infinite numbers do not differ; NaN differs from all.
+inline double difference_of_rows(const Eigen::RowVectorXd& a, const Eigen::RowVectorXd& b) {
+  double largest = 0;
+  for (Index x = 0; x < a.size(); ++x) {
+    if (a[x] == b[x]) continue;
+    const double difference = std::abs(a[x] - b[x]);
+    if (!(difference <= largest)) largest = difference;
+    if (std::isnan(largest)) break;
+  }
+  return largest;
+}
+
+template <class M>
+class ModelCheck {
+  static constexpr bool for_many = specdec::detail::OverFeeds<M&>::for_many;
+  static constexpr bool trees = takes_trees<M>;
+
+ public:
+  ModelCheck(M& model, const ModelCheckOptions& options)
+      : model_(model),
+        options_(options),
+        longest_(std::min(options.longest, context_size(model))),
+        random_(options.seed) {}
+
+  ModelReport report() {
+    ModelReport out;
+    try {
+      begins_empty();
+      rows_follow_their_tokens();
+      for (int round = 0; round < options_.rounds; ++round) {
+        write_history();
+        compare(out);
+      }
+    } catch (const Complaint& complaint) {
+      out.right = false;
+      out.complaint = complaint.what();
+    } catch (const std::exception& error) {
+      out.right = false;
+      out.complaint = specdec::detail::message("a call that is allowed throws: ", error.what());
+    }
+    empty();
+    return out;
+  }
+
+ private:
+  using Row = Eigen::RowVectorXd;
+
+  template <class... Parts>
+  [[noreturn]] static void complain(const Parts&... parts) {
+    throw Complaint(specdec::detail::message(parts...));
+  }
+
+  Index below(Index end) { return static_cast<Index>(uniform01(random_) * static_cast<double>(end)); }
+  bool coin() { return below(2) == 0; }
+  Token any_token() { return static_cast<Token>(below(model_.model().vocab_size())); }
+  std::vector<Token> any_text(Index length) {
+    std::vector<Token> text(static_cast<std::size_t>(length));
+    for (Token& x : text) x = any_token();
+    return text;
+  }
+
+  // ---- Calls ----
+
+  std::vector<Row> forward(std::span<const BatchFeed> feeds) {
+    decltype(auto) output = model_.forward(feeds);
+    const auto rows = distributions(output);
+    const Index wanted = specdec::detail::rows_of(feeds), size = model_.model().vocab_size();
+    specdec::detail::check_shape("model", rows.rows(), specdec::detail::row_size(rows), wanted, size);
+    std::vector<Row> out;
+    for (Index i = 0; i < wanted; ++i) {
+      const auto row = rows.row(i);
+      out.emplace_back(size);
+      for (Index x = 0; x < size; ++x) out.back()[x] = row.probability(static_cast<Token>(x));
+    }
+    return out;
+  }
+
+  // A sequence that nobody has fed yet; of a model for one text its only one, emptied.
+  CheckedSequence fresh() {
+    if constexpr (!for_many) model_.keep(0, 0);
+    return {.number = for_many ? next_number_++ : 0};
+  }
+  void release(const CheckedSequence& sequence) {
+    if constexpr (for_many) model_.release(sequence.number);
+  }
+  void empty() {
+    for (const CheckedSequence& sequence : sequences_) release(sequence);
+    sequences_.clear();
+    if constexpr (!for_many) model_.keep(0, 0);
+  }
+
+  // The rows after each token of a text, which is fed alone, token by token.
+  std::vector<Row> rows_alone(std::span<const Token> text) {
+    const CheckedSequence sequence = fresh();
+    std::vector<Row> out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const BatchFeed feed{{.tokens = text.subspan(i, 1), .from = static_cast<Index>(i), .rows = 1},
+                           sequence.number};
+      out.push_back(forward(std::span(&feed, 1)).front());
+    }
+    release(sequence);
+    return out;
+  }
+
+  // The row after a context by the measure of all: fed alone, token by token.
+  const Row& expected(const std::vector<Token>& context) {
+    if (!expected_.contains(context)) {
+      const std::vector<Row> rows = rows_alone(context);
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        expected_[std::vector<Token>(context.begin(), context.begin() + static_cast<std::ptrdiff_t>(i) + 1)] =
+            rows[i];
+    }
+    return expected_[context];
+  }
+
+  bool equal(const Row& a, const Row& b) const { return difference_of_rows(a, b) <= options_.tolerance; }
+
+  // ---- The measure itself ----
+
+  // A text that is fed twice gives the same rows, whatever was fed in between.
+  void begins_empty() {
+    const std::vector<Token> text = any_text(std::min<Index>(longest_, 6));
+    const std::vector<Row> first = rows_alone(text);
+    for (const Row& row : first)
+      if (row.hasNaN()) complain("a row holds nan");
+    rows_alone(any_text(std::min<Index>(longest_, 5)));
+    const std::vector<Row> again = rows_alone(text);
+    for (std::size_t i = 0; i < text.size(); ++i)
+      if (!equal(first[i], again[i]))
+        complain("a text that is fed twice, token by token, has another row after its token ", i,
+                 " the second time: ",
+                 for_many ? "a new sequence does not begin with an empty context"
+                          : "truncate(0) does not empty the context",
+                 ", or the model is not deterministic");
+  }
+
+  // Rows that depend on the token before the last, and never on the last, stand one place too early.
+  void rows_follow_their_tokens() {
+    if (longest_ < 3 || model_.model().vocab_size() < 2) return;
+    bool last_matters = false, one_before_matters = false;
+    for (int n = 0; n < 8; ++n) {
+      const std::vector<Token> text = any_text(3);
+      std::vector<Token> other_last = text, other_before = text;
+      other_last[2] = other(text[2]);
+      other_before[1] = other(text[1]);
+      const Row row = rows_alone(text).back();
+      last_matters = last_matters || !equal(row, rows_alone(other_last).back());
+      one_before_matters = one_before_matters || !equal(row, rows_alone(other_before).back());
+    }
+    if (one_before_matters && !last_matters)
+      complain(
+          "the row after a token never depends on that token, but on the one before it: rows are off by one");
+  }
+  Token other(Token x) {
+    return static_cast<Token>((x + 1 + below(model_.model().vocab_size() - 1)) % model_.model().vocab_size());
+  }
+
+  // ---- Histories ----
+
+  // Some calls for some sequences, with rollbacks in between. Keeps the rows.
+  void write_history() {
+    empty();
+    seen_.clear();
+    for (Index k = 0; k < (for_many ? options_.together : 1); ++k) sequences_.push_back(fresh());
+    for (int call = 0; call < options_.calls; ++call) {
+      for (CheckedSequence& sequence : sequences_) roll_back(sequence);
+      feed_some();
+    }
+  }
+
+  // Cuts off nothing, a few tokens or many; now and then a sequence ends and its number begins anew.
+  void roll_back(CheckedSequence& sequence) {
+    if constexpr (for_many) {
+      if (below(12) == 0) {
+        model_.release(sequence.number);
+        sequence = {.number = sequence.number};
+        return;
+      }
+    }
+    const Index room = longest_ - sequence.size();
+    Index length = sequence.size() - (coin() ? below(4) : 0);
+    if (room < 4 || below(8) == 0) length = below(sequence.size() + 1);
+    cut(sequence, std::max<Index>(length, 0));
+  }
+  void cut(CheckedSequence& sequence, Index length) {
+    model_.keep(sequence.number, length);
+    sequence.keep(length);
+  }
+
+  // One call, with a feed for one sequence or for several.
+  void feed_some() {
+    std::vector<Index> chosen;
+    for (Index k = 0; k < std::ssize(sequences_); ++k)
+      if (sequences_[static_cast<std::size_t>(k)].size() < longest_ && (chosen.empty() || coin()))
+        chosen.push_back(k);
+    if (chosen.empty()) return;
+    const bool branch = trees && coin();
+    std::vector<std::vector<Token>> tokens;
+    std::vector<std::vector<Index>> parents;
+    std::vector<BatchFeed> feeds;
+    for (const Index k : chosen) {
+      const CheckedSequence& sequence = sequences_[static_cast<std::size_t>(k)];
+      tokens.push_back(any_text(1 + below(std::min<Index>(6, longest_ - sequence.size()))));
+      parents.emplace_back();
+      if (branch)
+        for (Index n = 0; n < std::ssize(tokens.back()); ++n) parents.back().push_back(below(n + 1) - 1);
+    }
+    for (std::size_t f = 0; f < chosen.size(); ++f) {
+      const CheckedSequence& sequence = sequences_[static_cast<std::size_t>(chosen[f])];
+      const Index size = std::ssize(tokens[f]), least = for_many ? 0 : 1;
+      feeds.push_back({{.tokens = tokens[f],
+                        .from = sequence.size(),
+                        .rows = least + below(size + 1 - least),
+                        .parents = parents[f]},
+                       sequence.number});
+    }
+    const std::vector<Row> rows = forward(feeds);
+    std::size_t next = 0;
+    for (std::size_t f = 0; f < chosen.size(); ++f) {
+      CheckedSequence& sequence = sequences_[static_cast<std::size_t>(chosen[f])];
+      for (Index place = std::ssize(tokens[f]) - feeds[f].rows; place < std::ssize(tokens[f]); ++place)
+        see(sequence, feeds[f], place, rows[next++], std::ssize(feeds));
+      if constexpr (trees) {
+        if (branch) {
+          keep_a_path(sequence, feeds[f]);
+          continue;
+        }
+      }
+      for (const Token x : tokens[f]) sequence.append(x);
+    }
+  }
+
+  // The numbers of the tokens on the way to token `place` of a feed, itself included.
+  static std::vector<Index> way_to(const BatchFeed& feed, Index place) {
+    std::vector<Index> way;
+    for (Index k = place; k >= 0;
+         k = feed.parents.empty() ? k - 1 : feed.parents[static_cast<std::size_t>(k)])
+      way.push_back(k);
+    std::reverse(way.begin(), way.end());
+    return way;
+  }
+
+  void see(const CheckedSequence& sequence, const BatchFeed& feed, Index place, const Row& row,
+           Index together) {
+    SeenRow seen{
+        sequence.context,      sequence.uncut, sequence.context, {feed.tokens.begin(), feed.tokens.end()},
+        !feed.parents.empty(), place,          together,         row};
+    for (const Index k : way_to(feed, place)) {
+      seen.context.push_back(feed.tokens[static_cast<std::size_t>(k)]);
+      seen.uncut.push_back(feed.tokens[static_cast<std::size_t>(k)]);
+    }
+    for (Index k = 0; k <= place; ++k) seen.line.push_back(feed.tokens[static_cast<std::size_t>(k)]);
+    seen_.push_back(std::move(seen));
+  }
+
+  void keep_a_path(CheckedSequence& sequence, const BatchFeed& feed) {
+    const Index end = below(std::ssize(feed.tokens) + 1) - 1;  // −1: nothing of the tree is kept
+    const std::vector<Index> path = way_to(feed, end);
+    if (path.empty()) model_.keep(sequence.number, sequence.size());
+    else model_.keep(sequence.number, std::span<const Index>(path));
+    for (const Index k : path) sequence.append(feed.tokens[static_cast<std::size_t>(k)]);
+  }
+
+  // ---- What is wrong ----
+
+  // Complains of the wrong row that tells most: one that a known mistake explains, or one from the simplest call.
+  void compare(ModelReport& report) {
+    const std::vector<SeenRow> all = std::move(seen_);
+    std::vector<const SeenRow*> wrong;
+    for (const SeenRow& seen : all) {
+      const double difference = difference_of_rows(seen.row, expected(seen.context));
+      if (difference <= options_.tolerance) report.difference = std::max(report.difference, difference);
+      else wrong.push_back(&seen);
+      ++report.rows;
+    }
+    for (const SeenRow* seen : wrong)
+      if (const std::string mistake = mistake_of(*seen); !mistake.empty()) complain(where(*seen), mistake);
+    if (wrong.empty()) return;
+    const SeenRow& simplest =
+        **std::min_element(wrong.begin(), wrong.end(), [](const SeenRow* a, const SeenRow* b) {
+          return a->is_cut() + a->branches < b->is_cut() + b->branches;
+        });
+    complain(where(simplest), circumstances_of(simplest));
+  }
+
+  std::string where(const SeenRow& seen) {
+    return specdec::detail::message("the row after token ", seen.place, " of ", seen.feed.size(),
+                                    " fed after ", seen.cached(), " cached ones is off by ",
+                                    difference_of_rows(seen.row, expected(seen.context)), ": ");
+  }
+
+  // The known mistake that gives exactly this row; empty if there is none.
+  std::string mistake_of(const SeenRow& seen) {
+    const auto is = [&](const std::vector<Token>& context) {
+      return !context.empty() && equal(seen.row, expected(context));
+    };
+    if (seen.row.hasNaN()) return "it holds nan";
+    if (is({seen.context.begin(), seen.context.end() - 1})) return "it is the row one token earlier";
+    if (seen.is_cut() && is(seen.uncut))
+      return specdec::detail::message("it is the row of the context with the tokens that ",
+                                      for_many ? "keep(sequence, length)" : "truncate(length)",
+                                      " should have cut off");
+    if (seen.line != seen.context && is(seen.line))
+      return "it is the row of the tree's tokens read as a line: parents are ignored";
+    if (seen.together > 1 && !seen.branches && !seen.is_cut() &&
+        equal(row_without_company(seen), expected(seen.context)))
+      return specdec::detail::message("it depends on the ", seen.together - 1, " other feeds of the call");
+    return {};
+  }
+
+  // What sets the call apart from calls over one token.
+  static std::string circumstances_of(const SeenRow& seen) {
+    if (seen.branches)
+      return "the tree's other branches shine through, or the cache is not as it was before it";
+    if (seen.is_cut())
+      return "the cache is not as it was before the tokens that were cut off: stale entries or wrong "
+             "positions";
+    return "rows of a call with several tokens differ from those of single tokens";
+  }
+
+  // The row from the same call, if it has no other feeds.
+  Row row_without_company(const SeenRow& seen) {
+    const CheckedSequence sequence = fresh();
+    const std::vector<Token> prompt(seen.context.begin(), seen.context.begin() + seen.cached());
+    if (!prompt.empty()) {
+      const BatchFeed feed{{.tokens = prompt, .from = 0, .rows = 1}, sequence.number};
+      forward(std::span(&feed, 1));
+    }
+    const Index rows = std::ssize(seen.feed) - seen.place;
+    const BatchFeed feed{{.tokens = seen.feed, .from = seen.cached(), .rows = rows}, sequence.number};
+    const Row row = forward(std::span(&feed, 1)).front();
+    release(sequence);
+    return row;
+  }
+
+  specdec::detail::OverFeeds<M&> model_;
+  ModelCheckOptions options_;
+  Index longest_;
+  SplitMix64 random_;
+  Index next_number_ = 0;
+  std::vector<CheckedSequence> sequences_ = {};
+  std::vector<SeenRow> seen_ = {};
+  std::map<std::vector<Token>, Row> expected_ = {};
+};
+
+}  // namespace detail
+
+/// Checks a model, for one text or for many, before anything is built on it. Random histories of calls, rollbacks, trees
+/// (if the model takes trees) and other sequences in a call (if it serves many) must give the rows that the model gives when
+/// a text is fed alone, one token at a time. Each of the mistakes that it convicts writes plausible text: a rollback that does
+/// nothing, a stale cache, rows that are off by one, a tree that is read as a line, rows that depend on the rest of the call.
+///
+///   std::cout << specdec::testing::check_model(model) << "\n";
+///
+/// Rows may be probabilities or logits; set the tolerance for the numbers that the model returns. The model's contexts must
+/// be empty, and are left empty.
+/// Throws: std::invalid_argument if an option is out of range. A model that throws is reported.
+/// Cost: some hundred calls for each round with the default options, most of them over one token.
+/// Example: examples/check_my_model.cpp
+template <class M>
+ModelReport check_model(M& model, const ModelCheckOptions& options = {}) {
+  static_assert(specdec::detail::can_be_wrapped<M>());
+  using specdec::detail::invalid_argument;
+  if (options.rounds < 1) invalid_argument("rounds = ", options.rounds, " is below 1");
+  if (options.calls < 1) invalid_argument("calls = ", options.calls, " is below 1");
+  if (options.longest < 1) invalid_argument("longest = ", options.longest, " is below 1");
+  if (options.together < 1) invalid_argument("together = ", options.together, " is below 1");
+  if (!(options.tolerance >= 0)) invalid_argument("tolerance = ", options.tolerance, " is no number >= 0");
+  return detail::ModelCheck<M>(model, options).report();
+}
+
+}  // namespace specdec::testing

@@ -1,0 +1,289 @@
+// check_model: right models pass, and each mistake of the field is told in words.
+#include "specdec/testing/check_model.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <span>
+#include <specdec/model/ngram.hpp>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+
+namespace test_testing_check_model {
+
+using namespace specdec;
+using namespace specdec::testing;
+using support::message_of;
+
+namespace {
+
+enum class Mistake {
+  none,
+  never_cut,         // truncate and keep do nothing, but for 0
+  never_emptied,     // not even for 0
+  rows_too_early,    // row i of a call of several tokens is the one after the token before
+  always_too_early,  // every row is
+  first_rows,        // of several tokens the first rows are returned, not the last
+  wrong_positions,   // what is fed after a rollback counts on from where the context was cut
+  tree_as_line,      // parents are ignored
+  siblings_seen,     // a row of a tree depends on how many tokens the tree has
+  path_not_kept,     // of a path only its first token is kept
+  company_seen,      // rows depend on the number of feeds in the call
+  not_released,      // a sequence that was released begins where it ended
+  nan,               // the row after token 3 after token 3
+  too_few_rows,
+  throws,
+};
+
+constexpr Index vocab = 5;
+
+// The distribution after a text of which every token matters, and where it stands.
+Eigen::RowVectorXd row_after(std::span<const Token> text, Index shift = 0) {
+  std::uint64_t hash = 17 + static_cast<std::uint64_t>(shift);
+  for (const Token x : text) hash = SplitMix64(hash * 31 + static_cast<std::uint64_t>(x))();
+  SplitMix64 numbers(hash);
+  Eigen::RowVectorXd row(vocab);
+  for (double& p : row) p = uniform01(numbers);
+  return row / row.sum();
+}
+
+// One text of a model with a mistake.
+struct Text {
+  Mistake mistake;
+  std::vector<Token> context = {}, tree = {};
+  std::vector<Index> parents = {};
+  Index lost = 0;  // tokens that were cut off
+
+  std::vector<Eigen::RowVectorXd> forward(std::span<const Token> tokens, std::span<const Index> branches,
+                                          Index rows, Index company) {
+    std::vector<Eigen::RowVectorXd> out;
+    const bool line = branches.empty();
+    const auto size = std::ssize(tokens);
+    for (Index k = 0; k < size; ++k) {
+      tree.push_back(tokens[static_cast<std::size_t>(k)]);
+      parents.push_back(line || mistake == Mistake::tree_as_line ? std::ssize(tree) - 2
+                                                                 : branches[static_cast<std::size_t>(k)]);
+    }
+    for (Index i = 0; i < rows; ++i) {
+      Index node = mistake == Mistake::first_rows ? i : size - rows + i;
+      const bool early =
+          mistake == Mistake::always_too_early || (mistake == Mistake::rows_too_early && size > 1);
+      if (early) --node;
+      std::vector<Token> path = way_to(node);
+      std::vector<Token> text = context;
+      text.insert(text.end(), path.begin(), path.end());
+      const Index seen = (mistake == Mistake::wrong_positions ? lost : 0) +
+                         (mistake == Mistake::siblings_seen && !line ? size : 0) +
+                         (mistake == Mistake::company_seen ? company : 0);
+      out.push_back(row_after(text, seen));
+      const auto n = text.size();
+      if (mistake == Mistake::nan && n > 1 && text[n - 1] == 3 && text[n - 2] == 3)
+        out.back()[0] = std::numeric_limits<double>::quiet_NaN();
+    }
+    if (mistake == Mistake::throws && std::ssize(context) + size > 9)
+      throw std::runtime_error("the cache is full");
+    if (line) keep_all();
+    return out;
+  }
+
+  std::vector<Token> way_to(Index node) const {
+    std::vector<Token> path;
+    for (; node >= 0; node = parents[static_cast<std::size_t>(node)])
+      path.insert(path.begin(), tree[static_cast<std::size_t>(node)]);
+    return path;
+  }
+  void keep_all() {
+    context.insert(context.end(), tree.begin(), tree.end());
+    forget_tree();
+  }
+  void keep(std::span<const Index> path) {
+    for (const Index k : mistake == Mistake::path_not_kept ? path.first(1) : path)
+      context.push_back(tree[static_cast<std::size_t>(k)]);
+    forget_tree();
+  }
+  void keep(Index length) {
+    forget_tree();
+    if (mistake == Mistake::never_emptied || (mistake == Mistake::never_cut && length > 0)) return;
+    if (length >= std::ssize(context)) return;
+    lost = length == 0 ? 0 : lost + std::ssize(context) - length;
+    context.resize(static_cast<std::size_t>(length));
+  }
+  void forget_tree() {
+    tree.clear();
+    parents.clear();
+  }
+};
+
+Eigen::MatrixXd matrix(const std::vector<Eigen::RowVectorXd>& rows, Mistake mistake) {
+  const Index size = std::ssize(rows) - (mistake == Mistake::too_few_rows && rows.size() > 2 ? 1 : 0);
+  Eigen::MatrixXd out(size, vocab);
+  for (Index i = 0; i < size; ++i) out.row(i) = rows[static_cast<std::size_t>(i)];
+  return out;
+}
+
+// For one text. It takes trees.
+class One {
+ public:
+  explicit One(Mistake mistake) : mistake_(mistake), text_{mistake} {}
+  Index vocab_size() const { return vocab; }
+  const Eigen::MatrixXd& forward(std::span<const Token> tokens, Index rows) {
+    return rows_ = matrix(text_.forward(tokens, {}, rows, 1), mistake_);
+  }
+  const Eigen::MatrixXd& forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
+    return rows_ = matrix(text_.forward(tokens, parents, rows, 1), mistake_);
+  }
+  void keep(std::span<const Index> path) { text_.keep(path); }
+  void truncate(Index length) { text_.keep(length); }
+  bool empty() const { return text_.context.empty(); }
+
+ private:
+  Mistake mistake_;
+  Text text_;
+  Eigen::MatrixXd rows_;
+};
+
+// For many texts. It takes trees.
+class Many {
+ public:
+  explicit Many(Mistake mistake) : mistake_(mistake) {}
+  Index vocab_size() const { return vocab; }
+  const Eigen::MatrixXd& forward(std::span<const BatchFeed> feeds) {
+    std::vector<Eigen::RowVectorXd> all;
+    for (const BatchFeed& feed : feeds) {
+      Text& text = texts_.try_emplace(feed.sequence, Text{mistake_}).first->second;
+      for (const auto& row : text.forward(feed.tokens, feed.parents, feed.rows, std::ssize(feeds)))
+        all.push_back(row);
+    }
+    return rows_ = matrix(all, mistake_);
+  }
+  void keep(Index sequence, Index length) {
+    if (texts_.contains(sequence)) texts_.at(sequence).keep(length);
+  }
+  void keep(Index sequence, std::span<const Index> path) { texts_.at(sequence).keep(path); }
+  void release(Index sequence) {
+    if (mistake_ != Mistake::not_released) texts_.erase(sequence);
+  }
+  bool empty() const { return texts_.empty(); }
+
+ private:
+  Mistake mistake_;
+  std::map<Index, Text> texts_;
+  Eigen::MatrixXd rows_;
+};
+
+template <class Model>
+std::string complaint(Mistake mistake) {
+  Model model(mistake);
+  const ModelReport report = check_model(model);
+  CHECK(report.right == report.complaint.empty());
+  CHECK(static_cast<bool>(report) == report.right);
+  return report.complaint;
+}
+
+// What every complaint about a row begins with is cut off.
+std::string after_colon(const std::string& text) {
+  CHECK(text.starts_with("the row after token "));
+  return text.substr(text.find(": ") + 2);
+}
+
+}  // namespace
+
+TEST_CASE("models that are right pass, and are left empty") {
+  One one(Mistake::none);
+  const ModelReport report = check_model(one);
+  CHECK(report.right);
+  CHECK(report.rows > 200);
+  CHECK(report.difference == 0);
+  CHECK(one.empty());
+  Many many(Mistake::none);
+  CHECK(check_model(many, {.together = 5}).rows > 300);
+  CHECK(many.empty());
+
+  SplitMix64 rng{3};
+  auto table = TableModel<>::random(4, 2, rng);
+  CHECK(check_model(table));
+  ModelPerSequence each{table};
+  CHECK(check_model(each));
+  Windowed windowed{table, 2, 6};
+  CHECK(check_model(windowed, {.longest = 40}));
+  PathByPath paths{ModelPerSequence{table}};
+  CHECK(check_model(paths));
+  auto one_row = TableModel<>::context_free(Eigen::RowVector2d(0.5, 0.5));
+  CHECK(check_model(one_row));  // of which no token matters
+}
+
+TEST_CASE("a rollback that does nothing is convicted") {
+  CHECK(after_colon(complaint<One>(Mistake::never_cut)) ==
+        "it is the row of the context with the tokens that truncate(length) should have cut off");
+  CHECK(after_colon(complaint<Many>(Mistake::never_cut)) ==
+        "it is the row of the context with the tokens that keep(sequence, length) should have cut off");
+  const std::string twice =
+      "a text that is fed twice, token by token, has another row after its token 0 the second time: ";
+  CHECK(complaint<One>(Mistake::never_emptied) ==
+        twice + "truncate(0) does not empty the context, or the model is not deterministic");
+}
+
+TEST_CASE("rows of another place are convicted") {
+  CHECK(after_colon(complaint<One>(Mistake::rows_too_early)) == "it is the row one token earlier");
+  CHECK(after_colon(complaint<Many>(Mistake::rows_too_early)) == "it is the row one token earlier");
+  CHECK(complaint<One>(Mistake::always_too_early) ==
+        "the row after a token never depends on that token, but on the one before it: rows are off by one");
+  CHECK_FALSE(complaint<One>(Mistake::first_rows).empty());
+  CHECK_FALSE(complaint<Many>(Mistake::first_rows).empty());
+}
+
+TEST_CASE("a stale cache is convicted") {
+  const std::string stale =
+      "the cache is not as it was before the tokens that were cut off: stale entries or wrong positions";
+  CHECK(after_colon(complaint<One>(Mistake::wrong_positions)) == stale);
+  CHECK(after_colon(complaint<Many>(Mistake::wrong_positions)) == stale);
+  CHECK_FALSE(complaint<Many>(Mistake::not_released).empty());
+}
+
+TEST_CASE("trees that are taken wrongly are convicted") {
+  CHECK(after_colon(complaint<One>(Mistake::tree_as_line)) ==
+        "it is the row of the tree's tokens read as a line: parents are ignored");
+  CHECK(after_colon(complaint<Many>(Mistake::tree_as_line)) ==
+        "it is the row of the tree's tokens read as a line: parents are ignored");
+  CHECK(after_colon(complaint<One>(Mistake::siblings_seen)).starts_with("the tree's other branches"));
+  CHECK_FALSE(complaint<One>(Mistake::path_not_kept).empty());
+  CHECK_FALSE(complaint<Many>(Mistake::path_not_kept).empty());
+}
+
+TEST_CASE("rows that depend on the rest of the call are convicted") {
+  CHECK(after_colon(complaint<Many>(Mistake::company_seen)).starts_with("it depends on the "));
+}
+
+TEST_CASE("numbers and calls that cannot be are convicted") {
+  CHECK_THAT(complaint<One>(Mistake::nan), Catch::Contains("nan"));
+  CHECK_THAT(complaint<Many>(Mistake::too_few_rows),
+             Catch::Contains("a call that is allowed throws: specdec: the model returned"));
+  CHECK(complaint<One>(Mistake::throws) == "a call that is allowed throws: the cache is full");
+}
+
+TEST_CASE("a report prints itself") {
+  std::ostringstream out;
+  out << ModelReport{.rows = 12, .difference = 0.5} << "\n"
+      << ModelReport{.right = false, .complaint = "so it is"};
+  CHECK(out.str() == "right in 12 rows, worst difference 0.5\nwrong: so it is");
+}
+
+TEST_CASE("options of a check that make no sense are refused") {
+  One model(Mistake::none);
+  const auto refused = [&](const ModelCheckOptions& options) {
+    return message_of([&] { check_model(model, options); });
+  };
+  CHECK(refused({.rounds = 0}) == "specdec: rounds = 0 is below 1");
+  CHECK(refused({.calls = 0}) == "specdec: calls = 0 is below 1");
+  CHECK(refused({.longest = 0}) == "specdec: longest = 0 is below 1");
+  CHECK(refused({.together = 0}) == "specdec: together = 0 is below 1");
+  CHECK(refused({.tolerance = -1}) == "specdec: tolerance = -1 is no number >= 0");
+}
+
+}  // namespace test_testing_check_model
