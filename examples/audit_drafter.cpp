@@ -1,4 +1,5 @@
-// Is q what the tokens were drawn from? Two drafters under audit, one of them with the most common mistake.
+// Checks that a drafter reports the distribution q that it really drew from. One of the two drafters here makes the most
+// common mistake: it draws from a cut row and reports the uncut one.
 #include <iostream>
 #include <random>
 #include <span>
@@ -8,7 +9,7 @@
 
 using specdec::Index, specdec::Token, specdec::testing::TableModel;
 
-// Draws from its model's row without the unlikely tokens. Reports that, or, by mistake, the row of the model.
+// Draws from the model's row without the unlikely tokens. Reports that cut row if `honest`, otherwise the model's own row.
 struct CuttingDrafter {
   TableModel<> model;
   bool honest = true;

@@ -1,4 +1,4 @@
-// The turns of a conversation: a text is taken up again, and the models read only what is new.
+// Continues a conversation turn by turn: the models keep their contexts and read only the new tokens.
 #include <iostream>
 #include <random>
 #include <span>
@@ -15,7 +15,7 @@ constexpr std::string_view script =
 
 std::vector<Token> letters(std::string_view text) { return {text.begin(), text.end()}; }
 
-// The target, which counts what it is fed.
+// The target. It counts the tokens that it is fed.
 struct Counting {
   specdec::NgramModel model;
   Index fed = 0;
@@ -41,7 +41,7 @@ int main() {
   for (const char* question : {" Q: what killed the rat? A:", " Q: who built the house? A:"}) {
     std::vector<Token> context(sequence.context().begin(), sequence.context().end());
     for (const Token x : letters(question)) context.push_back(x);
-    sequence.resume(context, turn);  // what the contexts begin with in common stays in the models
+    sequence.resume(context, turn);  // the models keep what old and new context have in common
     sequence.generate(rng);
   }
 

@@ -1,4 +1,4 @@
-// How many tokens to draft, and whether to draft at all, from an acceptance rate and from what calls cost.
+// Says how many tokens to draft, and whether to draft at all, given an acceptance rate and the costs of calls.
 //
 //   choose_gamma --alpha 0.8 --target-cost 14.1 --draft-cost 1.8
 //   choose_gamma --alpha 0.65 --cost-ratio 0.07 --call-cost 2:1.14 3:1.40 4:1.51 5:1.91 6:2.28
@@ -36,7 +36,7 @@ void add_options(CLI::App& app, Settings& settings) {
   app.add_option("--alpha", settings.alpha, "Acceptance rate: the chance that a drafted token is accepted")
       ->check(CLI::Range(0.0, 1.0));
   CLI::Option* ratio = app.add_option("--cost-ratio", settings.cost_ratio,
-                                      "Cost of a drafted token, in target calls over one token")
+                                      "Cost of a drafted token, in units of a target call over one token")
                            ->check(not_negative);
   CLI::Option* target = app.add_option("--target-cost", settings.target_cost,
                                        "Cost of a target call over one token, in any unit")
@@ -48,9 +48,10 @@ void add_options(CLI::App& app, Settings& settings) {
           ->excludes(ratio);
   target->needs(draft);
   draft->needs(target);
-  app.add_option("--call-cost", settings.call_costs,
-                 "Costs of target calls over more tokens, in that unit, as TOKENS:COST; on lines between and "
-                 "beyond them. Without any, a call over any number of tokens costs what one over one does");
+  app.add_option(
+      "--call-cost", settings.call_costs,
+      "Costs of target calls over several tokens, in that unit, as TOKENS:COST. Costs in between and "
+      "beyond lie on straight lines. If none is given, every call costs as much as one over one token");
   app.add_option("--most", settings.most, "The largest gamma to consider")->check(CLI::Range(1, 1000));
 }
 
@@ -59,8 +60,8 @@ void add_options(CLI::App& app, Settings& settings) {
 // Costs in target calls over one token.
 struct Costs {
   double draft = 0;
-  specdec::CostCurve call{1.0};  // by tokens taken
-  std::set<Index> known;         // by which numbers of them
+  specdec::CostCurve call{1.0};  // of a call, by its number of tokens
+  std::set<Index> known;         // the token counts with a given cost
 };
 
 void add_call_cost(Costs& costs, const std::string& text, double unit) {

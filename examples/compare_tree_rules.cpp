@@ -1,5 +1,5 @@
-// How many drafted tokens the rules for trees accept, exactly: every outcome of every draft, coin and race is taken, with
-// its probability, over small random models.
+// Computes exactly how many drafted tokens each rule for trees accepts, on small random models. It enumerates every draft,
+// coin and race, and weighs each outcome with its probability.
 #include <array>
 #include <cstddef>
 #include <iomanip>
@@ -31,7 +31,7 @@ std::vector<Pair> random_pairs() {
   return out;
 }
 
-// The expected number of accepted tokens of a first step.
+// The expected number of accepted tokens in the first step.
 template <class Siblings, class Rule>
 double expected_accepted(const Pair& pair, const TreeShape& shape, const Siblings& siblings,
                          const Rule& rule) {
@@ -81,8 +81,8 @@ int main() {
   };
   const std::array<NamedShape, 4> shapes{{{"a line of 2", TreeShape::linear(2)},
                                           {"2 siblings", TreeShape::of_widths({2})},
-                                          {"2, and 1 behind each", TreeShape::of_widths({2, 1})},
-                                          {"2, and 2 behind the first", TreeShape{-1, -1, 0, 0}}}};
+                                          {"2, and 1 after each", TreeShape::of_widths({2, 1})},
+                                          {"2, and 2 after the first", TreeShape{-1, -1, 0, 0}}}};
   for (const auto& [name, shape] : shapes) {
     std::cout << name << "\n";
     print_row(models, "  independent", shape, specdec::Independent{}, true);

@@ -1,7 +1,8 @@
-# cmake "-DCOMMAND=program;argument;..." "-DOUTPUT=regex" ["-DNEVER=regex"] ["-DSTATUS=number"] -P expects.cmake
+# cmake "-DCOMMAND=program;argument;..." "-DOUTPUT=regex" "-DNEVER=regex" ["-DSTATUS=number"] -P expects.cmake
 #
-# The command must end with status 0, and its stdout match OUTPUT, what it prints anywhere not NEVER. Where it is to fail with
-# another STATUS, its stderr must match OUTPUT. (CTest's own PASS_REGULAR_EXPRESSION takes no notice of the status.)
+# The command must end with status 0, and its stdout must match OUTPUT. With another STATUS, its stderr must match OUTPUT
+# instead. Neither stdout nor stderr may match NEVER; an empty NEVER is not checked. (CTest's own PASS_REGULAR_EXPRESSION
+# ignores the exit status.)
 if(OUTPUT STREQUAL "")
   message(FATAL_ERROR "no OUTPUT is expected: any would do")
 endif()

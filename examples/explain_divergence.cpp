@@ -1,4 +1,4 @@
-// Two greedy texts of one model that should agree and do not: is a bug behind it, or the last bit of a logit?
+// Explains why two greedy texts of one model differ: by a bug, or by rounding in the last bits of the logits.
 #include <Eigen/Core>
 #include <cmath>
 #include <iostream>
@@ -10,7 +10,7 @@
 
 using specdec::Index, specdec::Token;
 
-// Stands for a model that computes in half precision, and adds in another order where a call wants several rows.
+// Stands for a model that computes in half precision. Its sums round differently when a call asks for several rows.
 class Engine {
  public:
   Index vocab_size() const { return 50; }
@@ -51,6 +51,6 @@ int main() {
   std::cout << specdec::testing::explain_divergence(engine, prompt, alone, drafted) << "\n";
 
   std::vector<Token> wrong = alone;
-  wrong[2] = 7;  // what a cache that was not rolled back might write
+  wrong[2] = 7;  // what a KV cache that was not rolled back might write
   std::cout << specdec::testing::explain_divergence(engine, prompt, alone, wrong) << "\n";
 }

@@ -1,5 +1,5 @@
-// Real text in, real text out: a transformer continues a prompt with a smaller one drafting for it, and the rules
-// of verification, the drafters, the draft lengths or trees of drafts are compared on the same pair of models.
+// Continues a prompt by speculative decoding: one transformer writes, and a smaller one drafts. Then it compares
+// verification rules, drafters, draft lengths or draft trees on this pair of models.
 //
 //   generate "The white whale" --show-rejected
 //   generate --prompt "Call me" --verifier token --gamma 4 --temperature 0
@@ -102,7 +102,7 @@ struct Settings {
     return gamma == "auto" ? generate::Gamma{true, most()}
                            : generate::Gamma{false, std::stoi(gamma, nullptr, 0)};
   }
-  /// What is drafted for the text that is written, if it branches.
+  /// The draft tree of the text that is written out; empty if drafts are linear.
   std::optional<generate::Tree> drafted_tree() const {
     if (tree == "none") return {};
     const generate::TreeKind& kind = generate::tree_kind_named(tree);
@@ -123,59 +123,61 @@ std::vector<std::string> options_of(const Named& all) {
 void add_options(CLI::App& app, Settings& settings) {
   app.option_defaults()->always_capture_default();
   app.add_option("prompt,--prompt", settings.prompt, "Text to continue");
-  app.add_option("--temperature", settings.temperature, "Of both models; 0 takes the most probable token")
+  app.add_option("--temperature", settings.temperature, "Of both models; 0 always takes the likeliest token")
       ->check(CLI::Range(0.0, 100.0));
   app.add_option("--drafter", settings.drafter, "What drafts")
       ->check(CLI::IsMember(options_of(generate::drafters)));
   app.add_option("--exit-layer", settings.exit_layer,
-                 "Layer of the target after which early-exit guesses; half of them if nothing is said")
+                 "Layer of the target after which early-exit drafts; by default half of the layers")
       ->check(CLI::Range(1, 100000));
   app.add_option("--draft-window", settings.draft_window,
-                 "Show the draft model this many tokens only: the first 4, and the latest")
+                 "Feed the draft model only this many tokens: the first 4 and the latest")
       ->check(CLI::Range(generate::shown_first + 1, Index{1000000}));
   CLI::Option* gamma =
       app.add_option(
              "--gamma", settings.gamma,
-             "Tokens drafted per target call, one behind the other, or 'auto' for as many as are measured "
-             "to pay")
+             "Tokens drafted per target call, one after another, or 'auto' for the number that is measured "
+             "to be fastest")
           ->check(CLI::IsMember({"auto"}) | CLI::Range(1, 64));
-  app.add_option("--most-gamma", settings.most_gamma, "The most that 'auto' may draft; 16 if nothing is said")
+  app.add_option("--most-gamma", settings.most_gamma, "The most tokens that 'auto' may draft; default 16")
       ->check(CLI::Range(1, 64));
-  app.add_option("--verifier", settings.verifier, "Rule of the text that is written out")
+  app.add_option("--verifier", settings.verifier, "Verification rule of the text that is written")
       ->check(CLI::IsMember(options_of(generate::rules)));
   std::vector<std::string> trees = options_of(generate::tree_kinds);
   trees.emplace_back("none");
   app.add_option("--tree", settings.tree, "How the draft of the text that is written branches")
       ->check(CLI::IsMember(trees));
   app.add_option("--tree-widths", settings.tree_widths,
-                 "Children of a node, by depth, as 4,2,1; of 'spares' those of the nodes of the trunk")
+                 "Children of each node, by depth, as 4,2,1; for 'spares', of each node of the trunk")
       ->delimiter(',')
       ->check(CLI::Range(1, 64))
       ->excludes(gamma);
   app.add_option("--tree-nodes", settings.tree_nodes,
-                 "Tokens of a tree that has its shape by what is likely; 16 if nothing is said")
+                 "Tokens of a tree that takes its shape as it grows; default 16")
       ->check(CLI::Range(1, 256));
   app.add_option("--tokens", settings.tokens, "Tokens to write")->check(CLI::Range(1, 1000000));
   app.add_option("--seed", settings.seed, "Seed of everything random")->check(CLI::Range(0, 1000000000));
 
   const std::string models = "Transformers";
-  app.add_option("--model", settings.model, "Checkpoint of the target, as llama2.c writes them")
+  app.add_option("--model", settings.model, "Checkpoint of the target, in the format of llama2.c")
       ->group(models);
   app.add_option("--draft-model", settings.draft_model, "Checkpoint of the draft model")->group(models);
-  app.add_option("--tokenizer", settings.tokenizer, "Their tokenizer.bin")->group(models);
-  app.add_option("--other-model", settings.other_model,
-                 "Checkpoint of a draft model with another tokenizer: --drafter intersection, retokenized")
+  app.add_option("--tokenizer", settings.tokenizer, "The tokenizer.bin of both models")->group(models);
+  app.add_option(
+         "--other-model", settings.other_model,
+         "Checkpoint of a draft model with another tokenizer, for --drafter intersection or retokenized")
       ->group(models);
-  app.add_option("--other-tokenizer", settings.other_tokenizer, "Its tokenizer.bin")->group(models);
+  app.add_option("--other-tokenizer", settings.other_tokenizer, "The tokenizer.bin of --other-model")
+      ->group(models);
   app.add_flag("--half", settings.half, "Keep the weights in half precision")->group(models);
   app.add_option("--target-layers", settings.target_layers,
-                 "Layers to give the target: it computes the same, at the cost of a model of that depth")
+                 "Layers to give the target: its output stays, its cost is that of a model of this depth")
       ->check(CLI::Range(1, 100000))
       ->group(models);
 
   const std::string ngrams = "N-gram models";
   CLI::Option* ngram =
-      app.add_flag("--ngram", settings.ngram, "Use these in place of transformers")->group(ngrams);
+      app.add_flag("--ngram", settings.ngram, "Use n-gram models in place of transformers")->group(ngrams);
   for (CLI::Option* option : app.get_options([&](const CLI::Option* o) { return o->get_group() == models; }))
     option->excludes(ngram);
   app.add_option("--text", settings.text, "File to train both models on")->group(ngrams);
@@ -188,14 +190,15 @@ void add_options(CLI::App& app, Settings& settings) {
       ->group(ngrams);
 
   const std::string table = "Table";
-  app.add_option("--compare", settings.compare,
-                 "What the table compares: all rules with the drafter, all drafters under the rule, those of "
-                 "other vocabularies, fixed draft lengths and 'auto', or trees of up to 16 tokens, lines, "
-                 "and both as 'auto' chooses them")
+  app.add_option(
+         "--compare", settings.compare,
+         "What the table compares: all rules with the drafter, all drafters under the rule, drafters of "
+         "other vocabularies, fixed draft lengths and 'auto', or trees of up to 16 tokens, lines, "
+         "and both in the sizes that 'auto' chooses")
       ->check(CLI::IsMember(options_of(generate::topics)))
       ->group(table);
   app.add_option("--prompts", settings.prompts, "File of prompts to compare on, one a line")->group(table);
-  app.add_option("--table-tokens", settings.table_tokens, "Tokens that are written after each; 0: no table")
+  app.add_option("--table-tokens", settings.table_tokens, "Tokens to write after each prompt; 0: no table")
       ->check(CLI::Range(0, 1000000))
       ->group(table);
   app.add_option("--rounds", settings.rounds, "Times to go over the prompts, each with another seed")
@@ -204,26 +207,27 @@ void add_options(CLI::App& app, Settings& settings) {
 
   const std::string seeing = "Seeing it work";
   app.add_flag("--show", settings.show,
-               "Tell accepted tokens, corrections and bonus tokens apart, by colours where those can be seen")
+               "Mark accepted, correction and bonus tokens, by colours where --color allows")
       ->group(seeing);
   app.add_flag("--show-rejected", settings.show_rejected,
-               "As --show, with the drafts that were thrown away before what came in their place")
+               "Like --show, and print rejected drafts before the tokens that replaced them")
       ->group(seeing);
   app.add_option("--color", settings.color,
-                 "Colours of --show: 'auto' is on a terminal only, and never where NO_COLOR is set")
+                 "Colours of --show: 'auto' uses them on a terminal only, and never if NO_COLOR is set")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->group(seeing);
-  app.add_option("--svg", settings.svg, "File to draw the text to, in the colours of --show")->group(seeing);
+  app.add_option("--svg", settings.svg, "SVG file to draw the text to, in the colours of --show")
+      ->group(seeing);
 }
 
-/// Throws: std::invalid_argument on settings of trees that do not go together.
+/// Throws: std::invalid_argument on tree settings that do not go together.
 void check_tree(const Settings& settings) {
   const bool tree = settings.tree != "none";
   const bool sized = tree && generate::tree_kind_named(settings.tree).size == generate::Size::nodes;
   if (!settings.tree_widths.empty() && (!tree || sized))
-    throw std::invalid_argument("--tree-widths is for a --tree whose shape is known beforehand");
+    throw std::invalid_argument("--tree-widths is for a --tree with a fixed shape");
   if (settings.tree_nodes && !sized)
-    throw std::invalid_argument("--tree-nodes is for a --tree that has its shape by what is likely");
+    throw std::invalid_argument("--tree-nodes is for a --tree that takes its shape as it grows");
   if (!tree && settings.compare != "trees") return;
   const std::string option = tree ? "--tree " + settings.tree : "--compare trees";
   if (settings.ngram)
@@ -248,7 +252,7 @@ void check_tree(const Settings& settings) {
 /// Throws: std::invalid_argument on settings that do not go together.
 void check(const Settings& settings) {
   if (settings.prompt.empty()) throw std::invalid_argument("--prompt is empty: there is nothing to continue");
-  if (!(settings.temperature >= 0))  // a NaN is in every range of CLI11's
+  if (!(settings.temperature >= 0))  // CLI::Range accepts a NaN
     throw std::invalid_argument("--temperature: nan is not in the range 0 to 100");
   if (settings.color != "auto" && !settings.shows())
     throw std::invalid_argument("--color is for --show or --show-rejected");
@@ -271,7 +275,7 @@ void check(const Settings& settings) {
 
 // ---- The steps of the program -----------------------------------------------------------------------
 
-/// Throws: std::invalid_argument, which names the text as `name`, where the target's context does not hold it.
+/// Throws: std::invalid_argument if the target's context is too short for the text; the message calls the text `name`.
 Tokens encoded(const generate::Pair& pair, const std::string& text, const std::string& name) {
   Tokens tokens = pair.encode(text);
   const Index most = pair.target->context_size();
@@ -294,16 +298,16 @@ std::vector<Tokens> read_prompts(const generate::Pair& pair, const std::string& 
   return prompts;
 }
 
-/// The way that the text is written.
+/// The way to write the text that is written out.
 generate::Way way_of(const Settings& settings) {
   return {"", &generate::rule_named(settings.verifier), &generate::drafter_named(settings.drafter),
           settings.draft_length(), settings.drafted_tree()};
 }
 
-/// What may fail because of what the user asked for. It is made before anything is printed.
+/// Everything that may fail because of the user's settings. It is made before anything is printed.
 struct Prepared {
   Tokens prompt;
-  std::vector<Tokens> prompts;  // of the table
+  std::vector<Tokens> prompts;  // for the table
   generate::Way way;
   std::unique_ptr<generate::Length> length;
   std::unique_ptr<generate::LastDraft> last;
@@ -333,7 +337,7 @@ Prepared prepare(generate::Pair& pair, const Settings& settings) {
   return prepared;
 }
 
-/// What was drafted, for a note: the draft length, or the tree.
+/// Names the draft length or the draft tree, for the note below a picture.
 std::string drafted(const Settings& settings) {
   const generate::Gamma gamma = settings.draft_length();
   if (const auto tree = settings.drafted_tree())
@@ -341,7 +345,7 @@ std::string drafted(const Settings& settings) {
   return "gamma " + (gamma.automatic ? "auto" : std::to_string(gamma.most));
 }
 
-/// `counted`: what was written, in numbers.
+/// `counted`: how many tokens were written in how many target calls.
 void draw(std::ofstream& picture, const generate::ShownText& text, const std::string& counted,
           const Settings& settings) {
   std::ostringstream note;
@@ -422,7 +426,7 @@ generate::Pair load(const Settings& settings) {
   return pair;
 }
 
-/// Does what the arguments ask for, and returns the program's status.
+/// Runs the program with the given arguments. Returns its exit status.
 int generate_as_told(int argc, char** argv) {
   Settings settings;
   CLI::App app{"Continues a text by speculative decoding with two transformers, and compares the rules.",

@@ -1,6 +1,6 @@
 # cmake -DPAGE=file "-DFILES=file;..." -P hashes.cmake
 #
-# The page tells where the files come from: it must name each of them, and hold its SHA-256.
+# PAGE says where the files come from. It must hold the name and the SHA-256 of each file.
 if(FILES STREQUAL "")
   message(FATAL_ERROR "there are no files to check")
 endif()

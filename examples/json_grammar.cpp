@@ -1,4 +1,4 @@
-// JSON of one schema from a model that would rather chat: a grammar on target and drafter, with bytes under the tokens.
+// Makes a chatty model write JSON of one schema: a grammar over bytes constrains the tokens of target and draft model.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -14,7 +14,7 @@
 
 using specdec::Index, specdec::Token;
 
-// The end of a text, single bytes, and tokens of several, which begin and end anywhere in the schema.
+// The vocabulary: the end of a text, single bytes, and tokens of several bytes. These begin and end anywhere in the schema.
 const std::vector<std::string> pieces = [] {
   std::vector<std::string> list{"<end>"};
   for (const char c : std::string_view(R"({}":, .!ABSabcdefghijklmnopqrstuvwxyz0123456789)"))
@@ -27,7 +27,7 @@ const std::vector<std::string> pieces = [] {
 constexpr Token stop = 0;
 const std::vector<Token> prompt{stop};
 
-// {"name":"Ann","age":7}, byte by byte. A matcher that cannot go back: it is copied.
+// Matches texts like {"name":"Ann","age":7}, byte by byte. The matcher cannot go back, so it is copied.
 class Schema {
  public:
   // Sets the bits of the tokens that may come next.
@@ -35,7 +35,7 @@ class Schema {
     for (std::uint32_t x = 0; x < std::min(pieces.size(), 32 * mask.size()); ++x)
       if (Schema(*this).advance(static_cast<Token>(x))) mask[x / 32] |= std::uint32_t{1} << (x % 32);
   }
-  // Takes a token in; false where it may not come next. Behind the end there may be the end again.
+  // Advances by a token. Returns false if the token may not come next. After the end, only another end is allowed.
   bool advance(Token x) {
     if (x == stop) return at_ == form.size();
     const auto taken = [this](char byte) { return take(byte); };
@@ -62,7 +62,7 @@ class Schema {
   int count_ = 0;
 };
 
-// Stands for a model: logits by the last token, learnt from what it would like to say.
+// Stands for a model: its logits depend on the last token, with counts from a short chatty text.
 class Chatter {
  public:
   explicit Chatter(float sharpness) {
@@ -87,7 +87,7 @@ class Chatter {
       logits_.row(i) = counts_.row(tokens.last(static_cast<std::size_t>(rows - i))[0]);
     return logits_;
   }
-  void truncate(Index) {}  // it looks at the last token only
+  void truncate(Index) {}  // a row depends on the last token only
 
  private:
   static Token longest(std::string_view text) {
@@ -126,7 +126,7 @@ int main() {
   const specdec::ModelDrafter chatty{specdec::ProcessedModel{small, chain}};
   show("Without a grammar:", specdec::ProcessedModel{large, chain}, chatty);
 
-  // The prompt is none of the grammar's text.
+  // The grammar begins after the prompt.
   const specdec::AfterPrompt grammar{prompt.size(), specdec::Grammar{Schema{}}};
   const specdec::ProcessedModel target{large, chain, grammar};
   show("The target alone knows the grammar:", target, chatty);
@@ -134,7 +134,7 @@ int main() {
   const specdec::ModelDrafter drafter{specdec::ProcessedModel{small, chain, grammar}};
   show("The drafter, too:", target, drafter);
 
-  // What the grammar leaves no choice about needs no model. (Before one: FallbackDrafter{forced, drafter}.)
+  // Tokens that the grammar forces need no draft model. To try them before a draft model: FallbackDrafter{forced, drafter}.
   const specdec::ForcedTokens forced{grammar, large.vocab_size()};
   show("No draft model, only tokens without an alternative:", target, forced);
 }

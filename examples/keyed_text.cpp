@@ -1,4 +1,4 @@
-// A text that does not depend on the drafting: the one of its seed, with any drafter, any draft length and none.
+// Writes a text that depends on the seed only: any drafter, any gamma and no drafter at all give the same tokens.
 #include <cstdint>
 #include <iostream>
 #include <specdec/analysis.hpp>
@@ -39,8 +39,8 @@ int main() {
   write("prompt lookup", specdec::PromptLookupDrafter{}, 6, 8);
   write("another seed", specdec::ModelDrafter{target.with_order(3)}, 4, 4);
 
-  // What a drafter accepts at a prefix that shares the target's numbers, beside token verification and beside one that
-  // draws for itself.
+  // The acceptance rate at one prefix by three rules: token verification; a drafter that shares the target's random numbers
+  // (keyed); and a drafter with its own random numbers (sample-and-match).
   const std::vector<double> p{0.5, 0.3, 0.15, 0.05}, q{0.35, 0.4, 0.05, 0.2};
   const specdec::DenseRow<double> p_row(p.data(), 4), q_row(q.data(), 4);
   double apart = 0;

@@ -1,4 +1,5 @@
-// How likely each token was: in the rows that are sampled, and before top-k and temperature.
+// Prints the log-probability of each token twice: in the rows that are sampled, and in the raw rows before temperature and
+// top-k.
 #include <iomanip>
 #include <iostream>
 #include <random>
@@ -8,7 +9,7 @@
 
 using specdec::Index, specdec::Token;
 
-// Stands for a model: after x most likely comes x + 1.
+// Stands for a model: x + 1 is the likeliest token after x.
 class Counter {
  public:
   explicit Counter(float sharpness) : sharpness_(sharpness) {}
@@ -21,7 +22,7 @@ class Counter {
                         static_cast<float>((x - tokens.last(static_cast<std::size_t>(rows - i))[0] + 9) % 10);
     return logits_;
   }
-  void truncate(Index) {}  // it looks at the last token only
+  void truncate(Index) {}  // a row depends on the last token only
 
  private:
   float sharpness_;

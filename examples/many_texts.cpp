@@ -1,4 +1,4 @@
-// Many texts in the making: a call of the target a step, whoever comes and goes.
+// Writes many texts at a time, with one target call a step. Texts may join and end at any step.
 #include <iostream>
 #include <random>
 #include <span>
@@ -25,14 +25,14 @@ int main() {
   const specdec::NgramModel target =
       specdec::NgramModel::train(letters(rhyme), {.order = 8, .vocab_size = 128});
 
-  // Models for one text at a time, a copy for each. An engine that takes tokens of many texts in one call is a BatchModel.
+  // Each text gets its own copy of a model for one text. An engine that takes many texts in one call is a BatchModel.
   specdec::ModelPerSequence large{target}, small{target.with_order(3)};
   specdec::Batch batch{large, specdec::ModelDrafter{small}};
   const specdec::Options until_a_dot{.max_new_tokens = 200, .gamma = 6, .stop_tokens = {'.'}};
   batch.add(letters("This is the"), until_a_dot, std::mt19937_64{4});
   batch.add(letters("the rat"), until_a_dot, std::mt19937_64{5});
   for (Index steps = 0; !batch.empty(); ++steps) {
-    if (steps == 2) batch.add(letters("Jack"), until_a_dot, std::mt19937_64{6});  // whenever one comes
+    if (steps == 2) batch.add(letters("Jack"), until_a_dot, std::mt19937_64{6});  // a text may join here
     for (const specdec::Finished& finished : batch.step()) {
       std::cout << "text " << finished.sequence << ":";
       print(finished.result.tokens);

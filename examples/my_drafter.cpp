@@ -1,4 +1,4 @@
-// A drafter of your own: it guesses, and says of each guess what it was drawn from.
+// Shows a drafter of your own. It returns drafted tokens, and for each token the distribution that it was drawn from.
 #include <algorithm>
 #include <iostream>
 #include <random>
@@ -10,15 +10,15 @@
 
 using specdec::Index, specdec::Token;
 
-// Counts which letter followed which in the text so far, and draws its guesses from these frequencies.
+// Counts which letter follows which in the text so far, and drafts letters by these frequencies.
 class FrequencyDrafter {
  public:
-  // What is counted changes the rows, and a row may end a draft: GreedyBlockVerifier, which cannot have that, does not
-  // compile with this drafter.
+  // Says that the rows change as the text grows, and that a row may end a draft early. GreedyBlockVerifier needs a steady
+  // drafter, so it does not compile with this one.
   static constexpr bool steady = false;
 
-  // Up to gamma tokens that may follow the context, and row for row what they were drawn from. All that is random comes
-  // from `chance`. It may propose fewer, or none.
+  // Returns up to gamma drafted tokens, perhaps none. Row i is the distribution that token i was drawn from. All random
+  // numbers come from `chance`.
   specdec::Draft<Eigen::Ref<const Eigen::MatrixXd>> draft(std::span<const Token> context, Index gamma,
                                                           auto& chance) {
     for (Index i = seen_; i + 1 < std::ssize(context); ++i) counts_(at(context, i), at(context, i + 1)) += 1;
@@ -27,14 +27,14 @@ class FrequencyDrafter {
     rows_.resize(gamma, 128);
     for (Index i = 0; i < gamma; ++i) {
       const auto counted = counts_.row(i == 0 ? context.back() : tokens_.back());
-      if (counted.sum() == 0) break;  // never seen: no guess
+      if (counted.sum() == 0) break;  // no letter followed this one so far: the draft ends
       rows_.row(i) = counted / counted.sum();
       tokens_.push_back(chance.draw(specdec::distributions(rows_).row(i)));
     }
     return {tokens_, rows_.topRows(std::ssize(tokens_))};
   }
 
-  // Only the first `length` tokens of the text are left.
+  // The text was cut to its first `length` tokens.
   void truncate(Index length) { seen_ = std::clamp<Index>(length - 1, 0, seen_); }
 
  private:

@@ -1,4 +1,4 @@
-// The smallest backend: what a class needs to be a target, or a draft model inside ModelDrafter.
+// Shows the smallest backend: the three functions that a class needs to be a target, or a draft model in a ModelDrafter.
 #include <cmath>
 #include <iostream>
 #include <random>
@@ -6,16 +6,15 @@
 #include <specdec/specdec.hpp>
 #include <vector>
 
-// Stands for a language model: over the digits, it likes to count. After x most likely comes x + 1, the surer the larger
-// `sharpness` is.
+// Stands for a language model over the digits. The likeliest token after x is x + 1, and more so with a larger `sharpness`.
 class Counter {
  public:
   explicit Counter(double sharpness) : sharpness_(sharpness) {}
 
   specdec::Index vocab_size() const { return 10; }
 
-  // Appends the tokens to the context. Row i is the distribution after the i-th of the last `rows` tokens; all live until
-  // the next call. A transformer would run once over `tokens` here and fill its KV cache.
+  // Appends the tokens to the context. Row i is the distribution after the i-th of the last `rows` tokens. The rows live
+  // until the next call. A transformer would run once over `tokens` here and fill its KV cache.
   const Eigen::MatrixXd& forward(std::span<const specdec::Token> tokens, specdec::Index rows);
 
   // Keeps the first `length` tokens of the context: the rollback of the KV cache after a rejection.

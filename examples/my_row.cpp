@@ -1,4 +1,4 @@
-// A kind of row of your own: two questions, and every verifier takes it.
+// Shows a row type of your own. It gives the probability of a token and draws a token, and every verifier takes it.
 #include <algorithm>
 #include <iostream>
 #include <random>
@@ -9,8 +9,8 @@
 
 using specdec::Index, specdec::Token;
 
-// A model's row mixed with the tokens of the text so far, each as likely as it is frequent there: a cache model (Grave et
-// al., arXiv:1612.04426). The mixture is never written down, and a draw from it is a draw from one of its parts.
+// A cache model (Grave et al., arXiv:1612.04426): the model's row, mixed with the frequencies of the tokens in the text so
+// far. The mixture is never computed as a whole: a draw picks one of the two parts and draws from it.
 class CacheRow {
  public:
   CacheRow(specdec::DenseRow<float> model, std::span<const Token> text, double share)
@@ -23,7 +23,7 @@ class CacheRow {
     return (1 - share_) * model_.probability(x) + share_ * count / static_cast<double>(text_.size());
   }
 
-  // What maps a number u, uniform on [0, 1), to a token.
+  // Returns a function that maps a number u, uniform on [0, 1), to a token.
   auto sampler() const {
     return [this, from_model = model_.sampler()](double u) mutable {
       if (u >= share_) return from_model((u - share_) / (1 - share_));
@@ -51,7 +51,7 @@ int main() {
   std::vector<CacheRow> rows;
   for (Index i = 0; i < model_rows.rows(); ++i) rows.emplace_back(model_rows.row(i), text, 0.5);
   const specdec::RowSpan target{rows, 4};
-  specdec::validate(target);  // each number a probability, each row's sum 1
+  specdec::validate(target);  // throws unless each number is a probability and each row sums to 1
 
   std::mt19937_64 rng{1};
   double accepted = 0;

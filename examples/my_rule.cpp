@@ -1,16 +1,16 @@
-// A rule of your own: called by hand, in the loop, and proved.
+// Writes a verification rule, calls it by hand, and proves that it is lossless.
 #include <iostream>
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <vector>
 
-// Token verification, as anyone would write it.
+// Token verification, in its usual form.
 struct Mine {
   specdec::Verdict judge(const auto& drafted, auto& chance) const {
     for (specdec::Index i = 0; i < drafted.gamma(); ++i)
       if (!chance.coin(drafted.ratio(i)))
-        return {i, *drafted.race(chance, 1.0, i)};  // the correction, drawn from (p − q)+
+        return {i, *drafted.race(chance, 1.0, i)};  // the correction token, drawn from (p − q)+
     return {drafted.gamma(), drafted.draw(chance, drafted.gamma())};
   }
 };

@@ -1,4 +1,5 @@
-// A recurrent model as target and as draft model: what it has read is in one vector, which nothing can be taken out of.
+// Uses a recurrent model as target and as draft model. Its state is one vector, so no token can be taken back: Replayed
+// restores a snapshot and feeds the kept tokens again.
 #include <cmath>
 #include <iostream>
 #include <random>
@@ -8,17 +9,17 @@
 
 using specdec::Index, specdec::Token;
 
-// Stands for a recurrent network: over the digits, it likes what comes next to those that it has read lately.
+// Stands for a recurrent network over the digits: if it has read x lately, it is likely to write x + 1.
 class Fading {
  public:
   explicit Fading(double sharpness) : sharpness_(sharpness) {}
 
   Index vocab_size() const { return 10; }
 
-  // Takes the tokens in. Row i is the distribution after the i-th of the last `rows` tokens; all live until the next call.
+  // Feeds the tokens. Row i is the distribution after the i-th of the last `rows` tokens. The rows live until the next call.
   const Eigen::MatrixXd& forward(std::span<const Token> tokens, Index rows);
 
-  // In place of truncate(length): the state, to be kept and to be gone back to.
+  // In place of truncate(length): saves the state, and restores a saved state.
   using Snapshot = Eigen::VectorXd;
   void save(Snapshot& snapshot) { snapshot = state_; }
   void restore(const Snapshot& snapshot) { state_ = snapshot; }
@@ -59,6 +60,6 @@ int main() {
   const specdec::Stats& stats = result.stats;
   std::cout << "\n"
             << stats.target_calls << " steps, " << stats.drafted << " tokens drafted, " << stats.accepted
-            << " accepted; behind the prompt the target took in " << large.taken_in() - 1000
+            << " accepted; after the prompt the target took in " << large.taken_in() - 1000
             << ", the draft model " << small.taken_in() - 1000 << "\n";
 }

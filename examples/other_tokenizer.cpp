@@ -1,4 +1,4 @@
-// A draft model with another tokenizer than the target's: by the tokens that both have, and by text.
+// Drafts with a model that has another tokenizer than the target, in two ways: by the tokens that both have, and by text.
 #include <iostream>
 #include <random>
 #include <span>
@@ -16,7 +16,7 @@ constexpr std::string_view rhyme =
     " This is the rat that ate the malt that lay in the house that Jack built."
     " This is the cat that killed the rat that ate the malt that lay in the house that Jack built.";
 
-// A tokenizer that takes the longest piece again and again. Letters are pieces, too.
+// A tokenizer that always takes the longest piece. Single letters are pieces, too.
 struct Pieces {
   std::vector<std::string> pieces;
 
@@ -59,13 +59,14 @@ int main() {
   const auto word = [&](Token x) { return words.bytes(x); };
   const auto part = [&](Token d) { return parts.bytes(d); };
 
-  // Which tokens are in both. Those that only the target has are shown to the draft model in the tokens of their bytes.
+  // Finds the tokens that both models have. A token of the target alone is fed to the draft model as the draft tokens that
+  // spell it.
   const auto matched = specdec::match_tokens(parts.size(), part, words.size(), word);
   const specdec::TokenMap map{matched, words.size()};
   const auto spelled = [&](Token x) { return parts.encode(words.bytes(x)); };
   specdec::ModelDrafter by_common_tokens{specdec::CommonTokens{small, map, spelled}};
 
-  // What the draft model writes, as text.
+  // Turns the draft model's tokens into text, and this text into tokens of the target.
   const auto as_words = [&](std::string_view text) { return words.encode(text); };
   const auto as_parts = [&](std::string_view text) { return parts.encode(text); };
   specdec::RetokenizedDrafter by_text{small, specdec::TextTokenizer{word, as_words},

@@ -1,4 +1,4 @@
-// A loop of your own: the engine calls its model itself, and the library does what comes before and after.
+// Shows a loop of your own: the engine calls its model itself, and the library drafts before the call and verifies after it.
 #include <cmath>
 #include <iostream>
 #include <random>
@@ -6,14 +6,14 @@
 #include <specdec/specdec.hpp>
 #include <vector>
 
-// Stands for the engine, and for the small model that drafts: after x most likely comes x + 1.
+// Stands for the engine, and for the small model that drafts: x + 1 is the likeliest token after x.
 class Counter {
  public:
   explicit Counter(double sharpness) : sharpness_(sharpness) {}
 
   specdec::Index vocab_size() const { return 10; }
 
-  // A row for each of the last `rows` tokens. They are all it looks at: there is no cache to be cut.
+  // Returns a row for each of the last `rows` tokens. A row depends on its last token only, so there is no KV cache.
   Eigen::MatrixXd forward(std::span<const specdec::Token> tokens, specdec::Index rows) const {
     Eigen::MatrixXd p(rows, 10);
     tokens = tokens.last(static_cast<std::size_t>(rows));
@@ -36,8 +36,8 @@ int main() {
   auto sequence = decoder.start(std::vector<specdec::Token>{0}, {.max_new_tokens = 60, .gamma = 6});
   while (!sequence.done()) {
     const specdec::Feed feed = sequence.propose(rng);
-    engine.truncate(feed.from);  // what the context holds beyond is gone
-    const Eigen::MatrixXd rows = engine.forward(feed.tokens, feed.rows);  // of one sequence, or of a hundred
+    engine.truncate(feed.from);  // roll the KV cache back to this length
+    const Eigen::MatrixXd rows = engine.forward(feed.tokens, feed.rows);  // one call may serve many sequences
     for (const specdec::Token x : sequence.accept(rows, rng)) std::cout << x;
   }
   std::cout << "\n" << sequence.stats().block_efficiency() << " tokens per call of the engine\n";

@@ -1,20 +1,19 @@
-# Holds the pages against what is compiled and run, so that they cannot rot. A block of a page that a comment stands over
-# is checked by what that says:
+# Checks that the code and outputs on the pages equal those of the programs. A comment above a block says how it is checked:
 #
-#   <!-- cut from FILE -->            declarations that stand in FILE (indentation aside)
-#   <!-- inside FILE -->              statements that stand in FILE
-#   <!-- source FILE -->              any lines that stand in FILE
-#   <!-- printed by PROGRAM ARGS -->  what the example PROGRAM prints (times aside)
+#   <!-- cut from FILE -->            declarations from FILE; indentation may differ
+#   <!-- inside FILE -->              statements from FILE
+#   <!-- source FILE -->              any lines of FILE
+#   <!-- printed by PROGRAM ARGS -->  output of the example PROGRAM; times may differ
 #
-# A page has no other comments, and no C++ without one. Its declarations and statements also compile as they stand on
-# the page, one after the other, and its links lead to files and headings that there are.
+# A page has no other comments, and no C++ without such a comment. Its declarations and statements also compile together, in
+# their order on the page. Its links lead to files and headings that exist.
 #
 #   cmake -DPAGE=README.md -DROOT=source_dir -DBIN=examples_binary_dir -P pages.cmake     checks one page
-#   (TOGETHER: the program of together.cmake, which has the examples that are no programs of their own; LEFT_OUT: one that
-#   is not built, whose blocks are left to a build that has it)
+#   (TOGETHER: the program of together.cmake with the examples that are not built as their own programs; LEFT_OUT: a program
+#   that is not built; its blocks are not checked)
 #   cmake -DPAGE=README.md -DROOT=source_dir -DWRITE=program.cpp -P pages.cmake           writes its C++ as one program
 #
-# In the program the statements below each heading are a scope of their own, within that of the heading above it.
+# In that program the statements below each heading are in their own scope, inside the scope of the heading above it.
 cmake_minimum_required(VERSION 3.25)
 file(READ ${ROOT}/${PAGE} page)
 set(rest "${page}")
@@ -26,7 +25,8 @@ function(normalise text result)
   set(${result} "${text}" PARENT_SCOPE)
 endfunction()
 
-# Sets kind, source, block and the text `above` that the last block left over; kind is empty behind the last block.
+# Finds the next block: sets kind, source, block, and `above`, the text between the last block and this one. After the last
+# block kind is empty.
 macro(next_block)
   string(REGEX MATCH "<!-- (cut from|inside|source|printed by) ([^\n]*) -->\n```[a-z]*\n" head "${rest}")
   set(kind "${CMAKE_MATCH_1}")
@@ -50,7 +50,7 @@ endmacro()
 if(WRITE)
   set(declarations "")
   set(statements "")
-  set(open "")  # a brace for each of the headings that the block stands under
+  set(open "")  # a brace for each heading above the block
   next_block()
   while(kind)
     if(above MATCHES "\n## ")
@@ -65,7 +65,7 @@ if(WRITE)
       string(APPEND statements "{\n")
       set(open "}\n${below}")
     endif()
-    if(kind STREQUAL "cut from" AND NOT block MATCHES "int main")  # a whole program is its file
+    if(kind STREQUAL "cut from" AND NOT block MATCHES "int main")  # a whole program compiles as its own file
       string(APPEND declarations "${block}\n\n")
     elseif(kind STREQUAL "inside")
       string(APPEND statements "${block}\n\n")
@@ -148,7 +148,7 @@ endif()
 
 # ---- Links ---------------------------------------------------------------------------------------------------
 
-# The anchors of a page's headings, as GitHub makes them: lower case, hyphens for blanks, without punctuation.
+# The anchors of a page's headings, by GitHub's rule: lower case, hyphens for blanks, no punctuation.
 function(anchors file result)
   file(STRINGS ${file} headings REGEX "^#+ " ENCODING UTF-8)
   set(all "")

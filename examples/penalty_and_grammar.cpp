@@ -1,4 +1,4 @@
-// A penalty of the library and a processor of your own, on target and drafter alike.
+// Uses a penalty of the library and a logits processor of your own, on target and draft model alike.
 #include <cstddef>
 #include <iostream>
 #include <limits>
@@ -9,7 +9,7 @@
 
 using specdec::Index, specdec::Token;
 
-// Stands for a model whose logits like to count: after x most likely comes x + 1.
+// Stands for a model that returns logits: x + 1 is the likeliest token after x.
 class Counter {
  public:
   explicit Counter(float sharpness) : sharpness_(sharpness) {}
@@ -22,29 +22,29 @@ class Counter {
                         static_cast<float>((x - tokens.last(static_cast<std::size_t>(rows - i))[0] + 9) % 10);
     return logits_;
   }
-  void truncate(Index) {}  // it looks at the last token only
+  void truncate(Index) {}  // a row depends on the last token only
 
  private:
   float sharpness_;
   Eigen::MatrixXf logits_;
 };
 
-// An even digit is followed by an odd one, and the other way round.
+// A grammar: an even digit is followed by an odd one, and an odd digit by an even one.
 class Alternating {
  public:
-  // Changes the logits of the next token; -inf forbids one.
+  // Changes the logits of the next token. A logit of -inf forbids a token.
   void apply(Eigen::Ref<Eigen::RowVectorXf> logits) const {
     if (text_.empty()) return;
     for (Token x = 0; x < logits.size(); ++x)
       if ((x + text_.back()) % 2 == 0) logits[x] = -std::numeric_limits<float>::infinity();
   }
-  // The text goes on with x; false, and nothing has happened, where it cannot. Without such tokens: void.
+  // Appends x to the text. If x is forbidden, changes nothing and returns false. May be void if nothing is ever forbidden.
   bool push(Token x) {
     if (!text_.empty() && (x + text_.back()) % 2 == 0) return false;
     text_.push_back(x);
     return true;
   }
-  // Takes the last n tokens back that were pushed.
+  // Takes the last n pushed tokens back.
   void pop(Index n) { text_.resize(text_.size() - static_cast<std::size_t>(n)); }
 
  private:

@@ -1,7 +1,7 @@
 # cmake "-DCOMMAND=program;argument;..." -DMESSAGE=text [-DSTATUS=number] -P refuses.cmake
 #
-# The command must end with status 2, or STATUS, and say why in one line on stderr, which holds MESSAGE. On stdout it
-# must print nothing: what it refuses, it refuses before it begins.
+# The command must end with status 2, or STATUS, and print one line on stderr that holds MESSAGE. It must print nothing on
+# stdout: a program checks its input before it prints.
 if(NOT DEFINED STATUS)
   set(STATUS 2)
 endif()

@@ -1,6 +1,6 @@
 # cmake "-DCOMMAND=program;argument;..." -DMADE=file -DKEPT=file -P remakes.cmake
 #
-# The command must end with status 0 and write to the file MADE, byte for byte, what the file KEPT holds.
+# The command must end with status 0, and the file MADE that it writes must equal the file KEPT, byte for byte.
 file(REMOVE ${MADE})
 execute_process(COMMAND ${COMMAND} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 file(READ ${MADE} made HEX)

@@ -1,4 +1,4 @@
-// Many texts at a time: a target call serves all of them, and so does a call of the draft model.
+// Writes many texts at a time: each target call and each call of the draft model serves all of them.
 //
 //   serve_batch --batch 8
 //   serve_batch --requests 60 --batch 16 --gamma auto --arrivals 40 --output texts.txt
@@ -66,7 +66,7 @@ struct Settings {
   std::optional<Index> target_layers;
 
   bool automatic() const { return gamma == "auto" && !no_draft; }
-  /// Rules for several drafts are given two of them for each text.
+  /// Rules for several drafts get two drafts of each text.
   bool two_drafts() const { return verifier == "k-seq" || verifier == "recursive-rejection"; }
   /// The longest draft.
   Index most_gamma() const { return no_draft ? 0 : automatic() ? 8 : std::stoi(gamma, nullptr, 0); }
@@ -76,48 +76,45 @@ struct Settings {
 void add_options(CLI::App& app, Settings& settings) {
   app.option_defaults()->always_capture_default();
   app.add_option("prompts,--prompts", settings.prompts, "File of prompts, one a line");
-  app.add_option("--output", settings.output,
-                 "File to write the texts to; standard output if nothing is said");
+  app.add_option("--output", settings.output, "File to write the texts to; default: standard output");
   app.add_option("--requests", settings.requests,
-                 "Texts to write, after the prompts in turn; one after each if nothing is said")
+                 "Texts to write, each after the next prompt in turn; default: one for each prompt")
       ->check(CLI::Range(1, 100000));
-  app.add_option("--batch", settings.batch, "Texts in the making at a time, at most")
-      ->check(CLI::Range(1, 1024));
+  app.add_option("--batch", settings.batch, "The most texts to write at a time")->check(CLI::Range(1, 1024));
   CLI::Option* gamma =
       app.add_option("--gamma", settings.gamma,
-                     "Tokens drafted for each text per target call, or 'auto' for as many, up to 8, as "
-                     "give the most tokens per second by what calls cost")
+                     "Tokens drafted for each text per target call, or 'auto' for the number up to 8 that "
+                     "gives the most tokens per second at the measured costs of calls")
           ->check(CLI::IsMember({"auto"}) | CLI::Range(1, 64));
   CLI::Option* verifier =
       app.add_option("--verifier", settings.verifier,
                      "block or token; or k-seq or recursive-rejection, which judge two drafts of each text")
           ->check(CLI::IsMember({"block", "token", "k-seq", "recursive-rejection"}));
-  app.add_flag("--no-draft", settings.no_draft, "Draft nothing: a token of each text per target call")
+  app.add_flag("--no-draft", settings.no_draft, "Draft nothing: one token of each text per target call")
       ->excludes(gamma)
       ->excludes(verifier);
-  app.add_option("--temperature", settings.temperature, "Of both models; 0 takes the most probable token")
+  app.add_option("--temperature", settings.temperature, "Of both models; 0 always takes the likeliest token")
       ->check(CLI::Range(0.0, 100.0));
-  app.add_option("--tokens", settings.tokens, "Tokens of a text, at most")->check(CLI::Range(1, 1000000));
+  app.add_option("--tokens", settings.tokens, "The most tokens of a text")->check(CLI::Range(1, 1000000));
   app.add_option("--seed", settings.seed,
-                 "Seed of the first text and of arrivals; text i has this and i more")
+                 "Seed of arrivals and of the first text; text i has this seed plus i")
       ->check(CLI::Range(0, 1000000000));
   app.add_option("--arrivals", settings.arrivals,
-                 "Requests per second, on average, at random times; all come at once if nothing is said")
+                 "Requests per second, on average, at random times; default: all come at once")
       ->check(CLI::Range(1e-3, 1e9));
   app.add_option("--tokens-per-call", settings.tokens_per_call,
-                 "Tokens of a target call, at most: long prompts are fed piece by piece")
+                 "The most tokens of a target call: long prompts are fed piece by piece")
       ->check(CLI::Range(1, 1000000));
   app.add_option("--threads", settings.threads, "Threads that judge drafts")->check(CLI::Range(1, 64));
   app.add_option("--target-layers", settings.target_layers,
-                 "Layers to give the target: it computes the same, at the cost of a model of that depth")
+                 "Layers to give the target: its output stays, its cost is that of a model of this depth")
       ->check(CLI::Range(1, 100000));
-  app.add_flag("--check", settings.check,
-               "Write every text once more, alone, and say whether it is the same");
+  app.add_flag("--check", settings.check, "Write every text again, alone, and report whether it is the same");
 }
 
-/// Throws: std::invalid_argument on settings that do not go together.
+/// Throws: std::invalid_argument if the settings do not go together.
 void check(const Settings& settings) {
-  if (!(settings.temperature >= 0))  // a NaN is in every range of CLI11's
+  if (!(settings.temperature >= 0))  // CLI::Range accepts a NaN
     throw std::invalid_argument("--temperature: nan is not in the range 0 to 100");
   if (settings.arrivals && !(*settings.arrivals > 0))
     throw std::invalid_argument("--arrivals: nan is not in the range 0.001 to 1e9");
@@ -182,7 +179,7 @@ specdec::Options options_of(const Settings& settings) {
           .stop_tokens = {Tokenizer::begin_of_text, Tokenizer::end_of_text}};
 }
 
-/// Two lines of tokens after each text.
+/// A tree of two lines of tokens.
 specdec::TreeShape two_lines(const Settings& settings) {
   std::vector<Index> widths(static_cast<std::size_t>(settings.most_gamma()), 1);
   widths.front() = 2;
@@ -217,7 +214,7 @@ Outcome serve_all(const Pair& pair, const Settings& settings, const std::vector<
   return run(specdec::Batch{target, drafter, rule, specdec::shared(length), room});
 }
 
-/// How many texts are not what they are alone.
+/// Writes each text alone, and counts the texts that differ.
 Index differences(const Pair& pair, const Settings& settings, const std::vector<Request>& requests,
                   const Outcome& outcome) {
   const specdec::Chain chain{specdec::Temperature{settings.temperature}};
@@ -244,7 +241,7 @@ void print_texts(std::ostream& out, const Pair& pair, const std::vector<Request>
                  const Outcome& outcome) {
   for (std::size_t i = 0; i < requests.size(); ++i) {
     std::string text;
-    specdec::Token before = requests[i].prompt.front();  // the beginning of a text, which is no text
+    specdec::Token before = requests[i].prompt.front();  // the beginning-of-text token has no text
     const auto add = [&](std::span<const specdec::Token> tokens) {
       for (const specdec::Token token : tokens) {
         text += pair.tokenizer.decode(before, token);
@@ -295,7 +292,7 @@ bool run(const Settings& settings) {
   return different == 0;
 }
 
-/// Does what the arguments ask for, and returns the program's status.
+/// Runs the program with the given arguments. Returns its exit status.
 int serve_as_told(int argc, char** argv) {
   Settings settings;
   CLI::App app{"Writes many texts at a time with two transformers, and says how fast.", "serve_batch"};

@@ -1,4 +1,4 @@
-// A draft model with a short context, for a text that is longer.
+// Drafts with a model that has a short context, for a text that is longer than this context.
 #include <iostream>
 #include <random>
 #include <span>
@@ -23,7 +23,7 @@ class Small {
   explicit Small(specdec::NgramModel model) : model_(std::move(model)) {}
 
   Index vocab_size() const { return model_.vocab_size(); }
-  Index context_size() const { return 32; }  // how many tokens the context holds
+  Index context_size() const { return 32; }  // the most tokens that the context may hold
   auto forward(std::span<const Token> tokens, Index rows) { return model_.forward(tokens, rows); }
   void truncate(Index length) { model_.truncate(length); }
 
@@ -36,7 +36,7 @@ int main() {
   Small small{target.with_order(4)};
   specdec::ModelDrafter whole{small};
   specdec::ModelDrafter windowed{
-      specdec::Windowed{small, 4, 28}};  // shows it the first 4 tokens and the latest 28
+      specdec::Windowed{small, 4, 28}};  // feeds it the first 4 tokens and the latest 28
   const auto write = [&](const char* how, auto& drafter) {
     specdec::SpecDec decoder{specdec::NgramModel(target), drafter};
     std::mt19937_64 rng{1};

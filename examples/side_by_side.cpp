@@ -1,4 +1,4 @@
-// Many sequences side by side: one call of the engine for what all of them drafted.
+// Runs many sequences side by side: one call of the engine scores the drafts of all sequences.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -10,19 +10,20 @@
 
 using specdec::Index, specdec::Token;
 
-// Stands for a language model over the digits that likes to count: after x most likely comes x + 1.
+// Stands for a language model over the digits: x + 1 is the likeliest token after x.
 Eigen::RowVectorXd after(Token last, double sharpness) {
   Eigen::RowVectorXd p(10);
   for (Token x = 0; x < 10; ++x) p[x] = std::exp(-sharpness * ((x - last + 9) % 10));
   return p / p.sum();
 }
 
-// Holds a context for each of its slots, and continues all of them in one call.
+// Holds one context per slot, and extends all contexts in one call.
 class Engine {
  public:
   explicit Engine(std::size_t slots) : contexts_(slots) {}
 
-  // Slot k: cut to feeds[k].from tokens, extended by feeds[k].tokens; a row for each of the last feeds[k].rows.
+  // Cuts slot k to feeds[k].from tokens and appends feeds[k].tokens. Returns a row after each of the last feeds[k].rows
+  // tokens of slot k.
   std::vector<Eigen::MatrixXd> forward(std::span<const specdec::Feed> feeds) {
     ++calls;
     std::vector<Eigen::MatrixXd> rows;
@@ -43,7 +44,7 @@ class Engine {
   std::vector<std::vector<Token>> contexts_;
 };
 
-// A sequence that runs beside others has a decoder of its own, with its own drafter. The target is the engine's business.
+// Each sequence has its own decoder and its own drafter. The target belongs to the engine.
 struct Request {
   specdec::SpecDec<specdec::ExternalTarget, specdec::PromptLookupDrafter> decoder;
   decltype(decoder)::Sequence sequence;
@@ -55,14 +56,14 @@ struct Request {
         rng(seed) {}
 };
 
-// Until all are done: what everybody drafted in one call of the engine, and to everybody his rows.
+// Runs until all requests are done. Each round collects the drafts, calls the engine once, and gives each request its rows.
 template <class Engine>
 void run(Engine& engine, std::list<Request>& requests) {
   const auto done = [](const Request& request) { return request.sequence.done(); };
   while (!std::all_of(requests.begin(), requests.end(), done)) {
     std::vector<specdec::Feed> feeds;
     for (Request& request : requests) feeds.push_back(request.sequence.propose(request.rng));
-    const auto rows = engine.forward(feeds);  // of a request that is done, whose feed is empty, none
+    const auto rows = engine.forward(feeds);  // a finished request has an empty feed, and gets no rows
     auto row = rows.begin();
     for (Request& request : requests) request.sequence.accept(*row++, request.rng);
   }
@@ -77,7 +78,7 @@ int main() {
   Engine engine(requests.size());
   run(engine, requests);
 
-  // The next turn of the first conversation: its context goes on, and what the engine holds of it stays.
+  // The next turn of the first conversation. Its context grows, and the engine keeps what it already holds.
   auto& first = requests.front().sequence;
   std::vector<Token> context(first.context().begin(), first.context().end());
   context.insert(context.end(), {9, 9, 9});

@@ -1,4 +1,4 @@
-// A text as it comes: streamed, and ended by a stop token, by the caller and by the clock.
+// Streams a text while it is written, and ends it by a stop token, a stop string, the caller or the clock.
 #include <chrono>
 #include <iostream>
 #include <random>
@@ -24,7 +24,7 @@ void print(std::span<const Token> tokens) {
 }
 
 int main() {
-  const auto text = letters(rhyme);  // its own training set: what matters here is who is in charge
+  const auto text = letters(rhyme);  // the models learn from this text; the topic is streaming
   specdec::NgramModel target = specdec::NgramModel::train(text, {.order = 8, .vocab_size = 128});
   specdec::ModelDrafter drafter{target.with_order(3)};
   specdec::SpecDec decoder{target, drafter};
@@ -35,7 +35,7 @@ int main() {
   decoder.generate(prompt, {.max_new_tokens = 200, .gamma = 6, .stop_tokens = {'.'}}, rng, print);
 
   std::cout << "\nTo a stop string, of which nothing is shown:\n ";
-  const auto bytes = [](Token x) { return std::string(1, static_cast<char>(x)); };  // any tokenizer
+  const auto bytes = [](Token x) { return std::string(1, static_cast<char>(x)); };  // the bytes of a token
   const specdec::Options until{
       .max_new_tokens = 200, .gamma = 6, .stop_strings = {{" killed", " lay"}, bytes}};
   specdec::TextStream stream{bytes, until};
@@ -43,7 +43,7 @@ int main() {
       prompt, until, rng, [&](std::span<const Token> emitted) { std::cout << stream.push(emitted); });
   std::cout << stream.finish();
   if (const auto match = result.stop_match)
-    std::cout << " [stopped at number " << match->string << ", behind " << match->begin << " bytes]";
+    std::cout << " [stopped at number " << match->string << ", after " << match->begin << " bytes]";
 
   std::cout << "\nUntil the caller has seen ten letters:\n ";
   std::size_t seen = 0;

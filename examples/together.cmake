@@ -1,10 +1,9 @@
-# Writes one program of many: each program a function in a namespace of its own, chosen by the first argument. A compiler
-# reads the library, and instantiates what the programs share, once.
+# Joins many programs into one. Each program becomes a function in its own namespace, and the first argument chooses one.
+# So the compiler reads the library, and instantiates common templates, only once.
 #
 #   cmake -DPROGRAMS="one.cpp;other.cpp" -DWRITE=together.cpp -P together.cmake
 #
-# main() is the last of each file, and takes no arguments. What the files include is included before, so that it does not
-# end up in a namespace.
+# Each file must end with a main() without arguments. All includes come first, so that they are outside the namespaces.
 cmake_minimum_required(VERSION 3.25)
 
 foreach(program IN LISTS PROGRAMS)

@@ -1,4 +1,4 @@
-// One verify call on Eigen matrices.
+// Calls a verifier once, on Eigen matrices of target and draft probabilities.
 #include <iostream>
 #include <random>
 #include <specdec/specdec.hpp>

@@ -1,5 +1,5 @@
-// What an inference engine has at hand, verified where it lies: rows of float logits behind one pointer each,
-// 64-bit token ids, and the sampling that the user asked for.
+// Verifies what an inference engine has in memory, without a copy: one pointer to float logits for each row, 64-bit token
+// ids, and the user's temperature, top-k and top-p.
 #include <cstdint>
 #include <iostream>
 #include <random>
@@ -10,7 +10,7 @@ namespace {
 
 using specdec::Index;
 
-// Stands for an engine: the logits of the draft model, and those of the target, which mostly agrees.
+// Stands for an engine: the logits of the target, and similar logits of the draft model.
 struct Engine {
   static constexpr Index vocab_size = 32'000, gamma = 4;
   std::vector<std::vector<float>> draft, target;
@@ -34,8 +34,8 @@ std::vector<const float*> pointers(const std::vector<std::vector<float>>& rows) 
   return out;
 }
 
-// What the logits behind these pointers, one a row, are sampled as. The same for both models: a draft is only honest if q
-// is what its tokens were drawn from.
+// The probabilities that the logits are sampled with, one pointer a row. Draft and target use this one function, because q
+// must be the distribution that the drafted tokens were drawn from.
 auto sampled(const std::vector<const float*>& logits, specdec::Index vocab_size) {
   const specdec::Chain chain{specdec::Temperature{0.8}, specdec::TopK{50}, specdec::TopP{0.95}};
   return specdec::ProcessedRows{specdec::RowPointers<float>{logits, vocab_size}, chain};

@@ -1,4 +1,5 @@
-// Many drafts of any lengths judged side by side, one behind the other in the engine's matrices, on whose threads you like.
+// Verifies many drafts of different lengths in one call, on threads of your choice. The engine's matrices hold the rows of
+// all drafts, one draft after another.
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
@@ -19,7 +20,7 @@
 using specdec::Index, specdec::Token;
 using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// An executor is a function that calls f(0), ..., f(n − 1), in any order, on any threads, and returns when all have been.
+// An executor calls f(0), ..., f(n − 1), in any order, on any threads, and returns when all these calls have ended.
 constexpr auto on_two_threads = [](Index n, const auto& f) {
   const auto every_other = [&](Index i) {
     for (; i < n; i += 2) f(i);
@@ -47,7 +48,7 @@ constexpr auto by_the_standard_library = [](Index n, const auto& f) {
 #endif
 #endif
 
-// Stands for what models return: distributions over 50 tokens.
+// Stands for a model's output: `count` distributions over 50 tokens.
 RowMajor rows(Index count, double sharpness) {
   RowMajor rows(count, 50);
   for (Index i = 0; i < count; ++i)
@@ -57,8 +58,8 @@ RowMajor rows(Index count, double sharpness) {
 }
 
 int main() {
-  // Four drafts, of 2, 0, 3 and 1 tokens: draft k is tokens offsets[k]..offsets[k + 1] − 1. Each has a row of the target
-  // more than it has tokens, and a generator of its own.
+  // Four drafts, of 2, 0, 3 and 1 tokens: draft k is tokens offsets[k]..offsets[k + 1] − 1. A draft of n tokens has n + 1
+  // rows of the target. Each draft has its own generator.
   const std::vector<Index> offsets{0, 2, 2, 5, 6};
   const std::vector<Token> tokens{3, 4, 15, 9, 26, 5};
   const RowMajor target = rows(10, 1.5), draft = rows(6, 1);
@@ -73,7 +74,7 @@ int main() {
 
   const auto verdicts = judge(specdec::InOrder{});
   for (const specdec::BatchVerdict& each : verdicts) {
-    if (each.error) std::rethrow_exception(each.error);  // that of this draft alone
+    if (each.error) std::rethrow_exception(each.error);  // an error of one draft does not touch the others
     std::cout << each.verdict.accepted << " accepted, then token " << each.verdict.token << "\n";
   }
 

@@ -1,18 +1,18 @@
-// Verification where the engine hands out the k likeliest tokens of each row, as servers do.
+// Verifies a draft when the engine returns only the k likeliest tokens of each row, as servers do.
 #include <iostream>
 #include <random>
 #include <specdec/specdec.hpp>
 #include <vector>
 
-// What a server returns for one position: ids, ascending, and their probabilities, which sum to 1. The engine has cut
-// its row to these tokens: that is the distribution it samples from, and so the one to verify against.
+// What a server returns for one position: token ids in ascending order, and probabilities that sum to 1. The engine samples
+// from these tokens only, so the draft is verified against them only.
 struct TopTokens {
   std::vector<int> ids;
   std::vector<float> probabilities;
 };
 
 int main() {
-  constexpr specdec::Index vocabulary = 128'256;  // never looked at
+  constexpr specdec::Index vocabulary = 128'256;  // no loop runs over it
   const std::vector<TopTokens> target{{{11, 29'871, 100'000}, {0.2f, 0.7f, 0.1f}},
                                       {{7, 13, 522}, {0.25f, 0.5f, 0.25f}},
                                       {{13, 90'001}, {0.9f, 0.1f}}};

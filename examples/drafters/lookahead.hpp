@@ -1,4 +1,4 @@
-// Drafts from the target's own guesses: Jacobi iteration and a pool of n-grams, in one linear draft.
+// Lookahead decoding without a draft model: drafts from the target's own guesses, by Jacobi iteration and a pool of n-grams.
 #pragma once
 
 #include <algorithm>
@@ -18,12 +18,12 @@ namespace drafters {
 using specdec::Index;
 using specdec::Token;
 
-/// For every first token the n-grams that were added last, each once: at most `most` of them.
+/// Keeps the latest n-grams for every first token: at most `most` of them, each once.
 class NgramPool {
  public:
   NgramPool(Index ngram, Index most) : rest_(ngram - 1), most_(most) {}
 
-  /// Makes the n-gram the latest of its first token; the oldest one has to go where there is no room.
+  /// Makes the n-gram the latest of its first token. Drops the oldest one if there is no room.
   void add(std::span<const Token> ngram) {
     std::vector<Token>& rests = rests_[ngram.front()];
     const auto rest = ngram.subspan(1);
@@ -34,8 +34,8 @@ class NgramPool {
     else std::copy(rest.begin(), rest.end(), std::rotate(at, at + rest_, rests.end()));
   }
 
-  /// What follows `first` in the latest n-gram that begins with `first` and `guess`, else in the latest that
-  /// begins with `first`; empty where there is none. The view lives until the next n-gram is added.
+  /// The tokens after `first` in the latest n-gram that begins with `first` and `guess`, or else in the latest one that
+  /// begins with `first`; empty if there is none. The view lives until the next n-gram is added.
   std::span<const Token> rest(Token first, std::optional<Token> guess) const {
     const auto found = rests_.find(first);
     if (found == rests_.end() || found->second.empty()) return {};
@@ -47,46 +47,44 @@ class NgramPool {
   }
 
  private:
-  std::ptrdiff_t rest_;  // tokens behind the first
+  std::ptrdiff_t rest_;  // tokens of an n-gram after the first
   std::ptrdiff_t most_;
-  std::unordered_map<Token, std::vector<Token>> rests_;  // one after the other, the latest at the end
+  std::unordered_map<Token, std::vector<Token>> rests_;  // one after another, the latest at the end
 };
 
-/// Proposes gamma tokens, always: those that the target's own answers to rejected drafts make likely. The rows
-/// of a call that lie behind the stop are answers to a wrong text; still their argmax is a better guess for the
-/// place behind (Jacobi iteration), so it is proposed again, in its new place, until it is text or has been
-/// passed by. Guesses that followed one another, each the target's answer to the one before, become n-grams.
+/// Always drafts gamma tokens. They come from the target's rows after rejected tokens. These rows follow a wrong text, but
+/// their argmax is still a better guess for the next place (Jacobi iteration). So it is drafted again at that place, until
+/// the text has passed it. Guesses that followed one another, each the target's answer to the one before, become n-grams.
 ///
-/// First in a proposal comes the pool: of the n-grams that begin with the last token of the text the latest
-/// whose second token is the target's guess for that place, else the latest; then likewise one that begins
-/// with the last token proposed, and so on. Where the pool ends the guesses stand, each in its place, and
-/// behind them first guesses: that the last gamma tokens repeat themselves.
+/// A draft begins with n-grams of the pool. The first one begins with the last token of the text: the latest n-gram that
+/// agrees with the target's guess for the second token, or else the latest one. The next one begins with the last drafted
+/// token, and so on. After the last n-gram come the guesses, each at its place. After the guesses, the draft repeats the
+/// last gamma tokens as first guesses.
 ///
-/// Needs the loop's observe() after every target call; without it there are no guesses, and the pool is the
-/// text's. Which rule verifies makes no difference to it.
+/// Needs the loop's observe() after every target call. Without it there are no guesses, and the pool holds only n-grams of
+/// the text. Works with any verifier.
 ///
-/// What a linear draft can do, and what not. The paper runs W·(N−1) guesses in a window of their own and G
-/// candidates of the pool in branches of their own, in one call with an attention mask for it. Here the
-/// candidate and the guesses are one linear draft, as any target takes it:
-///   - what lies behind the first rejection is refined on a wrong prefix;
-///   - what lies before it is text, and is not refined; after full acceptance no guess is left;
-///   - there is one candidate, not G: of the pool's others one is tried where the guess speaks for it;
-///   - gamma is all the lookahead there is, and a guess lives for gamma calls at most: keep N small.
-/// So it gains less than the paper reports, and wants a larger gamma than other drafters do.
+/// Limits of a linear draft: the paper runs W·(N−1) guesses in their own window and G candidates of the pool in their own
+/// branches, in one call with an attention mask. Here candidate and guesses are one linear draft, which any target takes:
+///   - guesses after the first rejection are refined on a wrong prefix;
+///   - guesses before it become text and are not refined; after full acceptance no guess is left;
+///   - there is one candidate instead of G; another one of the pool is used only if it agrees with the guess;
+///   - the lookahead is gamma, and a guess lives for at most gamma calls: keep N small.
+/// So this drafter gains less than the paper reports, and needs a larger gamma than other drafters.
 ///
-/// Source: Fu et al., "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding",
-/// arXiv:2402.02057; Jacobi decoding: Santilli et al., arXiv:2305.10427. First guesses are random tokens of
-/// the prompt there. The text's own n-grams are pooled as by the authors' option POOL_FROM_PROMPT. The
-/// proposal depends on nothing but what was seen before it is made, so q is one-hot.
-/// Random: none. Throws: std::invalid_argument unless ngram >= 2 and pool >= 1.
-/// Cost: an argmax, which is a pass, of each target row behind the stop, γ − τ of them; apart from that
-/// O(pool · ngram) a token. Memory: pool · (ngram − 1) tokens for every different token, until clear().
+/// Source: Fu et al., "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding", arXiv:2402.02057; Jacobi
+/// decoding: Santilli et al., arXiv:2305.10427. The paper's first guesses are random tokens of the prompt. The n-grams of
+/// the text go into the pool, as with the authors' option POOL_FROM_PROMPT.
+/// Throws: std::invalid_argument unless ngram >= 2 and pool >= 1.
+/// Random: none. The draft depends only on what was seen before, so q is one-hot.
+/// Cost: an argmax (one pass) of each of the γ − τ target rows after the stop, and O(pool · ngram) a token. Memory:
+/// pool · (ngram − 1) tokens for every different token, until clear().
 class LookaheadDrafter {
  public:
   struct Options {
-    Index ngram = 3;   ///< N: tokens of an n-gram of the pool
-    Index pool = 8;    ///< G: n-grams kept for each first token; the oldest goes
-    bool text = true;  ///< the text's own n-grams go into the pool as well
+    Index ngram = 3;   ///< N: the length of the pool's n-grams
+    Index pool = 8;    ///< G: the most n-grams for each first token
+    bool text = true;  ///< whether n-grams of the text go into the pool, too
   };
 
   LookaheadDrafter() : LookaheadDrafter(Options{}) {}
@@ -94,7 +92,7 @@ class LookaheadDrafter {
   explicit LookaheadDrafter(const Options& options)
       : options_(checked(options)), pool_(options.ngram, options.pool) {}
 
-  /// Always gamma tokens, unless the context is empty.
+  /// Drafts gamma tokens, or none if the context is empty.
   template <specdec::RandomSource Source>
   specdec::Draft<specdec::OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) & {
     arrive(context);
@@ -106,12 +104,11 @@ class LookaheadDrafter {
     return {tokens_, specdec::OneHotRows(tokens_)};
   }
 
-  /// What became of the draft: `target` are the γ+1 rows, row i the target's distribution after i drafted
-  /// tokens. The draft may be another drafter's. Called for the context last shown, before anything is
-  /// truncated.
-  /// Throws: std::invalid_argument on another number of rows, and where more was accepted than drafted. The
-  /// guesses end at a row that is no distribution: behind the stop that is no error (a grammar may allow
-  /// nothing behind a token that it rules out).
+  /// Learns from the verified draft, which may be another drafter's. `target` has γ+1 rows; row i is the target's
+  /// distribution after i drafted tokens. Guesses end at a row that is not a distribution. After the stop this is not an
+  /// error: a grammar may allow nothing after a token that it forbids.
+  /// Pre: it is called for the context of the last draft(), before truncate().
+  /// Throws: std::invalid_argument on another number of rows, and if more was accepted than drafted.
   template <specdec::Probabilities Target>
   void observe(const Target& target, std::span<const Token> drafted, std::span<const Index>,
                const specdec::NodeVerdict& verdict) {
@@ -129,19 +126,19 @@ class LookaheadDrafter {
     }
   }
 
-  /// The pool stays; guesses end with the text they were for.
+  /// Drops the guesses, because they were for the old text. The pool stays.
   void truncate(Index length) noexcept {
     if (length >= seen_) return;
     seen_ = std::max<Index>(length, 0);
     guesses_.clear();
   }
 
-  /// Forgets all that was learnt.
+  /// Forgets everything that was learnt.
   void clear() { *this = LookaheadDrafter(options_); }
 
  private:
-  // A token and what led to it, oldest first, as far as an n-gram needs it: each is what the target said, or
-  // the text has, behind the one before.
+  // A token and the tokens before it, oldest first, as many as an n-gram needs. Each token is the target's answer to the one
+  // before, or follows it in the text.
   using Trail = std::vector<Token>;
 
   static const Options& checked(const Options& options) {
@@ -161,7 +158,7 @@ class LookaheadDrafter {
                                   std::to_string(gamma) + " drafted tokens accepted");
   }
 
-  // The text has grown: guesses for what is text now are done with.
+  // The text has grown: drops the guesses for places that are text now.
   void arrive(std::span<const Token> context) {
     truncate(std::ssize(context));
     if (options_.text) pool_text(context);
@@ -171,7 +168,7 @@ class LookaheadDrafter {
     begin_ = seen_ = std::ssize(context);
   }
 
-  // The n-grams that end in what has not been seen of the text.
+  // Adds the n-grams that end in the new part of the text.
   void pool_text(std::span<const Token> context) {
     for (Index end = std::max(seen_ + 1, options_.ngram); end <= std::ssize(context); ++end)
       pool_.add(context.subspan(static_cast<std::size_t>(end - options_.ngram),
@@ -193,7 +190,7 @@ class LookaheadDrafter {
     }
   }
 
-  // The target's guess for a place of the proposal.
+  // The target's guess for place i of the draft.
   std::optional<Token> guess(std::size_t i) const {
     return i < guesses_.size() ? std::optional(guesses_[i].back()) : std::nullopt;
   }
@@ -203,7 +200,7 @@ class LookaheadDrafter {
       propose(guesses_[i]);
   }
 
-  // Something has to be guessed first: that the last gamma tokens repeat themselves.
+  // Without guesses, the draft repeats the last gamma tokens.
   void propose_first_guesses(std::span<const Token> context, Index gamma) {
     const auto period = std::min(context.size(), static_cast<std::size_t>(gamma));
     while (std::ssize(tokens_) < gamma && period > 0) {
@@ -223,7 +220,7 @@ class LookaheadDrafter {
     return k < tokens_.size() && tokens_[k] == drafted[k] ? trails_[k] : Trail{drafted[k]};
   }
 
-  // What the target says behind a guess is the next guess for the place behind it.
+  // The target's answer to a guess is the guess for the next place.
   void refine(Trail trail, Token answer) {
     trail.push_back(answer);
     if (std::ssize(trail) == options_.ngram) {
@@ -240,11 +237,11 @@ class LookaheadDrafter {
 
   Options options_;
   NgramPool pool_;
-  std::vector<Trail> guesses_;  // the first of them for the place begin_ of the text
+  std::vector<Trail> guesses_;  // guesses_[i] is for place begin_ + i of the text
   Index begin_ = 0;
-  Index seen_ = 0;             // the length of the context last shown
-  std::vector<Token> tokens_;  // the proposal
-  std::vector<Trail> trails_;  // of its tokens
+  Index seen_ = 0;             // the length of the context of the last draft()
+  std::vector<Token> tokens_;  // the draft
+  std::vector<Trail> trails_;  // of the draft's tokens
 };
 
 }  // namespace drafters

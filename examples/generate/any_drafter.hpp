@@ -1,4 +1,4 @@
-// A drafter of which no more is known than which rows it may propose with.
+// A type-erased drafter: only the row types of its drafts are known.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,9 @@ namespace generate {
 using Generator = std::mt19937_64;
 using SampledModel = decltype(sampled(std::declval<Model&>(), 1.0));
 
-/// A drafter of lines or trees, by rows of one of the kinds, so that decoders are compiled once for all drafters. It is taken
-/// for steady (see specdec::Drafter), which a chain is not: objection() keeps it from rules that ask for that.
+/// A drafter of lines or trees. Its rows have one of the types in Kinds, so that decoders are compiled once for all
+/// drafters. It counts as steady (see specdec::Drafter). The drafter "chain" is not steady; objection() keeps it from rules
+/// that need it.
 template <bool trees, class... Kinds>
 class AnyDrafter {
  public:
@@ -86,7 +87,7 @@ std::unique_ptr<Any> erased_as(D drafter) {
   return std::make_unique<DrafterOf<Any, D>>(std::move(drafter));
 }
 
-/// Drafts as another drafter does, and has its last draft and the verdict on it remembered.
+/// Wraps a drafter, and stores its last draft and the verdict on that draft.
 template <class Any>
 class WatchedDrafter final : public Any {
  public:
@@ -110,7 +111,7 @@ class WatchedDrafter final : public Any {
   LastDraft& last_;
 };
 
-/// The rows that a drafter proposes with.
+/// The row type of a drafter's drafts.
 template <class D>
 using RowsOf = decltype(specdec::ask_drafter(std::declval<D&>(), {}, specdec::DraftLimits{},
                                              std::declval<specdec::RandomChance<Generator>&>())

@@ -1,4 +1,4 @@
-// Trees whose shape is chosen while they are drafted, by what is measured to pay.
+// Trees whose shape a policy chooses step by step, from measured costs and acceptance.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace generate {
 
-/// A policy that shapes trees, of which no more is known.
+/// A type-erased policy that chooses the shape of trees.
 class Shaper : public Length {
  public:
   virtual const specdec::TreeShape& shape() const = 0;
@@ -35,11 +35,11 @@ class ShaperOf final : public Shaper {
   L policy_;
 };
 
-/// How a kind of trees is drafted where a policy shapes them.
+/// How to draft a kind of trees when a policy chooses the shape.
 struct AutoTrees {
-  std::string_view option;  ///< of the kind
+  std::string_view option;  ///< the kind's name for --tree
   std::unique_ptr<Shaper> (*policy)(const Tree& most);
-  /// The policy has to outlive the drafter.
+  /// Pre: the policy outlives the drafter.
   std::unique_ptr<TreeDrafter> (*make)(Model& draft, const Shaper&, double temperature);
 };
 
@@ -65,7 +65,7 @@ inline std::unique_ptr<TreeDrafter> shaped_likeliest(Model& draft, const Shaper&
                                            specdec::Tree{std::cref(shaper), specdec::Likeliest{}}});
 }
 
-inline std::unique_ptr<Shaper> cost_optimal_spares(const Tree& most) {
+inline std::unique_ptr<Shaper> spare_shapes(const Tree& most) {
   return cost_optimal(specdec::SpareShapes{.most_nodes = most.nodes, .most_trunk = most.depth});
 }
 
@@ -75,19 +75,19 @@ inline std::unique_ptr<TreeDrafter> shaped_spares(Model& draft, const Shaper& sh
 }
 
 inline constexpr std::array<AutoTrees, 4> auto_trees{{
-    {"spares", cost_optimal_spares, shaped_spares},
+    {"spares", spare_shapes, shaped_spares},
     {"without-replacement", cost_optimal_trees, shaped_drafter<specdec::WithoutReplacement>},
     {"independent", cost_optimal_trees, shaped_drafter<specdec::Independent>},
     {"likeliest", cost_optimal_trees, shaped_likeliest},
 }};
 
-/// How trees of the kind are drafted in shapes that a policy chooses; null where there is no such way.
+/// How to draft trees of this kind when a policy chooses the shape; null if no policy can.
 inline const AutoTrees* auto_trees_of(const TreeKind& kind) {
   const auto found = std::ranges::find(auto_trees, kind.option, &AutoTrees::option);
   return found == auto_trees.end() ? nullptr : &*found;
 }
 
-/// The most that a policy may choose: so many levels, and as many nodes as any machine is likely to take.
+/// The largest tree that a policy may choose: `depth` levels and 64 nodes, which should be enough for any machine.
 inline Tree auto_tree(const TreeKind& kind, Index depth) { return {&kind, 64, depth, {}}; }
 
 }  // namespace generate

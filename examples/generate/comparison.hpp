@@ -1,4 +1,4 @@
-// What rules, drafters, draft lengths or trees make of the same models and prompts, as a table.
+// Compares rules, drafters, draft lengths or trees on the same models and prompts, as a table.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 
 namespace generate {
 
-/// What was written after each of the prompts, its counts over all of them, and the time that took.
+/// The texts written after all prompts, with their summed counts and times.
 class Run {
  public:
   void add(specdec::Result result, std::chrono::duration<double> time) {
@@ -41,7 +41,7 @@ class Run {
   bool drafted_any() const { return stats_.drafted > 0; }
 
   double drafted_per_call() const { return ratio(stats_.drafted, stats_.target_calls); }
-  /// Of the longest way through a draft, in tokens.
+  /// The mean depth of a draft, in tokens: the length of its longest path.
   double mean_depth() const {
     const auto& depths = stats_.drafted_by_position;
     return ratio(std::accumulate(depths.begin(), depths.end(), Index{0}), stats_.target_calls);
@@ -52,7 +52,7 @@ class Run {
   double seconds_per_target_call() const { return mean(stats_.target_time, stats_.target_calls); }
   double seconds_per_drafted_token() const { return mean(stats_.draft_time, stats_.drafted); }
 
-  /// Of block_efficiency(), over the steps.
+  /// The standard error of block_efficiency(), over the steps.
   double standard_error() const {
     const auto n = static_cast<double>(stats_.target_calls);
     double squares = 0;
@@ -70,17 +70,17 @@ class Run {
   }
 
   std::vector<Tokens> outputs_;
-  std::vector<double> efficiencies_;  // of each text
+  std::vector<double> efficiencies_;  // one for each text
   specdec::Stats stats_;
   std::chrono::duration<double> time_{0};
 };
 
 // ---- What is compared -------------------------------------------------------------------------------
 
-/// What the table is about.
+/// What a table compares.
 struct Topic {
   std::string_view option;  ///< its name for --compare
-  std::string_view column;  ///< the heading of what its ways differ in
+  std::string_view column;  ///< the heading of the column that names its ways
 };
 
 inline constexpr std::array<Topic, 5> topics{{{"rules", "rule"},
@@ -92,7 +92,7 @@ inline constexpr std::array<Topic, 5> topics{{{"rules", "rule"},
 /// The texts to write.
 struct Texts {
   std::vector<Tokens> prompts;
-  specdec::Options options;  ///< gamma aside
+  specdec::Options options;  ///< without gamma, which each way sets
   double temperature;
   Index seed;
   Index rounds;  ///< how often each prompt is continued
@@ -107,8 +107,8 @@ inline void add_way(std::vector<Way>& ways, Way way) {
   if (objection(*way.rule, *way.drafter).empty()) ways.push_back(std::move(way));
 }
 
-/// Every rule with one drafter. (Argmax verification is greedy decoding at any temperature: it has no place among
-/// the rules but at 0.)
+/// Every rule with one drafter. Argmax verification decodes greedily at any temperature, so it is left out above
+/// temperature 0.
 inline std::vector<Way> rule_ways(const DrafterKind& drafter, const Gamma& gamma, double temperature) {
   std::vector<Way> ways{target_alone()};
   if (drafter.option == "none") return ways;
@@ -120,7 +120,7 @@ inline std::vector<Way> rule_ways(const DrafterKind& drafter, const Gamma& gamma
   return ways;
 }
 
-/// Every drafter that the pair has, under one rule, but those of other vocabularies.
+/// Every drafter of the pair under one rule, without the drafters of other vocabularies.
 inline std::vector<Way> drafter_ways(const Pair& pair, const Rule& rule, const Gamma& gamma) {
   std::vector<Way> ways{target_alone()};
   for (const DrafterKind& drafter : drafters)
@@ -130,7 +130,7 @@ inline std::vector<Way> drafter_ways(const Pair& pair, const Rule& rule, const G
   return ways;
 }
 
-/// The draft model, and those of other vocabularies, under one rule.
+/// The draft model and the drafters of other vocabularies, under one rule.
 inline std::vector<Way> vocabulary_ways(const Rule& rule, const Gamma& gamma) {
   std::vector<Way> ways{target_alone()};
   for (const DrafterKind& drafter : drafters)
@@ -139,7 +139,7 @@ inline std::vector<Way> vocabulary_ways(const Rule& rule, const Gamma& gamma) {
   return ways;
 }
 
-/// Fixed lengths up to `most`, the first of which is none, and at the end the one that is chosen step by step.
+/// Fixed draft lengths from 0 to `most`, and at the end the automatic one.
 inline std::vector<Way> length_ways(const Rule& rule, const DrafterKind& drafter, Index most) {
   std::vector<Way> ways;
   for (const Index gamma : {0, 1, 2, 3, 4, 5, 6, 8, 12, 16})
@@ -150,9 +150,9 @@ inline std::vector<Way> length_ways(const Rule& rule, const DrafterKind& drafter
 
 // ---- Measuring --------------------------------------------------------------------------------------
 
-/// The ways on the same prompts. They take turns at each, so that a machine that is busy for a while is so for
-/// all of them. A drafter that learns from what is written does so from prompt to prompt, and is forgotten after
-/// each round, which has the same prompts; what is known of draft lengths stays.
+/// Runs all ways on the same prompts. The ways take turns at each prompt, so that a busy machine slows all of them.
+/// A drafter that learns from the text learns from prompt to prompt. It starts afresh in each round, because a round
+/// repeats the prompts. Draft-length policies keep what they learnt.
 inline std::vector<Run> run_ways(Pair& pair, const std::vector<Way>& ways, const Texts& texts) {
   std::vector<Run> runs(ways.size());
   std::vector<std::unique_ptr<Length>> lengths;
@@ -179,14 +179,14 @@ inline std::vector<Run> run_ways(Pair& pair, const std::vector<Way>& ways, const
 
 // ---- The table --------------------------------------------------------------------------------------
 
-/// The draft length of a row: what is fixed, or what was drafted per call in the mean; of a tree its depth.
+/// The draft length of a row: the fixed gamma, the depth of a fixed tree, or the mean depth if it is automatic.
 inline std::string length_of(const Way& way, const Run& run) {
   if (way.drafter->option == "none") return "-";
   if (way.gamma.automatic) return fixed(run.mean_depth(), 2);
   return std::to_string(way.tree ? way.tree->depth : way.gamma.most);
 }
 
-/// `last`: the cell of a column that only this table has.
+/// `last`: the cell of the table's own last column.
 inline void print_row(const Way& way, const Run& run, double baseline, std::string_view last) {
   std::cout << std::left << std::setw(22) << way.title << std::right << std::setw(6) << length_of(way, run)
             << std::setw(19) << fixed(run.block_efficiency(), 3) + " +- " + fixed(run.standard_error(), 3)
@@ -195,7 +195,7 @@ inline void print_row(const Way& way, const Run& run, double baseline, std::stri
             << fixed(run.tokens_per_second() / baseline, 2) << last << '\n';
 }
 
-/// The mean of log(b/a) over the prompts as a gain in per cent, with its standard error.
+/// The gain of b over a in per cent, with its standard error: the mean over the prompts of log(b/a).
 inline std::string gain(const Run& a, const Run& b) {
   const auto n = static_cast<double>(a.efficiencies().size());
   double sum = 0, squares = 0;
@@ -217,7 +217,7 @@ inline void print_costs(const Way& way, const Run& run, const Run& alone) {
             << fixed(run.seconds_per_drafted_token() / call, 3) << '.';
 }
 
-/// The linear draft of as many calls of the draft model, one after another; past the end where there is none.
+/// The index of the linear draft with as many sequential calls of the draft model; ways.size() if there is none.
 inline std::size_t linear_beside(const std::vector<Way>& ways, std::size_t row) {
   if (ways[row].gamma.automatic) return ways.size();
   const Index depth = ways[row].tree ? ways[row].tree->depth : ways[row].gamma.most;
@@ -226,7 +226,7 @@ inline std::size_t linear_beside(const std::vector<Way>& ways, std::size_t row) 
   return static_cast<std::size_t>(linear - ways.begin());
 }
 
-/// By prompt, of each depth the tree that emits the most tokens per target call beside the linear draft.
+/// For each depth, prints the gain of the best tree over the linear draft, by prompt.
 inline void print_best_trees(const std::vector<Way>& ways, const std::vector<Run>& runs) {
   for (std::size_t linear = 0; linear < ways.size(); ++linear) {
     std::size_t best = linear;
@@ -240,7 +240,7 @@ inline void print_best_trees(const std::vector<Way>& ways, const std::vector<Run
   }
 }
 
-/// How fast what policies chose was, beside the fastest of the lines of a fixed length.
+/// Prints the speed of each automatic way, relative to the fastest line of a fixed length.
 inline void print_auto(const std::vector<Way>& ways, const std::vector<Run>& runs) {
   std::size_t best = 0;
   for (std::size_t w = 0; w < ways.size(); ++w)
@@ -258,7 +258,7 @@ inline void print_auto(const std::vector<Way>& ways, const std::vector<Run>& run
   std::cout << '.';
 }
 
-/// The column that only this table has.
+/// The cell of the table's own last column.
 inline std::string own_column(const Topic& topic, const std::vector<Way>& ways, const std::vector<Run>& runs,
                               std::size_t row) {
   std::ostringstream cell;
@@ -294,8 +294,8 @@ inline void print_table(const Topic& topic, const std::vector<Way>& ways, const 
     print_row(ways[w], runs[w], runs.front().tokens_per_second(), own_column(topic, ways, runs, w));
 }
 
-/// Prints the table; its first way is the target alone. At temperature 0 every way has to write what that one
-/// writes: returns whether they all did.
+/// Prints the table. The first way is the target alone. Returns whether all ways wrote the target's text, if the temperature
+/// is 0; above 0 returns true.
 inline bool compare(Pair& pair, const Topic& topic, const std::vector<Way>& ways, const Texts& texts) {
   const std::vector<Run> runs = run_ways(pair, ways, texts);
   const auto run_of = [&](std::string_view title) -> const Run* {

@@ -1,4 +1,4 @@
-// What drafts: the draft model, or one of the drafters that need none.
+// The drafters that can be chosen: the draft model, and drafters that need no draft model.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace generate {
 
 using ModelRows = RowsOf<specdec::ModelDrafter<SampledModel>>;
 
-/// Of lines: by their only tokens, or by the rows that they were drawn from, of either vocabulary.
+/// A type-erased drafter of lines. Its rows are one-hot or a draft model's, in the target's vocabulary or mapped to it.
 using Drafter =
     AnyDrafter<false, specdec::OneHotRows, ModelRows, specdec::VariantRows<specdec::OneHotRows, ModelRows>,
                RowsOf<specdec::ModelDrafter<specdec::CommonTokens<SampledModel>>>>;
@@ -31,7 +31,7 @@ std::unique_ptr<Drafter> erased(D drafter) {
   return erased_as<Drafter>(std::move(drafter));
 }
 
-/// What a drafter may want to know.
+/// Settings for making a drafter.
 struct DrafterSettings {
   double temperature;
   std::optional<Index> exit_layer;
@@ -48,7 +48,7 @@ inline auto model_drafter(Model& model, double temperature) {
   return specdec::ModelDrafter{sampled(model, temperature)};
 }
 
-/// Drafts with a model that nobody else holds.
+/// Drafts with a model that it owns.
 class OwningDrafter {
  public:
   static constexpr bool drafts_trees = false;
@@ -85,7 +85,7 @@ inline constexpr std::array<DrafterKind, 11> drafters{{
      [](Pair&, const DrafterSettings&) { return erased(::drafters::LookaheadDrafter{}); }},
     {"chain", "suffix, then model",
      [](Pair& pair, const DrafterSettings& s) {
-       // A short match is no better a guess than the model's.
+       // A short match is no better than the model's own draft.
        return erased(specdec::FallbackDrafter{specdec::SuffixDrafter{{.min_match = 4, .min_share = 0.5}},
                                               model_drafter(*pair.draft, s.temperature)});
      }},
@@ -105,7 +105,7 @@ inline constexpr std::array<DrafterKind, 11> drafters{{
     {"none", "none", [](Pair&, const DrafterSettings&) { return erased(specdec::NoDrafter{}); }},
 }};
 
-/// Whether it drafts with Pair::other or Pair::bytes.
+/// Whether the drafter drafts with Pair::other or Pair::bytes.
 inline bool of_another_vocabulary(const DrafterKind& drafter) {
   return drafter.option == "intersection" || drafter.option == "retokenized" || drafter.option == "bytes";
 }

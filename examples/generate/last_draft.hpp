@@ -1,4 +1,4 @@
-// A step's draft and what became of it, as a line, for whoever shows it.
+// The draft of the last step and its verdict, as a line, for showing it.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct LastDraft {
     verdict = what;
   }
 
-  /// Of a tree it is the way that was accepted and, from where the rule stopped, that of the eldest children.
+  /// Makes a line of a tree: the accepted path, then the eldest child of each node from where the rule stopped.
   void set(std::span<const specdec::Token> tokens, std::span<const specdec::Index> parents,
            const specdec::NodeVerdict& stop) {
     drafted.clear();

@@ -1,4 +1,4 @@
-// How many tokens to draft: a fixed number, or what is measured to be the fastest.
+// How many tokens to draft: a fixed number, or the number that is measured to be the fastest.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,8 @@
 
 namespace generate {
 
-/// A draft-length policy of which no more is known. Whoever drafts trees by it has made it for trees.
+/// A type-erased draft-length policy.
+/// Pre: a policy that is used for trees was made for trees. (counts_nodes is true here for any policy.)
 class Length {
  public:
   static constexpr bool counts_nodes = true;
@@ -34,7 +35,7 @@ class LengthOf final : public Length {
   L length_;
 };
 
-/// What --gamma says: a number, or "auto" for at most so many as pay.
+/// The value of --gamma: a number, or "auto" with the largest number that it may choose.
 struct Gamma {
   bool automatic = false;
   Index most = 3;

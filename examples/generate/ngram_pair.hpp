@@ -13,7 +13,7 @@
 
 namespace generate {
 
-/// An n-gram model as a model of logits: the logarithms of its probabilities.
+/// An n-gram model that returns logits: the logarithms of its probabilities.
 class NgramLogits {
  public:
   explicit NgramLogits(specdec::NgramModel model) : model_(std::move(model)) {}
@@ -30,7 +30,7 @@ class NgramLogits {
   Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> logits_;
 };
 
-/// Throws: std::runtime_error where there is no text to read.
+/// Throws: std::runtime_error if no text can be read.
 inline std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
@@ -39,7 +39,7 @@ inline std::string read_text(const std::string& path) {
   return content.str();
 }
 
-/// Throws: std::runtime_error where there is no text to read, std::invalid_argument on orders that do not fit.
+/// Throws: std::runtime_error if no text can be read, std::invalid_argument on orders that do not fit.
 inline Pair ngram_pair(const std::string& path, Index order, Index draft_order) {
   const std::string text = read_text(path);
   if (draft_order > order)

@@ -1,5 +1,5 @@
-// Draft models whose tokens are not the target's: a transformer of another tokenizer, and n-grams of bytes, which are
-// learnt from a file of text.
+// Draft models with other tokens than the target: a transformer with another tokenizer, and an n-gram model of bytes that is
+// trained on a text file.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@
 
 namespace generate {
 
-/// The text with a space for each run of white space and plain hyphens and quotes, which is how the trained models know it.
+/// The text as the shipped models were trained on it: one space for each run of white space, and plain hyphens and quotes.
 inline std::string plain_text(const std::string& content) {
   constexpr std::pair<std::string_view, std::string_view> typography[] = {
       {"\u2018", "'"},  {"\u2019", "'"}, {"\u201c", "\""}, {"\u201d", "\""},
@@ -33,7 +33,8 @@ inline std::string plain_text(const std::string& content) {
   return text;
 }
 
-/// An n-gram model of the bytes of a text. Throws: std::runtime_error where there is no text to read.
+/// An n-gram model of the bytes of a text.
+/// Throws: std::runtime_error if no text can be read.
 inline TextModel byte_model(const std::string& path) {
   constexpr Index order = 7;
   const Tokenizer tokenizer{[](Token x) { return std::string(1, static_cast<char>(x)); },
@@ -48,7 +49,8 @@ inline TextModel byte_model(const std::string& path) {
           tokenizer};
 }
 
-/// A transformer with a tokenizer of its own. Throws: std::runtime_error on a bad file.
+/// A transformer with its own tokenizer.
+/// Throws: std::runtime_error on a bad file.
 inline TextModel other_transformer(const std::string& model, const std::string& tokenizer_path) {
   const auto transformer = std::make_shared<transformer::Transformer<float>>(model);
   const auto tokenizer =
@@ -56,26 +58,27 @@ inline TextModel other_transformer(const std::string& model, const std::string& 
   return {erased(transformer), text_tokenizer(tokenizer)};
 }
 
-/// The sampled model of what drafts by text. It guesses what it finds likeliest: that is accepted most often of tokens
-/// without probabilities.
+/// Drafts by text. It drafts at temperature 0: drafts by text have no probabilities, and then the likeliest tokens are
+/// accepted most often.
 inline auto text_drafter(Pair& pair, TextModel& draft) {
   return specdec::RetokenizedDrafter{sampled(*draft.model, 0), pair.tokenizer, draft.tokenizer};
 }
 
-/// The tokens of some text alone: those that are none are left out.
+/// Encodes a text, and leaves out tokens without bytes (such as the beginning of text).
 inline Tokens encode_alone(const Tokenizer& tokenizer, std::string_view text) {
   Tokens tokens = tokenizer.encode(text);
   std::erase_if(tokens, [&](Token x) { return tokenizer.bytes(x).empty(); });
   return tokens;
 }
 
-/// The token's bytes; none where its tokenizer would write them otherwise, as it does bytes that are a piece, too.
+/// The token's bytes; empty if the tokenizer would encode these bytes as other tokens.
 inline std::string written_bytes(const Tokenizer& tokenizer, Token x) {
   const std::string bytes = tokenizer.bytes(x);
   return encode_alone(tokenizer, bytes) == Tokens{x} ? bytes : std::string();
 }
 
-/// Drafts the tokens that the target has, too. The draft model reads those it has not in the tokens of their bytes.
+/// Drafts only tokens that both models have. If only the target has a token, the draft model is fed the tokens that spell
+/// it.
 inline auto intersection_drafter(Pair& pair, TextModel& draft, double temperature) {
   const auto bytes = [](const Tokenizer& tokenizer) {
     return [&tokenizer](Token x) { return written_bytes(tokenizer, x); };

@@ -1,4 +1,4 @@
-// A target and a draft model, and how their tokens become text.
+// A target, a draft model and their tokenizer.
 #pragma once
 
 #include <Eigen/Core>
@@ -19,7 +19,7 @@ using specdec::Index;
 using specdec::Token;
 using Tokens = std::vector<Token>;
 
-/// A model of float logits of which no more is known: decoders of it are compiled once for all models.
+/// A type-erased model with float logits, so that decoders are compiled once for all models.
 class Model {
  public:
   using Logits = Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, 0,
@@ -35,13 +35,13 @@ class Model {
   virtual Logits forward(std::span<const Token> tokens, Index rows) = 0;
   virtual void truncate(Index length) = 0;
 
-  /// Whether its calls may branch. Where they may not, the two that do throw std::logic_error.
+  /// Whether the model takes trees. If not, the two functions below throw std::logic_error.
   virtual bool takes_trees() const = 0;
   virtual Logits forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) = 0;
   virtual void keep(std::span<const Index> path) = 0;
 };
 
-/// The model M as one.
+/// Wraps a model M as a Model.
 template <specdec::Model M>
 class ModelOf final : public Model {
  public:
@@ -82,17 +82,17 @@ struct TextModel {
   Tokenizer tokenizer;
 };
 
-/// Two models over one vocabulary, and what may draft besides.
+/// Two models over one vocabulary, and further draft models.
 struct Pair {
   std::shared_ptr<Model> target, draft;
-  /// The target's own guess after its first layers, for a drafter beside that target: see transformer/early_exit.hpp.
+  /// Makes a draft model of the target's first layers: see transformer/early_exit.hpp. Empty for n-grams.
   std::function<std::shared_ptr<Model>(std::optional<Index> layers)> early_exit;
-  std::string description;  ///< lines that say what the models are
-  std::string note;         ///< those of them, if any, that have to stand by every measurement too
+  std::string description;  ///< lines that describe the models
+  std::string note;         ///< the lines of them that also stand below every table
   std::function<Tokens(std::string_view)> encode;
   std::function<std::string(Token before, Token token)> decode;
   Tokens stop_tokens;
-  Tokenizer tokenizer = {};  ///< of the two models, for text that is a piece of another
+  Tokenizer tokenizer = {};  ///< of the two models, for pieces of a text
   TextModel other = {},
             bytes =
                 {};  ///< a transformer with another tokenizer and n-grams of bytes, where they are asked for

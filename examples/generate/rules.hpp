@@ -1,4 +1,4 @@
-// The ways to continue a text: a rule of verification, a drafter, a draft length.
+// The verification rules that can be chosen, and how a text is written with one of them.
 #pragma once
 
 #include <algorithm>
@@ -53,13 +53,13 @@ inline const Rule& rule_named(std::string_view option) {
   return *std::ranges::find(rules, option, &Rule::option);
 }
 
-/// The temperature to draft at: rules that look at no probability of the draft do best with its most probable
-/// tokens.
+/// The temperature to draft at. It is 0 for rules that do not read draft probabilities: they accept the draft model's
+/// likeliest tokens most often.
 inline double draft_temperature(const Rule& rule, double temperature) {
   return rule.uses_draft_probabilities ? temperature : 0;
 }
 
-/// Why the library does not allow the pair; empty where it does.
+/// The reason why the rule cannot judge this drafter's drafts; empty if it can.
 inline std::string_view objection(const Rule& rule, const DrafterKind& drafter) {
   if (rule.option == "greedy-block" && drafter.option == "chain")
     return "greedy block verification needs drafts of one q for a position, which a chain with a model in it "

@@ -1,4 +1,4 @@
-// The distribution that is sampled: of the target and of the draft model alike.
+// A model with its temperature applied: the distribution that is sampled, of target and draft model alike.
 #pragma once
 
 #include <specdec/specdec.hpp>

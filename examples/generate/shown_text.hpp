@@ -1,4 +1,4 @@
-// A text whose tokens show what became of them: accepted drafts, corrections, bonus tokens, rejected drafts.
+// A text that marks its tokens: accepted drafts, correction tokens, bonus tokens and rejected drafts.
 #pragma once
 
 #include <algorithm>
@@ -17,17 +17,17 @@
 
 namespace generate {
 
-/// What a piece of text is.
+/// Where a piece of text comes from.
 enum class Kind {
   prompt,
-  accepted,   ///< drafted, and kept by the target
-  corrected,  ///< the target's, in place of a draft that it rejected
-  bonus,      ///< the target's, behind a draft that was accepted as a whole
+  accepted,   ///< drafted and accepted
+  corrected,  ///< the correction token: the target's, in place of a rejected token
+  bonus,      ///< the bonus token: the target's, after a draft that was accepted as a whole
   undrafted,  ///< the target's, in a step without a draft
-  rejected    ///< drafted, and no part of the text
+  rejected    ///< drafted and rejected: not part of the text
 };
 
-/// A token, or some of the same kind.
+/// One token, or several tokens of one kind.
 struct Piece {
   Kind kind;
   std::string text;
@@ -58,7 +58,7 @@ class ShownText {
   const std::vector<Piece>& pieces() const { return pieces_; }
   const Counts& counts() const { return counts_; }
 
-  /// Adds a step's tokens and returns their pieces, in which what was rejected stands before what came in its place.
+  /// Adds the tokens of a step and returns their pieces. Rejected tokens stand before the token that replaced them.
   /// The view lives until the next step.
   std::span<const Piece> add(std::span<const Token> emitted, std::span<const Token> drafted,
                              const specdec::Verdict& verdict) {
@@ -71,7 +71,7 @@ class ShownText {
   }
 
  private:
-  // Of the token that the target adds to what it accepted.
+  // The kind of the token that the target adds after the accepted ones.
   static Kind kind_of_last(std::size_t drafted, std::size_t accepted) {
     if (drafted == 0) return Kind::undrafted;
     return accepted < drafted ? Kind::corrected : Kind::bonus;
@@ -101,9 +101,9 @@ class ShownText {
   Counts counts_;
 };
 
-// ---- What everything that shows them needs ----------------------------------------------------------
+// ---- For showing pieces -----------------------------------------------------------------------------
 
-/// Rejected tokens on one line and in whole characters: they are no part of the text's lines, nor of its characters.
+/// Rejected tokens on one line and in whole characters, because they are not part of the text's lines and characters.
 inline std::string aside(std::string_view text) {
   WholeCharacters characters;
   std::string line;
@@ -113,19 +113,19 @@ inline std::string aside(std::string_view text) {
   return line;
 }
 
-/// The white space that a text begins with, which is shown as no part of a token, and the rest.
+/// Splits a text into its leading white space, which is shown without a mark, and the rest.
 inline std::pair<std::string_view, std::string_view> split_space(std::string_view text) {
   const std::size_t word = std::min(text.find_first_not_of(" \n\t"), text.size());
   return {text.substr(0, word), text.substr(word)};
 }
 
-/// A kind that a legend explains.
+/// One kind in a legend.
 struct Entry {
   Kind kind;
-  std::string text;  ///< how many, and what they are
+  std::string text;  ///< the number of tokens and the name of the kind
 };
 
-/// Accepted, corrected and bonus tokens always; the others where there are such and, if rejected, these are shown.
+/// The kinds of a legend: always accepted, corrected and bonus; undrafted if there are any; rejected if these are shown.
 inline std::vector<Entry> legend(const Counts& counts, bool with_rejected) {
   std::vector<Entry> entries;
   const auto add = [&](Kind kind, const char* name) {

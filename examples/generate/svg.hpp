@@ -1,4 +1,4 @@
-// A shown text as a picture: an SVG file that needs nothing but a font of fixed width.
+// Draws a shown text as an SVG file. It needs only a font of fixed width.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace generate {
 
-/// The text as XML can hold it: of control characters only tabs and ends of lines, and no U+FFFE and U+FFFF.
+/// Escapes a text for XML. U+FFFD replaces broken bytes, U+FFFE, U+FFFF and control characters but tabs and ends of lines.
 inline std::string xml_escaped(std::string_view text) {
   std::string escaped;
   while (!text.empty()) {
@@ -38,12 +38,11 @@ namespace picture {
 
 inline constexpr std::size_t columns = 72;
 inline constexpr int margin = 28, top = 44, line_height = 26;
-inline constexpr int width = 2 * margin + 670;  // 72 characters of 15 px in the broadest of the fonts
+inline constexpr int width = 2 * margin + 670;  // 72 characters of 15 px in the widest of the fonts
 
-// The background is part of the picture, for pages that are dark.
+// The picture has its own background, for dark pages.
 //
-// The colours are a terminal's (terminal.hpp), darker: what stays in the text has a contrast of 4.5 to 1 at least with the
-// background.
+// The colours are those of terminal.hpp, but darker. All tokens that stay in the text have a contrast of at least 4.5 to 1.
 inline constexpr std::string_view style = R"(<style>
 text{font:15px ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono","DejaVu Sans Mono",monospace;fill:#1f2328}
 .accepted{fill:#006edc}
@@ -55,7 +54,7 @@ text{font:15px ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono","Dej
 </style>
 )";
 
-/// Empty: as the prompt.
+/// The CSS class of a kind; empty if it looks like the prompt.
 inline std::string_view class_of(Kind kind) {
   switch (kind) {
     case Kind::accepted:
@@ -87,13 +86,13 @@ inline void write(std::ostream& out, const Line& line, int y, std::string_view c
 
 }  // namespace picture
 
-/// What stands around the text, in well-formed UTF-8.
+/// The words around the text, in well-formed UTF-8.
 struct Caption {
-  std::string title;  ///< what the picture shows, for those who do not see it
-  std::string note;   ///< in small type below the text
+  std::string title;  ///< describes the picture, for screen readers
+  std::string note;   ///< a line in small type below the text
 };
 
-/// What the legend says, without colours.
+/// The legend as plain text.
 inline std::string described(const std::vector<Entry>& entries) {
   std::string text;
   for (const Entry& entry : entries) text += (text.empty() ? "" : ", ") + entry.text;

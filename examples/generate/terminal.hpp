@@ -1,4 +1,4 @@
-// A shown text on a terminal: a colour and one more cue for each kind of token.
+// Prints a shown text on a terminal: each kind of token has a colour and one more mark.
 #pragma once
 
 #include <cstdio>
@@ -26,8 +26,8 @@ inline bool standard_output_is_a_terminal() {
 #endif
 }
 
-/// Whether to write colours, if --color says `when`: auto, always or never. `no_color` and `term` are the variables of
-/// the environment, null where they are not set; https://no-color.org has it that an empty NO_COLOR says nothing.
+/// Whether to write colours. `when` is the value of --color: auto, always or never. `no_color` and `term` are the
+/// environment variables, null if not set. An empty NO_COLOR counts as not set (https://no-color.org).
 inline bool colors(std::string_view when, bool terminal, const char* no_color, const char* term) {
   if (when != "auto") return when == "always";
   const auto value = [](const char* variable) { return std::string_view(variable ? variable : ""); };
@@ -38,12 +38,12 @@ inline bool colors(std::string_view when) {
   return colors(when, standard_output_is_a_terminal(), std::getenv("NO_COLOR"), std::getenv("TERM"));
 }
 
-/// What switches a kind's looks on, as a terminal is told it; empty: it looks like the prompt.
+/// The escape sequence that switches a kind's style on; empty if the kind looks like the prompt.
 ///
-/// Blue, orange and purple of the 256 colours that nearly all terminals have. They are told apart with normal sight,
-/// protanopia, deuteranopia and tritanopia (by a CIEDE2000 difference of 13 at least, simulated after Machado et al.,
-/// doi:10.1109/TVCG.2009.113), and on white, on black and on dark grey (#1e1e1e) they have a contrast of about 3 to 1
-/// or more with each sight. Who sees no colour has the underline and the bold type.
+/// The colours are blue, orange and purple of the 256 colours that nearly all terminals have. They differ for normal sight,
+/// protanopia, deuteranopia and tritanopia: the CIEDE2000 difference is at least 13, simulated after Machado et al.,
+/// doi:10.1109/TVCG.2009.113. Their contrast on white, black and dark grey (#1e1e1e) is about 3 to 1 or more for each
+/// sight. Readers who see no colours have the underline and the bold type.
 inline std::string_view looks(Kind kind) {
   switch (kind) {
     case Kind::accepted:
@@ -53,13 +53,13 @@ inline std::string_view looks(Kind kind) {
     case Kind::bonus:
       return "\x1b[1;38;5;133m";
     case Kind::rejected:
-      return "\x1b[2;9m";  // faint, and crossed out
+      return "\x1b[2;9m";  // faint and crossed out
     default:
       return "";
   }
 }
 
-/// Writes pieces as they come.
+/// Writes pieces one by one.
 class Printer {
  public:
   Printer(std::ostream& out, bool colored, bool with_rejected)
@@ -73,10 +73,10 @@ class Printer {
     out_ << std::flush;
   }
 
-  /// After the last piece.
+  /// Call after the last piece.
   void end() { out_ << characters_.end() << "\n\n"; }
 
-  /// The kinds in their looks, in one line.
+  /// Prints the kinds in one line, each in its style.
   void print_legend(const Counts& counts) {
     out_ << '[';
     std::string_view separator = "";
@@ -90,7 +90,7 @@ class Printer {
   }
 
  private:
-  // Without colours, as in `git diff --word-diff`.
+  // Without colours, rejected tokens look like deletions in `git diff --word-diff`.
   void print_rejected(const Piece& piece) {
     if (!with_rejected_) return;
     const std::string text = aside(piece.text);

@@ -1,4 +1,4 @@
-// Numbers and texts for people to read.
+// Formats numbers and texts for printing.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace generate {
 
-/// With so many digits behind the point; "-" for what is no number.
+/// The value with `digits` digits after the point; "-" if it is not finite.
 inline std::string fixed(double value, int digits) {
   if (!std::isfinite(value)) return "-";
   std::ostringstream text;
@@ -16,7 +16,7 @@ inline std::string fixed(double value, int digits) {
   return text.str();
 }
 
-/// The text with question marks for control characters that a terminal might obey.
+/// The text with a question mark for each control character, because a terminal might obey it.
 inline std::string printable(std::string text) {
   for (char& c : text) {
     const auto byte = static_cast<unsigned char>(c);

@@ -1,4 +1,4 @@
-// Two transformers from llama2.c checkpoints.
+// Two transformers, read from llama2.c checkpoints.
 #pragma once
 
 #include <iomanip>
@@ -21,9 +21,9 @@
 
 namespace generate {
 
-/// The exit after so many of the `own` layers that the target was trained with; half of them if nothing is said.
-/// (Layers that were added compute nothing: an exit behind the last of its own would be the target itself.)
-/// Throws: std::invalid_argument where there is no such exit.
+/// A draft model of the target's first `layers` layers, by default half of its `own`, which are the trained ones. Layers
+/// added by --target-layers compute nothing, so an exit after the last own layer would be the target itself.
+/// Throws: std::invalid_argument if the target has no such exit.
 template <class Scalar>
 std::shared_ptr<Model> early_exit(const std::shared_ptr<transformer::Transformer<Scalar>>& target, Index own,
                                   std::optional<Index> layers) {
@@ -35,7 +35,7 @@ std::shared_ptr<Model> early_exit(const std::shared_ptr<transformer::Transformer
   return erased(std::make_shared<transformer::EarlyExit<Scalar>>(*target, exit));
 }
 
-/// A checkpoint's model, or one of more layers that computes the same (transformer/deepened.hpp).
+/// The model of a checkpoint, perhaps with added layers that change nothing (transformer/deepened.hpp).
 template <class Scalar>
 transformer::Transformer<Scalar> target_model(const std::string& path, std::optional<Index> layers) {
   auto weights = transformer::Weights<Scalar>::read(path);
@@ -44,7 +44,7 @@ transformer::Transformer<Scalar> target_model(const std::string& path, std::opti
       std::make_shared<const transformer::Weights<Scalar>>(std::move(weights)));
 }
 
-/// What a deepened model has become, as a line of text.
+/// A line of text about the size of a deepened model.
 template <class Scalar>
 std::string note_on(const transformer::Shape& deepened) {
   const auto parameters = static_cast<double>(deepened.parameters());
@@ -56,7 +56,8 @@ std::string note_on(const transformer::Shape& deepened) {
   return note.str();
 }
 
-/// A tokenizer for pieces of a text, of which the first is told from the others by its beginning of text.
+/// A tokenizer for pieces of a text. encode() puts the beginning-of-text token first, and encodes the piece as the inside
+/// of a text.
 inline Tokenizer text_tokenizer(const std::shared_ptr<const transformer::Tokenizer>& tokenizer) {
   return {[tokenizer](Token token) { return std::string(tokenizer->bytes(token)); },
           [tokenizer](std::string_view text) {
@@ -66,8 +67,8 @@ inline Tokenizer text_tokenizer(const std::shared_ptr<const transformer::Tokeniz
           }};
 }
 
-/// Throws: std::runtime_error on a bad file, std::invalid_argument on models of different vocabularies and on
-/// fewer layers for the target than it has.
+/// Throws: std::runtime_error on a bad file, std::invalid_argument if the vocabularies differ or if target_layers is less
+/// than the layers of the target.
 template <class Scalar>
 Pair transformer_pair(const std::string& model, const std::string& draft_model,
                       const std::string& tokenizer_path, std::optional<Index> target_layers) {

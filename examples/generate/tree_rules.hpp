@@ -1,4 +1,4 @@
-// The rules that judge trees, and which of them stands for a rule of linear drafts.
+// The rules for trees, and which one stands for each rule for linear drafts.
 #pragma once
 
 #include <specdec/specdec.hpp>
@@ -8,10 +8,10 @@
 
 namespace generate {
 
-/// Where the tokens of a tree come from.
+/// Where the tokens of a tree come from: a drawn trunk with likely spares beside it; all drawn; all chosen without chance.
 enum class Siblings { trunk, drawn, chosen };
 
-/// A rule for trees of which no more is known, so that the decoder is compiled once for all of them.
+/// A type-erased rule for trees, so that the decoder is compiled once for all rules.
 class TreeRule {
  public:
   template <class R>
@@ -40,8 +40,8 @@ class TreeRule {
       rule_;
 };
 
-/// Trunks are judged by the rule of that name itself; drawn trees by what the rule is where nothing branches; and chosen
-/// tokens by sample-and-match, which no rule surpasses there, unless greedy decoding is asked for.
+/// The rule for a tree. On a trunk it is the named rule itself. On a drawn tree it is the rule for trees that equals the
+/// named rule on a line. On chosen tokens it is sample-and-match, which is the best rule there, or argmax if that is named.
 inline TreeRule tree_rule(Siblings siblings, std::string_view rule) {
   using specdec::TrunkAndSpares;
   const auto of = []<class R>(std::in_place_type_t<R> type) { return TreeRule(type); };
@@ -57,8 +57,8 @@ inline TreeRule tree_rule(Siblings siblings, std::string_view rule) {
   return of(std::in_place_type<TrunkAndSpares<specdec::BlockVerifier>>);
 }
 
-/// Why such trees and the rule of that name make no sense together; empty where they do. `draws`: whether the draft
-/// model has more than its most probable token to draw.
+/// The reason why such trees do not go with the named rule; empty if they do. `draws`: whether the draft model is sampled
+/// at a temperature above 0.
 inline std::string_view objection(Siblings siblings, std::string_view rule, bool draws) {
   if (siblings == Siblings::trunk) return {};
   if (rule == "greedy-block")

@@ -1,4 +1,4 @@
-// Shapes of trees, by how many children their nodes have.
+// Shapes of trees, given by the number of children of their nodes.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ using Widths = std::vector<Index>;
 /// Every node of depth d has widths[d] children.
 inline specdec::TreeShape full_shape(const Widths& widths) { return specdec::TreeShape::of_widths(widths); }
 
-/// The first node of depth d, of the trunk, has widths[d] children; the others have none.
+/// A trunk with spares. The trunk's node of depth d has widths[d] children; the first is on the trunk. Spares have none.
 inline specdec::TreeShape trunk_shape(const Widths& widths) {
   std::vector<Index> parents;
   Index trunk = -1;
@@ -30,7 +30,7 @@ inline specdec::TreeShape trunk_shape(const Widths& widths) {
   return specdec::TreeShape(std::span<const Index>(parents));
 }
 
-/// How many spares stand beside each token of the trunk of such a shape.
+/// The number of spares beside each token of the trunk, for a trunk_shape().
 inline std::vector<Index> spares_of(const specdec::TreeShape& shape) {
   std::vector<Index> spares;
   Index trunk = -1;
@@ -41,8 +41,8 @@ inline std::vector<Index> spares_of(const specdec::TreeShape& shape) {
   return spares;
 }
 
-/// How many tokens a tree has, about, where nothing more is said. The shapes of so many levels follow from what the
-/// shipped pair of transformers accepts at temperature 0.8, where spares pay most beside the first token.
+/// About how many tokens a tree has by default. The default shapes follow from the acceptance of the shipped transformers at
+/// temperature 0.8. There, spares pay most beside the first token.
 inline constexpr Index usual_nodes = 16;
 
 inline specdec::TreeShape usual_trunk(Index depth) {

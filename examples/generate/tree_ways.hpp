@@ -1,4 +1,4 @@
-// The trees that a table compares, beside lines.
+// The trees that a table compares with lines.
 #pragma once
 
 #include <specdec/specdec.hpp>
@@ -17,22 +17,21 @@
 
 namespace generate {
 
-/// The chances that of the children of a node the k-th is the one accepted, by one round of texts of seeds of their own.
+/// The probability that the k-th child of a node is accepted, measured in one round of texts with other seeds.
 inline std::vector<double> measured_acceptance_by_rank(Pair& pair, const Rule& rule, const TreeKind& kind,
                                                        Texts texts) {
   texts.seed += 1000000;
   texts.rounds = 1;
   const Way wide{"", &rule, &drafter_named("model"), {false, 0}, tree_of(kind, Widths{6, 6})};
   const specdec::Stats stats = run_ways(pair, {wide}, texts).front().stats();
-  std::vector<double> chances;  // of all nodes that were come to, so that they sum to 1 at most
+  std::vector<double> chances;  // relative to all visited nodes, so that they sum to at most 1
   for (const Index accepted : stats.accepted_by_rank)
     chances.push_back(static_cast<double>(accepted) / static_cast<double>(stats.offered_by_rank.front()));
   return chances;
 }
 
-/// The target alone, lines of up to `most` tokens, and after each the trees of at most 16 tokens that take as many calls
-/// of the draft model, one after another; at the end lines and trees that policies choose. Those that do not go with the
-/// rule are left out.
+/// The rows of the table: the target alone; lines of up to `most` tokens; after each line the trees of its depth (with up to
+/// 16 tokens at 4 levels); at the end automatic lines and trees. Trees that do not go with the rule are left out.
 class TreeWays {
  public:
   TreeWays(Pair& pair, const Rule& rule, const Texts& texts)
@@ -78,7 +77,7 @@ class TreeWays {
                          auto_tree(*kind, most)});
   }
 
-  // With one child where no more widths are said.
+  // Levels without a given width have one child.
   void add(const TreeKind& kind, Widths widths, Index depth) {
     widths.resize(static_cast<std::size_t>(depth), 1);
     add(std::string(kind.title) + ' ' + text_of(widths), tree_of(kind, widths));

@@ -1,4 +1,4 @@
-// Drafts that branch: the kinds of trees that the draft model may draft, and their shapes.
+// The kinds of draft trees that can be chosen, and their shapes.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::unique_ptr<TreeDrafter> erased_tree(D drafter) {
 
 // ---- Kinds ------------------------------------------------------------------------------------------
 
-/// What says how large a tree is: the widths of its levels, or how many tokens it has.
+/// What sets the size of a tree: the widths of its levels, or its number of tokens.
 enum class Size { widths, nodes };
 
 struct Tree;
@@ -45,19 +45,19 @@ struct TreeKind {
   std::string_view title;
   Siblings siblings;
   Size size;
-  /// At temperature 0 tokens are to be chosen.
+  /// At temperature 0 the likeliest tokens are drafted.
   std::unique_ptr<TreeDrafter> (*make)(Model& draft, const Tree&, double temperature);
 };
 
-/// The most that a step drafts.
+/// The largest tree that a step drafts.
 struct Tree {
   const TreeKind* kind;
-  Index nodes;               ///< how many tokens
-  Index depth;               ///< how many calls of the draft model, one after another
-  specdec::TreeShape shape;  ///< of no meaning where the nodes are found as the tree grows
+  Index nodes;               ///< the number of tokens
+  Index depth;               ///< the number of levels, and of sequential calls of the draft model
+  specdec::TreeShape shape;  ///< unused if the tree takes its shape as it grows
 };
 
-/// Tokens are chosen by a row that knows more than one of them.
+/// The model whose likeliest tokens a tree takes. At temperature 0 a row has only one token, so temperature 1 is used.
 inline auto choosing_model(Model& model, double temperature) {
   return sampled(model, temperature > 0 ? temperature : 1.0);
 }
@@ -68,7 +68,7 @@ inline std::unique_ptr<TreeDrafter> likeliest_drafter(Model& draft, const Tree& 
                             specdec::Tree{specdec::TreeShape(tree.shape), specdec::Likeliest{}}});
 }
 
-/// A drafter that learns from the texts, and has no temperature.
+/// A drafter that learns from the text. It uses no draft model and no temperature.
 template <class D>
 std::unique_ptr<TreeDrafter> text_drafter(Model&, const Tree&, double) {
   return erased_tree(D{});
@@ -115,10 +115,10 @@ inline Tree tree_of(const TreeKind& kind, const Widths& widths) {
   return tree_of(kind, kind.siblings == Siblings::trunk ? trunk_shape(widths) : full_shape(widths));
 }
 
-/// Of a kind whose nodes are found as the tree grows.
+/// A tree of a kind that takes its shape as it grows.
 inline Tree tree_of(const TreeKind& kind, Index nodes, Index depth) { return {&kind, nodes, depth, {}}; }
 
-/// The tree of so many levels that is drafted where nothing more is said.
+/// The default tree of `depth` levels.
 inline Tree usual_tree(const TreeKind& kind, Index depth) {
   if (kind.size == Size::nodes) return tree_of(kind, usual_nodes, depth);
   return tree_of(kind, kind.siblings == Siblings::trunk ? usual_trunk(depth) : usual_shape(depth));

@@ -1,4 +1,4 @@
-// UTF-8 that comes in pieces: a token of bytes may be a part of a character.
+// Makes whole UTF-8 characters of bytes that come in pieces, because a token may hold a part of a character.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace generate {
 
-/// The first character of a text: how many bytes it has, and whether these are a character.
+/// The first character of a text: its number of bytes, and whether they form a character.
 struct FirstCharacter {
   enum class State { whole, broken, cut };  ///< cut: the text ends inside it
 
@@ -15,9 +15,9 @@ struct FirstCharacter {
   State state;
 };
 
-/// Of a text that is not empty.
-/// Source: The Unicode Standard, table 3-7: besides stray bytes, overlong forms, surrogates and what is beyond U+10FFFF
-/// are broken.
+/// Finds the first character. Broken are stray bytes, overlong forms, surrogates and code points beyond U+10FFFF.
+/// Pre: the text is not empty.
+/// Source: The Unicode Standard, table 3-7.
 inline FirstCharacter first_character(std::string_view text) {
   using enum FirstCharacter::State;
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -36,8 +36,8 @@ inline FirstCharacter first_character(std::string_view text) {
   return {size, whole};
 }
 
-/// Takes bytes as they come and gives them back in whole characters; a character goes with its last byte. What is none
-/// becomes the replacement character.
+/// Takes bytes and returns whole characters: each character comes out with its last byte. Broken bytes become the
+/// replacement character.
 class WholeCharacters {
  public:
   std::string add(std::string_view bytes) {
@@ -54,7 +54,7 @@ class WholeCharacters {
     return text;
   }
 
-  /// What is left when no more bytes come.
+  /// Call after the last byte: returns the replacement character if a character was cut, else nothing.
   std::string end() {
     const std::string text = held_.empty() ? "" : replacement;
     held_.clear();

@@ -1,4 +1,4 @@
-// One way to write texts: a rule, what drafts, and how much.
+// One way to write texts: a rule, a drafter and a draft length.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@
 
 namespace generate {
 
-/// A rule with a drafter of lines or, where there is a tree, with one of trees. If gamma is automatic the tree is the most
-/// that a policy may choose.
+/// A rule with a drafter of lines, or of trees if there is a tree. If gamma is automatic, a policy chooses trees up to the
+/// size of this tree.
 struct Way {
   std::string title;
   const Rule* rule;
@@ -29,7 +29,7 @@ struct Way {
   Gamma gamma;
   std::optional<Tree> tree = {};
 
-  /// The most tokens that a step drafts.
+  /// The largest number of tokens that a step drafts.
   Index most() const { return tree ? tree->nodes : gamma.most; }
 
   std::unique_ptr<Length> policy() const {
@@ -43,18 +43,19 @@ inline specdec::Result speculate(Model& target, TreeDrafter& drafter, const Tree
   return decoder.generate(job.prompt, job.options, generator, on_step);
 }
 
-/// The drafter of the way's tree, which a length of its policy() shapes if that is automatic.
+/// The drafter of the way's tree. If gamma is automatic, `length` must come from the way's policy(); it chooses the shapes.
 inline std::unique_ptr<TreeDrafter> tree_drafter(const Way& way, Model& draft, const Length& length,
                                                  double temperature) {
   if (!way.gamma.automatic) return way.tree->kind->make(draft, *way.tree, temperature);
   return auto_trees_of(*way.tree->kind)->make(draft, dynamic_cast<const Shaper&>(length), temperature);
 }
 
-/// Writes a text. What the drafter has learnt stays from one to the next.
+/// Writes a text. The drafter keeps what it learnt from one text to the next.
 using Writer = std::function<specdec::Result(const Job&, Generator&, const OnStep&)>;
 
-/// Pair and length, which is a policy() of the way, must outlive it, and so must `last`, where the last draft is to be remembered.
-/// Throws: std::invalid_argument where the pair has no such drafter.
+/// Makes a writer. It stores each draft and its verdict in `last`, if given.
+/// Pre: `length` comes from the way's policy(); pair, length and last outlive the writer.
+/// Throws: std::invalid_argument if the pair has no such drafter.
 inline Writer writer(const Way& way, Pair& pair, const DrafterSettings& settings, Length& length,
                      LastDraft* last = nullptr) {
   const DrafterSettings drafting{draft_temperature(*way.rule, settings.temperature), settings.exit_layer};

@@ -1,4 +1,4 @@
-// A draft model that is shown a window of the text.
+// A draft model that reads only a window of the text.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,13 @@
 
 namespace generate {
 
-/// The first tokens of a text, which a transformer pays attention to wherever it is.
+/// The number of first tokens in the window. A transformer pays attention to them everywhere in a text.
 inline constexpr Index shown_first = 4;
 
-/// A model that is shown the first tokens of the text and the latest, so many in all.
+/// A model that reads only the first and the latest tokens of the text, `tokens` in all.
 class WindowedModel final : public Model {
  public:
-  /// Throws: std::invalid_argument where the model's context holds fewer tokens than that.
+  /// Throws: std::invalid_argument if the model's context holds fewer than `tokens` tokens.
   WindowedModel(std::shared_ptr<Model> model, Index tokens)
       : model_(std::move(model)), window_(*model_, shown_first, tokens - shown_first) {}
 

@@ -1,4 +1,4 @@
-// A text of pieces broken into lines.
+// Breaks a shown text into lines.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace generate {
 
 using Line = std::vector<Piece>;
 
-/// Breaks a text into lines of at most so many characters, between words where it can. Each character counts one.
+/// Breaks a text into lines of at most `columns` characters, between words if possible. Each character counts as one column.
 class Wrapping {
  public:
   explicit Wrapping(std::size_t columns) : columns_(columns) {}
@@ -28,7 +28,7 @@ class Wrapping {
     }
   }
 
-  /// The lines, once all is added.
+  /// Returns the lines. Call it after the last add().
   std::vector<Line> lines() {
     end_word();
     if (!line_.pieces.empty()) end_line();

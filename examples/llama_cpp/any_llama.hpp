@@ -1,4 +1,4 @@
-// A model on llama.cpp whatever its kind: one that can be rolled back, or a recurrent one.
+// Any model on llama.cpp: one that can be rolled back, or a recurrent one.
 #pragma once
 
 #include <span>
@@ -11,20 +11,20 @@
 #include "llama_recurrent.hpp"
 #include "llama_weights.hpp"
 
-/// A LlamaModel, or, where the weights are of a recurrent model, a LlamaRecurrent that is Replayed. A
-/// specdec::Model of logits that takes trees; trees are for the former only.
+/// A LlamaModel, or a Replayed LlamaRecurrent if the weights are of a recurrent model. A specdec::Model of logits. It takes
+/// trees, unless it is recurrent.
 class AnyLlama {
   using Recurrent = specdec::Replayed<LlamaRecurrent>;
 
  public:
-  /// Throws what a LlamaModel throws, or a LlamaRecurrent, and std::runtime_error on a recurrent model with more than one
-  /// sequence, which are for trees.
   /// `replayed` is for a recurrent model: a target needs one snapshot, a draft model more.
+  /// Throws: the errors of LlamaModel or LlamaRecurrent; std::runtime_error for a recurrent model with more than one
+  /// sequence, because several sequences are for trees.
   AnyLlama(const LlamaWeights& weights, const LlamaModel::Options& options,
            const specdec::ReplayedOptions& replayed = {})
       : weights_(weights), model_(made(weights, options, replayed)) {}
 
-  /// A recurrent one keeps its context's tokens.
+  /// Replayed keeps the tokens of its context.
   static constexpr bool keeps_context = true;
 
   const LlamaWeights& weights() const { return weights_; }
@@ -36,7 +36,7 @@ class AnyLlama {
   specdec::RowPointers<float> forward(std::span<const specdec::Token> tokens, specdec::Index rows) {
     return std::visit([&](auto& model) { return model.forward(tokens, rows); }, model_);
   }
-  /// Throws std::bad_variant_access where the model is recurrent.
+  /// Throws: std::bad_variant_access if the model is recurrent.
   specdec::RowPointers<float> forward(std::span<const specdec::Token> tokens,
                                       std::span<const specdec::Index> parents, specdec::Index rows) {
     return std::get<LlamaModel>(model_).forward(tokens, parents, rows);

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Sets generate_gguf beside llama.cpp's own llama-speculative-simple: same models, prompts, temperature, draft length.
+"""Compares generate_gguf with llama.cpp's own llama-speculative-simple: equal models, prompts, temperature, draft length.
 
     compare.py generate_gguf llama-speculative-simple target.gguf draft.gguf [--temperature 0.8 1] [--gamma 4 8]
 
-Prints, for each rule of ours and for the other program, tokens per target call (over all texts, with its standard
-error over them) and tokens per second (of the median text). Sampling is not truncated, and drafts are never cut short.
-One thread each, one program at a time; nothing but Python is needed.
+Prints tokens per target call and tokens per second for each rule of ours and for the other program. Tokens per target
+call are over all texts, with the standard error over texts; tokens per second are of the median text. Sampling is not
+truncated, and drafts are never cut short. One program runs at a time, with one thread. Only Python is needed.
 """
 import argparse
 import math
@@ -21,7 +21,7 @@ SAMPLING = ("--top-k", "0", "--top-p", "1", "--min-p", "0")
 
 
 def run(command):
-    """What the program prints, on both streams."""
+    """Runs a program and returns its output, stdout and stderr together."""
     done = subprocess.run(command, capture_output=True, text=True, errors="replace")
     if done.returncode:
         sys.exit(f"compare.py: {' '.join(command)} failed: {done.stderr[-300:]}")
@@ -54,7 +54,7 @@ def theirs(arguments, prompt, seed, temperature, gamma):
 
 
 def tokens_per_call(texts):
-    """The ratio of the sums and its standard error over texts."""
+    """The ratio of the sums, and its standard error over texts."""
     tokens, calls, _ = (sum(column) for column in zip(*texts))
     ratio, n = tokens / calls, len(texts)
     variance = sum((t - ratio * c) ** 2 for t, c, _ in texts) / (n - 1) / n if n > 1 else math.nan
@@ -79,7 +79,7 @@ def main():
             print(f"T = {temperature}, gamma = {gamma}, {len(prompts)} prompts, {arguments.seeds} seeds")
             texts = [(prompt, seed) for prompt in prompts for seed in range(1, arguments.seeds + 1)]
             rows = {rule: [] for rule in (*RULES, "llama.cpp")}
-            for text in texts:  # in turns, so that a machine that is busy for a while is so for all
+            for text in texts:  # in turns, so that a busy machine slows all of them
                 for rule in RULES:
                     rows[rule].append(ours(arguments, rule, *text, temperature, gamma))
                 rows["llama.cpp"].append(theirs(arguments, *text, temperature, gamma))

@@ -1,5 +1,4 @@
-// Speculative decoding with llama.cpp: continues a prompt with a GGUF model, a smaller one drafting for it,
-// and then once more with the model alone, to compare.
+// Continues a prompt by speculative decoding with two GGUF models on llama.cpp, and then with the target alone, to compare.
 //
 //   generate_gguf -m target.gguf -md draft.gguf -p "It was a bright" -n 256 --temp 0.8 --gamma 8
 //   generate_gguf -m target.gguf -p "..."                 drafts by prompt lookup, without a second model
@@ -39,7 +38,7 @@ using generate::printable;
 using Clock = std::chrono::steady_clock;
 using gguf::Chain;
 
-// The grammar of the new text, if there is one.
+// The grammar of the new text, if any.
 struct Grammar {
   std::optional<specdec::AfterPrompt<LlamaGrammar>> grammar;
 
@@ -69,20 +68,20 @@ struct Settings {
 
   bool greedy() const { return sampling.temperature == 0 || verifier == "argmax"; }
 
-  // The rules that look at no probability of the draft do best with its most probable tokens.
+  // Whether drafted tokens are drawn. Rules that do not read draft probabilities get the likeliest tokens.
   bool draws() const {
     return sampling.temperature > 0 && verifier != "sample-match" && verifier != "argmax";
   }
 
   Chain chain() const { return sampling.chain(); }
   Chain draft_chain() const { return draws() ? chain() : gguf::Sampling::chain_of_all(0); }
-  // Tokens are chosen by a row that knows more than one of them.
+  // For trees of the likeliest tokens. At temperature 0 a row has only one token, so temperature 1 is used.
   Chain choosing_chain() const {
     if (draws()) return draft_chain();
     return gguf::Sampling::chain_of_all(1);
   }
 
-  // How a draft branches, if it does.
+  // The draft tree; empty if drafts are linear.
   std::optional<gguf::Tree> drafted_tree() const {
     if (tree == "none") return {};
     return gguf::Tree(gguf::tree_kind_named(tree), gamma);
@@ -103,7 +102,7 @@ void add_options(CLI::App& app, Settings& settings) {
   app.add_option("-p,--prompt", settings.prompt, "Text to continue");
   app.add_option("-n,--tokens", settings.tokens, "Tokens to write")->check(CLI::Range(1, 1000000));
   add_options(app, settings.sampling);
-  app.add_option("--gamma", settings.gamma, "Tokens drafted per target call, one behind the other")
+  app.add_option("--gamma", settings.gamma, "Tokens drafted per target call, one after another")
       ->check(CLI::Range(1, 64));
   app.add_option("--tree", settings.tree, "How the draft branches, in a tree of about 16 tokens")
       ->check(CLI::IsMember(tree_names()));
@@ -115,7 +114,7 @@ void add_options(CLI::App& app, Settings& settings) {
   add_options(app, settings.engine);
 }
 
-/// Throws: std::invalid_argument on settings that do not go together.
+/// Throws: std::invalid_argument if the settings do not go together.
 void check(const Settings& settings) {
   const std::optional<gguf::Tree> tree = settings.drafted_tree();
   if (!tree) return;
@@ -149,12 +148,12 @@ Grammar read_grammar(const std::string& path, const LlamaWeights& weights, Index
   return {specdec::AfterPrompt{prompt_size, LlamaGrammar(weights, gbnf)}};
 }
 
-// How long the text gets at most: greedy block verification may have to draft beyond the last token asked for.
+// The most tokens of the text. Greedy block verification may draft beyond the last token that is asked for.
 Index longest_text(const Settings& settings, Index prompt_size) {
   return prompt_size + settings.tokens + (settings.verifier == "greedy-block" ? settings.gamma : 0);
 }
 
-// A tree stands behind the text.
+// Makes a context for the text and for a tree after it.
 AnyLlama open(const LlamaWeights& weights, const Settings& settings, Index text, const gguf::Room& tree,
               const specdec::ReplayedOptions& replayed = {}) {
   AnyLlama model(
@@ -190,7 +189,7 @@ Pair load(const Settings& settings) {
 
 // ---- Generation -------------------------------------------------------------------------------------
 
-// What was generated, and how fast. The first step takes in the prompt, so the clock starts behind it.
+// The generated text and its speed. The first step reads the prompt, so the clock starts after it.
 class Run {
  public:
   template <class Generate>
@@ -216,7 +215,7 @@ class Run {
   double rate_;
 };
 
-// Calls f with the verifier of that name.
+// Calls f with the named verifier.
 template <class F>
 auto with_verifier(std::string_view name, F&& f) {
   if (name == "token") return f(specdec::TokenVerifier{});
@@ -226,7 +225,7 @@ auto with_verifier(std::string_view name, F&& f) {
   return f(specdec::BlockVerifier{});
 }
 
-// Calls f with the drafter of lines.
+// Calls f with the drafter of linear drafts.
 template <class F>
 auto with_drafter(const Settings& settings, Pair& pair, F&& f) {
   if (!pair.draft) return f(specdec::PromptLookupDrafter{});
@@ -258,7 +257,7 @@ specdec::Options options_of(const Settings& settings, const Pair& pair) {
   return {settings.tokens, tree ? tree->nodes() : settings.gamma, pair.target.weights().end_tokens()};
 }
 
-// Writes out the text as it comes.
+// Writes the text, and prints it while it grows.
 Run speculate(const Settings& settings, Pair& pair) {
   const LlamaWeights& weights = pair.target.weights();
   const auto generate = [&](auto& generator, auto on_emitted, auto& drafter, const auto& verifier) {
@@ -294,7 +293,7 @@ Run target_alone(const Settings& settings, Pair& pair) {
 
 constexpr int name_width = 48;
 
-// What was drafted, and who judged it.
+// Names the draft and the rule, for the table.
 std::string method(const Settings& settings) {
   std::string drafted = settings.draft_model.empty() ? "prompt lookup, " : "";
   if (const auto tree = settings.drafted_tree())
@@ -320,7 +319,7 @@ void print_table(const Settings& settings, const Run& baseline, const Run& run) 
   print_row(method(settings), run, baseline);
 }
 
-// The target's logits do not know what the grammar forbids, so they cannot tell why texts part.
+// With a grammar the target's own logits cannot explain why two texts differ, so only the place is printed.
 void compare_by_grammar(const LlamaWeights& weights, const Tokens& alone, const Tokens& speculative) {
   const auto [left, right] = std::ranges::mismatch(alone, speculative);
   const auto name = [&](const Tokens& text, Tokens::const_iterator at) {
@@ -332,8 +331,8 @@ void compare_by_grammar(const LlamaWeights& weights, const Tokens& alone, const 
               << name(speculative, right) << '\n';
 }
 
-// Where two greedy texts part, the logits of a batch of several tokens may have been rounded otherwise than those of one:
-// then the target had next to no preference between the two tokens.
+// Two greedy texts may differ by rounding: llama.cpp rounds differently for several tokens in a call than for one. Then the
+// two tokens have nearly equal logits.
 void compare_greedy(Pair& pair, const Tokens& alone, const Tokens& speculative) {
   std::cout << "\nThe output equals autoregressive decoding token for token: ";
   if (pair.grammar.grammar) return compare_by_grammar(pair.target.weights(), alone, speculative);

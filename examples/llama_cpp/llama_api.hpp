@@ -1,13 +1,13 @@
-// What the C interface of llama.cpp has come to call things. Templates, so that a header is asked only for the names
-// it has.
+// Calls llama.cpp functions by the names that the installed version has. They are templates, so that only names that exist
+// are used.
 #pragma once
 
 #include <llama.h>
 
 namespace llama_api {
 
-/// Has a sequence forget what it holds from position `from` on, or every sequence, where that is −1; whether that could
-/// be done.
+/// Removes the tokens from position `from` on from a sequence, or from all sequences if `sequence` is −1. Returns whether
+/// llama.cpp could.
 template <class Context>
 bool remove(Context* context, llama_seq_id sequence, llama_pos from) {
   if constexpr (requires { llama_memory_seq_rm(llama_get_memory(context), sequence, from, -1); })
@@ -17,7 +17,7 @@ bool remove(Context* context, llama_seq_id sequence, llama_pos from) {
   else return llama_kv_cache_seq_rm(context, sequence, from, -1);
 }
 
-/// Has the sequence `other` hold, too, what `owner` holds from position `from` up to, and without, `to`.
+/// Adds the tokens of `owner` at positions [from, to) to the sequence `other`.
 template <class Context>
 void share(Context* context, llama_seq_id owner, llama_seq_id other, llama_pos from, llama_pos to) {
   if constexpr (requires { llama_memory_seq_cp(llama_get_memory(context), owner, other, from, to); })
@@ -27,8 +27,8 @@ void share(Context* context, llama_seq_id owner, llama_seq_id other, llama_pos f
   else llama_kv_cache_seq_cp(context, owner, other, from, to);
 }
 
-/// Has what is held move together before the next call, where llama.cpp takes a call's tokens in side by side only;
-/// whether it is such a one.
+/// Asks llama.cpp to move the cells of its cache together before the next call. Only versions that store the tokens of a
+/// call side by side need this; returns whether the version does.
 template <class Context>
 bool close_gaps(Context* context) {
   if constexpr (requires { llama_get_memory(context); }) return false;
@@ -37,7 +37,7 @@ bool close_gaps(Context* context) {
   return true;
 }
 
-/// Whether the model has a state that no single token can be taken out of again.
+/// Whether the model has a recurrent state, which cannot be rolled back token by token.
 template <class Model>
 bool is_recurrent(const Model* model) {
   if constexpr (requires { llama_model_is_hybrid(model); })
@@ -45,13 +45,13 @@ bool is_recurrent(const Model* model) {
   return llama_model_is_recurrent(model);
 }
 
-/// Has a cache for sliding windows keep what has left the window, as the rollback may move the window back.
+/// Makes a sliding-window cache keep tokens that left the window, because a rollback may move the window back.
 template <class Params>
 void keep_whole_windows(Params& params) {
   if constexpr (requires { params.swa_full; }) params.swa_full = true;
 }
 
-/// Has all sequences lie in one cache, as only then a token is held once for several of them.
+/// Puts all sequences into one cache. Only then several sequences can share one copy of a token.
 template <class Params>
 void share_one_cache(Params& params) {
   if constexpr (requires { params.kv_unified; }) params.kv_unified = true;

@@ -1,5 +1,5 @@
-// llama.cpp as a backend for many texts at a time: a context of a GGUF model as a specdec::BatchModel of logits, for
-// target and draft model alike.
+// A llama.cpp backend for many texts at a time: a GGUF model as a specdec::BatchModel of logits. It serves as target and as
+// draft model.
 //
 //   LlamaBatch target{LlamaWeights{"target.gguf"}, {.sequences = 8}}, draft{LlamaWeights{"draft.gguf"}, {.sequences = 8}};
 //   check_same_vocabulary(target.weights(), draft.weights());
@@ -26,30 +26,30 @@
 
 /// A context over weights, with one KV cache for many sequences. A specdec::BatchModel of logits, for lines of tokens.
 ///
-/// It shares the weights, and can be moved but not copied. A call is one llama_decode, and what forward() returns points
-/// to where llama.cpp keeps the logits, until the next call. Each sequence has an id of llama.cpp's, which serves the next
-/// one when it is released. The tokens of all of them share the cells of the cache.
+/// It shares the weights, and can be moved but not copied. A call is one llama_decode. The rows that forward() returns
+/// point to llama.cpp's own logits until the next call. Each sequence has a sequence id of llama.cpp; release() frees it
+/// for another sequence. All sequences share the cells of the cache.
 ///
-/// A row is that of a LlamaModel which the sequence has for itself, up to how llama.cpp rounds: it adds the same numbers
-/// in an order that depends on how many tokens are in the call, and on where in the cache they lie.
-/// Cost: no allocation once as many tokens and rows have been there.
+/// Numeric: a row is the row of a LlamaModel with this sequence alone, up to rounding. llama.cpp adds the same numbers in an
+/// order that depends on the number of tokens in the call and on their cells.
+/// Cost: no allocation once a call with as many tokens and rows was made.
 class LlamaBatch {
   using Index = specdec::Index;
   using Feeds = std::span<const specdec::BatchFeed>;
 
  public:
   struct Options {
-    Index sequences = 8;  ///< how many there may be at a time
-    Index context = 0;    ///< how many tokens each of them may hold; 0: as many as the model was trained for
-    Index cells = 0;      ///< how many they may hold together; 0: as many as that takes at most
-    Index batch = 512;    ///< how many tokens of a call llama.cpp takes through the model at once
+    Index sequences = 8;  ///< the most sequences at a time
+    Index context = 0;    ///< the most tokens of a sequence; 0: the context that the model was trained for
+    Index cells = 0;      ///< the most tokens of all sequences together; 0: sequences times context
+    Index batch = 512;    ///< the most tokens that llama.cpp computes at once
     int threads = 1;
   };
 
   explicit LlamaBatch(LlamaWeights weights) : LlamaBatch(std::move(weights), Options{}) {}
 
-  /// Throws std::runtime_error where llama.cpp can make no such context, and for a recurrent model; std::invalid_argument
-  /// without a sequence.
+  /// Throws: std::runtime_error if llama.cpp cannot make the context, and for a recurrent model; std::invalid_argument if
+  /// options.sequences < 1.
   LlamaBatch(LlamaWeights weights, const Options& options)
       : context_size_(options.context > 0 ? options.context : weights.trained_context()),
         cells_(options.cells > 0 ? options.cells : context_size_ * checked(options.sequences)),
@@ -65,24 +65,25 @@ class LlamaBatch {
 
   const LlamaWeights& weights() const { return context_.weights(); }
   Index vocab_size() const { return weights().vocab_size(); }
-  /// How many tokens a sequence holds at most.
+  /// The most tokens of a sequence.
   Index context_size() const { return context_size_; }
-  /// How many tokens all sequences hold together at most, and how many they do.
+  /// The most tokens of all sequences together, and the number that they hold now.
   Index cells() const { return cells_; }
   Index held() const { return held_; }
-  /// How many tokens a sequence holds.
+  /// The number of tokens that a sequence holds now.
   Index length(Index sequence) const {
     const Seat* const seat = find(sequence);
     return seat ? seat->length : 0;
   }
 
-  /// Appends each feed's tokens to those of its sequence, and returns the logits after each of the last feed.rows of them,
-  /// feed after feed.
-  ///
-  /// Throws, with every sequence as it was: std::length_error where there are too many sequences, one would hold more than
-  /// context_size() tokens, or all together more than cells(); std::invalid_argument on tokens outside the vocabulary,
-  /// more rows than tokens, two feeds of one sequence, a sequence that does not hold feed.from tokens, and drafts that
-  /// branch; std::runtime_error where llama.cpp fails, or has failed to take back a sequence's tokens.
+  /// Appends the tokens of each feed to its sequence. Returns the logits after the last feed.rows tokens of each feed, feed
+  /// after feed. After a throw every sequence is as before.
+  /// Throws:
+  ///   - std::length_error if there are too many sequences, if one would hold more than context_size() tokens, or if all
+  ///     together would hold more than cells();
+  ///   - std::invalid_argument on tokens outside the vocabulary, more rows than tokens, two feeds of one sequence, a
+  ///     sequence that does not hold feed.from tokens, and drafts that branch;
+  ///   - std::runtime_error if llama.cpp fails, or has failed to take back a sequence's tokens.
   specdec::RowPointers<float> forward(Feeds feeds) {
     for (std::size_t i = 0; i < feeds.size(); ++i) check(feeds, i);
     find_seats(feeds);
@@ -111,15 +112,15 @@ class LlamaBatch {
   }
 
  private:
-  // A sequence of llama.cpp's, and whose it is.
+  // A sequence id of llama.cpp, and the sequence that uses it.
   struct Seat {
     llama_seq_id id = 0;
     Index sequence = 0, length = 0;
     bool taken = false;
-    bool broken = false;  // llama.cpp holds more than these tokens
+    bool broken = false;  // llama.cpp could not remove tokens, and holds more than these
   };
 
-  // Where in a call something is wrong.
+  // The place of an error in a call.
   struct Where {
     std::size_t feed;
     friend std::ostream& operator<<(std::ostream& out, const Where& where) {
@@ -134,7 +135,7 @@ class LlamaBatch {
     return sequences;
   }
 
-  // Sequences are few, and a call costs much more than to look through them.
+  // A linear search: there are few sequences, and a call costs much more.
   const Seat* find(Index sequence) const {
     for (const Seat& seat : seats_)
       if (seat.taken && seat.sequence == sequence) return &seat;
@@ -176,7 +177,7 @@ class LlamaBatch {
                               context_size());
   }
 
-  // One for each feed, which nobody takes yet.
+  // Finds a seat for each feed, without taking it yet.
   void find_seats(Feeds feeds) {
     fed_.clear();
     auto next = seats_.begin();
@@ -223,7 +224,7 @@ class LlamaBatch {
   }
 
   void decode(Feeds feeds) {
-    const auto undo = [&] {  // llama.cpp may have kept a part
+    const auto undo = [&] {  // llama.cpp may hold a part of the call
       for (std::size_t i = 0; i < feeds.size(); ++i)
         fed_[i]->broken = !context_.remove(fed_[i]->id, feeds[i].from);
     };
@@ -254,7 +255,7 @@ class LlamaBatch {
   LlamaContext context_;
   std::vector<Seat> seats_;
   Index held_ = 0;
-  // Of a call: whose feeds they are, the tokens, and where the logits are.
+  // Of a call: the seats of its feeds, its tokens, and pointers to its logits.
   std::vector<Seat*> fed_;
   LlamaCall call_;
   std::vector<const float*> pointers_;

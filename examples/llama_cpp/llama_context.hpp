@@ -1,4 +1,4 @@
-// A context of llama.cpp, and what it is called with.
+// A context of llama.cpp, and the tokens of a call.
 #pragma once
 
 #include <llama.h>
@@ -18,11 +18,12 @@
 #include "llama_api.hpp"
 #include "llama_weights.hpp"
 
-/// The tokens of a call: where each stands, which sequences hold it, and whether its logits are wanted. The lists of
-/// sequences are referred to. No allocation in steady state.
+/// The tokens of a call: for each its position, its sequences and whether its logits are wanted. It points to the lists of
+/// sequences and does not copy them.
+/// Cost: no allocation in steady state.
 class LlamaCall {
  public:
-  /// Begins another call, of so many tokens at most.
+  /// Begins a new call of at most `tokens` tokens.
   void begin(std::size_t tokens) {
     tokens_.clear();
     positions_.clear();
@@ -69,14 +70,14 @@ class LlamaCall {
 class LlamaContext {
  public:
   struct Options {
-    specdec::Index cells = 0;    ///< how many tokens the cache holds; 0: as many as the model was trained for
-    specdec::Index batch = 512;  ///< how many llama.cpp is given at a time, at most
-    specdec::Index at_once = 512;  ///< how many of them it takes through the model at once
+    specdec::Index cells = 0;      ///< the most tokens in the cache; 0: the model's trained context
+    specdec::Index batch = 512;    ///< the most tokens of one llama_decode
+    specdec::Index at_once = 512;  ///< the most tokens that llama.cpp computes at once
     specdec::Index sequences = 1;
     int threads = 1;
   };
 
-  /// Throws std::runtime_error where llama.cpp can make no such context.
+  /// Throws: std::runtime_error if llama.cpp cannot make the context.
   LlamaContext(LlamaWeights weights, const Options& options) : weights_(std::move(weights)) {
     llama_context_params params = llama_context_default_params();
     params.n_ctx = static_cast<std::uint32_t>(options.cells);
@@ -94,32 +95,33 @@ class LlamaContext {
   specdec::Index cells() const { return llama_n_ctx(context_.get()); }
   specdec::Index batch_size() const { return llama_n_batch(context_.get()); }
 
-  /// Has a sequence forget what it holds from position `from` on, or every sequence, where that is −1; whether that
-  /// could be done.
+  /// Removes the tokens from position `from` on from a sequence, or from all sequences if `sequence` is −1. Returns
+  /// whether llama.cpp could.
   bool remove(llama_seq_id sequence, specdec::Index from) {
     return llama_api::remove(context_.get(), sequence, static_cast<llama_pos>(from));
   }
 
-  /// Has another sequence hold, too, what the owner holds from position `from` up to, and without, `to`.
+  /// Adds the tokens of `owner` at positions [from, to) to the sequence `other`.
   void share(llama_seq_id owner, llama_seq_id other, specdec::Index from, specdec::Index to) {
     llama_api::share(context_.get(), owner, other, static_cast<llama_pos>(from), static_cast<llama_pos>(to));
   }
 
-  /// Writes into `state` all that a sequence holds. Throws std::runtime_error where llama.cpp fails.
+  /// Writes the whole state of a sequence to `state`.
+  /// Throws: std::runtime_error if llama.cpp fails.
   void save(llama_seq_id sequence, std::vector<std::uint8_t>& state) {
     state.resize(llama_state_seq_get_size(context_.get(), sequence));
     if (llama_state_seq_get_data(context_.get(), state.data(), state.size(), sequence) != state.size())
       throw std::runtime_error("llama.cpp could not save the state of '" + weights().path() + "'");
   }
 
-  /// Has a sequence that holds nothing hold what was saved; whether that could be done.
+  /// Restores a saved state into an empty sequence. Returns whether llama.cpp could.
   bool load(llama_seq_id sequence, const std::vector<std::uint8_t>& state) {
     return llama_state_seq_set_data(context_.get(), state.data(), state.size(), sequence) > 0;
   }
 
-  /// Throws where a call of `count` tokens behind as many as are held, of which `rows` rows are wanted, cannot be:
-  /// std::length_error where they would be more than cells(), std::invalid_argument for more rows than tokens or than
-  /// fit into one batch.
+  /// Checks a call of `count` tokens and `rows` rows of logits, when the cache holds `held` tokens.
+  /// Throws: std::length_error if held + count > cells(); std::invalid_argument unless 1 <= rows <= count and the rows fit
+  /// into one batch.
   void check(specdec::Index held, specdec::Index count, specdec::Index rows) const {
     const auto number = [](specdec::Index n) { return std::to_string(n); };
     if (count > cells() - held)
@@ -131,8 +133,8 @@ class LlamaContext {
                                   " tokens; a batch has " + number(batch_size()));
   }
 
-  /// Takes in the tokens of a call, batch by batch, of the last of which logits are wanted: that many `rows`, which
-  /// come out of the last batch. Throws as decode().
+  /// Decodes the tokens of a call, batch by batch. The last batch gives the logits after the last `rows` tokens.
+  /// Throws: as decode().
   template <class Undo>
   void decode_all(LlamaCall& call, std::vector<const float*>& logits_of, specdec::Index rows,
                   const Undo& undo) {
@@ -148,13 +150,14 @@ class LlamaContext {
     for (specdec::Index i = left - rows; i < left; ++i) logits_of.push_back(logits(i));
   }
 
-  /// Takes in `count` tokens of a call. Throws std::runtime_error where llama.cpp fails. It may then hold a part of
-  /// them, which before another try `undo` has to remove.
+  /// Decodes `count` tokens of a call. If llama.cpp has no room, it may hold a part of the tokens: `undo` removes this part
+  /// before another try.
+  /// Throws: std::runtime_error if llama.cpp fails.
   template <class Undo>
   void decode(LlamaCall& call, specdec::Index first, specdec::Index count, const Undo& undo) {
-    constexpr int no_room = 1;  // llama.cpp's word for it
+    constexpr int no_room = 1;  // llama_decode's status for it
     int status = llama_decode(context_.get(), call.batch(first, count));
-    // There is room, but it may be in pieces. A turn moves only some of what is held, but something, until it is in one.
+    // There is room, but perhaps in pieces. Each turn moves some cells together, until the room is in one piece.
     for (specdec::Index turn = 0; status == no_room && turn < cells(); ++turn) {
       undo();
       if (!llama_api::close_gaps(context_.get())) break;
@@ -165,8 +168,8 @@ class LlamaContext {
                                weights_.path() + "' (status " + std::to_string(status) + ")");
   }
 
-  /// The logits after a token of the last decode(), which they were wanted of, counted from its first.
-  /// Throws std::runtime_error where there are none.
+  /// The logits after token number `token` of the last decode().
+  /// Throws: std::runtime_error if that call did not ask for them.
   const float* logits(specdec::Index token) {
     const float* const logits = llama_get_logits_ith(context_.get(), static_cast<std::int32_t>(token));
     if (!logits) throw std::runtime_error("llama.cpp has no logits of '" + weights_.path() + "'");

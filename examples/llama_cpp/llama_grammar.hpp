@@ -1,4 +1,4 @@
-// llama.cpp's grammars (GBNF) as processors of logits, for target and drafter alike.
+// Grammars of llama.cpp (GBNF) as logits processors, for target and draft model alike.
 //
 //   LlamaGrammar grammar{target.weights(), "root ::= \"yes\" | \"no\""};
 //   specdec::ProcessedModel p{target, chain, specdec::AfterPrompt{prompt_size, grammar}};
@@ -19,11 +19,11 @@
 
 #include "llama_weights.hpp"
 
-/// How far a text is through a grammar, for specdec::Snapshots: llama.cpp cannot take a token back.
+/// The state of a text in a grammar. It is for specdec::Snapshots, because llama.cpp cannot take a token back.
 class LlamaGrammarState {
  public:
-  /// Throws std::invalid_argument where llama.cpp can make no grammar of the text, or one that forbids nothing: some
-  /// versions take what they cannot read for such a one.
+  /// Throws: std::invalid_argument if llama.cpp cannot read the grammar, or if the grammar forbids nothing. (Some versions
+  /// take an unreadable grammar for one that forbids nothing.)
   LlamaGrammarState(LlamaWeights weights, const std::string& gbnf, const std::string& root)
       : weights_(std::move(weights)),
         sampler_(llama_sampler_init_grammar(weights_.vocab(), gbnf.c_str(), root.c_str())) {
@@ -55,10 +55,10 @@ class LlamaGrammarState {
     filter();
     for (const llama_token_data& each : candidates_)
       if (forbidden(each)) logits[each.id] = never;
-    logits.tail(logits.size() - size).setConstant(never);  // a draft model may have some tokens more
+    logits.tail(logits.size() - size).setConstant(never);  // a draft model may have a few more tokens
   }
 
-  // llama.cpp ends the program over a token that the grammar does not allow, and knows none outside its vocabulary.
+  // A check of our own: llama.cpp ends the program on a token that the grammar forbids or that is not in the vocabulary.
   bool push(specdec::Token x) {
     if (x < 0 || x >= weights_.vocab_size()) return false;
     candidates_.assign(1, {x, 0.0f, 0.0f});
@@ -71,7 +71,7 @@ class LlamaGrammarState {
  private:
   static bool forbidden(const llama_token_data& each) { return std::isinf(each.logit); }
 
-  // Leaves a logit of −inf to the candidates that may not come next.
+  // Sets the logits of forbidden candidates to −inf.
   void filter() {
     llama_token_data_array all{};
     all.data = candidates_.data();
@@ -84,16 +84,15 @@ class LlamaGrammarState {
     void operator()(llama_sampler* sampler) const { llama_sampler_free(sampler); }
   };
 
-  LlamaWeights weights_;  // whose vocabulary the sampler looks at
+  LlamaWeights weights_;  // the sampler uses their vocabulary
   std::unique_ptr<llama_sampler, Free> sampler_;
   std::vector<llama_token_data> candidates_;
 };
 
-/// Forbids what a grammar of llama.cpp does not allow. Satisfies specdec::TextProcessor. The text that it is shown is the
-/// grammar's from its first token on: specdec::AfterPrompt leaves the prompt out.
-///
-/// Throws std::invalid_argument on a grammar that llama.cpp cannot read, or that forbids nothing.
-/// Cost: for each row a pass of llama.cpp's over its whole vocabulary; a clone of its grammar for each token.
+/// Forbids tokens that a grammar of llama.cpp does not allow. Satisfies specdec::TextProcessor. The grammar begins at the
+/// first token of the text; specdec::AfterPrompt leaves the prompt out.
+/// Throws: std::invalid_argument on a grammar that llama.cpp cannot read, or that forbids nothing.
+/// Cost: for each row a pass of llama.cpp over its whole vocabulary; for each token a clone of its grammar.
 class LlamaGrammar : public specdec::Snapshots<LlamaGrammarState> {
  public:
   LlamaGrammar(const LlamaWeights& weights, const std::string& gbnf, const std::string& root = "root")

@@ -1,5 +1,4 @@
-// llama.cpp as a backend: a context of a GGUF model as a specdec::Model of logits, for target and draft model
-// alike, whose calls may branch.
+// A llama.cpp backend: a GGUF model as a specdec::Model of logits that takes trees. It serves as target and as draft model.
 //
 //   LlamaModel target{LlamaWeights{"target.gguf"}}, draft{LlamaWeights{"draft.gguf"}};
 //   check_same_vocabulary(target.weights(), draft.weights());
@@ -28,24 +27,24 @@
 
 /// A context over weights, with its KV cache. A specdec::Model of logits that takes trees.
 ///
-/// It shares the weights, and can be moved but not copied. What forward() returns points into the context's
-/// own memory, until the next call.
+/// It shares the weights, and can be moved but not copied. The rows that forward() returns point into the context's own
+/// memory until the next call.
 ///
-/// All sequences hold the context, always, so that a tree has to enter and leave its own tokens alone. No data is
+/// All sequences of llama.cpp always hold the context, so that only the tokens of a tree are added and removed. No data is
 /// copied for that.
 class LlamaModel {
  public:
   struct Options {
-    specdec::Index context = 0;  ///< how many tokens it has to hold; 0: as many as the model was trained for
-    specdec::Index batch = 512;  ///< how many llama.cpp is given at a time
+    specdec::Index context = 0;  ///< the most tokens to hold; 0: the context that the model was trained for
+    specdec::Index batch = 512;  ///< the most tokens of one llama_decode
     int threads = 1;
-    specdec::Index sequences = 1;  ///< how many leaves a tree of tokens may have
+    specdec::Index sequences = 1;  ///< the most leaves of a draft tree
   };
 
   explicit LlamaModel(LlamaWeights weights) : LlamaModel(std::move(weights), Options{}) {}
 
-  /// Throws std::runtime_error where llama.cpp can make no such context, and for a recurrent model, which is a
-  /// LlamaRecurrent; std::invalid_argument without a sequence.
+  /// Throws: std::runtime_error if llama.cpp cannot make the context, and for a recurrent model (see LlamaRecurrent);
+  /// std::invalid_argument if options.sequences < 1.
   LlamaModel(LlamaWeights weights, const Options& options)
       : tree_(options.sequences),
         context_(not_recurrent(std::move(weights)), {.cells = options.context,
@@ -59,15 +58,13 @@ class LlamaModel {
 
   const LlamaWeights& weights() const { return context_.weights(); }
   specdec::Index vocab_size() const { return weights().vocab_size(); }
-  /// How many tokens the context holds at most, with all those of an open tree.
+  /// The most tokens of the context, including the tokens of an open tree.
   specdec::Index context_size() const { return context_.cells(); }
 
-  /// Appends the tokens, and returns the logits after each of the last `rows` of them. A prompt that is
-  /// longer than a batch is taken in piece by piece.
-  ///
-  /// Throws, with the context as it was: std::length_error where it would hold more than context_size()
-  /// tokens; std::invalid_argument for more rows than tokens or than fit into one batch; std::logic_error while a tree is
-  /// open; std::runtime_error where llama.cpp fails.
+  /// Appends the tokens, and returns the logits after each of the last `rows` of them. A prompt that is longer than a batch
+  /// is decoded piece by piece. After a throw the context is as before.
+  /// Throws: std::length_error if it would hold more than context_size() tokens; std::invalid_argument for more rows than
+  /// tokens or than fit into one batch; std::logic_error while a tree is open; std::runtime_error if llama.cpp fails.
   specdec::RowPointers<float> forward(std::span<const specdec::Token> tokens, specdec::Index rows) {
     check(std::ssize(tokens), rows);
     if (!tree_.empty())
@@ -77,7 +74,7 @@ class LlamaModel {
     try {
       decode_all(rows);
     } catch (...) {
-      remove(-1, length_);  // llama.cpp may have kept a part
+      remove(-1, length_);  // llama.cpp may hold a part of the call
       throw;
     }
     length_ += std::ssize(tokens);
@@ -85,11 +82,9 @@ class LlamaModel {
   }
 
   /// Adds the tokens to the tree that is open after the context: see specdec/model/trees.hpp. Every token takes a place in
-  /// the context until keep() or truncate().
-  ///
-  /// Throws, with context and tree as they were: as forward(tokens, rows), std::invalid_argument unless there is a
-  /// parent for each token, −1 or the number of one before it, and std::length_error where the tree would have more
-  /// leaves than Options::sequences.
+  /// the context until keep() or truncate(). After a throw context and tree are as before.
+  /// Throws: as forward(tokens, rows); std::invalid_argument unless each token has a parent, which is −1 or the number of
+  /// an earlier token; std::length_error if the tree would have more leaves than Options::sequences.
   specdec::RowPointers<float> forward(std::span<const specdec::Token> tokens,
                                       std::span<const specdec::Index> parents, specdec::Index rows) {
     check(std::ssize(tokens), rows);
@@ -115,7 +110,7 @@ class LlamaModel {
   }
 
   /// Makes the tokens with these numbers part of the context, and forgets the rest of the tree.
-  /// Throws std::invalid_argument unless they are a way from the context outward.
+  /// Throws: std::invalid_argument unless they are a path that begins at the context.
   void keep(std::span<const specdec::Index> path) {
     tree_.check_path(path);
     if (path.empty()) return truncate(length_);
@@ -133,7 +128,7 @@ class LlamaModel {
     if (tree_.empty() && length >= length_) return;
     length_ = std::min(length, length_);
     tree_.clear();
-    broken_ = false;  // if it was, all that was left behind goes now
+    broken_ = false;  // remove() now takes what a failed rollback left
     remove(-1, length_);
   }
 
@@ -143,36 +138,36 @@ class LlamaModel {
     context_.check(length_ + tree_.size(), count, rows);
   }
 
-  // Of every sequence where it is −1.
+  // Removes from all sequences if `sequence` is −1.
   void remove(llama_seq_id sequence, specdec::Index from) {
     if (!context_.remove(sequence, from)) broken_ = true;
   }
 
-  // Of what the owner holds of the tree, the first `depth` tokens.
+  // Gives `other` the first `depth` tokens of the owner's path in the tree.
   void share(specdec::Index owner, specdec::Index other, specdec::Index depth) {
     context_.share(static_cast<llama_seq_id>(owner), static_cast<llama_seq_id>(other), length_,
                    length_ + depth);
   }
 
-  // The next of the tokens goes there, and these sequences hold it.
+  // Adds the next of the tokens to the call, at this position and for these sequences.
   void add(std::span<const specdec::Token> tokens, specdec::Index rows, specdec::Index position,
            std::span<llama_seq_id> holders) {
     const auto token = static_cast<std::size_t>(call_.size());
     call_.add(tokens[token], position, holders, std::ssize(tokens.subspan(token)) <= rows);
   }
 
-  // All is taken through the model at once: where llama.cpp has no room for a batch, nothing is left of it.
+  // There is nothing to undo: a batch is computed at once, and llama.cpp keeps nothing of a batch that has no room.
   void decode_all(specdec::Index rows) {
     context_.decode_all(call_, pointers_, rows, [] {});
   }
 
-  LlamaTree tree_;  // what is open behind the context
+  LlamaTree tree_;  // the open tree after the context
   LlamaContext context_;
-  specdec::Index length_ = 0;  // how many tokens the context holds
+  specdec::Index length_ = 0;  // tokens in the context, without the tree
   bool broken_ = false;
   std::vector<llama_seq_id> all_sequences_;
   LlamaCall call_;
-  std::vector<const float*> pointers_;  // where the logits of its last batch are
+  std::vector<const float*> pointers_;  // to the logits of the last call
 };
 
 static_assert(specdec::Model<LlamaModel> && specdec::takes_trees<LlamaModel>);

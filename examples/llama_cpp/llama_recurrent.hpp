@@ -1,4 +1,4 @@
-// Recurrent and hybrid models on llama.cpp: a context that forgets all or nothing, but whose state can be saved.
+// Recurrent and hybrid models on llama.cpp: they cannot be rolled back, but their state can be saved and restored.
 //
 //   specdec::Replayed target{LlamaRecurrent{LlamaWeights{"mamba.gguf"}}};
 //   specdec::ProcessedModel p{target, chain};
@@ -19,27 +19,28 @@
 #include "llama_weights.hpp"
 
 /// A context over weights, with its state. Satisfies specdec::RecurrentModel: inside specdec::Replayed it is a
-/// specdec::Model of logits. Takes models that can be rolled back, too, though for them that is a waste.
+/// specdec::Model of logits. It also takes models that can be rolled back, but LlamaModel is cheaper for them.
 ///
-/// It shares the weights, and can be moved but not copied. What forward() returns points into the context's own memory,
-/// until the next call. A snapshot holds all that llama.cpp has of the text: of a hybrid model the keys and values, too.
+/// It shares the weights, and can be moved but not copied. The rows that forward() returns point into the context's own
+/// memory until the next call. A snapshot holds llama.cpp's whole state of the text; for a hybrid model also the keys and
+/// values.
 class LlamaRecurrent {
  public:
   struct Options {
     specdec::Index context =
-        0;  ///< how many tokens it has to take in; 0: as many as the model was trained for
-    specdec::Index batch = 512;  ///< how many llama.cpp is given at a time
+        0;  ///< the most tokens to take in; 0: the context that the model was trained for
+    specdec::Index batch = 512;  ///< the most tokens of one llama_decode
     int threads = 1;
   };
 
   struct Snapshot {
-    specdec::Index length = 0;  ///< how many tokens it is the state behind
+    specdec::Index length = 0;  ///< the number of tokens that led to this state
     std::vector<std::uint8_t> state;
   };
 
   explicit LlamaRecurrent(LlamaWeights weights) : LlamaRecurrent(std::move(weights), Options{}) {}
 
-  /// Throws std::runtime_error where llama.cpp can make no such context.
+  /// Throws: std::runtime_error if llama.cpp cannot make the context.
   LlamaRecurrent(LlamaWeights weights, const Options& options)
       : context_(std::move(weights), {.cells = options.context,
                                       .batch = options.batch,
@@ -53,9 +54,8 @@ class LlamaRecurrent {
 
   /// Takes the tokens in, and returns the logits after each of the last `rows` of them. A prompt that is longer than a
   /// batch is taken in piece by piece.
-  ///
-  /// Throws std::length_error where these would be more than context_size() tokens; std::invalid_argument for more rows
-  /// than tokens or than fit into one batch; std::runtime_error where llama.cpp fails, which leaves any state.
+  /// Throws: std::length_error if there would be more than context_size() tokens; std::invalid_argument for more rows than
+  /// tokens or than fit into one batch; std::runtime_error if llama.cpp fails, and then the state is undefined.
   specdec::RowPointers<float> forward(std::span<const specdec::Token> tokens, specdec::Index rows) {
     const specdec::Index count = std::ssize(tokens);
     context_.check(length_, count, rows);
@@ -72,7 +72,7 @@ class LlamaRecurrent {
     snapshot.length = length_;
   }
 
-  /// Throws std::runtime_error where llama.cpp fails, which leaves any state.
+  /// Throws: std::runtime_error if llama.cpp fails, and then the state is undefined.
   void restore(const Snapshot& snapshot) {
     if (!context_.remove(0, 0)) throw std::runtime_error("'" + weights().path() + "' could not be emptied");
     if (snapshot.length > 0 && !context_.load(0, snapshot.state))
@@ -83,7 +83,7 @@ class LlamaRecurrent {
 
  private:
   LlamaContext context_;
-  specdec::Index length_ = 0;  // how many tokens the state is behind
+  specdec::Index length_ = 0;  // the number of tokens that led to the state
   std::vector<llama_seq_id> sequence_{0};
   LlamaCall call_;
   std::vector<const float*> pointers_;

@@ -1,6 +1,6 @@
-// Which sequences hold which tokens of a tree. llama.cpp knows no trees: a token attends to what a sequence that it
-// belongs to holds before it, so that each way from the context to a leaf is a sequence, and what several ways have in
-// common belongs to all of theirs.
+// Says which sequences of llama.cpp hold which tokens of a draft tree. llama.cpp has no trees: a token attends to the
+// earlier tokens of its sequences. So each path from the context to a leaf is a sequence, and a token that several paths
+// share belongs to all their sequences.
 #pragma once
 
 #include <llama.h>
@@ -15,14 +15,14 @@
 #include <string>
 #include <vector>
 
-/// A tree of tokens behind a context, numbered from 0 on, which grows call by call; −1 is the context itself. Every leaf
-/// has a sequence of its own, which holds the context and the way to the leaf; the other sequences hold the context
-/// alone. No allocation in steady state.
+/// A tree of tokens after a context, which grows call by call. Its tokens are numbered from 0; −1 is the context. Every
+/// leaf has its own sequence, which holds the context and the path to the leaf. The other sequences hold only the context.
+/// Cost: no allocation in steady state.
 class LlamaTree {
   using Index = specdec::Index;
 
  public:
-  /// Throws std::invalid_argument unless there is a sequence at least.
+  /// Throws: std::invalid_argument if sequences < 1.
   explicit LlamaTree(Index sequences) {
     if (sequences < 1)
       throw std::invalid_argument("sequences = " + std::to_string(sequences) +
@@ -34,17 +34,17 @@ class LlamaTree {
   Index sequences() const { return std::ssize(ends_); }
   Index size() const { return std::ssize(parents_); }
   bool empty() const { return parents_.empty(); }
-  /// How many tokens of the tree lie on the way to a token, with itself; 0 for the context.
+  /// The number of tokens on the path to a token, including it; 0 for the context.
   Index depth(Index token) const { return token < 0 ? 0 : depths_[at(token)]; }
-  /// The leaf that a sequence leads to, −1 where it holds the context alone.
+  /// The leaf at the end of a sequence; −1 if the sequence holds only the context.
   Index end(Index sequence) const { return ends_[at(sequence)]; }
 
-  /// Adds tokens, which follow those with the numbers `parents`, and gives each new leaf a sequence: that of the leaf it
-  /// goes on from, or one that had held the context alone. This one may lack tokens that were there before: then
-  /// share(owner, sequence, depth) is called for it to hold the first `depth` tokens of the owner's way, too.
-  ///
-  /// Throws, with the tree as it was: std::invalid_argument unless each token follows one before it or the context;
-  /// std::length_error for more leaves than sequences.
+  /// Adds tokens that follow `parents`, and gives each new leaf a sequence. It is the sequence of the old leaf that the new
+  /// leaf continues, or else one that held only the context. The latter may lack older tokens of the path: then
+  /// share(owner, sequence, depth) is called, and must give it the first `depth` tokens of the owner's path.
+  /// After a throw the tree is as before.
+  /// Throws: std::invalid_argument unless each token follows an earlier token or the context; std::length_error for more
+  /// leaves than sequences.
   template <class Share>
   void grow(std::span<const Index> parents, const Share& share) {
     check_parents(parents);
@@ -63,7 +63,7 @@ class LlamaTree {
     note_holders();
   }
 
-  /// Takes back the last grow().
+  /// Undoes the last grow().
   void shrink() {
     for (Index token = size() - 1; token >= first_; --token)
       if (parents_[at(token)] >= 0) --children_[at(parents_[at(token)])];
@@ -73,20 +73,21 @@ class LlamaTree {
     ends_ = ends_before_;
   }
 
-  /// A sequence that holds the way to a token.
+  /// A sequence that holds the path to a token.
   Index holder(Index token) const {
     Index sequence = 0;
     while (!leads_through(sequence, token)) ++sequence;
     return sequence;
   }
 
-  /// Which sequences hold a token that the last grow() has added. For llama.cpp, which does not write there.
+  /// The sequences that hold a token of the last grow(). The span is not const because llama.cpp's interface is not;
+  /// llama.cpp does not write to it.
   std::span<llama_seq_id> holders(Index token) {
     const std::size_t k = at(token - first_);
     return std::span(holders_).subspan(at(begins_[k]), at(begins_[k + 1] - begins_[k]));
   }
 
-  /// Throws std::invalid_argument unless these tokens are a way from the context outward.
+  /// Throws: std::invalid_argument unless these tokens are a path that begins at the context.
   void check_path(std::span<const Index> path) const {
     Index last = -1;
     for (const Index token : path) {
@@ -142,17 +143,17 @@ class LlamaTree {
 
   template <class Share>
   void give_sequence(Index leaf, const Share& share) {
-    Index from = leaf;  // what was there before of the way
+    Index from = leaf;  // becomes the last older token on the path
     while (from >= first_) from = parents_[at(from)];
     Index sequence = std::ranges::find(ends_, from) - ends_.begin();
-    if (sequence == sequences()) {  // another sequence leads on from there
+    if (sequence == sequences()) {  // the sequence that ended there has another leaf now
       sequence = std::ranges::find(ends_, -1) - ends_.begin();
       share(holder(from), sequence, depth(from));
     }
     ends_[at(sequence)] = leaf;
   }
 
-  // Lists the sequences of each of the last tokens, one token behind the other.
+  // Lists the sequences of each token of the last grow(), token after token.
   void note_holders() {
     begins_.assign(at(size() - first_) + 1, 0);
     each_held([&](Index token, Index) { ++begins_[at(token - first_) + 1]; });
@@ -164,7 +165,7 @@ class LlamaTree {
     });
   }
 
-  // Calls visit(token, sequence) for each of the last tokens that a sequence holds.
+  // Calls visit(token, sequence) for each token of the last grow() and each sequence that holds it.
   template <class Visit>
   void each_held(const Visit& visit) const {
     for (Index sequence = 0; sequence < sequences(); ++sequence)
@@ -173,7 +174,7 @@ class LlamaTree {
 
   std::vector<Index> parents_, depths_, children_;
   std::vector<Index> ends_, ends_before_;  // by sequence
-  Index first_ = 0;                        // what the last grow() has added begins here
-  std::vector<llama_seq_id> holders_;      // of those tokens
-  std::vector<Index> begins_, free_;       // where in that list each token's begin
+  Index first_ = 0;                        // the first token of the last grow()
+  std::vector<llama_seq_id> holders_;      // of the tokens of the last grow()
+  std::vector<Index> begins_, free_;       // where each token's part of holders_ begins
 };

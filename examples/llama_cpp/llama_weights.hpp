@@ -1,4 +1,4 @@
-// A GGUF file on llama.cpp: its weights, and what its tokens mean.
+// A GGUF file on llama.cpp: its weights and its vocabulary.
 #pragma once
 
 #include <ggml-backend.h>
@@ -21,7 +21,7 @@
 /// The weights and the vocabulary of a GGUF file. Copies share them; the last one frees them.
 class LlamaWeights {
  public:
-  /// Throws std::runtime_error: no file that can be read; none that llama.cpp can load.
+  /// Throws: std::runtime_error if the file cannot be read or llama.cpp cannot load it.
   explicit LlamaWeights(const std::string& path, int gpu_layers = 0) : path_(path) {
     check_magic();
     static const Backend backend;
@@ -35,12 +35,12 @@ class LlamaWeights {
   llama_model* model() const { return model_.get(); }
   const llama_vocab* vocab() const { return llama_model_get_vocab(model()); }
   specdec::Index vocab_size() const { return llama_vocab_n_tokens(vocab()); }
-  /// Whether rejected tokens cannot be taken back, as the context has a state that no single one can be taken out of.
+  /// Whether the model has a recurrent state, so that rejected tokens cannot be rolled back one by one.
   bool is_recurrent() const { return llama_api::is_recurrent(model()); }
-  /// How long a context the model was trained for.
+  /// The context size that the model was trained for.
   specdec::Index trained_context() const { return llama_model_n_ctx_train(model()); }
 
-  /// The tokens of a text, with those that the model wants around it.
+  /// The tokens of a text, with the special tokens that the model wants around it.
   std::vector<specdec::Token> tokenize(const std::string& text) const {
     constexpr bool add_special = true, parse_special = true;
     std::vector<specdec::Token> tokens(text.size() + 2);
@@ -57,7 +57,7 @@ class LlamaWeights {
     return tokens;
   }
 
-  /// The text of a token; that of a control token is empty.
+  /// The text of a token; empty for a control token.
   std::string text(specdec::Token token) const {
     std::string text(16, '\0');
     const auto call = [&] {
@@ -102,7 +102,8 @@ class LlamaWeights {
   std::shared_ptr<llama_model> model_;
 };
 
-/// The weights, for who takes rejected tokens back one by one. Throws std::runtime_error on a recurrent model.
+/// Returns the weights. For contexts that roll back token by token.
+/// Throws: std::runtime_error on a recurrent model.
 inline LlamaWeights not_recurrent(LlamaWeights weights) {
   if (weights.is_recurrent())
     throw std::runtime_error("'" + weights.path() +
@@ -110,13 +111,13 @@ inline LlamaWeights not_recurrent(LlamaWeights weights) {
   return weights;
 }
 
-/// Throws std::runtime_error unless the draft model's tokens mean what the target's mean, by the rule of
-/// llama.cpp's own speculative decoding: the same kind of tokenizer, first and last token of a text; sizes
-/// that differ by no more than some padding; the same text for every token id that both have, but for the
-/// first few, which go by different names.
+/// Checks that target and draft model have equal vocabularies, by the rule of llama.cpp's own speculative decoding: equal
+/// tokenizer type, equal first and last token of a text; sizes that differ only by some padding; and equal texts of all
+/// common token ids but the first few, whose names differ.
 ///
-/// The output would be that of the target even without all this. But a drafter that speaks of other tokens is
-/// only ever right by chance, so such a pair is taken for a mistake.
+/// The output would be right without this check. But drafts with other tokens are accepted only by chance, so such a pair
+/// is surely a mistake.
+/// Throws: std::runtime_error if the check fails.
 inline void check_same_vocabulary(const LlamaWeights& target, const LlamaWeights& draft) {
   constexpr specdec::Index most_padding = 128;
   constexpr specdec::Token first_compared = 5;

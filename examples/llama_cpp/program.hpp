@@ -1,4 +1,4 @@
-// What the programs over llama.cpp have in common: how they are called, what tokens are sampled from, how they fail.
+// The common parts of the programs over llama.cpp: options, sampling and error messages.
 #pragma once
 
 #include <ggml-backend.h>
@@ -17,35 +17,36 @@ namespace gguf {
 using specdec::Index;
 using Chain = specdec::Chain<specdec::TopK, specdec::TopP, specdec::MinP, specdec::Temperature>;
 
-/// How tokens are sampled.
+/// The sampling settings.
 struct Sampling {
   double temperature = 0.8;
   Index top_k = 40;
   double top_p = 0.95;
   double min_p = 0.05;
 
-  /// In llama.cpp's own order. At temperature 0 the other steps leave the most probable token where it is.
+  /// The sampling steps, in llama.cpp's order. At temperature 0 the other steps are left out: they never change the
+  /// likeliest token.
   Chain chain() const {
     if (temperature == 0) return chain_of_all(0);
     return Chain{specdec::TopK{top_k}, specdec::TopP{top_p}, specdec::MinP{min_p},
                  specdec::Temperature{temperature}};
   }
-  /// Of the whole vocabulary.
+  /// Temperature only: samples from the whole vocabulary.
   static Chain chain_of_all(double temperature) {
     return Chain{specdec::TopK{0}, specdec::TopP{1}, specdec::MinP{0}, specdec::Temperature{temperature}};
   }
 };
 
 inline void add_options(CLI::App& app, Sampling& sampling) {
-  app.add_option("--temp", sampling.temperature, "Temperature; 0 takes the most probable token")
+  app.add_option("--temp", sampling.temperature, "Temperature; 0 always takes the likeliest token")
       ->check(CLI::Range(0.0, 100.0));
   app.add_option("--top-k", sampling.top_k, "Tokens to sample from; 0: all")->check(CLI::Range(0, 10000000));
   app.add_option("--top-p", sampling.top_p, "Mass to sample from")->check(CLI::Range(0.001, 1.0));
-  app.add_option("--min-p", sampling.min_p, "Least probability, relative to the most probable token")
+  app.add_option("--min-p", sampling.min_p, "Least probability, relative to the likeliest token")
       ->check(CLI::Range(0.0, 1.0));
 }
 
-/// How llama.cpp is to run.
+/// Settings of llama.cpp itself.
 struct Engine {
   int threads = 1;
   int gpu_layers = 0;
@@ -59,7 +60,8 @@ inline void add_options(CLI::App& app, Engine& engine) {
   app.add_flag("--verbose", engine.verbose, "Let llama.cpp write its log to stderr");
 }
 
-/// The arguments in CLI11's order. llama.cpp's programs call it -md, which here would be -m with the value "d".
+/// The arguments in the reversed order that CLI11 wants. It replaces -md, llama.cpp's name for --model-draft, because CLI11
+/// would read it as -m with the value "d".
 inline std::vector<std::string> arguments(int argc, char** argv) {
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   std::ranges::replace(arguments, "-md", "--model-draft");
@@ -67,7 +69,7 @@ inline std::vector<std::string> arguments(int argc, char** argv) {
   return arguments;
 }
 
-/// What llama.cpp complained of first; what follows is less telling.
+/// The first error message of llama.cpp. Later ones say less.
 inline std::string first_error;
 
 inline void keep_first_error() {
@@ -77,7 +79,7 @@ inline void keep_first_error() {
   llama_log_set(keep, nullptr);
 }
 
-/// Says why the program cannot go on, in one line; its status.
+/// Prints the reason of a failure in one line. Returns the exit status.
 inline int fail(const std::string& program, std::string message) {
   if (!first_error.empty()) message += "; llama.cpp says: " + first_error;
   while (message.ends_with('\n')) message.pop_back();
@@ -86,7 +88,7 @@ inline int fail(const std::string& program, std::string message) {
   return 2;
 }
 
-/// Reads the arguments and does what they ask for; the program's status.
+/// Reads the arguments and calls `run`. Returns the exit status.
 template <class Run>
 int run_as_told(CLI::App& app, int argc, char** argv, const Run& run) {
   try {

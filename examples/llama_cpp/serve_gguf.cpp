@@ -1,5 +1,5 @@
-// Many texts at a time with llama.cpp: a call of a GGUF model serves all of them, and so does one of the smaller model that
-// drafts for it. Says how fast, with drafts and without, for as many texts at a time as are named.
+// Writes many texts at a time with llama.cpp: each call of the target and of the draft model serves all texts. Prints the
+// speed with and without drafts, for each given number of texts at a time.
 //
 //   serve_gguf -m target.gguf -md draft.gguf --prompts prompts.txt --batch 8
 //   serve_gguf -m target.gguf -md draft.gguf --batch 1 2 4 8 --gamma 1 3 --rounds 3 --output texts.txt
@@ -63,7 +63,7 @@ struct Settings {
   bool drafts() const { return !draft_model.empty(); }
 };
 
-// What is drafted for each text: so many tokens, or, up to this many, what calls cost makes best.
+// The draft of each text: `gamma` tokens, or, if automatic, the number up to `gamma` that is best by the costs of calls.
 struct Drafts {
   Index gamma = 0;
   bool automatic = false;
@@ -83,33 +83,31 @@ void add_options(CLI::App& app, Settings& settings) {
       app.add_option("--model-draft", settings.draft_model,
                      "GGUF file of the draft model, also -md; without one, nothing is drafted");
   app.add_option("--prompts", settings.prompts, "File of prompts, one a line");
-  app.add_option("--output", settings.output,
-                 "File to write the texts to; standard output if nothing is said");
+  app.add_option("--output", settings.output, "File to write the texts to; default: standard output");
   app.add_option("--requests", settings.requests,
-                 "Texts to write, after the prompts in turn; one after each if nothing is said")
+                 "Texts to write, each after the next prompt in turn; default: one for each prompt")
       ->check(CLI::Range(1, 100000));
-  app.add_option("--batch", settings.batches, "Texts in the making at a time, at most; any number of numbers")
+  app.add_option("--batch", settings.batches, "The most texts to write at a time; several numbers may follow")
       ->check(CLI::Range(1, 256));
   app.add_option("--gamma", settings.gammas,
-                 "Tokens drafted for each text per target call, or 'auto' for as many, up to 8, as give the "
-                 "most tokens per second by what calls cost; any number of these")
+                 "Tokens drafted for each text per target call, or 'auto' for the number up to 8 that gives "
+                 "the most tokens per second at the measured costs of calls; several may follow")
       ->check(CLI::IsMember({"auto"}) | CLI::Range(1, 64))
       ->needs(draft);
-  app.add_option("-n,--tokens", settings.tokens, "Tokens of a text, at most")->check(CLI::Range(1, 1000000));
+  app.add_option("-n,--tokens", settings.tokens, "The most tokens of a text")->check(CLI::Range(1, 1000000));
   add_options(app, settings.sampling);
   app.add_option("--tokens-per-call", settings.tokens_per_call,
-                 "Tokens of a target call, at most: long prompts are fed piece by piece")
+                 "The most tokens of a target call: long prompts are fed piece by piece")
       ->check(CLI::Range(1, 1000000));
-  app.add_option("--seed", settings.seed, "Seed of the first text; text i has this and i more")
+  app.add_option("--seed", settings.seed, "Seed of the first text; text i has this seed plus i")
       ->check(CLI::Range(0, 1000000000));
-  app.add_option("--rounds", settings.rounds, "How often all is done, in turns; the fastest counts")
+  app.add_option("--rounds", settings.rounds, "How often to serve all texts; the fastest round counts")
       ->check(CLI::Range(1, 1000));
-  app.add_flag("--check", settings.check,
-               "Write every text once more, alone, and say whether it is the same");
+  app.add_flag("--check", settings.check, "Write every text again, alone, and report whether it is the same");
   add_options(app, settings.engine);
 }
 
-// What is served in turn: without drafts, and with each draft length.
+// The ways to serve, in turn: without drafts, and with each draft length.
 std::vector<Drafts> methods(const Settings& settings) {
   std::vector<Drafts> methods{{}};
   if (settings.drafts())
@@ -117,7 +115,7 @@ std::vector<Drafts> methods(const Settings& settings) {
   return methods;
 }
 
-/// Throws: std::invalid_argument on settings that do not go together.
+/// Throws: std::invalid_argument if the settings do not go together.
 void check(const Settings& settings) {
   for (const Drafts& drafts : methods(settings)) {
     if (settings.tokens_per_call && *settings.tokens_per_call <= drafts.gamma)
@@ -136,7 +134,7 @@ struct Work {
   LlamaWeights target;
   std::optional<LlamaWeights> draft;
   std::vector<Request> requests;
-  Index longest_text = 0;  // with its prompt
+  Index longest_text = 0;  // in tokens, with its prompt
   specdec::Options options;
 };
 
@@ -149,7 +147,7 @@ std::vector<Tokens> read_prompts(const LlamaWeights& weights, const std::string&
   return prompts;
 }
 
-/// Throws: std::length_error where the longest text is longer than what the target was trained for.
+/// Throws: std::length_error if the longest text does not fit into the context that the target was trained for.
 Work load(const Settings& settings) {
   Work work{LlamaWeights(settings.model, settings.engine.gpu_layers), {}, {}, 0, {}};
   if (settings.drafts()) {
@@ -177,9 +175,9 @@ specdec::Options options_of(const Work& work, const Drafts& drafts) {
   return options;
 }
 
-// A context for so many of the texts, which has been called once.
+// Makes a context for `sequences` texts, and calls it once.
 LlamaBatch open(const LlamaWeights& weights, const Settings& settings, const Work& work, Index sequences) {
-  constexpr Index measured = 128;  // what calls are measured behind
+  constexpr Index measured = 128;  // a context long enough for measuring the costs of calls
   LlamaBatch model(weights, {.sequences = sequences,
                              .context = std::max(work.longest_text, measured),
                              .threads = settings.engine.threads});
@@ -208,7 +206,7 @@ Outcome serve_all(const Settings& settings, const Work& work, Index texts, const
   return run(specdec::Batch{target, drafter, specdec::BlockVerifier{}, specdec::shared(length), room});
 }
 
-// One way to serve them all, and the fastest it was.
+// One way to serve all texts, and its fastest round.
 struct Row {
   Index texts = 0;
   Drafts drafts;
@@ -221,7 +219,8 @@ struct Row {
 
 // ---- Whether a text is what it is alone -------------------------------------------------------------
 
-/// A model whose logits are off by up to `most`, as those of llama.cpp are where a call has another shape.
+/// A model with random errors of up to `most` in its logits. It imitates llama.cpp, which rounds differently for calls of
+/// another shape.
 class Rounding {
  public:
   Rounding(LlamaModel& model, float most, std::uint64_t seed)
@@ -262,7 +261,8 @@ class Alone {
     Index count = 0, unexplained = 0;
   };
 
-  /// How many of the texts are others, and how many of those no rounding explains. Tells of each.
+  /// Counts the texts that differ from the text written alone, and those of them that rounding cannot explain. Prints a line
+  /// for each.
   Differences differences(const Row& row, std::ostream& out) {
     const std::vector<Tokens>& alone = texts(row.drafts);
     Differences differences;
@@ -290,8 +290,8 @@ class Alone {
     return texts;
   }
 
-  /// Whether logits that are off at random, by a hundredth at most, can make that text of it. If they can, one try in a
-  /// few does: large ones part the text where it parts, and small ones leave it alone elsewhere.
+  /// Whether random errors of at most 0.01 in the logits can lead to this text. If they can, one of a few tries finds it:
+  /// large errors change the text where it differs, and small errors leave it unchanged elsewhere.
   bool written_with_rounding(std::size_t number, const Drafts& drafts, const Tokens& text) {
     constexpr std::array most{0.01f, 0.005f, 0.0025f};
     for (std::uint64_t seed = 0; seed < 60; ++seed)
@@ -316,7 +316,7 @@ class Alone {
     return generate(specdec::ModelDrafter{specdec::ProcessedModel{*draft, chain}});
   }
 
-  // Where the two part, and by which tokens.
+  // Says where the two texts differ first, and by which tokens.
   std::string parting(Tokens context, const Tokens& alone, const Tokens& other) {
     const auto [a, b] = std::ranges::mismatch(alone, other);
     std::string told = "parts at token " + std::to_string(a - alone.begin() + 1);

@@ -3,10 +3,10 @@
 
     to_gguf.py checkpoint.bin tokenizer.bin model.gguf [--type f32|f16] [--name NAME]
 
-Read are the checkpoints of https://github.com/karpathy/llama2.c (version 0: seven int32, then
-float32 weights) and those of examples/transformer (magic "24ka", version 1 with float32 or 16 with
-half weights). Nothing but numpy is needed. The rotary embedding of these models turns neighbouring
-pairs, which is what llama.cpp expects of the architecture "llama": no weight is permuted.
+It reads the checkpoints of https://github.com/karpathy/llama2.c (version 0: seven int32, then float32 weights) and
+those of examples/transformer (magic "24ka", version 1 with float32 or 16 with half weights). Only numpy is needed. The
+rotary embedding of these models rotates neighbouring pairs. llama.cpp expects this of the architecture "llama", so no
+weight is permuted.
 """
 import argparse
 import math
@@ -20,7 +20,7 @@ RMS_EPSILON, ROPE_BASE = 1e-5, 10000.0
 
 
 class Checkpoint:
-    """Hyper-parameters, and `tensors`: the weights under the names that GGUF gives them."""
+    """A checkpoint: its hyper-parameters, and `tensors`, the weights by their names in GGUF."""
 
     def __init__(self, path):
         self.data = open(path, "rb").read()
@@ -55,7 +55,7 @@ class Checkpoint:
             raise ValueError(f"{len(self.data)} bytes, where its sizes make {self.offset}")
 
     def order(self, legacy, shared):
-        """Names and shapes, one layer after another where a name has a {}, as the file has them."""
+        """Names and shapes in the order of the file. A name with a {} stands for all layers, one after another."""
         head = self.dim // self.heads
         kv = head * self.kv_heads
         embedding = ("token_embd", (self.vocab, self.dim))
@@ -75,7 +75,7 @@ class Checkpoint:
         classifier = [] if shared else [("output", (self.vocab, self.dim))]
         if not legacy:
             return [attention_norm, ffn_norm, output_norm, embedding, *attention, *ffn, *classifier]
-        rotation = [("", (self.context, head // 2))] * 2  # cosines and sines, which llama.cpp computes itself
+        rotation = [("", (self.context, head // 2))] * 2  # cosines and sines; llama.cpp computes its own
         return [embedding, attention_norm, *attention, ffn_norm, *ffn, output_norm, *rotation, *classifier]
 
     def take(self, name, shape):
@@ -90,9 +90,9 @@ class Checkpoint:
 
 
 def read_tokenizer(path, vocab):
-    """Texts and scores by token id, the texts as sentencepiece writes them."""
+    """Texts and scores by token id. The texts are in sentencepiece's form."""
     data = open(path, "rb").read()
-    texts, scores, offset = [], [], 4  # behind the length of the longest token
+    texts, scores, offset = [], [], 4  # after the length of the longest token
     try:
         for _ in range(vocab):
             score, length = struct.unpack_from("<fi", data, offset)
@@ -111,13 +111,13 @@ def read_tokenizer(path, vocab):
 
 
 def token_types(texts):
-    """As llama.cpp numbers them: 1 normal, 2 unknown, 3 control, 6 a single byte "<0xHH>"."""
+    """The types of tokens, with llama.cpp's numbers: 1 normal, 2 unknown, 3 control, 6 a single byte "<0xHH>"."""
     byte_texts = {f"<0x{byte:02X}>".encode() for byte in range(256)}
     return [2, 3, 3] + [6 if text in byte_texts else 1 for text in texts[3:]]
 
 
 class Gguf:
-    """A GGUF file of version 3: a header, keys with values, descriptions of the tensors, the tensors."""
+    """A GGUF file of version 3: a header, keys with values, descriptions of the tensors, then the tensors."""
 
     U32, I32, F32, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9
     ALIGNMENT = 32
@@ -153,7 +153,7 @@ class Gguf:
         offset = 0
         for name, array in self.tensors:
             kind = {"<f4": 0, "<f2": 1}[array.dtype.str]
-            shape = array.shape[::-1]  # the dimension whose neighbours are neighbours in memory comes first
+            shape = array.shape[::-1]  # GGUF names the innermost dimension first
             head += self.text(name) + struct.pack(f"<I{len(shape)}Q", len(shape), *shape)
             head += struct.pack("<IQ", kind, offset)
             offset += array.nbytes + len(self.padding(array.nbytes))

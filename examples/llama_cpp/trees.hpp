@@ -1,4 +1,4 @@
-// The trees that generate_gguf drafts: their kinds, by the names that generate has for them, and the room they need.
+// The trees that generate_gguf drafts: their kinds, with the names that `generate` uses, and the room they need.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using specdec::Index;
 struct TreeKind {
   std::string_view option;  ///< its name for --tree
   Siblings siblings;
-  bool by_model;  ///< whether the draft model drafts it, or it comes from the text
+  bool by_model;  ///< whether the draft model drafts it; otherwise it is looked up in the text
 };
 
 inline constexpr std::array<TreeKind, 6> tree_kinds{{{"spares", Siblings::trunk, true},
@@ -34,13 +34,13 @@ inline const TreeKind& tree_kind_named(std::string_view option) {
   return *std::ranges::find(tree_kinds, option, &TreeKind::option);
 }
 
-/// What a model must hold of a tree.
+/// The room that a model needs for a tree.
 struct Room {
-  Index tokens = 0;  ///< behind its context
+  Index tokens = 0;  ///< after its context
   Index leaves = 1;
 };
 
-/// Of what has children.
+/// The room for the nodes that have children.
 inline Room room_of_parents(const specdec::TreeShape& shape) {
   Room room{0, 0};
   for (Index node = 0; node < shape.size(); ++node) {
@@ -61,7 +61,7 @@ inline Room room_of(const specdec::TreeShape& shape) {
   return room;
 }
 
-/// A tree of what followed in the text before, in so many levels at most.
+/// Drafts a tree of at most `depth` levels by looking up the context in the earlier text.
 class FromText {
  public:
   explicit FromText(Index depth) : depth_(depth) {}
@@ -78,7 +78,7 @@ class FromText {
   specdec::SuffixDrafter<specdec::Branching> drafter_;
 };
 
-/// The most that a step drafts, in so many levels.
+/// The largest tree that a step drafts, of `depth` levels.
 class Tree {
  public:
   Tree(const TreeKind& kind, Index depth) : kind_(&kind), depth_(depth) {
@@ -90,7 +90,7 @@ class Tree {
   bool is(std::string_view option) const { return kind_->option == option; }
   Index depth() const { return depth_; }
   Index nodes() const { return has_shape() ? shape_.size() : std::max(generate::usual_nodes, depth_); }
-  /// Of no meaning where the tree is found as it grows.
+  /// Unused if the tree takes its shape as it grows.
   const specdec::TreeShape& shape() const { return shape_; }
   specdec::ConfidentTree confident() const { return {.width = 8, .depth = depth_, .nodes = nodes()}; }
 
@@ -98,7 +98,7 @@ class Tree {
     if (has_shape()) return room_of(shape_);
     return {nodes(), nodes()};
   }
-  /// A draft model takes in what gets children; of a confident tree, what might.
+  /// The draft model is fed every node that gets children; in a confident tree, every node that might get children.
   Room of_draft() const {
     if (has_shape()) return room_of_parents(shape_);
     const Index most = confident().width * (depth_ - 1);
@@ -113,8 +113,8 @@ class Tree {
   specdec::TreeShape shape_;
 };
 
-/// Calls f with the drafter of a tree, which has a draft model at hand. `drawing` is that model as it is drawn from;
-/// `choosing`, with the same rows or, where those know one token alone, with others, is one to choose from.
+/// Calls f with the drafter of a tree by a draft model. `drawing` is the model with the rows to draw from, `choosing` with
+/// the rows to take the likeliest tokens from. The rows differ if `drawing` has only one token in a row.
 template <class Model, class F>
 auto with_model_drafter(const Tree& tree, Model drawing, Model choosing, bool draws, F&& f) {
   if (tree.is("confident")) return f(specdec::ModelDrafter{std::move(choosing), tree.confident()});

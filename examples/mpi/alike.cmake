@@ -1,7 +1,7 @@
 # cmake "-DCOMMAND=program;argument;..." "-DALONE=program;argument;..." "-DOUTPUT=regex" -P alike.cmake
 #
-# Both must end with status 0 and print one text: all up to the empty line before the counts. The counts of COMMAND must match
-# OUTPUT.
+# Both programs must end with status 0 and print equal texts, up to the empty line before the counts. The counts of COMMAND
+# must match OUTPUT.
 foreach(which IN ITEMS ALONE COMMAND)
   execute_process(COMMAND ${${which}} RESULT_VARIABLE status OUTPUT_VARIABLE printed ERROR_VARIABLE said)
   if(NOT status EQUAL 0)

@@ -1,5 +1,5 @@
-// Text from a target whose output layer is spread over the ranks of MPI: they tell one another a few numbers a call,
-// whatever the vocabulary, and write one text.
+// Writes a text with a target whose output layer is spread over MPI ranks. The ranks exchange a few numbers per call,
+// independent of the size of the vocabulary, and all write one text.
 //
 //   mpirun -n 4 generate_mpi --prompt "The white whale"
 #include <CLI/CLI.hpp>
@@ -59,7 +59,7 @@ void add_options(CLI::App& app, Settings& settings) {
                "Add the rank's number to its seed: the ranks find out, and stop");
 }
 
-// What passes between the ranks is counted.
+// A communicator that counts the exchanged numbers.
 struct Counted {
   Index rank() const { return inner.rank(); }
   Index size() const { return inner.size(); }
@@ -73,7 +73,7 @@ struct Counted {
   Index exchanges = 0, numbers = 0;
 };
 
-// Whether all ranks have the same tokens: whether each of their numbers is the same everywhere.
+// Whether all ranks wrote equal tokens.
 bool all_alike(Counted& ranks, const std::vector<Token>& tokens) {
   const std::vector<double> mine(tokens.begin(), tokens.end());
   std::vector<double> all(mine.size() * static_cast<std::size_t>(ranks.size()));
@@ -133,7 +133,7 @@ void generate(const Settings& settings, Counted& ranks) {
   if (!alike) throw std::runtime_error("the ranks wrote different texts");
 }
 
-// What rank 0 says, all have to say.
+// Prints the error, or the help text, on rank 0 only. All ranks return the status.
 int say(const CLI::App& app, const CLI::Error& error, Index rank) {
   std::ostringstream nowhere;
   std::ostream& out = rank == 0 ? std::cout : nowhere;
@@ -160,7 +160,7 @@ int main(int argc, char** argv) {
     }
   } catch (const std::exception& error) {
     std::cerr << "generate_mpi: " + std::string(error.what()) + "\n" << std::flush;
-    MPI_Abort(MPI_COMM_WORLD, 1);  // the other ranks may be waiting for this one
+    MPI_Abort(MPI_COMM_WORLD, 1);  // the other ranks may wait for this one
   }
   MPI_Finalize();
   return status;

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes a checkpoint of ../transformer as a TorchScript module, with its keys and values going in and out.
+"""Writes a checkpoint of ../transformer as a TorchScript module. A call takes the keys and values and returns the new ones.
 
     export.py ../transformer/weights/target.bin target.pt
 
@@ -7,9 +7,9 @@ The module has the numbers vocab_size, context_size, layers, kv_heads and head_s
 
     logits, keys, values = module(ids, keys, values, rows)
 
-ids are n tokens behind those in keys and values, which are (layers, kv_heads, tokens so far, head_size); logits are those
-after each of the last `rows` of them, and the keys and values that are returned hold n tokens more. That is all that
-torch_model.hpp asks of a module, whoever made it.
+ids are the n tokens after the tokens in keys and values, which have shape (layers, kv_heads, tokens so far, head_size).
+logits has a row after each of the last `rows` ids. The returned keys and values hold n more tokens. torch_model.hpp takes
+any module of this form.
 """
 
 import argparse
@@ -27,7 +27,7 @@ ROPE_BASE = 10000.0
 
 
 class Llama(nn.Module):
-    """The architecture of ../transformer: RMSNorm, interleaved RoPE, grouped queries, SwiGLU, one matrix for both ends."""
+    """The architecture of ../transformer: RMSNorm, interleaved RoPE, grouped queries, SwiGLU, shared embedding."""
 
     vocab_size: int
     context_size: int
@@ -51,7 +51,7 @@ class Llama(nn.Module):
         return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.epsilon) * weight
 
     def rotate(self, x: Tensor, begin: int) -> Tensor:
-        """x (heads, tokens, head_size): every pair of neighbouring channels is turned by its position's angle."""
+        """Rotates every pair of neighbouring channels of x (heads, tokens, head_size) by its position's angle."""
         end = begin + x.size(1)
         cosine, sine = self.cosines[begin:end], self.sines[begin:end]
         even, odd = x[:, :, 0::2], x[:, :, 1::2]

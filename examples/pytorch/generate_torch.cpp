@@ -1,5 +1,5 @@
-// Speculative decoding with PyTorch: continues a prompt with a TorchScript module, a smaller one drafting for it, and then
-// once more with the module alone, to compare.
+// Continues a prompt by speculative decoding with two TorchScript modules on PyTorch, and then with the target alone, to
+// compare.
 //
 //   generate_torch -m target.pt -d draft.pt -t tokenizer.bin -p "The white whale" --temperature 0
 #include <ATen/Parallel.h>
@@ -82,7 +82,7 @@ void print_row(const char* name, const Run& run, const Run& baseline) {
             << std::setw(10) << generate::fixed(run.rate() / baseline.rate(), 2) << '\n';
 }
 
-// Kernels of PyTorch may add in another order for calls of several tokens.
+// PyTorch may add in another order in calls of several tokens, so greedy texts may differ by rounding.
 bool equal_but_for_numbers(TorchModel& model, const Tokens& prompt, const Run& alone, const Run& drafted) {
   const auto parting =
       specdec::testing::explain_divergence(model, prompt, alone.result.tokens, drafted.result.tokens);
@@ -94,7 +94,7 @@ bool equal_but_for_numbers(TorchModel& model, const Tokens& prompt, const Run& a
 
 int run(const Settings& settings) {
   at::set_num_threads(settings.threads);
-  torch::jit::setGraphExecutorOptimize(false);  // which would compile anew for each length of the context
+  torch::jit::setGraphExecutorOptimize(false);  // it would recompile for each length of the context
   TorchModel model(settings.model), draft_model(settings.draft_model);
   const Tokenizer tokenizer(settings.tokenizer, model.vocab_size());
   const Tokens prompt = tokenizer.encode(settings.prompt);
@@ -125,7 +125,7 @@ int run(const Settings& settings) {
   return equal_but_for_numbers(model, prompt, alone, drafted) ? 0 : 1;
 }
 
-// Says why the program cannot go on, in one line; its status.
+// Prints the reason of a failure in one line. Returns the exit status.
 int fail(std::string message) {
   std::ranges::replace(message, '\n', ' ');
   std::cerr << "generate_torch: " << message << '\n';

@@ -1,4 +1,4 @@
-// A TorchScript module as a model of logits, with its keys and values going in and out.
+// A TorchScript module as a model of logits. Each call takes the keys and values of the context and returns the new ones.
 #pragma once
 
 #include <torch/script.h>
@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-/// A model of logits (specdec::Model) by a module of the form that export.py describes. Copies share the module and
-/// have a context each: tensors of keys and values are never written to.
-/// Throws std::runtime_error on a file that is no such module.
+/// A model of logits (specdec::Model) by a module of the form that export.py describes. Copies share the module, and each
+/// has its own context: tensors of keys and values are never written to.
+/// Throws: std::runtime_error if the file is not such a module.
 class TorchModel {
  public:
   using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -33,7 +33,7 @@ class TorchModel {
   specdec::Index vocab_size() const { return vocab_size_; }
   specdec::Index context_size() const { return context_size_; }
 
-  /// Throws what the module throws; the context is then as before.
+  /// Throws: the module's errors; the context is then as before.
   Eigen::Map<const Rows> forward(std::span<const specdec::Token> tokens, specdec::Index rows) {
     const c10::InferenceMode no_gradients;
     ids_.assign(tokens.begin(), tokens.end());

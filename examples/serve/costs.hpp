@@ -1,4 +1,4 @@
-// What calls of a batch model cost, measured before there is anything to serve.
+// Measures the costs of calls of a batch model before serving begins.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace serve {
 
 using specdec::Index;
 
-/// Seconds of a call that feeds each of `sequences` so many tokens behind a context of 64, the least of five.
+/// Seconds of a call that feeds `tokens` tokens to each of `sequences`, after a context of 64 tokens. The least of five.
 template <class Model>
 double call_time(Model& model, Index sequences, Index tokens) {
   using Clock = std::chrono::steady_clock;
@@ -37,7 +37,7 @@ double call_time(Model& model, Index sequences, Index tokens) {
   return least;
 }
 
-/// By tokens of the call, of up to `sequences` with 1 + gamma tokens each.
+/// The cost of a target call by its number of tokens, up to `sequences` times 1 + gamma.
 template <class Model>
 specdec::CostCurve target_costs(Model& model, Index sequences, Index gamma) {
   specdec::CostCurve costs;
@@ -47,7 +47,7 @@ specdec::CostCurve target_costs(Model& model, Index sequences, Index gamma) {
   return costs;
 }
 
-/// By sequences, of which each drafts a token.
+/// The cost of a draft call by its number of sequences; each sequence drafts one token.
 template <class Model>
 specdec::CostCurve draft_costs(Model& model, Index sequences) {
   specdec::CostCurve costs;

@@ -1,11 +1,11 @@
-// The rules that batches are compared by, chosen while the program runs.
+// Verification rules that are chosen at run time.
 #pragma once
 
 #include <specdec/specdec.hpp>
 
 namespace serve {
 
-/// For one line of tokens a text.
+/// For one linear draft of each text.
 struct LineRule {
   bool by_token = false;  ///< token verification in place of block verification
 
@@ -15,7 +15,7 @@ struct LineRule {
   }
 };
 
-/// For several independent lines a text: SpecTr's K-SEQ, or the recursive rejection of SpecInfer.
+/// For several independent linear drafts of each text: SpecTr's K-SEQ, or SpecInfer's recursive rejection.
 struct LinesRule {
   bool by_k_seq = false;
 

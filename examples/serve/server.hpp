@@ -1,4 +1,4 @@
-// Texts that come and go through a batch.
+// Serves requests by a batch: texts join when they arrive, and leave when they are done.
 #pragma once
 
 #include <algorithm>
@@ -21,16 +21,16 @@ using specdec::Token;
 using Tokens = std::vector<Token>;
 using Generator = std::mt19937_64;
 
-/// A text that is asked for.
+/// A request for a text.
 struct Request {
   Tokens prompt;
-  double arrives = 0;  ///< seconds after the first may have come
+  double arrives = 0;  ///< seconds after the start
 };
 
-/// A text that has been written, and its times in seconds.
+/// A finished text, and its times in seconds.
 struct Served {
   Tokens tokens;
-  double waited = 0;  ///< from its arrival until it took part
+  double waited = 0;  ///< from its arrival until it joined the batch
   double took = 0;    ///< from its arrival to its end
 };
 
@@ -46,7 +46,8 @@ struct Outcome {
   }
 };
 
-/// Requests come at `rate` a second: as a Poisson process, the same for the same seed. All at once where it is 0.
+/// Sets the arrivals to a Poisson process of `rate` requests a second, which depends on the seed only. At rate 0 all
+/// requests arrive at once.
 inline void let_arrive(std::vector<Request>& requests, double rate, std::uint64_t seed) {
   Generator generator(seed);
   double now = 0;
@@ -56,12 +57,12 @@ inline void let_arrive(std::vector<Request>& requests, double rate, std::uint64_
   }
 }
 
-/// The generator of the text of that number: that of a program that writes it alone, with this seed and its number.
+/// The generator of text number `number`. A program that writes this text alone uses this generator, too.
 inline Generator generator_of(std::uint64_t seed, Index number) {
   return Generator(seed + static_cast<std::uint64_t>(number));
 }
 
-/// Has a batch model make its contexts for so many sequences, before anybody waits for them.
+/// Makes a batch model create the contexts of `sequences` sequences, before requests wait for them.
 template <class Model>
 void make_contexts(Model& model, Index sequences) {
   const Tokens token{0};
@@ -72,7 +73,7 @@ void make_contexts(Model& model, Index sequences) {
 }
 
 /// Writes all texts, up to `most` at a time, each with its own generator.
-/// Throws: what has gone wrong with the first text that failed.
+/// Throws: the error of the first text that failed.
 template <class Batch, class Executor>
 Outcome run(Batch& batch, std::span<const Request> requests, Index most, const specdec::Options& options,
             std::uint64_t seed, Executor& for_each) {
@@ -92,7 +93,7 @@ Outcome run(Batch& batch, std::span<const Request> requests, Index most, const s
     }
     for (const specdec::Finished& finished : batch.step(for_each)) {
       if (finished.error) std::rethrow_exception(finished.error);
-      const auto number = static_cast<std::size_t>(finished.sequence);  // they are added in their order
+      const auto number = static_cast<std::size_t>(finished.sequence);  // texts were added in this order
       outcome.texts[number].tokens = finished.result.tokens;
       outcome.texts[number].took = now() - requests[number].arrives;
     }

@@ -1,4 +1,4 @@
-// A few threads that share work.
+// An executor with its own threads.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace serve {
 
 using specdec::Index;
 
-/// An executor: f(0), ..., f(n − 1) on so many threads, of which the one that asks is the first.
+/// An executor: calls f(0), ..., f(n − 1) on `count` threads, including the calling thread.
 class Threads {
  public:
   explicit Threads(Index count) {

@@ -1,4 +1,5 @@
-// Checkpoints of llama2.c: every format gives back what was written, and a broken file is a line that says why.
+// Checkpoints of llama2.c: every format returns the weights that were written, and a broken file gives one line that says
+// why.
 #include "transformer/checkpoint.hpp"
 
 #include <Eigen/Core>
@@ -28,7 +29,7 @@ namespace {
 
 const Shape small{24, 20, 2, 4, 2, 300, 24, true};
 
-// What reading the bytes as a checkpoint throws, behind the name of the file.
+// The error of reading the bytes as a checkpoint, without the file name before it.
 std::string error_of(const std::string& bytes) {
   const TemporaryFile file(bytes);
   const std::string message = support::message_of<std::runtime_error>([&] {
@@ -111,7 +112,7 @@ TEST_CASE("Checkpoint: files that are plainly something else") {
                            "ber")) == no + "\"..be\"");
   CHECK(error_of(beginning("GGUF\3")) == no + "\"GGUF\"");
   CHECK(error_of(beginning("PK\3\4")) == no + "\"PK..\"");
-  // Numbers that might be meant as such are complained about one by one.
+  // These bytes could be a real dim, so the numbers are checked one by one.
   CHECK(error_of(beginning("PK\3\5"))
             .starts_with("expected about 1.69756e+17 bytes for a model of dim 84101968, "));
   CHECK(error_of(beginning(std::string("abc\0", 4))) == "dim = 6513249 is no multiple of n_heads = 4");
@@ -145,14 +146,14 @@ TEST_CASE("Checkpoint: a context out of all proportion to the file is refused be
            std::to_string((1 << 28) + 16 * bytes.size()) + " that a model of " +
            std::to_string(bytes.size()) + " bytes may have";
   };
-  // Keys and values of 60 layers: of 4 numbers each, which are padded to 16 in one of the two.
+  // Keys and values of 60 layers: 4 numbers each, padded to 16 in one of the two.
   const std::string deep = RandomModel(Shape{4, 4, 60, 1, 1, 10, 24, true}, 8).versioned<float>();
   CHECK(error_of(deep) == "unnamed: ");
   CHECK(error_at(deep, 1 << 15) == "unnamed: ");  // 160 MB
   CHECK(error_at(deep, 1 << 16) ==
         refused(deep, "65536", std::to_string(65536 * 4 * (60 * (4 + 16) + 16 + 4))));
   CHECK(error_at(deep, 1 << 20) == refused(deep, "1048576", "5117050880"));
-  // The scores of 16 tokens for 100 heads that share their keys.
+  // The scores of 16 tokens for 100 heads with shared keys.
   const std::string wide = RandomModel(Shape{200, 4, 1, 100, 1, 10, 24, true}, 9).versioned<float>();
   CHECK(error_at(wide, 1 << 15) == "unnamed: ");  // 212 MB
   CHECK(error_at(wide, 1 << 16) ==

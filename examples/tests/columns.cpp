@@ -1,4 +1,4 @@
-// A transformer cut by vocabulary: the pieces' columns, side by side, are the whole model's logits, to the bit.
+// A transformer that is split by vocabulary: the columns of all parts together are the whole model's logits, to the bit.
 #include "transformer/columns.hpp"
 
 #include <Eigen/Core>
@@ -39,7 +39,7 @@ TEST_CASE("ranks share the tokens of a vocabulary out by whole panels") {
 
 TEMPLATE_TEST_CASE("pieces of a transformer make up its logits", "", float, Eigen::half) {
   for (const bool shared : {true, false})
-    for (const Index ranks : {1, 3, 4}) {  // of three panels: one rank may have none
+    for (const Index ranks : {1, 3, 4}) {  // there are three panels, so one rank may have none
       const TemporaryFile file(
           RandomModel(Shape{12, 20, 2, 2, 1, 37, 80, shared}, 5).template versioned<float>());
       const auto weights = Weights<TestType>::read(file.path());

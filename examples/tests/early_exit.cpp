@@ -1,5 +1,5 @@
-// Drafting with the target's own first layers. The oracles: the formulae with fewer layers, a plain transformer that
-// no drafter shares, and the target's law.
+// Drafting with the target's own first layers. The oracles: the formulae with fewer layers, a plain transformer that no
+// drafter uses, and the target's law.
 #include "transformer/early_exit.hpp"
 
 #include <Eigen/Core>
@@ -68,12 +68,12 @@ TEST_CASE("peek: the logits of the formulae with fewer layers, and of the tokens
     const auto behind = std::span(tokens).subspan(5);
     CHECK(model.peek(behind.first(3), 2, layers).cast<double>().isApprox(rows_of(6, 2), 1e-4));
     CHECK(model.peek(behind, 1, layers).cast<double>().isApprox(rows_of(11, 1), 1e-4));
-    CHECK(model.peek(behind, 7, layers).cast<double>().isApprox(rows_of(5, 7), 1e-4));  // all of it known
+    CHECK(model.peek(behind, 7, layers).cast<double>().isApprox(rows_of(5, 7), 1e-4));  // all known before
     CHECK(model.length() == 5);
   }
 }
 
-// Whatever was looked at in between: other tokens, other layers, more or fewer than are fed then.
+// In between, peek() gets other tokens, other layers, and more or fewer tokens than are then fed.
 TEST_CASE("the rows of forward and of peek are those of a transformer of its own, to the bit") {
   const RandomModel random(shape, 3);
   Transformer<float> shared = transformer_of(random), plain = shared;
@@ -97,7 +97,7 @@ TEST_CASE("the rows of forward and of peek are those of a transformer of its own
       Transformer<float> fresh = plain;
       REQUIRE(same_bits(shared.peek(ahead, rows, layers), fresh.peek(ahead, rows, layers)));
     }
-    if (rng() % 4 == 0) keep(std::ssize(context) - 1);  // the looks were at the places behind, then
+    if (rng() % 4 == 0) keep(std::ssize(context) - 1);  // then the peeks were one place too far
     const Index rows = 1 + static_cast<Index>(rng() % next.size());
     REQUIRE(same_bits(shared.forward(next, rows), plain.forward(next, rows)));
     context.insert(context.end(), next.begin(), next.end());
@@ -128,7 +128,7 @@ TEST_CASE("features: what the rows of the last call were made of") {
   CHECK(rest.cast<double>().isApprox(logits_of(model.features()), 1e-4));
 }
 
-TEST_CASE("an exit behind the last layer is the target: all it drafts is accepted") {
+TEST_CASE("an exit after the last layer is the target: every drafted token is accepted") {
   Transformer<float> target = transformer_of(RandomModel(shape, 7));
   EarlyExit exit(target, 4);
   std::mt19937_64 rng{8};
@@ -142,7 +142,7 @@ TEST_CASE("an exit behind the last layer is the target: all it drafts is accepte
 
 namespace {
 
-// Where it pauses, the policy asks for nothing now and then, and the target goes on alone.
+// If `pauses`, this policy asks for no draft at every third step, and the target goes on alone.
 struct Pausing {
   Index next(Index most) { return pauses && steps++ % 3 == 2 ? 0 : most; }
   void observe(const StepRecord&) {}
@@ -150,7 +150,7 @@ struct Pausing {
   int steps = 0;
 };
 
-// Block verification that fails at every other step, if it is to fail.
+// Block verification. If `fails`, it throws at every other step.
 struct Failing {
   Verdict judge(const auto& drafted, auto& chance) const {
     if (fails && ++*calls % 2 == 1) throw std::runtime_error("verifier");
@@ -225,8 +225,8 @@ TEST_CASE("what is written with early exits follows the target's distribution, t
 
 namespace {
 
-// A head on the target's features, as EAGLE's and Medusa's are: this one knows what they are and proposes what the
-// target has just said, which is the least that such a head can do.
+// A head on the target's features, like EAGLE's and Medusa's. It recomputes the target's last logits from the features and
+// drafts their likeliest token: the least that such a head can do.
 class Head {
  public:
   explicit Head(const Transformer<float>& target, const RandomModel& weights)
@@ -268,7 +268,7 @@ TEST_CASE("a drafter can read the features of the target's last call when it obs
   SpecDec decoder{sampled(target, 0), head};
   decoder.generate(Tokens{1, 2, 3}, {.max_new_tokens = 30, .gamma = 1}, rng);
   CHECK(head.calls_ > 10);
-  CHECK(head.right_ == head.calls_ - 1);  // each but the last, which no draft followed
+  CHECK(head.right_ == head.calls_ - 1);  // all but the last, because no draft followed it
 }
 
 TEST_CASE("early exits: what is refused, and that nothing has changed then") {

@@ -1,5 +1,5 @@
-// A llama.cpp in little, behind the declarations of llama_declarations: a cache of cells that belong to sequences, the
-// rules of today's llama.cpp for what a batch may hold, and logits that tell any two texts apart.
+// A small fake of llama.cpp for the declarations in llama_declarations: a cache of cells that belong to sequences, the
+// rules of today's llama.cpp for a batch, and logits that differ for any two texts.
 #pragma once
 
 #include <ggml-backend.h>
@@ -22,7 +22,7 @@ namespace fake_llama {
 inline constexpr int vocab_size = 5, trained_context = 40;
 using Logits = std::array<float, vocab_size>;
 
-/// Behind a text, the logits.
+/// A text and the logits after it.
 class Text {
  public:
   void add(llama_token token) {
@@ -45,29 +45,29 @@ struct Cell {
   llama_token token;
   std::vector<llama_seq_id> sequences;
   bool operator==(const Cell&) const = default;
-  /// (libc++ 16 has no <=> of vectors.)
+  /// Written out, because libc++ 16 has no <=> for vectors.
   bool operator<(const Cell& other) const {
     return std::tie(position, token, sequences) < std::tie(other.position, other.token, other.sequences);
   }
 };
 
-/// What can be seen and set from outside. A new context sets it back.
+/// The state that tests read and set. A new context resets it.
 struct State {
-  int calls = 0;                 // of any context
-  int outputs = 0;               // of how many tokens the last call was asked for logits
-  int calls_until_failure = -1;  // −1: none fails; a call that fails has taken a part of its tokens in
+  int calls = 0;                 // calls of all contexts
+  int outputs = 0;               // the number of tokens with wanted logits in the last call
+  int calls_until_failure = -1;  // −1: no call fails; a failing call has stored a part of its tokens
   bool removes = true;
   bool loads = true;
 };
 inline State state;
 
-/// Whether what is loaded is a recurrent model, whose contexts forget all of a sequence or nothing.
+/// Whether loaded models are recurrent. Their contexts forget all tokens of a sequence, or none.
 inline bool recurrent = false;
 
-/// Those that there are, the oldest first.
+/// All contexts, the oldest first.
 inline std::vector<llama_context*> contexts;
 
-/// How many samplers there are, and whether one was given a token that its grammar does not allow, which ends a program.
+/// The number of samplers, and whether one got a token that its grammar forbids. (In llama.cpp this ends the program.)
 inline int samplers = 0;
 inline bool aborted = false;
 
@@ -90,7 +90,7 @@ struct llama_context {
     return end;
   }
 
-  // What a sequence holds before a position, in order; each position is held once.
+  // The tokens of a sequence before a position, in order. Each position must be there exactly once.
   std::vector<llama_token> text(llama_seq_id sequence, llama_pos position) const {
     std::vector<llama_token> text(static_cast<std::size_t>(position), -1);
     for (const fake_llama::Cell& cell : cells)
@@ -99,7 +99,8 @@ struct llama_context {
     return text;
   }
 
-  // Whether the token may follow: its sequences hold the same, with nothing missing or to come.
+  // Whether a token may stand here: its sequences hold equal texts up to this position, without gaps and without later
+  // tokens.
   bool fits(llama_pos position, std::span<const llama_seq_id> sequences) const {
     return !sequences.empty() && std::ranges::all_of(sequences, [&](llama_seq_id s) {
       return s >= 0 && s < static_cast<llama_seq_id>(params.n_seq_max) && end(s) == position &&
@@ -142,7 +143,7 @@ struct llama_context {
   }
 };
 
-// A grammar of one text: for each of its tokens a digit, or * for any, and behind them the last token, again and again.
+// A grammar of one text: a digit for each token, or * for any token, and then the last token again and again.
 struct llama_sampler {
   std::string text;
   std::size_t at = 0;
@@ -154,7 +155,7 @@ struct llama_sampler {
   }
 };
 
-// Inline, as several tests include them.
+// Inline, because several tests include them.
 extern "C" {
 
 inline void ggml_backend_load_all() {}
@@ -202,7 +203,7 @@ inline void llama_memory_seq_cp(llama_memory_t memory, llama_seq_id owner, llama
                                 llama_pos to) {
   reinterpret_cast<llama_context*>(memory)->share(owner, other, from, to);
 }
-// The state of a sequence is its tokens, one after the other.
+// The state of a sequence is its tokens, one after another.
 inline size_t llama_state_seq_get_size(llama_context* context, llama_seq_id sequence) {
   return sizeof(llama_token) * static_cast<size_t>(context->end(sequence));
 }

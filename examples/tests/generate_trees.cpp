@@ -1,4 +1,4 @@
-// What the program generate makes of trees: their shapes, and the line that is shown of one.
+// The trees of the program generate: their shapes, and the line that it shows of a tree.
 #include <stdexcept>
 #include <vector>
 
@@ -31,7 +31,7 @@ TEST_CASE("spares are what stands beside a trunk") {
   CHECK(generate::text_of({8, 4, 1}) == "8,4,1");
 }
 
-// 10 and 11 follow the context, 12 and 13 the first of them, 14 the second, 15 token 13.
+// 10 and 11 follow the context, 12 and 13 follow 10, 14 follows 11, and 15 follows 13.
 const Tokens tokens{10, 11, 12, 13, 14, 15};
 const std::vector<Index> parents{-1, -1, 0, 0, 1, 3};
 
@@ -41,13 +41,13 @@ TEST_CASE("of a tree the accepted way is shown, and what the eldest children wou
   CHECK(last.drafted == Tokens{10, 12});
   CHECK(last.verdict.accepted == 0);
   CHECK(last.verdict.token == 7);
-  last.set(tokens, parents, {2, 7});  // behind 11
+  last.set(tokens, parents, {2, 7});  // after 11
   CHECK(last.drafted == Tokens{11, 14});
   CHECK(last.verdict.accepted == 1);
-  last.set(tokens, parents, {4, 7});  // behind 10 and 13
+  last.set(tokens, parents, {4, 7});  // after 10 and 13
   CHECK(last.drafted == Tokens{10, 13, 15});
   CHECK(last.verdict.accepted == 2);
-  last.set(tokens, parents, {6, 7});  // behind a leaf
+  last.set(tokens, parents, {6, 7});  // after a leaf
   CHECK(last.drafted == Tokens{10, 13, 15});
   CHECK(last.verdict.accepted == 3);
   last.set({}, std::vector<Index>{}, {0, 7});

@@ -1,5 +1,5 @@
-// examples/llama_cpp/llama_api.hpp, against llama.cpp's interface as it was called over time: of each there is a fake
-// that notes what it is asked.
+// examples/llama_cpp/llama_api.hpp with the interface of three versions of llama.cpp. Each has a fake that records its
+// calls.
 #include "llama_cpp/llama_api.hpp"
 
 #include <string>
@@ -19,7 +19,7 @@ void note(const char* function, auto... numbers) {
 
 bool note_removal(const char* function, int sequence, llama_pos from, llama_pos to) {
   note(function, sequence, from, to);
-  return from != 13;  // what the fakes cannot do
+  return from != 13;  // the fakes fail at 13
 }
 
 namespace today {
@@ -35,7 +35,7 @@ bool llama_memory_seq_rm(Memory*, int sequence, llama_pos from, llama_pos to) {
 void llama_memory_seq_cp(Memory*, int owner, int other, llama_pos from, llama_pos to) {
   note("llama_memory_seq_cp", owner, other, from, to);
 }
-// Still there, but out of favour.
+// Deprecated, but still there.
 [[maybe_unused]] bool llama_kv_self_seq_rm(Context*, int sequence, llama_pos from, llama_pos to) {
   return note_removal("llama_kv_self_seq_rm", sequence, from, to);
 }

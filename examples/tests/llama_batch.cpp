@@ -1,5 +1,5 @@
-// examples/llama_cpp/llama_batch.hpp over a llama.cpp in little: rows and texts of many sequences are those of each alone,
-// and what fails changes nothing.
+// examples/llama_cpp/llama_batch.hpp over a small fake of llama.cpp: rows and texts of many sequences equal those of each
+// sequence alone, and a failing call changes nothing.
 #include "llama_cpp/llama_batch.hpp"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ BatchFeed line(Index sequence, const Tokens& tokens, Index rows, Index from = 0)
   return {{.tokens = tokens, .from = from, .rows = rows}, sequence};
 }
 
-// What each of llama.cpp's sequences holds, the longest first. Each token is to lie in one of them.
+// The tokens of each sequence of llama.cpp, the longest first. Each token must be in exactly one sequence.
 std::vector<Tokens> held() {
   const llama_context& context = *fake_llama::contexts.back();
   std::map<llama_seq_id, Tokens> texts;
@@ -65,7 +65,7 @@ std::vector<Tokens> held() {
 }  // namespace
 
 TEST_CASE(
-    "on llama.cpp rows of a batch are those behind each sequence's text, in one call of exactly these rows") {
+    "on llama.cpp rows of a batch are those after each sequence's text, in one call of exactly these rows") {
   std::mt19937 generator(1);
   const auto below = [&](Index n) { return static_cast<Index>(generator() % static_cast<unsigned>(n)); };
   constexpr Index most = 4, context = 30, cells = 100;
@@ -127,8 +127,8 @@ TEST_CASE(
     REQUIRE(held() == expected);
     CHECK(llama.held() == sum);
   }
-  CHECK(next > 50);         // numbers, and no more ids than there are
-  CHECK(longest_call > 8);  // llama.cpp parts it by itself
+  CHECK(next > 50);         // many sequence numbers for the few ids of llama.cpp
+  CHECK(longest_call > 8);  // llama.cpp splits such a call by itself
 }
 
 TEST_CASE("texts of a batch on llama.cpp are what they are alone, whichever call fails") {
@@ -145,7 +145,7 @@ TEST_CASE("texts of a batch on llama.cpp are what they are alone, whichever call
     alone.push_back(decoder.generate(prompts[i], options, generator).tokens);
   }
   CHECK(alone[2].size() < 25);
-  // Five texts, two of them later than the others, through three sequences of llama.cpp's; the number of calls.
+  // Writes five texts with three sequences of llama.cpp; two texts join later. Returns the number of calls.
   const auto serve = [&](int failing) {
     constexpr std::array<std::size_t, 5> order{0, 1, 2, 1, 0};
     const LlamaBatch::Options room{.sequences = 3};
@@ -167,7 +167,7 @@ TEST_CASE("texts of a batch on llama.cpp are what they are alone, whichever call
         }
       } catch (const std::runtime_error& error) {
         CHECK(std::string(error.what()).find("could not decode") != std::string::npos);
-        REQUIRE(++failed == 1);  // goes on as if nothing had been
+        REQUIRE(++failed == 1);  // the batch goes on after the failure
       }
     }
     CHECK(finished == 5);
@@ -243,10 +243,10 @@ TEST_CASE("what could not be taken back costs its own sequence, until it can") {
 
   state.removes = false;
   state.calls_until_failure = 0;
-  refuses(2, 3);  // it fails, and cannot be undone
+  refuses(2, 3);  // the call fails and cannot be undone
   refuses(2, 3);
   llama.release(2);
-  CHECK_THROWS_AS(llama.forward(std::vector{line(3, {1}, 1)}), std::length_error);  // as the id is not empty
+  CHECK_THROWS_AS(llama.forward(std::vector{line(3, {1}, 1)}), std::length_error);  // the id is not empty
   state.removes = true;
   CHECK(is_behind(llama.forward(std::vector{line(3, {0}, 1)}).row(0), Tokens{0}));
   CHECK(held() == std::vector<Tokens>{{0}, {1, 2, 4}});

@@ -1,5 +1,5 @@
-// examples/llama_cpp/llama_grammar.hpp over a llama.cpp in little: what it forbids, how it goes back, and that no sampler is
-// left behind.
+// examples/llama_cpp/llama_grammar.hpp over a small fake of llama.cpp: the forbidden tokens, the rollback, and that every
+// sampler is freed.
 #include "llama_cpp/llama_grammar.hpp"
 
 #include <limits>
@@ -62,7 +62,7 @@ TEST_CASE("a grammar of llama.cpp is a processor, which goes back by clones") {
     CHECK(allowed(grammar) == "01234");
     CHECK(grammar.push(0));
     CHECK(grammar.push(3));
-    for (int n = 0; n < 100; ++n) CHECK(grammar.push(4));  // the end, and again
+    for (int n = 0; n < 100; ++n) CHECK(grammar.push(4));  // the end may repeat
     CHECK(allowed(grammar) == "4");
     CHECK(!grammar.push(0));
     grammar.pop(102);

@@ -1,4 +1,5 @@
-// examples/llama_cpp/llama_model.hpp over a llama.cpp in little: what its calls return, and what they leave behind.
+// examples/llama_cpp/llama_model.hpp over a small fake of llama.cpp: what its calls return, and what they leave in the
+// cache.
 #include "llama_cpp/llama_model.hpp"
 
 #include <algorithm>
@@ -39,7 +40,7 @@ bool is_behind(const auto& row, const Tokens& text) {
   return true;
 }
 
-// All that the context holds, each token in the cell of each sequence.
+// All tokens of the context, with one cell for each sequence of a token.
 std::vector<fake_llama::Cell> held() {
   std::vector<fake_llama::Cell> cells = fake_llama::contexts.back()->cells;
   for (fake_llama::Cell& cell : cells) std::ranges::sort(cell.sequences);
@@ -55,7 +56,7 @@ std::vector<fake_llama::Cell> held_by_all(const Tokens& text, int sequences) {
   return cells;
 }
 
-// A tree that grows, beside the text that it stands behind.
+// A growing tree, and the text before it.
 struct Grown {
   Tokens context, tokens;
   Numbers parents;
@@ -184,7 +185,7 @@ TEST_CASE("what a context has no room for is refused, and said") {
   CHECK_THROWS_AS(model({.context = 8, .sequences = 0}), std::invalid_argument);
 }
 
-TEST_CASE("nothing goes on behind what could not be removed, until it is") {
+TEST_CASE("no call goes on after tokens that could not be removed, until they are") {
   LlamaModel llama = model({.context = 30, .sequences = 3});
   llama.forward(Tokens{1, 2}, 1);
   llama.forward(Tokens{3, 4}, Numbers{-1, -1}, 1);

@@ -1,4 +1,4 @@
-// Recurrent models over a llama.cpp in little, which forgets all or nothing of them: their rows are those behind the text.
+// Recurrent models over a small fake of llama.cpp, which cannot roll them back: rows are right for the text before them.
 #include "llama_cpp/llama_recurrent.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ using Tokens = std::vector<specdec::Token>;
 
 namespace {
 
-// While there is one, what is loaded is a recurrent model, or none.
+// While an object lives, all loaded models are recurrent, or none is.
 struct Kind {
   explicit Kind(bool recurrent) { fake_llama::recurrent = recurrent; }
   Kind(const Kind&) = delete;
@@ -49,7 +49,7 @@ bool is_behind(const auto& row, std::span<const specdec::Token> text) {
 
 }  // namespace
 
-TEST_CASE("a row on llama.cpp is that behind the text, be the model recurrent or not, and whatever fails") {
+TEST_CASE("a row on llama.cpp is the one after the text, for recurrent models and others, whatever fails") {
   for (const bool recurrent : {true, false}) {
     const Kind kind(recurrent);
     std::mt19937 generator(1);

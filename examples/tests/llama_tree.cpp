@@ -18,7 +18,7 @@ using Shared = std::vector<std::array<Index, 3>>;
 
 namespace {
 
-// What share() is asked for.
+// Grows the tree, and returns the calls of share().
 Shared grow(LlamaTree& tree, const Numbers& parents) {
   Shared shared;
   tree.grow(parents, [&](Index owner, Index other, Index depth) { shared.push_back({owner, other, depth}); });

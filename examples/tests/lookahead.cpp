@@ -1,5 +1,5 @@
-// A worked case of a drafter that learns from the rows that the target gives. The oracles: its definition, from a record of
-// every guess, and the target's law.
+// The lookahead drafter, which learns from the target's rows. The oracles: its definition, from a record of every guess, and
+// the target's law.
 #include "drafters/lookahead.hpp"
 
 #include <algorithm>
@@ -37,14 +37,14 @@ Tokens propose(LookaheadDrafter& drafter, std::span<const Token> context, Index 
   return tokens;
 }
 
-// Rows over 50 tokens with the given argmax each.
+// Rows over 50 tokens; row i has argmax best[i].
 Eigen::MatrixXd rows_of(const Tokens& best) {
   Eigen::MatrixXd rows = Eigen::MatrixXd::Constant(std::ssize(best), 50, 0.01);
   for (Index i = 0; i < rows.rows(); ++i) rows(i, best[static_cast<std::size_t>(i)]) = 0.51;
   return rows;
 }
 
-// With an n-gram that no trail is long enough for the pool stays empty.
+// N-grams of 20 tokens are longer than any trail here, so the pool stays empty.
 constexpr LookaheadDrafter::Options jacobi{.ngram = 20, .text = false};
 
 }  // namespace
@@ -61,12 +61,12 @@ TEST_CASE("a pool keeps the latest n-grams of each first token, each once") {
   pool.add(Tokens{2, 6, 7});
   CHECK(rest(1) == Tokens{4, 5});
   CHECK(rest(2) == Tokens{6, 7});
-  CHECK(rest(1, 2) == Tokens{2, 3});  // the guess speaks for the older one
+  CHECK(rest(1, 2) == Tokens{2, 3});  // the older one agrees with the guess
   CHECK(rest(1, 9) == Tokens{4, 5});
-  pool.add(Tokens{1, 2, 3});  // again: the latest now
+  pool.add(Tokens{1, 2, 3});  // added again, it becomes the latest
   CHECK(rest(1) == Tokens{2, 3});
   CHECK(rest(1, 4) == Tokens{4, 5});
-  pool.add(Tokens{1, 2, 8});  // 1 4 5 has to go
+  pool.add(Tokens{1, 2, 8});  // drops 1 4 5
   CHECK(rest(1, 4) == Tokens{2, 8});
   CHECK(rest(1, 2) == Tokens{2, 8});
   pool.add(Tokens{1, 4, 5});
@@ -81,17 +81,17 @@ TEST_CASE("first guesses: the last gamma tokens over again") {
   CHECK(propose(drafter, Tokens{}, 3).empty());
 }
 
-TEST_CASE("the target's answers behind the stop are the next guesses, each in its place") {
+TEST_CASE("the target's answers after the stop are the next guesses, each in its place") {
   LookaheadDrafter drafter(jacobi);
   CHECK(propose(drafter, Tokens{5, 6, 7}, 4) == Tokens{5, 6, 7, 5});
-  // One accepted, then 9: the rows after it answer for the places after the 9.
+  // One token is accepted, then comes 9: the later rows are guesses for the places after the 9.
   drafter.observe(rows_of({40, 41, 20, 21, 22}), Tokens{5, 6, 7, 5}, {}, {1, 9});
   drafter.truncate(4);
   CHECK(propose(drafter, Tokens{5, 6, 7, 5, 9}, 4) == Tokens{20, 21, 22, 9});
   drafter.observe(rows_of({40, 31, 32, 33, 34}), Tokens{20, 21, 22, 9}, {}, {0, 30});
   drafter.truncate(5);
   CHECK(propose(drafter, Tokens{5, 6, 7, 5, 9, 30}, 4) == Tokens{31, 32, 33, 34});
-  CHECK(propose(drafter, Tokens{5, 6, 7, 5, 9, 30}, 2) == Tokens{31, 32});  // asked for again
+  CHECK(propose(drafter, Tokens{5, 6, 7, 5, 9, 30}, 2) == Tokens{31, 32});  // guesses stay
   drafter.observe(rows_of({31, 32, 10}), Tokens{31, 32}, {}, {2, 10});  // full acceptance: no guess is left
   CHECK(propose(drafter, Tokens{5, 6, 7, 5, 9, 30, 31, 32, 10}, 2) == Tokens{32, 10});
 }
@@ -110,7 +110,7 @@ TEST_CASE("a guess is passed by where the text grows without a draft") {
   CHECK(propose(drafter, Tokens{1, 2, 3, 4, 10, 45, 46, 47, 48}, 2) == Tokens{47, 48});
   guess();
   propose(drafter, Tokens{1, 2, 3, 4, 10, 45}, 0);
-  drafter.observe(rows_of({46}), Tokens{}, {}, {0, 46});  // a call without a draft takes no guess away
+  drafter.observe(rows_of({46}), Tokens{}, {}, {0, 46});  // a call without a draft drops no guess
   CHECK(propose(drafter, Tokens{1, 2, 3, 4, 10, 45, 46}, 2) == Tokens{13, 14});
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("guesses end with their text") {
   drafter.truncate(2);  // rolled back
   CHECK(propose(drafter, Tokens{1, 2, 8, 9}, 2) == Tokens{8, 9});
   guess();
-  CHECK(propose(drafter, Tokens{1, 2, 3}, 2) == Tokens{2, 3});  // the step came to nothing
+  CHECK(propose(drafter, Tokens{1, 2, 3}, 2) == Tokens{2, 3});  // the step failed, and the text is unchanged
   guess();
   drafter.clear();
   CHECK(propose(drafter, Tokens{1, 2, 3, 10}, 2) == Tokens{3, 10});
@@ -140,27 +140,27 @@ TEST_CASE("guesses that followed one another go into the pool") {
   drafter.observe(rows_of({1, 10, 11, 12}), Tokens{5, 6, 7}, {}, {0, 1});
   CHECK(propose(drafter, Tokens{5, 6, 7, 1}, 3) == Tokens{10, 11, 12});
   drafter.observe(rows_of({5, 20, 21, 22}), Tokens{10, 11, 12}, {}, {0, 5});
-  // 5 was answered by 10, and that by 20; and so on.
+  // The target answered 10 to 5, then 20 to 10, and so on.
   CHECK(propose(drafter, Tokens{5, 6, 7, 1, 5}, 3) == Tokens{10, 20, 22});
   drafter.truncate(0);
   CHECK(propose(drafter, Tokens{6}, 3) == Tokens{11, 21, 21});
   drafter.truncate(0);
   CHECK(propose(drafter, Tokens{7}, 1) == Tokens{12});
   drafter.truncate(0);
-  CHECK(propose(drafter, Tokens{10}, 1) == Tokens{10});  // two tokens are no n-gram yet
+  CHECK(propose(drafter, Tokens{10}, 1) == Tokens{10});  // two tokens are not an n-gram yet
 }
 
 TEST_CASE("a proposal goes on along the pool, then with the guesses, then with first guesses") {
   LookaheadDrafter drafter{{.ngram = 3, .text = true}};
-  // The text has 1 2 3 and 2 3 1; nothing begins with the 3 that is proposed.
+  // The text has the n-grams 1 2 3 and 2 3 1; none begins with the drafted 3.
   CHECK(propose(drafter, Tokens{1, 2, 3, 1}, 5) == Tokens{2, 3, 3, 1, 2});
   drafter.observe(rows_of({9, 30, 31, 32, 33, 34}), Tokens{2, 3, 3, 1, 2}, {}, {0, 9});
   CHECK(propose(drafter, Tokens{1, 2, 3, 1, 9}, 6) == Tokens{30, 31, 32, 33, 34, 30});
   drafter.observe(rows_of({1, 2, 41, 42, 43, 44, 45}), Tokens{30, 31, 32, 33, 34, 30}, {}, {0, 1});
-  // 1 9 1 is the latest, but the guess is 2; it was 30 that answered 1 2, and nothing begins with that.
+  // 1 9 1 is the latest n-gram, but the guess is 2. So 1 2 30 is drafted, and no n-gram begins with 30.
   CHECK(propose(drafter, Tokens{1, 2, 3, 1, 9, 1}, 6) == Tokens{2, 30, 42, 43, 44, 45});
   drafter.observe(rows_of({7, 8, 41, 42, 43, 44, 45}), Tokens{2, 30, 42, 43, 44, 45}, {}, {0, 7});
-  CHECK(propose(drafter, Tokens{1, 2, 3, 1, 9, 1, 7, 1}, 4) == Tokens{7, 1, 7, 1});  // no 1 41
+  CHECK(propose(drafter, Tokens{1, 2, 3, 1, 9, 1, 7, 1}, 4) == Tokens{7, 1, 7, 1});  // no n-gram 1 41
 }
 
 TEST_CASE("the rest of a text's n-gram is cut to gamma") {
@@ -199,7 +199,7 @@ TEST_CASE("rows of any kind are observed; one that is no distribution ends the g
 
 namespace {
 
-// The definition: every token ever guessed, with the one that it answers; every n-gram ever pooled.
+// The drafter's definition: a record of every guess with the token that it answers, and of every n-gram of the pool.
 class Record {
  public:
   explicit Record(const LookaheadDrafter::Options& options) : options_(options) {}
@@ -331,7 +331,7 @@ TEST_CASE("lookahead is what its definition gives, as texts grow, end and are cu
         const Index gamma = static_cast<Index>(uniform01(rng) * 7);
         Tokens drafted = propose(drafter, context, gamma);
         REQUIRE(drafted == record.propose(context, gamma));
-        if (dice > 0.9) continue;  // a loop that does not observe
+        if (dice > 0.9) continue;  // a loop that never calls observe()
         if (dice > 0.85 && !drafted.empty()) drafted.back() = token();
         Tokens answers;
         while (answers.size() <= drafted.size()) answers.push_back(token());
@@ -351,13 +351,13 @@ TEST_CASE("lookahead is what its definition gives, as texts grow, end and are cu
 TEST_CASE(
     "lookahead in the loop: the target's answers to wrong drafts are drafted, and the text is its own") {
   testing::TableModel<>::Rows rows = testing::TableModel<>::Rows::Zero(9, 8);
-  for (Index x = 0; x < 9; ++x) rows(x, x % 8) = 1;  // counts up, over and over
+  for (Index x = 0; x < 9; ++x) rows(x, x % 8) = 1;  // counts up, again and again
   testing::TableModel<> target(rows, 1);
   SpecDec decoder{target, LookaheadDrafter{{.ngram = 2, .text = false}}, ArgmaxVerifier{}};
   std::mt19937_64 rng{1};
   const Result r = decoder.generate(Tokens{0}, {.max_new_tokens = 48, .gamma = 3}, rng);
   for (std::size_t i = 0; i < r.tokens.size(); ++i) CHECK(r.tokens[i] == static_cast<Token>((i + 1) % 8));
-  // Once round every answer is new; from then on all is in the pool.
+  // In the first round every answer is new; then the pool has all n-grams.
   CHECK(r.stats.target_calls == 8 + 40 / 4);
 }
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Converts a checkpoint by to_gguf.py, reads the file by the description of GGUF, and compares the two.
+"""Converts a checkpoint with to_gguf.py, reads the result by the GGUF specification, and compares the two.
 
     reads_gguf.py to_gguf.py checkpoint.bin tokenizer.bin made.gguf
 
-Ends with status 0 where the file has what a model of llama.cpp needs, and the numbers of the checkpoint in their order.
+Ends with status 0 if the file has all that llama.cpp needs of a model, and the checkpoint's numbers in the right order.
 """
 
 import struct

@@ -1,5 +1,5 @@
-// Texts that show what became of their tokens: the kinds of tokens, characters that come in parts, lines, and what is
-// written to terminals and into pictures.
+// Texts with marked tokens: the kinds of tokens, characters in several parts, lines, and the output to terminals and
+// pictures.
 #include "generate/shown_text.hpp"
 
 #include <cstddef>
@@ -48,7 +48,7 @@ Kinds kinds(const Pieces& pieces) {
   return list;
 }
 
-// What a step adds that drafted and accepted so much.
+// The pieces of a step with this draft and this number of accepted tokens.
 Kinds step(ShownText& text, std::string_view emitted, std::string_view drafted, specdec::Index accepted) {
   const Tokens out = tokens(emitted), draft = tokens(drafted);
   return kinds(text.add(out, draft, {.accepted = accepted, .token = 0}));
@@ -99,7 +99,7 @@ TEST_CASE("ShownText: the last token of a step is a correction, a bonus or undra
   CHECK(text.pieces().front().text == "A ");
 }
 
-TEST_CASE("ShownText: a token is decoded behind the one that is before it in its text") {
+TEST_CASE("ShownText: a token is decoded after the token before it in its text") {
   ShownText text(
       "", 1, [](Token before, Token token) { return std::to_string(before) + std::to_string(token) + " "; });
   CHECK(kinds(text.add(Tokens{2, 9}, Tokens{2, 3, 4}, {.accepted = 1, .token = 9})) ==

@@ -1,5 +1,5 @@
-// What the tests of the transformer share: models of random weights, the files that hold them, and the forward
-// pass as the papers write it, in double and with no cache.
+// Shared by the tests of the transformer: models with random weights, their files, and the forward pass of the papers, in
+// double and without a cache.
 #pragma once
 
 #include <Eigen/Core>
@@ -27,14 +27,14 @@ using Eigen::Index;
 using transformer::Part;
 using transformer::Shape;
 
-/// A Llama model of random weights.
+/// A Llama model with random weights.
 struct RandomModel {
   using Matrix = Eigen::MatrixXd;
 
   Shape shape;
   std::map<Part, std::vector<Matrix>> parts;
 
-  /// The weights are halves where it says so, so that every format holds them exactly.
+  /// If `halves`, the weights are rounded to halves, so that every format holds them exactly.
   RandomModel(const Shape& s, unsigned seed, bool halves = true) : shape(s) {
     std::mt19937 rng{seed};
     const auto add = [&](Part part, Index copies, Index rows, Index cols, double mean, double spread) {
@@ -66,7 +66,7 @@ struct RandomModel {
 
   const Matrix& part(Part p, Index i = 0) const { return parts.at(p)[static_cast<std::size_t>(i)]; }
 
-  /// The logits after each of the tokens, a row each.
+  /// The logits after each token, one row for each.
   Matrix logits(const std::vector<std::int32_t>& tokens) const {
     const Index n = static_cast<Index>(tokens.size());
     Matrix x(n, shape.dim);
@@ -134,7 +134,7 @@ struct RandomModel {
     return y;
   }
 
-  // Head h of row t of m, its pairs turned.
+  // Head h of row t of m, with its pairs rotated.
   Eigen::VectorXd turned(const Matrix& m, Index t, Index h) const {
     const Index size = shape.head_size();
     Eigen::VectorXd head = m.row(t).segment(h * size, size);

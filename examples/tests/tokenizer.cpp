@@ -1,4 +1,4 @@
-// The tokenizer: merges worked out by hand, all bytes there and back, and the slow algorithm as the oracle.
+// The tokenizer: merges worked out by hand, all bytes encoded and decoded, and a slow algorithm as the oracle.
 #include "transformer/tokenizer.hpp"
 
 #include <cstddef>
@@ -67,7 +67,7 @@ std::string error_of(const std::string& bytes, std::int64_t vocab_size) {
   return message.starts_with(start) ? message.substr(start.size()) : "unnamed: " + message;
 }
 
-// Greedy merging as it is defined: look at all pairs, merge the best, begin again.
+// Greedy merging by its definition: look at all pairs, merge the best one, repeat.
 Tokens slowly_merged(const Pieces& pieces, Tokens tokens) {
   std::map<std::string, Token> ids;
   for (std::size_t i = 0; i < pieces.size(); ++i) ids.emplace(pieces[i].first, static_cast<Token>(i));
@@ -103,7 +103,7 @@ TEST_CASE("Tokenizer: the best score is merged first, the leftmost of equals") {
                                           {" a", -5}}));
   enum : Token { space = 259, a, b, c, ab, bc, abc, aa, space_a };
   CHECK(t.encode("ab") == Tokens{1, space, ab});
-  CHECK(t.encode("abc") == Tokens{1, space, abc});  // a, bc, which are merged then
+  CHECK(t.encode("abc") == Tokens{1, space, abc});  // a and bc, which are then merged
   CHECK(t.encode("abb") == Tokens{1, space, ab, b});
   CHECK(t.encode("aaa") == Tokens{1, space, aa, a});
   CHECK(t.encode("aaaa") == Tokens{1, space, aa, aa});
@@ -128,7 +128,7 @@ TEST_CASE("Tokenizer: characters of several bytes, and bytes of none") {
   CHECK(t.encode("\xC3") == Tokens{1, 3 + 0xC3});  // the beginning of é
   CHECK(t.encode("a\xA9") == Tokens{1, 3 + 'a', 3 + 0xA9});
   CHECK(t.encode(std::string_view("\0a", 2)) == Tokens{1, 3, 259});
-  // Six bytes that look like one character are more than one: four at most.
+  // Six bytes in the form of one character are more than one character: a character has at most four bytes.
   CHECK(t.encode("\xFC\x80\x80\x80\x80\x80").size() == 7);
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("Tokenizer: any bytes there and back, and as the slow algorithm has it
   std::mt19937 rng{1};
   const auto below = [&](unsigned n) { return static_cast<std::size_t>(rng() % n); };
   Pieces more{{" ", -1}, {"a", -2}, {"b", -3}, {"é", -4}, {"\n", -5}};
-  while (more.size() < 60) {  // concatenations of two that are there, some of them twice
+  while (more.size() < 60) {  // concatenations of two earlier pieces, some of them twice
     const std::string text = more[below(static_cast<unsigned>(more.size()))].first +
                              more[below(static_cast<unsigned>(more.size()))].first;
     if (text.size() < 12) more.push_back({text, -static_cast<float>(below(8))});

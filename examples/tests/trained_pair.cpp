@@ -1,4 +1,4 @@
-// The trained transformers that are committed: what they write, and that the rules are lossless on them.
+// The shipped trained transformers: the text that they write, and that the rules are lossless on them.
 #include <random>
 #include <specdec/specdec.hpp>
 #include <string>
@@ -30,8 +30,8 @@ std::string text_of(const std::vector<Token>& prompt, const std::vector<Token>& 
 
 }  // namespace
 
-// The text is a recording: what the pair wrote when it was committed. After other weights, take the new one from what
-// the failing test prints, provided that the next test passes, which says that it is the target's own.
+// The text is a recording of what the pair wrote when its weights were committed. With new weights, take the new text from
+// the output of the failing test, if the next test passes: that test says that the text is the target's own.
 TEMPLATE_TEST_CASE("greedy decoding with the trained pair goes on as it did", "", float, Eigen::half) {
   auto& [target, draft] = support::trained_pair<TestType>();
   const std::vector<Token> prompt = support::trained_tokenizer().encode("The Secretary of the Treasury");
@@ -72,7 +72,7 @@ support::TrainedReport check_trained_pair(const AnyVerifier& rule) {
 }
 }  // namespace
 
-// False-alarm rate 1e-6 each; the seed is fixed. The usual run has one rule: law_lossless has them all.
+// False-alarm rate 1e-6 each; the seed is fixed. The usual run tests one rule; law_lossless tests all rules.
 TEST_CASE("what the trained pair writes follows the target's distribution, token after token",
           "[law][sampled]") {
   for (const AnyVerifier& rule : {AnyVerifier{GreedyBlockVerifier{}}, AnyVerifier{TokenVerifier{}},
@@ -84,7 +84,7 @@ TEST_CASE("what the trained pair writes follows the target's distribution, token
   }
 }
 
-// It writes what the draft wrote, unless the target finds that 20 times less likely than the draft does.
+// The rule accepts a drafted token unless the target finds it more than 20 times less likely than the draft model does.
 TEST_CASE("that check convicts a rule that accepts much more", "[law][sampled]") {
   const auto report = check_trained_pair(AnyVerifier{LenientVerifier{0.05}});
   INFO(report);

@@ -1,4 +1,4 @@
-// What the tests of the trained transformers share: the pair that is committed, and a test of what is written with it.
+// Shared by the tests of the trained transformers: the shipped pair, and a statistical test of the texts that it writes.
 #pragma once
 
 #include <Eigen/Core>
@@ -45,12 +45,12 @@ inline const transformer::Tokenizer& trained_tokenizer() {
 using Decode = std::function<std::vector<specdec::Token>(const std::vector<specdec::Token>& prompt,
                                                          const specdec::Options&, std::mt19937_64&)>;
 
-/// What check_trained finds. Of numbers that should be uniform on [0, 1) it looks at the mean, in standard errors
-/// from 1/2.
+/// The result of check_trained: the means of numbers that should be uniform on [0, 1), as distances from 1/2 in standard
+/// errors.
 struct TrainedReport {
-  double by_ratio = 0;        ///< places by q/p
-  double by_probability = 0;  ///< places by p
-  double least = 0;           ///< by how much one of the two has to be off
+  double by_ratio = 0;        ///< for places by q/p
+  double by_probability = 0;  ///< for places by p
+  double least = 0;           ///< the test fails if one of the two reaches this
   specdec::testing::SampledReport pairs;
   bool accepted() const {
     return pairs.accepted && std::abs(by_ratio) < least && std::abs(by_probability) < least;
@@ -62,13 +62,13 @@ struct TrainedReport {
   }
 };
 
-/// Where each token of a text stands among those that could have been written in its stead: the mass of the target
-/// that lies before it in an order, and a random part of its own mass. These places are independent and uniform on
-/// [0, 1) if and only if every token follows the target's distribution given those before it.
+/// The place of each token of a text among all possible tokens in an order: the target's mass before it, plus a random part
+/// of its own mass. These places are independent and uniform on [0, 1) if and only if every token follows the target's
+/// distribution given the tokens before it.
 /// Source: the randomised probability integral transform (Rosenblatt, 1952).
 ///
-/// The target that is asked is one of its own, which no drafter shares, fed with the text and nothing else. `draft` is
-/// the committed draft model, whatever drafts in the test.
+/// It asks a target of its own, which no drafter uses and which is fed only the text. `draft` is the shipped draft model,
+/// whatever drafts in the test.
 class Places {
  public:
   std::vector<double> by_ratio, by_probability;
@@ -110,20 +110,21 @@ class Places {
                                   draft_ = trained_pair<float>().draft;
 };
 
-/// Whether what decode writes follows the target's distribution, by three tests on the same n tokens, each with a
+/// Tests whether decode's texts follow the target's distribution, by three tests on the same n tokens. Each has a
 /// false-alarm rate of 1e-6/3:
 ///
-/// - Places by q/p. A verifier that accepts too much, or corrects too little, writes too many of the tokens that the
-///   draft overrates, and moves their mean; wrong temperatures and the like move the mean of the places by p. The
-///   mean m of n uniform numbers is sub-Gaussian with variance 1/(12 n): P(|m − 1/2| >= z / √(12 n)) <= 2 exp(−z²/2),
-///   which is 1e-6/3 at z = 5.59. With n = 1800 a mean that is off by 0.038 is found in one run of two, one that is
-///   off by 0.052 in 98 of 100 (z + 2). Mass that goes from one half of the places to the other moves the mean by
-///   half of it, so that is 8 % and 10 % of the mass; of what goes from one end to the other 4 % and 5 % are enough.
-/// - Pairs of neighbours, each by p in quarters, against the uniform law on 16 cells: tokens that do not depend on
-///   each other as they should. X² on 15 degrees of freedom is too large from 76 on: a relative error of 26 % in the
-///   cells, root mean square, is found in one run of two.
+/// - The mean of the places by q/p, and the mean of the places by p. A verifier that accepts too much, or corrects too
+///   little, writes too many tokens that the draft overrates. This moves the first mean. Wrong temperatures and similar
+///   errors move the second. The mean m of n uniform numbers is sub-Gaussian with variance 1/(12 n):
+///   P(|m − 1/2| >= z / √(12 n)) <= 2 exp(−z²/2), which is 1e-6/3 at z = 5.59. With n = 1800, a mean that is off by 0.038
+///   is found in one run of two, and one that is off by 0.052 in 98 of 100 (z + 2). Mass that goes from one half of the
+///   places to the other moves the mean by half of this mass: so 8 % and 10 % of the mass are found. If mass goes from one
+///   end to the other, 4 % and 5 % are enough.
+/// - Pairs of neighbours, each by p in quarters, against the uniform law on 16 cells. This finds tokens that depend on each
+///   other in a wrong way. X² on 15 degrees of freedom fails from 76 on: a relative error of 26 % in the cells, root mean
+///   square, is found in one run of two.
 ///
-/// With SPECDEC_TEST_ALL set in the environment n is 4 times as large, and all of these errors half as large.
+/// With SPECDEC_TEST_ALL set in the environment, n is 4 times as large, and all these errors are half as large.
 inline TrainedReport check_trained(const Decode& decode) {
   const std::size_t size = exhaustive() ? 4 * 1800 : 1800;
   constexpr double false_alarm = 1e-6 / 3;

@@ -1,5 +1,5 @@
-// The transformer: against the papers' formulae in double, and against itself, to the bit, however its tokens
-// are cut into calls.
+// The transformer: compared with the papers' formulae in double, and with itself, to the bit, for any split of its tokens
+// into calls.
 #include "transformer/transformer.hpp"
 
 #include <Eigen/Core>
@@ -49,7 +49,7 @@ static_assert(specdec::Model<Target>);
 
 namespace {
 
-// Heads that fill panels and heads that do not, one head of keys for all, for some and for each.
+// Heads that fill panels and heads that do not; one key head for all query heads, for some, and for each.
 const std::vector<Shape> shapes{
     {32, 48, 2, 2, 2, 40, 64, true},   {12, 20, 3, 2, 1, 37, 64, false}, {96, 70, 2, 6, 2, 50, 64, true},
     {40, 33, 1, 4, 4, 129, 64, false}, {8, 5, 2, 1, 1, 3, 64, true},
@@ -96,7 +96,7 @@ TEST_CASE("product: W x for all numbers of rows, columns and vectors") {
   std::uniform_real_distribution<float> uniform{-1, 1};
   const auto random = [&] { return uniform(rng); };
   for (const Index rows : {1, 16, 17, 50, 64, 80})
-    for (const Index cols : {1, 7, 300, 2100})  // 2100: more than are kept in the cache at a time
+    for (const Index cols : {1, 7, 300, 2100})  // 2100: more than the cache holds at a time
       for (const Index count : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 16, 17, 40}) {
         const RowMajor w = RowMajor::NullaryExpr(rows, cols, random);
         const Eigen::MatrixXf x = Eigen::MatrixXf::NullaryExpr(cols + 3, count, random);
@@ -109,7 +109,7 @@ TEST_CASE("product: W x for all numbers of rows, columns and vectors") {
         INFO(rows << " rows, " << cols << " columns, " << count << " vectors");
         CHECK(largest(y.topRows(rows).cast<double>() - expected.array()) <= rounding);
         CHECK((y.bottomRows(16) == 5).all());  // not written to
-        for (Index i = 0; i < count; ++i) {    // the bits of a vector by itself
+        for (Index i = 0; i < count; ++i) {    // the result of one vector alone, to the bit
           Eigen::ArrayXf alone = Eigen::ArrayXf::Zero(y.rows() - 16);
           transformer::product(panels.view(), {&x(0, i), 1, 0}, alone.data(), alone.size());
           CHECK((alone == y.col(i).head(alone.size())).all());
@@ -121,7 +121,7 @@ TEST_CASE("product: W x for all numbers of rows, columns and vectors") {
 }
 
 TEST_CASE("product: a corner of a matrix, and nothing beyond") {
-  for (const Index cols : {9, 1500}) {  // 1500: two panels are kept in the cache at a time
+  for (const Index cols : {9, 1500}) {  // 1500: the cache holds two panels at a time
     const RowMajor w = RowMajor::Random(150, cols + 21);
     const Eigen::MatrixXf x = Eigen::MatrixXf::Random(cols + 21, 11);
     Panels<float> panels(w.rows(), w.cols());
@@ -179,7 +179,7 @@ TEMPLATE_TEST_CASE("Transformer: the same bits however the tokens are cut into c
       tested.truncate(0);
       CHECK(fed(tested, tokens, sizes) == one_at_a_time);
     }
-    for (const Index rows : {1, 3, 17}) {  // the last ones only, and what comes after them
+    for (const Index rows : {1, 3, 17}) {  // only the last rows, and the calls after them
       tested.truncate(0);
       CHECK(tested.forward(std::span(tokens).first(40), rows) == one_at_a_time.middleRows(40 - rows, rows));
       CHECK(fed(tested, Tokens(tokens.begin() + 40, tokens.end()), {5}) == one_at_a_time.bottomRows(24));
@@ -221,7 +221,7 @@ TEST_CASE("Transformer: truncate keeps what is there, no more and no less than n
 }
 
 TEST_CASE("Transformer: formats give the same model") {
-  const RandomModel model(shapes[2], 50);  // of halves
+  const RandomModel model(shapes[2], 50);  // its weights are halves
   const Tokens tokens = random_tokens(20, model.shape.vocab_size, 51);
   auto expected = transformer_of(model);
   const RowMajor rows = fed(expected, tokens, {20});

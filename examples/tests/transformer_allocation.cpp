@@ -1,6 +1,6 @@
-// The transformer allocates nothing after warm-up: neither by operator new, which this program counts, nor
-// through Eigen, which takes its memory from malloc. Eigen asks for leave before it does where it is compiled to;
-// hence a program of its own, whose Eigen differs from that of the other tests.
+// The transformer allocates nothing after warm-up: neither by operator new, which this program counts, nor by Eigen, which
+// uses malloc. Eigen can be compiled to check each allocation. So this is a program of its own: its Eigen differs from the
+// other tests' Eigen.
 #include <stdexcept>
 #define EIGEN_RUNTIME_NO_MALLOC
 #define eigen_assert(condition) \
@@ -26,13 +26,13 @@ using Eigen::Index;
 using transformer::Token;
 using transformer::Transformer;
 
-/// While it lives, Eigen's allocations throw std::logic_error.
+/// While an object lives, Eigen's allocations throw std::logic_error.
 struct NoMalloc {
   NoMalloc() { Eigen::internal::set_is_malloc_allowed(false); }
   ~NoMalloc() { Eigen::internal::set_is_malloc_allowed(true); }
 };
 
-// Whether the call takes memory.
+// Whether the call allocates memory.
 template <class Call>
 bool allocates(Call&& call) {
   const std::size_t before = allocations;
@@ -49,7 +49,7 @@ bool allocates(Call&& call) {
 
 TEMPLATE_TEST_CASE("a transformer allocates nothing once it has been asked for as much", "", float,
                    Eigen::half) {
-  // A head of keys for each query, for some, for all; vectors that fill whole panels and others.
+  // One key head for each query head, for some, and for all; vectors that fill panels and vectors that do not.
   for (const transformer::Shape& shape :
        {transformer::Shape{32, 48, 2, 2, 2, 40, 64, true}, transformer::Shape{96, 70, 2, 6, 2, 50, 64, false},
         transformer::Shape{40, 33, 1, 4, 1, 129, 64, true}}) {
@@ -62,7 +62,7 @@ TEMPLATE_TEST_CASE("a transformer allocates nothing once it has been asked for a
     CHECK_FALSE(allocates([&] {
       model.truncate(0);
       model.forward(tokens, 20);               // a prompt
-      for (const Index count : {9, 1, 4, 10})  // and calls over drafts
+      for (const Index count : {9, 1, 4, 10})  // calls over drafts
         for (const Index rows : {Index{1}, count}) {
           const auto some = std::span(tokens).first(static_cast<std::size_t>(count));
           model.truncate(50);

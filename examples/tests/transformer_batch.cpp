@@ -1,4 +1,4 @@
-// The transformer of many contexts: beside a transformer for each sequence, to the bit, whatever is in a call.
+// The transformer for many texts: equal to one transformer for each sequence, to the bit, for any mix of feeds in a call.
 #include <Eigen/Core>
 #include <algorithm>
 #include <concepts>
@@ -44,11 +44,11 @@ namespace {
 const std::vector<Shape> shapes{
     {32, 48, 2, 2, 2, 40, 80, true}, {12, 20, 3, 2, 1, 37, 80, false}, {40, 33, 1, 4, 1, 129, 80, true}};
 
-// What a sequence is fed in a call.
+// The feed of a sequence in a call.
 struct Fed {
   Index sequence;
   Tokens tokens;
-  Numbers parents;  // none of a line
+  Numbers parents;  // empty for a line
   Index rows;
 };
 
@@ -65,7 +65,7 @@ class Beside {
   TransformerBatch<Scalar>& batch() { return batch_.front(); }
   Index below(Index n) { return static_cast<Index>(rng_() % static_cast<unsigned>(n)); }
 
-  // A random line, or a random piece of a tree where one is open, or wanted.
+  // A random line, or random tokens of a tree that is open or that begins here.
   Fed random_feed(Index sequence) {
     const Index vocab_size = batch().vocab_size(), open = open_[sequence];
     Fed fed{sequence, Tokens(static_cast<std::size_t>(1 + below(12))), {}, 0};
@@ -92,13 +92,13 @@ class Beside {
     return feeds;
   }
 
-  // Whether all rows of a call are those of the sequences alone.
+  // Whether all rows of a call equal the rows of the sequences alone.
   bool feed(const std::vector<Fed>& all) {
     const RowMajor rows = batch().forward(feeds_of(all));
     Index first = 0;
     bool equal = true;
     for (const Fed& fed : all) {
-      const Index asked = std::max<Index>(fed.rows, 1);  // a transformer has no call without rows
+      const Index asked = std::max<Index>(fed.rows, 1);  // a transformer needs at least one row
       const RowMajor alone = fed.parents.empty()
                                  ? model(fed.sequence).forward(fed.tokens, asked)
                                  : model(fed.sequence).forward(fed.tokens, fed.parents, asked);
@@ -109,7 +109,7 @@ class Beside {
     return equal && first == rows.rows();
   }
 
-  // Keeps a random way of the tree that is open, or some of the context.
+  // Keeps a random path of the open tree, or a part of the context.
   void keep(Index sequence) {
     if (open_[sequence] > 0 && below(3) > 0) {
       Numbers path;
@@ -181,7 +181,7 @@ TEMPLATE_TEST_CASE("rows of a batch are those of each sequence alone, to the bit
         if (!tested.fits(fed)) tested.release(sequence);
         if (tested.open(sequence) == 0 &&
             std::ranges::any_of(fed.parents, [&](Index p) { return p >= std::ssize(fed.tokens); }))
-          continue;  // the tree that it was to grow is gone
+          continue;  // its tree was closed
         if (tested.fits(fed)) all.insert(all.begin() + tested.below(std::ssize(all) + 1), std::move(fed));
       }
       if (!all.empty()) CHECK(tested.feed(all));

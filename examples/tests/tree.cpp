@@ -1,4 +1,4 @@
-// Trees of tokens in the transformer: every row, to the bit, is that of a line of the tokens on its way.
+// Trees of tokens in the transformer: every row equals, to the bit, the row of a line of the tokens on its path.
 #include "transformer/tree.hpp"
 
 #include <Eigen/Core>
@@ -39,7 +39,7 @@ static_assert(specdec::takes_trees<specdec::ProcessedModel<Transformer<float>&, 
 
 namespace {
 
-// Heads that fill panels and heads that do not, one head of keys for all, for some and for each.
+// Heads that fill panels and heads that do not; one key head for all query heads, for some, and for each.
 const std::vector<Shape> shapes{
     {32, 48, 2, 2, 2, 40, 80, true},   {12, 20, 3, 2, 1, 37, 80, false}, {96, 70, 2, 6, 2, 50, 80, true},
     {40, 33, 1, 4, 4, 129, 80, false}, {8, 5, 2, 1, 1, 3, 80, true},
@@ -51,7 +51,7 @@ Transformer<Scalar> transformer_of(const Shape& shape, unsigned seed) {
   return Transformer<Scalar>(file.path());
 }
 
-// A model's open tree beside one that is fed lines.
+// A model with an open tree, and a model that is fed lines.
 template <class Scalar>
 class Beside {
  public:
@@ -64,7 +64,7 @@ class Beside {
     for (Token& t : x) t = static_cast<Token>(below(model.vocab_size()));
     return x;
   }
-  // Parents for so many tokens more: any that there are, but mostly of the last `near`.
+  // Parents for `count` more tokens: any earlier tokens, but mostly some of the last `near`.
   Numbers parents(Index count, Index near) {
     Numbers result;
     for (Index k = std::ssize(tree_); std::ssize(result) < count; ++k)
@@ -209,7 +209,7 @@ TEST_CASE("a tree goes on where a look ahead stopped, as far as it is that line"
         tested.keep({});
         tested.model.peek(x, 1, layers);
         tested.grow(Tokens(x.begin(), x.begin() + 3), Numbers(parents.begin(), parents.begin() + 3), 3);
-        tested.grow(x, parents, 2);  // the tokens that were looked at, but not there
+        tested.grow(x, parents, 2);  // the tokens of the peek, at other places
         tested.keep({});
       }
     }

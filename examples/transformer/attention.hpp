@@ -1,4 +1,4 @@
-// Causal attention over a cache of keys and values, queries in groups.
+// Grouped-query causal attention over a KV cache.
 // Source: Vaswani et al., "Attention Is All You Need", arXiv:1706.03762, equation 1; Ainslie et al., "GQA:
 // Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints", arXiv:2305.13245, section
 // 2.2.
@@ -20,9 +20,9 @@
 
 namespace transformer {
 
-/// The keys and values of one layer, of every token of the context and of a tree behind it, each in a slot. They lie in
-/// panels, as the weights do, since they are matrices that are multiplied by a few vectors: K q are the scores of a
-/// query, Vᵀ p what is read.
+/// The keys and values of one layer: one slot for each token of the context and of a tree after it. They are stored in
+/// panels, like the weights, because they are matrices that multiply a few vectors: K q are the scores of a query, Vᵀ p is
+/// the output.
 class KeyValueCache {
  public:
   explicit KeyValueCache(const Shape& shape)
@@ -62,21 +62,19 @@ class KeyValueCache {
   }
 
  private:
-  std::vector<Panels<float>> keys_, values_;  // one a head
+  std::vector<Panels<float>> keys_, values_;  // one for each head
 };
 
-/// How many tokens attention takes at a time.
+/// The number of tokens that attention takes at a time.
 inline constexpr Index attended_at_once = 16;
 
-/// What attention computes with, shared by the layers.
+/// The buffers of attention, shared by the layers.
 ///
-/// Tokens are taken some at a time, each with all queries of a group, so that keys and values are read once for
-/// them. A token's sums do not depend on the others: what is not on the way to it has weight 0 exactly, which changes
-/// no sum.
+/// Several tokens are taken at a time, each with all queries of a group, so that keys and values are read once for all of
+/// them. A token's sums do not depend on the other tokens: a token that is not on its path has a weight of exactly 0.
 ///
-/// Tokens are those of a tree behind the context; a line is a tree, too. A token's slot is told by its number, its
-/// position by its depth: it is turned, and its sums are taken, as if the way to it lay in the slots right behind the
-/// context.
+/// The tokens are a tree after the context; a line is a tree, too. A token's number gives its slot, and its depth gives its
+/// position. It is rotated and summed as if its path lay in the slots directly after the context.
 class Attention {
  public:
   explicit Attention(const Shape& shape)
@@ -89,7 +87,7 @@ class Attention {
         weights_(Eigen::ArrayXXf::Zero(padded(shape.context_size), attended_at_once * group_)),
         read_(Eigen::ArrayXXf::Zero(padded(head_size_), attended_at_once * group_)) {}
 
-  /// Puts the keys and values of a token of the tree, behind `context` tokens, into the cache.
+  /// Puts the keys and values of a token of the tree into the cache. The tree stands after `context` tokens.
   void remember(Index context, const Tree& tree, Index token, const float* keys, const float* values,
                 KeyValueCache& cache) {
     for (Index head = 0; head < cache.heads(); ++head) {
@@ -98,8 +96,8 @@ class Attention {
     }
   }
 
-  /// Writes what the tokens of the tree from number `token` on read of the cache, all heads behind one another, to
-  /// `out`, one column a token. `queries` has one column a token too.
+  /// Writes the attention outputs of the tokens of the tree from number `token` on to `out`: one column a token, head after
+  /// head. `queries` has one column a token, too.
   template <class Queries, class Out>
   void operator()(Index context, const Tree& tree, Index token, const Queries& queries,
                   const KeyValueCache& cache, Out&& out) {
@@ -132,8 +130,8 @@ class Attention {
           read_.col(v).head(head_size_);
   }
 
-  // Makes weights of the scores of all slots. Those on the way to the token are brought together for it, so that they
-  // are added up in the order and by the registers of a line, and then go back to where their values are.
+  // Turns the scores of all slots into weights. The scores on the token's path are moved together first, so that they are
+  // added in the same order and registers as on a line. Then the weights move back to the slots of their values.
   void weigh(Index context, const Tree& tree, Index token, Index length, float* scores) {
     const Index depth = tree.depth(token), moved = find_moved(context, tree, token);
     const auto slot = [&](Index d) { return slots_[static_cast<std::size_t>(d)]; };
@@ -142,8 +140,8 @@ class Attention {
     for (Index d = depth; d >= moved; --d) scores[slot(d)] = std::exchange(scores[context + d], 0.0f);
   }
 
-  // Finds the slots of the tokens on the way that are not those of their positions, from the depth returned on. A
-  // token whose number is its depth follows a line from number 0 on.
+  // Lists the slots of the path's tokens from the returned depth on. Before that depth every token's slot is its position: a
+  // token whose number is its depth stands on a line that begins at number 0.
   Index find_moved(Index context, const Tree& tree, Index token) {
     Index moved = tree.depth(token) + 1;
     for (; token >= moved; token = tree.parent(token))
@@ -151,13 +149,13 @@ class Attention {
     return moved;
   }
 
-  // Of the first `visible` of `length` scores; the rest becomes 0.
+  // The softmax of the first `visible` of `length` scores; the rest becomes 0.
   static void softmax(float* scores, Index visible, Index length) {
     using Map = Eigen::Map<Eigen::ArrayXf, Eigen::AlignedMax>;
     std::fill(scores + visible, scores + padded(visible), -std::numeric_limits<float>::infinity());
     Map seen(scores, padded(visible));
     const float largest = seen.maxCoeff();
-    // Not below exp(−80), since processors take their time for numbers that are smaller still.
+    // Not below exp(−80), because processors are slow with even smaller numbers.
     seen = (seen - largest).max(-80.0f).exp();
     std::fill(scores + visible, scores + padded(length), 0.0f);
     seen *= 1 / seen.sum();
@@ -166,12 +164,12 @@ class Attention {
   Index head_size_, group_;
   Rotation rotation_;
   Eigen::ArrayXf key_;
-  std::vector<Index> slots_;                  // of the tokens on a way, by their depth
-  Eigen::ArrayXXf queries_, weights_, read_;  // one column a query
+  std::vector<Index> slots_;                  // of the tokens on a path, by depth
+  Eigen::ArrayXXf queries_, weights_, read_;  // one column for each query
 };
 
-/// Numbers that a model keeps for each position of its context: keys and values of all layers, whose heads are padded
-/// to panels in one of the two, the scores of a group's queries, rotations.
+/// How many numbers a model keeps for each position of its context: keys and values of all layers (the heads of one of the
+/// two are padded to panels), the scores of a group's queries, and rotations.
 inline Index numbers_a_position(const Shape& s) {
   const Index heads = s.n_layers * s.n_kv_heads, scores = attended_at_once * s.group();
   return heads * (s.head_size() + padded(s.head_size())) + scores + s.head_size();

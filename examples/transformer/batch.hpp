@@ -1,4 +1,4 @@
-// A Llama model with many contexts: one product a layer for the tokens of all of them.
+// A Llama model for many texts: each layer multiplies the tokens of all texts at once.
 #pragma once
 
 #include <algorithm>
@@ -22,18 +22,17 @@
 
 namespace transformer {
 
-/// A Transformer for many sequences: a batch model of logits as specdec::ProcessedModel takes it, for lines of tokens and
-/// for trees.
+/// A Transformer for many sequences: a batch model of logits for specdec::ProcessedModel, which takes lines and trees.
 ///
 ///   transformer::TransformerBatch<float> model("stories15M.bin");
 ///   specdec::ProcessedModel target{model, specdec::Chain{specdec::Temperature{0.8}}};
 ///
-/// All tokens of a call, whosever they are, go through a layer together, so that its weights are read once for all
-/// sequences; each attends to its own context only. The context of a sequence is made when it is first met. One that is
-/// released serves the next: there are as many as there have been sequences at a time.
-/// Copies share the weights, and have contexts of their own.
-/// Cost: no allocation once as many tokens, rows and sequences have been there.
-/// Numeric: rows are those of a Transformer that the sequence has for itself, to the bit.
+/// All tokens of a call go through a layer together, so that its weights are read once for all sequences. Each token attends
+/// only to its own context. The first feed of a sequence makes its context; a released context is used again for another
+/// sequence. So there are as many contexts as there were sequences at a time.
+/// Copies share the weights and have their own contexts.
+/// Cost: no allocation once a call with as many tokens, rows and sequences was made.
+/// Numeric: rows equal the rows of a Transformer with this sequence alone, to the bit.
 template <class Scalar>
 class TransformerBatch {
   using Feeds = std::span<const specdec::BatchFeed>;
@@ -41,7 +40,8 @@ class TransformerBatch {
  public:
   using Logits = typename Layers<Scalar>::Logits;
 
-  /// Reads a checkpoint. Throws: std::runtime_error on a bad file.
+  /// Reads a checkpoint.
+  /// Throws: std::runtime_error on a bad file.
   explicit TransformerBatch(const std::string& checkpoint)
       : TransformerBatch(std::make_shared<const Weights<Scalar>>(Weights<Scalar>::read(checkpoint))) {}
 
@@ -49,17 +49,17 @@ class TransformerBatch {
 
   const Shape& shape() const { return layers_.shape(); }
   Index vocab_size() const { return shape().vocab_size; }
-  /// Of each sequence.
+  /// The most tokens of each sequence.
   Index context_size() const { return shape().context_size; }
-  /// Tokens in a sequence's context; those of an open tree are not.
+  /// The number of tokens in a sequence's context, without an open tree.
   Index length(Index sequence) const { return context_of(sequence).length(); }
-  /// How many contexts there are, those that nobody has included.
+  /// The number of contexts, including the unused ones.
   Index contexts() const { return std::ssize(seats_); }
 
-  /// Appends each feed's tokens to the context of its sequence, or, where they have parents, to the tree behind it, and
-  /// returns the logits after each of the last feed.rows of them, feed after feed.
-  /// Throws: what Transformer::forward does of any feed, but that 0 rows may be wanted; std::invalid_argument where a
-  /// context does not hold feed.from tokens, and on two feeds of one sequence. After a throw nothing has changed.
+  /// Appends the tokens of each feed to the context of its sequence, or to the tree after it if they have parents. Returns
+  /// the logits after the last feed.rows tokens of each feed, feed after feed. After a throw nothing has changed.
+  /// Throws: as Transformer::forward for any feed, but a feed may want 0 rows; std::invalid_argument if a context does not
+  /// hold feed.from tokens, and on two feeds of one sequence.
   Logits forward(Feeds feeds) {
     for (std::size_t i = 0; i < feeds.size(); ++i) check(feeds, i);
     reserve(feeds);
@@ -74,8 +74,8 @@ class TransformerBatch {
   void keep(Index sequence, Index length) noexcept {
     if (Seat* const seat = find(sequence)) seat->context.truncate(length);
   }
-  /// Makes a way of the tree part of the context, and forgets the rest of the tree.
-  /// Throws: std::invalid_argument where the numbers are no such way. After a throw nothing has changed.
+  /// Makes a path of the tree part of the context, and forgets the rest of the tree. After a throw nothing has changed.
+  /// Throws: std::invalid_argument unless the numbers are a path that begins at the context.
   void keep(Index sequence, std::span<const Index> path) {
     if (Seat* const seat = find(sequence)) seat->context.keep(path);
   }
@@ -93,7 +93,7 @@ class TransformerBatch {
     bool taken = false;
   };
 
-  // Where in a call something is wrong.
+  // The place of an error in a call.
   struct Where {
     std::size_t feed;
     friend std::ostream& operator<<(std::ostream& out, const Where& where) {
@@ -101,7 +101,7 @@ class TransformerBatch {
     }
   };
 
-  // Sequences are few, and a call costs much more than to look through them.
+  // A linear search: there are few sequences, and a call costs much more.
   const Seat* find(Index sequence) const {
     for (const Seat& seat : seats_)
       if (seat.taken && seat.sequence == sequence) return &seat;
@@ -109,7 +109,7 @@ class TransformerBatch {
   }
   Seat* find(Index sequence) { return const_cast<Seat*>(std::as_const(*this).find(sequence)); }
 
-  // An empty one where the sequence has not been met.
+  // An empty context if the sequence is new.
   const Context& context_of(Index sequence) const {
     const Seat* const seat = find(sequence);
     return seat ? seat->context : none_;
@@ -131,7 +131,7 @@ class TransformerBatch {
     else layers_.check_parents(context, feed.tokens, feed.parents, where);
   }
 
-  // Room for a call, before anything changes.
+  // Makes room for a call, before anything changes.
   void reserve(Feeds feeds) {
     Index tokens = 0, rows = 0, unmet = 0;
     for (const specdec::BatchFeed& feed : feeds) {
@@ -160,7 +160,8 @@ class TransformerBatch {
     return seat->context;
   }
 
-  // Takes the tokens through all layers, the last rows of each feed to the end, and returns how many they are.
+  // Runs the tokens through all layers; only the last feed.rows tokens of each feed leave the last layer. Returns the
+  // number of tokens.
   Index run(Feeds feeds) {
     Index column = 0;
     for (std::size_t i = 0; i < feeds.size(); ++i) {
@@ -178,7 +179,7 @@ class TransformerBatch {
   Layers<Scalar> layers_;
   Context none_;
   std::vector<Seat> seats_;
-  std::vector<Stretch> stretches_;  // of a call
+  std::vector<Stretch> stretches_;  // one for each feed of a call
   Index rows_ = 0;
 };
 

@@ -37,8 +37,8 @@ namespace transformer {
 
 static_assert(std::endian::native == std::endian::little, "checkpoints are little-endian");
 
-/// What a matrix of a checkpoint is, in the words of the paper; w1, w2 and w3 are what llama2.c calls the
-/// matrices of the feed-forward network. A vector is a matrix of one row.
+/// The kind of a matrix in a checkpoint, with the names of the paper. w1, w2 and w3 are llama2.c's names of the feed-forward
+/// matrices. A vector is a matrix of one row.
 enum class Part {
   embedding,
   attention_norm,
@@ -59,12 +59,13 @@ class Checkpoint {
  public:
   using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-  /// Throws: std::runtime_error, which names the file, what was expected and what was found, on a file that cannot be
-  /// read, on one that is plainly something else, on a version that is not known, on numbers that make no model, on a
-  /// file of another size than they ask for, and on a context that would take memory out of all proportion to the file.
+  /// Reads and checks the header.
+  /// Throws: std::runtime_error if the file cannot be read, is not a checkpoint, has an unknown version, has numbers that
+  /// make no model, has a wrong size, or asks for a context with far more memory than the file's size. The message names
+  /// the file, what was expected and what was found.
   explicit Checkpoint(const std::string& path) : path_(path), file_(path, std::ios::binary) {
     std::error_code error;
-    const auto size = std::filesystem::file_size(path, error);  // fails for a directory, which can be opened
+    const auto size = std::filesystem::file_size(path, error);  // fails for a directory; opening it does not
     if (!file_ || error) fail("cannot be read");
     file_size_ = static_cast<Index>(size);
     read_header();
@@ -75,8 +76,9 @@ class Checkpoint {
 
   const Shape& shape() const { return shape_; }
 
-  /// Calls visit(part, layer, matrix) for every matrix of weights, in the file's order; the matrix lives until
-  /// visit returns. Once only.
+  /// Calls visit(part, layer, matrix) for every matrix of weights, in the file's order. The matrix lives until visit
+  /// returns.
+  /// Pre: it is called only once.
   /// Throws: std::runtime_error if the file cannot be read to its end or holds a number that is not finite.
   template <class Visit>
   void read(Visit&& visit) {
@@ -86,7 +88,7 @@ class Checkpoint {
       for (Index layer = 0; layer < entry.copies; ++layer) {
         bytes.resize(static_cast<std::size_t>(entry.rows * entry.cols * scalar_size_));
         read_bytes(bytes.data(), bytes.size());
-        if (entry.part == Part::rotations) continue;  // computed by whoever needs them
+        if (entry.part == Part::rotations) continue;  // Rotation computes them
         matrix.resize(entry.rows, entry.cols);
         take(bytes, matrix);
         if (!matrix.allFinite()) fail("holds a weight that is not a finite number");
@@ -136,12 +138,11 @@ class Checkpoint {
     scalar_size_ = version_ == 16 ? 2 : 4;
   }
 
-  // The legacy format begins with dim, not with a magic number. But no dim is as large as four letters are when taken for
-  // a number, be they those of a text or another format's name, nor as the beginning of a zip archive, such as PyTorch
-  // writes.
+  // The legacy format has no magic number: it begins with dim. But no dim is as large as four letters, read as a number. So
+  // this finds texts, other formats that begin with their name, and zip archives, which PyTorch writes.
   void check_beginning(std::string_view bytes) const {
     const auto of_text = [](char c) {
-      const auto byte = static_cast<unsigned char>(c);  // of UTF-8
+      const auto byte = static_cast<unsigned char>(c);  // a byte of UTF-8 text
       return c == '\t' || c == '\n' || c == '\r' || (byte >= ' ' && byte != 0x7F && byte < 0xF8);
     };
     if (!std::ranges::all_of(bytes, of_text) && bytes != "PK\3\4") return;
@@ -168,11 +169,11 @@ class Checkpoint {
       fail("dim / n_heads = ", s.head_size(), " is odd: there are no pairs to rotate");
     if (s.n_heads % s.n_kv_heads != 0)
       fail("n_heads = ", s.n_heads, " is no multiple of n_kv_heads = ", s.n_kv_heads);
-    constexpr Index longest = Index{1} << 20;  // for which a model makes room
+    constexpr Index longest = Index{1} << 20;  // a model makes room for the whole context
     if (s.context_size > longest) fail("seq_len = ", s.context_size, " is more than ", longest);
   }
 
-  // Sums up in double first: the numbers of a broken header may multiply to more than an integer holds.
+  // Sums in double first, because products of the numbers of a broken header may overflow an integer.
   void check_size() const {
     double about = 0;
     for (const Entry& e : entries())
@@ -186,8 +187,8 @@ class Checkpoint {
       fail("expected ", expected, " bytes for a model of ", shape_, ", found ", file_size_);
   }
 
-  // A model makes room for the whole context that the header claims, which the file need not hold: a few bytes must not
-  // ask for all memory.
+  // A model makes room for the whole context of the header, but the file holds nothing of that size. So a small broken file
+  // could ask for all memory.
   void check_context() const {
     const Index room = padded(shape_.context_size) * numbers_a_position(shape_) * Index{sizeof(float)};
     const Index most = (Index{1} << 28) + 16 * file_size_;
@@ -197,7 +198,7 @@ class Checkpoint {
            " bytes may have");
   }
 
-  // What the file holds, in its order. Products of two numbers only, which cannot overflow.
+  // The matrices of the file, in its order. Each size is a product of at most two numbers, so it cannot overflow.
   std::vector<Entry> entries() const {
     const auto& [dim, hidden, layers, heads, kv_heads, vocab, context, shared] = shape_;
     const Index kv_dim = shape_.kv_dim();

@@ -1,4 +1,5 @@
-// A Llama model that computes some columns of its logits: one rank's piece of an output layer that is cut by vocabulary.
+// A Llama model that computes only some columns of its logits: one rank's part of an output layer that is split by
+// vocabulary.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +14,19 @@
 
 namespace transformer {
 
-/// So many tokens from `first` on.
+/// A range of token ids.
 struct TokenRange {
   Index first, count;
 };
 
-/// Rank `rank` of `ranks` has whole panels of the output layer, as nearly as many as the others, and maybe none.
+/// The tokens of rank `rank`. Each rank has whole panels of the output layer, in nearly equal numbers; some may have none.
 inline TokenRange tokens_of_rank(Index vocab_size, Index rank, Index ranks) {
   const Index panels = padded(vocab_size) / lanes;
   const auto begin = [&](Index r) { return std::min(vocab_size, panels * r / ranks * lanes); };
   return {begin(rank), begin(rank + 1) - begin(rank)};
 }
 
-/// Weights whose output layer is the rows of some tokens, and no others.
+/// Weights with an output layer for these tokens only.
 template <class Scalar>
 Weights<Scalar> with_output_of(Weights<Scalar> weights, TokenRange tokens) {
   const Panels<Scalar>& whole = weights.classifier();
@@ -36,13 +37,13 @@ Weights<Scalar> with_output_of(Weights<Scalar> weights, TokenRange tokens) {
   return weights;
 }
 
-/// A Transformer on each rank, with the output layer of its own tokens: what specdec::ShardedModel takes.
+/// A Transformer with the output layer of this rank's tokens only. specdec::ShardedModel takes one on each rank.
 ///
 ///   const auto mine = transformer::tokens_of_rank(weights.shape.vocab_size, ranks.rank(), ranks.size());
 ///   specdec::ShardedModel target{transformer::Columns<float>(std::move(weights), mine), ranks, std::mt19937_64{1}};
 ///
 /// The other layers are whole on every rank.
-/// Numeric: a column is that of the whole model, to the bit.
+/// Numeric: a column equals the whole model's column, to the bit.
 template <class Scalar>
 class Columns {
  public:
@@ -52,7 +53,7 @@ class Columns {
       : first_(tokens.first),
         model_(std::make_shared<const Weights<Scalar>>(with_output_of(std::move(whole), tokens))) {}
 
-  /// Tokens of the whole vocabulary.
+  /// The size of the whole vocabulary.
   Index vocab_size() const { return model_.vocab_size(); }
   Index context_size() const { return model_.context_size(); }
 

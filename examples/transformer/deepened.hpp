@@ -1,9 +1,9 @@
-// A larger target of the same logits: an instrument for measuring.
+// Makes a larger target with equal logits, for measurements.
 //
-// Speculative decoding saves calls of the target. How many depends on the probabilities of the two models alone;
-// what that is worth, on the cost of a call, and hence on whether the weights come from a cache or from memory.
-// Layers that add nothing change the latter and not the former. They make no better model: one that had been
-// trained at that size would be guessed less often by the same draft.
+// Speculative decoding saves target calls. How many it saves depends only on the probabilities of the two models. How much
+// time it saves depends on the cost of a call, and so on whether the weights come from a cache or from memory. Layers that
+// add nothing change only the cost. They do not make a better model: the same draft model would guess a model that was
+// trained at this size less often.
 #pragma once
 
 #include <Eigen/Core>
@@ -16,11 +16,11 @@
 
 namespace transformer {
 
-/// The model with so many layers. Those that are added leave all logits as they are, to the bit: they are copies
-/// of the model's own, in turn, but for the matrices that write to the stream between the layers, which are zero.
-/// Cost: of calls, weights and caches as for any model of that shape, since zeros are kept, read and multiplied
-/// like other numbers.
-/// Throws: std::invalid_argument where the model has more layers.
+/// The model with `layers` layers and unchanged logits, to the bit. Added layers are copies of the model's own layers, in
+/// turn. But the two matrices that write to the stream between the layers are zero.
+/// Throws: std::invalid_argument if the model has more layers.
+/// Cost: calls, weights and caches cost as much as for any model of that shape, because zeros are stored, read and
+/// multiplied like other numbers.
 template <class Scalar>
 Weights<Scalar> deepened(Weights<Scalar> weights, Index layers) {
   const Shape& shape = weights.shape;

@@ -1,4 +1,4 @@
-// A draft model for nothing: the first layers of the target.
+// A draft model without weights of its own: the first layers of the target.
 // Source: Elhoushi et al., "LayerSkip: Enabling Early Exit Inference and Self-Speculative Decoding",
 // arXiv:2404.16710, section 4.3.
 #pragma once
@@ -15,30 +15,32 @@
 
 namespace transformer {
 
-/// The target's guess after its first `layers` layers, made into logits by the target's own last norm and classifier:
-/// a model of logits for specdec::ModelDrafter, in the decoder whose target is that same transformer.
+/// A model of logits that runs the target's first `layers` layers, and then the target's final norm and classifier. It is
+/// for a specdec::ModelDrafter in a decoder with this very transformer as target.
 ///
 ///   transformer::EarlyExit exit(target, 2);
 ///   specdec::SpecDec decoder{specdec::ProcessedModel{target, chain},
 ///                            specdec::ModelDrafter{specdec::ProcessedModel{exit, chain}}};
 ///
-/// It has no weights and no cache of its own. Of tokens that the target has seen it reads the keys and values that
-/// the target wrote. Those it drafts leave theirs in the cache of the first layers, behind the target's context, and
-/// their states in the target's hands: the target's next call takes them from there through the remaining layers,
-/// and the rest of its tokens through all. (LayerSkip shares the cache and the state of the exit layer just so.)
-/// Nothing of it needs to be rolled back: what lies behind the context is used where it was made of the very tokens
-/// that are fed, and written anew elsewhere. The target's rows are those of a plain target, to the bit.
+/// It has no weights and no cache of its own. For tokens that the target has seen, it reads the target's keys and values.
+/// For drafted tokens, it writes keys and values into the cache of the first layers, after the target's context, and leaves
+/// their states with the target. The target's next call runs these tokens only through the remaining layers, and its other
+/// tokens through all layers. (LayerSkip shares the cache and the state of the exit layer in this way, too.) Nothing needs
+/// a rollback: entries after the context are used only if the next call feeds the same tokens; otherwise they are
+/// overwritten.
 ///
-/// LayerSkip trains its models for it, with dropout of layers and a loss at every exit. Without that few guesses of
-/// early layers are right, however well the model is trained otherwise.
-/// Pre: every token that the target's context holds has been fed here too, or is in the next call, as the loop does.
-/// Cost: of `layers` layers and the classifier, of which the target's call has to do only the classifier again.
+/// LayerSkip trains its models for early exit, with layer dropout and a loss at every exit. Without this training few
+/// guesses of early layers are right, even if the model is otherwise good.
+/// Pre: every token of the target's context has been fed here too, or is in the next call. The loop does this.
+/// Cost: `layers` layers and the classifier. The target's call repeats only the classifier.
+/// Numeric: the target's rows equal the rows of a plain target, to the bit.
 template <class Scalar>
 class EarlyExit {
  public:
   using Logits = typename Transformer<Scalar>::Logits;
 
-  /// The target must outlive this. Throws: std::invalid_argument unless layers is one of 1..n_layers.
+  /// Pre: the target outlives this object.
+  /// Throws: std::invalid_argument unless 1 <= layers <= n_layers.
   EarlyExit(Transformer<Scalar>& target, Index layers) : target_(&target), layers_(layers) {
     if (layers < 1 || layers > target.shape().n_layers)
       fail<std::invalid_argument>("early exit: layers = ", layers, " is outside 1..",
@@ -48,8 +50,9 @@ class EarlyExit {
   Index vocab_size() const { return target_->vocab_size(); }
   Index context_size() const { return target_->context_size(); }
 
-  /// Throws: as Transformer::forward, and std::invalid_argument where the target has gone past a token whose row is
-  /// asked for: its state at the exit is gone. After a throw nothing has changed.
+  /// Returns the logits after each of the last `rows` tokens. After a throw nothing has changed.
+  /// Throws: as Transformer::forward, and std::invalid_argument if the target's context already holds a token whose row is
+  /// wanted: the state of that token at the exit is lost.
   Logits forward(std::span<const Token> tokens, Index rows) {
     const std::size_t before = tokens_.size();
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
@@ -76,7 +79,7 @@ class EarlyExit {
 
   Transformer<Scalar>* target_;
   Index layers_;
-  std::vector<Token> tokens_;  // what was fed, and not truncated
+  std::vector<Token> tokens_;  // all fed tokens, without truncated ones
 };
 
 }  // namespace transformer

@@ -1,11 +1,11 @@
-// Errors whose messages are put together from pieces.
+// Throws errors with messages that are joined from pieces.
 #pragma once
 
 #include <sstream>
 
 namespace transformer {
 
-/// Throws an Error whose message is the words, one after the other.
+/// Throws an Error. Its message is `words`, one after another.
 template <class Error, class... Words>
 [[noreturn]] void fail(const Words&... words) {
   std::ostringstream message;

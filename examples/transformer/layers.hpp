@@ -1,4 +1,4 @@
-// The layers of a Llama model, and the way of tokens through them.
+// The layers of a Llama model, and how tokens run through them.
 // Source: Touvron et al., "LLaMA: Open and Efficient Foundation Language Models", arXiv:2302.13971, section 2.2,
 // and "Llama 2", arXiv:2307.09288, section 2.2: pre-normalisation by RMSNorm (Zhang, Sennrich, arXiv:1910.07467,
 // equation 4), SwiGLU (Shazeer, arXiv:2002.05202, equation 6), RoPE (rotation.hpp), grouped-query attention
@@ -28,25 +28,25 @@ namespace transformer {
 
 using Token = std::int32_t;
 
-/// What a call has of a context: the last `tokens` of its tree.
+/// The tokens of one context in a call: the last `tokens` tokens of its tree.
 struct Stretch {
   Context* context;
   Index tokens;
-  Index rows;  ///< so many of them, the last ones, go on to the end
+  Index rows;  ///< the last `rows` of these tokens leave the layer
 };
 
-/// The layers, their weights, and the states of the tokens of a call: a stream of one column a token, stretch after stretch.
-/// All stretches go through a layer together, so that its weights are read once.
+/// The layers, their weights, and the stream: the states of a call's tokens, one column a token, stretch after stretch. All
+/// stretches run through a layer together, so that its weights are read once.
 /// Cost: no allocation once reserve() has made room.
-/// Numeric: arithmetic in float. A token's states depend on the tokens on the way to it alone, to the bit: not on how
-/// they were cut into calls, nor on the other branches of a tree, nor on other stretches.
+/// Numeric: arithmetic in float. A token's states depend only on the tokens on its path, to the bit: not on how they were
+/// cut into calls, not on other branches of a tree, and not on other stretches.
 template <class Scalar>
 class Layers {
  public:
-  /// rows × vocab_size, or as many columns as the output layer has rows. A view that lives until the next call.
+  /// One row a token, one column for each row of the output layer (usually vocab_size). The view lives until the next call.
   using Logits = Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, 0,
                             Eigen::OuterStride<>>;
-  /// dim × rows. A view that lives until the next call.
+  /// dim × rows. The view lives until the next call.
   using Features = Eigen::Map<const Eigen::MatrixXf, 0, Eigen::OuterStride<>>;
 
   explicit Layers(std::shared_ptr<const Weights<Scalar>> weights)
@@ -56,9 +56,9 @@ class Layers {
 
   const Shape& shape() const { return weights_->shape; }
 
-  /// What can go wrong with tokens that are to come behind a context. Throws errors that begin with the words:
-  /// std::invalid_argument unless least <= rows <= tokens.size() and every token is in the vocabulary;
-  /// std::length_error where the tokens do not fit in the context.
+  /// Checks tokens that are to follow a context.
+  /// Throws: std::invalid_argument unless least <= rows <= tokens.size() and every token is in the vocabulary;
+  /// std::length_error if the tokens do not fit in the context. The messages begin with `words`.
   template <class... Words>
   void check(const Context& context, std::span<const Token> tokens, Index rows, Index least,
              const Words&... words) const {
@@ -75,7 +75,8 @@ class Layers {
       fail<std::length_error>("transformer: ", words..., count, " tokens after ", taken,
                               " do not fit in the context of ", shape().context_size);
   }
-  /// Likewise with the parents of tokens that branch.
+  /// Checks the parents of tokens that branch.
+  /// Throws: std::invalid_argument on bad parents. The message begins with `words`.
   template <class... Words>
   void check_parents(const Context& context, std::span<const Token> tokens, std::span<const Index> parents,
                      const Words&... words) const {
@@ -85,8 +86,7 @@ class Layers {
     context.tree().check_parents(parents, words...);
   }
 
-  /// Room for a call, before anything changes. (Eigen's own resize() would leave a pointer to nowhere where there
-  /// is no memory.)
+  /// Makes room for a call, before anything changes. (Eigen's own resize() leaves a dangling pointer if memory runs out.)
   void reserve(Index count, Index rows) {
     const auto grow = [](Columns& columns, Index size, Index needed) {
       if (columns.cols() >= needed) return;
@@ -101,17 +101,17 @@ class Layers {
     grow(logits_, padded(output_size()), rows);
   }
 
-  /// Puts tokens into the stream, from a column on.
+  /// Puts the embeddings of tokens into the stream, from `column` on.
   void embed(std::span<const Token> tokens, Index column) {
     for (const Token token : tokens)
       stream_.col(column++).head(shape().dim) =
           weights_->embedding.row(token).template cast<float>().transpose();
   }
 
-  /// Takes the stretches, whose states stand behind one another in the stream from column `first` on, through a layer. What
-  /// attention and the feed-forward network find is added to the last `rows` of each; those before are of use to later
-  /// layers only, and the last layer has just to remember them. Where rows are fewer than tokens, they move together: to
-  /// the last columns.
+  /// Runs the stretches through a layer. Their states stand in the stream from column `first` on, one stretch after another.
+  /// The outputs of attention and feed-forward network are added to the last `rows` tokens of each stretch. For the tokens
+  /// before them, only keys and values are stored, which is enough in the last layer. If there are fewer rows than tokens,
+  /// the states of the rows move together, to the last columns.
   void run(Index l, std::span<const Stretch> stretches, Index first) {
     const auto& layer = weights_->layers[static_cast<std::size_t>(l)];
     Index count = 0, rows = 0;
@@ -132,7 +132,7 @@ class Layers {
     add_product(layer.down.view(), vectors(hidden_, rows), stream, stream_.rows());
   }
 
-  /// The logits of states in the stream.
+  /// The logits of `rows` states in the stream, from column `first` on.
   Logits classify(Index first, Index rows) {
     normalise(stream_, weights_->final_norm, first, rows);
     product(weights_->classifier().view(), vectors(normed_, rows), logits_.data(), logits_.rows());
@@ -144,12 +144,12 @@ class Layers {
   }
 
  private:
-  using Columns = Eigen::ArrayXXf;  // one a token, padded with zeros
+  using Columns = Eigen::ArrayXXf;  // one for each token, padded with zeros
 
-  // Fewer than the vocabulary's where the rest of it is elsewhere.
+  // Smaller than the vocabulary if other ranks have the rest.
   Index output_size() const { return weights_->classifier().rows(); }
 
-  // Number in its tree of the last `count` tokens' first.
+  // The number, in its tree, of the first of the last `count` tokens.
   static Index number(const Stretch& stretch, Index count) { return stretch.context->tree().size() - count; }
 
   void remember(Index l, std::span<const Stretch> stretches) {
@@ -173,7 +173,7 @@ class Layers {
     }
   }
 
-  // From the last stretch to the first, so that nothing is overwritten that has still to move.
+  // From the last stretch to the first, so that no state is overwritten before it has moved.
   void move_rows(std::span<const Stretch> stretches, Index end) {
     Index to = end, from = end;
     for (auto stretch = stretches.rbegin(); stretch != stretches.rend(); ++stretch) {
@@ -184,7 +184,7 @@ class Layers {
     }
   }
 
-  // The first half becomes SiLU(first half) · second half.
+  // Replaces the first half by SiLU(first half) · second half.
   static void swiglu(Eigen::Ref<Eigen::ArrayXf> hidden) {
     using Map = Eigen::Map<Eigen::ArrayXf, Eigen::AlignedMax>;
     const Index size = hidden.size() / 2;
@@ -208,7 +208,7 @@ class Layers {
 
   std::shared_ptr<const Weights<Scalar>> weights_;
   Attention attention_;
-  Columns stream_;  // what the layers add to
+  Columns stream_;  // the layers add to it
   Columns normed_, joined_, hidden_, logits_;
 };
 

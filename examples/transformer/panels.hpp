@@ -1,4 +1,4 @@
-// Matrices cut into panels of 16 rows, the layout that product.hpp multiplies.
+// Matrices in panels of 16 rows: the layout for product.hpp.
 #pragma once
 
 #include <Eigen/Core>
@@ -7,14 +7,14 @@ namespace transformer {
 
 using Eigen::Index;
 
-/// Rows of a panel. 16 floats are one AVX-512 register, two of AVX, four of SSE or NEON, and a cache line.
+/// The rows of a panel. 16 floats are one AVX-512 register, two AVX registers, four SSE or NEON registers, and a cache line.
 inline constexpr Index lanes = 16;
 
-/// `size` rounded up to whole panels. Vectors are stored in as many numbers, zeros behind the last one, so that
-/// no loop over them has a remainder, and none of their sums depends on where in memory they begin.
+/// `size` rounded up to whole panels. Vectors are padded with zeros to this size, so that no loop over them has a remainder,
+/// and no sum depends on their address in memory.
 constexpr Index padded(Index size) { return (size + lanes - 1) / lanes * lanes; }
 
-/// The first `cols` columns of `panels` panels. Column k of panel p is the 16 numbers from
+/// A view of the first `cols` columns of `panels` panels. Column k of panel p is the 16 numbers from
 /// data + (p·stride + k)·16 on.
 template <class Scalar>
 struct PanelView {
@@ -22,9 +22,9 @@ struct PanelView {
   Index panels, cols, stride;
 };
 
-/// A matrix whose panels of 16 rows are stored column after column: a product of a panel and a vector reads
-/// the panel from front to back, gives 16 sums at once that need no adding up across lanes, and takes any
-/// number of columns. Rows missing from the last panel are zeros.
+/// A matrix in panels of 16 rows. A panel is stored column after column. So a product with a vector reads the panel from
+/// front to back, makes 16 sums at once without adding across lanes, and takes any number of columns. Missing rows of the
+/// last panel are zeros.
 template <class Scalar>
 class Panels {
  public:
@@ -40,7 +40,7 @@ class Panels {
   /// Row i, as a row vector.
   auto row(Index i) const { return columns_.row(i % lanes).segment(i / lanes * cols_, cols_); }
 
-  /// Copies a matrix of as many columns to the rows from `first` on.
+  /// Copies a matrix to the rows from `first` on.
   template <class Matrix>
   void set_rows(Index first, const Matrix& matrix) {
     for (Index i = 0; i < matrix.rows(); ++i)

@@ -1,13 +1,12 @@
 // y = W x for a few vectors x at a time: where a transformer spends its time.
 //
-// One token at a time, a processor waits for the weights. A batch of γ+1 tokens needs them just once, which is
-// what makes speculative decoding fast. Eigen's own product of matrices is made for large ones: it copies both
-// into its own layout at every call, and for so few columns that takes as long as the product. Here the weights
-// have been put into panels once and for all (panels.hpp), and a tile of sums stays in registers while a panel
-// streams by.
+// With one token at a time, a processor waits for the weights. A batch of γ+1 tokens reads the weights only once: this makes
+// speculative decoding fast. Eigen's own matrix product is made for large matrices. It copies both matrices into its own
+// layout at every call, and for a few columns the copies take as long as the product. Here the weights were put into panels
+// once (panels.hpp), and a tile of sums stays in registers while a panel is read.
 //
-// Every sum runs over the columns of W in their order, whatever the number of vectors: what a vector gives does
-// not depend on its company, to the bit.
+// Numeric: every sum runs over the columns of W in their order, for any number of vectors. So the result of a vector does
+// not depend on the other vectors, to the bit.
 #pragma once
 
 #include <Eigen/Core>
@@ -24,7 +23,7 @@
 
 namespace transformer {
 
-/// `count` vectors in memory, one every `stride` numbers.
+/// `count` vectors in memory; each begins `stride` numbers after the one before.
 struct Vectors {
   const float* data;
   Index count, stride;
@@ -38,8 +37,8 @@ inline constexpr int register_bytes = std::min(EIGEN_MAX_STATIC_ALIGN_BYTES, 64)
 inline constexpr int register_bytes = 16;
 #endif
 
-/// As many numbers as one register holds. As an Eigen array, GCC and Clang would not keep all the sums of a tile
-/// in registers: that takes more inlining than they are prepared to do.
+/// The floats of one register. With Eigen arrays, GCC and Clang do not inline enough to keep all sums of a tile in
+/// registers.
 inline constexpr int width = register_bytes / static_cast<int>(sizeof(float));
 #ifdef __GNUC__
 typedef float Register __attribute__((vector_size(register_bytes)));
@@ -48,8 +47,8 @@ using Register = Eigen::Array<float, width, 1>;
 #endif
 inline constexpr int registers_a_panel = static_cast<int>(lanes) / width;
 
-/// `volatile` has it read once. GCC would let every sum that takes the same weights read them from memory anew,
-/// and a processor reads fewer registers in a cycle than it adds.
+/// `volatile` makes GCC read the weights once. Otherwise GCC reads them from memory again for every sum, and a processor
+/// reads fewer registers per cycle than it adds.
 inline Register load(const float* numbers) {
 #ifdef __GNUC__
   typedef float Numbers __attribute__((vector_size(register_bytes), may_alias));
@@ -61,9 +60,9 @@ inline Register load(const float* numbers) {
 #endif
 }
 
-/// The floats that halves stand for, in integers, which every processor has: sign, exponent and digits go to
-/// their places in a float, whose exponent counts from 112 lower, and copies of the sign that came between them
-/// are taken out. (No infinities: weights are finite.)
+/// Converts halves to floats with integer operations, which every processor has. Sign, exponent and mantissa bits are
+/// shifted to their places in a float, and the copies of the sign bit between them are cleared. The product with 2^112
+/// corrects the exponent's offset. Infinities are not handled: weights are finite.
 inline Register load(const Eigen::half* numbers) {
 #ifdef __GNUC__
   typedef std::int16_t Halves __attribute__((vector_size(register_bytes / 2)));
@@ -81,20 +80,21 @@ inline void store(const Register& from, float* numbers) {
   std::memcpy(std::assume_aligned<register_bytes>(numbers), &from, sizeof(Register));
 }
 
-/// Vectors that are multiplied together: ten sums at most, which leaves six of 16 registers for the rest.
+/// The most vectors that are multiplied together. It gives at most ten sums, which leaves six of 16 registers for the rest.
 inline constexpr Index widest_tile = 10 / registers_a_panel;
 
-/// Sums that should be under way at a time: an addition takes about four cycles, and a processor begins two in
-/// each, or one of AVX-512.
+/// The number of sums to compute at a time: an addition takes about four cycles, and a processor begins two in each cycle,
+/// or one with AVX-512.
 inline constexpr int sums_under_way = register_bytes == 64 ? 4 : 8;
 
-/// Panels that are multiplied together, for that many sums; making floats of halves fills the time as well.
+/// The panels that are multiplied together, to get that many sums. For halves one panel is enough: the conversion fills the
+/// time.
 template <class Scalar, int Count>
 inline constexpr int panels_a_tile =
     std::is_same_v<Scalar, float> ? (sums_under_way - 1) / (Count * registers_a_panel) + 1 : 1;
 
-/// The sums of a tile, `Height` panels times `Count` vectors. Loops over them are written as folds, so that the
-/// sums are in registers at any level of optimisation.
+/// The sums of a tile: `Height` panels times `Count` vectors. Loops over them are fold expressions, so that the sums stay in
+/// registers at any optimisation level.
 template <int Height, int Count>
 class Tile {
   template <int Size>
@@ -114,7 +114,7 @@ class Tile {
   }
 
  private:
-  // Where register r begins, if the next panel does `stride` numbers later.
+  // The offset of register r, if panels are `stride` numbers apart.
   static constexpr Index offset(int r, Index stride) {
     return r / registers_a_panel * stride + r % registers_a_panel * width;
   }
@@ -144,7 +144,7 @@ class Tile {
   Register sums_[Height * registers_a_panel * Count];
 };
 
-/// One tile of vectors and all panels, as many at a time as it takes.
+/// Multiplies all panels with up to one tile of vectors; the number of vectors is a template argument.
 template <int Count, class Scalar>
 void add_tile(const PanelView<Scalar>& w, const Vectors& x, float* y, Index y_stride) {
   constexpr int height = panels_a_tile<Scalar, Count>;
@@ -157,7 +157,7 @@ void add_tile(const PanelView<Scalar>& w, const Vectors& x, float* y, Index y_st
     for (; p < w.panels; ++p) Tile<1, Count>::add(from(p), x, y + p * lanes, y_stride);
 }
 
-/// The same where the number of vectors, 0..widest_tile, is known at run time only.
+/// Multiplies all panels with 0..widest_tile vectors; their number is known at run time.
 template <class Scalar>
 void add_narrow(const PanelView<Scalar>& w, const Vectors& x, float* y, Index y_stride) {
   [&]<int... I>(std::integer_sequence<int, I...>) {
@@ -165,7 +165,8 @@ void add_narrow(const PanelView<Scalar>& w, const Vectors& x, float* y, Index y_
   }(std::make_integer_sequence<int, static_cast<int>(widest_tile)>{});
 }
 
-/// Several tiles of vectors, of nearly the same size: one after the other while some panels are in the cache.
+/// Multiplies all panels with any number of vectors. The vectors are split into tiles of nearly equal size. All tiles use a
+/// group of panels while it is in the cache.
 template <class Scalar>
 void add_wide(const PanelView<Scalar>& w, const Vectors& x, float* y, Index y_stride) {
   constexpr Index cached = (Index{1} << 18) / (lanes * static_cast<Index>(sizeof(Scalar)));
@@ -184,17 +185,18 @@ void add_wide(const PanelView<Scalar>& w, const Vectors& x, float* y, Index y_st
 
 }  // namespace detail
 
-/// Adds W x to y for every vector x: y is as many vectors, `y_stride` numbers apart, of 16 numbers a panel,
-/// aligned as Eigen aligns its arrays; y_stride is a multiple of 16.
-/// Numeric: in float; each number of y gets one product after the other added to it, in the order of columns.
-/// Allocates nothing.
+/// Adds W x to y for every vector x.
+/// Shapes: y holds a vector for each x, `y_stride` numbers apart, with 16 numbers a panel.
+/// Pre: y is aligned like an Eigen array, and y_stride is a multiple of 16.
+/// Cost: no allocation.
+/// Numeric: in float; the products are added to each number of y one after another, in the order of columns.
 template <class Scalar>
 void add_product(const PanelView<Scalar>& w, const Vectors& x, float* y, Index y_stride) {
   if (x.count <= detail::widest_tile) detail::add_narrow(w, x, y, y_stride);
   else detail::add_wide(w, x, y, y_stride);
 }
 
-/// y = W x for every vector x.
+/// Sets y = W x for every vector x, with the shapes and preconditions of add_product().
 template <class Scalar>
 void product(const PanelView<Scalar>& w, const Vectors& x, float* y, Index y_stride) {
   for (Index i = 0; i < x.count; ++i) std::fill_n(y + i * y_stride, w.panels * lanes, 0.0f);

@@ -1,4 +1,4 @@
-// Positions as rotations: RoPE.
+// Rotary position embedding (RoPE).
 // Source: Su et al., "RoFormer: Enhanced Transformer with Rotary Position Embedding", arXiv:2104.09864,
 // equation 15.
 #pragma once
@@ -10,9 +10,8 @@
 
 namespace transformer {
 
-/// Turns the pairs (x_2i, x_2i+1) of a head by the angles position · 10000^(−2i/head_size), so that the product
-/// of a query and a key depends on how far apart they are. Neighbours are a pair, as in the paper and in Llama
-/// (not the first half and the second).
+/// Rotates the pairs (x_2i, x_2i+1) of a head by the angles position · 10000^(−2i/head_size). So the product of a query and
+/// a key depends only on their distance. Pairs are neighbours, as in the paper and in Llama (not halves of the head).
 class Rotation {
  public:
   Rotation(Index context_size, Index head_size)
@@ -27,7 +26,7 @@ class Rotation {
       }
   }
 
-  /// Writes the head x turned as at `position`, times `scale`, to `turned`.
+  /// Writes the head x, rotated for `position` and multiplied by `scale`, to `turned`.
   void operator()(Index position, const float* x, float scale, float* turned) const {
     const float* cosines = cosines_.data() + position * cosines_.rows();
     const float* sines = sines_.data() + position * sines_.rows();
@@ -39,7 +38,7 @@ class Rotation {
   }
 
  private:
-  Eigen::ArrayXXf cosines_, sines_;  // one column a position
+  Eigen::ArrayXXf cosines_, sines_;  // one column for each position
 };
 
 }  // namespace transformer

@@ -1,4 +1,4 @@
-// The seven numbers that say how large a Llama model is.
+// The shape of a Llama model: its sizes, and whether it has its own classifier.
 #pragma once
 
 #include <Eigen/Core>
@@ -9,20 +9,20 @@ namespace transformer {
 using Eigen::Index;
 
 struct Shape {
-  Index dim = 0;         ///< numbers that stand for a token between the layers
-  Index hidden_dim = 0;  ///< the same inside the feed-forward network
+  Index dim = 0;         ///< numbers of a token's state between the layers
+  Index hidden_dim = 0;  ///< numbers of a token's state inside the feed-forward network
   Index n_layers = 0;
   Index n_heads = 0;
-  Index n_kv_heads = 0;  ///< heads of keys and values, each of which serves n_heads / n_kv_heads queries
+  Index n_kv_heads = 0;  ///< heads of keys and values; each serves n_heads / n_kv_heads query heads
   Index vocab_size = 0;
-  Index context_size = 0;         ///< the most tokens that the model can look back on
-  bool shared_classifier = true;  ///< whether the classifier's matrix is that of the embedding
+  Index context_size = 0;         ///< the most tokens of the context
+  bool shared_classifier = true;  ///< whether the classifier uses the matrix of the embedding
 
   Index head_size() const { return dim / n_heads; }
   Index kv_dim() const { return n_kv_heads * head_size(); }
   Index group() const { return n_heads / n_kv_heads; }
 
-  /// Numbers that the weights consist of.
+  /// The number of weights.
   Index parameters() const {
     const Index attention = 2 * dim * dim + 2 * kv_dim() * dim, feed_forward = 3 * hidden_dim * dim;
     const Index layer = attention + feed_forward + 2 * dim;

@@ -1,10 +1,9 @@
-// Text as tokens and back, by the tokenizer.bin of llama2.c: a byte-pair encoding in the manner of
-// SentencePiece.
+// Turns text into tokens and back, by the tokenizer.bin of llama2.c: a byte-pair encoding like SentencePiece's.
 // Source: Sennrich et al., "Neural Machine Translation of Rare Words with Subword Units", arXiv:1508.07909,
 // section 3.2; Kudo, Richardson, "SentencePiece", arXiv:1808.06226, section 3.1 (the queue of merges).
 //
-// The file: the length of the longest piece as an int32; then for each token a float32 score, the int32 length of
-// its piece, and the piece.
+// Format of the file: the length of the longest piece as an int32; then for each token a float32 score, the int32 length
+// of its piece, and the piece.
 #pragma once
 
 #include <algorithm>
@@ -34,11 +33,11 @@ class Tokenizer {
   using Token = std::int32_t;
 
   static constexpr Token begin_of_text = 1, end_of_text = 2;
-  /// Token 3 + b is the byte b, for what has no piece.
+  /// Token 3 + b is the byte b. Characters without a piece become byte tokens.
   static constexpr Token first_byte = 3;
 
-  /// Throws: std::runtime_error, which names the file, what was expected and what was found, unless the file can
-  /// be read and holds exactly `vocab_size` tokens, the 259 of a model of bytes at least.
+  /// Throws: std::runtime_error unless the file can be read and holds exactly `vocab_size` tokens, at least the 259 of a
+  /// model of bytes. The message names the file, what was expected and what was found.
   Tokenizer(const std::string& path, std::int64_t vocab_size) : path_(path) {
     if (vocab_size < first_byte + 256)
       fail("expected a vocabulary of at least ", first_byte + 256, " tokens, found a model of ", vocab_size);
@@ -47,18 +46,18 @@ class Tokenizer {
     if (!file) fail("cannot be read");
     read(static_cast<std::size_t>(vocab_size));
     for (std::size_t i = 0; i < pieces_.size(); ++i)
-      tokens_.emplace(pieces_[i].text, static_cast<Token>(i));  // the first of equal pieces
+      tokens_.emplace(pieces_[i].text, static_cast<Token>(i));  // keeps the first of equal pieces
   }
 
-  // A copy's pieces would be cut from the bytes of the original.
+  // No copies: the pieces of a copy would point to the bytes of the original.
   Tokenizer(Tokenizer&&) = default;
   Tokenizer& operator=(Tokenizer&&) = default;
 
   Token vocab_size() const { return static_cast<Token>(pieces_.size()); }
 
-  /// The text as tokens, begin_of_text and a space that SentencePiece puts first before it. Neighbours are
-  /// merged where a token holds both, the best score first, the leftmost of equals. What is no piece becomes
-  /// bytes; any bytes are a text.
+  /// Encodes a text. The tokens begin with begin_of_text and the space that SentencePiece puts before a text. Neighbours are
+  /// merged if a token holds both: the best score first, the leftmost of equal scores. Characters without a piece become
+  /// bytes, so any bytes can be encoded.
   /// Cost: O(n log n) for n bytes.
   std::vector<Token> encode(std::string_view text) const {
     std::vector<Token> tokens{begin_of_text};
@@ -68,7 +67,7 @@ class Tokenizer {
     return tokens;
   }
 
-  /// A piece from within a text as tokens: with no begin_of_text and no space before it, but where it begins with one.
+  /// Encodes a piece from inside a text: without begin_of_text, and without an added space before it.
   std::vector<Token> encode_inside(std::string_view text) const {
     std::vector<Token> tokens{begin_of_text};
     append_merged(text, tokens);
@@ -76,7 +75,7 @@ class Tokenizer {
     return tokens;
   }
 
-  /// The bytes that `token` adds within a text: none, if it is a control token.
+  /// The bytes that `token` adds inside a text; empty for a control token.
   /// Throws: std::out_of_range on a token that is not in the vocabulary.
   std::string_view bytes(Token token) const {
     const std::string_view text = decode(end_of_text, token);
@@ -133,14 +132,14 @@ class Tokenizer {
       fail("expected ", vocab_size, " tokens in ", at, " bytes, found a file of ", bytes_.size());
   }
 
-  // Appends the tokens of the text, and merges all behind the first one.
+  // Appends the tokens of the text, and merges all tokens after the first one.
   void append_merged(std::string_view text, std::vector<Token>& tokens) const {
     while (!text.empty()) text.remove_prefix(append_character(text, tokens));
     Merger(*this, tokens).run();
   }
 
-  // Appends the token of the first UTF-8 character, or its bytes, and returns how many it has. Like llama2.c, it
-  // takes a byte that is no beginning for a character of its own.
+  // Appends the token of the first UTF-8 character, or its byte tokens, and returns the number of its bytes. Like llama2.c,
+  // it takes any first byte, and up to three continuation bytes after it.
   std::size_t append_character(std::string_view text, std::vector<Token>& tokens) const {
     std::size_t size = 1;
     while (size < std::min<std::size_t>(4, text.size()) && (text[size] & 0xC0) == 0x80) ++size;
@@ -152,7 +151,7 @@ class Tokenizer {
     return size;
   }
 
-  // The byte that a piece such as <0x0A> stands for.
+  // The byte of a piece such as <0x0A>.
   static std::optional<std::string_view> byte_of(std::string_view piece) {
     static constexpr auto bytes = [] {
       std::array<char, 256> all{};
@@ -166,7 +165,7 @@ class Tokenizer {
     return std::string_view(&bytes[high * 16 + low], 1);
   }
 
-  // Merges the tokens of a text behind the first one.
+  // Merges the tokens of a text after the first one.
   class Merger {
    public:
     Merger(const Tokenizer& tokenizer, std::vector<Token>& tokens) : tokenizer_(tokenizer), tokens_(tokens) {
@@ -192,7 +191,7 @@ class Tokenizer {
       float score;
       std::size_t left;
       Token first, second, merged;
-      bool operator<(const Merge& other) const {  // is it the worse one?
+      bool operator<(const Merge& other) const {  // whether this merge is worse
         return score != other.score ? score < other.score : left > other.left;
       }
     };
@@ -224,17 +223,17 @@ class Tokenizer {
       return tokenizer_.pieces_[static_cast<std::size_t>(tokens_[i])];
     }
 
-    static constexpr float worst = -1e10f;  // as in llama2.c: such a token is never the result of a merge
+    static constexpr float worst = -1e10f;  // as in llama2.c: no merge makes a token with such a score
 
     const Tokenizer& tokenizer_;
     std::vector<Token>& tokens_;
-    std::vector<Link> links_;  // to the tokens that are not gone; one for the end
+    std::vector<Link> links_;  // between the tokens that are left; one for the end
     std::priority_queue<Merge> merges_;
     std::string text_;
   };
 
   std::string path_;
-  std::vector<char> bytes_;  // of the file, which the pieces are cut from
+  std::vector<char> bytes_;  // of the file; the pieces point to them
   std::vector<Piece> pieces_;
   std::unordered_map<std::string_view, Token> tokens_;
 };

@@ -1,4 +1,4 @@
-// A Llama model on Eigen: a target or a draft model with a real KV cache.
+// A Llama model on Eigen with a KV cache, as target or draft model.
 #pragma once
 
 #include <algorithm>
@@ -19,26 +19,27 @@
 
 namespace transformer {
 
-/// A Llama model with a context, whose weights are kept as float or Eigen::half. A model of logits as
-/// specdec::ProcessedModel takes it, for lines of tokens and for trees.
+/// A Llama model with a context. Its weights are float or Eigen::half. It is a model of logits for specdec::ProcessedModel,
+/// and takes lines and trees.
 ///
 ///   transformer::Transformer<float> model("stories15M.bin");
 ///   specdec::ProcessedModel target{model, specdec::Chain{specdec::Temperature{0.8}}};
 ///
 /// All tokens of a call go through a layer together, so that its weights are read once.
-/// What a drafter that shares the model needs (early_exit.hpp is one): peek(), the guess of the first layers alone,
-/// and features(), the states that the logits of the last call were made of.
-/// Copies share the weights, which never change, and have a context each.
-/// Cost: no allocation once as many tokens and as many rows have been asked for in one call.
-/// Numeric: arithmetic in float. A row depends on the tokens before it alone, to the bit: not on how they were
-/// cut into calls, nor on what has been rolled back, nor on the other branches of a tree.
+/// For drafters that share the model (such as early_exit.hpp), peek() gives the logits of the first layers, and features()
+/// the states before the logits of the last call.
+/// Copies share the weights, which never change, and each has its own context.
+/// Cost: no allocation once a call with as many tokens and rows was made.
+/// Numeric: arithmetic in float. A row depends only on the tokens before it, to the bit: not on how they were cut into
+/// calls, not on a rollback, and not on other branches of a tree.
 template <class Scalar>
 class Transformer {
  public:
   using Logits = typename Layers<Scalar>::Logits;
   using Features = typename Layers<Scalar>::Features;
 
-  /// Reads a checkpoint. Throws: std::runtime_error on a bad file.
+  /// Reads a checkpoint.
+  /// Throws: std::runtime_error on a bad file.
   explicit Transformer(const std::string& checkpoint)
       : Transformer(std::make_shared<const Weights<Scalar>>(Weights<Scalar>::read(checkpoint))) {}
 
@@ -48,13 +49,13 @@ class Transformer {
   const Shape& shape() const { return layers_.shape(); }
   Index vocab_size() const { return shape().vocab_size; }
   Index context_size() const { return shape().context_size; }
-  /// Tokens in the context; those of an open tree are not.
+  /// The number of tokens in the context, without an open tree.
   Index length() const { return context_.length(); }
 
-  /// Appends `tokens` to the context and returns the logits after each of the last `rows` of them.
+  /// Appends `tokens` to the context and returns the logits after each of the last `rows` of them. After a throw nothing has
+  /// changed.
   /// Throws: std::invalid_argument unless 1 <= rows <= tokens.size() and every token is in the vocabulary;
-  /// std::length_error where the tokens do not fit in the context; std::logic_error while a tree is open. After a throw
-  /// nothing has changed.
+  /// std::length_error if the tokens do not fit in the context; std::logic_error while a tree is open.
   Logits forward(std::span<const Token> tokens, Index rows) {
     context_.check_closed();
     layers_.check(context_, tokens, rows, 1);
@@ -65,11 +66,11 @@ class Transformer {
     return classify(std::ssize(tokens) - rows, rows);
   }
 
-  /// Adds `tokens` to the tree behind the context, which numbers its tokens from 0 on, across calls. tokens[k] follows
-  /// token number parents[k], or the context itself where parents[k] = −1. Returns the logits after each of the last
-  /// `rows` of them. The tree is open until keep() or truncate(). Every token takes a place in the context.
-  /// Throws: as forward(tokens, rows), and std::invalid_argument unless there is a parent for each token, −1 or the
-  /// number of a token before it.
+  /// Adds `tokens` to the tree after the context, and returns the logits after each of the last `rows` of them. The tokens
+  /// of the tree are numbered from 0, across calls. tokens[k] follows token number parents[k]; −1 is the context. The tree
+  /// is open until keep() or truncate(). Every token takes a place in the context.
+  /// Throws: as forward(tokens, rows), and std::invalid_argument unless each token has a parent, which is −1 or the number
+  /// of an earlier token.
   Logits forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
     layers_.check(context_, tokens, rows, 1);
     layers_.check_parents(context_, tokens, parents);
@@ -79,15 +80,15 @@ class Transformer {
     return classify(std::ssize(tokens) - rows, rows);
   }
 
-  /// Makes a way of the tree, from the context outward, part of the context, and forgets the rest of the tree. Costs a
-  /// copy of the keys and values of the tokens that are kept, where there were others before them.
-  /// Throws: std::invalid_argument where the numbers are no such way. After a throw nothing has changed.
+  /// Makes a path of the tree part of the context, and forgets the rest of the tree. After a throw nothing has changed.
+  /// Throws: std::invalid_argument unless the numbers are a path that begins at the context.
+  /// Cost: copies the keys and values of kept tokens that are not in their slots, because other tokens came before them.
   void keep(std::span<const Index> path) { context_.keep(path); }
 
-  /// The logits after each of the last `rows` tokens, if `tokens` were appended and the model had its first `layers`
-  /// layers only. They are not appended. But what this and earlier looks computed serves the next: a look at the same
-  /// tokens and more takes only those, and a forward() that begins with the same tokens goes on where they stopped.
-  /// Throws: as forward(), and std::invalid_argument unless layers is one of 1..n_layers.
+  /// The logits after each of the last `rows` tokens by the first `layers` layers alone. The tokens are not appended. But
+  /// the work is kept: a peek() at these tokens and more computes only the new ones, and a forward() that begins with these
+  /// tokens runs them only through the remaining layers.
+  /// Throws: as forward(), and std::invalid_argument unless 1 <= layers <= n_layers.
   Logits peek(std::span<const Token> tokens, Index rows, Index layers) {
     context_.check_closed();
     layers_.check(context_, tokens, rows, 1);
@@ -103,26 +104,26 @@ class Transformer {
     return classify(std::ssize(tokens) - rows, rows);
   }
 
-  /// The states that the last call of forward() or peek() made its logits of, behind the last layer and before the
-  /// final normalisation, one column a row of logits. For drafters with a head of their own on the target.
+  /// The states of the last forward() or peek(), after the last layer and before the final normalisation: one column for
+  /// each row of logits. For drafters with their own head on the target.
   Features features() const { return layers_.features(returned_first_, returned_rows_); }
 
-  /// Forgets an open tree, and keeps the first `length` tokens of the context; does nothing more where there are no
-  /// more. O(1): keys and values beyond are overwritten by the tokens that come there next.
+  /// Forgets an open tree, and keeps the first `length` tokens of the context, or all if it has fewer.
+  /// Cost: O(1). The next tokens overwrite the keys and values that are left.
   void truncate(Index length) noexcept {
     if (length < context_.length()) ahead_.clear();
     context_.truncate(length);
   }
 
  private:
-  // Room for a call, before anything changes.
+  // Makes room for a call, before anything changes.
   void reserve(Index count, Index rows) {
     layers_.reserve(count, rows);
     ahead_.reserve(static_cast<std::size_t>(count));
     context_.reserve(count);
   }
 
-  // Takes the tokens, which are the last ones of the tree, through all layers, the last `rows` of them to the end.
+  // Runs the tokens, the last ones of the tree, through all layers; only the last `rows` of them leave the last layer.
   void run(std::span<const Token> tokens, Index rows) {
     const Index count = std::ssize(tokens), last = shape().n_layers - 1;
     const Index begun = this->begun(tokens), begun_layers = begun > 0 ? ahead_layers_ : 0;
@@ -131,21 +132,21 @@ class Transformer {
     ahead_.clear();
   }
 
-  // Takes the tokens from number `begun` on through the first layers, which those before have been through.
+  // Runs the tokens from number `begun` on through the first layers. The earlier tokens have been through them.
   void begin(std::span<const Token> tokens, Index begun, Index layers) {
     const Index count = std::ssize(tokens);
     layers_.embed(tokens.subspan(static_cast<std::size_t>(begun)), begun);
     for (Index l = 0; l < layers && begun < count; ++l) layer(l, begun, count, count - begun);
   }
 
-  // Takes the tokens from `start` to `end` of the call, the last ones of the tree, through a layer.
+  // Runs tokens [start, end) of the call, the last ones of the tree, through a layer.
   void layer(Index l, Index start, Index end, Index rows) {
     const Stretch stretch{&context_, end - start, rows};
     layers_.run(l, std::span(&stretch, 1), start);
   }
 
-  // How many of the tokens have been through the first ahead_layers_ layers already. They are a line, so that a token
-  // that is one of them has its number for its depth.
+  // The number of tokens that have been through the first ahead_layers_ layers already. Tokens of a peek() are a line, so
+  // the number of such a token is its depth.
   Index begun(std::span<const Token> tokens) const {
     Index n = std::ranges::mismatch(tokens, ahead_).in1 - tokens.begin();
     while (n > 0 && context_.tree().depth(n - 1) != n - 1) --n;
@@ -160,7 +161,7 @@ class Transformer {
 
   Layers<Scalar> layers_;
   Context context_;
-  std::vector<Token> ahead_;  // behind the context: the stream has them as they left layer ahead_layers_
+  std::vector<Token> ahead_;  // after the context; the stream has their states after ahead_layers_ layers
   Index ahead_layers_ = 0;
   Index returned_first_ = 0, returned_rows_ = 0;  // columns of the stream: see features()
 };

@@ -1,4 +1,4 @@
-// Who follows whom among the tokens behind a context.
+// The tree of tokens after a context.
 #pragma once
 
 #include <Eigen/Core>
@@ -14,8 +14,8 @@ namespace transformer {
 
 using Eigen::Index;
 
-/// A tree of tokens that grows call by call: they are numbered from 0 on, and each follows one before it, or the
-/// context itself, which is number −1. A token's depth is how many tokens of the tree lie between it and the context.
+/// A tree of tokens that grows call by call. Its tokens are numbered from 0. Each follows an earlier token, or the context,
+/// which is number −1. The depth of a token is the number of tokens between it and the context.
 class Tree {
  public:
   Index size() const { return std::ssize(parents_); }
@@ -23,7 +23,7 @@ class Tree {
   Index parent(Index token) const { return parents_[static_cast<std::size_t>(token)]; }
   Index depth(Index token) const { return depths_[static_cast<std::size_t>(token)]; }
 
-  /// Room for so many tokens: adding them throws nothing then.
+  /// Makes room for `tokens` tokens in all, so that adding them does not throw.
   void reserve(Index tokens) {
     parents_.reserve(static_cast<std::size_t>(tokens));
     depths_.reserve(static_cast<std::size_t>(tokens));
@@ -39,7 +39,8 @@ class Tree {
     depths_.clear();
   }
 
-  /// Throws std::invalid_argument, which begins with the words, unless the tokens that come next can follow these.
+  /// Throws: std::invalid_argument unless each new token follows the context or an earlier token. The message begins with
+  /// `words`.
   template <class... Words>
   void check_parents(std::span<const Index> parents, const Words&... words) const {
     for (Index k = 0; k < std::ssize(parents); ++k) {
@@ -51,7 +52,7 @@ class Tree {
     }
   }
 
-  /// Throws std::invalid_argument unless these tokens are a way from the context outward.
+  /// Throws: std::invalid_argument unless these tokens are a path that begins at the context.
   void check_path(std::span<const Index> path) const {
     Index last = -1;
     for (std::size_t i = 0; i < path.size(); ++i) {

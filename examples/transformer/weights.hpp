@@ -1,5 +1,5 @@
-// The weights of a Llama model as the transformer reads them: matrices in panels, those that multiply the same
-// vector in one.
+// The weights of a Llama model as the transformer reads them: in panels, and matrices that multiply the same vector are
+// joined.
 #pragma once
 
 #include <Eigen/Core>
@@ -29,17 +29,17 @@ struct Weights {
 
   const Panels<Scalar>& classifier() const { return shape.shared_classifier ? embedding : own_classifier; }
 
-  // Where the parts of the joined matrices begin: all at whole panels.
+  // The first rows of the parts of the joined matrices. All parts begin at whole panels.
   Index key_row() const { return padded(shape.dim); }
   Index value_row() const { return key_row() + padded(shape.kv_dim()); }
   Index up_row() const { return padded(shape.hidden_dim); }
 
-  /// Throws: std::runtime_error on a bad file (checkpoint.hpp), and where a weight is too large for Scalar.
+  /// Throws: std::runtime_error on a bad file (checkpoint.hpp), and if a weight is too large for Scalar.
   static Weights read(const std::string& path) {
     Checkpoint checkpoint(path);
     Weights weights(checkpoint.shape());
     checkpoint.read([&](Part part, Index layer, const Checkpoint::Matrix& matrix) {
-      // The largest half is 65504; what is not smaller than 65520 would be rounded to infinity.
+      // The largest half is 65504; numbers from 65520 on would be rounded to infinity.
       if (std::is_same_v<Scalar, Eigen::half> && !(matrix.cwiseAbs().maxCoeff() < 65520))
         throw std::runtime_error(path + ": holds a weight that is too large for half precision");
       weights.set(part, layer, matrix);
@@ -58,7 +58,7 @@ struct Weights {
                         Panels<Scalar>(s.dim, s.hidden_dim)});
   }
 
-  /// Takes in a matrix of a checkpoint.
+  /// Stores a matrix of a checkpoint.
   void set(Part part, Index index, const Checkpoint::Matrix& matrix) {
     Layer& layer = layers[static_cast<std::size_t>(index)];
     switch (part) {
@@ -87,7 +87,7 @@ struct Weights {
       case Part::classifier:
         return own_classifier.set_rows(0, matrix);
       case Part::rotations:
-        return;  // which are no weights
+        return;  // rotations are not weights
     }
   }
 

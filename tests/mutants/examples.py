@@ -102,7 +102,7 @@ mutant("llama-branches-outlive-rollback", LLAMA, IN_LITTLE, "if (tree_.empty() &
 mutant("llama-anything-kept", BRANCHES, IN_LITTLE, " || parents_[at(token)] != last)", ")")
 
 mutant = promise("on llama.cpp a call that fails or is refused leaves context and tree as they were")
-mutant("llama-part-of-a-line-left", LLAMA, IN_LITTLE, "remove(-1, length_);  // llama.cpp may have kept a part", "")
+mutant("llama-part-of-a-line-left", LLAMA, IN_LITTLE, "remove(-1, length_);  // llama.cpp may hold a part of the call", "")
 mutant("llama-part-of-a-tree-left", LLAMA, IN_LITTLE, "        remove(sequence, length_ + tree_.depth(tree_.end(sequence)));", "        (void)sequence;")
 mutant("llama-tree-grown-all-the-same", LLAMA, IN_LITTLE, "      tree_.shrink();\n", "")
 mutant("llama-leaves-uncounted", BRANCHES, HELD, "      shrink();\n", "")

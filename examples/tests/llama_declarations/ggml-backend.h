@@ -1,4 +1,4 @@
-// For compiling the example over llama.cpp where llama.cpp is not installed: see llama.h.
+// For compiling the examples over llama.cpp without an installed llama.cpp: see llama.h.
 #pragma once
 
 enum ggml_log_level { GGML_LOG_LEVEL_NONE = 0, GGML_LOG_LEVEL_ERROR = 4 };

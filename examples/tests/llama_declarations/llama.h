@@ -1,6 +1,6 @@
-// For compiling the example over llama.cpp where llama.cpp is not installed: the part of its C interface that the example
-// uses, declared as its documentation has it (https://github.com/ggml-org/llama.cpp, include/llama.h, 2025). There is
-// nothing behind these declarations; enumerators and members that the example does not name are left out.
+// For compiling the examples over llama.cpp without an installed llama.cpp: the part of its C interface that they use, after
+// its documentation (https://github.com/ggml-org/llama.cpp, include/llama.h, 2025). Only declarations, no definitions.
+// Enumerators and members that the examples do not use are left out.
 #pragma once
 
 #include <stdbool.h>

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Distils a draft model from a target: the draft learns the target's whole next-token distributions.
+"""Distils a draft model from a target: the draft model learns the target's whole next-token distributions.
 
-Rows come from a pool that the target sampled (sample.py) and from the corpus. The loss is the divergence of the
-draft from the target with both at the row's temperature: first the forward Kullback-Leibler divergence, then the total
-variation, which is exactly the share of draft tokens that speculative sampling rejects (DistillSpec, Zhou et al.,
+Rows come from a pool that the target sampled (sample.py) and from the corpus. The loss is the divergence between draft
+model and target, both at the row's temperature. First it is the forward Kullback-Leibler divergence, then the total
+variation, which is exactly the share of drafted tokens that speculative sampling rejects (DistillSpec, Zhou et al.,
 2024). The learning rate follows the elapsed share of the given minutes, as in train.py.
 """
 
@@ -19,12 +19,12 @@ from model import Shape, Transformer
 from muon import Optimizer
 from train import Windows, load, prepare, rate, save
 
-# Greedy text is learnt at this temperature: agreement on the likeliest token is acceptance as it nears 0.
+# Greedy text is learnt at this low temperature. Near 0, acceptance means that both models agree on the likeliest token.
 GREEDY = 0.3
 
 
 class Pool:
-    """Rows sampled from the target, in shuffled order, over and over."""
+    """Rows sampled from the target, in shuffled order, again and again."""
 
     def __init__(self, path, seed):
         data = numpy.load(path)
@@ -42,7 +42,7 @@ class Pool:
 
 
 def divergence(target, draft, temperatures, total_variation):
-    """Mean divergence of logits (rows, time, vocab) with each row at its temperature."""
+    """Mean divergence of logits (rows, time, vocab), each row at its temperature."""
     scale = temperatures.clamp(min=GREEDY)[:, None, None]
     p = (target.float() / scale).softmax(-1)
     if total_variation:

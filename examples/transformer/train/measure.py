@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Measures how often a target accepts the tokens of draft models, on a pool of text that the target sampled.
 
-For every row's temperature, the acceptance is the mean over positions of sum_x min(p(x), q(x)) with both models at
-that temperature; at temperature 0 it is the share of positions where both find the same token likeliest.
+The acceptance is the mean over positions of sum_x min(p(x), q(x)), with both models at the row's temperature. At
+temperature 0 it is the share of positions where both models have the same likeliest token.
 """
 
 import argparse

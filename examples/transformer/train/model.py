@@ -1,4 +1,4 @@
-"""The Llama architecture as llama2.c runs it, in PyTorch: RMSNorm, interleaved RoPE, grouped queries, SwiGLU.
+"""The Llama architecture of llama2.c in PyTorch: RMSNorm, interleaved RoPE, grouped queries, SwiGLU.
 
 The output classifier shares its weights with the token embedding and nothing has a bias.
 """
@@ -35,14 +35,14 @@ class Shape:
 
 
 def rotations(head_size, context):
-    """RoPE's factors as complex numbers: one row a position, one column a pair of channels."""
+    """RoPE's factors as complex numbers: one row for each position, one column for each pair of channels."""
     frequencies = ROPE_BASE ** (-torch.arange(0, head_size, 2).double() / head_size)
     angles = torch.outer(torch.arange(context).double(), frequencies)
     return torch.polar(torch.ones_like(angles), angles).to(torch.complex64)
 
 
 def rotate(x, factors):
-    """x (batch, time, heads, head size) with every pair of neighbouring channels turned by its factor."""
+    """Rotates every pair of neighbouring channels of x (batch, time, heads, head size) by its factor."""
     pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))
     return torch.view_as_real(pairs * factors[:, None]).flatten(-2).to(x.dtype)
 
@@ -75,7 +75,7 @@ class Attention(nn.Module):
         v = self.v(x).view(batch, time, shape.kv_heads, shape.head_size)
         if cache is not None:
             k, v = cache.append(self, k, v)
-        # All queries of a group meet their one key head in a single product.
+        # One product multiplies all queries of a group with their key head.
         group = shape.heads // shape.kv_heads
         q = q.transpose(1, 2).reshape(batch, shape.kv_heads, group * time, shape.head_size)
         scores = q @ k.permute(0, 2, 3, 1) * shape.head_size ** -0.5

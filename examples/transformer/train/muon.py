@@ -10,7 +10,7 @@ QUINTIC = 3.4445, -4.7750, 2.0315
 
 
 def orthogonalize(matrix, steps=5):
-    """About U V' of the singular value decomposition U S V' of matrix."""
+    """Approximates U V', where U S V' is the singular value decomposition of matrix."""
     a, b, c = QUINTIC
     tall = matrix.shape[0] > matrix.shape[1]
     x = (matrix.t() if tall else matrix).bfloat16()

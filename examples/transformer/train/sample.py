@@ -19,7 +19,7 @@ from train import Windows, load, prepare
 
 @torch.no_grad()
 def continue_rows(model, prompts, temperature, length, generator):
-    """Rows of length ids that begin with prompts (rows, time); temperature 0 takes the likeliest token."""
+    """Rows of `length` ids that begin with the prompts (rows, time); temperature 0 takes the likeliest token."""
     cache = Cache(model.shape.context)
     rows = step = prompts
     while rows.shape[1] < length:
@@ -33,7 +33,7 @@ def continue_rows(model, prompts, temperature, length, generator):
 
 
 def write_pool(model, windows, temperatures, count, batch, path, generator):
-    """count rows, in batches of one temperature and one prompt length (4 to 31 tokens) each."""
+    """Writes `count` rows. Each batch has one temperature and one prompt length (4 to 31 tokens)."""
     rows, used = [], []
     for index in range(-(-count // batch)):
         temperature = temperatures[index % len(temperatures)]

@@ -49,7 +49,7 @@ def encode(processor, text):
 
 
 def sentence_starts(processor, ids):
-    """Positions of ids at which a sentence begins with a space, as the first word of a prompt does."""
+    """Positions of ids where a sentence begins with a space. The first word of a prompt begins with a space, too."""
     pieces = [processor.id_to_piece(index) for index in range(processor.get_piece_size())]
     spaced = numpy.array([piece.startswith("\u2581") for piece in pieces])
     final = numpy.array([piece.endswith((".", "!", "?", ".\"")) for piece in pieces])

@@ -2,8 +2,8 @@
 """Trains a model on the encoded corpus for a given number of minutes, on the CPU in bfloat16.
 
 The learning rate follows the elapsed share of those minutes, so the run ends on time on any machine: a short
-warm-up, a plateau, then a linear decay to zero. The checkpoint is rewritten every few minutes; a run that finds one
-goes on from it.
+warm-up, a plateau, then a linear decay to zero. The checkpoint is rewritten every few minutes. A run continues from an
+existing checkpoint.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from tokenizer import BOS
 
 
 class Windows:
-    """Shuffled training windows: BOS and then the text from some beginning of a sentence on."""
+    """Shuffled training windows: BOS, and then the text from the beginning of some sentence on."""
 
     def __init__(self, folder, seed):
         self.tokens = numpy.load(folder / "train.npy").astype(numpy.int64)
@@ -45,7 +45,7 @@ class Windows:
 
 
 def validation_loss(model, tokens, context, limit=None):
-    """Nats a token over consecutive windows of context tokens, each after BOS; over the first limit windows."""
+    """Nats per token over the first `limit` consecutive windows of `context` tokens, each after BOS."""
     count = len(tokens) // context
     targets = torch.from_numpy(tokens[:count * context].astype(numpy.int64)).view(count, context)[:limit]
     total = 0.0
@@ -57,7 +57,7 @@ def validation_loss(model, tokens, context, limit=None):
 
 
 def rate(share, warm_up=0.01, decay_from=0.3):
-    """The learning rate at this share of a run, as a part of its highest value."""
+    """The learning rate at this share of a run, relative to its highest value."""
     return min(1.0, share / warm_up, (1 - share) / (1 - decay_from))
 
 
@@ -69,7 +69,7 @@ def prepare(threads, seed):
 
 
 def save(path, model, **rest):
-    """Writes the checkpoint in one go, so that a reader never sees half of it."""
+    """Replaces the checkpoint at once, so that a reader never sees half of it."""
     temporary = path.with_suffix(".tmp")
     torch.save(dict(shape=model.shape, model=model.state_dict(), **rest), temporary)
     temporary.replace(path)
@@ -120,7 +120,7 @@ def main():
         if context != length:
             length, windows.queue = context, []
         loss = 0.0
-        # Parts of 2048 tokens stay in the cache.
+        # Parts of 2048 tokens fit into the cache.
         parts = max(1, options.batch // 2048)
         for _ in range(parts):
             inputs, targets = windows.batch(options.batch // parts // length, length)
