@@ -137,3 +137,17 @@ mutant("divergence-of-prompts-apart", "testing/divergence.hpp", EXPLAINED, "last
 mutant = promise("a form of a tree is cut by its own numbers")
 mutant("form-fills-empty-places", "testing/form_drafter.hpp", "tests/law_tree_loop",
        "static_cast<Index>(k) >= limits.nodes", "size() >= limits.nodes")
+
+CHECKED = "tests/testing/check_model"
+mutant = promise("a model that is wrong is convicted in words, and one that is right passes")
+mutant("model-check-without-the-measure", "testing/check_model.hpp", CHECKED, "      begins_empty();\n", "")
+mutant("model-check-without-last-tokens", "testing/check_model.hpp", CHECKED, "      rows_follow_their_tokens();\n", "")
+mutant("model-check-blind", "testing/check_model.hpp", CHECKED, "return difference_of_rows(a, b) <= options_.tolerance; }", "return true; }")
+mutant("model-check-never-rolls-back", "testing/check_model.hpp", CHECKED, "for (CheckedSequence& sequence : sequences_) roll_back(sequence);", "")
+mutant("model-check-compares-nothing", "testing/check_model.hpp", CHECKED, "else wrong.push_back(&seen);", "")
+mutant("model-check-without-trees", "testing/check_model.hpp", CHECKED, "const bool branch = trees && coin();", "const bool branch = false;")
+mutant("model-check-without-company", "testing/check_model.hpp", CHECKED, "(chosen.empty() || coin()))", "chosen.empty())")
+mutant("model-check-uncut-is-cut", "testing/check_model.hpp", CHECKED, "if (length == 0) uncut.clear();", "uncut = context;")
+mutant("model-check-one-early-unnamed", "testing/check_model.hpp", CHECKED, 'return "it is the row one token earlier";', "return {};")
+mutant("model-check-leaves-contexts", "testing/check_model.hpp", CHECKED, "    empty();\n    return out;", "    return out;")
+mutant("model-check-difference-forgotten", "testing/check_model.hpp", CHECKED, "if (!(difference <= largest)) largest = difference;", "largest = difference;")

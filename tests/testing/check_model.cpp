@@ -2,6 +2,7 @@
 #include "specdec/testing/check_model.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <span>
@@ -265,6 +266,17 @@ TEST_CASE("numbers and calls that cannot be are convicted") {
   CHECK_THAT(complaint<Many>(Mistake::too_few_rows),
              Catch::Contains("a call that is allowed throws: specdec: the model returned"));
   CHECK(complaint<One>(Mistake::throws) == "a call that is allowed throws: the cache is full");
+}
+
+TEST_CASE("rows differ by their largest difference") {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const auto difference = [](const Eigen::RowVector3d& a, const Eigen::RowVector3d& b) {
+    return testing::detail::difference_of_rows(a, b);
+  };
+  CHECK(difference({1, 0, 0.5}, {0, 0, 0.25}) == 1);
+  CHECK(difference({-inf, 2, 3}, {-inf, 2, 3}) == 0);  // logits
+  CHECK(difference({-inf, 2, 3}, {0, 2, 3}) == inf);
+  CHECK(std::isnan(difference({nan, 2, 3}, {nan, 2, 5})));
 }
 
 TEST_CASE("a report prints itself") {

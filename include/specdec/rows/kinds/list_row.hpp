@@ -48,7 +48,7 @@ ListedLogits(S T::*, double) -> ListedLogits<T, S>;
 /// cut without renormalisation; on a logit that is NaN or +inf, and if no logit is finite.
 /// Cost: a pass over the list when the row is made, for logits and for up to `checked_size` probabilities. A look-up takes up
 /// to k steps in a list of k tokens, or one step if token x stands at place x. A draw takes up to k steps.
-/// Example: examples/candidates.cpp
+/// Example: examples/verify_candidates.cpp
 template <class T, std::integral Id, Real S>
 class ListRow {
  public:
