@@ -95,7 +95,7 @@ mutant("window-model-left-behind", WINDOWED, WINDOWED_TEST, "    this->inner().k
 mutant("window-failed-tokens-stay", WINDOWED, WINDOWED_TEST, "for (const BatchFeed& feed : feeds) keep_length(feed.sequence, feed.from);", "")
 mutant("window-larger-than-the-context", WINDOWED, WINDOWED_TEST, "last > most || first > most - last", "last > most")
 mutant("gathered-rows-overwritten", "model/gathered_rows.hpp", WINDOWED_TEST, "copy_to(rows_.row(place).data())", "copy_to(rows_.row(0 * place).data())")
-mutant("gathered-rows-by-call", "model/gathered_rows.hpp", WINDOWED_TEST, "places_[static_cast<std::size_t>(place)] = rows_.size();",
+mutant("gathered-rows-by-call", "model/gathered_rows.hpp", "tests/model/gathered_rows", "places_[static_cast<std::size_t>(place)] = rows_.size();",
        "places_[static_cast<std::size_t>(rows_.size() + 0 * place)] = rows_.size();")
 mutant("gathered-prompt-without-rows-refused", "model/model.hpp", WINDOWED_TEST, "(asked > 0 && size != vocab_size)", "size != vocab_size")
 mutant("window-over-what-others-left", WINDOWED, WINDOWED_TEST, "return this->inner().keep(sequence, Index{0});", "return;")

@@ -224,8 +224,6 @@ mutant("row-span-of-a-temporary", "rows/kinds/row_span.hpp", "tests/rows/owning_
        "  template <detail::OwningTemporary Temporary>\n  RowSpan(Temporary&& rows, Index vocab_size) = delete;\n", "")
 mutant("owner-among-ranges", "rows/owning_temporary.hpp", "tests/rows/owning_temporary",
        "else return std::ranges::range<T> && !std::ranges::borrowed_range<T>;", "else return false;")
-mutant("owner-of-a-view", "rows/owning_temporary.hpp", "tests/rows/owning_temporary",
-       "std::ranges::range<T> && !std::ranges::borrowed_range<T>", "std::ranges::range<T>")
 mutant("id-beyond-all-tokens", "token_ids.hpp", "tests/token_ids", "if (tokens[i] > largest)", "if (false)")
 
 mutant = promise("stored rows outlive what they were made of, unless they are stable")

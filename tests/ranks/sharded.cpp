@@ -640,7 +640,8 @@ TEST_CASE("a row over ranks is the whole row in its sums, segments and at a temp
   for (int n = 0; n < 10; ++n) {
     const Index vocab_size = 12, ranks = 1 + n % 5;
     RowMajor<double> logits(1, vocab_size);
-    for (double& l : logits.reshaped()) l = std::round(8 * uniform01(rng)) / 4;  // with ties
+    for (double& l : logits.reshaped())
+      l = std::round((n % 2 == 0 ? 2 : 8) * uniform01(rng)) / 4;  // with ties
     const LogitsOptions options{.temperature = n % 2 == 0 ? 0 : 0.7};
     support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {
       // A row of logits is normalised when it is first read, so it is one thread's.
