@@ -23,7 +23,7 @@ TEST_CASE("numbers of tokens are integers") {
   STATIC_REQUIRE(specdec::detail::Count<const specdec::Index&>);
   STATIC_REQUIRE(specdec::detail::Count<std::uint64_t>);
   CHECK_FALSE(specdec::detail::Count<double>);
-  STATIC_REQUIRE_FALSE(specdec::detail::Count<const float&>);
+  CHECK_FALSE(specdec::detail::Count<const float&>);
   STATIC_REQUIRE_FALSE(specdec::detail::Count<void>);
 }
 

@@ -142,7 +142,9 @@ TEST_CASE("offsets, rows and sources that do not fit one another are named") {
   const auto says = [](const std::string& text, const char* words) {
     return text.find(words) != std::string::npos;
   };
-  CHECK(says(message({0, 0, 1, 3}), "offsets has 4 entries"));
+  CHECK(says(message({}), "offsets is empty"));
+  CHECK(says(message({0, 0, 1, 3}), "offsets[3] = 3, expected 6, the number of tokens"));
+  CHECK(says(message({0, 0, 1, 3, 6}, 4, 3), "verdicts has 3 entries, expected 4"));
   CHECK(says(message({1, 1, 1, 3, 6}), "offsets[0] = 1"));
   CHECK(says(message({0, 2, 1, 3, 6}), "offsets[2] = 1 is outside 2..6"));
   CHECK(says(message({0, 0, 1, 7, 6}), "offsets[3] = 7"));

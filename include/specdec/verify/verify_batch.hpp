@@ -1,6 +1,7 @@
 // Judges many drafts at once. Each draft has its own rows and its own source of chance.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <exception>
@@ -16,6 +17,7 @@
 #include "specdec/rows/kinds/row_range.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
+#include "specdec/verify/draft_layout.hpp"
 #include "specdec/verify/verdict.hpp"
 #include "specdec/verify/verifier.hpp"
 
@@ -27,54 +29,30 @@ struct BatchVerdict {
   std::exception_ptr error = nullptr;
 };
 
-namespace detail {
-
-/// Throws if the offsets do not cut this many tokens into this many drafts.
-inline void check_offsets(std::span<const Index> offsets, Index tokens, Index drafts) {
-  if (std::ssize(offsets) != drafts + 1)
-    invalid_argument("offsets has ", offsets.size(), " entries, expected one for each of ", drafts,
-                     " drafts, and one more");
-  if (offsets.front() != 0) invalid_argument("offsets[0] = ", offsets.front(), ", expected 0");
-  for (std::size_t i = 1; i < offsets.size(); ++i)
-    if (offsets[i] < offsets[i - 1] || offsets[i] > tokens)
-      invalid_argument("offsets[", i, "] = ", offsets[i], " is outside ", offsets[i - 1], "..", tokens);
-  if (offsets.back() != tokens)
-    invalid_argument("offsets[", drafts, "] = ", offsets.back(), ", expected ", tokens,
-                     ", the number of tokens");
-}
-
-inline void check_size(const char* name, const char* of, Index size, Index expected) {
-  if (size != expected) invalid_argument(name, " has ", size, " ", of, ", expected ", expected);
-}
-
-}  // namespace detail
-
-/// Judges many drafts of any lengths. Each gets the verdict that verify() would give it, in any order and on any thread.
-/// Draft i has the γ_i tokens from tokens[offsets[i]] to tokens[offsets[i + 1] − 1]. Its rows are γ_i rows of `draft` from
-/// row offsets[i] on, and γ_i + 1 rows of `target` from row offsets[i] + i on. It draws from sources[i]. Its result is
-/// verdicts[i].
+/// Judges many drafts of any lengths. Each gets the verdict that verify() would give it, in any order and on any thread. The
+/// layout says where each draft lies in the arrays: PackedDrafts, FedDrafts, PaddedDrafts, or a DraftLayout of your own.
+/// Nothing is copied. Draft i draws from sources[i]. Its result is verdicts[i].
 ///
-///   specdec::verify_batch(specdec::BlockVerifier{}, target, draft, tokens, offsets, rngs, verdicts, for_each);
+///   specdec::verify_batch(specdec::BlockVerifier{}, target, draft, tokens, specdec::PaddedDrafts{b, n}, rngs, verdicts, for_each);
 ///
 /// `rule` is one rule for all drafts, or a span with one rule per draft. Rules that remember their sequence need a span.
-/// Shapes: B drafts of Σγ tokens; target (Σγ + B)×V, draft Σγ×V', offsets B + 1 (segment offsets, see CUB), sources and
-/// verdicts B.
+/// Greedy and sampled requests go together in one call: the rows of a greedy request have temperature 0.
+/// Shapes: of the layout; sources and verdicts have one entry for each draft.
 /// Throws: std::invalid_argument if the shapes do not fit. An error in a single draft goes to its BatchVerdict::error.
 /// Random: what verify() draws, for each draft from its own source.
 /// Cost: that of verify() for each draft. No allocation for γ <= 64 if nothing fails.
-template <class Rule, Probabilities Target, Probabilities Draft, std::ranges::random_access_range Sources,
-          Executor E = InOrder>
+template <class Rule, Probabilities Target, Probabilities Draft, DraftLayout Layout,
+          std::ranges::random_access_range Sources, Executor E = InOrder>
   requires RandomSource<std::ranges::range_value_t<Sources>>
 void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenIds tokens,
-                  std::span<const Index> offsets, Sources&& sources, std::span<BatchVerdict> verdicts,
+                  const Layout& layout, Sources&& sources, std::span<BatchVerdict> verdicts,
                   E&& for_each = {}) {
   constexpr bool one_each = std::ranges::random_access_range<Rule>;
   const auto all = distributions(target);
   const auto drafted = distributions(draft);
-  const Index drafts = std::ssize(verdicts);
-  detail::check_offsets(offsets, tokens.size(), drafts);
-  detail::check_size("target", "rows", all.rows(), tokens.size() + drafts);
-  detail::check_size("draft", "rows", drafted.rows(), tokens.size());
+  layout.check(tokens, all.rows(), drafted.rows());
+  const Index drafts = layout.drafts();
+  detail::check_size("verdicts", "entries", std::ssize(verdicts), drafts);
   detail::check_size("sources", "generators", static_cast<Index>(std::ranges::size(sources)), drafts);
   if constexpr (one_each)
     detail::check_size("rule", "rules", static_cast<Index>(std::ranges::size(rule)), drafts);
@@ -83,20 +61,63 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
         !detail::has_commit<std::remove_cvref_t<Rule>>,
         "a rule that remembers its sequence is not one for all: pass a span of rules, one for each draft");
   const auto judge = [&](Index i) -> Verdict {
-    const Index first = offsets[static_cast<std::size_t>(i)],
-                gamma = offsets[static_cast<std::size_t>(i) + 1] - first;
+    const DraftPlace here = layout.place(tokens, drafted.rows(), i);
     auto& source = std::ranges::begin(sources)[i];
-    const RowRange p(all, first + i, gamma + 1);
-    const RowRange q(drafted, first, gamma);
-    if constexpr (one_each)
-      return verify(std::ranges::begin(rule)[i], p, q, tokens.segment(first, gamma), source);
-    else return verify(std::as_const(rule), p, q, tokens.segment(first, gamma), source);
+    const RowRange p(all, here.target, here.gamma + 1);
+    const RowRange q(drafted, here.draft, here.gamma);
+    const TokenIds ids = tokens.segment(here.token, here.gamma);
+    if constexpr (one_each) return verify(std::ranges::begin(rule)[i], p, q, ids, source);
+    else return verify(std::as_const(rule), p, q, ids, source);
   };
   for_each(drafts, [&](Index i) {
     BatchVerdict& out = verdicts[static_cast<std::size_t>(i)];
     out = {};
     out.error = detail::error_of([&] { out.verdict = judge(i); });
   });
+}
+
+/// Judges drafts that lie one after another: PackedDrafts.
+template <class Rule, Probabilities Target, Probabilities Draft, std::ranges::random_access_range Sources,
+          Executor E = InOrder>
+  requires RandomSource<std::ranges::range_value_t<Sources>>
+void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenIds tokens,
+                  std::span<const Index> offsets, Sources&& sources, std::span<BatchVerdict> verdicts,
+                  E&& for_each = {}) {
+  verify_batch(std::forward<Rule>(rule), target, draft, tokens, PackedDrafts{offsets},
+               std::forward<Sources>(sources), verdicts, std::forward<E>(for_each));
+}
+
+/// Writes what the drafts emit as engines want it: row i of `emitted` gets the accepted tokens of draft i, then the token of
+/// its verdict, then `padding`. accepted[i] gets the number of accepted tokens. A draft with an error emits nothing: its row is
+/// padding, and its number −1.
+///
+/// Shapes: `emitted` holds one row for each draft; accepted, one entry. A row must have room for γ + 1 tokens.
+/// Throws: std::invalid_argument if the shapes do not fit. Then nothing has been written.
+template <DraftLayout Layout, std::integral Id, std::integral Count>
+void write_emitted(TokenIds tokens, const Layout& layout, Index draft_rows,
+                   std::span<const BatchVerdict> verdicts, std::span<Id> emitted, std::span<Count> accepted,
+                   Id padding = -1) {
+  const Index drafts = layout.drafts(), size = std::ssize(emitted), width = drafts > 0 ? size / drafts : 0;
+  detail::check_size("verdicts", "entries", std::ssize(verdicts), drafts);
+  detail::check_size("accepted", "entries", std::ssize(accepted), drafts);
+  if (width * drafts != size)
+    detail::invalid_argument("emitted has ", size, " entries, expected a multiple of ", drafts,
+                             ", the number of drafts");
+  for (std::size_t i = 0; i < verdicts.size(); ++i)
+    if (const Index n = verdicts[i].verdict.accepted + 1; !verdicts[i].error && n > width)
+      detail::invalid_argument("emitted has room for ", width, " tokens of each draft, but draft ", i,
+                               " emits ", n);
+  for (Index i = 0; i < drafts; ++i) {
+    const auto& [verdict, error] = verdicts[static_cast<std::size_t>(i)];
+    const auto row = emitted.subspan(static_cast<std::size_t>(i * width), static_cast<std::size_t>(width));
+    std::fill(row.begin(), row.end(), padding);
+    accepted[static_cast<std::size_t>(i)] = static_cast<Count>(error ? -1 : verdict.accepted);
+    if (error) continue;
+    const DraftPlace here = layout.place(tokens, draft_rows, i);
+    for (Index k = 0; k < verdict.accepted; ++k)
+      row[static_cast<std::size_t>(k)] = static_cast<Id>(tokens[here.token + k]);
+    row[static_cast<std::size_t>(verdict.accepted)] = static_cast<Id>(verdict.token);
+  }
 }
 
 }  // namespace specdec
