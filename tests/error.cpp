@@ -1,4 +1,4 @@
-// How errors are told.
+// How error messages are made.
 #include <cstdint>
 #include <limits>
 #include <specdec/error.hpp>
@@ -14,10 +14,10 @@ namespace test_error {
 using namespace specdec;
 using support::message_of;
 
-// Who catches the errors of any bad argument catches those of bad numbers.
+// A handler for bad arguments also catches bad numbers.
 static_assert(std::is_base_of_v<std::invalid_argument, InvalidDistribution>);
 
-TEST_CASE("a message is its parts, numbers to nine digits") {
+TEST_CASE("a message is the concatenation of its parts, with numbers to nine digits") {
   CHECK(detail::message("row ", 3, ": ", std::string("p")) == "row 3: p");
   CHECK(detail::message(1.0 / 3) == "0.333333333");
   CHECK(detail::message(1.0f, " ", 0.1f, " ", 1e300) == "1 0.100000001 1e+300");
@@ -28,12 +28,12 @@ TEST_CASE("a message is its parts, numbers to nine digits") {
   CHECK(detail::message(nan, ", ", -nan, ", ", -std::numeric_limits<float>::infinity()) == "nan, nan, -inf");
 }
 
-TEST_CASE("a bad argument is told as the library's complaint") {
+TEST_CASE("the message for a bad argument begins with the library's name") {
   CHECK(message_of([] { detail::invalid_argument("gamma = ", -1, " is negative"); }) ==
         "specdec: gamma = -1 is negative");
 }
 
-TEST_CASE("a complaint learns where it comes from, once, as data and in its text") {
+TEST_CASE("the first caller that names the matrix and row of a bad number is the one the error reports") {
   const InvalidDistribution complaint("a logit is nan");
   CHECK(complaint.matrix().empty());
   CHECK(complaint.row() == -1);
@@ -47,7 +47,7 @@ TEST_CASE("a complaint learns where it comes from, once, as data and in its text
   CHECK(again.row() == 3);
 }
 
-TEST_CASE("a complaint of a loop within a loop says so, as often as it comes out of one") {
+TEST_CASE("an error inside a nested loop names each enclosing loop") {
   const InvalidDistribution named = InvalidDistribution("a logit is nan").in("target", 3).of("cascade");
   CHECK(named.what() == std::string("specdec: cascade's target row 3: a logit is nan"));
   CHECK(named.matrix() == "cascade's target");
@@ -60,12 +60,13 @@ TEST_CASE("a complaint of a loop within a loop says so, as often as it comes out
   CHECK(nameless.row() == -1);
 }
 
-TEST_CASE("a complaint that names the library is told with its name once") {
+TEST_CASE("an error message that already names the library does not name it twice") {
   const InvalidDistribution complaint("specdec: a coin has probability nan");
   CHECK(complaint.complaint() == "a coin has probability nan");
   CHECK(complaint.in("target", 3).what() == std::string("specdec: target row 3: a coin has probability nan"));
   const auto matrix = complaint.in("target", 3).matrix();
-  STATIC_REQUIRE(std::is_same_v<decltype(matrix), const std::string>);  // of a temporary by value
+  // A temporary error returns its matrix name by value.
+  STATIC_REQUIRE(std::is_same_v<decltype(matrix), const std::string>);
   CHECK(matrix == "target");
 }
 

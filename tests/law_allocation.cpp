@@ -1,4 +1,4 @@
-// Nothing is allocated after warm-up: counted by this program's own operator new, which can fail, too.
+// Nothing is allocated after warm-up. This program's own operator new counts allocations, and can be made to fail.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -31,7 +31,7 @@ using namespace specdec;
 
 namespace {
 
-// Allocations of the steps behind the first 500 tokens.
+// Allocations in the steps after the first 500 tokens.
 template <class V>
 std::size_t growth_in_steps(const V& verifier) {
   std::mt19937_64 rng{2};
@@ -58,13 +58,13 @@ std::size_t growth_in_steps(const V& verifier) {
 }  // namespace
 
 TEST_CASE("a step allocates nothing but room for a longer text") {
-  // The contexts double their room a few times.
+  // The contexts double their capacity a few times.
   CHECK(growth_in_steps(BlockVerifier{}) < 20);
   CHECK(growth_in_steps(GreedyBlockVerifier{}) < 20);
   CHECK(growth_in_steps(KeyedVerifier{}) < 20);
 }
 
-TEST_CASE("trees of a model that takes lines allocate nothing, call by call") {
+TEST_CASE("a tree decoded path by path on a model for lines allocates nothing, call by call") {
   std::mt19937_64 rng{3};
   std::vector<Token> text(2000);
   for (Token& x : text) x = static_cast<Token>(uniform01(rng) * 20);
@@ -82,7 +82,7 @@ TEST_CASE("trees of a model that takes lines allocate nothing, call by call") {
   CHECK(allocations == before);
 }
 
-TEST_CASE("a model that cannot be cut back allocates nothing, rejection by rejection") {
+TEST_CASE("a model that cannot be cut back allocates nothing when a draft is rejected") {
   Replayed model{support::RecurrentModel(5, 1)};
   const std::vector<Token> tokens{1, 2, 3, 4, 0};
   model.forward(std::vector<Token>(200, 1), 1);
@@ -123,7 +123,7 @@ namespace {
 using support::AnyVerifier;
 using support::RowMajor;
 
-// The same logits wherever it is asked.
+// The logits are the same at every position.
 struct FlatLogits {
   RowMajor<float> logits = RowMajor<float>::Zero(8, 40);
   Index vocab_size() const { return 40; }
@@ -135,7 +135,7 @@ struct FlatLogits {
   void truncate(Index) {}
 };
 
-// The same, for many sequences.
+// A FlatLogits for many sequences.
 struct FlatLogitsBatch : FlatLogits {
   auto forward(std::span<const BatchFeed> feeds) {
     Index rows = 0;
@@ -147,7 +147,7 @@ struct FlatLogitsBatch : FlatLogits {
   void release(Index) {}
 };
 
-// A matcher that allows tokens other than the last.
+// A matcher that allows all tokens but the last one.
 struct Changing {
   Token last = -1;
   void allow(std::span<std::uint32_t> mask) const {
@@ -167,10 +167,10 @@ RowMajor<double> random_rows(Index rows, Index size, std::mt19937_64& rng) {
   return m;
 }
 
-// Allocations of twenty verify calls in steady state, by rule and draft length.
+// Allocations of twenty verify calls in steady state, for each rule and draft length.
 using Counts = std::map<std::string, std::size_t>;
 
-// `SampledToo`: every other call has tokens handed in, with 64-bit ids.
+// `SampledToo`: every other call is handed tokens that the engine has drawn, with 64-bit ids.
 template <class TargetLayout, class DraftLayout, bool SampledToo, class Rule>
 void count(Counts& counts, const char* name, const Rule& rule) {
   std::mt19937_64 rng{3};
@@ -187,7 +187,7 @@ void count(Counts& counts, const char* name, const Rule& rule) {
     std::vector<Token> tokens(static_cast<std::size_t>(gamma)), drawn(tokens.size() + 1);
     std::vector<std::int64_t> wide(tokens.size());
     Rule verifier = rule;
-    // Greedy block verification has room for its modifications once they have been nested as deep.
+    // Greedy block verification allocates until its modifications have been nested this deep.
     constexpr int warm_up = 600;
     std::size_t before = 0;
     for (int n = 0; n < warm_up + 20; ++n) {
@@ -215,8 +215,8 @@ void check(const Counts& counts) {
   }
 }
 
-// The rules allocate alike whatever the rows; what the rows and their residuals need is asked for by block verification,
-// and by greedy block verification of residuals that are nested.
+// A rule allocates alike for all kinds of rows. What the rows and their residuals allocate is found with block
+// verification, and for nested residuals with greedy block verification.
 template <class TargetLayout, class DraftLayout, class Rule = BlockVerifier>
 void check_kinds(const char* name = "block", const Rule& rule = {}) {
   Counts counts;
@@ -226,7 +226,7 @@ void check_kinds(const char* name = "block", const Rule& rule = {}) {
 
 }  // namespace
 
-TEST_CASE("processors with state allocate nothing where the text has been as long") {
+TEST_CASE("processors with state allocate nothing once they have seen a text as long") {
   const Processors processors{RepetitionPenalty{1.1}, PresencePenalty{0.1, 5}, NoRepeatNgrams{3},
                               Grammar{Changing{}}};
   ProcessedModel model{FlatLogits{}, Chain{}, processors};
@@ -248,7 +248,7 @@ TEST_CASE("processors with state allocate nothing where the text has been as lon
   CHECK(allocations == before);
 }
 
-TEST_CASE("a processed model of many texts allocates nothing where its texts have been as long") {
+TEST_CASE("a processed model of many texts allocates nothing once it has seen texts as long") {
   const Chain chain{Temperature{0.9}, TopK{5}};
   ProcessedModel plain{FlatLogitsBatch{}, chain};
   ProcessedModel one_each{FlatLogitsBatch{}, [&](Index) { return chain; }};
@@ -288,7 +288,7 @@ TEST_CASE("a verify call allocates nothing once its draft length has been seen, 
   check(counts);
 }
 
-TEST_CASE("a tree of 64 tokens is judged without an allocation, be they drawn or chosen") {
+TEST_CASE("judging a tree of 64 tokens allocates nothing, for drawn and for chosen tokens") {
   std::mt19937_64 rng{4};
   const RowMajor<double> p = random_rows(65, 50, rng), q = random_rows(64, 50, rng);
   std::vector<Token> tokens;
@@ -319,7 +319,7 @@ TEST_CASE("a tree of 64 tokens is judged without an allocation, be they drawn or
   CHECK(judged(TraversalVerifier{}, OneHotRows(tokens)) == 0);
 }
 
-TEST_CASE("drafts judged together allocate nothing, the first time included") {
+TEST_CASE("judging many drafts together allocates nothing, not even the first time") {
   std::mt19937_64 rng{7};
   const std::vector<Index> offsets{0, 2, 2, 66, 71};
   const RowMajor<float> p = random_rows(75, 50, rng).cast<float>(),
@@ -335,7 +335,7 @@ TEST_CASE("drafts judged together allocate nothing, the first time included") {
   for (const BatchVerdict& each : verdicts) CHECK_FALSE(each.error);
 }
 
-TEST_CASE("a verify call allocates nothing where the engine has drawn") {
+TEST_CASE("a verify call on tokens that the engine has drawn allocates nothing") {
   Counts counts;
   count<support::AsLogits<float>, support::AsSparse<float>, true>(counts, "block", BlockVerifier{});
   count<support::AsLogits<float>, support::AsSparse<float>, true>(counts, "greedy block",
@@ -358,7 +358,7 @@ TEST_CASE("a verify call allocates nothing for rows of any kind") {
 
 namespace {
 
-// Hands out its rows as logits, or as a list, in memory that it overwrites with every call.
+// Hands out its rows as logits or as a list, in memory that every call overwrites.
 template <class Layout>
 class Overwriting {
  public:
@@ -408,13 +408,13 @@ TEST_CASE("a model drafter allocates nothing in steady state, whatever rows its 
   CHECK(allocated_by_drafter<AsNormalisedLogits<Eigen::half>>() == 0);
 }
 
-TEST_CASE("a model drafter's copies of lists allocate nothing once they have been as long") {
+TEST_CASE("a model drafter's copies of lists allocate nothing once it has copied lists as long") {
   CHECK(allocated_by_drafter<support::AsSparse<float, std::int64_t>>() == 0);
 }
 
 namespace {
 
-// A model that takes in trees and hands out as many rows as it is asked for, always the same.
+// A model that takes trees and hands out as many rows as asked for, always the same ones.
 template <class Layout>
 class OverwritingTree {
  public:
@@ -439,7 +439,7 @@ class OverwritingTree {
   std::vector<Layout> layouts_;
 };
 
-// Where the context goes on with the last path of the tree, or does not.
+// The context goes on with the last path of the tree, or with other tokens.
 template <class Drafter>
 std::size_t allocated_by_trees(Drafter drafter) {
   std::mt19937_64 rng{4};
@@ -469,7 +469,7 @@ std::size_t allocated_by_tree(const auto& strategy) {
 
 }  // namespace
 
-// Which rows it is that a drafter of lines copies tells the test above; here each strategy has one of two kinds.
+// The test above covers the kinds of rows that a drafter copies; here each strategy has one of two kinds.
 TEST_CASE("drafters of trees allocate nothing in steady state") {
   using Pointers = support::AsPointers<float>;
   using Logits = support::AsLogits<float, 70>;
@@ -499,7 +499,7 @@ TEST_CASE("drafters with a model of another vocabulary allocate nothing in stead
 
 namespace {
 
-// One that serves any number of sequences.
+// A model for any number of sequences.
 template <class Layout>
 class OverwritingBatch : public OverwritingTree<Layout> {
  public:
@@ -577,7 +577,7 @@ struct ThreeTexts {
   SmallBatch batch;
 };
 
-// Whether f() could be called although the allocation number n of it fails; if not it has thrown.
+// Calls f() while allocation number n fails. Returns whether f() succeeded; otherwise f() has thrown.
 template <class F>
 bool succeeds_without(std::size_t n, F&& f) {
   allocations_left = n - 1;
@@ -593,7 +593,7 @@ bool succeeds_without(std::size_t n, F&& f) {
 
 }  // namespace
 
-TEST_CASE("whatever allocation fails, run() of a batch tells each text once") {
+TEST_CASE("whichever allocation fails, run() of a batch reports each text once") {
   const std::vector<Finished> whole = ThreeTexts(2).batch.run();
   int failures = 0, lost = 0;
   for (std::size_t n = 1, last = 0; last == 0; ++n) {
@@ -606,7 +606,7 @@ TEST_CASE("whatever allocation fails, run() of a batch tells each text once") {
     REQUIRE(all.size() == 3);
     for (std::size_t i = 0; i < 3; ++i) {
       CHECK(all[i].sequence == static_cast<Index>(i));
-      if (all[i].error) {  // a failure of its own
+      if (all[i].error) {  // the text's own failure
         ++lost;
         CHECK_THROWS_AS(std::rethrow_exception(all[i].error), std::bad_alloc);
       } else {
@@ -619,7 +619,7 @@ TEST_CASE("whatever allocation fails, run() of a batch tells each text once") {
   CHECK(lost > 0);
 }
 
-TEST_CASE("a sequence stays in a batch if there is no memory to cancel it") {
+TEST_CASE("a sequence stays in a batch if memory runs out while it is cancelled") {
   int failures = 0;
   for (std::size_t n = 1; n < 100; ++n) {
     ThreeTexts texts(9);
@@ -654,7 +654,7 @@ Drafter taught(Drafter drafter) {
 
 }  // namespace
 
-TEST_CASE("drafters of trees of what was counted allocate nothing but for what they learn") {
+TEST_CASE("drafters of trees from counts allocate only for what they learn") {
   CHECK(allocated_by_trees(taught(SuffixDrafter{{.max_match = 3}, Branching{}})) == 0);
   CHECK(allocated_by_trees(taught(SuffixDrafter<Branching>{})) == 0);
 }
@@ -679,8 +679,9 @@ TEST_CASE("steps over ranks allocate nothing in steady state") {
 
 namespace {
 
-// use(rank), where the n-th allocation of rank 1 fails, n = 0, 1, ... until it needs none more: that rank throws, and the
-// other, if there is something to exchange after it, does not wait. How often that was.
+// Calls use(rank) with the n-th allocation of rank 1 failing, for n = 0, 1, ... until rank 1 needs no more
+// allocations. Rank 1 must throw. If the ranks still have an exchange to make, the other rank must throw too instead
+// of waiting. Returns how often the other one threw.
 template <class Use>
 int failures_told(const Use& use) {
   int told = 0;
@@ -702,7 +703,7 @@ int failures_told(const Use& use) {
 
 }  // namespace
 
-TEST_CASE("a rank that finds no memory amid an exchange leaves none waiting") {
+TEST_CASE("a rank that runs out of memory during an exchange leaves no rank waiting") {
   std::mt19937_64 rng{8};
   const RowMajor<double> target = random_rows(4, 12, rng),
                          draft = RowMajor<double>::Constant(3, 12, 1.0 / 12);

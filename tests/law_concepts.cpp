@@ -1,5 +1,5 @@
-// Concepts: the least that each asks for, as an archetype that has nothing more; and that the least is
-// enough, by running it. (What must not compile stands in tests/compile/.)
+// Concepts. For each concept there is an archetype with the required members and no others; running it shows that
+// these members are enough. (tests/compile/ holds what must not compile.)
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -20,7 +20,7 @@ using namespace specdec;
 
 namespace {
 
-// ---- Archetypes: no member more than the concept names, and no default constructor or assignment ----
+// ---- Archetypes: only the members that the concept names, no default constructor, no assignment ----
 
 struct Sampler {
   Token operator()(double u) { return u < 0.25 ? 0 : 1; }
@@ -52,7 +52,7 @@ struct Rows : UnsizedRows {
   int vocab_size() const { return 2; }
 };
 
-// Its rows are no Eigen matrix at all, and forward() is not const.
+// Its rows are not an Eigen matrix, and forward() is not const.
 struct LeastModel {
   LeastModel() = default;
   LeastModel(LeastModel&&) = default;  // a model may be movable only
@@ -135,7 +135,7 @@ static_assert(DistributionMatrix<SampledRows<Logits<RowPointers<float>>>> &&
 static_assert(Verifier<GreedyBlockVerifier, SampledRows<Logits<RowPointers<Eigen::half>>>,
                        RowSpan<SparseRow<float, std::int64_t>>>);
 
-// ---- Which Eigen expressions are probabilities ----
+// ---- Which Eigen expressions count as probabilities ----
 
 using RowMajorF = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 static_assert(NumberMatrix<Eigen::MatrixXd> && NumberMatrix<RowMajorF>);
@@ -152,7 +152,7 @@ static_assert(!NumberMatrix<decltype(std::declval<Eigen::MatrixXf&>().cast<doubl
 static_assert(!NumberMatrix<Eigen::MatrixXi> && !NumberMatrix<Eigen::MatrixXcd>);
 static_assert(!Probabilities<std::vector<double>> && !Probabilities<double> && !Probabilities<Row>);
 
-// ---- What is not a ... ----
+// ---- Types that do not fit a concept ----
 
 struct ModelWithoutTruncate {
   Index vocab_size() const;
@@ -179,10 +179,10 @@ static_assert(!Verifier<Row> && !Verifier<int>);
 
 }  // namespace
 
-TEST_CASE("verifiers take rows that are no Eigen matrix") {
+TEST_CASE("verifiers take rows that are not an Eigen matrix") {
   const std::vector<Token> tokens{1, 0};
   std::mt19937_64 rng(1);
-  // p = q: everything but argmax and sample-and-match accepts both.
+  // p = q: all rules except argmax and sample-and-match accept both tokens.
   CHECK(TokenVerifier{}(Rows(3), UnsizedRows(2), tokens, rng).accepted == 2);
   CHECK(BlockVerifier{}(Rows(3), UnsizedRows(2), tokens, rng).accepted == 2);
   GreedyBlockVerifier greedy_block;
@@ -203,19 +203,19 @@ TEST_CASE("verifiers mix kinds of rows") {
   CHECK((v.accepted == 1 || v.token == 0));
 }
 
-TEST_CASE("verifiers ask the least of a source of chance") {
+TEST_CASE("verifiers need no more of a source of chance than its concept asks for") {
   const std::vector<Token> tokens{1};
   LeastChance chance;
   CHECK(BlockVerifier{}(Rows(2), Rows(1), tokens, chance) == Verdict{1, 1});
   CHECK(TokenVerifier{}(Rows(2), Rows(1), tokens, chance) == Verdict{1, 1});
 }
 
-TEST_CASE("the loop takes the least of models, drafters and verifiers") {
+TEST_CASE("the loop needs no more of models, drafters and verifiers than their concepts ask for") {
   const std::vector<Token> prompt{0, 1};
   const Options options{.max_new_tokens = 20, .gamma = 3};
   std::mt19937_64 rng(1);
 
-  SECTION("everything least") {
+  SECTION("every part offers only what its concept asks for") {
     LeastModel target;
     SpecDec decoder{target, LeastDrafter{}, LeastVerifier{}};
     CHECK(decoder.generate(prompt, options, rng).tokens == std::vector<Token>(20, 1));
@@ -226,7 +226,7 @@ TEST_CASE("the loop takes the least of models, drafters and verifiers") {
     CHECK(r.tokens.size() == 20);
     CHECK(r.stats.target_calls == 5);  // three tokens drafted per step, p = q: every draft is accepted
   }
-  SECTION("a least drafter before the library's verifiers") {
+  SECTION("a drafter with only the required members works with the library's verifiers") {
     LeastModel target;
     LeastDrafter drafter;
     SpecDec decoder{target, drafter, TokenVerifier{}};
@@ -238,7 +238,7 @@ TEST_CASE("the loop takes the least of models, drafters and verifiers") {
 
 namespace {
 
-// The same Markov source, its rows handed out in several ways: all of them must write the same text.
+// One Markov source that hands out its rows in several ways. All of them must write the same text.
 class Source {
  public:
   Index vocab_size() const { return 3; }
@@ -282,8 +282,8 @@ struct ByReference : Source {
   Eigen::MatrixXd held;
 };
 
-// As an engine with its own buffer, rows padded; each call overwrites the last and poisons what it does not
-// use.
+// Like an engine with its own buffer and padded rows: each call overwrites the rows of the last one and poisons the
+// unused part.
 struct ByMap : Source {
   using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   Eigen::Map<const Matrix, 0, Eigen::OuterStride<>> forward(std::span<const Token> tokens, Index rows) {
@@ -295,7 +295,7 @@ struct ByMap : Source {
   std::vector<double> buffer;
 };
 
-// Its rows stay where they are until their positions are truncated away, and says so.
+// Its rows stay valid until their positions are truncated away, and the type says so.
 struct Stable : Source {
   static constexpr bool stable_rows = true;
 
@@ -333,7 +333,7 @@ std::vector<Token> text() {
 
 }  // namespace
 
-TEST_CASE("a model hands out its rows by value, by reference, as a map, or for longer") {
+TEST_CASE("a model may hand out its rows by value, by reference, as a map, or for longer than one call") {
   const auto expected = text<ByValue, ByValue>();
   CHECK(text<ByReference, ByMap>() == expected);
   CHECK(text<ByMap, Stable>() == expected);
@@ -342,7 +342,7 @@ TEST_CASE("a model hands out its rows by value, by reference, as a map, or for l
 
 namespace {
 
-// The probabilities of all tokens after two tokens and each of a tree behind them.
+// The probabilities of all tokens at each node of a tree that follows a prompt of two tokens.
 template <class M>
 std::vector<double> of_tree() {
   PathByPath model{M{}};
@@ -358,7 +358,9 @@ std::vector<double> of_tree() {
 
 }  // namespace
 
-TEST_CASE("a model that takes lines may hand out its rows by value, by reference, as a map, or for longer") {
+TEST_CASE(
+    "a model for lines wrapped for trees may hand out its rows by value, by reference, as a map, or for "
+    "longer") {
   std::vector<double> expected;
   for (const Token last : {1, 2, 0, 1, 2})
     for (Token x = 0; x < 3; ++x)
@@ -371,7 +373,7 @@ TEST_CASE("a model that takes lines may hand out its rows by value, by reference
 
 namespace {
 
-// Three values, none of them at 0: the worst range a generator may have.
+// Three values, none of them 0: the worst range that a generator may have.
 struct OddGenerator {
   using result_type = unsigned;
   static constexpr result_type min() { return 5; }
@@ -380,7 +382,7 @@ struct OddGenerator {
   std::mt19937 engine{3};
 };
 
-// How many of 3000 drafts of one token are accepted, where two thirds should be.
+// How many of 3000 drafts of one token are accepted. Two thirds should be.
 template <class Generator>
 int accepted_of_3000() {
   static_assert(RandomSource<Generator>);
@@ -398,7 +400,7 @@ int accepted_of_3000() {
 
 namespace {
 
-// Drafters that may end a draft by a row.
+// Drafters that may end a draft depending on a row.
 struct Unsteady {
   static constexpr bool steady = false;
   Draft<RowSpan<DenseRow<double>>> draft(std::span<const Token>, Index, auto&) { return {{}, {{}, 2}}; }
@@ -415,7 +417,7 @@ static_assert(Drafter<Unsteady> && BatchDrafter<UnsteadyTogether>);
 
 }  // namespace
 
-TEST_CASE("that a drafter is not steady is known through whatever wraps it") {
+TEST_CASE("every wrapper of a drafter that is not steady is known to be not steady") {
   using Model = testing::TableModel<>;
   CHECK(is_steady<ModelDrafter<Model>>);
   CHECK(is_steady<ModelDrafter<CommonTokens<Model>>>);
@@ -425,8 +427,8 @@ TEST_CASE("that a drafter is not steady is known through whatever wraps it") {
   CHECK(is_steady<FallbackDrafter<ModelDrafter<Model>>>);
   CHECK(!is_steady<FallbackDrafter<Unsteady&>>);
   CHECK(!is_steady<
-        FallbackDrafter<ModelDrafter<Model>, ModelDrafter<Model>>>);  // who drafts a position may change
-  CHECK(is_steady<CascadeDrafter<Model, Unsteady>>);                  // its drafts are whole
+        FallbackDrafter<ModelDrafter<Model>, ModelDrafter<Model>>>);  // another drafter may draft a position
+  CHECK(is_steady<CascadeDrafter<Model, Unsteady>>);                  // its drafts are never cut
   CHECK(!is_steady<specdec::detail::RecordingDrafter<Unsteady&, int>>);
   CHECK(!is_steady<UnsteadyTogether>);
   CHECK(is_steady<ModelDrafter<ModelPerSequence<Model>>>);

@@ -1,5 +1,5 @@
-// The joint law of what is written is the target's under every draft-length policy: they know the past and the
-// rows. One that drops a token it has drawn is convicted.
+// Under every draft-length policy the joint law of the written text is the target's. Policies know the past and the
+// rows. A policy that drops a token after it was drawn is convicted.
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -21,7 +21,7 @@ namespace {
 
 const std::vector<Token> prompt{0};
 
-// Policies carry what they have learnt from step to step, so every branch begins with a fresh decoder.
+// Policies carry what they learn from step to step, so every branch of chance begins with a fresh decoder.
 template <class Drafter, class V, class Length>
 Law law_of(const TableModel<>& target, const Drafter& drafter, const V& verifier, const Length& length,
            const Options& options, std::map<Index, Index>& drafted) {
@@ -35,7 +35,7 @@ Law law_of(const TableModel<>& target, const Drafter& drafter, const V& verifier
   return law;
 }
 
-// The worst difference over small models; and how many different numbers of drafted tokens were seen.
+// The worst difference over small models, and how many different draft lengths were seen.
 struct Findings {
   double difference = 0;
   std::size_t numbers = 0;
@@ -62,7 +62,7 @@ Findings law_over_models(MakeDrafter&& drafter, const V& verifier, const Length&
 
 constexpr auto honest = [](const TableModel<>& small) { return ModelDrafter{TableModel<>(small)}; };
 
-// Costs as a function of what was done, so that a branch replays as it was.
+// Costs that depend only on what was done, so that a replayed branch sees equal costs.
 struct Timed {
   CostOptimalLength<> policy;
   Index next(Index most) { return policy.next(most); }
@@ -73,7 +73,7 @@ struct Timed {
   }
 };
 
-// Drops a drawn token that q finds unlikely, and what follows: the tempting mistake.
+// Drops a drawn token that is unlikely under q, and all tokens after it: the tempting mistake.
 class Dropping {
  public:
   explicit Dropping(TableModel<> model) : inner_(std::move(model)) {}
@@ -131,7 +131,7 @@ TEST_CASE("a policy that looks at rows leaves the law as it is") {
   check("sample-match", law_over_models(honest, SampleMatchVerifier{}, EntropyLength(0.6)));
 }
 
-TEST_CASE("to drop a token after it was drawn is lossy") {
+TEST_CASE("dropping a token after it was drawn is lossy") {
   const auto dropping = [](const TableModel<>& small) { return Dropping(small); };
   CHECK(law_over_models(dropping, TokenVerifier{}, FixedLength{}).difference > 1e-3);
   CHECK(law_over_models(dropping, BlockVerifier{}, FixedLength{}).difference > 1e-3);

@@ -1,6 +1,6 @@
-// The first law for drafters that remember: whatever they have learnt, from this text, from earlier ones or
-// from the target's own rows, the output is distributed as the target's. Exact, by enumeration of the shipped
-// templates, with a drafter of its own for every branch of chance.
+// The first law for drafters that learn: the output is distributed as the target's, whether a drafter has learnt from
+// this text, from earlier texts or from the target's rows. The shipped templates are enumerated exactly, and every
+// branch of chance has its own drafter.
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -32,24 +32,24 @@ AnswersDrafter answers() { return {}; }
 
 }  // namespace
 
-TEST_CASE("lossless with drafters that learn from the text", "[law]") {
+TEST_CASE("drafters that learn from the text are lossless", "[law]") {
   check_lossless_with(suffix);
   check_lossless_with(taught_suffix);
   check_lossless_with(choosy_suffix);
 }
 
-TEST_CASE("lossless with a drafter that learns from the target's rows", "[law]") {
+TEST_CASE("a drafter that learns from the target's rows is lossless", "[law]") {
   check_lossless_with(answers);
 }
 
-TEST_CASE("the next text is independent of the one that its drafts come from", "[law]") {
+TEST_CASE("a text is independent of the earlier text that its drafts were learnt from", "[law]") {
   check_two_generations_with(suffix);
   check_two_generations_with(answers);
 }
 
 namespace {
 
-// Proposes what a suffix drafter does and reports something else: that every token was as likely.
+// Proposes what a suffix drafter proposes, but reports that every token was equally likely.
 class Dishonest {
  public:
   explicit Dishonest(Index vocab_size) : vocab_size_(vocab_size) {}
@@ -69,8 +69,8 @@ class Dishonest {
   Eigen::MatrixXd rows_;
 };
 
-// Proposes at random and reports what it proposed. That is honest: once the drafter's coins, which decide
-// nothing else, have fallen, q is what the tokens were drawn from.
+// Proposes at random and reports one-hot rows of its proposals. This is honest: the drafter's coins decide nothing but
+// the proposal, and given these coins the tokens are certain under q.
 class Capricious {
  public:
   explicit Capricious(Index vocab_size)
@@ -92,7 +92,7 @@ class Capricious {
 
 }  // namespace
 
-TEST_CASE("the law convicts a drafter that reports what it did not draw from", "[law]") {
+TEST_CASE("the law convicts a drafter that reports a q its tokens were not drawn from", "[law]") {
   std::mt19937_64 rng{33};
   const auto target = TableModel<>::random(3, 2, rng);
   const std::vector<Tokens> prompts{repetitive(3)};

@@ -1,5 +1,6 @@
-// One failure in a generation, at any call of anybody, under every rule: where the caller goes on, the text keeps its
-// law. A rule whose state moves before its verdict is committed, or a cache that keeps what was undone, bends it.
+// One call fails during a generation: any call, of any party, under every rule. When the caller goes on, the text
+// keeps its law. The law would be bent by a rule that changes its state before its verdict is committed, and by a
+// cache that keeps what was undone.
 #include <cstddef>
 #include <random>
 #include <span>
@@ -27,7 +28,7 @@ struct Failure : std::runtime_error {
   Failure() : std::runtime_error("one call in a generation") {}
 };
 
-// Who fails: before a call, or with all of it done but the answer.
+// Which call fails: before it does anything, or after its work is done but before it returns.
 enum class Fault {
   target,
   target_fed,
@@ -45,10 +46,10 @@ constexpr const char* names_of_faults[] = {"target",     "target, fed",   "draft
                                            "drafter",    "drafter, done", "observer",    "rule",
                                            "rule, done", "draft length",  "callback"};
 
-// Lets one call of one kind fail.
+// Makes one call of one kind fail.
 struct Plan {
   Fault who = {};
-  int before = 0;  // that many calls of that kind go well
+  int before = 0;  // this many calls of the kind succeed first
   bool failed = false;
 
   void call(Fault caller) {
@@ -121,12 +122,12 @@ using Decoder = SpecDec<FailingModel, FailingDrafter, FailingRule, FailingLength
 const Tokens prompt{0, 1};
 const Options options{.max_new_tokens = support::exhaustive() ? 4 : 3, .gamma = 2};
 
-// A target, a drafter and a rule, which fail by the plan.
+// A target, a drafter and a rule that fail according to the plan.
 struct Scene {
   Plan plan;
   TableModel<> table;
   Decoder decoder;
-  FailingModel outside;  // the target of half steps
+  FailingModel outside;  // the target that half steps call
 
   Scene(const TableModel<>& target, const TableModel<>& draft, const Rule& rule)
       : table(target),
@@ -140,9 +141,10 @@ struct Scene {
   }
 };
 
-// How a text comes about, and how the caller goes on behind a failure: with the step, in one piece or in halves
-// around a call of a target outside; with Sequence::generate(); with the same after a resume() of the text as it is,
-// also where the callback has said no instead of failing; or with SpecDec::generate() from what the callback was told.
+// How a text is generated, and how the caller goes on after a failure. steps: calls step() again. half_steps: calls
+// propose() and accept() again, around a target that the caller calls. generate: calls Sequence::generate() again.
+// resume: calls resume() with the text so far, then generate(). refuse: as resume, but the callback says no instead of
+// throwing. anew: calls SpecDec::generate() with the text that the callback was shown.
 enum class Way { steps, half_steps, generate, resume, refuse, anew };
 
 Tokens by_steps(Scene& scene, bool halves, Enumerator& chance) {
@@ -162,7 +164,7 @@ Tokens by_steps(Scene& scene, bool halves, Enumerator& chance) {
   return {sequence.tokens().begin(), sequence.tokens().end()};
 }
 
-// Runs what generates, again where it has failed; returns what the callback was told, once.
+// Generates, and tries again after each failure. Returns the tokens that the callback was shown, each once.
 template <class Generate, class GoOn>
 Tokens told(Scene& scene, const Generate& generate, const GoOn& go_on) {
   Tokens text;
@@ -227,7 +229,7 @@ Tokens text_of(Scene& scene, Way way, Enumerator& chance) {
   return by_steps(scene, way == Way::half_steps, chance);
 }
 
-// The law of the text under a plan, and in how many branches of chance that struck.
+// The law of the text under a plan, and in how many branches of chance the planned failure happened.
 struct Outcome {
   Law law;
   Index struck = 0;
@@ -249,7 +251,7 @@ struct Case {
   Law expected;
 };
 
-// Two models, and what each rule makes of them where nothing fails.
+// Two models, and the law that each rule gives when nothing fails.
 struct Pair {
   TableModel<> target, draft;
 
@@ -269,12 +271,12 @@ struct Pair {
   }
 };
 
-// For how many calls and in how many branches a kind of failure was tried under a rule.
+// For how many calls, and in how many branches, a kind of failure was tried under a rule.
 struct Tried {
   Index calls = 0, branches = 0;
 };
 
-// Each call of a kind fails in its turn, until there is none left that could.
+// Makes each call of a kind fail in turn, until there is no such call left.
 void try_all(Tried& tried, Scene& scene, const Case& rule, Way way, Fault who) {
   for (int before = 0;; ++before) {
     const Outcome found = enumerated(scene, way, {.who = who, .before = before});
@@ -303,7 +305,7 @@ std::string table(const std::vector<Case>& cases, const std::vector<std::vector<
 
 }  // namespace
 
-TEST_CASE("a failure anywhere, and a retry, leave the law", "[law]") {
+TEST_CASE("after a failure anywhere and a retry, the text keeps its law", "[law]") {
   std::mt19937_64 rng{41};
   const Pair pair(rng);
   const std::vector<Case> cases = pair.cases();
@@ -319,10 +321,11 @@ TEST_CASE("a failure anywhere, and a retry, leave the law", "[law]") {
       CHECK(cell.calls >= 4);
     }
   }
-  SUCCEED(table(cases, tried));  // with --success
+  SUCCEED(table(cases, tried));  // shown with --success
 }
 
-TEST_CASE("what a callback was told is a text to go on from, for a rule that remembers nothing", "[law]") {
+TEST_CASE("a new generation may go on from the text that a callback was shown, if the rule remembers nothing",
+          "[law]") {
   std::mt19937_64 rng{41};
   const Pair pair(rng);
   for (const Case& rule : pair.cases()) {
@@ -331,7 +334,7 @@ TEST_CASE("what a callback was told is a text to go on from, for a rule that rem
       Tried tried;
       for (int who = 0; who < faults; ++who) try_all(tried, scene, rule, Way::anew, static_cast<Fault>(who));
       CHECK(tried.calls >= 20);
-    } else {  // where a step has ended depends on what was drawn, and nobody knows of that any more
+    } else {  // the rule remembers, but a new generation has lost what it remembered: the law is bent
       const Outcome found = enumerated(scene, Way::anew, {.who = Fault::callback});
       CHECK(largest_difference(found.law, rule.expected).size > 1e-3);
     }

@@ -1,4 +1,4 @@
-// The first law: the output is distributed as the target's. Exact, by enumeration of the shipped templates, each rule in
+// The first law: the output is distributed as the target's. The shipped templates are enumerated exactly, each rule in
 // its own type.
 #include <algorithm>
 #include <random>
@@ -20,7 +20,7 @@ namespace {
 
 // V in {2, 3, 4} × γ in {1, 2, 3, 4} × 84 pairs are 1008.
 const Index pairs = bound(84, 84);
-// Of the joint law in tokens: so many iterations of the loop at the most.
+// The joint law covers as many tokens as the loop emits in at most this many iterations.
 const Index length = std::max(bound(5, 6), 5);
 
 template <class V>
@@ -37,7 +37,7 @@ void check(const char* rule, const LosslessReport& report) {
 
 }  // namespace
 
-TEST_CASE("lossless on over a thousand random pairs of models", "[law]") {
+TEST_CASE("every rule is lossless on over a thousand random pairs of models", "[law]") {
   check("token", check_pairs(TokenVerifier{}));
   check("block", check_pairs(BlockVerifier{}));
   check("greedy block", check_pairs(GreedyBlockVerifier{}));
@@ -52,11 +52,11 @@ TEST_CASE("argmax verification gives greedy decoding, on over a thousand random 
 
 namespace {
 
-// Two ways to the law of one rule: the loop as it stands, caches and rollback included, and step by step with merged
-// states.
+// The law of one rule, computed in two ways: by the loop as it stands, with caches and rollback, and step by step with
+// equal states merged.
 struct TwoLaws {
-  double difference = 0;  // of the loop's law from the target's
-  double between = 0;     // of the two laws, and of the expectations over them
+  double difference = 0;  // between the loop's law and the target's
+  double between = 0;     // between the two laws, and between the expectations under them
 };
 
 void compare(TwoLaws& laws, const GenerationLaw& loop, const GenerationLaw& merged, const Law& expected) {
@@ -97,7 +97,8 @@ void check_loop(const char* rule, const V& verifier) {
 
 }  // namespace
 
-TEST_CASE("lossless with caches and rollback, over a whole budget and up to a stop token", "[law]") {
+TEST_CASE("every rule is lossless with caches and rollback, over a whole budget and up to a stop token",
+          "[law]") {
   check_loop("token", TokenVerifier{});
   check_loop("block", BlockVerifier{});
   check_loop("greedy block", GreedyBlockVerifier{});
@@ -131,7 +132,7 @@ OneHotLaw law_with_prompt_lookup(const V& verifier) {
 
 }  // namespace
 
-TEST_CASE("lossless with one-hot drafts", "[law]") {
+TEST_CASE("every rule is lossless with one-hot drafts", "[law]") {
   const auto check = [](const OneHotLaw& found) {
     CHECK(found.difference < 1e-12);
     CHECK(found.drafted > 1);

@@ -1,4 +1,4 @@
-// The cost law of the race: one round is expected at every position, whatever the models.
+// The cost law of the race: one round is expected at every position, for all models.
 #include <algorithm>
 #include <optional>
 #include <random>
@@ -15,10 +15,10 @@ using namespace specdec::testing;
 
 namespace {
 
-// Enumerates, and enters for the race at every position the rounds it is expected to take: 1/(S + 1 − w),
-// with the probability that it is run at all. Positions come in the order γ, γ−1, ...
+// Enumerates. For the race at each position it adds up the expected rounds, 1/(S + 1 − w), times the probability that
+// the race is run at all. Positions come in the order γ, γ−1, ...
 struct CountingRounds : Enumerator {
-  std::vector<double> rounds;  // by order of the races in this run
+  std::vector<double> rounds;  // in the order of the races in this run
 
   template <Distribution P, Distribution Q>
   std::optional<Token> race(double w, const P& p, const Q& q) {
@@ -43,8 +43,8 @@ TEST_CASE("block verification takes one expected round at every position", "[law
       for (int n = 0; n < 20; ++n) {
         auto target = TableModel<>::random(vocab_size, 2, rng);
         auto draft_model = TableModel<>::random(vocab_size, 2, rng);
-        // Where p and q are equal a position is reached with probability 0 or not at all; mix in some
-        // distance to keep every position alive.
+        // Where p equals q, a position is reached with probability 0 or never. Some distance between p and q keeps
+        // every position alive.
         const std::vector<Token> prompt{0};
         std::vector<double> rounds(static_cast<std::size_t>(gamma) + 1), reached(rounds.size());
         CountingRounds chance;
@@ -62,8 +62,8 @@ TEST_CASE("block verification takes one expected round at every position", "[law
             reached[k] += chance.probability();
           }
         } while (chance.next());
-        // rounds[k] sums P(path)·1/(S + 1 − w) over paths that race at position γ − k, and prefixes reach
-        // it with probability S + 1 − w: one round for each prefix that can be left at all.
+        // rounds[k] sums P(path)·1/(S + 1 − w) over the paths that race at position γ − k. A prefix reaches this race
+        // with probability S + 1 − w. So the sum is one round for each prefix that can be left at all.
         CHECK(std::abs(reached[0] - 1) < 1e-12);
         for (std::size_t k = 0; k < rounds.size(); ++k) {
           const Index i = gamma - static_cast<Index>(k);

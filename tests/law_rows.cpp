@@ -1,10 +1,10 @@
-// The first law for every kind of row: however target and draft hold their distributions, the output has the law that
-// the target's rows mean. Exact, by enumeration of the shipped templates.
+// The first law for every kind of row: however target and draft store their distributions, the output has the law that
+// the target's rows mean. The shipped templates are enumerated exactly.
 //
-// What a rule does with a row depends on what the row offers: look-ups alone, a list, pieces to sum, a cut, one token.
-// The mixes below take every such path under every rule, in the very types that users have. The other kinds differ in
-// how they answer, not in what is done with them: they are held against the law behind AnyRows, whose loop is compiled
-// once, and their verdicts in their own types against those of AnyRows.
+// What a rule does with a row depends on what the row offers: only look-ups, a list, segments to sum, a cut, one
+// token. The mixes below take every such path under every rule, in the types that users have. The other kinds of rows
+// differ only in how they answer. Their law is checked through AnyRows, for which the loop is compiled once, and their
+// own types must give the verdicts of AnyRows.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -34,15 +34,15 @@ namespace {
 using Half = Eigen::half;
 using BFloat = Eigen::bfloat16;
 
-// Arithmetic in double on numbers that are held exactly, or whose exponentials are taken in double.
+// Arithmetic in double, on numbers that are stored exactly or that have their exponentials taken in double.
 constexpr double exact = 1e-12;
-// Rows whose exponentials are summed in float: each probability is right to a few units of float's last place,
-// 2^-24 = 6e-8, and an output is a product of five of them.
+// Rows that sum their exponentials in float: each probability is right to a few units of float's last place, 2^-24 =
+// 6e-8, and an output is a product of five such probabilities.
 constexpr double in_float = 1e-6;
 
-// ---- The loop as it stands, caches and copies of rows included ----
+// ---- The loop as it stands, with caches and copies of rows ----
 
-// Proposes the likeliest continuation of a table: a draft without probabilities.
+// Proposes the likeliest continuation in a table: a draft without probabilities.
 class Guesser {
  public:
   explicit Guesser(TableModel<> table) : table_(std::move(table)) {}
@@ -64,7 +64,7 @@ class Guesser {
 
 struct AsOneHot {};
 
-// Rows that are one of two kinds, known only at run time.
+// Rows of one of two kinds; which one is known only at run time.
 struct AsVariant {
   using Scalar = double;
   AsSparse<double> sparse;
@@ -90,7 +90,7 @@ struct AsVariant {
   View view() const { return {this}; }
 };
 
-// The two likeliest tokens of logits, and what equals the second.
+// The two likeliest tokens of logits, and all tokens that tie with the second.
 struct AsTopTwo {
   using Scalar = double;
   AsLogits<double> logits;
@@ -105,7 +105,7 @@ struct AsTopTwo {
   }
 };
 
-// Rows that answer look-ups and no more.
+// Rows that answer look-ups and nothing else.
 struct AsLookUps {
   using Scalar = double;
   RowMajor<double> held;
@@ -124,13 +124,13 @@ auto drafter(Index vocab_size, std::mt19937_64& rng) {
   else return ModelDrafter{model<Layout>(vocab_size, rng)};
 }
 
-// What was found of one rule over many pairs of models.
+// The findings about one rule over many pairs of models.
 struct Findings {
   double difference = 0, drafted = 0, accepted = 0;
   std::string where;
 };
 
-// V of the target and of the drafter. Tokens that only one of them knows make drafts that are never accepted whole.
+// V of the target and V of the drafter. A draft with a token that only one of them knows is never accepted whole.
 using Sizes = std::vector<std::pair<Index, Index>>;
 const Sizes equal_sizes{{2, 2}, {3, 3}};
 const Sizes other_sizes{{2, 3}, {2, 5}, {1, 2}, {3, 4}, {3, 2}, {4, 2}, {2, 1}};
@@ -184,7 +184,7 @@ void check_rules(double tolerance, const Sizes& sizes = equal_sizes) {
 
 }  // namespace
 
-TEST_CASE("lossless under every rule, for all that a row may offer", "[law]") {
+TEST_CASE("every rule is lossless, for everything that a row may offer", "[law]") {
   check_rules<AsStridedPointers<float>, AsNarrow<BFloat>>(exact);
   check_rules<AsSparse<double>, AsSparse<float, std::int64_t>>(exact);
   check_rules<AsSparse<Half>, AsLogits<double>>(exact);
@@ -195,26 +195,26 @@ TEST_CASE("lossless under every rule, for all that a row may offer", "[law]") {
   check_rules<AsLookUps, AsLookUps>(exact);
 }
 
-TEST_CASE("lossless under block verification as it stands", "[law]") {
+TEST_CASE("block verification by SpecDec itself is lossless", "[law]") {
   check(law_of_mix<AsLogits<float>, AsVariant>(BlockVerifier{}), in_float);
   check(law_of_mix<AsSparse<double>, AsRowMajor<double>>(BlockVerifier{}), exact);
   check(law_of_mix<AsTopTwo, AsOneHot>(BlockVerifier{}), exact);
 }
 
-TEST_CASE("lossless where the models' vocabularies differ", "[law]") {
+TEST_CASE("vocabularies of target and drafter may differ without loss", "[law]") {
   check_rules<AsSparse<double>, AsSparse<float, std::int64_t>>(exact, other_sizes);
   check_rules<AsLogits<double, 70>, AsSparse<double>>(exact, other_sizes);
 }
 
 namespace {
 
-// ---- Every kind of row, in its own type and behind AnyRows ----
+// ---- Every kind of row, in its own type and inside AnyRows ----
 
 struct Kind {
   std::string name;
   double tolerance;
   AnyModel (*model)(Index vocab_size, std::mt19937_64& rng);
-  // Verdicts on the rows p and q, held as this kind holds them: {in their own types, by look-ups alone}.
+  // Verdicts on the rows p and q, stored as this kind stores them: {in their own types, by look-ups alone}.
   std::pair<std::vector<Verdict>, std::vector<Verdict>> (*verdicts)(const RowMajor<double>& p,
                                                                     const RowMajor<double>& q);
 };
@@ -268,7 +268,7 @@ const std::vector<Kind>& kinds() {
 
 }  // namespace
 
-TEST_CASE("lossless for every kind of row beside itself and others", "[law]") {
+TEST_CASE("every kind of row is lossless, with its own kind and with others", "[law]") {
   for (std::size_t t = 0; t < kinds().size(); ++t)
     for (const std::size_t step : {0u, 1u, 3u}) {
       const Kind &target = kinds()[t], &draft = kinds()[(t + step) % kinds().size()];
@@ -284,11 +284,11 @@ TEST_CASE("lossless for every kind of row beside itself and others", "[law]") {
     }
 }
 
-TEST_CASE("every kind of row gives the verdicts of its look-ups alone, for the same random numbers",
+TEST_CASE("every kind of row gives the verdicts that its look-ups alone give, for the same random numbers",
           "[law]") {
   std::mt19937_64 rng{71};
   const auto random_rows = [&](Index rows) {
-    RowMajor<double> m(rows, 700);  // of several of the pieces in which a row is summed
+    RowMajor<double> m(rows, 700);  // long enough that a row is summed in several segments
     for (double& p : m.reshaped()) p = uniform01(rng) < 0.5 ? 0.0 : uniform01(rng) * uniform01(rng);
     for (Index i = 0; i < rows; ++i) {
       m(i, 40 * i) += 20;

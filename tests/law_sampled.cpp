@@ -1,5 +1,5 @@
-// The first law again, by sampling: real generators, real draws, the race as it is run.
-// Each check has a false-alarm rate of 1e-6; the seeds are fixed.
+// The first law again, by sampling: real generators, real draws, and the race as it runs. Each check has a false-alarm
+// rate of 1e-6; the seeds are fixed.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -48,14 +48,15 @@ TEST_CASE("the sampled joint law of five tokens is the target's", "[law][sampled
     for (const Index gamma : {1, 2, 3, 4})
       check(rule.name(),
             joint_law<double>(for_loops(rule), gamma, std::mt19937_64{static_cast<unsigned>(gamma)}));
-  // A small generator of 31 bits, whose neighbouring numbers are not independent.
+  // A small generator of 31 bits. Its successive numbers are not independent.
   check("block", joint_law<float>(BlockVerifier{}, 3, std::minstd_rand{4}));
 }
 
 namespace {
 
-// Rows of many pieces, most of whose mass lies on three tokens. The others fall into four cells by their id, each of
-// which has tokens in every piece of a row, so that a draw that strays to another token is seen in three of four cases.
+// Rows of many segments. Most of the mass lies on three tokens. The other tokens fall into four cells by their id, and
+// each cell has tokens in every segment of a row. So a draw that strays to a wrong token is noticed in three of four
+// cases.
 constexpr Index row_size = 5000;
 constexpr Token heads[] = {3, 2500, 4999};
 constexpr Token cells = 7;
@@ -68,7 +69,7 @@ Token cell_of(Token x) {
 RowMajor<double> peaked_rows(Index rows, std::mt19937_64& rng) {
   RowMajor<double> m(rows, row_size);
   for (Index i = 0; i < rows; ++i) {
-    double share[4];  // of the four cells behind the heads, each row its own
+    double share[4];  // of the four cells besides the three heads; each row has its own shares
     for (double& s : share) s = uniform01(rng);
     for (Token x = 0; x < row_size; ++x)
       m(i, x) = uniform01(rng) < 0.2 ? share[x % 4] * uniform01(rng) / 600 : 0.0;
@@ -85,13 +86,13 @@ Eigen::Matrix<double, Eigen::Dynamic, cells> cell_masses(const RowMajor<double>&
   return masses;
 }
 
-// The text of two steps, completed by the target's draws to three tokens: it has the target's law under every lossless
-// rule (Sun et al., Lemma 2 for one step), here a product of rows that depend on their position alone. The second step
-// is what makes it true of greedy block verification, which owes to it what the first left.
+// Two steps, and draws from the target that complete the text to three tokens. Under every lossless rule this text has
+// the target's law (Sun et al., Lemma 2 for one step). Here that law is a product of rows, because a row depends only
+// on its position. Greedy block verification needs the second step: it corrects what the first step left owing.
 template <class TargetLayout, class DraftLayout>
 void check_long_rows(std::uint64_t seed, int samples) {
   std::mt19937_64 rng{seed};
-  TargetLayout target[3];  // the rows behind 0, 1 and 2 tokens
+  TargetLayout target[3];  // the rows after 0, 1 and 2 tokens
   DraftLayout draft[3];
   const RowMajor<double> p = peaked_rows(3, rng), q = peaked_rows(2, rng);
   for (Index i = 0; i < 3; ++i) {

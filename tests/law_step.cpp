@@ -1,4 +1,4 @@
-// The laws of one iteration: validity, who survives, and how the rules are ordered.
+// The laws of one iteration: it is valid, tokens survive as defined, and the rules are ordered.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -58,8 +58,8 @@ void for_drafts(const Pair& pair, std::vector<Token>& context, Index length, dou
   }
 }
 
-// The probability that a whole draft survives under each rule, given the draft, from the definitions: w_i, g_i
-// (whose clipped value it is), the token rule's and the matching rule's.
+// For each rule, the probability that a whole given draft survives, from the definitions: w_i for block, g_i for
+// greedy block (clipped to 1), the token rule's and the matching rule's.
 struct Weights {
   double block = 1, greedy = 1, token = 1, match = 1;
 };
@@ -78,7 +78,7 @@ Weights weights(const Pair& pair, std::span<const Token> drafted) {
   return w;
 }
 
-// Their means over drafts of length i.
+// The means of these weights over drafts of length i.
 Weights mean_over_drafts(const Pair& pair, Index i) {
   Weights mean{0, 0, 0, 0};
   std::vector<Token> context = prompt;
@@ -148,7 +148,7 @@ TEST_CASE("Lemma 3: given x_1..x_i, block verification keeps them with probabili
   });
 }
 
-TEST_CASE("one step is valid: completed by the target, it has the target's law", "[law]") {
+TEST_CASE("one step is valid: completed by draws from the target, its text has the target's law", "[law]") {
   for_random_pairs(20, [](const Pair& pair, Index gamma) {
     const Options options{.max_new_tokens = gamma + 1, .gamma = gamma};
     const Law expected = target_law(pair.target, prompt, options);
@@ -181,8 +181,10 @@ TEST_CASE("token <= block <= greedy block, on every pair of models", "[law]") {
   CHECK(strictly > 100);
 }
 
-TEST_CASE("over whole generations, too, block verification emits no less per target call than token",
-          "[law]") {
+TEST_CASE(
+    "over whole generations block verification emits at least as many tokens per target call as token "
+    "verification",
+    "[law]") {
   std::mt19937_64 rng{33};
   for (int n = 0; n < 60; ++n) {
     const Pair pair = random_pair(3, rng);
@@ -219,7 +221,7 @@ TEST_CASE("with one-hot drafts block verification is token verification", "[law]
   }
 }
 
-TEST_CASE("lenience never emits a token with more than 1/l of its probability", "[law]") {
+TEST_CASE("lenient verification never emits a token with more than 1/l times its probability", "[law]") {
   for_random_pairs(20, [](const Pair& pair, Index gamma) {
     for (const double lenience : {0.25, 0.5, 0.9}) {
       TableModel<> target = pair.target;

@@ -1,5 +1,5 @@
-// The loop over trees of drafts: its laws, exactly, with the caches that it rolls back; what it tells of its steps; and
-// what it does with trees that are none.
+// The loop over trees of drafts: its exact laws with cache rollback, what it reports of its steps, and how it refuses
+// what is not a tree.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +31,7 @@ namespace {
 
 using enum Sibling;
 
-// A table model whose context is bounded, which fails when it is told to, and which checks what it is fed.
+// A table model with a bounded context. It fails when told to, and checks what it is fed.
 class Target : public TableModel<> {
  public:
   explicit Target(TableModel<> table, Index most = unlimited) : TableModel<>(std::move(table)), most_(most) {}
@@ -72,7 +72,7 @@ Models random_models(std::uint64_t seed, Index vocab_size = 3, Index most = unli
 const TreeForm pair({-1, -1}, independent), two_one({-1, -1, 0, 1}, without_replacement),
     picked({-1, -1, 0, 0}, chosen), spares({-1, -1, 0, 0}, {independent, chosen, independent, chosen});
 
-// Those that go with all kinds of trees, and are lossless.
+// The lossless rules that take all kinds of trees.
 const std::vector<AnyTreeRule> rules{{TraversalVerifier{}},
                                      {RecursiveRejectionVerifier{}},
                                      {TrunkAndSpares<BlockVerifier>{}},
@@ -89,7 +89,7 @@ bool holds(const Target& target, const Decoder::Sequence& sequence) {
 
 }  // namespace
 
-TEST_CASE("what the loop writes from trees is the target's law, caches and all") {
+TEST_CASE("the loop over trees writes the target's law, with caches") {
   std::uint64_t seed = 0;
   for (int n = 0; n < bound(2, 8); ++n)
     for (const TreeForm& form : {pair, two_one, picked, spares})
@@ -103,7 +103,7 @@ TEST_CASE("what the loop writes from trees is the target's law, caches and all")
       }
 }
 
-TEST_CASE("a rule that remembers its sequence goes on remembering over trunks, spares and steps") {
+TEST_CASE("a rule that remembers its sequence still does so over trunks, spares and steps") {
   int remembered = 0;
   for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(bound(6, 30)); ++seed) {
     Models models = random_models(seed, 2 + static_cast<Index>(seed % 2));
@@ -126,8 +126,8 @@ TEST_CASE("a rule that remembers its sequence goes on remembering over trunks, s
   CHECK(remembered > 0);
 }
 
-TEST_CASE("the place of a sibling that a thin row does not have goes to no other token") {
-  // A third sibling without replacement, of which a row of two tokens has none, and a token below the trunk.
+TEST_CASE("where a sparse row has no token left for a sibling, no other token takes the sibling's place") {
+  // A third sibling drawn without replacement, which a row of two tokens cannot fill, and a token below the trunk.
   const TreeForm form({-1, 0, 0, 1}, {independent, independent, without_replacement, independent});
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     std::mt19937_64 rng{seed};
@@ -143,7 +143,7 @@ TEST_CASE("the place of a sibling that a thin row does not have goes to no other
 
 namespace {
 
-// Draws a line, has spares beside that token of it which was the least probable, and draws a token after the first spare.
+// Draws a line, puts spares beside its least probable token, and draws a token after the first spare.
 class WhereUnsure {
  public:
   WhereUnsure(TableModel<> model, Index most_spares) : model_(std::move(model)), spares_(most_spares) {}
@@ -203,7 +203,7 @@ class WhereUnsure {
 
 }  // namespace
 
-TEST_CASE("where spares stand, and what is drawn after them, may depend on what was drawn of the line") {
+TEST_CASE("the place of spares, and what is drawn after them, may depend on the drawn line") {
   for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(bound(2, 12)); ++seed) {
     Models models = random_models(seed, 2 + static_cast<Index>(seed % 2));
     for (const Index most_spares : {1, 2})
@@ -217,7 +217,7 @@ TEST_CASE("where spares stand, and what is drawn after them, may depend on what 
   }
 }
 
-TEST_CASE("a rule that remembers its sequence keeps its law with spares that depend on what was drawn") {
+TEST_CASE("a rule that remembers its sequence keeps its law when the spares depend on the drawn line") {
   for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(bound(4, 20)); ++seed) {
     Models models = random_models(seed, 2 + static_cast<Index>(seed % 2));
     SpecDec decoder{models.target, WhereUnsure(models.draft, 2), TrunkAndSpares<GreedyBlockVerifier>{}};
@@ -229,7 +229,7 @@ TEST_CASE("a rule that remembers its sequence keeps its law with spares that dep
 
 namespace {
 
-// One of the ways to draft a tree, chosen when the program runs.
+// One of the ways to draft a tree, chosen at run time.
 class AnyStrategy {
  public:
   static constexpr int kinds = 5;
@@ -280,7 +280,7 @@ class AnyStrategy {
 
 }  // namespace
 
-TEST_CASE("where rows hold few tokens, every rule keeps its law with every strategy", "[law]") {
+TEST_CASE("every rule keeps its law with every strategy on rows that hold few tokens", "[law]") {
   std::vector<AnyTreeRule> all = rules;
   all.push_back({TrunkAndSpares<GreedyBlockVerifier>{}});
   all.push_back({KSeqVerifier{}});
@@ -297,7 +297,7 @@ TEST_CASE("where rows hold few tokens, every rule keeps its law with every strat
       for (const AnyTreeRule& rule : all) {
         const bool siblings_of_one_row = kind == 0;
         if (std::holds_alternative<KSeqVerifier>(rule.rule) && !siblings_of_one_row) continue;
-        // Most depends on the strategy where the rule remembers: it is tried most.
+        // The rule that remembers depends most on the strategy, so it gets the most trials.
         if (seed > bound(6, 600) && !std::holds_alternative<TrunkAndSpares<GreedyBlockVerifier>>(rule.rule))
           continue;
         SpecDec decoder{target, AnyStrategy(drafter), rule};
@@ -314,9 +314,8 @@ TEST_CASE("where rows hold few tokens, every rule keeps its law with every strat
   CHECK(drafted - accepted > 0.5 * static_cast<double>(cases));
 }
 
-TEST_CASE("trees of a model that knows fewer tokens than the target, or more, leave the target's law",
-          "[law]") {
-  const std::vector<Token> unknown{0, 2};  // to a model of two tokens, which refuses to be shown it
+TEST_CASE("trees of a draft model with a smaller or larger vocabulary keep the target's law", "[law]") {
+  const std::vector<Token> unknown{0, 2};  // to a model of two tokens, which refuses token 2
   for (const Index vocab_size : {2, 4})
     for (int kind = 0; kind < AnyStrategy::kinds; ++kind) {
       INFO("kind " << kind << ", over " << vocab_size << " tokens");
@@ -342,7 +341,7 @@ TEST_CASE("trees of a model that knows fewer tokens than the target, or more, le
 
 namespace {
 
-// More nodes at one step than at the next.
+// Asks for more nodes in one step than in the next.
 struct Alternating {
   static constexpr bool counts_nodes = true;
   bool many = true;
@@ -352,7 +351,7 @@ struct Alternating {
 
 }  // namespace
 
-TEST_CASE("a trunk is as long as a rule that remembers needs, however few nodes are asked for") {
+TEST_CASE("a trunk is as long as a rule that remembers needs, even if fewer nodes are asked for") {
   Models models = random_models(3, 4);
   SpecDec decoder{models.target, ModelDrafter{TableModel<>(models.draft), Spares{4, {2, 1}}},
                   TrunkAndSpares<GreedyBlockVerifier>{}, Alternating{}};
@@ -379,7 +378,7 @@ TEST_CASE("at temperature 0 a tree gives greedy decoding, token for token") {
   }
 }
 
-TEST_CASE("the target keeps the accepted path, and the engine is told which tokens that is") {
+TEST_CASE("the target keeps the accepted path, and the engine is told its nodes") {
   for (std::uint64_t seed = 1; seed < 30; ++seed) {
     const bool bounded = seed % 3 == 0;
     Models models = random_models(seed, 3, bounded ? 20 : unlimited);
@@ -416,7 +415,7 @@ TEST_CASE("the target keeps the accepted path, and the engine is told which toke
   }
 }
 
-TEST_CASE("a text of trees goes on after a release as before, and from a part of itself as a fresh one") {
+TEST_CASE("a text of trees goes on after a release, and from a part of itself it goes on like a fresh text") {
   for (std::uint64_t seed = 1; seed < 10; ++seed) {
     Models models = random_models(seed, 3);
     Target other_target = models.target;
@@ -449,7 +448,7 @@ TEST_CASE("a text of trees goes on after a release as before, and from a part of
   }
 }
 
-TEST_CASE("no path is longer than the budget, and no tree larger than the context or gamma") {
+TEST_CASE("no path is longer than the budget, and no tree is larger than the context or gamma allows") {
   Models models = random_models(4, 3, 12);
   Decoder decoder(models.target, FormDrafter(models.draft, two_one), {TraversalVerifier{}});
   std::mt19937_64 rng{1};
@@ -474,7 +473,7 @@ TEST_CASE("no path is longer than the budget, and no tree larger than the contex
     }
 }
 
-TEST_CASE("statistics tell trees by depth and by the rank of siblings") {
+TEST_CASE("statistics count the tokens of trees by depth and by the rank of siblings") {
   Models models = random_models(2);
   Decoder decoder(models.target, FormDrafter(models.draft, picked), {TraversalVerifier{}});
   std::mt19937_64 rng{1};
@@ -484,7 +483,7 @@ TEST_CASE("statistics tell trees by depth and by the rank of siblings") {
   REQUIRE(stats.offered_by_rank.size() == 2);
   CHECK(stats.drafted_by_position[0] >= stats.target_calls - 1);
   CHECK(stats.asked_by_position == stats.drafted_by_position);
-  // Each accepted token has a rank, each node that was come to with children offered both of them.
+  // Each accepted token has a rank. Each visited node with children offered both of them.
   CHECK(stats.accepted_by_rank[0] + stats.accepted_by_rank[1] >= stats.accepted);
   CHECK(stats.accepted_by_rank[1] > 0);
   CHECK(stats.offered_by_rank[0] == stats.offered_by_rank[1]);
@@ -497,7 +496,7 @@ TEST_CASE("statistics tell trees by depth and by the rank of siblings") {
   CHECK(twice.accepted_by_rank[1] == 2 * stats.accepted_by_rank[1]);
 }
 
-TEST_CASE("a failing call of the target leaves sequence and context as before the step") {
+TEST_CASE("a failing target call leaves sequence and context as before the step") {
   const Options options{.max_new_tokens = 12, .gamma = 4};
   for (Index calls = 0; calls < 6; ++calls) {
     Models models = random_models(7);
@@ -521,7 +520,7 @@ TEST_CASE("a failing call of the target leaves sequence and context as before th
       CHECK(holds(models.target, sequence));
     }
     CHECK(failures == 1);
-    // With the same luck it then writes what it would have written: the rule, too, remembers what it did.
+    // With equal random numbers it then writes what it would have written; the rule's memory is restored too.
     Decoder undisturbed(untouched, FormDrafter(models.draft, spares),
                         {TrunkAndSpares<GreedyBlockVerifier>{}});
     std::mt19937_64 again{3};
@@ -531,7 +530,7 @@ TEST_CASE("a failing call of the target leaves sequence and context as before th
 
 namespace {
 
-// Proposes what it is told to.
+// Proposes what it is told to propose.
 struct Liar {
   std::vector<Token> tokens;
   std::vector<Index> parents;
@@ -555,7 +554,7 @@ std::string complaint(std::vector<Token> tokens, std::vector<Index> parents, Ind
 
 }  // namespace
 
-TEST_CASE("a drafter's tree that is none, or too large, is an error that names the token") {
+TEST_CASE("a drafter's tree that is invalid or too large is an error that names the token") {
   CHECK(complaint({0, 1}, {-1, -1}, 4, 1) ==
         "specdec: the drafter proposed a path of 1 tokens when asked for at most 0");
   CHECK(complaint({}, {}).empty());

@@ -1,5 +1,4 @@
-// The laws of rules for trees, exactly: what a loop writes is the target's, whatever the tree; and how the rules are
-// ordered.
+// The exact laws of rules for trees: the loop writes the target's law for all trees, and the rules are ordered.
 #include <algorithm>
 #include <cstddef>
 #include <random>
@@ -22,7 +21,7 @@ namespace {
 
 using enum Sibling;
 
-// Parents of trees. Those of one name differ in how their tokens come about.
+// Parents of trees. Trees with the same parents differ in how their tokens are drawn.
 const std::vector<Index> line{-1, 0, 1}, pair{-1, -1}, triple{-1, -1, -1}, two_one{-1, -1, 0, 1},
     one_two{-1, 0, 0}, late{-1, 0, -1, 2, 2};
 
@@ -64,8 +63,8 @@ Pair random_pair(Index vocab_size, std::mt19937_64& rng) {
   return {std::move(target), TableModel<>::random(vocab_size, 1, rng)};
 }
 
-// Calls f(pair, form, tokens), with every form in turn. So many tokens take three steps at least; two, where there are
-// four to choose from.
+// Calls f(pair, form, tokens) with every form in turn. This many tokens take at least three steps; two steps for a
+// vocabulary of four.
 template <class F>
 void for_random_pairs(int pairs, const F& f) {
   std::mt19937_64 rng{17};
@@ -83,7 +82,7 @@ const std::vector<Token> prompt{0, 1};
 
 }  // namespace
 
-TEST_CASE("what a loop over trees writes is the target's law, under every rule") {
+TEST_CASE("a loop over trees writes the target's law, under every rule") {
   for_random_pairs(bound(160, 1600), [](const Pair& models, const TreeForm& form, std::size_t tokens) {
     const Options options{.max_new_tokens = static_cast<Index>(tokens)};
     const Law expected = target_law(models.target, prompt, options);
@@ -101,7 +100,7 @@ TEST_CASE("what a loop over trees writes is the target's law, under every rule")
   });
 }
 
-TEST_CASE("traversal accepts no less than recursive rejection, whatever the tree") {
+TEST_CASE("traversal accepts at least as much as recursive rejection, for every tree") {
   double gained = 0;
   for_random_pairs(bound(160, 1600), [&](const Pair& models, const TreeForm& form, std::size_t) {
     const auto accepted = [&](const auto& rule) {
@@ -115,7 +114,8 @@ TEST_CASE("traversal accepts no less than recursive rejection, whatever the tree
   CHECK(gained > 0.1);
 }
 
-TEST_CASE("on a tree of chosen tokens traversal and sample-and-match have one law, emission by emission") {
+TEST_CASE(
+    "on a tree of chosen tokens traversal and sample-and-match emit the same law and accept equally many") {
   for_random_pairs(bound(160, 1600), [](const Pair& models, const TreeForm& form, std::size_t) {
     if (!chosen_alone(form)) return;
     const auto by_traversal = tree_step(models.target, models.draft, prompt, form, TraversalVerifier{});
@@ -154,7 +154,7 @@ struct Line {
   }
 };
 
-// Whether both rules say the same of a line, out of the same random numbers.
+// Whether both rules give the same verdict on a line, with equal random numbers.
 template <class LinearRule, class TreeRule>
 void check_verdicts(const LinearRule& linear, const TreeRule& rule) {
   std::mt19937_64 rng{5};
@@ -178,7 +178,7 @@ void check_verdicts(const LinearRule& linear, const TreeRule& rule) {
 
 }  // namespace
 
-TEST_CASE("a tree without branches gets the very verdicts of the rules for linear drafts") {
+TEST_CASE("on a tree without branches the rules for trees give the verdicts of the linear rules") {
   check_verdicts(BlockVerifier{}, TraversalVerifier{});
   check_verdicts(TokenVerifier{}, RecursiveRejectionVerifier{});
   check_verdicts(BlockVerifier{}, TrunkAndSpares<BlockVerifier>{});
@@ -188,8 +188,8 @@ TEST_CASE("a tree without branches gets the very verdicts of the rules for linea
 
 namespace {
 
-// Looks at the second token, and where that is 0 goes on without the draft. Lossless where it was drawn independently of
-// the first. Such a rule may answer with the very token that it has not accepted.
+// Looks at the second token, and rejects the whole draft if that token is 0. This is lossless if the second token was
+// drawn independently of the first. Such a rule may return the very token that it has not accepted.
 struct MindsTheSecond {
   Verdict judge(const auto& drafted, auto& chance) const {
     const bool minds = drafted.gamma() >= 2 && drafted.token(1) == 0;
@@ -201,7 +201,7 @@ struct MindsTheSecond {
 
 }  // namespace
 
-TEST_CASE("what lies behind a token that a rule has stopped at is judged once") {
+TEST_CASE("the tokens after the token where a rule stopped are judged once") {
   std::mt19937_64 rng{9};
   for (int n = 0; n < 20; ++n) {
     const auto target = TableModel<>::random(3, 1, rng), draft = TableModel<>::random(3, 0, rng);
@@ -214,7 +214,7 @@ TEST_CASE("what lies behind a token that a rule has stopped at is judged once") 
   }
 }
 
-TEST_CASE("K-SEQ of one child is token verification") {
+TEST_CASE("K-SEQ with one child per node is token verification") {
   std::mt19937_64 rng{3};
   for (int n = 0; n < bound(60, 300); ++n) {
     const Pair models = random_pair(3, rng);

@@ -1,5 +1,5 @@
-// Trees whose target rows are spread over ranks: every rule for trees has the law that it has on whole rows, on every rank,
-// from two exchanges and what it sums.
+// Trees with target rows spread over ranks: on every rank, each rule for trees has its law on whole rows. It needs two
+// exchanges and the sums of what it passes over.
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
@@ -27,10 +27,10 @@ using support::ThreadRank;
 
 namespace {
 
-// Three siblings that were drawn from one row, the second of which has a line of two behind it.
+// Three siblings drawn from one row. The second one has a line of two tokens after it.
 const std::vector<Index> three_siblings{-1, -1, -1, 1, 3};
-// A trunk of two tokens, with a spare beside its first one, after which there are two more: as many as greedy block
-// verification asks for there.
+// A trunk of two tokens and a spare beside its first token. Two tokens follow the spare: greedy block verification
+// asks for that many there.
 const std::vector<Index> trunk_and_spare{-1, 0, -1, 2, 3};
 
 struct Input {
@@ -42,13 +42,14 @@ struct Input {
       : parents(tree),
         target(support::random_rows(6, vocab_size, rng)),
         draft(support::random_rows(5, vocab_size, rng)) {
-    draft.row(0) = 0.5 * draft.row(0) + 0.5 * target.row(1);  // of more tokens than one
+    // So the draft row gives mass to more than one token.
+    draft.row(0) = 0.5 * draft.row(0) + 0.5 * target.row(1);
     for (std::size_t k = 1; k < 5; ++k)
       if (parents[k] < 0) draft.row(static_cast<Index>(k)) = draft.row(0);
     RandomChance chance(rng);
     for (Index k = 0; k < 5; ++k) tokens.push_back(chance.draw(distributions(draft).row(k)));
   }
-  // The second sibling was chosen, and is no other one.
+  // The second sibling is chosen instead, and differs from the others.
   void choose() {
     const Index size = draft.cols();
     while (tokens[1] == tokens[0] || tokens[1] == tokens[2])
@@ -72,7 +73,7 @@ Outcomes outcomes(const Verify& verify) {
   return out;
 }
 
-// Chosen when the program runs: the laws are then compiled once.
+// A rule chosen at run time, so that the laws are compiled once.
 struct AnyTreeRule {
   std::variant<TraversalVerifier, RecursiveRejectionVerifier, KSeqVerifier, TrunkAndSpares<BlockVerifier>,
                TrunkAndSpares<GreedyBlockVerifier>>
@@ -88,8 +89,8 @@ const AnyTreeRule rules[] = {{TraversalVerifier{}},
                              {KSeqVerifier{}},
                              {TrunkAndSpares<BlockVerifier>{}}};
 
-// The law of a verdict over ranks, on each of them, is that over whole rows. Of ranks that hold columns of the draft, too,
-// where `drafts_spread` says so. Returns it.
+// Checks that the law of a verdict over ranks is, on each rank, the law over whole rows, and returns it. With
+// `drafts_spread` the ranks hold columns of the draft as well.
 Outcomes check_law(const AnyTreeRule& rule, const Input& in, Index ranks, bool drafts_spread) {
   const Index vocab_size = in.target.cols();
   const RowMajor<double> logits = in.target.array().log();
@@ -116,7 +117,7 @@ Outcomes check_law(const AnyTreeRule& rule, const Input& in, Index ranks, bool d
   return whole;
 }
 
-// In the middle of a sequence: the next tokens, two at most, follow a modified target.
+// In the middle of a sequence: the next two tokens, at most, follow a modified target.
 GreedyBlockVerifier with_modifications(Index vocab_size, std::mt19937_64& rng) {
   for (int n = 0; n < 1000; ++n) {
     GreedyBlockVerifier rule;
@@ -133,7 +134,7 @@ GreedyBlockVerifier with_modifications(Index vocab_size, std::mt19937_64& rng) {
 
 }  // namespace
 
-TEST_CASE("over ranks rules for trees have the laws that they have on whole rows", "[law]") {
+TEST_CASE("over ranks the rules for trees have the laws that they have on whole rows", "[law]") {
   std::mt19937_64 rng(51);
   for (int n = 0; n < support::bound(8, 24); ++n) {
     Input in(4 + n % 3, rng);
@@ -145,8 +146,9 @@ TEST_CASE("over ranks rules for trees have the laws that they have on whole rows
   }
 }
 
-TEST_CASE("over ranks trunk and spares of greedy block verification have their law, amid a sequence, too",
-          "[law]") {
+TEST_CASE(
+    "over ranks greedy block verification on trunk and spares has its law, in the middle of a sequence too",
+    "[law]") {
   std::mt19937_64 rng(53);
   int after_spares = 0;
   for (int n = 0; n < std::max(8, support::bound(8, 24)); ++n) {
@@ -161,7 +163,7 @@ TEST_CASE("over ranks trunk and spares of greedy block verification have their l
   CHECK(after_spares > 0);
 }
 
-TEST_CASE("K-SEQ takes an exchange of one number for each of its passes, and none where nothing branches") {
+TEST_CASE("K-SEQ exchanges one number for each of its passes, and nothing where a tree does not branch") {
   std::mt19937_64 rng(54);
   for (const Index vocab_size : {30, 3000}) {
     const Input in(vocab_size, rng);
@@ -175,8 +177,8 @@ TEST_CASE("K-SEQ takes an exchange of one number for each of its passes, and non
         const Index numbers = shards.numbers_given(), exchanges = shards.exchanges();
         KSeqVerifier{}(shards.rows(), in.draft, in.tokens, in.parents, source);
         const Index passes = shards.exchanges() - exchanges;
-        // At the context alone, whose children are siblings. What is drawn from a residual takes its mass, one number, and
-        // two exchanges of three numbers together.
+        // Only the context's children are siblings drawn together, so K-SEQ makes its passes there alone. A draw from
+        // a residual exchanges its mass, which is one number, and then makes two exchanges of three numbers together.
         if (passes < 20 || passes > 60) throw std::logic_error("other passes than those of a bisection");
         if (shards.numbers_given() - numbers > passes + 1)
           throw std::logic_error("an exchange of more numbers");
@@ -205,7 +207,7 @@ TEST_CASE("what ranks exchange for a tree does not grow with the vocabulary") {
           throw std::logic_error("an exchange of more than a draw takes");
       }
       if (looked_up != 30 * (5 + 6 + 5)) throw std::logic_error("other look-ups than of each token once");
-      // Two of three siblings may be rejected before the last, which takes a sum each.
+      // Up to two of three siblings may be rejected before the last one, and each rejection exchanges one sum.
       if (more > 3 * 30) throw std::logic_error("more than sums of rejected siblings and a few draws");
     }));
   }

@@ -26,7 +26,7 @@ static_assert(std::is_convertible_v<std::array<std::int64_t, 3>, TokenIds>);
 static_assert(!std::is_convertible_v<std::vector<std::int16_t>, TokenIds>);
 static_assert(!std::is_convertible_v<std::vector<float>, TokenIds>);
 
-TEST_CASE("token ids of either width are read where they lie") {
+TEST_CASE("token ids of 32 and 64 bits are read without a copy") {
   const std::vector<std::int32_t> narrow{5, -1, 7};
   const std::vector<std::int64_t> wide{5, -1, std::int64_t{1} << 40};
   const TokenIds a = narrow, b = wide;
@@ -43,7 +43,7 @@ TEST_CASE("token ids of either width are read where they lie") {
   CHECK(TokenIds(std::vector<std::int64_t>{}).empty());
 }
 
-TEST_CASE("ids outside the vocabulary are named, however wide") {
+TEST_CASE("an id outside the vocabulary is named in the error, however wide the id is") {
   const auto complaint = [](std::int64_t id) {
     const std::vector<std::int64_t> ids{0, id};
     return message_of([&] { detail::check_tokens("ids", ids, 3); });
@@ -57,7 +57,7 @@ TEST_CASE("ids outside the vocabulary are named, however wide") {
     CHECK(complaint(id) == "specdec: ids[1] = " + std::to_string(id) + " is outside the vocabulary 0..2");
 }
 
-TEST_CASE("ids that no Token holds are named, however large the vocabulary is said to be") {
+TEST_CASE("an id too large for Token is named in the error, however large the vocabulary claims to be") {
   const auto complaint = [](std::int64_t id) {
     const std::vector<std::int64_t> ids{0, id};
     return message_of([&] { detail::check_tokens("ids", ids, Index{1} << 33); });
@@ -78,7 +78,7 @@ TEST_CASE("ids that no Token holds are named, however large the vocabulary is sa
               }).empty());
 }
 
-TEST_CASE("tokens of 64 bits give the verdict of the same tokens of 32") {
+TEST_CASE("64-bit tokens give the verdict that equal 32-bit tokens give") {
   std::mt19937_64 rng{5};
   for (int n = 0; n < 50; ++n) {
     support::RowMajor<double> target(4, 5), draft(3, 5);
@@ -99,7 +99,7 @@ TEST_CASE("tokens of 64 bits give the verdict of the same tokens of 32") {
   }
 }
 
-TEST_CASE("one-hot rows of tokens of 64 bits are those of the same tokens of 32") {
+TEST_CASE("one-hot rows of 64-bit tokens equal those of equal 32-bit tokens") {
   const std::vector<std::int32_t> narrow{3, 0, 4};
   const std::vector<std::int64_t> wide(narrow.begin(), narrow.end());
   const OneHotRows a(narrow), b(wide);
@@ -112,7 +112,7 @@ TEST_CASE("one-hot rows of tokens of 64 bits are those of the same tokens of 32"
   CHECK(verifier(target, a, narrow, one) == verifier(target, b, wide, other));
 }
 
-TEST_CASE("an id that no int32 holds is named, not taken for another") {
+TEST_CASE("an id that does not fit in int32 is an error, and is not taken for another id") {
   const support::RowMajor<float> target = support::RowMajor<float>::Constant(2, 4, 0.25f);
   const support::RowMajor<float> draft = target.topRows(1);
   const support::RowMajor<double> same = target.cast<double>();

@@ -1,4 +1,4 @@
-// What engines hand over is taken as it is: their ids are of this width.
+// Engines' data is taken without conversion: their ids have this width.
 #include <cstdint>
 #include <limits>
 #include <specdec/types.hpp>
