@@ -10,7 +10,7 @@ using namespace specdec;
 
 static_assert(Verifier<ArgmaxVerifier>);
 
-TEST_CASE("argmax verification accepts while the draft is the argmax") {
+TEST_CASE("argmax verification accepts drafted tokens as long as each is the target's argmax") {
   Eigen::MatrixXf target(3, 3);
   target << 0.2f, 0.5f, 0.3f, 0.6f, 0.2f, 0.2f, 0.1f, 0.1f, 0.8f;
   const ArgmaxVerifier verifier;
@@ -28,7 +28,7 @@ TEST_CASE("ties go to the lowest id, for acceptance and correction") {
   CHECK(verifier(target, std::vector<Token>{2}) == Verdict{0, 1});
 }
 
-TEST_CASE("argmax verification needs no q: q = 0 is no error, no randomness is used") {
+TEST_CASE("argmax verification needs no q: q = 0 is no error, and no random number is used") {
   Eigen::MatrixXd target(2, 2), draft(1, 2);
   target << 0, 1, 1, 0;
   draft << 1, 0;

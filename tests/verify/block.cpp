@@ -35,15 +35,17 @@ TEST_CASE("block verification on the paper's example, worked by hand") {
     for (const auto& [verdict, p] : law(x, y)) sum += verdict.first == tau ? p : 0;
     return sum;
   };
-  CHECK(accepted(0, 1, 2) == Approx(1));  // AB and BB: always whole
+  CHECK(accepted(0, 1, 2) == Approx(1));  // AB and BB: always accepted whole
   CHECK(accepted(1, 1, 2) == Approx(1));
-  CHECK(accepted(0, 0, 2) == Approx(0.25));  // AA: whole with 1/4, else corrected at once to B
+  // AA: accepted whole with probability 1/4, else corrected at once to B.
+  CHECK(accepted(0, 0, 2) == Approx(0.25));
   CHECK(law(0, 0).at({0, 1}) == Approx(0.75));
-  CHECK(accepted(1, 0, 2) == Approx(0.5));  // BA: B always, A with 1/2, else B then B
+  // BA: B is always kept, then A with probability 1/2, else B follows B.
+  CHECK(accepted(1, 0, 2) == Approx(0.5));
   CHECK(law(1, 0).at({1, 1}) == Approx(0.5));
 }
 
-TEST_CASE("a late token can save an early one") {
+TEST_CASE("a likely late token can save an unlikely early one") {
   // x_1 is unlikely under the target (w_1 = 1/2), x_2 makes up for it (w_2 = 1): token verification would
   // reject x_1 half of the time, block verification keeps both.
   Eigen::MatrixXd target(3, 2), draft(2, 2);
@@ -66,7 +68,7 @@ TEST_CASE("one block verifier serves drafts of any length") {
 }
 
 TEST_CASE("block: a ratio that overflows cannot bring back a token that the target rules out") {
-  // p_0(x_1) = 0, then p/q = 1/5e-324: 0 times infinity is not to become a weight.
+  // p_0(x_1) = 0, then p/q = 1/5e-324. 0 times infinity must not become a weight.
   Eigen::MatrixXd target(3, 2), draft(2, 2);
   target << 0, 1, 1, 0, 0.5, 0.5;
   draft << 1, 0, std::numeric_limits<double>::denorm_min(), 1;

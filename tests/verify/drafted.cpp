@@ -1,5 +1,4 @@
-// What is drafted is checked and looked up before a rule is asked: shapes, ids, q = 0, numbers that are no
-// probabilities.
+// A draft is checked and looked up before a rule sees it: shapes, ids, q = 0, and numbers that are not probabilities.
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -51,7 +50,7 @@ struct Input {
 
 }  // namespace
 
-TEST_CASE("wrong shapes and ids are named") {
+TEST_CASE("wrong shapes and ids are named in the error") {
   for (const AnyVerifier& rule : support::all_rules) {
     INFO(rule.name());
     Input good;
@@ -93,11 +92,11 @@ TEST_CASE("a drafted token with q = 0 is an error, never accepted") {
     CHECK(in.complaint(rule) ==
           "specdec: tokens[1] = 2 has probability 0 in draft row 1, so it was not drawn from it");
     in.draft(1, 2) = std::numeric_limits<float>::denorm_min();
-    CHECK_NOTHROW(in.judge(rule));  // p/q overflows nothing
+    CHECK_NOTHROW(in.judge(rule));  // p/q does not overflow
   }
 }
 
-TEST_CASE("a drafted token that a list out of order hides is told by the list") {
+TEST_CASE("when a list with ids out of order hides a drafted token, the error names the list") {
   const auto complaint = [](const std::vector<Token>& ids) {
     const std::vector<double> p{0.25, 0.25, 0.5};
     const std::vector<SparseRow<double>> rows(1, {ids, p, 3});
@@ -111,7 +110,7 @@ TEST_CASE("a drafted token that a list out of order hides is told by the list") 
   CHECK(complaint({0, 1, 7}) == "specdec: draft row 0: id 7 is outside the vocabulary 0..2");
 }
 
-TEST_CASE("numbers that are no probabilities are named where a decision needs them") {
+TEST_CASE("a number that is not a probability is named in the error if a decision needs it") {
   for (const AnyVerifier& rule : support::ratio_rules) {
     INFO(rule.name());
     for (const float bad : {NaN, inf, -0.5f}) {
@@ -133,7 +132,7 @@ TEST_CASE("a row of NaN is never turned into a token") {
     for (Index row = 0; row < 3; ++row) {
       Input in;
       in.target.row(row).setConstant(NaN);
-      // A row is read only if the verdict depends on it; with p = q every token is accepted, so all are.
+      // A row is read only if the verdict depends on it. With p = q every token is accepted, so every row matters.
       if (rule.greedy_decoding() && row > 0) in.tokens = {0, 0};
       if (std::holds_alternative<SampleMatchVerifier>(rule.rule) && row > 0) {
         in.target.topRows(2).setZero();
@@ -155,7 +154,7 @@ TEST_CASE("a row of zeros is never turned into a token") {
   }
 }
 
-TEST_CASE("no draft: a draw from the only row") {
+TEST_CASE("without a draft the token is drawn from the only row") {
   for (const AnyVerifier& rule : support::all_rules) {
     INFO(rule.name());
     Input in;
@@ -169,7 +168,7 @@ TEST_CASE("no draft: a draw from the only row") {
   }
 }
 
-TEST_CASE("a vocabulary of one") {
+TEST_CASE("a vocabulary of one token works") {
   for (const AnyVerifier& rule : support::all_rules) {
     INFO(rule.name());
     Input in;
@@ -194,7 +193,7 @@ TEST_CASE("p = q accepts everything") {
   }
 }
 
-TEST_CASE("disjoint supports accept nothing and correct from the target") {
+TEST_CASE("with disjoint supports nothing is accepted, and the correction is drawn from the target") {
   for (const AnyVerifier& rule : support::sampling_rules) {
     INFO(rule.name());
     Input in;
@@ -204,11 +203,11 @@ TEST_CASE("disjoint supports accept nothing and correct from the target") {
   }
 }
 
-TEST_CASE("no token of probability zero, whatever the rows hold") {
+TEST_CASE("no token of probability 0 comes out, whatever numbers the rows hold") {
   const int drafts = support::bound(20000, 20000);
   for (const AnyVerifier& rule : support::all_rules) {
     INFO(rule.name());
-    // Garbage of every kind: the answer is a token that its row gives mass, or an error.
+    // Rows of garbage of every kind: the answer is an error, or a token with positive mass in its row.
     std::mt19937_64 rng{8};
     const float kinds[] = {0,     0,   0,   0.5f, 1, 0.25f, 1e-30f, std::numeric_limits<float>::denorm_min(),
                            3e38f, inf, NaN, -1};
@@ -240,7 +239,7 @@ TEST_CASE("no token of probability zero, whatever the rows hold") {
   }
 }
 
-TEST_CASE("a token that only the drafter knows is rejected, and the correction is the target's") {
+TEST_CASE("a token that only the drafter knows is rejected, and the correction token is the target's") {
   for (const AnyVerifier& rule : support::all_rules) {
     INFO(rule.name());
     Input in;
@@ -278,7 +277,7 @@ TEST_CASE("a token that only the target knows was not drawn from the draft") {
   }
 }
 
-TEST_CASE("rules that need no q take any vocabulary for the draft's") {
+TEST_CASE("rules that need no q take a draft of any vocabulary size") {
   Input in;
   in.draft.setConstant(2, 2, 0.5f);
   in.target << 1, 0, 0, 0, 0, 1, 0, 1, 0;
@@ -304,9 +303,9 @@ TEST_CASE("an id outside the target's vocabulary has no one-hot row") {
 
 namespace {
 
-// Dense rows behind everything that a row may do: making one is counted and may throw, each holds on to
-// something, and its probabilities take a pass to find. Before that a token is held to be possible, as it is
-// in a row of logits of which a chain of steps will leave less.
+// Dense rows with everything that may be awkward about a row. Making a row is counted and may throw. Each row holds a
+// shared pointer. A probability takes a pass over the row. Until that pass every token counts as possible, as in a row
+// of logits before its chain of steps removes tokens.
 struct HandmadeRow {
   std::span<const double> p;
   std::shared_ptr<int> held;
@@ -333,7 +332,7 @@ static_assert(!constant_time_probability<HandmadeRow>);
 
 }  // namespace
 
-TEST_CASE("a token that only a pass over its row tells to have q = 0 is an error where its q is read") {
+TEST_CASE("if only a pass over its row shows that a drafted token has q = 0, reading q is an error") {
   const RowMajor<double> uniform = RowMajor<double>::Constant(3, 3, 1.0 / 3);
   RowMajor<double> cut = uniform.topRows(2);
   cut.row(1) << 0.5, 0.5, 0;
@@ -351,7 +350,7 @@ TEST_CASE("a token that only a pass over its row tells to have q = 0 is an error
   CHECK(drafted.ratio(0) == 1);
 }
 
-TEST_CASE("a rule sees what was drafted, and nothing beyond") {
+TEST_CASE("a rule sees the draft, and nothing beyond its end") {
   Input in;
   in.target << 0.5f, 0.25f, 0.25f, 0, 0, 1, 1, 0, 0;
   const Drafted drafted(in.target, in.draft, in.tokens);
@@ -391,7 +390,7 @@ TEST_CASE("a rule sees what was drafted, and nothing beyond") {
 
 namespace {
 
-// Rows on the other side of a wire: they are asked for the probabilities of all tokens together, and counted.
+// Rows on the other side of a wire. They are asked for the probabilities of all tokens at once, and count these calls.
 struct RemoteRows {
   const RowMajor<float>* numbers;
   int* trips;
@@ -408,7 +407,7 @@ struct RemoteRows {
 
 }  // namespace
 
-TEST_CASE("rows that can are asked for all probabilities together, once") {
+TEST_CASE("a row that can look up all its tokens together is asked once") {
   Input in;
   in.draft.setConstant(2, 4, 0.25f);
   in.tokens = {0, 3};
@@ -427,7 +426,7 @@ TEST_CASE("rows that can are asked for all probabilities together, once") {
         }) == "specdec: tokens[1] = 3 has probability 0 in draft row 1, so it was not drawn from it");
 }
 
-TEST_CASE("statistics are told what was looked up, and look at nothing") {
+TEST_CASE("statistics see the values that were looked up, and look nothing up themselves") {
   const RowMajor<double> uniform = RowMajor<double>::Constant(3, 3, 1.0 / 3);
   RowMajor<double> ruled_out = uniform;
   ruled_out(1, 2) = 0;
@@ -448,12 +447,12 @@ TEST_CASE("statistics are told what was looked up, and look at nothing") {
     CHECK_FALSE(drafted.all_looked_up());
     CHECK(made == std::vector<int>{1, 0, 0});
     drafted.q(1);
-    CHECK_FALSE(drafted.looked_up(1));  // one of the two is not enough
+    CHECK_FALSE(drafted.looked_up(1));  // p without q is not enough
     drafted.look_up_all();
     CHECK(drafted.all_looked_up());
     CHECK(drafted.looked_up(1));
   }
-  {  // no further than a token that the target rules out
+  {  // look-ups end at a token that the target rules out
     const std::vector<Token> three{0, 2, 0};
     RowMajor<double> longer(4, 3), q_longer = RowMajor<double>::Constant(3, 3, 1.0 / 3);
     longer << ruled_out, Eigen::RowVector3d::Constant(1.0 / 3);
@@ -473,7 +472,7 @@ TEST_CASE("statistics are told what was looked up, and look at nothing") {
 
 namespace {
 
-// Token verification by somebody else, as the README teaches it.
+// Token verification as a user writes it after the README.
 struct Mine {
   Verdict judge(const auto& drafted, auto& chance) const {
     for (Index i = 0; i < drafted.gamma(); ++i)
@@ -481,7 +480,7 @@ struct Mine {
     return {drafted.gamma(), drafted.draw(chance, drafted.gamma())};
   }
 };
-// One that asks for what there is not.
+// A rule that reads beyond the draft.
 struct Careless {
   Verdict judge(const auto& drafted, auto& chance) const {
     return {0, drafted.draw(chance, drafted.gamma() + 1)};
@@ -494,7 +493,7 @@ struct Answer {
 
 }  // namespace
 
-TEST_CASE("a stranger's rule is as safe as the library's") {
+TEST_CASE("a user's rule gets the errors that the library's rules get") {
   std::mt19937_64 rng{42};
   const auto by = [&](const auto& rule, const Input& in) {
     return message_of([&] { (void)verify(rule, in.target, in.draft, in.tokens, rng); });
@@ -527,8 +526,8 @@ TEST_CASE("a stranger's rule is as safe as the library's") {
 
 namespace {
 
-// What the block rule complains of on rows of one kind, some of whose numbers are bad. It looks up p and q of
-// every token, and draws from the last row.
+// The error of the block rule on rows of one kind, with some bad numbers. The rule looks up p and q of every token,
+// and draws from the last row.
 template <class Layout>
 std::string complaint_of_kind(const RowMajor<double>& target, const RowMajor<double>& draft,
                               std::span<const Token> tokens) {
@@ -541,7 +540,7 @@ std::string complaint_of_kind(const RowMajor<double>& target, const RowMajor<dou
 
 using Complaint = std::function<std::string(const RowMajor<double>&, const RowMajor<double>&)>;
 
-// p = q accepts everything, so every row is looked at.
+// p = q accepts everything, so every row is read.
 void check_names_nan(const Complaint& complaint, const RowMajor<double>& uniform) {
   const RowMajor<double> good = uniform.topRows(2);
   CHECK(complaint(uniform, good).empty());
@@ -581,7 +580,7 @@ TEST_CASE("NaN in a row of any kind names the row") {
   check_kind(support::AsStridedPointers<Eigen::half>{});
   check_kind(support::AsLogits<float>{});
   check_kind(support::AsSparse<double, std::int64_t>{});
-  for (Index row = 0; row < 3; ++row) {  // sample-and-match has to be led to a row
+  for (Index row = 0; row < 3; ++row) {  // sample-and-match has to be led to the row
     RowMajor<double> target = RowMajor<double>::Zero(3, 4);
     target(0, 1) = target(1, 3) = target(2, 0) = 1;
     target.row(row).setConstant(NaN);
@@ -594,8 +593,8 @@ TEST_CASE("NaN in a row of any kind names the row") {
   }
 }
 
-TEST_CASE("more rows than are kept in place are kept elsewhere") {
-  // Logits that are read when they are made into rows: a row made twice would be read twice.
+TEST_CASE("drafts longer than the inline storage for rows work, and make each row once") {
+  // Each row may be made only once: making a row of logits reads it.
   for (const Index gamma : {1, 32, 63, 64, 65, 66, 130}) {
     CAPTURE(gamma);
     std::vector<int> made(static_cast<std::size_t>(gamma) + 1), drafted(made);
@@ -609,7 +608,7 @@ TEST_CASE("more rows than are kept in place are kept elsewhere") {
     std::mt19937_64 rng{1};
     CHECK(BlockVerifier{}(rows, draft_rows, tokens, rng) == all);
     CHECK(made == std::vector<int>(made.size(), 1));
-    CHECK(rows.held.use_count() == 1);  // what was made is gone
+    CHECK(rows.held.use_count() == 1);  // all rows that were made have been destroyed
     rows.breaks_at = gamma / 2;
     CHECK_THROWS_AS(BlockVerifier{}(rows, draft_rows, tokens, rng), std::runtime_error);
     CHECK(rows.held.use_count() == 1);
@@ -621,8 +620,8 @@ TEST_CASE("more rows than are kept in place are kept elsewhere") {
   }
 }
 
-TEST_CASE("rows behind a token that the target rules out are not read") {
-  // As a grammar leaves them: the target forbids token 0, and knows no row behind it.
+TEST_CASE("rows after a token that the target rules out are not read") {
+  // As after a grammar: the target forbids token 0, and its rows after token 0 are unknown.
   std::mt19937_64 rng{1};
   const std::vector<Token> tokens{0, 1};
   const auto check = [&](const Verdict& verdict) {
@@ -646,7 +645,7 @@ TEST_CASE("rows behind a token that the target rules out are not read") {
   }
 }
 
-TEST_CASE("a drafted token of logit NaN is told from one of probability 0") {
+TEST_CASE("a drafted token with logit NaN is told apart from one of probability 0") {
   RowMajor<float> target = RowMajor<float>::Zero(2, 2), draft = RowMajor<float>::Zero(1, 2);
   const std::vector<Token> tokens{0};
   std::mt19937_64 rng{1};
@@ -659,17 +658,18 @@ TEST_CASE("a drafted token of logit NaN is told from one of probability 0") {
         "specdec: tokens[0] = 0 has probability 0 in draft row 0, so it was not drawn from it");
 }
 
-TEST_CASE("a drafted token of logit -inf is found before a rule is asked, which might never get there") {
+TEST_CASE(
+    "a drafted token with logit -inf is found before the rule runs, even if the rule would not reach it") {
   RowMajor<float> target = RowMajor<float>::Zero(3, 2), draft = RowMajor<float>::Zero(2, 2);
   draft(1, 0) = -inf;
   const std::vector<Token> tokens{0, 0};
   CHECK(message_of([&] { Drafted(Logits{target}, Logits{draft}, tokens); }) ==
         "specdec: tokens[1] = 0 has probability 0 in draft row 1, so it was not drawn from it");
   const Drafted drafted(Logits{target}, Logits{draft}, tokens, detail::DraftRows::unused);
-  CHECK(drafted.p(1) == 0.5);  // whoever needs no q does not mind
+  CHECK(drafted.p(1) == 0.5);  // rules that need no q accept it
 }
 
-TEST_CASE("a one-hot id beyond 32 bits is no other token") {
+TEST_CASE("a one-hot id beyond 32 bits is not taken for another token") {
   const std::vector<std::int64_t> ids{(std::int64_t{1} << 32) + 1};
   const std::vector<Token> tokens{1};
   const RowMajor<float> target = RowMajor<float>::Constant(2, 2, 0.5f);
@@ -681,7 +681,7 @@ TEST_CASE("a one-hot id beyond 32 bits is no other token") {
 
 namespace {
 
-// Rules whose own arithmetic goes wrong.
+// Rules with a mistake in their own arithmetic.
 struct CoinOfNothing {
   Verdict judge(const auto& drafted, auto& chance) const {
     for (Index i = 0; i < drafted.gamma(); ++i)
@@ -698,7 +698,8 @@ struct RaceOfNothing {
 
 }  // namespace
 
-TEST_CASE("a coin that a rule flips with no probability is told with what it was judging") {
+TEST_CASE(
+    "a rule that flips a coin with no valid probability gets an error that names the row it was judging") {
   const Eigen::MatrixXd target = Eigen::RowVector2d(0.75, 0.25).replicate(11, 1),
                         draft = Eigen::RowVector2d(0.5, 0.5).replicate(10, 1);
   const auto complaint = [&](auto rule, Index gamma) {
@@ -715,7 +716,7 @@ TEST_CASE("a coin that a rule flips with no probability is told with what it was
   CHECK(complaint(RaceOfNothing{}, 2) == "specdec: target row 1: a coin has probability nan");
 }
 
-// Rows of a temporary would be gone with it.
+// Rows of a temporary would not outlive it.
 template <class D>
 concept ShowsRows = requires(D&& drafted) { std::forward<D>(drafted).target(0); } ||
                     requires(D&& drafted) { std::forward<D>(drafted).draft(0); };

@@ -17,7 +17,7 @@ using namespace support;
 
 namespace {
 
-// Every row another one, so that a look-up in the wrong row is seen.
+// All rows differ, so a look-up in a wrong row is noticed.
 struct Input {
   RowMajor<double> target{6, 5}, draft{5, 5};
   std::vector<Token> tokens{0, 1, 2, 3, 4};
@@ -42,7 +42,7 @@ struct Wrong {
 
 }  // namespace
 
-TEST_CASE("a drafted tree tells who follows whom, and looks tokens up behind their parents") {
+TEST_CASE("a drafted tree knows each token's parent, and looks the token up in the row after its parent") {
   const Input in;
   const Drafted drafted(in.target, in.draft, in.tokens, in.parents);
   const std::vector<Index> first{0, 2, -1, 4, -1, -1}, next{1, -1, 3, -1, -1}, before{0, 0, 1, 1, 3};
@@ -58,7 +58,7 @@ TEST_CASE("a drafted tree tells who follows whom, and looks tokens up behind the
   CHECK(drafted.all_looked_up());
 }
 
-TEST_CASE("rows of logits are looked up behind their parents, too, when they are asked for") {
+TEST_CASE("in rows of logits, too, tokens are looked up after their parents, when a rule asks for them") {
   const Input in;
   const RowMajor<float> p = in.target.array().log().cast<float>(), q = in.draft.array().log().cast<float>();
   const Logits target(p), draft(q);
@@ -70,7 +70,7 @@ TEST_CASE("rows of logits are looked up behind their parents, too, when they are
   for (Index k = 0; k < 5; ++k) CHECK(drafted.looked_up(k));
 }
 
-TEST_CASE("a linear draft is the tree without branches") {
+TEST_CASE("a linear draft is a tree without branches") {
   const Input in;
   const Drafted drafted(in.target, in.draft, in.tokens);
   for (Index k = 0; k < 5; ++k) {
@@ -81,10 +81,10 @@ TEST_CASE("a linear draft is the tree without branches") {
   CHECK(drafted.first_child(5) == -1);
 }
 
-TEST_CASE("the trunk after a node of a tree is a linear draft, by the tree's own rows and numbers") {
+TEST_CASE("the trunk after a node of a tree is a linear draft with rows and probabilities of the tree") {
   const Input in;
   const Drafted tree(in.target, in.draft, in.tokens, in.parents);
-  // Of each node: the tokens from eldest child to eldest child after it, and how many tokens are before it.
+  // For each node: the tokens after it from eldest child to eldest child, and the number of tokens before it.
   const std::vector<std::vector<Index>> trunks{{0, 2, 4}, {2, 4}, {}, {4}, {}, {}};
   const std::vector<Index> depths{0, 1, 1, 2, 2, 3};
   for (Index node = 0; node <= 5; ++node) {
@@ -117,7 +117,7 @@ TEST_CASE("the trunk after a node of a tree is a linear draft, by the tree's own
         "specdec: a rule asks for number 6, outside 0..5 of the draft");
 }
 
-TEST_CASE("the trunk after a node of a trunk is the rest of it, and of a line the rest of that") {
+TEST_CASE("the trunk after a node of a trunk or of a line is the rest of it") {
   const Input in;
   const Drafted tree(in.target, in.draft, in.tokens, in.parents);
   const Drafted trunk(tree, 1);
@@ -135,7 +135,7 @@ TEST_CASE("the trunk after a node of a trunk is the rest of it, and of a line th
   CHECK(end.row(2) == 5);
 }
 
-TEST_CASE("a trunk shares what is looked up with its tree") {
+TEST_CASE("a trunk and its tree share their look-ups") {
   const Input in;
   const RowMajor<float> p = in.target.array().log().cast<float>(), q = in.draft.array().log().cast<float>();
   const Logits target(p), draft(q);
@@ -148,11 +148,11 @@ TEST_CASE("a trunk shares what is looked up with its tree") {
   CHECK_FALSE(tree.looked_up(2));
   trunk.look_up_all();
   CHECK(tree.looked_up(2));
-  CHECK_FALSE(tree.all_looked_up());  // but what the trunk has
+  CHECK_FALSE(tree.all_looked_up());  // only the tokens of the trunk
   CHECK_FALSE(tree.looked_up(3));
 }
 
-TEST_CASE("what is no tree is an error that names the token") {
+TEST_CASE("parents that do not make a tree are an error that names the token") {
   Input in;
   CHECK(complaint(in).empty());
   in.parents = {-1, -1, 0, 0};
@@ -183,8 +183,7 @@ TEST_CASE("what is no tree is an error that names the token") {
 }
 
 TEST_CASE(
-    "siblings that were chosen differ; elsewhere one token may stand twice, and drawn siblings may be "
-    "equal") {
+    "chosen siblings must differ; drawn siblings may be equal, and so may tokens that are not siblings") {
   Input in;
   in.tokens = {1, 1, 2, 2, 2};
   CHECK(complaint(in).empty());
@@ -198,13 +197,13 @@ TEST_CASE(
   CHECK(complaint(in).empty());
 }
 
-TEST_CASE("parents are numbers of 32 or 64 bits") {
+TEST_CASE("parents may be 32-bit or 64-bit numbers") {
   Input in;
   const std::vector<std::int32_t> narrow{-1, -1, 0, 0, 2};
   CHECK(Drafted(in.target, in.draft, in.tokens, narrow).parent(4) == 2);
 }
 
-TEST_CASE("a rule that stops where nothing is, or says what is no token, is told so") {
+TEST_CASE("a rule that stops at no node, or returns no token, gets an error") {
   const Input in;
   SplitMix64 rng(1);
   const auto said = [&](Index node, Token token) {
@@ -218,7 +217,7 @@ TEST_CASE("a rule that stops where nothing is, or says what is no token, is told
         "specdec: the verifier stopped at node -1, outside 0..5, the number of drafted tokens");
   CHECK(said(0, 5) == "specdec: verdict.token = 5 is outside the vocabulary 0..4");
   CHECK(said(0, -1) == "specdec: verdict.token = -1 is outside the vocabulary 0..4");
-  // A token that the drafter alone knows, where the rule stops or on the way there.
+  // A token that only the drafter knows, at the node where the rule stops or before it.
   const RowMajor<double> wide = RowMajor<double>::Constant(5, 6, 1.0 / 6);
   const std::vector<Token> unknown{0, 1, 5, 3, 4};
   const auto accepting = [&](Index node) {

@@ -23,7 +23,7 @@ static_assert(Verifier<GreedyBlockVerifier>);
 
 namespace {
 
-// The rule on rows for which it is compiled already (support/rules.hpp).
+// Calls the rule on the row type that support/rules.hpp has already compiled it for.
 Verdict judge(GreedyBlockVerifier& verifier, const RowMajor<double>& target, const RowMajor<double>& draft,
               const std::vector<Token>& tokens, auto& chance) {
   support::AnyVerifier any{std::move(verifier)};
@@ -50,7 +50,7 @@ struct Toy {
                                            chance);
   }
 
-  // A verifier after a stop at 0 of 3: it modifies the next two tokens.
+  // A verifier that accepted 0 of 3 tokens, so it modifies the next two.
   GreedyBlockVerifier stopped_at_once(std::mt19937_64& rng) const {
     GreedyBlockVerifier verifier;
     while (verifier.min_draft_length() != 2) {
@@ -63,7 +63,7 @@ struct Toy {
 
 }  // namespace
 
-TEST_CASE("a stop leaves one modification: inverse ratio q/(g·p), for the rest of the block") {
+TEST_CASE("a rejection leaves one modification, with inverse ratio q/(g·p), for the rest of the block") {
   // AAA: g = 1, 1/2, 1/4, 1/8. A stop at 0 draws B: r = (1/3)/(2/3) = 1/2 for the 2 tokens left.
   const Toy toy;
   double stopped = 0;
@@ -85,7 +85,7 @@ TEST_CASE("a stop leaves one modification: inverse ratio q/(g·p), for the rest 
   CHECK(stopped > 0.5);
 }
 
-TEST_CASE("modifications move with the tokens and end with the block that made them") {
+TEST_CASE("modifications move on with the tokens, and end with the block in which they arose") {
   const Toy toy;
   testing::enumerate([&](Enumerator& chance) {
     GreedyBlockVerifier verifier;
@@ -93,8 +93,8 @@ TEST_CASE("modifications move with the tokens and end with the block that made t
     // The target is now t ∝ (p − q/2)+ = (0, 1/2), so B for sure, and a drafted A has g = 0.
     GreedyBlockVerifier on_a = verifier;
     CHECK(toy.judge(on_a, {0, 0}, chance) == Verdict{0, 1});
-    // Past that B, r = 1/2·(1/3)/(2/3 of the target before it) = 1/4 with one token to go; on top, the new
-    // stop's own r = q(B)/(1·t(B)) = 1/3.
+    // After that B, r = 1/2·(1/3)/(2/3 of the target before it) = 1/4, with one token to go. The new stop adds its own
+    // r = q(B)/(1·t(B)) = 1/3.
     REQUIRE(on_a.modifications().size() == 2);
     CHECK(on_a.modifications()[0].ratio == Approx(0.25));
     CHECK(on_a.modifications()[0].left == 1);
@@ -105,7 +105,7 @@ TEST_CASE("modifications move with the tokens and end with the block that made t
   });
 }
 
-TEST_CASE("a draft shorter than the live modifications is refused, and nothing is lost") {
+TEST_CASE("a draft shorter than the live modifications is refused, and the verifier stays as it was") {
   const Toy toy;
   std::mt19937_64 rng{1};
   GreedyBlockVerifier verifier = toy.stopped_at_once(rng);
@@ -122,7 +122,7 @@ TEST_CASE("a draft shorter than the live modifications is refused, and nothing i
   CHECK_NOTHROW(toy.judge(verifier, {1, 1}, rng));
 }
 
-TEST_CASE("one-hot drafts leave no modifications, so a drafter without q may fall silent") {
+TEST_CASE("one-hot drafts leave no modifications, so a drafter without q may then propose nothing") {
   std::mt19937_64 rng{5};
   const auto target = testing::TableModel<>::random(3, 1, rng);
   for (int n = 0; n < 500; ++n) {
@@ -138,7 +138,7 @@ TEST_CASE("one-hot drafts leave no modifications, so a drafter without q may fal
 }
 
 TEST_CASE("greedy block: a ratio that overflows cannot bring back a token that the target rules out") {
-  // p_0(x_1) = 0, then p/q = 1/5e-324: 0 times infinity is not to become a weight.
+  // p_0(x_1) = 0, then p/q = 1/5e-324. 0 times infinity must not become a weight.
   RowMajor<double> target(3, 2), draft(2, 2);
   target << 0, 1, 1, 0, 0.5, 0.5;
   draft << 1, 0, std::numeric_limits<double>::denorm_min(), 1;
@@ -147,9 +147,9 @@ TEST_CASE("greedy block: a ratio that overflows cannot bring back a token that t
   CHECK(judge(verifier, target, draft, {0, 0}, rng) == Verdict{0, 1});
 }
 
-TEST_CASE("a modification that rounding leaves no mass is passed over") {
-  // A stop at 0 draws token 0 with r = 0.4999/0.5. The rows behind it are the draft's but for the last digits
-  // of numbers that are to sum to 1: nothing is left of p − r·q.
+TEST_CASE("a modification that would leave no mass because of rounding is skipped") {
+  // A stop at 0 draws token 0 with r = 0.4999/0.5. The target's rows after it equal the draft's rows up to rounding of
+  // their sums, so p − r·q leaves nothing.
   RowMajor<double> target = RowMajor<double>::Constant(3, 2, 0.5),
                    draft = RowMajor<double>::Constant(2, 2, 0.5);
   draft.row(0) << 0.4999, 0.5001;
@@ -168,10 +168,10 @@ TEST_CASE("a modification that rounding leaves no mass is passed over") {
     if (second.accepted == 1) kept += chance.probability() / before;
   });
   CHECK(stopped > 0);
-  CHECK(kept == Approx(0.999).epsilon(0).margin(1e-12));  // as if there were no modification: p/q
+  CHECK(kept == Approx(0.999).epsilon(0).margin(1e-12));  // p/q, as without a modification
 }
 
-TEST_CASE("a NaN in a row that is modified is found, wherever it stands") {
+TEST_CASE("a NaN anywhere in a row that is modified is found") {
   const Toy toy;
   std::mt19937_64 rng{3};
   GreedyBlockVerifier verifier = toy.stopped_at_once(rng);
@@ -185,8 +185,9 @@ TEST_CASE("a NaN in a row that is modified is found, wherever it stands") {
   CHECK(verifier == before);
 }
 
-TEST_CASE("a ratio too large for a double stays a number: a token that the target rules out ends the draft") {
-  // g_1 = 0.5/1e-310 would be infinite, and g_2 = g_1 · 0 no number.
+TEST_CASE(
+    "a ratio too large for a double does not become NaN: a token that the target rules out ends the draft") {
+  // g_1 = 0.5/1e-310 would be infinite, and g_2 = g_1 · 0 would be NaN.
   RowMajor<double> target(3, 2), draft(2, 2);
   target << 0.5, 0.5, 1, 0, 0.5, 0.5;
   draft << 1e-310, 1, 0.5, 0.5;
@@ -197,7 +198,7 @@ TEST_CASE("a ratio too large for a double stays a number: a token that the targe
   CHECK(verdict.token == 0);
 }
 
-// What a temporary remembers is gone with it.
+// What a temporary remembers would not outlive it.
 template <class V>
 concept ShowsModifications = requires(V&& v) { std::forward<V>(v).modifications(); };
 static_assert(ShowsModifications<const GreedyBlockVerifier&> && !ShowsModifications<GreedyBlockVerifier>);

@@ -1,4 +1,4 @@
-// The text of a seed is the one without a draft, whatever drafts, and has the target's law over seeds.
+// With a keyed source, the text of a seed does not depend on drafts, and has the target's law over seeds.
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -26,7 +26,7 @@ static_assert(!tells_survival<KeyedVerifier>);
 
 namespace {
 
-// Any drafter, of lines or of trees: the rule asks for no rows.
+// Any drafter, of lines or of trees. The keyed rule asks for no draft rows.
 class AnyDrafter {
  public:
   template <class D>
@@ -126,7 +126,7 @@ Tokens without_draft(Table target, const Tokens& prompt, Options options, std::u
 
 }  // namespace
 
-TEST_CASE("the text of a seed does not depend on who drafts, how much, and how long a policy says") {
+TEST_CASE("the text of a seed does not depend on the drafter, on gamma or on the draft-length policy") {
   SplitMix64 rng(77);
   const Table target = Table::random(5, 2, rng), small = Table::random(5, 1, rng);
   const Tokens prompt{3, 1, 4, 1};
@@ -138,14 +138,14 @@ TEST_CASE("the text of a seed does not depend on who drafts, how much, and how l
       for (const AnyLength& length : all_lengths()) {
         SpecDec decoder{Table(target), AnyDrafter(drafter), TrunkAndSpares<KeyedVerifier>{},
                         AnyLength(length)};
-        Keyed keyed(100, 5);  // the loop tells it where it stands
+        Keyed keyed(100, 5);  // the loop sets its position
         INFO(drafter.name() << ", gamma = " << gamma);
         REQUIRE(decoder.generate(prompt, options, keyed).tokens == expected);
       }
   }
 }
 
-TEST_CASE("a drafter that is the target guesses every token, at whatever depth it is drawn") {
+TEST_CASE("a drafter that is the target guesses every token, at every depth") {
   SplitMix64 rng(78);
   const Table target = Table::random(6, 2, rng);
   const Tokens prompt{3, 1};
@@ -159,10 +159,10 @@ TEST_CASE("a drafter that is the target guesses every token, at whatever depth i
   CHECK(calls({"cascade", CascadeDrafter{Table(target), PromptLookupDrafter{}, KeyedVerifier{}, 2}}) == 5);
   CHECK(calls({"spares", ModelDrafter{Table(target), Spares{4, {0, 1}}}}) == 10);
   CHECK(calls({"siblings", ModelDrafter{Table(target), Tree{bush(), WithoutReplacement{}}}}) ==
-        17);  // two levels of 9 tokens
+        17);  // two levels, for 9 tokens
 }
 
-TEST_CASE("in a drafted tree the numbers are those of a token's depth, not of its turn") {
+TEST_CASE("in a drafted tree a token's numbers depend on its depth, not on the order of drawing") {
   const Eigen::RowVectorXd row = Eigen::RowVectorXd::Constant(32, 1.0 / 32);
   const Table model = Table::context_free(row);
   const Tokens prompt{5, 6, 7};
@@ -186,7 +186,7 @@ TEST_CASE("in a drafted tree the numbers are those of a token's depth, not of it
   check(ModelDrafter{Table(model), Tree{TreeShape::of_widths({2, 2, 1, 1}), WithoutReplacement{}}}, 7);
 }
 
-TEST_CASE("a batch writes the keyed texts, and drafts for all by their numbers") {
+TEST_CASE("a batch writes the keyed texts, and each text is drafted with its own numbers") {
   SplitMix64 rng(79);
   const Table target = Table::random(5, 2, rng);
   const Options options{.max_new_tokens = 30, .gamma = 4};
@@ -207,7 +207,7 @@ TEST_CASE("a batch writes the keyed texts, and drafts for all by their numbers")
   check(trees);
 }
 
-TEST_CASE("keyed verification by hand draws at the places behind where the source stands") {
+TEST_CASE("keyed verification by hand draws at the positions that follow the source's own") {
   const Eigen::MatrixXd target = Eigen::MatrixXd::Constant(4, 16, 1.0 / 16);
   Tokens y;
   Keyed keyed(8, 20);
@@ -218,7 +218,7 @@ TEST_CASE("keyed verification by hand draws at the places behind where the sourc
   CHECK(verifier(target, Tokens{y[0], y[1], y[2]}, keyed) == Verdict{3, y[3]});
   CHECK(verifier(target, Tokens{y[0], other(y[1]), y[2]}, keyed) == Verdict{1, y[1]});
   CHECK(verifier(target, target.topRows(3), Tokens{other(y[0]), y[1], y[2]}, keyed) == Verdict{0, y[0]});
-  // behind the second child of the context stands row 2, and there the third
+  // Row 2 stands after the second child of the context, and row 3 after that child's child.
   const std::vector<Index> parents{-1, -1, 1};
   CHECK(TrunkAndSpares<KeyedVerifier>{}(target, Tokens{other(y[0]), y[0], y[1]}, parents, keyed) ==
         TreeVerdict{{1, 2}, y[2]});

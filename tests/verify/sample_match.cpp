@@ -13,7 +13,7 @@ using namespace specdec;
 
 static_assert(Verifier<SampleMatchVerifier>);
 
-TEST_CASE("sample-and-match emits just the target's own draws") {
+TEST_CASE("sample-and-match emits exactly the target's own draws") {
   Eigen::MatrixXd target(3, 4);
   target.setConstant(0.25);
   for (std::uint64_t seed = 0; seed < 100; ++seed) {

@@ -36,8 +36,8 @@ TEST_CASE("token verification, worked by hand") {
   CHECK(second.at({1, 1}) == Approx(0.25 * 0.5));
 }
 
-TEST_CASE("token verification takes its randomness in a fixed order") {
-  // A coin per token up to the stop, then the race or the draw: twins that see the same numbers agree.
+TEST_CASE("token verification uses its random numbers in a fixed order") {
+  // One coin per token up to the rejection, then the race or the draw. Twins with equal random numbers agree.
   Eigen::MatrixXd target(2, 2), draft(1, 2);
   target << 0.25, 0.75, 0.5, 0.5;
   draft << 0.5, 0.5;

@@ -1,4 +1,5 @@
-// What rules for trees share and where they differ: kinds of rows, numbers at their limits, what is not read.
+// What the rules for trees share and where they differ: kinds of rows, numbers at their limits, rows that are not
+// read.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -34,7 +35,7 @@ RowMajor<double> random_rows(Index rows, Index size, std::mt19937_64& rng, doubl
   return m;
 }
 
-// Drawn siblings, one of them with a chosen one beside it, and a line behind the second.
+// Drawn siblings, one of them chosen, and a line after the second sibling.
 struct Input {
   static constexpr Index vocabulary = 6;
   std::vector<Index> parents{-1, -1, -1, 1, 3};
@@ -68,7 +69,7 @@ Outcomes outcomes(const Rule& rule, const Target& target, const Draft& draft, co
 
 }  // namespace
 
-TEST_CASE("all kinds of rows give one law, in any mix") {
+TEST_CASE("all kinds of rows give one law, in every mix") {
   std::mt19937_64 rng{8};
   for (int n = 0; n < bound(20, 100); ++n) {
     const Input in(rng);
@@ -93,7 +94,7 @@ TEST_CASE("all kinds of rows give one law, in any mix") {
 
 namespace {
 
-// A row that hands itself out as columns of a matrix, not as arrays.
+// A row that returns its segments as columns of a matrix, not as arrays.
 struct ColumnRow {
   Eigen::VectorXd numbers;
   Index vocab_size() const { return numbers.size(); }
@@ -105,7 +106,7 @@ struct ColumnRow {
 
 }  // namespace
 
-TEST_CASE("a row of a stranger's kind, in columns, gives the same law") {
+TEST_CASE("a user's kind of row, in columns, gives the law of the library's rows") {
   std::mt19937_64 rng{4};
   const Input in(rng);
   std::vector<ColumnRow> target, draft;
@@ -116,7 +117,8 @@ TEST_CASE("a row of a stranger's kind, in columns, gives the same law") {
   CHECK(largest_difference(columns, outcomes(TraversalVerifier{}, in.target, in.draft, in)).size < 1e-12);
 }
 
-TEST_CASE("a draft of a smaller vocabulary has the law of one that gives the other tokens nothing") {
+TEST_CASE(
+    "a draft of a smaller vocabulary has the law of a draft that gives the missing tokens probability 0") {
   std::mt19937_64 rng{15};
   for (int n = 0; n < 20; ++n) {
     Input in(rng);
@@ -138,7 +140,7 @@ TEST_CASE("a draft of a smaller vocabulary has the law of one that gives the oth
 
 namespace {
 
-// Token verification as anyone would write it, by the two probabilities and the rows themselves.
+// Token verification as a user would write it, with p, q and the rows.
 struct TokenByHand {
   Verdict judge(const auto& drafted, auto& chance) const {
     for (Index i = 0; i < drafted.gamma(); ++i)
@@ -150,7 +152,7 @@ struct TokenByHand {
 
 }  // namespace
 
-TEST_CASE("a stranger's rule is asked about a trunk by the trunk's own numbers") {
+TEST_CASE("a user's linear rule on a trunk gets the trunk's own rows and probabilities") {
   std::mt19937_64 rng{16};
   for (int n = 0; n < 20; ++n) {
     const Input in(rng);
@@ -162,8 +164,8 @@ TEST_CASE("a stranger's rule is asked about a trunk by the trunk's own numbers")
 
 namespace {
 
-// A user's rule for trees, written over the trunks of a tree: token verification on the trunk after the context, and where
-// its token is a spare there, on the trunk after that.
+// A user's rule for trees, written over the trunks of a tree. It runs token verification on the trunk after the
+// context. If the resulting token is a spare there, it goes on with the trunk after that spare.
 struct SparesByHand {
   NodeVerdict judge(const auto& drafted, auto& chance) const {
     for (Index node = 0;;) {
@@ -182,7 +184,7 @@ static_assert(judges_trees<SparesByHand> && !judges_trees<TokenByHand>);
 
 }  // namespace
 
-TEST_CASE("a stranger's rule judges the trunks of a tree, one after another") {
+TEST_CASE("a user's rule may judge the trunks of a tree one after another") {
   std::mt19937_64 rng{17};
   for (int n = 0; n < 20; ++n) {
     const Input in(rng);
@@ -194,7 +196,7 @@ TEST_CASE("a stranger's rule judges the trunks of a tree, one after another") {
 
 namespace {
 
-// A row that counts how often it is handed out, a segment at a time, to whom would read all of it.
+// A row that counts how often a full pass over its segments is made.
 struct CountedRow {
   Eigen::VectorXd numbers;
   Index* passes;
@@ -216,7 +218,8 @@ struct CountedRow {
 
 }  // namespace
 
-TEST_CASE("traversal passes over a row for each rejected token that was drawn and has a younger sibling") {
+TEST_CASE(
+    "traversal passes over a row once for each rejected sibling that was drawn and has a younger sibling") {
   Index passes = 0;
   std::vector<CountedRow> target(4, {Eigen::VectorXd::Constant(6, 1.0 / 6), &passes});
   target[0].numbers << 0, 0, 0, 0.2, 0.3, 0.5;
@@ -232,14 +235,15 @@ TEST_CASE("traversal passes over a row for each rejected token that was drawn an
     CHECK(TraversalVerifier{}(RowSpan(target, 6), OneHotRows(tokens), tokens, parents, rng).path.empty());
     CHECK(passes == 0);
   }
-  target[0].numbers << 0.2, 0.2, 0.2, 0.1, 0.1, 0.2;  // some are accepted, and what is left is drawn from
+  // Some siblings are accepted, and the rest of the row is drawn from.
+  target[0].numbers << 0.2, 0.2, 0.2, 0.1, 0.1, 0.2;
   passes = 0;
   for (int n = 0; n < 100; ++n)
     TraversalVerifier{}(RowSpan(target, 6), OneHotRows(tokens), tokens, parents, rng);
   CHECK(passes == 0);
 }
 
-TEST_CASE("K-SEQ passes over a row some fifty times where it branches, and not at all where it does not") {
+TEST_CASE("K-SEQ passes over a row some fifty times where the tree branches, and never elsewhere") {
   Index passes = 0;
   std::vector<CountedRow> target(4, {Eigen::VectorXd::Constant(6, 1.0 / 6), &passes});
   target[0].numbers << 0.4, 0.4, 0.2, 0, 0, 0;
@@ -257,7 +261,7 @@ TEST_CASE("K-SEQ passes over a row some fifty times where it branches, and not a
   CHECK(branching < 60);
 }
 
-TEST_CASE("one-hot rows say of chosen tokens what dense rows with a one say") {
+TEST_CASE("for chosen tokens, one-hot rows give what dense rows with a one give") {
   std::mt19937_64 rng{4};
   for (int n = 0; n < 50; ++n) {
     Input in(rng);
@@ -272,7 +276,7 @@ TEST_CASE("one-hot rows say of chosen tokens what dense rows with a one say") {
   }
 }
 
-TEST_CASE("what a generator draws has the law that was enumerated, however often siblings are rejected") {
+TEST_CASE("verdicts drawn with a generator have the enumerated law, however often siblings are rejected") {
   std::mt19937_64 rng{21};
   for (int n = 0; n < bound(6, 20); ++n) {
     const Input in(rng, n % 2 == 0 ? 0.2 : 0.6);
@@ -296,7 +300,7 @@ TEST_CASE("what a generator draws has the law that was enumerated, however often
 
 namespace {
 
-// What is left of the first target row behind the rejection of the first two tokens, which had the weights w.
+// The residual of the first target row after the first two tokens, with weights w, were rejected.
 template <class F>
 void with_residual(const Input& in, double w, const F& f) {
   const Drafted drafted(in.target, in.draft, in.tokens, in.parents);
@@ -315,7 +319,7 @@ void with_residual(const Input& in, double w, const F& f) {
 
 }  // namespace
 
-TEST_CASE("the residual of rejected siblings is a row: look-ups, sums and draws agree") {
+TEST_CASE("the residual of rejected siblings is a row: its look-ups, sums and draws agree") {
   std::mt19937_64 rng{5};
   int seen = 0;
   for (int n = 0; n < 200; ++n) {
@@ -341,8 +345,9 @@ TEST_CASE("the residual of rejected siblings is a row: look-ups, sums and draws 
   CHECK(seen > 100);
 }
 
-TEST_CASE("where rejected siblings leave nothing, as rounding may, the token is drawn from the target") {
-  // A row that sums to less than 1, and no token of which has more than under the draft.
+TEST_CASE(
+    "where rejected siblings leave no residual because of rounding, the token is drawn from the target") {
+  // A row that sums to less than 1. No token has more mass in it than under the draft.
   RowMajor<double> target = RowMajor<double>::Zero(4, 3), draft(3, 3);
   target.row(0) << 0.45, 0.45, 0;
   target.bottomRows(3).col(2).setOnes();
@@ -351,7 +356,7 @@ TEST_CASE("where rejected siblings leave nothing, as rounding may, the token is 
   const std::vector<Index> parents{-1, -1, -1};
   std::mt19937_64 rng{2};
   const auto check = [&](const auto& rule) {
-    int drawn = 0;  // one time in ten
+    int drawn = 0;  // happens one time in ten
     for (int n = 0; n < 500; ++n) {
       const TreeVerdict verdict = rule(target, draft, tokens, parents, rng);
       CHECK((verdict.path.empty() ? verdict.token <= 1 : verdict.token == 2));
@@ -363,9 +368,11 @@ TEST_CASE("where rejected siblings leave nothing, as rounding may, the token is 
   check(RecursiveRejectionVerifier{});
 }
 
-TEST_CASE("where all that a row had was chosen, whatever it sums to, the token is drawn from the target") {
+TEST_CASE(
+    "where every token of a row was chosen and rejected, the token is drawn from the target, whatever the "
+    "row sums to") {
   RowMajor<double> target = RowMajor<double>::Zero(3, 3), draft = RowMajor<double>::Identity(2, 3);
-  target(0, 0) = 0.75;  // and nothing else, but the chosen token is said to leave a quarter
+  target(0, 0) = 0.75;  // the row has only the chosen token, with mass 0.75, so a quarter seems to be left
   target.bottomRows(2).col(2).setOnes();
   const std::vector<Token> tokens{0, 1};
   const std::vector<Index> parents{-1, -1};
@@ -379,7 +386,7 @@ TEST_CASE("where all that a row had was chosen, whatever it sums to, the token i
   CHECK(drawn > 10);
 }
 
-TEST_CASE("rounding is no mass: where all that a row has was chosen, the law is still the row") {
+TEST_CASE("rounding is not mass: where every token of a row was chosen, the law is still the row") {
   std::mt19937_64 rng{4};
   RowMajor<double> target = RowMajor<double>::Zero(4, 3), draft = RowMajor<double>::Identity(3, 3);
   target.bottomRows(3).col(2).setOnes();
@@ -388,7 +395,7 @@ TEST_CASE("rounding is no mass: where all that a row has was chosen, the law is 
   const auto check = [&](const auto& rule) {
     for (int n = 0; n < 200; ++n) {
       const double p = uniform01(rng), sum = p + uniform01(rng);
-      target.row(0) << p / sum, (sum - p) / sum, 0;  // 1 − p(0) − p(1) is 0 but for rounding
+      target.row(0) << p / sum, (sum - p) / sum, 0;  // 1 − p(0) − p(1) would be 0 without rounding
       Eigen::RowVector3d law = Eigen::RowVector3d::Zero();
       enumerate([&](Enumerator& chance) {
         const TreeVerdict verdict = verify(rule, target, draft, tokens, parents, chance);
@@ -404,7 +411,7 @@ TEST_CASE("rounding is no mass: where all that a row has was chosen, the law is 
   check(RecursiveRejectionVerifier{});
 }
 
-TEST_CASE("rows behind a token that the target rules out are not looked at") {
+TEST_CASE("in a tree, rows after a token that the target rules out are not read") {
   std::mt19937_64 rng{3};
   for (int n = 0; n < 100; ++n) {
     Input in(rng);
@@ -417,7 +424,7 @@ TEST_CASE("rows behind a token that the target rules out are not looked at") {
   }
 }
 
-TEST_CASE("a NaN that reaches a decision is an error that names its row") {
+TEST_CASE("a NaN that a decision depends on is an error that names its row") {
   std::mt19937_64 rng{3};
   Input in(rng);
   in.target.row(0).setConstant(std::numeric_limits<double>::quiet_NaN());
@@ -429,7 +436,7 @@ TEST_CASE("a NaN that reaches a decision is an error that names its row") {
   CHECK(said(TrunkAndSpares<BlockVerifier>{}).find("target row 0") != std::string::npos);
 }
 
-TEST_CASE("an id that a target's row lists and no vocabulary has is told as that row's") {
+TEST_CASE("an id in a target's list that is in no vocabulary is reported as an error of that row") {
   const std::vector<double> p{0.9, 0.1};
   const Eigen::MatrixXd draft = Eigen::MatrixXd::Constant(2, 3, 1.0 / 3);
   const std::vector<Token> tokens{0, 1};
@@ -459,7 +466,7 @@ TEST_CASE("K-SEQ refuses siblings that were not drawn from one row") {
   CHECK(said.find("in the row of its sibling tokens[0]") != std::string::npos);
 }
 
-TEST_CASE("nothing drafted is a draw from the target, and one token of vocabulary is one") {
+TEST_CASE("without a draft the token is drawn from the target, and a vocabulary of one token works") {
   std::mt19937_64 rng{3};
   const RowMajor<double> target = RowMajor<double>::Constant(1, 1, 1.0), none(0, 1);
   const std::vector<Token> tokens;

@@ -1,4 +1,4 @@
-// What a verifier says of itself, which the loop, its statistics and cascades go by.
+// What a verifier declares about itself. The loop, its statistics and cascades rely on it.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -34,13 +34,13 @@ void check_said(const Said& said, const Said& expected) {
   CHECK(said.tells_survival == expected.tells_survival);
 }
 
-// A rule that says nothing of itself.
+// A rule that declares nothing.
 struct Silent {
   Verdict judge(const auto&, auto&) const { return {}; }
 };
 struct Talkative : Silent {
   static constexpr bool draws_from_target = false;
-  static constexpr int needs_draft = 0;  // of any type that a bool can be made of
+  static constexpr int needs_draft = 0;  // any type that converts to bool may declare it
   void commit() {}
   float survival(double before, double, double) const { return static_cast<float>(before); }
   Index min_draft_length() const { return 3; }
@@ -50,7 +50,7 @@ struct Mumbling : Silent {
 };
 static_assert(Verifier<Silent> && Verifier<Talkative> && Verifier<Mumbling>);
 
-// A rule for trees that says nothing of itself, and one whose answer is neither.
+// A rule for trees that declares nothing, and one that returns neither kind of verdict.
 struct SilentOfTrees {
   NodeVerdict judge(const auto& drafted, auto&) const { return {drafted.gamma(), 0}; }
 };
@@ -68,7 +68,7 @@ using support::RowMajor;
 using Tokens = std::vector<Token>;
 using Parents = std::vector<Index>;
 
-// How the library's rules are called: by line alone, or by tree alone; one that remembers on a variable.
+// How the library's rules are called: by line only, or by tree only. A rule that remembers must be a variable.
 template <class R, class... Given>
 concept Takes =
     requires(R&& rule, const RowMajor<double>& rows, const Tokens& tokens, std::mt19937_64& rng,
@@ -89,9 +89,9 @@ TEST_CASE("verdicts are equal where both numbers are") {
   CHECK(Verdict{} == Verdict{0, 0});
 }
 
-TEST_CASE("what is drawn is the target's but under rules that are greedy or lossy") {
-  // A cascade reports the target's rows as the q of its drafts: with a rule that said yes here and drew
-  // otherwise, its text would be biased.
+TEST_CASE("rules draw tokens from the target, except greedy and lossy rules") {
+  // A cascade reports the target's rows as the q of its drafts. With a rule that said yes here and drew otherwise, the
+  // cascade's text would be biased.
   CHECK(draws_from_target<TokenVerifier>);
   CHECK(draws_from_target<BlockVerifier>);
   CHECK(draws_from_target<GreedyBlockVerifier>);
@@ -100,7 +100,7 @@ TEST_CASE("what is drawn is the target's but under rules that are greedy or loss
   CHECK_FALSE(draws_from_target<ArgmaxVerifier>);
 }
 
-TEST_CASE("rules that take ratios need an honest q, and one rule remembers") {
+TEST_CASE("rules that use ratios need an honest q, and one rule remembers its sequence") {
   CHECK(needs_draft<TokenVerifier>);
   CHECK(needs_draft<BlockVerifier>);
   CHECK(needs_draft<GreedyBlockVerifier>);
@@ -111,17 +111,18 @@ TEST_CASE("rules that take ratios need an honest q, and one rule remembers") {
   CHECK_FALSE(detail::has_commit<BlockVerifier>);
 }
 
-TEST_CASE("survival is told where it depends on nothing but p and q of the tokens so far") {
+TEST_CASE("a rule tells its survival only if that depends on nothing but p and q of the tokens so far") {
   CHECK(tells_survival<TokenVerifier>);
   CHECK(tells_survival<BlockVerifier>);
   CHECK(tells_survival<SampleMatchVerifier>);
   CHECK(tells_survival<LenientVerifier>);
-  CHECK_FALSE(tells_survival<GreedyBlockVerifier>);  // modifications have a say
-  CHECK_FALSE(tells_survival<ArgmaxVerifier>);       // what counts is whether a token is the largest
+  CHECK_FALSE(tells_survival<GreedyBlockVerifier>);  // it also depends on modifications
+  CHECK_FALSE(tells_survival<ArgmaxVerifier>);       // it depends on which token is the largest
 }
 
 TEST_CASE(
-    "a rule of somebody else is taken at its word, and one that says nothing for a plain sampling rule") {
+    "the loop believes what a user's rule declares, and takes a rule that declares nothing for a plain "
+    "sampling rule") {
   check_said(said<Silent>,
              {.draws_from_target = true, .needs_draft = true, .tells_survival = false, .remembers = false});
   check_said(said<Talkative>,
@@ -157,7 +158,7 @@ TEST_CASE("a rule for trees judges a line as a tree without branches") {
   CHECK(accepted > 50);
 }
 
-TEST_CASE("only modifications need drafts of a length") {
+TEST_CASE("only rules with modifications need drafts of a least length") {
   support::RowMajor<double> target(4, 2), draft(3, 2);
   target.rowwise() = Eigen::RowVector2d(1. / 3, 2. / 3);
   draft.rowwise() = Eigen::RowVector2d(2. / 3, 1. / 3);

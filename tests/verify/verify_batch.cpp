@@ -1,4 +1,4 @@
-// Drafts that are judged together get the verdicts that each gets alone.
+// Each draft that is judged together with others gets the verdict that it gets alone.
 #include "specdec/verify/verify_batch.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using specdec::Index;
 using specdec::Token;
 using Rows = support::RowMajor<double>;
 
-// Drafts of `least` to 4 tokens, of a vocabulary of 6.
+// Drafts of `least` to 4 tokens over a vocabulary of 6.
 struct Ragged {
   explicit Ragged(Index drafts, std::mt19937_64& rng, Index least = 0) {
     for (Index i = 0; i < drafts; ++i) offsets.push_back(offsets.back() + least + i % (5 - least));
@@ -46,7 +46,7 @@ struct Ragged {
     return offsets[static_cast<std::size_t>(i) + 1] - offsets[static_cast<std::size_t>(i)];
   }
 
-  // Of draft i alone.
+  // The verdict on draft i alone.
   template <class V>
   specdec::Verdict alone(V& verifier, Index i, std::mt19937_64& rng) const {
     const Index first = offsets[static_cast<std::size_t>(i)];
@@ -85,7 +85,7 @@ TEST_CASE("drafts judged together get the verdicts that they get alone") {
   }
 }
 
-TEST_CASE("rules that remember judge each their own draft") {
+TEST_CASE("each rule that remembers judges its their own draft") {
   std::mt19937_64 rng(2);
   std::vector<specdec::GreedyBlockVerifier> rules(5), alone(5);
   auto rngs = generators(5), same = generators(5);
@@ -105,7 +105,7 @@ TEST_CASE("rules that remember judge each their own draft") {
   CHECK(modified > 0);
 }
 
-TEST_CASE("what is wrong with one draft costs no other") {
+TEST_CASE("an error in one draft does not affect the others") {
   std::mt19937_64 rng(3);
   Ragged ragged(6, rng);
   ragged.draft(ragged.offsets[3], ragged.tokens[static_cast<std::size_t>(ragged.offsets[3])]) = 0;
@@ -127,7 +127,7 @@ TEST_CASE("what is wrong with one draft costs no other") {
   }
 }
 
-TEST_CASE("offsets, rows and sources that do not fit one another are named") {
+TEST_CASE("offsets, rows and sources that do not fit together are named in the error") {
   std::mt19937_64 rng(4);
   const Ragged ragged(4, rng);
   const auto message = [&](std::vector<Index> offsets, Index sources = 4, Index verdicts = 4,
@@ -153,10 +153,10 @@ TEST_CASE("offsets, rows and sources that do not fit one another are named") {
   CHECK(says(message({0, 0, 1, 3, 6}, 4, 4, 9), "target has 9 rows, expected 10"));
 }
 
-TEST_CASE("rows that a matrix does not have are no part of it") {
+TEST_CASE("a row number that a matrix does not have is not taken for part of it") {
   std::mt19937_64 rng(5);
   const Ragged ragged(4, rng);
-  const specdec::DenseRows rows(ragged.target);  // ten of them
+  const specdec::DenseRows rows(ragged.target);  // a matrix of ten rows
   const auto message = [&](Index first, Index count) {
     return support::message_of<std::invalid_argument>([&] { specdec::RowRange(rows, first, count); });
   };
