@@ -1,5 +1,5 @@
-// A batch writes what its sequences would write alone, whoever comes and goes beside them, and a sequence that fails
-// costs nobody else anything.
+// Each sequence of a batch writes what it would write alone, although other sequences come and go. A failing sequence
+// does not affect the others.
 #include <algorithm>
 #include <exception>
 #include <map>
@@ -32,14 +32,14 @@ using support::Bookkeeper;
 using Table = specdec::testing::TableModel<>;
 using Tokens = std::vector<Token>;
 
-// A job for a batch, or for a decoder of its own.
+// A job for a batch, or for a decoder alone.
 struct Job {
   Tokens prompt;
   Options options;
   std::uint64_t seed;
 };
 
-// Strings that begin within one token and end within another.
+// Stop strings that begin within one token and end within another.
 const specdec::StopStrings& stop_strings() {
   static const specdec::StopStrings strings{
       {"cbb", "babc"}, [pieces = std::vector<std::string>{"a", "ba", "cb", "bc", "ab"}](Token x) {
@@ -70,7 +70,7 @@ Tokens alone(const Job& job, Target target, Drafter drafter, const V& verifier, 
   return result_alone(job, std::move(target), std::move(drafter), verifier, std::move(length)).tokens;
 }
 
-// Whether what was told of the first tokens of a text is what was told of all of it.
+// Checks that the log-probabilities of a cut text are a beginning of the whole text's.
 void check_beginning(const Result& cut, const Result& whole) {
   REQUIRE(cut.tokens.size() <= whole.tokens.size());
   CHECK(std::equal(cut.tokens.begin(), cut.tokens.end(), whole.tokens.begin()));
@@ -83,8 +83,8 @@ void check_beginning(const Result& cut, const Result& whole) {
   }
 }
 
-// Jobs that come and go at random steps; each text is to be a beginning of what it is alone, and the whole of it where
-// nobody cancelled it.
+// Jobs come and go at random steps. Each text must be a beginning of the text alone, and must be whole unless it was
+// cancelled.
 template <class B, class Alone, class Run>
 void come_and_go(B& batch, Index vocab_size, const Alone& alone, Run&& run, std::mt19937_64& rng,
                  int gamma = 4) {
@@ -113,7 +113,7 @@ void come_and_go(B& batch, Index vocab_size, const Alone& alone, Run&& run, std:
           CHECK(cut.stop_reason == specdec::StopReason::callback);
           check_beginning(cut, alone(jobs.at(number)));
           ++finished;
-        } catch (const std::invalid_argument&) {  // it has gone already
+        } catch (const std::invalid_argument&) {  // it has already finished
         }
       }
     }
@@ -139,7 +139,7 @@ Models models_of(std::mt19937_64& rng, Index vocab_size = 5) {
   return {Table::random(vocab_size, 2, rng), Table::random(vocab_size, 1, rng)};
 }
 
-// A batch over batched drafts of a model, beside decoders that draft alone.
+// Compares a batch with drafts made together by one model against decoders that draft alone.
 template <class V, class Length = specdec::FixedLength>
 void check_together(const V& verifier, Length length = {}, specdec::BatchOptions options = {}) {
   std::mt19937_64 rng(7);
@@ -153,7 +153,7 @@ void check_together(const V& verifier, Length length = {}, specdec::BatchOptions
       batch, 5, by_itself, [](auto& b) { return b.step(); }, rng);
 }
 
-// A batch whose sequences have a copy of the drafter each.
+// Compares a batch with a copy of the drafter for each sequence against decoders alone.
 template <class D, class V>
 void check_apart(const D& drafter, const V& verifier, specdec::BatchOptions options = {}) {
   std::mt19937_64 rng(8);
@@ -166,7 +166,7 @@ void check_apart(const D& drafter, const V& verifier, specdec::BatchOptions opti
       batch, 5, by_itself, [](auto& b) { return b.step(support::TwoThreads{}); }, rng);
 }
 
-// Steps, once the calls have got through that fail now and then, of the target or of the draft model.
+// Steps of a batch. Calls of the target or of the draft model fail now and then, and are tried again.
 template <class B>
 std::vector<Finished> step_at_last(B& batch, Bookkeeper& target, Bookkeeper& small, std::mt19937_64& rng) {
   for (int attempts = 0; attempts < 1000; ++attempts) {
@@ -188,7 +188,7 @@ std::vector<Finished> step_at_last(B& batch, Bookkeeper& target, Bookkeeper& sma
   return {};
 }
 
-// A batch over trees that are drafted together, beside decoders that draft alone.
+// Compares a batch with trees drafted together against decoders that draft alone.
 template <class Together, class Apart, class V>
 void check_trees_together(const Together& together, const Apart& apart, const V& verifier,
                           specdec::BatchOptions options = {}) {
@@ -201,7 +201,7 @@ void check_trees_together(const Together& together, const Apart& apart, const V&
   Batch batch{target, together(small), verifier, options};
   come_and_go(
       batch, 5, by_itself, [&](auto& b) { return step_at_last(b, target, small, rng); }, rng, 12);
-  const int enough = std::min(3, support::bound(24, 200) / 8);  // of few texts few calls fail
+  const int enough = std::min(3, support::bound(24, 200) / 8);  // few texts make few failing calls
   CHECK(std::min(target.failures, small.failures) >= enough);
   CHECK(target.contexts.empty());
   CHECK(small.contexts.empty());
@@ -233,7 +233,7 @@ void check_spares_together(Index second_trunk, specdec::BatchOptions options = {
       specdec::TrunkAndSpares<specdec::BlockVerifier>{}, options);
 }
 
-// Drafts for whoever has no token `poison` in its context.
+// Drafts only for texts without the token `poison`.
 struct Choosy {
   auto draft(std::span<const Token> context, Index gamma, auto& chance) {
     if (std::ranges::find(context, poison) != context.end()) throw std::runtime_error("the drafter failed");
@@ -245,7 +245,7 @@ struct Choosy {
   Token poison = 4;
 };
 
-// What a sequence's failure said.
+// The message of a sequence's failure.
 std::string message_of_error(const Finished& finished) {
   if (!finished.error) return {};
   return support::message_of<std::exception>([&] { std::rethrow_exception(finished.error); });
@@ -258,37 +258,37 @@ Table small_model() {
 
 }  // namespace
 
-TEST_CASE("in a batch a text is what it is alone, by every rule") {
+TEST_CASE("each text of a batch is what it is alone, under every rule") {
   for (const support::AnyVerifier& rule : support::sampling_rules) check_together(support::for_loops(rule));
   check_together(specdec::ArgmaxVerifier{});
 }
 
-TEST_CASE("in a batch a text is what it is alone, by draft lengths of its own") {
+TEST_CASE("each text of a batch is what it is alone, with draft lengths of its own") {
   check_together(specdec::BlockVerifier{}, specdec::ScheduledLength{2});
   check_together(specdec::BlockVerifier{}, specdec::ConfidentLength{0.5});
 }
 
-TEST_CASE("in a batch a text is what it is alone, however little room a call has") {
+TEST_CASE("each text of a batch is what it is alone, however little room a call has") {
   check_together(support::for_loops({specdec::BlockVerifier{}}), specdec::FixedLength{},
                  {.tokens_per_call = 5});
   check_together(support::for_loops({specdec::GreedyBlockVerifier{}}), specdec::FixedLength{},
                  {.tokens_per_call = 9});
 }
 
-TEST_CASE("in a batch a text is what it is alone, by drafters of its own on two threads") {
+TEST_CASE("each text of a batch is what it is alone, with drafters of its own on two threads") {
   check_apart(specdec::FallbackDrafter{specdec::PromptLookupDrafter{}, specdec::NoDrafter{}},
               specdec::BlockVerifier{});
   check_apart(specdec::ModelDrafter{small_model()}, specdec::BlockVerifier{}, {.tokens_per_call = 7});
 }
 
-TEST_CASE("in a batch a text is what it is alone, by drafts that branch") {
+TEST_CASE("each text of a batch is what it is alone, with drafts that branch") {
   check_apart(specdec::ModelDrafter{small_model(), specdec::Spares{3, {1}}},
               specdec::TrunkAndSpares<specdec::BlockVerifier>{});
   check_apart(specdec::ModelDrafter{small_model(), specdec::Spares{2, {2}}},
               specdec::TrunkAndSpares<specdec::BlockVerifier>{}, {.tokens_per_call = 7});
 }
 
-TEST_CASE("in a batch a text is what it is alone, by trees that are drafted together, whatever calls fail") {
+TEST_CASE("each text of a batch is what it is alone, with trees drafted together, whichever calls fail") {
   const specdec::TreeShape bushy = specdec::TreeShape::of_widths({3, 2, 1}), uneven{-1, 0, 0, -1, 1, 2, 4};
   for (const specdec::TreeShape& shape : {bushy, uneven, specdec::TreeShape::linear(3)}) {
     check_levels_together(shape, specdec::WithoutReplacement{});
@@ -300,7 +300,7 @@ TEST_CASE("in a batch a text is what it is alone, by trees that are drafted toge
   check_spares_together(2, {.tokens_per_call = 17});
 }
 
-TEST_CASE("who fails leaves a batch with its error, and the others do not notice") {
+TEST_CASE("a failing sequence leaves the batch with its error, and the others are not affected") {
   std::mt19937_64 rng(3);
   const Models models = models_of(rng);
   Bookkeeper target(models.target), small(models.small);
@@ -343,7 +343,7 @@ TEST_CASE("who fails leaves a batch with its error, and the others do not notice
   CHECK(target.contexts.empty());
 }
 
-TEST_CASE("a drafter of its own that throws costs its own sequence") {
+TEST_CASE("a sequence's own drafter that throws costs this sequence only") {
   std::mt19937_64 rng(5);
   const Models models = models_of(rng);
   Batch batch{Bookkeeper{models.target}, Choosy{specdec::ModelDrafter{Table(models.small)}},
@@ -357,7 +357,7 @@ TEST_CASE("a drafter of its own that throws costs its own sequence") {
   CHECK(message_of_error(finished[1]) == "the drafter failed");
 }
 
-// Runs `some`, at most, when it is asked for the `fails_at`-th time.
+// Runs only the first `some` when it is called for the `fails_at`-th time.
 struct Unreliable {
   int fails_at = 0;
   Index some = 0;
@@ -369,7 +369,7 @@ struct Unreliable {
   }
 };
 
-TEST_CASE("a call that fails leaves a batch as before, and can be tried again") {
+TEST_CASE("a failing call leaves the batch as before, and the step can be tried again") {
   std::mt19937_64 rng(6);
   const Models models = models_of(rng);
   Bookkeeper target(models.target), small(models.small);
@@ -415,7 +415,8 @@ TEST_CASE("a call that fails leaves a batch as before, and can be tried again") 
   CHECK(small.contexts.empty());
 }
 
-TEST_CASE("after an executor that throws half-way those that it ran have taken the step, the others not") {
+TEST_CASE(
+    "if an executor throws half-way, the sequences that it ran have taken the step and the others have not") {
   std::mt19937_64 rng(16);
   const Models models = models_of(rng);
   Bookkeeper target(models.target), small(models.small);
@@ -463,7 +464,7 @@ TEST_CASE("after an executor that throws half-way those that it ran have taken t
 
 namespace {
 
-// Fails for every sequence the first time, and then proposes token 1.
+// Fails once for every sequence, and then proposes token 1.
 struct FailsOnce {
   static constexpr bool drafts_trees = false;
   bool failed = false;
@@ -480,7 +481,7 @@ struct FailsOnce {
 
 }  // namespace
 
-TEST_CASE("a draft that failed in a step that failed is forgotten when the step is tried again") {
+TEST_CASE("a draft that failed in a failed step is forgotten when the step is tried again") {
   std::mt19937_64 rng(9);
   Batch batch{ModelPerSequence{models_of(rng).target}, FailsOnce{}, specdec::BlockVerifier{}};
   batch.add(Tokens{0}, {.max_new_tokens = 8, .gamma = 2}, std::mt19937_64{1});
@@ -494,7 +495,7 @@ TEST_CASE("a draft that failed in a step that failed is forgotten when the step 
   CHECK(batch.size() == 1);
 }
 
-TEST_CASE("a call never has more tokens than it may, and nobody waits for ever") {
+TEST_CASE("a call never has more tokens than allowed, and no sequence waits for ever") {
   std::mt19937_64 rng(9);
   const Models models = models_of(rng);
   Bookkeeper target(models.target), small(models.small);
@@ -512,7 +513,7 @@ TEST_CASE("a call never has more tokens than it may, and nobody waits for ever")
   CHECK(batch.empty());
 }
 
-TEST_CASE("where a call has not room for all, they take turns") {
+TEST_CASE("sequences take turns where a call has no room for all of them") {
   std::mt19937_64 rng(13);
   const Models models = models_of(rng);
   Batch batch{ModelPerSequence{models.target}, specdec::ModelDrafter{ModelPerSequence{models.small}},
@@ -525,8 +526,7 @@ TEST_CASE("where a call has not room for all, they take turns") {
   }
 }
 
-TEST_CASE(
-    "sequences that have finished are told in the order of their numbers, in whatever order they waited") {
+TEST_CASE("finished sequences are reported in the order of their numbers, whatever the order of waiting") {
   std::mt19937_64 rng(18);
   const Models models = models_of(rng);
   for (const bool at_once : {false, true}) {
@@ -547,7 +547,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("in a batch a text is what it is alone, by a draft model that knows and holds less") {
+TEST_CASE(
+    "each text of a batch is what it is alone, with a draft model of a smaller vocabulary and context") {
   std::mt19937_64 rng(19);
   const Models models{Table::random(5, 2, rng), Table::random(3, 1, rng)};
   Bookkeeper target(models.target), small(models.small, 9);
@@ -567,7 +568,7 @@ TEST_CASE("in a batch a text is what it is alone, by a draft model that knows an
   CHECK(small.calls > 3);
 }
 
-TEST_CASE("models that served a batch which was given up can serve another") {
+TEST_CASE("the models of a batch that was abandoned can serve another batch") {
   std::mt19937_64 rng(15);
   const Models models = models_of(rng);
   Bookkeeper target(models.target), small(models.small);
@@ -583,7 +584,7 @@ TEST_CASE("models that served a batch which was given up can serve another") {
   }
 }
 
-TEST_CASE("a callback may bring in a sequence, but neither step nor take one out") {
+TEST_CASE("a callback may add a sequence, but may neither step the batch nor remove a sequence") {
   std::mt19937_64 rng(14);
   const Models models = models_of(rng);
   Batch batch{ModelPerSequence{models.target}, specdec::NoDrafter{}, specdec::BlockVerifier{}};
@@ -611,7 +612,7 @@ TEST_CASE("a callback may bring in a sequence, but neither step nor take one out
   }
 }
 
-// Asks for what it is told, and counts.
+// Asks for the length that it is given, and counts the calls.
 struct Counting {
   Index next(Index) { return ++asked, wanted; }
   void observe(const specdec::StepRecord& step) { drafted += step.drafted, ++told; }
@@ -620,7 +621,7 @@ struct Counting {
   Index wanted = 2, asked = 0, told = 0, drafted = 0, size = 0;
 };
 
-TEST_CASE("a draft length that is shared is asked once a step and told of every sequence") {
+TEST_CASE("a shared draft length is asked once a step, and observes every sequence") {
   std::mt19937_64 rng(10);
   const Models models = models_of(rng);
   Counting length;
@@ -647,7 +648,7 @@ TEST_CASE("a draft length that is shared is asked once a step and told of every 
   CHECK(length.drafted == 5);
 }
 
-// Asks for two, and counts: by itself, and for all its copies.
+// Asks for two tokens, and counts the calls of itself and of all its copies.
 struct Two {
   Index next(Index most) { return ++asked, ++*asked_of_all, std::min<Index>(most, 2); }
   void observe(const specdec::StepRecord&) {}
@@ -656,7 +657,7 @@ struct Two {
   Index asked = 0;
 };
 
-TEST_CASE("a draft length that is not said to be shared is copied for each sequence") {
+TEST_CASE("a draft length that is not declared shared is copied for each sequence") {
   std::mt19937_64 rng(10);
   const Models models = models_of(rng);
   Index asked = 0;
@@ -671,7 +672,7 @@ TEST_CASE("a draft length that is not said to be shared is copied for each seque
   for (Index i = 0; i < 3; ++i) CHECK(batch.sequence(i).stats().drafted == 2);
 }
 
-TEST_CASE("an engine that owns its forward takes the two halves of a step, and writes what step() writes") {
+TEST_CASE("an engine that calls its own forward takes a step in two halves, and writes what step() writes") {
   std::mt19937_64 rng(21);
   const Models models = models_of(rng);
   const auto add_all = [](auto& batch) {
@@ -692,7 +693,7 @@ TEST_CASE("an engine that owns its forward takes the two halves of a step, and w
     CHECK_THROWS_AS(halves.accept(Eigen::MatrixXd(0, 2)), std::logic_error);
     for (int call = 0; !halves.empty(); ++call) {
       REQUIRE(call < 1000);
-      if (call % 3 == 1) halves.propose();  // which is forgotten
+      if (call % 3 == 1) halves.propose();  // this proposal is forgotten
       const auto feeds = halves.propose();
       const std::vector<specdec::BatchFeed> fed(feeds.begin(), feeds.end());
       const auto rows = engine.forward(feeds);
@@ -729,7 +730,7 @@ TEST_CASE("an engine that owns its forward takes the two halves of a step, and w
   check(lines_of_each, BlockVerifier{}, {});
   check(trees, TraversalVerifier{}, {});
 
-  // Rows of another number than the feeds want are refused, and the step can be begun again.
+  // Rows are refused if their number is not the number that the feeds ask for. The step can then begin again.
   Batch batch{specdec::ExternalTarget{.vocabulary = models.target.vocab_size()},
               ModelDrafter{ModelPerSequence{models.small}}, BlockVerifier{}};
   add_all(batch);
@@ -740,10 +741,10 @@ TEST_CASE("an engine that owns its forward takes the two halves of a step, and w
   CHECK(complaint().find("no proposal") != std::string::npos);
   batch.propose();
   batch.cancel(0);
-  CHECK(complaint().find("no proposal") != std::string::npos);  // its feeds name a sequence that is gone
+  CHECK(complaint().find("no proposal") != std::string::npos);  // a feed names a sequence that is gone
 }
 
-// Asks for the one and the other in turns, and counts.
+// Asks for the two lengths in turn, and counts the calls.
 struct Fickle {
   Index next(Index most) { return ++*total, std::min(most, ++asked % 2 == 1 ? first : second); }
   void observe(const specdec::StepRecord&) {}
@@ -752,7 +753,7 @@ struct Fickle {
   Index first, second, asked = 0;
 };
 
-TEST_CASE("a draft length of a sequence's own is asked once a step, though this fails or has to wait") {
+TEST_CASE("a sequence's own draft length is asked once a step, even if the step fails or has to wait") {
   std::mt19937_64 rng(17);
   const Models models = models_of(rng);
   Bookkeeper target(models.target);
@@ -794,7 +795,7 @@ TEST_CASE("a draft length of a sequence's own is asked once a step, though this 
   CHECK(asked == steps);
 }
 
-TEST_CASE("what a batch cannot take is said") {
+TEST_CASE("a batch names the arguments that it refuses") {
   std::mt19937_64 rng(12);
   const Models models = models_of(rng);
   Table small = models.small;

@@ -1,4 +1,4 @@
-// The cascade: what it drafts is its model's own text, whatever goes on inside.
+// The cascade: its draft is its model's own text, whatever its inner loop does.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -34,7 +34,7 @@ Tokens joined(Tokens a, std::span<const Token> b) {
   return a;
 }
 
-// Every row of a draft against the model's table, at the tokens before it.
+// The worst difference between a row of a draft and the model's table after the tokens before it.
 template <class D>
 double worst_row(const D& draft, const TableModel<>& model, const Tokens& context) {
   double worst = 0;
@@ -47,7 +47,8 @@ double worst_row(const D& draft, const TableModel<>& model, const Tokens& contex
   return worst;
 }
 
-// A model that a test can look into while a cascade has it: it counts what it takes in, and may be bounded.
+// A model that a test can inspect while a cascade uses it. It counts the tokens that it is fed, and its context may be
+// bounded.
 struct Watched {
   TableModel<>* table;
   Index* fed = nullptr;
@@ -63,7 +64,7 @@ struct Watched {
   void truncate(Index length) { table->truncate(length); }
 };
 
-// A fixed length, or a schedule that a test can look into.
+// A fixed length, or a schedule that a test can inspect.
 struct Length {
   ScheduledLength* schedule = nullptr;
   Index next(Index most) const { return schedule ? schedule->next(most) : most; }
@@ -72,7 +73,7 @@ struct Length {
   }
 };
 
-// All cascades of two models are of one type for laws and of one for samples.
+// All cascades have one type for the exact laws, and one for the sampled tests.
 using Rule = AnyOf<true, TokenVerifier, BlockVerifier, GreedyBlockVerifier, SampleMatchVerifier>;
 const Rule rules[] = {{TokenVerifier{}}, {BlockVerifier{}}, {GreedyBlockVerifier{}}, {SampleMatchVerifier{}}};
 using Cascade = CascadeDrafter<Watched, ModelDrafter<Watched>, Rule, Length>;
@@ -112,7 +113,7 @@ TEST_CASE("a cascade drafts its model's text and reports its model's rows") {
   }
 }
 
-TEST_CASE("a cascade inside the loop is lossless") {
+TEST_CASE("the loop with a cascade as drafter is lossless") {
   for (const Rule& rule : rules) {
     CAPTURE(rule.rule.index());
     std::mt19937_64 seed{2};
@@ -134,7 +135,7 @@ TEST_CASE("a cascade inside the loop is lossless") {
   }
 }
 
-TEST_CASE("a cascade that is rolled back and taken up again is lossless, caches included") {
+TEST_CASE("a cascade that is rolled back and used again is lossless, with caches") {
   std::mt19937_64 seed{3};
   for (int pair = 0; pair < 4; ++pair) {
     auto target = TableModel<>::random(2, 2, seed), model = TableModel<>::random(2, 2, seed),
@@ -169,7 +170,7 @@ TEST_CASE("a cascade of cascades is lossless") {
   CHECK(largest_difference(got.law, target_law(target, Tokens{0}, options)).size < 1e-12);
 }
 
-TEST_CASE("a cascade's draft can end at a row, losslessly") {
+TEST_CASE("a cascade's draft may end at a row without loss") {
   std::mt19937_64 seed{5};
   double cut = 0;
   for (int pair = 0; pair < 6; ++pair) {
@@ -184,7 +185,7 @@ TEST_CASE("a cascade's draft can end at a row, losslessly") {
     const GenerationLaw got = law(0.7);
     CHECK(largest_difference(got.law, target_law(target, Tokens{0}, options)).size < 1e-12);
     cut += law(0).drafted - got.drafted;
-    // What an inner rule remembers of a draft that was cut is not of the text that came of it.
+    // What an inner rule remembers from a draft that was cut must not be used for the text that followed.
     SpecDec decoder{target, cascade_of(model, small, {GreedyBlockVerifier{}}, 3), BlockVerifier{},
                     ConfidentLength{0.7}};
     const Options longer{.max_new_tokens = 5, .gamma = 4};
@@ -205,9 +206,9 @@ struct OneToken {
 
 }  // namespace
 
-TEST_CASE("a cascade's draft may be cut anywhere, whatever its inner rule remembers") {
-  // Cut after one token: where the outer loop goes on with the very token that the inner one had drafted next, the
-  // inner rule must not take that for its own text.
+TEST_CASE("a cascade's draft may be cut anywhere, even if its inner rule remembers") {
+  // The draft is cut after one token. The outer loop may go on with the very token that the inner loop had drafted
+  // next. The inner rule must not take it for a token of its own text.
   std::mt19937_64 seed{6};
   for (int pair = 0; pair < 4; ++pair) {
     auto target = TableModel<>::random(2, 2, seed), model = TableModel<>::random(2, 2, seed),
@@ -224,7 +225,7 @@ TEST_CASE("a cascade's draft may be cut anywhere, whatever its inner rule rememb
   }
 }
 
-TEST_CASE("keep_drafting is asked for every row once, in order") {
+TEST_CASE("keep_drafting is asked about every row once, in order") {
   std::mt19937_64 rng{6};
   auto model = TableModel<>::random(3, 2, rng), small = TableModel<>::random(3, 2, rng);
   SampledCascade cascade = sampled_cascade({&model}, small, 3);
@@ -244,7 +245,7 @@ TEST_CASE("keep_drafting is asked for every row once, in order") {
 
 namespace {
 
-// Texts that grow by what was drafted and by what was not. What the model takes in for each draft, at most.
+// Texts that grow by drafted tokens and by others. Returns the most tokens that the model is fed for one draft.
 template <class C>
 Index most_fed(C& cascade, const TableModel<>& table, Index& fed, std::mt19937_64& rng) {
   Tokens context(200, 1);
@@ -254,7 +255,7 @@ Index most_fed(C& cascade, const TableModel<>& table, Index& fed, std::mt19937_6
     const auto draft = cascade.draft(context, 4, rng);
     CHECK(worst_row(draft, table, context) == 0);
     context.push_back(draft.tokens[0]);
-    context.push_back(static_cast<Token>(round % 4));  // what the draft may not have guessed
+    context.push_back(static_cast<Token>(round % 4));  // the draft may not have guessed this token
     cascade.truncate(std::ssize(context) - 1);
     fed = 0;
     const auto next = cascade.draft(context, 4, rng);
@@ -266,7 +267,7 @@ Index most_fed(C& cascade, const TableModel<>& table, Index& fed, std::mt19937_6
 
 }  // namespace
 
-TEST_CASE("the inner models take in only what is new to them") {
+TEST_CASE("the inner models are fed only new tokens") {
   std::mt19937_64 rng{7};
   auto table = TableModel<>::random(4, 2, rng), small = TableModel<>::random(4, 2, rng);
   Index fed = 0;
@@ -274,12 +275,12 @@ TEST_CASE("the inner models take in only what is new to them") {
   const Index most = most_fed(cascade, table, fed, rng);
   CHECK(most <= 2 + 4 * 3);
   CHECK(most > 0);
-  StableModel stable{.table = table};  // whose rows are kept as they are
+  StableModel stable{.table = table};  // its rows are kept without a copy
   CascadeDrafter of_stable{stable, ModelDrafter{Watched{&small}}, BlockVerifier{}, 2};
   most_fed(of_stable, table, fed, rng);
 }
 
-TEST_CASE("a cascade clears its models with the loop's") {
+TEST_CASE("a cascade clears its models when the loop does") {
   std::mt19937_64 rng{8};
   auto model = TableModel<>::random(3, 1, rng), small = TableModel<>::random(3, 1, rng);
   SampledCascade cascade = sampled_cascade({&model}, small);
@@ -293,7 +294,7 @@ TEST_CASE("a cascade clears its models with the loop's") {
   CHECK(worst_row(draft, model, {2, 2}) == 0);
 }
 
-TEST_CASE("a cascade may be moved while it knows a context") {
+TEST_CASE("a cascade may be moved while it has a context") {
   std::mt19937_64 rng{9};
   auto table = TableModel<>::random(3, 2, rng), small = TableModel<>::random(3, 2, rng);
   SampledCascade first = sampled_cascade({&table}, small);
@@ -305,20 +306,21 @@ TEST_CASE("a cascade may be moved while it knows a context") {
   CHECK(second.stats().emitted == 8);
   const auto complaint = [](auto&& f) { return message_of<std::logic_error>(f); };
   const std::string expected = "specdec: the cascade was moved away: ask what it was moved into";
-  CHECK(complaint([&] { first.stats(); }) == expected);  // NOLINT: that is the point
+  CHECK(complaint([&] { first.stats(); }) == expected);  // NOLINT: use after move is intended
   CHECK(complaint([&] { first.draft(Tokens{0}, 4, rng); }) == expected);
   first.truncate(0);
 }
 
-TEST_CASE("a cascade's model may know fewer tokens and hold fewer than the target") {
+TEST_CASE("a cascade's model may have a smaller vocabulary and context than the target") {
   std::mt19937_64 rng{10};
   auto table = TableModel<>::random(2, 1, rng), small = TableModel<>::random(2, 1, rng);
   SampledCascade cascade = sampled_cascade({.table = &table, .most = 5}, small);
-  // Token 3 is shown to it as 0.
+  // The model is fed token 0 in place of token 3.
   const auto draft = cascade.draft(Tokens{1, 3}, 2, rng);
   CHECK(draft.rows.vocab_size() == 2);
   CHECK(worst_row(draft, table, {1, 0}) == 0);
-  CHECK(cascade.draft(Tokens{1, 3, 1}, 9, rng).tokens.size() == 3);  // five in the context, one beyond
+  // The context holds five tokens, and one more is drafted beyond.
+  CHECK(cascade.draft(Tokens{1, 3, 1}, 9, rng).tokens.size() == 3);
   CHECK(cascade.draft(Tokens{1, 3, 1, 0, 0}, 9, rng).tokens.size() == 1);
   CHECK(cascade.draft(Tokens{1, 3, 1, 0, 0, 0}, 9, rng).tokens.empty());
 
@@ -328,7 +330,7 @@ TEST_CASE("a cascade's model may know fewer tokens and hold fewer than the targe
   CHECK(decoder.generate(Tokens{3}, {.max_new_tokens = 50, .gamma = 4}, other).tokens.size() == 50);
 }
 
-TEST_CASE("what a cascade is asked for and cannot do is named") {
+TEST_CASE("requests that a cascade cannot serve are named in the error") {
   std::mt19937_64 rng{12};
   auto model = TableModel<>::random(2, 1, rng), small = TableModel<>::random(2, 1, rng);
   SampledCascade cascade = sampled_cascade({&model}, small);
@@ -342,7 +344,7 @@ TEST_CASE("what a cascade is asked for and cannot do is named") {
   CHECK(cascade.stats().target_calls == 0);
 }
 
-TEST_CASE("a bad row of the inner loop is told as the cascade's, of its model or of its drafter") {
+TEST_CASE("a bad row of the inner loop is reported as the cascade's, of its model or its drafter") {
   const auto bad =
       TableModel<>::context_free(Eigen::RowVector2d(0.5, std::numeric_limits<double>::quiet_NaN()));
   const auto good = TableModel<>::context_free(Eigen::RowVector2d(0.5, 0.5));
@@ -371,10 +373,10 @@ TEST_CASE("an inner draft length learns from draft to draft") {
   auto same = model;
   SampledCascade cascade = sampled_cascade({&model}, same, 8, {&length});
   cascade.draft(Tokens{0}, 10, rng);
-  CHECK(length.next(8) > 1);  // the model guesses itself
+  CHECK(length.next(8) > 1);  // the model drafts for itself
 }
 
-TEST_CASE("a cascade of its own for each text of a batch writes what the text alone has") {
+TEST_CASE("a cascade for each text of a batch writes what the text is alone") {
   std::mt19937_64 rng{31};
   using Table = testing::TableModel<>;
   const auto target = Table::random(5, 2, rng), middle = Table::random(5, 2, rng),
@@ -391,7 +393,7 @@ TEST_CASE("a cascade of its own for each text of a batch writes what the text al
     CHECK(each.result.tokens == alone.generate(prompt, options, generator).tokens);
   }
 
-  // A model that all copies would refer to is refused.
+  // A model by reference is refused: all copies would share it.
   Table shared(middle);
   CHECK_THROWS_AS(
       (Batch{ModelPerSequence{target}, CascadeDrafter{shared, ModelDrafter{Table(small)}}, BlockVerifier{}}),

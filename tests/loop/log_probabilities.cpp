@@ -1,4 +1,4 @@
-// Oracle: the target's distribution after every beginning of the final text.
+// Oracle: the target's distribution after every prefix of the final text.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -27,7 +27,7 @@ const std::vector<Token> prompt{1, 2};
 
 TableModel<> random_model(std::mt19937_64& rng) { return TableModel<>::random(5, 2, rng); }
 
-// The logits whose softmax a table's rows are, where they lie or as a matrix of the caller's.
+// The logits whose softmax gives a table's rows: a view, or a matrix that the caller owns.
 template <bool owned>
 class LogitsTable {
  public:
@@ -45,7 +45,7 @@ class LogitsTable {
   RowMajor<double> logits_;
 };
 
-// Holds what was recorded against `row_after(context)`.
+// Compares the recorded values with `row_after(context)`.
 template <class RowAfter>
 void check(const LogProbabilities& recorded, std::span<const Token> context, std::size_t prompt_size,
            Index top, const RowAfter& row_after) {
@@ -101,7 +101,7 @@ TEST_CASE("Log-probabilities are those of the target over the final text, whatev
     }
 }
 
-TEST_CASE("Raw log-probabilities are those of the logits before any step") {
+TEST_CASE("Raw log-probabilities are those of the logits before any step of the chain") {
   std::mt19937_64 rng{2};
   const Chain chain{Temperature{0.7}, TopK{3}};
   for (int n = 0; n < 5; ++n) {
@@ -123,7 +123,7 @@ TEST_CASE("Raw log-probabilities are those of the logits before any step") {
   }
 }
 
-TEST_CASE("Raw log-probabilities are those of before a hook, too") {
+TEST_CASE("Raw log-probabilities are those of the logits before a hook, too") {
   std::mt19937_64 rng{6};
   const Chain chain{Temperature{0.7}};
   const auto hook = [](std::span<const Token> context, auto logits) { logits[context.back()] -= 2; };
@@ -140,7 +140,7 @@ TEST_CASE("Raw log-probabilities are those of before a hook, too") {
   run(table, ProcessedModel{LogitsTable<true>(table), chain, hook});
 }
 
-TEST_CASE("Of greedy texts the rows told are the target's") {
+TEST_CASE("Log-probabilities of greedy texts are those of the target's rows") {
   std::mt19937_64 rng{3};
   RowMajor<double> logits(1, 3);
   logits << 1, 3, 2;
@@ -150,11 +150,11 @@ TEST_CASE("Of greedy texts the rows told are the target's") {
                                 {.max_new_tokens = 1, .log_probabilities = {.processed = true, .raw = true}});
   sequence.propose(rng);
   sequence.accept(Logits(logits, {.temperature = 0}), rng);
-  CHECK(sequence.log_probabilities()[0] == 0);  // at temperature 0 nothing else can come out
+  CHECK(sequence.log_probabilities()[0] == 0);  // at temperature 0 no other token is possible
   CHECK(std::abs(sequence.raw_log_probabilities()[0] - (3 - all)) < 1e-12);
 }
 
-TEST_CASE("What is recorded begins anew with another text, and is as before a step that fails") {
+TEST_CASE("The record starts afresh with another text, and a failing step leaves it as it was") {
   std::mt19937_64 rng{4};
   TableModel<> target = random_model(rng);
   SpecDec decoder{ExternalTarget{5}, NoDrafter{}};
@@ -171,7 +171,7 @@ TEST_CASE("What is recorded begins anew with another text, and is as before a st
   CHECK(sequence.log_probabilities().size() == 1);
   CHECK(sequence.log_probabilities().top(0).size() == 2);
 
-  // Once more, and it goes on, in this text and in the next, of which less is told.
+  // The step works when it is tried again. The next text asks for fewer values.
   const Eigen::RowVectorXd even = Eigen::RowVectorXd::Constant(5, 0.2);
   row << 0.05, 0.1, 0.15, 0.3, 0.4;
   sequence.propose(rng);
@@ -196,13 +196,14 @@ TEST_CASE("What is recorded begins anew with another text, and is as before a st
   sequence.propose(rng);
   row.setConstant(0.2);
   CHECK_THROWS_AS(sequence.accept(row, rng),
-                  std::invalid_argument);  // behind the processed one is no raw one
+                  // Only processed rows were given, so there is no raw row after the processed one.
+                  std::invalid_argument);
   CHECK(sequence.log_probabilities().empty());
 }
 
 namespace {
 
-// A row of which the look-up of that number fails.
+// A row with a look-up that fails: the one with that number.
 struct FailingRow {
   DenseRow<double> row;
   Index fails_at = -1;
@@ -217,7 +218,7 @@ struct FailingRow {
 
 }  // namespace
 
-TEST_CASE("What was entered of a token whose row fails is cut away, wherever the row fails") {
+TEST_CASE("If a row fails while a token is recorded, the token's entry is removed, wherever the row fails") {
   const Eigen::RowVector3d p(0.2, 0.5, 0.3);
   const DenseRow<double> row(p.data(), 3);
   int failures = 0;
@@ -227,7 +228,7 @@ TEST_CASE("What was entered of a token whose row fails is cut away, wherever the
     recorded.add(FailingRow{row}, 1, 1, likeliest);
     try {
       recorded.add(FailingRow{row, fails_at}, 0, 2, likeliest);
-      break;  // it has no further look-up
+      break;  // no look-up was left to fail
     } catch (const std::runtime_error&) {
       ++failures;
     }
@@ -247,10 +248,11 @@ TEST_CASE("What was entered of a token whose row fails is cut away, wherever the
     CHECK(tokens(0) == std::vector<Token>{1});
     CHECK(tokens(1) == std::vector<Token>{1, 2, 0});
   }
-  CHECK(failures > 3);  // in the search for the likeliest, in their values, and in that of the token
+  // While finding the likeliest tokens, reading their values, and reading the token's value.
+  CHECK(failures > 3);
 }
 
-TEST_CASE("Log-probabilities that cannot be had are refused") {
+TEST_CASE("Log-probabilities that are not available are refused") {
   std::mt19937_64 rng{5};
   TableModel<> target = random_model(rng);
   SpecDec decoder{target, NoDrafter{}};

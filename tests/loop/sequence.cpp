@@ -1,4 +1,4 @@
-// Stepping by hand, and what is left after a throw.
+// Stepping by hand, and the state after a throw.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -32,9 +32,9 @@ using namespace support;
 
 namespace {
 
-// The one model of this file, so that the loop is compiled for one. Counts the tokens that it takes in, and
-// fails at chosen calls, before or after it has taken them in. Copies share what they hold: a test can look
-// into a model that it gave away.
+// The one model of this file, so that the loop is compiled once. It counts the tokens that it is fed, and fails at
+// chosen calls, before or after taking the tokens in. Copies share their state, so a test can inspect a model that it
+// gave away.
 class LoopModel {
   struct State {
     TableModel<> table;
@@ -74,7 +74,7 @@ struct Script {
   bool lazy = false;  // the drafter proposes nothing
   bool verifier_fails = false, observer_fails = false;
   std::chrono::milliseconds draft_nap{0}, verifier_nap{0};
-  const Token* seen = nullptr;  // where the context was when the drafter saw it
+  const Token* seen = nullptr;  // the address of the context that the drafter saw
 };
 
 struct ScriptedDrafter {
@@ -91,7 +91,7 @@ struct ScriptedDrafter {
   void truncate(Index length) { inner.truncate(length); }
 };
 
-// Greedy block verification: the rule with a state.
+// Greedy block verification, a rule with state.
 struct ScriptedRule {
   GreedyBlockVerifier rule = {};
   Script* script = nullptr;
@@ -114,7 +114,7 @@ std::vector<Token> copy(std::span<const Token> tokens) { return {tokens.begin(),
 
 const std::vector<Token> prompt{0, 1};
 
-// The law of what a decoder writes where every step fails once, and is tried again.
+// The law of a decoder's text when every step fails once and is tried again.
 Law law_with_retries(auto& decoder, bool& trip, const Options& options) {
   Law law;
   enumerate([&](Enumerator& chance) {
@@ -152,7 +152,8 @@ TEST_CASE("generate is a loop over step") {
   CHECK(decoder.generate(prompt, options, twin).tokens == emitted);
 }
 
-TEST_CASE("a sequence generates in several goes, whoever ended the last one, and tells each token once") {
+TEST_CASE(
+    "a sequence may generate in several calls, whatever ended the last one, and shows each token once") {
   std::mt19937_64 seed{1};
   LoopModel target = LoopModel::random(4, 2, seed);
   Script script;
@@ -163,7 +164,7 @@ TEST_CASE("a sequence generates in several goes, whoever ended the last one, and
   auto sequence = decoder.start(prompt, options);
   CHECK(sequence.generate(rng).tokens == expected);
 
-  // A callback that throws, at every call of it.
+  // A callback that throws at every call.
   rng.seed(5);
   sequence = decoder.start(prompt, options);
   std::vector<Token> told;
@@ -179,7 +180,7 @@ TEST_CASE("a sequence generates in several goes, whoever ended the last one, and
   CHECK(told == expected);
   CHECK(sequence.generate(rng, fails).tokens == expected);
 
-  // One that says no: the next call finds the text complete, until that is resumed.
+  // A callback that says no. After that, generate() finds the text complete until it is resumed.
   rng.seed(5);
   sequence = decoder.start(prompt, options);
   told.clear();
@@ -199,7 +200,7 @@ TEST_CASE("a sequence generates in several goes, whoever ended the last one, and
   CHECK(told == expected);
 }
 
-TEST_CASE("a sequence can be stopped, and released and taken up again") {
+TEST_CASE("a sequence can be stopped, or released and continued") {
   std::mt19937_64 seed{2};
   LoopModel target = LoopModel::random(4, 2, seed);
   Script script;
@@ -217,7 +218,7 @@ TEST_CASE("a sequence can be stopped, and released and taken up again") {
   while (!first.done()) first.step(rng);
   CHECK(copy(first.tokens()) == expected);
 
-  // Used by hand in between, whatever that has left in the context.
+  // The target is called by hand in between, which leaves other tokens in its context.
   rng.seed(6);
   auto third = decoder.start(prompt, options);
   third.step(rng);
@@ -231,7 +232,7 @@ TEST_CASE("a sequence can be stopped, and released and taken up again") {
   CHECK(second.result().stop_reason == StopReason::callback);
 }
 
-TEST_CASE("a throw leaves everything as before the step, which can be tried again") {
+TEST_CASE("a throw leaves everything as before the step, and the step can be tried again") {
   for (const bool late : {false, true})
     for (int culprit = 0; culprit < 4; ++culprit) {
       CAPTURE(late, culprit);
@@ -253,13 +254,13 @@ TEST_CASE("a throw leaves everything as before the step, which can be tried agai
         const Index calls = sequence.stats().target_calls, drafted = sequence.stats().drafted;
         const auto time = sequence.stats().draft_time;
         trip = true;
-        // A drafter that was asked for nothing cannot fail.
+        // At the last token the drafter is asked for nothing, so it cannot fail.
         const bool asked = culprit != 1 || sequence.stats().emitted < 24;
         if (asked) CHECK_THROWS_AS(sequence.step(rng), std::runtime_error);
         trip = false;
         CHECK(copy(sequence.context()) == context);
         CHECK(copy(target.context()) == target_context);
-        CHECK(small.context().size() <= context.size());  // no drafted token is left
+        CHECK(small.context().size() <= context.size());  // no drafted token is left in the context
         CHECK(std::equal(small.context().begin(), small.context().end(), context.begin()));
         CHECK(small.context().size() >= draft_context.size());
         CHECK(sequence.stats().target_calls == calls);
@@ -272,7 +273,7 @@ TEST_CASE("a throw leaves everything as before the step, which can be tried agai
 }
 
 TEST_CASE("retries do not bend the law") {
-  // Fails at every other target call; the joint law must still be the target's.
+  // Every other target call fails. The joint law must still be the target's.
   std::mt19937_64 seed{4};
   LoopModel target(TableModel<>::random(2, 2, seed), true);
   Script script;
@@ -290,7 +291,7 @@ struct RogueDrafter {
   void truncate(Index) {}
 };
 
-// Knows more tokens than the target does.
+// Has a larger vocabulary than the target.
 struct ForeignDrafter {
   std::vector<Token> tokens;
   RowMajor<double> rows = RowMajor<double>::Constant(std::ssize(tokens), 5, 0.2);
@@ -305,7 +306,7 @@ struct RogueVerifier {
 
 }  // namespace
 
-TEST_CASE("what a drafter or a verifier of somebody else returns is checked") {
+TEST_CASE("the answers of a user's drafter or verifier are checked") {
   std::mt19937_64 rng{1};
   LoopModel target = LoopModel::random(3, 1, rng);
   const auto plain = [&](std::vector<Token> tokens, Verdict verdict) {
@@ -331,13 +332,13 @@ TEST_CASE("what a drafter or a verifier of somebody else returns is checked") {
     CHECK(complaint({1}, {1, -1}) == "specdec: verdict.token = -1 is outside the vocabulary 0..2");
     CHECK(complaint({1}, {1, 2}).empty());
   }
-  // A token that the drafter alone knows may be proposed, but not accepted.
+  // A token that only the drafter knows may be proposed, but not accepted.
   CHECK(judged({0, 4}, {2, 0}) == "specdec: the accepted tokens[1] = 4 is outside the vocabulary 0..2");
   CHECK(judged({0, 4}, {1, 0}).empty());
   CHECK(judged({0, 5}, {1, 0}) == "specdec: draft[1] = 5 is outside the vocabulary 0..4");
 }
 
-TEST_CASE("a drafter too short for the live modifications is an error, not a bias") {
+TEST_CASE("a draft too short for the live modifications is an error, not a bias") {
   std::mt19937_64 seed{5};
   LoopModel target = LoopModel::random(2, 1, seed);
   Script script;
@@ -356,7 +357,7 @@ TEST_CASE("a drafter too short for the live modifications is an error, not a bia
   }
 }
 
-TEST_CASE("sequences of one decoder may take turns without a word") {
+TEST_CASE("sequences of one decoder may take turns without being released") {
   std::mt19937_64 seed{8};
   LoopModel target = LoopModel::random(4, 3, seed);
   Script script;
@@ -376,7 +377,7 @@ TEST_CASE("sequences of one decoder may take turns without a word") {
   CHECK(copy(second.tokens()) == expected_b);
 }
 
-TEST_CASE("a release of one sequence does not mislead another that had the models") {
+TEST_CASE("after a release of one sequence, another that had used the models still goes on correctly") {
   std::mt19937_64 seed{8};
   LoopModel target = LoopModel::random(4, 3, seed);
   Script script;
@@ -394,7 +395,7 @@ TEST_CASE("a release of one sequence does not mislead another that had the model
   CHECK(copy(sequence.tokens()) == expected);
 }
 
-TEST_CASE("a sequence resumed from a context writes what a fresh one would, and takes in only what is new") {
+TEST_CASE("a sequence resumed from a context writes what a fresh one would, and feeds only new tokens") {
   std::mt19937_64 seed{9};
   LoopModel target = LoopModel::random(4, 3, seed), small = LoopModel::random(4, 3, seed);
   Script script;
@@ -419,7 +420,7 @@ TEST_CASE("a sequence resumed from a context writes what a fresh one would, and 
     emitted += std::ssize(sequence.tokens());
     CHECK(sequence.stats().emitted == emitted);
     context = copy(sequence.context());
-    if (turn % 3 == 1) {  // the end is taken back, and another one takes its place
+    if (turn % 3 == 1) {  // the last tokens are replaced by others
       const Token last = context.back();
       context.resize(context.size() - 2);
       for (const Token x : {2, 1, 2, 1}) context.push_back((last + x) % 3);
@@ -429,11 +430,11 @@ TEST_CASE("a sequence resumed from a context writes what a fresh one would, and 
     CHECK(sequence.tokens().empty());
     CHECK(copy(sequence.context()) == context);
     CHECK(sequence.verifier().min_draft_length() ==
-          0);  // a text that has ended is remembered by its tokens alone
+          0);  // only the tokens of a finished text are kept, not the rule's memory
   }
 }
 
-TEST_CASE("a sequence may be resumed from a part of its own context, with other options") {
+TEST_CASE("a sequence may be resumed from a part of its own context, with new options") {
   std::mt19937_64 seed{12};
   LoopModel target = LoopModel::random(4, 3, seed);
   Script script;
@@ -452,7 +453,7 @@ TEST_CASE("a sequence may be resumed from a part of its own context, with other 
   CHECK(sequence.context().size() == slid.size() + 51);
 }
 
-TEST_CASE("a resumed sequence whose models another one has had takes everything in again") {
+TEST_CASE("a resumed sequence feeds everything again if another sequence has used its models") {
   std::mt19937_64 seed{10};
   LoopModel target = LoopModel::random(4, 3, seed);
   Script script;
@@ -465,7 +466,7 @@ TEST_CASE("a resumed sequence whose models another one has had takes everything 
   second.step(other);
   const std::vector<Token> context{0, 1, 2, 3};
   first.resume(context, options);
-  CHECK(target.context().size() >= 10);  // the other one's
+  CHECK(target.context().size() >= 10);  // the other sequence's tokens
   while (!first.done()) first.step(rng);
   CHECK(copy(first.tokens()) == decoder.generate(context, options, twin).tokens);
 }
@@ -492,7 +493,7 @@ TEST_CASE("a context that cannot be resumed from leaves the sequence as it was")
   CHECK(sequence.tokens().size() == 20);
 }
 
-TEST_CASE("the context does not move while a drafter may hold views of it") {
+TEST_CASE("the context does not move in memory while a drafter may hold views of it") {
   std::mt19937_64 seed{13};
   Script script;
   Decoder decoder = scripted(LoopModel::random(4, 2, seed), LoopModel::random(4, 2, seed), script);
@@ -504,7 +505,7 @@ TEST_CASE("the context does not move while a drafter may hold views of it") {
   }
 }
 
-TEST_CASE("each moment of a step is in one time, and times add up") {
+TEST_CASE("each moment of a step is counted in one time, and times add up") {
   using std::chrono::milliseconds;
   std::mt19937_64 seed{14};
   Script script{.draft_nap = milliseconds{20}, .verifier_nap = milliseconds{20}};
@@ -551,7 +552,7 @@ TEST_CASE("a generation's statistics are consistent, times included") {
 
 namespace {
 
-// The logits of a table, as an engine has them.
+// A table's rows as logits, as an engine has them.
 struct LogitsOfTable {
   TableModel<double> table;
   Eigen::MatrixXd logits = {};
@@ -569,7 +570,7 @@ struct LogitsOfTable {
 
 namespace {
 
-// One target call by hand, as the feed says, on the model of a test.
+// One target call by hand on a test's model, as the feed asks.
 template <class S>
 std::span<const Token> half_steps(S& sequence, LoopModel& engine, std::mt19937_64& rng) {
   const Feed feed = sequence.propose(rng);
@@ -580,7 +581,7 @@ std::span<const Token> half_steps(S& sequence, LoopModel& engine, std::mt19937_6
   return emitted;
 }
 
-// A decoder whose target is called by the test.
+// A decoder with a target that the test calls.
 using Outside = SpecDec<ExternalTarget, ScriptedDrafter, ScriptedRule>;
 Outside outside(const LoopModel& small, Script& script) {
   return Outside{ExternalTarget{small.vocab_size()},
@@ -588,7 +589,7 @@ Outside outside(const LoopModel& small, Script& script) {
                  {{}, &script}};
 }
 
-// A model of its own over the table of another.
+// A separate model over the same table.
 LoopModel twin(const LoopModel& model) { return LoopModel(model.table()); }
 
 std::vector<Token> finish(auto& sequence, std::mt19937_64& rng) {
@@ -598,7 +599,7 @@ std::vector<Token> finish(auto& sequence, std::mt19937_64& rng) {
 
 }  // namespace
 
-TEST_CASE("sequences side by side, in calls of the engine, write what each writes alone") {
+TEST_CASE("sequences side by side, with calls made by the engine, write what each writes alone") {
   std::mt19937_64 seed{21};
   LoopModel target = LoopModel::random(4, 3, seed), small = LoopModel::random(4, 3, seed);
   Script script;
@@ -654,7 +655,8 @@ TEST_CASE("a proposal that is never accepted is forgotten") {
   LoopModel target = LoopModel::random(4, 3, seed), small = LoopModel::random(4, 3, seed);
   Script script;
   Outside decoder = outside(small, script);
-  // Both models of a lost proposal are where they were, so a retry with the same numbers is the same proposal.
+  // Both models are back where they were before the lost proposal. So a retry with equal random numbers makes the same
+  // proposal.
   std::mt19937_64 rng{1};
   auto sequence = decoder.start(prompt, {.max_new_tokens = 40, .gamma = 3});
   while (!sequence.done()) {
@@ -670,7 +672,7 @@ TEST_CASE("a proposal that is never accepted is forgotten") {
   CHECK(sequence.stats().target_calls + sequence.stats().accepted == 40);
 }
 
-TEST_CASE("a target is fed with token 0 in place of drafted ones that it does not know") {
+TEST_CASE("a target is fed token 0 in place of drafted tokens that it does not know") {
   Script script;
   const LoopModel small(TableModel<>::context_free(Eigen::RowVector4d(0, 0, 0, 1)));
   Outside decoder{ExternalTarget{2}, ScriptedDrafter{ModelDrafter{LoopModel(small)}, &script}, {{}, &script}};
@@ -679,7 +681,7 @@ TEST_CASE("a target is fed with token 0 in place of drafted ones that it does no
   CHECK(copy(sequence.propose(rng).tokens) == std::vector<Token>{0, 1, 0, 0, 0});
 }
 
-TEST_CASE("half steps out of place are errors that lose nothing") {
+TEST_CASE("half steps out of order are errors that lose nothing") {
   std::mt19937_64 seed{23};
   LoopModel target = LoopModel::random(4, 3, seed), small = LoopModel::random(4, 3, seed);
   Script script;
@@ -694,7 +696,7 @@ TEST_CASE("half steps out of place are errors that lose nothing") {
   sequence.propose(rng);
   CHECK(message_of([&] { sequence.accept(rows.topRows(3), rng); }) ==
         "specdec: target has 3 rows, expected gamma + 1 = 4");
-  CHECK_FALSE(complaint([&] { sequence.accept(rows, rng); }).empty());  // that proposal is over
+  CHECK_FALSE(complaint([&] { sequence.accept(rows, rng); }).empty());  // that proposal is no longer open
   sequence.propose(rng);
   RowMajor<double> wide = RowMajor<double>::Zero(4, 9);
   wide.col(8).setConstant(1);
@@ -723,7 +725,7 @@ TEST_CASE("half steps out of place are errors that lose nothing") {
 
 namespace {
 
-// Holds the loop to what a drafter is promised: the context it is shown extends what survived of what it had drafted.
+// Checks what the loop promises a drafter: the context that it is shown extends what survived of its last draft.
 struct Particular {
   Index held = 0;
   std::vector<Token> tokens = {};
@@ -738,7 +740,7 @@ struct Particular {
 
 }  // namespace
 
-TEST_CASE("a drafter hears of it that its proposal got lost") {
+TEST_CASE("a drafter is told when its proposal was lost") {
   SpecDec decoder{ExternalTarget{.vocabulary = 4}, Particular{}};
   const RowMajor<double> rows = RowMajor<double>::Constant(4, 4, 0.25);
   std::mt19937_64 rng{1};
@@ -752,7 +754,7 @@ TEST_CASE("a drafter hears of it that its proposal got lost") {
   }
 }
 
-TEST_CASE("what a rule remembers stays where a text is taken up as it was, and nowhere else") {
+TEST_CASE("a rule's memory is kept when a text is resumed unchanged, and only then") {
   std::mt19937_64 seed{30};
   SpecDec decoder{LoopModel::random(4, 3, seed), ModelDrafter{LoopModel::random(4, 3, seed)},
                   GreedyBlockVerifier{}};
@@ -773,7 +775,7 @@ TEST_CASE("what a rule remembers stays where a text is taken up as it was, and n
   CHECK(sequence.verifier() == GreedyBlockVerifier{});
 }
 
-TEST_CASE("stepping and half steps may take turns") {
+TEST_CASE("step() and half steps may take turns") {
   std::mt19937_64 seed{24};
   LoopModel target = LoopModel::random(4, 3, seed), small = LoopModel::random(4, 3, seed);
   Script script;
@@ -788,7 +790,7 @@ TEST_CASE("stepping and half steps may take turns") {
   CHECK(copy(sequence.tokens()) == expected);
 }
 
-TEST_CASE("a context that the caller has filled is taken over") {
+TEST_CASE("a context that the caller has filled is used as it is") {
   std::mt19937_64 seed{25};
   LoopModel target = LoopModel::random(4, 3, seed), small = LoopModel::random(4, 3, seed);
   Script script;
@@ -831,7 +833,7 @@ TEST_CASE("a context that the caller has filled is taken over") {
   CHECK(message_of([&] {
           hooked.start(text, options, {.cached = 3});
         }).starts_with("specdec: cached = 3, but the target keeps a context of its own"));
-  // What the caller had put there may be more than the ids say (an image, say): it is not made up again.
+  // The caller's context may hold more than the ids say (an image, say), so the loop does not feed it again.
   auto filled = decoder.start(text, options, {.cached = 3});
   auto other = decoder.start(prompt, options);
   other.step(rng);
@@ -871,14 +873,14 @@ TEST_CASE("copies of a sequence go on independently") {
   target.fed() = 0;
   auto to = std::move(moved);
   to.step(c);
-  CHECK(target.fed() <= 4);  // nothing is taken in again
+  CHECK(target.fed() <= 4);  // no token is fed twice
   CHECK(finish(to, c) == decoder.generate(prompt, options, c_alone).tokens);
 
   auto proposed = decoder.start(prompt, options);
   proposed.propose(c);
   auto twice = proposed;
   const RowMajor<double> rows = RowMajor<double>::Constant(4, 4, 0.25);
-  CHECK_THROWS_AS(twice.accept(rows, c), std::logic_error);  // what was drafted, was drafted once
+  CHECK_THROWS_AS(twice.accept(rows, c), std::logic_error);  // a draft is drawn once, so it is accepted once
   proposed.accept(rows, c);
   CHECK(proposed.stats().target_calls == 1);
 }
@@ -921,7 +923,7 @@ TEST_CASE("decoders that refer to one target, or to one drafter, may take turns"
   }
 }
 
-TEST_CASE("wrappers held by value know that they share what they wrap") {
+TEST_CASE("wrappers held by value know that they share the model that they wrap") {
   std::mt19937_64 seed{33};
   const auto table = TableModel<>::random(4, 3, seed), small = TableModel<>::random(4, 3, seed);
   const Options options{.max_new_tokens = 20, .gamma = 3};
@@ -941,7 +943,7 @@ TEST_CASE("wrappers held by value know that they share what they wrap") {
   SpecDec itself{ProcessedModel{engine, plain}, ModelDrafter{ProcessedModel{engine, plain}}};
   CHECK_THROWS_AS(itself.generate(prompt, options, a), std::logic_error);
 
-  // Drafters that overwrite what others have drafted: the proposal is lost, and says so.
+  // Drafters that overwrite each other's drafts: the overwritten proposal is lost, and accept() says so.
   const auto overwritten = [&](auto& left, auto& right) {
     auto one = left.start(prompt, options), other = right.start(prompt, options);
     std::mt19937_64 rng{3};
@@ -974,7 +976,7 @@ TEST_CASE("wrappers held by value know that they share what they wrap") {
   }
 }
 
-TEST_CASE("who steps on a target that is also called by hand feeds it anew") {
+TEST_CASE("a step on a target that is also called by hand feeds the target anew") {
   std::mt19937_64 seed{34};
   LoopModel target = LoopModel::random(4, 3, seed), small = LoopModel::random(4, 3, seed);
   const Options options{.max_new_tokens = 24, .gamma = 3};
@@ -987,7 +989,7 @@ TEST_CASE("who steps on a target that is also called by hand feeds it anew") {
   while (!x.done()) {
     x.step(a);
     const Feed feed = y.propose(b);
-    target.truncate(0);  // the caller's own business: all of the text again
+    target.truncate(0);  // the caller feeds all of its text again
     const std::vector<Token> text = copy(y.context().first(static_cast<std::size_t>(feed.from)));
     if (!text.empty()) target.forward(text, 1);
     if (feed.rows > 0) y.accept(target.forward(feed.tokens, feed.rows), b);
@@ -997,7 +999,7 @@ TEST_CASE("who steps on a target that is also called by hand feeds it anew") {
 
 namespace {
 
-// Refers to a drafter, and says so.
+// Refers to a drafter, and declares it.
 struct Pointing {
   ModelDrafter<LoopModel>* drafter;
   auto draft(std::span<const Token> context, Index gamma, auto& chance) {
@@ -1007,13 +1009,14 @@ struct Pointing {
   std::vector<const void*> identities() const { return specdec::identities(*drafter); }
 };
 
-// What the first of two decoders says whose second has used what they share in between.
+// The error message of a first decoder after a second one has used the part that they share.
 std::string said_after_the_other(auto& first_decoder, const auto& use_the_other) {
   const Eigen::MatrixXd rows = Eigen::MatrixXd::Constant(4, 4, 0.25);
   std::mt19937_64 rng{1};
   auto first = first_decoder.start(prompt, {.gamma = 3});
   const auto judge = [&](const Feed& feed) { first.accept(rows.topRows(feed.rows).eval(), rng); };
-  CHECK(message_of<std::logic_error>([&] { judge(first.propose(rng)); }).empty());  // alone
+  // No error when used alone.
+  CHECK(message_of<std::logic_error>([&] { judge(first.propose(rng)); }).empty());
   const Feed feed = first.propose(rng);
   use_the_other(rng);
   return message_of<std::logic_error>([&] { judge(feed); });
@@ -1021,7 +1024,7 @@ std::string said_after_the_other(auto& first_decoder, const auto& use_the_other)
 
 }  // namespace
 
-TEST_CASE("a proposal does not outlive the use of anything that it stands on") {
+TEST_CASE("a proposal is lost when another user touches anything that it depends on") {
   std::mt19937_64 seed{28};
   const auto table = TableModel<>::random(4, 3, seed);
   const ExternalTarget outside{.vocabulary = 4};
@@ -1052,7 +1055,7 @@ TEST_CASE("a proposal does not outlive the use of anything that it stands on") {
   SpecDec other{outside, ModelDrafter{ProcessedModel{logits, Chain{Temperature{0.5}}}}};
   CHECK(said_after_the_other(one, propose(other)).starts_with(lost));
 
-  // Any member of a chain, in whatever order, and under an audit.
+  // Any member of a chain, in any order, also under an audit.
   ModelDrafter drafter{TableModel<>(table)};
   PromptLookupDrafter lookup;
   SpecDec chained{outside, FallbackDrafter{lookup, drafter}};
@@ -1066,13 +1069,13 @@ TEST_CASE("a proposal does not outlive the use of anything that it stands on") {
   CHECK(said_after_the_other(audited, propose(turned)).starts_with(lost));
   CHECK(said_after_the_other(alone, propose(looking)).empty());
 
-  // A drafter of somebody else that points at one.
+  // A user's drafter that points at another drafter.
   ModelDrafter pointed{LoopModel::random(4, 3, seed)};
   SpecDec a{outside, Pointing{&pointed}}, b{outside, Pointing{&pointed}};
   CHECK(said_after_the_other(a, propose(b)).starts_with(lost));
 }
 
-TEST_CASE("a target's rows over fewer tokens than it has are another model's") {
+TEST_CASE("target rows over fewer tokens than the target's vocabulary are refused") {
   SpecDec decoder{ExternalTarget{.vocabulary = 3}, NoDrafter{}};
   auto sequence = decoder.start(prompt, {});
   std::mt19937_64 rng{1};
@@ -1086,11 +1089,11 @@ TEST_CASE("a target's rows over fewer tokens than it has are another model's") {
   CHECK(accept(3).empty());
 }
 
-TEST_CASE("a sequence that was moved away has no tokens") {
+TEST_CASE("a sequence that was moved from has no tokens") {
   SpecDec decoder{ExternalTarget{.vocabulary = 3}, NoDrafter{}};
   auto sequence = decoder.start(prompt, {});
   const auto moved = std::move(sequence);
-  CHECK(sequence.tokens().empty());  // NOLINT: that is the point
+  CHECK(sequence.tokens().empty());  // NOLINT: use after move is intended
   CHECK(moved.context().size() == prompt.size());
 }
 
@@ -1109,7 +1112,7 @@ static_assert(!std::is_copy_assignable_v<Decoder> && !std::is_move_assignable_v<
 
 // ---- What a verifier remembers ----
 
-TEST_CASE("a failure behind the verdict does not bend the law of a rule that remembers") {
+TEST_CASE("a failure after the verdict does not bend the law of a rule that remembers") {
   std::mt19937_64 seed{4};
   LoopModel target = LoopModel::random(2, 2, seed);
   Script script;
@@ -1122,7 +1125,7 @@ TEST_CASE("a failure behind the verdict does not bend the law of a rule that rem
 
 namespace {
 
-// Greedy block verification by somebody who did not say that it remembers.
+// A user's greedy block verification that does not declare that it remembers.
 struct Unsaid {
   GreedyBlockVerifier rule = {};
   Script* script = nullptr;
@@ -1137,7 +1140,7 @@ struct Unsaid {
 
 }  // namespace
 
-TEST_CASE("a rule that does not say that it remembers is restored after a failure") {
+TEST_CASE("a rule that does not declare that it remembers is restored after a failure, too") {
   std::mt19937_64 seed{4};
   LoopModel target = LoopModel::random(2, 2, seed);
   Script script;
@@ -1150,7 +1153,7 @@ TEST_CASE("a rule that does not say that it remembers is restored after a failur
 }
 
 TEST_CASE(
-    "a text resumed between steps keeps what its verifier remembers; one that had ended starts afresh") {
+    "a text resumed between steps keeps what its verifier remembers; a text that had ended starts afresh") {
   std::mt19937_64 seed{30};
   LoopModel target = LoopModel::random(2, 2, seed);
   Script script;
@@ -1177,7 +1180,7 @@ TEST_CASE(
     by_budget[copy(sequence.context().subspan(2))] += chance.probability();
   });
   CHECK(largest_difference(by_budget, expected).size < 1e-12);
-  // After a stop token: the law of the text that it ended, and of what the target writes behind that.
+  // After a stop token: the expected law is that of the text up to the stop, times that of the target's text after it.
   const Options first{.max_new_tokens = 3, .gamma = 3, .stop_tokens = {1}};
   const Options then{.max_new_tokens = 2, .gamma = 3};
   Law by_stop, both;
@@ -1227,7 +1230,7 @@ TEST_CASE("stop tokens and results have ids of any width") {
 
 namespace {
 
-// A drafter that knows three tokens, whatever they may be.
+// A drafter with three tokens.
 struct ThreeTokens {
   std::vector<Token> tokens = {1, 0, 1};
   Draft<OneHotRows> draft(std::span<const Token>, Index gamma, auto&) {
@@ -1247,7 +1250,8 @@ struct Falling {
 }  // namespace
 
 TEST_CASE(
-    "unlimited leaves the draft to the policy, the budget and the context; without them it is an error") {
+    "with unlimited, the policy, the budget or the context bounds the draft; without any bound it is an "
+    "error") {
   const Eigen::MatrixXd rows = Eigen::MatrixXd::Constant(4, 2, 0.5);
   const auto drafted = [&](Index context, Options options, auto length) {
     SpecDec decoder{ExternalTarget{.vocabulary = 2, .context = context}, ThreeTokens{}, BlockVerifier{},
@@ -1277,22 +1281,22 @@ TEST_CASE(
         "length nor max_new_tokens = 9223372036854775807 nor the target's context");
 }
 
-TEST_CASE("a draft length is asked once for a step, by draft_limits() if this is called first") {
+TEST_CASE("a draft length is asked once a step, by draft_limits() if that is called first") {
   const Eigen::MatrixXd rows = Eigen::MatrixXd::Constant(4, 2, 0.5);
   const Options options{.max_new_tokens = 10, .gamma = 8};
   std::mt19937_64 rng{1};
   SpecDec decoder{ExternalTarget{.vocabulary = 2}, ThreeTokens{}, BlockVerifier{}, Falling{4}};
   auto sequence = decoder.start(prompt, options);
   CHECK(sequence.draft_limits().nodes == 4);
-  CHECK(sequence.draft_limits().depth == 4);  // the same answer
+  CHECK(sequence.draft_limits().depth == 4);  // the answer is not asked for twice
   CHECK(sequence.propose(rng).rows == 1 + 3);
-  CHECK(sequence.propose(rng).rows == 1 + 3);  // it still holds where a step is tried again
+  CHECK(sequence.propose(rng).rows == 1 + 3);  // the answer still holds when the step is tried again
   CHECK_THROWS(sequence.accept(rows.topRows(1), rng));
   CHECK(sequence.draft_limits().nodes == 4);
   CHECK(sequence.propose(rng).rows == 1 + 3);
-  CHECK(sequence.draft_limits().nodes == 4);  // while the proposal stands
+  CHECK(sequence.draft_limits().nodes == 4);  // the answer holds while the proposal is open
   CHECK_FALSE(sequence.accept(rows, rng).empty());
-  CHECK(sequence.draft_limits().nodes == 3);  // that answer was about a text that has gone on
+  CHECK(sequence.draft_limits().nodes == 3);  // the text has gone on, so the length is asked anew
   CHECK(sequence.propose(rng).rows == 1 + 3);
   CHECK_FALSE(sequence.accept(rows, rng).empty());
   CHECK(sequence.propose(rng).rows == 1 + 2);
@@ -1304,7 +1308,7 @@ TEST_CASE("a draft length is asked once for a step, by draft_limits() if this is
   CHECK(resumed.propose(rng).rows == 1 + 1);
 }
 
-TEST_CASE("what targets say of their size is looked at") {
+TEST_CASE("the sizes that targets report are checked") {
   const auto complaint = [](Index vocabulary, Index context) {
     SpecDec decoder{ExternalTarget{.vocabulary = vocabulary, .context = context}, NoDrafter{}};
     return message_of([&] { decoder.start(prompt, {}); });
@@ -1323,14 +1327,14 @@ TEST_CASE("what targets say of their size is looked at") {
   CHECK(context_size(Unsigned{std::numeric_limits<std::uint64_t>::max()}) == unlimited);
 }
 
-TEST_CASE("a sequence that was moved away is done, and may be resumed") {
+TEST_CASE("a sequence that was moved from is done, and may be resumed") {
   std::mt19937_64 seed{41}, rng{1};
   Script script;
   Decoder decoder = scripted(LoopModel::random(2, 2, seed), LoopModel::random(2, 2, seed), script);
   auto sequence = decoder.start(prompt, {.max_new_tokens = 20, .gamma = 2});
   sequence.step(rng);
   auto moved = std::move(sequence);
-  CHECK(sequence.done());  // NOLINT: that is the point
+  CHECK(sequence.done());  // NOLINT: use after move is intended
   CHECK(sequence.step(rng).empty());
   CHECK(sequence.propose(rng).rows == 0);
   CHECK(sequence.generate(rng).tokens.empty());
@@ -1340,7 +1344,7 @@ TEST_CASE("a sequence that was moved away is done, and may be resumed") {
   CHECK(moved.generate(rng).tokens.size() == 20);
 }
 
-// What a temporary shows would be gone with it.
+// What a temporary shows would not outlive it.
 template <class S>
 concept ShowsWhatIsGone =
     requires(S&& s) { std::forward<S>(s).tokens(); } || requires(S&& s) { std::forward<S>(s).context(); } ||
@@ -1357,7 +1361,7 @@ template <class T>
 concept ShowsIds = requires(T&& t) { std::forward<T>(t).ids(); };
 static_assert(ShowsIds<const StopTokens&> && !ShowsIds<StopTokens>);
 
-TEST_CASE("ids that the type asked for does not hold are named") {
+TEST_CASE("ids that do not fit in the requested type are named in the error") {
   const Result result{.tokens = {1, 127, 128}, .stats = {}};
   CHECK(result.ids<std::int16_t>() == std::vector<std::int16_t>{1, 127, 128});
   CHECK(result.ids<std::uint8_t>() == std::vector<std::uint8_t>{1, 127, 128});

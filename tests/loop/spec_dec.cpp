@@ -24,9 +24,9 @@ using namespace support;
 
 namespace {
 
-// Records what it is asked for, checks that it is fed consistently, and is never to be fed past its context.
-// The one model of this file, so that the loop is compiled for one. Copies share what they hold: a test can
-// look into a model that it gave away.
+// Records what it is asked for, checks that it is fed consistently, and must never be fed past its context. It is the
+// one model of this file, so that the loop is compiled once. Copies share their state, so a test can inspect a model
+// that it gave away.
 class RecordingModel {
  public:
   explicit RecordingModel(TableModel<> table, Index most = std::numeric_limits<Index>::max())
@@ -66,7 +66,7 @@ RecordingModel successor(Index vocab_size, Index step) {
   return RecordingModel(TableModel<>(table, 1));
 }
 
-// Any rule, on copies of the rows; it may need longer drafts.
+// Any rule, on copies of the rows. It may need longer drafts.
 struct ByHand {
   AnyVerifier rule;
   Index needs = 0;
@@ -80,14 +80,15 @@ const std::vector<Token> prompt{0, 1, 2};
 
 }  // namespace
 
-TEST_CASE("a prompt of 64-bit ids is a prompt") {
+TEST_CASE("a prompt may have 64-bit ids") {
   auto target = random_model(1);
   SpecDec decoder{target, ModelDrafter{random_model(2)}, BlockVerifier{}};
   const Options options{.max_new_tokens = 20, .gamma = 3};
   const std::vector<std::int64_t> wide(prompt.begin(), prompt.end());
   std::mt19937_64 rng{5}, same{5};
   CHECK(decoder.generate(wide, options, rng).tokens == decoder.generate(prompt, options, same).tokens);
-  const std::vector<std::int64_t> beyond{0, (std::int64_t{1} << 32) + 1};  // 1, if it were cut to 32 bits
+  // Would be 1 if it were cut to 32 bits.
+  const std::vector<std::int64_t> beyond{0, (std::int64_t{1} << 32) + 1};
   CHECK(message_of([&] { decoder.generate(beyond, options, rng); }) ==
         "specdec: prompt[1] = 4294967297 is outside the vocabulary 0..2");
   CHECK(message_of([&] { autoregressive(target, beyond, options, rng); }) ==
@@ -108,8 +109,7 @@ TEST_CASE("lvalue models are referred to, rvalues moved in") {
   CHECK_FALSE(target.calls.empty());
 }
 
-TEST_CASE(
-    "the first target call takes the prompt and the draft, and asks for no row of the prompt but the last") {
+TEST_CASE("the first target call feeds the prompt and the draft, and asks for no prompt row but the last") {
   auto target = random_model(1);
   SpecDec decoder{target, ModelDrafter{random_model(2)}};
   std::mt19937_64 rng{1};
@@ -118,13 +118,13 @@ TEST_CASE(
   CHECK(target.calls[0].tokens.size() == 3 + 4);
   CHECK(std::equal(prompt.begin(), prompt.end(), target.calls[0].tokens.begin()));
   CHECK(target.calls[0].rows == 5);
-  for (std::size_t i = 1; i < target.calls.size(); ++i) {  // Y in front of the next draft
+  for (std::size_t i = 1; i < target.calls.size(); ++i) {  // Y precedes the next draft
     CHECK(static_cast<Index>(target.calls[i].tokens.size()) == target.calls[i].rows);
     CHECK(target.calls[i].rows <= 5);
   }
 }
 
-TEST_CASE("after a generation both contexts hold just the tokens that survived") {
+TEST_CASE("after a generation both contexts hold exactly the tokens that survived") {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     auto target = random_model(seed);
     auto small = random_model(seed + 100);
@@ -142,7 +142,8 @@ TEST_CASE("after a generation both contexts hold just the tokens that survived")
   }
 }
 
-TEST_CASE("a perfect drafter: gamma + 1 tokens a call, and the catch-up after full acceptance") {
+TEST_CASE(
+    "a perfect drafter gives gamma + 1 tokens a call, and is fed its last token after full acceptance") {
   auto target = successor(5, 1);
   SpecDec decoder{target, ModelDrafter{successor(5, 1)}};
   std::mt19937_64 rng{1};
@@ -153,7 +154,7 @@ TEST_CASE("a perfect drafter: gamma + 1 tokens a call, and the catch-up after fu
   for (std::size_t i = 0; i < 20; ++i) CHECK(r.tokens[i] == static_cast<Token>((3 + i) % 5));
 }
 
-TEST_CASE("a hopeless drafter: one right token a call") {
+TEST_CASE("a hopeless drafter gives one correct token a call") {
   auto target = successor(5, 1);
   SpecDec decoder{target, ModelDrafter{successor(5, 2)}};
   std::mt19937_64 rng{1};
@@ -163,7 +164,7 @@ TEST_CASE("a hopeless drafter: one right token a call") {
   CHECK(r.stats.accepted == 0);
 }
 
-TEST_CASE("the budget is met exactly, and no more is drafted than can be emitted") {
+TEST_CASE("the budget is met exactly, and no more tokens are drafted than can be emitted") {
   for (const Index budget : {0, 1, 2, 5, 6, 7, 23})
     for (const Index gamma : {0, 1, 4, 50}) {
       auto target = random_model(5);
@@ -176,13 +177,13 @@ TEST_CASE("the budget is met exactly, and no more is drafted than can be emitted
       Index emitted = 0;
       for (const auto& call : target.calls) {
         CHECK(call.rows - 1 <= std::min(gamma, budget - emitted - 1));
-        ++emitted;  // at least
+        ++emitted;  // at least one token
       }
       if (budget == 0) CHECK(target.calls.empty());
     }
 }
 
-TEST_CASE("a verifier gets the draft length it needs, even past gamma and the budget") {
+TEST_CASE("a verifier gets the draft length that it needs, even beyond gamma and the budget") {
   SpecDec decoder{successor(5, 1), ModelDrafter{successor(5, 1)}, ByHand{{TokenVerifier{}}, 3}};
   std::mt19937_64 rng{1};
   const Result r = decoder.generate(prompt, {.max_new_tokens = 2, .gamma = 1}, rng);
@@ -192,7 +193,7 @@ TEST_CASE("a verifier gets the draft length it needs, even past gamma and the bu
   CHECK(r.stats.emitted == 2);
 }
 
-TEST_CASE("a full context ends the output, and no more is drafted than the target can take in") {
+TEST_CASE("a full context ends the output, and no more is drafted than the target's context can hold") {
   std::mt19937_64 seed{3};
   const auto table = TableModel<>::random(3, 2, seed), small = TableModel<>::random(3, 2, seed);
   for (const AnyVerifier& verifier : sampling_rules)
@@ -206,7 +207,7 @@ TEST_CASE("a full context ends the output, and no more is drafted than the targe
           const Result r = decoder.generate(prompt, {.max_new_tokens = 1000, .gamma = gamma}, rng);
           CHECK(r.stop_reason == StopReason::context);
           CHECK(std::ssize(prompt) + std::ssize(r.tokens) ==
-                room + 1);  // all are in the context but the last
+                room + 1);  // all tokens but the last are in the context
           const Result exact = decoder.generate(prompt, {.max_new_tokens = room - 2, .gamma = gamma}, rng);
           CHECK(exact.tokens.size() == r.tokens.size());
           CHECK(exact.stop_reason == StopReason::length);
@@ -220,7 +221,7 @@ TEST_CASE("a full context ends the output, and no more is drafted than the targe
         "specdec: prompt has 3 tokens, but the target's context holds 2");
 }
 
-TEST_CASE("a full context does not bend the law of what comes before it") {
+TEST_CASE("a full context does not bend the law of the text before it") {
   std::mt19937_64 seed{5};
   const auto table = TableModel<>::random(2, 2, seed), small = TableModel<>::random(2, 2, seed);
   const std::vector<Token> start{0};
@@ -234,7 +235,7 @@ TEST_CASE("a full context does not bend the law of what comes before it") {
     }
 }
 
-TEST_CASE("a stop token inside an accepted block ends the output there") {
+TEST_CASE("a stop token within the accepted tokens ends the output there") {
   auto target = successor(10, 1);
   auto small = successor(10, 1);
   SpecDec decoder{target, ModelDrafter{RecordingModel(small)}};
@@ -259,7 +260,7 @@ TEST_CASE("a stop token inside an accepted block ends the output there") {
   }
 }
 
-TEST_CASE("of several stop tokens the first that comes counts") {
+TEST_CASE("the first stop token that appears ends the output") {
   SpecDec decoder{successor(10, 1), ModelDrafter{successor(10, 1)}};
   std::mt19937_64 rng{1};
   const Result r = decoder.generate(std::vector<Token>{0},
@@ -267,7 +268,7 @@ TEST_CASE("of several stop tokens the first that comes counts") {
   CHECK(r.tokens == std::vector<Token>{1, 2, 3});
 }
 
-TEST_CASE("the callback sees every token once, in steps, and may stop the generation") {
+TEST_CASE("the callback sees every token once, step by step, and may stop the generation") {
   SpecDec decoder{random_model(1), ModelDrafter{random_model(2)}};
   std::mt19937_64 rng{1};
   std::vector<Token> seen;
@@ -307,7 +308,7 @@ TEST_CASE("one decoder serves many generations, each fresh: a seed gives its tex
   CHECK(run(2) == second);
 }
 
-TEST_CASE("autoregressive is the loop without drafts, and greedy with ArgmaxVerifier") {
+TEST_CASE("autoregressive() is the loop without drafts, and is greedy with ArgmaxVerifier") {
   auto target = random_model(3);
   std::mt19937_64 rng{1};
   const Result r = autoregressive(target, prompt, {.max_new_tokens = 12, .gamma = 9}, rng);
@@ -316,7 +317,7 @@ TEST_CASE("autoregressive is the loop without drafts, and greedy with ArgmaxVeri
   CHECK(r.stats.drafted == 0);
   CHECK(r.stats.block_efficiency() == 1);
   CHECK(r.stats.accepted_fraction() == 0);
-  CHECK(r.stats.asked_by_position.empty());  // nobody was asked for a draft
+  CHECK(r.stats.asked_by_position.empty());  // no draft was asked for
   CHECK(r.stats.draft_cost.sizes() == 0);
 
   // The oracle decodes by itself, from the model's rows.
@@ -339,7 +340,7 @@ TEST_CASE("autoregressive is the loop without drafts, and greedy with ArgmaxVeri
   CHECK(stopped.tokens.size() == 3);
 }
 
-TEST_CASE("bad requests are named, before any model is called") {
+TEST_CASE("bad requests are named in the error before any model is called") {
   auto target = random_model(1);
   SpecDec decoder{target, ModelDrafter{random_model(2)}};
   std::mt19937_64 rng{1};

@@ -1,4 +1,4 @@
-// A step by hand: what is offered is accepted once, or taken back.
+// A step by hand: an offered draft is accepted once, or withdrawn.
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
@@ -20,7 +20,7 @@ namespace {
 const std::vector<Token> prompt{0, 1};
 const Options options{.max_new_tokens = 12, .gamma = 2};
 
-// A text, its target and its drafter, in an engine's hands.
+// A text with its target and drafter, as an engine holds them.
 struct Engine {
   std::mt19937_64 rng{3};
   TableModel<> target;
@@ -60,7 +60,7 @@ TEST_CASE("an engine that offers, feeds and accepts writes what a decoder writes
   CHECK(engine.step.stats().target_calls == expected.stats.target_calls);
 }
 
-TEST_CASE("nothing is accepted that is not offered, and nothing twice", "[loop][errors]") {
+TEST_CASE("only an offered draft can be accepted, and only once", "[loop][errors]") {
   Engine engine;
   RandomChance chance(engine.rng);
   const auto draft = engine.draft();

@@ -13,7 +13,7 @@ using namespace specdec;
 
 namespace {
 
-// Tokens are bytes, and a few are more.
+// A token is one byte; a few tokens are several bytes.
 std::string bytes(Token x) {
   return x < 256 ? std::string(1, static_cast<char>(x)) : x == 256 ? "\xe2\x82" : "stop";
 }
@@ -24,7 +24,7 @@ std::vector<Token> tokens_of(std::string_view text) {
   return tokens;
 }
 
-// Whether it ends with a whole character, by decoding all of it.
+// Whether the text ends with a whole character, found by decoding all of it.
 bool is_whole(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
@@ -36,7 +36,7 @@ bool is_whole(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("A stream shows whole characters only, nothing of a stop string, and all else") {
+TEST_CASE("A stream shows only whole characters, nothing of a stop string, and everything else") {
   const std::string text = "na\xc3\xafve \xe2\x82\xac s \xf0\x9f\x90\x8b sto st stop \xe2\x82\xac behind";
   const std::string shown = text.substr(0, text.find("stop"));
   std::mt19937_64 rng{1};
@@ -50,7 +50,7 @@ TEST_CASE("A stream shows whole characters only, nothing of a stop string, and a
       at += count;
       REQUIRE(shown.starts_with(seen));
       REQUIRE(is_whole(seen));
-      const std::string all = text.substr(0, at);  // what is sure by now
+      const std::string all = text.substr(0, at);  // the part that is final by now
       if (all.size() < shown.size() && is_whole(all) && all.back() == ' ') REQUIRE(seen == all);
     }
     CHECK(stream.stopped());
@@ -59,16 +59,16 @@ TEST_CASE("A stream shows whole characters only, nothing of a stop string, and a
   }
 }
 
-TEST_CASE("What was held back comes with the end, and bytes that are no text are not held for ever") {
+TEST_CASE("Bytes held back are shown at the end, and bytes that are not valid text are not held for ever") {
   TextStream stream{bytes, Options{.stop_strings = {{"stop"}, bytes}}};
   const auto push = [&](std::vector<Token> tokens) { return std::string(stream.push(tokens)); };
   CHECK(push({'a', 's', 't'}) == "a");
-  CHECK(push({'x', 256}) == "stx");  // two of three bytes
+  CHECK(push({'x', 256}) == "stx");  // two of the three bytes of a character
   CHECK(push({0xac}) == "\xe2\x82\xac");
   CHECK(push({0xff, 0xac}) == "\xff\xac");
-  CHECK(push({0xc0}) == "\xc0");  // no character begins with it
+  CHECK(push({0xc0}) == "\xc0");  // no character begins with this byte
   CHECK(push({0xc3}).empty());
-  CHECK(push({'s'}) == "\xc3");  // it will not be completed
+  CHECK(push({'s'}) == "\xc3");  // this byte can no longer begin a character
   CHECK(stream.finish() == "s");
   CHECK(stream.finish().empty());
 
@@ -80,7 +80,7 @@ TEST_CASE("What was held back comes with the end, and bytes that are no text are
   CHECK(push({'a'}).empty());
 }
 
-TEST_CASE("A stop token ends a stream with its bytes, and finish() makes ready for another text") {
+TEST_CASE("A stop token ends a stream with its bytes, and finish() prepares it for another text") {
   const Options options{.stop_tokens = {257}, .stop_strings = {{"stop", "abc"}, bytes}};
   TextStream stream{bytes, options};
   const std::vector<Token> ended{'x', 257}, ab{'a', 'b'}, cd{'c', 'd'}, stops{'s', 't', 'o', 'p', 'x'};
@@ -88,17 +88,17 @@ TEST_CASE("A stop token ends a stream with its bytes, and finish() makes ready f
   CHECK(stream.finish().empty());
   const std::vector<Token> gone_on{'x', 257, 'y', 's', 't', 'o', 'p'};
   CHECK(stream.push(ab).empty());
-  CHECK(stream.push(gone_on) == "abxstop");  // all of it, and nothing that comes after the end
+  CHECK(stream.push(gone_on) == "abxstop");  // all bytes up to the end of the text, and nothing after it
   CHECK_FALSE(stream.stopped());
   CHECK(stream.push(stops).empty());
   CHECK_FALSE(stream.stopped());
   CHECK(stream.finish().empty());
   const std::vector<Token> at_once{'a', 'b', 257};
-  CHECK(stream.push(at_once) == "abstop");  // what may begin a stop string will not be completed
+  CHECK(stream.push(at_once) == "abstop");  // the beginning of a stop string that will not be completed
   CHECK(stream.finish().empty());
   CHECK(stream.push(ab).empty());
   CHECK(stream.finish() == "ab");
-  CHECK(stream.push(cd) == "cd");  // not the end of "abc", which the other text began
+  CHECK(stream.push(cd) == "cd");  // not the end of "abc", which began in the other text
   CHECK(stream.push(stops).empty());
   CHECK(stream.stopped());
   CHECK(stream.finish().empty());
@@ -124,7 +124,7 @@ TEST_CASE("A tokenizer that throws leaves a stream as it was") {
   broken = true;
   const std::vector<Token> tob{'t', 'o', 'b'}, top{'t', 'o', 'p'};
   CHECK_THROWS_AS(stream.push(tob), std::runtime_error);
-  CHECK(stream.push(top).empty());  // which completes the "s" of before
+  CHECK(stream.push(top).empty());  // completes the "s" from before
   CHECK(stream.stopped());
 }
 
