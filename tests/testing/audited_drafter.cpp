@@ -1,4 +1,4 @@
-// A drafter under audit drafts as it does without.
+// A drafter under audit drafts what it drafts without one.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -35,7 +35,7 @@ namespace {
 
 const std::vector<Token> prompt{3, 1, 4, 1, 5};
 
-// Throws at will, from its draft or from its row.
+// Throws on request, from its draft or from its row.
 struct Fragile {
   struct BrittleRow : OneHotRow {
     BrittleRow(Token token, bool brittle) : OneHotRow(token), breaks(brittle) {}
@@ -58,7 +58,7 @@ struct Fragile {
   void truncate(Index) {}
 };
 
-// Counts what reaches it.
+// Counts the calls that reach it.
 struct Observing : ModelDrafter<TableModel<>> {
   int observed = 0, lengths = 0;
   void observe(const auto& target_rows, std::span<const Token> drafted, std::span<const Index> parents,
@@ -81,7 +81,7 @@ concept EndsByRow = requires(D& drafter, std::mt19937_64& rng) {
   drafter.draft(std::span<const Token>(), DraftLimits{}, rng, [](const auto&, Index) { return true; });
 };
 
-// Counts what reaches it, where drafts are trees.
+// Counts the calls that reach it; its drafts are trees.
 struct ObservingTrees : ModelDrafter<TableModel<>, Tree<WithoutReplacement>> {
   int observed = 0, lengths = 0;
   void observe(const auto& target_rows, std::span<const Token> tokens, std::span<const Index> parents,
@@ -122,7 +122,7 @@ TEST_CASE("a throw leaves an audit as it was") {
   CHECK(audited.report());
 }
 
-TEST_CASE("a draft of the wrong shape is left to others to complain of") {
+TEST_CASE("an audit ignores a draft of the wrong shape, which the loop refuses") {
   const std::vector<Token> one{1}, two{1, 2};
   DraftAudit audit;
   audit.add(OneHotRows(one), two);
@@ -132,7 +132,7 @@ TEST_CASE("a draft of the wrong shape is left to others to complain of") {
 
 namespace {
 
-// A drafter, with an audit around it or without, as one type: the loop is compiled once.
+// A drafter with or without an audit, as one type, so that the loop is compiled once.
 struct MaybeAudited {
   bool audited;
   Observing drafter;
@@ -159,12 +159,12 @@ struct MaybeAudited {
 
 }  // namespace
 
-TEST_CASE("the audited text is the text, and what a drafter is told passes through its audit") {
+TEST_CASE("a drafter under audit gives the same text, and the audit passes on what the drafter is told") {
   std::mt19937_64 seed(5);
   auto target = TableModel<>::random(12, 2, seed);
   const auto small = TableModel<>::random(12, 2, seed);
   std::vector<std::vector<Token>> texts;
-  for (const double least : {0.0, 0.5}) {  // the drafter is asked by way of keep_drafting
+  for (const double least : {0.0, 0.5}) {  // here keep_drafting is passed on to the drafter
     const auto text = [&](MaybeAudited& drafter) {
       SpecDec decoder{target, drafter, BlockVerifier{}, ConfidentLength{least}};
       std::mt19937_64 rng(7);
@@ -183,7 +183,7 @@ TEST_CASE("the audited text is the text, and what a drafter is told passes throu
   CHECK(texts[0] != texts[1]);
 }
 
-TEST_CASE("trees are audited in the loop, which writes what it writes without") {
+TEST_CASE("trees are audited in the loop, and the loop writes what it writes without an audit") {
   std::mt19937_64 seed(6);
   auto target = TableModel<>::random(12, 2, seed);
   const auto small = TableModel<>::random(12, 2, seed);
@@ -205,7 +205,7 @@ TEST_CASE("trees are audited in the loop, which writes what it writes without") 
   CHECK(held.lengths == plain.lengths);
 }
 
-TEST_CASE("drafters of trees may be moved into their audit, and it into a decoder") {
+TEST_CASE("a drafter of trees may be moved into its audit, and the audit into a decoder") {
   std::mt19937_64 seed(6);
   auto target = TableModel<>::random(12, 2, seed), small = TableModel<>::random(12, 2, seed);
   const TreeShape shape = TreeShape::of_widths({2, 2});
@@ -214,7 +214,7 @@ TEST_CASE("drafters of trees may be moved into their audit, and it into a decode
   CHECK(decoder.generate(prompt, {.max_new_tokens = 30, .gamma = 6}, seed).tokens.size() == 30);
 }
 
-TEST_CASE("drafters that do not ask whether to go on are audited, too, and may be moved in") {
+TEST_CASE("drafters that do not ask keep_drafting are audited too, and may be moved in") {
   PromptLookupDrafter plain;
   AuditedDrafter audited{PromptLookupDrafter{}};
   std::mt19937_64 rng(7);

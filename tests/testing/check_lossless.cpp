@@ -1,4 +1,4 @@
-// The harness convicts wrong rules: each of these has been shipped by somebody.
+// The harness convicts wrong rules: somebody has shipped each of these mistakes.
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
@@ -25,7 +25,7 @@ using support::RowMajor;
 
 namespace {
 
-// What a rule sees, as the loop over table models shows it.
+// What a rule sees in the loop over table models.
 struct Seen : support::Seen {
   using support::Seen::Seen;
   Index gamma() const { return std::ssize(tokens); }
@@ -37,7 +37,7 @@ struct Seen : support::Seen {
   }
 };
 
-// Block verification with one place where it may go wrong.
+// Block verification that can go wrong in one place.
 enum class Mistake {
   none,
   unclipped,
@@ -62,7 +62,7 @@ Verdict block(const Seen& seen, Enumerator& chance) {
   if (const auto y = chance.race(w.back(), seen.target(bonus))) return {gamma, *y};
   for (Index i = gamma - 1; i > 0; --i) {
     const double wi = w[static_cast<std::size_t>(i)];
-    // A coin with the right probability, then a draw from a residual of the rule's own weight.
+    // A coin with the right probability, then a draw from a residual with the rule's own weight.
     const double mass = residual_mass(wi, seen.target(i), 1.0, seen.draft(i), 0, seen.p.cols());
     if (!(mass > 0) || !chance.coin(mass / (mass + std::max(0.0, 1 - wi)))) continue;
     const ResidualRow rest(mistake == Mistake::forgets_weight ? 1 : wi, seen.target(i), 1.0, seen.draft(i));
@@ -98,20 +98,20 @@ Verdict corrects_from_next_row(const Seen& seen, Enumerator& chance) {
   return {seen.gamma(), chance.draw(seen.target(seen.gamma()))};
 }
 
-// Greedy block verification with a fresh verifier for every step: the modifications never reach the next one.
+// Greedy block verification with a fresh verifier for every step, so modifications never reach the next step.
 Verdict forgetful(const Seen& seen, Enumerator& chance) {
   AnyVerifier rule{GreedyBlockVerifier{}};
   return rule(seen.p, seen.q, seen.tokens, chance);
 }
 
-// Draws from what is no distribution, so that the probabilities of its outcomes are 0 · ∞: no numbers.
+// Draws from a row that is not a distribution. The probabilities of its outcomes are 0 · ∞, which is NaN.
 Verdict no_numbers(const Seen&, Enumerator& chance) {
   for (const double weight : {1e-200, 1e-200, std::numeric_limits<double>::infinity()})
     chance.draw(DenseRow<double>(&weight, 1));
   return {0, 0};
 }
 
-// A rule of this file or of the library, as one type: harness and loop are compiled once.
+// A rule of this file or of the library, as one type, so that harness and loop are compiled once.
 struct Rule {
   Verdict (*wrong)(const Seen&, Enumerator&) = nullptr;
   AnyVerifier right = {};
@@ -138,14 +138,14 @@ std::string print(const LosslessReport& report) {
 
 }  // namespace
 
-TEST_CASE("the exchangeable rule is block verification while nothing is exchanged") {
+TEST_CASE("the rule with an exchangeable mistake is block verification if no mistake is chosen") {
   const auto report = check({block<Mistake::none>});
   INFO(report);
   CHECK(report);
   CHECK(report.counterexample.empty());
 }
 
-TEST_CASE("wrong rules are convicted exactly") {
+TEST_CASE("wrong rules are convicted by the exact law") {
   for (const Rule& rule : std::vector<Rule>{{block<Mistake::unclipped>},
                                             {block<Mistake::forgets_weight>},
                                             {block<Mistake::bonus_from_row_before>},
@@ -161,23 +161,23 @@ TEST_CASE("wrong rules are convicted exactly") {
   }
 }
 
-TEST_CASE("a law of no numbers is no pass") {
+TEST_CASE("a law with NaN in it does not pass") {
   const LosslessReport report = check({no_numbers});
   CHECK_FALSE(report);
   CHECK(report.models == 1);
   CHECK(report.counterexample.find("nan") != std::string::npos);
 }
 
-TEST_CASE("what a check is asked for is what it does") {
-  // A rule that is wrong by some 1e-10 passes where that is tolerated, and only there.
+TEST_CASE("a check uses the options that it is given") {
+  // A rule that is wrong by about 1e-10 passes if that much is tolerated, and only then.
   CHECK_FALSE(check({block<Mistake::barely_padded_ratio>}));
   CHECK(check({block<Mistake::barely_padded_ratio>}, {.tolerance = 1e-7}));
-  // Where nothing depends on the context, one row is as good as the next.
+  // If nothing depends on the context, the next row is as good as the right one.
   CHECK(check({corrects_from_next_row}, {.order = 0}));
   CHECK_FALSE(check({corrects_from_next_row}, {.order = 1}));
-  // The first step of greedy block verification tells nothing of its modifications, which the next one needs.
+  // The first step of greedy block verification does not show its modifications. The next step needs them.
   CHECK(check({forgetful}, {.max_new_tokens = 1}));
-  // Another seed, other models.
+  // Another seed gives other models.
   const auto counterexample = [](std::uint64_t seed) {
     return check({block<Mistake::unclipped>}, {.seed = seed});
   };
@@ -185,16 +185,17 @@ TEST_CASE("what a check is asked for is what it does") {
   CHECK(counterexample(1).counterexample != counterexample(2).counterexample);
 }
 
-// Compares w_i with a running product of uniforms. Not made of coins, so it is for sampling.
-TEST_CASE("the product of uniforms is convicted by sampling the joint law") {
+// Compares w_i with a running product of uniforms. It is not made of coins, so it must be sampled.
+TEST_CASE("sampling the joint law convicts the rule that uses a product of uniforms") {
   std::mt19937_64 rng{1};
   RandomChance chance{rng};
   const auto target = TableModel<>::random(3, 2, rng), small = TableModel<>::random(3, 2, rng);
   const std::vector<Token> prompt{0};
   const Options options{.max_new_tokens = 4, .gamma = 3};
   const auto step = [&](std::vector<Token>& text) {
-    std::vector<Token> drafted = text;                                  // with the draft
-    const Index gamma = std::min(options.gamma, 4 - std::ssize(text));  // text has the prompt's token, too
+    std::vector<Token> drafted = text;  // the text with the draft after it
+    // The text includes the prompt's token.
+    const Index gamma = std::min(options.gamma, 4 - std::ssize(text));
     for (Index i = 0; i < gamma; ++i) drafted.push_back(chance.draw(small.distribution(drafted)));
     const auto context = [&](Index i) {
       return std::span(drafted).first(text.size() + static_cast<std::size_t>(i));
@@ -229,9 +230,11 @@ TEST_CASE("the product of uniforms is convicted by sampling the joint law") {
   CHECK_FALSE(report);
 }
 
-TEST_CASE("greedy block's step without its modifications is convicted") { CHECK_FALSE(check({forgetful})); }
+TEST_CASE("greedy block verification without its modifications is convicted") {
+  CHECK_FALSE(check({forgetful}));
+}
 
-TEST_CASE("a lossy rule is convicted, and passes with l = 1") {
+TEST_CASE("a lossy rule is convicted, and with l = 1 it passes") {
   CHECK_FALSE(check_lossless([] { return Rule{nullptr, {LenientVerifier{0.9}}}; }));
   CHECK(check(AnyVerifier{LenientVerifier{1.0}}));
 }
@@ -244,7 +247,7 @@ TEST_CASE("argmax verification is lossless for greedy decoding only") {
 
 namespace {
 
-// Recursive rejection that has forgotten that p changes when a sibling is rejected.
+// Recursive rejection that forgets that p changes after a rejected sibling.
 struct ForgetsRejections {
   NodeVerdict judge(const auto& drafted, auto& chance) const {
     Index node = 0;
@@ -259,7 +262,7 @@ struct ForgetsRejections {
 
 }  // namespace
 
-TEST_CASE("rules for trees are held against trees") {
+TEST_CASE("rules for trees are checked on trees") {
   SplitMix64 generator(1);
   const std::vector<Sibling> kinds{Sibling::chosen};
   const TreeForm form = TreeForm::random(12, kinds, generator);

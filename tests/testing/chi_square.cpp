@@ -26,7 +26,7 @@ auto draws_from(Eigen::RowVector3d row, std::mt19937_64& rng) {
 }  // namespace
 
 TEST_CASE("Pearson's statistic, by hand") {
-  // 100 draws: 30, 20, 50 against 25, 25, 50.
+  // 100 draws: 30, 20, 50 observed, 25, 25, 50 expected.
   int n = 0;
   const auto report = check_sampled(
       [&] { return std::vector<Token>{n < 30   ? (++n, 0)
@@ -54,7 +54,7 @@ TEST_CASE("the stated false-alarm rate is kept") {
   CHECK(alarms <= 20 + 5 * 4.5);
 }
 
-TEST_CASE("an impossible output is enough") {
+TEST_CASE("one impossible output is enough to reject") {
   Law law = fair;
   law[{7}] = 0;
   int n = 0;
@@ -83,9 +83,10 @@ TEST_CASE("rare outputs are pooled, and too few samples are an error") {
         "specdec: samples = 12 are too few: fewer than two cells expect 10");
 }
 
-TEST_CASE("what is rare is not overlooked where even the pool is small") {
+TEST_CASE(
+    "far too many rare outputs are convicted, even if all rare outputs together are expected only once") {
   const Law law{{{0}, 0.5}, {{1}, 0.49999}, {{2}, 0.00001}};
-  const auto seen = [&](int every) {  // [2] is expected once in 100000
+  const auto seen = [&](int every) {  // output [2] is expected once in 100000
     int n = 0;
     return check_sampled([&] { return std::vector<Token>{++n % every == 0 ? 2 : n % 2}; }, law, 100000);
   };
@@ -97,15 +98,15 @@ TEST_CASE("what is rare is not overlooked where even the pool is small") {
   CHECK(seen(50000).accepted);
 }
 
-TEST_CASE("a law of one output is checked, too") {
+TEST_CASE("a law with one output is checked, too") {
   const Law law{{{3, 1}, 1.0}};
   CHECK(check_sampled([] { return std::vector<Token>{3, 1}; }, law, 100));
   int n = 0;
   CHECK_FALSE(check_sampled([&] { return std::vector<Token>{3, ++n == 50 ? 2 : 1}; }, law, 100));
 }
 
-TEST_CASE("numbers that were taken from the samples cost degrees of freedom") {
-  // Two rows of two tokens: a degree of freedom each, where it is given how often each row was drawn from.
+TEST_CASE("numbers estimated from the samples cost degrees of freedom") {
+  // Two rows of two tokens. If it is given how often each row was drawn from, each row has one degree of freedom.
   const Law law{{{0, 0}, 0.2}, {{0, 1}, 0.2}, {{1, 0}, 0.15}, {{1, 1}, 0.45}};
   const std::vector<std::vector<Token>> outputs{{0, 0}, {0, 1}, {1, 0}, {1, 1}};
   const auto check_with = [&](Index fitted) {
@@ -123,7 +124,7 @@ TEST_CASE("numbers that were taken from the samples cost degrees of freedom") {
   CHECK(complaint(-1) == "specdec: fitted = -1, but there are 3 degrees of freedom");
 }
 
-TEST_CASE("a threshold that rejects nothing, or all, is refused") {
+TEST_CASE("a threshold that rejects nothing, or everything, is refused") {
   const Law law{{{0}, 0.5}, {{1}, 0.5}};
   const auto complaint = [&](double false_alarm) {
     return support::message_of(

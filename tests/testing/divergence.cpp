@@ -20,13 +20,13 @@ using namespace support;
 
 namespace {
 
-// After x the logits of x + 1 and x + 2 are nearly the largest two; every row that is asked for together with another moves
-// the second one's. Keeps book of what it is fed.
+// After x, the logits of x + 1 and x + 2 are the largest two, and nearly equal. Each further row in a call moves the
+// logit of x + 2. The model records what it is fed.
 template <class Scalar>
 struct Wavering {
   double behind = 0x1p-10, moves = 0;
-  double above = 0;        // what all logits have more
-  bool lets_pass = false;  // in calls for one row, what it otherwise forbids
+  double above = 0;        // added to all logits
+  bool lets_pass = false;  // calls for one row allow a token that is otherwise forbidden
 
   std::vector<Token> context = {};
   RowMajor<Scalar> logits = {};
@@ -55,7 +55,7 @@ const std::vector<Token> counts{1, 2, 3, 4, 5, 0}, skips{1, 2, 3, 5, 0, 1}, jump
 
 }  // namespace
 
-TEST_CASE("Texts that agree, as far as the shorter one goes, do not part") {
+TEST_CASE("Texts that agree up to the end of the shorter one do not diverge") {
   Wavering<float> model;
   CHECK(explain_divergence(model, prompt, counts, counts).kind == Kind::none);
   const Divergence shorter = explain_divergence(model, prompt, counts, std::span(counts).first(2));
@@ -67,7 +67,7 @@ TEST_CASE("Texts that agree, as far as the shorter one goes, do not part") {
   CHECK(words.str() == "the texts do not part, one text is the beginning of the other");
 }
 
-TEST_CASE("A divergence is put down to numbers only where calls of other shapes move the logits as much") {
+TEST_CASE("A divergence is explained by numbers only if calls of other shapes move the logits as much") {
   Wavering<double> still{.moves = 0};
   const Divergence wrong = explain_divergence(still, prompt, counts, skips);
   CHECK(wrong.kind == Kind::right);
@@ -94,7 +94,7 @@ TEST_CASE("A divergence is put down to numbers only where calls of other shapes 
   CHECK(seen.calls[2].right > 16);
   CHECK(explain_divergence(moving, prompt, stays, counts).kind == Kind::left);
 
-  // Never the larger one, but moved by more than it is short of that.
+  // The logit never becomes the larger one, but it moves by more than it is short.
   Wavering<double> near{.moves = 0.375 * 0x1p-10};
   const Divergence close = explain_divergence(near, prompt, counts, skips, {.call_sizes = {1, 3}});
   CHECK(close.kind == Kind::numbers);
@@ -102,7 +102,7 @@ TEST_CASE("A divergence is put down to numbers only where calls of other shapes 
   CHECK(close.moved == 0.75 * 0x1p-10);
 }
 
-TEST_CASE("The place is asked about as verification asks, wherever it is") {
+TEST_CASE("The calls at the divergence have the shapes of verification calls, wherever it is") {
   for (const Index position : {0, 1, 2, 3, 89, 90, 91, 92, 180}) {
     Wavering<double> moving{.moves = 0.625 * 0x1p-10};
     std::vector<Token> alone, other;
@@ -113,24 +113,26 @@ TEST_CASE("The place is asked about as verification asks, wherever it is") {
     CHECK(found.position == position);
     CHECK(found.kind == Kind::numbers);
     CHECK(found.calls.size() == 9);
-    Index shapes = 0;  // the larger calls that were asked for more rows than one
+    Index shapes = 0;  // calls with more than one row
     for (const CallAtParting& call : found.calls) shapes += call.right > call.left;
     CHECK(shapes >= 3);
   }
 }
 
-TEST_CASE("Half logits that are equal but for their last bit are within the numbers, floats are not") {
+TEST_CASE(
+    "A difference in the last bit of a half is explained by numbers, the same difference between floats is "
+    "not") {
   Wavering<Eigen::half> half{.behind = 0.01};
   Wavering<float> single{.behind = 0.01};
   CHECK(explain_divergence(half, prompt, counts, skips).kind == Kind::numbers);
   CHECK(explain_divergence(single, prompt, counts, skips).kind == Kind::right);
   CHECK(explain_divergence(single, prompt, counts, skips, {.precision = 0x1p-11}).kind == Kind::numbers);
-  half.above = single.above = -32;  // logarithms of probabilities, say
+  half.above = single.above = -32;  // as for logarithms of probabilities
   CHECK(explain_divergence(half, prompt, counts, skips).kind == Kind::numbers);
   CHECK(explain_divergence(single, prompt, counts, skips).kind == Kind::right);
 }
 
-TEST_CASE("A token that cannot come out is never within the numbers") {
+TEST_CASE("A token that cannot come out is never explained by numbers") {
   Wavering<float> model{.moves = 0.125};
   const Divergence never = explain_divergence(model, prompt, counts, jumps);
   CHECK(never.kind == Kind::right);
@@ -144,7 +146,7 @@ TEST_CASE("A token that cannot come out is never within the numbers") {
         "logits by 0.499023, rounding may by 1.96684e-06: the right text is not greedy");
 }
 
-TEST_CASE("What cannot be explained is refused") {
+TEST_CASE("Texts that cannot be compared are refused") {
   Wavering<float> model;
   const auto refusal = [&](const std::vector<Token>& before, const std::vector<Token>& right,
                            const DivergenceOptions& options) {

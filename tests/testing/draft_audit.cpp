@@ -1,4 +1,4 @@
-// An audit convicts drafters whose q is not what their tokens are drawn from, and no others.
+// An audit convicts drafters that draw their tokens from something other than the reported q, and no others.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -34,8 +34,8 @@ using namespace support;
 
 namespace {
 
-// A model of logits with a vocabulary like that of a language: likely and unlikely words, and a say of the
-// last token in which is which.
+// A model of logits with a vocabulary like a language's: some words are likely, some are not, and the last token has
+// an influence on which.
 class WordModel {
  public:
   explicit WordModel(Index vocab_size = 60, std::uint64_t seed = 1) : logits_(vocab_size, vocab_size) {
@@ -66,18 +66,17 @@ class WordModel {
   RowMajor<float> logits_, output_;
 };
 
-// What can be wrong about a drafter.
+// What a drafter may do wrong.
 struct Lie {
-  double temperature = 1;  // of the draw, the rows being at 1
-  Index top_k = 0;         // of the draw
+  double temperature = 1;  // of the draw; the rows are reported at 1
+  Index top_k = 0;         // of the draw; the rows are reported without it
   bool argmax = false;
   Index row_of = 0;        // how many positions too early the reported row is
   bool first_row = false;  // one row for the whole draft
-  double drop_below = 0;   // a token of smaller probability ends the draft, and is dropped
-  double close_below =
-      0;  // no lie: a row whose largest probability is smaller ends the draft before its draw
-  bool keep_rare = false;  // no lie: a token of a probability below 0.05 ends the draft and stays
-  bool normalised = true;  // false: the row as top-k left it
+  double drop_below = 0;   // a token of smaller probability ends the draft and is dropped
+  double close_below = 0;  // no lie: a row with a smaller largest probability ends the draft before the draw
+  bool keep_rare = false;  // no lie: a token of probability below 0.05 ends the draft and is kept
+  bool normalised = true;  // false: reports the row that top-k left, unnormalised
 };
 
 // Drafts from a WordModel with dense rows.
@@ -123,7 +122,7 @@ class Liar {
 
 const std::vector<Token> prompt{3, 1, 4, 1, 5};
 
-// Any step, so that processed models are of one type whatever their steps.
+// Any step, so that processed models have one type for all steps.
 struct Step {
   std::function<LogitsRow<float>(const LogitsRow<float>&)> run;
   LogitsRow<float> operator()(const LogitsRow<float>& row) const { return run(row); }
@@ -131,7 +130,7 @@ struct Step {
 
 auto word_drafter(Step step) { return ModelDrafter{ProcessedModel{WordModel(), std::move(step)}}; }
 
-// A drafter under audit behind plain functions, so that the loop below is compiled once for all of them.
+// An audited drafter as plain functions, so that the loop below is compiled once for all drafters.
 struct Audited {
   std::function<std::vector<Token>(std::span<const Token>, Index, std::mt19937_64&)> draft;
   std::function<void(Index)> truncate;
@@ -148,8 +147,8 @@ Audited audited(D drafter, std::uint64_t seed) {
           [held](Index length) { held->truncate(length); }, [held] { return held->report(); }};
 }
 
-// Lets a drafter work for a target, by sample-and-match in texts of 500 tokens, until it has drafted so many,
-// and audits that.
+// Runs a drafter for a target by sample-and-match, in texts of 500 tokens, until it has drafted `tokens` tokens.
+// Returns the audit's report.
 DraftAuditReport audit_of(const Audited& audited, std::uint64_t seed, Index tokens) {
   const WordModel target;
   std::mt19937_64 rng(seed);
@@ -189,7 +188,7 @@ std::string print(const auto& report) {
 
 }  // namespace
 
-TEST_CASE("an audit convicts every common way of a q that is not what was drawn from") {
+TEST_CASE("an audit convicts every common way of reporting a q that the tokens were not drawn from") {
   const auto fault = [](const Lie& lie) {
     std::optional<DraftFault> found;
     for (const std::uint64_t seed : {1u, 2u, 3u}) {
@@ -210,14 +209,15 @@ TEST_CASE("an audit convicts every common way of a q that is not what was drawn 
   CHECK(fault({.top_k = 5}) == DraftFault::likelier);
   CHECK(fault({.argmax = true}) == DraftFault::likelier);
   CHECK(fault({.row_of = 1}) == DraftFault::unrelated);
-  CHECK(fault({.first_row = true}) == DraftFault::rarer);  // for one in four is right
+  CHECK(fault({.first_row = true}) == DraftFault::rarer);  // one row in four is right
   CHECK(fault({.drop_below = 0.01}) == DraftFault::likelier);
   CHECK(fault({.drop_below = 0.05}) == DraftFault::likelier);
   CHECK(fault({.top_k = 5, .normalised = false}) == DraftFault::bad_row);
 }
 
-// Audits convict an honest drafter with a probability of 1e-4 at most, the default of AuditOptions::false_alarm:
-// one of these 24 and the 5 below with 0.3 % at most, had the seeds not been fixed.
+// An audit convicts an honest drafter with a probability of at most 1e-4, the default of AuditOptions::false_alarm.
+// With other seeds than these fixed ones, one of these 24 audits and the 5 below would fail with a probability of at
+// most 0.3 %.
 TEST_CASE("an audit acquits honest drafters") {
   for (const std::uint64_t seed : {1u, 2u, 3u}) {
     const auto acquitted = [](const DraftAuditReport& report) {
@@ -226,8 +226,8 @@ TEST_CASE("an audit acquits honest drafters") {
       CHECK(report.fault == DraftFault::none);
     };
     acquitted(audit(Lie{}, seed));
-    acquitted(audit(Lie{.close_below = 0.2}, seed));  // looks at the row, then does not draw
-    acquitted(audit(Lie{.keep_rare = true}, seed));   // looks at the token, and keeps it
+    acquitted(audit(Lie{.close_below = 0.2}, seed));  // reads the row, then does not draw
+    acquitted(audit(Lie{.keep_rare = true}, seed));   // reads the token, and keeps it
     acquitted(audit(word_drafter({Temperature{0.8}}), seed));
     acquitted(audit(word_drafter({Chain{Temperature{1.3}, TopK{12}}}), seed));
     std::mt19937_64 rng(seed);
@@ -237,7 +237,7 @@ TEST_CASE("an audit acquits honest drafters") {
   }
 }
 
-TEST_CASE("a greedy drafter that says so is no liar, and nothing is learnt from it") {
+TEST_CASE("a greedy drafter that declares itself is not convicted, and the audit learns nothing from it") {
   for (const auto& report :
        {audit(word_drafter({Temperature{0}}), 1, 1000), audit(PromptLookupDrafter{}, 1, 1000)}) {
     INFO(report);
@@ -253,19 +253,19 @@ TEST_CASE("a greedy drafter that says so is no liar, and nothing is learnt from 
 
 namespace {
 
-// What can be wrong about a drafter of trees.
+// What a drafter of trees may do wrong.
 enum class TreeLie {
   none,
   raw,             // drawn at a temperature of 0.8, reported at 1
-  unrenewed,       // siblings drawn without replacement report the row with their elders
-  unnormalised,    // the row without the elders as it is left
-  not_taken_out,   // drawn independently, reported as if the elders had been taken out
-  twins_dropped,   // drawn independently, and dropped where an elder has that token
-  row_of_an_aunt,  // what follows the second token reports the row behind the first one
-  soft_choice,     // the likeliest tokens are chosen and report the row
+  unrenewed,       // siblings drawn without replacement report the row that still has their elder siblings
+  unnormalised,    // reports the row without the elder siblings, unnormalised
+  not_taken_out,   // drawn independently, reported as if without replacement
+  twins_dropped,   // drawn independently, and dropped if an elder sibling is that token
+  row_of_an_aunt,  // the children of the second token report the row after the first one
+  soft_choice,     // the likeliest tokens are chosen, but report the model's row
 };
 
-// Drafts two tokens behind the context and two behind each of them, of a WordModel.
+// Drafts two tokens after the context and two after each of these, from a WordModel.
 class TreeLiar {
  public:
   TreeLiar(const WordModel& model, TreeLie lie) : model_(&model), lie_(lie) {}
@@ -330,7 +330,7 @@ class TreeLiar {
   RowMajor<double> rows_;
 };
 
-// Lets a drafter of trees go along with texts of 500 tokens that a target writes.
+// Runs a drafter of trees along texts of 500 tokens that a target writes.
 template <Drafter D>
   requires drafts_trees<D>
 DraftAuditReport audit(D drafter, std::uint64_t seed, Index tokens = 5000) {
@@ -356,7 +356,8 @@ DraftAuditReport audit(TreeLie lie, std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("an audit convicts drafters of trees whose q is not what was drawn from given the elder siblings") {
+TEST_CASE(
+    "an audit convicts drafters of trees that report a q other than the draw's, given the elder siblings") {
   const auto fault = [](TreeLie lie) {
     std::optional<DraftFault> found;
     for (const std::uint64_t seed : {1u, 2u, 3u}) {
@@ -374,7 +375,7 @@ TEST_CASE("an audit convicts drafters of trees whose q is not what was drawn fro
   CHECK(fault(TreeLie::unnormalised) == DraftFault::bad_row);
   CHECK(fault(TreeLie::not_taken_out) == DraftFault::impossible);
   CHECK(fault(TreeLie::twins_dropped) == DraftFault::rarer);
-  CHECK(fault(TreeLie::row_of_an_aunt) == DraftFault::rarer);  // for four in six are right
+  CHECK(fault(TreeLie::row_of_an_aunt) == DraftFault::rarer);  // four rows in six are right
   CHECK(fault(TreeLie::soft_choice) == DraftFault::likelier);
 }
 
@@ -396,7 +397,7 @@ TEST_CASE("an audit acquits honest drafters of trees") {
   }
 }
 
-TEST_CASE("of trees of chosen tokens nothing is learnt, but that they are what their rows name") {
+TEST_CASE("an audit learns nothing from trees of chosen tokens, except that their rows name the tokens") {
   const auto words = [] { return PathByPath{ProcessedModel{WordModel(), Step{Temperature{0.8}}}}; };
   for (const auto& report :
        {audit(ModelDrafter{words(), Tree{TreeShape::of_widths({3, 2}), Likeliest{}}}, 1, 1000),
@@ -410,8 +411,8 @@ TEST_CASE("of trees of chosen tokens nothing is learnt, but that they are what t
   }
 }
 
-TEST_CASE("the false-alarm rate is kept by short audits of rows of every shape") {
-  // Each of four tests spends a quarter of 1 %. No more than 1 % of the audits + 5 standard errors may alarm.
+TEST_CASE("short audits keep their false-alarm rate, for rows of every shape") {
+  // Each of four tests spends a quarter of 1 %. At most 1 % of the audits, plus 5 standard errors, may alarm.
   const int audits = support::bound(500, 2000);
   std::mt19937_64 rng(5);
   RandomChance chance{rng};
@@ -432,7 +433,7 @@ TEST_CASE("the false-alarm rate is kept by short audits of rows of every shape")
   CHECK(alarms <= 0.01 * audits + 5 * std::sqrt(0.0099 * audits));
 }
 
-TEST_CASE("each of the four tests spends a quarter of the rate") {
+TEST_CASE("each of the four tests spends a quarter of the false-alarm rate") {
   const WordModel model;
   const std::vector rows{model.after(0)};
   std::mt19937_64 rng(4);
@@ -441,8 +442,9 @@ TEST_CASE("each of the four tests spends a quarter of the rate") {
     for (int i = 0; i < 320; ++i)
       audit.add(RowSpan(rows, 60), std::vector<Token>{RandomChance{rng}.draw(rows[0])});
     const DraftAuditReport report = audit.report();
-    CHECK(report.threshold == Approx(std::log(4 / rate)));  // Ville: M exceeds 1/a with probability a
-    // The 15 degrees of freedom of 16 cells, by the bound of check_sampled, which halves once more.
+    // Ville's inequality: M exceeds 1/a with a probability of at most a.
+    CHECK(report.threshold == Approx(std::log(4 / rate)));
+    // 16 cells have 15 degrees of freedom; the bound is that of check_sampled, which halves the rate once more.
     const double t = std::log(4 / rate / 0.5), threshold = 15 + 2 * std::sqrt(15 * t) + 2 * t;
     REQUIRE(report.pairs);
     CHECK(report.order->threshold == Approx(threshold));
@@ -450,7 +452,7 @@ TEST_CASE("each of the four tests spends a quarter of the rate") {
   }
 }
 
-TEST_CASE("no bias adds up in a long run, whatever the kind of row") {
+TEST_CASE("in a long run no bias adds up, for every kind of row") {
   CHECK(audit(Lie{}, 4, support::bound(20000, 60000)).acquitted());
   CHECK(audit(Lie{.temperature = 0.97}, 4, 60000).convicted());
   std::mt19937_64 rng(6);
@@ -481,7 +483,7 @@ TEST_CASE("a token that its row rules out convicts at once") {
   CHECK(fault(OneHotRows(other), 3) == DraftFault::impossible);
 }
 
-TEST_CASE("a row that is no distribution convicts at once, without an exception") {
+TEST_CASE("a row that is not a distribution convicts at once, without an exception") {
   const auto fault = [](const RowMajor<double>& rows) {
     DraftAudit audit;
     audit.add(rows, std::vector<Token>{0});
@@ -490,7 +492,8 @@ TEST_CASE("a row that is no distribution convicts at once, without an exception"
   };
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   CHECK(fault(Eigen::RowVector3d(0.5, 0.25, 0.25)) == DraftFault::none);
-  CHECK(fault(Eigen::RowVector3d(0.5, 0.25, 0.248)) == DraftFault::none);  // bfloat16 may have such sums
+  // Sums of bfloat16 may be that far off.
+  CHECK(fault(Eigen::RowVector3d(0.5, 0.25, 0.248)) == DraftFault::none);
   CHECK(fault(Eigen::RowVector3d(0.5, 0.25, 0.2)) == DraftFault::bad_row);
   CHECK(fault(Eigen::RowVector3d(0.5, 0.5, 0.5)) == DraftFault::bad_row);
   CHECK(fault(Eigen::RowVector3d(0.5, nan, 0.5)) == DraftFault::bad_row);
@@ -501,7 +504,7 @@ TEST_CASE("a row that is no distribution convicts at once, without an exception"
   CHECK(audit.report().fault == DraftFault::bad_row);
 }
 
-TEST_CASE("rows without an order neither convict nor dilute") {
+TEST_CASE("uniform, one-hot and nearly certain rows neither convict nor weaken an audit") {
   const WordModel model;
   std::mt19937_64 rng(2);
   RandomChance chance{rng};
@@ -522,15 +525,15 @@ TEST_CASE("rows without an order neither convict nor dilute") {
   CHECK(b.informative == a.informative);
   CHECK(a.fault == DraftFault::likelier);
   CHECK(b.fault == DraftFault::likelier);
-  CHECK(b.likelier == Approx(a.likelier).epsilon(0.05));  // what is all but certain says a little
+  CHECK(b.likelier == Approx(a.likelier).epsilon(0.05));  // nearly certain rows add a little evidence
   REQUIRE(a.order);
   REQUIRE(b.order);
   CHECK(a.order->statistic == b.order->statistic);
   CHECK(a.pairs->statistic == b.pairs->statistic);
 }
 
-TEST_CASE("rows that are right on average only are found in pairs of tokens") {
-  // Drawn by turns from two rows that prefer one half of the vocabulary each; reported as their mean.
+TEST_CASE("rows that are right only on average are found by looking at pairs of tokens") {
+  // Drawn in turns from two rows that prefer different halves of the vocabulary. Reported as their mean.
   const Eigen::RowVector4d first(0.5, 0.3, 0.12, 0.08), second(0.18, 0.22, 0.24, 0.36);
   const RowMajor<double> mean = (first + second) / 2;
   std::mt19937_64 rng(3);
@@ -548,7 +551,7 @@ TEST_CASE("rows that are right on average only are found in pairs of tokens") {
   CHECK(report.fault == DraftFault::unrelated);
 }
 
-TEST_CASE("a drafter that has lied for a while stays convicted") {
+TEST_CASE("a drafter that was dishonest for a while stays convicted") {
   const WordModel model;
   const std::vector rows{model.after(0)};
   std::mt19937_64 rng(8);
@@ -566,7 +569,7 @@ TEST_CASE("a drafter that has lied for a while stays convicted") {
   CHECK(late.convicted());
 }
 
-TEST_CASE("no verdict is given on few tokens, but for what is beyond doubt") {
+TEST_CASE("few tokens give no verdict, unless the fault is beyond doubt") {
   const WordModel model;
   const std::vector rows{model.after(0)};
   std::mt19937_64 rng(4);
@@ -594,14 +597,14 @@ TEST_CASE("no verdict is given on few tokens, but for what is beyond doubt") {
   CHECK(print(greedy.report()).find("tokens are likelier than q says") != std::string::npos);
 }
 
-TEST_CASE("each fault is told in words of its own") {
+TEST_CASE("each fault has its own message") {
   CHECK(print(DraftFault::none) == "nothing speaks against the drafter");
   for (const auto fault : {DraftFault::bad_row, DraftFault::impossible, DraftFault::likelier,
                            DraftFault::rarer, DraftFault::unrelated})
     CHECK(print(fault).find('?') != std::string::npos);
 }
 
-TEST_CASE("the rate of an audit is checked") {
+TEST_CASE("an invalid false-alarm rate is refused") {
   const auto complaint = [](double rate) {
     return message_of([&] { DraftAudit audit({.false_alarm = rate}); });
   };

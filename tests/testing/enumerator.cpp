@@ -33,7 +33,7 @@ TEST_CASE("every outcome comes once, with its probability") {
             {"heads", 0.25}, {"tails0", 0.375}, {"tails2+", 0.375 * 0.125}, {"tails2-", 0.375 * 0.875}});
 }
 
-TEST_CASE("certain choices make no branches") {
+TEST_CASE("choices of probability 0 or 1 make no branches") {
   int runs = 0;
   testing::enumerate([&](Enumerator& chance) {
     CHECK(chance.coin(1.0));
@@ -51,7 +51,7 @@ TEST_CASE("a row without mass cannot be drawn from") {
   CHECK_THROWS_AS(chance.draw(distributions(row).row(0)), InvalidDistribution);
 }
 
-TEST_CASE("a run that throws can be followed by the next") {
+TEST_CASE("after a run that throws, the next run works") {
   int runs = 0, thrown = 0;
   Enumerator chance;
   do {

@@ -19,7 +19,7 @@ using namespace specdec::testing;
 
 namespace {
 
-// Right for so many calls, then greedy: a verifier with state that it does not show.
+// Lossless for `loyal` calls, then greedy: a verifier with state that it does not show.
 struct Turncoat {
   int loyal = 2;
   Verdict judge(const auto& drafted, auto& chance) {
@@ -31,7 +31,7 @@ struct Turncoat {
 
 }  // namespace
 
-TEST_CASE("laws differ by what either has and the other has not") {
+TEST_CASE("the difference of two laws covers outputs that only one of them has") {
   const Law a{{{0}, 1.0}}, b{{{0}, 1.0}, {{1}, 0.5}};
   CHECK(largest_difference(a, a).size == 0);
   CHECK(largest_difference(a, b).size == 0.5);
@@ -80,8 +80,8 @@ TEST_CASE("the greedy law is one output") {
 }
 
 TEST_CASE("expectations over a generation are exact") {
-  // The toy models at γ = 1 and one drafted step of two tokens: 5/3 tokens are emitted by the first call, and
-  // a second is needed where only one was.
+  // The toy models with γ = 1 and one drafted step of two tokens. The first call emits 5/3 tokens in the mean. A
+  // second call is needed if the first emitted only one token.
   auto target = support::toy_target();
   SpecDec decoder{target, support::toy_drafter(), Turncoat{.loyal = 2}};
   const auto got = enumerate_generate(decoder, std::vector<Token>{0}, {.max_new_tokens = 2, .gamma = 1});
@@ -92,7 +92,7 @@ TEST_CASE("expectations over a generation are exact") {
   CHECK(got.block_efficiency() == Approx(1.5));
 }
 
-TEST_CASE("a text is shown as its tokens") {
+TEST_CASE("a text prints as its tokens") {
   CHECK(to_string(std::vector<Token>{}) == "[]");
   CHECK(to_string(std::vector<Token>{3, 0, 12}) == "[3 0 12]");
 }
@@ -112,7 +112,7 @@ TEST_CASE("histories of a verifier with hidden state are not merged") {
   CHECK(biased > 10);
 }
 
-TEST_CASE("what is longer than can be enumerated is named") {
+TEST_CASE("a generation too long to enumerate is named in the error") {
   using support::message_of;
   std::mt19937_64 rng{9};
   auto target = TableModel<>::random(2, 1, rng), small = TableModel<>::random(2, 1, rng);

@@ -1,4 +1,4 @@
-// How an audit reads a row: alike whatever its kind.
+// An audit reads all kinds of rows alike.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -33,7 +33,7 @@ using namespace support;
 
 namespace {
 
-// A row that offers nothing but what a Distribution must.
+// A row with only what the concept Distribution asks for.
 struct LeastRow {
   std::span<const double> p;
   Index vocab_size() const { return std::ssize(p); }
@@ -48,8 +48,8 @@ const std::vector<double> numbers_of_a_row{0.0, 0.25, 0.125, 0.5, 0.0, 0.125};
 using testing::detail::exponents;
 using testing::detail::RowReading;
 
-// What is read of a token in such a row: its probability, the mass of likelier ones, that of equally likely
-// ones.
+// Checks what is read of a token in such a row: its probability, the mass of likelier tokens, and the mass of equally
+// likely ones.
 void check_reading(const RowReading& reading, double value, double above, double equal) {
   CHECK(reading.value() == Approx(value));
   CHECK(reading.total() == Approx(1));
@@ -64,7 +64,7 @@ void check_reading(const RowReading& reading, double value, double above, double
   }
 }
 
-// What is read of each token that the row gives mass.
+// What is read of each token with mass in the row.
 using Readings = std::map<Token, RowReading>;
 Readings read(const auto& row) {
   Readings readings;
@@ -79,7 +79,7 @@ Readings read_as(auto layout) {
 
 }  // namespace
 
-TEST_CASE("a row is read alike whatever its kind") {
+TEST_CASE("all kinds of rows are read alike") {
   for (const auto& [kind, readings] :
        std::map<std::string, Readings>{{"the least", read(LeastRow{numbers_of_a_row})},
                                        {"double", read_as(AsRowMajor<double>{})},
@@ -96,12 +96,12 @@ TEST_CASE("a row is read alike whatever its kind") {
   }
 }
 
-TEST_CASE("under q every likelihood ratio has mean 1, and U the law of V") {
+TEST_CASE("under q every likelihood ratio has mean 1, and U has the law of V") {
   SplitMix64 generator(1);
   const auto model = TableModel<>::random(7, 2, generator);
   for (Token a = 0; a < 7; ++a) {
     const auto q = model.distribution(std::vector<Token>{a, 2});
-    double covered = 0;  // by the tokens' stretches of U, which may lie on one another where they tie
+    double covered = 0;  // by the tokens' intervals of U, which coincide for tokens with equal probabilities
     std::array<double, exponents.size()> mean = {};
     for (Token x = 0; x < 7; ++x) {
       if (!(q.probability(x) > 0)) continue;
@@ -141,10 +141,11 @@ TEST_CASE("a row longer than a block is read to its end") {
   }
 }
 
-TEST_CASE("a sparse row costs its support only") {
+TEST_CASE("reading a sparse row costs time in proportion to its support") {
   const std::vector<Token> ids{7, 1000000, 2000000000};
   const std::vector<double> p{0.5, 0.3, 0.2};
-  const std::vector rows{SparseRow<double>(ids, p, Index{1} << 50)};  // a pass over that would not end
+  // A pass over all its tokens would not end.
+  const std::vector rows{SparseRow<double>(ids, p, Index{1} << 50)};
   std::mt19937_64 rng(1);
   DraftAudit audit;
   for (int i = 0; i < 5000; ++i)

@@ -25,7 +25,7 @@ static_assert(takes_trees<TableModel<float>>);
 static_assert(takes_trees<TableModel<double>>);
 
 TEST_CASE("a table is indexed by the last tokens") {
-  TableModel<>::Rows table(9, 2);  // V = 2, order 2: digits 0 (none), 1 (token 0), 2 (token 1)
+  TableModel<>::Rows table(9, 2);  // V = 2, order 2: digit 0 means no token, 1 means token 0, 2 means token 1
   for (Index i = 0; i < 9; ++i) table.row(i) << static_cast<double>(i) / 16, 1 - static_cast<double>(i) / 16;
   TableModel<> model(table, 2);
   const auto row_of = [&](std::vector<Token> context) {
@@ -40,7 +40,7 @@ TEST_CASE("a table is indexed by the last tokens") {
   CHECK(row_of({1, 1, 1, 0, 1}) == 5);
 }
 
-TEST_CASE("several rows at once are the rows one at a time, also after a rollback") {
+TEST_CASE("several rows in one call equal the rows one at a time, also after a rollback") {
   std::mt19937_64 rng{1};
   auto model = TableModel<float>::random(4, 3, rng);
   const std::vector<Token> tokens{3, 1, 0, 2, 2};
@@ -56,7 +56,7 @@ TEST_CASE("several rows at once are the rows one at a time, also after a rollbac
   CHECK(model.context().size() == 5);
 }
 
-TEST_CASE("random tables: exact rows in float, zeros, and dependence on the context") {
+TEST_CASE("random tables have rows exact in float, with zeros, that depend on the context") {
   std::mt19937_64 rng{2};
   Index zeros = 0, entries = 0, different = 0;
   for (int n = 0; n < 20; ++n) {
@@ -96,7 +96,7 @@ struct Fork {
   }
 };
 
-TEST_CASE("a row of a tree depends on the context and the way to its token, however the tree grows") {
+TEST_CASE("a row of a tree depends on the context and on the path to its token, however the tree grows") {
   const Fork fork;
   for (const Index order : {0, 1, 2, 3, 5})
     for (const std::size_t first : {1u, 3u, 7u})
@@ -120,7 +120,7 @@ TEST_CASE("a row of a tree depends on the context and the way to its token, howe
       }
 }
 
-TEST_CASE("of a tree stays in the context what is kept; the next one begins anew behind it") {
+TEST_CASE("the kept path of a tree becomes context, and the next tree starts after it") {
   const Fork fork;
   std::mt19937_64 rng{5};
   auto model = TableModel<>::random(4, 2, rng);
@@ -131,7 +131,7 @@ TEST_CASE("of a tree stays in the context what is kept; the next one begins anew
   model.forward(fork.tokens, fork.parents, 1);
   model.keep(std::vector<Index>{0, 1, 5});
   CHECK(context() == std::vector<Token>{2, 0, 1, 3, 2});
-  model.forward(more, 1);  // which no tree forbids
+  model.forward(more, 1);  // allowed although a tree was open
   CHECK(context() == std::vector<Token>{2, 0, 1, 3, 2, 1});
 
   model.forward(std::span(fork.tokens).first(2), std::vector<Index>{-1, -1}, 2);
@@ -152,7 +152,7 @@ TEST_CASE("of a tree stays in the context what is kept; the next one begins anew
   CHECK(context() == std::vector<Token>{2, 0, 1});
 }
 
-TEST_CASE("bad calls on a tree are named, and leave context and tree") {
+TEST_CASE("bad calls on a tree are named in the error, and leave context and tree as they were") {
   std::mt19937_64 rng{6};
   auto model = TableModel<>::random(2, 1, rng);
   using Tokens = std::vector<Token>;
@@ -176,13 +176,13 @@ TEST_CASE("bad calls on a tree are named, and leave context and tree") {
   CHECK(message_of<std::logic_error>([&] { model.forward(Tokens{0}, 1); }) ==
         "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
   CHECK(model.context().size() == 1);
-  CHECK(complaint({0}, {3}, 1) ==  // three tokens are still in the tree, and no more
+  CHECK(complaint({0}, {3}, 1) ==  // exactly three tokens are still in the tree
         "specdec: parents[0] = 3 is outside -1..2: a token follows the context or a token before it");
   model.keep(Numbers{0, 2});
   CHECK(std::vector<Token>(model.context().begin(), model.context().end()) == Tokens{1, 0, 1});
 }
 
-TEST_CASE("bad tables and calls are named") {
+TEST_CASE("bad tables and calls are named in the error") {
   CHECK(message_of([] { TableModel<>(Eigen::MatrixXd::Zero(3, 2), 2); }) ==
         "specdec: table has 3 rows, expected (V+1)^order = 9");
   std::mt19937_64 rng{3};
@@ -197,7 +197,7 @@ TEST_CASE("bad tables and calls are named") {
   CHECK(model.context().empty());
 }
 
-TEST_CASE("tables that cannot be are named") {
+TEST_CASE("invalid tables are named in the error") {
   constexpr Index least = std::numeric_limits<Index>::min();
   const auto complaint = [](Index vocab_size, Index order) {
     SplitMix64 generator;
@@ -219,7 +219,7 @@ TEST_CASE("tables that cannot be are named") {
         "specdec: vocab_size = 0 is not positive");
 }
 
-TEST_CASE("contexts that cannot be looked up are named; one is cut to nothing by any length below") {
+TEST_CASE("contexts that cannot be looked up are named; a negative length empties the context") {
   std::mt19937_64 rng{8};
   auto model = TableModel<>::random(2, 1, rng);
   CHECK(message_of([&] {
@@ -233,7 +233,7 @@ TEST_CASE("contexts that cannot be looked up are named; one is cut to nothing by
   CHECK(model.context().empty());
 }
 
-// What a temporary shows would be gone with it.
+// What a temporary shows would not outlive it.
 template <class M>
 concept ShowsWhatIsGone = requires(M&& m, std::span<const Token> x) { std::forward<M>(m).distribution(x); } ||
                           requires(M&& m) { std::forward<M>(m).context(); } ||
