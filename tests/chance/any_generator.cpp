@@ -1,4 +1,4 @@
-// AnyGenerator: the bits of the generator that it holds.
+// AnyGenerator gives the bits of the generator that it holds.
 #include "specdec/chance/any_generator.hpp"
 
 #include <random>
@@ -13,7 +13,7 @@ using namespace specdec;
 
 namespace {
 
-// Numbers and draws by a generator that is held, and by its twin that is not.
+// Compares numbers and draws of a held generator with those of an equal generator that is not held.
 template <class Generator>
 void check_held(const Generator& generator) {
   Generator itself = generator;
@@ -32,14 +32,14 @@ void check_held(const Generator& generator) {
 
 }  // namespace
 
-TEST_CASE("a generator of any kind gives what it gives by itself") {
-  check_held(std::mt19937{1});      // 32 bits at a time
-  check_held(std::mt19937_64{2});   // 64
-  check_held(std::minstd_rand{3});  // fewer than 31, none of them 0
+TEST_CASE("a held generator of any kind gives the numbers that it gives by itself") {
+  check_held(std::mt19937{1});      // 32 bits a call
+  check_held(std::mt19937_64{2});   // 64 bits a call
+  check_held(std::minstd_rand{3});  // fewer than 31 bits a call, never 0
   check_held(std::ranlux48_base{4});
 }
 
-TEST_CASE("a copy of a held generator goes on by itself") {
+TEST_CASE("a copy of a held generator goes on independently") {
   AnyGenerator first{std::mt19937{5}}, second = first;
   const auto bits = first();
   first();

@@ -36,7 +36,7 @@ struct Counting {
 
 }  // namespace
 
-TEST_CASE("certain coins cost no randomness, others one number") {
+TEST_CASE("coins of probability 0 or 1 use no random number, other coins use one") {
   Counting generator;
   RandomChance chance{generator};
   CHECK(chance.coin(1.0));
@@ -48,7 +48,7 @@ TEST_CASE("certain coins cost no randomness, others one number") {
   CHECK(generator.calls == 1);
 }
 
-TEST_CASE("a coin falls for u < h, exactly") {
+TEST_CASE("a coin falls exactly if u < h") {
   struct Constant {
     using result_type = std::uint64_t;
     std::uint64_t value;
@@ -63,7 +63,7 @@ TEST_CASE("a coin falls for u < h, exactly") {
   CHECK_FALSE(near_one.coin(std::nextafter(1.0, 0.0)));
 }
 
-TEST_CASE("a coin of probability NaN is an error") {
+TEST_CASE("a coin with probability NaN is an error") {
   std::mt19937_64 generator;
   RandomChance chance{generator};
   testing::Enumerator enumerator;
@@ -71,7 +71,7 @@ TEST_CASE("a coin of probability NaN is an error") {
   CHECK_THROWS_AS(enumerator.coin(std::numeric_limits<double>::quiet_NaN()), InvalidDistribution);
 }
 
-TEST_CASE("a coin falls with its probability") {
+TEST_CASE("a coin falls as often as its probability says") {
   std::mt19937_64 generator{9};
   RandomChance chance{generator};
   int heads = 0;
@@ -87,7 +87,7 @@ TEST_CASE("as_chance wraps generators and passes chance through") {
   CHECK(&as_chance(chance) == &chance);
 }
 
-TEST_CASE("a coin whose probability is not a number is the library's complaint, also behind a row") {
+TEST_CASE("a coin with probability NaN is the library's error, also in a race") {
   Counting generator;
   RandomChance chance{generator};
   testing::Enumerator enumerator;

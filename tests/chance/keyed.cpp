@@ -1,4 +1,4 @@
-// What a Keyed source draws: the law, the numbers that are documented, on rows of every kind.
+// What a Keyed source draws: the row's law, by the documented numbers, on rows of every kind.
 #include <cmath>
 #include <cstdint>
 #include <exception>
@@ -26,7 +26,7 @@ static_assert(is_keyed<Keyed&> && !is_keyed<RandomChance<std::mt19937>>);
 
 namespace {
 
-// By what is documented, token by token.
+// The documented draw, token by token.
 Token documented(std::uint64_t seed, Index position, const auto& row) {
   SplitMix64 of_seed(seed);
   SplitMix64 of_place(of_seed() + static_cast<std::uint64_t>(position));
@@ -45,7 +45,7 @@ Token documented(std::uint64_t seed, Index position, const auto& row) {
   return first;
 }
 
-// Probabilities that half a float holds, of which many are 0.
+// Probabilities that a half represents exactly; many of them are 0.
 RowMajor<double> coarse_row(Index size, std::mt19937_64& rng) {
   RowMajor<double> row(1, size);
   for (Index x = 0; x < row.size(); ++x)
@@ -55,7 +55,7 @@ RowMajor<double> coarse_row(Index size, std::mt19937_64& rng) {
 
 }  // namespace
 
-TEST_CASE("a keyed draw is what its numbers say, on rows of any kind") {
+TEST_CASE("a keyed draw gives the documented token, on rows of any kind") {
   std::mt19937_64 rng{5};
   for (int i = 0; i < 30; ++i) {
     const std::uint64_t seed = i == 0 ? 0 : rng();
@@ -114,7 +114,7 @@ TEST_CASE("keyed draws have the row's law, and are independent over positions an
   CHECK(testing::check_sampled(seeds_in_a_row, pairs, 100000));
 }
 
-TEST_CASE("a keyed source moves on by a token a draw, and not where the place is told") {
+TEST_CASE("a keyed source moves on by one token a draw, except when the draw's place is given") {
   const std::vector<double> p(50, 0.02);
   const DenseRow<double> row(p.data(), 50);
   Keyed keyed(1, 10);
@@ -130,7 +130,7 @@ TEST_CASE("a keyed source moves on by a token a draw, and not where the place is
   CHECK(tokens != std::vector<Token>(4, tokens[0]));
 }
 
-TEST_CASE("a keyed source draws from no row that is none, and then stays where it is") {
+TEST_CASE("a keyed source refuses a row that is not a distribution, and then stays where it is") {
   std::vector<double> p(1500, 0.0);
   const DenseRow<double> row(p.data(), std::ssize(p));
   Keyed keyed(1, 10);
@@ -145,7 +145,7 @@ TEST_CASE("a keyed source draws from no row that is none, and then stays where i
   CHECK(keyed.position() == 11);
 }
 
-TEST_CASE("where a rank cannot draw from its part of a row, no rank draws") {
+TEST_CASE("if one rank cannot draw from its part of a row, no rank draws") {
   const auto errors = support::on_ranks(3, [](support::ThreadRank& rank) {
     RowMajor<double> mine = RowMajor<double>::Constant(1, 100, 1.0 / 300);
     if (rank.rank() == 1) mine(0, 7) = -0.25 / 300;

@@ -83,7 +83,7 @@ TEST_CASE("the enumerated race has the closed form's law") {
   });
 }
 
-TEST_CASE("the looped race has the closed form's law, however soon it settles") {
+TEST_CASE("the race as a loop has the closed form's law, after however many rounds it is settled") {
   for_random_rows([](double w, const Dense& p, const Dense& q) {
     for (const int rounds : {0, 1, 3}) {
       const Outcomes looped = law_of([&](Enumerator& chance) { return run_race(chance, w, p, q, rounds); });
@@ -92,7 +92,7 @@ TEST_CASE("the looped race has the closed form's law, however soon it settles") 
   });
 }
 
-TEST_CASE("the race against nothing is won with probability w by a draw from p") {
+TEST_CASE("a race against no draft row is won with probability w, by a draw from p") {
   Eigen::RowVector3d row(0.5, 0.0, 0.5);
   const auto p = distributions(row).row(0);
   for (const double w : {0.0, 0.25, 1.0, 3.0}) {
@@ -103,7 +103,7 @@ TEST_CASE("the race against nothing is won with probability w by a draw from p")
 }
 
 TEST_CASE("RandomChance's race has the closed form's law") {
-  // Ten cells at the most, 5 standard errors each, a few dozen laws: false alarm below 1e-3.
+  // At most ten cells, 5 standard errors each, a few dozen laws: the false-alarm rate is below 1e-3.
   std::mt19937_64 rng{13};
   const std::vector<Token> context{0};
   const int samples = 40000;
@@ -119,7 +119,7 @@ TEST_CASE("RandomChance's race has the closed form's law") {
   }
 }
 
-TEST_CASE("a race that cannot be lost and has no residual left draws from p") {
+TEST_CASE("a race that cannot be lost, but has no residual left, draws from p") {
   Eigen::RowVector3d row(0.25, 0.25, 0.5);
   const auto p = distributions(row).row(0);
   std::mt19937_64 rng{1};
@@ -133,8 +133,8 @@ TEST_CASE("a race that cannot be lost and has no residual left draws from p") {
               {{0, 0.25}, {1, 0.25}, {2, 0.5}});
 }
 
-TEST_CASE("a race settles: its cost is bounded where S + 1 - w is almost nothing") {
-  // S = 2^-40: without the fallback some 10^12 rounds.
+TEST_CASE("every race is settled at bounded cost, even where S + 1 - w is almost 0") {
+  // S = 2^-40: without the fallback the race would take some 10^12 rounds.
   Eigen::RowVector2d p(0.5, 0.5), q(0.5 + 0x1p-40, 0.5 - 0x1p-40);
   std::mt19937_64 rng{1};
   RandomChance chance{rng};
@@ -165,20 +165,20 @@ struct CountedRow {
 
 }  // namespace
 
-TEST_CASE("a race that nobody wins is settled by a pass after a few dozen rounds") {
+TEST_CASE("a race that no round wins is settled by a pass over the row after a few dozen rounds") {
   const Eigen::RowVector2d p(0.5, 0.5), q(0.5 + 0x1p-40, 0.5 - 0x1p-40);
   int draws = 0, sums = 0;
   const CountedRow row{distributions(p).row(0), &draws, &sums};
   std::mt19937_64 rng{1};
   ByGenerator chance{rng};
   CHECK(chance.race(1.0, row, distributions(q).row(0)) == Token{1});
-  CHECK(draws >= 8);  // the pass is the dearer one
+  CHECK(draws >= 8);  // a pass costs more than a few draws, so draws come first
   CHECK(draws <= 128);
-  // Without blocks the pass asks for probabilities; the sums are those of no round.
+  // Rows without segments are read by their probabilities. No round asks for a sum.
   CHECK(sums == 0);
 }
 
-TEST_CASE("a weight too small to multiply loses, and divides nothing by nothing") {
+TEST_CASE("a weight too small to multiply loses the race, and does not divide 0 by 0") {
   Eigen::RowVector2d p(0.25, 0.75), q(0.5, 0.5);
   const double w = std::numeric_limits<double>::denorm_min();
   testing::enumerate([&](Enumerator& chance) {
@@ -188,7 +188,7 @@ TEST_CASE("a weight too small to multiply loses, and divides nothing by nothing"
 
 namespace {
 
-// The closed form for rows of any kind, from what their numbers mean.
+// The closed form for rows of any kind, from the probabilities that they mean.
 double weight_of(double w, const Eigen::RowVectorXd& p, const Eigen::RowVectorXd& q, Index x) {
   return std::max(0.0, w * p[x] - (x < q.size() ? q[x] : 0.0));
 }
@@ -213,7 +213,7 @@ Eigen::RowVectorXd hold(Layout& layout, const support::RowMajor<double>& row) {
   else return numbers.template cast<double>();
 }
 
-// Enumerates or samples, as it is told when the program runs: a race is then compiled once for both.
+// Enumerates or samples, as chosen at run time, so that a race is compiled once for both.
 struct EitherChance {
   Enumerator* enumerator = nullptr;
   std::mt19937_64* generator = nullptr;
@@ -240,7 +240,7 @@ struct EitherChance {
 struct Races {
   std::string kinds;
   double tolerance;
-  // Takes in the two rows and returns what they mean where they are held.
+  // Stores the two rows in their kinds, and returns the probabilities that they mean there.
   std::function<std::pair<Eigen::RowVectorXd, Eigen::RowVectorXd>(const support::RowMajor<double>&,
                                                                   const support::RowMajor<double>&)>
       hold;
@@ -266,7 +266,7 @@ Races races(const char* kinds, double tolerance) {
           run};
 }
 
-// Races between one kind of row and another, exactly and as they are run; q's vocabulary may be another one.
+// Races between rows of two kinds, enumerated and sampled. The vocabulary of q may be another one.
 void check_races(const Races& kind) {
   INFO(kind.kinds);
   std::mt19937_64 rng{17};
@@ -283,7 +283,7 @@ void check_races(const Races& kind) {
     const auto [p, q] = kind.hold(p_numbers, q_numbers);
     for (const double w : {0.25, 0.75, 1.0, 2.5}) {
       const Outcomes expected = closed_form(w, p, q);
-      // Where the residual is nothing, or but rounding, there is no law to compare with.
+      // Where the residual is 0 except for rounding, there is no law to compare with.
       if (residual_of(w, p, q) + std::max(0.0, 1 - w) < 1e-3) continue;
       ++compared;
       for (const int rounds : {0, 1, 3})
@@ -301,12 +301,14 @@ void check_races(const Races& kind) {
 
 }  // namespace
 
-// Sampled: a few cells each in some 60 races, three times over, in 5 mixes: some 4 000 cells, of which one in
+// Sampled: a few cells in each of some 60 races, three times over, in 5 mixes. Of these some 4 000 cells, one in
 // 3·10^7 is off by 5.5 standard errors. The seed is fixed.
-TEST_CASE("a race between rows of any two kinds has the closed form's law, however soon it settles") {
+TEST_CASE(
+    "a race between rows of any two kinds has the closed form's law, after however many rounds it is "
+    "settled") {
   using namespace support;
   constexpr double exact = 1e-13;
-  // Which of its ways a residual is summed in depends on who lists tokens and who hands out blocks.
+  // A residual is summed in different ways, depending on which row lists tokens and which has segments.
   check_races(races<AsRowMajor<double>, AsStridedPointers<float>>("dense, dense", exact));
   check_races(races<AsSparse<double>, AsSparse<float, std::int64_t>>("sparse, sparse", exact));
   check_races(races<AsSparse<double>, AsRowMajor<double>>("sparse, dense", exact));
@@ -336,8 +338,8 @@ TEST_CASE("a race against a one-hot row has the closed form's law, for every kin
   check(AsLogits<double, 70>{}, 1e-12);
 }
 
-TEST_CASE("a race that is settled names the row that holds NaN") {
-  // p = q but for the NaN, so that no round of the race is won; it lies where no draw of the rounds looks.
+TEST_CASE("if a race is settled by a pass, the error names the row that holds NaN") {
+  // p = q except for the NaN, so no round of the race is won. The rounds' draws never read the NaN.
   const double NaN = std::numeric_limits<double>::quiet_NaN();
   support::RowMajor<double> target = support::RowMajor<double>::Zero(2, 3000), draft(1, 3000);
   target.col(0).setConstant(1);

@@ -1,6 +1,5 @@
-// Oracle for uniform01 and the draws: a second implementation, of the generators too (their sequences are
-// fixed by the C++ standard). The generation is recorded. All must come out the same under every standard
-// library.
+// Oracle for uniform01 and the draws: a second implementation, including the generators (the C++ standard fixes their
+// sequences). The generation's text is a recorded one. All values must be equal under every standard library.
 #include <cstdint>
 #include <limits>
 #include <random>
@@ -16,7 +15,7 @@ using namespace specdec;
 
 namespace {
 
-// Counts up from 0 over 0..last: a generator whose every bit is known.
+// Counts up over 0..last and starts again: a generator with known bits.
 template <std::uint64_t last>
 struct Counter {
   using result_type = std::uint64_t;
@@ -58,13 +57,14 @@ TEST_CASE("random_bits64 joins two 32-bit words, the first one high") {
   }
 }
 
-TEST_CASE("random_bits64 rejects what lies beyond the largest power of two") {
-  Counter<4> five;  // 0 1 2 3 4 0 1 2 3 4 ...: two bits a word, 4 rejected
+TEST_CASE("random_bits64 rejects numbers beyond the largest power of two") {
+  Counter<4> five;  // 0 1 2 3 4 0 1 2 3 4 ...: two bits a number; 4 is rejected
   std::uint64_t expected = 0;
   for (int i = 0; i < 32; ++i) expected = expected << 2 | static_cast<std::uint64_t>(i % 4);
   CHECK(random_bits64(five) == expected);
 
-  std::minstd_rand0 odd{1};  // min 1, max 2^31 − 2: thirty bits a word, so 90 bits, of which the last 64 stay
+  // Min 1, max 2^31 − 2: thirty bits a number, so 90 bits are joined and the last 64 are kept.
+  std::minstd_rand0 odd{1};
   std::minstd_rand0 raw{1};
   std::uint64_t bits = 0;
   for (int i = 0; i < 3; ++i) {
@@ -85,7 +85,7 @@ TEST_CASE("uniform01 uses the high 53 bits and never reaches 1") {
   CHECK(uniform01(ones) == 1 - 0x1p-53);
 }
 
-TEST_CASE("fixed vectors: uniform01") {
+TEST_CASE("uniform01 gives fixed known values") {
   std::mt19937_64 rng{42};
   CHECK(uniform01(rng) == 0x1.82a3befaddcbcp-1);
   CHECK(uniform01(rng) == 0x1.472f1f73724a0p-1);
@@ -94,7 +94,7 @@ TEST_CASE("fixed vectors: uniform01") {
   CHECK(uniform01(narrow) == 0x1.7f87719b2fa8ep-2);
 }
 
-TEST_CASE("fixed vectors: draws from a row, and a whole generation") {
+TEST_CASE("draws from a row, and a whole generation, give fixed known values") {
   Eigen::RowVectorXf row(5);
   row << 0.1f, 0.2f, 0.3f, 0.25f, 0.15f;
   std::mt19937_64 rng{42};

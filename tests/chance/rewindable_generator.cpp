@@ -1,4 +1,4 @@
-// RewindableGenerator: what was given since the last mark is given again.
+// RewindableGenerator repeats the numbers since the last mark.
 #include "specdec/chance/rewindable_generator.hpp"
 
 #include <cstdint>
@@ -11,7 +11,9 @@ namespace test_chance_rewindable_generator {
 
 using namespace specdec;
 
-TEST_CASE("after rewind() come the numbers since the last mark(), those too that a second try did not need") {
+TEST_CASE(
+    "after rewind() the numbers since the last mark() come again, even those that a second try did not "
+    "need") {
   std::mt19937_64 rng{1};
   RewindableGenerator tested{AnyGenerator{rng}};
   std::vector<std::uint64_t> bits;
@@ -24,7 +26,7 @@ TEST_CASE("after rewind() come the numbers since the last mark(), those too that
   expect(0, 1);
   tested.rewind();
   expect(0, 2);
-  tested.mark();  // a second try has succeeded with less
+  tested.mark();  // the second try needed fewer numbers
   expect(2, 3);
   tested.rewind();
   expect(2, 5);

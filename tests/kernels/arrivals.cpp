@@ -1,4 +1,4 @@
-// Exponential numbers against logarithms in long double, and first arrivals against a look at every token.
+// Exponential numbers against logarithms in long double, and first arrivals against a scan of every token.
 #include <algorithm>
 #include <cmath>
 #include <specdec/chance/random.hpp>
@@ -27,7 +27,7 @@ std::vector<double> exponentials(const std::vector<std::uint64_t>& bits, VectorW
   return out;
 }
 
-// All orders of magnitude, from either end.
+// Bit patterns of all orders of magnitude, from both ends.
 std::vector<std::uint64_t> bits_of_all_sizes() {
   SplitMix64 random(3);
   std::vector<std::uint64_t> bits{0, 1, ~std::uint64_t{0}, ~std::uint64_t{1}};
@@ -46,7 +46,7 @@ long double exact_exponential(std::uint64_t bits) {
   return -std::log((static_cast<long double>(~bits) + 0.5L) * 0x1p-64L);
 }
 
-// Token by token, by what is documented.
+// The documented arrivals, token by token.
 template <class Scalar, class Tokens>
 Arrival first_of(const std::vector<Scalar>& p, const Tokens& tokens, std::uint64_t key) {
   std::vector<std::uint64_t> bits(p.size());
@@ -84,7 +84,7 @@ bool finds_the_first(const std::vector<Scalar>& p, const Tokens& tokens, std::ui
 
 }  // namespace
 
-TEST_CASE("exponential numbers have all their bits, the smallest ones, too, at every width") {
+TEST_CASE("exponential numbers have all their bits, even the smallest ones, at every width") {
   const auto bits = bits_of_all_sizes();
   const auto numbers = exponentials(bits, VectorWidth::portable);
   for (const VectorWidth width : widths()) REQUIRE(exponentials(bits, width) == numbers);
@@ -95,7 +95,7 @@ TEST_CASE("exponential numbers have all their bits, the smallest ones, too, at e
   CHECK(numbers[0] == 0x1p-65);
 }
 
-TEST_CASE("the first to arrive is found at every width, wherever it stands") {
+TEST_CASE("the first arrival is found at every width, at every place") {
   std::mt19937_64 rng{6};
   bool found = true;
   for (int i = 0; i < 200; ++i) {
@@ -111,7 +111,8 @@ TEST_CASE("the first to arrive is found at every width, wherever it stands") {
   CHECK(found);
 }
 
-TEST_CASE("who arrived elsewhere stays the first of equals; of numbers that are none nothing arrives") {
+TEST_CASE(
+    "among equal arrivals the earlier one stays first; zeros never arrive, and bad numbers are noticed") {
   std::vector<double> p(lot, 0.25);
   std::vector<Token> ids(lot, 7);
   const auto run = [&](Arrival before) {
@@ -123,7 +124,7 @@ TEST_CASE("who arrived elsewhere stays the first of equals; of numbers that are 
   CHECK(run({std::nextafter(time, 9.0), 3, false}).token == 7);
   std::fill(p.begin(), p.end(), 0.0);
   CHECK(run({}).token == -1);
-  p[20] = std::numeric_limits<double>::denorm_min();  // by which a time is no number
+  p[20] = std::numeric_limits<double>::denorm_min();  // so small that the arrival time overflows
   ids[20] = 9;
   CHECK(run({}).token == 9);
   for (const double bad : {std::nan(""), -0.1, std::numeric_limits<double>::infinity()}) {

@@ -11,7 +11,7 @@ using namespace test_kernels;
 
 namespace {
 
-/// One exponential, as it stands in a lot of others.
+/// One exponential, computed among a lot of others.
 template <class Scalar>
 Scalar exponential(Scalar logit, const Exponentials<Scalar>& e) {
   std::vector<Scalar> logits(lot, -std::numeric_limits<Scalar>::infinity()), out(lot);
@@ -22,7 +22,7 @@ Scalar exponential(Scalar logit, const Exponentials<Scalar>& e) {
   return out[37];
 }
 
-/// The largest error beside the documented one, ε·(1.2 + |x|), of exponents that follow each other so.
+/// The largest error, relative to the documented ε·(1.2 + |x|), over exponents with this step between them.
 template <class Scalar>
 double largest_error(Scalar first, Scalar last, Scalar step) {
   const double epsilon = static_cast<double>(std::numeric_limits<Scalar>::epsilon());
@@ -38,7 +38,7 @@ double largest_error(Scalar first, Scalar last, Scalar step) {
 
 }  // namespace
 
-TEST_CASE("an exponential is right to what is documented, over all exponents that there are") {
+TEST_CASE("exponentials are as accurate as documented, over all finite exponents") {
   CHECK(largest_error<float>(-78, 88, 0.00731f) < 1);
   CHECK(largest_error<double>(-699, 708, 0.0731) < 1);
   CHECK(largest_error<float>(-1, 1, 0.000231f) < 1);
@@ -46,7 +46,7 @@ TEST_CASE("an exponential is right to what is documented, over all exponents tha
   CHECK(exponential<double>(3.5, {3.5, 2}) == 1);
 }
 
-TEST_CASE("an exponential beyond all numbers is infinite, not a small one") {
+TEST_CASE("an exponential that overflows is infinite, and one that underflows is 0") {
   for (const float x : {89.0f, 130.0f, 1e4f, 1e30f, std::numeric_limits<float>::infinity()})
     CHECK(exponential<float>(x, {0, 1}) == std::numeric_limits<float>::infinity());
   CHECK(exponential<double>(1e4, {0, 1}) == std::numeric_limits<double>::infinity());
@@ -54,19 +54,19 @@ TEST_CASE("an exponential beyond all numbers is infinite, not a small one") {
     CHECK(exponential<float>(x, {0, 1}) == 0);
 }
 
-TEST_CASE("shift, temperature and cut") {
+TEST_CASE("shift, temperature and cut work as defined") {
   const Exponentials<double> e{2, 0.5, 1.0};
   CHECK(std::abs(exponential(5.0, e) - std::exp(1.5)) < 1e-14);
   CHECK(std::abs(exponential(1.0, e) - std::exp(-0.5)) < 1e-15);
   CHECK(exponential(0.999, e) == 0);
   CHECK(std::isnan(exponential(std::numeric_limits<double>::quiet_NaN(), e)));
-  // a temperature whose inverse is nearly infinite
+  // A temperature with a nearly infinite inverse.
   const Exponentials<float> cold{1, std::numeric_limits<float>::max()};
   CHECK(exponential(1.0f, cold) == 1);
   CHECK(exponential(0.5f, cold) == 0);
 }
 
-TEST_CASE("sums leave nothing out, and nothing of what is infinitely improbable in") {
+TEST_CASE("sums include every number, and nothing for infinitely improbable ones") {
   std::mt19937_64 rng{4};
   std::normal_distribution<float> normal(0, 3);
   std::vector<float> l(lot * 20);

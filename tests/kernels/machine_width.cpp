@@ -1,4 +1,4 @@
-// Every kernel gives the same to the last bit at every width that this machine can run.
+// Every kernel gives equal bits at every vector width that this machine can run.
 #include <algorithm>
 #include <random>
 #include <specdec/kernels/exponentials.hpp>
@@ -92,11 +92,11 @@ void check_all() {
 
 }  // namespace
 
-TEST_CASE("kernels on floats give the same at every width") { check_all<float>(); }
+TEST_CASE("kernels on floats give equal bits at every width") { check_all<float>(); }
 
-TEST_CASE("kernels on doubles give the same at every width") { check_all<double>(); }
+TEST_CASE("kernels on doubles give equal bits at every width") { check_all<double>(); }
 
-TEST_CASE("kernels on keys give the same at every width, and what plain algorithms give") {
+TEST_CASE("kernels on keys give equal bits at every width, and the results of plain algorithms") {
   std::mt19937_64 rng{2};
   for (Index lots = 1; lots < 30; ++lots) {
     check_keys<std::int32_t>(lots, rng);
@@ -104,7 +104,7 @@ TEST_CASE("kernels on keys give the same at every width, and what plain algorith
   }
 }
 
-TEST_CASE("the machine's width is what runs unasked") {
+TEST_CASE("the machine's own width is used by default") {
   std::mt19937_64 rng{3};
   const auto l = numbers<float>(7, false, rng);
   CHECK(same(run_wide<LargestNumber<float>>(l.data(), std::ssize(l)), *std::ranges::max_element(l)));

@@ -1,4 +1,4 @@
-// The largest of many numbers and their sums, against one after the other.
+// The largest of many numbers and their sums, against plain loops.
 #include <algorithm>
 #include <cmath>
 #include <specdec/kernels/reductions.hpp>
@@ -31,7 +31,7 @@ TEST_CASE("the largest number is found wherever it is, and NaN too") {
         -std::numeric_limits<double>::infinity());
 }
 
-TEST_CASE("sums take in every number once, in double beyond a lot") {
+TEST_CASE("sums include every number once, and add up lots in double") {
   std::vector<double> x(5 * lot), y(x.size());
   double sum = 0, products = 0, late = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {

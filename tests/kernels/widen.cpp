@@ -1,4 +1,4 @@
-// Every number of sixteen bits, beside Eigen's conversion.
+// All 16-bit numbers, against Eigen's conversion.
 #include <specdec/kernels/widen.hpp>
 
 #include "kernels/widths.hpp"
@@ -25,7 +25,7 @@ bool all_widened_at(VectorWidth width) {
 
 }  // namespace
 
-TEST_CASE("halves and bfloat16s become the floats that they are") {
+TEST_CASE("half and bfloat16 numbers become the floats that they stand for") {
   for (const VectorWidth width : widths()) {
     CHECK(all_widened_at<Eigen::half>(width));
     CHECK(all_widened_at<Eigen::bfloat16>(width));
