@@ -1,4 +1,4 @@
-// What is a drafter, what its drafts may be, and how it is asked.
+// The concept Drafter, what its drafts may be, and how a drafter is asked.
 #include <algorithm>
 #include <random>
 #include <span>
@@ -18,7 +18,7 @@ using Tokens = std::vector<Token>;
 
 namespace {
 
-// The least that a drafter of trees has to be: two tokens that both follow the context.
+// The least that a drafter of trees must offer. Drafts two tokens that both follow the context.
 struct Least {
   Tokens tokens;
   std::vector<Index> parents;
@@ -31,12 +31,12 @@ struct Least {
   void truncate(Index) {}
 };
 
-// Says that its drafts do not branch, whatever they do.
+// Declares that its drafts do not branch, although they do.
 struct Lying : Least {
   static constexpr bool drafts_trees = false;
 };
 
-// A drafter of trees that has nothing but a line to propose, and does not say who follows whom.
+// A drafter of trees that proposes a line and gives no parents.
 struct Straight {
   Tokens tokens = {};
   Draft<OneHotRows> draft(std::span<const Token> context, const DraftLimits& limits, auto&) {
@@ -48,7 +48,7 @@ struct Straight {
   void truncate(Index) {}
 };
 
-// The same line, of a drafter of lines.
+// A drafter of lines that proposes this line.
 struct Line {
   Straight straight = {};
   Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, auto& chance) {
@@ -57,7 +57,7 @@ struct Line {
   void truncate(Index) {}
 };
 
-// Takes a length and limits.
+// Can be asked by a length and by limits.
 struct Either : Line {
   using Line::draft;
   Draft<OneHotRows> draft(std::span<const Token> context, const DraftLimits& limits, auto& chance) {
@@ -93,7 +93,7 @@ static_assert(
 
 }  // namespace
 
-TEST_CASE("the limits of a draft are none unless they are told") {
+TEST_CASE("a draft has no limits unless they are given") {
   Least drafter;
   std::mt19937_64 rng{1};
   const Tokens context{7};
@@ -106,14 +106,14 @@ TEST_CASE("the limits of a draft are none unless they are told") {
   CHECK(drafter.draft(context, {.depth = 1}, rng).parents[1] == -1);
 }
 
-TEST_CASE("a line may be as long as both limits let it") {
+TEST_CASE("a line may be as long as both limits allow") {
   CHECK(DraftLimits{.nodes = 5, .depth = 3}.length() == 3);
   CHECK(DraftLimits{.nodes = 3, .depth = 5}.length() == 3);
   CHECK(DraftLimits{.nodes = -1}.length() == -1);
   CHECK(DraftLimits{}.length() == unlimited);
 }
 
-TEST_CASE("a drafter is asked by limits or by a length, as it takes them") {
+TEST_CASE("a drafter is asked by limits or by a length, whichever it takes") {
   std::mt19937_64 rng{1};
   const Tokens context{0};
   const auto ask = [&](auto drafter, const auto&... keep_drafting) {
@@ -124,12 +124,13 @@ TEST_CASE("a drafter is asked by limits or by a length, as it takes them") {
   CHECK(ask(Line{}) == 2);
   CHECK(ask(Straight{}) == 2);
   CHECK(ask(Either{}) == 2);
-  CHECK(ask(Line{}, [](const auto&, Index) { return false; }) == 2);  // it does not end its drafts by a row
+  // This drafter cannot end its drafts by a row.
+  CHECK(ask(Line{}, [](const auto&, Index) { return false; }) == 2);
   CHECK(ask(ModelDrafter{TableModel<>::context_free(Eigen::RowVector2d(0.5, 0.5))},
             [](const auto&, Index i) { return i < 1; }) == 1);
 }
 
-TEST_CASE("a drafter that says it drafts no trees, and drafts one, is told") {
+TEST_CASE("a drafter of trees that declares it drafts none gets an error") {
   std::mt19937_64 rng{2};
   auto target = TableModel<>::random(4, 1, rng);
   SpecDec decoder{target, Lying{}, BlockVerifier{}};
@@ -139,7 +140,7 @@ TEST_CASE("a drafter that says it drafts no trees, and drafts one, is told") {
   CHECK(honest.generate(Tokens{0}, {.max_new_tokens = 8, .gamma = 3}, rng).tokens.size() == 8);
 }
 
-TEST_CASE("a drafter of trees may propose a line without saying who follows whom") {
+TEST_CASE("a drafter of trees may propose a line without giving parents") {
   std::mt19937_64 seed{3};
   auto target = TableModel<>::random(4, 1, seed);
   const Tokens prompt{0, 1};
@@ -160,7 +161,7 @@ TEST_CASE("a drafter of trees may propose a line without saying who follows whom
             .size < 1e-12);
 }
 
-TEST_CASE("no drafter proposes nothing") {
+TEST_CASE("NoDrafter proposes nothing") {
   std::mt19937_64 rng{1};
   const auto draft = NoDrafter{}.draft(Tokens{1}, 5, rng);
   CHECK(draft.tokens.empty());

@@ -26,7 +26,7 @@ using namespace support;
 
 namespace {
 
-// What has happened to a drafter, and whether it is to propose anything.
+// What happened to a drafter, and whether it should propose anything.
 struct Log {
   int asked = 0, proposed = 0, observed = 0;
   Index gamma = -1, length = -1;
@@ -61,7 +61,7 @@ class Logged {
   D drafter_;
 };
 
-// Proposes what it is told to, of one-hot rows. It cannot be moved, nor copied.
+// Proposes the tokens that it is given, with one-hot rows. It can be neither moved nor copied.
 struct Scripted {
   std::vector<Token> tokens = {};
   bool breaks = false;
@@ -83,7 +83,7 @@ struct Scripted {
   void truncate(Index length) { log.length = length; }
 };
 
-// The same, interested in what becomes of its proposals.
+// A Scripted drafter that observes what becomes of its proposals.
 struct Learning : Scripted {
   using Scripted::Scripted;
   void observe(const auto& rows, std::span<const Token> drafted, std::span<const Index> parents,
@@ -124,7 +124,7 @@ std::vector<Token> tokens_of(const auto& draft) { return {draft.tokens.begin(), 
 
 const std::vector<Token> context{0, 1, 2, 0, 1};
 
-// What is tried in the loop is tried with one type of chain, of which a test uses the members that it needs.
+// All tests in the loop use this one type of chain. A test uses the members that it needs.
 using LoopChain = FallbackDrafter<Learning&, Learning&, Lookup, Logged<Small>>;
 auto loop_decoder(TableModel<>& target, LoopChain& chain, double confidence = 0) {
   return SpecDec{target, chain, BlockVerifier{}, ConfidentLength{confidence}};
@@ -134,7 +134,7 @@ constexpr PromptLookupDrafter::Options never{.max_ngram = 300, .min_ngram = 300}
 
 }  // namespace
 
-TEST_CASE("the first drafter that proposes anything makes the proposal; those behind it are not asked") {
+TEST_CASE("the first drafter that proposes anything makes the draft; the drafters after it are not asked") {
   Scripted silent, first({5, 6, 7}), second({8});
   FallbackDrafter chain{silent, first, second};
   std::mt19937_64 rng(1);
@@ -154,7 +154,7 @@ TEST_CASE("the first drafter that proposes anything makes the proposal; those be
   CHECK(none.rows.rows() == 0);
 }
 
-TEST_CASE("a prompt lookup draws nothing, and what the small model draws is its own") {
+TEST_CASE("a prompt lookup uses no random numbers, and the small model uses as many as it would alone") {
   std::mt19937_64 seed(2);
   const auto table = TableModel<>::random(4, 2, seed);
   FallbackDrafter chain{PromptLookupDrafter{}, ModelDrafter{TableModel<>(table)}};
@@ -228,7 +228,7 @@ TEST_CASE("rows and vocabulary are those of the member that proposed") {
   CHECK(lookup.proposed + dense.proposed + logits.proposed + lists.proposed == 4);
 }
 
-TEST_CASE("all members are rolled back, and told of the target's calls if they want to know") {
+TEST_CASE("all members are rolled back, and the members that observe are told of the target's calls") {
   Learning learning({1, 2}), silent;
   Log plain;
   auto target = TableModel<>::context_free(Eigen::RowVector3d(0.25, 0.5, 0.25));
@@ -244,8 +244,8 @@ TEST_CASE("all members are rolled back, and told of the target's calls if they w
   CHECK(silent.log.observed == r.stats.target_calls);
 }
 
-TEST_CASE("a policy may end the draft of those members that ask it") {
-  // The chain without matches is the model alone, policy included; with one the policy is not asked.
+TEST_CASE("a draft-length policy may end the drafts of the members that ask it") {
+  // Without matches the chain is the model alone, with the policy. With a match the policy is not asked.
   std::mt19937_64 seed(8), rng(7), other(7);
   const auto table = TableModel<>::random(5, 2, seed);
   Learning silent, as_silent;
@@ -277,7 +277,7 @@ TEST_CASE("a policy may end the draft of those members that ask it") {
   CHECK(drafted(matched, 1) > 0);
 }
 
-TEST_CASE("a throw of a member passes through, and the step can be tried again") {
+TEST_CASE("a member's exception passes through, and the step can be tried again") {
   Learning silent, fragile({1});
   Log log;
   std::mt19937_64 seed(9), rng(1);
@@ -299,7 +299,7 @@ TEST_CASE("a throw of a member passes through, and the step can be tried again")
   CHECK(log.proposed > 0);
 }
 
-TEST_CASE("an id that only the proposing member knows is rejected, one that no row knows an error") {
+TEST_CASE("an id that only the proposing member knows is rejected, and an id that no row knows is an error") {
   std::mt19937_64 rng(5);
   auto target = TableModel<>::random(3, 1, rng);
   Learning silent, foreign;
@@ -315,11 +315,11 @@ TEST_CASE("an id that only the proposing member knows is rejected, one that no r
         }).find("draft[0] = 7 is outside") != std::string::npos);
 }
 
-// ---- The law
+// ---- The law of the output
 
 namespace {
 
-// Breaks what a chain needs: draws, and then proposes nothing where it does not like what it drew.
+// Breaks a promise to the chain: it draws, and then proposes nothing if it does not like the drawn token.
 template <class D>
 struct Fickle {
   D drafter;
@@ -338,7 +338,7 @@ using Rule = AnyOf<true, TokenVerifier, BlockVerifier, SampleMatchVerifier, Gree
 const Rule token{TokenVerifier{}}, greedy_block{GreedyBlockVerifier{}};
 const Rule laws_of[] = {token, {BlockVerifier{}}, {SampleMatchVerifier{}}};
 
-// All laws are those of one type of decoder: a match or another match, else lists, else a dense model or another.
+// All laws use one type of decoder. Its members: a match, another match, then lists, then a dense model or another.
 struct Members {
   PromptLookupDrafter::Options match = never, other_match = never;
   TableModel<> lists = TableModel<>::context_free(Eigen::RowVector2d(0.5, 0.5));
@@ -360,7 +360,7 @@ auto chain_decoder(TableModel<>& target, Members& members, const Rule& rule) {
 
 }  // namespace
 
-TEST_CASE("lossless with a match first, else a small model", "[law]") {
+TEST_CASE("a chain of a match and a small model is lossless", "[law]") {
   for (const Rule& rule : laws_of) {
     CAPTURE(rule.rule.index());
     std::mt19937_64 rng(11);
@@ -371,7 +371,7 @@ TEST_CASE("lossless with a match first, else a small model", "[law]") {
         for (int pair = 0; pair < 6; ++pair) {
           auto target = TableModel<>::random(vocab_size, 2, rng);
           const Index known =
-              pair % 3 == 2 ? 5 - vocab_size : vocab_size;  // the other's vocabulary, now and then
+              pair % 3 == 2 ? 5 - vocab_size : vocab_size;  // sometimes the other vocabulary size
           members.dense = TableModel<>::random(known, 2, rng);
           auto decoder = chain_decoder(target, members, rule);
           const std::vector<Token> prompt{0, 1, 0, 1};
@@ -389,7 +389,7 @@ TEST_CASE("lossless with a match first, else a small model", "[law]") {
   }
 }
 
-TEST_CASE("lossless with a list in the middle of the chain", "[law]") {
+TEST_CASE("a chain with a list in the middle is lossless", "[law]") {
   for (const Rule& rule : laws_of) {
     CAPTURE(rule.rule.index());
     std::mt19937_64 rng(12);
@@ -430,7 +430,7 @@ TEST_CASE("greedy block verification keeps its law with a chain of one-hot draft
 static_assert(!is_steady<FallbackDrafter<PromptLookupDrafter, Small>> && is_steady<FallbackDrafter<Small>>);
 static_assert(!is_steady<FallbackDrafter<FallbackDrafter<Small, Small>>>);
 
-TEST_CASE("greedy block verification does not fit a chain with a model in it, as documented", "[law]") {
+TEST_CASE("greedy block verification is not lossless with a model in the chain, as documented", "[law]") {
   std::mt19937_64 rng(14);
   int biased = 0, too_short = 0;
   for (int pair = 0; pair < 40; ++pair) {
@@ -450,7 +450,7 @@ TEST_CASE("greedy block verification does not fit a chain with a model in it, as
   CHECK(too_short > 0);
 }
 
-TEST_CASE("a member that drops what it drew biases the text, as documented", "[law]") {
+TEST_CASE("a member that drops a drawn token biases the text, as documented", "[law]") {
   auto target = toy_target();
   const std::vector<Token> prompt{0};
   const Options options{.max_new_tokens = 2, .gamma = 1};

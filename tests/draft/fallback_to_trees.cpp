@@ -28,7 +28,7 @@ using Chain =
 static_assert(Drafter<Chain> && drafts_trees<Chain>);
 static_assert(!drafts_trees<FallbackDrafter<PromptLookupDrafter, SuffixDrafter<>>>);
 
-// Proposes what it is told to, and remembers what it is told.
+// Proposes the tokens that it is given, and records what it is told.
 struct Scripted {
   Tokens tokens = {};
   DraftLimits limits = {};
@@ -58,7 +58,7 @@ struct Line : Scripted {
     ++observed;
   }
 };
-// Siblings, all of them.
+// All its tokens are siblings.
 struct Brood : Scripted {
   std::vector<Index> parents;
   using Scripted::Scripted;
@@ -83,7 +83,7 @@ const Tokens context{0, 1, 2};
 
 }  // namespace
 
-TEST_CASE("the first member that has a tree or a line makes the proposal; a line does not branch") {
+TEST_CASE("the first member with a tree or a line makes the draft, and a line does not branch") {
   Line first, third({5, 6, 7});
   Brood second({3, 4});
   FallbackDrafter chain{first, second, third};
@@ -104,14 +104,16 @@ TEST_CASE("the first member that has a tree or a line makes the proposal; a line
   CHECK(first.length + second.length + third.length == 6);
 }
 
-TEST_CASE("members of a chain of trees are shown the target's calls, linear ones those without branches") {
+TEST_CASE(
+    "in a chain of trees the target's calls are shown to all members, to linear ones only calls without "
+    "branches") {
   std::mt19937_64 rng{1};
   auto target = TableModel<>::random(3, 1, rng);
   Line line({2});
   Brood brood({0, 1}), silent;
   SpecDec decoder{target, FallbackDrafter{silent, brood, line}, TrunkAndSpares<SampleMatchVerifier>{}};
   const Result branched = decoder.generate(context, {.max_new_tokens = 10, .gamma = 4}, rng);
-  const int last_calls = 1;  // with nothing to draft for, the last token is a line of none
+  const int last_calls = 1;  // the last token has no draft, so its call is a line of length 0
   CHECK(brood.observed == branched.stats.target_calls);
   CHECK(silent.observed == branched.stats.target_calls);
   CHECK(line.observed <= last_calls);
@@ -137,14 +139,14 @@ TEST_CASE("rows of a chain of trees are those of the member that proposed") {
   CHECK(chosen.rows[1] == std::vector<double>{0, 0, 0, 1});
 }
 
-TEST_CASE("a chain of trees tells what its members refer to") {
+TEST_CASE("a chain of trees refers to everything that its members refer to") {
   std::mt19937_64 rng{4};
   auto model = TableModel<>::random(4, 2, rng);
   FallbackDrafter chain{SuffixDrafter<Branching>{}, ModelDrafter{model, Spares{2, {1}}}};
   CHECK(chain.identities() == std::vector<const void*>{&model});
 }
 
-TEST_CASE("lossless with a tree of matches first, else a line with spares", "[law]") {
+TEST_CASE("a chain of a tree of matches and a line with spares is lossless", "[law]") {
   const std::vector<AnyTreeRule> rules{{TraversalVerifier{}},
                                        {RecursiveRejectionVerifier{}},
                                        {TrunkAndSpares<BlockVerifier>{}},

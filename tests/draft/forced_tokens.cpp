@@ -1,4 +1,4 @@
-// Drafts of what is forced: what they propose, what they cost, and the law of the loop with them.
+// Drafts of forced tokens: what they propose, what they cost, and the law of the loop with them.
 #include <algorithm>
 #include <cstddef>
 #include <limits>
@@ -24,7 +24,7 @@ namespace {
 
 using Tokens = std::vector<Token>;
 
-// Of four tokens: after x comes x + 1, and after 3 anything; behind each 1 it may be out of order.
+// Of four tokens: after x comes x + 1, and after 3 any token. After a 1 it fails if told to.
 struct Counts {
   std::shared_ptr<bool> fails = std::make_shared<bool>(false);
   Tokens text = {};
@@ -43,7 +43,7 @@ struct Counts {
   void pop(Index n) { text.resize(text.size() - static_cast<std::size_t>(n)); }
 };
 
-// Of three tokens: after 0 comes 1, after 1 the end, 2, and after that nothing else.
+// Of three tokens: after 0 comes 1, after 1 comes 2, which ends a text, and after 2 only 2.
 struct Ends {
   Tokens text = {};
 
@@ -60,7 +60,7 @@ struct Ends {
 
 static_assert(Drafter<ForcedTokens<Counts>>);
 
-TEST_CASE("what the processor leaves no choice about is proposed, with certainty") {
+TEST_CASE("a token is proposed with certainty where the processor leaves no choice") {
   std::mt19937_64 rng{1};
   ForcedTokens drafter{Counts{}, 4};
   const auto drafted = [&](const Tokens& context, Index gamma) {
@@ -76,13 +76,13 @@ TEST_CASE("what the processor leaves no choice about is proposed, with certainty
   drafter.truncate(1);
   CHECK(drafted({3}, 5).empty());
   CHECK(drafted({3, 1}, 5) == Tokens{2, 3});
-  CHECK(drafted({3, 1, 1, 2}, 5).empty());  // which it refuses
+  CHECK(drafted({3, 1, 1, 2}, 5).empty());  // the processor refuses this text
   drafter.truncate(2);
   CHECK(drafted({3, 1, 2}, 5) == Tokens{3});
   CHECK(message_of([] { ForcedTokens{Counts{}, 0}; }) == "specdec: vocab_size = 0 is not positive");
 }
 
-TEST_CASE("a processor that throws is where it was") {
+TEST_CASE("when a processor throws, its state is restored") {
   std::mt19937_64 rng{1};
   Counts counts;
   ForcedTokens drafter{counts, 4};
@@ -93,7 +93,7 @@ TEST_CASE("a processor that throws is where it was") {
   CHECK(drafter.draft(context, 5, rng).tokens.size() == 3);
 }
 
-TEST_CASE("the end of a text is proposed as long as it is forced, and the text ends with the first") {
+TEST_CASE("a forced end token is proposed again and again, and the text ends with the first one") {
   std::mt19937_64 rng{1};
   ForcedTokens drafter{Ends{}, 3};
   const Tokens prompt{0};
@@ -109,13 +109,13 @@ TEST_CASE("the end of a text is proposed as long as it is forced, and the text e
   CHECK(result.stats.target_calls == 1);
 }
 
-TEST_CASE("forced tokens before a model are all accepted, and leave the target's law") {
+TEST_CASE("forced tokens proposed before a model's are all accepted, and the target's law is kept") {
   const Tokens prompt{1, 0};
   LogTable large(3, 1, 3), small(3, 1, 4);
   const Grammar grammar{support::Rhythm{}};
   const AfterPrompt behind{2, grammar};
   const Chain steps{Temperature{1.0}};
-  // 2 is forced behind 0.
+  // 2 is forced after 0.
   const Options options{.max_new_tokens = 4, .gamma = 2};
   const auto law_with = [&](auto drafter) {
     SpecDec decoder{ProcessedModel{large, steps, behind}, drafter, BlockVerifier{}};

@@ -1,4 +1,4 @@
-// What a drafter with a model promises whatever its strategy, for one text and for many.
+// What a drafter with a model promises under every strategy, for one text and for many.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +32,7 @@ namespace {
 using Tokens = std::vector<Token>;
 using Request = DraftRequest<SplitMix64>;
 
-// A strategy of a user's own: the likeliest token, then the likeliest after it, and so on.
+// A user's strategy: the likeliest token, then the likeliest token after it, and so on.
 struct Likely {
   static constexpr bool drafts_trees = false, branches = false;
 
@@ -58,14 +58,14 @@ struct Likely {
   };
 };
 
-// Whether a message is about a row of NaN, and names it, as those of the library do.
+// Whether a message is about a row of NaN and names that row, as the library's messages do.
 template <class Strategy>
 bool tells_of_row(const std::string& complaint) {
   return complaint.ends_with("nan") &&
          (std::is_same_v<Strategy, Likely> || complaint.starts_with("specdec: draft row 0: "));
 }
 
-// Calls f(strategy) for each of the library, and for the user's.
+// Calls f(strategy) for each strategy of the library, and for the user's.
 template <class F>
 void for_each_strategy(const F& f) {
   const auto with = [&](const char* name, const auto& strategy) {
@@ -84,17 +84,17 @@ ModelDrafter<M, Strategy> drafter_with(M&& model, const Strategy& strategy) {
   return ModelDrafter<M, Strategy>(std::forward<M>(model), strategy);
 }
 
-// What is asked for where it does not matter how much.
+// Limits for tests in which the size of the draft does not matter.
 constexpr DraftLimits some{.nodes = 9, .depth = 3};
 
-// A draft by a seed, over four tokens.
+// A draft with a given seed, over four tokens.
 KeptTree drafted_by(auto& drafter, std::span<const Token> context, std::uint64_t seed,
                     const DraftLimits& limits = some) {
   std::mt19937_64 rng{seed};
   return kept(drafter.draft(context, limits, rng), 4);
 }
 
-// The draft of a drafter that is new.
+// The draft of a new drafter.
 template <class Strategy>
 KeptTree fresh(const Strategy& strategy, const TableModel<>& table, std::span<const Token> context,
                std::uint64_t seed, const DraftLimits& limits = some) {
@@ -116,7 +116,7 @@ static_assert(BatchDrafter<ModelDrafter<ModelPerSequence<TableModel<>>, Tree<Lik
 
 }  // namespace
 
-TEST_CASE("lossless with every strategy, one of a user's own included", "[law]") {
+TEST_CASE("drafts with every strategy are lossless, a user's own strategy included", "[law]") {
   for_each_strategy([]<class Strategy>(const Strategy& strategy) {
     std::mt19937_64 rng{1};
     double accepted = 0;
@@ -135,7 +135,7 @@ TEST_CASE("lossless with every strategy, one of a user's own included", "[law]")
   });
 }
 
-TEST_CASE("drafts that are made together are those that each sequence would get alone") {
+TEST_CASE("drafts made together are the drafts that each sequence gets alone") {
   for_each_strategy([](const auto& strategy) {
     check_company(strategy, false);
     check_company(strategy, true);
@@ -143,7 +143,7 @@ TEST_CASE("drafts that are made together are those that each sequence would get 
   });
 }
 
-TEST_CASE("what fails of one text costs its own draft, which grows no further") {
+TEST_CASE("a failure of one text costs only its own draft, which grows no further") {
   std::mt19937_64 rng{4};
   const auto table = coarse_model(4, 2, rng);
   const Tokens context{1, 2}, none;
@@ -188,7 +188,7 @@ TEST_CASE("what fails of one text costs its own draft, which grows no further") 
   });
 }
 
-TEST_CASE("a draft is within its limits, and none of no room calls no model") {
+TEST_CASE("a draft is within its limits, and a draft without room calls no model") {
   std::mt19937_64 rng{9};
   const auto table = coarse_model(4, 2, rng);
   const Tokens context{1, 2, 3};
@@ -208,7 +208,7 @@ TEST_CASE("a draft is within its limits, and none of no room calls no model") {
   });
 }
 
-TEST_CASE("the model is never fed past its context, which is all that a draft is cut to") {
+TEST_CASE("the model is never fed past its context, and only this bounds the draft further") {
   std::mt19937_64 rng{5};
   const auto table = coarse_model(4, 2, rng);
   for_each_strategy([&](const auto& strategy) {
@@ -224,7 +224,7 @@ TEST_CASE("the model is never fed past its context, which is all that a draft is
   });
 }
 
-TEST_CASE("tokens of the context that the model does not know are token 0 to it") {
+TEST_CASE("the model is fed token 0 in place of context tokens that it does not know") {
   std::mt19937_64 rng{6};
   const auto table = coarse_model(4, 2, rng);
   for_each_strategy([&](const auto& strategy) {
@@ -235,7 +235,7 @@ TEST_CASE("tokens of the context that the model does not know are token 0 to it"
   });
 }
 
-TEST_CASE("a drafter that is told another text drafts what a new one does") {
+TEST_CASE("a drafter that gets another text drafts what a new drafter would") {
   std::mt19937_64 rng{4};
   const auto table = coarse_model(4, 3, rng);
   for_each_strategy([&](const auto& strategy) {
@@ -247,14 +247,14 @@ TEST_CASE("a drafter that is told another text drafts what a new one does") {
       REQUIRE(tree == fresh(strategy, table, text, n));
       const auto before = std::ssize(text);
       switch (rng() % 4) {
-        case 0:  // back, as far as to nothing
+        case 0:  // back, to any length
           text.resize(1 + rng() % text.size());
           drafter.truncate(std::ssize(text) - static_cast<Index>(rng() % 2));
           text.push_back(static_cast<Token>(rng() % 4));
           break;
         case 1:
-          break;    // once more
-        default: {  // on, by a path of the draft
+          break;    // the text stays
+        default: {  // on, along a path of the draft
           const Index node = static_cast<Index>(rng() % (tree.tokens.size() + 1)) - 1;
           text = text_before(text, tree.tokens, tree.parents, node);
           if (rng() % 4 != 0) drafter.truncate(std::ssize(text) - static_cast<Index>(rng() % 2));
@@ -266,7 +266,7 @@ TEST_CASE("a drafter that is told another text drafts what a new one does") {
   });
 }
 
-TEST_CASE("a draft goes on with another token than the one that was drafted, and nobody says so") {
+TEST_CASE("the context may go on with other tokens than the drafted ones, without a call of truncate()") {
   std::mt19937_64 rng{14};
   const auto table = coarse_model(4, 3, rng);
   for_each_strategy([&](const auto& strategy) {
@@ -275,13 +275,14 @@ TEST_CASE("a draft goes on with another token than the one that was drafted, and
       Tokens text{1, 2, 3};
       const KeptTree tree = drafted_by(drafter, text, n);
       for (const Token x : {1, 2, 3})
-        text.push_back(static_cast<Token>((tree.tokens[0] + x) % 4));  // none of the eldest children's path
+        // Not the token on the path of eldest children.
+        text.push_back(static_cast<Token>((tree.tokens[0] + x) % 4));
       CHECK(drafted_by(drafter, text, n + 50) == fresh(strategy, table, text, n + 50));
     }
   });
 }
 
-TEST_CASE("a drafter is cut to nothing by any length below") {
+TEST_CASE("truncate() to a negative length empties the context") {
   std::mt19937_64 rng{1};
   const auto table = coarse_model(4, 2, rng);
   const Tokens context{0, 1, 2};
@@ -297,7 +298,7 @@ TEST_CASE("a drafter is cut to nothing by any length below") {
   });
 }
 
-TEST_CASE("after a failure of the model, at any call, a drafter drafts what a new one does") {
+TEST_CASE("after a model failure at any call, a drafter drafts what a new drafter would") {
   std::mt19937_64 rng{6};
   const auto table = coarse_model(4, 2, rng);
   for_each_strategy([&](const auto& strategy) {
@@ -327,7 +328,8 @@ TEST_CASE("after a failure of the model, at any call, a drafter drafts what a ne
   });
 }
 
-TEST_CASE("drafters of one model take turns, copies have models of their own, and what was moved is told") {
+TEST_CASE(
+    "drafters of one model take turns, copies have their own models, and use after a move is an error") {
   std::mt19937_64 rng{8};
   const auto table = coarse_model(4, 3, rng);
   const Tokens text{0, 1, 2}, other{3, 3, 3, 2};
@@ -337,7 +339,7 @@ TEST_CASE("drafters of one model take turns, copies have models of their own, an
     ModelDrafter second{model};
     CHECK(drafted_by(first, text, 1) == fresh(strategy, table, text, 1));
     second.draft(other, {2}, rng);
-    first.truncate(2);  // of a context that the model no longer has
+    first.truncate(2);  // to a context that the model no longer has
     CHECK(model.context().size() == 5);
     CHECK(drafted_by(first, text, 2) == fresh(strategy, table, text, 2));
     CHECK(first.identities() == std::vector<const void*>{&model});
@@ -356,7 +358,7 @@ TEST_CASE("drafters of one model take turns, copies have models of their own, an
 
 namespace {
 
-// Returns what it is told to, whatever was asked for, and rows of the right number over the wrong vocabulary.
+// Returns what it is told to, for every request: rows of the right number over the wrong vocabulary.
 struct Misshapen {
   Index rows, row_size;
   std::vector<double> values = std::vector<double>(9, 0.25);
@@ -375,7 +377,7 @@ struct Misshapen {
 
 }  // namespace
 
-TEST_CASE("rows of another shape than asked for are named, not read, by every strategy") {
+TEST_CASE("rows of a wrong shape are named in the error and not read, by every strategy") {
   for_each_strategy([](const auto& strategy) {
     const auto complaint = [&](Index rows, Index row_size) {
       auto drafter = drafter_with(Misshapen{rows, row_size}, strategy);
@@ -390,7 +392,8 @@ TEST_CASE("rows of another shape than asked for are named, not read, by every st
   });
 }
 
-TEST_CASE("a row that is no distribution, and an empty context, are named by every strategy") {
+TEST_CASE(
+    "a row that is not a distribution, and an empty context, are named in the error by every strategy") {
   const Eigen::RowVectorXd row = Eigen::RowVectorXd::Constant(3, std::numeric_limits<double>::quiet_NaN());
   for_each_strategy([&]<class Strategy>(const Strategy& strategy) {
     auto drafter = drafter_with(TableModel<>::context_free(row), strategy);

@@ -24,8 +24,8 @@ using Tokens = std::vector<Token>;
 
 namespace {
 
-// Takes the longest piece again and again, from the left or, so that the end of a text decides about all of it, from the
-// right. What is no piece is left out.
+// Takes the longest piece again and again, from the left or from the right. From the right, the end of a text
+// influences all of its tokens. Bytes that are in no piece are left out.
 struct Pieces {
   std::vector<std::string> pieces;
   bool from_the_right = false;
@@ -53,7 +53,7 @@ struct Pieces {
   }
 };
 
-// The letters and runs of letters a and b, as bytes and encode may be given: by value and by a function.
+// The tokenizer of letters and runs of a and b. bytes is given by value and encode by a function.
 auto tokenizer(Pieces pieces) {
   return TextTokenizer{[pieces](Token x) { return std::string(pieces.bytes(x)); },
                        [pieces](std::string_view text) { return pieces.encode(text); }};
@@ -64,7 +64,7 @@ const Pieces target_pieces{{"a", "b", "ab"}}, draft_pieces{{"a", "b", "ba"}};
 using Tokenizer = decltype(tokenizer(Pieces{}));
 static_assert(Drafter<RetokenizedDrafter<TableModel<>, Tokenizer, Tokenizer>>);
 
-// Writes a text byte by byte, whatever it has read of it, and counts the tokens that it takes in.
+// Writes a fixed text byte by byte, whatever context it is fed, and counts the tokens that it is fed.
 class Reciter {
  public:
   explicit Reciter(std::string text) : text_(std::move(text)), row_(256) {}
@@ -103,7 +103,7 @@ Tokens propose(Drafter& drafter, const Tokens& context, Index gamma, std::mt1993
 
 }  // namespace
 
-TEST_CASE("lossless under every rule with a model of another tokenizer", "[law]") {
+TEST_CASE("drafts of a model with another tokenizer are lossless under every rule", "[law]") {
   std::mt19937_64 rng{21};
   for (const AnyVerifier& rule : sampling_rules) {
     INFO(rule.name());
@@ -140,7 +140,7 @@ std::string text_of(const Pieces& pieces, const Tokens& tokens) {
   return text;
 }
 
-// The definition: all text encoded anew, as many bytes written as γ tokens of the text have, all encoded again.
+// The definition: encode all text anew, write as many bytes as γ tokens of the text have, and encode everything again.
 Tokens by_encoding_all(const TableModel<>& model, const Pieces& target, const Pieces& draft,
                        const Tokens& context, Index gamma) {
   const std::string text = text_of(target, context);
@@ -167,7 +167,7 @@ Tokens by_encoding_all(const TableModel<>& model, const Pieces& target, const Pi
   return proposed;
 }
 
-// A model whose rows are one-hot: what it writes is known.
+// A model with one-hot rows, so its text is known.
 TableModel<> decided(Index vocab_size, Index order, std::mt19937_64& rng) {
   auto model = TableModel<>::random(vocab_size, order, rng);
   Index states = 1;
@@ -180,9 +180,7 @@ TableModel<> decided(Index vocab_size, Index order, std::mt19937_64& rng) {
 
 }  // namespace
 
-TEST_CASE(
-    "proposals, as the text grows and is cut, are what encoding all of it anew makes of what the model "
-    "writes") {
+TEST_CASE("while the text grows and is cut, proposals equal those made by encoding all of it anew") {
   std::mt19937_64 rng{22};
   int proposed = 0, nothing = 0;
   const std::vector<Pieces> tokenizers{
@@ -209,7 +207,7 @@ TEST_CASE(
   CHECK(nothing > 20);
 }
 
-TEST_CASE("a proposal begins where the committed text ends, and is of whole characters") {
+TEST_CASE("a proposal begins where the committed text ends, and has whole characters only") {
   std::mt19937_64 rng{23};
   const Pieces words{{"", "the", " c", "at", " cat", " s", " sat", "\xC3", "\xA9", "\xC3\xA9", "x"}};
   const auto proposed = [&](const char* text, const Tokens& context, Index gamma) {
@@ -217,18 +215,19 @@ TEST_CASE("a proposal begins where the committed text ends, and is of whole char
     return propose(drafter, context, gamma, rng);
   };
   CHECK(proposed("the cat sat", {0, 1}, 3) == Tokens{4, 6});
-  CHECK(proposed("the cat sat", {0, 1}, 1) == Tokens{2});  // of three bytes, as many as the token before has
+  CHECK(proposed("the cat sat", {0, 1}, 1) == Tokens{2});  // three bytes long, as the token before it
   CHECK(proposed("the cat sat", {1, 2}, 3).empty());       // " cat" is one token
   CHECK(proposed("the cat sat", {1, 2, 3}, 1) == Tokens{5});
   CHECK(proposed("the c\xC3\xA9 sat", {1, 2}, 1) == Tokens{9});
   CHECK(proposed("the\xC3\xA9 cat", {1, 7}, 2)
-            .empty());  // half a character, of which the rest is in one token with it
-  CHECK(proposed("thex cat sat", {1, 7}, 3).empty());  // the model goes on as if that half were not there
+            .empty());  // half a character: its other half is in one token with it
+  // The model goes on as if the half character were not there.
+  CHECK(proposed("thex cat sat", {1, 7}, 3).empty());
   CHECK(proposed("the cat", {1}, 0).empty());
-  CHECK(proposed("the cat", {0}, 2).empty());  // no text yet
+  CHECK(proposed("the cat", {0}, 2).empty());  // there is no text yet
 }
 
-TEST_CASE("half a character at the end of a text is told from whole ones, and from what is none") {
+TEST_CASE("half a character at the end of a text is told apart from whole ones and from invalid bytes") {
   const auto whole = [](std::string_view text) { return specdec::detail::whole_characters(text); };
   const std::string_view euro = "a\xE2\x82\xAC", clef = "a\xF0\x9D\x84\x9E";
   CHECK(whole("") == 0);
@@ -239,28 +238,30 @@ TEST_CASE("half a character at the end of a text is told from whole ones, and fr
   CHECK(whole("\xA9\xA9\xA9\xA9") == 4);
 }
 
-TEST_CASE("the model takes in what is new, and what the window says") {
+TEST_CASE("the model is fed only new tokens, and the window after a cut") {
   std::mt19937_64 rng{24};
   const Pieces words{{"abc", "def", "ghi", "jkl"}};
   Reciter model("abcdefghijkl");
   RetokenizedDrafter drafter{model, tokenizer(words), as_bytes, 4};
   CHECK(propose(drafter, {0}, 2, rng) == Tokens{1, 2});
-  CHECK(model.fed == 3 + 5);  // the text, and what it wrote but for the last byte
+  CHECK(model.fed == 3 + 5);  // the text, and all that it wrote except the last byte
   drafter.truncate(3);
   CHECK(propose(drafter, {0, 1, 2}, 1, rng) == Tokens{3});
   CHECK(model.fed == 8 + 1 + 2);
   drafter.truncate(1);
-  CHECK(propose(drafter, {0, 2}, 1, rng) == Tokens{2});  // it recites, whatever it reads
+  CHECK(propose(drafter, {0, 2}, 1, rng) == Tokens{2});  // it recites whatever it is fed
   CHECK(model.fed == 11 + 3 + 2);
   drafter.truncate(0);
   CHECK(propose(drafter, {0}, 1, rng) == Tokens{1});
   CHECK(model.fed == 16 + 3 + 2);
 }
 
-TEST_CASE("encoders are shown texts that begin with a token and with a character, however small the window") {
+TEST_CASE(
+    "encoders are shown texts that begin with a whole token and a whole character, however small the "
+    "window") {
   std::mt19937_64 rng{26};
   int shown = 0, amid = 0;
-  // Both tokenizers have a token for each byte; of this one every token is one.
+  // Both tokenizers have a token for each byte; in this one every token is a byte.
   const auto watched = TextTokenizer{as_bytes.bytes, [&](std::string_view text) {
                                        ++shown;
                                        amid += !text.empty() && (text.front() & 0xC0) == 0x80;
@@ -274,7 +275,7 @@ TEST_CASE("encoders are shown texts that begin with a token and with a character
       context.push_back(static_cast<unsigned char>(byte));
       propose(drafter, context, 2, rng);
     }
-    for (std::size_t size = context.size(); size > 1; size -= 2) {  // and back
+    for (std::size_t size = context.size(); size > 1; size -= 2) {  // and back again
       drafter.truncate(static_cast<Index>(size) - 2);
       context.resize(size);
       propose(drafter, context, 2, rng);
@@ -284,7 +285,7 @@ TEST_CASE("encoders are shown texts that begin with a token and with a character
   CHECK(amid == 0);
 }
 
-TEST_CASE("what the model writes is drawn at the places where it would stand") {
+TEST_CASE("the draft model draws with the numbers of the places where its tokens would stand") {
   const Pieces letters{{"a", "b"}};
   const Eigen::RowVector2d even(0.5, 0.5);
   RetokenizedDrafter drafter{TableModel<>::context_free(even), tokenizer(letters), tokenizer(letters)};
@@ -295,7 +296,7 @@ TEST_CASE("what the model writes is drawn at the places where it would stand") {
   for (const Token x : draft.tokens) CHECK(x == expected.draw(distributions(even).row(0)));
 }
 
-TEST_CASE("what a retokenized draft cannot be made with is named") {
+TEST_CASE("arguments that no retokenized draft can be made with are named in the error") {
   std::mt19937_64 rng{25};
   const auto pieces = tokenizer(target_pieces);
   const auto model = [] { return TableModel<>::context_free(Eigen::RowVector2d(0.5, 0.5)); };
@@ -305,7 +306,7 @@ TEST_CASE("what a retokenized draft cannot be made with is named") {
   CHECK(message_of([&] {
           propose(drafter, {1, 0, 1}, 2, rng);
         }) == "specdec: encoded[1] = 2 is outside the vocabulary 0..1");
-  CHECK(propose(drafter, {1}, 1, rng).size() == 1);  // and nothing is left of it
+  CHECK(propose(drafter, {1}, 1, rng).size() == 1);  // nothing is left of the failed request
   CHECK_FALSE(message_of([&] { propose(drafter, {}, 2, rng); }).empty());
   RetokenizedDrafter bounded{BoundedModel(model(), 3), pieces, pieces};
   CHECK(propose(bounded, {0, 0}, 9, rng).size() <= 2);

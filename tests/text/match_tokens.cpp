@@ -13,7 +13,8 @@ namespace test_text_match_tokens {
 
 using namespace specdec;
 
-TEST_CASE("tokens are matched by their bytes, the lowest id of equals, and nothing without bytes") {
+TEST_CASE(
+    "tokens are matched by their bytes, to the lowest of equal ids, and tokens without bytes to nothing") {
   constexpr Token none = TokenMap::none;
   const std::array<std::string, 5> draft{"", "b", "a", "b", "ba"};
   const std::array<std::string_view, 5> target{"b", "", "ab", "b", "a"};

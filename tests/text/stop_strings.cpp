@@ -1,4 +1,4 @@
-// Oracle: the text of the target alone, searched as a whole and cut.
+// Oracle: the target's text alone, searched as a whole and cut.
 #include <optional>
 #include <random>
 #include <span>
@@ -21,7 +21,7 @@ using namespace support;
 
 namespace {
 
-// Tokens that break strings in every way.
+// Tokens that split the strings in every way.
 constexpr std::string_view pieces[] = {"a", "ab", "bba"};
 std::string_view bytes(Token x) { return pieces[x]; }
 
@@ -34,7 +34,7 @@ std::string text_of(std::span<const Token> tokens) {
   return text;
 }
 
-// The string that is complete first, the longest of them.
+// The string that is completed first; the longest one if several are.
 std::optional<StopMatch> first_match(const std::vector<std::string>& strings, const std::string& text) {
   for (std::size_t end = 1; end <= text.size(); ++end)
     for (std::size_t begin = 0; begin < end; ++begin)
@@ -44,7 +44,7 @@ std::optional<StopMatch> first_match(const std::vector<std::string>& strings, co
   return std::nullopt;
 }
 
-// The first tokens, up to the one in which a string is complete.
+// The first tokens, up to the token that completes a string.
 std::vector<Token> cut(const std::vector<std::string>& strings, std::span<const Token> tokens) {
   for (std::size_t size = 1; size <= tokens.size(); ++size)
     if (first_match(strings, text_of(tokens.first(size))))
@@ -56,7 +56,7 @@ TableModel<> random_model(std::mt19937_64& rng) { return TableModel<>::random(3,
 
 }  // namespace
 
-TEST_CASE("With stop strings the law of the text is that of the target's text, cut") {
+TEST_CASE("With stop strings the law of the text is that of the target's text, cut at the string") {
   std::mt19937_64 rng{1};
   Index ended = 0;
   for (Index n = 0; n < bound(2, 6); ++n)
@@ -96,16 +96,17 @@ TEST_CASE("A result tells where its stop string stands, and its caches and count
       REQUIRE(sequence.kept() < std::ssize(sequence.context()) + 1);
       REQUIRE(std::equal(target.context().begin(), target.context().end(), sequence.context().begin()));
       stopped += match.has_value();
-      in_last_token += match && result.tokens.size() == 6;  // where the budget ends, too
+      // The string is completed by the last token of the budget.
+      in_last_token += match && result.tokens.size() == 6;
     }
   CHECK(stopped > 100);
   CHECK(in_last_token > 0);
 }
 
-TEST_CASE("A stop token's bytes are not looked at, and another text is searched from its beginning") {
+TEST_CASE("A stop token's bytes are not searched, and another text is searched from its beginning") {
   TableModel<>::Rows row(1, 3);
   row << 1, 0, 0;
-  TableModel<> target(row, 0);  // a, a, a, ...
+  TableModel<> target(row, 0);  // the text is a, a, a, ...
   SpecDec decoder{target, NoDrafter{}, GreedyBlockVerifier{}};
   std::mt19937_64 rng{1};
   const StopStrings stops{{"aaa"}, bytes};
@@ -123,7 +124,7 @@ TEST_CASE("A stop token's bytes are not looked at, and another text is searched 
   CHECK_FALSE(sequence.result().stop_match.has_value());
 }
 
-TEST_CASE("A tokenizer that throws costs a step, which can be tried again") {
+TEST_CASE("A tokenizer that throws makes the step fail, which can be tried again") {
   std::mt19937_64 models{5};
   TableModel<> target = random_model(models);
   SpecDec decoder{target, ModelDrafter{random_model(models)}, GreedyBlockVerifier{}};
@@ -142,7 +143,7 @@ TEST_CASE("A tokenizer that throws costs a step, which can be tried again") {
   CHECK(sequence.generate(rng).tokens.size() == 8);
 }
 
-TEST_CASE("Stop strings know their list, and none are none") {
+TEST_CASE("Stop strings return their list, and an empty list is no stop strings") {
   const StopStrings none, empty({}, bytes), two({"x", "x"}, bytes);
   CHECK(none.empty());
   CHECK(empty.empty());

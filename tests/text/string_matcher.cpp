@@ -20,7 +20,7 @@ std::string random_string(Index most, std::mt19937_64& rng) {
   return out;
 }
 
-// Of the strings that `text` ends with the longest, the first of equal ones; −1 if there is none.
+// The longest of the strings that `text` ends with, the first of equal ones; −1 if there is none.
 Index string_at_end(const std::vector<std::string>& strings, const std::string& text) {
   Index best = -1;
   for (Index i = 0; i < std::ssize(strings); ++i) {
@@ -32,7 +32,7 @@ Index string_at_end(const std::vector<std::string>& strings, const std::string& 
   return best;
 }
 
-// How many bytes at the end of `text` begin a string, or are one.
+// How many bytes at the end of `text` begin a string, or are a whole one.
 Index begun_at_end(const std::vector<std::string>& strings, const std::string& text) {
   for (std::size_t length = text.size(); length > 0; --length)
     for (const std::string& string : strings)
@@ -62,7 +62,7 @@ TEST_CASE("A string matcher finds what a search of the whole text finds, byte by
   CHECK(found > 500);
 }
 
-TEST_CASE("A string without bytes is none to stop at") {
+TEST_CASE("An empty string never stops a text") {
   CHECK(message_of<std::invalid_argument>([] {
           detail::StringMatcher({"a", ""});
         }) == "specdec: stop_strings[1] is empty: it would end every text");

@@ -28,7 +28,7 @@ ChosenTree grown(ScannedTexts& counted, std::span<const Token> context, const Dr
 std::vector<Token> random_text(std::size_t size, Index tokens, std::mt19937_64& rng) {
   std::vector<Token> text;
   while (text.size() < size) {
-    // Rather what stood three before, so that there are matches of many lengths.
+    // Often repeats the token three places before, so that there are matches of many lengths.
     const bool again = text.size() > 3 && uniform01(rng) < 0.6;
     text.push_back(again ? text[text.size() - 3]
                          : static_cast<Token>(uniform01(rng) * static_cast<double>(tokens)));
@@ -38,14 +38,14 @@ std::vector<Token> random_text(std::size_t size, Index tokens, std::mt19937_64& 
 
 }  // namespace
 
-TEST_CASE("continuations have their share of a match, and what is left goes to shorter ones") {
-  // Behind "1 2" came 3 twice and 4 once: 1.5/3 and 0.5/3. The 2 was also followed by 5: 1 of 1, so the half of the
-  // third that is left.
+TEST_CASE("continuations share a match, and shorter matches share what is left") {
+  // After "1 2" came 3 twice and 4 once: 1.5/3 and 0.5/3. After the 2 alone also came 5: 1 of 1, so it gets half of
+  // the third that is left.
   ScannedTexts counted({{1, 2, 3, 9, 1, 2, 4, 8, 1, 2, 3, 7, 0, 2, 5}}, 1, 2);
   const std::vector<Token> context{1, 2};
   CHECK(grown(counted, context, {.nodes = 3, .depth = 1}) == ChosenTree{{3, 4, 5}, {-1, -1, -1}});
   CHECK(grown(counted, context, {.nodes = 2, .depth = 1}) == ChosenTree{{3, 4}, {-1, -1}});
-  // Behind "2 3" both 7 and 9 came once: a quarter each of a half, as much as 5 has a sixth.
+  // After "2 3" both 7 and 9 came once: each gets a quarter of a half. That is more than the sixth of 5.
   CHECK(grown(counted, context, {.nodes = 5, .depth = 2}) == ChosenTree{{3, 4, 5, 7, 9}, {-1, -1, -1, 0, 0}});
   CHECK(grown(counted, context, {.nodes = 5, .depth = 2, .trunk = 2}) ==
         ChosenTree{{3, 7, 4, 5, 9}, {-1, 0, -1, -1, 0}});
@@ -54,14 +54,14 @@ TEST_CASE("continuations have their share of a match, and what is left goes to s
   CHECK(grown(counted, std::vector<Token>{6}, {.nodes = 5, .depth = 3}) == ChosenTree{});
 }
 
-TEST_CASE("an eldest child is what a line goes on with, however probable its siblings") {
-  // Behind "1 2" came four tokens once, the last one 6; behind 2 alone 9 came five times more.
+TEST_CASE("an eldest child is the token with which a line goes on, even if its siblings are more probable") {
+  // After "1 2" came four tokens once, the last of them 6. After 2 alone 9 came five times more.
   ScannedTexts counted({{1, 2, 3, 1, 2, 4, 1, 2, 5, 1, 2, 6, 2, 9, 2, 9, 2, 9, 2, 9, 2, 9, 0}}, 1, 2);
   CHECK(grown(counted, std::vector<Token>{1, 2}, {.nodes = 3, .depth = 1}) ==
         ChosenTree{{6, 9, 3}, {-1, -1, -1}});
 }
 
-TEST_CASE("trees of the likeliest continuations are those of the definition, within all limits") {
+TEST_CASE("trees of the likeliest continuations follow the definition, within all limits") {
   std::mt19937_64 rng{1};
   std::size_t branches = 0;
   for (int n = 0; n < 120; ++n) {
@@ -82,7 +82,7 @@ TEST_CASE("trees of the likeliest continuations are those of the definition, wit
 
 namespace {
 
-// Counts what is read.
+// Counts how many tokens are read.
 struct Watched : ScannedTexts {
   using ScannedTexts::ScannedTexts;
   Index read = 0;
@@ -96,9 +96,9 @@ struct Watched : ScannedTexts {
 
 }  // namespace
 
-TEST_CASE("what no longer counts is not read") {
-  // Behind "1 2" came 3 and 4 about as often, and there is room for two. So nothing matters of the fifty that came behind
-  // 4 alone, once each.
+TEST_CASE("continuations that can no longer count are not read") {
+  // After "1 2" came 3 and 4 about equally often, and there is room for two nodes. So the fifty tokens that came once
+  // each after 4 alone do not matter.
   std::vector<Token> text;
   for (int n = 0; n < 10; ++n)
     for (const Token y : {1, 2, 3, 5, 1, 2, 4, 5}) text.push_back(y);

@@ -18,7 +18,7 @@ using support::message_of;
 
 namespace {
 
-// Where the last occurrence before `end` of the n tokens in front of it ends; 0 where there is none.
+// Where the last occurrence before `end` of the n tokens in front of `end` ends; 0 if there is none.
 Index by_scanning(const std::vector<Token>& text, Index end, Index n) {
   for (Index earlier = end - 1; earlier >= n; --earlier)
     if (std::equal(text.begin() + (end - n), text.begin() + end, text.begin() + (earlier - n)))
@@ -28,7 +28,7 @@ Index by_scanning(const std::vector<Token>& text, Index end, Index n) {
 
 }  // namespace
 
-TEST_CASE("the last occurrence of every n-gram of a growing text is found, of each length its own") {
+TEST_CASE("in a growing text the last occurrence of every n-gram is found, for each length") {
   std::mt19937_64 rng{1};
   NgramEnds ends(2, 4);
   CHECK(ends.min_ngram() == 2);
@@ -56,7 +56,7 @@ TEST_CASE("the last occurrence of every n-gram of a growing text is found, of ea
   CHECK(ends.latest(text, 500, 2) == 0);
 }
 
-TEST_CASE("n-grams of no length, or of too many lengths, are named") {
+TEST_CASE("n-grams of length 0, or of too many lengths, are named in the error") {
   const auto said = [](Index min_ngram, Index max_ngram) {
     return message_of([&] { NgramEnds(min_ngram, max_ngram); });
   };

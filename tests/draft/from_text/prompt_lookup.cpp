@@ -49,13 +49,13 @@ TEST_CASE("prompt lookup proposes what followed the longest match") {
   PromptLookupDrafter lookup{{.max_ngram = 3}};
   CHECK(propose(lookup, std::vector<Token>{1, 2, 3, 4, 5, 9, 1, 2, 3}, 3) == std::vector<Token>{4, 5, 9});
   PromptLookupDrafter other;
-  // "2 3" occurs twice: the latest occurrence counts; "7 2 3" once: the longer match wins.
+  // "2 3" occurs twice: the latest occurrence counts. "7 2 3" occurs once: the longer match wins.
   CHECK(propose(other, std::vector<Token>{2, 3, 4, 2, 3, 5, 0, 2, 3}, 1) == std::vector<Token>{5});
   PromptLookupDrafter third;
   CHECK(propose(third, std::vector<Token>{7, 2, 3, 4, 2, 3, 5, 7, 2, 3}, 1) == std::vector<Token>{4});
 }
 
-TEST_CASE("prompt lookup proposes nothing where nothing matches, and no more than was asked") {
+TEST_CASE("prompt lookup proposes nothing without a match, and never more than was asked for") {
   PromptLookupDrafter lookup;
   CHECK(propose(lookup, std::vector<Token>{1, 2, 3, 4}, 5).empty());
   CHECK(propose(lookup, std::vector<Token>{1, 2, 3, 4, 1}, 2) == std::vector<Token>{2, 3});
@@ -67,7 +67,7 @@ TEST_CASE("prompt lookup proposes nothing where nothing matches, and no more tha
   CHECK(propose(picky, std::vector<Token>{1, 2, 3, 4, 1, 2}, 2) == std::vector<Token>{3, 4});
 }
 
-TEST_CASE("prompt lookup, as the context grows and is cut, is what scanning finds") {
+TEST_CASE("while the context grows and is cut, prompt lookup proposes what a scan finds") {
   std::mt19937_64 rng{1};
   for (const Index max_ngram : {1, 2, 4}) {
     PromptLookupDrafter lookup{{.max_ngram = max_ngram}};
@@ -87,7 +87,7 @@ TEST_CASE("prompt lookup, as the context grows and is cut, is what scanning find
   }
 }
 
-TEST_CASE("prompt lookup in the loop: repetition is drafted, the text is the target's") {
+TEST_CASE("prompt lookup in the loop drafts repetitions, and the text is the target's") {
   const std::vector<Token> song{0, 1, 2, 3, 4};
   testing::TableModel<>::Rows table = testing::TableModel<>::Rows::Zero(6, 5);
   table(0, 0) = 1;
@@ -111,7 +111,7 @@ TEST_CASE("prompt lookup's options are checked") {
   CHECK_FALSE(message_of([] { PromptLookupDrafter{{.max_ngram = 2, .min_ngram = 3}}; }).empty());
 }
 
-TEST_CASE("asked for less than nothing, nothing is proposed") {
+TEST_CASE("asked for a negative number of tokens, prompt lookup proposes nothing") {
   std::mt19937_64 rng{1};
   const std::vector<Token> context{1, 2, 1, 2, 1};
   PromptLookupDrafter drafter;

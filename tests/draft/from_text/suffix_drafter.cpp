@@ -42,7 +42,7 @@ Tokens random_text(std::mt19937_64& rng, Token vocab, int size) {
   return text;
 }
 
-// The definition, from all that was learnt: pieces of texts, each from a place on.
+// The definition, from everything that was learnt: pieces of texts, each from some place on.
 class Record {
  public:
   void learn(const Tokens& text, Index begin) { pieces_.push_back({text, begin}); }
@@ -53,10 +53,10 @@ class Record {
     return count;
   }
 
-  // The longest end of the context that something followed, and what.
+  // The longest suffix of the context that something followed, and what followed it.
   struct Match {
     Index length = 0;
-    std::map<Token, std::pair<Index, Index>> followed;  // how often, and when last
+    std::map<Token, std::pair<Index, Index>> followed;  // how often, and where last
   };
 
   Match match(const Tokens& context, Index max_match) const {
@@ -114,7 +114,7 @@ class Record {
   std::vector<Piece> pieces_;
 };
 
-// A text that grows and is cut, and what has to be learnt of it, once.
+// A text that grows and is cut. Says what has to be learnt of it, once.
 class Author {
  public:
   const Tokens& text() const { return text_; }
@@ -128,13 +128,13 @@ class Author {
     cut_ = true;
   }
 
-  // In the midst of the text.
+  // Teaches a corpus in the middle of the text.
   void teach(auto& drafter, const Tokens& corpus) {
     drafter.learn(corpus);
     record_.learn(corpus, 0);
   }
 
-  // The text is shown to a drafter now.
+  // Now the text is shown to a drafter.
   void show() {
     if (std::exchange(cut_, false))
       for (Index n = learnt_; n <= std::ssize(text_); ++n)
@@ -154,14 +154,14 @@ class Author {
 
 }  // namespace
 
-TEST_CASE("the suffix drafter goes on from the longest match") {
+TEST_CASE("the suffix drafter proposes what followed the longest match") {
   SuffixDrafter drafter;
   drafter.learn(Tokens{7, 1, 2, 3, 4});
   drafter.learn(Tokens{8, 1, 2, 5, 6});
   drafter.learn(Tokens{9, 1, 2, 5, 0});
   CHECK(propose(drafter, Tokens{7, 1, 2}, 2) == Tokens{3, 4});
   drafter.truncate(0);
-  CHECK(propose(drafter, Tokens{0, 1, 2}, 1) == Tokens{5});  // two of three
+  CHECK(propose(drafter, Tokens{0, 1, 2}, 1) == Tokens{5});  // two of three times
   drafter.truncate(0);
   CHECK(propose(drafter, Tokens{8, 1, 2}, 9) == Tokens{5, 6});  // nothing followed 6
   CHECK(drafter.occurrences(Tokens{1, 2}) == 6);
@@ -169,7 +169,7 @@ TEST_CASE("the suffix drafter goes on from the longest match") {
   CHECK(drafter.occurrences(Tokens{2, 9}) == 0);
 }
 
-TEST_CASE("within one text the match is what stood there before") {
+TEST_CASE("within one text a match is an earlier place of that text") {
   SuffixDrafter drafter;
   CHECK(propose(drafter, Tokens{1, 2, 3, 4}, 3).empty());
   CHECK(propose(drafter, Tokens{1, 2, 3, 4, 1, 2}, 3) == Tokens{3, 4, 1});
@@ -180,7 +180,7 @@ TEST_CASE("within one text the match is what stood there before") {
   CHECK(propose(latest, Tokens{1, 2, 1, 3, 1}, 1) == Tokens{3});
 }
 
-TEST_CASE("no match reaches from one text into another") {
+TEST_CASE("no match reaches across the end of one text into another") {
   SuffixDrafter drafter;
   drafter.learn(Tokens{1, 2});
   drafter.learn(Tokens{3, 4});
@@ -195,7 +195,7 @@ TEST_CASE("no match reaches from one text into another") {
   CHECK(drafter.occurrences(Tokens{7, 8}) == 0);
 }
 
-TEST_CASE("the suffix drafter proposes no more than was asked, and nothing from nothing") {
+TEST_CASE("the suffix drafter proposes no more than was asked for, and nothing without a match") {
   SuffixDrafter drafter;
   CHECK(propose(drafter, Tokens{}, 3).empty());
   CHECK(propose(drafter, Tokens{1}, 3).empty());
@@ -203,48 +203,48 @@ TEST_CASE("the suffix drafter proposes no more than was asked, and nothing from 
   CHECK(propose(drafter, Tokens{1, 1, 1}, 1) == Tokens{1});
 }
 
-TEST_CASE("the limits of a match") {
+TEST_CASE("matches have a smallest and a largest length") {
   SuffixDrafter picky{{.min_match = 2}};
   CHECK(propose(picky, Tokens{1, 2, 3, 9, 2}, 2).empty());
   CHECK(propose(picky, Tokens{1, 2, 3, 9, 2, 3}, 2) == Tokens{9, 2});
   SuffixDrafter forgetful{{.max_match = 1}};
   forgetful.learn(Tokens{7, 1, 3});
   forgetful.learn(Tokens{1, 4});
-  CHECK(propose(forgetful, Tokens{7, 1}, 1) == Tokens{4});  // 7 1 is longer than it looks
+  CHECK(propose(forgetful, Tokens{7, 1}, 1) == Tokens{4});  // the match counts as 1, though 7 1 occurred
 }
 
-TEST_CASE("the proposal ends where its token is rarer than min_share") {
+TEST_CASE("a proposal ends before a token that is rarer than min_share") {
   SuffixDrafter drafter{{.max_match = 1, .min_share = 0.5}};
   drafter.learn(Tokens{1, 2, 1, 2, 1, 3, 1, 4});  // 1 is followed by 2, 2, 3, 4
   CHECK(propose(drafter, Tokens{1}, 3) == Tokens{2, 1, 2});
-  drafter.learn(Tokens{1, 4});  // 2 and 4: two of five
+  drafter.learn(Tokens{1, 4});  // 2 and 4 each came two of five times
   CHECK(propose(drafter, Tokens{1}, 3).empty());
   CHECK(propose(drafter, Tokens{1, 3}, 3) == Tokens{1});
 }
 
-TEST_CASE("a corpus of 64-bit ids is learnt by the suffix drafter as one of 32 bits") {
+TEST_CASE("a corpus of 64-bit ids is learnt like one of 32-bit ids") {
   SuffixDrafter drafter;
   drafter.learn(std::vector<std::int64_t>{1, 2147483647, 3});
   CHECK(propose(drafter, Tokens{1}, 2) == Tokens{2147483647, 3});
 }
 
-TEST_CASE("a corpus learnt in the midst of a text tells the match from longer strings") {
+TEST_CASE("after a corpus is learnt in the middle of a text, matches still end at max_match") {
   SuffixDrafter drafter{{.max_match = 1}};
-  CHECK(propose(drafter, Tokens{7, 1, 3, 7, 1}, 1) == Tokens{3});  // every 1 stands behind a 7
+  CHECK(propose(drafter, Tokens{7, 1, 3, 7, 1}, 1) == Tokens{3});  // every 1 comes after a 7
   drafter.learn(Tokens{1, 4, 1, 4});
   CHECK(propose(drafter, Tokens{7, 1, 3, 7, 1}, 1) == Tokens{4});
 }
 
-TEST_CASE("what the suffix drafter is shown is learnt once, however it is shown") {
+TEST_CASE("the suffix drafter learns a text once, however often it is shown") {
   SuffixDrafter drafter;
   propose(drafter, Tokens{1, 2, 3}, 2);
-  propose(drafter, Tokens{1, 2, 3}, 2);  // a step tried again
+  propose(drafter, Tokens{1, 2, 3}, 2);  // a step that is tried again
   CHECK(drafter.occurrences(Tokens{1, 2}) == 1);
   propose(drafter, Tokens{1, 2, 3, 1, 2, 4, 5}, 2);  // several steps later
   CHECK(drafter.occurrences(Tokens{1, 2}) == 2);
   CHECK(drafter.occurrences(Tokens{3, 1}) == 1);
   drafter.truncate(7);
-  drafter.truncate(0);  // the sequence has lost its turn, and gets it back
+  drafter.truncate(0);  // another sequence took a turn, and this one comes back
   propose(drafter, Tokens{1, 2, 3, 1, 2, 4, 5, 6}, 2);
   CHECK(drafter.occurrences(Tokens{1, 2}) == 2);
   CHECK(drafter.occurrences(Tokens{5, 6}) == 1);
@@ -252,35 +252,36 @@ TEST_CASE("what the suffix drafter is shown is learnt once, however it is shown"
   propose(drafter, Tokens{1, 2, 3, 7}, 2);
   CHECK(drafter.occurrences(Tokens{2, 3}) == 1);
   CHECK(drafter.occurrences(Tokens{3, 7}) == 1);
-  drafter.truncate(0);  // 1 2 is no text that was shown, though a part of one
+  drafter.truncate(0);  // the text 1 2 was never shown alone, though it is part of one
   propose(drafter, Tokens{1, 2, 7}, 2);
   CHECK(drafter.occurrences(Tokens{1, 2}) == 3);
 }
 
-TEST_CASE("after a roll-back the suffix drafter goes on from what survived") {
+TEST_CASE("after a rollback the suffix drafter goes on from the text that survived") {
   SuffixDrafter drafter;
   propose(drafter, Tokens{1, 2, 3, 4}, 2);
   drafter.truncate(2);
   propose(drafter, Tokens{1, 2, 5, 6}, 2);
   CHECK(drafter.occurrences(Tokens{1, 2}) == 1);
   CHECK(drafter.occurrences(Tokens{1, 2, 5}) == 1);
-  CHECK(drafter.occurrences(Tokens{1, 2, 3}) == 1);  // what was learnt stays
+  CHECK(drafter.occurrences(Tokens{1, 2, 3}) == 1);  // what was learnt is kept
   CHECK(drafter.occurrences(Tokens{4, 5}) == 0);
-  propose(drafter, Tokens{1}, 2);  // shorter than what was seen, without a word: rolled back as well
+  // Shorter than the text before, without a call of truncate(): a rollback as well.
+  propose(drafter, Tokens{1}, 2);
   propose(drafter, Tokens{1, 8}, 2);
   CHECK(drafter.occurrences(Tokens{1, 8}) == 1);
 }
 
-TEST_CASE("the suffix drafter forgets when it is told to") {
+TEST_CASE("the suffix drafter forgets everything at clear()") {
   SuffixDrafter drafter;
   propose(drafter, Tokens{1, 2, 3}, 1);
   drafter.clear();
   CHECK(drafter.states() == 1);
-  CHECK(propose(drafter, Tokens{1, 2, 3, 1}, 1) == Tokens{2});  // the text itself is learnt anew
+  CHECK(propose(drafter, Tokens{1, 2, 3, 1}, 1) == Tokens{2});  // the text itself is learnt again
   CHECK(drafter.occurrences(Tokens{1, 2}) == 1);
 }
 
-TEST_CASE("matches, counts and proposals are those of searching, as texts grow, end and are cut") {
+TEST_CASE("while texts grow, end and are cut, matches, counts and proposals are what a search finds") {
   std::mt19937_64 rng{6};
   for (const SuffixDrafter<>::Options options : {SuffixDrafter<>::Options{},
                                                  {.max_match = 1},
@@ -317,7 +318,7 @@ TEST_CASE("matches, counts and proposals are those of searching, as texts grow, 
   }
 }
 
-TEST_CASE("one large corpus and many texts are searched as well") {
+TEST_CASE("one large corpus and many texts are searched correctly, too") {
   std::mt19937_64 rng{7};
   for (const Index longest : {1, 2, 5, 9}) {
     const SuffixDrafter<>::Options options{.max_match = longest};
@@ -336,7 +337,7 @@ TEST_CASE("one large corpus and many texts are searched as well") {
   }
 }
 
-TEST_CASE("the automaton is as small as it is said to be") {
+TEST_CASE("the automaton is as small as documented") {
   std::mt19937_64 rng{8};
   for (const Token vocab : {1, 2, 3, 100}) {
     SuffixDrafter drafter;
@@ -348,12 +349,12 @@ TEST_CASE("the automaton is as small as it is said to be") {
       CHECK(drafter.states() <= 2 * learnt);
       CHECK(drafter.edges() <= 3 * learnt);
       const Index states = drafter.states(), edges = drafter.edges();
-      drafter.learn(tokens);  // nothing new
+      drafter.learn(tokens);  // nothing new to learn
       CHECK(drafter.states() == states);
       CHECK(drafter.edges() == edges);
     }
   }
-  SuffixDrafter worst;  // a b b ... b c: the text with the most states
+  SuffixDrafter worst;  // a b b ... b c: a text with the most states
   Tokens tokens(1000, 1);
   tokens.front() = 0;
   worst.learn(tokens);
@@ -362,7 +363,7 @@ TEST_CASE("the automaton is as small as it is said to be") {
   CHECK(worst.states() <= 2 * 2000);
 }
 
-TEST_CASE("a long text of one token is learnt in time that does not explode") {
+TEST_CASE("learning a long text of one repeated token takes no excessive time") {
   SuffixDrafter drafter;
   const Tokens text(100000, 3);
   drafter.learn(text);
@@ -370,14 +371,14 @@ TEST_CASE("a long text of one token is learnt in time that does not explode") {
   CHECK(propose(drafter, Tokens{3}, 3) == Tokens{3, 3, 3});
 }
 
-TEST_CASE("the suffix drafter in the loop: the second text is drafted from the first") {
+TEST_CASE("in the loop the suffix drafter drafts the second text from the first") {
   testing::TableModel<>::Rows rows = testing::TableModel<>::Rows::Zero(9, 8);
-  for (Index x = 0; x < 9; ++x) rows(x, x % 8) = 1;  // counts up, over and over
+  for (Index x = 0; x < 9; ++x) rows(x, x % 8) = 1;  // counts up again and again
   SpecDec decoder{testing::TableModel<>(rows, 1), SuffixDrafter{}, ArgmaxVerifier{}};
   std::mt19937_64 rng{1};
   const Options options{.max_new_tokens = 7, .gamma = 3};
   const Result first = decoder.generate(Tokens{0}, options, rng);
-  CHECK(first.stats.drafted == 0);  // nothing has been said twice
+  CHECK(first.stats.drafted == 0);  // the first text repeats nothing
   const Result second = decoder.generate(Tokens{0}, options, rng);
   CHECK(second.tokens == first.tokens);
   CHECK(second.stats.accepted_fraction() == 1);
@@ -385,10 +386,11 @@ TEST_CASE("the suffix drafter in the loop: the second text is drafted from the f
 }
 
 TEST_CASE(
-    "a branching suffix drafter has first what followed the longest match, then what followed shorter ones") {
+    "a branching suffix drafter puts what followed the longest match first, then what followed shorter "
+    "ones") {
   BranchingDrafter drafter;
   drafter.learn(Tokens{1, 2, 3, 4, 9, 2, 3, 5, 0, 2, 3, 5, 7, 3, 6});
-  // After "1 2 3" came 4, after "2 3" also 5, twice, and after the 3 also 6.
+  // After "1 2 3" came 4, after "2 3" also 5, twice, and after 3 also 6.
   CHECK(draft_chosen(drafter, Tokens{1, 2, 3}, {.nodes = 3, .depth = 1}) ==
         ChosenTree{{4, 5, 6}, {-1, -1, -1}});
   CHECK(draft_chosen(drafter, Tokens{1, 2, 3}, {.nodes = 3, .depth = 2, .trunk = 2}) ==
@@ -400,7 +402,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "trees of suffixes are those of searching, along the line, however texts grow, are cut and resumed") {
+    "trees of suffixes are what a search finds, along their line, while texts grow, are cut and resumed") {
   std::mt19937_64 rng{3};
   for (const BranchingDrafter::Options& options :
        {BranchingDrafter::Options{}, {.max_match = 3}, {.max_match = 1}, {.max_match = 9, .min_match = 3}}) {
@@ -417,7 +419,7 @@ TEST_CASE(
         tree.truncate(std::ssize(author.text()));
         line.truncate(std::ssize(author.text()));
       }
-      // Now and then a stretch of what was said before, so that matches are long.
+      // Sometimes repeats a stretch of the text, so that matches are long.
       if (author.text().size() > 20 && uniform01(rng) < 0.3) {
         const auto from = static_cast<std::ptrdiff_t>(uniform01(rng) * 10);
         author.append({author.text().begin() + from, author.text().begin() + from + 8});
@@ -443,7 +445,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a loop over trees of suffixes writes what the target writes") {
+TEST_CASE("a loop over trees of suffixes writes the target's text") {
   std::mt19937_64 rng{6};
   for (int n = 0; n < 12; ++n) {
     auto target = testing::TableModel<>::random(3, 2, rng);
@@ -458,7 +460,7 @@ TEST_CASE("a loop over trees of suffixes writes what the target writes") {
   }
 }
 
-TEST_CASE("a match without a limit is as good as one that no text reaches") {
+TEST_CASE("an unlimited match equals a limit that no text reaches") {
   constexpr Index most = std::numeric_limits<Index>::max();
   SuffixDrafter drafter{{.max_match = most}};
   const Tokens text{5, 1, 2, 3, 9, 7, 1, 2, 3, 8, 5, 1, 2, 3};

@@ -15,12 +15,12 @@ using namespace specdec;
 
 namespace {
 
-// A pair of models as a policy sees it: how likely a token survives where all before it have, how likely the
-// drafter has another token to propose, and what things cost.
+// A pair of models as a policy sees it: how likely a token survives given that all before it have, how likely the
+// drafter proposes anything, and the costs.
 struct Pair {
-  double accepts;                            // a token's chance, given that the ones before survived
-  double proposes;                           // the chance that the drafter has anything to say
-  double draft_cost;                         // of one token
+  double accepts;     // the probability that a token survives, given that all before it have
+  double proposes;    // the probability that the drafter proposes anything
+  double draft_cost;  // of one token
   std::function<double(Index)> target_cost;  // of a call over n tokens
 
   double draft_time(Index n) const { return draft_cost * static_cast<double>(n); }
@@ -39,20 +39,20 @@ struct Pair {
   }
 };
 
-// Runs a policy on pairs whose times waver by a tenth and now and then stall; the total time is that of the pair
-// without the noise, so that it can be compared with the exact optimum.
+// Runs a policy on pairs with times that vary by a tenth and sometimes stall. The total time leaves this noise out, so
+// that it can be compared with the exact optimum.
 class Simulation {
  public:
   explicit Simulation(std::uint64_t seed) : rng_(seed) {}
 
-  // Time per token of `steps` steps.
+  // The time per token of `steps` steps.
   template <class Policy>
   double run(Policy& policy, const Pair& pair, Index most, Index steps) {
     double time = 0, tokens = 0;
     for (Index k = 0; k < steps; ++k) {
       const Index asked = policy.next(most);
       REQUIRE(asked >= 0);
-      REQUIRE(asked <= std::min<Index>(most, 4096));  // no pair here is worth longer drafts
+      REQUIRE(asked <= std::min<Index>(most, 4096));  // for no pair here are longer drafts worth it
       const Index drafted = uniform(rng_) < pair.proposes ? asked : 0;
       Index accepted = 0;
       while (accepted < drafted && uniform(rng_) < pair.accepts) ++accepted;
@@ -85,14 +85,16 @@ class Simulation {
 
 double flat(Index) { return 1; }
 double linear(Index n) { return 0.8 + 0.2 * static_cast<double>(n); }
-double stepped(Index n) {  // what a tiled kernel makes of a call
+double stepped(Index n) {  // the cost of a call with a tiled kernel
   const std::vector<double> costs{0, 1, 1.22, 1.68, 1.57, 1.94, 2.31, 2.6, 2.6, 3.5};
   return n < std::ssize(costs) ? costs[static_cast<std::size_t>(n)] : 0.39 * static_cast<double>(n);
 }
 
 }  // namespace
 
-TEST_CASE("finds the fastest length, within 3 % of what the best fixed one takes, probes included") {
+TEST_CASE(
+    "the policy finds the fastest length: its time is within 3 % of the best fixed length's, probes "
+    "included") {
   const std::vector<Pair> pairs{{0.75, 1, 0.07, stepped}, {0.6, 1, 0.07, stepped}, {0.9, 1, 0.05, flat},
                                 {0.5, 1, 0.3, linear},    {0.8, 0.4, 0, linear},   {0.95, 1, 0.01, linear}};
   for (const Pair& pair : pairs) {
@@ -104,8 +106,7 @@ TEST_CASE("finds the fastest length, within 3 % of what the best fixed one takes
   }
 }
 
-TEST_CASE(
-    "a long draft that pays off is found, however long drafts may be, and no longer ones are looked at") {
+TEST_CASE("a long draft that pays off is found, however long drafts may be, and no longer drafts are tried") {
   const Pair sure{0.995, 1, 0.002, flat}, usual{0.6, 1, 0.07, stepped};
   constexpr Index most = 30'000'000;
   for (const Pair& pair : {sure, usual}) {
@@ -122,7 +123,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("does not give up after a bad start, but soon after") {
+TEST_CASE("after a bad start the policy goes on trying for a while, but not for long") {
   CostOptimalLength policy;
   const std::vector<double> survival(16, 0.0);
   const auto fail = [&] {
@@ -136,13 +137,13 @@ TEST_CASE("does not give up after a bad start, but soon after") {
                     .target_time = std::chrono::microseconds(100)});
     return asked;
   };
-  for (int step = 0; step < 6; ++step) CHECK(fail() <= 4);  // the lengths that are tried at first
+  for (int step = 0; step < 6; ++step) CHECK(fail() <= 4);  // the lengths that are tried first
   CHECK(policy.best().size() > 0);
   for (int step = 0; step < 30; ++step) fail();
   CHECK(policy.best().size() == 0);
 }
 
-// A text of 100 steps, with a policy that knows nothing; means over 200 of them.
+// A text of 100 steps with a policy that knows nothing yet; the mean over 200 texts.
 TEST_CASE("the first text costs little more than with the best fixed length") {
   for (const Pair& pair : {Pair{0.75, 1, 0.07, stepped}, Pair{0.6, 1, 0.07, stepped}}) {
     double time = 0;
@@ -155,7 +156,7 @@ TEST_CASE("the first text costs little more than with the best fixed length") {
   }
 }
 
-TEST_CASE("switches a drafter off that does not pay, at a cost of at most 2 %") {
+TEST_CASE("a drafter that does not pay is switched off, at a cost of at most 2 %") {
   for (const Pair& pair :
        {Pair{0.05, 0.6, 0.001, linear}, Pair{0.3, 1, 0.5, linear}, Pair{0.05, 1, 0.07, stepped}}) {
     CostOptimalLength policy;
@@ -166,7 +167,7 @@ TEST_CASE("switches a drafter off that does not pay, at a cost of at most 2 %") 
   }
 }
 
-TEST_CASE("follows a pair that changes, also back from being switched off") {
+TEST_CASE("the policy follows a pair that changes, also from being switched off") {
   const Pair good{0.85, 1, 0.05, linear}, bad{0.05, 1, 0.2, linear}, dear{0.85, 1, 0.4, linear};
   CostOptimalLength policy;
   Simulation simulation(9);
@@ -180,7 +181,7 @@ TEST_CASE("follows a pair that changes, also back from being switched off") {
   CHECK(good.time_per_token(policy.best().size()) <= 1.03 * good.best_time(16));
 }
 
-TEST_CASE("times of a prompt and of catching up are not taken for those of a step") {
+TEST_CASE("the times of a prompt and of catching up are not taken for the time of a step") {
   using std::chrono::milliseconds;
   CostOptimalLength policy;
   const std::vector<double> survival{1, 1, 1, 1};
@@ -208,7 +209,7 @@ TEST_CASE("times of a prompt and of catching up are not taken for those of a ste
   CHECK(policy.best().size() == 4);
 }
 
-TEST_CASE("a step before the policy was ever asked is not looked at") {
+TEST_CASE("a step from before the policy was first asked is ignored") {
   CostOptimalLength policy;
   const std::vector<double> survival(2, 1.0);
   policy.observe({.asked = 2,
@@ -219,7 +220,8 @@ TEST_CASE("a step before the policy was ever asked is not looked at") {
                   .draft_time = std::chrono::milliseconds(1),
                   .target_time = std::chrono::milliseconds(1)});
   CHECK(policy.next(4) == 2);
-  for (Index gamma = 0; gamma <= 4; ++gamma) CHECK(policy.time_per_token(gamma) == 0);  // no cost is known
+  // No cost is known yet.
+  for (Index gamma = 0; gamma <= 4; ++gamma) CHECK(policy.time_per_token(gamma) == 0);
 }
 
 TEST_CASE("gamma 0 drafts nothing; options are checked") {
@@ -234,7 +236,7 @@ TEST_CASE("gamma 0 drafts nothing; options are checked") {
         "specdec: probing = 1 is outside (0, 1)");
 }
 
-TEST_CASE("texts of a smaller gamma, or of none, leave the length to the text of the largest") {
+TEST_CASE("texts with a smaller gamma, or none, do not disturb what the text with the largest learns") {
   const Pair pair{0.9, 1, 0.05, flat};
   for (const Index other : {0, 2}) {
     CostOptimalLength policy;
@@ -249,7 +251,7 @@ TEST_CASE("texts of a smaller gamma, or of none, leave the length to the text of
   }
 }
 
-TEST_CASE("what was learnt of a bad drafter does not outvote the probes that find it good again") {
+TEST_CASE("what was learnt of a bad drafter does not outweigh probes that find it good again") {
   const Pair good{0.9, 1, 0.1, linear}, bad{0.03, 1, 0.1, linear};
   int steps = 0;
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
@@ -263,7 +265,7 @@ TEST_CASE("what was learnt of a bad drafter does not outvote the probes that fin
   CHECK(steps < 10 * 200);
 }
 
-TEST_CASE("lengths that are not looked at are named") {
+TEST_CASE("lengths that the policy does not consider are named in the error") {
   using support::message_of;
   CostOptimalLength policy;
   CHECK(message_of([&] { policy.next(-1); }) == "specdec: most = -1 is negative");

@@ -29,7 +29,7 @@ TableModel<> random_table(std::uint64_t seed, Index vocab_size = 3) {
   return TableModel<>::random(vocab_size, 2, generator);
 }
 
-// Any policy that does not look at rows; it keeps the records of all steps.
+// Any policy that does not look at rows. It keeps the records of all steps.
 struct AnyLength {
   struct Step {
     StepRecord record;
@@ -54,7 +54,7 @@ const std::vector<Token> prompt{0, 1, 2};
 
 }  // namespace
 
-TEST_CASE("the schedule adds two after full acceptance, takes one else, and stays within 1 and gamma") {
+TEST_CASE("the schedule adds two after full acceptance, else subtracts one, and stays within 1 and gamma") {
   ScheduledLength policy(3);
   CHECK(policy.next(16) == 3);
   CHECK(policy.next(2) == 2);
@@ -62,16 +62,16 @@ TEST_CASE("the schedule adds two after full acceptance, takes one else, and stay
   CHECK(policy.next(16) == 5);
   policy.observe(step(5, 4));
   CHECK(policy.next(16) == 4);
-  policy.observe(step(0, 0));  // nothing was drafted: nothing was learnt
+  policy.observe(step(0, 0));  // nothing was drafted, so nothing is learnt
   CHECK(policy.next(16) == 4);
   for (int k = 0; k < 9; ++k) policy.observe(step(1, 0));
   CHECK(policy.next(16) == 1);
-  policy.observe(step(6, 6));  // as many as the verifier needed, say
+  policy.observe(step(6, 6));  // as when the verifier needed this many
   CHECK(policy.next(16) == 8);
   CHECK(message_of([] { ScheduledLength(0); }) == "specdec: initial = 0 is below 1");
 }
 
-TEST_CASE("the loop asks for what the policy says, and cuts it to the budget") {
+TEST_CASE("the loop asks for as many tokens as the policy says, within the budget") {
   auto target = random_table(1);
   ModelDrafter drafter{random_table(2)};
   AnyLength lengths;
@@ -93,7 +93,7 @@ TEST_CASE("the loop asks for what the policy says, and cuts it to the budget") {
         2);
 }
 
-TEST_CASE("a policy that asks for nonsense is an error, and the text can go on") {
+TEST_CASE("an invalid answer of a policy is an error, and the text can go on") {
   auto target = random_table(1);
   ModelDrafter drafter{random_table(2)};
   std::mt19937_64 rng{1};
@@ -110,7 +110,7 @@ TEST_CASE("a policy that asks for nonsense is an error, and the text can go on")
 
 TEST_CASE("a policy given as an lvalue goes on learning from text to text") {
   auto target = random_table(1);
-  ModelDrafter drafter{random_table(1)};  // always right
+  ModelDrafter drafter{random_table(1)};  // this drafter is always right
   ScheduledLength schedule(1);
   AnyLength length{[&](Index most) { return schedule.next(most); },
                    [&](const StepRecord& step) { schedule.observe(step); }};
@@ -123,7 +123,7 @@ TEST_CASE("a policy given as an lvalue goes on learning from text to text") {
         static_cast<std::size_t>(learnt));
 }
 
-TEST_CASE("drafting stops before a row that the draft model is unsure of") {
+TEST_CASE("drafting stops before a row about which the draft model is unsure") {
   // After token 0 the model is sure, after 1 it is not.
   Eigen::Matrix<double, 3, 2, Eigen::RowMajor> table;
   table << 0.5, 0.5, 0.05, 0.95, 0.6, 0.4;
@@ -137,7 +137,7 @@ TEST_CASE("drafting stops before a row that the draft model is unsure of") {
     return r.stats.drafted_by_position.size();
   };
   CHECK(longest(ConfidentLength(0.0)) == 6);
-  CHECK(longest(ConfidentLength(0.7)) >= 1);  // after 0 it is sure: on until a 1 is drawn
+  CHECK(longest(ConfidentLength(0.7)) >= 1);  // sure after 0: drafts on until a 1 is drawn
   CHECK(longest(ConfidentLength(0.7)) <= 4);
   CHECK(longest(ConfidentLength(0.99)) == 0);
   // Entropies: 0.1985 after 0, 0.6730 after 1.
@@ -148,7 +148,7 @@ TEST_CASE("drafting stops before a row that the draft model is unsure of") {
   CHECK(message_of([] { EntropyLength(-0.5); }) == "specdec: most = -0.5 is negative");
 }
 
-TEST_CASE("a row that is just sure enough is drawn from") {
+TEST_CASE("from a row that is exactly sure enough a token is drawn") {
   const Eigen::RowVector2d even(0.5, 0.5), sure(0, 1);
   const auto even_rows = distributions(even), sure_rows = distributions(sure);
   CHECK(ConfidentLength(0.5).keep_drafting(even_rows.row(0), 0));
@@ -162,7 +162,7 @@ TEST_CASE("a row that is just sure enough is drawn from") {
 
 namespace {
 
-// A row of the user's whose argmax passes over a NaN.
+// A user's row with an argmax that skips NaN.
 struct CarelessRow {
   double second;
   Index vocab_size() const { return 2; }
@@ -175,7 +175,7 @@ struct CarelessRow {
 
 }  // namespace
 
-TEST_CASE("a row of numbers that are none does not end a draft quietly") {
+TEST_CASE("a row of NaN is an error, and does not just end a draft") {
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   const auto said = [](const auto& policy, const auto& row) {
     return message_of<InvalidDistribution>([&] { policy.keep_drafting(row, 2); });
@@ -194,7 +194,7 @@ TEST_CASE("a row of numbers that are none does not end a draft quietly") {
   CHECK_FALSE(said(ConfidentLength(1), Logits(logits).row(0)).empty());
 }
 
-TEST_CASE("survival is the rule's own where it says so, and what happened where it does not") {
+TEST_CASE("survival is the rule's own if the rule tells it, else it is what happened") {
   auto target = random_table(1);
   ModelDrafter drafter{random_table(2)};
   const auto records = [&](auto verifier) {
@@ -218,7 +218,7 @@ TEST_CASE("survival is the rule's own where it says so, and what happened where 
   }
 }
 
-TEST_CASE("a schedule of any beginning stays within 1024") {
+TEST_CASE("a schedule with any first length stays within 1024") {
   ScheduledLength schedule(unlimited);
   CHECK(schedule.next(unlimited) == 1024);
   schedule.observe({.asked = unlimited, .drafted = unlimited, .accepted = unlimited});

@@ -1,5 +1,5 @@
-// A batch whose target calls cost what a roofline says: reading the weights, or the arithmetic of every token.
-// Oracle: the exact goodput of every fixed length.
+// A batch with target calls that cost what a roofline says: the time to read the weights, or the arithmetic of every
+// token. Oracle: the exact goodput of every fixed length.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -22,7 +22,7 @@ namespace {
 double roofline(Index tokens) { return std::max(1.0, static_cast<double>(tokens) / 64); }
 double draft_step(Index sequences) { return 0.05 * roofline(sequences); }
 
-// Of a sequence whose tokens survive with probability `accepts`, in the mean.
+// The mean number of tokens of a sequence, if each token survives with probability `accepts`.
 double exact_tokens(Index gamma, double accepts) {
   double tokens = 1;
   for (Index i = 1; i <= gamma; ++i) tokens += std::pow(accepts, static_cast<double>(i));
@@ -44,7 +44,7 @@ Index exact_best(Index batch, Index most, double accepts) {
   return best;
 }
 
-// `steps` steps of a batch, every sequence observed; the mean goodput of the lengths that were chosen.
+// Runs `steps` steps of a batch and observes every sequence. Returns the mean goodput of the chosen lengths.
 template <class Policy>
 double run(Policy& policy, Index batch, double accepts, int steps, std::mt19937_64& rng) {
   policy.batch(batch);
@@ -67,7 +67,7 @@ double run(Policy& policy, Index batch, double accepts, int steps, std::mt19937_
 
 }  // namespace
 
-TEST_CASE("the greatest goodput of a batch, whatever its size") {
+TEST_CASE("the policy finds the greatest goodput for every batch size") {
   std::mt19937_64 rng{1};
   for (const double accepts : {0.5, 0.8})
     for (const Index batch : {1, 4, 16, 64, 256}) {
@@ -83,7 +83,7 @@ TEST_CASE("the greatest goodput of a batch, whatever its size") {
   CHECK(exact_best(256, 16, 0.5) == 0);
 }
 
-TEST_CASE("a batch that grows drafts less at once, one that shrinks drafts again") {
+TEST_CASE("when a batch grows, drafts get shorter at once; when it shrinks, they get longer again") {
   std::mt19937_64 rng{2};
   GoodputLength policy(1, roofline, draft_step);
   run(policy, 1, 0.8, 500, rng);
@@ -98,7 +98,7 @@ TEST_CASE("a batch that grows drafts less at once, one that shrinks drafts again
   CHECK(policy.next(16) == alone);
 }
 
-TEST_CASE("a drafter that was given up is asked again, at the cost that was allowed") {
+TEST_CASE("a drafter that was given up is probed again, at the allowed cost") {
   std::mt19937_64 rng{3};
   GoodputLength policy(64, roofline, [](Index) { return 0.1; });
   run(policy, 64, 0.05, 100, rng);
@@ -117,11 +117,11 @@ TEST_CASE("a drafter that was given up is asked again, at the cost that was allo
   }
   CHECK(drafts > 100);
   CHECK(lost < 0.015 * spent);
-  run(policy, 8, 0.9, 300, rng);  // the drafter has become good, the batch small
+  run(policy, 8, 0.9, 300, rng);  // the drafter is good now, and the batch small
   CHECK(policy.next(16) > 0);
 }
 
-TEST_CASE("goodput counts what the drafter really proposes") {
+TEST_CASE("goodput counts the tokens that the drafter really proposes") {
   GoodputLength policy(
       10, [](Index tokens) { return static_cast<double>(tokens); }, [](Index) { return 0.5; });
   const std::vector<double> survival{0.5};
@@ -129,13 +129,13 @@ TEST_CASE("goodput counts what the drafter really proposes") {
     policy.next(2);
     policy.observe({.asked = 2, .drafted = n % 2, .survival = std::span(survival).first(n % 2 == 1 ? 1 : 0)});
   }
-  // Half the drafts have one token, which survives in half the cases; none has two. 10 and 15 tokens a call.
+  // Half the drafts have one token, which survives in half the cases. No draft has two. 10 and 15 tokens a call.
   CHECK(policy.goodput(0) == Approx(10 / 10.0));
   CHECK(policy.goodput(1) == Approx(10 * 1.25 / (15 + 0.5)).epsilon(0.01));
   CHECK(policy.goodput(2) == Approx(10 * 1.25 / (15 + 1.0)).epsilon(0.01));
 }
 
-TEST_CASE("the first drafts are there to learn by") {
+TEST_CASE("the first drafts are made in order to learn") {
   GoodputLength policy(
       1, [](Index) { return 1.0; }, [](Index) { return 9.0; });
   const std::vector<double> none(4, 0.0);
@@ -147,11 +147,11 @@ TEST_CASE("the first drafts are there to learn by") {
   CHECK(policy.next(16) == 0);
 }
 
-TEST_CASE("of equal goodputs the shorter draft, and tokens of a call are rounded") {
+TEST_CASE("of equal goodputs the shorter draft is chosen, and the tokens of a call are rounded") {
   GoodputLength policy(
       3, [](Index tokens) { return tokens == 5 ? 1.0 : 7.0; }, [](Index) { return 0.0; });
   const std::vector<double> none(1, 0.0);
-  for (int n = 0; n < 20000; ++n) {  // 0.6 of the drafts have one token, none survives: calls of 4.8 tokens
+  for (int n = 0; n < 20000; ++n) {  // 0.6 of the drafts have one token, and none survives: 4.8 tokens a call
     const Index drafted = n % 5 < 3 ? 1 : 0;
     policy.next(4);
     policy.observe({.asked = 4,
@@ -163,7 +163,7 @@ TEST_CASE("of equal goodputs the shorter draft, and tokens of a call are rounded
   CHECK(policy.next(4) == 1);
 }
 
-TEST_CASE("what was known is not forgotten while nothing is drafted") {
+TEST_CASE("what was learnt is not forgotten while nothing is drafted") {
   GoodputLength policy(
       1, [](Index) { return 1.0; }, [](Index) { return 100.0; }, 1.5);
   const std::vector<double> most(4, 0.9);
@@ -173,8 +173,8 @@ TEST_CASE("what was known is not forgotten while nothing is drafted") {
   CHECK(policy.goodput(1) == Approx(1.9 / 101).epsilon(0.01));
 }
 
-TEST_CASE("a window is one of steps of the batch, whatever its size") {
-  const auto after = [](Index batch) {  // ten steps of good drafts, two of bad ones
+TEST_CASE("a window counts steps of the batch, for every batch size") {
+  const auto after = [](Index batch) {  // ten steps of good drafts, then two of bad ones
     GoodputLength policy(
         batch, [](Index) { return 1.0; }, [](Index) { return 0.0; }, 10);
     policy.next(1);
@@ -187,7 +187,7 @@ TEST_CASE("a window is one of steps of the batch, whatever its size") {
   CHECK(after(64) == Approx(after(1)).epsilon(0.1));
 }
 
-TEST_CASE("a cost curve that was measured serves as costs, in the loop too") {
+TEST_CASE("a measured cost curve can give the costs, in the loop too") {
   CostCurve target, draft;
   for (const Index tokens : {1, 64, 256, 1024}) target.add(tokens, roofline(tokens));
   draft.add(1, 0.05);
@@ -199,10 +199,10 @@ TEST_CASE("a cost curve that was measured serves as costs, in the loop too") {
   const std::vector<Token> prompt{0};
   const Result r = decoder.generate(prompt, {.max_new_tokens = 400, .gamma = 8}, rng);
   CHECK(r.stats.accepted == r.stats.drafted);
-  CHECK(r.stats.drafted_by_position.size() == 8);  // all survive: as many as may be
+  CHECK(r.stats.drafted_by_position.size() == 8);  // all tokens survive, so drafts are as long as allowed
 }
 
-TEST_CASE("what no batch can be is named") {
+TEST_CASE("impossible batches are named in the error") {
   const auto make = [](Index batch, double window, double probing) {
     return message_of([&] { GoodputLength(batch, roofline, draft_step, window, probing); });
   };
@@ -215,7 +215,7 @@ TEST_CASE("what no batch can be is named") {
   CHECK(policy.next(0) == 0);
 }
 
-TEST_CASE("however long drafts may be, no more than twice the longest so far are looked at") {
+TEST_CASE("however long drafts may be, only twice the longest so far is considered") {
   GoodputLength policy{1, [](Index) { return 1.0; }, [](Index) { return 0.001; }};
   const std::vector<double> all(4096, 1.0);
   Index longest = 8;
@@ -230,10 +230,10 @@ TEST_CASE("however long drafts may be, no more than twice the longest so far are
                     .fed = gamma + 1,
                     .survival = std::span(all).first(static_cast<std::size_t>(gamma))});
   }
-  CHECK(longest > 100);  // all that is drafted survives
+  CHECK(longest > 100);  // every drafted token survives
 }
 
-TEST_CASE("a batch beyond counting, and lengths that are not looked at, are named") {
+TEST_CASE("a batch too large to count, and lengths that are not considered, are named in the error") {
   CHECK(message_of([] { GoodputLength(unlimited, roofline, draft_step); }) ==
         "specdec: batch = 9223372036854775807 is more than 1073741824 sequences");
   GoodputLength policy(GoodputLength(1, roofline, draft_step).largest_batch, roofline, draft_step);

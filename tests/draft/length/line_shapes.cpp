@@ -8,7 +8,7 @@ namespace test_draft_line_shapes {
 using specdec::Index;
 using specdec::LineShapes;
 
-TEST_CASE("lines learn what is proposed and what survives, position by position") {
+TEST_CASE("lines learn how many tokens are proposed and survive, position by position") {
   LineShapes::Learner learner(LineShapes{}, 1);
   CHECK(learner.reach(4).depth == 4);
   const std::vector<double> whole{1, 0.5, 0.5}, short_one{1};
@@ -25,7 +25,7 @@ TEST_CASE("lines learn what is proposed and what survives, position by position"
   CHECK(learner.reached(1, 2, 0, true) == Approx(0.25).epsilon(0.01));
 }
 
-TEST_CASE("lines are looked at to twice the longest so far, and to sixteen") {
+TEST_CASE("lines consider twice the longest draft so far, and at least sixteen tokens") {
   LineShapes::Learner learner(LineShapes{}, 0.99);
   CHECK(learner.reach(1000).nodes == 16);
   const std::vector<double> survival(12, 1.0);
@@ -35,7 +35,7 @@ TEST_CASE("lines are looked at to twice the longest so far, and to sixteen") {
   CHECK(learner.reach(20).nodes == 20);
 }
 
-TEST_CASE("what lines have learnt can be made to weigh little") {
+TEST_CASE("the weight of what lines have learnt can be limited") {
   LineShapes::Learner learner(LineShapes{}, 1);
   learner.reach(1);
   const std::vector<double> lost{0}, kept{1};

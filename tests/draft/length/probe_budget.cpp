@@ -14,13 +14,13 @@ using support::message_of;
 
 namespace {
 
-// A step that takes a second.
+// A step that takes one second.
 const StepRecord second{.draft_time = std::chrono::milliseconds(250),
                         .target_time = std::chrono::milliseconds(750)};
 
 }  // namespace
 
-TEST_CASE("a probe waits until what it loses has been earned, and for some steps in any case") {
+TEST_CASE("a probe waits until its loss has been earned, and for some steps in any case") {
   ProbeBudget budget(0.125);
   for (int step = 0; step < 3; ++step) budget.earn(second);
   CHECK(!budget.rested());
@@ -38,7 +38,7 @@ TEST_CASE("a probe waits until what it loses has been earned, and for some steps
   CHECK(!budget.affords(0.501));
 }
 
-TEST_CASE("a share of the time that is none is named") {
+TEST_CASE("an invalid share of the time is named in the error") {
   CHECK(message_of([] { ProbeBudget{0}; }) == "specdec: probing = 0 is outside (0, 1)");
   CHECK(message_of([] { ProbeBudget{1}; }) == "specdec: probing = 1 is outside (0, 1)");
   CHECK(message_of([] { ProbeBudget{std::nan("")}; }) == "specdec: probing = nan is outside (0, 1)");

@@ -22,7 +22,7 @@ namespace {
 
 using Chances = std::vector<double>;
 
-// Σ over the nodes of the chance that all on the way to one are accepted; −1 where the tree is too deep.
+// Σ over the nodes of the probability that the whole path to the node is accepted; −1 if the tree is too deep.
 double accepted(std::span<const Index> parents, const Chances& chances, Index depth) {
   std::vector<double> reached;
   std::vector<Index> depths, ranks(parents.size() + 1, 0);
@@ -38,7 +38,7 @@ double accepted(std::span<const Index> parents, const Chances& chances, Index de
   return sum;
 }
 
-// The best of all trees of `nodes` nodes: every list of parents is one of them.
+// The best of all trees of `nodes` nodes, over every list of parents.
 double best(std::vector<Index>& parents, Index nodes, const Chances& chances, Index depth) {
   if (std::ssize(parents) == nodes) return accepted(parents, chances, depth);
   double most = 0;
@@ -71,7 +71,7 @@ Chances random_chances(std::size_t ranks, std::mt19937_64& rng) {
 
 }  // namespace
 
-TEST_CASE("no tree of as many nodes has more accepted") {
+TEST_CASE("no tree with as many nodes has more accepted tokens") {
   std::mt19937_64 rng{1};
   const int most = support::bound(6, 7);
   for (int n = 0; n < 60; ++n) {
@@ -88,22 +88,23 @@ TEST_CASE("no tree of as many nodes has more accepted") {
   }
 }
 
-TEST_CASE("trees that are known") {
+TEST_CASE("known trees come out") {
   const auto shape = [](const Chances& chances, Index nodes, Index depth = unlimited) {
     return sequoia_shape(chances, nodes, depth).shape;
   };
   CHECK(shape({1}, 30) == TreeShape::linear(30));
   CHECK(shape({1, 0, 0}, 30) == TreeShape::linear(30));
-  CHECK(shape({0.8}, 12, 5) == TreeShape::linear(5));  // there is no second child to take
+  CHECK(shape({0.8}, 12, 5) == TreeShape::linear(5));  // there is no chance for a second child
   CHECK(sequoia_shape(Chances{0.5}, 3).expected_accepted == 0.5 + 0.25 + 0.125);
   CHECK(shape({0.4, 0.3, 0.2}, 3, 1) == TreeShape::of_widths({3}));
   CHECK(shape({0.4, 0.3, 0.2}, 2, 1) == TreeShape::of_widths({2}));
   CHECK(shape({0.5, 0.5}, 6, 2) == TreeShape::of_widths({2, 2}));
   CHECK(sequoia_shape(Chances{0.5, 0.5}, 6, 2).expected_accepted == 2);
   CHECK(shape({0.5, 0.1}, 3) == TreeShape::linear(3));
-  CHECK(shape({0.5, 0.4}, 3) == TreeShape{-1, -1, 0});  // 0.25 more behind the first, 0.125 behind that
+  // A child of the first node adds 0.25, a child of that node 0.125.
+  CHECK(shape({0.5, 0.4}, 3) == TreeShape{-1, -1, 0});
   CHECK(shape({0, 1}, 4) ==
-        TreeShape{-1, -1, 1, 1});  // a child that is never accepted makes room for one that is
+        TreeShape{-1, -1, 1, 1});  // a child that is never accepted makes a place for one that is
   CHECK(shape({0.5, 0}, 5, 2) == TreeShape::linear(2));  // a child that is never accepted adds nothing
   CHECK(shape({}, 4).size() == 0);
   CHECK(shape({0, 0}, 4).size() == 0);
@@ -111,7 +112,7 @@ TEST_CASE("trees that are known") {
   CHECK(shape({0.5}, 4, 0).size() == 0);
 }
 
-TEST_CASE("more nodes, deeper trees and better drafts do not lose") {
+TEST_CASE("more nodes, deeper trees and better drafts never lose") {
   const auto value = [](const Chances& chances, Index nodes, Index depth = unlimited) {
     return sequoia_shape(chances, nodes, depth).expected_accepted;
   };
@@ -120,11 +121,11 @@ TEST_CASE("more nodes, deeper trees and better drafts do not lose") {
     CHECK(value(chances, n + 7) > value(chances, n));
     CHECK(value(chances, n, 4) >= value(chances, n, 3));
     CHECK(value({0.61, 0.15, 0.08, 0.04, 0.02}, n) > value(chances, n));
-    CHECK(value(chances, n) <= 0.89 / (1 - 0.89) + 1e-12);  // what a full tree without end would have
+    CHECK(value(chances, n) <= 0.89 / (1 - 0.89) + 1e-12);  // the value of a full infinite tree
   }
 }
 
-TEST_CASE("chances that are none are refused") {
+TEST_CASE("impossible chances are refused") {
   const auto complaint = [](const Chances& chances, Index nodes, Index depth) {
     return message_of([&] { sequoia_shape(chances, nodes, depth); });
   };

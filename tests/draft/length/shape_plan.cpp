@@ -28,7 +28,7 @@ struct ByRank {
   }
 };
 
-// Children of the trunk alone, each depth twice as likely as the one above.
+// Only the trunk has children, and each depth is twice as likely as the one above.
 struct BesideTheTrunk {
   static constexpr bool branches = true;
 
@@ -40,7 +40,7 @@ struct BesideTheTrunk {
 
 }  // namespace
 
-TEST_CASE("a plan is the tree of its trunk and of what stands beside it") {
+TEST_CASE("a plan is the tree of its trunk and the spares beside it") {
   CHECK(ShapePlan{}.tree() == TreeShape());
   CHECK(ShapePlan{3}.tree() == TreeShape::linear(3));
   const ShapePlan plan{2, {-1, -1, 0}};
@@ -48,7 +48,7 @@ TEST_CASE("a plan is the tree of its trunk and of what stands beside it") {
   CHECK(plan.tree() == TreeShape(std::vector<Index>{-1, -1, -1, 0, 0}));
 }
 
-TEST_CASE("a plan that grows by what adds most is worth as much as Sequoia's tree, at every size") {
+TEST_CASE("a plan that grows by the best addition is worth as much as Sequoia's tree, at every size") {
   std::mt19937_64 rng{4};
   std::uniform_real_distribution<> below(0.2, 0.8);
   for (int example = 0; example < 8; ++example) {
@@ -74,7 +74,7 @@ TEST_CASE("a plan that grows by what adds most is worth as much as Sequoia's tre
   }
 }
 
-TEST_CASE("a plan grows where its family says that it may, and goes on from where one ended") {
+TEST_CASE("a plan grows where its family allows, and goes on from where an earlier plan ended") {
   const BesideTheTrunk family;
   GrowingPlan<BesideTheTrunk> growing, again;
   growing.begin(family, 3);
@@ -94,7 +94,7 @@ TEST_CASE("a plan grows where its family says that it may, and goes on from wher
   CHECK(growing.tokens() == 1);
 }
 
-TEST_CASE("shapes stay within the bounds of their family, and of the step") {
+TEST_CASE("shapes stay within the bounds of their family and of the step") {
   const LargestShape largest(10, "most_depth", 4, 32);
   const DraftLimits open = largest.within(100), close = largest.within(3);
   CHECK(open.nodes == 10);

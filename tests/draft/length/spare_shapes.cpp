@@ -24,7 +24,7 @@ static_assert(DraftLength<Policy> && counts_nodes<Policy>);
 
 namespace {
 
-// spares_of({-1, -1, 0}) is {1, 0}: what stands beside each token of the trunk.
+// spares_of({-1, -1, 0}) is {1, 0}: the number of spares beside each token of the trunk.
 std::vector<Index> spares_of(const TreeShape& shape) {
   std::vector<Index> spares;
   for (Index trunk = -1; shape.children(trunk) > 0; trunk = shape.first_child(trunk))
@@ -32,13 +32,13 @@ std::vector<Index> spares_of(const TreeShape& shape) {
   return spares;
 }
 
-// A world in which a trunk goes on at depth d with a chance of its own, the stops there hit the spares there with theirs,
-// and calls take so long.
+// A world in which a trunk goes on at depth d with some probability, a rejection there hits one of the spares with
+// some other, and calls take a given time.
 struct World {
-  std::vector<double> keep_drafting;      // by depth; the last for all beyond
+  std::vector<double> keep_drafting;      // by depth; the last one holds for all greater depths
   std::vector<std::vector<double>> hits;  // by depth and rank
   double draft_call = 0;
-  std::vector<double> target_call;  // [n − 1]: over n tokens; beyond, as the last two go on
+  std::vector<double> target_call;  // [n − 1]: a call over n tokens; beyond, extended from the last two
 
   static const auto& at(const auto& values, std::size_t d) { return values[std::min(d, values.size() - 1)]; }
   double hit(std::size_t d, std::size_t k) const {
@@ -52,7 +52,7 @@ struct World {
     return last + (last - target_call.end()[-2]) * static_cast<double>(tokens - known);
   }
 
-  // What a step with the shape that the policy asks for does.
+  // Simulates a step with the shape that the policy asks for.
   void step(Policy& policy, Index gamma, std::mt19937_64& rng) const {
     const Index nodes = policy.next(gamma);
     if (nodes > gamma) FAIL("asks for " << nodes << " tokens of " << gamma);
@@ -101,7 +101,7 @@ struct World {
     return (draft_call * static_cast<double>(spares.size()) + cost(nodes + 1)) / tokens;
   }
 
-  // Over all trunks and all numbers of spares beside each of their tokens.
+  // The least time over all trunks and all numbers of spares beside their tokens.
   double least_time(Index trunk, Index beside) const {
     double least = time_per_token({});
     for (std::vector<Index> spares; std::ssize(spares) < trunk;) {
@@ -134,8 +134,7 @@ const std::vector<double> flat{1, 1}, cliff{1, 1, 1, 1, 3}, linear{1, 2};
 
 }  // namespace
 
-TEST_CASE(
-    "of all trunks and spares the policy finds one of nearly the least time per token, by the true costs") {
+TEST_CASE("the policy's trunk and spares have nearly the least time per token, by the true costs") {
   const std::vector<std::vector<double>> falling{{0.4, 0.2, 0.1, 0.05}};
   const std::vector<World> worlds{
       {{0.6}, falling, 0.1, {1, 1.02, 1.04}},
@@ -143,7 +142,7 @@ TEST_CASE(
       {{0.6}, falling, 0.02, {1, 1.2, 1.4}},
       {{0.6}, falling, 0.05, cliff},
       {{0.3}, {{0.6, 0.2, 0.1}}, 0.4, {1, 1.01}},
-      // Spares at the context alone, or behind the first token alone.
+      // Spares beside the first token of the trunk alone, or beside the second alone.
       {{0.5, 0.8}, {{0.7, 0.2}, {0.0}}, 0.1, {1, 1.05, 1.1}},
       {{0.8, 0.3, 0.6}, {{0.0}, {0.6, 0.3}, {0.0}}, 0.1, {1, 1.05, 1.1}},
       {{0.9}, {{0.1}}, 0.01, {1, 1.1}},
@@ -158,16 +157,16 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("the policy of spares finds lines, spares and nothing where one of them is plainly best") {
-  // The trunk never fails, calls of the drafter are free: as long as may be.
+TEST_CASE("the policy of spares chooses a line, spares or nothing where one of them is clearly best") {
+  // The trunk never fails and the drafter's calls are free: as long as allowed.
   CHECK(World{{1.0}, {{0.5}}, 0.001, flat}.best(12) == std::vector<Index>(12, 0));
-  // No spare is ever hit, and each costs what a token of the trunk costs.
+  // No spare is ever hit, and a spare costs as much as a token of the trunk.
   for (const Index beside : World{{0.7}, {{0.0}}, 0.05, {1, 1.1}}.best()) CHECK(beside == 0);
-  // Calls of the drafter are dear, tokens of the target free: one, and spares.
+  // The drafter's calls are expensive, the target's tokens are free: a trunk of one, and spares.
   const std::vector<Index> wide = World{{0.4}, {{0.4, 0.3, 0.2, 0.1}}, 0.5, flat}.best();
   REQUIRE(wide.size() == 1);
   CHECK(wide[0] >= 4);
-  // Tokens cost what a call costs.
+  // A token costs as much as a call.
   CHECK(World{{0.3}, {{0.3}}, 0.5, linear}.best().empty());
   // Within gamma.
   const World free{{0.6}, {{0.4, 0.2, 0.1, 0.05}}, 0.1, flat};
@@ -178,7 +177,7 @@ TEST_CASE("the policy of spares finds lines, spares and nothing where one of the
   }
 }
 
-TEST_CASE("the policy of spares sees when things change") {
+TEST_CASE("the policy of spares notices changes") {
   std::mt19937_64 rng{3};
   CostOptimalLength policy{SpareShapes{}, {.window = 100}};
   const World hopeless{{0.02}, {{0.01}}, 1, linear}, trunks{{0.9}, {{0.0}}, 0.02, {1, 1.1}},
@@ -193,7 +192,7 @@ TEST_CASE("the policy of spares sees when things change") {
   CHECK(policy.best().size() == 0);
 }
 
-TEST_CASE("where nothing pays, looking whether it does again costs a small share of the time") {
+TEST_CASE("where nothing pays, checking again costs a small share of the time") {
   const World hopeless{{0.02}, {{0.01}}, 1, linear};
   CostOptimalLength policy{SpareShapes{}, {.probing = 0.01}};
   std::mt19937_64 rng{11};
@@ -207,7 +206,7 @@ TEST_CASE("where nothing pays, looking whether it does again costs a small share
   CHECK(drafting < steps / 50);
 }
 
-TEST_CASE("a machine that stalls now and then does not mislead the policy of spares") {
+TEST_CASE("a machine that sometimes stalls does not mislead the policy of spares") {
   const World world{{0.6}, {{0.4, 0.2, 0.1, 0.05}}, 0.1, {1, 1.02, 1.04}};
   CostOptimalLength policy{SpareShapes{}};
   std::mt19937_64 rng{13};
@@ -220,7 +219,7 @@ TEST_CASE("a machine that stalls now and then does not mislead the policy of spa
   CHECK(world.time_per_token(spares_of(policy.best().tree())) < 1.05 * world.least_time(5, 4));
 }
 
-TEST_CASE("the policy shapes what a drafter of spares drafts, and the law stays the target's") {
+TEST_CASE("the policy shapes the drafts of a drafter with spares, and the law stays the target's") {
   std::mt19937_64 rng{5};
   const auto target = testing::TableModel<>::random(3, 2, rng),
              draft = testing::TableModel<>::random(3, 1, rng);
@@ -245,7 +244,7 @@ TEST_CASE("the policy shapes what a drafter of spares drafts, and the law stays 
   CHECK(stats.offered_by_rank.size() >= 3);
 }
 
-TEST_CASE("a rule that needs longer trunks gets them from a drafter that a policy shapes") {
+TEST_CASE("a drafter shaped by a policy still gives a rule the longer trunks that the rule needs") {
   std::mt19937_64 rng{6};
   const auto target = testing::TableModel<>::random(3, 2, rng),
              draft = testing::TableModel<>::random(3, 1, rng);
@@ -257,7 +256,7 @@ TEST_CASE("a rule that needs longer trunks gets them from a drafter that a polic
         300);
 }
 
-TEST_CASE("what a policy of spares cannot be is named") {
+TEST_CASE("impossible parameters of a policy of spares are named in the error") {
   const auto said = [](const SpareShapes& shapes, const CostOptimalOptions& options = {}) {
     return message_of([&] { CostOptimalLength(shapes, options); });
   };

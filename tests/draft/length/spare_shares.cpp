@@ -8,7 +8,7 @@ namespace test_draft_spare_shares {
 using specdec::Index;
 using specdec::detail::SpareShares;
 
-TEST_CASE("shares come to what was seen at a depth, fall with the rank, and sum to 1 at most") {
+TEST_CASE("shares approach what was seen at a depth, fall with the rank, and sum to at most 1") {
   SpareShares shares(2, 1);
   for (int stop = 0; stop < 4000; ++stop) {
     shares.observe(0, 3, stop % 2 == 0 ? 0 : stop % 4 == 1 ? 1 : -1);
@@ -22,7 +22,9 @@ TEST_CASE("shares come to what was seen at a depth, fall with the rank, and sum 
   for (std::size_t k = 1; k < SpareShares::ranks; ++k) CHECK(first[k] <= first[k - 1]);
 }
 
-TEST_CASE("a depth of which little is known does what the others do, a rank what those before it do") {
+TEST_CASE(
+    "a depth about which little is known gets the other depths' shares, a rank those of the ranks before "
+    "it") {
   SpareShares shares(3, 1);
   for (int stop = 0; stop < 4000; ++stop) shares.observe(0, 2, stop % 5 < 2 ? 0 : stop % 5 == 2 ? 1 : -1);
   const SpareShares::Shares other = shares.at(2);
@@ -32,7 +34,7 @@ TEST_CASE("a depth of which little is known does what the others do, a rank what
   CHECK(other[3] == Approx(0.05).epsilon(0.01));
 }
 
-TEST_CASE("spares that were not offered were not missed, and old stops are forgotten") {
+TEST_CASE("spares that were not offered do not count as missed, and old rejections are forgotten") {
   SpareShares shares(1, 0.9);
   const double before = shares.at(0)[1];
   for (int stop = 0; stop < 10; ++stop) shares.observe(0, 1, 0);
@@ -45,7 +47,7 @@ TEST_CASE("spares that were not offered were not missed, and old stops are forgo
   CHECK(sum <= 1);
 }
 
-TEST_CASE("what was seen of a depth can be made to weigh little") {
+TEST_CASE("the weight of what was seen at a depth can be limited") {
   SpareShares shares(2, 1);
   for (int stop = 0; stop < 1000; ++stop) shares.observe(1, 1, 0);
   shares.limit(2);

@@ -24,9 +24,9 @@ StepRecord step(Index nodes, Index depth, int draft_seconds, int target_seconds)
 
 }  // namespace
 
-TEST_CASE("drafts cost by their depth, target calls by their tokens") {
+TEST_CASE("a draft costs by its depth, and a target call by its tokens") {
   StepCosts costs(1);
-  costs.observe(step(0, 0, 7, 10));  // what was timed as a draft was none
+  costs.observe(step(0, 0, 7, 10));  // there was no draft, whatever the timer said
   costs.observe(step(6, 2, 7, 16));  // the drafter has to catch up
   costs.observe(step(6, 2, 4, 18));
   costs.observe(step(8, 4, 8, 20));
@@ -36,7 +36,7 @@ TEST_CASE("drafts cost by their depth, target calls by their tokens") {
   CHECK(costs(8, 4) == 8 + 20);
 }
 
-TEST_CASE("what drafts cost is remembered longer while there are none") {
+TEST_CASE("draft costs are remembered longer while nothing is drafted") {
   StepCosts costs(0.9);
   for (int n = 0; n < 4; ++n) costs.observe(step(6, 2, 4, 18));
   for (int n = 0; n < 100; ++n) costs.observe(step(0, 0, 0, 10));
@@ -44,7 +44,7 @@ TEST_CASE("what drafts cost is remembered longer while there are none") {
   CHECK(costs.plain() == Approx(10));
 }
 
-TEST_CASE("a step whose drafter proposes nothing costs what the drafter took to find that out") {
+TEST_CASE("a step without a proposal costs what the drafter took to find nothing") {
   StepCosts costs(1);
   for (int n = 0; n < 2; ++n)
     costs.observe({.asked = 4,
@@ -55,7 +55,7 @@ TEST_CASE("a step whose drafter proposes nothing costs what the drafter took to 
   CHECK(costs.plain() == 10);
 }
 
-TEST_CASE("a call that takes in more than the draft is not timed") {
+TEST_CASE("a call that is fed more than the draft is not timed") {
   StepCosts costs(1);
   StepRecord prompt = step(2, 2, 50, 100);
   prompt.fed = 20;

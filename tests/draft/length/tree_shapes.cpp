@@ -22,12 +22,12 @@ static_assert(DraftLength<Policy> && counts_nodes<Policy> && !counts_nodes<CostO
 
 namespace {
 
-// A world in which the (k+1)-th child of a node is the accepted one so often, and calls take so long.
+// A world in which the (k+1)-th child of a node is accepted with a given probability, and calls take a given time.
 struct World {
   std::vector<double> by_rank;
   double draft_call = 0, target_call = 1, target_token = 0;
 
-  // What a step with the shape that the policy asks for does.
+  // Simulates a step with the shape that the policy asks for.
   void step(Policy& policy, Index gamma, std::mt19937_64& rng) const {
     const Index nodes = policy.next(gamma);
     const TreeShape shape = policy.shape().cut({.nodes = nodes});
@@ -64,25 +64,26 @@ struct World {
 
 }  // namespace
 
-TEST_CASE("the tree policy finds what pays: a wide tree, a line, nothing") {
-  // A call costs the same over any number of tokens, one of the drafter a tenth: as wide as may be, of some levels.
+TEST_CASE("the tree policy finds what pays: a wide tree, a line, or nothing") {
+  // A target call costs the same for any number of tokens, a drafter's call a tenth: as wide as allowed, in several
+  // levels.
   const TreeShape wide = World{{0.5, 0.2, 0.1, 0.05}, 0.1}.best();
   CHECK(wide.size() > 40);
   CHECK(wide.children(-1) >= 3);
   CHECK(wide.depth() >= 3);
-  // Drafts that are nearly free and nearly always right: a long path.
+  // Drafts are nearly free and nearly always right: a long path.
   CHECK(World{{0.95}, 0.01, 1, 0.01}.best().depth() == 8);
   CHECK(World{{0.95}, 0.01, 1, 0.01}.best() == TreeShape::linear(8));
-  // The drafter is hardly ever right, and no cheaper than the target.
+  // The drafter is hardly ever right, and as expensive as the target.
   CHECK(World{{0.05, 0.01}, 1}.best().size() == 0);
-  // Tokens cost what a call costs.
+  // A token costs as much as a call.
   CHECK(World{{0.3, 0.1}, 0.5, 0, 1}.best().size() == 0);
   // As wide, within gamma.
   CHECK(World{{0.5, 0.2, 0.1, 0.05}, 0.1}.best(10).size() == 10);
 }
 
 TEST_CASE(
-    "of two levels and many nodes the policy's choice has the least time per token, by the true costs") {
+    "with two levels and many nodes, the policy's choice has the least time per token, by the true costs") {
   const World world{{0.5, 0.2, 0.1}, 0.2, 1, 0.02};
   const auto time = [&](const TreeShape& shape, double accepted) {
     return (world.draft_call * static_cast<double>(shape.depth()) + world.target_call +
@@ -111,7 +112,7 @@ TEST_CASE(
   CHECK(time(best, accepted) < 1.05 * least);
 }
 
-TEST_CASE("a policy that had found nothing to pay sees when things change") {
+TEST_CASE("a policy that had found that nothing pays notices changes") {
   std::mt19937_64 rng{3};
   CostOptimalLength policy{TreeShapes{}, {.window = 200}};
   for (int n = 0; n < 1000; ++n) World{{0.02}, 1}.step(policy, 32, rng);
@@ -147,7 +148,7 @@ TEST_CASE("the policy shapes the trees of a drafter, and the law stays the targe
   CHECK(stats.offered_by_rank.size() >= 3);
 }
 
-TEST_CASE("what a tree policy cannot be is named") {
+TEST_CASE("impossible parameters of a tree policy are named in the error") {
   const auto said = [](const TreeShapes& shapes) { return message_of([&] { CostOptimalLength{shapes}; }); };
   CHECK(said({.most_nodes = 0}) == "specdec: most_nodes = 0 is outside 1..256");
   CHECK(said({.most_depth = 33}) == "specdec: most_depth = 33 is outside 1..32");

@@ -28,7 +28,7 @@ static_assert(drafts_trees<ModelDrafter<WatchedTreeModel, ConfidentTree>>);
 
 using Tokens = std::vector<Token>;
 
-// By the book: all levels are grown in full, and only then the best are chosen.
+// The definition: all levels are grown in full, and then the best nodes are chosen.
 struct Found {
   Token token;
   Index parent;
@@ -96,16 +96,16 @@ KeptTree drafted(ModelDrafter<Model, ConfidentTree>& drafter, const Tokens& cont
 
 }  // namespace
 
-TEST_CASE("the tree is that of the largest confidence") {
+TEST_CASE("the tree is the one with the largest confidence") {
   std::mt19937_64 rng{1};
   for (int n = 0; n < 150; ++n) {
-    const auto table = coarse_model(6, 2, rng);  // of which many tokens have equal probabilities, or none
+    const auto table = coarse_model(6, 2, rng);  // many tokens have equal probabilities, or probability 0
     const ConfidentTree tree{.width = 1 + n % 4, .depth = n % 5, .nodes = static_cast<Index>(rng() % 12)};
     ModelDrafter drafter{WatchedTreeModel(table), tree};
     const Tokens context{1, static_cast<Token>(n % 6)};
     INFO("case " << n);
     CHECK(drafted(drafter, context) == expected(table, context, tree));
-    // Limits are further bounds of the same kind.
+    // The draft's limits bound the tree further.
     const DraftLimits limits{.nodes = static_cast<Index>(rng() % 6), .depth = static_cast<Index>(rng() % 4)};
     drafter.truncate(0);
     CHECK(drafted(drafter, context, limits) ==
@@ -114,7 +114,7 @@ TEST_CASE("the tree is that of the largest confidence") {
   }
 }
 
-TEST_CASE("a model that is sure makes a line of it, and one that is not a bush") {
+TEST_CASE("a model that is sure gives a line, and a model that is not gives a bush") {
   const auto shape = [](const std::vector<double>& p) {
     Eigen::RowVectorXd row(6);
     for (Index x = 0; x < 6; ++x) row[x] = p[static_cast<std::size_t>(x)];
@@ -129,7 +129,7 @@ TEST_CASE("a model that is sure makes a line of it, and one that is not a bush")
         std::vector<Index>{-1, -1, 0, 0});  // 0.36, 0.24; 0.24, 0.216
 }
 
-TEST_CASE("a call a level, as long as a child could be proposed") {
+TEST_CASE("a confident tree takes one call a level, as long as a child could still be proposed") {
   std::mt19937_64 rng{2};
   Eigen::RowVectorXd row(6);
   row << 0.3, 0.2, 0.2, 0.1, 0.1, 0.1;
@@ -141,11 +141,11 @@ TEST_CASE("a call a level, as long as a child could be proposed") {
   };
   CHECK(calls({.width = 3, .depth = 3, .nodes = 100}) == std::pair<Index, Index>(3, 2 + 3 + 3));
   CHECK(calls({.width = 3, .depth = 1, .nodes = 100}) == std::pair<Index, Index>(1, 2));
-  CHECK(calls({.width = 3, .depth = 9, .nodes = 3}).first == 2);  // the tokens behind them are less likely
+  CHECK(calls({.width = 3, .depth = 9, .nodes = 3}).first == 2);  // the tokens after them are less likely
   CHECK(calls({.width = 3, .depth = 9, .nodes = 0}).first == 0);
 }
 
-TEST_CASE("what the context goes on with of the tree is not taken in again, in confident trees") {
+TEST_CASE("in confident trees, nodes that the context goes on with are not fed again") {
   std::mt19937_64 rng{3};
   const auto table = coarse_model(6, 3, rng);
   const ConfidentTree tree{.width = 3, .depth = 4, .nodes = 14};
@@ -162,7 +162,7 @@ TEST_CASE("what the context goes on with of the tree is not taken in again, in c
   CHECK(model.kept > 50);
 }
 
-TEST_CASE("no more nodes get children than the model's context has room for, in confident trees") {
+TEST_CASE("in confident trees, no more nodes get children than the model's context has room for") {
   std::mt19937_64 rng{4};
   const auto table = coarse_model(6, 2, rng);
   const ConfidentTree tree{.width = 2, .depth = 4, .nodes = 100};
@@ -178,7 +178,7 @@ TEST_CASE("no more nodes get children than the model's context has room for, in 
   }
 }
 
-TEST_CASE("what cannot be drafted is named, in confident trees") {
+TEST_CASE("impossible confident trees are named in the error") {
   std::mt19937_64 rng{1};
   const auto table = coarse_model(4, 1, rng);
   const auto complaint = [&](const ConfidentTree& tree) {
@@ -196,7 +196,7 @@ TEST_CASE("what cannot be drafted is named, in confident trees") {
         "specdec: draft row 0: the probability of token 0 is nan");
 }
 
-TEST_CASE("a level of all confident trees is one call") {
+TEST_CASE("one level of all confident trees is one call") {
   Bookkeeper model(TableModel<>::context_free(Eigen::RowVector4d(0.4, 0.3, 0.2, 0.1)));
   ModelDrafter drafter{model, ConfidentTree{.width = 2, .depth = 3, .nodes = 99}};
   const Tokens context{1, 2, 3};

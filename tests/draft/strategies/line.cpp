@@ -27,7 +27,7 @@ using namespace support;
 
 namespace {
 
-// Overwrites its one row at every call, as engines do, and counts the tokens it takes in.
+// Overwrites its one row at every call, as engines do, and counts the tokens that it is fed.
 class OverwritingModel {
  public:
   explicit OverwritingModel(TableModel<> table) : table_(std::move(table)), row_(table_.vocab_size()) {}
@@ -47,7 +47,7 @@ class OverwritingModel {
   Eigen::RowVectorXd row_;
 };
 
-// Rows that stay where they are for good.
+// Its rows never move.
 class StableModel {
  public:
   static constexpr bool stable_rows = true;
@@ -75,15 +75,15 @@ static_assert(!has_stable_rows<OverwritingModel>);
 
 namespace {
 
-// What is the matter with the drafts, over all their outcomes.
+// How far the drafts are from the truth, over all their outcomes.
 struct Deviations {
-  bool shapes = true;        // three tokens, three rows over four
-  double rows = 0;           // of a row from the model's
-  double probabilities = 0;  // of a draft's from the product of its rows'
-  double sum = -1;           // of the probabilities of all drafts, from 1
+  bool shapes = true;        // three tokens, and three rows over four tokens
+  double rows = 0;           // largest difference of a row from the model's
+  double probabilities = 0;  // of a draft's probability from the product of its rows
+  double sum = -1;           // of the sum of all drafts' probabilities from 1
 };
 
-// Exactly: the law of each drafted token is its row, whatever came before.
+// Exact: the law of each drafted token is its row, after whatever tokens.
 template <class Model>
 Deviations deviations() {
   std::mt19937_64 seed{1};
@@ -126,7 +126,7 @@ TEST_CASE("the reported rows are the rows that were drawn from") {
   }
 }
 
-TEST_CASE("the model takes in only what it has not seen") {
+TEST_CASE("the model is fed only what it has not seen") {
   std::mt19937_64 rng{2};
   OverwritingModel model(TableModel<>::random(4, 2, rng));
   ModelDrafter drafter{model};
@@ -146,22 +146,22 @@ TEST_CASE("the model takes in only what it has not seen") {
   CHECK(fed_by(4) == 3 + 3);  // the context, then all drafted tokens but the last
   go_on(2);
   CHECK(fed_by(4) == 1 + 3);
-  go_on(4);  // full acceptance: x_γ has not been seen either
+  go_on(4);  // full acceptance: the model has not seen x_γ either
   CHECK(fed_by(2) == 2 + 1);
-  CHECK(fed_by(0) == 0);  // no draft, no call: the context runs ahead of the cache
+  CHECK(fed_by(0) == 0);  // no draft and no call: the text runs ahead of the cache
   go_on(0);
-  context.push_back(2);  // which somebody else wrote
+  context.push_back(2);  // a token that was not drafted
   CHECK(fed_by(1) == 2);
   CHECK(std::vector<Token>(model.context().begin(), model.context().end()) == context);
 }
 
-TEST_CASE("no more is proposed than the model's context has room for") {
+TEST_CASE("no more tokens are proposed than the model's context has room for") {
   std::mt19937_64 rng{4};
   ModelDrafter drafter{BoundedModel(TableModel<>::random(4, 2, rng), 6)};
   std::vector<Token> context{1, 2, 3};
   const auto proposed = [&](Index gamma) { return std::ssize(drafter.draft(context, {gamma}, rng).tokens); };
   CHECK(proposed(3) == 3);
-  CHECK(proposed(9) == 4);  // the last of them is not fed
+  CHECK(proposed(9) == 4);  // the last token is not fed
   context.assign(6, 1);
   drafter.truncate(0);
   CHECK(proposed(2) == 1);
@@ -169,20 +169,20 @@ TEST_CASE("no more is proposed than the model's context has room for") {
   CHECK(proposed(2) == 0);
 }
 
-TEST_CASE("a draft can be asked for again without a truncate in between") {
+TEST_CASE("a draft can be asked for again without a truncate() in between") {
   std::mt19937_64 rng{3};
   OverwritingModel model(TableModel<>::random(4, 2, rng));
   ModelDrafter drafter{model};
   const std::vector<Token> context{1, 2, 3};
   std::mt19937_64 a{7}, b{7};
-  drafter.draft(context, {1}, rng);  // leaves the model with just the context
+  drafter.draft(context, {1}, rng);  // leaves only the context in the model
   const auto one = drafter.draft(context, {3}, a);
   const std::vector<Token> tokens(one.tokens.begin(), one.tokens.end());
   const auto two = drafter.draft(context, {3}, b);
   CHECK(std::vector<Token>(two.tokens.begin(), two.tokens.end()) == tokens);
 }
 
-TEST_CASE("a draft model whose row is no distribution is named") {
+TEST_CASE("a draft model's row that is not a distribution is named in the error") {
   Eigen::Matrix<double, 1, Eigen::Dynamic> row(2);
   row << 0, 0;
   ModelDrafter drafter{TableModel<>::context_free(row)};
@@ -193,7 +193,7 @@ TEST_CASE("a draft model whose row is no distribution is named") {
 
 namespace {
 
-// Lists its tokens in no order, where the context is longer than one token.
+// Lists its tokens out of order where the context is longer than one token.
 struct DisorderedModel {
   std::vector<Token> ids;
   std::vector<double> p{0.5, 0.5};
@@ -211,7 +211,7 @@ struct DisorderedModel {
 
 }  // namespace
 
-TEST_CASE("a row that the drafter cannot copy is named") {
+TEST_CASE("a row that the drafter cannot copy is named in the error") {
   const auto complaint = [](auto drafter) {
     std::mt19937_64 rng{1};
     return message_of<InvalidDistribution>(
@@ -226,7 +226,7 @@ TEST_CASE("a row that the drafter cannot copy is named") {
 
 namespace {
 
-// What the drafter keeps of a model's rows is their kind: logits as logits, lists as lists.
+// The drafter's copies have the kind of the model's rows: logits are kept as logits, lists as lists.
 template <class Layout>
 using KeptRow =
     RowOf<decltype(std::declval<ModelDrafter<LayoutModel<Layout>>&>()
@@ -240,14 +240,14 @@ static_assert(std::is_same_v<KeptRow<AsColMajor<float>>, DenseRow<float>>);
 
 namespace {
 
-// What a drafter says of the rows of its draft: the tokens, the size of the vocabulary, every probability.
+// What a drafter reports of the rows of its draft: the tokens, the vocabulary size, every probability.
 struct Drafted {
   std::vector<Token> tokens;
   Index vocab_size = 0;
   std::vector<std::vector<double>> rows = {};
 };
 
-// A drafter and its model, whatever its rows are.
+// A drafter and its model, with rows of any kind.
 struct AnyModelDrafter {
   std::function<Drafted(std::span<const Token>, Index, std::mt19937_64&)> draft;
   std::function<void(Index)> truncate;
@@ -296,7 +296,7 @@ void check_rows(const AnyModelDrafter& drafter, std::mt19937_64& seed) {
 template <class Layout>
 void check_layout() {
   std::mt19937_64 seed{6};
-  // The layout is overwritten with every call of the model, so nothing but the drafter's copies holds its rows.
+  // Every call of the model overwrites its rows, so they survive only in the drafter's copies.
   LayoutModel<Layout> model(coarse_model<typename Layout::Scalar>(4, 2, seed));
   check_rows(drafter_of(model), seed);
 }
@@ -312,7 +312,7 @@ TEST_CASE("rows of every kind are reported as they were drawn from") {
   check_layout<AsSparse<float, std::int64_t>>();
 }
 
-TEST_CASE("a draft model whose logits are NaN is named") {
+TEST_CASE("a draft model's logits of NaN are named in the error") {
   struct Model {
     Eigen::MatrixXf logits = Eigen::MatrixXf::Constant(1, 4, std::numeric_limits<float>::quiet_NaN());
     Index vocab_size() const { return 4; }

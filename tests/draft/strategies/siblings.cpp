@@ -22,7 +22,7 @@ namespace {
 
 using Q = DenseRow<double>;
 
-// The law of the siblings of a policy, and the largest error of the product of what their rows say.
+// The law of the siblings that a policy draws, and the largest error of the product of their rows' probabilities.
 struct Found {
   Law law;
   double error = 0;
@@ -37,7 +37,7 @@ Found found(const std::vector<double>& p, Index count) {
     std::vector<Token> tokens;
     std::vector<typename Siblings::template Row<Q>> rows;
     tokens.reserve(static_cast<std::size_t>(count + 1));
-    tokens.push_back(7);  // others stand before them
+    tokens.push_back(7);  // other tokens precede them
     rows.clear();
     siblings.grow(q, count, 0, chance, tokens, rows);
     REQUIRE(tokens.size() == rows.size() + 1);
@@ -51,7 +51,7 @@ Found found(const std::vector<double>& p, Index count) {
 
 double difference(const Law& left, const Law& right) { return largest_difference(left, right).size; }
 
-// By the definition: one after the other, from what the elders have left.
+// The definition: one after the other, from what the elder siblings have left.
 void without_replacement(const std::vector<double>& p, Index count, std::vector<Token>& so_far,
                          double probability, Law& law) {
   double left = 0;
@@ -74,7 +74,8 @@ const std::vector<std::vector<double>> some_rows{{0.5, 0.25, 0.125, 0.125}, {0, 
 
 }  // namespace
 
-TEST_CASE("independent siblings are drawn from one row, each, and there is one where that has one token") {
+TEST_CASE(
+    "independent siblings are each drawn from one row, and there is only one if the row has one token") {
   for (const auto& p : some_rows)
     for (const Index count : {0, 1, 2, 3}) {
       const Found got = found<Independent>(p, count);
@@ -93,8 +94,7 @@ TEST_CASE("independent siblings are drawn from one row, each, and there is one w
 }
 
 TEST_CASE(
-    "siblings without replacement are drawn from what the elders have left, as long as they leave "
-    "something") {
+    "siblings without replacement are drawn from what their elders have left, as long as something is left") {
   for (const auto& p : some_rows)
     for (const Index count : {0, 1, 2, 3, 5}) {
       const Found got = found<WithoutReplacement>(p, count);
@@ -107,7 +107,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "the likeliest siblings are the likeliest tokens, the lower of equals first, and none of probability 0") {
+    "the likeliest siblings are the likeliest tokens, the lower id of equals first, none of probability 0") {
   const auto chosen = [](const std::vector<double>& p, Index count) {
     const Found got = found<Likeliest>(p, count);
     REQUIRE(got.law.size() == 1);

@@ -37,7 +37,7 @@ using Tokens = std::vector<Token>;
 using Counts = std::vector<Index>;
 using Request = DraftRequest<SplitMix64>;
 
-// Rows that stay as long as their positions do, and are another thing afterwards.
+// Its rows last as long as their positions are kept, and change after that.
 class ForgetfulModel {
  public:
   static constexpr bool stable_rows = true;
@@ -67,7 +67,7 @@ class ForgetfulModel {
   std::vector<DenseRow<double>> views_;
 };
 
-// The tokens of a row from the likeliest to the least likely that has any probability.
+// The tokens of a row with positive probability, from the likeliest to the least likely.
 Tokens by_likelihood(const auto& q) {
   Tokens tokens;
   for (Token x = 0; x < q.vocab_size(); ++x)
@@ -86,8 +86,8 @@ struct Wanted {
   }
 };
 
-// How much of the second trunk is among the first nodes, where no row is short of tokens: all nodes by their level, and
-// in a level the trunk, its spares, the second trunk.
+// How much of the second trunk is among the first nodes, if no row is short of tokens. Nodes are ordered by level, and
+// within a level: the trunk, its spares, the second trunk.
 Index second_length(const Wanted& wanted) {
   std::vector<bool> is_second;
   for (Index d = 0; d < std::min(std::max(wanted.trunk, wanted.second + 1), wanted.limits.depth); ++d) {
@@ -99,7 +99,7 @@ Index second_length(const Wanted& wanted) {
   return std::count(is_second.begin(), is_second.begin() + most, true);
 }
 
-// What has to be drafted, where these tokens were drawn in this order.
+// The expected draft, if these tokens were drawn in this order.
 KeptTree expected(const TableModel<>& model, const Tokens& context, const Tokens& drawn,
                   const Wanted& wanted) {
   ExpectedTree tree(model, context, drawn);
@@ -120,7 +120,7 @@ KeptTree expected(const TableModel<>& model, const Tokens& context, const Tokens
   return tree.tree();
 }
 
-// The trunk of a tree: the eldest child of the eldest child, and so on.
+// The trunk of a tree: the eldest child, its eldest child, and so on.
 Tokens trunk_of(const KeptTree& tree) {
   Tokens trunk;
   for (Index last = -1;;) {
@@ -144,14 +144,14 @@ void check_law(const Wanted& wanted) {
 
 }  // namespace
 
-TEST_CASE("the trunk is drawn from its rows, and the spares are the likeliest other tokens of them") {
+TEST_CASE("the trunk is drawn from its rows, and spares are the likeliest other tokens of these rows") {
   for (const Index trunk : {0, 1, 2, 3})
     for (const Counts& spares : {Counts{}, Counts{0}, Counts{1}, Counts{2, 1}, Counts{0, 3, 1}, Counts{9}})
       check_law<TableModel<>>({trunk, spares});
   check_law<support::StableModel>({3, {2, 1}});
 }
 
-TEST_CASE("a second trunk is drawn behind the likeliest spare") {
+TEST_CASE("a second trunk is drawn after the likeliest spare") {
   for (const Index second : {1, 2, 4})
     for (const Counts& spares : {Counts{}, Counts{1, 0}, Counts{2, 1}})
       check_law<TableModel<>>({2, spares, second});
@@ -160,7 +160,7 @@ TEST_CASE("a second trunk is drawn behind the likeliest spare") {
   check_law<ForgetfulModel>({3, {2, 1}, 2});
 }
 
-TEST_CASE("limits take the deepest level first, of it the second trunk, then the unlikeliest spares") {
+TEST_CASE("limits first cut the deepest level, there the second trunk, then the unlikeliest spares") {
   for (Index nodes = -1; nodes <= 10; ++nodes)
     for (const Index depth : {Index{-1}, Index{0}, Index{1}, Index{2}, unlimited})
       for (const Index second : {0, 1, 3}) check_law<TableModel<>>({3, {2, 1}, second, {nodes, depth}});
@@ -181,7 +181,7 @@ KeptTree fresh(const TableModel<>& table, const Tokens& context, std::uint64_t s
 
 }  // namespace
 
-TEST_CASE("the model takes in the trunk, and only what it has not seen") {
+TEST_CASE("the model is fed only the trunks, and only what it has not seen") {
   std::mt19937_64 rng{1};
   const auto table = coarse_model(4, 2, rng);
   CountingModel model{table};
@@ -199,7 +199,7 @@ TEST_CASE("the model takes in the trunk, and only what it has not seen") {
   CHECK(fed_by({1, 2, 3, 0}, {.nodes = 0}) == 0);
 }
 
-TEST_CASE("where the context goes on with a spare, the model forgets the trunk") {
+TEST_CASE("if the context goes on with a spare, the model forgets the trunk") {
   std::mt19937_64 rng{2};
   int spares = 0, trunks = 0;
   for (std::uint64_t n = 0; n < 60; ++n) {
@@ -217,7 +217,7 @@ TEST_CASE("where the context goes on with a spare, the model forgets the trunk")
       const bool on_trunk =
           std::equal(text.begin() + static_cast<std::ptrdiff_t>(before), text.end(), trunk.begin());
       ++(on_trunk ? trunks : spares);
-      drafter.truncate(std::ssize(text));  // which a spare has in place of a token of the trunk
+      drafter.truncate(std::ssize(text));  // the text may end with a spare
       text.push_back(static_cast<Token>(rng() % 4));
       model.fed = 0;
       const auto again = drafted_by(drafter, text, step + 10, {.depth = 1});
@@ -240,12 +240,12 @@ TEST_CASE("the trunk is no longer than the model's context has room for") {
     return std::ssize(drafter.draft(Tokens(size, 1), {}, rng).tokens);
   };
   CHECK(proposed(2) == 5);
-  CHECK(proposed(3) == 4);  // the last of them is not fed
+  CHECK(proposed(3) == 4);  // the last token is not fed
   CHECK(proposed(6) == 1);
   CHECK(proposed(7) == 0);
 }
 
-TEST_CASE("what cannot be drafted is named, in trunks with spares") {
+TEST_CASE("impossible trunks with spares are named in the error") {
   std::mt19937_64 rng{1};
   const auto table = coarse_model(4, 1, rng);
   const auto complaint = [&](Index trunk, const Counts& spares, Index second = 0) {
@@ -271,7 +271,7 @@ TEST_CASE("what cannot be drafted is named, in trunks with spares") {
         "specdec: draft row 0: the probability of token 1999 is nan");
 }
 
-TEST_CASE("trunks and spares that are drafted together are those that each sequence would get alone") {
+TEST_CASE("trunks and spares drafted together are those that each sequence gets alone") {
   for (const bool calls_fail : {false, true}) {
     check_company(Spares{3, {2, 1}}, calls_fail);
     check_company(Spares{4, {}}, calls_fail);
@@ -287,7 +287,7 @@ Bookkeeper uniform_model() {
 
 }  // namespace
 
-TEST_CASE("a token of all trunks is one call") {
+TEST_CASE("one token of all trunks is one call") {
   Bookkeeper model = uniform_model();
   ModelDrafter drafter{model, Spares{3, {2, 1}, 2}};
   const Tokens context{1, 2, 3};
@@ -300,7 +300,7 @@ TEST_CASE("a token of all trunks is one call") {
   for (Index i = 0; i < 3; ++i) CHECK(drafter.drafted(i).tokens.size() == 3 + 4 + 2);
 }
 
-TEST_CASE("a policy chooses trunk and spares of all sequences") {
+TEST_CASE("a policy chooses trunk and spares for all sequences") {
   struct Policy {
     const TreeShape& shape() const { return now; }
     TreeShape now;

@@ -39,7 +39,8 @@ using Tokens = std::vector<Token>;
 using Parents = std::vector<Index>;
 using Request = DraftRequest<SplitMix64>;
 
-// What the row of a token has to be, where the row behind its parent is q and its elders are these tokens.
+// The probability that the reported row of a token must give x, if the row after its parent is q and its elder
+// siblings are these tokens.
 double expected_row(Independent, const auto& q, const Tokens&, Token, Token x) { return q.probability(x); }
 double expected_row(const Likeliest&, const auto&, const Tokens&, Token chosen, Token x) {
   return x == chosen ? 1.0 : 0.0;
@@ -51,7 +52,7 @@ double expected_row(WithoutReplacement, const auto& q, const Tokens& elders, Tok
   return gone(x) ? 0.0 : q.probability(x) / left;
 }
 
-// How many children a node has, of `wanted`.
+// How many of the `wanted` children a node has.
 Index expected_children(Independent, const auto& q, Index wanted) {
   for (Token x = 0; x < q.vocab_size(); ++x)
     if (q.probability(x) == 1) return std::min<Index>(wanted, 1);
@@ -64,15 +65,15 @@ Index expected_children(const Siblings&, const auto& q, Index wanted) {
   return std::min(wanted, support);
 }
 
-// What is the matter with the drafts, over all their outcomes.
+// How far the drafts are from the truth, over all their outcomes.
 struct Deviations {
   bool shapes = true;
-  double rows = 0;           // of a row from what it has to be
-  double probabilities = 0;  // of a draft's from the product of its rows'
-  double sum = -1;           // of the probabilities of all drafts, from 1
+  double rows = 0;           // largest difference of a row from the expected row
+  double probabilities = 0;  // of a draft's probability from the product of its rows
+  double sum = -1;           // of the sum of all drafts' probabilities from 1
 };
 
-// Whether the tree is the first `most` nodes of the shape, but for children that rows have no tokens for.
+// Whether the tree is the first `most` nodes of the shape, without children for which rows have no tokens.
 template <class Siblings>
 bool is_of_shape(const KeptTree& tree, const TreeShape& shape, Index most, const Siblings& siblings,
                  const auto& model, const Tokens& context) {
@@ -157,7 +158,7 @@ TEST_CASE("the reported rows are the rows that siblings were drawn from, given t
 
 namespace {
 
-// The tree of one seed, drawn by a drafter that is new.
+// The tree that a new drafter draws with this seed.
 template <class Siblings>
 KeptTree fresh(const TableModel<>& table, const TreeShape& shape, const Siblings& siblings,
                const Tokens& context, std::uint64_t seed) {
@@ -166,7 +167,7 @@ KeptTree fresh(const TableModel<>& table, const TreeShape& shape, const Siblings
   return kept(drafter.draft(context, {}, rng), table.vocab_size());
 }
 
-// No token of probability 0: as many children as the shape has.
+// No token has probability 0, so nodes have as many children as the shape says.
 TableModel<> full_model(Index vocab_size, Index order, std::mt19937_64& rng) {
   Index states = 1;
   for (Index k = 0; k < order; ++k) states *= vocab_size + 1;
@@ -180,7 +181,7 @@ TableModel<> full_model(Index vocab_size, Index order, std::mt19937_64& rng) {
 
 }  // namespace
 
-TEST_CASE("a call a level, of the nodes that have children, and of what the model has not seen") {
+TEST_CASE("one call a level feeds the nodes that have children, and what the model has not seen") {
   std::mt19937_64 rng{2};
   WatchedTreeModel model(full_model(5, 2, rng));
   ModelDrafter drafter{model, Tree{TreeShape::of_widths({3, 2, 1}), WithoutReplacement{}}};
@@ -192,7 +193,8 @@ TEST_CASE("a call a level, of the nodes that have children, and of what the mode
   CHECK(model.in_tree() == 0);
   context.push_back(4);
   model.calls = model.fed = 0;
-  drafter.draft(context, {.nodes = 10}, rng);  // of the third level one node, behind the first of the second
+  // One node of the third level, after the first node of the second.
+  drafter.draft(context, {.nodes = 10}, rng);
   CHECK(model.calls == 3);
   CHECK(model.fed == 1 + 3 + 1);
   drafter.truncate(0);
@@ -200,19 +202,20 @@ TEST_CASE("a call a level, of the nodes that have children, and of what the mode
   drafter.draft(context, {.depth = 1}, rng);
   CHECK(model.calls == 1);
   CHECK(model.fed == 4);
-  drafter.draft(context, {.nodes = 0}, rng);  // no draft, no call
+  drafter.draft(context, {.nodes = 0}, rng);  // no draft and no call
   drafter.draft(context, {.depth = -1}, rng);
   CHECK(model.calls == 1);
 }
 
-TEST_CASE("what the context goes on with of the tree is not taken in again, in trees of a shape") {
+TEST_CASE("in trees of a shape, nodes that the context goes on with are not fed again") {
   std::mt19937_64 rng{3};
   const auto table = full_model(5, 3, rng);
   const TreeShape shape = TreeShape::of_widths({3, 2, 1});
   WatchedTreeModel model(table);
   ModelDrafter drafter{model, Tree{shape, WithoutReplacement{}}};
   const Tokens context{1, 2, 3};
-  // What the next draft takes in of the context, and keeps, after `accepted` tokens on the way to a node and Y.
+  // How much of the context the model keeps for the next draft. Of the tokens on the way to a node, `accepted` were
+  // accepted, and Y follows.
   const auto keep_drafting = [&](Index node, Index accepted, Index told) {
     drafter.truncate(0);
     std::mt19937_64 draws{5};
@@ -232,20 +235,20 @@ TEST_CASE("what the context goes on with of the tree is not taken in again, in t
   for (const Index leaf : {9, 12, 14}) {
     CHECK(keep_drafting(leaf, 1, 4) == 1);
     CHECK(keep_drafting(leaf, 2, 5) == 2);
-    CHECK(keep_drafting(leaf, 3, 6) == 2);  // a leaf has not been taken in
+    CHECK(keep_drafting(leaf, 3, 6) == 2);  // a leaf has not been fed
     CHECK(keep_drafting(leaf, 3, 5) == 2);
-    CHECK(keep_drafting(leaf, 3, 4) == 1);  // truncate() forbids more
+    CHECK(keep_drafting(leaf, 3, 4) == 1);  // truncate() allows no more
     CHECK(keep_drafting(leaf, 3, 3) == 0);
-    CHECK(keep_drafting(leaf, 3, -1) == 2);  // nobody said anything
+    CHECK(keep_drafting(leaf, 3, -1) == 2);  // truncate() was not called
   }
 }
 
-TEST_CASE("what was forbidden of one tree is not of the next") {
+TEST_CASE("a truncate() for one tree has no effect on the next tree") {
   std::mt19937_64 rng{3};
   WatchedTreeModel model(full_model(5, 3, rng));
   ModelDrafter drafter{model, Tree{TreeShape::linear(4), Independent{}}};
   Tokens context{1, 2};
-  drafter.draft(context, {.depth = 1}, rng);  // of which the model has taken in nothing
+  drafter.draft(context, {.depth = 1}, rng);  // the model was fed nothing of this tree
   drafter.truncate(3);
   context = {1, 2, 3, 4};
   const auto tree = kept(drafter.draft(context, {}, rng), 5);
@@ -255,7 +258,7 @@ TEST_CASE("what was forbidden of one tree is not of the next") {
   CHECK(model.kept == 3);
 }
 
-TEST_CASE("no more nodes have children than the model's context has room for, in trees of a shape") {
+TEST_CASE("in trees of a shape, no more nodes have children than the model's context has room for") {
   std::mt19937_64 rng{5};
   const auto table = full_model(5, 2, rng);
   const auto drafted = [&](Index context, Index most, const TreeShape& shape) {
@@ -266,7 +269,7 @@ TEST_CASE("no more nodes have children than the model's context has room for, in
     return std::ssize(tree.tokens);
   };
   const TreeShape linear = TreeShape::linear(6), wide = TreeShape::of_widths({3, 2, 1});
-  CHECK(drafted(3, 6, linear) == 4);  // the last of them is not taken in
+  CHECK(drafted(3, 6, linear) == 4);  // the last one is not fed
   CHECK(drafted(6, 6, linear) == 1);
   CHECK(drafted(7, 6, linear) == 0);
   CHECK(drafted(3, 8, linear) == 6);
@@ -282,7 +285,7 @@ TEST_CASE("no more nodes have children than the model's context has room for, in
 
 namespace {
 
-// Returns what it is told to, whatever was asked for.
+// Returns what it is told to, for every request.
 struct MisshapenModel {
   Index rows, cols, rows_of_tree, cols_of_tree;
   Index vocab_size() const { return 4; }
@@ -298,7 +301,7 @@ struct MisshapenModel {
 
 }  // namespace
 
-TEST_CASE("rows of another shape than asked for are named, not read, in trees of a shape") {
+TEST_CASE("in trees of a shape, rows of a wrong shape are named in the error and not read") {
   std::mt19937_64 rng{1};
   const auto complaint = [&](MisshapenModel model) {
     ModelDrafter drafter{std::move(model), Tree{TreeShape::of_widths({2, 1}), WithoutReplacement{}}};
@@ -314,7 +317,7 @@ TEST_CASE("rows of another shape than asked for are named, not read, in trees of
   CHECK(complaint({1, 4, 2, 5}).find("over 5 tokens, expected 2 rows") != std::string::npos);
 }
 
-TEST_CASE("an audit finds nothing in trees that are as they say") {
+TEST_CASE("an audit finds nothing wrong with honest trees") {
   std::mt19937_64 rng{11};
   const auto table = full_model(12, 1, rng);
   DraftAudit audit;
@@ -330,9 +333,7 @@ TEST_CASE("an audit finds nothing in trees that are as they say") {
   CHECK(report.fault == DraftFault::none);
 }
 
-TEST_CASE(
-    "trees of every kind of siblings that are drafted together are those that each sequence would get "
-    "alone") {
+TEST_CASE("trees drafted together are those that each sequence gets alone, with every kind of siblings") {
   const TreeShape bushy = TreeShape::of_widths({3, 2, 1}), uneven{-1, 0, 0, -1, 1, 2, 4};
   for (const bool calls_fail : {false, true}) {
     check_company(Tree{uneven, WithoutReplacement{}}, calls_fail);
@@ -342,7 +343,7 @@ TEST_CASE(
   check_company(Tree{TreeShape::linear(4), WithoutReplacement{}}, false);
 }
 
-TEST_CASE("a level of all trees is one call") {
+TEST_CASE("one level of all trees is one call") {
   Bookkeeper model(TableModel<>::context_free(Eigen::RowVector4d::Constant(0.25)));
   ModelDrafter drafter{model, Tree{TreeShape::of_widths({2, 2, 1}), WithoutReplacement{}}};
   const Tokens context{1, 2, 3};
@@ -362,7 +363,7 @@ TEST_CASE("a level of all trees is one call") {
 
 namespace {
 
-// A model of the row 1/4, 1/4, 1/4, 1/4 whose rows are too short for one of its sequences.
+// A model with the row 1/4, 1/4, 1/4, 1/4. For one of its sequences the rows are too short.
 struct ShortOfTokens {
   Index vocab_size() const { return 4; }
   RowSpan<DenseRow<double>> forward(std::span<const BatchFeed> feeds) {
@@ -381,7 +382,7 @@ struct ShortOfTokens {
 
 }  // namespace
 
-TEST_CASE("a row of another size costs the tree that it belongs to") {
+TEST_CASE("a row of a wrong size costs only its own tree") {
   ModelDrafter drafter{ShortOfTokens(), Tree{TreeShape::of_widths({2, 1}), Likeliest{}}};
   const Tokens context{1, 2};
   std::vector<SplitMix64> sources(2, SplitMix64{7});
@@ -396,7 +397,7 @@ TEST_CASE("a row of another size costs the tree that it belongs to") {
         "specdec: the draft model returned 2 rows over 3 tokens, expected 2 rows over its vocabulary of 4");
 }
 
-TEST_CASE("a tree that has failed does not grow any more") {
+TEST_CASE("a tree that has failed grows no further") {
   Bookkeeper model(TableModel<>::context_free(Eigen::RowVector4d::Constant(0.25)));
   model.spoils_behind = 2;
   ModelDrafter drafter{model, Tree{TreeShape::of_widths({4, 1, 1}), Likeliest{}}};
@@ -408,7 +409,7 @@ TEST_CASE("a tree that has failed does not grow any more") {
   CHECK(model.calls == 2);
 }
 
-TEST_CASE("a policy chooses the shape of all trees that are drafted together") {
+TEST_CASE("a policy chooses the shape of all trees drafted together") {
   struct Policy {
     const TreeShape& shape() const { return now; }
     TreeShape now;

@@ -20,7 +20,7 @@ using Parents = std::vector<Index>;
 
 Parents parents(const TreeShape& shape) { return {shape.parents().begin(), shape.parents().end()}; }
 
-// A tree by nothing but who follows whom.
+// A tree given only by its parents.
 struct Known {
   Parents parents;
   Index depth_of(Index k) const { return k < 0 ? 0 : 1 + depth_of(parents[static_cast<std::size_t>(k)]); }
@@ -30,7 +30,7 @@ struct Known {
     return most;
   }
   Index children(Index k) const { return std::ranges::count(parents, k); }
-  // The widths on the way to each node, and to which of its siblings it leads: what renumbering has to leave alone.
+  // For each node, the widths on the way to it, and its rank at each step. Renumbering must keep them.
   std::vector<std::vector<Index>> ways() const {
     std::vector<std::vector<Index>> ways;
     for (Index k = 0; k < std::ssize(parents); ++k) ways.push_back(way(k));
@@ -54,7 +54,7 @@ Parents random_tree(Index size, std::mt19937_64& rng) {
 
 }  // namespace
 
-TEST_CASE("shapes by widths, by length, and by hand") {
+TEST_CASE("shapes are made from widths, from a length, and by hand") {
   CHECK(parents(TreeShape::of_widths({2, 2, 1})) == Parents{-1, -1, 0, 0, 1, 1, 2, 3, 4, 5});
   CHECK(parents(TreeShape::of_widths({3})) == Parents{-1, -1, -1});
   CHECK(parents(TreeShape::linear(4)) == Parents{-1, 0, 1, 2});
@@ -72,7 +72,7 @@ TEST_CASE("shapes by widths, by length, and by hand") {
   }
 }
 
-TEST_CASE("a shape is the tree that was given, numbered breadth first") {
+TEST_CASE("a shape is the given tree, numbered breadth first") {
   std::mt19937_64 rng{1};
   for (int n = 0; n < 200; ++n) {
     const Known given{random_tree(n % 20, rng)};
@@ -91,7 +91,7 @@ TEST_CASE("a shape is the tree that was given, numbered breadth first") {
   }
 }
 
-TEST_CASE("what is within limits is the first nodes, and a tree") {
+TEST_CASE("a shape within limits is its first nodes, which are a tree") {
   std::mt19937_64 rng{2};
   for (int n = 0; n < 50; ++n) {
     const TreeShape shape(random_tree(n % 13, rng));
@@ -107,7 +107,7 @@ TEST_CASE("what is within limits is the first nodes, and a tree") {
   }
 }
 
-TEST_CASE("what is no tree is refused") {
+TEST_CASE("parents that do not make a tree are refused") {
   CHECK(message_of([] {
           TreeShape{-1, 1};
         }) == "specdec: parents[1] = 1 is outside -1..0: a token follows the context or a token before it");
