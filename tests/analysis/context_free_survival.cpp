@@ -23,7 +23,7 @@ namespace {
 
 using Row = Eigen::RowVectorXd;
 
-// Rows whose ratios are all different, many far from 1. Where `holes`, some tokens have p = 0 or q = 0.
+// Rows whose ratios all differ, many far from 1. With `holes`, some tokens have p = 0 or q = 0.
 struct Pair {
   Row p, q;
   auto target() const { return DenseRow<double>(p.data(), p.size()); }
@@ -42,7 +42,7 @@ Pair random_pair(Index size, double contrast, bool holes, std::mt19937_64& rng) 
   return pair;
 }
 
-// What going through all drafts finds.
+// The result of going through all drafts.
 template <class Rule>
 Survival enumerated(const Rule& rule, const Pair& pair, Index gamma) {
   const auto p = [&](std::span<const Token>) { return pair.target(); };
@@ -56,7 +56,7 @@ void check_equal(const Survival& a, const Survival& b, double tolerance = 1e-12)
     CHECK(a.beyond[i] == Approx(b.beyond[i]).epsilon(0).margin(tolerance));
 }
 
-// True bounds, apart from what rounding makes of `exact`, and not further apart than `width`.
+// Checks that bounds are true except for the rounding of `exact`, and at most `width` apart.
 void check_bounds(const SurvivalBounds& bounds, const Survival& exact, double width) {
   constexpr double rounding = 1e-14;
   REQUIRE(bounds.lower.beyond.size() == exact.beyond.size());
@@ -78,7 +78,7 @@ void for_random_pairs(F&& f) {
 
 }  // namespace
 
-TEST_CASE("survival without context is that over all drafts") {
+TEST_CASE("survival without context equals the enumeration of all drafts") {
   for_random_pairs([](const Pair& pair) {
     for (const Index gamma : {0, 1, 2, 6}) {
       check_equal(context_free_survival(TokenVerifier{}, pair.target(), pair.draft(), gamma),
@@ -93,7 +93,7 @@ TEST_CASE("survival without context is that over all drafts") {
   });
 }
 
-TEST_CASE("bounds hold what lies between, and close in with the square of the cells") {
+TEST_CASE("bounds enclose the exact survival, and their distance shrinks with the square of the cell width") {
   for_random_pairs([](const Pair& pair) {
     for (const double cell : {1.0, 0.25, 0.01}) {
       const auto check = [&](auto rule) {
@@ -106,7 +106,7 @@ TEST_CASE("bounds hold what lies between, and close in with the square of the ce
   });
 }
 
-TEST_CASE("the published toy example, as it stands and over many tokens") {
+TEST_CASE("the published toy example holds, alone and over many tokens") {
   const Pair toy{Row(Eigen::RowVector2d(1. / 3, 2. / 3)), Row(Eigen::RowVector2d(2. / 3, 1. / 3))};
   const auto expected = [&](auto rule) {
     return context_free_survival(rule, toy.target(), toy.draft(), 2).expected_accepted();
@@ -114,7 +114,7 @@ TEST_CASE("the published toy example, as it stands and over many tokens") {
   CHECK(expected(TokenVerifier{}) == Approx(10. / 9));
   CHECK(expected(BlockVerifier{}) == Approx(11. / 9));
   CHECK(expected(GreedyBlockVerifier{}) == Approx(12. / 9));
-  // Σ min of the two product distributions by the number of B's in i tokens: Σ_k C(i,k) min(2^k, 2^{i−k})/3^i.
+  // Σ min of the two product distributions, by the number of B's in i tokens: Σ_k C(i,k) min(2^k, 2^{i−k})/3^i.
   const Survival greedy = context_free_survival(GreedyBlockVerifier{}, toy.target(), toy.draft(), 60);
   for (int i = 1; i <= 60; ++i) {
     long double sum = 0, choose = 1;
@@ -127,11 +127,11 @@ TEST_CASE("the published toy example, as it stands and over many tokens") {
   }
 }
 
-TEST_CASE("over a thousand tokens") {
+TEST_CASE("survival is right for a vocabulary of over a thousand tokens") {
   std::mt19937_64 rng{82};
   const Pair pair = random_pair(1000, 3, true, rng);
   const auto p = pair.target(), q = pair.draft();
-  // γ = 2 from the definitions, pair by pair.
+  // γ = 2 from the definitions, for each pair of tokens.
   long double block = 0, greedy = 0, beta = 0;
   for (Index x = 0; x < 1000; ++x) {
     beta += std::min(pair.p[x], pair.q[x]);
@@ -146,7 +146,7 @@ TEST_CASE("over a thousand tokens") {
   check_equal(context_free_survival(GreedyBlockVerifier{}, p, q, 2), exact_greedy, 1e-12);
   check_bounds(context_free_survival_bounds(BlockVerifier{}, p, q, 2), exact_block, 1e-4);
   check_bounds(context_free_survival_bounds(GreedyBlockVerifier{}, p, q, 2), exact_greedy, 1e-4);
-  // γ = 16: the order of the rules, and coarse cells around fine ones.
+  // γ = 16: the order of the rules, and the bounds of coarse cells enclose those of fine ones.
   const Survival token = context_free_survival(TokenVerifier{}, p, q, 16);
   const auto coarse = context_free_survival_bounds(BlockVerifier{}, p, q, 16, 0.125);
   const auto fine = context_free_survival_bounds(BlockVerifier{}, p, q, 16, 0.03);
@@ -184,12 +184,12 @@ TEST_CASE("limits: equal rows, disjoint rows, a draft without probabilities, no 
   check_bounds(all, Survival{{1, 1}}, 1e-4);
 }
 
-TEST_CASE("numbers at the ends of their range") {
-  // Ratios of 1e±200 and of subnormal q: what they do to products of ratios must not become inf or NaN.
+TEST_CASE("numbers at the ends of their range give no inf or NaN") {
+  // Ratios of 1e±200 and of subnormal q. Products of these ratios must not become inf or NaN.
   const double tiny = 1e-200, subnormal = 4e-320;
   const Pair far{Row(Eigen::RowVector4d(tiny, 0.5, 0.25, 0.25)),
                  Row(Eigen::RowVector4d(0.5, tiny, subnormal, 0.5))};
-  // All mass is in the token of ratio 1/2: w_i = 2^{−i} with probability 2^{−i}, beside nothing.
+  // All mass is in the token with ratio 1/2: w_i = 2^{−i} with probability 2^{−i}. The rest is negligible.
   const Survival expected{{0.25, 0.0625, 0.015625, 0.00390625}};
   check_equal(context_free_survival(BlockVerifier{}, far.target(), far.draft(), 4), expected);
   check_equal(context_free_survival(GreedyBlockVerifier{}, far.target(), far.draft(), 4), expected);
@@ -198,7 +198,7 @@ TEST_CASE("numbers at the ends of their range") {
                1e-4);
 }
 
-TEST_CASE("rows of any kind, of different sizes") {
+TEST_CASE("rows may be of any kind and of different sizes") {
   std::mt19937_64 rng{83};
   const Pair pair = random_pair(4, 2, true, rng);
   AsSparse<double> sparse;
@@ -224,8 +224,9 @@ TEST_CASE("rows of any kind, of different sizes") {
   check(GreedyBlockVerifier{});
 }
 
-TEST_CASE("weights are kept once each, and only while their fate is open") {
-  // g_1 is 1/2 or 2; g_2 is 1/4 (which one more token cannot lift to 1), 1, or 4. Of three, no weight matters.
+TEST_CASE("equal weights are kept once, and only as long as they can still matter") {
+  // g_1 is 1/2 or 2. g_2 is 1/4 (one more token cannot lift it to 1), 1, or 4. After the third token no weight
+  // matters.
   const Pair toy{Row(Eigen::RowVector2d(1. / 3, 2. / 3)), Row(Eigen::RowVector2d(2. / 3, 1. / 3))};
   const auto survival = [&](std::size_t most) {
     return context_free_survival(GreedyBlockVerifier{}, toy.target(), toy.draft(), 3, most);
@@ -233,15 +234,15 @@ TEST_CASE("weights are kept once each, and only while their fate is open") {
   CHECK_NOTHROW(survival(3));
   CHECK(message_of([&] { survival(2); }) ==
         "specdec: most_weights = 2 is too few: the weights of these rows take more values");
-  // w_i is 1, or 2^{−k} with k <= i; of k > 40 − i, which can rise to 1 no more, the mean will do.
+  // w_i is 1, or 2^{−k} with k <= i. If k > 40 − i, the weight can no longer rise to 1, and the mean is enough.
   CHECK_NOTHROW(context_free_survival(BlockVerifier{}, toy.target(), toy.draft(), 40, 22));
-  // 40 tokens of three ratios would have C(42, 2) products.
+  // 40 tokens with three ratios would give C(42, 2) products.
   std::mt19937_64 rng{84};
   const Pair three = random_pair(3, 2, false, rng);
   CHECK_NOTHROW(context_free_survival(GreedyBlockVerifier{}, three.target(), three.draft(), 40, 1500));
 }
 
-TEST_CASE("bad input of context-free survival") {
+TEST_CASE("context-free survival refuses bad input") {
   const Pair pair{Row(Eigen::RowVector2d(0.5, 0.5)), Row(Eigen::RowVector2d(0.5, 0.5))};
   const Pair bad{Row(Eigen::RowVector2d(0.5, std::numeric_limits<double>::quiet_NaN())),
                  Row(Eigen::RowVector2d(1.5, -0.5))};

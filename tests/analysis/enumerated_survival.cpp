@@ -48,7 +48,7 @@ Survival enumerated(const support::SurvivalRule& rule, const ModelPair& pair, st
                     rule);
 }
 
-// P(τ > i) of the verifier, run over all drafts and all its outcomes.
+// P(τ > i) of the verifier, by running it over all drafts and all its outcomes.
 std::vector<double> outcomes(const AnyVerifier& rule, const ModelPair& pair, Index gamma) {
   std::vector<double> beyond(static_cast<std::size_t>(gamma));
   enumerate([&](Enumerator& chance) {
@@ -77,7 +77,7 @@ void add_joint_minima(const ModelPair& pair, std::vector<Token>& context, double
 
 }  // namespace
 
-TEST_CASE("enumerated survival is that of the shipped verifiers") {  // each run over all its outcomes
+TEST_CASE("enumerated survival is that of the shipped verifiers") {  // each is run over all its outcomes
   for_random_models([](const ModelPair& pair, Index gamma) {
     for (const support::SurvivalRule& rule : survival_rules) {
       const AnyVerifier verifier = verifier_of(rule);
@@ -93,7 +93,7 @@ TEST_CASE("enumerated survival is that of the shipped verifiers") {  // each run
   });
 }
 
-TEST_CASE("survival may be enumerated of models, too") {
+TEST_CASE("survival of models may be enumerated, too") {
   for_random_models([](const ModelPair& pair, Index gamma) {
     ModelPair models = pair;
     check_equal(enumerated_survival(block, models.target, models.draft, prompt, gamma),
@@ -101,7 +101,9 @@ TEST_CASE("survival may be enumerated of models, too") {
   });
 }
 
-TEST_CASE("greedy block verification reaches the bound with full information; block and token are below") {
+TEST_CASE(
+    "greedy block verification reaches the bound with full information; block and token verification stay "
+    "below it") {
   for_random_models([](const ModelPair& pair, Index gamma) {
     std::vector<double> bound(static_cast<std::size_t>(gamma));
     std::vector<Token> context = prompt;
@@ -116,7 +118,7 @@ TEST_CASE("greedy block verification reaches the bound with full information; bl
   });
 }
 
-TEST_CASE("one enumeration tells of every shorter draft") {
+TEST_CASE("one enumeration also gives the survival of every shorter draft") {
   for_random_models([](const ModelPair& pair, Index gamma) {
     for (const support::SurvivalRule& rule : survival_rules) {
       const Survival longest = enumerated(rule, pair, prompt, gamma);
@@ -127,7 +129,7 @@ TEST_CASE("one enumeration tells of every shorter draft") {
   });
 }
 
-TEST_CASE("the published toy example") {
+TEST_CASE("the published toy example holds") {
   const ModelPair toy{toy_target(), TableModel<>::context_free(Eigen::RowVector2d(2.0 / 3, 1.0 / 3))};
   CHECK(enumerated(token, toy, {}, 2).expected_accepted() == Approx(10. / 9).epsilon(1e-14));
   CHECK(enumerated(block, toy, {}, 2).expected_accepted() == Approx(11. / 9).epsilon(1e-14));
@@ -136,7 +138,7 @@ TEST_CASE("the published toy example") {
 
 TEST_CASE("rows may be of any kind, of different sizes and short-lived") {
   std::mt19937_64 rng{73};
-  // The target does not know token 3, the drafter's rows are lists that live until its next call.
+  // The target does not know token 3. The drafter's rows are lists that live until its next call.
   LayoutModel<AsSparse<double>> draft{TableModel<>::random(4, 0, rng)};
   const auto target = TableModel<>::random(3, 0, rng);
   const auto q = draft.distribution({});
@@ -158,7 +160,7 @@ TEST_CASE("a model is fed no more than the prompt and the draft") {
   CHECK(enumerated_survival(token, target, draft, prompt, 3).expected_accepted() == Approx(3));
 }
 
-TEST_CASE("bad input of enumerated survival") {
+TEST_CASE("enumerated survival refuses bad input") {
   const auto p = toy_target();
   const Eigen::RowVector2d draft(1, 0), bad(0.5, std::numeric_limits<double>::quiet_NaN());
   const Rows good_rows = rows_of(p), bad_rows = [&](std::span<const Token> context) {
@@ -175,7 +177,7 @@ TEST_CASE("bad input of enumerated survival") {
         "specdec: target row 0: the probability of token 1 is nan");
 }
 
-TEST_CASE("a draft that nobody can enumerate is named") {
+TEST_CASE("a draft too large to enumerate is named in the error") {
   std::mt19937_64 rng{12};
   auto model = testing::TableModel<>::random(2, 1, rng);
   CHECK(support::message_of([&] {

@@ -1,4 +1,4 @@
-// Against the sum as it is written, its bounds, and draws of the shipped source of chance.
+// Oracles: the sum as written, its bounds, and draws of the shipped source of chance.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,7 +18,7 @@ using Numbers = std::vector<double>;
 
 DenseRow<double> row(const Numbers& p) { return {p.data(), std::ssize(p)}; }
 
-// Of different sizes, with zeros and equal ratios.
+// A row of a given size, with zeros and equal ratios.
 Numbers random_row(std::size_t size, SplitMix64& rng) {
   Numbers p(size);
   double sum = 0;
@@ -64,7 +64,7 @@ TEST_CASE("keyed agreement is the sum of its definition, and within its bounds")
   CHECK_THROWS_AS(keyed_agreement(row(minus), row(p)), InvalidDistribution);
 }
 
-TEST_CASE("keyed draws agree as often as is said") {
+TEST_CASE("keyed draws agree as often as keyed agreement says") {
   SplitMix64 rng(21);
   for (int i = 0; i < 6; ++i) {
     const Numbers p = random_row(9, rng), q = random_row(12, rng);

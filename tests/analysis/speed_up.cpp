@@ -58,7 +58,7 @@ TEST_CASE("limits of the expected tokens are exact") {
   }
 }
 
-TEST_CASE("walltime improvement and operations factor are the geometric sum over and under their costs") {
+TEST_CASE("walltime improvement and operations factor relate the geometric sum to their costs") {
   for (const double alpha : alphas)
     for (const Index gamma : {0, 1, 4, 9})
       for (const double ratio : {0.0, 0.02, 0.7, 3.0}) {
@@ -69,11 +69,12 @@ TEST_CASE("walltime improvement and operations factor are the geometric sum over
                              (n * static_cast<long double>(ratio) + n + 1) / geometric_sum(alpha, gamma)) <
               4e-15);
       }
-  CHECK(operations_factor(1, 5, 0) == 1);  // nothing is computed in vain
+  CHECK(operations_factor(1, 5, 0) == 1);  // no operation is wasted
   CHECK(operations_factor(0, 5, 0) == 6);
 }
 
-TEST_CASE("some gamma helps just where alpha exceeds the cost ratio") {  // by trying all up to 60
+// Checked by trying all gamma up to 60.
+TEST_CASE("some gamma helps exactly if alpha exceeds the cost ratio") {
   for (const double alpha : alphas)
     for (const double c : {0.0, 1e-9, 0.01, 0.3, 0.5, 0.77, 0.95, 1.0, 1.5}) {
       long double best = 1;
@@ -86,7 +87,7 @@ TEST_CASE("some gamma helps just where alpha exceeds the cost ratio") {  // by t
   CHECK(assured_improvement(0.5, 0.75) == 1);
 }
 
-TEST_CASE("the best gamma is the least of the best of all") {
+TEST_CASE("the best gamma is the smallest of all gammas that are equally best") {
   for (const double alpha : {0.0, 0.05, 0.3, 0.5, 0.62, 0.75, 0.88, 0.95, 0.99})
     for (const double c : {0.001, 0.02, 0.05, 0.11, 0.25, 0.3, 0.5, 0.9, 1.0, 2.0})
       for (const Index most : {0, 1, 3, 1000}) {
@@ -99,18 +100,18 @@ TEST_CASE("the best gamma is the least of the best of all") {
       }
 }
 
-TEST_CASE("the best gamma at the limits") {
-  CHECK(best_gamma(0.5, 0.5, 100) == 0);  // as fast with γ = 0 as with γ = 1
-  CHECK(best_gamma(1, 1, 100) == 0);      // as fast with any
+TEST_CASE("the best gamma is right at the limits") {
+  CHECK(best_gamma(0.5, 0.5, 100) == 0);  // γ = 0 is as fast as γ = 1
+  CHECK(best_gamma(1, 1, 100) == 0);      // every γ is equally fast
   CHECK(best_gamma(0, 0, 100) == 0);
-  CHECK(best_gamma(0.5, 0, 5000) == 5000);  // also where α^γ is no double any more
+  CHECK(best_gamma(0.5, 0, 5000) == 5000);  // even where α^γ is too small for a double
   CHECK(best_gamma(1, 0, 5000) == 5000);
   CHECK(best_gamma(1, std::nextafter(1.0, 0.0), 1000) == 1000);
   CHECK(best_gamma(0.9, 0.1, std::numeric_limits<Index>::max()) == best_gamma(0.9, 0.1, 100));
   CHECK(best_gamma(0.9, 0.1, 0) == 0);
 }
 
-TEST_CASE("the oracle's improvement is that of drafting what survives") {
+TEST_CASE("the oracle's improvement is that of drafting exactly the tokens that survive") {
   // A step of τ accepted tokens costs 1 + cτ and emits τ + 1; P(τ = t) = α^t (1 − α).
   for (const double alpha : {0.0, 0.3, 0.8, 0.95})
     for (const double c : {0.0, 0.05, 0.4}) {
@@ -135,16 +136,16 @@ TEST_CASE("published speed-ups follow from published measurements") {  // Chen e
   CHECK(speed_up(0.8125 * 5, 4, {.draft = 11.9 / 73.3}) == Approx(2.46).margin(0.005));
 }
 
-TEST_CASE("a measured speed-up counts the call over several tokens") {
+TEST_CASE("a measured speed-up accounts for the cost of a call over several tokens") {
   CHECK(speed_up(3, 4, {.call = 1.25, .draft = 0.0625}) == 2);
   CHECK(speed_up(1, 0, {}) == 1);
   CHECK(speed_up(5, 4, {}) == 5);
-  CHECK(speed_up(5 + 1e-7, 4, {}) == Approx(5));  // a sum over rows of float
-  // With the costs of Theorem 3.8 and its tokens it is that theorem.
+  CHECK(speed_up(5 + 1e-7, 4, {}) == Approx(5));  // rounding of a sum over rows of float
+  // With the costs and the tokens of Theorem 3.8 it is that theorem.
   for (const double alpha : alphas)
     CHECK(speed_up(expected_tokens(alpha, 6), 6, {.draft = 0.07}) ==
           Approx(walltime_improvement(alpha, 6, 0.07)).epsilon(1e-14));
-  // Any fraction that can be measured is one that can be asked about.
+  // Any fraction that can be measured is a valid argument.
   for (Index gamma = 0; gamma < 100; ++gamma) {
     const double most = static_cast<double>(gamma) + 1;
     CHECK(speed_up(1 / most * most, gamma, {}) == Approx(1));
@@ -153,8 +154,8 @@ TEST_CASE("a measured speed-up counts the call over several tokens") {
 }
 
 TEST_CASE("the draft lengths of a published table are near the best ones") {
-  // Leviathan et al., Table 2: T5-XXL drafted for by T5-small, -base and -large, whose cost ratios are about
-  // 0.02, 0.04 and 0.11. The paper tried γ = 3, 5 and 7.
+  // Leviathan et al., Table 2: T5-small, -base and -large draft for T5-XXL, with cost ratios of about 0.02, 0.04 and
+  // 0.11. The paper tried γ = 3, 5 and 7.
   struct Row {
     double c, alpha;
     Index gamma;
@@ -178,7 +179,7 @@ TEST_CASE("the draft lengths of a published table are near the best ones") {
   }
 }
 
-TEST_CASE("bad arguments are named") {
+TEST_CASE("bad arguments are named in the error") {
   const auto message = [](auto&& f) { return support::message_of(f); };
   CHECK(message([] { expected_tokens(-0.1, 1); }) == "specdec: alpha = -0.1 is outside [0, 1]");
   CHECK(message([] { expected_tokens(1.5, 1); }) == "specdec: alpha = 1.5 is outside [0, 1]");
@@ -209,7 +210,7 @@ TEST_CASE("bad arguments are named") {
         "specdec: costs.draft = nan is no finite number >= 0");
 }
 
-TEST_CASE("a complaint of any gamma is told") {
+TEST_CASE("an error message can be made for the largest gamma") {
   CHECK(support::message_of([] { speed_up(0.5, std::numeric_limits<Index>::max(), {}); }) ==
         "specdec: tokens_per_call = 0.5 is outside [1, gamma + 1 = 9.22337204e+18]");
 }

@@ -20,12 +20,12 @@ namespace {
 static_assert(specdec::SurvivalRule<TokenVerifier> && specdec::SurvivalRule<BlockVerifier> &&
               specdec::SurvivalRule<GreedyBlockVerifier>);
 static_assert(specdec::SurvivalRule<SampleMatchVerifier> && specdec::SurvivalRule<LenientVerifier>);
-static_assert(!specdec::SurvivalRule<ArgmaxVerifier>);  // what it accepts takes a whole row to tell
+static_assert(!specdec::SurvivalRule<ArgmaxVerifier>);  // it takes a whole row to know what this rule accepts
 
 }  // namespace
 
-TEST_CASE("what is expected of a draft is what the verifier does with it") {
-  // Over all coins and races, and over all that may be drafted behind the first i tokens.
+TEST_CASE("the expected survival of a draft is what the verifier does with it") {
+  // Over all coins and races, and over all tokens that may be drafted after the first i.
   for_random_models([](const ModelPair& pair, Index gamma) {
     std::mt19937_64 rng{72};
     const DraftOfPair drawn =
@@ -52,7 +52,7 @@ TEST_CASE("what is expected of a draft is what the verifier does with it") {
   });
 }
 
-TEST_CASE("a survival counts the tokens that it expects, of shorter drafts too") {
+TEST_CASE("a survival counts its expected tokens, for shorter drafts too") {
   const Survival survival{{0.75, 0.5, 0.125}};
   CHECK(survival.gamma() == 3);
   CHECK(survival.expected_accepted() == 1.375);
@@ -63,7 +63,7 @@ TEST_CASE("a survival counts the tokens that it expects, of shorter drafts too")
         "specdec: length = -1 is outside 0..gamma = 3");
 }
 
-TEST_CASE("bad input of survival") {
+TEST_CASE("survival refuses bad input") {
   const RowMajor<double> target = RowMajor<double>::Constant(2, 2, 0.5);
   RowMajor<double> draft(1, 2), ruling_out(3, 2), sure(2, 2);
   draft << 1, 0;
@@ -73,7 +73,7 @@ TEST_CASE("bad input of survival") {
   const TellingRule block{BlockVerifier{}};
   CHECK(message_of([&] { survival_of_draft(block, target, draft, undrawn); }) ==
         "specdec: tokens[0] = 1 has probability 0 in draft row 0, so it was not drawn from it");
-  // Behind a token that the target rules out, too.
+  // Also after a token that the target rules out.
   CHECK(message_of([&] { survival_of_draft(block, ruling_out, sure, half_drawn); }) ==
         "specdec: tokens[1] = 1 has probability 0 in draft row 1, so it was not drawn from it");
   CHECK(message_of([&] { survival_of_draft(block, target, target, drawn); }) ==

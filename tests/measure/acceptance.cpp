@@ -32,7 +32,7 @@ Eigen::RowVectorXd row(std::initializer_list<double> p) {
   return r;
 }
 
-// Proposes token 0, and reports a row that only has 1.
+// Proposes token 0, and reports a row in which only token 1 has mass.
 struct Liar {
   std::vector<double> q{0, 1};
   std::vector<DenseRow<double>> rows{{q.data(), 2}};
@@ -47,13 +47,14 @@ struct Liar {
 
 }  // namespace
 
-TEST_CASE("one draft by hand") {
+TEST_CASE("the estimates of one draft, by hand") {
   Acceptance acceptance;
   add(acceptance, Drafted{{0.9, 0.3}, {0.1, 0.2}, {0.5, 0.5}}, 3, 3);
   CHECK(acceptance.expected_token() == Approx(1 + 0.5 + 0.5));
   CHECK(acceptance.expected_block() == Approx(1 + 0.5 + 0.5));
   acceptance = {};
-  add(acceptance, Drafted{{0.1, 0.2}, {0.9, 0.3}, {0.0, 0.5}}, 4, 5);  // token 0.5, 0.5; block 0.5, 1
+  // Survival: token 0.5, 0.5; block 0.5, 1.
+  add(acceptance, Drafted{{0.1, 0.2}, {0.9, 0.3}, {0.0, 0.5}}, 4, 5);
   CHECK(acceptance.expected_token() == Approx(1.0));
   CHECK(acceptance.expected_block() == Approx(1.5));
   CHECK(acceptance.drafted == std::vector<Index>{1, 1, 1, 1});
@@ -69,7 +70,7 @@ TEST_CASE("one draft by hand") {
   CHECK(Acceptance{}.expected_block() == 0);
 }
 
-TEST_CASE("the rate's standard error takes the tokens of a draft together") {
+TEST_CASE("the standard error of the acceptance rate treats the tokens of a draft as dependent") {
   Acceptance acceptance;
   add(acceptance, Drafted{{0.9, 0.3}}, 1, 1);
   add(acceptance, Drafted{{0.1, 0.2}, {0.1, 0.2}}, 2, 2);
@@ -77,8 +78,8 @@ TEST_CASE("the rate's standard error takes the tokens of a draft together") {
   CHECK(acceptance.rate().standard_error == Approx(std::sqrt(2 / 9.0) / 3));  // residuals 1 - α and 1 - 2α
 }
 
-TEST_CASE("the rate's interval covers the rate as often as it says, and stays within 0 and 1") {
-  // Drafts of three tokens whose acceptance is the same coin or three coins, so that tokens are not independent.
+TEST_CASE("the interval covers the acceptance rate as often as it claims, and stays within 0 and 1") {
+  // Drafts of three tokens. Their acceptance is decided by one coin or by three coins, so tokens may be dependent.
   SplitMix64 generator{7};
   for (const double alpha : {0.02, 0.5, 0.97})
     for (const int drafts : {40, 400}) {
@@ -113,9 +114,9 @@ TEST_CASE("the rate's interval covers the rate as often as it says, and stays wi
   CHECK(sure.rate_interval().low == Approx(10 / (10 + 1.96 * 1.96)));  // Wilson: n/(n + z²)
 }
 
-// V = {A, B}, p = (1/3, 2/3), q = (2/3, 1/3), γ = 2: token 10/9, block 11/9; α = 2/3. In expectation over all that
-// can happen in two steps of the loop.
-TEST_CASE("the paper's toy models: both expectations and the rate, whatever rule judged") {
+// V = {A, B}, p = (1/3, 2/3), q = (2/3, 1/3), γ = 2: token 10/9, block 11/9; α = 2/3. These are expectations over
+// everything that can happen in two steps of the loop.
+TEST_CASE("on the paper's toy models both expectations and the rate are right under every rule") {
   using Rule = support::AnyOf<true, TokenVerifier, BlockVerifier, SampleMatchVerifier>;
   auto target = TableModel<>::context_free(row({1 / 3.0, 2 / 3.0}));
   const std::vector<Token> prompt{0};
@@ -138,7 +139,7 @@ TEST_CASE("the paper's toy models: both expectations and the rate, whatever rule
     CHECK(token == Approx(10 / 9.0).epsilon(1e-13));
     CHECK(block == Approx(11 / 9.0).epsilon(1e-13));
     CHECK(rate == Approx(2 / 3.0).epsilon(1e-13));
-    // What the rule in use really accepts; sample-and-match keeps a token with probability Σ p·q = 4/9.
+    // What the rule in use accepts. Sample-and-match keeps a token with probability Σ p·q = 4/9.
     constexpr double really[] = {10 / 9.0, 11 / 9.0, 4 / 9.0 + 16 / 81.0};
     CHECK(accepted == Approx(really[rule.rule.index()]).epsilon(1e-13));
   }
@@ -146,7 +147,7 @@ TEST_CASE("the paper's toy models: both expectations and the rate, whatever rule
 
 namespace {
 
-// Logits, the same in every context: to look one token up is a pass over the row.
+// The same logits in every context. A look-up of one token is a pass over the row.
 struct Engine {
   support::RowMajor<float> row = Eigen::RowVector3f(0.5f, 0, -0.5f), logits = {};
   Index vocab_size() const { return row.cols(); }
@@ -160,7 +161,8 @@ static_assert(!constant_time_probability<LogitsRow<float>>);
 
 }  // namespace
 
-TEST_CASE("rows whose look-ups cost a pass are looked at again only under rules that read them anyway") {
+TEST_CASE(
+    "if look-ups cost a pass over the row, estimates are made only under rules that read the rows anyway") {
   const auto steps = [&](auto verifier) {
     SpecDec decoder{Engine{}, ModelDrafter{Engine{}}, verifier};
     std::mt19937_64 rng{1};
@@ -175,17 +177,17 @@ TEST_CASE("rows whose look-ups cost a pass are looked at again only under rules 
   CHECK(steps(Looking{SampleMatchVerifier{}}).drafted.empty());
 }
 
-TEST_CASE("a rule that looks at nothing leaves no estimate behind, not of empty drafts either") {
+TEST_CASE("a rule that looks nothing up gives no estimate, not even of empty drafts") {
   SpecDec decoder{Engine{.row = Eigen::RowVector3f(5, 0, -1)}, PromptLookupDrafter{}, TokenVerifier{}};
   std::mt19937_64 rng{1};
   const Stats stats =
       decoder.generate(std::vector<Token>{1, 2}, {.max_new_tokens = 50, .gamma = 3}, rng).stats;
   CHECK(stats.accepted > 0);
-  CHECK(stats.accepted_lengths[0] > 0);  // with nothing to look up
+  CHECK(stats.accepted_lengths[0] > 0);  // some drafts were empty
   CHECK(stats.acceptance.steps == 0);
 }
 
-TEST_CASE("a drafter's q of 0, which sample-and-match lets pass, is in no estimate") {
+TEST_CASE("a draft with q = 0, which sample-and-match accepts, is in no estimate") {
   auto model = TableModel<>::context_free(row({0.5, 0.5}));
   SpecDec decoder{model, Liar{}, SampleMatchVerifier{}};
   std::mt19937_64 rng{1};
@@ -195,7 +197,7 @@ TEST_CASE("a drafter's q of 0, which sample-and-match lets pass, is in no estima
   CHECK(stats.acceptance.drafted.empty());
 }
 
-TEST_CASE("drafts that cannot be are named, and nothing is entered") {
+TEST_CASE("impossible drafts are named in the error, and nothing is recorded") {
   using support::message_of;
   const Drafted drafted{{0.5, 0.25}, {0.5, 0.5}};
   Acceptance acceptance;

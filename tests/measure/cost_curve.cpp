@@ -8,7 +8,7 @@ namespace test_measure_cost_curve {
 
 using namespace specdec;
 
-TEST_CASE("a cost curve guesses on lines, and holds outliers against what is known") {
+TEST_CASE("a cost curve interpolates linearly, and limits outliers by what is known") {
   CostCurve curve(1);
   CHECK(curve(3) == 0);
   curve.add(2, 1);
@@ -20,13 +20,13 @@ TEST_CASE("a cost curve guesses on lines, and holds outliers against what is kno
   CHECK(curve(3) == Approx(1.5));
   CHECK(curve(5) == Approx(2.5));
   CHECK(curve(8) == Approx(4));
-  curve.add(2, 100);  // counts as 2
+  curve.add(2, 100);  // an outlier: recorded as 2
   CHECK(curve(2) == Approx(1.5));
-  curve.add(2, 0.5);  // less than half: the others were the outliers
+  curve.add(2, 0.5);  // less than half the known cost: the earlier values were the outliers
   CHECK(curve(2) == Approx(0.5));
 }
 
-TEST_CASE("below what was measured a call costs no more in all, and no less for each token") {
+TEST_CASE("below the smallest measured call a call costs no more in all, and no less for each token") {
   CostCurve flat, steep, falling;
   flat.add(7, 160), flat.add(9, 180);
   CHECK(flat(1) == Approx(100));
@@ -43,11 +43,11 @@ TEST_CASE("a cost curve forgets sizes that are no longer measured") {
   CHECK(curve(4) == 1);
 }
 
-TEST_CASE("a cost fades out of a curve when nine tenths of it have") {
+TEST_CASE("a measured size is dropped from a curve when more than nine tenths of its weight have faded") {
   CostCurve curve(0.5);
   curve.add(4, 10);
   for (int k = 0; k < 3; ++k) curve.add(2, 1);
-  CHECK(curve.measured(4));  // an eighth is left
+  CHECK(curve.measured(4));  // an eighth of the weight is left
   CHECK(curve(4) == 10);
   curve.add(2, 1);
   CHECK_FALSE(curve.measured(4));  // a sixteenth
@@ -57,7 +57,7 @@ TEST_CASE("a cost fades out of a curve when nine tenths of it have") {
   CHECK_FALSE(curve.measured(5));
 }
 
-TEST_CASE("cost curves add up as if all had been added to one") {
+TEST_CASE("the sum of cost curves is the curve of all their values") {
   CostCurve a, b, none;
   a.add(1, 2);
   b.add(1, 4), b.add(3, 9);
@@ -71,7 +71,7 @@ TEST_CASE("cost curves add up as if all had been added to one") {
   CHECK(a(3) == 9);
 }
 
-TEST_CASE("a fading mean weighs its values by how long ago they came") {
+TEST_CASE("a fading mean gives older values less weight") {
   FadingMean mean;
   CHECK(mean.empty());
   mean.add(8);
@@ -86,14 +86,14 @@ TEST_CASE("a fading mean weighs its values by how long ago they came") {
   other.add(mean);
   CHECK(other.weight() == 2.25);
   CHECK(other.value() == Approx(14 / 2.25).epsilon(1e-15));
-  mean.limit(2);  // which it is not worth
+  mean.limit(2);  // the weight is below 2, so the limit changes nothing
   CHECK(mean.weight() == 1.25);
   mean.limit(0.5);
   CHECK(mean.weight() == Approx(0.5).epsilon(1e-15));
   CHECK(mean.value() == Approx(4).epsilon(1e-15));
 }
 
-TEST_CASE("sizes and costs that cannot be are named, and nothing is learnt of them") {
+TEST_CASE("impossible sizes and costs are named in the error, and nothing is learnt") {
   using support::message_of;
   constexpr Index least = std::numeric_limits<Index>::min();
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();

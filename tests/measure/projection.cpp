@@ -14,7 +14,7 @@ TEST_CASE("a constant acceptance rate and cost ratio give the closed form") {
   for (const double alpha : {0.1, 0.5, 0.9})
     for (const double c : {0.0, 0.05, 0.3}) {
       const std::vector<double> survival{alpha, alpha * alpha},
-          proposed{1.0};  // what follows goes on falling
+          proposed{1.0};  // beyond these, the share goes on falling
       const auto projections = project(
           survival, proposed, [](Index) { return 2.0; },
           [&](Index n) { return 2.0 * c * static_cast<double>(n); });
@@ -31,7 +31,7 @@ TEST_CASE("a constant acceptance rate and cost ratio give the closed form") {
     }
 }
 
-TEST_CASE("an expected step weighs the calls by how much is proposed") {
+TEST_CASE("an expected step weighs target calls by how often that many tokens are proposed") {
   const std::vector<double> proposed{0.5, 0.25};
   const auto target = [](Index n) { return n == 1 ? 10.0 : n == 2 ? 12.0 : 15.0; };
   const auto draft = [](Index n) { return n == 0 ? 1.0 : n == 1 ? 2.0 : 4.0; };
@@ -44,7 +44,7 @@ TEST_CASE("an expected step weighs the calls by how much is proposed") {
   CHECK(projections[2].speed_up == Approx(10 * 1.5 / 13.75));
 }
 
-TEST_CASE("beyond what is known survival goes on falling as it did last, or stays") {
+TEST_CASE("beyond the known positions survival goes on falling at its last rate, or stays") {
   const auto one = [](Index) { return 1.0; };
   const auto tokens = [&](std::vector<double> survival, Index gamma) {
     return project(survival, {}, one, one, gamma).back().tokens_per_call;
@@ -53,12 +53,12 @@ TEST_CASE("beyond what is known survival goes on falling as it did last, or stay
   CHECK(tokens({0.5}, 3) == Approx(1 + 0.5 + 0.25 + 0.125));
   CHECK(tokens({0.8, 0.4}, 4) == Approx(1 + 0.8 + 0.4 + 0.2 + 0.1));
   CHECK(tokens({1.0, 1.0}, 4) == 5);
-  CHECK(tokens({0.5, 0.6}, 3) == Approx(1 + 0.5 + 0.6 + 0.6));  // block verification's may rise
+  CHECK(tokens({0.5, 0.6}, 3) == Approx(1 + 0.5 + 0.6 + 0.6));  // block verification's survival may rise
   CHECK(tokens({0.5, 0.0}, 9) == 1.5);
   CHECK(tokens({0.5, 0.0, 0.0}, 9) == 1.5);
 }
 
-TEST_CASE("draft lengths that no draft has are named") {
+TEST_CASE("impossible draft lengths are named in the error") {
   using support::message_of;
   const auto one = [](Index) { return 1.0; };
   const auto complaint = [&](Index most) { return message_of([&] { project({}, {}, one, one, most); }); };

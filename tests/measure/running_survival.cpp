@@ -13,7 +13,7 @@ using namespace specdec;
 
 namespace {
 
-// What is estimated, by position.
+// The estimates, by position.
 struct Estimates {
   std::vector<double> proposed, survival;
 };
@@ -33,24 +33,26 @@ void observe(RunningSurvival& running, Index asked, const std::vector<double>& s
 
 }  // namespace
 
-TEST_CASE("what a drafter proposes, and what of it survives, are means by position") {
+TEST_CASE("the tokens proposed, and their survival, are means by position") {
   RunningSurvival running(1);  // forgets nothing
   running.reserve(2);
   CHECK(running.most() == 2);
   observe(running, 2, {0.5, 0.25});
-  observe(running, 2, {1});  // the drafter had but one token to propose
+  observe(running, 2, {1});  // the drafter proposed only one token
   observe(running, 2, {});
-  observe(running, 0, {});  // nothing was asked for: nothing is learnt
+  observe(running, 0, {});  // nothing was asked for, so nothing is learnt
   const Estimates found = of(running);
   CHECK(found.proposed == std::vector<double>{2 / 3.0, 1 / 3.0});
-  // The first position sets out from one token that survived.
+  // The first position starts with one token that survived.
   const double first = (1 + 0.5 + 1) / 4;
   CHECK(found.survival[0] == Approx(first).epsilon(1e-15));
-  // The second is held against a survival that goes on falling as it did, from 1, worth three steps.
+  // The second starts with three steps' weight of a guess: survival goes on falling from 1 at the first position's
+  // rate.
   CHECK(found.survival[1] == Approx((0.25 + 3 * first * first) / 6).epsilon(1e-15));
 }
 
-TEST_CASE("positions that are not asked for fade into what the ones before them suggest") {
+TEST_CASE(
+    "estimates at positions that are no longer asked for fade into a guess from the positions before them") {
   RunningSurvival running(0.5);
   running.reserve(3);
   observe(running, 3, {0.5, 0.5, 0.5});
@@ -62,13 +64,13 @@ TEST_CASE("positions that are not asked for fade into what the ones before them 
   CHECK(found.proposed == std::vector<double>{1, 1, 1});
 }
 
-TEST_CASE("a running survival forgets at the pace that was set last") {
+TEST_CASE("a running survival forgets at the rate that was set last") {
   const auto after = [](double decay) {
     RunningSurvival running(1);
     running.reserve(1);
     for (int k = 0; k < 7; ++k) observe(running, 1, {1});
     running.decay(decay);
-    observe(running, 0, {});  // asks for nothing, and takes nothing away
+    observe(running, 0, {});  // asks for nothing, so nothing is forgotten
     observe(running, 1, {0});
     return of(running).survival[0];
   };
@@ -76,7 +78,7 @@ TEST_CASE("a running survival forgets at the pace that was set last") {
   CHECK(after(0.5) == 4 / 5.0);
 }
 
-TEST_CASE("what was seen counts no more than it is limited to") {
+TEST_CASE("limit() bounds the weight of what was seen so far") {
   RunningSurvival running(1);
   running.reserve(1);
   for (int k = 0; k < 99; ++k) observe(running, 1, {1});
@@ -86,7 +88,7 @@ TEST_CASE("what was seen counts no more than it is limited to") {
   CHECK(of(running).proposed[0] == 1);
 }
 
-TEST_CASE("room for drafts grows only, and what is asked for beyond it is not looked at") {
+TEST_CASE("room for drafts only grows, and requests beyond it are not recorded") {
   RunningSurvival running(1);
   running.reserve(1);
   observe(running, 3, {0.5, 0.5, 0.5});
@@ -98,7 +100,7 @@ TEST_CASE("room for drafts grows only, and what is asked for beyond it is not lo
   CHECK(of(running).proposed == std::vector<double>{1, 1});
 }
 
-TEST_CASE("there is no need to look beyond twice the longest draft so far, and 16") {
+TEST_CASE("it is enough to look at twice the longest draft so far, and at least at 16") {
   RunningSurvival running(1);
   CHECK(running.reach(5) == 5);
   CHECK(running.reach(1'000'000) == 16);
@@ -110,7 +112,7 @@ TEST_CASE("there is no need to look beyond twice the longest draft so far, and 1
   CHECK(running.reach(1'000'000) == 24);
 }
 
-TEST_CASE("steps and lengths that cannot be are named, and nothing is learnt of them") {
+TEST_CASE("impossible steps and lengths are named in the error, and nothing is learnt") {
   using support::message_of;
   const std::vector<double> survival{0.5, 0.5};
   const StepRecord good{.asked = 3, .drafted = 2, .accepted = 1, .survival = survival};

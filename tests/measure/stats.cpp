@@ -22,7 +22,7 @@ TEST_CASE("statistics add up steps") {
   stats.add({.asked = 4, .drafted = 4, .accepted = 2}, 3);
   stats.add({.asked = 4, .drafted = 4, .accepted = 4}, 5);
   stats.add({}, 1);
-  stats.add({.asked = 5, .drafted = 2, .accepted = 2}, 1);  // a stop token cut the rest off
+  stats.add({.asked = 5, .drafted = 2, .accepted = 2}, 1);  // a stop token cut off the rest
   CHECK(stats.target_calls == 4);
   CHECK(stats.drafted == 10);
   CHECK(stats.accepted == 7);
@@ -36,10 +36,10 @@ TEST_CASE("statistics add up steps") {
   CHECK(stats.survival() == std::vector<double>{1, 2 / 3.0, 1 / 3.0, 1 / 3.0, 0});
 }
 
-TEST_CASE("costs are those of a step's own work") {
+TEST_CASE("costs leave out work that a step had to catch up") {
   using std::chrono::seconds;
   Stats stats;
-  // The first call takes in a prompt of ten, its drafter too.
+  // The first call, and its drafter, are fed a prompt of ten tokens.
   stats.add({.asked = 2, .drafted = 2, .fed = 12, .draft_time = seconds{9}, .target_time = seconds{90}}, 1);
   CHECK(stats.draft_cost.sizes() == 0);
   CHECK(stats.target_cost.sizes() == 0);
@@ -50,16 +50,16 @@ TEST_CASE("costs are those of a step's own work") {
   CHECK(stats.target_cost(1) == 20);
   CHECK(stats.target_cost(2) == 25);
   stats.add({.asked = 2, .drafted = 2, .fed = 3, .draft_time = seconds{50}, .target_time = seconds{30}}, 1);
-  CHECK(stats.draft_cost(2) == 4);  // that drafter had to catch up
+  CHECK(stats.draft_cost(2) == 4);  // that drafter also had to catch up
   stats.add({.asked = 2, .drafted = 0, .fed = 1, .draft_time = seconds{1}, .target_time = seconds{20}}, 1);
   CHECK(stats.draft_cost(0) == 1);
   stats.add({.asked = 2, .drafted = 2, .fed = 3, .draft_time = seconds{6}, .target_time = seconds{30}}, 1);
-  CHECK(stats.draft_cost(2) == 5);  // it was asked in the step before, and had nothing to catch up
+  CHECK(stats.draft_cost(2) == 5);  // its drafter was asked in the step before, and had nothing to catch up
   CHECK(stats.draft_time == seconds{9 + 4 + 50 + 1 + 6});
   CHECK(stats.target_time == seconds{90 + 30 + 20 + 30 + 20 + 30});
 }
 
-TEST_CASE("projections from what was counted and timed") {
+TEST_CASE("projections follow from counts and times") {
   using std::chrono::milliseconds;
   Stats stats;
   CHECK(project(stats, stats.survival()).empty());
@@ -71,7 +71,7 @@ TEST_CASE("projections from what was counted and timed") {
                         .target_time = milliseconds{30}};
   for (int n = 0; n < 3; ++n) stats.add(step, 2);
   stats.add({.fed = 1, .target_time = milliseconds{20}}, 1);
-  const auto projections = project(stats, stats.survival(), 3);  // survival 1, 0: so 0 from there on
+  const auto projections = project(stats, stats.survival(), 3);  // survival is 1, 0, so it is 0 from there on
   REQUIRE(projections.size() == 4);
   CHECK(projections[0].time_per_token == Approx(0.020));
   CHECK(projections[0].speed_up == Approx(1));
@@ -82,7 +82,7 @@ TEST_CASE("projections from what was counted and timed") {
   CHECK(projections[3].speed_up == Approx(0.020 * 2 / (0.035 + 0.006)));
 }
 
-TEST_CASE("statistics print as a table, and leave the stream as it was") {
+TEST_CASE("statistics print as a table, and leave the stream's format as it was") {
   Stats stats;
   stats.add({.asked = 2, .drafted = 2, .accepted = 1, .draft_time = std::chrono::microseconds{1500}}, 2);
   stats.add({.asked = 2, .drafted = 2, .accepted = 2, .target_time = std::chrono::milliseconds{20}}, 3);
@@ -114,10 +114,10 @@ TEST_CASE("statistics print as a table, and leave the stream as it was") {
   CHECK(out.str().find("position") == std::string::npos);
 }
 
-TEST_CASE("projections where no call took a single token") {
+TEST_CASE("projections work even if no call had a single token") {
   using std::chrono::milliseconds;
   Stats stats;
-  for (const Index gamma : {6, 8, 6, 8})  // calls of 90 + 10 n ms
+  for (const Index gamma : {6, 8, 6, 8})  // a call over n tokens takes 90 + 10 n ms
     stats.add({.asked = gamma,
                .drafted = gamma,
                .accepted = gamma,
@@ -129,14 +129,14 @@ TEST_CASE("projections where no call took a single token") {
   CHECK(projections[5].speed_up == Approx(0.100 * 6 / 0.150));
 }
 
-TEST_CASE("what a stop token cut off was accepted, and is not counted so") {
+TEST_CASE("accepted tokens after a stop token are not counted as accepted") {
   Stats stats;
   stats.add({.asked = 4, .drafted = 4, .accepted = 3}, 2);
   CHECK(stats.accepted_per_step() == 2);
   CHECK(stats.block_efficiency() == 2);
 }
 
-TEST_CASE("sums of statistics without a spread have an interval, too") {
+TEST_CASE("a sum of statistics without variance has an interval, too") {
   Stats one, other;
   for (int n = 0; n < 5; ++n) {
     one.acceptance.add(Numbers{0.5}, Numbers{0.5}, 1, 1);
@@ -173,7 +173,7 @@ TEST_CASE("the sum of two statistics is the statistics of all their steps") {
   CHECK(a.str() == b.str());
 }
 
-TEST_CASE("a tree that no step can have had is named, and nothing of it is counted") {
+TEST_CASE("an impossible tree is named in the error, and nothing is counted") {
   using support::message_of;
   const std::vector<Index> ranks{1, 0}, offered{3, 1, 0};
   StepRecord step{.asked = 5, .drafted = 5, .accepted = 2, .fed = 6};
@@ -201,7 +201,7 @@ TEST_CASE("a tree that no step can have had is named, and nothing of it is count
   CHECK(stats.drafted_by_position == std::vector<Index>{1, 1, 1});
 }
 
-TEST_CASE("a step that cannot be is named, and nothing of it is counted") {
+TEST_CASE("an impossible step is named in the error, and nothing is counted") {
   using support::message_of;
   Stats stats;
   const StepRecord step{.asked = 3, .drafted = 2, .accepted = 1, .fed = 3};

@@ -21,7 +21,7 @@ bool holds(const std::string& text, const std::string& part) { return text.find(
 
 }  // namespace
 
-TEST_CASE("statistics as JSON, to the letter") {
+TEST_CASE("statistics as JSON have exactly this text") {
   Stats stats;
   const std::string nothing = to_json(stats);
   CHECK(
@@ -50,13 +50,13 @@ TEST_CASE("statistics as JSON, to the letter") {
   CHECK(json.ends_with("]}}"));
 }
 
-TEST_CASE("expected tokens are the accepted ones, where a stop token cuts a step short") {
+TEST_CASE("if a stop token cuts a step short, expected tokens count what was emitted") {
   Stats stats;
   stats.add({.asked = 4, .drafted = 4, .accepted = 3}, 2);
   CHECK(holds(to_json(stats), R"("counted":{"expected_accepted":2,)"));
 }
 
-TEST_CASE("numbers read back as they are, and what is no number is null") {
+TEST_CASE("numbers read back unchanged, and NaN or infinity is null") {
   detail::JsonWriter json;
   json.value(std::vector<double>{0.1, 1e-300, std::numeric_limits<double>::infinity(),
                                  std::numeric_limits<double>::quiet_NaN(), -2.5e17});
