@@ -1,4 +1,5 @@
-// Models of another vocabulary: their rows depend on the text alone, are what tokens are drawn from, and change no law.
+// Models of another vocabulary: their rows depend only on the text, tokens are drawn from these rows, and no law
+// changes.
 #include "specdec/model/common_tokens.hpp"
 
 #include <algorithm>
@@ -55,13 +56,13 @@ TokenMap common_map() {
                   3};
 }
 
-// How token 2 of the target, "ab", is shown; as token 0 where that is nothing.
+// How token 2 of the target, "ab", is spelled for the draft model. With an empty spelling the model is fed token 0.
 const std::vector<Tokens> spellings{{0}, {2, 0}, {}, {1, 0, 2}};
 auto spelled_as(const Tokens& spelling) {
   return [&spelling](Token) { return spelling; };
 }
 
-// The definition.
+// The definition of what the draft model is fed.
 Tokens shown(std::span<const Token> text, const Tokens& spelling) {
   const TokenMap map = common_map();
   Tokens tokens;
@@ -72,7 +73,8 @@ Tokens shown(std::span<const Token> text, const Tokens& spelling) {
   return tokens;
 }
 
-const Eigen::RowVector3d without_mass(0, 1, 0);  // a, b, ab: "b" has the lowest id in the draft model
+// A, b, ab: "b" has the lowest id in the draft model, but no mass.
+const Eigen::RowVector3d without_mass(0, 1, 0);
 
 Eigen::RowVector3d expected_row(const auto& model, std::span<const Token> text, const Tokens& spelling) {
   const auto row = model.distribution(shown(text, spelling));
@@ -88,7 +90,7 @@ bool near(const Eigen::RowVector3d& p, const Eigen::RowVector3d& q) {
   return (p - q).cwiseAbs().maxCoeff() < 1e-12;
 }
 
-// A random draft model that now and then knows nothing but what the target lacks.
+// A random draft model. Sometimes it gives mass only to tokens that the target does not have.
 TableModel<> draft_model(Index order, std::mt19937_64& rng, double foreign = 0.25) {
   TableModel<>::Rows table(order == 2 ? 16 : 64, 3);
   for (Index i = 0; i < table.rows(); ++i) {
@@ -99,7 +101,7 @@ TableModel<> draft_model(Index order, std::mt19937_64& rng, double foreign = 0.2
   return TableModel<>(table, order);
 }
 
-// Takes calls without a row, too.
+// Accepts calls that ask for no row, too.
 class Inner : public WatchedTreeModel {
  public:
   using WatchedTreeModel::WatchedTreeModel;
@@ -116,7 +118,7 @@ class Inner : public WatchedTreeModel {
   RowMajor<double> no_rows_{0, 3};
 };
 
-// Around a model for one text, and around a model for many texts, of which there is one.
+// Wraps a model for one text, or a model for many texts with one text in it.
 struct ForOne {
   static auto wrapped(Inner& model, const Tokens& spelling) {
     return CommonTokens{model, common_map(), spelled_as(spelling)};
@@ -128,7 +130,7 @@ struct ForMany {
   }
 };
 
-// A text and its tree as they are told, and a model that is to follow.
+// A text and its tree as told to a model, and the model that must follow them.
 template <class M>
 struct Told {
   Inner& inner;
@@ -143,7 +145,7 @@ struct Told {
   Index below(Index n) { return static_cast<Index>(rng() % static_cast<std::uint64_t>(n)); }
   Tokens some_tokens(Index count) {
     Tokens tokens(static_cast<std::size_t>(count));
-    for (Token& x : tokens) x = static_cast<Token>(below(5));  // of which two are beyond the map
+    for (Token& x : tokens) x = static_cast<Token>(below(5));  // two of these are not in the map
     return tokens;
   }
 
@@ -207,7 +209,7 @@ struct Told {
       check(found_row(output, i), fits ? expected_row(inner, before, spelling) : without_mass);
     }
   }
-  // All nodes of a tree take room.
+  // Every node of a tree takes room in the context.
   void check_nodes(const auto& output, Index wanted) {
     REQUIRE(distributions(output).rows() == wanted);
     Index all = std::ssize(shown(text, spelling));
@@ -228,8 +230,9 @@ struct Told {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("common tokens: a row depends on the text alone, however it came about and whatever fails",
-                   "", ForOne, ForMany) {
+TEMPLATE_TEST_CASE(
+    "common tokens: a row depends on the text only, however the text came about and whatever fails", "",
+    ForOne, ForMany) {
   std::mt19937_64 rng{1};
   for (const Tokens& spelling : spellings)
     for (const Index most : {unlimited, Index{9}}) {
@@ -251,7 +254,7 @@ TEMPLATE_TEST_CASE("common tokens: a row depends on the text alone, however it c
     }
 }
 
-TEST_CASE("common tokens: what is new is fed, and nothing twice") {
+TEST_CASE("common tokens: only new tokens are fed, each once") {
   std::mt19937_64 rng{2};
   Inner inner(draft_model(3, rng));
   CommonTokens model{inner, common_map(), spelled_as(spellings[1])};
@@ -279,7 +282,7 @@ TEST_CASE("common tokens: what is new is fed, and nothing twice") {
   CHECK(fed({1}, 1) == 1);
 }
 
-TEST_CASE("common tokens: lossless under every rule with a model of another vocabulary", "[law]") {
+TEST_CASE("common tokens: drafts of a model with another vocabulary are lossless under every rule", "[law]") {
   std::mt19937_64 rng{11};
   const Tokens prompt{0, 2};
   for (const AnyVerifier& rule : sampling_rules) {
@@ -306,7 +309,7 @@ TEST_CASE("common tokens: lossless under every rule with a model of another voca
 
 namespace {
 
-// What is drafted with the model, by name, and what the model is.
+// How the model drafts, by name, and which model it is.
 struct WithTable {
   static TableModel<> model(const TableModel<>& table) { return table; }
 };
@@ -330,7 +333,7 @@ struct SpareTokens : WithTable {
   static auto rule() { return TraversalVerifier{}; }
 };
 
-// Rows that are stable are not copied.
+// Stable rows are not copied.
 using RowsOfStable = decltype(std::declval<ModelDrafter<CommonTokens<StableModel>>&>().draft(
     std::span<const Token>{}, DraftLimits{}, std::declval<std::mt19937_64&>()));
 static_assert(std::same_as<RowOf<decltype(RowsOfStable::rows)>, CommonTokensRow<DenseRow<double>>>);
@@ -338,8 +341,7 @@ static_assert(std::same_as<RowOf<decltype(RowsOfStable::rows)>, CommonTokensRow<
 }  // namespace
 
 TEMPLATE_TEST_CASE(
-    "common tokens: lines, trees and spares are lossless, and what is drafted together is what is drafted "
-    "alone",
+    "common tokens: lines, trees and spares are lossless, and drafts made together equal drafts made alone",
     "[law]", Lines, DrawnTrees, SureTrees, SpareTokens) {
   std::mt19937_64 rng{12};
   const Tokens prompt{0, 2};
@@ -363,8 +365,8 @@ TEMPLATE_TEST_CASE(
   CHECK(accepted > 0.5);
 }
 
-TEMPLATE_TEST_CASE("common tokens: the rows that are reported are those of the text, as it grows and is cut",
-                   "", Lines, LinesOfStableRows, DrawnTrees, SpareTokens) {
+TEMPLATE_TEST_CASE("common tokens: the reported rows are those of the text, as the text grows and is cut", "",
+                   Lines, LinesOfStableRows, DrawnTrees, SpareTokens) {
   std::mt19937_64 rng{13};
   int tokens = 0;
   for (const Tokens& spelling : spellings) {
@@ -378,7 +380,7 @@ TEMPLATE_TEST_CASE("common tokens: the rows that are reported are those of the t
       const auto parent_of = [&](Index k) {
         return draft.parents.empty() ? k - 1 : draft.parents[static_cast<std::size_t>(k)];
       };
-      Tokens known = text;  // to the drafter a token beyond the vocabulary is token 0
+      Tokens known = text;  // the drafter is fed token 0 in place of a token beyond the vocabulary
       std::ranges::replace_if(
           known, [](Token x) { return x > 2; }, 0);
       std::vector<Index> parents;
@@ -410,8 +412,7 @@ TEMPLATE_TEST_CASE("common tokens: the rows that are reported are those of the t
 }
 
 TEST_CASE(
-    "common tokens: a draft ends where the model has no room for more, and a text of no room is drafted "
-    "for") {
+    "common tokens: a draft ends where the model's context is full, and a full context still gets a draft") {
   std::mt19937_64 rng{14};
   const TokenMap map{Tokens{0, 1, 2}, 4};
   const auto uniform = [] { return TableModel<>::context_free(Eigen::RowVector3d(0.25, 0.25, 0.5)); };
@@ -427,14 +428,15 @@ TEST_CASE(
   const auto bounded = [&](Index most) {
     return ModelDrafter{CommonTokens{BoundedModel(uniform(), most), map, long_word}};
   };
-  CHECK(drafted(bounded(5), {3, 1}) == Tokens{2, 2, 0, 0});  // of four tokens, shown as 4, 5, 6, 7
+  // Of four tokens; the model would be fed 4, 5, 6, 7 tokens.
+  CHECK(drafted(bounded(5), {3, 1}) == Tokens{2, 2, 0, 0});
   CHECK(drafted(bounded(3), {3, 1}) == Tokens{0, 0});
   CHECK(drafted(ModelDrafter{CommonTokens{Windowed{BoundedModel(uniform(), 3), 0, 3}, map, long_word}},
                 {3, 1}) == Tokens{2, 2, 2, 2, 2});
 }
 
 TEST_CASE(
-    "common tokens: copies of a model, and models that return matrices by value, have rows of their own") {
+    "common tokens: copies of a model have their own rows, as do models that return matrices by value") {
   struct ByValue : TableModel<> {
     using TableModel<>::TableModel;
     explicit ByValue(const TableModel<>& table) : TableModel<>(table) {}
@@ -458,8 +460,8 @@ TEST_CASE(
                expected_row(table, std::span(text).first(static_cast<std::size_t>(i + 1)), spellings[0])));
 }
 
-TEST_CASE("common tokens: a row of the model that is no distribution is named, by its number in the draft") {
-  TableModel<>::Rows table(3, 2);  // after nothing, after token 0, after token 1
+TEST_CASE("common tokens: a model's row that is not a distribution is named by its number in the draft") {
+  TableModel<>::Rows table(3, 2);  // after the empty context, after token 0, after token 1
   table << 0.5, 0.5, 0.0, 1.0, std::numeric_limits<double>::quiet_NaN(), 1.0;
   const auto complaint = [&](const Tokens& context, const auto& strategy) {
     ModelDrafter drafter{CommonTokens{TableModel<>(table, 1), TokenMap{Tokens{0, 1}, 2}}, strategy};
@@ -476,7 +478,7 @@ TEST_CASE("common tokens: a row of the model that is no distribution is named, b
   CHECK(complaint({0}, Line{}) == "specdec: draft row 1: " + words);
 }
 
-TEST_CASE("common tokens: of many texts a row that is no distribution is the failure of its own text") {
+TEST_CASE("common tokens: with many texts, a row that is not a distribution fails its own text only") {
   TableModel<>::Rows table(3, 2);
   table << 0.5, 0.5, 0.5, 0.5, std::numeric_limits<double>::quiet_NaN(), 1.0;
   CommonTokens model{ModelPerSequence{TableModel<>(table, 1)}, TokenMap{Tokens{0, 1}, 2}};
@@ -492,7 +494,7 @@ TEST_CASE("common tokens: of many texts a row that is no distribution is the fai
   CHECK(model.forward(feeds).rows() == 2);
 }
 
-TEST_CASE("common tokens: maps, spellings and calls that do not fit are named") {
+TEST_CASE("common tokens: maps, spellings and calls that do not fit are named in the error") {
   const auto model = [] { return TableModel<>::context_free(Eigen::RowVector2d(0.5, 0.5)); };
   CHECK(message_of([&] {
           CommonTokens{model(), TokenMap{Tokens{0}, 2}};

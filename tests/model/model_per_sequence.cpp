@@ -1,4 +1,4 @@
-// A model for each sequence: a call that fails leaves all of them as before, whoever's rows were wrong.
+// A model for each sequence. A failing call leaves all of them as before, whichever model's rows were wrong.
 #include "specdec/model/model_per_sequence.hpp"
 
 #include <algorithm>
@@ -17,7 +17,8 @@ using namespace specdec;
 
 namespace {
 
-// Returns a row too few after token 2, throws at token 3, and has a token too many after token 0. Its rows tell how much it holds.
+// Returns a row too few after token 2, throws at token 3, and has a token too many after token 0. Its rows tell the
+// length of its context.
 class Moody {
  public:
   static Index vocab_size() { return 4; }
@@ -37,7 +38,7 @@ class Moody {
 
 }  // namespace
 
-TEST_CASE("where a call fails, what each sequence's model holds is as before") {
+TEST_CASE("after a failing call each sequence's model has the context that it had before") {
   ModelPerSequence<Moody> models{Moody{}};
   const auto feed = [](Index sequence, std::span<const Token> tokens, Index from) {
     return BatchFeed{{.tokens = tokens, .from = from, .rows = 1}, sequence};
@@ -49,7 +50,7 @@ TEST_CASE("where a call fails, what each sequence's model holds is as before") {
   CHECK_THROWS_AS(models.forward(std::vector{feed(0, good, 2), feed(1, throws, 2)}), std::runtime_error);
   CHECK_THROWS_AS(models.forward(std::vector{feed(0, good, 2), feed(1, wide, 2)}), std::invalid_argument);
   const auto rows = models.forward(std::vector{feed(0, good, 2), feed(1, good, 2)});
-  CHECK(rows.row(0)[0] == 4);  // how much there is behind the call
+  CHECK(rows.row(0)[0] == 4);  // the length of the context after the call
   CHECK(rows.row(1)[0] == 4);
 }
 

@@ -1,4 +1,4 @@
-// NgramModel: values worked out by hand, an independent count of the n-grams, and the model inside the loop.
+// NgramModel: values worked out by hand, an independent count of n-grams, and the model inside the loop.
 #include "specdec/model/ngram.hpp"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ static_assert(std::is_nothrow_move_constructible_v<NgramModel>);
 
 namespace {
 
-// Witten-Bell as the recursion is written, on maps: the oracle.
+// The oracle: the Witten-Bell recursion as written, on maps.
 class Oracle {
  public:
   Oracle(Tokens text, Index vocab_size) : vocab_size_(vocab_size) {
@@ -126,14 +126,14 @@ TEST_CASE("NgramModel has the values of Witten and Bell, worked out by hand") {
     require_close(row_of(model(3), {1, 0}), {(1 + (1 + 7.5 / 9) / 5) / 2, ((2 + 5.5 / 9) / 5) / 2,
                                              ((3.5 / 9) / 5) / 2, ((1.5 / 9) / 5) / 2});
   }
-  SECTION("nothing follows c, c was never followed by a: the shorter context") {
+  SECTION("nothing follows c, and a never followed c: the shorter context decides") {
     CHECK(row_of(model(3), {2}) == row_of(model(1), {}));
     CHECK(row_of(model(3), {2, 0}) == row_of(model(2), {0}));
     CHECK(row_of(model(3), {0, 3}) == row_of(model(1), {}));
   }
 }
 
-TEST_CASE("NgramModel agrees with a straight count of the n-grams in every context") {
+TEST_CASE("NgramModel agrees with a direct count of the n-grams in every context") {
   std::mt19937_64 rng{1};
   for (const Index vocab_size : {1, 2, 3, 5})
     for (const std::size_t size : {1u, 2u, 3u, 7u, 20u, 60u}) {
@@ -183,12 +183,12 @@ TEST_CASE("NgramModel: with_order is the model trained at that order") {
     CHECK(lower.order() == order);
     CHECK(lower.vocab_size() == 3);
     for (const Tokens& context : contexts(3, 5)) REQUIRE(row_of(lower, context) == row_of(same, context));
-    CHECK(row_of(lower.forward(Tokens{1}, 1), 0) == row_of(same, {1}));  // its context was empty
-    CHECK(lower.with_order(5).order() == 5);                             // the counts are all still there
+    CHECK(row_of(lower.forward(Tokens{1}, 1), 0) == row_of(same, {1}));  // the context of the copy was empty
+    CHECK(lower.with_order(5).order() == 5);                             // no counts were lost
   }
 }
 
-TEST_CASE("NgramModel: several rows at once are the rows one at a time") {
+TEST_CASE("NgramModel: several rows in one call equal the rows one at a time") {
   std::mt19937_64 rng{4};
   const auto model = NgramModel::train(random_tokens(200, 4, rng), {.order = 4, .vocab_size = 4});
   const Tokens tokens = random_tokens(9, 4, rng);
@@ -207,26 +207,26 @@ TEST_CASE("NgramModel: several rows at once are the rows one at a time") {
   }
 }
 
-TEST_CASE("NgramModel: what is truncated away is forgotten") {
+TEST_CASE("NgramModel: truncated tokens are forgotten") {
   std::mt19937_64 rng{5};
   auto model = NgramModel::train(random_tokens(200, 3, rng), {.order = 4, .vocab_size = 3});
   const Tokens tokens{0, 1, 2, 1, 0};
   model.forward(tokens, 1);
-  SECTION("fed again, the rows are the same") {
+  SECTION("fed the truncated tokens again, the model gives equal rows") {
     model.truncate(2);
     CHECK(row_of(model.forward(Tokens{2, 1, 0}, 3), 2) == row_of(model, tokens));
   }
-  SECTION("fed differently, the rows are those of the new context") {
+  SECTION("fed other tokens, the model gives the rows of the new context") {
     model.truncate(2);
     CHECK(row_of(model.forward(Tokens{0}, 1), 0) == row_of(model, {0, 1, 0}));
   }
-  SECTION("a longer length changes nothing") {
+  SECTION("a length beyond the context changes nothing") {
     model.truncate(5);
     model.truncate(100);
     CHECK(row_of(model.forward(Tokens{1, 2}, 2), 0) == row_of(model, {0, 1, 2, 1, 0, 1}));
     CHECK(row_of(model.forward(Tokens{0}, 1), 0) == row_of(model, {1, 2, 0}));
   }
-  SECTION("0 and less leave nothing") {
+  SECTION("a length of 0 or less empties the context") {
     model.truncate(0);
     CHECK(row_of(model.forward(Tokens{2}, 1), 0) == row_of(model, {2}));
     model.truncate(-1);
@@ -234,7 +234,7 @@ TEST_CASE("NgramModel: what is truncated away is forgotten") {
   }
 }
 
-TEST_CASE("NgramModel: copies share counts and have a context each") {
+TEST_CASE("NgramModel: copies share their counts and have separate contexts") {
   auto model = NgramModel::train(Tokens{0, 1, 1, 0, 1}, {.order = 3, .vocab_size = 2});
   model.forward(Tokens{0}, 1);
   auto copy = model;
@@ -249,7 +249,7 @@ TEST_CASE("NgramModel: an empty text gives the uniform distribution") {
   CHECK(row_of(model.forward(Tokens{3}, 1), 0) == std::vector<double>(4, 0.25));
 }
 
-TEST_CASE("NgramModel: degenerate sizes") {
+TEST_CASE("NgramModel: degenerate sizes work") {
   SECTION("a vocabulary of one token") {
     const auto model = NgramModel::train(Tokens{0, 0, 0}, {.order = 3, .vocab_size = 1});
     for (const Tokens& context : contexts(1, 4)) CHECK(std::abs(row_of(model, context)[0] - 1) <= 1e-15);
@@ -262,13 +262,13 @@ TEST_CASE("NgramModel: degenerate sizes") {
   }
 }
 
-TEST_CASE("NgramModel: the most probable token, the lowest id among equals") {
+TEST_CASE("NgramModel: the most probable token is the lowest id among equals") {
   CHECK(NgramModel::train(Tokens{2, 1, 1}, {.order = 1, .vocab_size = 3}).distribution({}).argmax() == 1);
   CHECK(NgramModel::train(Tokens{2, 1}, {.order = 1, .vocab_size = 3}).distribution({}).argmax() == 1);
   CHECK(NgramModel::train(Tokens{}, {.order = 1, .vocab_size = 3}).distribution({}).argmax() == 0);
 }
 
-TEST_CASE("NgramModel names the argument that is wrong, and then nothing has changed") {
+TEST_CASE("NgramModel names a wrong argument, and then nothing has changed") {
   const Tokens text{0, 1, 2, 0};
   auto model = NgramModel::train(text, {.order = 3, .vocab_size = 3});
   SECTION("training") {
@@ -323,8 +323,8 @@ using AnyRule = support::AnyOf<true, specdec::TokenVerifier, specdec::BlockVerif
 
 }  // namespace
 
-// Exact laws, no sampling: a difference of 1e-12 would be a bug.
-TEST_CASE("NgramModel drafts for its higher-order self without a trace in the output") {
+// Exact laws without sampling: a difference of 1e-12 would be a bug.
+TEST_CASE("NgramModel drafts for a model of higher order without changing the law of the output") {
   namespace testing = specdec::testing;
   for (const AnyRule& rule :
        {AnyRule{specdec::TokenVerifier{}}, AnyRule{specdec::BlockVerifier{}},
@@ -348,7 +348,7 @@ TEST_CASE("NgramModel drafts for its higher-order self without a trace in the ou
   }
 }
 
-TEST_CASE("NgramModel: the caches of a whole generation are rolled back rightly") {
+TEST_CASE("NgramModel: its context is rolled back correctly during a whole generation") {
   namespace testing = specdec::testing;
   std::mt19937_64 rng{7};
   auto target = NgramModel::train(random_tokens(30, 2, rng), {.order = 4, .vocab_size = 2});
@@ -368,7 +368,7 @@ TEST_CASE("NgramModel: argmax verification writes what greedy decoding writes") 
   support::AnyVerifier verifier{specdec::ArgmaxVerifier{}};
   Tokens text{0, 1}, greedy = text;
   while (greedy.size() < 62) greedy.push_back(trained.distribution(greedy).argmax());
-  Index accepted = 0, fed = 0;  // tokens that both models have taken in
+  Index accepted = 0, fed = 0;  // tokens that both models have been fed
   while (text.size() < greedy.size()) {
     const auto news = std::span(std::as_const(text)).subspan(static_cast<std::size_t>(fed));
     Matrix q(4, 5);
@@ -395,19 +395,19 @@ TEST_CASE("NgramModel: argmax verification writes what greedy decoding writes") 
   CHECK(accepted > 0);
 }
 
-TEST_CASE("a model that was moved away is a model still") {
+TEST_CASE("a model that was moved from is still a valid model") {
   auto model = NgramModel::train(Tokens{0, 1, 0}, {.order = 2, .vocab_size = 2});
   model.forward(Tokens{0, 1}, 1);
   auto moved = std::move(model);
   CHECK(moved.forward(Tokens{0}, 1)(0, 1) == moved.distribution(Tokens{0, 1, 0}).probability(1));
-  CHECK(model.vocab_size() == 2);  // NOLINT: that is the point
+  CHECK(model.vocab_size() == 2);  // NOLINT: use after move is intended
   CHECK(model.distribution(Tokens{0}).probability(1) == moved.distribution(Tokens{0}).probability(1));
   moved = std::move(model);
   CHECK(model.vocab_size() == 2);
   CHECK(moved.forward(Tokens{1}, 1)(0, 0) == moved.distribution(Tokens{1}).probability(0));
 }
 
-// A view of a temporary's row would be gone with it.
+// A view of a temporary's row would not outlive it.
 template <class R>
 concept Viewed = requires(R&& row) { std::forward<R>(row).view(); };
 static_assert(Viewed<const NgramModel::Row&> && !Viewed<NgramModel::Row>);

@@ -1,4 +1,4 @@
-// The trie of contexts against a straight count of what follows what.
+// The trie of contexts against a direct count of what follows what.
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -49,7 +49,7 @@ Following successors(const Counts& counts, Index node) {
 
 }  // namespace
 
-TEST_CASE("every context of the text is a node with what follows it, and no other is") {
+TEST_CASE("every context of the text is a node that knows what follows it, and there are no other nodes") {
   std::mt19937 rng{1};
   for (const unsigned vocab_size : {1u, 2u, 5u})
     for (const std::size_t size : {0u, 1u, 2u, 3u, 40u})
@@ -80,7 +80,7 @@ TEST_CASE("every context of the text is a node with what follows it, and no othe
       }
 }
 
-TEST_CASE("an empty text leaves the root alone") {
+TEST_CASE("an empty text leaves only the root") {
   const Counts counts(Tokens{}, 3, 4);
   CHECK(counts.total(Counts::root) == 0);
   CHECK(counts.successors(Counts::root).empty());

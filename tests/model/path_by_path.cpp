@@ -1,4 +1,4 @@
-// Trees of tokens for models that take lines: rows, contexts and failures are those of a model fed way by way.
+// Trees of tokens for models that take lines. Rows, contexts and failures are those of a model fed path by path.
 #include "specdec/model/path_by_path.hpp"
 
 #include <algorithm>
@@ -34,18 +34,18 @@ static_assert(!has_stable_rows<PathByPath<NgramModel>>);
 
 namespace {
 
-// What a failing call does before it fails: nothing, or all of it.
+// What a failing call does before it fails: nothing, or all of its work.
 enum class Fault { none, before, after };
 
 struct Failure : std::runtime_error {
   Failure() : std::runtime_error("a call") {}
 };
 
-// A table that counts what it is fed, overwrites its rows, and fails where it is told to.
+// A table that counts what it is fed, overwrites its rows, and fails on request.
 struct Watched {
   TableModel<float> table;
   Index calls = 0, fed = 0;
-  Index goes_well = 0;  // calls before the one that fails
+  Index goes_well = 0;  // successful calls before the one that fails
   Fault fault = Fault::none;
 
   Index vocab_size() const { return table.vocab_size(); }
@@ -63,7 +63,7 @@ struct Watched {
 };
 static_assert(Model<Watched>);
 
-// What a tree model is to do, by the words of the concept.
+// The expected state of a tree model, by the words of the concept.
 struct Text {
   Tokens context = {}, tree = {};
   Numbers parents = {};
@@ -89,7 +89,7 @@ struct Text {
   }
 };
 
-// Calls of a tree model, at random, each beside what it is to do.
+// Random calls of a tree model, each compared with the expected result.
 template <class M>
 class Walk {
  public:
@@ -104,7 +104,7 @@ class Walk {
     return x;
   }
 
-  // One call. What it is to do is done once it has returned.
+  // One call. The expected state changes only after the call has returned.
   template <class Expected>
   void step(const Expected& expected) {
     const Index kind = below(8);
@@ -166,7 +166,7 @@ class Walk {
   Text text_;
 };
 
-// The row of the model once it is fed nothing but the way, at once.
+// The row of a model that is fed just one path, in one call.
 template <class M>
 auto linear_rows(const M& copied) {
   return [copied](const Tokens& way) {
@@ -179,7 +179,7 @@ auto linear_rows(const M& copied) {
   };
 }
 
-// Logits by the last token.
+// Logits that depend on the last token.
 struct LogitsTable {
   Eigen::MatrixXf table = Eigen::MatrixXf::Random(5, 5), output = {};
   Tokens context = {};
@@ -193,7 +193,7 @@ struct LogitsTable {
   void truncate(Index length) { context.resize(std::min(context.size(), static_cast<std::size_t>(length))); }
 };
 
-// A model that returns a matrix by value, in columns.
+// A model that returns a column-major matrix by value.
 struct Columns {
   TableModel<> table;
   Index vocab_size() const { return table.vocab_size(); }
@@ -201,7 +201,7 @@ struct Columns {
   void truncate(Index length) { table.truncate(length); }
 };
 
-// Around a model for one text, and around a model for many texts, of which there is one.
+// Wraps a model for one text, or a model for many texts with one text in it.
 struct ForOne {
   static auto by_path(auto& model) { return PathByPath{model}; }
 };
@@ -219,8 +219,8 @@ void walk(const M& fresh, std::uint64_t seed) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("PathByPath: rows of a tree are those of the ways to its tokens, to the bit", "", ForOne,
-                   ForMany) {
+TEMPLATE_TEST_CASE("PathByPath: rows of a tree equal those of the paths to its tokens, to the bit", "",
+                   ForOne, ForMany) {
   std::mt19937_64 rng{1};
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     walk<TestType>(TableModel<float>::random(3, 3, rng), seed);
@@ -233,7 +233,9 @@ TEMPLATE_TEST_CASE("PathByPath: rows of a tree are those of the ways to its toke
   walk<TestType>(Columns{TableModel<>::random(3, 2, rng)}, 3);
 }
 
-TEST_CASE("PathByPath: a model that returns columns drafts trees and is their target, alone and in a batch") {
+TEST_CASE(
+    "PathByPath: a model that returns column-major rows can draft trees and be their target, alone and in a "
+    "batch") {
   std::mt19937_64 rng{6};
   for (int n = 0; n < 4; ++n) {
     auto table = TableModel<>::random(2, 2, rng);
@@ -260,7 +262,7 @@ TEST_CASE("PathByPath: a model that returns columns drafts trees and is their ta
       CHECK(distributions(rows).row(i).probability(x) == table.distribution(ways[i]).probability(x));
 }
 
-TEMPLATE_TEST_CASE("PathByPath: the model's context is what was kept, once there is something to take in", "",
+TEMPLATE_TEST_CASE("PathByPath: when the model is fed the next token, its context is what was kept", "",
                    ForOne, ForMany) {
   std::mt19937_64 rng{2};
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -276,8 +278,8 @@ TEMPLATE_TEST_CASE("PathByPath: the model's context is what was kept, once there
   }
 }
 
-TEMPLATE_TEST_CASE("PathByPath: whatever call of the model fails, context and tree are as before", "", ForOne,
-                   ForMany) {
+TEMPLATE_TEST_CASE("PathByPath: whichever call of the model fails, context and tree are as before", "",
+                   ForOne, ForMany) {
   std::mt19937_64 rng{3};
   int failures = 0;
   for (const Fault fault : {Fault::before, Fault::after})
@@ -298,8 +300,9 @@ TEMPLATE_TEST_CASE("PathByPath: whatever call of the model fails, context and tr
   CHECK(failures > 300);
 }
 
-TEMPLATE_TEST_CASE("PathByPath: what ways have in common is fed once, and what is not asked for not at all",
-                   "", ForOne, ForMany) {
+TEMPLATE_TEST_CASE(
+    "PathByPath: the common part of paths is fed once, and paths without wanted rows are not fed", "", ForOne,
+    ForMany) {
   SplitMix64 generator;
   Watched watched{TableModel<float>::random(4, 2, generator)};
   auto model = TestType::by_path(watched);
@@ -310,24 +313,25 @@ TEMPLATE_TEST_CASE("PathByPath: what ways have in common is fed once, and what i
   };
   using Cost = std::pair<Index, Index>;
   CHECK(cost([&] { model.forward(Tokens{0, 1, 2}, 1); }) == Cost(1, 3));
-  // Two branches of three tokens behind one, level by level: 0; 1, 2; 3, 4; 5, 6.
+  // Two branches of three tokens after one token, level by level: 0; 1, 2; 3, 4; 5, 6.
   const Tokens tokens{0, 1, 2, 1, 2, 1, 2};
   const Numbers parents{-1, 0, 0, 1, 2, 3, 4};
   CHECK(cost([&] { model.forward(tokens, parents, 7); }) == Cost(2, 7));
   model.truncate(3);
   CHECK(cost([&] { model.forward(tokens, parents, 1); }) == Cost(1, 4));
-  // The model stands at number 6: a token behind it is fed alone, what is kept of its branch not again.
+  // The model's context ends with node 6. A token after node 6 is fed alone, and the kept part of that branch is not
+  // fed again.
   CHECK(cost([&] { model.forward(Tokens{3}, Numbers{6}, 1); }) == Cost(1, 1));
   CHECK(cost([&] { model.keep(Numbers{0, 2, 4}); }) == Cost(0, 0));
   CHECK(watched.table.context().size() == 6);
   CHECK(cost([&] { model.forward(Tokens{3}, 1); }) == Cost(1, 1));
-  // Of another branch it is fed with what comes next.
+  // If another branch is kept, it is fed together with the next tokens.
   model.forward(tokens, parents, 7);
   CHECK(cost([&] { model.keep(Numbers{0, 1, 3}); }) == Cost(0, 0));
   CHECK(cost([&] { model.forward(Tokens{3}, Numbers{-1}, 1); }).first == 1);
 }
 
-TEST_CASE("PathByPath: trees of one batch, a branch of each in a call, are what they are alone") {
+TEST_CASE("PathByPath: trees of a batch, fed one branch of each in a call, are what they are alone") {
   std::mt19937_64 rng{7};
   const auto large = TableModel<>::random(3, 2, rng), small = TableModel<>::random(3, 1, rng);
   const TreeShape shape = TreeShape::of_widths({2, 2, 1});
@@ -346,7 +350,7 @@ TEST_CASE("PathByPath: trees of one batch, a branch of each in a call, are what 
       8);
 }
 
-TEST_CASE("PathByPath: of many texts a call feeds one branch of each, and a prompt's part at once") {
+TEST_CASE("PathByPath: with many texts a call feeds one branch of each, and its part of a prompt at once") {
   std::mt19937_64 rng{8};
   struct Counted : ModelPerSequence<TableModel<>> {
     using ModelPerSequence::ModelPerSequence;
@@ -383,7 +387,7 @@ TEST_CASE("PathByPath: of many texts a call feeds one branch of each, and a prom
   model.forward(std::vector<BatchFeed>{{{.tokens = text, .from = 0, .rows = 1}, 1}});
 }
 
-TEST_CASE("PathByPath: bad calls are named") {
+TEST_CASE("PathByPath: bad calls are named in the error") {
   std::mt19937_64 rng{4};
   PathByPath model{TableModel<>::random(2, 1, rng)};
   model.forward(Tokens{0, 1, 1}, Numbers{-1, 0, 0}, 1);
@@ -401,12 +405,13 @@ TEST_CASE("PathByPath: bad calls are named") {
   CHECK(message_of<std::logic_error>([&] { model.forward(Tokens{0}, 1); }) ==
         "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
   model.keep(Numbers{0, 1});
-  // The last token of the context, whose row nobody asked for, is still to be fed with this one.
+  // The last context token has not been fed yet, as nobody asked for its row. It is fed with this one, but its row
+  // does not count.
   CHECK(message_of([&] { model.forward(Tokens{0}, 2); }) ==
         "specdec: rows = 2 is outside 1..1, the number of tokens");
 }
 
-TEMPLATE_TEST_CASE("PathByPath: rows of another shape than asked for are named, and cost the call only", "",
+TEMPLATE_TEST_CASE("PathByPath: rows of a wrong shape are named in the error, and only this call fails", "",
                    ForOne, ForMany) {
   struct Misshapen {
     TableModel<> table;
@@ -441,8 +446,8 @@ TEMPLATE_TEST_CASE("PathByPath: rows of another shape than asked for are named, 
   CHECK(complaint(0, 0).empty());
 }
 
-TEMPLATE_TEST_CASE("PathByPath: a row that cannot be copied is named, and costs the call only", "", ForOne,
-                   ForMany) {
+TEMPLATE_TEST_CASE("PathByPath: a row that cannot be copied is named in the error, and only this call fails",
+                   "", ForOne, ForMany) {
   struct Disordered {
     std::vector<Token> ids{1, 0}, context;
     std::vector<double> p{0.5, 0.5};
@@ -466,7 +471,8 @@ TEMPLATE_TEST_CASE("PathByPath: a row that cannot be copied is named, and costs 
   CHECK(disordered.context == Tokens{1});
 }
 
-TEMPLATE_TEST_CASE("PathByPath: whoever takes over begins with an empty context", "", ForOne, ForMany) {
+TEMPLATE_TEST_CASE("PathByPath: a new wrapper can start a used model with an empty context", "", ForOne,
+                   ForMany) {
   auto table = TableModel<>::context_free(Eigen::RowVector2d(0.5, 0.5));
   table.forward(Tokens{1, 0}, 1);
   auto model = TestType::by_path(table);
@@ -474,7 +480,7 @@ TEMPLATE_TEST_CASE("PathByPath: whoever takes over begins with an empty context"
   CHECK(table.context().empty());
 }
 
-TEST_CASE("PathByPath: passes on what the model says of itself") {
+TEST_CASE("PathByPath: reports what the model reports of itself") {
   struct Bounded : TableModel<> {
     using TableModel<>::TableModel;
     Index context_size() const { return 7; }
@@ -489,7 +495,7 @@ TEST_CASE("PathByPath: passes on what the model says of itself") {
   CHECK(own.context_size() == unlimited);
 }
 
-TEST_CASE("a tree is walked from end to end, without what leads to nothing that is wanted") {
+TEST_CASE("walking a tree visits every path to a wanted row, and no other path") {
   const Numbers parents{-1, 0, -1, 1, 2, 1, -1};
   const auto ends = [&](Index wanted) {
     Numbers visited;

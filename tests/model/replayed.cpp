@@ -1,4 +1,5 @@
-// Models that cannot be cut back: the rows are those of a model that was fed the context once, and little is fed again.
+// Models that cannot be cut back. Their rows equal those of a model that was fed the context once, and few tokens are
+// fed twice.
 #include "specdec/model/replayed.hpp"
 
 #include <algorithm>
@@ -53,7 +54,7 @@ Tokens tokens_of(Index count, Index vocab_size, std::mt19937_64& rng) {
   return tokens;
 }
 
-// What could be cut back, were it not for the model.
+// A recurrent model with a truncate() that costs nothing: the reference.
 struct Truncatable {
   Recurrent fresh, model = fresh;
   Tokens context = {};
@@ -77,7 +78,7 @@ struct Truncatable {
   }
 };
 
-// The same model, as one for many texts that has met one.
+// A recurrent model as a model for many texts, of which there is one.
 struct OnlyState {
   Recurrent& model;
   using Snapshot = Recurrent::Snapshot;
@@ -91,7 +92,7 @@ struct OnlyState {
   void release(Index) {}
 };
 
-// Around a model for one text, and around a model for many texts, of which there is one.
+// Wraps a model for one text, or a model for many texts with one text in it.
 struct ForOne {
   static auto replayed(Recurrent& model, const ReplayedOptions& options = {}) {
     return Replayed{model, options};
@@ -109,7 +110,7 @@ constexpr ReplayedOptions many_options[] = {
 }  // namespace
 
 TEMPLATE_TEST_CASE(
-    "Replayed: a row is that behind the context, however that came about and whatever fails, to the bit", "",
+    "Replayed: a row is the one after the context, to the bit, in any order of calls and failures", "",
     ForOne, ForMany) {
   std::mt19937_64 rng{1};
   const auto below = [&](Index n) { return static_cast<Index>(rng() % static_cast<std::uint64_t>(n)); };
@@ -145,7 +146,7 @@ TEMPLATE_TEST_CASE(
   CHECK(rows_seen > 5000);
 }
 
-TEST_CASE("Replayed: as target and as draft model it writes by the target's law") {
+TEST_CASE("Replayed: as target and as draft model it keeps the target's law") {
   for (const Index gamma : {1, 2, 3})
     for (const ReplayedOptions& options : many_options) {
       const Recurrent large(2, 7), small(2, 11);
@@ -159,7 +160,8 @@ TEST_CASE("Replayed: as target and as draft model it writes by the target's law"
     }
 }
 
-TEMPLATE_TEST_CASE("Replayed: a prompt is fed once, and of what follows little twice", "", ForOne, ForMany) {
+TEMPLATE_TEST_CASE("Replayed: a prompt is fed once, and of the text after it few tokens are fed twice", "",
+                   ForOne, ForMany) {
   std::mt19937_64 rng{2};
   const Tokens prompt = tokens_of(100, 5, rng);
   const Options length{.max_new_tokens = 300, .gamma = 5};
@@ -186,12 +188,13 @@ TEMPLATE_TEST_CASE("Replayed: a prompt is fed once, and of what follows little t
   const Result result = write(target, draft), as_ever = write(cut_large, cut_small);
   CHECK(result.tokens == as_ever.tokens);
   CHECK(result.stats.accepted < result.stats.drafted - 100);
-  // All of the prompt but its last token, which the first rejection has to take in again.
+  // The prompt is fed once, except for its last token: the first rejection has to feed that again.
   CHECK(std::ranges::all_of(by_target, [](const auto& fed) { return fed.second == 1 || fed.first >= 99; }));
   CHECK(std::ranges::all_of(by_draft, [](const auto& fed) { return fed.second == 1 || fed.first >= 100; }));
-  // The draft model is fed with nothing that one which could be cut back would not be fed with.
+  // The draft model is fed no more than one that can be cut back.
   CHECK(total(by_draft) == total(by_cut_draft));
-  // The target takes in no more than agreed on in a call, and has one of its own for what has piled up.
+  // A call of the target is fed at most the agreed number of tokens again. If more have accumulated, they get a call
+  // of their own.
   const Index steps = result.stats.target_calls, again = total(by_target) - total(by_cut_target);
   CHECK(again > 0);
   CHECK(again <= 16 * calls);
@@ -199,19 +202,20 @@ TEMPLATE_TEST_CASE("Replayed: a prompt is fed once, and of what follows little t
   CHECK(calls < steps + 10 + steps / 4);
 }
 
-TEMPLATE_TEST_CASE("Replayed: the way back is short from where the context stood lately, and never too long",
-                   "", ForOne, ForMany) {
+TEMPLATE_TEST_CASE(
+    "Replayed: going back costs little near the end of the context, and never too much further back", "",
+    ForOne, ForMany) {
   Recurrent recurrent(3, 5);
   Fed fed;
   recurrent.fed = &fed;
   auto model = TestType::replayed(recurrent, {.snapshots = 12});
   std::mt19937_64 rng{6};
   const Tokens text = tokens_of(2000, 3, rng);
-  // Taken in one by one: those that a way back by so many tokens feeds again.
+  // The text is fed token by token. Then: how many tokens does going back by `back` tokens feed again?
   const auto again = [&](std::size_t back) {
     model.truncate(0);
     for (std::size_t i = 0; i < text.size(); ++i) model.forward(std::span(text).subspan(i, 1), 1);
-    for (int n = 0; n < 20; ++n) {  // the last one again and again: that pushes nothing out
+    for (int n = 0; n < 20; ++n) {  // the last token again and again, which must not push out older snapshots
       model.truncate(1999);
       model.forward(std::span(text).last(1), 1);
     }
@@ -262,7 +266,8 @@ TEST_CASE("Replayed: texts of one batch, each with its own states, are what they
   }
 }
 
-TEST_CASE("Replayed: of many texts all rows are of one call, and what has piled up has one before it") {
+TEST_CASE(
+    "Replayed: with many texts all rows come from one call, after one call for tokens that had accumulated") {
   const Recurrent fresh(3, 5);
   support::RecurrentModels models(fresh);
   Replayed model{models, {.carried = 2}};
@@ -280,9 +285,9 @@ TEST_CASE("Replayed: of many texts all rows are of one call, and what has piled 
   model.forward(std::vector<BatchFeed>{feed(3, little, 1, 5)});
   CHECK(models.calls == 3);
 
-  model.forward(std::vector<BatchFeed>{feed(4, much, 0)});  // in one call, as no rows are wanted
+  model.forward(std::vector<BatchFeed>{feed(4, much, 0)});  // one call, as no rows are wanted
   CHECK(models.calls == 4);
-  models.of(2).fails_in = 1;  // after the text that comes before it has been saved
+  models.of(2).fails_in = 1;  // sequence 1 before it has been saved by then
   CHECK_THROWS_AS(model.forward(std::vector<BatchFeed>{feed(1, little, 1, 5), feed(2, little, 1, 2)}),
                   support::Failure);
   const auto again = model.forward(std::vector<BatchFeed>{feed(2, much, 1, 2), feed(1, little, 1, 5)});
@@ -295,7 +300,7 @@ TEST_CASE("Replayed: of many texts all rows are of one call, and what has piled 
         "specdec: feeds[0].from = 1, but the context of sequence 1 holds 2 tokens");
 }
 
-TEST_CASE("Replayed: takes trees path by path, and logits into a ProcessedModel") {
+TEST_CASE("Replayed: takes trees path by path, and works inside a ProcessedModel") {
   std::mt19937_64 rng{8};
   const auto below = [&](Index n) { return static_cast<Index>(rng() % static_cast<std::uint64_t>(n)); };
   const Recurrent fresh(3, 12);
@@ -338,7 +343,7 @@ TEST_CASE("Replayed: takes trees path by path, and logits into a ProcessedModel"
   for (Token x = 0; x < 3; ++x) CHECK(row.probability(x) == right.probability(x));
 }
 
-TEST_CASE("Replayed: passes on what the model says of itself, and names bad calls") {
+TEST_CASE("Replayed: reports what the model reports of itself, and names bad calls") {
   struct Bounded : Recurrent {
     using Recurrent::Recurrent;
     Index context_size() const { return 7; }
@@ -358,7 +363,7 @@ TEST_CASE("Replayed: passes on what the model says of itself, and names bad call
   CHECK(message_of([&] { Replayed{bounded, {.carried = -1}}; }) == "specdec: carried = -1 is negative");
 }
 
-TEST_CASE("Replayed: around one model, who takes over finds nothing of what the other one left") {
+TEST_CASE("Replayed: two wrappers of one model do not see each other's context") {
   Recurrent recurrent(3, 9);
   const Recurrent fresh = recurrent;
   Replayed one{recurrent}, other{recurrent};

@@ -1,4 +1,4 @@
-// Turns: whoever refers to a model learns that somebody else has used it.
+// Turns: an object that refers to a model learns that another one has used the model.
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -32,7 +32,7 @@ TEST_CASE("a turn lasts until the next one is taken") {
   CHECK(a.lasts(turns));
 }
 
-TEST_CASE("a copy has not had the turn; what is moved takes it along") {
+TEST_CASE("a copy does not have the turn, and a moved object takes the turn along") {
   int model = 0;
   Turns turns = Turns::of<int>(model);
   Turn a;
@@ -46,14 +46,14 @@ TEST_CASE("a copy has not had the turn; what is moved takes it along") {
   CHECK_FALSE(assigned.lasts(turns));
   Turn moved(std::move(a));
   CHECK(moved.lasts(turns));
-  CHECK_FALSE(a.lasts(turns));  // NOLINT: that is the point
+  CHECK_FALSE(a.lasts(turns));  // NOLINT: use after move is intended
   Turn last;
   last = std::move(moved);
   CHECK(last.lasts(turns));
   CHECK_FALSE(moved.lasts(turns));  // NOLINT
 }
 
-TEST_CASE("those who refer to one model count together, those who hold one do not") {
+TEST_CASE("objects that refer to one model share turns, objects that hold a model have their own") {
   int first = 0, second = 0;
   Turns a = Turns::of<int&>(first), b = Turns::of<int&>(first), other = Turns::of<int&>(second);
   Turns held = Turns::of<int>(first);
@@ -70,7 +70,7 @@ TEST_CASE("those who refer to one model count together, those who hold one do no
   CHECK(own.lasts(held));
 }
 
-TEST_CASE("a copy of what holds its model counts for itself, a copy of what refers to one with the others") {
+TEST_CASE("a copy of a holder has its own turns, and a copy of a reference shares them") {
   int model = 0;
   Turns held = Turns::of<int>(model), referred = Turns::of<int&>(model);
   Turns held_copy = held, referred_copy = referred;
@@ -86,7 +86,7 @@ TEST_CASE("a copy of what holds its model counts for itself, a copy of what refe
   CHECK(shared.lasts(referred));
 }
 
-TEST_CASE("an address that is used again is another model") {
+TEST_CASE("another model at an address that was used before is another model") {
   alignas(int) std::byte place[sizeof(int)];
   int* model = new (place) int(1);
   Turn turn;
@@ -99,7 +99,7 @@ TEST_CASE("an address that is used again is another model") {
   CHECK_FALSE(turn.lasts(again));
 }
 
-TEST_CASE("a wrapper that refers to a model stands for it, one that holds a model for itself") {
+TEST_CASE("a wrapper that refers to a model has that model's identity, and one that holds a model its own") {
   struct Logits {
     Index vocab_size() const { return 2; }
     Eigen::MatrixXf forward(std::span<const Token>, Index rows) { return Eigen::MatrixXf::Zero(rows, 2); }

@@ -1,4 +1,4 @@
-// Models that are shown a window: what they are shown depends on the context alone, and costs little.
+// Models that are shown a window of the context. The window depends on the context only, and costs little.
 #include "specdec/model/windowed.hpp"
 
 #include <algorithm>
@@ -39,13 +39,13 @@ struct Row {
   double probability(Token x) const { return p[x]; }
 };
 
-// Each number of a row depends on every token of the context and its place, of which there are a few only.
+// A row depends on every token of the context and on its place, and the context is short.
 struct Remembering {
   Index vocabulary, most = unlimited;
   Tokens context = {};
   Eigen::MatrixXd output = {};
   Index calls = 0, fed = 0;
-  bool fails = false;  // half-way
+  bool fails = false;  // after taking in the tokens
 
   Index vocab_size() const { return vocabulary; }
   Index context_size() const { return most; }
@@ -78,7 +78,7 @@ struct Remembering {
 struct Window {
   Index first, last, stride;
 
-  // Place by place, as it is told.
+  // The documented window, place by place.
   Tokens shown(std::span<const Token> context) const {
     if (std::ssize(context) <= first + last) return {context.begin(), context.end()};
     Index begin = first;
@@ -89,14 +89,14 @@ struct Window {
   }
 };
 
-// The windowed model by its law.
+// The law of the windowed model, by definition.
 struct Shown {
   Remembering model;
   Window window;
   Row distribution(std::span<const Token> context) const { return model.distribution(window.shown(context)); }
 };
 
-// Around a model for one text, and around a model for many texts, of which there is one.
+// Wraps a model for one text, or a model for many texts with one text in it.
 struct ForOne {
   static auto windowed(auto& model, auto... window) { return Windowed{model, window...}; }
 };
@@ -120,8 +120,8 @@ static_assert(Model<Windowed<NgramModel>> && Model<Windowed<PathByPath<NgramMode
 static_assert(!has_stable_rows<Windowed<NgramModel>>);
 
 TEMPLATE_TEST_CASE(
-    "Windowed: a row depends on the context alone, however that came about and whatever fails, to the bit",
-    "", ForOne, ForMany) {
+    "Windowed: a row depends on the context only, to the bit, in any order of calls and failures", "", ForOne,
+    ForMany) {
   std::mt19937_64 rng{1};
   const auto below = [&](Index n) { return static_cast<Index>(rng() % static_cast<std::uint64_t>(n)); };
   int failures = 0;
@@ -159,7 +159,9 @@ TEMPLATE_TEST_CASE(
   CHECK(failures > 100);
 }
 
-TEST_CASE("Windowed: drafts change no law, and a windowed target is written by the windowed one's") {
+TEST_CASE(
+    "Windowed: drafts of a windowed model change no law, and a windowed target writes the law of its "
+    "windows") {
   const Tokens prompt{1, 0, 1};
   const Remembering large{.vocabulary = 2}, small{.vocabulary = 2, .most = 3};
   for (const Index gamma : {1, 2, 3})
@@ -176,7 +178,7 @@ TEST_CASE("Windowed: drafts change no law, and a windowed target is written by t
     }
 }
 
-TEST_CASE("Windowed: a text beyond the model's context is drafted to its end") {
+TEST_CASE("Windowed: a text longer than the model's context is drafted for up to its end") {
   const Options options{.max_new_tokens = 200, .gamma = 4};
   const Tokens prompt(30, 1);
   const auto drafted = [&](auto&& draft) {
@@ -190,9 +192,10 @@ TEST_CASE("Windowed: a text beyond the model's context is drafted to its end") {
   CHECK(stats.drafted >= 4 * (stats.target_calls - 2));
 }
 
-TEMPLATE_TEST_CASE("Windowed: feeds what is new, and the window where it begins anew", "", ForOne, ForMany) {
+TEMPLATE_TEST_CASE("Windowed: feeds only new tokens, and the whole window where a new one begins", "", ForOne,
+                   ForMany) {
   Remembering inner{.vocabulary = 3, .most = 12};
-  auto model = TestType::windowed(inner, 2, 10);  // hence begins anew every 5 tokens
+  auto model = TestType::windowed(inner, 2, 10);  // so a new window begins every 5 tokens
   const auto cost = [&](Index tokens, Index rows) {
     inner.calls = inner.fed = 0;
     model.forward(Tokens(static_cast<std::size_t>(tokens), 1), rows);
@@ -200,22 +203,22 @@ TEMPLATE_TEST_CASE("Windowed: feeds what is new, and the window where it begins 
   };
   using Cost = std::pair<Index, Index>;
   CHECK(cost(10, 1) == Cost(1, 10));
-  CHECK(cost(2, 2) == Cost(1, 2));  // it is full
+  CHECK(cost(2, 2) == Cost(1, 2));  // the window is full
   CHECK(cost(1, 1) == Cost(1, 6));
   CHECK(cost(3, 1) == Cost(1, 3));
   model.truncate(13);
   CHECK(cost(3, 3) == Cost(1, 3));
-  model.truncate(12);  // before the place where it began, which comes again
+  model.truncate(12);  // back before the beginning of the last window, which begins again
   CHECK(cost(1, 1) == Cost(1, 1));
   model.truncate(10);
-  CHECK(cost(3, 3) == Cost(2, 10 + 6));  // two rows on one side of it, one on the other
+  CHECK(cost(3, 3) == Cost(2, 10 + 6));  // two rows in one window, one in the next
   CHECK(cost(1000, 1) == Cost(1, 6));
   CHECK(inner.context.size() == 8);
   model.truncate(0);
   CHECK(cost(1000, 1).second <= 12);
 }
 
-TEST_CASE("Windowed: texts of one batch, each in a window of its own, are what they are alone") {
+TEST_CASE("Windowed: texts of one batch, each in its own window, are what they are alone") {
   const Remembering large{.vocabulary = 3, .most = 9}, small{.vocabulary = 3, .most = 7};
   Batch batch{Windowed{ModelPerSequence{large}, 2, 7, 3},
               ModelDrafter{Windowed{ModelPerSequence{small}, 1, 6, 2}}, BlockVerifier{},
@@ -227,7 +230,7 @@ TEST_CASE("Windowed: texts of one batch, each in a window of its own, are what t
 }
 
 TEST_CASE(
-    "Windowed: inside a ProcessedModel texts of one batch are what they are alone, as the processor sees all "
+    "Windowed: inside a ProcessedModel texts of a batch are what they are alone, and the processor sees all "
     "of each") {
   const Remembering large{.vocabulary = 6}, small{.vocabulary = 6, .most = 7};
   const Chain chain{Temperature{0.1}, TopK{5}};
@@ -240,7 +243,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("Windowed: of many texts a prompt is fed in parts, and bad feeds are named") {
+TEST_CASE("Windowed: with many texts a prompt may be fed in parts, and bad feeds are named in the error") {
   Remembering inner{.vocabulary = 3, .most = 12};
   Windowed model{support::OnlyText{inner}, 2, 10};
   Tokens text;
@@ -257,8 +260,9 @@ TEST_CASE("Windowed: of many texts a prompt is fed in parts, and bad feeds are n
     return std::pair(inner.calls, inner.fed);
   };
   using Cost = std::pair<Index, Index>;
-  CHECK(cost(11, 0) == Cost(1, 11));  // not left for later, when a call would be larger than agreed on
-  CHECK(cost(8, 0) == Cost(1, 7));    // what the window of its last token begins with, and on
+  CHECK(cost(11, 0) == Cost(1, 11));  // fed now, or a later call would be larger than agreed
+  // The beginning of the window of its last token, and the tokens after that.
+  CHECK(cost(8, 0) == Cost(1, 7));
   CHECK(cost(1, 1) == Cost(1, 1));
   CHECK(cost(0, 0) == Cost(0, 0));
   CHECK(message_of([&] {
@@ -272,7 +276,7 @@ TEST_CASE("Windowed: of many texts a prompt is fed in parts, and bad feeds are n
   CHECK(cost(1, 1) == Cost(1, 1));
 }
 
-TEST_CASE("Windowed: goes in and around a ProcessedModel, and a hook outside sees all of the context") {
+TEST_CASE("Windowed: works inside and around a ProcessedModel, and a hook outside sees all of the context") {
   const Remembering logits{.vocabulary = 4, .most = 6};
   std::vector<std::size_t> outside, inside;
   const auto noting = [](std::vector<std::size_t>& lengths) {
@@ -309,7 +313,7 @@ TEST_CASE("Windowed: goes in and around a ProcessedModel, and a hook outside see
   CHECK(numbers(stored).row(1)[2] == static_cast<float>(stored(1, 2)));
 }
 
-TEST_CASE("Windowed: passes on what the model says of itself, and names bad arguments and calls") {
+TEST_CASE("Windowed: reports what the model reports of itself, and names bad arguments and calls") {
   Remembering inner{.vocabulary = 3, .most = 12};
   Windowed model{inner, 2, 10};
   CHECK(model.vocab_size() == 3);

@@ -1,4 +1,4 @@
-// Chains of steps, on logits of double, against the definitions of the steps.
+// Chains of steps on logits of double, against the definitions of the steps.
 #include <random>
 #include <specdec/chance/random.hpp>
 #include <specdec/sample/chain.hpp>
@@ -20,7 +20,7 @@ static_assert(RowStep<Chain<TopK, TopP>> && RowStep<Chain<>>);
 
 namespace {
 
-// The values of the steps, and what each of a few chains makes of a row. top_p tells where it has cut.
+// The parameters of the steps, and the result of a few chains. top_p also records where it has cut.
 struct Values {
   Index k;
   double t, p, m;
@@ -31,7 +31,7 @@ struct Outcome {
   std::vector<double> cuts_of_top_p;
 };
 
-// Steps one by one, as each is tested on its own.
+// The steps one by one, as each one's own test runs it.
 struct OneByOne {
   std::vector<double>* cuts_of_top_p;
   template <class Row>
@@ -98,7 +98,7 @@ TEST_CASE("neutral values leave a row as it is") {
   CHECK(Chain{}(row).probability(1) == row.probability(1));
 }
 
-TEST_CASE("a chain hands over the normaliser that its steps came to know") {
+TEST_CASE("a chain hands over the normaliser that its steps have computed") {
   std::mt19937_64 rng{6};
   std::normal_distribution<double> normal;
   std::vector<double> logits(30'000);

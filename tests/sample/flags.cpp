@@ -1,4 +1,4 @@
-// Picking by flags: every flagged number, once, in a row without gaps, and no more behind than promised.
+// Picking by flags: every flagged number once, without gaps, and no more excess writes than promised.
 #include <algorithm>
 #include <cstddef>
 #include <random>
@@ -14,7 +14,7 @@ using specdec::detail::Flags;
 
 namespace {
 
-// What is picked, in the order of k.
+// The picked numbers, in the order of k.
 std::vector<std::size_t> picked(const std::vector<bool>& flagged, std::size_t first) {
   Flags flags;
   for (std::size_t i = 0; i < Flags::size; ++i) flags[i] = flagged[i] ? 1 : 0;
@@ -25,7 +25,7 @@ std::vector<std::size_t> picked(const std::vector<bool>& flagged, std::size_t fi
     highest = std::max(highest, k);
     REQUIRE(k >= first);
     REQUIRE(k < put.size());
-    REQUIRE(i < Flags::size);  // also of those without meaning: memory is read there
+    REQUIRE(i < Flags::size);  // excess numbers must be valid too: memory is read there
     put[k] = i;
   });
   REQUIRE(end >= first);
@@ -52,7 +52,7 @@ TEST_CASE("flags pick what is flagged, each number once") {
     }
 }
 
-TEST_CASE("every single flag is found where it is") {
+TEST_CASE("a single flag is found at every place") {
   for (std::size_t i = 0; i < Flags::size; ++i) {
     std::vector<bool> flagged(Flags::size);
     flagged[i] = true;
@@ -60,7 +60,7 @@ TEST_CASE("every single flag is found where it is") {
   }
 }
 
-TEST_CASE("both is the conjunction as a flag") {
+TEST_CASE("both() of two flags is their conjunction") {
   CHECK(both(true, true) == 1);
   CHECK(both(true, false) == 0);
   CHECK(both(false, true) == 0);

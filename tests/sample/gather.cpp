@@ -1,4 +1,4 @@
-// One pass over a row, against a look at each of its logits.
+// One pass over a row, against a loop over its logits.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -31,7 +31,7 @@ struct Pass {
   std::vector<float> gathered;
 };
 
-// Those above are counted.
+// Logits above the bracket are counted.
 template <class S, int Stride>
 Pass pass(const NumberRow<S, Stride>& row, float low, float high) {
   Pass out;
@@ -66,7 +66,7 @@ void check(const NumberRow<S, Stride>& row, float low, float high) {
 
 }  // namespace
 
-TEST_CASE("chunks are the row in its order, the last one filled up with -inf") {
+TEST_CASE("chunks give the row in order, and the last one is padded with -inf") {
   std::mt19937_64 rng{1};
   for (const std::size_t size : {0u, 1u, 511u, 512u, 513u, 2000u}) {
     const std::vector<double> logits = size == 0 ? std::vector<double>() : random_logits(size, rng);
@@ -87,7 +87,7 @@ TEST_CASE("chunks are the row in its order, the last one filled up with -inf") {
   }
 }
 
-TEST_CASE("a pass gathers what is in the bracket and weighs what is above it") {
+TEST_CASE("a pass gathers the logits in the bracket and weighs those above it") {
   std::mt19937_64 rng{2};
   for (int n = 0; n < 100; ++n) {
     const std::size_t size = n % 10 == 0 ? 6000 : 1 + rng() % 1500;
@@ -103,7 +103,8 @@ TEST_CASE("a pass gathers what is in the bracket and weighs what is above it") {
   }
 }
 
-TEST_CASE("more than there is room for is told, and the weight of what is above all the same") {
+TEST_CASE(
+    "if a bracket holds more logits than there is room for, the pass says so, and still weighs those above") {
   std::vector<float> held(20'000, 0.0f);
   held[3] = held[19'999] = 1;
   const Pass got = pass(NumberRow<float>(held.data(), std::ssize(held)), -1, 0.5f);

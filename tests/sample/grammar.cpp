@@ -1,4 +1,4 @@
-// Matchers as processors: masks of any length, and snapshots of those that cannot go back.
+// Matchers as processors: masks of any length, and snapshots for matchers that cannot go back.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,7 @@ using namespace specdec;
 
 namespace {
 
-// Tokens whose sum with the last one is no multiple of 3.
+// Allows tokens whose sum with the last one is not a multiple of 3.
 class Sums {
  public:
   void allow(std::span<std::uint32_t> mask) const {
@@ -48,7 +48,7 @@ struct All {
   bool advance(Token x) const { return x < tokens; }
 };
 
-// A state that is its text, or nothing of it once it has failed. Copies and pushes throw when they are told to.
+// A state that is its text, and is destroyed by a failure. Copies and pushes throw on request.
 struct Text {
   std::vector<Token> tokens = {};
   std::shared_ptr<int> calls_left = std::make_shared<int>(0);
@@ -58,7 +58,7 @@ struct Text {
   Text(const Text& other) : calls_left(other.calls_left), pushes(other.pushes) { *this = other; }
   Text(Text&&) noexcept = default;
   Text& operator=(const Text& other) {
-    tokens.assign(1, -7);  // half-way
+    tokens.assign(1, -7);  // half of the assignment
     count();
     tokens = other.tokens;
     return *this;
@@ -85,7 +85,7 @@ struct Text {
 
 static_assert(GrammarMatcher<Sums> && TextProcessor<Grammar<Sums>> && TextProcessor<Snapshots<Text>>);
 
-TEST_CASE("a grammar forbids what its mask leaves out, whatever the vocabulary") {
+TEST_CASE("a grammar forbids the tokens that its mask leaves out, for every vocabulary size") {
   for (const Index size : {1, 31, 32, 33, 100}) {
     Grammar grammar{Sums{}};
     for (const Token pushed : {-1, 3, 4}) {
@@ -102,7 +102,7 @@ TEST_CASE("a grammar forbids what its mask leaves out, whatever the vocabulary")
   }
 }
 
-TEST_CASE("the mask of a matcher that tells its vocabulary is of that, whatever the row") {
+TEST_CASE("a mask has the size that the matcher declares, whatever the size of the row") {
   for (const Index tokens : {1, 32, 40})
     for (const Index size : {1, 31, 33, 100}) {
       Grammar grammar{All{tokens}};
@@ -113,8 +113,8 @@ TEST_CASE("the mask of a matcher that tells its vocabulary is of that, whatever 
     }
 }
 
-TEST_CASE("a matcher that knows more tokens than the row has leaves alone what lies after the row") {
-  struct Even {  // of 70 tokens the even ones
+TEST_CASE("a matcher that knows more tokens than the row has writes nothing after the row") {
+  struct Even {  // the even ones of 70 tokens
     static Index vocab_size() { return 70; }
     static void allow(std::span<std::uint32_t> mask) { std::ranges::fill(mask, 0x55555555u); }
     static bool advance(Token x) { return x % 2 == 0; }
@@ -162,7 +162,7 @@ TEST_CASE("snapshots bring a state back to any place of its text, whatever fails
         }) == "specdec: most = 0: there is a snapshot at least");
 }
 
-TEST_CASE("going back no further than there are snapshots pushes nothing anew") {
+TEST_CASE("going back to a snapshot pushes no token again") {
   Index pushes = 0;
   Text first;
   first.pushes = &pushes;
@@ -175,7 +175,7 @@ TEST_CASE("going back no further than there are snapshots pushes nothing anew") 
   tested.pop(1);
   CHECK(tested.state().tokens.size() == 3);
   CHECK(pushes == 11);
-  for (Token x = 0; x < 3; ++x) tested.push(x);  // and there are snapshots again
+  for (Token x = 0; x < 3; ++x) tested.push(x);  // snapshots are taken again
   tested.pop(3);
   CHECK(tested.state().tokens.size() == 3);
   CHECK(pushes == 14);

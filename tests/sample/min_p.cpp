@@ -23,7 +23,7 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 
-// MinP at a temperature.
+// A temperature, then MinP.
 struct TemperedMinP {
   double temperature, p;
   template <class Row>
@@ -42,7 +42,7 @@ void check(const std::vector<double>& logits, double temperature, double p) {
 
 }  // namespace
 
-TEST_CASE("min-p keeps what its definition keeps") {
+TEST_CASE("min-p keeps the tokens that its definition keeps") {
   std::mt19937_64 rng{1};
   for (int n = 0; n < 400; ++n) {
     const auto logits = random_logits(random_size(rng), rng);
@@ -50,9 +50,9 @@ TEST_CASE("min-p keeps what its definition keeps") {
   }
 }
 
-TEST_CASE("a token at the edge of min-p stays exactly if it is not less probable than that") {
-  // Two neighbouring float logits about log p: the logarithm itself mostly lies between them. They differ by far
-  // more than the arithmetic of double.
+TEST_CASE("a token near the edge of min-p stays exactly if it is at least as probable as the edge") {
+  // Neighbouring float logits around log p, which mostly lies between two of them. They differ by far more than the
+  // rounding of double.
   int below = 0;
   for (int n = 1; n < 1000; ++n) {
     const double p = n / 1000.0;
@@ -64,10 +64,10 @@ TEST_CASE("a token at the edge of min-p stays exactly if it is not less probable
       CHECK((row.p[x] > 0) == (std::exp(static_cast<long double>(logits[x])) >= static_cast<long double>(p)));
     below += row.p[2] > 0 ? 0 : 1;
   }
-  CHECK(below > 300);  // times that the nearest float lies below the edge
+  CHECK(below > 300);  // so often the nearest float lies below the edge
 }
 
-TEST_CASE("a min-p of 1 keeps what equals the largest, one of 0 everything") {
+TEST_CASE("a min-p of 1 keeps what equals the largest, and one of 0 keeps everything") {
   const std::vector<double> logits{2, 1, 2, std::nextafter(2.0f, 0.0f), -infinity};
   CHECK(process<float>(MinP(1.0), logits).p[2] == 0.5);
   CHECK(process<float>(MinP(1.0), logits).p[3] == 0);
@@ -76,14 +76,14 @@ TEST_CASE("a min-p of 1 keeps what equals the largest, one of 0 everything") {
   CHECK(process<float>(MinP(std::exp(-1.0) * 0.999), logits).p[1] > 0);
 }
 
-TEST_CASE("min-p does not ask for what earlier steps took away") {
+TEST_CASE("min-p does not bring back tokens that earlier steps removed") {
   const std::vector<float> logits{3, 2, 1, 0};
   const auto row = row_of(logits).above(2.0f);
   CHECK(MinP(0.3)(row).probability(1) > 0);   // e^-1 of the largest
-  CHECK(MinP(0.1)(row).probability(2) == 0);  // e^-2 of it, but gone
+  CHECK(MinP(0.1)(row).probability(2) == 0);  // e^-2 of the largest, but removed before
 }
 
-TEST_CASE("min-p notices rows that are no distributions") {
+TEST_CASE("min-p notices rows that are not distributions") {
   for (const std::size_t size : {1u, 2u, 600u, 5000u})
     for (const double bad : {nan_value, infinity}) {
       std::vector<double> logits(size, 0.5);
@@ -93,7 +93,7 @@ TEST_CASE("min-p notices rows that are no distributions") {
   CHECK_THROWS_AS(process<float>(MinP(0.5), std::vector<double>(3000, -infinity)), InvalidDistribution);
 }
 
-TEST_CASE("a min-p that is no share is refused") {
+TEST_CASE("a min-p outside [0, 1] is refused") {
   CHECK(message_of([] { MinP(-0.1); }) == "specdec: MinP{-0.1} is not between 0 and 1");
   CHECK(message_of([] { MinP(1.1); }) == "specdec: MinP{1.1} is not between 0 and 1");
   CHECK_THROWS_AS(MinP(nan_value), std::invalid_argument);

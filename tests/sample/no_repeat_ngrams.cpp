@@ -28,7 +28,7 @@ bool ends_in_repetition(const std::vector<Token>& text, Index n) {
 
 static_assert(TextProcessor<NoRepeatNgrams>);
 
-TEST_CASE("a token is forbidden where it completes an n-gram that the text has, and nowhere else") {
+TEST_CASE("a token is forbidden exactly if it completes an n-gram that the text already has") {
   constexpr Index vocabulary = 4;
   for (const Index n : {1, 2, 3, 5}) {
     std::mt19937_64 rng{static_cast<std::uint64_t>(n)};
@@ -64,7 +64,7 @@ TEST_CASE("a token is forbidden where it completes an n-gram that the text has, 
   }
 }
 
-TEST_CASE("an n-gram without a token is refused") {
+TEST_CASE("an n-gram of length 0 is refused") {
   CHECK(support::message_of([] { NoRepeatNgrams{0}; }) ==
         "specdec: NoRepeatNgrams{0}: an n-gram has a token at least");
 }

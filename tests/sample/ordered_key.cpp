@@ -1,4 +1,4 @@
-// Keys of floating-point numbers: integers of the same order, and back.
+// Keys of floating-point numbers: integers with the numbers' order, and back.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -21,7 +21,7 @@ static_assert(std::is_same_v<OrderedKey<float>, std::int32_t> &&
 
 namespace {
 
-// From −inf to inf, ascending, with the edges of the normal numbers and of the subnormal ones.
+// From −inf to inf, ascending, with the limits of normal and of subnormal numbers.
 template <class F>
 std::vector<F> ascending() {
   using Limits = std::numeric_limits<F>;
@@ -60,7 +60,7 @@ bool numbers_come_back() {
   return true;
 }
 
-// Keys have no gaps: the next key is the next number.
+// Keys have no gaps: the next key belongs to the next number.
 template <class F>
 bool neighbours_are_neighbours() {
   for (const F x : ascending<F>())
@@ -72,7 +72,7 @@ bool neighbours_are_neighbours() {
 
 }  // namespace
 
-TEST_CASE("keys are ordered as the numbers are") {
+TEST_CASE("keys have the order of their numbers") {
   CHECK(order_is_kept<float>());
   CHECK(order_is_kept<double>());
 }
@@ -84,14 +84,14 @@ TEST_CASE("the two zeros have one key, between the smallest numbers") {
   CHECK(ordered_key(-std::numeric_limits<double>::denorm_min()) == ordered_key(0.0) - 1);
 }
 
-TEST_CASE("a number comes back from its key, and neighbours are neighbours") {
+TEST_CASE("a number can be recovered from its key, and neighbouring keys are neighbouring numbers") {
   CHECK(numbers_come_back<float>());
   CHECK(numbers_come_back<double>());
   CHECK(neighbours_are_neighbours<float>());
   CHECK(neighbours_are_neighbours<double>());
 }
 
-TEST_CASE("keys of any bits keep the order") {
+TEST_CASE("keys of any bit patterns keep the order") {
   std::mt19937 rng{1};
   for (int n = 0; n < 10'000; ++n) {
     const auto x = std::bit_cast<float>(static_cast<std::uint32_t>(rng())),

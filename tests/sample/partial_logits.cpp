@@ -1,4 +1,4 @@
-// Some columns of a row: what is at hand of a token, and processors that make of each part what they make of the whole.
+// Some columns of a row: look-ups of a token, and processors that change a part as they change the whole row.
 #include "specdec/sample/partial_logits.hpp"
 
 #include <Eigen/Core>
@@ -19,14 +19,14 @@ using namespace specdec;
 
 namespace {
 
-// Allows every other token of so many.
+// Allows every other one of a number of tokens.
 struct EveryOther {
   Index tokens;
   Index vocab_size() const { return tokens; }
   void allow(std::span<std::uint32_t> mask) const { std::ranges::fill(mask, 0x55555555u); }
   bool advance(Token) const { return true; }
 };
-// By the room in the mask.
+// Writes masks by their size, which must be that of the whole row.
 struct AllOfTheRow {
   void allow(std::span<std::uint32_t> mask) const {
     CHECK(std::ssize(mask) == 4);
@@ -38,7 +38,7 @@ struct AllOfTheRow {
 
 }  // namespace
 
-TEST_CASE("a token's logit is where its column is, and nowhere else") {
+TEST_CASE("a token's logit is found at its column if the part has it, and nowhere else") {
   Eigen::RowVectorXf columns(3);
   columns << 4, 5, 6;
   const PartialLogits<float> part(columns, 7, 20);
@@ -52,7 +52,7 @@ TEST_CASE("a token's logit is where its column is, and nowhere else") {
   CHECK(columns[1] == 8);
 }
 
-TEST_CASE("every processor makes of each part of a row what it makes of it in the whole") {
+TEST_CASE("every processor changes each part of a row as it changes the whole row") {
   constexpr Index size = 100;
   constexpr float none = -std::numeric_limits<float>::infinity();
   std::mt19937_64 rng(3);

@@ -1,4 +1,4 @@
-// Penalties by their formulae, against counts that are made from scratch after every token, forward and back.
+// Penalties by their formulae, against counts made from scratch after every token, forward and back.
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
@@ -22,7 +22,7 @@ namespace {
 constexpr Index vocabulary = 40;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// Some of either sign, a 0, and one that is forbidden.
+// Some logits of either sign, a 0, and a forbidden one.
 Eigen::RowVectorXd raw_logits() {
   Eigen::RowVectorXd logits = Eigen::RowVectorXd::LinSpaced(vocabulary, -2, 2);
   logits[3] = 0;
@@ -52,7 +52,7 @@ void check(P penalty, Index last_n, const Formula& formula) {
       text.resize(text.size() - static_cast<std::size_t>(taken_back));
     }
     for (Index more = below(12); more > 0; --more) {
-      text.push_back(static_cast<Token>(below(vocabulary + 3) - 1));  // now and then one that no row has
+      text.push_back(static_cast<Token>(below(vocabulary + 3) - 1));  // sometimes a token that no row has
       penalty.push(text.back());
     }
     Eigen::RowVectorXd logits = raw_logits(), expected = raw_logits();
@@ -71,7 +71,7 @@ void check(P penalty, Index last_n, const Formula& formula) {
 static_assert(TextProcessor<RepetitionPenalty>);
 static_assert(TextProcessor<FrequencyPenalty, Eigen::Ref<Eigen::RowVectorXd>>);
 
-TEST_CASE("penalties follow their formulae on a text that goes forward and back") {
+TEST_CASE("penalties follow their formulae while a text goes forward and back") {
   for (const Index last_n : {unlimited, Index{1}, Index{7}, Index{64}}) {
     check(RepetitionPenalty{1.3, last_n}, last_n, [](double l, double) { return l > 0 ? l / 1.3 : l * 1.3; });
     check(PresencePenalty{0.5, last_n}, last_n, [](double l, double) { return l - 0.5; });
@@ -79,7 +79,7 @@ TEST_CASE("penalties follow their formulae on a text that goes forward and back"
   }
 }
 
-TEST_CASE("neutral penalties, and those of no token, change nothing") {
+TEST_CASE("neutral penalties, and penalties before any token, change nothing") {
   const auto same = [](double l, double) { return l; };
   check(RepetitionPenalty{1}, unlimited, same);
   check(PresencePenalty{0, 5}, unlimited, same);
@@ -88,7 +88,7 @@ TEST_CASE("neutral penalties, and those of no token, change nothing") {
   check(FrequencyPenalty{2, 0}, unlimited, same);
 }
 
-TEST_CASE("a penalty beyond the numbers of a row leaves its logits finite, and what is forbidden forbidden") {
+TEST_CASE("a penalty too large for the row's type leaves logits finite, and forbidden tokens forbidden") {
   static constexpr float most = std::numeric_limits<float>::max(),
                          never = -std::numeric_limits<float>::infinity();
   const auto of = [](auto penalty) {
@@ -107,7 +107,7 @@ TEST_CASE("a penalty beyond the numbers of a row leaves its logits finite, and w
   }
 }
 
-TEST_CASE("a price that is no number, and a negative window, are refused") {
+TEST_CASE("a penalty that is not a number, and a negative window, are refused") {
   using support::message_of;
   CHECK(message_of([] { RepetitionPenalty{0}; }) ==
         "specdec: RepetitionPenalty{0} is not a finite number above 0");

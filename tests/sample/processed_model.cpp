@@ -36,7 +36,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 using Tokens = std::span<const Token>;
 using Penalty = Eigen::Ref<Eigen::Matrix<double, 1, Eigen::Dynamic>>;
 
-// Logits by the last two tokens.
+// Logits that depend on the last two tokens.
 template <class S = double>
 class LogitsTable {
  public:
@@ -79,7 +79,7 @@ class LogitsTable {
   Rows table_, output_;
 };
 
-// A token is not said twice in a row, and there is a price on those that have been said before.
+// No token may come twice in a row, and tokens of the text so far are penalised.
 struct Repetition {
   void operator()(Tokens context, Penalty logits) const {
     for (const Token x : context) logits[x] -= 0.25;
@@ -92,7 +92,7 @@ struct Stable : LogitsTable<> {
   static constexpr bool stable_rows = true;
 };
 
-// The law of the target alone, straight from its table.
+// The law of the target alone, directly from its table.
 template <class Steps, class Hook>
 struct ProcessedTable {
   const LogitsTable<>& table;
@@ -107,12 +107,12 @@ struct ProcessedTable {
   }
 };
 
-// One type of chain for all that is tested in the loop: neutral values switch a step off.
+// One type of chain for all tests in the loop: neutral values switch a step off.
 auto chain_of(double before, Index k, double p, double m, double after) {
   return Chain{Temperature(before), TopK(k), TopP(p), MinP(m), Temperature(after)};
 }
 
-// Around a model for one text, and around a model for many texts, of which there is one.
+// Wraps a model for one text, or a model for many texts with one text in it.
 struct ForOne {
   static constexpr bool fails_at_once = true;
   static auto processed(auto& model, const auto&... with) { return ProcessedModel{model, with...}; }
@@ -147,7 +147,7 @@ double law_difference(const decltype(chain_of(1, 0, 1, 0, 1))& steps, const Hook
 static_assert(Model<ProcessedModel<LogitsTable<>&, Chain<MinP>>>);
 static_assert(Model<ProcessedModel<LogitsTable<float>, Chain<>,
                                    decltype([](Tokens, Eigen::Ref<Eigen::RowVectorXf>) {})>>);
-TEST_CASE("a processed model serves its rows in every way a model may") {
+TEST_CASE("a processed model hands out its rows in every way that a model may") {
   LogitsTable<> table(5, 3);
   const Chain chain{MinP(0.2)};
   ProcessedModel referred{table, chain};
@@ -183,7 +183,7 @@ TEST_CASE("a processed model serves its rows in every way a model may") {
   static_assert(!has_stable_rows<ProcessedModel<LogitsTable<>&, Chain<MinP>>>);
 }
 
-TEMPLATE_TEST_CASE("a hook sees the tokens that its row follows", "", ForOne, ForMany) {
+TEMPLATE_TEST_CASE("a hook sees the tokens before its row", "", ForOne, ForMany) {
   LogitsTable<> table(4, 5);
   std::vector<std::vector<Token>> seen;
   const auto hook = [&seen](Tokens context, Penalty logits) {
@@ -207,9 +207,9 @@ TEMPLATE_TEST_CASE("a hook sees the tokens that its row follows", "", ForOne, Fo
   CHECK(seen == std::vector<std::vector<Token>>{{3}, {3, 3}});
 }
 
-TEMPLATE_TEST_CASE("a hook may be handed more rows than before", "", ForOne, ForMany) {
-  // What it is handed are copies: their memory has to grow with their number. Numbers right behind it would be
-  // written over if it did not.
+TEMPLATE_TEST_CASE("a hook may be given more rows than in earlier calls", "", ForOne, ForMany) {
+  // The hook gets copies, and their memory must grow with the number of rows. Otherwise the numbers right after that
+  // memory would be overwritten.
   const Index vocab_size = 30;
   LogitsTable<> table(vocab_size, 5);
   auto model = TestType::processed(table, Chain{MinP(0.0)}, [](Tokens, Penalty) {});
@@ -222,11 +222,11 @@ TEMPLATE_TEST_CASE("a hook may be handed more rows than before", "", ForOne, For
     for (Token x = 0; x < vocab_size; ++x) CHECK(rows.row(i).logits()[x] == table.row(tokens)[x]);
   for (const auto& neighbour : neighbours)
     CHECK(neighbour == std::vector<double>(static_cast<std::size_t>(vocab_size), 0.125));
-  // Fewer rows again are those of the last tokens.
+  // Fewer rows again: those of the last tokens.
   CHECK(model.forward(tokens, 2).rows() == 2);
 }
 
-TEMPLATE_TEST_CASE("a row that the hook leaves without a token is an error when it is read", "", ForOne,
+TEMPLATE_TEST_CASE("a row in which the hook leaves no token is an error when it is read", "", ForOne,
                    ForMany) {
   LogitsTable<> table(4, 5);
   auto model = TestType::processed(table, Chain{MinP(0.1)},
@@ -237,7 +237,7 @@ TEMPLATE_TEST_CASE("a row that the hook leaves without a token is an error when 
   CHECK_THROWS_AS(rows.row(0).argmax(), InvalidDistribution);
 }
 
-TEMPLATE_TEST_CASE("a throw leaves the context of a processed model as it was", "", ForOne, ForMany) {
+TEMPLATE_TEST_CASE("after a throw the context of a processed model is as before", "", ForOne, ForMany) {
   LogitsTable<> table(4, 5);
   bool refuse = false;
   std::size_t length = 0;
@@ -265,7 +265,7 @@ TEMPLATE_TEST_CASE("a throw leaves the context of a processed model as it was", 
   CHECK(length == 4);
 }
 
-TEMPLATE_TEST_CASE("logits of another shape than asked for are refused", "", ForOne, ForMany) {
+TEMPLATE_TEST_CASE("logits of a wrong shape are refused", "", ForOne, ForMany) {
   LogitsTable<> table(4, 5);
   auto model = TestType::processed(table, Chain{MinP(0.1)});
   const std::vector<Token> tokens{0, 1};
@@ -282,7 +282,7 @@ TEMPLATE_TEST_CASE("logits of another shape than asked for are refused", "", For
 
 namespace {
 
-// Logits of trees by the two tokens before a row.
+// Logits of trees that depend on the two tokens before a row.
 struct LogitsTree : LogitsTable<> {
   using LogitsTable::forward;
   using LogitsTable::LogitsTable;
@@ -376,7 +376,7 @@ TEMPLATE_TEST_CASE("a tree passes through a processed model", "", ForOne, ForMan
       "specdec: the model returned logits of 3 rows over 5 tokens, expected 2 rows over its vocabulary of 5");
 }
 
-TEMPLATE_TEST_CASE("a hook sees the way to a token of a tree", "", ForOne, ForMany) {
+TEMPLATE_TEST_CASE("a hook sees the path to a token of a tree", "", ForOne, ForMany) {
   LogitsTree tree(5, 3);
   std::vector<std::vector<Token>> seen;
   auto model = TestType::processed(tree, Chain{MinP(1.0)}, [&seen](Tokens context, Penalty logits) {
@@ -403,7 +403,7 @@ TEMPLATE_TEST_CASE("a hook sees the way to a token of a tree", "", ForOne, ForMa
   CHECK(seen == Text{{1, 2, 4, 3}, {1, 2, 0, 3, 4}});
 }
 
-TEMPLATE_TEST_CASE("a throw leaves context and tree of a processed model as they were", "", ForOne, ForMany) {
+TEMPLATE_TEST_CASE("after a throw context and tree of a processed model are as before", "", ForOne, ForMany) {
   LogitsTree tree(5, 3);
   std::vector<Token> seen;
   bool refuse = false;

@@ -1,4 +1,4 @@
-// Rows behind a chain of steps: what the chain makes of each, once, and only when it is needed.
+// Rows with a chain of steps: each row is what the chain makes of it, computed once and only when needed.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -37,7 +37,7 @@ struct Counting {
   }
 };
 
-// All that a row answers, in numbers.
+// All answers of a row, as numbers.
 template <class Row>
 std::vector<double> answers(const Row& row) {
   std::vector<double> out{static_cast<double>(row.vocab_size()), static_cast<double>(row.argmax()),
@@ -79,16 +79,16 @@ void check_rows() {
 
 }  // namespace
 
-TEST_CASE("processed rows are what the chain makes of each row") {
+TEST_CASE("a processed row is what the chain makes of the row") {
   check_rows<AsRowMajor<double>>();
   check_rows<AsColMajor<double>>();
 }
 
-TEST_CASE("the chain of a row runs once, and only for a question that needs it") {
+TEST_CASE("the chain of a row runs once, and only when a question needs it") {
   int runs = 0;
   const Eigen::RowVectorXd bad = Eigen::RowVectorXd::Constant(3, std::numeric_limits<double>::quiet_NaN());
   const ProcessedRows unread(bad, Chain{Temperature(0.0), MinP(0.5)});
-  (void)unread.row(0);  // not an error before it is read
+  (void)unread.row(0);  // not an error until it is read
   CHECK_THROWS_AS(unread.row(0).probability(0), InvalidDistribution);
   Eigen::RowVectorXd logits(3);
   logits << 1, -std::numeric_limits<double>::infinity(), 2;

@@ -1,5 +1,5 @@
-// Processors with state over a text that goes forward and back, in lines and in trees: what they make of a row is what they
-// make of it from scratch, the loop has the law of the target so processed, and a throw changes nothing.
+// Processors with state on a text that goes forward and back, in lines and trees. A processed row equals the row made
+// from scratch, the loop has the law of the processed target, and a throw changes nothing.
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
@@ -47,7 +47,7 @@ class Walk {
   }
 
   Index refused = 0, failed = 0;
-  std::shared_ptr<int> fault = std::make_shared<int>(0);  // how many calls of the processor go well
+  std::shared_ptr<int> fault = std::make_shared<int>(0);  // which call of the processor fails
 
  private:
   struct Node {
@@ -66,7 +66,7 @@ class Walk {
     return text;
   }
 
-  // A token that the processor lets follow.
+  // A token that the processor allows next.
   Token allowed(std::span<const Token> text) {
     const auto logits = from_scratch(table_, processor_, text);
     Token x = any();
@@ -81,7 +81,7 @@ class Walk {
     for (Token x = 0; x < 3; ++x) CHECK(rows.row(i).logits()[x] == expected[x]);
   }
 
-  // Where the processor fails, nothing has happened.
+  // Where the processor fails, the state must be as before.
   template <class Call, class Take>
   void call(const Call& call, const Take& take) {
     *fault = 1 + static_cast<int>(below(12));
@@ -95,7 +95,7 @@ class Walk {
     *fault = 0;
   }
 
-  // Some tokens of the text, and a draft of which nothing is known.
+  // A line: some allowed tokens of the text, and a draft of arbitrary tokens.
   void line() {
     const Index count = 1 + below(2), rows = 1 + below(4);
     std::vector<Token> tokens, text = context_;
@@ -110,7 +110,7 @@ class Walk {
            for (Index i = 0; i < rows; ++i)
              expect(output, i, {context_.begin(), context_.end() - (rows - 1 - i)});
            if (from_scratch(table_, processor_, context_)) return;
-           truncate_to(std::ssize(context_) - rows + 1);  // the text cannot go on so
+           truncate_to(std::ssize(context_) - rows + 1);  // the text cannot go on like this
          });
   }
 
@@ -119,7 +119,7 @@ class Walk {
     std::vector<Token> tokens;
     std::vector<Index> parents;
     const Index count = 1 + below(5);
-    if (before == 0) {  // behind a token of the text
+    if (before == 0) {  // directly after the text
       tokens.push_back(allowed(context_));
       parents.push_back(-1);
     }
@@ -170,7 +170,7 @@ class Walk {
 
 static_assert(takes_trees<Processed>);
 
-TEST_CASE("a processor makes of a row what it makes of it from scratch, after any way there") {
+TEST_CASE("a processed row equals the row made from scratch, whatever calls came before") {
   Index refused = 0;
   for (const AnyProcessor& processor : all_processors(2))
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
@@ -193,7 +193,7 @@ struct OfLines {
 
 }  // namespace
 
-TEST_CASE("rows of a tree that is gone through path by path are those of the tree") {
+TEST_CASE("a tree fed path by path has the rows of the tree fed as a tree") {
   std::mt19937_64 rng{9};
   const auto below = [&](Index end) { return static_cast<Index>(uniform01(rng) * static_cast<double>(end)); };
   Index refused = 0;
@@ -221,13 +221,13 @@ TEST_CASE("rows of a tree that is gone through path by path are those of the tre
             CHECK(rows_by_path.row(i).probability(x) == rows.row(i).probability(x));
             CHECK(rows_around.row(i).probability(x) == rows.row(i).probability(x));
           }
-        // Processed outside it sees the tree, and is asked for any row of it.
+        // With the processor outside, PathByPath's user sees the tree, and may ask for any row of it.
         if (parents.back() > 0)
           CHECK(around.forward(std::vector<Token>{0}, std::vector<Index>{7}, 1).row(0).probability(1) ==
                 whole.forward(std::vector<Token>{0}, std::vector<Index>{7}, 1).row(0).probability(1));
         for (const Token x : tokens)
           refused += from_scratch(table, processor, std::vector<Token>{1, 0, x}) ? 0 : 1;
-        whole.truncate(0);  // what was refused is forgotten
+        whole.truncate(0);  // the refused tokens are forgotten
         by_path.truncate(0);
         around.truncate(0);
         tokens.resize(1);
@@ -239,14 +239,14 @@ TEST_CASE("rows of a tree that is gone through path by path are those of the tre
 
 namespace {
 
-// Counts from some number on, whatever it is taken back to: for a walk that fails every now and then.
+// Fails from some call on, even if its text is taken back: for walks that fail now and then.
 AnyProcessor faulty(std::shared_ptr<int> calls_left) {
   return {Faulty{std::move(calls_left), Grammar{ForwardRhythm{}}}};
 }
 
 }  // namespace
 
-TEST_CASE("where a processor throws, text and tree are as before, and so is what it makes of them") {
+TEST_CASE("when a processor throws, text and tree are as before, and later rows are right") {
   Index failed = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     const auto calls_left = std::make_shared<int>(0);
@@ -278,7 +278,7 @@ Law expected_law(const LogTable& table, const AnyProcessor& processor, const Opt
   return target_law(Reference{table, processor}, prompt, options);
 }
 
-// How far the loop's law is from the target's, and how many tokens it accepts of a draft.
+// The difference of the loop's law from the target's, and how many drafted tokens are accepted.
 struct Found {
   double difference = 0, accepted = 0;
 };
@@ -311,7 +311,7 @@ Found trees(const AnyProcessor& processor, const AnyProcessor& of_drafter, std::
   return {largest_difference(got.law, expected_law(large, processor, options)).size, got.accepted};
 }
 
-// Refuses a token, which it does not forbid.
+// Refuses a token that it does not forbid.
 struct Refuses {
   int* asked;
   void apply(auto&&) const {}
@@ -322,7 +322,7 @@ struct Refuses {
   void pop(Index) const {}
 };
 
-// Returns as many rows as it is asked for, whatever it is fed.
+// Returns as many rows as it is asked for, even more than it is fed tokens.
 struct Lavish : LogTable {
   using LogTable::LogTable;
   float logit = 1;
@@ -338,7 +338,7 @@ struct Lavish : LogTable {
 
 }  // namespace
 
-TEST_CASE("processors with state on target and drafter leave the loop the target's law", "[law]") {
+TEST_CASE("with processors with state on target and drafter the loop has the target's law", "[law]") {
   std::uint64_t seed = 0;
   for (const AnyProcessor& processor : all_processors(2)) {
     ++seed;
@@ -365,7 +365,7 @@ TEST_CASE("a text that its processor refuses is an error, and so is a token refu
   CHECK(message_of([&] { model.forward(broken, 2); }) == message);
   CHECK(message_of([&] { model.forward(broken, std::vector<Index>{-1, 0, 1}, 2); }) == message);
   CHECK(table.table.context().empty());
-  // What is drafted may be anything.
+  // A draft may have any tokens.
   CHECK(model.forward(beyond, 2).row(1).logits()[2] == table.logits(beyond)[2]);
   CHECK(model.forward(std::vector<Token>{0}, 1).row(0).logits()[1] == table.logits(std::vector<Token>{0})[1]);
   model.truncate(2);
@@ -375,7 +375,7 @@ TEST_CASE("a text that its processor refuses is an error, and so is a token refu
           model.forward(std::vector<Token>{2, 1, 0}, 1);
         }).starts_with("specdec: token 2 of the"));
 
-  model.truncate(0);  // a row that was not asked for says nothing about what follows it
+  model.truncate(0);  // no row was asked for there, so nothing was checked before
   model.forward(std::vector<Token>{0, 2, 0, 2}, 1);
   model.truncate(1);
   CHECK_THROWS_AS(model.forward(std::vector<Token>{1}, 1), std::invalid_argument);
@@ -390,7 +390,7 @@ TEST_CASE("a text that its processor refuses is an error, and so is a token refu
   CHECK(message_of([&] { careless.forward(whole, std::vector<Index>{-1, 0}, 2); }) == complaint);
   CHECK(message_of([&] { careless.forward(whole, 3); }) ==
         "specdec: rows = 3 is outside 1..2, the number of tokens");
-  // It is asked once, whatever follows.
+  // The processor is asked once, whatever follows.
   asked = 0;
   lavish.logit = -std::numeric_limits<float>::infinity();
   careless.forward(std::vector<Token>{0, 2, 1, 1, 0}, std::vector<Index>{-1, 0, 1, 1, 2}, 5);

@@ -1,4 +1,4 @@
-// Processors in a row, and the small ones: a shortest length, biases, what begins behind the prompt.
+// Several processors together, and the small ones: minimum length, biases, processors that start after the prompt.
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// Notes what it is told; refuses one token, and throws for another.
+// Records what it is told. It refuses one token, and throws for another.
 struct Notes {
   std::string* log;
   char name;
@@ -50,7 +50,7 @@ Eigen::RowVectorXd applied(P& processor, Eigen::RowVectorXd logits) {
 
 static_assert(TextProcessor<Processors<>> && TextProcessor<Processors<MinLength, AfterPrompt<LogitBias>>>);
 
-TEST_CASE("processors are applied in the order written, and take a token together or not at all") {
+TEST_CASE("processors are applied in the order written, and take a token all together or not at all") {
   std::string log;
   const auto told = [&] { return std::exchange(log, ""); };
   Processors tested{Notes{&log, 'a'}, LogitBias{{0, 1.0}}, Notes{&log, 'b', 3, 4}};
@@ -65,7 +65,7 @@ TEST_CASE("processors are applied in the order written, and take a token togethe
   CHECK(told() == "a-2 b-2 ");
 }
 
-TEST_CASE("what begins behind the prompt is not shown it") {
+TEST_CASE("a processor that starts after the prompt is not shown the prompt") {
   std::string log;
   const auto told = [&] { return std::exchange(log, ""); };
   AfterPrompt tested{2, Notes{&log, 'a', 3}};
@@ -98,7 +98,7 @@ TEST_CASE("what begins behind the prompt is not shown it") {
         }) == "specdec: prompt_length = 18446744073709551615 is more than 9223372036854775807");
 }
 
-TEST_CASE("a text does not end before its shortest length") {
+TEST_CASE("a text does not end before its minimum length") {
   MinLength tested{2, {1, 9}};
   const Eigen::RowVectorXd logits = Eigen::RowVector3d(1, 2, 3);
   CHECK(applied(tested, logits) == Eigen::RowVector3d(1, -infinity, 3));
@@ -115,7 +115,7 @@ TEST_CASE("a text does not end before its shortest length") {
   CHECK(message_of([&] { MinLength{1, negative}; }).starts_with("specdec: ends[1] = -1 is outside"));
 }
 
-TEST_CASE("biases are added, and ids that a row has not are left alone") {
+TEST_CASE("biases are added, and biases for ids that the row does not have are ignored") {
   LogitBias tested{{0, 0.5}, {2, -infinity}, {0, 0.25}, {7, 1.0}};
   tested.push(0);
   CHECK(applied(tested, Eigen::RowVector3d(1, 2, 3)) == Eigen::RowVector3d(1.75, 2, -infinity));

@@ -1,4 +1,4 @@
-// What a sample tells of a row whose cut is known from sorting it.
+// What a sample says of a row with a cut that is known from sorting.
 #include <algorithm>
 #include <cstddef>
 #include <functional>
@@ -37,7 +37,7 @@ NumberRow<float> row_over(const std::vector<float>& logits) {
   return NumberRow<float>(logits.data(), std::ssize(logits));
 }
 
-// Where the cut that leaves `count` logits lies by the sample.
+// The bracket around the cut that leaves `count` logits, by the sample.
 KeyRange<float> bracket(const std::vector<float>& logits, double count, double deviations) {
   Weighed<float> near;
   Sample sample(row_over(logits), near);
@@ -47,14 +47,14 @@ KeyRange<float> bracket(const std::vector<float>& logits, double count, double d
 
 }  // namespace
 
-TEST_CASE("a sample is taken of long rows, of what is not below the floor") {
+TEST_CASE("long rows are sampled, at logits not below the floor") {
   std::mt19937_64 rng{1};
   const auto logits = normal_logits(128'000, rng);
   Weighed<float> near;
   Sample sample(row_over(logits), near);
   CHECK(sample.take(lowest, TokenCount<float>{}));
   CHECK(sample.stride() == 64);
-  CHECK(sample.weight() == 2000);  // each weighs a unit
+  CHECK(sample.weight() == 2000);  // each has a weight of one unit
   CHECK(sample.take(0.0f, TokenCount<float>{}));
   CHECK(sample.weight() > 900);
   CHECK(sample.weight() < 1100);
@@ -63,7 +63,7 @@ TEST_CASE("a sample is taken of long rows, of what is not below the floor") {
   CHECK_FALSE(Sample(row_over(few), near).take(lowest, TokenCount<float>{}));
 }
 
-TEST_CASE("the cut of the row lies in nine of ten brackets, and these are narrow") {
+TEST_CASE("nine of ten brackets hold the row's cut, and these brackets are narrow") {
   std::mt19937_64 rng{2};
   int inside = 0;
   constexpr int rows = 100;
@@ -82,14 +82,14 @@ TEST_CASE("the cut of the row lies in nine of ten brackets, and these are narrow
   CHECK(inside >= 90);
 }
 
-TEST_CASE("a bracket around few tokens takes in all that is above them") {
+TEST_CASE("a bracket for few tokens is open above") {
   std::mt19937_64 rng{3};
   const auto logits = normal_logits(100'000, rng);
   for (const double few : {40.0, 1500.0}) CHECK(bracket(logits, few, 2.5).high == all.high);
   CHECK(bracket(logits, 30'000, 2.5).high < all.high);
 }
 
-TEST_CASE("an aim that is no number makes a bracket like any other") {
+TEST_CASE("an aim that is NaN gives a valid bracket") {
   std::mt19937_64 rng{4};
   const auto logits = normal_logits(10'000, rng);
   constexpr double infinity = std::numeric_limits<double>::infinity();

@@ -23,7 +23,7 @@ constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
-TEST_CASE("a temperature divides the logits; 0 leaves the first of the largest") {
+TEST_CASE("a temperature divides the logits, and temperature 0 leaves the first of the largest") {
   std::mt19937_64 rng{1};
   for (int n = 0; n < 400; ++n) {
     const auto logits = random_logits(random_size(rng), rng);
@@ -36,16 +36,16 @@ TEST_CASE("a temperature divides the logits; 0 leaves the first of the largest")
   }
 }
 
-TEST_CASE("temperatures multiply, and one of 1 changes nothing") {
+TEST_CASE("temperatures multiply, and temperature 1 changes nothing") {
   const std::vector<float> logits{1, 2, 0};
   const auto row = row_of(logits);
   CHECK(Temperature(1.0)(row).temperature() == 1);
   CHECK(Temperature(0.5)(Temperature(3.0)(row)).temperature() == 1.5);
   CHECK(Temperature(0.5)(Temperature(2.0)(row)).probability(1) == row.probability(1));
-  CHECK(Temperature(0.5)(row.above(1.0f)).probability(2) == 0);  // what is gone stays gone
+  CHECK(Temperature(0.5)(row.above(1.0f)).probability(2) == 0);  // removed tokens stay removed
 }
 
-TEST_CASE("a product of temperatures that is too large is the largest number, and 0 is still 0") {
+TEST_CASE("a product of temperatures that overflows is the largest number, and a product with 0 is 0") {
   const std::vector<float> logits{1, 2, 0, -std::numeric_limits<float>::infinity(), 2};
   const auto hot = Chain{Temperature(1e300), Temperature(1e300)}(row_of(logits));
   CHECK(hot.temperature() == std::numeric_limits<double>::max());
@@ -57,13 +57,13 @@ TEST_CASE("a product of temperatures that is too large is the largest number, an
   CHECK(Chain{Temperature(0.0), Temperature(1e300)}(row_of(logits)).probability(1) == 1);
 }
 
-TEST_CASE("a temperature of 0 notices rows that are no distributions") {
+TEST_CASE("a temperature of 0 notices rows that are not distributions") {
   for (const double bad : {nan_value, infinity})
     CHECK_THROWS_AS(process<float>(Temperature(0.0), {0.5, bad, 0.5}), InvalidDistribution);
   CHECK_THROWS_AS(process<float>(Temperature(0.0), {-infinity, -infinity}), InvalidDistribution);
 }
 
-TEST_CASE("a temperature that makes no sense is refused") {
+TEST_CASE("an invalid temperature is refused") {
   CHECK(message_of([] { Temperature(-1.0); }) == "specdec: Temperature{-1} is not a finite number >= 0");
   CHECK_THROWS_AS(Temperature(infinity), std::invalid_argument);
   CHECK_THROWS_AS(Temperature(nan_value), std::invalid_argument);

@@ -1,5 +1,5 @@
-// ProcessedModel around a model for many texts: every row by the chain of its own sequence, and texts in company that are
-// what they are alone.
+// ProcessedModel around a model for many texts: each row is processed by its own sequence's chain, and texts together
+// are what they are alone.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -33,7 +33,7 @@ using Feeds = std::vector<BatchFeed>;
 
 constexpr Index vocabulary = 6;
 
-// Logits by the last two tokens of each sequence.
+// Logits that depend on the last two tokens of each sequence.
 class LogitsTable {
  public:
   explicit LogitsTable(unsigned seed) : table_((vocabulary + 1) * (vocabulary + 1), vocabulary) {
@@ -90,7 +90,7 @@ class LogitsTable {
   Rows table_, output_;
 };
 
-// The same, of one text.
+// A LogitsTable of one text.
 struct OneText {
   LogitsTable table;
   Index vocab_size() const { return vocabulary; }
@@ -101,7 +101,7 @@ struct OneText {
   void truncate(Index length) { table.keep(0, length); }
 };
 
-// One that takes trees, and notes what is kept of them.
+// Takes trees, and records what is kept of them.
 struct TreeTable : LogitsTable {
   using LogitsTable::keep;
   using LogitsTable::LogitsTable;
@@ -109,7 +109,7 @@ struct TreeTable : LogitsTable {
   std::map<Index, std::vector<Index>> kept;
 };
 
-// One that returns its logits by value.
+// Returns its logits by value.
 struct ByValue {
   LogitsTable table{3};
   static Index vocab_size() { return LogitsTable::vocab_size(); }
@@ -125,7 +125,7 @@ using Steps = decltype(chain_of(1, 0, 1));
 
 using RowRef = Eigen::Ref<Eigen::Matrix<float, 1, Eigen::Dynamic>>;
 
-// What each sequence is sampled by.
+// The steps of each sequence.
 Steps own_steps(Index sequence) {
   return chain_of(0.4 + 0.3 * static_cast<double>(sequence % 4), sequence % 3 == 0 ? 4 : 0,
                   sequence % 5 == 0 ? 0.9 : 1.0);
@@ -152,7 +152,7 @@ static_assert(BatchModel<ProcessedModel<ByValue, Steps>>);
 static_assert(takes_trees<ProcessedModel<TreeTable&, Steps>>);
 static_assert(!takes_trees<ProcessedModel<LogitsTable&, Steps>>);
 
-TEST_CASE("a processed model of many texts has one chain for all rows, where they lie") {
+TEST_CASE("a processed model of many texts may have one chain for all rows, which are not copied") {
   LogitsTable model(3);
   const Steps steps = chain_of(0.7, 4, 0.9);
   ProcessedModel tested{model, steps};
@@ -168,7 +168,7 @@ TEST_CASE("a processed model of many texts has one chain for all rows, where the
   CHECK(model.contexts.size() == 1);
 }
 
-TEST_CASE("a processed model of many texts has each sequence's own chain") {
+TEST_CASE("a processed model of many texts applies each sequence's own chain") {
   LogitsTable model(4);
   std::vector<Index> asked;
   ProcessedModel tested{model, [&](Index sequence) {
@@ -176,7 +176,7 @@ TEST_CASE("a processed model of many texts has each sequence's own chain") {
                           return own_steps(sequence);
                         }};
   const Tokens a{1, 2, 3}, b{4, 5}, c{0, 0, 1};
-  for (int call = 0; call < 2; ++call) {  // nothing of a call stays for the next
+  for (int call = 0; call < 2; ++call) {  // nothing of one call is left in the next
     asked.clear();
     const auto rows = tested.forward(Feeds{feed(3, a, 2), feed(9, b, 0), feed(5, c, 3), feed(0, b, 1)});
     CHECK(asked == std::vector<Index>{3, 5, 0});
@@ -188,7 +188,7 @@ TEST_CASE("a processed model of many texts has each sequence's own chain") {
   }
 }
 
-TEST_CASE("a processed model of many texts holds an rvalue, and logits that are returned by value") {
+TEST_CASE("a processed model of many texts may hold its model, and logits returned by value") {
   const Tokens a{1, 2, 3};
   LogitsTable model(3);
   ProcessedModel referred{model, own_steps};
@@ -205,7 +205,7 @@ TEST_CASE("a processed model of many texts holds an rvalue, and logits that are 
   CHECK(by_value.context_size() == unlimited);
 }
 
-TEST_CASE("where no rows are wanted, logits without rows have any width") {
+TEST_CASE("if no rows are wanted, logits without rows may have any width") {
   struct Silent {
     Index vocab_size() const { return vocabulary; }
     Rows forward(std::span<const BatchFeed>) { return {}; }
@@ -219,7 +219,7 @@ TEST_CASE("where no rows are wanted, logits without rows have any width") {
   CHECK(hooked.forward(Feeds{feed(1, tokens, 0)}).rows() == 0);
 }
 
-TEST_CASE("a processed model of many texts names logits of another shape, and the model keeps what it held") {
+TEST_CASE("a processed model of many texts names logits of a wrong shape, and the model keeps its contexts") {
   LogitsTable model(5);
   ProcessedModel tested{model, own_steps};
   const Tokens a{1, 2, 3}, b{4};
@@ -239,7 +239,7 @@ TEST_CASE("a processed model of many texts names logits of another shape, and th
   CHECK(model.contexts[1] == a);
 }
 
-TEST_CASE("a processed model of many texts does not call the model where a sequence's chain cannot be told") {
+TEST_CASE("a processed model of many texts does not call the model if a sequence has no chain") {
   LogitsTable model(5);
   const std::map<Index, Steps> known{{1, own_steps(1)}};
   ProcessedModel tested{model, [&](Index sequence) -> const Steps& { return known.at(sequence); }};
@@ -257,7 +257,7 @@ TEST_CASE("a tree passes through a processed model of many texts") {
   CHECK(model.kept[4] == path);
 }
 
-// What a hook was shown: a sequence, the tokens before a row, and the first of its logits.
+// What a hook was shown: a sequence, the tokens before a row, and the row's first logit.
 struct Shown {
   Index sequence;
   Tokens context;
@@ -273,7 +273,7 @@ struct NotesWhatItIsShown {
   }
 };
 
-TEST_CASE("a hook of a processed model of many texts sees whose row it is and what it follows") {
+TEST_CASE("a hook of a processed model of many texts sees the sequence and the tokens before its row") {
   LogitsTable model(9), beside(9);
   std::vector<Shown> shown;
   ProcessedModel tested{model, Chain{Temperature{1.0}}, NotesWhatItIsShown{&shown}};
@@ -302,7 +302,7 @@ TEST_CASE("a hook of a processed model of many texts sees whose row it is and wh
   expect(tested.forward(second), {{6, {4}, 0}, {5, {4, 3, 1}, 0}, {7, {1, 3, 1}, 0}}, beside.forward(second));
 }
 
-TEST_CASE("a call of a processed model of many texts that fails leaves all contexts as they were") {
+TEST_CASE("after a failing call of a processed model of many texts all contexts are as before") {
   LogitsTable model(9);
   std::vector<Shown> shown;
   ProcessedModel tested{model, Chain{Temperature{1.0}}, NotesWhatItIsShown{&shown}};
@@ -327,13 +327,13 @@ TEST_CASE("a call of a processed model of many texts that fails leaves all conte
     model.fails = false;
     expect_as_before();
   }
-  SECTION("the logits have another shape") {
+  SECTION("the logits have a wrong shape") {
     model.extra_row = true;
     CHECK_THROWS_AS(tested.forward(both), std::invalid_argument);
     model.extra_row = false;
     expect_as_before();
   }
-  SECTION("a feed begins elsewhere") {
+  SECTION("a feed begins at a wrong place") {
     const std::vector<BatchFeed> elsewhere{feed(7, b, 1, 3), feed(8, a, 1, 2)};
     CHECK_THAT(support::message_of([&] { tested.forward(elsewhere); }),
                Catch::Contains("feeds[1].from = 2, but the context of sequence 8 holds 0 tokens"));
@@ -341,7 +341,7 @@ TEST_CASE("a call of a processed model of many texts that fails leaves all conte
   }
 }
 
-TEST_CASE("what a hook throws about a row is thrown where the row is asked for") {
+TEST_CASE("an error that a hook throws about a row is thrown when the row is read") {
   LogitsTable model(9);
   const auto hook = [](Index sequence, std::span<const Token>, RowRef) {
     if (sequence == 8) throw std::runtime_error("no grammar");
@@ -362,7 +362,7 @@ TEST_CASE("what a hook throws about a row is thrown where the row is asked for")
   for (const Finished& finished : batch.run()) CHECK(bool(finished.error) == (finished.sequence == 8));
 }
 
-TEST_CASE("a hook of a processed model of many texts sees the way to a token of a tree") {
+TEST_CASE("a hook of a processed model of many texts sees the path to a token of a tree") {
   TreeTable model(9);
   std::vector<Shown> shown;
   ProcessedModel tested{model, Chain{Temperature{1.0}}, NotesWhatItIsShown{&shown}};
@@ -416,7 +416,7 @@ TEST_CASE("texts under a hook are what they are alone") {
   }
 }
 
-TEST_CASE("texts of processed models are what they are alone, each by its own chain") {
+TEST_CASE("texts of processed models, each with its own chain, are what they are alone") {
   LogitsTable large(7), small(8);
   Batch batch{ProcessedModel{large, own_steps}, ModelDrafter{ProcessedModel{small, own_steps}},
               BlockVerifier{}, BatchOptions{.tokens_per_call = 40}};
@@ -435,7 +435,7 @@ TEST_CASE("texts of processed models are what they are alone, each by its own ch
 
 namespace {
 
-// Writes its text into the first logit, as a number. Fails behind a text of some length, and refuses 5.
+// Writes its text into the first logit, as a number. Fails after a text of some length, and refuses token 5.
 struct Spells {
   std::size_t fails_behind = 100;
   Tokens text = {};
@@ -463,8 +463,7 @@ struct Spells {
 static_assert(takes_trees<ProcessedModel<TreeTable&, Steps, Spells>>);
 
 TEST_CASE(
-    "a processor of a processed model of many texts follows each text, in pieces, back, through trees and "
-    "anew") {
+    "processors of many texts follow each text in pieces, back, through trees, and from the start again") {
   TreeTable model(9);
   std::vector<Index> begun;
   ProcessedModel tested{model, Chain{Temperature{1.0}}, [&](Index sequence) {
@@ -504,7 +503,7 @@ TEST_CASE(
   CHECK_THROWS_WITH(spelt(last, 2), Catch::Contains("token 1 of the text is 5, which the processor refuses"));
   CHECK(spelt(last, 4) == Spells::number(b));
   const Feeds beyond{feed(8, b, 1, 1),
-                     feed(5, b, 1, 4)};  // the second begins amid a text that there is none of
+                     feed(5, b, 1, 4)};  // the second one begins within a text that does not exist
   CHECK_THROWS_WITH(tested.forward(beyond), Catch::Contains("feeds[1].from = 4"));
   CHECK_THROWS_WITH(tested.forward(beyond), Catch::Contains("feeds[1].from = 4"));
   CHECK(begun == std::vector<Index>{7, 2, 3, 7, 9, 9, 8, 5, 5});
@@ -521,7 +520,7 @@ TEST_CASE("texts under processors with state are what they are alone") {
               ModelDrafter{ProcessedModel{small, chain, processor_of}}, BlockVerifier{},
               BatchOptions{.tokens_per_call = 10}};
   const Options options{.max_new_tokens = 40, .gamma = 3};
-  const Tokens prompt{1, 2, 0, 5, 1, 2, 3, 4, 4, 1, 0, 2, 5};  // more than a call has room for
+  const Tokens prompt{1, 2, 0, 5, 1, 2, 3, 4, 4, 1, 0, 2, 5};  // more than one call has room for
   for (std::uint64_t i = 0; i < 6; ++i) batch.add(prompt, options, std::mt19937_64(i));
   for (int n = 0; n < 12; ++n) batch.step();
   batch.cancel(4);
@@ -573,7 +572,7 @@ class LogTables {
 
 }  // namespace
 
-TEST_CASE("texts under processors with state are what they are alone, by trees that are drafted together") {
+TEST_CASE("texts under processors with state, with trees drafted together, are what they are alone") {
   const auto processor_of = [](Index sequence) {
     return Processors{RepetitionPenalty{1 + 0.3 * static_cast<double>(sequence)},
                       AfterPrompt{sequence, NoRepeatNgrams{4}}};

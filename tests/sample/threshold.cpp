@@ -1,5 +1,5 @@
-// The cut of a row against its definition, by a sort: on numbers of half the width, and on entries that lie apart,
-// which are looked at as copies. (Rows of float that lie together are cut by the tests of top-k and top-p.)
+// The cut of a row against its definition by a sort, on numbers of half the width and on entries that lie apart and
+// are read as copies. (The tests of top-k and top-p cut rows of contiguous floats.)
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -23,14 +23,14 @@ namespace {
 
 constexpr double lowest = static_cast<double>(std::numeric_limits<float>::lowest());
 
-// Those of logits in [floor, ceiling] that a cut may fall on, the largest first.
+// The logits in [floor, ceiling] at which a cut may lie, the largest first.
 std::vector<double> candidates(std::vector<double> logits, double floor, double ceiling) {
   std::erase_if(logits, [&](double l) { return !(l >= floor && l <= ceiling); });
   std::ranges::sort(logits, std::greater<>());
   return logits;
 }
 
-// Every third of the numbers held is a logit.
+// Every third of the stored numbers is a logit.
 float cut_by_count(const std::vector<double>& logits, double floor, double ceiling, double target) {
   std::vector<float> held(3 * logits.size(), 1e30f);
   for (std::size_t x = 0; x < logits.size(); ++x) held[3 * x] = static_cast<float>(logits[x]);
@@ -111,7 +111,7 @@ TEST_CASE("the cut is the largest that leaves the mass asked for") {
   }
 }
 
-TEST_CASE("a search notices NaN and infinity wherever they are") {
+TEST_CASE("a search for a cut notices NaN and infinity anywhere") {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   for (const std::size_t size : {1u, 600u, 5000u})
     for (const std::size_t at : {std::size_t{0}, size / 2, size - 1})

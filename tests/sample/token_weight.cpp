@@ -1,4 +1,4 @@
-// What tokens weigh in a search for a cut: their number, their mass; in numbers and in whole units.
+// The weight of tokens in a search for a cut: their number, or their mass; as numbers and in whole units.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -20,7 +20,7 @@ using detail::TokenMass;
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
-// Those, and −inf for the rest of a chunk.
+// A chunk of these logits, padded with −inf.
 std::vector<float> chunk(std::initializer_list<float> logits) {
   std::vector<float> out(Flags::size, -infinity);
   std::ranges::copy(logits, out.begin());
@@ -29,7 +29,7 @@ std::vector<float> chunk(std::initializer_list<float> logits) {
 
 }  // namespace
 
-TEST_CASE("every token counts one, but those of logit -inf") {
+TEST_CASE("every token counts one, except tokens with logit -inf") {
   const TokenCount<float> count;
   constexpr float lowest = std::numeric_limits<float>::lowest();
   const auto logits = chunk({3, -infinity, 0, lowest, -2});
@@ -42,7 +42,7 @@ TEST_CASE("every token counts one, but those of logit -inf") {
   CHECK(weights == expected);
 }
 
-TEST_CASE("tokens weigh their exponentials, relative to the shift and at the temperature") {
+TEST_CASE("a token's weight is its exponential, relative to the shift and at the temperature") {
   const TokenMass<float> mass{1.0f, 2.0f};  // temperature 1/2
   const auto logits = chunk({1, 0, -infinity, 2});
   const double e = 1 + std::exp(-2.0) + std::exp(2.0);
@@ -50,7 +50,7 @@ TEST_CASE("tokens weigh their exponentials, relative to the shift and at the tem
   CHECK(std::abs(mass.sum(logits.data(), 1) - (1 + std::exp(2.0))) < 1e-6 * e);
 }
 
-TEST_CASE("in whole units tokens weigh the same, to a part in 2^24 of the largest") {
+TEST_CASE("weights in whole units differ from the exact ones by at most a part in 2^24 of the largest") {
   const TokenMass<float> mass{1.0f, 0.5f};
   const auto logits = chunk({3, 2, -infinity, 0.5f, -20});
   std::vector<TokenMass<float>::Weight> weights(Flags::size, 77);
@@ -65,7 +65,7 @@ TEST_CASE("in whole units tokens weigh the same, to a part in 2^24 of the larges
   }
 }
 
-TEST_CASE("the weight of a chunk, and of what is not below the cut") {
+TEST_CASE("the weight of a chunk and of its tokens not below the cut are right") {
   const TokenMass<float> mass{0.0f, 1.0f};
   std::vector<float> logits = chunk({0});
   logits[100] = 1;
@@ -76,7 +76,7 @@ TEST_CASE("the weight of a chunk, and of what is not below the cut") {
   CHECK(mass.sums(logits.data(), 3.0f).second == 0);
 }
 
-TEST_CASE("a cut leaves one whole unit at least, whatever weight is asked for") {
+TEST_CASE("a cut leaves at least one whole unit, whatever weight is asked for") {
   using detail::whole_units;
   CHECK(whole_units(1) == 1);
   CHECK(whole_units(12.5) == 12);
@@ -87,7 +87,7 @@ TEST_CASE("a cut leaves one whole unit at least, whatever weight is asked for") 
   CHECK(whole_units(std::numeric_limits<double>::quiet_NaN()) == 1);
 }
 
-TEST_CASE("gathered numbers are weighed by their keys, however many") {
+TEST_CASE("gathered numbers are weighed by their keys, however many there are") {
   detail::Weighed<float> numbers;
   numbers.size = 1300;
   for (std::size_t i = 0; i < numbers.size; ++i)

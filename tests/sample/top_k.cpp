@@ -34,7 +34,7 @@ void check(const std::vector<double>& logits, Index k) {
 
 }  // namespace
 
-TEST_CASE("top-k keeps what sorting keeps") {
+TEST_CASE("top-k keeps the tokens that sorting keeps") {
   std::mt19937_64 rng{1};
   for (int n = 0; n < 400; ++n) {
     const auto logits = random_logits(random_size(rng), rng);
@@ -51,7 +51,7 @@ TEST_CASE("top-k keeps what sorting keeps") {
     }
 }
 
-TEST_CASE("top-k cuts rows that are hard to cut") {
+TEST_CASE("top-k is right on rows that are hard to cut") {
   for (const auto& logits : hard_rows()) {
     const Index size = std::ssize(logits);
     for (const Index k : {Index{1}, Index{40}, size / 5, size / 2 - 1, size - 10, size - 1})
@@ -59,7 +59,7 @@ TEST_CASE("top-k cuts rows that are hard to cut") {
   }
 }
 
-TEST_CASE("all tokens that equal the k-th stay") {
+TEST_CASE("all tokens that tie with the k-th stay") {
   const std::vector<double> logits{2, 1, 1, 1, 0};
   const auto count = [&](Index k) { return 5 - std::ranges::count(process<float>(TopK(k), logits).p, 0.0); };
   CHECK(count(1) == 1);
@@ -69,13 +69,13 @@ TEST_CASE("all tokens that equal the k-th stay") {
   CHECK(count(5) == 5);
 }
 
-TEST_CASE("a top-k of 0 or of no fewer than there are leaves the row as it is") {
+TEST_CASE("a top-k of 0, or of at least the vocabulary, leaves the row as it is") {
   const std::vector<float> logits{1, 2, static_cast<float>(-infinity), 2, 0};
   const auto row = row_of(logits);
   for (const Index k : {0, 5, 1000}) CHECK(TopK(k)(row).cut() == row.cut());
 }
 
-TEST_CASE("top-k hands over the normaliser that it came to know") {
+TEST_CASE("top-k hands over the normaliser that it has computed") {
   std::mt19937_64 rng{6};
   std::normal_distribution<float> normal;
   std::vector<float> logits(30'000);
@@ -85,24 +85,24 @@ TEST_CASE("top-k hands over the normaliser that it came to know") {
     double sum = 0;
     for (Token x = 0; x < row.vocab_size(); ++x) sum += row.probability(x);
     CHECK(std::abs(sum - 1) < 2e-6);
-    // Over a copy that is not there: only the token asked for may be read.
+    // Over a copy that holds only the token asked for: no other may be read.
     const std::vector<float> one{logits[3]};
     CHECK(TopK(50)(row_of(logits).tempered(t)).over(one.data() - 3).probability(3) == row.probability(3));
   }
 }
 
-TEST_CASE("top-k keeps its mass at the smallest temperatures") {
-  // Six equal maxima: at any temperature but 0 each has 1/6.
+TEST_CASE("top-k gives right probabilities at the smallest temperatures") {
+  // Six equal maxima: each has 1/6 at any temperature except 0.
   std::vector<float> logits(5000, 1.0f);
   for (std::size_t x = 0; x < 6; ++x) logits[7 * x] = 20.0f;
   for (const double t : {1.0, 1e-6, 1e-12, 1e-30})
     CHECK(std::abs(TopK(6)(row_of(logits).tempered(t)).probability(7) - 1.0 / 6) < 1e-7);
 }
 
-TEST_CASE("top-k hands over the normaliser at temperatures whose inverse is nearly 0") {
+TEST_CASE("top-k hands over the normaliser at temperatures so large that their inverse is nearly 0") {
   std::vector<float> logits(1000, 1.0f);
   logits[5] = 3e38f;
-  logits[7] = -3e38f;  // further from the largest than a float can tell
+  logits[7] = -3e38f;  // the distance to the largest logit overflows a float
   logits[9] = -std::numeric_limits<float>::infinity();
   for (const double t : {1e39, 1e300, std::numeric_limits<double>::max()}) {
     const auto row = Chain{Temperature(t), TopK(999)}(row_of(logits));
@@ -115,7 +115,7 @@ TEST_CASE("top-k hands over the normaliser at temperatures whose inverse is near
   }
 }
 
-TEST_CASE("top-k notices rows that are no distributions") {
+TEST_CASE("top-k notices rows that are not distributions") {
   for (const std::size_t size : {1u, 2u, 600u, 5000u})
     for (const double bad : {nan_value, infinity}) {
       std::vector<double> logits(size, 0.5);

@@ -35,7 +35,7 @@ void check(const std::vector<double>& logits, double p) {
 
 }  // namespace
 
-TEST_CASE("top-p keeps what sorting keeps") {
+TEST_CASE("top-p keeps the tokens that sorting keeps") {
   std::mt19937_64 rng{1};
   for (int n = 0; n < 400; ++n) {
     const auto logits = random_logits(random_size(rng), rng);
@@ -49,12 +49,12 @@ TEST_CASE("top-p keeps what sorting keeps") {
     }
 }
 
-TEST_CASE("top-p cuts rows that are hard to cut") {
+TEST_CASE("top-p is right on rows that are hard to cut") {
   for (const auto& logits : hard_rows())
     for (const double p : {0.0001, 0.3, 0.45, 0.9, 0.95, 0.999, 0.9999}) check(logits, p);
 }
 
-TEST_CASE("the token that crosses p stays, and with it all of its logit") {
+TEST_CASE("the token that crosses p stays, and so do all tokens with an equal logit") {
   const std::vector<double> logits{2, 1, 1, 1, 0};
   const auto count = [&](double p) { return 5 - std::ranges::count(process<float>(TopP(p), logits).p, 0.0); };
   const double all = std::exp(2) + 3 * std::exp(1) + 1, first = std::exp(2) / all, second = std::exp(1) / all;
@@ -65,7 +65,7 @@ TEST_CASE("the token that crosses p stays, and with it all of its logit") {
   CHECK(count(first + 3 * second + 0.01) == 5);
 }
 
-TEST_CASE("a top-p of 1 leaves the row as it is, one next to 1 all that has mass") {
+TEST_CASE("a top-p of 1 leaves the row as it is, and one just below 1 leaves all tokens with mass") {
   const std::vector<float> few{1, 2, static_cast<float>(-infinity), 2, 0};
   CHECK(TopP(1.0)(row_of(few)).cut() == row_of(few).cut());
   std::mt19937_64 rng{4};
@@ -78,7 +78,7 @@ TEST_CASE("a top-p of 1 leaves the row as it is, one next to 1 all that has mass
   CHECK(std::abs(sum - 1) < 1e-6);
 }
 
-TEST_CASE("top-p hands over the normaliser that it came to know") {
+TEST_CASE("top-p hands over the normaliser that it has computed") {
   std::mt19937_64 rng{6};
   std::normal_distribution<float> normal;
   std::vector<float> logits(30'000);
@@ -88,17 +88,17 @@ TEST_CASE("top-p hands over the normaliser that it came to know") {
     double sum = 0;
     for (Token x = 0; x < row.vocab_size(); ++x) sum += row.probability(x);
     CHECK(std::abs(sum - 1) < 2e-6);
-    // Over a copy that is not there: only the token asked for may be read.
+    // Over a copy that holds only the token asked for: no other may be read.
     const std::vector<float> one{logits[3]};
     CHECK(TopP(0.9)(row_of(logits).tempered(t)).over(one.data() - 3).probability(3) == row.probability(3));
   }
 }
 
-TEST_CASE("the smallest of all shares still keeps a token") {
+TEST_CASE("the smallest positive top-p still keeps a token") {
   const std::vector<float> logits{0.7f, 0.8f, 1.0f, 0.9f};
   const double log_sum_exp = row_of(logits).log_sum_exp().value;
   const LogitsRow<float> row(NumberRow<float>(logits.data(), 4), 1.0, LogSumExp{log_sum_exp});
-  const auto one = TopP(0.1)(row);  // whose mass is known, and less than a half
+  const auto one = TopP(0.1)(row);  // its mass is known, and less than a half
   for (const double p : {1e-300, std::numeric_limits<double>::denorm_min()}) {
     CHECK(TopP(p)(row).probability(2) == Approx(1));
     CHECK(TopP(p)(one).probability(2) == Approx(1));
@@ -106,15 +106,15 @@ TEST_CASE("the smallest of all shares still keeps a token") {
   }
 }
 
-TEST_CASE("top-p keeps its mass at the smallest temperatures") {
-  // Six equal maxima: at any temperature but 0 each has 1/6.
+TEST_CASE("top-p gives right probabilities at the smallest temperatures") {
+  // Six equal maxima: each has 1/6 at any temperature except 0.
   std::vector<float> logits(5000, 1.0f);
   for (std::size_t x = 0; x < 6; ++x) logits[7 * x] = 20.0f;
   for (const double t : {1.0, 1e-6, 1e-12, 1e-30})
     CHECK(std::abs(TopP(0.9)(row_of(logits).tempered(t)).probability(7) - 1.0 / 6) < 1e-7);
 }
 
-TEST_CASE("top-p notices rows that are no distributions") {
+TEST_CASE("top-p notices rows that are not distributions") {
   for (const std::size_t size : {1u, 2u, 600u, 5000u})
     for (const double bad : {nan_value, infinity}) {
       std::vector<double> logits(size, 0.5);
@@ -124,14 +124,14 @@ TEST_CASE("top-p notices rows that are no distributions") {
   CHECK_THROWS_AS(process<float>(TopP(0.5), std::vector<double>(3000, -infinity)), InvalidDistribution);
 }
 
-TEST_CASE("a top-p that is no share is refused") {
+TEST_CASE("a top-p outside (0, 1] is refused") {
   CHECK(message_of([] { TopP(0.0); }) == "specdec: TopP{0} is not above 0 and at most 1");
   CHECK(message_of([] { TopP(1.5); }) == "specdec: TopP{1.5} is not above 0 and at most 1");
   CHECK_THROWS_AS(TopP(nan_value), std::invalid_argument);
   CHECK(TopP(0.5).value() == 0.5);
 }
 
-TEST_CASE("top-p refuses a log-sum-exp that no logits have") {
+TEST_CASE("top-p refuses a log-sum-exp that no logits can have") {
   const std::vector<float> logits{1, 2, 0};
   for (const double handed_in : {nan_value, infinity, -infinity, 1e300, -1e300}) {
     const LogitsRow<float> row(NumberRow<float>(logits.data(), 3), 1.0, LogSumExp{handed_in});

@@ -1,4 +1,4 @@
-// Numbers with weights against what counting them one by one says.
+// Numbers with weights, against a loop over them.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ using detail::ordered_key;
 
 namespace {
 
-using Weighed = detail::Weighed<double>;  // 4096 of them
+using Weighed = detail::Weighed<double>;  // holds 4096 numbers
 using Key = Weighed::Key;
 
 struct Pair {
@@ -27,7 +27,7 @@ struct Pair {
   std::uint64_t weight;
 };
 
-// Numbers with ties, weights up to the largest, and behind the last number what is not to be looked at.
+// Numbers with ties and weights up to the largest. After the last number is memory that must not be used.
 std::vector<Pair> random_pairs(std::size_t size, double spread, std::mt19937_64& rng) {
   std::vector<Pair> pairs;
   for (std::size_t i = 0; i < size; ++i) {
@@ -57,7 +57,7 @@ std::uint64_t weight_at_least(const std::vector<Pair>& pairs, Key cut) {
   return sum;
 }
 
-// The largest key in [low, high] at or above which lies the target; low where there is none.
+// The largest key in [low, high] such that the weight at or above it reaches the target; low if there is none.
 Key largest_cut(const std::vector<Pair>& pairs, Key low, Key high, std::uint64_t target) {
   if (weight_at_least(pairs, high) >= target) return high;
   Key best = low;
@@ -69,7 +69,7 @@ Key largest_cut(const std::vector<Pair>& pairs, Key low, Key high, std::uint64_t
 
 }  // namespace
 
-TEST_CASE("weights are summed exactly, the largest as well") {
+TEST_CASE("weights are summed exactly, even the largest ones") {
   const auto weighed = std::make_unique<Weighed>();
   const std::uint64_t most = (std::uint64_t{1} << Weighed::weight_bits) - 1;
   fill(*weighed, std::vector<Pair>(Weighed::capacity, {ordered_key(1.0), most}));
@@ -78,7 +78,7 @@ TEST_CASE("weights are summed exactly, the largest as well") {
   CHECK(weighed->at_least(std::numeric_limits<Key>::min()) == most * Weighed::capacity);
 }
 
-TEST_CASE("every question is answered as by one number after the other") {
+TEST_CASE("every question gets the answer of a loop over the numbers") {
   const auto weighed = std::make_unique<Weighed>();
   std::mt19937_64 rng{1};
   for (const std::size_t size : {1u, 2u, 50u, 300u, 513u, 4096u})
