@@ -1,4 +1,5 @@
-// Processes as ranks. All of them run each case together; one that fails a REQUIRE would leave the others waiting.
+// Processes as ranks. All of them run each test case together. A process that fails a REQUIRE would leave the others
+// waiting.
 #include "specdec/ranks/mpi.hpp"
 
 #include <cstddef>
@@ -18,12 +19,12 @@
 
 namespace {
 
-std::vector<int> gathered;          // the counts of the calls of MPI_Allgather
-int status_of_calls = MPI_SUCCESS;  // of these, unless they go well
+std::vector<int> gathered;          // the counts that MPI_Allgather was called with
+int status_of_calls = MPI_SUCCESS;  // what the next calls return, if not success
 
 }  // namespace
 
-// MPI lets a program stand in for each of its functions, which PMPI_... is then.
+// A program may replace any function of MPI; the original is then PMPI_...
 extern "C" int MPI_Allgather(const void* mine, int count, MPI_Datatype type, void* all, int count_of_each,
                              MPI_Datatype type_of_each, MPI_Comm ranks) {
   gathered.push_back(count);
@@ -38,7 +39,7 @@ using support::RowMajor;
 
 namespace {
 
-// From the first case to the last.
+// Lives from the first test case to the last.
 struct Mpi {
   Mpi() {
     before = support::message_of<std::logic_error>([] { MpiCommunicator ranks; });
@@ -46,7 +47,7 @@ struct Mpi {
   }
   ~Mpi() { MPI_Finalize(); }
 
-  std::string before;  // what is said before there is MPI
+  std::string before;  // the error message before MPI_Init
 };
 
 const Mpi& mpi() {
@@ -59,7 +60,7 @@ MpiCommunicator world() {
   return MpiCommunicator();
 }
 
-// The k-th number that a rank gives.
+// The k-th number that a rank contributes.
 double number(Index rank, std::size_t k) {
   return 1000.0 * static_cast<double>(rank) + static_cast<double>(k);
 }
@@ -72,7 +73,7 @@ std::vector<double> numbers(Index rank, std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("processes give one another their numbers, of any count") {
+TEST_CASE("processes exchange any count of numbers") {
   MpiCommunicator ranks = world();
   const auto size = static_cast<std::size_t>(ranks.size());
   for (const std::size_t count : {1u, 0u, 62u, 63u, 64u, 65u, 700u, 3u}) {
@@ -84,7 +85,7 @@ TEST_CASE("processes give one another their numbers, of any count") {
   }
 }
 
-TEST_CASE("numbers up to 63 go by one message of 64, more by one more of what is left") {
+TEST_CASE("up to 63 numbers take one message of 64, and more take a second message for the rest") {
   MpiCommunicator ranks = world();
   for (const std::size_t count : {1u, 63u, 64u, 700u}) {
     std::vector<double> all(count * static_cast<std::size_t>(ranks.size()));
@@ -95,7 +96,7 @@ TEST_CASE("numbers up to 63 go by one message of 64, more by one more of what is
   }
 }
 
-TEST_CASE("a call of MPI that fails is told in its words") {
+TEST_CASE("a failing MPI call is reported with MPI's own error text") {
   MpiCommunicator ranks = world();
   std::vector<double> all(static_cast<std::size_t>(ranks.size()));
   char words[MPI_MAX_ERROR_STRING];
@@ -108,14 +109,14 @@ TEST_CASE("a call of MPI that fails is told in its words") {
   CHECK(message == "specdec: MPI_Allgather: " + std::string(words, static_cast<std::size_t>(length)));
 }
 
-TEST_CASE("processes that give different counts all throw, and go on") {
+TEST_CASE("if processes give different counts, all of them throw and can go on") {
   MpiCommunicator ranks = world();
   const auto size = static_cast<std::size_t>(ranks.size());
   for (const std::size_t more : {1u, 100u}) {
     const std::size_t count = ranks.rank() == ranks.size() - 1 ? 5 + more : 5;
     std::vector<double> all(count * size, -1.0);
     const std::vector<double> before = all;
-    if (ranks.size() == 1) continue;  // which agrees with itself
+    if (ranks.size() == 1) continue;  // a single rank always agrees with itself
     const std::string message =
         support::message_of<std::logic_error>([&] { ranks.all_gather(numbers(ranks.rank(), count), all); });
     CHECK_THAT(message, Catch::Contains("rank 0 gives 5 numbers, rank " + std::to_string(ranks.size() - 1) +
@@ -133,10 +134,10 @@ TEST_CASE("a communicator before MPI_Init is refused") {
 
 namespace {
 
-// What MPI tells of the duplicates of a communicator that bears an attribute.
+// Counts the duplicates of a communicator, by an attribute that MPI copies.
 struct Duplicates {
   int made = 0, freed = 0, that_return_errors = 0;
-  int status = MPI_SUCCESS;  // of the next one
+  int status = MPI_SUCCESS;  // the result of the next copy
 
   static int make(MPI_Comm, int, void*, void* mine, void* theirs, int* is_copied) {
     auto& self = *static_cast<Duplicates*>(mine);
@@ -158,7 +159,8 @@ struct Duplicates {
 }  // namespace
 
 TEST_CASE(
-    "a communicator is a duplicate, which returns its errors, and is freed; the program's own is as it was") {
+    "a communicator is a duplicate that returns its errors and is freed, and the program's own is "
+    "unchanged") {
   mpi();
   MPI_Comm own = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &own);
@@ -181,7 +183,7 @@ TEST_CASE(
   CHECK(duplicates.freed == 1);
   CHECK(duplicates.that_return_errors == 1);
 
-  // What MPI cannot do is told in its own words.
+  // An error of MPI is reported with MPI's own text.
   duplicates.status = MPI_ERR_INTERN;
   MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
   const std::string message = support::message_of<std::runtime_error>([&] { MpiCommunicator ranks(own); });
@@ -193,7 +195,7 @@ TEST_CASE(
 
 #ifndef SPECDEC_TEST_SANITIZED
 
-TEST_CASE("a process that finds no memory for the numbers of all throws, and the others do, and all go on") {
+TEST_CASE("if one process runs out of memory for all numbers, all processes throw, and can go on") {
   MpiCommunicator ranks = world();
   const auto size = static_cast<std::size_t>(ranks.size());
   const Index last = ranks.size() - 1;
@@ -214,14 +216,14 @@ TEST_CASE("a process that finds no memory for the numbers of all throws, and the
 
 #endif
 
-TEST_CASE("processes refuse a place that is not as large as what comes") {
+TEST_CASE("processes refuse memory of a wrong size for the numbers of all") {
   MpiCommunicator ranks = world();
   std::vector<double> all(2 * static_cast<std::size_t>(ranks.size()) + 1);
   CHECK_THAT(support::message_of([&] { ranks.all_gather(numbers(0, 2), all); }),
              Catch::Contains("expected 2 for each of"));
 }
 
-TEST_CASE("two communicators and the program's own messages go side by side") {
+TEST_CASE("two communicators and the program's own messages do not disturb each other") {
   MpiCommunicator ranks = world(), others = world();
   std::vector<double> a(static_cast<std::size_t>(ranks.size())), b = a;
   double sum = 0;
@@ -235,7 +237,7 @@ TEST_CASE("two communicators and the program's own messages go side by side") {
                       static_cast<double>(ranks.size())));
 }
 
-TEST_CASE("processes that hold the columns judge a draft as one that has them all") {
+TEST_CASE("processes that hold columns judge a draft as one process with all columns does") {
   MpiCommunicator ranks = world();
   const Index vocab_size = 50, gamma = 3;
   std::mt19937_64 rng(7);

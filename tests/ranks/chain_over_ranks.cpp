@@ -1,5 +1,5 @@
-// Steps on rows that are spread over ranks leave what they leave of the whole rows, and what the ranks exchange for it does
-// not grow with the vocabulary.
+// Steps on rows spread over ranks keep what they keep of whole rows, and what the ranks exchange for it does not grow
+// with the vocabulary.
 #include "specdec/ranks/chain_over_ranks.hpp"
 
 #include <algorithm>
@@ -37,8 +37,8 @@ double normal(std::mt19937_64& rng) {
   return sum;
 }
 
-// Rows as models give them, with ties, of one number, with few possible tokens, over all magnitudes, each of one sign,
-// and sorted, so that the first rank has all the mass.
+// Rows as models give them, rows with ties, of one number, with few possible tokens, over all magnitudes, each of one
+// sign, and sorted, so that the first rank has all the mass.
 template <class S>
 RowMajor<S> many_rows(Index size, std::mt19937_64& rng) {
   RowMajor<S> m(8, size);
@@ -55,7 +55,7 @@ RowMajor<S> many_rows(Index size, std::mt19937_64& rng) {
   return m;
 }
 
-// Ragged columns of ranks, of which one has none.
+// Ragged columns of ranks. One of the ranks has none.
 Index first_of(Index rank, Index ranks, Index size) {
   if (rank == 0) return 0;
   if (rank == ranks) return size;
@@ -80,7 +80,7 @@ void check_kept(const RowMajor<S>& whole, Index ranks, const Steps& steps, doubl
                 columns.row(i).possible(static_cast<Token>(x)) == row.possible(static_cast<Token>(first + x));
     }
     if (!equal) throw std::logic_error("other tokens are kept than of the whole rows");
-    // Three rounds and one for four bits; two numbers or three of each row before.
+    // Three rounds, and one more for each four bits. Before them, two or three numbers of each row.
     const Index exchanges = over_ranks.exchanges(), steps_taken = 4;
     constexpr Index rounds = 3 + static_cast<Index>(sizeof(S)) * 2;
     if (exchanges > steps_taken * (1 + rounds)) throw std::logic_error("too many exchanges");
@@ -119,7 +119,7 @@ TEST_CASE("what ranks exchange to cut rows does not grow with the vocabulary") {
   for (const Index size : {600, 60000}) {
     RowMajor<float> logits(5, size);
     for (float& l : logits.reshaped()) l = static_cast<float>(3 * normal(rng));
-    Cost nothing, of_min_p, of_top_k, of_top_p;  // on rank 0
+    Cost nothing, of_min_p, of_top_k, of_top_p;  // as counted on rank 0
     support::rethrow_first(support::on_ranks(4, [&](ThreadRank& rank) {
       const RowMajor<float> mine = logits.middleCols(size / 4 * rank.rank(), size / 4);
       const auto cost = [&](const auto& steps) {
@@ -140,7 +140,7 @@ TEST_CASE("what ranks exchange to cut rows does not grow with the vocabulary") {
   }
 }
 
-TEST_CASE("a logit that is none is an error of steps on all ranks") {
+TEST_CASE("a NaN or infinite logit on one rank is an error on all ranks") {
   std::mt19937_64 rng(44);
   const RowMajor<float> good = many_rows<float>(40, rng);
   const auto message = [&](const RowMajor<float>& logits, const auto& steps) {

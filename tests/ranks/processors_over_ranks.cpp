@@ -1,5 +1,5 @@
-// Processors before a target that is spread over ranks: each rank changes its own columns, all write the text of whole rows,
-// and what fails on one rank fails on all.
+// Processors on a target spread over ranks. Each rank changes its own columns, all ranks write the text of whole rows,
+// and a failure on one rank is a failure on all.
 #include <Eigen/Core>
 #include <algorithm>
 #include <cstddef>
@@ -35,7 +35,7 @@ namespace {
 constexpr Index vocabulary = 9;
 const Tokens prompt{1, 2};
 
-// A hook for whole rows and for parts of them: forbids to repeat the last token, where there is another.
+// A hook for whole rows and for parts: forbids the last token, unless there is no other.
 struct NoRepeat {
   void operator()(std::span<const Token> context, auto&& logits) const {
     const auto row = detail::partial(logits);
@@ -43,7 +43,7 @@ struct NoRepeat {
   }
 };
 
-// Writes a text over a target, by lines or by trees.
+// Writes a text with a target, by lines or by trees.
 template <class Target>
 Tokens written(Target& target, bool tree, const Tokens& text = prompt, std::uint64_t seed = 2) {
   const Options options{.max_new_tokens = 30, .gamma = tree ? Index{6} : Index{3}};
@@ -67,7 +67,7 @@ const auto chains = [](auto&& use) {
 
 }  // namespace
 
-TEST_CASE("a processor over ranks writes the text that it writes on whole rows, lines and trees") {
+TEST_CASE("a processor over ranks writes the text that it writes on whole rows, for lines and trees") {
   const LogTable target(vocabulary, 2, 5);
   const auto check = [&](const auto& processor) {
     chains([&](const auto& chain) {
@@ -90,7 +90,7 @@ TEST_CASE("a processor over ranks writes the text that it writes on whole rows, 
                    AfterPrompt{prompt.size(), MinLength{40, {0, 3}}}});
 }
 
-TEST_CASE("a batch over ranks whose texts have processors of their own writes what each writes alone") {
+TEST_CASE("a batch over ranks, with a processor for each text, writes what each text is alone") {
   const LogTable target(vocabulary, 2, 6);
   const LogTable small(vocabulary, 1, 7);
   const std::vector<support::AnyProcessor> processors = support::all_processors(2);
@@ -125,7 +125,7 @@ TEST_CASE("a batch over ranks whose texts have processors of their own writes wh
 
 namespace {
 
-// Fails on one rank, and says so there, once the text is so long.
+// Fails on one rank only, once the text has some length.
 struct Fails {
   bool here;
   std::size_t from;
@@ -135,7 +135,7 @@ struct Fails {
   }
 };
 
-// Forbids tokens, and all where the text is as long as `all_at`.
+// Forbids some tokens, and all tokens when the text's length is `all_at`.
 struct Forbids {
   std::set<Token> tokens;
   std::size_t all_at;
@@ -147,14 +147,15 @@ struct Forbids {
   }
 };
 
-// Refuses a token that it does not forbid, which one rank alone can find out.
+// Refuses a token that it does not forbid. Only the rank with that token can notice.
 struct Forgets {
   void apply(PartialLogits<double>) const {}
   bool push(Token x) const { return x != 8; }
   void pop(Index) const {}
 };
 
-// What each of three ranks throws of a call after a text, and whether its context is as before; what comes next is right.
+// What each of three ranks throws in a call after a text. Checks that contexts are as before and the next call is
+// right.
 template <class Processor>
 std::vector<std::exception_ptr> failures(const Tokens& text, const Tokens& call, const auto& chain,
                                          const Processor& of) {
@@ -185,7 +186,8 @@ void check_throws(const std::exception_ptr& error) {
 }  // namespace
 
 TEST_CASE(
-    "a hook that fails on one rank fails on all, in its own words there, and the contexts are as before") {
+    "a hook that fails on one rank fails on all; that rank throws the hook's own error, and contexts are as "
+    "before") {
   chains([](const auto& chain) {
     for (const std::size_t from : {3u, 4u}) {
       const auto errors = failures({1, 2}, {3, 4, 5}, chain, [&](Index r) { return Fails{r == 1, from}; });
@@ -196,7 +198,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("a hook that fails on one rank costs its own text of a batch alone") {
+TEST_CASE("a hook that fails on one rank fails only its own text of a batch") {
   const LogTable target(vocabulary, 2, 6), small(vocabulary, 1, 7);
   const auto seeds = [](Index n) { return std::mt19937_64{static_cast<std::uint64_t>(100 + n)}; };
   const Options options{.max_new_tokens = 30, .gamma = 3};
@@ -229,7 +231,8 @@ TEST_CASE("a hook that fails on one rank costs its own text of a batch alone") {
 }
 
 TEST_CASE(
-    "a rank without a token that is allowed has no part in a row, and a row without any is an error on all") {
+    "a rank may have no allowed token in a row, and a row without any allowed token is an error on all "
+    "ranks") {
   chains([](const auto& chain) {
     const auto of = [](std::size_t all_at) {
       return [=](Index) { return Forbids{{0, 1, 2, 6, 7, 8}, all_at}; };
@@ -240,14 +243,14 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("a processor that refuses what it has not forbidden is told by the rank that has the token") {
+TEST_CASE("if a processor refuses a token that it has not forbidden, the rank with that token reports it") {
   const auto errors = failures({1, 2}, {3, 8, 5}, Chain<>{}, [](Index) { return Forgets{}; });
   check_throws<InvalidDistribution>(errors[0]);
   check_throws<InvalidDistribution>(errors[1]);
   check_throws<std::invalid_argument>(errors[2]);
 }
 
-TEST_CASE("a model that throws on one rank leaves none waiting") {
+TEST_CASE("a model that throws on one rank leaves no rank waiting") {
   struct Breaks : ColumnsModel {
     Breaks(ColumnsModel columns, bool here) : ColumnsModel(std::move(columns)), breaks(here) {}
     auto forward(std::span<const Token> tokens, Index rows) {
@@ -268,7 +271,7 @@ TEST_CASE("a model that throws on one rank leaves none waiting") {
       throw;
     }
   });
-  check_throws<std::logic_error>(errors[0]);  // the communicator's
+  check_throws<std::logic_error>(errors[0]);  // the communicator's error
   check_throws<std::logic_error>(errors[1]);
   check_throws<std::bad_alloc>(errors[2]);
 }

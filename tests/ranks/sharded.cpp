@@ -1,5 +1,5 @@
-// Rows that are spread over ranks: the law of a verdict is that of the whole rows, all ranks come to the same one, and what
-// they exchange does not grow with the vocabulary.
+// Rows spread over ranks: the law of a verdict is that of whole rows, all ranks get an equal verdict, and what they
+// exchange does not grow with the vocabulary.
 #include "specdec/ranks/sharded.hpp"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ namespace {
 
 using VerdictLaw = std::map<std::vector<Token>, double>;
 
-// The joint law of draft and verdict, by enumeration, of rows as `judge` shows them to the rule.
+// The joint law of draft and verdict, by enumeration, with rows as `judge` gives them to the rule.
 template <class Judge>
 VerdictLaw law_of(const RowMajor<double>& draft, const AnyVerifier& rule, const Judge& judge) {
   VerdictLaw law;
@@ -70,7 +70,7 @@ void check_equal(const VerdictLaw& a, const VerdictLaw& b) {
   }
 }
 
-// Draws ahead what chance chooses: from each row every token, with its probability.
+// Draws ahead by enumeration: every token of each row, with its probability.
 template <class S>
 void draw_every_token_ahead(S& shards, const RowMajor<double>& target, Index draws, Enumerator& chance) {
   Index next = 0;
@@ -98,7 +98,9 @@ AnyVerifier with_modifications(const RowMajor<double>& target, const RowMajor<do
 
 }  // namespace
 
-TEST_CASE("races that outlive their draws are settled over ranks with the law of whole rows", "[law]") {
+TEST_CASE(
+    "races that need more than the tokens drawn ahead are settled over ranks with the law of whole rows",
+    "[law]") {
   std::mt19937_64 rng(26);
   for (int pair = 0; pair < support::bound(6, 20); ++pair) {
     const Index vocab_size = 3 + pair % 3, ranks = 1 + pair % 5;
@@ -132,7 +134,8 @@ TEST_CASE("races that outlive their draws are settled over ranks with the law of
   }
 }
 
-TEST_CASE("a race that outlives its draws is settled by four numbers, whatever the vocabulary") {
+TEST_CASE(
+    "a race that needs more than the tokens drawn ahead exchanges four numbers, whatever the vocabulary") {
   std::mt19937_64 rng(27);
   for (const Index vocab_size : {40, 40000}) {
     const RowMajor<double> target = random_rows(1, vocab_size, rng), draft = random_rows(1, vocab_size, rng);
@@ -201,8 +204,7 @@ TEST_CASE("the law of a verdict over sharded rows is that over whole rows, on ev
   }
 }
 
-TEST_CASE("with tokens drawn ahead the verdict over shards has the law of whole rows, on every rank",
-          "[law]") {
+TEST_CASE("with tokens drawn ahead a verdict over shards has the law of whole rows, on every rank", "[law]") {
   std::mt19937_64 rng(22);
   for (int pair = 0; pair < support::bound(2, 10); ++pair) {
     const Index vocab_size = 3, gamma = 1 + pair % 2, ranks = 2 + pair % 3, draws = pair % 2 == 0 ? 2 : 1;
@@ -230,19 +232,20 @@ TEST_CASE("with tokens drawn ahead the verdict over shards has the law of whole 
 }
 
 TEST_CASE(
-    "with tokens drawn ahead a tree over shards gets the verdict of whole rows with these tokens drawn") {
+    "with tokens drawn ahead a tree over shards gets the verdict of whole rows with these tokens handed in") {
   std::mt19937_64 rng(34);
   const std::vector<Index> parents{-1, -1, -1, 1, 3};
   for (int n = 0; n < 40; ++n) {
     const Index vocab_size = 4 + n % 5;
     const RowMajor<double> target = random_rows(6, vocab_size, rng);
     RowMajor<double> draft = random_rows(5, vocab_size, rng);
-    draft.row(0) = 0.5 * draft.row(0) + 0.5 * target.row(1);  // of more tokens than one
+    // So the draft row gives mass to more than one token.
+    draft.row(0) = 0.5 * draft.row(0) + 0.5 * target.row(1);
     draft.row(1) = draft.row(2) = draft.row(0);
     std::vector<Token> tokens;
     RandomChance chance(rng);
     for (Index k = 0; k < 5; ++k) tokens.push_back(chance.draw(distributions(draft).row(k)));
-    // Two numbers for every row, row after row, make tokens of the whole rows as they do of the ranks' parts.
+    // Two random numbers for every row, row by row, give the whole rows the tokens that they give the ranks' parts.
     std::mt19937_64 numbers(static_cast<unsigned>(n));
     std::vector<Token> first, second;
     for (Index i = 0; i < 6; ++i) {
@@ -271,7 +274,7 @@ TEST_CASE(
 
 namespace {
 
-// A row of which all but its sum may fail.
+// A row that may fail in everything but its sum.
 struct Frail : DenseRow<double> {
   const bool* fails;
 
@@ -283,14 +286,14 @@ struct Frail : DenseRow<double> {
   }
 };
 
-// A row that draws a token which it gives no probability.
+// A row that draws a token to which it gives no probability.
 struct Wrong : DenseRow<double> {
   auto sampler() const {
     return [](double) { return Token{0}; };
   }
 };
 
-// What all ranks say, each of which throws an E.
+// The message that all ranks throw, each as an E.
 template <class E = std::exception, class F>
 std::string said_by_all(const F& f) {
   std::vector<std::string> messages;
@@ -304,7 +307,7 @@ std::string said_by_all(const F& f) {
 
 }  // namespace
 
-TEST_CASE("the argmax over ranks is the lowest id among equals, and no rank's is left out") {
+TEST_CASE("the argmax over ranks is the lowest id among equals, whichever ranks have it") {
   std::mt19937_64 rng(29);
   for (int n = 0; n < 200; ++n) {
     RowMajor<float> logits(1, 12);
@@ -347,7 +350,7 @@ TEST_CASE("rows that sum to less than 1 are drawn from over ranks as if they wer
   }
 }
 
-TEST_CASE("where draws ahead fail there are those of before") {
+TEST_CASE("if drawing ahead fails, the tokens drawn before remain") {
   std::mt19937_64 rng(30);
   const RowMajor<double> target = random_rows(3, 6, rng);
   support::rethrow_first(support::on_ranks(2, [&](ThreadRank& rank) {
@@ -378,7 +381,7 @@ TEST_CASE("where draws ahead fail there are those of before") {
   }));
 }
 
-TEST_CASE("samplers over ranks give what was drawn ahead, each token once, and then draw") {
+TEST_CASE("samplers over ranks first give the tokens drawn ahead, each once, and then draw") {
   std::mt19937_64 rng(28);
   const RowMajor<double> target = random_rows(2, 50, rng);
   support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
@@ -399,7 +402,7 @@ TEST_CASE("samplers over ranks give what was drawn ahead, each token once, and t
   }));
 }
 
-TEST_CASE("ranks write one text, however many they are") {
+TEST_CASE("the text does not depend on the number of ranks") {
   std::mt19937_64 rng(23);
   constexpr Index vocab_size = 11, gamma = 3;
   std::vector<std::vector<Token>> texts;
@@ -457,7 +460,7 @@ TEST_CASE("what ranks exchange for a verification does not grow with the vocabul
   }
 }
 
-TEST_CASE("ranks that do not agree all say so, and none waits for ever") {
+TEST_CASE("ranks that disagree all report it, and none waits for ever") {
   std::mt19937_64 rng(25);
   const RowMajor<double> target = random_rows(3, 6, rng);
   const auto part_of_rank = [&](const ThreadRank& rank) -> RowMajor<double> {
@@ -487,7 +490,7 @@ TEST_CASE("ranks that do not agree all say so, and none waits for ever") {
                Shards shards(p, 2 * rank.rank(), rank.rank() == 1 ? 7 : 6, rank);
              }),
              Catch::Contains("the ranks differ in the size of the vocabulary: rank 0 has 6, rank 1 has 7"));
-  // Two rows without a token to look up and one row with one make as many numbers.
+  // Two rows without a token to look up exchange as many numbers as one row with one token.
   CHECK_THAT(said_by_all<std::logic_error>([&](ThreadRank& rank) {
                const RowMajor<double> p = target.block(0, 2 * rank.rank(), rank.rank() == 2 ? 1 : 2, 2);
                const std::vector<Token> tokens(rank.rank() == 2 ? 1 : 0, 1);
@@ -511,7 +514,7 @@ TEST_CASE("ranks that do not agree all say so, and none waits for ever") {
              Catch::Contains("the ranks have 3 columns together, expected vocab_size = 6"));
 }
 
-TEST_CASE("numbers that make no distribution over all ranks are refused by all of them") {
+TEST_CASE("numbers that are not a distribution over all ranks are refused by all of them") {
   std::mt19937_64 rng(35);
   const RowMajor<double> target = random_rows(3, 6, rng);
   const auto refused = [&](const RowMajor<double>& rows) {
@@ -528,7 +531,7 @@ TEST_CASE("numbers that make no distribution over all ranks are refused by all o
   CHECK(refused(bad) == "specdec: sharded row 2: the ranks' parts sum to 0");
   bad.row(2) << 0.5, 0.5, -0.25, 0, 0.25, 0;
   CHECK(refused(bad) == "specdec: sharded row 2: the part of rank 1 sums to -0.25");
-  // More than rounding makes of 1: a draw from the whole row refuses it, too.
+  // More than rounding can explain. A draw from the whole row refuses it, too.
   bad = target;
   bad.row(1) *= 1.02;
   CHECK(refused(bad) == "specdec: sharded row 1: the ranks' parts sum to 1.02, which is more than 1");
@@ -551,10 +554,10 @@ TEST_CASE("numbers that make no distribution over all ranks are refused by all o
         }) == "specdec: sharded row 2: the ranks' parts sum to nan");
 }
 
-TEST_CASE("what fails on one rank is an error on all of them") {
+TEST_CASE("a failure on one rank is an error on all ranks") {
   std::mt19937_64 rng(36);
   const RowMajor<double> target = random_rows(2, 6, rng);
-  const std::vector<Token> tokens{2};  // of rank 1, which fails
+  const std::vector<Token> tokens{2};  // rank 1 fails in its own row
   const auto with_frail_rows = [&](bool from_the_first, const auto& use) {
     return said_by_all<InvalidDistribution>([&](ThreadRank& rank) {
       const RowMajor<double> p = target.middleCols(2 * rank.rank(), 2);
@@ -585,7 +588,7 @@ TEST_CASE("what fails on one rank is an error on all of them") {
                                for (int k = 1; k < 100; ++k) shards.rows().row(0).sampler()(k / 100.0);
                              }),
              Catch::Contains("rank 1 could not draw from its part of the row"));
-  // A sampler that returns what cannot be drawn.
+  // A sampler that returns a token that cannot be drawn.
   const auto with_wrong_rows = [&](const auto& use) {
     return said_by_all<InvalidDistribution>([&](ThreadRank& rank) {
       RowMajor<double> p(1, 2);
@@ -601,7 +604,7 @@ TEST_CASE("what fails on one rank is an error on all of them") {
              Catch::Contains("rank 2 could not draw from its part of the row"));
 }
 
-TEST_CASE("a rank that fails before an exchange leaves none waiting") {
+TEST_CASE("a rank that fails before an exchange leaves no rank waiting") {
   const auto errors_of = [](const auto& exchange_on) {
     std::vector<std::string> messages;
     for (const std::exception_ptr& error : support::on_ranks(3, [&](ThreadRank& rank) {
@@ -621,30 +624,30 @@ TEST_CASE("a rank that fails before an exchange leaves none waiting") {
           });
           exchange.one([] { return 1.0; });
         }) == Messages{others, "no memory", others});
-  // More numbers than a vector holds.
+  // More numbers than a vector can hold.
   const std::vector<std::string> without_room = errors_of([](auto& exchange) {
     exchange(exchange.rank() == 2 ? std::size_t{1} << 62 : 1, [](auto& out) { out.push_back(1.0); });
   });
   CHECK(without_room[0] == others);
   CHECK(without_room[1] == others);
   CHECK(without_room[2] != others);
-  // What is thrown need not be an exception of the standard library.
+  // An exception need not be one of the standard library.
   CHECK(errors_of([](auto& exchange) {
           exchange.one([&] { return exchange.rank() == 0 ? throw 1 : 1.0; });
           exchange.check_alike(0, "this number");
         }) == Messages(3, "specdec: rank 0 could not tell this number"));
 }
 
-TEST_CASE("a row over ranks is the whole row in its sums, segments and at a temperature of 0") {
+TEST_CASE("a row over ranks gives the whole row's sums, segments and argmax at temperature 0") {
   std::mt19937_64 rng(37);
   for (int n = 0; n < 10; ++n) {
     const Index vocab_size = 12, ranks = 1 + n % 5;
     RowMajor<double> logits(1, vocab_size);
     for (double& l : logits.reshaped())
-      l = std::round((n % 2 == 0 ? 2 : 8) * uniform01(rng)) / 4;  // with ties
+      l = std::round((n % 2 == 0 ? 2 : 8) * uniform01(rng)) / 4;  // so there are ties
     const LogitsOptions options{.temperature = n % 2 == 0 ? 0 : 0.7};
     support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {
-      // A row of logits is normalised when it is first read, so it is one thread's.
+      // A row of logits is normalised at its first read, so each thread needs its own.
       const Logits whole_rows(logits, options);
       const auto whole = distributions(whole_rows).row(0);
       const Columns mine = columns_of(rank, vocab_size);
@@ -672,7 +675,7 @@ TEST_CASE("a row over ranks is the whole row in its sums, segments and at a temp
   }
 }
 
-TEST_CASE("a part of a row is its columns, of which it may have fewer") {
+TEST_CASE("a part of a row is its columns, even if it has fewer") {
   std::mt19937_64 rng(38);
   const RowMajor<double> q = random_rows(1, 7, rng);
   const auto whole = distributions(q).row(0);

@@ -1,5 +1,5 @@
-// A target spread over ranks: every rank writes the text that one writes, by two exchanges a call, and a call that fails is
-// as if it had not been.
+// A target spread over ranks: every rank writes the text of whole rows, with two exchanges a call, and a failing call
+// leaves everything as before.
 #include "specdec/ranks/sharded_model.hpp"
 
 #include <Eigen/Core>
@@ -43,7 +43,8 @@ using Tokens = std::vector<Token>;
 
 namespace {
 
-// A table without ties: where p = q up to rounding, a coin is certain or not by how the ranks' sums were rounded.
+// A table without ties. If p equals q up to rounding, the rounding of the ranks' sums would decide whether a coin is
+// certain.
 Table fine_model(Index vocab_size, Index order, std::mt19937_64& rng) {
   Table::Rows rows(order == 1 ? vocab_size + 1 : (vocab_size + 1) * (vocab_size + 1), vocab_size);
   for (Index i = 0; i < rows.rows(); ++i) {
@@ -58,7 +59,7 @@ using SeedOf = std::mt19937_64 (*)(Index);
 
 static_assert(Model<ShardedModel<ColumnsModel, ThreadRank, std::mt19937_64>>);
 static_assert(takes_trees<ShardedModel<ColumnsModel, ThreadRank, std::mt19937_64>>);
-// It knows what it has fed: a context that the caller has filled would be taken for an empty one.
+// The model has its own record of its context, so a context that the caller has filled would count as empty.
 static_assert(knows_its_context<ShardedModel<ColumnsModel, ThreadRank, std::mt19937_64>>);
 static_assert(BatchModel<ShardedModel<ManyColumnsModel, ThreadRank, SeedOf>>);
 static_assert(takes_trees<ShardedModel<ManyColumnsModel, ThreadRank, SeedOf>>);
@@ -76,7 +77,7 @@ auto whole_rows(const Table& table, const Steps& steps, Index draws) {
 }  // namespace
 
 TEST_CASE(
-    "every number of ranks writes the text of whole rows with trees, by two exchanges a call and one a "
+    "any number of ranks writes the text of whole rows with trees, with two exchanges a call and one a "
     "rejected sibling") {
   std::mt19937_64 rng(37);
   const Table target = fine_model(9, 2, rng), small = fine_model(9, 1, rng);
@@ -103,7 +104,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a tree over ranks looks tokens up behind their parents, and is as before where a call fails") {
+TEST_CASE("a tree over ranks looks tokens up after their parents, and is as before after a failing call") {
   std::mt19937_64 rng(38);
   const Table target = fine_model(6, 2, rng);
   support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
@@ -112,7 +113,7 @@ TEST_CASE("a tree over ranks looks tokens up behind their parents, and is as bef
     Counted counted{&rank};
     ShardedModel model{columns, counted, std::mt19937_64{1}, {.draws = 0}};
     Table whole = target;
-    // A line of two tokens of the text, behind which two siblings, and behind the second a child.
+    // A line of two text tokens, two siblings after it, and a child of the second sibling.
     const Tokens tokens{3, 1, 0, 4, 2}, more{5, 1}, last{0, 3};
     const std::vector<Index> parents{-1, 0, 1, 1, 3}, behind{4, 2}, behind_too{4, 5};
     const auto rows = model.forward(tokens, parents, 4);
@@ -121,7 +122,7 @@ TEST_CASE("a tree over ranks looks tokens up behind their parents, and is as bef
       if (!right) throw std::logic_error("the tree is another");
     };
     const Index exchanges = counted.exchanges;
-    for (Index k = 2; k < 5; ++k) {  // row 0 stands behind token 1
+    for (Index k = 2; k < 5; ++k) {  // row 0 stands after token 1
       const Index row = parents[static_cast<std::size_t>(k)] - 1;
       const Token x = tokens[static_cast<std::size_t>(k)];
       check(std::abs(rows.row(row).probability(x) - expected(row, x)) < 1e-12);
@@ -156,7 +157,7 @@ TEST_CASE("a tree over ranks looks tokens up behind their parents, and is as bef
   }));
 }
 
-TEST_CASE("truncate() forgets the open tree over ranks, and the next tree is numbered from 0 on") {
+TEST_CASE("truncate() forgets the open tree over ranks, and the next tree is numbered from 0") {
   std::mt19937_64 rng(40);
   const Table target = fine_model(6, 2, rng);
   support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
@@ -181,7 +182,7 @@ TEST_CASE("truncate() forgets the open tree over ranks, and the next tree is num
       const auto rows = model.forward(line, in_line, 3);
       const RowMajor<double> expected = whole.forward(line, in_line, 3);
       const Index exchanges = counted.exchanges;
-      for (Index k = 1; k < 3; ++k) {  // each token behind the one before it
+      for (Index k = 1; k < 3; ++k) {  // each token follows the one before it
         const Token x = line[static_cast<std::size_t>(k)];
         check(std::abs(rows.row(k - 1).probability(x) - expected(k - 1, x)) < 1e-12);
       }
@@ -197,7 +198,7 @@ TEST_CASE("truncate() forgets the open tree over ranks, and the next tree is num
   }));
 }
 
-TEST_CASE("every number of ranks writes the text of whole rows") {
+TEST_CASE("any number of ranks writes the text of whole rows") {
   std::mt19937_64 rng(31);
   const Table target = fine_model(9, 2, rng), small = fine_model(9, 1, rng);
   const Options options{.max_new_tokens = 300, .gamma = 3};
@@ -222,7 +223,7 @@ TEST_CASE("every number of ranks writes the text of whole rows") {
   }
 }
 
-TEST_CASE("a text written over ranks by a chain of steps is that of the chain on whole rows") {
+TEST_CASE("over ranks a chain of steps writes the text that it writes on whole rows") {
   std::mt19937_64 rng(36);
   const Table target = fine_model(30, 1, rng), small = fine_model(30, 1, rng);
   const Options options{.max_new_tokens = 400, .gamma = 3};
@@ -247,7 +248,7 @@ TEST_CASE("a text written over ranks by a chain of steps is that of the chain on
 }
 
 TEST_CASE(
-    "a batch over ranks writes the texts that each writes alone, lines and trees, by as many exchanges") {
+    "a batch over ranks writes each text as it is alone, lines and trees, with equally many exchanges") {
   std::mt19937_64 rng(41);
   const Table target = fine_model(9, 2, rng), small = fine_model(9, 1, rng);
   const std::vector<Tokens> prompts{{1, 2}, {0}, {3, 1, 4, 1, 5, 8, 2, 6}, {1, 2}, {8, 8, 8}};
@@ -284,14 +285,14 @@ TEST_CASE(
             ++texts;
             const Result& expected = alone[static_cast<std::size_t>(finished.sequence)];
             if (finished.result.tokens != expected.tokens) throw std::logic_error("another text than alone");
-            // By the probabilities of all drafted tokens, also of those that the rule did not ask for.
+            // Uses the probabilities of all drafted tokens, even those that the rule did not ask for.
             if (finished.result.stats.acceptance.block_survival() !=
                 expected.stats.acceptance.block_survival())
               throw std::logic_error("another acceptance than alone");
           }
           if (texts != std::ssize(prompts)) throw std::logic_error("a text is lost");
           if (tokens_per_call != unlimited) continue;
-          // What a call takes by itself it takes once, for all texts.
+          // What a call exchanges regardless of its texts is exchanged once for all texts.
           if (2 * batch.target_calls() > calls_alone) throw std::logic_error("calls for each text");
           if (counted.exchanges + 2 * (calls_alone - batch.target_calls()) > exchanges_alone)
             throw std::logic_error("exchanges for each text");
@@ -306,7 +307,7 @@ TEST_CASE(
   check(tree, TraversalVerifier{}, Chain{Temperature{0.9}, TopP{0.9}}, 0, 8);
 }
 
-TEST_CASE("where a call of many texts fails on one rank, all are as before, lines and open trees") {
+TEST_CASE("if a call of many texts fails on one rank, all contexts are as before, lines and open trees") {
   std::mt19937_64 rng(42);
   const Table target = fine_model(6, 2, rng);
   support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
@@ -359,7 +360,7 @@ TEST_CASE("where a call of many texts fails on one rank, all are as before, line
     check(columns.text(4).length() == 1);
     model.release(4);
     check(columns.size() == 1);
-    // Feeds that are none leave all as before.
+    // Invalid feeds leave everything as before.
     const std::vector<Index> none{7, 0};
     const std::vector<BatchFeed> wrong{{{.tokens = more, .from = 3, .rows = 1, .parents = branches}, 9}},
         odd{{{.tokens = more, .from = 3, .rows = 1, .parents = none}, 9}};
@@ -378,7 +379,7 @@ TEST_CASE("where a call of many texts fails on one rank, all are as before, line
   }));
 }
 
-TEST_CASE("over ranks a bad row costs its own text alone") {
+TEST_CASE("over ranks a bad row fails only its own text") {
   std::mt19937_64 rng(43);
   const Table target = fine_model(6, 1, rng);
   const auto seeds = [](Index n) { return std::mt19937_64{static_cast<std::uint64_t>(n)}; };
@@ -392,7 +393,7 @@ TEST_CASE("over ranks a bad row costs its own text alone") {
       model.forward(feeds);
       for (BatchFeed& feed : feeds) feed.from = 3;
       if (rank.rank() == 1) columns.text(1).spoilt_from = 0;
-      const auto rows = model.forward(feeds);  // the first of text 1 is bad
+      const auto rows = model.forward(feeds);  // the first row of text 1 is bad
       Table whole = target;
       const RowMajor<double> logits = whole.forward(text, 2).array().log();
       for (const Index i : {0, 1, 3, 4, 5})
@@ -407,7 +408,7 @@ TEST_CASE("over ranks a bad row costs its own text alone") {
         failed = true;
       }
       if (!failed) throw std::logic_error("a bad row is none");
-      // The others can be drawn from, ahead and further.
+      // The other rows can be drawn from: the tokens drawn ahead, and more.
       for (const Index i : {0, 1, 3, 4, 5})
         for (int n = 0; n < 4; ++n)
           if (const Token x = rows.row(i).sampler()(0.3); !(rows.row(i).probability(x) > 0))
@@ -415,7 +416,7 @@ TEST_CASE("over ranks a bad row costs its own text alone") {
     }));
 }
 
-TEST_CASE("the texts of a batch over ranks may have chains of their own") {
+TEST_CASE("each text of a batch over ranks may have its own chain") {
   std::mt19937_64 rng(44);
   const Table target = fine_model(9, 2, rng), small = fine_model(9, 1, rng);
   const Options options{.max_new_tokens = 60, .gamma = 3};
@@ -439,9 +440,9 @@ TEST_CASE("the texts of a batch over ranks may have chains of their own") {
   }));
 }
 
-TEST_CASE("the rows of a sharded model are the steps' own, ties included") {
+TEST_CASE("the rows of a sharded model are exactly those of its steps, with ties") {
   std::mt19937_64 rng(39);
-  const Table target = Table::random(7, 1, rng);  // coarse, with many ties
+  const Table target = Table::random(7, 1, rng);  // coarse numbers make many ties
   for (const double temperature : {0.0, 0.6, 1.0})
     support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
       ShardedModel model{
@@ -457,7 +458,7 @@ TEST_CASE("the rows of a sharded model are the steps' own, ties included") {
     }));
 }
 
-TEST_CASE("after a text whose first call failed the draws ahead go on, and do not begin again") {
+TEST_CASE("if a text's first call fails, the random numbers for draws ahead go on, and do not start again") {
   std::mt19937_64 rng(44);
   const Table target = fine_model(6, 1, rng);
   const auto draws = [&](bool fails) {
@@ -486,7 +487,7 @@ TEST_CASE("after a text whose first call failed the draws ahead go on, and do no
   CHECK(draws(true) == expected);
 }
 
-TEST_CASE("numbers that are none on one rank are an error on all, which are as before") {
+TEST_CASE("bad numbers on one rank are an error on all ranks, and contexts are as before") {
   std::mt19937_64 rng(33);
   const Table target = Table::random(6, 1, rng);
   const auto errors = support::on_ranks(3, [&](ThreadRank& rank) {
@@ -508,7 +509,7 @@ TEST_CASE("numbers that are none on one rank are an error on all, which are as b
   }
 }
 
-TEST_CASE("ranks of different seeds say so, and none waits") {
+TEST_CASE("ranks with different seeds report it, and none waits") {
   std::mt19937_64 rng(34);
   const Table target = Table::random(6, 1, rng), small = Table::random(6, 1, rng);
   for (const bool drafts_differ : {true, false})
@@ -526,7 +527,7 @@ TEST_CASE("ranks of different seeds say so, and none waits") {
     }
 }
 
-TEST_CASE("odd options of a sharded model are named") {
+TEST_CASE("invalid options of a sharded model are named in the error") {
   std::mt19937_64 rng(35);
   const Table target = Table::random(6, 1, rng);
   support::Meeting alone(1);

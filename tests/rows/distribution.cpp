@@ -10,7 +10,7 @@ namespace test_rows_distribution {
 using namespace specdec;
 using namespace support;
 
-TEST_CASE("A log-probability is finite where its probability underflows, and -inf where there is none") {
+TEST_CASE("A log-probability is finite even if the probability underflows, and -inf for probability 0") {
   constexpr double none = -std::numeric_limits<double>::infinity();
   RowMajor<double> logits(1, 4);
   logits << 0, -1000, none, -3;

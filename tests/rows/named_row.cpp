@@ -1,4 +1,4 @@
-// What a row that knows its name adds to complaints, and that it changes nothing else.
+// A row that knows its name adds it to error messages, and changes nothing else.
 #include <functional>
 #include <limits>
 #include <specdec/rows/kinds/one_hot.hpp>
@@ -30,7 +30,7 @@ static_assert(ArgmaxRow<NamedRow<DenseRow<float>>> && SummableRow<NamedRow<Dense
               SegmentedRow<NamedRow<DenseRow<float>>> && !ListedRow<NamedRow<DenseRow<float>>>);
 static_assert(ListedRow<NamedRow<OneHotRow>> && !SegmentedRow<NamedRow<OneHotRow>>);
 
-TEST_CASE("a named row answers as the row it names") {
+TEST_CASE("a named row answers as the row that it names") {
   const Eigen::RowVector4d numbers(0.25, 0, 0.5, 0.25);
   const auto row = distributions(numbers).row(0);
   const NamedRow named(row, "target", 3);
@@ -51,7 +51,7 @@ TEST_CASE("a named row answers as the row it names") {
   CHECK(list.listed(0) == 1);
 }
 
-TEST_CASE("a named row is asked for nothing that it has not") {
+TEST_CASE("questions about tokens or segments that a row does not have never reach the row itself") {
   const Eigen::RowVector4d numbers(0.25, 0, 0.5, 0.25);
   const auto row = distributions(numbers).row(0);
   const NamedRow named(row, "draft", 3);
@@ -73,7 +73,7 @@ TEST_CASE("a named row is asked for nothing that it has not") {
   }
 }
 
-TEST_CASE("a probability that is none is told with token, matrix and row") {
+TEST_CASE("an invalid probability is reported with token, matrix and row") {
   const Eigen::RowVector4d numbers(0.5, NaN, -0.25, std::numeric_limits<double>::infinity());
   const auto row = distributions(numbers).row(0);
   const NamedRow named(row, "target", 7);
@@ -94,7 +94,7 @@ TEST_CASE("a probability that is none is told with token, matrix and row") {
 
 namespace {
 
-// Complains about everything.
+// Throws at every question.
 struct Unreadable {
   Index vocab_size() const { return 3; }
   double probability(Token) const { throw InvalidDistribution("no 1"); }
@@ -109,7 +109,7 @@ struct Unreadable {
 
 }  // namespace
 
-TEST_CASE("what a row itself complains about is told with its name, and named once") {
+TEST_CASE("a row's own error gets the row's name, once") {
   const Unreadable row;
   const NamedRow named(row, "draft", 1);
   CHECK(complaint([&] { named.probability(0); }) == "specdec: draft row 1: no 1");
@@ -120,14 +120,14 @@ TEST_CASE("what a row itself complains about is told with its name, and named on
   CHECK(complaint([&] { named.sampler(); }) == "specdec: draft row 1: no 5");
   const NamedRow outer(named, "target", 0);
   CHECK(complaint([&] { outer.argmax(); }) == "specdec: draft row 1: no 2");
-  // A sampler may find out only as it draws.
+  // Some samplers notice a bad row only when they draw.
   const Eigen::RowVector2d nothing(0, 0);
   const auto empty = distributions(nothing).row(0);
   auto draw = NamedRow(empty, "target", 4).sampler();
   CHECK(complaint([&] { draw(0.5); }) == "specdec: target row 4: the probabilities sum to 0");
 }
 
-TEST_CASE("a residual names the row whose list holds NaN") {
+TEST_CASE("a residual names the row with NaN in its list") {
   const std::vector<Token> ids{0, 2};
   const std::vector<double> good{1, 0}, bad{1, NaN};
   const SparseRow<double> whole(ids, good, 3), broken(ids, bad, 3);

@@ -41,7 +41,7 @@ Scalar of(int n) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("a row of numbers is read in any stride", "", float, double, Half, BFloat) {
+TEMPLATE_TEST_CASE("a row of numbers may have any stride", "", float, double, Half, BFloat) {
   std::vector<TestType> memory;
   for (int k = 0; k < 60; ++k) memory.push_back(of<TestType>(k));
   const NumberRow<TestType> packed(memory.data() + 2, 10);
@@ -87,7 +87,7 @@ TEMPLATE_TEST_CASE("a row that is read in several pieces is read in any stride",
     }
 }
 
-TEMPLATE_TEST_CASE("the first of the largest numbers is found wherever it stands", "", float, double, Half,
+TEMPLATE_TEST_CASE("the first of the largest numbers is found at every place", "", float, double, Half,
                    BFloat) {
   for (const Index size : {1, 2, 9, 1000, 1024, 1025, 3000})
     for (const Index at : {Index{0}, size / 3, size - 1}) {
@@ -104,7 +104,7 @@ TEMPLATE_TEST_CASE("the first of the largest numbers is found wherever it stands
   CHECK(NumberRow<TestType>(row.data(), 0).first_largest() == 0);
 }
 
-TEST_CASE("rows by pointer are read where they lie") {
+TEST_CASE("rows by pointer are read without a copy") {
   std::vector<float> memory(40, 77.f);
   const std::vector<const float*> pointers{memory.data() + 20, memory.data()};
   for (Index x = 0; x < 4; ++x) {
@@ -134,7 +134,7 @@ TEST_CASE("a matrix without entries has rows without memory") {
   CHECK(numbers(no_rows).row(0).data() == nullptr);
 }
 
-TEMPLATE_TEST_CASE("rows given as vectors are read where they lie", "", float, double, Half, BFloat) {
+TEMPLATE_TEST_CASE("rows given as vectors are read without a copy", "", float, double, Half, BFloat) {
   std::vector<std::vector<TestType>> rows(3);
   for (int i = 0; i < 3; ++i)
     for (int x = 0; x < 4; ++x) rows[static_cast<std::size_t>(i)].push_back(of<TestType>(10 * i + x));
@@ -159,12 +159,12 @@ TEST_CASE("rows may be arrays and spans, too") {
   CHECK(distributions(RowVectors{spans}).row(0).probability(0) == 1);
 }
 
-TEST_CASE("rows of unequal length are named") {
+TEST_CASE("rows of unequal length are named in the error") {
   const std::vector<std::vector<float>> rows{{1, 0, 0}, {0, 1, 0}, {0, 1}};
   CHECK(message_of([&] { RowVectors{rows}; }) == "specdec: rows[2] has 2 numbers, but rows[0] has 3");
 }
 
-TEST_CASE("rows given as vectors give the verdicts of the matrix that holds the same") {
+TEST_CASE("rows given as vectors give the verdicts of a matrix with equal numbers") {
   const std::vector<std::vector<double>> p{{0.1, 0.6, 0.3}, {0.5, 0.2, 0.3}, {0.2, 0.2, 0.6}};
   const std::vector<std::vector<double>> q{{0.2, 0.5, 0.3}, {0.3, 0.3, 0.4}};
   RowMajor<double> target(3, 3), draft(2, 3);
@@ -184,7 +184,7 @@ TEST_CASE("rows given as vectors give the verdicts of the matrix that holds the 
   CHECK(ProcessedRows{RowVectors{p}, Chain{TopK{1}}}.row(0).probability(1) == 1);
 }
 
-TEST_CASE("rows by pointer of impossible shape are named") {
+TEST_CASE("rows by pointer of an impossible shape are named in the error") {
   const float number = 1;
   const std::vector<const float*> pointers{&number};
   CHECK(message_of([&] { RowPointers<float>(pointers, -1); }) ==
@@ -208,7 +208,7 @@ TEMPLATE_TEST_CASE("narrow scalars are widened as they are read", "", Half, BFlo
   CHECK_NOTHROW(validate(m));
 }
 
-TEMPLATE_TEST_CASE("narrow rows have an argmax, refuse NaN, and are drawn from", "", Half, BFloat) {
+TEMPLATE_TEST_CASE("narrow rows have an argmax, refuse NaN, and can be drawn from", "", Half, BFloat) {
   RowMajor<TestType> m(1, 4);
   m << static_cast<TestType>(0.125f), static_cast<TestType>(0.375f), static_cast<TestType>(0.375f),
       static_cast<TestType>(0.125f);
@@ -224,7 +224,7 @@ TEMPLATE_TEST_CASE("narrow rows have an argmax, refuse NaN, and are drawn from",
   CHECK_THROWS_AS(distributions(m).row(0).sampler()(0.5), InvalidDistribution);
 }
 
-TEST_CASE("pointers to nothing, and rows that no memory holds, are named") {
+TEST_CASE("null pointers, and rows too large for any memory, are named in the error") {
   const std::vector<float> row{0.5f, 0.5f};
   const std::vector<const float*> pointers{row.data(), nullptr};
   CHECK(message_of([&] { RowPointers(pointers, 2); }) == "specdec: pointers[1] is null");

@@ -1,4 +1,4 @@
-// What views may look at, and that all of them refuse what would be gone before they are asked.
+// Which objects views may refer to. All views refuse an object that would be gone before they are used.
 #include <array>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -19,7 +19,7 @@ TEST_CASE("a temporary owns what it holds unless it is a view") {
   CHECK(OwningTemporary<std::array<float, 3>>);
   CHECK(OwningTemporary<Eigen::MatrixXf>);
   CHECK(OwningTemporary<Eigen::RowVectorXd>);
-  CHECK(OwningTemporary<Eigen::Ref<const Eigen::MatrixXf>>);  // it may hold a copy
+  CHECK(OwningTemporary<Eigen::Ref<const Eigen::MatrixXf>>);  // a Ref may hold a copy
   CHECK_FALSE(OwningTemporary<std::span<const Token>>);
   CHECK_FALSE(OwningTemporary<std::string_view>);
   CHECK_FALSE(OwningTemporary<Eigen::Map<const Eigen::MatrixXf>>);
@@ -30,14 +30,14 @@ TEST_CASE("a temporary owns what it holds unless it is a view") {
   CHECK_FALSE(OwningTemporary<TokenIds>);
 }
 
-TEST_CASE("what has a name is not a temporary") {
+TEST_CASE("an object with a name is not a temporary") {
   CHECK_FALSE(OwningTemporary<std::vector<Token>&>);
   CHECK_FALSE(OwningTemporary<const std::vector<Token>&>);
   CHECK_FALSE(OwningTemporary<const Eigen::MatrixXf&>);
   CHECK_FALSE(OwningTemporary<const Eigen::Ref<const Eigen::MatrixXf>&>);
 }
 
-TEST_CASE("views of lists take what has a name, and spans; not temporary containers") {
+TEST_CASE("views of lists take named containers and spans, but no temporary containers") {
   using Tokens = std::vector<Token>;
   using Weights = std::vector<float>;
   using Pointers = std::vector<const float*>;

@@ -85,7 +85,7 @@ void check(const Answers& got) {
   }
   CHECK(got.row[0].argmax == 0);
   CHECK(got.row[1].argmax == 2);
-  CHECK(got.row[2].argmax == 0);  // ties: the lowest id
+  CHECK(got.row[2].argmax == 0);  // a tie: the lowest id wins
 }
 
 }  // namespace
@@ -103,7 +103,7 @@ TEST_CASE("a dense view reads every layout") {
   check(answers<AsNarrow<Eigen::bfloat16>>("bfloat16"));
 }
 
-TEST_CASE("argmax takes the lowest id among equals wherever they stand") {
+TEST_CASE("argmax takes the lowest id among equals, at every place") {
   for (const Index size : {1, 2, 7, 8, 9, 33, 1000, 1024, 1025, 3000}) {
     for (Index first = 0; first < size; first += std::max<Index>(1, size / 5)) {
       Eigen::RowVectorXf row = Eigen::RowVectorXf::Constant(size, 0.001f);

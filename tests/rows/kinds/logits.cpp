@@ -1,4 +1,4 @@
-// Matrices of logits: one temperature for all rows, a log-sum-exp for each.
+// Matrices of logits: one temperature for all rows, and a log-sum-exp for each row.
 #include <cmath>
 #include <limits>
 #include <random>
@@ -16,7 +16,7 @@ namespace test_rows_logits {
 using namespace specdec;
 using namespace support;
 
-TEST_CASE("Logits takes a temperature and a log-sum-exp for each row") {
+TEST_CASE("Logits takes a temperature, and a log-sum-exp for each row") {
   Eigen::MatrixXf logits(2, 2);
   logits << 0, 1, 2, 0;
   const std::vector<double> lse{std::log(1 + std::exp(2.0)), std::log(1 + std::exp(4.0))};

@@ -27,7 +27,7 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 
-// The scalar's own precision is lost before this test begins: numbers are rounded to it when they are made.
+// Numbers are rounded to the scalar when the test makes them, so its precision is no part of the error.
 template <class S>
 std::vector<S> normal_logits(Index size, std::mt19937_64& rng, double spread = 2) {
   std::normal_distribution<double> normal(0, spread);
@@ -56,11 +56,11 @@ LogitsRow<S> row_of(const std::vector<S>& logits, double temperature = 1) {
   return LogitsRow<S>(NumberRow<S>(logits.data(), std::ssize(logits)), temperature);
 }
 
-// What a row says of itself: each probability, and some sums and blocks.
+// A row's own answers: each probability, and some sums and segments.
 struct Stretch {
   Index start;
   double sum;
-  std::vector<double> block;  // empty where the stretch is longer than a block may be
+  std::vector<double> block;  // empty if the stretch is longer than a segment may be
   Index count;
 };
 struct Answers {
@@ -104,7 +104,7 @@ void check_against(const Answers& row, const std::vector<long double>& expected,
   CHECK(std::abs(sum - 1) < tolerance);
 }
 
-// Sums and blocks say what the probabilities say.
+// Checks that sums and segments agree with the probabilities.
 void check_pieces(const Answers& row) {
   const auto off = [](double got, double want) { return std::abs(got - want) / (1e-5 * want + 1e-12); };
   double worst = 0;
@@ -131,7 +131,7 @@ void check_pieces(const Row& row) {
   check_pieces(answers(row));
 }
 
-// Rows of S of many sizes at many temperatures, with what they should be.
+// Rows of S of many sizes and temperatures, with the expected values.
 struct Case {
   Answers got;
   std::vector<long double> expected;
@@ -149,7 +149,7 @@ std::vector<Case> cases() {
   return out;
 }
 
-// The rows of a layout as they are, cut, and over a copy.
+// The rows of a layout: as they are, with a cut, and over a copy.
 template <class Layout>
 std::vector<Case> cases_of_layout() {
   using S = typename Layout::Scalar;
@@ -186,8 +186,8 @@ void check_cases(const std::vector<Case>& cases) {
 
 }  // namespace
 
-// Half numbers are widened as bfloat16 are: see tests/rows/numbers.cpp.
-TEST_CASE("logits are softmax(l/T) in every scalar") {
+// Half is widened in the way of bfloat16: see tests/rows/numbers.cpp.
+TEST_CASE("logits give softmax(l/T) in every scalar") {
   check_cases(cases<float>());
   check_cases(cases<double>());
   check_cases(cases<Eigen::bfloat16>());
@@ -236,7 +236,7 @@ TEST_CASE("a temperature of 0 is the argmax, the lowest id among equals") {
   }
 }
 
-TEST_CASE("temperatures may be tiny and huge") {
+TEST_CASE("temperatures may be tiny or huge") {
   const std::vector<float> logits{1, 3, 2, -std::numeric_limits<float>::infinity(), -5};
   for (const double temperature : {1e-37, 1e-20, 1e-3}) {
     const auto row = row_of(logits, temperature);
@@ -287,7 +287,7 @@ bool refuses_all(const Row& row) {
          refused([&] { row.largest(); });
 }
 
-// The sizes and places at which a bad logit goes unnoticed.
+// The sizes and places at which a bad logit is not noticed.
 template <class S>
 std::vector<std::string> unnoticed() {
   const auto make = [](double x) { return static_cast<S>(static_cast<float>(x)); };
@@ -315,7 +315,7 @@ std::vector<std::string> unnoticed() {
 
 }  // namespace
 
-TEST_CASE("logits that are no numbers are an error when they are read") {
+TEST_CASE("logits of NaN or +inf are an error when they are read") {
   CHECK(unnoticed<float>() == std::vector<std::string>{});
   CHECK(unnoticed<double>() == std::vector<std::string>{});
   CHECK(unnoticed<Eigen::bfloat16>() == std::vector<std::string>{});
@@ -344,7 +344,7 @@ void check_cuts() {
         for (Token x = 0; x < size; ++x)
           possible_where_kept &= row.possible(x) == (expected[static_cast<std::size_t>(x)] > 0);
         CHECK(possible_where_kept);
-        // Taking away less does not bring tokens back.
+        // A lower cut does not bring tokens back.
         CHECK(row.above(static_cast<Arithmetic<S>>(cut - 1)).cut() == row.cut());
       }
     }
@@ -352,7 +352,7 @@ void check_cuts() {
 
 }  // namespace
 
-TEST_CASE("a cut takes tokens away and the rest is normalised") {
+TEST_CASE("a cut removes tokens, and the rest is normalised") {
   check_cuts<float>();
   check_cuts<double>();
   check_cuts<Eigen::bfloat16>();
@@ -360,8 +360,8 @@ TEST_CASE("a cut takes tokens away and the rest is normalised") {
   CHECK_THROWS_AS(row_of(logits).above(3.0f).probability(0), InvalidDistribution);
 }
 
-TEST_CASE("a handed-in log-sum-exp answers without reading the row") {
-  // All entries but one are NaN, and not all of the row's memory exists.
+TEST_CASE("with a given log-sum-exp the row answers without a full read") {
+  // All entries but one are NaN, and most of the row's memory does not exist.
   std::vector<float> logits{static_cast<float>(nan_value), 2.0f};
   const double lse = 3.5;
   for (const double temperature : {0.5, 1.0, 2.0}) {
@@ -384,7 +384,7 @@ TEST_CASE("a handed-in log-sum-exp answers without reading the row") {
   }
 }
 
-TEST_CASE("a log-sum-exp is taken at temperatures at which no float holds its product with them") {
+TEST_CASE("a log-sum-exp is right at temperatures whose product with it overflows a float") {
   const std::vector<float> logits{1, 3, 2, -std::numeric_limits<float>::infinity(), -5};
   for (const double temperature : {1e38, 1e60, std::numeric_limits<double>::max()}) {
     const LogitsRow<float> row(NumberRow<float>(logits.data(), 5), temperature, LogSumExp{std::log(4.0)});
@@ -403,8 +403,8 @@ TEST_CASE("draws from logits have the law of their probabilities") {
       if (*std::ranges::max_element(logits) < cut) continue;
       const auto row = row_of(logits, 0.9).above(static_cast<float>(cut));
       auto sampler = row.sampler();
-      // The inverse distribution function: where the running sum of the probabilities is clear of u, the
-      // token drawn with u is the one whose step u falls on.
+      // The inverse distribution function. Wherever the running sum of the probabilities is clear of u, u must draw
+      // the token whose step it falls on.
       std::vector<double> below(static_cast<std::size_t>(size) + 1);
       for (Token x = 0; x < size; ++x)
         below[static_cast<std::size_t>(x) + 1] = below[static_cast<std::size_t>(x)] + row.probability(x);
@@ -418,7 +418,7 @@ TEST_CASE("draws from logits have the law of their probabilities") {
     }
 }
 
-TEST_CASE("a row of logits over a copy knows what the row has learnt") {
+TEST_CASE("a row of logits over a copy keeps what the row has computed") {
   std::mt19937_64 rng{7};
   auto logits = normal_logits<float>(3 * 2000, rng);
   const LogitsRow<float, Eigen::Dynamic> row(NumberRow<float, Eigen::Dynamic>(logits.data(), 2000, 3), 0.6);
@@ -437,7 +437,7 @@ TEST_CASE("a row of logits over a copy knows what the row has learnt") {
   CHECK(kept.probability(5) == p);  // nothing is read again
 }
 
-TEST_CASE("a row of logits refuses a temperature that is none") {
+TEST_CASE("a row of logits refuses an invalid temperature") {
   const std::vector<float> logits{0, 1, 2};
   const NumberRow<float> row(logits.data(), 3);
   CHECK_THROWS_AS(LogitsRow(row, -1.0), std::invalid_argument);
@@ -445,7 +445,7 @@ TEST_CASE("a row of logits refuses a temperature that is none") {
   CHECK(LogitsRow(row, std::numeric_limits<double>::infinity()).probability(0) == Approx(1.0 / 3));
 }
 
-TEST_CASE("no tokens of a row of logits sum to 0, behind the last stretch as well") {
+TEST_CASE("an empty sum of a row of logits is 0, also after the last segment") {
   const std::vector<float> logits(65536, 1.0f);
   const LogitsRow row(NumberRow<float>(logits.data(), 65536));
   CHECK(row.sum(0, 65536) == Approx(1).epsilon(1e-6));

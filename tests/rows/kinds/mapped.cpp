@@ -25,7 +25,7 @@ static_assert(constant_time_probability<MappedRow<DenseRow<float>>> &&
 static_assert(!ListedRow<MappedRow<SparseRow<float>>> && SegmentedRow<MappedRow<SparseRow<float>>>);
 static_assert(!std::is_constructible_v<MappedRow<DenseRow<float>>, DenseRow<float>, TokenMap>);
 
-TEST_CASE("a map knows who stands for whom, both ways") {
+TEST_CASE("a token map translates both ways") {
   const TokenMap map{std::vector<Token>{4, none, 0}, 6};
   CHECK(map.draft_vocab_size() == 3);
   CHECK(map.vocab_size() == 6);
@@ -38,7 +38,7 @@ TEST_CASE("a map knows who stands for whom, both ways") {
   CHECK(std::vector<int>(map.mapped().begin(), map.mapped().end()) == std::vector<int>{1, 0, 1});
 }
 
-TEST_CASE("a map that is none is refused by token and value") {
+TEST_CASE("an invalid map is refused by token and value") {
   const auto refusal = [](std::vector<Token> targets, Index size) {
     return message_of([&] { TokenMap{targets, size}; });
   };
@@ -51,7 +51,7 @@ TEST_CASE("a map that is none is refused by token and value") {
 
 namespace {
 
-// What a mapped row has to say, by the definition: how far it is from that, in probabilities and draws.
+// How far a mapped row is from its definition, in probabilities and draws.
 template <class Layout>
 double deviation(std::mt19937_64& rng) {
   const std::vector<Token> targets{5, none, 0, 2, none, 1, 3};
@@ -88,7 +88,7 @@ double deviation(std::mt19937_64& rng) {
 
 }  // namespace
 
-TEST_CASE("a mapped row has the draft tokens' probabilities, given that they are mapped") {
+TEST_CASE("a mapped row has the draft tokens' probabilities, given that the token is mapped") {
   std::mt19937_64 rng{5};
   for (int n = 0; n < 20; ++n) {
     CHECK(deviation<AsRowMajor<double>>(rng) < 1e-12);
@@ -98,7 +98,8 @@ TEST_CASE("a mapped row has the draft tokens' probabilities, given that they are
 }
 
 TEST_CASE("a verifier judges rows of a reduced vocabulary by the target's ids") {
-  // The draft's tokens are 3 and 1 of the target's; block verification of the same rows written over four tokens.
+  // The draft's tokens are 3 and 1 of the target's. The reference is block verification of these rows written over
+  // four tokens.
   const TokenMap map{std::vector<Token>{3, 1}, 4};
   RowMajor<double> p(3, 4), q(2, 2), whole = RowMajor<double>::Zero(2, 4);
   p << .1, .2, .3, .4, .4, .3, .2, .1, .25, .25, .25, .25;
@@ -114,7 +115,7 @@ TEST_CASE("a verifier judges rows of a reduced vocabulary by the target's ids") 
   }
 }
 
-TEST_CASE("a draw of what stands for nothing is named") {
+TEST_CASE("a draw of a token that is not mapped is named in the error") {
   const TokenMap map{std::vector<Token>{none, 0}, 1};
   RowMajor<double> q(1, 2);
   q << 1, 0;

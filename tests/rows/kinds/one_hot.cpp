@@ -13,7 +13,7 @@ static_assert(Distribution<OneHotRow>);
 static_assert(DistributionMatrix<OneHotRows>);
 static_assert(!has_vocab_size<OneHotRows>, "one-hot rows fit any vocabulary");
 
-TEST_CASE("a one-hot row gives one token everything") {
+TEST_CASE("a one-hot row gives one token all the mass") {
   const OneHotRow row(3);
   CHECK(row.vocab_size() == 4);
   for (Token x = 0; x < 4; ++x) CHECK(row.probability(x) == (x == 3 ? 1.0 : 0.0));
@@ -30,7 +30,7 @@ TEST_CASE("one-hot rows follow their tokens") {
   CHECK(OneHotRows({}).rows() == 0);
 }
 
-TEST_CASE("a one-hot row is a list of one token, and sums to 1 where that is") {
+TEST_CASE("a one-hot row is a list of one token, and a sum is 1 if it covers that token") {
   static_assert(ListedRow<OneHotRow> && SummableRow<OneHotRow> && ArgmaxRow<OneHotRow>);
   const OneHotRow row(3);
   CHECK(row.support_size() == 1);

@@ -43,13 +43,13 @@ static_assert(offers_what_the_row_does<Only<DenseRow<float>>, Only<LogitsRow<flo
 static_assert(!std::is_constructible_v<WithoutTokens, std::vector<Token>> &&
               !std::is_constructible_v<OnlyTokens, std::vector<std::uint8_t>>);
 
-// The largest difference of anything that the part of a row says from what it has to.
+// The largest difference of any answer of a part of a row from the expected one.
 struct Deviations {
   double mass = 0, probability = 0, sum = 0, segments = 0, draws = 0;
   bool has_others = false;
 };
 
-// `left` is what the row has on the tokens of the part.
+// `left` holds the row's probabilities of the tokens in the part.
 template <class Part>
 Deviations deviations(const Part& part, const std::vector<double>& left) {
   const Index size = part.vocab_size();
@@ -135,10 +135,11 @@ void check_layout(double tolerance) {
       std::vector<Token> gone;
       check(rows.row(0), gone, tolerance);
       for (int k = 0; k < 4; ++k) {
-        gone.push_back(static_cast<Token>(rng() % static_cast<std::size_t>(size + 1)));  // one may be foreign
+        // One id may be outside the row.
+        gone.push_back(static_cast<Token>(rng() % static_cast<std::size_t>(size + 1)));
         check(rows.row(0), gone, tolerance);
       }
-      std::vector<std::uint8_t> kept;  // what lies beyond it is not kept
+      std::vector<std::uint8_t> kept;  // tokens beyond its size are not kept
       while (std::ssize(kept) < size - (n % 3 == 0 ? 1 : 0)) kept.push_back(uniform01(rng) < 0.5 ? 1 : 0);
       check(rows.row(0), kept, tolerance);
     }
@@ -147,7 +148,7 @@ void check_layout(double tolerance) {
 
 }  // namespace
 
-TEST_CASE("a part of a row is the row given that it is one of some tokens, for rows of every kind") {
+TEST_CASE("a part of a row is the row given that the token is one of the part's, for rows of every kind") {
   check_layout<AsRowMajor<double>>(1e-14);
   check_layout<AsStridedMap<float>>(1e-6);
   check_layout<AsLogits<double, 70>>(1e-12);
@@ -173,7 +174,7 @@ TEST_CASE("rows longer than a segment") {
   for (std::uint8_t& is_kept : kept) is_kept = uniform01(rng) < 0.5 ? 1 : 0;
   check(row, kept, 1e-12);
   check(AnyRow(row), kept, 1e-12);
-  // Logits know sums of their own.
+  // Logits have sums of their own.
   const Eigen::RowVectorXd logits = (p.array() + 1e-9).log();
   const LogitsRow<double> of_logits(NumberRow<double>(logits.data(), size));
   check(of_logits, std::vector<Token>{}, 1e-13);
@@ -181,8 +182,8 @@ TEST_CASE("rows longer than a segment") {
   check(of_logits, kept, 1e-12);
 }
 
-TEST_CASE("nothing of the tokens is left over where next to nothing else is") {
-  // Subtracted from the sum of the row, the tokens would leave rounding of the order of what is drawn from.
+TEST_CASE("no rounding of the removed tokens is left when next to nothing else is") {
+  // Subtracting the removed tokens from the row's sum would leave rounding errors as large as the rest.
   const std::vector<float> p{0.7f, 1e-12f, 0.3f, 0, 3e-12f};
   const DenseRow<float> row(p.data(), 5);
   const std::vector<Token> tokens{2, 0};
@@ -196,7 +197,7 @@ TEST_CASE("nothing of the tokens is left over where next to nothing else is") {
   CHECK(PartOfRow(row, WithoutTokens{all}).mass() == 0);
 }
 
-TEST_CASE("a row that sums to a bit more or less than 1 is drawn from by what is left of it") {
+TEST_CASE("a part is drawn from correctly even if the row sums to a little more or less than 1") {
   for (const double total : {1.004, 0.996}) {
     const std::vector<double> p{0.25 * total, 0.25 * total, 0.25 * total, 0.25 * total};
     const DenseRow<double> row(p.data(), 4);
@@ -209,7 +210,7 @@ TEST_CASE("a row that sums to a bit more or less than 1 is drawn from by what is
   }
 }
 
-TEST_CASE("what is left of a row that is no distribution is named") {
+TEST_CASE("a part of a row that is not a distribution is named in the error") {
   const std::vector<double> p{0.9, std::numeric_limits<double>::quiet_NaN(), 0.1};
   const DenseRow<double> row(p.data(), 3);
   const std::vector<Token> tokens{0};

@@ -25,7 +25,7 @@ static_assert(std::is_same_v<RowCopy<SparseRow<float, std::int64_t>>::View, Spar
 
 namespace {
 
-// Answers look-ups only: what a row on another machine might be.
+// Answers look-ups only, as a row on another machine might.
 struct RemoteRow {
   DenseRow<double> row;
   Index vocab_size() const { return row.vocab_size(); }
@@ -33,7 +33,7 @@ struct RemoteRow {
   auto sampler() const { return row.sampler(); }
 };
 
-// What a row says, and what its copy says when what the row was made on has been written over.
+// What a row answers, and what its copy answers after the row's memory has been overwritten.
 struct Copied {
   std::vector<double> expected, p, drawn;
   double sum;
@@ -58,7 +58,7 @@ Copied copied(Index size, bool read_before) {
     const auto row = rows.row(0);
     const auto same = rows.row(0);
     for (Index x = 0; x < size; ++x) out.expected.push_back(same.probability(static_cast<Token>(x)));
-    if (read_before) row.probability(0);  // what a row has learnt goes with the copy
+    if (read_before) row.probability(0);  // the copy keeps what the row has computed
     return copy.assign(row);
   }();
   layout.hold(other);
@@ -70,7 +70,7 @@ Copied copied(Index size, bool read_before) {
 }
 
 void check_copy(Copied (*copied)(Index size, bool read_before)) {
-  // One block, the edges of blocks, many.
+  // One segment, the edges of segments, many segments.
   for (const Index size : {1, 5, 1024, 1025, 5000})
     for (const bool read_before : {false, true}) {
       CAPTURE(size, read_before);
@@ -80,14 +80,14 @@ void check_copy(Copied (*copied)(Index size, bool read_before)) {
       for (std::size_t x = 0; x < row.p.size(); ++x)
         worst = std::max(worst, std::abs(row.p[x] - row.expected[x]) / std::max(row.expected[x], 1e-30));
       CHECK(worst < 1e-6);
-      CHECK(std::abs(row.sum - 1) < 1e-3);  // what bfloat16 may make of 1
+      CHECK(std::abs(row.sum - 1) < 1e-3);  // a row of bfloat16 may be off by so much
       for (const double p : row.drawn) REQUIRE(p > 0);
     }
 }
 
 }  // namespace
 
-TEST_CASE("a copy of a row outlives what the row was made on") {
+TEST_CASE("a copy of a row outlives the memory of the row") {
   check_copy(copied<AsColMajor<double>>);
   check_copy(copied<AsNarrow<Eigen::bfloat16>>);
   check_copy(copied<AsLogits<double, 70>>);
@@ -95,7 +95,7 @@ TEST_CASE("a copy of a row outlives what the row was made on") {
   check_copy(copied<AsSparse<float, std::int64_t>>);
 }
 
-TEST_CASE("a row that only answers look-ups is copied, too") {
+TEST_CASE("a row that answers look-ups only can be copied, too") {
   Eigen::RowVector3d numbers(0.5, 0.125, 0.375);
   RowCopy<RemoteRow> copy;
   const auto view = copy.assign(RemoteRow{distributions(numbers).row(0)});
@@ -105,7 +105,7 @@ TEST_CASE("a row that only answers look-ups is copied, too") {
   CHECK(view.argmax() == 0);
 }
 
-TEST_CASE("one memory serves rows of any length, one after the other") {
+TEST_CASE("one copy's memory serves rows of any length, one after another") {
   RowCopy<DenseRow<double>> copy;
   const Eigen::RowVector3d three(0.5, 0.25, 0.25);
   const Eigen::RowVector2d two(0.25, 0.75);

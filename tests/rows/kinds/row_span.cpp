@@ -31,7 +31,7 @@ TEST_CASE("a span of rows is a matrix of them, in their order") {
   CHECK(RowSpan(std::span(rows).first(0), 5).rows() == 0);
 }
 
-TEST_CASE("a row may have a smaller vocabulary than the matrix, not a larger one") {
+TEST_CASE("a row may have a smaller vocabulary than the matrix, but not a larger one") {
   const std::vector<double> p{0.5, 0.5};
   const std::vector<Token> ids{1, 3};
   const std::vector<SparseRow<double>> rows{{ids, p, 4}, {ids, p, 5}};
@@ -42,8 +42,8 @@ TEST_CASE("a row may have a smaller vocabulary than the matrix, not a larger one
   CHECK_FALSE(message_of([&] { RowSpan(std::span(rows).first(1), 2); }).empty());
 }
 
-TEST_CASE("rows of a span may differ in all but their kind") {
-  // A temperature each: the first row is one-hot, the second what its logits say, the third nearly uniform.
+TEST_CASE("rows of a span may differ in everything but their kind") {
+  // One temperature for each row: the first is one-hot, the second what its logits say, the third nearly uniform.
   const Eigen::RowVector3d logits(0, std::log(3.0), std::log(2.0));
   const NumberRow<double> numbers(logits.data(), 3);
   const std::vector<LogitsRow<double>> rows{LogitsRow(numbers, 0), LogitsRow(numbers, 1),
@@ -58,7 +58,7 @@ TEST_CASE("rows of a span may differ in all but their kind") {
   std::mt19937_64 rng{1};
   BlockVerifier verifier;
   for (int n = 0; n < 3000; ++n) accepted += verifier(target, draft, tokens, rng).accepted >= 1;
-  CHECK(accepted == 3000);  // w_1 = min(1, 1/(1/3)) = 1: never lost before the first token
+  CHECK(accepted == 3000);  // w_1 = min(1, 1/(1/3)) = 1: the first token is never rejected
 }
 
 }  // namespace test_rows_row_span

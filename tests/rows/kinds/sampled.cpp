@@ -1,4 +1,4 @@
-// Rows with a token that the engine has drawn already: what they are, and that the verdict keeps its law.
+// Rows with a token that the engine has already drawn: what they answer, and that the verdict keeps its law.
 #include <cstddef>
 #include <limits>
 #include <map>
@@ -25,9 +25,9 @@ using namespace support;
 
 namespace {
 
-// RandomChance, or the enumerator, as it is told when the program runs: a rule is then compiled once for both. The
-// enumerator has the first draw from a row made by the row's own sampler, as RandomChance has, so that a token
-// handed in is used. A race is one round as run_race goes, and then (it is memoryless) the enumerator's.
+// RandomChance or the enumerator, chosen at run time, so that a rule is compiled once for both. Under enumeration the
+// first draw from a row uses the row's own sampler, as RandomChance does, so a token handed in is used. A race is one
+// round of run_race followed by the enumerator's race, as the race is memoryless.
 class FirstDrawByRow {
  public:
   explicit FirstDrawByRow(Enumerator& chance) : chance_(&chance) {}
@@ -38,7 +38,7 @@ class FirstDrawByRow {
   template <Distribution R>
   Token draw(const R& row, Index /*place*/ = 0) {
     if (!chance_) return random_->draw(row);
-    // A sampler whose first draw is settled answers the same to every u.
+    // A sampler with a settled first draw gives one answer for all u.
     auto sampler = row.sampler(), same = sampler;
     const Token x = same(0.0);
     return sampler(1 - 0x1p-53) == x ? x : chance_->draw(row);
@@ -72,7 +72,7 @@ std::vector<Token> drawn_from(const auto& target, auto& chance) {
   return drawn;
 }
 
-// Draws a token of every target row before the verifier sees them, and hands them in.
+// Draws a token of every target row before the verifier sees the rows, and hands these tokens in.
 constexpr auto judge_sampled = [](AnyVerifier& verifier, const auto& target, const auto& draft,
                                   std::span<const Token> tokens, auto& chance) {
   const std::vector<Token> drawn = drawn_from(target, chance);
@@ -80,7 +80,7 @@ constexpr auto judge_sampled = [](AnyVerifier& verifier, const auto& target, con
   return verifier(SampledRows(target, drawn), draft, tokens, by_row);
 };
 
-// The same for the rules that ask a row for all that a rule asks for: races of any weight, masses, draws.
+// The same test for a few rules that together ask a row for everything: races of any weight, masses, draws.
 constexpr auto judge_by_few_rules = [](AnyVerifier& verifier, const auto& target, const auto& draft,
                                        std::span<const Token> tokens, Enumerator& chance) {
   const std::vector<Token> drawn = drawn_from(target, chance);
@@ -133,13 +133,13 @@ std::map<std::vector<Token>, double> verdicts(const RowMajor<double>& target, co
 
 }  // namespace
 
-TEST_CASE("lossless with target tokens handed in", "[law]") {
+TEST_CASE("verification with target tokens handed in is lossless", "[law]") {
   check_law<AsRowMajor<double>, AsRowMajor<double>>(sampling_rules, judge_sampled, 1e-12);
   const AnyVerifier few_rules[] = {{GreedyBlockVerifier{}}, {SampleMatchVerifier{}}};
   check_law<AsLogits<double, 70>, AsSparse<double>>(few_rules, judge_by_few_rules, 1e-12);
 }
 
-TEST_CASE("a token handed in changes nothing about the law of a verdict", "[law]") {
+TEST_CASE("a token handed in does not change the law of a verdict", "[law]") {
   for (const AnyVerifier& rule : sampling_rules) {
     INFO(rule.name());
     std::mt19937_64 rng{73};
@@ -159,7 +159,7 @@ TEST_CASE("a token handed in changes nothing about the law of a verdict", "[law]
   }
 }
 
-TEST_CASE("the first draw from a sampled row is the token handed in, the later ones are the row's own") {
+TEST_CASE("the first draw from a sampled row is the token handed in, and later draws are the row's own") {
   const Eigen::MatrixXd p = Eigen::RowVector4d(0.25, 0.25, 0.25, 0.25).replicate(2, 1);
   const std::vector<Token> tokens{2, 0};
   const SampledRows rows(p, tokens);
@@ -180,7 +180,7 @@ TEST_CASE("the first draw from a sampled row is the token handed in, the later o
 
 namespace {
 
-// A stranger's rule, which races in a row and draws from it, whatever came of the race.
+// A user's rule that races in a row and also draws from it, however the race ended.
 struct RacesAndDraws {
   Verdict judge(const auto& drafted, auto& chance) const {
     const std::optional<Token> won = drafted.race(chance, 0.75, 0);
@@ -191,7 +191,7 @@ struct RacesAndDraws {
 
 }  // namespace
 
-TEST_CASE("of tokens handed in one beside the other each is given once") {
+TEST_CASE("of two tokens handed in for one row each is given once") {
   const RowMajor<double> p = (RowMajor<double>(1, 3) << 0.5, 0.25, 0.25).finished();
   const std::vector<Token> one{2}, other{1};
   const SampledRows inner(p, other);
@@ -201,7 +201,7 @@ TEST_CASE("of tokens handed in one beside the other each is given once") {
   CHECK(second(0.1) == 0);
 }
 
-TEST_CASE("a rule that races in a row and draws from it gets independent tokens there") {
+TEST_CASE("a rule that races in a row and draws from it gets independent tokens") {
   const RowMajor<double> p =
       (RowMajor<double>(3, 3) << 0.5, 0.25, 0.25, 0.125, 0.5, 0.375, 0.25, 0.5, 0.25).finished();
   const RowMajor<double> q = (RowMajor<double>(2, 3) << 0.25, 0.25, 0.5, 0.5, 0.25, 0.25).finished();
@@ -220,8 +220,8 @@ TEST_CASE("a rule that races in a row and draws from it gets independent tokens 
   CHECK(largest_difference(law(true), law(false)).size < 1e-13);
 }
 
-TEST_CASE("a verdict by tokens handed in reads no row for a draw") {
-  // Rows that cannot be drawn from at all.
+TEST_CASE("a verdict with tokens handed in reads no row for a draw") {
+  // Rows that cannot be drawn from.
   struct Row {
     Index vocab_size() const { return 2; }
     double probability(Token) const { return 0.5; }
@@ -252,7 +252,7 @@ TEST_CASE("a token that its row cannot have given is an error") {
     FirstDrawByRow chance(rng);
     return message_of<InvalidDistribution>([&] { verifier(SampledRows(p, drawn), q, drafted, chance); });
   };
-  // Of a row alone: a verifier adds to it which row that is.
+  // The error of a row alone. A verifier adds the row's number.
   const auto row_complaint = [](const auto& rows, Token x) {
     const std::vector<Token> drawn{x};
     return message_of<InvalidDistribution>([&] { SampledRows(rows, drawn).row(0).sampler()(0.5); });
@@ -281,14 +281,14 @@ TEST_CASE("a token that its row cannot have given is an error") {
   }
 }
 
-TEST_CASE("there has to be a token for every row") {
+TEST_CASE("every row needs a token") {
   const Eigen::MatrixXd p = Eigen::MatrixXd::Constant(3, 2, 0.5);
   const std::vector<Token> two{0, 1};
   CHECK(message_of([&] { SampledRows(p, two); }) == "specdec: there are 2 tokens drawn from 3 rows");
 }
 
-TEST_CASE("tokens handed in, as the loop of random chance uses them, keep the law of one verdict") {
-  // V = 3, γ = 2; the joint law of draft and verdict, 27 outcomes and more, 5 standard errors each.
+TEST_CASE("tokens handed in keep the law of one verdict in the loop of RandomChance, too") {
+  // V = 3, γ = 2. The joint law of draft and verdict, 27 outcomes and more, 5 standard errors each.
   std::mt19937_64 rng{79};
   const RowMajor<double> p =
       (RowMajor<double>(3, 3) << 0.5, 0.25, 0.25, 0.125, 0.5, 0.375, 0.25, 0.5, 0.25).finished();

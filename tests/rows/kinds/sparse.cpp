@@ -28,7 +28,7 @@ static_assert(!ListedRow<ResidualRow<DenseRow<float>, Row>> && !ListedRow<DenseR
 
 namespace {
 
-// A row of ids 1, 4, 5 and 9 of any type, asked for everything.
+// A row with the ids 1, 4, 5 and 9, of any type, asked every question.
 template <class Id>
 struct Answers {
   std::vector<double> shape, p, sums, drawn;
@@ -64,13 +64,13 @@ void check_answers(const Answers<Id>& row) {
 
 }  // namespace
 
-TEST_CASE("a sparse row gives its tokens their probabilities and the others none") {
+TEST_CASE("a sparse row gives its tokens their probabilities, and other tokens none") {
   check_answers(Answers<std::int32_t>());
   check_answers(Answers<std::int64_t>());
   check_answers(Answers<std::int16_t>());
 }
 
-TEST_CASE("a sparse row of many tokens is looked up and drawn from like a dense one") {
+TEST_CASE("a long sparse row is looked up and drawn from like a dense one") {
   std::mt19937_64 rng{3};
   for (const Index size : {1, 2, 3, 64, 255, 256, 257, 2000}) {
     std::vector<Token> ids;
@@ -97,7 +97,7 @@ TEST_CASE("a sparse row of many tokens is looked up and drawn from like a dense 
   }
 }
 
-TEST_CASE("the argmax of a sparse row is the lowest id among equals, and never one without mass") {
+TEST_CASE("the argmax of a sparse row is the lowest id among equals, and always has mass") {
   const std::vector<Token> ids{2, 5, 7};
   const auto argmax = [&](std::vector<double> p) { return Row(ids, p, 8).argmax(); };
   CHECK(argmax({0.25, 0.5, 0.25}) == 5);
@@ -129,7 +129,7 @@ TEST_CASE("a sparse row without mass is never drawn from") {
   CHECK(draw({1, 2}, {0, 1}).empty());
 }
 
-TEST_CASE("an id outside the vocabulary is an error before it is a token") {
+TEST_CASE("an id outside the vocabulary is an error before it could be taken for a token") {
   constexpr std::int64_t huge = (std::int64_t{1} << 32) + 3;  // 3, if it were cut to 32 bits
   const auto check = [](auto id, const char* told) {
     const std::vector<decltype(id)> ids{id};
@@ -149,8 +149,8 @@ TEST_CASE("an id outside the vocabulary is an error before it is a token") {
 
 namespace {
 
-// Rows over 8 tokens whose lists are broken, against good ones of every kind: whatever they hold, a verdict
-// or an error, but no token that has no probability.
+// Rows over 8 tokens with broken lists, verified against good rows of every kind. The result may be a verdict or an
+// error, but never a token without probability.
 struct Broken {
   std::vector<Token> ids;
   std::vector<double> p;
@@ -158,10 +158,10 @@ struct Broken {
 const Broken broken_rows[] = {
     {{5, 2, 3}, {0.25, 0.5, 0.25}},  // not in order
     {{7, 6, 5, 4, 3, 2, 1, 0}, {0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125}},
-    {{2, 3, -1, -1}, {0.5, 0.5, 0, 0}},  // padded
+    {{2, 3, -1, -1}, {0.5, 0.5, 0, 0}},  // padded at the end
     {{-1, -1, 2, 3}, {0, 0, 0.5, 0.5}},  // padded in front
-    {{-1, 2, 3}, {0.5, 0.25, 0.25}},     // mass where there is no token
-    {{2, 3, 8}, {0.5, 0.25, 0.25}},      // the same behind the vocabulary
+    {{-1, 2, 3}, {0.5, 0.25, 0.25}},     // mass at an id that is no token
+    {{2, 3, 8}, {0.5, 0.25, 0.25}},      // mass at an id beyond the vocabulary
     {{2, 2, 3}, {0.25, 0.5, 0.25}},      // one token twice
     {{1000000, 2, 3}, {0, 0.5, 0.5}},
     {{-1000000000, 1000000000}, {0.5, 0.5}},
@@ -192,8 +192,8 @@ void judge_broken(const P& target, const Q& draft, Counted& counted) {
 
 }  // namespace
 
-TEST_CASE("lists that are out of order, outside the vocabulary or empty are survived") {
-  // The allocations are exactly as large as the rows, for the sanitizers to guard.
+TEST_CASE("lists that are out of order, outside the vocabulary or empty give no crash and no wrong token") {
+  // The allocations are exactly as large as the rows, so that sanitizers notice reads beyond them.
   const support::RowMajor<double> dense = support::RowMajor<double>::Constant(3, 8, 0.125),
                                   fewer = dense.topRows(2);
   Counted targets, drafts, both, argmaxes;
@@ -201,7 +201,7 @@ TEST_CASE("lists that are out of order, outside the vocabulary or empty are surv
     const std::vector<Row> rows(3, Row(b.ids, b.p, 8));
     const RowSpan target(rows, 8);
     const RowSpan<Row> draft(std::span<const Row>(rows).first(2), 8);
-    // Between them these rules ask for ratios, races, masses, draws and the argmax.
+    // Together these rules ask for ratios, races, masses, draws and the argmax.
     judge_broken<GreedyBlockVerifier>(target, fewer, targets);
     judge_broken<GreedyBlockVerifier>(dense, draft, drafts);
     judge_broken<GreedyBlockVerifier>(target, draft, both);
@@ -215,7 +215,7 @@ TEST_CASE("lists that are out of order, outside the vocabulary or empty are surv
   }
 }
 
-TEST_CASE("a residual of broken lists is an error, never read out of bounds") {
+TEST_CASE("a residual of broken lists is an error, and is never read out of bounds") {
   const Eigen::RowVectorXd dense = Eigen::RowVectorXd::Constant(8, 0.125);
   const auto q = distributions(dense).row(0);
   const auto complaint = [&](std::size_t i) {
@@ -241,7 +241,7 @@ TEST_CASE("a residual of broken lists is an error, never read out of bounds") {
         "the ids of a sparse row do not ascend: ids[1] = 6, after ids[0] = 7");
 }
 
-TEST_CASE("a sparse row over less than nothing is named") {
+TEST_CASE("a sparse row over a negative vocabulary is named in the error") {
   const std::vector<Token> ids{1};
   const std::vector<double> p{1};
   CHECK(support::message_of([&] { SparseRow<double>(ids, p, -1); }) ==

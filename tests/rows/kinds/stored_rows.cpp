@@ -1,4 +1,4 @@
-// Rows kept beyond the memory that they were made on.
+// Rows kept longer than the memory that they were read from.
 #include <specdec/rows/kinds/dense.hpp>
 #include <specdec/rows/kinds/stored_rows.hpp>
 #include <type_traits>
@@ -26,9 +26,9 @@ void add(StoredRows<Row, stable>& rows, const std::vector<double>& numbers) {
 
 }  // namespace
 
-TEST_CASE("stored rows are copies, which outlive what they were made of") {
+TEST_CASE("stored rows are copies that outlive their originals") {
   StoredRows<Row, false> rows;
-  for (int round = 0; round < 3; ++round) {  // their memory serves again after clear()
+  for (int round = 0; round < 3; ++round) {  // clear() lets their memory be reused
     std::vector<double> numbers{0.5, 0.25, 0.25};
     add(rows, numbers);
     numbers = {0, 0, 1};
@@ -52,7 +52,7 @@ TEST_CASE("stored rows are copies, which outlive what they were made of") {
   }
 }
 
-TEST_CASE("stable rows are kept as they are") {
+TEST_CASE("stable rows are kept without a copy") {
   StoredRows<Row, true> rows;
   std::vector<double> numbers{0.5, 0.5};
   add(rows, numbers);
@@ -61,7 +61,9 @@ TEST_CASE("stable rows are kept as they are") {
   CHECK(rows.first(1, 2).row(0).probability(0) == 0.75);
 }
 
-TEST_CASE("a copy begins empty, for its rows would be views of the original's; a move takes them along") {
+TEST_CASE(
+    "a copied container of stored rows is empty, as its rows would be views of the original's; a move keeps "
+    "them") {
   StoredRows<Row, false> rows;
   add(rows, {0.25, 0.75});
   const auto copy = rows;

@@ -20,7 +20,7 @@ using namespace support;
 
 namespace {
 
-// A row that offers nothing but what a Distribution must.
+// A row with only what the concept Distribution asks for.
 struct LeastRow {
   Index vocab_size() const { return 4; }
   double probability(Token x) const { return x == 1 ? 1.0 : 0.0; }
@@ -45,7 +45,7 @@ static_assert(DistributionMatrix<Sized> && has_vocab_size<Sized>);
 static_assert(DistributionMatrix<VariantRows<OneHotRows, OneHotRows>> &&
               !has_vocab_size<VariantRows<OneHotRows, OneHotRows>>);
 
-// Longer than two blocks, with mass at both ends and in the middle.
+// Longer than two segments, with mass at both ends and in the middle.
 constexpr Index size = 2 * max_segment_size + 100;
 constexpr Token middle = max_segment_size;
 
@@ -62,7 +62,7 @@ struct Examples {
     for (Index x = 0; x < size; ++x) logits[x] = static_cast<float>(std::sin(static_cast<double>(x))) * 3;
   }
 
-  // Calls f(row, the same in the variant) for each kind.
+  // Calls f(row, the row in a variant) for each kind.
   void each(auto&& f) const {
     const auto as = [&](auto kind, const auto& row) { f(row, Mixed(kind, row)); };
     as(std::in_place_index<0>, DenseRow<float>(dense.data(), size));
@@ -76,7 +76,7 @@ struct Examples {
 
 namespace {
 
-// All that a row answers, in numbers.
+// All answers of a row, as numbers.
 template <class Row>
 std::vector<double> answers(const Row& row) {
   std::vector<double> out{static_cast<double>(row.vocab_size()), static_cast<double>(row.argmax())};
@@ -90,7 +90,7 @@ std::vector<double> answers(const Row& row) {
   return out;
 }
 
-// Probabilities of a row, and what it is held as.
+// The probabilities of a row, and the variant that holds it.
 struct Example {
   std::vector<double> p, answers;
   Mixed variant;
@@ -125,7 +125,7 @@ TEST_CASE("a variant row answers as the row that it holds") {
   }
 }
 
-TEST_CASE("the blocks of a variant row are its probabilities, also those of a list") {
+TEST_CASE("the segments of a variant row are its probabilities, even if it holds a list") {
   const Examples examples;
   for (const Example& kind : all_kinds(examples))
     for (const Index start : {Index{0}, max_segment_size, Index{7}})
@@ -146,7 +146,7 @@ TEST_CASE("the blocks of a variant row are its probabilities, also those of a li
   CHECK_THROWS_AS(disordered.segment(600, 200), InvalidDistribution);
 }
 
-TEST_CASE("a variant of lists is a list") {
+TEST_CASE("a variant of lists is itself a list") {
   const std::vector<Token> ids{2, 5};
   const std::vector<double> weights{0.25, 0.75};
   const Lists list(std::in_place_index<0>, SparseRow<double>(ids, weights, 9));
@@ -159,14 +159,14 @@ TEST_CASE("a variant of lists is a list") {
   CHECK(certain.listed(0) == 1);
 }
 
-TEST_CASE("a residual against a variant row, or of one, is that of the row it holds") {
+TEST_CASE("a residual of or against a variant row is that of the row it holds") {
   const Examples examples;
   const auto kinds = all_kinds(examples);
   const Eigen::RowVectorXf flat = Eigen::RowVectorXf::Constant(size, 1.0f / size);
   const DenseRow<float> p(flat.data(), size);
   const std::vector<double> flat_p(static_cast<std::size_t>(size), static_cast<double>(flat[0]));
   for (const Example& kind : kinds) {
-    // A one-hot row has no vocabulary beyond its token, but all of its mass.
+    // A one-hot row knows no vocabulary beyond its token, but has all of its mass.
     CHECK(std::abs(residual_mass(0.75, p, 1.0, kind.variant) - plain_mass(0.75, flat_p, 1.0, kind.p)) < 1e-6);
     CHECK(std::abs(residual_mass(0.75, kind.variant, 0.5, p) - plain_mass(0.75, kind.p, 0.5, flat_p)) < 1e-6);
     for (const Example& other : kinds) {
@@ -182,19 +182,19 @@ TEST_CASE("a residual against a variant row, or of one, is that of the row it ho
 TEST_CASE("a variant matrix hands out the rows of the matrix it holds") {
   const Eigen::MatrixXf dense = Eigen::RowVector3f(0.25f, 0.5f, 0.25f).replicate(2, 1);
   const std::vector<Token> tokens{4, 1, 0};
-  using Rows = VariantRows<Eigen::MatrixXf, OneHotRows, OneHotRows>;  // holds a matrix of its own, too
+  using Rows = VariantRows<Eigen::MatrixXf, OneHotRows, OneHotRows>;  // it may also hold a matrix of its own
   const Rows a(std::in_place_index<0>, dense), b(std::in_place_index<2>, OneHotRows(tokens));
   CHECK(a.rows() == 2);
   CHECK(a.vocab_size() == 3);
   CHECK(a.row(1).probability(1) == 0.5);
   CHECK(b.rows() == 3);
-  CHECK(b.vocab_size() == 0);  // fits any
+  CHECK(b.vocab_size() == 0);  // fits any vocabulary
   CHECK(b.row(0).probability(4) == 1);
   CHECK(b.row(1).vocab_size() == 2);
 }
 
 TEST_CASE("a verdict on variant rows is the verdict on the rows they hold") {
-  // Lists and one-hot rows are looked up: what the rules make of them, they make of the same numbers in a matrix.
+  // Lists and one-hot rows are looked up. The expected verdicts come from a matrix of equal numbers.
   using Rows = VariantRows<DenseRows<NumbersOf<RowMajor<double>>>, RowSpan<SparseRow<double>>, OneHotRows>;
   using AnyRule = AnyOf<true, BlockVerifier, GreedyBlockVerifier>;
   const std::pair<AnyRule, AnyVerifier> rules[] = {{{BlockVerifier{}}, {BlockVerifier{}}},

@@ -1,4 +1,4 @@
-// Oracle: the sum itself, a token at a time in long double.
+// Oracle: the sum itself, token by token in long double.
 #include <cmath>
 #include <limits>
 #include <random>
@@ -24,7 +24,7 @@ double expected(const RowMajor<double>& row) {
   return static_cast<double>(sum);
 }
 
-// A row with noughts, longer than a block.
+// A row with zeros, longer than a segment.
 RowMajor<double> some_row(Index vocab_size, std::mt19937_64& rng) {
   RowMajor<double> row(1, vocab_size);
   for (Index x = 0; x < vocab_size; ++x) row(0, x) = uniform01(rng) < 0.3 ? 0 : std::pow(uniform01(rng), 6.0);
@@ -41,7 +41,7 @@ double entropy_as(const RowMajor<double>& row) {
 
 }  // namespace
 
-TEST_CASE("entropy of rows of any kind, over several blocks") {
+TEST_CASE("entropy of rows of any kind is right over several segments") {
   std::mt19937_64 rng{1};
   for (const Index vocab_size : {1, 2, 7, 1024, 1025, 5000}) {
     const auto row = some_row(vocab_size, rng);
@@ -52,7 +52,7 @@ TEST_CASE("entropy of rows of any kind, over several blocks") {
   }
 }
 
-TEST_CASE("entropy lies between that of one token and that of all alike") {
+TEST_CASE("entropy is 0 for one certain token, log V for a uniform row, and NaN for a row with NaN") {
   const std::vector<Token> token{3};
   CHECK(entropy(OneHotRows(token).row(0)) == 0);
   const Eigen::MatrixXd uniform = Eigen::MatrixXd::Constant(1, 2000, 1.0 / 2000);
@@ -64,7 +64,7 @@ TEST_CASE("entropy lies between that of one token and that of all alike") {
 
 namespace {
 
-struct Plain {  // a row that answers nothing but the two questions
+struct Plain {  // a row with nothing but a vocabulary and probabilities
   std::vector<double> p;
   Index vocab_size() const { return std::ssize(p); }
   double probability(Token x) const { return p[static_cast<std::size_t>(x)]; }
@@ -76,7 +76,7 @@ struct Plain {  // a row that answers nothing but the two questions
 
 }  // namespace
 
-TEST_CASE("entropy of a row that can only be asked for probabilities") {
+TEST_CASE("entropy of a row that offers only probabilities is right") {
   CHECK(entropy(Plain{{0.5, 0, 0.25, 0.25}}) == Approx(1.5 * std::log(2)).epsilon(1e-14));
 }
 

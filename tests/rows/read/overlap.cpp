@@ -20,7 +20,7 @@ using namespace support;
 
 namespace {
 
-// Random probabilities of which many are 0.
+// Random probabilities. Many of them are 0.
 RowMajor<double> random_row(Index size, std::mt19937_64& rng) {
   RowMajor<double> row(1, size);
   for (Index x = 0; x < size; ++x) row(0, x) = uniform01(rng) < 0.4 ? 0.0 : uniform01(rng);
@@ -39,7 +39,7 @@ AnyRow any(const R& row) {
   return {row.vocab_size(), [&row](Token x) { return probability(row, x); }};
 }
 
-// Σ min(p/l, q) of probabilities as the rows have them, one token at a time.
+// Σ min(p/l, q) of the rows' own probabilities, token by token.
 double sum_of_minima(const AnyRow& p, const AnyRow& q, double l) {
   long double sum = 0;
   for (Token x = 0; x < std::max(p.vocab_size, q.vocab_size); ++x)
@@ -50,7 +50,7 @@ double sum_of_minima(const AnyRow& p, const AnyRow& q, double l) {
 
 constexpr double leniences[] = {1.0, 0.6, 0.01};
 
-// What the library says of a pair of rows.
+// The library's answers for a pair of rows.
 struct Said {
   double overlap = 0;
   std::vector<double> lenient = {};
@@ -62,7 +62,7 @@ void check(const Said& said, const AnyRow& p, const AnyRow& q, double tolerance)
     CHECK(said.lenient[k] == Approx(sum_of_minima(p, q, leniences[k])).epsilon(tolerance).margin(1e-15));
 }
 
-// D_LK by its definition, and half of what rounded rows differ by in sum.
+// D_LK by its definition, plus half of the difference of the rounded rows' sums.
 void check_distance(double total_variation, const AnyRow& p, const AnyRow& q) {
   double distance = 0;
   for (Token x = 0; x < std::max(p.vocab_size, q.vocab_size); ++x) {
@@ -72,7 +72,7 @@ void check_distance(double total_variation, const AnyRow& p, const AnyRow& q) {
   CHECK(total_variation == Approx(distance).epsilon(1e-12).margin(1e-12));
 }
 
-// Float exponentials come out a little differently by the block and one by one.
+// A float exponential in a segment differs a little from a single one.
 template <class P, class Q>
 void check_overlap(const P& p, const Q& q, double tolerance = 1e-12) {
   Said said{overlap(p, q)};
@@ -80,14 +80,14 @@ void check_overlap(const P& p, const Q& q, double tolerance = 1e-12) {
   check(said, any(p), any(q), tolerance);
 }
 
-// Pairs that are summed in a way of their own: their distance, too.
+// Pairs of kinds with a summation of their own. Their distance is checked, too.
 template <class P, class Q>
 void check_both(const P& p, const Q& q) {
   check_overlap(p, q);
   check_distance(total_variation(p, q), any(p), any(q));
 }
 
-// A row of nothing but look-ups.
+// A row with look-ups only.
 struct BareRow {
   std::vector<double> p;
   Index vocab_size() const { return std::ssize(p); }
@@ -112,7 +112,7 @@ Layout held(const RowMajor<double>& row) {
 
 }  // namespace
 
-TEST_CASE("overlaps are sums of minima whatever the rows") {
+TEST_CASE("overlaps are sums of minima for rows of every kind") {
   std::mt19937_64 rng{3};
   for (const Index size : {1, 5, 1024, 1025, 4000}) {
     CAPTURE(size);
@@ -125,7 +125,7 @@ TEST_CASE("overlaps are sums of minima whatever the rows") {
                other_exponentials = distributions(other_logits.view());
     const OneHotRow known(static_cast<Token>(size / 2)), unknown(static_cast<Token>(size));
 
-    // By the block, by the list, and one by one: each sort of row with each.
+    // Segments, lists and single look-ups: each sort of row with each.
     check_both(dense, other_dense);
     check_both(exponentials.row(0), other_exponentials.row(0));
     check_both(exponentials.row(0), other_lists.row(0));
@@ -138,11 +138,11 @@ TEST_CASE("overlaps are sums of minima whatever the rows") {
     check_both(lists.row(0), bare(q));
     check_both(bare(p), other_lists.row(0));
     check_both(dense, known);
-    check_both(dense, unknown);  // which only the drafter knows
+    check_both(dense, unknown);  // only the drafter knows this token
     check_both(lists.row(0), known);
     check_both(lists.row(0), unknown);
 
-    // What the blocks are made of.
+    // What segments are made of.
     const auto floats = held<AsRowMajor<float>>(p);
     const auto strided = held<AsStridedMap<double>>(p);
     const auto halves = held<AsNarrow<Eigen::half>>(p);
@@ -156,7 +156,7 @@ TEST_CASE("overlaps are sums of minima whatever the rows") {
   }
 }
 
-TEST_CASE("equal rows overlap in all they have, disjoint ones in nothing") {
+TEST_CASE("the overlap of equal rows is all their mass, that of disjoint rows is 0") {
   const Eigen::RowVector4d p(0.1, 0.2, 0.7, 0), q(0, 0, 0, 1), near(0.1, 0.2, 0.7 - 1e-13, 1e-13);
   const auto p_row = distributions(p).row(0), q_row = distributions(q).row(0);
   CHECK(overlap(p_row, p_row) == p.sum());

@@ -27,8 +27,8 @@ Token by_definition(const Eigen::RowVectorXd& row, double u) {
   return -1;
 }
 
-// What has been read of a row: how far it has been summed, and how much was looked at once more to find a
-// token inside a block whose sum is known.
+// What was read of a row: how far it was summed, and how many entries were read again to find a token in a segment of
+// known sum.
 struct Reading {
   Index summed = 0, searched = 0;
 };
@@ -71,15 +71,15 @@ TEST_CASE("PrefixSampler is the inverse distribution function") {
   }
 }
 
-TEST_CASE("PrefixSampler gives the edge between two tokens to the second") {
+TEST_CASE("PrefixSampler gives u at the edge between two tokens to the second token") {
   Eigen::RowVector2d row(0.5, 0.5);
   auto sampler = distributions(row).row(0).sampler();
   CHECK(sampler(std::nextafter(0.5, 0.0)) == 0);
   CHECK(sampler(0.5) == 1);
 }
 
-TEST_CASE("PrefixSampler passes over tokens without mass, even where a block's sum is too large") {
-  // Sums and entries disagree, as by rounding, only more so: the last token with mass is the answer.
+TEST_CASE("PrefixSampler skips tokens without mass, even if a segment's sum is too large") {
+  // The sums disagree with the entries, as from rounding but more. The answer must be the last token with mass.
   struct OverstatedRow {
     Index vocab_size() const { return 4; }
     double probability(Token x) const { return x == 1 ? 0.25 : 0.0; }
@@ -90,12 +90,12 @@ TEST_CASE("PrefixSampler passes over tokens without mass, even where a block's s
   CHECK(sampler(0.4) == 1);
 }
 
-TEST_CASE("PrefixSampler reads a row no further than the draw needs, and sums nothing twice") {
+TEST_CASE("PrefixSampler reads a row only as far as a draw needs, and sums nothing twice") {
   Eigen::RowVectorXd row = Eigen::RowVectorXd::Constant(10000, 0.1 / 9999);
   row[0] = 0.9;
   Reading reading;
   PrefixSampler<CountingRow> sampler(CountingRow{distributions(row).row(0), &reading});
-  // What one draw reads of the block that holds its token: stretches of 64, and the tokens of one of them.
+  // What one draw reads again in its token's segment: sums of stretches of 64, and the tokens of one stretch.
   const auto draw = [&](double u) {
     reading.searched = 0;
     const Token x = sampler(u);
@@ -120,7 +120,7 @@ TEST_CASE("PrefixSampler reads a row no further than the draw needs, and sums no
   CHECK(reading.summed == 10000);
 }
 
-TEST_CASE("PrefixSampler takes the block size that it is given, where that is larger than its own") {
+TEST_CASE("PrefixSampler uses the segment size that it is given, if that is larger than its own") {
   const Eigen::RowVectorXd row = Eigen::RowVectorXd::Constant(4096, 1.0 / 4096);
   Reading reading;
   PrefixSampler<CountingRow> wide(CountingRow{distributions(row).row(0), &reading}, 2048);
@@ -133,8 +133,8 @@ TEST_CASE("PrefixSampler takes the block size that it is given, where that is la
   CHECK(reading.summed == 256);
 }
 
-TEST_CASE("PrefixSampler finds its token in whichever stretch of a block it lies, and at the edges") {
-  // Powers of two on a few tokens: sums are exact, and every u below is an edge of the definition.
+TEST_CASE("PrefixSampler finds its token in every stretch of a segment, and at the edges") {
+  // Powers of two on a few tokens: sums are exact, and every u below is an edge in the definition.
   for (const Index size : {64, 65, 128, 200, 256, 320}) {
     Eigen::RowVectorXd row = Eigen::RowVectorXd::Zero(size);
     for (const Index x : {Index{0}, Index{63}, Index{64}, Index{127}, Index{128}, size - 1})
@@ -145,9 +145,9 @@ TEST_CASE("PrefixSampler finds its token in whichever stretch of a block it lies
   }
 }
 
-TEST_CASE("PrefixSampler answers where the sums of stretches and of tokens disagree") {
-  // A block whose stretches sum to less than the block, as rounding may have it: the draw falls behind them
-  // all, where no token has mass, and its answer is the block's last token that has.
+TEST_CASE("PrefixSampler gives a valid token where the sums of stretches and of tokens disagree") {
+  // The stretches sum to less than their segment, as rounding may do. So the draw falls after all stretches, where no
+  // token has mass. The answer must be the segment's last token with mass.
   struct Row {
     Index vocab_size() const { return 256; }
     double probability(Token x) const { return x == 70 ? 0.5 : 0.0; }
@@ -166,7 +166,7 @@ TEST_CASE("PrefixSampler draws from a row that sums to less than 1 as if it were
   auto sampler = distributions(row).row(0).sampler();
   CHECK(sampler(0.1) == 0);
   CHECK(sampler(0.3) == 2);
-  // u in [0.5, 1) is spread over [0, 0.5): the two halves go to the two tokens.
+  // u in [0.5, 1) is spread over [0, 0.5): each half goes to one of the two tokens.
   CHECK(sampler(0.5) == 0);
   CHECK(sampler(0.74) == 0);
   CHECK(sampler(0.76) == 2);
@@ -182,13 +182,13 @@ TEST_CASE("PrefixSampler never returns a token of probability 0") {
   CHECK(row[sampler(1 - 0x1p-53)] > 0);
 }
 
-TEST_CASE("PrefixSampler refuses what is no distribution") {
+TEST_CASE("PrefixSampler refuses rows that are not distributions") {
   Eigen::RowVectorXd row = Eigen::RowVectorXd::Zero(600);
   const auto draw = [&](double u) { return distributions(row).row(0).sampler()(u); };
   CHECK(support::message_of([&] { draw(0.5); }) == "the probabilities sum to 0");
   row[500] = std::numeric_limits<double>::quiet_NaN();
   CHECK(support::message_of([&] { draw(0.5); }) == "probabilities of tokens 256..511 sum to nan");
-  row[0] = 1;  // the NaN lies behind everything that this draw reads
+  row[0] = 1;  // this draw reads only what precedes the NaN
   CHECK(draw(0.5) == 0);
   row[1] = -3;
   CHECK(support::message_of([&] { draw(0.5); }) == "probabilities of tokens 0..255 sum to -2");
@@ -204,8 +204,8 @@ TEST_CASE("PrefixSampler refuses a row whose mass is far more than 1") {
         "probabilities of tokens 0..1 sum to 2, which is more than 1");
 }
 
-TEST_CASE("PrefixSampler forgives a row the rounding of its scalar, and nothing more") {
-  // bfloat16 has eight bits: a sum of its roundings is off by less than a hundredth.
+TEST_CASE("PrefixSampler tolerates the rounding of the row's scalar, and nothing more") {
+  // bfloat16 has eight bits, so a sum of rounded numbers is off by less than a hundredth.
   const auto told = [](double sum) {
     const Eigen::RowVector2d row(0.5, sum - 0.5);
     return support::message_of<InvalidDistribution>([&] { distributions(row).row(0).sampler()(0.9); });
@@ -214,9 +214,9 @@ TEST_CASE("PrefixSampler forgives a row the rounding of its scalar, and nothing 
   CHECK(told(1.02) == "probabilities of tokens 0..1 sum to 1.02, which is more than 1");
 }
 
-TEMPLATE_TEST_CASE("uniform rows of narrow scalars are drawn from, however long", "", Eigen::half,
+TEMPLATE_TEST_CASE("uniform rows of narrow scalars can be drawn from, at any length", "", Eigen::half,
                    Eigen::bfloat16) {
-  // 1/338 900 and 1/532 000 are just above the middle between two halves.
+  // 1/338 900 and 1/532 000 are just above the middle between two neighbouring halves.
   for (const Index size : {Index{32'000}, Index{338'900}, Index{400'000}, Index{532'000}}) {
     const std::vector<TestType> p(static_cast<std::size_t>(size),
                                   static_cast<TestType>(1.0f / static_cast<float>(size)));
@@ -229,8 +229,8 @@ TEMPLATE_TEST_CASE("uniform rows of narrow scalars are drawn from, however long"
   }
 }
 
-TEST_CASE("many small numbers that were rounded up are forgiven to rows of halves") {
-  // Each is half the least half and a bit, and becomes the least half: that makes 0.024 of 0.012.
+TEST_CASE("rows of half may hold many small numbers that were rounded up") {
+  // Each number is a little more than half of the smallest half, and is rounded up to it: 0.012 of mass becomes 0.024.
   const Index size = 400'000;
   std::vector<Eigen::half> p(static_cast<std::size_t>(size), static_cast<Eigen::half>(0x1.01p-25f));
   p.back() = static_cast<Eigen::half>(1 - 0x1.01p-25f * static_cast<float>(size));
@@ -239,7 +239,7 @@ TEST_CASE("many small numbers that were rounded up are forgiven to rows of halve
   CHECK_THROWS_AS(DenseRow<float>(as_floats.data(), size).sampler()(0.5), InvalidDistribution);
 }
 
-TEST_CASE("a row of mass beyond all rounding is refused in every scalar") {
+TEST_CASE("a row with more mass than rounding can explain is refused in every scalar") {
   const auto told = [](auto zero, float sum) {
     using Scalar = decltype(zero);
     std::vector<Scalar> p(32'000, zero);
@@ -259,7 +259,7 @@ TEST_CASE("a row of mass beyond all rounding is refused in every scalar") {
   }
 }
 
-TEST_CASE("a copied PrefixSampler goes on where its original is") {
+TEST_CASE("a copied PrefixSampler goes on where the original stands") {
   Eigen::RowVectorXd row = Eigen::RowVectorXd::Constant(3000, 1.0 / 3000);
   auto sampler = distributions(row).row(0).sampler();
   const Token x = sampler(0.5);
@@ -268,7 +268,7 @@ TEST_CASE("a copied PrefixSampler goes on where its original is") {
   CHECK(copy(0.9) == sampler(0.9));
 }
 
-TEST_CASE("a number that is no number of [0, 1) draws nothing, and the sampler goes on") {
+TEST_CASE("a number outside [0, 1), or NaN, draws nothing, and the sampler can go on") {
   const Eigen::RowVectorXd row = Eigen::RowVectorXd::Constant(600, 1.0 / 600), nothing(0);
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const auto complaint = [](auto& sampler, double u) { return support::message_of([&] { sampler(u); }); };

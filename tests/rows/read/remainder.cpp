@@ -1,4 +1,5 @@
-// What is left of a row without multiples of others: on rows of all kinds, in one piece and over ranks.
+// What is left of a row after multiples of other rows are subtracted: for rows of all kinds, in one piece and over
+// ranks.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -41,7 +42,7 @@ struct Taken {
 };
 
 struct Input {
-  RowMajor<double> p, q;  // a row and two that are taken away
+  RowMajor<double> p, q;  // a row, and the two rows that are subtracted from it
   double b_first = 0.5, b_second = 0.25;
   Token token = 0;
 
@@ -61,7 +62,7 @@ struct Input {
   }
 };
 
-// Takes so much away that little is left.
+// Subtracts so much that little is left.
 void take_nearly_all(Input& in) {
   in.q.row(0) = in.p.row(0);
   in.b_first = 1 - little_left / 8;
@@ -75,7 +76,7 @@ void check_row(const auto& row, const Eigen::ArrayXd& expected) {
   CHECK(row.sum(1, size - 3) == Approx(expected.segment(1, size - 3).sum()).margin(1e-14));
 }
 
-// The tokens of ascending numbers, which are to be those of the sums of the probabilities.
+// The tokens drawn with ascending numbers, to compare with the sums of the probabilities.
 std::vector<Token> drawn(auto sampler) {
   std::vector<Token> tokens;
   for (int k = 0; k < 200; ++k) tokens.push_back(sampler((k + 0.5) / 200));
@@ -94,7 +95,7 @@ std::vector<Token> drawn_of(const Eigen::ArrayXd& probabilities) {
 
 }  // namespace
 
-TEST_CASE("what is left of a row is one: look-ups, sums and draws agree, on rows and on lists") {
+TEST_CASE("the remainder is a row: its look-ups, sums and draws agree, for dense rows and lists") {
   std::mt19937_64 rng(61);
   for (const Index size : {6, 40, 2500}) {
     const Input in(size, rng);
@@ -113,8 +114,7 @@ TEST_CASE("what is left of a row is one: look-ups, sums and draws agree, on rows
   }
 }
 
-TEST_CASE(
-    "over ranks what is left of a row is drawn from by one number as in one piece, however little it is") {
+TEST_CASE("over ranks a remainder is drawn from with one number as in one piece, however little is left") {
   std::mt19937_64 rng(62);
   for (int n = 0; n < 12; ++n) {
     Input in(8 + n, rng);
@@ -135,7 +135,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("where nothing is left of a row the row itself is drawn from; what is no number is an error") {
+TEST_CASE("if nothing is left of a row, the row itself is drawn from; NaN is an error") {
   const RowMajor<double> p = RowMajor<double>::Constant(1, 4, 0.25);
   RowMajor<double> q = RowMajor<double>::Constant(2, 4, 0.5);
   const DenseRows rows(q);

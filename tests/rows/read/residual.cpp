@@ -49,7 +49,7 @@ TEST_CASE("residual_mass agrees with a long double sum") {
   }
 }
 
-TEST_CASE("a one-hot draft goes through the same residual, row by row") {
+TEST_CASE("a one-hot draft gives the residual of an equal dense draft, row by row") {
   Eigen::RowVector4d p(0.1, 0.2, 0.3, 0.4);
   const auto row = distributions(p).row(0);
   const OneHotRow q(3);
@@ -60,7 +60,7 @@ TEST_CASE("a one-hot draft goes through the same residual, row by row") {
   CHECK(residual(1.0, row, 1.0, q, 3) == 0.0);
 }
 
-TEST_CASE("a residual of many blocks is drawn from by its own sums") {
+TEST_CASE("a residual of many segments is drawn from by its own sums") {
   std::mt19937_64 rng{9};
   Eigen::RowVectorXd p(1500), q(1500);
   for (double& x : p) x = uniform01(rng);
@@ -74,7 +74,7 @@ TEST_CASE("a residual of many blocks is drawn from by its own sums") {
   auto sampler = t.sampler();
   for (int i = 0; i < 300; ++i) {
     const double u = uniform01(rng);
-    double below = 0;  // u falls into the step of the token drawn
+    double below = 0;  // u falls on the step of the token that is drawn
     const Token y = sampler(u);
     for (Token x = 0; x < y; ++x) below += t.probability(x);
     CHECK(u >= below - 1e-12);
@@ -82,7 +82,7 @@ TEST_CASE("a residual of many blocks is drawn from by its own sums") {
   }
 }
 
-TEST_CASE("ResidualRow is the normalised residual, and draws by it") {
+TEST_CASE("ResidualRow is the normalised residual, and draws from it") {
   Eigen::RowVector4d p(0.1, 0.2, 0.3, 0.4), q(0.4, 0.1, 0.3, 0.2);
   const ResidualRow rest(1.0, distributions(p).row(0), 1.0, distributions(q).row(0));
   CHECK(rest.mass() == Approx(0.3));
@@ -97,7 +97,7 @@ TEST_CASE("ResidualRow is the normalised residual, and draws by it") {
   CHECK(sampler(1 - 0x1p-53) == 3);
 }
 
-TEST_CASE("residuals keep NaN in sight") {
+TEST_CASE("a residual with NaN is NaN or an error") {
   Eigen::RowVector3d p(0.5, std::numeric_limits<double>::quiet_NaN(), 0.5), q(0.2, 0.3, 0.5);
   const auto bad = distributions(p).row(0), good = distributions(q).row(0);
   CHECK(std::isnan(residual_mass(1.0, bad, 1.0, good, 0, 3)));
@@ -114,14 +114,14 @@ struct Part {
   Index start, count;
 };
 
-// What is asked of a residual: its mass and that of some parts; as a row its mass, the shares of the parts, and
-// the probabilities of a few tokens that it draws.
+// The answers of a residual: its mass and that of some parts; as a row its mass, the shares of the parts, and the
+// probabilities of a few tokens that it draws.
 struct Residual {
   double mass, row_mass;
   std::vector<double> parts, shares, drawn;
 };
 
-// Two rows of some kinds, asked for residuals.
+// Two rows of some kinds, asked for their residuals.
 struct Pair {
   std::string kinds;
   double tolerance;
@@ -174,11 +174,11 @@ RowMajor<double> coarse_row(Index size, std::mt19937_64& rng) {
   for (Index x = 0; x < size; ++x)
     if (uniform01(rng) < 0.6) row(0, x) = std::ceil(uniform01(rng) * 15);
   row(0, size / 2) = 15;
-  // Multiples of a power of two that come to no more than 1: exact in every scalar and every order.
+  // Multiples of a power of two with a sum of at most 1, so they are exact in every scalar and every order.
   return row * std::exp2(-std::ceil(std::log2(row.sum())));
 }
 
-// How residuals are summed depends on the kinds of the two rows; the definition does not.
+// How a residual is summed depends on the kinds of the two rows. The definition does not.
 void check_masses(const Pair& pair) {
   INFO(pair.kinds);
   std::mt19937_64 rng{29};
@@ -216,7 +216,7 @@ void check_masses(const Pair& pair) {
 
 }  // namespace
 
-TEST_CASE("a residual between rows of any two kinds is summed right, whole and in parts") {
+TEST_CASE("a residual between rows of any two kinds is summed correctly, whole and in parts") {
   using namespace support;
   constexpr double exact = 1e-13, in_float = 1e-6;
   check_masses(pair_of<AsNarrow<Eigen::bfloat16>, AsColMajor<double>>("bfloat16, dense", exact));
@@ -229,9 +229,9 @@ TEST_CASE("a residual between rows of any two kinds is summed right, whole and i
 
 namespace {
 
-// Over the vocabulary of a large model: probabilities from logits l(x) by a long double softmax.
+// The vocabulary of a large model: probabilities from logits l(x) by a long double softmax.
 constexpr Index large = 256000;
-// Where p and q all but cancel, what is left of rows of float has their resolution, not its own.
+// Where p and q nearly cancel, the rest has the absolute resolution of the float rows.
 constexpr double resolution = 0x1p-24;
 
 Eigen::VectorXd logits_of(bool peaked, std::uint64_t seed) {
@@ -253,7 +253,7 @@ std::vector<long double> softmax(const Eigen::VectorXd& l) {
 
 constexpr double factors[] = {1.0, 0.7, 3.0};
 
-// What rows of some kinds say about themselves.
+// The sums that rows of some kinds give.
 struct Sums {
   double all, most, without_one, residuals[3];
 };
@@ -277,7 +277,7 @@ struct LargePair {
     INFO(kinds);
     CHECK(std::abs(sums.all - 1) < 1e-6);
     CHECK(sums.most == Approx(static_cast<double>(sum(1000, 200000))).epsilon(1e-6));
-    // A list of one token leaves two long stretches of p to be summed.
+    // A list of one token leaves two long stretches of p to sum.
     const double listed = static_cast<double>(p[large / 3]);
     CHECK(sums.without_one == Approx(1 - listed).epsilon(1e-6));
     for (std::size_t i = 0; i < 3; ++i)
@@ -333,8 +333,8 @@ TEST_CASE("masses over 256 000 tokens are right to a millionth, for every kind o
     }
 }
 
-TEST_CASE("a sparse row is subtracted where its tokens are, and nowhere else") {
-  // Stretches between the listed tokens are sums of p: the first and the last of them, and empty ones.
+TEST_CASE("a sparse row is subtracted at its own tokens, and nowhere else") {
+  // Stretches between the listed tokens are sums of p, including the first, the last and empty ones.
   const Eigen::RowVectorXd dense = Eigen::RowVectorXd::Constant(8, 0.125);
   const auto p = distributions(dense).row(0);
   const std::vector<double> q{0.5, 0.0625, 0.25, 0.1875};
@@ -348,7 +348,7 @@ TEST_CASE("a sparse row is subtracted where its tokens are, and nowhere else") {
   CHECK(mass({8, 9, 10, 11}, 0, 8) == 1);
 }
 
-TEST_CASE("two sparse rows share what both list") {
+TEST_CASE("two sparse rows are subtracted at the tokens that both list") {
   const std::vector<Token> p_ids{1, 3, 5, 7}, q_ids{0, 3, 4, 7, 9};
   const std::vector<double> p{0.25, 0.25, 0.25, 0.25}, q{0.25, 0.125, 0.125, 0.375, 0.125};
   const SparseRow<double> a(p_ids, p, 8), b(q_ids, q, 10);
@@ -359,8 +359,8 @@ TEST_CASE("two sparse rows share what both list") {
   CHECK(residual_mass(1.0, b, 1.0, a, 0, 10) == 0.25 + 0.125 + 0.125 + 0.125);
 }
 
-TEST_CASE("a row is not asked for the mass of a stretch without tokens") {
-  // It would have to answer for a stretch that begins behind its end.
+TEST_CASE("a row is not asked for the mass of an empty stretch") {
+  // The stretch would begin after the row's end.
   struct Row {
     DenseRow<double> row;
     Index vocab_size() const { return row.vocab_size(); }

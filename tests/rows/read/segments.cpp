@@ -1,4 +1,5 @@
-// One way to read a whole row: a new kind of row is one file, and all that reads whole rows takes what it offers.
+// One way to read a whole row. A new kind of row is one file, and everything that reads whole rows uses what it
+// offers.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -21,13 +22,13 @@ using support::RowMajor;
 
 namespace {
 
-// What a toy row was asked.
+// Which questions a toy row was asked.
 struct Asked {
   int look_ups = 0, segments = 0, sums = 0, listed = 0;
 };
 
-// A kind that nothing in the library knows, computed and not stored: mass falls off like 1/(x + 1). It hands itself
-// out in segments, and counts.
+// A kind of row unknown to the library, computed and not stored: mass falls off like 1/(x + 1). It has segments, and
+// counts what it is asked.
 class Harmonic {
  public:
   Harmonic(Index size, Asked& asked) : size_(size), asked_(&asked), scale_(1 / numbers(0, size).sum()) {}
@@ -59,7 +60,7 @@ class Harmonic {
   double scale_;
 };
 
-// The same over every third token, as a list.
+// Every third token of a Harmonic row, as a list.
 class Thirds {
  public:
   Thirds(Index size, Asked& asked) : size_(size), asked_(&asked) {}
@@ -115,7 +116,7 @@ TEST_CASE("a new kind of row in segments is never asked token by token") {
         Approx((0.75 * p_numbers - 0.5 * padded).cwiseMax(0).sum()).epsilon(1e-12));
   CHECK(p_asked.look_ups + q_asked.look_ups == 0);
   CHECK(q_asked.segments == 2);
-  CHECK(p_asked.sums == 1);  // where q has ended
+  CHECK(p_asked.sums == 1);  // after the end of q
 
   fresh();
   CHECK(overlap(p, q) == Approx(p_numbers.cwiseMin(padded).sum()).epsilon(1e-12));
@@ -137,7 +138,7 @@ TEST_CASE("a new kind of row in segments is never asked token by token") {
   fresh();
   CHECK(testing::detail::RowReading(p, 1000).total() == Approx(1).epsilon(1e-12));
   CHECK(p_asked.look_ups == 0);
-  CHECK(p_asked.segments == segments + 1);  // one more for the token's own
+  CHECK(p_asked.segments == segments + 1);  // one more to look up the token itself
 }
 
 TEST_CASE("a new kind of row with a list is read by its list") {

@@ -19,7 +19,7 @@ using namespace support;
 
 namespace {
 
-// By sorting all tokens.
+// The likeliest tokens, by sorting all tokens.
 template <class Row>
 std::vector<Token> expected(const Row& row, Index count) {
   std::vector<Token> tokens;
@@ -42,7 +42,7 @@ void check(const Row& row, TopTokens& top) {
   }
 }
 
-// Multiples of 2^-12: many tokens have the same probability, and some have none.
+// Multiples of 2^-12: many tokens have equal probabilities, and some have none.
 RowMajor<double> ties(Index size, std::mt19937_64& rng) {
   RowMajor<double> row(1, size);
   for (Index x = 0; x < size; ++x) row(0, x) = static_cast<double>(rng() % 5) / 4096;
@@ -70,7 +70,8 @@ TEST_CASE("the likeliest tokens of rows of every kind are those that sorting fin
   check(OneHotRow(3), top);
 }
 
-TEST_CASE("logits of probability 0 are not likely, and those that differ are in their order") {
+TEST_CASE(
+    "logits of probability 0 are left out, and logits keep their order even where probabilities are equal") {
   TopTokens top;
   const std::vector<float> numbers{1, 3, 3, 2, -5, 2.5f};
   const NumberRow<float> logits(numbers.data(), 6);
@@ -87,12 +88,12 @@ TEST_CASE("logits of probability 0 are not likely, and those that differ are in 
     std::vector<float> with = numbers;
     with[4] = bad;
     const LogitsRow<float> row(NumberRow<float>(with.data(), 6), 1,
-                               LogSumExp{3});  // which is not read as a whole
+                               LogSumExp{3});  // so the row is not read as a whole
     CHECK(message_of<InvalidDistribution>([&] { tokens(row); }).starts_with("the logit of token 4 is "));
   }
 }
 
-TEST_CASE("what is no probability is never the likeliest") {
+TEST_CASE("NaN or infinity is never the likeliest probability") {
   TopTokens top;
   for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})
     for (const Index place : {0, 1, 2}) {

@@ -15,7 +15,7 @@ namespace test_rows_validate {
 using namespace specdec;
 using support::message_of;
 
-TEST_CASE("validate accepts distributions and names what is none") {
+TEST_CASE("validate accepts distributions and names other rows") {
   Eigen::MatrixXd m(3, 2);
   m << 0.5, 0.5, 1, 0, 0.25, 0.75;
   CHECK_NOTHROW(validate(m));
@@ -54,7 +54,7 @@ TEST_CASE("rows may be off by rounding, and not by more") {
 
 namespace {
 
-// The complaints about a good matrix, one with NaN and one with a row without mass.
+// The errors about a good matrix, one with NaN, and one with a row without mass.
 template <class Layout>
 std::vector<std::string> complaints() {
   support::RowMajor<double> m(2, 3);
@@ -87,7 +87,7 @@ TEST_CASE("validate looks at every kind of row") {
   }
 }
 
-TEST_CASE("validate finds a log-sum-exp that is not the row's") {
+TEST_CASE("validate finds a log-sum-exp that does not belong to its row") {
   const Eigen::MatrixXd logits = Eigen::MatrixXd::Zero(2, 4);
   const std::vector<double> good{std::log(4.0), std::log(4.0)}, bad{std::log(4.0), std::log(5.0)};
   CHECK_NOTHROW(validate(Logits{logits, {.log_sum_exp = good}}));
@@ -117,7 +117,7 @@ TEST_CASE("validate names ids that do not ascend or lie outside the vocabulary")
         "specdec: draft row 0: id 2147483647 is outside the vocabulary 0..7");
 }
 
-TEST_CASE("validate names a row over another vocabulary than its matrix") {
+TEST_CASE("validate names a row with another vocabulary than its matrix") {
   const std::vector<Token> ids{1};
   const std::vector<double> certain{1};
   const std::vector<SparseRow<double>> rows{{ids, certain, 5}, {ids, certain, 4}};
@@ -125,13 +125,14 @@ TEST_CASE("validate names a row over another vocabulary than its matrix") {
         "specdec: probabilities row 1: a vocabulary of 4, where the matrix has one of 5");
 }
 
-TEST_CASE("validate allows for what narrow scalars round") {
+TEST_CASE("validate tolerates the rounding of narrow scalars") {
   const auto uniform = []<class S>(S, Index size, double factor) {
     support::RowMajor<S> row(1, size);
     row.setConstant(static_cast<S>(static_cast<float>(factor / static_cast<double>(size))));
     return message_of([&] { validate(row); });
   };
-  CHECK(uniform(Eigen::half(), 338'900, 1).empty());  // 1/V is a multiple of 2^-24, and so off by up to 2^-25
+  // 1/V is rounded to a multiple of 2^-24, so it is off by up to 2^-25.
+  CHECK(uniform(Eigen::half(), 338'900, 1).empty());
   CHECK(uniform(Eigen::half(), 1'000'000, 1).empty());
   CHECK(uniform(Eigen::bfloat16(), 3, 1).empty());  // 0.334 three times
   CHECK(uniform(Eigen::half(), 1000, 1.003) != "");
@@ -140,7 +141,7 @@ TEST_CASE("validate allows for what narrow scalars round") {
   CHECK(uniform(0.0f, 1'000, 1.002) != "");
 }
 
-TEST_CASE("a tolerance that is none is named, not the rows") {
+TEST_CASE("an invalid tolerance is named, not the rows") {
   const Eigen::RowVector2d row(0.5, 0.5);
   CHECK(message_of([&] { validate(row, "target", std::numeric_limits<double>::quiet_NaN()); }) ==
         "specdec: tolerance = nan is no number >= 0");
