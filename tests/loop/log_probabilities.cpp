@@ -195,9 +195,8 @@ TEST_CASE("The record starts afresh with another text, and a failing step leaves
   sequence.resume(context, {.log_probabilities = {.processed = true, .raw = true}});
   sequence.propose(rng);
   row.setConstant(0.2);
-  CHECK_THROWS_AS(sequence.accept(row, rng),
-                  // Only processed rows were given, so there is no raw row after the processed one.
-                  std::invalid_argument);
+  // Only processed rows were given, so there is no raw row after the processed one.
+  CHECK_THROWS_AS(sequence.accept(row, rng), std::invalid_argument);
   CHECK(sequence.log_probabilities().empty());
 }
 

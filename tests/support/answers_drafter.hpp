@@ -1,4 +1,4 @@
-// A drafter that learns from the rows that the target gives.
+// A drafter that learns from the rows that the target returns.
 #pragma once
 
 #include <span>
@@ -10,7 +10,8 @@ namespace support {
 using specdec::Index;
 using specdec::Token;
 
-// Proposes for every place of a text what the target last held most likely there, in this text or in one before.
+// Proposes for every place of a text the token that the target last held most likely there, in this text or an earlier
+// one.
 class AnswersDrafter {
  public:
   specdec::Draft<specdec::OneHotRows> draft(std::span<const Token> context, Index gamma, auto&) & {
@@ -24,14 +25,14 @@ class AnswersDrafter {
   void observe(const auto& target, std::span<const Token> drafted, std::span<const Index>,
                const specdec::NodeVerdict&) {
     const auto rows = specdec::distributions(target);
-    // The place after these has not been answered: the first guess for it is token 0.
+    // The target has not answered for the place after these. The first guess for that place is token 0.
     if (std::ssize(answers_) < seen_ + rows.rows() + 1)
       answers_.resize(static_cast<std::size_t>(seen_ + rows.rows() + 1));
     try {
       for (Index i = 0; i <= std::ssize(drafted); ++i)
         answers_[static_cast<std::size_t>(seen_ + i)] = rows.row(i).argmax();
     } catch (const specdec::
-                 InvalidDistribution&) {  // after a token that a grammar rules out nothing may be allowed
+                 InvalidDistribution&) {  // after a token that a grammar rules out, no token may be allowed
     }
   }
 
@@ -39,9 +40,9 @@ class AnswersDrafter {
   void clear() { *this = {}; }
 
  private:
-  std::vector<Token> answers_;  // by place
+  std::vector<Token> answers_;  // by place in the text
   std::vector<Token> tokens_;
-  Index seen_ = 0;  // of the context
+  Index seen_ = 0;  // how much of the context
 };
 
 }  // namespace support

@@ -1,5 +1,5 @@
-// Rows of any kind as one type: they answer what every row answers, and nothing more. What is built over them is
-// compiled once for all kinds.
+// Rows of any kind as one type. They answer what every row answers, and nothing more. Code over them is compiled once
+// for all kinds.
 #pragma once
 
 #include <concepts>
@@ -15,7 +15,7 @@
 
 namespace support {
 
-// A row that only looks up. Its draws add probabilities up in double, one by one.
+// A row with look-ups only. Its draws add up probabilities in double, one by one.
 class AnyRow {
  public:
   template <class Row>

@@ -1,4 +1,4 @@
-// One of all drafters of trees, over small models of one type.
+// Any of the drafters of trees, over small models of one type.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace support {
 
-// What shapes the trees of one of them.
+// The policy that shapes the trees of one of these drafters.
 using TreePolicy = specdec::CostOptimalLength<specdec::TreeShapes>;
 
-// A drafted tree that is nobody's view.
+// A drafted tree that owns its rows.
 struct ProposedTree {
   std::vector<Token> tokens;
   RowMajor<double> rows;
@@ -46,7 +46,7 @@ class AnyTreeDrafter {
     spares,
     confident,
     suffixes,
-    cheapest,  // by a policy
+    cheapest,  // shaped by a policy
     kinds
   };
   static constexpr const char* names[] = {"independent siblings",
@@ -91,7 +91,7 @@ class AnyTreeDrafter {
     }
   }
 
-  // What it proposes, as a copy, so that all proposals have one type.
+  // Returns the drafter's proposal as a copy, so that all proposals have one type.
   ProposedTree& draft(std::span<const Token> context, const specdec::DraftLimits& limits, auto& chance) {
     std::visit([&](auto& drafter) { proposed_.assign(drafter.draft(context, limits, chance), vocab_size_); },
                drafter_);
@@ -102,7 +102,7 @@ class AnyTreeDrafter {
     std::visit([&](auto& drafter) { drafter.truncate(length); }, drafter_);
   }
 
-  // Of those that learn.
+  // Forgets, if the drafter learns.
   void clear() {
     std::visit(
         [](auto& drafter) {

@@ -1,4 +1,4 @@
-// A batch model that takes nothing on trust.
+// A batch model that checks every call.
 #pragma once
 
 #include <algorithm>
@@ -19,13 +19,13 @@
 
 namespace support {
 
-// A batch model by a table, for lines and trees, that keeps book of every context, and refuses what does not fit them. It
-// may fail at a call, before it takes anything in or behind that, and spoil the rows of a sequence.
+// A batch model over a table, for lines and trees. It records every context, and refuses feeds that do not fit. On
+// request a call fails before or after its tokens are taken in, or the rows of a sequence are spoilt.
 class Bookkeeper {
   using Table = specdec::testing::TableModel<>;
 
  public:
-  // What a call that fails throws.
+  // What a failing call throws.
   struct Failure : std::runtime_error {
     Failure() : std::runtime_error("the model failed") {}
   };
@@ -121,7 +121,7 @@ class Bookkeeper {
 
   Table table_;
   Index most_;
-  std::map<Index, Tree> trees_;  // open behind contexts
+  std::map<Index, Tree> trees_;  // trees that are open after their contexts
   RowMajor<double> rows_;
 };
 

@@ -1,5 +1,5 @@
-// How far a test goes: the usual bounds, the larger ones of `tests/run --all`, and an eighth of the usual ones where
-// sanitizers slow everything down to look at every access (of which more models bring no new kind).
+// How far a test goes: the usual bounds, the larger ones of `tests/run --all`, or an eighth of the usual ones under
+// sanitizers. Sanitizers check every access, which is slow, and more models bring no new kind of access.
 #pragma once
 
 #include <algorithm>

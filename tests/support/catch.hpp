@@ -5,7 +5,7 @@
 #include <catch2/catch_all.hpp>
 #include <string>
 using Catch::Approx;  // global in version 2
-namespace Catch {     // the name that version 2 gives it
+namespace Catch {     // has this name in version 2
 inline auto Contains(const std::string& part) { return Matchers::ContainsSubstring(part); }
 }  // namespace Catch
 #else

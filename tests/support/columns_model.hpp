@@ -1,4 +1,4 @@
-// Models of which each rank has some columns, and what their texts are compared with.
+// Models of which each rank has some columns, and the references for their texts.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace support {
 using specdec::BatchFeed, specdec::LogitColumns, specdec::NumbersOf, specdec::Token, specdec::unlimited;
 using Table = specdec::testing::TableModel<>;
 
-// Some columns of the logarithms of a table.
+// Some columns of a table's log-probabilities.
 class ColumnsModel {
  public:
   ColumnsModel(const Table& table, Index first, Index count) : table_(table), first_(first), count_(count) {}
@@ -43,7 +43,7 @@ class ColumnsModel {
   void keep(std::span<const Index> path) { table_.keep(path); }
   void truncate(Index length) { table_.truncate(length); }
   Index length() const { return std::ssize(table_.context()); }
-  const RowMajor<double>& logits() const { return logits_; }  // of the last call
+  const RowMajor<double>& logits() const { return logits_; }  // the logits of the last call
 
   bool throws = false;
   Index fed = 0, spoilt_from = unlimited, spoilt_to = unlimited;
@@ -69,7 +69,7 @@ inline ColumnsModel model_of(const ThreadRank& rank, const Table& table) {
   return {table, first, size * (rank.rank() + 1) / rank.size() - first};
 }
 
-// A model for many texts, each of which is a copy of a model for one.
+// A model for many texts: each text has a copy of a model for one text.
 class ManyColumnsModel {
  public:
   explicit ManyColumnsModel(ColumnsModel prototype) : prototype_(std::move(prototype)) {}
@@ -104,7 +104,7 @@ class ManyColumnsModel {
   RowMajor<double> logits_;
 };
 
-// Counts what passes through.
+// Counts the calls and numbers that pass through.
 struct Counted {
   Index rank() const { return inner->rank(); }
   Index size() const { return inner->size(); }
@@ -116,7 +116,7 @@ struct Counted {
   Index exchanges = 0;
 };
 
-// A row of which some tokens have been drawn.
+// A row with some tokens already drawn.
 template <class R>
 struct Drawn : R {
   std::vector<Token> tokens;
@@ -128,7 +128,7 @@ struct Drawn : R {
   }
 };
 
-// A model for one text, of every row of which some tokens are drawn as it comes, as over ranks.
+// A model for one text that draws some tokens from every row when the row is returned, as ranks do.
 template <class Model>
 class DrawnAhead {
   using Row = specdec::RowOf<decltype(std::declval<Model&>().forward(std::span<const Token>{}, Index{}))>;
@@ -164,7 +164,7 @@ class DrawnAhead {
   std::vector<Drawn<Row>> rows_;
 };
 
-// What all ranks write, from use(rank, text), which is to be `expected`.
+// The text that all ranks write, by use(rank, text). It must be `expected`.
 template <class Use>
 void check_texts(Index ranks, const std::vector<Token>& expected, const Use& use) {
   std::vector<std::vector<Token>> each(static_cast<std::size_t>(ranks));

@@ -1,4 +1,4 @@
-// Drafters for many sequences, held against a drafter for each.
+// Drafters for many sequences, compared with a drafter for each.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +31,8 @@ struct Alone {
       : model(table, most), drafter(model, strategy), text(prompt, 2) {}
 };
 
-// Sequences come and go, and some of them ask for drafts; calls fail, and are tried again with the luck they had. Each draft
-// is what it is alone, and so is what the model is fed where no call fails.
+// Sequences come and go, and some of them ask for drafts. Calls fail, and are tried again with equal random numbers.
+// Each draft must be what it is alone. Where no call fails, the model must be fed what it is fed alone.
 template <class Strategy>
 void check_company(const Strategy& strategy, bool calls_fail, Index most = specdec::unlimited) {
   using specdec::SplitMix64;
@@ -80,12 +80,12 @@ void check_company(const Strategy& strategy, bool calls_fail, Index most = specd
         drafter.draft(std::span<Request>(requests));
         drafted = true;
       } catch (const Bookkeeper::Failure&) {
-      } catch (const std::invalid_argument&) {  // of a call that returned a row too few
+      } catch (const std::invalid_argument&) {  // a call that returned a row too few
         if (!calls_fail) throw;
       }
-      again = below(3) > 0;  // or others are asked for
+      again = below(3) > 0;  // else other drafts are asked for
     }
-    if (!drafted) {  // texts go on without a draft
+    if (!drafted) {  // the texts go on without a draft
       for (const Request& request : requests)
         for (Index more = below(4); more > 0; --more)
           sequences.at(request.sequence)->text.push_back(static_cast<Token>(below(4)));
@@ -104,7 +104,7 @@ void check_company(const Strategy& strategy, bool calls_fail, Index most = specd
       own.text = text_before(own.text, tree.tokens, tree.parents, node);
       own.drafter.truncate(std::ssize(own.text));
       drafter.keep(request.sequence, std::ssize(own.text));
-      own.text.push_back(static_cast<Token>(below(5)));  // which may be a token that the model does not know
+      own.text.push_back(static_cast<Token>(below(5)));  // perhaps a token that the model does not know
     }
   }
   CHECK(gone > 2);

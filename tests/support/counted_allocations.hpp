@@ -1,5 +1,6 @@
-// Counts what goes through operator new, and how much of it is there, and lets it fail. For one source of a program: these
-// are the program's own operators. Sanitizers have operators of their own, and know how much there is.
+// Counts allocations by operator new and the memory in use, and can make an allocation fail. Include it in one source
+// of a program, as it defines the program's operators. Under sanitizers, which have their own operators, they give the
+// memory in use.
 #pragma once
 
 #include <atomic>
@@ -11,7 +12,7 @@
 #include "support/bounds.hpp"
 
 #ifdef SPECDEC_TEST_SANITIZED
-// Of a header that GCC does not bring along.
+// Declared in a header that GCC does not ship.
 extern "C" std::size_t __sanitizer_get_current_allocated_bytes();
 
 namespace {
@@ -25,15 +26,15 @@ std::atomic<std::size_t> allocations = 0;
 std::atomic<std::size_t> bytes_in_use = 0;
 [[maybe_unused]] std::size_t live_bytes() { return bytes_in_use; }
 
-// After so many more allocations one of this thread finds no memory, and those after it do again.
+// After this many more allocations one allocation of this thread fails. Later ones succeed again.
 constexpr std::size_t enough_memory = std::numeric_limits<std::size_t>::max();
 thread_local std::size_t allocations_left = enough_memory;
 
-// A piece of memory begins with its size, in a place that keeps what follows aligned.
+// Each block begins with its size. This much room keeps the rest aligned.
 constexpr std::size_t size_place = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
 }  // namespace
 
-// Not to be inlined: GCC would take malloc and free for a mismatch.
+// Not inlined: GCC would warn that malloc and free do not match new and delete.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   ++allocations;
   if (allocations_left != enough_memory && allocations_left-- == 0) throw std::bad_alloc();

@@ -1,4 +1,5 @@
-// Counts of what follows what, by scanning texts, and the tree of the likeliest continuations by its definition.
+// Counts of which token follows which tokens, by scanning texts, and the tree of the likeliest continuations by its
+// definition.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace support {
 using specdec::Index;
 using specdec::Token;
 
-// A tree without its rows, which are one-hot.
+// A tree without its one-hot rows.
 struct ChosenTree {
   std::vector<Token> tokens;
   std::vector<Index> parents;
@@ -31,7 +32,7 @@ inline ChosenTree draft_chosen(auto& drafter, std::span<const Token> context,
   return chosen_tree(drafter.draft(context, limits, none));
 }
 
-// The path from eldest child to eldest child.
+// The path of eldest children.
 inline std::vector<Token> eldest_path(const ChosenTree& tree) {
   std::vector<Token> path;
   for (Index last = -1;;) {
@@ -42,7 +43,8 @@ inline std::vector<Token> eldest_path(const ChosenTree& tree) {
   }
 }
 
-// What followed the last tokens of a context in the texts, counted anew each time: specdec::detail::Continuations.
+// What followed the last tokens of a context in the texts, counted anew for each question:
+// specdec::detail::Continuations.
 class ScannedTexts {
  public:
   ScannedTexts(const std::vector<std::vector<Token>>& texts, Index min_match, Index max_match,
@@ -51,7 +53,7 @@ class ScannedTexts {
     for (const auto& text : texts) add(text, 0);
   }
 
-  // What came before `begin` is counted as a part of another text.
+  // Tokens before `begin` were counted with another text.
   void add(const std::vector<Token>& text, Index begin) { texts_.push_back({text, begin}); }
 
   void begin(std::span<const Token> context) {
@@ -110,7 +112,7 @@ class ScannedTexts {
   std::vector<std::vector<Token>> places_, matches_;
 };
 
-// The definition: all continuations of all nodes that are in the tree, of which the next one is the best.
+// The definition: of all continuations of all nodes in the tree, the best one is added next.
 class CountedTreeByDefinition {
  public:
   CountedTreeByDefinition(ScannedTexts counted, std::span<const Token> context,

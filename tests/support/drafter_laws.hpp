@@ -1,4 +1,4 @@
-// The first law for drafters that remember: exact, by enumeration of the shipped templates, with a drafter of its own for
+// The first law for drafters that learn. It is exact, by enumeration of the shipped templates, with a new drafter for
 // every branch of chance.
 #pragma once
 
@@ -21,7 +21,7 @@ using namespace specdec;
 using namespace specdec::testing;
 using Tokens = std::vector<Token>;
 
-// The law of the texts of several generations in a row with one decoder, written one after the other.
+// The joint law of the texts of several generations in a row with one decoder.
 template <class Drafter>
 GenerationLaw law_of(const TableModel<>& target, const AnyRule& rule, Drafter (*make_drafter)(),
                      const std::vector<Tokens>& prompts, const Options& options) {
@@ -43,7 +43,7 @@ GenerationLaw law_of(const TableModel<>& target, const AnyRule& rule, Drafter (*
   return out;
 }
 
-// Of independent texts, one for each prompt.
+// The joint law of independent texts, one for each prompt.
 inline Law independent(const TableModel<>& target, const std::vector<Tokens>& prompts,
                        const Options& options) {
   Law joint{{{}, 1.0}};
@@ -61,7 +61,7 @@ inline Law independent(const TableModel<>& target, const std::vector<Tokens>& pr
   return joint;
 }
 
-// The law of the last text given the ones before it, at its furthest from the target's.
+// The largest difference between the law of the last text given the texts before it, and the target's law.
 inline double worst_conditional(const Law& joint, const Law& last) {
   std::map<Tokens, double> before;
   const auto length = static_cast<std::ptrdiff_t>(last.begin()->first.size());
@@ -74,7 +74,7 @@ inline double worst_conditional(const Law& joint, const Law& last) {
   return worst;
 }
 
-// A prompt that repeats itself, so that there is something to propose.
+// A prompt that repeats itself, so that the drafter can propose something.
 inline Tokens repetitive(Index vocab_size) {
   return vocab_size == 2 ? Tokens{0, 1, 0, 0, 1, 0} : Tokens{0, 1, 2, 0, 1, 1, 2, 0};
 }
@@ -116,7 +116,7 @@ void check_two_generations_with(Drafter (*make_drafter)()) {
         double difference = 0, conditional = 0, accepted = 0;
         for (int model = 0; model < 6; ++model) {
           const auto target = TableModel<>::random(vocab_size, 2, rng);
-          const std::vector<Tokens> prompts{{0}, {0}};  // the second has only the first to learn from
+          const std::vector<Tokens> prompts{{0}, {0}};  // the second text can only learn from the first
           const Options options{.max_new_tokens = length, .gamma = gamma};
           const GenerationLaw got = law_of(target, for_loops(rule), make_drafter, prompts, options);
           difference =

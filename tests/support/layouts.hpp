@@ -1,5 +1,5 @@
-// Distributions held in every way that the library takes: each layout holds the entries of a matrix its own way
-// and shows them.
+// Distributions stored in every way that the library takes. Each layout stores the entries of a matrix in its own way
+// and gives a view of them.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using RowMajor = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::Ro
 template <class Scalar>
 using ColMajor = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
 
-// Each layout holds the entries of a matrix its own way and shows them as an expression with direct access.
+// Each layout stores the entries of a matrix in its own way, and shows them as an expression with direct access.
 template <class S>
 struct AsRowMajor {
   using Scalar = S;
@@ -37,7 +37,7 @@ struct AsColMajor {
   const ColMajor<S>& view() const { return held; }
 };
 
-// Rows a good way apart, entries three apart.
+// Rows far apart, entries three apart.
 template <class S>
 struct AsStridedMap {
   using Scalar = S;
@@ -55,7 +55,7 @@ struct AsStridedMap {
   }
 };
 
-// The middle of a larger matrix, seen through Ref.
+// The middle of a larger matrix, through a Ref.
 template <class S>
 struct AsRefOfBlock {
   using Scalar = S;
@@ -81,7 +81,7 @@ struct AsColMajorBlock {
   auto view() const { return held.block(1, 2, held.rows() - 2, held.cols() - 3); }
 };
 
-// Narrow scalars: what is held are the nearest numbers to the given ones.
+// Narrow scalars: the stored numbers are the nearest ones to the given numbers.
 template <class S>
 struct AsNarrow {
   using Scalar = double;
@@ -90,7 +90,7 @@ struct AsNarrow {
   const RowMajor<S>& view() const { return held; }
 };
 
-// One pointer a row, the rows in no order in memory, entries `Step` apart.
+// One pointer a row. The rows lie in memory in no order, their entries `Step` apart.
 template <class S, int Stride = 1, Index Step = 1>
 struct AsPointers {
   using Scalar = S;
@@ -113,9 +113,9 @@ struct AsPointers {
 template <class S>
 using AsStridedPointers = AsPointers<S, Eigen::Dynamic, 3>;
 
-// Logits T·log p + c of scalar S, T = Percent/100. What they mean is computed here from the numbers that are
-// held, in double: narrow logits mean something else than p. For the same reason c is another one in every row
-// only where that leaves the meaning (all but) what it is.
+// Logits T·log p + c of scalar S, with T = Percent/100. The probabilities that they mean are computed here in double
+// from the stored numbers, as narrow logits do not mean exactly p. For this reason c differs from row to row only
+// where that (nearly) keeps the meaning.
 template <class S, int Percent = 100, bool Normalised = false>
 struct AsLogits {
   using Scalar = double;
@@ -161,7 +161,7 @@ struct AsLogits {
 template <class S>
 using AsNormalisedLogits = AsLogits<S, 70, true>;
 
-// Lists of the tokens that have mass; every third of the others is listed, too.
+// Lists of the tokens with mass, and of every third of the other tokens.
 template <class S, class Id = Token>
 struct AsSparse {
   using Scalar = double;

@@ -1,4 +1,4 @@
-// One text of a model for many, as if the model were for one; and a model for one text, as if it were for many.
+// One text of a model for many texts as a model for one text, and a model for one text as a model for many.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,8 @@ namespace support {
 
 inline constexpr specdec::Index only_sequence = 7;
 
-// A model for many texts that has met one of them: a wrapper is tested around it by what it says of the model for one.
+// A model for one text as a model for many texts, of which there is one. The expectations of
+// a wrapper around the model for one text then test the wrapper for many texts.
 template <class M>
 class OnlyText {
  public:
@@ -67,7 +68,7 @@ class OnlyText {
 template <class M>
 OnlyText(M&&) -> OnlyText<M>;
 
-// A model for many texts, called with one of them, as a model for one.
+// A model for many texts, called with one text, as a model for one text.
 template <class M>
 class AsOneText {
  public:
@@ -113,7 +114,7 @@ class AsOneText {
 template <class M>
 AsOneText(M&&) -> AsOneText<M>;
 
-// Texts of a batch of several prompts come out as each comes out alone, by what `alone` makes, with its own seed.
+// Checks that each text of a batch is the text that a decoder of `alone` writes, with the text's own seed.
 template <class Batch, class Alone>
 void check_texts_alone(Batch& batch, const Alone& alone, specdec::Index gamma = 3) {
   const auto prompt = [](specdec::Index number) {

@@ -1,4 +1,4 @@
-// What an error says.
+// The message of an error.
 #pragma once
 
 #include <stdexcept>
@@ -6,7 +6,7 @@
 
 namespace support {
 
-// The message of what f throws; empty when it throws nothing.
+// The message of the E that f throws; empty if f throws nothing.
 template <class E = std::invalid_argument, class F>
 std::string message_of(F&& f) {
   try {

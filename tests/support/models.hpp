@@ -1,4 +1,4 @@
-// Small models: by a table, in a given layout, bounded, counting.
+// Small models: over a table, in a given layout, bounded, counting.
 #pragma once
 
 #include <algorithm>
@@ -22,13 +22,13 @@ struct MeantRow {
   double probability(Token x) const { return p[x]; }
   Token argmax() const {
     Index x = 0;
-    p.maxCoeff(&x);  // the first among equals
+    p.maxCoeff(&x);  // the first of equal ones
     return static_cast<Token>(x);
   }
 };
 
-// A TableModel that hands out its rows in a given layout. It takes ids that it does not know for token 0, as a draft
-// model of a smaller vocabulary has to somehow.
+// A TableModel that hands out its rows in a given layout. It takes unknown ids for token 0, as a draft model of a
+// smaller vocabulary must.
 template <class Layout>
 class LayoutModel {
  public:
@@ -43,7 +43,7 @@ class LayoutModel {
   }
   void truncate(Index length) { table_.truncate(length); }
 
-  // What the model's rows mean.
+  // The probabilities that the model's rows mean.
   MeantRow distribution(std::span<const Token> context) const {
     const Eigen::RowVectorXd row =
         table_.distribution(context).segment(0, vocab_size()).matrix().transpose().template cast<double>();
@@ -57,8 +57,8 @@ class LayoutModel {
   std::vector<Token> known_;
 };
 
-// A random model whose probabilities are multiples of 2^-6, so that every scalar holds them exactly, bfloat16
-// included; a good third of them are 0, and ties are common.
+// A random model. Its probabilities are multiples of 2^-6, so every scalar holds them exactly, even bfloat16. A good
+// third of them are 0, and ties are common.
 template <class Scalar = double>
 specdec::testing::TableModel<Scalar> coarse_model(Index vocab_size, Index order, std::mt19937_64& rng) {
   Index states = 1;
@@ -80,8 +80,8 @@ specdec::testing::TableModel<Scalar> coarse_model(Index vocab_size, Index order,
   return specdec::testing::TableModel<Scalar>(std::move(table), order);
 }
 
-// The paper's toy models: p = (1/3, 2/3), q = (2/3, 1/3) in every context.
-// A model whose rows often hold few tokens, as after top-k, top-p or a grammar: one token only with probability `thin`.
+// A model whose rows often hold few tokens, as after top-k, top-p or a grammar. With probability `thin` a row has one
+// token only.
 inline specdec::testing::TableModel<> thin_model(Index vocab_size, Index order, double thin,
                                                  std::mt19937_64& rng) {
   auto states = static_cast<Index>(std::pow(vocab_size + 1, order));
@@ -98,6 +98,7 @@ inline specdec::testing::TableModel<> thin_model(Index vocab_size, Index order, 
   return specdec::testing::TableModel<>(std::move(table), order);
 }
 
+// The paper's toy models: p = (1/3, 2/3), q = (2/3, 1/3) in every context.
 inline auto toy_target() {
   return specdec::testing::TableModel<>::context_free(Eigen::RowVector2d(1.0 / 3, 2.0 / 3));
 }
@@ -106,7 +107,7 @@ inline auto toy_drafter() {
       specdec::testing::TableModel<>::context_free(Eigen::RowVector2d(2.0 / 3, 1.0 / 3))};
 }
 
-// Counts the tokens that it takes in.
+// Counts the tokens that it is fed.
 struct CountingModel {
   specdec::testing::TableModel<> table;
   Index fed = 0;
@@ -118,7 +119,7 @@ struct CountingModel {
   void truncate(Index length) { table.truncate(length); }
 };
 
-// A model whose context is bounded, and which is never to be fed past that.
+// A model with a bounded context, which must never be fed past it.
 class BoundedModel {
  public:
   BoundedModel(specdec::testing::TableModel<> table, Index most) : table_(std::move(table)), most_(most) {}
@@ -137,7 +138,7 @@ class BoundedModel {
   Index most_;
 };
 
-// Rows that outlive the model's calls, until they are truncated.
+// Its rows last beyond the next calls, until their positions are truncated.
 struct StableModel {
   static constexpr bool stable_rows = true;
   specdec::testing::TableModel<> table;

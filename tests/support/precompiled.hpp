@@ -1,4 +1,4 @@
-// What nearly every test includes, compiled once for all of them.
+// What nearly every test includes, compiled once for all tests.
 #pragma once
 
 #include <specdec/analysis.hpp>

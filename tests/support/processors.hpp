@@ -1,4 +1,4 @@
-// Models of logits, processors of every kind as one type, and what they make of a context from scratch.
+// Models of logits, processors of every kind as one type, and their processed rows from scratch.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 namespace support {
 
-// A model of the logits that are the logarithms of a table's probabilities.
+// A model with the logarithms of a table's probabilities as logits.
 class LogTable {
  public:
   LogTable(Index vocab_size, Index order, std::uint64_t seed) : table(random(vocab_size, order, seed)) {}
@@ -55,7 +55,8 @@ class LogTable {
   }
 };
 
-// After 0 comes 2, after 1 anything, after 2, and at the beginning, 0 or 1. It is as it was where it refuses a token.
+// After 0 comes 2, after 1 any token, and after 2 or at the beginning 0 or 1. A refused token leaves the state as it
+// was.
 class Rhythm {
  public:
   void allow(std::span<std::uint32_t> mask) const { mask[0] |= after[state()]; }
@@ -72,7 +73,7 @@ class Rhythm {
   std::vector<Token> text_;
 };
 
-// One that is broken by what it refuses, and can only be copied.
+// A Rhythm that is broken after it refuses a token, and can only be copied.
 class ForwardRhythm {
  public:
   void allow(std::span<std::uint32_t> mask) const { rhythm_.allow(mask); }
@@ -86,7 +87,7 @@ class ForwardRhythm {
   Rhythm rhythm_;
 };
 
-// Counts its calls down, and throws when they have come to their end.
+// Throws when its count of calls has run down.
 struct Faulty {
   std::shared_ptr<int> calls_left;
   specdec::Grammar<ForwardRhythm> grammar;
@@ -105,7 +106,7 @@ struct Faulty {
   void pop(Index n) { grammar.pop(n); }
 };
 
-// Any processor, chosen when the program runs.
+// Any processor, chosen at run time.
 struct AnyProcessor {
   using Penalties =
       specdec::Processors<specdec::RepetitionPenalty, specdec::FrequencyPenalty, specdec::PresencePenalty>;
@@ -133,7 +134,7 @@ inline AnyProcessor::Penalties penalties(Index last_n) {
 
 inline AnyProcessor nothing() { return {specdec::LogitBias{}}; }
 
-// Those for texts that begin with so long a prompt.
+// All processors for texts with a prompt of this length.
 inline std::vector<AnyProcessor> all_processors(Index prompt) {
   return {
       {penalties(specdec::unlimited)},
@@ -144,7 +145,7 @@ inline std::vector<AnyProcessor> all_processors(Index prompt) {
       {specdec::Processors{penalties(4), specdec::AfterPrompt{prompt, specdec::Grammar{ForwardRhythm{}}}}}};
 }
 
-// What the processor makes of the logits behind a context, from scratch; nothing where it refuses the context.
+// The processed logits after a context, from scratch; nothing if the processor refuses the context.
 inline std::optional<Eigen::RowVectorXd> from_scratch(const LogTable& model, AnyProcessor processor,
                                                       std::span<const Token> context) {
   for (const Token x : context)

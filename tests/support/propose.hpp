@@ -1,4 +1,4 @@
-// What drafters without probabilities propose.
+// The proposals of drafters without probabilities.
 #pragma once
 
 #include <iterator>
@@ -11,7 +11,7 @@
 
 namespace support {
 
-// A drafter's tokens, after a check that there are no more than asked for and that it says so of each for certain.
+// A drafter's tokens. Checks that there are no more than asked for, and that each has probability 1 in its row.
 template <class D>
 std::vector<specdec::Token> propose(D& drafter, std::span<const specdec::Token> context,
                                     specdec::Index gamma) {

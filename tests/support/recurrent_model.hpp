@@ -1,4 +1,4 @@
-// A model with a state in which tokens cannot be told apart, that says what it was fed and fails where it is told to.
+// A model with a state that cannot be cut back. It records what it is fed, and fails on request.
 #pragma once
 
 #include <cstdint>
@@ -76,13 +76,12 @@ class RecurrentModel {
     return {probabilities(state)};
   }
 
-  std::map<specdec::Index, int>* fed =
-      nullptr;  // counts how often what stood where in the context was taken in
+  std::map<specdec::Index, int>* fed = nullptr;  // counts how often each place of the context was fed
   specdec::Index* calls = nullptr;
-  int fails_in = -1;  // how many times it could have failed before it does
+  int fails_in = -1;  // how many chances to fail pass before it fails
 
  private:
-  // Leaves it in a state that it never was in.
+  // Fails, and leaves a state that belongs to no text.
   void fail_in_turn() {
     if (fails_in-- != 0) return;
     state_.setConstant(0.25);
@@ -109,7 +108,7 @@ class RecurrentModel {
   Eigen::MatrixXd output_;
 };
 
-// Many texts, each with a state of its own. Logits of all rows in one matrix.
+// Many texts, each with its own state. The logits of all rows are in one matrix.
 class RecurrentModels {
  public:
   using Snapshot = RecurrentModel::Snapshot;

@@ -1,4 +1,4 @@
-// The rules called by hand on rows in memory, compiled once for all tests.
+// The rules on rows in memory, compiled once for all tests.
 #include "support/rules.hpp"
 
 namespace support {

@@ -1,4 +1,4 @@
-// All verifiers as one type, and the law of what one writes when it is called by hand.
+// All verifiers as one type, and the law of the text that a verifier gives when it is called by hand.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace support {
 
-// What a rule is shown, as matrices: for rules of tests that are written on those.
+// What a rule is shown, as matrices, for rules that tests write.
 struct Seen {
   RowMajor<double> p, q;
   std::vector<Token> tokens;
@@ -41,8 +41,8 @@ struct Seen {
   }
 };
 
-// Any rule of the library, chosen when the program runs: a test over all rules is then compiled once, not once a
-// rule. It is called by hand, in a loop too, on copies of the rows; for laws of the loop there is AnyRule.
+// Any rule of the library, chosen at run time, so that a test over all rules is compiled once. It is called by hand,
+// in a loop too, on copies of the rows. Laws of the loop itself use AnyRule.
 struct AnyVerifier {
   std::variant<specdec::TokenVerifier, specdec::BlockVerifier, specdec::GreedyBlockVerifier,
                specdec::SampleMatchVerifier, specdec::LenientVerifier, specdec::ArgmaxVerifier>
@@ -74,7 +74,7 @@ specdec::Verdict AnyVerifier::operator()(const Target& target, const Draft& draf
                     rule);
 }
 
-// What most tests call is compiled in rules.cpp alone.
+// The calls that most tests make are compiled in rules.cpp only.
 extern template specdec::Verdict AnyVerifier::operator()(const RowMajor<float>&, const RowMajor<float>&,
                                                          specdec::TokenIds, std::mt19937_64&);
 extern template specdec::Verdict AnyVerifier::operator()(const RowMajor<double>&, const RowMajor<double>&,
@@ -85,8 +85,8 @@ extern template specdec::Verdict AnyVerifier::operator()(const RowMajor<double>&
 extern template specdec::Verdict AnyVerifier::operator()(const RowMajor<double>&, const RowMajor<double>&,
                                                          specdec::TokenIds, specdec::testing::Enumerator&);
 
-// One of several rules with everything that a loop asks of a rule: it judges with it as it does with the rules
-// themselves, on the rows as they are, and asks it for survival where all of the rules tell it.
+// One of several rules, with everything that a loop asks of a rule. It judges with that rule on the rows as they are.
+// It tells survival if all of the rules do.
 template <bool draws, class... Rules>
 struct AnyOf {
   std::variant<Rules...> rule;
@@ -124,7 +124,7 @@ inline AnyRule for_loops(const AnyVerifier& verifier) {
       verifier.rule);
 }
 
-// The rules that are lossless, that take ratios of p and q, and all.
+// The lossless rules, the rules that use ratios of p and q, and all rules.
 inline const AnyVerifier sampling_rules[] = {{specdec::TokenVerifier{}},
                                              {specdec::BlockVerifier{}},
                                              {specdec::GreedyBlockVerifier{}},
@@ -143,9 +143,9 @@ inline constexpr auto judge_plainly = [](AnyVerifier& verifier, const auto& targ
                                          std::span<const Token> tokens,
                                          auto& chance) { return verifier(target, draft, tokens, chance); };
 
-// The exact law of what a loop without models and caches writes, for verifiers used by hand: rows looked up in
-// two tables, which may be of different vocabularies. A table that does not know a token takes it for token 0:
-// as good a row as any, since nothing may depend on it. A step at a time, as testing::exact_generate.
+// The exact law of a loop without models and caches, for verifiers called by hand. Rows are looked up in two tables,
+// perhaps of different vocabularies. A table takes an unknown token for token 0: any row will do there, since nothing
+// may depend on it. It goes step by step, as testing::exact_generate does.
 template <class TargetLayout, class DraftLayout, class Judge>
 specdec::testing::GenerationLaw law_by_hand(
     const specdec::testing::TableModel<typename TargetLayout::Scalar>& target,
@@ -159,7 +159,8 @@ specdec::testing::GenerationLaw law_by_hand(
     AnyVerifier verifier;
     double probability;
   };
-  std::map<std::pair<std::size_t, std::vector<Token>>, std::vector<State>> open;  // the shortest texts first
+  // The shortest texts come first.
+  std::map<std::pair<std::size_t, std::vector<Token>>, std::vector<State>> open;
   specdec::testing::GenerationLaw out;
   const auto enter = [&](const std::vector<Token>& text, const AnyVerifier& verifier, double p) {
     if (static_cast<Index>(text.size()) == options.max_new_tokens) {

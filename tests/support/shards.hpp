@@ -1,4 +1,4 @@
-// Matrices whose columns are spread over ranks, and what their laws are held against.
+// Matrices with columns spread over ranks, and the references for their laws.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace support {
 
-// Where the columns of each rank begin: ragged, and rank 1 of three or more has none.
+// Where each rank's columns begin. They are ragged, and rank 1 of three or more has none.
 inline std::vector<Index> cuts(Index vocab_size, Index ranks) {
   std::vector<Index> cuts{0};
   for (Index r = 1; r < ranks; ++r)
@@ -37,7 +37,7 @@ inline RowMajor<double> part(const RowMajor<double>& whole, const Columns& colum
   return whole.middleCols(columns.first, columns.count);
 }
 
-// Of the probabilities a quarter are 0.
+// A quarter of the probabilities are 0.
 inline RowMajor<double> random_rows(Index rows, Index columns, std::mt19937_64& rng) {
   RowMajor<double> matrix(rows, columns);
   for (Index i = 0; i < rows; ++i) {
@@ -49,9 +49,9 @@ inline RowMajor<double> random_rows(Index rows, Index columns, std::mt19937_64& 
   return matrix;
 }
 
-// Chance that takes every branch, with races that go on for too long after so many rounds: as many as the rows have tokens
-// drawn ahead, so that what a row itself gives are these. Of what is drawn else it looks whether the sampler has the law:
-// the middle of each token's part of [0, 1) has to give that token.
+// Enumerated chance in which run_race settles a race after `ahead` rounds. Each row has that many tokens drawn ahead, so
+// the rounds use these tokens. For other draws the sampler is checked: the middle of each token's interval of [0, 1) must
+// give that token.
 struct Settled {
   specdec::testing::Enumerator& inner;
   int ahead = 0;

@@ -1,4 +1,4 @@
-// What the steps of sampling keep of a row of logits, by sorting it.
+// Which tokens each sampling step keeps of a row of logits, by sorting.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using specdec::Index;
 using specdec::LogitsRow;
 using specdec::Token;
 
-// A row of logits as a step has left it: its cut, and the probabilities of its tokens.
+// A row of logits after a step: its cut, and the probabilities of its tokens.
 struct Processed {
   double cut;
   std::vector<double> p;
@@ -45,14 +45,14 @@ Processed read(const LogitsRow<S>& row) {
   return out;
 }
 
-// What a step makes of a row of logits, which are held in scalars S.
+// The result of a step on a row of logits with scalars S.
 template <class S>
 Processed process(const auto& step, const std::vector<double>& logits) {
   const std::vector<S> held = as<S>(logits);
   return read(step(row_of(held)));
 }
 
-// Logits and which of them are kept, straight from the definition of each step.
+// Logits, and which of them each step keeps by its definition.
 class Sorted {
  public:
   explicit Sorted(std::vector<double> logits)
@@ -69,8 +69,8 @@ class Sorted {
     if (k > 0 && k < std::ssize(sorted)) cut_ = sorted[static_cast<std::size_t>(k - 1)];
   }
 
-  // The least set that has mass p. Where a mass is within rounding of p, TopP may take that set or the next larger
-  // one: its cut is `taken`, which must then be one of these.
+  // The smallest set with mass p. If a mass is within rounding of p, TopP may take that set or the next larger one.
+  // Its cut is `taken`, which must be one of these two.
   void top_p(double p, double taken) {
     if (p == 1 || temperature_ == 0) return;
     constexpr long double rounding = 3e-6L;
@@ -99,7 +99,7 @@ class Sorted {
     cut_ = std::max(cut_, least);
   }
 
-  // Whether it keeps the same tokens, with the same probabilities.
+  // Whether both keep equal tokens with equal probabilities.
   void check(const Processed& row, double tolerance) const {
     const std::vector<double> expected = probabilities();
     REQUIRE(row.p.size() == expected.size());
@@ -144,7 +144,7 @@ class Sorted {
   double temperature_ = 1, largest_, cut_;
 };
 
-// Of what float logits are worth; logits of double carry more.
+// The precision of float logits. Logits of double have more.
 template <class S>
 inline constexpr double row_tolerance = std::same_as<S, double> ? 1e-9 : 4e-6;
 
@@ -154,7 +154,7 @@ double rounded_to(double l) {
 }
 using Rounding = double (*)(double);
 
-// Rows of many kinds: flat, peaked, with ties, masked; all entries are numbers that the scalar in use holds.
+// Rows of many kinds: flat, peaked, with ties, masked. The scalar in use holds all entries exactly.
 inline std::vector<double> random_logits(std::size_t size, std::mt19937_64& rng,
                                          Rounding held = rounded_to<float>) {
   std::normal_distribution<double> normal(0, 1);
@@ -176,14 +176,14 @@ inline std::vector<double> random_logits(std::size_t size, std::mt19937_64& rng,
   return logits;
 }
 
-// A few thousand tokens at the most.
+// A few thousand tokens at most.
 inline std::size_t random_size(std::mt19937_64& rng) {
   const std::size_t limits[] = {3, 40, 600, 2049, 3000};
   return 1 + rng() % limits[rng() % 5];
 }
 
-// Rows that are hard to cut: of few different numbers; of many thousand tokens, shuffled or not; with soft masks and
-// outliers; and one that looks at equal distances other than it is.
+// Rows that are hard to cut: with few different numbers; with many thousand tokens, shuffled or not; with soft masks
+// and outliers; and one row that looks different to a sample at equal distances.
 inline std::vector<std::vector<double>> hard_rows() {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   std::vector<std::vector<double>> rows;
@@ -206,7 +206,7 @@ inline std::vector<std::vector<double>> hard_rows() {
       if (outlier > 0) rows.back()[777] = outlier;
     }
   for (const std::size_t size : {40'960u, 65'536u}) {
-    // A sample looks at equal distances, and there this row hides its weight from it.
+    // A sample takes entries at equal distances, and this row has no weight there.
     const std::size_t step = size / 2048;
     rows.emplace_back(size);
     for (std::size_t x = 0; x < size; ++x) {

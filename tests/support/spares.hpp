@@ -1,4 +1,4 @@
-// What drafts of a trunk and spares are held against.
+// References for drafts of a trunk and spares.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace support {
 
-// The tree that has to be drafted where these tokens are drawn in this order, as it grows.
+// Builds the expected tree, if these tokens are drawn in this order.
 class ExpectedTree {
   using Table = specdec::testing::TableModel<>;
 
@@ -26,17 +26,17 @@ class ExpectedTree {
   const KeptTree& tree() const& { return tree_; }
   Index size() const { return std::ssize(tree_.tokens); }
   Token token(Index k) const { return tree_.tokens[static_cast<std::size_t>(k)]; }
-  // The row behind a node, or behind the context.
+  // The row after a node, or after the context.
   auto row_behind(Index node) const {
     return model_.distribution(text_before(context_, tree_.tokens, tree_.parents, node));
   }
 
-  // The next of the drawn tokens behind a node, by the row there; its number.
+  // Adds the next drawn token after a node, by the row there. Returns its number.
   Index draw(Index parent) {
     const auto q = row_behind(parent);
     return add(drawn_[draws_++], parent, [&](Token x) { return q.probability(x); });
   }
-  // A token that is chosen.
+  // Adds a chosen token.
   Index choose(Token token, Index parent) {
     return add(token, parent, [token](Token x) { return x == token ? 1.0 : 0.0; });
   }
@@ -56,7 +56,7 @@ class ExpectedTree {
   KeptTree tree_;
 };
 
-// The drawn tokens of a tree, each of which is the eldest child of its parent.
+// The drawn tokens of a tree: each is the eldest child of its parent.
 inline std::vector<Token> drawn_of(const KeptTree& tree) {
   std::vector<Token> drawn;
   for (Index k = 0; k < std::ssize(tree.tokens); ++k)
@@ -65,7 +65,7 @@ inline std::vector<Token> drawn_of(const KeptTree& tree) {
   return drawn;
 }
 
-// Over all outcomes: whether the trees are right, and the error of their probabilities.
+// Over all outcomes: whether the trees are right, and the largest error of their probabilities.
 template <class D, class Expected>
 void check_trees(D drafter, std::span<const Token> context, const specdec::DraftLimits& limits,
                  Index vocab_size, const Expected& expected) {

@@ -1,4 +1,4 @@
-// The rules whose survival is known, and pairs of models to try them on.
+// The rules with known survival, and pairs of models to test them on.
 #pragma once
 
 #include <random>
@@ -13,7 +13,7 @@
 
 namespace support {
 
-// The rules that tell their survival themselves, as one type; the analysis knows that of greedy block verification.
+// The rules that tell their own survival, as one type. The analysis knows the survival of greedy block verification.
 using TellingRule = AnyOf<true, specdec::TokenVerifier, specdec::BlockVerifier, specdec::SampleMatchVerifier,
                           specdec::LenientVerifier>;
 using SurvivalRule = std::variant<TellingRule, specdec::GreedyBlockVerifier>;
@@ -23,7 +23,7 @@ inline const SurvivalRule survival_rules[] = {
     specdec::GreedyBlockVerifier{}, TellingRule{specdec::SampleMatchVerifier{}},
     TellingRule{specdec::LenientVerifier{0.4}}};
 
-// The same rule as a verifier on rows in memory.
+// A rule's verifier on rows in memory.
 inline AnyVerifier verifier_of(const SurvivalRule& rule) {
   if (const auto* telling = std::get_if<TellingRule>(&rule))
     return std::visit([](const auto& verifier) { return AnyVerifier{verifier}; }, telling->rule);
@@ -35,7 +35,7 @@ struct ModelPair {
   specdec::testing::TableModel<> target, draft;
 };
 
-// Calls f(pair, gamma) for small random models, zeros among their rows.
+// Calls f(pair, gamma) for small random models, with zeros in their rows.
 template <class F>
 void for_random_models(F&& f) {
   std::mt19937_64 rng{71};
@@ -47,7 +47,7 @@ void for_random_models(F&& f) {
       }
 }
 
-// The tokens of a draft after the prompt, one at a time from draw(row), and all rows of it.
+// The tokens of a draft after the prompt, one at a time by draw(row), and all its rows.
 struct DraftOfPair {
   RowMajor<double> p, q;
   std::vector<Token> tokens = {};

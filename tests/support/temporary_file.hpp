@@ -8,7 +8,7 @@
 
 namespace support {
 
-/// A file that is gone at the end.
+/// A file that is deleted at the end.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& bytes) {
@@ -28,7 +28,7 @@ class TemporaryFile {
   std::string path_;
 };
 
-/// Appends a number as it lies in memory.
+/// Appends the bytes of a number.
 template <class Number>
 void append(std::string& bytes, Number number) {
   bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));

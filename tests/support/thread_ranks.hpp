@@ -16,8 +16,8 @@ namespace support {
 
 using specdec::Index;
 
-// A barrier that sleeps. std::barrier may spin first, which takes the time of the ranks that it waits for where there are
-// more of them than cores.
+// A barrier that sleeps. std::barrier may spin first. With more ranks than cores, that takes time from the ranks that
+// it waits for.
 class Barrier {
  public:
   explicit Barrier(Index size) : expected_(size) {}
@@ -46,7 +46,7 @@ class Barrier {
   std::size_t phase_ = 0;
 };
 
-// What the ranks of a group meet at.
+// Where the ranks of a group meet.
 class Meeting {
  public:
   explicit Meeting(Index size)
@@ -64,7 +64,8 @@ class ThreadRank {
   Index rank() const { return rank_; }
   Index size() const { return std::ssize(meeting_->given); }
 
-  // Ranks that give different numbers of numbers all throw. So do those that would wait for one that has left.
+  // If ranks give different numbers of numbers, all of them throw. A rank that would wait for one that has left
+  // throws, too.
   void all_gather(std::span<const double> mine, std::span<double> all) {
     meeting_->given[static_cast<std::size_t>(rank_)] = mine;
     meeting_->barrier.arrive_and_wait();
@@ -87,8 +88,8 @@ class ThreadRank {
 };
 static_assert(specdec::Communicator<ThreadRank>);
 
-// Runs f(rank) on as many threads, and returns what each threw. Catch2 checks on one thread alone: f throws, or collects
-// what is checked when all have come back.
+// Runs f(rank) on one thread for each rank, and returns what each threw. Catch2's checks work on one thread only. So f
+// throws, or collects results that are checked after all threads have ended.
 template <class F>
 std::vector<std::exception_ptr> on_ranks(Index size, const F& f) {
   Meeting meeting(size);

@@ -6,7 +6,7 @@
 
 namespace support {
 
-// Half of the work on another thread, from the last to the first. (libc++ 16 has no std::jthread.)
+// Runs half of the work on another thread, from the last to the first. (libc++ 16 has no std::jthread.)
 struct TwoThreads {
   void operator()(specdec::Index n, const auto& f) const {
     const auto every_other = [&f](specdec::Index i) {

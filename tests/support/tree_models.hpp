@@ -1,4 +1,4 @@
-// Small models that take in trees, and what drafters of trees are held against.
+// Small models that take trees, and references for drafters of trees.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 
 namespace support {
 
-// Overwrites its rows at every call, counts calls and tokens, may have a bounded context, which a tree takes part of,
-// and may fail at a call.
+// Overwrites its rows at every call, and counts calls and tokens. It may have a bounded context, which an open tree
+// fills too, and it may fail at a call.
 class WatchedTreeModel {
  public:
   explicit WatchedTreeModel(specdec::testing::TableModel<> table, Index most = specdec::unlimited)
@@ -49,7 +49,7 @@ class WatchedTreeModel {
   Index in_tree() const { return in_tree_; }
 
   Index calls = 0, fed = 0, kept = 0;
-  Index fails_at = -1;  // the number of a call
+  Index fails_at = -1;  // the number of the call that fails
 
  private:
   void enter(std::span<const Token> tokens) {
@@ -64,7 +64,7 @@ class WatchedTreeModel {
   RowMajor<double> rows_;
 };
 
-// Rows that stay until their positions are truncated away.
+// Its rows stay valid until their positions are truncated.
 class StableTreeModel {
  public:
   static constexpr bool stable_rows = true;
@@ -80,7 +80,7 @@ class StableTreeModel {
   void keep(std::span<const Index> path) { table_.keep(path); }
   void truncate(Index length) {
     table_.truncate(length);
-    for (auto& old : held_) old.setConstant(-1);  // nobody may look at them any more
+    for (auto& old : held_) old.setConstant(-1);  // the earlier rows may not be read any more
   }
   auto distribution(std::span<const Token> context) const { return table_.distribution(context); }
 
@@ -98,7 +98,7 @@ class StableTreeModel {
   std::vector<specdec::DenseRow<double>> views_;
 };
 
-// The tokens on the way to a node, after the context.
+// The context, and the tokens on the way to a node.
 inline std::vector<Token> text_before(std::span<const Token> context, std::span<const Token> tokens,
                                       std::span<const Index> parents, Index node) {
   if (node < 0) return {context.begin(), context.end()};
@@ -108,7 +108,7 @@ inline std::vector<Token> text_before(std::span<const Token> context, std::span<
   return text;
 }
 
-// The elder siblings of a node, by their tokens.
+// The tokens of a node's elder siblings.
 inline std::vector<Token> elders_of(std::span<const Token> tokens, std::span<const Index> parents,
                                     Index node) {
   std::vector<Token> elders;
@@ -118,7 +118,7 @@ inline std::vector<Token> elders_of(std::span<const Token> tokens, std::span<con
   return elders;
 }
 
-// A proposal that outlives the drafter's next call. A line is a tree whose tokens follow one another.
+// A proposal that outlives the drafter's next call. A line is stored as a tree without branches.
 struct KeptTree {
   std::vector<Token> tokens;
   std::vector<Index> parents;

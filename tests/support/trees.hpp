@@ -1,4 +1,4 @@
-// Trees of drafts over small models whose every distribution is known, and the exact law of loops that verify them.
+// Trees of drafts over small models with known distributions, and the exact law of loops that verify them.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct DraftedTree {
   std::vector<Index> parents;
 };
 
-// Drafts a tree behind the context.
+// Drafts a tree after the context.
 DraftedTree draft_tree(const auto& target, const auto& draft, const std::vector<Token>& context,
                        const TreeForm& form, auto& chance) {
   FormDrafter drafter(draft, form);
@@ -56,7 +56,7 @@ DraftedTree draft_tree(const auto& target, const auto& draft, const std::vector<
   return tree;
 }
 
-// Any rule for trees, chosen when the program runs: the loop is then compiled once, not once a rule.
+// Any rule for trees, chosen at run time, so that the loop is compiled once.
 struct AnyTreeRule {
   std::variant<
       specdec::TraversalVerifier, specdec::RecursiveRejectionVerifier, specdec::KSeqVerifier,
@@ -76,7 +76,7 @@ struct AnyTreeRule {
   friend bool operator==(const AnyTreeRule&, const AnyTreeRule&) = default;
 };
 
-// What one verification of such a tree emits, with its probability, and how many tokens it accepts on average.
+// What one verification of a tree emits, with its probability, and the mean number of accepted tokens.
 struct TreeStep {
   std::map<std::vector<Token>, double> emitted;
   double accepted = 0;
@@ -100,14 +100,14 @@ TreeStep tree_step(const auto& target, const auto& draft, const std::vector<Toke
   return out;
 }
 
-// What a loop writes that drafts a tree of this form at every step, exactly, and the mean number of accepted tokens.
+// The exact law of a loop that drafts a tree of one form at every step, and the mean number of accepted tokens.
 struct TreeLaw {
   Law law;
   double steps = 0, accepted = 0;
   double per_step() const { return accepted / steps; }
 };
 
-// The models know the last `order` tokens alone, so steps from contexts that end in these are one step. The rule may
+// The models depend on the last `order` tokens only, so steps from contexts with equal ends are merged. The rule may
 // remember nothing.
 template <class Rule>
 TreeLaw tree_law(const auto& target, const auto& draft, std::size_t order, const std::vector<Token>& prompt,

@@ -5,8 +5,8 @@
 
 namespace support {
 
-// Has a drafter taken for steady (specdec::is_steady) by rules that are chosen when the program runs. The test sees to it
-// that no rule needs that, or shows what becomes of the text where one does.
+// Declares a drafter steady (specdec::is_steady), for rules chosen at run time. The test makes sure that no rule needs
+// a steady drafter, or shows what happens to the text if one does.
 template <class D>
 struct Trusted : D {
   static constexpr bool steady = true;

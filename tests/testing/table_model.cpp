@@ -79,7 +79,7 @@ TEST_CASE("random tables have rows exact in float, with zeros, that depend on th
   CHECK(different > entries / 2);
 }
 
-// Tokens 0..2 behind the context, a fork, and a fork deeper down:
+// Tokens 0..2 follow the context, then comes a fork, and a fork deeper down:
 //   0 ─ 1 ─ 3 ─ 4
 //   │   └── 5
 //   2 ─ 6
