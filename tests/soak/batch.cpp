@@ -1,8 +1,8 @@
-// A million tokens in batches of up to sixteen sequences that arrive, are cancelled, are ended by their callbacks and meet
-// targets and drafters that fail now and then, judged on two threads: each text is what its seed writes alone, up to where
-// it was ended, and memory does not grow. And a quarter of a million under a keyed rule, with rows that go through a
-// processor of the text, stop strings and log-probabilities: each token is the one that is drawn from the row that is made
-// from scratch.
+// A million tokens in batches of up to sixteen sequences, judged on two threads. Sequences arrive, are cancelled, and
+// are ended by their callbacks, and targets and drafters fail now and then. Each text is what its seed writes alone,
+// up to where it was ended, and memory does not grow. Then a quarter of a million tokens under a keyed rule, with a
+// processor of the text, stop strings and log-probabilities. Each token is the one that its number draws from the row
+// made from scratch.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -39,7 +39,7 @@ namespace {
 
 constexpr Index vocabulary = 6, most_at_once = 16;
 
-// Fails by its own dice: before a call, behind one, or by the rows of one sequence.
+// Fails at random: before a call, after it, or in the rows of one sequence.
 class FailingModel {
  public:
   FailingModel(const Table& table, double failures, double spoilt)
@@ -84,7 +84,7 @@ class FailingModel {
   Table::Rows rows_;
 };
 
-// Lets each token but the one before it by its number follow a token. It can only be copied.
+// A token may not be followed by the token one number below it. Can only be copied.
 class NoStepDown {
  public:
   void allow(std::span<std::uint32_t> mask) const {
@@ -102,7 +102,7 @@ class NoStepDown {
   Token last_ = -1;
 };
 
-// What a text's tokens are in bytes.
+// The bytes of a text's tokens.
 struct Letters {
   std::string operator()(Token x) const { return {static_cast<char>('a' + x)}; }
 };
@@ -114,12 +114,13 @@ struct Job {
   Index callback_stops = -1, callback_throws = -1;  // at that step
 };
 
-// What has happened.
+// Counts of what has happened.
 struct Tally {
   Index tokens = 0, texts = 0, cancelled = 0, stopped = 0, failed = 0, failed_calls = 0, calls = 0, fed = 0;
 };
 
-// A draft length for all sequences that looks at rows, on the threads that draft, and is told of all steps between these.
+// One draft length for all sequences. It looks at rows on the threads that draft, and observes all steps between
+// these.
 class SharedConfidence {
  public:
   Index next(Index most) const { return most; }
@@ -134,7 +135,7 @@ class SharedConfidence {
   specdec::ConfidentLength confident_{0.35};
 };
 
-// Drafters of which a batch has one for all, or a copy for each.
+// Drafters of which a batch has one for all sequences, or a copy for each.
 struct Together {
   using Drafter = specdec::ModelDrafter<FailingModel>;
   static Drafter of(const Table& small) { return Drafter(FailingModel(small, 0.005, 0.001)); }
@@ -144,7 +145,7 @@ struct Apart {
   static Drafter of(const Table& small) { return Drafter(Table(small)); }
 };
 
-// What a text alone goes by: a copy, of a length that is shared, too.
+// The draft length of a text alone: a copy, even of a shared one.
 template <class Length>
 Length own(const Length& length) {
   return length;
@@ -178,7 +179,7 @@ class World {
         failing_(target_, 0.01, 0.004),
         batch_(target(), Drafters::of(small_), verifier, length, {.tokens_per_call = 40}) {}
 
-  // Somebody comes, or goes; and a step.
+  // A sequence arrives or leaves, and then comes a step.
   void turn() {
     while (batch_.size() < most_at_once && dice() < 0.4) add();
     if (!batch_.empty() && dice() < 0.02) cancel();
@@ -263,7 +264,8 @@ class World {
     }
   }
 
-  // What is drawn token by token from rows that a processor makes that has only gone forward; and what is told of them.
+  // The text drawn token by token, from rows by a processor that only goes forward. Checks the text's
+  // log-probabilities.
   Tokens drawn_text(const Job& job, const specdec::LogProbabilities& told) {
     Processor processor = processor_of(job);
     for (const Token x : job.prompt) processor.push(x);
@@ -317,12 +319,12 @@ void soak(const V& verifier, const Length& length, Index tokens) {
   INFO(out.str());
   CHECK(std::min({t.cancelled, t.stopped, t.failed, t.failed_calls}) > tokens / 20000);
   CHECK(late < early + early / 2);
-  SUCCEED(out.str());  // with --success
+  SUCCEED(out.str());  // shown with --success
 }
 
 }  // namespace
 
-TEST_CASE("a million tokens in batches: every text is what it is alone, memory constant") {
+TEST_CASE("a million tokens in batches: every text is what it is alone, and memory stays constant") {
   const Index tokens = support::bound(500'000, 1'000'000);
   soak<Together>(specdec::BlockVerifier{}, specdec::ScheduledLength{3}, tokens);
   soak<Together>(specdec::GreedyBlockVerifier{}, specdec::FixedLength{}, tokens);
@@ -330,7 +332,8 @@ TEST_CASE("a million tokens in batches: every text is what it is alone, memory c
   soak<Apart>(specdec::BlockVerifier{}, specdec::shared(shared), tokens / 5);
 }
 
-TEST_CASE("keyed texts with processors and stop strings in batches: every token is the one that is drawn") {
+TEST_CASE(
+    "keyed texts with processors and stop strings in batches: every token is the one that its number draws") {
   soak<Together>(specdec::KeyedVerifier{}, specdec::FixedLength{}, support::bound(250'000, 500'000));
 }
 

@@ -1,6 +1,6 @@
-// A million tokens, and half a million from trees, under every rule and with every drafter, in two texts at a time that take turns, are stopped,
-// cancelled, cut, resumed and released, and whose calls fail now and then. The models check at every call that they
-// hold what they should, the text is the target's, and memory does not grow.
+// A million tokens, and half a million from trees, under every rule and with every drafter. Two texts at a time take
+// turns. They are stopped, cancelled, cut, resumed and released, and their calls fail now and then. The models check
+// their contexts at every call, the text is the target's, and memory does not grow.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,7 @@ using namespace soak;
 
 namespace {
 
-// Greedy block verification is not for drafters whose rows of a place change from draft to draft.
+// Greedy block verification does not fit drafters whose rows for a place change from draft to draft.
 bool fit(Index drafter, const support::AnyVerifier& rule) {
   const bool changing = drafter == AnyDrafter::answers || drafter == AnyDrafter::chain;
   return !(changing && std::holds_alternative<specdec::GreedyBlockVerifier>(rule.rule));
@@ -46,7 +46,7 @@ const NamedTreeRule tree_rules[] = {
     {{specdec::TrunkAndSpares<specdec::SampleMatchVerifier>{}}, "trunk and spares, sample-match"},
     {{specdec::TrunkAndSpares<specdec::GreedyBlockVerifier>{}}, "trunk and spares, greedy block"}};
 
-// K-SEQ is for independent siblings, and greedy block verification for trunks that are as long as it asks for.
+// K-SEQ needs independent siblings, and greedy block verification needs trunks as long as it asks for.
 template <class Visit>
 void each_pair_of_trees(const Visit& visit) {
   for (Index drafter = 0; drafter < AnyTreeDrafter::kinds; ++drafter)
@@ -59,14 +59,15 @@ void each_pair_of_trees(const Visit& visit) {
     }
 }
 
-// Bytes in use: at most, in the first fifth of what a world wrote and behind that, and when the world is gone.
-// (The last may be below 0: an entry of the library's table goes when the next one comes.)
+// Bytes in use: the most in the first fifth of what a world wrote, the most after that, and the bytes left when the
+// world is gone. (The last number may be negative: an entry of the library's table is removed when the next one
+// comes.)
 struct Memory {
   std::size_t early = 0, late = 0;
   std::ptrdiff_t left = 0;
 };
 
-// What one rule and one drafter write.
+// The results of one rule with one drafter.
 struct Written {
   Memory memory;
   Tally tally;
@@ -91,7 +92,7 @@ Written write(Index drafter, const typename Drafts::Rule& rule, std::uint64_t se
   return out;
 }
 
-// So many tokens, shared out among the pairs of a drafter and a rule that each_pair has.
+// Shares this many tokens among the pairs of a drafter and a rule that each_pair visits.
 template <class Drafts>
 void soak_in(Index tokens, const auto& each_pair) {
   Index pairs = 0;
@@ -105,25 +106,27 @@ void soak_in(Index tokens, const auto& each_pair) {
     const auto& [memory, written, report] = write<Drafts>(drafter, rule, ++seed, tokens / pairs + 1);
     INFO(name << " under " << rule_name << ": " << report);
     CHECK(report.accepted);
-    // Some vector may double its room late. What grew with the text would be five times as much.
+    // Some vector may double its capacity late. Memory that grew with the text would be five times as much.
     CHECK(memory.late < memory.early + memory.early / 2);
     left += memory.left;
     tally += written;
     out << name << " under " << rule_name << ": " << memory.early << ", then " << memory.late << " bytes\n";
   });
-  CHECK(left < 1000);  // in the library's one table, of whose turn it is
+  CHECK(left < 1000);  // in the library's one table of turns
   CHECK(tally.tokens >= tokens);
   out << tally;
-  SUCCEED(out.str());  // with --success
+  SUCCEED(out.str());  // shown with --success
 }
 
 }  // namespace
 
-TEST_CASE("a million tokens: contexts exact, the text the target's, memory constant") {
+TEST_CASE("a million tokens: contexts are exact, the text is the target's, and memory stays constant") {
   soak_in<Lines>(support::exhaustive() ? 10'000'000 : 1'000'000, [](const auto& visit) { each_pair(visit); });
 }
 
-TEST_CASE("half a million tokens from trees: contexts exact, the text the target's, memory constant") {
+TEST_CASE(
+    "half a million tokens from trees: contexts are exact, the text is the target's, and memory stays "
+    "constant") {
   soak_in<Trees>(support::exhaustive() ? 5'000'000 : 500'000,
                  [](const auto& visit) { each_pair_of_trees(visit); });
 }

@@ -1,5 +1,5 @@
-// A target whose rows may go through a processor of the text and a step of sampling. What it makes of them depends on the last
-// two tokens, so that the text has a law that is known; every row is held against the one that is made from scratch.
+// A target whose rows may go through a processor of the text and a sampling step. The processed rows depend on the
+// last two tokens only, so the text has a known law. Every row is compared with the row made from scratch.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ class Target {
 
   Index vocab_size() const { return vocabulary; }
   Index context_size() const { return model_->context_size(); }
-  // What the text is distributed by.
+  // The law of the text.
   const Table& law() const { return law_; }
 
   const Matrix& forward(std::span<const Token> tokens, Index rows) {
@@ -65,7 +65,7 @@ class Target {
     else model_->truncate(length);
   }
 
-  // As an engine that has the context from somewhere else, and forgets what it held.
+  // Takes a context from elsewhere, as an engine may, and forgets its own.
   void hold(std::span<const Token> text) {
     model_->hold({});
     if (!processed_) return model_->hold(text);
@@ -75,7 +75,7 @@ class Target {
     model_->checks = true;
   }
 
-  // Makes a text one that the grammar takes.
+  // Changes a text into one that the grammar takes.
   void fit(Tokens& text) const {
     for (std::size_t i = 1; processed_ && i < text.size(); ++i)
       if (!NoStepDown::may_follow(text[i - 1], text[i])) text[i] = text[i - 1];
@@ -88,7 +88,7 @@ class Target {
                      specdec::Grammar{NoStepDown{}}};
   }
 
-  // A row behind two tokens of which the grammar refuses one decides nothing.
+  // A row after two tokens that the grammar refuses decides nothing.
   static Table law_of(const Table& table, bool processes) {
     if (!processes) return table;
     Table::Rows rows = Table::Rows::Zero((vocabulary + 1) * (vocabulary + 1), vocabulary);
@@ -122,7 +122,7 @@ class Target {
     return rows_;
   }
 
-  // Whether the grammar takes the end of a text, which is longer than any draft.
+  // Whether the grammar takes the end of a text. The end is longer than any draft.
   static bool taken(std::span<const Token> text) {
     for (std::size_t i = text.size() - 1, k = 0; i > 0 && k < 20; --i, ++k)
       if (!NoStepDown::may_follow(text[i - 1], text[i])) return false;

@@ -1,4 +1,4 @@
-// Drafters of trees that know which text is being continued, and check at every call that they hold it.
+// Drafters of trees that know the text they continue, and check at every call that they hold it.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +19,9 @@ class AnyTreeDrafter {
  public:
   using Kind = Drafter::Kind;
   static constexpr auto& names = Drafter::names;
-  static constexpr Index kinds = Drafter::cheapest;  // which learns costs, and drafts another tree every time
+  static constexpr Index kinds = Drafter::cheapest;  // learns costs, so it drafts another tree every time
 
-  // Between steps, of which path by path a branch, and of spares the trunk, is there still.
+  // Whether the model holds only the text between steps. Path by path it still holds a branch, and with spares the trunk.
   static bool model_keeps_text(Index which) { return which != Drafter::by_paths && which != Drafter::spares; }
 
   AnyTreeDrafter(Index which, Stage& stage, Model& small, Model&)
@@ -36,7 +36,7 @@ class AnyTreeDrafter {
     const support::ProposedTree& tree = drafter_.draft(context, limits, chance);
     stage_->draft = tree.tokens;
     stage_->parents = tree.parents;
-    // Where there was no room for a token the model was not asked, and holds what it did.
+    // Without room for a token the model was not asked, and its context is as before.
     if (stage_->drawn && which_ <= Drafter::likeliest) check_model();
     stage_->call();
     return tree.view();
@@ -56,11 +56,11 @@ class AnyTreeDrafter {
   void clear() { drafter_.clear(); }
 
  private:
-  // What the model holds behind the text is a part of the draft.
+  // The tokens that the model holds after the text are a part of the draft.
   void check_model() {
     const auto tree = small_->tree();
     numbers_.clear();
-    Index k = -1;  // in the draft, which has the same order
+    Index k = -1;  // in the draft, which has that order, too
     for (const auto& [token, above] : tree) {
       const Index parent = above < 0 ? -1 : numbers_[static_cast<std::size_t>(above)];
       do require(++k < std::ssize(stage_->draft), "the model has drafted something else");
@@ -74,10 +74,10 @@ class AnyTreeDrafter {
   Stage* stage_;
   const Model* small_;
   Drafter drafter_;
-  std::vector<Index> numbers_;  // in the draft, of what the model holds
+  std::vector<Index> numbers_;  // numbers in the draft of the tokens that the model holds
 };
 
-// A number of nodes that changes its mind.
+// A number of nodes that changes from step to step.
 struct AnyNodes : AnyLength {
   using AnyLength::AnyLength;
   static constexpr bool counts_nodes = true;

@@ -1,4 +1,4 @@
-// Models, drafters and policies that know which text is being continued, and check at every call that they hold it.
+// Models, drafters and policies that know the text they continue, and check at every call that they hold it.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowM
 
 constexpr Index vocabulary = 4;
 
-// What a call that fails throws; and what ends the test.
+// What a failing call throws, and what ends the test.
 struct Failure : std::runtime_error {
   Failure() : std::runtime_error("now and then") {}
 };
@@ -44,7 +44,7 @@ inline bool agree(std::span<const Token> a, std::span<const Token> b) {
 // The text that is being continued.
 struct Author {
   virtual std::span<const Token> text() const = 0;
-  virtual Index kept() const = 0;  // by the target
+  virtual Index kept() const = 0;  // kept by the target
   Author() = default;
   Author(const Author&) = default;
   Author& operator=(const Author&) = default;
@@ -53,13 +53,13 @@ struct Author {
   ~Author() = default;
 };
 
-// What all who take part in a step know of it, and what happens by chance but is no chance of the rule's.
+// What all parts of a step know about it, and random events that are not the rule's.
 struct Stage {
   specdec::SplitMix64 chance;
   const Author* author = nullptr;
   Tokens draft;                // the last proposal
-  std::vector<Index> parents;  // of its tokens, where it is a tree
-  bool drawn = false;          // whether the present draft has had a row to be drawn from
+  std::vector<Index> parents;  // the parents of its tokens, if it is a tree
+  bool drawn = false;          // whether a token of the present draft may have been drawn from a row
   Index faults = 0;
 
   explicit Stage(std::uint64_t seed) : chance(seed) {}
@@ -73,15 +73,15 @@ struct Stage {
   }
 };
 
-using Table = specdec::testing::TableModel<>;  // of rows by the last two tokens
+using Table = specdec::testing::TableModel<>;  // rows by the last two tokens
 
-// Half of whose rows are those of another model: so that drafts survive, or not.
+// Half of its rows are those of another model, so some drafts survive and some do not.
 inline Table near(const Table& model, std::mt19937_64& seed) {
   const Table other = Table::random(vocabulary, 2, seed);
   Table::Rows rows = Table::Rows::Zero((vocabulary + 1) * (vocabulary + 1), vocabulary);
   for (Token a = -1; a < vocabulary; ++a)
     for (Token b = -1; b < vocabulary; ++b) {
-      Tokens context;  // of two tokens, one or none
+      Tokens context;  // two tokens, one or none
       for (const Token x : {a, b})
         if (x >= 0) context.push_back(x);
       const auto row = (seed() % 2 == 0 ? model : other).distribution(context);
@@ -90,9 +90,9 @@ inline Table near(const Table& model, std::mt19937_64& seed) {
   return Table(rows, 2);
 }
 
-// As the target it has to hold just what the sequence says it keeps, and to be fed the rest of the text and the draft;
-// as a draft model it has to hold the text, and behind that what it has drafted. It is never cut to more than it holds.
-// It takes in trees, too.
+// A target must hold exactly what the sequence says it keeps, and be fed the rest of the text and the draft. A draft
+// model must hold the text, and after it what it has drafted. It is never cut to more than it holds. It takes trees,
+// too.
 class Model {
  public:
   enum class Part { target, drafting };
@@ -104,7 +104,7 @@ class Model {
   Model(Stage& stage, Part part, Index most, Table table)
       : stage_(&stage), part_(part), most_(most), table_(std::move(table)) {}
 
-  // Whether it looks at the text, and fails.
+  // Whether it checks the text, and may fail.
   bool checks = true;
 
   Index vocab_size() const { return vocabulary; }
@@ -118,7 +118,7 @@ class Model {
     require(tree_.empty(), "fed a line while a tree is open");
     context_.insert(context_.end(), tokens.begin(), tokens.end());
     if (checks) check(rows);
-    if (may_fail) stage_->call();  // with the tokens taken in
+    if (may_fail) stage_->call();  // after the tokens were taken in
     rows_.resize(rows, vocabulary);
     for (Index i = 0; i < rows; ++i)
       fill(i, std::span(context_).first(context_.size() - static_cast<std::size_t>(rows - 1 - i)));
@@ -155,7 +155,7 @@ class Model {
     tree_.clear();
   }
 
-  // The last tokens of the text that row i of the last call, of `rows` rows, is behind. They live until the next call.
+  // The last tokens of the text before row i of the last call, which had `rows` rows. They live until the next call.
   std::span<const Token> way(Index i, Index rows) {
     if (tree_.empty())
       return std::span(context_).first(context_.size() - static_cast<std::size_t>(rows - 1 - i));
@@ -166,7 +166,7 @@ class Model {
     return way_;
   }
 
-  // As an engine that has the context from somewhere else.
+  // Takes a context from elsewhere, as an engine may.
   void hold(std::span<const Token> text) {
     context_.assign(text.begin(), text.end());
     tree_.clear();
@@ -175,12 +175,12 @@ class Model {
  private:
   const Node& node(Index k) const { return tree_[static_cast<std::size_t>(k)]; }
 
-  // Whether the call may fail later, too.
+  // Whether the call may also fail later.
   bool begin(std::span<const Token> tokens, Index rows) {
     require(rows >= 1 && rows <= std::ssize(tokens), "asked for rows that it is not fed for");
     require(std::ssize(context_) + std::ssize(tree_) + std::ssize(tokens) <= most_, "fed past its context");
-    // A draft that fails for what it has drawn, and is drawn again, is not drawn from its rows: so draft models fail
-    // before the first draw.
+    // If a draft failed because of what it had drawn, and were drawn again, its tokens would not follow its rows. So
+    // draft models fail only before the first draw.
     const bool may_fail = part_ == Part::target || !std::exchange(stage_->drawn, true);
     if (part_ == Part::target)
       require(std::ssize(context_) == stage_->author->kept(), "the target has lost count");
@@ -197,7 +197,7 @@ class Model {
     require(more.size() == stage_->draft.size() && agree(more, stage_->draft), "fed another draft");
   }
 
-  // Of a tree the target is fed all at once, and a draft model what stands behind the text.
+  // The target is fed a tree in one call, and a draft model is fed the tokens after the text.
   void check(std::span<const Token> tokens, std::span<const Index> parents, Index rows) const {
     const auto text = stage_->author->text();
     require(begins_with(text, context_), "a context that is not the text");
@@ -230,19 +230,19 @@ class Model {
   Index most_;
   Table table_;
   Tokens context_;
-  std::vector<Node> tree_;  // what is open behind the context
+  std::vector<Node> tree_;  // open after the context
   Tokens way_;
   Matrix rows_;
 };
 
-// One of the library's drafters of lines. Its rows are copied, so that those of all have one type.
+// One of the library's drafters of lines. Its rows are copied, so that all drafters' rows have one type.
 class AnyDrafter {
  public:
   enum Kind : Index { none, model, prompt_lookup, suffixes, answers, chain, cascade, kinds };
   static constexpr const char* names[] = {"none",    "model", "prompt lookup", "suffixes",
                                           "answers", "chain", "cascade"};
 
-  // Whether the draft model's context is a beginning of the text between steps.
+  // Whether the draft model's context is a prefix of the text between steps.
   static bool model_keeps_text(Index which) { return which != cascade; }
 
   AnyDrafter(Index which, Stage& stage, Model& small, Model& middle)
@@ -309,7 +309,7 @@ class AnyDrafter {
     stage_->call();
   }
 
-  // Of those that learn.
+  // Forgets, if the drafter learns.
   void clear() {
     std::visit(
         [](auto& drafter) {
@@ -341,7 +341,7 @@ class AnyDrafter {
   Matrix rows_;
 };
 
-// A draft length that changes its mind: all, by schedule, or any.
+// A draft length that changes from step to step: the most, by schedule, or any.
 class AnyLength {
  public:
   explicit AnyLength(Stage& stage) : stage_(&stage) {}
@@ -359,7 +359,7 @@ class AnyLength {
   specdec::ScheduledLength schedule_;
 };
 
-// Any rule; a call of it fails before the verdict or with it.
+// Any rule. A call of it fails before or after the verdict.
 template <class Rule>
 struct FailingRule {
   Rule rule;

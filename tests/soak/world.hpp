@@ -1,4 +1,4 @@
-// Two texts of one decoder in turns, with all that can happen to them.
+// Two texts of one decoder take turns, and everything that can happen to them happens.
 #pragma once
 
 #include <algorithm>
@@ -54,7 +54,7 @@ struct Trees {
   }
 };
 
-// What has happened.
+// Counts of what has happened.
 struct Tally {
   Index tokens = 0, steps = 0, starts = 0, resumes = 0, cancellations = 0, callbacks = 0, releases = 0,
         lost = 0, faults = 0;
@@ -80,7 +80,7 @@ struct Letters {
 };
 inline specdec::StopStrings stop_strings() { return {{"cbc", "dd"}, Letters{}}; }
 
-// By a search of all of it, how many tokens of a text there are up to the end of the first stop string.
+// By a search of the whole text: how many tokens it has up to the end of the first stop string.
 inline std::optional<std::size_t> stop_string_in(std::span<const Token> text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (i > 0 && text[i - 1] == 3 && text[i] == 3) return i + 1;
@@ -89,16 +89,16 @@ inline std::optional<std::size_t> stop_string_in(std::span<const Token> text) {
   return std::nullopt;
 }
 
-// How often each token followed each two.
+// How often each token followed each pair of tokens.
 class Census {
  public:
   void add(std::span<const Token> text, std::size_t prompt) {
     for (std::size_t i = prompt; i < text.size(); ++i) ++counts_[at(text[i - 2], text[i - 1], text[i])];
   }
 
-  // A chi-square test, given how often there was a token to follow each two. Where none of the 64 cells is pooled with
-  // others, as those are that expect less than 10, there are 48 degrees of freedom: the numbers of the 16 pairs are given.
-  // The number of a pair of which a cell is pooled takes none away.
+  // A chi-square test, given how often a token followed each pair. There are 64 cells and 16 pairs. The counts of the
+  // pairs are given, so there are 48 degrees of freedom if no cell is pooled (a cell that expects less than 10 is
+  // pooled). A pair with a pooled cell takes no degree of freedom away.
   specdec::testing::SampledReport compared_with(const Table& model) const {
     specdec::testing::Law expected;
     Index all = 0, pairs = 0, pooled = 0;
@@ -135,7 +135,7 @@ class Census {
   std::array<Index, vocabulary * vocabulary * vocabulary> counts_{};
 };
 
-// A sequence, and what it was begun or resumed with.
+// A sequence, and how it was begun or resumed.
 template <class Drafts>
 class Text final : public Author {
   using Decoder = typename Drafts::Decoder;
@@ -177,7 +177,7 @@ class Text final : public Author {
   typename Decoder::Sequence sequence;
 
  private:
-  // What is told of the tokens that are new.
+  // Checks the log-probabilities of the new tokens.
   void check_told() {
     const specdec::LogProbabilities& told = sequence.log_probabilities();
     const auto context = sequence.context();
@@ -224,11 +224,11 @@ class World {
         drafter_(drafter, stage_, small_, middle_),
         decoder_(target_, drafter_, FailingRule<Rule>{rule, &stage_}, Length(stage_)),
         random_(seed) {
-    // The first texts are as long as any, so that there is room for all others early.
+    // The first texts are as long as any later ones, so memory for all of them is allocated early.
     for (auto& text : texts_) begin(text, some_tokens(longest, longest));
   }
 
-  // Something happens.
+  // A random event.
   void turn() {
     if (stage_.one_in(8)) current_ = 1 - current_;
     std::optional<Text>& text = texts_[current_];
@@ -252,7 +252,7 @@ class World {
 
  private:
   static constexpr Index unbounded = std::numeric_limits<Index>::max();
-  static constexpr Index longest = 110;  // of what a text begins with, or goes on from
+  static constexpr Index longest = 110;  // the length of a prompt, or of the text before a resume
 
   Tokens some_tokens(Index least, Index most) {
     Tokens out(static_cast<std::size_t>(least + stage_.below(most - least + 1)));
@@ -279,19 +279,19 @@ class World {
     if (what < 10) attempt(text, [&] { step(text); });
     else if (what < 18) generate(text);
     else if (what < 20) attempt(text, [&] { half_steps(text); });
-    else if (what < 21) attempt(text, [&] { propose(text); });  // and forget it
+    else if (what < 21) attempt(text, [&] { propose(text); });  // the proposal is then forgotten
     else if (what < 22) cancel(text);
     else release(text);
   }
 
-  // A drafter that learns is to forget now and then: its memory is bounded by what it has learnt, and nothing else.
+  // A drafter that learns forgets now and then. Nothing else bounds its memory.
   void forget() {
     if (tally_.tokens < forget_at_) return;
     drafter_.clear();
     forget_at_ = tally_.tokens + 400;
   }
 
-  // What fails leaves all as it was.
+  // A failure leaves everything as it was.
   template <class Action>
   void attempt(Text& text, const Action& action) {
     const std::size_t size = text.sequence.context().size();
@@ -311,13 +311,13 @@ class World {
     if (!text.sequence.step(random_).empty()) kept_all(text);
   }
 
-  // Of what has survived a step the target has only the last token still to take in.
+  // After a step the target has been fed everything that survived, except the last token.
   static void kept_all(const Text& text) {
     require(text.kept() >= std::ssize(text.sequence.context()) - 1,
             "the target has to take in again what it held");
   }
 
-  // With a target outside; where the other text is drafted for in between, the proposal is lost.
+  // With a target outside. If the other text drafts in between, the proposal is lost.
   void half_steps(Text& text) {
     const specdec::Feed feed = propose(text);
     outside_.hold(text.sequence.context().first(static_cast<std::size_t>(feed.from)));
@@ -352,7 +352,7 @@ class World {
     return text.sequence.propose(random_);
   }
 
-  // To the end, or to a string, or until somebody loses patience, or throws.
+  // Generates to the end, to a stop string, or until the callback ends the text or throws.
   void generate(Text& text) {
     holder_ = &text;
     const std::size_t before = text.sequence.tokens().size();
@@ -376,8 +376,8 @@ class World {
     require(told.size() == tokens.size() && agree(told, tokens), "told otherwise");
   }
 
-  // The string that texts are cut behind: 2, 1, 2. Where it first ends among the new tokens, which depends on nothing
-  // but the text: not on where a step ended, or somebody cancelled.
+  // The string after which texts are cut: 2, 1, 2. Returns where it first ends among the new tokens. This depends only
+  // on the text, not on where a step ended or a callback stopped.
   static std::optional<std::size_t> behind_the_string(const Text& text) {
     const auto context = text.sequence.context();
     for (std::size_t i = std::max<std::size_t>(text.prompt_size() + 1, 3); i <= context.size(); ++i)
@@ -395,8 +395,8 @@ class World {
     text.sequence.release();
   }
 
-  // What becomes of a text that is complete. What a rule remembers of one that was cancelled is of its next tokens:
-  // such a text has to go on as it is, for the census; others may go on where they like.
+  // What to do with a finished text. A rule's memory of a cancelled text concerns its next tokens. So for the census a
+  // cancelled text must go on unchanged; other texts may go on from anywhere.
   void go_on(std::optional<Text>& text) {
     const auto context = text->sequence.context();
     Tokens next(context.begin(), context.end());
@@ -447,7 +447,7 @@ class World {
   Generator random_;
   std::array<std::optional<Text>, 2> texts_;
   std::size_t current_ = 0;
-  const Text* holder_ = nullptr;  // who has stepped last, and has the models
+  const Text* holder_ = nullptr;  // the text that stepped last, and so has the models
   Index forget_at_ = 400;
   Census census_;
   Tally tally_;
