@@ -1,9 +1,9 @@
-// Batches, driven by bytes: sequences arrive, from callbacks too, are cancelled, are ended by callbacks and fail by them,
-// over models whose calls fail or return nonsense, with drafts made together, lines and trees, and with little room in a
-// call. Sequences have stop strings, log-probabilities and processors of their own. Whatever happens: each text is what it is
-// alone, up to where it was ended, and under a keyed rule what is drawn from the target token by token; what is told of a token
-// is true of the row it came out of; a failure costs its own sequence only, and a call that fails is tried again; contexts hold
-// what the sequences say they hold.
+// Batches, driven by bytes. Sequences arrive, from callbacks too, are cancelled, and are ended or failed by their
+// callbacks. Models' calls fail or return nonsense. Drafts are made together, lines and trees, with little room in a
+// call. Sequences have their own stop strings, log-probabilities and processors. What must hold: each text is what it
+// is alone, up to where it was ended. Under a keyed rule it is what is drawn from the target token by token.
+// Log-probabilities are those of the rows that the tokens came out of. A failure costs only its own sequence, and a
+// failing call is tried again. Contexts hold what the sequences say they hold.
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
@@ -65,7 +65,7 @@ struct Lines {
 
   static Setting setting(Bytes& bytes) {
     Setting setting(bytes, 1, 4);
-    // Greedy block verification wants drafts of the length it asks for.
+    // Greedy block verification needs drafts of the length that it asks for.
     if (setting.rule == 2) setting.draft_most = specdec::unlimited;
     return setting;
   }
@@ -115,7 +115,7 @@ struct KeyedTrees {
   static Length length(const Setting&, Faults&) { return {}; }
 };
 
-// A text that is asked for.
+// A request for a text.
 struct Job {
   Tokens prompt;
   specdec::Options options;
@@ -217,7 +217,8 @@ class World {
     }
   }
 
-  // What the target holds of a sequence is the beginning of its text, and after a step what the sequence says.
+  // The target's context of a sequence is the beginning of the text. After a step it is exactly what the sequence
+  // says.
   void check_contexts(bool stepped) const {
     for (const auto& [number, job] : jobs_) {
       if (!is_live(number)) continue;
@@ -236,13 +237,13 @@ class World {
     gone_.insert(finished.sequence);
     require(job.thrown ? finished.error != nullptr : !finished.error || spoilt(finished.sequence));
     const bool stopped = finished.result.stop_reason == specdec::StopReason::callback;
-    require(!stopped || job.ended);  // which may come too late
+    require(!stopped || job.ended);  // the cancellation may come too late
     require(finished.result.tokens == job.told);
     check_text(finished.sequence, finished.result, !finished.error && !stopped);
   }
   bool spoilt(Index number) const { return harm_.spoilt.contains(number); }
 
-  // Of a sequence that was shown nonsense nothing is known.
+  // Nothing is known about a sequence that was shown nonsense.
   void check_text(Index number, const specdec::Result& result, bool whole) {
     if (spoilt(number)) return;
     const Job& job = jobs_.at(number);

@@ -1,4 +1,4 @@
-// What a batch is made of: models of many contexts, which fail or lie where the bytes say so, and drafters of trees.
+// The parts of a batch: models of many contexts, which fail or lie when the bytes say so, and drafters of trees.
 #pragma once
 
 #include <algorithm>
@@ -26,8 +26,8 @@ namespace fuzz {
 
 // What was done to the sequences of a batch.
 struct Harm {
-  std::set<Index> spoilt;   // who was shown rows that are none
-  bool miscounted = false;  // whether a call has returned rows of another number, or length, than asked for
+  std::set<Index> spoilt;   // sequences that were shown invalid rows
+  bool miscounted = false;  // whether a call has returned rows of a wrong number or length
 };
 
 // A Model for each sequence.
@@ -39,12 +39,12 @@ class BatchModel {
   Index vocab_size() const { return vocabulary; }
   Index context_size() const { return most_; }
   Index size() const { return std::ssize(models_); }
-  // The model of a sequence that it has been fed of.
+  // The model of a sequence that has been fed.
   const Model& model(Index sequence) const { return models_.at(sequence); }
   Faults& faults() const { return *faults_; }
   Harm& harm() const { return *harm_; }
   bool has_lied() const { return lied_; }
-  // What the sequence's context holds.
+  // The context of a sequence.
   Tokens context(Index sequence) const {
     const auto found = models_.find(sequence);
     return found == models_.end() ? Tokens{} : found->second.context();
@@ -131,14 +131,14 @@ class BatchModel {
   bool lied_ = false;
 };
 
-// Two ways to process rows: that of the sequences of even numbers, and that of the others.
+// Two ways to process rows: one for sequences with even numbers, one for the others.
 struct BatchProcessing {
   std::array<Processing, 2> each;
 
   const Processing& of(Index sequence) const { return each[static_cast<std::size_t>(sequence % 2)]; }
 };
 
-// A BatchModel whose rows go through processors, or do not.
+// A BatchModel with or without processors on its rows.
 class BatchEngine {
  public:
   BatchEngine(std::uint64_t seed, Faults& faults, Harm& harm, Index most, const BatchProcessing& processing)
@@ -153,7 +153,7 @@ class BatchEngine {
   Index context_size() const { return model_.context_size(); }
   const BatchModel& model() const { return model_; }
 
-  // The errors of rows are those of their sequences.
+  // An error in a row belongs to the row's sequence.
   ShownRows forward(std::span<const specdec::BatchFeed> feeds) {
     if (!processed_) {
       const Matrix& rows = model_.forward(feeds);
@@ -215,13 +215,14 @@ class BatchEngine {
   std::vector<std::exception_ptr> errors_;
 };
 
-// One of the drafters that draft trees for many sequences. The trees are copied, so that those of all have one type.
+// One of the drafters that draft trees for many sequences. The trees are copied, so that all drafters' trees have one
+// type.
 class TreesTogether {
   using Alone = support::AnyTreeDrafter<Engine>;
 
  public:
   enum Kind : Index { independent, without_replacement, likeliest, spares, kinds };
-  // Who drafts such trees for one sequence.
+  // The drafter that drafts the trees of one sequence alone.
   static Index alone(Index which) { return which == spares ? Index{Alone::spares} : which; }
   static_assert(Index{independent} == Index{Alone::independent} &&
                 Index{without_replacement} == Index{Alone::without_replacement} &&

@@ -1,5 +1,5 @@
-// The bytes of an input, read as decisions and numbers: whatever they are, they mean something, and behind their end all
-// are 0. So every input is one to try, and a fuzzer that changes a byte changes one thing.
+// The bytes of an input, read as decisions and numbers. Any bytes have a meaning, and after their end all bytes are 0.
+// So every input is valid, and a fuzzer that changes a byte changes one decision.
 #pragma once
 
 #include <cmath>
@@ -31,7 +31,7 @@ class Bytes {
     return first;
   }
 
-  // Of two bytes.
+  // A number of two bytes.
   Index wide() {
     const Index high = byte();
     return 256 * high + byte();
@@ -62,7 +62,7 @@ class Bytes {
     }
   }
 
-  // In [0, 1] for three bytes of four, else what no probability is, and what is hard to compute with.
+  // In [0, 1] for three bytes of four. Otherwise a number that is no probability, or that is hard to compute with.
   double probability() {
     const std::uint8_t b = byte();
     return b < 192 ? static_cast<double>(b) / 191 : odd(b);
@@ -108,12 +108,12 @@ class Bytes {
   std::span<const std::uint8_t> data_;
 };
 
-// What fails because the bytes say so.
+// An error that the bytes ask for.
 struct Failure : std::runtime_error {
   Failure() : std::runtime_error("as the bytes say") {}
 };
 
-// What has to hold after every call. A fuzzer takes the end of the program for a finding.
+// What must hold after every call. The fuzzer takes the end of the program as a finding.
 inline void require(bool holds, const std::source_location& where = std::source_location::current()) {
   if (holds) return;
   std::cerr << where.file_name() << ":" << where.line() << ": this does not hold\n";

@@ -1,5 +1,5 @@
-// Models as the loop has them: with rows as they are, or with logits that went through a processor of the text and a chain
-// of steps. Every row that such a model returns is held against the row that is made from scratch.
+// Models as the loop sees them: with rows as they are, or with logits that went through a processor of the text and a
+// chain of steps. Every returned row is compared with the row made from scratch.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ class NoStepDown {
   Token last_ = -1;
 };
 
-// The grammar with a way back.
+// The grammar, with a rollback.
 class NoStepDownWithRollback {
  public:
   void allow(std::span<std::uint32_t> mask) const { now().allow(mask); }
@@ -60,7 +60,7 @@ class NoStepDownWithRollback {
   std::vector<NoStepDown> states_;
 };
 
-// A processor that leaves the logits as they are where it would forbid every token.
+// A processor that leaves logits unchanged where it would forbid every token.
 template <class P>
 struct NeverAll {
   P processor;
@@ -75,7 +75,7 @@ struct NeverAll {
   void pop(Index n) { processor.pop(n); }
 };
 
-// One of the processors. It fails where the bytes say so.
+// One of the processors. It fails when the bytes say so.
 class AnyProcessor {
   using Penalties =
       specdec::Processors<specdec::RepetitionPenalty, specdec::FrequencyPenalty, specdec::PresencePenalty>;
@@ -135,11 +135,11 @@ class AnyProcessor {
       processor_{specdec::LogitBias{}};
 };
 
-// How the logits of a model become rows; or that its rows are probabilities as they are.
+// How a model's logits become rows, or that its rows are already probabilities.
 struct Processing {
   using Steps = specdec::Chain<specdec::Temperature, specdec::TopK>;
 
-  Index processor = -1;  // none, and no chain
+  Index processor = -1;  // no processor and no chain
   double temperature = 1;
   Index top_k = 0;
 
@@ -153,21 +153,21 @@ struct Processing {
   Steps steps() const { return Steps{specdec::Temperature{temperature}, specdec::TopK{top_k}}; }
   AnyProcessor made(Faults* faults) const { return {processor, faults}; }
 
-  // A text that the grammar takes.
+  // Changes a text into one that the grammar takes.
   void fit(Tokens& text) const {
     if (!AnyProcessor::has_grammar(processor)) return;
     for (std::size_t i = 1; i < text.size(); ++i)
       if (!NoStepDown::may_follow(text[i - 1], text[i])) text[i] = text[i - 1];
   }
 
-  // The row behind a text before it was processed.
+  // The row after a text, before processing.
   Eigen::RowVectorXd raw_row(const Model& model, std::span<const Token> text) const {
     Eigen::RowVectorXd row = model.row_behind(text);
     if (any()) row = (row.array() - row.maxCoeff()).exp();
     return row / row.sum();
   }
 
-  // The row behind a text, from scratch; none where the processor refuses the text.
+  // The processed row after a text, from scratch; none if the processor refuses the text.
   std::optional<Eigen::RowVectorXd> row(const Model& model, std::span<const Token> text) const {
     Eigen::RowVectorXd row = model.row_behind(text);
     if (!any()) return row;
@@ -182,7 +182,7 @@ struct Processing {
   }
 };
 
-// Rows of one type, whatever they were made of, which know what they were before, and some of which may be an error.
+// Rows of one type for all engines. They keep the raw rows, and a row may be an error.
 class ShownRows {
   using Dense = specdec::DenseRow<double>;
   struct Row : Dense {
@@ -208,14 +208,14 @@ class ShownRows {
   std::span<const std::exception_ptr> errors_;
 };
 
-// Whether a row is that from scratch, where there is one: behind a token that is refused there is none.
+// Checks a row against the one from scratch. After a refused token there is none to check.
 inline void check_row(const Processing& processing, const Model& model, std::span<const Token> text,
                       const auto& row) {
   const auto expected = processing.row(model, text);
   require(!expected || *expected == row);
 }
 
-// A model that takes trees by itself, or path by path, or has its rows processed.
+// A model that takes trees itself, or path by path, or that has its rows processed.
 class Engine {
  public:
   Engine(Model& model, const Processing& processing, bool by_paths = false)
@@ -244,10 +244,10 @@ class Engine {
     visit([&](auto& each) { each.truncate(length); });
   }
 
-  // The last rows before they were processed.
+  // The last rows before processing.
   const Matrix& raw() const { return raw_; }
 
-  // Whether the context is this text. Path by path the last tokens that were kept are taken in by the next call.
+  // Whether the context is this text. Path by path, the last kept tokens are fed by the next call.
   bool holds(std::span<const Token> text) const {
     if (!paths_) return model_->holds(text);
     return model_->holds(text.first(std::min(text.size(), model_->context().size())));
@@ -278,7 +278,7 @@ class Engine {
     return rows_;
   }
 
-  // A row that is no distribution, as a lie may be, is none where it is read.
+  // A row may be a lie, and then it is an error when it is read.
   void copy(const auto& row, Matrix::RowXpr out) const {
     try {
       for (Token x = 0; x < out.size(); ++x) out[x] = row.probability(x);
@@ -297,7 +297,7 @@ class Engine {
   Matrix rows_, raw_;
 };
 
-// One whose rows know what they were before they were processed, as a target.
+// An engine whose rows keep the raw rows, as a target needs.
 class Target : public Engine {
  public:
   using Engine::Engine;

@@ -1,4 +1,4 @@
-// Texts to be written, as the bytes say.
+// Texts to write, as the bytes say.
 #pragma once
 
 #include <algorithm>
@@ -26,8 +26,8 @@ inline Index context_size(Bytes& bytes) {
   return bytes.flag() ? std::numeric_limits<Index>::max() : 1 + bytes.up_to(30);
 }
 
-// What the tokens are as text: with an empty one, and with a character of UTF-8 that two of them share. Fails where the
-// bytes say so.
+// The text of the tokens. One token is empty, and two tokens share one UTF-8 character. It fails when the bytes say
+// so.
 struct Pieces {
   Faults* faults = nullptr;
 
@@ -65,8 +65,7 @@ inline specdec::Options options_of(Bytes& bytes, Faults* faults) {
   if (stops % 4 == 0) options.stop_tokens = {bytes.up_to(vocabulary - 1)};
   if (bytes.up_to(15) == 15) {
     const Index gamma = std::max<Index>(0, bytes.size());
-    options.gamma =
-        gamma > specdec::longest_draft ? specdec::unlimited : gamma;  // spoil() has what is refused
+    options.gamma = gamma > specdec::longest_draft ? specdec::unlimited : gamma;  // spoil() makes bad values
   }
   if (stops >= 160) {
     if (stops >= 192) options.stop_strings = stop_strings_of(bytes, faults);
@@ -90,14 +89,14 @@ inline Tokens prompt_of(Bytes& bytes) {
   return prompt;
 }
 
-// Where a text ends by itself.
+// Where and why a text ends.
 struct End {
   std::size_t tokens = 0;
   specdec::StopReason reason = specdec::StopReason::stop_token;
   std::optional<specdec::StopMatch> match = {};
 };
 
-// By a search of all its bytes.
+// Where a text ends, by a search of all its bytes.
 inline std::optional<End> end_of(std::span<const Token> tokens, const specdec::Options& options) {
   const auto strings = options.stop_strings.strings();
   std::string all;
@@ -128,7 +127,7 @@ inline void check_text(std::span<const Token> tokens, const specdec::Options& op
   require(!end || end->tokens == tokens.size());
 }
 
-// A text that is told with what ended it.
+// Checks that a result gives the right end of its text.
 inline void check_result(const specdec::Result& result, const specdec::Options& options) {
   using specdec::StopReason;
   check_text(result.tokens, options);
@@ -147,7 +146,7 @@ inline std::vector<Token> sorted_tokens(const Eigen::RowVectorXd& row) {
   return tokens;
 }
 
-// What is told of token i is true of the row that it came out of.
+// Checks that what is recorded of token i is true of the row that it came out of.
 inline void check_told(const specdec::LogProbabilities& told, Index i, const Eigen::RowVectorXd& row, Token x,
                        Index top) {
   const auto close = [](double a, double b) { return a == b || std::abs(a - b) < 1e-9; };
@@ -161,7 +160,7 @@ inline void check_told(const specdec::LogProbabilities& told, Index i, const Eig
   }
 }
 
-// What is told of the tokens from number `first` on, the text of which begins with the prompt.
+// Checks the records of the tokens from number `first` on. Their text begins with the prompt.
 inline void check_told(const specdec::LogProbabilities& processed, const specdec::LogProbabilities& raw,
                        const specdec::Options& options, const Processing& processing, const Model& model,
                        std::span<const Token> text, Index prompt, Index first) {
@@ -176,13 +175,13 @@ inline void check_told(const specdec::LogProbabilities& processed, const specdec
   }
 }
 
-// The token that the numbers of a seed draw behind a text.
+// The token that a seed's numbers draw after a text.
 inline Token drawn_behind(std::span<const Token> text, const Eigen::RowVectorXd& row, Index seed) {
   specdec::Keyed keyed(static_cast<std::uint64_t>(seed), std::ssize(text));
   return keyed.draw(specdec::DenseRow<double>(row.data(), row.size()));
 }
 
-// Options or a prompt that make no sense, if the bytes want them to.
+// Makes options or a prompt invalid if the bytes say so. Returns whether it did.
 inline bool spoil(Bytes& bytes, Tokens& prompt, specdec::Options& options) {
   switch (bytes.up_to(31)) {
     case 1:

@@ -1,10 +1,10 @@
-// The loop, driven by bytes: steps and half steps, resumed, stopped and released sequences of one decoder in turns, and
-// generations of their own in between, over models, drafters and policies that fail or return nonsense at any call, and
-// with callbacks that do. Drafts are lines or trees. Whatever happens: a text is a prompt and tokens within its budget, a failure leaves all as
-// before the step, and contexts hold what the loop says they hold. Stop strings end a text where a search of all of it finds
-// them, what is told of a token is true of the row it came out of, and rows that went through a processor are those made from
-// scratch. Where nothing learns, the text is at last that of a run in which nothing had failed; under a keyed rule it is at
-// any time what is drawn from the target token by token, whoever drafts.
+// The loop, driven by bytes. The sequences of one decoder take turns in steps and half steps, and are resumed, stopped
+// and released, with whole generations in between. Models, drafters, policies and callbacks fail or return nonsense at
+// any call. Drafts are lines or trees. What must hold: a text is a prompt and tokens within its budget. A failure
+// leaves everything as before the step. Contexts hold what the loop says they hold. Stop strings end a text where a
+// search of all of it finds them. Log-probabilities are those of the rows that the tokens came out of. A processed row
+// is the row made from scratch. If nothing learns, the final text is that of a run without failures. Under a keyed
+// rule the text is always what is drawn from the target token by token, with any drafter.
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
@@ -30,7 +30,7 @@ namespace {
 
 using namespace fuzz;
 
-// How target and drafter process their rows, if they do.
+// How target and drafter process their rows, if at all.
 struct Processings {
   Processing target, draft;
 
@@ -56,13 +56,13 @@ struct Setting {
         seed(bytes.byte()),
         draft_most(context_size(bytes)),
         rows(bytes, rule_byte >= 128) {
-    // Greedy block verification, of the loop or inside a cascade, wants drafts of the length it asks for, from rows that
-    // depend on the context alone or are one-hot.
+    // Greedy block verification, in the loop or inside a cascade, needs drafts of the length that it asks for. Their
+    // rows must be one-hot, or depend on the context only.
     if (rule == 2 || drafter == 9) draft_most = std::numeric_limits<Index>::max();
     if (rule == 2 && (drafter == 4 || drafter == 5)) rule = 0;
   }
 
-  // Lengths by rows, which those rules cannot do with that remember, do not.
+  // Draft lengths by rows do not work under rules that remember their sequence.
   template <class Rule>
   bool learns() const {
     const bool drafter_learns = drafter >= 1 && drafter <= 5;
@@ -70,7 +70,7 @@ struct Setting {
   }
 };
 
-// Where drafts are trees.
+// Settings for drafts that are trees.
 struct TreeSetting {
   Index drafter, length, rule;
   std::uint8_t paths_byte;
@@ -88,7 +88,7 @@ struct TreeSetting {
         seed(bytes.byte()),
         draft_most(context_size(bytes)),
         rows(bytes, paths_byte >= 128) {
-    // Greedy block verification wants trunks of the length it asks for, K-SEQ independent siblings.
+    // Greedy block verification needs trunks of the length that it asks for, and K-SEQ needs independent siblings.
     if (rule == greedy_block && drafter == AnyTreeDrafter::Kind::spares)
       draft_most = std::numeric_limits<Index>::max();
     else if (rule == greedy_block || (rule == k_seq && drafter != AnyTreeDrafter::Kind::independent))
@@ -102,7 +102,7 @@ struct TreeSetting {
   }
 };
 
-// A model, and what the loop has of it.
+// A model, and the wrapper that the loop uses.
 template <class Engine>
 struct Party {
   Model model;
@@ -157,7 +157,7 @@ struct TreeWorld {
                 tree_rule_of(setting.rule), AnyNodes(setting.length, trees, faults)) {}
 };
 
-// Random numbers for a text of this length, or those that belong to its places.
+// Random numbers for a text of this length, or the numbers of its places under a keyed rule.
 template <class World>
 auto source_at(std::uint64_t seed, std::size_t length) {
   if constexpr (specdec::draws_keyed<typename World::Rule>) return specdec::Keyed(seed);
@@ -166,7 +166,7 @@ auto source_at(std::uint64_t seed, std::size_t length) {
 
 Tokens copy(std::span<const Token> tokens) { return {tokens.begin(), tokens.end()}; }
 
-// A sequence, and what has to be true of it.
+// A sequence, and what must be true of it.
 template <class World>
 class Watched {
   using Rule = typename World::Rule;
@@ -180,13 +180,13 @@ class Watched {
         options_(options),
         sequence_(world.decoder.start(prompt, options)) {}
 
-  // Random numbers that depend on the length of the text alone: a step that is tried again is the same step.
+  // Random numbers that depend only on the length of the text, so a step that is tried again is the same step.
   auto source() const {
     return source_at<World>(static_cast<std::uint64_t>(setting_->seed), sequence_.context().size());
   }
 
-  // Runs what may fail; a failure leaves the sequence as before. Nothing is refused but what had lied, and a context that
-  // there is no room for.
+  // Runs an action that may fail. A failure leaves the sequence as before. An action may be refused only after a lie,
+  // or if the context has no room.
   template <class Action>
   bool attempt(const Action& action, bool refusable = false) {
     const Tokens before = copy(sequence_.context());
@@ -206,7 +206,7 @@ class Watched {
     return true;
   }
 
-  // A step that fails has taken the target back to where it was.
+  // A failing step takes the target back to where it was.
   void step() {
     const bool done = sequence_.done();
     const bool taken = attempt([&] {
@@ -231,8 +231,8 @@ class Watched {
     });
   }
 
-  // With the rows of a target of its own; where somebody has drafted in between that is refused. A call that fails leaves
-  // the proposal to be judged later.
+  // Accepts with the rows of a separate target. If another sequence has drafted in between, accept() refuses. After a
+  // failing call the proposal can still be judged.
   void accept(bool expected) {
     bool judged = false;
     attempt([&] {
@@ -296,14 +296,14 @@ class Watched {
     check();
   }
 
-  // To the end, with nothing that fails. The text is that of a run in which nothing had; not where something had been
-  // told that could be true.
+  // Generates to the end without failures. The text must be that of a run without failures, unless a lie was told that
+  // could have been the truth.
   void finish() {
     while (!sequence_.done()) {
       const std::size_t size = sequence_.context().size();
       step();
       if (sequence_.context().size() > size) continue;
-      // A rule may remember a lie, and ask for longer drafts than an honest drafter has.
+      // A rule may remember a lie, and ask for longer drafts than an honest drafter can make.
       require(world_->faults.lied && specdec::min_draft_length(sequence_.verifier()) > 0);
       return;
     }
@@ -341,7 +341,7 @@ class Watched {
     checked_ = std::ssize(tokens);
   }
 
-  // What is told of them, and, under a keyed rule, that they are what the target draws.
+  // Checks the records of the new tokens. Under a keyed rule they must be what the target draws.
   void check_new_tokens() const {
     const Model& model = world_->target.model;
     const Processing& processing = setting_->rows.target;
@@ -355,12 +355,12 @@ class Watched {
       }
   }
 
-  // Whether the target's context is the beginning of the text that the sequence says it is.
+  // Whether the target's context is the beginning of the text, as long as the sequence says.
   bool held() const {
     return world_->target.engine.holds(sequence_.context().first(static_cast<std::size_t>(sequence_.kept())));
   }
 
-  // Whether a target that an engine calls, once it keeps what the sequence says, holds the beginning of the text.
+  // Whether a target that the engine calls holds the beginning of the text once it keeps what the sequence says.
   bool kept_by(Target& engine) const {
     if (feed_->parents.empty()) engine.truncate(sequence_.kept());
     else engine.keep(sequence_.kept_path());
@@ -374,12 +374,12 @@ class Watched {
   typename World::Decoder::Sequence sequence_;
   std::optional<Fed> feed_;
   decltype(source_at<World>(0, 0)) after_{0};
-  Index checked_ = 0;  // tokens
+  Index checked_ = 0;  // how many tokens
   bool plain_ = true;  // neither resumed nor stopped
 };
 
-// A generation of its own, while another sequence is in the making. Who looks on may fail, end it, or let the other one
-// take a step.
+// A whole generation while another sequence is under way. The callback may fail, end the generation, or step the other
+// sequence.
 template <class World>
 void generate(World& world, const typename World::Setting& setting, Bytes& bytes, Watched<World>& other) {
   Tokens prompt = prompt_of(bytes);

@@ -1,4 +1,4 @@
-// A model that depends on its last two tokens, and fails or lies where the bytes say so.
+// A model that depends on its last two tokens, and fails or lies when the bytes say so.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace fuzz {
 using Matrix = support::RowMajor<double>;
 using Tokens = std::vector<Token>;
 
-// What goes wrong, as the bytes say; nothing once it is switched off.
+// What goes wrong, as the bytes say. Nothing goes wrong once it is switched off.
 struct Faults {
   Bytes* bytes = nullptr;
   bool lied = false;
@@ -34,7 +34,7 @@ struct Faults {
 
 constexpr Index vocabulary = 4;
 
-// Rows that depend on the last two tokens. Each model has a row of its own for them. It takes in trees, too.
+// Rows that depend on the last two tokens. Each model has its own rows. It takes trees, too.
 class Model {
  public:
   Model(std::uint64_t seed, Faults& faults, Index most) : seed_(seed), faults_(&faults), most_(most) {}
@@ -43,9 +43,9 @@ class Model {
   Index context_size() const { return most_; }
   const Tokens& context() const { return context_; }
   Faults& faults() const { return *faults_; }
-  // Whether the rows of the last call are none of its own.
+  // Whether the rows of the last call are not its own.
   bool has_lied() const { return lied_; }
-  // Whether that is this text, and nothing is open behind it.
+  // Whether the context is this text, and no tree is open after it.
   bool holds(std::span<const Token> text) const {
     return tree_.empty() && std::equal(context_.begin(), context_.end(), text.begin(), text.end());
   }
@@ -57,7 +57,7 @@ class Model {
       require(x >= 0 && x < vocabulary);
       context_.push_back(x);
     }
-    faults_->may_fail();  // with the tokens taken in
+    faults_->may_fail();  // after the tokens were taken in
     rows_.resize(rows, vocabulary);
     for (Index i = 0; i < rows; ++i) {
       const std::size_t last = context_.size() - static_cast<std::size_t>(rows - i);
@@ -107,7 +107,7 @@ class Model {
     if (length < std::ssize(context_)) context_.resize(static_cast<std::size_t>(length));
   }
 
-  // The text that row i of the last call, of `rows` rows, is behind.
+  // The text before row i of the last call, which had `rows` rows.
   Tokens way(Index i, Index rows) const {
     Tokens out = context_;
     if (tree_.empty()) {
@@ -119,7 +119,7 @@ class Model {
     return out;
   }
 
-  // What is true of a text.
+  // The true row after a text.
   Eigen::RowVectorXd row_behind(std::span<const Token> text) const {
     return row(text.size() > 1 ? text[text.size() - 2] : none, text.back());
   }
@@ -175,7 +175,7 @@ class Model {
   Faults* faults_;
   Index most_;
   Tokens context_;
-  std::vector<Node> tree_;  // what is open behind the context
+  std::vector<Node> tree_;  // open after the context
   Matrix rows_;
   bool lied_ = false;
 };

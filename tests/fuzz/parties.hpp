@@ -1,5 +1,4 @@
-// What the loop is made of, as the fuzzer has it: drafters, policies and rules, all of which fail or lie where the
-// bytes say so.
+// The parts of the fuzzer's loop: drafters, policies and rules. All of them fail or lie when the bytes say so.
 #pragma once
 
 #include <concepts>
@@ -26,7 +25,7 @@ using Cascade =
     specdec::CascadeDrafter<Engine&, SmallDrafter, specdec::BlockVerifier, specdec::ConfidentLength>;
 using RememberingCascade = specdec::CascadeDrafter<Engine&, SmallDrafter, specdec::GreedyBlockVerifier>;
 
-// One of these drafters, or none. Its rows are copied, so that those of all have one type.
+// One of these drafters, or none. Its rows are copied, so that all drafters' rows have one type.
 template <class... Drafters>
 class OneOf {
  public:
@@ -136,7 +135,7 @@ class OneOf {
 
 using AnyDrafter = OneOf<specdec::PromptLookupDrafter, specdec::SuffixDrafter<>, support::AnswersDrafter,
                          Chain, SmallDrafter, Cascade, RememberingCascade>;
-// Under keyed rules, where nobody may verify by ratios.
+// For keyed rules, under which nothing may verify by ratios.
 using KeyedDrafter = OneOf<specdec::PromptLookupDrafter, specdec::SuffixDrafter<>, Chain, SmallDrafter>;
 
 struct Cost {
@@ -214,7 +213,7 @@ inline AnyRule rule_of(Index which) {
   }
 }
 
-// Which is none that remembers, as policies that look at rows need it.
+// A rule that does not remember, as policies that look at rows need it.
 struct ForgetfulRule : AnyRule {
   Index min_draft_length() const = delete;
 };

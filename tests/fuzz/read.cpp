@@ -1,5 +1,5 @@
-// What the examples read from files: checkpoints, tokenizers, texts. Whatever a file holds, it is read as what it says, or
-// an error of the documented kind says why not; nothing is allocated because a few bytes claim so.
+// What the examples read from files: checkpoints, tokenizers, texts. A file is read as what it says, or refused with
+// an error of the documented kind. Nothing is allocated just because a few bytes claim a size.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -38,7 +38,7 @@ std::string text_of(Bytes& bytes) {
   return text;
 }
 
-// Cuts the end off, adds to it, or overwrites bytes or one of the numbers that a file begins with; says whether it did.
+// Cuts off the end, adds bytes, or overwrites bytes or one of the numbers at the beginning. Returns whether it did.
 bool damage(Bytes& bytes, std::string& file) {
   const Index kind = bytes.up_to(7);
   if (kind == 0) {
@@ -62,7 +62,7 @@ bool damage(Bytes& bytes, std::string& file) {
 
 // ---- Checkpoints
 
-// The parameters that a checkpoint hands over, all of which must be finite numbers.
+// The parameters of a checkpoint. All of them must be finite numbers.
 Index parameters_in(Checkpoint& checkpoint) {
   Index count = 0;
   checkpoint.read([&](Part, Index layer, const Checkpoint::Matrix& matrix) {
@@ -72,7 +72,7 @@ Index parameters_in(Checkpoint& checkpoint) {
   return count;
 }
 
-// A model that is made of it takes tokens, as many as two where its context is that long.
+// Checks that a model made from the checkpoint takes tokens: two, if its context is that long.
 void run_model(const std::string& path, const Shape& shape) {
   transformer::Transformer<float> model(path);
   const std::vector<transformer::Token> tokens{0, static_cast<transformer::Token>(shape.vocab_size - 1)};
@@ -84,7 +84,7 @@ void check_error(const std::runtime_error& error, const TemporaryFile& file) {
   require(std::string_view(error.what()).starts_with(file.path() + ": "));
 }
 
-// Whether the bytes are read as a checkpoint. A long context costs more than a fuzzer has time for, but now and then.
+// Whether the bytes are read as a checkpoint. A long context takes a fuzzer's time, so it is tried only now and then.
 bool is_checkpoint(const std::string& bytes, bool any_context) {
   const TemporaryFile file(bytes);
   try {
@@ -98,13 +98,13 @@ bool is_checkpoint(const std::string& bytes, bool any_context) {
   }
   try {
     transformer::Weights<Eigen::half>::read(file.path());
-  } catch (const std::runtime_error& error) {  // a weight is too large for that
+  } catch (const std::runtime_error& error) {  // a weight may be too large for that
     check_error(error, file);
   }
   return true;
 }
 
-// The bytes of a model, whose weights are a few numbers over and over.
+// The bytes of a model whose weights repeat a few numbers.
 template <class Scalar>
 std::string file_of(const Shape& shape, Index version, const std::vector<Scalar>& weights) {
   std::string file;
@@ -161,7 +161,7 @@ void append_piece(std::string& file, std::string_view piece, float score) {
   file += piece;
 }
 
-// The control tokens and bytes that every vocabulary begins with.
+// The control tokens and bytes at the beginning of every vocabulary.
 std::string beginning_of_vocabulary() {
   std::string file;
   support::append(file, std::int32_t{10});
@@ -172,7 +172,7 @@ std::string beginning_of_vocabulary() {
   return file;
 }
 
-// A file of tokens; whether all scores are finite, and whether it may be something else or hold another number.
+// A file of tokens: whether all scores are finite, and whether it may be another file or hold another number.
 struct Vocabulary {
   std::string file;
   Index size = 259;
@@ -223,7 +223,7 @@ void run_any_bytes(Bytes& bytes) {
   const TemporaryFile file(text);
   try {
     Tokenizer(file.path(), vocab_size);
-    require(false);  // no so few bytes are a vocabulary
+    require(false);  // so few bytes are not a vocabulary
   } catch (const std::runtime_error&) {
   }
 }
@@ -252,7 +252,7 @@ void run_ngrams(Bytes& bytes) {
   }
 }
 
-// UTF-8 that comes in pieces is what comes at once, is UTF-8, and can be a part of a picture.
+// UTF-8 in pieces must give the characters of UTF-8 at once, must be valid, and must fit into a picture.
 void run_characters(Bytes& bytes) {
   const std::uint8_t cut = bytes.byte();
   const std::string text = text_of(bytes);

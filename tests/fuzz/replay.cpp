@@ -1,5 +1,5 @@
-// Runs inputs that are kept: replay <target> <file>, an input a line, in hexadecimal. Lines that begin with # say what the
-// inputs after them are kept for.
+// Runs kept inputs: replay <target> <file>, with one input a line, in hexadecimal. A line that begins with # says what
+// the inputs after it are kept for.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -39,9 +39,9 @@ int main(int count, char** arguments) {
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line.front() == '#') continue;
     ++inputs;
-    std::cout << line << std::endl;  // the last one printed is the one that fails
+    std::cout << line << std::endl;  // the last printed input is the one that fails
     run(arguments[1], bytes_of(line));
   }
   std::cout << inputs << " inputs\n";
-  return inputs > 0 ? 0 : 2;  // no file, no test
+  return inputs > 0 ? 0 : 2;  // without a file nothing is tested
 }

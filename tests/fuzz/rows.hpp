@@ -14,7 +14,7 @@ namespace fuzz {
 using support::ColMajor;
 using support::RowMajor;
 
-// Probabilities; rows that sum to 1 where the bytes say so and the numbers allow it.
+// Probabilities. Rows sum to 1 if the bytes say so and the numbers allow it.
 template <class Matrix>
 struct Dense {
   Matrix held;
@@ -44,7 +44,7 @@ struct Pointers {
   auto view() const { return specdec::RowPointers<float>(pointers, dense.held.cols()); }
 };
 
-// Rows of which a token has been drawn.
+// Rows with a token already drawn.
 struct Sampled {
   Dense<RowMajor<float>> dense;
   std::vector<Token> drawn;
@@ -55,7 +55,7 @@ struct Sampled {
   auto view() const { return specdec::SampledRows(dense.held, drawn); }
 };
 
-// Logits at a temperature, whose log-sum-exp may be handed in, and be wrong.
+// Logits at a temperature. Their log-sum-exp may be given, and may be wrong.
 struct LogitsOf {
   RowMajor<float> held;
   double temperature;
@@ -73,7 +73,7 @@ struct LogitsOf {
   }
 };
 
-// Logits that are cut.
+// Logits with a cut.
 struct Processed {
   RowMajor<float> held;
   double temperature, top_p, min_p;
@@ -94,7 +94,7 @@ struct Processed {
   }
 };
 
-// Lists of tokens, ascending where the bytes say so: else disordered, doubled or beyond the vocabulary.
+// Lists of tokens: ascending if the bytes say so, otherwise disordered, doubled or beyond the vocabulary.
 struct Lists {
   struct List {
     std::vector<Token> ids;

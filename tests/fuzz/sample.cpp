@@ -1,8 +1,9 @@
-// Steps of sampling with odd parameters, in any order, on rows of logits of every scalar, whatever they hold. Each step
-// keeps what sorting keeps; a chain does what its steps do one by one; probabilities are those of what is kept. What is
-// no distribution is an error. A processed model gives rows that went through hook and chain, and forgets a call that
-// failed. Processors of the text, however it goes forward and back, make of logits what their definitions say; through a
-// processed model, whose lines and trees grow, are kept, cut and fail in any order, a row is the one made from scratch.
+// Sampling steps with odd parameters, in any order, on rows of logits of every scalar, with any numbers. Each step
+// keeps what sorting keeps. A chain does what its steps do one by one. Probabilities are those of the kept tokens. A
+// row that is not a distribution is an error. A processed model gives rows that went through hook and chain, and
+// forgets a failing call. Processors change logits by their definitions, while the text goes forward and back.
+// Processed models grow lines and trees, which are kept, cut and fail in any order, and every row is the row made from
+// scratch.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -43,7 +44,8 @@ struct Step {
   }
 };
 
-// The step with this value if it fits; else that is refused, and it is one that changes nothing.
+// The step with this value, if the value is valid. Otherwise the value must be refused, and the step is one that
+// changes nothing.
 template <class S, class Value>
 Step made(Value value, bool fits) {
   try {
@@ -83,8 +85,8 @@ Step step_of(Bytes& bytes) {
 using Steps = std::array<Step, 4>;
 Steps steps_of(Bytes& bytes) { return {step_of(bytes), step_of(bytes), step_of(bytes), step_of(bytes)}; }
 
-// A few numbers over and over, or one after the other, with noise or without. In a long row those that a look at equal
-// distances sees may be others, so that it misleads the search for a cut.
+// A few numbers again and again, or numbers one after the other, with noise or without. In a long row the numbers at
+// equal distances, which a sample reads, may be others, so that they mislead the search for a cut.
 std::vector<double> logits_of(Bytes& bytes) {
   constexpr Index sizes[] = {513, 2048, 2049, 2500, 2049, 4500};
   const std::uint8_t b = bytes.byte();
@@ -110,7 +112,7 @@ std::vector<double> logits_of(Bytes& bytes) {
   return logits;
 }
 
-// Whether they are logits of a distribution.
+// Whether the logits mean a distribution.
 bool sound(const std::vector<double>& logits) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   bool any = false;
@@ -121,12 +123,12 @@ bool sound(const std::vector<double>& logits) {
   return any;
 }
 
-// Rows of which one holds the logits, and others nothing that may be read.
+// Rows: one holds the logits, and the others hold numbers that may not be read.
 template <class Matrix>
 struct Held {
   static constexpr Index row = 1;
   Matrix rows;
-  std::vector<double> logits;  // as the scalar holds them
+  std::vector<double> logits;  // as the scalar stores them
 
   explicit Held(const std::vector<double>& wanted)
       : rows(
@@ -141,7 +143,7 @@ struct Held {
   }
 };
 
-// The row behind the steps, one by one.
+// The row after the steps, one by one.
 template <class Row>
 Row stepped(Row row, const Steps& steps, const SortedRow* sorted, bool normaliser_is_right) {
   for (const Step& step : steps) {
@@ -154,14 +156,14 @@ Row stepped(Row row, const Steps& steps, const SortedRow* sorted, bool normalise
   return row;
 }
 
-// Tokens that are drawn have a probability.
+// Checks that drawn tokens have a probability.
 template <class Row>
 void check_draws(const Row& row) {
   auto sampler = row.sampler();
   for (const double u : {0.0, 0.3, 0.7, 1 - 0x1p-53}) require(row.probability(sampler(u)) > 0);
 }
 
-// To the bit. Of a long row some tokens.
+// Checks equality to the bit. In a long row only some tokens are compared.
 template <class One, class Other>
 void check_equal(const One& one, const Other& other) {
   require(one.vocab_size() == other.vocab_size());
@@ -173,13 +175,13 @@ void check_equal(const One& one, const Other& other) {
   }
 }
 
-// The chain as a whole, as rows that are processed where they are read, and as a copy of such a row.
+// The chain as a whole, as rows that are processed when they are read, and as a copy of a processed row.
 template <class Row, class Matrix>
 void check_chain(const Row& row, const Row& expected, const Held<Matrix>& held, double temperature,
                  const Steps& steps) {
   const specdec::Chain chain{steps[0], steps[1], steps[2], steps[3]};
   check_equal(chain(row), expected);
-  if (row.is_normalised()) return;  // which processed rows never are at first
+  if (row.is_normalised()) return;  // processed rows never are at first
   const specdec::ProcessedRows rows(held.rows, specdec::Chain{specdec::Temperature{temperature}, chain});
   const auto processed = rows.row(held.row);
   check_equal(processed, expected);
@@ -192,7 +194,7 @@ template <class Matrix>
 void run_steps(Bytes& bytes) {
   const Steps steps = steps_of(bytes);
   const double temperature = bytes.flag() ? 1 : temperature_of(bytes);
-  const Index normaliser = bytes.up_to(3);  // 2: the right one is handed in, 3: any number
+  const Index normaliser = bytes.up_to(3);  // 2: the right one is given; 3: any number is given
   const double handed_in = bytes.number();
   const Held<Matrix> held(logits_of(bytes));
   std::optional<SortedRow> sorted;
@@ -230,7 +232,7 @@ void may_fail(Bytes& bytes) {
   if (bytes.byte() >= 240) throw Failure();
 }
 
-// Logits that depend on the last token and how many there are.
+// Logits that depend on the last token and the length of the context.
 Eigen::RowVectorXf logits_behind(std::span<const Token> context) {
   specdec::SplitMix64 source(31 * context.size() + static_cast<std::uint64_t>(context.back()));
   Eigen::RowVectorXf logits(hooked_vocabulary);
@@ -238,7 +240,7 @@ Eigen::RowVectorXf logits_behind(std::span<const Token> context) {
   return logits;
 }
 
-// An engine that fails, or returns logits of another shape.
+// An engine that fails, or returns logits of a wrong shape.
 struct HookedEngine {
   Bytes* bytes;
   std::vector<Token> context;
@@ -262,7 +264,7 @@ struct HookedEngine {
   }
 };
 
-// A token is not said twice in a row.
+// A token may not come twice in a row.
 void no_repetition(std::span<const Token> context, Eigen::Ref<Eigen::RowVectorXf> logits) {
   logits[context.back()] = -std::numeric_limits<float>::infinity();
 }
@@ -303,7 +305,7 @@ void run_model(Bytes& bytes) {
       }
     } catch (const Failure&) {
     } catch (const std::invalid_argument& error) {
-      require(dynamic_cast<const InvalidDistribution*>(&error) == nullptr);  // of another shape
+      require(dynamic_cast<const InvalidDistribution*>(&error) == nullptr);  // a wrong shape
     }
     require(engine.context == context);
   }
@@ -327,7 +329,7 @@ float change(float logit, float changed) {
   return std::isfinite(logit) ? finite(static_cast<double>(changed)) : changed;
 }
 
-// Processors with their parameters, and what they make of logits by their definitions.
+// Processors with their parameters, and the logits by their definitions.
 struct Parameters {
   double number;
   Index size, last_n;
@@ -377,7 +379,7 @@ bool equal(const FloatRow& one, const FloatRow& other) {
   return true;
 }
 
-// Forward and back, and what it makes of logits in between.
+// Goes forward and back, and compares the logits in between.
 template <class Processor, class Definition>
 void run_text(Bytes& bytes, Processor processor, const Definition& definition) {
   std::vector<Token> text;
@@ -404,7 +406,7 @@ void run_text(Bytes& bytes, Processor processor, const Definition& definition) {
   }
 }
 
-// One that its parameters do not fit is refused.
+// A processor refuses parameters that do not fit.
 template <class Make, class Definition>
 void run_text(Bytes& bytes, bool fits, const Make& make, const Definition& definition)
   requires std::invocable<Make&>
@@ -483,7 +485,7 @@ struct Tree {
   Tokens tokens;
   std::vector<Index> parents;
 
-  // The text behind a token.
+  // The text up to a node.
   Tokens text(Tokens context, Index node) const {
     for (const Index k : path(node)) context.push_back(tokens[static_cast<std::size_t>(k)]);
     return context;

@@ -1,4 +1,4 @@
-// What the steps of sampling leave of a row of logits, by sorting it: what the fuzzer holds them against.
+// What sampling steps leave of a row of logits, by sorting: the fuzzer's reference.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 
 namespace fuzz {
 
-// A row whose logits are numbers or −inf, one a number at least. Each step keeps the beginning of the sorted row.
+// A row with logits that are numbers or −inf; at least one is a number. Each step keeps the beginning of the sorted
+// row.
 class SortedRow {
  public:
   explicit SortedRow(const std::vector<double>& logits) : logits_(logits) {
@@ -36,7 +37,7 @@ class SortedRow {
     require(kept(after) == (all ? kept(before) : at_least(sorted_[k - 1])));
   }
 
-  // A token whose logit is within rounding of the edge may stay or go.
+  // A token with a logit within rounding of the edge may stay or go.
   template <class Row>
   void check(const specdec::MinP& step, const Row& before, const Row& after) const {
     const double drop = before.temperature() * std::log(step.value()), least = sorted_[0] + drop;
@@ -49,7 +50,7 @@ class SortedRow {
     require(kept(after) <= std::min(kept(before), at_least(least - rounding)));
   }
 
-  // Where a mass is within rounding of p, that set or the next larger one may stay.
+  // If a mass is within rounding of p, this set or the next larger one may stay.
   template <class Row>
   void check(const specdec::TopP& step, const Row& before, const Row& after) const {
     const std::size_t all = kept(before), some = kept(after);
@@ -70,7 +71,7 @@ class SortedRow {
     require(without_last / total < step.value() + rounding);
   }
 
-  // log Σ exp(l/T) of the whole row, at the temperature that rows of this arithmetic take it for.
+  // log Σ exp(l/T) of the whole row, at the temperature that rows of this arithmetic use.
   template <class Row>
   double log_sum_exp(const Row& row) const {
     double sum = 0;
@@ -78,14 +79,14 @@ class SortedRow {
     return sorted_[0] * inverse_temperature(row) + std::log(sum);
   }
 
-  // Whether it is known to enough digits behind the point, and no difference of logits that are near it overflows.
+  // Whether log Σ exp is known to enough digits, and no difference of nearby logits overflows.
   template <class Row>
   bool has_log_sum_exp(const Row& row) const {
     constexpr auto most = static_cast<double>(std::numeric_limits<typename Row::Scalar>::max());
     return std::abs(log_sum_exp(row)) < 1e6 && sorted_.front() < most / 4 && sorted_.back() > -most / 4;
   }
 
-  // Whether the probabilities of the row are those of the tokens above its cut, and are what is drawn by.
+  // Checks that the row's probabilities are those of the tokens above its cut, and that draws follow them.
   template <class Row>
   void check_probabilities(const Row& row) const {
     const std::vector<double> p = probabilities(row);
@@ -125,7 +126,7 @@ class SortedRow {
     return at_least(static_cast<double>(row.cut()));
   }
 
-  // Temperatures of which no more than the inverse of the least number is left are alike.
+  // Temperatures are alike if only the inverse of the smallest number is left of them.
   template <class Row>
   static double inverse_temperature(const Row& row) {
     constexpr auto least = static_cast<double>(std::numeric_limits<typename Row::Scalar>::min());
@@ -151,7 +152,7 @@ class SortedRow {
     return p;
   }
 
-  // In the row's own arithmetic, in which exponents have less digits and small ones are nothing.
+  // In the row's own arithmetic, in which exponents have fewer digits and small ones vanish.
   template <class Row>
   static void check_segments(const Row& row, const std::vector<double>& p) {
     constexpr double relative = is_double<Row> ? 1e-9 : 4e-5, absolute = is_double<Row> ? 1e-280 : 1e-28;

@@ -1,4 +1,4 @@
-// What is fuzzed, a function a file.
+// The fuzz targets, one function a file.
 #pragma once
 
 #include <cstdint>

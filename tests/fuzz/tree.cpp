@@ -1,6 +1,6 @@
-// Rules for trees on rows of every kind, called several times in a row. Whatever rows and parents hold: a verdict is a way
-// from the context and a token of positive probability behind it, and what cannot be judged is an error that leaves the
-// rule as it was.
+// Rules for trees on rows of every kind, called several times in a row, with any rows and parents. A verdict is a path
+// from the context and a token of positive probability after it. If the input cannot be judged, the call is an error
+// that leaves the rule as it was.
 #include <concepts>
 #include <optional>
 #include <specdec/specdec.hpp>
@@ -35,7 +35,7 @@ struct Tree {
   std::vector<Index> parents;
 };
 
-// The verdict, or nothing where that is refused.
+// The verdict, or nothing if the input is refused.
 template <class Target, class Draft>
 std::optional<TreeVerdict> judged(Rule& rule, const Target& target, const Draft& draft, const Tree& tree,
                                   std::uint64_t seed) {
@@ -105,7 +105,7 @@ void run(Bytes& bytes, Rule& rule) {
   if constexpr (requires { target.ordered; }) ordered = target.ordered;
   try {
     check(bytes, rule, target.view(), draft.view(), tree, ordered);
-  } catch (const std::invalid_argument&) {  // no temperature: there is no view
+  } catch (const std::invalid_argument&) {  // an invalid temperature: there is no view
   }
 }
 

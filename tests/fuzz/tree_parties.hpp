@@ -1,4 +1,4 @@
-// What the loop is made of where drafts are trees: drafters, policies and rules, which fail or lie where the bytes say so.
+// The parts of the loop for trees: drafters, policies and rules, which fail or lie when the bytes say so.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace fuzz {
 
-// One of all drafters of trees.
+// Any of the drafters of trees.
 class AnyTreeDrafter {
   using Drafter = support::AnyTreeDrafter<Engine>;
 
@@ -78,7 +78,7 @@ class AnyTreeDrafter {
     }
   }
 
-  // Longer than anything asked for.
+  // Longer than any draft that is asked for.
   static void grow_a_line(support::ProposedTree& tree) {
     for (Index k = std::ssize(tree.parents); k < 60; ++k) {
       tree.tokens.push_back(0);
@@ -106,7 +106,7 @@ class AnyNodes {
     return which_ == cheapest ? trees_->next(most) : which_ == few ? std::min<Index>(most, 3) : most;
   }
 
-  // With times that do not depend on the machine.
+  // Uses times that do not depend on the machine.
   void observe(specdec::StepRecord step) {
     step.draft_time = std::chrono::microseconds(2 * step.depth());
     step.target_time = std::chrono::microseconds(20 + step.fed);

@@ -1,5 +1,5 @@
-// Rules on rows of every kind, called several times in a row. Whatever the rows hold: a verdict is one, its token has
-// positive probability, and what cannot be judged is an error that leaves the rule as it was.
+// Rules on rows of every kind, called several times in a row, with any numbers. A verdict is valid and its token has
+// positive probability. If the input cannot be judged, the call is an error that leaves the rule as it was.
 #include <concepts>
 #include <optional>
 #include <specdec/specdec.hpp>
@@ -36,7 +36,7 @@ Rule rule_of(Bytes& bytes) {
   }
 }
 
-// The verdict, or nothing where that is refused.
+// The verdict, or nothing if the input is refused.
 template <class Target, class Draft>
 std::optional<Verdict> judged(Rule& rule, const Target& target, const Draft& draft,
                               const std::vector<Token>& tokens, std::uint64_t seed) {
@@ -84,15 +84,15 @@ struct Shape {
     draft_rows = gamma;
     vocab_size = 1 + bytes.up_to(7);
     draft_vocab_size = vocab_size;
-    const Index wrong = bytes.up_to(31);  // mostly nothing is
+    const Index wrong = bytes.up_to(31);  // mostly nothing is wrong
     if (wrong == 1) draft_vocab_size = 1 + bytes.up_to(9);
     if (wrong == 2) target_rows = bytes.up_to(8);
     if (wrong == 3) draft_rows = bytes.up_to(8);
   }
 };
 
-// Whether the token of a verdict has to have a probability that a look-up finds: lists that are out of order are taken on
-// trust, and the likeliest token needs no log-sum-exp, be it handed in as it may.
+// Whether a look-up must find a probability for the verdict's token. Lists out of order are trusted, so a look-up may
+// miss it. The likeliest token needs no log-sum-exp, so a given one may be wrong.
 template <class Target>
 bool exact(const Target& target, const Rule& rule) {
   if constexpr (requires { target.ordered; }) return target.ordered;
@@ -118,7 +118,7 @@ void run(Bytes& bytes, Rule& rule) {
   }();
   try {
     check(bytes, rule, target.view(), draft.view(), tokens, exact(target, rule));
-  } catch (const std::invalid_argument&) {  // no temperature, no top-k: there is no view
+  } catch (const std::invalid_argument&) {  // an invalid temperature or top-k: there is no view
   }
 }
 
