@@ -10,7 +10,7 @@ using Rule = specdec::BlockVerifier;
 using Rule = specdec::GreedyBlockVerifier;
 #endif
 
-// Ends a draft where a row is none to draw from.
+// Ends a draft before a row that cannot be drawn from.
 struct EndsByRows : specdec::ModelDrafter<specdec::testing::TableModel<>&> {
   static constexpr bool steady = false;
   using ModelDrafter::ModelDrafter;

@@ -6,7 +6,7 @@
 
 int accepted_by_hand() {
   using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  RowMajor target(3, 2), draft(2, 2);  // the draft's rows are the target's
+  RowMajor target(3, 2), draft(2, 2);  // the draft's rows equal the target's
   target << 0.25f, 0.75f, 0.5f, 0.5f, 1.0f, 0.0f;
   draft << 0.25f, 0.75f, 0.5f, 0.5f;
   const std::vector<specdec::Token> tokens{1, 0};

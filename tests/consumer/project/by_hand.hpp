@@ -1,5 +1,5 @@
-// A translation unit of its own, whose users need nothing of specdec.
+// A separate translation unit. Its users need nothing of specdec.
 #pragma once
 
-/// How many tokens of a draft of two are accepted, all of which must be.
+/// How many tokens of a draft of two are accepted. All must be.
 int accepted_by_hand();

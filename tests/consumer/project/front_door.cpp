@@ -1,4 +1,4 @@
-// A project that uses specdec from outside: all of the front door, and one rule in another translation unit.
+// A project that uses specdec from outside: everything in the front door, and one rule in another translation unit.
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
@@ -15,7 +15,7 @@ static_assert(SPECDEC_VERSION_MAJOR == PACKAGE_MAJOR && SPECDEC_VERSION_MINOR ==
 
 using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// A little model over ten tokens: after x most likely comes x + 1.
+// A small model over ten tokens: after x the likeliest token is x + 1.
 class Counter {
  public:
   explicit Counter(double sharpness) : sharpness_(sharpness) {}
@@ -69,7 +69,7 @@ int main() {
   verify<specdec::GreedyBlockVerifier>();
   verify<specdec::ArgmaxVerifier>();
   verify<specdec::SampleMatchVerifier>();
-  // The other translation unit has its own instances of the same templates.
+  // The other translation unit has its own instances of these templates.
   expect(accepted_by_hand() == 2, "a draft is accepted whose rows are the target's");
 
   Counter target(2.0), small(1.0);
