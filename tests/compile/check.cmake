@@ -4,16 +4,16 @@
 #
 # (HOW=alone) The file must not compile, and an error must hold the words.
 #
-# No case <folder>/*.cpp may compile, and the compiler's message must hold the word behind "must say:" in the first
+# No case <folder>/*.cpp may compile, and the compiler's message must hold the words after "must say:" in the first
 # line of the case (HOW=broken); with FIXED defined each must compile, so that it fails for no other reason
 # (HOW=fixed).
 #
-# All cases are compiled at once, each in a namespace of its own, for reading the library takes a compiler longer than
-# all of the cases together. What they include is included before, so that it does not end up in a namespace.
+# All cases are compiled at once, each in a namespace of its own: reading the library takes a compiler longer than
+# all of the cases together. Their includes are included first, so that they do not end up in a namespace.
 cmake_minimum_required(VERSION 3.25)
 
 if(HOW STREQUAL "alone")
-  set(ENV{LC_ALL} C)  # the message in English
+  set(ENV{LC_ALL} C)  # compiler messages in English
   execute_process(COMMAND ${COMPILER} ${SOURCE} RESULT_VARIABLE failed ERROR_VARIABLE message)
   if(NOT failed)
     message(FATAL_ERROR "${SOURCE} compiles, but must not")
@@ -37,7 +37,7 @@ list(REMOVE_DUPLICATES includes)
 list(JOIN includes "\n" includes)
 file(WRITE ${SOURCE} "${includes}\n${namespaces}")
 
-set(ENV{LC_ALL} C)  # the message in English
+set(ENV{LC_ALL} C)  # compiler messages in English
 if(HOW STREQUAL "fixed")
   list(APPEND COMPILER -DFIXED)
 endif()
@@ -54,8 +54,8 @@ if(failed AND NOT message MATCHES "/[a-z0-9_]+\\.cpp:")
   message(FATAL_ERROR "an error that lies in no case:\n${message}")
 endif()
 
-# said_<case>: what the compiler says of a case. GCC names the case before an error, wherever that is found; Clang
-# names it in the error or in the notes behind.
+# said_<case>: the compiler's messages about a case. GCC names the case before an error, wherever the error is. Clang
+# names it in the error or in the notes after it.
 string(REGEX REPLACE "[][;]" "|" lines "${message}")
 string(REPLACE "\n" ";" lines "${lines}")
 set(case "")

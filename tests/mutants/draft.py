@@ -186,7 +186,7 @@ mutant("shape-widths-unchecked", "draft/strategies/tree_shape.hpp", SHAPE, "if (
 
 SEQUOIA = "tests/draft/length/sequoia_shape"
 mutant = promise("no tree of as many nodes is expected to have more accepted")
-mutant("sequoia-child-behind-nobody", "draft/length/sequoia_shape.hpp", SEQUOIA, "acceptance_[rank] * (1 + value_[below])", "(acceptance_[rank] + value_[below])")
+mutant("sequoia-child-after-nobody", "draft/length/sequoia_shape.hpp", SEQUOIA, "acceptance_[rank] * (1 + value_[below])", "(acceptance_[rank] + value_[below])")
 mutant("sequoia-nodes-spent-twice", "draft/length/sequoia_shape.hpp", SEQUOIA, "younger[n - 1 - below]", "younger[n - 1]")
 mutant("sequoia-other-tree-than-its-value", "draft/length/sequoia_shape.hpp", SEQUOIA, "left -= static_cast<std::size_t>(below) + 1;", "left -= static_cast<std::size_t>(below);")
 mutant("sequoia-a-level-short", "draft/length/sequoia_shape.hpp", SEQUOIA, "levels < std::min(depth, nodes) && add_level()", "levels + 1 < std::min(depth, nodes) && add_level()")
@@ -201,7 +201,7 @@ mutant("sibling-with-its-elders", "draft/strategies/siblings.hpp", SIBLINGS + " 
 mutant("siblings-report-the-whole-row", "draft/strategies/siblings.hpp", SIBLINGS + " " + TREE, "      rows.push_back(rest);", "      rows.emplace_back(q, siblings.first(0));")
 mutant("siblings-never-end", "draft/strategies/siblings.hpp", SIBLINGS + " " + TREE, "if (!(rest.mass() > 0)) return;", "")
 mutant("tree-of-the-row-before", "draft/strategies/tree.hpp", TREE, "after_[first + static_cast<Index>(i)]", "after_[first]")
-mutant("tree-behind-another-token", "draft/strategies/tree.hpp", TREE,
+mutant("tree-after-another-token", "draft/strategies/tree.hpp", TREE,
        "numbers_[static_cast<std::size_t>(parents_[at])]);",
        "numbers_[static_cast<std::size_t>(parents_[at])] * 0);")
 mutant("tree-beyond-its-limits", "draft/strategies/tree.hpp", TREE,
@@ -266,7 +266,7 @@ mutant("tree-drafted-as-a-line", "model/feeds.hpp", "tests/draft/model_drafter",
 
 LINE = "tests/draft/strategies/line"
 mutant = promise("a draft model keeps what the context goes on with of its line, and nothing else")
-mutant("line-kept-behind-another-token", "draft/cached_draft.hpp", "tests/draft/model_drafter",
+mutant("line-kept-after-another-token", "draft/cached_draft.hpp", "tests/draft/model_drafter",
        "if (from_ + i >= context.size() || context[from_ + i] != line_[i])",
        "if (from_ + i >= context.size())")
 mutant("line-never-kept", "draft/cached_draft.hpp", LINE,
@@ -304,7 +304,7 @@ mutant("spares-beyond-the-limit", "draft/strategies/spares.hpp", SPARES,
        "std::clamp<Index>(left - 1 - to_come, 0, plan.spares_at(d))",
        "plan.spares_at(d)")
 mutant("trunk-beyond-the-limit", "draft/strategies/spares.hpp", SPARES, "std::min(limits.depth, room)", "room")
-mutant("trunk-behind-a-spare", "draft/strategies/spares.hpp", SPARES,
+mutant("trunk-after-a-spare", "draft/strategies/spares.hpp", SPARES,
        "spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });",
        "spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });\n    last_ = std::ssize(tokens_) - 1;")
 mutant("second-trunk-overwritten", "draft/strategies/spares.hpp", SPARES, "using Copies = StoredRows<Q, false>;", "using Copies = Rows;")
@@ -313,7 +313,7 @@ mutant("second-trunk-before-its-level", "draft/strategies/spares.hpp", SPARES, "
 mutant("second-trunk-too-deep", "draft/strategies/spares.hpp", SPARES,
        "std::min(depth, std::max(trunk, plan.second_trunk() + 1))",
        "std::max(trunk, plan.second_trunk() + 1)")
-mutant("second-trunk-behind-the-first", "draft/strategies/spares.hpp", SPARES, "second_last_ = 1;", "second_last_ = 0;")
+mutant("second-trunk-after-the-first", "draft/strategies/spares.hpp", SPARES, "second_last_ = 1;", "second_last_ = 0;")
 mutant("spares-unbounded", "draft/strategies/spares.hpp", SPARES, "left -= 1 + spares_at(d);", "left -= 1;")
 mutant("trunk-ends-where-spares-are-missing", "draft/strategies/spares.hpp", "tests/law_tree_loop",
        "if (spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });",
@@ -332,7 +332,7 @@ mutant("confident-first-leaves", "draft/strategies/confident_tree.hpp", CONFIDEN
        "    const Index most = std::min(width_, room_);\n    std::sort(best_.begin(), best_.end());\n")
 mutant("confident-wider", "draft/strategies/confident_tree.hpp", CONFIDENT, "std::min(width_, room_);", "room_;")
 mutant("confident-context-overfed", "draft/strategies/confident_tree.hpp", CONFIDENT, "    room_ -= std::ssize(leaves_);\n", "")
-mutant("confident-behind-another-token", "draft/strategies/confident_tree.hpp", CONFIDENT, ".number = cached_++;", ".number = cached_;")
+mutant("confident-after-another-token", "draft/strategies/confident_tree.hpp", CONFIDENT, ".number = cached_++;", ".number = cached_;")
 mutant("confident-of-too-many", "draft/strategies/confident_tree.hpp", CONFIDENT,
        "if (std::ssize(best_) > nodes_) best_.resize(static_cast<std::size_t>(nodes_));",
        "")
@@ -352,7 +352,7 @@ mutant("counted-eldest-waits", "draft/from_text/counted_tree.hpp", COUNTED, "std
 mutant("counted-one-too-few", "draft/from_text/counted_tree.hpp", COUNTED, "std::ssize(best_) < nodes_ ? 0 : best_.front()", "best_.empty() ? 0 : best_.front()")
 mutant("counted-reads-all", "draft/from_text/counted_tree.hpp", COUNTED, "if (found_.size() > eldest && left <= least()) return false;", "")
 mutant("suffix-tree-of-the-longest-match", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter", "if (!visit(match.state)) return;", "return void(visit(match.state));")
-mutant("suffix-tree-behind-another-token", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter",
+mutant("suffix-tree-after-another-token", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter",
        "automaton.edge(automaton.find(match.state, token))", "automaton.edge(automaton.state(match.state).best)")
 mutant("suffix-tree-of-another-place", "draft/from_text/suffix_drafter.hpp", "tests/draft/from_text/suffix_drafter",
        "places_[static_cast<std::size_t>(place)]", "places_[0 * static_cast<std::size_t>(place)]")
@@ -445,7 +445,7 @@ mutant = promise("what is forced is proposed, and nothing else")
 mutant("forced-of-two", "draft/forced_tokens.hpp", FORCED, "if (only) return std::nullopt;", "")
 mutant("forced-draft-stays", "draft/forced_tokens.hpp", FORCED, "      throw;\n    }\n    processor_.pop(pushed);", "      throw;\n    }")
 mutant("forced-failure-stays", "draft/forced_tokens.hpp", FORCED, "      processor_.pop(pushed);\n      throw;", "      throw;")
-mutant("forced-behind-what-is-refused", "draft/forced_tokens.hpp", FORCED, "[static_cast<std::size_t>(shown_)])) return false;", "[static_cast<std::size_t>(shown_)])) return true;")
+mutant("forced-after-what-is-refused", "draft/forced_tokens.hpp", FORCED, "[static_cast<std::size_t>(shown_)])) return false;", "[static_cast<std::size_t>(shown_)])) return true;")
 mutant("forced-text-not-taken-back", "draft/forced_tokens.hpp", FORCED, "if (shown < shown_) processor_.pop(shown_ - shown);", "")
 mutant = promise("a draft model is shown token 0 for what it does not know")
 mutant("unknown-tokens-are-the-last", "token_ids.hpp", "tests/draft/model_drafter tests/draft/strategies/confident_tree",
@@ -460,7 +460,7 @@ RETOKENIZED, TOKENIZED = "tests/draft/retokenized_drafter", "text/text_tokenizer
 mutant = promise("what a model of another tokenizer writes is proposed in the target's tokens, after the committed text")
 mutant("retokenized-line-forgotten", "draft/retokenized_drafter.hpp", RETOKENIZED, "      read_.push_back(draft.tokens.front());\n", "      read_.back() = draft.tokens.front();\n")
 mutant("retokenized-drawn-at-one-place", "draft/retokenized_drafter.hpp", RETOKENIZED, "detail::stand_at(chance, position++);", "detail::stand_at(chance, position);")
-mutant("retokenized-behind-a-merge", TOKENIZED, RETOKENIZED, "if (at + piece.size() > before.size()) return;", "if (false) return;")
+mutant("retokenized-after-a-merge", TOKENIZED, RETOKENIZED, "if (at + piece.size() > before.size()) return;", "if (false) return;")
 mutant("retokenized-cache-of-other-tokens", "draft/retokenized_drafter.hpp", RETOKENIZED, "    drafter_.truncate(detail::common_length(text, read_));\n", "")
 mutant("retokenized-text-of-before", "draft/retokenized_drafter.hpp", RETOKENIZED, "    unchanged_ = std::min(unchanged_, text_.bytes().size());\n", "")
 mutant("retokenized-without-window", TOKENIZED, RETOKENIZED, "(ends_[kept - 1] + window > unchanged ||", "(ends_[kept - 1] > unchanged ||")

@@ -16,7 +16,7 @@ mutant("lookahead-pool-drops-the-latest", LOOKAHEAD, "examples/tests/lookahead",
        "== most_) at = rests.begin();", "== most_) at = rests.end() - rest_;")
 mutant("lookahead-guess-has-no-say", LOOKAHEAD, "examples/tests/lookahead",
        "pool_.rest(trail.back(), guess(tokens_.size()))", "pool_.rest(trail.back(), std::nullopt)")
-mutant("lookahead-bad-row-behind-the-stop", LOOKAHEAD, "examples/tests/lookahead",
+mutant("lookahead-bad-row-after-the-stop", LOOKAHEAD, "examples/tests/lookahead",
        "catch (const specdec::InvalidDistribution&)", "catch (const std::bad_alloc&)")
 
 mutant = promise("a checkpoint asks for no more memory than its bytes are good for")
@@ -46,7 +46,7 @@ mutant("branches-beyond-the-context", LAYERS, TREE, "taken = context.length() + 
 mutant("branches-outlive-rollback", CONTEXT, TREE, "tree_.clear();\n    length_ = std::clamp", "length_ = std::clamp")
 mutant("branches-joined-by-line", CONTEXT, TREE, "if (!tree_.empty())", "if (false)")
 mutant("branch-of-anything-kept", "examples/transformer/tree.hpp", TREE, " || parent(path[i]) != last)", ")")
-mutant("branch-behind-what-comes", "examples/transformer/tree.hpp", TREE, "parent >= size() + k)", "parent > size() + k)")
+mutant("branch-after-what-comes", "examples/transformer/tree.hpp", TREE, "parent >= size() + k)", "parent > size() + k)")
 
 BATCH, TOGETHER = "examples/transformer/batch.hpp", "examples/tests/transformer_batch"
 
@@ -58,7 +58,7 @@ mutant("together-read-by-first", LAYERS, TOGETHER, "      row += stretch.rows;\n
 mutant("together-context-not-emptied", BATCH, TOGETHER, "      seat->context.truncate(0);\n", "")
 mutant("together-context-not-given-back", BATCH, TOGETHER, "      seat->taken = false;\n", "")
 mutant("together-line-left-open", BATCH, TOGETHER, "if (feeds[i].parents.empty()) stretches_[i].context->take_line();", "")
-mutant("together-fed-behind-anything", BATCH, TOGETHER, "if (feed.from != context.length())", "if (false)")
+mutant("together-fed-after-anything", BATCH, TOGETHER, "if (feed.from != context.length())", "if (false)")
 mutant("together-fed-twice", BATCH, TOGETHER, "if (feeds[i].sequence == feed.sequence)", "if (false)")
 mutant("together-checked-as-it-goes", BATCH, TOGETHER,
        "for (std::size_t i = 0; i < feeds.size(); ++i) check(feeds, i);\n    reserve(feeds);", "reserve(feeds);\n    for (std::size_t i = 0; i < feeds.size(); ++i) check(feeds, i);")
@@ -87,7 +87,7 @@ mutant("llama-grammar-of-nothing", GRAMMAR, OF_GRAMMAR, "if (logits.minCoeff() =
 
 mutant = promise("on llama.cpp, too, a row of a tree is that of a line of the tokens on its way")
 mutant("llama-branch-one-too-deep", LLAMA, IN_LITTLE, "add(tokens, rows, length_ + tree_.depth(token) - 1,", "add(tokens, rows, length_ + tree_.depth(token),")
-mutant("llama-branch-behind-the-last-token", LLAMA, IN_LITTLE, "add(tokens, rows, length_ + tree_.depth(token) - 1,", "add(tokens, rows, length_ + token,")
+mutant("llama-branch-after-the-last-token", LLAMA, IN_LITTLE, "add(tokens, rows, length_ + tree_.depth(token) - 1,", "add(tokens, rows, length_ + token,")
 mutant("llama-branch-without-what-lies-before", BRANCHES, HELD, "share(holder(from), sequence, depth(from));", "")
 mutant("llama-branch-with-too-little-before", BRANCHES, IN_LITTLE, "share(holder(from), sequence, depth(from));", "share(holder(from), sequence, depth(from) - 1);")
 mutant("llama-line-in-one-sequence", LLAMA, IN_LITTLE, "add(tokens, rows, length_ + i, all_sequences_);", "add(tokens, rows, length_ + i, std::span(all_sequences_).first(1));")
@@ -108,20 +108,20 @@ mutant("llama-tree-grown-all-the-same", LLAMA, IN_LITTLE, "      tree_.shrink();
 mutant("llama-leaves-uncounted", BRANCHES, HELD, "      shrink();\n", "")
 mutant("llama-children-not-taken-back", BRANCHES, HELD, "--children_[at(parents_[at(token)])];", "(void)token;")
 mutant("llama-room-without-the-tree", LLAMA, IN_LITTLE, "context_.check(length_ + tree_.size(), count, rows);", "context_.check(length_, count, rows);")
-mutant("llama-line-behind-open-tree", LLAMA, IN_LITTLE, "if (!tree_.empty())\n      throw std::logic_error", "if (false)\n      throw std::logic_error")
+mutant("llama-line-after-open-tree", LLAMA, IN_LITTLE, "if (!tree_.empty())\n      throw std::logic_error", "if (false)\n      throw std::logic_error")
 mutant("llama-keep-drafting-with-what-stayed", LLAMA, IN_LITTLE, "if (!context_.remove(sequence, from)) broken_ = true;", "if (!context_.remove(sequence, from)) broken_ = false;")
 
 RECURRENT, TAKEN_BACK = "examples/llama_cpp/llama_recurrent.hpp", "examples/tests/llama_recurrent"
 
 mutant = promise("on llama.cpp a recurrent model goes back to a state that was saved")
-mutant("llama-state-behind-another", RECURRENT, TAKEN_BACK, "if (!context_.remove(0, 0)) throw", "if (false) throw")
+mutant("llama-state-after-another", RECURRENT, TAKEN_BACK, "if (!context_.remove(0, 0)) throw", "if (false) throw")
 mutant("llama-state-of-nothing", RECURRENT, TAKEN_BACK, "if (snapshot.length > 0 &&", "if (false &&")
 mutant("llama-state-at-no-place", RECURRENT, TAKEN_BACK, "length_ = snapshot.length;", "")
 mutant("llama-state-not-loaded-unnoticed", RECURRENT, TAKEN_BACK, "!context_.load(0, snapshot.state))", "context_.load(0, snapshot.state) && false)")
 
 ABREAST, SERVED = "examples/llama_cpp/llama_batch.hpp", "examples/tests/llama_batch"
 
-mutant = promise("on llama.cpp a batch is one call, and its rows are those behind each sequence's text")
+mutant = promise("on llama.cpp a batch is one call, and its rows are those after each sequence's text")
 mutant("llama-together-last-rows-only", ABREAST, SERVED, "k >= count - feed.rows);", "k == count - 1 && feed.rows > 0);")
 mutant("llama-together-rows-unasked", ABREAST, SERVED, "k >= count - feed.rows);", "true);")
 mutant("llama-together-rows-side-by-side", ABREAST, SERVED, "      end += std::ssize(feed.tokens);\n", "      end += feed.rows;\n")
@@ -145,7 +145,7 @@ mutant("llama-together-fed-twice", ABREAST, SERVED, "if (feeds[i].sequence == fe
 mutant("llama-together-tree-as-line", ABREAST, SERVED, "if (!feed.parents.empty())", "if (false)")
 mutant("llama-together-more-rows-than-tokens", ABREAST, SERVED, "feed.rows < 0 || feed.rows > count)", "feed.rows < 0)")
 mutant("llama-together-fewer-rows-than-none", ABREAST, SERVED, "feed.rows < 0 || feed.rows > count)", "feed.rows > count)")
-mutant("llama-together-fed-behind-anything", ABREAST, SERVED, "if (feed.from != held)", "if (false)")
+mutant("llama-together-fed-after-anything", ABREAST, SERVED, "if (feed.from != held)", "if (false)")
 mutant("llama-together-beyond-the-context", ABREAST, SERVED, "if (count > context_size() - held)", "if (false)")
 mutant("llama-together-beyond-the-cells", ABREAST, SERVED, "if (tokens > cells() - held())", "if (false)")
 mutant("llama-together-context-unsaid", ABREAST, SERVED, "Index context_size() const { return context_size_; }", "Index context_size() const { return cells_; }")

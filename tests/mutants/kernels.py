@@ -3,7 +3,7 @@
 from mutants import promise
 
 mutant = promise("a kernel gives the same result to the last bit at every width, and the right one")
-# Seen on a machine that knows AVX-512, which can multiply and add at once.
+# Noticed on a machine with AVX-512, which can multiply and add at once.
 mutant("kernel-rounds-once-at-some-widths", "kernels/machine_width.hpp", "tests/kernels/machine_width",
        '#define SPECDEC_UNFUSED _Pragma("clang fp contract(off)")', "#define SPECDEC_UNFUSED")
 mutant("pair-sum-of-first-numbers", "kernels/reductions.hpp", "tests/rows/read/overlap tests/rows/read/residual",

@@ -42,7 +42,7 @@ mutant("no-rollback-of-target", "loop/sequence.hpp", "tests/loop/spec_dec tests/
 mutant("no-rollback-of-drafter", "loop/sequence.hpp", "tests/loop/spec_dec tests/loop/sequence tests/draft/model_drafter",
        "      draft_.value.reset();\n      shared_->drafter.truncate(std::ssize(context()));\n      throw;",
        "      draft_.value.reset();\n      throw;")
-mutant("no-rollback-behind-the-verdict", "loop/sequence.hpp", "tests/loop/sequence",
+mutant("no-rollback-after-the-verdict", "loop/sequence.hpp", "tests/loop/sequence",
        "if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(std::ssize(context()));", "")
 
 mutant = promise("who has lost a model's context knows")
@@ -240,7 +240,7 @@ TREE_LOOP = "tests/law_tree_loop"
 mutant = promise("the loop over trees keeps what was accepted, and no more")
 mutant("tree-keeps-other-tokens", "loop/feed_buffer.hpp", TREE_LOOP,
        "for (const Index k : accepted) kept_.push_back(uncached_ + k);", "for (const Index k : accepted) kept_.push_back(k);")
-mutant("fed-behind-another-token", "loop/feed_buffer.hpp", TREE_LOOP,
+mutant("fed-after-another-token", "loop/feed_buffer.hpp", TREE_LOOP,
        "parents_.push_back(uncached_ + parent);", "parents_.push_back(parent);")
 mutant("tree-deeper-than-the-budget", "loop/step_base.hpp", TREE_LOOP,
        "std::min({std::max(text_.remaining() - 1, least), room(), longest_draft})", "longest_draft")
@@ -359,7 +359,7 @@ mutant("stop-string-search-outlives-its-text", "loop/text.hpp", STOPS, "    sear
 mutant("stop-match-outlives-its-text", "loop/text.hpp", STOPS, "    stop_match_.reset();\n", "")
 mutant("budget-before-stop-string", "loop/text.hpp", STOPS,
        "} else if ((cut.match =", "} else if (cut.tokens < remaining() && (cut.match =")
-mutant("stop-string-behind-stop-token", "loop/text.hpp", STOPS,
+mutant("stop-string-after-stop-token", "loop/text.hpp", STOPS,
        "    if (options_.stop_tokens.contains(x)) {", "    cut.match = options_.stop_strings.find(cut.search, x);\n    if (options_.stop_tokens.contains(x)) {")
 mutant("stop-string-shorter-first", "text/string_matcher.hpp", "tests/text/string_matcher",
        "if (known < 0) known = string(end);", "if (string(end) >= 0) known = string(end);")
@@ -377,7 +377,7 @@ mutant("stream-searches-on-in-another-text", "loop/text_stream.hpp", "tests/loop
        "    search_ = {};\n", "")
 mutant("stream-loses-what-it-held", "loop/text_stream.hpp", "tests/loop/text_stream",
        "    detail::StopSearch search = search_;\n", "    forget_shown();\n    detail::StopSearch& search = search_;\n")
-mutant("stream-keep-drafting-behind-a-stop", "loop/text_stream.hpp", "tests/loop/text_stream",
+mutant("stream-keep-drafting-after-a-stop", "loop/text_stream.hpp", "tests/loop/text_stream",
        "    if (ended_) return {};\n", "")
 mutant("stream-shows-what-follows-a-stop-token", "loop/text_stream.hpp", "tests/loop/text_stream",
        "token != tokens.end() && !ends; ++token", "token != tokens.end() && !match; ++token")

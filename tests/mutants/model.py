@@ -5,7 +5,7 @@ from mutants import promise
 PATH = "model/path_by_path.hpp"
 TEST = "tests/model/path_by_path"
 
-mutant = promise("any model takes trees: every row is its own behind the way to a token")
+mutant = promise("any model takes trees: every row is its own after the path to a token")
 mutant("path-of-strangers", "model/trees.hpp", TEST,
        "parents[static_cast<std::size_t>(path[i])] != last", "parents[static_cast<std::size_t>(path[i])] > last")
 mutant("path-beyond-the-tree", "model/trees.hpp", TEST,
@@ -23,7 +23,7 @@ mutant("tree-kept-not-fed", PATH, TEST,
        "    for (const Index node : path.subspan(static_cast<std::size_t>(common)))\n      text.uncached.push_back(text.token(node));\n", "")
 mutant("common-length-of-the-shorter", "lists.hpp", TEST, " && a[length] == b[length]", "")
 mutant("tree-kept-fed-twice", PATH, TEST, "      text.uncached.clear();\n", "")
-mutant("tree-branch-stays-behind-kept", PATH, TEST, "    this->inner().keep(sequence, text.cached);\n", "")
+mutant("tree-branch-stays-after-kept", PATH, TEST, "    this->inner().keep(sequence, text.cached);\n", "")
 mutant("tree-missing-outlives-rollback", PATH, TEST, "if (uncached < std::ssize(text->uncached)) text", "if (false) text")
 mutant("tree-failed-call-stays", PATH, TEST, "forget_from(text->before, feed.sequence, *text);", "(void)text;")
 mutant("tree-model-stays-in-failed-call", PATH, TEST, "text.cached_way.erase(std::lower_bound(text.cached_way.begin(), text.cached_way.end(), size),\n                          text.cached_way.end());", "")
@@ -56,7 +56,7 @@ mutant("sequences-wide-rows-taken-in", SEQUENCES, SEQUENCES_TEST, "if (rows.rows
 
 REPLAYED, REPLAYED_TEST = "model/replayed.hpp", "tests/model/replayed"
 
-mutant = promise("what cannot be cut back goes on behind what was kept, and takes little in again")
+mutant = promise("a model that cannot be cut back goes on after what was kept, and is fed little twice")
 mutant("replayed-keep-drafting-from-rejected", REPLAYED, REPLAYED_TEST, "if (text->cached > length) text->cached = unknown;", "")
 mutant("replayed-empty-by-trust", REPLAYED, REPLAYED_TEST, "Index cached = unknown;", "Index cached = 0;")
 mutant("replayed-state-of-rejected-kept", REPLAYED, REPLAYED_TEST, "text->states.forget_beyond(length);", "")

@@ -135,7 +135,7 @@ mutant("residual-gap-out-of-order", "rows/read/segments.hpp", "tests/rows/kinds/
        "    check_ascending(q, k, start);\n    sum += f.alone", "    sum += f.alone")
 mutant("residual-weight-of-padding", "rows/read/residual.hpp", "tests/rows/kinds/sparse",
        "    detail::check_ascending(p_, k, 0);\n", "")
-mutant("residual-behind-the-end", "rows/read/residual.hpp", "tests/rows/read/residual",
+mutant("residual-after-the-end", "rows/read/residual.hpp", "tests/rows/read/residual",
        "return start < end ? a *", "return true ? a *")
 mutant("sampled-token-twice", "rows/kinds/sampled.hpp", "tests/rows/kinds/sampled",
        "if (std::exchange(row.fresh_, false)) return row.first_draw();", "if (row.fresh_) return row.first_draw();")
@@ -173,7 +173,7 @@ mutant("foreign-token-refused", "verify/drafted.hpp", "tests/verify/drafted test
        "return std::min<Index>(vocab_size(), rows_.draft.matrix().vocab_size());")
 mutant("rows-made-twice", "rows/row_cache.hpp", "tests/verify/drafted",
        "      word |= bit;\n", "")
-mutant("row-behind-the-few", "rows/row_cache.hpp", "tests/verify/drafted",
+mutant("row-after-the-few", "rows/row_cache.hpp", "tests/verify/drafted",
        "more_[static_cast<std::size_t>(i - few_rows)]", "more_[0 * static_cast<std::size_t>(i - few_rows)]")
 mutant("sampler-search-offset", "rows/read/prefix_sampler.hpp", "tests/rows/read/prefix_sampler",
        "      u -= mass;\n", "")
@@ -206,9 +206,9 @@ mutant("sign-of-nan-told", "error.hpp", "tests/error", "std::isnan(number_.real)
 mutant("origin-left-out", "error.hpp", "tests/error", "    named.row_ = row;\n", "")
 mutant("named-row-before-its-start", "rows/named_row.hpp", "tests/rows/named_row",
        "    check_id(x);\n    return 0;", "    return 0;")
-mutant("named-row-behind-its-end", "rows/named_row.hpp", "tests/rows/named_row",
+mutant("named-row-after-its-end", "rows/named_row.hpp", "tests/rows/named_row",
        "static_cast<std::size_t>(x) >= static_cast<std::size_t>(vocab_size())", "x < 0")
-mutant("named-segment-behind-the-end", "rows/named_row.hpp", "tests/rows/named_row",
+mutant("named-segment-after-the-end", "rows/named_row.hpp", "tests/rows/named_row",
        "start < 0 || count < 0 || count > size - start", "start < 0 || count < 0")
 mutant("named-weight-unchecked", "rows/named_row.hpp", "tests/rows/named_row",
        "return checked(support(k), row_->listed(k));", "return row_->listed(k);")

@@ -123,7 +123,7 @@ mutant("weighed-short-of-target", "sample/weighed.hpp", "tests/sample/weighed",
 mutant("weighed-rest-of-all", "sample/weighed.hpp", "tests/sample/weighed",
        "return target > above ? target - above : 0;", "return target;")
 mutant("weighed-rank-one-off", "sample/weighed.hpp", "tests/sample/weighed", ">= rank) low = middle;", "> rank) low = middle;")
-mutant("weighed-behind-the-end", "sample/weighed.hpp", "tests/sample/weighed", "!= 0, start + i < size);", "!= 0, true);")
+mutant("weighed-after-the-end", "sample/weighed.hpp", "tests/sample/weighed", "!= 0, start + i < size);", "!= 0, true);")
 
 mutant = promise("flags pick what is flagged, each number once")
 mutant("flags-of-one-row", "sample/flags.hpp", "tests/sample/flags",
@@ -174,7 +174,7 @@ mutant("processor-refuses-unheard", "sample/text_processor.hpp", "tests/sample/p
        "return processor.push(x);", "processor.push(x);\n    return true;")
 mutant("processed-draft-not-taken-back", PROCESSED, PROCESSED_TEST, "if (seen < seen_) processor_.pop(seen_ - seen);", "")
 mutant("processed-row-one-early", PROCESSED, PROCESSED_TEST, "if (taken < first) continue;", "if (taken <= first) continue;")
-mutant("processed-behind-what-is-refused", PROCESSED, PROCESSED_TEST, "check_forbidden(logits(taken - first - 1), x);\n          break;", "check_forbidden(logits(taken - first - 1), x);")
+mutant("processed-after-what-is-refused", PROCESSED, PROCESSED_TEST, "check_forbidden(logits(taken - first - 1), x);\n          break;", "check_forbidden(logits(taken - first - 1), x);")
 mutant("processed-refused-text-keep-drafting", PROCESSED, PROCESSED_TEST, "if (taken <= first) refuse_text(x, seen_ + taken);", "if (taken <= first) break;")
 mutant("processed-refused-root-keep-drafting", PROCESSED, PROCESSED_TEST, "if (new_tree_ && node <= first) refuse_text(x, seen_ + node);", "")
 mutant("processed-refused-node-forbidden-nowhere", PROCESSED, PROCESSED_TEST, "if (tree_.parent(node) >= first)", "if (tree_.parent(node) >= first && false)")
@@ -262,7 +262,7 @@ mutant("sharded-drafts-of-another-text", "ranks/sharded_model.hpp", SHARDED, "ro
 mutant("sharded-failure-taken-in", "ranks/sharded_model.hpp", SHARDED, "      texts_.leave(feeds, this->inner());\n      throw;", "      throw;")
 mutant("sharded-draws-begin-again", "sample/fed_texts.hpp", SHARDED, "before_[k].begins = known == nullptr;", "before_[k].begins = known == nullptr || known->length() == 0;")
 mutant("sharded-failure-closes-trees", "sample/fed_texts.hpp", SHARDED, "if (!found_tree(k)) model.keep", "model.keep")
-mutant("sharded-tree-looked-up-behind-others", "ranks/sharded_model.hpp", SHARDED, "tree().size() - feed.rows;", "tree().size() - feed.rows - 1;")
+mutant("sharded-tree-looked-up-after-others", "ranks/sharded_model.hpp", SHARDED, "tree().size() - feed.rows;", "tree().size() - feed.rows - 1;")
 mutant("sharded-tree-length-unkept", "ranks/sharded_model.hpp", SHARDED, "      length_ += std::ssize(path);\n", "")
 mutant("sharded-tree-failure-taken-in", "ranks/sharded_model.hpp", SHARDED, "void forget_from(Index node) { tree_.forget_from(node); }", "void forget_from(Index) {}")
 mutant("sharded-tree-length-uncounted", "model/feeds.hpp", SHARDED, "    cached_ += std::ssize(path);\n", "")

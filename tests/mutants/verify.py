@@ -10,7 +10,7 @@ mutant("impossible-token-looked-over", "verify/drafted.hpp", "tests/verify/draft
        ": !draft(i).possible(token_at(i)))", ": false)")
 mutant("honest-q-asked-of-all", "verify/verifier.hpp", "tests/verify/drafted tests/verify/verifier",
        "needs_draft<R> ? DraftRows::needed : DraftRows::unused", "DraftRows::needed")
-mutant("index-behind-the-draft", "verify/drafted.hpp", "tests/verify/drafted",
+mutant("index-after-the-draft", "verify/drafted.hpp", "tests/verify/drafted",
        "if (i < 0 || i >= end)", "if (i < 0 || i > end)")
 mutant("index-before-the-draft", "verify/drafted.hpp", "tests/verify/drafted",
        "if (i < 0 || i >= end)", "if (i >= end)")
@@ -154,7 +154,7 @@ mutant("lenience-inverted", "verify/lenient.hpp", "tests/verify/lenient tests/la
 mutant("lenience-not-in-correction", "verify/lenient.hpp", "tests/verify/lenient tests/law_step",
        "*drafted.race(chance, 1 / lenience_, i)", "*drafted.race(chance, 1.0, i)")
 
-mutant = promise("rows behind a token that the target rules out are not read")
+mutant = promise("rows after a token that the target rules out are not read")
 mutant("block-reads-on", "verify/block.hpp", "tests/verify/drafted", "w[i] > 0 ? ", "true ? ")
 mutant("greedy-reads-on", "verify/greedy_block.hpp", "tests/verify/drafted",
        "if (at(i).g == 0) continue;  // after", "// after")
@@ -172,7 +172,7 @@ mutant = promise("what a rule has looked up, and no more, is told to the statist
 mutant("all-looked-up-from-the-start", "verify/drafted.hpp", "tests/verify/drafted tests/measure/acceptance",
        "rows_(distributions(target), distributions(draft), tokens, p_now && q_now), links_(tokens.size())",
        "rows_(distributions(target), distributions(draft), tokens, true), links_(tokens.size())")
-mutant("looked-up-behind-an-impossible-token", "verify/drafted.hpp", "tests/verify/drafted",
+mutant("looked-up-after-an-impossible-token", "verify/drafted.hpp", "tests/verify/drafted",
        "if (q(i), p(i) == 0 && linear) break;", "q(i), p(i);")
 mutant("half-looked-up", "verify/drafted.hpp", "tests/verify/drafted",
        "return detail::is_probability(rows_.p[k]) && drawn(rows_.q[k]);", "return drawn(rows_.q[k]);")
@@ -243,7 +243,7 @@ mutant("traversal-weight-not-renewed", "verify/traversal.hpp", TREES,
        "w[above] = mass / (mass + lost);", "")
 mutant("traversal-weight-of-the-root", "verify/traversal.hpp", TREES,
        "w[above] * (rest.probability(k) / drafted.q(k))", "rest.probability(k) / drafted.q(k)")
-mutant("traversal-keep-drafting-behind-zero", "verify/traversal.hpp", "tests/verify/tree_rules",
+mutant("traversal-keep-drafting-after-zero", "verify/traversal.hpp", "tests/verify/tree_rules",
        "while (w[node] > 0 && drafted.first_child(node) >= 0)", "while (drafted.first_child(node) >= 0)")
 mutant("traversal-loses-the-root", "verify/traversal.hpp", "tests/verify/tree_rules",
        "if (mass == 0 && lost == 0) return {above, drafted.draw(chance, above)};", "")
@@ -308,14 +308,14 @@ mutant("siblings-list-unchecked", "rows/read/remainder.hpp", "tests/verify/tree_
 
 mutant = promise("trees that are none are named")
 TREE = "tests/verify/drafted_tree"
-mutant("parent-behind-its-child", "parents.hpp", TREE, "|| parent >= before + k)", ")")
+mutant("parent-after-its-child", "parents.hpp", TREE, "|| parent >= before + k)", ")")
 mutant("parent-before-the-context", "parents.hpp", TREE, "parent < -1 || ", "")
 mutant("parents-not-counted", "verify/links.hpp", TREE, "check_parent_count(parents_.size(), tokens);", "")
 mutant("siblings-youngest-first", "verify/links.hpp", TREE + " tests/law_trees",
        "for (Index k = tokens - 1; k >= 0; --k) {", "for (Index k = 0; k < tokens; ++k) {")
 mutant("equal-chosen-siblings", "verify/drafted.hpp", TREE,
        "if (chosen(next) && token_at(next) == token_at(k))", "if (false)")
-mutant("stop-behind-the-tree", "verify/verifier.hpp", TREE, "verdict.node > drafted.gamma()", "false")
+mutant("stop-after-the-tree", "verify/verifier.hpp", TREE, "verdict.node > drafted.gamma()", "false")
 mutant("stop-before-the-tree", "verify/verifier.hpp", TREE, "verdict.node < 0 || ", "")
 mutant("path-beyond-the-target", "verify/verifier.hpp", TREE,
        "    each_before(drafted, verdict.node, [&](Index k) { check_accepted(k, drafted.token(k), vocab_size); });\n",
@@ -324,7 +324,7 @@ mutant("stop-with-no-token", "verify/verifier.hpp", TREE,
        "check_accepted(k, drafted.token(k), vocab_size); });\n    check_added(verdict.token, vocab_size);",
        "check_accepted(k, drafted.token(k), vocab_size); });")
 mutant("path-backwards", "verify/verifier.hpp", TREE, "  std::reverse(verdict.path.begin(), verdict.path.end());\n", "")
-mutant("look-up-behind-the-last-token", "verify/links.hpp", TREE,
+mutant("look-up-after-the-last-token", "verify/links.hpp", TREE,
        "Index judged_by(Index i) const { return parent(i) + 1; }",
        "Index judged_by(Index i) const { return i; }")
 
