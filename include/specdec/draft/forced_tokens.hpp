@@ -35,8 +35,10 @@ namespace specdec {
 /// Throws: std::invalid_argument where vocab_size is below 1; what the processor throws. The drafter is then as before.
 /// Cost: one row of the vocabulary and one apply() of the processor for each proposed token, and once more at the end. No
 /// allocation in steady state.
-template <TextProcessor P>
+template <class P>
 class ForcedTokens {
+  static_assert(detail::fits_processor<P>());
+
  public:
   ForcedTokens(P processor, Index vocab_size) : processor_(std::move(processor)) {
     if (vocab_size < 1) detail::invalid_argument("vocab_size = ", vocab_size, " is not positive");

@@ -77,8 +77,9 @@ struct Result {
 
   /// The text of the tokens, cut before a stop string.
   /// Throws: what `bytes` throws.
-  template <TokenBytes Bytes>
+  template <class Bytes>
   std::string text(const Bytes& bytes) const {
+    static_assert(detail::fits_token_bytes<Bytes>());
     std::string out;
     for (const Token x : tokens) out += bytes(x);
     if (stop_match) out.resize(static_cast<std::size_t>(stop_match->begin));

@@ -28,8 +28,10 @@ namespace specdec {
 /// options. The text ends before a stop string, or after the bytes of a stop token. Later tokens are ignored. finish() ends
 /// a text; the next push() begins another text.
 /// Throws: what `bytes` throws; the stream is then as before.
-template <TokenBytes Bytes>
+template <class Bytes>
 class TextStream {
+  static_assert(detail::fits_token_bytes<Bytes>());
+
  public:
   /// Reads the stop tokens and stop strings of the options.
   explicit TextStream(Bytes bytes, const Options& options = {})

@@ -22,6 +22,8 @@ namespace specdec {
 /// Throws: std::invalid_argument if the length is negative, or larger than any Index.
 template <class P>
 class AfterPrompt {
+  static_assert(detail::follows_text<P>());
+
  public:
   template <std::integral N>
   AfterPrompt(N prompt_length, P processor)

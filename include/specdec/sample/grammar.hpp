@@ -41,6 +41,22 @@ concept GrammarMatcher = std::copyable<M> && requires(M& matcher, std::span<std:
 
 namespace detail {
 
+/// Compiles only if M is a GrammarMatcher; the error names the missing function.
+template <class M>
+consteval bool fits_matcher() {
+  static_assert(std::copyable<M>, "the matcher cannot be copied and assigned: see specdec::GrammarMatcher");
+  static_assert(
+      requires(M& matcher, std::span<std::uint32_t> mask) { matcher.allow(mask); },
+      "the matcher has no allow(std::span<std::uint32_t> mask): see specdec::GrammarMatcher");
+  static_assert(
+      requires(M& matcher, Token x) {
+        { matcher.advance(x) } -> std::convertible_to<bool>;
+      },
+      "the matcher has no advance(specdec::Token x) that returns whether x may come next: see "
+      "specdec::GrammarMatcher");
+  return true;
+}
+
 /// Gives a matcher the functions push() and pop().
 template <class M>
 struct Advancing {
@@ -79,8 +95,10 @@ struct TakenBack<M> {
 /// shown the tokens after it. A matcher without rollback() is copied before each token (Snapshots).
 /// Throws: what the matcher throws. If the matcher allows no token, reading the row throws InvalidDistribution.
 /// Cost: the matcher's own; a pass over its mask and the logits that it forbids. No allocation of its own in steady state.
-template <GrammarMatcher M>
+template <class M>
 class Grammar {
+  static_assert(detail::fits_matcher<M>());
+
  public:
   explicit Grammar(M matcher) : matcher_(detail::Advancing<M>{std::move(matcher)}) {}
 

@@ -111,7 +111,13 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
       TextProcessor<Hook, LogitsRef> || std::invocable<Hook&, std::span<const Token>, LogitsRef> ||
       (for_many && (TextProcessor<detail::OfSequence<Hook>, LogitsRef> ||
                     std::invocable<Hook&, Index, std::span<const Token>, LogitsRef>));
-  static_assert(!has_hook || changes_logits || of_columns,
+  static constexpr bool nearly_changes_logits =
+      !changes_logits && !of_columns && detail::looks_like_processor<Hook>;
+  static_assert([] {
+    if constexpr (nearly_changes_logits) return detail::fits_processor<Hook, LogitsRef>();
+    else return true;
+  }());
+  static_assert(!has_hook || changes_logits || of_columns || nearly_changes_logits,
                 "the hook cannot be called with (std::span<const Token>, Eigen::Ref of a row of logits), and "
                 "is no specdec::TextProcessor; of a model for many texts, it cannot be called with a "
                 "specdec::Index before these, and tells no processor by a specdec::Index either");

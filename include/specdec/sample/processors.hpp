@@ -18,6 +18,8 @@ namespace specdec {
 /// Throws: what they throw; then all are as before.
 template <class... P>
 class Processors {
+  static_assert((detail::follows_text<P>() && ...));
+
  public:
   explicit Processors(P... processors) : processors_(std::move(processors)...) {}
 

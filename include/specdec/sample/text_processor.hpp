@@ -32,6 +32,41 @@ concept TextProcessor =
       processor.pop(n);
     };
 
+namespace detail {
+
+/// Whether a class has a part of what makes a TextProcessor, and so is meant to be one.
+template <class P>
+inline constexpr bool looks_like_processor = requires(P& processor, Token x) { processor.push(x); } ||
+                                             requires(P& processor, Index n) { processor.pop(n); };
+
+/// Compiles only if P has all of a TextProcessor but apply(); the error names the missing function.
+template <class P>
+consteval bool follows_text() {
+  static_assert(std::copy_constructible<P>,
+                "the processor cannot be copied, one for each text: see specdec::TextProcessor");
+  static_assert(
+      requires(P& processor, Token x) { processor.push(x); },
+      "the processor has no push(specdec::Token x): see specdec::TextProcessor");
+  static_assert(
+      requires(P& processor, Index n) { processor.pop(n); },
+      "the processor has no pop(specdec::Index n), which specdec::Snapshots adds to one: see "
+      "specdec::TextProcessor");
+  return true;
+}
+
+/// Compiles only if P is a TextProcessor; the error names the missing function.
+template <class P, class Logits = Eigen::Ref<Eigen::RowVectorXf>>
+consteval bool fits_processor() {
+  follows_text<P>();
+  static_assert(
+      requires(P& processor, Logits logits) { processor.apply(logits); },
+      "the processor has no apply(logits) for an Eigen::Ref of a row of the model's logits: see "
+      "specdec::TextProcessor");
+  return true;
+}
+
+}  // namespace detail
+
 /// Pushes the next token of a processor's text. False if the processor refuses the token: then it has not been pushed.
 template <class P>
 bool push_token(P& processor, Token x) {

@@ -100,8 +100,9 @@ class StopSearcherOf final : public StopSearcher {
 class StopStrings {
  public:
   StopStrings() = default;
-  template <TokenBytes Bytes>
+  template <class Bytes>
   StopStrings(std::vector<std::string> strings, Bytes bytes) {
+    static_assert(detail::fits_token_bytes<Bytes>());
     if (!strings.empty())
       searcher_ = std::make_shared<const detail::StopSearcherOf<Bytes>>(std::move(strings), std::move(bytes));
   }

@@ -1,0 +1,13 @@
+// must say: the processor has no pop(specdec::Index n), which specdec::Snapshots adds to one: see specdec::TextProcessor
+// A drafter has to take back what it has tried.
+#include <specdec/specdec.hpp>
+
+struct Processor {
+  void apply(Eigen::Ref<Eigen::RowVectorXf>) {}
+  void push(specdec::Token) {}
+#ifdef FIXED
+  void pop(specdec::Index) {}
+#endif
+};
+
+void use() { specdec::ForcedTokens drafter{specdec::AfterPrompt{1, Processor{}}, 2}; }

@@ -1,0 +1,14 @@
+// must say: the matcher has no advance(specdec::Token x) that returns whether x may come next: see specdec::GrammarMatcher
+// A matcher that does not say whether it has taken the token in.
+#include <specdec/specdec.hpp>
+
+struct Matcher {
+  void allow(std::span<std::uint32_t>) {}
+#ifdef FIXED
+  bool advance(specdec::Token) { return true; }
+#else
+  void advance(specdec::Token) {}
+#endif
+};
+
+void use() { specdec::Grammar grammar{Matcher{}}; }

@@ -1,0 +1,15 @@
+// must say: the processor has no apply(logits) for an Eigen::Ref of a row of the model's logits
+// A processor of logits of double, for a model whose logits are of float.
+#include <specdec/specdec.hpp>
+
+struct Processor {
+#ifdef FIXED
+  void apply(Eigen::Ref<Eigen::RowVectorXf>) {}
+#else
+  void apply(Eigen::Ref<Eigen::RowVectorXd>) {}
+#endif
+  void push(specdec::Token) {}
+  void pop(specdec::Index) {}
+};
+
+void use() { specdec::ForcedTokens drafter{Processor{}, 2}; }
