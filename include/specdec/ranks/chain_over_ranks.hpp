@@ -66,8 +66,10 @@ class CutsOverRanks {
 /// rank top-k and top-p take about two passes over its columns, and copy the logits between the ranks' own cuts. No
 /// allocation in steady state but the communicator's.
 /// Numeric: for top-p see TopP; the order of summation differs from that on one rank.
-template <RowStep Steps, Communicator C>
+template <RowStep Steps, class C>
 class ChainOverRanks {
+  static_assert(detail::fits_communicator<C>());
+
  public:
   /// The communicator must outlive the object.
   ChainOverRanks(Steps steps, C& ranks) : steps_(std::move(steps)), cuts_(ranks) {}
@@ -89,7 +91,7 @@ class ChainOverRanks {
   detail::CutsOverRanks<C> cuts_;
 };
 
-template <RowStep Steps, Communicator C>
+template <RowStep Steps, class C>
 ChainOverRanks(Steps, C&) -> ChainOverRanks<Steps, C>;
 
 }  // namespace specdec

@@ -28,4 +28,28 @@ concept Communicator =
       ranks.all_gather(mine, all);
     };
 
+namespace detail {
+
+/// Compiles only if C is a Communicator; the error names the missing function.
+template <class C>
+consteval bool fits_communicator() {
+  static_assert(
+      requires(const C& ranks) {
+        { ranks.rank() } -> std::convertible_to<Index>;
+      },
+      "the communicator has no rank() const that returns the number of this rank: see specdec::Communicator");
+  static_assert(
+      requires(const C& ranks) {
+        { ranks.size() } -> std::convertible_to<Index>;
+      }, "the communicator has no size() const that returns the number of ranks: see specdec::Communicator");
+  static_assert(
+      requires(C& ranks, std::span<const double> mine, std::span<double> all) {
+        ranks.all_gather(mine, all);
+      },
+      "the communicator has no all_gather(std::span<const double> mine, std::span<double> all): see "
+      "specdec::Communicator");
+  return true;
+}
+
+}  // namespace detail
 }  // namespace specdec

@@ -54,8 +54,10 @@ namespace specdec {
 /// than 64 rows) before its first exchange, the others wait forever. After a failure of one rank alone, the generators may
 /// differ; the next exchange detects this. Go on with equal generators.
 /// Cost: each rank gives 5 + 2·rows numbers at the start, and 1 + 2·rows·draws to draw ahead. A few vectors of that size.
-template <DistributionMatrix M, Communicator C>
+template <DistributionMatrix M, class C>
 class Shards {
+  static_assert(detail::fits_communicator<C>());
+
  public:
   /// Looks up tokens[i], if there is one, in row i.
   /// Pre: the communicator, and the data that `mine` views, outlive the object.

@@ -71,13 +71,14 @@ struct ShardedOptions {
 /// Cost: two exchanges a call, for any vocabulary and any number of texts: one for the normalisers and the probabilities of
 /// the last tokens fed, which are the drafted ones, and one for the draws ahead. The chain adds one for MinP, and usually
 /// three to five for each TopK and TopP.
-template <class M, Communicator C, class Source, class Steps = Chain<>>
+template <class M, class C, class Source, class Steps = Chain<>>
 class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>, M> {
   using Base = detail::WrapsModel<ShardedModel, M>;
   friend Base;
   using Base::for_many;
   using Bare = std::remove_reference_t<M>;
   static_assert(detail::can_be_wrapped<Bare>());
+  static_assert(detail::fits_communicator<C>());
   using Output = std::remove_cvref_t<detail::OutputOf<Bare>>;
   static_assert(detail::is_logit_columns<Output>,
                 "the model's forward() returns no specdec::LogitColumns, the logits of this rank's tokens");

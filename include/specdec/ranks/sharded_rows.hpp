@@ -13,7 +13,7 @@
 
 namespace specdec {
 
-template <DistributionMatrix M, Communicator C>
+template <DistributionMatrix M, class C>
 class Shards;
 
 /// Sums and draws over all ranks, for rows that are made of rows of Shards: see detail::SpreadRow.
