@@ -18,6 +18,18 @@ namespace specdec {
 template <class E>
 concept Executor = requires(E& for_each, Index n, void (*f)(Index)) { for_each(n, f); };
 
+namespace detail {
+
+/// Compiles only if E is an Executor.
+template <class E>
+consteval bool fits_executor() {
+  static_assert(Executor<E>,
+                "the executor is not called with (specdec::Index n, const auto& f): see specdec::Executor");
+  return true;
+}
+
+}  // namespace detail
+
 /// Runs the calls one after the other, on the calling thread.
 struct InOrder {
   void operator()(Index n, const auto& f) const {

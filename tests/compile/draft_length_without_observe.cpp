@@ -1,4 +1,4 @@
-// must say: DraftLength
+// must say: the draft length has no observe(const specdec::StepRecord& step): see specdec::DraftLength
 // A draft length that cannot be told what became of the draft.
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

@@ -1,4 +1,4 @@
-// must say: is no specdec::DraftStrategy
+// must say: the strategy's Growth has no wish() that returns a specdec::DraftWish: see specdec::DraftStrategy
 // A strategy that does not say what the draft model is to take in.
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

@@ -1,4 +1,4 @@
-// must say: Drafter
+// must say: the drafter has no draft(std::span<const specdec::Token> context, const specdec::DraftLimits& limits, auto& chance)
 // A drafter that does not draft.
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

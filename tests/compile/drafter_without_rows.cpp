@@ -1,4 +1,4 @@
-// must say: Drafter
+// must say: the drafter's draft() returns no specdec::Draft
 // A drafter that proposes tokens, but not the distributions it drew them from.
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

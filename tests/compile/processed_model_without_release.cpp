@@ -1,4 +1,4 @@
-// must say: release
+// must say: the model has no release(specdec::Index sequence), which forgets a sequence: see specdec::BatchModel
 // A model of logits for many texts that forgets none.
 #include <specdec/specdec.hpp>
 

@@ -1,4 +1,4 @@
-// must say: DistributionMatrix
+// must say: the row has no sampler() const that maps a double to a specdec::Token: see specdec::Distribution
 // Rows that know their probabilities, but cannot be drawn from.
 #include <random>
 #include <specdec/specdec.hpp>

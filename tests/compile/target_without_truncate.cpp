@@ -1,4 +1,4 @@
-// must say: Model
+// must say: the model has no truncate(specdec::Index length), which keeps the first tokens of its context: see specdec::Model
 // A target that cannot roll its context back.
 #include <specdec/specdec.hpp>
 

@@ -1,4 +1,4 @@
-// must say: Verifier
+// must say: the verifier's judge(drafted, chance) returns no specdec::Verdict
 // A rule that answers with a number instead of a verdict.
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

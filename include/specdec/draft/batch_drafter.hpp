@@ -51,6 +51,38 @@ concept BatchDrafter =
 
 namespace detail {
 
+/// Whether a drafter is meant for many sequences: it forgets them by their numbers.
+template <class D>
+inline constexpr bool releases_sequences =
+    requires(D& drafter, Index sequence) { drafter.release(sequence); };
+
+/// Compiles only if D is a BatchDrafter, or a Drafter that can be copied; the error names the missing function.
+template <class D>
+consteval bool fits_batch() {
+  if constexpr (!BatchDrafter<D> && releases_sequences<D>) {
+    static_assert(
+        requires(D& drafter, std::span<DraftRequest<SplitMix64>> requests) { drafter.draft(requests); },
+        "the drafter has no draft(std::span<Request> requests), a template on the class Request: see "
+        "specdec::BatchDrafter");
+    static_assert(
+        requires(const D& drafter, Index sequence) {
+          { drafter.drafted(sequence).tokens } -> std::convertible_to<std::span<const Token>>;
+          { drafter.drafted(sequence).rows } -> Probabilities;
+        },
+        "the drafter has no drafted(specdec::Index sequence) const that returns a specdec::Draft: see "
+        "specdec::BatchDrafter");
+    static_assert(
+        requires(D& drafter, Index sequence, Index length) { drafter.keep(sequence, length); },
+        "the drafter has no keep(specdec::Index sequence, specdec::Index length), its rollback: see "
+        "specdec::BatchDrafter");
+  } else if constexpr (!BatchDrafter<D>) {
+    fits_drafter<D>();
+    static_assert(std::copy_constructible<D>,
+                  "the drafter cannot be copied, one for each sequence, and is no specdec::BatchDrafter");
+  }
+  return true;
+}
+
 template <class D>
 inline constexpr bool batch_drafts_trees = [] {
   if constexpr (requires { D::drafts_trees; }) return static_cast<bool>(D::drafts_trees);

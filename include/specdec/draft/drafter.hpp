@@ -156,6 +156,31 @@ auto ask_drafter(D& drafter, std::span<const Token> context, const DraftLimits& 
 
 namespace detail {
 
+/// Compiles only if D is a Drafter; the error names the missing function.
+template <class D>
+consteval bool fits_drafter() {
+  using Source = RandomChance<SplitMix64>;
+  if constexpr (!Drafter<D>) {
+    constexpr bool drafts =
+        requires(D& drafter, std::span<const Token> context, const DraftLimits& limits, Source& chance) {
+          drafter.draft(context, limits, chance);
+        } || requires(D& drafter, std::span<const Token> context, Index gamma, Source& chance) {
+          drafter.draft(context, gamma, chance);
+        };
+    static_assert(drafts,
+                  "the drafter has no draft(std::span<const specdec::Token> context, const "
+                  "specdec::DraftLimits& limits, auto& chance), or with specdec::Index gamma for limits (one "
+                  "for many texts drafts in a specdec::Batch): see specdec::Drafter");
+    static_assert(!drafts || Drafts<D, Source>,
+                  "the drafter's draft() returns no specdec::Draft, which has .tokens, and in .rows the "
+                  "probabilities that they were drawn from: see specdec::Drafter");
+    static_assert(
+        requires(D& drafter, Index length) { drafter.truncate(length); },
+        "the drafter has no truncate(specdec::Index length), its rollback: see specdec::Drafter");
+  }
+  return true;
+}
+
 template <class D, class Rows>
 concept Observes =
     requires(D& drafter, const Rows& rows, std::span<const Token> tokens, std::span<const Index> parents,

@@ -46,8 +46,7 @@ template <class... D>
 class FallbackDrafter {
   static_assert(sizeof...(D) > 0, "a fallback drafter has a member at least");
   // Not a constraint of the class: see SpecDec.
-  static_assert((Drafter<std::remove_reference_t<D>> && ...),
-                "a member of the fallback drafter is no specdec::Drafter");
+  static_assert((detail::fits_drafter<std::remove_reference_t<D>>() && ...));
 
   template <class M, class Source, class... KeepDrafting>
   using RowsOf =

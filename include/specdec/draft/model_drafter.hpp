@@ -81,7 +81,7 @@ class ModelDrafter {
       for_many ? BatchModel<Value> : Model<Value>,
       "the draft model is no specdec::Model, and no specdec::BatchModel: its forward() returns rows of "
       "probabilities (a model of logits goes into a ProcessedModel)");
-  static_assert(DraftStrategy<Strategy>, "the second argument is no specdec::DraftStrategy");
+  static_assert(detail::fits_strategy<Strategy>());
   static_assert(takes_trees<Value> || !Strategy::branches,
                 "the draft model takes no trees, which this strategy drafts: see specdec::takes_trees, and "
                 "specdec::PathByPath, with which any model takes them");

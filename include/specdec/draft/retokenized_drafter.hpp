@@ -54,10 +54,7 @@ namespace specdec {
 /// Memory: the text, and its tokens in both vocabularies.
 template <class M, class TargetTokenizer, class DraftTokenizer>
 class RetokenizedDrafter {
-  static_assert(
-      Model<std::remove_reference_t<M>>,
-      "the draft model is no specdec::Model for one text: its forward(tokens, rows) returns rows of "
-      "probabilities (a model of logits goes into a ProcessedModel)");
+  static_assert(detail::fits_model<std::remove_reference_t<M>>());
 
  public:
   static constexpr Index usual_window = 64;

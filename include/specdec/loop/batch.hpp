@@ -87,14 +87,9 @@ class Batch {
   using Target = std::remove_reference_t<TargetModel>;
   using Drafter = std::remove_cvref_t<DraftSource>;
   static constexpr bool called_here = !std::same_as<std::remove_const_t<Target>, ExternalTarget>;
-  static_assert(BatchModel<Target> || !called_here,
-                "the target is no specdec::BatchModel: specdec::ModelPerSequence makes one of a model that "
-                "can be copied");
+  static_assert(detail::fits_batch_model<Target, called_here>());
   static constexpr bool drafts_together = BatchDrafter<Drafter>;
-  static_assert(
-      drafts_together || (specdec::Drafter<Drafter> && std::copy_constructible<Drafter>),
-      "the drafter is no specdec::BatchDrafter, and no specdec::Drafter that can be copied, one for "
-      "each sequence");
+  static_assert(detail::fits_batch<Drafter>());
   static constexpr bool shares_length = detail::is_shared_policy<Length>;
   using Policy = typename detail::PolicyOf<Length>::Type;
   static_assert(detail::fit_together<Target, Drafter, detail::any_drafts_trees<Drafter>, V, Policy>());
@@ -185,8 +180,9 @@ class Batch {
   /// after it has judged some sequences, these have taken the step and called their callbacks. If there is no memory for the
   /// results (std::bad_alloc), all sequences have taken the step. The next step returns the sequences that finished in the
   /// step that threw.
-  template <Executor E = InOrder>
+  template <class E = InOrder>
   std::span<const Finished> step(E&& for_each = {}) & {
+    static_assert(detail::fits_executor<E>());
     check_between_steps("step()");
     finished_.clear();
     step_into(finished_, for_each);
@@ -198,8 +194,9 @@ class Batch {
   /// call accept() with no rows: it returns the failed sequences. The view lives until accept(). An earlier proposal that
   /// was not accepted is forgotten. cancel() discards a proposal, too.
   /// Throws: what step() throws, except the target's errors.
-  template <Executor E = InOrder>
+  template <class E = InOrder>
   std::span<const BatchFeed> propose(E&& for_each = {}) & {
+    static_assert(detail::fits_executor<E>());
     check_between_steps("propose()");
     proposed_ = false;
     make_feeds(for_each);
@@ -211,8 +208,10 @@ class Batch {
   /// Shapes: `rows` is one matrix with the rows that the feeds want, feed after feed.
   /// Throws: std::logic_error without a proposal; std::invalid_argument if the number of rows is not what the feeds want;
   /// else what step() throws. To try again, begin with propose().
-  template <class Rows, Executor E = InOrder>
+  template <class Rows, class E = InOrder>
   std::span<const Finished> accept(const Rows& rows, E&& for_each = {}) & {
+    static_assert(detail::fits_executor<E>());
+    static_assert(detail::fits_rows<Rows>());
     static_assert(Probabilities<Rows>,
                   "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, "
                   "RowPointers or another specdec::DistributionMatrix, with as many rows as the feeds want");
@@ -229,8 +228,9 @@ class Batch {
 
   /// Steps until no sequence is left. Returns all finished sequences, in the order of their numbers.
   /// Throws: what step() throws. The sequences finished so far are then kept for the next call.
-  template <Executor E = InOrder>
+  template <class E = InOrder>
   std::vector<Finished> run(E&& for_each = {}) {
+    static_assert(detail::fits_executor<E>());
     check_between_steps("run()");
     while (!empty()) step_into(all_finished_, for_each);
     sort_by_number(all_finished_);

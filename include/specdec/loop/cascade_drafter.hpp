@@ -87,15 +87,14 @@ struct RecordingDrafter {
 template <class M, class D, class V = BlockVerifier, class Length = FixedLength>
 class CascadeDrafter {
   // Assertions, not constraints: with deduced arguments, compilers would not say which constraint failed.
-  static_assert(Model<std::remove_reference_t<M>>, "the model of the cascade is no specdec::Model");
-  static_assert(Drafter<std::remove_reference_t<D>>, "the drafter of the cascade is no specdec::Drafter");
+  static_assert(detail::fits_model<std::remove_reference_t<M>>());
+  static_assert(detail::fits_drafter<std::remove_reference_t<D>>());
   static_assert(!drafts_trees<std::remove_reference_t<D>>,
                 "the drafter of the cascade drafts trees, not lines");
-  static_assert(Verifier<V> && !judges_trees<V>,
-                "the verifier of the cascade is no specdec::Verifier of lines");
+  static_assert(detail::fits_verifier<V>());
+  static_assert(!judges_trees<V>, "the verifier of the cascade judges trees, not lines");
   static_assert(draws_from_target<V>, "the cascade would report rows that its drafts are not drawn from");
-  static_assert(DraftLength<std::remove_reference_t<Length>>,
-                "the draft length of the cascade is no specdec::DraftLength");
+  static_assert(detail::fits_draft_length<std::remove_reference_t<Length>>());
 
   using Output = std::remove_cvref_t<decltype(std::declval<std::remove_reference_t<M>&>().forward(
       std::span<const Token>{}, Index{1}))>;

@@ -181,6 +181,7 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
   /// used the drafter since.
   template <class Rows, RandomSource Source>
   std::span<const Token> accept(const Rows& rows, Source& source) & {
+    static_assert(detail::fits_rows<Rows>());
     static_assert(Probabilities<Rows>,
                   "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, "
                   "RowPointers or another specdec::DistributionMatrix, with as many rows as the Feed "

@@ -31,12 +31,9 @@ namespace specdec {
 template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength>
 class SpecDec {
   // Assertions, not constraints: with deduced arguments, compilers would not say which constraint failed.
-  static_assert(Model<std::remove_reference_t<TargetModel>> ||
-                    std::same_as<std::remove_cvref_t<TargetModel>, ExternalTarget>,
-                "the target is no specdec::Model");
-  static_assert(
-      Drafter<std::remove_reference_t<DraftSource>>,
-      "the drafter is no specdec::Drafter (one around a model for many texts drafts in a specdec::Batch)");
+  static_assert(detail::fits_model<std::remove_reference_t<TargetModel>,
+                                   !std::same_as<std::remove_cvref_t<TargetModel>, ExternalTarget>>());
+  static_assert(detail::fits_drafter<std::remove_reference_t<DraftSource>>());
   static_assert(detail::fit_together<
                 std::remove_reference_t<TargetModel>, std::remove_reference_t<DraftSource>,
                 drafts_trees<std::remove_reference_t<DraftSource>>, V, std::remove_reference_t<Length>>());
@@ -100,8 +97,7 @@ SpecDec(T&&, D&&, V, L&&) -> SpecDec<T, D, V, L>;
 
 /// The baseline: the target alone writes one token per call. Takes SpecDec's options (gamma is ignored), returns a Result.
 /// autoregressive<ArgmaxVerifier>(...) is greedy decoding.
-template <Verifier V = BlockVerifier, class M, RandomSource Source, class... OnStep>
-  requires Model<std::remove_reference_t<M>>
+template <class V = BlockVerifier, class M, RandomSource Source, class... OnStep>
 Result autoregressive(M&& target, TokenIds prompt, Options options, Source& source, OnStep&&... on_step) {
   options.gamma = 0;
   SpecDec<M, NoDrafter, V> decoder(std::forward<M>(target), NoDrafter{});

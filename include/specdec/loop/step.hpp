@@ -48,9 +48,7 @@ consteval bool suits() {
 /// A compile error with a message if target, rule and draft length do not fit the drafter. `trees`: its drafts may branch.
 template <class Target, class Drafter, bool trees, class V, class Policy>
 consteval bool fit_together() {
-  static_assert(Verifier<V>,
-                "the verifier is no specdec::Verifier: it is copied, and judge(drafted, chance) returns a "
-                "specdec::Verdict, or of trees a specdec::NodeVerdict");
+  static_assert(fits_verifier<V>());
   static_assert(judges_trees<V> || !trees,
                 "the drafter drafts trees (a drafter of lines says drafts_trees = false), which this "
                 "verifier does not judge: try specdec::TraversalVerifier, or specdec::TrunkAndSpares of a "
@@ -58,7 +56,7 @@ consteval bool fit_together() {
   static_assert(takes_trees<Target> || !trees || std::same_as<std::remove_const_t<Target>, ExternalTarget>,
                 "the drafter drafts trees, which the target does not take: see specdec::takes_trees, and "
                 "specdec::PathByPath, with which any model takes them");
-  static_assert(DraftLength<Policy>, "the draft length is no specdec::DraftLength");
+  static_assert(fits_draft_length<Policy>());
   static_assert(counts_nodes<Policy> || !trees,
                 "the drafter drafts trees, and the draft length counts the positions of a line: see "
                 "specdec::DraftLength");
@@ -188,7 +186,7 @@ class Step : public detail::StepBase {
   // verdict; withdraw() restores the copy.
   template <class D, class C>
   NodeVerdict judge(const D& drafted, C& chance) {
-    static_assert(Verifier<V, D, C>, "the verifier is no specdec::Verifier for these rows");
+    static_assert(detail::fits_judge<V, D, C>());
     check_width(drafted.vocab_size());
     if constexpr (!detail::has_commit<V> && !std::is_empty_v<V>) before_ = verifier_;
     const NodeVerdict verdict = detail::judge_at_node(verifier_, drafted, chance, vocabulary());

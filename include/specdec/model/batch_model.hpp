@@ -3,8 +3,11 @@
 
 #include <concepts>
 #include <span>
+#include <type_traits>
+#include <utility>
 
 #include "specdec/model/feed.hpp"
+#include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/types.hpp"
 
@@ -35,4 +38,48 @@ concept BatchModel =
       model.release(sequence);
     };
 
+namespace detail {
+
+/// A model for many texts, or a wrapper of one. The type of its rows is not checked.
+template <class M>
+concept TakesFeeds = requires(M& model, std::span<const BatchFeed> feeds) { model.forward(feeds); };
+
+/// Compiles only if a model for many texts has vocab_size(), keep() and release(); the error names the missing one.
+template <class M>
+consteval bool keeps_and_releases() {
+  static_assert(
+      requires(const M& model) {
+        { model.vocab_size() } -> Count;
+      }, "the model has no vocab_size() const that returns the number of tokens: see specdec::BatchModel");
+  static_assert(
+      requires(M& model, Index sequence, Index length) { model.keep(sequence, length); },
+      "the model has no keep(specdec::Index sequence, specdec::Index length), which keeps the first tokens "
+      "of a context: see specdec::BatchModel");
+  static_assert(
+      requires(M& model, Index sequence) { model.release(sequence); },
+      "the model has no release(specdec::Index sequence), which forgets a sequence: see "
+      "specdec::BatchModel");
+  return true;
+}
+
+/// Compiles only if M is a BatchModel; the error names the missing function. A model that is not called may be anything.
+template <class M, bool is_called = true>
+consteval bool fits_batch_model() {
+  static_assert(TakesFeeds<M> || !is_called,
+                "the model has no forward(std::span<const specdec::BatchFeed> feeds) for many texts: see "
+                "specdec::BatchModel, and specdec::ModelPerSequence, which makes one of a model that can be "
+                "copied");
+  if constexpr (TakesFeeds<M> && is_called) {
+    keeps_and_releases<M>();
+    using Rows = decltype(std::declval<M&>().forward(std::span<const BatchFeed>{}));
+    fits_rows<std::remove_cvref_t<Rows>>();
+    static_assert(
+        Probabilities<Rows>,
+        "the model's forward(feeds) returns no rows of probabilities (a model of logits goes into a "
+        "specdec::ProcessedModel): see specdec::BatchModel");
+  }
+  return true;
+}
+
+}  // namespace detail
 }  // namespace specdec

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/model/batch_model.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/turn.hpp"
@@ -35,27 +36,12 @@
 
 namespace specdec::detail {
 
-/// A model for many texts, or a wrapper of one. The type of its rows is not checked.
-template <class M>
-concept TakesFeeds = requires(M& model, std::span<const BatchFeed> feeds) { model.forward(feeds); };
-
 /// Compiles only if a model has the functions that wrappers call; the error names the missing one. The result of forward()
 /// is checked elsewhere.
 template <class M>
 consteval bool can_be_wrapped() {
   if constexpr (TakesFeeds<M>) {
-    static_assert(
-        requires(const M& model) {
-          { model.vocab_size() } -> Count;
-        }, "the model has no vocab_size() const that returns the number of tokens: see specdec::BatchModel");
-    static_assert(
-        requires(M& model, Index sequence, Index length) { model.keep(sequence, length); },
-        "the model has no keep(specdec::Index sequence, specdec::Index length), which keeps the first tokens "
-        "of a context: see specdec::BatchModel");
-    static_assert(
-        requires(M& model, Index sequence) { model.release(sequence); },
-        "the model has no release(specdec::Index sequence), which forgets a sequence: see "
-        "specdec::BatchModel");
+    keeps_and_releases<M>();
   } else {
     sized_and_truncatable<M>();
     static_assert(

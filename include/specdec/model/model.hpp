@@ -5,8 +5,11 @@
 #include <concepts>
 #include <cstdint>
 #include <span>
+#include <type_traits>
+#include <utility>
 
 #include "specdec/error.hpp"
+#include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/types.hpp"
 
@@ -52,6 +55,27 @@ consteval bool sized_and_truncatable() {
       requires(M& model, Index length) { model.truncate(length); },
       "the model has no truncate(specdec::Index length), which keeps the first tokens of its context: see "
       "specdec::Model");
+  return true;
+}
+
+/// Compiles only if M is a Model; the error names the missing function. A model that is not called may be anything.
+template <class M, bool is_called = true>
+consteval bool fits_model() {
+  if constexpr (is_called && !Model<M>) {
+    sized_and_truncatable<M>();
+    constexpr bool takes_lines =
+        requires(M& model, std::span<const Token> tokens, Index rows) { model.forward(tokens, rows); };
+    static_assert(takes_lines,
+                  "the model has no forward(std::span<const specdec::Token> tokens, specdec::Index rows) for "
+                  "one text: see specdec::Model");
+    if constexpr (takes_lines) {
+      using Rows = decltype(std::declval<M&>().forward(std::span<const Token>{}, Index{}));
+      fits_rows<std::remove_cvref_t<Rows>>();
+      static_assert(Probabilities<Rows>,
+                    "the model's forward(tokens, rows) returns no rows of probabilities (a model of logits "
+                    "goes into a specdec::ProcessedModel): see specdec::Model");
+    }
+  }
   return true;
 }
 

@@ -136,14 +136,62 @@ concept DistributionMatrix = std::copy_constructible<M> && requires(const M& mat
   { matrix.row(i) } -> Distribution;
 };
 
+/// The row type of a matrix.
+template <class M>
+using RowOf = std::remove_cvref_t<decltype(std::declval<const M&>().row(Index{}))>;
+
+namespace detail {
+
+/// Compiles only if R is a Distribution; the error names the missing function.
+template <class R>
+consteval bool fits_row() {
+  if constexpr (!Distribution<R>) {
+    static_assert(std::copy_constructible<R>, "the row cannot be copied: see specdec::Distribution");
+    static_assert(
+        requires(const R& row) {
+          { row.vocab_size() } -> Count;
+        }, "the row has no vocab_size() const that returns the number of tokens: see specdec::Distribution");
+    static_assert(
+        requires(const R& row, Token x) {
+          { row.probability(x) } -> std::convertible_to<double>;
+        },
+        "the row has no probability(specdec::Token x) const that returns a double: see "
+        "specdec::Distribution");
+    static_assert(
+        requires(const R& row, double u) {
+          { row.sampler()(u) } -> std::same_as<Token>;
+        },
+        "the row has no sampler() const that maps a double to a specdec::Token: see specdec::Distribution");
+  }
+  return true;
+}
+
+/// Compiles only if M is a DistributionMatrix, or nothing that looks like one; the error names the missing function. An
+/// Eigen expression, which has cols(), is not meant to be one.
+template <class M>
+consteval bool fits_rows() {
+  constexpr bool looks_like_rows =
+      requires(const M& matrix, Index i) { matrix.row(i); } && !requires(const M& matrix) { matrix.cols(); };
+  if constexpr (looks_like_rows && !DistributionMatrix<M>) {
+    static_assert(std::copy_constructible<M>,
+                  "the matrix of rows cannot be copied: see specdec::DistributionMatrix");
+    static_assert(
+        requires(const M& matrix) {
+          { matrix.rows() } -> Count;
+        },
+        "the matrix of rows has no rows() const that returns how many there are: see "
+        "specdec::DistributionMatrix");
+    fits_row<RowOf<M>>();
+  }
+  return true;
+}
+
+}  // namespace detail
+
 /// Whether a matrix has vocab_size(). The target's matrix must have it.
 template <class M>
 inline constexpr bool has_vocab_size = requires(const M& matrix) {
   { matrix.vocab_size() } -> detail::Count;
 };
-
-/// The row type of a matrix.
-template <class M>
-using RowOf = std::remove_cvref_t<decltype(std::declval<const M&>().row(Index{}))>;
 
 }  // namespace specdec

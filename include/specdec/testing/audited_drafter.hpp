@@ -30,7 +30,7 @@ namespace specdec::testing {
 template <class D>
 class AuditedDrafter {
   using Drafter = std::remove_reference_t<D>;
-  static_assert(specdec::Drafter<Drafter>, "what is audited is no specdec::Drafter");
+  static_assert(specdec::detail::fits_drafter<Drafter>());
 
  public:
   static constexpr bool drafts_trees = specdec::drafts_trees<Drafter>;

@@ -149,6 +149,34 @@ auto ask(R& rule, const D& drafted, C& chance) {
   }
 }
 
+/// Compiles only if the rule has judge(); the error says what it takes and returns.
+template <class R, class D, class C>
+consteval bool fits_judge() {
+  if constexpr (requires(R& rule, const D& drafted, C& chance) { rule.judge(drafted, chance); }) {
+    using Answer = decltype(std::declval<R&>().judge(std::declval<const D&>(), std::declval<C&>()));
+    static_assert(std::same_as<Answer, Verdict> || std::same_as<Answer, NodeVerdict>,
+                  "the verifier's judge(drafted, chance) returns no specdec::Verdict, and for trees no "
+                  "specdec::NodeVerdict: see specdec::Verifier");
+  } else {
+    static_assert(never<R>,
+                  "the verifier has no judge(const auto& drafted, auto& chance): see specdec::Verifier");
+  }
+  return true;
+}
+
+/// Compiles only if V is a Verifier; the error names what is missing.
+template <class V>
+consteval bool fits_verifier() {
+  using Rows = DenseRows<RowPointers<double>>;
+  if constexpr (!Verifier<V>) {
+    static_assert(std::copyable<V>,
+                  "the verifier cannot be copied and assigned, and each text begins with a fresh copy of it: "
+                  "see specdec::Verifier");
+    fits_judge<V, Drafted<Rows, Rows>, RandomChance<SplitMix64>>();
+  }
+  return true;
+}
+
 /// Calls visit(k) for the tokens on the path from the node back to the context.
 template <class D, class Visit>
 void each_before(const D& drafted, Index node, const Visit& visit) {
@@ -217,6 +245,8 @@ void commit(R& rule) {
 /// A compile error that names the argument, if an argument is no matrix of distributions.
 template <class Target, class Draft>
 consteval bool rows_are_probabilities() {
+  fits_rows<Target>();
+  fits_rows<Draft>();
   static_assert(
       Probabilities<Target>,
       "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, RowPointers or "
@@ -232,8 +262,7 @@ consteval bool rows_are_probabilities() {
 template <class R, class D, class Source>
 NodeVerdict verify_at_node(R& rule, const D& drafted, Source& source) {
   auto&& chance = as_chance(source);
-  static_assert(
-      requires { rule.judge(drafted, chance); }, "the rule has no judge(drafted, chance)");
+  static_assert(fits_judge<R, D, std::remove_cvref_t<decltype(chance)>>());
   const NodeVerdict verdict = judge_at_node(rule, drafted, chance, drafted.vocab_size());
   commit(rule);
   return verdict;

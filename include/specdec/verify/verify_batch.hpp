@@ -42,11 +42,12 @@ struct BatchVerdict {
 /// Random: what verify() draws, for each draft from its own source.
 /// Cost: that of verify() for each draft. No allocation for γ <= 64 if nothing fails.
 template <class Rule, Probabilities Target, Probabilities Draft, DraftLayout Layout,
-          std::ranges::random_access_range Sources, Executor E = InOrder>
+          std::ranges::random_access_range Sources, class E = InOrder>
   requires RandomSource<std::ranges::range_value_t<Sources>>
 void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenIds tokens,
                   const Layout& layout, Sources&& sources, std::span<BatchVerdict> verdicts,
                   E&& for_each = {}) {
+  static_assert(detail::fits_executor<E>());
   constexpr bool one_each = std::ranges::random_access_range<Rule>;
   const auto all = distributions(target);
   const auto drafted = distributions(draft);
@@ -78,7 +79,7 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
 
 /// Judges drafts that lie one after another: PackedDrafts.
 template <class Rule, Probabilities Target, Probabilities Draft, std::ranges::random_access_range Sources,
-          Executor E = InOrder>
+          class E = InOrder>
   requires RandomSource<std::ranges::range_value_t<Sources>>
 void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenIds tokens,
                   std::span<const Index> offsets, Sources&& sources, std::span<BatchVerdict> verdicts,

@@ -36,6 +36,25 @@ concept DraftLength = requires(P& policy, Index most, const StepRecord& step) {
   policy.observe(step);
 };
 
+namespace detail {
+
+/// Compiles only if P is a DraftLength; the error names the missing function.
+template <class P>
+consteval bool fits_draft_length() {
+  static_assert(
+      requires(P& policy, Index most) {
+        { policy.next(most) } -> Count;
+      },
+      "the draft length has no next(specdec::Index most) that returns a number of tokens, an integer: see "
+      "specdec::DraftLength");
+  static_assert(
+      requires(P& policy, const StepRecord& step) { policy.observe(step); },
+      "the draft length has no observe(const specdec::StepRecord& step): see specdec::DraftLength");
+  return true;
+}
+
+}  // namespace detail
+
 /// Whether a draft length may give the number of nodes of a tree.
 template <class P>
 inline constexpr bool counts_nodes = [] {

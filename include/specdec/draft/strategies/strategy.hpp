@@ -12,6 +12,7 @@
 #include "specdec/chance/chance.hpp"
 #include "specdec/chance/random.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/types.hpp"
 
@@ -70,4 +71,61 @@ concept DraftStrategy =
       { growth.draft(n).tokens } -> std::convertible_to<std::span<const Token>>;
     };
 
+namespace detail {
+
+/// Compiles only if S is a DraftStrategy; the error names what is missing.
+template <class S>
+consteval bool fits_strategy() {
+  using Rows = DenseRows<RowPointers<double>>;
+  using Row = RowOf<Rows>;
+  if constexpr (!DraftStrategy<S>) {
+    constexpr bool grows = requires { typename S::template Growth<Row, false>; };
+    static_assert(
+        requires {
+          { S::drafts_trees } -> std::convertible_to<bool>;
+          { S::branches } -> std::convertible_to<bool>;
+        },
+        "the strategy does not say drafts_trees and branches, two static constants: see "
+        "specdec::DraftStrategy");
+    static_assert(grows,
+                  "the strategy has no class template <specdec::Distribution Row, bool stable> Growth: see "
+                  "specdec::DraftStrategy");
+    if constexpr (grows) {
+      using Growth = typename S::template Growth<Row, false>;
+      static_assert(
+          requires(Growth& growth, S& strategy, const DraftLimits& limits, Index room) {
+            growth.begin(strategy, limits, room);
+          },
+          "the strategy's Growth has no begin(strategy, const specdec::DraftLimits& limits, specdec::Index "
+          "room): see specdec::DraftStrategy");
+      static_assert(
+          requires(Growth& growth) {
+            { growth.next() } -> std::same_as<bool>;
+          }, "the strategy's Growth has no next() that returns a bool: see specdec::DraftStrategy");
+      static_assert(
+          requires(Growth& growth) {
+            { growth.wish() } -> std::same_as<DraftWish>;
+          },
+          "the strategy's Growth has no wish() that returns a specdec::DraftWish: see "
+          "specdec::DraftStrategy");
+      static_assert(
+          requires(Growth& growth, const Rows& rows, RandomChance<SplitMix64>& chance,
+                   const AlwaysKeepDrafting& keep_drafting) { growth.take(rows, chance, keep_drafting); },
+          "the strategy's Growth has no take(const auto& rows, auto& chance, const auto& keep_drafting): see "
+          "specdec::DraftStrategy");
+      static_assert(
+          requires(Growth& growth) { growth.end(); },
+          "the strategy's Growth has no end(): see specdec::DraftStrategy");
+      static_assert(
+          requires(Growth& growth, Index vocab_size) {
+            { growth.draft(vocab_size).tokens } -> std::convertible_to<std::span<const Token>>;
+          },
+          "the strategy's Growth has no draft(specdec::Index vocab_size) that returns a specdec::Draft: see "
+          "specdec::DraftStrategy");
+    }
+  }
+  return true;
+}
+
+}  // namespace detail
 }  // namespace specdec

@@ -15,8 +15,10 @@ namespace specdec {
 /// The rows must outlive it; a temporary container of rows is refused.
 ///
 /// Throws: std::invalid_argument if the vocabulary of a row is larger than vocab_size.
-template <Distribution Row>
+template <class Row>
 class RowSpan {
+  static_assert(detail::fits_row<Row>());
+
  public:
   RowSpan(std::span<const Row> rows, Index vocab_size) : rows_(rows), vocab_size_(vocab_size) {
     for (Index i = 0; i < this->rows(); ++i)
