@@ -6,7 +6,8 @@
 #   <!-- printed by PROGRAM ARGS -->  output of the example PROGRAM; times may differ
 #
 # A page has no other comments, and no C++ without such a comment. Its declarations and statements also compile together, in
-# their order on the page. Its links lead to files and headings that exist.
+# their order on the page. Its links lead to files and headings that exist. A line "error: ..." is the first line of a case
+# of tests/compile: the compiler says it.
 #
 #   cmake -DPAGE=README.md -DROOT=source_dir -DBIN=examples_binary_dir -P pages.cmake     checks one page
 #   (TOGETHER: the program of together.cmake with the examples that are not built as their own programs; LEFT_OUT: a program
@@ -193,4 +194,22 @@ while(rest MATCHES "\\]\\(([^) ]+)\\)")  # the parameters of a lambda have a bla
   math(EXPR links "${links} + 1")
 endwhile()
 
-message(STATUS "${checked} blocks and ${links} links of ${PAGE} checked")
+# ---- Errors --------------------------------------------------------------------------------------------------
+
+file(GLOB cases ${ROOT}/tests/compile/*.cpp)
+set(errors "")
+foreach(case IN LISTS cases)
+  file(STRINGS ${case} error LIMIT_COUNT 1)
+  string(APPEND errors "${error}\n")
+endforeach()
+file(STRINGS ${ROOT}/${PAGE} shown REGEX "^(> )?error: " ENCODING UTF-8)
+foreach(error IN LISTS shown)
+  string(REGEX REPLACE "^(> )?error: " "" error "${error}")
+  string(FIND "${errors}" "// must say: ${error}\n" found)
+  if(found EQUAL -1)
+    message(FATAL_ERROR "${PAGE} has an error that no case of tests/compile must say: ${error}")
+  endif()
+endforeach()
+list(LENGTH shown shown)
+
+message(STATUS "${checked} blocks, ${links} links and ${shown} errors of ${PAGE} checked")

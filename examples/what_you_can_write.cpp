@@ -205,7 +205,7 @@ int main() {
   std::cout << "by a drafter of trees: " << tree.generate(prompt, options, rng).text(my_bytes) << "\n";
 
   specdec::Batch batch{MyModelForMany{}, specdec::ModelDrafter{MyModelForMany{}, MyStrategy{}}, MyRule{}};
-  for (const std::uint64_t seed : {1, 2}) batch.add(prompt, options, MyGenerator{seed});
+  for (const std::uint64_t seed : {1U, 2U}) batch.add(prompt, options, MyGenerator{seed});
   for (const specdec::Finished& done : batch.run(MyExecutor{}))
     std::cout << "text " << done.sequence << " of a batch: " << done.result.text(my_bytes) << "\n";
 
