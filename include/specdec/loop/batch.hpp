@@ -140,8 +140,9 @@ class Batch {
   Index add(TokenIds prompt, const Options& options, Source source) {
     return enter(prompt, options, std::move(source), nullptr);
   }
-  template <std::invocable<std::span<const Token>> F>
+  template <class F>
   Index add(TokenIds prompt, const Options& options, Source source, F on_step) {
+    static_assert(detail::fits_callback<F>());
     return enter(prompt, options, std::move(source), detail::on_step_of(std::move(on_step)));
   }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -101,4 +102,16 @@ struct Result {
   }
 };
 
+namespace detail {
+
+/// Compiles only if F can be called with the tokens of a step.
+template <class F>
+consteval bool fits_callback() {
+  static_assert(std::invocable<F, std::span<const Token>>,
+                "the callback is not called with (std::span<const specdec::Token> emitted): see "
+                "specdec::SpecDec::generate");
+  return true;
+}
+
+}  // namespace detail
 }  // namespace specdec

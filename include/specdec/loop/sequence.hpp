@@ -150,8 +150,9 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
   /// bool: false ends the text like stop().
   /// Throws: what step() and on_step throw. A step that fails is undone. If on_step throws, the step counts: its tokens are
   /// in tokens(). To go on, call generate() again: no token is lost or reported twice.
-  template <RandomSource Source, std::invocable<std::span<const Token>> OnStep>
+  template <RandomSource Source, class OnStep>
   Result generate(Source& source, OnStep&& on_step) {
+    static_assert(detail::fits_callback<OnStep>());
     while (!done()) {
       const std::span<const Token> emitted = step(source);
       if constexpr (std::same_as<std::invoke_result_t<OnStep&, std::span<const Token>>, bool>) {

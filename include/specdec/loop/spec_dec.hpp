@@ -79,8 +79,9 @@ class SpecDec {
   /// Throws: what start(), Sequence::step() and on_step throw. on_step has then received all generated tokens. To be able to
   /// go on after an exception, use start() and Sequence::generate() instead. A new generation from the received tokens is
   /// lossless only if the rule remembers nothing (see Sequence::resume).
-  template <RandomSource Source, std::invocable<std::span<const Token>> OnStep>
+  template <RandomSource Source, class OnStep>
   Result generate(TokenIds prompt, const Options& options, Source& source, OnStep&& on_step) {
+    static_assert(detail::fits_callback<OnStep>());
     return start(prompt, options).generate(source, on_step);
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <limits>
 
 #include "specdec/draft/drafter.hpp"
@@ -12,6 +13,7 @@
 #include "specdec/draft/length/step_costs.hpp"
 #include "specdec/draft/strategies/tree_shape.hpp"
 #include "specdec/error.hpp"
+#include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -21,6 +23,36 @@ struct CostOptimalOptions {
   double window = 0;      ///< steps after which a step is mostly forgotten; 0: the family's usual_window
   double probing = 0.01;  ///< the share of the time that probes may cost
 };
+
+namespace detail {
+
+/// Compiles only if a CostOptimalLength can choose from this family of shapes.
+template <class Family>
+consteval bool fits_family() {
+  constexpr bool learns = requires { typename Family::Learner; };
+  static_assert(learns,
+                "CostOptimalLength takes a family of shapes: LineShapes, SpareShapes, TreeShapes or one of "
+                "your own");
+  if constexpr (learns)
+    static_assert(
+        requires(typename Family::Learner& learner, double number, Index i, const StepRecord& step) {
+          { Family::usual_window } -> std::convertible_to<double>;
+          { Family::Learner::branches } -> std::convertible_to<bool>;
+          requires std::constructible_from<typename Family::Learner, const Family&, double>;
+          { learner.reach(i) } -> std::same_as<DraftLimits>;
+          learner.observe(step);
+          learner.limit(number);
+          learner.estimate();
+          { learner.proposed(i) } -> std::convertible_to<double>;
+          { learner.reached(number, i, i, true) } -> std::convertible_to<double>;
+        },
+        "the family of shapes has no usual_window, or its Learner lacks branches, Learner(family, decay), "
+        "reach(most), observe(step), limit(steps), estimate(), proposed(i) or reached(before, depth, rank, "
+        "after_trunk): see specdec::CostOptimalLength");
+  return true;
+}
+
+}  // namespace detail
 
 /// Chooses, step by step, the draft of the least expected time per token,
 ///
@@ -68,9 +100,7 @@ struct CostOptimalOptions {
 ///                               the rank. `after_trunk`: the parent is the context, or is on the path of eldest children
 template <class Family = LineShapes>
 class CostOptimalLength {
-  static_assert(
-      requires { typename Family::Learner; },
-      "CostOptimalLength takes a family of shapes: LineShapes, SpareShapes, TreeShapes or one of your own");
+  static_assert(detail::fits_family<Family>());
   using Learner = typename Family::Learner;
 
  public:
