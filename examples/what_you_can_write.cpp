@@ -167,10 +167,8 @@ struct MyShapes {  // lines of up to 8 tokens; it believes that each token survi
 
 // ---- What the library runs on ----
 
-struct MyExecutor {  // the last first
-  void operator()(Index n, const auto& f) const {
-    for (Index i = n - 1; i >= 0; --i) f(i);
-  }
+constexpr auto my_executor = [](Index n, const auto& f) {
+  for (Index i = n - 1; i >= 0; --i) f(i);  // in any order
 };
 
 struct MyRanks {  // one rank, which is alone
@@ -206,7 +204,7 @@ int main() {
 
   specdec::Batch batch{MyModelForMany{}, specdec::ModelDrafter{MyModelForMany{}, MyStrategy{}}, MyRule{}};
   for (const std::uint64_t seed : {1U, 2U}) batch.add(prompt, options, MyGenerator{seed});
-  for (const specdec::Finished& done : batch.run(MyExecutor{}))
+  for (const specdec::Finished& done : batch.run(my_executor))
     std::cout << "text " << done.sequence << " of a batch: " << done.result.text(my_bytes) << "\n";
 
   const std::vector<Token> tokens{1, 2};
