@@ -379,7 +379,7 @@ Bias bias(const std::function<Laws(const Model& target, const Model& draft)>& la
 // The audit of a long text.
 specdec::testing::DraftAuditReport audit(const Mistake& mistake) {
   std::mt19937_64 rng{5};
-  const Model target = Model::random(6, 1, rng), small = Model::random(6, 1, rng);
+  const Model target = Model::random(10, 2, rng), small = Model::random(10, 2, rng);
   specdec::testing::AuditedDrafter drafter{Drafting{small, mistake}};
   specdec::SpecDec decoder{Model(target), drafter, specdec::TokenVerifier{}};
   decoder.generate(opening, {.max_new_tokens = 5'000, .gamma = 2}, rng);

@@ -32,7 +32,7 @@ mutant = promise("an audit convicts drafters whose q is not what was drawn from,
 mutant("audit-ties-above", "testing/row_reading.hpp", "tests/testing/draft_audit tests/testing/row_reading",
        "(q > value_).select", "(q >= value_).select")
 mutant("audit-not-randomised", "testing/draft_audit.hpp", "tests/testing/draft_audit",
-       "row.position(uniform01(generator))", "row.position(0.5)")
+       "const double v = uniform01(generator);", "const double v = 0.5;")
 mutant("audit-flat-rows-count", "testing/row_reading.hpp", "tests/testing/draft_audit tests/testing/row_reading",
        "return equal_ < (1 - 1e-6) * total_ && powers_[squares] < 0.9;", "return true;")
 mutant("audit-no-martingale", "testing/draft_audit.hpp", "tests/testing/draft_audit",
@@ -44,6 +44,10 @@ mutant("audit-pairs-overlap", "testing/draft_audit.hpp", "tests/testing/draft_au
        "if (informative++ % 2 == 1)", "if (informative++ > 0)")
 mutant("audit-pairs-unread", "testing/draft_audit.hpp", "tests/testing/draft_audit",
        "!rejected(report.order) && !rejected(report.pairs)", "!rejected(report.order)")
+mutant("audit-ids-unread", "testing/draft_audit.hpp", "tests/testing/draft_audit",
+       "rejected(report.ids) ? DraftFault::repeated : DraftFault::none", "DraftFault::none")
+mutant("audit-ids-without-their-order", "testing/row_reading.hpp", "tests/testing/row_reading",
+       "ids(middle) < x", "ids(middle) <= x")
 mutant("audit-impossible-passes", "testing/draft_audit.hpp", "tests/testing/draft_audit",
        "if (x < 0 || !(specdec::probability(row, x) > 0)) ++impossible;", "if (x < 0) ++impossible;")
 mutant("audit-unnormalised-passes", "testing/row_reading.hpp", "tests/testing/draft_audit tests/testing/row_reading",
@@ -84,7 +88,7 @@ mutant = promise("an audit keeps its false-alarm rate over all of its tests")
 mutant("audit-acquits-on-few-tokens", "testing/draft_audit_report.hpp", "tests/testing/draft_audit",
        "return !convicted() && informative >= least_informative;", "return !convicted() && informative > 0;")
 mutant("audit-rate-not-shared", "testing/draft_audit.hpp", "tests/testing/draft_audit",
-       "options_.false_alarm / 4;", "options_.false_alarm;")
+       "options_.false_alarm / 5;", "options_.false_alarm;")
 
 mutant = promise("a check of nothing does not pass, and no table or law is taken for one that it cannot be")
 mutant("check-of-no-models", "testing/check_lossless.hpp", "tests/testing/check_lossless", "if (check.models < 1) invalid", "if (false) invalid")

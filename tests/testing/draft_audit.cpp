@@ -412,7 +412,7 @@ TEST_CASE("an audit learns nothing from trees of chosen tokens, except that thei
 }
 
 TEST_CASE("short audits keep their false-alarm rate, for rows of every shape") {
-  // Each of four tests spends a quarter of 1 %. At most 1 % of the audits, plus 5 standard errors, may alarm.
+  // Each of five tests spends a fifth of 1 %. No more than 1 % of the audits + 5 standard errors may alarm.
   const int audits = support::bound(500, 2000);
   std::mt19937_64 rng(5);
   RandomChance chance{rng};
@@ -427,13 +427,13 @@ TEST_CASE("short audits keep their false-alarm rate, for rows of every shape") {
       audit.add(RowSpan(rows, 6), std::span(text).last(1));
     }
     const DraftAuditReport report = audit.report();
-    REQUIRE(report.pairs);  // all four tests were done
+    REQUIRE(report.pairs);  // all five tests were done
     alarms += report.convicted();
   }
   CHECK(alarms <= 0.01 * audits + 5 * std::sqrt(0.0099 * audits));
 }
 
-TEST_CASE("each of the four tests spends a quarter of the false-alarm rate") {
+TEST_CASE("each of the five tests spends a fifth of the false-alarm rate") {
   const WordModel model;
   const std::vector rows{model.after(0)};
   std::mt19937_64 rng(4);
@@ -442,13 +442,13 @@ TEST_CASE("each of the four tests spends a quarter of the false-alarm rate") {
     for (int i = 0; i < 320; ++i)
       audit.add(RowSpan(rows, 60), std::vector<Token>{RandomChance{rng}.draw(rows[0])});
     const DraftAuditReport report = audit.report();
-    // Ville's inequality: M exceeds 1/a with a probability of at most a.
-    CHECK(report.threshold == Approx(std::log(4 / rate)));
+    CHECK(report.threshold == Approx(std::log(5 / rate)));  // Ville's inequality
     // 16 cells have 15 degrees of freedom; the bound is that of check_sampled, which halves the rate once more.
-    const double t = std::log(4 / rate / 0.5), threshold = 15 + 2 * std::sqrt(15 * t) + 2 * t;
+    const double t = std::log(5 / rate / 0.5), threshold = 15 + 2 * std::sqrt(15 * t) + 2 * t;
     REQUIRE(report.pairs);
     CHECK(report.order->threshold == Approx(threshold));
     CHECK(report.pairs->threshold == Approx(threshold));
+    CHECK(report.ids->threshold == Approx(threshold));
   }
 }
 
@@ -551,6 +551,38 @@ TEST_CASE("rows that are right only on average are found by looking at pairs of 
   CHECK(report.fault == DraftFault::unrelated);
 }
 
+TEST_CASE(
+    "a sampler that is reseeded before each draft is found, though its tokens are as likely as q says") {
+  SplitMix64 generator(1);
+  const auto model = TableModel<>::random(50, 2, generator);
+  std::mt19937_64 rng(2);
+  RandomChance target{rng};
+  for (const bool reseeded : {true, false}) {
+    DraftAudit audit;
+    std::vector<Token> text{0, 1};
+    SplitMix64 seeded(5);
+    for (int n = 0; n < 2000; ++n) {
+      if (reseeded) seeded = SplitMix64(5);
+      const std::size_t length = text.size();
+      for (int i = 0; i < 2; ++i) {
+        const std::vector rows{model.distribution(text)};
+        text.push_back(RandomChance{seeded}.draw(rows[0]));
+        audit.add(RowSpan(rows, 50), std::span(text).last(1));
+      }
+      text.resize(length);
+      text.push_back(target.draw(model.distribution(text)));  // the text goes on without the draft
+    }
+    const DraftAuditReport report = audit.report();
+    INFO(report);
+    CHECK(report.order->accepted);  // what else is tested has nothing to say
+    CHECK(report.pairs->accepted);
+    CHECK(std::max(report.likelier, report.rarer) < report.threshold);
+    CHECK(report.ids->accepted == !reseeded);
+    CHECK(report.fault == (reseeded ? DraftFault::repeated : DraftFault::none));
+    CHECK(report.acquitted() == !reseeded);
+  }
+}
+
 TEST_CASE("a drafter that was dishonest for a while stays convicted") {
   const WordModel model;
   const std::vector rows{model.after(0)};
@@ -600,7 +632,7 @@ TEST_CASE("few tokens give no verdict, unless the fault is beyond doubt") {
 TEST_CASE("each fault has its own message") {
   CHECK(print(DraftFault::none) == "nothing speaks against the drafter");
   for (const auto fault : {DraftFault::bad_row, DraftFault::impossible, DraftFault::likelier,
-                           DraftFault::rarer, DraftFault::unrelated})
+                           DraftFault::rarer, DraftFault::unrelated, DraftFault::repeated})
     CHECK(print(fault).find('?') != std::string::npos);
 }
 

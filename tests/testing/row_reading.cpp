@@ -48,13 +48,15 @@ const std::vector<double> numbers_of_a_row{0.0, 0.25, 0.125, 0.5, 0.0, 0.125};
 using testing::detail::exponents;
 using testing::detail::RowReading;
 
-// Checks what is read of a token in such a row: its probability, the mass of likelier tokens, and the mass of equally
-// likely ones.
-void check_reading(const RowReading& reading, double value, double above, double equal) {
+// What is read of a token in such a row: its probability, the mass of likelier ones, that of equally likely
+// ones, and that of ones with smaller ids.
+void check_reading(const RowReading& reading, double value, double above, double equal, double before) {
   CHECK(reading.value() == Approx(value));
   CHECK(reading.total() == Approx(1));
   CHECK(reading.position(0) == Approx(above).margin(1e-6));
   CHECK(reading.position(1) == Approx(above + equal));
+  CHECK(reading.position_by_id(0) == Approx(before).margin(1e-6));
+  CHECK(reading.position_by_id(1) == Approx(before + value));
   CHECK(reading.is_distribution());
   CHECK(reading.is_informative());
   for (std::size_t k = 0; k < exponents.size(); ++k) {
@@ -89,18 +91,19 @@ TEST_CASE("all kinds of rows are read alike") {
                                        {"logits", read_as(AsLogits<float, 70>{})},
                                        {"sparse", read_as(AsSparse<double>{})}}) {
     CAPTURE(kind);
-    check_reading(readings.at(3), 0.5, 0, 0.5);
-    check_reading(readings.at(1), 0.25, 0.5, 0.25);
-    check_reading(readings.at(2), 0.125, 0.75, 0.25);
-    check_reading(readings.at(5), 0.125, 0.75, 0.25);
+    check_reading(readings.at(3), 0.5, 0, 0.5, 0.375);
+    check_reading(readings.at(1), 0.25, 0.5, 0.25, 0);
+    check_reading(readings.at(2), 0.125, 0.75, 0.25, 0.25);
+    check_reading(readings.at(5), 0.125, 0.75, 0.25, 0.875);
   }
 }
 
-TEST_CASE("under q every likelihood ratio has mean 1, and U has the law of V") {
+TEST_CASE("under q every likelihood ratio has mean 1, and U and W the law of V") {
   SplitMix64 generator(1);
   const auto model = TableModel<>::random(7, 2, generator);
   for (Token a = 0; a < 7; ++a) {
     const auto q = model.distribution(std::vector<Token>{a, 2});
+    double end = 0;      // of the last token's interval of W
     double covered = 0;  // by the tokens' intervals of U, which coincide for tokens with equal probabilities
     std::array<double, exponents.size()> mean = {};
     for (Token x = 0; x < 7; ++x) {
@@ -111,10 +114,13 @@ TEST_CASE("under q every likelihood ratio has mean 1, and U has the law of V") {
       for (Token y = 0; y < 7; ++y) ties += q.probability(y) == q.probability(x);
       CHECK(stretch == Approx(ties * q.probability(x)));
       covered += stretch / ties;
+      CHECK(row.position_by_id(0) == Approx(end).margin(1e-12));
+      end = row.position_by_id(1);
       for (std::size_t k = 0; k < mean.size(); ++k)
         mean[k] += q.probability(x) * std::pow(row.value(), exponents[k] - 1) / row.power(k);
     }
     CHECK(covered == Approx(1));
+    CHECK(end == Approx(1));
     for (const double m : mean) CHECK(m == Approx(1));
   }
 }
@@ -131,6 +137,9 @@ TEST_CASE("a row longer than a block is read to its end") {
       CHECK(best.total() == Approx(1));
       CHECK(best.position(0) == 0);
       CHECK(best.position(1) == Approx(0.5));
+      CHECK(best.position_by_id(1) - best.position_by_id(0) == Approx(0.5));
+      CHECK(best.position_by_id(0) ==
+            Approx(0.5 * static_cast<double>(likely) / static_cast<double>(size - 1)).margin(1e-6));
       CHECK(rest.position(0) == Approx(0.5));
       CHECK(rest.position(1) == Approx(1));
     };

@@ -1,8 +1,8 @@
 // Does a drafter really draw its tokens from the rows that it reports? A statistical audit of a run.
 //
 // If the tokens were not drawn from q, no error is raised: the text is biased, quietly. Examples: a raw q with a draw from
-// the processed row, or the row of another position. Two tests on the tokens x and their rows q find this. Neither needs a
-// second run or access to the drafter.
+// the processed row, or the row of another position. Two tests on the tokens x and their rows q find this. A third
+// finds draws that are not random. None needs a second run or access to the drafter.
 //
 //   Are the tokens likelier, or rarer, than q says? M_β = Π q(x)^(β−1) / Σ_y q(y)^β is a likelihood ratio: the tokens at
 //   temperature 1/β against the tokens under q. If x ~ q, M_β is a martingale of mean 1, for any rows and any dependence
@@ -15,6 +15,11 @@
 //   last U? It is if x ~ q (Rosenblatt, "Remarks on a multivariate transformation", 1952; randomised for discrete q; used
 //   to test forecasts by Diebold, Gunther, Tay, 1998). U orders tokens by decreasing q, so it detects a wrong temperature,
 //   top-k or argmax. Pairs of U also detect rows that are right only on average.
+//
+//   Let W = Σ_{y < x} q(y) + V·q(x), the sum over smaller ids. Is W uniform? It is if x ~ q. Most samplers return the token
+//   where the cumulative sum passes a random number, so W is near this number. If a sampler starts from its seed again
+//   before each draft, its few numbers come again and again, and W falls into few cells. The tokens are as likely as q says,
+//   and U may be uniform, since the order by q changes from row to row.
 //
 // A tree counts as a series of tokens, in the order of their numbers. The q of a token is its law given its elder siblings.
 // Tokens before it, other than its ancestors, tell nothing about it.
@@ -101,17 +106,17 @@ inline std::optional<SampledReport> check_uniform(std::span<const Index> counts,
 
 /// The audit itself, for your own loop: add() the rows and tokens of every draft, then ask for the report().
 ///
-/// Convicts an honest drafter with a probability of at most `false_alarm` (as far as X² has its limiting law). Each of four
-/// tests gets a quarter: tokens likelier than q, tokens rarer than q, cells of U, pairs of U. The first two tests may be
-/// read at any time of a run, again and again; the other two are valid for one report. A token of probability 0, or a row
-/// that is no distribution, convicts by itself. In one-hot and flat rows nothing else is checked: a chosen token must be the
-/// token of its row. Wrong rows go unnoticed if they are right on average and in pairs of successive tokens.
+/// Convicts an honest drafter with a probability of at most `false_alarm` (as far as X² has its limiting law). Each of five
+/// tests gets a fifth: tokens likelier than q, tokens rarer than q, cells of U, pairs of U, cells of W. The first two tests
+/// may be read at any time of a run, again and again; the other three are valid for one report. A token of probability 0,
+/// or a row that is no distribution, convicts by itself. In one-hot and flat rows nothing else is checked: a chosen token
+/// must be the token of its row. Wrong rows go unnoticed if they are right on average and in pairs of successive tokens.
 ///
 /// A token is informative if its row has unequal probabilities and is not nearly one-hot. The likelihood tests can convict
-/// from the first token on, U from 160 informative tokens, pairs from 320. An acquittal needs 320.
+/// from the first token on, U and W from 160 informative tokens, pairs from 320. An acquittal needs 320.
 /// Source: the top of this file.
 /// Throws: std::invalid_argument unless 0 < false_alarm < 1.
-/// Random: one number per informative token, from the audit's own generator.
+/// Random: one number per informative token, from the audit's own generator; U and W share it.
 class DraftAudit {
  public:
   explicit DraftAudit(const AuditOptions& options = {}) : options_(options), state_(options.seed) {
@@ -134,7 +139,7 @@ class DraftAudit {
 
   /// Cost: some 0.1 µs for each informative token seen.
   DraftAuditReport report() const {
-    const double share = options_.false_alarm / 4;
+    const double share = options_.false_alarm / 5;
     DraftAuditReport report{.tokens = state_.tokens,
                             .informative = state_.informative,
                             .impossible = state_.impossible,
@@ -143,7 +148,8 @@ class DraftAudit {
                             .rarer = state_.ratios.rarer(),
                             .threshold = -std::log(share),
                             .order = detail::check_uniform(state_.cells, share),
-                            .pairs = detail::check_uniform(state_.pairs, share)};
+                            .pairs = detail::check_uniform(state_.pairs, share),
+                            .ids = detail::check_uniform(state_.ids, share)};
     report.fault = fault(report);
     return report;
   }
@@ -168,13 +174,20 @@ class DraftAudit {
         ++bad_rows;
       } else if (row.value() > 0) {  // blocks of logits may round a tiny probability to 0
         ratios.add(row);
-        if (row.is_informative()) place(row.position(uniform01(generator)));
+        if (!row.is_informative()) return;
+        const double v = uniform01(generator);
+        place(row.position(v));
+        ++ids[cell_of(row.position_by_id(v))];
       }
+    }
+
+    static std::size_t cell_of(double position) {
+      return std::min(static_cast<std::size_t>(position * 16), std::size_t{15});
     }
 
     // Pairs do not overlap, so that they are independent.
     void place(double u) {
-      const auto cell = std::min(static_cast<std::size_t>(u * 16), std::size_t{15});
+      const std::size_t cell = cell_of(u);
       ++cells[cell];
       if (informative++ % 2 == 1) ++pairs[4 * (last / 4) + cell / 4];
       last = cell;
@@ -183,7 +196,7 @@ class DraftAudit {
     SplitMix64 generator;
     Index tokens = 0, informative = 0, impossible = 0, bad_rows = 0;
     detail::LikelihoodRatios ratios;
-    std::array<Index, 16> cells = {}, pairs = {};
+    std::array<Index, 16> cells = {}, pairs = {}, ids = {};
     std::size_t last = 0;
   };
 
@@ -193,7 +206,8 @@ class DraftAudit {
     if (report.impossible > 0) return DraftFault::impossible;
     const auto rejected = [](const auto& test) { return test && !test->accepted; };
     const bool by_likelihood = std::max(report.likelier, report.rarer) > report.threshold;
-    if (!by_likelihood && !rejected(report.order) && !rejected(report.pairs)) return DraftFault::none;
+    if (!by_likelihood && !rejected(report.order) && !rejected(report.pairs))
+      return rejected(report.ids) ? DraftFault::repeated : DraftFault::none;
     constexpr double clearly = 3;
     if (report.likelier > report.rarer + clearly) return DraftFault::likelier;
     if (report.rarer > report.likelier + clearly && !state_.ratios.as_flat_as_can_be())

@@ -17,6 +17,7 @@ enum class DraftFault {
   likelier,    ///< the tokens are likelier than their rows say
   rarer,       ///< the tokens are rarer than their rows say
   unrelated,   ///< the tokens have little to do with their rows
+  repeated,    ///< the tokens are as likely as their rows say, but are no random draws
 };
 
 /// Prints a fault, and its likely causes.
@@ -39,9 +40,15 @@ inline std::ostream& operator<<(std::ostream& out, DraftFault fault) {
              << "tokens are rarer than q says (a raw q beside a draw at a higher temperature? some rows of "
                 "another position? siblings without replacement beside a q that still has their elders?)";
     case DraftFault::unrelated:
+      return out << "tokens have little to do with q (the row of another position, or one for all? a sampler "
+                    "that is "
+                    "reseeded before each draft?)";
+    case DraftFault::repeated:
       break;
   }
-  return out << "tokens have little to do with q (the row of another position, or one for all?)";
+  return out << "tokens are as likely as q says, but no random draws from it (a sampler that is reseeded "
+                "before each "
+                "draft?)";
 }
 
 /// The outcome of an audit.
@@ -55,6 +62,7 @@ struct [[nodiscard]] DraftAuditReport {
   double threshold = 0;                ///< a ratio above it convicts
   std::optional<SampledReport> order;  ///< U in 16 cells, if there were enough tokens
   std::optional<SampledReport> pairs;  ///< successive U in 4 × 4 cells, if there were enough tokens
+  std::optional<SampledReport> ids;    ///< W in 16 cells, if there were enough tokens
 
   /// With fewer informative tokens there is no acquittal: a fault may not have shown yet.
   static constexpr Index least_informative = 320;
@@ -78,6 +86,7 @@ struct [[nodiscard]] DraftAuditReport {
         << ", threshold " << report.threshold;
     if (report.order) out << "\n  order " << *report.order;
     if (report.pairs) out << "\n  pairs " << *report.pairs;
+    if (report.ids) out << "\n  ids " << *report.ids;
     return out;
   }
 };

@@ -23,8 +23,11 @@ class RowReading {
  public:
   template <Distribution R>
   RowReading(const R& row, Token x) : value_(value_of(row, x)) {
-    specdec::detail::each_segment(row,
-                                  [this](const auto&, const auto& segment) { take(evaluated(segment)); });
+    specdec::detail::each_segment(row, [this, x](const auto& ids, const auto& segment) {
+      const Piece q = evaluated(segment);
+      take(q);
+      before_ += q.head(count_below(ids, q.size(), x)).sum();
+    });
   }
 
   double value() const { return value_; }
@@ -41,6 +44,9 @@ class RowReading {
 
   /// U for a given V.
   double position(double v) const { return (above_ + v * equal_) / total_; }
+
+  /// W for a given V.
+  double position_by_id(double v) const { return (before_ + v * value_) / total_; }
 
   /// Whether the row has unequal probabilities and is not nearly one-hot. (In a nearly one-hot row U is almost equal to V,
   /// which weakens the test.)
@@ -68,6 +74,18 @@ class RowReading {
     return piece.template cast<double>();
   }
 
+  // How many of the `size` ids, which ascend, are below x.
+  template <class Ids>
+  static Index count_below(const Ids& ids, Index size, Token x) {
+    Index begin = 0, end = size;
+    while (begin < end) {
+      const Index middle = begin + (end - begin) / 2;
+      if (ids(middle) < x) begin = middle + 1;
+      else end = middle;
+    }
+    return begin;
+  }
+
   void take(const Piece& q) {
     total_ += q.sum();
     above_ += (q > value_).select(q, 0.0).sum();
@@ -80,7 +98,7 @@ class RowReading {
     for (std::size_t k = 0; k < sums.size(); ++k) powers_[k] += sums[k];
   }
 
-  double value_, total_ = 0, above_ = 0, equal_ = 0;
+  double value_, total_ = 0, above_ = 0, equal_ = 0, before_ = 0;
   std::array<double, exponents.size()> powers_ = {};
 };
 
