@@ -172,6 +172,9 @@ Row cut(const Row& row) {
   return kept / kept.sum();
 }
 
+// No mistake: draws from the row that is reported.
+std::optional<Token> honest(Row& row, Index /*i*/, const Draw& draw) { return draw(row); }
+
 // Draws from the row that is cut, and reports the row that is not.
 std::optional<Token> raw_q(Row& row, Index /*i*/, const Draw& draw) { return draw(cut(row)); }
 
@@ -361,15 +364,16 @@ Bias bias(const std::function<Laws(const Model& target, const Model& draft)>& la
   for (int pair = 0; pair < pairs; ++pair) {
     const Model target = Model::random(3, 2, rng), draft = Model::random(3, 2, rng);
     const Laws laws = laws_of(target, draft);
+    out.accepted += laws.accepted / pairs;
     const double distance = total_variation(laws);
-    if (out.worst == 0 && distance > 0) {
+    if (distance < 1e-12) continue;  // rounding
+    if (out.example.empty()) {
       const auto largest = specdec::testing::largest_difference(laws.law, laws.expected);
       out.example = printed("output ", specdec::testing::to_string(largest.tokens), " has probability ",
                             largest.left, ", expected ", largest.right);
     }
     out.mean += distance / pairs;
     out.worst = std::max(out.worst, distance);
-    out.accepted += laws.accepted / pairs;
   }
   return out;
 }
@@ -398,15 +402,16 @@ std::string thrown_by(const auto& run) {
 
 struct Table {
   std::string words = {};
-  bool all_convicted = true;
+  int convicted = 0;
 
   // `says` is what is printed at the conviction; empty if there is none.
   void row(const std::string& mistake, const Bias& found, const std::string& by, const std::string& says) {
     const auto shown = [](double x) { return std::isnan(x) ? "-" : printed(std::setprecision(2), x); };
     std::cout << std::left << std::setw(44) << mistake << std::setw(9) << shown(found.mean) << std::setw(9)
               << shown(found.worst) << (says.empty() ? "nothing" : by) << "\n";
+    if (says.empty()) return;
     words += printed(mistake, ": ", says, "\n");
-    all_convicted = all_convicted && !says.empty();
+    ++convicted;
   }
 
   Bias rule(const std::string& mistake, auto rule) {
@@ -428,6 +433,7 @@ struct Table {
 int main() {
   std::cout << "mistake                                     mean     worst    convicted by\n";
   Table table;
+  table.drafter("no mistake", honest);
   table.drafter("raw q beside a processed draw", raw_q);
   table.drafter("a drawn token dropped for its probability", drops_unlikely);
   table.drafter("a sampler reseeded before each draft", Reseeded{});
@@ -464,5 +470,5 @@ int main() {
             << table.words << "\nThe product that is not capped accepts " << std::setprecision(2)
             << 100 * (uncapped.accepted / block.accepted - 1)
             << " % more drafted tokens than block verification.\n";
-  return table.all_convicted ? 0 : 1;
+  return table.convicted == 16 ? 0 : 1;
 }
