@@ -7,8 +7,7 @@
 #include <cstddef>
 #include <iterator>
 #include <limits>
-#include <ranges>
-#include <span>
+#include <span>  // and std::ranges::contiguous_range: <ranges> takes a while to compile
 #include <utility>
 
 #include "specdec/error.hpp"
