@@ -1,0 +1,3 @@
+// The C interface of the library, compiled: the one file in C++ that a program in C needs.
+#define SPECDEC_C_IMPLEMENTATION
+#include <specdec/c/specdec.hpp>

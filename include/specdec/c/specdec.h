@@ -1,0 +1,230 @@
+// The rules of specdec for programs in C, and in languages that can call C. Plain C99.
+//
+// One C++20 file of the program, or of a shared library, holds the code:
+//
+//   #define SPECDEC_C_IMPLEMENTATION
+//   #include <specdec/c/specdec.hpp>
+//
+// All other files include this header only. They are C or C++. The program is linked with the C++ standard library.
+//
+// Errors: a function returns SPECDEC_OK or the kind of the error. The text of the error goes to `error`, a buffer of
+//   `error_size` bytes: it always ends with a 0, and is cut if the buffer is too small. It is empty if nothing failed. `error`
+//   may be NULL. A call that fails changes nothing else: no verdict, no offset of a generator, no memory of a rule. No C++
+//   exception leaves a function.
+// Ownership: all memory belongs to the caller. A function reads what it is given during the call, and keeps no pointer.
+//   The exception is specdec_greedy_block, an object that is created and destroyed by functions.
+// Threads: there is no global state. Calls on distinct generators, outputs and specdec_greedy_block objects may run at the
+//   same time; they may read the same rows.
+// Units: counts and strides count numbers, not bytes. Numbers are aligned as C aligns their type.
+// Cost: that of the C++ rules, and one branch for each question to a row. No allocation for up to 64 tokens (greedy block
+//   allocates in its first calls).
+// Example: examples/verify_from_c.c
+#ifndef SPECDEC_C_SPECDEC_H
+#define SPECDEC_C_SPECDEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// NOLINTBEGIN: this is C
+
+// The version of this interface: of its functions, its structures and its constants. A program that loads the library at run
+// time compares it with specdec_c_version().
+#define SPECDEC_C_VERSION 1
+
+// What stands before each function. Define it first if the functions shall be exported from a shared library.
+#ifndef SPECDEC_C_API
+#define SPECDEC_C_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// What became of a call.
+typedef int32_t specdec_status;
+enum {
+  SPECDEC_OK = 0,
+  SPECDEC_INVALID_ARGUMENT = 1,  ///< a null pointer, a wrong shape, an unknown id, a token with q = 0
+  SPECDEC_INVALID_DISTRIBUTION =
+      2,  ///< a number in a row that is no probability or no logit; a row without mass
+  SPECDEC_OUT_OF_MEMORY = 3,
+  SPECDEC_UNEXPECTED_ERROR = 4  ///< none is known; please report it
+};
+
+/// The rules. All are lossless but argmax, which gives the tokens of greedy decoding.
+typedef int32_t specdec_rule;
+enum {
+  // For lines: specdec_verify, specdec_verify_batch.
+  SPECDEC_BLOCK = 0,         ///< block verification (Sun et al. 2025): accepts the most. The default
+  SPECDEC_TOKEN = 1,         ///< token verification (Leviathan et al. 2022)
+  SPECDEC_ARGMAX = 2,        ///< greedy decoding; needs no draft rows
+  SPECDEC_SAMPLE_MATCH = 3,  ///< accepts what the target draws itself; needs no draft rows
+  SPECDEC_GREEDY_BLOCK = 4,  ///< remembers its text: specdec_verify_greedy_block, specdec_verify_batch
+  // For trees: specdec_verify_tree.
+  SPECDEC_TRAVERSAL = 16,  ///< traversal verification (Weng et al. 2025): accepts the most
+  SPECDEC_RECURSIVE_REJECTION = 17,
+  SPECDEC_K_SEQ = 18  ///< for siblings that are independent draws from one row
+};
+
+/// The type of the numbers of rows.
+typedef int32_t specdec_scalar;
+enum {
+  SPECDEC_FLOAT = 0,
+  SPECDEC_DOUBLE = 1,
+  SPECDEC_HALF = 2,     ///< IEEE binary16, as the bits of a uint16_t
+  SPECDEC_BFLOAT16 = 3  ///< the upper half of a float, as the bits of a uint16_t
+};
+
+/// What the numbers of rows mean.
+typedef int32_t specdec_row_kind;
+enum {
+  SPECDEC_PROBABILITIES = 0,
+  SPECDEC_LOGITS = 1,         ///< p = softmax(logits / temperature), temperature > 0
+  SPECDEC_GREEDY_LOGITS = 2,  ///< temperature 0: the largest logit has p = 1; among equals, the lowest id
+  SPECDEC_LISTS = 3,          ///< each row lists some tokens and their probabilities; all others have p = 0
+  SPECDEC_ONE_HOT = 4         ///< draft rows of a drafter without probabilities: each token has q = 1
+};
+
+/// A matrix of rows. Each row is a distribution over the tokens 0..vocab_size − 1. Set what the kind needs, and all else to 0:
+///
+///   specdec_rows target = {0};
+///   target.kind = SPECDEC_LOGITS;
+///   target.scalar = SPECDEC_FLOAT;
+///   target.rows = gamma + 1;
+///   target.vocab_size = 128256;
+///   target.data = logits;
+///   target.temperature = 0.8;
+///
+/// Numbers in memory (probabilities and logits): number x of row i is data[i * row_stride + x * element_stride]; or, with one
+/// pointer for each row, pointers[i][x * element_stride]. Either `data` or `pointers` is NULL. The vocabularies of target and
+/// draft may differ in size.
+/// Lists: row i lists the entries k from offsets[i] to offsets[i + 1] − 1. Entry k is token ids[k] with probability data[k].
+/// The ids of a row ascend. The scalar is float or double.
+/// One-hot rows: nothing else is read.
+typedef struct specdec_rows {
+  specdec_row_kind kind;
+  specdec_scalar scalar;
+  int64_t rows;
+  int64_t vocab_size;
+  const void* data;
+  const void* const* pointers;
+  int64_t row_stride;      ///< 0: the rows follow each other, vocab_size * element_stride apart
+  int64_t element_stride;  ///< 0: 1
+  double temperature;      ///< of SPECDEC_LOGITS
+  const double*
+      log_sum_exp;  ///< of SPECDEC_LOGITS: log Σ exp(logit / temperature) of each row if you know it, else NULL
+  const int32_t* ids;      ///< of SPECDEC_LISTS
+  const int64_t* offsets;  ///< of SPECDEC_LISTS: rows + 1 numbers
+} specdec_rows;
+
+/// A random generator, Philox4x32-10: its number n depends on seed, stream and n alone. Streams of one seed are independent.
+/// Start with offset 0 and any seed. A call that succeeds adds to `offset` how many numbers it has taken. These three numbers
+/// are all that must be kept to continue a text elsewhere. They give the numbers of the C++ class specdec::Philox.
+typedef struct specdec_philox {
+  uint64_t seed;
+  uint64_t offset;
+  uint64_t stream;
+} specdec_philox;
+
+/// The outcome of a verification: the text goes on with the accepted tokens, and then with `token`.
+typedef struct specdec_verdict {
+  int64_t
+      accepted;  ///< how many drafted tokens survive: the first ones of a line, or those on the path in a tree
+  int32_t token;  ///< the correction token, or the bonus token if a whole line was accepted
+} specdec_verdict;
+
+/// The memory of greedy block verification, of one text.
+typedef struct specdec_greedy_block specdec_greedy_block;
+
+/// The SPECDEC_C_VERSION that the library was compiled with.
+SPECDEC_C_API int32_t specdec_c_version(void);
+
+/// Judges a line of `gamma` drafted tokens by a rule for lines that remembers nothing.
+///
+///   target   gamma + 1 rows. Row i is the target's distribution after i drafted tokens
+///   draft    gamma rows. Row i is the distribution that tokens[i] was drawn from. NULL will do for SPECDEC_ARGMAX and
+///            SPECDEC_SAMPLE_MATCH
+///   tokens   gamma ids; may be NULL if gamma = 0
+///   rng      not used by SPECDEC_ARGMAX, for which it may be NULL
+///
+/// Errors: SPECDEC_INVALID_ARGUMENT before anything is judged: a null pointer, a wrong number of rows, an id that neither
+/// vocabulary has, a token that its draft row cannot have given (q = 0). SPECDEC_INVALID_DISTRIBUTION if a number that the
+/// decision needs is no probability; the text names matrix and row. Numbers that are not needed are not looked at.
+SPECDEC_C_API specdec_status specdec_verify(specdec_rule rule, const specdec_rows* target,
+                                            const specdec_rows* draft, const int32_t* tokens, int64_t gamma,
+                                            specdec_philox* rng, specdec_verdict* verdict, char* error,
+                                            size_t error_size);
+
+/// Judges a tree of `gamma` drafted tokens by a rule for trees. tokens[k] follows tokens[parents[k]], or the context if
+/// parents[k] = −1; a parent comes before its children.
+///
+///   target   gamma + 1 rows. Row 0 is the target's distribution after the context, row k + 1 after tokens[k]
+///   draft    gamma rows. Row k is the distribution that tokens[k] was drawn from, given its elder siblings; one-hot if the
+///            token was chosen
+///   path     room for gamma numbers: the numbers of the accepted tokens, from the context outward. `verdict->accepted` says
+///            how many there are. NULL if they are not wanted
+///
+/// Errors: see specdec_verify; and SPECDEC_INVALID_ARGUMENT on parents that make no tree.
+SPECDEC_C_API specdec_status specdec_verify_tree(specdec_rule rule, const specdec_rows* target,
+                                                 const specdec_rows* draft, const int32_t* tokens,
+                                                 const int32_t* parents, int64_t gamma, specdec_philox* rng,
+                                                 int32_t* path, specdec_verdict* verdict, char* error,
+                                                 size_t error_size);
+
+/// Judges many drafts of any lengths by a rule for lines, one after the other. Each gets the verdict that it gets alone.
+/// Draft i has the tokens from tokens[offsets[i]] to tokens[offsets[i + 1] − 1]. Its rows are those of `draft` from row
+/// offsets[i] on, and those of `target` from row offsets[i] + i on.
+///
+///   memories   for SPECDEC_GREEDY_BLOCK: one memory for each draft, of its text. For other rules NULL
+///   target     offsets[drafts] + drafts rows
+///   draft      offsets[drafts] rows
+///   offsets    drafts + 1 numbers, from 0 on, that do not descend
+///   rngs       one generator for each draft
+///   verdicts   one for each draft
+///   statuses   one for each draft
+///   errors     room for drafts * error_size bytes: the text of draft i begins at errors + i * error_size. May be NULL
+///
+/// Returns SPECDEC_OK if all drafts were judged, else the first status that is none.
+/// Errors: an error in a draft is that draft's status alone. If the arguments as a whole do not fit, no draft is judged, and
+/// all of them get this error.
+SPECDEC_C_API specdec_status specdec_verify_batch(specdec_rule rule, specdec_greedy_block* const* memories,
+                                                  const specdec_rows* target, const specdec_rows* draft,
+                                                  const int32_t* tokens, const int64_t* offsets,
+                                                  int64_t drafts, specdec_philox* rngs,
+                                                  specdec_verdict* verdicts, specdec_status* statuses,
+                                                  char* errors, size_t error_size);
+
+/// Creates the memory of greedy block verification for a new text, and sets *memory. The caller destroys it.
+///
+/// Errors: SPECDEC_OUT_OF_MEMORY.
+SPECDEC_C_API specdec_status specdec_greedy_block_create(specdec_greedy_block** memory, char* error,
+                                                         size_t error_size);
+
+/// Ends the memory. NULL is allowed.
+SPECDEC_C_API void specdec_greedy_block_destroy(specdec_greedy_block* memory);
+
+/// Forgets the text: the memory is as it was created.
+SPECDEC_C_API void specdec_greedy_block_reset(specdec_greedy_block* memory);
+
+/// How many tokens the next draft of the text must have at least.
+SPECDEC_C_API int64_t specdec_greedy_block_min_draft_length(const specdec_greedy_block* memory);
+
+/// Judges a line by greedy block verification, and adds the verdict to the memory of the text. The next verification of the
+/// text must be of the tokens that follow this verdict's token. q must depend on the text before it alone, and the length of a
+/// draft must be fixed before its first token is drawn. For the arguments see specdec_verify.
+///
+/// Errors: see specdec_verify; and SPECDEC_INVALID_ARGUMENT on a draft that is too short. The memory then stays as it was.
+SPECDEC_C_API specdec_status specdec_verify_greedy_block(specdec_greedy_block* memory,
+                                                         const specdec_rows* target,
+                                                         const specdec_rows* draft, const int32_t* tokens,
+                                                         int64_t gamma, specdec_philox* rng,
+                                                         specdec_verdict* verdict, char* error,
+                                                         size_t error_size);
+
+#ifdef __cplusplus
+}
+#endif
+
+// NOLINTEND
+
+#endif

@@ -1,0 +1,355 @@
+// What the functions of specdec.h do. This header defines them where SPECDEC_C_IMPLEMENTATION is defined before it, in one
+// file of a program:
+//
+//   #define SPECDEC_C_IMPLEMENTATION
+//   #include <specdec/c/specdec.hpp>
+//
+// Elsewhere it only declares them.
+#pragma once
+
+#include "specdec/c/specdec.h"
+
+#ifdef SPECDEC_C_IMPLEMENTATION
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <limits>
+#include <new>
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+#include "specdec/c/rows.hpp"
+#include "specdec/chance/philox.hpp"
+#include "specdec/error.hpp"
+#include "specdec/token_ids.hpp"
+#include "specdec/types.hpp"
+#include "specdec/verify/argmax.hpp"
+#include "specdec/verify/block.hpp"
+#include "specdec/verify/drafted.hpp"
+#include "specdec/verify/greedy_block.hpp"
+#include "specdec/verify/k_seq.hpp"
+#include "specdec/verify/recursive_rejection.hpp"
+#include "specdec/verify/sample_match.hpp"
+#include "specdec/verify/token.hpp"
+#include "specdec/verify/traversal.hpp"
+#include "specdec/verify/verifier.hpp"
+#include "specdec/verify/verify_batch.hpp"
+
+struct specdec_greedy_block {
+  specdec::GreedyBlockVerifier rule;
+};
+
+namespace specdec::detail {
+
+static_assert(sizeof(Index) == sizeof(int64_t), "the counts of the C interface have 64 bits");
+
+/// A caller's buffer for the text of an error.
+struct ErrorText {
+  char* text;
+  std::size_t size;
+
+  void set(const char* message) const {
+    if (text != nullptr && size > 0) std::snprintf(text, size, "%s", message);
+  }
+  /// The buffer of draft i of many.
+  ErrorText of(Index i) const {
+    return {text == nullptr ? nullptr : text + static_cast<std::size_t>(i) * size, size};
+  }
+};
+
+/// Calls f(), and makes a status and a text of what it throws.
+template <class F>
+specdec_status status_of(const ErrorText& error, F&& f) noexcept {
+  const auto failed = [&](specdec_status status, const char* message) {
+    error.set(message);
+    return status;
+  };
+  error.set("");
+  try {
+    f();
+    return SPECDEC_OK;
+  } catch (const InvalidDistribution& bad) {
+    return failed(SPECDEC_INVALID_DISTRIBUTION, bad.what());
+  } catch (const std::invalid_argument& bad) {
+    return failed(SPECDEC_INVALID_ARGUMENT, bad.what());
+  } catch (const std::bad_alloc&) {
+    return failed(SPECDEC_OUT_OF_MEMORY, "specdec: out of memory");
+  } catch (const std::exception& unexpected) {
+    return failed(SPECDEC_UNEXPECTED_ERROR, unexpected.what());
+  } catch (...) {
+    return failed(SPECDEC_UNEXPECTED_ERROR, "specdec: an error of unknown type");
+  }
+}
+
+inline void check_not_null(const void* pointer, const char* name) {
+  if (pointer == nullptr) invalid_argument(name, " is NULL");
+}
+
+/// What a rule is given. C can pass what C++ cannot: null pointers and negative counts are found here.
+struct DraftOfC {
+  DraftOfC(const specdec_rows* target_rows, const specdec_rows* draft_rows, const int32_t* ids, Index gamma,
+           bool needs_draft)
+      : tokens(ids_of("tokens", ids, gamma)),
+        target(target_of(target_rows)),
+        draft(draft_of(draft_rows, tokens, needs_draft)) {}
+
+  static TokenIds ids_of(const char* name, const int32_t* ids, Index count) {
+    if (count < 0 || count > std::numeric_limits<int32_t>::max())
+      invalid_argument("gamma = ", count, " is outside 0..", std::numeric_limits<int32_t>::max());
+    if (count > 0) check_not_null(ids, name);
+    return std::span<const Token>(ids, static_cast<std::size_t>(count));
+  }
+  static RowsOfC target_of(const specdec_rows* rows) {
+    check_not_null(rows, "target");
+    return RowsOfC("target", *rows);
+  }
+  static RowsOfC draft_of(const specdec_rows* rows, TokenIds tokens, bool needed) {
+    if (needed) check_not_null(rows, "draft");
+    if (rows == nullptr || rows->kind == SPECDEC_ONE_HOT) return RowsOfC(tokens);
+    return RowsOfC("draft", *rows);
+  }
+
+  /// Draft i of many: `gamma` tokens from token `first` on. Each draft before it has a target row more than it has tokens.
+  DraftOfC part(Index i, Index first, Index gamma) const {
+    DraftOfC some = *this;
+    some.tokens = tokens.segment(first, gamma);
+    some.target = target.part(first + i, gamma + 1);
+    some.draft = draft.part(first, gamma);
+    return some;
+  }
+
+  /// The look-ups that a rule begins with. Asked for together, their cache misses overlap. Row row_of(k) judges token k.
+  template <class RowNumber>
+  void prefetch(const RowNumber& row_of) const {
+    for (Index k = 0; k < tokens.size(); ++k) {
+      draft.prefetch(k, static_cast<Token>(tokens[k]));
+      target.prefetch(row_of(k), static_cast<Token>(tokens[k]));
+    }
+  }
+
+  TokenIds tokens;
+  RowsOfC target, draft;
+};
+
+/// Calls f(rule) for a rule for lines that remembers nothing.
+template <class F>
+auto with_rule_for_lines(specdec_rule number, F&& f) {
+  switch (number) {
+    case SPECDEC_BLOCK:
+      return f(BlockVerifier{});
+    case SPECDEC_TOKEN:
+      return f(TokenVerifier{});
+    case SPECDEC_ARGMAX:
+      return f(ArgmaxVerifier{});
+    case SPECDEC_SAMPLE_MATCH:
+      return f(SampleMatchVerifier{});
+    case SPECDEC_GREEDY_BLOCK:
+      invalid_argument("rule = ", number, " remembers its text: call specdec_verify_greedy_block");
+    default:
+      invalid_argument("rule = ", number, " is no rule for lines");
+  }
+}
+
+/// Calls f(rule) for a rule for trees.
+template <class F>
+auto with_rule_for_trees(specdec_rule number, F&& f) {
+  switch (number) {
+    case SPECDEC_TRAVERSAL:
+      return f(TraversalVerifier{});
+    case SPECDEC_RECURSIVE_REJECTION:
+      return f(RecursiveRejectionVerifier{});
+    case SPECDEC_K_SEQ:
+      return f(KSeqVerifier{});
+    default:
+      invalid_argument("rule = ", number, " is no rule for trees");
+  }
+}
+
+/// Whether a rule looks at the draft's rows.
+inline bool looks_at_draft(specdec_rule number) {
+  return number != SPECDEC_ARGMAX && number != SPECDEC_SAMPLE_MATCH;
+}
+
+/// Calls f(generator). The caller's generator goes on only if f succeeds.
+template <class F>
+auto with_generator(specdec_philox& rng, F&& f) {
+  Philox source(rng.seed, rng.offset, rng.stream);
+  const auto result = f(source);
+  rng.offset = source.offset();
+  return result;
+}
+
+/// Judges a line: by the memory's rule if there is a memory, else by the rule of this number.
+inline specdec_verdict judge_line(specdec_rule number, specdec_greedy_block* memory, const DraftOfC& given,
+                                  specdec_philox& rng) {
+  given.prefetch([](Index k) { return k; });
+  const auto by = [&](auto&& rule) {
+    return with_generator(
+        rng, [&](Philox& source) { return verify(rule, given.target, given.draft, given.tokens, source); });
+  };
+  const Verdict verdict = memory != nullptr ? by(memory->rule) : with_rule_for_lines(number, by);
+  return {verdict.accepted, verdict.token};
+}
+
+/// Judges a tree, and writes the path to `path`, if there is one.
+inline specdec_verdict judge_tree(specdec_rule number, const DraftOfC& given, TokenIds parents,
+                                  specdec_philox& rng, int32_t* path) {
+  const Drafted drafted(given.target, given.draft, given.tokens, parents);
+  given.prefetch([&](Index k) { return drafted.parent(k) + 1; });
+  const NodeVerdict stop = with_rule_for_trees(number, [&](auto&& rule) {
+    return with_generator(rng, [&](Philox& source) { return verify_at_node(rule, drafted, source); });
+  });
+  const Index accepted = drafted.depth(stop.node);
+  if (path != nullptr) {
+    Index at = accepted;
+    each_before(drafted, stop.node, [&](Index k) { path[--at] = static_cast<int32_t>(k); });
+  }
+  return {accepted, stop.token};
+}
+
+/// The arguments of specdec_verify_batch of which each draft has one.
+struct BatchOfC {
+  specdec_greedy_block* const* memories;
+  const int64_t* offsets;
+  int64_t drafts;
+  specdec_philox* rngs;
+  specdec_verdict* verdicts;
+
+  void check(specdec_rule rule) const {
+    check_not_null(offsets, "offsets");
+    if (offsets[0] != 0) invalid_argument("offsets[0] = ", offsets[0], ", expected 0");
+    for (Index i = 0; i < drafts; ++i)
+      if (gamma(i) < 0) invalid_argument("offsets[", i + 1, "] = ", offsets[i + 1], ", after ", offsets[i]);
+    if (drafts > 0) check_not_null(rngs, "rngs");
+    if (drafts > 0) check_not_null(verdicts, "verdicts");
+    if (rule == SPECDEC_GREEDY_BLOCK) check_memories();
+    else with_rule_for_lines(rule, [](const auto&) {});
+  }
+
+  Index gamma(Index i) const { return offsets[i + 1] - offsets[i]; }
+  /// The memory of draft i; null under a rule that remembers nothing.
+  specdec_greedy_block* memory(specdec_rule rule, Index i) const {
+    return rule == SPECDEC_GREEDY_BLOCK ? memories[i] : nullptr;
+  }
+
+ private:
+  void check_memories() const {
+    if (drafts > 0) check_not_null(memories, "memories");
+    for (Index i = 0; i < drafts; ++i)
+      if (memories[i] == nullptr) invalid_argument("memories[", i, "] is NULL");
+  }
+};
+
+/// All drafts of a batch in one.
+inline DraftOfC all_of(const BatchOfC& batch, specdec_rule rule, const specdec_rows* target,
+                       const specdec_rows* draft, const int32_t* tokens) {
+  batch.check(rule);
+  const DraftOfC all(target, draft, tokens, batch.offsets[batch.drafts], looks_at_draft(rule));
+  check_size("target", "rows", all.target.rows(), all.tokens.size() + batch.drafts);
+  check_size("draft", "rows", all.draft.rows(), all.tokens.size());
+  return all;
+}
+
+}  // namespace specdec::detail
+
+// NOLINTBEGIN(misc-definitions-in-headers): one file of a program defines them
+
+extern "C" {
+
+int32_t specdec_c_version(void) { return SPECDEC_C_VERSION; }
+
+specdec_status specdec_verify(specdec_rule rule, const specdec_rows* target, const specdec_rows* draft,
+                              const int32_t* tokens, int64_t gamma, specdec_philox* rng,
+                              specdec_verdict* verdict, char* error, size_t error_size) {
+  using namespace specdec::detail;
+  return status_of({error, error_size}, [&] {
+    specdec_philox unused = {};
+    if (rule == SPECDEC_ARGMAX && rng == nullptr) rng = &unused;
+    check_not_null(rng, "rng");
+    check_not_null(verdict, "verdict");
+    const DraftOfC given(target, draft, tokens, gamma, looks_at_draft(rule));
+    *verdict = judge_line(rule, nullptr, given, *rng);
+  });
+}
+
+specdec_status specdec_verify_tree(specdec_rule rule, const specdec_rows* target, const specdec_rows* draft,
+                                   const int32_t* tokens, const int32_t* parents, int64_t gamma,
+                                   specdec_philox* rng, int32_t* path, specdec_verdict* verdict, char* error,
+                                   size_t error_size) {
+  using namespace specdec::detail;
+  return status_of({error, error_size}, [&] {
+    check_not_null(rng, "rng");
+    check_not_null(verdict, "verdict");
+    const DraftOfC given(target, draft, tokens, gamma, looks_at_draft(rule));
+    *verdict = judge_tree(rule, given, DraftOfC::ids_of("parents", parents, gamma), *rng, path);
+  });
+}
+
+specdec_status specdec_verify_batch(specdec_rule rule, specdec_greedy_block* const* memories,
+                                    const specdec_rows* target, const specdec_rows* draft,
+                                    const int32_t* tokens, const int64_t* offsets, int64_t drafts,
+                                    specdec_philox* rngs, specdec_verdict* verdicts, specdec_status* statuses,
+                                    char* errors, size_t error_size) {
+  using namespace specdec::detail;
+  if (drafts < 0 || (drafts > 0 && statuses == nullptr)) return SPECDEC_INVALID_ARGUMENT;
+  const BatchOfC batch{memories, offsets, drafts, rngs, verdicts};
+  const ErrorText texts{drafts > 0 ? errors : nullptr, error_size};
+  specdec_status first = SPECDEC_OK;
+  const specdec_status fits = status_of(texts, [&] {
+    const DraftOfC all = all_of(batch, rule, target, draft, tokens);
+    for (specdec::Index i = 0; i < drafts; ++i) {
+      statuses[i] = status_of(texts.of(i), [&] {
+        const DraftOfC given = all.part(i, offsets[i], batch.gamma(i));
+        verdicts[i] = judge_line(rule, batch.memory(rule, i), given, rngs[i]);
+      });
+      if (first == SPECDEC_OK) first = statuses[i];
+    }
+  });
+  if (fits == SPECDEC_OK) return first;
+  for (specdec::Index i = 0; i < drafts; ++i) {
+    statuses[i] = fits;
+    if (i > 0 && errors != nullptr) texts.of(i).set(errors);
+  }
+  return fits;
+}
+
+specdec_status specdec_greedy_block_create(specdec_greedy_block** memory, char* error, size_t error_size) {
+  using namespace specdec::detail;
+  return status_of({error, error_size}, [&] {
+    check_not_null(memory, "memory");
+    *memory = new specdec_greedy_block;
+  });
+}
+
+void specdec_greedy_block_destroy(specdec_greedy_block* memory) { delete memory; }
+
+void specdec_greedy_block_reset(specdec_greedy_block* memory) {
+  if (memory != nullptr) memory->rule = {};
+}
+
+int64_t specdec_greedy_block_min_draft_length(const specdec_greedy_block* memory) {
+  return memory == nullptr ? 0 : memory->rule.min_draft_length();
+}
+
+specdec_status specdec_verify_greedy_block(specdec_greedy_block* memory, const specdec_rows* target,
+                                           const specdec_rows* draft, const int32_t* tokens, int64_t gamma,
+                                           specdec_philox* rng, specdec_verdict* verdict, char* error,
+                                           size_t error_size) {
+  using namespace specdec::detail;
+  return status_of({error, error_size}, [&] {
+    check_not_null(memory, "memory");
+    check_not_null(rng, "rng");
+    check_not_null(verdict, "verdict");
+    const DraftOfC given(target, draft, tokens, gamma, true);
+    *verdict = judge_line(SPECDEC_GREEDY_BLOCK, memory, given, *rng);
+  });
+}
+
+}  // extern "C"
+
+// NOLINTEND(misc-definitions-in-headers)
+
+#endif

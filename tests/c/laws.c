@@ -1,0 +1,125 @@
+// A program in C99 that calls the rules: the first token that a step emits has the target's law, for each rule, for lines and
+// trees; and errors are a status and a text. Laws are tested by chi-square at a false-alarm rate of 1e-6, with fixed seeds.
+#include <specdec/c/specdec.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { vocabulary = 4, gamma = 3, trials = 20000 };
+
+static const double target[gamma + 1][vocabulary] = {
+    {0.1, 0.6, 0.2, 0.1}, {0.5, 0.1, 0.3, 0.1}, {0.2, 0.2, 0.1, 0.5}, {0.7, 0.1, 0.1, 0.1}};
+// The first two rows are equal: in the tree the first two tokens are siblings, drawn from one row.
+static const double draft[gamma][vocabulary] = {
+    {0.4, 0.2, 0.3, 0.1}, {0.4, 0.2, 0.3, 0.1}, {0.1, 0.2, 0.6, 0.1}};
+static const int32_t parents[gamma] = {-1, -1, 0};
+
+static int failures = 0;
+
+static void check(int right, const char* what) {
+  if (right) return;
+  ++failures;
+  printf("wrong: %s\n", what);
+}
+
+static specdec_rows rows_of(int64_t rows, const void* data) {
+  specdec_rows described = {0};
+  described.kind = SPECDEC_PROBABILITIES;
+  described.scalar = SPECDEC_DOUBLE;
+  described.rows = rows;
+  described.vocab_size = vocabulary;
+  described.data = data;
+  return described;
+}
+
+// A token drawn from a row, by a generator of this program's own.
+static int32_t drawn_from(const double* row) {
+  static uint64_t state = 1;
+  double u;
+  int32_t token = 0;
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  u = (double)(state >> 11) / 9007199254740992.0;
+  while (token + 1 < vocabulary && u >= row[token]) u -= row[token++];
+  return token;
+}
+
+// The statistic of first tokens against row 0 of the target; it has three degrees of freedom.
+static double chi_square(const int* counts) {
+  double sum = 0;
+  int x;
+  for (x = 0; x < vocabulary; ++x) {
+    const double expected = trials * target[0][x], off = counts[x] - expected;
+    sum += off * off / expected;
+  }
+  return sum;
+}
+
+static void check_law(specdec_rule rule, specdec_greedy_block* memory, const specdec_rows* draft_rows,
+                      const char* name) {
+  const specdec_rows target_rows = rows_of(gamma + 1, target);
+  specdec_philox rng = {1, 0, 0};
+  int counts[vocabulary] = {0}, trial, k;
+  rng.stream = (uint64_t)rule;
+  for (trial = 0; trial < trials; ++trial) {
+    int32_t tokens[gamma], path[gamma];
+    specdec_verdict verdict = {0, 0};
+    specdec_status status;
+    char error[200];
+    for (k = 0; k < gamma; ++k) tokens[k] = drawn_from(draft[k]);
+    if (memory != NULL) {
+      specdec_greedy_block_reset(memory);
+      status = specdec_verify_greedy_block(memory, &target_rows, draft_rows, tokens, gamma, &rng, &verdict,
+                                           error, sizeof error);
+      path[0] = 0;
+    } else if (rule >= SPECDEC_TRAVERSAL) {
+      status = specdec_verify_tree(rule, &target_rows, draft_rows, tokens, parents, gamma, &rng, path,
+                                   &verdict, error, sizeof error);
+    } else {
+      status =
+          specdec_verify(rule, &target_rows, draft_rows, tokens, gamma, &rng, &verdict, error, sizeof error);
+      path[0] = 0;
+    }
+    if (status != SPECDEC_OK) {
+      check(0, error);
+      return;
+    }
+    ++counts[verdict.accepted > 0 ? tokens[path[0]] : verdict.token];
+  }
+  check(chi_square(counts) < 30.66, name);
+}
+
+static void check_errors(void) {
+  const specdec_rows target_rows = rows_of(gamma + 1, target), draft_rows = rows_of(gamma, draft);
+  const int32_t unknown[gamma] = {0, 4, 0};
+  specdec_philox rng = {1, 5, 0};
+  specdec_verdict verdict = {-1, -1};
+  char error[200], cut[8];
+  check(specdec_verify(SPECDEC_BLOCK, &target_rows, &draft_rows, unknown, gamma, &rng, &verdict, error,
+                       sizeof error) == SPECDEC_INVALID_ARGUMENT,
+        "an unknown token has a status");
+  check(strcmp(error, "specdec: tokens[1] = 4 is outside the vocabulary 0..3") == 0, error);
+  check(verdict.accepted == -1 && rng.offset == 5, "an error changes nothing");
+  check(specdec_verify(99, &target_rows, &draft_rows, unknown, gamma, &rng, &verdict, cut, sizeof cut) ==
+            SPECDEC_INVALID_ARGUMENT,
+        "an unknown rule has a status");
+  check(strcmp(cut, "specdec") == 0, "a text is cut to its buffer");
+  check(specdec_verify(SPECDEC_BLOCK, NULL, NULL, NULL, 0, NULL, NULL, NULL, 0) == SPECDEC_INVALID_ARGUMENT,
+        "null pointers have a status");
+}
+
+int main(void) {
+  const specdec_rows draft_rows = rows_of(gamma, draft);
+  specdec_greedy_block* memory = NULL;
+  check(specdec_c_version() == SPECDEC_C_VERSION, "version");
+  check_law(SPECDEC_BLOCK, NULL, &draft_rows, "block");
+  check_law(SPECDEC_TOKEN, NULL, &draft_rows, "token");
+  check_law(SPECDEC_SAMPLE_MATCH, NULL, NULL, "sample-match");
+  check_law(SPECDEC_TRAVERSAL, NULL, &draft_rows, "traversal");
+  check_law(SPECDEC_RECURSIVE_REJECTION, NULL, &draft_rows, "recursive rejection");
+  check_law(SPECDEC_K_SEQ, NULL, &draft_rows, "K-SEQ");
+  check(specdec_greedy_block_create(&memory, NULL, 0) == SPECDEC_OK, "a memory is created");
+  check_law(SPECDEC_GREEDY_BLOCK, memory, &draft_rows, "greedy block");
+  specdec_greedy_block_destroy(memory);
+  check_errors();
+  printf("%d failures\n", failures);
+  return failures != 0;
+}

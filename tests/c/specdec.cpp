@@ -1,0 +1,619 @@
+// The C interface gives the verdicts of C++, for rows of every kind, and its errors as a status and a text.
+#define SPECDEC_C_IMPLEMENTATION
+#include "specdec/c/specdec.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <new>
+#include <random>
+#include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/layouts.hpp"
+
+namespace test_c_specdec {
+
+using namespace specdec;
+using support::RowMajor;
+
+namespace {
+
+constexpr Index gamma = 5, vocabulary = 1500;  // of several stretches of a row
+const std::vector<Token> line{-1, 0, 1, 2, 3}, tree{-1, -1, 0, 0, 2};
+
+RowMajor<double> random_rows(Index rows, std::mt19937_64& rng) {
+  RowMajor<double> matrix(rows, vocabulary);
+  for (Index i = 0; i < matrix.size(); ++i) matrix.data()[i] = std::exp(3 * uniform01(rng));
+  for (Index i = 0; i < rows; ++i) matrix.row(i) /= matrix.row(i).sum();
+  return matrix;
+}
+
+specdec_rows described(specdec_row_kind kind, specdec_scalar scalar, Index rows, const void* data) {
+  specdec_rows c = {};
+  c.kind = kind;
+  c.scalar = scalar;
+  c.rows = rows;
+  c.vocab_size = vocabulary;
+  c.data = data;
+  return c;
+}
+
+// What a call in C gave.
+struct Outcome {
+  specdec_status status = -1;
+  Verdict verdict;
+  std::vector<Index> path;
+  std::uint64_t offset = 0;
+  std::string error;
+};
+
+Outcome in_c(specdec_rule rule, const specdec_rows* target, const specdec_rows* draft,
+             const std::vector<Token>& tokens, std::uint64_t seed,
+             const std::vector<Token>* parents = nullptr) {
+  specdec_philox rng{seed, 7, 3};
+  specdec_verdict verdict{-7, -7};
+  std::array<std::int32_t, gamma> path{};
+  std::array<char, 400> error{'?'};
+  Outcome out;
+  out.status = parents != nullptr ? specdec_verify_tree(rule, target, draft, tokens.data(), parents->data(),
+                                                        std::ssize(tokens), &rng, path.data(), &verdict,
+                                                        error.data(), error.size())
+                                  : specdec_verify(rule, target, draft, tokens.data(), std::ssize(tokens),
+                                                   &rng, &verdict, error.data(), error.size());
+  out.verdict = {verdict.accepted, verdict.token};
+  if (parents != nullptr && out.status == SPECDEC_OK)
+    out.path.assign(path.begin(), path.begin() + verdict.accepted);
+  out.offset = rng.offset;
+  out.error = error.data();
+  return out;
+}
+
+void check_line(specdec_rule number, const auto& rule, const auto& target, const auto& draft,
+                const specdec_rows& c_target, const specdec_rows& c_draft, const std::vector<Token>& tokens,
+                std::uint64_t seed) {
+  Philox rng(seed, 7, 3);
+  const Verdict expected = rule(target, draft, tokens, rng);
+  const Outcome out = in_c(number, &c_target, &c_draft, tokens, seed);
+  INFO(out.error);
+  CHECK(out.status == SPECDEC_OK);
+  CHECK(out.error.empty());
+  CHECK(out.verdict == expected);
+  CHECK(out.offset == rng.offset());
+}
+
+void check_tree(specdec_rule number, const auto& rule, const auto& target, const auto& draft,
+                const specdec_rows& c_target, const specdec_rows& c_draft, const std::vector<Token>& tokens,
+                const std::vector<Token>& parents, std::uint64_t seed) {
+  Philox rng(seed, 7, 3);
+  const TreeVerdict expected = rule(target, draft, tokens, parents, rng);
+  const Outcome out = in_c(number, &c_target, &c_draft, tokens, seed, &parents);
+  INFO(out.error);
+  CHECK(out.status == SPECDEC_OK);
+  CHECK(out.path == expected.path);
+  CHECK(out.verdict == Verdict{std::ssize(expected.path), expected.token});
+  CHECK(out.offset == rng.offset());
+}
+
+std::vector<Token> drawn_from(const auto& rows, std::mt19937_64& rng) {
+  RandomChance chance{rng};
+  std::vector<Token> tokens;
+  for (Index i = 0; i < rows.rows(); ++i) tokens.push_back(chance.draw(rows.row(i)));
+  return tokens;
+}
+
+// A rule for lines and one for trees, on rows in C++ and their descriptions in C.
+void check_kind(const auto& target, const auto& draft, const specdec_rows& c_target,
+                const specdec_rows& c_draft) {
+  std::mt19937_64 rng(1);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const std::vector<Token> tokens = drawn_from(distributions(draft), rng);
+    check_line(SPECDEC_BLOCK, BlockVerifier{}, target, draft, c_target, c_draft, tokens, seed);
+    check_tree(SPECDEC_TRAVERSAL, TraversalVerifier{}, target, draft, c_target, c_draft, tokens, tree, seed);
+  }
+}
+
+struct Pair {
+  explicit Pair(std::uint64_t seed = 2) {
+    std::mt19937_64 rng(seed);
+    target = random_rows(gamma + 1, rng);
+    // Half of the target's mass, so that drafts are accepted often.
+    draft = (target.topRows(gamma) + random_rows(gamma, rng)) / 2;
+  }
+  RowMajor<double> target, draft;
+};
+
+template <class S>
+void check_scalar(specdec_scalar scalar) {
+  const Pair pair;
+  const RowMajor<S> target = pair.target.cast<S>(), draft = pair.draft.cast<S>();
+  check_kind(target, draft, described(SPECDEC_PROBABILITIES, scalar, gamma + 1, target.data()),
+             described(SPECDEC_PROBABILITIES, scalar, gamma, draft.data()));
+
+  const RowMajor<S> target_logits = pair.target.array().log().template cast<S>(),
+                    draft_logits = pair.draft.array().log().template cast<S>();
+  specdec_rows c_target = described(SPECDEC_LOGITS, scalar, gamma + 1, target_logits.data()),
+               c_draft = described(SPECDEC_LOGITS, scalar, gamma, draft_logits.data());
+  c_target.temperature = c_draft.temperature = 0.75;
+  check_kind(Logits{target_logits, {.temperature = 0.75}}, Logits{draft_logits, {.temperature = 0.75}},
+             c_target, c_draft);
+}
+
+// Numbers 2 apart, rows 5 further apart than they need be: by strides, and by pointers.
+template <class S>
+void check_strides(specdec_scalar scalar) {
+  const Pair pair;
+  const Index row_stride = 2 * vocabulary + 5;
+  std::vector<S> memory(static_cast<std::size_t>((2 * gamma + 1) * row_stride));
+  using Strided = Eigen::Map<RowMajor<S>, 0, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>;
+  const Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic> strides(row_stride, 2);
+  S* const draft_data = memory.data() + (gamma + 1) * row_stride;
+  Strided target(memory.data(), gamma + 1, vocabulary, strides),
+      draft(draft_data, gamma, vocabulary, strides);
+  target = pair.target.cast<S>();
+  draft = pair.draft.cast<S>();
+  specdec_rows c_target = described(SPECDEC_PROBABILITIES, scalar, gamma + 1, target.data()),
+               c_draft = described(SPECDEC_PROBABILITIES, scalar, gamma, draft.data());
+  c_target.row_stride = c_draft.row_stride = row_stride;
+  c_target.element_stride = c_draft.element_stride = 2;
+  check_kind(target, draft, c_target, c_draft);
+
+  std::vector<const void*> pointers;
+  for (Index i = 0; i <= 2 * gamma; ++i) pointers.push_back(memory.data() + i * row_stride);
+  c_target.data = c_draft.data = nullptr;
+  c_target.pointers = pointers.data();
+  c_draft.pointers = pointers.data() + gamma + 1;
+  check_kind(target, draft, c_target, c_draft);
+}
+
+// Rows of a hundred tokens of the vocabulary.
+template <class S>
+struct Lists {
+  Lists(Index rows, std::uint64_t seed) {
+    std::mt19937_64 rng(seed);
+    for (Index i = 0; i < rows; ++i) {
+      for (Token x = static_cast<Token>(i); x < vocabulary; x += 15) {
+        ids.push_back(x);
+        p.push_back(static_cast<S>(0.2 + uniform01(rng)));
+      }
+      offsets.push_back(std::ssize(ids));
+      S sum = 0;
+      for (auto k = static_cast<std::size_t>(offsets.end()[-2]); k < p.size(); ++k) sum += p[k];
+      for (auto k = static_cast<std::size_t>(offsets.end()[-2]); k < p.size(); ++k) p[k] /= sum;
+    }
+    for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
+      const auto first = static_cast<std::size_t>(offsets[i]), end = static_cast<std::size_t>(offsets[i + 1]);
+      rows_of_cpp.emplace_back(std::span<const Token>(ids).subspan(first, end - first),
+                               std::span<const S>(p).subspan(first, end - first), vocabulary);
+    }
+  }
+  specdec_rows described(specdec_scalar scalar) const {
+    specdec_rows c = test_c_specdec::described(SPECDEC_LISTS, scalar, std::ssize(rows_of_cpp), p.data());
+    c.ids = ids.data();
+    c.offsets = offsets.data();
+    return c;
+  }
+  std::vector<Token> ids;
+  std::vector<S> p;
+  std::vector<std::int64_t> offsets{0};
+  std::vector<SparseRow<S>> rows_of_cpp;
+};
+
+template <class S>
+void check_lists(specdec_scalar scalar) {
+  const Lists<S> target(gamma + 1, 1), draft(gamma, 2);
+  check_kind(RowSpan{target.rows_of_cpp, vocabulary}, RowSpan{draft.rows_of_cpp, vocabulary},
+             target.described(scalar), draft.described(scalar));
+}
+
+}  // namespace
+
+TEST_CASE("rows of every scalar get the verdicts of C++, as probabilities and as logits") {
+  check_scalar<float>(SPECDEC_FLOAT);
+  check_scalar<double>(SPECDEC_DOUBLE);
+  check_scalar<Eigen::half>(SPECDEC_HALF);
+  check_scalar<Eigen::bfloat16>(SPECDEC_BFLOAT16);
+}
+
+TEST_CASE("rows by strides and by pointers get the verdicts of C++") {
+  check_strides<float>(SPECDEC_FLOAT);
+  check_strides<double>(SPECDEC_DOUBLE);
+  check_strides<Eigen::half>(SPECDEC_HALF);
+}
+
+TEST_CASE("lists get the verdicts of C++") {
+  check_lists<float>(SPECDEC_FLOAT);
+  check_lists<double>(SPECDEC_DOUBLE);
+}
+
+TEST_CASE("logits of known log-sum-exp, greedy logits and one-hot rows get the verdicts of C++") {
+  const Pair pair;
+  const RowMajor<float> target = pair.target.array().log().cast<float>(),
+                        draft = pair.draft.array().log().cast<float>();
+  std::vector<double> sums;
+  for (const RowMajor<float>* rows : {&target, &draft})
+    for (Index i = 0; i < rows->rows(); ++i)
+      sums.push_back(std::log(rows->row(i).cast<double>().array().exp().sum()));
+  const std::span<const double> target_sums(sums.data(), gamma + 1),
+      draft_sums(sums.data() + gamma + 1, gamma);
+  specdec_rows c_target = described(SPECDEC_LOGITS, SPECDEC_FLOAT, gamma + 1, target.data()),
+               c_draft = described(SPECDEC_LOGITS, SPECDEC_FLOAT, gamma, draft.data());
+  c_target.temperature = c_draft.temperature = 1;
+  c_target.log_sum_exp = target_sums.data();
+  c_draft.log_sum_exp = draft_sums.data();
+  check_kind(Logits{target, {.log_sum_exp = target_sums}}, Logits{draft, {.log_sum_exp = draft_sums}},
+             c_target, c_draft);
+
+  c_target = described(SPECDEC_GREEDY_LOGITS, SPECDEC_FLOAT, gamma + 1, target.data());
+  check_kind(Logits{target, {.temperature = 0}}, Logits{draft, {.log_sum_exp = draft_sums}}, c_target,
+             c_draft);
+
+  specdec_rows one_hot = {};
+  one_hot.kind = SPECDEC_ONE_HOT;
+  const RowMajor<float> p = pair.target.cast<float>();
+  c_target = described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, gamma + 1, p.data());
+  const std::vector<Token> tokens{1, 2, 3, 4, 5};
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    check_line(SPECDEC_TOKEN, TokenVerifier{}, p, OneHotRows(tokens), c_target, one_hot, tokens, seed);
+    check_tree(SPECDEC_TRAVERSAL, TraversalVerifier{}, p, OneHotRows(tokens), c_target, one_hot, tokens, tree,
+               seed);
+  }
+}
+
+namespace {
+
+// Float probabilities in C++ and in C; siblings of the tree have equal rows, as K-SEQ wants them.
+struct Floats {
+  explicit Floats(std::uint64_t seed = 2) {
+    const Pair pair(seed);
+    target = pair.target.cast<float>();
+    draft = pair.draft.cast<float>();
+    draft.row(1) = draft.row(0);
+    draft.row(3) = draft.row(2);
+    c_target = described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, gamma + 1, target.data());
+    c_draft = described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, gamma, draft.data());
+    std::mt19937_64 rng(seed);
+    tokens = drawn_from(distributions(draft), rng);
+  }
+  Floats(const Floats&) = delete;
+  RowMajor<float> target, draft;
+  specdec_rows c_target, c_draft;
+  std::vector<Token> tokens;
+};
+
+}  // namespace
+
+TEST_CASE("every rule gives the verdicts of C++") {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    const Floats f(seed);
+    const auto line_of = [&](specdec_rule number, const auto& rule) {
+      check_line(number, rule, f.target, f.draft, f.c_target, f.c_draft, f.tokens, seed);
+    };
+    const auto tree_of = [&](specdec_rule number, const auto& rule) {
+      check_tree(number, rule, f.target, f.draft, f.c_target, f.c_draft, f.tokens, tree, seed);
+      check_tree(number, rule, f.target, f.draft, f.c_target, f.c_draft, f.tokens, line, seed);
+    };
+    line_of(SPECDEC_BLOCK, BlockVerifier{});
+    line_of(SPECDEC_TOKEN, TokenVerifier{});
+    line_of(SPECDEC_ARGMAX, ArgmaxVerifier{});
+    line_of(SPECDEC_SAMPLE_MATCH, SampleMatchVerifier{});
+    tree_of(SPECDEC_TRAVERSAL, TraversalVerifier{});
+    tree_of(SPECDEC_RECURSIVE_REJECTION, RecursiveRejectionVerifier{});
+    tree_of(SPECDEC_K_SEQ, KSeqVerifier{});
+  }
+}
+
+TEST_CASE("rules that need no draft rows do without them, and argmax without a generator") {
+  const Floats f;
+  Philox rng(9, 7, 3);
+  CHECK(in_c(SPECDEC_SAMPLE_MATCH, &f.c_target, nullptr, f.tokens, 9).verdict ==
+        SampleMatchVerifier{}(f.target, f.tokens, rng));
+  specdec_verdict verdict = {};
+  CHECK(specdec_verify(SPECDEC_ARGMAX, &f.c_target, nullptr, f.tokens.data(), gamma, nullptr, &verdict,
+                       nullptr, 0) == SPECDEC_OK);
+  CHECK(Verdict{verdict.accepted, verdict.token} == ArgmaxVerifier{}(f.target, f.tokens));
+}
+
+TEST_CASE("greedy block verification remembers, forgets and keeps its memory after an error, as in C++") {
+  specdec_greedy_block* memory = nullptr;
+  REQUIRE(specdec_greedy_block_create(&memory, nullptr, 0) == SPECDEC_OK);
+  GreedyBlockVerifier rule;
+  Philox rng(4);
+  specdec_philox c_rng{4, 0, 0};
+  std::array<char, 200> error{};
+  const auto judge = [&](const Floats& f, Index length, specdec_verdict& verdict) {
+    return specdec_verify_greedy_block(memory, &f.c_target, &f.c_draft, f.tokens.data(), length, &c_rng,
+                                       &verdict, error.data(), error.size());
+  };
+  Index remembered = 0;
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    const Floats f(seed);
+    specdec_verdict verdict = {};
+    REQUIRE(judge(f, gamma, verdict) == SPECDEC_OK);
+    CHECK(Verdict{verdict.accepted, verdict.token} == rule(f.target, f.draft, f.tokens, rng));
+    CHECK(c_rng.offset == rng.offset());
+    CHECK(specdec_greedy_block_min_draft_length(memory) == rule.min_draft_length());
+    remembered += rule.min_draft_length();
+    CHECK(judge(f, 1, verdict) == SPECDEC_INVALID_ARGUMENT);  // these rows are for another length
+    CHECK(specdec_greedy_block_min_draft_length(memory) == rule.min_draft_length());
+  }
+  CHECK(remembered > 0);
+  const Floats f(1);
+  Floats first(1);
+  for (std::uint64_t seed = 2; specdec_greedy_block_min_draft_length(memory) == 0; ++seed) {
+    specdec_verdict verdict = {};
+    REQUIRE(judge(Floats(seed), gamma, verdict) == SPECDEC_OK);
+  }
+  first.c_target.rows = 1;
+  first.c_draft.rows = 0;
+  specdec_verdict verdict = {};
+  CHECK(judge(first, 0, verdict) == SPECDEC_INVALID_ARGUMENT);
+  CHECK_THAT(error.data(), Catch::Contains("draft at least that many"));
+  specdec_greedy_block_reset(memory);
+  CHECK(specdec_greedy_block_min_draft_length(memory) == 0);
+  CHECK(judge(first, 0, verdict) == SPECDEC_OK);
+  specdec_greedy_block_destroy(memory);
+  specdec_greedy_block_destroy(nullptr);
+  specdec_greedy_block_reset(nullptr);
+  CHECK(specdec_greedy_block_min_draft_length(nullptr) == 0);
+}
+
+namespace {
+
+// Three drafts of 2, 0 and 3 tokens in the rows of one matrix each.
+struct Batch {
+  Batch() {
+    const Pair pair(3);
+    target.resize(gamma + 3, vocabulary);
+    target << pair.target.cast<float>(), pair.target.topRows(2).cast<float>();
+    draft = pair.draft.cast<float>();
+    std::mt19937_64 rng(3);
+    tokens = drawn_from(distributions(draft), rng);
+    c_target = described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, gamma + 3, target.data());
+    c_draft = described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, gamma, draft.data());
+  }
+  Batch(const Batch&) = delete;
+
+  specdec_status judge(specdec_rule rule, std::vector<specdec_greedy_block*>* memories = nullptr) {
+    return specdec_verify_batch(rule, memories == nullptr ? nullptr : memories->data(), &c_target, &c_draft,
+                                tokens.data(), offsets.data(), 3, rngs.data(), verdicts.data(),
+                                statuses.data(), errors.data(), error_size);
+  }
+  std::string error(std::size_t i) const { return errors.data() + i * error_size; }
+
+  Verdict alone(std::size_t i, auto&& rule, Philox& rng) const {
+    const Index first = offsets[i], length = offsets[i + 1] - first;
+    const RowMajor<float> p = target.middleRows(first + static_cast<Index>(i), length + 1),
+                          q = draft.middleRows(first, length);
+    const std::vector<Token> some(tokens.begin() + first, tokens.begin() + first + length);
+    return rule(p, q, some, rng);
+  }
+  void check_alone(std::size_t i, auto&& rule) const {
+    Philox rng(i);
+    CHECK(Verdict{verdicts[i].accepted, verdicts[i].token} == alone(i, rule, rng));
+    CHECK(rngs[i].offset == rng.offset());
+    CHECK(error(i).empty());
+  }
+
+  static constexpr std::size_t error_size = 100;
+  RowMajor<float> target, draft;
+  std::vector<Token> tokens;
+  std::vector<std::int64_t> offsets{0, 2, 2, 5};
+  specdec_rows c_target, c_draft;
+  std::array<specdec_philox, 3> rngs{{{0, 0, 0}, {1, 0, 0}, {2, 0, 0}}};
+  std::array<specdec_verdict, 3> verdicts{};
+  std::array<specdec_status, 3> statuses{-1, -1, -1};
+  std::array<char, 3 * error_size> errors{};
+};
+
+}  // namespace
+
+TEST_CASE("drafts judged together in C get the verdicts that each gets alone") {
+  Batch batch;
+  CHECK(batch.judge(SPECDEC_BLOCK) == SPECDEC_OK);
+  for (const std::size_t i : {0U, 1U, 2U}) batch.check_alone(i, BlockVerifier{});
+
+  Batch remembered;
+  std::vector<specdec_greedy_block*> memories(3);
+  for (auto& memory : memories) REQUIRE(specdec_greedy_block_create(&memory, nullptr, 0) == SPECDEC_OK);
+  CHECK(remembered.judge(SPECDEC_GREEDY_BLOCK, &memories) == SPECDEC_OK);
+  for (const std::size_t i : {0U, 1U, 2U}) {
+    GreedyBlockVerifier rule;
+    remembered.check_alone(i, rule);
+    CHECK(specdec_greedy_block_min_draft_length(memories[i]) == rule.min_draft_length());
+    specdec_greedy_block_destroy(memories[i]);
+  }
+}
+
+TEST_CASE("an error in one draft of a batch is that draft's alone; one of the whole batch is everybody's") {
+  Batch batch;
+  batch.draft(1, batch.tokens[1]) = 0;
+  CHECK(batch.judge(SPECDEC_TOKEN) == SPECDEC_INVALID_ARGUMENT);
+  CHECK(batch.statuses == std::array<specdec_status, 3>{SPECDEC_INVALID_ARGUMENT, SPECDEC_OK, SPECDEC_OK});
+  CHECK_THAT(batch.error(0), Catch::Contains("has probability 0 in draft row 1"));
+  CHECK(batch.rngs[0].offset == 0);
+  batch.check_alone(2, TokenVerifier{});
+
+  const auto all_fail = [](Batch& wrong, const std::string& word, specdec_rule rule = SPECDEC_BLOCK) {
+    const auto before = wrong.verdicts;
+    CHECK(wrong.judge(rule) == SPECDEC_INVALID_ARGUMENT);
+    for (const std::size_t i : {0U, 1U, 2U}) {
+      CHECK(wrong.statuses[i] == SPECDEC_INVALID_ARGUMENT);
+      CHECK_THAT(wrong.error(i), Catch::Contains(word));
+      CHECK(wrong.verdicts[i].token == before[i].token);
+      CHECK(wrong.rngs[i].offset == 0);
+    }
+  };
+  Batch descending, from_one, rows, draft_rows, greedy, no_rule;
+  descending.offsets = {0, 2, 1, 5};
+  all_fail(descending, "offsets[2] = 1, after 2");
+  from_one.offsets = {1, 2, 2, 5};
+  all_fail(from_one, "offsets[0] = 1");
+  rows.c_target.rows = 7;
+  all_fail(rows, "target has 7 rows, expected 8");
+  draft_rows.c_draft.rows = 6;
+  all_fail(draft_rows, "draft has 6 rows, expected 5");
+  all_fail(greedy, "memories is NULL", SPECDEC_GREEDY_BLOCK);
+  all_fail(no_rule, "rule = 17 is no rule for lines", SPECDEC_RECURSIVE_REJECTION);
+
+  Batch none;
+  const std::int64_t zero = 0;
+  none.c_target.rows = none.c_draft.rows = 0;
+  char untouched = 'x';
+  CHECK(specdec_verify_batch(SPECDEC_BLOCK, nullptr, &none.c_target, &none.c_draft, nullptr, &zero, 0,
+                             nullptr, nullptr, nullptr, &untouched, 100) == SPECDEC_OK);
+  CHECK(untouched == 'x');
+  CHECK(specdec_verify_batch(SPECDEC_BLOCK, nullptr, &none.c_target, &none.c_draft, nullptr, &zero, -1,
+                             nullptr, nullptr, nullptr, nullptr, 0) == SPECDEC_INVALID_ARGUMENT);
+}
+
+TEST_CASE("what C gets wrong is named, and changes nothing") {
+  struct Case {
+    const char* word;
+    std::function<void(specdec_rows& target, specdec_rows& draft)> spoil;
+  };
+  const std::vector<const void*> no_pointers(gamma + 1, nullptr);
+  const std::vector<std::int64_t> descending{0, 3, 2, 4, 4, 4, 4}, to_nowhere{0, 1, 2, 3, 4, 5, 6};
+  const std::vector<Case> cases{
+      {"target.kind = 9 is no kind of rows", [](auto& t, auto&) { t.kind = 9; }},
+      {"target.kind = 4 is for a draft", [](auto& t, auto&) { t.kind = SPECDEC_ONE_HOT; }},
+      {"draft.kind = -1", [](auto&, auto& d) { d.kind = -1; }},
+      {"target.scalar = 4", [](auto& t, auto&) { t.scalar = 4; }},
+      {"target.rows = -1", [](auto& t, auto&) { t.rows = -1; }},
+      {"target has 5 rows, expected gamma + 1 = 6", [](auto& t, auto&) { t.rows = 5; }},
+      {"draft has 4 rows, expected gamma = 5", [](auto&, auto& d) { d.rows = 4; }},
+      {"target.vocab_size = 0", [](auto& t, auto&) { t.vocab_size = 0; }},
+      {"target.vocab_size = 2147483648", [](auto& t, auto&) { t.vocab_size = std::int64_t{1} << 31; }},
+      {"target.data is NULL", [](auto& t, auto&) { t.data = nullptr; }},
+      {"both set", [&](auto& t, auto&) { t.pointers = no_pointers.data(); }},
+      {"draft.pointers[0] is NULL",
+       [&](auto&, auto& d) {
+         d.data = nullptr;
+         d.pointers = no_pointers.data();
+       }},
+      {"target.row_stride = -1", [](auto& t, auto&) { t.row_stride = -1; }},
+      {"target.element_stride = -1", [](auto& t, auto&) { t.element_stride = -1; }},
+      {"target.element_stride = 9223372036854775807", [](auto& t, auto&) { t.element_stride = INT64_MAX; }},
+      {"target.temperature = 0", [](auto& t, auto&) { t.kind = SPECDEC_LOGITS; }},
+      {"draft.temperature = inf",
+       [](auto&, auto& d) {
+         d.kind = SPECDEC_LOGITS;
+         d.temperature = std::numeric_limits<double>::infinity();
+       }},
+      {"draft.temperature = nan",
+       [](auto&, auto& d) {
+         d.kind = SPECDEC_LOGITS;
+         d.temperature = std::nan("");
+       }},
+      {"lists hold float or double",
+       [](auto& t, auto&) {
+         t.kind = SPECDEC_LISTS;
+         t.scalar = SPECDEC_HALF;
+       }},
+      {"target.offsets is NULL", [](auto& t, auto&) { t.kind = SPECDEC_LISTS; }},
+      {"target.offsets[2] = 2, after 3",
+       [&](auto& t, auto&) {
+         t.kind = SPECDEC_LISTS;
+         t.offsets = descending.data();
+       }},
+      {"target.ids is NULL",
+       [&](auto& t, auto&) {
+         t.kind = SPECDEC_LISTS;
+         t.offsets = to_nowhere.data();
+       }},
+  };
+  const Floats f;
+  for (const Case& each : cases) {
+    INFO(each.word);
+    specdec_rows target = f.c_target, draft = f.c_draft;
+    each.spoil(target, draft);
+    const Outcome out = in_c(SPECDEC_BLOCK, &target, &draft, f.tokens, 1);
+    CHECK(out.status == SPECDEC_INVALID_ARGUMENT);
+    CHECK_THAT(out.error, Catch::Contains(each.word));
+    CHECK(out.verdict == Verdict{-7, -7});
+    CHECK(out.offset == 7);
+  }
+}
+
+TEST_CASE("arguments that are no rows are named") {
+  const Floats f;
+  const auto fails = [](const Outcome& out, const char* word,
+                        specdec_status status = SPECDEC_INVALID_ARGUMENT) {
+    CHECK(out.status == status);
+    CHECK_THAT(out.error, Catch::Contains(word));
+  };
+  fails(in_c(SPECDEC_BLOCK, nullptr, &f.c_draft, f.tokens, 1), "target is NULL");
+  fails(in_c(SPECDEC_BLOCK, &f.c_target, nullptr, f.tokens, 1), "draft is NULL");
+  fails(in_c(SPECDEC_GREEDY_BLOCK, &f.c_target, &f.c_draft, f.tokens, 1), "specdec_verify_greedy_block");
+  fails(in_c(SPECDEC_TRAVERSAL, &f.c_target, &f.c_draft, f.tokens, 1), "rule = 16 is no rule for lines");
+  fails(in_c(SPECDEC_BLOCK, &f.c_target, &f.c_draft, f.tokens, 1, &tree), "rule = 0 is no rule for trees");
+  const std::vector<Token> unknown{0, 0, 0, 0, vocabulary}, no_tree{0, -1, -1, -1, -1};
+  fails(in_c(SPECDEC_BLOCK, &f.c_target, &f.c_draft, unknown, 1), "tokens[4] = 1500 is outside");
+  fails(in_c(SPECDEC_K_SEQ, &f.c_target, &f.c_draft, f.tokens, 1, &no_tree), "parents[0] = 0 is outside");
+
+  specdec_philox rng = {};
+  specdec_verdict verdict = {};
+  std::array<char, 60> error{};
+  const auto call = [&](const Token* tokens, Index length, specdec_philox* source, specdec_verdict* out) {
+    return Outcome{specdec_verify(SPECDEC_BLOCK, &f.c_target, &f.c_draft, tokens, length, source, out,
+                                  error.data(), error.size()),
+                   {},
+                   {},
+                   0,
+                   error.data()};
+  };
+  fails(call(nullptr, gamma, &rng, &verdict), "tokens is NULL");
+  fails(call(f.tokens.data(), -1, &rng, &verdict), "gamma = -1");
+  fails(call(f.tokens.data(), gamma, nullptr, &verdict), "rng is NULL");
+  fails(call(f.tokens.data(), gamma, &rng, nullptr), "verdict is NULL");
+  CHECK(specdec_greedy_block_create(nullptr, nullptr, 0) == SPECDEC_INVALID_ARGUMENT);
+}
+
+TEST_CASE("bad numbers are told by matrix and row; a list that does not ascend is one of them") {
+  Floats f;
+  f.target.row(0).setConstant(std::nanf(""));
+  const Outcome nan = in_c(SPECDEC_BLOCK, &f.c_target, &f.c_draft, f.tokens, 1);
+  CHECK(nan.status == SPECDEC_INVALID_DISTRIBUTION);
+  CHECK_THAT(nan.error, Catch::Contains("target row 0"));
+  CHECK(nan.offset == 7);
+
+  const Lists<float> target(gamma + 1, 1);
+  Lists<float> draft(gamma, 2);
+  std::mt19937_64 rng(1);
+  const std::vector<Token> tokens = drawn_from(RowSpan{draft.rows_of_cpp, vocabulary}, rng);
+  const specdec_rows c_target = target.described(SPECDEC_FLOAT);
+  std::swap(draft.ids[1], draft.ids[2]);
+  specdec_rows c_draft = draft.described(SPECDEC_FLOAT);
+  const Outcome swapped = in_c(SPECDEC_BLOCK, &c_target, &c_draft, tokens, 1);
+  CHECK(swapped.status == SPECDEC_INVALID_DISTRIBUTION);
+  CHECK_THAT(swapped.error, Catch::Contains("draft row 0: the ids of a sparse row do not ascend"));
+  draft.offsets.assign(gamma + 1, 0);
+  const Outcome empty = in_c(SPECDEC_BLOCK, &c_target, &c_draft, tokens, 1);
+  CHECK(empty.status == SPECDEC_INVALID_DISTRIBUTION);
+  CHECK_THAT(empty.error, Catch::Contains("draft row 0: the list is empty"));
+}
+
+TEST_CASE("an error of any kind is a status and a text, which the buffer cuts") {
+  std::array<char, 8> text{};
+  const specdec::detail::ErrorText error{text.data(), text.size()};
+  using specdec::detail::status_of;
+  CHECK(status_of(error, [] { throw std::bad_alloc(); }) == SPECDEC_OUT_OF_MEMORY);
+  CHECK(std::string(text.data()) == "specdec");
+  CHECK(status_of(error, [] { throw std::runtime_error("abc"); }) == SPECDEC_UNEXPECTED_ERROR);
+  CHECK(std::string(text.data()) == "abc");
+  CHECK(status_of(error, [] { throw 7; }) == SPECDEC_UNEXPECTED_ERROR);
+  CHECK(status_of(error, [] {}) == SPECDEC_OK);
+  CHECK(std::string(text.data()).empty());
+  text[0] = 'x';
+  CHECK(status_of({text.data(), 0}, [] { throw 7; }) == SPECDEC_UNEXPECTED_ERROR);
+  CHECK(text[0] == 'x');
+  CHECK(specdec_c_version() == SPECDEC_C_VERSION);
+}
+
+}  // namespace test_c_specdec

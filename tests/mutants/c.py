@@ -1,0 +1,16 @@
+"""Mutants of the C interface."""
+
+from mutants import promise
+
+mutant = promise("a call in C gives the verdict of C++, and what fails changes nothing")
+C = "tests/c/specdec"
+mutant("c-row-stride-forgotten", "c/rows.hpp", C, "first += i * rows_.row_stride;", "first += i * rows_.vocab_size;")
+mutant("c-part-from-the-first-row", "c/rows.hpp", C, "some.first_ += first;", "")
+mutant("c-list-unchecked", "c/rows.hpp", C, "    check_list(row);\n", "")
+mutant("c-list-drawn-by-places", "c/rows.hpp", C, "if constexpr (listed<decltype(row)>) return row.support(k);", "if constexpr (false) return k;")
+mutant("c-greedy-logits-drawn", "c/rows.hpp", C, "LogitsRow<S, Stride>(numbers, 0.0)", "LogitsRow<S, Stride>(numbers, 1.0)")
+mutant("c-null-pointer-read", "c/rows.hpp", C, "if (rows_.pointers[i] == nullptr) invalid_argument", "if (false) invalid_argument")
+mutant("c-generator-stands-still", "c/specdec.hpp", C, "  rng.offset = source.offset();\n", "")
+mutant("c-batch-target-rows-shifted", "c/specdec.hpp", C, "target.part(first + i, gamma + 1)", "target.part(first, gamma + 1)")
+mutant("c-path-backwards", "c/specdec.hpp", C, "path[--at] =", "path[accepted - at--] =")
+mutant("c-no-memory-is-a-bad-argument", "c/specdec.hpp", C, "failed(SPECDEC_OUT_OF_MEMORY,", "failed(SPECDEC_INVALID_ARGUMENT,")
