@@ -8,6 +8,7 @@
 #include <new>
 #include <random>
 #include <span>
+#include <specdec/c/rows.hpp>
 #include <specdec/model/ngram.hpp>
 #include <specdec/ranks.hpp>
 #include <specdec/specdec.hpp>
@@ -343,6 +344,31 @@ TEST_CASE("a verify call on tokens that the engine has drawn allocates nothing")
   count<support::AsRowMajor<float>, support::AsRowMajor<float>, true>(counts, "sample-match",
                                                                       SampleMatchVerifier{});
   check(counts);
+}
+
+TEST_CASE("a verify call allocates nothing for rows that C describes") {
+  std::mt19937_64 rng{8};
+  const RowMajor<float> p = random_rows(65, 50, rng).cast<float>(),
+                        q = random_rows(64, 50, rng).cast<float>();
+  std::vector<Token> tokens;
+  for (Index i = 0; i < 64; ++i)
+    tokens.push_back(RandomChance(rng).draw(DenseRow<float>(q.row(i).data(), 50)));
+  specdec_rows target = {}, draft = {};
+  target.vocab_size = draft.vocab_size = 50;
+  target.rows = 65;
+  target.data = p.data();
+  draft.rows = 64;
+  draft.data = q.data();
+  Philox source(1);
+  const std::size_t before = allocations;
+  for (const specdec_row_kind kind : {SPECDEC_PROBABILITIES, SPECDEC_LOGITS}) {
+    target.kind = draft.kind = kind;
+    target.temperature = draft.temperature = 1;
+    for (int n = 0; n < 20; ++n)
+      static_cast<void>(verify(BlockVerifier{}, specdec::detail::RowsOfC("target", target),
+                               specdec::detail::RowsOfC("draft", draft), tokens, source));
+  }
+  CHECK(allocations == before);
 }
 
 TEST_CASE("a verify call allocates nothing for rows of any kind") {

@@ -151,7 +151,6 @@ class RowsOfC {
   RowsOfC(const char* name, const specdec_rows& rows) : name_(name), rows_(rows), count_(rows.rows) {
     if (rows_.element_stride == 0) rows_.element_stride = 1;
     check();
-    if (rows_.row_stride == 0) rows_.row_stride = rows_.vocab_size * rows_.element_stride;
   }
 
   /// One-hot rows at the tokens.
@@ -192,7 +191,7 @@ class RowsOfC {
   }
 
  private:
-  void check() const {
+  void check() {
     if (rows_.kind < SPECDEC_PROBABILITIES || rows_.kind > SPECDEC_LISTS)
       invalid_argument(name_, ".kind = ", rows_.kind,
                        rows_.kind == SPECDEC_ONE_HOT ? " is for a draft" : " is no kind of rows");
@@ -223,17 +222,23 @@ class RowsOfC {
     check_pointer(rows_.data, ".data");
   }
 
-  void check_numbers() const {
-    if (rows_.row_stride < 0) invalid_argument(name_, ".row_stride = ", rows_.row_stride, " is negative");
-    // More is more than any memory has. This keeps products of strides and counts within 64 bits.
-    if (rows_.element_stride < 1 || rows_.element_stride > unlimited / rows_.vocab_size / 8)
-      invalid_argument(name_, ".element_stride = ", rows_.element_stride, " fits no memory");
+  void check_numbers() {
+    check_stride(".element_stride", rows_.element_stride, rows_.vocab_size);
+    if (rows_.row_stride == 0) rows_.row_stride = rows_.vocab_size * rows_.element_stride;
+    check_stride(".row_stride", rows_.row_stride, rows_.rows);
     if (rows_.rows == 0) return;
     if (rows_.data != nullptr && rows_.pointers != nullptr)
       invalid_argument(name_, ".data and ", name_, ".pointers are both set: one of them is NULL");
     if (rows_.pointers == nullptr) return check_pointer(rows_.data, ".data");
     for (Index i = 0; i < rows_.rows; ++i)
       if (rows_.pointers[i] == nullptr) invalid_argument(name_, ".pointers[", i, "] is NULL");
+  }
+
+  // More than fits into any memory would overflow the arithmetic.
+  void check_stride(const char* member, Index stride, Index count) const {
+    constexpr Index most = unlimited / static_cast<Index>(sizeof(double));
+    if (stride < 1 || (count > 0 && stride > most / count))
+      invalid_argument(name_, member, " = ", stride, " is outside 1..", count > 0 ? most / count : most);
   }
 
   void check_pointer(const void* pointer, const char* member) const {

@@ -108,7 +108,7 @@ typedef struct specdec_rows {
   int64_t vocab_size;
   const void* data;
   const void* const* pointers;
-  int64_t row_stride;      ///< 0: the rows follow each other, vocab_size * element_stride apart
+  int64_t row_stride;      ///< 0: vocab_size * element_stride, so the rows follow each other
   int64_t element_stride;  ///< 0: 1
   double temperature;      ///< of SPECDEC_LOGITS
   const double*
@@ -200,13 +200,13 @@ SPECDEC_C_API specdec_status specdec_verify_batch(specdec_rule rule, specdec_gre
 SPECDEC_C_API specdec_status specdec_greedy_block_create(specdec_greedy_block** memory, char* error,
                                                          size_t error_size);
 
-/// Ends the memory. NULL is allowed.
+/// Frees the memory. NULL is allowed.
 SPECDEC_C_API void specdec_greedy_block_destroy(specdec_greedy_block* memory);
 
-/// Forgets the text: the memory is as it was created.
+/// Makes the memory that of a new text.
 SPECDEC_C_API void specdec_greedy_block_reset(specdec_greedy_block* memory);
 
-/// How many tokens the next draft of the text must have at least.
+/// The least number of tokens that the next draft of the text may have.
 SPECDEC_C_API int64_t specdec_greedy_block_min_draft_length(const specdec_greedy_block* memory);
 
 /// Judges a line by greedy block verification, and adds the verdict to the memory of the text. The next verification of the
