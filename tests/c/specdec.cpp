@@ -25,6 +25,11 @@ using support::RowMajor;
 
 namespace {
 
+using specdec::detail::RowOfC;
+static_assert(DistributionMatrix<specdec::detail::RowsOfC> && has_vocab_size<specdec::detail::RowsOfC>);
+static_assert(ArgmaxRow<RowOfC> && SummableRow<RowOfC> && SegmentedRow<RowOfC> && !ListedRow<RowOfC>);
+static_assert(sizeof(specdec_rows) == 88 && sizeof(specdec_verdict) == 16, "the version of the interface");
+
 constexpr Index gamma = 5, vocabulary = 1500;  // of several stretches of a row
 const std::vector<Token> line{-1, 0, 1, 2, 3}, tree{-1, -1, 0, 0, 2};
 

@@ -38,7 +38,7 @@
 #include "specdec/verify/verifier.hpp"
 #include "specdec/verify/verify_batch.hpp"
 
-struct specdec_greedy_block {
+struct specdec_greedy_block {  // NOLINT: a name in C
   specdec::GreedyBlockVerifier rule;
 };
 
@@ -255,7 +255,7 @@ inline DraftOfC all_of(const BatchOfC& batch, specdec_rule rule, const specdec_r
 
 }  // namespace specdec::detail
 
-// NOLINTBEGIN(misc-definitions-in-headers): one file of a program defines them
+// NOLINTBEGIN: names and types of C; one file of a program defines these functions
 
 extern "C" {
 
@@ -350,6 +350,6 @@ specdec_status specdec_verify_greedy_block(specdec_greedy_block* memory, const s
 
 }  // extern "C"
 
-// NOLINTEND(misc-definitions-in-headers)
+// NOLINTEND
 
 #endif
