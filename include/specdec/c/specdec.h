@@ -16,8 +16,9 @@
 // Threads: there is no global state. Calls on distinct generators, outputs and specdec_greedy_block objects may run at the
 //   same time; they may read the same rows.
 // Units: counts and strides count numbers, not bytes. Numbers are aligned as C aligns their type.
-// Cost: that of the C++ rules, and one branch for each question to a row. No allocation for up to 64 tokens (greedy block
-//   allocates in its first calls).
+// Cost: that of the C++ rules, and one branch for each question to a row. Each list that is used is checked by one pass over
+//   it; where a rule reads whole rows (K-SEQ, greedy block), a list costs as much as a row of probabilities in memory. No
+//   allocation for up to 64 tokens (greedy block allocates in its first calls).
 // Example: examples/verify_from_c.c
 #ifndef SPECDEC_C_SPECDEC_H
 #define SPECDEC_C_SPECDEC_H
@@ -44,9 +45,8 @@ extern "C" {
 typedef int32_t specdec_status;
 enum {
   SPECDEC_OK = 0,
-  SPECDEC_INVALID_ARGUMENT = 1,  ///< a null pointer, a wrong shape, an unknown id, a token with q = 0
-  SPECDEC_INVALID_DISTRIBUTION =
-      2,  ///< a number in a row that is no probability or no logit; a row without mass
+  SPECDEC_INVALID_ARGUMENT = 1,      ///< a null pointer, a wrong shape, an unknown id, a token with q = 0
+  SPECDEC_INVALID_DISTRIBUTION = 2,  ///< a row with a number that cannot be there, or without mass
   SPECDEC_OUT_OF_MEMORY = 3,
   SPECDEC_UNEXPECTED_ERROR = 4  ///< none is known; please report it
 };
