@@ -420,7 +420,7 @@ class ModelCheck {
     }
     const Index rows = std::ssize(seen.feed) - seen.place;
     const BatchFeed feed{{.tokens = seen.feed, .from = seen.cached(), .rows = rows}, sequence.number};
-    const Row row = forward(std::span(&feed, 1)).front();
+    Row row = forward(std::span(&feed, 1)).front();
     release(sequence);
     return row;
   }
