@@ -1,4 +1,4 @@
-// The whole loop: generations of many steps. Here the state that a step leaves behind affects the next steps.
+// The whole loop: generations of many steps. Here the state that a step leaves affects the next steps.
 #pragma once
 
 #include <cstddef>

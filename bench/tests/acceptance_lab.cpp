@@ -375,7 +375,7 @@ TEST_CASE("In one step token <= block <= greedy block = full information, in exp
   CHECK(strictly >= 8);
 }
 
-TEST_CASE("Greedy block is ahead of block for a step and behind it over generations") {
+TEST_CASE("Greedy block is better than block for one step and worse over generations") {
   const Pool pool({.vocab_size = 100, .overlap = 0.7});
   const Drafts drafts(pool, 2, 8, 4'000, 2);
   std::mt19937_64 generator(9);
