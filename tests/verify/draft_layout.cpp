@@ -2,10 +2,12 @@
 #include "specdec/verify/draft_layout.hpp"
 
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -19,6 +21,10 @@ using support::message_of;
 using Rows = support::RowMajor<double>;
 
 static_assert(DraftLayout<PackedDrafts> && DraftLayout<FedDrafts> && DraftLayout<PaddedDrafts>);
+static_assert(!std::is_constructible_v<PackedDrafts, std::vector<Index>> &&
+              !std::is_constructible_v<FedDrafts, std::vector<std::int32_t>>);  // they would dangle
+static_assert(std::is_constructible_v<PackedDrafts, std::span<const Index>> &&
+              std::is_constructible_v<FedDrafts, std::vector<std::int32_t>&>);
 
 namespace {
 
@@ -241,6 +247,62 @@ TEST_CASE("arrays that do not fit their layout are named") {
         "specdec: emitted has 3 entries, expected a multiple of 2, the number of drafts");
   CHECK(write(out, std::span(accepted).first(1)) == "specdec: accepted has 1 entries, expected 2");
   CHECK(out == std::vector<Token>(4));
+}
+
+TEST_CASE("a layout that leaves the arrays is refused before they are read") {
+  struct Somewhere {
+    DraftPlace somewhere;
+    Index drafts() const { return 1; }
+    void check(TokenIds, Index, Index) const {}
+    DraftPlace place(TokenIds, Index, Index) const { return somewhere; }
+  };
+  std::mt19937_64 rng{6};
+  const Rows target = random_rows(3, rng), draft = random_rows(2, rng);
+  const std::vector<Token> tokens{0, 1};
+  std::vector<BatchVerdict> verdicts(1);
+  auto rngs = sources(1);
+  const auto complaint = [&](const DraftPlace& place) {
+    verify_batch(BlockVerifier{}, target, draft, tokens, Somewhere{place}, rngs, verdicts);
+    REQUIRE(verdicts[0].error);
+    return message_of([&] { std::rethrow_exception(verdicts[0].error); });
+  };
+  CHECK(complaint({.token = 5, .gamma = 1}) ==
+        "specdec: the layout places draft 0 at tokens[5] with gamma = 1, outside the 2 tokens");
+  CHECK(complaint({.token = 1, .gamma = 2}) ==
+        "specdec: the layout places draft 0 at tokens[1] with gamma = 2, outside the 2 tokens");
+  CHECK_THAT(complaint({.token = -1, .gamma = 1}), Catch::Contains("at tokens[-1]"));
+  CHECK_THAT(complaint({.gamma = -1}), Catch::Contains("with gamma = -1"));
+  CHECK_THAT(complaint({.target = 3}), Catch::Contains("rows 3..3 are asked for of a matrix of 3"));
+
+  constexpr Index largest = std::numeric_limits<Index>::max();
+  for (const Index drafts : {Index{0}, Index{1}, Index{1} << 40})
+    CHECK_THAT(message_of([&] { PaddedDrafts(drafts, drafts > 1 ? drafts : largest); }),
+               Catch::Contains("more than any array holds"));
+}
+
+TEST_CASE("verdicts of other drafts are not written") {
+  std::vector<Token> out(8, 7);
+  std::vector<Index> accepted(2, 7);
+  const auto write = [&](const std::vector<Token>& tokens, const std::vector<BatchVerdict>& verdicts) {
+    return message_of([&] {
+      write_emitted(tokens, PaddedDrafts{2, 3}, 6, verdicts, std::span(out), std::span(accepted));
+    });
+  };
+  const std::vector<Token> ids{0, 1, 2, 0, 1, -1};
+  CHECK(write(ids, {{{1, 5}}, {{3, 4}}}) == "specdec: verdicts[1] accepts 3 of 2 tokens");
+  CHECK(write(ids, {{{1, 5}}, {{-1, 4}}}) == "specdec: verdicts[1] accepts -1 of 2 tokens");
+  CHECK_THAT(write({0, 1, 2, 0, -1, 1}, {{{1, 5}}, {{0, 4}}}), Catch::Contains("comes after padding"));
+  CHECK_THAT(write({0, 1, 2}, {{{1, 5}}, {{0, 4}}}),
+             Catch::Contains("tokens[3] .. tokens[5], outside the 3 tokens"));
+  const std::vector<Index> offsets{0, 3, 6};
+  const std::vector<BatchVerdict> verdicts(2);
+  CHECK_THAT(message_of([&] {
+               write_emitted(std::vector<Token>{0, 1, 2}, PackedDrafts{offsets}, 6, verdicts, std::span(out),
+                             std::span(accepted));
+             }),
+             Catch::Contains("places draft 1 at tokens[3] with gamma = 3, outside the 3 tokens"));
+  CHECK(out == std::vector<Token>(8, 7));
+  CHECK(accepted == std::vector<Index>(2, 7));
 }
 
 }  // namespace test_verify_draft_layout

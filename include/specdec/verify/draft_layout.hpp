@@ -3,10 +3,12 @@
 
 #include <concepts>
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <type_traits>
 
 #include "specdec/error.hpp"
+#include "specdec/rows/owning_temporary.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
@@ -50,8 +52,12 @@ inline void check_size(const char* name, const char* of, Index size, Index expec
   if (size != expected) invalid_argument(name, " has ", size, " ", of, ", expected ", expected);
 }
 
-/// The number of tokens before the first negative id, which pads. Throws if a token comes after padding.
+/// The number of tokens before the first negative id, which pads. Throws if a token comes after padding, or if there are too
+/// few tokens.
 inline Index unpadded(TokenIds tokens, Index first, Index count) {
+  if (first < 0 || count < 0 || count > tokens.size() - first)
+    invalid_argument("a draft has tokens[", first, "] .. tokens[", first + count - 1, "], outside the ",
+                     tokens.size(), " tokens");
   Index gamma = 0;
   while (gamma < count && tokens[first + gamma] >= 0) ++gamma;
   for (Index k = gamma; k < count; ++k)
@@ -61,15 +67,28 @@ inline Index unpadded(TokenIds tokens, Index first, Index count) {
   return gamma;
 }
 
+/// Where draft i lies. Throws if its tokens are not in the array: a layout of a user may be wrong.
+template <DraftLayout Layout>
+DraftPlace place_of(const Layout& layout, TokenIds tokens, Index draft_rows, Index i) {
+  const DraftPlace here = layout.place(tokens, draft_rows, i);
+  if (here.token < 0 || here.gamma < 0 || here.gamma > tokens.size() - here.token)
+    invalid_argument("the layout places draft ", i, " at tokens[", here.token, "] with gamma = ", here.gamma,
+                     ", outside the ", tokens.size(), " tokens");
+  return here;
+}
+
 }  // namespace detail
 
 /// Drafts one after another, without gaps: draft i has the tokens and the draft rows offsets[i] .. offsets[i + 1] − 1, and one
-/// target row more, from row offsets[i] + i on. Offsets are integers of 32 or 64 bits, and must outlive the layout.
+/// target row more, from row offsets[i] + i on. Offsets are integers of 32 or 64 bits, and must outlive the layout; a temporary
+/// container of them is refused.
 ///
 /// Shapes: B drafts of Σγ tokens; offsets B + 1 (segment offsets, see CUB), target (Σγ + B)×V, draft Σγ×V'.
 class PackedDrafts {
  public:
   explicit PackedDrafts(TokenIds offsets) : offsets_(offsets) {}
+  template <detail::OwningTemporary Temporary>
+  explicit PackedDrafts(Temporary&& offsets) = delete;
 
   Index drafts() const { return offsets_.size() - 1; }
   void check(TokenIds tokens, Index target_rows, Index draft_rows) const {
@@ -89,7 +108,8 @@ class PackedDrafts {
 /// The arrays of a call that was fed each sequence's last token and then its draft, as vLLM's model runner lays them out:
 /// request i has the logits cu_num_logits[i] .. cu_num_logits[i + 1] − 1, and `tokens` holds, at each of these places, the
 /// token that was fed there. So the drafted tokens of request i are tokens[cu_num_logits[i] + 1] and the following ones. A
-/// draft that is shorter than its stretch is padded with −1.
+/// draft that is shorter than its stretch is padded with −1. The offsets must outlive the layout; a temporary container of
+/// them is refused.
 ///
 /// Draft rows may lie at the places of their tokens (as many rows as tokens; OneHotRows(tokens), if the drafter has no
 /// probabilities), or one after another without the places of the last tokens (B rows fewer).
@@ -97,6 +117,8 @@ class PackedDrafts {
 class FedDrafts {
  public:
   explicit FedDrafts(TokenIds cu_num_logits) : offsets_(cu_num_logits) {}
+  template <detail::OwningTemporary Temporary>
+  explicit FedDrafts(Temporary&& cu_num_logits) = delete;
 
   Index drafts() const { return offsets_.size() - 1; }
   void check(TokenIds tokens, Index target_rows, Index draft_rows) const {
@@ -130,6 +152,8 @@ class PaddedDrafts {
   PaddedDrafts(Index drafts, Index longest) : drafts_(drafts), longest_(longest) {
     if (drafts < 0) detail::invalid_argument("drafts = ", drafts, " is negative");
     if (longest < 0) detail::invalid_argument("longest = ", longest, " is negative");
+    if (longest >= std::numeric_limits<Index>::max() / (drafts == 0 ? 1 : drafts))
+      detail::invalid_argument(drafts, " drafts of ", longest, " tokens are more than any array holds");
   }
 
   Index drafts() const { return drafts_; }

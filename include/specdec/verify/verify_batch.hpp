@@ -62,7 +62,7 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
         !detail::has_commit<std::remove_cvref_t<Rule>>,
         "a rule that remembers its sequence is not one for all: pass a span of rules, one for each draft");
   const auto judge = [&](Index i) -> Verdict {
-    const DraftPlace here = layout.place(tokens, drafted.rows(), i);
+    const DraftPlace here = detail::place_of(layout, tokens, drafted.rows(), i);
     auto& source = std::ranges::begin(sources)[i];
     const RowRange p(all, here.target, here.gamma + 1);
     const RowRange q(drafted, here.draft, here.gamma);
@@ -93,7 +93,8 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
 /// padding, and its number −1.
 ///
 /// Shapes: `emitted` holds one row for each draft; accepted, one entry. A row must have room for γ + 1 tokens.
-/// Throws: std::invalid_argument if the shapes do not fit. Then nothing has been written.
+/// Throws: std::invalid_argument if the shapes do not fit, or if a draft has fewer tokens than were accepted. Then nothing has
+/// been written.
 template <DraftLayout Layout, std::integral Id, std::integral Count>
 void write_emitted(TokenIds tokens, const Layout& layout, Index draft_rows,
                    std::span<const BatchVerdict> verdicts, std::span<Id> emitted, std::span<Count> accepted,
@@ -104,10 +105,16 @@ void write_emitted(TokenIds tokens, const Layout& layout, Index draft_rows,
   if (width * drafts != size)
     detail::invalid_argument("emitted has ", size, " entries, expected a multiple of ", drafts,
                              ", the number of drafts");
-  for (std::size_t i = 0; i < verdicts.size(); ++i)
-    if (const Index n = verdicts[i].verdict.accepted + 1; !verdicts[i].error && n > width)
+  for (Index i = 0; i < drafts; ++i) {
+    const auto& [verdict, error] = verdicts[static_cast<std::size_t>(i)];
+    if (error) continue;
+    const Index gamma = detail::place_of(layout, tokens, draft_rows, i).gamma;
+    if (verdict.accepted < 0 || verdict.accepted > gamma)
+      detail::invalid_argument("verdicts[", i, "] accepts ", verdict.accepted, " of ", gamma, " tokens");
+    if (verdict.accepted >= width)
       detail::invalid_argument("emitted has room for ", width, " tokens of each draft, but draft ", i,
-                               " emits ", n);
+                               " emits ", verdict.accepted + 1);
+  }
   for (Index i = 0; i < drafts; ++i) {
     const auto& [verdict, error] = verdicts[static_cast<std::size_t>(i)];
     const auto row = emitted.subspan(static_cast<std::size_t>(i * width), static_cast<std::size_t>(width));
