@@ -351,8 +351,9 @@ mutant("emitted-verdicts-of-other-drafts", "verify/verify_batch.hpp", LAYOUT_TES
 mutant("layout-request-without-a-row", LAYOUT, LAYOUT_TEST, "if (offsets_[i] == offsets_[i + 1])", "if (false)")
 mutant("emitted-without-the-last-token", "verify/verify_batch.hpp", LAYOUT_TEST, "row[static_cast<std::size_t>(verdict.accepted)] = static_cast<Id>(verdict.token);", "")
 mutant("emitted-of-the-first-draft", "verify/verify_batch.hpp", LAYOUT_TEST, "static_cast<Id>(tokens[here.token + k]);", "static_cast<Id>(tokens[k]);")
-mutant("emitted-beyond-the-room", "verify/verify_batch.hpp", LAYOUT_TEST, "!verdicts[i].error && n > width)", "false && n > width)")
-mutant("emitted-failure-is-a-text", "verify/verify_batch.hpp", LAYOUT_TEST, "if (error) continue;", "")
+mutant("emitted-beyond-the-room", "verify/verify_batch.hpp", LAYOUT_TEST, "if (verdict.accepted >= width)", "if (false)")
+mutant("emitted-failure-is-a-text", "verify/verify_batch.hpp", LAYOUT_TEST, "if (error) continue;\n    const DraftPlace here", "const DraftPlace here")
+mutant("emitted-failure-is-checked", "verify/verify_batch.hpp", LAYOUT_TEST, "if (error) continue;\n    const Index gamma", "const Index gamma")
 mutant("batch-tokens-of-the-first", "token_ids.hpp", BATCH, "else if (narrow_) ids.narrow_ += first;", "")
 
 mutant = promise("a keyed text is the one without a draft, and who shares its numbers guesses it")
