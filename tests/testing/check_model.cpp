@@ -35,11 +35,16 @@ enum class Mistake {
   tree_as_line,      // parents are ignored
   siblings_seen,     // a row of a tree depends on how many tokens the tree has
   path_not_kept,     // of a path only its first token is kept
+  path_misplaced,    // tokens of a path keep the places that they had in the tree
+  numbers_restart,   // parents are read as numbers of the call's own tokens
+  mixed_as_lines,    // parents are ignored if another feed of the call has none
+  longer_empties,    // a rollback to a longer length empties the context
   company_seen,      // rows depend on the number of feeds in the call
   not_released,      // a sequence that was released begins where it ended
   nan,               // the row after token 3 after token 3
   too_few_rows,
   throws,
+  never_truncates,  // every rollback throws
 };
 
 constexpr Index vocab = 5;
@@ -59,29 +64,34 @@ struct Text {
   Mistake mistake;
   std::vector<Token> context = {}, tree = {};
   std::vector<Index> parents = {};
-  Index lost = 0;  // tokens that were cut off
+  Index lost = 0;        // how many places a mistake is off
+  bool ignored = false;  // whether parents are ignored in this call
 
   std::vector<Eigen::RowVectorXd> forward(std::span<const Token> tokens, std::span<const Index> branches,
                                           Index rows, Index company) {
     std::vector<Eigen::RowVectorXd> out;
     const bool line = branches.empty();
-    const auto size = std::ssize(tokens);
+    const auto size = std::ssize(tokens), open = std::ssize(tree);
     for (Index k = 0; k < size; ++k) {
       tree.push_back(tokens[static_cast<std::size_t>(k)]);
-      parents.push_back(line || mistake == Mistake::tree_as_line ? std::ssize(tree) - 2
-                                                                 : branches[static_cast<std::size_t>(k)]);
+      Index parent = line || ignored || mistake == Mistake::tree_as_line
+                         ? std::ssize(tree) - 2
+                         : branches[static_cast<std::size_t>(k)];
+      if (mistake == Mistake::numbers_restart && parent >= 0) parent = std::min(parent + open, open + k - 1);
+      parents.push_back(parent);
     }
     for (Index i = 0; i < rows; ++i) {
-      Index node = mistake == Mistake::first_rows ? i : size - rows + i;
+      Index node = open + (mistake == Mistake::first_rows ? i : size - rows + i);
       const bool early =
           mistake == Mistake::always_too_early || (mistake == Mistake::rows_too_early && size > 1);
       if (early) --node;
       std::vector<Token> path = way_to(node);
       std::vector<Token> text = context;
       text.insert(text.end(), path.begin(), path.end());
-      const Index seen = (mistake == Mistake::wrong_positions ? lost : 0) +
-                         (mistake == Mistake::siblings_seen && !line ? size : 0) +
-                         (mistake == Mistake::company_seen ? company : 0);
+      const Index seen =
+          (mistake == Mistake::wrong_positions || mistake == Mistake::path_misplaced ? lost : 0) +
+          (mistake == Mistake::siblings_seen && !line ? size : 0) +
+          (mistake == Mistake::company_seen ? company : 0);
       out.push_back(row_after(text, seen));
       const auto n = text.size();
       if (mistake == Mistake::nan && n > 1 && text[n - 1] == 3 && text[n - 2] == 3)
@@ -104,15 +114,19 @@ struct Text {
     forget_tree();
   }
   void keep(std::span<const Index> path) {
+    if (mistake == Mistake::path_misplaced) lost += path.back() + 1 - std::ssize(path);
     for (const Index k : mistake == Mistake::path_not_kept ? path.first(1) : path)
       context.push_back(tree[static_cast<std::size_t>(k)]);
     forget_tree();
   }
   void keep(Index length) {
     forget_tree();
+    if (mistake == Mistake::never_truncates) throw std::runtime_error("cannot");
+    if (mistake == Mistake::longer_empties && length > std::ssize(context)) context.clear();
     if (mistake == Mistake::never_emptied || (mistake == Mistake::never_cut && length > 0)) return;
     if (length >= std::ssize(context)) return;
-    lost = length == 0 ? 0 : lost + std::ssize(context) - length;
+    if (mistake == Mistake::wrong_positions) lost += std::ssize(context) - length;
+    if (length == 0) lost = 0;
     context.resize(static_cast<std::size_t>(length));
   }
   void forget_tree() {
@@ -156,8 +170,10 @@ class Many {
   Index vocab_size() const { return vocab; }
   const Eigen::MatrixXd& forward(std::span<const BatchFeed> feeds) {
     std::vector<Eigen::RowVectorXd> all;
+    const bool lines = std::ranges::any_of(feeds, [](const BatchFeed& feed) { return feed.parents.empty(); });
     for (const BatchFeed& feed : feeds) {
       Text& text = texts_.try_emplace(feed.sequence, Text{mistake_}).first->second;
+      text.ignored = lines && mistake_ == Mistake::mixed_as_lines;
       for (const auto& row : text.forward(feed.tokens, feed.parents, feed.rows, std::ssize(feeds)))
         all.push_back(row);
     }
@@ -217,6 +233,13 @@ TEST_CASE("models that are right pass, and are left empty") {
   CHECK(check_model(paths));
   auto one_row = TableModel<>::context_free(Eigen::RowVector2d(0.5, 0.5));
   CHECK(check_model(one_row));  // of which no token matters
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Eigen::MatrixXd certain =
+        Eigen::MatrixXd::Zero(16, 3);  // rows for 0 to 2 tokens of 3, to the left and the right
+    for (Index i = 0; i < 16; ++i) certain(i, i % 4 == 2 && i / 4 == 2 ? 1 : i / 4 % 3) = 1;
+    TableModel<> seldom{certain, 2};  // whose last token matters in one context of nine
+    CHECK(check_model(seldom, {.rounds = 1, .calls = 1, .seed = seed}));
+  }
 }
 
 TEST_CASE("a rollback that does nothing is convicted") {
@@ -253,12 +276,32 @@ TEST_CASE("trees that are taken wrongly are convicted") {
   CHECK(after_colon(complaint<Many>(Mistake::tree_as_line)) ==
         "it is the row of the tree's tokens read as a line: parents are ignored");
   CHECK(after_colon(complaint<One>(Mistake::siblings_seen)).starts_with("the tree's other branches"));
+  CHECK(after_colon(complaint<Many>(Mistake::mixed_as_lines)) ==
+        "it is the row of the tree's tokens read as a line: parents are ignored");
+  const std::string path =
+      "the cache does not hold the path that was kept of a tree: other tokens or wrong positions";
   CHECK_FALSE(complaint<One>(Mistake::path_not_kept).empty());
   CHECK_FALSE(complaint<Many>(Mistake::path_not_kept).empty());
+  CHECK_THAT(complaint<One>(Mistake::path_misplaced), Catch::Contains(path));
+  CHECK_THAT(complaint<Many>(Mistake::path_misplaced), Catch::Contains(path));
+}
+
+TEST_CASE("trees that do not grow from call to call are convicted") {
+  const std::string grown =
+      "the tree's other branches shine through; or the tree did not grow as its numbers say";
+  CHECK(after_colon(complaint<One>(Mistake::numbers_restart)).starts_with(grown));
+  CHECK(after_colon(complaint<Many>(Mistake::numbers_restart)).starts_with(grown));
+  CHECK_THAT(complaint<One>(Mistake::numbers_restart), Catch::Contains(" of an open tree is off by "));
+}
+
+TEST_CASE("a rollback to a longer length that changes the context is convicted") {
+  CHECK_FALSE(complaint<One>(Mistake::longer_empties).empty());
+  CHECK_FALSE(complaint<Many>(Mistake::longer_empties).empty());
 }
 
 TEST_CASE("rows that depend on the rest of the call are convicted") {
-  CHECK(after_colon(complaint<Many>(Mistake::company_seen)).starts_with("it depends on the "));
+  CHECK(after_colon(complaint<Many>(Mistake::company_seen))
+            .starts_with("it depends on other sequences: the call had "));
 }
 
 TEST_CASE("numbers and calls that cannot be are convicted") {
@@ -266,6 +309,12 @@ TEST_CASE("numbers and calls that cannot be are convicted") {
   CHECK_THAT(complaint<Many>(Mistake::too_few_rows),
              Catch::Contains("a call that is allowed throws: specdec: the model returned"));
   CHECK(complaint<One>(Mistake::throws) == "a call that is allowed throws: the cache is full");
+  CHECK(complaint<One>(Mistake::never_truncates) == "a call that is allowed throws: cannot");
+  struct NoRoom : One {
+    NoRoom() : One(Mistake::none) {}
+    Index context_size() const { return 0; }
+  } none;
+  CHECK(check_model(none).complaint == "context_size() = 0 leaves no room for a token");
 }
 
 TEST_CASE("rows differ by their largest difference") {

@@ -65,11 +65,11 @@ struct SeenRow {
   std::vector<Token> line;     ///< these, if the tree's tokens followed each other as a line
   std::vector<Token> feed;     ///< the tokens of the feed
   bool branches;               ///< whether the feed had parents
+  bool kept_path;              ///< whether tokens of the context were kept as the path of a tree
+  Index cached, open;          ///< how many tokens the context and the open tree held before the call
   Index place, together;       ///< the number of the row's token in the feed; the number of feeds of the call
   Eigen::RowVectorXd row;
 
-  /// How many tokens were cached before the call.
-  Index cached() const { return std::ssize(line) - place - 1; }
   bool is_cut() const { return uncut != context; }
 };
 
@@ -77,12 +77,23 @@ struct SeenRow {
 struct CheckedSequence {
   Index number = 0;
   std::vector<Token> context = {}, uncut = {};
+  bool kept_path = false;
+  std::vector<Token> tree = {};  // the open tree's tokens by number
+  std::vector<Index> parents = {};
 
   Index size() const { return std::ssize(context); }
+  Index open() const { return std::ssize(tree); }
   void keep(Index length) {
+    close();
     if (length >= size()) return;
     context.resize(static_cast<std::size_t>(length));
-    if (length == 0) uncut.clear();
+    if (length > 0) return;
+    uncut.clear();
+    kept_path = false;
+  }
+  void close() {
+    tree.clear();
+    parents.clear();
   }
   void append(Token x) {
     context.push_back(x);
@@ -116,26 +127,36 @@ class ModelCheck {
 
   ModelReport report() {
     ModelReport out;
-    try {
+    tell(out, [&] {
+      if (longest_ < 1) complain("context_size() = ", longest_, " leaves no room for a token");
       begins_empty();
       rows_follow_their_tokens();
       for (int round = 0; round < options_.rounds; ++round) {
         write_history();
         compare(out);
       }
-    } catch (const Complaint& complaint) {
-      out.right = false;
-      out.complaint = complaint.what();
-    } catch (const std::exception& error) {
-      out.right = false;
-      out.complaint = specdec::detail::message("a call that is allowed throws: ", error.what());
-    }
-    empty();
+    });
+    tell(out, [&] { empty(); });
     return out;
   }
 
  private:
   using Row = Eigen::RowVectorXd;
+
+  // Calls f(). Its mistake is reported, unless there is one already.
+  template <class F>
+  static void tell(ModelReport& report, const F& f) {
+    std::string complaint;
+    try {
+      return f();
+    } catch (const Complaint& mistake) {
+      complaint = mistake.what();
+    } catch (const std::exception& error) {
+      complaint = specdec::detail::message("a call that is allowed throws: ", error.what());
+    }
+    if (report.right) report.complaint = complaint;
+    report.right = false;
+  }
 
   template <class... Parts>
   [[noreturn]] static void complain(const Parts&... parts) {
@@ -230,13 +251,13 @@ class ModelCheck {
   void rows_follow_their_tokens() {
     if (longest_ < 3 || model_.model().vocab_size() < 2) return;
     bool last_matters = false, one_before_matters = false;
-    for (int n = 0; n < 8; ++n) {
+    for (int n = 0; n < 32 && !last_matters; ++n) {  // the first text is enough for most models
       const std::vector<Token> text = any_text(3);
       std::vector<Token> other_last = text, other_before = text;
       other_last[2] = other(text[2]);
       other_before[1] = other(text[1]);
       const Row row = rows_alone(text).back();
-      last_matters = last_matters || !equal(row, rows_alone(other_last).back());
+      last_matters = !equal(row, rows_alone(other_last).back());
       one_before_matters = one_before_matters || !equal(row, rows_alone(other_before).back());
     }
     if (one_before_matters && !last_matters)
@@ -253,6 +274,7 @@ class ModelCheck {
   void write_history() {
     empty();
     seen_.clear();
+    expected_.clear();  // rows of a large vocabulary take much memory
     for (Index k = 0; k < (for_many ? options_.together : 1); ++k) sequences_.push_back(fresh());
     for (int call = 0; call < options_.calls; ++call) {
       for (CheckedSequence& sequence : sequences_) roll_back(sequence);
@@ -260,8 +282,10 @@ class ModelCheck {
     }
   }
 
-  // Cuts off nothing, a few tokens or many; now and then a sequence ends and its number begins anew.
+  // Cuts off nothing, a few tokens or many; now and then a sequence ends and its number begins anew. Most open trees stay
+  // open.
   void roll_back(CheckedSequence& sequence) {
+    if (sequence.open() > 0 && below(4) > 0) return;
     if constexpr (for_many) {
       if (below(12) == 0) {
         model_.release(sequence.number);
@@ -270,7 +294,7 @@ class ModelCheck {
       }
     }
     const Index room = longest_ - sequence.size();
-    Index length = sequence.size() - (coin() ? below(4) : 0);
+    Index length = sequence.size() + (coin() ? -below(4) : below(3));  // a longer one does nothing
     if (room < 4 || below(8) == 0) length = below(sequence.size() + 1);
     cut(sequence, std::max<Index>(length, 0));
   }
@@ -279,78 +303,93 @@ class ModelCheck {
     sequence.keep(length);
   }
 
-  // One call, with a feed for one sequence or for several.
+  // One call, with a feed for one sequence or for several: lines, trees, and trees that grow.
   void feed_some() {
-    std::vector<Index> chosen;
-    for (Index k = 0; k < std::ssize(sequences_); ++k)
-      if (sequences_[static_cast<std::size_t>(k)].size() < longest_ && (chosen.empty() || coin()))
-        chosen.push_back(k);
-    if (chosen.empty()) return;
-    const bool branch = trees && coin();
+    const auto room = [&](const CheckedSequence& sequence) {
+      return longest_ - sequence.size() - sequence.open();
+    };
+    std::vector<CheckedSequence*> chosen;
+    for (CheckedSequence& sequence : sequences_)
+      if (room(sequence) > 0 && (chosen.empty() || coin())) chosen.push_back(&sequence);
+    if (chosen.empty()) {
+      for (CheckedSequence& sequence : sequences_) cut(sequence, sequence.size());
+      return;
+    }
     std::vector<std::vector<Token>> tokens;
     std::vector<std::vector<Index>> parents;
-    std::vector<BatchFeed> feeds;
-    for (const Index k : chosen) {
-      const CheckedSequence& sequence = sequences_[static_cast<std::size_t>(k)];
-      tokens.push_back(any_text(1 + below(std::min<Index>(6, longest_ - sequence.size()))));
+    for (const CheckedSequence* sequence : chosen) {
+      tokens.push_back(any_text(1 + below(std::min<Index>(6, room(*sequence)))));
       parents.emplace_back();
-      if (branch)
-        for (Index n = 0; n < std::ssize(tokens.back()); ++n) parents.back().push_back(below(n + 1) - 1);
+      if (trees && (sequence->open() > 0 || coin()))
+        for (Index n = 0; n < std::ssize(tokens.back()); ++n)
+          parents.back().push_back(below(sequence->open() + n + 1) - 1);
     }
+    std::vector<BatchFeed> feeds;
     for (std::size_t f = 0; f < chosen.size(); ++f) {
-      const CheckedSequence& sequence = sequences_[static_cast<std::size_t>(chosen[f])];
       const Index size = std::ssize(tokens[f]), least = for_many ? 0 : 1;
       feeds.push_back({{.tokens = tokens[f],
-                        .from = sequence.size(),
+                        .from = chosen[f]->size(),
                         .rows = least + below(size + 1 - least),
                         .parents = parents[f]},
-                       sequence.number});
+                       chosen[f]->number});
     }
     const std::vector<Row> rows = forward(feeds);
     std::size_t next = 0;
     for (std::size_t f = 0; f < chosen.size(); ++f) {
-      CheckedSequence& sequence = sequences_[static_cast<std::size_t>(chosen[f])];
-      for (Index place = std::ssize(tokens[f]) - feeds[f].rows; place < std::ssize(tokens[f]); ++place)
-        see(sequence, feeds[f], place, rows[next++], std::ssize(feeds));
-      if constexpr (trees) {
-        if (branch) {
-          keep_a_path(sequence, feeds[f]);
-          continue;
-        }
-      }
-      for (const Token x : tokens[f]) sequence.append(x);
+      CheckedSequence& sequence = *chosen[f];
+      const Index size = std::ssize(tokens[f]), open = sequence.open();
+      sequence.tree.insert(sequence.tree.end(), tokens[f].begin(), tokens[f].end());
+      for (Index k = 0; k < size; ++k)
+        sequence.parents.push_back(parents[f].empty() ? k - 1 : parents[f][static_cast<std::size_t>(k)]);
+      for (Index place = size - feeds[f].rows; place < size; ++place)
+        see(sequence, feeds[f], open, place, rows[next++], std::ssize(feeds));
+      if (parents[f].empty()) append(sequence, way_to(sequence, size - 1));
+      else if (below(3) > 0) keep_a_path(sequence);
     }
   }
 
-  // The numbers of the tokens on the way to token `place` of a feed, itself included.
-  static std::vector<Index> way_to(const BatchFeed& feed, Index place) {
+  // The numbers of the tokens on the way to token `end` of the open tree, itself included.
+  static std::vector<Index> way_to(const CheckedSequence& sequence, Index end) {
     std::vector<Index> way;
-    for (Index k = place; k >= 0;
-         k = feed.parents.empty() ? k - 1 : feed.parents[static_cast<std::size_t>(k)])
-      way.push_back(k);
+    for (Index k = end; k >= 0; k = sequence.parents[static_cast<std::size_t>(k)]) way.push_back(k);
     std::reverse(way.begin(), way.end());
     return way;
   }
 
-  void see(const CheckedSequence& sequence, const BatchFeed& feed, Index place, const Row& row,
+  void see(const CheckedSequence& sequence, const BatchFeed& feed, Index open, Index place, const Row& row,
            Index together) {
-    SeenRow seen{
-        sequence.context,      sequence.uncut, sequence.context, {feed.tokens.begin(), feed.tokens.end()},
-        !feed.parents.empty(), place,          together,         row};
-    for (const Index k : way_to(feed, place)) {
-      seen.context.push_back(feed.tokens[static_cast<std::size_t>(k)]);
-      seen.uncut.push_back(feed.tokens[static_cast<std::size_t>(k)]);
+    SeenRow seen{.context = sequence.context,
+                 .uncut = sequence.uncut,
+                 .line = sequence.context,
+                 .feed = {feed.tokens.begin(), feed.tokens.end()},
+                 .branches = !feed.parents.empty(),
+                 .kept_path = sequence.kept_path,
+                 .cached = sequence.size(),
+                 .open = open,
+                 .place = place,
+                 .together = together,
+                 .row = row};
+    for (const Index k : way_to(sequence, open + place)) {
+      seen.context.push_back(sequence.tree[static_cast<std::size_t>(k)]);
+      seen.uncut.push_back(sequence.tree[static_cast<std::size_t>(k)]);
     }
-    for (Index k = 0; k <= place; ++k) seen.line.push_back(feed.tokens[static_cast<std::size_t>(k)]);
+    seen.line.insert(seen.line.end(), sequence.tree.begin(), sequence.tree.begin() + open + place + 1);
     seen_.push_back(std::move(seen));
   }
 
-  void keep_a_path(CheckedSequence& sequence, const BatchFeed& feed) {
-    const Index end = below(std::ssize(feed.tokens) + 1) - 1;  // −1: nothing of the tree is kept
-    const std::vector<Index> path = way_to(feed, end);
-    if (path.empty()) model_.keep(sequence.number, sequence.size());
-    else model_.keep(sequence.number, std::span<const Index>(path));
-    for (const Index k : path) sequence.append(feed.tokens[static_cast<std::size_t>(k)]);
+  void append(CheckedSequence& sequence, const std::vector<Index>& path) {
+    for (const Index k : path) sequence.append(sequence.tree[static_cast<std::size_t>(k)]);
+    sequence.close();
+  }
+
+  void keep_a_path(CheckedSequence& sequence) {
+    if constexpr (trees) {
+      const std::vector<Index> path = way_to(sequence, below(sequence.open() + 1) - 1);
+      if (path.empty()) return cut(sequence, sequence.size());  // nothing of the tree is kept
+      model_.keep(sequence.number, std::span<const Index>(path));
+      append(sequence, path);
+      sequence.kept_path = true;
+    }
   }
 
   // ---- What is wrong ----
@@ -368,16 +407,17 @@ class ModelCheck {
     for (const SeenRow* seen : wrong)
       if (const std::string mistake = mistake_of(*seen); !mistake.empty()) complain(where(*seen), mistake);
     if (wrong.empty()) return;
-    const SeenRow& simplest =
-        **std::min_element(wrong.begin(), wrong.end(), [](const SeenRow* a, const SeenRow* b) {
-          return a->is_cut() + a->branches < b->is_cut() + b->branches;
-        });
+    const SeenRow& simplest = **std::min_element(
+        wrong.begin(), wrong.end(),
+        [](const SeenRow* a, const SeenRow* b) { return circumstances(*a) < circumstances(*b); });
     complain(where(simplest), circumstances_of(simplest));
   }
 
   std::string where(const SeenRow& seen) {
+    const std::string tree =
+        seen.open == 0 ? "" : specdec::detail::message(" and ", seen.open, " of an open tree");
     return specdec::detail::message("the row after token ", seen.place, " of ", seen.feed.size(),
-                                    " fed after ", seen.cached(), " cached ones is off by ",
+                                    " fed after ", seen.cached, " cached ones", tree, " is off by ",
                                     difference_of_rows(seen.row, expected(seen.context)), ": ");
   }
 
@@ -394,32 +434,48 @@ class ModelCheck {
                                       " should have cut off");
     if (seen.line != seen.context && is(seen.line))
       return "it is the row of the tree's tokens read as a line: parents are ignored";
-    if (seen.together > 1 && !seen.branches && !seen.is_cut() &&
+    if (seen.together > 1 && circumstances(seen) == 0 &&
         equal(row_without_company(seen), expected(seen.context)))
-      return specdec::detail::message("it depends on the ", seen.together - 1, " other feeds of the call");
+      return specdec::detail::message("it depends on other sequences: the call had ", seen.together,
+                                      " feeds, and alone the row is right");
     return {};
   }
 
-  // What sets the call apart from calls over one token.
+  // How much sets the row apart from rows of calls over new tokens.
+  static int circumstances(const SeenRow& seen) {
+    return seen.is_cut() + seen.kept_path + seen.branches + (seen.open > 0);
+  }
+
+  // All that sets the row apart from rows of calls over one token, as suspicions.
   static std::string circumstances_of(const SeenRow& seen) {
-    if (seen.branches)
-      return "the tree's other branches shine through, or the cache is not as it was before it";
-    if (seen.is_cut())
-      return "the cache is not as it was before the tokens that were cut off: stale entries or wrong "
-             "positions";
-    return "rows of a call with several tokens differ from those of single tokens";
+    std::string out;
+    const auto suspect = [&](bool suspicious, const char* mistake) {
+      if (suspicious) out += (out.empty() ? "" : "; or ") + std::string(mistake);
+    };
+    suspect(seen.branches, "the tree's other branches shine through");
+    suspect(seen.open > 0, "the tree did not grow as its numbers say");
+    suspect(
+        seen.is_cut(),
+        "the cache is not as it was before the tokens that were cut off: stale entries or wrong positions");
+    suspect(seen.kept_path,
+            "the cache does not hold the path that was kept of a tree: other tokens or wrong positions");
+    suspect(out.empty(), "rows of a call with several tokens differ from those of single tokens");
+    suspect(circumstances(seen) == 0, for_many
+                                          ? "keep(sequence, length) with a longer length changes the context"
+                                          : "truncate(length) with a longer length changes the context");
+    return out;
   }
 
   // The row from the same call, if it has no other feeds.
   Row row_without_company(const SeenRow& seen) {
     const CheckedSequence sequence = fresh();
-    const std::vector<Token> prompt(seen.context.begin(), seen.context.begin() + seen.cached());
+    const std::vector<Token> prompt(seen.context.begin(), seen.context.begin() + seen.cached);
     if (!prompt.empty()) {
       const BatchFeed feed{{.tokens = prompt, .from = 0, .rows = 1}, sequence.number};
       forward(std::span(&feed, 1));
     }
     const Index rows = std::ssize(seen.feed) - seen.place;
-    const BatchFeed feed{{.tokens = seen.feed, .from = seen.cached(), .rows = rows}, sequence.number};
+    const BatchFeed feed{{.tokens = seen.feed, .from = seen.cached, .rows = rows}, sequence.number};
     Row row = forward(std::span(&feed, 1)).front();
     release(sequence);
     return row;
@@ -444,10 +500,12 @@ class ModelCheck {
 ///
 ///   std::cout << specdec::testing::check_model(model) << "\n";
 ///
+/// A complaint about a row names the likeliest mistake. A model whose rows never depend on the last token of the text is
+/// taken for one whose rows are off by one.
 /// Rows may be probabilities or logits; set the tolerance for the numbers that the model returns. The model's contexts must
 /// be empty, and are left empty.
 /// Throws: std::invalid_argument if an option is out of range. A model that throws is reported.
-/// Cost: some hundred calls for each round with the default options, most of them over one token.
+/// Cost: some hundred calls for each round with the default options, most of them over one token. Memory for the rows of a round.
 /// Example: examples/check_my_model.cpp
 template <class M>
 ModelReport check_model(M& model, const ModelCheckOptions& options = {}) {
