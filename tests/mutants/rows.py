@@ -77,6 +77,8 @@ mutant("list-row-segment-one-too-early", "rows/kinds/list_row.hpp", "tests/rows/
 mutant("list-row-draws-places", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row",
        "Token support(Index k) const { return row.id_at(k); }", "Token support(Index k) const { return static_cast<Token>(k); }")
 mutant("list-row-mass-unchecked", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row", "<= 1e-3 +", "<= 1e3 +")
+mutant("list-row-negative", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row", "if (!(listed(k) >= 0))", "if (false)")
+mutant("list-row-copy-reads-the-original", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row", "row.list_ = copy;", "")
 mutant("list-row-of-any-length-summed", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row",
        "if (list.size() > checked_size) return;", "")
 mutant("list-row-temperature-forgotten", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row",

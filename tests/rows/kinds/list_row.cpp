@@ -8,6 +8,7 @@
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <type_traits>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -148,6 +149,21 @@ TEST_CASE("a model may return lists, and a draft model as well") {
   CHECK(result.stats.block_efficiency() == 4);
 }
 
+TEST_CASE("a copy of a list's row is a list") {
+  using Copied = RowCopy<Row>;
+  static_assert(std::is_same_v<Copied::View, Row>);
+  Copied copied, of_logits;
+  for (int round = 0; round < 2; ++round) {  // memory is used again
+    List list{{4, 1.f, 0.25f}, {2, -inf, 0.0f}, {0, 1.f, 0.75f}};
+    const Row copy = copied.assign(ListRow(std::span<const Candidate>(list), id, p, 5));
+    const Row logits = of_logits.assign(
+        ListRow(std::span<const Candidate>(list), id, ListedLogits{&Candidate::logit, 0.5}, 5));
+    list.assign(3, {1, 7.f, 0.5f});
+    check_same(copy, (Eigen::RowVectorXd(5) << 0.75, 0, 0, 0, 0.25).finished());
+    check_same(logits, (Eigen::RowVectorXd(5) << 0.5, 0, 0, 0, 0.5).finished());
+  }
+}
+
 TEST_CASE("a list that cannot be a row says so") {
   const List cut{{7, 0, 0.5f}, {3, 0, 0.25f}, {0, 0, 0.125f}};
   CHECK(message_of([&] { ListRow(std::span(cut), id, p, 8); }) ==
@@ -163,6 +179,12 @@ TEST_CASE("a list that cannot be a row says so") {
         "specdec: target row 1: the probabilities of a list of 3 tokens sum to 0.875: renormalise them after "
         "a cut, or "
         "pass logits");
+
+  for (const float wrong : {-0.25f, std::numeric_limits<float>::quiet_NaN()}) {
+    const List list{{7, 0, 1.25f}, {3, 0, wrong}};
+    CHECK_THAT(message_of([&] { ListRow(std::span(list), id, p, 8); }),
+               Catch::Contains("the probability of token 3 is "));
+  }
 
   List nan{{7, 0, 1}, {3, std::numeric_limits<float>::quiet_NaN(), 0}};
   const auto logits = [](const List& list, double temperature = 1) {

@@ -9,9 +9,11 @@
 #include <limits>
 #include <span>  // and std::ranges::contiguous_range: <ranges> takes a while to compile
 #include <utility>
+#include <vector>
 
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/row_copy.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/owning_temporary.hpp"
@@ -44,9 +46,12 @@ ListedLogits(S T::*, double) -> ListedLogits<T, S>;
 /// Pre: no id is listed twice. The ids of drawn tokens are checked, the others are taken on trust: see validate().
 /// Throws: std::invalid_argument on a negative vocabulary or temperature, and if the list has more tokens than the
 /// vocabulary. InvalidDistribution if a list of up to `checked_size` probabilities does not sum to 1 within 1e-3, as after a
-/// cut without renormalisation; on a logit that is NaN or +inf, and if no logit is finite.
-/// Cost: a pass over the list when the row is made, for logits and for up to `checked_size` probabilities. A look-up takes up
-/// to k steps in a list of k tokens, or one step if token x stands at place x. A draw takes up to k steps.
+/// cut without renormalisation, or if one of them is NaN or negative; on a logit that is NaN or +inf, and if no logit is
+/// finite.
+/// Cost: two passes over the list when the row is made of logits; one for up to `checked_size` probabilities. A look-up takes
+/// up to k steps in a list of k tokens, or one step if token x stands at place x. A draw takes up to k steps. What reads a
+/// whole row (entropy, a sum of a residual) takes k steps for each 1024 tokens of the vocabulary: for a list of the whole
+/// vocabulary, pass rows of plain numbers. A copy of a row copies the list.
 /// Example: examples/verify_candidates.cpp
 template <class T, std::integral Id, Real S>
 class ListRow {
@@ -58,7 +63,11 @@ class ListRow {
       : ListRow(list, id, probability, vocab_size, false) {
     if (list.size() > checked_size) return;
     double sum = 0;
-    for (Index k = 0; k < size(); ++k) sum += listed(k);
+    for (Index k = 0; k < size(); ++k) {
+      if (!(listed(k) >= 0))
+        throw InvalidDistribution(detail::message("the probability of token ", id_at(k), " is ", listed(k)));
+      sum += listed(k);
+    }
     if (!(std::abs(sum - 1) <= 1e-3 + static_cast<double>(size()) * rounding_of_small + rounding))
       throw InvalidDistribution(detail::message("the probabilities of a list of ", size(), " tokens sum to ",
                                                 sum, ": renormalise them after a cut, or pass logits"));
@@ -75,6 +84,15 @@ class ListRow {
   static constexpr double rounding = rounding_of_itself<S>;
 
   Index vocab_size() const { return vocab_size_; }
+
+  /// The list that the row reads.
+  std::span<const T> list() const { return list_; }
+  /// The row over a copy of its list.
+  ListRow over(std::span<const T> copy) const {
+    ListRow row = *this;
+    row.list_ = copy;
+    return row;
+  }
 
   double probability(Token x) const {
     const Index k = place_of(x);
@@ -186,6 +204,21 @@ class ListRow {
   // Of logits: p = scale·exp((l − shift)/T); a scale of 0 says that T is 0.
   Index largest_ = -1;
   double shift_ = 0, inverse_temperature_ = 0, scale_ = 0;
+};
+
+/// Copies the list, not the vocabulary.
+template <std::copyable T, std::integral Id, Real S>
+class RowCopy<ListRow<T, Id, S>> {
+ public:
+  using View = ListRow<T, Id, S>;
+
+  View assign(const View& row) & {
+    copy_.assign(row.list().begin(), row.list().end());
+    return row.over(copy_);
+  }
+
+ private:
+  std::vector<T> copy_;
 };
 
 /// A matrix whose row i is lists[i], a list of structs as in ListRow. Lists may differ in length. They must outlive the
