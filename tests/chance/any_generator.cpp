@@ -1,6 +1,7 @@
 // AnyGenerator gives the bits of the generator that it holds.
 #include "specdec/chance/any_generator.hpp"
 
+#include <functional>
 #include <random>
 #include <specdec/specdec.hpp>
 #include <vector>
@@ -37,6 +38,13 @@ TEST_CASE("a held generator of any kind gives the numbers that it gives by itsel
   check_held(std::mt19937_64{2});   // 64 bits a call
   check_held(std::minstd_rand{3});  // fewer than 31 bits a call, never 0
   check_held(std::ranlux48_base{4});
+}
+
+TEST_CASE("a generator that is referred to goes on where it is") {
+  Philox rng{3}, itself{3};
+  AnyGenerator held(std::ref(rng));
+  for (int n = 0; n < 5; ++n) CHECK(held() == itself());
+  CHECK(rng.offset() == 5);
 }
 
 TEST_CASE("a copy of a held generator goes on independently") {

@@ -143,7 +143,7 @@ TEST_CASE("A token that cannot come out is never explained by numbers") {
   words << never;
   CHECK(words.str() ==
         "the texts part after 3 tokens: 4 is 0 below the largest logit, 0 is inf; calls of other shapes move "
-        "logits by 0.499023, rounding may by 1.96684e-06: the right text is not greedy");
+        "logits by 0.499023, rounding may by 1.96684e-06: the second text is not greedy");
 }
 
 TEST_CASE("Texts that cannot be compared are refused") {

@@ -20,6 +20,12 @@ class AnyGenerator {
   AnyGenerator(Generator generator)
       : bits_([generator = std::move(generator)]() mutable { return random_bits64(generator); }) {}
 
+  /// Draws from a generator that the caller keeps, as std::ref(rng): after the text the caller knows its state, for example
+  /// the offset of a Philox. It must outlive this object.
+  template <RandomBitGenerator Generator>
+  AnyGenerator(std::reference_wrapper<Generator> generator)
+      : bits_([generator] { return random_bits64(generator.get()); }) {}
+
   static constexpr result_type min() { return 0; }
   static constexpr result_type max() { return std::numeric_limits<result_type>::max(); }
 

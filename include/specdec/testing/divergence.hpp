@@ -73,9 +73,9 @@ struct Divergence {
       case Kind::numbers:
         return out << "within the numbers";
       case Kind::left:
-        return out << "the left text is not greedy";
+        return out << "the first text is not greedy";
       case Kind::right:
-        return out << "the right text is not greedy";
+        return out << "the second text is not greedy";
       default:
         return out << "neither text is greedy";
     }
