@@ -34,6 +34,7 @@ def public_names():
     head = re.compile(r"^(?:template <.*> )?(class|struct|concept|inline constexpr bool) (\w+)(?= |;|$)", re.MULTILINE)
     return {name: (kind, f"specdec::{'testing::' if header.parent.name == 'testing' else ''}{name}")
             for header in (ROOT / "include").rglob("*.hpp")
+            if header.parent.name != "c"  # its names are those of c/specdec.h, which documents them
             for kind, name in head.findall(detail.sub("", header.read_text(encoding="utf-8")))}
 
 
