@@ -6,6 +6,7 @@
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <sstream>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
@@ -364,6 +365,14 @@ TEST_CASE("bad requests are named in the error before any model is called") {
         "specdec: gamma = 9223372036854775806 is more than 1048576, the longest draft, and not "
         "specdec::unlimited");
   CHECK(target.calls.empty());
+}
+
+TEST_CASE("a stop reason prints its name") {
+  std::ostringstream out;
+  for (const auto reason : {StopReason::length, StopReason::context, StopReason::stop_token,
+                            StopReason::stop_string, StopReason::callback})
+    out << reason << " ";
+  CHECK(out.str() == "length context stop_token stop_string callback ");
 }
 
 }  // namespace test_loop_spec_dec

@@ -369,3 +369,9 @@ mutant("keyed-depth-of-a-tree", "verify/links.hpp", KEYED, "for (; i > 0; i = pa
 mutant("keyed-depth-of-a-trunk", "verify/links.hpp", KEYED, "return depth_ + i;", "return i;")
 mutant("keyed-draws-where-it-stands", "verify/drafted.hpp", KEYED,
        "chance.draw(p, links_.depth(i));", "chance.draw(p, 0);")
+
+mutant = promise("verdicts and stop reasons print themselves")
+mutant("verdict-prints-another-number", "verify/verdict.hpp", "tests/verify/verifier",
+       'out << verdict.accepted << " accepted', 'out << verdict.accepted + 1 << " accepted')
+mutant("verdict-path-without-blanks", "verify/verdict.hpp", "tests/verify/verifier", '(i > 0 ? " " : "")', '""')
+mutant("stop-reason-of-another-name", "loop/options.hpp", "tests/loop/spec_dec", '"length", "context", ', '"context", "length", ')

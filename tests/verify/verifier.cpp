@@ -6,6 +6,7 @@
 #include <span>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
+#include <sstream>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -176,6 +177,12 @@ TEST_CASE("only rules with modifications need drafts of a least length") {
     }
     CHECK(longest == (std::holds_alternative<GreedyBlockVerifier>(rule.rule) ? 2 : 0));
   }
+}
+
+TEST_CASE("verdicts print themselves") {
+  std::ostringstream out;
+  out << Verdict{2, 7} << "; " << TreeVerdict{{0, 3}, 5} << "; " << TreeVerdict{{}, 1};
+  CHECK(out.str() == "2 accepted, then token 7; path [0 3], then token 5; path [], then token 1");
 }
 
 }  // namespace test_verify_verifier

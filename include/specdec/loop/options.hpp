@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <ostream>
 #include <span>
 #include <string>
 #include <vector>
@@ -66,6 +67,12 @@ enum class StopReason {
   stop_string,  ///< the last token completes a stop string
   callback,     ///< the caller stopped it
 };
+
+/// Prints the name of the reason.
+inline std::ostream& operator<<(std::ostream& out, StopReason reason) {
+  constexpr const char* names[] = {"length", "context", "stop_token", "stop_string", "callback"};
+  return out << names[static_cast<std::size_t>(reason)];
+}
 
 /// What was generated: the new tokens only.
 struct Result {

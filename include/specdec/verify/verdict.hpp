@@ -1,6 +1,8 @@
 // The results of a verification.
 #pragma once
 
+#include <cstddef>
+#include <ostream>
 #include <vector>
 
 #include "specdec/types.hpp"
@@ -13,6 +15,9 @@ struct Verdict {
   Token token = 0;     ///< Y: the correction token where τ < γ, the bonus token where τ = γ
 
   friend bool operator==(const Verdict&, const Verdict&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const Verdict& verdict) {
+    return out << verdict.accepted << " accepted, then token " << verdict.token;
+  }
 };
 
 /// The answer of a rule for trees: the step emits the tokens from the context to the node, and then `token`. Each node has
@@ -30,6 +35,11 @@ struct TreeVerdict {
   Token token = 0;          ///< Y
 
   friend bool operator==(const TreeVerdict&, const TreeVerdict&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const TreeVerdict& verdict) {
+    out << "path [";
+    for (std::size_t i = 0; i < verdict.path.size(); ++i) out << (i > 0 ? " " : "") << verdict.path[i];
+    return out << "], then token " << verdict.token;
+  }
 };
 
 }  // namespace specdec
