@@ -33,6 +33,34 @@ TEST_CASE("the message for a bad argument begins with the library's name") {
         "specdec: gamma = -1 is negative");
 }
 
+TEST_CASE("what a failed call began is undone, and the error goes on") {
+  int undone = 0;
+  const auto undo = [&undone] { ++undone; };
+  CHECK(detail::undo_on_error([] { return 7; }, undo) == 7);
+  CHECK(undone == 0);
+  CHECK(message_of<std::logic_error>([&] { detail::undo_on_error([] { detail::logic_error("out of place"); }, undo); }) ==
+        "specdec: out of place");
+  CHECK(undone == 1);
+}
+
+TEST_CASE("a caller may change an error about a distribution, and no other") {
+  const auto change = [](const InvalidDistribution& error) { return error.in("target", 3); };
+  CHECK(detail::with_error([] { return 7; }, change) == 7);
+  CHECK(message_of([&] {
+          detail::with_error([] { detail::invalid_distribution("a logit is nan"); }, change);
+        }) == "specdec: target row 3: a logit is nan");
+  CHECK(message_of([&] { detail::with_error([] { detail::invalid_argument("gamma = -1"); }, change); }) ==
+        "specdec: gamma = -1");
+}
+
+TEST_CASE("a program with exceptions may set an error handler, too, which is not called") {
+  const ErrorHandler mine = [](const char*) { FAIL("called"); };
+  const ErrorHandler before = set_error_handler(mine);
+  CHECK(message_of([] { detail::invalid_argument("gamma = -1"); }) == "specdec: gamma = -1");
+  CHECK(set_error_handler(nullptr) == mine);
+  CHECK(set_error_handler(before) == before);  // null means the default
+}
+
 TEST_CASE("the first caller that names the matrix and row of a bad number is the one the error reports") {
   const InvalidDistribution complaint("a logit is nan");
   CHECK(complaint.matrix().empty());

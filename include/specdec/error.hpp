@@ -1,9 +1,11 @@
-// How the library reports bad input: the exceptions and the messages.
+// How the library reports bad input: the exceptions and their messages. A program without exceptions (-fno-exceptions) gets
+// the same messages by an error handler.
 #pragma once
 
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <initializer_list>
 #include <stdexcept>
@@ -76,26 +78,6 @@ std::string message(const Parts&... parts) {
   return joined({parts...});
 }
 
-[[noreturn]] inline void throw_invalid_argument(std::initializer_list<MessagePart> parts) {
-  throw std::invalid_argument(joined(parts));
-}
-
-template <class... Parts>
-[[noreturn]] void invalid_argument(const Parts&... parts) {
-  throw_invalid_argument({"specdec: ", parts...});
-}
-
-/// The exception that f() throws; null if f() throws nothing.
-template <class F>
-std::exception_ptr error_of(F&& f) {
-  try {
-    f();
-    return nullptr;
-  } catch (...) {
-    return std::current_exception();
-  }
-}
-
 }  // namespace detail
 
 /// Thrown when a row of numbers is not a distribution: NaN, infinite or negative entries, or no mass at all.
@@ -143,5 +125,146 @@ class InvalidDistribution : public std::invalid_argument {
   std::string matrix_;
   std::ptrdiff_t row_ = -1;
 };
+
+/// Is called with the message of an error, in a program without exceptions. It may end the process in its own way. If it
+/// returns, the program aborts.
+using ErrorHandler = void (*)(const char* message);
+
+namespace detail {
+inline void print_error(const char* message) { std::fprintf(stderr, "%s\n", message); }
+inline ErrorHandler error_handler = print_error;
+}  // namespace detail
+
+/// Sets the error handler, and returns the previous one. The default prints the message to stderr. A program with exceptions
+/// never calls it. All files of a program that include specdec must be compiled with exceptions, or all without.
+/// Pre: no other thread uses specdec.
+inline ErrorHandler set_error_handler(ErrorHandler handler) {
+  return std::exchange(detail::error_handler, handler == nullptr ? detail::print_error : handler);
+}
+
+namespace detail {
+
+#ifdef __cpp_exceptions
+
+/// Throws the error. Without exceptions: calls the error handler, then aborts.
+template <class E>
+[[noreturn]] void raise(E error) {
+  throw error;
+}
+
+/// The exception that f() throws; null if f() throws nothing. Without exceptions: f() returns, or the program ends.
+template <class F>
+std::exception_ptr error_of(F&& f) {
+  try {
+    f();
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+/// Returns f(). If f throws, undo() is called, and the exception goes on.
+template <class F, class Undo>
+decltype(auto) undo_on_error(F&& f, Undo&& undo) {
+  try {
+    return f();
+  } catch (...) {
+    undo();
+    throw;
+  }
+}
+
+/// Returns f(). In place of an InvalidDistribution `error` from f, changed(error) is thrown.
+template <class F, class Change>
+auto with_error(F&& f, const Change& changed) {
+  try {
+    return f();
+  } catch (const InvalidDistribution& error) {
+    throw changed(error);
+  }
+}
+
+#else
+
+/// A change of errors, waiting for one while a function runs: nothing can be added to a message after abort().
+class PendingChange {
+ public:
+  using Change = InvalidDistribution (*)(const void* changed, const InvalidDistribution& error);
+
+  PendingChange(const void* changed, Change call) : changed_(changed), call_(call), outer_(innermost) {
+    innermost = this;
+  }
+  PendingChange(const PendingChange&) = delete;
+  PendingChange& operator=(const PendingChange&) = delete;
+  ~PendingChange() { innermost = outer_; }
+
+  /// The error after all pending changes, the innermost first. They are over after this call.
+  static InvalidDistribution apply_all(InvalidDistribution error) {
+    for (const PendingChange* at = std::exchange(innermost, nullptr); at != nullptr; at = at->outer_)
+      error = at->call_(at->changed_, error);
+    return error;
+  }
+
+ private:
+  inline static thread_local const PendingChange* innermost = nullptr;
+
+  const void* changed_;
+  Change call_;
+  const PendingChange* outer_;
+};
+
+template <class E>
+[[noreturn]] void raise(const E& error) {
+  if constexpr (std::is_same_v<E, InvalidDistribution>) error_handler(PendingChange::apply_all(error).what());
+  else error_handler(error.what());
+  std::abort();
+}
+
+template <class F>
+std::exception_ptr error_of(F&& f) {
+  f();
+  return nullptr;
+}
+
+template <class F, class Undo>
+decltype(auto) undo_on_error(F&& f, Undo&&) {
+  return f();
+}
+
+template <class F, class Change>
+auto with_error(F&& f, const Change& changed) {
+  const PendingChange pending(&changed, [](const void* change, const InvalidDistribution& error) {
+    return InvalidDistribution((*static_cast<const Change*>(change))(error));
+  });
+  return f();
+}
+
+#endif
+
+template <class E>
+[[noreturn]] void raise_joined(std::initializer_list<MessagePart> parts) {
+  raise(E(joined(parts)));
+}
+
+/// Throws std::invalid_argument with a message that begins with "specdec: ".
+template <class... Parts>
+[[noreturn]] void invalid_argument(const Parts&... parts) {
+  raise_joined<std::invalid_argument>({"specdec: ", parts...});
+}
+template <class... Parts>
+[[noreturn]] void logic_error(const Parts&... parts) {
+  raise_joined<std::logic_error>({"specdec: ", parts...});
+}
+template <class... Parts>
+[[noreturn]] void runtime_error(const Parts&... parts) {
+  raise_joined<std::runtime_error>({"specdec: ", parts...});
+}
+/// The calling code adds the name of the library, the matrix and the row.
+template <class... Parts>
+[[noreturn]] void invalid_distribution(const Parts&... parts) {
+  raise_joined<InvalidDistribution>({parts...});
+}
+
+}  // namespace detail
 
 }  // namespace specdec

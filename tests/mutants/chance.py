@@ -69,4 +69,4 @@ mutant("keyed-last-rank-wins", "ranks/sharded.hpp", "tests/chance/keyed",
 mutant("keyed-bad-numbers-pass", "rows/read/first_arrival.hpp", "tests/chance/keyed",
        "if (first_.has_bad_row) refuse(p, ids, from);", "")
 mutant("keyed-rank-that-fails-left-out", "ranks/sharded.hpp", "tests/chance/keyed",
-       'throw InvalidDistribution(detail::message("rank ", r, " could not draw from its part of a row"));', "continue;")
+       'detail::invalid_distribution("rank ", r, " could not draw from its part of a row");', "continue;")

@@ -443,8 +443,8 @@ mutant("keyed-line-depth", "draft/strategies/line.hpp", "tests/verify/keyed",
 FORCED = "tests/draft/forced_tokens"
 mutant = promise("what is forced is proposed, and nothing else")
 mutant("forced-of-two", "draft/forced_tokens.hpp", FORCED, "if (only) return std::nullopt;", "")
-mutant("forced-draft-stays", "draft/forced_tokens.hpp", FORCED, "      throw;\n    }\n    processor_.pop(pushed);", "      throw;\n    }")
-mutant("forced-failure-stays", "draft/forced_tokens.hpp", FORCED, "      processor_.pop(pushed);\n      throw;", "      throw;")
+mutant("forced-draft-stays", "draft/forced_tokens.hpp", FORCED, "(push, pop);\n    pop();", "(push, pop);")
+mutant("forced-failure-stays", "draft/forced_tokens.hpp", FORCED, "undo_on_error(push, pop);", "undo_on_error(push, [] {});")
 mutant("forced-after-what-is-refused", "draft/forced_tokens.hpp", FORCED, "[static_cast<std::size_t>(shown_)])) return false;", "[static_cast<std::size_t>(shown_)])) return true;")
 mutant("forced-text-not-taken-back", "draft/forced_tokens.hpp", FORCED, "if (shown < shown_) processor_.pop(shown_ - shown);", "")
 mutant = promise("a draft model is shown token 0 for what it does not know")

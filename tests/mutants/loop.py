@@ -38,10 +38,9 @@ mutant("drafter-keeps-all", "loop/sequence.hpp", LOOP,
 mutant("drafter-keeps-one-too-many", "loop/sequence.hpp", LOOP,
        "    shared_->drafter.truncate(kept());\n    return emitted;", "    shared_->drafter.truncate(kept() + 1);\n    return emitted;")
 mutant("no-rollback-of-target", "loop/sequence.hpp", "tests/loop/spec_dec tests/loop/sequence",
-       "      withdraw();\n      shared_->target.truncate(kept());\n      throw;", "      withdraw();\n      throw;")
+       "[this] {\n      withdraw();\n      shared_->target.truncate(kept());", "[this] {\n      withdraw();")
 mutant("no-rollback-of-drafter", "loop/sequence.hpp", "tests/loop/spec_dec tests/loop/sequence tests/draft/model_drafter",
-       "      draft_.value.reset();\n      shared_->drafter.truncate(std::ssize(context()));\n      throw;",
-       "      draft_.value.reset();\n      throw;")
+       "      draft_.value.reset();\n      shared_->drafter.truncate(std::ssize(context()));\n", "      draft_.value.reset();\n")
 mutant("no-rollback-after-the-verdict", "loop/sequence.hpp", "tests/loop/sequence",
        "if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(std::ssize(context()));", "")
 
@@ -82,27 +81,27 @@ mutant("audited-unidentified", "testing/audited_drafter.hpp", "tests/loop/sequen
        "return specdec::detail::shared_identities<D>(drafter_);", "return {};")
 mutant("by-hand-unnoticed", "loop/sequence.hpp", "tests/loop/sequence", "    if constexpr (Model<Target>) shared_->target_turns.next();\n", "")
 mutant("filled-context-released", "loop/sequence.hpp", "tests/loop/sequence",
-       "    if (Base::filled() > 0)\n      throw std::logic_error(\"specdec: a context", "    if (false)\n      throw std::logic_error(\"specdec: a context")
+       "if (Base::filled() > 0) detail::logic_error(\"a context", "if (false) detail::logic_error(\"a context")
 mutant("hook-over-a-filled-context", "loop/sequence.hpp", "tests/loop/sequence", "if (knows_its_context<Target>)", "if (false)")
 mutant("draft-model-not-its-own", "draft/model_drafter.hpp", "tests/draft/model_drafter tests/loop/sequence",
        "      if (!turn_.lasts(turns_)) {\n",
        "      if (false) {\n")
 mutant("draft-model-cut-by-another", "draft/model_drafter.hpp", "tests/draft/model_drafter", "    if (!turn_.lasts(turns_)) return;\n", "")
 mutant("target-drafts-for-itself", "loop/sequence.hpp", "tests/loop/sequence",
-       "      if (!turn_.lasts(shared_->target_turns))\n        throw", "      if (false)\n        throw")
+       "      if (!turn_.lasts(shared_->target_turns))\n        detail", "      if (false)\n        detail")
 mutant("release-keeps-the-turn", "loop/sequence.hpp", "tests/loop/sequence",
        "    turn_ = drafter_turn_ = detail::Turn();\n    Base::target_is_empty();\n", "    Base::target_is_empty();\n")
 
 mutant = promise("half steps: what is proposed is judged once, and by nobody else's draft")
 mutant("judged-without-proposal", "loop/sequence.hpp", "tests/loop/sequence",
-       "if (!draft_.value) throw", "if (false) throw")
+       "if (!draft_.value) detail", "if (false) detail")
 mutant("judged-by-anothers-draft", "loop/sequence.hpp", "tests/loop/sequence",
        "    if (!drafter_turn_.lasts(shared_->drafter_turns)) {\n      withdraw();",
        "    if (false) {\n      withdraw();")
 mutant("proposal-judged-twice", "loop/step_base.hpp", "tests/loop/step",
        "    cached_ = before + kept;\n    offers_.value = 0;\n",
        "    cached_ = before + kept;\n")
-mutant("accepted-without-an-offer", "loop/step_base.hpp", "tests/loop/step", "    if (!offers())\n", "    if (false)\n")
+mutant("accepted-without-an-offer", "loop/step_base.hpp", "tests/loop/step", "if (!offers()) logic_error", "if (false) logic_error")
 mutant("turns-and-proposals-copied", "model/uncopied.hpp", "tests/model/turn tests/loop/sequence", "  Uncopied(const Uncopied&) {}",
        "  Uncopied(const Uncopied& other) : value(other.value) {}")
 mutant("lost-proposal-kept-by-drafter", "loop/sequence.hpp", "tests/loop/sequence",
@@ -113,7 +112,7 @@ mutant("filled-context-fed-again", "loop/sequence.hpp", "tests/loop/sequence",
 mutant("filled-context-one-too-long", "loop/step_base.hpp", "tests/loop/sequence",
        "cached_ = std::min(filled.cached, prompt.size() - 1);", "cached_ = filled.cached;")
 mutant("filled-context-made-up", "loop/sequence.hpp", "tests/loop/sequence",
-       "    if (Base::filled() > 0)\n      throw std::logic_error(\n", "    if (false)\n      throw std::logic_error(\n")
+       "    if (Base::filled() > 0)\n      detail", "    if (false)\n      detail")
 
 mutant = promise("a sequence resumed from a context is a fresh one there, but for what the models know already")
 mutant("resume-stale-verifier", "loop/step.hpp", "tests/loop/sequence", "    if (!continues_in(context)) fresh = fresh_;\n", "")
@@ -154,7 +153,7 @@ mutant("stored-rows-one-copy", "rows/kinds/stored_rows.hpp", "tests/loop/cascade
        "copies_[rows_.size()].assign(row)", "copies_[0].assign(row)")
 
 mutant("cascade-row-told-as-the-outer-loops", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
-       "throw error.of(\"cascade\");", "throw;")
+       "return error.of(\"cascade\");", "return error;")
 
 mutant = promise("what drafters of others return is checked before it is used")
 mutant("drafted-ids-unchecked", "loop/step_base.hpp", "tests/loop/sequence",
@@ -188,8 +187,8 @@ mutant("callbacks-throw-ends-the-text", "loop/sequence.hpp", GOES, "        on_s
 mutant("callbacks-throw-forgets-the-rule", "loop/sequence.hpp", "tests/law_faults", "        on_step(emitted);\n",
        "        try { on_step(emitted); } catch (...) { forget(); throw; }\n")
 mutant("rule-judges-beyond-a-throw", "loop/sequence.hpp", "tests/law_faults",
-       "      withdraw();\n      shared_->target.truncate(kept());\n      throw;",
-       "      withdraw();\n      shared_->target.truncate(kept());\n      verifier_ = fresh_;\n      throw;")
+       "[this] {\n      withdraw();\n      shared_->target.truncate(kept());",
+       "[this] {\n      withdraw();\n      shared_->target.truncate(kept());\n      Base::forget();")
 
 mutant = promise("a million tokens, from lines and from trees: contexts exact, the text the target's, memory constant")
 SOAK = "tests/soak/soak"
@@ -229,7 +228,7 @@ mutant("gamma-unlimited-refused", "verify/draft_limit.hpp", "tests/loop/sequence
 mutant("draft-without-bounds", "loop/step_base.hpp", "tests/loop/sequence", "if (asked > longest_draft)", "if (false)")
 mutant("moved-sequence-keep-drafting", "loop/text.hpp", "tests/loop/sequence", "return context_.empty() || stopped_", "return stopped_")
 mutant("vocabulary-unlooked-at", "loop/text.hpp", "tests/loop/sequence", "if (vocab_size < 1) invalid_argument", "if (false) invalid_argument")
-mutant("moved-cascade-keep-drafting", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter", "if (!inner_) throw", "if (false) throw")
+mutant("moved-cascade-keep-drafting", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter", "if (!inner_) detail", "if (false) detail")
 mutant("moved-drafter-drafts", "model/turn.hpp", "tests/draft/model_drafter", "if (turns.moved_away())", "if (false)")
 mutant("unsigned-context-negative", "model/model.hpp", "tests/loop/sequence",
        "std::min<std::uintmax_t>(model.context_size(), unlimited)", "model.context_size()")
@@ -422,6 +421,6 @@ mutant("keyed-batch-drafts-elsewhere", "loop/batch.hpp", "tests/verify/keyed",
        "    detail::stand_at(entry.source(), std::ssize(request.context));\n", "")
 
 mutant = promise("an engine that owns its forward takes a step of a batch in two halves; what was proposed is judged once, and by rows of its own")
-mutant("halves-without-a-proposal", "loop/batch.hpp", "tests/loop/batch", "if (!proposed_) throw", "if (false) throw")
+mutant("halves-without-a-proposal", "loop/batch.hpp", "tests/loop/batch", "if (!proposed_) detail", "if (false) detail")
 mutant("halves-judged-twice", "loop/batch.hpp", "tests/loop/batch", "    proposed_ = false;\n    finished_.clear();\n    take_rows", "    finished_.clear();\n    take_rows")
 mutant("halves-after-a-cancel", "loop/batch.hpp", "tests/loop/batch", 'check_between_steps("cancel()");\n    proposed_ = false;\n', 'check_between_steps("cancel()");\n')

@@ -16,7 +16,7 @@ mutant("draw-short-row-head", "rows/read/prefix_sampler.hpp", "tests/rows/read/p
 mutant("draw-offset-forgotten", "rows/read/prefix_sampler.hpp", "tests/rows/read/prefix_sampler",
        "search(segment, u - (segment == 0 ? 0.0 : sums_[static_cast<std::size_t>(segment - 1)]))", "search(segment, u)")
 mutant("draw-without-mass", "rows/read/prefix_sampler.hpp", "tests/rows/read/prefix_sampler",
-       'if (!(total() > 0)) throw InvalidDistribution("the probabilities sum to 0");', "")
+       'if (!(total() > 0)) detail::invalid_distribution("the probabilities sum to 0");', "")
 mutant("draw-from-too-much", "rows/read/prefix_sampler.hpp", "tests/rows/read/prefix_sampler", "if (total() + sum > most())", "if (false)")
 mutant("draw-nan-block", "rows/read/prefix_sampler.hpp", "tests/rows/read/prefix_sampler tests/verify/drafted",
        "if (!(sum >= 0) || !std::isfinite(sum))", "if (sum < 0)")
@@ -205,6 +205,9 @@ mutant = promise("bad input is named, never guessed around")
 mutant("validate-loosely", "rows/read/validate.hpp", "tests/rows/read/validate", "double tolerance = 1e-3)", "double tolerance = 4e-2)")
 mutant("named-twice", "error.hpp", "tests/rows/named_row tests/error", "if (row_ >= 0) return *this;", "")
 mutant("sign-of-nan-told", "error.hpp", "tests/error", "std::isnan(number_.real) ? std::abs(number_.real) : number_.real", "number_.real")
+mutant("nothing-undone-on-error", "error.hpp", "tests/error", "    undo();\n    throw;", "    throw;")
+mutant("error-not-changed-by-its-caller", "error.hpp", "tests/error", "throw changed(error);", "throw;")
+mutant("error-handler-of-nothing", "error.hpp", "tests/error", "handler == nullptr ? detail::print_error : handler", "handler")
 mutant("origin-left-out", "error.hpp", "tests/error", "    named.row_ = row;\n", "")
 mutant("named-row-before-its-start", "rows/named_row.hpp", "tests/rows/named_row",
        "    check_id(x);\n    return 0;", "    return 0;")
@@ -258,7 +261,7 @@ mutant("segments-overlap", "rows/read/segments.hpp", "tests/rows/read/overlap te
 
 mutant = promise("numbers that cannot be are named, and no view of what is gone is taken")
 PREFIX = "tests/rows/read/prefix_sampler"
-mutant("draw-of-no-number", "rows/read/prefix_sampler.hpp", PREFIX, "    check(u);\n    if (!(total() > 0)) throw", "    if (!(total() > 0)) throw")
+mutant("draw-of-no-number", "rows/read/prefix_sampler.hpp", PREFIX, "    check(u);\n    if (!(total() > 0)) detail", "    if (!(total() > 0)) detail")
 mutant("draw-below-zero", "rows/read/prefix_sampler.hpp", PREFIX, "    if (chosen < 0) check(u);\n", "")
 mutant("copied-rows-of-another", "rows/kinds/stored_rows.hpp", "tests/rows/kinds/stored_rows",
        "StoredRows(const StoredRows&) {}", "StoredRows(const StoredRows&) = default;")
@@ -324,10 +327,10 @@ mutant("shard-sum-of-each-alone", "ranks/sharded.hpp", SHARDED, "has_mass(i) ? s
 mutant("shard-draws-ahead-by-one-number", "ranks/sharded.hpp", SHARDED, "if constexpr (std::invocable<Uniform&>) us_[k] = uniform();", "if constexpr (std::invocable<Uniform&>) us_[k] = k == 0 ? uniform() : us_[0];")
 mutant("shard-draw-of-no-probability", "ranks/rank_draws.hpp", SHARDED, "if (!(token >= 0) || !(p > 0))", "if (!(token >= 0))")
 mutant("shard-mass-beyond-one", "ranks/rank_masses.hpp", SHARDED, "if (kind == RankWeight::mass && all > most)", "if (false)")
-mutant("shard-part-below-zero", "ranks/rank_masses.hpp", SHARDED, "if (mass < 0) throw", "if (false) throw")
+mutant("shard-part-below-zero", "ranks/rank_masses.hpp", SHARDED, "if (mass < 0) invalid", "if (false) invalid")
 
 mutant = promise("what fails on one rank is an error on all of them, and none waits")
-mutant("failed-rank-gives-zero", "ranks/exchange.hpp", SHARDED, "    return no_number;\n", "    return 0;\n")
+mutant("failed-rank-gives-zero", "ranks/exchange.hpp", SHARDED, "double number = no_number;", "double number = 0;")
 mutant("failed-rank-gives-zeros", "ranks/exchange.hpp", SHARDED, "given_.assign(count, no_number);", "given_.assign(count, 0.0);")
 mutant("failed-rank-leaves", "ranks/exchange.hpp", SHARDED, "error_of([&] { ranks_->all_gather(std::span<const double>(), std::span<double>()); });", "")
 mutant("rank-without-memory-for-look-ups-leaves", "ranks/sharded.hpp", "tests/law_allocation", "    exchange_.prepare([&] { looked_up_.make_room(tokens.size()); });\n", "")
@@ -362,7 +365,7 @@ MAPPED = "tests/rows/kinds/mapped"
 mutant("map-of-two-to-one", "rows/kinds/mapped.hpp", MAPPED, "if (partner != none)", "if (false)")
 mutant("map-beyond-the-target", "rows/kinds/mapped.hpp", MAPPED, "if (to[d] < 0 || to[d] >= vocab_size)", "if (to[d] > vocab_size)")
 mutant("mapped-draw-unmapped", "rows/kinds/mapped.hpp", MAPPED, "x = TokenMap::at(map->to, d);", "x = TokenMap::at(map->to, d) == TokenMap::none ? TokenMap::none : d;")
-mutant("mapped-draw-of-nobody", "rows/kinds/mapped.hpp", MAPPED, "if (x == TokenMap::none)\n        throw", "if (false)\n        throw")
+mutant("mapped-draw-of-nobody", "rows/kinds/mapped.hpp", MAPPED, "if (x == TokenMap::none)\n        detail", "if (false)\n        detail")
 mutant("mapped-look-up-unmapped", "rows/kinds/mapped.hpp", MAPPED, "d == TokenMap::none ? 0.0 : specdec::probability(row_, d)", "d == TokenMap::none ? 0.0 : specdec::probability(row_, x)")
 mutant("mapped-segments-from-0", "rows/kinds/mapped.hpp", MAPPED, "probability(static_cast<Token>(start + i))", "probability(static_cast<Token>(i))")
 

@@ -209,8 +209,8 @@ mutant("greedy-modification-without-mass", "verify/greedy_block.hpp", "tests/ver
        "here.levels.push_back(next.mass > 0 ? next : here.levels.back());", "here.levels.push_back(next);")
 
 mutant = promise("a number of a rule's own that cannot be is told with what the rule was judging")
-mutant("coin-told-without-its-tokens", "verify/verifier.hpp", "tests/verify/drafted", "if (error.row() >= 0) throw;", "throw;")
-mutant("row-told-twice", "verify/verifier.hpp", "tests/verify/drafted", "if (error.row() >= 0) throw;", "")
+mutant("coin-told-without-its-tokens", "verify/verifier.hpp", "tests/verify/drafted", "if (error.row() >= 0) return error;", "return error;")
+mutant("row-told-twice", "verify/verifier.hpp", "tests/verify/drafted", "if (error.row() >= 0) return error;", "")
 
 TREES = "tests/law_trees tests/verify/tree_rules"
 mutant = promise("lossless on trees")

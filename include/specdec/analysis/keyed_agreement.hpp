@@ -39,8 +39,7 @@ class CommonTokens {
 
  private:
   static double checked(Token x, double value) {
-    if (!is_probability(value))
-      throw InvalidDistribution(message("the probability of token ", x, " is ", value));
+    if (!is_probability(value)) invalid_distribution("the probability of token ", x, " is ", value);
     return value;
   }
 };

@@ -265,7 +265,7 @@ class RowsOfC {
   RowOfC list(Index i) const {
     const Index first = rows_.offsets[i];
     const auto size = static_cast<std::size_t>(rows_.offsets[i + 1] - first);
-    if (size == 0) throw InvalidDistribution("the list is empty");
+    if (size == 0) invalid_distribution("the list is empty");
     const SparseRow<S> row(std::span<const Token>(rows_.ids + first, size),
                            std::span<const S>(static_cast<const S*>(rows_.data) + first, size),
                            rows_.vocab_size);

@@ -63,11 +63,15 @@ struct ErrorText {
 /// Calls f(), and makes a status and a text of what it throws.
 template <class F>
 specdec_status status_of(const ErrorText& error, F&& f) noexcept {
+  error.set("");
+#ifndef __cpp_exceptions
+  f();
+  return SPECDEC_OK;
+#else
   const auto failed = [&](specdec_status status, const char* message) {
     error.set(message);
     return status;
   };
-  error.set("");
   try {
     f();
     return SPECDEC_OK;
@@ -82,6 +86,7 @@ specdec_status status_of(const ErrorText& error, F&& f) noexcept {
   } catch (...) {
     return failed(SPECDEC_UNEXPECTED_ERROR, "specdec: an error of unknown type");
   }
+#endif
 }
 
 inline void check_not_null(const void* pointer, const char* name) {

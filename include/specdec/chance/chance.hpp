@@ -44,7 +44,7 @@ template <class Flip>
 bool coin(double h, Flip&& flip) {
   if (h >= 1) return true;
   if (h <= 0) return false;
-  if (std::isnan(h)) throw InvalidDistribution("specdec: a coin has probability nan");
+  if (std::isnan(h)) invalid_distribution("specdec: a coin has probability nan");
   return flip(h);
 }
 

@@ -69,7 +69,7 @@ class ForcedTokens {
 
   void propose(Index gamma) {
     Index pushed = 0;
-    try {
+    const auto push = [&] {
       for (; pushed < gamma; ++pushed) {
         const std::optional<Token> forced = only_choice();
         if (!forced) break;
@@ -77,11 +77,10 @@ class ForcedTokens {
         if (!push_token(processor_, *forced))
           detail::invalid_argument("the processor refuses token ", *forced, ", the only one that it allows");
       }
-    } catch (...) {
-      processor_.pop(pushed);
-      throw;
-    }
-    processor_.pop(pushed);
+    };
+    const auto pop = [&] { processor_.pop(pushed); };
+    detail::undo_on_error(push, pop);
+    pop();
   }
 
   std::optional<Token> only_choice() {

@@ -188,13 +188,11 @@ class ModelDrafter {
   void grow(std::span<Request> requests) {
     for (Request& request : requests) request.error = detail::error_of([&] { begin(request); });
     while (wish(requests)) {
-      try {
-        call(requests);
-      } catch (...) {
+      const auto abandon = [this] {
         for (const BatchFeed& feed : feeds_)
           contexts_.at(feed.sequence).cached.abandon(model_, feed.sequence);
-        throw;
-      }
+      };
+      detail::undo_on_error([&] { call(requests); }, abandon);
     }
   }
 

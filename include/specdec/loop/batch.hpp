@@ -219,7 +219,7 @@ class Batch {
                   "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, "
                   "RowPointers or another specdec::DistributionMatrix, with as many rows as the feeds want");
     check_between_steps("accept()");
-    if (!proposed_) throw std::logic_error("specdec: accept() has no proposal to judge: propose() first");
+    if (!proposed_) detail::logic_error("accept() has no proposal to judge: propose() first");
     proposed_ = false;
     finished_.clear();
     take_rows(rows, for_each);
@@ -253,8 +253,7 @@ class Batch {
   }
 
   void check_between_steps(const char* call) const {
-    if (telling_)
-      throw std::logic_error(detail::message("specdec: ", call, " within a callback of the batch"));
+    if (telling_) detail::logic_error(call, " within a callback of the batch");
   }
 
   static void sort_by_number(std::vector<Finished>& finished) {
@@ -395,12 +394,7 @@ class Batch {
   template <class Output, class E>
   void take_rows(const Output& output, E& for_each) {
     const auto rows = distributions(output);
-    try {
-      judge(rows, for_each);
-    } catch (...) {
-      settle_judged();
-      throw;
-    }
+    detail::undo_on_error([&] { judge(rows, for_each); }, [this] { settle_judged(); });
   }
 
   // After a throw: sequences that were judged before the throw have taken the step, the others have not.
@@ -448,13 +442,11 @@ class Batch {
   // Removes the sequences that are over: all of them, or none if there is no memory for their results.
   void leave(std::vector<Finished>& finished) {
     const auto before = std::ssize(finished);
-    try {
+    const auto collect = [&] {
       for (const auto& entry : entries_)
         if (entry->over()) finished.push_back({entry->number(), entry->step().result(), entry->error()});
-    } catch (...) {
-      finished.erase(finished.begin() + before, finished.end());
-      throw;
-    }
+    };
+    detail::undo_on_error(collect, [&] { finished.erase(finished.begin() + before, finished.end()); });
     std::erase_if(entries_, [this](const auto& entry) {
       if (!entry->over()) return false;
       forget(entry->number());

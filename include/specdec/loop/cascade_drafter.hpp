@@ -204,7 +204,7 @@ class CascadeDrafter {
   }
 
   Inner& inner() const {
-    if (!inner_) throw std::logic_error("specdec: the cascade was moved away: ask what it was moved into");
+    if (!inner_) detail::logic_error("the cascade was moved away: ask what it was moved into");
     return *inner_;
   }
 
@@ -224,11 +224,8 @@ class CascadeDrafter {
   // Steps the inner loop. An error about its rows must not look like an error about the outer loop's rows.
   template <class Source>
   static void step(Sequence& sequence, Source& source) {
-    try {
-      sequence.step(source);
-    } catch (const InvalidDistribution& error) {
-      throw error.of("cascade");
-    }
+    detail::with_error([&] { sequence.step(source); },
+                       [](const InvalidDistribution& error) { return error.of("cascade"); });
   }
 
   Draft<RowSpan<Stored>> drafted(const Sequence& sequence, Index count) const {

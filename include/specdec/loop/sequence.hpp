@@ -188,21 +188,18 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
                   "RowPointers or another specdec::DistributionMatrix, with as many rows as the Feed "
                   "asks for");
     if (done()) return {};
-    if (!draft_.value) throw std::logic_error("specdec: accept() has no proposal to judge: propose() first");
+    if (!draft_.value) detail::logic_error("accept() has no proposal to judge: propose() first");
     if (!drafter_turn_.lasts(shared_->drafter_turns)) {
       withdraw();
-      throw std::logic_error(
-          "specdec: the drafter, or a model that it refers to, was used elsewhere between propose() and "
+      detail::logic_error(
+          "the drafter, or a model that it refers to, was used elsewhere between propose() and "
           "accept(): sequences that run side by side need a decoder each, with a drafter of its own");
     }
-    std::span<const Token> emitted;
-    try {
+    const auto judge = [&] {
       auto&& chance = as_chance(source);
-      emitted = Base::accept(rows, *draft_.value, chance, shared_->drafter);
-    } catch (...) {
-      withdraw();
-      throw;
-    }
+      return Base::accept(rows, *draft_.value, chance, shared_->drafter);
+    };
+    const std::span<const Token> emitted = detail::undo_on_error(judge, [this] { withdraw(); });
     draft_.value.reset();
     shared_->length.observe(Base::last());
     shared_->drafter.truncate(kept());
@@ -241,8 +238,7 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
   /// after other code has used the models.
   /// Throws: std::logic_error if the caller had filled the target's context (Filled): the sequence cannot restore it.
   void release() {
-    if (Base::filled() > 0)
-      throw std::logic_error("specdec: a context that the caller had filled cannot be released");
+    if (Base::filled() > 0) detail::logic_error("a context that the caller had filled cannot be released");
     withdraw();
     if constexpr (Model<Target>)
       if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(0);
@@ -257,11 +253,10 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
     if (done()) return {};
     take_target();
     auto&& chance = as_chance(source);
-    try {
+    const auto step = [&]() -> std::span<const Token> {
       const Feed feed = propose_half(chance);
       if (!turn_.lasts(shared_->target_turns))
-        throw std::logic_error(
-            "specdec: the drafter has used the target itself: give each a model of its own");
+        detail::logic_error("the drafter has used the target itself: give each a model of its own");
       if constexpr (drafts_trees<Drafter>)
         if (!feed.parents.empty()) {
           const auto& rows = shared_->target.forward(feed.tokens, feed.parents, feed.rows);
@@ -273,11 +268,11 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
       const std::span<const Token> emitted = accept(rows, chance);
       shared_->target.truncate(kept());
       return emitted;
-    } catch (...) {
+    };
+    return detail::undo_on_error(step, [this] {
       withdraw();
       shared_->target.truncate(kept());
-      throw;
-    }
+    });
   }
 
   template <RandomSource Source>
@@ -288,15 +283,15 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
     detail::stand_at(chance, std::ssize(context()));
     take_drafter();
     const DraftLimits limits = draft_limits();
-    try {
+    const auto offer = [&] {
       const auto draft_time = draft(limits, chance);
       drafter_turn_.go_on(shared_->drafter_turns);
       return Base::offer(*draft_.value, draft_time);
-    } catch (...) {
+    };
+    return detail::undo_on_error(offer, [this] {
       draft_.value.reset();
       shared_->drafter.truncate(std::ssize(context()));
-      throw;
-    }
+    });
   }
 
   template <class C>
@@ -312,8 +307,8 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
   void take_target() {
     if (turn_.lasts(shared_->target_turns)) return;
     if (Base::filled() > 0)
-      throw std::logic_error(
-          "specdec: the target's context, which the caller had filled, was used in between, by another "
+      detail::logic_error(
+          "the target's context, which the caller had filled, was used in between, by another "
           "sequence or by propose()");
     turn_.take(shared_->target_turns);
     shared_->target.truncate(0);

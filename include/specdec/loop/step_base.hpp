@@ -129,7 +129,7 @@ class StepBase {
   // `known`: the vocabulary size of the draft's rows, or 0.
   Feed make_offer(std::span<const Token> tokens, std::span<const Index> parents, Index known,
                   std::chrono::nanoseconds draft_time) {
-    if (!limits_) throw std::logic_error("specdec: a draft is offered that no limits() were asked for");
+    if (!limits_) logic_error("a draft is offered that no limits() were asked for");
     offers_.value = 0;
     Offer offer{tokens, parents_of(tokens, parents), draft_time, {}};
     check(offer, known);
@@ -143,8 +143,7 @@ class StepBase {
   }
 
   void begin_verdict() {
-    if (!offers())
-      throw std::logic_error("specdec: accept() has no draft to judge: offer() one, and accept it once");
+    if (!offers()) logic_error("accept() has no draft to judge: offer() one, and accept it once");
     judged_at_ = Clock::now();
   }
 

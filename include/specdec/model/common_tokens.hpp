@@ -131,13 +131,13 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
   auto forward_feeds(std::span<const BatchFeed> feeds) {
     for (std::size_t k = 0; k < feeds.size(); ++k) check(feeds[k], k);
     std::optional<Matrix> rows;
-    try {
+    const auto fill = [&] {
       enter(feeds);
       if (!of_model_.empty()) rows.emplace(ask());
-    } catch (...) {
+    };
+    detail::undo_on_error(fill, [&] {
       for (const BatchFeed& feed : feeds) keep_length(feed.sequence, feed.from);
-      throw;
-    }
+    });
     for (const BatchFeed& feed : feeds)
       if (feed.parents.empty()) texts_.at(feed.sequence).close_line(*spellings_);
     return detail::CommonTokensRows<Matrix>(rows, places_, map_, otherwise_);

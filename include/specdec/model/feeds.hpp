@@ -138,11 +138,9 @@ struct FeedCheck {
   void branches(bool tree_is_open) const {
     if (!feed.parents.empty() || !tree_is_open) return;
     if constexpr (for_many)
-      throw std::logic_error(message("specdec: feeds[", k, "] has no parents while the tree of sequence ",
-                                     feed.sequence, " is open: keep() closes it"));
-    else
-      throw std::logic_error(
-          "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
+      logic_error("feeds[", k, "] has no parents while the tree of sequence ", feed.sequence,
+                  " is open: keep() closes it");
+    else logic_error("forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
   }
 };
 

@@ -56,13 +56,13 @@ class ModelPerSequence {
     outputs_.clear();
     rows_.clear();
     std::size_t fed = 0;
-    try {
+    const auto feed_all = [&] {
       for (; fed < feeds.size(); ++fed) feed(feeds[fed]);
-    } catch (...) {
+    };
+    detail::undo_on_error(feed_all, [&] {
       // The last model may have taken its tokens in, too: the error may have been its rows.
       for (std::size_t i = 0; i <= fed; ++i) keep(feeds[i].sequence, feeds[i].from);
-      throw;
-    }
+    });
     if constexpr (NumberMatrix<Output>) return detail::NumberRows<Row>(rows_, vocab_size());
     else return RowSpan<Row>(rows_, vocab_size());
   }

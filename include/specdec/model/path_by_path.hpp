@@ -86,15 +86,15 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
  private:
   auto forward_feeds(std::span<const BatchFeed> feeds) {
     for (std::size_t k = 0; k < feeds.size(); ++k) check(feeds[k], k);
-    try {
+    const auto ask = [&] {
       rows_.begin(detail::rows_of(feeds), this->vocab_size());
       enter(feeds);
       while (begin_round(feeds)) take_rows(this->inner().forward(detail::view_of(round_)));
-    } catch (...) {
+    };
+    detail::undo_on_error(ask, [&] {
       for (const BatchFeed& feed : feeds)
         if (Text* const text = texts_.find(feed.sequence)) forget_from(text->before, feed.sequence, *text);
-      throw;
-    }
+    });
     for (const BatchFeed& feed : feeds)
       if (feed.parents.empty()) close_line(texts_.at(feed.sequence));
     return rows_.all();

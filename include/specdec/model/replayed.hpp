@@ -133,15 +133,15 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
       check.from(text == nullptr ? 0 : text->size());
       check.rows();
     }
-    try {
+    const auto ask = [&]() -> decltype(auto) {
       for (const BatchFeed& feed : feeds) enter(feed);
       if (begin_call_ahead(feeds)) run();
       begin_call(feeds);
       return run();
-    } catch (...) {
+    };
+    return detail::undo_on_error(ask, [&] {
       for (const BatchFeed& feed : feeds) keep_length(feed.sequence, feed.from);
-      throw;
-    }
+    });
   }
 
   void keep_length(Index sequence, Index length) {

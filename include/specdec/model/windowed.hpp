@@ -94,14 +94,14 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
       check.from(text == nullptr ? 0 : std::ssize(text->tokens));
       check.rows();
     }
-    try {
+    const auto ask = [&] {
       rows_.begin(detail::rows_of(feeds), this->vocab_size());
       enter(feeds);
       while (begin_round(feeds)) take_rows(this->inner().forward(detail::view_of(round_)));
-    } catch (...) {
+    };
+    detail::undo_on_error(ask, [&] {
       for (const BatchFeed& feed : feeds) keep_length(feed.sequence, feed.from);
-      throw;
-    }
+    });
     return rows_.all();
   }
 

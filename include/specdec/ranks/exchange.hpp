@@ -21,11 +21,9 @@ inline constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 /// Returns f(), or no_number if f throws.
 template <class F>
 double attempt(F&& f) {
-  try {
-    return f();
-  } catch (...) {
-    return no_number;
-  }
+  double number = no_number;
+  error_of([&] { number = f(); });
+  return number;
 }
 
 /// Gathers numbers from all ranks, and counts them. The communicator must outlive the object.
@@ -48,11 +46,7 @@ class Exchange {
       given_.reserve(count);
       all_.resize(count * static_cast<std::size_t>(ranks()));
     });
-    try {
-      fill(given_);
-    } catch (...) {
-      given_.assign(count, no_number);
-    }
+    if (error_of([&] { fill(given_); })) given_.assign(count, no_number);
     ranks_->all_gather(std::span<const double>(given_), std::span<double>(all_));
     ++exchanges_;
     numbers_ += std::ssize(given_);
@@ -63,12 +57,10 @@ class Exchange {
   /// Pre: in the next exchange every rank gives at least one number.
   template <class F>
   void prepare(F&& f) {
-    try {
-      f();
-    } catch (...) {
+    const auto tell = [this] {
       error_of([&] { ranks_->all_gather(std::span<const double>(), std::span<double>()); });
-      throw;
-    }
+    };
+    undo_on_error(std::forward<F>(f), tell);
   }
 
   /// Every rank gives one number, f().
@@ -89,12 +81,11 @@ class Exchange {
   }
   void check_alike(std::size_t k, const char* what) const {
     for (Index r = 0; r < ranks(); ++r)
-      if (std::isnan(from(r, k)))
-        throw std::runtime_error(message("specdec: rank ", r, " could not tell ", what));
+      if (std::isnan(from(r, k))) runtime_error("rank ", r, " could not tell ", what);
     for (Index r = 1; r < ranks(); ++r)
       if (from(r, k) != from(0, k))
-        throw std::logic_error(message("specdec: the ranks differ in ", what, ": rank 0 has ", from(0, k),
-                                       ", rank ", r, " has ", from(r, k)));
+        logic_error("the ranks differ in ", what, ": rank 0 has ", from(0, k), ", rank ", r, " has ",
+                    from(r, k));
   }
 
   /// How many exchanges there were, and how many numbers this rank has given.

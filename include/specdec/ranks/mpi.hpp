@@ -38,7 +38,7 @@ class MpiCommunicator {
   explicit MpiCommunicator(MPI_Comm communicator = MPI_COMM_WORLD) {
     int running = 0;
     MPI_Initialized(&running);
-    if (!running) throw std::logic_error("specdec: MPI is not running: call MPI_Init first");
+    if (!running) detail::logic_error("MPI is not running: call MPI_Init first");
     check(MPI_Comm_dup(communicator, &ranks_), "MPI_Comm_dup");
     MPI_Comm_set_errhandler(ranks_, MPI_ERRORS_RETURN);
     MPI_Comm_rank(ranks_, &rank_);
@@ -93,12 +93,11 @@ class MpiCommunicator {
   void check_counts() const {
     for (Index r = 0; r < size_; ++r)
       if (frame(r)[0] == no_count)
-        throw std::runtime_error(
-            detail::message("specdec: rank ", r, " has no memory for the numbers of all ranks"));
+        detail::runtime_error("rank ", r, " has no memory for the numbers of all ranks");
     for (Index r = 1; r < size_; ++r)
       if (frame(r)[0] != frame(0)[0])
-        throw std::logic_error(detail::message("specdec: the ranks do not do the same: rank 0 gives ",
-                                               frame(0)[0], " numbers, rank ", r, " gives ", frame(r)[0]));
+        detail::logic_error("the ranks do not do the same: rank 0 gives ", frame(0)[0], " numbers, rank ", r,
+                            " gives ", frame(r)[0]);
   }
 
   // For each rank: `first` numbers from its frame, then `more` numbers from the second message.
@@ -114,8 +113,7 @@ class MpiCommunicator {
     std::array<char, MPI_MAX_ERROR_STRING> words{};
     int length = 0;
     MPI_Error_string(status, words.data(), &length);
-    throw std::runtime_error(detail::message("specdec: ", call, ": ",
-                                             std::string(words.data(), static_cast<std::size_t>(length))));
+    detail::runtime_error(call, ": ", std::string(words.data(), static_cast<std::size_t>(length)));
   }
 
   MPI_Comm ranks_ = MPI_COMM_NULL;

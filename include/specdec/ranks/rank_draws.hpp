@@ -101,7 +101,7 @@ class RankDraws {
       if (exchange_.from(r, at) >= 0 || std::isnan(exchange_.from(r, at + 1))) owner = r;
     const double token = exchange_.from(owner, at), p = exchange_.from(owner, at + 1);
     if (!(token >= 0) || !(p > 0))
-      throw InvalidDistribution(message("rank ", owner, " could not draw from its part of the row"));
+      invalid_distribution("rank ", owner, " could not draw from its part of the row");
     return {static_cast<Token>(token), p};
   }
 

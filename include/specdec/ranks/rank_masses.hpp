@@ -38,13 +38,13 @@ class RankMasses {
       if (kind == RankWeight::mass) mass = w;
       else if (kind == RankWeight::logarithm || std::isnan(w)) mass = std::exp(w - largest);
       else mass = w == largest && w > -infinity && all == 0 ? 1.0 : 0.0;  // the lowest id among equals
-      if (mass < 0) throw InvalidDistribution(message("the part of rank ", r, " sums to ", mass));
+      if (mass < 0) invalid_distribution("the part of rank ", r, " sums to ", mass);
       all += mass;
     }
     if (!(all > 0) || !(all <= std::numeric_limits<double>::max()))
-      throw InvalidDistribution(message("the ranks' parts sum to ", all));
+      invalid_distribution("the ranks' parts sum to ", all);
     if (kind == RankWeight::mass && all > most)
-      throw InvalidDistribution(message("the ranks' parts sum to ", all, ", which is more than 1"));
+      invalid_distribution("the ranks' parts sum to ", all, ", which is more than 1");
     if (kind != RankWeight::mass)
       for (Index r = 0; r < ranks_; ++r) at(i, r) /= all;
   }

@@ -23,6 +23,7 @@
 #include "specdec/ranks/sharded_rows.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/named_row.hpp"
 #include "specdec/sample/row_errors.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
@@ -194,13 +195,11 @@ class Shards {
 
   // Sets the masses of row i, from the k-th number of each rank.
   void take_masses(Index i, std::size_t k) {
-    try {
+    detail::in_row("sharded", i, [&] {
       masses_.take(
           i, mine_.kind_of_weight(i), [&](Index r) { return exchange_.from(r, k); },
           detail::most_mass<RowOf<M>>(vocab_size_));
-    } catch (const InvalidDistribution& error) {
-      throw error.in("sharded", i);
-    }
+    });
   }
 
   // Compares what all ranks have told, so that all ranks throw alike.
@@ -282,8 +281,8 @@ class Shards {
     for (Index r = 0; r < exchange_.ranks(); ++r) {
       if (!(masses_.of(i, r) > 0)) continue;
       if (!(exchange_.from(r, 0) > mine_.least_height))  // also true for NaN
-        throw InvalidDistribution(
-            detail::message("rank ", r, " could not tell the likeliest token of its part of row ", i));
+        detail::invalid_distribution("rank ", r, " could not tell the likeliest token of its part of row ",
+                                     i);
       if (best < 0 || exchange_.from(r, 0) > exchange_.from(best, 0)) best = r;
     }
     return static_cast<Token>(exchange_.from(best, 1));
@@ -310,8 +309,7 @@ class Shards {
 
   auto part(Index i, ColumnRange columns) const {
     if (columns != this->columns())
-      throw std::logic_error(
-          "specdec: rows of which the ranks have different columns are not summed together");
+      detail::logic_error("rows of which the ranks have different columns are not summed together");
     return detail::PartOfRow(mine_.row(i), ColumnRange{0, mine_.count()}, has_mass(i) ? share(i) : 0.0);
   }
 
@@ -336,11 +334,11 @@ class Shards {
     Index first = -1;
     for (Index r = 0; r < exchange_.ranks(); ++r) {
       if (std::isnan(exchange_.from(r, 0)))
-        throw InvalidDistribution(detail::message("rank ", r, " could not draw from its part of a row"));
+        detail::invalid_distribution("rank ", r, " could not draw from its part of a row");
       if (exchange_.from(r, 1) >= 0 && (first < 0 || exchange_.from(r, 0) < exchange_.from(first, 0)))
         first = r;
     }
-    if (first < 0) throw InvalidDistribution("no token has positive probability");
+    if (first < 0) detail::invalid_distribution("no token has positive probability");
     return static_cast<Token>(exchange_.from(first, 1));
   }
 

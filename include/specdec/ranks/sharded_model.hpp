@@ -158,17 +158,15 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
       steps_.ask(feeds);
       of_model = texts_.enter(feeds, [this](Index n) { return Text(generator_of(source_, n)); });
     });
-    try {
+    const auto ask = [&] {
       exchange.prepare([&] {
         output_.emplace(this->inner().forward(of_model));
         texts_.taken(feeds);
         find_drafted(feeds);
       });
       share();
-    } catch (...) {
-      texts_.leave(feeds, this->inner());
-      throw;
-    }
+    };
+    detail::undo_on_error(ask, [&] { texts_.leave(feeds, this->inner()); });
     return shards_->rows();
   }
 

@@ -192,11 +192,10 @@ class StepsOverRanks {
     exchange_(count * at(rows), [&](std::vector<double>& out) {
       for (Index i = 0; i < rows; ++i) {
         std::array<double, count> mine{};
-        try {
+        const auto error = error_of([&] {
           if (cuts(i)) mine = numbers(i);
-        } catch (...) {
-          mine.fill(no_number);
-        }
+        });
+        if (error) mine.fill(no_number);
         out.insert(out.end(), mine.begin(), mine.end());
       }
     });
@@ -210,10 +209,8 @@ class StepsOverRanks {
     logits_.row(i);  // throws this rank's own error, if it has one
     for (Index r = 0; r < exchange_.ranks(); ++r)
       if (!(told.from(r, i, 0) <= std::numeric_limits<double>::max()))
-        throw InvalidDistribution(
-            message("rank ", r, " has a logit in row ", i, " that is nan or inf, or none"));
-    if (told.largest(i, 0) == none)
-      throw InvalidDistribution(message("no token of row ", i, " has a finite logit"));
+        invalid_distribution("rank ", r, " has a logit in row ", i, " that is nan or inf, or none");
+    if (told.largest(i, 0) == none) invalid_distribution("no token of row ", i, " has a finite logit");
   }
 
   // Finds the cuts of all rows that are cut and have not failed. begin(i) begins the search in row i.

@@ -28,7 +28,7 @@ Index lower_bound(const R& row, Index x) {
 /// Throws if x lies outside the vocabulary. Only the id of a drawn token is checked; other ids are trusted.
 inline void check_id(Token x, Index vocab_size) {
   if (x < 0 || x >= vocab_size)
-    throw InvalidDistribution(message("id ", x, " is outside the vocabulary 0..", vocab_size - 1));
+    invalid_distribution("id ", x, " is outside the vocabulary 0..", vocab_size - 1);
 }
 
 /// Throws if id k of a list is below `least`, which is at most the previous id plus 1. Without this check, an id out of
@@ -39,8 +39,8 @@ void check_ascending(const R& row, Index k, Index least) {
   if (x >= least) [[likely]]
     return;
   if (x < 0 || k == 0) check_id(x, row.vocab_size());
-  throw InvalidDistribution(message("the ids of a sparse row do not ascend: ids[", k, "] = ", x,
-                                    ", after ids[", k - 1, "] = ", row.support(k - 1)));
+  invalid_distribution("the ids of a sparse row do not ascend: ids[", k, "] = ", x, ", after ids[", k - 1,
+                       "] = ", row.support(k - 1));
 }
 
 /// Throws if the ids of a list do not ascend or lie outside the vocabulary. Rows without a list pass.

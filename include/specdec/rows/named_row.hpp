@@ -17,11 +17,8 @@ inline bool is_probability(double value) { return value >= 0 && value <= std::nu
 /// Calls f(). An InvalidDistribution from f is rethrown with the row's name, unless it names a row already.
 template <class F>
 auto in_row(std::string_view matrix, Index i, F&& f) {
-  try {
-    return f();
-  } catch (const InvalidDistribution& error) {
-    throw error.in(matrix, i);
-  }
+  return with_error(std::forward<F>(f),
+                    [&](const InvalidDistribution& error) { return error.in(matrix, i); });
 }
 
 /// Row i of the matrix called `matrix`. The row and the name must outlive it. Every probability that is looked up is
@@ -130,7 +127,7 @@ class NamedRow {
 
   double checked(Token x, double value) const {
     if (!is_probability(value))
-      throw InvalidDistribution(message("the probability of token ", x, " is ", value)).in(matrix_, i_);
+      raise(InvalidDistribution(message("the probability of token ", x, " is ", value)).in(matrix_, i_));
     return value;
   }
 

@@ -153,7 +153,7 @@ class NumberRow {
     for (Index start = 0; start < size_; start += segment_size) {
       const Scalar m = max(start, std::min(segment_size, size_ - start));
       if (holder >= 0 && m <= largest) continue;
-      if (std::isnan(m)) throw InvalidDistribution("the largest entry is nan");
+      if (std::isnan(m)) detail::invalid_distribution("the largest entry is nan");
       largest = m;
       holder = start;
     }

@@ -35,12 +35,10 @@ class FedTexts {
     of_model_.assign(feeds.begin(), feeds.end());
     before_.resize(feeds.size());
     std::size_t k = 0;
-    try {
+    const auto enter_all = [&] {
       for (; k < feeds.size(); ++k) enter(k, begin);
-    } catch (...) {
-      leave(feeds.first(k));
-      throw;
-    }
+    };
+    undo_on_error(enter_all, [&] { leave(feeds.first(k)); });
     return view_of(of_model_);
   }
 
@@ -88,12 +86,7 @@ class FedTexts {
     before_[k].begins = known == nullptr;
     if (known) return enter(k, *known);
     Text& begun = texts_.make(sequence, begin(sequence));
-    try {
-      enter(k, begun);
-    } catch (...) {
-      texts_.erase(sequence);
-      throw;
-    }
+    undo_on_error([&] { enter(k, begun); }, [&] { texts_.erase(sequence); });
   }
   void enter(std::size_t k, Text& text) {
     BatchFeed& feed = of_model_[k];

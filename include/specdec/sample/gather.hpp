@@ -84,7 +84,7 @@ Gathered gather(const NumberRow<S, Stride>& row, const KeyRange<Arithmetic<S>>& 
   Flags inside;
   each_chunk(row, [&](const Scalar* logits) {
     const Parted parted = run_wide<PartChunk<Scalar>>(logits, low, high, inside.data());
-    if (parted.any_bad) throw InvalidDistribution("a logit is nan or inf");
+    if (parted.any_bad) invalid_distribution("a logit is nan or inf");
     out.above += weigh_above(logits, parted.any_above);
     out.overflow = out.overflow || near.size + Flags::size > near.capacity;
     if (out.overflow) return;

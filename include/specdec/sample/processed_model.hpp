@@ -159,21 +159,19 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
 
   template <class Matrix>
   auto view(const Matrix& logits, std::span<const BatchFeed> feeds) {
-    try {
-      detail::check_shape(logits, detail::rows_of(feeds), this->vocab_size());
-    } catch (...) {
+    const auto check = [&] { detail::check_shape(logits, detail::rows_of(feeds), this->vocab_size()); };
+    detail::undo_on_error(check, [&] {
       // Others may have fed a model for one text: its context length is not known here.
       if constexpr (for_many)
         for (const BatchFeed& feed : feeds) this->inner().keep(feed.sequence, feed.from);
-      throw;
-    }
+    });
     return steps_.of(logits);
   }
 
   // Lets the hook or the processor change a copy of the logits.
   auto changed(std::span<const BatchFeed> feeds) {
     const std::span<const BatchFeed> of_model = texts_.enter(feeds);
-    try {
+    const auto change = [&] {
       const auto& logits = ask(of_model);
       texts_.taken(feeds);
       const Index rows = detail::rows_of(feeds);
@@ -186,10 +184,8 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
         texts_.change(feeds, [this](Index i) { return LogitsRef(output_.row(i)); });
         return texts_.with_errors(detail::ChangedRows(steps_.of(output_.topRows(rows)), numbers(logits)));
       }
-    } catch (...) {
-      texts_.leave(feeds, this->inner());
-      throw;
-    }
+    };
+    return detail::undo_on_error(change, [&] { texts_.leave(feeds, this->inner()); });
   }
 
   template <class Matrix>

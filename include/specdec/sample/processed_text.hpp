@@ -104,7 +104,7 @@ class ProcessedText {
   void go_through_line(Index rows, const LogitsOf& logits) {
     const Index size = std::ssize(pending_), first = size - rows;
     Index taken = 0;
-    try {
+    const auto go = [&] {
       for (; taken < size; ++taken) {
         const Token x = pending_[static_cast<std::size_t>(taken)];
         if (!push_token(processor_, x)) {
@@ -116,10 +116,10 @@ class ProcessedText {
         if (taken < first) continue;
         apply_or_take_back(logits(taken - first));
       }
-    } catch (...) {
+    };
+    undo_on_error(go, [&] {
       if (taken > 0) processor_.pop(taken);
-      throw;
-    }
+    });
     pending_.erase(pending_.begin(), pending_.begin() + taken);
     if (first > 0) asked_from_ = seen_ + first;
     seen_ += taken;
@@ -128,12 +128,7 @@ class ProcessedText {
 
   template <class Logits>
   void apply_or_take_back(Logits logits) {
-    try {
-      processor_.apply(logits);
-    } catch (...) {
-      processor_.pop(1);
-      throw;
-    }
+    undo_on_error([&] { processor_.apply(logits); }, [&] { processor_.pop(1); });
   }
 
   // Moves the processor to another node: back to where the two ways part, then forward. Nodes from number `first` on have

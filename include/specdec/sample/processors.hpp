@@ -42,14 +42,9 @@ class Processors {
     if constexpr (I < sizeof...(P)) {
       auto& processor = std::get<I>(processors_);
       if (!push_token(processor, x)) return false;
-      bool pushed = false;
-      try {
-        pushed = push_from<I + 1>(x);
-      } catch (...) {
-        processor.pop(1);
-        throw;
-      }
-      if (!pushed) processor.pop(1);
+      const auto undo = [&processor] { processor.pop(1); };
+      const bool pushed = detail::undo_on_error([&] { return push_from<I + 1>(x); }, undo);
+      if (!pushed) undo();
       return pushed;
     } else {
       return true;

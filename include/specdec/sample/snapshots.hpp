@@ -51,15 +51,13 @@ class Snapshots {
   bool push(Token x) {
     bring_forward();
     text_.push_back(x);
-    try {
+    const auto try_push = [&] {
       save();
-      if (push_saved(x)) return true;
-    } catch (...) {
-      text_.pop_back();
-      throw;
-    }
-    text_.pop_back();
-    return false;
+      return push_saved(x);
+    };
+    const bool pushed = detail::undo_on_error(try_push, [&] { text_.pop_back(); });
+    if (!pushed) text_.pop_back();
+    return pushed;
   }
 
   void pop(Index n) {
@@ -96,14 +94,9 @@ class Snapshots {
       using std::swap;
       swap(state_, saved(size() - 1));
     };
-    try {
-      if (push_token(state_, x)) return true;
-    } catch (...) {
-      undo();
-      throw;
-    }
-    undo();
-    return false;
+    const bool pushed = detail::undo_on_error([&] { return push_token(state_, x); }, undo);
+    if (!pushed) undo();
+    return pushed;
   }
 
   void bring_forward() {

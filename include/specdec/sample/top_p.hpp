@@ -54,7 +54,7 @@ class TopP {
   template <class Scalar>
   static void check_normaliser(Scalar shift, double total) {
     if (!std::isfinite(shift) || !(total > 0) || !std::isfinite(total))
-      throw InvalidDistribution("the log-sum-exp handed in cannot be that of its logits");
+      detail::invalid_distribution("the log-sum-exp handed in cannot be that of its logits");
   }
 
   // Saves the normalising pass if many tokens share the mass.

@@ -23,6 +23,10 @@
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/types.hpp"
 
+#ifndef __cpp_exceptions
+#error "specdec/testing needs exceptions: compile the tests without -fno-exceptions"
+#endif
+
 namespace specdec::testing {
 
 /// How much check_model() does.

@@ -43,6 +43,10 @@
 #include "specdec/testing/row_reading.hpp"
 #include "specdec/types.hpp"
 
+#ifndef __cpp_exceptions
+#error "specdec/testing needs exceptions: compile the tests without -fno-exceptions"
+#endif
+
 namespace specdec::testing {
 
 /// Options of an audit.

@@ -30,7 +30,7 @@ class Enumerator {
   /// Throws: std::logic_error if the last run made fewer choices than an earlier run with these outcomes.
   [[nodiscard]] bool next() {
     if (depth_ != path_.size())
-      throw std::logic_error("specdec: a run made fewer choices than the same run before");
+      specdec::detail::logic_error("a run made fewer choices than the same run before");
     while (!path_.empty() && path_.back().following < 0) path_.pop_back();
     if (path_.empty()) return false;
     path_.back().outcome = path_.back().following;
@@ -97,7 +97,7 @@ class Enumerator {
     };
     if (depth_ == path_.size()) {
       const Index first = possible_from(0);
-      if (first < 0) throw InvalidDistribution("a choice has no outcome of positive probability");
+      if (first < 0) specdec::detail::invalid_distribution("a choice has no outcome of positive probability");
       path_.push_back({first, -1, 0, false});
     }
     Choice& choice = path_[depth_++];

@@ -70,8 +70,8 @@ class TableModel {
   const Rows& forward(std::span<const Token> tokens, Index rows) & {
     check(tokens, rows);
     if (!tree_.empty())
-      throw std::logic_error(
-          "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
+      specdec::detail::logic_error(
+          "forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
     Rows output(rows, vocab_size());
     context_.insert(context_.end(), tokens.begin(), tokens.end());
     for (Index i = 0; i < rows; ++i)

@@ -140,13 +140,12 @@ auto ask(R& rule, const D& drafted, C& chance) {
   static_assert(!draws_keyed<R> || is_keyed<C>,
                 "KeyedVerifier draws by the numbers that the draft was drawn by: its source of chance is a "
                 "specdec::Keyed, not a generator");
-  try {
-    return rule.judge(drafted, chance);
-  } catch (const InvalidDistribution& error) {
-    if (error.row() >= 0) throw;
-    throw InvalidDistribution(message("specdec: ", error.complaint(), ", where a rule judges",
-                                      drafted.gamma() == 0 ? " no tokens" : told_probabilities(drafted)));
-  }
+  const auto with_probabilities = [&](const InvalidDistribution& error) {
+    if (error.row() >= 0) return error;
+    return InvalidDistribution(message("specdec: ", error.complaint(), ", where a rule judges",
+                                       drafted.gamma() == 0 ? " no tokens" : told_probabilities(drafted)));
+  };
+  return with_error([&] { return rule.judge(drafted, chance); }, with_probabilities);
 }
 
 /// Compiles only if the rule has judge(); the error says what it takes and returns.

@@ -147,7 +147,7 @@ class EntropyLength {
   template <class Row>
   static double finite_entropy(const Row& row) {
     const double nats = entropy(row);
-    if (!std::isfinite(nats)) throw InvalidDistribution(detail::message("its entropy is ", nats));
+    if (!std::isfinite(nats)) detail::invalid_distribution("its entropy is ", nats);
     return nats;
   }
 

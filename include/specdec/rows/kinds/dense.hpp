@@ -35,7 +35,7 @@ class DenseRow {
   Token argmax() const {
     const Index x = numbers_.first_largest();
     if (x >= vocab_size() || !(numbers_[x] > 0))
-      throw InvalidDistribution("no token has positive probability");
+      detail::invalid_distribution("no token has positive probability");
     return static_cast<Token>(x);
   }
 

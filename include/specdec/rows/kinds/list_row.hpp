@@ -65,12 +65,12 @@ class ListRow {
     double sum = 0;
     for (Index k = 0; k < size(); ++k) {
       if (!(listed(k) >= 0))
-        throw InvalidDistribution(detail::message("the probability of token ", id_at(k), " is ", listed(k)));
+        detail::invalid_distribution("the probability of token ", id_at(k), " is ", listed(k));
       sum += listed(k);
     }
     if (!(std::abs(sum - 1) <= 1e-3 + static_cast<double>(size()) * rounding_of_small + rounding))
-      throw InvalidDistribution(detail::message("the probabilities of a list of ", size(), " tokens sum to ",
-                                                sum, ": renormalise them after a cut, or pass logits"));
+      detail::invalid_distribution("the probabilities of a list of ", size(), " tokens sum to ", sum,
+                                   ": renormalise them after a cut, or pass logits");
   }
 
   ListRow(std::span<const T> list, Id T::*id, ListedLogits<T, S> logits, Index vocab_size)
@@ -121,7 +121,7 @@ class ListRow {
   /// Throws: InvalidDistribution on NaN, and if no token has positive probability.
   Token argmax() const {
     const Index best = first_largest([this](Index k) { return listed(k); });
-    if (best < 0 || !(listed(best) > 0)) throw InvalidDistribution("no token has positive probability");
+    if (best < 0 || !(listed(best) > 0)) detail::invalid_distribution("no token has positive probability");
     detail::check_id(id_at(best), vocab_size_);
     return id_at(best);
   }
@@ -172,8 +172,8 @@ class ListRow {
     Index best = -1;
     for (Index k = 0; k < size(); ++k) {
       if (std::isnan(f(k)))
-        throw InvalidDistribution(
-            detail::message(logits_ ? "the logit" : "the probability", " of token ", id_at(k), " is nan"));
+        detail::invalid_distribution(logits_ ? "the logit" : "the probability", " of token ", id_at(k),
+                                     " is nan");
       if (best < 0 || f(k) > f(best) || (f(k) == f(best) && id_at(k) < id_at(best))) best = k;
     }
     return best;
@@ -182,7 +182,7 @@ class ListRow {
   void normalise(double inverse_temperature) {
     largest_ = first_largest([this](Index k) { return value(k); });
     if (largest_ < 0 || !std::isfinite(value(largest_)))
-      throw InvalidDistribution(
+      detail::invalid_distribution(
           largest_ < 0 || value(largest_) < 0
               ? detail::message("no token of a list of ", size(), " has a finite logit")
               : detail::message("the logit of token ", id_at(largest_), " is ", value(largest_)));

@@ -303,7 +303,7 @@ class LogitsRow {
       total += sum;
     }
     check_largest(shift_);
-    if (!(total > 0)) throw InvalidDistribution(detail::message("no token has a logit of at least ", cut_));
+    if (!(total > 0)) detail::invalid_distribution("no token has a logit of at least ", cut_);
     largest_ = shift_;
     scale_ = 1 / total;
     state_ = State::read;
@@ -323,12 +323,12 @@ class LogitsRow {
 
   static void check_number(Scalar largest) {
     if (std::isnan(largest) || largest == -no_logit)
-      throw InvalidDistribution(detail::message("the largest logit is ", largest));
+      detail::invalid_distribution("the largest logit is ", largest);
   }
 
   static void check_largest(Scalar largest) {
     check_number(largest);
-    if (largest == no_logit) throw InvalidDistribution("no token has a finite logit");
+    if (largest == no_logit) detail::invalid_distribution("no token has a finite logit");
   }
 
   NumberRow<S, Stride> logits_;

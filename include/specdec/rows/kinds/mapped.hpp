@@ -145,8 +145,7 @@ class MappedRow {
     return [map = map_, draw = row_.sampler()](double u) mutable {
       const Token d = draw(u), x = TokenMap::at(map->to, d);
       if (x == TokenMap::none)
-        throw InvalidDistribution(
-            detail::message("token ", d, " has mass, but stands for no token of the target"));
+        detail::invalid_distribution("token ", d, " has mass, but stands for no token of the target");
       return x;
     };
   }

@@ -142,7 +142,7 @@ class PartOfRow {
     }
     const double mass = sum_of_row(0, vocab_size());
     if (!(mass >= 0) || !std::isfinite(mass))
-      throw InvalidDistribution(detail::message("the probabilities of ", Tokens::name, " sum to ", mass));
+      detail::invalid_distribution("the probabilities of ", Tokens::name, " sum to ", mass);
     return mass;
   }
 

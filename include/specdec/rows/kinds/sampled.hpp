@@ -50,8 +50,8 @@ class SampledRow : public R {
   Token first_draw() const {
     if (token_ >= 0 && drawable()) return token_;
     detail::check_list<R>(*this);  // one that is out of order hides its tokens
-    throw InvalidDistribution(
-        detail::message("token ", token_, " is said to be drawn from it, but has no positive probability"));
+    detail::invalid_distribution("token ", token_,
+                                 " is said to be drawn from it, but has no positive probability");
   }
 
   // Whether the token can have been drawn, as far as that shows without a pass over the row. A NaN is no positive

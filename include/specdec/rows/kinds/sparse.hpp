@@ -73,10 +73,10 @@ class SparseRow {
   Token argmax() const {
     Index best = -1;
     for (Index k = 0; k < support_size(); ++k) {
-      if (!(listed(k) >= 0)) throw InvalidDistribution(detail::message("a probability is ", listed(k)));
+      if (!(listed(k) >= 0)) detail::invalid_distribution("a probability is ", listed(k));
       if (listed(k) > (best < 0 ? 0.0 : listed(best))) best = k;
     }
-    if (best < 0) throw InvalidDistribution("no token has positive probability");
+    if (best < 0) detail::invalid_distribution("no token has positive probability");
     detail::check_id(support(best), vocab_size_);
     return support(best);
   }

@@ -37,7 +37,7 @@ class FirstOfRow {
 
   const Arrival& first() const { return first_; }
   Token token() const {
-    if (first_.token < 0) throw InvalidDistribution("no token has positive probability");
+    if (first_.token < 0) invalid_distribution("no token has positive probability");
     return first_.token;
   }
 
@@ -76,7 +76,7 @@ class FirstOfRow {
   [[noreturn]] static void refuse(const P& p, const IdOf& ids, Index from) {
     Index k = 0;
     while (k + 1 < p.size() && is_probability(static_cast<double>(p[k]))) ++k;
-    throw InvalidDistribution(message("the probability of token ", from + ids(k), " is ", p[k]));
+    invalid_distribution("the probability of token ", from + ids(k), " is ", p[k]);
   }
 
   std::uint64_t key_;

@@ -45,8 +45,7 @@ double lenient_overlap(const P& p, const Q& q, double lenience) {
     detail::invalid_argument("lenience = ", lenience, " is outside (0, 1]");
   const double mass = detail::sum_over(detail::OverlapOf{1 / lenience, 1.0}, p, q, 0,
                                        std::min<Index>(p.vocab_size(), q.vocab_size()));
-  if (!std::isfinite(mass))
-    throw InvalidDistribution(detail::message("the overlap of target and draft sums to ", mass));
+  if (!std::isfinite(mass)) detail::invalid_distribution("the overlap of target and draft sums to ", mass);
   return mass;
 }
 

@@ -84,11 +84,11 @@ class PrefixSampler {
     prefetch_page(count);
     const double sum = static_cast<double>(row_.sum(read_, count));
     if (!(sum >= 0) || !std::isfinite(sum))
-      throw InvalidDistribution(
-          detail::message("probabilities of tokens ", read_, "..", read_ + count - 1, " sum to ", sum));
+      detail::invalid_distribution("probabilities of tokens ", read_, "..", read_ + count - 1, " sum to ",
+                                   sum);
     if (total() + sum > most())
-      throw InvalidDistribution(detail::message("probabilities of tokens 0..", read_ + count - 1, " sum to ",
-                                                total() + sum, ", which is more than 1"));
+      detail::invalid_distribution("probabilities of tokens 0..", read_ + count - 1, " sum to ",
+                                   total() + sum, ", which is more than 1");
     sums_[static_cast<std::size_t>(segments_)] = total() + sum;
     read_ += count;
     ++segments_;
@@ -110,7 +110,7 @@ class PrefixSampler {
   // of the normalised row.
   double wrap(double u) const {
     check(u);
-    if (!(total() > 0)) throw InvalidDistribution("the probabilities sum to 0");
+    if (!(total() > 0)) detail::invalid_distribution("the probabilities sum to 0");
     const double v = (u - total()) / (1 - total()) * total();
     return v < total() ? v : 0.0;
   }
@@ -128,8 +128,7 @@ class PrefixSampler {
     Index chosen = scan(start, end, u);
     if (chosen < 0) check(u);
     if (chosen < 0) chosen = scan(first, end, most());
-    if (chosen < 0)
-      throw InvalidDistribution(detail::message("tokens ", first, "..", end - 1, " have no positive mass"));
+    if (chosen < 0) detail::invalid_distribution("tokens ", first, "..", end - 1, " have no positive mass");
     return static_cast<Token>(chosen);
   }
 

@@ -59,7 +59,7 @@ class Remainder {
       sum = left_of(0, vocab_size());
     }
     if (!(sum <= std::numeric_limits<double>::max()))
-      throw InvalidDistribution(message("what is left of the row sums to ", sum));
+      invalid_distribution("what is left of the row sums to ", sum);
     return sum;
   }
 

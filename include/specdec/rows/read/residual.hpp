@@ -23,8 +23,8 @@ template <Distribution P, Distribution Q>
 double residual(double a, const P& p, double b, const Q& q, Token x) {
   const double difference = a * specdec::probability(p, x) - b * specdec::probability(q, x);
   if (!std::isfinite(difference))
-    throw InvalidDistribution(detail::message("at token ", x, " target = ", specdec::probability(p, x),
-                                              " and draft = ", specdec::probability(q, x)));
+    detail::invalid_distribution("at token ", x, " target = ", specdec::probability(p, x),
+                                 " and draft = ", specdec::probability(q, x));
   return std::max(difference, 0.0);
 }
 
@@ -67,8 +67,7 @@ double residual_mass(double a, const P& p, double b, const Q& q, Index start, In
 template <Distribution P, Distribution Q>
 double residual_mass(double a, const P& p, double b, const Q& q) {
   const double mass = residual_mass(a, p, b, q, 0, p.vocab_size());
-  if (!std::isfinite(mass))
-    throw InvalidDistribution(detail::message("the residual of target and draft sums to ", mass));
+  if (!std::isfinite(mass)) detail::invalid_distribution("the residual of target and draft sums to ", mass);
   return mass;
 }
 

@@ -88,8 +88,7 @@ class TopTokens {
 
   void enter(const char* name, const TopToken& top) {
     if (!std::isfinite(top.probability))
-      throw InvalidDistribution(
-          detail::message("the ", name, " of token ", top.token, " is ", top.probability));
+      detail::invalid_distribution("the ", name, " of token ", top.token, " is ", top.probability);
     if (std::ssize(found_) == count_) found_.pop_back();
     found_.push_back(top);
     for (std::size_t k = found_.size() - 1; k > 0 && found_[k - 1].probability < top.probability; --k)

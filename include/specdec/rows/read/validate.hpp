@@ -26,18 +26,16 @@ double rounding_of_sum(Index vocab_size) {
 template <Distribution R>
 void validate_row(const R& row, Index vocab_size, double tolerance) {
   if (row.vocab_size() != vocab_size)
-    throw InvalidDistribution(
-        message("a vocabulary of ", row.vocab_size(), ", where the matrix has one of ", vocab_size));
+    invalid_distribution("a vocabulary of ", row.vocab_size(), ", where the matrix has one of ", vocab_size);
   check_list(row);
   double sum = 0;
   for (Index x = 0; x < vocab_size; ++x) {
     const double p = row.probability(static_cast<Token>(x));
-    if (!(p >= 0) || !std::isfinite(p))
-      throw InvalidDistribution(message("the probability of token ", x, " is ", p));
+    if (!(p >= 0) || !std::isfinite(p)) invalid_distribution("the probability of token ", x, " is ", p);
     sum += p;
   }
   if (!(std::abs(sum - 1) <= tolerance + rounding_of_sum<R>(vocab_size)))
-    throw InvalidDistribution(message("the probabilities sum to ", sum));
+    invalid_distribution("the probabilities sum to ", sum);
 }
 
 }  // namespace detail
