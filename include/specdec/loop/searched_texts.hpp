@@ -1,0 +1,118 @@
+// The texts that a beam search looks at, as a tree, and its best continuations.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "specdec/lists.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+/// All texts that a search has looked at. Node 0 is the last token of the prompt; every other node is a token after the token
+/// of its parent. Nodes are never removed, so a node has one number for the whole search.
+class SearchedTexts {
+ public:
+  explicit SearchedTexts(Token last_of_prompt) { nodes_.push_back({.token = last_of_prompt}); }
+
+  Index size() const { return std::ssize(nodes_); }
+  Token token(Index node) const { return at(node).token; }
+  Index parent(Index node) const { return at(node).parent; }
+
+  /// The child of the node with this token. Makes it, if there is none.
+  Index child(Index node, Token token) {
+    Index k = at(node).first_child;
+    while (k >= 0 && at(k).token != token) k = at(k).next_sibling;
+    if (k >= 0) return k;
+    k = size();
+    nodes_.push_back({.token = token, .parent = node, .next_sibling = at(node).first_child});
+    nodes_[static_cast<std::size_t>(node)].first_child = k;
+    return k;
+  }
+
+  /// The last node that two ways have in common.
+  Index common(Index a, Index b) const {
+    while (a != b) (a > b ? a : b) = parent(std::max(a, b));  // a parent has a lower number
+    return a;
+  }
+
+  /// The tokens after the prompt on the way to the node.
+  std::vector<Token> text(Index node) const {
+    std::vector<Token> tokens;
+    for (; node > 0; node = parent(node)) tokens.push_back(token(node));
+    std::reverse(tokens.begin(), tokens.end());
+    return tokens;
+  }
+
+ private:
+  struct Node {
+    Token token;
+    Index parent = -1, first_child = -1, next_sibling = -1;
+  };
+  const Node& at(Index node) const { return nodes_[static_cast<std::size_t>(node)]; }
+
+  std::vector<Node> nodes_;
+};
+
+/// A text of a search: the node of its last token, and the logarithm of its probability.
+struct SearchedBeam {
+  Index node = 0;
+  double log_probability = 0;
+  bool stopped = false;  // it ends with a stop token, and is not continued
+};
+
+struct LikelyToken {
+  Token token;
+  double log_probability;
+};
+
+/// Finds the beams of the next level.
+class BestContinuations {
+ public:
+  /// Replaces the beams by the `width` most probable ones among all their continuations by one token and the beams that have
+  /// stopped. Among equals the continuation of the earlier beam comes first, then the lower id. `likeliest(node)` has at
+  /// least the `width` most probable tokens after a node.
+  template <class LikeliestOf, class Stops>
+  void replace(std::vector<SearchedBeam>& beams, Index width, SearchedTexts& texts,
+               const LikeliestOf& likeliest, const Stops& stops) {
+    found_.clear();
+    for (Index b = 0; b < std::ssize(beams); ++b) {
+      const SearchedBeam& beam = beams[static_cast<std::size_t>(b)];
+      if (beam.stopped) {
+        found_.push_back({b, none, beam.log_probability});
+      } else {
+        for (const LikelyToken& next : likeliest(beam.node))
+          found_.push_back({b, next.token, beam.log_probability + next.log_probability});
+      }
+    }
+    std::sort(found_.begin(), found_.end());
+    if (std::ssize(found_) > width) found_.resize(static_cast<std::size_t>(width));
+    before_.swap(beams);
+    beams.clear();
+    for (const Continuation& next : found_) {
+      const SearchedBeam& beam = before_[static_cast<std::size_t>(next.beam)];
+      if (next.token == none) beams.push_back(beam);
+      else beams.push_back({texts.child(beam.node, next.token), next.log_probability, stops(next.token)});
+    }
+  }
+
+ private:
+  static constexpr Token none = -1;
+  struct Continuation {
+    Index beam;
+    Token token;
+    double log_probability;
+
+    bool operator<(const Continuation& other) const {
+      if (log_probability != other.log_probability) return log_probability > other.log_probability;
+      return beam != other.beam ? beam < other.beam : token < other.token;
+    }
+  };
+
+  std::vector<Continuation> found_;
+  std::vector<SearchedBeam> before_;
+};
+
+}  // namespace specdec::detail
