@@ -10,8 +10,8 @@
 # of tests/compile: the compiler says it.
 #
 #   cmake -DPAGE=README.md -DROOT=source_dir -DBIN=examples_binary_dir -P pages.cmake     checks one page
-#   (TOGETHER: the program of together.cmake with the examples that are not built as their own programs; LEFT_OUT: a program
-#   that is not built; its blocks are not checked)
+#   (TOGETHER: the program of together.cmake with the examples that are not built as their own programs; LEFT_OUT: programs
+#   that are not built; their blocks are not checked)
 #   cmake -DPAGE=README.md -DROOT=source_dir -DWRITE=program.cpp -P pages.cmake           writes its C++ as one program
 #
 # In that program the statements below each heading are in their own scope, inside the scope of the heading above it.

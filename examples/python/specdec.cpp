@@ -1,0 +1,148 @@
+// The Python module specdec: rules, the check of a sampler, the audit of a drafter. Numbers of numpy and of PyTorch are read
+// where they lie.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstdint>
+#include <optional>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "arrays.hpp"
+#include "python_sampler.hpp"
+#include "verify.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+using namespace in_python;
+using specdec::testing::DraftAudit, specdec::testing::DraftAuditReport;
+
+std::string printed(const auto& object) {
+  std::ostringstream text;
+  text << object;
+  return text.str();
+}
+
+void add_to_audit(DraftAudit& audit, const py::object& rows, const py::object& tokens,
+                  Temperature temperature) {
+  const Rows reported("rows", rows, temperature);
+  const Ids ids("tokens", tokens);
+  if (reported.size(0) != ids.size(0))
+    refuse("rows has ", reported.size(0), " rows for ", ids.size(0), " tokens");
+  std::vector<Token> drafted;
+  for (Index i = 0; i < ids.size(0); ++i)  // what is no Token is -1, which has probability 0 in any row
+    drafted.push_back(std::in_range<Token>(ids.view()[i]) ? static_cast<Token>(ids.view()[i]) : Token{-1});
+  audit.add(reported.view(), drafted);
+}
+
+void add_rules(py::module_& module) {
+  module.def("verify", verify, "rule"_a, "target"_a, "draft"_a, "tokens"_a, "seed"_a, "offset"_a = 0,
+             py::kw_only(), "temperature"_a = py::none(),
+             R"(Judges a draft: returns (accepted, token, offset).
+
+rule         'token', 'block', 'argmax' or 'sample-match'
+target       [gamma + 1, V], float32 or float64: row i is the target's distribution after i drafted tokens
+draft        [gamma, V]: row i is the distribution that tokens[i] was drawn from. None: tokens that were chosen, q = 1
+tokens       [gamma], int32 or int64
+seed, offset of the generator Philox4x32-10. The returned offset is the one to go on with
+temperature  None: rows are probabilities. A number: rows are logits, p = softmax(logits / temperature))");
+
+  module.def("verify_tree", verify_tree, "rule"_a, "target"_a, "draft"_a, "tokens"_a, "parents"_a, "seed"_a,
+             "offset"_a = 0, py::kw_only(), "temperature"_a = py::none(),
+             R"(Judges a tree of drafts: returns (path, token, offset).
+
+rule     'traversal', 'recursive-rejection' or 'k-seq'
+target   [n + 1, V]: row 0 after the context, row k + 1 after tokens[k]
+draft    [n, V]: row k is what tokens[k] was drawn from, given its elder siblings. None: all tokens were chosen
+parents  [n]: tokens[k] follows tokens[parents[k]], or the context if parents[k] is -1
+path     the numbers of the accepted tokens, from the context outward)");
+
+  module.def(
+      "verify_batch",
+      [](const std::string& rule, const py::object& target, const py::object& draft, const py::object& tokens,
+         const std::vector<std::uint64_t>& seeds, const std::vector<std::uint64_t>& offsets,
+         Temperature temperature) {
+        return PaddedBatch(rule, target, draft, tokens, temperature).judge(seeds, offsets);
+      },
+      "rule"_a, "target"_a, "draft"_a, "tokens"_a, "seeds"_a, "offsets"_a = std::vector<std::uint64_t>{},
+      py::kw_only(), "temperature"_a = py::none(),
+      R"(Judges many drafts: returns (accepted, token, emitted, offsets, errors).
+
+tokens   [B, n]. A draft ends before its first negative id
+target   [B, n + 1, V]; draft [B, n, V] or None; seeds and offsets: one for each draft
+emitted  [B, n + 1]: the accepted tokens and the token after them, padded with -1
+errors   {i: text} for drafts that could not be judged: they have accepted = token = -1, and keep their offset)");
+
+  py::class_<GreedyBlock>(module, "GreedyBlock", "Greedy block verification of one text, which it remembers.")
+      .def(py::init<>())
+      .def("verify", &GreedyBlock::verify, "target"_a, "draft"_a, "tokens"_a, "seed"_a, "offset"_a = 0,
+           py::kw_only(), "temperature"_a = py::none(),
+           "Judges the next draft of the text: see specdec.verify.")
+      .def_property_readonly("min_draft_length", &GreedyBlock::min_draft_length,
+                             "The least number of tokens that the next draft may have.");
+}
+
+void add_expectations(py::module_& module) {
+  module.def("survival", survival, "rule"_a, "target"_a, "draft"_a, "tokens"_a, py::kw_only(),
+             "temperature"_a = py::none(),
+             R"(P(more than i tokens are accepted | the first i + 1 drafted tokens), for each i < gamma.
+
+Its sum is the expected number of accepted tokens, once it is averaged over drafts. Rules: 'token', 'block', and
+'greedy-block' in the first step of a text.)");
+  module.def(
+      "expected_accepted", expected_accepted, "rule"_a, "target"_a, "draft"_a, "gamma"_a, py::kw_only(),
+      "temperature"_a = py::none(),
+      R"(Bounds (lower, upper) of the expected number of accepted tokens if every position has these two rows, [V].)");
+}
+
+void add_checks(py::module_& module) {
+  using sampler_check::Report;
+  py::class_<Report>(module, "SamplerReport",
+                     "What check_sampler found. True unless the sampler is convicted.")
+      .def_property_readonly("convicted", &Report::convicted)
+      .def_readonly("counterexample", &Report::counterexample, "The first failure, in words.")
+      .def_readonly("cases", &Report::cases, "How many cases were checked.")
+      .def("__bool__", [](const Report& report) { return !report.convicted(); })
+      .def("__str__", &printed<Report>);
+  module.def("check_sampler", check_sampler, "f"_a, py::kw_only(), "batch"_a = py::none(),
+             "draw"_a = py::none(), "samples"_a = 20'000, "false_alarm"_a = 1e-6, "seed"_a = 1,
+             R"(Whether a sampler writes the target's law: calls it on small models whose law is known.
+
+f            f(target, draft, tokens, seed) -> (accepted, token), over new arrays of numpy, [gamma + 1, V] and [gamma, V]
+             in float32 and [gamma] in int64. gamma is 1 to 3, V is 3 or 4. Each call has another seed of 32 bits
+batch        how many drafts a call has. The arrays get a first dimension for them, and f returns two arrays [batch]
+draw         draw(row, i, seed) -> token i of a draft, with the seed that f will get; in a batch row is [batch, V]. None:
+             the check draws. It must draw from row: DraftAudit tells
+samples      texts of each case: the more, the smaller a bias that is found
+false_alarm  the largest probability, over all cases, that a right sampler is convicted)");
+
+  py::class_<DraftAuditReport>(module, "DraftAuditReport",
+                               "What an audit found. True unless the drafter is convicted.")
+      .def_property_readonly("convicted", &DraftAuditReport::convicted)
+      .def_property_readonly("acquitted", &DraftAuditReport::acquitted)
+      .def_property_readonly("fault", [](const DraftAuditReport& report) { return printed(report.fault); })
+      .def_readonly("tokens", &DraftAuditReport::tokens)
+      .def_readonly("informative", &DraftAuditReport::informative)
+      .def("__bool__", [](const DraftAuditReport& report) { return !report.convicted(); })
+      .def("__str__", &printed<DraftAuditReport>);
+  py::class_<DraftAudit>(module, "DraftAudit",
+                         "Were drafted tokens drawn from the rows that the drafter reported?")
+      .def(py::init([](double false_alarm, std::uint64_t seed) {
+             return DraftAudit({.false_alarm = false_alarm, .seed = seed});
+           }),
+           py::kw_only(), "false_alarm"_a = 1e-4, "seed"_a = 1)
+      .def("add", add_to_audit, "rows"_a, "tokens"_a, py::kw_only(), "temperature"_a = py::none(),
+           "Adds a draft: rows [n, V] and tokens [n]. With a temperature, rows are logits.")
+      .def("report", &DraftAudit::report);
+}
+
+PYBIND11_MODULE(specdec, module) {
+  module.doc() = "Lossless rules of speculative decoding, and checks of samplers and drafters.";
+  add_rules(module);
+  add_expectations(module);
+  add_checks(module);
+}

@@ -1,0 +1,199 @@
+// The rules, called on arrays of Python.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <concepts>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <span>
+#include <specdec/analysis.hpp>
+#include <specdec/specdec.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "rules.hpp"
+
+namespace in_python {
+
+using specdec::Philox;
+using Temperature = std::optional<double>;
+
+// The answers of the module are tuples with names. `offset` is the offset for the next call with this seed.
+inline py::object named_tuple(const char* type, const char* fields) {
+  py::object made = py::module_::import("collections").attr("namedtuple")(type, fields);
+  made.attr("__module__") = "specdec";
+  return made;
+}
+
+// The types live as long as the interpreter.
+struct Answers {
+  py::object verdict = named_tuple("Verdict", "accepted token offset");
+  py::object tree = named_tuple("TreeVerdict", "path token offset");
+  py::object batch = named_tuple("BatchVerdict", "accepted token emitted offsets errors");
+
+  static const Answers& get() {
+    static const Answers* const answers = new Answers;
+    return *answers;
+  }
+};
+
+inline py::object verify(const std::string& name, const py::object& target, const py::object& draft,
+                         const py::object& tokens, std::uint64_t seed, std::uint64_t offset,
+                         Temperature temperature) {
+  const LineRule rule = LineRule::of(name);
+  const Ids ids("tokens", tokens);
+  const Rows p("target", target, temperature);
+  const DraftRows q(draft, ids, rule.looks_at_draft(), temperature);
+  Philox source(seed, offset);
+  const specdec::Verdict verdict = specdec::verify(rule, p.view(), q.view(), ids.view(), source);
+  return Answers::get().verdict(verdict.accepted, verdict.token, source.offset());
+}
+
+inline py::object verify_tree(const std::string& name, const py::object& target, const py::object& draft,
+                              const py::object& tokens, const py::object& parents, std::uint64_t seed,
+                              std::uint64_t offset, Temperature temperature) {
+  const TreeRule rule = TreeRule::of(name);
+  const Ids ids("tokens", tokens), links("parents", parents);
+  const Rows p("target", target, temperature);
+  const DraftRows q(draft, ids, true, temperature);
+  Philox source(seed, offset);
+  const specdec::TreeVerdict verdict =
+      specdec::verify(rule, p.view(), q.view(), ids.view(), links.view(), source);
+  py::list path;
+  for (const Index k : verdict.path) path.append(k);
+  return Answers::get().tree(path, verdict.token, source.offset());
+}
+
+// Greedy block verification of one text, which it remembers.
+class GreedyBlock {
+ public:
+  py::object verify(const py::object& target, const py::object& draft, const py::object& tokens,
+                    std::uint64_t seed, std::uint64_t offset, Temperature temperature) {
+    const Ids ids("tokens", tokens);
+    const Rows p("target", target, temperature);
+    const DraftRows q(draft, ids, true, temperature);
+    Philox source(seed, offset);
+    const specdec::Verdict verdict = specdec::verify(rule_, p.view(), q.view(), ids.view(), source);
+    return Answers::get().verdict(verdict.accepted, verdict.token, source.offset());
+  }
+  Index min_draft_length() const { return rule_.min_draft_length(); }
+
+ private:
+  specdec::GreedyBlockVerifier rule_;
+};
+
+inline std::string what(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& told) {
+    return told.what();
+  }
+}
+
+inline void check_entries(const char* name, std::size_t entries, Index drafts) {
+  if (static_cast<Index>(entries) != drafts)
+    refuse(name, " has ", entries, " entries for ", drafts, " drafts");
+}
+
+// Many drafts, padded to one length: see specdec::PaddedDrafts.
+class PaddedBatch {
+ public:
+  PaddedBatch(const std::string& rule, const py::object& target, const py::object& draft,
+              const py::object& tokens, Temperature temperature)
+      : rule_(LineRule::of(rule)),
+        tokens_("tokens", tokens, 2),
+        target_("target", target, temperature, 3),
+        draft_(draft, tokens_, rule_.looks_at_draft(), temperature, 3),
+        layout_(tokens_.size(0), tokens_.size(1)),
+        verdicts_(static_cast<std::size_t>(tokens_.size(0))) {
+    check_shape("target", target_, tokens_.size(1) + 1);
+    if (draft_.array()) check_shape("draft", *draft_.array(), tokens_.size(1));
+  }
+
+  py::object judge(const std::vector<std::uint64_t>& seeds, std::vector<std::uint64_t> offsets) {
+    check_entries("seeds", seeds.size(), layout_.drafts());
+    if (offsets.empty()) offsets.assign(seeds.size(), 0);
+    check_entries("offsets", offsets.size(), layout_.drafts());
+    std::vector<Philox> sources;
+    for (std::size_t i = 0; i < seeds.size(); ++i) sources.emplace_back(seeds[i], offsets[i]);
+    {
+      const py::gil_scoped_release others_may_run;
+      specdec::verify_batch(rule_, target_.view(), draft_.view(), tokens_.view(), layout_, sources,
+                            std::span(verdicts_));
+    }
+    py::dict errors;
+    for (std::size_t i = 0; i < verdicts_.size(); ++i)
+      if (verdicts_[i].error) errors[py::int_(i)] = what(verdicts_[i].error);
+      else offsets[i] = sources[i].offset();
+    return answer(offsets, errors);
+  }
+
+ private:
+  void check_shape(const char* name, const Rows& rows, Index each) const {
+    if (rows.size(0) != tokens_.size(0) || rows.size(1) != each)
+      refuse(name, " has the shape ", rows.shape(), ", expected (", tokens_.size(0), ", ", each,
+             ", V), as tokens have the shape (", tokens_.size(0), ", ", tokens_.size(1), ")");
+  }
+
+  py::object answer(const std::vector<std::uint64_t>& offsets, const py::dict& errors) const {
+    const Index drafts = layout_.drafts(), width = tokens_.size(1) + 1;
+    py::array_t<std::int64_t> emitted({drafts, width}), accepted(drafts), token(drafts);
+    const auto numbers = [](auto& array) {
+      return std::span<std::int64_t>(array.mutable_data(), static_cast<std::size_t>(array.size()));
+    };
+    specdec::write_emitted(tokens_.view(), layout_, draft_.view().rows(),
+                           std::span<const specdec::BatchVerdict>(verdicts_), numbers(emitted),
+                           numbers(accepted));
+    for (std::size_t i = 0; i < verdicts_.size(); ++i)
+      numbers(token)[i] = verdicts_[i].error ? -1 : verdicts_[i].verdict.token;
+    return Answers::get().batch(
+        accepted, token, emitted,
+        py::array_t<std::uint64_t>(static_cast<py::ssize_t>(offsets.size()), offsets.data()), errors);
+  }
+
+  LineRule rule_;
+  Ids tokens_;
+  Rows target_;
+  DraftRows draft_;
+  specdec::PaddedDrafts layout_;
+  std::vector<specdec::BatchVerdict> verdicts_;
+};
+
+// P(τ > i | x_1..x_{i+1}) along a draft.
+inline py::array_t<double> survival(const std::string& name, const py::object& target,
+                                    const py::object& draft, const py::object& tokens,
+                                    Temperature temperature) {
+  const Ids ids("tokens", tokens);
+  const Rows p("target", target, temperature);
+  const DraftRows q(draft, ids, true, temperature);
+  const specdec::Survival found = with_product_rule(name, [&](const auto& rule) {
+    return specdec::survival_of_draft(rule, p.view(), q.view(), ids.view());
+  });
+  return py::array_t<double>(static_cast<py::ssize_t>(found.beyond.size()), found.beyond.data());
+}
+
+// Bounds of E[τ] if every position has these two rows. For the token rule both are the very number.
+inline std::pair<double, double> expected_accepted(const std::string& name, const py::object& target,
+                                                   const py::object& draft, Index gamma,
+                                                   Temperature temperature) {
+  const Rows rows_p("target", target, temperature, 1), rows_q("draft", draft, temperature, 1);
+  const auto p = rows_p.view().row(0), q = rows_q.view().row(0);
+  const double cell =
+      p.vocab_size() <= 256 ? 1. / 1024 : 1. / 64;  // how close the bounds are: small rows cost little
+  return with_product_rule(name, [&](const auto& rule) -> std::pair<double, double> {
+    if constexpr (std::same_as<decltype(rule), const specdec::TokenVerifier&>) {
+      const double exact = specdec::context_free_survival(rule, p, q, gamma).expected_accepted();
+      return {exact, exact};
+    } else {
+      const auto [lower, upper] = specdec::context_free_survival_bounds(rule, p, q, gamma, cell);
+      return {lower.expected_accepted(), upper.expected_accepted()};
+    }
+  });
+}
+
+}  // namespace in_python
