@@ -3,6 +3,7 @@
 
 import specdec
 import torch
+from rejection_sampler import draw
 
 generator = torch.Generator().manual_seed(1)
 
@@ -11,7 +12,7 @@ def report(reported_temperature):
     audit = specdec.DraftAudit()
     for _ in range(1000):
         logits = 2 * torch.randn((4, 50), generator=generator)  # of a draft of 4 tokens
-        tokens = torch.multinomial((logits / 0.7).softmax(1), 1, generator=generator)[:, 0]
+        tokens = draw((logits / 0.7).softmax(1), generator)
         audit.add((logits / reported_temperature).softmax(1), tokens)
     return audit.report()
 

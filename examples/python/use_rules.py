@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Judges drafts by the rules of the library: one draft, a tree, a batch, a text that goes on; what they accept on average."""
+"""Judges drafts by the rules of the library: a line, a tree, a batch. Tells what the rules accept on average."""
 
 import numpy
 import specdec

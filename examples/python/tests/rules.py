@@ -37,12 +37,22 @@ class Rules(unittest.TestCase):
                 self.assertEqual(verdict, as_logits)
                 self.assertEqual(verdict, as_floats)
 
+    def test_verdict_of_c(self):
+        """The call of examples/verify_from_c.c, and what it prints."""
+        draft = np.array([[0.2, 0.5, 0.2, 0.1], [0.3, 0.2, 0.4, 0.1], [0.1, 0.2, 0.6, 0.1]], np.float32)
+        target = np.array([[0.1, 0.6, 0.2, 0.1], [0.5, 0.1, 0.3, 0.1], [0.2, 0.2, 0.1, 0.5], [0.7, 0.1, 0.1, 0.1]], np.float32)
+        self.assertEqual(specdec.verify("block", target, draft, np.array([1, 0, 2]), 42)[:2], (2, 3))
+
     def test_argmax(self):
         for target, tokens in zip(self.target, self.tokens):
             best = target.argmax(1)
             accepted = int((best[:3] == tokens).cumprod().sum())
             verdict = specdec.verify("argmax", target, None, tokens, 0)
             self.assertEqual(verdict, (accepted, best[accepted], 0))
+            impossible = np.zeros((3, 5))  # argmax and sample-match do not look at the draft's rows
+            self.assertEqual(verdict, specdec.verify("argmax", target, impossible, tokens, 0))
+            self.assertEqual(specdec.verify("sample-match", target, None, tokens, 1),
+                             specdec.verify("sample-match", target, impossible, tokens, 1))
 
     def test_offset_goes_on(self):
         target, draft, tokens = self.target[0], self.draft[0], self.tokens[0]
