@@ -744,6 +744,53 @@ TEST_CASE("an engine that calls its own forward takes a step in two halves, and 
   CHECK(complaint().find("no proposal") != std::string::npos);  // a feed names a sequence that is gone
 }
 
+TEST_CASE(
+    "an engine with its own scheduler may add a text during its call, and interrupt one and go on later") {
+  std::mt19937_64 rng(22);
+  const Models models = models_of(rng);
+  const Tokens prompt{0, 1, 0};
+  const auto alone = [&](std::uint64_t seed, Index most) {
+    auto target = models.target;
+    specdec::SpecDec decoder{target, specdec::ModelDrafter{Table(models.small)}};
+    std::mt19937_64 generator(seed);
+    return decoder.generate(prompt, {.max_new_tokens = most, .gamma = 4}, generator).tokens;
+  };
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Batch batch{specdec::ExternalTarget{.vocabulary = models.target.vocab_size()},
+                specdec::ModelDrafter{ModelPerSequence{models.small}}, specdec::BlockVerifier{}};
+    ModelPerSequence engine{models.target};
+    std::map<Index, Tokens> texts;
+    std::mt19937_64 kept_generator(seed);
+    Index text = batch.add(prompt, {.max_new_tokens = 40, .gamma = 4}, std::ref(kept_generator)), late = 0;
+    Tokens before;
+    for (int round = 0; !batch.empty(); ++round) {
+      if (round == 3) {
+        before = batch.cancel(text).tokens;
+        engine.release(text);
+      }
+      if (round == 5) {
+        Tokens context = prompt;
+        context.insert(context.end(), before.begin(), before.end());
+        text = batch.add(context, {.max_new_tokens = 40 - std::ssize(before), .gamma = 4},
+                         std::ref(kept_generator));
+      }
+      const auto rows = engine.forward(batch.propose());
+      if (round == 1)
+        late = batch.add(prompt, {.max_new_tokens = 30, .gamma = 4}, std::mt19937_64(seed + 100));
+      for (const Finished& done : batch.accept(rows)) {
+        texts[done.sequence] = done.result.tokens;
+        engine.release(done.sequence);
+      }
+      for (const Index number : {text, late})
+        if (!texts.contains(number) && (number != text || round < 3 || round >= 5))
+          engine.keep(number, batch.sequence(number).kept());
+    }
+    before.insert(before.end(), texts[text].begin(), texts[text].end());
+    CHECK(before == alone(seed, 40));
+    CHECK(texts[late] == alone(seed + 100, 30));
+  }
+}
+
 // Asks for the two lengths in turn, and counts the calls.
 struct Fickle {
   Index next(Index most) { return ++*total, std::min(most, ++asked % 2 == 1 ? first : second); }
