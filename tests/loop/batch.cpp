@@ -2,6 +2,7 @@
 // does not affect the others.
 #include <algorithm>
 #include <exception>
+#include <functional>
 #include <map>
 #include <random>
 #include <span>
