@@ -134,7 +134,8 @@ class Batch {
   }
 
   /// Adds a sequence, which takes part from the next step on. Returns its number. on_step, if given, is called on the thread
-  /// that steps, with the tokens of each step; if it returns false the sequence ends. on_step may add() sequences.
+  /// that steps, with the tokens of each step; if it returns false the sequence ends. on_step may add() sequences. add() may
+  /// also be called between propose() and accept().
   /// The sequence draws from a copy of a generator; with std::ref(rng) it draws from rng itself. So the offset of a Philox is
   /// known after the text, and the text can be continued elsewhere.
   /// Throws: what SpecDec::start throws, and std::invalid_argument if gamma + 1 tokens do not fit in a call. The batch is
