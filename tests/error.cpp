@@ -38,8 +38,9 @@ TEST_CASE("what a failed call began is undone, and the error goes on") {
   const auto undo = [&undone] { ++undone; };
   CHECK(detail::undo_on_error([] { return 7; }, undo) == 7);
   CHECK(undone == 0);
-  CHECK(message_of<std::logic_error>([&] { detail::undo_on_error([] { detail::logic_error("out of place"); }, undo); }) ==
-        "specdec: out of place");
+  CHECK(message_of<std::logic_error>([&] {
+          detail::undo_on_error([] { detail::logic_error("out of place"); }, undo);
+        }) == "specdec: out of place");
   CHECK(undone == 1);
 }
 

@@ -122,4 +122,16 @@ TEST_CASE("impossible sizes and costs are named in the error, and nothing is lea
   CHECK(message_of([&] { CostCurve{1.5}; }) == "specdec: decay = 1.5 is outside [0, 1]");
 }
 
+TEST_CASE("only sizes with an added cost count as measured, size 0 among them") {
+  CostCurve curve;
+  curve.add(0, 0.5);
+  curve.add(2, 1.0);
+  CHECK(curve.measured(0));
+  CHECK(curve(0) == 0.5);
+  CHECK_FALSE(curve.measured(1));
+  CHECK(curve.measured(2));
+  CHECK_FALSE(curve.measured(3));
+  CHECK_FALSE(curve.measured(-1));
+}
+
 }  // namespace test_measure_cost_curve

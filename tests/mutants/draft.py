@@ -198,7 +198,7 @@ mutant = promise("a tree reports the very rows that its tokens were drawn from, 
 mutant("independent-twins", "draft/strategies/siblings.hpp", "tests/draft/strategies/siblings",
        "if (static_cast<double>(q.probability(tokens.back())) == 1) return;", "")
 mutant("sibling-with-its-elders", "draft/strategies/siblings.hpp", SIBLINGS + " " + TREE, "chance.draw(detail::NamedRow(rest, ", "chance.draw(detail::NamedRow(q, ")
-mutant("siblings-report-the-whole-row", "draft/strategies/siblings.hpp", SIBLINGS + " " + TREE, "      rows.push_back(rest);", "      rows.emplace_back(q, siblings.first(0));")
+mutant("siblings-report-the-whole-row", "draft/strategies/siblings.hpp", SIBLINGS + " " + TREE, "      rows.push_back(rest);", "      rows.push_back({q, {siblings.first(0)}});")
 mutant("siblings-never-end", "draft/strategies/siblings.hpp", SIBLINGS + " " + TREE, "if (!(rest.mass() > 0)) return;", "")
 mutant("tree-of-the-row-before", "draft/strategies/tree.hpp", TREE, "after_[first + static_cast<Index>(i)]", "after_[first]")
 mutant("tree-after-another-token", "draft/strategies/tree.hpp", TREE,
@@ -238,8 +238,7 @@ mutant("drafts-of-short-rows", "draft/model_drafter.hpp", "tests/draft/model_dra
        "    if (rows.rows() != rows_)\n",
        "    if (false)\n")
 mutant("drafts-grow-after-an-error", "draft/model_drafter.hpp", "tests/draft/model_drafter",
-       "    if (request.error) growth.end();\n",
-       "", endless=True)
+       "      if (requests[r].error) continue;\n", "")
 mutant("drafts-of-failed-calls-remembered", "draft/model_drafter.hpp", "tests/draft/model_drafter",
        "          contexts_.at(feed.sequence).cached.abandon(model_, feed.sequence);\n",
        "          static_cast<void>(feed);\n")

@@ -66,7 +66,7 @@ mutant("probabilities-beyond-the-draft", "measure/acceptance.hpp", "tests/measur
        "if (std::ssize(p) > length)", "if (false)")
 mutant("probabilities-of-one-side", "measure/acceptance.hpp", "tests/measure/acceptance", "if (p.size() != q.size())", "if (false)")
 mutant("cost-of-no-number", "measure/cost_curve.hpp", "tests/measure/cost_curve", "if (!(cost >= 0 && std::isfinite(cost)))", "if (cost < 0)")
-mutant("size-below-zero", "measure/cost_curve.hpp", "tests/measure/cost_curve", "return size >= 0 && size < sizes() && known(size);", "return size < sizes() && known(size);")
+mutant("size-zero-never-measured", "measure/cost_curve.hpp", "tests/measure/cost_curve", "return size >= 0 && size < sizes() && known(size);", "return size > 0 && size < sizes() && known(size);")
 mutant("lengths-without-end", "measure/projection.hpp", "tests/measure/projection", "  detail::check_drafted(\"most\", most);\n", "  if (most < 0) detail::check_drafted(\"most\", most);\n  most = std::min<Index>(most, 16);\n")
 mutant("fading-of-no-number", "measure/cost_curve.hpp", "tests/measure/cost_curve tests/measure/running_survival",
        "if (!(decay >= 0 && decay <= 1))", "if (decay < 0 || decay > 1)")

@@ -265,7 +265,6 @@ class ModelDrafter {
       auto&& chance = as_chance(*request.source);
       growth.take(rows, chance, request.keep_drafting);
     });
-    if (request.error) growth.end();
   }
 
   Feeds model_;
