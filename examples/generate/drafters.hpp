@@ -15,6 +15,7 @@
 #include "generate/any_drafter.hpp"
 #include "generate/other_tokenizers.hpp"
 #include "generate/pair.hpp"
+#include "generate/retrieval.hpp"
 #include "generate/sampled.hpp"
 
 namespace generate {
@@ -67,7 +68,7 @@ class OwningDrafter {
   specdec::ModelDrafter<SampledModel> drafter_;
 };
 
-inline constexpr std::array<DrafterKind, 11> drafters{{
+inline constexpr std::array<DrafterKind, 12> drafters{{
     {"model", "draft model",
      [](Pair& pair, const DrafterSettings& s) { return erased(model_drafter(*pair.draft, s.temperature)); }},
     {"early-exit", "early exit",
@@ -83,6 +84,10 @@ inline constexpr std::array<DrafterKind, 11> drafters{{
      [](Pair&, const DrafterSettings&) { return erased(specdec::SuffixDrafter{}); }},
     {"lookahead", "lookahead",
      [](Pair&, const DrafterSettings&) { return erased(::drafters::LookaheadDrafter{}); }},
+    {"retrieval", "retrieval",
+     [](Pair& pair, const DrafterSettings&) {
+       return erased(RetrievalDrafter(store_of(pair, SPECDEC_EXAMPLES "/data/moby_dick.txt")));
+     }},
     {"chain", "suffix, then model",
      [](Pair& pair, const DrafterSettings& s) {
        // A short match is no better than the model's own draft.

@@ -477,3 +477,25 @@ mutant("member-taken-for-steady", "draft/fallback_drafter.hpp", "tests/law_conce
 mutant("audited-taken-for-steady", "testing/audited_drafter.hpp", "tests/law_concepts", "steady = is_steady<Drafter>;", "steady = true;")
 mutant("inner-drafter-taken-for-steady", "loop/cascade_drafter.hpp", "tests/law_concepts",
        "steady = is_steady<std::remove_reference_t<D>>;", "steady = true;")
+
+STORE, STORE_TEST = "draft/from_text/datastore.hpp", "tests/draft/from_text/datastore"
+RETRIEVAL, RETRIEVAL_TEST = "draft/from_text/datastore_drafter.hpp", "tests/draft/from_text/datastore_drafter"
+mutant = promise("retrieval proposes what followed the longest match in its documents, and reads nothing outside its file")
+mutant("store-sorted-by-one-token", STORE, STORE_TEST, "static_cast<std::size_t>(sorted_depth)));", "std::size_t{1}));")
+mutant("store-occurrence-left-out", STORE, STORE_TEST, "return {first - begin, last - begin, places.length + 1};",
+       "return {first - begin + (last - first > 2), last - begin, places.length + 1};")
+mutant("store-match-too-short", STORE, STORE_TEST, "best = places, low = m;", "best = places, low = m, high = m;")
+mutant("store-match-without-a-token-after-it", STORE, STORE_TEST, "return places.count() > 0 &&\n           next(",
+       "return places.count() > 0 ||\n           next(")
+mutant("store-proposes-separators", STORE, STORE_TEST, "if (token != separator) visit", "visit")
+mutant("store-reads-beyond-the-text", STORE, STORE_TEST, "return at < tokens_.size() ? tokens_[at] : separator;",
+       "return at <= tokens_.size() ? tokens_[at] : separator;")
+mutant("store-of-any-file", STORE, STORE_TEST, " ||\n        header.version != mine.version", "")
+mutant("store-of-a-cut-file", STORE, STORE_TEST, "if (file.size() != expected)", "if (file.size() > expected)")
+mutant("retrieval-from-shorter-matches", RETRIEVAL, RETRIEVAL_TEST, "return places.length < options_.min_match ?", "return places.length + 1 < options_.min_match ?")
+mutant("retrieval-share-of-all", RETRIEVAL, RETRIEVAL_TEST, "best.followed += count;", "best.followed = count;")
+mutant("retrieval-highest-id-first", RETRIEVAL, RETRIEVAL_TEST, "if (count > best.count)", "if (count >= best.count)")
+mutant("retrieval-of-the-context-alone", RETRIEVAL, RETRIEVAL_TEST, "strings_.insert(strings_.end(), more.begin(), more.end());", "")
+mutant("retrieval-longest-match-alone", RETRIEVAL, RETRIEVAL_TEST, "for (Index m = longest(place).length; m >= options_.min_match; --m)",
+       "for (Index m = longest(place).length; m >= std::max(options_.min_match, longest(place).length); --m)")
+mutant("retrieval-likeliest-twice", RETRIEVAL, RETRIEVAL_TEST, "if (x != best.token) visit(x, count);", "visit(x, count);")

@@ -53,6 +53,9 @@ class ScannedTexts {
     for (const auto& text : texts) add(text, 0);
   }
 
+  // Among tokens of equal counts the lowest id comes first, not the latest token.
+  void lowest_first() { lowest_first_ = true; }
+
   // Tokens before `begin` were counted with another text.
   void add(const std::vector<Token>& text, Index begin) { texts_.push_back({text, begin}); }
 
@@ -74,8 +77,9 @@ class ScannedTexts {
   }
   void each_continuation(Index match, const auto& visit) {
     auto found = followers(match);
-    std::ranges::sort(found, [](const Follower& a, const Follower& b) {
-      return a.count != b.count ? a.count > b.count : a.last > b.last;
+    std::ranges::sort(found, [this](const Follower& a, const Follower& b) {
+      if (a.count != b.count) return a.count > b.count;
+      return lowest_first_ ? a.token < b.token : a.last > b.last;
     });
     for (const Follower& one : found) visit(one.token, one.count);
   }
@@ -109,6 +113,7 @@ class ScannedTexts {
 
   std::vector<std::pair<std::vector<Token>, Index>> texts_;
   Index min_, max_, min_count_;
+  bool lowest_first_ = false;
   std::vector<std::vector<Token>> places_, matches_;
 };
 
