@@ -7,12 +7,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <iomanip>
-#include <limits>
 #include <ostream>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -163,52 +160,11 @@ class Texts {
   std::vector<std::vector<Token>> texts_;
 };
 
-// Adds the law of the beginnings of the outputs.
-inline Law with_beginnings(const Law& law) {
-  Law all;
-  for (const auto& [tokens, p] : law)
-    for (std::size_t n = 1; n <= tokens.size(); ++n)
-      all[{tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n)}] += p;
-  return all;
-}
-
-// The output, or the beginning of outputs, whose count is the least likely under the law; the shortest one among equals.
-inline std::string worst_output(const Law& counts, const Law& law, Index samples) {
-  const double all = static_cast<double>(samples);
-  const Law seen = with_beginnings(counts), expected = with_beginnings(law);
-  const auto at = [](const Law& where, const std::vector<Token>& tokens) {
-    const auto found = where.find(tokens);
-    return found == where.end() ? 0.0 : found->second;
-  };
-  double most = -1;
-  std::vector<Token> worst;
-  const auto look = [&](const std::vector<Token>& tokens) {
-    const double n = at(seen, tokens), mean = std::max(all * at(expected, tokens), 1e-300);
-    const double surprise = mean - n + (n > 0 ? n * std::log(n / mean) : 0.0);  // Chernoff's bound
-    if (surprise > most) most = surprise, worst = tokens;
-  };
-  for (const auto& [tokens, count] : seen) look(tokens);
-  for (const auto& [tokens, p] : expected) look(tokens);
-  std::string shown = specdec::testing::to_string(worst);
-  if (worst.size() < law.begin()->first.size()) shown.insert(shown.size() - 1, " ...");
-  std::ostringstream text;
-  text << std::setprecision(4) << "output " << shown << " has frequency " << at(seen, worst) / all
-       << ", expected " << at(expected, worst);
-  return text.str();
-}
-
 // What is wrong with the texts of a case, in words; empty if nothing is.
 inline std::string wrong_in(const Case& models, Texts& texts, Index samples, double false_alarm) {
   const Law law = specdec::testing::target_law(models.target, {}, {.max_new_tokens = models.gamma + 1});
-  Law counts;
   try {
-    const auto one_more = [&] {
-      const std::vector<Token> text = texts.next();
-      ++counts[text];
-      return text;
-    };
-    const auto report = specdec::testing::check_sampled(one_more, law, samples, false_alarm);
-    return report.accepted ? "" : worst_output(counts, law, samples);
+    return specdec::testing::check_sampled([&] { return texts.next(); }, law, samples, false_alarm).worst;
   } catch (const ImpossibleVerdict& verdict) {
     return verdict.what();
   }

@@ -1,5 +1,6 @@
 #include <limits>
 #include <random>
+#include <sstream>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <vector>
@@ -43,6 +44,26 @@ TEST_CASE("the right law is accepted, a slightly wrong one convicted") {
   std::mt19937_64 rng{1};
   CHECK(check_sampled(draws_from({0.25, 0.25, 0.5}, rng), fair, 100000));
   CHECK_FALSE(check_sampled(draws_from({0.27, 0.23, 0.5}, rng), fair, 100000));
+}
+
+TEST_CASE("a rejected law is told by its least likely output, or by the beginning that several share") {
+  const Law pairs{{{0, 0}, 0.25}, {{0, 1}, 0.25}, {{1, 0}, 0.25}, {{1, 1}, 0.25}};
+  const auto told = [&](std::vector<std::vector<Token>> outputs) {
+    std::size_t n = 0;
+    return check_sampled([&] { return outputs[n++ % outputs.size()]; }, pairs, 1200).worst;
+  };
+  CHECK(told({{0, 0}, {0, 1}, {1, 0}, {1, 1}}).empty());
+  CHECK(told({{0, 0}, {0, 0}, {0, 0}, {0, 1}, {1, 0}, {1, 1}}) ==
+        "output [0 0] has frequency 0.5, expected 0.25");
+  CHECK(told({{0, 0}, {0, 1}, {0, 0}, {0, 1}, {0, 0}, {0, 1}, {1, 0}, {1, 1}}) ==
+        "output [1 ...] has frequency 0.25, expected 0.5");
+  CHECK(told({{0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 2}}) == "output [2 ...] has frequency 0.2, expected 0");
+  CHECK(told({{}}) == "output [] has frequency 1, expected 0");
+
+  std::ostringstream shown;
+  int n = 0;
+  shown << check_sampled([&] { return std::vector<Token>{n++ % 2}; }, fair, 1000);
+  CHECK(shown.str().ends_with("; output [2] has frequency 0, expected 0.5"));
 }
 
 TEST_CASE("the stated false-alarm rate is kept") {

@@ -155,7 +155,7 @@ TEST_CASE("padded drafts get the verdicts that they get alone") {
     // What an engine wants back: [B, n + 1] tokens and a number for each request.
     std::vector<std::int32_t> emitted(requests.size() * static_cast<std::size_t>(longest + 1), 7);
     std::vector<std::int64_t> accepted(requests.size());
-    write_emitted(padded.ids, layout, padded.draft.rows(), verdicts, std::span(emitted), std::span(accepted));
+    write_emitted(padded.ids, layout, padded.draft.rows(), verdicts, emitted, accepted);
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const Verdict verdict = requests.alone(i, false);
       CHECK(accepted[i] == verdict.accepted);

@@ -1,9 +1,14 @@
 // Checks a law by sampling, where it cannot be enumerated.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <cstddef>
+#include <iomanip>
 #include <ostream>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "specdec/error.hpp"
@@ -20,15 +25,58 @@ struct [[nodiscard]] SampledReport {
   Index impossible = 0;  ///< outputs seen that have probability 0
   Index rare = 0;        ///< outputs seen that are too rare for a cell, even pooled
   double rare_expected = 0;
+  /// In words, if the law is rejected: the output, or the beginning of outputs, whose count is the least likely under it.
+  std::string worst = {};
   explicit operator bool() const { return accepted; }
 
   friend std::ostream& operator<<(std::ostream& out, const SampledReport& report) {
-    return out << (report.accepted ? "accepted" : "REJECTED") << ": X² = " << report.statistic << " on "
-               << report.degrees << " degrees of freedom, threshold " << report.threshold << ", "
-               << report.impossible << " impossible outputs, " << report.rare << " rare ones where "
-               << report.rare_expected << " are expected";
+    out << (report.accepted ? "accepted" : "REJECTED") << ": X² = " << report.statistic << " on "
+        << report.degrees << " degrees of freedom, threshold " << report.threshold << ", "
+        << report.impossible << " impossible outputs, " << report.rare << " rare ones where "
+        << report.rare_expected << " are expected";
+    if (!report.worst.empty()) out << "; " << report.worst;
+    return out;
   }
 };
+
+namespace detail {
+
+/// Adds the law of the beginnings of the outputs.
+inline Law with_beginnings(const Law& law) {
+  Law all;
+  for (const auto& [tokens, p] : law)
+    for (std::size_t n = std::min<std::size_t>(tokens.size(), 1); n <= tokens.size(); ++n)
+      all[{tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n)}] += p;
+  return all;
+}
+
+/// The output, or the beginning of outputs, whose count is the least likely under the law by Chernoff's bound; the shortest
+/// one among equals.
+inline std::string worst_output(const Law& counts, const Law& law, Index samples) {
+  const double all = static_cast<double>(samples);
+  const Law seen = with_beginnings(counts), expected = with_beginnings(law);
+  const auto at = [](const Law& where, const std::vector<Token>& tokens) {
+    const auto found = where.find(tokens);
+    return found == where.end() ? 0.0 : found->second;
+  };
+  double most = -1;
+  std::vector<Token> worst;
+  const auto look = [&](const std::vector<Token>& tokens) {
+    const double n = at(seen, tokens), mean = std::max(all * at(expected, tokens), 1e-300);
+    const double surprise = mean - n + (n > 0 ? n * std::log(n / mean) : 0.0);
+    if (surprise > most) most = surprise, worst = tokens;
+  };
+  for (const auto& [tokens, count] : seen) look(tokens);
+  for (const auto& [tokens, p] : expected) look(tokens);
+  std::string shown = to_string(worst);
+  if (!counts.contains(worst) && !law.contains(worst)) shown.insert(shown.size() - 1, " ...");
+  std::ostringstream text;
+  text << std::setprecision(4) << "output " << shown << " has frequency " << at(seen, worst) / all
+       << ", expected " << at(expected, worst);
+  return text.str();
+}
+
+}  // namespace detail
 
 /// Draws `samples` outputs by calling sample(), and tests them against the joint law `expected`. Test joint laws of several
 /// tokens: a bug of a verifier often leaves every marginal correct.
@@ -50,6 +98,7 @@ SampledReport check_sampled(Sample&& sample, const Law& expected, Index samples,
     specdec::detail::invalid_argument("false_alarm = ", false_alarm, " is outside (0, 1)");
   Law counts;
   for (Index i = 0; i < samples; ++i) ++counts[sample()];
+  const Law seen = counts;
 
   struct Cell {
     double mean, count;
@@ -89,6 +138,7 @@ SampledReport check_sampled(Sample&& sample, const Law& expected, Index samples,
   const bool too_many = rare && pool.count > pool.mean &&
                         pool.mean - pool.count + pool.count * std::log(pool.count / pool.mean) > t;
   report.accepted = report.impossible == 0 && !too_many && report.statistic <= report.threshold;
+  if (!report.accepted) report.worst = detail::worst_output(seen, expected, samples);
   return report;
 }
 

@@ -88,17 +88,23 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
                std::forward<Sources>(sources), verdicts, std::forward<E>(for_each));
 }
 
-/// Writes what the drafts emit as engines want it: row i of `emitted` gets the accepted tokens of draft i, then the token of
+/// Writes what the drafts emit as engines want it: row i of the emitted tokens gets the accepted tokens of draft i, then the token of
 /// its verdict, then `padding`. accepted[i] gets the number of accepted tokens. A draft with an error emits nothing: its row is
 /// padding, and its number −1.
 ///
-/// Shapes: `emitted` holds one row for each draft; accepted, one entry. A row must have room for γ + 1 tokens.
+/// Shapes: `emitted` holds one row for each draft; `accepted`, one entry. A row must have room for γ + 1 tokens.
 /// Throws: std::invalid_argument if the shapes do not fit, or if a draft has fewer tokens than were accepted. Then nothing has
 /// been written.
-template <DraftLayout Layout, std::integral Id, std::integral Count>
+template <DraftLayout Layout, std::ranges::contiguous_range Emitted, std::ranges::contiguous_range Accepted>
+  requires std::integral<std::ranges::range_value_t<Emitted>> &&
+           std::integral<std::ranges::range_value_t<Accepted>>
 void write_emitted(TokenIds tokens, const Layout& layout, Index draft_rows,
-                   std::span<const BatchVerdict> verdicts, std::span<Id> emitted, std::span<Count> accepted,
-                   Id padding = -1) {
+                   std::span<const BatchVerdict> verdicts, Emitted&& emitted_tokens,
+                   Accepted&& accepted_counts, std::ranges::range_value_t<Emitted> padding = -1) {
+  using Id = std::ranges::range_value_t<Emitted>;
+  using Count = std::ranges::range_value_t<Accepted>;
+  const std::span<Id> emitted(emitted_tokens);
+  const std::span<Count> accepted(accepted_counts);
   const Index drafts = layout.drafts(), size = std::ssize(emitted), width = drafts > 0 ? size / drafts : 0;
   detail::check_size("verdicts", "entries", std::ssize(verdicts), drafts);
   detail::check_size("accepted", "entries", std::ssize(accepted), drafts);
