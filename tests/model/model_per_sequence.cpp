@@ -54,4 +54,13 @@ TEST_CASE("after a failing call each sequence's model has the context that it ha
   CHECK(rows.row(1)[0] == 4);
 }
 
+TEST_CASE("sequences begin with an empty context, also of a model that was used before") {
+  Moody used;
+  used.forward(std::vector<Token>{1, 1, 1}, 1);
+  ModelPerSequence<Moody> models{used};
+  const std::vector<Token> tokens{1, 1};
+  const BatchFeed feed{{.tokens = tokens, .from = 0, .rows = 1}, 0};
+  CHECK(models.forward(std::span(&feed, 1)).row(0)[0] == 2);
+}
+
 }  // namespace test_model_model_per_sequence

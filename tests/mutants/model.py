@@ -52,6 +52,7 @@ mutant = promise("a call that fails leaves the model of every sequence as before
 mutant("sequences-short-rows-taken-in", SEQUENCES, SEQUENCES_TEST, "i <= fed; ++i)", "i < fed; ++i)")
 mutant("sequences-before-the-failure-taken-in", SEQUENCES, SEQUENCES_TEST, "std::size_t i = 0; i <= fed", "std::size_t i = fed; i <= fed")
 
+mutant("sequences-of-a-used-model", SEQUENCES, SEQUENCES_TEST, "prototype_.truncate(0);", "")
 mutant("sequences-wide-rows-taken-in", SEQUENCES, SEQUENCES_TEST, "if (rows.rows() > 0 && rows.cols() != vocab_size())", "if (false)")
 
 REPLAYED, REPLAYED_TEST = "model/replayed.hpp", "tests/model/replayed"

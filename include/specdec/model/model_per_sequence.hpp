@@ -25,11 +25,11 @@ namespace specdec {
 /// Makes a BatchModel of any Model that can be copied. Each sequence has a copy of the model; the copies are called one
 /// after another.
 ///
-///   ModelPerSequence target{model};    // each sequence begins with a copy of the model as it is now
+///   ModelPerSequence target{model};    // each sequence gets a copy of the model
 ///
 /// For tests, for models whose copies share their weights, and to measure what one call for all sequences would gain. Takes
 /// trees if the model does. If the model returns numbers (probabilities or logits), ModelPerSequence returns numbers, too,
-/// and ProcessedModel can wrap it. The model is moved in or copied. Its context must be empty.
+/// and ProcessedModel can wrap it. The model is moved in or copied, and begins with an empty context.
 /// Throws: std::invalid_argument if the model returns rows of the wrong shape; what the model throws.
 /// Cost: a call of a model for each feed.
 /// Memory: a model for each sequence.
@@ -47,7 +47,7 @@ class ModelPerSequence {
   using Kept = std::unique_ptr<const Output>;
 
  public:
-  explicit ModelPerSequence(M prototype) : prototype_(std::move(prototype)) {}
+  explicit ModelPerSequence(M prototype) : prototype_(std::move(prototype)) { prototype_.truncate(0); }
 
   Index vocab_size() const { return prototype_.vocab_size(); }
   Index context_size() const { return specdec::context_size(prototype_); }
