@@ -145,4 +145,9 @@ PYBIND11_MODULE(specdec, module) {
   add_rules(module);
   add_expectations(module);
   add_checks(module);
+  // Made here, by the one thread that imports: in a call, another thread could wait for them with the lock of Python.
+  const auto& answers = in_python::Answers::get();
+  module.attr("Verdict") = answers.verdict;
+  module.attr("TreeVerdict") = answers.tree;
+  module.attr("BatchVerdict") = answers.batch;
 }

@@ -127,7 +127,7 @@ class InvalidDistribution : public std::invalid_argument {
 };
 
 /// Is called with the message of an error, in a program without exceptions. It may end the process in its own way. If it
-/// returns, the program aborts.
+/// returns, the program aborts. It must not leave by longjmp.
 using ErrorHandler = void (*)(const char* message);
 
 namespace detail {
@@ -198,9 +198,9 @@ class PendingChange {
   PendingChange& operator=(const PendingChange&) = delete;
   ~PendingChange() { innermost = outer_; }
 
-  /// The error after all pending changes, the innermost first. They are over after this call.
+  /// The error after all pending changes, the innermost first.
   static InvalidDistribution apply_all(InvalidDistribution error) {
-    for (const PendingChange* at = std::exchange(innermost, nullptr); at != nullptr; at = at->outer_)
+    for (const PendingChange* at = innermost; at != nullptr; at = at->outer_)
       error = at->call_(at->changed_, error);
     return error;
   }

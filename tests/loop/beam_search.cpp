@@ -7,6 +7,8 @@
 #include <specdec/loop/spec_dec.hpp>
 #include <specdec/model/model_per_sequence.hpp>
 #include <specdec/model/path_by_path.hpp>
+#include <specdec/sample/processed_model.hpp>
+#include <specdec/sample/temperature.hpp>
 #include <specdec/testing/table_model.hpp>
 #include <string>
 #include <vector>
@@ -156,6 +158,7 @@ TEST_CASE("a draft model that equals the target proposes every text that is kept
     CHECK(found.levels == 24);
     CHECK(found.target_calls == (24 + gamma) / (gamma + 1));
     CHECK(found.stop_reason == StopReason::length);
+    CHECK(found.draft_calls == gamma * 24 / (gamma + 1));
     const BeamResult one = search.generate(std::vector<Token>{0}, {.max_new_tokens = 1, .gamma = gamma});
     CHECK(one.drafted == 0);  // the only level follows from the prompt
   }
@@ -189,6 +192,7 @@ struct WatchedModel {
   Index most = unlimited;
   int until = -1;  // how many calls until it fails; -1: never
   Index open = 0;  // tokens in the tree
+  Index fed = 0, most_open = 0;
 
   Index vocab_size() const { return model.vocab_size(); }
   Index context_size() const { return most; }
@@ -196,6 +200,8 @@ struct WatchedModel {
   const auto& forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) & {
     if (until-- == 0) throw std::runtime_error("the engine failed");
     open += std::ssize(tokens);
+    fed += std::ssize(tokens);
+    most_open = std::max(most_open, open);
     if (std::ssize(model.context()) + open > most) throw std::logic_error("fed past its context");
     return model.forward(tokens, parents, rows);
   }
@@ -210,8 +216,21 @@ TEST_CASE("a long search stays exact, and its context holds no more than it need
   std::vector<Token> prompt(100);
   for (Token& x : prompt) x = static_cast<Token>(rng() % 4);
   const BeamOptions options{.max_new_tokens = 400, .width = 3, .draft_width = 6, .gamma = 3};
-  BeamSearch search{TableModel<>(target), TableModel<>(small)};
-  check_equal(search.generate(prompt, options), PlainSearch{target, prompt, options}.beams());
+  WatchedModel watched{target}, watched_small{small};
+  BeamSearch search{watched, watched_small};
+  const BeamResult found = search.generate(prompt, options);
+  check_equal(found, PlainSearch{target, prompt, options}.beams());
+  for (const WatchedModel* model : {&watched, &watched_small}) {
+    CHECK(model->open == 0);
+    CHECK(model->model.context().empty());
+  }
+  // The prompt, the tokens that are new in each call, and the few that are fed again.
+  CHECK(watched.fed < 2 * (100 + found.target_calls * options.width + found.drafted));
+
+  watched.most_open = watched_small.most_open = 0;
+  search.generate(std::vector<Token>{0}, {.max_new_tokens = 400, .width = 1, .draft_width = 2});
+  CHECK(watched.most_open < 300);  // a single text enters the context
+  CHECK(watched_small.most_open < 300);
 }
 
 TEST_CASE("in a bounded context the search reaches at least as far as plain search") {
@@ -251,6 +270,82 @@ TEST_CASE("in a bounded context a single text fills the context") {
   }
 }
 
+TEST_CASE("texts that differ from their first token on cost no more in a long search") {
+  Eigen::MatrixXd table(5, 4);  // 2 and 3 follow only themselves
+  table << 0, 0, 0.5, 0.5, 0, 0, 0.5, 0.5, 0, 0, 0.5, 0.5, 0, 0, 1, 0, 0, 0, 0, 1;
+  WatchedModel watched{TableModel<>(table, 1)};
+  BeamSearch search{watched};
+  const BeamResult found = search.generate(std::vector<Token>{0}, {.max_new_tokens = 2000, .width = 2});
+  REQUIRE(found.beams.size() == 2);
+  CHECK(found.beams[0].tokens == std::vector<Token>(2000, 2));
+  CHECK(found.beams[1].tokens == std::vector<Token>(2000, 3));
+  CHECK(watched.fed < 4 * 2 * 2000);
+}
+
+// No token follows itself.
+struct NoDoubles {
+  std::vector<Token> seen = {};
+
+  bool push(Token x) {
+    if (!seen.empty() && seen.back() == x) return false;
+    seen.push_back(x);
+    return true;
+  }
+  void pop(Index n) { seen.resize(seen.size() - static_cast<std::size_t>(n)); }
+  void apply(auto logits) const {
+    if (!seen.empty()) logits[seen.back()] = -std::numeric_limits<float>::infinity();
+  }
+};
+
+// The logarithms of a table's rows.
+struct LogTable {
+  TableModel<> model;
+  Eigen::MatrixXd logits = {};
+
+  Index vocab_size() const { return model.vocab_size(); }
+  const Eigen::MatrixXd& forward(std::span<const Token> tokens, Index rows) & {
+    return logits = model.forward(tokens, rows).array().log();
+  }
+  const Eigen::MatrixXd& forward(std::span<const Token> tokens, std::span<const Index> parents,
+                                 Index rows) & {
+    return logits = model.forward(tokens, parents, rows).array().log();
+  }
+  void keep(std::span<const Index> path) { model.keep(path); }
+  void truncate(Index length) { model.truncate(length); }
+};
+
+// All its probabilities are positive.
+TableModel<> positive_table(Index vocab_size, std::mt19937_64& rng) {
+  Eigen::MatrixXd table(vocab_size + 1, vocab_size);
+  for (double& p : table.reshaped()) p = 0.05 + uniform01(rng);
+  return {table.array().colwise() / table.rowwise().sum().array().eval(), 1};
+}
+
+TEST_CASE("a target with a processor is searched, though the draft model proposes what it refuses") {
+  std::mt19937_64 rng{10};
+  for (int k = 0; k < 200; ++k) {
+    const Index vocab_size = 3 + k % 2;
+    const auto target = positive_table(vocab_size, rng), small = positive_table(vocab_size, rng);
+    const std::vector<Token> prompt{1, 2};
+    const BeamOptions options{.max_new_tokens = 6, .width = 2, .draft_width = 1 + k % 3, .gamma = 2};
+    BeamSearch plain{ProcessedModel{LogTable{target}, Temperature{1}, NoDoubles{}}};
+    BeamSearch search{ProcessedModel{LogTable{target}, Temperature{1}, NoDoubles{}}, TableModel<>(small)};
+    check_equal(search.generate(prompt, options), plain.generate(prompt, options).beams);
+  }
+}
+
+TEST_CASE("one model cannot be target and draft model of a search") {
+  std::mt19937_64 rng{11};
+  TableModel<> model = TableModel<>::random(3, 1, rng);
+  BeamSearch search{model, model};
+  CHECK(message_of<std::logic_error>([&] {
+          search.generate(std::vector<Token>{0, 1}, {});
+        }) ==
+        "specdec: the target model was used elsewhere during a beam search: give the target, the draft model "
+        "and "
+        "other users a model each");
+}
+
 TEST_CASE("any model may be searched: wrapped, for many texts, or referred to") {
   std::mt19937_64 rng{6};
   const auto target = TableModel<>::random(4, 2, rng), small = TableModel<>::random(4, 1, rng);
@@ -262,8 +357,10 @@ TEST_CASE("any model may be searched: wrapped, for many texts, or referred to") 
     check_equal(search.generate(prompt, options), expected);
   }
   SECTION("for many texts") {
-    BeamSearch search{ModelPerSequence{TableModel<>(target)}, ModelPerSequence{TableModel<>(small)}};
+    ModelPerSequence many{TableModel<>(target)};
+    BeamSearch search{many, ModelPerSequence{TableModel<>(small)}};
     for (int k = 0; k < 2; ++k) check_equal(search.generate(prompt, options), expected);
+    CHECK(many.size() == 0);
   }
   SECTION("by reference, used by others in between") {
     TableModel<> mine = target;
@@ -289,6 +386,8 @@ TEST_CASE("after a failed call the search can be used again") {
     WatchedModel failing{.model = target, .until = until}, failing_small{.model = small, .until = until};
     BeamSearch search{failing, failing_small};
     CHECK(message_of<std::runtime_error>([&] { search.generate(prompt, options); }) == "the engine failed");
+    CHECK(failing.model.context().empty());
+    CHECK(failing.open == 0);
     failing.until = failing_small.until = -1;
     check_equal(search.generate(prompt, options), expected);
   }
@@ -315,6 +414,9 @@ TEST_CASE("bad arguments and bad rows are named") {
   BeamSearch over_bad{TableModel<>(bad, 0)};
   CHECK(message_of([&] { over_bad.generate(std::vector<Token>{0}, {}); }) ==
         "specdec: target row 0: the probability of token 1 is nan");
+  BeamSearch of_nothing{TableModel<>(Eigen::MatrixXd::Zero(1, 3), 0)};
+  CHECK(message_of([&] { of_nothing.generate(std::vector<Token>{0}, {}); }) ==
+        "specdec: target row 0: no token has positive probability");
   BeamSearch with_bad{TableModel<>(target), TableModel<>(bad, 0)};
   CHECK(message_of([&] { with_bad.generate(std::vector<Token>{0}, {}); }) ==
         "specdec: draft row 0: the probability of token 1 is nan");

@@ -1,8 +1,8 @@
 #include <limits>
 #include <random>
-#include <sstream>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
+#include <sstream>
 #include <vector>
 
 #include "support/catch.hpp"

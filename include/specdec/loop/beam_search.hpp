@@ -73,8 +73,11 @@ struct NoDraftModel {};
 /// Source: the step "top_w(p) within top_u(q)" named as future work by the course slides of Leviathan et al.'s method; the
 /// union of the texts as a tree: Miao et al., "SpecInfer", arXiv:2305.09781.
 /// Random: none.
-/// Cost: the target takes at most width + gamma · draft_width tokens in a call, and the texts' own tokens again after about
-/// 256 tokens; a pass over each row. All texts of a search are kept until its end.
+/// Pre: a row of the target depends only on the tokens before it, not on the other tokens of a call. (Kernels that round in
+/// another order may swap texts whose probabilities differ in the last bits.)
+/// Cost: the first call takes the prompt, too. Otherwise a call takes at most width + gamma · draft_width new tokens; each time
+/// that some 256 of them are given up, the tokens that the texts do not share are fed again. A pass over each row. All texts
+/// that were looked at are kept until the end.
 /// Example: examples/beam_search.cpp
 template <class Target, class Draft = detail::NoDraftModel>
 class BeamSearch {
@@ -98,16 +101,19 @@ class BeamSearch {
   /// The most probable continuations of the prompt that beam search finds.
   /// Throws: std::invalid_argument on an empty prompt, on ids outside the target's vocabulary, and unless
   /// max_new_tokens >= 0, 1 <= width, draft_width <= 1024 and 0 <= gamma <= 1024; what the models throw. InvalidDistribution
-  /// names the call's row of the target or draft. The search object can be used again after a throw.
+  /// names the call's row of the target or draft; std::logic_error if a model was used elsewhere during the search, or is both
+  /// target and draft model. After a throw both contexts are empty, and the search can be used again.
   BeamResult generate(TokenIds prompt, const BeamOptions& options) {
     const std::vector<Token> tokens = checked(prompt, options);
     Search search{options, detail::SearchedTexts(tokens.back()), {{}}, {}};
     target_.begin(tokens, "target", options.width, target_.vocab_size());
     if constexpr (drafts) draft_.begin(tokens, "draft", options.draft_width, target_.vocab_size());
-    while (search.found.stop_reason == StopReason::length && search.found.levels < options.max_new_tokens)
-      step(search);
-    target_.end();
-    if constexpr (drafts) draft_.end();
+    const auto run = [&] {
+      while (search.found.stop_reason == StopReason::length && search.found.levels < options.max_new_tokens)
+        step(search);
+    };
+    detail::undo_on_error(run, [this] { end(); });
+    end();
     return search.result();
   }
 
@@ -154,6 +160,11 @@ class BeamSearch {
       detail::invalid_argument(name, " = ", value, " is outside ", least, "..", largest);
   }
 
+  void end() {
+    target_.end();
+    if constexpr (drafts) draft_.end();
+  }
+
   // The nodes after which a search goes on.
   static void unfinished(const std::vector<detail::SearchedBeam>& beams, std::vector<Index>& nodes) {
     nodes.clear();
@@ -196,7 +207,8 @@ class BeamSearch {
       search.next_level(search.ahead, search.options.draft_width, draft_);
       const std::size_t before = search.asked.size();
       for (const detail::SearchedBeam& beam : search.ahead)
-        if (!beam.stopped) search.asked.push_back(beam.node);
+        if (!beam.stopped && target_.can_reach(search.texts, beam.node, level + 1))
+          search.asked.push_back(beam.node);
       if (!target_.has_room(search.texts, search.asked)) {
         search.asked.resize(before);
         return;

@@ -67,14 +67,33 @@ class SearchingModel {
     return fits(texts, nodes);
   }
 
+  /// Whether the search may come to this node, as far as is known: each of the last `levels` tokens on the way is one of the
+  /// likeliest after the tokens before it. (A processor's row after a token that it refuses means nothing, so one look at the
+  /// last token is not enough.)
+  bool can_reach(const SearchedTexts& texts, Index node, Index levels) const {
+    for (; levels > 0; --levels, node = texts.parent(node)) {
+      const Index parent = texts.parent(node);
+      if (!knows(parent)) continue;
+      const auto next = likeliest(parent);
+      if (std::none_of(next.begin(), next.end(),
+                       [&](const LikelyToken& one) { return one.token == texts.token(node); }))
+        return false;
+    }
+    return true;
+  }
+
   /// Makes likeliest(node) known for these nodes, in at most one call of the model. Returns the number of calls.
+  /// Throws: InvalidDistribution on a row that has no token of positive probability; what the model throws.
   Index ask(const SearchedTexts& texts, std::span<const Index> nodes) {
+    check_turn();
     collect(texts, nodes);
     if (wanted_ == 0) return 0;
+    const bool opens = size_ == 0;
     tokens_.clear();
     parents_.clear();
     add_prompt();
     for (const Index node : fed_) add(texts, node);
+    if (opens) opened_with_ = size_;
     const BatchFeed feed{{.tokens = tokens_in_vocabulary(view_of(tokens_), vocab_size(), replaced_),
                           .from = cached_,
                           .rows = wanted_,
@@ -89,16 +108,18 @@ class SearchingModel {
     return 1;
   }
 
-  /// Says that from now on all beams go through this node. The tree is given up if it has the prompt or many tokens.
+  /// Says that from now on all beams go through this node. The tree is given up if it has the prompt, or many more tokens
+  /// than it began with.
   void share(const SearchedTexts& texts, Index node) {
     shared_ = node;
-    if (size_ > most_in_tree || prompt_in_tree_ > 0) give_up_tree(texts);
+    if (size_ > most_added + 2 * opened_with_ || prompt_in_tree_ > 0) give_up_tree(texts);
   }
 
  private:
   static constexpr Index sequence = 0;
   // A token in the tree costs a little in each call, as attention is computed over it; a token that is fed again costs more.
-  static constexpr Index most_in_tree = 256;
+  // After a tree is given up, the tokens that the beams do not share are fed again, so a tree must outgrow them first.
+  static constexpr Index most_added = 256;
 
   // What is known of a node.
   struct Seen {
@@ -116,8 +137,16 @@ class SearchingModel {
     return cached_ + size_ + prompt + std::ssize(fed_) <= context_size(model_.model());
   }
 
+  void check_turn() const {
+    if (!turn_.lasts(turns_))
+      logic_error("the ", name_,
+                  " model was used elsewhere during a beam search: give the target, the draft ",
+                  "model and other users a model each");
+  }
+
   // The tokens that all beams share enter the context.
   void give_up_tree(const SearchedTexts& texts) {
+    check_turn();
     Index node = shared_;
     while (node != base_ && !in_tree(node)) node = texts.parent(node);
     path_.clear();
@@ -168,7 +197,9 @@ class SearchingModel {
   void take(const Row& row, Index i, Index node) {
     const std::size_t first = likely_.size();
     in_row(name_, i, [&] {
-      for (const TopToken& top : top_.of(row, count_))
+      const auto found = top_.of(row, count_);
+      if (found.empty()) invalid_distribution("no token has positive probability");
+      for (const TopToken& top : found)
         if (top.token < most_id_) likely_.push_back({top.token, log_probability(row, top.token)});
     });
     Seen& seen = nodes_[static_cast<std::size_t>(node)];
@@ -188,6 +219,7 @@ class SearchingModel {
   Index shared_ = -1;         // the last node that all beams share
   bool called_ = false;       // since the cache was emptied
   Index size_ = 0;            // tokens of the tree
+  Index opened_with_ = 0;     // tokens of its first call
   Index prompt_in_tree_ = 0;  // how many of them are prompt
   std::vector<Seen> nodes_;
   std::vector<LikelyToken> likely_;

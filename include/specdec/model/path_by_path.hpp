@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/depth_first.hpp"
 #include "specdec/model/feed.hpp"

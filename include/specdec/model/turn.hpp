@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "specdec/error.hpp"
 #include "specdec/model/uncopied.hpp"
 
 namespace specdec {

@@ -13,6 +13,10 @@
 #include "specdec/ranks/communicator.hpp"
 #include "specdec/types.hpp"
 
+#ifndef __cpp_exceptions
+#error "specdec/ranks needs exceptions: a rank that fails tells the others"
+#endif
+
 namespace specdec::detail {
 
 /// A rank gives this if it could not compute a number, since the others wait for one.

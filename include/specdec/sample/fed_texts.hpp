@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "specdec/error.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"

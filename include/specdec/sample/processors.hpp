@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "specdec/error.hpp"
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
 

@@ -11,7 +11,6 @@
 #define SPECDEC_C_IMPLEMENTATION
 #include <specdec/analysis.hpp>
 #include <specdec/c/specdec.hpp>
-#include <specdec/ranks.hpp>
 #include <specdec/specdec.hpp>
 
 // A model whose rows are flat, but for one bad number.
