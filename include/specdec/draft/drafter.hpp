@@ -109,8 +109,9 @@ concept Drafts = DraftsBy<D, DraftLimits, Source, More...> || DraftsBy<D, Index,
 /// Each context begins with the tokens that survived the last step, so a cache takes in only the new tokens. Of a tree at
 /// most one path survives; the next context shows which.
 ///
-/// A head on the target's hidden states (EAGLE, Medusa) is a drafter that refers to the target's model. In observe() the
-/// model still holds the hidden states of the call, and the next draft begins from the state at verdict.node.
+/// A head on the target's hidden states (Medusa, an MLP speculator) is a draft model: see model/head_model.hpp. A drafter
+/// of yours that refers to the target's model may read its states in observe(), where the model still holds those of the
+/// call; the next draft begins from the state at verdict.node.
 /// Example: examples/transformer/early_exit.hpp, a drafter that shares the target's layers and KV cache.
 template <class D, class Source = RandomChance<SplitMix64>>
 concept Drafter = detail::Drafts<D, Source> && requires(D& drafter, Index n) { drafter.truncate(n); };

@@ -100,7 +100,8 @@ class ModelDrafter {
   };
 
  public:
-  static constexpr bool drafts_trees = Strategy::drafts_trees, steady = is_steady<Strategy>;
+  static constexpr bool drafts_trees = Strategy::drafts_trees,
+                        steady = is_steady<Strategy> && has_steady_rows<Value>;
 
   explicit ModelDrafter(M&& model)
     requires std::default_initializable<Strategy>

@@ -106,6 +106,8 @@ class CascadeDrafter {
   using Sequence = specdec::Sequence<Shared, V>;
 
  public:
+  static constexpr bool steady = has_steady_rows<std::remove_reference_t<M>>;
+
   /// `gamma`: the most tokens that the inner drafter is asked for.
   /// Throws: std::invalid_argument if `gamma` is not valid as Options::gamma.
   CascadeDrafter(M&& model, D&& drafter, V verifier = {}, Index gamma = 4)

@@ -198,6 +198,8 @@ class WrapsModel {
   static constexpr bool for_many = OverFeeds<M>::for_many;
 
  public:
+  static constexpr bool steady_rows = has_steady_rows<std::remove_reference_t<M>>;
+
   Index vocab_size() const { return inner_.model().vocab_size(); }
   Index context_size() const { return specdec::context_size(inner_.model()); }
 

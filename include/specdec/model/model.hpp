@@ -29,7 +29,10 @@ namespace specdec {
 ///
 ///   static constexpr bool stable_rows = true    rows stay valid until their positions are truncated away. ModelDrafter
 ///                                               then keeps the rows themselves instead of copies.
+///   static constexpr bool steady_rows = false   the row after a token may change between calls, though the tokens before it
+///                                               stay: see steady in draft/drafter.hpp
 ///   Index context_size() const                  the context is bounded: see context_size
+///   length(), hidden()                          shows its hidden states, for heads: see ShowsHidden in model/head_model.hpp
 ///   std::vector<const void*> identities() const for a wrapper that refers to a model: returns specdec::identities(model).
 ///                                               Wrappers around one model then know that they share its context.
 ///
@@ -141,6 +144,13 @@ template <class M>
 inline constexpr bool has_stable_rows = [] {
   if constexpr (requires { M::stable_rows; }) return static_cast<bool>(M::stable_rows);
   else return false;
+}();
+
+/// Whether each row of the model depends only on the tokens before it. True where the model has no `steady_rows`.
+template <class M>
+inline constexpr bool has_steady_rows = [] {
+  if constexpr (requires { M::steady_rows; }) return static_cast<bool>(M::steady_rows);
+  else return true;
 }();
 
 }  // namespace specdec

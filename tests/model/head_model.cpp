@@ -1,0 +1,364 @@
+// Draft models that are heads on hidden states. The oracle for rows folds the tokens from the beginning, one by one. The
+// oracle for texts is the target's law, by enumeration.
+#include "specdec/model/head_model.hpp"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+
+namespace test_model_head_model {
+
+using namespace specdec;
+using namespace specdec::testing;
+using support::message_of;
+using Tokens = std::vector<Token>;
+using Numbers = std::vector<Index>;
+
+namespace {
+
+constexpr Index vocab = 3;
+
+// A table that shows a hidden state. The state depends on the whole context. All numbers are small integers, so every sum is
+// exact.
+struct Knowing {
+  TableModel<> table;
+  Tokens context = {}, tree = {};
+
+  Index vocab_size() const { return table.vocab_size(); }
+  Index context_size() const { return 40; }
+  const TableModel<>::Rows& forward(std::span<const Token> tokens, Index rows) {
+    const auto& output = table.forward(tokens, rows);
+    context.insert(context.end(), tokens.begin(), tokens.end());
+    return output;
+  }
+  const TableModel<>::Rows& forward(std::span<const Token> tokens, std::span<const Index> parents,
+                                    Index rows) {
+    const auto& output = table.forward(tokens, parents, rows);
+    tree.insert(tree.end(), tokens.begin(), tokens.end());
+    return output;
+  }
+  void keep(std::span<const Index> path) {
+    table.keep(path);
+    for (const Index node : path) context.push_back(tree[static_cast<std::size_t>(node)]);
+    tree.clear();
+  }
+  void truncate(Index length) {
+    table.truncate(length);
+    context.resize(std::min(context.size(), static_cast<std::size_t>(length)));
+    tree.clear();
+  }
+
+  Index length() const { return std::ssize(context); }
+  Eigen::Vector2f hidden() const { return hidden_of(context); }
+
+  static Eigen::Vector2f hidden_of(std::span<const Token> tokens) {
+    REQUIRE(!tokens.empty());
+    int value = 5;
+    for (const Token x : tokens) value = (3 * value + x + 1) % 97;
+    return {static_cast<float>(value), static_cast<float>(tokens.size())};
+  }
+};
+
+// A state is a number and the depth in the draft.
+struct Counting {
+  Eigen::MatrixXd output = {};
+  std::vector<Index> columns = {};  // of each call
+  Index wrong_columns = 0;          // returns so many too many
+  bool fails = false;
+
+  Index vocab_size() const { return vocab; }
+  Index state_size() const { return 2; }
+
+  static int number(float x) { return static_cast<int>(x); }
+  static Eigen::Vector2f begun(const Eigen::Vector2f& hidden) {
+    return {static_cast<float>((number(hidden[0]) * 11 + number(hidden[1])) % 97), 0.0f};
+  }
+  static Eigen::Vector2f after(const Eigen::Vector2f& state, Token x) {
+    return {static_cast<float>((number(state[0]) * 7 + x + 2) % 97), state[1] + 1};
+  }
+  // Probabilities.
+  static Eigen::RowVectorXd row(const Eigen::Vector2f& state) {
+    Eigen::RowVectorXd row(vocab);
+    for (int x = 0; x < static_cast<int>(vocab); ++x)
+      row[x] = (number(state[0]) + x * x + x * number(state[1])) % 4 + (x == 0);
+    return row / row.sum();
+  }
+
+  void begin(const Eigen::Vector2f& hidden, Eigen::Ref<Eigen::VectorXf> state) { state = begun(hidden); }
+  const Eigen::MatrixXd& forward(const Eigen::Ref<const Eigen::MatrixXf>& states,
+                                 std::span<const Token> tokens, Eigen::Ref<Eigen::MatrixXf> next,
+                                 Index rows) {
+    if (std::exchange(fails, false)) throw std::runtime_error("a head");
+    const Index count = std::ssize(tokens);
+    REQUIRE((states.cols() == count && next.cols() == count && rows <= count));
+    columns.push_back(count);
+    output.resize(rows, vocab + wrong_columns);
+    for (Index i = 0; i < count; ++i) {
+      next.col(i) = after(states.col(i), tokens[static_cast<std::size_t>(i)]);
+      if (const Index r = i - (count - rows); r >= 0) output.row(r).head(vocab) = row(next.col(i));
+    }
+    return output;
+  }
+};
+
+using Model3 = HeadModel<Knowing, Counting>;
+static_assert(ShowsHidden<Knowing> && !ShowsHidden<TableModel<>>);
+static_assert(Head<Counting> && !Head<Knowing>);
+static_assert(Model<Model3> && takes_trees<Model3>);
+
+Knowing knowing(unsigned seed = 1) {
+  std::mt19937_64 rng{seed};
+  return {TableModel<>::random(vocab, 2, rng)};
+}
+
+// The row after all tokens, for a state that was begun after the first `begun` of them.
+Eigen::RowVectorXd row_after(std::span<const Token> tokens, Index begun, bool known) {
+  Eigen::Vector2f state = Eigen::Vector2f::Zero();
+  if (known && begun > 0)
+    state = Counting::begun(Knowing::hidden_of(tokens.first(static_cast<std::size_t>(begun))));
+  for (const Token x : tokens.subspan(static_cast<std::size_t>(begun))) state = Counting::after(state, x);
+  return Counting::row(state);
+}
+
+}  // namespace
+
+TEST_CASE("rows follow from the hidden state and the tokens after it") {
+  Knowing target = knowing();
+  Model3 head(target, Counting{});
+  CHECK(head.vocab_size() == vocab);
+  CHECK(head.context_size() == 40);
+  const Tokens text{2, 0, 1, 1, 0};
+  const auto first = [&](std::size_t n) { return std::span(text).first(n); };
+
+  // The target has taken in nothing: the state of the empty context is known, and is zero.
+  CHECK(head.forward(first(2), 2).row(1) == row_after(first(2), 0, false));
+  CHECK(head.forward(std::span(text).subspan(2, 1), 1).row(0) == row_after(first(3), 0, false));
+
+  // The target takes in two tokens. This changes no state that follows from the same tokens until later tokens are fed.
+  target.forward(first(2), 1);
+  head.truncate(2);
+  CHECK(head.forward(std::span(text).subspan(2, 1), 1).row(0) == row_after(first(3), 2, true));
+  CHECK(head.forward(std::span(text).subspan(3, 1), 1).row(0) == row_after(first(4), 2, true));
+
+  // It takes in all but the last token, as after a draft that was accepted.
+  target.forward(std::span(text).subspan(2, 2), 1);
+  head.truncate(3);
+  const auto calls = head.head().columns.size();
+  CHECK(head.forward(std::span(text).subspan(3, 2), 1).row(0) == row_after(first(5), 4, true));
+  CHECK(head.head().columns.size() == calls + 1);  // the token that the target took in, too, was skipped
+}
+
+TEST_CASE("a row that is wanted after a token that the target has taken in follows from an older state") {
+  Knowing target = knowing();
+  Model3 head(target, Counting{});
+  const Tokens text{2, 0, 1, 1};
+  target.forward(std::span(text).first(1), 1);
+  head.forward(std::span(text).first(2), 1);
+  target.forward(std::span(text).subspan(1), 1);
+  const Eigen::MatrixXd rows = head.forward(std::span(text).subspan(2), 2);
+  CHECK(rows.row(0) == row_after(std::span(text).first(3), 1, true));
+  CHECK(rows.row(1) == row_after(text, 1, true));
+}
+
+TEST_CASE("any calls, rollbacks and trees, beside a target that goes on and back") {
+  std::mt19937 rng{2};
+  const auto below = [&](Index n) { return static_cast<Index>(rng() % static_cast<unsigned>(n)); };
+  for (int walk = 0; walk < 60; ++walk) {
+    Knowing target = knowing();
+    Model3 head(target, Counting{});
+    Tokens text, tree;
+    Numbers parents;
+    Index begun = 0;
+    bool known = false;
+    const auto begin_again = [&](Index most) {
+      const Index length = target.length();
+      if (length < std::ssize(text) || length > most || (known && length == begun)) return;
+      begun = length;
+      known = true;
+    };
+    const auto random_tokens = [&](Index count) {
+      Tokens x;
+      while (std::ssize(x) < count) x.push_back(static_cast<Token>(below(vocab)));
+      return x;
+    };
+    const auto cut = [&](Index length) {
+      tree.clear();
+      parents.clear();
+      if (length < begun) known = false;
+      begun = std::min(begun, length);
+      text.resize(static_cast<std::size_t>(length));
+      target.truncate(length);
+    };
+    for (int step = 0; step < 60; ++step) {
+      const Index length = std::ssize(text);
+      const Index kind = below(8);
+      if (kind < 2 && tree.empty()) {  // a line; the target may have taken in some of it
+        const Tokens x = random_tokens(1 + below(4));
+        Tokens all = text;
+        all.insert(all.end(), x.begin(), x.end());
+        const Index to = below(std::ssize(all) + 1);
+        if (to > target.length())
+          target.forward(std::span(all)
+                             .subspan(target.context.size())
+                             .first(static_cast<std::size_t>(to - target.length())),
+                         1);
+        const Index rows = 1 + below(std::ssize(x));
+        if (below(4) == 0) {
+          const_cast<Counting&>(head.head()).fails = true;
+          CHECK_THROWS_AS(head.forward(x, rows), std::runtime_error);
+          begin_again(std::ssize(all) - rows);
+          if (begun > length) begun = length, known = false;
+          target.truncate(length);  // these tokens will not come
+          continue;
+        }
+        const Eigen::MatrixXd got = head.forward(x, rows);
+        begin_again(std::ssize(all) - rows);
+        text = all;
+        for (Index i = 0; i < rows; ++i) {
+          const auto upto = static_cast<std::size_t>(std::ssize(all) - rows + 1 + i);
+          REQUIRE(got.row(i) == row_after(std::span(all).first(upto), begun, known));
+        }
+      } else if (kind < 6 && length > 0) {  // a tree grows
+        const Index size = std::ssize(tree);
+        const Tokens x = random_tokens(1 + below(4));
+        Numbers of_x;
+        for (Index i = 0; i < std::ssize(x); ++i) of_x.push_back(below(size + i + 1) - 1);
+        const Index rows = 1 + below(std::ssize(x));
+        if (tree.empty()) begin_again(length);
+        else if (below(3) == 0 &&
+                 target.length() < length)  // an open tree keeps the states that it began with
+          target.forward(std::span(text).subspan(target.context.size()), 1);
+        const Eigen::MatrixXd got = head.forward(x, of_x, rows);
+        tree.insert(tree.end(), x.begin(), x.end());
+        parents.insert(parents.end(), of_x.begin(), of_x.end());
+        for (Index i = 0; i < rows; ++i) {
+          Tokens way;
+          for (Index node = std::ssize(tree) - rows + i; node >= 0;
+               node = parents[static_cast<std::size_t>(node)])
+            way.insert(way.begin(), tree[static_cast<std::size_t>(node)]);
+          Tokens all = text;
+          all.insert(all.end(), way.begin(), way.end());
+          REQUIRE(got.row(i) == row_after(all, begun, known));
+        }
+      } else if (kind == 6 && !tree.empty()) {  // a path is kept
+        Numbers path;
+        for (Index node = below(std::ssize(tree)); node >= 0; node = parents[static_cast<std::size_t>(node)])
+          path.insert(path.begin(), node);
+        head.keep(path);
+        for (const Index node : path) text.push_back(tree[static_cast<std::size_t>(node)]);
+        tree.clear();
+        parents.clear();
+        if (text.size() > 30) head.truncate(0), cut(0);
+      } else if (kind == 7) {
+        const Index to = below(length + 1);
+        head.truncate(to);
+        cut(to);
+      }
+    }
+  }
+}
+
+TEST_CASE("tokens whose parents are known go through the head together") {
+  Knowing target = knowing();
+  Model3 head(target, Counting{});
+  head.forward(Tokens{1}, 1);
+  head.forward(Tokens{0, 1, 2, 0, 1}, Numbers{-1, -1, 0, 1, 3}, 2);
+  head.forward(Tokens{2, 2, 2}, Numbers{4, 0, 3}, 3);
+  CHECK(head.head().columns == Numbers{1, 2, 2, 1, 3});
+}
+
+TEST_CASE("a drafter with a head is not steady, in whatever wrapper the head is") {
+  CHECK(!has_steady_rows<Model3>);
+  CHECK(!has_steady_rows<PathByPath<Model3&>>);
+  CHECK(!is_steady<ModelDrafter<Model3&>>);
+  CHECK(!is_steady<ModelDrafter<PathByPath<Model3&>>>);
+  CHECK(!is_steady<CascadeDrafter<Model3&, PromptLookupDrafter>>);
+  CHECK(is_steady<CascadeDrafter<Knowing&, PromptLookupDrafter>>);
+  CHECK(has_steady_rows<Knowing>);
+  CHECK(has_steady_rows<PathByPath<Knowing&>>);
+  CHECK(is_steady<ModelDrafter<Knowing&>>);
+}
+
+TEST_CASE("it holds to the promises of a model") {
+  Knowing target = knowing();
+  Model3 head(target, Counting{});
+  CHECK(check_model(head).complaint.empty());
+}
+
+TEST_CASE("what is refused, and that nothing has changed then") {
+  Knowing target = knowing();
+  Model3 head(target, Counting{});
+  const auto says = [](auto&& call) { return message_of<std::invalid_argument>(call); };
+  const Tokens text{2, 0, 1};
+  head.forward(text, 1);
+  CHECK(says([&] { head.forward(Tokens{1}, 2); }) ==
+        "specdec: rows = 2 is outside 1..1, the number of tokens");
+  CHECK(says([&] {
+          head.forward(Tokens{1, 3}, 1);
+        }) == "specdec: tokens[1] = 3 is outside the vocabulary 0..2");
+  CHECK(says([&] {
+          head.forward(Tokens{1, 1}, Numbers{-1}, 1);
+        }) == "specdec: parents has 1 numbers, expected one for each of 2 tokens");
+  CHECK(says([&] {
+          head.forward(Tokens{1, 1}, Numbers{-1, 1}, 1);
+        }) == "specdec: parents[1] = 1 is outside -1..0: a token follows the context or a token before it");
+  head.forward(Tokens{1}, Numbers{-1}, 1);
+  CHECK(message_of<std::logic_error>([&] { head.forward(Tokens{1}, 1); }) ==
+        "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
+  CHECK(says([&] { head.keep(Numbers{1}); }) == "specdec: path[0] = 1 is outside 0..0");
+  head.truncate(3);
+  CHECK(head.forward(Tokens{1}, 1).row(0) == row_after(Tokens{2, 0, 1, 1}, 0, false));
+
+  Model3 wide(target, Counting{.wrong_columns = 1});
+  CHECK(says([&] { wide.forward(Tokens{1}, 1); }) ==
+        "specdec: the head returned 1 rows over 4 tokens, expected 1 row over its vocabulary of 3");
+}
+
+namespace {
+
+// The largest difference between the law of a text that is drafted by the head and the target's law. Counts what was
+// accepted.
+template <class Strategy, class V>
+double difference(Strategy strategy, const V& rule, double& accepted) {
+  double worst = 0;
+  for (unsigned seed = 1; seed <= 6; ++seed) {
+    const Options options{.max_new_tokens = 4, .gamma = 2};
+    const Tokens prompt{0, 2};
+    Law law;
+    enumerate([&](Enumerator& chance) {
+      Knowing target = knowing(seed);
+      Model3 head(target, Counting{});
+      SpecDec decoder{target, ModelDrafter{head, strategy}, V(rule)};
+      const Result result = decoder.generate(prompt, options, chance);
+      const double p = chance.probability();
+      law[result.tokens] += p;
+      accepted += p * static_cast<double>(result.stats.accepted);
+    });
+    const Law expected = target_law(knowing(seed).table, prompt, options);
+    worst = std::max(worst, largest_difference(law, expected).size);
+  }
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("drafts of a head are lossless", "[law]") {
+  double accepted = 0;
+  CHECK(difference(Line{}, TokenVerifier{}, accepted) < 1e-12);
+  CHECK(difference(Line{}, BlockVerifier{}, accepted) < 1e-12);
+  CHECK(difference(Tree{TreeShape::of_widths({2, 1}), Independent{}}, TraversalVerifier{}, accepted) < 1e-12);
+  CHECK(accepted > 6);
+}
+
+}  // namespace test_model_head_model
