@@ -61,6 +61,7 @@ struct Settings {
   std::string tokenizer = SPECDEC_EXAMPLES "/transformer/weights/tokenizer.bin";
   std::string other_model = SPECDEC_EXAMPLES "/transformer/weights/draft512.bin";
   std::string other_tokenizer = SPECDEC_EXAMPLES "/transformer/weights/tokenizer512.bin";
+  std::string speculator = SPECDEC_EXAMPLES "/transformer/weights/speculator.bin";
   bool half = false;
   std::optional<Index> target_layers;
 
@@ -94,6 +95,12 @@ struct Settings {
 
   bool drafts_with_others() const {
     return compare == "vocabularies" || of_another_vocabulary(generate::drafter_named(drafter));
+  }
+  /// The file of the head that drafts, or that is compared; the shipped head is compared only on the shipped target.
+  std::optional<std::string> head() const {
+    const bool of_own = model != Settings{}.model && speculator == Settings{}.speculator;
+    if (drafter == "speculator" || (compare == "drafters" && !of_own)) return speculator;
+    return {};
   }
   bool shows() const { return show || show_rejected; }
   Index most() const { return most_gamma.value_or(compare == "trees" ? 4 : 16); }
@@ -169,6 +176,9 @@ void add_options(CLI::App& app, Settings& settings) {
       ->group(models);
   app.add_option("--other-tokenizer", settings.other_tokenizer, "The tokenizer.bin of --other-model")
       ->group(models);
+  app.add_option("--speculator", settings.speculator,
+                 "Head on the target's hidden states, for --drafter speculator")
+      ->group(models);
   app.add_flag("--half", settings.half, "Keep the weights in half precision")->group(models);
   app.add_option("--target-layers", settings.target_layers,
                  "Layers to give the target: its output stays, its cost is that of a model of this depth")
@@ -234,7 +244,7 @@ void check_tree(const Settings& settings) {
     throw std::invalid_argument(option + " needs models that take trees, which n-grams (--ngram) do not");
   if (settings.draft_window)
     throw std::invalid_argument(option + " needs models that take trees, which a --draft-window does not");
-  if (settings.drafter != "model")
+  if (settings.drafter != "model" && settings.drafter != "speculator")
     throw std::invalid_argument(
         option + " drafts with the draft model, or from the text, not with --drafter " + settings.drafter);
   if (!tree) return;
@@ -385,7 +395,8 @@ std::vector<generate::Way> ways(generate::Pair& pair, const Settings& settings,
   if (settings.compare == "vocabularies") return vocabulary_ways(rule, settings.draft_length());
   if (settings.compare == "drafters") return drafter_ways(pair, rule, settings.draft_length());
   if (settings.compare == "lengths") return length_ways(rule, drafter, settings.most());
-  if (settings.compare == "trees") return generate::TreeWays(pair, rule, texts).up_to(settings.most());
+  if (settings.compare == "trees")
+    return generate::TreeWays(pair, rule, drafter, texts).up_to(settings.most());
   return rule_ways(drafter, settings.draft_length(), settings.temperature);
 }
 
@@ -410,8 +421,8 @@ generate::Pair load_pair(const Settings& settings) {
   if (settings.ngram) return generate::ngram_pair(settings.text, settings.order, settings.draft_order);
   const auto transformers =
       settings.half ? generate::transformer_pair<Eigen::half> : generate::transformer_pair<float>;
-  generate::Pair pair =
-      transformers(settings.model, settings.draft_model, settings.tokenizer, settings.target_layers);
+  generate::Pair pair = transformers(settings.model, settings.draft_model, settings.tokenizer,
+                                     settings.target_layers, settings.head());
   if (settings.drafts_with_others()) {
     pair.other = generate::other_transformer(settings.other_model, settings.other_tokenizer);
     pair.bytes = generate::byte_model(settings.text);

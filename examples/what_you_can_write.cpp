@@ -6,6 +6,7 @@
 #include <iterator>
 #include <limits>
 #include <span>
+#include <specdec/model/head_model.hpp>
 #include <specdec/ranks.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
@@ -42,6 +43,23 @@ struct MyModelForMany {
   }
   void keep(Index /*sequence*/, Index /*length*/) {}
   void release(Index /*sequence*/) {}
+};
+
+struct MyModelWithHidden : MyModel {
+  Index length() const { return cached; }
+  Eigen::VectorXf hidden() const { return Eigen::VectorXf::Unit(4, cached % 4); }  // after the last token
+};
+
+struct MyHead {  // a row of logits for each depth of a draft, like Medusa's heads
+  Index vocab_size() const { return 4; }
+  Index state_size() const { return 5; }  // the hidden state and the depth
+  void begin(const Eigen::VectorXf& hidden, Eigen::Ref<Eigen::VectorXf> state) { state << hidden, 0; }
+  Eigen::MatrixXf forward(const Eigen::Ref<const Eigen::MatrixXf>& states, std::span<const Token> /*tokens*/,
+                          Eigen::Ref<Eigen::MatrixXf> next, Index rows) {
+    next = states;
+    next.row(4).array() += 1;
+    return next.topRightCorner(4, rows).transpose() * next(4, 0);
+  }
 };
 
 // ---- Drafters ----
@@ -206,6 +224,12 @@ int main() {
   for (const std::uint64_t seed : {1U, 2U}) batch.add(prompt, options, MyGenerator{seed});
   for (const specdec::Finished& done : batch.run(my_executor))
     std::cout << "text " << done.sequence << " of a batch: " << done.result.text(my_bytes) << "\n";
+
+  MyModelWithHidden shows;
+  specdec::HeadModel head{shows, MyHead{}};
+  specdec::SpecDec headed{shows,
+                          specdec::ModelDrafter{specdec::ProcessedModel{head, specdec::Temperature{1}}}};
+  std::cout << "by a head: " << headed.generate(prompt, options, rng).text(my_bytes) << "\n";
 
   const std::vector<Token> tokens{1, 2};
   const specdec::Verdict verdict = specdec::verify(MyRule{}, MyRows{3}, MyRows{2}, tokens, rng);

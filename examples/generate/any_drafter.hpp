@@ -21,8 +21,8 @@ using Generator = std::mt19937_64;
 using SampledModel = decltype(sampled(std::declval<Model&>(), 1.0));
 
 /// A drafter of lines or trees. Its rows have one of the types in Kinds, so that decoders are compiled once for all
-/// drafters. It counts as steady (see specdec::Drafter). The drafter "chain" is not steady; objection() keeps it from rules
-/// that need it.
+/// drafters. It counts as steady (see specdec::Drafter). The drafters "chain" and "speculator" are not; objection() keeps
+/// them from rules that need it.
 template <bool trees, class... Kinds>
 class AnyDrafter {
  public:

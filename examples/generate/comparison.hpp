@@ -125,6 +125,7 @@ inline std::vector<Way> drafter_ways(const Pair& pair, const Rule& rule, const G
   std::vector<Way> ways{target_alone()};
   for (const DrafterKind& drafter : drafters)
     if (drafter.option != "none" && !of_another_vocabulary(drafter) &&
+        (pair.head || drafter.option != "speculator") &&
         (pair.early_exit || (drafter.option != "early-exit" && drafter.option != "retrieval")))
       add_way(ways, {std::string(drafter.title), &rule, &drafter, gamma});
   return ways;

@@ -68,9 +68,21 @@ class OwningDrafter {
   specdec::ModelDrafter<SampledModel> drafter_;
 };
 
-inline constexpr std::array<DrafterKind, 12> drafters{{
+/// The model that a drafter drafts with: the pair's head, or its draft model.
+/// Throws: std::invalid_argument if the pair has no head.
+inline Model& drafting_model(Pair& pair, std::string_view drafter) {
+  if (drafter != "speculator") return *pair.draft;
+  if (!pair.head) throw std::invalid_argument("--drafter speculator needs transformers");
+  return *pair.head;
+}
+
+inline constexpr std::array<DrafterKind, 13> drafters{{
     {"model", "draft model",
      [](Pair& pair, const DrafterSettings& s) { return erased(model_drafter(*pair.draft, s.temperature)); }},
+    {"speculator", "MLP speculator",
+     [](Pair& pair, const DrafterSettings& s) {
+       return erased(model_drafter(drafting_model(pair, "speculator"), s.temperature));
+     }},
     {"early-exit", "early exit",
      [](Pair& pair, const DrafterSettings& s) {
        if (!pair.early_exit) throw std::invalid_argument("--drafter early-exit needs transformers");

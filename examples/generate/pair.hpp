@@ -87,8 +87,10 @@ struct Pair {
   std::shared_ptr<Model> target, draft;
   /// Makes a draft model of the target's first layers: see transformer/early_exit.hpp. Empty for n-grams.
   std::function<std::shared_ptr<Model>(std::optional<Index> layers)> early_exit;
-  std::string description;  ///< lines that describe the models
-  std::string note;         ///< the lines of them that also stand below every table
+  /// A draft model on the target's hidden states: see transformer/speculator.hpp. Empty if there is none.
+  std::shared_ptr<Model> head = {};
+  std::string description = {};  ///< lines that describe the models
+  std::string note = {};         ///< the lines of them that also stand below every table
   std::function<Tokens(std::string_view)> encode;
   std::function<std::string(Token before, Token token)> decode;
   Tokens stop_tokens;

@@ -64,6 +64,10 @@ inline std::string_view objection(const Rule& rule, const DrafterKind& drafter) 
   if (rule.option == "greedy-block" && drafter.option == "chain")
     return "greedy block verification needs drafts of one q for a position, which a chain with a model in it "
            "does not give";
+  if (rule.option == "greedy-block" && drafter.option == "speculator")
+    return "greedy block verification needs a q that depends on the tokens alone; a head's q also depends on "
+           "how "
+           "many of them the target has taken in";
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <iomanip>
 #include <memory>
 #include <optional>
+#include <specdec/model/head_model.hpp>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -15,6 +16,7 @@
 #include "transformer/deepened.hpp"
 #include "transformer/early_exit.hpp"
 #include "transformer/shape.hpp"
+#include "transformer/speculator.hpp"
 #include "transformer/tokenizer.hpp"
 #include "transformer/transformer.hpp"
 #include "transformer/weights.hpp"
@@ -33,6 +35,21 @@ std::shared_ptr<Model> early_exit(const std::shared_ptr<transformer::Transformer
                                 " is not before the end of the target's own " + std::to_string(own) +
                                 " layers");
   return erased(std::make_shared<transformer::EarlyExit<Scalar>>(*target, exit));
+}
+
+/// A draft model on the target's hidden states, which the target shows from now on.
+/// Throws: std::runtime_error on a bad file, std::invalid_argument if it was made for another target.
+template <class Scalar>
+std::shared_ptr<Model> speculator(transformer::Transformer<Scalar>& target, const std::string& path) {
+  transformer::Speculator<Scalar> head(path);
+  const auto numbers = std::ssize(head.layers()) * target.shape().dim;
+  if (head.features_size() != numbers)
+    throw std::invalid_argument("'" + path + "' reads states of " + std::to_string(head.features_size()) +
+                                " numbers, the target shows " + std::to_string(numbers));
+  target.show_hidden(head.layers());
+  return erased(
+      std::make_shared<specdec::HeadModel<transformer::Transformer<Scalar>, transformer::Speculator<Scalar>>>(
+          target, std::move(head)));
 }
 
 /// The model of a checkpoint, perhaps with added layers that change nothing (transformer/deepened.hpp).
@@ -67,11 +84,13 @@ inline Tokenizer text_tokenizer(const std::shared_ptr<const transformer::Tokeniz
           }};
 }
 
-/// Throws: std::runtime_error on a bad file, std::invalid_argument if the vocabularies differ or if target_layers is less
-/// than the layers of the target.
+/// The pair has a head if `head` names its file.
+/// Throws: std::runtime_error on a bad file; std::invalid_argument if the vocabularies differ, if target_layers is less than
+/// the layers of the target, or if the head does not fit the target.
 template <class Scalar>
 Pair transformer_pair(const std::string& model, const std::string& draft_model,
-                      const std::string& tokenizer_path, std::optional<Index> target_layers) {
+                      const std::string& tokenizer_path, std::optional<Index> target_layers,
+                      const std::optional<std::string>& head) {
   using transformer::Tokenizer;
   using Transformer = transformer::Transformer<Scalar>;
   const auto target = std::make_shared<Transformer>(target_model<Scalar>(model, target_layers));
@@ -90,6 +109,7 @@ Pair transformer_pair(const std::string& model, const std::string& draft_model,
           .draft = erased(draft),
           .early_exit = [target, own = transformer::Checkpoint(model).shape().n_layers](
                             std::optional<Index> layers) { return early_exit(target, own, layers); },
+          .head = head ? speculator(*target, *head) : nullptr,
           .description = description.str(),
           .note = note,
           .encode = [tokenizer](std::string_view text) { return tokenizer->encode(text); },

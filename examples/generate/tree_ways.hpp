@@ -18,11 +18,12 @@
 namespace generate {
 
 /// The probability that the k-th child of a node is accepted, measured in one round of texts with other seeds.
-inline std::vector<double> measured_acceptance_by_rank(Pair& pair, const Rule& rule, const TreeKind& kind,
+inline std::vector<double> measured_acceptance_by_rank(Pair& pair, const Rule& rule,
+                                                       const DrafterKind& drafter, const TreeKind& kind,
                                                        Texts texts) {
   texts.seed += 1000000;
   texts.rounds = 1;
-  const Way wide{"", &rule, &drafter_named("model"), {false, 0}, tree_of(kind, Widths{6, 6})};
+  const Way wide{"", &rule, &drafter, {false, 0}, tree_of(kind, Widths{6, 6})};
   const specdec::Stats stats = run_ways(pair, {wide}, texts).front().stats();
   std::vector<double> chances;  // relative to all visited nodes, so that they sum to at most 1
   for (const Index accepted : stats.accepted_by_rank)
@@ -34,16 +35,17 @@ inline std::vector<double> measured_acceptance_by_rank(Pair& pair, const Rule& r
 /// 16 tokens at 4 levels); at the end automatic lines and trees. Trees that do not go with the rule are left out.
 class TreeWays {
  public:
-  TreeWays(Pair& pair, const Rule& rule, const Texts& texts)
+  TreeWays(Pair& pair, const Rule& rule, const DrafterKind& drafter, const Texts& texts)
       : rule_(rule),
+        drafter_(drafter),
         draws_(draft_temperature(rule, texts.temperature) > 0),
         full_(tree_kind_named(draws_ ? "without-replacement" : "likeliest")) {
-    if (fits(full_)) by_rank_ = measured_acceptance_by_rank(pair, rule, full_, texts);
+    if (fits(full_)) by_rank_ = measured_acceptance_by_rank(pair, rule, drafter, full_, texts);
   }
 
   std::vector<Way> up_to(Index most) && {
     for (Index depth = 1; depth <= most; ++depth) {
-      ways_.push_back({"linear", &rule_, &drafter_named("model"), {false, depth}});
+      ways_.push_back({"linear", &rule_, &drafter_, {false, depth}});
       if (depth > 1) add_trees(depth);
     }
     add_auto(most);
@@ -67,14 +69,11 @@ class TreeWays {
   }
 
   void add_auto(Index most) {
-    ways_.push_back({"auto", &rule_, &drafter_named("model"), {true, most}});
+    ways_.push_back({"auto", &rule_, &drafter_, {true, most}});
     for (const TreeKind* kind : {&tree_kind_named("spares"), &full_})
       if (auto_trees_of(*kind) != nullptr && fits(*kind))
-        ways_.push_back({"auto " + std::string(kind->title),
-                         &rule_,
-                         &drafter_named("model"),
-                         {true, most},
-                         auto_tree(*kind, most)});
+        ways_.push_back(
+            {"auto " + std::string(kind->title), &rule_, &drafter_, {true, most}, auto_tree(*kind, most)});
   }
 
   // Levels without a given width have one child.
@@ -83,11 +82,11 @@ class TreeWays {
     add(std::string(kind.title) + ' ' + text_of(widths), tree_of(kind, widths));
   }
   void add(const std::string& title, Tree tree) {
-    if (fits(*tree.kind))
-      ways_.push_back({title, &rule_, &drafter_named("model"), {false, 0}, std::move(tree)});
+    if (fits(*tree.kind)) ways_.push_back({title, &rule_, &drafter_, {false, 0}, std::move(tree)});
   }
 
   const Rule& rule_;
+  const DrafterKind& drafter_;
   bool draws_;
   const TreeKind& full_;
   std::vector<double> by_rank_;

@@ -61,7 +61,7 @@ inline Writer writer(const Way& way, Pair& pair, const DrafterSettings& settings
   const DrafterSettings drafting{draft_temperature(*way.rule, settings.temperature), settings.exit_layer};
   Model& target = *pair.target;
   if (way.tree) {
-    auto drafter = tree_drafter(way, *pair.draft, length, drafting.temperature);
+    auto drafter = tree_drafter(way, drafting_model(pair, way.drafter->option), length, drafting.temperature);
     if (last != nullptr) drafter = std::make_unique<WatchedDrafter<TreeDrafter>>(std::move(drafter), *last);
     return [&target, &length, rule = tree_rule(way.tree->kind->siblings, way.rule->option),
             drafter = std::shared_ptr<TreeDrafter>(std::move(drafter))](const Job& job, Generator& generator,

@@ -1,6 +1,7 @@
-// The KV cache of a text.
+// The KV cache of a text, and its hidden states.
 #pragma once
 
+#include <Eigen/Core>
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
@@ -27,6 +28,16 @@ class Context {
   Index length() const { return length_; }
   const Tree& tree() const { return tree_; }
   KeyValueCache& cache(Index layer) { return caches_[static_cast<std::size_t>(layer)]; }
+
+  /// Makes room for a hidden state of `size` numbers for each token.
+  void remember_states(Index size, Index context_size) {
+    states_ = Eigen::MatrixXf::Zero(size, context_size);
+  }
+  /// The hidden states of the last `count` tokens of the tree, one column for each.
+  auto last_states(Index count) { return states_.middleCols(length_ + tree_.size() - count, count); }
+  /// The hidden state of the text's last token.
+  /// Pre: the text is not empty.
+  auto state() const { return states_.col(length_ - 1); }
 
   /// Throws: std::logic_error while a tree is open. The message begins with `words`.
   template <class... Words>
@@ -61,6 +72,7 @@ class Context {
       const Index token = path[static_cast<std::size_t>(i)];
       if (token == i) continue;  // it is in its slot; i is its depth, and its keys are rotated for that place
       for (KeyValueCache& cache : caches_) cache.copy(length_ + token, length_ + i);
+      if (states_.size() > 0) states_.col(length_ + i) = states_.col(length_ + token);
     }
     length_ += std::ssize(path);
     tree_.clear();
@@ -75,6 +87,7 @@ class Context {
 
  private:
   std::vector<KeyValueCache> caches_;  // one for each layer
+  Eigen::MatrixXf states_;             // a column for each slot; empty if states are not remembered
   Index length_ = 0;
   Tree tree_;  // after the text; the new tokens of a line are in it during a call
 };

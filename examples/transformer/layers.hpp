@@ -1,13 +1,12 @@
 // The layers of a Llama model, and how tokens run through them.
 // Source: Touvron et al., "LLaMA: Open and Efficient Foundation Language Models", arXiv:2302.13971, section 2.2,
 // and "Llama 2", arXiv:2307.09288, section 2.2: pre-normalisation by RMSNorm (Zhang, Sennrich, arXiv:1910.07467,
-// equation 4), SwiGLU (Shazeer, arXiv:2002.05202, equation 6), RoPE (rotation.hpp), grouped-query attention
-// (attention.hpp).
+// equation 4) and SwiGLU (Shazeer, arXiv:2002.05202, equation 6) in feed_forward.hpp, RoPE (rotation.hpp), grouped-query
+// attention (attention.hpp).
 #pragma once
 
 #include <Eigen/Core>
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -19,6 +18,7 @@
 #include "transformer/attention.hpp"
 #include "transformer/context.hpp"
 #include "transformer/error.hpp"
+#include "transformer/feed_forward.hpp"
 #include "transformer/panels.hpp"
 #include "transformer/product.hpp"
 #include "transformer/shape.hpp"
@@ -128,7 +128,7 @@ class Layers {
 
     normalise(stream_, layer.ffn_norm, first, rows);
     product(layer.gate_up.view(), vectors(normed_, rows), hidden_.data(), hidden_.rows());
-    for (Index i = 0; i < rows; ++i) swiglu(hidden_.col(i));
+    for (Index i = 0; i < rows; ++i) swiglu(hidden_.col(i).data(), hidden_.rows());
     add_product(layer.down.view(), vectors(hidden_, rows), stream, stream_.rows());
   }
 
@@ -184,22 +184,10 @@ class Layers {
     }
   }
 
-  // Replaces the first half by SiLU(first half) · second half.
-  static void swiglu(Eigen::Ref<Eigen::ArrayXf> hidden) {
-    using Map = Eigen::Map<Eigen::ArrayXf, Eigen::AlignedMax>;
-    const Index size = hidden.size() / 2;
-    Map gate(hidden.data(), size), up(hidden.data() + size, size);
-    gate *= up / (1 + (-gate).exp());
-  }
-
   // RMSNorm of `count` tokens from `first` on.
   void normalise(const Columns& from, const Eigen::ArrayXf& weights, Index first, Index count) {
-    using Map = Eigen::Map<const Eigen::ArrayXf, Eigen::AlignedMax>;
-    for (Index i = 0; i < count; ++i) {
-      const Map x(&from(0, first + i), from.rows());
-      const float mean_square = x.square().sum() / static_cast<float>(shape().dim);
-      normed_.col(i) = x * (1 / std::sqrt(mean_square + 1e-5f)) * weights;
-    }
+    for (Index i = 0; i < count; ++i)
+      rms_norm(&from(0, first + i), weights, shape().dim, normed_.col(i).data());
   }
 
   static Vectors vectors(const Columns& columns, Index count) {

@@ -26,8 +26,8 @@ namespace transformer {
 ///   specdec::ProcessedModel target{model, specdec::Chain{specdec::Temperature{0.8}}};
 ///
 /// All tokens of a call go through a layer together, so that its weights are read once.
-/// For drafters that share the model (such as early_exit.hpp), peek() gives the logits of the first layers, and features()
-/// the states before the logits of the last call.
+/// For drafters that share the model, peek() gives the logits of the first layers (early_exit.hpp), features() the states
+/// before the logits of the last call, and hidden() the states of chosen layers after the context (speculator.hpp).
 /// Copies share the weights, which never change, and each has its own context.
 /// Cost: no allocation once a call with as many tokens and rows was made.
 /// Numeric: arithmetic in float. A row depends only on the tokens before it, to the bit: not on how they were cut into
@@ -108,6 +108,26 @@ class Transformer {
   /// each row of logits. For drafters with their own head on the target.
   Features features() const { return layers_.features(returned_first_, returned_rows_); }
 
+  /// From now on hidden() shows what these layers, numbered from 1, return. All tokens then go through all layers: in a long
+  /// prompt this costs up to 1 / n_layers more.
+  /// Throws: std::invalid_argument unless these are layers; std::logic_error unless the context is empty.
+  void show_hidden(std::span<const Index> layers) {
+    if (length() > 0 || !context_.tree().empty())
+      fail<std::logic_error>("transformer: show_hidden() after ", length(),
+                             " tokens: the context must be empty");
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      if (layers[i] < 1 || layers[i] > shape().n_layers)
+        fail<std::invalid_argument>("transformer: layers[", i, "] = ", layers[i], " is outside 1..",
+                                    shape().n_layers);
+    shown_.assign(layers.begin(), layers.end());
+    context_.remember_states(std::ssize(shown_) * shape().dim, context_size());
+    ahead_.clear();
+  }
+  /// The states that the shown layers returned for the last token of the context, layer after layer: see
+  /// specdec::ShowsHidden. The column lives until the next call.
+  /// Pre: show_hidden() was called, and the context is not empty.
+  auto hidden() const { return context_.state(); }
+
   /// Forgets an open tree, and keeps the first `length` tokens of the context, or all if it has fewer.
   /// Cost: O(1). The next tokens overwrite the keys and values that are left.
   void truncate(Index length) noexcept {
@@ -123,12 +143,14 @@ class Transformer {
     context_.reserve(count);
   }
 
-  // Runs the tokens, the last ones of the tree, through all layers; only the last `rows` of them leave the last layer.
+  // Runs the tokens, the last ones of the tree, through all layers; only the last `rows` of them leave the last layer,
+  // unless its states are shown.
   void run(std::span<const Token> tokens, Index rows) {
     const Index count = std::ssize(tokens), last = shape().n_layers - 1;
     const Index begun = this->begun(tokens), begun_layers = begun > 0 ? ahead_layers_ : 0;
     begin(tokens, begun, begun_layers);
-    for (Index l = begun_layers; l <= last; ++l) layer(l, 0, count, l < last ? count : rows);
+    for (Index l = begun_layers; l <= last; ++l)
+      layer(l, 0, count, l < last || !shown_.empty() ? count : rows);
     ahead_.clear();
   }
 
@@ -143,6 +165,11 @@ class Transformer {
   void layer(Index l, Index start, Index end, Index rows) {
     const Stretch stretch{&context_, end - start, rows};
     layers_.run(l, std::span(&stretch, 1), start);
+    const Index dim = shape().dim;
+    for (std::size_t i = 0; i < shown_.size(); ++i)
+      if (shown_[i] == l + 1)
+        context_.last_states(end - start).middleRows(static_cast<Index>(i) * dim, dim) =
+            layers_.features(start, end - start);
   }
 
   // The number of tokens that have been through the first ahead_layers_ layers already. Tokens of a peek() are a line, so
@@ -161,6 +188,7 @@ class Transformer {
 
   Layers<Scalar> layers_;
   Context context_;
+  std::vector<Index> shown_;  // the layers of hidden(), numbered from 1
   std::vector<Token> ahead_;  // after the context; the stream has their states after ahead_layers_ layers
   Index ahead_layers_ = 0;
   Index returned_first_ = 0, returned_rows_ = 0;  // columns of the stream: see features()

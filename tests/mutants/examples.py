@@ -157,3 +157,25 @@ mutant("llama-together-fed-on-what-stayed", ABREAST, SERVED, "seat && seat->brok
 mutant("llama-together-never-mended", ABREAST, SERVED, " && !seat->broken)) return;", ")) return;")
 mutant("llama-together-id-with-what-stayed", ABREAST, SERVED, "return !seat.taken && !seat.broken;", "return !seat.taken;")
 mutant("llama-together-id-lost", ABREAST, SERVED, "    if (!seat.taken && seat.broken) cut(seat, 0);\n", "")
+
+SPECULATOR, SPECULATOR_TEST = "examples/transformer/speculator.hpp", "examples/tests/speculator"
+
+mutant = promise("the transformer shows what its layers returned for the last token of the context")
+mutant("hidden-of-the-wanted-rows-alone", TRANSFORMER, SPECULATOR_TEST, "l < last || !shown_.empty() ? count", "l < last ? count")
+mutant("hidden-of-the-layer-before", TRANSFORMER, SPECULATOR_TEST, "if (shown_[i] == l + 1)", "if (shown_[i] == l)")
+mutant("hidden-of-another-branch", CONTEXT, SPECULATOR_TEST,
+       "      if (states_.size() > 0) states_.col(length_ + i) = states_.col(length_ + token);\n", "")
+mutant("hidden-of-the-first-tokens", CONTEXT, SPECULATOR_TEST, "states_.middleCols(length_ + tree_.size() - count, count)", "states_.middleCols(length_, count)")
+mutant("hidden-of-the-last-call", CONTEXT, SPECULATOR_TEST, "states_.col(length_ - 1)", "states_.col(std::max<Index>(length_ - 2, 0))")
+mutant("hidden-from-the-middle-of-a-text", TRANSFORMER, SPECULATOR_TEST, "if (length() > 0 || !context_.tree().empty())", "if (false)")
+
+mutant = promise("a speculator computes its formulae, and reads no broken file")
+mutant("speculator-gate-and-up-change-places", SPECULATOR, SPECULATOR_TEST,
+       "gate_up.set_rows(0, next(hidden, dim));\n    gate_up.set_rows(padded(hidden), next", "gate_up.set_rows(padded(hidden), next(hidden, dim));\n    gate_up.set_rows(0, next")
+mutant("speculator-next-state-not-normed", SPECULATOR, SPECULATOR_TEST, "    normalise(weights_->state_norm, 0, count);\n", "")
+mutant("speculator-rows-of-the-first-tokens", SPECULATOR, SPECULATOR_TEST, "normalise(weights_->norm, count - rows, rows);", "normalise(weights_->norm, 0, rows);")
+mutant("speculator-of-any-length", SPECULATOR, SPECULATOR_TEST, "    weights.check_size(path, bytes);\n", "")
+mutant("speculator-of-infinite-weights", SPECULATOR, SPECULATOR_TEST, "if (!numbers.allFinite())", "if (false)")
+mutant("speculator-features-of-any-size", SPECULATOR, SPECULATOR_TEST, "if (hidden.size() != features_size())", "if (false)")
+mutant("norm-without-its-floor", "examples/transformer/feed_forward.hpp", "examples/tests/speculator examples/tests/transformer", "+ 1e-5f", "+ 1e-2f")
+mutant("swiglu-of-the-wrong-half", "examples/transformer/feed_forward.hpp", "examples/tests/speculator examples/tests/transformer", "gate *= up / (1 + (-gate).exp());", "gate = up * up / (1 + (-gate).exp());")

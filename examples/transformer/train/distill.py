@@ -33,11 +33,16 @@ class Pool:
         self.generator = torch.Generator().manual_seed(seed)
         self.queue = torch.empty(0, dtype=torch.long)
 
-    def batch(self, count):
-        """Inputs (count, context) and temperatures (count)."""
+    def choose(self, count):
+        """The numbers of the next rows."""
         if len(self.queue) < count:
             self.queue = torch.randperm(len(self.rows), generator=self.generator)
         chosen, self.queue = self.queue[:count], self.queue[count:]
+        return chosen
+
+    def batch(self, count):
+        """Inputs (count, context) and temperatures (count)."""
+        chosen = self.choose(count)
         return self.rows[chosen], self.temperatures[chosen]
 
 

@@ -140,16 +140,24 @@ class Transformer(nn.Module):
                 deep = name.endswith(("attention.o.weight", "feed_forward.down.weight"))
                 nn.init.normal_(parameter, std=0.02 / ((2 * shape.layers) ** 0.5 if deep else 1))
 
-    def forward(self, ids, cache=None):
-        """Logits (batch, time, vocab) of the tokens that follow ids (batch, time)."""
+    def states(self, ids, cache=None):
+        """What each layer returns for ids (batch, time): a list of (batch, time, dim)."""
         begin = cache.length if cache else 0
         end = begin + ids.shape[1]
-        x = self.embedding(ids)
+        states = [self.embedding(ids)]
         for layer in self.layers:
-            x = layer(x, self.factors[begin:end], self.mask[begin:end, :end], cache)
+            states.append(layer(states[-1], self.factors[begin:end], self.mask[begin:end, :end], cache))
         if cache:
             cache.length = end
-        return functional.linear(self.norm(x), self.embedding.weight)
+        return states[1:]
+
+    def classify(self, state):
+        """Logits (..., vocab) after the last layer's state (..., dim)."""
+        return functional.linear(self.norm(state), self.embedding.weight)
+
+    def forward(self, ids, cache=None):
+        """Logits (batch, time, vocab) of the tokens that follow ids (batch, time)."""
+        return self.classify(self.states(ids, cache)[-1])
 
     def size(self):
         """Number of parameters."""

@@ -1,0 +1,222 @@
+// An MLP speculator: a small network on the target's hidden states that drafts tokens one after another.
+// Source: Wertheimer et al., "Accelerating Production LLMs with Combined Token/Embedding Speculators", arXiv:2404.19124. The
+// weights are the same at every depth of a draft, as in Cheng et al., "Recurrent Drafter", arXiv:2403.09919. The states of
+// several layers of the target are read, as in Li et al., "EAGLE-3", arXiv:2503.01840.
+#pragma once
+
+#include <Eigen/Core>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "transformer/error.hpp"
+#include "transformer/feed_forward.hpp"
+#include "transformer/layers.hpp"
+#include "transformer/panels.hpp"
+#include "transformer/product.hpp"
+
+namespace transformer {
+
+/// The weights of a speculator. train/speculator.py describes the file.
+template <class Scalar>
+struct SpeculatorWeights {
+  Index vocab_size = 0;
+  Index target_dim = 0;       ///< numbers that a layer of the target returns for a token
+  Index dim = 0, hidden = 0;  ///< numbers of a state, and inside the feed-forward network
+  std::vector<Index> layers;  ///< of the target, numbered from 1: their states are read
+  Eigen::ArrayXf features_norm, feed_forward_norm, norm, state_norm;
+  Panels<Scalar> features, embedding, gate_up, down, classifier, state;
+
+  Index features_size() const { return target_dim * std::ssize(layers); }
+
+  /// Throws: std::runtime_error if the file cannot be read, is of another kind or size, or holds a number that is not
+  /// finite. The message names the file.
+  static SpeculatorWeights read(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
+    if (!file) fail<std::runtime_error>(path, ": cannot be read");
+    SpeculatorWeights weights;
+    weights.read_header(path, bytes);
+    weights.check_size(path, bytes);
+    const char* at = bytes.data() + header;
+    const auto matrix = [&](Index rows, Index cols) {
+      Matrix numbers(rows, cols);
+      for (Index i = 0; i < numbers.size(); ++i, at += 2) {
+        Eigen::half number;
+        std::memcpy(&number, at, 2);
+        numbers.data()[i] = static_cast<float>(number);
+      }
+      if (!numbers.allFinite())
+        fail<std::runtime_error>(path, ": holds a weight that is not a finite number");
+      return numbers;
+    };
+    weights.take(matrix);
+    return weights;
+  }
+
+ private:
+  using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  static constexpr std::size_t header = 256;
+  static constexpr std::uint32_t magic = 0x63657073;
+  static constexpr std::int32_t version = 1;
+  static constexpr std::int32_t largest = 1 << 20;  // of a size: products of two cannot overflow
+
+  void read_header(const std::string& path, const std::vector<char>& bytes) {
+    static_assert(std::endian::native == std::endian::little, "the file is little-endian");
+    const auto at = [&](std::size_t i) {
+      std::int32_t number = 0;
+      std::memcpy(&number, bytes.data() + 4 * i, 4);
+      return number;
+    };
+    if (bytes.size() < header || static_cast<std::uint32_t>(at(0)) != magic || at(1) != version)
+      fail<std::runtime_error>(path, ": is no speculator of version ", version);
+    const auto size = [&](std::size_t i, const char* name, std::int32_t most = largest) {
+      if (at(i) < 1 || at(i) > most)
+        fail<std::runtime_error>(path, ": ", name, " = ", at(i), " is outside 1..", most);
+      return Index{at(i)};
+    };
+    vocab_size = size(2, "vocab_size");
+    target_dim = size(3, "target_dim");
+    dim = size(4, "dim");
+    hidden = size(5, "hidden");
+    const Index count = size(6, "the number of layers", static_cast<std::int32_t>(header / 4 - 7));
+    for (Index i = 0; i < count; ++i) layers.push_back(size(static_cast<std::size_t>(7 + i), "a layer"));
+  }
+
+  void check_size(const std::string& path, const std::vector<char>& bytes) const {
+    const Index numbers =
+        features_size() * (1 + dim) + 2 * vocab_size * dim + 3 * (1 + hidden) * dim + dim * dim;
+    const auto expected = header + 2 * static_cast<std::size_t>(numbers);
+    if (bytes.size() != expected)
+      fail<std::runtime_error>(path, ": expected ", expected, " bytes, found ", bytes.size());
+  }
+
+  // Takes the matrices in the order of the file.
+  template <class Next>
+  void take(const Next& next) {
+    const auto vector = [&](Index size) {
+      Eigen::ArrayXf padded_numbers = Eigen::ArrayXf::Zero(padded(size));
+      padded_numbers.head(size) = next(1, size).row(0).transpose().array();
+      return padded_numbers;
+    };
+    const auto panels = [&](Index rows, Index cols) {
+      Panels<Scalar> matrix(rows, cols);
+      matrix.set_rows(0, next(rows, cols));
+      return matrix;
+    };
+    features_norm = vector(features_size());
+    features = panels(dim, features_size());
+    embedding = panels(vocab_size, dim);
+    feed_forward_norm = vector(dim);
+    gate_up = Panels<Scalar>(padded(hidden) + hidden, dim);
+    gate_up.set_rows(0, next(hidden, dim));
+    gate_up.set_rows(padded(hidden), next(hidden, dim));
+    down = panels(dim, hidden);
+    norm = vector(dim);
+    classifier = panels(vocab_size, dim);
+    state_norm = vector(dim);
+    state = panels(dim, dim);
+  }
+};
+
+/// The network, a head for specdec::HeadModel:
+///
+///   begin(h)       s = A·norm(h)
+///   forward(s, t)  x = s + E[t], then x += W_down·(SiLU(W_gate·norm(x)) · W_up·norm(x));
+///                  logits C·norm(x), and the next state B·norm(x)
+///
+///   transformer::Transformer<float> target("target.bin");
+///   transformer::Speculator<float> speculator("speculator.bin");
+///   target.show_hidden(speculator.layers());
+///   specdec::HeadModel head{target, speculator};
+///
+/// Copies share the weights.
+/// Cost: no allocation once a call with as many tokens was made.
+/// Numeric: arithmetic in float. A token's row and state do not depend on the other tokens of a call, to the bit.
+template <class Scalar>
+class Speculator {
+ public:
+  using Logits = typename Layers<Scalar>::Logits;
+
+  /// Throws: std::runtime_error on a bad file.
+  explicit Speculator(const std::string& path)
+      : Speculator(std::make_shared<const SpeculatorWeights<Scalar>>(SpeculatorWeights<Scalar>::read(path))) {
+  }
+  explicit Speculator(std::shared_ptr<const SpeculatorWeights<Scalar>> weights)
+      : weights_(std::move(weights)), read_(Columns::Zero(padded(weights_->features_size()), 2)) {
+    reserve(1);
+  }
+
+  Index vocab_size() const { return weights_->vocab_size; }
+  Index state_size() const { return weights_->dim; }
+  /// The layers of the target whose states are read, numbered from 1: for Transformer::show_hidden.
+  std::span<const Index> layers() const { return weights_->layers; }
+  /// The numbers of these layers' states together.
+  Index features_size() const { return weights_->features_size(); }
+
+  /// Throws: std::invalid_argument if the hidden state is of another size.
+  void begin(const Eigen::Ref<const Eigen::VectorXf>& hidden, Eigen::Ref<Eigen::VectorXf> state) {
+    if (hidden.size() != features_size())
+      fail<std::invalid_argument>("speculator: the hidden state has ", hidden.size(), " numbers, expected ",
+                                  features_size());
+    read_.col(0).head(hidden.size()) = hidden.array();
+    rms_norm(read_.col(0).data(), weights_->features_norm, features_size(), read_.col(1).data());
+    product(weights_->features.view(), {read_.col(1).data(), 1, read_.rows()}, x_.data(), x_.rows());
+    state = x_.col(0).head(state_size()).matrix();
+  }
+
+  Logits forward(const Eigen::Ref<const Eigen::MatrixXf>& states, std::span<const Token> tokens,
+                 Eigen::Ref<Eigen::MatrixXf> next, Index rows) {
+    const Index count = std::ssize(tokens), dim = weights_->dim;
+    reserve(count);
+    for (Index i = 0; i < count; ++i)
+      x_.col(i).head(dim) =
+          states.col(i).array() +
+          weights_->embedding.row(tokens[static_cast<std::size_t>(i)]).template cast<float>().transpose();
+    normalise(weights_->feed_forward_norm, 0, count);
+    product(weights_->gate_up.view(), {normed_.data(), count, normed_.rows()}, hidden_.data(),
+            hidden_.rows());
+    for (Index i = 0; i < count; ++i) swiglu(hidden_.col(i).data(), hidden_.rows());
+    add_product(weights_->down.view(), {hidden_.data(), count, hidden_.rows()}, x_.data(), x_.rows());
+
+    normalise(weights_->state_norm, 0, count);
+    product(weights_->state.view(), {normed_.data(), count, normed_.rows()}, next_.data(), next_.rows());
+    next = next_.topLeftCorner(dim, count).matrix();
+    normalise(weights_->norm, count - rows, rows);
+    product(weights_->classifier.view(), {normed_.data(), rows, normed_.rows()}, logits_.data(),
+            logits_.rows());
+    return Logits(logits_.data(), rows, vocab_size(), Eigen::OuterStride<>(logits_.rows()));
+  }
+
+ private:
+  using Columns = Eigen::ArrayXXf;  // one for each token, padded with zeros
+
+  void reserve(Index count) {
+    if (x_.cols() >= count) return;
+    const Index rows = padded(weights_->dim);
+    x_ = normed_ = next_ = Columns::Zero(rows, count);
+    hidden_ = Columns::Zero(2 * padded(weights_->hidden), count);
+    logits_ = Columns::Zero(padded(vocab_size()), count);
+  }
+
+  // RMSNorm of `count` columns of x_ from `first` on.
+  void normalise(const Eigen::ArrayXf& weights, Index first, Index count) {
+    for (Index i = 0; i < count; ++i)
+      rms_norm(x_.col(first + i).data(), weights, weights_->dim, normed_.col(i).data());
+  }
+
+  std::shared_ptr<const SpeculatorWeights<Scalar>> weights_;
+  Columns read_;  // a hidden state, and its norm
+  Columns x_, normed_, hidden_, next_, logits_;
+};
+
+}  // namespace transformer

@@ -1,0 +1,54 @@
+"""Models in files of half precision, as the C++ backend reads them.
+
+The format is llama2.c's "version 1" layout with version number 16. A 256 byte header (zero padded) holds uint32 0x616b3432,
+int32 16, int32 dim, hidden, layers, heads, kv_heads, vocab, context and uint8 1 for the shared classifier. IEEE half numbers
+follow, matrices as rows of outputs: every layer's attention norm, every layer's feed forward norm, the final norm, the
+embedding, then for q, k, v, o, gate, down and up in turn every layer's matrix.
+"""
+
+import struct
+
+import numpy
+import torch
+
+from model import Shape, Transformer
+
+MAGIC, VERSION, HEADER_BYTES = 0x616B3432, 16, 256
+ORDER = ("attention_norm.weight", "feed_forward_norm.weight", "norm", "embedding",
+         "attention.q.weight", "attention.k.weight", "attention.v.weight", "attention.o.weight",
+         "feed_forward.gate.weight", "feed_forward.down.weight", "feed_forward.up.weight")
+
+
+def dimensions(shape):
+    return shape.dim, shape.hidden, shape.layers, shape.heads, shape.kv_heads, shape.vocab, shape.context
+
+
+def parameters(model):
+    """The model's parameters in the order of the file."""
+    whole = {"embedding": model.embedding.weight, "norm": model.norm.weight}
+    for name in ORDER:
+        yield from [whole[name]] if name in whole else (layer.get_parameter(name) for layer in model.layers)
+
+
+def write(model, path):
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Ii7iB", MAGIC, VERSION, *dimensions(model.shape), 1).ljust(HEADER_BYTES, b"\0"))
+        for parameter in parameters(model):
+            file.write(parameter.detach().numpy().astype("<f2").tobytes())
+
+
+@torch.no_grad()
+def read(path):
+    """The model of a file, in float32."""
+    data = path.read_bytes()
+    magic, version, dim, hidden, layers, heads, kv_heads, vocab, context = struct.unpack_from("<Ii7i", data)
+    if magic != MAGIC or version != VERSION:
+        raise ValueError(f"{path}: expected a model of version {VERSION}")
+    model = Transformer(Shape(dim, layers, heads, kv_heads, hidden, vocab, context))
+    numbers = torch.from_numpy(numpy.frombuffer(data, "<f2", offset=HEADER_BYTES).astype(numpy.float32))
+    for parameter in parameters(model):
+        values, numbers = numbers[:parameter.numel()], numbers[parameter.numel():]
+        parameter.copy_(values.view_as(parameter))
+    if numbers.numel():
+        raise ValueError(f"{path}: {numbers.numel()} numbers too many")
+    return model
