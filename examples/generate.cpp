@@ -106,8 +106,8 @@ struct Settings {
   Index most() const { return most_gamma.value_or(compare == "trees" ? 4 : 16); }
   generate::Gamma draft_length() const {
     if (drafter == "none") return {false, 0};
-    return gamma == "auto" ? generate::Gamma{true, most()}
-                           : generate::Gamma{false, std::stoi(gamma, nullptr, 0)};
+    if (gamma == "auto" || gamma == "early") return {true, most(), gamma == "early"};
+    return {false, std::stoi(gamma, nullptr, 0)};
   }
   /// The draft tree of the text that is written out; empty if drafts are linear.
   std::optional<generate::Tree> drafted_tree() const {
@@ -143,10 +143,11 @@ void add_options(CLI::App& app, Settings& settings) {
   CLI::Option* gamma =
       app.add_option(
              "--gamma", settings.gamma,
-             "Tokens drafted per target call, one after another, or 'auto' for the number that is measured "
-             "to be fastest")
-          ->check(CLI::IsMember({"auto"}) | CLI::Range(1, 64));
-  app.add_option("--most-gamma", settings.most_gamma, "The most tokens that 'auto' may draft; default 16")
+             "Tokens drafted per target call, one after another; 'auto' for the number that is measured "
+             "to be fastest; 'early' to go on while the draft model's rows promise enough")
+          ->check(CLI::IsMember({"auto", "early"}) | CLI::Range(1, 64));
+  app.add_option("--most-gamma", settings.most_gamma,
+                 "The most tokens that 'auto' and 'early' may draft; default 16")
       ->check(CLI::Range(1, 64));
   app.add_option("--verifier", settings.verifier, "Verification rule of the text that is written")
       ->check(CLI::IsMember(options_of(generate::rules)));
@@ -248,6 +249,8 @@ void check_tree(const Settings& settings) {
     throw std::invalid_argument(
         option + " drafts with the draft model, or from the text, not with --drafter " + settings.drafter);
   if (!tree) return;
+  if (settings.gamma == "early")
+    throw std::invalid_argument("--gamma early is for drafts that are lines, not for " + option);
   if (settings.gamma == "auto" &&
       generate::auto_trees_of(generate::tree_kind_named(settings.tree)) == nullptr)
     throw std::invalid_argument("--gamma auto is for drafts of a shape that is chosen beforehand, not for " +
@@ -266,9 +269,10 @@ void check(const Settings& settings) {
     throw std::invalid_argument("--temperature: nan is not in the range 0 to 100");
   if (settings.color != "auto" && !settings.shows())
     throw std::invalid_argument("--color is for --show or --show-rejected");
-  if (settings.most_gamma && settings.gamma != "auto" && settings.compare != "lengths" &&
+  if (settings.most_gamma && !settings.draft_length().automatic && settings.compare != "lengths" &&
       settings.compare != "trees")
-    throw std::invalid_argument("--most-gamma is a limit for --gamma auto, --compare lengths or trees");
+    throw std::invalid_argument(
+        "--most-gamma is a limit for --gamma auto or early, --compare lengths or trees");
   if (settings.exit_layer && settings.drafter != "early-exit" && settings.compare != "drafters")
     throw std::invalid_argument("--exit-layer is for --drafter early-exit or --compare drafters");
   if (settings.drafter == "none" && settings.compare == "lengths")
@@ -280,6 +284,10 @@ void check(const Settings& settings) {
   if (!objection.empty())
     throw std::invalid_argument("--drafter " + settings.drafter + " --verifier " + settings.verifier + ": " +
                                 std::string(objection));
+  const std::string_view early =
+      generate::objection(generate::rule_named(settings.verifier), settings.draft_length());
+  if (!early.empty())
+    throw std::invalid_argument("--gamma early --verifier " + settings.verifier + ": " + std::string(early));
   check_tree(settings);
 }
 
@@ -352,7 +360,7 @@ std::string drafted(const Settings& settings) {
   const generate::Gamma gamma = settings.draft_length();
   if (const auto tree = settings.drafted_tree())
     return "tree " + settings.tree + (gamma.automatic ? ", auto" : " of " + std::to_string(tree->nodes));
-  return "gamma " + (gamma.automatic ? "auto" : std::to_string(gamma.most));
+  return "gamma " + settings.gamma;
 }
 
 /// `counted`: how many tokens were written in how many target calls.

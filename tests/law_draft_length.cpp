@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 #include <random>
+#include <span>
 #include <specdec/specdec.hpp>
 #include <utility>
 #include <vector>
@@ -63,9 +64,21 @@ Findings law_over_models(MakeDrafter&& drafter, const V& verifier, const Length&
 constexpr auto honest = [](const TableModel<>& small) { return ModelDrafter{TableModel<>(small)}; };
 
 // Costs that depend only on what was done, so that a replayed branch sees equal costs.
+template <class Policy>
 struct Timed {
-  CostOptimalLength<> policy;
+  Policy policy;
   Index next(Index most) { return policy.next(most); }
+  template <class Row>
+  double reading(const Row& row, Index i) const
+    requires requires { policy.reading(row, i); }
+  {
+    return policy.reading(row, i);
+  }
+  bool draft_another(std::span<const double> readings) const
+    requires requires { policy.draft_another(readings); }
+  {
+    return policy.draft_another(readings);
+  }
   void observe(StepRecord step) {
     step.draft_time = std::chrono::milliseconds(step.drafted);
     step.target_time = std::chrono::milliseconds(10 + step.fed);
@@ -118,7 +131,7 @@ void check_under_every_rule(const Length& length) {
 TEST_CASE("any policy leaves the law as it is") {
   check_under_every_rule(FixedLength{});
   check_under_every_rule(ScheduledLength(1));
-  check_under_every_rule(Timed{CostOptimalLength({.window = 2})});
+  check_under_every_rule(Timed<CostOptimalLength<>>{CostOptimalLength({.window = 2})});
   check_under_every_rule(GoodputLength(
       4, [](Index tokens) { return static_cast<double>(tokens); }, [](Index) { return 0.1; }, 2, 0.5));
 }
@@ -129,6 +142,32 @@ TEST_CASE("a policy that looks at rows leaves the law as it is") {
   check("token", law_over_models(honest, TokenVerifier{}, ConfidentLength(0.6)));
   check("block", law_over_models(honest, BlockVerifier{}, EntropyLength(0.6)));
   check("sample-match", law_over_models(honest, SampleMatchVerifier{}, EntropyLength(0.6)));
+}
+
+namespace {
+
+// Decides after each draw, by all rows so far.
+struct WhileSure {
+  Index next(Index most) const { return most; }
+  double reading(const auto& row, Index) const { return row.probability(row.argmax()); }
+  bool draft_another(std::span<const double> readings) const {
+    double all = 1;
+    for (const double reading : readings) all *= reading;
+    return all >= 0.6;
+  }
+  void observe(const StepRecord&) const {}
+};
+
+}  // namespace
+
+TEST_CASE("a policy that ends drafts after a draw, by the rows so far, leaves the law as it is") {
+  const auto check_all = [](const auto& length) {
+    check("block", law_over_models(honest, BlockVerifier{}, length));
+    check("token", law_over_models(honest, TokenVerifier{}, length));
+    check("sample-match", law_over_models(honest, SampleMatchVerifier{}, length));
+  };
+  check_all(WhileSure{});
+  check_all(Timed<EarlyStoppingLength<>>{EarlyStoppingLength({.window = 2})});
 }
 
 TEST_CASE("dropping a token after it was drawn is lossy") {

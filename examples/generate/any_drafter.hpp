@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <random>
@@ -19,6 +20,18 @@ namespace generate {
 
 using Generator = std::mt19937_64;
 using SampledModel = decltype(sampled(std::declval<Model&>(), 1.0));
+
+using SampledRow = specdec::RowOf<decltype(specdec::distributions(
+    std::declval<SampledModel&>().forward(std::span<const Token>(), Index{})))>;
+
+/// Asks a draft length whether a draft goes on after a token that was drawn from the row of a sampled model. Rows of other
+/// types are not shown to it, and their drafts go on.
+struct AskAnother {
+  std::function<bool(const SampledRow& row, Index i)> ask = [](const SampledRow&, Index) { return true; };
+
+  bool operator()(const auto&, Index) const { return true; }
+  bool another(const SampledRow& row, Index i) const { return ask(row, i); }
+};
 
 /// A drafter of lines or trees. Its rows have one of the types in Kinds, so that decoders are compiled once for all
 /// drafters. It counts as steady (see specdec::Drafter). The drafters "chain" and "speculator" are not; objection() keeps
@@ -39,10 +52,18 @@ class AnyDrafter {
   template <specdec::RandomSource Source>
   specdec::Draft<Rows> draft(std::span<const Token> context, const specdec::DraftLimits& limits,
                              Source& chance) {
-    return propose(context, limits, chance);
+    return propose(context, limits, chance, {});
+  }
+  template <specdec::RandomSource Source, class KeepDrafting>
+  specdec::Draft<Rows> draft(std::span<const Token> context, const specdec::DraftLimits& limits,
+                             Source& chance, const KeepDrafting& keep_drafting) {
+    const auto another = [&](const SampledRow& row, Index i) {
+      return specdec::drafts_another(keep_drafting, row, i);
+    };
+    return propose(context, limits, chance, {another});
   }
   virtual specdec::Draft<Rows> propose(std::span<const Token> context, const specdec::DraftLimits& limits,
-                                       Chance& chance) = 0;
+                                       Chance& chance, const AskAnother& keep_drafting) = 0;
   virtual void truncate(Index length) = 0;
   virtual void observe(const TargetRows& rows, std::span<const Token> drafted, std::span<const Index> parents,
                        const specdec::NodeVerdict& verdict) = 0;
@@ -55,9 +76,9 @@ class DrafterOf final : public Any {
   explicit DrafterOf(D drafter) : drafter_(std::move(drafter)) {}
 
   specdec::Draft<typename Any::Rows> propose(std::span<const Token> context,
-                                             const specdec::DraftLimits& limits,
-                                             typename Any::Chance& chance) override {
-    const auto draft = specdec::ask_drafter(drafter_, context, limits, chance);
+                                             const specdec::DraftLimits& limits, typename Any::Chance& chance,
+                                             const AskAnother& keep_drafting) override {
+    const auto draft = specdec::ask_drafter(drafter_, context, limits, chance, keep_drafting);
     return {draft.tokens, as<typename Any::Rows>(draft.rows), draft.parents};
   }
   void truncate(Index length) override { drafter_.truncate(length); }
@@ -94,9 +115,9 @@ class WatchedDrafter final : public Any {
   WatchedDrafter(std::unique_ptr<Any> drafter, LastDraft& last) : drafter_(std::move(drafter)), last_(last) {}
 
   specdec::Draft<typename Any::Rows> propose(std::span<const Token> context,
-                                             const specdec::DraftLimits& limits,
-                                             typename Any::Chance& chance) override {
-    return drafter_->propose(context, limits, chance);
+                                             const specdec::DraftLimits& limits, typename Any::Chance& chance,
+                                             const AskAnother& keep_drafting) override {
+    return drafter_->propose(context, limits, chance, keep_drafting);
   }
   void truncate(Index length) override { drafter_->truncate(length); }
   void observe(const typename Any::TargetRows& rows, std::span<const Token> drafted,

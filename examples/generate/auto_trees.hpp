@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <span>
 #include <specdec/specdec.hpp>
 #include <string_view>
 #include <utility>
@@ -29,6 +30,8 @@ class ShaperOf final : public Shaper {
 
   Index next(Index most) override { return policy_.next(most); }
   void observe(const specdec::StepRecord& step) override { policy_.observe(step); }
+  bool reads_rows() const override { return false; }
+  bool goes_on(std::span<const double>) const override { return true; }
   const specdec::TreeShape& shape() const override { return policy_.shape(); }
 
  private:

@@ -104,7 +104,8 @@ inline Way target_alone() {
 }
 
 inline void add_way(std::vector<Way>& ways, Way way) {
-  if (objection(*way.rule, *way.drafter).empty()) ways.push_back(std::move(way));
+  if (objection(*way.rule, *way.drafter).empty() && objection(*way.rule, way.gamma).empty())
+    ways.push_back(std::move(way));
 }
 
 /// Every rule with one drafter. Argmax verification decodes greedily at any temperature, so it is left out above
@@ -140,12 +141,13 @@ inline std::vector<Way> vocabulary_ways(const Rule& rule, const Gamma& gamma) {
   return ways;
 }
 
-/// Fixed draft lengths from 0 to `most`, and at the end the automatic one.
+/// Fixed draft lengths from 0 to `most`, and at the end the automatic ones.
 inline std::vector<Way> length_ways(const Rule& rule, const DrafterKind& drafter, Index most) {
   std::vector<Way> ways;
   for (const Index gamma : {0, 1, 2, 3, 4, 5, 6, 8, 12, 16})
     if (gamma <= most) ways.push_back({"fixed", &rule, &drafter, {false, gamma}});
   ways.push_back({"auto", &rule, &drafter, {true, most}});
+  add_way(ways, {"early", &rule, &drafter, {true, most, true}});
   return ways;
 }
 

@@ -57,9 +57,10 @@ class OwningDrafter {
   OwningDrafter(std::shared_ptr<Model> model, double temperature)
       : model_(std::move(model)), drafter_(model_drafter(*model_, temperature)) {}
 
-  template <specdec::RandomSource Source>
-  auto draft(std::span<const Token> context, const specdec::DraftLimits& limits, Source& source) {
-    return drafter_.draft(context, limits, source);
+  template <specdec::RandomSource Source, class... KeepDrafting>
+  auto draft(std::span<const Token> context, const specdec::DraftLimits& limits, Source& source,
+             KeepDrafting&... keep_drafting) {
+    return drafter_.draft(context, limits, source, keep_drafting...);
   }
   void truncate(Index length) { drafter_.truncate(length); }
 

@@ -1,8 +1,9 @@
-// How many tokens to draft: a fixed number, or the number that is measured to be the fastest.
+// How many tokens to draft: a fixed number, the number that is measured to be the fastest, or as long as rows promise enough.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <specdec/specdec.hpp>
 #include <string>
 
@@ -23,6 +24,10 @@ class Length {
 
   virtual Index next(Index most) = 0;
   virtual void observe(const specdec::StepRecord& step) = 0;
+  /// Whether it reads the confidence of rows.
+  virtual bool reads_rows() const = 0;
+  /// Whether to draft another token after rows of these confidences.
+  virtual bool goes_on(std::span<const double> confidences) const = 0;
 };
 
 template <specdec::DraftLength L>
@@ -30,17 +35,42 @@ class LengthOf final : public Length {
  public:
   Index next(Index most) override { return length_.next(most); }
   void observe(const specdec::StepRecord& step) override { length_.observe(step); }
+  bool reads_rows() const override { return reads; }
+  bool goes_on([[maybe_unused]] std::span<const double> confidences) const override {
+    if constexpr (reads) return length_.draft_another(confidences);
+    else return true;
+  }
 
  private:
+  static constexpr bool reads = requires(const L& length) { length.draft_another({}); };
+
   L length_;
 };
 
-/// The value of --gamma: a number, or "auto" with the largest number that it may choose.
+/// A policy that is shown the draft model's rows, for rules that allow it.
+class ShownRows {
+ public:
+  explicit ShownRows(Length& length) : length_(length) {}
+
+  Index next(Index most) { return length_.next(most); }
+  void observe(const specdec::StepRecord& step) { length_.observe(step); }
+  double reading(const auto& row, Index i) const {
+    return length_.reads_rows() ? specdec::EarlyStoppingLength<>::reading(row, i) : 0;
+  }
+  bool draft_another(std::span<const double> confidences) const { return length_.goes_on(confidences); }
+
+ private:
+  Length& length_;
+};
+
+/// The value of --gamma: a number, or "auto" or "early" with the largest number that it may choose.
 struct Gamma {
   bool automatic = false;
   Index most = 3;
+  bool early = false;  ///< if it is automatic: drafts end early, by their rows
 
   std::unique_ptr<Length> policy() const {
+    if (automatic && early) return std::make_unique<LengthOf<specdec::EarlyStoppingLength<>>>();
     if (automatic) return std::make_unique<LengthOf<specdec::CostOptimalLength<>>>();
     return std::make_unique<LengthOf<specdec::FixedLength>>();
   }

@@ -37,8 +37,16 @@ struct Rule {
 template <class Verifier>
 specdec::Result speculate(Model& target, Drafter& drafter, Length& length, const Job& job,
                           Generator& generator, const OnStep& on_step) {
-  specdec::SpecDec decoder{sampled(target, job.temperature), drafter, Verifier{}, length};
-  return decoder.generate(job.prompt, job.options, generator, on_step);
+  const auto generate = [&](auto& policy) {
+    specdec::SpecDec decoder{sampled(target, job.temperature), drafter, Verifier{}, policy};
+    return decoder.generate(job.prompt, job.options, generator, on_step);
+  };
+  if constexpr (specdec::remembers_sequence<Verifier>) {
+    return generate(length);
+  } else {
+    ShownRows shown(length);
+    return generate(shown);
+  }
 }
 
 inline constexpr std::array<Rule, 5> rules{{
@@ -68,6 +76,13 @@ inline std::string_view objection(const Rule& rule, const DrafterKind& drafter) 
     return "greedy block verification needs a q that depends on the tokens alone; a head's q also depends on "
            "how "
            "many of them the target has taken in";
+  return {};
+}
+
+/// The reason why the rule cannot judge drafts of such a length; empty if it can.
+inline std::string_view objection(const Rule& rule, const Gamma& gamma) {
+  if (rule.option == "greedy-block" && gamma.early)
+    return "greedy block verification needs drafts whose length does not depend on what was drafted";
   return {};
 }
 

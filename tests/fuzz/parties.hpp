@@ -178,7 +178,7 @@ class AnyLength {
 // One of the policies that look at the rows of the draft.
 class AnyLengthByRows {
  public:
-  AnyLengthByRows(Index which, Faults& faults) : faults_(&faults) {
+  AnyLengthByRows(Index which, Faults& faults) : faults_(&faults), ends_after_draws_(which >= 4) {
     if (which % 2 == 1) length_.emplace<specdec::EntropyLength>(0.25 * static_cast<double>(which));
   }
   Index next(Index most) const {
@@ -191,9 +191,17 @@ class AnyLengthByRows {
     faults_->may_fail();
     return std::visit([&](const auto& length) { return length.keep_drafting(row, i); }, length_);
   }
+  template <class Row>
+  double reading(const Row& row, Index i) const {
+    if (!ends_after_draws_) return 1;
+    faults_->may_fail();
+    return specdec::EarlyStoppingLength<>::reading(row, i);
+  }
+  bool draft_another(std::span<const double> readings) const { return readings.back() >= 0.45; }
 
  private:
   Faults* faults_;
+  bool ends_after_draws_;
   std::variant<specdec::ConfidentLength, specdec::EntropyLength> length_;
 };
 

@@ -38,6 +38,32 @@ mutant("bad-times-outvote-good", "draft/length/cost_optimal_length.hpp", OPTIMAL
 mutant("always-proposes", "measure/running_survival.hpp", OPTIMAL + " tests/draft/length/goodput_length", "position.proposed.add(drafted ? 1 : 0);", "position.proposed.add(1);")
 mutant("outliers-believed", "measure/cost_curve.hpp", OPTIMAL, "std::min(cost, 2 * mean.value())", "cost")
 
+mutant = promise("a draft ends where the next token is not worth its time, by the rows that are paid for")
+EARLY = "tests/draft/length/early_stopping_length"
+EARLY_HPP = "draft/length/early_stopping_length.hpp"
+mutant("line-not-ended-after-a-draw", "draft/strategies/line.hpp", EARLY, "      if (!drafts_another(keep_drafting, q, i)) end();\n", "")
+mutant("trunk-not-ended-after-a-draw", "draft/strategies/spares.hpp", EARLY, "    if (!drafts_another(keep_drafting, q, drawn_ - 1)) trunk_ = drawn_;\n", "")
+mutant("cascade-not-ended-after-a-draw", "loop/cascade_drafter.hpp", EARLY, "if (!drafts_another(keep_drafting, row, asked))", "if (asked < 0)")
+mutant("cascade-drops-what-it-kept", "loop/cascade_drafter.hpp", EARLY, "return drafted(sequence, asked + 1);", "return drafted(sequence, asked);")
+mutant("another-asked-of-nobody", "draft/model_drafter.hpp", EARLY, "return drafts_another(*keep_drafting, row, i);", "return keep_drafting != nullptr || i < 0 || row.vocab_size() < 0;")
+mutant("readings-of-the-last-draft", "loop/step_base.hpp", EARLY, "    readings_.clear();\n", "")
+mutant("readings-not-told", "loop/step_base.hpp", EARLY, "             .readings = std::span(readings_).first(std::min(readings_.size(), offered().tokens.size())),\n", "")
+mutant("readings-of-another-text", "loop/batch.hpp", EARLY, "return {&policy_of(entry), &entry.step().new_readings()};", "return {&policy_of(entry), &entries_.front()->step().new_readings()};")
+mutant("confidence-of-the-processed-row", "draft/length/draft_length.hpp", EARLY, "requires { row.unprocessed(); }", "requires { row.not_processed(); }")
+mutant("ranges-of-confidence-mixed", "draft/length/survival_by_confidence.hpp", EARLY, "std::floor(std::log(std::max(odds, 1e-9))) + 2", "2 + 0 * odds")
+mutant("confidence-never-forgotten", "draft/length/survival_by_confidence.hpp", EARLY, "    for (Share& share : shares_) share.fade(decay);\n", "")
+mutant("survival-of-the-row-for-the-next", EARLY_HPP, EARLY, "if (i > 0 && i <= std::ssize(step.readings)) after_.add(at(i - 1), reached, survived);", "if (i < std::ssize(step.readings)) after_.add(at(i), reached, survived);")
+mutant("worth-without-the-rows-before", EARLY_HPP, EARLY, "    for (const double confidence : confidences) survives *= read_(confidence);\n", "")
+mutant("price-of-plain-steps", EARLY_HPP, EARLY, "return std::max(drafting_rate(), 1 / costs_.plain());", "return 1 / costs_.plain();")
+mutant("early-never-off", EARLY_HPP, EARLY, "drafts_ = !drafts_;", "drafts_ = true;")
+mutant("early-never-probes", EARLY_HPP, EARLY, "!budget_.affords(loss_of_probe())", "loss_of_probe() < 1e9")
+mutant("early-first-lengths", EARLY_HPP, EARLY, "first_length[] = {2, 0, 4}", "first_length[] = {2, 0, 3}")
+mutant("unread-drafts-at-full-length", EARLY_HPP, EARLY, "if (unread_ < recently)", "if (unread_ < 0)")
+mutant("length-beyond-most", EARLY_HPP, EARLY, "return drafted < most_ && (drafted < least_", "return (drafted < least_")
+mutant("batch-cost-of-a-token-shared", "draft/length/batch_costs.hpp", EARLY, "target_(other + nodes + 1) - target_(other + whole(usual))", "(target_(other + nodes + 1) - target_(other + whole(usual))) / texts()")
+mutant("batch-draft-not-shared", "draft/length/batch_costs.hpp", EARLY, "draft_(texts_) / texts()", "draft_(texts_)")
+mutant("batch-of-one", "draft/length/batch_costs.hpp", EARLY, "    texts_ = texts;\n", "")
+
 mutant = promise("a model drafter reports the very rows it drew from, and its cache follows the context")
 mutant("drafter-row-sizes-unchecked", "draft/model_drafter.hpp", "tests/draft/model_drafter", "    check_shape(\"draft model\", rows_.rows(), row.vocab_size(), rows_.rows(), vocab_size_);\n", "")
 mutant("drafter-stable-row-of-previous", "rows/kinds/stored_rows.hpp", "tests/draft/strategies/line tests/law_concepts tests/model/ngram",
@@ -154,13 +180,13 @@ mutant = promise("a draft goes on at a row that is just sure enough")
 mutant("policy-heard-in-vain", "draft/length/keep_drafting.hpp", "tests/draft/length/draft_length",
        "return length->keep_drafting(row, i);", "static_cast<void>(length->keep_drafting(row, i));\n      return true;")
 mutant("confident-beyond-its-least", "draft/length/draft_length.hpp", "tests/draft/length/draft_length",
-       "return checked.probability(checked.argmax()) >= least_;", "return checked.probability(checked.argmax()) > least_;")
+       "largest_probability(row, i) >= least_;", "largest_probability(row, i) > least_;")
 mutant("entropy-short-of-its-most", "draft/length/draft_length.hpp", "tests/draft/length/draft_length",
-       "return finite_entropy(row) <= most_;", "return finite_entropy(row) < most_;")
+       "read_unprocessed(row, i, finite_entropy) <= most_;", "read_unprocessed(row, i, finite_entropy) < most_;")
 mutant("entropy-that-is-none", "draft/length/draft_length.hpp", "tests/draft/length/draft_length",
        "if (!std::isfinite(nats))", "if (false)")
 mutant("confidence-that-is-none", "draft/length/draft_length.hpp", "tests/draft/length/draft_length",
-       "return checked.probability(checked.argmax()) >= least_;", "return row.probability(row.argmax()) >= least_;")
+       "return checked.probability(checked.argmax());", "return raw.probability(raw.argmax());")
 
 mutant = promise("a policy learns from nothing that it did not ask for")
 mutant("cost-optimal-observes-unasked", "draft/length/cost_optimal_length.hpp", "tests/draft/length/cost_optimal_length",

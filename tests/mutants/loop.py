@@ -146,7 +146,7 @@ mutant("cascade-old-rows-first", "loop/cascade_drafter.hpp", "tests/loop/cascade
 mutant("cascade-never-cleared", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
        "if (length <= 0 && inner_ && inner_->sequence)", "if (length < 0 && inner_ && inner_->sequence)")
 mutant("cascade-policy-one-late", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
-       "return drafted(sequence, asked);\n    }", "return drafted(sequence, asked + 1);\n    }")
+       "if (!keep_drafting(row, asked)) return drafted(sequence, asked);", "if (!keep_drafting(row, asked)) return drafted(sequence, asked + 1);")
 mutant("cascade-remembers-its-draft", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
        "      inner_->sequence->forget();\n", "")
 mutant("stored-rows-one-copy", "rows/kinds/stored_rows.hpp", "tests/loop/cascade_drafter tests/draft/strategies/line",
@@ -276,7 +276,7 @@ mutant("batch-trees-without-limits", "loop/batch.hpp", BATCH, "request.limits = 
 mutant("batch-prompt-fed-twice", "loop/batch_entry.hpp", BATCH,
        "cached_ += std::ssize(feed_.tokens);", "cached_ = prefill_;")
 mutant("batch-prompt-without-its-end", "loop/batch.hpp", BATCH, "fits ? 0 : prompt.size() - 1", "fits ? 0 : prompt.size()")
-mutant("batch-confidence-ignored", "draft/model_drafter.hpp", "tests/draft/strategies/line",
+mutant("batch-confidence-ignored", "draft/model_drafter.hpp", "tests/draft/length/early_stopping_length",
        "growth.take(rows, chance, request.keep_drafting);",
        "growth.take(rows, chance, detail::AlwaysKeepDrafting{});")
 

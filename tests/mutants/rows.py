@@ -199,7 +199,7 @@ mutant("lists-looked-up", "rows/read/segments.hpp", "tests/rows/read/segments",
 mutant("segments-first-segment", "rows/read/segments.hpp", "tests/rows/read/segments tests/rows/read/entropy",
        "row.segment(start, std::min<Index>(", "row.segment(0, std::min<Index>(")
 mutant("entropy-policy-inverted", "draft/length/draft_length.hpp", "tests/draft/length/draft_length",
-       "return finite_entropy(row) <= most_;", "return finite_entropy(row) > most_;")
+       "read_unprocessed(row, i, finite_entropy) <= most_;", "read_unprocessed(row, i, finite_entropy) > most_;")
 
 mutant = promise("bad input is named, never guessed around")
 mutant("validate-loosely", "rows/read/validate.hpp", "tests/rows/read/validate", "double tolerance = 1e-3)", "double tolerance = 4e-2)")

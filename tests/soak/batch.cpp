@@ -129,6 +129,13 @@ class SharedConfidence {
   bool keep_drafting(const Row& row, Index i) const {
     return drafted_ >= 0 && confident_.keep_drafting(row, i);
   }
+  template <class Row>
+  double reading(const Row& row, Index i) const {
+    return specdec::EarlyStoppingLength<>::reading(row, i);
+  }
+  bool draft_another(std::span<const double> readings) const {
+    return drafted_ >= 0 && readings.back() >= 0.4;
+  }
 
  private:
   Index drafted_ = 0;

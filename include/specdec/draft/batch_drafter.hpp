@@ -19,7 +19,7 @@ struct DraftRequest {
   std::span<const Token> context = {};  ///< what the draft is to follow
   DraftLimits limits = {};              ///< how large it may be
   S* source = nullptr;                  ///< the random numbers of this draft
-  KeepDrafting keep_drafting = {};      ///< keep_drafting(row, i): whether token i may be drawn from the row
+  KeepDrafting keep_drafting = {};      ///< whether the draft goes on (see Drafter)
   std::exception_ptr error = nullptr;   ///< the drafter sets this where only this draft fails
 };
 

@@ -72,6 +72,14 @@ concept Drafts = DraftsBy<D, DraftLimits, Source, More...> || DraftsBy<D, Index,
 
 }  // namespace detail
 
+/// What a drafter asks after it has drawn token i from the row: whether to draft another token (DraftLength's draft_another).
+/// Yes if keep_drafting has no function for the question.
+template <class KeepDrafting, class Row>
+bool drafts_another(const KeepDrafting& keep_drafting, const Row& row, Index i) {
+  if constexpr (requires { keep_drafting.another(row, i); }) return keep_drafting.another(row, i);
+  else return true;
+}
+
 /// A source of guesses:
 ///
 ///   draft(context, limits, chance)  returns a Draft of tokens to follow `context`, within the limits (DraftLimits).
@@ -88,9 +96,11 @@ concept Drafts = DraftsBy<D, DraftLimits, Source, More...> || DraftsBy<D, Index,
 ///   drafts_trees                    a static constant: whether its drafts may branch. Default: true if draft() takes
 ///                                   limits, false if draft() takes gamma
 ///   draft(context, limits or gamma, chance, keep_drafting)
-///                                   for drafters of lines: asks keep_drafting(row, i) before it draws token i from the
-///                                   row, and ends the draft if the answer is no. Draft lengths use this to stop where
-///                                   the draft model is not confident (DraftLength)
+///                                   shows its rows to a draft length, which stops where the draft model is not confident
+///                                   (DraftLength). A drafter of lines asks keep_drafting(row, i) before it draws token i
+///                                   from the row, and ends the draft if the answer is no. After it has drawn token i,
+///                                   it asks drafts_another(keep_drafting, row, i), and ends the draft after this token
+///                                   if the answer is no. Either question may be left out
 ///   observe(target_rows, tokens, parents, verdict)
 ///                                   for drafters that learn from the target: called after every target call and before
 ///                                   the rollback, with the γ+1 rows, the γ drafted tokens, their parents (empty for a

@@ -91,6 +91,15 @@ class ModelDrafter {
   using Growth = typename Strategy::template Growth<Row, !for_many && has_stable_rows<Value>>;
   using Drafted = decltype(std::declval<const Growth&>().draft(Index{}));
 
+  // Refers to keep_drafting.
+  template <class KeepDrafting>
+  struct Asked {
+    KeepDrafting* keep_drafting = nullptr;
+
+    bool operator()(const auto& row, Index i) const { return (*keep_drafting)(row, i); }
+    bool another(const auto& row, Index i) const { return drafts_another(*keep_drafting, row, i); }
+  };
+
   // The state of one sequence.
   struct Context {
     std::conditional_t<Strategy::branches, detail::CachedTree, detail::CachedLine> cached;
@@ -125,9 +134,9 @@ class ModelDrafter {
     const detail::AlwaysKeepDrafting always;
     return draft_alone(context, limits, source, always);
   }
-  /// Ends a line before token i where keep_drafting(row, i) is false for the row that token i would be drawn from.
+  /// Asks keep_drafting, which may end a line or a trunk (see Drafter).
   template <RandomSource Source, class KeepDrafting>
-    requires(!for_many && !drafts_trees)
+    requires(!for_many)
   Drafted draft(std::span<const Token> context, const DraftLimits& limits, Source& source,
                 KeepDrafting&& keep_drafting) & {
     return draft_alone(context, limits, source, keep_drafting);
@@ -177,8 +186,7 @@ class ModelDrafter {
   template <class Source, class KeepDrafting>
   Drafted draft_alone(std::span<const Token> context, const DraftLimits& limits, Source& source,
                       KeepDrafting& keep_drafting) {
-    const auto asked = [&keep_drafting](const auto& row, Index i) { return keep_drafting(row, i); };
-    DraftRequest<Source, decltype(asked)> request{0, context, limits, &source, asked, nullptr};
+    DraftRequest<Source, Asked<KeepDrafting>> request{0, context, limits, &source, {&keep_drafting}, nullptr};
     grow(std::span(&request, 1));
     if (request.error) std::rethrow_exception(request.error);
     return contexts_.at(0).growth.draft(vocab_size());

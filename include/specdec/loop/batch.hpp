@@ -362,7 +362,7 @@ class Batch {
     std::erase_if(stepping_, [](const Entry* entry) { return entry->error() != nullptr; });
   }
 
-  void draft_alone(Entry& entry) { entry.draft(KeepDrafting{&policy_of(entry)}); }
+  void draft_alone(Entry& entry) { entry.draft(keep_drafting_of(entry)); }
 
   template <class E>
   void draft_together(E& for_each) {
@@ -381,6 +381,8 @@ class Batch {
     else return entry.policy();
   }
 
+  KeepDrafting keep_drafting_of(Entry& entry) { return {&policy_of(entry), &entry.step().new_readings()}; }
+
   Request request_of(Entry& entry) {
     Request request;
     request.sequence = entry.number();
@@ -388,7 +390,7 @@ class Batch {
     request.source = &entry.source();
     detail::stand_at(entry.source(), std::ssize(request.context));
     request.limits = entry.limits();
-    request.keep_drafting = {&policy_of(entry)};
+    request.keep_drafting = keep_drafting_of(entry);
     return request;
   }
 

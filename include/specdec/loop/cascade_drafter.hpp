@@ -144,8 +144,9 @@ class CascadeDrafter {
     return draft(context, gamma, source, [](const Stored&, Index) { return true; });
   }
 
-  /// Drafts, and ends the draft before token i if keep_drafting(row of token i, i) returns false. Token i is already drawn
-  /// by then. Dropping it is lossless, since its row depends only on the tokens before it.
+  /// Drafts, and asks keep_drafting about the row of each token, which may end the draft before that token or after it (see
+  /// Drafter). The tokens after the end are already drawn by then. Dropping them is lossless, since the rows that decided
+  /// depend only on the tokens before them.
   template <RandomSource Source, std::predicate<const Stored&, Index> KeepDrafting>
   Draft<RowSpan<Stored>> draft(std::span<const Token> context, Index gamma, Source& source,
                                KeepDrafting&& keep_drafting) & {
@@ -158,8 +159,11 @@ class CascadeDrafter {
     Index asked = 0;
     while (!sequence.done()) {
       step(sequence, source);
-      for (; asked < std::ssize(sequence.tokens()); ++asked)
-        if (!keep_drafting(inner_->rows[asked], asked)) return drafted(sequence, asked);
+      for (; asked < std::ssize(sequence.tokens()); ++asked) {
+        const Stored& row = inner_->rows[asked];
+        if (!keep_drafting(row, asked)) return drafted(sequence, asked);
+        if (!drafts_another(keep_drafting, row, asked)) return drafted(sequence, asked + 1);
+      }
     }
     return drafted(sequence, asked);
   }

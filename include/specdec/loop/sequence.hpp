@@ -299,7 +299,7 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
     static_assert(std::same_as<DraftOf, DraftBy<C>>,
                   "the drafter's proposal is of another type for another source of chance");
     const auto start = detail::Clock::now();
-    const KeepDrafting keep_drafting{&shared_->length};
+    const KeepDrafting keep_drafting{&shared_->length, &Base::new_readings()};
     draft_.value.emplace(ask_drafter(shared_->drafter, context(), limits, chance, keep_drafting));
     return detail::Clock::now() - start;
   }

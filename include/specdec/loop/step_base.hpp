@@ -85,6 +85,11 @@ class StepBase {
   /// The record of the last step. Its views live until the next offer(). They point into this object: so do the views in the
   /// last() of a copy.
   const StepRecord& last() const { return last_; }
+  /// For a new draft: where the draft length's readings go (see StepRecord).
+  std::vector<double>& new_readings() {
+    readings_.clear();
+    return readings_;
+  }
   /// The caller says that the target's context is empty now.
   void target_is_empty() { cached_ = 0; }
 
@@ -202,6 +207,7 @@ class StepBase {
              .accepted = accepted(),
              .fed = std::ssize(feed_.tokens()),
              .survival = survivals,
+             .readings = std::span(readings_).first(std::min(readings_.size(), offered().tokens.size())),
              .draft_time = offered().draft_time,
              .target_time = judged_at_ - offered().made,
              .tree = branches_ ? TreeRecord{depth_, path_.ranks(), path_.offered()} : TreeRecord{}};
@@ -319,6 +325,7 @@ class StepBase {
   FeedBuffer feed_;
   std::optional<DraftLimits> limits_;  // of the step's draft, once limits() has been called
   Offer offer_;
+  std::vector<double> readings_;
   UncopiedNumber offers_;      // 1 if there is an offer. A copy has none: the drafter is not copied
   std::vector<Index> line_;    // the parents of a line
   Index depth_ = 0;            // of the offered tree

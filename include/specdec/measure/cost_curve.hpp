@@ -24,6 +24,11 @@ class FadingMean {
     sum_ += value;
     weight_ += 1;
   }
+  /// Adds a value to values that lose weight with it.
+  void add_fading(double value, double decay) {
+    fade(decay);
+    add(value);
+  }
   void add(const FadingMean& other) {
     sum_ += other.sum_;
     weight_ += other.weight_;

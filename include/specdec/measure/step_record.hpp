@@ -32,6 +32,10 @@ struct StepRecord {
   /// the others. In both cases the mean is P(τ > i).
   std::span<const double> survival = {};
 
+  /// [i]: what the draft length read in the row that token i of the line, or of the trunk, was drawn from (DraftLength's
+  /// reading). Shorter than the draft, or empty, where the drafter does not show its rows.
+  std::span<const double> readings = {};
+
   std::chrono::nanoseconds draft_time{0}, target_time{0};
 
   TreeRecord tree = {};

@@ -20,13 +20,20 @@ namespace specdec {
 ///                    StepRecord::asked is the number after the cut. Called once for a step, even if the step is tried
 ///                    several times; where all sequences of a Batch share one draft length, once for each Batch::step().
 ///   observe(step)    called after every step with its StepRecord. Must not throw.
-///   keep_drafting(row, i)  optional: whether to draw the (i+1)-th token from the draft model's row; false ends the draft
-///                    before that token. Only for drafters that show their rows (ModelDrafter). Not with greedy block
-///                    verification, which needs the same length for all drafts.
+///
+/// A draft length may look at the draft model's rows, if the drafter shows them (ModelDrafter). It then offers one of the
+/// following, or both. Not with greedy block verification, which needs the same length for all drafts:
+///
+///   draft_another(readings)  whether to draft another token after those drafted so far. Asked after a draw and before the
+///                    next call of the draft model, so a draft that ends here has paid for no call in vain. readings[i] is
+///                    what reading(row, i) returned for the row that token i was drawn from: a number that the draft length
+///                    chooses, say the largest probability. observe() gets the readings in StepRecord::readings
+///   keep_drafting(row, i)  whether to draw the (i+1)-th token from the row; false ends the draft before that token, when the
+///                    draft model's call is already paid for
 ///
 /// For trees, the length is a number of nodes. A draft length made for trees has a member
-/// `static constexpr bool counts_nodes = true`, and no keep_drafting. A draft length that learns P(τ > i) by position is for
-/// lines.
+/// `static constexpr bool counts_nodes = true`; drafters of trees do not ask keep_drafting, and of these Spares alone asks
+/// draft_another, about its trunk. A draft length that learns P(τ > i) by position is for lines.
 ///
 /// Every such rule leaves a lossless verifier lossless, because the rule sees only past steps and rows. Do not drop a drawn
 /// token because of its value: the tokens that stay would no longer be distributed as their rows say.
@@ -51,6 +58,29 @@ consteval bool fits_draft_length() {
       requires(P& policy, const StepRecord& step) { policy.observe(step); },
       "the draft length has no observe(const specdec::StepRecord& step): see specdec::DraftLength");
   return true;
+}
+
+}  // namespace detail
+
+namespace detail {
+
+/// Calls f with the row before temperature, cuts and hooks, where it is known, and else with the row itself. At temperature 0
+/// the processed row is one-hot, and says nothing about the draft model's confidence. Errors name draft row i.
+template <class Row, class F>
+double read_unprocessed(const Row& row, Index i, const F& f) {
+  return in_row("draft", i, [&] {
+    if constexpr (requires { row.unprocessed(); }) return f(row.unprocessed());
+    else return f(row);
+  });
+}
+
+/// The largest probability of a row, before temperature, cuts and hooks.
+template <class Row>
+double largest_probability(const Row& row, Index i) {
+  return read_unprocessed(row, i, [i](const auto& raw) {
+    const NamedRow checked(raw, "draft", i);
+    return checked.probability(checked.argmax());
+  });
 }
 
 }  // namespace detail
@@ -95,7 +125,8 @@ class ScheduledLength {
   Index length_;
 };
 
-/// Drafts while the draft model is confident: until its likeliest token has a probability below `least`.
+/// Drafts while the draft model is confident: until its likeliest token has a probability below `least`. Looks at the row
+/// before temperature and cuts, if it knows that, so it works at temperature 0, too.
 ///
 /// Source: the static confidence threshold that DISCO (Mamou et al., arXiv:2405.04304) starts from. The row decides, before
 /// a token is drawn from it. To drop a drawn token because its probability is small would bias the output.
@@ -113,15 +144,15 @@ class ConfidentLength {
 
   template <class Row>
   bool keep_drafting(const Row& row, Index i) const {
-    const detail::NamedRow checked(row, "draft", i);
-    return checked.probability(checked.argmax()) >= least_;
+    return detail::largest_probability(row, i) >= least_;
   }
 
  private:
   double least_;
 };
 
-/// Drafts while the draft model is confident: until a row's entropy is above `most` nats.
+/// Drafts while the draft model is confident: until a row's entropy is above `most` nats. Looks at the row before temperature
+/// and cuts, if it knows that.
 ///
 /// Source: AdaEDL (Agrawal et al., arXiv:2410.18351). AdaEDL stops where its estimate of the acceptance, 1 − √(0.2 H), falls
 /// below a threshold λ: this is most = (1 − λ)²/0.2. Deviation: here λ is fixed.
@@ -139,17 +170,16 @@ class EntropyLength {
 
   template <class Row>
   bool keep_drafting(const Row& row, Index i) const {
-    return detail::NamedRow(row, "draft", i).named([&] { return finite_entropy(row) <= most_; });
+    return detail::read_unprocessed(row, i, finite_entropy) <= most_;
   }
 
  private:
   // A NaN compares false with every bound. Without this check a NaN would end the draft, and hide the error.
-  template <class Row>
-  static double finite_entropy(const Row& row) {
+  static constexpr auto finite_entropy = [](const auto& row) {
     const double nats = entropy(row);
     if (!std::isfinite(nats)) detail::invalid_distribution("its entropy is ", nats);
     return nats;
-  }
+  };
 
   double most_;
 };

@@ -18,14 +18,15 @@ class ProbeBudget {
   }
 
   /// Enters a step that was no probe.
-  void earn(const StepRecord& step) {
-    earned_ += share_ * seconds(step.draft_time + step.target_time);
+  void earn(const StepRecord& step) { earn(seconds(step.draft_time + step.target_time)); }
+  void earn(double cost) {
+    earned_ += share_ * cost;
     ++rest_;
   }
 
   /// Whether there were enough steps since the last probe.
   bool rested() const { return rest_ >= least_rest; }
-  /// Whether a probe may lose `loss` seconds.
+  /// Whether a probe may lose so much, in seconds or in the unit of earn(cost).
   bool affords(double loss) const { return rested() && !(earned_ < loss); }
   /// Enters a probe.
   void spend() {

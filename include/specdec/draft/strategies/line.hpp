@@ -47,6 +47,7 @@ struct Line {
       const detail::NamedRow name(q, "draft", i);
       tokens_.push_back(chance.draw(name, i));
       rows_.add(name);
+      if (!drafts_another(keep_drafting, q, i)) end();
     }
 
     Draft<RowSpan<typename Rows::Stored>> draft(Index vocab_size) const {

@@ -124,6 +124,7 @@ class SparesWithin {
 /// also for all greater depths. If too few tokens have positive probability, there are fewer spares; no other token takes
 /// their places. The second trunk follows the likeliest spare of the first token, if there is one, and has no spares. Limits
 /// remove the deepest level first. Within a level they first remove the second trunk's token, then the least likely spares.
+/// A draft length with draft_another() may end the first trunk early.
 /// To let a draft length choose (CostOptimalLength with SpareShapes), pass std::cref(policy): the eldest children of its
 /// shape() are the trunk, their siblings are spares.
 /// The model need not take trees: it takes in one trunk after the other. Near the end of a bounded context trunks get
@@ -198,11 +199,12 @@ class Spares<Policy>::Growth {
 
   /// The next token, from the row before it, and its spares.
   template <class Output, class C, class KeepDrafting>
-  void take(const Output& output, C& chance, const KeepDrafting&) {
+  void take(const Output& output, C& chance, const KeepDrafting& keep_drafting) {
     const auto q = detail::in_row("draft", std::ssize(tokens_), [&] { return output.row(0); });
     if (second_left_ > 0) return grow_second(q, chance);
     anew_ = false;
     grow_trunk(q, chance);
+    if (!drafts_another(keep_drafting, q, drawn_ - 1)) trunk_ = drawn_;
     if (drawn_ > 1 || tokens_.size() < 2) return;
     second_left_ = within_.second_trunk();
     second_last_ = 1;  // the first spare

@@ -1,0 +1,71 @@
+// The costs of a text's steps where many texts share each call.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <utility>
+
+#include "specdec/draft/drafter.hpp"
+#include "specdec/error.hpp"
+#include "specdec/measure/cost_curve.hpp"
+#include "specdec/measure/step_record.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// What a step of one text costs in a batch whose texts share their calls, for EarlyStoppingLength:
+///
+///   EarlyStoppingLength length{BatchCosts{target_cost, draft_cost}};
+///   Batch batch{target, ModelDrafter{small}, BlockVerifier{}, shared(length)};
+///
+/// `target_cost(n)` is the cost of a target call over n tokens of all texts together; `draft_cost(b)` is the cost of drafting
+/// one token for each of b texts. Both must be above 0. Each may be a CostCurve that is filled when the engine starts.
+///
+/// A text that feeds the usual number of tokens bears an equal share of the calls. For each token more it bears all that the
+/// larger target call costs more, and an equal share of one more draft call. So one price of a token holds for all texts: the
+/// texts whose next token is likeliest to survive get the tokens of a call.
+/// Throws: std::invalid_argument where batch() gets a number below 1 or above 2^30.
+/// Cost: O(1).
+template <std::invocable<Index> TargetCost, std::invocable<Index> DraftCost>
+class BatchCosts {
+ public:
+  BatchCosts(TargetCost target_cost, DraftCost draft_cost)
+      : target_(std::move(target_cost)), draft_(std::move(draft_cost)) {}
+
+  /// From now on, calls are shared by this many texts.
+  void batch(Index texts) {
+    if (texts < 1 || texts > largest_batch)
+      detail::invalid_argument("batch = ", texts, " is outside 1..", largest_batch);
+    texts_ = texts;
+  }
+
+  // What EarlyStoppingLength calls.
+
+  void reserve(const DraftLimits&) {}
+  void observe(const StepRecord& step) {
+    if (step.fed == step.drafted + 1) fed_.add_fading(static_cast<double>(step.fed), 1 - 1 / window());
+  }
+  /// The share of a step without any draft.
+  double plain() const { return target_(texts_) / texts(); }
+  /// The cost of a step with a draft of `nodes` tokens and `depth` levels.
+  double operator()(Index nodes, Index depth) const {
+    const double usual = fed_.empty() ? 1 : fed_.value();
+    const Index all = whole(texts() * usual), other = all - whole(usual);
+    const double target = target_(all) / texts() + target_(other + nodes + 1) - target_(other + whole(usual));
+    return target + static_cast<double>(depth) * draft_(texts_) / texts();
+  }
+
+ private:
+  static constexpr Index largest_batch = Index{1} << 30;
+
+  double texts() const { return static_cast<double>(texts_); }
+  double window() const { return 50 * texts(); }
+  static Index whole(double number) { return static_cast<Index>(number + 0.5); }
+
+  TargetCost target_;
+  DraftCost draft_;
+  Index texts_ = 1;
+  FadingMean fed_;  // tokens of a text's step
+};
+
+}  // namespace specdec

@@ -1,0 +1,280 @@
+// Ends a draft where the next token is not worth its time.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <utility>
+
+#include "specdec/draft/length/draft_length.hpp"
+#include "specdec/draft/length/probe_budget.hpp"
+#include "specdec/draft/length/step_costs.hpp"
+#include "specdec/draft/length/survival_by_confidence.hpp"
+#include "specdec/error.hpp"
+#include "specdec/measure/cost_curve.hpp"
+#include "specdec/measure/step_record.hpp"
+#include "specdec/types.hpp"
+#include "specdec/verify/draft_limit.hpp"
+
+namespace specdec {
+
+/// The options of EarlyStoppingLength.
+struct EarlyStoppingOptions {
+  double window = 200;    ///< steps after which a step is mostly forgotten
+  double probing = 0.01;  ///< the share of the time that probes may cost
+};
+
+/// Ends a draft where the next token is not worth its time. Looks at each row of the draft model: where the model is confident
+/// drafts are long, where it is not they end.
+///
+///   SpecDec decoder{target, ModelDrafter{small}, BlockVerifier{}, EarlyStoppingLength{}};
+///
+/// After a drawn token let c_1..c_n be the confidences of the rows so far: the largest probability of each row, before
+/// temperature and cuts. The draft goes on if for some k >= 1, up to 4,
+///
+///   a(c_1)···a(c_n) · b(c_n) · (1 + m + ... + m^{k−1})  >  λ · (time of a step with n + k tokens − time of one with n).
+///
+/// a(c) is the probability that a token drawn from a row of confidence c survives, and b(c) that of the token after it, both
+/// given that all tokens before it survive; m is the mean of a. λ is the tokens a second that the steps attain: a token that
+/// brings less is better left to the next step. All of these are running estimates from the steps' survival and times.
+///
+/// If steps with drafts emit fewer tokens a second than steps without, nothing is drafted. Probes are steps that try a longer
+/// draft, or while nothing is drafted any draft, for two steps. A probe waits until `probing` times the time spent since the
+/// last probe covers its cost. The first steps draft 2, 0 and 4 tokens, two steps each.
+/// If the drafter shows no rows (it drafts from text), all drafts have one length, by m.
+/// In a batch, one EarlyStoppingLength{BatchCosts{target_cost, draft_cost}} is for all texts: see BatchCosts.
+/// With Spares this is the length of the trunk, and Options::gamma counts all tokens of the tree.
+/// Source: ours; a threshold on the probability of survival, as in Huang et al., "SpecDec++", arXiv:2405.19715. Deviation:
+/// that paper trains a network to predict survival, and fixes the cost of a token.
+/// Lossless, like every DraftLength. But the tokens for a seed depend on the speed of the machine (with KeyedVerifier they
+/// do not).
+/// Throws: std::invalid_argument unless window >= 1 and 0 < probing < 1, and if `most` is negative; InvalidDistribution on a
+/// row if its largest number is no probability.
+/// Cost: an argmax of each row of the draft model, and the log-sum-exp of each row of logits. No allocation, except where a
+/// draft is longer than ever before.
+template <class Costs = detail::StepCosts>
+class EarlyStoppingLength {
+ public:
+  using Options = EarlyStoppingOptions;
+  static constexpr bool counts_nodes = true;
+
+  explicit EarlyStoppingLength(const Options& options = {})
+    requires std::same_as<Costs, detail::StepCosts>
+      : EarlyStoppingLength(Costs(decay(options)), options) {}
+  explicit EarlyStoppingLength(Costs costs, const Options& options = {})
+      : decay_(decay(options)), budget_(options.probing), costs_(std::move(costs)) {}
+
+  /// For BatchCosts: calls are shared by this many texts from now on. A Batch calls it.
+  void batch(Index texts)
+    requires requires(Costs& costs) { costs.batch(texts); }
+  {
+    costs_.batch(texts);
+    texts_ = texts;
+  }
+
+  Index next(Index most) {
+    if (most < 0) detail::invalid_argument("most = ", most, " is negative");
+    const Index reach = std::min(most, std::max(least_reach, std::min(2 * longest_, longest_draft)));
+    costs_.reserve({.nodes = reach, .depth = reach});
+    plan(reach);
+    return asked_;
+  }
+
+  /// The largest probability of the row, before temperature and cuts.
+  template <class Row>
+  static double reading(const Row& row, Index i) {
+    return detail::largest_probability(row, i);
+  }
+
+  bool draft_another(std::span<const double> confidences) const {
+    const Index drafted = std::ssize(confidences);
+    return drafted < most_ && (drafted < least_ || is_worth_it(confidences));
+  }
+
+  void observe(const StepRecord& step) {
+    detail::check_step(step);
+    if (step.tree.depth < 0 && std::ssize(step.survival) < step.drafted)
+      detail::invalid_argument("step.survival has ", step.survival.size(), " numbers for ", step.drafted,
+                               " drafted tokens");
+    if (asked_ < 0) return;  // next() was never asked
+    costs_.observe(step);
+    if (step.drafted > 0) learn(step);
+    if (first_ < first_lengths) return begin_with(step);
+    schedule(step);
+  }
+
+  /// Whether steps with drafts are expected to emit more tokens a second than steps without.
+  bool drafts() const { return drafts_; }
+
+ private:
+  static double decay(const Options& options) {
+    if (!(options.window >= 1)) detail::invalid_argument("window = ", options.window, " is below 1");
+    return 1 - 1 / options.window;
+  }
+
+  // ---- How far a draft goes ------------------------------------------------------------------------------
+
+  // Every draft has at least least_ and at most most_ tokens, if the drafter proposes so many.
+  void plan(Index reach) {
+    const bool probes = probe_steps_ > 0;
+    if (first_ < first_lengths) {
+      most_ = least_ = std::min(first_length[first_], reach);
+    } else if (!drafts_ && !probes) {
+      most_ = least_ = 0;
+    } else {
+      most_ = reach;
+      least_ = std::min(probes && drafts_ ? probe_length_ : 1, reach);
+      if (unread_ < recently) most_ = least_ = std::min(std::max(least_, common_length(reach)), reach);
+    }
+    asked_ = most_;
+  }
+
+  // The length of all drafts of a drafter that shows no rows.
+  Index common_length(Index reach) const {
+    Index length = 1;
+    for (double survives = read_.mean(); length < reach && pays(length, survives *= read_.mean());) ++length;
+    return length;
+  }
+
+  bool is_worth_it(std::span<const double> confidences) const {
+    double survives = after_(confidences.back());
+    for (const double confidence : confidences) survives *= read_(confidence);
+    return pays(std::ssize(confidences), survives);
+  }
+
+  // Whether some more tokens after `drafted` tokens are worth their time. The first of them survives with this probability.
+  bool pays(Index drafted, double survives) const {
+    const double known = time(drafted), price = tokens_per_second();
+    double gain = 0;
+    for (Index more = 1; more <= looks_ahead; ++more) {
+      gain += survives;
+      if (gain > price * (time(drafted + more) - known)) return true;
+      survives *= read_.mean();
+    }
+    return false;
+  }
+
+  // Of a step with a line of so many tokens, or with a trunk and its spares.
+  double time(Index length) const {
+    const double nodes = static_cast<double>(length) * (branching_.empty() ? 1 : branching_.value());
+    return costs_(static_cast<Index>(nodes + 0.5), length);
+  }
+
+  double tokens_per_second() const { return std::max(drafting_rate(), 1 / costs_.plain()); }
+  // Of steps with drafts; 0 while it is not known.
+  double drafting_rate() const { return tokens_.empty() ? 0 : tokens_.value() / seconds_.value(); }
+
+  // ---- What a step teaches -------------------------------------------------------------------------------
+
+  void learn(const StepRecord& step) {
+    longest_ = std::max(longest_, step.drafted);
+    unread_ = step.readings.empty() ? 0 : std::min(unread_ + 1, recently);
+    read_.fade(decay_);
+    after_.fade(decay_);
+    const double tokens = step.tree.depth < 0 ? learn_line(step) : learn_trunk(step);
+    length_.add_fading(static_cast<double>(step.depth()), decay_);
+    branching_.add_fading(static_cast<double>(step.drafted) / static_cast<double>(step.depth()), decay_);
+    if (first_ < first_lengths) return;  // times are not known yet
+    tokens_.add_fading(tokens, decay_);
+    seconds_.add_fading(costs_(step.drafted, step.depth()), decay_);
+  }
+
+  // Both return how many tokens the step is expected to emit.
+  double learn_line(const StepRecord& step) {
+    double reached = 1, tokens = 1;
+    for (Index i = 0; i < step.drafted; ++i) {
+      const double survived = step.survival[static_cast<std::size_t>(i)];
+      enter(step, i, reached, survived);
+      tokens += reached = survived;
+    }
+    return tokens;
+  }
+  double learn_trunk(const StepRecord& step) {
+    const auto& ranks = step.tree.ranks;
+    const auto off = std::find_if(ranks.begin(), ranks.end(), [](Index rank) { return rank > 0; });
+    const Index survived = off - ranks.begin(), drafted = std::ssize(step.readings);
+    for (Index i = 0; i < std::min(survived + 1, drafted); ++i) enter(step, i, 1, i < survived ? 1 : 0);
+    return static_cast<double>(step.accepted) + 1;
+  }
+
+  void enter(const StepRecord& step, Index i, double reached, double survived) {
+    const auto at = [&](Index k) { return step.readings[static_cast<std::size_t>(k)]; };
+    if (i < std::ssize(step.readings)) read_.add(at(i), reached, survived);
+    else read_.add(reached, survived);
+    if (i > 0 && i <= std::ssize(step.readings)) after_.add(at(i - 1), reached, survived);
+  }
+
+  // Two steps of each length: in the first step a draft model may have to catch up, and such a step is not timed.
+  void begin_with(const StepRecord& step) {
+    if (step.asked > asked_ || step.fed != step.drafted + 1 || ++tries_ < 2) return;
+    tries_ = 0;
+    ++first_;
+  }
+
+  // ---- Whether to draft at all, and probes ---------------------------------------------------------------
+
+  void schedule(const StepRecord& step) {
+    if (probe_steps_ > 0) {
+      if (--probe_steps_ == 0) decide();
+      return;
+    }
+    decide();
+    budget_.earn(step.drafted > 0 ? costs_(step.drafted, step.depth()) : costs_.plain());
+    if (length_.empty() || !budget_.affords(loss_of_probe())) return;
+    budget_.spend();
+    ++probes_;
+    probe_length_ = longer();
+    probe_steps_ = steps_of_probe();
+  }
+
+  void decide() {
+    const double plain = 1 / costs_.plain();
+    if (tokens_.weight() < (drafts_ ? few : 1)) return;  // a few drafts may fail by chance
+    if (drafts_ ? drafting_rate() >= plain : !(drafting_rate() > (1 + margin) * plain)) return;
+    drafts_ = !drafts_;
+    if (drafts_) return;
+    // From now on probes alone teach something, and they are rare: what was seen so far must not outvote them for long.
+    tokens_.limit(few);
+    seconds_.limit(few);
+    read_.limit(few);
+    after_.limit(few);
+  }
+
+  Index usual() const { return std::max<Index>(1, static_cast<Index>(length_.value() + 0.5)); }
+  // Lengths above the usual one, up to twice as long, in turn.
+  Index longer() const { return usual() + 1 + probes_ % (usual() + 1); }
+
+  // The first draft after a step without a draft may not be timed, so a second draft follows. All texts take part.
+  Index steps_of_probe() const { return (drafts_ ? 1 : 2) * texts_; }
+
+  // In seconds, and no more than some ordinary steps take: a length that was measured once, on a stalled machine, must get
+  // another try some day.
+  double loss_of_probe() const {
+    const double step = time(usual());
+    const double loss = drafts_ ? time(longer()) - step : step * (1 - drafting_rate() * costs_.plain());
+    return static_cast<double>(steps_of_probe()) * std::clamp(loss, 0.0, 3 * step);
+  }
+
+  static constexpr Index first_length[] = {2, 0, 4};
+  static constexpr int first_lengths = 3;
+  static constexpr Index looks_ahead = 4, recently = 32, least_reach = 64;
+  static constexpr double margin = 0.01, few = 12;
+
+  double decay_;
+  detail::ProbeBudget budget_;
+  Costs costs_;
+  detail::SurvivalByConfidence read_, after_;  // a and b
+  FadingMean length_, branching_;              // of drafts: their depth, and tokens for each level
+  FadingMean tokens_, seconds_;                // of steps with drafts
+  Index longest_ = 0;                          // tokens of the largest draft so far
+  Index unread_ = recently;                    // steps since a drafter showed no rows
+  Index asked_ = -1, least_ = 0, most_ = 0;    // of the next draft: see plan()
+  Index texts_ = 1;                            // that share the costs
+  int first_ = 0, tries_ = 0;                  // which of the first lengths is in use
+  bool drafts_ = true;
+  Index probes_ = 0, probe_steps_ = 0, probe_length_ = 0;
+};
+
+}  // namespace specdec

@@ -1,0 +1,17 @@
+// must say: does not depend on what was drafted
+// A draft that ends after a row, under a rule whose modifications know one length for all drafts.
+#include <random>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+
+#ifdef FIXED
+using Length = specdec::CostOptimalLength<>;
+#else
+using Length = specdec::EarlyStoppingLength<>;
+#endif
+
+void use(specdec::testing::TableModel<>& target, specdec::testing::TableModel<>& small) {
+  specdec::SpecDec decoder{target, specdec::ModelDrafter{small}, specdec::GreedyBlockVerifier{}, Length{}};
+  std::mt19937_64 rng;
+  decoder.generate(std::vector<specdec::Token>{0}, {}, rng);
+}

@@ -1,0 +1,427 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+
+namespace test_draft_early_stopping_length {
+
+using namespace specdec;
+using namespace specdec::testing;
+using support::message_of;
+
+namespace {
+
+// A text as a draft length sees it. A drafted token is easy or hard, with another confidence for each kind; an easy token is
+// often followed by an easy one.
+struct Text {
+  double easy_survives = 0.95, hard_survives = 0.3;
+  double stays = 0.8;  // the probability that the next token is of the same kind
+  double confidence_of(bool easy) const { return easy ? 0.9 : 0.35; }
+  double survives(bool easy) const { return easy ? easy_survives : hard_survives; }
+};
+
+struct Costs {
+  double draft = 0.1, token = 0.1;  // of a drafted token, and of one more token of a target call of 1
+  double of(Index tokens) const { return 1 + static_cast<double>(tokens) * (draft + token); }
+};
+
+// Runs a policy, with times that vary by a tenth and sometimes stall. The result leaves this noise out.
+class Simulation {
+ public:
+  explicit Simulation(std::uint64_t seed) : rng_(seed) {}
+
+  bool shows_rows = true;
+  bool within = true;  // whether the policy never asked for more than it may
+
+  // Tokens per time.
+  template <class Policy>
+  double run(Policy& policy, const Text& text, const Costs& costs, Index most, int steps) {
+    double tokens = 0, time = 0;
+    lengths = 0;
+    for (int k = 0; k < steps; ++k) {
+      const Index asked = policy.next(most);
+      within = within && asked >= 0 && asked <= most;
+      draft(policy, text, asked);
+      const Index drafted = std::ssize(survival_);
+      const auto accepted = std::count(survival_.begin(), survival_.end(), 1.0);
+      policy.observe({.asked = asked,
+                      .drafted = drafted,
+                      .accepted = accepted,
+                      .fed = drafted + 1,
+                      .survival = survival_,
+                      .readings = readings_,
+                      .draft_time = measured(costs.draft * static_cast<double>(drafted)),
+                      .target_time = measured(1 + costs.token * static_cast<double>(drafted))});
+      tokens += static_cast<double>(accepted) + 1;
+      time += costs.of(drafted);
+      lengths += static_cast<double>(drafted) / steps;
+    }
+    return tokens / time;
+  }
+
+  double lengths = 0;  // the mean length of the last run
+
+ private:
+  template <class Policy>
+  void draft(const Policy& policy, const Text& text, Index asked) {
+    survival_.clear();
+    readings_.clear();
+    bool easy = uniform() < 0.5, survives = true;
+    for (Index i = 0; i < asked; ++i) {
+      survives = survives && uniform() < text.survives(easy);
+      survival_.push_back(survives ? 1 : 0);
+      if (shows_rows) readings_.push_back(text.confidence_of(easy));
+      if constexpr (requires { policy.draft_another(std::span<const double>()); })
+        if (shows_rows && !policy.draft_another(readings_)) return;
+      if (uniform() >= text.stays) easy = !easy;
+    }
+  }
+  std::chrono::nanoseconds measured(double time) {
+    const double stall = uniform() < 0.01 ? 20 : 1;
+    return std::chrono::nanoseconds(std::llround(1e6 * time * stall * (0.95 + 0.1 * uniform())));
+  }
+  double uniform() { return uniform01(rng_); }
+
+  std::mt19937_64 rng_;
+  std::vector<double> survival_, readings_;
+};
+
+// Tokens per time of the best rule "go on after an easy token, up to a length, and after a hard one, up to another".
+double best_rule(const Text& text, const Costs& costs) {
+  struct Rule {
+    Index easy, hard;
+    Index next(Index most) const { return most; }
+    bool draft_another(std::span<const double> confidences) const {
+      return std::ssize(confidences) < (confidences.back() > 0.5 ? easy : hard);
+    }
+    void observe(const StepRecord&) const {}
+  };
+  double best = 0;
+  for (const Index easy : {2, 3, 4, 6, 8, 12})
+    for (const Index hard : {1, 2}) {
+      Rule rule{easy, hard};
+      best = std::max(best, Simulation(9).run(rule, text, costs, 16, 6000));
+    }
+  return best;
+}
+
+struct Fixed {
+  Index length;
+  Index next(Index) const { return length; }
+  void observe(const StepRecord&) const {}
+};
+
+double best_fixed(const Text& text, const Costs& costs) {
+  double best = 0;
+  for (const Index length : {0, 1, 2, 3, 4, 6, 8, 12}) {
+    Fixed fixed{length};
+    best = std::max(best, Simulation(9).run(fixed, text, costs, 16, 6000));
+  }
+  return best;
+}
+
+}  // namespace
+
+TEST_CASE("drafts go on where the draft model is confident, and beat every fixed length") {
+  for (const Costs& costs : {Costs{0.1, 0.1}, Costs{0.05, 0.01}, Costs{0.02, 0.2}}) {
+    EarlyStoppingLength policy;
+    Simulation simulation(1);
+    simulation.run(policy, {}, costs, 16, 500);  // begins to learn
+    const double got = simulation.run(policy, {}, costs, 16, 5000);
+    INFO(costs.draft << ' ' << costs.token << ": " << got << ' ' << best_rule({}, costs) << ' '
+                     << best_fixed({}, costs));
+    CHECK(policy.drafts());
+    CHECK(simulation.within);
+    CHECK(got > 0.97 * best_rule({}, costs));
+    CHECK(got > 1.05 * best_fixed({}, costs));
+  }
+}
+
+TEST_CASE("where rows tell nothing, drafts are about as good as the best fixed length") {
+  const Text dull{.easy_survives = 0.7, .hard_survives = 0.7};
+  for (const Costs& costs : {Costs{0.1, 0.1}, Costs{0.05, 0.01}, Costs{0.02, 0.2}}) {
+    EarlyStoppingLength policy;
+    Simulation simulation(1);
+    simulation.run(policy, dull, costs, 16, 500);
+    CHECK(simulation.run(policy, dull, costs, 16, 5000) > 0.96 * best_fixed(dull, costs));
+  }
+}
+
+TEST_CASE("a drafter that does not pay is off, and on again when it pays") {
+  EarlyStoppingLength policy;
+  Simulation simulation(1);
+  const Text bad{.easy_survives = 0.1, .hard_survives = 0.05};
+  const Costs dear{0.5, 0.3};
+  simulation.run(policy, bad, dear, 16, 500);
+  CHECK_FALSE(policy.drafts());
+  CHECK(simulation.run(policy, bad, dear, 16, 5000) > 0.97);
+  CHECK(simulation.lengths < 0.05);
+  simulation.run(policy, {}, {0.05, 0.01}, 16, 3000);
+  CHECK(policy.drafts());
+  CHECK(simulation.run(policy, {}, {0.05, 0.01}, 16, 5000) > 0.97 * best_rule({}, {0.05, 0.01}));
+}
+
+TEST_CASE("drafts that begin to fail get short, and long again") {
+  EarlyStoppingLength policy;
+  Simulation simulation(1);
+  const Costs costs{0.02, 0.02};
+  simulation.run(policy, {}, costs, 16, 2000);
+  const double before = simulation.lengths;
+  const Text wrong{.easy_survives = 0.3, .hard_survives = 0.3};  // as confident as before
+  simulation.run(policy, wrong, costs, 16, 1000);
+  simulation.run(policy, wrong, costs, 16, 1000);
+  CHECK(simulation.lengths < before / 2);
+  simulation.run(policy, {}, costs, 16, 2000);
+  simulation.run(policy, {}, costs, 16, 2000);
+  CHECK(simulation.lengths > 0.9 * before);
+}
+
+TEST_CASE("drafts of a drafter that shows no rows have one length, near the best") {
+  for (const Costs& costs : {Costs{0.1, 0.1}, Costs{0.02, 0.2}}) {
+    EarlyStoppingLength policy;
+    Simulation simulation(1);
+    simulation.shows_rows = false;
+    simulation.run(policy, {}, costs, 16, 500);
+    CHECK(simulation.run(policy, {}, costs, 16, 5000) > 0.93 * best_fixed({}, costs));
+  }
+}
+
+TEST_CASE("the first steps draft 2, 0 and 4 tokens, two steps each") {
+  EarlyStoppingLength policy;
+  std::vector<Index> asked;
+  for (int k = 0; k < 6; ++k) {
+    asked.push_back(policy.next(16));
+    const std::vector<double> survival(static_cast<std::size_t>(asked.back()), 1.0);
+    const std::vector<double> readings(survival.size(), 0.9);
+    for (std::size_t n = 1; n <= readings.size(); ++n)
+      CHECK(policy.draft_another(std::span(readings).first(n)) == (n < readings.size()));
+    policy.observe({.asked = asked.back(),
+                    .drafted = asked.back(),
+                    .accepted = asked.back(),
+                    .fed = asked.back() + 1,
+                    .survival = survival,
+                    .readings = readings,
+                    .draft_time = std::chrono::milliseconds(asked.back()),
+                    .target_time = std::chrono::milliseconds(10)});
+  }
+  CHECK(asked == std::vector<Index>{2, 2, 0, 0, 4, 4});
+  CHECK(policy.next(16) == 16);
+  CHECK(policy.draft_another(std::vector<double>{0.9}));
+  CHECK(policy.next(1) == 1);
+  CHECK_FALSE(policy.draft_another(std::vector<double>{0.9}));
+  CHECK(policy.next(0) == 0);
+}
+
+TEST_CASE("a bad option, number or record is an error, and nothing is learnt from it") {
+  using Length = EarlyStoppingLength<>;
+  CHECK(message_of([] { Length({.window = 0.5}); }) == "specdec: window = 0.5 is below 1");
+  CHECK(message_of([] { Length({.probing = 1}); }) == "specdec: probing = 1 is outside (0, 1)");
+  Length length;
+  CHECK(message_of([&] { length.next(-1); }) == "specdec: most = -1 is negative");
+  length.observe({.fed = 1});  // next() was not asked
+  length.next(4);
+  CHECK(message_of([&] { length.observe({.asked = 1, .drafted = 1, .fed = 2}); }) ==
+        "specdec: step.survival has 0 numbers for 1 drafted tokens");
+  CHECK(length.next(unlimited) == 2);
+}
+
+namespace {
+
+// Many texts of which each step is one; half of them are easy, half hard.
+struct Served {
+  double tokens = 0, cost = 0;
+  double easy = 0, hard = 0;  // mean lengths
+};
+
+// `batch` texts share each call. A call over n tokens costs target(n); a draft call for b texts costs draft(b).
+template <class Policy, class Target, class Draft>
+Served serve(Policy& policy, Index batch, const Target& target, const Draft& draft, int steps) {
+  std::mt19937_64 rng{3};
+  const Text text{.stays = 1};
+  Served served;
+  for (int k = 0; k < steps; ++k) {
+    if constexpr (requires { policy.batch(batch); }) policy.batch(batch);
+    const Index asked = policy.next(16);
+    Index fed = 0, levels = 0;
+    struct Step {
+      std::vector<double> survival, readings;
+    };
+    std::vector<Step> all(static_cast<std::size_t>(batch));
+    std::vector<Index> drafting(17, 0);
+    for (std::size_t b = 0; b < all.size(); ++b) {
+      const bool easy = b % 2 == 0;
+      auto& [survival, readings] = all[b];
+      for (bool survives = true; std::ssize(survival) < asked;) {
+        survives = survives && uniform01(rng) < text.survives(easy);
+        ++drafting[survival.size()];
+        survival.push_back(survives ? 1 : 0);
+        readings.push_back(text.confidence_of(easy));
+        if constexpr (requires { policy.draft_another(readings); })
+          if (!policy.draft_another(readings)) break;
+      }
+      fed += std::ssize(survival) + 1;
+      levels = std::max<Index>(levels, std::ssize(survival));
+      (easy ? served.easy : served.hard) +=
+          static_cast<double>(survival.size()) / (0.5 * static_cast<double>(batch) * steps);
+    }
+    for (const auto& [survival, readings] : all) {
+      const Index drafted = std::ssize(survival);
+      const auto accepted = std::count(survival.begin(), survival.end(), 1.0);
+      policy.observe({.asked = asked,
+                      .drafted = drafted,
+                      .accepted = accepted,
+                      .fed = drafted + 1,
+                      .survival = survival,
+                      .readings = readings});
+      served.tokens += static_cast<double>(accepted) + 1;
+    }
+    served.cost += target(fed);
+    for (Index i = 0; i < levels; ++i) served.cost += draft(drafting[static_cast<std::size_t>(i)]);
+  }
+  return served;
+}
+
+}  // namespace
+
+TEST_CASE("in a batch the tokens of a call go to the texts that gain most") {
+  const auto draft = [](Index texts) { return 0.02 + 0.001 * static_cast<double>(texts); };
+  const auto target = [](Index tokens) {
+    return 1 + 0.02 * static_cast<double>(std::max<Index>(tokens - 16, 0));
+  };
+  for (const Index texts : {2, 16, 64}) {
+    EarlyStoppingLength policy{BatchCosts{target, draft}};
+    serve(policy, texts, target, draft, 100);
+    const Served got = serve(policy, texts, target, draft, 1000);
+    double best = 0;
+    for (const Index length : {0, 1, 2, 3, 4, 6, 8, 12}) {
+      Fixed fixed{length};
+      const Served other = serve(fixed, texts, target, draft, 300);
+      best = std::max(best, other.tokens / other.cost);
+    }
+    INFO(texts << " texts: " << got.easy << ' ' << got.hard << ' ' << got.tokens / got.cost / best);
+    CHECK(got.easy > 2 * got.hard);
+    CHECK(got.tokens / got.cost > 1.03 * best);
+  }
+}
+
+namespace {
+
+// Reads the largest probability of each row, and stops after one below 0.6. Keeps all records.
+struct Watching {
+  struct Step {
+    Index drafted;
+    std::vector<double> readings;
+  };
+  std::vector<Step>* steps;
+
+  static constexpr bool counts_nodes = true;
+  Index next(Index most) const { return most; }
+  double reading(const auto& row, Index) const { return row.probability(row.argmax()); }
+  bool draft_another(std::span<const double> readings) const { return readings.back() >= 0.6; }
+  void observe(const StepRecord& step) const {
+    steps->push_back({step.drafted, {step.readings.begin(), step.readings.end()}});
+  }
+};
+
+TableModel<> random_table(std::uint64_t seed) {
+  SplitMix64 generator{seed};
+  return TableModel<>::random(3, 2, generator);
+}
+const std::vector<Token> prompt{0, 1, 2};
+
+// Every draft ends after the first reading below 0.6, or is as long as it may be.
+void check_stops(const std::vector<Watching::Step>& steps, Index most, bool trees = false) {
+  std::size_t short_ones = 0;
+  REQUIRE(steps.size() > 10);
+  for (const Watching::Step& step : steps) {
+    if (step.drafted == 0) continue;
+    REQUIRE(!step.readings.empty());
+    if (!trees) CHECK(std::ssize(step.readings) == step.drafted);
+    for (std::size_t i = 0; i + 1 < step.readings.size(); ++i) CHECK(step.readings[i] >= 0.6);
+    if (std::ssize(step.readings) < most) short_ones += step.readings.back() < 0.6;
+  }
+  CHECK(short_ones > 5);
+}
+
+}  // namespace
+
+TEST_CASE("a line ends after the token whose row says so, with no call of the draft model in vain") {
+  auto target = random_table(1);
+  std::vector<Watching::Step> steps;
+  SpecDec decoder{target, ModelDrafter{random_table(2)}, BlockVerifier{}, Watching{&steps}};
+  std::mt19937_64 rng{1};
+  decoder.generate(prompt, {.max_new_tokens = 100, .gamma = 5}, rng);
+  check_stops(steps, 5);
+}
+
+TEST_CASE("drafters in other drafters end their drafts, too") {
+  auto target = random_table(1);
+  const auto check = [&](auto drafter, auto rule, bool trees) {
+    std::vector<Watching::Step> steps;
+    SpecDec decoder{target, std::move(drafter), rule, Watching{&steps}};
+    std::mt19937_64 rng{1};
+    decoder.generate(prompt, {.max_new_tokens = 150, .gamma = 12}, rng);
+    check_stops(steps, 4, trees);
+  };
+  check(FallbackDrafter{NoDrafter{}, ModelDrafter{random_table(2)}}, BlockVerifier{}, false);
+  check(CascadeDrafter{random_table(2), PromptLookupDrafter{}}, BlockVerifier{}, false);
+  check(AuditedDrafter{ModelDrafter{random_table(2)}}, BlockVerifier{}, false);
+  check(ModelDrafter{random_table(2), Spares{4, {1}}}, TrunkAndSpares<BlockVerifier>{}, true);
+}
+
+TEST_CASE("in a batch each text's draft ends by its own rows") {
+  std::vector<Watching::Step> alone, together;
+  const Options options{.max_new_tokens = 60, .gamma = 5};
+  for (const Token first : {0, 1, 2}) {
+    SpecDec decoder{random_table(1), ModelDrafter{random_table(2)}, BlockVerifier{}, Watching{&alone}};
+    std::mt19937_64 rng{static_cast<std::uint64_t>(first)};
+    decoder.generate(std::vector<Token>{first}, options, rng);
+  }
+  const auto run = [&](auto drafter, auto length) {
+    together.clear();
+    Batch batch{ModelPerSequence{random_table(1)}, std::move(drafter), BlockVerifier{}, length};
+    for (const Token first : {0, 1, 2})
+      batch.add(std::vector<Token>{first}, options, std::mt19937_64{static_cast<std::uint64_t>(first)});
+    batch.run();
+    check_stops(together, 5);
+    const auto sorted = [](std::vector<Watching::Step> steps) {
+      std::vector<std::vector<double>> readings;
+      for (const auto& step : steps) readings.push_back(step.readings);
+      std::sort(readings.begin(), readings.end());
+      return readings;
+    };
+    CHECK(sorted(together) == sorted(alone));
+  };
+  Watching shared_length{&together};
+  run(ModelDrafter{ModelPerSequence{random_table(2)}}, shared(shared_length));
+  run(ModelDrafter{ModelPerSequence{random_table(2)}}, Watching{&together});
+  run(ModelDrafter{random_table(2)}, Watching{&together});
+}
+
+TEST_CASE("confidence is that of the row before temperature") {
+  const Eigen::RowVector3d logits(std::log(0.5), std::log(0.3), std::log(0.2));
+  const EarlyStoppingLength length;
+  for (const double temperature : {0.0, 0.5, 1.0}) {
+    const Temperature chain{temperature};
+    const auto rows = ProcessedRows(logits, chain);
+    CHECK(length.reading(rows.row(0), 0) == Approx(0.5));
+    CHECK(ConfidentLength(0.45).keep_drafting(rows.row(0), 0));
+    CHECK_FALSE(ConfidentLength(0.55).keep_drafting(rows.row(0), 0));
+    const double nats = -(0.5 * std::log(0.5) + 0.3 * std::log(0.3) + 0.2 * std::log(0.2));
+    CHECK(EntropyLength(nats + 1e-6).keep_drafting(rows.row(0), 0));
+    CHECK_FALSE(EntropyLength(nats - 1e-6).keep_drafting(rows.row(0), 0));
+  }
+  const Eigen::RowVector2d bad(0.5, std::numeric_limits<double>::quiet_NaN());
+  CHECK(message_of<InvalidDistribution>([&] { length.reading(distributions(bad).row(0), 3); }) ==
+        "specdec: draft row 3: the largest entry is nan");
+}
+
+}  // namespace test_draft_early_stopping_length
