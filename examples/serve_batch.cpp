@@ -16,6 +16,7 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <specdec/model/head_model.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>
@@ -29,6 +30,7 @@
 #include "serve/threads.hpp"
 #include "transformer/batch.hpp"
 #include "transformer/deepened.hpp"
+#include "transformer/speculator.hpp"
 #include "transformer/tokenizer.hpp"
 #include "transformer/transformer.hpp"
 #include "transformer/weights.hpp"
@@ -55,7 +57,7 @@ struct Settings {
   Index batch = 8;
   std::string gamma = "3";
   std::string verifier = "block";
-  bool no_draft = false;
+  bool no_draft = false, speculator = false;
   double temperature = 0.8;
   Index tokens = 100;
   Index seed = 1;
@@ -90,9 +92,13 @@ void add_options(CLI::App& app, Settings& settings) {
       app.add_option("--verifier", settings.verifier,
                      "block or token; or k-seq or recursive-rejection, which judge two drafts of each text")
           ->check(CLI::IsMember({"block", "token", "k-seq", "recursive-rejection"}));
-  app.add_flag("--no-draft", settings.no_draft, "Draft nothing: one token of each text per target call")
-      ->excludes(gamma)
-      ->excludes(verifier);
+  CLI::Option* no_draft =
+      app.add_flag("--no-draft", settings.no_draft, "Draft nothing: one token of each text per target call")
+          ->excludes(gamma)
+          ->excludes(verifier);
+  app.add_flag("--speculator", settings.speculator,
+               "Draft with the head on the target's hidden states, in place of the draft model")
+      ->excludes(no_draft);
   app.add_option("--temperature", settings.temperature, "Of both models; 0 always takes the likeliest token")
       ->check(CLI::Range(0.0, 100.0));
   app.add_option("--tokens", settings.tokens, "The most tokens of a text")->check(CLI::Range(1, 1000000));
@@ -125,6 +131,10 @@ void check(const Settings& settings) {
   if (settings.two_drafts() && settings.automatic())
     throw std::invalid_argument("--verifier " + settings.verifier +
                                 " needs a draft length: give --gamma a number");
+  if (settings.speculator && (settings.two_drafts() || settings.automatic()))
+    throw std::invalid_argument(
+        "--speculator drafts lines of a given length: --gamma a number, --verifier block "
+        "or token");
   if (settings.check && settings.automatic())
     throw std::invalid_argument(
         "--check needs a draft length that does not depend on times: give --gamma a number");
@@ -179,6 +189,14 @@ specdec::Options options_of(const Settings& settings) {
           .stop_tokens = {Tokenizer::begin_of_text, Tokenizer::end_of_text}};
 }
 
+/// A head on the hidden states of the target, which shows them from now on.
+template <class Target>
+specdec::HeadModel<Target, transformer::Speculator<float>> speculator_of(Target& target) {
+  transformer::Speculator<float> speculator(SPECDEC_EXAMPLES "/transformer/weights/speculator.bin");
+  target.show_hidden(speculator.layers());
+  return {target, std::move(speculator)};
+}
+
 /// A tree of two lines of tokens.
 specdec::TreeShape two_lines(const Settings& settings) {
   std::vector<Index> widths(static_cast<std::size_t>(settings.most_gamma()), 1);
@@ -190,8 +208,11 @@ Outcome serve_all(const Pair& pair, const Settings& settings, const std::vector<
   const specdec::Chain chain{specdec::Temperature{settings.temperature}};
   transformer::TransformerBatch<float> large(pair.target), small(pair.draft);
   const Index most = std::min<Index>(settings.batch, std::ssize(requests));
+  std::optional<specdec::HeadModel<transformer::TransformerBatch<float>, transformer::Speculator<float>>>
+      head;
+  if (settings.speculator) head.emplace(speculator_of(large));
   serve::make_contexts(large, most);
-  if (!settings.no_draft) serve::make_contexts(small, most);
+  if (!settings.no_draft && !head) serve::make_contexts(small, most);
   specdec::ProcessedModel target{large, chain};
   specdec::ModelDrafter drafter{specdec::ProcessedModel{small, chain}};
   const specdec::BatchOptions room{.tokens_per_call = settings.tokens_per_call.value_or(specdec::unlimited)};
@@ -208,6 +229,9 @@ Outcome serve_all(const Pair& pair, const Settings& settings, const std::vector<
     return run(specdec::Batch{target, drafts, serve::LinesRule{settings.verifier == "k-seq"}, room});
   }
   const serve::LineRule rule{settings.verifier == "token"};
+  if (head)
+    return run(
+        specdec::Batch{target, specdec::ModelDrafter{specdec::ProcessedModel{*head, chain}}, rule, room});
   if (!settings.automatic()) return run(specdec::Batch{target, drafter, rule, room});
   specdec::GoodputLength length{most, serve::target_costs(large, most, settings.most_gamma()),
                                 serve::draft_costs(small, most)};
@@ -233,8 +257,10 @@ Index differences(const Pair& pair, const Settings& settings, const std::vector<
     return count(specdec::SpecDec{
         target, specdec::ModelDrafter{draft, specdec::Tree{two_lines(settings), specdec::Independent{}}},
         serve::LinesRule{settings.verifier == "k-seq"}});
-  return count(
-      specdec::SpecDec{target, specdec::ModelDrafter{draft}, serve::LineRule{settings.verifier == "token"}});
+  const serve::LineRule rule{settings.verifier == "token"};
+  if (!settings.speculator) return count(specdec::SpecDec{target, specdec::ModelDrafter{draft}, rule});
+  specdec::HeadModel head = speculator_of(large);
+  return count(specdec::SpecDec{target, specdec::ModelDrafter{specdec::ProcessedModel{head, chain}}, rule});
 }
 
 void print_texts(std::ostream& out, const Pair& pair, const std::vector<Request>& requests,

@@ -24,6 +24,7 @@
 #include "support/message_of.hpp"
 #include "support/temporary_file.hpp"
 #include "trained_pair.hpp"
+#include "transformer/batch.hpp"
 #include "transformer/transformer.hpp"
 
 namespace test_examples_speculator {
@@ -283,6 +284,38 @@ TEST_CASE("sequences on one target take turns with one speculator, and each is t
   }
   CHECK(a.result().tokens == autoregressive(sampled(plain, 0), encode("Call me"), options, rng).tokens);
   CHECK(b.result().tokens == autoregressive(sampled(plain, 0), encode("The ship was"), options, rng).tokens);
+}
+
+TEST_CASE("in a batch one speculator drafts for all texts, and each is what it is alone") {
+  const auto weights = support::trained_weights;
+  Transformer<float> alone = support::trained_pair<float>().target;
+  transformer::TransformerBatch<float> together(weights + "target.bin");
+  Speculator<float> speculator(weights + "speculator.bin");
+  alone.show_hidden(speculator.layers());
+  together.show_hidden(speculator.layers());
+  HeadModel head{alone, speculator};
+  HeadModel heads{together, speculator};
+  const Temperature chain{0.8};
+  Batch batch{ProcessedModel{together, chain}, ModelDrafter{ProcessedModel{heads, chain}}};
+  const std::vector<Tokens> prompts{support::trained_tokenizer().encode("Call me"),
+                                    support::trained_tokenizer().encode("The people of the United States"),
+                                    support::trained_tokenizer().encode("The ship was")};
+  const Options options{.max_new_tokens = 30, .gamma = 3};
+  for (std::size_t i = 0; i < prompts.size(); ++i) batch.add(prompts[i], options, std::mt19937_64{i});
+  CHECK(support::message_of<std::logic_error>([&] {
+          batch.step();
+          together.show_hidden(speculator.layers());
+        }) == "transformer: show_hidden() while there are sequences");
+  SpecDec decoder{ProcessedModel{alone, chain}, ModelDrafter{ProcessedModel{head, chain}}};
+  Index accepted = 0;
+  for (const Finished& done : batch.run()) {
+    REQUIRE(!done.error);
+    const auto i = static_cast<std::size_t>(done.sequence);
+    std::mt19937_64 rng{i};
+    CHECK(done.result.tokens == decoder.generate(prompts[i], options, rng).tokens);
+    accepted += done.result.stats.accepted;
+  }
+  CHECK(accepted > 30);
 }
 
 // False-alarm rate 1e-6 each; the seed is fixed.

@@ -56,10 +56,14 @@ struct Fed {
 template <class Scalar>
 class Beside {
  public:
-  Beside(const Shape& shape, unsigned seed) : rng_(seed) {
+  explicit Beside(const Shape& shape, unsigned seed, const Numbers& shown = {})
+      : rng_(seed), shows_(!shown.empty()) {
     const TemporaryFile file(RandomModel(shape, seed).versioned<float>());
     fresh_.emplace_back(file.path());
     batch_.emplace_back(file.path());
+    if (!shows_) return;
+    fresh_.front().show_hidden(shown);
+    batch_.front().show_hidden(shown);
   }
 
   TransformerBatch<Scalar>& batch() { return batch_.front(); }
@@ -105,6 +109,7 @@ class Beside {
       equal = equal && rows.middleRows(first, fed.rows) == alone.bottomRows(fed.rows);
       first += fed.rows;
       if (!fed.parents.empty()) remember(fed);
+      equal = equal && shows_equal(fed.sequence);
     }
     return equal && first == rows.rows();
   }
@@ -132,6 +137,13 @@ class Beside {
     close(sequence);
   }
 
+  // Whether the sequence's hidden state, if any is shown, is that of the sequence alone.
+  bool shows_equal(Index sequence) {
+    return !shows_ || length(sequence) == 0 ||
+           (batch().length(sequence) == length(sequence) &&
+            batch().hidden(sequence) == model(sequence).hidden());
+  }
+
   Index open(Index sequence) { return open_[sequence]; }
   Index length(Index sequence) { return model(sequence).length(); }
   Index met() const { return std::ssize(models_); }
@@ -151,6 +163,7 @@ class Beside {
   }
 
   std::mt19937 rng_;
+  bool shows_;
   std::vector<Transformer<Scalar>> fresh_;
   std::vector<TransformerBatch<Scalar>> batch_;
   std::map<Index, Transformer<Scalar>> models_;
@@ -164,10 +177,11 @@ BatchFeed line(Index sequence, const Tokens& tokens, Index rows, Index from = 0)
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("rows of a batch are those of each sequence alone, to the bit", "", float, Eigen::half) {
+TEMPLATE_TEST_CASE("rows and hidden states of a batch are those of each sequence alone, to the bit", "",
+                   float, Eigen::half) {
   for (const Shape& shape : shapes) {
     INFO(shape);
-    Beside<TestType> tested(shape, 10);
+    Beside<TestType> tested(shape, 10, shape.n_layers > 1 ? Numbers{shape.n_layers, 1} : Numbers{});
     Index most = 0;
     for (int round = 0; round < support::bound(60, 400); ++round) {
       std::vector<Fed> all;
@@ -175,8 +189,10 @@ TEMPLATE_TEST_CASE("rows of a batch are those of each sequence alone, to the bit
         if (tested.below(12) == 0) tested.release(sequence);
         if (tested.below(5) < 2) continue;
         if (tested.open(sequence) > 20 || (tested.open(sequence) > 0 && tested.below(2) == 0) ||
-            tested.below(3) == 0)
+            tested.below(3) == 0) {
           tested.keep(sequence);
+          CHECK(tested.shows_equal(sequence));
+        }
         Fed fed = tested.random_feed(sequence);
         if (!tested.fits(fed)) tested.release(sequence);
         if (tested.open(sequence) == 0 &&

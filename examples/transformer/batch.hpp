@@ -53,6 +53,19 @@ class TransformerBatch {
   Index context_size() const { return shape().context_size; }
   /// The number of tokens in a sequence's context, without an open tree.
   Index length(Index sequence) const { return context_of(sequence).length(); }
+  /// From now on hidden() shows what these layers, numbered from 1, return: see Transformer::show_hidden.
+  /// Throws: std::invalid_argument unless these are layers; std::logic_error unless there is no sequence.
+  void show_hidden(std::span<const Index> layers) {
+    if (std::ranges::count(seats_, true, &Seat::taken) > 0)
+      fail<std::logic_error>("transformer: show_hidden() while there are sequences");
+    layers_.check_layers(layers);
+    shown_.assign(layers.begin(), layers.end());
+    seats_.clear();  // their contexts have no room for the states
+  }
+  /// The states that the shown layers returned for the last token of the sequence's context, layer after layer: see
+  /// specdec::ShowsHidden. The column lives until the next call.
+  /// Pre: show_hidden() was called, and the context is not empty.
+  auto hidden(Index sequence) const { return context_of(sequence).state(); }
   /// The number of contexts, including the unused ones.
   Index contexts() const { return std::ssize(seats_); }
 
@@ -140,7 +153,11 @@ class TransformerBatch {
       if (!find(feed.sequence)) ++unmet;
     }
     Index free = std::ranges::count(seats_, false, &Seat::taken);
-    for (; free < unmet; ++free) seats_.push_back({Context(shape())});
+    for (; free < unmet; ++free) {
+      seats_.push_back({Context(shape())});
+      if (!shown_.empty())
+        seats_.back().context.remember_states(std::ssize(shown_) * shape().dim, context_size());
+    }
     for (Seat& seat : seats_) seat.context.reserve(tokens);
     layers_.reserve(tokens, rows);
     stretches_.resize(feeds.size());
@@ -160,8 +177,8 @@ class TransformerBatch {
     return seat->context;
   }
 
-  // Runs the tokens through all layers; only the last feed.rows tokens of each feed leave the last layer. Returns the
-  // number of tokens.
+  // Runs the tokens through all layers; only the last feed.rows tokens of each feed leave the last layer, unless its states
+  // are shown. Then their states move together. Returns the number of tokens.
   Index run(Feeds feeds) {
     Index column = 0;
     for (std::size_t i = 0; i < feeds.size(); ++i) {
@@ -170,16 +187,27 @@ class TransformerBatch {
       column += stretches_[i].tokens;
     }
     const Index last = shape().n_layers - 1;
-    for (Index l = 0; l < last; ++l) layers_.run(l, stretches_, 0);
+    for (Index l = 0; l < last; ++l) layer(l);
+    if (!shown_.empty()) layer(last);
     for (std::size_t i = 0; i < feeds.size(); ++i) stretches_[i].rows = feeds[i].rows;
-    layers_.run(last, stretches_, 0);
+    if (!shown_.empty()) layers_.move_rows(stretches_, column);
+    else layers_.run(last, stretches_, 0);
     return column;
+  }
+  void layer(Index l) {
+    layers_.run(l, stretches_, 0);
+    Index column = 0;
+    for (const Stretch& stretch : stretches_) {
+      layers_.remember_hidden(l, shown_, column, stretch.tokens, *stretch.context);
+      column += stretch.tokens;
+    }
   }
 
   Layers<Scalar> layers_;
   Context none_;
   std::vector<Seat> seats_;
   std::vector<Stretch> stretches_;  // one for each feed of a call
+  std::vector<Index> shown_;        // the layers of hidden(), numbered from 1
   Index rows_ = 0;
 };
 

@@ -86,6 +86,14 @@ class Layers {
     context.tree().check_parents(parents, words...);
   }
 
+  /// Throws: std::invalid_argument unless these are layers, numbered from 1.
+  void check_layers(std::span<const Index> layers) const {
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      if (layers[i] < 1 || layers[i] > shape().n_layers)
+        fail<std::invalid_argument>("transformer: layers[", i, "] = ", layers[i], " is outside 1..",
+                                    shape().n_layers);
+  }
+
   /// Makes room for a call, before anything changes. (Eigen's own resize() leaves a dangling pointer if memory runs out.)
   void reserve(Index count, Index rows) {
     const auto grow = [](Columns& columns, Index size, Index needed) {
@@ -142,6 +150,27 @@ class Layers {
   Features features(Index first, Index rows) const {
     return Features(&stream_(0, first), shape().dim, rows, Eigen::OuterStride<>(stream_.rows()));
   }
+  /// If layer `l` is one of `shown`, numbered from 1: copies the states of `count` tokens, which stand in the stream from
+  /// column `first` on, to the hidden states of these tokens. They are the last ones of the context's tree.
+  void remember_hidden(Index l, std::span<const Index> shown, Index first, Index count,
+                       Context& context) const {
+    const Index dim = shape().dim;
+    for (std::size_t i = 0; i < shown.size(); ++i)
+      if (shown[i] == l + 1)
+        context.last_states(count).middleRows(static_cast<Index>(i) * dim, dim) = features(first, count);
+  }
+
+  /// Moves the states of the last `rows` tokens of each stretch together, to the last columns before `end`. From the last
+  /// stretch to the first, so that no state is overwritten before it has moved.
+  void move_rows(std::span<const Stretch> stretches, Index end) {
+    Index to = end, from = end;
+    for (auto stretch = stretches.rbegin(); stretch != stretches.rend(); ++stretch) {
+      for (Index i = 1; i <= stretch->rows; ++i)
+        if (to != from) stream_.col(to - i) = stream_.col(from - i);
+      to -= stretch->rows;
+      from -= stretch->tokens;
+    }
+  }
 
  private:
   using Columns = Eigen::ArrayXXf;  // one for each token, padded with zeros
@@ -170,17 +199,6 @@ class Layers {
                    joined_.middleCols(column - stretch.rows, stretch.rows), stretch.context->cache(l),
                    normed_.middleCols(row, stretch.rows));
       row += stretch.rows;
-    }
-  }
-
-  // From the last stretch to the first, so that no state is overwritten before it has moved.
-  void move_rows(std::span<const Stretch> stretches, Index end) {
-    Index to = end, from = end;
-    for (auto stretch = stretches.rbegin(); stretch != stretches.rend(); ++stretch) {
-      for (Index i = 1; i <= stretch->rows; ++i)
-        if (to != from) stream_.col(to - i) = stream_.col(from - i);
-      to -= stretch->rows;
-      from -= stretch->tokens;
     }
   }
 

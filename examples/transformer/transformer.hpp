@@ -115,10 +115,7 @@ class Transformer {
     if (length() > 0 || !context_.tree().empty())
       fail<std::logic_error>("transformer: show_hidden() after ", length(),
                              " tokens: the context must be empty");
-    for (std::size_t i = 0; i < layers.size(); ++i)
-      if (layers[i] < 1 || layers[i] > shape().n_layers)
-        fail<std::invalid_argument>("transformer: layers[", i, "] = ", layers[i], " is outside 1..",
-                                    shape().n_layers);
+    layers_.check_layers(layers);
     shown_.assign(layers.begin(), layers.end());
     context_.remember_states(std::ssize(shown_) * shape().dim, context_size());
     ahead_.clear();
@@ -165,11 +162,7 @@ class Transformer {
   void layer(Index l, Index start, Index end, Index rows) {
     const Stretch stretch{&context_, end - start, rows};
     layers_.run(l, std::span(&stretch, 1), start);
-    const Index dim = shape().dim;
-    for (std::size_t i = 0; i < shown_.size(); ++i)
-      if (shown_[i] == l + 1)
-        context_.last_states(end - start).middleRows(static_cast<Index>(i) * dim, dim) =
-            layers_.features(start, end - start);
+    layers_.remember_hidden(l, shown_, start, end - start, context_);
   }
 
   // The number of tokens that have been through the first ahead_layers_ layers already. Tokens of a peek() are a line, so

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <map>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -116,6 +117,47 @@ using Model3 = HeadModel<Knowing, Counting>;
 static_assert(ShowsHidden<Knowing> && !ShowsHidden<TableModel<>>);
 static_assert(Head<Counting> && !Head<Knowing>);
 static_assert(Model<Model3> && takes_trees<Model3>);
+
+// Many texts, each on a Knowing of its own.
+struct ManyKnowing {
+  Knowing fresh;
+  std::map<Index, Knowing> texts = {};
+  TableModel<>::Rows rows = {};
+
+  Index vocab_size() const { return vocab; }
+  Index context_size() const { return 40; }
+  const TableModel<>::Rows& forward(std::span<const BatchFeed> feeds) {
+    Eigen::MatrixXd all(0, vocab);
+    for (const BatchFeed& feed : feeds) {
+      Knowing& text = texts.try_emplace(feed.sequence, fresh).first->second;
+      REQUIRE(text.length() == feed.from);
+      const Index least = std::max<Index>(feed.rows, 1), before = all.rows();
+      const auto& output = feed.parents.empty() ? text.forward(feed.tokens, least)
+                                                : text.forward(feed.tokens, feed.parents, least);
+      all.conservativeResize(before + feed.rows, vocab);
+      all.bottomRows(feed.rows) = output.topRows(feed.rows);
+    }
+    rows = all;
+    return rows;
+  }
+  void keep(Index sequence, Index length) {
+    if (const auto text = texts.find(sequence); text != texts.end()) text->second.truncate(length);
+  }
+  void keep(Index sequence, std::span<const Index> path) {
+    if (const auto text = texts.find(sequence); text != texts.end()) text->second.keep(path);
+  }
+  void release(Index sequence) { texts.erase(sequence); }
+
+  Index length(Index sequence) const {
+    const auto text = texts.find(sequence);
+    return text == texts.end() ? 0 : text->second.length();
+  }
+  Eigen::Vector2f hidden(Index sequence) const { return texts.at(sequence).hidden(); }
+};
+
+using ManyModel3 = HeadModel<ManyKnowing, Counting>;
+static_assert(ShowsHidden<ManyKnowing> && BatchModel<ManyModel3> && takes_trees<ManyModel3>);
+static_assert(!BatchModel<Model3> && !Model<ManyModel3>);
 
 Knowing knowing(unsigned seed = 1) {
   std::mt19937_64 rng{seed};
@@ -278,6 +320,112 @@ TEST_CASE("tokens whose parents are known go through the head together") {
   CHECK(head.head().columns == Numbers{1, 2, 2, 1, 3});
 }
 
+TEST_CASE("many texts: any calls, with the rows that each text has alone") {
+  std::mt19937 rng{5};
+  const auto below = [&](Index n) { return static_cast<Index>(rng() % static_cast<unsigned>(n)); };
+  constexpr Index texts = 4;
+  ManyKnowing target{knowing()};
+  ManyModel3 head(target, Counting{});
+  std::vector<Knowing> targets(texts, knowing());
+  std::vector<Model3> heads;
+  for (Knowing& alone : targets) heads.emplace_back(alone, Counting{});
+  std::vector<Tokens> contexts(texts), trees(texts);
+  std::vector<Numbers> parents(texts);
+  std::size_t calls = 0;
+  const auto clear = [&](std::size_t t) {
+    trees[t].clear();
+    parents[t].clear();
+  };
+  for (int step = 0; step < 600; ++step) {
+    std::vector<Tokens> tokens(texts);
+    std::vector<Numbers> of_tokens(texts);
+    std::vector<BatchFeed> feeds;
+    Eigen::MatrixXd expected(0, vocab);
+    std::size_t depth = 0;  // the most calls that a text alone makes
+    for (std::size_t t = 0; t < texts; ++t) {
+      const Index sequence = 7 * static_cast<Index>(t), length = std::ssize(contexts[t]);
+      const Index kind = below(8);
+      if (kind == 0 || length > 25) {  // the text is cut, or another one begins
+        const Index to = length > 25 ? 0 : below(length + 1);
+        heads[t].truncate(to);
+        targets[t].truncate(to);
+        target.keep(sequence, to);
+        if (to == 0 && below(2) == 0) head.release(sequence);
+        else head.keep(sequence, to);
+        contexts[t].resize(static_cast<std::size_t>(to));
+        clear(t);
+      } else if (kind == 1 && !trees[t].empty()) {
+        Numbers path;
+        for (Index node = below(std::ssize(trees[t])); node >= 0;
+             node = parents[t][static_cast<std::size_t>(node)])
+          path.insert(path.begin(), node);
+        heads[t].keep(path);
+        head.keep(sequence, path);
+        for (const Index node : path) contexts[t].push_back(trees[t][static_cast<std::size_t>(node)]);
+        clear(t);
+      } else if (kind == 2 && trees[t].empty() &&
+                 targets[t].length() < length) {  // the target takes some tokens in
+        const auto more = std::span(contexts[t]).subspan(targets[t].context.size());
+        targets[t].forward(more, 1);
+        target.forward(
+            std::vector{BatchFeed{{.tokens = more, .from = target.length(sequence), .rows = 1}, sequence}});
+      }
+      if (below(3) == 0) continue;
+      while (std::ssize(tokens[t]) < 1 + below(4)) tokens[t].push_back(static_cast<Token>(below(vocab)));
+      const bool branches = !trees[t].empty() || (std::ssize(contexts[t]) > 0 && below(2) == 0);
+      if (branches)
+        for (Index i = 0; i < std::ssize(tokens[t]); ++i)
+          of_tokens[t].push_back(below(std::ssize(trees[t]) + i + 1) - 1);
+      const Index rows = 1 + below(std::ssize(tokens[t])), first = expected.rows();
+      feeds.push_back(
+          {{.tokens = tokens[t], .from = std::ssize(contexts[t]), .rows = rows, .parents = of_tokens[t]},
+           sequence});
+      const auto before = heads[t].head().columns.size();
+      const Eigen::MatrixXd alone =
+          branches ? heads[t].forward(tokens[t], of_tokens[t], rows) : heads[t].forward(tokens[t], rows);
+      expected.conservativeResize(first + rows, vocab);
+      expected.bottomRows(rows) = alone;
+      depth = std::max(depth, heads[t].head().columns.size() - before);
+      auto& to = branches ? trees[t] : contexts[t];
+      to.insert(to.end(), tokens[t].begin(), tokens[t].end());
+      parents[t].insert(parents[t].end(), of_tokens[t].begin(), of_tokens[t].end());
+    }
+    if (feeds.empty()) continue;
+    const auto before = head.head().columns.size();
+    if (below(5) == 0) {
+      const_cast<Counting&>(head.head()).fails = true;
+      CHECK_THROWS_AS(head.forward(feeds), std::runtime_error);
+    }
+    const Eigen::MatrixXd got = head.forward(feeds);
+    REQUIRE(got == expected);
+    REQUIRE(head.head().columns.size() - before == depth);
+    calls += depth;
+  }
+  CHECK(calls > 500);
+}
+
+TEST_CASE("a part of a prompt wants no row") {
+  ManyKnowing target{knowing()};
+  ManyModel3 head(target, Counting{});
+  const Tokens text{2, 0, 1, 1}, other{1};
+  const auto part = [&](std::size_t from, std::size_t count, Index rows) {
+    return BatchFeed{
+        {.tokens = std::span(text).subspan(from, count), .from = static_cast<Index>(from), .rows = rows}, 3};
+  };
+  CHECK(head.forward(std::vector{part(0, 2, 0)}).rows() == 0);
+  const BatchFeed beside{{.tokens = other, .rows = 1}, 1};
+  const Eigen::MatrixXd rows = head.forward(std::vector{part(2, 1, 0), beside});
+  REQUIRE(rows.rows() == 1);
+  CHECK(rows.row(0) == row_after(other, 0, false));
+  target.forward(std::vector{part(0, 3, 1)});
+  CHECK(head.forward(std::vector{part(3, 1, 1)}).row(0) == row_after(text, 3, true));
+  CHECK(message_of([&] { head.forward(std::vector{part(3, 1, 1)}); }) ==
+        "specdec: feeds[0].from = 3, but the context of sequence 3 holds 4 tokens");
+  head.keep(9, 0);  // unknown numbers are nothing
+  head.keep(9, Numbers{0});
+  head.release(9);
+}
+
 TEST_CASE("a drafter with a head is not steady, in whatever wrapper the head is") {
   CHECK(!has_steady_rows<Model3>);
   CHECK(!has_steady_rows<PathByPath<Model3&>>);
@@ -294,6 +442,34 @@ TEST_CASE("it holds to the promises of a model") {
   Knowing target = knowing();
   Model3 head(target, Counting{});
   CHECK(check_model(head).complaint.empty());
+  ManyKnowing many{knowing()};
+  ManyModel3 of_many(many, Counting{});
+  CHECK(check_model(of_many).complaint.empty());
+}
+
+TEST_CASE("in a batch a text that a head drafts for is what it is alone") {
+  const auto check = [](auto strategy, auto rule) {
+    const Options options{.max_new_tokens = 25, .gamma = 3};
+    ManyKnowing target{knowing()};
+    ManyModel3 head(target, Counting{});
+    Batch batch{target, ModelDrafter{head, strategy}, rule};
+    for (const Token first : {0, 1, 2})
+      batch.add(Tokens{first, 1}, options, SplitMix64{static_cast<unsigned>(first)});
+    for (const Finished& done : batch.run()) {
+      REQUIRE(!done.error);
+      Knowing alone = knowing();
+      Model3 alone_head(alone, Counting{});
+      SpecDec decoder{alone, ModelDrafter{alone_head, strategy}, rule};
+      SplitMix64 rng{static_cast<unsigned>(done.sequence)};
+      const Result result = decoder.generate(Tokens{static_cast<Token>(done.sequence), 1}, options, rng);
+      CHECK(done.result.tokens == result.tokens);
+      CHECK(done.result.stats.accepted == result.stats.accepted);
+      CHECK(result.stats.accepted > 0);
+    }
+  };
+  check(Line{}, BlockVerifier{});
+  check(Tree{TreeShape::of_widths({2, 1}), WithoutReplacement{}}, TraversalVerifier{});
+  check(Spares{2, {1}}, TrunkAndSpares<BlockVerifier>{});
 }
 
 TEST_CASE("what is refused, and that nothing has changed then") {

@@ -53,6 +53,9 @@ BATCH, TOGETHER = "examples/transformer/batch.hpp", "examples/tests/transformer_
 mutant = promise("the transformer's rows of a batch are those of each sequence alone, and a call that fails changes nothing")
 mutant("together-rows-not-moved", LAYERS, TOGETHER, "    move_rows(stretches, first + count);\n", "")
 mutant("together-rows-moved-from-the-first", LAYERS, TOGETHER, "for (Index i = 1; i <= stretch->rows; ++i)", "for (Index i = stretch->rows; i >= 1; --i)")
+mutant("together-shown-rows-not-moved", BATCH, TOGETHER, "if (!shown_.empty()) layers_.move_rows(stretches_, column);", "if (!shown_.empty()) ;")
+mutant("together-hidden-of-the-first-text", BATCH, TOGETHER, "      column += stretch.tokens;\n    }\n  }", "    }\n  }")
+mutant("together-last-layer-not-shown", BATCH, TOGETHER, "    if (!shown_.empty()) layer(last);\n", "    if (!shown_.empty()) layers_.run(last, stretches_, 0);\n")
 mutant("together-queries-of-first-tokens", LAYERS, "examples/tests/transformer", "joined_.middleCols(column - stretch.rows,", "joined_.middleCols(column - stretch.tokens,")
 mutant("together-read-by-first", LAYERS, TOGETHER, "      row += stretch.rows;\n", "")
 mutant("together-context-not-emptied", BATCH, TOGETHER, "      seat->context.truncate(0);\n", "")
@@ -162,7 +165,7 @@ SPECULATOR, SPECULATOR_TEST = "examples/transformer/speculator.hpp", "examples/t
 
 mutant = promise("the transformer shows what its layers returned for the last token of the context")
 mutant("hidden-of-the-wanted-rows-alone", TRANSFORMER, SPECULATOR_TEST, "l < last || !shown_.empty() ? count", "l < last ? count")
-mutant("hidden-of-the-layer-before", TRANSFORMER, SPECULATOR_TEST, "if (shown_[i] == l + 1)", "if (shown_[i] == l)")
+mutant("hidden-of-the-layer-before", LAYERS, SPECULATOR_TEST, "if (shown[i] == l + 1)", "if (shown[i] == l)")
 mutant("hidden-of-another-branch", CONTEXT, SPECULATOR_TEST,
        "      if (states_.size() > 0) states_.col(length_ + i) = states_.col(length_ + token);\n", "")
 mutant("hidden-of-the-first-tokens", CONTEXT, SPECULATOR_TEST, "states_.middleCols(length_ + tree_.size() - count, count)", "states_.middleCols(length_, count)")

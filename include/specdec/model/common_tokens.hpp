@@ -88,7 +88,7 @@ class CommonTokensRows {
 template <class M>
 class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
   using Base = detail::WrapsModel<CommonTokens, M>;
-  friend Base;
+  friend typename Base::Functions;
   using Base::for_many;
   using Bare = std::remove_reference_t<M>;
   static_assert(detail::can_be_wrapped<Bare>());

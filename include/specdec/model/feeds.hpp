@@ -180,22 +180,84 @@ class PerSequence<State, true> {
   std::unordered_map<Index, State> states_;
 };
 
-/// Holds the model of a wrapper W and gives W the public functions of a model:
+/// Gives W the public functions of a model for one text (many = false) or for many:
 ///
 ///   for one text      forward(tokens, rows) and truncate(length); with trees also forward(tokens, parents, rows) and
 ///                     keep(path)
 ///   for many texts    forward(feeds), keep(sequence, length), release(sequence); with trees also keep(sequence, path)
 ///
-/// W itself is written over feeds. It has these functions, which may be private if WrapsModel is a friend of W:
+/// W itself is written over feeds. It has these functions, which may be private if ModelOverFeeds is a friend of W:
 ///
 ///   forward_feeds(feeds)               the rows of the feeds; after a throw all contexts are as before
 ///   keep_length(sequence, length)      must not throw
 ///   keep_path(sequence, path)          if it takes trees
-///   forget(sequence)                   if the model is for many texts; must not throw
-template <class W, class M, bool trees = takes_trees<std::remove_reference_t<M>>>
-class WrapsModel {
+///   forget(sequence)                   if it is for many texts; must not throw
+template <class W, bool many, bool trees>
+class ModelOverFeeds {
  protected:
-  static constexpr bool for_many = OverFeeds<M>::for_many;
+  static constexpr bool for_many = many;
+
+ public:
+  decltype(auto) forward(std::span<const Token> tokens, Index rows) &
+        requires(!many)
+  {
+    const BatchFeed feed{{.tokens = tokens, .from = cached_, .rows = rows}, 0};
+    decltype(auto) output = model().forward_feeds(std::span<const BatchFeed>(&feed, 1));
+    cached_ += std::ssize(tokens);
+    return output;
+  }
+  decltype(auto) forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows)
+    requires(!many && trees)
+  {
+    check_parent_count(std::ssize(parents), std::ssize(tokens));
+    const BatchFeed feed{{.tokens = tokens, .from = cached_, .rows = rows, .parents = parents}, 0};
+    return model().forward_feeds(std::span<const BatchFeed>(&feed, 1));
+  }
+  void keep(std::span<const Index> path)
+    requires(!many && trees)
+  {
+    model().keep_path(0, path);
+    cached_ += std::ssize(path);
+  }
+  void truncate(Index length)
+    requires(!many)
+  {
+    model().keep_length(0, length);
+    cached_ = std::clamp<Index>(length, 0, cached_);
+  }
+
+  decltype(auto) forward(std::span<const BatchFeed> feeds) &
+        requires many
+  {
+    return model().forward_feeds(feeds);
+  }
+  void keep(Index sequence, Index length)
+    requires many
+  {
+    model().keep_length(sequence, length);
+  }
+  void keep(Index sequence, std::span<const Index> path)
+    requires(many && trees)
+  {
+    model().keep_path(sequence, path);
+  }
+  void release(Index sequence)
+    requires many
+  {
+    model().forget(sequence);
+  }
+
+ private:
+  W& model() { return static_cast<W&>(*this); }
+
+  Index cached_ = 0;  // for one text: how many tokens of the context were fed here
+};
+
+/// Holds the model of a wrapper W, and gives W the public functions of a model for as many texts (ModelOverFeeds).
+template <class W, class M, bool trees = takes_trees<std::remove_reference_t<M>>>
+class WrapsModel : public ModelOverFeeds<W, OverFeeds<M>::for_many, trees> {
+ protected:
+  using Functions = ModelOverFeeds<W, OverFeeds<M>::for_many, trees>;
 
  public:
   static constexpr bool steady_rows = has_steady_rows<std::remove_reference_t<M>>;
@@ -206,65 +268,13 @@ class WrapsModel {
   /// The model's addresses, if others may refer to it, too. Two wrappers around one model share its context.
   std::vector<const void*> identities() const { return shared_identities<M>(inner_.model()); }
 
-  decltype(auto) forward(std::span<const Token> tokens, Index rows) &
-        requires(!for_many)
-  {
-    const BatchFeed feed{{.tokens = tokens, .from = cached_, .rows = rows}, 0};
-    decltype(auto) output = wrapper().forward_feeds(std::span(&feed, 1));
-    cached_ += std::ssize(tokens);
-    return output;
-  }
-  decltype(auto) forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows)
-    requires(!for_many && trees)
-  {
-    check_parent_count(std::ssize(parents), std::ssize(tokens));
-    const BatchFeed feed{{.tokens = tokens, .from = cached_, .rows = rows, .parents = parents}, 0};
-    return wrapper().forward_feeds(std::span(&feed, 1));
-  }
-  void keep(std::span<const Index> path)
-    requires(!for_many && trees)
-  {
-    wrapper().keep_path(0, path);
-    cached_ += std::ssize(path);
-  }
-  void truncate(Index length)
-    requires(!for_many)
-  {
-    wrapper().keep_length(0, length);
-    cached_ = std::clamp<Index>(length, 0, cached_);
-  }
-
-  decltype(auto) forward(std::span<const BatchFeed> feeds) &
-        requires for_many
-  {
-    return wrapper().forward_feeds(feeds);
-  }
-  void keep(Index sequence, Index length)
-    requires for_many
-  {
-    wrapper().keep_length(sequence, length);
-  }
-  void keep(Index sequence, std::span<const Index> path)
-    requires(for_many && trees)
-  {
-    wrapper().keep_path(sequence, path);
-  }
-  void release(Index sequence)
-    requires for_many
-  {
-    wrapper().forget(sequence);
-  }
-
  protected:
   explicit WrapsModel(M&& model) : inner_(std::forward<M>(model)) {}
 
   OverFeeds<M>& inner() { return inner_; }
 
  private:
-  W& wrapper() { return static_cast<W&>(*this); }
-
   OverFeeds<M> inner_;
-  Index cached_ = 0;  // for one text: how many tokens of the context were fed through this wrapper
 };
 
 }  // namespace specdec::detail

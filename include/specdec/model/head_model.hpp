@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
+#include "specdec/model/batch_model.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
@@ -25,6 +27,20 @@
 #include "specdec/types.hpp"
 
 namespace specdec {
+namespace detail {
+
+template <class M>
+concept ShowsHiddenOfOne = requires(const M& model, Eigen::Ref<Eigen::VectorXf> column) {
+  { model.length() } -> Count;
+  column = model.hidden();
+};
+template <class M>
+concept ShowsHiddenOfMany = requires(const M& model, Eigen::Ref<Eigen::VectorXf> column, Index sequence) {
+  { model.length(sequence) } -> Count;
+  column = model.hidden(sequence);
+};
+
+}  // namespace detail
 
 /// A model that shows its hidden states, so that heads can draft from them:
 ///
@@ -32,11 +48,10 @@ namespace specdec {
 ///   hidden()    what the model knows after the last token of the context: a column of floats, for example what some of its
 ///               layers returned for that token. A rollback restores it, as truncate(length) and keep(path) restore the KV
 ///               cache. Not called while the context is empty. The column lives until the next call of the model.
+///
+/// A model for many texts has length(sequence), which is 0 for an unknown number, and hidden(sequence).
 template <class M>
-concept ShowsHidden = requires(const M& model, Eigen::Ref<Eigen::VectorXf> column) {
-  { model.length() } -> detail::Count;
-  column = model.hidden();
-};
+concept ShowsHidden = detail::ShowsHiddenOfOne<M> || detail::ShowsHiddenOfMany<M>;
 
 /// A head: what turns a hidden state and drafted tokens into logits.
 ///
@@ -91,32 +106,37 @@ consteval bool fits_head() {
 
 }  // namespace detail
 
-/// A model of logits whose rows are a head's, for a ModelDrafter beside the target itself. It takes lines and trees.
+/// A model of logits whose rows are a head's, for a ModelDrafter beside the target itself. It takes lines and trees. On a
+/// target for many texts it is a model for many texts, for a Batch: each call of the head serves all of them.
 ///
 ///   HeadModel head{engine, MySpeculator{"speculator.bin"}};
 ///   SpecDec decoder{ProcessedModel{engine, chain}, ModelDrafter{ProcessedModel{head, chain}}};
 ///
-/// Its first row follows from the target's hidden state and the tokens that the target has not taken in yet, usually the
-/// last token of the text. Each drafted token turns the state before it into the state after it. The state begins again from
-/// hidden() as soon as the target has taken in more tokens. Before the target's first call no hidden state is known: then
-/// the state of the empty context is all zeros.
+/// The first row of a draft follows from the target's hidden state and the tokens that the target has not taken in yet,
+/// usually the last token of the text. Each drafted token turns the state before it into the state after it. The state begins
+/// again from hidden() as soon as the target has taken in more tokens. Before the target's first call no hidden state is
+/// known: then the state of the empty context is all zeros.
 ///
 /// steady_rows = false: the row after a token may change once the target has taken the token in. So a rule that remembers
 /// its sequence (GreedyBlockVerifier) does not compile with it.
 /// Pre: the target outlives this object. The target's context begins with the same tokens as the context of this model, or
-/// is shorter. SpecDec sees to this.
+/// is shorter; in a batch both give a text one number. SpecDec and Batch see to this.
 /// Throws: std::invalid_argument on bad arguments and if the head returns logits of another shape; std::logic_error on a
-/// line while a tree is open; what the head throws. After a throw context and tree are as before.
-/// Cost: a call of the head for each token of a line, and for each level of a tree; a copy of each row. Tokens that the
-/// target has taken in, too, are skipped if their rows are not wanted. No allocation in steady state.
+/// line while a tree is open; what the head throws. After a throw contexts and trees are as before.
+/// Cost: a call of the head for each token of the longest line, and for each level of the deepest tree; a copy of each row.
+/// Tokens that the target has taken in, too, are skipped if their rows are not wanted. No allocation in steady state.
 template <class Target, class H>
-class HeadModel {
+class HeadModel
+    : public detail::ModelOverFeeds<HeadModel<Target, H>, detail::ShowsHiddenOfMany<Target>, true> {
   static_assert(
       ShowsHidden<Target>,
       "the target shows no hidden states: it has no length() const, or no hidden() const that returns "
       "a column of floats: see specdec::ShowsHidden");
   static_assert(detail::fits_head<H>());
 
+  using Base = detail::ModelOverFeeds<HeadModel, detail::ShowsHiddenOfMany<Target>, true>;
+  friend Base;
+  using Base::for_many;
   using Output = std::remove_cvref_t<decltype(std::declval<H&>().forward(
       std::declval<const Eigen::Ref<const Eigen::MatrixXf>&>(), std::span<const Token>{},
       std::declval<Eigen::Ref<Eigen::MatrixXf>>(), Index{}))>;
@@ -128,131 +148,207 @@ class HeadModel {
                             Eigen::OuterStride<>>;
   static constexpr bool steady_rows = false;
 
-  HeadModel(Target& target, H head)
-      : target_(&target), head_(std::move(head)), states_(Columns::Zero(head_.state_size(), 1)) {}
+  HeadModel(Target& target, H head) : target_(&target), head_(std::move(head)) {
+    if constexpr (!for_many) texts_.make(0, head_.state_size());
+  }
 
   const H& head() const { return head_; }
   Index vocab_size() const { return head_.vocab_size(); }
   Index context_size() const { return specdec::context_size(*target_); }
 
-  Logits forward(std::span<const Token> tokens, Index rows) & {
-    check(tokens, {}, rows);
-    const Index length = length_, end = length + std::ssize(tokens);
-    const auto call = [&] {
-      begin_again(end - rows);
-      const auto rest = tokens.last(static_cast<std::size_t>(end - length_));
-      line_.clear();
-      for (Index i = 0; i < std::ssize(rest); ++i) line_.push_back(i - 1);
-      run(rest, line_, rows);
-    };
-    detail::undo_on_error(call, [&] {
-      if (length_ != length) begin_unknown(length);
-    });
-    length_ = end;
-    return view(rows);
-  }
-
-  Logits forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) & {
-    detail::check_parent_count(std::ssize(parents), std::ssize(tokens));
-    check(tokens, parents, rows);
-    nodes_.reserve(nodes_.size() + tokens.size());
-    if (nodes_.empty()) begin_again(length_);
-    run(tokens, parents, rows);
-    nodes_.insert(nodes_.end(), parents.begin(), parents.end());
-    return view(rows);
-  }
-
-  void keep(std::span<const Index> path) {
-    detail::check_path(path, nodes_);
-    const Index root = column(0);
-    for (std::size_t i = 0; i < path.size(); ++i)
-      states_.col(root + static_cast<Index>(i)) = states_.col(root + path[i]);
-    length_ += std::ssize(path);
-    nodes_.clear();
-  }
-
-  void truncate(Index length) {
-    nodes_.clear();
-    if (length >= length_) return;
-    if (length < begun_) begin_unknown(std::max<Index>(length, 0));
-    else length_ = length;
-  }
-
  private:
   using Columns = Eigen::MatrixXf;
 
-  void check(std::span<const Token> tokens, std::span<const Index> parents, Index rows) const {
-    const BatchFeed feed{{.tokens = tokens, .from = length_, .rows = rows, .parents = parents}, 0};
-    const detail::FeedCheck<false> check{feed, 0};
-    check.branches(!nodes_.empty());
+  // The states of a text.
+  struct Text {
+    explicit Text(Index state_size) : states(Columns::Zero(state_size, 1)) {}
+
+    Index length = 0;          // tokens of the context
+    Index begun = 0;           // the state after so many of them is in the first column
+    bool known = false;        // it is the one of the target's hidden state
+    std::vector<Index> nodes;  // the parents of the open tree's tokens
+    Columns states;  // a column for each token after the first `begun`, of the context and then of the tree
+
+    // The column after token number `node` of the tree, or of a line that is being added; −1 is the end of the context.
+    Index column(Index node) const { return length - begun + 1 + node; }
+    void reserve(Index tokens) {
+      if (states.cols() < column(tokens))
+        states.conservativeResize(Eigen::NoChange, std::max(column(tokens), 2 * states.cols()));
+    }
+    // Makes the context so long, with an unknown state.
+    void begin_unknown(Index size) {
+      begun = length = size;
+      known = false;
+      states.col(0).setZero();
+    }
+  };
+
+  // What is left of a feed: the tokens from `next` on have no state yet. They get the numbers first + next and so on.
+  struct Task {
+    Text* text;
+    std::span<const Token> tokens;
+    std::span<const Index> parents;  // empty for a line
+    Index rows, first_row;           // of the call's logits
+    Index before;                    // the length of the context before the call
+    Index next = 0, ready = 0;       // the tokens up to `ready` have parents with states
+
+    Index size() const { return std::ssize(tokens); }
+    Index first() const { return parents.empty() ? 0 : std::ssize(text->nodes); }
+    Index parent(Index i) const { return parents.empty() ? i - 1 : parents[static_cast<std::size_t>(i)]; }
+    bool wants(Index i) const { return i >= size() - rows; }
+  };
+
+  Logits forward_feeds(std::span<const BatchFeed> feeds) {
+    for (std::size_t k = 0; k < feeds.size(); ++k) check(feeds[k], k);
+    make_tasks(feeds);
+    const auto call = [&] {
+      for (std::size_t k = 0; k < feeds.size(); ++k) begin_task(tasks_[k], feeds[k].sequence);
+      while (next_level()) run();
+    };
+    detail::undo_on_error(call, [this] {
+      for (const Task& task : tasks_)
+        if (task.text->length != task.before) task.text->begin_unknown(task.before);
+    });
+    for (const Task& task : tasks_) enter(task);
+    return Logits(logits_.data(), rows_, vocab_size(), Eigen::OuterStride<>(vocab_size()));
+  }
+
+  void check(const BatchFeed& feed, std::size_t k) {
+    const Text* const text = texts_.find(feed.sequence);
+    const detail::FeedCheck<for_many> check{feed, k};
+    check.from(text == nullptr ? 0 : text->length);
+    check.branches(text != nullptr && !text->nodes.empty());
     check.rows();
-    detail::check_tokens("tokens", tokens, vocab_size());
-    if (!parents.empty()) detail::check_parents(tokens, parents, std::ssize(nodes_));
+    detail::check_tokens("tokens", feed.tokens, vocab_size());
+    if (!feed.parents.empty())
+      detail::check_parents(feed.tokens, feed.parents, text == nullptr ? 0 : std::ssize(text->nodes));
+  }
+
+  // Makes room for all that the call brings.
+  void make_tasks(std::span<const BatchFeed> feeds) {
+    tasks_.clear();
+    rows_ = 0;
+    Index tokens = 0;
+    for (const BatchFeed& feed : feeds) {
+      Text& text = texts_.make(feed.sequence, head_.state_size());
+      text.nodes.reserve(text.nodes.size() + feed.parents.size());
+      text.reserve(std::ssize(text.nodes) + std::ssize(feed.tokens));
+      tasks_.push_back({&text, feed.tokens, feed.parents, feed.rows, rows_, text.length});
+      rows_ += feed.rows;
+      tokens += std::ssize(feed.tokens);
+    }
+    if (from_.cols() < tokens) {
+      from_.resize(head_.state_size(), tokens);
+      next_.resize(head_.state_size(), tokens);
+    }
+    if (logits_.rows() < rows_) logits_.resize(rows_, vocab_size());
+  }
+
+  void begin_task(Task& task, Index sequence) {
+    Text& text = *task.text;
+    if (!task.parents.empty()) {
+      if (text.nodes.empty()) begin_again(text, sequence, text.length);
+      return;
+    }
+    const Index end = text.length + task.size();
+    begin_again(text, sequence, end - task.rows);
+    task.tokens = task.tokens.last(static_cast<std::size_t>(end - text.length));
   }
 
   // Begins again from the target's hidden state, if it is of a later token than the known one, and of none after the first
   // `most` tokens, because rows after later tokens are wanted.
-  void begin_again(Index most) {
-    const Index length = static_cast<Index>(target_->length());
-    if (length < length_ || length > most || (known_ && length == begun_)) return;
-    begin_unknown(length);
-    if (length > 0) head_.begin(target_->hidden(), states_.col(0));
-    known_ = true;
+  void begin_again(Text& text, Index sequence, Index most) {
+    const Index length = target_length(sequence);
+    if (length < text.length || length > most || (text.known && length == text.begun)) return;
+    text.begin_unknown(length);
+    if (length > 0) begin(sequence, text.states.col(0));
+    text.known = true;
+  }
+  Index target_length([[maybe_unused]] Index sequence) const {
+    if constexpr (for_many) return static_cast<Index>(target_->length(sequence));
+    else return static_cast<Index>(target_->length());
+  }
+  void begin([[maybe_unused]] Index sequence, Eigen::Ref<Eigen::VectorXf> state) {
+    if constexpr (for_many) head_.begin(target_->hidden(sequence), state);
+    else head_.begin(target_->hidden(), state);
   }
 
-  // Makes the context `length` tokens long, with an unknown state.
-  void begin_unknown(Index length) {
-    begun_ = length_ = length;
-    known_ = false;
-    states_.col(0).setZero();
-  }
-
-  // The state after token number `node` of the tree, or of a line that is being added; −1 is the end of the context.
-  Index column(Index node) const { return length_ - begun_ + 1 + node; }
-
-  // Computes the states after the tokens, which get the next numbers, and the logits after the last `rows` of them. Tokens
-  // whose parents are known go through the head together.
-  void run(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
-    const Index count = std::ssize(tokens), first = std::ssize(nodes_);
-    reserve(first + count, rows);
-    for (Index begin = 0, end = 0; begin < count; begin = end) {
-      while (end < count && parents[static_cast<std::size_t>(end)] < first + begin) ++end;
-      for (Index i = begin; i < end; ++i)
-        from_.col(i - begin) = states_.col(column(parents[static_cast<std::size_t>(i)]));
-      const Index wanted = std::clamp<Index>(end - (count - rows), 0, end - begin);
-      const auto& logits = head_.forward(
-          from_.leftCols(end - begin),
-          tokens.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)),
-          states_.middleCols(column(first + begin), end - begin), wanted);
-      detail::check_shape("head", logits.rows(), logits.cols(), wanted, vocab_size());
-      if (wanted > 0) logits_.middleRows(end - wanted - (count - rows), wanted) = logits;
+  // Finds the tokens whose parents have states, of all texts: they go through the head together. Returns whether there are
+  // any.
+  bool next_level() {
+    for (Task& task : tasks_) {
+      task.next = task.ready;
+      while (task.ready < task.size() && task.parent(task.ready) < task.first() + task.next) ++task.ready;
     }
+    tokens_.clear();
+    wanted_.clear();
+    each_of_level([this](const Task& task, Index i) {
+      from_.col(std::ssize(tokens_)) = task.text->states.col(task.text->column(task.parent(i)));
+      tokens_.push_back(task.tokens[static_cast<std::size_t>(i)]);
+      if (task.wants(i)) wanted_.push_back(task.first_row + i - (task.size() - task.rows));
+    });
+    return !tokens_.empty();
   }
 
-  Logits view(Index rows) const {
-    return Logits(logits_.data(), rows, logits_.cols(), Eigen::OuterStride<>(logits_.cols()));
+  // Computes the states after these tokens, and the wanted rows.
+  void run() {
+    const Index count = std::ssize(tokens_), wanted = std::ssize(wanted_);
+    const auto& logits = head_.forward(from_.leftCols(count), tokens_, next_.leftCols(count), wanted);
+    detail::check_shape("head", logits.rows(), logits.cols(), wanted, vocab_size());
+    for (Index r = 0; r < wanted; ++r) logits_.row(wanted_[static_cast<std::size_t>(r)]) = logits.row(r);
+    Index column = 0;
+    each_of_level([&](const Task& task, Index i) {
+      task.text->states.col(task.text->column(task.first() + i)) = next_.col(column++);
+    });
   }
 
-  // Makes room for `nodes` tokens after the context, all of which one call may bring.
-  void reserve(Index nodes, Index rows) {
-    if (const Index columns = column(nodes); states_.cols() < columns) {
-      const Index more = std::max(columns, 2 * states_.cols());
-      states_.conservativeResize(Eigen::NoChange, more);
-      from_.resize(states_.rows(), more);
-    }
-    if (logits_.rows() < rows) logits_.resize(rows, vocab_size());
+  // Calls f(task, i) for each token of the level, those with a wanted row last.
+  template <class F>
+  void each_of_level(const F& f) const {
+    for (const bool wanted : {false, true})
+      for (const Task& task : tasks_)
+        for (Index i = task.next; i < task.ready; ++i)
+          if (task.wants(i) == wanted) f(task, i);
   }
+
+  // The call has succeeded: its tokens are in the context, or in the tree.
+  static void enter(const Task& task) {
+    if (task.parents.empty()) task.text->length += task.size();
+    task.text->nodes.insert(task.text->nodes.end(), task.parents.begin(), task.parents.end());
+  }
+
+  void keep_path(Index sequence, std::span<const Index> path) {
+    Text* const text = texts_.find(sequence);
+    if (text == nullptr) return;
+    detail::check_path(path, text->nodes);
+    const Index root = text->column(0);
+    for (std::size_t i = 0; i < path.size(); ++i)
+      text->states.col(root + static_cast<Index>(i)) = text->states.col(root + path[i]);
+    text->length += std::ssize(path);
+    text->nodes.clear();
+  }
+
+  void keep_length(Index sequence, Index length) {
+    Text* const text = texts_.find(sequence);
+    if (text == nullptr) return;
+    text->nodes.clear();
+    if (length >= text->length) return;
+    if (length < text->begun) text->begin_unknown(std::max<Index>(length, 0));
+    else text->length = length;
+  }
+
+  void forget(Index sequence) { texts_.erase(sequence); }
 
   Target* target_;
   H head_;
-  Index length_ = 0;          // tokens of the context
-  Index begun_ = 0;           // the state after so many of them is in the first column
-  bool known_ = false;        // it is the one of the target's hidden state
-  std::vector<Index> nodes_;  // the parents of the open tree's tokens
-  Columns states_;  // a column for each token after the first begun_, of the context and then of the tree
-  Columns from_;    // of one call of the head
+  detail::PerSequence<Text, for_many> texts_;
+  // Of a call:
+  std::vector<Task> tasks_;  // one for each feed
+  std::vector<Token> tokens_;
+  std::vector<Index> wanted_;  // the row of the logits for each token with a wanted row
+  Columns from_, next_;        // the states before and after the tokens of a call of the head
+  Index rows_ = 0;
   Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> logits_;
-  std::vector<Index> line_;  // the parents of a line's tokens
 };
 
 }  // namespace specdec

@@ -41,7 +41,7 @@ namespace specdec {
 template <class M>
 class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   using Base = detail::WrapsModel<PathByPath, M, true>;
-  friend Base;
+  friend typename Base::Functions;
   using Base::for_many;
   using Bare = std::remove_reference_t<M>;
   static_assert(detail::can_be_wrapped<Bare>());

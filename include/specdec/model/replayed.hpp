@@ -93,7 +93,7 @@ struct ReplayedOptions {
 template <class M>
 class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
   using Base = detail::WrapsModel<Replayed, M, false>;
-  friend Base;
+  friend typename Base::Functions;
   using Base::for_many;
   using Bare = std::remove_reference_t<M>;
   static_assert(RecurrentModel<Bare>,

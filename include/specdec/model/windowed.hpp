@@ -44,7 +44,7 @@ namespace specdec {
 template <class M>
 class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
   using Base = detail::WrapsModel<Windowed, M, false>;
-  friend Base;
+  friend typename Base::Functions;
   using Base::for_many;
   using Bare = std::remove_reference_t<M>;
   static_assert(detail::can_be_wrapped<Bare>());

@@ -74,7 +74,7 @@ struct ShardedOptions {
 template <class M, class C, class Source, class Steps = Chain<>>
 class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>, M> {
   using Base = detail::WrapsModel<ShardedModel, M>;
-  friend Base;
+  friend typename Base::Functions;
   using Base::for_many;
   using Bare = std::remove_reference_t<M>;
   static_assert(detail::can_be_wrapped<Bare>());

@@ -81,7 +81,7 @@ struct NoHook {};
 template <class M, class Steps, class Hook = NoHook>
 class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>, M> {
   using Base = detail::WrapsModel<ProcessedModel, M>;
-  friend Base;
+  friend typename Base::Functions;
   using Base::for_many;
   using Bare = std::remove_reference_t<M>;
   static_assert(detail::can_be_wrapped<Bare>());
