@@ -51,6 +51,12 @@ namespace detail {
 template <class Scalar = double>
 using Segment = Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
 
+/// A segment of doubles for rows of the types R.... It depends on these types so that it is compiled only for programs that
+/// use such rows.
+template <class... R>
+using GatheredSegment =
+    Segment<decltype((0.0 + ... + static_cast<double>(std::declval<const R&>().probability(Token{}))))>;
+
 }  // namespace detail
 
 /// A row that returns segments of up to max_segment_size tokens as Eigen arrays or expressions. Arithmetic over the row is

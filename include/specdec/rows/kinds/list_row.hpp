@@ -107,8 +107,9 @@ class ListRow {
   }
 
   /// The probabilities of `count` <= max_segment_size tokens from `start` on.
-  detail::Segment<> segment(Index start, Index count) const {
-    detail::Segment<> out = detail::Segment<>::Zero(count);
+  auto segment(Index start, Index count) const {
+    using Segment = detail::GatheredSegment<ListRow>;
+    Segment out = Segment::Zero(count);
     for (Index k = 0; k < size(); ++k)
       if (start <= id_at(k) && id_at(k) - start < count) out[id_at(k) - start] = listed(k);
     return out;

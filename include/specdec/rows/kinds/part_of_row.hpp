@@ -63,7 +63,7 @@ struct WithoutTokens {
 /// Numeric: the mass is summed in double, or is 1 minus at most one half. So nothing cancels out.
 template <Distribution R, class Tokens>
 class PartOfRow {
-  using Segment = detail::Segment<>;
+  using Segment = detail::GatheredSegment<R>;
 
  public:
   PartOfRow(const R& row, const Tokens& tokens) : row_(row), tokens_(tokens), mass_(mass_of_tokens()) {}

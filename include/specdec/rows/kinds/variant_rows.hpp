@@ -21,7 +21,7 @@ template <Distribution... R>
 class VariantRow {
   static constexpr bool all_sparse = (ListedRow<R> && ...);
   static constexpr bool has_segments = ((SegmentedRow<R> || ListedRow<R>)&&...) && !all_sparse;
-  using Segment = detail::Segment<>;
+  using Segment = detail::GatheredSegment<R...>;
 
  public:
   static constexpr bool constant_time_probability = (specdec::constant_time_probability<R> && ...);

@@ -84,7 +84,7 @@ class Remainder {
   Index vocab_size() const { return p_.vocab_size(); }
   double probability(Token x) const { return left(x) / mass_; }
   double sum(Index start, Index count) const { return left_of(start, count) / mass_; }
-  Segment<> segment(Index start, Index count) const
+  GatheredSegment<P> segment(Index start, Index count) const
     requires(!ListedRow<P>)
   {
     return rest(start, count) / mass_;
@@ -121,8 +121,8 @@ class Remainder {
 
  private:
   // left(x) of `count` <= max_segment_size tokens from `start` on. NaN stays NaN.
-  Segment<> rest(Index start, Index count) const {
-    Segment<> rest = Segment<>::Zero(count);
+  GatheredSegment<P> rest(Index start, Index count) const {
+    GatheredSegment<P> rest = GatheredSegment<P>::Zero(count);
     add_stretch(p_, 1.0, start, rest);
     taken_.each([&](double factor, const auto& q) { add_stretch(q, -factor, start, rest); });
     return (rest < 0).select(0.0, rest);

@@ -10,7 +10,6 @@
 #include <concepts>
 #include <cstddef>
 #include <type_traits>
-#include <utility>
 
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/kernels/reductions.hpp"
@@ -18,11 +17,6 @@
 #include "specdec/rows/list.hpp"
 
 namespace specdec::detail {
-
-/// A segment of doubles that is gathered token by token. The type depends on the row type R, so that it is compiled only for
-/// rows without segments.
-template <class R>
-using GatheredSegment = Segment<decltype(static_cast<double>(std::declval<const R&>().probability(Token{})))>;
 
 /// Calls visit(x, p(x)) for the tokens that may have mass, by ascending id.
 ///
@@ -74,7 +68,7 @@ void each_segment(const R& row, Visit&& visit) {
 /// Adds factor·row(x) to out[x − start] for each token x from `start` on, up to the end of `out` or of the row. With zeros
 /// in `out` and factor 1 it copies the row.
 template <Distribution R>
-void add_stretch(const R& row, double factor, Index start, Segment<>& out) {
+void add_stretch(const R& row, double factor, Index start, GatheredSegment<R>& out) {
   const Index end = std::min<Index>(start + out.size(), row.vocab_size());
   if (start >= end) return;
   if constexpr (ListedRow<R>) {
