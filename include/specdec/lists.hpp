@@ -10,11 +10,18 @@
 
 namespace specdec::detail {
 
-/// A span over a whole vector, for vectors of anything but numbers. For each element type it compiles three times as fast as
-/// std::span(list), which checks that the vector is a range.
+/// A span over a whole vector. For each element type it compiles three times as fast as std::span(list), which checks that the
+/// vector is a range.
 template <class T>
 std::span<const T> view_of(const std::vector<T>& list) {
   return {list.data(), list.size()};
+}
+
+/// Appends a vector or a span. Pointers serve as iterators, so that std::vector::insert is compiled once for each element
+/// type, and not once more for each kind of list.
+template <class T, class List>
+void append(std::vector<T>& list, const List& more) {
+  list.insert(list.end(), more.data(), more.data() + more.size());
 }
 
 /// The length of the common prefix of two lists.

@@ -18,11 +18,11 @@
 namespace specdec {
 namespace detail {
 
-/// A range of integers that are neither std::int32_t nor std::int64_t.
+/// A list of integers that are neither std::int32_t nor std::int64_t.
 template <class Ids>
-concept ForeignIds = std::ranges::range<const Ids> && std::integral<std::ranges::range_value_t<Ids>> &&
-                     !std::same_as<std::ranges::range_value_t<Ids>, std::int32_t> &&
-                     !std::same_as<std::ranges::range_value_t<Ids>, std::int64_t>;
+concept ForeignIds =
+    std::integral<typename Ids::value_type> && !std::same_as<typename Ids::value_type, std::int32_t> &&
+    !std::same_as<typename Ids::value_type, std::int64_t>;
 
 }  // namespace detail
 

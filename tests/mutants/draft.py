@@ -131,7 +131,7 @@ mutant("chain-policy-not-asked", "draft/fallback_drafter.hpp", "tests/draft/fall
        "ask_drafter(std::get<I>(drafters_), context, limits, source, keep_drafting...);",
        "[&](auto&...) -> decltype(auto) {\n      return ask_drafter(std::get<I>(drafters_), context, limits, source);\n    }(keep_drafting...);")
 mutant("chain-line-that-branches", "draft/fallback_drafter.hpp", "tests/draft/fallback_to_trees",
-       "    parents_.assign(parents.begin(), parents.end());\n",
+       "    parents_.clear();\n    detail::append(parents_, parents);\n",
        "    parents_.assign(tokens.size(), -1);\n")
 mutant("chain-line-beyond-its-depth", "draft/drafter.hpp", "tests/draft/drafter tests/draft/fallback_to_trees",
        "drafter.draft(context, limits.length(), chance, more...);",
@@ -205,8 +205,8 @@ SHAPE = "tests/draft/strategies/tree_shape"
 mutant = promise("a shape is the tree that was given, and its first nodes are what is within limits")
 mutant("shape-one-level-too-deep", "draft/strategies/tree_shape.hpp", SHAPE, "std::clamp<Index>(limits.depth, 0, depth())", "std::clamp<Index>(limits.depth + 1, 0, depth())")
 mutant("shape-of-any-size", "draft/strategies/tree_shape.hpp", SHAPE, "std::clamp<Index>(limits.nodes, 0, deep)", "deep")
-mutant("shape-follows-given-numbers", "draft/strategies/tree_shape.hpp", SHAPE, "append_children(given[k] + 1, static_cast<Index>(k));",
-       "append_children(given[k] + 1, static_cast<Index>(given[k]));")
+mutant("shape-follows-given-numbers", "draft/strategies/tree_shape.hpp", SHAPE, "append_children(given[k], static_cast<Index>(k));",
+       "append_children(given[k], given[k]);")
 mutant("shape-parents-unchecked", "draft/strategies/tree_shape.hpp", SHAPE, "detail::check_parent(k, parents[static_cast<std::size_t>(k)]);", ";")
 mutant("shape-widths-unchecked", "draft/strategies/tree_shape.hpp", SHAPE, "if (width < 1)", "if (false)")
 
@@ -302,11 +302,11 @@ mutant("line-not-cut", "draft/cached_draft.hpp", "tests/draft/model_drafter",
        "static_cast<void>(model), static_cast<void>(sequence), static_cast<void>(length);")
 mutant("line-of-two-drafts", "draft/cached_draft.hpp", "tests/draft/model_drafter", "    line_.clear();\n", "")
 mutant("line-not-remembered", "draft/cached_draft.hpp", "tests/draft/model_drafter",
-       "    line_.insert(line_.end(), wish.tokens.begin(), wish.tokens.end());\n",
+       "    append(line_, wish.tokens);\n",
        "")
 mutant("line-taken-in-but-not-counted", "draft/cached_draft.hpp", "tests/draft/model_drafter",
-       "    cached_ += std::ssize(feed.tokens);\n    line_",
-       "    line_")
+       "    cached_ += std::ssize(feed.tokens);\n    append(line_",
+       "    append(line_")
 mutant("line-kept-but-not-counted", "draft/cached_draft.hpp", "tests/draft/model_drafter",
        "  void keep(M& model, Index sequence, Index length) {\n    cached_ = std::clamp<Index>(length, 0, cached_);\n",
        "  void keep(M& model, Index sequence, Index length) {\n")
@@ -446,7 +446,7 @@ mutant("plan-deeper-than-its-trunk", "draft/length/shape_plan.hpp", PLAN, "if (n
 mutant("plan-of-only-children", "draft/length/shape_plan.hpp", PLAN, "    open(chances, parent);\n    open(chances, plan_.size() - 1);", "    open(chances, plan_.size() - 1);")
 mutant("plan-of-childless-others", "draft/length/shape_plan.hpp", PLAN, "    open(chances, parent);\n    open(chances, plan_.size() - 1);", "    open(chances, parent);")
 mutant("plan-in-any-order", "draft/length/shape_plan.hpp", PLAN, "    std::push_heap(open_.begin(), open_.end());\n", "")
-mutant("plan-forgets-its-others", "draft/length/shape_plan.hpp", PLAN, "    parents.insert(parents.end(), others.begin(), others.end());\n", "")
+mutant("plan-forgets-its-others", "draft/length/shape_plan.hpp", PLAN, "    detail::append(parents, others);\n", "")
 mutant("shapes-deeper-than-the-step", "draft/length/shape_plan.hpp", PLAN, "std::min(nodes, depth_)", "depth_")
 
 LINE_SHAPES = "tests/draft/length/line_shapes"

@@ -5,10 +5,10 @@ from mutants import promise
 LOOP = "tests/loop/spec_dec tests/loop/sequence tests/law_lossless"
 mutant = promise("the loop emits what was verified, up to a stop token or the budget")
 mutant("stop-token-in-block-missed", "loop/text.hpp", LOOP,
-       "if (cut.stop || cut.tokens", "if (cut.tokens")
+       "if (cut.stop != StopReason::length || cut.tokens", "if (cut.tokens")
 mutant("budget-one-short", "loop/text.hpp", LOOP, "stopped_ || remaining() <= 0;", "stopped_ || remaining() <= 1;")
 mutant("budget-overrun", "loop/text.hpp", LOOP,
-       "if (cut.stop || cut.tokens >= remaining()) return;", "if (cut.stop) return;")
+       " || cut.tokens >= remaining()) return;", ") return;")
 mutant("drafts-what-cannot-be-emitted", "loop/step_base.hpp", LOOP,
        "std::min(wanted, text_.remaining() - 1)", "std::min(wanted, text_.remaining())")
 mutant("verifier-needs-ignored", "loop/step_base.hpp", LOOP,
@@ -18,7 +18,7 @@ mutant("rejected-token-emitted", "loop/step_base.hpp", LOOP,
        "text_.append(path_.tokens(), verdict_.token, cut_)", "text_.append(offered().tokens, verdict_.token, cut_)")
 mutant("correction-not-emitted", "loop/text.hpp", LOOP, "    look_at(last, cut);\n", "    if (tokens.empty()) look_at(last, cut);\n")
 mutant("overlong-draft-accepted", "loop/step_base.hpp", "tests/loop/spec_dec tests/loop/sequence",
-       "if (offer.size() > limits.nodes)", "if (false)")
+       "if (offer.size() > limits_.nodes)", "if (false)")
 
 mutant = promise("a bounded context is filled to its end, and never fed past it")
 mutant("context-one-short", "loop/step_base.hpp", "tests/loop/spec_dec", "text_.done() || room() < 0; }", "text_.done() || room() <= 0; }")
@@ -135,7 +135,7 @@ mutant("resume-others-models", "loop/sequence.hpp", "tests/loop/sequence",
        "      shared_->target.truncate(kept());\n    if (drafter")
 mutant("resume-stays-stopped", "loop/text.hpp", "tests/loop/sequence", "    stopped_ = false;\n", "")
 mutant("resume-of-a-view", "loop/step_base.hpp", "tests/loop/sequence",
-       "text_.go_on(common, more, std::move(options));", "text_.go_on(common, text_.context().last(more.size()), std::move(options));")
+       "text_.go_on(common, view_of(more), std::move(options));", "text_.go_on(common, text_.context().last(more.size()), std::move(options));")
 
 mutant = promise("a cascade drafts its model's text and reports its model's rows")
 mutant("cascade-rows-of-rejected", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
@@ -245,7 +245,7 @@ mutant("tree-deeper-than-the-budget", "loop/step_base.hpp", TREE_LOOP,
        "std::min({std::max(text_.remaining() - 1, least), room(), longest_draft})", "longest_draft")
 mutant("tree-larger-than-the-context", "loop/step_base.hpp", TREE_LOOP,
        "std::min({std::max(wanted, least), room(), longest_draft})", "wanted")
-mutant("deep-tree-judged", "loop/step_base.hpp", TREE_LOOP, "if (depth_ > limits.depth)", "if (false)")
+mutant("deep-tree-judged", "loop/step_base.hpp", TREE_LOOP, "if (depth_ > limits_.depth)", "if (false)")
 mutant("drafter-of-trees-trusted", "loop/step_base.hpp", TREE_LOOP,
        "check_parents(offer.tokens, offer.parents);", "")
 mutant("drafter-of-lines-trusted", "loop/step_base.hpp", "tests/draft/drafter", "if (branches(parents))", "if (false)")
@@ -324,9 +324,9 @@ mutant("length-asked-again-for-a-retry", "loop/batch_entry.hpp", BATCH, "    wit
 mutant("length-for-all-of-a-step-before", "loop/batch.hpp", BATCH,
        "for (const auto& entry : entries_) entry->step().forget_limits();", "")
 mutant("length-of-a-text-that-went-on", "loop/step_base.hpp", "tests/loop/sequence",
-       "    offers_.value = 0;\n    limits_.reset();\n    return emitted;", "    offers_.value = 0;\n    return emitted;")
+       "    offers_.value = 0;\n    has_limits_ = false;\n    return emitted;", "    offers_.value = 0;\n    return emitted;")
 mutant("length-of-another-budget", "loop/step_base.hpp", "tests/loop/sequence",
-       "    limits_.reset();\n    cached_ = std::min({", "    cached_ = std::min({")
+       "    has_limits_ = false;\n    cached_ = std::min({", "    cached_ = std::min({")
 
 mutant = promise("a batch tells who has finished in the order of their numbers, and what it fed")
 mutant("batch-finished-in-any-order", "loop/batch.hpp", BATCH,

@@ -44,7 +44,7 @@ mutant("hook-way-backwards", "sample/hooked_context.hpp", "tests/sample/processe
 mutant("hook-way-stays-in-context", "sample/hooked_context.hpp", "tests/sample/processed_model",
        "    tokens_.resize(static_cast<std::size_t>(length_));\n    for (Index node = tree_", "    for (Index node = tree_")
 mutant("hook-way-stays-in-line", "sample/hooked_context.hpp", "tests/sample/processed_model",
-       "    tokens_.resize(static_cast<std::size_t>(length_));\n    tokens_.insert", "    tokens_.insert")
+       "    tokens_.resize(static_cast<std::size_t>(length_));\n    append(", "    append(")
 mutant("hook-row-of-first-tokens", "sample/hooked_context.hpp", "tests/sample/processed_model",
        "tree_.size() - rows + i", "i")
 mutant("hook-tree-not-rolled-back", "sample/fed_texts.hpp", "tests/sample/processed_model",

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "specdec/draft/strategies/strategy.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
@@ -54,7 +55,7 @@ class CachedLine {
   }
   void taken(const BatchFeed& feed, const DraftWish& wish) {
     cached_ += std::ssize(feed.tokens);
-    line_.insert(line_.end(), wish.tokens.begin(), wish.tokens.end());
+    append(line_, wish.tokens);
   }
   template <class M>
   void abandon(M&, Index) {}
@@ -105,8 +106,8 @@ class CachedTree {
   }
   void taken(const BatchFeed& feed, const DraftWish& wish) {
     if (wish.tokens.empty()) cached_ += std::ssize(feed.tokens);
-    tokens_.insert(tokens_.end(), wish.tokens.begin(), wish.tokens.end());
-    parents_.insert(parents_.end(), wish.parents.begin(), wish.parents.end());
+    append(tokens_, wish.tokens);
+    append(parents_, wish.parents);
   }
   /// The model may have dropped the tree in the call that threw.
   template <class M>
@@ -157,7 +158,7 @@ class CachedTree {
       if (node < 0) break;
       path_.push_back(node);
     }
-    return path_;
+    return view_of(path_);
   }
   // The first child of the node with this token, −1 if there is none. Any of several equal children would do.
   Index child(Index node, Token token) const {

@@ -6,9 +6,11 @@
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/chance/random.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/types.hpp"
@@ -211,6 +213,11 @@ void tell_drafter([[maybe_unused]] D& drafter, [[maybe_unused]] const Rows& rows
         "the drafter has an observe() that is never called: it is observe(target_rows, tokens, parents, "
         "verdict), see specdec::Drafter");
   }
+}
+
+/// A draft of tokens that were chosen, not drawn. The lists must outlive it.
+inline Draft<OneHotRows> chosen(const std::vector<Token>& tokens, const std::vector<Index>& parents = {}) {
+  return {view_of(tokens), OneHotRows(view_of(tokens)), view_of(parents)};
 }
 
 /// The parents of a draft's tokens; empty for a draft type without parents.

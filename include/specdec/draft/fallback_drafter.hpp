@@ -11,6 +11,7 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/parents.hpp"
 #include "specdec/rows/kinds/variant_rows.hpp"
@@ -125,8 +126,10 @@ class FallbackDrafter {
     if constexpr (I + 1 < sizeof...(D))
       if (tokens.empty()) return propose<I + 1>(context, limits, source, keep_drafting...);
     const std::span<const Index> parents = detail::parents_of(draft);
-    tokens_.assign(tokens.begin(), tokens.end());
-    parents_.assign(parents.begin(), parents.end());
+    tokens_.clear();
+    detail::append(tokens_, tokens);
+    parents_.clear();
+    detail::append(parents_, parents);
     return {tokens_, rows<I, Rows<Source, KeepDrafting...>>(draft.rows), parents_};
   }
 

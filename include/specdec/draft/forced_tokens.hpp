@@ -49,7 +49,7 @@ class ForcedTokens {
   Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) & {
     tokens_.clear();
     if (follow(context)) propose(gamma);
-    return {tokens_, OneHotRows(tokens_)};
+    return detail::chosen(tokens_);
   }
 
   void truncate(Index length) {

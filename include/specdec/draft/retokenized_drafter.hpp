@@ -85,7 +85,7 @@ class RetokenizedDrafter {
                            all.substr(0, detail::whole_characters(all)), static_cast<std::size_t>(gamma),
                            tokens_);
     }
-    return {tokens_, OneHotRows(tokens_)};
+    return detail::chosen(tokens_);
   }
 
   void truncate(Index length) {
@@ -111,7 +111,8 @@ class RetokenizedDrafter {
   void write(double bytes, Index position, C& chance) {
     const std::span<const Token> text = encoded_.tokens();
     drafter_.truncate(detail::common_length(text, read_));
-    read_.assign(text.begin(), text.end());
+    read_.clear();
+    detail::append(read_, text);
     if (read_.empty()) return;
     for (double written = 0; written < bytes;) {
       detail::stand_at(chance, position++);

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -42,12 +43,12 @@ class AcceptedPath {
   }
 
   /// The accepted tokens: their numbers in the draft, and the tokens.
-  std::span<const Index> numbers() const { return numbers_; }
-  std::span<const Token> tokens() const { return tokens_; }
+  std::span<const Index> numbers() const { return view_of(numbers_); }
+  std::span<const Token> tokens() const { return view_of(tokens_); }
   /// ranks(): how many elder siblings each accepted token has. offered(): how many children each node of the path has, from
   /// the context to the last node.
-  std::span<const Index> ranks() const { return ranks_; }
-  std::span<const Index> offered() const { return offered_; }
+  std::span<const Index> ranks() const { return view_of(ranks_); }
+  std::span<const Index> offered() const { return view_of(offered_); }
 
  private:
   void clear() {

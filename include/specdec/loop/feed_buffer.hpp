@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "specdec/lists.hpp"
 #include "specdec/parents.hpp"
 #include "specdec/types.hpp"
 
@@ -39,9 +40,9 @@ class FeedBuffer {
     for (const Index k : accepted) kept_.push_back(uncached_ + k);
   }
 
-  std::span<const Token> tokens() const { return tokens_; }
-  std::span<const Index> parents() const { return parents_; }
-  std::span<const Index> kept() const { return kept_; }
+  std::span<const Token> tokens() const { return view_of(tokens_); }
+  std::span<const Index> parents() const { return view_of(parents_); }
+  std::span<const Index> kept() const { return view_of(kept_); }
 
  private:
   std::vector<Token> tokens_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/read/top_tokens.hpp"
 #include "specdec/types.hpp"
@@ -43,7 +44,7 @@ class LogProbabilities {
     check(i);
     return values_[static_cast<std::size_t>(i)];
   }
-  std::span<const double> values() const& { return values_; }
+  std::span<const double> values() const& { return detail::view_of(values_); }
   std::span<const double> values() const&& = delete;
   /// The log-probability of the whole text.
   double sum() const {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/loop/log_probabilities.hpp"
 #include "specdec/measure/stats.hpp"
 #include "specdec/text/stop_strings.hpp"
@@ -37,7 +38,7 @@ class StopTokens {
   void push_back(std::int64_t id) { ids_.push_back(id); }
   bool contains(Token x) const { return std::find(ids_.begin(), ids_.end(), x) != ids_.end(); }
   bool empty() const { return ids_.empty(); }
-  TokenIds ids() const& { return ids_; }
+  TokenIds ids() const& { return detail::view_of(ids_); }
   TokenIds ids() const&& = delete;  // the view would outlive its list
 
  private:

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -12,6 +11,7 @@
 
 #include "specdec/draft/drafter.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/loop/accepted_path.hpp"
 #include "specdec/loop/feed_buffer.hpp"
 #include "specdec/loop/log_probabilities.hpp"
@@ -79,7 +79,7 @@ class StepBase {
   Index filled() const { return filled_; }
 
   /// The next limits() asks the draft length again.
-  void forget_limits() { limits_.reset(); }
+  void forget_limits() { has_limits_ = false; }
   /// Whether there is an offer that is neither accepted nor withdrawn.
   bool offers() const { return offers_.value > 0; }
   /// The record of the last step. Its views live until the next offer(). They point into this object: so do the views in the
@@ -117,28 +117,29 @@ class StepBase {
   const Offer& offered() const { return offer_; }
   const Options& options() const { return text_.options(); }
   Index vocabulary() const { return target_.vocabulary; }
-  bool has_limits() const { return limits_.has_value(); }
+  bool has_limits() const { return has_limits_; }
 
   void set_limits(Index wanted, Index least) {
     const Index most = options().gamma;
     if (wanted < 0 || wanted > most)
       invalid_argument("the draft-length policy asks for ", wanted, " tokens, outside 0..gamma = ", most);
     limits_ = branches_ ? tree_limits(wanted, least) : line_limits(wanted, least);
+    has_limits_ = true;
   }
 
   DraftLimits reserved_limits() {
-    text_.reserve(limits_->length() + 1);  // drafters may hold views of the context from here on
-    return *limits_;
+    text_.reserve(limits_.length() + 1);  // drafters may hold views of the context from here on
+    return limits_;
   }
 
   // `known`: the vocabulary size of the draft's rows, or 0.
   Feed make_offer(std::span<const Token> tokens, std::span<const Index> parents, Index known,
                   std::chrono::nanoseconds draft_time) {
-    if (!limits_) logic_error("a draft is offered that no limits() were asked for");
+    if (!has_limits_) logic_error("a draft is offered that no limits() were asked for");
     offers_.value = 0;
     Offer offer{tokens, parents_of(tokens, parents), draft_time, {}};
     check(offer, known);
-    reserve(branches_ ? offer.size() : limits_->nodes);  // a tree is often much smaller than its limit
+    reserve(branches_ ? offer.size() : limits_.nodes);  // a tree is often much smaller than its limit
     feed_.fill(text_.context().subspan(static_cast<std::size_t>(cached_)), offer.tokens, offer.parents,
                target_.vocabulary);
     offer.made = Clock::now();
@@ -202,22 +203,22 @@ class StepBase {
     const Index before = text_.size();
     const std::span<const Token> emitted = text_.append(path_.tokens(), verdict_.token, cut_);
     stats_.verify_time += Clock::now() - judged_at_;
-    last_ = {.asked = limits_->nodes,
+    last_ = {.asked = limits_.nodes,
              .drafted = offered().size(),
              .accepted = accepted(),
              .fed = std::ssize(feed_.tokens()),
-             .survival = survivals,
-             .readings = std::span(readings_).first(std::min(readings_.size(), offered().tokens.size())),
+             .survival = view_of(survivals),
+             .readings = view_of(readings_).first(std::min(readings_.size(), offered().tokens.size())),
              .draft_time = offered().draft_time,
              .target_time = judged_at_ - offered().made,
              .tree = branches_ ? TreeRecord{depth_, path_.ranks(), path_.offered()} : TreeRecord{}};
     stats_.add(last_, std::ssize(emitted));
-    if (told) stats_.acceptance.add(ps, qs, last_.drafted, last_.asked);
+    if (told) stats_.acceptance.add(view_of(ps), view_of(qs), last_.drafted, last_.asked);
     const Index kept = std::min(accepted(), static_cast<Index>(emitted.size()));
     feed_.keep(path_.numbers().first(static_cast<std::size_t>(kept)));
     cached_ = before + kept;
     offers_.value = 0;
-    limits_.reset();
+    has_limits_ = false;
     return emitted;
   }
 
@@ -242,9 +243,9 @@ class StepBase {
     const Index common = text_.common_length(context);
     std::vector<Token> more;  // a copy of the new tokens, since `context` may be a view of text_
     for (Index i = common; i < context.size(); ++i) more.push_back(static_cast<Token>(context[i]));
-    text_.go_on(common, more, std::move(options));
+    text_.go_on(common, view_of(more), std::move(options));
     offers_.value = 0;  // nothing throws from here on
-    limits_.reset();
+    has_limits_ = false;
     cached_ = std::min({cached_, common, text_.size() - 1});
     filled_ = std::min(filled_, common);
   }
@@ -288,22 +289,21 @@ class StepBase {
     if (!parents.empty() || tokens.empty()) return parents;
     line_.resize(tokens.size());
     for (std::size_t k = 0; k < line_.size(); ++k) line_[k] = static_cast<Index>(k) - 1;
-    return line_;
+    return view_of(line_);
   }
 
   // A draft is checked before it is used. A token outside the target's vocabulary is valid only if the draft's rows
   // cover it (`known`).
   void check(const Offer& offer, Index known) {
-    const DraftLimits& limits = *limits_;
-    if (offer.size() > limits.nodes)
+    if (offer.size() > limits_.nodes)
       invalid_argument("the drafter proposed ", offer.size(), " tokens when asked for at most ",
-                       limits.nodes);
+                       limits_.nodes);
     if (branches_) {
       check_parents(offer.tokens, offer.parents);
       depth_ = depth(offer.parents, depths_);
-      if (depth_ > limits.depth)
+      if (depth_ > limits_.depth)
         invalid_argument("the drafter proposed a path of ", depth_, " tokens when asked for at most ",
-                         limits.depth);
+                         limits_.depth);
     }
     check_tokens("draft", offer.tokens, std::max(target_.vocabulary, known));
   }
@@ -323,7 +323,8 @@ class StepBase {
   Index cached_ = 0;  // how many tokens of the text the target's context holds
   Index filled_ = 0;  // how many of these the caller has filled in
   FeedBuffer feed_;
-  std::optional<DraftLimits> limits_;  // of the step's draft, once limits() has been called
+  DraftLimits limits_;       // of the step's draft
+  bool has_limits_ = false;  // whether limits() has been called
   Offer offer_;
   std::vector<double> readings_;
   UncopiedNumber offers_;      // 1 if there is an offer. A copy has none: the drafter is not copied

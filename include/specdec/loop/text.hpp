@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/text/stop_strings.hpp"
 #include "specdec/token_ids.hpp"
@@ -36,7 +37,7 @@ inline void check_prompt(const char* name, TokenIds prompt, const Options& optio
 /// How many tokens of a step enter a text, and whether the text ends there.
 struct Cut {
   Index tokens = 0;
-  std::optional<StopReason> stop = {};  // set for a stop token or a stop string only, not for a spent budget
+  StopReason stop = StopReason::length;  // else a stop token or a stop string, never a spent budget
   std::optional<StopMatch> match = {};
   StopSearch search = {};  // how far stop strings have been looked for
 };
@@ -51,10 +52,10 @@ class Text {
   }
 
   const Options& options() const { return options_; }
-  std::span<const Token> context() const { return context_; }
+  std::span<const Token> context() const { return view_of(context_); }
   /// Empty for a moved-from text.
   std::span<const Token> tokens() const {
-    return std::span(context_).subspan(std::min(prompt_size_, context_.size()));
+    return view_of(context_).subspan(std::min(prompt_size_, context_.size()));
   }
   Index size() const { return static_cast<Index>(context_.size()); }
   Index remaining() const { return options_.max_new_tokens - static_cast<Index>(tokens().size()); }
@@ -97,12 +98,12 @@ class Text {
     const auto entered = static_cast<std::size_t>(cut.tokens);
     for (std::size_t i = 0; i < entered; ++i) context_.push_back(i < tokens.size() ? tokens[i] : last);
     search_ = cut.search;
-    if (cut.stop) {
-      stop_reason_ = *cut.stop;
+    if (cut.stop != StopReason::length) {
+      stop_reason_ = cut.stop;
       stop_match_ = cut.match;
       stopped_ = true;
     }
-    return std::span<const Token>(context_).subspan(before);
+    return view_of(context_).subspan(before);
   }
 
   /// The length of the common prefix with another context.
@@ -127,7 +128,7 @@ class Text {
 
  private:
   void look_at(Token x, Cut& cut) const {
-    if (cut.stop || cut.tokens >= remaining()) return;
+    if (cut.stop != StopReason::length || cut.tokens >= remaining()) return;
     ++cut.tokens;
     if (options_.stop_tokens.contains(x)) {
       cut.stop = StopReason::stop_token;

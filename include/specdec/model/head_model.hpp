@@ -314,7 +314,7 @@ class HeadModel
   // The call has succeeded: its tokens are in the context, or in the tree.
   static void enter(const Task& task) {
     if (task.parents.empty()) task.text->length += task.size();
-    task.text->nodes.insert(task.text->nodes.end(), task.parents.begin(), task.parents.end());
+    detail::append(task.text->nodes, task.parents);
   }
 
   void keep_path(Index sequence, std::span<const Index> path) {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/model/ngram_counts.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/token_ids.hpp"
@@ -167,7 +168,7 @@ class BasicNgramModel {
   void append(std::span<const Token> tokens) {
     const std::size_t needed = context_.size() + tokens.size();
     if (context_.capacity() < needed) context_.reserve(2 * needed);
-    context_.insert(context_.end(), tokens.begin(), tokens.end());
+    detail::append(context_, tokens);
   }
 
   // The longest suffix of the context, of at most order−1 tokens, that has a token after it in the text.

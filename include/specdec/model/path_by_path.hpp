@@ -152,11 +152,11 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   // A line is fed as a tree without branches, so that the rows of both have one type.
   void enter(const BatchFeed& feed, Text& text, Index place) {
     reserve(text, text.tree.size() + feed.tokens.size());
-    text.tree.insert(text.tree.end(), feed.tokens.begin(), feed.tokens.end());
+    detail::append(text.tree, feed.tokens);
     const bool is_line = feed.parents.empty();
     if (is_line)
       for (Index k = 0; k < std::ssize(feed.tokens); ++k) text.parents.push_back(k - 1);
-    else text.parents.insert(text.parents.end(), feed.parents.begin(), feed.parents.end());
+    else detail::append(text.parents, feed.parents);
     text.place = place;
     text.first = text.size() - feed.rows;
     text.next = 0;
@@ -196,7 +196,8 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     std::reverse(text.way.begin(), text.way.end());
     leave(detail::common_length(text.way, text.cached_way), sequence, text);
     const Index cached = std::ssize(text.cached_way);
-    text.fed.assign(text.uncached.begin(), text.uncached.end());
+    text.fed.clear();
+    detail::append(text.fed, text.uncached);
     for (auto node = text.way.begin() + cached; node != text.way.end(); ++node)
       text.fed.push_back(text.token(*node));
     const auto rows =
@@ -219,7 +220,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
       text.uncached.clear();
       text.cached_way = text.way;
     }
-    const auto rows = rows_.checked(output, detail::rows_of(round_));
+    const auto rows = rows_.checked(output, detail::rows_of(detail::view_of(round_)));
     Index row = 0;
     for (const BatchFeed& feed : round_) {
       const Text& text = texts_.at(feed.sequence);

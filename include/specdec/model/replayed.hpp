@@ -180,7 +180,7 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
 
   void enter(const BatchFeed& feed) {
     Text& text = text_of(feed.sequence);
-    text.tokens.insert(text.tokens.end(), feed.tokens.begin(), feed.tokens.end());
+    detail::append(text.tokens, feed.tokens);
     if (text.cached != unknown) return;
     restore(feed.sequence, text.states.latest());
     text.cached = text.states.latest_length();

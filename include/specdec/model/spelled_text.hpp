@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "specdec/lists.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/rows/kinds/mapped.hpp"
@@ -32,7 +33,7 @@ class Spellings {
         for (const Token part : spelled(static_cast<Token>(x))) tokens_.push_back(part);
       check_tokens("spelled", std::span<const Token>(tokens_).subspan(before), map.draft_vocab_size());
       if (tokens_.size() == before) tokens_.push_back(unknown);
-      ends_.push_back(tokens_.size());
+      ends_.push_back(std::ssize(tokens_));
     }
   }
 
@@ -40,13 +41,13 @@ class Spellings {
   std::span<const Token> of(Token x) const& {
     const auto i = static_cast<std::size_t>(x);
     if (i >= ends_.size()) return {&unknown, 1};
-    const std::size_t begin = i == 0 ? 0 : ends_[i - 1];
-    return std::span(tokens_).subspan(begin, ends_[i] - begin);
+    const Index begin = i == 0 ? 0 : ends_[i - 1];
+    return {tokens_.data() + begin, static_cast<std::size_t>(ends_[i] - begin)};
   }
 
  private:
   std::vector<Token> tokens_;  // all spellings, one after another
-  std::vector<std::size_t> ends_;
+  std::vector<Index> ends_;
 };
 
 /// A text and the tree after it, for a model with another vocabulary: what the model has cached, and what it is fed next.
@@ -70,18 +71,18 @@ class SpelledText {
             std::vector<Index>& places) {
     const auto begin = nodes_.size();
     // The part of the text that the model has not cached is a line; the tree branches from its end.
-    if (lasts_.empty()) root_ = add_chain(std::span(shown_).subspan(at(cached_)), context, room);
+    if (lasts_.empty()) root_ = add_chain(view_of(shown_).subspan(at(cached_)), context, room);
     for (std::size_t k = 0; k < told.tokens.size(); ++k)
       add(told.tokens[k], told.parents.empty() ? std::ssize(tokens_) - 1 : told.parents[k], spellings, room);
     reserve_for_keep();
 
-    const auto wanted = std::span(lasts_).last(at(told.rows));
+    const auto wanted = view_of(lasts_).last(at(told.rows));
     Index first_node = std::ssize(nodes_);
     for (const Index node : wanted)
       if (node != lost) first_node = std::min(first_node, node);
     for (const Index node : wanted) places.push_back(node == lost ? nowhere : first + node - first_node);
-    const auto parents = std::span<const Index>(node_parents_).subspan(begin);
-    return {.tokens = std::span<const Token>(nodes_).subspan(begin),
+    const auto parents = view_of(node_parents_).subspan(begin);
+    return {.tokens = view_of(nodes_).subspan(begin),
             .from = cached_,
             .rows = std::ssize(nodes_) - first_node,
             .parents = told.parents.empty() ? std::span<const Index>{} : parents};
@@ -106,7 +107,7 @@ class SpelledText {
   /// next call.
   /// Throws: std::invalid_argument if `path` is no path of the tree; nothing else.
   std::span<const Index> keep(std::span<const Index> path, const Spellings& spellings) & {
-    check_path(path, parents_);
+    check_path(path, view_of(parents_));
     Index end = root_;
     for (const Index node : path) {
       append(tokens_[at(node)], spellings);
@@ -117,7 +118,7 @@ class SpelledText {
     std::reverse(path_.begin(), path_.end());
     cached_ += std::ssize(path_);
     forget_tree();
-    return path_;
+    return view_of(path_);
   }
 
  private:
@@ -127,7 +128,7 @@ class SpelledText {
 
   void append(Token x, const Spellings& spellings) {
     const auto spelled = spellings.of(x);
-    shown_.insert(shown_.end(), spelled.begin(), spelled.end());
+    detail::append(shown_, spelled);
     ends_.push_back(std::ssize(shown_));
   }
 

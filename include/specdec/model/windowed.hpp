@@ -133,7 +133,7 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
     Index place = 0;
     for (const BatchFeed& feed : feeds) {
       Text& text = texts_.make(feed.sequence, first_);
-      text.tokens.insert(text.tokens.end(), feed.tokens.begin(), feed.tokens.end());
+      detail::append(text.tokens, feed.tokens);
       // A part of a prompt wants no row. The model is fed the tokens that it would be shown for the last row.
       text.wanted = std::ssize(text.tokens) + 1 - std::max<Index>(feed.rows, feed.tokens.empty() ? 0 : 1);
       text.place = place;
@@ -168,7 +168,7 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
   }
 
   void take_rows(const Output& output) {
-    const auto rows = rows_.checked(output, detail::rows_of(round_));
+    const auto rows = rows_.checked(output, detail::rows_of(detail::view_of(round_)));
     Index row = 0;
     for (const BatchFeed& feed : round_) {
       Text& text = texts_.at(feed.sequence);

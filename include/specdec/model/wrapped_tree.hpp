@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -18,7 +19,7 @@ class WrappedTree {
   bool empty() const { return tokens_.empty(); }
   Token token(Index node) const { return tokens_[static_cast<std::size_t>(node)]; }
   Index parent(Index node) const { return parents_[static_cast<std::size_t>(node)]; }
-  std::span<const Index> parents() const& { return parents_; }
+  std::span<const Index> parents() const& { return view_of(parents_); }
 
   /// Makes room for `more` tokens and for any path. No other function allocates.
   void reserve(std::size_t more) {
@@ -31,8 +32,8 @@ class WrappedTree {
 
   /// Adds tokens. Call taken() when the model has cached them.
   void add(std::span<const Token> tokens, std::span<const Index> parents) {
-    tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
-    parents_.insert(parents_.end(), parents.begin(), parents.end());
+    append(tokens_, tokens);
+    append(parents_, parents);
     for (Index k = 0; k < std::ssize(tokens); ++k) numbers_.push_back(cached_ + k);
   }
   void taken(Index tokens) { cached_ += tokens; }
@@ -52,7 +53,7 @@ class WrappedTree {
     numbered_.clear();
     for (const Index node : nodes)
       numbered_.push_back(node < 0 ? node : numbers_[static_cast<std::size_t>(node)]);
-    return numbered_;
+    return view_of(numbered_);
   }
 
  private:

@@ -3,6 +3,7 @@
 
 #include <Eigen/Core>
 #include <concepts>
+#include <cstddef>
 #include <span>  // and std::ranges::range, which it needs itself: <ranges> takes a while to compile
 #include <type_traits>
 
@@ -23,6 +24,9 @@ inline constexpr bool owns_its_entries = [] {
   else return std::ranges::range<T> && !std::ranges::borrowed_range<T>;
 }();
 
+template <class T, std::size_t extent>
+inline constexpr bool owns_its_entries<std::span<T, extent>> = false;
+
 /// A temporary that owns its entries, so they die with it. `T` is the type that a forwarding reference deduces.
 template <class T>
 concept OwningTemporary = !std::is_lvalue_reference_v<T> && owns_its_entries<std::remove_cvref_t<T>>;
@@ -32,7 +36,7 @@ template <class T>
 struct Borrowed : std::span<T> {
   Borrowed() = default;
   template <class R>
-    requires std::convertible_to<const R&, std::span<T>>
+    requires(!std::same_as<R, Borrowed> && std::convertible_to<const R&, std::span<T>>)
   Borrowed(const R& range) : std::span<T>(range) {}
   template <OwningTemporary Temporary>
   Borrowed(Temporary&&) = delete;

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "specdec/lists.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/model/wrapped_tree.hpp"
 #include "specdec/types.hpp"
@@ -20,7 +21,7 @@ class HookedContext {
 
   void add(std::span<const Token> tokens) {
     tokens_.resize(static_cast<std::size_t>(length_));
-    tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+    append(tokens_, tokens);
     length_ += static_cast<Index>(tokens.size());
   }
 
@@ -34,13 +35,12 @@ class HookedContext {
 
   /// All tokens before the i-th of the last `rows` rows. They live until the next call.
   std::span<const Token> before(Index i, Index rows) & {
-    if (tree_.empty())
-      return std::span<const Token>(tokens_).first(static_cast<std::size_t>(length_ - rows + 1 + i));
+    if (tree_.empty()) return view_of(tokens_).first(static_cast<std::size_t>(length_ - rows + 1 + i));
     tokens_.resize(static_cast<std::size_t>(length_));
     for (Index node = tree_.size() - rows + i; node >= 0; node = tree_.parent(node))
       tokens_.push_back(tree_.token(node));
     std::reverse(tokens_.begin() + length_, tokens_.end());
-    return tokens_;
+    return view_of(tokens_);
   }
 
   void keep(std::span<const Index> path) {

@@ -24,7 +24,8 @@ namespace specdec {
 /// Cost: O(ends) for each row, as long as the text has fewer than n tokens.
 class MinLength {
  public:
-  MinLength(Index n, std::initializer_list<Token> ends) : MinLength(n, TokenIds(std::span(ends))) {}
+  MinLength(Index n, std::initializer_list<Token> ends)
+      : MinLength(n, TokenIds(std::span<const Token>(ends.begin(), ends.size()))) {}
   MinLength(Index n, TokenIds ends) : n_(n) {
     if (n < 0) detail::invalid_argument("MinLength: n = ", n, " is negative");
     detail::check_tokens("ends", ends, Index{std::numeric_limits<Token>::max()} + 1);

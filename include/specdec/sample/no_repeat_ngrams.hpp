@@ -13,6 +13,7 @@
 
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/sample/partial_logits.hpp"
 #include "specdec/types.hpp"
 
@@ -66,7 +67,8 @@ class NoRepeatNgrams {
 
   // The n − 1 tokens before place `end`.
   std::span<const Token> ngram_before(Index end) const {
-    return std::span(text_).subspan(static_cast<std::size_t>(end - n_ + 1), static_cast<std::size_t>(n_ - 1));
+    return detail::view_of(text_).subspan(static_cast<std::size_t>(end - n_ + 1),
+                                          static_cast<std::size_t>(n_ - 1));
   }
 
   std::size_t slot(std::span<const Token> tokens) const {

@@ -45,7 +45,7 @@ class StringMatcher {
   }
 
   State add_state(Index depth) {
-    next_.resize(next_.size() + 256, 0);
+    next_.resize(next_.size() + 256);
     strings_.push_back(-1);
     depths_.push_back(depth);
     return static_cast<State>(depths_.size() - 1);

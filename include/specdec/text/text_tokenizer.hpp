@@ -86,7 +86,7 @@ class EncodedText {
   explicit EncodedText(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
-  std::span<const Token> tokens() const { return tokens_; }
+  std::span<const Token> tokens() const { return view_of(tokens_); }
   /// How many bytes of the text the tokens stand for.
   std::size_t size() const { return size_; }
 

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "specdec/chance/random.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/from_text/ngram_ends.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/types.hpp"
 
@@ -44,12 +44,12 @@ class PromptLookupDrafter {
   Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) & {
     index(context);
     tokens_.clear();
-    if (const std::optional<Index> end = match(context)) {
-      const auto followed = context.subspan(static_cast<std::size_t>(*end));
+    if (const Index end = match(context); end != 0) {
+      const auto followed = context.subspan(static_cast<std::size_t>(end));
       const auto count = std::min(followed.size(), static_cast<std::size_t>(std::max<Index>(gamma, 0)));
-      tokens_.assign(followed.begin(), followed.begin() + static_cast<std::ptrdiff_t>(count));
+      detail::append(tokens_, followed.first(count));
     }
-    return {tokens_, OneHotRows(tokens_)};
+    return detail::chosen(tokens_);
   }
 
   void truncate(Index length) {
@@ -67,12 +67,12 @@ class PromptLookupDrafter {
         ends_.latest(context, indexed_, n) = indexed_;
   }
 
-  // Where the latest earlier occurrence of the context's last n tokens ends, for the largest n that has one.
-  std::optional<Index> match(std::span<const Token> context) {
+  // Where the latest earlier occurrence of the context's last n tokens ends, for the largest n that has one; 0: none has.
+  Index match(std::span<const Token> context) {
     const Index size = std::ssize(context);
     for (Index n = std::min(ends_.max_ngram(), size - 1); n >= ends_.min_ngram(); --n)
       if (const Index end = ends_.latest(context, size, n); end != 0) return end;
-    return std::nullopt;
+    return 0;
   }
 
   detail::NgramEnds ends_;

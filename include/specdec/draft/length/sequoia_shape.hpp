@@ -11,6 +11,7 @@
 
 #include "specdec/draft/strategies/tree_shape.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -33,7 +34,7 @@ class SequoiaTable {
       : acceptance_(
             acceptance_by_rank.first(std::min(acceptance_by_rank.size(), static_cast<std::size_t>(nodes)))),
         nodes_(static_cast<std::size_t>(nodes)),
-        value_(nodes_ + 1, 0.0) {
+        value_(nodes_ + 1) {
     Index levels = 0;
     while (levels < std::min(depth, nodes) && add_level()) ++levels;
   }
@@ -42,13 +43,12 @@ class SequoiaTable {
   /// The best tree, without nodes that add nothing.
   TreeShape shape() const {
     // How many nodes and levels go below the context (place 0) and below node k (place k + 1).
-    std::vector<Index> budgets(1, static_cast<Index>(nodes_)), depths(1, static_cast<Index>(levels_)),
-        parents;
+    std::vector<Index> budgets{static_cast<Index>(nodes_)}, depths{static_cast<Index>(levels_)}, parents;
     for (std::size_t b = 0; b < budgets.size(); ++b) {
       auto left = static_cast<std::size_t>(budgets[b]);
       const auto levels = static_cast<std::size_t>(depths[b]);
       for (std::size_t rank = 0; levels > 0 && rank < acceptance_.size(); ++rank) {
-        const std::int32_t below = plan(levels - 1, rank, left);
+        const Index below = plan(levels - 1, rank, left) - 1;
         if (below < 0) break;
         parents.push_back(static_cast<Index>(b) - 1);
         budgets.push_back(below);
@@ -56,15 +56,15 @@ class SequoiaTable {
         left -= static_cast<std::size_t>(below) + 1;
       }
     }
-    return TreeShape(std::span<const Index>(parents));
+    return TreeShape(view_of(parents));
   }
 
  private:
   // Adds a level. False: the level makes no difference, so no further level would.
   bool add_level() {
     ++levels_;
-    plans_.resize(levels_ * acceptance_.size() * (nodes_ + 1), std::int32_t{-1});
-    std::vector<double> younger(nodes_ + 1, 0.0), value(nodes_ + 1, 0.0);
+    plans_.resize(levels_ * acceptance_.size() * (nodes_ + 1));
+    std::vector<double> younger(nodes_ + 1), value(nodes_ + 1);
     for (std::size_t rank = acceptance_.size(); rank-- > 0;) {
       for (std::size_t n = 0; n <= nodes_; ++n) value[n] = best(rank, n, younger);
       std::swap(value, younger);
@@ -85,12 +85,13 @@ class SequoiaTable {
       const double value = acceptance_[rank] * (1 + value_[below]) + younger[n - 1 - below];
       if (!(value > best)) continue;
       best = value;
-      plan(levels_ - 1, rank, n) = static_cast<std::int32_t>(below);
+      plan(levels_ - 1, rank, n) = static_cast<std::int32_t>(below + 1);
     }
     return best;
   }
 
-  // How many nodes go below the child of this rank, if it and its younger siblings have n nodes; −1: there is no such child.
+  // One more than how many nodes go below the child of this rank, if it and its younger siblings have n nodes; 0: there is
+  // no such child.
   std::int32_t& plan(std::size_t level, std::size_t rank, std::size_t n) {
     return plans_[place(level, rank, n)];
   }

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <span>
 #include <vector>
 
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/strategies/tree_shape.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -26,8 +26,8 @@ struct ShapePlan {
   TreeShape tree() const {
     std::vector<Index> parents(static_cast<std::size_t>(trunk));
     for (Index k = 0; k < trunk; ++k) parents[static_cast<std::size_t>(k)] = k - 1;
-    parents.insert(parents.end(), others.begin(), others.end());
-    return TreeShape(std::span<const Index>(parents));
+    detail::append(parents, others);
+    return TreeShape(detail::view_of(parents));
   }
 
   friend bool operator==(const ShapePlan&, const ShapePlan&) = default;
@@ -65,7 +65,8 @@ class GrowingPlan {
     open_all(chances);
   }
   void begin(const Chances& chances, const ShapePlan& plan) {
-    plan_.others.assign(plan.others.begin(), plan.others.end());
+    plan_.others.clear();
+    append(plan_.others, plan.others);
     add_trunk(chances, plan.trunk);
     for (const Index parent : plan_.others) add_child(chances, parent);
     open_all(chances);

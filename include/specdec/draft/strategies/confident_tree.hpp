@@ -80,7 +80,9 @@ class ConfidentTree::Growth {
     propose();
     return false;
   }
-  DraftWish wish() const { return {.tokens = leaf_tokens_, .parents = leaf_parents_}; }
+  DraftWish wish() const {
+    return {.tokens = detail::view_of(leaf_tokens_), .parents = detail::view_of(leaf_parents_)};
+  }
 
   /// Adds the children of the leaves, and keeps the best `nodes` of all nodes found in best_.
   template <class Output, class C, class KeepDrafting>
@@ -97,7 +99,8 @@ class ConfidentTree::Growth {
   }
 
   Draft<RowSpan<OneHotRow>> draft(Index vocab_size) const {
-    return {tokens_, RowSpan<OneHotRow>(rows_, vocab_size), parents_};
+    return {detail::view_of(tokens_), RowSpan<OneHotRow>(detail::view_of(rows_), vocab_size),
+            detail::view_of(parents_)};
   }
 
  private:

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <span>
 #include <vector>
 
 #include "specdec/draft/drafter.hpp"
@@ -37,7 +36,7 @@ struct Line {
     void end() { most_ = 0; }
 
     bool next() const { return std::ssize(tokens_) < most_; }
-    DraftWish wish() const { return {.tokens = std::span(tokens_).last(tokens_.empty() ? 0 : 1)}; }
+    DraftWish wish() const { return {.tokens = detail::view_of(tokens_).last(tokens_.empty() ? 0 : 1)}; }
 
     template <class Output, class C, class KeepDrafting>
     void take(const Output& output, C& chance, const KeepDrafting& keep_drafting) {

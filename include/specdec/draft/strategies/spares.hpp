@@ -193,7 +193,7 @@ class Spares<Policy>::Growth {
   /// The first trunk's rest does not follow the second trunk. So after the second trunk the cache goes back to the context.
   DraftWish wish() const {
     if (drawn_ == 0) return {};
-    return {.tokens = std::span(tokens_).subspan(static_cast<std::size_t>(parent()), 1),
+    return {.tokens = detail::view_of(tokens_).subspan(static_cast<std::size_t>(parent()), 1),
             .kept = anew_ && second_left_ == 0 ? 0 : unlimited};
   }
 

@@ -115,7 +115,9 @@ class Tree<Siblings, Shape>::Growth {
     next_ = end;
     return !level_.empty();
   }
-  DraftWish wish() const { return {.tokens = level_tokens_, .parents = level_parents_}; }
+  DraftWish wish() const {
+    return {.tokens = detail::view_of(level_tokens_), .parents = detail::view_of(level_parents_)};
+  }
 
   /// The children of the level.
   template <class Output, class C, class KeepDrafting>

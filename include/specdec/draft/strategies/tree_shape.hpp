@@ -10,6 +10,7 @@
 
 #include "specdec/draft/drafter.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/parents.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
@@ -36,7 +37,8 @@ class TreeShape {
     number(parents);
     measure();
   }
-  TreeShape(std::initializer_list<Index> parents) : TreeShape(std::span(parents.begin(), parents.size())) {}
+  TreeShape(std::initializer_list<Index> parents)
+      : TreeShape(std::span<const Index>(parents.begin(), parents.size())) {}
 
   /// A move copies, so that the source stays a valid shape.
   TreeShape(const TreeShape&) = default;
@@ -54,27 +56,27 @@ class TreeShape {
         detail::invalid_argument("widths[", d, "] = ", width, " makes a tree of more than ", longest_draft,
                                  " tokens, the longest draft");
       for (Index node = from; node < to; ++node)
-        parents.insert(parents.end(), static_cast<std::size_t>(width), node);
+        for (Index child = 0; child < width; ++child) parents.push_back(node);
       from = to;
       to = std::ssize(parents);
     }
-    return TreeShape(std::span<const Index>(parents));
+    return TreeShape(detail::view_of(parents));
   }
   static TreeShape of_widths(std::initializer_list<Index> widths) {
-    return of_widths(std::span(widths.begin(), widths.size()));
+    return of_widths(std::span<const Index>(widths.begin(), widths.size()));
   }
 
   static TreeShape linear(Index size) {
     detail::check_drafted("size", size);
     std::vector<Index> parents(static_cast<std::size_t>(size));
     for (Index k = 0; k < size; ++k) parents[static_cast<std::size_t>(k)] = k - 1;
-    return TreeShape(std::span<const Index>(parents));
+    return TreeShape(detail::view_of(parents));
   }
 
   Index size() const { return std::ssize(parents_); }
   /// The length of the longest path.
   Index depth() const { return std::ssize(sizes_) - 1; }
-  std::span<const Index> parents() const& { return parents_; }
+  std::span<const Index> parents() const& { return detail::view_of(parents_); }
   std::span<const Index> parents() const&& = delete;
 
   // In the next three functions k is a node, or −1 for the context.
@@ -92,7 +94,7 @@ class TreeShape {
   }
   /// The part within the limits.
   TreeShape cut(const DraftLimits& limits) const {
-    return TreeShape(std::span(parents_).first(static_cast<std::size_t>(size_within(limits))));
+    return TreeShape(detail::view_of(parents_).first(static_cast<std::size_t>(size_within(limits))));
   }
 
   friend bool operator==(const TreeShape& left, const TreeShape& right) {
@@ -110,24 +112,28 @@ class TreeShape {
   // child, and so on.
   void number(std::span<const Index> parents) {
     const std::size_t size = parents.size();
-    std::vector<std::size_t> starts(size + 2, 0), children(size);
+    std::vector<Index> starts(size + 2), children(size);
     for (const Index parent : parents) ++starts[static_cast<std::size_t>(parent + 2)];
     for (std::size_t k = 1; k < starts.size(); ++k) starts[k] += starts[k - 1];
-    std::vector<std::size_t> filled = starts;
-    for (std::size_t k = 0; k < size; ++k) children[filled[static_cast<std::size_t>(parents[k] + 1)]++] = k;
+    std::vector<Index> filled = starts;
+    for (std::size_t k = 0; k < size; ++k) {
+      const Index place = filled[static_cast<std::size_t>(parents[k] + 1)]++;
+      children[static_cast<std::size_t>(place)] = static_cast<Index>(k);
+    }
 
-    std::vector<std::size_t> given;  // the given numbers, in the order of the new ones
-    const auto append_children = [&](std::size_t node_after, Index new_number) {
-      for (std::size_t c = starts[node_after]; c < starts[node_after + 1]; ++c) {
-        given.push_back(children[c]);
+    std::vector<Index> given;  // the given numbers, in the order of the new ones
+    const auto append_children = [&](Index node, Index new_number) {
+      const Index* const start = starts.data() + node + 1;
+      for (Index c = start[0]; c < start[1]; ++c) {
+        given.push_back(children[static_cast<std::size_t>(c)]);
         parents_.push_back(new_number);
       }
       first_children_.push_back(std::ssize(given));
     };
     given.reserve(size);
     first_children_.assign(1, 0);
-    append_children(0, -1);
-    for (std::size_t k = 0; k < given.size(); ++k) append_children(given[k] + 1, static_cast<Index>(k));
+    append_children(-1, -1);
+    for (std::size_t k = 0; k < given.size(); ++k) append_children(given[k], static_cast<Index>(k));
   }
 
   // sizes_[d]: how many nodes have a depth of d at most.
