@@ -521,7 +521,7 @@ mutant("store-of-a-cut-file", STORE, STORE_TEST, "if (file.size() != expected)",
 mutant("retrieval-from-shorter-matches", RETRIEVAL, RETRIEVAL_TEST, "return places.length < options_.min_match ?", "return places.length + 1 < options_.min_match ?")
 mutant("retrieval-share-of-all", RETRIEVAL, RETRIEVAL_TEST, "best.followed += count;", "best.followed = count;")
 mutant("retrieval-highest-id-first", RETRIEVAL, RETRIEVAL_TEST, "if (count > best.count)", "if (count >= best.count)")
-mutant("retrieval-of-the-context-alone", RETRIEVAL, RETRIEVAL_TEST, "strings_.insert(strings_.end(), more.begin(), more.end());", "")
+mutant("retrieval-of-the-context-alone", RETRIEVAL, RETRIEVAL_TEST, "detail::append(strings_, more);", "")
 mutant("retrieval-longest-match-alone", RETRIEVAL, RETRIEVAL_TEST, "for (Index m = longest(place).length; m >= options_.min_match; --m)",
        "for (Index m = longest(place).length; m >= std::max(options_.min_match, longest(place).length); --m)")
 mutant("retrieval-likeliest-twice", RETRIEVAL, RETRIEVAL_TEST, "if (x != best.token) visit(x, count);", "visit(x, count);")

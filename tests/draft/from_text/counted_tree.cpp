@@ -19,7 +19,7 @@ using namespace support;
 namespace {
 
 ChosenTree grown(ScannedTexts& counted, std::span<const Token> context, const DraftLimits& limits) {
-  detail::CountedTree tree;
+  detail::CountedTree<ScannedTexts> tree;
   counted.begin(context);
   tree.grow(counted, limits);
   return chosen_tree(tree.draft());
@@ -105,7 +105,7 @@ TEST_CASE("continuations that can no longer count are not read") {
   for (Token x = 10; x < 60; ++x)
     for (const Token y : {4, x}) text.push_back(y);
   Watched counted({text}, 1, 3);
-  detail::CountedTree tree;
+  detail::CountedTree<Watched> tree;
   counted.begin(std::vector<Token>{5, 1, 2});
   tree.grow(counted, {.nodes = 2, .depth = 3});
   CHECK(chosen_tree(tree.draft()) == ChosenTree{{4, 5}, {-1, 0}});

@@ -49,9 +49,9 @@ concept Continuations = requires(C& counted, Index place, Index match, Token tok
 /// Cost: each node above the deepest level reads the continuations of its matches, the longest match first, until a match's
 /// share is too small to enter the tree; each continuation of a shorter match takes one has(). No allocation in steady
 /// state.
+template <Continuations C>
 class CountedTree {
  public:
-  template <Continuations C>
   void grow(C& counted, const DraftLimits& limits) {
     clear();
     nodes_ = limits.nodes;
@@ -64,7 +64,7 @@ class CountedTree {
     while (size() < nodes_ && !open_.empty()) offer(take(counted, next()));
   }
 
-  Draft<OneHotRows> draft() const { return {tokens_, OneHotRows(tokens_), parents_}; }
+  Draft<OneHotRows> draft() const { return chosen(tokens_, parents_); }
 
  private:
   static constexpr Index none = -1;
@@ -97,7 +97,6 @@ class CountedTree {
   }
 
   // Adds continuation i to the tree. Returns its eldest child, or none.
-  template <class C>
   Index take(C& counted, Index i) {
     const Found taken = found(i);
     const Node node{size(), taken.depth, taken.probability};
@@ -141,7 +140,6 @@ class CountedTree {
   }
 
   // Finds the continuations of a node that may come into the tree. Returns the eldest, or none.
-  template <class C>
   Index expand(C& counted, const Node& node) {
     const std::size_t eldest = found_.size();
     Index longer = none;
@@ -158,7 +156,6 @@ class CountedTree {
   }
 
   // Finds the tokens that followed a match and no longer match. Returns the share for tokens that did not follow it.
-  template <class C>
   double read(C& counted, Index match, Index longer, std::size_t eldest, const Node& node) {
     const std::size_t start = found_.size();
     double times = 0;

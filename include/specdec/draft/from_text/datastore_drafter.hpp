@@ -16,6 +16,7 @@
 #include "specdec/draft/from_text/datastore.hpp"
 #include "specdec/draft/from_text/suffix_drafter.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/types.hpp"
 
@@ -79,7 +80,7 @@ class DatastoreDrafter {
     counted_.begin(context);
     while (std::ssize(tokens_) < gamma && counted_.add_likeliest(std::ssize(tokens_), tokens_))
       counted_.follow(std::ssize(tokens_) - 1, tokens_.back());
-    return {tokens_, OneHotRows(tokens_)};
+    return detail::chosen(tokens_);
   }
 
   template <RandomSource Source>
@@ -168,8 +169,8 @@ class DatastoreDrafter {
     void add_string(std::span<const Token> before, std::span<const Token> more) {
       const std::size_t most = static_cast<std::size_t>(options_.max_match) - more.size();
       const auto end = before.last(std::min(before.size(), most));
-      strings_.insert(strings_.end(), end.begin(), end.end());
-      strings_.insert(strings_.end(), more.begin(), more.end());
+      detail::append(strings_, end);
+      detail::append(strings_, more);
       ends_.push_back(strings_.size());
     }
     std::span<const Token> string(Index place) const {
@@ -187,7 +188,7 @@ class DatastoreDrafter {
 
   Counted counted_;
   std::vector<Token> tokens_;
-  detail::CountedTree tree_;
+  detail::CountedTree<Counted> tree_;
 };
 
 DatastoreDrafter(const Datastore&) -> DatastoreDrafter<>;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -17,7 +18,7 @@
 
 namespace specdec::detail {
 
-/// The suffix automaton of several texts, each of which may still grow. Every string that occurs in a text leads from the
+/// The suffix automaton of several texts of token ids, each of which may still grow. Every string that occurs in a text leads from the
 /// root along its tokens to one state. Strings share a state if they end at the same places.
 ///
 /// Source: Blumer, Blumer, Haussler, Ehrenfeucht, Chen, Seiferas, "The smallest automaton recognizing the
@@ -28,6 +29,7 @@ namespace specdec::detail {
 /// states along the links from a text's end hold all suffixes of the text.
 /// Cost: n tokens, in any number of texts, take expected O(n) time.
 /// Memory: at most 2n states of 48 bytes and 3n edges of 40 bytes, each edge with two to four slots of 8 bytes.
+template <std::integral Id>
 class SuffixAutomaton {
  public:
   static constexpr Index root = 0;
@@ -44,7 +46,7 @@ class SuffixAutomaton {
 
   struct Edge {
     Index from;
-    Token token;
+    Id token;
     Index to;
     Index next;
     Index count = 0;
@@ -56,10 +58,10 @@ class SuffixAutomaton {
   Index edges() const { return static_cast<Index>(edges_.size()); }
 
   /// The edge of a state for a token, or none.
-  Index find(Index state, Token token) const { return slots_.empty() ? none : slots_[slot(state, token)]; }
+  Index find(Index state, Id token) const { return slots_.empty() ? none : slots_[slot(state, token)]; }
 
   /// Adds a token to the text that ends in state `end`. Returns the state where the text now ends.
-  Index extend(Index end, Token token) {
+  Index extend(Index end, Id token) {
     if (find(end, token) != none) return shorten(end, token);  // another text has this string
     const Index added = add_state({.length = state(end).length + 1, .link = root});
     Index p = end;
@@ -72,7 +74,7 @@ class SuffixAutomaton {
   }
 
   /// Counts `token` after the strings of a state and all their suffixes.
-  void count(Index state, Token token) {
+  void count(Index state, Id token) {
     for (; state != none; state = at(state).link) {
       const Index i = find(state, token);
       const Index count = ++edges_[static_cast<std::size_t>(i)].count;
@@ -94,7 +96,7 @@ class SuffixAutomaton {
   State& at(Index i) { return states_[static_cast<std::size_t>(i)]; }
 
   // Returns the state with this longest string: p's longest string, then the token. Makes the state if there is none.
-  Index shorten(Index p, Token token) {
+  Index shorten(Index p, Id token) {
     const Index q = edge(find(p, token)).to;
     if (state(q).length == state(p).length + 1) return q;
     const Index clone = copy(q, state(p).length + 1);
@@ -134,7 +136,7 @@ class SuffixAutomaton {
   }
 
   // The slot of the edge, or the empty slot for it. Open addressing, at most half full.
-  std::size_t slot(Index from, Token token) const {
+  std::size_t slot(Index from, Id token) const {
     const auto key = SplitMix64(static_cast<std::uint64_t>(from))() ^ static_cast<std::uint32_t>(token);
     for (std::uint64_t slot = SplitMix64(key)();; ++slot) {
       slot &= slots_.size() - 1;
@@ -153,12 +155,16 @@ class SuffixAutomaton {
 ///
 /// Throws: std::invalid_argument unless 1 <= min_match <= max_match.
 /// Cost: a learnt token takes amortised O(1) steps to enter and up to max_match steps to count.
+template <class Options>
 class LearntSuffixes {
+  using Automaton = SuffixAutomaton<Token>;
+
  public:
-  LearntSuffixes(Index min_match, Index max_match) : min_match_(min_match), max_match_(max_match) {
-    if (min_match < 1 || max_match < min_match)
-      invalid_argument("suffix drafter needs 1 <= min_match <= max_match, not min_match = ", min_match,
-                       ", max_match = ", max_match);
+  explicit LearntSuffixes(const Options& options)
+      : min_match_(options.min_match), max_match_(options.max_match) {
+    if (min_match_ < 1 || max_match_ < min_match_)
+      invalid_argument("suffix drafter needs 1 <= min_match <= max_match, not min_match = ", min_match_,
+                       ", max_match = ", max_match_);
   }
 
   /// Learns a separate text: no match reaches from one text into another. A text that is learnt twice counts twice.
@@ -177,7 +183,11 @@ class LearntSuffixes {
   }
 
   /// Forgets all that was learnt.
-  void clear() { *this = LearntSuffixes(min_match_, max_match_); }
+  void clear() {
+    automaton_ = {};
+    end_ = {};
+    cut_ = false;
+  }
 
   /// How often the string of tokens occurred in all that was learnt.
   /// Throws: std::invalid_argument unless there are 1 to max_match + 1 tokens: only such strings are counted.
@@ -185,7 +195,7 @@ class LearntSuffixes {
     if (tokens.empty() || std::ssize(tokens) - 1 > max_match_)
       invalid_argument("strings of 1 token to max_match + 1 are counted, not of ", tokens.size(),
                        " with max_match = ", max_match_);
-    Index state = SuffixAutomaton::root, edge = none;
+    Index state = Automaton::root, edge = none;
     for (const Token x : tokens) {
       edge = automaton_.find(state, x);
       if (edge == none) return 0;
@@ -199,14 +209,14 @@ class LearntSuffixes {
   Index edges() const { return automaton_.edges(); }
 
  protected:
-  static constexpr Index none = SuffixAutomaton::none;
+  static constexpr Index none = Automaton::none;
 
   /// The last `length` tokens of a text, which the state holds.
   struct Match {
     Index state, length;
   };
 
-  const SuffixAutomaton& automaton() const { return automaton_; }
+  const Automaton& automaton() const { return automaton_; }
   Index max_match() const { return max_match_; }
 
   /// Learns the new tokens of the context.
@@ -235,7 +245,7 @@ class LearntSuffixes {
   }
 
   /// The match with the token of an edge after it.
-  Match longer(Match match, const SuffixAutomaton::Edge& edge) const {
+  Match longer(Match match, const typename Automaton::Edge& edge) const {
     const Index length = std::min(match.length + 1, max_match_);
     return {automaton_.suffix(edge.to, length), length};
   }
@@ -244,10 +254,10 @@ class LearntSuffixes {
   // Where a text ends in the automaton.
   struct End {
     Index length = 0;
-    Index text = SuffixAutomaton::root;  // the state of the whole text
+    Index text = Automaton::root;  // the state of the whole text
     // The state of the last max_match tokens. Or the state that held them until another text split it: its longer strings
     // end here, too, so counting may begin with them.
-    Index match = SuffixAutomaton::root;
+    Index match = Automaton::root;
   };
 
   // Finds how much of the context has been learnt: the tokens that survived the cut, or the longest beginning that was
@@ -255,7 +265,7 @@ class LearntSuffixes {
   void resume(std::span<const Token> context) {
     const Index survived = end_.length;
     end_ = {};
-    Index state = SuffixAutomaton::root;
+    Index state = Automaton::root;
     for (Index i = 1; i <= std::ssize(context); ++i) {
       const Index edge = automaton_.find(state, context[static_cast<std::size_t>(i - 1)]);
       if (edge == none) break;
@@ -277,7 +287,7 @@ class LearntSuffixes {
   Index matched(const End& end) const { return std::min(end.length, max_match_); }
 
   Index min_match_, max_match_;
-  SuffixAutomaton automaton_;
+  Automaton automaton_;
   End end_;           // of the current text, as far as it has been learnt
   bool cut_ = false;  // the text was cut: the next context may be another text
 };

@@ -80,7 +80,11 @@ struct SuffixOptions<Linear> {
 /// continuations; a larger min_match avoids them. No allocation in steady state but for what is learnt.
 /// Memory: two states and three edges for each learnt token, some 300 bytes, whatever max_match is. Unbounded: see clear().
 template <class Form = detail::Linear>
-class SuffixDrafter : public detail::LearntSuffixes {
+class SuffixDrafter : public detail::LearntSuffixes<detail::SuffixOptions<Form>> {
+  using Learnt = detail::LearntSuffixes<detail::SuffixOptions<Form>>;
+  using Learnt::none;
+  using typename Learnt::Match;
+
   static constexpr bool branches = std::same_as<Form, Branching>;
   static_assert(branches || std::same_as<Form, detail::Linear>,
                 "a SuffixDrafter drafts a line, as SuffixDrafter<>, or a tree, as SuffixDrafter<Branching>");
@@ -90,20 +94,19 @@ class SuffixDrafter : public detail::LearntSuffixes {
 
   SuffixDrafter() : SuffixDrafter(Options{}) {}
 
-  explicit SuffixDrafter(const Options& options, Form = {})
-      : LearntSuffixes(options.min_match, options.max_match), proposal_(options) {}
+  explicit SuffixDrafter(const Options& options, Form = {}) : Learnt(options), proposal_(options) {}
 
   template <RandomSource Source>
     requires(!branches)
   Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) & {
-    show(context);
+    this->show(context);
     return proposal_.of(*this, gamma);
   }
 
   template <RandomSource Source>
     requires branches
   Draft<OneHotRows> draft(std::span<const Token> context, const DraftLimits& limits, Source&) & {
-    show(context);
+    this->show(context);
     return proposal_.of(*this, limits);
   }
 
@@ -128,7 +131,7 @@ class SuffixDrafter : public detail::LearntSuffixes {
         tokens_.push_back(best.token);
         match = learnt.longer(match, best);
       }
-      return {tokens_, OneHotRows(tokens_)};
+      return detail::chosen(tokens_);
     }
 
    private:
@@ -193,7 +196,7 @@ class SuffixDrafter : public detail::LearntSuffixes {
     };
 
     std::vector<Match> places_;
-    detail::CountedTree tree_;
+    detail::CountedTree<Counted> tree_;
   };
 
   std::conditional_t<branches, Tree, Line> proposal_;
