@@ -50,17 +50,23 @@ class Turns {
   template <class X>
   static Turns of(const std::remove_reference_t<X>& x) {
     Turns turns;
-    for (const void* const address : shared_identities<X>(x)) turns.counts_.push_back(count_of(address));
+    for (const void* const address : shared_identities<X>(x)) turns.add(count_of(address));
     turns.shared_ = !turns.counts_.empty();
-    return turns.shared_ ? turns : own();
+    if (!turns.shared_) turns.add(new_count(nullptr));
+    return turns;
   }
 
   /// A copy of an object that holds its model by value has a model of its own, and so a count of its own.
-  Turns(const Turns& other)
-      : counts_(other.shared_ ? other.counts_ : own().counts_), shared_(other.shared_) {}
+  Turns(const Turns& other) : shared_(other.shared_) {
+    if (shared_) {
+      for (const auto& count : other.counts_) add(count);
+    } else {
+      add(new_count(nullptr));
+    }
+  }
   Turns(Turns&&) = default;
   Turns& operator=(Turns other) noexcept {
-    std::swap(counts_, other.counts_);
+    counts_.swap(other.counts_);
     std::swap(shared_, other.shared_);
     return *this;
   }
@@ -86,26 +92,26 @@ class Turns {
   };
 
   Turns() = default;
-  static Turns own() {
-    Turns turns;
-    turns.counts_.push_back(std::make_shared<Count>(Count{nullptr}));
-    return turns;
+  void add(const std::shared_ptr<Count>& count) { counts_.push_back(count); }
+
+  static std::shared_ptr<Count> new_count(const void* address) {
+    std::shared_ptr<Count> count(new Count{address});  // std::make_shared compiles more slowly
+    return count;
   }
 
   static std::shared_ptr<Count> count_of(const void* address) {
     struct Table {
       std::mutex mutex;
-      std::vector<std::weak_ptr<Count>> counts;  // one for each address in use, and some expired ones
+      std::vector<std::shared_ptr<Count>> counts;  // of the addresses in use, and some that are free
     };
     static Table& table = *new Table;  // never destroyed: decoders may be static, too
     const std::lock_guard lock(table.mutex);
-    std::weak_ptr<Count>* unused = nullptr;
-    for (std::weak_ptr<Count>& known : table.counts) {
-      std::shared_ptr<Count> count = known.lock();
-      if (!count) unused = &known;
-      else if (count->address == address) return count;
+    std::shared_ptr<Count>* unused = nullptr;
+    for (std::shared_ptr<Count>& known : table.counts) {
+      if (known.use_count() == 1) unused = &known;
+      else if (known->address == address) return known;
     }
-    auto count = std::make_shared<Count>(Count{address});
+    std::shared_ptr<Count> count = new_count(address);
     if (unused) *unused = count;
     else table.counts.push_back(count);
     return count;

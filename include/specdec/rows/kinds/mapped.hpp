@@ -32,7 +32,7 @@ class TokenMap {
   ///
   /// Throws: std::invalid_argument if a token lies outside the target's vocabulary, or if two draft tokens have one target.
   TokenMap(std::span<const Token> targets, Index vocab_size)
-      : content_(std::make_shared<const Content>(targets, vocab_size)) {}
+      : content_(new const Content(targets, vocab_size)) {}
 
   /// The sizes of the draft vocabulary and of the target's vocabulary.
   Index draft_vocab_size() const { return std::ssize(content_->to); }
@@ -96,7 +96,7 @@ class TokenMap {
 /// one look-up per token, and there are no lists.
 template <Distribution R>
 class MappedRow {
-  using Segment = detail::Segment<>;
+  using Segment = detail::GatheredSegment<R>;
 
  public:
   MappedRow(const R& row, const TokenMap& map) : row_(row), map_(map.content_.get()) {}
