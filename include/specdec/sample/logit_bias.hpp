@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <initializer_list>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "specdec/error.hpp"
@@ -34,32 +33,40 @@ struct TokenBias {
 /// Cost: O(listed tokens) a row. It has no state.
 class LogitBias {
  public:
-  LogitBias(std::initializer_list<TokenBias> biases) : LogitBias(std::vector<TokenBias>(biases)) {}
-  explicit LogitBias(std::vector<TokenBias> biases) : biases_(std::move(biases)) {
-    for (std::size_t i = 0; i < biases_.size(); ++i) {
-      if (biases_[i].token < 0)
-        detail::invalid_argument("biases[", i, "].token = ", biases_[i].token, " is negative");
-      if (!(std::isfinite(biases_[i].bias) || biases_[i].bias < 0))
-        detail::invalid_argument("biases[", i, "].bias = ", biases_[i].bias, " is neither finite nor -inf");
-    }
+  LogitBias(std::initializer_list<TokenBias> biases) {
+    for (const TokenBias& each : biases) add(each);
+  }
+  explicit LogitBias(const std::vector<TokenBias>& biases) {
+    for (const TokenBias& each : biases) add(each);
   }
 
   template <class Logits>
   void apply(Logits&& logits) const {
     using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
     const auto row = detail::partial(logits);
-    for (const TokenBias& each : biases_) {
-      Scalar* const logit = row.find(each.token);
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+      Scalar* const logit = row.find(tokens_[i]);
       if (logit == nullptr) continue;
-      if (std::isinf(each.bias)) *logit += static_cast<Scalar>(each.bias);
-      else detail::change_finite<Scalar>(*logit, *logit + detail::nearest_finite<Scalar>(each.bias));
+      const double bias = biases_[i];
+      if (std::isinf(bias)) *logit += static_cast<Scalar>(bias);
+      else detail::change_finite<Scalar>(*logit, *logit + detail::nearest_finite<Scalar>(bias));
     }
   }
   void push(Token) {}
   void pop(Index) {}
 
  private:
-  std::vector<TokenBias> biases_;
+  void add(const TokenBias& each) {
+    const std::size_t i = tokens_.size();
+    if (each.token < 0) detail::invalid_argument("biases[", i, "].token = ", each.token, " is negative");
+    if (!(std::isfinite(each.bias) || each.bias < 0))
+      detail::invalid_argument("biases[", i, "].bias = ", each.bias, " is neither finite nor -inf");
+    tokens_.push_back(each.token);
+    biases_.push_back(each.bias);
+  }
+
+  std::vector<Token> tokens_;
+  std::vector<double> biases_;  // of each token
 };
 
 }  // namespace specdec

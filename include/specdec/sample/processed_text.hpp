@@ -34,7 +34,7 @@ class ProcessedText {
   WrappedTree& tree() { return tree_; }
 
   void add(std::span<const Token> tokens) {
-    pending_.insert(pending_.end(), tokens.begin(), tokens.end());
+    append(pending_, tokens);
     added_ = std::ssize(tokens);
   }
 
@@ -139,7 +139,7 @@ class ProcessedText {
     leave(common_length(way_, entered_));
     for (std::size_t i = entered_.size(); i < way_.size(); ++i) {
       const Index node = way_[i];
-      if (refused_[static_cast<std::size_t>(node)] || !enter(node, first, logits)) return;
+      if (refused_[static_cast<std::size_t>(node)] == 1 || !enter(node, first, logits)) return;
       if (node < first) continue;
       auto row = logits(node - first);
       processor_.apply(row);
@@ -155,7 +155,7 @@ class ProcessedText {
     }
     if (new_tree_ && node <= first) refuse_text(x, seen_ + node);
     if (tree_.parent(node) >= first) check_forbidden(logits(tree_.parent(node) - first), x);
-    refused_[static_cast<std::size_t>(node)] = true;
+    refused_[static_cast<std::size_t>(node)] = 1;
     return false;
   }
 
@@ -199,11 +199,11 @@ class ProcessedText {
   std::vector<Token> pending_;  // the context's tokens after these
   bool broken_off_ = false;     // the first pending token is a draft's, and was refused
   Index asked_from_ = 0;        // rows after this token and later tokens were wanted
-  Index fork_ = -1;            // a draft was rolled back to here after such a row: a new draft may begin here
-  Index added_ = 0;            // how many tokens the last call added
-  WrappedTree tree_;           // after the context
-  bool new_tree_ = false;      // no tree was open before the last call
-  std::vector<bool> refused_;  // for each node, whether the processor refuses it
+  Index fork_ = -1;        // a draft was rolled back to here after such a row: a new draft may begin here
+  Index added_ = 0;        // how many tokens the last call added
+  WrappedTree tree_;       // after the context
+  bool new_tree_ = false;  // no tree was open before the last call
+  std::vector<Index> refused_;  // for each node 1 if the processor refuses it, else 0
   std::vector<Index> entered_;  // the processor's way through the tree
   std::vector<Index> way_;
   DepthFirst depth_first_;

@@ -19,21 +19,6 @@ inline void rethrow_error_of(std::span<const std::exception_ptr> errors, Index i
   if (k < errors.size() && errors[k]) std::rethrow_exception(errors[k]);
 }
 
-/// For rows of one text: an exception is thrown at once.
-template <bool kept>
-class RowErrors {
- public:
-  void begin(Index) {}
-  template <class F>
-  void about(Index, Index, F&& f) {
-    f();
-  }
-  template <class Rows>
-  Rows in(const Rows& rows) const {
-    return rows;
-  }
-};
-
 /// Rows of many texts, and for each row the exception about it, if there is one. A view of the rows and the exceptions.
 template <class Rows>
 class RowsWithErrors {
@@ -55,8 +40,8 @@ class RowsWithErrors {
 
 /// For many texts, and over ranks: an exception is kept, and thrown when the row is asked for. So only the row's sequence
 /// fails, on all ranks.
-template <>
-class RowErrors<true> {
+template <bool kept>
+class RowErrors {
  public:
   /// Call this before each call of the model that returns `rows` rows.
   void begin(Index rows) { errors_.assign(static_cast<std::size_t>(rows), nullptr); }
@@ -74,6 +59,21 @@ class RowErrors<true> {
 
  private:
   std::vector<std::exception_ptr> errors_;
+};
+
+/// For rows of one text: an exception is thrown at once.
+template <>
+class RowErrors<false> {
+ public:
+  void begin(Index) {}
+  template <class F>
+  void about(Index, Index, F&& f) {
+    f();
+  }
+  template <class Rows>
+  Rows in(const Rows& rows) const {
+    return rows;
+  }
 };
 
 }  // namespace specdec::detail

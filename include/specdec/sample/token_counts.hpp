@@ -45,15 +45,11 @@ class TokenCounts {
   /// Calls visit(token, count) for each token that occurs, in no order.
   template <class Visit>
   void each(const Visit& visit) const {
-    for (std::size_t i = 0; i < distinct_; ++i) visit(counted_[i].token, counted_[i].count);
+    for (std::size_t i = 0; i < distinct_; ++i) visit(tokens_[i], counts_[i]);
   }
 
  private:
-  struct Counted {
-    Token token = 0;
-    Index count = 0;
-  };
-  static constexpr std::size_t empty = static_cast<std::size_t>(-1);
+  static constexpr Index empty = -1;
 
   Index size() const { return std::ssize(text_); }
   // The token that leaves the window when the text has `size` tokens.
@@ -63,46 +59,51 @@ class TokenCounts {
   std::size_t home(Token x) const {
     return static_cast<std::size_t>(SplitMix64(static_cast<std::uint32_t>(x))()) & mask();
   }
+  Token token_of(std::size_t slot) const { return tokens_[static_cast<std::size_t>(slots_[slot])]; }
   // The slot of the token, or the empty slot for it.
   std::size_t find(Token x) const {
     std::size_t at = home(x);
-    while (slots_[at] != empty && counted_[slots_[at]].token != x) at = (at + 1) & mask();
+    while (slots_[at] != empty && token_of(at) != x) at = (at + 1) & mask();
     return at;
   }
 
   // Makes room for one token more. pop() needs no call: it never counts more tokens than there were before.
   void make_room() {
-    if (distinct_ < counted_.size()) return;
-    std::vector<std::size_t> larger(std::bit_ceil(4 * (distinct_ + 4)), empty);
-    counted_.resize(larger.size() / 2);
+    if (distinct_ < counts_.size()) return;
+    std::vector<Index> larger(std::bit_ceil(4 * (distinct_ + 4)), empty);
+    tokens_.resize(larger.size() / 2);
+    counts_.resize(larger.size() / 2);
     slots_ = std::move(larger);
-    for (std::size_t i = 0; i < distinct_; ++i) slots_[find(counted_[i].token)] = i;
+    for (std::size_t i = 0; i < distinct_; ++i) slots_[find(tokens_[i])] = static_cast<Index>(i);
   }
 
   void add(Token x) {
-    std::size_t& slot = slots_[find(x)];
-    if (slot == empty) {
-      slot = distinct_++;
-      counted_[slot] = {x, 0};
+    Index& place = slots_[find(x)];
+    if (place == empty) {
+      tokens_[distinct_] = x;
+      counts_[distinct_] = 0;
+      place = static_cast<Index>(distinct_++);
     }
-    ++counted_[slot].count;
+    ++counts_[static_cast<std::size_t>(place)];
   }
 
   void drop(Token x) {
-    const std::size_t at = find(x), place = slots_[at];
-    if (--counted_[place].count > 0) return;
-    close_gap(at);
-    const Counted last = counted_[--distinct_];
-    if (place == distinct_) return;
-    slots_[find(last.token)] = place;
-    counted_[place] = last;
+    const std::size_t slot = find(x);
+    const auto place = static_cast<std::size_t>(slots_[slot]);
+    if (--counts_[place] > 0) return;
+    close_gap(slot);
+    const std::size_t last = --distinct_;
+    if (place == last) return;
+    slots_[find(tokens_[last])] = static_cast<Index>(place);
+    tokens_[place] = tokens_[last];
+    counts_[place] = counts_[last];
   }
 
   // Moves up the tokens that a search would no longer find because of the empty slot.
   void close_gap(std::size_t gap) {
     slots_[gap] = empty;
     for (std::size_t at = (gap + 1) & mask(); slots_[at] != empty; at = (at + 1) & mask()) {
-      const std::size_t from_home = (at - home(counted_[slots_[at]].token)) & mask();
+      const std::size_t from_home = (at - home(token_of(at))) & mask();
       const std::size_t from_gap = (at - gap) & mask();
       if (from_home < from_gap) continue;
       slots_[gap] = std::exchange(slots_[at], empty);
@@ -112,8 +113,9 @@ class TokenCounts {
 
   Index window_;
   std::vector<Token> text_;
-  std::vector<std::size_t> slots_;  // a token's place in the list, or empty
-  std::vector<Counted> counted_;    // the list; its first `distinct_` entries are in use
+  std::vector<Index> slots_;   // a token's place in the list, or empty
+  std::vector<Token> tokens_;  // the list; its first `distinct_` entries are in use
+  std::vector<Index> counts_;  // how often each of them occurs
   std::size_t distinct_ = 0;
 };
 

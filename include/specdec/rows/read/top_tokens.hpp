@@ -75,7 +75,7 @@ class TopTokens {
       const Index end = std::min(start + detail::lot, size);
       if (has_none(data + start, end - start)) continue;
       for (Index k = start; k < end; ++k)
-        if (!(data[k] <= least_)) enter(name, {ids(k), static_cast<double>(data[k])});
+        if (!(data[k] <= least_)) enter(name, ids(k), data[k]);
     }
   }
 
@@ -86,7 +86,9 @@ class TopTokens {
            detail::run_wide<detail::LargestNumber<Scalar>>(numbers, count) <= least_;
   }
 
-  void enter(const char* name, const TopToken& top) {
+  template <class Scalar>
+  void enter(const char* name, Token token, Scalar number) {
+    const TopToken top{token, static_cast<double>(number)};
     if (!std::isfinite(top.probability))
       detail::invalid_distribution("the ", name, " of token ", top.token, " is ", top.probability);
     if (std::ssize(found_) == count_) found_.pop_back();
