@@ -136,8 +136,8 @@ mutant("common-row-beside-spares-unnamed", "draft/strategies/spares.hpp", COMMON
 MATCH, MATCH_TEST = "text/match_tokens.hpp", "tests/text/match_tokens"
 
 mutant = promise("tokens of two vocabularies are matched by their bytes, one to one")
-mutant("nothing-matched-with-nothing", MATCH, MATCH_TEST, "piece.empty() ? targets.end() : ", "")
-mutant("tokens-matched-twice", MATCH, MATCH_TEST, "    targets.erase(found);  // a later draft token of equal bytes finds nothing\n", "")
+mutant("nothing-matched-with-nothing", MATCH, MATCH_TEST, "    if (piece.empty()) continue;\n", "")
+mutant("tokens-matched-twice", MATCH, MATCH_TEST, "    slot = taken;  // a later draft token of equal bytes finds nothing\n", "")
 
 HEAD, HEAD_TEST = "model/head_model.hpp", "tests/model/head_model"
 

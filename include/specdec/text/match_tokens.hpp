@@ -2,10 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "specdec/rows/kinds/mapped.hpp"
@@ -26,19 +27,35 @@ namespace specdec {
 template <class DraftBytes, class TargetBytes>
 std::vector<Token> match_tokens(Index draft_vocab_size, const DraftBytes& draft_bytes,
                                 Index target_vocab_size, const TargetBytes& target_bytes) {
-  std::unordered_map<std::string, Token> targets;
+  const auto size = [](Index tokens) { return static_cast<std::size_t>(std::max<Index>(tokens, 0)); };
+  constexpr Token empty = -1, taken = -2;
+  std::vector<Token> slots(std::bit_ceil(2 * size(target_vocab_size) + 1), empty);
+  // The slot of the target's token with these bytes, or an empty slot for it.
+  const auto slot_of = [&](const std::string& piece) -> Token& {
+    for (std::size_t at = std::hash<std::string>()(piece);; ++at) {
+      Token& slot = slots[at & (slots.size() - 1)];
+      if (slot == empty) return slot;
+      if (slot == taken) continue;
+      const auto& bytes = target_bytes(slot);
+      if (std::string_view(bytes) == piece) return slot;
+    }
+  };
+
+  std::string piece;  // a copy: the bytes may die when a tokenizer is called again
   for (Index x = 0; x < target_vocab_size; ++x) {
     const auto& bytes = target_bytes(static_cast<Token>(x));
-    targets.try_emplace(std::string(std::string_view(bytes)), static_cast<Token>(x));
+    piece = std::string_view(bytes);
+    if (Token& slot = slot_of(piece); slot == empty) slot = static_cast<Token>(x);
   }
-  std::vector<Token> matched(static_cast<std::size_t>(std::max<Index>(draft_vocab_size, 0)), TokenMap::none);
+  std::vector<Token> matched(size(draft_vocab_size), TokenMap::none);
   for (std::size_t d = 0; d < matched.size(); ++d) {
     const auto& bytes = draft_bytes(static_cast<Token>(d));
-    const std::string_view piece = bytes;
-    const auto found = piece.empty() ? targets.end() : targets.find(std::string(piece));
-    if (found == targets.end()) continue;
-    matched[d] = found->second;
-    targets.erase(found);  // a later draft token of equal bytes finds nothing
+    piece = std::string_view(bytes);
+    if (piece.empty()) continue;
+    Token& slot = slot_of(piece);
+    if (slot == empty) continue;
+    matched[d] = slot;
+    slot = taken;  // a later draft token of equal bytes finds nothing
   }
   return matched;
 }
