@@ -32,10 +32,10 @@ mutant("reach-stays", "measure/running_survival.hpp", OPTIMAL + " tests/measure/
 mutant("reach-of-all", "measure/running_survival.hpp", "tests/measure/running_survival", "return std::min({most, std::max(least_reach, 2 * longest_), longest_draft});", "return most;")
 mutant("longest-tried-first", "draft/length/cost_optimal_length.hpp", OPTIMAL, "trunks[] = {2, 2, 0, 4};", "trunks[] = {2, 2, 0, 16};")
 mutant("estimates-not-renewed", "draft/length/cost_optimal_length.hpp", OPTIMAL, "    learnt_.estimate();\n", "")
-mutant("gives-up-after-a-bad-start", "measure/running_survival.hpp", OPTIMAL, "positions_[0].survived.add(1);", "positions_[0].survived.add(0);")
+mutant("gives-up-after-a-bad-start", "measure/running_survival.hpp", OPTIMAL, "survived_[0].add(1);", "survived_[0].add(0);")
 mutant("bad-times-outvote-good", "draft/length/cost_optimal_length.hpp", OPTIMAL,
        "    if (best_.size() == 0) learnt_.limit(few);\n", "")
-mutant("always-proposes", "measure/running_survival.hpp", OPTIMAL + " tests/draft/length/goodput_length", "position.proposed.add(drafted ? 1 : 0);", "position.proposed.add(1);")
+mutant("always-proposes", "measure/running_survival.hpp", OPTIMAL + " tests/draft/length/goodput_length", "proposed_[place].add(drafted ? 1 : 0);", "proposed_[place].add(1);")
 mutant("outliers-believed", "measure/cost_curve.hpp", OPTIMAL, "std::min(cost, 2 * mean.value())", "cost")
 
 mutant = promise("a draft ends where the next token is not worth its time, by the rows that are paid for")
@@ -421,11 +421,11 @@ mutant = promise("shares of spares are those of their depth, where that is known
 mutant("shares-of-all-depths", "draft/length/spare_shares.hpp", "tests/draft/length/spare_shares",
        "here[k].with(all, depth_weight)", "all")
 mutant("shares-that-rise", "draft/length/spare_shares.hpp", "tests/draft/length/spare_shares",
-       "static_cast<Index>(k) < offered; ++k", "k < ranks; ++k")
+       "      if (static_cast<Index>(k) >= offered) continue;\n", "")
 mutant("shares-never-outvoted", "draft/length/spare_shares.hpp", "tests/draft/length/spare_shares",
-       "for (FadingMean& mean : here) mean.limit(stops);", ";")
+       "for (FadingMean& mean : means_) mean.limit(stops);", "for (std::size_t k = 0; k < ranks; ++k) means_[k].limit(stops);")
 mutant("shares-not-forgotten", "draft/length/spare_shares.hpp", "tests/draft/length/spare_shares",
-       "    for (FadingMean& mean : here) mean.fade(decay_);\n", "")
+       "      here[k].fade(decay_);\n", "")
 
 mutant = promise("a probe costs a share of the time, and rests")
 mutant("probe-without-rest", "draft/length/probe_budget.hpp", "tests/draft/length/probe_budget", "return rest_ >= least_rest;", "return true;")
@@ -451,7 +451,7 @@ mutant("shapes-deeper-than-the-step", "draft/length/shape_plan.hpp", PLAN, "std:
 
 LINE_SHAPES = "tests/draft/length/line_shapes"
 mutant = promise("lines are as long as the drafter proposes them")
-mutant("lines-always-proposed", "draft/length/line_shapes.hpp", LINE_SHAPES, "= {proposed, survival};", "= {1, survival};")
+mutant("lines-always-proposed", "draft/length/line_shapes.hpp", LINE_SHAPES, "[static_cast<std::size_t>(i)] = proposed;", "[static_cast<std::size_t>(i)] = 1;")
 mutant("lines-never-outvoted", "draft/length/line_shapes.hpp", LINE_SHAPES, "{ survival_.limit(steps); }", "{ (void)steps; }")
 
 mutant = promise("a keyed draft is drawn by the numbers of each token's depth")

@@ -53,7 +53,7 @@ mutant("running-guess-too-heavy", "measure/running_survival.hpp", "tests/measure
 mutant("running-survival-not-falling", "measure/running_survival.hpp", "tests/measure/running_survival",
        "here * std::min(1.0, here / before)", "here")
 mutant("running-limit-of-proposals-alone", "measure/running_survival.hpp", "tests/measure/running_survival",
-       "      position.survived.limit(steps);\n", "")
+       "    for (FadingMean& mean : survived_) mean.limit(steps);\n", "")
 
 mutant = promise("what no step, call or draft can be is named, and counted nowhere")
 mutant("step-unlooked-at", "measure/running_survival.hpp", "tests/measure/running_survival", "    detail::check_step(step);\n", "")

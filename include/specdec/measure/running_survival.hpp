@@ -34,13 +34,14 @@ class RunningSurvival {
   void reserve(Index most) {
     detail::check_drafted("most", most);
     if (most <= this->most()) return;
-    const bool first = positions_.empty();
-    positions_.resize(static_cast<std::size_t>(most));
-    if (first) positions_[0].survived.add(1);  // so that drafting does not stop after a bad start
+    const bool first = survived_.empty();
+    proposed_.resize(static_cast<std::size_t>(most));
+    survived_.resize(static_cast<std::size_t>(most));
+    if (first) survived_[0].add(1);  // so that drafting does not stop after a bad start
   }
 
   /// The longest draft there is memory for. Positions beyond it are ignored.
-  Index most() const { return static_cast<Index>(positions_.size()); }
+  Index most() const { return static_cast<Index>(survived_.size()); }
 
   /// The longest draft that a policy should consider if it may draft `most` tokens: twice the longest draft so far, but at
   /// least 16. Nothing is known about longer drafts. To consider them would cost time for up to `most` tokens.
@@ -60,22 +61,20 @@ class RunningSurvival {
     if (step.asked == 0) return;
     longest_ = std::max(longest_, step.drafted);
     for (Index i = 0; i < most(); ++i) {
-      Position& position = positions_[static_cast<std::size_t>(i)];
-      position.proposed.fade(decay_);
-      position.survived.fade(decay_);
+      const auto place = static_cast<std::size_t>(i);
+      proposed_[place].fade(decay_);
+      survived_[place].fade(decay_);
       if (i >= step.asked) continue;
       const bool drafted = i < step.drafted;
-      position.proposed.add(drafted ? 1 : 0);
-      position.survived.add(drafted ? step.survival[static_cast<std::size_t>(i)] : 0);
+      proposed_[place].add(drafted ? 1 : 0);
+      survived_[place].add(drafted ? step.survival[place] : 0);
     }
   }
 
   /// Lowers the weight of all steps so far to at most `steps` fresh steps.
   void limit(double steps) {
-    for (Position& position : positions_) {
-      position.proposed.limit(steps);
-      position.survived.limit(steps);
-    }
+    for (FadingMean& mean : proposed_) mean.limit(steps);
+    for (FadingMean& mean : survived_) mean.limit(steps);
   }
 
   /// Calls f(i, proposed, survival) for i = 0..most() - 1 in turn: P(more than i tokens are proposed) and P(τ > i).
@@ -83,11 +82,11 @@ class RunningSurvival {
   void for_each_position(F&& f) const {
     double proposed = 1, before = 1, here = 1;
     for (Index i = 0; i < most(); ++i) {
-      const Position& position = positions_[static_cast<std::size_t>(i)];
-      if (!position.proposed.empty()) proposed = position.proposed.value();
+      const auto place = static_cast<std::size_t>(i);
+      if (!proposed_[place].empty()) proposed = proposed_[place].value();
       const double falling = before > 0 ? here * std::min(1.0, here / before) : 0;
       const double survival =
-          i == 0 ? position.survived.value() : position.survived.with(falling, guess_weight);
+          i == 0 ? survived_[place].value() : survived_[place].with(falling, guess_weight);
       before = here;
       here = survival;
       f(i, proposed, survival);
@@ -95,16 +94,12 @@ class RunningSurvival {
   }
 
  private:
-  struct Position {
-    FadingMean proposed, survived;
-  };
-
   static constexpr Index least_reach = 16;
   static constexpr double guess_weight = 3;  // the weight, in steps, of a guess from the positions before
 
   double decay_;
   Index longest_ = 0;
-  std::vector<Position> positions_;
+  std::vector<FadingMean> proposed_, survived_;  // by position
 };
 
 }  // namespace specdec

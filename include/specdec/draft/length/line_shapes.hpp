@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iterator>
 #include <vector>
 
 #include "specdec/draft/drafter.hpp"
@@ -30,7 +31,8 @@ struct LineShapes {
     DraftLimits reach(Index most) {
       const Index reach = survival_.reach(most);
       survival_.reserve(reach);
-      positions_.resize(static_cast<std::size_t>(survival_.most()));
+      while (std::ssize(proposed_) < survival_.most()) proposed_.push_back(1);
+      reached_.resize(proposed_.size());
       return {.nodes = reach, .depth = reach};
     }
 
@@ -38,22 +40,19 @@ struct LineShapes {
     void limit(double steps) { survival_.limit(steps); }
     void estimate() {
       survival_.for_each_position([&](Index i, double proposed, double survival) {
-        positions_[static_cast<std::size_t>(i)] = {proposed, survival};
+        proposed_[static_cast<std::size_t>(i)] = proposed;
+        reached_[static_cast<std::size_t>(i)] = survival;
       });
     }
 
-    double proposed(Index i) const { return positions_[static_cast<std::size_t>(i)].proposed; }
+    double proposed(Index i) const { return proposed_[static_cast<std::size_t>(i)]; }
     double reached(double, Index depth, Index, bool) const {
-      return positions_[static_cast<std::size_t>(depth)].survival;
+      return reached_[static_cast<std::size_t>(depth)];
     }
 
    private:
-    struct Position {
-      double proposed = 1, survival = 0;
-    };
-
     RunningSurvival survival_;
-    std::vector<Position> positions_;
+    std::vector<double> proposed_, reached_;  // by position
   };
 };
 

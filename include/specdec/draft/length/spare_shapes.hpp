@@ -8,6 +8,7 @@
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/length/shape_plan.hpp"
 #include "specdec/draft/length/spare_shares.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/measure/running_survival.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"
@@ -40,7 +41,7 @@ struct SpareShapes {
           survival_(decay),
           shares_(shapes.most_trunk, decay),
           survived_(static_cast<std::size_t>(shapes.most_trunk)),
-          beside_(survived_.size()) {
+          reached_(survived_.size() * children) {
       survival_.reserve(shapes.most_trunk);
     }
 
@@ -54,7 +55,8 @@ struct SpareShapes {
       const Index accepted = std::min(depth < 0 ? step.accepted : off - ranks.begin(), trunk);
       std::fill_n(survived_.begin(), accepted, 1.0);
       std::fill(survived_.begin() + accepted, survived_.end(), 0.0);
-      survival_.observe({.asked = trunk, .drafted = trunk, .accepted = accepted, .survival = survived_});
+      survival_.observe(
+          {.asked = trunk, .drafted = trunk, .accepted = accepted, .survival = detail::view_of(survived_)});
       if (depth < 0 || accepted == trunk) return;
       const Index spares = offered[static_cast<std::size_t>(accepted)] - 1;
       shares_.observe(accepted, spares, off == ranks.end() ? -1 : *off - 1);
@@ -67,7 +69,11 @@ struct SpareShapes {
       double before = 1;
       survival_.for_each_position([&](Index d, double, double survival) {
         const double here = std::min(survival, before);
-        beside_[static_cast<std::size_t>(d)] = {here, before - here, shares_.at(d)};
+        const detail::SpareShares::Shares shares = shares_.at(d);
+        double* const reached = reached_.data() + d * children;
+        reached[0] = here;
+        for (Index k = 1; k < children; ++k)
+          reached[k] = (before - here) * shares[static_cast<std::size_t>(k - 1)];
         before = here;
       });
     }
@@ -75,23 +81,18 @@ struct SpareShapes {
     double proposed(Index) const { return 1; }
     double reached(double, Index depth, Index rank, bool after_trunk) const {
       if (!after_trunk) return 0;
-      const Beside& here = beside_[static_cast<std::size_t>(depth)];
-      return rank == 0 ? here.survival : here.stop * detail::SpareShares::of(here.shares, rank - 1);
+      return rank < children ? reached_[static_cast<std::size_t>(depth * children + rank)] : 0;
     }
 
    private:
-    struct Beside {
-      double survival = 0;  // P(τ > d)
-      double stop = 0;      // P(τ = d) while the trunk is longer than d
-      detail::SpareShares::Shares shares{};
-    };
+    static constexpr Index children = Index{detail::SpareShares::ranks} + 1;  // after a token of the trunk
 
     detail::LargestShape largest_;
     Index most_trunk_;
     RunningSurvival survival_;  // of the trunk
     detail::SpareShares shares_;
     std::vector<double> survived_;  // of one step's trunk
-    std::vector<Beside> beside_;    // by depth
+    std::vector<double> reached_;   // by depth: P(τ > d), then for each spare P(τ = d and it is accepted)
   };
 };
 
