@@ -10,8 +10,8 @@
 
 namespace specdec::detail {
 
-/// A span over a whole vector. For each element type it compiles three times as fast as std::span(list), which checks that the
-/// vector is a range.
+/// A span over a whole vector. For each element type it compiles three times as fast as std::span(list), which checks that
+/// the vector is a range.
 template <class T>
 std::span<const T> view_of(const std::vector<T>& list) {
   return {list.data(), list.size()};

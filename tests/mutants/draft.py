@@ -47,7 +47,7 @@ mutant("cascade-not-ended-after-a-draw", "loop/cascade_drafter.hpp", EARLY, "if 
 mutant("cascade-drops-what-it-kept", "loop/cascade_drafter.hpp", EARLY, "return drafted(sequence, asked + 1);", "return drafted(sequence, asked);")
 mutant("another-asked-of-nobody", "draft/model_drafter.hpp", EARLY, "return drafts_another(*keep_drafting, row, i);", "return keep_drafting != nullptr || i < 0 || row.vocab_size() < 0;")
 mutant("readings-of-the-last-draft", "loop/step_base.hpp", EARLY, "    readings_.clear();\n", "")
-mutant("readings-not-told", "loop/step_base.hpp", EARLY, "             .readings = std::span(readings_).first(std::min(readings_.size(), offered().tokens.size())),\n", "")
+mutant("readings-not-told", "loop/step_base.hpp", EARLY, "             .readings = view_of(readings_).first(std::min(readings_.size(), offered().tokens.size())),\n", "")
 mutant("readings-of-another-text", "loop/batch.hpp", EARLY, "return {&policy_of(entry), &entry.step().new_readings()};", "return {&policy_of(entry), &entries_.front()->step().new_readings()};")
 mutant("confidence-of-the-processed-row", "draft/length/draft_length.hpp", EARLY, "requires { row.unprocessed(); }", "requires { row.not_processed(); }")
 mutant("ranges-of-confidence-mixed", "draft/length/survival_by_confidence.hpp", EARLY, "std::floor(std::log(std::max(odds, 1e-9))) + 2", "2 + 0 * odds")

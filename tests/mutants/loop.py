@@ -316,7 +316,7 @@ mutant("batch-judged-for-ever", "loop/batch_entry.hpp", BATCH, "    judged_ = fa
 mutant("batch-cancelled-before-its-result", "loop/batch.hpp", "tests/law_allocation",
        "Result result = (*entry)->step().result();", "(*entry)->step().stop();\n    Result result = (*entry)->step().result();")
 mutant("batch-results-told-twice", "loop/batch.hpp", "tests/law_allocation",
-       "finished.erase(finished.begin() + before, finished.end());", "(void)before;")
+       "while (std::ssize(finished) > before) finished.pop_back();", "(void)before;")
 
 mutant = promise("a draft length is asked once a step, and the answer holds for this step")
 mutant("length-asked-twice-a-step", "loop/step.hpp", "tests/loop/batch tests/loop/sequence", "    if (!has_limits()) set", "    set")

@@ -449,7 +449,9 @@ class Batch {
       for (const auto& entry : entries_)
         if (entry->over()) finished.push_back({entry->number(), entry->step().result(), entry->error()});
     };
-    detail::undo_on_error(collect, [&] { finished.erase(finished.begin() + before, finished.end()); });
+    detail::undo_on_error(collect, [&] {
+      while (std::ssize(finished) > before) finished.pop_back();
+    });
     std::erase_if(entries_, [this](const auto& entry) {
       if (!entry->over()) return false;
       forget(entry->number());

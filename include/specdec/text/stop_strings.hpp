@@ -5,7 +5,6 @@
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -108,11 +107,11 @@ class StopStrings {
   }
 
   bool empty() const { return searcher_ == nullptr; }
-  std::span<const std::string> strings() const& {
-    if (empty()) return {};
-    return detail::view_of(searcher_->strings());
+  const std::vector<std::string>& strings() const& {
+    static const std::vector<std::string> none;
+    return empty() ? none : searcher_->strings();
   }
-  std::span<const std::string> strings() const&& = delete;  // the span would dangle
+  const std::vector<std::string>& strings() const&& = delete;  // the reference would dangle
 
   /// Searches the bytes of one more token, and stops after the first string that is complete.
   std::optional<StopMatch> find(detail::StopSearch& search, Token token) const {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "specdec/error.hpp"
@@ -63,8 +62,8 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
   };
 
   /// The live modifications, oldest first.
-  std::span<const Modification> modifications() const& { return detail::view_of(live_); }
-  std::span<const Modification> modifications() const&& = delete;  // the view would dangle
+  const std::vector<Modification>& modifications() const& { return live_; }
+  const std::vector<Modification>& modifications() const&& = delete;  // the reference would dangle
 
   /// The length of the longest live modification, at most γ−1: modified positions need q, so the next draft must cover
   /// them.

@@ -18,8 +18,8 @@
 
 namespace specdec::detail {
 
-/// The suffix automaton of several texts of token ids, each of which may still grow. Every string that occurs in a text leads from the
-/// root along its tokens to one state. Strings share a state if they end at the same places.
+/// The suffix automaton of several texts of token ids, each of which may still grow. Every string that occurs in a text leads
+/// from the root along its tokens to one state. Strings share a state if they end at the same places.
 ///
 /// Source: Blumer, Blumer, Haussler, Ehrenfeucht, Chen, Seiferas, "The smallest automaton recognizing the
 /// subwords of a text", Theoretical Computer Science 40, 1985. For each further text the construction begins at
