@@ -5,11 +5,7 @@
 #pragma once
 
 #include <Eigen/Core>
-#include <bit>
 #include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <span>
@@ -20,6 +16,7 @@
 
 #include "transformer/error.hpp"
 #include "transformer/feed_forward.hpp"
+#include "transformer/half_file.hpp"
 #include "transformer/layers.hpp"
 #include "transformer/panels.hpp"
 #include "transformer/product.hpp"
@@ -41,90 +38,42 @@ struct SpeculatorWeights {
   /// Throws: std::runtime_error if the file cannot be read, is of another kind or size, or holds a number that is not
   /// finite. The message names the file.
   static SpeculatorWeights read(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
-    if (!file) fail<std::runtime_error>(path, ": cannot be read");
+    HalfFile file(path, 0x63657073, "speculator");
     SpeculatorWeights weights;
-    weights.read_header(path, bytes);
-    weights.check_size(path, bytes);
-    const char* at = bytes.data() + header;
-    const auto matrix = [&](Index rows, Index cols) {
-      Matrix numbers(rows, cols);
-      for (Index i = 0; i < numbers.size(); ++i, at += 2) {
-        Eigen::half number;
-        std::memcpy(&number, at, 2);
-        numbers.data()[i] = static_cast<float>(number);
-      }
-      if (!numbers.allFinite())
-        fail<std::runtime_error>(path, ": holds a weight that is not a finite number");
-      return numbers;
-    };
-    weights.take(matrix);
+    weights.read_header(file);
+    file.check_size(weights.numbers());
+    weights.take(file);
     return weights;
   }
 
  private:
-  using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  static constexpr std::size_t header = 256;
-  static constexpr std::uint32_t magic = 0x63657073;
-  static constexpr std::int32_t version = 1;
-  static constexpr std::int32_t largest = 1 << 20;  // of a size: products of two cannot overflow
-
-  void read_header(const std::string& path, const std::vector<char>& bytes) {
-    static_assert(std::endian::native == std::endian::little, "the file is little-endian");
-    const auto at = [&](std::size_t i) {
-      std::int32_t number = 0;
-      std::memcpy(&number, bytes.data() + 4 * i, 4);
-      return number;
-    };
-    if (bytes.size() < header || static_cast<std::uint32_t>(at(0)) != magic || at(1) != version)
-      fail<std::runtime_error>(path, ": is no speculator of version ", version);
-    const auto size = [&](std::size_t i, const char* name, std::int32_t most = largest) {
-      if (at(i) < 1 || at(i) > most)
-        fail<std::runtime_error>(path, ": ", name, " = ", at(i), " is outside 1..", most);
-      return Index{at(i)};
-    };
-    vocab_size = size(2, "vocab_size");
-    target_dim = size(3, "target_dim");
-    dim = size(4, "dim");
-    hidden = size(5, "hidden");
-    const Index count = size(6, "the number of layers", static_cast<std::int32_t>(header / 4 - 7));
-    for (Index i = 0; i < count; ++i) layers.push_back(size(static_cast<std::size_t>(7 + i), "a layer"));
+  void read_header(const HalfFile& file) {
+    vocab_size = file.word(2, "vocab_size");
+    target_dim = file.word(3, "target_dim");
+    dim = file.word(4, "dim");
+    hidden = file.word(5, "hidden");
+    const Index count = file.word(6, "the number of layers", 1, Index{HalfFile::header / 4 - 7});
+    for (Index i = 0; i < count; ++i) layers.push_back(file.word(static_cast<std::size_t>(7 + i), "a layer"));
   }
 
-  void check_size(const std::string& path, const std::vector<char>& bytes) const {
-    const Index numbers =
-        features_size() * (1 + dim) + 2 * vocab_size * dim + 3 * (1 + hidden) * dim + dim * dim;
-    const auto expected = header + 2 * static_cast<std::size_t>(numbers);
-    if (bytes.size() != expected)
-      fail<std::runtime_error>(path, ": expected ", expected, " bytes, found ", bytes.size());
+  Index numbers() const {
+    return features_size() * (1 + dim) + 2 * vocab_size * dim + 3 * (1 + hidden) * dim + dim * dim;
   }
 
   // Takes the matrices in the order of the file.
-  template <class Next>
-  void take(const Next& next) {
-    const auto vector = [&](Index size) {
-      Eigen::ArrayXf padded_numbers = Eigen::ArrayXf::Zero(padded(size));
-      padded_numbers.head(size) = next(1, size).row(0).transpose().array();
-      return padded_numbers;
-    };
-    const auto panels = [&](Index rows, Index cols) {
-      Panels<Scalar> matrix(rows, cols);
-      matrix.set_rows(0, next(rows, cols));
-      return matrix;
-    };
-    features_norm = vector(features_size());
-    features = panels(dim, features_size());
-    embedding = panels(vocab_size, dim);
-    feed_forward_norm = vector(dim);
+  void take(HalfFile& file) {
+    features_norm = file.vector(features_size());
+    features = file.panels<Scalar>(dim, features_size());
+    embedding = file.panels<Scalar>(vocab_size, dim);
+    feed_forward_norm = file.vector(dim);
     gate_up = Panels<Scalar>(padded(hidden) + hidden, dim);
-    gate_up.set_rows(0, next(hidden, dim));
-    gate_up.set_rows(padded(hidden), next(hidden, dim));
-    down = panels(dim, hidden);
-    norm = vector(dim);
-    classifier = panels(vocab_size, dim);
-    state_norm = vector(dim);
-    state = panels(dim, dim);
+    gate_up.set_rows(0, file.matrix(hidden, dim));
+    gate_up.set_rows(padded(hidden), file.matrix(hidden, dim));
+    down = file.panels<Scalar>(dim, hidden);
+    norm = file.vector(dim);
+    classifier = file.panels<Scalar>(vocab_size, dim);
+    state_norm = file.vector(dim);
+    state = file.panels<Scalar>(dim, dim);
   }
 };
 

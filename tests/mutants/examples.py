@@ -172,13 +172,20 @@ mutant("hidden-of-the-first-tokens", CONTEXT, SPECULATOR_TEST, "states_.middleCo
 mutant("hidden-of-the-last-call", CONTEXT, SPECULATOR_TEST, "states_.col(length_ - 1)", "states_.col(std::max<Index>(length_ - 2, 0))")
 mutant("hidden-from-the-middle-of-a-text", TRANSFORMER, SPECULATOR_TEST, "if (length() > 0 || !context_.tree().empty())", "if (false)")
 
-mutant = promise("a speculator computes its formulae, and reads no broken file")
+mutant = promise("a speculator computes its formulae")
 mutant("speculator-gate-and-up-change-places", SPECULATOR, SPECULATOR_TEST,
-       "gate_up.set_rows(0, next(hidden, dim));\n    gate_up.set_rows(padded(hidden), next", "gate_up.set_rows(padded(hidden), next(hidden, dim));\n    gate_up.set_rows(0, next")
+       "gate_up.set_rows(0, file.matrix(hidden, dim));\n    gate_up.set_rows(padded(hidden), file", "gate_up.set_rows(padded(hidden), file.matrix(hidden, dim));\n    gate_up.set_rows(0, file")
 mutant("speculator-next-state-not-normed", SPECULATOR, SPECULATOR_TEST, "    normalise(weights_->state_norm, 0, count);\n", "")
 mutant("speculator-rows-of-the-first-tokens", SPECULATOR, SPECULATOR_TEST, "normalise(weights_->norm, count - rows, rows);", "normalise(weights_->norm, 0, rows);")
-mutant("speculator-of-any-length", SPECULATOR, SPECULATOR_TEST, "    weights.check_size(path, bytes);\n", "")
-mutant("speculator-of-infinite-weights", SPECULATOR, SPECULATOR_TEST, "if (!numbers.allFinite())", "if (false)")
 mutant("speculator-features-of-any-size", SPECULATOR, SPECULATOR_TEST, "if (hidden.size() != features_size())", "if (false)")
 mutant("norm-without-its-floor", "examples/transformer/feed_forward.hpp", "examples/tests/speculator examples/tests/transformer", "+ 1e-5f", "+ 1e-2f")
 mutant("swiglu-of-the-wrong-half", "examples/transformer/feed_forward.hpp", "examples/tests/speculator examples/tests/transformer", "gate *= up / (1 + (-gate).exp());", "gate = up * up / (1 + (-gate).exp());")
+
+HEAD_FILE, HEAD_TESTS = "examples/transformer/half_file.hpp", "examples/tests/speculator"
+
+mutant = promise("no broken file is read as a head")
+mutant("head-of-any-length", HEAD_FILE, HEAD_TESTS, "if (bytes_.size() != expected)", "if (false)")
+mutant("head-of-a-header-cut-short", HEAD_FILE, HEAD_TESTS, "bytes_.size() < header || ", "")
+mutant("head-of-another-kind", HEAD_FILE, HEAD_TESTS, "static_cast<std::uint32_t>(at(0)) != magic || ", "")
+mutant("head-of-infinite-weights", HEAD_FILE, HEAD_TESTS, "if (!numbers.allFinite())", "if (false)")
+mutant("head-of-any-sizes", HEAD_FILE, HEAD_TESTS, "at(i) < least || ", "")

@@ -1,0 +1,219 @@
+// Shared by the tests of heads: heads with random weights and their files, and what any shipped head must do.
+#pragma once
+
+#include <Eigen/Core>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <random>
+#include <specdec/model/head_model.hpp>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "generate/sampled.hpp"
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+#include "support/temporary_file.hpp"
+#include "trained_pair.hpp"
+#include "transformer/batch.hpp"
+#include "transformer/transformer.hpp"
+
+namespace support {
+
+using Tokens = std::vector<specdec::Token>;
+
+inline Tokens random_tokens(std::mt19937& rng, std::size_t size, Eigen::Index vocab) {
+  Tokens tokens(size);
+  for (specdec::Token& x : tokens) x = static_cast<specdec::Token>(rng() % static_cast<unsigned>(vocab));
+  return tokens;
+}
+
+inline Eigen::VectorXf random_state(std::mt19937& rng, Eigen::Index size) {
+  return Eigen::VectorXf::NullaryExpr(size, [&] { return std::normal_distribution<float>{}(rng); });
+}
+
+/// x, normed by RMS.
+inline Eigen::VectorXd normed(const Eigen::VectorXd& x, const Eigen::MatrixXd& weights) {
+  return x.cwiseProduct(weights.row(0).transpose()) /
+         std::sqrt(x.squaredNorm() / static_cast<double>(x.size()) + 1e-5);
+}
+
+inline Eigen::VectorXd silu(const Eigen::VectorXd& x) {
+  return (x.array() / (1 + (-x.array()).exp())).matrix();
+}
+
+/// Random weights by name, rounded to halves, and the file that has them in the order in which they were added.
+class RandomHead {
+ public:
+  explicit RandomHead(unsigned seed) : rng_(seed) {}
+
+  void add(const std::string& name, Eigen::Index rows, Eigen::Index cols, double mean = 0) {
+    std::normal_distribution<double> normal{mean,
+                                            rows == 1 ? 0.3 : 1.5 / std::sqrt(static_cast<double>(cols))};
+    Eigen::MatrixXd matrix(rows, cols);
+    for (Eigen::Index i = 0; i < rows; ++i)
+      for (Eigen::Index j = 0; j < cols; ++j) {
+        const Eigen::half number(static_cast<float>(normal(rng_)));
+        matrix(i, j) = static_cast<double>(static_cast<float>(number));
+        append(numbers_, number);
+      }
+    parts_[name] = matrix;
+  }
+
+  const Eigen::MatrixXd& part(const std::string& name) const { return parts_.at(name); }
+
+  /// The file, with these words in its header.
+  std::string file(std::vector<std::int32_t> words) const {
+    words.resize(64);
+    return std::string(reinterpret_cast<const char*>(words.data()), 256) + numbers_;
+  }
+
+ private:
+  std::mt19937 rng_;
+  std::map<std::string, Eigen::MatrixXd> parts_;
+  std::string numbers_;
+};
+
+inline std::string with_word(std::string file, std::size_t word, std::int32_t value) {
+  return file.replace(4 * word, 4, reinterpret_cast<const char*>(&value), 4);
+}
+
+/// The message about a file of these bytes, without the name of the file. `read` takes its path.
+template <class Read>
+std::string refusal(const std::string& bytes, const Read& read) {
+  const TemporaryFile file(bytes);
+  const std::string message = message_of<std::runtime_error>([&] { read(file.path()); });
+  REQUIRE(message.starts_with(file.path() + ": "));
+  return message.substr(file.path().size() + 2);
+}
+
+/// Checks what is said of any file of a head that is broken, cut, infinite or missing.
+template <class Read>
+void check_refusals(const std::string& file, const std::string& kind, const Read& read) {
+  CHECK(refusal("some", read) == "is no " + kind + " of version 1");
+  CHECK(refusal(file.substr(0, 100), read) == "is no " + kind + " of version 1");
+  CHECK(refusal(with_word(file, 0, 5), read) == "is no " + kind + " of version 1");
+  CHECK(refusal(with_word(file, 1, 2), read) == "is no " + kind + " of version 1");
+  CHECK(refusal(with_word(file, 2, 0), read) == "vocab_size = 0 is outside 1..1048576");
+  CHECK(refusal(file.substr(0, file.size() - 2), read) ==
+        "expected " + std::to_string(file.size()) + " bytes, found " + std::to_string(file.size() - 2));
+  std::string infinite = file;
+  const Eigen::half infinity(std::numeric_limits<float>::infinity());
+  infinite.replace(file.size() - 2, 2, reinterpret_cast<const char*>(&infinity), 2);
+  CHECK(refusal(infinite, read) == "holds a weight that is not a finite number");
+  CHECK(message_of<std::runtime_error>([&] { read("/no/such/file"); }) == "/no/such/file: cannot be read");
+}
+
+/// The shipped target and a head on its hidden states.
+template <class H>
+struct HeadPair {
+  transformer::Transformer<float> target = trained_pair<float>().target, plain = target;
+  specdec::HeadModel<transformer::Transformer<float>, H> head;
+
+  explicit HeadPair(const H& own) : head(target, own) { target.show_hidden(own.layers()); }
+  HeadPair(const HeadPair&) = delete;  // the head refers to the target
+  HeadPair& operator=(const HeadPair&) = delete;
+
+  Tokens alone(const Tokens& prompt, const specdec::Options& options) {
+    std::mt19937_64 rng{1};
+    return specdec::autoregressive(generate::sampled(plain, 0), prompt, options, rng).tokens;
+  }
+};
+
+/// Target calls of a text of 60 tokens.
+struct HeadCalls {
+  specdec::Index lines, trees;
+};
+
+/// Checks that with drafts of this head the target writes its own text. Returns the number of its calls.
+template <class H>
+HeadCalls check_text(const H& own) {
+  HeadPair<H> pair(own);
+  const Tokens prompt = trained_tokenizer().encode("The people of the United States");
+  std::mt19937_64 rng{6};
+  const specdec::Options options{.max_new_tokens = 60, .gamma = 3};
+  const Tokens alone = pair.alone(prompt, options);
+  specdec::SpecDec lines{generate::sampled(pair.target, 0),
+                         specdec::ModelDrafter{generate::sampled(pair.head, 0)}};
+  const specdec::Result line = lines.generate(prompt, options, rng);
+  CHECK(line.tokens == alone);
+  specdec::SpecDec trees{
+      generate::sampled(pair.target, 0),
+      specdec::ModelDrafter{generate::sampled(pair.head, 0), specdec::ConfidentTree{.nodes = 16}},
+      specdec::TraversalVerifier{}};
+  const specdec::Result tree = trees.generate(prompt, {.max_new_tokens = 60, .gamma = 16}, rng);
+  CHECK(tree.tokens == alone);
+  return {line.stats.target_calls, tree.stats.target_calls};
+}
+
+/// Checks that two sequences that take turns with one target and one head write what each writes alone.
+template <class H>
+void check_turns(const H& own) {
+  HeadPair<H> pair(own);
+  specdec::SpecDec decoder{generate::sampled(pair.target, 0),
+                           specdec::ModelDrafter{generate::sampled(pair.head, 0)}};
+  std::mt19937_64 rng{8};
+  const specdec::Options options{.max_new_tokens = 30, .gamma = 3};
+  const Tokens one = trained_tokenizer().encode("Call me"),
+               other = trained_tokenizer().encode("The ship was");
+  auto a = decoder.start(one, options), b = decoder.start(other, options);
+  while (!a.done() || !b.done()) {
+    a.step(rng);
+    b.step(rng);
+  }
+  CHECK(a.result().tokens == pair.alone(one, options));
+  CHECK(b.result().tokens == pair.alone(other, options));
+}
+
+/// Checks that in a batch, where one head drafts for all texts, each text is what it is alone.
+template <class H>
+void check_batch(const H& own) {
+  HeadPair<H> pair(own);
+  const specdec::Temperature chain{0.8};
+  transformer::TransformerBatch<float> together(trained_weights + "target.bin");
+  together.show_hidden(own.layers());
+  specdec::HeadModel heads{together, own};
+  specdec::Batch batch{specdec::ProcessedModel{together, chain},
+                       specdec::ModelDrafter{specdec::ProcessedModel{heads, chain}}};
+  const std::vector<Tokens> prompts{trained_tokenizer().encode("Call me"),
+                                    trained_tokenizer().encode("The people of the United States"),
+                                    trained_tokenizer().encode("The ship was")};
+  const specdec::Options options{.max_new_tokens = 30, .gamma = 3};
+  for (std::size_t i = 0; i < prompts.size(); ++i) batch.add(prompts[i], options, std::mt19937_64{i});
+  batch.step();
+  CHECK(message_of<std::logic_error>([&] { together.show_hidden(own.layers()); }) ==
+        "transformer: show_hidden() while there are sequences");
+  specdec::SpecDec decoder{specdec::ProcessedModel{pair.target, chain},
+                           specdec::ModelDrafter{specdec::ProcessedModel{pair.head, chain}}};
+  specdec::Index accepted = 0;
+  for (const specdec::Finished& done : batch.run()) {
+    REQUIRE(!done.error);
+    const auto i = static_cast<std::size_t>(done.sequence);
+    std::mt19937_64 rng{i};
+    CHECK(done.result.tokens == decoder.generate(prompts[i], options, rng).tokens);
+    accepted += done.result.stats.accepted;
+  }
+  CHECK(accepted > 20);
+}
+
+/// Checks that texts follow the target's law at temperature 1, and that tokens are drawn from the rows that the head reports.
+/// False-alarm rate 1e-6 each; the seed is fixed.
+template <class H>
+void check_law(const H& own) {
+  HeadPair<H> pair(own);
+  specdec::testing::AuditedDrafter drafter{specdec::ModelDrafter{generate::sampled(pair.head, 1)}};
+  specdec::SpecDec decoder{generate::sampled(pair.target, 1), drafter};
+  const auto report = check_trained([&](const auto& prompt, const specdec::Options& options, auto& rng) {
+    return decoder.generate(prompt, options, rng).tokens;
+  });
+  INFO(report);
+  CHECK(report.accepted());
+  CHECK(!drafter.report().convicted());
+}
+
+}  // namespace support
