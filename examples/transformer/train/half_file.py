@@ -1,9 +1,12 @@
-"""Models in files of half precision, as the C++ backend reads them.
+"""Models and heads in files of half precision, as the C++ backend reads them.
 
-The format is llama2.c's "version 1" layout with version number 16. A 256 byte header (zero padded) holds uint32 0x616b3432,
-int32 16, int32 dim, hidden, layers, heads, kv_heads, vocab, context and uint8 1 for the shared classifier. IEEE half numbers
-follow, matrices as rows of outputs: every layer's attention norm, every layer's feed forward norm, the final norm, the
-embedding, then for q, k, v, o, gate, down and up in turn every layer's matrix.
+The format of a model is llama2.c's "version 1" layout with version number 16. A 256 byte header (zero padded) holds uint32
+0x616b3432, int32 16, int32 dim, hidden, layers, heads, kv_heads, vocab, context and uint8 1 for the shared classifier. IEEE
+half numbers follow, matrices as rows of outputs: every layer's attention norm, every layer's feed forward norm, the final
+norm, the embedding, then for q, k, v, o, gate, down and up in turn every layer's matrix.
+
+A head's file has a header of 256 bytes (zero padded), too: a uint32 that says what kind of head it is, int32 1, and int32
+words that the trainer of the head names. IEEE half numbers follow, matrices as rows of outputs.
 """
 
 import struct
@@ -31,9 +34,18 @@ def parameters(model):
 
 
 def write(model, path):
+    write_halves(path, struct.pack("<Ii7iB", MAGIC, VERSION, *dimensions(model.shape), 1), parameters(model))
+
+
+def write_head(path, magic, words, parameters):
+    """Writes a head of version 1."""
+    write_halves(path, struct.pack(f"<Ii{len(words)}i", magic, 1, *words), parameters)
+
+
+def write_halves(path, header, parameters):
     with open(path, "wb") as file:
-        file.write(struct.pack("<Ii7iB", MAGIC, VERSION, *dimensions(model.shape), 1).ljust(HEADER_BYTES, b"\0"))
-        for parameter in parameters(model):
+        file.write(header.ljust(HEADER_BYTES, b"\0"))
+        for parameter in parameters:
             file.write(parameter.detach().numpy().astype("<f2").tobytes())
 
 
