@@ -29,6 +29,7 @@
 
 #include "generate/auto_trees.hpp"
 #include "generate/comparison.hpp"
+#include "generate/drafters.hpp"
 #include "generate/last_draft.hpp"
 #include "generate/ngram_pair.hpp"
 #include "generate/pair.hpp"
@@ -62,6 +63,7 @@ struct Settings {
   std::string other_model = SPECDEC_EXAMPLES "/transformer/weights/draft512.bin";
   std::string other_tokenizer = SPECDEC_EXAMPLES "/transformer/weights/tokenizer512.bin";
   std::string speculator = SPECDEC_EXAMPLES "/transformer/weights/speculator.bin";
+  std::string medusa = SPECDEC_EXAMPLES "/transformer/weights/medusa.bin";
   bool half = false;
   std::optional<Index> target_layers;
 
@@ -96,11 +98,14 @@ struct Settings {
   bool drafts_with_others() const {
     return compare == "vocabularies" || of_another_vocabulary(generate::drafter_named(drafter));
   }
-  /// The file of the head that drafts, or that is compared; the shipped head is compared only on the shipped target.
-  std::optional<std::string> head() const {
-    const bool of_own = model != Settings{}.model && speculator == Settings{}.speculator;
-    if (drafter == "speculator" || (compare == "drafters" && !of_own)) return speculator;
-    return {};
+  /// The files of the heads that draft, or that are compared; shipped heads are compared only on the shipped target.
+  generate::HeadFiles heads() const {
+    const Settings shipped;
+    const auto file = [&](std::string_view name, const std::string& path, const std::string& own) {
+      const bool compared = compare == "drafters" && (model == shipped.model || path != own);
+      return drafter == name || compared ? std::optional(path) : std::nullopt;
+    };
+    return {file("speculator", speculator, shipped.speculator), file("medusa", medusa, shipped.medusa)};
   }
   bool shows() const { return show || show_rejected; }
   Index most() const { return most_gamma.value_or(compare == "trees" ? 4 : 16); }
@@ -180,6 +185,8 @@ void add_options(CLI::App& app, Settings& settings) {
   app.add_option("--speculator", settings.speculator,
                  "Head on the target's hidden states, for --drafter speculator")
       ->group(models);
+  app.add_option("--medusa", settings.medusa, "Heads on the target's last state, for --drafter medusa")
+      ->group(models);
   app.add_flag("--half", settings.half, "Keep the weights in half precision")->group(models);
   app.add_option("--target-layers", settings.target_layers,
                  "Layers to give the target: its output stays, its cost is that of a model of this depth")
@@ -245,7 +252,7 @@ void check_tree(const Settings& settings) {
     throw std::invalid_argument(option + " needs models that take trees, which n-grams (--ngram) do not");
   if (settings.draft_window)
     throw std::invalid_argument(option + " needs models that take trees, which a --draft-window does not");
-  if (settings.drafter != "model" && settings.drafter != "speculator")
+  if (settings.drafter != "model" && !generate::drafts_with_head(settings.drafter))
     throw std::invalid_argument(
         option + " drafts with the draft model, or from the text, not with --drafter " + settings.drafter);
   if (!tree) return;
@@ -430,7 +437,7 @@ generate::Pair load_pair(const Settings& settings) {
   const auto transformers =
       settings.half ? generate::transformer_pair<Eigen::half> : generate::transformer_pair<float>;
   generate::Pair pair = transformers(settings.model, settings.draft_model, settings.tokenizer,
-                                     settings.target_layers, settings.head());
+                                     settings.target_layers, settings.heads());
   if (settings.drafts_with_others()) {
     pair.other = generate::other_transformer(settings.other_model, settings.other_tokenizer);
     pair.bytes = generate::byte_model(settings.text);

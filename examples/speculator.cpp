@@ -1,4 +1,4 @@
-// An MLP speculator: a small network on the target's hidden states drafts, in place of a draft model.
+// Heads on the target's hidden states draft, in place of a draft model: an MLP speculator, and Medusa's heads.
 #include <fstream>
 #include <iomanip>
 #include <iostream>
@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "transformer/medusa.hpp"
 #include "transformer/speculator.hpp"
 #include "transformer/tokenizer.hpp"
 #include "transformer/transformer.hpp"
@@ -25,12 +26,18 @@ int main() {
   model.show_hidden(speculator.layers());
   specdec::HeadModel head{model, speculator};  // a model like any other
 
+  transformer::Transformer<float> same = model;  // shares the weights, and shows other states
+  transformer::Medusa<float> medusa(weights + "medusa.bin", same);
+  same.show_hidden(medusa.layers());
+  specdec::HeadModel heads{same, medusa};
+
   std::vector<Tokens> prompts;
   std::ifstream lines(SPECDEC_EXAMPLES "/data/prompts.txt");
   for (std::string line; prompts.size() < 8 && std::getline(lines, line);)
     prompts.push_back(tokenizer.encode(line));
-  const auto write = [&](double temperature, const char* name, auto drafter, auto rule, Index gamma) {
-    specdec::SpecDec decoder{specdec::ProcessedModel{model, specdec::Temperature{temperature}},
+  const auto write = [&](double temperature, const std::string& name, auto& target, auto drafter, auto rule,
+                         Index gamma) {
+    specdec::SpecDec decoder{specdec::ProcessedModel{target, specdec::Temperature{temperature}},
                              std::move(drafter), rule};
     std::mt19937_64 rng{1};
     specdec::Stats stats;
@@ -41,13 +48,22 @@ int main() {
               << " tokens per target call\n";
   };
   for (const double temperature : {0.0, 0.8}) {
-    const specdec::Temperature chain{temperature};
-    write(temperature, "draft model, lines of 4",
-          specdec::ModelDrafter{specdec::ProcessedModel{small, chain}}, specdec::BlockVerifier{}, 4);
-    write(temperature, "speculator, lines of 4", specdec::ModelDrafter{specdec::ProcessedModel{head, chain}},
-          specdec::BlockVerifier{}, 4);
-    write(temperature, "speculator, trees of 16",
-          specdec::ModelDrafter{specdec::ProcessedModel{head, chain}, specdec::ConfidentTree{.nodes = 16}},
-          specdec::TraversalVerifier{}, 16);
+    // At temperature 0 a row has one token. A tree needs more to choose from.
+    const specdec::Temperature drawing{temperature}, choosing{temperature > 0 ? temperature : 1};
+    const auto lines_of_4 = [&](const std::string& name, auto& target, auto& draft) {
+      write(temperature, name + ", lines of 4", target,
+            specdec::ModelDrafter{specdec::ProcessedModel{draft, drawing}}, specdec::BlockVerifier{}, 4);
+    };
+    const auto trees_of_16 = [&](const std::string& name, auto& target, auto& draft) {
+      write(temperature, name + ", trees of 16", target,
+            specdec::ModelDrafter{specdec::ProcessedModel{draft, choosing},
+                                  specdec::ConfidentTree{.nodes = 16}},
+            specdec::TraversalVerifier{}, 16);
+    };
+    lines_of_4("draft model", model, small);
+    lines_of_4("speculator", model, head);
+    trees_of_16("speculator", model, head);
+    lines_of_4("Medusa", same, heads);
+    trees_of_16("Medusa", same, heads);
   }
 }

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "generate/drafters.hpp"
 #include "generate/pair.hpp"
 #include "generate/rules.hpp"
 #include "generate/text.hpp"
@@ -126,7 +127,7 @@ inline std::vector<Way> drafter_ways(const Pair& pair, const Rule& rule, const G
   std::vector<Way> ways{target_alone()};
   for (const DrafterKind& drafter : drafters)
     if (drafter.option != "none" && !of_another_vocabulary(drafter) &&
-        (pair.head || drafter.option != "speculator") &&
+        (!drafts_with_head(drafter.option) || pair.heads.contains(drafter.option)) &&
         (pair.early_exit || (drafter.option != "early-exit" && drafter.option != "retrieval")))
       add_way(ways, {std::string(drafter.title), &rule, &drafter, gamma});
   return ways;

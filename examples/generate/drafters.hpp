@@ -8,6 +8,7 @@
 #include <span>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -69,20 +70,30 @@ class OwningDrafter {
   specdec::ModelDrafter<SampledModel> drafter_;
 };
 
-/// The model that a drafter drafts with: the pair's head, or its draft model.
-/// Throws: std::invalid_argument if the pair has no head.
-inline Model& drafting_model(Pair& pair, std::string_view drafter) {
-  if (drafter != "speculator") return *pair.draft;
-  if (!pair.head) throw std::invalid_argument("--drafter speculator needs transformers");
-  return *pair.head;
+/// Whether the drafter of this name drafts with a head on the target's hidden states.
+inline bool drafts_with_head(std::string_view drafter) {
+  return drafter == "speculator" || drafter == "medusa";
 }
 
-inline constexpr std::array<DrafterKind, 13> drafters{{
+/// The model that a drafter drafts with: a head of the pair, or its draft model.
+/// Throws: std::invalid_argument if the pair has no such head.
+inline Model& drafting_model(Pair& pair, std::string_view drafter) {
+  if (!drafts_with_head(drafter)) return *pair.draft;
+  if (!pair.heads.contains(drafter))
+    throw std::invalid_argument("--drafter " + std::string(drafter) + " needs transformers");
+  return *pair.heads.at(drafter);
+}
+
+inline constexpr std::array<DrafterKind, 14> drafters{{
     {"model", "draft model",
      [](Pair& pair, const DrafterSettings& s) { return erased(model_drafter(*pair.draft, s.temperature)); }},
     {"speculator", "MLP speculator",
      [](Pair& pair, const DrafterSettings& s) {
        return erased(model_drafter(drafting_model(pair, "speculator"), s.temperature));
+     }},
+    {"medusa", "Medusa heads",
+     [](Pair& pair, const DrafterSettings& s) {
+       return erased(model_drafter(drafting_model(pair, "medusa"), s.temperature));
      }},
     {"early-exit", "early exit",
      [](Pair& pair, const DrafterSettings& s) {

@@ -3,6 +3,7 @@
 
 #include <Eigen/Core>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -87,8 +88,8 @@ struct Pair {
   std::shared_ptr<Model> target, draft;
   /// Makes a draft model of the target's first layers: see transformer/early_exit.hpp. Empty for n-grams.
   std::function<std::shared_ptr<Model>(std::optional<Index> layers)> early_exit;
-  /// A draft model on the target's hidden states: see transformer/speculator.hpp. Empty if there is none.
-  std::shared_ptr<Model> head = {};
+  /// Draft models on the target's hidden states (transformer/speculator.hpp, medusa.hpp), by the names of their drafters.
+  std::map<std::string_view, std::shared_ptr<Model>> heads = {};
   std::string description = {};  ///< lines that describe the models
   std::string note = {};         ///< the lines of them that also stand below every table
   std::function<Tokens(std::string_view)> encode;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <iomanip>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <specdec/model/head_model.hpp>
@@ -10,11 +12,13 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "generate/pair.hpp"
 #include "transformer/checkpoint.hpp"
 #include "transformer/deepened.hpp"
 #include "transformer/early_exit.hpp"
+#include "transformer/medusa.hpp"
 #include "transformer/shape.hpp"
 #include "transformer/speculator.hpp"
 #include "transformer/tokenizer.hpp"
@@ -37,19 +41,79 @@ std::shared_ptr<Model> early_exit(const std::shared_ptr<transformer::Transformer
   return erased(std::make_shared<transformer::EarlyExit<Scalar>>(*target, exit));
 }
 
-/// A draft model on the target's hidden states, which the target shows from now on.
+/// The files of heads on the target's hidden states. A head without a file is left out.
+struct HeadFiles {
+  std::optional<std::string> speculator, medusa;
+};
+
+/// The states of some of the layers that a target shows, for one of several heads.
+/// Pre: the target outlives this object.
+template <class Scalar>
+class PartOfHidden {
+ public:
+  /// `layers` layers from number `first` on of those that are shown.
+  PartOfHidden(const transformer::Transformer<Scalar>& target, Index first, Index layers)
+      : target_(&target), first_(first * target.shape().dim), count_(layers * target.shape().dim) {}
+
+  Index context_size() const { return target_->context_size(); }
+  Index length() const { return target_->length(); }
+  auto hidden() const { return target_->hidden().segment(first_, count_); }
+
+ private:
+  const transformer::Transformer<Scalar>* target_;
+  Index first_, count_;
+};
+
+/// Makes heads on the hidden states of one target.
+template <class Scalar>
+class Heads {
+ public:
+  explicit Heads(transformer::Transformer<Scalar>& target) : target_(target) {}
+
+  /// Adds a head as a draft model. The target then shows its layers, after those of the heads before it.
+  template <class Head>
+  std::shared_ptr<Model> add(Head head) {
+    const auto first = std::ssize(layers_), count = std::ssize(head.layers());
+    layers_.insert(layers_.end(), head.layers().begin(), head.layers().end());
+    target_.show_hidden(layers_);
+    struct Drafting {
+      PartOfHidden<Scalar> hidden;
+      specdec::HeadModel<PartOfHidden<Scalar>, Head> model;
+      Drafting(PartOfHidden<Scalar> part, Head own) : hidden(part), model(hidden, std::move(own)) {}
+    };
+    const auto drafting =
+        std::make_shared<Drafting>(PartOfHidden<Scalar>(target_, first, count), std::move(head));
+    return erased(
+        std::shared_ptr<specdec::HeadModel<PartOfHidden<Scalar>, Head>>(drafting, &drafting->model));
+  }
+
+ private:
+  transformer::Transformer<Scalar>& target_;
+  std::vector<Index> layers_;
+};
+
 /// Throws: std::runtime_error on a bad file, std::invalid_argument if it was made for another target.
 template <class Scalar>
-std::shared_ptr<Model> speculator(transformer::Transformer<Scalar>& target, const std::string& path) {
+transformer::Speculator<Scalar> speculator(const transformer::Transformer<Scalar>& target,
+                                           const std::string& path) {
   transformer::Speculator<Scalar> head(path);
   const auto numbers = std::ssize(head.layers()) * target.shape().dim;
   if (head.features_size() != numbers)
     throw std::invalid_argument("'" + path + "' reads states of " + std::to_string(head.features_size()) +
                                 " numbers, the target shows " + std::to_string(numbers));
-  target.show_hidden(head.layers());
-  return erased(
-      std::make_shared<specdec::HeadModel<transformer::Transformer<Scalar>, transformer::Speculator<Scalar>>>(
-          target, std::move(head)));
+  return head;
+}
+
+/// Draft models on the target's hidden states, which the target shows from now on.
+/// Throws: std::runtime_error on a bad file, std::invalid_argument if a head was made for another target.
+template <class Scalar>
+std::map<std::string_view, std::shared_ptr<Model>> heads_of(transformer::Transformer<Scalar>& target,
+                                                            const HeadFiles& files) {
+  Heads<Scalar> heads(target);
+  std::map<std::string_view, std::shared_ptr<Model>> models;
+  if (files.speculator) models["speculator"] = heads.add(speculator(target, *files.speculator));
+  if (files.medusa) models["medusa"] = heads.add(transformer::Medusa<Scalar>(*files.medusa, target));
+  return models;
 }
 
 /// The model of a checkpoint, perhaps with added layers that change nothing (transformer/deepened.hpp).
@@ -84,13 +148,13 @@ inline Tokenizer text_tokenizer(const std::shared_ptr<const transformer::Tokeniz
           }};
 }
 
-/// The pair has a head if `head` names its file.
+/// The pair has the heads whose files are named.
 /// Throws: std::runtime_error on a bad file; std::invalid_argument if the vocabularies differ, if target_layers is less than
-/// the layers of the target, or if the head does not fit the target.
+/// the layers of the target, or if a head does not fit the target.
 template <class Scalar>
 Pair transformer_pair(const std::string& model, const std::string& draft_model,
                       const std::string& tokenizer_path, std::optional<Index> target_layers,
-                      const std::optional<std::string>& head) {
+                      const HeadFiles& heads) {
   using transformer::Tokenizer;
   using Transformer = transformer::Transformer<Scalar>;
   const auto target = std::make_shared<Transformer>(target_model<Scalar>(model, target_layers));
@@ -109,7 +173,7 @@ Pair transformer_pair(const std::string& model, const std::string& draft_model,
           .draft = erased(draft),
           .early_exit = [target, own = transformer::Checkpoint(model).shape().n_layers](
                             std::optional<Index> layers) { return early_exit(target, own, layers); },
-          .head = head ? speculator(*target, *head) : nullptr,
+          .heads = heads_of(*target, heads),
           .description = description.str(),
           .note = note,
           .encode = [tokenizer](std::string_view text) { return tokenizer->encode(text); },

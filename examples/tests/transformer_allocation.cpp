@@ -8,6 +8,7 @@
 
 #include <Eigen/Core>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,7 +16,9 @@
 #include "small_transformer.hpp"
 #include "support/catch.hpp"
 #include "support/counted_allocations.hpp"
+#include "support/temporary_file.hpp"
 #include "transformer/batch.hpp"
+#include "transformer/medusa.hpp"
 #include "transformer/transformer.hpp"
 
 namespace test_examples_transformer_allocation {
@@ -108,6 +111,28 @@ TEST_CASE("a transformer of many contexts allocates nothing, though sequences co
   generation(4);
   CHECK_FALSE(allocates([&] {
     for (Index n = 2; n < 10; ++n) generation(4 * n);
+  }));
+}
+
+TEST_CASE("Medusa's heads allocate nothing, though hidden states change") {
+  const support::TemporaryFile model(
+      support::RandomModel({32, 48, 2, 2, 2, 40, 64, true}, 4).versioned<float>());
+  std::string weights;
+  for (const std::int32_t word : {0x7564656d, 1, 40, 32, 3, 20, 5}) support::append(weights, word);
+  weights.resize(256 + 2 * (32 + 2 * 3 * 20 * 32 + 2 * 40 * 5));  // all are zero
+  const support::TemporaryFile file(weights);
+  transformer::Medusa<float> medusa(file.path(), Transformer<float>(model.path()));
+  const std::vector<Token> tokens(6, 2);
+  const Eigen::VectorXf one = Eigen::VectorXf::Ones(32), zero = Eigen::VectorXf::Zero(32);
+  Eigen::MatrixXf states(33, 6), next(33, 6);
+  const auto draft = [&](const Eigen::VectorXf& hidden, Index rows) {
+    for (Index i = 0; i < 6; ++i) medusa.begin(hidden, states.col(i));
+    medusa.forward(states, tokens, next, rows);
+  };
+  draft(one, 4);
+  CHECK_FALSE(allocates([&] {
+    draft(zero, 4);
+    draft(one, 1);
   }));
 }
 

@@ -1,4 +1,4 @@
-// The normalisation and the activation of a feed-forward network.
+// The normalisation and the activations of feed-forward networks.
 #pragma once
 
 #include <Eigen/Core>
@@ -24,6 +24,13 @@ inline void swiglu(float* vector, Index size) {
   using Map = Eigen::Map<Eigen::ArrayXf, Eigen::AlignedMax>;
   Map gate(vector, size / 2), up(vector + size / 2, size / 2);
   gate *= up / (1 + (-gate).exp());
+}
+
+/// SiLU: replaces each number x of a vector by x / (1 + exp(-x)).
+/// Shapes: `size` is a multiple of 16. Pre: the vector is aligned like an Eigen array.
+inline void silu(float* vector, Index size) {
+  Eigen::Map<Eigen::ArrayXf, Eigen::AlignedMax> x(vector, size);
+  x /= 1 + (-x).exp();
 }
 
 }  // namespace transformer

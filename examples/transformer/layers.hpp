@@ -55,6 +55,7 @@ class Layers {
   }
 
   const Shape& shape() const { return weights_->shape; }
+  const std::shared_ptr<const Weights<Scalar>>& weights() const { return weights_; }
 
   /// Checks tokens that are to follow a context.
   /// Throws: std::invalid_argument unless least <= rows <= tokens.size() and every token is in the vocabulary;

@@ -27,7 +27,7 @@ namespace transformer {
 ///
 /// All tokens of a call go through a layer together, so that its weights are read once.
 /// For drafters that share the model, peek() gives the logits of the first layers (early_exit.hpp), features() the states
-/// before the logits of the last call, and hidden() the states of chosen layers after the context (speculator.hpp).
+/// before the logits of the last call, and hidden() the states of chosen layers after the context (speculator.hpp, medusa.hpp).
 /// Copies share the weights, which never change, and each has its own context.
 /// Cost: no allocation once a call with as many tokens and rows was made.
 /// Numeric: arithmetic in float. A row depends only on the tokens before it, to the bit: not on how they were cut into
@@ -47,6 +47,8 @@ class Transformer {
       : layers_(std::move(weights)), context_(shape()) {}
 
   const Shape& shape() const { return layers_.shape(); }
+  /// For heads that use the final norm and the classifier, too (medusa.hpp).
+  const std::shared_ptr<const Weights<Scalar>>& weights() const { return layers_.weights(); }
   Index vocab_size() const { return shape().vocab_size; }
   Index context_size() const { return shape().context_size; }
   /// The number of tokens in the context, without an open tree.

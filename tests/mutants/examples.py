@@ -181,7 +181,7 @@ mutant("speculator-features-of-any-size", SPECULATOR, SPECULATOR_TEST, "if (hidd
 mutant("norm-without-its-floor", "examples/transformer/feed_forward.hpp", "examples/tests/speculator examples/tests/transformer", "+ 1e-5f", "+ 1e-2f")
 mutant("swiglu-of-the-wrong-half", "examples/transformer/feed_forward.hpp", "examples/tests/speculator examples/tests/transformer", "gate *= up / (1 + (-gate).exp());", "gate = up * up / (1 + (-gate).exp());")
 
-HEAD_FILE, HEAD_TESTS = "examples/transformer/half_file.hpp", "examples/tests/speculator"
+HEAD_FILE, HEAD_TESTS = "examples/transformer/half_file.hpp", "examples/tests/speculator examples/tests/medusa"
 
 mutant = promise("no broken file is read as a head")
 mutant("head-of-any-length", HEAD_FILE, HEAD_TESTS, "if (bytes_.size() != expected)", "if (false)")
@@ -189,3 +189,22 @@ mutant("head-of-a-header-cut-short", HEAD_FILE, HEAD_TESTS, "bytes_.size() < hea
 mutant("head-of-another-kind", HEAD_FILE, HEAD_TESTS, "static_cast<std::uint32_t>(at(0)) != magic || ", "")
 mutant("head-of-infinite-weights", HEAD_FILE, HEAD_TESTS, "if (!numbers.allFinite())", "if (false)")
 mutant("head-of-any-sizes", HEAD_FILE, HEAD_TESTS, "at(i) < least || ", "")
+
+MEDUSA, MEDUSA_TEST = "examples/transformer/medusa.hpp", "examples/tests/medusa"
+
+mutant = promise("Medusa computes its formulae: a row follows from the hidden state, the depth and the token before")
+mutant("medusa-stands-still", MEDUSA, MEDUSA_TEST, "    next.row(weights_->dim).array() += 1;\n", "")
+mutant("medusa-goes-round", MEDUSA, MEDUSA_TEST, "std::min(static_cast<Index>(states(dim, i)), heads() - 1)", "static_cast<Index>(states(dim, i)) % heads()")
+mutant("medusa-begins-one-too-deep", MEDUSA, MEDUSA_TEST, "state << hidden, 0;", "state << hidden, 1;")
+mutant("medusa-rows-of-a-state-before", MEDUSA, MEDUSA_TEST, "if (states.col(0).head(dim) != hidden_.col(0).head(dim).matrix())", "if ((hidden_.col(0) == 0).all())")
+mutant("medusa-blocks-without-their-input", MEDUSA, MEDUSA_TEST, "states_.col(i) = hidden.col(c);", "states_.col(i).setZero();")
+mutant("medusa-one-block-for-all", MEDUSA, MEDUSA_TEST, "&inner_(k * padded(weights_->hidden), c)", "&inner_(0, c)")
+mutant("medusa-terms-of-the-first-tokens", MEDUSA, MEDUSA_TEST, "tokens.last(", "tokens.first(")
+mutant("medusa-rows-of-the-first-states", MEDUSA, MEDUSA_TEST, "put_marginals(states.rightCols(rows));", "put_marginals(states.leftCols(rows));")
+mutant("medusa-all-of-the-first-state", MEDUSA, MEDUSA_TEST, "if (!of_one_state(states)) {", "if (false) {")
+mutant("medusa-one-block-for-all-texts", MEDUSA, MEDUSA_TEST, "const Index c = columns == 1 ? 0 : i,", "const Index c = 0,")
+mutant("medusa-matrices-change-places", MEDUSA, MEDUSA_TEST,
+       "before = file.panels<Scalar>(vocab_size, rank);\n    after = file", "after = file.panels<Scalar>(vocab_size, rank);\n    before = file")
+mutant("medusa-for-any-target", MEDUSA, MEDUSA_TEST, "vocab_size() != vocab || weights_->dim != dim)", "weights_->dim != dim)")
+mutant("medusa-of-any-hidden-state", MEDUSA, MEDUSA_TEST, "if (hidden.size() != weights_->dim)", "if (false)")
+mutant("silu-without-its-input", "examples/transformer/feed_forward.hpp", MEDUSA_TEST, "x /= 1 + (-x).exp();", "x = 1 / (1 + (-x).exp());")

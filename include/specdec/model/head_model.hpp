@@ -64,9 +64,9 @@ concept ShowsHidden = detail::ShowsHiddenOfOne<M> || detail::ShowsHiddenOfMany<M
 ///                                          follow one another: each has a state of its own. The logits live until the next
 ///                                          call.
 ///
-/// Medusa's heads: a state is the hidden state and the depth in the draft; the tokens are not looked at. An MLP speculator or
-/// a recurrent drafter: a state is the network's own. A head with attention over the draft (EAGLE) has a KV cache of its own:
-/// write it as a Model that reads hidden().
+/// Medusa's heads: a state is the hidden state and the depth in the draft; only a Markov term looks at the tokens. An MLP
+/// speculator or a recurrent drafter: a state is the network's own. A head with attention over the draft (EAGLE) has a KV
+/// cache of its own: write it as a Model that reads hidden().
 template <class H>
 concept Head = requires(H& head, const H& constant, const Eigen::Ref<const Eigen::MatrixXf>& states,
                         std::span<const Token> tokens, Eigen::Ref<Eigen::MatrixXf> next,
