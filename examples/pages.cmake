@@ -3,15 +3,15 @@
 #   <!-- cut from FILE -->            declarations from FILE; indentation may differ
 #   <!-- inside FILE -->              statements from FILE
 #   <!-- source FILE -->              any lines of FILE
-#   <!-- printed by PROGRAM ARGS -->  output of the example PROGRAM; times may differ
+#   <!-- printed by PROGRAM ARGS -->  output of the example PROGRAM; times may differ. Without arguments, the test
+#                                     example/PROGRAM ran it before (prints.cmake)
 #
 # A page has no other comments, and no C++ without such a comment. Its declarations and statements also compile together, in
 # their order on the page. Its links lead to files and headings that exist. A line "error: ..." is the first line of a case
 # of tests/compile: the compiler says it.
 #
 #   cmake -DPAGE=README.md -DROOT=source_dir -DBIN=examples_binary_dir -P pages.cmake     checks one page
-#   (TOGETHER: the program of together.cmake with the examples that are not built as their own programs; LEFT_OUT: programs
-#   that are not built; their blocks are not checked)
+#   (LEFT_OUT: programs that are not built; their blocks are not checked)
 #   cmake -DPAGE=README.md -DROOT=source_dir -DWRITE=program.cpp -P pages.cmake           writes its C++ as one program
 #
 # In that program the statements below each heading are in their own scope, inside the scope of the heading above it.
@@ -108,7 +108,6 @@ list(LENGTH comments expected)
 string(REGEX MATCHALL "\n```cpp\n" cpp "${page}")
 list(LENGTH cpp cpp)
 set(cpp_checked 0)
-set(ran "")
 
 next_block()
 while(kind)
@@ -119,16 +118,13 @@ while(kind)
       math(EXPR checked "${checked} + 1")
       next_block()
       continue()
-    elseif(EXISTS ${BIN}/${program})
-      list(TRANSFORM command PREPEND ${BIN}/ AT 0)
+    endif()
+    if(EXISTS ${BIN}/printed/${source}.txt)
+      file(READ ${BIN}/printed/${source}.txt text)
     else()
-      list(PREPEND command ${TOGETHER})
+      list(TRANSFORM command PREPEND ${BIN}/ AT 0)
+      execute_process(COMMAND ${command} OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
     endif()
-    if(NOT source STREQUAL ran)  # a program with several blocks runs once
-      execute_process(COMMAND ${command} OUTPUT_VARIABLE printed COMMAND_ERROR_IS_FATAL ANY)
-      set(ran "${source}")
-    endif()
-    set(text "${printed}")
   else()
     file(READ ${ROOT}/${source} text)
   endif()
