@@ -128,7 +128,7 @@ inline std::vector<Way> drafter_ways(const Pair& pair, const Rule& rule, const G
   for (const DrafterKind& drafter : drafters)
     if (drafter.option != "none" && !of_another_vocabulary(drafter) &&
         (!drafts_with_head(drafter.option) || pair.heads.contains(drafter.option)) &&
-        (pair.early_exit || (drafter.option != "early-exit" && drafter.option != "retrieval")))
+        (pair.early_exit || !needs_transformers(drafter.option)))
       add_way(ways, {std::string(drafter.title), &rule, &drafter, gamma});
   return ways;
 }

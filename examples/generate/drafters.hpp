@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "drafters/lookahead.hpp"
+#include "drafters/online.hpp"
 #include "generate/any_drafter.hpp"
 #include "generate/other_tokenizers.hpp"
 #include "generate/pair.hpp"
@@ -84,7 +85,7 @@ inline Model& drafting_model(Pair& pair, std::string_view drafter) {
   return *pair.heads.at(drafter);
 }
 
-inline constexpr std::array<DrafterKind, 14> drafters{{
+inline constexpr std::array<DrafterKind, 15> drafters{{
     {"model", "draft model",
      [](Pair& pair, const DrafterSettings& s) { return erased(model_drafter(*pair.draft, s.temperature)); }},
     {"speculator", "MLP speculator",
@@ -94,6 +95,13 @@ inline constexpr std::array<DrafterKind, 14> drafters{{
     {"medusa", "Medusa heads",
      [](Pair& pair, const DrafterSettings& s) {
        return erased(model_drafter(drafting_model(pair, "medusa"), s.temperature));
+     }},
+    {"online", "learning draft model",
+     [](Pair& pair, const DrafterSettings& s) {
+       if (!pair.online) throw std::invalid_argument("--drafter online needs transformers");
+       OnlineDraft online = pair.online(s.temperature);
+       OwningDrafter drafter(online.model, s.temperature);
+       return erased(::drafters::OnlineDrafter{std::move(drafter), std::move(online)});
      }},
     {"early-exit", "early exit",
      [](Pair& pair, const DrafterSettings& s) {
@@ -133,6 +141,11 @@ inline constexpr std::array<DrafterKind, 14> drafters{{
      [](Pair& pair, const DrafterSettings&) { return erased(text_drafter(pair, pair.bytes)); }},
     {"none", "none", [](Pair&, const DrafterSettings&) { return erased(specdec::NoDrafter{}); }},
 }};
+
+/// Whether the drafter needs transformers, but neither a head nor a model of another vocabulary.
+inline bool needs_transformers(std::string_view drafter) {
+  return drafter == "early-exit" || drafter == "retrieval" || drafter == "online";
+}
 
 /// Whether the drafter drafts with Pair::other or Pair::bytes.
 inline bool of_another_vocabulary(const DrafterKind& drafter) {

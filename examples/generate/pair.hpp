@@ -83,6 +83,12 @@ struct TextModel {
   Tokenizer tokenizer;
 };
 
+/// A draft model that learns from the target's rows: see transformer/online_model.hpp.
+struct OnlineDraft {
+  std::shared_ptr<Model> model;
+  std::function<void(Index length, const Eigen::ArrayXf& row)> learn;
+};
+
 /// Two models over one vocabulary, and further draft models.
 struct Pair {
   std::shared_ptr<Model> target, draft;
@@ -90,6 +96,8 @@ struct Pair {
   std::function<std::shared_ptr<Model>(std::optional<Index> layers)> early_exit;
   /// Draft models on the target's hidden states (transformer/speculator.hpp, medusa.hpp), by the names of their drafters.
   std::map<std::string_view, std::shared_ptr<Model>> heads = {};
+  /// Makes a copy of the draft model that learns. Empty for n-grams.
+  std::function<OnlineDraft(double temperature)> online = {};
   std::string description = {};  ///< lines that describe the models
   std::string note = {};         ///< the lines of them that also stand below every table
   std::function<Tokens(std::string_view)> encode;

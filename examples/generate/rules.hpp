@@ -74,8 +74,10 @@ inline std::string_view objection(const Rule& rule, const DrafterKind& drafter) 
            "does not give";
   if (rule.option == "greedy-block" && drafts_with_head(drafter.option))
     return "greedy block verification needs a q that depends on the tokens alone; a head's q also depends on "
-           "how "
-           "many of them the target has taken in";
+           "how many of them the target has taken in";
+  if (rule.option == "greedy-block" && drafter.option == "online")
+    return "greedy block verification needs drafts of one q for a position, which a draft model that learns "
+           "does not give";
   return {};
 }
 

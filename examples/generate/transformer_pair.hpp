@@ -19,6 +19,7 @@
 #include "transformer/deepened.hpp"
 #include "transformer/early_exit.hpp"
 #include "transformer/medusa.hpp"
+#include "transformer/online_model.hpp"
 #include "transformer/shape.hpp"
 #include "transformer/speculator.hpp"
 #include "transformer/tokenizer.hpp"
@@ -39,6 +40,13 @@ std::shared_ptr<Model> early_exit(const std::shared_ptr<transformer::Transformer
                                 " is not before the end of the target's own " + std::to_string(own) +
                                 " layers");
   return erased(std::make_shared<transformer::EarlyExit<Scalar>>(*target, exit));
+}
+
+template <class Scalar>
+OnlineDraft online(const transformer::Transformer<Scalar>& draft, double temperature) {
+  using Online = transformer::OnlineModel<Scalar>;
+  const auto model = std::make_shared<Online>(draft, typename Online::Options{.temperature = temperature});
+  return {erased(model), [model](Index length, const Eigen::ArrayXf& row) { model->learn(length, row); }};
 }
 
 /// The files of heads on the target's hidden states. A head without a file is left out.
@@ -174,6 +182,7 @@ Pair transformer_pair(const std::string& model, const std::string& draft_model,
           .early_exit = [target, own = transformer::Checkpoint(model).shape().n_layers](
                             std::optional<Index> layers) { return early_exit(target, own, layers); },
           .heads = heads_of(*target, heads),
+          .online = [draft](double temperature) { return online(*draft, temperature); },
           .description = description.str(),
           .note = note,
           .encode = [tokenizer](std::string_view text) { return tokenizer->encode(text); },

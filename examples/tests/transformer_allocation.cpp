@@ -19,6 +19,7 @@
 #include "support/temporary_file.hpp"
 #include "transformer/batch.hpp"
 #include "transformer/medusa.hpp"
+#include "transformer/online_model.hpp"
 #include "transformer/transformer.hpp"
 
 namespace test_examples_transformer_allocation {
@@ -134,6 +135,22 @@ TEST_CASE("Medusa's heads allocate nothing, though hidden states change") {
     draft(zero, 4);
     draft(one, 1);
   }));
+}
+
+TEST_CASE("a draft model that learns allocates nothing") {
+  const support::TemporaryFile file(
+      support::RandomModel({32, 48, 2, 2, 2, 40, 64, true}, 5).versioned<float>());
+  const Eigen::ArrayXf row = Eigen::ArrayXf::Constant(40, 1.0F / 40);
+  for (const double temperature : {0.0, 0.8}) {
+    transformer::OnlineModel<float> model(Transformer<float>(file.path()), {.temperature = temperature});
+    const std::vector<Token> tokens(6, 2);
+    model.forward(tokens, 4);
+    CHECK_FALSE(allocates([&] {
+      for (Index length = 3; length <= 6; ++length) model.learn(length, row);
+      model.truncate(2);
+      model.forward(std::span(tokens).first(3), 3);
+    }));
+  }
 }
 
 TEST_CASE("that check notices memory for a longer call, for more rows, and from operator new") {

@@ -48,6 +48,15 @@ class Panels {
           matrix.row(i).array().template cast<Scalar>();
   }
 
+  /// Adds `factor` times the outer product of two vectors to the matrix.
+  /// Shapes: `left` is padded with zeros to whole panels; `right` has a number for each column.
+  void add_outer(const Eigen::ArrayXf& left, float factor, const float* right) {
+    for (Index first = 0; first < left.size(); first += lanes)
+      for (Index k = 0; k < cols_; ++k)
+        columns_.col(first / lanes * cols_ + k) +=
+            (factor * right[k] * left.segment<lanes>(first)).template cast<Scalar>();
+  }
+
   PanelView<Scalar> view() const { return corner(rows_, cols_); }
 
   /// The first `cols` columns of the panels that hold the first `rows` rows.
