@@ -92,7 +92,7 @@ struct OnlineDraft {
 /// Two models over one vocabulary, and further draft models.
 struct Pair {
   std::shared_ptr<Model> target, draft;
-  /// Makes a draft model of the target's first layers: see transformer/early_exit.hpp. Empty for n-grams.
+  /// Makes a draft model of the target's first layers: see transformer/self_draft.hpp. Empty for n-grams.
   std::function<std::shared_ptr<Model>(std::optional<Index> layers)> early_exit;
   /// Draft models on the target's hidden states (transformer/speculator.hpp, medusa.hpp), by the names of their drafters.
   std::map<std::string_view, std::shared_ptr<Model>> heads = {};

@@ -20,12 +20,21 @@
 #include "support/temporary_file.hpp"
 #include "transformer/checkpoint.hpp"
 #include "transformer/shape.hpp"
+#include "transformer/sublayers.hpp"
 
 namespace support {
 
 using Eigen::Index;
 using transformer::Part;
 using transformer::Shape;
+
+/// Any of the sublayers of `layers` layers.
+inline transformer::Sublayers random_sublayers(std::mt19937& rng, Index layers) {
+  auto some = transformer::Sublayers::first(layers);
+  for (Index i = 0; i < some.size(); ++i)
+    if (rng() % 3 == 0) some = some.without(i);
+  return some;
+}
 
 /// A Llama model with random weights.
 struct RandomModel {
@@ -68,15 +77,23 @@ struct RandomModel {
 
   /// The logits after each token, one row for each.
   Matrix logits(const std::vector<std::int32_t>& tokens) const {
+    return logits(tokens, static_cast<Index>(tokens.size()), {});
+  }
+  /// The same, if the tokens after the first `taken` ones run only through these sublayers.
+  Matrix logits(const std::vector<std::int32_t>& tokens, Index taken,
+                const transformer::Sublayers& sublayers) const {
     const Index n = static_cast<Index>(tokens.size());
     Matrix x(n, shape.dim);
     for (Index t = 0; t < n; ++t) x.row(t) = part(Part::embedding).row(tokens[static_cast<std::size_t>(t)]);
     for (Index l = 0; l < shape.n_layers; ++l) {
-      x += attention(rms_norm(x, part(Part::attention_norm, l)), l) * part(Part::output, l).transpose();
+      const Index attend = sublayers.attention(l) ? n : taken, feed = sublayers.feed_forward(l) ? n : taken;
+      const Matrix added =
+          attention(rms_norm(x, part(Part::attention_norm, l)), l) * part(Part::output, l).transpose();
+      x.topRows(attend) += added.topRows(attend);
       const Matrix h = rms_norm(x, part(Part::ffn_norm, l));
       const Matrix gate = h * part(Part::w1, l).transpose(), up = h * part(Part::w3, l).transpose();
       const Matrix silu = gate.unaryExpr([](double g) { return g / (1 + std::exp(-g)); });
-      x += silu.cwiseProduct(up) * part(Part::w2, l).transpose();
+      x.topRows(feed) += (silu.cwiseProduct(up) * part(Part::w2, l).transpose()).topRows(feed);
     }
     const Part classifier = shape.shared_classifier ? Part::embedding : Part::classifier;
     return rms_norm(x, part(Part::final_norm)) * part(classifier).transpose();

@@ -18,6 +18,7 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 #include "support/temporary_file.hpp"
+#include "transformer/sublayers.hpp"
 #include "transformer/transformer.hpp"
 
 namespace test_examples_speculator {
@@ -29,6 +30,7 @@ using support::refusal, support::with_word;
 using support::TemporaryFile;
 using transformer::Shape;
 using transformer::Speculator;
+using transformer::Sublayers;
 using transformer::Transformer;
 using Tokens = std::vector<Token>;
 using Numbers = std::vector<Index>;
@@ -99,7 +101,8 @@ TEST_CASE(
   Tokens context;
   for (int round = 0; round < 300; ++round) {
     const Tokens next = random_tokens(rng, 1 + rng() % 5, shape.vocab_size);
-    if (rng() % 3 == 0) model.peek(next, 1, 1 + static_cast<Index>(rng() % 4));
+    const Sublayers whole = Sublayers::first(1 + static_cast<Index>(rng() % 4));
+    if (rng() % 3 == 0) model.peek(next, 1, rng() % 2 == 0 ? whole : support::random_sublayers(rng, 4));
     if (rng() % 2 == 0) {
       model.forward(next, 1);
       context.insert(context.end(), next.begin(), next.end());
@@ -120,7 +123,7 @@ TEST_CASE(
     model.truncate(std::ssize(context));
     REQUIRE(model.length() == std::ssize(context));
     for (std::size_t i = 0; i < layers.size(); ++i) {
-      fresh.peek(context, 1, layers[i]);
+      fresh.peek(context, 1, Sublayers::first(layers[i]));
       REQUIRE(model.hidden().segment(static_cast<Index>(i) * shape.dim, shape.dim) ==
               fresh.features().col(0));
     }

@@ -20,6 +20,7 @@
 #include "transformer/batch.hpp"
 #include "transformer/medusa.hpp"
 #include "transformer/online_model.hpp"
+#include "transformer/sublayers.hpp"
 #include "transformer/transformer.hpp"
 
 namespace test_examples_transformer_allocation {
@@ -27,6 +28,7 @@ namespace test_examples_transformer_allocation {
 namespace {
 
 using Eigen::Index;
+using transformer::Sublayers;
 using transformer::Token;
 using transformer::Transformer;
 
@@ -62,16 +64,21 @@ TEMPLATE_TEST_CASE("a transformer allocates nothing once it has been asked for a
     Transformer<TestType> model(file.path());
     const std::vector<Token> tokens(50, 2);
     const std::vector<Index> parents{-1, 0, 0, 1, -1}, path{0, 1, 3};
+    const auto one = Sublayers::first(1), some = Sublayers::first(shape.n_layers).without(1);
     model.forward(tokens, 20);
+    model.truncate(0);
+    model.peek(tokens, 1, some);
     CHECK_FALSE(allocates([&] {
       model.truncate(0);
       model.forward(tokens, 20);               // a prompt
       for (const Index count : {9, 1, 4, 10})  // calls over drafts
         for (const Index rows : {Index{1}, count}) {
-          const auto some = std::span(tokens).first(static_cast<std::size_t>(count));
-          model.truncate(50);
-          model.peek(some, 1, 1);
-          model.forward(some, rows);
+          const auto next = std::span(tokens).first(static_cast<std::size_t>(count));
+          for (const Sublayers* const sublayers : {&one, &some}) {
+            model.truncate(50);
+            model.peek(next, 1, *sublayers);
+            model.forward(next, rows);
+          }
         }
       for (int calls = 0; calls < 4; ++calls) {
         model.truncate(30);

@@ -17,14 +17,15 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 #include "trained_pair.hpp"
-#include "transformer/early_exit.hpp"
+#include "transformer/self_draft.hpp"
+#include "transformer/sublayers.hpp"
 #include "transformer/transformer.hpp"
 
 namespace test_examples_tree {
 
 using Eigen::Index;
 using support::message_of;
-using transformer::EarlyExit;
+using transformer::EarlyExit, transformer::Sublayers;
 using transformer::Shape;
 using transformer::Token;
 using transformer::Transformer;
@@ -204,12 +205,15 @@ TEST_CASE("a tree goes on where a look ahead stopped, as far as it is that line"
       const Tokens x = tested.tokens(6);
       for (const Numbers& parents : std::vector<Numbers>{
                {-1, 0, 1, 2, 3, 4}, {-1, 0, 1, 1, 3, 4}, {-1, -1, 1, 0, 3, 1}, {-1, 0, 1, 2, 0, 4}}) {
-        tested.model.peek(std::span(x).first(4), 1, layers);
+        tested.model.peek(std::span(x).first(4), 1, Sublayers::first(layers));
         tested.grow(x, parents, 6);
         tested.keep({});
-        tested.model.peek(x, 1, layers);
+        tested.model.peek(x, 1, Sublayers::first(layers));
         tested.grow(Tokens(x.begin(), x.begin() + 3), Numbers(parents.begin(), parents.begin() + 3), 3);
         tested.grow(x, parents, 2);  // the tokens of the peek, at other places
+        tested.keep({});
+        tested.model.peek(x, 1, Sublayers::first(layers).without(0));  // nothing to go on from
+        tested.grow(x, parents, 6);
         tested.keep({});
       }
     }
@@ -254,7 +258,7 @@ TEST_CASE("bad calls on a tree are named, and change nothing") {
         "transformer: 5 tokens after 76 do not fit in the context of 80");
   const char* const open = "transformer: a tree is open: keep() or truncate() closes it";
   CHECK(message_of<std::logic_error>([&] { model.forward(Tokens{1}, 1); }) == open);
-  CHECK(message_of<std::logic_error>([&] { model.peek(Tokens{1}, 1, 1); }) == open);
+  CHECK(message_of<std::logic_error>([&] { model.peek(Tokens{1}, 1, Sublayers::first(1)); }) == open);
   for (const Numbers& path : std::vector<Numbers>{{1}, {0, 3}, {0, 6}, {0, 2, 2}, {-1}})
     CHECK_THROWS_AS(model.keep(path), std::invalid_argument);
   CHECK(message_of([&] {
@@ -277,7 +281,7 @@ TEST_CASE("an early exit drafts again once the tree is closed") {
   line.forward(Tokens{1, 2, 4, 5}, 1);
   expected.forward(Tokens{1, 2, 4, 5, 6}, 1);
   const RowMajor rows = exit.forward(Tokens{4, 5, 6}, 1);
-  CHECK(rows == line.peek(Tokens{6}, 1, 1));
+  CHECK(rows == line.peek(Tokens{6}, 1, Sublayers::first(1)));
 }
 
 TEST_CASE("Tree: depths of what follows what") {

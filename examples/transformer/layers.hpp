@@ -122,23 +122,33 @@ class Layers {
   /// before them, only keys and values are stored, which is enough in the last layer. If there are fewer rows than tokens,
   /// the states of the rows move together, to the last columns.
   void run(Index l, std::span<const Stretch> stretches, Index first) {
+    add_attention(l, stretches, first);
+    const auto [count, rows] = sizes(stretches);
+    add_feed_forward(l, first + count - rows, rows);
+  }
+
+  /// The attention of run(), without the feed-forward network.
+  void add_attention(Index l, std::span<const Stretch> stretches, Index first) {
     const auto& layer = weights_->layers[static_cast<std::size_t>(l)];
-    Index count = 0, rows = 0;
-    for (const Stretch& stretch : stretches) count += stretch.tokens, rows += stretch.rows;
+    const auto [count, rows] = sizes(stretches);
     normalise(stream_, layer.attention_norm, first, count);
     product(layer.query_key_value.view(), vectors(normed_, count), joined_.data(), joined_.rows());
     remember(l, stretches);
     if (rows == 0) return;
     attend(l, stretches);
     move_rows(stretches, first + count);
-    first += count - rows;
-    float* stream = stream_.col(first).data();
-    add_product(layer.output.view(), vectors(normed_, rows), stream, stream_.rows());
+    add_product(layer.output.view(), vectors(normed_, rows), stream_.col(first + count - rows).data(),
+                stream_.rows());
+  }
 
-    normalise(stream_, layer.ffn_norm, first, rows);
-    product(layer.gate_up.view(), vectors(normed_, rows), hidden_.data(), hidden_.rows());
-    for (Index i = 0; i < rows; ++i) swiglu(hidden_.col(i).data(), hidden_.rows());
-    add_product(layer.down.view(), vectors(hidden_, rows), stream, stream_.rows());
+  /// Adds the output of a layer's feed-forward network to `count` states in the stream, from column `first` on.
+  void add_feed_forward(Index l, Index first, Index count) {
+    if (count == 0) return;
+    const auto& layer = weights_->layers[static_cast<std::size_t>(l)];
+    normalise(stream_, layer.ffn_norm, first, count);
+    product(layer.gate_up.view(), vectors(normed_, count), hidden_.data(), hidden_.rows());
+    for (Index i = 0; i < count; ++i) swiglu(hidden_.col(i).data(), hidden_.rows());
+    add_product(layer.down.view(), vectors(hidden_, count), stream_.col(first).data(), stream_.rows());
   }
 
   /// The logits of `rows` states in the stream, from column `first` on.
@@ -178,6 +188,13 @@ class Layers {
 
   // Smaller than the vocabulary if other ranks have the rest.
   Index output_size() const { return weights_->classifier().rows(); }
+
+  // The numbers of tokens and of rows of all stretches.
+  static std::pair<Index, Index> sizes(std::span<const Stretch> stretches) {
+    std::pair<Index, Index> sum{0, 0};
+    for (const Stretch& stretch : stretches) sum.first += stretch.tokens, sum.second += stretch.rows;
+    return sum;
+  }
 
   // The number, in its tree, of the first of the last `count` tokens.
   static Index number(const Stretch& stretch, Index count) { return stretch.context->tree().size() - count; }

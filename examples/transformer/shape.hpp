@@ -22,11 +22,15 @@ struct Shape {
   Index kv_dim() const { return n_kv_heads * head_size(); }
   Index group() const { return n_heads / n_kv_heads; }
 
+  /// The numbers of weights in the matrices of an attention, of a feed-forward network, and of the classifier.
+  Index attention_parameters() const { return 2 * dim * dim + 2 * kv_dim() * dim; }
+  Index feed_forward_parameters() const { return 3 * hidden_dim * dim; }
+  Index classifier_parameters() const { return vocab_size * dim; }
+
   /// The number of weights.
   Index parameters() const {
-    const Index attention = 2 * dim * dim + 2 * kv_dim() * dim, feed_forward = 3 * hidden_dim * dim;
-    const Index layer = attention + feed_forward + 2 * dim;
-    return n_layers * layer + dim + (shared_classifier ? 1 : 2) * vocab_size * dim;
+    const Index layer = attention_parameters() + feed_forward_parameters() + 2 * dim;
+    return n_layers * layer + dim + (shared_classifier ? 1 : 2) * classifier_parameters();
   }
 
   friend std::ostream& operator<<(std::ostream& out, const Shape& s) {

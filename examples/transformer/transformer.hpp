@@ -15,6 +15,7 @@
 #include "transformer/error.hpp"
 #include "transformer/layers.hpp"
 #include "transformer/shape.hpp"
+#include "transformer/sublayers.hpp"
 #include "transformer/weights.hpp"
 
 namespace transformer {
@@ -26,7 +27,7 @@ namespace transformer {
 ///   specdec::ProcessedModel target{model, specdec::Chain{specdec::Temperature{0.8}}};
 ///
 /// All tokens of a call go through a layer together, so that its weights are read once.
-/// For drafters that share the model, peek() gives the logits of the first layers (early_exit.hpp), features() the states
+/// For drafters that share the model, peek() gives the logits of some sublayers (self_draft.hpp), features() the states
 /// before the logits of the last call, and hidden() the states of chosen layers after the context (speculator.hpp, medusa.hpp).
 /// Copies share the weights, which never change, and each has its own context.
 /// Cost: no allocation once a call with as many tokens and rows was made.
@@ -87,22 +88,27 @@ class Transformer {
   /// Cost: copies the keys and values of kept tokens that are not in their slots, because other tokens came before them.
   void keep(std::span<const Index> path) { context_.keep(path); }
 
-  /// The logits after each of the last `rows` tokens by the first `layers` layers alone. The tokens are not appended. But
-  /// the work is kept: a peek() at these tokens and more computes only the new ones, and a forward() that begins with these
+  /// The logits after each of the last `rows` tokens by some sublayers alone. The tokens are not appended. For the tokens of
+  /// the context, attention reads the keys and values that all sublayers made. A peek() by these sublayers at these tokens
+  /// and more computes only the new ones. If the sublayers are the first layers, whole, a forward() that begins with these
   /// tokens runs them only through the remaining layers.
-  /// Throws: as forward(), and std::invalid_argument unless 1 <= layers <= n_layers.
-  Logits peek(std::span<const Token> tokens, Index rows, Index layers) {
+  /// Throws: as forward(), and std::invalid_argument if the sublayers are of more layers than the model has.
+  /// Cost: no allocation once a peek() with as many tokens and rows, and with sublayers of as many layers, was made.
+  Logits peek(std::span<const Token> tokens, Index rows, const Sublayers& sublayers) {
     context_.check_closed();
     layers_.check(context_, tokens, rows, 1);
-    if (layers < 1 || layers > shape().n_layers)
-      fail<std::invalid_argument>("transformer: layers = ", layers, " is outside 1..", shape().n_layers);
+    if (sublayers.layers() > shape().n_layers)
+      fail<std::invalid_argument>("transformer: the sublayers are of ", sublayers.layers(),
+                                  " layers, the model has ", shape().n_layers);
     reserve(std::ssize(tokens), rows);
-    if (layers != ahead_layers_) ahead_.clear();
+    if (sublayers != ahead_by_) {
+      ahead_.clear();
+      ahead_by_ = sublayers;
+    }
     context_.add_line(std::ssize(tokens));
-    begin(tokens, begun(tokens), layers);
+    look(tokens, begun(tokens));
     context_.close();
     ahead_.assign(tokens.begin(), tokens.end());
-    ahead_layers_ = layers;
     return classify(std::ssize(tokens) - rows, rows);
   }
 
@@ -143,21 +149,35 @@ class Transformer {
   }
 
   // Runs the tokens, the last ones of the tree, through all layers; only the last `rows` of them leave the last layer,
-  // unless its states are shown.
+  // unless its states are shown. Tokens that a peek() ran through the first layers, whole, go on from there. Other sublayers
+  // leave nothing that all layers could go on from; the keys and values that they wrote are overwritten.
   void run(std::span<const Token> tokens, Index rows) {
     const Index count = std::ssize(tokens), last = shape().n_layers - 1;
-    const Index begun = this->begun(tokens), begun_layers = begun > 0 ? ahead_layers_ : 0;
-    begin(tokens, begun, begun_layers);
-    for (Index l = begun_layers; l <= last; ++l)
-      layer(l, 0, count, l < last || !shown_.empty() ? count : rows);
+    const Index whole = ahead_by_.whole_layers(), begun = whole > 0 ? this->begun(tokens) : 0;
+    embed(tokens, begun);
+    for (Index l = 0; l <= last; ++l) {
+      const Index start = l < whole ? begun : 0;
+      const bool all_leave = l < last || start > 0 || !shown_.empty();
+      if (start < count) layer(l, start, count, all_leave ? count - start : rows);
+    }
     ahead_.clear();
   }
 
-  // Runs the tokens from number `begun` on through the first layers. The earlier tokens have been through them.
-  void begin(std::span<const Token> tokens, Index begun, Index layers) {
-    const Index count = std::ssize(tokens);
+  // Runs the tokens from number `begun` on through the sublayers of a peek(). The earlier tokens have been through them.
+  void look(std::span<const Token> tokens, Index begun) {
+    const Index count = std::ssize(tokens) - begun;
+    if (count == 0) return;
+    embed(tokens, begun);
+    const Stretch stretch{&context_, count, count};
+    for (Index l = 0; l < ahead_by_.layers(); ++l) {
+      if (ahead_by_.attention(l)) layers_.add_attention(l, std::span(&stretch, 1), begun);
+      if (ahead_by_.feed_forward(l)) layers_.add_feed_forward(l, begun, count);
+      layers_.remember_hidden(l, shown_, begun, count, context_);
+    }
+  }
+
+  void embed(std::span<const Token> tokens, Index begun) {
     layers_.embed(tokens.subspan(static_cast<std::size_t>(begun)), begun);
-    for (Index l = 0; l < layers && begun < count; ++l) layer(l, begun, count, count - begun);
   }
 
   // Runs tokens [start, end) of the call, the last ones of the tree, through a layer.
@@ -167,8 +187,8 @@ class Transformer {
     layers_.remember_hidden(l, shown_, start, end - start, context_);
   }
 
-  // The number of tokens that have been through the first ahead_layers_ layers already. Tokens of a peek() are a line, so
-  // the number of such a token is its depth.
+  // The number of tokens that have been through the sublayers of the last peek(). Tokens of a peek() are a line, so the
+  // number of such a token is its depth.
   Index begun(std::span<const Token> tokens) const {
     Index n = std::ranges::mismatch(tokens, ahead_).in1 - tokens.begin();
     while (n > 0 && context_.tree().depth(n - 1) != n - 1) --n;
@@ -184,8 +204,8 @@ class Transformer {
   Layers<Scalar> layers_;
   Context context_;
   std::vector<Index> shown_;  // the layers of hidden(), numbered from 1
-  std::vector<Token> ahead_;  // after the context; the stream has their states after ahead_layers_ layers
-  Index ahead_layers_ = 0;
+  std::vector<Token> ahead_;  // after the context; the stream has their states after the sublayers ahead_by_
+  Sublayers ahead_by_;
   Index returned_first_ = 0, returned_rows_ = 0;  // columns of the stream: see features()
 };
 

@@ -164,7 +164,7 @@ mutant("llama-together-id-lost", ABREAST, SERVED, "    if (!seat.taken && seat.b
 SPECULATOR, SPECULATOR_TEST = "examples/transformer/speculator.hpp", "examples/tests/speculator"
 
 mutant = promise("the transformer shows what its layers returned for the last token of the context")
-mutant("hidden-of-the-wanted-rows-alone", TRANSFORMER, SPECULATOR_TEST, "l < last || !shown_.empty() ? count", "l < last ? count")
+mutant("hidden-of-the-wanted-rows-alone", TRANSFORMER, SPECULATOR_TEST, "l < last || start > 0 || !shown_.empty();", "l < last || start > 0;")
 mutant("hidden-of-the-layer-before", LAYERS, SPECULATOR_TEST, "if (shown[i] == l + 1)", "if (shown[i] == l)")
 mutant("hidden-of-another-branch", CONTEXT, SPECULATOR_TEST,
        "      if (states_.size() > 0) states_.col(length_ + i) = states_.col(length_ + token);\n", "")
@@ -238,3 +238,26 @@ mutant("online-drafter-forgets-the-place", ONLINE_DRAFTER, ONLINE_TEST, "context
 mutant("online-drafter-says-it-is-steady", ONLINE_DRAFTER, ONLINE_TEST, "steady = false", "steady = true")
 mutant("online-drafter-never-cuts", ONLINE_DRAFTER, ONLINE_TEST, "drafter_.truncate(length);", "")
 mutant("online-drafter-uses-nothing", ONLINE_DRAFTER, ONLINE_TEST, "return drafter_.identities();", "return {};")
+
+SELF, SUBLAYERS, SELF_TEST = "examples/transformer/self_draft.hpp", "examples/transformer/sublayers.hpp", "examples/tests/self_draft"
+
+mutant = promise("a target's own drafts are what the chosen sublayers say after its context, and leave its rows as they are")
+mutant("own-draft-that-any-call-goes-on-from", TRANSFORMER, SELF_TEST, "begun = whole > 0 ? this->begun(tokens) : 0;", "begun = this->begun(tokens);")
+mutant("own-draft-of-other-sublayers", TRANSFORMER, SELF_TEST, "      ahead_.clear();\n      ahead_by_ = sublayers;", "      ahead_by_ = sublayers;")
+mutant("own-draft-attends-where-networks-run", TRANSFORMER, SELF_TEST, "if (ahead_by_.attention(l))", "if (ahead_by_.feed_forward(l))")
+mutant("own-draft-networks-run-where-it-attends", TRANSFORMER, SELF_TEST, "if (ahead_by_.feed_forward(l))", "if (ahead_by_.attention(l))")
+mutant("own-draft-goes-on-one-layer-too-late", TRANSFORMER, SELF_TEST, "l < whole ? begun : 0;", "l <= whole ? begun : 0;")
+mutant("own-draft-of-all-layers-cut-to-its-rows", TRANSFORMER, SELF_TEST, "l < last || start > 0 || !shown_.empty();", "l < last || !shown_.empty();")
+mutant("own-draft-hides-its-states", TRANSFORMER, SPECULATOR_TEST, "      layers_.remember_hidden(l, shown_, begun, count, context_);\n", "")
+mutant("own-draft-of-layers-that-are-not-there", TRANSFORMER, SELF_TEST, "if (sublayers.layers() > shape().n_layers)", "if (false)")
+mutant("own-drafter-of-layers-that-are-not-there", SELF, SELF_TEST, "if (sublayers_.layers() > target.shape().n_layers)", "if (false)")
+mutant("own-draft-of-what-the-target-has", SELF, SELF_TEST, "if (behind < rows)", "if (behind < 0)")
+mutant("own-draft-keeps-what-was-refused", SELF, SELF_TEST, "      tokens_.resize(before);\n", "")
+mutant("own-draft-cut-below-nothing", SELF, SELF_TEST, "std::max<Index>(length, 0)", "length")
+mutant("exit-before-the-first-layer", SELF, SELF_TEST, "if (layers < 1 || layers > all)", "if (layers > all)")
+mutant("exit-after-the-last-layer", SELF, SELF_TEST, "if (layers < 1 || layers > all)", "if (layers < 1)")
+mutant("network-of-the-first-tokens", LAYERS, "examples/tests/transformer", "add_feed_forward(l, first + count - rows, rows);", "add_feed_forward(l, first, rows);")
+mutant("whole-layers-with-others-after", SUBLAYERS, SELF_TEST, " && std::find(end, runs_.end(), true) == runs_.end()", "")
+mutant("whole-layers-and-a-half", SUBLAYERS, SELF_TEST, "whole % 2 == 0 && ", "")
+mutant("sublayers-named-from-nought", SUBLAYERS, SELF_TEST, "std::to_string(sublayer / 2 + 1)", "std::to_string(sublayer / 2)")
+mutant("sublayers-change-places", SUBLAYERS, SELF_TEST, "return runs(2 * layer + 1);", "return runs(2 * layer);")

@@ -1,6 +1,6 @@
-// Drafting with the target's own first layers. The oracles: the formulae with fewer layers, a plain transformer that no
+// Drafting with the target's own sublayers. The oracles: the formulae without some sublayers, a plain transformer that no
 // drafter uses, and the target's law.
-#include "transformer/early_exit.hpp"
+#include "transformer/self_draft.hpp"
 
 #include <Eigen/Core>
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -16,22 +17,24 @@
 #include "small_transformer.hpp"
 #include "support/catch.hpp"
 #include "trained_pair.hpp"
-#include "transformer/deepened.hpp"
+#include "transformer/sublayers.hpp"
+#include "transformer/transformer.hpp"
 
-namespace test_examples_early_exit {
+namespace test_examples_self_draft {
 
 using namespace specdec;
 using generate::sampled;
 using support::RandomModel;
 using support::TemporaryFile;
-using transformer::EarlyExit;
+using transformer::EarlyExit, transformer::SelfDraft, transformer::Sublayers;
 using transformer::Shape;
 using transformer::Transformer;
 using Tokens = std::vector<Token>;
 using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-static_assert(Model<EarlyExit<float>>);
-static_assert(Model<EarlyExit<Eigen::half>>);
+static_assert(Model<EarlyExit<float>> && Model<SelfDraft<float>>);
+static_assert(Model<EarlyExit<Eigen::half>> && Model<SelfDraft<Eigen::half>>);
+static_assert(has_steady_rows<EarlyExit<float>> && !has_steady_rows<SelfDraft<float>>);
 
 namespace {
 
@@ -52,6 +55,38 @@ bool same_bits(const RowMajor& a, const RowMajor& b) { return (a.array() == b.ar
 
 }  // namespace
 
+TEST_CASE("Sublayers: names, numbers and layers") {
+  const Sublayers three = Sublayers::first(3);
+  CHECK(three.size() == 6);
+  CHECK(three.layers() == 3);
+  CHECK(three.left_out().empty());
+  CHECK(Sublayers::name(4) == "a3");
+  CHECK(Sublayers::name(5) == "f3");
+  const Sublayers some = three.without(std::vector<std::string>{"f3", "a2", "f3"});
+  CHECK(some.left_out() == "a2,f3");
+  CHECK(some == three.without(2).without(5));
+  CHECK(some != three);
+  for (const Index l : {0, 1, 2, 3, 40}) {
+    CHECK(three.attention(l) == (l < 3));
+    CHECK(three.feed_forward(l) == (l < 3));
+    CHECK(some.attention(l) == (l == 0 || l == 2));
+    CHECK(some.feed_forward(l) == (l < 2));
+    CHECK_FALSE(Sublayers().attention(l));
+  }
+  CHECK(three.whole_layers() == 3);
+  CHECK(some.whole_layers() == 0);
+  CHECK(three.without(4).without(5).whole_layers() == 2);
+  CHECK(three.without(5).whole_layers() == 0);
+  CHECK(three.without(0).without(1).whole_layers() == 0);
+  CHECK(three.without(2).without(3).whole_layers() == 0);
+  CHECK(Sublayers().whole_layers() == 0);
+  CHECK(Sublayers::first(0) == Sublayers());
+  for (const char* const name : {"a4", "f0", "b1", "a", "", "a1 ", "A1"})
+    CHECK(support::message_of<std::invalid_argument>([&] {
+            three.without(std::vector<std::string>{name});
+          }) == "sublayers: '" + std::string(name) + "' is none of a1, f1 to a3, f3");
+}
+
 TEST_CASE("peek: the logits of the formulae with fewer layers, and of the tokens ahead only") {
   const RandomModel random(shape, 1);
   Transformer<float> model = transformer_of(random);
@@ -63,21 +98,46 @@ TEST_CASE("peek: the logits of the formulae with fewer layers, and of the tokens
     const Eigen::MatrixXd expected = shallow.logits(tokens);
     const auto rows_of = [&](Index first, Index count) { return expected.middleRows(first, count).eval(); };
     INFO(layers << " layers");
+    const Sublayers first = Sublayers::first(layers);
     model.truncate(0);
     model.forward(std::span(tokens).first(5), 1);
     const auto behind = std::span(tokens).subspan(5);
-    CHECK(model.peek(behind.first(3), 2, layers).cast<double>().isApprox(rows_of(6, 2), 1e-4));
-    CHECK(model.peek(behind, 1, layers).cast<double>().isApprox(rows_of(11, 1), 1e-4));
-    CHECK(model.peek(behind, 7, layers).cast<double>().isApprox(rows_of(5, 7), 1e-4));  // all known before
+    CHECK(model.peek(behind.first(3), 2, first).cast<double>().isApprox(rows_of(6, 2), 1e-4));
+    CHECK(model.peek(behind, 1, first).cast<double>().isApprox(rows_of(11, 1), 1e-4));
+    CHECK(model.peek(behind, 7, first).cast<double>().isApprox(rows_of(5, 7), 1e-4));  // all known before
     CHECK(model.length() == 5);
   }
 }
 
-// In between, peek() gets other tokens, other layers, and more or fewer tokens than are then fed.
+TEST_CASE("peek: the logits of the formulae without some sublayers, after a context with all of them") {
+  const RandomModel random(shape, 21);
+  Transformer<float> model = transformer_of(random);
+  std::mt19937 rng{22};
+  for (int round = 0; round < 40; ++round) {
+    const Tokens tokens = random_tokens(rng, 12);
+    const Index taken = static_cast<Index>(rng() % 8), layers = 1 + static_cast<Index>(rng() % 4);
+    const Sublayers some = round == 0   ? Sublayers()
+                           : round == 1 ? Sublayers::first(4)
+                                        : support::random_sublayers(rng, layers);
+    INFO(some.left_out() << " of " << some.layers() << " layers left out after " << taken << " tokens");
+    const Eigen::MatrixXd expected = random.logits(tokens, taken, some);
+    model.truncate(0);
+    if (taken > 0) model.forward(std::span(tokens).first(static_cast<std::size_t>(taken)), 1);
+    const auto behind = std::span(tokens).subspan(static_cast<std::size_t>(taken));
+    const Index count = std::ssize(behind);
+    CHECK(model.peek(behind.first(2), 2, some).cast<double>().isApprox(expected.middleRows(taken, 2), 1e-4));
+    CHECK(model.peek(behind, 1, some).cast<double>().isApprox(expected.bottomRows(1), 1e-4));
+    CHECK(model.peek(behind, count, some).cast<double>().isApprox(expected.bottomRows(count), 1e-4));
+    CHECK(model.length() == taken);
+  }
+}
+
+// In between, peek() gets other tokens, other sublayers, and more or fewer tokens than are then fed.
 TEST_CASE("the rows of forward and of peek are those of a transformer of its own, to the bit") {
   const RandomModel random(shape, 3);
   Transformer<float> shared = transformer_of(random), plain = shared;
   std::mt19937 rng{4};
+  Sublayers sublayers;
   Tokens context;
   const auto keep = [&](Index length) {
     context.resize(static_cast<std::size_t>(std::max<Index>(length, 0)));
@@ -85,17 +145,18 @@ TEST_CASE("the rows of forward and of peek are those of a transformer of its own
     plain.truncate(length);
     REQUIRE(shared.length() == std::ssize(context));
   };
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < 800; ++round) {
     Tokens next = random_tokens(rng, 1 + rng() % 6, 3);
+    if (rng() % 3 == 0) sublayers = Sublayers::first(1 + static_cast<Index>(rng() % 4));
+    if (rng() % 4 == 0) sublayers = support::random_sublayers(rng, 4);
     for (unsigned look = rng() % 4; look > 0; --look) {
       Tokens ahead = next;
       ahead.resize(1 + rng() % 7);
       for (std::size_t i = 0; i < ahead.size(); ++i)
         if (i >= next.size() || rng() % 6 == 0) ahead[i] = random_tokens(rng, 1, 3)[0];
-      const Index layers = rng() % 3 == 0 ? 1 + static_cast<Index>(rng() % 4) : 2;
       const Index rows = 1 + static_cast<Index>(rng() % ahead.size());
       Transformer<float> fresh = plain;
-      REQUIRE(same_bits(shared.peek(ahead, rows, layers), fresh.peek(ahead, rows, layers)));
+      REQUIRE(same_bits(shared.peek(ahead, rows, sublayers), fresh.peek(ahead, rows, sublayers)));
     }
     if (rng() % 4 == 0) keep(std::ssize(context) - 1);  // then the peeks were one place too far
     const Index rows = 1 + static_cast<Index>(rng() % next.size());
@@ -122,7 +183,7 @@ TEST_CASE("features: what the rows of the last call were made of") {
   const RowMajor first = model.forward(std::span(tokens).first(4), 3);
   CHECK(model.features().cols() == 3);
   CHECK(first.cast<double>().isApprox(logits_of(model.features()), 1e-4));
-  const RowMajor early = model.peek(std::span(tokens).subspan(4), 2, 3);
+  const RowMajor early = model.peek(std::span(tokens).subspan(4), 2, Sublayers::first(3));
   CHECK(early.cast<double>().isApprox(logits_of(model.features()), 1e-4));
   const RowMajor rest = model.forward(std::span(tokens).subspan(4), 5);
   CHECK(rest.cast<double>().isApprox(logits_of(model.features()), 1e-4));
@@ -131,12 +192,17 @@ TEST_CASE("features: what the rows of the last call were made of") {
 TEST_CASE("an exit after the last layer is the target: every drafted token is accepted") {
   Transformer<float> target = transformer_of(RandomModel(shape, 7));
   EarlyExit exit(target, 4);
+  SelfDraft all(target, Sublayers::first(4));
   std::mt19937_64 rng{8};
-  for (const double temperature : {0.0, 0.7}) {
-    SpecDec decoder{sampled(target, temperature), ModelDrafter{sampled(exit, temperature)}};
+  const auto check = [&](auto& drafting, double temperature) {
+    SpecDec decoder{sampled(target, temperature), ModelDrafter{sampled(drafting, temperature)}};
     const Result r = decoder.generate(Tokens{1, 2, 3}, {.max_new_tokens = 50, .gamma = 4}, rng);
     CHECK(r.stats.accepted == r.stats.drafted);
     CHECK(r.stats.target_calls == 10);
+  };
+  for (const double temperature : {0.0, 0.7}) {
+    check(exit, temperature);
+    check(all, temperature);
   }
 }
 
@@ -162,18 +228,20 @@ struct Failing {
 
 }  // namespace
 
-TEST_CASE("greedy text with early exits is the plain target's, token for token, errors or not") {
+TEST_CASE("greedy text with drafts of its own is the plain target's, token for token, errors or not") {
   const Transformer<float>& trained = support::trained_pair<float>().target;
   const Tokens prompt = support::trained_tokenizer().encode("The people of the United States");
   std::mt19937_64 rng{9};
   Transformer<float> plain = trained;
   const Options options{.max_new_tokens = 60, .gamma = 4};
   const Tokens alone = autoregressive(sampled(plain, 0), prompt, options, rng).tokens;
-  for (const Index layers : {1, 2, 3}) {
+  const Sublayers four = Sublayers::first(4);
+  for (const Sublayers& sublayers : {Sublayers::first(1), Sublayers::first(2), Sublayers::first(3),
+                                     four.without(4), four.without(1).without(6), four.without(0)}) {
     Transformer<float> target = trained;
-    EarlyExit exit(target, layers);
-    ModelDrafter drafter{sampled(exit, 0)};
-    INFO(layers << " layers");
+    SelfDraft drafting(target, sublayers);
+    ModelDrafter drafter{sampled(drafting, 0)};
+    INFO(sublayers.layers() << " layers without " << sublayers.left_out());
     SpecDec decoder{sampled(target, 0), drafter, Failing{}, Pausing{}};
     const Result r = decoder.generate(prompt, options, rng);
     CHECK(r.tokens == alone);
@@ -196,31 +264,40 @@ TEST_CASE("greedy text with early exits is the plain target's, token for token, 
 
 TEST_CASE("sequences on one target take turns, and each is the text of its prompt") {
   Transformer<float> target = support::trained_pair<float>().target, plain = target;
-  EarlyExit exit(target, 2);
-  SpecDec decoder{sampled(target, 0), ModelDrafter{sampled(exit, 0)}};
   std::mt19937_64 rng{10};
   const Options options{.max_new_tokens = 20, .gamma = 3};
   const auto encode = [](const char* text) { return support::trained_tokenizer().encode(text); };
-  auto a = decoder.start(encode("Call me"), options), b = decoder.start(encode("The ship was"), options);
-  while (!a.done() || !b.done()) {
-    a.step(rng);
-    b.step(rng);
+  for (const Sublayers& sublayers : {Sublayers::first(2), Sublayers::first(4).without(4)}) {
+    SelfDraft drafting(target, sublayers);
+    SpecDec decoder{sampled(target, 0), ModelDrafter{sampled(drafting, 0)}};
+    auto a = decoder.start(encode("Call me"), options), b = decoder.start(encode("The ship was"), options);
+    while (!a.done() || !b.done()) {
+      a.step(rng);
+      b.step(rng);
+    }
+    CHECK(a.result().tokens == autoregressive(sampled(plain, 0), encode("Call me"), options, rng).tokens);
+    CHECK(b.result().tokens ==
+          autoregressive(sampled(plain, 0), encode("The ship was"), options, rng).tokens);
   }
-  CHECK(a.result().tokens == autoregressive(sampled(plain, 0), encode("Call me"), options, rng).tokens);
-  CHECK(b.result().tokens == autoregressive(sampled(plain, 0), encode("The ship was"), options, rng).tokens);
 }
 
 // False-alarm rate 1e-6 each; the seed is fixed.
-TEST_CASE("what is written with early exits follows the target's distribution, token after token",
-          "[law][sampled]") {
+TEST_CASE(
+    "texts with drafts of its own follow the target's law, and tokens are drawn from the rows that are "
+    "reported",
+    "[law][sampled]") {
   Transformer<float> target = support::trained_pair<float>().target;
-  EarlyExit exit(target, 2);
-  SpecDec decoder{sampled(target, 1), ModelDrafter{sampled(exit, 1)}, BlockVerifier{}};
-  const auto report = support::check_trained([&](const auto& prompt, const Options& options, auto& rng) {
-    return decoder.generate(prompt, options, rng).tokens;
-  });
-  INFO(report);
-  CHECK(report.accepted());
+  for (const Sublayers& sublayers : {Sublayers::first(2), Sublayers::first(4).without(2).without(5)}) {
+    SelfDraft drafting(target, sublayers);
+    testing::AuditedDrafter drafter{ModelDrafter{sampled(drafting, 1)}};
+    SpecDec decoder{sampled(target, 1), drafter, BlockVerifier{}};
+    const auto report = support::check_trained([&](const auto& prompt, const Options& options, auto& rng) {
+      return decoder.generate(prompt, options, rng).tokens;
+    });
+    INFO(report);
+    CHECK(report.accepted());
+    CHECK(!drafter.report().convicted());
+  }
 }
 
 namespace {
@@ -271,29 +348,37 @@ TEST_CASE("a drafter can read the features of the target's last call when it obs
   CHECK(head.right_ == head.calls_ - 1);  // all but the last, because no draft followed it
 }
 
-TEST_CASE("early exits: what is refused, and that nothing has changed then") {
+TEST_CASE("drafts of its own: what is refused, and that nothing has changed then") {
   Transformer<float> target = transformer_of(RandomModel(shape, 13));
   const auto says = [](auto&& call) { return support::message_of<std::invalid_argument>(call); };
   CHECK(says([&] { EarlyExit(target, 0); }) == "early exit: layers = 0 is outside 1..4");
   CHECK(says([&] { EarlyExit(target, 5); }) == "early exit: layers = 5 is outside 1..4");
-  CHECK(says([&] { target.peek(Tokens{1}, 1, 5); }) == "transformer: layers = 5 is outside 1..4");
-  CHECK(says([&] { target.peek(Tokens{1}, 2, 2); }) ==
-        "transformer: rows = 2 is outside 1..1, the number of tokens");
-  EarlyExit exit(target, 2);
-  const Tokens tokens{1, 2, 3, 4};
-  target.forward(tokens, 1);
-  CHECK(says([&] { exit.forward(tokens, 1); }) ==
-        "early exit: rows after the last 1 of 4 tokens are asked for, but the target has gone on to 4");
-  CHECK(says([&] {
-          exit.forward(Tokens{1, 2, 3, 4, 99}, 1);
-        }) == "transformer: tokens[0] = 99 is outside the vocabulary 0..49");
-  CHECK(says([&] {
-          exit.forward(Tokens{1, 2, 3, 4, 5}, 2);
-        }) == "early exit: rows after the last 2 of 5 tokens are asked for, but the target has gone on to 4");
-  Transformer<float> plain = target;
-  CHECK(same_bits(exit.forward(Tokens{1, 2, 3, 4, 5}, 1), plain.peek(Tokens{5}, 1, 2)));
-  exit.truncate(-1);
-  CHECK(same_bits(exit.forward(Tokens{1, 2, 3, 4, 6}, 1), plain.peek(Tokens{6}, 1, 2)));
+  CHECK(says([&] { SelfDraft(target, Sublayers::first(5)); }) ==
+        "self-draft: the sublayers are of 5 layers, the target has 4");
+  CHECK(says([&] { target.peek(Tokens{1}, 1, Sublayers::first(5)); }) ==
+        "transformer: the sublayers are of 5 layers, the model has 4");
+  for (const Sublayers& sublayers : {Sublayers::first(2), Sublayers::first(4).without(3)}) {
+    CHECK(says([&] { target.peek(Tokens{1}, 2, sublayers); }) ==
+          "transformer: rows = 2 is outside 1..1, the number of tokens");
+    SelfDraft drafting(target, sublayers);
+    const Tokens tokens{1, 2, 3, 4};
+    target.truncate(0);
+    target.forward(tokens, 1);
+    CHECK(says([&] { drafting.forward(tokens, 1); }) ==
+          "self-draft: rows after the last 1 of 4 tokens are asked for, but the target has gone on to 4");
+    CHECK(says([&] {
+            drafting.forward(Tokens{1, 2, 3, 4, 99}, 1);
+          }) == "transformer: tokens[0] = 99 is outside the vocabulary 0..49");
+    CHECK(says([&] {
+            drafting.forward(Tokens{1, 2, 3, 4, 5}, 2);
+          }) ==
+          "self-draft: rows after the last 2 of 5 tokens are asked for, but the target has gone on to 4");
+    Transformer<float> plain = target;
+    CHECK(same_bits(drafting.forward(Tokens{1, 2, 3, 4, 5}, 1), plain.peek(Tokens{5}, 1, sublayers)));
+    drafting.truncate(-1);
+    CHECK(same_bits(drafting.forward(Tokens{1, 2, 3, 4, 6}, 1), plain.peek(Tokens{6}, 1, sublayers)));
+    CHECK(same_bits(target.forward(Tokens{6, 7}, 2), plain.forward(Tokens{6, 7}, 2)));
+  }
 }
 
-}  // namespace test_examples_early_exit
+}  // namespace test_examples_self_draft
