@@ -75,6 +75,7 @@ struct Settings {
   double temperature = 0.8;
   std::string drafter = "model";
   std::optional<Index> exit_layer;
+  std::vector<std::string> skip;
   std::optional<Index> draft_window;
   std::string gamma = "3";
   std::optional<Index> most_gamma;
@@ -106,6 +107,11 @@ struct Settings {
       return drafter == name || compared ? std::optional(path) : std::nullopt;
     };
     return {file("speculator", speculator, shipped.speculator), file("medusa", medusa, shipped.medusa)};
+  }
+  /// Without --skip, the shipped target skips the sublayer that it misses least, and another target nothing.
+  generate::OwnLayers own_layers() const {
+    const bool chosen = skip.empty() && model == Settings{}.model;
+    return {exit_layer, chosen ? std::vector<std::string>{"f2"} : skip};
   }
   bool shows() const { return show || show_rejected; }
   Index most() const { return most_gamma.value_or(compare == "trees" ? 4 : 16); }
@@ -142,6 +148,11 @@ void add_options(CLI::App& app, Settings& settings) {
   app.add_option("--exit-layer", settings.exit_layer,
                  "Layer of the target after which early-exit drafts; by default half of the layers")
       ->check(CLI::Range(1, 100000));
+  app.add_option(
+         "--skip", settings.skip,
+         "What skip-layers leaves out of drafts, as a3,f4: the attention of layer 3, the feed-forward "
+         "network of layer 4; there is a default for the shipped target")
+      ->delimiter(',');
   app.add_option("--draft-window", settings.draft_window,
                  "Feed the draft model only this many tokens: the first 4 and the latest")
       ->check(CLI::Range(generate::shown_first + 1, Index{1000000}));
@@ -282,6 +293,10 @@ void check(const Settings& settings) {
         "--most-gamma is a limit for --gamma auto or early, --compare lengths or trees");
   if (settings.exit_layer && settings.drafter != "early-exit" && settings.compare != "drafters")
     throw std::invalid_argument("--exit-layer is for --drafter early-exit or --compare drafters");
+  if (!settings.skip.empty() && settings.drafter != "skip-layers" && settings.compare != "drafters")
+    throw std::invalid_argument("--skip is for --drafter skip-layers or --compare drafters");
+  if (settings.drafter == "skip-layers" && settings.own_layers().left_out.empty())
+    throw std::invalid_argument("--drafter skip-layers needs --skip for this target");
   if (settings.drafter == "none" && settings.compare == "lengths")
     throw std::invalid_argument("--compare lengths needs a drafter, not --drafter none");
   if (settings.ngram && settings.drafts_with_others())
@@ -349,11 +364,14 @@ Prepared prepare(generate::Pair& pair, const Settings& settings) {
                     .write = {},
                     .picture = {}};
   prepared.length = prepared.way.policy();
-  prepared.write = writer(prepared.way, pair, {settings.temperature, settings.exit_layer}, *prepared.length,
+  prepared.write = writer(prepared.way, pair, {settings.temperature, settings.own_layers()}, *prepared.length,
                           prepared.last.get());
   if (settings.table_tokens > 0) {
     prepared.prompts = read_prompts(pair, settings.prompts);
-    if (settings.compare == "drafters" && pair.early_exit) pair.early_exit(settings.exit_layer);
+    if (settings.compare == "drafters" && pair.early_exit) {
+      pair.early_exit(settings.own_layers());
+      pair.skip_layers(settings.own_layers());
+    }
   }
   if (!settings.svg.empty()) {
     prepared.picture.open(settings.svg, std::ios::binary);
@@ -408,7 +426,7 @@ std::vector<generate::Way> ways(generate::Pair& pair, const Settings& settings,
   const generate::Rule& rule = generate::rule_named(settings.verifier);
   const generate::DrafterKind& drafter = generate::drafter_named(settings.drafter);
   if (settings.compare == "vocabularies") return vocabulary_ways(rule, settings.draft_length());
-  if (settings.compare == "drafters") return drafter_ways(pair, rule, settings.draft_length());
+  if (settings.compare == "drafters") return drafter_ways(pair, rule, settings.draft_length(), texts);
   if (settings.compare == "lengths") return length_ways(rule, drafter, settings.most());
   if (settings.compare == "trees")
     return generate::TreeWays(pair, rule, drafter, texts).up_to(settings.most());
@@ -427,7 +445,7 @@ bool run(generate::Pair pair, const Settings& settings) {
       .temperature = settings.temperature,
       .seed = settings.seed,
       .rounds = settings.rounds,
-      .exit_layer = settings.exit_layer};
+      .own_layers = settings.own_layers()};
   return compare(pair, *std::ranges::find(generate::topics, settings.compare, &generate::Topic::option),
                  ways(pair, settings, texts), texts);
 }

@@ -34,8 +34,8 @@ struct AskAnother {
 };
 
 /// A drafter of lines or trees. Its rows have one of the types in Kinds, so that decoders are compiled once for all
-/// drafters. It counts as steady (see specdec::Drafter). The drafters "chain", "online" and those with heads are not;
-/// objection() keeps them from rules that need it.
+/// drafters. It counts as steady (see specdec::Drafter). The drafters "chain", "online", "skip-layers" and those with heads
+/// are not; objection() keeps them from rules that need it.
 template <bool trees, class... Kinds>
 class AnyDrafter {
  public:

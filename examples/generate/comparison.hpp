@@ -97,7 +97,7 @@ struct Texts {
   double temperature;
   Index seed;
   Index rounds;  ///< how often each prompt is continued
-  std::optional<Index> exit_layer;
+  OwnLayers own_layers;
 };
 
 inline Way target_alone() {
@@ -122,13 +122,22 @@ inline std::vector<Way> rule_ways(const DrafterKind& drafter, const Gamma& gamma
   return ways;
 }
 
+/// Whether a comparison of drafters has this one: the pair has what it drafts with.
+inline bool is_compared(const DrafterKind& drafter, const Pair& pair, const OwnLayers& layers) {
+  if (drafter.option == "none" || of_another_vocabulary(drafter)) return false;
+  if (drafts_with_head(drafter.option)) return pair.heads.contains(drafter.option);
+  if (drafter.option == "early-exit" || drafter.option == "retrieval") return pair.early_exit != nullptr;
+  if (drafter.option == "online") return pair.online != nullptr;
+  if (drafter.option == "skip-layers") return pair.skip_layers && !layers.left_out.empty();
+  return true;
+}
+
 /// Every drafter of the pair under one rule, without the drafters of other vocabularies.
-inline std::vector<Way> drafter_ways(const Pair& pair, const Rule& rule, const Gamma& gamma) {
+inline std::vector<Way> drafter_ways(const Pair& pair, const Rule& rule, const Gamma& gamma,
+                                     const Texts& texts) {
   std::vector<Way> ways{target_alone()};
   for (const DrafterKind& drafter : drafters)
-    if (drafter.option != "none" && !of_another_vocabulary(drafter) &&
-        (!drafts_with_head(drafter.option) || pair.heads.contains(drafter.option)) &&
-        (pair.early_exit || !needs_transformers(drafter.option)))
+    if (is_compared(drafter, pair, texts.own_layers))
       add_way(ways, {std::string(drafter.title), &rule, &drafter, gamma});
   return ways;
 }
@@ -165,7 +174,7 @@ inline std::vector<Run> run_ways(Pair& pair, const std::vector<Way>& ways, const
   for (Index round = 0; round < texts.rounds; ++round) {
     std::vector<Writer> writers;
     for (std::size_t w = 0; w < ways.size(); ++w)
-      writers.push_back(writer(ways[w], pair, {texts.temperature, texts.exit_layer}, *lengths[w]));
+      writers.push_back(writer(ways[w], pair, {texts.temperature, texts.own_layers}, *lengths[w]));
     for (const Tokens& prompt : texts.prompts) {
       for (std::size_t w = 0; w < ways.size(); ++w) {
         Generator generator(seed);

@@ -37,7 +37,7 @@ std::unique_ptr<Drafter> erased(D drafter) {
 /// Settings for making a drafter.
 struct DrafterSettings {
   double temperature;
-  std::optional<Index> exit_layer;
+  OwnLayers own_layers;
 };
 
 /// A drafter that can be chosen.
@@ -85,7 +85,7 @@ inline Model& drafting_model(Pair& pair, std::string_view drafter) {
   return *pair.heads.at(drafter);
 }
 
-inline constexpr std::array<DrafterKind, 15> drafters{{
+inline constexpr std::array<DrafterKind, 16> drafters{{
     {"model", "draft model",
      [](Pair& pair, const DrafterSettings& s) { return erased(model_drafter(*pair.draft, s.temperature)); }},
     {"speculator", "MLP speculator",
@@ -106,7 +106,12 @@ inline constexpr std::array<DrafterKind, 15> drafters{{
     {"early-exit", "early exit",
      [](Pair& pair, const DrafterSettings& s) {
        if (!pair.early_exit) throw std::invalid_argument("--drafter early-exit needs transformers");
-       return erased(OwningDrafter(pair.early_exit(s.exit_layer), s.temperature));
+       return erased(OwningDrafter(pair.early_exit(s.own_layers), s.temperature));
+     }},
+    {"skip-layers", "skipped layers",
+     [](Pair& pair, const DrafterSettings& s) {
+       if (!pair.skip_layers) throw std::invalid_argument("--drafter skip-layers needs transformers");
+       return erased(OwningDrafter(pair.skip_layers(s.own_layers), s.temperature));
      }},
     {"prompt-lookup", "prompt lookup",
      [](Pair&, const DrafterSettings&) {
@@ -141,11 +146,6 @@ inline constexpr std::array<DrafterKind, 15> drafters{{
      [](Pair& pair, const DrafterSettings&) { return erased(text_drafter(pair, pair.bytes)); }},
     {"none", "none", [](Pair&, const DrafterSettings&) { return erased(specdec::NoDrafter{}); }},
 }};
-
-/// Whether the drafter needs transformers, but neither a head nor a model of another vocabulary.
-inline bool needs_transformers(std::string_view drafter) {
-  return drafter == "early-exit" || drafter == "retrieval" || drafter == "online";
-}
 
 /// Whether the drafter drafts with Pair::other or Pair::bytes.
 inline bool of_another_vocabulary(const DrafterKind& drafter) {

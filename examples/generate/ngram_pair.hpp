@@ -55,6 +55,7 @@ inline Pair ngram_pair(const std::string& path, Index order, Index draft_order) 
   return {.target = erased(std::make_shared<NgramLogits>(target)),
           .draft = erased(std::make_shared<NgramLogits>(target.with_order(draft_order))),
           .early_exit = {},
+          .skip_layers = {},
           .description = "n-grams of " + path + ": order " + std::to_string(order) +
                          ", the draft model order " + std::to_string(draft_order) + "; a token is a byte\n",
           .note = {},

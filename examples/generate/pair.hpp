@@ -89,11 +89,18 @@ struct OnlineDraft {
   std::function<void(Index length, const Eigen::ArrayXf& row)> learn;
 };
 
+/// The target's own layers that draft.
+struct OwnLayers {
+  std::optional<Index> exit_layer;  ///< of early exits; by default half of the layers
+  std::vector<std::string>
+      left_out;  ///< the names of the sublayers that are left out where layers are skipped
+};
+
 /// Two models over one vocabulary, and further draft models.
 struct Pair {
   std::shared_ptr<Model> target, draft;
-  /// Makes a draft model of the target's first layers: see transformer/self_draft.hpp. Empty for n-grams.
-  std::function<std::shared_ptr<Model>(std::optional<Index> layers)> early_exit;
+  /// Make draft models of the target's own layers: see transformer/self_draft.hpp. Empty for n-grams.
+  std::function<std::shared_ptr<Model>(const OwnLayers&)> early_exit, skip_layers;
   /// Draft models on the target's hidden states (transformer/speculator.hpp, medusa.hpp), by the names of their drafters.
   std::map<std::string_view, std::shared_ptr<Model>> heads = {};
   /// Makes a copy of the draft model that learns. Empty for n-grams.

@@ -72,9 +72,9 @@ inline std::string_view objection(const Rule& rule, const DrafterKind& drafter) 
   if (rule.option == "greedy-block" && drafter.option == "chain")
     return "greedy block verification needs drafts of one q for a position, which a chain with a model in it "
            "does not give";
-  if (rule.option == "greedy-block" && drafts_with_head(drafter.option))
-    return "greedy block verification needs a q that depends on the tokens alone; a head's q also depends on "
-           "how many of them the target has taken in";
+  if (rule.option == "greedy-block" && (drafts_with_head(drafter.option) || drafter.option == "skip-layers"))
+    return "greedy block verification needs a q that depends on the tokens alone; the q of heads and of "
+           "skipped layers also depends on how many of them the target has taken in";
   if (rule.option == "greedy-block" && drafter.option == "online")
     return "greedy block verification needs drafts of one q for a position, which a draft model that learns "
            "does not give";

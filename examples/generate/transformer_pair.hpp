@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <specdec/model/head_model.hpp>
 #include <sstream>
 #include <stdexcept>
@@ -22,6 +23,7 @@
 #include "transformer/self_draft.hpp"
 #include "transformer/shape.hpp"
 #include "transformer/speculator.hpp"
+#include "transformer/sublayers.hpp"
 #include "transformer/tokenizer.hpp"
 #include "transformer/transformer.hpp"
 #include "transformer/weights.hpp"
@@ -47,6 +49,15 @@ OnlineDraft online(const transformer::Transformer<Scalar>& draft, double tempera
   using Online = transformer::OnlineModel<Scalar>;
   const auto model = std::make_shared<Online>(draft, typename Online::Options{.temperature = temperature});
   return {erased(model), [model](Index length, const Eigen::ArrayXf& row) { model->learn(length, row); }};
+}
+
+/// A draft model of the target's `own` layers, which are the trained ones, without the sublayers of these names.
+/// Throws: std::invalid_argument on a name that no own sublayer has.
+template <class Scalar>
+std::shared_ptr<Model> skip_layers(const std::shared_ptr<transformer::Transformer<Scalar>>& target, Index own,
+                                   std::span<const std::string> left_out) {
+  return erased(std::make_shared<transformer::SelfDraft<Scalar>>(
+      *target, transformer::Sublayers::first(own).without(left_out)));
 }
 
 /// The files of heads on the target's hidden states. A head without a file is left out.
@@ -173,14 +184,17 @@ Pair transformer_pair(const std::string& model, const std::string& draft_model,
                                 "' one of " + std::to_string(draft->vocab_size()));
   const auto tokenizer = std::make_shared<const Tokenizer>(tokenizer_path, target->vocab_size());
   const std::string note = target_layers ? note_on<Scalar>(target->shape()) : "";
+  const Index own = transformer::Checkpoint(model).shape().n_layers;
   std::ostringstream description;
   description << "Target " << model << ": " << target->shape() << "\nDraft  " << draft_model << ": "
               << draft->shape() << '\n'
               << note;
   return {.target = erased(target),
           .draft = erased(draft),
-          .early_exit = [target, own = transformer::Checkpoint(model).shape().n_layers](
-                            std::optional<Index> layers) { return early_exit(target, own, layers); },
+          .early_exit = [target,
+                         own](const OwnLayers& layers) { return early_exit(target, own, layers.exit_layer); },
+          .skip_layers = [target,
+                          own](const OwnLayers& layers) { return skip_layers(target, own, layers.left_out); },
           .heads = heads_of(*target, heads),
           .online = [draft](double temperature) { return online(*draft, temperature); },
           .description = description.str(),

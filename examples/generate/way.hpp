@@ -58,7 +58,7 @@ using Writer = std::function<specdec::Result(const Job&, Generator&, const OnSte
 /// Throws: std::invalid_argument if the pair has no such drafter.
 inline Writer writer(const Way& way, Pair& pair, const DrafterSettings& settings, Length& length,
                      LastDraft* last = nullptr) {
-  const DrafterSettings drafting{draft_temperature(*way.rule, settings.temperature), settings.exit_layer};
+  const DrafterSettings drafting{draft_temperature(*way.rule, settings.temperature), settings.own_layers};
   Model& target = *pair.target;
   if (way.tree) {
     auto drafter = tree_drafter(way, drafting_model(pair, way.drafter->option), length, drafting.temperature);
