@@ -28,6 +28,7 @@ namespace transformer {
 /// It has no weights and no cache of its own. For tokens that the target has seen, it reads the target's keys and values. For
 /// drafted tokens, it writes keys and values into the target's cache, after the target's context. Nothing needs a rollback:
 /// the target's next call overwrites these entries, or goes on from them (EarlyExit).
+/// Which sublayers to leave out is a search on text that the target wrote: see choose_sublayers.hpp.
 ///
 /// steady_rows = false: the row after a token changes once the target has taken in drafted tokens before it, because then
 /// they have the keys and values that all sublayers make. So a rule that remembers its sequence (GreedyBlockVerifier) does

@@ -261,3 +261,20 @@ mutant("whole-layers-with-others-after", SUBLAYERS, SELF_TEST, " && std::find(en
 mutant("whole-layers-and-a-half", SUBLAYERS, SELF_TEST, "whole % 2 == 0 && ", "")
 mutant("sublayers-named-from-nought", SUBLAYERS, SELF_TEST, "std::to_string(sublayer / 2 + 1)", "std::to_string(sublayer / 2)")
 mutant("sublayers-change-places", SUBLAYERS, SELF_TEST, "return runs(2 * layer + 1);", "return runs(2 * layer);")
+
+CHOOSE, CHOOSE_TEST = "examples/transformer/choose_sublayers.hpp", "examples/tests/choose_sublayers"
+
+mutant = promise("the search measures the first token of a draft after the target's own context, and leaves out what costs least")
+mutant("search-after-too-much", CHOOSE, CHOOSE_TEST, "target.truncate(first + i);", "target.truncate(first + i + 1);")
+mutant("search-over-the-prompt", CHOOSE, CHOOSE_TEST, "places += count;", "places += std::ssize(before);")
+mutant("search-of-written-tokens-but-one", CHOOSE, CHOOSE_TEST, "const Index first = text.prompt - 1,", "const Index first = text.prompt,")
+mutant("search-for-the-worst", CHOOSE, CHOOSE_TEST, "std::ranges::max_element(prospects", "std::ranges::min_element(prospects")
+mutant("search-takes-nothing-away", CHOOSE, CHOOSE_TEST, "    rest = path.back().sublayers;\n", "")
+mutant("search-with-a-free-classifier", CHOOSE, CHOOSE_TEST, "Index read = shape.classifier_parameters(), all = read;", "Index read = 0, all = shape.classifier_parameters();")
+mutant("search-with-networks-for-attentions", CHOOSE, CHOOSE_TEST, "if (sublayers.attention(l)) read", "if (sublayers.feed_forward(l)) read")
+mutant("search-with-no-draft", CHOOSE, CHOOSE_TEST, "std::max<Index>(1, specdec::best_gamma(acceptance, share, most))", "specdec::best_gamma(acceptance, share, most)")
+mutant("search-at-temperature-one", CHOOSE, CHOOSE_TEST, "((row - largest) / temperature).exp()", "(row - largest).exp()")
+mutant("search-greedily-for-anything", CHOOSE, CHOOSE_TEST, "else p[likeliest] = 1;", "else p[0] = 1;")
+mutant("search-leaves-its-context", CHOOSE, CHOOSE_TEST, "~Emptied() { target.truncate(0); }", "~Emptied() {}")
+mutant("search-of-a-text-without-tokens", CHOOSE, CHOOSE_TEST, "texts[i].prompt >= size", "texts[i].prompt > size")
+mutant("search-of-a-text-without-prompt", CHOOSE, CHOOSE_TEST, "texts[i].prompt < 1 || ", "")
