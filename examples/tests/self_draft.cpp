@@ -147,9 +147,9 @@ TEST_CASE("the rows of forward and of peek are those of a transformer of its own
   };
   for (int round = 0; round < 800; ++round) {
     Tokens next = random_tokens(rng, 1 + rng() % 6, 3);
-    if (rng() % 3 == 0) sublayers = Sublayers::first(1 + static_cast<Index>(rng() % 4));
-    if (rng() % 4 == 0) sublayers = support::random_sublayers(rng, 4);
     for (unsigned look = rng() % 4; look > 0; --look) {
+      if (rng() % 4 == 0) sublayers = Sublayers::first(1 + static_cast<Index>(rng() % 4));
+      if (rng() % 5 == 0) sublayers = support::random_sublayers(rng, 4);
       Tokens ahead = next;
       ahead.resize(1 + rng() % 7);
       for (std::size_t i = 0; i < ahead.size(); ++i)
