@@ -93,7 +93,7 @@ class SelfDraft {
 ///
 ///   transformer::EarlyExit exit(target, 2);
 ///
-/// LayerSkip trains its models for early exit, with layer dropout and a loss at the exits. Without this
+/// LayerSkip trains its models for early exit, with layer dropout and a loss at the exits (train/layer_skip). Without this
 /// training few guesses of early layers are right, even if the model is otherwise good.
 /// Cost: these layers and the classifier, of which the target's call repeats only the classifier. No token goes through a
 /// layer twice.

@@ -159,6 +159,10 @@ class Transformer(nn.Module):
         """Logits (batch, time, vocab) of the tokens that follow ids (batch, time)."""
         return self.classify(self.states(ids, cache)[-1])
 
+    def first(self, layers):
+        """The model of the first `layers` layers, as a function of ids (batch, time): an early exit."""
+        return lambda ids: self.classify(self.states(ids)[layers - 1])
+
     def size(self):
         """Number of parameters."""
         return sum(parameter.numel() for parameter in self.parameters())
