@@ -230,12 +230,10 @@ mutant("online-any-temperature", ONLINE, ONLINE_TEST, "temperature_ > 0 && tempe
 mutant("online-any-rate", ONLINE, ONLINE_TEST, "if (!(rate_ >= 0 && rate_ <= 100))", "if (false)")
 mutant("online-row-of-another-vocabulary", ONLINE, ONLINE_TEST, "if (target.size() != vocab_size())", "if (false)")
 mutant("online-place-outside", ONLINE, ONLINE_TEST, "length < 1 || length > context_size()", "length < 1")
-mutant("online-says-it-is-steady", ONLINE, ONLINE_TEST, "steady_rows = false", "steady_rows = true")
 mutant("online-drafter-leaves-out-the-correction", ONLINE_DRAFTER, ONLINE_TEST, "verdict.node + 1", "verdict.node")
 mutant("online-drafter-shows-rows-after-the-text", ONLINE_DRAFTER, ONLINE_TEST, "std::min(verdict.node + 1, std::ssize(drafted))", "std::ssize(drafted)")
 mutant("online-drafter-shows-the-bonus-row", ONLINE_DRAFTER, ONLINE_TEST, "std::min(verdict.node + 1, std::ssize(drafted))", "verdict.node + 1")
 mutant("online-drafter-forgets-the-place", ONLINE_DRAFTER, ONLINE_TEST, "context_ + i", "context_")
-mutant("online-drafter-says-it-is-steady", ONLINE_DRAFTER, ONLINE_TEST, "steady = false", "steady = true")
 mutant("online-drafter-never-cuts", ONLINE_DRAFTER, ONLINE_TEST, "drafter_.truncate(length);", "")
 mutant("online-drafter-uses-nothing", ONLINE_DRAFTER, ONLINE_TEST, "return drafter_.identities();", "return {};")
 
