@@ -54,17 +54,25 @@ class OnlineDrafter {
   void observe(const Target& target, std::span<const Token> drafted, std::span<const Index>,
                const specdec::NodeVerdict& verdict) {
     const auto rows = specdec::distributions(target);
+    static_assert(specdec::SegmentedRow<specdec::RowOf<decltype(rows)>>,
+                  "the target's rows are no specdec::SegmentedRow");
     const Index learnt = std::min(verdict.node + 1, std::ssize(drafted));
     for (Index i = 0; i < learnt; ++i) {
-      const auto row = rows.row(i);
-      row_.resize(row.vocab_size());
-      for (Index x = 0; x < row_.size(); ++x)
-        row_[x] = static_cast<float>(row.probability(static_cast<Token>(x)));
+      copy(rows.row(i));
       learner_.learn(context_ + i, row_);
     }
   }
 
  private:
+  template <class Row>
+  void copy(const Row& row) {
+    row_.resize(row.vocab_size());
+    for (Index first = 0; first < row_.size(); first += specdec::max_segment_size) {
+      const Index count = std::min(specdec::max_segment_size, row_.size() - first);
+      row_.segment(first, count) = row.segment(first, count).template cast<float>();
+    }
+  }
+
   Inner drafter_;
   Learner learner_;    // or a reference
   Index context_ = 0;  // the tokens of the text before the draft

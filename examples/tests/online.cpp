@@ -190,6 +190,7 @@ TEST_CASE("an online model says what it refuses") {
   CHECK(said(0, 50) == "OnlineModel: length = 0 is outside 1..64");
   CHECK(said(65, 50) == "OnlineModel: length = 65 is outside 1..64");
   CHECK(said(1, 49) == "OnlineModel: the target's row has 49 probabilities, expected 50");
+  CHECK(said(2, 50) == "OnlineModel: no row was returned after 2 tokens");
   const Tokens tokens{1, 2};
   CHECK(message_of<std::invalid_argument>([&] { online.forward(tokens, 3); }) ==
         "transformer: rows = 3 is outside 1..2, the number of tokens");
@@ -230,8 +231,9 @@ TEST_CASE("an online drafter uses what its drafter uses") {
 }
 
 TEST_CASE("an online drafter shows the rows up to the correction token, each with its place") {
-  Eigen::Matrix<double, 4, 3, Eigen::RowMajor> rows;
-  rows << 0.5, 0.25, 0.25, 0.125, 0.5, 0.375, 0.25, 0.5, 0.25, 0, 1, 0;
+  Eigen::Matrix<double, 4, 1500, Eigen::RowMajor> rows;  // longer than a segment
+  rows.setRandom();
+  rows = rows.cwiseAbs() / 750;
   Records records;
   Index cut = -1;
   OnlineDrafter drafter{Proposes{{1, 2, 0}, &cut}, records};
@@ -248,7 +250,7 @@ TEST_CASE("an online drafter shows the rows up to the correction token, each wit
     for (Index i = 0; i < std::ssize(records.learnt); ++i) {
       const auto& [length, row] = records.learnt[static_cast<std::size_t>(i)];
       CHECK(length == 5 + i);
-      CHECK((row.cast<double>() == numbers(rows.row(i))).all());
+      CHECK((row == rows.row(i).transpose().array().cast<float>()).all());
     }
   }
   records.learnt.clear();

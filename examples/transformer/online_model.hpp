@@ -4,8 +4,6 @@
 #pragma once
 
 #include <Eigen/Core>
-#include <algorithm>
-#include <iterator>
 #include <limits>
 #include <optional>
 #include <span>
@@ -34,9 +32,8 @@ namespace transformer {
 /// at rate 1 moves z at the very place where it learns by the gradient, whatever the scale of h is.
 ///
 /// It takes lines only. truncate(0) begins another text. What was learnt stays, until forget().
-/// Cost: a drafted token also costs a product with D, which is as large as the output layer. learn() costs a product with W,
-/// one with D, and one pass that changes D. No allocation once a call with as many rows was made. Memory: D, and h of each
-/// place of the context, in float.
+/// Cost: a drafted token also costs a product with D, which is as large as the output layer. A step costs one pass that changes
+/// D. No allocation. Memory: D, and for each place of the context h and a row of logits, in float.
 /// Numeric: arithmetic in float. Before the first step the logits are the transformer's own, to the bit.
 template <class Scalar>
 class OnlineModel {
@@ -60,35 +57,35 @@ class OnlineModel {
         rate_(options.rate.value_or(greedy_ ? 0.1F : 1.0F)),
         learnt_(vocab_size(), dim()),
         states_(Columns::Zero(padded(dim()), context_size())),
-        error_(Eigen::ArrayXf::Zero(padded(vocab_size()))) {
+        logits_(Columns::Zero(padded(vocab_size()), context_size())),
+        step_(Eigen::ArrayXf::Zero(padded(vocab_size()))) {
     if (!(temperature_ > 0 && temperature_ < std::numeric_limits<float>::infinity()))
       fail<std::invalid_argument>("OnlineModel: temperature = ", options.temperature, " is no temperature");
     if (!(rate_ >= 0 && rate_ <= 100))
       fail<std::invalid_argument>("OnlineModel: rate = ", rate_, " is outside 0..100");
-    reserve(1);
   }
 
   Index vocab_size() const { return model_.vocab_size(); }
   Index context_size() const { return model_.context_size(); }
 
   Logits forward(std::span<const Token> tokens, Index rows) {
-    reserve(std::min(rows, std::ssize(tokens)));
     const auto own = model_.forward(tokens, rows);
     const auto states = model_.features();
     const Index first = model_.length() - rows;
     for (Index i = 0; i < rows; ++i) {
-      logits_.col(i).head(vocab_size()) = own.row(i).transpose().array();
       rms_norm(states.col(i).data(), model_.weights()->final_norm, dim(), &states_(0, first + i));
+      logits_.col(first + i).head(vocab_size()) = own.row(i).transpose().array();
     }
-    add_product(learnt_.view(), {&states_(0, first), rows, states_.rows()}, logits_.data(), logits_.rows());
-    return Logits(logits_.data(), rows, vocab_size(), Eigen::OuterStride<>(logits_.rows()));
+    float* const logits = &logits_(0, first);
+    add_product(learnt_.view(), {&states_(0, first), rows, states_.rows()}, logits, logits_.rows());
+    return Logits(logits, rows, vocab_size(), Eigen::OuterStride<>(logits_.rows()));
   }
 
   void truncate(Index length) noexcept { model_.truncate(length); }
 
-  /// Learns from the target's row after the first `length` tokens of the text.
-  /// Pre: forward() has returned a row for this place, and the tokens before it are still those of that call. They may have
-  /// been truncated since.
+  /// Learns from the target's row after the first `length` tokens of the text, and from the row that forward() returned
+  /// there. The tokens may have been truncated since.
+  /// Pre: forward() has returned a row there, for these tokens.
   /// Throws: std::invalid_argument if there is no such place, or if the row has another length.
   void learn(Index length, const Eigen::Ref<const Eigen::ArrayXf>& target) {
     if (length < 1 || length > context_size())
@@ -96,10 +93,12 @@ class OnlineModel {
     if (target.size() != vocab_size())
       fail<std::invalid_argument>("OnlineModel: the target's row has ", target.size(),
                                   " probabilities, expected ", vocab_size());
-    const float* const state = &states_(0, length - 1);
-    put_row(state);
-    if (greedy_ ? put_greedy_step(target) : put_step(target))
-      learnt_.add_outer(error_, rate_ * temperature_ / states_.col(length - 1).square().sum(), state);
+    const auto state = states_.col(length - 1);
+    const float size = state.square().sum();
+    if (!(size > 0))
+      fail<std::invalid_argument>("OnlineModel: no row was returned after ", length, " tokens");
+    if (!find_step(logits_.col(length - 1).head(vocab_size()), target)) return;
+    learnt_.add_outer(step_, rate_ * temperature_ / size, state.data());
   }
 
   /// Forgets what was learnt.
@@ -110,35 +109,24 @@ class OnlineModel {
 
   Index dim() const { return model_.shape().dim; }
 
-  void reserve(Index rows) {
-    if (logits_.cols() < rows) logits_ = Columns::Zero(padded(vocab_size()), rows);
-  }
-
-  // Puts the draft model's row q at a state into error_.
-  void put_row(const float* state) {
-    const Vectors one{state, 1, states_.rows()};
-    product(model_.weights()->classifier().view(), one, error_.data(), error_.size());
-    add_product(learnt_.view(), one, error_.data(), error_.size());
-    auto row = error_.head(vocab_size());
-    row = ((row - row.maxCoeff()) / temperature_).exp();
-    row /= row.sum();
-  }
-
-  // Replaces q by the direction of a step. Returns whether there is a step to make.
-  bool put_step(const Eigen::Ref<const Eigen::ArrayXf>& p) {
-    auto q = error_.head(vocab_size());
-    const auto more = (p > q).template cast<float>();
-    const float share = (q * more).sum();
-    q *= more - share;
-    return true;
-  }
-  bool put_greedy_step(const Eigen::Ref<const Eigen::ArrayXf>& p) {
-    auto q = error_.head(vocab_size());
+  // Puts the direction of a step into step_. Returns whether there is a step to make.
+  template <class Row>
+  bool find_step(const Row& logits, const Eigen::Ref<const Eigen::ArrayXf>& p) {
     Index wanted = 0, drafted = 0;
     p.maxCoeff(&wanted);
-    q.maxCoeff(&drafted);
-    q = p - q;
-    return wanted != drafted;
+    const float largest = logits.maxCoeff(&drafted);
+    if (greedy_ && drafted == wanted) return false;
+    auto q = step_.head(vocab_size());
+    q = ((logits - largest) / temperature_).exp();
+    q /= q.sum();
+    if (greedy_) {
+      q = p - q;
+    } else {
+      const auto more = (p > q).template cast<float>();
+      const float share = (q * more).sum();
+      q *= more - share;
+    }
+    return true;
   }
 
   Transformer<Scalar> model_;
@@ -146,8 +134,8 @@ class OnlineModel {
   float temperature_, rate_;
   Panels<float> learnt_;  // D
   Columns states_;        // h, a column for each place of the context
-  Columns logits_;        // of a call
-  Eigen::ArrayXf error_;  // of a row: q, then the step of its logits
+  Columns logits_;        // the rows that were returned, likewise
+  Eigen::ArrayXf step_;   // of one row of logits
 };
 
 }  // namespace transformer

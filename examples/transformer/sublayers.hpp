@@ -70,7 +70,7 @@ class Sublayers {
     return names;
   }
   static std::string name(Index sublayer) {
-    return (sublayer % 2 == 0 ? "a" : "f") + std::to_string(sublayer / 2 + 1);
+    return std::string(1, sublayer % 2 == 0 ? 'a' : 'f') + std::to_string(sublayer / 2 + 1);
   }
 
   friend bool operator==(const Sublayers&, const Sublayers&) = default;
