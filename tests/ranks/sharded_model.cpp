@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/columns_model.hpp"
 #include "support/layouts.hpp"
@@ -32,6 +33,7 @@
 namespace test_sample_sharded_model {
 
 using namespace specdec;
+using support::bound;
 using support::ColumnsModel;
 using support::Counted;
 using support::ManyColumnsModel;
@@ -226,7 +228,7 @@ TEST_CASE("any number of ranks writes the text of whole rows") {
 TEST_CASE("over ranks a chain of steps writes the text that it writes on whole rows") {
   std::mt19937_64 rng(36);
   const Table target = fine_model(30, 1, rng), small = fine_model(30, 1, rng);
-  const Options options{.max_new_tokens = 400, .gamma = 3};
+  const Options options{.max_new_tokens = bound(400, 400), .gamma = 3};
   const auto written = [&](auto& model) {
     SpecDec decoder{model, ModelDrafter{Table(small)}, BlockVerifier{}};
     std::mt19937_64 source(2);
@@ -254,7 +256,7 @@ TEST_CASE(
   const std::vector<Tokens> prompts{{1, 2}, {0}, {3, 1, 4, 1, 5, 8, 2, 6}, {1, 2}, {8, 8, 8}};
   const auto seeds = [](Index n) { return std::mt19937_64{static_cast<std::uint64_t>(100 + n)}; };
   const auto check = [&](const auto& drafter, const auto& rule, const auto& chain, Index draws, Index gamma) {
-    const Options options{.max_new_tokens = 60, .gamma = gamma};
+    const Options options{.max_new_tokens = std::max(bound(60, 60), 15), .gamma = gamma};
     const ShardedOptions sharded{.temperature = 0.9, .draws = draws};
     for (const Index ranks : {1, 3})
       support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {

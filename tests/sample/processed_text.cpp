@@ -296,7 +296,7 @@ Found lines(const AnyProcessor& processor, const AnyProcessor& of_drafter, std::
   };
   const Index length = std::max(bound(3, 4), 3);
   add({BlockVerifier{}}, {.max_new_tokens = length, .gamma = 1});
-  add({BlockVerifier{}}, {.max_new_tokens = 4, .gamma = 3});
+  add({BlockVerifier{}}, {.max_new_tokens = std::max(bound(4, 4), 3), .gamma = 3});
   add({TokenVerifier{}}, {.max_new_tokens = length, .gamma = 2});
   return found;
 }
@@ -339,6 +339,7 @@ struct Lavish : LogTable {
 }  // namespace
 
 TEST_CASE("with processors with state on target and drafter the loop has the target's law", "[law]") {
+  const auto every = static_cast<std::uint64_t>(3 / bound(3, 3));  // under sanitizers every third has trees
   std::uint64_t seed = 0;
   for (const AnyProcessor& processor : all_processors(2)) {
     ++seed;
@@ -347,6 +348,7 @@ TEST_CASE("with processors with state on target and drafter the loop has the tar
     CHECK(known.difference < 1e-12);
     CHECK(unknown.difference < 1e-12);
     CHECK(known.accepted > unknown.accepted);
+    if (seed % every != 0) continue;
     const Found tree = trees(processor, processor, seed), blind = trees(processor, nothing(), seed);
     CHECK(tree.difference < 1e-12);
     CHECK(blind.difference < 1e-12);

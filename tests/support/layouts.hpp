@@ -153,8 +153,9 @@ struct AsLogits {
   }
   Eigen::RowVectorXd exponentials(Index i) const {
     Eigen::RowVectorXd e(held.cols());
+    const double most = largest(i);
     for (Index x = 0; x < held.cols(); ++x)
-      e[x] = std::exp((static_cast<double>(held(i, x)) - largest(i)) / temperature);
+      e[x] = std::exp((static_cast<double>(held(i, x)) - most) / temperature);
     return e;
   }
 };

@@ -8,7 +8,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <optional>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -153,12 +152,14 @@ DraftAuditReport audit_of(const Audited& audited, std::uint64_t seed, Index toke
   const WordModel target;
   std::mt19937_64 rng(seed);
   RandomChance chance{rng};
-  while (audited.report().tokens < tokens) {
+  for (Index drafted = 0; drafted < tokens;) {
     std::vector<Token> text = prompt;
     audited.truncate(0);
     while (text.size() < prompt.size() + 500) {
       bool matched = true;
-      for (const Token x : audited.draft(text, 4, rng)) {
+      const std::vector<Token> draft = audited.draft(text, 4, rng);
+      drafted += std::ssize(draft);
+      for (const Token x : draft) {
         text.push_back(chance.draw(target.after(text.back())));
         matched = text.back() == x;
         if (!matched) break;
@@ -186,33 +187,40 @@ std::string print(const auto& report) {
   return out.str();
 }
 
-}  // namespace
-
-TEST_CASE("an audit convicts every common way of reporting a q that the tokens were not drawn from") {
-  const auto fault = [](const Lie& lie) {
-    std::optional<DraftFault> found;
-    for (const std::uint64_t seed : {1u, 2u, 3u}) {
-      const DraftAuditReport report = audit(lie, seed);
+// Audits liars, and compares the faults found with the expected ones. A conviction takes its tokens, so that under
+// sanitizers it is the seeds that are fewer.
+template <class L>
+void check_faults(const std::vector<std::pair<L, DraftFault>>& lies) {
+  for (const auto& [lie, fault] : lies)
+    for (int seed = 1; seed <= bound(3, 3); ++seed) {
+      const DraftAuditReport report = audit(lie, static_cast<std::uint64_t>(seed));
       INFO(report);
       CHECK(report.convicted());
       CHECK(report.tokens >= 5000);
-      if (found) CHECK(report.fault == *found);
-      found = report.fault;
+      CHECK(report.fault == fault);
     }
-    return *found;
-  };
-  CHECK(fault({.temperature = 0.8}) == DraftFault::likelier);
-  CHECK(fault({.temperature = 0.9}) == DraftFault::likelier);
-  CHECK(fault({.temperature = 1.1}) == DraftFault::rarer);
-  CHECK(fault({.temperature = 1.2}) == DraftFault::rarer);
-  CHECK(fault({.top_k = 20}) == DraftFault::likelier);
-  CHECK(fault({.top_k = 5}) == DraftFault::likelier);
-  CHECK(fault({.argmax = true}) == DraftFault::likelier);
-  CHECK(fault({.row_of = 1}) == DraftFault::unrelated);
-  CHECK(fault({.first_row = true}) == DraftFault::rarer);  // one row in four is right
-  CHECK(fault({.drop_below = 0.01}) == DraftFault::likelier);
-  CHECK(fault({.drop_below = 0.05}) == DraftFault::likelier);
-  CHECK(fault({.top_k = 5, .normalised = false}) == DraftFault::bad_row);
+}
+
+// How many tokens of an honest drafter are audited.
+const Index of_honest = bound(5000, 5000);
+
+}  // namespace
+
+TEST_CASE("an audit convicts every common way of reporting a q that the tokens were not drawn from") {
+  check_faults(std::vector<std::pair<Lie, DraftFault>>{
+      {{.temperature = 0.8}, DraftFault::likelier},
+      {{.temperature = 0.9}, DraftFault::likelier},
+      {{.temperature = 1.1}, DraftFault::rarer},
+      {{.temperature = 1.2}, DraftFault::rarer},
+      {{.top_k = 20}, DraftFault::likelier},
+      {{.top_k = 5}, DraftFault::likelier},
+      {{.argmax = true}, DraftFault::likelier},
+      {{.row_of = 1}, DraftFault::unrelated},
+      {{.first_row = true}, DraftFault::rarer},  // one row in four is right
+      {{.drop_below = 0.01}, DraftFault::likelier},
+      {{.drop_below = 0.05}, DraftFault::likelier},
+      {{.top_k = 5, .normalised = false}, DraftFault::bad_row},
+  });
 }
 
 // An audit convicts an honest drafter with a probability of at most 1e-4, the default of AuditOptions::false_alarm.
@@ -225,15 +233,18 @@ TEST_CASE("an audit acquits honest drafters") {
       CHECK(report.acquitted());
       CHECK(report.fault == DraftFault::none);
     };
-    acquitted(audit(Lie{}, seed));
-    acquitted(audit(Lie{.close_below = 0.2}, seed));  // reads the row, then does not draw
-    acquitted(audit(Lie{.keep_rare = true}, seed));   // reads the token, and keeps it
-    acquitted(audit(word_drafter({Temperature{0.8}}), seed));
-    acquitted(audit(word_drafter({Chain{Temperature{1.3}, TopK{12}}}), seed));
+    acquitted(audit(Lie{}, seed, of_honest));
+    acquitted(audit(Lie{.close_below = 0.2}, seed, of_honest));  // reads the row, then does not draw
+    acquitted(audit(Lie{.keep_rare = true}, seed, of_honest));   // reads the token, and keeps it
+    acquitted(audit(word_drafter({Temperature{0.8}}), seed, of_honest));
+    acquitted(audit(word_drafter({Chain{Temperature{1.3}, TopK{12}}}), seed, of_honest));
     std::mt19937_64 rng(seed);
-    acquitted(audit(ModelDrafter{LayoutModel<AsNarrow<Eigen::bfloat16>>(coarse_model(60, 1, rng))}, seed));
-    acquitted(audit(ModelDrafter{LayoutModel<AsSparse<double>>(TableModel<>::random(20, 1, rng))}, seed));
-    acquitted(audit(FallbackDrafter{PromptLookupDrafter{{.min_ngram = 2}}, word_drafter({TopK{9}})}, seed));
+    acquitted(audit(ModelDrafter{LayoutModel<AsNarrow<Eigen::bfloat16>>(coarse_model(60, 1, rng))}, seed,
+                    of_honest));
+    acquitted(audit(ModelDrafter{LayoutModel<AsSparse<double>>(TableModel<>::random(20, 1, rng))}, seed,
+                    of_honest));
+    acquitted(audit(FallbackDrafter{PromptLookupDrafter{{.min_ngram = 2}}, word_drafter({TopK{9}})}, seed,
+                    of_honest));
   }
 }
 
@@ -339,44 +350,35 @@ DraftAuditReport audit(D drafter, std::uint64_t seed, Index tokens = 5000) {
   RandomChance chance{rng};
   AuditedDrafter<D> audited(std::move(drafter), {.seed = seed});
   std::vector<Token> text = prompt;
-  while (audited.report().tokens < tokens) {
+  for (Index seen = 0; seen < tokens;) {
     if (text.size() > 500) text.resize(prompt.size());
     audited.truncate(std::ssize(text) - 1);
     const auto drafted = audited.draft(text, DraftLimits{.nodes = 20}, rng);
     REQUIRE(drafted.parents.size() == drafted.tokens.size());
+    seen += std::ssize(drafted.tokens);
     text.push_back(chance.draw(target.after(text.back())));
   }
   return audited.report();
 }
 
-DraftAuditReport audit(TreeLie lie, std::uint64_t seed) {
+DraftAuditReport audit(TreeLie lie, std::uint64_t seed, Index tokens = 5000) {
   const WordModel model;
-  return audit(TreeLiar(model, lie), seed);
+  return audit(TreeLiar(model, lie), seed, tokens);
 }
 
 }  // namespace
 
 TEST_CASE(
     "an audit convicts drafters of trees that report a q other than the draw's, given the elder siblings") {
-  const auto fault = [](TreeLie lie) {
-    std::optional<DraftFault> found;
-    for (const std::uint64_t seed : {1u, 2u, 3u}) {
-      const DraftAuditReport report = audit(lie, seed);
-      INFO(report);
-      CHECK(report.convicted());
-      CHECK(report.tokens >= 5000);
-      if (found) CHECK(report.fault == *found);
-      found = report.fault;
-    }
-    return *found;
-  };
-  CHECK(fault(TreeLie::raw) == DraftFault::likelier);
-  CHECK(fault(TreeLie::unrenewed) == DraftFault::rarer);
-  CHECK(fault(TreeLie::unnormalised) == DraftFault::bad_row);
-  CHECK(fault(TreeLie::not_taken_out) == DraftFault::impossible);
-  CHECK(fault(TreeLie::twins_dropped) == DraftFault::rarer);
-  CHECK(fault(TreeLie::row_of_an_aunt) == DraftFault::rarer);  // four rows in six are right
-  CHECK(fault(TreeLie::soft_choice) == DraftFault::likelier);
+  check_faults(std::vector<std::pair<TreeLie, DraftFault>>{
+      {TreeLie::raw, DraftFault::likelier},
+      {TreeLie::unrenewed, DraftFault::rarer},
+      {TreeLie::unnormalised, DraftFault::bad_row},
+      {TreeLie::not_taken_out, DraftFault::impossible},
+      {TreeLie::twins_dropped, DraftFault::rarer},
+      {TreeLie::row_of_an_aunt, DraftFault::rarer},  // four rows in six are right
+      {TreeLie::soft_choice, DraftFault::likelier},
+  });
 }
 
 TEST_CASE("an audit acquits honest drafters of trees") {
@@ -388,12 +390,13 @@ TEST_CASE("an audit acquits honest drafters of trees") {
       CHECK(report.acquitted());
       CHECK(report.fault == DraftFault::none);
     };
-    acquitted(audit(TreeLie::none, seed));
-    acquitted(audit(ModelDrafter{words(), Tree{shape, Independent{}}}, seed));
-    acquitted(audit(ModelDrafter{words(), Tree{shape, WithoutReplacement{}}}, seed));
-    acquitted(audit(ModelDrafter{words(), Spares{4, {2, 1}, 2}}, seed));
+    acquitted(audit(TreeLie::none, seed, of_honest));
+    acquitted(audit(ModelDrafter{words(), Tree{shape, Independent{}}}, seed, of_honest));
+    acquitted(audit(ModelDrafter{words(), Tree{shape, WithoutReplacement{}}}, seed, of_honest));
+    acquitted(audit(ModelDrafter{words(), Spares{4, {2, 1}, 2}}, seed, of_honest));
     std::mt19937_64 rng(seed);
-    acquitted(audit(ModelDrafter{TableModel<>::random(20, 1, rng), Tree{shape, WithoutReplacement{}}}, seed));
+    acquitted(audit(ModelDrafter{TableModel<>::random(20, 1, rng), Tree{shape, WithoutReplacement{}}}, seed,
+                    of_honest));
   }
 }
 
@@ -460,8 +463,9 @@ TEST_CASE("in a long run no bias adds up, for every kind of row") {
     INFO(report);
     CHECK(report.acquitted());
   };
-  acquitted(audit(word_drafter({Temperature{0.7}}), 1, 20000));
-  acquitted(audit(ModelDrafter{LayoutModel<AsNarrow<Eigen::bfloat16>>(coarse_model(20, 1, rng))}, 1, 20000));
+  acquitted(audit(word_drafter({Temperature{0.7}}), 1, bound(20000, 20000)));
+  acquitted(audit(ModelDrafter{LayoutModel<AsNarrow<Eigen::bfloat16>>(coarse_model(20, 1, rng))}, 1,
+                  bound(20000, 20000)));
 }
 
 TEST_CASE("a token that its row rules out convicts at once") {
