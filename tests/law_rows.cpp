@@ -165,7 +165,7 @@ Findings law_of(const Rule& rule, const MakeTarget& make_target, const MakeDraft
 template <class TargetLayout, class DraftLayout, class Rule>
 Findings law_of_mix(const Rule& rule, const Sizes& sizes = equal_sizes) {
   return law_of(rule, model<TargetLayout>, drafter<DraftLayout>, sizes,
-                bound(sizes == equal_sizes ? 5 : 2, sizes == equal_sizes ? 20 : 8));
+                bound(sizes == equal_sizes ? 5 : 2, sizes == equal_sizes ? 12 : 5));
 }
 
 void check(const Findings& found, double tolerance, const char* rule = "") {
