@@ -68,15 +68,15 @@ mutant("wrapper-by-value", "model/turn.hpp", "tests/loop/sequence tests/model/tu
 mutant("draft-model-unidentified", "draft/model_drafter.hpp", "tests/loop/sequence tests/draft/model_drafter",
        "return detail::shared_identities<M>(model_.model());", "return {};")
 mutant("chain-unidentified", "draft/fallback_drafter.hpp", "tests/loop/sequence",
-       "found.insert(found.end(), more.begin(), more.end());", "found.insert(found.end(), more.size(), &found);")
+       "(detail::append(found, detail::shared_identities<D>(member)), ...);", "(found.insert(found.end(), detail::shared_identities<D>(member).size(), &found), ...);")
 mutant("chain-by-its-first-member", "draft/fallback_drafter.hpp", "tests/loop/sequence",
-       "      found.insert(found.end()", "      if (found.empty()) found.insert(found.end()")
+       "(detail::append(found, detail::shared_identities<D>(member)), ...);", "((found.empty() ? detail::append(found, detail::shared_identities<D>(member)) : void()), ...);")
 mutant("own-draft-taken-for-anothers", "loop/sequence.hpp", "tests/loop/sequence",
        "      drafter_turn_.go_on(shared_->drafter_turns);\n", "")
 mutant("wrapped-model-unidentified", "model/feeds.hpp", "tests/loop/sequence tests/model/turn",
        "return shared_identities<M>(inner_.model());", "return {};")
 mutant("cascade-by-its-model-alone", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
-       "    found.insert(found.end(), more.begin(), more.end());\n", "")
+       "    detail::append(found, inner().shared.drafter.identities());\n", "")
 mutant("audited-unidentified", "testing/audited_drafter.hpp", "tests/loop/sequence",
        "return specdec::detail::shared_identities<D>(drafter_);", "return {};")
 mutant("by-hand-unnoticed", "loop/sequence.hpp", "tests/loop/sequence", "    if constexpr (Model<Target>) shared_->target_turns.next();\n", "")

@@ -90,10 +90,9 @@ class FallbackDrafter {
   /// The addresses of members, or of their models, that other decoders may use, too.
   std::vector<const void*> identities() const {
     std::vector<const void*> found;
-    const auto add = [&found](const std::vector<const void*>& more) {
-      found.insert(found.end(), more.begin(), more.end());
-    };
-    std::apply([&](const auto&... member) { (add(detail::shared_identities<D>(member)), ...); }, drafters_);
+    std::apply(
+        [&](const auto&... member) { (detail::append(found, detail::shared_identities<D>(member)), ...); },
+        drafters_);
     return found;
   }
 

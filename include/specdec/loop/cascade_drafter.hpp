@@ -15,6 +15,7 @@
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/length/draft_length.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/loop/sequence.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/turn.hpp"
@@ -171,8 +172,7 @@ class CascadeDrafter {
   /// The addresses of those models in the cascade that other code may use, too.
   std::vector<const void*> identities() const {
     auto found = detail::shared_identities<M>(inner().shared.target);
-    const auto more = inner().shared.drafter.identities();
-    found.insert(found.end(), more.begin(), more.end());
+    detail::append(found, inner().shared.drafter.identities());
     return found;
   }
 
