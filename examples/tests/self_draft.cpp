@@ -150,6 +150,7 @@ TEST_CASE("the rows of forward and of peek are those of a transformer of its own
     for (unsigned look = rng() % 4; look > 0; --look) {
       if (rng() % 4 == 0) sublayers = Sublayers::first(1 + static_cast<Index>(rng() % 4));
       if (rng() % 5 == 0) sublayers = support::random_sublayers(rng, 4);
+      if (rng() % 5 == 0) sublayers = sublayers.reading(support::random_sparse_cache(rng));
       Tokens ahead = next;
       ahead.resize(1 + rng() % 7);
       for (std::size_t i = 0; i < ahead.size(); ++i)
@@ -237,7 +238,8 @@ TEST_CASE("greedy text with drafts of its own is the plain target's, token for t
   const Tokens alone = autoregressive(sampled(plain, 0), prompt, options, rng).tokens;
   const Sublayers four = Sublayers::first(4);
   for (const Sublayers& sublayers : {Sublayers::first(1), Sublayers::first(2), Sublayers::first(3),
-                                     four.without(4), four.without(1).without(6), four.without(0)}) {
+                                     four.without(4), four.without(1).without(6), four.without(0),
+                                     four.reading({1, 1}), four.without(4).reading({4, 20})}) {
     Transformer<float> target = trained;
     SelfDraft drafting(target, sublayers);
     ModelDrafter drafter{sampled(drafting, 0)};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -20,6 +21,7 @@
 #include "support/temporary_file.hpp"
 #include "transformer/checkpoint.hpp"
 #include "transformer/shape.hpp"
+#include "transformer/sparse_cache.hpp"
 #include "transformer/sublayers.hpp"
 
 namespace support {
@@ -34,6 +36,11 @@ inline transformer::Sublayers random_sublayers(std::mt19937& rng, Index layers) 
   for (Index i = 0; i < some.size(); ++i)
     if (rng() % 3 == 0) some = some.without(i);
   return some;
+}
+
+/// A part of a context of some 50 tokens.
+inline transformer::SparseCache random_sparse_cache(std::mt19937& rng) {
+  return {static_cast<Index>(rng() % 20), static_cast<Index>(rng() % 20)};
 }
 
 /// A Llama model with random weights.
@@ -79,7 +86,8 @@ struct RandomModel {
   Matrix logits(const std::vector<std::int32_t>& tokens) const {
     return logits(tokens, static_cast<Index>(tokens.size()), {});
   }
-  /// The same, if the tokens after the first `taken` ones run only through these sublayers.
+  /// The logits, if the tokens after the first `taken` ones run only through these sublayers, which may not read all of the
+  /// first `taken` tokens.
   Matrix logits(const std::vector<std::int32_t>& tokens, Index taken,
                 const transformer::Sublayers& sublayers) const {
     const Index n = static_cast<Index>(tokens.size());
@@ -87,8 +95,8 @@ struct RandomModel {
     for (Index t = 0; t < n; ++t) x.row(t) = part(Part::embedding).row(tokens[static_cast<std::size_t>(t)]);
     for (Index l = 0; l < shape.n_layers; ++l) {
       const Index attend = sublayers.attention(l) ? n : taken, feed = sublayers.feed_forward(l) ? n : taken;
-      const Matrix added =
-          attention(rms_norm(x, part(Part::attention_norm, l)), l) * part(Part::output, l).transpose();
+      const Matrix added = attention(rms_norm(x, part(Part::attention_norm, l)), l, taken, sublayers.seen()) *
+                           part(Part::output, l).transpose();
       x.topRows(attend) += added.topRows(attend);
       const Matrix h = rms_norm(x, part(Part::ffn_norm, l));
       const Matrix gate = h * part(Part::w1, l).transpose(), up = h * part(Part::w3, l).transpose();
@@ -151,13 +159,29 @@ struct RandomModel {
     return y;
   }
 
+  // The speed of the pair that begins with number i. If the context is longer than the trained one, pairs with fewer than 4
+  // turns in the trained context are slower: by the ratio of the contexts from a quarter of a turn down.
+  double speed(Index i) const {
+    const double plain = std::pow(10000, -static_cast<double>(i) / static_cast<double>(shape.head_size()));
+    const auto trained = static_cast<double>(shape.trained_context);
+    const double turns = trained * plain / (2 * std::acos(-1.0));
+    if (shape.trained_context == 0 || turns >= 4) return plain;
+    const double slow = plain * trained / static_cast<double>(shape.context_size);
+    return turns <= 0.25 ? slow : slow + (plain - slow) * (turns - 0.25) / 3.75;
+  }
+
+  // Whether token t sees token s <= t.
+  static bool sees(Index t, Index s, Index taken, const transformer::SparseCache& seen) {
+    if (t < taken || s >= taken || seen.first >= taken || seen.latest >= taken) return true;
+    return s < (seen.first + 15) / 16 * 16 || s >= (taken - seen.latest) / 16 * 16;
+  }
+
   // Head h of row t of m, with its pairs rotated.
   Eigen::VectorXd turned(const Matrix& m, Index t, Index h) const {
     const Index size = shape.head_size();
     Eigen::VectorXd head = m.row(t).segment(h * size, size);
     for (Index i = 0; i < size; i += 2) {
-      const double angle =
-          static_cast<double>(t) * std::pow(10000, -static_cast<double>(i) / static_cast<double>(size));
+      const double angle = static_cast<double>(t) * speed(i);
       const double a = head(i), b = head(i + 1);
       head(i) = a * std::cos(angle) - b * std::sin(angle);
       head(i + 1) = b * std::cos(angle) + a * std::sin(angle);
@@ -165,7 +189,7 @@ struct RandomModel {
     return head;
   }
 
-  Matrix attention(const Matrix& x, Index l) const {
+  Matrix attention(const Matrix& x, Index l, Index taken, const transformer::SparseCache& seen) const {
     const Matrix q = x * part(Part::query, l).transpose(), k = x * part(Part::key, l).transpose(),
                  v = x * part(Part::value, l).transpose();
     const Index size = shape.head_size();
@@ -173,10 +197,15 @@ struct RandomModel {
     for (Index t = 0; t < x.rows(); ++t)
       for (Index h = 0; h < shape.n_heads; ++h) {
         const Index shared = h * shape.n_kv_heads / shape.n_heads;  // the head of keys and values
+        const Index trained = shape.trained_context > 0 ? shape.trained_context : shape.context_size;
+        const double sharper =
+            std::log(static_cast<double>(std::max(t + 1, trained))) / std::log(static_cast<double>(trained));
         Eigen::VectorXd weights(t + 1);
         for (Index s = 0; s <= t; ++s)
-          weights(s) =
-              std::exp(turned(q, t, h).dot(turned(k, s, shared)) / std::sqrt(static_cast<double>(size)));
+          weights(s) = sees(t, s, taken, seen)
+                           ? std::exp(sharper * turned(q, t, h).dot(turned(k, s, shared)) /
+                                      std::sqrt(static_cast<double>(size)))
+                           : 0;
         weights /= weights.sum();
         for (Index s = 0; s <= t; ++s)
           y.row(t).segment(h * size, size) += weights(s) * v.row(s).segment(shared * size, size);

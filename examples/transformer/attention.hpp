@@ -16,6 +16,7 @@
 #include "transformer/product.hpp"
 #include "transformer/rotation.hpp"
 #include "transformer/shape.hpp"
+#include "transformer/sparse_cache.hpp"
 #include "transformer/tree.hpp"
 
 namespace transformer {
@@ -51,14 +52,15 @@ class KeyValueCache {
       for (Index i = 0; i < values.rows(); ++i) values(i, to) = values(i, from);
   }
 
-  PanelView<float> keys(Index head, Index length) const {
+  /// The keys and the values of the slots from number `begin` on, up to `end`.
+  /// Pre: `begin` is the first slot of a panel.
+  PanelView<float> keys(Index head, Index begin, Index end) const {
     const Panels<float>& keys = keys_[static_cast<std::size_t>(head)];
-    return keys.corner(length, keys.cols());
+    return keys.block(begin, end - begin, 0, keys.cols());
   }
-
-  PanelView<float> values(Index head, Index length) const {
+  PanelView<float> values(Index head, Index begin, Index end) const {
     const Panels<float>& values = values_[static_cast<std::size_t>(head)];
-    return values.corner(values.rows(), length);
+    return values.block(0, values.rows(), begin, end - begin);
   }
 
  private:
@@ -80,7 +82,7 @@ class Attention {
   explicit Attention(const Shape& shape)
       : head_size_(shape.head_size()),
         group_(shape.group()),
-        rotation_(shape.context_size, head_size_),
+        rotation_(shape),
         key_(Eigen::ArrayXf::Zero(head_size_)),
         slots_(static_cast<std::size_t>(shape.context_size)),
         queries_(Eigen::ArrayXXf::Zero(padded(head_size_), attended_at_once * group_)),
@@ -97,34 +99,41 @@ class Attention {
   }
 
   /// Writes the attention outputs of the tokens of the tree from number `token` on to `out`: one column a token, head after
-  /// head. `queries` has one column a token, too.
+  /// head. `queries` has one column a token, too. Of the context, only the tokens of `seen` are read.
   template <class Queries, class Out>
-  void operator()(Index context, const Tree& tree, Index token, const Queries& queries,
-                  const KeyValueCache& cache, Out&& out) {
+  void operator()(Index context, const SparseCache& seen, const Tree& tree, Index token,
+                  const Queries& queries, const KeyValueCache& cache, Out&& out) {
+    const SparseCache::Gap gap = seen.gap(context);
     for (Index first = 0; first < queries.cols(); first += attended_at_once) {
       const Index count = std::min(attended_at_once, queries.cols() - first);
       for (Index head = 0; head < cache.heads(); ++head)
-        attend(context, tree, token + first, queries.middleCols(first, count), cache, head,
+        attend(context, gap, tree, token + first, queries.middleCols(first, count), cache, head,
                out.middleCols(first, count));
     }
   }
 
  private:
+  // The scores of the slots before the gap, and of those after it, stand together in weights_.
   template <class Queries, class Out>
-  void attend(Index context, const Tree& tree, Index token, const Queries& queries,
-              const KeyValueCache& cache, Index head, Out&& out) {
+  void attend(Index context, const SparseCache::Gap& gap, const Tree& tree, Index token,
+              const Queries& queries, const KeyValueCache& cache, Index head, Out&& out) {
     const Index vectors = queries.cols() * group_, length = context + token + queries.cols();
     const float scale = 1 / std::sqrt(static_cast<float>(head_size_));
+    for (Index v = 0; v < vectors; ++v) {
+      const Index position = context + tree.depth(token + v / group_);
+      rotation_(position, &queries.coeffRef((head * group_ + v % group_) * head_size_, v / group_),
+                scale * rotation_.sharpness(position), queries_.col(v).data());
+    }
+    const Vectors turned{queries_.data(), vectors, queries_.rows()};
+    if (gap.begin > 0) product(cache.keys(head, 0, gap.begin), turned, weights_.data(), weights_.rows());
+    product(cache.keys(head, gap.end, length), turned, weights_.data() + gap.begin, weights_.rows());
     for (Index v = 0; v < vectors; ++v)
-      rotation_(context + tree.depth(token + v / group_),
-                &queries.coeffRef((head * group_ + v % group_) * head_size_, v / group_), scale,
-                queries_.col(v).data());
-    product(cache.keys(head, length), {queries_.data(), vectors, queries_.rows()}, weights_.data(),
-            weights_.rows());
-    for (Index v = 0; v < vectors; ++v)
-      weigh(context, tree, token + v / group_, length, weights_.col(v).data());
-    product(cache.values(head, length), {weights_.data(), vectors, weights_.rows()}, read_.data(),
-            read_.rows());
+      weigh(context - gap.size(), tree, token + v / group_, length - gap.size(), weights_.col(v).data());
+    product(cache.values(head, gap.end, length), {weights_.data() + gap.begin, vectors, weights_.rows()},
+            read_.data(), read_.rows());
+    if (gap.begin > 0)
+      add_product(cache.values(head, 0, gap.begin), {weights_.data(), vectors, weights_.rows()}, read_.data(),
+                  read_.rows());
     for (Index v = 0; v < vectors; ++v)
       out.col(v / group_).segment((head * group_ + v % group_) * head_size_, head_size_) =
           read_.col(v).head(head_size_);

@@ -200,7 +200,7 @@ class Checkpoint {
 
   // The matrices of the file, in its order. Each size is a product of at most two numbers, so it cannot overflow.
   std::vector<Entry> entries() const {
-    const auto& [dim, hidden, layers, heads, kv_heads, vocab, context, shared] = shape_;
+    const auto& [dim, hidden, layers, heads, kv_heads, vocab, context, shared, trained] = shape_;
     const Index kv_dim = shape_.kv_dim();
     const Entry embedding{Part::embedding, 1, vocab, dim}, final_norm{Part::final_norm, 1, 1, dim},
         attention_norm{Part::attention_norm, layers, 1, dim}, ffn_norm{Part::ffn_norm, layers, 1, dim},

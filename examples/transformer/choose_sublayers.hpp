@@ -37,7 +37,7 @@ struct Prospect {
 };
 
 /// The share of a model's matrices that these sublayers and the classifier are: the cost of a drafted token in target calls,
-/// where a call costs what its weights cost.
+/// where a call costs what its weights cost. What the attentions read of a context is not counted.
 inline double share_of_weights(const Shape& shape, const Sublayers& sublayers) {
   Index read = shape.classifier_parameters(), all = read;
   for (Index l = 0; l < shape.n_layers; ++l) {

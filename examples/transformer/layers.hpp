@@ -22,6 +22,7 @@
 #include "transformer/panels.hpp"
 #include "transformer/product.hpp"
 #include "transformer/shape.hpp"
+#include "transformer/sparse_cache.hpp"
 #include "transformer/weights.hpp"
 
 namespace transformer {
@@ -32,14 +33,15 @@ using Token = std::int32_t;
 struct Stretch {
   Context* context;
   Index tokens;
-  Index rows;  ///< the last `rows` of these tokens leave the layer
+  Index rows;             ///< the last `rows` of these tokens leave the layer
+  SparseCache seen = {};  ///< what the attentions read of the context
 };
 
 /// The layers, their weights, and the stream: the states of a call's tokens, one column a token, stretch after stretch. All
 /// stretches run through a layer together, so that its weights are read once.
 /// Cost: no allocation once reserve() has made room.
-/// Numeric: arithmetic in float. A token's states depend only on the tokens on its path, to the bit: not on how they were
-/// cut into calls, not on other branches of a tree, and not on other stretches.
+/// Numeric: arithmetic in float. A token's states depend only on the tokens on its path, without those that a sparse cache
+/// leaves out, to the bit: not on how they were cut into calls, not on other branches of a tree, and not on other stretches.
 template <class Scalar>
 class Layers {
  public:
@@ -213,9 +215,9 @@ class Layers {
     for (const Stretch& stretch : stretches) {
       column += stretch.tokens;
       if (stretch.rows > 0)
-        attention_(stretch.context->length(), stretch.context->tree(), number(stretch, stretch.rows),
-                   joined_.middleCols(column - stretch.rows, stretch.rows), stretch.context->cache(l),
-                   normed_.middleCols(row, stretch.rows));
+        attention_(stretch.context->length(), stretch.seen, stretch.context->tree(),
+                   number(stretch, stretch.rows), joined_.middleCols(column - stretch.rows, stretch.rows),
+                   stretch.context->cache(l), normed_.middleCols(row, stretch.rows));
       row += stretch.rows;
     }
   }

@@ -57,11 +57,12 @@ class Panels {
             (factor * right[k] * left.segment<lanes>(first)).template cast<Scalar>();
   }
 
-  PanelView<Scalar> view() const { return corner(rows_, cols_); }
+  PanelView<Scalar> view() const { return block(0, rows_, 0, cols_); }
 
-  /// The first `cols` columns of the panels that hold the first `rows` rows.
-  PanelView<Scalar> corner(Index rows, Index cols) const {
-    return {columns_.data(), padded(rows) / lanes, cols, cols_};
+  /// `cols` columns, from column `col` on, of the panels that hold `rows` rows, from row `row` on.
+  /// Pre: a panel begins with this row.
+  PanelView<Scalar> block(Index row, Index rows, Index col, Index cols) const {
+    return {columns_.data() + (row / lanes * cols_ + col) * lanes, padded(rows) / lanes, cols, cols_};
   }
 
  private:

@@ -1,7 +1,8 @@
-// Draft models without weights of their own: some of the target's own sublayers.
+// Draft models without weights of their own: some of the target's own sublayers, or all of them with a sparse cache.
 // Source: Zhang et al., "Draft & Verify: Lossless Large Language Model Acceleration via Self-Speculative Decoding",
 // arXiv:2309.08168, section 3; Elhoushi et al., "LayerSkip: Enabling Early Exit Inference and Self-Speculative Decoding",
-// arXiv:2404.16710, section 4.3.
+// arXiv:2404.16710, section 4.3; Sadhukhan et al., "MagicDec: Breaking the Latency-Throughput Tradeoff for Long Context
+// Generation with Speculative Decoding", arXiv:2408.11049.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,8 @@
 namespace transformer {
 
 /// A model of logits that runs some of the target's attentions and feed-forward networks, and then the target's final norm
-/// and classifier. It is for a specdec::ModelDrafter in a decoder with this very transformer as target.
+/// and classifier. The attentions may read a part of a long context (Sublayers::reading). It is for a specdec::ModelDrafter
+/// in a decoder with this very transformer as target.
 ///
 ///   transformer::SelfDraft drafting(target, transformer::Sublayers::first(4).without(std::vector<std::string>{"a3", "f4"}));
 ///   specdec::SpecDec decoder{specdec::ProcessedModel{target, chain},
@@ -30,12 +32,12 @@ namespace transformer {
 /// the target's next call overwrites these entries, or goes on from them (EarlyExit).
 /// Which sublayers to leave out is a search on text that the target wrote: see choose_sublayers.hpp.
 ///
-/// steady_rows = false: the row after a token changes once the target has taken in drafted tokens before it, because then
-/// they have the keys and values that all sublayers make. So a rule that remembers its sequence (GreedyBlockVerifier) does
-/// not compile with it.
+/// steady_rows = false: the row after a token changes once the target has taken in drafted tokens before it. Then they have
+/// the keys and values that all sublayers make, and a sparse cache may leave out other tokens. So a rule that remembers its
+/// sequence (GreedyBlockVerifier) does not compile with it.
 /// Pre: every token of the target's context has been fed here too, or is in the next call. The loop does this.
-/// Cost: these sublayers and the classifier. The target's call is a whole one. The first draft of a text also takes the
-/// prompt through these sublayers, because the target has not seen it yet.
+/// Cost: these sublayers, the keys and values that they read, and the classifier. The target's call is a whole one. A draft
+/// before the target's first call also takes the prompt through these sublayers, and reads all of it.
 /// Numeric: the target's rows equal the rows of a plain target, to the bit.
 template <class Scalar>
 class SelfDraft {

@@ -17,6 +17,8 @@ struct Shape {
   Index vocab_size = 0;
   Index context_size = 0;         ///< the most tokens of the context
   bool shared_classifier = true;  ///< whether the classifier uses the matrix of the embedding
+  Index trained_context =
+      0;  ///< the tokens for which the positions were made (rotation.hpp); 0: context_size
 
   Index head_size() const { return dim / n_heads; }
   Index kv_dim() const { return n_kv_heads * head_size(); }

@@ -12,14 +12,15 @@
 #include <vector>
 
 #include "transformer/error.hpp"
+#include "transformer/sparse_cache.hpp"
 
 namespace transformer {
 
 using Eigen::Index;
 
-/// Some of a model's attentions and feed-forward networks. They are numbered from 0, in the order in which they run: the
-/// attention of the first layer, its feed-forward network, the attention of the second layer, and so on. Names count layers
-/// from 1: "a3" is the attention of the third layer, "f3" its feed-forward network.
+/// Some of a model's attentions and feed-forward networks, and what the attentions read. They are numbered from 0, in the
+/// order in which they run: the attention of the first layer, its feed-forward network, the attention of the second layer,
+/// and so on. Names count layers from 1: "a3" is the attention of the third layer, "f3" its feed-forward network.
 class Sublayers {
  public:
   /// No sublayer.
@@ -46,6 +47,19 @@ class Sublayers {
     return rest;
   }
 
+  /// These sublayers, with attentions that read a part of the context.
+  /// Throws: std::invalid_argument if a number of tokens is negative.
+  Sublayers reading(const SparseCache& seen) const {
+    if (seen.first < 0 || seen.latest < 0)
+      fail<std::invalid_argument>("sparse cache: first = ", seen.first, " or latest = ", seen.latest,
+                                  " is negative");
+    Sublayers sparse = *this;
+    sparse.seen_ = seen;
+    return sparse;
+  }
+  /// What the attentions read of the context.
+  const SparseCache& seen() const { return seen_; }
+
   /// No sublayer with this number or a greater one runs.
   Index size() const { return std::ssize(runs_); }
   bool runs(Index sublayer) const { return sublayer < size() && runs_[static_cast<std::size_t>(sublayer)]; }
@@ -55,8 +69,9 @@ class Sublayers {
   bool attention(Index layer) const { return runs(2 * layer); }
   bool feed_forward(Index layer) const { return runs(2 * layer + 1); }
 
-  /// The number of layers, if these are all sublayers of the first layers, and no other; else 0.
+  /// The number of layers, if these are all sublayers of the first layers, no other, and read the whole context; else 0.
   Index whole_layers() const {
+    if (seen_ != SparseCache{}) return 0;
     const auto end = std::find(runs_.begin(), runs_.end(), false);
     const Index whole = end - runs_.begin();
     return whole % 2 == 0 && std::find(end, runs_.end(), true) == runs_.end() ? whole / 2 : 0;
@@ -84,6 +99,7 @@ class Sublayers {
   }
 
   std::vector<bool> runs_;
+  SparseCache seen_;
 };
 
 }  // namespace transformer

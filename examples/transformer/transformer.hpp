@@ -14,6 +14,7 @@
 #include "transformer/context.hpp"
 #include "transformer/error.hpp"
 #include "transformer/layers.hpp"
+#include "transformer/long_context.hpp"
 #include "transformer/shape.hpp"
 #include "transformer/sublayers.hpp"
 #include "transformer/weights.hpp"
@@ -43,6 +44,11 @@ class Transformer {
   /// Throws: std::runtime_error on a bad file.
   explicit Transformer(const std::string& checkpoint)
       : Transformer(std::make_shared<const Weights<Scalar>>(Weights<Scalar>::read(checkpoint))) {}
+
+  /// Reads a checkpoint, and changes it by an adapter for long contexts.
+  /// Throws: std::runtime_error on a bad file, and if the adapter is for models of another shape.
+  Transformer(const std::string& checkpoint, const LongContext& adapter)
+      : Transformer(std::make_shared<const Weights<Scalar>>(Weights<Scalar>::read(checkpoint, adapter))) {}
 
   explicit Transformer(std::shared_ptr<const Weights<Scalar>> weights)
       : layers_(std::move(weights)), context_(shape()) {}
@@ -90,8 +96,8 @@ class Transformer {
 
   /// The logits after each of the last `rows` tokens by some sublayers alone. The tokens are not appended. For the tokens of
   /// the context, attention reads the keys and values that all sublayers made. A peek() by these sublayers at these tokens
-  /// and more computes only the new ones. If the sublayers are the first layers, whole, a forward() that begins with these
-  /// tokens runs them only through the remaining layers.
+  /// and more computes only the new ones. If the sublayers are the first layers, whole, and read the whole context, a
+  /// forward() that begins with these tokens runs them only through the remaining layers.
   /// Throws: as forward(), and std::invalid_argument if the sublayers are of more layers than the model has.
   /// Cost: no allocation once a peek() with as many tokens and rows, and with sublayers of as many layers, was made.
   Logits peek(std::span<const Token> tokens, Index rows, const Sublayers& sublayers) {
@@ -168,7 +174,7 @@ class Transformer {
     const Index count = std::ssize(tokens) - begun;
     if (count == 0) return;
     embed(tokens, begun);
-    const Stretch stretch{&context_, count, count};
+    const Stretch stretch{&context_, count, count, ahead_by_.seen()};
     for (Index l = 0; l < ahead_by_.layers(); ++l) {
       if (ahead_by_.attention(l)) layers_.add_attention(l, std::span(&stretch, 1), begun);
       if (ahead_by_.feed_forward(l)) layers_.add_feed_forward(l, begun, count);

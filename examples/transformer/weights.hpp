@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "transformer/checkpoint.hpp"
+#include "transformer/long_context.hpp"
 #include "transformer/panels.hpp"
 #include "transformer/shape.hpp"
 
@@ -36,15 +37,18 @@ struct Weights {
 
   /// Throws: std::runtime_error on a bad file (checkpoint.hpp), and if a weight is too large for Scalar.
   static Weights read(const std::string& path) {
-    Checkpoint checkpoint(path);
-    Weights weights(checkpoint.shape());
-    checkpoint.read([&](Part part, Index layer, const Checkpoint::Matrix& matrix) {
-      // The largest half is 65504; numbers from 65520 on would be rounded to infinity.
-      if (std::is_same_v<Scalar, Eigen::half> && !(matrix.cwiseAbs().maxCoeff() < 65520))
-        throw std::runtime_error(path + ": holds a weight that is too large for half precision");
-      weights.set(part, layer, matrix);
-    });
-    return weights;
+    return read(
+        path, [](const Shape& s) { return s; },
+        [](Part, Index, const Checkpoint::Matrix& matrix) -> const auto& { return matrix; });
+  }
+  /// The weights of a checkpoint, changed by an adapter.
+  /// Throws: as read(path), and std::runtime_error if the adapter is for models of another shape.
+  static Weights read(const std::string& path, const LongContext& adapter) {
+    return read(
+        path, [&](const Shape& s) { return adapter.stretched(s); },
+        [&](Part part, Index layer, const Checkpoint::Matrix& matrix) {
+          return adapter.changed(part, layer, matrix);
+        });
   }
 
   explicit Weights(const Shape& s) : shape(s), embedding(s.vocab_size, s.dim) {
@@ -92,6 +96,20 @@ struct Weights {
   }
 
  private:
+  template <class ChangedShape, class Changed>
+  static Weights read(const std::string& path, const ChangedShape& changed_shape, const Changed& changed) {
+    Checkpoint checkpoint(path);
+    Weights weights(changed_shape(checkpoint.shape()));
+    checkpoint.read([&](Part part, Index layer, const Checkpoint::Matrix& of_file) {
+      const Checkpoint::Matrix& matrix = changed(part, layer, of_file);
+      // The largest half is 65504; numbers from 65520 on would be rounded to infinity.
+      if (std::is_same_v<Scalar, Eigen::half> && !(matrix.cwiseAbs().maxCoeff() < 65520))
+        throw std::runtime_error(path + ": holds a weight that is too large for half precision");
+      weights.set(part, layer, matrix);
+    });
+    return weights;
+  }
+
   static void set_vector(Eigen::ArrayXf& vector, const Checkpoint::Matrix& matrix) {
     vector = Eigen::ArrayXf::Zero(padded(matrix.cols()));
     vector.head(matrix.cols()) = matrix.row(0).transpose().array();

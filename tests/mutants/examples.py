@@ -33,7 +33,7 @@ TREE = "examples/tests/tree"
 
 mutant = promise("the transformer's row of a token of a tree is that of a line of the tokens on its way")
 mutant("branch-keys-turned-by-number", ATTENTION, TREE, "rotation_(context + tree.depth(token), keys", "rotation_(context + token, keys")
-mutant("branch-queries-turned-by-number", ATTENTION, TREE, "rotation_(context + tree.depth(token + v / group_)", "rotation_(context + token + v / group_")
+mutant("branch-queries-turned-by-number", ATTENTION, TREE, "position = context + tree.depth(token + v / group_)", "position = context + token + v / group_")
 mutant("branch-scores-not-brought-together", ATTENTION, TREE,
        "for (Index d = moved; d <= depth; ++d) scores[context + d] = scores[slot(d)];", "")
 mutant("branch-weights-left-behind", ATTENTION, TREE, "std::exchange(scores[context + d], 0.0f)", "scores[context + d]")
@@ -261,6 +261,45 @@ mutant("whole-layers-with-others-after", SUBLAYERS, SELF_TEST, " && std::find(en
 mutant("whole-layers-and-a-half", SUBLAYERS, SELF_TEST, "whole % 2 == 0 && ", "")
 mutant("sublayers-named-from-nought", SUBLAYERS, SELF_TEST, "std::to_string(sublayer / 2 + 1)", "std::to_string(sublayer / 2)")
 mutant("sublayers-change-places", SUBLAYERS, SELF_TEST, "return runs(2 * layer + 1);", "return runs(2 * layer);")
+
+SPARSE, LONG, LONG_TEST = "examples/transformer/sparse_cache.hpp", "examples/transformer/long_context.hpp", "examples/tests/long_context"
+ROTATION, WEIGHTS = "examples/transformer/rotation.hpp", "examples/transformer/weights.hpp"
+
+mutant = promise("with a sparse cache, attention reads the first and the latest tokens of the context, and all after it")
+mutant("sparse-cache-of-too-few-first-tokens", SPARSE, LONG_TEST, "padded(first), ", "first / lanes * lanes, ")
+mutant("sparse-cache-of-too-few-latest-tokens", SPARSE, LONG_TEST, "(context - latest) / lanes * lanes", "padded(context - latest)")
+mutant("sparse-cache-of-part-panels", SPARSE, LONG_TEST, "(context - latest) / lanes * lanes", "context - latest")
+mutant("sparse-cache-that-overflows", SPARSE, LONG_TEST, "    if (first >= context) return {};\n", "")
+mutant("sparse-cache-with-a-gap-of-less-than-nothing", SPARSE, LONG_TEST, "panels.begin < panels.end ? panels : Gap{}", "panels")
+mutant("sparse-cache-scored-without-first-tokens", ATTENTION, LONG_TEST, "if (gap.begin > 0) product(cache.keys(head, 0, gap.begin)", "if (gap.begin > 1000) product(cache.keys(head, 0, gap.begin)")
+mutant("sparse-cache-read-without-first-tokens", ATTENTION, LONG_TEST, "    if (gap.begin > 0)\n      add_product(", "    if (gap.begin > 1000)\n      add_product(")
+mutant("sparse-cache-scores-apart", ATTENTION, LONG_TEST, "turned, weights_.data() + gap.begin, weights_.rows()", "turned, weights_.data() + gap.end, weights_.rows()")
+mutant("sparse-cache-weighed-as-a-whole", ATTENTION, LONG_TEST, "weigh(context - gap.size(), tree, token + v / group_, length - gap.size(),", "weigh(context, tree, token + v / group_, length,")
+mutant("sparse-cache-keys-of-the-gap", ATTENTION, LONG_TEST, "keys.block(begin, end - begin, 0, keys.cols())", "keys.block(0, end - begin, 0, keys.cols())")
+mutant("sparse-cache-values-of-the-gap", ATTENTION, LONG_TEST, "values.block(0, values.rows(), begin, end - begin)", "values.block(0, values.rows(), 0, end - begin)")
+mutant("sparse-cache-not-handed-on", LAYERS, LONG_TEST, "stretch.context->length(), stretch.seen,", "stretch.context->length(), SparseCache{},")
+mutant("sparse-cache-not-asked-for", TRANSFORMER, LONG_TEST, "count, count, ahead_by_.seen()", "count, count, {}")
+mutant("sparse-cache-of-less-than-nothing-first", SUBLAYERS, LONG_TEST, "if (seen.first < 0 || seen.latest < 0)", "if (seen.latest < 0)")
+mutant("sparse-cache-of-less-than-nothing-last", SUBLAYERS, LONG_TEST, "if (seen.first < 0 || seen.latest < 0)", "if (seen.first < 0)")
+mutant("sparse-cache-gone-on-from", SUBLAYERS, SELF_TEST, "    if (seen_ != SparseCache{}) return 0;\n", "")
+
+mutant = promise("a stretched model is what its adapter makes of it, at positions that were stretched")
+mutant("stretched-without-slower-pairs", ROTATION, LONG_TEST, "if (shape.context_size <= trained_) return plain;", "return plain;")
+mutant("stretched-with-all-pairs-slower", ROTATION, LONG_TEST, "std::clamp((turns - 0.25) / (4 - 0.25), 0.0, 1.0)", "0.0")
+mutant("stretched-without-a-floor", ROTATION, LONG_TEST, "std::clamp((turns - 0.25) / (4 - 0.25), 0.0, 1.0)", "std::min((turns - 0.25) / (4 - 0.25), 1.0)")
+mutant("stretched-without-sharper-queries", ROTATION, LONG_TEST, "if (position < trained_) return 1;", "return 1;")
+mutant("stretched-with-queries-one-too-early", ROTATION, LONG_TEST, "static_cast<double>(position + 1)", "static_cast<double>(position + 2)")
+mutant("sharpness-not-multiplied", ATTENTION, LONG_TEST, "scale * rotation_.sharpness(position)", "scale")
+mutant("adapter-without-norms", LONG, LONG_TEST, "if (part == Part::attention_norm) return at(index).attention_norm;", "")
+mutant("adapter-without-queries", LONG, LONG_TEST, "return matrix + at(index).query.product();", "return matrix;")
+mutant("adapter-that-replaces-keys", LONG, LONG_TEST, "return matrix + at(index).key.product();", "return at(index).key.product();")
+mutant("adapter-of-another-dim", LONG, LONG_TEST, 'expect("a dim of ", dim_, shape.dim);', "")
+mutant("adapter-of-other-keys", LONG, LONG_TEST, 'expect("a kv_dim of ", kv_dim_, shape.kv_dim());', "")
+mutant("adapter-of-other-layers", LONG, LONG_TEST, 'expect("", std::ssize(layers_), shape.n_layers, " layers");', "")
+mutant("adapter-of-another-context", LONG, LONG_TEST, 'expect("a context of ", trained_context_, shape.context_size);', "")
+mutant("adapter-to-a-shorter-context", LONG, LONG_TEST, '"the context", adapter.trained_context_, longest', '"the context", 1, longest')
+mutant("adapter-that-stretches-nothing", LONG, LONG_TEST, "    shape.trained_context = trained_context_;\n", "")
+mutant("adapter-forgotten", WEIGHTS, LONG_TEST, "return adapter.changed(part, layer, matrix);", "return matrix;")
 
 CHOOSE, CHOOSE_TEST = "examples/transformer/choose_sublayers.hpp", "examples/tests/choose_sublayers"
 

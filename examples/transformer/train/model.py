@@ -34,10 +34,14 @@ class Shape:
         return cls(*map(int, text.split(",")))
 
 
-def rotations(head_size, context):
+def rope_speeds(head_size):
+    """RoPE's angle from one position to the next, for each pair of channels."""
+    return ROPE_BASE ** (-torch.arange(0, head_size, 2).double() / head_size)
+
+
+def rotations(speeds, context):
     """RoPE's factors as complex numbers: one row for each position, one column for each pair of channels."""
-    frequencies = ROPE_BASE ** (-torch.arange(0, head_size, 2).double() / head_size)
-    angles = torch.outer(torch.arange(context).double(), frequencies)
+    angles = torch.outer(torch.arange(context).double(), speeds)
     return torch.polar(torch.ones_like(angles), angles).to(torch.complex64)
 
 
@@ -57,6 +61,20 @@ class Norm(nn.Module):
         return x * scale * self.weight
 
 
+def attend(q, k, v, mask):
+    """What q (batch, time, heads, head size) reads from v (batch, keys, kv_heads, head size), as (batch, time, dim)."""
+    batch, time, heads, head_size = q.shape
+    kv_heads = k.shape[2]
+    # One product multiplies all queries of a group with their key head.
+    group = heads // kv_heads
+    q = q.transpose(1, 2).reshape(batch, kv_heads, group * time, head_size)
+    scores = q @ k.permute(0, 2, 3, 1) * head_size ** -0.5
+    scores = scores.unflatten(2, (group, time)) + mask
+    weights = scores.softmax(-1).flatten(2, 3).to(v.dtype)
+    mixed = (weights @ v.transpose(1, 2)).view(batch, heads, time, head_size)
+    return mixed.transpose(1, 2).reshape(batch, time, heads * head_size)
+
+
 class Attention(nn.Module):
     def __init__(self, shape):
         super().__init__()
@@ -66,6 +84,7 @@ class Attention(nn.Module):
         self.k = nn.Linear(shape.dim, kv_dim, bias=False)
         self.v = nn.Linear(shape.dim, kv_dim, bias=False)
         self.o = nn.Linear(shape.dim, shape.dim, bias=False)
+        self.attend = attend
 
     def forward(self, x, factors, mask, cache=None):
         batch, time, _ = x.shape
@@ -75,14 +94,7 @@ class Attention(nn.Module):
         v = self.v(x).view(batch, time, shape.kv_heads, shape.head_size)
         if cache is not None:
             k, v = cache.append(self, k, v)
-        # One product multiplies all queries of a group with their key head.
-        group = shape.heads // shape.kv_heads
-        q = q.transpose(1, 2).reshape(batch, shape.kv_heads, group * time, shape.head_size)
-        scores = q @ k.permute(0, 2, 3, 1) * shape.head_size ** -0.5
-        scores = scores.unflatten(2, (group, time)) + mask
-        weights = scores.softmax(-1).flatten(2, 3).to(v.dtype)
-        mixed = (weights @ v.transpose(1, 2)).view(batch, shape.heads, time, shape.head_size)
-        return self.o(mixed.transpose(1, 2).reshape(batch, time, shape.dim))
+        return self.o(self.attend(q, k, v, mask))
 
 
 class FeedForward(nn.Module):
@@ -133,7 +145,7 @@ class Transformer(nn.Module):
         self.embedding = nn.Embedding(shape.vocab, shape.dim)
         self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
         self.norm = Norm(shape.dim)
-        self.register_buffer("factors", rotations(shape.head_size, shape.context), persistent=False)
+        self.register_buffer("factors", rotations(rope_speeds(shape.head_size), shape.context), persistent=False)
         self.register_buffer("mask", torch.full((shape.context, shape.context), -torch.inf).triu(1), persistent=False)
         for name, parameter in self.named_parameters():
             if parameter.dim() == 2:
