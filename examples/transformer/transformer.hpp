@@ -48,7 +48,7 @@ class Transformer {
   /// Reads a checkpoint, and changes it by an adapter for long contexts.
   /// Throws: std::runtime_error on a bad file, and if the adapter is for models of another shape.
   Transformer(const std::string& checkpoint, const LongContext& adapter)
-      : Transformer(std::make_shared<const Weights<Scalar>>(Weights<Scalar>::read(checkpoint, adapter))) {}
+      : Transformer(std::make_shared<const Weights<Scalar>>(Weights<Scalar>::read(checkpoint, &adapter))) {}
 
   explicit Transformer(std::shared_ptr<const Weights<Scalar>> weights)
       : layers_(std::move(weights)), context_(shape()) {}

@@ -35,20 +35,22 @@ struct Weights {
   Index value_row() const { return key_row() + padded(shape.kv_dim()); }
   Index up_row() const { return padded(shape.hidden_dim); }
 
-  /// Throws: std::runtime_error on a bad file (checkpoint.hpp), and if a weight is too large for Scalar.
-  static Weights read(const std::string& path) {
-    return read(
-        path, [](const Shape& s) { return s; },
-        [](Part, Index, const Checkpoint::Matrix& matrix) -> const auto& { return matrix; });
-  }
-  /// The weights of a checkpoint, changed by an adapter.
-  /// Throws: as read(path), and std::runtime_error if the adapter is for models of another shape.
-  static Weights read(const std::string& path, const LongContext& adapter) {
-    return read(
-        path, [&](const Shape& s) { return adapter.stretched(s); },
-        [&](Part part, Index layer, const Checkpoint::Matrix& matrix) {
-          return adapter.changed(part, layer, matrix);
-        });
+  /// Reads a checkpoint, and changes it by an adapter, if there is one.
+  /// Throws: std::runtime_error on a bad file (checkpoint.hpp), if the adapter is for models of another shape, and if a weight
+  /// is too large for Scalar.
+  static Weights read(const std::string& path, const LongContext* adapter = nullptr) {
+    Checkpoint checkpoint(path);
+    Weights weights(adapter ? adapter->stretched(checkpoint.shape()) : checkpoint.shape());
+    checkpoint.read([&](Part part, Index layer, const Checkpoint::Matrix& of_file) {
+      Checkpoint::Matrix changed;
+      if (adapter) changed = adapter->changed(part, layer, of_file);
+      const Checkpoint::Matrix& matrix = adapter ? changed : of_file;
+      // The largest half is 65504; numbers from 65520 on would be rounded to infinity.
+      if (std::is_same_v<Scalar, Eigen::half> && !(matrix.cwiseAbs().maxCoeff() < 65520))
+        throw std::runtime_error(path + ": holds a weight that is too large for half precision");
+      weights.set(part, layer, matrix);
+    });
+    return weights;
   }
 
   explicit Weights(const Shape& s) : shape(s), embedding(s.vocab_size, s.dim) {
@@ -96,20 +98,6 @@ struct Weights {
   }
 
  private:
-  template <class ChangedShape, class Changed>
-  static Weights read(const std::string& path, const ChangedShape& changed_shape, const Changed& changed) {
-    Checkpoint checkpoint(path);
-    Weights weights(changed_shape(checkpoint.shape()));
-    checkpoint.read([&](Part part, Index layer, const Checkpoint::Matrix& of_file) {
-      const Checkpoint::Matrix& matrix = changed(part, layer, of_file);
-      // The largest half is 65504; numbers from 65520 on would be rounded to infinity.
-      if (std::is_same_v<Scalar, Eigen::half> && !(matrix.cwiseAbs().maxCoeff() < 65520))
-        throw std::runtime_error(path + ": holds a weight that is too large for half precision");
-      weights.set(part, layer, matrix);
-    });
-    return weights;
-  }
-
   static void set_vector(Eigen::ArrayXf& vector, const Checkpoint::Matrix& matrix) {
     vector = Eigen::ArrayXf::Zero(padded(matrix.cols()));
     vector.head(matrix.cols()) = matrix.row(0).transpose().array();

@@ -299,7 +299,7 @@ mutant("adapter-of-other-layers", LONG, LONG_TEST, 'expect("", std::ssize(layers
 mutant("adapter-of-another-context", LONG, LONG_TEST, 'expect("a context of ", trained_context_, shape.context_size);', "")
 mutant("adapter-to-a-shorter-context", LONG, LONG_TEST, '"the context", adapter.trained_context_, longest', '"the context", 1, longest')
 mutant("adapter-that-stretches-nothing", LONG, LONG_TEST, "    shape.trained_context = trained_context_;\n", "")
-mutant("adapter-forgotten", WEIGHTS, LONG_TEST, "return adapter.changed(part, layer, matrix);", "return matrix;")
+mutant("adapter-forgotten", WEIGHTS, LONG_TEST, "if (adapter) changed = adapter->changed(part, layer, of_file);", "if (adapter) changed = of_file;")
 
 CHOOSE, CHOOSE_TEST = "examples/transformer/choose_sublayers.hpp", "examples/tests/choose_sublayers"
 

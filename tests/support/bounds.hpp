@@ -26,4 +26,13 @@ inline int bound(int usual, [[maybe_unused]] int all) {
 #endif
 }
 
+/// Loops over models take every one of them, or one of `many` under sanitizers.
+inline int every([[maybe_unused]] int many) {
+#ifdef SPECDEC_TEST_SANITIZED
+  return many;
+#else
+  return 1;
+#endif
+}
+
 }  // namespace support
