@@ -4,6 +4,7 @@
 #include <iostream>
 #include <random>
 #include <span>
+#include <specdec/model/replayed.hpp>
 #include <specdec/specdec.hpp>
 #include <vector>
 

@@ -2,6 +2,8 @@
 #include <iostream>
 #include <random>
 #include <span>
+#include <specdec/draft/retokenized_drafter.hpp>
+#include <specdec/model/common_tokens.hpp>
 #include <specdec/model/ngram.hpp>
 #include <specdec/specdec.hpp>
 #include <string>

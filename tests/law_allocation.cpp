@@ -9,7 +9,9 @@
 #include <random>
 #include <span>
 #include <specdec/c/rows.hpp>
+#include <specdec/model/common_tokens.hpp>
 #include <specdec/model/ngram.hpp>
+#include <specdec/model/replayed.hpp>
 #include <specdec/ranks.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>

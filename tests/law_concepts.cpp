@@ -8,6 +8,7 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <specdec/model/common_tokens.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <vector>

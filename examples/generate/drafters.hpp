@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <specdec/model/common_tokens.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>

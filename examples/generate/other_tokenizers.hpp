@@ -4,6 +4,8 @@
 
 #include <memory>
 #include <span>
+#include <specdec/draft/retokenized_drafter.hpp>
+#include <specdec/model/common_tokens.hpp>
 #include <specdec/model/ngram.hpp>
 #include <specdec/specdec.hpp>
 #include <string>

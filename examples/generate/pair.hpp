@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <specdec/text/text_tokenizer.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>

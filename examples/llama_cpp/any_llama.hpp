@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <specdec/model/replayed.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <utility>

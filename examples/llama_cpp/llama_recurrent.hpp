@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <iterator>
 #include <span>
+#include <specdec/model/replayed.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <utility>

@@ -1,5 +1,7 @@
 // specdec: lossless draft verifiers and the speculative decoding loop. This header has all that text generation needs.
-// Not included: ranks.hpp, analysis.hpp, testing.hpp, model/ngram.hpp and measure/stats_json.hpp.
+// Not included: ranks.hpp, analysis.hpp, testing.hpp; another tokenizer's models (model/common_tokens.hpp and
+// draft/retokenized_drafter.hpp), recurrent models (model/replayed.hpp), heads (model/head_model.hpp), n-gram models
+// (model/ngram.hpp); loop/beam_search.hpp; measure/stats_json.hpp.
 #pragma once
 
 #include "specdec/chance/any_generator.hpp"
@@ -22,7 +24,6 @@
 #include "specdec/draft/length/spare_shapes.hpp"
 #include "specdec/draft/length/tree_shapes.hpp"
 #include "specdec/draft/model_drafter.hpp"
-#include "specdec/draft/retokenized_drafter.hpp"
 #include "specdec/draft/strategies/confident_tree.hpp"
 #include "specdec/draft/strategies/line.hpp"
 #include "specdec/draft/strategies/siblings.hpp"
@@ -36,10 +37,8 @@
 #include "specdec/loop/text_stream.hpp"
 #include "specdec/measure/acceptance.hpp"
 #include "specdec/model/batch_model.hpp"
-#include "specdec/model/common_tokens.hpp"
 #include "specdec/model/model_per_sequence.hpp"
 #include "specdec/model/path_by_path.hpp"
-#include "specdec/model/replayed.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/model/windowed.hpp"
 #include "specdec/rows/kinds/list_row.hpp"

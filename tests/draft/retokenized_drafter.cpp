@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <random>
 #include <span>
+#include <specdec/draft/retokenized_drafter.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <string>

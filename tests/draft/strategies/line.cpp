@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 #include <span>
+#include <specdec/model/common_tokens.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>
