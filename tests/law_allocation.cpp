@@ -469,7 +469,7 @@ class OverwritingTree {
 
 // The context goes on with the last path of the tree, or with other tokens.
 template <class Drafter>
-std::size_t allocated_by_trees(Drafter drafter) {
+std::size_t allocated_by_trees(Drafter drafter, const auto&... keep_drafting) {
   std::mt19937_64 rng{4};
   std::vector<Token> context;
   context.reserve(100);
@@ -479,7 +479,8 @@ std::size_t allocated_by_trees(Drafter drafter) {
     context.assign({1, 2});
     drafter.truncate(1);
     for (int step = 0; step < 3; ++step) {
-      const auto draft = drafter.draft(context, {.nodes = 20 - n % 3, .depth = 4 - n % 2}, rng);
+      const auto draft =
+          drafter.draft(context, {.nodes = 20 - n % 3, .depth = 4 - n % 2}, rng, keep_drafting...);
       if (draft.tokens.size() < 4) throw std::logic_error("a tree of another size");
       context.push_back(draft.tokens[0]);
       drafter.truncate(std::ssize(context));
@@ -490,10 +491,17 @@ std::size_t allocated_by_trees(Drafter drafter) {
 }
 
 template <class Layout>
-std::size_t allocated_by_tree(const auto& strategy) {
+std::size_t allocated_by_tree(const auto& strategy, const auto&... keep_drafting) {
   std::mt19937_64 rng{6};
-  return allocated_by_trees(ModelDrafter{OverwritingTree<Layout>(rng), strategy});
+  return allocated_by_trees(ModelDrafter{OverwritingTree<Layout>(rng), strategy}, keep_drafting...);
 }
+
+// Rates the tokens of trees.
+struct Rating {
+  double acceptance(double probability, Index) const { return probability; }
+  bool draft_level(const TreeCandidates&) const { return true; }
+  Index propose(const TreeCandidates& found) const { return std::min<Index>(std::ssize(found.values), 8); }
+};
 
 }  // namespace
 
@@ -507,6 +515,12 @@ TEST_CASE("drafters of trees allocate nothing in steady state") {
   CHECK(allocated_by_tree<Pointers>(Tree{shape, Likeliest{}}) == 0);
   CHECK(allocated_by_tree<Logits>(Spares{4, {3, 1}, 2}) == 0);
   CHECK(allocated_by_tree<Pointers>(ConfidentTree{.width = 3}) == 0);
+  Rating rating;
+  specdec::detail::DraftReadings readings;
+  readings.of_tokens.reserve(2000);  // of all drafts
+  const specdec::detail::KeepDrafting<Rating, false> rated{&rating, &readings};
+  CHECK(allocated_by_tree<Pointers>(ConfidentTree{.width = 3}, rated) == 0);
+  CHECK(allocated_by_tree<Logits>(ConfidentTree{.width = 3}, rated) == 0);
 }
 
 TEST_CASE("drafters with a model of another vocabulary allocate nothing in steady state") {

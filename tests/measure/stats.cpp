@@ -185,7 +185,7 @@ TEST_CASE("an impossible tree is named in the error, and nothing is counted") {
     return message_of([&] { stats.add(bad, 2); });
   };
   CHECK(complaint({1, ranks, offered}) == "specdec: step.tree.depth = 1 is outside 2..5");
-  CHECK(complaint({-1, ranks, {}}) == "specdec: step.tree has ranks or offers, but no depth");
+  CHECK(complaint({-1, ranks, {}}) == "specdec: step.tree has ranks, offers or probabilities, but no depth");
   CHECK(complaint({6, ranks, offered}) == "specdec: step.tree.depth = 6 is outside 2..5");
   CHECK(complaint({3, ranks, ranks}) ==
         "specdec: step.tree has 2 ranks and 2 offers, expected 2 and one more");
@@ -194,7 +194,15 @@ TEST_CASE("an impossible tree is named in the error, and nothing is counted") {
   CHECK(complaint({3, before, offered}) == "specdec: step.tree.ranks[0] = -1 is outside 0..4");
   CHECK(complaint({3, ranks, few}) == "specdec: step.tree.offered[0] = 1 is outside 2..5");
   CHECK(complaint({3, ranks, many}) == "specdec: step.tree.offered[2] = 6 is outside 0..5");
+  const std::vector<double> three{0.5, 0.4, 0.3}, wrong{0.5, 0.4, 0.3, 1.5}, four{0.5, 0.4, 0.3, 0.2};
+  CHECK(complaint({3, ranks, offered, three}) == "specdec: step.tree has 3 probabilities for 4 children");
+  CHECK(complaint({3, ranks, offered, wrong}) ==
+        "specdec: step.tree.probabilities[3] = 1.5 is outside [0, 1]");
+  CHECK(complaint({-1, {}, {}, four}) ==
+        "specdec: step.tree has ranks, offers or probabilities, but no depth");
   CHECK(stats.target_calls == 0);
+  CHECK(complaint({3, ranks, offered, four}).empty());
+  stats = {};
   stats.add(step, 3);
   CHECK(stats.offered_by_rank == std::vector<Index>{2, 1, 1});
   CHECK(stats.accepted_by_rank == std::vector<Index>{1, 1, 0});

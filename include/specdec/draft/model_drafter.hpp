@@ -98,6 +98,11 @@ class ModelDrafter {
 
     bool operator()(const auto& row, Index i) const { return (*keep_drafting)(row, i); }
     bool another(const auto& row, Index i) const { return drafts_another(*keep_drafting, row, i); }
+    auto tree() const
+      requires requires { keep_drafting->tree(); }
+    {
+      return keep_drafting->tree();
+    }
   };
 
   // The state of one sequence.

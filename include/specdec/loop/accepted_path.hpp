@@ -23,6 +23,7 @@ class AcceptedPath {
     tokens_.reserve(size);
     ranks_.reserve(size);
     offered_.reserve(size + 1);
+    children_.reserve(size);
   }
 
   /// Sets the path to `node`. Node 0 is the context, node k + 1 stands after token k. `parents` is empty for a line, which
@@ -32,23 +33,18 @@ class AcceptedPath {
     for (Index k = node - 1; k >= 0; k = parents.empty() ? k - 1 : parents[static_cast<std::size_t>(k)])
       numbers_.push_back(k);
     std::reverse(numbers_.begin(), numbers_.end());
-    Index at = -1;
-    for (const Index k : numbers_) {
-      tokens_.push_back(tokens[static_cast<std::size_t>(k)]);
-      ranks_.push_back(children(parents, at, at + 1, k));
-      offered_.push_back(ranks_.back() + children(parents, at, k, std::ssize(parents)));
-      at = k;
-    }
-    offered_.push_back(children(parents, at, at + 1, std::ssize(parents)));
+    for (const Index k : numbers_) tokens_.push_back(tokens[static_cast<std::size_t>(k)]);
+    for (std::size_t i = 0; i <= numbers_.size(); ++i) add_children(parents, i);
   }
 
   /// The accepted tokens: their numbers in the draft, and the tokens.
   std::span<const Index> numbers() const { return view_of(numbers_); }
   std::span<const Token> tokens() const { return view_of(tokens_); }
   /// ranks(): how many elder siblings each accepted token has. offered(): how many children each node of the path has, from
-  /// the context to the last node.
+  /// the context to the last node. children(): the numbers of all these children, node after node.
   std::span<const Index> ranks() const { return view_of(ranks_); }
   std::span<const Index> offered() const { return view_of(offered_); }
+  std::span<const Index> children() const { return view_of(children_); }
 
  private:
   void clear() {
@@ -56,17 +52,24 @@ class AcceptedPath {
     tokens_.clear();
     ranks_.clear();
     offered_.clear();
+    children_.clear();
   }
 
-  // How many of the tokens first..end-1 follow token `at`.
-  static Index children(std::span<const Index> parents, Index at, Index first, Index end) {
-    Index count = 0;
-    for (Index k = first; k < std::min(end, std::ssize(parents)); ++k)
-      count += parents[static_cast<std::size_t>(k)] == at;
-    return count;
+  // Adds the children of the i-th node of the path, from the context on. A child has a higher number than its parent.
+  void add_children(std::span<const Index> parents, std::size_t i) {
+    const Index node = i == 0 ? -1 : numbers_[i - 1];
+    const std::size_t before = children_.size();
+    for (Index k = node + 1; k < std::ssize(parents); ++k) {
+      if (parents[static_cast<std::size_t>(k)] != node) continue;
+      if (i < numbers_.size() && k == numbers_[i])
+        ranks_.push_back(static_cast<Index>(children_.size() - before));
+      children_.push_back(k);
+    }
+    if (parents.empty() && i < numbers_.size()) ranks_.push_back(0);
+    offered_.push_back(static_cast<Index>(children_.size() - before));
   }
 
-  std::vector<Index> numbers_, ranks_, offered_;
+  std::vector<Index> numbers_, ranks_, offered_, children_;
   std::vector<Token> tokens_;
 };
 

@@ -86,7 +86,7 @@ class StepBase {
   /// last() of a copy.
   const StepRecord& last() const { return last_; }
   /// For a new draft: where the draft length's readings go (see StepRecord).
-  std::vector<double>& new_readings() {
+  DraftReadings& new_readings() {
     readings_.clear();
     return readings_;
   }
@@ -203,15 +203,17 @@ class StepBase {
     const Index before = text_.size();
     const std::span<const Token> emitted = text_.append(path_.tokens(), verdict_.token, cut_);
     stats_.verify_time += Clock::now() - judged_at_;
-    last_ = {.asked = limits_.nodes,
-             .drafted = offered().size(),
-             .accepted = accepted(),
-             .fed = std::ssize(feed_.tokens()),
-             .survival = view_of(survivals),
-             .readings = view_of(readings_).first(std::min(readings_.size(), offered().tokens.size())),
-             .draft_time = offered().draft_time,
-             .target_time = judged_at_ - offered().made,
-             .tree = branches_ ? TreeRecord{depth_, path_.ranks(), path_.offered()} : TreeRecord{}};
+    last_ = {
+        .asked = limits_.nodes,
+        .drafted = offered().size(),
+        .accepted = accepted(),
+        .fed = std::ssize(feed_.tokens()),
+        .survival = view_of(survivals),
+        .readings =
+            view_of(readings_.of_rows).first(std::min(readings_.of_rows.size(), offered().tokens.size())),
+        .draft_time = offered().draft_time,
+        .target_time = judged_at_ - offered().made,
+        .tree = branches_ ? tree_record() : TreeRecord{}};
     stats_.add(last_, std::ssize(emitted));
     if (told) stats_.acceptance.add(view_of(ps), view_of(qs), last_.drafted, last_.asked);
     const Index kept = std::min(accepted(), static_cast<Index>(emitted.size()));
@@ -308,6 +310,14 @@ class StepBase {
     check_tokens("draft", offer.tokens, std::max(target_.vocabulary, known));
   }
 
+  TreeRecord tree_record() {
+    probabilities_.clear();
+    if (std::ssize(readings_.of_tokens) == offered().size())
+      for (const Index k : path_.children())
+        probabilities_.push_back(readings_.of_tokens[static_cast<std::size_t>(k)]);
+    return {depth_, path_.ranks(), path_.offered(), view_of(probabilities_)};
+  }
+
   // Allocates now what the step needs after the verdict, so that nothing can fail there. (Text reserves its own room.)
   void reserve(Index gamma) {
     stats_.reserve(gamma);
@@ -315,6 +325,7 @@ class StepBase {
     qs.reserve(static_cast<std::size_t>(gamma));
     survivals.reserve(static_cast<std::size_t>(gamma));
     path_.reserve(gamma);
+    probabilities_.reserve(static_cast<std::size_t>(gamma));
   }
 
   bool branches_;  // whether drafts may branch
@@ -326,7 +337,8 @@ class StepBase {
   DraftLimits limits_;       // of the step's draft
   bool has_limits_ = false;  // whether limits() has been called
   Offer offer_;
-  std::vector<double> readings_;
+  DraftReadings readings_;
+  std::vector<double> probabilities_;  // of the tokens whose parents were accepted: see TreeRecord
   UncopiedNumber offers_;      // 1 if there is an offer. A copy has none: the drafter is not copied
   std::vector<Index> line_;    // the parents of a line
   Index depth_ = 0;            // of the offered tree

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <iterator>
 #include <span>
+#include <vector>
 
 #include "specdec/error.hpp"
 #include "specdec/measure/clock.hpp"
@@ -19,6 +20,9 @@ struct TreeRecord {
   std::span<const Index> ranks = {};  ///< for each accepted token: the number of its elder siblings
   std::span<const Index> offered =
       {};  ///< for the context and each accepted token: the number of its children
+  /// The draft probabilities of these children: first of the children of the context, then of each accepted token in turn.
+  /// Empty where the draft length does not rate chosen tokens, or the drafter does not ask it to (DraftLength's acceptance).
+  std::span<const double> probabilities = {};
 };
 
 /// The record of one step of the loop.
@@ -55,9 +59,20 @@ struct StepRecord {
 
 namespace detail {
 
+/// What a draft length has read in the rows of a draft.
+struct DraftReadings {
+  std::vector<double> of_rows;    ///< see StepRecord::readings
+  std::vector<double> of_tokens;  ///< of each token of a tree: its draft probability
+
+  void clear() {
+    of_rows.clear();
+    of_tokens.clear();
+  }
+};
+
 /// Throws unless depth, ranks and offers of a branching draft fit together.
 inline void check_tree(const StepRecord& step) {
-  const auto& [depth, ranks, offered] = step.tree;
+  const auto& [depth, ranks, offered, probabilities] = step.tree;
   if (depth < step.accepted || depth > step.drafted)
     invalid_argument("step.tree.depth = ", depth, " is outside ", step.accepted, "..", step.drafted);
   if (std::ssize(ranks) != step.accepted || std::ssize(offered) != step.accepted + 1)
@@ -71,6 +86,13 @@ inline void check_tree(const StepRecord& step) {
       invalid_argument("step.tree.offered[", i, "] = ", offered[i], " is outside ", least, "..",
                        step.drafted);
   }
+  Index children = 0;
+  for (const Index count : offered) children += count;
+  if (!probabilities.empty() && std::ssize(probabilities) != children)
+    invalid_argument("step.tree has ", probabilities.size(), " probabilities for ", children, " children");
+  for (std::size_t i = 0; i < probabilities.size(); ++i)
+    if (!(probabilities[i] >= 0 && probabilities[i] <= 1))
+      invalid_argument("step.tree.probabilities[", i, "] = ", probabilities[i], " is outside [0, 1]");
 }
 
 /// Throws on an impossible step. Call it before any number of the step is used.
@@ -81,8 +103,8 @@ inline void check_step(const StepRecord& step) {
     invalid_argument("step.accepted = ", step.accepted, " is outside 0..", step.drafted,
                      ", the tokens that were drafted");
   if (step.tree.depth >= 0) return check_tree(step);
-  if (!step.tree.ranks.empty() || !step.tree.offered.empty())
-    invalid_argument("step.tree has ranks or offers, but no depth");
+  if (!step.tree.ranks.empty() || !step.tree.offered.empty() || !step.tree.probabilities.empty())
+    invalid_argument("step.tree has ranks, offers or probabilities, but no depth");
 }
 
 }  // namespace detail

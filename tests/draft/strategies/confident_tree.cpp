@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <random>
@@ -35,7 +36,12 @@ struct Found {
   double confidence;
 };
 
-KeptTree expected(const auto& model, const Tokens& context, const ConfidentTree& tree) {
+// A token's confidence given its parent's, by its probability and by how many siblings are likelier.
+using Rating = double (*)(double probability, Index rank);
+
+KeptTree expected(
+    const auto& model, const Tokens& context, const ConfidentTree& tree,
+    Rating rating = [](double probability, Index) { return probability; }) {
   std::vector<Found> found;
   const auto text = [&](Index k) {
     Tokens before;
@@ -53,7 +59,7 @@ KeptTree expected(const auto& model, const Tokens& context, const ConfidentTree&
     std::ranges::stable_sort(tokens, [&](Token a, Token b) { return q.probability(a) > q.probability(b); });
     for (std::size_t c = 0; c < tokens.size() && std::ssize(tokens) > 0 && static_cast<Index>(c) < tree.width;
          ++c)
-      found.push_back({tokens[c], k, confidence * q.probability(tokens[c])});
+      found.push_back({tokens[c], k, confidence * rating(q.probability(tokens[c]), static_cast<Index>(c))});
   };
   const auto by_confidence = [&](std::vector<Index>& nodes, Index most) {
     std::ranges::stable_sort(nodes, [&](Index a, Index b) {
@@ -176,6 +182,138 @@ TEST_CASE("in confident trees, no more nodes get children than the model's conte
     if (most == 20) CHECK(draft == expected(table, Tokens{1, 2, 3}, tree));
     CHECK(model.fed <= most);
   }
+}
+
+namespace {
+
+// Rates tokens, grows some levels and proposes some of the tokens. Keeps what it was asked.
+struct Rater {
+  Rating rating;
+  Index levels = unlimited, most = unlimited;
+  std::vector<TreeCandidates>* asked;
+  std::vector<std::vector<double>>* values;
+
+  double acceptance(double probability, Index rank) const { return rating(probability, rank); }
+  bool draft_level(const TreeCandidates& found) const {
+    asked->push_back(found);
+    values->push_back({found.values.begin(), found.values.end()});
+    values->push_back({found.leaves.begin(), found.leaves.end()});
+    return found.levels < levels;
+  }
+  Index propose(const TreeCandidates& found) const { return std::min(most, std::ssize(found.values)); }
+};
+
+// The draft under the draft length, and its readings.
+template <class Model, class Length>
+KeptTree drafted_by(Model model, const Tokens& context, const ConfidentTree& tree, Length length,
+                    const DraftLimits& limits, specdec::detail::DraftReadings& readings) {
+  ModelDrafter drafter{model, tree};
+  SplitMix64 source{1};
+  return kept(drafter.draft(context, limits, source,
+                            specdec::detail::KeepDrafting<Length, false>{&length, &readings}),
+              6);
+}
+
+double by_rank(double probability, Index rank) {
+  return std::sqrt(probability) / static_cast<double>(1 + rank);
+}
+
+}  // namespace
+
+TEST_CASE("a draft length that rates tokens decides about a tree's levels and tokens") {
+  std::mt19937_64 rng{5};
+  for (int n = 0; n < 150; ++n) {
+    const auto table = coarse_model(6, 2, rng);
+    const ConfidentTree tree{.width = 1 + n % 4, .depth = 5, .nodes = 30};
+    const DraftLimits limits{.nodes = 12, .depth = 4};
+    std::vector<TreeCandidates> asked;
+    std::vector<std::vector<double>> values;
+    const Rater rater{by_rank, static_cast<Index>(rng() % 6), static_cast<Index>(rng() % 14), &asked,
+                      &values};
+    const Tokens context{1, static_cast<Token>(n % 6)};
+    specdec::detail::DraftReadings readings;
+    const KeptTree draft = drafted_by(WatchedTreeModel(table), context, tree, rater, limits, readings);
+    INFO("case " << n << ", " << rater.levels << " levels, " << rater.most << " tokens");
+    const Index levels = std::clamp<Index>(rater.levels, 1, limits.depth);
+    // All tokens up to the level are found, of which the best 12 stay; the most valuable are proposed.
+    CHECK(draft == expected(table, context, {tree.width, levels, std::min<Index>(rater.most, 12)}, by_rank));
+    for (std::size_t k = 0; k < asked.size(); ++k) {
+      CHECK(asked[k].levels == static_cast<Index>(k) + 1);
+      const auto &found = values[2 * k], &leaves = values[2 * k + 1];
+      CHECK(std::is_sorted(found.rbegin(), found.rend()));
+      CHECK(!leaves.empty());
+      CHECK(std::ssize(leaves) <= tree.width);
+      for (const double leaf : leaves) CHECK(std::find(found.begin(), found.end(), leaf) != found.end());
+    }
+    REQUIRE(readings.of_tokens.size() == draft.tokens.size());
+    for (std::size_t k = 0; k < draft.tokens.size(); ++k) {
+      const auto text = text_before(context, draft.tokens, draft.parents, static_cast<Index>(k));
+      const auto before = std::span(text).first(text.size() - 1);
+      CHECK(readings.of_tokens[k] == table.distribution(before).probability(draft.tokens[k]));
+    }
+  }
+}
+
+TEST_CASE("a draft length that takes the draft model at its word, and all of a tree, changes nothing") {
+  std::mt19937_64 rng{6};
+  for (int n = 0; n < 50; ++n) {
+    const auto table = coarse_model(6, 2, rng);
+    const ConfidentTree tree{.width = 1 + n % 3, .depth = n % 5, .nodes = n % 11};
+    std::vector<TreeCandidates> asked;
+    std::vector<std::vector<double>> values;
+    const Rater all{[](double probability, Index) { return probability; }, unlimited, unlimited, &asked,
+                    &values};
+    specdec::detail::DraftReadings readings;
+    // A bounded context leaves the tree as small as it does without a draft length.
+    for (const Index most : {5, 9, 100}) {
+      WatchedTreeModel plain(table, most);
+      readings.clear();
+      const KeptTree draft = drafted_by(WatchedTreeModel(table, most), {1, 2, 3}, tree, all, {}, readings);
+      ModelDrafter drafter{plain, tree};
+      CHECK(draft == drafted(drafter, {1, 2, 3}));
+    }
+  }
+}
+
+TEST_CASE("ratings are for the row before temperature, and a likelier sibling is never worth less") {
+  Eigen::RowVectorXd row(6);
+  row << 0.4, 0.25, 0.15, 0.1, 0.06, 0.04;
+  const Eigen::RowVectorXd logits = row.array().log();
+  const auto table = TableModel<>::context_free(logits);
+  // Rates the second likeliest token above the likeliest, and the third lowest.
+  const Rating odd = [](double, Index rank) { return rank == 0 ? 0.5 : rank == 1 ? 0.9 : 0.1; };
+  std::vector<TreeCandidates> asked;
+  std::vector<std::vector<double>> values;
+  const ConfidentTree tree{.width = 3, .depth = 2, .nodes = 2};
+  specdec::detail::DraftReadings readings;
+  const KeptTree draft = drafted_by(ProcessedModel{WatchedTreeModel(table), Temperature{0.5}}, {0}, tree,
+                                    Rater{odd, 1, unlimited, &asked, &values}, {}, readings);
+  CHECK(draft.tokens == Tokens{0, 1});
+  REQUIRE(values.size() == 2);
+  CHECK(values[0] == std::vector<double>{0.5, 0.5});
+  REQUIRE(readings.of_tokens.size() == 2);
+  CHECK(readings.of_tokens[0] == Approx(0.4));
+  CHECK(readings.of_tokens[1] == Approx(0.25));
+}
+
+TEST_CASE("what a draft length says about trees is checked") {
+  std::mt19937_64 rng{7};
+  const auto table = coarse_model(6, 2, rng);
+  std::vector<TreeCandidates> asked;
+  std::vector<std::vector<double>> values;
+  specdec::detail::DraftReadings readings;
+  const auto complaint = [&](Rating rating, Index most) {
+    const Rater rater{rating, 1, most, &asked, &values};
+    return message_of(
+        [&] { drafted_by(WatchedTreeModel(table), {0}, ConfidentTree{}, rater, {}, readings); });
+  };
+  CHECK(complaint([](double, Index) { return 0.5; }, 3).empty());
+  CHECK(complaint([](double, Index) { return 1.5; }, 3).find(") = 1.5 is outside [0, 1]") !=
+        std::string::npos);
+  CHECK(complaint([](double, Index) { return std::numeric_limits<double>::quiet_NaN(); }, 3)
+            .find("specdec: the draft length's acceptance(") == 0);
+  CHECK(complaint([](double, Index) { return 0.5; }, -1)
+            .find("specdec: the draft length proposes -1 tokens of a tree, outside 0..") == 0);
 }
 
 TEST_CASE("impossible confident trees are named in the error") {

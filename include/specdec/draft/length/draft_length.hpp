@@ -5,6 +5,7 @@
 #include <cmath>
 #include <concepts>
 
+#include "specdec/draft/tree_candidates.hpp"
 #include "specdec/error.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/rows/named_row.hpp"
@@ -34,6 +35,17 @@ namespace specdec {
 /// For trees, the length is a number of nodes. A draft length made for trees has a member
 /// `static constexpr bool counts_nodes = true`; drafters of trees do not ask keep_drafting, and of these Spares alone asks
 /// draft_another, about its trunk. A draft length that learns P(τ > i) by position is for lines.
+/// Where the tokens of a tree are chosen by their probabilities (ConfidentTree), a draft length may rate them. It then
+/// offers all three of the following, for any verifier:
+///
+///   acceptance(probability, rank)  P(a token is accepted, given that its parent is), in 0..1. `probability` is the token's
+///                    in the draft model's row, before temperature, cuts and hooks if these are known; `rank` is the number
+///                    of likelier tokens in the row. The product along a path is the value of its last token
+///   draft_level(found)  whether to call the draft model for another level, by the values of the tokens found so far
+///                    (TreeCandidates). Not asked before the first level
+///   propose(found)   how many of the most valuable tokens to propose, 0..found.values.size()
+///
+/// observe() gets the probabilities of all tokens whose parents were accepted in StepRecord::tree.probabilities.
 ///
 /// Every such rule leaves a lossless verifier lossless, because the rule sees only past steps and rows. Do not drop a drawn
 /// token because of its value: the tokens that stay would no longer be distributed as their rows say.
@@ -43,7 +55,23 @@ concept DraftLength = requires(P& policy, Index most, const StepRecord& step) {
   policy.observe(step);
 };
 
+/// Whether a draft length rates the chosen tokens of trees: whether it has acceptance(), draft_level() and propose().
+template <class P>
+inline constexpr bool rates_tokens =
+    requires(P& policy, double probability, Index rank, const TreeCandidates& found) {
+      { policy.acceptance(probability, rank) } -> std::convertible_to<double>;
+      { policy.draft_level(found) } -> std::convertible_to<bool>;
+      { policy.propose(found) } -> detail::Count;
+    };
+
 namespace detail {
+
+/// Whether P has a function that only a draft length that rates tokens has.
+template <class P>
+inline constexpr bool rates_some =
+    requires(P& policy, double probability, Index rank) { policy.acceptance(probability, rank); } ||
+    requires(P& policy, const TreeCandidates& found) { policy.draft_level(found); } ||
+    requires(P& policy, const TreeCandidates& found) { policy.propose(found); };
 
 /// Compiles only if P is a DraftLength; the error names the missing function.
 template <class P>
@@ -57,6 +85,11 @@ consteval bool fits_draft_length() {
   static_assert(
       requires(P& policy, const StepRecord& step) { policy.observe(step); },
       "the draft length has no observe(const specdec::StepRecord& step): see specdec::DraftLength");
+  static_assert(
+      rates_tokens<P> || !rates_some<P>,
+      "the draft length rates the tokens of trees, and has not all of acceptance(double probability, "
+      "specdec::Index rank), draft_level(const specdec::TreeCandidates& found) and propose(found), "
+      "which return a number, a bool and an integer: see specdec::DraftLength");
   return true;
 }
 

@@ -9,6 +9,7 @@
 
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/strategies/strategy.hpp"
+#include "specdec/draft/tree_candidates.hpp"
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
@@ -29,13 +30,17 @@ namespace specdec {
 ///   ModelDrafter drafter{small, ConfidentTree{.width = 8, .depth = 5, .nodes = 48}};
 ///
 /// All tokens are chosen, none is drawn, so all rows are one-hot.
+/// A draft length that rates tokens (EarlyStoppingLength, or one of your own: DraftLength) replaces the draft probabilities
+/// by the probabilities of acceptance that it learns. After each level it says whether there is another, and at the end how
+/// many tokens are proposed; `depth` and `nodes` are the most. Any other draft length leaves the tree as it is.
 /// Near the end of a bounded context fewer nodes get children: see ModelDrafter.
 /// Source: Li et al., "EAGLE-2", arXiv:2406.16858, sections 4.1 and 4.2. Deviation: a node gets no children if none of them
 /// could be proposed; this changes only the cost.
 /// Throws: std::invalid_argument, when a ModelDrafter is made, unless 1 <= width <= 1024 and depth and nodes are in
 /// 0..longest_draft.
 /// Random: none.
-/// Cost: a model call for each level, and a pass over each of its rows.
+/// Cost: a model call for each level, and a pass over each of its rows. Where a draft length rates tokens of processed
+/// logits, also the log-sum-exp of each row before the processing.
 struct ConfidentTree {
   Index width = 10;  ///< how many nodes of a level get children, and how many children each of them gets
   Index depth = 6;   ///< how many levels there are
@@ -67,35 +72,31 @@ class ConfidentTree::Growth {
     nodes_ = std::min(tree.nodes, limits.nodes);
     room_ = room;
     levels_ = nodes_ > 0 && room >= 0 ? std::min(tree.depth, limits.depth) : 0;
+    if (levels_ > 0) leaves_.push_back(-1);
   }
-  void end() { levels_ = 0; }
+  void end() { leaves_.clear(); }
 
-  bool next() {
-    if (levels_-- > 0) {
-      if (found_.empty()) leaves_.assign(1, -1);
-      else choose_leaves();
-      if (!leaves_.empty()) return true;
-    }
-    end();
-    propose();
-    return false;
-  }
+  bool next() const { return !leaves_.empty(); }
   DraftWish wish() const {
     return {.tokens = detail::view_of(leaf_tokens_), .parents = detail::view_of(leaf_parents_)};
   }
 
   /// Adds the children of the leaves, and keeps the best `nodes` of all nodes found in best_.
   template <class Output, class C, class KeepDrafting>
-  void take(const Output& output, C&, const KeepDrafting&) {
-    level_ = std::ssize(found_);
+  void take(const Output& output, C&, const KeepDrafting& keep_drafting) {
+    const Index level = std::ssize(found_);
     for (std::size_t i = 0; i < leaves_.size(); ++i) {
       if (leaves_[i] >= 0) node(leaves_[i]).number = cached_++;
-      grow(leaves_[i], output.row(static_cast<Index>(i)));
+      grow(leaves_[i], output.row(static_cast<Index>(i)), keep_drafting);
     }
     std::sort(best_.begin(), best_.end(), [this](Index a, Index b) {
       return node(a).confidence != node(b).confidence ? node(a).confidence > node(b).confidence : a < b;
     });
-    if (std::ssize(best_) > nodes_) best_.resize(static_cast<std::size_t>(nodes_));
+    keep_best(nodes_);
+    choose_leaves(level);
+    ++grown_;
+    if constexpr (requires { keep_drafting.tree(); }) ask(keep_drafting.tree());
+    else if (leaves_.empty()) propose([](double) {});
   }
 
   Draft<RowSpan<OneHotRow>> draft(Index vocab_size) const {
@@ -107,8 +108,9 @@ class ConfidentTree::Growth {
   struct Node {
     Token token;
     Index parent;
-    double confidence;
-    Index number;  // among the nodes that the model has cached (−1: not cached); in propose(): in the draft
+    double confidence;   // of its path
+    double probability;  // for a draft length: before temperature
+    Index number;        // among the nodes that the model has cached (−1: not cached); in propose(): in the draft
   };
 
   Node& node(Index k) { return found_[static_cast<std::size_t>(k)]; }
@@ -122,17 +124,23 @@ class ConfidentTree::Growth {
     tokens_.clear();
     rows_.clear();
     parents_.clear();
-    level_ = cached_ = 0;
+    cached_ = grown_ = 0;
   }
 
-  // The most promising nodes of the last level, by ascending number.
-  void choose_leaves() {
+  void keep_best(Index count) {
+    if (std::ssize(best_) > count) best_.resize(static_cast<std::size_t>(count));
+  }
+
+  // The most promising nodes of the last level, by ascending number, if there is another level. The last level begins at
+  // number `level`.
+  void choose_leaves(Index level) {
     leaves_.clear();
+    if (grown_ + 1 == levels_) return;
     leaf_tokens_.clear();
     leaf_parents_.clear();
     const Index most = std::min(width_, room_);
     for (const Index k : best_)
-      if (k >= level_ && std::ssize(leaves_) < most) leaves_.push_back(k);
+      if (k >= level && std::ssize(leaves_) < most) leaves_.push_back(k);
     std::sort(leaves_.begin(), leaves_.end());
     for (const Index k : leaves_) {
       leaf_tokens_.push_back(node(k).token);
@@ -141,20 +149,39 @@ class ConfidentTree::Growth {
     room_ -= std::ssize(leaves_);
   }
 
-  template <class Row>
-  void grow(Index leaf, const Row& q) {
+  template <class Row, class KeepDrafting>
+  void grow(Index leaf, const Row& q, const KeepDrafting& keep_drafting) {
     const double confidence = leaf < 0 ? 1.0 : node(leaf).confidence;
+    const Index first = std::ssize(found_);
     const auto likeliest =
-        detail::NamedRow(q, "draft", std::ssize(found_)).named([&] { return likeliest_.of(q, width_); });
-    for (const auto& [token, probability] : likeliest) {
+        detail::NamedRow(q, "draft", first).named([&] { return likeliest_.of(q, width_); });
+    const auto add = [&](Token token, double probability, double acceptance) {
       best_.push_back(std::ssize(found_));
-      found_.push_back({token, leaf, confidence * std::min(probability, 1.0), -1});
-    }
+      found_.push_back({token, leaf, confidence * acceptance, probability, -1});
+    };
+    if constexpr (requires { keep_drafting.tree(); }) keep_drafting.tree().rate(q, first, likeliest, add);
+    else
+      for (const auto& [token, probability] : likeliest)
+        add(token, probability, std::min(probability, 1.0));
   }
 
-  // If a child is among the best, so is its parent, and the parent was found earlier.
-  void propose() {
-    if (!tokens_.empty()) return;
+  // Asks a draft length whether another level is worth a call, and how many nodes are worth their time.
+  template <class Rated>
+  void ask(const Rated& rated) {
+    values_.clear();
+    leaf_values_.clear();
+    for (const Index k : best_) values_.push_back(node(k).confidence);
+    for (const Index k : leaves_) leaf_values_.push_back(node(k).confidence);
+    const TreeCandidates found{detail::view_of(values_), detail::view_of(leaf_values_), grown_};
+    if (!leaves_.empty() && rated.another_level(found)) return;
+    leaves_.clear();
+    keep_best(rated.proposed(found));
+    propose([&](double probability) { rated.propose(probability); });
+  }
+
+  // If a child is among the best, so is its parent, and the parent was found earlier. Calls tell(probability) for each node.
+  template <class Tell>
+  void propose(const Tell& tell) {
     std::sort(best_.begin(), best_.end());
     for (const Index k : best_) {
       Node& chosen = node(k);
@@ -162,17 +189,19 @@ class ConfidentTree::Growth {
       tokens_.push_back(chosen.token);
       rows_.emplace_back(chosen.token);
       parents_.push_back(chosen.parent < 0 ? -1 : node(chosen.parent).number);
+      tell(chosen.probability);
     }
   }
 
   Index width_ = 0, nodes_ = 0, levels_ = 0, room_ = 0;
   std::vector<Node> found_;
   std::vector<Index> best_;
-  Index level_ = 0;   // where the last level begins
   Index cached_ = 0;  // how many of the nodes the model has cached
+  Index grown_ = 0;   // how many levels there are
   std::vector<Index> leaves_;
   std::vector<Token> leaf_tokens_;
   std::vector<Index> leaf_parents_;
+  std::vector<double> values_, leaf_values_;  // for a draft length
   std::vector<Token> tokens_;
   std::vector<OneHotRow> rows_;
   std::vector<Index> parents_;
