@@ -2,6 +2,7 @@
 // rows. A policy that drops a token after it was drawn is convicted.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <random>
 #include <span>
@@ -66,6 +67,8 @@ constexpr auto honest = [](const TableModel<>& small) { return ModelDrafter{Tabl
 // Costs that depend only on what was done, so that a replayed branch sees equal costs.
 template <class Policy>
 struct Timed {
+  static constexpr bool counts_nodes = specdec::counts_nodes<Policy>;
+
   Policy policy;
   Index next(Index most) { return policy.next(most); }
   template <class Row>
@@ -78,6 +81,21 @@ struct Timed {
     requires requires { policy.draft_another(readings); }
   {
     return policy.draft_another(readings);
+  }
+  double acceptance(double probability, Index rank) const
+    requires rates_tokens<Policy>
+  {
+    return policy.acceptance(probability, rank);
+  }
+  bool draft_level(const TreeCandidates& found) const
+    requires rates_tokens<Policy>
+  {
+    return policy.draft_level(found);
+  }
+  Index propose(const TreeCandidates& found) const
+    requires rates_tokens<Policy>
+  {
+    return policy.propose(found);
   }
   void observe(StepRecord step) {
     step.draft_time = std::chrono::milliseconds(step.drafted);
@@ -168,6 +186,68 @@ TEST_CASE("a policy that ends drafts after a draw, by the rows so far, leaves th
   };
   check_all(WhileSure{});
   check_all(Timed<EarlyStoppingLength<>>{EarlyStoppingLength({.window = 2})});
+}
+
+namespace {
+
+constexpr auto confident = [](const TableModel<>& small) {
+  return ModelDrafter{TableModel<>(small), ConfidentTree{.width = 2, .depth = 3, .nodes = 4}};
+};
+
+// Goes by what the draft model says, and by the last step.
+class WhilePromising {
+ public:
+  static constexpr bool counts_nodes = true;
+
+  Index next(Index most) const { return most; }
+  double acceptance(double probability, Index rank) const {
+    return rank == 0 ? std::sqrt(probability) : probability;
+  }
+  bool draft_level(const TreeCandidates& found) const { return found.leaves.front() > 0.5; }
+  Index propose(const TreeCandidates& found) const {
+    return std::count_if(found.values.begin(), found.values.end(), [this](double v) { return v > least_; });
+  }
+  void observe(const StepRecord& step) { least_ = step.accepted > 0 ? 0.2 : 0.5; }
+
+ private:
+  double least_ = 0.3;
+};
+
+template <class Length>
+void check_trees(const Length& length) {
+  check("sample-match", law_over_models(confident, TrunkAndSpares<SampleMatchVerifier>{}, length));
+  check("block", law_over_models(confident, TrunkAndSpares<BlockVerifier>{}, length));
+  check("greedy block", law_over_models(confident, TrunkAndSpares<GreedyBlockVerifier>{}, length));
+  check("traversal", law_over_models(confident, TraversalVerifier{}, length));
+}
+
+}  // namespace
+
+TEST_CASE("a policy that rates the tokens of trees leaves the law as it is") {
+  check_trees(WhilePromising{});
+  // Its first steps are alike for all trees. So it has written a text before.
+  Timed<EarlyStoppingLength<>> early{EarlyStoppingLength({.window = 20})};
+  SplitMix64 generator{9};
+  SpecDec decoder{TableModel<>::random(3, 2, generator), confident(TableModel<>::random(3, 2, generator)),
+                  TrunkAndSpares<SampleMatchVerifier>{}, early};
+  decoder.generate(prompt, {.max_new_tokens = 200, .gamma = 4}, generator);
+  CHECK(early.policy.drafts());
+  check_trees(early);
+}
+
+TEST_CASE("at temperature 0 trees by the rows write the text of greedy decoding") {
+  SplitMix64 generator{8};
+  Index accepted = 0;
+  for (int n = 0; n < 20; ++n) {
+    auto target = TableModel<>::random(4, 2, generator);
+    const Options options{.max_new_tokens = 60, .gamma = 8};
+    SpecDec decoder{target, ModelDrafter{TableModel<>(target), ConfidentTree{.width = 2}},
+                    TrunkAndSpares<ArgmaxVerifier>{}, Timed<EarlyStoppingLength<>>{EarlyStoppingLength{}}};
+    const Result r = decoder.generate(prompt, options, generator);
+    accepted += r.stats.accepted;
+    CHECK(r.tokens == autoregressive<ArgmaxVerifier>(target, prompt, options, generator).tokens);
+  }
+  CHECK(accepted > 200);
 }
 
 TEST_CASE("dropping a token after it was drawn is lossy") {

@@ -230,7 +230,41 @@ TEST_CASE("a bad option, number or record is an error, and nothing is learnt fro
   length.next(4);
   CHECK(message_of([&] { length.observe({.asked = 1, .drafted = 1, .fed = 2}); }) ==
         "specdec: step.survival has 0 numbers for 1 drafted tokens");
+  const std::vector<Index> offered{1};
+  const std::vector<double> two{0.5, 0.4};
+  CHECK(message_of([&] {
+          length.observe({.asked = 1, .drafted = 1, .fed = 2, .tree = {1, {}, offered, two}});
+        }) == "specdec: step.tree has 2 probabilities for 1 children");
   CHECK(length.next(unlimited) == 2);
+}
+
+TEST_CASE("the first trees have 2 and 4 tokens, and none is larger than it may be") {
+  EarlyStoppingLength length;
+  const std::vector<double> values{0.9, 0.8, 0.7, 0.6}, leaves{0.8, 0.7};
+  const auto found = [&](Index count, Index levels) {
+    return TreeCandidates{std::span(values).first(static_cast<std::size_t>(count)), leaves, levels};
+  };
+  for (const Index asked : {2, 2, 0, 0, 4, 4}) {
+    CHECK(length.next(16) == asked);
+    for (Index levels = 1; levels < 6; ++levels)
+      CHECK(length.draft_level(found(2, levels)) == (levels < asked));
+    CHECK(length.propose(found(asked, 1)) == asked);
+    const std::vector<Index> ranks(static_cast<std::size_t>(std::min<Index>(asked, 1))),
+        offered(ranks.size() + 1, std::max<Index>(asked - 1, 0));
+    const std::vector<double> probabilities(
+        ranks.empty() ? 0 : offered.size() * static_cast<std::size_t>(asked - 1), 0.5);
+    length.observe({.asked = asked,
+                    .drafted = asked,
+                    .accepted = std::ssize(ranks),
+                    .fed = asked + 1,
+                    .draft_time = std::chrono::milliseconds(asked),
+                    .target_time = std::chrono::milliseconds(10),
+                    .tree = {asked, ranks, offered, probabilities}});
+  }
+  CHECK(length.next(16) == 16);
+  CHECK(length.draft_level(found(4, 1)));
+  CHECK(length.propose(found(4, 1)) == 4);
+  CHECK(length.propose(found(0, 1)) == 0);
 }
 
 namespace {
@@ -404,6 +438,87 @@ TEST_CASE("in a batch each text's draft ends by its own rows") {
   run(ModelDrafter{ModelPerSequence{random_table(2)}}, shared(shared_length));
   run(ModelDrafter{ModelPerSequence{random_table(2)}}, Watching{&together});
   run(ModelDrafter{random_table(2)}, Watching{&together});
+}
+
+namespace {
+
+// Keeps what the records say about trees. Takes the draft model at its word, and cuts each tree to five tokens.
+struct WatchingTrees {
+  struct Step {
+    std::vector<Index> ranks, offered;
+    std::vector<double> probabilities;
+    auto operator<=>(const Step&) const = default;
+  };
+  std::vector<Step>* steps;
+
+  static constexpr bool counts_nodes = true;
+  Index next(Index most) const { return most; }
+  double acceptance(double probability, Index) const { return probability; }
+  bool draft_level(const TreeCandidates& found) const { return found.leaves.front() > 0.3; }
+  Index propose(const TreeCandidates& found) const { return std::min<Index>(5, std::ssize(found.values)); }
+  void observe(const StepRecord& step) const {
+    const auto& [depth, ranks, offered, probabilities] = step.tree;
+    steps->push_back({{ranks.begin(), ranks.end()},
+                      {offered.begin(), offered.end()},
+                      {probabilities.begin(), probabilities.end()}});
+  }
+};
+
+constexpr ConfidentTree small_tree{.width = 3, .depth = 4, .nodes = 12};
+
+}  // namespace
+
+TEST_CASE("a record has the probabilities of the tokens whose parents were accepted") {
+  const Eigen::RowVector4d row(0.1, 0.5, 0.15, 0.25);
+  const std::vector<double> sorted{0.5, 0.25, 0.15, 0.1};
+  const auto check = [&](auto drafter, bool rated) {
+    std::vector<WatchingTrees::Step> steps;
+    SpecDec decoder{TableModel<>::context_free(row), std::move(drafter),
+                    TrunkAndSpares<SampleMatchVerifier>{}, WatchingTrees{&steps}};
+    std::mt19937_64 rng{1};
+    decoder.generate(std::vector<Token>{0}, {.max_new_tokens = 100, .gamma = 12}, rng);
+    Index accepted = 0;
+    for (const auto& [ranks, offered, probabilities] : steps) {
+      std::vector<double> expected;
+      for (const Index count : offered)
+        expected.insert(expected.end(), sorted.begin(), sorted.begin() + count);
+      if (!rated) expected.clear();
+      CHECK(probabilities == expected);
+      accepted += std::ssize(ranks);
+    }
+    CHECK(accepted > 20);
+  };
+  auto small = TableModel<>::context_free(row);
+  check(ModelDrafter{small, small_tree}, true);
+  check(FallbackDrafter{NoDrafter{}, ModelDrafter{small, small_tree}}, true);
+  check(AuditedDrafter{ModelDrafter{small, small_tree}}, true);
+  check(ModelDrafter{small, Tree{TreeShape::of_widths({2, 2}), Likeliest{}}}, false);
+}
+
+TEST_CASE("in a batch each text's tree grows by its own rows") {
+  std::vector<WatchingTrees::Step> alone, together;
+  const Options options{.max_new_tokens = 60, .gamma = 12};
+  for (const Token first : {0, 1, 2}) {
+    SpecDec decoder{random_table(1), ModelDrafter{random_table(2), small_tree},
+                    TrunkAndSpares<SampleMatchVerifier>{}, WatchingTrees{&alone}};
+    std::mt19937_64 rng{static_cast<std::uint64_t>(first)};
+    decoder.generate(std::vector<Token>{first}, options, rng);
+  }
+  std::sort(alone.begin(), alone.end());
+  const auto run = [&](auto drafter, auto length) {
+    together.clear();
+    Batch batch{ModelPerSequence{random_table(1)}, std::move(drafter), TrunkAndSpares<SampleMatchVerifier>{},
+                length};
+    for (const Token first : {0, 1, 2})
+      batch.add(std::vector<Token>{first}, options, std::mt19937_64{static_cast<std::uint64_t>(first)});
+    batch.run();
+    std::sort(together.begin(), together.end());
+    CHECK(together == alone);
+  };
+  WatchingTrees shared_length{&together};
+  run(ModelDrafter{ModelPerSequence{random_table(2)}, small_tree}, shared(shared_length));
+  run(ModelDrafter{ModelPerSequence{random_table(2)}, small_tree}, WatchingTrees{&together});
+  run(ModelDrafter{random_table(2), small_tree}, WatchingTrees{&together});
 }
 
 TEST_CASE("confidence is that of the row before temperature") {

@@ -12,6 +12,8 @@
 #include "specdec/draft/length/probe_budget.hpp"
 #include "specdec/draft/length/step_costs.hpp"
 #include "specdec/draft/length/survival_by_confidence.hpp"
+#include "specdec/draft/length/tree_growth.hpp"
+#include "specdec/draft/tree_candidates.hpp"
 #include "specdec/error.hpp"
 #include "specdec/measure/cost_curve.hpp"
 #include "specdec/measure/step_record.hpp"
@@ -46,13 +48,27 @@ struct EarlyStoppingOptions {
 /// If the drafter shows no rows (it drafts from text), all drafts have one length, by m.
 /// In a batch, one EarlyStoppingLength{BatchCosts{target_cost, draft_cost}} is for all texts: see BatchCosts.
 /// With Spares this is the length of the trunk, and Options::gamma counts all tokens of the tree.
+///
+/// With ConfidentTree each tree gets the levels and the tokens that are worth their time:
+///
+///   SpecDec decoder{target, ModelDrafter{small, ConfidentTree{.depth = 8, .nodes = 64}},
+///                   TrunkAndSpares<SampleMatchVerifier>{}, EarlyStoppingLength{}};
+///
+/// The value of a token is the probability that it is accepted: the product along its path of what is learnt about tokens
+/// of such a draft probability (before temperature and cuts), for the likeliest tokens of rows and for their siblings. The
+/// most valuable tokens are proposed: as many as have the largest Σ value − λ · (time of the target call). Another level is
+/// grown if its tokens are expected to bring more than λ · (time of a call of the draft model). The numbers of ConfidentTree
+/// and Options::gamma, which counts all tokens, are the largest that are considered.
+/// For trees of other drafters the length is a number of tokens, by how often the eldest tokens are accepted.
+///
 /// Source: ours; a threshold on the probability of survival, as in Huang et al., "SpecDec++", arXiv:2405.19715. Deviation:
-/// that paper trains a network to predict survival, and fixes the cost of a token.
+/// that paper trains a network to predict survival, and fixes the cost of a token. For trees: see detail::TreeGrowth.
 /// Lossless, like every DraftLength. But the tokens for a seed depend on the speed of the machine (with KeyedVerifier they
 /// do not).
 /// Throws: std::invalid_argument unless window >= 1 and 0 < probing < 1, and if `most` is negative; InvalidDistribution on a
 /// row if its largest number is no probability.
-/// Cost: an argmax of each row of the draft model, and the log-sum-exp of each row of logits. No allocation, except where a
+/// Cost: an argmax of each row of the draft model, and the log-sum-exp of each row of logits; for a tree O(tokens²) at most
+/// for each level. No allocation, except where a
 /// draft is longer than ever before.
 template <class Costs = detail::StepCosts>
 class EarlyStoppingLength {
@@ -91,6 +107,22 @@ class EarlyStoppingLength {
   bool draft_another(std::span<const double> confidences) const {
     const Index drafted = std::ssize(confidences);
     return drafted < most_ && (drafted < least_ || is_worth_it(confidences));
+  }
+
+  // For trees of chosen tokens.
+
+  double acceptance(double probability, Index rank) const { return tree_.acceptance(probability, rank); }
+
+  bool draft_level(const TreeCandidates& found) const {
+    if (found.levels < least_) return true;
+    return first_ == first_lengths && tree_.pays_level(found, tokens_per_second(), costs_);
+  }
+
+  Index propose(const TreeCandidates& found) const {
+    const Index all = std::ssize(found.values);
+    if (first_ < first_lengths) return all;
+    const Index least = least_ > 1 ? nodes_of(least_) : 1;  // a probe is larger, not only deeper
+    return std::min(std::max(least, tree_.paying_tokens(found, tokens_per_second(), costs_)), all);
   }
 
   void observe(const StepRecord& step) {
@@ -157,9 +189,11 @@ class EarlyStoppingLength {
   }
 
   // Of a step with a line of so many tokens, or with a trunk and its spares.
-  double time(Index length) const {
+  double time(Index length) const { return costs_(nodes_of(length), length); }
+  // The usual number of tokens in so many levels.
+  Index nodes_of(Index length) const {
     const double nodes = static_cast<double>(length) * (branching_.empty() ? 1 : branching_.value());
-    return costs_(static_cast<Index>(nodes + 0.5), length);
+    return static_cast<Index>(nodes + 0.5);
   }
 
   double tokens_per_second() const { return std::max(drafting_rate(), 1 / costs_.plain()); }
@@ -170,10 +204,12 @@ class EarlyStoppingLength {
 
   void learn(const StepRecord& step) {
     longest_ = std::max(longest_, step.drafted);
-    unread_ = step.readings.empty() ? 0 : std::min(unread_ + 1, recently);
+    const bool shown = !step.readings.empty() || !step.tree.probabilities.empty();
+    unread_ = shown ? std::min(unread_ + 1, recently) : 0;
     read_.fade(decay_);
     after_.fade(decay_);
-    const double tokens = step.tree.depth < 0 ? learn_line(step) : learn_trunk(step);
+    tree_.fade(decay_);
+    const double tokens = step.tree.depth < 0 ? learn_line(step) : learn_tree(step);
     length_.add_fading(static_cast<double>(step.depth()), decay_);
     branching_.add_fading(static_cast<double>(step.drafted) / static_cast<double>(step.depth()), decay_);
     if (first_ < first_lengths) return;  // times are not known yet
@@ -191,12 +227,16 @@ class EarlyStoppingLength {
     }
     return tokens;
   }
-  double learn_trunk(const StepRecord& step) {
+  double learn_tree(const StepRecord& step) {
+    if (step.tree.probabilities.empty()) learn_trunk(step);
+    else tree_.learn(step.tree);
+    return static_cast<double>(step.accepted) + 1;
+  }
+  void learn_trunk(const StepRecord& step) {
     const auto& ranks = step.tree.ranks;
     const auto off = std::find_if(ranks.begin(), ranks.end(), [](Index rank) { return rank > 0; });
     const Index survived = off - ranks.begin(), drafted = std::ssize(step.readings);
     for (Index i = 0; i < std::min(survived + 1, drafted); ++i) enter(step, i, 1, i < survived ? 1 : 0);
-    return static_cast<double>(step.accepted) + 1;
   }
 
   void enter(const StepRecord& step, Index i, double reached, double survived) {
@@ -240,6 +280,7 @@ class EarlyStoppingLength {
     seconds_.limit(few);
     read_.limit(few);
     after_.limit(few);
+    tree_.limit(few);
   }
 
   Index usual() const { return std::max<Index>(1, static_cast<Index>(length_.value() + 0.5)); }
@@ -266,6 +307,7 @@ class EarlyStoppingLength {
   detail::ProbeBudget budget_;
   Costs costs_;
   detail::SurvivalByConfidence read_, after_;  // a and b
+  detail::TreeGrowth tree_;                    // of chosen tokens
   FadingMean length_, branching_;              // of drafts: their depth, and tokens for each level
   FadingMean tokens_, seconds_;                // of steps with drafts
   Index longest_ = 0;                          // tokens of the largest draft so far

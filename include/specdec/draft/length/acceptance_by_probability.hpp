@@ -1,0 +1,73 @@
+// How often a chosen token is accepted, by its draft probability.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+
+namespace specdec::detail {
+
+/// P(a chosen token is accepted, given that its parent is), learnt by the token's draft probability q.
+///
+/// The log-odds of q are cut into six ranges. Each range has a factor that multiplies the odds of its tokens: the odds of
+/// the share that was accepted, over the odds of the mean q. So the tokens of a range keep their order. A range that has
+/// hardly been seen lately takes the factor of all ranges. That factor begins at 1, which takes the draft model at its word.
+class AcceptanceByProbability {
+ public:
+  /// From now on everything seen so far has `decay` times its weight.
+  void fade(double decay) {
+    for (Share& share : shares_) share.fade(decay);
+    all_.fade(decay);
+  }
+
+  /// Enters a token of probability q whose parent was accepted.
+  void add(double q, bool accepted) {
+    shares_[range_of(q)].add(q, accepted);
+    all_.add(q, accepted);
+  }
+
+  double operator()(double q) const { return multiply(q, shares_[range_of(q)].factor(all_.factor(1))); }
+
+ private:
+  static double odds(double p) { return p / (1 - p); }
+  // The probability whose odds are `factor` times the odds of p.
+  static double multiply(double p, double factor) { return p * factor / (1 - p + p * factor); }
+  // Odds of 0 or infinity would never change again.
+  static double inside(double p) { return std::clamp(p, 1e-6, 1 - 1e-6); }
+
+  struct Share {
+    double tokens = 0, expected = 0, accepted = 0;  // expected: the sum of q
+
+    void fade(double decay) {
+      tokens *= decay;
+      expected *= decay;
+      accepted *= decay;
+    }
+    void add(double q, bool is_accepted) {
+      tokens += 1;
+      expected += q;
+      accepted += is_accepted ? 1 : 0;
+    }
+    // Improbable tokens need more of a past than probable ones: as much as one of them is expected to be accepted in.
+    double factor(double guess) const {
+      if (tokens == 0) return guess;
+      const double q = inside(expected / tokens), weight = std::max(guess_weight, 1 / q);
+      return odds(inside((accepted + weight * multiply(q, guess)) / (tokens + weight))) / odds(q);
+    }
+  };
+
+  static constexpr double guess_weight = 3;  // the weight, in tokens, of the factor of all ranges
+  static constexpr int ranges = 6;
+
+  // Ranges of log-odds: below −6, then four of two units each, and above 2. As probabilities: 0.002, 0.018, 0.12, 0.5, 0.88.
+  static std::size_t range_of(double q) {
+    const double range = std::floor(std::log(odds(inside(q))) / 2) + 4;
+    return static_cast<std::size_t>(std::clamp(range, 0.0, ranges - 1.0));
+  }
+
+  std::array<Share, ranges> shares_;
+  Share all_;
+};
+
+}  // namespace specdec::detail

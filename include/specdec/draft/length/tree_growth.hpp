@@ -1,0 +1,92 @@
+// How large a tree of chosen tokens should grow.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+
+#include "specdec/draft/length/acceptance_by_probability.hpp"
+#include "specdec/draft/tree_candidates.hpp"
+#include "specdec/measure/cost_curve.hpp"
+#include "specdec/measure/step_record.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+/// Learns which chosen tokens are accepted, and says which levels and which tokens of a tree are worth their time.
+///
+/// The likeliest token of a row is accepted more often than a sibling of equal probability, most of all where the target
+/// takes the likeliest token of its own row. So the two are learnt apart.
+/// Source: Wang et al., "OPT-Tree", arXiv:2406.17276, sections 3.2 and 3.3: a tree of the nodes with the largest product of
+/// probabilities, which grows while a level adds enough expected tokens. Deviations: the probabilities are calibrated, the
+/// measured time decides what is enough, and the gain of a level is estimated before the draft model is called for it.
+class TreeGrowth {
+ public:
+  /// From now on everything seen so far has `decay` times its weight.
+  void fade(double decay) {
+    eldest_.fade(decay);
+    others_.fade(decay);
+    goes_on_.fade(decay);
+  }
+  /// Everything seen so far counts as at most `parents` nodes with children.
+  void limit(double parents) {
+    if (goes_on_.weight() > parents) fade(parents / goes_on_.weight());
+  }
+
+  /// Learns from the children of the context and of all accepted tokens.
+  void learn(const TreeRecord& tree) {
+    auto probability = tree.probabilities.begin();
+    for (std::size_t i = 0; i < tree.offered.size(); ++i) {
+      const Index accepted = i < tree.ranks.size() ? tree.ranks[i] : -1;
+      for (Index rank = 0; rank < tree.offered[i]; ++rank)
+        (rank == 0 ? eldest_ : others_).add(*probability++, rank == accepted);
+      if (tree.offered[i] > 0) goes_on_.add(accepted < 0 ? 0 : 1);
+    }
+  }
+
+  /// P(a token is accepted, given that its parent is). `rank`: how many siblings are likelier.
+  double acceptance(double probability, Index rank) const {
+    return (rank == 0 ? eldest_ : others_)(probability);
+  }
+
+  /// Whether one more level, or some more, are worth their time. `price`: the tokens per time that steps attain.
+  /// `time(nodes, levels)`: the time of a step.
+  template <class Time>
+  bool pays_level(const TreeCandidates& found, double price, const Time& time) const {
+    const Index nodes = paying_tokens(found, price, time), wide = std::ssize(found.leaves);
+    const double now = time(nodes, found.levels);
+    // A leaf whose child is expected to bring less than the time of a token gets no child.
+    const double token = price * (time(nodes + wide, found.levels) - now) / static_cast<double>(wide);
+    double gain = 0, reached = 1;
+    for (Index more = 1; more <= looks_ahead; ++more) {
+      reached *= goes_on_.with(1, 0.1);  // 1 while nothing is known, so that trees grow at first
+      for (const double leaf : found.leaves) gain += std::max(0.0, leaf * reached - token);
+      if (gain > price * (time(nodes, found.levels + more) - now)) return true;
+    }
+    return false;
+  }
+
+  /// How many of the best tokens are worth their time, at least one. Looks at all sizes, because the time of a target call
+  /// may jump at some sizes, and hardly grow between them.
+  template <class Time>
+  Index paying_tokens(const TreeCandidates& found, double price, const Time& time) const {
+    double tokens = 0, best_gain = 0;
+    Index best = 0;
+    for (Index nodes = 1; nodes <= std::ssize(found.values); ++nodes) {
+      tokens += found.values[static_cast<std::size_t>(nodes - 1)];
+      const double gain = tokens - price * time(nodes, found.levels);
+      if (best > 0 && !(gain > best_gain)) continue;
+      best_gain = gain;
+      best = nodes;
+    }
+    return best;
+  }
+
+ private:
+  static constexpr Index looks_ahead = 4;
+
+  AcceptanceByProbability eldest_, others_;
+  FadingMean goes_on_;  // how often one of the children of an accepted token is accepted
+};
+
+}  // namespace specdec::detail
