@@ -47,7 +47,7 @@ mutant("cascade-not-ended-after-a-draw", "loop/cascade_drafter.hpp", EARLY, "if 
 mutant("cascade-drops-what-it-kept", "loop/cascade_drafter.hpp", EARLY, "return drafted(sequence, asked + 1);", "return drafted(sequence, asked);")
 mutant("another-asked-of-nobody", "draft/model_drafter.hpp", EARLY, "return drafts_another(*keep_drafting, row, i);", "return keep_drafting != nullptr || i < 0 || row.vocab_size() < 0;")
 mutant("readings-of-the-last-draft", "loop/step_base.hpp", EARLY, "    readings_.clear();\n", "")
-mutant("readings-not-told", "loop/step_base.hpp", EARLY, "             .readings = view_of(readings_).first(std::min(readings_.size(), offered().tokens.size())),\n", "")
+mutant("readings-not-told", "loop/step_base.hpp", EARLY, "view_of(readings_.of_rows).first(std::min(readings_.of_rows.size(), offered().tokens.size()))", "view_of(readings_.of_rows).first(0)")
 mutant("readings-of-another-text", "loop/batch.hpp", EARLY, "return {&policy_of(entry), &entry.step().new_readings()};", "return {&policy_of(entry), &entries_.front()->step().new_readings()};")
 mutant("confidence-of-the-processed-row", "draft/length/draft_length.hpp", EARLY, "requires { row.unprocessed(); }", "requires { row.not_processed(); }")
 mutant("ranges-of-confidence-mixed", "draft/length/survival_by_confidence.hpp", EARLY, "std::floor(std::log(std::max(odds, 1e-9))) + 2", "2 + 0 * odds")
@@ -63,6 +63,48 @@ mutant("length-beyond-most", EARLY_HPP, EARLY, "return drafted < most_ && (draft
 mutant("batch-cost-of-a-token-shared", "draft/length/batch_costs.hpp", EARLY, "target_(other + nodes + 1) - target_(other + whole(usual))", "(target_(other + nodes + 1) - target_(other + whole(usual))) / texts()")
 mutant("batch-draft-not-shared", "draft/length/batch_costs.hpp", EARLY, "draft_(texts_) / texts()", "draft_(texts_)")
 mutant("batch-of-one", "draft/length/batch_costs.hpp", EARLY, "    texts_ = texts;\n", "")
+
+mutant = promise("a tree grows as long as its tokens are worth their time, by an acceptance that is learnt")
+RATED = "tests/draft/strategies/confident_tree"
+GROWTH = "tests/draft/length/tree_growth"
+GROWTH_HPP = "draft/length/tree_growth.hpp"
+BY_PROBABILITY = "draft/length/acceptance_by_probability.hpp"
+mutant("rated-tree-asked-of-nobody", "draft/model_drafter.hpp", EARLY, "requires requires { keep_drafting->tree(); }", "requires requires { keep_drafting->trees(); }")
+mutant("rated-by-the-processed-row", "draft/length/keep_drafting.hpp", RATED, "std::min(checked.probability(token), 1.0)", "std::min(0 * checked.probability(token) + processed, 1.0)")
+mutant("rated-above-a-likelier-sibling", "draft/length/keep_drafting.hpp", RATED, "least = std::min(least, acceptance(probability, rank++));", "least = acceptance(probability, rank++);")
+mutant("rated-all-as-eldest", "draft/length/keep_drafting.hpp", RATED, "acceptance(probability, rank++)", "acceptance(probability, rank)")
+mutant("rated-unchecked", "draft/length/keep_drafting.hpp", RATED, "if (!(accepted >= 0 && accepted <= 1))", "if (accepted < 0)")
+mutant("rated-proposes-unchecked", "draft/length/keep_drafting.hpp", RATED, "if (count < 0 || count > most)", "if (count > most)")
+mutant("rated-levels-not-asked", "draft/strategies/confident_tree.hpp", RATED, "if (!leaves_.empty() && rated.another_level(found)) return;", "if (!leaves_.empty()) return;")
+mutant("rated-tokens-not-asked", "draft/strategies/confident_tree.hpp", RATED, "    keep_best(rated.proposed(found));\n", "")
+mutant("rated-level-miscounted", "draft/strategies/confident_tree.hpp", RATED, "detail::view_of(leaf_values_), grown_}", "detail::view_of(leaf_values_), grown_ + 1}")
+mutant("rated-leaves-of-the-first-level", "draft/strategies/confident_tree.hpp", RATED, "    leaf_values_.clear();\n", "")
+mutant("rated-probability-of-another", "draft/strategies/confident_tree.hpp", RATED, "      tell(chosen.probability);\n", "      tell(node(best_.front()).probability);\n")
+mutant("rated-deeper-than-the-tree", "draft/strategies/confident_tree.hpp", RATED, "if (grown_ + 1 == levels_) return;", "if (grown_ == levels_) return;")
+mutant("rated-children-of-the-eldest", "loop/step_base.hpp", EARLY, "probabilities_.push_back(readings_.of_tokens[static_cast<std::size_t>(k)]);", "probabilities_.push_back(readings_.of_tokens[static_cast<std::size_t>(k - k)]);")
+mutant("rated-children-of-the-last-step", "loop/step_base.hpp", EARLY, "    probabilities_.clear();\n", "")
+mutant("rated-tokens-of-the-last-draft", "measure/step_record.hpp", EARLY, "    of_tokens.clear();\n", "")
+mutant("rated-probabilities-unchecked", "measure/step_record.hpp", "tests/measure/stats", "if (!(probabilities[i] >= 0 && probabilities[i] <= 1))", "if (probabilities[i] < 0)")
+mutant("rated-probabilities-uncounted", "measure/step_record.hpp", "tests/measure/stats", "std::ssize(probabilities) != children", "children < 0")
+mutant("rated-siblings-mixed", GROWTH_HPP, GROWTH, "(rank == 0 ? eldest_ : others_)(probability)", "eldest_(probability)")
+mutant("rated-elder-accepted", GROWTH_HPP, GROWTH, "add(*probability++, rank == accepted)", "add(*probability++, rank <= accepted)")
+mutant("rated-never-forgotten", GROWTH_HPP, GROWTH, "    eldest_.fade(decay);\n", "")
+mutant("rated-limit-ignored", GROWTH_HPP, GROWTH, "if (goes_on_.weight() > parents) fade(", "if (goes_on_.weight() > parents) goes_on_.fade(")
+mutant("rated-leaves-go-on-for-sure", GROWTH_HPP, GROWTH, "reached *= goes_on_.with(1, 0.1);", "reached *= 1;")
+mutant("rated-tokens-for-nothing", GROWTH_HPP, GROWTH, "std::max(0.0, leaf * reached - token)", "leaf * reached + 0 * token")
+mutant("rated-poor-leaves-counted", GROWTH_HPP, GROWTH, "std::max(0.0, leaf * reached - token)", "leaf * reached - token")
+mutant("rated-one-level-ahead", GROWTH_HPP, GROWTH, "looks_ahead = 4", "looks_ahead = 1")
+mutant("rated-first-loss-ends", GROWTH_HPP, GROWTH, "if (best > 0 && !(gain > best_gain)) continue;", "if (best > 0 && !(gain > best_gain)) break;")
+mutant("rated-tokens-at-no-price", GROWTH_HPP, GROWTH, "const double gain = tokens - price * time(nodes, found.levels);", "const double gain = tokens - 0 * price * time(nodes, found.levels);")
+mutant("rated-probability-itself", BY_PROBABILITY, GROWTH, "return multiply(q, shares_[range_of(q)].factor(all_.factor(1)));", "return q + 0 * shares_[range_of(q)].factor(all_.factor(1));")
+mutant("rated-ranges-mixed", BY_PROBABILITY, GROWTH, "ranges = 6", "ranges = 1")
+mutant("rated-range-never-forgotten", BY_PROBABILITY, GROWTH, "    for (Share& share : shares_) share.fade(decay);\n", "")
+mutant("rated-mean-in-place-of-odds", BY_PROBABILITY, GROWTH, "p * factor / (1 - p + p * factor)", "p * factor")
+mutant("rated-given-up-for-good", BY_PROBABILITY, GROWTH, "std::clamp(p, 1e-6, 1 - 1e-6)", "std::clamp(p, 0.0, 1.0)")
+mutant("rated-first-trees-of-any-size", EARLY_HPP, EARLY, "return first_ == first_lengths && tree_", "return tree_")
+mutant("rated-first-trees-cut", EARLY_HPP, EARLY, "    if (first_ < first_lengths) return all;\n", "")
+mutant("rated-trees-teach-nothing", EARLY_HPP, GROWTH, "else tree_.learn(step.tree);", "")
+mutant("rated-trees-of-unread-drafters", EARLY_HPP, GROWTH, "!step.readings.empty() || !step.tree.probabilities.empty();", "!step.readings.empty();")
 
 mutant = promise("a model drafter reports the very rows it drew from, and its cache follows the context")
 mutant("drafter-row-sizes-unchecked", "draft/model_drafter.hpp", "tests/draft/model_drafter", "    check_shape(\"draft model\", rows_.rows(), row.vocab_size(), rows_.rows(), vocab_size_);\n", "")
@@ -348,10 +390,9 @@ mutant("second-trunk-of-no-spare", "draft/strategies/spares.hpp", SPARES, "if (d
 CONFIDENT = "tests/draft/strategies/confident_tree"
 mutant = promise("a confident tree is that of the largest products of draft probabilities")
 mutant("confident-of-the-last-token-alone", "draft/strategies/confident_tree.hpp", CONFIDENT,
-       "confidence * std::min(probability, 1.0)",
-       "0 * confidence + std::min(probability, 1.0)")
+       "{token, leaf, confidence * acceptance, probability, -1}", "{token, leaf, acceptance + 0 * confidence, probability, -1}")
 mutant("confident-later-of-equals", "draft/strategies/confident_tree.hpp", CONFIDENT, ": a < b;", ": a > b;")
-mutant("confident-leaves-of-all-levels", "draft/strategies/confident_tree.hpp", CONFIDENT, "if (k >= level_ && ", "if (")
+mutant("confident-leaves-of-all-levels", "draft/strategies/confident_tree.hpp", CONFIDENT, "if (k >= level && ", "if (")
 mutant("confident-first-leaves", "draft/strategies/confident_tree.hpp", CONFIDENT,
        "    const Index most = std::min(width_, room_);\n",
        "    const Index most = std::min(width_, room_);\n    std::sort(best_.begin(), best_.end());\n")
@@ -359,8 +400,7 @@ mutant("confident-wider", "draft/strategies/confident_tree.hpp", CONFIDENT, "std
 mutant("confident-context-overfed", "draft/strategies/confident_tree.hpp", CONFIDENT, "    room_ -= std::ssize(leaves_);\n", "")
 mutant("confident-after-another-token", "draft/strategies/confident_tree.hpp", CONFIDENT, ".number = cached_++;", ".number = cached_;")
 mutant("confident-of-too-many", "draft/strategies/confident_tree.hpp", CONFIDENT,
-       "if (std::ssize(best_) > nodes_) best_.resize(static_cast<std::size_t>(nodes_));",
-       "")
+       "    keep_best(nodes_);\n", "")
 mutant("confident-context-overflowed", "draft/strategies/confident_tree.hpp", CONFIDENT, "nodes_ > 0 && room >= 0 ?", "nodes_ > 0 ?")
 mutant("spares-before-the-trunk", "draft/strategies/spares.hpp", "tests/law_tree_loop", "std::max<Index>(limits.trunk - d - 1, 0);", "0;")
 

@@ -254,9 +254,9 @@ mutant("line-that-branches", "loop/step_base.hpp", "tests/draft/drafter",
 mutant("tree-cut-not-kept", "loop/sequence.hpp", TREE_LOOP,
        "shared_->target.keep(kept_path());", "shared_->target.truncate(kept());")
 mutant("rank-of-the-eldest", "loop/accepted_path.hpp", TREE_LOOP,
-       "ranks_.push_back(children(parents, at, at + 1, k));", "ranks_.push_back(0);")
+       "k == numbers_[i])\n        ranks_.push_back(static_cast<Index>(children_.size() - before));", "k == numbers_[i])\n        ranks_.push_back(0);")
 mutant("stop-offers-nothing", "loop/accepted_path.hpp", TREE_LOOP,
-       "    offered_.push_back(children(parents, at, at + 1, std::ssize(parents)));\n", "")
+       "i <= numbers_.size(); ++i) add_children", "i < numbers_.size(); ++i) add_children")
 
 BATCH = "tests/loop/batch"
 mutant = promise("in a batch a text is what it is alone")
