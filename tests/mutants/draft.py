@@ -70,11 +70,11 @@ GROWTH = "tests/draft/length/tree_growth"
 GROWTH_HPP = "draft/length/tree_growth.hpp"
 BY_PROBABILITY = "draft/length/acceptance_by_probability.hpp"
 mutant("rated-tree-asked-of-nobody", "draft/model_drafter.hpp", EARLY, "requires requires { keep_drafting->tree(); }", "requires requires { keep_drafting->trees(); }")
-mutant("rated-by-the-processed-row", "draft/length/keep_drafting.hpp", RATED, "std::min(checked.probability(token), 1.0)", "std::min(0 * checked.probability(token) + processed, 1.0)")
-mutant("rated-above-a-likelier-sibling", "draft/length/keep_drafting.hpp", RATED, "least = std::min(least, acceptance(probability, rank++));", "least = acceptance(probability, rank++);")
-mutant("rated-all-as-eldest", "draft/length/keep_drafting.hpp", RATED, "acceptance(probability, rank++)", "acceptance(probability, rank)")
-mutant("rated-unchecked", "draft/length/keep_drafting.hpp", RATED, "if (!(accepted >= 0 && accepted <= 1))", "if (accepted < 0)")
-mutant("rated-proposes-unchecked", "draft/length/keep_drafting.hpp", RATED, "if (count < 0 || count > most)", "if (count > most)")
+mutant("rated-by-the-processed-row", "draft/length/rated_tree.hpp", RATED, "std::min(checked.probability(token), 1.0)", "std::min(0 * checked.probability(token) + processed, 1.0)")
+mutant("rated-above-a-likelier-sibling", "draft/length/rated_tree.hpp", RATED, "least = std::min(least, acceptance(probability, rank++));", "least = acceptance(probability, rank++);")
+mutant("rated-all-as-eldest", "draft/length/rated_tree.hpp", RATED, "acceptance(probability, rank++)", "acceptance(probability, rank)")
+mutant("rated-unchecked", "draft/length/rated_tree.hpp", RATED, "if (!(accepted >= 0 && accepted <= 1))", "if (accepted < 0)")
+mutant("rated-proposes-unchecked", "draft/length/rated_tree.hpp", RATED, "if (count < 0 || count > most)", "if (count > most)")
 mutant("rated-levels-not-asked", "draft/strategies/confident_tree.hpp", RATED, "if (!leaves_.empty() && rated.another_level(found)) return;", "if (!leaves_.empty()) return;")
 mutant("rated-tokens-not-asked", "draft/strategies/confident_tree.hpp", RATED, "    keep_best(rated.proposed(found));\n", "")
 mutant("rated-level-miscounted", "draft/strategies/confident_tree.hpp", RATED, "detail::view_of(leaf_values_), grown_}", "detail::view_of(leaf_values_), grown_ + 1}")
