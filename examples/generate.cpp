@@ -125,7 +125,7 @@ struct Settings {
     if (tree == "none") return {};
     const generate::TreeKind& kind = generate::tree_kind_named(tree);
     if (!tree_widths.empty()) return generate::tree_of(kind, tree_widths);
-    if (gamma == "auto") return generate::auto_tree(kind, most());
+    if (gamma == "auto" || (gamma == "early" && !tree_nodes)) return generate::auto_tree(kind, most());
     if (tree_nodes) return generate::tree_of(kind, *tree_nodes, draft_length().most);
     return generate::usual_tree(kind, draft_length().most);
   }
@@ -160,7 +160,8 @@ void add_options(CLI::App& app, Settings& settings) {
       app.add_option(
              "--gamma", settings.gamma,
              "Tokens drafted per target call, one after another; 'auto' for the number that is measured "
-             "to be fastest; 'early' to go on while the draft model's rows promise enough")
+             "to be fastest; 'early' to go on while the draft model's rows promise enough, also for --tree "
+             "confident")
           ->check(CLI::IsMember({"auto", "early"}) | CLI::Range(1, 64));
   app.add_option("--most-gamma", settings.most_gamma,
                  "The most tokens that 'auto' and 'early' may draft; default 16")
@@ -267,8 +268,8 @@ void check_tree(const Settings& settings) {
     throw std::invalid_argument(
         option + " drafts with the draft model, or from the text, not with --drafter " + settings.drafter);
   if (!tree) return;
-  if (settings.gamma == "early")
-    throw std::invalid_argument("--gamma early is for drafts that are lines, not for " + option);
+  if (settings.gamma == "early" && settings.tree != "confident")
+    throw std::invalid_argument("--gamma early is for lines and for --tree confident, not for " + option);
   if (settings.gamma == "auto" &&
       generate::auto_trees_of(generate::tree_kind_named(settings.tree)) == nullptr)
     throw std::invalid_argument("--gamma auto is for drafts of a shape that is chosen beforehand, not for " +

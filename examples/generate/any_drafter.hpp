@@ -7,12 +7,14 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
 #include <utility>
 
 #include "generate/last_draft.hpp"
+#include "generate/lengths.hpp"
 #include "generate/pair.hpp"
 #include "generate/sampled.hpp"
 
@@ -24,13 +26,39 @@ using SampledModel = decltype(sampled(std::declval<Model&>(), 1.0));
 using SampledRow = specdec::RowOf<decltype(specdec::distributions(
     std::declval<SampledModel&>().forward(std::span<const Token>(), Index{})))>;
 
+/// What a draft length says about a tree of chosen tokens. One that does not rate tokens leaves the tree as it is.
+class AskTree {
+ public:
+  AskTree() = default;
+  explicit AskTree(const specdec::RatedTree<Length>& rated) : rated_(rated) {}
+
+  void rate(const auto& row, Index i, std::span<const specdec::TopToken> tokens, const auto& add) const {
+    if (rated_) return rated_->rate(row, i, tokens, add);
+    for (const auto& [token, probability] : tokens) add(token, probability, std::min(probability, 1.0));
+  }
+  bool another_level(const specdec::TreeCandidates& found) const {
+    return !rated_ || rated_->another_level(found);
+  }
+  Index proposed(const specdec::TreeCandidates& found) const {
+    return rated_ ? rated_->proposed(found) : std::ssize(found.values);
+  }
+  void propose(double probability) const {
+    if (rated_) rated_->propose(probability);
+  }
+
+ private:
+  std::optional<specdec::RatedTree<Length>> rated_;
+};
+
 /// Asks a draft length whether a draft goes on after a token that was drawn from the row of a sampled model. Rows of other
 /// types are not shown to it, and their drafts go on.
 struct AskAnother {
   std::function<bool(const SampledRow& row, Index i)> ask = [](const SampledRow&, Index) { return true; };
+  AskTree of_tree = {};
 
   bool operator()(const auto&, Index) const { return true; }
   bool another(const SampledRow& row, Index i) const { return ask(row, i); }
+  const AskTree& tree() const { return of_tree; }
 };
 
 /// A drafter of lines or trees. Its rows have one of the types in Kinds, so that decoders are compiled once for all
@@ -57,10 +85,11 @@ class AnyDrafter {
   template <specdec::RandomSource Source, class KeepDrafting>
   specdec::Draft<Rows> draft(std::span<const Token> context, const specdec::DraftLimits& limits,
                              Source& chance, const KeepDrafting& keep_drafting) {
-    const auto another = [&](const SampledRow& row, Index i) {
-      return specdec::drafts_another(keep_drafting, row, i);
-    };
-    return propose(context, limits, chance, {another});
+    AskAnother asks{
+        [&](const SampledRow& row, Index i) { return specdec::drafts_another(keep_drafting, row, i); }};
+    if constexpr (requires { keep_drafting.length->rates(); })
+      if (keep_drafting.length->rates()) asks.of_tree = AskTree(keep_drafting.tree());
+    return propose(context, limits, chance, asks);
   }
   virtual specdec::Draft<Rows> propose(std::span<const Token> context, const specdec::DraftLimits& limits,
                                        Chance& chance, const AskAnother& keep_drafting) = 0;

@@ -28,6 +28,12 @@ class Length {
   virtual bool reads_rows() const = 0;
   /// Whether to draft another token after rows of these confidences.
   virtual bool goes_on(std::span<const double> confidences) const = 0;
+
+  /// Whether it rates the tokens of trees. If not, the other three are never called (AskTree).
+  virtual bool rates() const { return false; }
+  virtual double acceptance(double, Index) const { return 0; }
+  virtual bool draft_level(const specdec::TreeCandidates&) const { return false; }
+  virtual Index propose(const specdec::TreeCandidates&) const { return 0; }
 };
 
 template <specdec::DraftLength L>
@@ -39,6 +45,19 @@ class LengthOf final : public Length {
   bool goes_on([[maybe_unused]] std::span<const double> confidences) const override {
     if constexpr (reads) return length_.draft_another(confidences);
     else return true;
+  }
+  bool rates() const override { return specdec::rates_tokens<L>; }
+  double acceptance(double probability, Index rank) const override {
+    if constexpr (specdec::rates_tokens<L>) return length_.acceptance(probability, rank);
+    else return Length::acceptance(probability, rank);
+  }
+  bool draft_level(const specdec::TreeCandidates& found) const override {
+    if constexpr (specdec::rates_tokens<L>) return length_.draft_level(found);
+    else return Length::draft_level(found);
+  }
+  Index propose(const specdec::TreeCandidates& found) const override {
+    if constexpr (specdec::rates_tokens<L>) return length_.propose(found);
+    else return Length::propose(found);
   }
 
  private:
@@ -67,7 +86,7 @@ class ShownRows {
 struct Gamma {
   bool automatic = false;
   Index most = 3;
-  bool early = false;  ///< if it is automatic: drafts end early, by their rows
+  bool early = false;  ///< if it is automatic: drafts end early, and trees grow, by their rows
 
   std::unique_ptr<Length> policy() const {
     if (automatic && early) return std::make_unique<LengthOf<specdec::EarlyStoppingLength<>>>();

@@ -65,6 +65,9 @@ foreach(tree IN ITEMS spares likeliest)
     OUTPUT "${recorded_text}.*${tree}, block: 40 tokens in [0-9]+ target calls"
     ARGUMENTS --tree ${tree} --gamma auto --tokens 40 --temperature 0 --table-tokens 0 --prompt "The white whale")
 endforeach()
+specdec_expects(example/generate/tree_confident_early generate
+  OUTPUT "${recorded_text}.*confident, block: 40 tokens in [0-9]+ target calls"
+  ARGUMENTS --tree confident --gamma early --tokens 40 --temperature 0 --table-tokens 0 --prompt "The white whale")
 specdec_expects(example/generate/tree_drawn_auto generate
   OUTPUT "independent, token: 40 tokens in [0-9]+ target calls"
   ARGUMENTS --tree independent --gamma auto --most-gamma 40 --verifier token --tokens 40 --table-tokens 0)
@@ -156,7 +159,7 @@ specdec_refuses(generate head_of_many_q "greedy block" --drafter speculator --ve
 specdec_refuses(generate limit_of_nothing "--gamma auto" --most-gamma 3)
 specdec_refuses(generate early_for_a_rule_that_remembers "does not depend on what was drafted" --gamma early
   --verifier greedy-block)
-specdec_refuses(generate early_tree "drafts that are lines" --gamma early --tree spares)
+specdec_refuses(generate early_tree "for lines and for --tree confident" --gamma early --tree spares)
 specdec_refuses(generate lengths_of_nothing "--drafter none" --compare lengths --drafter none)
 specdec_refuses(generate unknown_tree "oak" --tree oak)
 specdec_refuses(generate tree_of_ngrams "take trees" --tree spares --ngram)

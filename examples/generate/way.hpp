@@ -21,7 +21,7 @@
 namespace generate {
 
 /// A rule with a drafter of lines, or of trees if there is a tree. If gamma is automatic, a policy chooses trees up to the
-/// size of this tree.
+/// size of this tree: their shape beforehand, or early: by their rows, as they grow.
 struct Way {
   std::string title;
   const Rule* rule;
@@ -31,9 +31,11 @@ struct Way {
 
   /// The largest number of tokens that a step drafts.
   Index most() const { return tree ? tree->nodes : gamma.most; }
+  /// Whether a policy chooses the shape of a tree beforehand.
+  bool shaped() const { return tree && gamma.automatic && !gamma.early; }
 
   std::unique_ptr<Length> policy() const {
-    return tree && gamma.automatic ? auto_trees_of(*tree->kind)->policy(*tree) : gamma.policy();
+    return shaped() ? auto_trees_of(*tree->kind)->policy(*tree) : gamma.policy();
   }
 };
 
@@ -43,10 +45,10 @@ inline specdec::Result speculate(Model& target, TreeDrafter& drafter, const Tree
   return decoder.generate(job.prompt, job.options, generator, on_step);
 }
 
-/// The drafter of the way's tree. If gamma is automatic, `length` must come from the way's policy(); it chooses the shapes.
+/// The drafter of the way's tree. If it is shaped(), `length` must come from the way's policy(); it chooses the shapes.
 inline std::unique_ptr<TreeDrafter> tree_drafter(const Way& way, Model& draft, const Length& length,
                                                  double temperature) {
-  if (!way.gamma.automatic) return way.tree->kind->make(draft, *way.tree, temperature);
+  if (!way.shaped()) return way.tree->kind->make(draft, *way.tree, temperature);
   return auto_trees_of(*way.tree->kind)->make(draft, dynamic_cast<const Shaper&>(length), temperature);
 }
 

@@ -23,7 +23,7 @@ template <class Policy>
 class RatedTree {
  public:
   RatedTree(Policy& length, std::vector<double>& probabilities)
-      : length_(length), probabilities_(probabilities) {}
+      : length_(&length), probabilities_(&probabilities) {}
 
   /// Calls f(token, probability, acceptance) for each of these tokens of draft row i, the likeliest first. `probability` is
   /// the token's in the row before temperature, cuts and hooks. `acceptance` is no larger than a likelier sibling's: so a
@@ -43,30 +43,30 @@ class RatedTree {
     });
   }
 
-  bool another_level(const TreeCandidates& found) const { return length_.draft_level(found); }
+  bool another_level(const TreeCandidates& found) const { return length_->draft_level(found); }
 
   /// How many of the best tokens to propose.
   Index proposed(const TreeCandidates& found) const {
-    const Index count = length_.propose(found), most = std::ssize(found.values);
+    const Index count = length_->propose(found), most = std::ssize(found.values);
     if (count < 0 || count > most)
       detail::invalid_argument("the draft length proposes ", count, " tokens of a tree, outside 0..", most);
     return count;
   }
 
   /// Records the probability of the draft's next token.
-  void propose(double probability) const { probabilities_.push_back(probability); }
+  void propose(double probability) const { probabilities_->push_back(probability); }
 
  private:
   double acceptance(double probability, Index rank) const {
-    const double accepted = length_.acceptance(probability, rank);
+    const double accepted = length_->acceptance(probability, rank);
     if (!(accepted >= 0 && accepted <= 1))
       detail::invalid_argument("the draft length's acceptance(", probability, ", ", rank, ") = ", accepted,
                                " is outside [0, 1]");
     return accepted;
   }
 
-  Policy& length_;
-  std::vector<double>& probabilities_;
+  Policy* length_;
+  std::vector<double>* probabilities_;
 };
 
 }  // namespace specdec
