@@ -100,10 +100,8 @@ mutant("rated-probability-itself", BY_PROBABILITY, GROWTH, "return multiply(q, s
 mutant("rated-ranges-mixed", BY_PROBABILITY, GROWTH, "ranges = 6", "ranges = 1")
 mutant("rated-range-never-forgotten", BY_PROBABILITY, GROWTH, "    for (Share& share : shares_) share.fade(decay);\n", "")
 mutant("rated-mean-in-place-of-odds", BY_PROBABILITY, GROWTH, "p * factor / (1 - p + p * factor)", "p * factor")
-mutant("rated-given-up-for-good", BY_PROBABILITY, GROWTH, "std::clamp(p, 1e-6, 1 - 1e-6)", "std::clamp(p, 0.0, 1.0)")
 mutant("rated-first-trees-of-any-size", EARLY_HPP, EARLY, "return first_ == first_lengths && tree_", "return tree_")
-mutant("rated-first-trees-cut", EARLY_HPP, EARLY, "    if (first_ < first_lengths) return all;\n", "")
-mutant("rated-trees-teach-nothing", EARLY_HPP, GROWTH, "else tree_.learn(step.tree);", "")
+mutant("rated-trees-teach-nothing", EARLY_HPP, EARLY, "else tree_.learn(step.tree);", "")
 mutant("rated-trees-of-unread-drafters", EARLY_HPP, GROWTH, "!step.readings.empty() || !step.tree.probabilities.empty();", "!step.readings.empty();")
 
 mutant = promise("a model drafter reports the very rows it drew from, and its cache follows the context")

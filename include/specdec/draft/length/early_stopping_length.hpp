@@ -120,8 +120,7 @@ class EarlyStoppingLength {
 
   Index propose(const TreeCandidates& found) const {
     const Index all = std::ssize(found.values);
-    if (first_ < first_lengths) return all;
-    const Index least = least_ > 1 ? nodes_of(least_) : 1;  // a probe is larger, not only deeper
+    const Index least = least_ > 1 ? nodes_of(least_) : 1;  // first trees and probes are larger, not only deeper
     return std::min(std::max(least, tree_.paying_tokens(found, tokens_per_second(), costs_)), all);
   }
 
