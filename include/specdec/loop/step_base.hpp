@@ -339,10 +339,10 @@ class StepBase {
   Offer offer_;
   DraftReadings readings_;
   std::vector<double> probabilities_;  // of the tokens whose parents were accepted: see TreeRecord
-  UncopiedNumber offers_;      // 1 if there is an offer. A copy has none: the drafter is not copied
-  std::vector<Index> line_;    // the parents of a line
-  Index depth_ = 0;            // of the offered tree
-  std::vector<Index> depths_;  // of its tokens
+  UncopiedNumber offers_;              // 1 if there is an offer. A copy has none: the drafter is not copied
+  std::vector<Index> line_;            // the parents of a line
+  Index depth_ = 0;                    // of the offered tree
+  std::vector<Index> depths_;          // of its tokens
   Clock::time_point judged_at_;
   NodeVerdict verdict_;  // the last one
   AcceptedPath path_;    // the tokens it accepted

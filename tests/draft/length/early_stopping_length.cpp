@@ -261,7 +261,8 @@ TEST_CASE("the first trees have 2 and 4 tokens, and none is larger than it may b
                     .target_time = std::chrono::milliseconds(10),
                     .tree = {asked, ranks, offered, probabilities}});
   }
-  CHECK(length.acceptance(0.5, 0) == Approx(0.5));  // one of two eldest children was accepted, and no other child
+  // One of two eldest children was accepted, and no other child.
+  CHECK(length.acceptance(0.5, 0) == Approx(0.5));
   CHECK(length.acceptance(0.5, 1) < 0.4);
   CHECK(length.next(16) == 16);
   CHECK(length.draft_level(found(4, 1)));

@@ -144,8 +144,8 @@ TEST_CASE("a level is grown where its tokens are worth a call, or where some lev
   const auto pays = [&](const std::vector<double>& leaves, double price) {
     return growth.pays_level({.values = leaves, .leaves = leaves, .levels = 1}, price, time);
   };
-  CHECK(pays({0.5, 0.3}, 1));  // 0.56 − 2 · 0.02, for 0.1
-  CHECK(pays({0.2}, 1));       // 0.15 − 0.02
+  CHECK(pays({0.5, 0.3}, 1));                      // 0.56 − 2 · 0.02, for 0.1
+  CHECK(pays({0.2}, 1));                           // 0.15 − 0.02
   CHECK_FALSE(pays({0.13}, 1));                    // 0.098 − 0.02
   CHECK_FALSE(pays({0.1, 0.01, 0.01}, 1));         // these leaves are not worth a child
   CHECK(pays({0.06, 0.06, 0.06, 0.06, 0.06}, 1));  // 5 · (0.045 − 0.02)

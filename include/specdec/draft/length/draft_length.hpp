@@ -45,7 +45,8 @@ namespace specdec {
 ///                    (TreeCandidates). Not asked before the first level
 ///   propose(found)   how many of the most valuable tokens to propose, 0..found.values.size()
 ///
-/// A drafter asks by RatedTree. observe() gets the probabilities of all tokens whose parents were accepted in StepRecord::tree.probabilities.
+/// A drafter asks by RatedTree. observe() finds the probabilities of all tokens whose parents were accepted in
+/// StepRecord::tree.probabilities.
 ///
 /// Every such rule leaves a lossless verifier lossless, because the rule sees only past steps and rows. Do not drop a drawn
 /// token because of its value: the tokens that stay would no longer be distributed as their rows say.

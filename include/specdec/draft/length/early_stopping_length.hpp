@@ -67,9 +67,8 @@ struct EarlyStoppingOptions {
 /// do not).
 /// Throws: std::invalid_argument unless window >= 1 and 0 < probing < 1, and if `most` is negative; InvalidDistribution on a
 /// row if its largest number is no probability.
-/// Cost: an argmax of each row of the draft model, and the log-sum-exp of each row of logits; for a tree O(tokens²) at most
-/// for each level. No allocation, except where a
-/// draft is longer than ever before.
+/// Cost: an argmax of each row of the draft model, and the log-sum-exp of each row of logits; for a tree at most O(tokens²)
+/// for each level. No allocation, except where a draft is longer than ever before.
 template <class Costs = detail::StepCosts>
 class EarlyStoppingLength {
  public:
@@ -120,7 +119,8 @@ class EarlyStoppingLength {
 
   Index propose(const TreeCandidates& found) const {
     const Index all = std::ssize(found.values);
-    const Index least = least_ > 1 ? nodes_of(least_) : 1;  // first trees and probes are larger, not only deeper
+    // First trees and probes are larger, not only deeper.
+    const Index least = least_ > 1 ? nodes_of(least_) : 1;
     return std::min(std::max(least, tree_.paying_tokens(found, tokens_per_second(), costs_)), all);
   }
 

@@ -110,7 +110,7 @@ class ConfidentTree::Growth {
     Index parent;
     double confidence;   // of its path
     double probability;  // for a draft length: before temperature
-    Index number;        // among the nodes that the model has cached (−1: not cached); in propose(): in the draft
+    Index number;  // among the nodes that the model has cached (−1: not cached); in propose(): in the draft
   };
 
   Node& node(Index k) { return found_[static_cast<std::size_t>(k)]; }
@@ -161,8 +161,7 @@ class ConfidentTree::Growth {
     };
     if constexpr (requires { keep_drafting.tree(); }) keep_drafting.tree().rate(q, first, likeliest, add);
     else
-      for (const auto& [token, probability] : likeliest)
-        add(token, probability, std::min(probability, 1.0));
+      for (const auto& [token, probability] : likeliest) add(token, probability, std::min(probability, 1.0));
   }
 
   // Asks a draft length whether another level is worth a call, and how many nodes are worth their time.
