@@ -6,6 +6,7 @@
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -450,7 +451,11 @@ struct WatchingTrees {
   struct Step {
     std::vector<Index> ranks, offered;
     std::vector<double> probabilities;
-    auto operator<=>(const Step&) const = default;
+    bool operator==(const Step&) const = default;
+    bool operator<(const Step& other) const {
+      return std::tie(ranks, offered, probabilities) <
+             std::tie(other.ranks, other.offered, other.probabilities);
+    }
   };
   std::vector<Step>* steps;
 

@@ -37,11 +37,11 @@ struct Found {
 };
 
 // A token's confidence given its parent's, by its probability and by how many siblings are likelier.
-using Rating = double (*)(double probability, Index rank);
+using Rating = double (*)(double, Index);
+double as_drafted(double probability, Index) { return probability; }
 
-KeptTree expected(
-    const auto& model, const Tokens& context, const ConfidentTree& tree,
-    Rating rating = [](double probability, Index) { return probability; }) {
+KeptTree expected(const auto& model, const Tokens& context, const ConfidentTree& tree,
+                  Rating rating = as_drafted) {
   std::vector<Found> found;
   const auto text = [&](Index k) {
     Tokens before;
