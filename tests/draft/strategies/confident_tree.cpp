@@ -261,8 +261,7 @@ TEST_CASE("a draft length that takes the draft model at its word, and all of a t
     const ConfidentTree tree{.width = 1 + n % 3, .depth = n % 5, .nodes = n % 11};
     std::vector<TreeCandidates> asked;
     std::vector<std::vector<double>> values;
-    const Rater all{[](double probability, Index) { return probability; }, unlimited, unlimited, &asked,
-                    &values};
+    const Rater all{as_drafted, unlimited, unlimited, &asked, &values};
     specdec::detail::DraftReadings readings;
     // A bounded context leaves the tree as small as it does without a draft length.
     for (const Index most : {5, 9, 100}) {
