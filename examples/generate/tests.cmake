@@ -24,8 +24,6 @@ specdec_expects(example/generate/vocabularies generate
 # the weights were committed. With new weights or drafters, take the new ones from the output of the failing tests, if
 # example/generate/drafters passes: it says that the text is the target's own. The example over PyTorch writes this text
 # with these weights, too, in as many calls.
-set(recorded_text "The white whale-boats, boats")
-set(recorded_calls 18)  # with the draft model
 foreach(drafter_and_calls model:${recorded_calls} speculator:16 medusa:20 early-exit:21 skip-layers:15 prompt-lookup:26 suffix:25 lookahead:25 retrieval:21 chain:17 cascade:18 none:40)
   string(REPLACE ":" ";" drafter_and_calls ${drafter_and_calls})
   list(POP_FRONT drafter_and_calls drafter calls)
