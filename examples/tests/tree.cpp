@@ -140,7 +140,7 @@ class Beside {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("a tree's rows are those of lines, to the bit, in calls of any size", "", float,
+TEMPLATE_TEST_CASE("a tree's rows are those of lines, to the bit, in calls of any size", "[long]", float,
                    Eigen::half) {
   for (const Shape& shape : shapes) {
     INFO(shape);

@@ -305,7 +305,8 @@ void check_races(const Races& kind) {
 // 3·10^7 is off by 5.5 standard errors. The seed is fixed.
 TEST_CASE(
     "a race between rows of any two kinds has the closed form's law, after however many rounds it is "
-    "settled") {
+    "settled",
+    "[long]") {
   using namespace support;
   constexpr double exact = 1e-13;
   // A residual is summed in different ways, depending on which row lists tokens and which has segments.

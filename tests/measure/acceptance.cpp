@@ -78,7 +78,8 @@ TEST_CASE("the standard error of the acceptance rate treats the tokens of a draf
   CHECK(acceptance.rate().standard_error == Approx(std::sqrt(2 / 9.0) / 3));  // residuals 1 - α and 1 - 2α
 }
 
-TEST_CASE("the interval covers the acceptance rate as often as it claims, and stays within 0 and 1") {
+TEST_CASE("the interval covers the acceptance rate as often as it claims, and stays within 0 and 1",
+          "[long]") {
   // Drafts of three tokens. Their acceptance is decided by one coin or by three coins, so tokens may be dependent.
   SplitMix64 generator{7};
   for (const double alpha : {0.02, 0.5, 0.97})

@@ -49,7 +49,7 @@ TEST_CASE("top-p keeps the tokens that sorting keeps") {
     }
 }
 
-TEST_CASE("top-p is right on rows that are hard to cut") {
+TEST_CASE("top-p is right on rows that are hard to cut", "[long]") {
   for (const auto& logits : hard_rows())
     for (const double p : {0.0001, 0.3, 0.45, 0.9, 0.95, 0.999, 0.9999}) check(logits, p);
 }

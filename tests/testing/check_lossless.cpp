@@ -168,7 +168,7 @@ TEST_CASE("a law with NaN in it does not pass") {
   CHECK(report.counterexample.find("nan") != std::string::npos);
 }
 
-TEST_CASE("a check uses the options that it is given") {
+TEST_CASE("a check uses the options that it is given", "[long]") {
   // A rule that is wrong by about 1e-10 passes if that much is tolerated, and only then.
   CHECK_FALSE(check({block<Mistake::barely_padded_ratio>}));
   CHECK(check({block<Mistake::barely_padded_ratio>}, {.tolerance = 1e-7}));

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/counted_trees.hpp"
 #include "support/message_of.hpp"
@@ -412,8 +413,8 @@ TEST_CASE(
     const Tokens taught{0, 1, 2, 3, 0, 1, 2, 0};
     author.teach(tree, taught);
     line.learn(taught);
-    std::size_t branches = 0;
-    for (int n = 0; n < 200; ++n) {
+    Index branches = 0;
+    for (int n = 0; n < 200 / support::every(4); ++n) {
       if (n % 41 == 40) {
         author.cut(n % 2 == 0 ? author.text().size() / 2 : 0);
         tree.truncate(std::ssize(author.text()));
@@ -435,9 +436,9 @@ TEST_CASE(
       CHECK(std::equal(path.begin(), path.end(), proposed.begin()));
       CHECK(path.size() >= std::min({proposed.size(), static_cast<std::size_t>(limits.trunk),
                                      static_cast<std::size_t>(limits.nodes)}));
-      branches += drafted.tokens.size() - path.size();
+      branches += std::ssize(drafted.tokens) - std::ssize(path);
     }
-    CHECK(branches > 100);
+    CHECK(branches > 100 / support::every(4));
     CHECK(tree.states() == line.states());
     tree.clear();
     CHECK(tree.occurrences(Tokens{0, 1}) == 0);

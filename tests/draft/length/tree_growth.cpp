@@ -243,7 +243,8 @@ constexpr ConfidentTree large{.width = 6, .depth = 10, .nodes = 40};
 
 }  // namespace
 
-TEST_CASE("trees are deep after rows that are sure and shallow after flat ones, and beat every fixed tree") {
+TEST_CASE("trees are deep after rows that are sure and shallow after flat ones, and beat every fixed tree",
+          "[long]") {
   const auto model = easy_and_hard(8, 4, 0.93);
   for (const Costs& costs : {Costs{0.1, 0.02}, Costs{0.05, 0.05}, Costs{0.2, 0.005}}) {
     WatchedTreeModel draft(model);
@@ -258,7 +259,7 @@ TEST_CASE("trees are deep after rows that are sure and shallow after flat ones, 
   }
 }
 
-TEST_CASE("where all rows are alike, trees are about as good as the best fixed tree") {
+TEST_CASE("where all rows are alike, trees are about as good as the best fixed tree", "[long]") {
   Eigen::RowVectorXd row(6);
   row << 0.5, 0.2, 0.1, 0.1, 0.05, 0.05;
   const auto model = TableModel<>::context_free(row);
