@@ -1,6 +1,7 @@
 // Oracle: the target's distribution after every prefix of the final text.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <random>
 #include <span>
@@ -25,6 +26,11 @@ namespace {
 
 const std::vector<Token> prompt{1, 2};
 
+// Where the rule does not matter: one that is small, and lossless.
+const SampleMatchVerifier rule;
+
+using Lines = SpecDec<TableModel<>&, ModelDrafter<TableModel<>>, GreedyBlockVerifier>;
+
 TableModel<> random_model(std::mt19937_64& rng) { return TableModel<>::random(5, 2, rng); }
 
 // The logits whose softmax gives a table's rows: a view, or a matrix that the caller owns.
@@ -45,26 +51,37 @@ class LogitsTable {
   RowMajor<double> logits_;
 };
 
+Eigen::RowVectorXd probabilities(const auto& row) {
+  Eigen::RowVectorXd p(row.vocab_size());
+  for (Token x = 0; x < p.size(); ++x) p[x] = row.probability(x);
+  return p;
+}
+
+using RowAfter = std::function<Eigen::RowVectorXd(std::span<const Token> context)>;
+
+RowAfter rows_of(const TableModel<>& table) {
+  return [&table](std::span<const Token> context) { return probabilities(table.distribution(context)); };
+}
+
 // Compares the recorded values with `row_after(context)`.
-template <class RowAfter>
 void check(const LogProbabilities& recorded, std::span<const Token> context, std::size_t prompt_size,
            Index top, const RowAfter& row_after) {
   REQUIRE(recorded.size() == std::ssize(context) - static_cast<Index>(prompt_size));
   double sum = 0;
   for (Index i = 0; i < recorded.size(); ++i) {
     const auto before = prompt_size + static_cast<std::size_t>(i);
-    const auto row = row_after(context.first(before));
-    CHECK(std::abs(recorded[i] - std::log(row.probability(context[before]))) < 1e-9);
+    const Eigen::RowVectorXd row = row_after(context.first(before));
+    CHECK(std::abs(recorded[i] - std::log(row[context[before]])) < 1e-9);
     sum += recorded[i];
     std::vector<std::pair<double, Token>> likeliest;
-    for (Token x = 0; x < row.vocab_size(); ++x)
-      if (row.probability(x) > 0) likeliest.emplace_back(-row.probability(x), x);
+    for (Token x = 0; x < row.size(); ++x)
+      if (row[x] > 0) likeliest.emplace_back(-row[x], x);
     std::sort(likeliest.begin(), likeliest.end());
     likeliest.resize(std::min(likeliest.size(), static_cast<std::size_t>(top)));
     REQUIRE(recorded.top(i).size() == likeliest.size());
     for (std::size_t k = 0; k < likeliest.size(); ++k) {
       CHECK(std::abs(recorded.top(i)[k].value - std::log(-likeliest[k].first)) < 1e-9);
-      CHECK(row.probability(recorded.top(i)[k].token) == -likeliest[k].first);
+      CHECK(row[recorded.top(i)[k].token] == -likeliest[k].first);
     }
   }
   CHECK(std::abs(recorded.sum() - sum) < 1e-9);
@@ -74,14 +91,14 @@ void check(const LogProbabilities& recorded, std::span<const Token> context, std
 
 TEST_CASE("Log-probabilities are those of the target over the final text, whatever the rule and the stops") {
   std::mt19937_64 rng{1};
-  const auto run = [&](const auto& rule, auto drafter, const Options& options) {
+  const auto run = [&](const auto& verifier, auto drafter, const Options& options) {
     TableModel<> target = random_model(rng);
-    SpecDec decoder{target, drafter, rule};
+    SpecDec decoder{target, std::move(drafter), verifier};
     auto sequence = decoder.start(prompt, options);
     while (!sequence.done()) {
       sequence.step(rng);
       check(sequence.log_probabilities(), sequence.context(), prompt.size(), options.log_probabilities.top,
-            [&](std::span<const Token> context) { return target.distribution(context); });
+            rows_of(target));
     }
     const Result result = sequence.result();
     CHECK(result.log_probabilities.size() == std::ssize(result.tokens));
@@ -107,18 +124,17 @@ TEST_CASE("Raw log-probabilities are those of the logits before any step of the 
   for (int n = 0; n < 5; ++n) {
     const TableModel<> table = random_model(rng);
     ProcessedModel target{LogitsTable<false>(table), chain};
-    SpecDec decoder{target, ModelDrafter{ProcessedModel{LogitsTable<false>(random_model(rng)), chain}}};
+    SpecDec decoder{target, ModelDrafter{random_model(rng)}, rule};
     auto sequence = decoder.start(
         prompt, {.max_new_tokens = 12, .log_probabilities = {.processed = true, .raw = true, .top = 2}});
     sequence.generate(rng);
-    const auto raw = [&](std::span<const Token> context) { return table.distribution(context); };
+    const RowAfter raw = rows_of(table);
     check(sequence.raw_log_probabilities(), sequence.context(), prompt.size(), 2, raw);
     RowMajor<double> logits;
     check(sequence.log_probabilities(), sequence.context(), prompt.size(), 2,
           [&](std::span<const Token> context) {
-            logits.resize(1, table.vocab_size());
-            for (Token x = 0; x < logits.cols(); ++x) logits(0, x) = std::log(raw(context).probability(x));
-            return ProcessedRows(logits, chain).row(0);
+            logits = raw(context).array().log().matrix();
+            return probabilities(ProcessedRows(logits, chain).row(0));
           });
   }
 }
@@ -128,12 +144,11 @@ TEST_CASE("Raw log-probabilities are those of the logits before a hook, too") {
   const Chain chain{Temperature{0.7}};
   const auto hook = [](std::span<const Token> context, auto logits) { logits[context.back()] -= 2; };
   const auto run = [&](const TableModel<>& table, auto target) {
-    SpecDec decoder{target, ModelDrafter{ProcessedModel{LogitsTable<true>(random_model(rng)), chain, hook}}};
+    SpecDec decoder{target, ModelDrafter{random_model(rng)}, rule};
     auto sequence =
         decoder.start(prompt, {.max_new_tokens = 12, .log_probabilities = {.raw = true, .top = 2}});
     sequence.generate(rng);
-    check(sequence.raw_log_probabilities(), sequence.context(), prompt.size(), 2,
-          [&](std::span<const Token> context) { return table.distribution(context); });
+    check(sequence.raw_log_probabilities(), sequence.context(), prompt.size(), 2, rows_of(table));
   };
   const TableModel<> table = random_model(rng);
   run(table, ProcessedModel{LogitsTable<false>(table), chain, hook});
@@ -157,7 +172,7 @@ TEST_CASE("Log-probabilities of greedy texts are those of the target's rows") {
 TEST_CASE("The record starts afresh with another text, and a failing step leaves it as it was") {
   std::mt19937_64 rng{4};
   TableModel<> target = random_model(rng);
-  SpecDec decoder{ExternalTarget{5}, NoDrafter{}};
+  SpecDec decoder{ExternalTarget{5}, NoDrafter{}, rule};
   const Options options{.max_new_tokens = 8, .log_probabilities = {.processed = true, .top = 2}};
   auto sequence = decoder.start(prompt, options);
   Eigen::RowVectorXd row = Eigen::RowVectorXd::Constant(5, 0.2);
@@ -178,9 +193,8 @@ TEST_CASE("The record starts afresh with another text, and a failing step leaves
   sequence.accept(row, rng);
   const auto told = [&](const Eigen::RowVectorXd& first, const Eigen::RowVectorXd& second, Index top) {
     const std::size_t begin = sequence.context().size() - 2;
-    check(sequence.log_probabilities(), sequence.context(), begin, top, [&](std::span<const Token> before) {
-      return DenseRow<double>((before.size() == begin ? first : second).data(), 5);
-    });
+    check(sequence.log_probabilities(), sequence.context(), begin, top,
+          [&](std::span<const Token> before) { return before.size() == begin ? first : second; });
   };
   told(even, row, 2);
   const std::vector<Token> context(sequence.context().begin(), sequence.context().end());
@@ -254,7 +268,7 @@ TEST_CASE("If a row fails while a token is recorded, the token's entry is remove
 TEST_CASE("Log-probabilities that are not available are refused") {
   std::mt19937_64 rng{5};
   TableModel<> target = random_model(rng);
-  SpecDec decoder{target, NoDrafter{}};
+  Lines decoder{target, ModelDrafter{random_model(rng)}, GreedyBlockVerifier{}};
   const auto refusal = [&](const LogProbabilityOptions& wanted) {
     return message_of<std::invalid_argument>(
         [&] { decoder.generate(prompt, {.max_new_tokens = 1, .log_probabilities = wanted}, rng); });
