@@ -8,6 +8,7 @@
 #include <limits>
 #include <list>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -17,6 +18,7 @@
 #include <thread>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "support/bounds.hpp"
@@ -109,6 +111,54 @@ struct ScriptedRule {
 using Decoder = SpecDec<LoopModel, ScriptedDrafter, ScriptedRule>;
 Decoder scripted(const LoopModel& target, const LoopModel& small, Script& script) {
   return Decoder{LoopModel(target), ScriptedDrafter{ModelDrafter{LoopModel(small)}, &script}, {{}, &script}};
+}
+
+// The decoders whose drafters, rules and lengths a test writes have one type, and so have the decoders that refer to
+// their models.
+struct DrafterByHand {
+  std::function<std::vector<Token>(std::span<const Token>, Index)> propose;
+  std::function<void(Index)> cut = [](Index) {};
+  std::vector<Token> tokens = {};
+
+  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, auto&) {
+    tokens = propose(context, gamma);
+    return {tokens, OneHotRows(tokens)};
+  }
+  void truncate(Index length) { cut(length); }
+};
+DrafterByHand always(const std::vector<Token>& tokens) {
+  return {[tokens](std::span<const Token>, Index) { return tokens; }};
+}
+
+// The given verdict, else that of a lossless rule.
+struct RuleByHand {
+  std::optional<Verdict> verdict = {};
+  Verdict judge(const auto& drafted, auto& chance) const {
+    return verdict ? *verdict : SampleMatchVerifier{}.judge(drafted, chance);
+  }
+};
+
+// A draft length that asks for one token less each time.
+struct Falling {
+  Index wanted;
+  Index next(Index most) { return std::min(most, wanted--); }
+  void observe(const StepRecord&) const {}
+};
+struct Length {
+  std::variant<FixedLength, Falling, CostOptimalLength<>> length = {};
+  Index next(Index most) {
+    return std::visit([most](auto& each) -> Index { return each.next(most); }, length);
+  }
+  void observe(const StepRecord& step) {
+    std::visit([&step](auto& each) { each.observe(step); }, length);
+  }
+};
+
+using ByHand = SpecDec<ExternalTarget, DrafterByHand, RuleByHand, Length>;
+using Referring = SpecDec<LoopModel&, ModelDrafter<LoopModel&>, GreedyBlockVerifier>;
+
+RowMajor<double> uniform(Index rows, Index vocab_size) {
+  return RowMajor<double>::Constant(rows, vocab_size, 1.0 / static_cast<double>(vocab_size));
 }
 
 std::vector<Token> copy(std::span<const Token> tokens) { return {tokens.begin(), tokens.end()}; }
@@ -286,12 +336,6 @@ TEST_CASE("retries do not bend the law") {
 
 namespace {
 
-struct RogueDrafter {
-  std::vector<Token> tokens;
-  Draft<OneHotRows> draft(std::span<const Token>, Index, auto&) { return {tokens, OneHotRows(tokens)}; }
-  void truncate(Index) {}
-};
-
 // Has a larger vocabulary than the target.
 struct ForeignDrafter {
   std::vector<Token> tokens;
@@ -300,27 +344,22 @@ struct ForeignDrafter {
   void truncate(Index) {}
 };
 
-struct RogueVerifier {
-  Verdict verdict;
-  Verdict judge(const auto&, auto&) const { return verdict; }
-};
-
 }  // namespace
 
 TEST_CASE("the answers of a user's drafter or verifier are checked") {
   std::mt19937_64 rng{1};
   LoopModel target = LoopModel::random(3, 1, rng);
-  const auto plain = [&](std::vector<Token> tokens, Verdict verdict) {
-    SpecDec decoder{target, RogueDrafter{std::move(tokens)}, RogueVerifier{verdict}};
+  const auto plain = [&](const std::vector<Token>& tokens, Verdict verdict) {
+    ByHand decoder{ExternalTarget{3}, always(tokens), {verdict}};
     auto sequence = decoder.start(prompt, {.gamma = 2});
-    return message_of([&] { sequence.step(rng); });
+    return message_of([&] { sequence.accept(uniform(sequence.propose(rng).rows, 3), rng); });
   };
   CHECK(plain({0, 1, 2}, {}) == "specdec: the drafter proposed 3 tokens when asked for at most 2");
   CHECK(plain({0, 3}, {}) == "specdec: draft[1] = 3 is outside the vocabulary 0..2");
   CHECK(plain({-1}, {}) == "specdec: draft[0] = -1 is outside the vocabulary 0..2");
   CHECK(plain({1, 1}, {}).empty());
   const auto judged = [&](std::vector<Token> tokens, Verdict verdict) {
-    SpecDec decoder{target, ForeignDrafter{std::move(tokens)}, RogueVerifier{verdict}};
+    SpecDec decoder{target, ForeignDrafter{std::move(tokens)}, RuleByHand{verdict}};
     auto sequence = decoder.start(prompt, {.gamma = 2});
     return message_of([&] { sequence.step(rng); });
   };
@@ -691,11 +730,11 @@ TEST_CASE("half steps out of order are errors that lose nothing") {
   const Options options{.max_new_tokens = 20, .gamma = 3};
   const auto complaint = [](auto&& f) { return message_of<std::logic_error>(f); };
   auto sequence = decoder.start(prompt, options);
-  const RowMajor<double> rows = RowMajor<double>::Constant(4, 4, 0.25);
+  const RowMajor<double> rows = uniform(4, 4);
   CHECK(complaint([&] { sequence.accept(rows, rng); }) ==
         "specdec: accept() has no proposal to judge: propose() first");
   sequence.propose(rng);
-  CHECK(message_of([&] { sequence.accept(rows.topRows(3), rng); }) ==
+  CHECK(message_of([&] { sequence.accept(uniform(3, 4), rng); }) ==
         "specdec: target has 3 rows, expected gamma + 1 = 4");
   CHECK_FALSE(complaint([&] { sequence.accept(rows, rng); }).empty());  // that proposal is no longer open
   sequence.propose(rng);
@@ -724,41 +763,30 @@ TEST_CASE("half steps out of order are errors that lose nothing") {
   CHECK(first.stats().target_calls == 1);
 }
 
-namespace {
-
-// Checks what the loop promises a drafter: the context that it is shown extends what survived of its last draft.
-struct Particular {
-  Index held = 0;
-  std::vector<Token> tokens = {};
-  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, auto&) {
-    CHECK(held <= std::ssize(context));
-    tokens.assign(static_cast<std::size_t>(gamma), 0);
-    held = std::ssize(context) + gamma;
-    return {tokens, OneHotRows(tokens)};
-  }
-  void truncate(Index length) { held = std::min(held, length); }
-};
-
-}  // namespace
-
 TEST_CASE("a drafter is told when its proposal was lost") {
-  SpecDec decoder{ExternalTarget{.vocabulary = 4}, Particular{}};
-  const RowMajor<double> rows = RowMajor<double>::Constant(4, 4, 0.25);
+  // The context that the drafter is shown extends what survived of its last draft.
+  Index held = 0;
+  const auto propose = [&](std::span<const Token> context, Index gamma) {
+    CHECK(held <= std::ssize(context));
+    held = std::ssize(context) + gamma;
+    return std::vector<Token>(static_cast<std::size_t>(gamma), 0);
+  };
+  ByHand decoder{ExternalTarget{4}, {propose, [&](Index length) { held = std::min(held, length); }}, {}};
   std::mt19937_64 rng{1};
   auto sequence = decoder.start(prompt, {.max_new_tokens = 40, .gamma = 3});
   for (int n = 0; n < 9; ++n) {
     sequence.propose(rng);
     sequence.propose(rng);
-    CHECK_FALSE(message_of([&] { sequence.accept(rows.topRows(1), rng); }).empty());
+    CHECK_FALSE(message_of([&] { sequence.accept(uniform(1, 4), rng); }).empty());
     const Feed feed = sequence.propose(rng);
-    sequence.accept(rows.topRows(feed.rows), rng);
+    sequence.accept(uniform(feed.rows, 4), rng);
   }
 }
 
 TEST_CASE("a rule's memory is kept when a text is resumed unchanged, and only then") {
   std::mt19937_64 seed{30};
-  SpecDec decoder{LoopModel::random(4, 3, seed), ModelDrafter{LoopModel::random(4, 3, seed)},
-                  GreedyBlockVerifier{}};
+  LoopModel target = LoopModel::random(4, 3, seed), small = LoopModel::random(4, 3, seed);
+  Referring decoder{target, ModelDrafter{small}, GreedyBlockVerifier{}};
   std::mt19937_64 rng{1};
   const Options options{.max_new_tokens = 100, .gamma = 5};
   auto sequence = decoder.start(prompt, options);
@@ -880,7 +908,7 @@ TEST_CASE("copies of a sequence go on independently") {
   auto proposed = decoder.start(prompt, options);
   proposed.propose(c);
   auto twice = proposed;
-  const RowMajor<double> rows = RowMajor<double>::Constant(4, 4, 0.25);
+  const RowMajor<double> rows = uniform(4, 4);
   CHECK_THROWS_AS(twice.accept(rows, c), std::logic_error);  // a draft is drawn once, so it is accepted once
   proposed.accept(rows, c);
   CHECK(proposed.stats().target_calls == 1);
@@ -891,11 +919,14 @@ TEST_CASE("decoders that refer to one target, or to one drafter, may take turns"
   LoopModel target = LoopModel::random(4, 3, seed), small = LoopModel::random(4, 3, seed);
   const Options options{.max_new_tokens = 24, .gamma = 3};
   const std::vector<Token> other{3, 2, 1};
+  LoopModel target_twin = twin(target), small_twin = twin(small);
   const auto expected = [&](const std::vector<Token>& text, std::uint64_t number) {
-    SpecDec alone{twin(target), ModelDrafter{twin(small)}, BlockVerifier{}};
+    LoopModel target_alone = twin(target), small_alone = twin(small);
+    Referring alone{target_alone, ModelDrafter{small_alone}, GreedyBlockVerifier{}};
     std::mt19937_64 rng{number};
     return alone.generate(text, options, rng).tokens;
   };
+  const std::vector<Token> expected_first = expected(prompt, 1), expected_second = expected(other, 2);
   const auto check = [&](auto& first, auto& second) {
     std::mt19937_64 a{1}, b{2};
     auto x = first.start(prompt, options);
@@ -904,35 +935,69 @@ TEST_CASE("decoders that refer to one target, or to one drafter, may take turns"
       x.step(a);
       y.step(b);
     }
-    CHECK(copy(x.tokens()) == expected(prompt, 1));
-    CHECK(copy(y.tokens()) == expected(other, 2));
+    CHECK(copy(x.tokens()) == expected_first);
+    CHECK(copy(y.tokens()) == expected_second);
   };
   {
-    SpecDec first{target, ModelDrafter{twin(small)}, BlockVerifier{}};
-    SpecDec second{target, ModelDrafter{twin(small)}, BlockVerifier{}};
+    Referring first{target, ModelDrafter{small}, GreedyBlockVerifier{}};
+    Referring second{target, ModelDrafter{small_twin}, GreedyBlockVerifier{}};
     check(first, second);
   }
   {
     ModelDrafter drafter{twin(small)};
-    SpecDec first{twin(target), drafter, BlockVerifier{}}, second{twin(target), drafter, BlockVerifier{}};
+    SpecDec first{twin(target), drafter, GreedyBlockVerifier{}},
+        second{twin(target), drafter, GreedyBlockVerifier{}};
     check(first, second);
   }
   {
-    SpecDec first{twin(target), ModelDrafter{small}, BlockVerifier{}};
-    SpecDec second{twin(target), ModelDrafter{small}, BlockVerifier{}};
+    Referring first{target, ModelDrafter{small}, GreedyBlockVerifier{}};
+    Referring second{target_twin, ModelDrafter{small}, GreedyBlockVerifier{}};
     check(first, second);
   }
 }
+
+namespace {
+
+// One sequence of a decoder with a target that a test calls.
+struct Half {
+  std::function<Index(std::mt19937_64&)> propose;  // returns the number of rows wanted
+  std::function<void(Index, std::mt19937_64&)> accept;
+};
+template <class Drafter>
+using HalfDecoder = SpecDec<ExternalTarget, Drafter, SampleMatchVerifier>;
+template <class Drafter>
+HalfDecoder<Drafter> drafting_by(Drafter&& drafter) {
+  return {ExternalTarget{4}, std::forward<Drafter>(drafter)};
+}
+template <class Drafter>
+Half half_of(HalfDecoder<Drafter>& decoder) {
+  const auto sequence =
+      std::make_shared<typename HalfDecoder<Drafter>::Sequence>(decoder.start(prompt, {.gamma = 3}));
+  return {[sequence](std::mt19937_64& rng) { return sequence->propose(rng).rows; },
+          [sequence](Index rows, std::mt19937_64& rng) { sequence->accept(uniform(rows, 4), rng); }};
+}
+
+// Drafters that overwrite each other's drafts: the overwritten proposal is lost, and accept() says so.
+void check_overwritten(const Half& one, const Half& other) {
+  std::mt19937_64 rng{3};
+  const Index rows = one.propose(rng);
+  const Index other_rows = other.propose(rng);
+  CHECK_THROWS_AS(one.accept(rows, rng), std::logic_error);
+  CHECK_NOTHROW(other.accept(other_rows, rng));
+}
+
+}  // namespace
 
 TEST_CASE("wrappers held by value know that they share the model that they wrap") {
   std::mt19937_64 seed{33};
   const auto table = TableModel<>::random(4, 3, seed), small = TableModel<>::random(4, 3, seed);
   const Options options{.max_new_tokens = 20, .gamma = 3};
-  const Chain plain{Temperature{1}};
-  LogitsOfTable engine{table}, apart{table};
-  SpecDec first{ProcessedModel{engine, plain}, ModelDrafter{TableModel<>(small)}, BlockVerifier{}};
-  SpecDec second{ProcessedModel{engine, plain}, ModelDrafter{TableModel<>(small)}, BlockVerifier{}};
-  SpecDec alone{ProcessedModel{apart, plain}, ModelDrafter{TableModel<>(small)}, BlockVerifier{}};
+  LogitsOfTable engine{table}, apart{table}, first_small{small}, second_small{small}, small_apart{small};
+  const auto wrapped = [](LogitsOfTable& model) { return ProcessedModel{model, Chain{Temperature{1}}}; };
+  const SampleMatchVerifier rule;
+  SpecDec first{wrapped(engine), ModelDrafter{wrapped(first_small)}, rule};
+  SpecDec second{wrapped(engine), ModelDrafter{wrapped(second_small)}, rule};
+  SpecDec alone{wrapped(apart), ModelDrafter{wrapped(small_apart)}, rule};
   std::mt19937_64 a{1}, b{2}, a_alone{1}, b_alone{2};
   auto x = first.start(prompt, options), y = second.start(prompt, options);
   while (!x.done() || !y.done()) {
@@ -941,40 +1006,21 @@ TEST_CASE("wrappers held by value know that they share the model that they wrap"
   }
   CHECK(copy(x.tokens()) == alone.generate(prompt, options, a_alone).tokens);
   CHECK(copy(y.tokens()) == alone.generate(prompt, options, b_alone).tokens);
-  SpecDec itself{ProcessedModel{engine, plain}, ModelDrafter{ProcessedModel{engine, plain}}};
+  SpecDec itself{wrapped(engine), ModelDrafter{wrapped(engine)}, rule};
   CHECK_THROWS_AS(itself.generate(prompt, options, a), std::logic_error);
 
-  // Drafters that overwrite each other's drafts: the overwritten proposal is lost, and accept() says so.
-  const auto overwritten = [&](auto& left, auto& right) {
-    auto one = left.start(prompt, options), other = right.start(prompt, options);
-    std::mt19937_64 rng{3};
-    const Index rows = one.propose(rng).rows;
-    other.propose(rng);
-    const RowMajor<double> uniform = RowMajor<double>::Constant(rows, 4, 0.25);
-    CHECK_THROWS_AS(one.accept(uniform, rng), std::logic_error);
-    CHECK_NOTHROW(other.accept(uniform, rng));
+  const auto check = [](auto&& left, auto&& right) {
+    auto left_decoder = drafting_by(std::move(left)), right_decoder = drafting_by(std::move(right));
+    check_overwritten(half_of(left_decoder), half_of(right_decoder));
   };
   StableModel stable{small};
-  {
-    SpecDec left{ExternalTarget{4}, ModelDrafter{stable}}, right{ExternalTarget{4}, ModelDrafter{stable}};
-    overwritten(left, right);
-  }
-  ModelDrafter drafter{TableModel<>(small)};
-  {
-    SpecDec left{ExternalTarget{4}, FallbackDrafter{PromptLookupDrafter{}, drafter}};
-    SpecDec right{ExternalTarget{4}, FallbackDrafter{PromptLookupDrafter{}, drafter}};
-    overwritten(left, right);
-  }
-  {
-    SpecDec left{ExternalTarget{4}, AuditedDrafter{drafter}},
-        right{ExternalTarget{4}, AuditedDrafter{drafter}};
-    overwritten(left, right);
-  }
-  {
-    SpecDec left{ExternalTarget{4}, CascadeDrafter{stable, NoDrafter{}}};
-    SpecDec right{ExternalTarget{4}, CascadeDrafter{stable, NoDrafter{}}};
-    overwritten(left, right);
-  }
+  check(ModelDrafter{stable}, ModelDrafter{stable});
+  check(CascadeDrafter{stable, NoDrafter{}, rule, 4}, CascadeDrafter{stable, NoDrafter{}, rule, 4});
+  ModelDrafter drafter{LoopModel(small)};
+  PromptLookupDrafter lookup, other_lookup;
+  check(FallbackDrafter{lookup, drafter}, FallbackDrafter{other_lookup, drafter});
+  check(AuditedDrafter{FallbackDrafter{lookup, drafter}},
+        AuditedDrafter{FallbackDrafter{other_lookup, drafter}});
 }
 
 TEST_CASE("a step on a target that is also called by hand feeds the target anew") {
@@ -982,9 +1028,10 @@ TEST_CASE("a step on a target that is also called by hand feeds the target anew"
   LoopModel target = LoopModel::random(4, 3, seed), small = LoopModel::random(4, 3, seed);
   const Options options{.max_new_tokens = 24, .gamma = 3};
   const std::vector<Token> other{3, 2, 1};
-  SpecDec decoder{target, ModelDrafter{twin(small)}, BlockVerifier{}};
-  SpecDec by_hand{target, ModelDrafter{twin(small)}, BlockVerifier{}};
-  SpecDec alone{twin(target), ModelDrafter{twin(small)}, BlockVerifier{}};
+  LoopModel small_by_hand = twin(small), target_alone = twin(target), small_alone = twin(small);
+  Referring decoder{target, ModelDrafter{small}, GreedyBlockVerifier{}};
+  Referring by_hand{target, ModelDrafter{small_by_hand}, GreedyBlockVerifier{}};
+  Referring alone{target_alone, ModelDrafter{small_alone}, GreedyBlockVerifier{}};
   std::mt19937_64 a{1}, a_alone{1}, b{2};
   auto x = decoder.start(prompt, options), y = by_hand.start(other, options);
   while (!x.done()) {
@@ -1011,16 +1058,13 @@ struct Pointing {
 };
 
 // The error message of a first decoder after a second one has used the part that they share.
-std::string said_after_the_other(auto& first_decoder, const auto& use_the_other) {
-  const Eigen::MatrixXd rows = Eigen::MatrixXd::Constant(4, 4, 0.25);
+std::string said_after(const Half& first, const std::function<void(std::mt19937_64&)>& use_the_other) {
   std::mt19937_64 rng{1};
-  auto first = first_decoder.start(prompt, {.gamma = 3});
-  const auto judge = [&](const Feed& feed) { first.accept(rows.topRows(feed.rows).eval(), rng); };
   // No error when used alone.
-  CHECK(message_of<std::logic_error>([&] { judge(first.propose(rng)); }).empty());
-  const Feed feed = first.propose(rng);
+  CHECK(message_of<std::logic_error>([&] { first.accept(first.propose(rng), rng); }).empty());
+  const Index rows = first.propose(rng);
   use_the_other(rng);
-  return message_of<std::logic_error>([&] { judge(feed); });
+  return message_of<std::logic_error>([&] { first.accept(rows, rng); });
 }
 
 }  // namespace
@@ -1028,62 +1072,57 @@ std::string said_after_the_other(auto& first_decoder, const auto& use_the_other)
 TEST_CASE("a proposal is lost when another user touches anything that it depends on") {
   std::mt19937_64 seed{28};
   const auto table = TableModel<>::random(4, 3, seed);
-  const ExternalTarget outside{.vocabulary = 4};
-  const auto propose = [](auto& decoder) {
-    return [&](auto& rng) {
-      auto sequence = decoder.start(prompt, {.gamma = 3});
-      sequence.propose(rng);
-    };
-  };
-  const auto step = [](auto& decoder) {
-    return [&](auto& rng) {
-      auto sequence = decoder.start(prompt, {.gamma = 3});
-      sequence.step(rng);
-    };
+  const auto said_after_the_other = [](auto& first, auto& other) {
+    return said_after(half_of(first), half_of(other).propose);
   };
   const std::string_view lost = "specdec: the drafter, or a model that it refers to, was used elsewhere";
 
   // The rows of a model that keeps its own, which is another decoder's target.
   StableModel stable{table};
-  SpecDec drafting{outside, ModelDrafter{stable}};
-  SpecDec stepping{stable, NoDrafter{}};
-  CHECK(said_after_the_other(drafting, step(stepping)).starts_with(lost));
-  CHECK(said_after_the_other(drafting, propose(stepping)).starts_with(lost));
+  auto drafting = drafting_by(ModelDrafter{stable});
+  SpecDec stepping{stable, NoDrafter{}, SampleMatchVerifier{}};
+  CHECK(said_after(half_of(drafting), [&](std::mt19937_64& rng) {
+          auto sequence = stepping.start(prompt, {.gamma = 3});
+          sequence.step(rng);
+        }).starts_with(lost));
+  CHECK(said_after(half_of(drafting), [&](std::mt19937_64& rng) {
+          auto sequence = stepping.start(prompt, {.gamma = 3});
+          sequence.propose(rng);
+        }).starts_with(lost));
 
   // Wrappers by value around one model.
   LogitsOfTable logits{table};
-  SpecDec one{outside, ModelDrafter{ProcessedModel{logits, Chain{Temperature{1}}}}};
-  SpecDec other{outside, ModelDrafter{ProcessedModel{logits, Chain{Temperature{0.5}}}}};
-  CHECK(said_after_the_other(one, propose(other)).starts_with(lost));
+  auto one = drafting_by(ModelDrafter{ProcessedModel{logits, Chain{Temperature{1}}}});
+  auto other = drafting_by(ModelDrafter{ProcessedModel{logits, Chain{Temperature{0.5}}}});
+  CHECK(said_after_the_other(one, other).starts_with(lost));
 
   // Any member of a chain, in any order, also under an audit.
-  ModelDrafter drafter{TableModel<>(table)};
+  ModelDrafter drafter{LoopModel(table)};
   PromptLookupDrafter lookup;
-  SpecDec chained{outside, FallbackDrafter{lookup, drafter}};
-  SpecDec turned{outside, FallbackDrafter{drafter, lookup}};
-  SpecDec audited{outside, testing::AuditedDrafter{FallbackDrafter{lookup, drafter}}};
-  SpecDec alone{outside, drafter};
-  SpecDec looking{outside, lookup};
-  CHECK(said_after_the_other(chained, propose(alone)).starts_with(lost));
-  CHECK(said_after_the_other(alone, propose(chained)).starts_with(lost));
-  CHECK(said_after_the_other(turned, propose(looking)).starts_with(lost));
-  CHECK(said_after_the_other(audited, propose(turned)).starts_with(lost));
-  CHECK(said_after_the_other(alone, propose(looking)).empty());
+  auto chained = drafting_by(FallbackDrafter{lookup, drafter});
+  auto turned = drafting_by(FallbackDrafter{drafter, lookup});
+  auto audited = drafting_by(AuditedDrafter{FallbackDrafter{lookup, drafter}});
+  auto alone = drafting_by(drafter);
+  auto looking = drafting_by(lookup);
+  CHECK(said_after_the_other(chained, alone).starts_with(lost));
+  CHECK(said_after_the_other(alone, chained).starts_with(lost));
+  CHECK(said_after_the_other(turned, looking).starts_with(lost));
+  CHECK(said_after_the_other(audited, turned).starts_with(lost));
+  CHECK(said_after_the_other(alone, looking).empty());
 
   // A user's drafter that points at another drafter.
   ModelDrafter pointed{LoopModel::random(4, 3, seed)};
-  SpecDec a{outside, Pointing{&pointed}}, b{outside, Pointing{&pointed}};
-  CHECK(said_after_the_other(a, propose(b)).starts_with(lost));
+  auto a = drafting_by(Pointing{&pointed}), b = drafting_by(Pointing{&pointed});
+  CHECK(said_after_the_other(a, b).starts_with(lost));
 }
 
 TEST_CASE("target rows over fewer tokens than the target's vocabulary are refused") {
-  SpecDec decoder{ExternalTarget{.vocabulary = 3}, NoDrafter{}};
+  ByHand decoder{ExternalTarget{.vocabulary = 3}, always({}), {}};
   auto sequence = decoder.start(prompt, {});
   std::mt19937_64 rng{1};
   const auto accept = [&](Index size) {
-    const Eigen::MatrixXd rows = Eigen::MatrixXd::Constant(1, size, 1.0 / static_cast<double>(size));
     sequence.propose(rng);
-    return message_of([&] { sequence.accept(rows, rng); });
+    return message_of([&] { sequence.accept(uniform(1, size), rng); });
   };
   CHECK(accept(2) == "specdec: the target's rows are over 2 tokens, fewer than its vocabulary of 3");
   CHECK(sequence.stats().target_calls == 0);
@@ -1091,7 +1130,7 @@ TEST_CASE("target rows over fewer tokens than the target's vocabulary are refuse
 }
 
 TEST_CASE("a sequence that was moved from has no tokens") {
-  SpecDec decoder{ExternalTarget{.vocabulary = 3}, NoDrafter{}};
+  ByHand decoder{ExternalTarget{.vocabulary = 3}, always({}), {}};
   auto sequence = decoder.start(prompt, {});
   const auto moved = std::move(sequence);
   CHECK(sequence.tokens().empty());  // NOLINT: use after move is intended
@@ -1101,7 +1140,7 @@ TEST_CASE("a sequence that was moved from has no tokens") {
 TEST_CASE("a target that is its own draft model is refused") {
   std::mt19937_64 seed{28};
   LoopModel model = LoopModel::random(4, 3, seed);
-  SpecDec decoder{model, ModelDrafter{model}, BlockVerifier{}};
+  Referring decoder{model, ModelDrafter{model}, GreedyBlockVerifier{}};
   std::mt19937_64 rng{1};
   for (int n = 0; n < 2; ++n)
     CHECK(message_of<std::logic_error>([&] { decoder.generate(prompt, {.max_new_tokens = 9}, rng); }) ==
@@ -1231,38 +1270,27 @@ TEST_CASE("stop tokens and results have ids of any width") {
 
 namespace {
 
-// A drafter with three tokens.
-struct ThreeTokens {
-  std::vector<Token> tokens = {1, 0, 1};
-  Draft<OneHotRows> draft(std::span<const Token>, Index gamma, auto&) {
-    const auto some =
-        std::span<const Token>(tokens).first(static_cast<std::size_t>(std::min<Index>(gamma, 3)));
-    return {some, OneHotRows(some)};
-  }
-  void truncate(Index) {}
-};
-// A draft length that asks for one token less each time.
-struct Falling {
-  Index wanted;
-  Index next(Index most) { return std::min(most, wanted--); }
-  void observe(const StepRecord&) const {}
-};
+DrafterByHand three_tokens() {
+  return {[](std::span<const Token>, Index gamma) {
+    std::vector<Token> tokens{1, 0, 1};
+    tokens.resize(static_cast<std::size_t>(std::min<Index>(gamma, 3)));
+    return tokens;
+  }};
+}
 
 }  // namespace
 
 TEST_CASE(
     "with unlimited, the policy, the budget or the context bounds the draft; without any bound it is an "
     "error") {
-  const Eigen::MatrixXd rows = Eigen::MatrixXd::Constant(4, 2, 0.5);
-  const auto drafted = [&](Index context, Options options, auto length) {
-    SpecDec decoder{ExternalTarget{.vocabulary = 2, .context = context}, ThreeTokens{}, BlockVerifier{},
-                    std::move(length)};
+  const auto drafted = [&](Index context, const Options& options, const Length& length) {
+    ByHand decoder{ExternalTarget{.vocabulary = 2, .context = context}, three_tokens(), {}, Length(length)};
     auto sequence = decoder.start(prompt, options);
     std::mt19937_64 rng{1};
     Index wanted = 0;
     const std::string complaint = message_of([&] { wanted = sequence.propose(rng).rows; });
     if (complaint.empty()) {
-      CHECK_FALSE(sequence.accept(rows.topRows(wanted), rng).empty());
+      CHECK_FALSE(sequence.accept(uniform(wanted, 2), rng).empty());
       return std::to_string(wanted - 1);
     }
     CHECK(sequence.context().size() == prompt.size());
@@ -1270,39 +1298,38 @@ TEST_CASE(
     return complaint;
   };
   const Options open{.max_new_tokens = unlimited, .gamma = unlimited};
-  CHECK(drafted(unlimited, {.max_new_tokens = 10, .gamma = unlimited}, FixedLength{}) == "3");
-  CHECK(drafted(unlimited, {.max_new_tokens = unlimited, .gamma = 3}, FixedLength{}) == "3");
-  CHECK(drafted(10, open, FixedLength{}) == "3");
-  CHECK(drafted(unlimited, open, Falling{2}) == "2");
-  CHECK(drafted(unlimited, open, CostOptimalLength{}) == "2");
-  CHECK(drafted(2 + longest_draft, open, FixedLength{}) == "3");
-  CHECK(drafted(3 + longest_draft, open, FixedLength{}) ==
+  CHECK(drafted(unlimited, {.max_new_tokens = 10, .gamma = unlimited}, {FixedLength{}}) == "3");
+  CHECK(drafted(unlimited, {.max_new_tokens = unlimited, .gamma = 3}, {FixedLength{}}) == "3");
+  CHECK(drafted(10, open, {FixedLength{}}) == "3");
+  CHECK(drafted(unlimited, open, {Falling{2}}) == "2");
+  CHECK(drafted(unlimited, open, {CostOptimalLength{}}) == "2");
+  CHECK(drafted(2 + longest_draft, open, {FixedLength{}}) == "3");
+  CHECK(drafted(3 + longest_draft, open, {FixedLength{}}) ==
         "specdec: gamma = 9223372036854775807 and nothing else keeps drafts to 1048576 tokens, neither the "
         "draft "
         "length nor max_new_tokens = 9223372036854775807 nor the target's context");
 }
 
 TEST_CASE("a draft length is asked once a step, by draft_limits() if that is called first") {
-  const Eigen::MatrixXd rows = Eigen::MatrixXd::Constant(4, 2, 0.5);
   const Options options{.max_new_tokens = 10, .gamma = 8};
   std::mt19937_64 rng{1};
-  SpecDec decoder{ExternalTarget{.vocabulary = 2}, ThreeTokens{}, BlockVerifier{}, Falling{4}};
+  ByHand decoder{ExternalTarget{.vocabulary = 2}, three_tokens(), {}, {Falling{4}}};
   auto sequence = decoder.start(prompt, options);
   CHECK(sequence.draft_limits().nodes == 4);
   CHECK(sequence.draft_limits().depth == 4);  // the answer is not asked for twice
   CHECK(sequence.propose(rng).rows == 1 + 3);
   CHECK(sequence.propose(rng).rows == 1 + 3);  // the answer still holds when the step is tried again
-  CHECK_THROWS(sequence.accept(rows.topRows(1), rng));
+  CHECK_THROWS(sequence.accept(uniform(1, 2), rng));
   CHECK(sequence.draft_limits().nodes == 4);
   CHECK(sequence.propose(rng).rows == 1 + 3);
   CHECK(sequence.draft_limits().nodes == 4);  // the answer holds while the proposal is open
-  CHECK_FALSE(sequence.accept(rows, rng).empty());
+  CHECK_FALSE(sequence.accept(uniform(4, 2), rng).empty());
   CHECK(sequence.draft_limits().nodes == 3);  // the text has gone on, so the length is asked anew
   CHECK(sequence.propose(rng).rows == 1 + 3);
-  CHECK_FALSE(sequence.accept(rows, rng).empty());
+  CHECK_FALSE(sequence.accept(uniform(4, 2), rng).empty());
   CHECK(sequence.propose(rng).rows == 1 + 2);
 
-  SpecDec another{ExternalTarget{.vocabulary = 2}, ThreeTokens{}, BlockVerifier{}, Falling{3}};
+  ByHand another{ExternalTarget{.vocabulary = 2}, three_tokens(), {}, {Falling{3}}};
   auto resumed = another.start(prompt, options);
   CHECK(resumed.draft_limits().nodes == 3);
   resumed.resume(prompt, {.max_new_tokens = 2, .gamma = 8});
@@ -1311,7 +1338,7 @@ TEST_CASE("a draft length is asked once a step, by draft_limits() if that is cal
 
 TEST_CASE("the sizes that targets report are checked") {
   const auto complaint = [](Index vocabulary, Index context) {
-    SpecDec decoder{ExternalTarget{.vocabulary = vocabulary, .context = context}, NoDrafter{}};
+    ByHand decoder{ExternalTarget{.vocabulary = vocabulary, .context = context}, always({}), {}};
     return message_of([&] { decoder.start(prompt, {}); });
   };
   constexpr Index least = std::numeric_limits<Index>::min();
