@@ -1,6 +1,7 @@
 // Each sequence of a batch writes what it would write alone, although other sequences come and go. A failing sequence
 // does not affect the others.
 #include <algorithm>
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <map>
@@ -11,20 +12,28 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "support/any_tree_drafter.hpp"
 #include "support/bookkeeper.hpp"
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 #include "support/rules.hpp"
 #include "support/threads.hpp"
+#include "support/tree_models.hpp"
+
+namespace test_loop_batch {
 
 namespace {
 
 using specdec::Batch;
+using specdec::BatchOptions;
+using specdec::BlockVerifier;
 using specdec::Finished;
 using specdec::Index;
+using specdec::ModelDrafter;
 using specdec::ModelPerSequence;
 using specdec::Options;
 using specdec::Result;
@@ -32,6 +41,149 @@ using specdec::Token;
 using support::Bookkeeper;
 using Table = specdec::testing::TableModel<>;
 using Tokens = std::vector<Token>;
+
+// Whatever a test does not compare has one type, so that few batches are compiled: the rules, the draft lengths, the
+// drafters of one text, the ways to draw siblings, and the executors.
+struct Rule
+    : support::AnyOf<false, specdec::TokenVerifier, BlockVerifier, specdec::GreedyBlockVerifier,
+                     specdec::SampleMatchVerifier, specdec::LenientVerifier, specdec::ArgmaxVerifier> {};
+struct TreeRule {
+  std::variant<specdec::TraversalVerifier, specdec::TrunkAndSpares<BlockVerifier>> rule;
+
+  specdec::NodeVerdict judge(const auto& drafted, auto& chance) const {
+    return std::visit([&](const auto& each) { return each.judge(drafted, chance); }, rule);
+  }
+};
+const Rule block{{BlockVerifier{}}};
+const TreeRule traversal{specdec::TraversalVerifier{}},
+    block_and_spares{specdec::TrunkAndSpares<BlockVerifier>{}};
+
+// Asks for the two lengths in turn, and counts the calls.
+struct Fickle {
+  Index next(Index most) { return ++*total, std::min(most, ++asked % 2 == 1 ? first : second); }
+  void observe(const specdec::StepRecord&) {}
+
+  Index* total;
+  Index first, second, asked = 0;
+};
+
+struct Length {
+  static constexpr bool counts_nodes = true;
+
+  std::variant<specdec::FixedLength, specdec::ScheduledLength, Fickle> length;
+
+  Index next(Index most) {
+    return std::visit([most](auto& each) { return each.next(most); }, length);
+  }
+  void observe(const specdec::StepRecord& step) {
+    std::visit([&step](auto& each) { each.observe(step); }, length);
+  }
+};
+
+struct Siblings {
+  std::variant<specdec::WithoutReplacement, specdec::Independent, specdec::Likeliest> siblings;
+
+  template <specdec::Distribution Q>
+  using Row = specdec::VariantRow<specdec::WithoutReplacement::Row<Q>, Q, specdec::OneHotRow>;
+
+  template <specdec::Distribution Q>
+  void grow(const Q& q, Index count, Index place, auto& chance, Tokens& tokens, std::vector<Row<Q>>& rows) {
+    grow_by<0>(q, count, place, chance, tokens, rows);
+    grow_by<1>(q, count, place, chance, tokens, rows);
+    grow_by<2>(q, count, place, chance, tokens, rows);
+  }
+
+ private:
+  template <std::size_t I, class Q>
+  void grow_by(const Q& q, Index count, Index place, auto& chance, Tokens& tokens,
+               std::vector<Row<Q>>& rows) {
+    if (siblings.index() != I) return;
+    auto& kind = std::get<I>(siblings);
+    std::vector<typename std::remove_cvref_t<decltype(kind)>::template Row<Q>> grown;
+    kind.grow(q, count, place, chance, tokens, grown);
+    for (const auto& row : grown) rows.emplace_back(std::in_place_index<I>, row);
+  }
+};
+using Tree = specdec::Tree<Siblings>;
+
+// Drafts for one text, by one of several drafters; not for texts with the token `poison`.
+template <bool trees, class... Drafters>
+struct OwnDrafterOf {
+  static constexpr bool drafts_trees = trees;
+
+  auto draft(std::span<const Token> context, const specdec::DraftLimits& limits, auto& chance) {
+    if (std::ranges::find(context, poison) != context.end()) throw std::runtime_error("the drafter failed");
+    const auto propose = [&](auto& each) {
+      proposed.assign(specdec::ask_drafter(each, context, limits, chance), vocab_size);
+    };
+    std::visit(propose, drafter);
+    return proposed.view();
+  }
+  void truncate(Index length) {
+    std::visit([length](auto& each) { each.truncate(length); }, drafter);
+  }
+
+  std::variant<Drafters...> drafter;
+  Index vocab_size = 5;
+  Token poison = -1;
+  support::ProposedTree proposed = {};
+};
+using OwnModel = support::WatchedTreeModel;
+using FromText = specdec::FallbackDrafter<specdec::PromptLookupDrafter, specdec::NoDrafter>;
+struct OwnDrafter : OwnDrafterOf<false, ModelDrafter<OwnModel>, FromText> {};
+struct OwnTrees
+    : OwnDrafterOf<true, ModelDrafter<OwnModel, Tree>, ModelDrafter<OwnModel, specdec::Spares<>>> {};
+
+OwnDrafter drafter_of(const Table& small, Index most = specdec::unlimited) {
+  return {{ModelDrafter{OwnModel(small, most)}, small.vocab_size()}};
+}
+template <class Strategy>
+OwnTrees trees_of(const Table& small, const Strategy& strategy) {
+  return {{ModelDrafter{OwnModel(small), strategy}}};
+}
+
+// Drafts trees for all texts at once, by one of two strategies.
+class TreesTogether {
+ public:
+  static constexpr bool drafts_trees = true;
+
+  template <class Strategy>
+  TreesTogether(Bookkeeper& small, const Strategy& strategy)
+      : drafter_(ModelDrafter<Bookkeeper&, Strategy>(small, strategy)), vocab_size_(small.vocab_size()) {}
+
+  template <class Request>
+  void draft(std::span<Request> requests) {
+    std::visit([&](auto& each) { propose(each, requests); }, drafter_);
+  }
+  auto drafted(Index sequence) const { return proposed_.at(sequence).view(); }
+  void keep(Index sequence, Index length) {
+    std::visit([=](auto& each) { each.keep(sequence, length); }, drafter_);
+  }
+  void release(Index sequence) {
+    std::visit([=](auto& each) { each.release(sequence); }, drafter_);
+  }
+
+ private:
+  template <class Request>
+  void propose(auto& drafter, std::span<Request> requests) {
+    drafter.draft(requests);
+    for (const Request& request : requests)
+      if (!request.error) proposed_[request.sequence].assign(drafter.drafted(request.sequence), vocab_size_);
+  }
+
+  std::variant<ModelDrafter<Bookkeeper&, Tree>, ModelDrafter<Bookkeeper&, specdec::Spares<>>> drafter_;
+  Index vocab_size_;
+  std::map<Index, support::ProposedTree> proposed_;
+};
+
+using Executor = std::function<void(Index, const std::function<void(Index)>&)>;
+
+// Batches whose sequences draft together, lines or trees, or each by a drafter of its own.
+using Lines = Batch<Bookkeeper&, ModelDrafter<Bookkeeper&>, Rule, Length>;
+using Trees = Batch<Bookkeeper&, TreesTogether, TreeRule, Length>;
+using Apart = Batch<Bookkeeper&, OwnDrafter, Rule, Length>;
+using LinesOfEngine = Batch<specdec::ExternalTarget, ModelDrafter<Bookkeeper&>, Rule, Length>;
+using Together = ModelDrafter<Bookkeeper&>;
 
 // A job for a batch, or for a decoder alone.
 struct Job {
@@ -60,15 +212,18 @@ Job random_job(Index vocab_size, int gamma, std::mt19937_64& rng) {
   return job;
 }
 
-template <class Target, class Drafter, class V, class Length>
-Result result_alone(const Job& job, Target target, Drafter drafter, const V& verifier, Length length) {
-  specdec::SpecDec decoder{std::move(target), std::move(drafter), verifier, std::move(length)};
+template <class Drafter, class V, class L>
+Result result_by(const Job& job, const Table& target, Drafter drafter, const V& verifier, L length) {
+  specdec::SpecDec decoder{Table(target), std::move(drafter), verifier, std::move(length)};
   std::mt19937_64 rng(job.seed);
   return decoder.generate(job.prompt, job.options, rng);
 }
-template <class Target, class Drafter, class V, class Length>
-Tokens alone(const Job& job, Target target, Drafter drafter, const V& verifier, Length length) {
-  return result_alone(job, std::move(target), std::move(drafter), verifier, std::move(length)).tokens;
+Result result_alone(const Job& job, const Table& target, const OwnDrafter& drafter, const Rule& rule = block,
+                    const Length& length = {}) {
+  return result_by(job, target, drafter, rule, length);
+}
+Tokens alone(const Job& job, const Table& target, const OwnDrafter& drafter, const Length& length = {}) {
+  return result_alone(job, target, drafter, block, length).tokens;
 }
 
 // Checks that the log-probabilities of a cut text are a beginning of the whole text's.
@@ -84,29 +239,49 @@ void check_beginning(const Result& cut, const Result& whole) {
   }
 }
 
+using OnStep = std::function<void(std::span<const Token>)>;
+
+// A batch of any type.
+struct Running {
+  std::function<Index(const Job&, OnStep)> add;
+  std::function<Result(Index)> cancel;
+  std::function<Index()> size;
+  std::function<std::vector<Finished>()> step;
+};
+template <class B>
+Running running(B& batch, std::function<std::vector<Finished>()> step) {
+  return {[&batch](const Job& job, OnStep on_step) {
+            return batch.add(job.prompt, job.options, std::mt19937_64(job.seed), std::move(on_step));
+          },
+          [&batch](Index number) { return batch.cancel(number); }, [&batch] { return batch.size(); },
+          std::move(step)};
+}
+
+std::vector<Finished> copied(std::span<const Finished> finished) {
+  return {finished.begin(), finished.end()};
+}
+
 // Jobs come and go at random steps. Each text must be a beginning of the text alone, and must be whole unless it was
 // cancelled.
-template <class B, class Alone, class Run>
-void come_and_go(B& batch, Index vocab_size, const Alone& alone, Run&& run, std::mt19937_64& rng,
-                 int gamma = 4) {
+void come_and_go(const Running& batch, Index vocab_size, const std::function<Result(const Job&)>& alone,
+                 std::mt19937_64& rng, int gamma = 4) {
   const int count = support::bound(24, 200);
   std::map<Index, Job> jobs;
   std::map<Index, Tokens> told;
   int finished = 0;
   int steps = 0;
-  for (int left = count; left > 0 || !batch.empty();) {
+  for (int left = count; left > 0 || batch.size() > 0;) {
     REQUIRE(++steps < 100 * count);
     for (; left > 0 && specdec::uniform01(rng) < 0.4; --left) {
       const Job job = random_job(vocab_size, gamma, rng);
       const Index number =
-          batch.add(job.prompt, job.options, std::mt19937_64(job.seed),
-                    [&told, next = static_cast<Index>(jobs.size())](std::span<const Token> emitted) {
-                      told[next].insert(told[next].end(), emitted.begin(), emitted.end());
-                    });
+          batch.add(job, [&told, next = static_cast<Index>(jobs.size())](std::span<const Token> emitted) {
+            told[next].insert(told[next].end(), emitted.begin(), emitted.end());
+          });
       REQUIRE(number == static_cast<Index>(jobs.size()));
       jobs.emplace(number, job);
     }
-    if (!batch.empty() && specdec::uniform01(rng) < 0.05) {
+    if (batch.size() > 0 && specdec::uniform01(rng) < 0.05) {
       const Index size = batch.size(), last = static_cast<Index>(jobs.size()) - 1;
       for (Index number = last; number >= 0 && batch.size() == size; --number) {
         try {
@@ -118,7 +293,7 @@ void come_and_go(B& batch, Index vocab_size, const Alone& alone, Run&& run, std:
         }
       }
     }
-    for (const Finished& done : run(batch)) {
+    for (const Finished& done : batch.step()) {
       REQUIRE_FALSE(done.error);
       const Result whole = alone(jobs.at(done.sequence));
       check_beginning(done.result, whole);
@@ -141,35 +316,37 @@ Models models_of(std::mt19937_64& rng, Index vocab_size = 5) {
 }
 
 // Compares a batch with drafts made together by one model against decoders that draft alone.
-template <class V, class Length = specdec::FixedLength>
-void check_together(const V& verifier, Length length = {}, specdec::BatchOptions options = {}) {
+void check_together(const Rule& rule, const Length& length = {}, BatchOptions options = {}) {
   std::mt19937_64 rng(7);
   const Models models = models_of(rng);
-  const auto by_itself = [&](const Job& job) {
-    return result_alone(job, models.target, specdec::ModelDrafter{Table(models.small)}, verifier, length);
-  };
-  Batch batch{ModelPerSequence{models.target}, specdec::ModelDrafter{ModelPerSequence{models.small}},
-              verifier, Length(length), options};
+  // A draft without limits would end where the draft model's context does.
+  Bookkeeper target(models.target), small(models.small, 1000);
+  Lines batch{target, Together{small}, rule, length, options};
   come_and_go(
-      batch, 5, by_itself, [](auto& b) { return b.step(); }, rng);
+      running(batch, [&] { return copied(batch.step()); }), 5,
+      [&](const Job& job) {
+        return result_alone(job, models.target, drafter_of(models.small), rule, length);
+      },
+      rng);
 }
 
+const Executor two_threads = support::TwoThreads{};
+
 // Compares a batch with a copy of the drafter for each sequence against decoders alone.
-template <class D, class V>
-void check_apart(const D& drafter, const V& verifier, specdec::BatchOptions options = {}) {
+template <class Own, class V>
+void check_apart(const Own& drafter, const V& verifier, BatchOptions options = {}) {
   std::mt19937_64 rng(8);
   const Models models = models_of(rng);
-  const auto by_itself = [&](const Job& job) {
-    return result_alone(job, models.target, D(drafter), verifier, specdec::FixedLength{});
-  };
-  Batch batch{ModelPerSequence{models.target}, D(drafter), verifier, options};
+  Bookkeeper target(models.target);
+  Batch<Bookkeeper&, Own, V, Length> batch{target, Own(drafter), verifier, options};
   come_and_go(
-      batch, 5, by_itself, [](auto& b) { return b.step(support::TwoThreads{}); }, rng);
+      running(batch, [&] { return copied(batch.step(two_threads)); }), 5,
+      [&](const Job& job) { return result_by(job, models.target, drafter, verifier, Length{}); }, rng);
 }
 
 // Steps of a batch. Calls of the target or of the draft model fail now and then, and are tried again.
-template <class B>
-std::vector<Finished> step_at_last(B& batch, Bookkeeper& target, Bookkeeper& small, std::mt19937_64& rng) {
+std::vector<Finished> step_at_last(const std::function<std::vector<Finished>()>& step, Bookkeeper& target,
+                                   Bookkeeper& small, std::mt19937_64& rng) {
   for (int attempts = 0; attempts < 1000; ++attempts) {
     for (Bookkeeper* model : {&target, &small}) {
       const auto dice = [&] { return model->calls + 1 + static_cast<Index>(specdec::uniform01(rng) * 9); };
@@ -178,8 +355,7 @@ std::vector<Finished> step_at_last(B& batch, Bookkeeper& target, Bookkeeper& sma
       model->one_row_short_at = dice();
     }
     try {
-      const auto finished = batch.step(support::TwoThreads{});
-      return {finished.begin(), finished.end()};
+      return step();
     } catch (const Bookkeeper::Failure&) {
     } catch (const std::invalid_argument& error) {
       REQUIRE(std::string(error.what()).find(" rows") != std::string::npos);
@@ -190,61 +366,31 @@ std::vector<Finished> step_at_last(B& batch, Bookkeeper& target, Bookkeeper& sma
 }
 
 // Compares a batch with trees drafted together against decoders that draft alone.
-template <class Together, class Apart, class V>
-void check_trees_together(const Together& together, const Apart& apart, const V& verifier,
-                          specdec::BatchOptions options = {}) {
+template <class Strategy>
+void check_trees_together(const Strategy& strategy, const TreeRule& rule, BatchOptions options) {
   std::mt19937_64 rng(15);
   const Models models = models_of(rng);
-  const auto by_itself = [&](const Job& job) {
-    return result_alone(job, models.target, apart(Table(models.small)), verifier, specdec::FixedLength{});
-  };
   Bookkeeper target(models.target), small(models.small);
-  Batch batch{target, together(small), verifier, options};
-  come_and_go(
-      batch, 5, by_itself, [&](auto& b) { return step_at_last(b, target, small, rng); }, rng, 12);
+  Trees batch{target, TreesTogether(small, strategy), rule, options};
+  const auto step = [&] { return copied(batch.step(two_threads)); };
+  const auto by_itself = [&](const Job& job) {
+    return result_by(job, models.target, trees_of(models.small, strategy), rule, Length{});
+  };
+  come_and_go(running(batch, [&] { return step_at_last(step, target, small, rng); }), 5, by_itself, rng, 12);
   const int enough = std::min(3, support::bound(24, 200) / 8);  // few texts make few failing calls
   CHECK(std::min(target.failures, small.failures) >= enough);
   CHECK(target.contexts.empty());
   CHECK(small.contexts.empty());
 }
 
-template <class Siblings>
 void check_levels_together(const specdec::TreeShape& shape, const Siblings& siblings,
-                           specdec::BatchOptions options = {}) {
-  check_trees_together(
-      [&](Bookkeeper& small) {
-        return specdec::ModelDrafter<Bookkeeper&, specdec::Tree<Siblings>>(small,
-                                                                           specdec::Tree{shape, siblings});
-      },
-      [&](Table small) {
-        return specdec::ModelDrafter{std::move(small), specdec::Tree{shape, siblings}};
-      },
-      specdec::TraversalVerifier{}, options);
+                           BatchOptions options = {}) {
+  check_trees_together(Tree{shape, siblings}, traversal, options);
 }
 
-void check_spares_together(Index second_trunk, specdec::BatchOptions options = {}) {
-  check_trees_together(
-      [&](Bookkeeper& small) {
-        return specdec::ModelDrafter<Bookkeeper&, specdec::Spares<>>(
-            small, specdec::Spares{3, {2, 1}, second_trunk});
-      },
-      [&](Table small) {
-        return specdec::ModelDrafter{std::move(small), specdec::Spares{3, {2, 1}, second_trunk}};
-      },
-      specdec::TrunkAndSpares<specdec::BlockVerifier>{}, options);
+void check_spares_together(Index second_trunk, BatchOptions options = {}) {
+  check_trees_together(specdec::Spares{3, {2, 1}, second_trunk}, block_and_spares, options);
 }
-
-// Drafts only for texts without the token `poison`.
-struct Choosy {
-  auto draft(std::span<const Token> context, Index gamma, auto& chance) {
-    if (std::ranges::find(context, poison) != context.end()) throw std::runtime_error("the drafter failed");
-    return inner.draft(context, {gamma}, chance);
-  }
-  void truncate(Index length) { inner.truncate(length); }
-
-  specdec::ModelDrafter<Table> inner;
-  Token poison = 4;
-};
 
 // The message of a sequence's failure.
 std::string message_of_error(const Finished& finished) {
@@ -260,43 +406,50 @@ Table small_model() {
 }  // namespace
 
 TEST_CASE("each text of a batch is what it is alone, under every rule") {
-  for (const support::AnyVerifier& rule : support::sampling_rules) check_together(support::for_loops(rule));
-  check_together(specdec::ArgmaxVerifier{});
+  for (const support::AnyVerifier& rule : support::all_rules)
+    check_together(std::visit([](const auto& each) { return Rule{{each}}; }, rule.rule));
 }
 
 TEST_CASE("each text of a batch is what it is alone, with draft lengths of its own") {
-  check_together(specdec::BlockVerifier{}, specdec::ScheduledLength{2});
-  check_together(specdec::BlockVerifier{}, specdec::ConfidentLength{0.5});
+  check_together(block, {specdec::ScheduledLength{2}});
+
+  // A length that looks at rows is one for rules without memory.
+  std::mt19937_64 rng(7);
+  const Models models = models_of(rng);
+  const specdec::ConfidentLength length{0.5};
+  Batch batch{ModelPerSequence{models.target}, ModelDrafter{ModelPerSequence{models.small}}, BlockVerifier{},
+              length};
+  come_and_go(
+      running(batch, [&] { return copied(batch.step()); }), 5,
+      [&](const Job& job) {
+        return result_by(job, models.target, ModelDrafter{Table(models.small)}, BlockVerifier{}, length);
+      },
+      rng);
 }
 
 TEST_CASE("each text of a batch is what it is alone, however little room a call has") {
-  check_together(support::for_loops({specdec::BlockVerifier{}}), specdec::FixedLength{},
-                 {.tokens_per_call = 5});
-  check_together(support::for_loops({specdec::GreedyBlockVerifier{}}), specdec::FixedLength{},
-                 {.tokens_per_call = 9});
+  check_together(block, {}, {.tokens_per_call = 5});
+  check_together({{specdec::GreedyBlockVerifier{}}}, {}, {.tokens_per_call = 9});
 }
 
 TEST_CASE("each text of a batch is what it is alone, with drafters of its own on two threads") {
-  check_apart(specdec::FallbackDrafter{specdec::PromptLookupDrafter{}, specdec::NoDrafter{}},
-              specdec::BlockVerifier{});
-  check_apart(specdec::ModelDrafter{small_model()}, specdec::BlockVerifier{}, {.tokens_per_call = 7});
+  check_apart(OwnDrafter{{FromText{specdec::PromptLookupDrafter{}, specdec::NoDrafter{}}}}, block);
+  check_apart(drafter_of(small_model()), block, {.tokens_per_call = 7});
 }
 
 TEST_CASE("each text of a batch is what it is alone, with drafts that branch") {
-  check_apart(specdec::ModelDrafter{small_model(), specdec::Spares{3, {1}}},
-              specdec::TrunkAndSpares<specdec::BlockVerifier>{});
-  check_apart(specdec::ModelDrafter{small_model(), specdec::Spares{2, {2}}},
-              specdec::TrunkAndSpares<specdec::BlockVerifier>{}, {.tokens_per_call = 7});
+  check_apart(trees_of(small_model(), specdec::Spares{3, {1}}), block_and_spares);
+  check_apart(trees_of(small_model(), specdec::Spares{2, {2}}), block_and_spares, {.tokens_per_call = 7});
 }
 
 TEST_CASE("each text of a batch is what it is alone, with trees drafted together, whichever calls fail") {
   const specdec::TreeShape bushy = specdec::TreeShape::of_widths({3, 2, 1}), uneven{-1, 0, 0, -1, 1, 2, 4};
   for (const specdec::TreeShape& shape : {bushy, uneven, specdec::TreeShape::linear(3)}) {
-    check_levels_together(shape, specdec::WithoutReplacement{});
-    check_levels_together(shape, specdec::Independent{});
+    check_levels_together(shape, {specdec::WithoutReplacement{}});
+    check_levels_together(shape, {specdec::Independent{}});
   }
-  check_levels_together(uneven, specdec::Likeliest{});
-  check_levels_together(bushy, specdec::Likeliest{}, {.tokens_per_call = 17});
+  check_levels_together(uneven, {specdec::Likeliest{}});
+  check_levels_together(bushy, {specdec::Likeliest{}}, {.tokens_per_call = 17});
   check_spares_together(0);
   check_spares_together(2, {.tokens_per_call = 17});
 }
@@ -305,12 +458,11 @@ TEST_CASE("a failing sequence leaves the batch with its error, and the others ar
   std::mt19937_64 rng(3);
   const Models models = models_of(rng);
   Bookkeeper target(models.target), small(models.small);
-  Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{}};
+  Lines batch{target, Together{small}, block};
   const Options options{.max_new_tokens = 12, .gamma = 3};
   const Tokens prompt{1, 2};
   const auto by_itself = [&](std::uint64_t seed) {
-    return alone(Job{prompt, options, seed}, models.target, specdec::ModelDrafter{Table(models.small)},
-                 specdec::BlockVerifier{}, specdec::FixedLength{});
+    return alone(Job{prompt, options, seed}, models.target, drafter_of(models.small));
   };
   int told = 0;
   for (std::uint64_t seed = 0; seed < 3; ++seed) batch.add(prompt, options, std::mt19937_64(seed));
@@ -347,8 +499,10 @@ TEST_CASE("a failing sequence leaves the batch with its error, and the others ar
 TEST_CASE("a sequence's own drafter that throws costs this sequence only") {
   std::mt19937_64 rng(5);
   const Models models = models_of(rng);
-  Batch batch{Bookkeeper{models.target}, Choosy{specdec::ModelDrafter{Table(models.small)}},
-              specdec::BlockVerifier{}};
+  Bookkeeper target(models.target);
+  OwnDrafter drafter = drafter_of(models.small);
+  drafter.poison = 4;
+  Apart batch{target, std::move(drafter), block};
   batch.add(Tokens{1}, {.max_new_tokens = 1, .gamma = 2}, std::mt19937_64(1));
   batch.add(Tokens{4}, {.max_new_tokens = 1, .gamma = 2}, std::mt19937_64(2));
   const auto finished = batch.step();
@@ -363,7 +517,7 @@ struct Unreliable {
   int fails_at = 0;
   Index some = 0;
 
-  void operator()(Index n, const auto& f) {
+  void operator()(Index n, const std::function<void(Index)>& f) {
     const bool fails = --fails_at == 0;
     specdec::InOrder{}(fails ? std::min(n, some) : n, f);
     if (fails) throw std::runtime_error("there are no threads");
@@ -374,7 +528,7 @@ TEST_CASE("a failing call leaves the batch as before, and the step can be tried 
   std::mt19937_64 rng(6);
   const Models models = models_of(rng);
   Bookkeeper target(models.target), small(models.small);
-  Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{}};
+  Lines batch{target, Together{small}, block};
   for (std::uint64_t seed = 0; seed < 4; ++seed)
     batch.add(Tokens{1, 2}, {.max_new_tokens = 20, .gamma = 3}, std::mt19937_64(seed));
   std::vector<Finished> all;
@@ -392,7 +546,7 @@ TEST_CASE("a failing call leaves the batch as before, and the step can be tried 
     else if (specdec::uniform01(rng) < 0.3) target.one_row_short_at = target.calls + 1, ++short_calls;
     else if (specdec::uniform01(rng) < 0.3) executor.fails_at = 2, ++unjudged;
     try {
-      for (const Finished& finished : batch.step(executor)) all.push_back(finished);
+      for (const Finished& finished : batch.step(Executor(std::ref(executor)))) all.push_back(finished);
       for (const auto& [i, context] : target.contexts) {
         CHECK(std::ssize(context) == batch.sequence(i).kept());
         CHECK(std::ssize(small.contexts.at(i)) <= batch.sequence(i).kept());
@@ -409,8 +563,7 @@ TEST_CASE("a failing call leaves the batch as before, and the step can be tried 
     CHECK_FALSE(finished.error);
     const Job job{
         Tokens{1, 2}, {.max_new_tokens = 20, .gamma = 3}, static_cast<std::uint64_t>(finished.sequence)};
-    CHECK(finished.result.tokens == alone(job, models.target, specdec::ModelDrafter{Table(models.small)},
-                                          specdec::BlockVerifier{}, specdec::FixedLength{}));
+    CHECK(finished.result.tokens == alone(job, models.target, drafter_of(models.small)));
   }
   CHECK(target.contexts.empty());
   CHECK(small.contexts.empty());
@@ -421,7 +574,7 @@ TEST_CASE(
   std::mt19937_64 rng(16);
   const Models models = models_of(rng);
   Bookkeeper target(models.target), small(models.small);
-  Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{}};
+  Lines batch{target, Together{small}, block};
   const Options options{.max_new_tokens = 20, .gamma = 3};
   std::map<Index, Tokens> told;
   for (std::uint64_t seed = 0; seed < 4; ++seed)
@@ -438,7 +591,7 @@ TEST_CASE(
     Unreliable executor{.fails_at = step % 3, .some = 1 + step % 2};
     const Index before = target.calls;
     try {
-      for (const Finished& finished : batch.step(executor)) all.push_back(finished);
+      for (const Finished& finished : batch.step(Executor(std::ref(executor)))) all.push_back(finished);
     } catch (const std::runtime_error&) {
       ++(target.calls > before ? half_judged : half_drafted);
       Index ran = 0;
@@ -456,52 +609,42 @@ TEST_CASE(
     CHECK_FALSE(finished.error);
     const Job job{Tokens{1, 2}, options, static_cast<std::uint64_t>(finished.sequence)};
     CHECK(finished.result.tokens == told[finished.sequence]);
-    CHECK(finished.result.tokens == alone(job, models.target, specdec::ModelDrafter{Table(models.small)},
-                                          specdec::BlockVerifier{}, specdec::FixedLength{}));
+    CHECK(finished.result.tokens == alone(job, models.target, drafter_of(models.small)));
   }
   CHECK(target.contexts.empty());
   CHECK(small.contexts.empty());
 }
 
-namespace {
-
-// Fails once for every sequence, and then proposes token 1.
-struct FailsOnce {
-  static constexpr bool drafts_trees = false;
-  bool failed = false;
-  std::vector<Token> tokens{1};
-
-  void draft(auto requests) {
-    if (!std::exchange(failed, true))
-      for (auto& request : requests) request.error = std::make_exception_ptr(std::runtime_error("once"));
-  }
-  specdec::Draft<specdec::OneHotRows> drafted(Index) const { return {tokens, specdec::OneHotRows(tokens)}; }
-  void keep(Index, Index) {}
-  void release(Index) {}
-};
-
-}  // namespace
-
 TEST_CASE("a draft that failed in a failed step is forgotten when the step is tried again") {
   std::mt19937_64 rng(9);
-  Batch batch{ModelPerSequence{models_of(rng).target}, FailsOnce{}, specdec::BlockVerifier{}};
-  batch.add(Tokens{0}, {.max_new_tokens = 8, .gamma = 2}, std::mt19937_64{1});
-  bool broken = true;
-  const auto for_each = [&](Index n, const auto& f) {
-    if (std::exchange(broken, false)) throw std::runtime_error("no thread");
-    specdec::InOrder{}(n, f);
-  };
-  CHECK_THROWS_AS(batch.step(for_each), std::runtime_error);
-  CHECK(batch.step(for_each).empty());
-  CHECK(batch.size() == 1);
+  const Models models = models_of(rng);
+  for (const bool breaks : {false, true}) {
+    Bookkeeper target(models.target), small(models.small);
+    small.spoils = 0;
+    Lines batch{target, Together{small}, block};
+    batch.add(Tokens{0}, {.max_new_tokens = 8, .gamma = 2}, std::mt19937_64{1});
+    bool broken = breaks;
+    const Executor for_each = [&](Index n, const std::function<void(Index)>& f) {
+      if (std::exchange(broken, false)) throw std::runtime_error("no thread");
+      specdec::InOrder{}(n, f);
+    };
+    if (!breaks) {
+      CHECK(batch.step(for_each).size() == 1);
+      continue;
+    }
+    CHECK_THROWS_AS(batch.step(for_each), std::runtime_error);
+    CHECK(small.calls == 1);
+    small.spoils = -1;
+    CHECK(batch.step(for_each).empty());
+    CHECK(batch.size() == 1);
+  }
 }
 
 TEST_CASE("a call never has more tokens than allowed, and no sequence waits for ever") {
   std::mt19937_64 rng(9);
   const Models models = models_of(rng);
   Bookkeeper target(models.target), small(models.small);
-  Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{},
-              specdec::BatchOptions{.tokens_per_call = 8}};
+  Lines batch{target, Together{small}, block, BatchOptions{.tokens_per_call = 8}};
   for (std::uint64_t seed = 0; seed < 6; ++seed)
     batch.add(Tokens(1 + 9 * seed, 2), {.max_new_tokens = 10, .gamma = 4}, std::mt19937_64(seed));
   CHECK(batch.run().size() == 6);
@@ -517,8 +660,8 @@ TEST_CASE("a call never has more tokens than allowed, and no sequence waits for 
 TEST_CASE("sequences take turns where a call has no room for all of them") {
   std::mt19937_64 rng(13);
   const Models models = models_of(rng);
-  Batch batch{ModelPerSequence{models.target}, specdec::ModelDrafter{ModelPerSequence{models.small}},
-              specdec::BlockVerifier{}, specdec::BatchOptions{.tokens_per_call = 8}};
+  Bookkeeper target(models.target), small(models.small);
+  Lines batch{target, Together{small}, block, BatchOptions{.tokens_per_call = 8}};
   for (std::uint64_t seed = 0; seed < 3; ++seed)
     batch.add(Tokens{1}, {.max_new_tokens = 100, .gamma = 5}, std::mt19937_64(seed));
   for (Index call = 1; call <= 9; ++call) {
@@ -532,8 +675,7 @@ TEST_CASE("finished sequences are reported in the order of their numbers, whatev
   const Models models = models_of(rng);
   for (const bool at_once : {false, true}) {
     Bookkeeper target(models.target), small(models.small);
-    Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{},
-                specdec::BatchOptions{.tokens_per_call = 3}};
+    Lines batch{target, Together{small}, block, BatchOptions{.tokens_per_call = 3}};
     for (const Index tokens : {2, 2, 2, 1})
       batch.add(Tokens{1}, {.max_new_tokens = tokens, .gamma = 0}, std::mt19937_64(1));
     std::vector<Index> numbers;
@@ -553,16 +695,14 @@ TEST_CASE(
   std::mt19937_64 rng(19);
   const Models models{Table::random(5, 2, rng), Table::random(3, 1, rng)};
   Bookkeeper target(models.target), small(models.small, 9);
-  Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{}};
+  Lines batch{target, Together{small}, block};
   const Job job{Tokens{4, 1, 3}, {.max_new_tokens = 20, .gamma = 4}, 1};
   batch.add(job.prompt, job.options, std::mt19937_64(job.seed));
   for (int step = 0; !batch.empty(); ++step) {
     REQUIRE(step < 30);
     for (const Finished& finished : batch.step()) {
       CHECK(message_of_error(finished).empty());
-      CHECK(finished.result.tokens == alone(job, models.target,
-                                            specdec::ModelDrafter{support::WatchedTreeModel(models.small, 9)},
-                                            specdec::BlockVerifier{}, specdec::FixedLength{}));
+      CHECK(finished.result.tokens == alone(job, models.target, drafter_of(models.small, 9)));
       CHECK(finished.result.stats.target_calls < 20);
     }
   }
@@ -575,20 +715,19 @@ TEST_CASE("the models of a batch that was abandoned can serve another batch") {
   Bookkeeper target(models.target), small(models.small);
   const Job job{Tokens{1, 2}, {.max_new_tokens = 9, .gamma = 3}, 1};
   for (int n = 0; n < 2; ++n) {
-    Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{}};
+    Lines batch{target, Together{small}, block};
     batch.add(job.prompt, job.options, std::mt19937_64(job.seed));
     batch.step();
     if (n == 0) continue;
-    CHECK(batch.run()[0].result.tokens == alone(job, models.target,
-                                                specdec::ModelDrafter{Table(models.small)},
-                                                specdec::BlockVerifier{}, specdec::FixedLength{}));
+    CHECK(batch.run()[0].result.tokens == alone(job, models.target, drafter_of(models.small)));
   }
 }
 
 TEST_CASE("a callback may add a sequence, but may neither step the batch nor remove a sequence") {
   std::mt19937_64 rng(14);
   const Models models = models_of(rng);
-  Batch batch{ModelPerSequence{models.target}, specdec::NoDrafter{}, specdec::BlockVerifier{}};
+  Bookkeeper target(models.target), small(models.small);
+  Lines batch{target, Together{small}, block};
   const Options options{.max_new_tokens = 3, .gamma = 0};
   int refused = 0;
   batch.add(Tokens{1}, options, std::mt19937_64(1), [&](std::span<const Token>) {
@@ -626,8 +765,8 @@ TEST_CASE("a shared draft length is asked once a step, and observes every sequen
   std::mt19937_64 rng(10);
   const Models models = models_of(rng);
   Counting length;
-  Batch batch{ModelPerSequence{models.target}, specdec::ModelDrafter{ModelPerSequence{models.small}},
-              specdec::BlockVerifier{}, specdec::shared(length)};
+  Bookkeeper target(models.target), small(models.small);
+  Batch batch{target, Together{small}, block, specdec::shared(length)};
   for (std::uint64_t seed = 0; seed < 3; ++seed)
     batch.add(Tokens{1}, {.max_new_tokens = 9, .gamma = 1 + static_cast<Index>(seed)}, std::mt19937_64(seed));
   batch.step();
@@ -636,12 +775,12 @@ TEST_CASE("a shared draft length is asked once a step, and observes every sequen
   CHECK(length.told == 3);
   CHECK(length.drafted == 1 + 2 + 2);
   length.wanted = 0;
-  batch.step(support::TwoThreads{});
+  batch.step(two_threads);
   CHECK(length.asked == 2);
   CHECK(length.told == 6);
   CHECK(length.drafted == 5);
   length.wanted = 1;
-  CHECK_THROWS(batch.step(Unreliable{.fails_at = 2}));
+  CHECK_THROWS(batch.step(Executor(Unreliable{.fails_at = 2})));
   length.wanted = 0;
   batch.step();
   CHECK(length.asked == 4);
@@ -649,92 +788,109 @@ TEST_CASE("a shared draft length is asked once a step, and observes every sequen
   CHECK(length.drafted == 5);
 }
 
-// Asks for two tokens, and counts the calls of itself and of all its copies.
-struct Two {
-  Index next(Index most) { return ++asked, ++*asked_of_all, std::min<Index>(most, 2); }
-  void observe(const specdec::StepRecord&) {}
-
-  Index* asked_of_all;
-  Index asked = 0;
-};
-
 TEST_CASE("a draft length that is not declared shared is copied for each sequence") {
   std::mt19937_64 rng(10);
   const Models models = models_of(rng);
   Index asked = 0;
-  Two length{&asked};
-  Batch batch{ModelPerSequence{models.target}, specdec::ModelDrafter{ModelPerSequence{models.small}},
-              specdec::BlockVerifier{}, length};
+  Bookkeeper target(models.target), small(models.small);
+  const Length length{Fickle{&asked, 2, 2}};
+  Lines batch{target, Together{small}, block, length};
   for (std::uint64_t seed = 0; seed < 3; ++seed)
     batch.add(Tokens{1}, {.max_new_tokens = 9, .gamma = 4}, std::mt19937_64(seed));
   batch.step();
-  CHECK(length.asked == 0);
+  CHECK(std::get<Fickle>(length.length).asked == 0);
   CHECK(asked == 3);
   for (Index i = 0; i < 3; ++i) CHECK(batch.sequence(i).stats().drafted == 2);
 }
 
+namespace {
+
+// The texts of a batch, by their sequences' numbers, and how many target calls they took.
+struct Written {
+  std::map<Index, Tokens> texts = {};
+  Index target_calls = 0;
+
+  void take(const Finished& finished) {
+    REQUIRE_FALSE(finished.error);
+    texts[finished.sequence] = finished.result.tokens;
+  }
+};
+
+void add_five(auto& batch) {
+  for (std::uint64_t seed = 0; seed < 5; ++seed)
+    batch.add(Tokens{0, 1, 0}, {.max_new_tokens = 12 + static_cast<Index>(seed), .gamma = 5},
+              std::mt19937_64(seed));
+}
+
+template <class D, class V>
+Written written_by_steps(const Table& model, D drafter, const V& rule, BatchOptions options) {
+  Bookkeeper target(model);
+  Batch<Bookkeeper&, D, V, Length> batch{target, std::move(drafter), rule, options};
+  add_five(batch);
+  Written written;
+  for (const Finished& done : batch.run()) written.take(done);
+  written.target_calls = batch.target_calls();
+  return written;
+}
+
+template <class D, class V>
+Written written_by_halves(const Table& model, D drafter, const V& rule, BatchOptions options) {
+  Batch<specdec::ExternalTarget, D, V, Length> batch{
+      specdec::ExternalTarget{.vocabulary = model.vocab_size()}, std::move(drafter), rule, options};
+  add_five(batch);
+  ModelPerSequence engine{model};
+  Written written;
+  bool refused = false;
+  try {
+    batch.accept(Eigen::MatrixXd(0, 2));
+  } catch (const std::logic_error&) {
+    refused = true;
+  }
+  REQUIRE(refused);
+  for (int call = 0; !batch.empty() && call < 1000; ++call) {
+    if (call % 3 == 1) batch.propose();  // this proposal is forgotten
+    const auto feeds = batch.propose();
+    const std::vector<specdec::BatchFeed> fed(feeds.begin(), feeds.end());
+    const auto rows = engine.forward(feeds);
+    for (const Finished& done : batch.accept(rows)) written.take(done);
+    for (const specdec::BatchFeed& feed : fed) {
+      if (written.texts.contains(feed.sequence)) engine.release(feed.sequence);
+      else if (feed.rows == 0) continue;
+      else if (!feed.parents.empty()) engine.keep(feed.sequence, batch.sequence(feed.sequence).kept_path());
+      else engine.keep(feed.sequence, batch.sequence(feed.sequence).kept());
+    }
+  }
+  written.target_calls = batch.target_calls();
+  return written;
+}
+
+void check_same(const Written& by_halves, const Written& by_steps) {
+  CHECK(by_steps.texts.size() == 5);
+  CHECK(by_halves.texts == by_steps.texts);
+  CHECK(by_halves.target_calls == by_steps.target_calls);
+}
+
+}  // namespace
+
 TEST_CASE("an engine that calls its own forward takes a step in two halves, and writes what step() writes") {
   std::mt19937_64 rng(21);
   const Models models = models_of(rng);
-  const auto add_all = [](auto& batch) {
-    for (std::uint64_t seed = 0; seed < 5; ++seed)
-      batch.add(Tokens{0, 1, 0}, {.max_new_tokens = 12 + static_cast<Index>(seed), .gamma = 5},
-                std::mt19937_64(seed));
+  // `drafter` and `again` are equal, with models of their own.
+  const auto check = [&](auto drafter, auto again, const auto& rule, BatchOptions options = {}) {
+    check_same(written_by_halves(models.target, std::move(again), rule, options),
+               written_by_steps(models.target, std::move(drafter), rule, options));
   };
-  const auto check = [&](auto make_drafter, const auto& rule, specdec::BatchOptions options) {
-    Batch whole{ModelPerSequence{models.target}, make_drafter(), rule, options};
-    add_all(whole);
-    const auto expected = whole.run();
-
-    Batch halves{specdec::ExternalTarget{.vocabulary = models.target.vocab_size()}, make_drafter(), rule,
-                 options};
-    add_all(halves);
-    ModelPerSequence engine{models.target};
-    std::size_t ended = 0;
-    CHECK_THROWS_AS(halves.accept(Eigen::MatrixXd(0, 2)), std::logic_error);
-    for (int call = 0; !halves.empty(); ++call) {
-      REQUIRE(call < 1000);
-      if (call % 3 == 1) halves.propose();  // this proposal is forgotten
-      const auto feeds = halves.propose();
-      const std::vector<specdec::BatchFeed> fed(feeds.begin(), feeds.end());
-      const auto rows = engine.forward(feeds);
-      std::vector<Index> gone;
-      for (const Finished& done : halves.accept(rows)) {
-        CHECK_FALSE(done.error);
-        const auto same =
-            std::ranges::find(expected, done.sequence, [](const Finished& each) { return each.sequence; });
-        REQUIRE(same != expected.end());
-        CHECK(done.result.tokens == same->result.tokens);
-        gone.push_back(done.sequence);
-        ++ended;
-      }
-      for (const specdec::BatchFeed& feed : fed) {
-        if (std::ranges::find(gone, feed.sequence) != gone.end()) engine.release(feed.sequence);
-        else if (feed.rows == 0) continue;
-        else if (!feed.parents.empty())
-          engine.keep(feed.sequence, halves.sequence(feed.sequence).kept_path());
-        else engine.keep(feed.sequence, halves.sequence(feed.sequence).kept());
-      }
-    }
-    CHECK(ended == expected.size());
-    CHECK(halves.target_calls() == whole.target_calls());
-  };
-  using specdec::BlockVerifier, specdec::ModelDrafter, specdec::TraversalVerifier;
-  const auto lines = [&] { return ModelDrafter{ModelPerSequence{models.small}}; };
-  const auto lines_of_each = [&] { return ModelDrafter{Table(models.small)}; };
-  const auto trees = [&] {
-    return ModelDrafter{ModelPerSequence{models.small},
-                        specdec::Tree{specdec::TreeShape::of_widths({2, 1}), specdec::WithoutReplacement{}}};
-  };
-  check(lines, BlockVerifier{}, {});
-  check(lines, BlockVerifier{}, {.tokens_per_call = 7});
-  check(lines_of_each, BlockVerifier{}, {});
-  check(trees, TraversalVerifier{}, {});
+  Bookkeeper small(models.small), small_again(models.small);
+  check(Together{small}, Together{small_again}, block);
+  check(Together{small}, Together{small_again}, block, {.tokens_per_call = 7});
+  check(drafter_of(models.small), drafter_of(models.small), block);
+  const Tree tree{specdec::TreeShape::of_widths({2, 1}), {specdec::WithoutReplacement{}}};
+  check(TreesTogether{small, tree}, TreesTogether{small_again, tree}, traversal);
 
   // Rows are refused if their number is not the number that the feeds ask for. The step can then begin again.
-  Batch batch{specdec::ExternalTarget{.vocabulary = models.target.vocab_size()},
-              ModelDrafter{ModelPerSequence{models.small}}, BlockVerifier{}};
-  add_all(batch);
+  LinesOfEngine batch{specdec::ExternalTarget{.vocabulary = models.target.vocab_size()}, Together{small},
+                      block};
+  add_five(batch);
   batch.propose();
   const Eigen::MatrixXd none(0, models.target.vocab_size());
   const auto complaint = [&] { return support::message_of<std::exception>([&] { batch.accept(none); }); };
@@ -750,15 +906,14 @@ TEST_CASE(
   std::mt19937_64 rng(22);
   const Models models = models_of(rng);
   const Tokens prompt{0, 1, 0};
-  const auto alone = [&](std::uint64_t seed, Index most) {
-    auto target = models.target;
-    specdec::SpecDec decoder{target, specdec::ModelDrafter{Table(models.small)}};
-    std::mt19937_64 generator(seed);
-    return decoder.generate(prompt, {.max_new_tokens = most, .gamma = 4}, generator).tokens;
+  const auto by_itself = [&](std::uint64_t seed, Index most) {
+    return alone({prompt, {.max_new_tokens = most, .gamma = 4}, seed}, models.target,
+                 drafter_of(models.small));
   };
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    Batch batch{specdec::ExternalTarget{.vocabulary = models.target.vocab_size()},
-                specdec::ModelDrafter{ModelPerSequence{models.small}}, specdec::BlockVerifier{}};
+    Bookkeeper small(models.small);
+    LinesOfEngine batch{specdec::ExternalTarget{.vocabulary = models.target.vocab_size()}, Together{small},
+                        block};
     ModelPerSequence engine{models.target};
     std::map<Index, Tokens> texts;
     std::mt19937_64 kept_generator(seed);
@@ -787,24 +942,15 @@ TEST_CASE(
           engine.keep(number, batch.sequence(number).kept());
     }
     before.insert(before.end(), texts[text].begin(), texts[text].end());
-    CHECK(before == alone(seed, 40));
-    CHECK(texts[late] == alone(seed + 100, 30));
+    CHECK(before == by_itself(seed, 40));
+    CHECK(texts[late] == by_itself(seed + 100, 30));
   }
 }
-
-// Asks for the two lengths in turn, and counts the calls.
-struct Fickle {
-  Index next(Index most) { return ++*total, std::min(most, ++asked % 2 == 1 ? first : second); }
-  void observe(const specdec::StepRecord&) {}
-
-  Index* total;
-  Index first, second, asked = 0;
-};
 
 TEST_CASE("a sequence's own draft length is asked once a step, even if the step fails or has to wait") {
   std::mt19937_64 rng(17);
   const Models models = models_of(rng);
-  Bookkeeper target(models.target);
+  Bookkeeper target(models.target), small(models.small);
   Index asked = 0, asked_alone = 0, steps = 0;
   const auto job = [](std::uint64_t seed) {
     return Job{Tokens{0}, {.max_new_tokens = 20, .gamma = 7}, seed};
@@ -820,8 +966,7 @@ TEST_CASE("a sequence's own draft length is asked once a step, even if the step 
           CHECK(message_of_error(finished).empty());
           length.total = &asked_alone;
           CHECK(finished.result.tokens == alone(job(static_cast<std::uint64_t>(finished.sequence)),
-                                                models.target, specdec::ModelDrafter{Table(models.small)},
-                                                specdec::BlockVerifier{}, length));
+                                                models.target, drafter_of(models.small), {length}));
           steps += finished.result.stats.target_calls;
         }
       } catch (const Bookkeeper::Failure&) {
@@ -829,13 +974,11 @@ TEST_CASE("a sequence's own draft length is asked once a step, even if the step 
     }
   };
   const Fickle five_or_two{&asked, 5, 2}, none_or_seven{&asked, 0, 7};
-  run(Batch{target, specdec::ModelDrafter{ModelPerSequence{models.small}}, specdec::BlockVerifier{},
-            Fickle(five_or_two)},
-      five_or_two, 2);
+  run(Lines{target, Together{small}, block, Length{five_or_two}}, five_or_two, 2);
   CHECK(target.most_fed == 2 * 6);
   target.most_fed = 0;
-  run(Batch{target, specdec::ModelDrafter{Table(models.small)}, specdec::BlockVerifier{},
-            Fickle(none_or_seven), specdec::BatchOptions{.tokens_per_call = 8}},
+  run(Apart{target, drafter_of(models.small), block, Length{none_or_seven},
+            BatchOptions{.tokens_per_call = 8}},
       none_or_seven, 8);
   CHECK(target.failures > 5);
   CHECK(target.most_fed == 8);
@@ -846,17 +989,16 @@ TEST_CASE("a sequence's own draft length is asked once a step, even if the step 
 TEST_CASE("a batch names the arguments that it refuses") {
   std::mt19937_64 rng(12);
   const Models models = models_of(rng);
-  Table small = models.small;
+  Table own = models.small;
+  Bookkeeper target(models.target), small(models.small);
   const auto message = [](auto&& f) { return support::message_of<std::invalid_argument>(f); };
   CHECK(message([&] {
-          Batch batch{ModelPerSequence{models.target}, specdec::NoDrafter{}, specdec::BlockVerifier{},
-                      specdec::BatchOptions{.tokens_per_call = 0}};
+          Lines batch{target, Together{small}, block, BatchOptions{.tokens_per_call = 0}};
         }).find("tokens_per_call = 0") != std::string::npos);
-  CHECK(
-      message([&] {
-        Batch batch{ModelPerSequence{models.target}, specdec::ModelDrafter{small}, specdec::BlockVerifier{}};
-      }).find("each sequence's copy") != std::string::npos);
-  Batch batch{ModelPerSequence{models.target}, specdec::NoDrafter{}, specdec::BlockVerifier{}};
+  CHECK(message([&] {
+          Batch<Bookkeeper&, ModelDrafter<Table&>, Rule, Length> batch{target, ModelDrafter{own}, block};
+        }).find("each sequence's copy") != std::string::npos);
+  Lines batch{target, Together{small}, block};
   CHECK(message([&] { batch.add(Tokens{}, {}, std::mt19937_64(1)); }).find("prompt is empty") !=
         std::string::npos);
   CHECK(message([&] { batch.add(Tokens{5}, {}, std::mt19937_64(1)); }).find("prompt") != std::string::npos);
@@ -868,3 +1010,5 @@ TEST_CASE("a batch names the arguments that it refuses") {
   CHECK(batch.step().size() == 1);
   CHECK(batch.target_calls() == 0);
 }
+
+}  // namespace test_loop_batch
