@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -50,7 +51,7 @@ specdec_rows described(specdec_row_kind kind, specdec_scalar scalar, Index rows,
   return c;
 }
 
-// What a call in C gave.
+// What a call in C gave, or should have given.
 struct Outcome {
   specdec_status status = -1;
   Verdict verdict;
@@ -80,47 +81,90 @@ Outcome in_c(specdec_rule rule, const specdec_rows* target, const specdec_rows* 
   return out;
 }
 
-void check_line(specdec_rule number, const auto& rule, const auto& target, const auto& draft,
-                const specdec_rows& c_target, const specdec_rows& c_draft, const std::vector<Token>& tokens,
-                std::uint64_t seed) {
+// What the call in C++ gives.
+Outcome in_cpp(auto rule, const auto& target, const auto& draft, const std::vector<Token>& tokens,
+               std::uint64_t seed) {
   Philox rng(seed, 7, 3);
-  const Verdict expected = rule(target, draft, tokens, rng);
-  const Outcome out = in_c(number, &c_target, &c_draft, tokens, seed);
-  INFO(out.error);
-  CHECK(out.status == SPECDEC_OK);
-  CHECK(out.error.empty());
-  CHECK(out.verdict == expected);
-  CHECK(out.offset == rng.offset());
+  const Verdict verdict = rule(target, draft, tokens, rng);
+  return {SPECDEC_OK, verdict, {}, rng.offset(), {}};
+}
+Outcome in_cpp(auto rule, const auto& target, const auto& draft, const std::vector<Token>& tokens,
+               std::uint64_t seed, const std::vector<Token>& parents) {
+  Philox rng(seed, 7, 3);
+  const TreeVerdict verdict = rule(target, draft, tokens, parents, rng);
+  return {SPECDEC_OK, {std::ssize(verdict.path), verdict.token}, verdict.path, rng.offset(), {}};
 }
 
-void check_tree(specdec_rule number, const auto& rule, const auto& target, const auto& draft,
-                const specdec_rows& c_target, const specdec_rows& c_draft, const std::vector<Token>& tokens,
-                const std::vector<Token>& parents, std::uint64_t seed) {
-  Philox rng(seed, 7, 3);
-  const TreeVerdict expected = rule(target, draft, tokens, parents, rng);
-  const Outcome out = in_c(number, &c_target, &c_draft, tokens, seed, &parents);
-  INFO(out.error);
-  CHECK(out.status == SPECDEC_OK);
-  CHECK(out.path == expected.path);
-  CHECK(out.verdict == Verdict{std::ssize(expected.path), expected.token});
-  CHECK(out.offset == rng.offset());
+void check_same(const Outcome& c, const Outcome& cpp) {
+  INFO(c.error);
+  CHECK(c.status == cpp.status);
+  CHECK(c.error == cpp.error);
+  CHECK(c.verdict == cpp.verdict);
+  CHECK(c.path == cpp.path);
+  CHECK(c.offset == cpp.offset);
 }
 
-std::vector<Token> drawn_from(const auto& rows, std::mt19937_64& rng) {
+// A row of any kind in C++: the probabilities and the draws of the row that it holds. The rules are compiled once for
+// all kinds.
+class CppRow {
+ public:
+  template <class Row>
+  explicit CppRow(const Row& row)
+      : size_(row.vocab_size()),
+        probability_([row](Token x) { return static_cast<double>(row.probability(x)); }),
+        sampler_([row] { return std::function<Token(double)>(row.sampler()); }) {}
+
+  Index vocab_size() const { return size_; }
+  double probability(Token x) const { return probability_(x); }
+  std::function<Token(double)> sampler() const { return sampler_(); }
+
+ private:
+  Index size_;
+  std::function<double(Token)> probability_;
+  std::function<std::function<Token(double)>()> sampler_;
+};
+
+std::vector<CppRow> rows_of(const auto& matrix) {
+  const auto from = distributions(matrix);
+  std::vector<CppRow> rows;
+  for (Index i = 0; i < from.rows(); ++i) rows.emplace_back(from.row(i));
+  return rows;
+}
+
+std::vector<Token> drawn_from(const std::vector<CppRow>& rows, std::mt19937_64& rng) {
   RandomChance chance{rng};
   std::vector<Token> tokens;
-  for (Index i = 0; i < rows.rows(); ++i) tokens.push_back(chance.draw(rows.row(i)));
+  for (const CppRow& row : rows) tokens.push_back(chance.draw(row));
   return tokens;
 }
 
 // A rule for lines and one for trees, on rows in C++ and their descriptions in C.
-void check_kind(const auto& target, const auto& draft, const specdec_rows& c_target,
-                const specdec_rows& c_draft) {
+void check_rows(const std::vector<CppRow>& target, const std::vector<CppRow>& draft,
+                const specdec_rows& c_target, const specdec_rows& c_draft) {
+  const RowSpan p(target, vocabulary), q(draft, vocabulary);
   std::mt19937_64 rng(1);
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    const std::vector<Token> tokens = drawn_from(distributions(draft), rng);
-    check_line(SPECDEC_BLOCK, BlockVerifier{}, target, draft, c_target, c_draft, tokens, seed);
-    check_tree(SPECDEC_TRAVERSAL, TraversalVerifier{}, target, draft, c_target, c_draft, tokens, tree, seed);
+    const std::vector<Token> tokens = drawn_from(draft, rng);
+    check_same(in_c(SPECDEC_BLOCK, &c_target, &c_draft, tokens, seed),
+               in_cpp(BlockVerifier{}, p, q, tokens, seed));
+    check_same(in_c(SPECDEC_TRAVERSAL, &c_target, &c_draft, tokens, seed, &tree),
+               in_cpp(TraversalVerifier{}, p, q, tokens, seed, tree));
+  }
+}
+void check_kind(const auto& target, const auto& draft, const specdec_rows& c_target,
+                const specdec_rows& c_draft) {
+  check_rows(rows_of(target), rows_of(draft), c_target, c_draft);
+}
+
+// The rule for lines on the rows of C++ as they are.
+void check_as_they_are(const auto& target, const auto& draft, const specdec_rows& c_target,
+                       const specdec_rows& c_draft) {
+  const std::vector<CppRow> drawn = rows_of(draft);
+  std::mt19937_64 rng(1);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const std::vector<Token> tokens = drawn_from(drawn, rng);
+    check_same(in_c(SPECDEC_BLOCK, &c_target, &c_draft, tokens, seed),
+               in_cpp(BlockVerifier{}, target, draft, tokens, seed));
   }
 }
 
@@ -213,8 +257,10 @@ struct Lists {
 template <class S>
 void check_lists(specdec_scalar scalar) {
   const Lists<S> target(gamma + 1, 1), draft(gamma, 2);
-  check_kind(RowSpan{target.rows_of_cpp, vocabulary}, RowSpan{draft.rows_of_cpp, vocabulary},
-             target.described(scalar), draft.described(scalar));
+  const RowSpan p{target.rows_of_cpp, vocabulary}, q{draft.rows_of_cpp, vocabulary};
+  check_kind(p, q, target.described(scalar), draft.described(scalar));
+  if constexpr (std::same_as<S, float>)
+    check_as_they_are(p, q, target.described(scalar), draft.described(scalar));
 }
 
 }  // namespace
@@ -252,12 +298,12 @@ TEST_CASE("logits of known log-sum-exp, greedy logits and one-hot rows get the v
   c_target.temperature = c_draft.temperature = 1;
   c_target.log_sum_exp = target_sums.data();
   c_draft.log_sum_exp = draft_sums.data();
-  check_kind(Logits{target, {.log_sum_exp = target_sums}}, Logits{draft, {.log_sum_exp = draft_sums}},
-             c_target, c_draft);
+  const Logits p_logits{target, {.log_sum_exp = target_sums}}, q_logits{draft, {.log_sum_exp = draft_sums}};
+  check_kind(p_logits, q_logits, c_target, c_draft);
+  check_as_they_are(p_logits, q_logits, c_target, c_draft);
 
   c_target = described(SPECDEC_GREEDY_LOGITS, SPECDEC_FLOAT, gamma + 1, target.data());
-  check_kind(Logits{target, {.temperature = 0}}, Logits{draft, {.log_sum_exp = draft_sums}}, c_target,
-             c_draft);
+  check_kind(Logits{target, {.temperature = 0}}, q_logits, c_target, c_draft);
 
   specdec_rows one_hot = {};
   one_hot.kind = SPECDEC_ONE_HOT;
@@ -265,9 +311,10 @@ TEST_CASE("logits of known log-sum-exp, greedy logits and one-hot rows get the v
   c_target = described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, gamma + 1, p.data());
   const std::vector<Token> tokens{1, 2, 3, 4, 5};
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
-    check_line(SPECDEC_TOKEN, TokenVerifier{}, p, OneHotRows(tokens), c_target, one_hot, tokens, seed);
-    check_tree(SPECDEC_TRAVERSAL, TraversalVerifier{}, p, OneHotRows(tokens), c_target, one_hot, tokens, tree,
-               seed);
+    check_same(in_c(SPECDEC_TOKEN, &c_target, &one_hot, tokens, seed),
+               in_cpp(TokenVerifier{}, p, OneHotRows(tokens), tokens, seed));
+    check_same(in_c(SPECDEC_TRAVERSAL, &c_target, &one_hot, tokens, seed, &tree),
+               in_cpp(TraversalVerifier{}, p, OneHotRows(tokens), tokens, seed, tree));
   }
 }
 
@@ -284,7 +331,7 @@ struct Floats {
     c_target = described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, gamma + 1, target.data());
     c_draft = described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, gamma, draft.data());
     std::mt19937_64 rng(seed);
-    tokens = drawn_from(distributions(draft), rng);
+    tokens = drawn_from(rows_of(draft), rng);
   }
   Floats(const Floats&) = delete;
   RowMajor<float> target, draft;
@@ -298,11 +345,13 @@ TEST_CASE("every rule gives the verdicts of C++") {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     const Floats f(seed);
     const auto line_of = [&](specdec_rule number, const auto& rule) {
-      check_line(number, rule, f.target, f.draft, f.c_target, f.c_draft, f.tokens, seed);
+      check_same(in_c(number, &f.c_target, &f.c_draft, f.tokens, seed),
+                 in_cpp(rule, f.target, f.draft, f.tokens, seed));
     };
     const auto tree_of = [&](specdec_rule number, const auto& rule) {
-      check_tree(number, rule, f.target, f.draft, f.c_target, f.c_draft, f.tokens, tree, seed);
-      check_tree(number, rule, f.target, f.draft, f.c_target, f.c_draft, f.tokens, line, seed);
+      for (const std::vector<Token>* parents : {&tree, &line})
+        check_same(in_c(number, &f.c_target, &f.c_draft, f.tokens, seed, parents),
+                   in_cpp(rule, f.target, f.draft, f.tokens, seed, *parents));
     };
     line_of(SPECDEC_BLOCK, BlockVerifier{});
     line_of(SPECDEC_TOKEN, TokenVerifier{});
@@ -401,7 +450,7 @@ struct Batch {
     target << pair.target.cast<float>(), pair.target.topRows(2).cast<float>();
     draft = pair.draft.cast<float>();
     std::mt19937_64 rng(3);
-    tokens = drawn_from(distributions(draft), rng);
+    tokens = drawn_from(rows_of(draft), rng);
     c_target = described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, gamma + 3, target.data());
     c_draft = described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, gamma, draft.data());
   }
@@ -614,7 +663,7 @@ TEST_CASE("bad numbers are told by matrix and row; a list that does not ascend i
   const Lists<float> target(gamma + 1, 1);
   Lists<float> draft(gamma, 2);
   std::mt19937_64 rng(1);
-  const std::vector<Token> tokens = drawn_from(RowSpan{draft.rows_of_cpp, vocabulary}, rng);
+  const std::vector<Token> tokens = drawn_from(rows_of(RowSpan{draft.rows_of_cpp, vocabulary}), rng);
   const specdec_rows c_target = target.described(SPECDEC_FLOAT);
   std::swap(draft.ids[1], draft.ids[2]);
   specdec_rows c_draft = draft.described(SPECDEC_FLOAT);
