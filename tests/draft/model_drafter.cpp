@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -14,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/any_strategy.hpp"
 #include "support/bookkeeper.hpp"
 #include "support/catch.hpp"
 #include "support/company.hpp"
@@ -58,48 +61,71 @@ struct Likely {
   };
 };
 
-// Whether a message is about a row of NaN and names that row, as the library's messages do.
+// A drafter with a model of its own, to be copied and moved.
+struct OwningDrafter {
+  virtual ~OwningDrafter() = default;
+  virtual OneDrafter& get() = 0;
+  virtual std::unique_ptr<OwningDrafter> copied() const = 0;
+  virtual std::unique_ptr<OwningDrafter> moved() = 0;
+};
+
 template <class Strategy>
-bool tells_of_row(const std::string& complaint) {
-  return complaint.ends_with("nan") &&
-         (std::is_same_v<Strategy, Likely> || complaint.starts_with("specdec: draft row 0: "));
+struct OwningDrafterOf : OwningDrafter {
+  OneDrafterOf<Strategy> drafter;
+
+  OwningDrafterOf(const TableModel<>& table, const Strategy& strategy)
+      : drafter(OwnOrShared(WatchedTreeModel(table)), strategy) {}
+  OneDrafter& get() override { return drafter; }
+  std::unique_ptr<OwningDrafter> copied() const override { return std::make_unique<OwningDrafterOf>(*this); }
+  std::unique_ptr<OwningDrafter> moved() override {
+    return std::make_unique<OwningDrafterOf>(std::move(*this));
+  }
+};
+
+struct Case {
+  const char* name;
+  AnyStrategy strategy;
+  bool names_rows;  // its messages about rows say which row
+  std::function<std::unique_ptr<OwningDrafter>(const TableModel<>&)> owning;
+
+  // Whether a message is about a row of NaN and names that row, as the library's messages do.
+  bool tells_of_row(const std::string& complaint) const {
+    return complaint.ends_with("nan") && (!names_rows || complaint.starts_with("specdec: draft row 0: "));
+  }
+};
+
+template <class Strategy>
+Case case_of(const char* name, const Strategy& strategy) {
+  return {name, strategy, !std::is_same_v<Strategy, Likely>, [strategy](const TableModel<>& table) {
+            return std::make_unique<OwningDrafterOf<Strategy>>(table, strategy);
+          }};
 }
 
-// Calls f(strategy) for each strategy of the library, and for the user's.
-template <class F>
-void for_each_strategy(const F& f) {
-  const auto with = [&](const char* name, const auto& strategy) {
-    INFO(name);
-    f(strategy);
-  };
-  with("line", Line{});
-  with("tree", Tree{TreeShape::of_widths({2, 2, 1}), WithoutReplacement{}});
-  with("spares", Spares{3, {2, 1}, 2});
-  with("confident tree", ConfidentTree{.width = 3, .depth = 3, .nodes = 9});
-  with("likely line", Likely{});
-}
-
-template <class M, class Strategy>
-ModelDrafter<M, Strategy> drafter_with(M&& model, const Strategy& strategy) {
-  return ModelDrafter<M, Strategy>(std::forward<M>(model), strategy);
+// Each strategy of the library, and the user's.
+const std::vector<Case>& all_strategies() {
+  static const std::vector<Case> all{
+      case_of("line", Line{}), case_of("tree", Tree{TreeShape::of_widths({2, 2, 1}), WithoutReplacement{}}),
+      case_of("spares", Spares{3, {2, 1}, 2}),
+      case_of("confident tree", ConfidentTree{.width = 3, .depth = 3, .nodes = 9}),
+      case_of("likely line", Likely{})};
+  return all;
 }
 
 // Limits for tests in which the size of the draft does not matter.
 constexpr DraftLimits some{.nodes = 9, .depth = 3};
 
-// A draft with a given seed, over four tokens.
-KeptTree drafted_by(auto& drafter, std::span<const Token> context, std::uint64_t seed,
+// A draft with a given seed.
+KeptTree drafted_by(OneDrafter& drafter, std::span<const Token> context, std::uint64_t seed,
                     const DraftLimits& limits = some) {
-  std::mt19937_64 rng{seed};
-  return kept(drafter.draft(context, limits, rng), 4);
+  SplitMix64 source{seed};
+  return drafter.draft(context, limits, source);
 }
 
 // The draft of a new drafter.
-template <class Strategy>
-KeptTree fresh(const Strategy& strategy, const TableModel<>& table, std::span<const Token> context,
-               std::uint64_t seed, const DraftLimits& limits = some) {
-  auto drafter = drafter_with(TableModel<>(table), strategy);
-  return drafted_by(drafter, context, seed, limits);
+KeptTree fresh(const AnyStrategy& strategy, const TableModel<>& table, std::span<const Token> context,
+               std::uint64_t seed) {
+  WatchedTreeModel model(table);
+  return drafted_by(*strategy.drafter(model), context, seed);
 }
 
 template <class Strategy>
@@ -114,33 +140,56 @@ static_assert(
     std::is_same_v<decltype(ModelDrafter{std::declval<TableModel<>&>()}), ModelDrafter<TableModel<>&, Line>>);
 static_assert(BatchDrafter<ModelDrafter<ModelPerSequence<TableModel<>>, Tree<Likeliest>>>);
 
+// A drafter as the loop takes it.
+class InLoop {
+ public:
+  explicit InLoop(std::unique_ptr<OneDrafter> drafter) : drafter_(std::move(drafter)) {}
+
+  Draft<Eigen::Map<const RowMajor<double>>> draft(std::span<const Token> context, const DraftLimits& limits,
+                                                  auto& chance) {
+    tree_ = drafter_->draft(context, limits, chance);
+    values_.clear();
+    for (const auto& row : tree_.rows) values_.insert(values_.end(), row.begin(), row.end());
+    const Index rows = std::ssize(tree_.rows);
+    return {tree_.tokens, {values_.data(), rows, rows == 0 ? 0 : std::ssize(values_) / rows}, tree_.parents};
+  }
+  void truncate(Index length) { drafter_->truncate(length); }
+
+ private:
+  std::unique_ptr<OneDrafter> drafter_;
+  KeptTree tree_;
+  std::vector<double> values_;
+};
+
 }  // namespace
 
 TEST_CASE("drafts with every strategy are lossless, a user's own strategy included", "[law]") {
-  for_each_strategy([]<class Strategy>(const Strategy& strategy) {
+  for (const Case& c : all_strategies()) {
+    INFO(c.name);
     std::mt19937_64 rng{1};
     double accepted = 0;
     for (const Index vocab_size : {2, 3}) {
       auto target = TableModel<>::random(vocab_size, 1, rng);
-      const auto small = TableModel<>::random(vocab_size, 1, rng);
+      WatchedTreeModel small(TableModel<>::random(vocab_size, 1, rng));
       const Tokens prompt{0, 1};
       const Options options{.max_new_tokens = 4, .gamma = 3};
-      using Rule = std::conditional_t<Strategy::drafts_trees, TraversalVerifier, BlockVerifier>;
-      SpecDec decoder{target, drafter_with(TableModel<>(small), strategy), Rule{}};
+      // On a line this rule is block verification.
+      SpecDec decoder{target, InLoop(c.strategy.drafter(small)), TraversalVerifier{}};
       const GenerationLaw written = enumerate_generate(decoder, prompt, options);
       CHECK(largest_difference(written.law, target_law(target, prompt, options)).size < 1e-12);
       accepted += written.accepted;
     }
     CHECK(accepted > 0.2);
-  });
+  }
 }
 
 TEST_CASE("drafts made together are the drafts that each sequence gets alone") {
-  for_each_strategy([](const auto& strategy) {
-    check_company(strategy, false);
-    check_company(strategy, true);
-    check_company(strategy, false, 12);
-  });
+  for (const Case& c : all_strategies()) {
+    INFO(c.name);
+    check_company(c.strategy, false);
+    check_company(c.strategy, true);
+    check_company(c.strategy, false, 12);
+  }
 }
 
 TEST_CASE("a failure of one text costs only its own draft, which grows no further") {
@@ -150,9 +199,10 @@ TEST_CASE("a failure of one text costs only its own draft, which grows no furthe
   const auto said = [](const std::exception_ptr& error) {
     return message_of<std::exception>([&] { std::rethrow_exception(error); });
   };
-  for_each_strategy([&]<class Strategy>(const Strategy& strategy) {
+  for (const Case& c : all_strategies()) {
+    INFO(c.name);
     Bookkeeper model(table);
-    auto drafter = drafter_with(model, strategy);
+    const auto drafter = c.strategy.drafter(model);
     const auto drafted = [&](std::span<const Index> sequences) {
       std::vector<SplitMix64> sources(3, SplitMix64{7});
       std::vector<Request> requests;
@@ -161,21 +211,21 @@ TEST_CASE("a failure of one text costs only its own draft, which grows no furthe
                             .context = i == 2 ? none : context,
                             .limits = some,
                             .source = &sources[static_cast<std::size_t>(i)]});
-      drafter.draft(std::span<Request>(requests));
+      drafter->draft(requests);
       return requests;
     };
     const std::vector<Index> all{0, 1, 2}, spoilt{1};
     SplitMix64 source{7};
-    auto alone = drafter_with(TableModel<>(table), strategy);
-    const KeptTree expected = kept(alone.draft(context, some, source), 4);
+    WatchedTreeModel model_alone(table);
+    const KeptTree expected = c.strategy.drafter(model_alone)->draft(context, some, source);
     REQUIRE(expected.tokens.size() > 1);
     model.spoils = 1;
     for (int again = 0; again < 2; ++again) {
       const auto requests = drafted(all);
       CHECK_FALSE(requests[0].error);
-      CHECK(kept(drafter.drafted(0), 4) == expected);
+      CHECK(drafter->drafted(0) == expected);
       REQUIRE(requests[1].error);
-      CHECK(tells_of_row<Strategy>(said(requests[1].error)));
+      CHECK(c.tells_of_row(said(requests[1].error)));
       REQUIRE(requests[2].error);
       CHECK(said(requests[2].error) == "specdec: context is empty: there is nothing to continue");
     }
@@ -184,8 +234,8 @@ TEST_CASE("a failure of one text costs only its own draft, which grows no furthe
     CHECK(model.calls == 1);
     model.spoils = -1;
     CHECK_FALSE(drafted(spoilt)[0].error);
-    CHECK(kept(drafter.drafted(1), 4) == expected);
-  });
+    CHECK(drafter->drafted(1) == expected);
+  }
 }
 
 TEST_CASE("a draft is within its limits, and a draft without room calls no model") {
@@ -193,63 +243,68 @@ TEST_CASE("a draft is within its limits, and a draft without room calls no model
   const auto table = coarse_model(4, 2, rng);
   const Tokens context{1, 2, 3};
   std::vector<Index> depths;
-  for_each_strategy([&](const auto& strategy) {
+  for (const Case& c : all_strategies()) {
+    INFO(c.name);
     WatchedTreeModel model(table);
-    auto drafter = drafter_with(model, strategy);
+    const auto drafter = c.strategy.drafter(model);
     for (const Index nodes : {-1, 0, 1, 2, 5})
       for (const Index depth : {-1, 0, 1, 2, 5}) {
         const Index calls = model.calls;
-        const KeptTree tree = drafted_by(drafter, context, 3, {nodes, depth});
+        const KeptTree tree = drafted_by(*drafter, context, 3, {nodes, depth});
         CHECK(std::ssize(tree.tokens) <= std::max<Index>(nodes, 0));
         CHECK(specdec::detail::depth(tree.parents, depths) <= std::max<Index>(depth, 0));
         CHECK(tree.tokens.empty() == (nodes < 1 || depth < 1));
         CHECK((model.calls == calls) == tree.tokens.empty());
       }
-  });
+  }
 }
 
 TEST_CASE("the model is never fed past its context, and only this bounds the draft further") {
   std::mt19937_64 rng{5};
   const auto table = coarse_model(4, 2, rng);
-  for_each_strategy([&](const auto& strategy) {
+  for (const Case& c : all_strategies()) {
+    INFO(c.name);
     for (std::size_t size = 1; size <= 8; ++size) {
       WatchedTreeModel model(table, 6);
-      auto drafter = drafter_with(model, strategy);
-      const KeptTree tree = drafted_by(drafter, Tokens(size, 1), 3);
+      const auto drafter = c.strategy.drafter(model);
+      const KeptTree tree = drafted_by(*drafter, Tokens(size, 1), 3);
       if (size > 6) CHECK(tree.tokens.empty());
       if (size < 6) CHECK_FALSE(tree.tokens.empty());
       if (size > 6) CHECK(model.calls == 0);
-      if (size == 1) CHECK(tree == fresh(strategy, table, Tokens(size, 1), 3));
+      if (size == 1) CHECK(tree == fresh(c.strategy, table, Tokens(size, 1), 3));
     }
-  });
+  }
 }
 
 TEST_CASE("the model is fed token 0 in place of context tokens that it does not know") {
   std::mt19937_64 rng{6};
   const auto table = coarse_model(4, 2, rng);
-  for_each_strategy([&](const auto& strategy) {
-    auto drafter = drafter_with(WatchedTreeModel(table), strategy);
-    CHECK(drafted_by(drafter, Tokens{0, 1, 70}, 1) == fresh(strategy, table, Tokens{0, 1, 0}, 1));
-    drafter.truncate(0);
-    CHECK(drafted_by(drafter, Tokens{9, 1, 2}, 2) == fresh(strategy, table, Tokens{0, 1, 2}, 2));
-  });
+  for (const Case& c : all_strategies()) {
+    INFO(c.name);
+    WatchedTreeModel model(table);
+    const auto drafter = c.strategy.drafter(model);
+    CHECK(drafted_by(*drafter, Tokens{0, 1, 70}, 1) == fresh(c.strategy, table, Tokens{0, 1, 0}, 1));
+    drafter->truncate(0);
+    CHECK(drafted_by(*drafter, Tokens{9, 1, 2}, 2) == fresh(c.strategy, table, Tokens{0, 1, 2}, 2));
+  }
 }
 
 TEST_CASE("a drafter that gets another text drafts what a new drafter would") {
   std::mt19937_64 rng{4};
   const auto table = coarse_model(4, 3, rng);
-  for_each_strategy([&](const auto& strategy) {
+  for (const Case& c : all_strategies()) {
+    INFO(c.name);
     WatchedTreeModel model(table);
-    auto drafter = drafter_with(model, strategy);
+    const auto drafter = c.strategy.drafter(model);
     Tokens text{0};
     for (std::uint64_t n = 0; n < 200; ++n) {
-      const KeptTree tree = drafted_by(drafter, text, n);
-      REQUIRE(tree == fresh(strategy, table, text, n));
+      const KeptTree tree = drafted_by(*drafter, text, n);
+      REQUIRE(tree == fresh(c.strategy, table, text, n));
       const auto before = std::ssize(text);
       switch (rng() % 4) {
         case 0:  // back, to any length
           text.resize(1 + rng() % text.size());
-          drafter.truncate(std::ssize(text) - static_cast<Index>(rng() % 2));
+          drafter->truncate(std::ssize(text) - static_cast<Index>(rng() % 2));
           text.push_back(static_cast<Token>(rng() % 4));
           break;
         case 1:
@@ -257,75 +312,79 @@ TEST_CASE("a drafter that gets another text drafts what a new drafter would") {
         default: {  // on, along a path of the draft
           const Index node = static_cast<Index>(rng() % (tree.tokens.size() + 1)) - 1;
           text = text_before(text, tree.tokens, tree.parents, node);
-          if (rng() % 4 != 0) drafter.truncate(std::ssize(text) - static_cast<Index>(rng() % 2));
-          if (rng() % 8 == 0) drafter.truncate(before);
+          if (rng() % 4 != 0) drafter->truncate(std::ssize(text) - static_cast<Index>(rng() % 2));
+          if (rng() % 8 == 0) drafter->truncate(before);
           text.push_back(static_cast<Token>(rng() % 4));
         }
       }
     }
-  });
+  }
 }
 
 TEST_CASE("the context may go on with other tokens than the drafted ones, without a call of truncate()") {
   std::mt19937_64 rng{14};
   const auto table = coarse_model(4, 3, rng);
-  for_each_strategy([&](const auto& strategy) {
-    auto drafter = drafter_with(WatchedTreeModel(table), strategy);
+  for (const Case& c : all_strategies()) {
+    INFO(c.name);
+    WatchedTreeModel model(table);
+    const auto drafter = c.strategy.drafter(model);
     for (std::uint64_t n = 0; n < 20; ++n) {
       Tokens text{1, 2, 3};
-      const KeptTree tree = drafted_by(drafter, text, n);
+      const KeptTree tree = drafted_by(*drafter, text, n);
       for (const Token x : {1, 2, 3})
         // Not the token on the path of eldest children.
         text.push_back(static_cast<Token>((tree.tokens[0] + x) % 4));
-      CHECK(drafted_by(drafter, text, n + 50) == fresh(strategy, table, text, n + 50));
+      CHECK(drafted_by(*drafter, text, n + 50) == fresh(c.strategy, table, text, n + 50));
     }
-  });
+  }
 }
 
 TEST_CASE("truncate() to a negative length empties the context") {
   std::mt19937_64 rng{1};
   const auto table = coarse_model(4, 2, rng);
   const Tokens context{0, 1, 2};
-  for_each_strategy([&](const auto& strategy) {
+  for (const Case& c : all_strategies()) {
+    INFO(c.name);
     WatchedTreeModel model(table);
-    auto drafter = drafter_with(model, strategy);
+    const auto drafter = c.strategy.drafter(model);
     for (const Index length : {Index{0}, Index{-1}, std::numeric_limits<Index>::min()}) {
-      drafted_by(drafter, context, 2);
-      drafter.truncate(length);
+      drafted_by(*drafter, context, 2);
+      drafter->truncate(length);
       CHECK(model.context().empty());
-      CHECK(drafted_by(drafter, context, 3) == fresh(strategy, table, context, 3));
+      CHECK(drafted_by(*drafter, context, 3) == fresh(c.strategy, table, context, 3));
     }
-  });
+  }
 }
 
 TEST_CASE("after a model failure at any call, a drafter drafts what a new drafter would") {
   std::mt19937_64 rng{6};
   const auto table = coarse_model(4, 2, rng);
-  for_each_strategy([&](const auto& strategy) {
+  for (const Case& c : all_strategies()) {
+    INFO(c.name);
     int failed = 0;
     for (Index fails_at = 0; fails_at < 8; ++fails_at) {
       WatchedTreeModel model(table);
-      auto drafter = drafter_with(model, strategy);
+      const auto drafter = c.strategy.drafter(model);
       model.fails_at = fails_at;
       Tokens text{1, 2};
       for (std::uint64_t n = 0; n < 4; ++n) {
         KeptTree tree;
         while (tree.tokens.empty()) {
           try {
-            tree = drafted_by(drafter, text, n);
+            tree = drafted_by(*drafter, text, n);
           } catch (const std::runtime_error&) {
             ++failed;
-            if (fails_at % 2 == 0) drafter.truncate(std::ssize(text));
+            if (fails_at % 2 == 0) drafter->truncate(std::ssize(text));
           }
         }
-        CHECK(tree == fresh(strategy, table, text, n));
+        CHECK(tree == fresh(c.strategy, table, text, n));
         text = text_before(text, tree.tokens, tree.parents, std::ssize(tree.tokens) - 1);
-        drafter.truncate(std::ssize(text));
+        drafter->truncate(std::ssize(text));
         text.push_back(3);
       }
     }
     CHECK(failed == 8);
-  });
+  }
 }
 
 TEST_CASE(
@@ -333,55 +392,44 @@ TEST_CASE(
   std::mt19937_64 rng{8};
   const auto table = coarse_model(4, 3, rng);
   const Tokens text{0, 1, 2}, other{3, 3, 3, 2};
-  for_each_strategy([&](const auto& strategy) {
+  for (const Case& c : all_strategies()) {
+    INFO(c.name);
     WatchedTreeModel model(table);
-    auto first = drafter_with(model, strategy);
+    const auto first = c.strategy.drafter(model);
     ModelDrafter second{model};
-    CHECK(drafted_by(first, text, 1) == fresh(strategy, table, text, 1));
-    second.draft(other, {2}, rng);
-    first.truncate(2);  // to a context that the model no longer has
-    CHECK(model.context().size() == 5);
-    CHECK(drafted_by(first, text, 2) == fresh(strategy, table, text, 2));
-    CHECK(first.identities() == std::vector<const void*>{&model});
+    const auto drafted_by_second = [&](std::uint64_t seed) {
+      SplitMix64 source{seed};
+      DraftChance chance(source);
+      return kept(second.draft(other, some, chance), 4);
+    };
+    CHECK(drafted_by(*first, text, 1) == fresh(c.strategy, table, text, 1));
+    CHECK(drafted_by_second(1) == fresh(Line{}, table, other, 1));
+    first->truncate(2);  // to a context that the model no longer has
+    CHECK(model.context().size() == 6);
+    CHECK(drafted_by(*first, text, 2) == fresh(c.strategy, table, text, 2));
+    CHECK(drafted_by_second(2) == fresh(Line{}, table, other, 2));
+    CHECK(first->identities() == std::vector<const void*>{&model});
 
-    auto own = drafter_with(WatchedTreeModel(table), strategy);
-    drafted_by(own, text, 3);
-    auto copy = own;
-    CHECK(drafted_by(copy, other, 4) == fresh(strategy, table, other, 4));
-    CHECK(drafted_by(own, text, 5) == fresh(strategy, table, text, 5));
-    auto moved = std::move(own);
-    CHECK(drafted_by(moved, text, 6) == fresh(strategy, table, text, 6));
-    CHECK(message_of<std::logic_error>([&] { drafted_by(own, text, 7); }) ==  // NOLINT
+    const auto own = c.owning(table);
+    drafted_by(own->get(), text, 3);
+    const auto copy = own->copied();
+    CHECK(drafted_by(copy->get(), other, 4) == fresh(c.strategy, table, other, 4));
+    CHECK(drafted_by(own->get(), text, 5) == fresh(c.strategy, table, text, 5));
+    const auto moved = own->moved();
+    CHECK(drafted_by(moved->get(), text, 6) == fresh(c.strategy, table, text, 6));
+    CHECK(message_of<std::logic_error>([&] { drafted_by(own->get(), text, 7); }) ==
           "specdec: a drafter drafts that was moved away, into a decoder, say: ask what it was moved into");
-  });
+  }
 }
 
-namespace {
-
-// Returns what it is told to, for every request: rows of the right number over the wrong vocabulary.
-struct Misshapen {
-  Index rows, row_size;
-  std::vector<double> values = std::vector<double>(9, 0.25);
-  std::vector<DenseRow<double>> views = {};
-  Index vocab_size() const { return 4; }
-  RowSpan<DenseRow<double>> forward(std::span<const Token>, Index) {
-    views.assign(static_cast<std::size_t>(rows), DenseRow<double>(values.data(), row_size));
-    return {views, 4};
-  }
-  RowSpan<DenseRow<double>> forward(std::span<const Token> tokens, std::span<const Index>, Index wanted) {
-    return forward(tokens, wanted);
-  }
-  void keep(std::span<const Index>) {}
-  void truncate(Index) {}
-};
-
-}  // namespace
-
 TEST_CASE("rows of a wrong shape are named in the error and not read, by every strategy") {
-  for_each_strategy([](const auto& strategy) {
+  for (const Case& c : all_strategies()) {
+    INFO(c.name);
     const auto complaint = [&](Index rows, Index row_size) {
-      auto drafter = drafter_with(Misshapen{rows, row_size}, strategy);
-      return message_of([&] { drafted_by(drafter, Tokens{0}, 1, {.depth = 1}); });
+      WatchedTreeModel model(TableModel<>::context_free(Eigen::RowVector4d::Constant(0.25)));
+      model.forged = {RowMajor<double>::Constant(rows, row_size, 0.25)};
+      const auto drafter = c.strategy.drafter(model);
+      return message_of([&] { drafted_by(*drafter, Tokens{0}, 1, {.depth = 1}); });
     };
     CHECK(complaint(1, 4).empty());
     CHECK(complaint(1, 3) ==
@@ -389,18 +437,20 @@ TEST_CASE("rows of a wrong shape are named in the error and not read, by every s
     CHECK(complaint(1, 9).find("over 9 tokens") != std::string::npos);
     CHECK(complaint(2, 4).find("returned 2 rows") != std::string::npos);
     CHECK(complaint(0, 4).find("returned 0 rows") != std::string::npos);
-  });
+  }
 }
 
 TEST_CASE(
     "a row that is not a distribution, and an empty context, are named in the error by every strategy") {
   const Eigen::RowVectorXd row = Eigen::RowVectorXd::Constant(3, std::numeric_limits<double>::quiet_NaN());
-  for_each_strategy([&]<class Strategy>(const Strategy& strategy) {
-    auto drafter = drafter_with(TableModel<>::context_free(row), strategy);
-    CHECK(tells_of_row<Strategy>(message_of([&] { drafted_by(drafter, Tokens{0}, 1); })));
-    CHECK(message_of([&] { drafted_by(drafter, Tokens{}, 1); }) ==
+  for (const Case& c : all_strategies()) {
+    INFO(c.name);
+    WatchedTreeModel model(TableModel<>::context_free(row));
+    const auto drafter = c.strategy.drafter(model);
+    CHECK(c.tells_of_row(message_of([&] { drafted_by(*drafter, Tokens{0}, 1); })));
+    CHECK(message_of([&] { drafted_by(*drafter, Tokens{}, 1); }) ==
           "specdec: context is empty: there is nothing to continue");
-  });
+  }
 }
 
 }  // namespace test_draft_model_drafter

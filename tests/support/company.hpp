@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "support/any_strategy.hpp"
 #include "support/bookkeeper.hpp"
 #include "support/catch.hpp"
 #include "support/models.hpp"
@@ -21,38 +22,36 @@
 namespace support {
 
 // A sequence, and the drafter that it would have alone.
-template <class D>
 struct Alone {
   WatchedTreeModel model;
-  D drafter;
+  std::unique_ptr<OneDrafter> drafter;
   std::vector<Token> text;
 
-  Alone(const specdec::testing::TableModel<>& table, Index most, const auto& strategy, std::size_t prompt)
-      : model(table, most), drafter(model, strategy), text(prompt, 2) {}
+  Alone(const specdec::testing::TableModel<>& table, Index most, const AnyStrategy& strategy,
+        std::size_t prompt)
+      : model(table, most), drafter(strategy.drafter(model)), text(prompt, 2) {}
 };
 
 // Sequences come and go, and some of them ask for drafts. Calls fail, and are tried again with equal random numbers.
 // Each draft must be what it is alone. Where no call fails, the model must be fed what it is fed alone.
-template <class Strategy>
-void check_company(const Strategy& strategy, bool calls_fail, Index most = specdec::unlimited) {
+inline void check_company(const AnyStrategy& strategy, bool calls_fail, Index most = specdec::unlimited) {
   using specdec::SplitMix64;
   using Request = specdec::DraftRequest<SplitMix64>;
-  using Own = Alone<specdec::ModelDrafter<WatchedTreeModel&, Strategy>>;
   std::mt19937_64 rng{21};
   const auto below = [&](Index n) { return static_cast<Index>(rng() % static_cast<std::uint64_t>(n)); };
   const auto table = coarse_model(4, 3, rng);
   Bookkeeper model(table, most);
-  specdec::ModelDrafter<Bookkeeper&, Strategy> drafter(model, strategy);
-  std::map<Index, std::unique_ptr<Own>> sequences;
+  const auto drafter = strategy.drafter(model);
+  std::map<Index, std::unique_ptr<Alone>> sequences;
   Index next = 0, gone = 0, fed_to_gone = 0, drafts = 0;
   for (int step = 0; step < 220; ++step) {
     if (sequences.size() < 5 && below(3) == 0)
       sequences[next++] =
-          std::make_unique<Own>(table, most, strategy, static_cast<std::size_t>(1 + below(5)));
+          std::make_unique<Alone>(table, most, strategy, static_cast<std::size_t>(1 + below(5)));
     if (!sequences.empty() && below(12) == 0) {
       const auto leaves = std::next(sequences.begin(), below(std::ssize(sequences)));
       fed_to_gone += leaves->second->model.fed;
-      drafter.release(leaves->first);
+      drafter->release(leaves->first);
       CHECK_FALSE(model.contexts.contains(leaves->first));
       sequences.erase(leaves);
       ++gone;
@@ -77,7 +76,7 @@ void check_company(const Strategy& strategy, bool calls_fail, Index most = specd
         model.one_row_short_at = model.calls + 1 + below(6);
       }
       try {
-        drafter.draft(std::span<Request>(requests));
+        drafter->draft(std::span<Request>(requests));
         drafted = true;
       } catch (const Bookkeeper::Failure&) {
       } catch (const std::invalid_argument&) {  // a call that returned a row too few
@@ -94,16 +93,16 @@ void check_company(const Strategy& strategy, bool calls_fail, Index most = specd
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const Request& request = requests[i];
       REQUIRE_FALSE(request.error);
-      Own& own = *sequences.at(request.sequence);
+      Alone& own = *sequences.at(request.sequence);
       SplitMix64 source(seed + static_cast<std::uint64_t>(request.sequence));
-      const KeptTree tree = kept(drafter.drafted(request.sequence), 4);
-      REQUIRE(tree == kept(own.drafter.draft(own.text, request.limits, source), 4));
+      const KeptTree tree = drafter->drafted(request.sequence);
+      REQUIRE(tree == own.drafter->draft(own.text, request.limits, source));
       REQUIRE(source() == sources[i]());
       drafts += tree.tokens.size() > 1;
       const Index node = below(std::ssize(tree.tokens) + 1) - 1;
       own.text = text_before(own.text, tree.tokens, tree.parents, node);
-      own.drafter.truncate(std::ssize(own.text));
-      drafter.keep(request.sequence, std::ssize(own.text));
+      own.drafter->truncate(std::ssize(own.text));
+      drafter->keep(request.sequence, std::ssize(own.text));
       own.text.push_back(static_cast<Token>(below(5)));  // perhaps a token that the model does not know
     }
   }

@@ -1,0 +1,143 @@
+// Any strategy of a ModelDrafter as one type. Code over it is compiled once for all strategies.
+#pragma once
+
+#include <concepts>
+#include <memory>
+#include <optional>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <utility>
+#include <vector>
+
+#include "support/bookkeeper.hpp"
+#include "support/tree_models.hpp"
+
+namespace support {
+
+// Random numbers or an enumeration, as one type.
+class DraftChance {
+ public:
+  explicit(false) DraftChance(specdec::SplitMix64& random) : random_(&random) {}
+  explicit(false) DraftChance(specdec::testing::Enumerator& all) : all_(&all) {}
+
+  bool coin(double h) { return all_ ? all_->coin(h) : specdec::RandomChance(*random_).coin(h); }
+  Token draw(const auto& row, Index place = 0) {
+    return all_ ? all_->draw(row, place) : specdec::RandomChance(*random_).draw(row, place);
+  }
+  std::optional<Token> race(double w, const auto&... rows) {
+    return all_ ? all_->race(w, rows...) : specdec::RandomChance(*random_).race(w, rows...);
+  }
+
+ private:
+  specdec::SplitMix64* random_ = nullptr;
+  specdec::testing::Enumerator* all_ = nullptr;
+};
+
+// A drafter for one text. Its drafts are copies.
+struct OneDrafter {
+  virtual ~OneDrafter() = default;
+  virtual KeptTree draft(std::span<const Token> context, const specdec::DraftLimits& limits,
+                         DraftChance chance) = 0;
+  virtual void truncate(Index length) = 0;
+  virtual std::vector<const void*> identities() const = 0;
+};
+
+// A drafter for many texts.
+struct ManyDrafter {
+  virtual ~ManyDrafter() = default;
+  virtual void draft(std::span<specdec::DraftRequest<specdec::SplitMix64>> requests) = 0;
+  virtual KeptTree drafted(Index sequence) const = 0;
+  virtual void keep(Index sequence, Index length) = 0;
+  virtual void release(Index sequence) = 0;
+};
+
+// A model of its own, or one that others may use, too. Drafters hold both by value, so that they have one type.
+class OwnOrShared {
+ public:
+  explicit OwnOrShared(WatchedTreeModel&& own) : own_(std::move(own)) {}
+  explicit OwnOrShared(WatchedTreeModel& shared) : shared_(&shared) {}
+
+  Index vocab_size() const { return model().vocab_size(); }
+  Index context_size() const { return model().context_size(); }
+  const RowMajor<double>& forward(std::span<const Token> tokens, Index rows) {
+    return model().forward(tokens, rows);
+  }
+  const RowMajor<double>& forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
+    return model().forward(tokens, parents, rows);
+  }
+  void keep(std::span<const Index> path) { model().keep(path); }
+  void truncate(Index length) { model().truncate(length); }
+  std::vector<const void*> identities() const {
+    return shared_ ? std::vector<const void*>{shared_} : std::vector<const void*>{};
+  }
+
+ private:
+  WatchedTreeModel& model() { return shared_ ? *shared_ : *own_; }
+  const WatchedTreeModel& model() const { return shared_ ? *shared_ : *own_; }
+
+  std::optional<WatchedTreeModel> own_;
+  WatchedTreeModel* shared_ = nullptr;
+};
+
+template <class Strategy>
+struct OneDrafterOf : OneDrafter {
+  Index vocab_size;
+  specdec::ModelDrafter<OwnOrShared, Strategy> drafter;
+
+  OneDrafterOf(OwnOrShared&& model, const Strategy& strategy)
+      : vocab_size(model.vocab_size()), drafter(std::move(model), strategy) {}
+  KeptTree draft(std::span<const Token> context, const specdec::DraftLimits& limits,
+                 DraftChance chance) override {
+    return kept(drafter.draft(context, limits, chance), vocab_size);
+  }
+  void truncate(Index length) override { drafter.truncate(length); }
+  std::vector<const void*> identities() const override { return drafter.identities(); }
+};
+
+template <class Strategy>
+struct ManyDrafterOf : ManyDrafter {
+  Index vocab_size;
+  specdec::ModelDrafter<Bookkeeper&, Strategy> drafter;
+
+  ManyDrafterOf(Bookkeeper& model, const Strategy& strategy)
+      : vocab_size(model.vocab_size()), drafter(model, strategy) {}
+  void draft(std::span<specdec::DraftRequest<specdec::SplitMix64>> requests) override {
+    drafter.draft(requests);
+  }
+  KeptTree drafted(Index sequence) const override { return kept(drafter.drafted(sequence), vocab_size); }
+  void keep(Index sequence, Index length) override { drafter.keep(sequence, length); }
+  void release(Index sequence) override { drafter.release(sequence); }
+};
+
+class AnyStrategy {
+ public:
+  template <class Strategy>
+    requires(!std::same_as<Strategy, AnyStrategy>)
+  explicit(false) AnyStrategy(const Strategy& strategy) : made_(std::make_shared<Made<Strategy>>(strategy)) {}
+
+  std::unique_ptr<OneDrafter> drafter(WatchedTreeModel& model) const { return made_->one(model); }
+  std::unique_ptr<ManyDrafter> drafter(Bookkeeper& model) const { return made_->many(model); }
+
+ private:
+  struct Makes {
+    virtual ~Makes() = default;
+    virtual std::unique_ptr<OneDrafter> one(WatchedTreeModel& model) const = 0;
+    virtual std::unique_ptr<ManyDrafter> many(Bookkeeper& model) const = 0;
+  };
+  template <class Strategy>
+  struct Made : Makes {
+    Strategy strategy;
+    explicit Made(const Strategy& how) : strategy(how) {}
+    std::unique_ptr<OneDrafter> one(WatchedTreeModel& model) const override {
+      return std::make_unique<OneDrafterOf<Strategy>>(OwnOrShared(model), strategy);
+    }
+    std::unique_ptr<ManyDrafter> many(Bookkeeper& model) const override {
+      return std::make_unique<ManyDrafterOf<Strategy>>(model, strategy);
+    }
+  };
+
+  std::shared_ptr<const Makes> made_;
+};
+
+}  // namespace support
