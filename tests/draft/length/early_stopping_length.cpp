@@ -1,15 +1,23 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <limits>
+#include <map>
 #include <random>
+#include <span>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/layouts.hpp"
 #include "support/message_of.hpp"
 
 namespace test_draft_early_stopping_length {
@@ -34,6 +42,47 @@ struct Costs {
   double of(Index tokens) const { return 1 + static_cast<double>(tokens) * (draft + token); }
 };
 
+// A draft length that a simulation may ask. The simulations are compiled once.
+struct Policy {
+  virtual ~Policy() = default;
+  virtual Index next(Index most) = 0;
+  virtual bool draft_another(std::span<const double> readings) const = 0;
+  virtual void observe(const StepRecord& step) = 0;
+  virtual void batch(Index) {}
+};
+
+template <class Costs>
+struct Early : Policy {
+  EarlyStoppingLength<Costs> length;
+
+  explicit Early(EarlyStoppingLength<Costs> begins) : length(std::move(begins)) {}
+  Index next(Index most) override { return length.next(most); }
+  bool draft_another(std::span<const double> readings) const override {
+    return length.draft_another(readings);
+  }
+  void observe(const StepRecord& step) override { length.observe(step); }
+  void batch(Index texts) override {
+    if constexpr (requires { length.batch(texts); }) length.batch(texts);
+  }
+};
+
+// Goes on after an easy token, up to a length, and after a hard one, up to another.
+struct Rule : Policy {
+  Index most, easy, hard;
+
+  Rule(Index all, Index when_easy, Index when_hard) : most(all), easy(when_easy), hard(when_hard) {}
+  Index next(Index limit) override { return std::min(most, limit); }
+  bool draft_another(std::span<const double> confidences) const override {
+    return std::ssize(confidences) < (confidences.back() > 0.5 ? easy : hard);
+  }
+  void observe(const StepRecord&) override {}
+};
+
+// Drafts always have this length.
+struct Fixed : Rule {
+  explicit Fixed(Index length) : Rule(length, length, length) {}
+};
+
 // Runs a policy, with times that vary by a tenth and sometimes stall. The result leaves this noise out.
 class Simulation {
  public:
@@ -43,7 +92,6 @@ class Simulation {
   bool within = true;  // whether the policy never asked for more than it may
 
   // Tokens per time.
-  template <class Policy>
   double run(Policy& policy, const Text& text, const Costs& costs, Index most, int steps) {
     double tokens = 0, time = 0;
     lengths = 0;
@@ -71,7 +119,6 @@ class Simulation {
   double lengths = 0;  // the mean length of the last run
 
  private:
-  template <class Policy>
   void draft(const Policy& policy, const Text& text, Index asked) {
     survival_.clear();
     readings_.clear();
@@ -80,8 +127,7 @@ class Simulation {
       survives = survives && uniform() < text.survives(easy);
       survival_.push_back(survives ? 1 : 0);
       if (shows_rows) readings_.push_back(text.confidence_of(easy));
-      if constexpr (requires { policy.draft_another(std::span<const double>()); })
-        if (shows_rows && !policy.draft_another(readings_)) return;
+      if (shows_rows && !policy.draft_another(readings_)) return;
       if (uniform() >= text.stays) easy = !easy;
     }
   }
@@ -95,30 +141,16 @@ class Simulation {
   std::vector<double> survival_, readings_;
 };
 
-// Tokens per time of the best rule "go on after an easy token, up to a length, and after a hard one, up to another".
+// Tokens per time of the best rule.
 double best_rule(const Text& text, const Costs& costs) {
-  struct Rule {
-    Index easy, hard;
-    Index next(Index most) const { return most; }
-    bool draft_another(std::span<const double> confidences) const {
-      return std::ssize(confidences) < (confidences.back() > 0.5 ? easy : hard);
-    }
-    void observe(const StepRecord&) const {}
-  };
   double best = 0;
   for (const Index easy : {2, 3, 4, 6, 8, 12})
     for (const Index hard : {1, 2}) {
-      Rule rule{easy, hard};
+      Rule rule{unlimited, easy, hard};
       best = std::max(best, Simulation(9).run(rule, text, costs, 16, 6000));
     }
   return best;
 }
-
-struct Fixed {
-  Index length;
-  Index next(Index) const { return length; }
-  void observe(const StepRecord&) const {}
-};
 
 double best_fixed(const Text& text, const Costs& costs) {
   double best = 0;
@@ -133,23 +165,23 @@ double best_fixed(const Text& text, const Costs& costs) {
 
 TEST_CASE("drafts go on where the draft model is confident, and beat every fixed length") {
   for (const Costs& costs : {Costs{0.1, 0.1}, Costs{0.05, 0.01}, Costs{0.02, 0.2}}) {
-    EarlyStoppingLength policy;
+    Early policy{EarlyStoppingLength{}};
     Simulation simulation(1);
     simulation.run(policy, {}, costs, 16, 500);  // begins to learn
     const double got = simulation.run(policy, {}, costs, 16, 5000);
-    INFO(costs.draft << ' ' << costs.token << ": " << got << ' ' << best_rule({}, costs) << ' '
-                     << best_fixed({}, costs));
-    CHECK(policy.drafts());
+    const double by_rule = best_rule({}, costs), fixed = best_fixed({}, costs);
+    INFO(costs.draft << ' ' << costs.token << ": " << got << ' ' << by_rule << ' ' << fixed);
+    CHECK(policy.length.drafts());
     CHECK(simulation.within);
-    CHECK(got > 0.97 * best_rule({}, costs));
-    CHECK(got > 1.05 * best_fixed({}, costs));
+    CHECK(got > 0.97 * by_rule);
+    CHECK(got > 1.05 * fixed);
   }
 }
 
 TEST_CASE("where rows tell nothing, drafts are about as good as the best fixed length") {
   const Text dull{.easy_survives = 0.7, .hard_survives = 0.7};
   for (const Costs& costs : {Costs{0.1, 0.1}, Costs{0.05, 0.01}, Costs{0.02, 0.2}}) {
-    EarlyStoppingLength policy;
+    Early policy{EarlyStoppingLength{}};
     Simulation simulation(1);
     simulation.run(policy, dull, costs, 16, 500);
     CHECK(simulation.run(policy, dull, costs, 16, 5000) > 0.96 * best_fixed(dull, costs));
@@ -157,21 +189,21 @@ TEST_CASE("where rows tell nothing, drafts are about as good as the best fixed l
 }
 
 TEST_CASE("a drafter that does not pay is off, and on again when it pays") {
-  EarlyStoppingLength policy;
+  Early policy{EarlyStoppingLength{}};
   Simulation simulation(1);
   const Text bad{.easy_survives = 0.1, .hard_survives = 0.05};
   const Costs dear{0.5, 0.3};
   simulation.run(policy, bad, dear, 16, 500);
-  CHECK_FALSE(policy.drafts());
+  CHECK_FALSE(policy.length.drafts());
   CHECK(simulation.run(policy, bad, dear, 16, 5000) > 0.97);
   CHECK(simulation.lengths < 0.05);
   simulation.run(policy, {}, {0.05, 0.01}, 16, 3000);
-  CHECK(policy.drafts());
+  CHECK(policy.length.drafts());
   CHECK(simulation.run(policy, {}, {0.05, 0.01}, 16, 5000) > 0.97 * best_rule({}, {0.05, 0.01}));
 }
 
 TEST_CASE("drafts that begin to fail get short, and long again") {
-  EarlyStoppingLength policy;
+  Early policy{EarlyStoppingLength{}};
   Simulation simulation(1);
   const Costs costs{0.02, 0.02};
   simulation.run(policy, {}, costs, 16, 2000);
@@ -187,7 +219,7 @@ TEST_CASE("drafts that begin to fail get short, and long again") {
 
 TEST_CASE("drafts of a drafter that shows no rows have one length, near the best") {
   for (const Costs& costs : {Costs{0.1, 0.1}, Costs{0.02, 0.2}}) {
-    EarlyStoppingLength policy;
+    Early policy{EarlyStoppingLength{}};
     Simulation simulation(1);
     simulation.shows_rows = false;
     simulation.run(policy, {}, costs, 16, 500);
@@ -279,14 +311,15 @@ struct Served {
   double easy = 0, hard = 0;  // mean lengths
 };
 
+using CostOf = std::function<double(Index)>;
+
 // `batch` texts share each call. A call over n tokens costs target(n); a draft call for b texts costs draft(b).
-template <class Policy, class Target, class Draft>
-Served serve(Policy& policy, Index batch, const Target& target, const Draft& draft, int steps) {
+Served serve(Policy& policy, Index batch, const CostOf& target, const CostOf& draft, int steps) {
   std::mt19937_64 rng{3};
   const Text text{.stays = 1};
   Served served;
   for (int k = 0; k < steps; ++k) {
-    if constexpr (requires { policy.batch(batch); }) policy.batch(batch);
+    policy.batch(batch);
     const Index asked = policy.next(16);
     Index fed = 0, levels = 0;
     struct Step {
@@ -302,8 +335,7 @@ Served serve(Policy& policy, Index batch, const Target& target, const Draft& dra
         ++drafting[survival.size()];
         survival.push_back(survives ? 1 : 0);
         readings.push_back(text.confidence_of(easy));
-        if constexpr (requires { policy.draft_another(readings); })
-          if (!policy.draft_another(readings)) break;
+        if (!policy.draft_another(readings)) break;
       }
       fed += std::ssize(survival) + 1;
       levels = std::max<Index>(levels, std::ssize(survival));
@@ -330,12 +362,12 @@ Served serve(Policy& policy, Index batch, const Target& target, const Draft& dra
 }  // namespace
 
 TEST_CASE("in a batch the tokens of a call go to the texts that gain most") {
-  const auto draft = [](Index texts) { return 0.02 + 0.001 * static_cast<double>(texts); };
-  const auto target = [](Index tokens) {
+  const CostOf draft = [](Index texts) { return 0.02 + 0.001 * static_cast<double>(texts); };
+  const CostOf target = [](Index tokens) {
     return 1 + 0.02 * static_cast<double>(std::max<Index>(tokens - 16, 0));
   };
   for (const Index texts : {2, 16, 64}) {
-    EarlyStoppingLength policy{BatchCosts{target, draft}};
+    Early policy{EarlyStoppingLength{BatchCosts{target, draft}}};
     serve(policy, texts, target, draft, 100);
     const Served got = serve(policy, texts, target, draft, 1000);
     double best = 0;
@@ -352,11 +384,19 @@ TEST_CASE("in a batch the tokens of a call go to the texts that gain most") {
 
 namespace {
 
-// Reads the largest probability of each row, and stops after one below 0.6. Keeps all records.
+// Reads the largest probability of each row, and stops after one below 0.6. Of trees it takes the draft model at its word,
+// and cuts each to five tokens. Keeps all records.
 struct Watching {
   struct Step {
-    Index drafted;
+    Index drafted = 0;
     std::vector<double> readings;
+    std::vector<Index> ranks, offered;
+    std::vector<double> probabilities;
+    bool operator==(const Step&) const = default;
+    bool operator<(const Step& other) const {
+      return std::tie(drafted, readings, ranks, offered, probabilities) <
+             std::tie(other.drafted, other.readings, other.ranks, other.offered, other.probabilities);
+    }
   };
   std::vector<Step>* steps;
 
@@ -364,8 +404,16 @@ struct Watching {
   Index next(Index most) const { return most; }
   double reading(const auto& row, Index) const { return row.probability(row.argmax()); }
   bool draft_another(std::span<const double> readings) const { return readings.back() >= 0.6; }
+  double acceptance(double probability, Index) const { return probability; }
+  bool draft_level(const TreeCandidates& found) const { return found.leaves.front() > 0.3; }
+  Index propose(const TreeCandidates& found) const { return std::min<Index>(5, std::ssize(found.values)); }
   void observe(const StepRecord& step) const {
-    steps->push_back({step.drafted, {step.readings.begin(), step.readings.end()}});
+    const auto& [depth, ranks, offered, probabilities] = step.tree;
+    steps->push_back({step.drafted,
+                      {step.readings.begin(), step.readings.end()},
+                      {ranks.begin(), ranks.end()},
+                      {offered.begin(), offered.end()},
+                      {probabilities.begin(), probabilities.end()}});
   }
 };
 
@@ -374,6 +422,104 @@ TableModel<> random_table(std::uint64_t seed) {
   return TableModel<>::random(3, 2, generator);
 }
 const std::vector<Token> prompt{0, 1, 2};
+constexpr ConfidentTree small_tree{.width = 3, .depth = 4, .nodes = 12};
+
+using RowMajor = support::RowMajor<double>;
+using DraftView = specdec::Draft<Eigen::Map<const RowMajor>>;
+
+// A draft that owns its rows: one type for the drafts of all drafters.
+class CopiedDraft {
+ public:
+  void assign(const auto& draft) {
+    const auto from = specdec::distributions(draft.rows);
+    const auto above = specdec::detail::parents_of(draft);
+    tokens_.assign(draft.tokens.begin(), draft.tokens.end());
+    parents_.assign(above.begin(), above.end());
+    rows_.resize(from.rows(), from.rows() > 0 ? from.row(0).vocab_size() : 0);
+    for (Index i = 0; i < rows_.rows(); ++i)
+      for (Token x = 0; x < rows_.cols(); ++x) rows_(i, x) = specdec::probability(from.row(i), x);
+  }
+  DraftView view() const { return {tokens_, {rows_.data(), rows_.rows(), rows_.cols()}, parents_}; }
+
+ private:
+  std::vector<Token> tokens_;
+  std::vector<Index> parents_;
+  RowMajor rows_;
+};
+
+// One of several drafters, chosen at run time, so that the loop is compiled once. Its drafts are copies.
+template <class... Drafters>
+class OneOf {
+ public:
+  explicit(false) OneOf(auto drafter) : drafter_(std::move(drafter)) {}
+
+  DraftView draft(std::span<const Token> context, const DraftLimits& limits, auto& chance,
+                  auto&... keep_drafting) {
+    std::visit(
+        [&](auto& drafter) { copy_.assign(ask_drafter(drafter, context, limits, chance, keep_drafting...)); },
+        drafter_);
+    return copy_.view();
+  }
+  void truncate(Index length) {
+    std::visit([&](auto& drafter) { drafter.truncate(length); }, drafter_);
+  }
+
+ private:
+  std::variant<Drafters...> drafter_;
+  CopiedDraft copy_;
+};
+
+template <class Strategy>
+using With = ModelDrafter<TableModel<>, Strategy>;
+using LineOrTree = OneOf<With<Line>, With<ConfidentTree>>;
+using ByModel = OneOf<With<Line>, With<Spares<>>, With<ConfidentTree>, With<Tree<Likeliest>>>;
+using AnyDrafter = OneOf<ByModel, FallbackDrafter<NoDrafter, ByModel>, AuditedDrafter<ByModel>,
+                         CascadeDrafter<TableModel<>, PromptLookupDrafter>>;
+
+ByModel by_model(TableModel<> table, const auto& strategy) {
+  return ModelDrafter{std::move(table), strategy};
+}
+
+// The same for many texts.
+class Together {
+ public:
+  explicit Together(const auto& strategy)
+      : drafter_(ModelDrafter{ModelPerSequence{random_table(2)}, strategy}) {}
+
+  template <class Request>
+  void draft(std::span<Request> requests) {
+    std::visit([&](auto& drafter) { drafter.draft(requests); }, drafter_);
+  }
+  DraftView drafted(Index sequence) const {
+    CopiedDraft& copy = copies_[sequence];
+    std::visit([&](const auto& drafter) { copy.assign(drafter.drafted(sequence)); }, drafter_);
+    return copy.view();
+  }
+  void keep(Index sequence, Index length) {
+    std::visit([&](auto& drafter) { drafter.keep(sequence, length); }, drafter_);
+  }
+  void release(Index sequence) {
+    std::visit([&](auto& drafter) { drafter.release(sequence); }, drafter_);
+  }
+
+ private:
+  template <class Strategy>
+  using With = ModelDrafter<ModelPerSequence<TableModel<>>, Strategy>;
+  std::variant<With<Line>, With<ConfidentTree>> drafter_;
+  mutable std::map<Index, CopiedDraft> copies_;
+};
+
+using SameToken = TrunkAndSpares<SampleMatchVerifier>;
+
+std::vector<Watching::Step> steps_of(const TableModel<>& target, AnyDrafter drafter,
+                                     std::span<const Token> text, const Options& options,
+                                     std::uint64_t seed) {
+  std::vector<Watching::Step> steps;
+  SpecDec decoder{TableModel<>(target), std::move(drafter), SameToken{}, Watching{&steps}};
+  SplitMix64 rng{seed};
+  decoder.generate(text, options, rng);
+  return steps;
+}
 
 // Every draft ends after the first reading below 0.6, or is as long as it may be.
 void check_stops(const std::vector<Watching::Step>& steps, Index most, bool trees = false) {
@@ -392,141 +538,99 @@ void check_stops(const std::vector<Watching::Step>& steps, Index most, bool tree
 }  // namespace
 
 TEST_CASE("a line ends after the token whose row says so, with no call of the draft model in vain") {
-  auto target = random_table(1);
-  std::vector<Watching::Step> steps;
-  SpecDec decoder{target, ModelDrafter{random_table(2)}, BlockVerifier{}, Watching{&steps}};
-  std::mt19937_64 rng{1};
-  decoder.generate(prompt, {.max_new_tokens = 100, .gamma = 5}, rng);
-  check_stops(steps, 5);
+  const ByModel line = by_model(random_table(2), Line{});
+  check_stops(steps_of(random_table(1), line, prompt, {.max_new_tokens = 100, .gamma = 5}, 1), 5);
 }
 
 TEST_CASE("drafters in other drafters end their drafts, too") {
-  auto target = random_table(1);
-  const auto check = [&](auto drafter, auto rule, bool trees) {
-    std::vector<Watching::Step> steps;
-    SpecDec decoder{target, std::move(drafter), rule, Watching{&steps}};
-    std::mt19937_64 rng{1};
-    decoder.generate(prompt, {.max_new_tokens = 150, .gamma = 12}, rng);
-    check_stops(steps, 4, trees);
+  const auto check = [](AnyDrafter drafter, bool trees) {
+    const Options options{.max_new_tokens = 150, .gamma = 12};
+    check_stops(steps_of(random_table(1), std::move(drafter), prompt, options, 1), 4, trees);
   };
-  check(FallbackDrafter{NoDrafter{}, ModelDrafter{random_table(2)}}, BlockVerifier{}, false);
-  check(CascadeDrafter{random_table(2), PromptLookupDrafter{}}, BlockVerifier{}, false);
-  check(AuditedDrafter{ModelDrafter{random_table(2)}}, BlockVerifier{}, false);
-  check(ModelDrafter{random_table(2), Spares{4, {1}}}, TrunkAndSpares<BlockVerifier>{}, true);
-}
-
-TEST_CASE("in a batch each text's draft ends by its own rows") {
-  std::vector<Watching::Step> alone, together;
-  const Options options{.max_new_tokens = 60, .gamma = 5};
-  for (const Token first : {0, 1, 2}) {
-    SpecDec decoder{random_table(1), ModelDrafter{random_table(2)}, BlockVerifier{}, Watching{&alone}};
-    std::mt19937_64 rng{static_cast<std::uint64_t>(first)};
-    decoder.generate(std::vector<Token>{first}, options, rng);
-  }
-  const auto run = [&](auto drafter, auto length) {
-    together.clear();
-    Batch batch{ModelPerSequence{random_table(1)}, std::move(drafter), BlockVerifier{}, length};
-    for (const Token first : {0, 1, 2})
-      batch.add(std::vector<Token>{first}, options, std::mt19937_64{static_cast<std::uint64_t>(first)});
-    batch.run();
-    check_stops(together, 5);
-    const auto sorted = [](std::vector<Watching::Step> steps) {
-      std::vector<std::vector<double>> readings;
-      for (const auto& step : steps) readings.push_back(step.readings);
-      std::sort(readings.begin(), readings.end());
-      return readings;
-    };
-    CHECK(sorted(together) == sorted(alone));
-  };
-  Watching shared_length{&together};
-  run(ModelDrafter{ModelPerSequence{random_table(2)}}, shared(shared_length));
-  run(ModelDrafter{ModelPerSequence{random_table(2)}}, Watching{&together});
-  run(ModelDrafter{random_table(2)}, Watching{&together});
+  check(FallbackDrafter{NoDrafter{}, by_model(random_table(2), Line{})}, false);
+  check(CascadeDrafter{random_table(2), PromptLookupDrafter{}}, false);
+  check(AuditedDrafter{by_model(random_table(2), Line{})}, false);
+  check(by_model(random_table(2), Spares{4, {1}}), true);
 }
 
 namespace {
 
-// Keeps what the records say about trees. Takes the draft model at its word, and cuts each tree to five tokens.
-struct WatchingTrees {
-  struct Step {
-    std::vector<Index> ranks, offered;
-    std::vector<double> probabilities;
-    bool operator==(const Step&) const = default;
-    bool operator<(const Step& other) const {
-      return std::tie(ranks, offered, probabilities) <
-             std::tie(other.ranks, other.offered, other.probabilities);
-    }
-  };
-  std::vector<Step>* steps;
-
-  static constexpr bool counts_nodes = true;
-  Index next(Index most) const { return most; }
-  double acceptance(double probability, Index) const { return probability; }
-  bool draft_level(const TreeCandidates& found) const { return found.leaves.front() > 0.3; }
-  Index propose(const TreeCandidates& found) const { return std::min<Index>(5, std::ssize(found.values)); }
-  void observe(const StepRecord& step) const {
-    const auto& [depth, ranks, offered, probabilities] = step.tree;
-    steps->push_back({{ranks.begin(), ranks.end()},
-                      {offered.begin(), offered.end()},
-                      {probabilities.begin(), probabilities.end()}});
+// What the texts after three prompts record, in order, with a decoder for each.
+std::vector<Watching::Step> alone(const ByModel& drafter, const Options& options) {
+  std::vector<Watching::Step> all;
+  for (const Token first : {0, 1, 2}) {
+    const std::vector<Token> text{first};
+    const auto steps = steps_of(random_table(1), drafter, text, options, static_cast<std::uint64_t>(first));
+    all.insert(all.end(), steps.begin(), steps.end());
   }
-};
+  std::sort(all.begin(), all.end());
+  return all;
+}
 
-constexpr ConfidentTree small_tree{.width = 3, .depth = 4, .nodes = 12};
+// And what they record in a batch.
+std::vector<Watching::Step> in_batch(auto drafter, auto length, std::vector<Watching::Step>& steps,
+                                     const Options& options) {
+  steps.clear();
+  Batch batch{ModelPerSequence{random_table(1)}, std::move(drafter), SameToken{}, length};
+  for (const Token first : {0, 1, 2})
+    batch.add(std::vector<Token>{first}, options, SplitMix64{static_cast<std::uint64_t>(first)});
+  batch.run();
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+// Whether drafts are made together or for each text, whether the length is one for all or one for each.
+std::vector<std::vector<Watching::Step>> in_batches(Together (*together)(), const LineOrTree& each,
+                                                    const Options& options) {
+  std::vector<Watching::Step> steps;
+  Watching shared_length{&steps};
+  return {in_batch(together(), shared(shared_length), steps, options),
+          in_batch(together(), Watching{&steps}, steps, options),
+          in_batch(each, Watching{&steps}, steps, options)};
+}
 
 }  // namespace
 
+TEST_CASE("in a batch each text's draft ends by its own rows") {
+  const Options options{.max_new_tokens = 60, .gamma = 5};
+  const auto expected = alone(by_model(random_table(2), Line{}), options);
+  for (const auto& steps :
+       in_batches([] { return Together(Line{}); }, ModelDrafter{random_table(2)}, options)) {
+    check_stops(steps, 5);
+    CHECK((steps == expected));
+  }
+}
+
 TEST_CASE("a record has the probabilities of the tokens whose parents were accepted") {
   const Eigen::RowVector4d row(0.1, 0.5, 0.15, 0.25);
+  const auto small = TableModel<>::context_free(row);
   const std::vector<double> sorted{0.5, 0.25, 0.15, 0.1};
-  const auto check = [&](auto drafter, bool rated) {
-    std::vector<WatchingTrees::Step> steps;
-    SpecDec decoder{TableModel<>::context_free(row), std::move(drafter),
-                    TrunkAndSpares<SampleMatchVerifier>{}, WatchingTrees{&steps}};
-    std::mt19937_64 rng{1};
-    decoder.generate(std::vector<Token>{0}, {.max_new_tokens = 100, .gamma = 12}, rng);
+  const auto check = [&](AnyDrafter drafter, bool rated) {
+    const std::vector<Token> text{0};
     Index accepted = 0;
-    for (const auto& [ranks, offered, probabilities] : steps) {
+    for (const auto& step :
+         steps_of(small, std::move(drafter), text, {.max_new_tokens = 100, .gamma = 12}, 1)) {
       std::vector<double> expected;
-      for (const Index count : offered)
+      for (const Index count : step.offered)
         expected.insert(expected.end(), sorted.begin(), sorted.begin() + count);
       if (!rated) expected.clear();
-      CHECK(probabilities == expected);
-      accepted += std::ssize(ranks);
+      CHECK(step.probabilities == expected);
+      accepted += std::ssize(step.ranks);
     }
     CHECK(accepted > 20);
   };
-  auto small = TableModel<>::context_free(row);
-  check(ModelDrafter{small, small_tree}, true);
-  check(FallbackDrafter{NoDrafter{}, ModelDrafter{small, small_tree}}, true);
-  check(AuditedDrafter{ModelDrafter{small, small_tree}}, true);
-  check(ModelDrafter{small, Tree{TreeShape::of_widths({2, 2}), Likeliest{}}}, false);
+  check(by_model(small, small_tree), true);
+  check(FallbackDrafter{NoDrafter{}, by_model(small, small_tree)}, true);
+  check(AuditedDrafter{by_model(small, small_tree)}, true);
+  check(by_model(small, Tree{TreeShape::of_widths({2, 2}), Likeliest{}}), false);
 }
 
 TEST_CASE("in a batch each text's tree grows by its own rows") {
-  std::vector<WatchingTrees::Step> alone, together;
   const Options options{.max_new_tokens = 60, .gamma = 12};
-  for (const Token first : {0, 1, 2}) {
-    SpecDec decoder{random_table(1), ModelDrafter{random_table(2), small_tree},
-                    TrunkAndSpares<SampleMatchVerifier>{}, WatchingTrees{&alone}};
-    std::mt19937_64 rng{static_cast<std::uint64_t>(first)};
-    decoder.generate(std::vector<Token>{first}, options, rng);
-  }
-  std::sort(alone.begin(), alone.end());
-  const auto run = [&](auto drafter, auto length) {
-    together.clear();
-    Batch batch{ModelPerSequence{random_table(1)}, std::move(drafter), TrunkAndSpares<SampleMatchVerifier>{},
-                length};
-    for (const Token first : {0, 1, 2})
-      batch.add(std::vector<Token>{first}, options, std::mt19937_64{static_cast<std::uint64_t>(first)});
-    batch.run();
-    std::sort(together.begin(), together.end());
-    CHECK(together == alone);
-  };
-  WatchingTrees shared_length{&together};
-  run(ModelDrafter{ModelPerSequence{random_table(2)}, small_tree}, shared(shared_length));
-  run(ModelDrafter{ModelPerSequence{random_table(2)}, small_tree}, WatchingTrees{&together});
-  run(ModelDrafter{random_table(2), small_tree}, WatchingTrees{&together});
+  const auto expected = alone(by_model(random_table(2), small_tree), options);
+  for (const auto& steps :
+       in_batches([] { return Together(small_tree); }, ModelDrafter{random_table(2), small_tree}, options))
+    CHECK((steps == expected));
 }
 
 TEST_CASE("confidence is that of the row before temperature") {
